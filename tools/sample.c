@@ -205,7 +205,7 @@ int command_sample(int argc, char **argv)
         {"seed", 's', OPTION_INTEGER, &r.seed, "S", .help = "another seed, another text (0)",
          .high = INT64_MAX},
         {"draw-on-device", 0, OPTION_SWITCH, &r.on_device,
-         .help = "draw tokens on the device while the text fits, several before the host\n"
+         .help = "draw tokens on the device, several before the host\n"
                  "waits: another text of a seed; the likeliest are taken there anyway"},
         {"state-dtype", 0, OPTION_CALL, &r.state_dtype, "TYPE",
          .help = "of what layers keep of earlier positions, keys and values or\n"

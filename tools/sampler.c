@@ -95,6 +95,7 @@ static int read_text(struct sampler *p, const int32_t *tokens, size_t n)
     attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
 
     options.state_dtype = p->state_dtype;
+    options.window = p->window;
     if (!p->decoder && attncl_decoder_create_with(p->model, 1, &options, &p->decoder) != ATTNCL_OK)
         return tool_failed();
     if (p->n_read == 0 && n >= AT_ONCE) {
@@ -106,36 +107,6 @@ static int read_text(struct sampler *p, const int32_t *tokens, size_t n)
         if (attncl_decoder_step(p->decoder, &tokens[p->n_read],
                                 p->n_read + 1 == n ? p->scores : NULL) != ATTNCL_OK)
             return tool_failed();
-    return TOOL_OK;
-}
-
-static int open_window(struct sampler *p)
-{
-    const attncl_array tokens = {
-        .name = "tokens", .dtype = ATTNCL_I32, .rank = 2, .dim = {p->window, 1}};
-
-    attncl_decoder_destroy(p->decoder);
-    p->decoder = NULL;
-    p->all_scores = calloc((size_t)p->window * (size_t)p->n_vocab, sizeof *p->all_scores);
-    if (!p->all_scores)
-        return tool_error("out of memory");
-    return attncl_model_graph(p->model, &tokens, 1, &p->graph) == ATTNCL_OK ? TOOL_OK
-                                                                            : tool_failed();
-}
-
-// Reads the last tokens anew, as the first ones.
-static int read_window(struct sampler *p, const int32_t *tokens, size_t n)
-{
-    const size_t window = (size_t)p->window, row = (size_t)p->n_vocab * sizeof *p->scores;
-
-    if (!p->graph && open_window(p) != TOOL_OK)
-        return TOOL_FAILED;
-    if (attncl_graph_write(p->graph, "tokens", tokens + n - window, window * sizeof *tokens) !=
-            ATTNCL_OK ||
-        attncl_graph_run(p->graph) != ATTNCL_OK ||
-        attncl_graph_read(p->graph, "output", p->all_scores, window * row) != ATTNCL_OK)
-        return tool_failed();
-    memcpy(p->scores, p->all_scores + (window - 1) * (size_t)p->n_vocab, row);
     return TOOL_OK;
 }
 
@@ -160,14 +131,12 @@ static int draw_on_device(struct sampler *p, const int32_t *tokens, size_t n, in
                           int32_t *tokens_ret, int64_t *n_ret)
 {
     attncl_sampling sampling = ATTNCL_SAMPLING_INIT;
-    const int64_t left = p->window > 0 ? p->window - (int64_t)n + 1 : max;
 
     sampling.temperature = takes_best(p) ? 0 : p->temperature;
     sampling.top_k = p->top_k;
     sampling.seed = p->random;
     p->at_once = p->at_once > 0 ? p->at_once : 1;
-    int64_t count = p->at_once < max ? p->at_once : max;
-    count = count < left ? count : left;
+    const int64_t count = p->at_once < max ? p->at_once : max;
     *n_ret = 0;
     const double start = seconds_now();
     const attncl_status status =
@@ -188,10 +157,8 @@ static int draw_on_device(struct sampler *p, const int32_t *tokens, size_t n, in
 
 static int draw_on_host(struct sampler *p, const int32_t *tokens, size_t n, int32_t *token_ret)
 {
-    const int status = p->window > 0 && (int64_t)n > p->window ? read_window(p, tokens, n)
-                                                               : read_text(p, tokens, n);
-    if (status != TOOL_OK)
-        return status;
+    if (read_text(p, tokens, n) != TOOL_OK)
+        return TOOL_FAILED;
     *token_ret = choose(p);
     if (*token_ret < 0)
         return tool_error("the model's scores after %zu tokens are not finite", n);
@@ -201,8 +168,6 @@ static int draw_on_host(struct sampler *p, const int32_t *tokens, size_t n, int3
 int sampler_next(struct sampler *p, const int32_t *tokens, size_t n, int64_t max,
                  int32_t tokens_ret[SAMPLER_AT_ONCE], int64_t *n_ret)
 {
-    const bool fits = p->window == 0 || (int64_t)n <= p->window;
-
     if (p->failed)
         return tool_failed();
     if (!p->scores) {
@@ -211,13 +176,12 @@ int sampler_next(struct sampler *p, const int32_t *tokens, size_t n, int64_t max
     }
     if (!p->scores || !p->candidates)
         return tool_error("out of memory");
-    if (p->on_device && !takes_best(p) && fits && !p->decoder &&
-        read_text(p, tokens, n - 1) != TOOL_OK)
+    if (p->on_device && !takes_best(p) && !p->decoder && read_text(p, tokens, n - 1) != TOOL_OK)
         return TOOL_FAILED;
     *n_ret = 0;
     // Of a prompt that has been read whole the scores are here.
-    if (p->decoder && p->n_read + 1 == n && fits && (p->on_device || takes_best(p)) &&
-        !p->stays_on_host && draw_on_device(p, tokens, n, max, tokens_ret, n_ret) != TOOL_OK)
+    if (p->decoder && p->n_read + 1 == n && (p->on_device || takes_best(p)) && !p->stays_on_host &&
+        draw_on_device(p, tokens, n, max, tokens_ret, n_ret) != TOOL_OK)
         return TOOL_FAILED;
     if (*n_ret > 0)
         return TOOL_OK;
@@ -228,8 +192,6 @@ int sampler_next(struct sampler *p, const int32_t *tokens, size_t n, int64_t max
 void sampler_close(struct sampler *p)
 {
     attncl_decoder_destroy(p->decoder);
-    attncl_graph_destroy(p->graph);
-    free(p->all_scores);
     free(p->candidates);
     free(p->scores);
 }

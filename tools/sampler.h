@@ -20,12 +20,10 @@ struct sampler {
     size_t n_read; // by the decoder
     float *scores; // [n_vocab]
     struct candidate *candidates;
-    attncl_decoder *decoder; // while the text fits
-    attncl_graph *graph;     // from then on: tokens [window, 1]
-    float *all_scores;       // [window, 1, n_vocab]
-    int64_t at_once;         // tokens that the device draws before the host waits; 0: not yet known
-    bool stays_on_host;      // the device has not the memory to draw
-    bool failed;             // after the tokens that were given
+    attncl_decoder *decoder;
+    int64_t at_once;    // tokens that the device draws before the host waits; 0: not yet known
+    bool stays_on_host; // the device has not the memory to draw
+    bool failed;        // after the tokens that were given
 };
 
 enum { SAMPLER_AT_ONCE = 64 };

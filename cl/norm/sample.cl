@@ -211,17 +211,28 @@ KERNEL void sample_rows_fwd(__global const float *restrict x, __global const int
     }
 }
 
-// step: the position and [n] tokens; drawn: [n_rows, n]
+// step: the position and [n] tokens; drawn: [n_rows, n]; window: [n_window, n], of n_window = 0 nothing
 KERNEL void sample_store_fwd(__global const int *restrict tokens, __global int *restrict step,
-                             __global int *restrict drawn, int n, int n_rows)
+                             __global int *restrict drawn, __global int *window, int n, int n_rows,
+                             int n_window)
 {
     const int position = step[0];
+    const long kept = n_window > 0 ? (long)(n_window - 1) * n : 0;
     __global int *row = drawn + (long)(position % n_rows) * n;
 
+    for (long i0 = 0; i0 < kept; i0 += LS) {
+        const long i = i0 + get_local_id(0);
+        const int next = i < kept ? window[i + n] : 0;
+        barrier(CLK_GLOBAL_MEM_FENCE); // all have read what others replace
+        if (i < kept)
+            window[i] = next;
+    }
     for (int b = (int)get_local_id(0); b < n; b += LS) {
         const int token = tokens[b];
         row[b] = token;
         step[1 + b] = max(token, 0);
+        if (n_window > 0)
+            window[kept + b] = max(token, 0);
     }
     barrier(CLK_GLOBAL_MEM_FENCE); // all have read the position
     if (get_local_id(0) == 0)

@@ -120,11 +120,15 @@ typedef struct attncl_decoder_options {
      * half the memory; a step stores them rounded to nearest, in F16 infinite from 65520 on, and computes in
      * F32.  AFT's sums of older keys stay F32. */
     attncl_dtype state_dtype;
+    /** 0 (default): the decoder ends at the model's limit.  Else it has none: from `window` tokens on, at most
+     * the limit, each score is that of a text of the last `window` tokens alone, which are computed again for every
+     * score and every drawn token, as O(window) steps.  Since: 0.2. */
+    int64_t window;
 } attncl_decoder_options;
 
 #define ATTNCL_DECODER_OPTIONS_INIT                                                                \
     {                                                                                              \
-        sizeof(attncl_decoder_options), ATTNCL_F32                                                 \
+        sizeof(attncl_decoder_options), ATTNCL_F32, 0                                              \
     }
 
 /** attncl_decoder_create() with options, borrowed for the call; NULL: all defaults.  ERR_UNSUPPORTED too

@@ -31,7 +31,7 @@ attncl_value attncl__sampling_step(attncl_graph *g, int64_t batch)
     return attncl_graph_state(g, "step", ATTNCL_I32, 1, &n);
 }
 
-void attncl__sample(attncl_graph *g, attncl_value logits, attncl_value step)
+void attncl__sample(attncl_graph *g, attncl_value logits, attncl_value step, attncl_value window)
 {
     struct tensor_desc d;
     if (!attncl__layer_shape(g, step, "step", &d))
@@ -42,5 +42,5 @@ void attncl__sample(attncl_graph *g, attncl_value logits, attncl_value step)
     const attncl_value tokens = attncl__graph_add(
         g, &attncl__op_sample_fwd, NULL, IN(logits, sampling, attncl_slice(g, step, 0, 0, 1)));
 
-    attncl__graph_add(g, &attncl__op_sample_store_fwd, NULL, IN(tokens, step, drawn));
+    attncl__graph_add(g, &attncl__op_sample_store_fwd, NULL, IN(tokens, step, drawn, window));
 }

@@ -17,7 +17,7 @@ attncl_value attncl__sampling_step(attncl_graph *g, int64_t batch);
 
 // A token for each row of logits [B, V], by input "sampling" and the position in `step`: the step of the
 // next position, and row (position mod SAMPLING_ROWS) of state "drawn" [SAMPLING_ROWS, B], -1 where scores
-// are not finite.
-void attncl__sample(attncl_graph *g, attncl_value logits, attncl_value step);
+// are not finite.  `window`: state [W, B], the last tokens, which drops the first and takes the new one; or none.
+void attncl__sample(attncl_graph *g, attncl_value logits, attncl_value step, attncl_value window);
 
 #endif

@@ -40,6 +40,10 @@ struct arch_class {
                                    int64_t batch);
     // A step whose position and tokens are state, and which draws the next ones (layer/sampling.h).
     attncl_status (*build_sampling_step)(struct build *b, const void *settings, int64_t batch);
+    // The last n_tokens of a longer text, as state "window" [n_tokens, batch], computed as the first ones: output
+    // "logits" of the next token, which is also drawn and moves the window on.
+    attncl_status (*build_cropped_step)(struct build *b, const void *settings, int64_t n_tokens,
+                                        int64_t batch);
     int64_t (*vocabulary)(const void *settings);
     int64_t (*limit)(const void *settings); // maximum number of positions of a decoder, 0: any
 

@@ -17,6 +17,7 @@ const struct arch_class attncl__arch_lm = {
     .build_step = attncl__lm_build_step,
     .build_prefill = attncl__lm_build_prefill,
     .build_sampling_step = attncl__lm_build_sampling_step,
+    .build_cropped_step = attncl__lm_build_cropped_step,
     .vocabulary = attncl__lm_vocabulary,
     .limit = attncl__lm_step_limit,
 };

@@ -33,6 +33,7 @@ struct sequences {
     int64_t n_prompt, n_steps, batch;
     int32_t *tokens; // [T0, B]
     int64_t *all;    // [T0 + steps, B]
+    int32_t *drawn;  // [steps, B]
     float *logits;   // [B, V]
 };
 
@@ -40,6 +41,7 @@ static void free_sequences(struct sequences *q)
 {
     attncl__free(q->tokens);
     attncl__free(q->all);
+    attncl__free(q->drawn);
     attncl__free(q->logits);
 }
 
@@ -64,16 +66,19 @@ static attncl_status take_prompt(const struct sample_settings *s, const attncl_a
                                  struct sequences *q)
 {
     const int64_t n_vocab = s->lm.embed.n_vocab;
-    size_t n_prompt, n_all, n_logits;
+    size_t n_prompt, n_all, n_drawn, n_logits;
     *q = (struct sequences){.n_prompt = a->dim[0], .n_steps = s->steps, .batch = a->dim[1]};
     REQUIRE(ckd_mul_size((size_t)q->n_prompt, (size_t)q->batch, &n_prompt) &&
                 ckd_mul_size((size_t)(q->n_prompt + q->n_steps), (size_t)q->batch, &n_all) &&
+                ckd_mul_size((size_t)q->n_steps, (size_t)q->batch, &n_drawn) &&
                 ckd_mul_size((size_t)n_vocab, (size_t)q->batch, &n_logits),
             ATTNCL_ERR_SHAPE, "%" PRId64 " sequences are too many", q->batch);
     q->tokens = attncl__alloc_array(n_prompt, sizeof *q->tokens);
     q->all = attncl__alloc_array(n_all, sizeof *q->all);
+    q->drawn = attncl__alloc_array(n_drawn, sizeof *q->drawn);
     q->logits = attncl__alloc_array(n_logits, sizeof *q->logits);
-    REQUIRE(q->tokens && q->all && q->logits, ATTNCL_ERR_NO_MEMORY, "%zu tokens", n_all);
+    REQUIRE(q->tokens && q->all && q->drawn && q->logits, ATTNCL_ERR_NO_MEMORY, "%zu tokens",
+            n_all);
 
     const attncl_status status =
         attncl__convert(a->dtype, a->data, ATTNCL_I32, q->tokens, n_prompt);
@@ -116,18 +121,39 @@ static attncl_status take_known(attncl_decoder *decoder, const struct sequences 
     return ATTNCL_OK;
 }
 
-static attncl_status draw(attncl_decoder *decoder, struct sequences *q)
+// The likeliest tokens, of which the first is there.
+static attncl_status draw_on_host(attncl_decoder *decoder, struct sequences *q)
 {
     const int64_t n_vocab = attncl_decoder_vocabulary(decoder);
-    TRY(take_known(decoder, q));
-    for (int64_t t = q->n_prompt; t < q->n_prompt + q->n_steps; ++t) {
-        if (t > q->n_prompt)
-            TRY(attncl_decoder_step(decoder, q->tokens, q->logits));
-        choose(q->logits, q->batch, n_vocab, q->tokens);
-        for (int64_t i = 0; i < q->batch; ++i)
-            q->all[t * q->batch + i] = q->tokens[i];
+
+    for (int64_t t = 1; t < q->n_steps; ++t) {
+        int32_t *next = q->drawn + t * q->batch;
+        TRY(attncl_decoder_step(decoder, next - q->batch, q->logits));
+        choose(q->logits, q->batch, n_vocab, next);
     }
     return ATTNCL_OK;
+}
+
+// The first from the prompt's scores, the others on the device, without a wait for each.  There scores that are
+// not finite end it, which are rare enough to begin again for.
+static attncl_status draw(attncl_decoder *decoder, struct sequences *q)
+{
+    enum { MIN_ON_DEVICE = 16 }; // the graph that draws takes as long to compile as so many waits
+    const attncl_sampling best = {sizeof best, 0, 0, 0};
+
+    TRY(take_known(decoder, q));
+    choose(q->logits, q->batch, attncl_decoder_vocabulary(decoder), q->drawn);
+    if (q->n_steps < MIN_ON_DEVICE)
+        return draw_on_host(decoder, q);
+    const attncl_status status =
+        attncl_decoder_sample(decoder, q->n_steps - 1, q->drawn, &best, q->drawn + q->batch);
+    if (status == ATTNCL_ERR_DEVICE_MEMORY || status == ATTNCL_ERR_UNSUPPORTED)
+        return draw_on_host(decoder, q); // the graph that draws has not begun
+    if (status != ATTNCL_ERR_STATE)
+        return status;
+    TRY(attncl_decoder_reset(decoder));
+    TRY(take_known(decoder, q));
+    return draw_on_host(decoder, q);
 }
 
 static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
@@ -147,6 +173,8 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
         const int64_t n_fed = q.n_prompt + q.n_steps - 1; // the last token drawn is not fed
         TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, ATTNCL_F32, &decoder));
         TRY_DONE(draw(decoder, &q));
+        for (int64_t i = 0; i < q.n_steps * q.batch; ++i)
+            q.all[q.n_prompt * q.batch + i] = q.drawn[i];
     }
     TRY_DONE(attncl__results_create(1, &results));
     const int64_t dim[2] = {q.n_prompt + q.n_steps, q.batch};
@@ -186,6 +214,7 @@ const struct arch_class attncl__arch_lm_sample = {
     .build_step = attncl__lm_build_step,
     .build_prefill = attncl__lm_build_prefill,
     .build_sampling_step = attncl__lm_build_sampling_step,
+    .build_cropped_step = attncl__lm_build_cropped_step,
     .vocabulary = attncl__lm_vocabulary,
     .limit = attncl__lm_step_limit,
     .no_gradients = true,

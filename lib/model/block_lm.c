@@ -197,7 +197,26 @@ attncl_status attncl__lm_build_sampling_step(struct build *b, const void *settin
     attncl_value logits = ATTNCL_NONE_VALUE;
 
     TRY(build_step(b, settings, step, batch, &logits));
-    attncl__sample(g, logits, step);
+    attncl__sample(g, logits, step, ATTNCL_NONE_VALUE);
+    return attncl_graph_status(g);
+}
+
+attncl_status attncl__lm_build_cropped_step(struct build *b, const void *settings, int64_t n_tokens,
+                                            int64_t batch)
+{
+    const struct lm_settings *s = settings;
+    attncl_graph *g = b->graph;
+    const int64_t sequence[2] = {n_tokens, batch}, row[2] = {batch, s->embed.width};
+    const attncl_value step = attncl__sampling_step(g, batch);
+    const attncl_value window = attncl_graph_state(g, "window", ATTNCL_I32, 2, sequence);
+
+    attncl_value x =
+        attncl__embed(b, &s->embed, window, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);
+    TRY(layers(b, s, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, &x));
+    x = attncl_reshape(g, attncl_slice(g, x, 0, n_tokens - 1, n_tokens), 2, row);
+    const attncl_value logits = project(b, s, x);
+    attncl_graph_output(g, "logits", logits);
+    attncl__sample(g, logits, step, window);
     return attncl_graph_status(g);
 }
 

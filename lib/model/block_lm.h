@@ -22,6 +22,8 @@ void attncl__lm_load(struct params *p, const void *settings);
 attncl_status attncl__lm_build(struct build *b, const void *settings);
 attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch);
 attncl_status attncl__lm_build_sampling_step(struct build *b, const void *settings, int64_t batch);
+attncl_status attncl__lm_build_cropped_step(struct build *b, const void *settings, int64_t n_tokens,
+                                            int64_t batch);
 attncl_status attncl__lm_build_prefill(struct build *b, const void *settings, int64_t n_tokens,
                                        int64_t batch);
 int64_t attncl__lm_vocabulary(const void *settings);

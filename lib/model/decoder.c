@@ -2,7 +2,7 @@
 //
 // Decoding token by token: one compiled graph of a step serves every position, which it reads from
 // device memory.  Prompts at once: decoder_prefill.c; steps that draw
-// the next token: decoder_sample.c.
+// the next token: decoder_sample.c; texts longer than a window: decoder_crop.c.
 
 #include <inttypes.h>
 #include <string.h>
@@ -66,14 +66,27 @@ attncl_status attncl_decoder_create_with(attncl_model *model, int64_t batch,
                                          attncl_decoder **decoder_ret)
 {
     attncl_decoder_options o = ATTNCL_DECODER_OPTIONS_INIT;
+    attncl_decoder *decoder = NULL;
 
+    REQUIRE(decoder_ret, ATTNCL_ERR_ARGUMENT, "decoder_ret is NULL");
     if (options)
         TRY(STRUCT_READ(attncl_decoder_options, &o, options));
     if (o.state_dtype == ATTNCL_DTYPE_NONE)
         o.state_dtype = ATTNCL_F32;
     REQUIRE(o.state_dtype == ATTNCL_F32 || attncl__is_16_bit(o.state_dtype), ATTNCL_ERR_ARGUMENT,
             "state_dtype is %s, must be F32, F16 or BF16", attncl_dtype_name(o.state_dtype));
-    return attncl__decoder_create_for(model, batch, 0, o.state_dtype, decoder_ret);
+    const int64_t limit = attncl_model_decoder_limit(model);
+    REQUIRE(o.window >= 0 && o.window <= (limit > 0 ? limit : INT32_MAX), ATTNCL_ERR_ARGUMENT,
+            "window is %" PRId64 ", allowed are 0 to %" PRId64, o.window,
+            limit > 0 ? limit : INT32_MAX);
+    TRY(attncl__decoder_create_for(model, batch, o.window, o.state_dtype, &decoder));
+    const attncl_status status =
+        o.window ? attncl__decoder_crop_init(decoder, o.window) : ATTNCL_OK;
+    if (status == ATTNCL_OK)
+        *decoder_ret = decoder;
+    else
+        attncl_decoder_destroy(decoder);
+    return status;
 }
 
 void attncl_decoder_destroy(attncl_decoder *decoder)
@@ -82,6 +95,7 @@ void attncl_decoder_destroy(attncl_decoder *decoder)
         return;
     attncl__decoder_prefill_free(decoder);
     attncl__decoder_sample_free(decoder);
+    attncl__decoder_crop_free(decoder);
     attncl_graph_destroy(decoder->graph); // waits
     attncl__free(decoder->step);
     attncl__free(decoder);
@@ -93,6 +107,7 @@ attncl_status attncl_decoder_reset(attncl_decoder *decoder)
     TRY(attncl_graph_reset(decoder->graph));
     TRY(attncl__decoder_prefill_reset(decoder));
     TRY(attncl__decoder_sample_reset(decoder));
+    TRY(attncl__decoder_crop_reset(decoder));
     decoder->position = 0;
     return ATTNCL_OK;
 }
@@ -104,7 +119,7 @@ int64_t attncl_decoder_position(const attncl_decoder *decoder)
 
 int64_t attncl_decoder_limit(const attncl_decoder *decoder)
 {
-    return decoder ? decoder->limit : 0;
+    return decoder && !decoder->window ? decoder->limit : 0;
 }
 
 int64_t attncl_model_decoder_limit(const attncl_model *model)
@@ -124,7 +139,7 @@ attncl_graph *attncl_decoder_graph(attncl_decoder *decoder)
 
 static attncl_status check_capacity(const attncl_decoder *decoder, int64_t n)
 {
-    const int64_t limit = decoder->limit > 0 ? decoder->limit : INT32_MAX;
+    const int64_t most = attncl_decoder_limit(decoder), limit = most > 0 ? most : INT32_MAX;
     REQUIRE(n <= limit - decoder->position, ATTNCL_ERR_STATE,
             "the decoder has taken %" PRId64 " tokens, the model takes at most %" PRId64
             ", not %" PRId64 " more",
@@ -141,12 +156,22 @@ static attncl_status check_tokens(const attncl_decoder *d, int64_t n, const int3
     return ATTNCL_OK;
 }
 
+// How many of n tokens more are in the window.
+static int64_t count_inside(const attncl_decoder *d, int64_t n)
+{
+    if (d->window == 0 || n <= d->window - d->position)
+        return n;
+    return d->position < d->window ? d->window - d->position : 0;
+}
+
 attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens, float *logits)
 {
     REQUIRE(decoder && tokens, ATTNCL_ERR_ARGUMENT, "decoder or tokens is NULL");
     TRY(check_capacity(decoder, 1));
     TRY(attncl__graph_state_defined(decoder->graph));
     TRY(check_tokens(decoder, 1, tokens)); // before anything changes on the device
+    if (count_inside(decoder, 1) == 0)
+        return attncl__decoder_crop_take(decoder, 1, tokens, logits);
     const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
     if (decoder->uploads_pending)
         TRY(attncl_context_finish(attncl__graph_context(decoder->graph)));
@@ -163,6 +188,7 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
             return attncl__graph_run_failed(decoder->graph, status); // the run cannot be taken back
         decoder->uploads_pending = false;
     }
+    attncl__decoder_crop_taken(decoder, 1, tokens);
     ++decoder->position;
     return ATTNCL_OK;
 }
@@ -177,11 +203,33 @@ attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const i
     TRY(check_capacity(decoder, n));
     TRY(attncl__graph_state_defined(decoder->graph));
     TRY(check_tokens(decoder, n, tokens));
+    if (count_inside(decoder, n) < n)
+        return attncl__decoder_crop_take(decoder, n, tokens, logits);
     if (decoder->position == 0 && n > 1)
         TRY(attncl__decoder_prefill_take(decoder, n, tokens, logits, &taken));
     for (int64_t i = 0; i < n && !taken; ++i)
         TRY(attncl_decoder_step(decoder, tokens + i * decoder->batch, i + 1 == n ? logits : NULL));
     return ATTNCL_OK;
+}
+
+static attncl_status sample(attncl_decoder *d, int64_t n, const int32_t *tokens,
+                            const attncl_sampling *sampling, int32_t *tokens_ret)
+{
+    const int64_t inside = count_inside(d, n), position = d->position;
+    const int32_t *next = inside > 0 ? tokens_ret + (inside - 1) * d->batch : tokens;
+
+    if (inside == n)
+        return attncl__decoder_sample_take(d, n, tokens, sampling, tokens_ret);
+    TRY(attncl__decoder_crop_open(d)); // before anything changes on the device
+    memset(tokens_ret, 0xff, (size_t)(n * d->batch) * sizeof *tokens_ret); // -1
+    if (inside > 0)
+        TRY(attncl__decoder_sample_take(d, inside, tokens, sampling, tokens_ret));
+    const attncl_status status =
+        attncl__decoder_crop_sample(d, n - inside, next, sampling, tokens_ret + inside * d->batch);
+    if (status == ATTNCL_OK || inside == 0)
+        return status;
+    d->position = position; // what the first steps have taken is not taken back
+    return attncl__graph_run_failed(d->graph, status);
 }
 
 attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
@@ -193,5 +241,5 @@ attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t n, const in
     TRY(check_capacity(decoder, n));
     TRY(attncl__graph_state_defined(decoder->graph));
     TRY(check_tokens(decoder, 1, tokens));
-    return attncl__decoder_sample_take(decoder, n, tokens, sampling, tokens_ret);
+    return sample(decoder, n, tokens, sampling, tokens_ret);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A decoder inside: the graph of a step, and graphs of prompts and of a step that draws the next token, which
-// share its state.
+// share its state.  Beyond a window a graph of the last tokens takes over.
 #ifndef ATTNCL_MODEL_DECODER_H
 #define ATTNCL_MODEL_DECODER_H
 
@@ -30,6 +30,10 @@ struct attncl_decoder {
     int oldest;                  // of them, to be replaced
     attncl_graph *sampling_step; // a step that draws the next token; NULL: not yet
     int32_t *drawn;              // [SAMPLING_ROWS, batch]
+    int64_t window;              // of a longer text the last `window` tokens count; 0: none
+    int32_t *text;               // [window, batch], the token of position p in row p mod window
+    attncl_graph *cropped;       // of `window` tokens; NULL: not yet
+    int32_t *cropped_text;       // [window, batch], what it is given
 };
 
 // A prompt at position 0.  Not taken, without an error: the device has not the memory or loops for it.
@@ -38,10 +42,31 @@ attncl_status attncl__decoder_prefill_take(attncl_decoder *decoder, int64_t n,
 void attncl__decoder_prefill_free(attncl_decoder *decoder);
 attncl_status attncl__decoder_prefill_reset(attncl_decoder *decoder);
 
-// Steps that draw, as attncl_decoder_sample() after the checks of its tokens.
+// Steps that draw, as attncl_decoder_sample() after the checks of its tokens; all in the window.
 attncl_status attncl__decoder_sample_take(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
                                           const attncl_sampling *sampling, int32_t *tokens_ret);
+// What a graph that draws reads, from the decoder's position on.  Nothing that steps share changes.
+attncl_status attncl__decoder_draw_begin(attncl_decoder *decoder, attncl_graph *graph,
+                                         const int32_t *tokens, const attncl_sampling *sampling);
+// Then its runs.
+attncl_status attncl__decoder_draw(attncl_decoder *decoder, attncl_graph *graph, int64_t n,
+                                   const int32_t *tokens, int32_t *tokens_ret);
 void attncl__decoder_sample_free(attncl_decoder *decoder);
 attncl_status attncl__decoder_sample_reset(attncl_decoder *decoder);
+
+// The window, of a decoder that has none yet.
+attncl_status attncl__decoder_crop_init(attncl_decoder *decoder, int64_t window);
+void attncl__decoder_crop_free(attncl_decoder *decoder);
+attncl_status attncl__decoder_crop_reset(attncl_decoder *decoder);
+// The decoder takes tokens [n, batch] at its position: they are kept.
+void attncl__decoder_crop_taken(attncl_decoder *decoder, int64_t n, const int32_t *tokens);
+// Compiles the graph.
+attncl_status attncl__decoder_crop_open(attncl_decoder *decoder);
+// As attncl_decoder_prefill() and attncl_decoder_sample() after their checks, where the last of the tokens given is
+// beyond the window.
+attncl_status attncl__decoder_crop_take(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
+                                        float *logits);
+attncl_status attncl__decoder_crop_sample(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
+                                          const attncl_sampling *sampling, int32_t *tokens_ret);
 
 #endif

@@ -113,6 +113,7 @@ static attncl_status take_at_once(attncl_decoder *d, int64_t n, struct prefill *
     if (status != ATTNCL_OK)
         return attncl__graph_run_failed(d->graph, status); // what the states hold is unknown
     d->uploads_pending = false;
+    attncl__decoder_crop_taken(d, n, tokens);
     d->position = n;
     return ATTNCL_OK;
 }

@@ -34,9 +34,6 @@ static attncl_status open_graph(attncl_decoder *d)
 
     if (d->sampling_step)
         return ATTNCL_OK;
-    if (!d->drawn)
-        d->drawn = attncl__alloc_array((size_t)d->batch, SAMPLING_ROWS * sizeof *d->drawn);
-    REQUIRE(d->drawn, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", SAMPLING_ROWS * d->batch);
     TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
     b.n_positions = d->limit;
     b.state_dtype = d->state_dtype;
@@ -62,13 +59,14 @@ static attncl_status check_sampling(const attncl_sampling *given, attncl_samplin
 
 // Up to SAMPLING_ROWS steps, from `position` on, and one wait.  What drawing has started is not taken back
 // where it fails.
-static attncl_status draw_rows(attncl_decoder *d, int64_t position, int64_t n, int32_t *tokens_ret)
+static attncl_status draw_rows(attncl_decoder *d, attncl_graph *graph, int64_t position, int64_t n,
+                               int32_t *tokens_ret)
 {
     const size_t row = (size_t)d->batch * sizeof *tokens_ret;
 
     for (int64_t i = 0; i < n; ++i)
-        TRY(attncl_graph_run(d->sampling_step));
-    TRY(attncl_graph_state_read(d->sampling_step, "drawn", d->drawn, SAMPLING_ROWS * row));
+        TRY(attncl_graph_run(graph));
+    TRY(attncl_graph_state_read(graph, "drawn", d->drawn, SAMPLING_ROWS * row));
     for (int64_t i = 0; i < n; ++i)
         memcpy(tokens_ret + i * d->batch, d->drawn + (position + i) % SAMPLING_ROWS * d->batch,
                row);
@@ -94,39 +92,57 @@ static attncl_status check_drawn(const attncl_decoder *d, int64_t n, int32_t *to
     return ATTNCL_OK;
 }
 
-static attncl_status draw(attncl_decoder *d, int64_t n, int32_t *tokens_ret)
+static attncl_status draw(attncl_decoder *d, attncl_graph *graph, int64_t n, int32_t *tokens_ret)
 {
     memset(tokens_ret, 0xff, (size_t)(n * d->batch) * sizeof *tokens_ret); // -1
     for (int64_t i = 0; i < n; i += SAMPLING_ROWS) {
         const int64_t now = n - i < SAMPLING_ROWS ? n - i : SAMPLING_ROWS;
-        TRY(draw_rows(d, d->position + i, now, tokens_ret + i * d->batch));
+        TRY(draw_rows(d, graph, d->position + i, now, tokens_ret + i * d->batch));
     }
     return check_drawn(d, n, tokens_ret);
 }
 
-attncl_status attncl__decoder_sample_take(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
-                                          const attncl_sampling *sampling, int32_t *tokens_ret)
+attncl_status attncl__decoder_draw_begin(attncl_decoder *decoder, attncl_graph *graph,
+                                         const int32_t *tokens, const attncl_sampling *sampling)
 {
+    const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
     attncl_sampling s = ATTNCL_SAMPLING_INIT;
     int32_t words[SAMPLING_WORDS];
 
     TRY(check_sampling(sampling, &s));
-    TRY(open_graph(decoder));
-
-    const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
+    if (!decoder->drawn)
+        decoder->drawn =
+            attncl__alloc_array((size_t)decoder->batch, SAMPLING_ROWS * sizeof *decoder->drawn);
+    REQUIRE(decoder->drawn, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens",
+            SAMPLING_ROWS * decoder->batch);
     attncl__sampling_words(s.temperature, s.top_k, s.seed, words);
     if (decoder->uploads_pending)
         TRY(attncl_context_finish(attncl__graph_context(decoder->graph)));
     decoder->uploads_pending = false;
     decoder->step[0] = (int32_t)decoder->position;
     memcpy(decoder->step + 1, tokens, bytes);
-    // Nothing that steps share has changed on the device if these fail.
-    TRY(attncl_graph_write(decoder->sampling_step, "sampling", words, sizeof words));
-    TRY(attncl_graph_state_write(decoder->sampling_step, "step", decoder->step,
-                                 bytes + sizeof *tokens));
-    const attncl_status status = draw(decoder, n, tokens_ret);
+    TRY(attncl_graph_write(graph, "sampling", words, sizeof words));
+    return attncl_graph_state_write(graph, "step", decoder->step, bytes + sizeof *tokens);
+}
+
+attncl_status attncl__decoder_draw(attncl_decoder *decoder, attncl_graph *graph, int64_t n,
+                                   const int32_t *tokens, int32_t *tokens_ret)
+{
+    const attncl_status status = draw(decoder, graph, n, tokens_ret);
+
     if (status != ATTNCL_OK)
         return attncl__graph_run_failed(decoder->graph, status); // the runs cannot be taken back
-    decoder->position += n;
+    attncl__decoder_crop_taken(decoder, 1, tokens);
+    decoder->position += 1;
+    attncl__decoder_crop_taken(decoder, n - 1, tokens_ret);
+    decoder->position += n - 1;
     return ATTNCL_OK;
+}
+
+attncl_status attncl__decoder_sample_take(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
+                                          const attncl_sampling *sampling, int32_t *tokens_ret)
+{
+    TRY(open_graph(decoder));
+    TRY(attncl__decoder_draw_begin(decoder, decoder->sampling_step, tokens, sampling));
+    return attncl__decoder_draw(decoder, decoder->sampling_step, n, tokens, tokens_ret);
 }

@@ -2,6 +2,7 @@
 // Which GPU tiles a GEMM gets, and what happens when they do not fit, on devices that are only
 // described.  Split-K and, where kernels compile quickly, every vendor's tiles also run.
 
+#include "device/limits.h"
 #include "gemm/gemm_native.h"
 #include "support/gemm_test.h"
 #include "support/launch_mock.h"
@@ -129,6 +130,37 @@ TABLE_TEST(tiles_by_vendor_and_size, choices)
     ck_ok(choose(&caps, choices[_i].m, choices[_i].n, 100));
     ck_assert_str_eq(seen.launched[0], choices[_i].tile);
     ck_assert_int_eq(seen.n_launched, 1);
+}
+
+// Few enough for devices that allow 256 bytes of arguments (the embedded profile).
+TEST(arguments_are_few)
+{
+    static struct storage storage;
+    static const struct launch_mock mock = {fake_fits, fake_launch, NULL};
+    const struct device_caps caps = described(VENDOR_OTHER, 1, 4);
+    const struct span some = {&storage};
+    const struct gemm_norm norm = {some, some, 1e-5f};
+    const struct gemm_other other = {{.span = some}, some, some};
+    const struct gemm forms[] = {
+        {.m = 100, .n = 64, .k = 64},
+        {.m = 2, .n = 64, .k = 64},
+        {.m = 2, .n = 64, .k = 64, .trans_b = true, .norm = norm},
+        {.m = 2, .n = 64, .k = 64, .trans_b = true, .merge = {some, 4, 3, 100}},
+        {.m = 2, .n = 64, .k = 64, .trans_b = true, .norm = norm, .other = {other, other}},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(forms); ++i) {
+        struct launcher l = {.caps = &caps, .gemm = "native"};
+        struct gemm g = forms[i];
+        g.batch = 1;
+        seen.n_asked = seen.n_launched = 0;
+        launch_mock_set(&mock);
+        ck_ok(attncl__gemm(&l, &g));
+        launch_mock_set(NULL);
+        ck_assert_int_eq(seen.n_launched, 1);
+        ck_assert_uint_gt(launch_mock_argument_bytes(), 128);
+        ck_assert_uint_le(launch_mock_argument_bytes(), MIN_ARGUMENT_BYTES);
+    }
 }
 
 // Each tile that does not build, does not fit or spills falls back to the next; the last to an

@@ -137,8 +137,12 @@ const struct resource_case resource_general[] = {
     QKV_MAPS("1 row", 1, F32, DIM(512), DIM(512)),
     QKV_MAPS("1 row plain", 1, F32, ABSENT, ABSENT),
     QKV_MAPS("4 rows of F16", 4, F16, DIM(512), DIM(512)),
+    QKV_MAPS("32 rows", 32, F32, DIM(512), DIM(512)),
+    QKV_MAPS("8 rows of BF16, plain", 8, BF16, ABSENT, ABSENT),
     NORM_LINEAR("1 row", 1, 0, F32),
     NORM_LINEAR("4 rows GELU", 4, ATTNCL_GELU, F32),
+    NORM_LINEAR("32 rows GELU", 32, ATTNCL_GELU, F32),
+    NORM_LINEAR("8 rows of F16", 8, 0, F16),
     NORM_LINEAR("1 row of F16", 1, 0, F16),
     NORM_LINEAR("4 rows of BF16", 4, 0, BF16),
 

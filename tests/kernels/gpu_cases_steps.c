@@ -74,6 +74,8 @@ const struct resource_case resource_steps[] = {
     ATTENTION_LINEAR("1 row", F32, F32, 1, 0),
     ATTENTION_LINEAR("1 row of F16", F16, F16, 1, 0),
     ATTENTION_LINEAR("2 rows of BF16, GELU", BF16, F32, 2, ATTNCL_GELU),
+    ATTENTION_LINEAR("8 rows", F32, F32, 8, 0),
+    ATTENTION_LINEAR("32 rows of F16", F16, F16, 32, 0),
     OP_CASE("stored rows, F16", store_rows_fwd, VALUES(0), DIM(512, 1, 512),
             EXTENTS(F16, 1024, 1, 512)),
     OP_CASE("stored rows, BF16", store_rows_fwd, VALUES(0), DIM(512, 1, 512),

@@ -9,16 +9,15 @@
 #include "support/golden.h"
 #include "support/test.h"
 
-// Of two layers.  Steps of attention and of a spatial gate are two: parts, and merging them.
+// Steps of attention and of a spatial gate are two: parts, and merging them.
 static const struct {
     const char *name;
     int of_a_layer;
 } models[] = {
-    {"lm_aft_local", 5},
-    {"lm_aft_full", 5},
-    {"lm_transformer", 5},
-    {"lm_gmlp", 5},
+    {"lm_aft_local", 5}, {"lm_aft_full", 5}, {"lm_transformer", 5},
+    {"lm_gmlp", 5},      {"lm_feedback", 6}, {"lm_feedback_kv", 6},
 };
+static const int batches[] = {1, 4, 5, 8, 16, 32};
 
 static int layer_commands(const attncl_graph *g)
 {
@@ -35,16 +34,23 @@ static int layer_commands(const attncl_graph *g)
 
 TABLE_TEST(launches_of_a_step, models)
 {
+    enum { N_LAYERS = 2 };
+    const struct device_caps *caps = &test_context()->caps;
     struct golden golden;
     attncl_model *model = NULL;
-    attncl_decoder *decoder = NULL;
 
     golden_load(&golden, models[_i].name);
     ck_ok(attncl_model_open(test_context(), golden.path, &model));
-    ck_ok(attncl_decoder_create(model, 1, &decoder));
-    if (test_context()->caps.variant == VARIANT_GPU && !test_context()->caps.max_loop_iterations)
-        ck_assert_int_eq(layer_commands(decoder->graph), 2 * models[_i].of_a_layer);
-    attncl_decoder_destroy(decoder);
+    for (size_t i = 0; i < COUNT_OF(batches); ++i) {
+        const int want = models[_i].of_a_layer;
+        attncl_decoder *decoder = NULL;
+        ck_ok(attncl_decoder_create(model, batches[i], &decoder));
+        if (caps->variant == VARIANT_GPU && !caps->max_loop_iterations)
+            ck_assert_msg(layer_commands(decoder->graph) == N_LAYERS * want,
+                          "%d layers of %d sequences are %d commands, expected %d each", N_LAYERS,
+                          batches[i], layer_commands(decoder->graph), want);
+        attncl_decoder_destroy(decoder);
+    }
     attncl_model_close(model);
     golden_free(&golden);
 }

@@ -173,6 +173,19 @@ class Decodes(unittest.TestCase):
             with self.assertRaisesRegex(attncl.AttnclError, "layer aft_local keeps its state in F32: sums"):
                 model.decoder(state_dtype="F16")
 
+    def test_texts_longer_than_a_window(self):
+        tokens = golden("lm_transformer")[0]["tokens"]
+        with attncl.Model(path("lm_transformer")) as model:
+            with model.decoder(tokens.shape[1], window=3) as decoder:
+                self.assertEqual(decoder.limit, 0)
+                scores = decoder.prefill(np.concatenate([tokens, tokens]))
+                want = model.run(tokens=tokens[-3:])["output"][-1]
+                np.testing.assert_allclose(scores, want, rtol=2e-4, atol=2e-5)
+                decoder.sample(scores.argmax(1), 5)
+                self.assertEqual(decoder.position, 2 * len(tokens) + 5)
+            with self.assertRaisesRegex(attncl.AttnclError, "window is -1, allowed are 0 to"):
+                model.decoder(window=-1)
+
     def test_tokens_drawn_on_the_device(self):
         tokens = golden("lm_transformer")[0]["tokens"]
         with attncl.Model(path("lm_transformer")) as model, model.decoder(tokens.shape[1]) as decoder:

@@ -67,8 +67,9 @@ void ref_sample_fwd(const struct ref_sample *s, const struct host *x, int64_t po
         y->data[i] = draw(s, x->data + i * width, width, uniform(s->seed, position, i));
 }
 
-// step: the position and the tokens; drawn: [R, B].
-void ref_sample_store_fwd(const struct host *tokens, struct host *step, struct host *drawn)
+// step: the position and the tokens; drawn: [R, B]; window: NULL or [W, B].
+void ref_sample_store_fwd(const struct host *tokens, struct host *step, struct host *drawn,
+                          struct host *window)
 {
     const int64_t position = (int64_t)step->data[0], n = tokens->count;
 
@@ -77,4 +78,6 @@ void ref_sample_store_fwd(const struct host *tokens, struct host *step, struct h
         step->data[1 + b] = fmax(tokens->data[b], 0);
     }
     step->data[0] = (double)(position + 1);
+    for (int64_t i = 0; window && i < window->count; ++i)
+        window->data[i] = i + n < window->count ? window->data[i + n] : step->data[1 + i % n];
 }

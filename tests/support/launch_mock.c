@@ -6,10 +6,16 @@
 #include "support/launch_mock.h"
 
 static const struct launch_mock *current;
+static size_t argument_bytes;
 
 void launch_mock_set(const struct launch_mock *mock)
 {
     current = mock;
+}
+
+size_t launch_mock_argument_bytes(void)
+{
+    return argument_bytes;
 }
 
 // The linker's --wrap sends calls of X to __wrap_X; __real_X is the library's function.
@@ -39,8 +45,11 @@ attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec
         return __real_attncl__launch(l, spec, grid, args, n_args);
     if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0)
         return ATTNCL_OK;
-    for (size_t i = 0; i < n_args; ++i)
+    argument_bytes = 0;
+    for (size_t i = 0; i < n_args; ++i) {
         local_bytes += args[i].kind == ARG_LOCAL ? args[i].u.local_bytes : 0;
+        argument_bytes += args[i].kind == ARG_MEM || args[i].kind == ARG_I64 ? 8 : 4;
+    }
     return current->launch(current->user, spec, &grid, local_bytes);
 }
 

@@ -21,5 +21,7 @@ struct launch_mock {
 
 // From now on; NULL: the device.  Borrowed.
 void launch_mock_set(const struct launch_mock *mock);
+// Bytes of the arguments of the last launch that a mock stood in for, with pointers of 64 bits.
+size_t launch_mock_argument_bytes(void);
 
 #endif

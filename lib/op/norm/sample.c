@@ -6,8 +6,8 @@
 //                  of equals is the better one; -1 where a score is not finite.  sampling: I32 [4], k (1:
 //                  the best; 0: all), the bits of a float, factor = log2(e) / temperature, and the seed's low
 //                  and high word.  The random number is a function of seed, position and b
-//   sample_store   step = [position + 1, tokens] and drawn[position mod R] = tokens; where a token is -1, the
-//                  step takes 0
+//   sample_store   step = [position + 1, tokens] and drawn[position mod R] = tokens; with a window I32 [W, B], its
+//                  rows move up by one and the tokens become its last.  Where a token is -1, step and window take 0
 
 #include "op/op.h"
 #include "op/row_launch.h"
@@ -71,9 +71,15 @@ const struct op_class attncl__op_sample_fwd = {
     .launch = fwd_launch,
 };
 
+static int64_t window_rows(const struct tensor_desc *window)
+{
+    return attncl__desc_present(window) ? window->dim[0] : 0;
+}
+
 static attncl_status store_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *tokens = &sig->in[0], *step = &sig->in[1], *drawn = &sig->in[2];
+    const struct tensor_desc *tokens = &sig->in[0], *step = &sig->in[1], *drawn = &sig->in[2],
+                             *window = &sig->in[3];
 
     TRY(attncl__check_input("tokens", tokens, ATTNCL_I32, 1));
     TRY(attncl__check_input("step", step, ATTNCL_I32, 1));
@@ -84,30 +90,39 @@ static attncl_status store_infer(struct op_sig *sig)
     REQUIRE(drawn->dim[0] >= 1 && drawn->dim[0] <= INT32_MAX && drawn->dim[1] == tokens->dim[0],
             ATTNCL_ERR_SHAPE, "drawn is %s, expected rows of %" PRId64 " tokens", SHAPE(drawn),
             tokens->dim[0]);
+    if (!attncl__desc_present(window))
+        return ATTNCL_OK;
+    TRY(attncl__check_input("window", window, ATTNCL_I32, 2));
+    REQUIRE(window->dim[0] >= 1 && window->dim[0] <= INT32_MAX && window->dim[1] == tokens->dim[0],
+            ATTNCL_ERR_SHAPE, "window is %s, expected rows of %" PRId64 " tokens", SHAPE(window),
+            tokens->dim[0]);
     return ATTNCL_OK;
 }
 
 static attncl_status store_launch(struct launcher *l, const struct op_call *call)
 {
-    const int64_t n = call->sig.in[0].dim[0];
+    const int64_t n = call->sig.in[0].dim[0], n_window = window_rows(&call->sig.in[3]);
     const struct group_launch p =
         attncl__group_launch(l->caps, "norm/sample.cl", "sample_store_fwd", n);
 
-    TRY(attncl__check_loops(l->caps, p.spec.kernel, ceil_div(n, (int64_t)p.local)));
+    TRY(attncl__check_loops(l->caps, p.spec.kernel,
+                            ceil_div((1 + n_window) * n, (int64_t)p.local)));
     return attncl__launch(l, &p.spec, grid_1d(1, p.local),
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
-                               arg_i32(n), arg_i32(call->sig.in[2].dim[0])));
+                               arg_mem(call->in[3]), arg_i32(n), arg_i32(call->sig.in[2].dim[0]),
+                               arg_i32(n_window)));
 }
 
 static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     *flop_ret = 0;
-    *bytes_ret = 12 * (double)sig->in[0].dim[0];
+    *bytes_ret = (12 + 8 * (double)window_rows(&sig->in[3])) * (double)sig->in[0].dim[0];
 }
 
 const struct op_class attncl__op_sample_store_fwd = {
-    .name = OP_CLASS(sample_store_fwd, 3, 0),
-    .state = 1u << 1 | 1u << 2,
+    .name = OP_CLASS(sample_store_fwd, 4, 0),
+    .optional = 1u << 3,
+    .state = 1u << 1 | 1u << 2 | 1u << 3,
     .infer = store_infer,
     .launch = store_launch,
     .cost = store_cost,

@@ -133,6 +133,16 @@ TEST(parts_of_the_keys_add_up)
     }
 }
 
+// More rows than one work-group merges: whole blocks and a rest.
+TEST(blocks_of_rows)
+{
+    check(&(struct step_case){40, 5, 2, 24, 18, 39, .bias = true});
+    check(&(struct step_case){140, 8, 3, 7, 16, 130, .residual = true, .activation = ATTNCL_GELU});
+    check(&(struct step_case){9, 21, 1, 9, 10, 8, .gate = true, .views = true});
+    check(&(struct step_case){40, 32, 2, 8, 18, 30, .cache = ATTNCL_F16, .dtype = ATTNCL_F16});
+    check(&(struct step_case){9, 33, 1, 4, 10, 8, .bias = true}); // refused
+}
+
 TEST(types_of_16_bits)
 {
     static const attncl_dtype dtypes[] = {ATTNCL_F16, ATTNCL_BF16};
@@ -190,7 +200,12 @@ TEST(large_maps_leave_merging_to_a_launch)
     g.n = 4096;
     ck_assert(!attncl__gemm_merges(&caps, &g));
     g.n = 1024;
-    g.m = 5;
+    g.m = 4;
+    g.merge.n_parts = 8;
+    ck_assert(attncl__gemm_merges(&caps, &g));
+    g.m = 8; // a block
+    ck_assert(attncl__gemm_merges(&caps, &g));
+    g.m = 16;
     ck_assert(!attncl__gemm_merges(&caps, &g));
     g.m = 1;
     caps.local_bytes = 1024;

@@ -145,26 +145,39 @@ TEST(tokens_come_as_often_as_their_weights_say)
     ck_assert_double_lt(chi_squared(y, p), 16.3); // one seed in a thousand has more
 }
 
-static void check_store(struct host *tokens, int position, int n_rows)
+// n_window 0: no window.
+static void check_store(struct host *tokens, int position, int n_rows, int n_window)
 {
     const int64_t n = tokens->count;
     struct host *step = host_ints(1, 0, 99, DIMS(1 + n)),
                 *drawn = host_ints(2, -9, 99, DIMS(n_rows, n));
     step->data[0] = position;
+    struct host *window = n_window ? host_ints(7, 0, 1000, DIMS(n_window, n)) : NULL;
     struct host *want_step = host_copy(step), *want_drawn = host_copy(drawn);
+    struct host *want_window = window ? host_copy(window) : NULL;
 
-    ref_sample_store_fwd(tokens, want_step, want_drawn);
-    ck_ok(run_op("sample_store_fwd", NULL, HOSTS(tokens, step, drawn), NULL, 0));
+    ref_sample_store_fwd(tokens, want_step, want_drawn, want_window);
+    ck_ok(run_op("sample_store_fwd", NULL, HOSTS(tokens, step, drawn, window), NULL, 0));
     ck_near(step, want_step, 0, 0);
     ck_near(drawn, want_drawn, 0, 0);
+    if (window)
+        ck_near(window, want_window, 0, 0);
 }
 
 TEST(a_step_is_moved_on)
 {
-    check_store(host_ints(3, 0, 1000, DIMS(1)), 0, 1);
-    check_store(host_ints(4, 0, 1000, DIMS(3)), 7, 4);
-    check_store(host_ints(5, -1, 3, DIMS(700)), 12, 4);
-    check_store(host_ints(6, -1, 3, DIMS(64)), INT32_MAX - 1, 256);
+    check_store(host_ints(3, 0, 1000, DIMS(1)), 0, 1, 0);
+    check_store(host_ints(4, 0, 1000, DIMS(3)), 7, 4, 0);
+    check_store(host_ints(5, -1, 3, DIMS(700)), 12, 4, 0);
+    check_store(host_ints(6, -1, 3, DIMS(64)), INT32_MAX - 1, 256, 0);
+}
+
+TEST(a_window_is_moved_on)
+{
+    check_store(host_ints(3, 0, 1000, DIMS(1)), 0, 1, 1);
+    check_store(host_ints(3, 0, 1000, DIMS(1)), 5, 4, 900);
+    check_store(host_ints(4, -1, 3, DIMS(3)), 7, 4, 2);
+    check_store(host_ints(5, -1, 3, DIMS(300)), 12, 4, 5);
 }
 
 TEST(refusals)
@@ -178,7 +191,10 @@ TEST(refusals)
                ATTNCL_ERR_SHAPE, "has 0");
     ck_refused("sample_fwd", NULL, HOSTS(x, two, at), ATTNCL_ERR_SHAPE, "has 2 words, expected 4");
     ck_refused("sample_fwd", NULL, HOSTS(x, words, two), ATTNCL_ERR_SHAPE, "position");
-    ck_refused("sample_store_fwd", NULL, HOSTS(two, two, drawn), ATTNCL_ERR_SHAPE, "2 tokens");
-    ck_refused("sample_store_fwd", NULL, HOSTS(two, three, host_new(ATTNCL_I32, DIMS(8, 3))),
+    ck_refused("sample_store_fwd", NULL, HOSTS(two, two, drawn, NULL), ATTNCL_ERR_SHAPE,
+               "2 tokens");
+    ck_refused("sample_store_fwd", NULL, HOSTS(two, three, host_new(ATTNCL_I32, DIMS(8, 3)), NULL),
                ATTNCL_ERR_SHAPE, "rows of 2 tokens");
+    ck_refused("sample_store_fwd", NULL, HOSTS(two, three, drawn, host_new(ATTNCL_I32, DIMS(8, 3))),
+               ATTNCL_ERR_SHAPE, "window is [8, 3], expected rows of 2 tokens");
 }

@@ -97,7 +97,7 @@ class Param(Sized):
 
 class DecoderOptions(Sized):
     """attncl_decoder_options."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("state_dtype", ctypes.c_int)]
+    _fields_ = [("struct_size", ctypes.c_size_t), ("state_dtype", ctypes.c_int), ("window", ctypes.c_int64)]
 
 
 class Sampling(Sized):

@@ -199,10 +199,11 @@ class Model(_Handle):
         gradients = {name.removeprefix("grad."): found.pop(name) for name in list(found) if name.startswith("grad.")}
         return found, gradients
 
-    def decoder(self, batch=1, *, state_dtype="F32"):
+    def decoder(self, batch=1, *, state_dtype="F32", window=0):
         """A language model's state for `batch` sequences, token by token.  Transformer layers can keep keys and
-        values, and gMLP its rows, as "F16" or "BF16", in half the memory of "F32"."""
-        return Decoder(self, batch, state_dtype)
+        values, and gMLP its rows, as "F16" or "BF16", in half the memory of "F32".  With a window the text may be
+        longer than the model's limit: its last `window` tokens count, computed again for each score."""
+        return Decoder(self, batch, state_dtype, window)
 
     def sample(self, tokens, steps, *, temperature=0.0, top_k=0, seed=0):
         """`tokens`, [T] or [T, B], and `steps` more: the likeliest, or with a temperature drawn from the
@@ -250,11 +251,11 @@ def _ints(array):
 class Decoder(_Handle):
     """A language model's state after a prefix."""
 
-    def __init__(self, model, batch, state_dtype="F32"):
+    def __init__(self, model, batch, state_dtype="F32", window=0):
         lib, decoder = library(), ctypes.c_void_p()
         if state_dtype not in ("F32", "F16", "BF16"):
             raise AttnclError(Status.ERR_ARGUMENT, f"state_dtype is {state_dtype!r}, it can be 'F32', 'F16' or 'BF16'")
-        options = DecoderOptions(state_dtype=lib.dtype_of_name[state_dtype])
+        options = DecoderOptions(state_dtype=lib.dtype_of_name[state_dtype], window=window)
         with model._lock:
             model._check_open()
             lib.decoder_create_with(model._model, batch, ctypes.byref(options), ctypes.byref(decoder))

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+//
+// A text that is longer than the decoder's window: the last `window` tokens are computed as the first ones, for
+// each token anew, since every position has moved.  The graph draws the next token and moves its window on, so
+// that several runs need one wait; the host keeps the tokens, which the states of steps are no longer read for.
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/ckd.h"
+#include "base/try.h"
+#include "exec/exec.h"
+#include "graph/graph.h"
+#include "model/decoder.h"
+
+attncl_status attncl__decoder_crop_init(attncl_decoder *d, int64_t window)
+{
+    size_t count;
+
+    REQUIRE(ckd_mul_size((size_t)window, (size_t)d->batch, &count), ATTNCL_ERR_NO_MEMORY,
+            "a window of %" PRId64 " tokens", window);
+    d->text = attncl__alloc_array(count, sizeof *d->text);
+    d->cropped_text = attncl__alloc_array(count, sizeof *d->cropped_text);
+    REQUIRE(d->text && d->cropped_text, ATTNCL_ERR_NO_MEMORY, "a window of %" PRId64 " tokens",
+            window);
+    d->window = window;
+    return ATTNCL_OK;
+}
+
+void attncl__decoder_crop_free(attncl_decoder *d)
+{
+    attncl_graph_destroy(d->cropped);
+    attncl__free(d->text);
+    attncl__free(d->cropped_text);
+}
+
+attncl_status attncl__decoder_crop_reset(attncl_decoder *d)
+{
+    return d->cropped ? attncl_graph_reset(d->cropped) : ATTNCL_OK;
+}
+
+void attncl__decoder_crop_taken(attncl_decoder *d, int64_t n, const int32_t *tokens)
+{
+    const size_t row = (size_t)d->batch * sizeof *tokens;
+
+    for (int64_t i = d->window > 0 && n > d->window ? n - d->window : 0; i < n && d->window > 0;
+         ++i)
+        memcpy(d->text + (d->position + i) % d->window * d->batch, tokens + i * d->batch, row);
+}
+
+attncl_status attncl__decoder_crop_open(attncl_decoder *d)
+{
+    attncl_model *model = d->model;
+    attncl_status status = ATTNCL_OK;
+    struct build b = {0};
+
+    if (d->cropped)
+        return ATTNCL_OK;
+    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
+    TRY_DONE(model->arch->build_cropped_step(&b, model->settings, d->window, d->batch));
+    TRY_DONE(attncl_graph_compile(b.graph, NULL));
+    d->cropped = b.graph;
+    b.graph = NULL; // ownership has passed to the decoder
+done:
+    attncl_graph_destroy(b.graph);
+    return status;
+}
+
+// The last tokens of the text with `n` more, the oldest first.
+static void crop(attncl_decoder *d, int64_t n, const int32_t *tokens)
+{
+    const size_t row = (size_t)d->batch * sizeof *tokens;
+
+    for (int64_t i = 0; i < d->window; ++i) {
+        const int64_t at = n - d->window + i; // among the new ones
+        memcpy(d->cropped_text + i * d->batch,
+               at >= 0 ? tokens + at * d->batch
+                       : d->text + (d->position + at) % d->window * d->batch,
+               row);
+    }
+}
+
+static attncl_status write_window(attncl_decoder *d)
+{
+    const size_t bytes = (size_t)(d->window * d->batch) * sizeof *d->cropped_text;
+    return attncl_graph_state_write(d->cropped, "window", d->cropped_text, bytes);
+}
+
+static attncl_status read_scores(attncl_decoder *d, const int32_t *tokens, float *logits)
+{
+    const attncl_sampling best = {sizeof best, 0, 0, 0};
+    const size_t count = (size_t)(d->batch * d->vocabulary);
+
+    TRY(attncl__decoder_draw_begin(d, d->cropped, tokens, &best));
+    TRY(write_window(d));
+    attncl_status status = attncl_graph_run(d->cropped);
+    if (status == ATTNCL_OK)
+        status = attncl_graph_read(d->cropped, "logits", logits, count * sizeof *logits);
+    return status == ATTNCL_OK ? status : attncl__graph_run_failed(d->graph, status);
+}
+
+attncl_status attncl__decoder_crop_take(attncl_decoder *d, int64_t n, const int32_t *tokens,
+                                        float *logits)
+{
+    if (logits) {
+        TRY(attncl__decoder_crop_open(d));
+        crop(d, n, tokens);
+        TRY(read_scores(d, tokens + (n - 1) * d->batch, logits));
+    }
+    attncl__decoder_crop_taken(d, n, tokens);
+    d->position += n;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__decoder_crop_sample(attncl_decoder *d, int64_t n, const int32_t *tokens,
+                                          const attncl_sampling *sampling, int32_t *tokens_ret)
+{
+    TRY(attncl__decoder_crop_open(d));
+    crop(d, 1, tokens);
+    TRY(attncl__decoder_draw_begin(d, d->cropped, tokens, sampling));
+    TRY(write_window(d));
+    return attncl__decoder_draw(d, d->cropped, n, tokens, tokens_ret);
+}
