@@ -118,7 +118,7 @@ static attncl_status run(struct trial *t, int list, double *seconds_ret)
     return ATTNCL_OK;
 }
 
-static double median(double x[N_RUNS])
+static void sort(double x[N_RUNS])
 {
     for (int i = 1; i < N_RUNS; ++i)
         for (int j = i; j > 0 && x[j] < x[j - 1]; --j) {
@@ -126,7 +126,6 @@ static double median(double x[N_RUNS])
             x[j - 1] = x[j];
             x[j] = larger;
         }
-    return x[N_RUNS / 2];
 }
 
 attncl_status attncl__queues_measure(attncl_context *ctx, const struct device_caps *caps,
@@ -134,7 +133,7 @@ attncl_status attncl__queues_measure(attncl_context *ctx, const struct device_ca
 {
     attncl_status status = ATTNCL_OK;
     struct trial t = {.ctx = ctx, .caps = *caps};
-    double seconds[N_LISTS][N_RUNS], first = 0, typical[N_LISTS];
+    double seconds[N_LISTS][N_RUNS], first = 0;
 
     TRY_DONE(trial_open(&t));
     for (int list = 0; list < N_LISTS; ++list) // a driver may compile at a kernel's first launch
@@ -143,12 +142,14 @@ attncl_status attncl__queues_measure(attncl_context *ctx, const struct device_ca
         for (int list = 0; list < N_LISTS; ++list)
             TRY_DONE(run(&t, list, &seconds[list][i]));
     for (int list = 0; list < N_LISTS; ++list)
-        typical[list] = median(seconds[list]);
+        sort(seconds[list]);
+    // The least of one queue against the median of two: other load makes it no gain.
+    const double short_one = seconds[SHORT_ONE][0], *const chain = seconds[SHORT_CHAIN];
     *ret = (struct queue_gain){
-        .speed = typical[LONG_ONE] / typical[LONG_TWO],
-        .launch_seconds = typical[SHORT_ONE] / N_SHORT,
-        .two_seconds = typical[SHORT_TWO] / N_SHORT,
-        .wait_seconds = fmax(0, typical[SHORT_CHAIN] - typical[SHORT_ONE]) / N_SHORT,
+        .speed = seconds[LONG_ONE][0] / seconds[LONG_TWO][N_RUNS / 2],
+        .launch_seconds = short_one / N_SHORT,
+        .two_seconds = seconds[SHORT_TWO][N_RUNS / 2] / N_SHORT,
+        .wait_seconds = fmax(0, chain[N_RUNS / 2] - short_one) / N_SHORT,
     };
 done:
     trial_close(&t);
@@ -213,10 +214,11 @@ bool attncl__queues_gain(attncl_context *ctx, const struct device_caps *caps,
         ctx->queue_gain = find(ctx, caps);
         ctx->queue_gain_known = true;
         print(&ctx->queue_gain, text);
-        attncl__log(ATTNCL_LOG_INFO, "graphs go to %s: kernels of one work-group are %s",
-                    ctx->queue_gain.speed >= min_speed ? "several queues where they gain by it"
-                                                       : "one queue",
-                    text);
+        if (ctx->queue_gain.speed > 0)
+            attncl__log(ATTNCL_LOG_INFO, "graphs go to %s: kernels of one work-group are %s",
+                        ctx->queue_gain.speed >= min_speed ? "several queues where they gain by it"
+                                                           : "one queue",
+                        text);
     }
     *ret = ctx->queue_gain;
     pthread_mutex_unlock(&ctx->queue_gain_lock);
