@@ -91,13 +91,6 @@ attncl_status attncl__precision_check(attncl_precision precision)
     return ATTNCL_OK;
 }
 
-const char *attncl__precision_name(const attncl_context *ctx)
-{
-    static const char *const names[N_GEMM_PRECISIONS] = {
-        [GEMM_F32] = "float32", [GEMM_TF32] = "tf32", [GEMM_BF16] = "bf16"};
-    return names[ctx->caps.precision];
-}
-
 // The part of the options that this caller's header knew.
 static attncl_status read_options(const attncl_context_options *given, attncl_context_options *ret)
 {

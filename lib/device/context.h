@@ -107,8 +107,6 @@ const char *attncl__context_env(const attncl_context *ctx, enum env_var var);
 
 // ERR_ARGUMENT where it is none of the values.
 attncl_status attncl__precision_check(attncl_precision precision);
-// The context's, as a word: float32, tf32 or bf16.
-const char *attncl__precision_name(const attncl_context *ctx);
 
 // ERR_STATE in a forked child.
 attncl_status attncl__context_usable(const attncl_context *ctx);

@@ -13,6 +13,9 @@ attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, cons
 // Whether it waits all the same, for what was enqueued before it.
 bool attncl__queued_writes_wait(const attncl_context *ctx);
 
+// Of the context's graphs, as a word: float32, tf32 or bf16.
+const char *attncl__precision_name(const attncl_context *ctx);
+
 // An output that a run copies to the host as soon as the node that completes it is done, while later
 // nodes run.
 struct early_read {

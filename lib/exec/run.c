@@ -75,6 +75,13 @@ attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, cons
     return attncl__buffer_write_queued(p->ctx, b->storage->mem, 0, data, bytes);
 }
 
+const char *attncl__precision_name(const attncl_context *ctx)
+{
+    static const char *const names[N_GEMM_PRECISIONS] = {
+        [GEMM_F32] = "float32", [GEMM_TF32] = "tf32", [GEMM_BF16] = "bf16"};
+    return names[ctx->caps.precision];
+}
+
 bool attncl__queued_writes_wait(const attncl_context *ctx)
 {
     return ctx->caps.blocking_writes;

@@ -77,6 +77,7 @@ static attncl_status give_up(attncl_trainer *t, attncl_status status)
 {
     char message[1024];
     snprintf(message, sizeof message, "%s", attncl_last_error());
+    attncl__batches_drop(t);        // what was written to them
     attncl__trainer_drop_graphs(t); // those whose runs failed refuse others
     (void)attncl__average_exchange(t);
     return FAIL(status, "%s", message);

@@ -17,7 +17,6 @@
 
 void attncl__trainer_drop_graphs(attncl_trainer *t)
 {
-    attncl__batches_drop(t);
     for (size_t i = 0; i < t->n_graphs; ++i)
         attncl_graph_destroy(t->graphs[i].graph);
     attncl__free(t->graphs);

@@ -193,6 +193,7 @@ void attncl_trainer_destroy(attncl_trainer *trainer)
 {
     if (!trainer)
         return;
+    attncl__batches_drop(trainer);
     attncl__trainer_drop_graphs(trainer);
     attncl__grad_sums_free(trainer);
     attncl__kept_destroy(trainer);

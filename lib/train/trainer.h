@@ -134,7 +134,7 @@ attncl_status attncl__trainer_graph(attncl_trainer *t, enum graph_kind kind,
 attncl_status attncl__trainer_add_gradients(attncl_trainer *t, attncl_graph *g,
                                             const struct batch *batch, attncl_value *loss_ret,
                                             attncl_value *weights_ret, attncl_value *gradients_ret);
-// With batches that have begun.
+// After attncl__batches_drop().
 void attncl__trainer_drop_graphs(attncl_trainer *t);
 
 // -- grad_sums.c: with several ranks
