@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """shuffles.py VARIANTS [--counts]: kernels that reduce over a work-group of a sub-group or more shuffle on NVIDIA's and AMD's GPUs,
-with fewer barriers than by local memory alone, at most two for a reduction of up to 8 sub-groups.  clang compiles them, to LLVM's
+with fewer barriers than by local memory alone, at most two for a reduction of up to 8 sub-groups.  Rows that a sub-group or less shares
+take no barrier, longer ones one for each reduction.  AMD's shuffle by DPP at distances below 16.  clang compiles them, to LLVM's
 instructions; no GPU is needed.  --counts prints what was counted.  Skipped (77) without clang."""
 import os
 import re
@@ -11,10 +12,12 @@ import sys
 import tempfile
 
 NVIDIA = ("nvptx64-nvidia-nvcl", "sm_75", r"shfl\.sync\.bfly")
-TARGETS = {"nvidia": NVIDIA, "cdna": ("amdgcn-amd-amdhsa", "gfx90a", r"call .*ds\.bpermute"),
-           "rdna": ("amdgcn-amd-amdhsa", "gfx1030", r"call .*ds\.bpermute")}
+AMD = r"call .*(?:ds\.bpermute|update\.dpp)"
+TARGETS = {"nvidia": NVIDIA, "cdna": ("amdgcn-amd-amdhsa", "gfx90a", AMD), "rdna": ("amdgcn-amd-amdhsa", "gfx1030", AMD)}
 # {kernel: its reductions}
 KERNELS = {"clip_total_fwd": 1, "cross_entropy_total_fwd": 2, "feedback_attention_fwd": 2, "gemv_dot": 1}
+# {kernel over rows: floats that it reduces, by how many reductions}
+ROWS = {"softmax_rows_fwd": (2, 2), "layer_norm_rows_fwd": (3, 2)}
 
 
 def find_clang():
@@ -33,11 +36,29 @@ def instructions(clang, text, kernel, device):
 
 
 def count(clang, text, kernel, device):
-    """(barriers, shuffles, instructions) of a kernel."""
+    """(barriers, shuffles, instructions, those by ds_bpermute) of a kernel."""
     body = instructions(clang, text, kernel, device)
     shuffle = TARGETS[device][2]
     return (len(re.findall(r"call .*barrier", body)), len(re.findall(shuffle, body)),
-            len(re.findall(r"^  [^ ;].*", body, re.M)))
+            len(re.findall(r"^  [^ ;].*", body, re.M)), len(re.findall(r"call .*ds\.bpermute", body)))
+
+
+def macro(text, name):
+    return int((re.search(rf"^#define {name} (\d+)$", text, re.M) or [0, 0])[1])
+
+
+def row_faults(text, kernel, device, here):
+    """What is not as it should be in a kernel over rows."""
+    per_row, lanes = macro(text, "LANES_PER_ROW"), macro(text, "SHUFFLE_LANES")
+    floats, reductions = ROWS[kernel]
+    joined = min(per_row, lanes)
+    distances = [2 ** k for k in range(joined.bit_length() - 1)]
+    # AMD's distance of 4 is two moves.
+    moves = distances if device == "nvidia" else distances + [d for d in distances if d == 4]
+    far = 0 if device == "nvidia" else len([d for d in distances if d >= 16])
+    expected = (reductions if per_row > lanes else 0, floats * len(moves), floats * far)
+    found = (here[0], here[1], here[3])
+    return [] if found == expected else [f"barriers, shuffles and ds_bpermute {found}, expected {expected}"]
 
 
 def main():
@@ -50,15 +71,18 @@ def main():
         said = subprocess.run([sys.argv[1], directory], capture_output=True, text=True, check=True).stdout
         for line in said.splitlines():
             source, device, kernel, group = line.split("\t")[:4]
-            if device not in TARGETS or kernel not in KERNELS or (device, kernel, group) in seen:
+            if device not in TARGETS or kernel not in KERNELS and kernel not in ROWS:
                 continue
-            seen.add((device, kernel, group))
             with open(os.path.join(directory, source)) as file:
                 text = file.read()
-            lanes = int((re.search(r"^#define SHUFFLE_LANES (\d+)$", text, re.M) or [0, 0])[1])
+            form = device, kernel, group, macro(text, "LANES_PER_ROW")
+            if form in seen:
+                continue
+            seen.add(form)
+            lanes = macro(text, "SHUFFLE_LANES")
             plain = count(clang, re.sub(r"^#define SHUFFLE.*\n", "", text, flags=re.M), kernel, device)
             here = count(clang, text, kernel, device)
-            name = f"{kernel}, {group} work-items, {device}"
+            name = f"{kernel}, {group} work-items{f', {form[3]} for a row' if form[3] else ''}, {device}"
             if "--counts" in sys.argv:
                 print(f"{name}: barriers {plain[0]} to {here[0]}, shuffles {here[1]}, instructions {plain[2]} to {here[2]}")
             if not lanes:
@@ -68,7 +92,9 @@ def main():
                     faults.append(f"{name}: differs from local memory, below a sub-group of {lanes}")
             else:
                 shuffling.add((device, kernel))
-                if here[1] == 0 or here[0] >= plain[0]:
+                if kernel in ROWS:
+                    faults += [f"{name}: {fault}" for fault in row_faults(text, kernel, device, here)]
+                elif here[1] == 0 or here[0] >= plain[0]:
                     faults.append(f"{name}: {here[1]} shuffles, {here[0]} barriers, by local memory {plain[0]}")
                 if kernel == "cross_entropy_total_fwd" and here[0] > 2 * KERNELS[kernel]:
                     faults.append(f"{name}: {here[0]} barriers, expected at most {2 * KERNELS[kernel]}")
