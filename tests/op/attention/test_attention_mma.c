@@ -191,9 +191,10 @@ static void check_rows(const struct problem *p, const struct host *weights, cons
                 score = -1e6;
         }
         const bool sees = weight[best] > 0;
-        ck_assert_double_eq_tol(rows->data[2 * row], sees ? score : 0,
-                                relative + unit * fabs(score));
-        ck_assert_double_eq_tol(rows->data[2 * row + 1], weight[best], relative * weight[best]);
+        // A product of two floats is known to 2^-22.
+        ck_assert_double_le(fabs(rows->data[2 * row] - (sees ? score : 0)),
+                            relative + 4 * unit * fabs(score));
+        ck_assert_double_le(fabs(rows->data[2 * row + 1] - weight[best]), relative * weight[best]);
     }
 }
 
@@ -247,9 +248,9 @@ static bool left_out(size_t i)
 
 BOTH_TEST(matches_the_reference)
 {
-    static const struct size sizes[] = {{1, 1, 35, 37, 17, 33},  {1, 2, 64, 32, 32, 32},
+    static const struct size sizes[] = {{1, 1, 35, 37, 17, 31},  {1, 2, 64, 32, 32, 32},
                                         {2, 3, 70, 40, 16, 16},  {1, 1, 129, 65, 64, 64},
-                                        {1, 1, 50, 1, 20, 96},   {1, 1, 33, 130, 80, 70},
+                                        {1, 1, 50, 1, 20, 96},   {1, 1, 33, 130, 80, 68},
                                         {1, 1, 40, 50, 128, 128}};
 
     if (!emulate((enum matrix_instruction)_i, GEMM_F32))
