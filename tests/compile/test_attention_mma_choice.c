@@ -95,10 +95,11 @@ TEST(what_the_compiler_does_not_know_fails)
 static const struct {
     const char *file, *from, *to;
 } mistakes[] = {
-    {"common/mma.clh", "% 4 + 4 * (i))", "% 4 + 4 * (1 - (i)))"},
+    {"attention/attention_gpu_mma.clh", "{x_high[0], x_high[2], x_high[1]",
+     "{x_high[0], x_high[1], x_high[2]"},
     {"common/mma.clh", "mma_instruction(rest, a_low, b_high, box);", ""},
     {"attention/attention_gpu_mma.cl", "sums[n][c] *= factor[c / TERMS];", ";"},
-    {"attention/attention_gpu_mma.cl", "pairs[2 * i] = whole", "pairs[2 * i] = !whole"},
+    {"attention/attention_gpu_mma.cl", "= whole ? factor : sum;", "= sum;"},
 };
 
 TABLE_TEST(wrong_ones_fail, mistakes)
