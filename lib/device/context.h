@@ -77,8 +77,9 @@ struct attncl_context {
     bool variant_known;
     enum kernel_variant variant;       // which is right
     char variant_fault[FINDING_BYTES]; // neither is: what is wrong
-    pthread_mutex_t mma_lock;          // guards mma_known, mma_usable, while GEMMs are compared too
-    bool mma_known[N_GEMM_PRECISIONS], mma_usable[N_GEMM_PRECISIONS];
+    pthread_mutex_t mma_lock; // guards mma_known, mma_usable, while kernels are compared too
+    bool mma_known[N_MMA_KERNELS][N_GEMM_PRECISIONS];
+    bool mma_usable[N_MMA_KERNELS][N_GEMM_PRECISIONS];
     pthread_mutex_t
         shuffle_lock; // guards shuffle_known, shuffle_usable, while reductions are compared too
     bool shuffle_known, shuffle_usable;
