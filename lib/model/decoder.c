@@ -218,14 +218,20 @@ static attncl_status sample(attncl_decoder *d, int64_t n, const int32_t *tokens,
     const int64_t inside = count_inside(d, n), position = d->position;
     const int32_t *next = inside > 0 ? tokens_ret + (inside - 1) * d->batch : tokens;
 
-    if (inside == n)
-        return attncl__decoder_sample_take(d, n, tokens, sampling, tokens_ret);
-    TRY(attncl__decoder_crop_open(d)); // before anything changes on the device
-    memset(tokens_ret, 0xff, (size_t)(n * d->batch) * sizeof *tokens_ret); // -1
-    if (inside > 0)
+    if (inside < n) {
+        TRY(attncl__decoder_crop_open(d)); // before anything changes on the device
+        memset(tokens_ret, 0xff, (size_t)(n * d->batch) * sizeof *tokens_ret); // -1
+    }
+    if (inside > 0) {
         TRY(attncl__decoder_sample_take(d, inside, tokens, sampling, tokens_ret));
-    const attncl_status status =
-        attncl__decoder_crop_sample(d, n - inside, next, sampling, tokens_ret + inside * d->batch);
+        attncl__decoder_crop_drawn(d, inside, tokens, tokens_ret);
+    }
+    if (inside == n)
+        return ATTNCL_OK;
+    int32_t *rest = tokens_ret + inside * d->batch;
+    const attncl_status status = attncl__decoder_crop_sample(d, n - inside, next, sampling, rest);
+    if (status == ATTNCL_OK)
+        attncl__decoder_crop_drawn(d, n - inside, next, rest);
     if (status == ATTNCL_OK || inside == 0)
         return status;
     d->position = position; // what the first steps have taken is not taken back

@@ -42,15 +42,15 @@ attncl_status attncl__decoder_prefill_take(attncl_decoder *decoder, int64_t n,
 void attncl__decoder_prefill_free(attncl_decoder *decoder);
 attncl_status attncl__decoder_prefill_reset(attncl_decoder *decoder);
 
-// Steps that draw, as attncl_decoder_sample() after the checks of its tokens; all in the window.
+// Steps that draw, as attncl_decoder_sample() after the checks of its tokens; all in the window.  The position stays.
 attncl_status attncl__decoder_sample_take(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
                                           const attncl_sampling *sampling, int32_t *tokens_ret);
 // What a graph that draws reads, from the decoder's position on.  Nothing that steps share changes.
 attncl_status attncl__decoder_draw_begin(attncl_decoder *decoder, attncl_graph *graph,
                                          const int32_t *tokens, const attncl_sampling *sampling);
-// Then its runs.
+// Then its runs.  The position stays.
 attncl_status attncl__decoder_draw(attncl_decoder *decoder, attncl_graph *graph, int64_t n,
-                                   const int32_t *tokens, int32_t *tokens_ret);
+                                   int32_t *tokens_ret);
 void attncl__decoder_sample_free(attncl_decoder *decoder);
 attncl_status attncl__decoder_sample_reset(attncl_decoder *decoder);
 
@@ -60,10 +60,13 @@ void attncl__decoder_crop_free(attncl_decoder *decoder);
 attncl_status attncl__decoder_crop_reset(attncl_decoder *decoder);
 // The decoder takes tokens [n, batch] at its position: they are kept.
 void attncl__decoder_crop_taken(attncl_decoder *decoder, int64_t n, const int32_t *tokens);
+// n steps have taken `tokens` [batch] and all but the last of `drawn` [n, batch]: the position after them.
+void attncl__decoder_crop_drawn(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
+                                const int32_t *drawn);
 // Compiles the graph.
 attncl_status attncl__decoder_crop_open(attncl_decoder *decoder);
 // As attncl_decoder_prefill() and attncl_decoder_sample() after their checks, where the last of the tokens given is
-// beyond the window.
+// beyond the window; after drawing the position stays.
 attncl_status attncl__decoder_crop_take(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
                                         float *logits);
 attncl_status attncl__decoder_crop_sample(attncl_decoder *decoder, int64_t n, const int32_t *tokens,

@@ -49,6 +49,15 @@ void attncl__decoder_crop_taken(attncl_decoder *d, int64_t n, const int32_t *tok
         memcpy(d->text + (d->position + i) % d->window * d->batch, tokens + i * d->batch, row);
 }
 
+void attncl__decoder_crop_drawn(attncl_decoder *d, int64_t n, const int32_t *tokens,
+                                const int32_t *drawn)
+{
+    attncl__decoder_crop_taken(d, 1, tokens);
+    d->position += 1;
+    attncl__decoder_crop_taken(d, n - 1, drawn);
+    d->position += n - 1;
+}
+
 attncl_status attncl__decoder_crop_open(attncl_decoder *d)
 {
     attncl_model *model = d->model;
@@ -120,5 +129,5 @@ attncl_status attncl__decoder_crop_sample(attncl_decoder *d, int64_t n, const in
     crop(d, 1, tokens);
     TRY(attncl__decoder_draw_begin(d, d->cropped, tokens, sampling));
     TRY(write_window(d));
-    return attncl__decoder_draw(d, d->cropped, n, tokens, tokens_ret);
+    return attncl__decoder_draw(d, d->cropped, n, tokens_ret);
 }

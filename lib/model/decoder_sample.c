@@ -126,16 +126,12 @@ attncl_status attncl__decoder_draw_begin(attncl_decoder *decoder, attncl_graph *
 }
 
 attncl_status attncl__decoder_draw(attncl_decoder *decoder, attncl_graph *graph, int64_t n,
-                                   const int32_t *tokens, int32_t *tokens_ret)
+                                   int32_t *tokens_ret)
 {
     const attncl_status status = draw(decoder, graph, n, tokens_ret);
 
     if (status != ATTNCL_OK)
         return attncl__graph_run_failed(decoder->graph, status); // the runs cannot be taken back
-    attncl__decoder_crop_taken(decoder, 1, tokens);
-    decoder->position += 1;
-    attncl__decoder_crop_taken(decoder, n - 1, tokens_ret);
-    decoder->position += n - 1;
     return ATTNCL_OK;
 }
 
@@ -144,5 +140,5 @@ attncl_status attncl__decoder_sample_take(attncl_decoder *decoder, int64_t n, co
 {
     TRY(open_graph(decoder));
     TRY(attncl__decoder_draw_begin(decoder, decoder->sampling_step, tokens, sampling));
-    return attncl__decoder_draw(decoder, decoder->sampling_step, n, tokens, tokens_ret);
+    return attncl__decoder_draw(decoder, decoder->sampling_step, n, tokens_ret);
 }

@@ -98,7 +98,7 @@ LOOP_TEST(scores_are_those_of_the_last_tokens, 0, N_CONFIGS)
     fill_text(text, N);
     ck_assert_int_eq(attncl_decoder_limit(decoder), 0);
     for (int i = 0; i < N; ++i) {
-        const bool wanted = i % 3 != 1; // scores that nobody asks for are not computed
+        const bool wanted = i % 3 != 1; // scores that are not asked for are not computed
         ck_ok(attncl_decoder_step(decoder, text + i * BATCH, wanted ? got : NULL));
         ck_assert_int_eq(attncl_decoder_position(decoder), i + 1);
         if (!wanted)
