@@ -85,6 +85,9 @@ static const struct {
     {"mma f32", "matrix instructions, float32", "used", "not used: "},
     {"mma tf32", "matrix instructions, tf32", "used", "not used: "},
     {"mma bf16", "matrix instructions, bf16", "used", "not used: "},
+    {"mma attention f32", "attention by matrix instructions, float32", "used", "not used: "},
+    {"mma attention tf32", "attention by matrix instructions, tf32", "used", "not used: "},
+    {"mma attention bf16", "attention by matrix instructions, bf16", "used", "not used: "},
     {"shuffle", "shuffles", "used", "not used: "},
     {"queues", "queues, kernels of one work-group", "", ""},
 };

@@ -205,6 +205,8 @@ static attncl_context *open_gpu(bool overlapping)
     ck_ok(attncl_context_create(&options, &ctx));
     ctx->caps.is_cpu = false;
     ctx->caps.is_gpu = true;
+    ctx->variant_known = true; // its kernels are right
+    ctx->variant = VARIANT_GPU;
     ctx->caps.variant = VARIANT_GPU;
     ctx->caps.vector_width = 4;
     ctx->caps.flop_per_second = 1e12;

@@ -186,6 +186,8 @@ TEST(calls_of_the_measurement)
         attncl_context *ctx = NULL;
         ck_ok(attncl_context_create(NULL, &ctx));
         ctx->caps.is_gpu = true;
+        ctx->variant_known = true; // its kernels are right
+        ctx->variant = VARIANT_GPU;
         ctx->caps.variant = VARIANT_GPU;
         ctx->caps.vector_width = 4;
         ctx->caps.flop_per_second = 1e12;
