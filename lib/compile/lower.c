@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "compile/attention_mma_choice.h"
 #include "compile/lowered.h"
 #include "device/context.h"
 #include "gemm/mma_choice.h"
@@ -83,7 +84,10 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
 
     for (int v = 0; v < g->n_values; ++v)
         lower_value(g, p, v);
-    for (int n = 0; n < g->n_nodes; ++n)
+    for (int n = 0; n < g->n_nodes; ++n) {
         TRY(lower_node(g, p, n));
+        if (g->nodes[n].cls == &attncl__op_attention_fwd)
+            attncl__attention_choose_mma(g->ctx, caps);
+    }
     return ATTNCL_OK;
 }

@@ -62,8 +62,9 @@ struct attncl_context {
     struct disk_cache *cache; // NULL: none
     struct program_table *programs;
     struct destroy_hook *hooks;
-    pthread_mutex_t mma_lock; // guards mma_known, mma_usable, while GEMMs are compared too
-    bool mma_known[N_GEMM_PRECISIONS], mma_usable[N_GEMM_PRECISIONS];
+    pthread_mutex_t mma_lock; // guards mma_known, mma_usable, while kernels are compared too
+    bool mma_known[N_MMA_KERNELS][N_GEMM_PRECISIONS];
+    bool mma_usable[N_MMA_KERNELS][N_GEMM_PRECISIONS];
     pthread_mutex_t
         shuffle_lock; // guards shuffle_known, shuffle_usable, while reductions are compared too
     bool shuffle_known, shuffle_usable;
@@ -97,7 +98,7 @@ void attncl__context_remove_child(attncl_context *ctx);
 attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn fn, void *user);
 
 // -- findings on this device with this driver, kept beside the program cache (device/selftest.c).
-// `what`: "cpu" or "gpu", the ops of that kernel variant, or "mma f32"; failed: "" where nothing did.
+// `what`: "cpu" or "gpu", the ops of that kernel variant, "mma f32" or the like; failed: "" where nothing did.
 // False: nothing is known.
 enum { FINDING_BYTES = 512 };
 bool attncl__finding_read(const attncl_context *ctx, const char *what, char failed[FINDING_BYTES]);

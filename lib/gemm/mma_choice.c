@@ -218,41 +218,52 @@ attncl_status attncl__mma_judge(attncl_context *ctx, const struct device_caps *c
     return ATTNCL_OK;
 }
 
-static bool is_usable(attncl_context *ctx, const struct device_caps *caps)
+static bool is_usable(attncl_context *ctx, const struct device_caps *caps, const char *kernels,
+                      attncl__mma_judge_fn judge)
 {
     const double min_speed = 1.05;
     const char *precision = precision_names[caps->precision];
     char failed[FINDING_BYTES] = "", what[32];
 
-    snprintf(what, sizeof what, "mma %s", precision);
+    snprintf(what, sizeof what, "mma %s%s", kernels, precision);
     if (!attncl__finding_read(ctx, what, failed)) {
-        if (attncl__mma_judge(ctx, caps, min_speed, failed) != ATTNCL_OK) {
-            attncl__log(ATTNCL_LOG_WARN, "%s, %s, is not used: %s", mma_names[caps->mma_candidate],
-                        precision, attncl_last_error());
+        if (judge(ctx, caps, min_speed, failed) != ATTNCL_OK) {
+            attncl__log(ATTNCL_LOG_WARN, "%s, %s%s, is not used: %s",
+                        mma_names[caps->mma_candidate], kernels, precision, attncl_last_error());
             return false;
         }
         if (attncl__finding_keep(ctx, what, failed) != ATTNCL_OK)
             attncl__log(ATTNCL_LOG_INFO, "%s is compared again in the next context: %s", what,
                         attncl_last_error());
     }
-    attncl__log(ATTNCL_LOG_INFO, "%s, %s, is %sused%s%s", mma_names[caps->mma_candidate], precision,
-                *failed ? "not " : "", *failed ? ": " : "", failed);
+    attncl__log(ATTNCL_LOG_INFO, "%s, %s%s, is %sused%s%s", mma_names[caps->mma_candidate], kernels,
+                precision, *failed ? "not " : "", *failed ? ": " : "", failed);
     return *failed == '\0';
+}
+
+enum matrix_instruction attncl__mma_choose(attncl_context *ctx, struct device_caps *caps,
+                                           enum mma_kernels kernels, attncl__mma_judge_fn judge)
+{
+    static const char *const names[N_MMA_KERNELS] = {
+        [MMA_GEMM] = "", [MMA_ATTENTION] = "attention "};
+
+    if (caps->mma_candidate == MMA_NONE || caps->variant != VARIANT_GPU)
+        return MMA_NONE;
+    if (caps->mma_candidate == MMA_MFMA)
+        caps->precision = GEMM_F32; // it computes in float, whatever is asked for
+    pthread_mutex_lock(&ctx->mma_lock);
+    bool *known = &ctx->mma_known[kernels][caps->precision];
+    bool *usable = &ctx->mma_usable[kernels][caps->precision];
+    if (!*known) {
+        *usable = is_usable(ctx, caps, names[kernels], judge);
+        *known = true;
+    }
+    const bool use = *usable;
+    pthread_mutex_unlock(&ctx->mma_lock);
+    return use ? caps->mma_candidate : MMA_NONE;
 }
 
 void attncl__gemm_choose_mma(attncl_context *ctx, struct device_caps *caps)
 {
-    caps->mma = MMA_NONE;
-    if (caps->mma_candidate == MMA_NONE || caps->variant != VARIANT_GPU)
-        return;
-    if (caps->mma_candidate == MMA_MFMA)
-        caps->precision = GEMM_F32; // it computes in float, whatever is asked for
-    pthread_mutex_lock(&ctx->mma_lock);
-    if (!ctx->mma_known[caps->precision]) {
-        ctx->mma_usable[caps->precision] = is_usable(ctx, caps);
-        ctx->mma_known[caps->precision] = true;
-    }
-    if (ctx->mma_usable[caps->precision])
-        caps->mma = caps->mma_candidate;
-    pthread_mutex_unlock(&ctx->mma_lock);
+    caps->mma = attncl__mma_choose(ctx, caps, MMA_GEMM, attncl__mma_judge);
 }

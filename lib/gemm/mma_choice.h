@@ -10,6 +10,12 @@
 // thread.
 void attncl__gemm_choose_mma(attncl_context *ctx, struct device_caps *caps);
 
+// The same for other kernels by matrix instructions: `judge` compares, `failed` as below.
+typedef attncl_status (*attncl__mma_judge_fn)(attncl_context *ctx, const struct device_caps *caps,
+                                              double min_speed, char failed[FINDING_BYTES]);
+enum matrix_instruction attncl__mma_choose(attncl_context *ctx, struct device_caps *caps,
+                                           enum mma_kernels kernels, attncl__mma_judge_fn judge);
+
 // The comparison alone.  `failed`: why GEMMs with caps->mma_candidate are not used, "" where they
 // are.
 attncl_status attncl__mma_judge(attncl_context *ctx, const struct device_caps *caps,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Attention, GPU variant: the launches (cl/attention/attention_gpu.cl, attention_gpu_merge.cl).
+// Attention, GPU variant: the launches (cl/attention/attention_gpu.cl, attention_gpu_merge.cl; by
+// matrix instructions attention_gpu_mma.c).
 
 #include "op/attention/attention_tiling.h"
 
@@ -116,8 +117,12 @@ attncl_status attncl__attention_gpu(struct launcher *l, const struct op_call *ca
 {
     struct attention_tiling p = *tiling;
 
-    TRY(choose_tile(l, &p));
-    TRY(launch_attention(l, call, &p, false));
+    if (p.mma && attncl__attention_mma_fits(l, &p)) {
+        TRY(attncl__attention_mma_launch(l, call, &p, rows_of(call, &p)));
+    } else {
+        TRY(choose_tile(l, &p));
+        TRY(launch_attention(l, call, &p, false));
+    }
     if (p.n_splits > 1)
         TRY(launch_merge(l, call, &p));
     return attncl__desc_present(&call->sig.out[ATT_OUT_WEIGHTS])

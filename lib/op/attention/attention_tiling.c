@@ -137,8 +137,8 @@ static void choose_splits(const struct device_caps *caps, struct attention_tilin
 
 static void tile_gpu(const struct device_caps *caps, struct attention_tiling *p, bool scratch_rows)
 {
-    p->block = 4 * p->tile->ty;
-    p->key_tile = 4 * p->tile->tx;
+    p->block = p->mma ? ATT_MMA_ROWS : 4 * p->tile->ty;
+    p->key_tile = p->mma ? ATT_MMA_KEYS : 4 * p->tile->tx;
     p->row_floats = scratch_rows ? 2 * p->heads * p->n_queries : 0;
     choose_splits(caps, p);
 }
@@ -179,6 +179,8 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
     if (!ret->tile)
         return tile_cpu(sig->caps, ret, v->stride[2]);
     ret->gpu = true;
+    ret->mma =
+        attncl__attention_mma(sig->caps, ret, attncl__desc_present(&sig->out[ATT_OUT_WEIGHTS]));
     tile_gpu(sig->caps, ret,
              attncl__desc_present(&sig->out[ATT_OUT_WEIGHTS]) &&
                  !attncl__desc_present(&sig->out[ATT_OUT_ROWS]));

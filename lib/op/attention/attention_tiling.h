@@ -19,6 +19,10 @@ struct attention_tile_config {
     int tx, ty, ne, dc;
 };
 
+// By matrix instructions (cl/attention/attention_gpu_mma.clh): queries and keys of a work-group, columns of
+// values at a time.
+enum { ATT_MMA_ROWS = 64, ATT_MMA_KEYS = 32, ATT_MMA_COLUMNS = 32 };
+
 struct attention_tiling {
     int64_t heads; // of all batch entries
     int64_t n_queries, n_keys, width, value_width;
@@ -37,6 +41,7 @@ struct attention_tiling {
     bool copy_values;    // into scratch, after the keys
     int64_t key_floats, value_floats;
     // GPU variant: keys are split among `n_splits` work-groups; their rows and sums are merged.
+    enum matrix_instruction mma; // MMA_NONE: FMAs, with `tile`
     const struct attention_tile_config *tile;
     int query_channels; // that stay in local memory; 0: queries are read for each tile of keys
     int64_t n_splits, split_keys;
@@ -55,6 +60,15 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
 // The GPU variant's launches (attention_gpu.c).
 attncl_status attncl__attention_gpu(struct launcher *l, const struct op_call *call,
                                     const struct attention_tiling *tiling);
+// By matrix instructions: what the forward op's launch may use, the one condition, and its work-group
+// (attention_gpu_tiles.c); whether its kernel builds and fits without spills; the launch, `rows` being
+// absent where no statistics of rows are wanted (attention_gpu_mma.c).
+size_t attncl__attention_mma_group(enum matrix_instruction mma);
+enum matrix_instruction attncl__attention_mma(const struct device_caps *caps,
+                                              const struct attention_tiling *p, bool weights);
+bool attncl__attention_mma_fits(struct launcher *l, const struct attention_tiling *p);
+attncl_status attncl__attention_mma_launch(struct launcher *l, const struct op_call *call,
+                                           const struct attention_tiling *p, struct span rows);
 // Tile configurations of the GPU variant for this shape, the best first; `skip` of them are passed
 // over.  NULL: no more, the device's work-groups or local memory are smaller.
 const struct attention_tile_config *attncl__attention_tile_config(const struct device_caps *caps,

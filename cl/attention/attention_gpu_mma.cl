@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+// Fused attention with an online softmax by matrix instructions, GPU variant.  Host side:
+// lib/op/attention/attention_gpu_mma.c
+//
+//   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
+//
+//   Work      one work-group = BR queries of one head, 16 of them a sub-group of MMA_LANES work-items; grid
+//             (heads of all batch entries, blocks, splits of the keys), last block first since a causal
+//             one has the most keys.  A sub-group has 16 scores of each of a tile's BC keys and all
+//             sums of its queries; tiles that no query sees are skipped
+//   Memory    keys by DC channels, then values by VC, pass through `stage`, split as the instruction takes
+//             them: 9 to 25 KiB of local memory; each work-item reads its queries for itself, by DC channels
+//   Numerics  that of common/mma.clh; running maximum per row, so that only exponentials of numbers <= 0
+//             are taken; a row that sees no key gives 0
+//
+//   Macro        Meaning                                                  Values
+//   LS           work-group size; 128 for PTX, 256 for MFMA                  128 | 256
+//   VW           floats in a vector                                       4
+//   MMA          instruction, as in common/mma.clh                        1 | 2
+//   EMULATED     local memory in its place                                1; 0 where the device has it
+//   PRECISION    of the factors, as in common/mma.clh                     0 .. 2; 0 where MMA is 2
+//   VALUE_WIDTH  columns of values, zeros after the last one              32 | 64 | 96 | 128
+//   ALIGNED      rows start at and consist of whole float4s               0 | 1
+//   MASKING      what hides keys, beside the range                        0 .. 2
+
+#include "attention/attention_gpu_mma.clh"
+
+struct block {
+    struct queries queries;   // of the head, up to the block's last
+    struct rows keys, values; // of the head
+    int i0, count, value_width, reach;
+    float scale;
+    __local float *stage, *red, *box;
+    __local int *flag;
+};
+
+// Of the work-item's pairs of a tile, bit MMA_C n + c, those that are visible.
+static inline uint visible_pairs(const struct block *x, const struct visibility *v, int j0)
+{
+    const int last = x->i0 + x->count - 1;
+    uint seen = 0;
+
+#pragma unroll 1
+    for (int n = 0; n < KEY_PIECES; n++)
+#pragma unroll 1
+        for (int c = 0; c < MMA_C; c++) {
+            const int i = x->queries.row + 8 * (c / TERMS),
+                      j = j0 + n * PIECE + LANE_TERM + c % TERMS;
+            if (i <= last && is_visible(v, i, j))
+                seen |= 1u << (MMA_C * n + c);
+        }
+    return seen;
+}
+
+// s: scores of the work-item's pairs.  False, in every work-item, when no query sees any key of the
+// tile.
+LOCAL_INLINE bool score_tile(const struct block *x, const struct visibility *v, int j0,
+                             float s[KEY_PIECES][MMA_C])
+{
+    const int last = x->i0 + x->count - 1;
+    float rest[KEY_PIECES][MMA_C];
+
+    if (j0 >= end_key(v, last) || j0 + BC <= first_key(v, x->i0))
+        return false;
+    // Inside, every query of the block sees every key of the tile: no pair is asked.
+    const bool inside = MASKING != BY_MASK && x->count == BR && j0 >= first_key(v, last) &&
+                        j0 + BC <= end_key(v, x->i0);
+    const uint seen = inside ? 0xffffffffu : visible_pairs(x, v, j0);
+    if (MASKING == BY_MASK && !in_any(seen != 0, x->flag))
+        return false;
+
+#pragma unroll
+    for (int n = 0; n < KEY_PIECES; n++)
+#pragma unroll
+        for (int c = 0; c < MMA_C; c++)
+            s[n][c] = rest[n][c] = 0.0f;
+    if (j0 < x->reach)
+        multiply_keys(&x->queries, rows_from(x->keys, j0), x->stage, x->box, s, rest);
+#pragma unroll
+    for (int n = 0; n < KEY_PIECES; n++)
+#pragma unroll
+        for (int c = 0; c < MMA_C; c++) {
+            const int i = x->queries.row + 8 * (c / TERMS),
+                      j = j0 + n * PIECE + LANE_TERM + c % TERMS;
+            const bool masked = MASKING == BY_LENGTHS && i <= last && j >= length_of(v, i);
+            const float score = masked ? MASKED_SCORE : mma_total(s[n][c], rest[n][c]) * x->scale;
+            s[n][c] = seen >> (MMA_C * n + c) & 1u ? score : -INFINITY;
+        }
+    return true;
+}
+
+// What the four work-items of a query have of it, for row_parts().
+LOCAL_INLINE void put_row_parts(const float mine[ROWS], __local float *red)
+{
+    const int row = (int)get_local_id(0) / MMA_LANES * 16 + LANE_ROW;
+
+    for (int r = 0; r < ROWS; r++)
+        red[(row + 8 * r) * 4 + LANE_PART] = mine[r];
+}
+
+LOCAL_INLINE float4 row_parts(__local const float *red, int r)
+{
+    const int row = (int)get_local_id(0) / MMA_LANES * 16 + LANE_ROW;
+
+    return *(__local const float4 *)(red + (row + 8 * r) * 4);
+}
+
+// The exponentials of a tile's scores in their place; maxima, totals and sums follow.  `red` has
+// the maxima of the work-items.
+LOCAL_INLINE void absorb_tile(const struct block *x, float s[KEY_PIECES][MMA_C],
+                              float low[KEY_PIECES][MMA_C], float row_max[ROWS], float total[ROWS],
+                              float sums[SUM_PIECES][MMA_C])
+{
+    float shift[ROWS], factor[ROWS];
+
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const float now = max_v(row_max[r], horizontal_max(row_parts(x->red, r)));
+        shift[r] = now == -INFINITY ? 0.0f : now;
+        factor[r] = exp_nonpos_f(row_max[r] - shift[r]);
+        row_max[r] = now;
+        total[r] *= factor[r];
+    }
+#pragma unroll
+    for (int n = 0; n < KEY_PIECES; n++)
+#pragma unroll
+        for (int c = 0; c < MMA_C; c++) {
+            const float e = exp_nonpos_f(s[n][c] - shift[c / TERMS]);
+            total[c / TERMS] += e;
+            mma_split(e, &s[n][c], &low[n][c]);
+        }
+#pragma unroll
+    for (int n = 0; n < SUM_PIECES; n++)
+#pragma unroll
+        for (int c = 0; c < MMA_C; c++)
+            sums[n][c] *= factor[c / TERMS];
+}
+
+// The first EC columns become the last ones.
+LOCAL_INLINE void rotate_sums(float sums[SUM_PIECES][MMA_C])
+{
+    float first[EC / PIECE][MMA_C];
+
+#pragma unroll
+    for (int c = 0; c < MMA_C; c++) {
+#pragma unroll
+        for (int n = 0; n < EC / PIECE; n++)
+            first[n][c] = sums[n][c];
+#pragma unroll
+        for (int n = 0; n < SUM_PIECES - EC / PIECE; n++)
+            sums[n][c] = sums[n + EC / PIECE][c];
+#pragma unroll
+        for (int n = 0; n < EC / PIECE; n++)
+            sums[SUM_PIECES - EC / PIECE + n][c] = first[n][c];
+    }
+}
+
+// Takes a tile in, whose scores are s.
+LOCAL_INLINE void add_tile(const struct block *x, int j0, float s[KEY_PIECES][MMA_C],
+                           float row_max[ROWS], float total[ROWS], float sums[SUM_PIECES][MMA_C])
+{
+    float now[ROWS], low[KEY_PIECES][MMA_C];
+
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        now[r] = s[0][r * TERMS];
+#pragma unroll
+        for (int n = 0; n < KEY_PIECES; n++)
+#pragma unroll
+            for (int c = r * TERMS; c < (r + 1) * TERMS; c++)
+                now[r] = max_v(now[r], s[n][c]);
+    }
+    put_row_parts(now, x->red);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    absorb_tile(x, s, low, row_max, total, sums);
+// The columns that come next are always the first ones: unrolled, the rounds would overlap and take
+// the registers of all.
+#pragma unroll 1
+    for (int e = 0; e < VALUE_WIDTH; e += EC) {
+        stage_values(rows_from(x->values, j0), e, x->value_width, x->stage);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        multiply_values(s, low, x->stage, x->box, sums);
+        rotate_sums(sums);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+// Keys that no length reaches count for rows whose scores are that low, or that have none yet.
+LOCAL_INLINE bool masked_keys_count(const struct block *x, const float row_max[ROWS])
+{
+    bool here = false;
+
+    for (int r = 0; r < ROWS; r++)
+        here |= x->queries.row + 8 * r < x->i0 + x->count && row_max[r] < MASKED_SCORE + COMPETING;
+    return in_any(here, x->flag);
+}
+
+// `red` has the work-items' totals, which become what sums are multiplied by: one over the row's total,
+// or 1 where partial results are merged.
+LOCAL_INLINE void store_pairs(const struct block *x, bool whole, int keep_rows,
+                              const float row_max[ROWS], float total[ROWS], __global float *pairs)
+{
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const int i = x->queries.row + 8 * r;
+        const float sum = horizontal_sum(row_parts(x->red, r));
+        const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;
+        if ((keep_rows || !whole) && LANE_PART == 0 && i < x->i0 + x->count) {
+            pairs[2 * i] = whole && row_max[r] == -INFINITY ? 0.0f : row_max[r];
+            pairs[2 * i + 1] = whole ? factor : sum;
+        }
+        total[r] = whole ? factor : 1.0f;
+    }
+}
+
+// The work-item's columns of its rows, each times the row's factor, to rows `to_t` apart.
+static inline void store_rows(const struct block *x, float sums[SUM_PIECES][MMA_C],
+                              const float factor[ROWS], __global float *to, long to_t)
+{
+#pragma unroll
+    for (int n = 0; n < SUM_PIECES; n++)
+#pragma unroll
+        for (int c = 0; c < MMA_C; c++) {
+            const int i = x->queries.row + 8 * (c / TERMS), e = n * PIECE + LANE_TERM + c % TERMS;
+            if (i < x->i0 + x->count && e < x->value_width)
+                to[i * to_t + e] = sums[n][c] * factor[c / TERMS];
+        }
+}
+
+// Arguments: those of attention_gpu_fwd (attention_gpu.cl), but for weights and dropout.
+KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
+                                  __global float *restrict y, long y_b, long y_t,
+                                  __global float *restrict rows, int keep_rows,
+                                  __global float *restrict scratch, long partials_at, int n_splits,
+                                  int split_keys, int n_heads, int n_queries, int n_keys, int width,
+                                  int value_width, float scale)
+{
+    __local float stage[STAGE] IN_FLOAT4S, red[4 * BR] IN_FLOAT4S;
+    __local int flag;
+    MMA_LOCAL(box);
+    const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
+    const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * BR;
+    const int split = (int)get_group_id(2), count = min(BR, n_queries - i0);
+    const struct visibility visible = VISIBILITY_OF(b);
+    const struct block x = {
+        {{HEAD_OF(q, b, h), q_t, i0 + count},
+         i0 + (int)get_local_id(0) / MMA_LANES * 16 + LANE_ROW,
+         width},
+        {HEAD_OF(k, b, h), k_t, n_keys},
+        {HEAD_OF(v, b, h), v_t, n_keys},
+        i0,
+        count,
+        value_width,
+        MASKING == BY_LENGTHS ? longest(&visible, i0, i0 + count) : n_keys,
+        scale,
+        stage,
+        red,
+        box,
+        &flag,
+    };
+    const bool whole = n_splits == 1;
+    const int from = max(first_key(&visible, i0) / BC * BC, split * split_keys);
+    const int last = end_key(&visible, i0 + count - 1);
+    const int to = whole ? last : min(last, (split + 1) * split_keys);
+    float sums[SUM_PIECES][MMA_C], row_max[ROWS], total[ROWS];
+
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        row_max[r] = -INFINITY;
+        total[r] = 0.0f;
+    }
+#pragma unroll
+    for (int n = 0; n < SUM_PIECES; n++)
+#pragma unroll
+        for (int c = 0; c < MMA_C; c++)
+            sums[n][c] = 0.0f;
+    for (int j0 = from; j0 < to; j0 += BC) {
+        float s[KEY_PIECES][MMA_C];
+        if (MASKING == BY_LENGTHS && j0 >= x.reach && !masked_keys_count(&x, row_max))
+            break;
+        if (score_tile(&x, &visible, j0, s))
+            add_tile(&x, j0, s, row_max, total, sums);
+    }
+
+    const long n_rows = (long)get_num_groups(0) * n_queries, head_row = (long)head * n_queries;
+    __global float *partials = scratch + partials_at;
+    __global float *pairs =
+        whole ? rows + 2 * head_row : partials + 2 * (split * n_rows + head_row);
+    put_row_parts(total, red);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    store_pairs(&x, whole, keep_rows, row_max, total, pairs);
+    partials += n_splits * n_rows * 2 + (split * n_rows + head_row) * value_width;
+    store_rows(&x, sums, total, whole ? y + b * y_b + (long)h * value_width : partials,
+               whole ? y_t : value_width);
+}

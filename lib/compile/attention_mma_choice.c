@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+//
+// Whether attention uses the matrix instruction that the device's architecture has: it does where, at first use on this
+// device with this driver, results of two problems and the statistics of their rows agree with those by FMAs, and the larger
+// problem takes less time.  What was found is kept where that of GEMMs is (gemm/mma_choice.c).
+
+#include "compile/attention_mma_choice.h"
+
+#include <math.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "gemm/mma_choice.h"
+#include "launch/command_list.h"
+#include "op/op.h"
+
+// Inputs and outputs of attention_fwd, and its scratch.
+enum { Q, K, V, N_RANDOM, N_IN = 6 };
+enum { Y, ROWS = 2, N_OUT };
+
+struct trial {
+    attncl_context *ctx;
+    struct device_caps caps;
+    struct attention_fwd_params params;
+    struct tensor_desc in[N_IN], out[N_OUT];
+    struct span in_span[N_IN], out_span[N_OUT];
+    struct storage in_storage[N_RANDOM], out_storage[N_OUT];
+    float *result[2][N_OUT]; // by FMAs; by the instruction
+};
+
+static void trial_close(struct trial *t)
+{
+    for (int i = 0; i < N_RANDOM; ++i)
+        attncl__buffer_release(&t->in_storage[i].mem);
+    for (int i = 0; i < N_OUT; ++i) {
+        attncl__buffer_release(&t->out_storage[i].mem);
+        attncl__free(t->result[0][i]);
+        attncl__free(t->result[1][i]);
+    }
+}
+
+static struct op_call call_of(struct trial *t)
+{
+    return (struct op_call){.sig = {.caps = &t->caps,
+                                    .params = &t->params,
+                                    .n_in = N_IN,
+                                    .n_out = N_OUT,
+                                    .in = t->in,
+                                    .out = t->out,
+                                    .save_for_backward = true},
+                            .in = t->in_span,
+                            .out = t->out_span};
+}
+
+static attncl_status upload_random(struct trial *t, int i, uint32_t random)
+{
+    attncl_status status = ATTNCL_OK;
+    const size_t count = (size_t)attncl__desc_count(&t->in[i]);
+    float *x = attncl__alloc_array(count, sizeof *x);
+
+    REQUIRE(x, ATTNCL_ERR_NO_MEMORY, "%zu floats", count);
+    for (size_t j = 0; j < count; ++j) {
+        random = random * 1664525u + 1013904223u;
+        x[j] = (float)(int32_t)random * 0x1p-31f;
+    }
+    t->in_storage[i].bytes = count * sizeof *x;
+    t->in_span[i].storage = &t->in_storage[i];
+    TRY_DONE(attncl__buffer_create(t->ctx, t->in_storage[i].bytes, &t->in_storage[i].mem));
+    TRY_DONE(attncl__buffer_write(t->ctx, t->in_storage[i].mem, 0, x, t->in_storage[i].bytes));
+done:
+    attncl__free(x);
+    return status;
+}
+
+struct extents {
+    int64_t heads, queries, keys, width, value_width;
+};
+
+// Closed by the caller, after a failure too.
+static attncl_status trial_open(struct trial *t, attncl_context *ctx,
+                                const struct device_caps *caps, struct extents n, bool causal)
+{
+    *t = (struct trial){.ctx = ctx,
+                        .caps = *caps,
+                        .params = {.scale = 1 / sqrtf((float)n.width), .causal = causal}};
+    const int64_t dim[N_RANDOM][4] = {{1, n.heads, n.queries, n.width},
+                                      {1, n.heads, n.keys, n.width},
+                                      {1, n.heads, n.keys, n.value_width}};
+    for (int i = 0; i < N_RANDOM; ++i) {
+        TRY(attncl__desc_make(ATTNCL_F32, 4, dim[i], &t->in[i]));
+        TRY(upload_random(t, i, (uint32_t)i + 1));
+    }
+    struct op_call call = call_of(t);
+    TRY(attncl__op_attention_fwd.infer(&call.sig));
+    for (int i = Y; i < N_OUT; i += ROWS) {
+        const size_t count = (size_t)attncl__desc_count(&t->out[i]);
+        t->out_storage[i].bytes = count * sizeof(float);
+        t->out_span[i].storage = &t->out_storage[i];
+        TRY(attncl__buffer_create(ctx, t->out_storage[i].bytes, &t->out_storage[i].mem));
+        for (int by = 0; by < 2; ++by) {
+            t->result[by][i] = attncl__alloc_array(count, sizeof(float));
+            REQUIRE(t->result[by][i], ATTNCL_ERR_NO_MEMORY, "%zu floats", count);
+        }
+    }
+    return ATTNCL_OK;
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// By the instruction or by FMAs; *seconds_ret: the least of some runs; *done_ret false where the kernel
+// does not build or does not fit.
+static attncl_status attend(struct trial *t, enum matrix_instruction mma, double *seconds_ret,
+                            bool *done_ret)
+{
+    enum { N_RUNS = 4 };
+    attncl_status status = ATTNCL_OK;
+    struct command_list list;
+    struct launcher l = {.caps = &t->caps, .command_list = &list};
+    struct op_call call = call_of(t);
+    struct storage scratch = {0};
+
+    t->caps.attention_mma = mma;
+    *seconds_ret = INFINITY;
+    TRY(attncl__command_list_begin(t->ctx, &list));
+    TRY_DONE(attncl__op_attention_fwd.scratch(&call.sig, &scratch.bytes));
+    TRY_DONE(attncl__buffer_create(t->ctx, scratch.bytes, &scratch.mem));
+    call.scratch.storage = &scratch;
+    TRY_DONE(attncl__op_attention_fwd.launch(&l, &call));
+    *done_ret = mma == MMA_NONE || strstr(list.commands[0].name, "_mma") != NULL;
+    for (int i = 0; i < N_RUNS; ++i) {
+        const double start = now();
+        TRY_DONE(attncl__command_list_enqueue(&list, 0, NULL, NULL, NULL));
+        TRY_DONE(attncl__queue_finish(t->ctx));
+        *seconds_ret = fmin(*seconds_ret, now() - start);
+    }
+    for (int i = Y; i < N_OUT; i += ROWS)
+        TRY_DONE(attncl__buffer_read(t->ctx, t->out_storage[i].mem, 0,
+                                     t->result[mma != MMA_NONE][i], t->out_storage[i].bytes));
+done:
+    attncl__command_list_free(&list);
+    attncl__buffer_release(&scratch.mem);
+    return status;
+}
+
+// NaN is larger than anything.
+static double larger(double a, double b)
+{
+    return b <= a ? a : b;
+}
+
+// Of results and of the rows' maxima, which are of about 1, and of the ratios of their totals.
+static double largest_difference(const struct trial *t)
+{
+    const int64_t n = attncl__desc_count(&t->out[Y]), n_rows = attncl__desc_count(&t->out[ROWS]);
+    float *const *a = t->result[0], *const *b = t->result[1];
+    double error = 0;
+
+    for (int64_t i = 0; i < n; ++i)
+        error = larger(error, fabs((double)a[Y][i] - b[Y][i]));
+    for (int64_t i = 0; i < n_rows; i += 2) {
+        error = larger(error, fabs((double)a[ROWS][i] - b[ROWS][i]));
+        error = larger(error, fabs(1 - (double)b[ROWS][i + 1] / a[ROWS][i + 1]));
+    }
+    return error;
+}
+
+// *speed_ret: times as fast as FMAs; `failed` as for all.
+static attncl_status compare(attncl_context *ctx, const struct device_caps *caps, struct extents n,
+                             bool causal, double *speed_ret, char failed[FINDING_BYTES])
+{
+    // Random factors of up to 1 make scores of 1/3 at the deviation and of 3 at most, sums of
+    // products three times as large in their sizes.  Rounded factors change products by 2^-10 or
+    // 2^-7, scores by up to 2^-8 or 2^-5, results by twice that at the worst; floats change the
+    // scores by 2^-20 and their own sums.
+    static const double max_error[N_GEMM_PRECISIONS] = {0x1p-18, 0x1p-7, 0x1p-4};
+    attncl_status status = ATTNCL_OK;
+    struct trial t;
+    double seconds[2] = {0};
+    bool done = false;
+
+    TRY_DONE(trial_open(&t, ctx, caps, n, causal));
+    TRY_DONE(attend(&t, MMA_NONE, &seconds[0], &done));
+    TRY_DONE(attend(&t, caps->mma_candidate, &seconds[1], &done));
+    const double error = largest_difference(&t), bound = max_error[caps->precision];
+    if (!done)
+        snprintf(failed, FINDING_BYTES, "its kernel does not build or does not fit");
+    else if (!(error <= bound))
+        snprintf(failed, FINDING_BYTES, "differs from FMAs by %.3g, more than %.3g", error, bound);
+    *speed_ret = seconds[0] / seconds[1];
+done:
+    trial_close(&t);
+    return status;
+}
+
+// Queries, and keys, of heads that take about a millisecond.
+static int64_t trial_extent(const struct device_caps *caps, int64_t heads, int64_t width)
+{
+    enum { STEP = 64, MIN_EXTENT = 128, MAX_EXTENT = 4096 };
+    const double n = sqrt(1e-3 * caps->flop_per_second / (4.0 * (double)(heads * width)));
+
+    return n < MIN_EXTENT ? MIN_EXTENT : n > MAX_EXTENT ? MAX_EXTENT : (int64_t)n / STEP * STEP;
+}
+
+attncl_status attncl__attention_mma_judge(attncl_context *ctx, const struct device_caps *caps,
+                                          double min_speed, char failed[FINDING_BYTES])
+{
+    enum { N_HEADS = 4, WIDTH = 64 };
+    const int64_t n = trial_extent(caps, N_HEADS, WIDTH);
+    double speed = 0;
+
+    failed[0] = '\0';
+    // Nothing is a multiple of anything.
+    TRY(compare(ctx, caps, (struct extents){2, 70, 75, 21, 35}, true, &speed, failed));
+    if (*failed)
+        return ATTNCL_OK;
+    TRY(compare(ctx, caps, (struct extents){N_HEADS, n, n, WIDTH, WIDTH}, false, &speed, failed));
+    if (!*failed && speed < min_speed)
+        snprintf(failed, FINDING_BYTES, "%.2f times as fast as FMAs, less than %.2f", speed,
+                 min_speed);
+    return ATTNCL_OK;
+}
+
+void attncl__attention_choose_mma(attncl_context *ctx, struct device_caps *caps)
+{
+    caps->attention_mma = attncl__mma_choose(ctx, caps, MMA_ATTENTION, attncl__attention_mma_judge);
+}

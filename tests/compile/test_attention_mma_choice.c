@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// Whether attention uses a matrix instruction: the comparison with FMAs, where local memory stands for the instruction, and
+// what of it is kept.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "attncl/attention.h"
+#include "attncl/log.h"
+#include "attncl/ops.h"
+#include "compile/attention_mma_choice.h"
+#include "support/directory.h"
+#include "support/sources.h"
+#include "support/test.h"
+
+static attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+static char logged[1024];
+
+static void up(void)
+{
+    static char path[FILE_BYTES];
+    directory_begin();
+    options.cache_dir = directory_path("cache", path);
+    setenv("ATTNCL_CACHE", "rw", 1);
+}
+
+static void down(void)
+{
+    setenv("ATTNCL_CACHE", "off", 1);
+    directory_end();
+}
+
+FIXTURE(up, down);
+
+static attncl_context *open_context(void)
+{
+    attncl_context *ctx = NULL;
+    ck_ok(attncl_context_create(&options, &ctx));
+    return ctx;
+}
+
+// False where the device's work-groups are too small.
+static bool describe(const attncl_context *ctx, enum matrix_instruction mma,
+                     enum gemm_precision precision, struct device_caps *caps)
+{
+    *caps = ctx->caps;
+    caps->variant = VARIANT_GPU;
+    caps->vector_width = 4;
+    caps->mma_candidate = mma;
+    caps->mma_emulated = true;
+    caps->precision = precision;
+    return caps->max_group >= 256 && caps->max_loop_iterations == 0;
+}
+
+static void check_judged(enum matrix_instruction mma, enum gemm_precision precision, bool emulated,
+                         double min_speed, const char *words)
+{
+    attncl_context *ctx = open_context();
+    struct device_caps caps;
+    char failed[FINDING_BYTES] = "nothing was written";
+
+    if (describe(ctx, mma, precision, &caps)) {
+        caps.mma_emulated = emulated;
+        ck_ok(attncl__attention_mma_judge(ctx, &caps, min_speed, failed));
+        if (words)
+            ck_assert_msg(strstr(failed, words) != NULL, "\"%s\" lacks \"%s\"", failed, words);
+        else
+            ck_assert_str_eq(failed, "");
+    }
+    ck_ok(attncl_context_destroy(ctx));
+}
+
+LOOP_TEST(right_ones_pass, GEMM_F32, N_GEMM_PRECISIONS)
+{
+    check_judged(MMA_PTX, (enum gemm_precision)_i, true, 0, NULL);
+}
+
+TEST(right_ones_pass_mfma)
+{
+    check_judged(MMA_MFMA, GEMM_F32, true, 0, NULL);
+}
+
+TEST(slow_ones_fail)
+{
+    check_judged(MMA_PTX, GEMM_F32, true, 1e6, "times as fast as FMAs, less than");
+}
+
+TEST(what_the_compiler_does_not_know_fails)
+{
+    check_judged(MMA_MFMA, GEMM_F32, false, 0, "does not build");
+}
+
+// A lane with another element, sums that are not scaled, rows that are not the first, products left out,
+// statistics that only gradients would miss.
+static const struct {
+    const char *file, *from, *to;
+} mistakes[] = {
+    {"attention/attention_gpu_mma.clh", "{x_high[0], x_high[2], x_high[1]",
+     "{x_high[0], x_high[1], x_high[2]"},
+    {"common/mma.clh", "mma_instruction(rest, a_low, b_high, box);", ""},
+    {"attention/attention_gpu_mma.cl", "sums[n][c] *= factor[c / TERMS];", ";"},
+    {"attention/attention_gpu_mma.cl", "= whole ? factor : sum;", "= sum;"},
+};
+
+TABLE_TEST(wrong_ones_fail, mistakes)
+{
+    sources_write(mistakes[_i].file, mistakes[_i].from, mistakes[_i].to);
+    check_judged(MMA_PTX, GEMM_F32, true, 0, "differs from FMAs");
+    unsetenv("ATTNCL_CL_DIR");
+}
+
+static void keep_line(attncl_log_level level, const char *line, void *user)
+{
+    (void)level;
+    (void)user;
+    if (strstr(line, "attention"))
+        snprintf(logged, sizeof logged, "%s", line);
+}
+
+// In a new context each time.
+static enum matrix_instruction chosen(enum gemm_precision precision)
+{
+    attncl_context *ctx = open_context();
+    struct device_caps caps;
+
+    if (describe(ctx, MMA_PTX, precision, &caps))
+        attncl__attention_choose_mma(ctx, &caps);
+    ck_ok(attncl_context_destroy(ctx));
+    return caps.attention_mma;
+}
+
+// A wrong kernel is turned off with a line in the log, and stays so; GEMMs keep their own answer.
+TEST(the_choice_is_kept)
+{
+    attncl_context *ctx = open_context();
+    char failed[FINDING_BYTES];
+    struct device_caps caps;
+    const bool able = describe(ctx, MMA_PTX, GEMM_F32, &caps);
+
+    ck_ok(attncl__finding_keep(ctx, "mma f32", ""));
+    ck_ok(attncl_context_destroy(ctx));
+    if (!able)
+        return;
+    sources_write("attention/attention_gpu_mma.cl", "sums[n][c] *= factor[c / TERMS];", ";");
+    attncl_log_set(keep_line, NULL, ATTNCL_LOG_INFO);
+    ck_assert_int_eq(chosen(GEMM_F32), MMA_NONE);
+    unsetenv("ATTNCL_CL_DIR");
+    ck_assert_msg(strstr(logged, "PTX mma, attention f32, is not used: differs from FMAs") != NULL,
+                  "%s", logged);
+    ck_assert_int_eq(chosen(GEMM_F32), MMA_NONE);
+    attncl_log_set(NULL, NULL, ATTNCL_LOG_WARN);
+    ctx = open_context();
+    ck_assert(attncl__finding_read(ctx, "mma attention f32", failed));
+    ck_ok(attncl__finding_keep(ctx, "mma attention tf32", ""));
+    ck_ok(attncl_context_destroy(ctx));
+    ck_assert_int_eq(chosen(GEMM_TF32), MMA_PTX);
+}
+
+// Only a graph that has attention asks.
+LOOP_TEST(graphs_ask_where_they_have_attention, 0, 2)
+{
+    static const int64_t shape[] = {1, 1, 32, 16};
+    attncl_context *ctx = open_context();
+    attncl_graph *g = NULL;
+    const bool able = describe(ctx, MMA_PTX, GEMM_F32, &ctx->caps);
+
+    ck_ok(attncl__finding_keep(ctx, "mma f32", "not here"));
+    ck_ok(attncl__finding_keep(ctx, "mma attention f32", "not here either"));
+    ck_ok(attncl_graph_create(ctx, &g));
+    attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
+    in.query = in.key = in.value = attncl_graph_input(g, "q", ATTNCL_F32, 4, shape);
+    attncl_graph_output(
+        g, "y", _i ? attncl_attention(g, NULL, &in, NULL) : attncl_add(g, in.query, in.query));
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_assert(!able || ctx->mma_known[MMA_ATTENTION][GEMM_F32] == (_i == 1));
+    attncl_graph_destroy(g);
+    ck_ok(attncl_context_destroy(ctx));
+}
