@@ -14,7 +14,7 @@
 //             are taken; a row that sees no key gives 0
 //
 //   Macro        Meaning                                                  Values
-//   LS           work-group size                                          128 where MMA is 1, 256 where it is 2
+//   LS           work-group size; 128 for PTX, 256 for MFMA                  128 | 256
 //   VW           floats in a vector                                       4
 //   MMA          instruction, as in common/mma.clh                        1 | 2
 //   EMULATED     local memory in its place                                1; 0 where the device has it
@@ -90,7 +90,7 @@ LOCAL_INLINE bool score_tile(const struct block *x, const struct visibility *v, 
 }
 
 // What the four work-items of a query have of it, for row_parts().
-LOCAL_INLINE void share_rows(const float mine[ROWS], __local float *red)
+LOCAL_INLINE void put_row_parts(const float mine[ROWS], __local float *red)
 {
     const int row = (int)get_local_id(0) / MMA_LANES * 16 + LANE_ROW;
 
@@ -170,7 +170,7 @@ LOCAL_INLINE void add_tile(const struct block *x, int j0, float s[KEY_PIECES][MM
             for (int c = r * TERMS; c < (r + 1) * TERMS; c++)
                 now[r] = max_v(now[r], s[n][c]);
     }
-    share_rows(now, x->red);
+    put_row_parts(now, x->red);
     barrier(CLK_LOCAL_MEM_FENCE);
     absorb_tile(x, s, low, row_max, total, sums);
 // The columns that come next are always the first ones: unrolled, the rounds would overlap and take
@@ -286,7 +286,7 @@ KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAM
     __global float *partials = scratch + partials_at;
     __global float *pairs =
         whole ? rows + 2 * head_row : partials + 2 * (split * n_rows + head_row);
-    share_rows(total, red);
+    put_row_parts(total, red);
     barrier(CLK_LOCAL_MEM_FENCE);
     store_pairs(&x, whole, keep_rows, row_max, total, pairs);
     partials += n_splits * n_rows * 2 + (split * n_rows + head_row) * value_width;

@@ -92,7 +92,7 @@ static const struct {
     const char *file, *from, *to, *words;
 } mistakes[] = {
     {"gemm/gemm_gpu.cl", "+= a[r] * b[c]", "+= a[r] * b[c] * 1.001f", "a product of many rows"},
-    {"gemm/gemv.cl", "+= x[r] * w", "+= x[r] * w * 1.001f", "a product of few rows"},
+    {"gemm/gemv.cl", "+= x[r] * w", "+= x[r] * w * 1.001f", "a product of three rows"},
     {"norm/softmax.cl", "1.0f / r.sum", "1.001f / r.sum", "a softmax (softmax_fwd)"},
     {"norm/layer_norm.cl", "const FV d = ((v - norm.x) - norm.y) * norm.z",
      "const FV d = ((v - norm.x) - norm.y) * norm.z * 1.001f", "a layer norm"},

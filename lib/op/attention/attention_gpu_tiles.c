@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Attention, GPU variant: the table of tile configurations by width.
+// Attention, GPU variant: the table of tile configurations by width, and what goes by matrix instructions.
 
 #include "op/attention/attention_tiling.h"
 
@@ -60,4 +60,29 @@ const struct attention_tile_config *attncl__attention_tile_config(const struct d
             local_bytes(&tile_configs[i].tile, 0) <= caps->local_bytes && skip-- == 0)
             return &tile_configs[i].tile;
     return NULL;
+}
+
+// As the kernel by matrix instructions has them.
+enum { MAX_COLUMNS = 128, SUB_GROUPS = 4, PTX_LANES = 32, MFMA_LANES = 64 };
+
+size_t attncl__attention_mma_group(enum matrix_instruction mma)
+{
+    return SUB_GROUPS * (mma == MMA_MFMA ? MFMA_LANES : PTX_LANES);
+}
+
+enum matrix_instruction attncl__attention_mma(const struct device_caps *caps,
+                                              const struct attention_tiling *p, bool weights)
+{
+    // Half of a work-group's queries and of a round's channels and columns at least: less would be
+    // zeros, and of few terms FMAs are more exact.
+    const bool wide = p->n_queries >= ATT_MMA_ROWS / 2 && p->width >= ATT_MMA_COLUMNS / 2 &&
+                      p->value_width >= ATT_MMA_COLUMNS / 2;
+    // Dropout's generator makes four neighbours at once, which several work-items have here; a
+    // launch for weights has no second product.
+    const bool plain = !p->dropout && !weights;
+
+    return wide && plain && p->value_width <= MAX_COLUMNS &&
+                   attncl__attention_mma_group(caps->attention_mma) <= caps->max_group
+               ? caps->attention_mma
+               : MMA_NONE;
 }

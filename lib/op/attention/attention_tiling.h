@@ -19,8 +19,9 @@ struct attention_tile_config {
     int tx, ty, ne, dc;
 };
 
-// Queries and keys of a work-group by matrix instructions (cl/attention/attention_gpu_mma.clh).
-enum { ATT_MMA_ROWS = 64, ATT_MMA_KEYS = 32 };
+// By matrix instructions (cl/attention/attention_gpu_mma.clh): queries and keys of a work-group, columns of
+// values at a time.
+enum { ATT_MMA_ROWS = 64, ATT_MMA_KEYS = 32, ATT_MMA_COLUMNS = 32 };
 
 struct attention_tiling {
     int64_t heads; // of all batch entries
@@ -59,9 +60,10 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
 // The GPU variant's launches (attention_gpu.c).
 attncl_status attncl__attention_gpu(struct launcher *l, const struct op_call *call,
                                     const struct attention_tiling *tiling);
-// By matrix instructions (attention_gpu_mma.c): what the forward op's launch may use, the one
-// condition; whether its kernel builds and fits without spills; the launch, `rows` being absent
-// where no statistics of rows are wanted.
+// By matrix instructions: what the forward op's launch may use, the one condition, and its work-group
+// (attention_gpu_tiles.c); whether its kernel builds and fits without spills; the launch, `rows` being
+// absent where no statistics of rows are wanted (attention_gpu_mma.c).
+size_t attncl__attention_mma_group(enum matrix_instruction mma);
 enum matrix_instruction attncl__attention_mma(const struct device_caps *caps,
                                               const struct attention_tiling *p, bool weights);
 bool attncl__attention_mma_fits(struct launcher *l, const struct attention_tiling *p);
