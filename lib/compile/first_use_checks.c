@@ -111,6 +111,69 @@ static double aft(const struct first_use_check *c, const float *const *in, int64
     return sum / total / (1 + exp(-(double)in[0][i]));
 }
 
+static const struct linear_fwd_params no_activation = {0};
+static const struct layer_norm_fwd_params norm = {1e-5f};
+static const struct activation_fwd_params by_gelu = {ATTNCL_GELU}, by_sigmoid = {ATTNCL_SIGMOID};
+static const struct attention_fwd_params causal = {
+    .scale = 0.125f, .causal = 1, .layout = ATTNCL_LAYOUT_BATCH_FIRST};
+static const struct aft_fwd_params local = {.window = 9};
+
+// 0: set for the device.
+static const struct first_use_check checks[N_FIRST_USE_CHECKS] = {
+    {"a product of many rows",
+     &attncl__op_linear_fwd,
+     &no_activation,
+     {{2, {0, 24}}, {2, {0, 24}}},
+     1,
+     false,
+     linear},
+    {"a product of some rows",
+     &attncl__op_linear_fwd,
+     &no_activation,
+     {{2, {70, 130}}, {2, {90, 130}}},
+     1,
+     false,
+     linear},
+    {"a product of three rows",
+     &attncl__op_linear_fwd,
+     &no_activation,
+     {{2, {3, 300}}, {2, {50, 300}}},
+     1,
+     false,
+     linear},
+    {"a batch of products",
+     &attncl__op_bmm_fwd,
+     NULL,
+     {{3, {2, 45, 70}}, {3, {2, 70, 39}}},
+     1,
+     false,
+     product},
+    {"a softmax", &attncl__op_softmax_fwd, NULL, {{2, {37, 300}}}, 20, false, softmax},
+    {"a layer norm",
+     &attncl__op_layer_norm_fwd,
+     &norm,
+     {{2, {37, 300}}, {1, {300}}, {1, {300}}},
+     2,
+     false,
+     layer_norm},
+    {"GELU", &attncl__op_activation_fwd, &by_gelu, {{1, {5000}}}, 6, true, gelu},
+    {"a sigmoid", &attncl__op_activation_fwd, &by_sigmoid, {{1, {5000}}}, 30, true, sigmoid},
+    {"an attention",
+     &attncl__op_attention_fwd,
+     &causal,
+     {{4, {2, 2, 70, 40}}, {4, {2, 2, 70, 40}}, {4, {2, 2, 70, 40}}},
+     1,
+     false,
+     attention},
+    {"an AFT",
+     &attncl__op_aft_fwd,
+     &local,
+     {{3, {70, 2, 40}}, {3, {70, 2, 40}}, {3, {70, 2, 40}}, {2, {70, 70}}},
+     2,
+     false,
+     aft},
+};
+
 // Rows and columns of a product that gives each compute unit two of the largest tiles.
 static int64_t full_extent(const struct device_caps *caps)
 {
@@ -123,68 +186,6 @@ static int64_t full_extent(const struct device_caps *caps)
 void attncl__first_use_checks(const struct device_caps *caps,
                               struct first_use_check ret[N_FIRST_USE_CHECKS])
 {
-    static const struct linear_fwd_params no_activation = {0};
-    static const struct layer_norm_fwd_params norm = {1e-5f};
-    static const struct activation_fwd_params by_gelu = {ATTNCL_GELU},
-                                              by_sigmoid = {ATTNCL_SIGMOID};
-    static const struct attention_fwd_params causal = {
-        .scale = 0.125f, .causal = 1, .layout = ATTNCL_LAYOUT_BATCH_FIRST};
-    static const struct aft_fwd_params local = {.window = 9};
-    const int64_t full = full_extent(caps);
-    const struct first_use_check checks[N_FIRST_USE_CHECKS] = {
-        {"a product of many rows",
-         &attncl__op_linear_fwd,
-         &no_activation,
-         {{2, {full, 24}}, {2, {full, 24}}},
-         1,
-         false,
-         linear},
-        {"a product of some rows",
-         &attncl__op_linear_fwd,
-         &no_activation,
-         {{2, {70, 130}}, {2, {90, 130}}},
-         1,
-         false,
-         linear},
-        {"a product of three rows",
-         &attncl__op_linear_fwd,
-         &no_activation,
-         {{2, {3, 300}}, {2, {50, 300}}},
-         1,
-         false,
-         linear},
-        {"a batch of products",
-         &attncl__op_bmm_fwd,
-         NULL,
-         {{3, {2, 45, 70}}, {3, {2, 70, 39}}},
-         1,
-         false,
-         product},
-        {"a softmax", &attncl__op_softmax_fwd, NULL, {{2, {37, 300}}}, 20, false, softmax},
-        {"a layer norm",
-         &attncl__op_layer_norm_fwd,
-         &norm,
-         {{2, {37, 300}}, {1, {300}}, {1, {300}}},
-         2,
-         false,
-         layer_norm},
-        {"GELU", &attncl__op_activation_fwd, &by_gelu, {{1, {5000}}}, 6, true, gelu},
-        {"a sigmoid", &attncl__op_activation_fwd, &by_sigmoid, {{1, {5000}}}, 30, true, sigmoid},
-        {"an attention",
-         &attncl__op_attention_fwd,
-         &causal,
-         {{4, {2, 2, 70, 40}}, {4, {2, 2, 70, 40}}, {4, {2, 2, 70, 40}}},
-         1,
-         false,
-         attention},
-        {"an AFT",
-         &attncl__op_aft_fwd,
-         &local,
-         {{3, {70, 2, 40}}, {3, {70, 2, 40}}, {3, {70, 2, 40}}, {2, {70, 70}}},
-         2,
-         false,
-         aft},
-    };
-
     memcpy(ret, checks, sizeof checks);
+    ret[0].in[0].dim[0] = ret[0].in[1].dim[0] = full_extent(caps);
 }
