@@ -106,7 +106,9 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
                      long c_start, long ldc, long c_batch,
                      DOT_EPILOGUE_PARAMS NORM_PARAMS MERGE_PARAMS OTHER_PARAMS)
 {
+#if MAX_ROWS <= 4 || NORM
     GROUP_SPACE(tmp);
+#endif
 #if MAX_ROWS > 4
     __local float partial[SUMS_AT_ONCE * (LS + 1)];
     const int n_blocks = (m + MAX_ROWS - 1) / MAX_ROWS, group = (int)get_group_id(0) / n_blocks;
