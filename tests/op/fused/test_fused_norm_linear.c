@@ -30,7 +30,7 @@ static double norm_error(const struct fused_norm_linear *f, const struct host *z
     return 1.13 * sum * (f->gate ? fabs(f->gate->data[i * f->weight->dim[0] + j]) : 1);
 }
 
-// Only where rows are few, 16 or in the GPU variant 32; elsewhere the op says so.
+// Only where rows are few, 16 or in the GPU variant 32, and fit the local memory; elsewhere the op says so.
 static void check(const struct fused_norm_linear *f)
 {
     const int64_t in = f->weight->dim[1], out = f->weight->dim[0], rows = f->x->count / in;
@@ -45,7 +45,10 @@ static void check(const struct fused_norm_linear *f)
 
     if (!attncl__gemm_norms(&test_context()->caps, &g)) {
         const struct device_caps *caps = &test_context()->caps;
-        ck_assert(rows > (caps->variant == VARIANT_GPU ? 32 : 16) || caps->max_loop_iterations);
+        const int64_t most = caps->variant == VARIANT_GPU ? 32 : 16;
+        const size_t bytes =
+            (size_t)(rows * in) * sizeof(float); // in local memory, of which it takes half
+        ck_assert(rows > most || bytes > caps->local_bytes / 2 || caps->max_loop_iterations);
         ck_fails(status, ATTNCL_ERR_UNSUPPORTED, "cannot normalise its rows");
         return;
     }
