@@ -7,7 +7,6 @@
 #include "compile/attention_mma_choice.h"
 
 #include <math.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "gemm/mma_choice.h"
@@ -105,14 +104,6 @@ static attncl_status trial_open(struct trial *t, attncl_context *ctx,
     return ATTNCL_OK;
 }
 
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 // By the instruction or by FMAs; *seconds_ret: the least of some runs; *done_ret false where the kernel
 // does not build or does not fit.
 static attncl_status attend(struct trial *t, enum matrix_instruction mma, double *seconds_ret,
@@ -134,10 +125,9 @@ static attncl_status attend(struct trial *t, enum matrix_instruction mma, double
     TRY_DONE(attncl__op_attention_fwd.launch(&l, &call));
     *done_ret = mma == MMA_NONE || strstr(list.commands[0].name, "_mma") != NULL;
     for (int i = 0; i < N_RUNS; ++i) {
-        const double start = now();
-        TRY_DONE(attncl__command_list_enqueue(&list, 0, NULL, NULL, NULL));
-        TRY_DONE(attncl__queue_finish(t->ctx));
-        *seconds_ret = fmin(*seconds_ret, now() - start);
+        double seconds = 0;
+        TRY_DONE(attncl__command_list_time(&list, &seconds));
+        *seconds_ret = fmin(*seconds_ret, seconds);
     }
     for (int i = Y; i < N_OUT; i += ROWS)
         TRY_DONE(attncl__buffer_read(t->ctx, t->out_storage[i].mem, 0,

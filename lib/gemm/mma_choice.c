@@ -7,7 +7,6 @@
 #include "gemm/mma_choice.h"
 
 #include <math.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -64,14 +63,6 @@ static attncl_status upload(struct trial *t)
     return ATTNCL_OK;
 }
 
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 // By the instruction or by FMAs; the result is in host[RESULT], *seconds_ret the least of some runs,
 // *done_ret false where the kernel does not build or does not fit.
 static attncl_status multiply(struct trial *t, enum matrix_instruction mma, double *seconds_ret,
@@ -88,10 +79,9 @@ static attncl_status multiply(struct trial *t, enum matrix_instruction mma, doub
     TRY_DONE(attncl__gemm(&l, &t->g));
     *done_ret = strstr(list.commands[0].name, mma ? "_mma" : "gemm") != NULL;
     for (int i = 0; i < N_RUNS; ++i) {
-        const double start = now();
-        TRY_DONE(attncl__command_list_enqueue(&list, 0, NULL, NULL, NULL));
-        TRY_DONE(attncl__queue_finish(t->ctx));
-        *seconds_ret = fmin(*seconds_ret, now() - start);
+        double seconds = 0;
+        TRY_DONE(attncl__command_list_time(&list, &seconds));
+        *seconds_ret = fmin(*seconds_ret, seconds);
     }
     TRY_DONE(attncl__buffer_read(t->ctx, t->storage[RESULT].mem, 0, t->host[RESULT],
                                  t->storage[RESULT].bytes));

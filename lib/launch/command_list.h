@@ -103,6 +103,9 @@ attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_
                                            const cl_event *wait, cl_event *events,
                                            cl_event *last_ret);
 
+// A run and the wait for its end, in seconds by the host's clock.
+attncl_status attncl__command_list_time(struct command_list *list, double *seconds_ret);
+
 // A part of a run in queue 0, without events: the commands from *first on of nodes up to `last_node`, which ends
 // no loop halfway.  *first becomes the command after them.  Flushes the queue.
 attncl_status attncl__command_list_enqueue_nodes(struct command_list *list, size_t *first,

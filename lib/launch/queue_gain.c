@@ -7,7 +7,6 @@
 #include "launch/queue_gain.h"
 
 #include <math.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "launch/command_list.h"
@@ -26,14 +25,6 @@ struct trial {
     struct command_list list[N_LISTS];
     int n_lists;
 };
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static attncl_status append(struct trial *t, struct command_list *list, int queue, int64_t count)
 {
@@ -108,16 +99,6 @@ static void trial_close(struct trial *t)
     attncl__buffer_release(&t->in.mem);
 }
 
-static attncl_status run(struct trial *t, int list, double *seconds_ret)
-{
-    const double start = now();
-
-    TRY(attncl__command_list_enqueue(&t->list[list], 0, NULL, NULL, NULL));
-    TRY(attncl__queue_finish(t->ctx));
-    *seconds_ret = now() - start;
-    return ATTNCL_OK;
-}
-
 static void sort(double x[N_RUNS])
 {
     for (int i = 1; i < N_RUNS; ++i)
@@ -137,10 +118,10 @@ attncl_status attncl__queues_measure(attncl_context *ctx, const struct device_ca
 
     TRY_DONE(trial_open(&t));
     for (int list = 0; list < N_LISTS; ++list) // a driver may compile at a kernel's first launch
-        TRY_DONE(run(&t, list, &first));
+        TRY_DONE(attncl__command_list_time(&t.list[list], &first));
     for (int i = 0; i < N_RUNS; ++i) // in turn: what slows the machine down meets all
         for (int list = 0; list < N_LISTS; ++list)
-            TRY_DONE(run(&t, list, &seconds[list][i]));
+            TRY_DONE(attncl__command_list_time(&t.list[list], &seconds[list][i]));
     for (int list = 0; list < N_LISTS; ++list)
         sort(seconds[list]);
     // The least of one queue against the median of two: other load makes it no gain.
