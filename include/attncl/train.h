@@ -165,7 +165,7 @@ ATTNCL_API attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_tra
 /**
  * Begins the next step that has not begun: it is enqueued, and attncl_trainer_step() waits for it.  So the
  * device need not wait while the host reads what a step gave: with two calls first, and one before each
- * attncl_trainer_step(), there is always a step behind the one that is waited for.  With accumulation two
+ * attncl_trainer_step(), there is always a step after the one that is waited for.  With accumulation two
  * batches are enqueued at a time, and more as attncl_trainer_step() waits for them.  Results are the
  * same bits.  Does nothing where two steps have begun or none is left, and with several ranks.  Until attncl_trainer_step() has returned all that have begun, the
  * weights are being changed, and evaluation, checks and checkpoints are refused with ERR_STATE.  After

@@ -3,12 +3,12 @@
 // Batches that have begun: written to the device and, where the weights allow it, run, without a wait.  The
 // device goes on with the next while the host waits for one, reads and reports what it gave.
 //
-//   write    the batch's inputs, behind the run before
+//   write    the batch's inputs, after the run before
 //   run      loss and gradients; of a step's last batch the update too, where one rank takes it
 //   wait     for the loss and the norm
 //
 // The queue is in order.  Where a loss or norm is not finite, `fault` becomes NaN on the device, which
-// makes the updates behind it do nothing, as that step's own.  Several ranks update when the host has the
+// makes the updates after it do nothing, as that step's own.  Several ranks update when the host has the
 // sums of their gradients: of the next step's first batch only the inputs are written before.
 
 #include <inttypes.h>
@@ -141,7 +141,7 @@ static attncl_status run_graph(attncl_trainer *t, struct begun_batch *b)
     b->updates = !attncl__trainer_sums(t);
     TRY(attncl__grad_sums_run(t, b->graph));
     if (attncl__grad_sums_are_outputs(t))
-        return ATTNCL_OK; // the loss is read behind them
+        return ATTNCL_OK; // the loss is read after them
     TRY(attncl__reads_enqueue(b->graph, &b->read, 1));
     if (!b->updates)
         return ATTNCL_OK;
