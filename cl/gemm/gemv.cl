@@ -62,10 +62,11 @@
 #endif
 
 #if MERGE
-// A's base is [m, n_heads, n_parts, 2 + width]; part_weights: PART_FLOATS m n_heads n_parts floats
+// A's base is [m, n_heads, n_parts, 2 + width] of position[0] + own_keys keys, limit at most; part_weights: PART_FLOATS m
+// n_heads n_parts floats
 #define MERGE_PARAMS                                                                               \
     , __global const int *restrict position, int n_heads, int n_parts, int width, int limit,       \
-        __local float *part_weights
+        int own_keys, __local float *part_weights
 #else
 #define MERGE_PARAMS
 #endif
@@ -163,7 +164,7 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
     }
 #endif
 #if MERGE
-    const int n_used = used_parts(clamp(position[0], 0, limit - 1) + 1, n_parts);
+    const int n_used = used_parts(clamp(position[0], 0, limit - own_keys) + own_keys, n_parts);
     weigh_parts(a, min(rows, MAX_ROWS) * n_heads, n_parts, n_used, width, part_weights);
 #endif
     for (int k0 = (int)get_local_id(0) * VW; k0 < k; k0 += LS * VW) {

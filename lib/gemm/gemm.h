@@ -39,6 +39,8 @@ struct gemm_norm {
 struct gemm_merge {
     struct span position;
     int64_t n_heads, n_parts, limit;
+    int32_t
+        own_keys; // of the position itself, 0 or 1: it has position + own_keys keys, at most limit
 };
 
 // Another product of the same A: B of the same shape and type, C dense.  Absent B: none.

@@ -255,9 +255,10 @@ static void add_norm(struct arg_list *args, const struct device_caps *caps, cons
 static void add_merge(struct arg_list *args, const struct gemm *g)
 {
     const struct gemm_merge *merge = &g->merge;
-    arg_list_add(args, ARGS(arg_mem(merge->position), arg_i32(merge->n_heads),
-                            arg_i32(merge->n_parts), arg_i32(g->k / merge->n_heads),
-                            arg_i32(merge->limit), arg_local(merge_bytes(g))));
+    arg_list_add(args,
+                 ARGS(arg_mem(merge->position), arg_i32(merge->n_heads), arg_i32(merge->n_parts),
+                      arg_i32(g->k / merge->n_heads), arg_i32(merge->limit),
+                      arg_i32(merge->own_keys), arg_local(merge_bytes(g))));
 }
 
 static void add_others(struct arg_list *args, const struct gemm *g)

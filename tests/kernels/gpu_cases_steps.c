@@ -26,6 +26,11 @@
             DIM(rows, 512), DIM(rows, 512), AT, EXTENTS(cache, 1024, rows, 512),                   \
             EXTENTS(cache, 1024, rows, 512), EXTENTS(type, 512, 512), DIM(512), ABSENT,            \
             DIM(rows, 512))
+#define FEEDBACK_LINEAR(name, cache, rows, bias)                                                   \
+    OP_CASE("feedback attention step and linear map, " name, fused_feedback_linear_fwd,            \
+            VALUES({.activation = 0}), DIM(rows, 512), EXTENTS(cache, 64, rows, 8, 64),            \
+            EXTENTS(cache, 64, rows, 8, 64), PLACES, bias, AT, DIM(512, 512), DIM(512),            \
+            DIM(rows, 512), DIM(rows, 512))
 // Whose sums are cut along k, so that a kernel of its own applies the epilogue.
 #define SPLIT_K(name, which)                                                                       \
     {                                                                                              \
@@ -76,6 +81,8 @@ const struct resource_case resource_steps[] = {
     ATTENTION_LINEAR("2 rows of BF16, GELU", BF16, F32, 2, ATTNCL_GELU),
     ATTENTION_LINEAR("8 rows", F32, F32, 8, 0),
     ATTENTION_LINEAR("32 rows of F16", F16, F16, 32, 0),
+    FEEDBACK_LINEAR("1 row", F32, 1, ABSENT),
+    FEEDBACK_LINEAR("8 rows of F16, split scores", F16, 8, PLACE_BIAS),
     OP_CASE("stored rows, F16", store_rows_fwd, VALUES(0), DIM(512, 1, 512),
             EXTENTS(F16, 1024, 1, 512)),
     OP_CASE("stored rows, BF16", store_rows_fwd, VALUES(0), DIM(512, 1, 512),

@@ -15,7 +15,7 @@ static const struct {
     int of_a_layer;
 } models[] = {
     {"lm_aft_local", 5}, {"lm_aft_full", 5}, {"lm_transformer", 5},
-    {"lm_gmlp", 5},      {"lm_feedback", 6}, {"lm_feedback_kv", 6},
+    {"lm_gmlp", 5},      {"lm_feedback", 5}, {"lm_feedback_kv", 5},
 };
 static const int batches[] = {1, 4, 5, 8, 16, 32};
 

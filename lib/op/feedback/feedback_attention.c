@@ -19,20 +19,18 @@
 
 #include <math.h>
 
-#include "op/attention/attention_split.h"
 #include "op/dropout_mask.h"
-#include "op/op.h"
+#include "op/feedback/feedback_attention.h"
 #include "op/row_launch.h"
-
-enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DCACHE, STEP, N_INPUTS };
 
 static attncl_status check_memories(const struct op_sig *sig)
 {
-    const struct tensor_desc *q = &sig->in[Q], *k = &sig->in[KEYS], *v = &sig->in[VALUES];
+    const struct tensor_desc *q = &sig->in[FEEDBACK_Q], *k = &sig->in[FEEDBACK_KEYS],
+                             *v = &sig->in[FEEDBACK_VALUES];
 
     TRY(attncl__check_input("query", q, ATTNCL_F32, 2));
     // A cache's slots may be of 16 bits; memories that are given are not.
-    if (attncl__desc_present(&sig->in[POSITION])) {
+    if (attncl__desc_present(&sig->in[FEEDBACK_POSITION])) {
         TRY(attncl__check_weights("key", k, 4));
         TRY(attncl__check_input("value", v, k->dtype, 4));
     } else {
@@ -46,7 +44,7 @@ static attncl_status check_memories(const struct op_sig *sig)
     REQUIRE(k->dim[2] * k->dim[3] == q->dim[1], ATTNCL_ERR_SHAPE,
             "key has H D = %" PRId64 " * %" PRId64 ", query has C = %" PRId64, k->dim[2], k->dim[3],
             q->dim[1]);
-    for (int i = KEYS; i <= VALUES; ++i)
+    for (int i = FEEDBACK_KEYS; i <= FEEDBACK_VALUES; ++i)
         REQUIRE(sig->in[i].stride[3] == 1 || sig->in[i].dim[3] <= 1, ATTNCL_ERR_SHAPE,
                 "channels of a head lie %" PRId64 " apart, must be 1", sig->in[i].stride[3]);
     TRY(attncl__check_width("the first axis of key", k->dim[0]));
@@ -56,8 +54,10 @@ static attncl_status check_memories(const struct op_sig *sig)
 
 static attncl_status check_places(const struct op_sig *sig)
 {
-    const struct tensor_desc *k = &sig->in[KEYS], *places = &sig->in[PLACES], *u = &sig->in[U];
-    const struct tensor_desc *bias = &sig->in[PLACE_BIAS], *position = &sig->in[POSITION];
+    const struct tensor_desc *k = &sig->in[FEEDBACK_KEYS], *places = &sig->in[FEEDBACK_PLACES],
+                             *u = &sig->in[FEEDBACK_U];
+    const struct tensor_desc *bias = &sig->in[FEEDBACK_PLACE_BIAS],
+                             *position = &sig->in[FEEDBACK_POSITION];
 
     TRY(attncl__check_input("key_pos_embeddings", places, ATTNCL_F32, 3));
     TRY(attncl__check_input("query_pos_bias", u, ATTNCL_F32, 2));
@@ -84,32 +84,36 @@ static attncl_status fwd_infer(struct op_sig *sig)
 
     TRY(check_memories(sig));
     TRY(check_places(sig));
-    TRY(attncl__check_dropout(&params->dropout, &sig->in[STEP]));
-    TRY(attncl__check_dropout_batch(&params->dropout, sig->in[KEYS].dim[1]));
+    TRY(attncl__check_dropout(&params->dropout, &sig->in[FEEDBACK_STEP]));
+    TRY(attncl__check_dropout_batch(&params->dropout, sig->in[FEEDBACK_KEYS].dim[1]));
     TRY(attncl__infer_like_first(sig));
     if (!params->want_weights)
         return ATTNCL_OK;
-    REQUIRE(!attncl__desc_present(&sig->in[POSITION]), ATTNCL_ERR_ARGUMENT,
+    REQUIRE(!attncl__desc_present(&sig->in[FEEDBACK_POSITION]), ATTNCL_ERR_ARGUMENT,
             "weights of a memory that grows");
-    return attncl__desc_make(ATTNCL_F32, 3, sig->in[KEYS].dim, &sig->out[1]);
+    return attncl__desc_make(ATTNCL_F32, 3, sig->in[FEEDBACK_KEYS].dim, &sig->out[1]);
 }
 
 // A step on a GPU, which nothing is asked of but its result.
 static bool is_split(const struct op_sig *sig, const struct device_caps *caps)
 {
     const struct feedback_attention_fwd_params *params = sig->params;
-    return caps->variant == VARIANT_GPU && attncl__desc_present(&sig->in[POSITION]) &&
+    return caps->variant == VARIANT_GPU && attncl__desc_present(&sig->in[FEEDBACK_POSITION]) &&
            params->dropout.p == 0 && !params->want_weights;
+}
+
+attncl_status attncl__feedback_attention_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct tensor_desc *k = &sig->in[FEEDBACK_KEYS];
+    return attncl__attention_split_scratch(sig->caps, k->dim[1] * k->dim[2], k->dim[0], k->dim[3],
+                                           bytes_ret);
 }
 
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct tensor_desc *k = &sig->in[KEYS];
     *bytes_ret = 0;
-    if (!is_split(sig, sig->caps))
-        return ATTNCL_OK;
-    return attncl__attention_split_scratch(sig->caps, k->dim[1] * k->dim[2], k->dim[0], k->dim[3],
-                                           bytes_ret);
+    return is_split(sig, sig->caps) ? attncl__feedback_attention_scratch(sig, bytes_ret)
+                                    : ATTNCL_OK;
 }
 
 static struct head_rows head_rows(const struct op_call *call, int i)
@@ -118,21 +122,21 @@ static struct head_rows head_rows(const struct op_call *call, int i)
     return (struct head_rows){call->in[i], d->start, d->stride[0], d->stride[1], d->stride[2]};
 }
 
-static attncl_status launch_parts(struct launcher *l, const struct op_call *call)
+struct attention_split attncl__feedback_attention_split(const struct op_call *call)
 {
-    const struct tensor_desc *in = call->sig.in, *q = &in[Q], *k = &in[KEYS];
-    const struct attention_split p = {
-        .q = {call->in[Q], q->start, attncl__rows(q).stride},
-        .keys = head_rows(call, KEYS),
-        .values = head_rows(call, VALUES),
+    const struct tensor_desc *in = call->sig.in, *q = &in[FEEDBACK_Q], *k = &in[FEEDBACK_KEYS];
+
+    return (struct attention_split){
+        .q = {call->in[FEEDBACK_Q], q->start, attncl__rows(q).stride},
+        .keys = head_rows(call, FEEDBACK_KEYS),
+        .values = head_rows(call, FEEDBACK_VALUES),
         .dtype = k->dtype,
-        .places = attncl__desc_present(&in[PLACE_BIAS]) ? SPLIT_PLACES : JOINT_PLACES,
-        .place_rows = call->in[PLACES],
-        .u = call->in[U],
-        .place_bias = call->in[PLACE_BIAS],
-        .n_places = in[PLACES].dim[0],
-        .position = call->in[POSITION],
-        .y = call->out[0],
+        .places = attncl__desc_present(&in[FEEDBACK_PLACE_BIAS]) ? SPLIT_PLACES : JOINT_PLACES,
+        .place_rows = call->in[FEEDBACK_PLACES],
+        .u = call->in[FEEDBACK_U],
+        .place_bias = call->in[FEEDBACK_PLACE_BIAS],
+        .n_places = in[FEEDBACK_PLACES].dim[0],
+        .position = call->in[FEEDBACK_POSITION],
         .scratch = call->scratch,
         .batch = k->dim[1],
         .n_heads = k->dim[2],
@@ -140,6 +144,13 @@ static attncl_status launch_parts(struct launcher *l, const struct op_call *call
         .limit = k->dim[0],
         .scale = (float)(1 / sqrt((double)k->dim[3])),
     };
+}
+
+static attncl_status launch_parts(struct launcher *l, const struct op_call *call)
+{
+    struct attention_split p = attncl__feedback_attention_split(call);
+
+    p.y = call->out[0];
     return attncl__attention_split_launch(l, &p);
 }
 
@@ -150,7 +161,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     enum { CPU_BLOCK = 64, GPU_BLOCK = 256 };
     const struct feedback_attention_fwd_params *params = call->sig.params;
     const bool cpu = l->caps->variant == VARIANT_CPU;
-    const struct tensor_desc *in = call->sig.in, *q = &in[Q], *k = &in[KEYS], *v = &in[VALUES];
+    const struct tensor_desc *in = call->sig.in, *q = &in[FEEDBACK_Q], *k = &in[FEEDBACK_KEYS],
+                             *v = &in[FEEDBACK_VALUES];
     const int64_t width = k->dim[3];
     const struct rows rows = attncl__rows(q);
     struct group_launch p = attncl__group_launch(l->caps, "feedback/feedback_attention.cl",
@@ -159,7 +171,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     kspec_int(&p.spec, "BLOCK", cpu ? CPU_BLOCK : GPU_BLOCK);
     kspec_int(&p.spec, "AT_ONCE", p.vw);
     kspec_int(&p.spec, "HAS_TAIL", width % p.vw != 0);
-    kspec_int(&p.spec, "SPLIT", attncl__desc_present(&in[PLACE_BIAS]));
+    kspec_int(&p.spec, "SPLIT", attncl__desc_present(&in[FEEDBACK_PLACE_BIAS]));
     kspec_int(&p.spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
     kspec_int(&p.spec, "DROPOUT", params->dropout.p > 0);
     kspec_set_stored(&p.spec, "CACHE_TYPE", k->dtype);
@@ -169,77 +181,83 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
         return launch_parts(l, call);
     return attncl__launch(
         l, &p.spec, grid_2d(k->dim[2], k->dim[1], p.local, 1),
-        ARGS(arg_mem(call->in[Q]), arg_i64(q->start), arg_i64(rows.stride), arg_mem(call->in[KEYS]),
-             arg_i64(k->start), arg_i64(k->stride[0]), arg_i64(k->stride[1]), arg_i64(k->stride[2]),
-             arg_mem(call->in[VALUES]), arg_i64(v->start), arg_i64(v->stride[0]),
-             arg_i64(v->stride[1]), arg_i64(v->stride[2]), arg_mem(call->in[PLACES]),
-             arg_mem(call->in[U]), arg_mem(call->in[PLACE_BIAS]), arg_mem(call->in[POSITION]),
+        ARGS(arg_mem(call->in[FEEDBACK_Q]), arg_i64(q->start), arg_i64(rows.stride),
+             arg_mem(call->in[FEEDBACK_KEYS]), arg_i64(k->start), arg_i64(k->stride[0]),
+             arg_i64(k->stride[1]), arg_i64(k->stride[2]), arg_mem(call->in[FEEDBACK_VALUES]),
+             arg_i64(v->start), arg_i64(v->stride[0]), arg_i64(v->stride[1]), arg_i64(v->stride[2]),
+             arg_mem(call->in[FEEDBACK_PLACES]), arg_mem(call->in[FEEDBACK_U]),
+             arg_mem(call->in[FEEDBACK_PLACE_BIAS]), arg_mem(call->in[FEEDBACK_POSITION]),
              arg_mem(call->out[0]), arg_mem(call->out[1]),
-             arg_i32(attncl__desc_present(&in[POSITION])), arg_i32(k->dim[0]),
-             arg_i32(in[PLACES].dim[0]), arg_i32(width), arg_f32((float)(1 / sqrt((double)width))),
-             DROPOUT_ARGS(&params->dropout, call->in[STEP]), arg_i32(params->dropout.batch_begin),
+             arg_i32(attncl__desc_present(&in[FEEDBACK_POSITION])), arg_i32(k->dim[0]),
+             arg_i32(in[FEEDBACK_PLACES].dim[0]), arg_i32(width),
+             arg_f32((float)(1 / sqrt((double)width))),
+             DROPOUT_ARGS(&params->dropout, call->in[FEEDBACK_STEP]),
+             arg_i32(params->dropout.batch_begin),
              arg_i32(attncl__dropout_batch(&params->dropout, k->dim[1]))));
 }
 
 // At the last position: earlier ones cost less, but which it is, only the device knows.
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    const double count = (double)attncl__desc_count(&sig->in[KEYS]);
-    const double places = (double)sig->in[KEYS].dim[0] * (double)sig->in[Q].dim[1];
+    const double count = (double)attncl__desc_count(&sig->in[FEEDBACK_KEYS]);
+    const double places =
+        (double)sig->in[FEEDBACK_KEYS].dim[0] * (double)sig->in[FEEDBACK_Q].dim[1];
     *flop_ret = 6 * count;
-    const double key_bytes = (double)attncl_dtype_bytes(sig->in[KEYS].dtype);
-    *bytes_ret = 2 * key_bytes * count + 4 * (places + 2 * (double)attncl__desc_count(&sig->in[Q]));
+    const double key_bytes = (double)attncl_dtype_bytes(sig->in[FEEDBACK_KEYS].dtype);
+    *bytes_ret =
+        2 * key_bytes * count + 4 * (places + 2 * (double)attncl__desc_count(&sig->in[FEEDBACK_Q]));
 }
 
 static bool is_whole(const struct op_sig *sig)
 {
-    return !attncl__desc_present(&sig->in[POSITION]);
+    return !attncl__desc_present(&sig->in[FEEDBACK_POSITION]);
 }
 
 static bool is_growing(const struct op_sig *sig)
 {
-    return !is_whole(sig) && attncl__desc_present(&sig->in[DCACHE]);
+    return !is_whole(sig) && attncl__desc_present(&sig->in[FEEDBACK_DCACHE]);
 }
 
 // REF_TEMP(0): m p and ds of every memory; REF_TEMP(1): parts of du.
 #define QUERY_IN                                                                                   \
-    REF_X(Q), REF_X(KEYS), REF_X(VALUES), REF_X(PLACES), REF_X(U), REF_X(PLACE_BIAS),              \
-        REF_X(POSITION), REF_DY(0)
+    REF_X(FEEDBACK_Q), REF_X(FEEDBACK_KEYS), REF_X(FEEDBACK_VALUES), REF_X(FEEDBACK_PLACES),       \
+        REF_X(FEEDBACK_U), REF_X(FEEDBACK_PLACE_BIAS), REF_X(FEEDBACK_POSITION), REF_DY(0)
 static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_feedback_attention_bwd_query,
         .same_params = true,
-        .in = {QUERY_IN, REF_DY(1), REF_X(STEP)},
-        .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
+        .in = {QUERY_IN, REF_DY(1), REF_X(FEEDBACK_STEP)},
+        .out = {REF_DX(FEEDBACK_Q), REF_TEMP(0), REF_TEMP(1)},
         .when = is_whole,
     },
     {
         .op = OP_feedback_attention_bwd_accumulate,
         .same_params = true,
-        .in = {QUERY_IN, REF_X(DCACHE), REF_X(STEP)},
-        .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
+        .in = {QUERY_IN, REF_X(FEEDBACK_DCACHE), REF_X(FEEDBACK_STEP)},
+        .out = {REF_DX(FEEDBACK_Q), REF_TEMP(0), REF_TEMP(1)},
         .when = is_growing,
     },
     {
         .op = OP_feedback_attention_bwd_memory,
-        .in = {REF_X(Q), REF_X(U), REF_TEMP(0), REF_DY(0), REF_X(KEYS)},
-        .out = {REF_DX(KEYS), REF_DX(VALUES)},
+        .in = {REF_X(FEEDBACK_Q), REF_X(FEEDBACK_U), REF_TEMP(0), REF_DY(0), REF_X(FEEDBACK_KEYS)},
+        .out = {REF_DX(FEEDBACK_KEYS), REF_DX(FEEDBACK_VALUES)},
         .when = is_whole,
     },
     {
         .op = OP_feedback_attention_bwd_positions,
-        .in = {REF_X(Q), REF_X(U), REF_TEMP(0), REF_TEMP(1), REF_X(PLACES), REF_X(PLACE_BIAS),
-               REF_X(POSITION)},
-        .out = {REF_DX(PLACES), REF_DX(U), REF_DX(PLACE_BIAS)},
+        .in = {REF_X(FEEDBACK_Q), REF_X(FEEDBACK_U), REF_TEMP(0), REF_TEMP(1),
+               REF_X(FEEDBACK_PLACES), REF_X(FEEDBACK_PLACE_BIAS), REF_X(FEEDBACK_POSITION)},
+        .out = {REF_DX(FEEDBACK_PLACES), REF_DX(FEEDBACK_U), REF_DX(FEEDBACK_PLACE_BIAS)},
     },
 };
 
 // Output 1 is p, [S, B, H], where want_weights.
 const struct op_class attncl__op_feedback_attention_fwd = {
-    .name = OP_CLASS(feedback_attention_fwd, N_INPUTS, 2),
-    .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DCACHE | 1u << STEP,
-    .strided = 1u << Q,
-    .any_view = 1u << KEYS | 1u << VALUES,
+    .name = OP_CLASS(feedback_attention_fwd, N_FEEDBACK_INPUTS, 2),
+    .optional = 1u << FEEDBACK_PLACE_BIAS | 1u << FEEDBACK_POSITION | 1u << FEEDBACK_DCACHE |
+                1u << FEEDBACK_STEP,
+    .strided = 1u << FEEDBACK_Q,
+    .any_view = 1u << FEEDBACK_KEYS | 1u << FEEDBACK_VALUES,
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

@@ -4,7 +4,7 @@
 #define ATTNCL_OP_FUSED_ATTENTION_LINEAR_H
 
 #include "op/attention/attention_step.h"
-#include "op/matmul/linear.h"
+#include "op/fused/merging_linear.h"
 
 // Those of attention_step_fwd, then those of linear_fwd without x.
 enum {

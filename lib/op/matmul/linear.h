@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What linear_fwd (gemm.c), its gradients (gemm_bwd.c), and the fused linear maps (op/fused/fused_norm_linear.c,
-// fused_qkv.c, fused_attention_linear.c) share: inputs, outputs, the GEMM.
+// fused_qkv.c, merging_linear.c) share: inputs, outputs, the GEMM.
 #ifndef ATTNCL_OP_MATMUL_LINEAR_H
 #define ATTNCL_OP_MATMUL_LINEAR_H
 
