@@ -59,5 +59,5 @@ attncl_status attncl__aft_scan(struct launcher *l, const struct aft_channel_bloc
     return attncl__launch(l, &spec, grid_1d(ceil_div(s->lanes, (int64_t)p->local), p->local),
                           ARGS(arg_mem(s->scratch), arg_i64(lane_stride), arg_i64(p->before_at),
                                arg_i64(after), arg_i32(step), arg_i32(p->blocks), arg_i32(s->lanes),
-                               arg_i32(s->causal <= 0)));
+                               arg_i32(p->simple ? s->causal < 0 : s->causal <= 0)));
 }

@@ -39,6 +39,8 @@ struct aft_matrix attncl__aft_matrix(const struct aft_tiling *p, const struct te
 // CPU variant (aft_cpu.c): packs the channel block's sources in the scratch; all its passes.
 attncl_status attncl__aft_sources(struct launcher *l, const struct aft_channel_block *s);
 attncl_status attncl__aft_cpu(struct launcher *l, const struct aft_channel_block *s);
+// The same where p->simple (aft_cpu_simple.c).
+attncl_status attncl__aft_cpu_simple(struct launcher *l, const struct aft_channel_block *s);
 
 // GPU variant (aft_gpu.c): finds which work-groups the device runs; all passes of a channel block.
 void attncl__aft_fit(struct launcher *l, struct aft_tiling *p, bool backward);
@@ -47,10 +49,12 @@ attncl_status attncl__aft_gpu(struct launcher *l, const struct aft_channel_block
 static inline attncl_status attncl__aft_launch_channel_block(struct launcher *l,
                                                              const struct aft_channel_block *s)
 {
-    return s->p->cpu ? attncl__aft_cpu(l, s) : attncl__aft_gpu(l, s);
+    return s->p->simple ? attncl__aft_cpu_simple(l, s)
+           : s->p->cpu  ? attncl__aft_cpu(l, s)
+                        : attncl__aft_gpu(l, s);
 }
 
-// Sums of blocks become sums of all before and after each.
+// Sums of blocks become sums of all before and, where rows want those too, after each.
 attncl_status attncl__aft_scan(struct launcher *l, const struct aft_channel_block *s);
 
 // A kernel's arguments: those that depend on the direction first (SOURCE_PARAMS and TARGET_PARAMS

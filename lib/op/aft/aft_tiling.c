@@ -35,6 +35,25 @@ static bool contiguous(const struct op_sig *sig)
            attncl__desc_contiguous(&sig->in[AFT_IN_V]);
 }
 
+// Sums of blocks alone, an odd number of vectors: lanes do not share cache sets.
+static void tile_cpu_simple(struct aft_tiling *p)
+{
+    const int64_t sums = p->blocks * 3 * p->vw;
+
+    p->after_at = sums;
+    p->lane_floats = 2 * sums + p->vw;
+    p->block_lanes = MAX_CHANNEL_BLOCK_BYTES / (p->lane_floats * (int64_t)sizeof(float)) /
+                     AFT_SIMPLE_GROUP * AFT_SIMPLE_GROUP;
+    if (p->block_lanes < AFT_SIMPLE_GROUP)
+        p->block_lanes = AFT_SIMPLE_GROUP;
+    if (p->block_lanes > p->lanes)
+        p->block_lanes = p->lanes;
+    p->block_floats = p->block_lanes * p->lane_floats;
+    p->iterations = 2 * AFT_SIMPLE_ROWS * AFT_SIMPLE_GROUP;
+    if (p->iterations < 2 * p->blocks)
+        p->iterations = 2 * p->blocks; // the scan's
+}
+
 static void tile_cpu_channels(struct aft_tiling *p, const int *tuned)
 {
     const int64_t packed = p->blocks * AFT_ROWS * 2 * p->vw, sums = p->blocks * 3 * p->vw;
@@ -195,9 +214,15 @@ struct aft_tiling attncl__aft_tiling(const struct op_sig *sig)
     if (attncl__desc_present(&sig->in[AFT_IN_BIAS]))
         p.window = variant.window < p.steps ? variant.window : p.steps;
     p.vw = p.cpu ? sig->caps->vector_width : 1;
+    p.simple = p.cpu && p.window == 0 && !p.masked;
     p.blocks = ceil_div(p.steps, p.cpu ? AFT_ROWS : AFT_BLOCK);
     p.panels = ceil_div(p.blocks, AFT_PANEL);
     p.lanes = ceil_div(p.channels, p.vw) * (own_mask ? 1 : p.batch);
+    if (p.simple) {
+        p.blocks = ceil_div(p.steps, AFT_SIMPLE_ROWS) + 1;
+        tile_cpu_simple(&p);
+        return p;
+    }
     if (p.cpu) {
         const int *tuned =
             attncl__tuned(sig->caps, TUNE_AFT_CPU, p.masked ? TUNE_MASKED : TUNE_PLAIN);

@@ -13,6 +13,7 @@ enum aft_output { AFT_OUT_Y, AFT_OUT_LOG };
 
 // Variants of the kernels, see their macro tables: CPU, then GPU.
 enum { AFT_ROWS = 12, AFT_PANEL = 8, AFT_SOURCE_GROUP = 4 };
+enum { AFT_SIMPLE_ROWS = 64, AFT_SIMPLE_GROUP = 4 };
 enum { AFT_BLOCK = 16, AFT_TARGETS = 8, AFT_CHUNK = 8, AFT_SCAN_LOOKAHEAD = 8 };
 
 // Shape of a work-group of aft_gpu_band, as in its macro table.  TY * ROWS divides AFT_TILE, and
@@ -37,6 +38,7 @@ struct aft_variant {
 struct aft_tiling {
     struct aft_variant variant;
     bool cpu, masked, folded, per_head;
+    bool simple; // CPU variant: neither biases nor a mask; a last block has no rows
     int64_t steps, batch, channels, window;
     int64_t heads, entries;     // series of launches: heads times batch entries
     int64_t lanes, block_lanes; // lanes of VW channels; those of a channel block

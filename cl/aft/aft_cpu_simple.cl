@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Attention-free mixing without biases and mask (AFT-simple), CPU variant: sums of blocks of sources, and the results from
+// them.  Between the two, aft_scan makes them sums of all blocks before or after each.  Host side: lib/op/aft/aft_cpu_simple.c
+//
+//   Work      one work-item = a block of ROWS rows, for GROUP lanes of channels; sums: the last block has no rows, so that
+//             the scan leaves the sums of all before it
+//   Memory    neighbouring lanes row by row, whole cache lines; sums: reads the sources' exponents twice, writes 3 floats
+//             per block and channel; rows: reads targets once, causal the sources too, writes results once
+//   Numerics  sums: relative to the block's largest exponent; causal rows: to the largest so far, a running maximum
+//
+//   Macro     Meaning                                                       Values
+//   VW        channels of a lane                                            16, 8, 4
+//   LS        work-group size                                               1
+//   ROWS      rows of a block                                               64
+//   GROUP     lanes of a work-item                                          4
+//   BACKWARD  targets are keys, sources queries                             0, 1
+//   CAUSAL    a target sees sources up to its own row; backward from it on  0, 1
+
+#include "aft/aft_source.clh"
+
+#if !defined ROWS || !defined GROUP || !defined CAUSAL
+#error "ROWS, GROUP and CAUSAL must be defined"
+#endif
+
+// This work-item's lanes, the last one again where they are fewer.  Mesa's llvmpipe (22.3) crashes on pointers that are
+// kept in arrays.
+#define FIND_LANES                                                                                 \
+    const int first = get_group_id(1) * GROUP, last = min(first + GROUP, lanes) - 1;               \
+    int entry[GROUP], column[GROUP];                                                               \
+    UNROLL for (int i = 0; i < GROUP; ++i)                                                         \
+    {                                                                                              \
+        entry[i] = LANE_ENTRY(lane0 + min(first + i, last));                                       \
+        column[i] = LANE_COLUMN(lane0 + min(first + i, last));                                     \
+    }
+
+// scratch: lane_floats for each of `lanes`, the first of which is lane `lane0` of the tensors: sums of blocks at before_at,
+// [blocks][3][VW]
+KERNEL void aft_cpu_simple_sums(SOURCE_PARAMS, __global float *restrict scratch, long lane_floats,
+                                long before_at, int steps, int batch, int channels, int lane0,
+                                int lanes)
+{
+    const int block = get_group_id(0), end = min(block * ROWS + ROWS, steps);
+    struct sums s[GROUP];
+    FIND_LANES
+
+    UNROLL
+    for (int i = 0; i < GROUP; ++i)
+        s[i] = sums_of_none();
+    for (int t = block * ROWS; t < end; ++t)
+        UNROLL
+    for (int i = 0; i < GROUP; ++i) {
+        const struct source from = SOURCE_IN(entry[i], column[i]);
+        s[i].max_exponent = max_v(source_kappa(&from, t), s[i].max_exponent);
+    }
+    for (int t = block * ROWS; t < end; ++t)
+        UNROLL
+    for (int i = 0; i < GROUP; ++i) {
+        const struct source from = SOURCE_IN(entry[i], column[i]);
+        const FV e = exp_nonpos_v(source_kappa(&from, t) - s[i].max_exponent);
+        s[i].a += e * source_alpha(&from, t);
+        s[i].b += e * source_beta(&from, t);
+    }
+    UNROLL
+    for (int i = 0; i < GROUP; ++i)
+        sums_store(s[i], scratch + min(first + i, last) * lane_floats + before_at, block, VW);
+}
+
+#if CAUSAL
+// Adds one source: the smaller of the exponents so far and its own is made relative to the larger, whose factor is 1, or
+// NaN where it is infinite.
+static inline struct sums sums_add(struct sums s, FV kappa, FV alpha, FV beta)
+{
+    const FV e = exp_nonpos_v(-fabs(kappa - s.max_exponent));
+    const FV so_far = kappa > s.max_exponent ? e : (FV)(1.0f),
+             own = kappa > s.max_exponent ? (FV)(1.0f) + (kappa - kappa) : e;
+    s.max_exponent = max_v(kappa, s.max_exponent);
+    s.a = s.a * so_far + own * alpha;
+    s.b = s.b * so_far + own * beta;
+    return s;
+}
+#endif
+
+// scratch: as aft_scan leaves it, lane by lane; at sums_at of a lane, causal at place `block` of it, what the first row
+// sees besides the block, else at place `blocks` all sources
+KERNEL void aft_cpu_simple_rows(TARGET_PARAMS, SOURCE_PARAMS,
+                                __global const float *restrict scratch, long lane_floats,
+                                long sums_at, int blocks, int steps, int batch, int channels,
+                                int lane0, int lanes)
+{
+    const int block = get_group_id(0), t0 = block * ROWS, rows = min(ROWS, steps - t0);
+    struct sums s[GROUP];
+    FIND_LANES
+
+    UNROLL
+    for (int i = 0; i < GROUP; ++i)
+        s[i] = sums_load(scratch + min(first + i, last) * lane_floats + sums_at,
+                         CAUSAL ? block : blocks, VW);
+    for (int n = 0; n < rows; ++n) {
+        const int t = CAUSAL && BACKWARD ? t0 + rows - 1 - n : t0 + n;
+        UNROLL
+        for (int i = 0; i < GROUP; ++i) {
+            const struct target to = TARGET_IN(entry[i], column[i]);
+#if CAUSAL
+            const struct source from = SOURCE_IN(entry[i], column[i]);
+            s[i] = sums_add(s[i], source_kappa(&from, t), source_alpha(&from, t),
+                            source_beta(&from, t));
+#endif
+            target_store(&to, t, s[i].max_exponent, s[i].a, s[i].b);
+        }
+    }
+}
