@@ -279,13 +279,14 @@ def main():
     parser.add_argument("--baseline-runs", type=int, default=3, help="least runs of a round, default 3")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                         help="PyTorch's, default as many as the library gets")
-    parser.add_argument("--no-compile", action="store_true", help="without torch.compile, as --quick and --small are")
+    parser.add_argument("--no-compile", action="store_true", help="without torch.compile, as --quick, --brief and --small are")
+    parser.add_argument("--compile", action="store_true", help="with torch.compile there too")
     parser.add_argument("--brief", action="store_true", help="PyTorch as with --quick: the tuned malloc alone, short rounds")
     arguments, arguments.options = parser.parse_known_args()
 
     arguments.quick = arguments.brief or "--quick" in arguments.options
     short = arguments.quick or "--small" in arguments.options
-    arguments.no_compile |= short
+    arguments.no_compile |= short and not arguments.compile
     if arguments.baseline_budget is None:
         arguments.baseline_budget = 0.05 if short else 0.3
     cases = listed(arguments.bench)
