@@ -7,7 +7,7 @@
 
 #include "compile/lowered.h"
 
-enum { FUSION_MAX_NODES = 6, FUSION_PARAMS_BYTES = 64 };
+enum { FUSION_MAX_NODES = 8, FUSION_PARAMS_BYTES = 64 };
 
 // A place where a rule applies.
 struct fusion {
@@ -35,6 +35,7 @@ extern const struct fusion_rule attncl__fuse_norm_linear;      // fusion_norm_li
 extern const struct fusion_rule attncl__fuse_add_gemm;         // fusion_add_gemm.c
 extern const struct fusion_rule attncl__fuse_qkv;              // fusion_qkv.c
 extern const struct fusion_rule attncl__fuse_attention_linear; // fusion_attention_linear.c
+extern const struct fusion_rule attncl__fuse_loop_copies;      // fusion_loop_copies.c
 extern const struct fusion_rule attncl__fuse_mixing_step_after, attncl__fuse_mixing_step,
     attncl__fuse_ffn_after; // fusion_step.c
 

@@ -173,6 +173,8 @@ const struct resource_case resource_steps[] = {
     OP_CASE("loop row", loop_row_fwd, VALUES(0), DIM(64, 8, 512), AT),
     OP_CASE("loop stack", loop_stack_fwd, VALUES(.n_rows = 64), DIM(8, 512), AT),
     OP_CASE("loop sum", loop_sum_fwd, VALUES(0), DIM(8, 512), AT),
+    OP_CASE("loop copies", fused_loop_copies_fwd, VALUES(.n = 3, .kinds = 0x24, .n_rows = 64), AT,
+            DIM(64, 8, 512), DIM(8, 512), DIM(8, 512)),
 
     OP_CASE("embedding", embedding_fwd, VALUES(.scale = 1), TOKENS, DIM(50257, 512)),
     OP_CASE("embedding, F16", embedding_fwd, VALUES(.scale = 1), TOKENS, EXTENTS(F16, 50257, 512)),

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+//
+// Up to eight inputs and results of a loop's iteration in one launch (recurrent/loop.c):
+//
+//   row      y = x[iteration]
+//   stack    y[iteration] = x
+//   sum      y = x in iteration `first`, y + x in the others
+//
+// No kernel: it is loop_copies_fwd of cl/recurrent/loop.cl.  All rows and stacks have n_rows rows.
+//
+// Created when a graph is compiled (compile/fusion_loop_copies.c), so that it has no gradient.
+
+#include "op/fused/fused_loop_copies.h"
+
+#include "op/op.h"
+#include "op/row_launch.h"
+
+static attncl_status infer_row(const struct tensor_desc *x, int32_t n_rows, struct tensor_desc *y)
+{
+    REQUIRE(x->rank >= 1 && x->dim[0] == n_rows, ATTNCL_ERR_SHAPE, "x is %s, expected %d rows",
+            SHAPE(x), n_rows);
+    return attncl__desc_make(ATTNCL_F32, x->rank - 1, x->dim + 1, y);
+}
+
+static attncl_status infer_stack(const struct tensor_desc *x, int32_t n_rows, struct tensor_desc *y)
+{
+    int64_t dim[ATTNCL_MAX_RANK] = {n_rows};
+
+    REQUIRE(x->rank < ATTNCL_MAX_RANK, ATTNCL_ERR_SHAPE, "x %s has %d axes, at most %d", SHAPE(x),
+            x->rank, ATTNCL_MAX_RANK - 1);
+    memcpy(dim + 1, x->dim, (size_t)x->rank * sizeof dim[0]);
+    return attncl__desc_make(ATTNCL_F32, x->rank + 1, dim, y);
+}
+
+static attncl_status infer(struct op_sig *sig)
+{
+    const struct fused_loop_copies_fwd_params *params = sig->params;
+
+    REQUIRE(params->n >= 1 && params->n <= LOOP_COPIES_MAX, ATTNCL_ERR_ARGUMENT,
+            "%d copies, expected 1 to %d", params->n, LOOP_COPIES_MAX);
+    TRY(attncl__check_index("iteration", &sig->in[LOOP_COPIES_ITERATION]));
+    for (int i = 0; i < params->n; ++i) {
+        const struct tensor_desc *x = &sig->in[LOOP_COPIES_X + i];
+        const int kind = attncl__loop_copy_kind(params->kinds, i);
+        TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
+        if (kind == LOOP_COPY_SUM)
+            TRY(attncl__desc_make(ATTNCL_F32, x->rank, x->dim, &sig->out[i]));
+        else
+            TRY(kind == LOOP_COPY_ROW ? infer_row(x, params->n_rows, &sig->out[i])
+                                      : infer_stack(x, params->n_rows, &sig->out[i]));
+    }
+    return ATTNCL_OK;
+}
+
+// Elements that a part moves.
+static int64_t count_of(const struct op_sig *sig, int part)
+{
+    const struct fused_loop_copies_fwd_params *params = sig->params;
+
+    if (part >= params->n)
+        return 0;
+    return attncl__desc_count(attncl__loop_copy_kind(params->kinds, part) == LOOP_COPY_STACK
+                                  ? &sig->in[LOOP_COPIES_X + part]
+                                  : &sig->out[part]);
+}
+
+#define PART(i) arg_mem(call->in[LOOP_COPIES_X + (i)]), arg_mem(call->out[i]), arg_i64(count[i])
+
+static attncl_status launch(struct launcher *l, const struct op_call *call)
+{
+    const struct fused_loop_copies_fwd_params *params = call->sig.params;
+    int64_t count[LOOP_COPIES_MAX], most = 0;
+
+    for (int i = 0; i < LOOP_COPIES_MAX; ++i) {
+        count[i] = count_of(&call->sig, i);
+        most = count[i] > most ? count[i] : most;
+    }
+    if (most == 0)
+        return ATTNCL_OK;
+    const struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_copies_fwd", most);
+    return attncl__launch(
+        l, &p.spec, grid_2d(ceil_div(most, p.per_group), params->n, p.grid.local[0], 1),
+        ARGS(arg_mem(call->in[LOOP_COPIES_ITERATION]), arg_i32(params->n_rows),
+             arg_i32(params->first), arg_i32(params->kinds), arg_i32(p.per_group), PART(0), PART(1),
+             PART(2), PART(3), PART(4), PART(5), PART(6), PART(7)));
+}
+
+static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const struct fused_loop_copies_fwd_params *params = sig->params;
+
+    *flop_ret = *bytes_ret = 0;
+    for (int i = 0; i < params->n; ++i) {
+        const bool sums = attncl__loop_copy_kind(params->kinds, i) == LOOP_COPY_SUM;
+        *flop_ret += sums ? (double)count_of(sig, i) : 0;
+        *bytes_ret += (sums ? 12 : 8) * (double)count_of(sig, i);
+    }
+}
+
+const struct op_class attncl__op_fused_loop_copies_fwd = {
+    .name = OP_CLASS(fused_loop_copies_fwd, N_LOOP_COPIES_INPUTS, LOOP_COPIES_MAX),
+    .optional = ((1u << LOOP_COPIES_MAX) - 1) << LOOP_COPIES_X,
+    .infer = infer,
+    .launch = launch,
+    .cost = cost,
+};

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// What an iteration of a loop reads and leaves, eight at a time as one node: in order, of one length, and none that reads
+// another's result; the same numbers.
+
+#include "attncl/ops.h"
+#include "compile/lowered.h"
+#include "device/context.h"
+#include "exec/exec.h"
+#include "graph/graph.h"
+#include "op/fused/fused_loop_copies.h"
+#include "support/test.h"
+
+enum { ROUNDS = 4, C = 5, MAX_COPIES = 20 };
+
+// fused: how many nodes they become; left: rows, stacks and sums that stay.
+static const struct form {
+    const char *name;
+    int n_rows, n_stacks, n_sums;
+    bool other_length; // the second half of the rows have one more
+    bool sums_of_rows; // in place of sums of what is computed
+    bool other_first;  // the second half of the sums start in another iteration
+    int fused, left;
+} forms[] = {
+    {"one of each", 1, 1, 0, .left = 2},
+    {"a stack and a sum", 1, 1, 1, .fused = 1, .left = 1},
+    {"two rows", 2, 0, 1, .fused = 1, .left = 1},
+    {"a full node", 8, 8, 0, .fused = 2},
+    {"a full node and one that is left", 9, 9, 0, .fused = 2, .left = 2},
+    {"full nodes and a rest", 18, 10, 9, .fused = 6},
+    {"rows of two lengths", 6, 1, 0, .other_length = true, .fused = 2, .left = 1},
+    {"sums that start apart", 1, 0, 6, .other_first = true, .fused = 2, .left = 1},
+    {"sums of rows", 3, 0, 3, .sums_of_rows = true, .fused = 2},
+};
+
+struct built {
+    attncl_graph *g;
+    attncl_value stack[MAX_COPIES], sum[MAX_COPIES];
+};
+
+static float element(int which, int row, int c)
+{
+    return (float)((which * 7 + row * 3 + c) % 11) - 4.0f;
+}
+
+static attncl_value rows_of(attncl_graph *g, int which, int n)
+{
+    float data[(ROUNDS + 1) * C];
+    for (int i = 0; i < n * C; ++i)
+        data[i] = element(which, i / C, i % C);
+    return attncl_graph_constant(g, ATTNCL_F32, 2, (int64_t[]){n, C}, data);
+}
+
+static void build(const struct form *f, struct built *b)
+{
+    const struct loop_stack_fwd_params stacks = {ROUNDS};
+    attncl_value x[MAX_COPIES], row[MAX_COPIES], twice[MAX_COPIES];
+
+    ck_ok(attncl_graph_create(test_context(), &b->g));
+    attncl_graph *g = b->g;
+    for (int i = 0; i < f->n_rows; ++i)
+        x[i] = rows_of(g, i, ROUNDS + (f->other_length && i >= f->n_rows / 2));
+    const attncl_value at = attncl__graph_loop_begin(g, ROUNDS);
+    for (int i = 0; i < f->n_rows; ++i)
+        row[i] = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x[i], at));
+    for (int i = 0; i < f->n_rows; ++i)
+        twice[i] = attncl_add(g, row[i], row[i]);
+    for (int i = 0; i < f->n_stacks; ++i)
+        b->stack[i] =
+            attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stacks, IN(twice[i % f->n_rows], at));
+    for (int i = 0; i < f->n_sums; ++i) {
+        const struct loop_sum_fwd_params sums = {f->other_first && i >= f->n_sums / 2};
+        b->sum[i] =
+            attncl__graph_add(g, &attncl__op_loop_sum_fwd, &sums,
+                              IN(f->sums_of_rows ? row[i % f->n_rows] : twice[i % f->n_rows], at));
+    }
+    attncl__graph_loop_end(g);
+    for (int i = 0; i < f->n_stacks; ++i) {
+        char name[16];
+        snprintf(name, sizeof name, "stack%d", i);
+        attncl_graph_output(g, name, b->stack[i]);
+    }
+    for (int i = 0; i < f->n_sums; ++i) {
+        char name[16];
+        snprintf(name, sizeof name, "sum%d", i);
+        attncl_graph_output(g, name, b->sum[i]);
+    }
+    for (int i = 0; i < f->n_rows; ++i) { // all rows are wanted
+        char name[16];
+        snprintf(name, sizeof name, "last%d", i);
+        attncl_graph_output(g, name, twice[i]);
+    }
+}
+
+static void count(const attncl_graph *g, int *fused_ret, int *left_ret)
+{
+    struct lowered p = {0};
+
+    *fused_ret = *left_ret = 0;
+    ck_ok(attncl__lower(g, NULL, &p));
+    attncl__eliminate_dead(&p);
+    ck_ok(attncl__fuse(&p));
+    for (int i = 0; i < p.n_nodes; ++i) {
+        const struct op_class *cls = p.nodes[i].dead ? NULL : p.nodes[i].cls;
+        *fused_ret += cls == &attncl__op_fused_loop_copies_fwd;
+        *left_ret += cls == &attncl__op_loop_row_fwd || cls == &attncl__op_loop_stack_fwd ||
+                     cls == &attncl__op_loop_sum_fwd;
+    }
+    attncl__lowered_free(&p);
+}
+
+static void check_results(const struct form *f, attncl_graph *g)
+{
+    char name[16];
+
+    for (int i = 0; i < f->n_stacks; ++i) {
+        float got[ROUNDS * C];
+        snprintf(name, sizeof name, "stack%d", i);
+        ck_ok(attncl_graph_read(g, name, got, sizeof got));
+        for (int j = 0; j < ROUNDS * C; ++j)
+            ck_assert_msg(got[j] == 2 * element(i % f->n_rows, j / C, j % C), "%s, %s[%d] is %g",
+                          f->name, name, j, (double)got[j]);
+    }
+    for (int i = 0; i < f->n_sums; ++i) {
+        const int first = f->other_first && i >= f->n_sums / 2;
+        float got[C];
+        snprintf(name, sizeof name, "sum%d", i);
+        ck_ok(attncl_graph_read(g, name, got, sizeof got));
+        for (int c = 0; c < C; ++c) {
+            float want = 0;
+            for (int t = first; t < ROUNDS; ++t)
+                want += (f->sums_of_rows ? 1 : 2) * element(i % f->n_rows, t, c);
+            ck_assert_msg(got[c] == want, "%s, %s[%d] is %g, want %g", f->name, name, c,
+                          (double)got[c], (double)want);
+        }
+    }
+}
+
+TABLE_TEST(eight_at_a_time, forms)
+{
+    const struct form *f = &forms[_i];
+    struct built b;
+    int fused, left;
+
+    build(f, &b);
+    ck_ok(attncl_graph_compile(b.g, NULL));
+    count(b.g, &fused, &left);
+    ck_assert_msg(fused == f->fused && left == f->left, "%s: %d nodes and %d left, want %d and %d",
+                  f->name, fused, left, f->fused, f->left);
+    for (int run = 0; run < 2; ++run) {
+        ck_ok(attncl_graph_run(b.g));
+        ck_ok(attncl__graph_check_canaries(b.g));
+        check_results(f, b.g);
+    }
+    attncl_graph_destroy(b.g);
+}
+
+FIXTURE_ONCE(device_up, device_down);
