@@ -14,10 +14,11 @@
 #include "exec/exec.h"
 #include "gemm/gemm.h"
 #include "op/fused/fused_step.h"
+#include "support/fused_nodes.h"
 #include "support/test.h"
 
-// Nodes of this class once the graph is lowered and fused; of fused steps, those of one kind.
-static int count_kind(const attncl_graph *g, const struct op_class *cls, int kind)
+// Fused steps of one kind once the graph is lowered and fused.
+static int count_steps(const attncl_graph *g, int kind)
 {
     struct lowered p = {0};
     int count = 0;
@@ -27,17 +28,11 @@ static int count_kind(const attncl_graph *g, const struct op_class *cls, int kin
     ck_ok(attncl__fuse(&p));
     for (int n = 0; n < p.n_nodes; ++n) {
         const struct lowered_node *node = &p.nodes[n];
-        count += !node->dead && node->cls == cls &&
-                 (cls != &attncl__op_fused_step_fwd ||
-                  ((const struct fused_step_fwd_params *)node->params)->kind == kind);
+        count += !node->dead && node->cls == &attncl__op_fused_step_fwd &&
+                 ((const struct fused_step_fwd_params *)node->params)->kind == kind;
     }
     attncl__lowered_free(&p);
     return count;
-}
-
-static int count_fused(const attncl_graph *g, const struct op_class *cls)
-{
-    return count_kind(g, cls, 0);
 }
 
 // -- layer norm -> skinny GEMM
@@ -319,10 +314,8 @@ static void expect_steps(const attncl_graph *g, int mixes, int ffn, int reductio
 {
     const bool does = device_fuses_steps();
 
-    ck_assert_int_eq(count_kind(g, &attncl__op_fused_step_fwd, FUSED_AFT) +
-                         count_kind(g, &attncl__op_fused_step_fwd, FUSED_ATTENTION),
-                     does ? mixes : 0);
-    ck_assert_int_eq(count_kind(g, &attncl__op_fused_step_fwd, FUSED_FFN), does ? ffn : 0);
+    ck_assert_int_eq(count_steps(g, FUSED_AFT) + count_steps(g, FUSED_ATTENTION), does ? mixes : 0);
+    ck_assert_int_eq(count_steps(g, FUSED_FFN), does ? ffn : 0);
     ck_assert_int_eq(count_fused(g, &attncl__op_split_k_reduce_fwd), does ? reductions : 0);
     ck_assert_int_eq(count_fused(g, &attncl__op_aft_step_fwd) +
                          count_fused(g, &attncl__op_attention_step_fwd) +

@@ -5,10 +5,10 @@
 #include <math.h>
 
 #include "attncl/ops.h"
-#include "compile/lowered.h"
 #include "exec/exec.h"
 #include "graph/graph.h"
 #include "op/fused/fused_feedback_linear.h"
+#include "support/fused_nodes.h"
 #include "support/test.h"
 
 enum { ROWS = 2, HEADS = 2, WIDTH = 6, C = HEADS * WIDTH, LIMIT = 40, OUT = 5 };
@@ -50,20 +50,6 @@ static attncl_graph *build(enum form form)
     return g;
 }
 
-static int count(const attncl_graph *g)
-{
-    struct lowered p = {0};
-    int n = 0;
-
-    ck_ok(attncl__lower(g, NULL, &p));
-    attncl__eliminate_dead(&p);
-    ck_ok(attncl__fuse(&p));
-    for (int i = 0; i < p.n_nodes; ++i)
-        n += !p.nodes[i].dead && p.nodes[i].cls == &attncl__op_fused_feedback_linear_fwd;
-    attncl__lowered_free(&p);
-    return n;
-}
-
 LOOP_TEST(only_a_step_that_nothing_else_wants, 0, N_FORMS)
 {
     const struct device_caps *caps = &test_context()->caps;
@@ -71,7 +57,7 @@ LOOP_TEST(only_a_step_that_nothing_else_wants, 0, N_FORMS)
     attncl_graph *g = build((enum form)_i);
 
     ck_ok(attncl_graph_compile(g, NULL));
-    ck_assert_int_eq(count(g), does && _i == STEP);
+    ck_assert_int_eq(count_fused(g, &attncl__op_fused_feedback_linear_fwd), does && _i == STEP);
     attncl_graph_destroy(g);
 }
 

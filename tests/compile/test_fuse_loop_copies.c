@@ -3,11 +3,11 @@
 // another's result; the same numbers.
 
 #include "attncl/ops.h"
-#include "compile/lowered.h"
 #include "device/context.h"
 #include "exec/exec.h"
 #include "graph/graph.h"
 #include "op/fused/fused_loop_copies.h"
+#include "support/fused_nodes.h"
 #include "support/test.h"
 
 enum { ROUNDS = 4, C = 5, MAX_COPIES = 20 };
@@ -91,23 +91,6 @@ static void build(const struct form *f, struct built *b)
     }
 }
 
-static void count(const attncl_graph *g, int *fused_ret, int *left_ret)
-{
-    struct lowered p = {0};
-
-    *fused_ret = *left_ret = 0;
-    ck_ok(attncl__lower(g, NULL, &p));
-    attncl__eliminate_dead(&p);
-    ck_ok(attncl__fuse(&p));
-    for (int i = 0; i < p.n_nodes; ++i) {
-        const struct op_class *cls = p.nodes[i].dead ? NULL : p.nodes[i].cls;
-        *fused_ret += cls == &attncl__op_fused_loop_copies_fwd;
-        *left_ret += cls == &attncl__op_loop_row_fwd || cls == &attncl__op_loop_stack_fwd ||
-                     cls == &attncl__op_loop_sum_fwd;
-    }
-    attncl__lowered_free(&p);
-}
-
 static void check_results(const struct form *f, attncl_graph *g)
 {
     char name[16];
@@ -139,11 +122,13 @@ TABLE_TEST(eight_at_a_time, forms)
 {
     const struct form *f = &forms[_i];
     struct built b;
-    int fused, left;
 
     build(f, &b);
     ck_ok(attncl_graph_compile(b.g, NULL));
-    count(b.g, &fused, &left);
+    const int fused = count_fused(b.g, &attncl__op_fused_loop_copies_fwd);
+    const int left = count_fused(b.g, &attncl__op_loop_row_fwd) +
+                     count_fused(b.g, &attncl__op_loop_stack_fwd) +
+                     count_fused(b.g, &attncl__op_loop_sum_fwd);
     ck_assert_msg(fused == f->fused && left == f->left, "%s: %d nodes and %d left, want %d and %d",
                   f->name, fused, left, f->fused, f->left);
     for (int run = 0; run < 2; ++run) {

@@ -5,11 +5,11 @@
 #include <math.h>
 
 #include "attncl/ops.h"
-#include "compile/lowered.h"
 #include "device/context.h"
 #include "exec/exec.h"
 #include "gemm/gemm.h"
 #include "graph/graph.h"
+#include "support/fused_nodes.h"
 #include "support/test.h"
 
 enum { ROWS = 2, C = 12, LIMIT = 3 };
@@ -58,20 +58,6 @@ static attncl_graph *build(enum form form)
     return g;
 }
 
-static int count(const attncl_graph *g)
-{
-    struct lowered p = {0};
-    int n = 0;
-
-    ck_ok(attncl__lower(g, NULL, &p));
-    attncl__eliminate_dead(&p);
-    ck_ok(attncl__fuse(&p));
-    for (int i = 0; i < p.n_nodes; ++i)
-        n += !p.nodes[i].dead && p.nodes[i].cls == &attncl__op_fused_qkv_fwd;
-    attncl__lowered_free(&p);
-    return n;
-}
-
 LOOP_TEST(only_maps_of_the_same_rows, 0, N_FORMS)
 {
     const struct gemm gemm = GEMM_OF(1, ROWS, C, C, .trans_b = true);
@@ -79,7 +65,8 @@ LOOP_TEST(only_maps_of_the_same_rows, 0, N_FORMS)
     attncl_graph *g = build((enum form)_i);
 
     ck_ok(attncl_graph_compile(g, NULL));
-    ck_assert_int_eq(count(g), does && (_i == PLAIN || _i == NORM));
+    ck_assert_int_eq(count_fused(g, &attncl__op_fused_qkv_fwd),
+                     does && (_i == PLAIN || _i == NORM));
     attncl_graph_destroy(g);
 }
 
