@@ -146,7 +146,7 @@ TEST(parts_of_the_memories_add_up)
     static const int positions[] = {1, 32, 33, 64, 65, 300, 1023, 1024};
     for (size_t i = 0; i < COUNT_OF(positions); i += on_simulator() ? 2 : 1) {
         check(&(struct step_case){1024, 1, 2, 12, 1024, 30, positions[i], .bias = true});
-        check(&(struct step_case){1024, 2, 1, 129, 1030, 7, positions[i], .split = true});
+        check(&(struct step_case){1024, 2, 1, 125, 1030, 7, positions[i], .split = true});
     }
 }
 
