@@ -170,6 +170,8 @@ const struct resource_case resource_general[] = {
 
     OP_CASE("AFT-local", aft_fwd, VALUES(.window = 64), QKV(4096, 8), DIM(4096, 4096)),
     OP_CASE("AFT-local, short", aft_fwd, VALUES(.window = 64), QKV(256, 1), DIM(256, 256)),
+    OP_CASE("AFT-simple", aft_fwd, VALUES(0), QKV(4096, 8)),
+    OP_CASE("AFT-simple, causal", aft_fwd, VALUES(.causal = 1), QKV(4096, 8)),
     OP_CASE("AFT-local, mask", aft_fwd, VALUES(.window = 64), QKV(4096, 1), DIM(4096, 4096),
             EXTENTS(U8, 4096, 4096, 1)),
     OP_CASE("AFT-local, gradients", aft_bwd, VALUES(.forward = {.window = 64}), QKV(4096, 8),

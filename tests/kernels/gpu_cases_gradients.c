@@ -59,6 +59,8 @@ const struct resource_case resource_gradients[] = {
             SEQUENCE),
     OP_CASE("AFT-simple, gradients", aft_bwd, VALUES(0), QKV(4096, 8), ABSENT, ABSENT,
             QKV(4096, 8)),
+    OP_CASE("AFT-simple, causal, gradients", aft_bwd, VALUES(.forward = {.causal = 1}),
+            QKV(4096, 8), ABSENT, ABSENT, QKV(4096, 8)),
     OP_CASE("AFT-full, gradients", aft_bwd, VALUES(.forward = {.window = 4096}), QKV(4096, 8),
             DIM(4096, 4096), ABSENT, QKV(4096, 8)),
     OP_CASE("AFT-local, causal, gradients", aft_bwd, VALUES(.forward = {.window = 64, .causal = 1}),

@@ -47,17 +47,24 @@ struct aft_matrix attncl__aft_matrix(const struct aft_tiling *p, const struct te
     return (struct aft_matrix){span, x->start + b * row + first, p->folded ? p->channels : row};
 }
 
+struct aft_sums_layout attncl__aft_sums_layout(const struct aft_channel_block *s)
+{
+    const struct aft_tiling *p = s->p;
+
+    return p->cpu ? (struct aft_sums_layout){p->lane_floats, p->vw, p->before_at, p->after_at}
+                  : (struct aft_sums_layout){1, s->lanes, 0, p->blocks * 3 * s->lanes};
+}
+
 attncl_status attncl__aft_scan(struct launcher *l, const struct aft_channel_block *s)
 {
     const struct aft_tiling *p = s->p;
+    const struct aft_sums_layout at = attncl__aft_sums_layout(s);
     struct kspec spec = attncl__aft_spec(p, "aft/aft_scan.cl", "aft_scan");
-    const int64_t lane_stride = p->cpu ? p->lane_floats : 1,
-                  step = p->cpu ? (int64_t)p->vw : s->lanes;
-    const int64_t after = p->cpu ? p->after_at : p->blocks * 3 * s->lanes;
 
     kspec_int(&spec, "LOOKAHEAD_BLOCKS", p->cpu ? 1 : AFT_SCAN_LOOKAHEAD);
     return attncl__launch(l, &spec, grid_1d(ceil_div(s->lanes, (int64_t)p->local), p->local),
-                          ARGS(arg_mem(s->scratch), arg_i64(lane_stride), arg_i64(p->before_at),
-                               arg_i64(after), arg_i32(step), arg_i32(p->blocks), arg_i32(s->lanes),
+                          ARGS(arg_mem(s->scratch), arg_i64(at.lane_stride), arg_i64(at.before),
+                               arg_i64(at.after), arg_i32(at.step), arg_i32(p->blocks),
+                               arg_i32(s->lanes),
                                arg_i32(p->simple ? s->causal < 0 : s->causal <= 0)));
 }

@@ -39,20 +39,37 @@ struct aft_matrix attncl__aft_matrix(const struct aft_tiling *p, const struct te
 // CPU variant (aft_cpu.c): packs the channel block's sources in the scratch; all its passes.
 attncl_status attncl__aft_sources(struct launcher *l, const struct aft_channel_block *s);
 attncl_status attncl__aft_cpu(struct launcher *l, const struct aft_channel_block *s);
-// The same where p->simple (aft_cpu_simple.c).
-attncl_status attncl__aft_cpu_simple(struct launcher *l, const struct aft_channel_block *s);
 
 // GPU variant (aft_gpu.c): finds which work-groups the device runs; all passes of a channel block.
-void attncl__aft_fit(struct launcher *l, struct aft_tiling *p, bool backward);
+void attncl__aft_gpu_fit(struct launcher *l, struct aft_tiling *p, bool backward);
 attncl_status attncl__aft_gpu(struct launcher *l, const struct aft_channel_block *s);
+
+// Both variants without biases and mask (aft_simple.c).
+void attncl__aft_simple_fit(struct launcher *l, struct aft_tiling *p, bool backward);
+attncl_status attncl__aft_simple(struct launcher *l, const struct aft_channel_block *s);
 
 static inline attncl_status attncl__aft_launch_channel_block(struct launcher *l,
                                                              const struct aft_channel_block *s)
 {
-    return s->p->simple ? attncl__aft_cpu_simple(l, s)
+    return s->p->simple ? attncl__aft_simple(l, s)
            : s->p->cpu  ? attncl__aft_cpu(l, s)
                         : attncl__aft_gpu(l, s);
 }
+
+// Finds which work-groups the device runs.
+static inline void attncl__aft_fit(struct launcher *l, struct aft_tiling *p, bool backward)
+{
+    if (p->simple)
+        attncl__aft_simple_fit(l, p, backward);
+    else if (!p->cpu)
+        attncl__aft_gpu_fit(l, p, backward);
+}
+
+// Where a channel block's scratch has the sums of blocks: lane l at l * lane_stride, in it [blocks][3][step].
+struct aft_sums_layout {
+    int64_t lane_stride, step, before, after;
+};
+struct aft_sums_layout attncl__aft_sums_layout(const struct aft_channel_block *s);
 
 // Sums of blocks become sums of all before and, where rows want those too, after each.
 attncl_status attncl__aft_scan(struct launcher *l, const struct aft_channel_block *s);

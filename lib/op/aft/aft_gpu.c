@@ -114,10 +114,8 @@ static struct kspec rows_spec(const struct aft_tiling *p, bool backward)
     return spec;
 }
 
-void attncl__aft_fit(struct launcher *l, struct aft_tiling *p, bool backward)
+void attncl__aft_gpu_fit(struct launcher *l, struct aft_tiling *p, bool backward)
 {
-    if (p->cpu)
-        return;
     struct kspec spec = rows_spec(p, backward);
     while (p->local > AFT_CHUNK && !attncl__kernel_is_launchable(l, &spec, p->local)) {
         p->local /= 2;

@@ -35,21 +35,23 @@ static bool contiguous(const struct op_sig *sig)
            attncl__desc_contiguous(&sig->in[AFT_IN_V]);
 }
 
-// Sums of blocks alone, an odd number of vectors: lanes do not share cache sets.
-static void tile_cpu_simple(struct aft_tiling *p)
+// Sums of blocks alone.  On CPUs an odd number of vectors: lanes do not share cache sets.
+static void tile_simple(struct aft_tiling *p)
 {
-    const int64_t sums = p->blocks * 3 * p->vw;
+    const int64_t rows = p->cpu ? AFT_SIMPLE_ROWS : AFT_BLOCK;
+    const int64_t group = p->cpu ? AFT_SIMPLE_GROUP : GPU_GROUP;
 
-    p->after_at = sums;
-    p->lane_floats = 2 * sums + p->vw;
-    p->block_lanes = MAX_CHANNEL_BLOCK_BYTES / (p->lane_floats * (int64_t)sizeof(float)) /
-                     AFT_SIMPLE_GROUP * AFT_SIMPLE_GROUP;
-    if (p->block_lanes < AFT_SIMPLE_GROUP)
-        p->block_lanes = AFT_SIMPLE_GROUP;
+    p->blocks = ceil_div(p->steps, rows) + 1;
+    p->after_at = p->blocks * 3 * p->vw;
+    p->lane_floats = 2 * p->after_at + (p->cpu ? p->vw : 0);
+    p->block_lanes =
+        MAX_CHANNEL_BLOCK_BYTES / (p->lane_floats * (int64_t)sizeof(float)) / group * group;
+    if (p->block_lanes < group)
+        p->block_lanes = group;
     if (p->block_lanes > p->lanes)
         p->block_lanes = p->lanes;
     p->block_floats = p->block_lanes * p->lane_floats;
-    p->iterations = 2 * AFT_SIMPLE_ROWS * AFT_SIMPLE_GROUP;
+    p->iterations = 2 * rows * (p->cpu ? AFT_SIMPLE_GROUP : 1);
     if (p->iterations < 2 * p->blocks)
         p->iterations = 2 * p->blocks; // the scan's
 }
@@ -137,13 +139,21 @@ static int64_t find_pitch(const struct aft_tiling *p)
     return AFT_BLOCK * (blocks < p->blocks ? blocks : p->blocks);
 }
 
+static size_t group_of(size_t max_group)
+{
+    size_t local = 1;
+
+    while (local < GPU_GROUP && 2 * local <= max_group)
+        local *= 2;
+    return local;
+}
+
 // Without a mask: sums before and after each block and its range, flags, weights.
 static void tile_gpu(struct aft_tiling *p, size_t max_group)
 {
     const int64_t lane_floats = p->blocks * (2 * 3 + 2);
 
-    while (p->local < GPU_GROUP && 2 * p->local <= max_group)
-        p->local *= 2;
+    p->local = group_of(max_group);
     p->block_lanes = p->lanes;
     if (p->masked)
         return;
@@ -214,13 +224,13 @@ struct aft_tiling attncl__aft_tiling(const struct op_sig *sig)
     if (attncl__desc_present(&sig->in[AFT_IN_BIAS]))
         p.window = variant.window < p.steps ? variant.window : p.steps;
     p.vw = p.cpu ? sig->caps->vector_width : 1;
-    p.simple = p.cpu && p.window == 0 && !p.masked;
+    p.simple = p.window == 0 && !p.masked;
     p.blocks = ceil_div(p.steps, p.cpu ? AFT_ROWS : AFT_BLOCK);
     p.panels = ceil_div(p.blocks, AFT_PANEL);
     p.lanes = ceil_div(p.channels, p.vw) * (own_mask ? 1 : p.batch);
     if (p.simple) {
-        p.blocks = ceil_div(p.steps, AFT_SIMPLE_ROWS) + 1;
-        tile_cpu_simple(&p);
+        p.local = p.cpu ? 1 : group_of(sig->caps->max_group);
+        tile_simple(&p);
         return p;
     }
     if (p.cpu) {

@@ -38,7 +38,7 @@ struct aft_variant {
 struct aft_tiling {
     struct aft_variant variant;
     bool cpu, masked, folded, per_head;
-    bool simple; // CPU variant: neither biases nor a mask; a last block has no rows
+    bool simple; // neither biases nor a mask; a last block has no rows
     int64_t steps, batch, channels, window;
     int64_t heads, entries;     // series of launches: heads times batch entries
     int64_t lanes, block_lanes; // lanes of VW channels; those of a channel block

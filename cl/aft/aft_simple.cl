@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention-free mixing without biases and mask (AFT-simple), CPU variant: sums of blocks of sources, and the results from
-// them.  Between the two, aft_scan makes them sums of all blocks before or after each.  Host side: lib/op/aft/aft_cpu_simple.c
+// Attention-free mixing without biases and mask (AFT-simple): sums of blocks of sources, and the results from them.  Between
+// the two, aft_scan makes them sums of all blocks before or after each.  Host side: lib/op/aft/aft_simple.c
 //
 //   Work      one work-item = a block of ROWS rows, for GROUP lanes of channels; sums: the last block has no rows, so that
 //             the scan leaves the sums of all before it
@@ -9,10 +9,11 @@
 //   Numerics  sums: relative to the block's largest exponent; causal rows: to the largest so far, a running maximum
 //
 //   Macro     Meaning                                                       Values
-//   VW        channels of a lane                                            16, 8, 4
-//   LS        work-group size                                               1
-//   ROWS      rows of a block                                               64
-//   GROUP     lanes of a work-item                                          4
+//   VW        channels of a lane                                            16, 8, 4 (CPU), 1 (GPU)
+//   LS        work-group size                                               1 (CPU), 64 .. 8 (GPU)
+//   ROWS      rows of a block                                               64 (CPU), 16 (GPU)
+//   GROUP     lanes of a work-item                                          4 (CPU), 1 (GPU)
+//   PER_HEAD  0: heads have biases                                          0
 //   BACKWARD  targets are keys, sources queries                             0, 1
 //   CAUSAL    a target sees sources up to its own row; backward from it on  0, 1
 
@@ -25,21 +26,23 @@
 // This work-item's lanes, the last one again where they are fewer.  Mesa's llvmpipe (22.3) crashes on pointers that are
 // kept in arrays.
 #define FIND_LANES                                                                                 \
-    const int first = get_group_id(1) * GROUP, last = min(first + GROUP, lanes) - 1;               \
+    const int first = (int)get_global_id(0) * GROUP, last = min(first + GROUP, lanes) - 1;         \
     int entry[GROUP], column[GROUP];                                                               \
+    if (first >= lanes)                                                                            \
+        return;                                                                                    \
     UNROLL for (int i = 0; i < GROUP; ++i)                                                         \
     {                                                                                              \
         entry[i] = LANE_ENTRY(lane0 + min(first + i, last));                                       \
         column[i] = LANE_COLUMN(lane0 + min(first + i, last));                                     \
     }
 
-// scratch: lane_floats for each of `lanes`, the first of which is lane `lane0` of the tensors: sums of blocks at before_at,
-// [blocks][3][VW]
-KERNEL void aft_cpu_simple_sums(SOURCE_PARAMS, __global float *restrict scratch, long lane_floats,
-                                long before_at, int steps, int batch, int channels, int lane0,
-                                int lanes)
+// scratch: lane l of `lanes`, the first of which is lane `lane0` of the tensors, at l * lane_stride; in it the sums of blocks
+// at sums_at, [blocks][3][step]
+KERNEL void aft_simple_sums(SOURCE_PARAMS, __global float *restrict scratch, long lane_stride,
+                            long sums_at, int step, int steps, int batch, int channels, int lane0,
+                            int lanes)
 {
-    const int block = get_group_id(0), end = min(block * ROWS + ROWS, steps);
+    const int block = get_group_id(1), end = min(block * ROWS + ROWS, steps);
     struct sums s[GROUP];
     FIND_LANES
 
@@ -62,7 +65,7 @@ KERNEL void aft_cpu_simple_sums(SOURCE_PARAMS, __global float *restrict scratch,
     }
     UNROLL
     for (int i = 0; i < GROUP; ++i)
-        sums_store(s[i], scratch + min(first + i, last) * lane_floats + before_at, block, VW);
+        sums_store(s[i], scratch + min(first + i, last) * lane_stride + sums_at, block, step);
 }
 
 #if CAUSAL
@@ -82,19 +85,18 @@ static inline struct sums sums_add(struct sums s, FV kappa, FV alpha, FV beta)
 
 // scratch: as aft_scan leaves it, lane by lane; at sums_at of a lane, causal at place `block` of it, what the first row
 // sees besides the block, else at place `blocks` all sources
-KERNEL void aft_cpu_simple_rows(TARGET_PARAMS, SOURCE_PARAMS,
-                                __global const float *restrict scratch, long lane_floats,
-                                long sums_at, int blocks, int steps, int batch, int channels,
-                                int lane0, int lanes)
+KERNEL void aft_simple_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict scratch,
+                            long lane_stride, long sums_at, int step, int blocks, int steps,
+                            int batch, int channels, int lane0, int lanes)
 {
-    const int block = get_group_id(0), t0 = block * ROWS, rows = min(ROWS, steps - t0);
+    const int block = get_group_id(1), t0 = block * ROWS, rows = min(ROWS, steps - t0);
     struct sums s[GROUP];
     FIND_LANES
 
     UNROLL
     for (int i = 0; i < GROUP; ++i)
-        s[i] = sums_load(scratch + min(first + i, last) * lane_floats + sums_at,
-                         CAUSAL ? block : blocks, VW);
+        s[i] = sums_load(scratch + min(first + i, last) * lane_stride + sums_at,
+                         CAUSAL ? block : blocks, step);
     for (int n = 0; n < rows; ++n) {
         const int t = CAUSAL && BACKWARD ? t0 + rows - 1 - n : t0 + n;
         UNROLL
