@@ -160,10 +160,11 @@ int main(int argc, char **argv)
         caps.unit_local_bytes = devices[d].unit_local_bytes;
         caps.mma = caps.attention_mma = devices[d].mma;
         caps.precision = devices[d].precision;
-        caps.shuffle = caps.vendor == VENDOR_NVIDIA ? SHUFFLE_PTX
-                       : caps.vendor == VENDOR_AMD  ? SHUFFLE_AMD
-                                                    : SHUFFLE_NONE;
-        caps.shuffle_lanes = caps.group_multiple;
+        caps.shuffle = caps.vendor == VENDOR_NVIDIA  ? SHUFFLE_PTX
+                       : caps.vendor == VENDOR_AMD   ? SHUFFLE_AMD
+                       : caps.vendor == VENDOR_INTEL ? SHUFFLE_INTEL
+                                                     : SHUFFLE_NONE;
+        caps.shuffle_lanes = caps.vendor == VENDOR_INTEL ? 8 : caps.group_multiple;
         w->caps = &caps;
         struct launcher l = {.caps = &caps, .gemm = "native"};
         launch_mock_set(&mock);
