@@ -94,8 +94,8 @@ static const struct {
     enum matrix_instruction mma;
     const char *from, *to;
 } misplaced[] = {
-    {MMA_WMMA, "2 * (i) + (lane) / 16", "(i) + (lane) / 16 * 8"},
-    {MMA_WMMA_GFX12, "(i) + (lane) / 16 * 8)", "2 * (i) + (lane) / 16)"},
+    {MMA_WMMA, "MMA_A_K(lane, i)\n", "MMA_A_K(lane, (i) ^ 1)\n"},
+    {MMA_WMMA_GFX12, "MMA_A_K(lane, i)\n", "MMA_A_K(lane, (i) ^ 1)\n"},
     {MMA_DPAS_8, "((lane)*MMA_A / MMA_M + (i) / MMA_M)", "((lane) + (i) / MMA_M)"},
     {MMA_DPAS_16, "((i) % MMA_M)", "(((i) + 1) % MMA_M)"},
 };

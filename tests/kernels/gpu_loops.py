@@ -67,6 +67,8 @@ def kernel_of_intel(text):
             elif mnemonic.startswith("send") and re.search(r"(read|write|load|store)", code[2].partition("//")[2]):
                 local = mnemonic == "send.slm" or re.search(r"0x[0-9A-F]{6}FE\b", code[2])
                 mnemonic = "send:scratch" if "scratch" in code[2] else "send:local" if local else "send:global"
+            elif re.match(r"(load|store)[._]", mnemonic):
+                mnemonic = "send:local" if ".slm" in mnemonic else "send:global"
             jump = code[1] in ("while", "jmpi", "goto", "brc", "brd")
             target = re.search(r"\b(_\d+_\d+|L\d+)\b", code[2].partition("//")[0]) if jump else None
             body.append((None, mnemonic, target and target[1]))
