@@ -14,8 +14,8 @@
 //   VW        channels of a lane                                   1
 //   LS        work-group size, a multiple of CHUNK                 64 .. 8; what the device can run
 //   BLOCK     source rows of a block                               16
-//   TARGETS   target rows of a work-item, a divisor of BLOCK       8
-//   CHUNK     sources added between two updates of a maximum       8
+//   TARGETS   target rows of a work-item, a divisor of BLOCK       4 | 8
+//   CHUNK     sources added between two updates of a maximum       4 | 8
 //   BACKWARD  targets are keys, sources queries                    0, 1
 //   MASKED    a mask tensor says what is seen, at any distance     0, 1
 

@@ -63,14 +63,18 @@ static inline bool score_tile(const struct block *x, const struct visibility *v,
                         j0 + BC <= end_key(v, x->i0);
     const int n_asked = inside ? 0 : 4; // rows
     uint seen = inside ? 0xffffu : 0;   // bit 4 r + c
+#pragma unroll 1
     for (int r = 0; r < n_asked; r++)
+#pragma unroll 1
         for (int c = 0; c < 4; c++)
             if (row + r <= last && is_visible(v, row + r, j0 + 4 * tx + c))
                 seen |= 1u << (4 * r + c);
     if (MASKING == BY_MASK && !in_any(seen != 0, x->flag))
         return false;
 
+#pragma unroll
     for (int r = 0; r < 4; r++)
+#pragma unroll
         for (int c = 0; c < 4; c++)
             s[r][c] = 0.0f;
     if (j0 < x->reach)
@@ -95,6 +99,7 @@ static inline void absorb_tile(const struct block *x, const struct weight_mask *
 {
     float now[4];
 
+#pragma unroll
     for (int r = 0; r < 4; r++)
         now[r] = max_v(max_v(s[r][0], s[r][1]), max_v(s[r][2], s[r][3]));
     reduce_rows(now, true, x->red, now);
@@ -145,6 +150,7 @@ static inline bool masked_keys_count(const struct block *x, const float row_max[
     const int row = 4 * ((int)get_local_id(0) / TX);
     bool here = false;
 
+#pragma unroll
     for (int r = 0; r < 4; r++)
         here |= row + r < x->count && row_max[r] < MASKED_SCORE + COMPETING;
     return in_any(here, x->flag);

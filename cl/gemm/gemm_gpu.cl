@@ -73,7 +73,12 @@
 LOCAL_INLINE void multiply_blocks(__local const float *a_block, __local const float *b_block,
                                   int k_all, int tx, int ty, float4 sum[RM][RN / 4])
 {
+// Which rows take part is kept in registers for each step that is unrolled.
+#if CAUSAL
+#pragma unroll 2
+#else
 #pragma unroll 4
+#endif
     for (int k = 0; k < BK; k++) {
         float4 b[RN / 4];
 #pragma unroll

@@ -11,15 +11,15 @@
 //   Numerics  that of cl/common/mma.clh
 //
 //   Macro      Meaning                                            Values
-//   LS         work-group size                                    128
+//   LS         work-group size                                    128 | 256
 //   VW         vector width                                       4
 //   BM         rows of a tile                                     a multiple of 64
 //   BN         columns of a tile                                  a multiple of 64
 //   BK         length of a block of the sums                      a multiple of 16
-//   WAVES_N    sub-groups along n                                 2
-//   MMA        instruction, as in common/mma.clh                  1 | 2
+//   WAVES_N    sub-groups along n                                 2 | 4
+//   MMA        instruction, as in common/mma.clh                  1 .. 6
 //   EMULATED   local memory in its place                          1; 0 where the device has it
-//   PRECISION  of the factors, as in common/mma.clh               0 .. 2; 0 where MMA is 2
+//   PRECISION  of the factors, as in common/mma.clh               0 .. 2; 0 where MMA is 2, BF16 from 3 on
 //   ALIGNED    every row of A and B starts at a whole float4      0 | 1
 //   TRANS_A    A is [k, m]                                        0 | 1
 //   TRANS_B    B is [n, k]                                        0 | 1

@@ -17,6 +17,9 @@ enum {
     NV_WARP_SIZE = 0x4003,
     AMD_WAVEFRONT_WIDTH = 0x4043,
     PREFERRED_GROUP_MULTIPLE = 0x1067,
+    SUB_GROUP_SIZES_INTEL = 0x4108, // cl_intel_required_subgroup_size
+    FEATURES_INTEL = 0x4256,        // cl_intel_device_attribute_query
+    FEATURE_DPAS_INTEL = 2,
 };
 
 // The minima of OpenCL 1.2 for devices of the full profile.
@@ -91,23 +94,64 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-// Of devices whose instructions are not known, by extensions.  Intel's GPUs all have sub-groups of 16.
-static attncl_status find_sub_group_shuffle(cl_device_id id, struct device_caps *caps)
+// The smallest sub-groups of 8 work-items or more, which leave each the most registers: 8, and 16 where registers are twice as
+// wide.  0: none is told.
+static unsigned smallest_sub_group(cl_device_id id)
 {
-    enum { LANES = 16 };
+    enum { MAX_SIZES = 16, MIN_LANES = 8, MAX_LANES = 128 };
+    size_t sizes[MAX_SIZES] = {0}, bytes = 0, smallest = 0;
+
+    if (clGetDeviceInfo(id, SUB_GROUP_SIZES_INTEL, sizeof sizes, sizes, &bytes) != CL_SUCCESS)
+        return 0;
+    for (size_t i = 0; i < MAX_SIZES && (i + 1) * sizeof sizes[0] <= bytes; ++i) {
+        const bool power = sizes[i] && (sizes[i] & (sizes[i] - 1)) == 0;
+        if (power && sizes[i] >= MIN_LANES && sizes[i] <= MAX_LANES &&
+            (!smallest || sizes[i] < smallest))
+            smallest = sizes[i];
+    }
+    return (unsigned)smallest;
+}
+
+// Intel's matrix instruction, which an extension and a feature of the device tell; by the smallest sub-groups.
+static attncl_status find_dpas(cl_device_id id, const char *extensions, struct device_caps *caps)
+{
+    const unsigned lanes = smallest_sub_group(id);
+    unsigned features = 0;
+
+    if (caps->vendor != VENDOR_INTEL || !caps->is_gpu ||
+        !has_word(extensions, "cl_intel_subgroup_matrix_multiply_accumulate") ||
+        !has_word(extensions, "cl_intel_required_subgroup_size") ||
+        !has_word(extensions, "cl_intel_device_attribute_query"))
+        return ATTNCL_OK;
+    TRY(extension(id, FEATURES_INTEL, &features));
+    if (features & FEATURE_DPAS_INTEL)
+        caps->mma_candidate = lanes == 8 ? MMA_DPAS_8 : lanes == 16 ? MMA_DPAS_16 : MMA_NONE;
+    return ATTNCL_OK;
+}
+
+// Of devices whose instructions are not known, by extensions.
+static attncl_status find_by_extensions(cl_device_id id, struct device_caps *caps)
+{
+    enum { KHR_LANES = 16 };
     char *extensions = NULL;
+    unsigned lanes = 0;
 
     TRY(attncl__device_text_whole(id, CL_DEVICE_EXTENSIONS, &extensions));
     if (caps->shuffle_candidate == SHUFFLE_NONE) {
         if (has_word(extensions, "cl_intel_subgroups") &&
             has_word(extensions, "cl_intel_required_subgroup_size"))
+            lanes = smallest_sub_group(id);
+        if (lanes) {
             caps->shuffle_candidate = SHUFFLE_INTEL;
-        else if (has_word(extensions, "cl_khr_subgroup_shuffle"))
+        } else if (has_word(extensions, "cl_khr_subgroup_shuffle")) {
             caps->shuffle_candidate = SHUFFLE_KHR;
-        caps->shuffle_lanes = caps->shuffle_candidate != SHUFFLE_NONE ? LANES : 0;
+            lanes = KHR_LANES;
+        }
+        caps->shuffle_lanes = lanes;
     }
+    const attncl_status status = find_dpas(id, extensions, caps);
     attncl__free(extensions);
-    return ATTNCL_OK;
+    return status;
 }
 
 attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
@@ -155,7 +199,7 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
     caps.shuffle_candidate =
         attncl__quirks_shuffle(info, caps.nv_compute_capability, &caps.shuffle_lanes);
     attncl__quirks_apply(info, &caps);
-    TRY(find_sub_group_shuffle(id, &caps));
+    TRY(find_by_extensions(id, &caps));
     override_variant(&caps, variant);
     *ret = caps;
     return ATTNCL_OK;

@@ -26,7 +26,17 @@ enum device_vendor {
 enum kernel_variant { VARIANT_CPU, VARIANT_GPU };
 
 // Matrix instructions, the values of macro MMA (cl/common/mma.clh).
-enum matrix_instruction { MMA_NONE, MMA_PTX, MMA_MFMA };
+// WMMA: of RDNA 3, and of RDNA 4; DPAS: by sub-groups of 8 on Arc, of 16 later.
+enum matrix_instruction {
+    MMA_NONE,
+    MMA_PTX,
+    MMA_MFMA,
+    MMA_WMMA,
+    MMA_WMMA_GFX12,
+    MMA_DPAS_8,
+    MMA_DPAS_16,
+    N_MATRIX_INSTRUCTIONS
+};
 // Of the factors of products, where the instruction has it: the values of macro PRECISION.
 enum gemm_precision { GEMM_F32, GEMM_TF32, GEMM_BF16, N_GEMM_PRECISIONS };
 // Kernels by them, which are compared with those by FMAs each for itself.

@@ -118,16 +118,18 @@ struct architecture {
 static const char cuda[] = "NVIDIA CUDA", amd[] = "AMD Accelerated Parallel Processing";
 
 static const struct architecture architectures[] = {
-    {cuda, NULL, 70, MMA_NONE, 32},    {cuda, NULL, 75, MMA_NONE, 32},
-    {cuda, NULL, 80, MMA_PTX, 32},     {cuda, NULL, 86, MMA_PTX, 32},
-    {cuda, NULL, 87, MMA_PTX, 32},     {cuda, NULL, 89, MMA_PTX, 32},
-    {cuda, NULL, 90, MMA_PTX, 32},     {cuda, NULL, 100, MMA_PTX, 32},
-    {cuda, NULL, 120, MMA_PTX, 32},    {amd, "gfx906", 0, MMA_NONE, 64},
-    {amd, "gfx908", 0, MMA_NONE, 64},  {amd, "gfx90a", 0, MMA_MFMA, 64},
-    {amd, "gfx942", 0, MMA_MFMA, 64},  {amd, "gfx1030", 0, MMA_NONE, 32},
-    {amd, "gfx1031", 0, MMA_NONE, 32}, {amd, "gfx1032", 0, MMA_NONE, 32},
-    {amd, "gfx1100", 0, MMA_NONE, 32}, {amd, "gfx1101", 0, MMA_NONE, 32},
-    {amd, "gfx1102", 0, MMA_NONE, 32},
+    {cuda, NULL, 70, MMA_NONE, 32},          {cuda, NULL, 75, MMA_NONE, 32},
+    {cuda, NULL, 80, MMA_PTX, 32},           {cuda, NULL, 86, MMA_PTX, 32},
+    {cuda, NULL, 87, MMA_PTX, 32},           {cuda, NULL, 89, MMA_PTX, 32},
+    {cuda, NULL, 90, MMA_PTX, 32},           {cuda, NULL, 100, MMA_PTX, 32},
+    {cuda, NULL, 120, MMA_PTX, 32},          {amd, "gfx906", 0, MMA_NONE, 64},
+    {amd, "gfx908", 0, MMA_NONE, 64},        {amd, "gfx90a", 0, MMA_MFMA, 64},
+    {amd, "gfx942", 0, MMA_MFMA, 64},        {amd, "gfx1030", 0, MMA_NONE, 32},
+    {amd, "gfx1031", 0, MMA_NONE, 32},       {amd, "gfx1032", 0, MMA_NONE, 32},
+    {amd, "gfx1100", 0, MMA_WMMA, 32},       {amd, "gfx1101", 0, MMA_WMMA, 32},
+    {amd, "gfx1102", 0, MMA_WMMA, 32},       {amd, "gfx1103", 0, MMA_WMMA, 32},
+    {amd, "gfx1150", 0, MMA_WMMA, 32},       {amd, "gfx1151", 0, MMA_WMMA, 32},
+    {amd, "gfx1200", 0, MMA_WMMA_GFX12, 32}, {amd, "gfx1201", 0, MMA_WMMA_GFX12, 32},
 };
 
 static const struct architecture *architecture_of(const attncl_device_info *info,

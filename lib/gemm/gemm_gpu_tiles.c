@@ -11,6 +11,12 @@ static const struct gpu_tile gpu_tile_configs[] = {
     {VENDOR_OTHER, 0, 64, 64, 16, 64, 2, MMA_PTX},     // 32 x 32 for each of 4 warps
     {VENDOR_OTHER, 0, 128, 128, 16, 128, 2, MMA_MFMA}, // 64 x 64 for each of 4 waves
     {VENDOR_OTHER, 0, 64, 64, 16, 128, 2, MMA_MFMA},   // 32 x 32
+    {VENDOR_OTHER, 0, 128, 64, 16, 64, 2, MMA_WMMA},   // 64 x 32
+    {VENDOR_OTHER, 0, 64, 64, 16, 64, 2, MMA_WMMA},    // 32 x 32
+    {VENDOR_OTHER, 0, 128, 64, 16, 64, 2, MMA_WMMA_GFX12},
+    {VENDOR_OTHER, 0, 64, 64, 16, 64, 2, MMA_WMMA_GFX12},
+    {VENDOR_OTHER, 0, 64, 64, 16, 32, 8, MMA_DPAS_8},  // 8 x 16 for each of 32 sub-groups
+    {VENDOR_OTHER, 0, 64, 64, 16, 64, 4, MMA_DPAS_16}, // 16 x 16 for each of 16
     // For few rows: 4 x 4, and most of a block is B's.
     {VENDOR_OTHER, 0, 8, 64, 16, 16, 2, MMA_NONE},
     {VENDOR_OTHER, 0, 16, 64, 16, 16, 4, MMA_NONE},
@@ -42,10 +48,15 @@ static bool whole_float4s(const struct gemm_matrix *x)
     return x->start % 4 == 0 && x->ld % 4 == 0 && x->batch_stride % 4 == 0;
 }
 
+// MMA_LANES of cl/common/mma.clh.
+static int mma_lanes(enum matrix_instruction mma)
+{
+    return mma == MMA_MFMA ? 64 : mma == MMA_DPAS_8 ? 8 : mma == MMA_DPAS_16 ? 16 : 32;
+}
+
 struct kspec attncl__gpu_tile_spec(const struct launcher *l, const struct gemm *g,
                                    const struct gpu_tile *t)
 {
-    const int lanes = t->mma == MMA_MFMA ? 64 : 32; // MMA_LANES of cl/common/mma.clh
     struct kspec spec = t->mma ? kspec_begin("gemm/gemm_gpu_mma.cl", "gemm_gpu_mma_tile")
                                : kspec_begin("gemm/gemm_gpu.cl", "gemm_gpu_tile");
 
@@ -54,10 +65,10 @@ struct kspec attncl__gpu_tile_spec(const struct launcher *l, const struct gemm *
     kspec_int(&spec, "BN", t->bn);
     kspec_int(&spec, "BK", t->bk);
     if (t->mma) {
-        kspec_int(&spec, "WAVES_N", t->tx / lanes);
+        kspec_int(&spec, "WAVES_N", t->tx / mma_lanes(t->mma));
         kspec_int(&spec, "MMA", t->mma);
         kspec_int(&spec, "EMULATED", l->caps->mma_emulated);
-        kspec_int(&spec, "PRECISION", t->mma == MMA_PTX ? l->caps->precision : GEMM_F32);
+        kspec_int(&spec, "PRECISION", t->mma == MMA_MFMA ? GEMM_F32 : l->caps->precision);
     } else {
         kspec_int(&spec, "TX", t->tx);
         kspec_int(&spec, "TY", t->ty);
@@ -83,6 +94,17 @@ static bool is_whole_warps(const struct device_caps *caps, const struct gpu_tile
     return caps->group_multiple <= 1 || (unsigned)(t->tx * t->ty) % caps->group_multiple == 0;
 }
 
+// Intel's compiler gives a work-item 128 registers at the most.  What the next block's loads take with 32 work-items, and
+// what the diagonal takes besides 32 sums, went to memory.
+static bool fits_intel(const struct gemm *g, const struct gpu_tile *t)
+{
+    enum { MIN_ITEMS = 64, MAX_CAUSAL_SUMS = 16 };
+    const int items = t->tx * t->ty;
+
+    return !(is_for_skinny(t) && items < MIN_ITEMS) &&
+           !(g->causal && t->bm * t->bn > MAX_CAUSAL_SUMS * items);
+}
+
 static bool is_for_device(const struct device_caps *caps, const struct gemm *g,
                           const struct gpu_tile *t)
 {
@@ -90,6 +112,8 @@ static bool is_for_device(const struct device_caps *caps, const struct gemm *g,
     if (t->mma && (t->mma != caps->mma || g->causal || g->k < t->bk))
         return false;
     if (is_for_skinny(t) && (g->m > t->bm || !is_whole_warps(caps, t)))
+        return false;
+    if (caps->vendor == VENDOR_INTEL && !t->mma && !fits_intel(g, t))
         return false;
     return (t->vendor == VENDOR_OTHER || t->vendor == caps->vendor) &&
            (t->group_multiple == 0 || t->group_multiple == caps->group_multiple) &&

@@ -124,8 +124,10 @@ bool attncl__gemm_takes_others(const struct device_caps *caps, const struct gemm
 // rows have no registers for that.
 static unsigned gemv_vector_width(const struct device_caps *caps, const struct gemm *g)
 {
+    // Of four at once 64 sums are in a work-item, too many for Intel's registers.
+    const int64_t max_rows = caps->vendor == VENDOR_INTEL && g->trans_b ? 1 : GEMV_MAX_ROWS;
     const bool fours =
-        attncl__is_16_bit(g->b_dtype) && g->m <= GEMV_MAX_ROWS && (g->trans_b || g->n % 4 == 0);
+        attncl__is_16_bit(g->b_dtype) && g->m <= max_rows && (g->trans_b || g->n % 4 == 0);
     return caps->variant == VARIANT_CPU ? caps->vector_width : fours ? 4 : 1;
 }
 

@@ -14,7 +14,8 @@
 #include "launch/command_list.h"
 
 static const char *const precision_names[N_GEMM_PRECISIONS] = {"f32", "tf32", "bf16"};
-static const char *const mma_names[] = {"none", "PTX mma", "MFMA"};
+static const char *const mma_names[N_MATRIX_INSTRUCTIONS] = {"none", "PTX mma", "MFMA", "WMMA",
+                                                             "WMMA", "DPAS",    "DPAS"};
 
 enum { FACTOR_A, FACTOR_B, RESULT, N_MATRICES };
 
@@ -241,6 +242,9 @@ enum matrix_instruction attncl__mma_choose(attncl_context *ctx, struct device_ca
         return MMA_NONE;
     if (caps->mma_candidate == MMA_MFMA)
         caps->precision = GEMM_F32; // it computes in float, whatever is asked for
+    // WMMA and DPAS have factors of 16 bits, and attention has no tiles for them.
+    if (caps->mma_candidate > MMA_MFMA && (caps->precision != GEMM_BF16 || kernels != MMA_GEMM))
+        return MMA_NONE;
     pthread_mutex_lock(&ctx->mma_lock);
     bool *known = &ctx->mma_known[kernels][caps->precision];
     bool *usable = &ctx->mma_usable[kernels][caps->precision];

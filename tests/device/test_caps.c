@@ -78,7 +78,11 @@ static const struct {
     {"AMD Accelerated Parallel Processing", "gfx942", 0, MMA_MFMA, SHUFFLE_AMD, 64},
     {"AMD Accelerated Parallel Processing", "gfx90", 0, MMA_NONE, SHUFFLE_NONE, 0},
     {"AMD Accelerated Parallel Processing", "gfx90ab", 0, MMA_NONE, SHUFFLE_NONE, 0},
-    {"AMD Accelerated Parallel Processing", "gfx1100", 0, MMA_NONE, SHUFFLE_AMD, 32},
+    {"AMD Accelerated Parallel Processing", "gfx1030", 0, MMA_NONE, SHUFFLE_AMD, 32},
+    {"AMD Accelerated Parallel Processing", "gfx1100", 0, MMA_WMMA, SHUFFLE_AMD, 32},
+    {"AMD Accelerated Parallel Processing", "gfx1151", 0, MMA_WMMA, SHUFFLE_AMD, 32},
+    {"AMD Accelerated Parallel Processing", "gfx1201", 0, MMA_WMMA_GFX12, SHUFFLE_AMD, 32},
+    {"AMD Accelerated Parallel Processing", "gfx1202", 0, MMA_NONE, SHUFFLE_NONE, 0},
     {"rusticl", "gfx90a", 0, MMA_NONE, SHUFFLE_NONE, 0},
 };
 

@@ -120,6 +120,7 @@ static const struct {
     {VENDOR_AMD, 32, 40, 8, 512, "8x64x16/32"},
     {VENDOR_AMD, 64, 104, 8, 512, "16x64x16/64"},
     {VENDOR_INTEL, 1, 32, 12, 512, "16x64x16/64"},
+    {VENDOR_INTEL, 1, 32, 8, 512, "16x64x16/64"},
 };
 
 TABLE_TEST(tiles_by_vendor_and_size, choices)

@@ -4,6 +4,8 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "gemm/gemm_native.h"
 #include "support/gemm_test.h"
@@ -37,7 +39,9 @@ static attncl_status fake_launch(void *user, const struct kspec *spec, const str
 static const char *launched_gemm(enum matrix_instruction mma, const struct gemm *g)
 {
     static const struct launch_mock mock = {fake_fits, fake_launch, NULL};
-    const struct device_caps caps = {.vendor = mma == MMA_MFMA ? VENDOR_AMD : VENDOR_NVIDIA,
+    const struct device_caps caps = {.vendor = mma >= MMA_DPAS_8 ? VENDOR_INTEL
+                                               : mma >= MMA_MFMA ? VENDOR_AMD
+                                                                 : VENDOR_NVIDIA,
                                      .variant = VARIANT_GPU,
                                      .is_gpu = true,
                                      .compute_units = 100,
@@ -74,6 +78,10 @@ static const struct {
     {MMA_PTX, 20, 65536, false, "gemm_gpu_tile of 64"},
     {MMA_MFMA, 4096, 4096, false, "gemm_gpu_mma_tile of 256"},
     {MMA_MFMA, 1024, 1024, false, "gemm_gpu_mma_tile of 256"},
+    {MMA_WMMA, 4096, 4096, false, "gemm_gpu_mma_tile of 128"},
+    {MMA_WMMA_GFX12, 1024, 1024, false, "gemm_gpu_mma_tile of 128"},
+    {MMA_DPAS_8, 4096, 4096, false, "gemm_gpu_mma_tile of 256"},
+    {MMA_DPAS_16, 4096, 4096, false, "gemm_gpu_mma_tile of 256"},
 };
 
 TABLE_TEST(instructions_by_device_and_shape, choices)
@@ -128,6 +136,46 @@ LOOP_TEST(emulated_instructions_are_right, MMA_PTX, MMA_MFMA + 1)
     gemm_check(&EMULATED_CASE(3, 64, 64, 19, .bias = GEMM_BIAS_ROW, .gate = true, .residual = true,
                               .activation = GEMM_ACT_RELU, .gap = 1));
     gemm_check(&EMULATED_CASE(2, 65, 70, 16, .shared_b = true, .gap = 1));
+}
+
+// The nearest number of 8 bits, the larger of two.
+static double bf16_of(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x8000u) & 0xffff0000u;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// Those of BF16 alone, against sums in double of factors that are rounded here.
+LOOP_TEST(emulated_instructions_of_bf16_are_right, MMA_WMMA, N_MATRIX_INSTRUCTIONS)
+{
+    enum { ROWS = 67, COLUMNS = 131, TERMS = 37 };
+    struct device_caps caps;
+    struct gemm_data s;
+    double worst = 0;
+
+    if (!emulate((enum matrix_instruction)_i, &caps))
+        return;
+    caps.precision = GEMM_BF16;
+    const struct gemm_case p = EMULATED_CASE(1, ROWS, COLUMNS, TERMS);
+    gemm_data_open(&s, &p);
+    ck_ok(gemm_data_run(&s));
+    for (int i = 0; i < ROWS; ++i)
+        for (int j = 0; j < COLUMNS; ++j) {
+            double sum = 0, size = 0;
+            for (int k = 0; k < TERMS; ++k) {
+                const double x =
+                    bf16_of(s.data[A][i * TERMS + k]) * bf16_of(s.data[B][k * COLUMNS + j]);
+                sum += x;
+                size += fabs(x);
+            }
+            worst = fmax(worst, fabs(s.data[C][i * COLUMNS + j] - sum) / size);
+        }
+    gemm_data_close(&s);
+    ck_assert_msg(worst < 0x1p-21, "%g", worst);
 }
 
 // Weights of 16 bits, widened on their way into local memory; MFMA's tile by the other transpose and type.

@@ -84,6 +84,45 @@ TEST(right_ones_pass_mfma)
     check_judged(MMA_MFMA, GEMM_F32, true, 0, NULL);
 }
 
+LOOP_TEST(right_ones_of_bf16_pass, MMA_WMMA, N_MATRIX_INSTRUCTIONS)
+{
+    check_judged((enum matrix_instruction)_i, GEMM_BF16, true, 0, NULL);
+}
+
+// Lanes whose elements are not where they should be are seen, of each.
+static const struct {
+    enum matrix_instruction mma;
+    const char *from, *to;
+} misplaced[] = {
+    {MMA_WMMA, "MMA_A_K(lane, i)\n", "MMA_A_K(lane, (i) ^ 1)\n"},
+    {MMA_WMMA_GFX12, "MMA_A_K(lane, i)\n", "MMA_A_K(lane, (i) ^ 1)\n"},
+    {MMA_DPAS_8, "((lane)*MMA_A / MMA_M + (i) / MMA_M)", "((lane) + (i) / MMA_M)"},
+    {MMA_DPAS_16, "((i) % MMA_M)", "(((i) + 1) % MMA_M)"},
+};
+
+TABLE_TEST(misplaced_ones_fail, misplaced)
+{
+    sources_write("common/mma.clh", misplaced[_i].from, misplaced[_i].to);
+    check_judged(misplaced[_i].mma, GEMM_BF16, true, 0, "integers");
+    unsetenv("ATTNCL_CL_DIR");
+}
+
+// Factors of 16 bits are for those who ask for them.
+TEST(bf16_is_not_taken_unasked)
+{
+    attncl_context *ctx = open_context();
+    struct device_caps caps;
+
+    for (int mma = MMA_WMMA; mma < N_MATRIX_INSTRUCTIONS; ++mma)
+        for (int precision = GEMM_F32; precision < GEMM_BF16; ++precision)
+            if (describe(ctx, (enum matrix_instruction)mma, (enum gemm_precision)precision,
+                         &caps)) {
+                attncl__gemm_choose_mma(ctx, &caps);
+                ck_assert_int_eq(caps.mma, MMA_NONE);
+            }
+    ck_ok(attncl_context_destroy(ctx));
+}
+
 TEST(slow_ones_fail)
 {
     check_judged(MMA_PTX, GEMM_F32, true, 1e6, "times as fast as FMAs, less than");

@@ -12,6 +12,8 @@ KINDS = {
     "amd": (("fma", r"v_(pk_|dual_)?(fma|fmac|mad|mac)_.*f32|v_mfma|v_wmma|v_(pk_|dual_)?fma[mak]k_f32"),
             ("shuffle", r"ds_(bpermute|permute|swizzle)"), ("local", r"ds_"), ("global", r"global_|flat_|buffer_(load|store)"),
             ("private", r"scratch_"), ("barrier", r"s_barrier")),
+    "intel": (("fma", r"mad:f|dpas"), ("local", r"send:local"), ("global", r"send:global"), ("private", r"send:scratch"),
+              ("barrier", r"sync\.bar")),
 }
 
 
@@ -50,6 +52,29 @@ def kernels_of_amd(text):
     return found
 
 
+def kernel_of_intel(text):
+    """[(label, mnemonic, target)] of an .asm that Intel's compiler dumps.  Of a message, what it is for: buffer 254 is local memory."""
+    body = []
+    for line in text.split("\n"):
+        label = re.match(r"(\w+):$", line)
+        code = re.match(r"(?:\(W[^)]*\)|\([~&]?f[\d.]+[^)]*\)|\(W&[^)]*\))?\s+([a-z][\w.]*)\s(.*)", line)
+        if label:
+            body.append((label[1], None, None))
+        elif code:
+            mnemonic = code[1]
+            if mnemonic == "mad":
+                mnemonic += ":f" if re.search(r">:f\b", code[2]) else ":d"
+            elif mnemonic.startswith("send") and re.search(r"(read|write|load|store)", code[2].partition("//")[2]):
+                local = mnemonic == "send.slm" or re.search(r"0x[0-9A-F]{6}FE\b", code[2])
+                mnemonic = "send:scratch" if "scratch" in code[2] else "send:local" if local else "send:global"
+            elif re.match(r"(load|store)[._]", mnemonic):
+                mnemonic = "send:local" if ".slm" in mnemonic else "send:global"
+            jump = code[1] in ("while", "jmpi", "goto", "brc", "brd")
+            target = re.search(r"\b(_\d+_\d+|L\d+)\b", code[2].partition("//")[0]) if jump else None
+            body.append((None, mnemonic, target and target[1]))
+    return body
+
+
 def loops(body):
     """[(first, last)] of jumps back."""
     at = {label: i for i, (label, _, _) in enumerate(body) if label}
@@ -59,7 +84,7 @@ def loops(body):
 def count(body, kinds):
     number = {"instructions": 0, **{kind: 0 for kind, _ in kinds}}
     for _, mnemonic, _ in body:
-        if not mnemonic or mnemonic in ("NOP", "s_nop"):
+        if not mnemonic or mnemonic in ("NOP", "s_nop", "nop", "join"):
             continue
         number["instructions"] += 1
         for kind, pattern in kinds:

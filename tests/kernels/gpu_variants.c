@@ -43,7 +43,11 @@ static const struct {
     {"cdna", GPU(VENDOR_AMD, 64, 256, 104, 65536), false, MMA_NONE, GEMM_F32, 0},
     {"cdna-mma", GPU(VENDOR_AMD, 64, 256, 104, 65536), true, MMA_MFMA, GEMM_F32, 0},
     {"rdna", GPU(VENDOR_AMD, 32, 256, 40, 65536), false, MMA_NONE, GEMM_F32, 0},
+    {"rdna3-mma", GPU(VENDOR_AMD, 32, 256, 40, 65536), true, MMA_WMMA, GEMM_BF16, 0},
+    {"rdna4-mma", GPU(VENDOR_AMD, 32, 256, 40, 65536), true, MMA_WMMA_GFX12, GEMM_BF16, 0},
     {"intel", GPU(VENDOR_INTEL, 1, 256, 32, 65536), false, MMA_NONE, GEMM_F32, 0},
+    {"arc-mma", GPU(VENDOR_INTEL, 1, 256, 32, 65536), true, MMA_DPAS_8, GEMM_BF16, 0},
+    {"xe2-mma", GPU(VENDOR_INTEL, 1, 256, 32, 65536), true, MMA_DPAS_16, GEMM_BF16, 0},
     {"any", GPU(VENDOR_OTHER, 1, 256, 32, 32768), false, MMA_NONE, GEMM_F32, 0},
 };
 enum { N_DEVICES = sizeof devices / sizeof devices[0], MAX_STEPS = 16, MAX_SEEN = 4096 };
@@ -158,12 +162,14 @@ int main(int argc, char **argv)
         const struct launch_mock mock = {fits, launch, w};
         struct device_caps caps = devices[d].caps;
         caps.unit_local_bytes = devices[d].unit_local_bytes;
-        caps.mma = caps.attention_mma = devices[d].mma;
+        caps.mma = devices[d].mma;
+        caps.attention_mma = caps.mma <= MMA_MFMA ? caps.mma : MMA_NONE;
         caps.precision = devices[d].precision;
-        caps.shuffle = caps.vendor == VENDOR_NVIDIA ? SHUFFLE_PTX
-                       : caps.vendor == VENDOR_AMD  ? SHUFFLE_AMD
-                                                    : SHUFFLE_NONE;
-        caps.shuffle_lanes = caps.group_multiple;
+        caps.shuffle = caps.vendor == VENDOR_NVIDIA  ? SHUFFLE_PTX
+                       : caps.vendor == VENDOR_AMD   ? SHUFFLE_AMD
+                       : caps.vendor == VENDOR_INTEL ? SHUFFLE_INTEL
+                                                     : SHUFFLE_NONE;
+        caps.shuffle_lanes = caps.vendor == VENDOR_INTEL ? 8 : caps.group_multiple;
         w->caps = &caps;
         struct launcher l = {.caps = &caps, .gemm = "native"};
         launch_mock_set(&mock);

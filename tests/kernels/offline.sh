@@ -5,6 +5,7 @@
 # CPU variant alone, of which no group has two work-items, are compiled for the last: no GPU gets them.  That one has no
 # machine code, whose limits optimising would meet: it is left out.  Where the tests ran on a GPU, shuffles that the other
 # makers' compilers do not know are local memory here, and matrix instructions are compiled for their own maker alone.
+# Where Intel's own compiler, ocloc, is installed, it compiles for Arc what GPUs get.
 # Skipped (77) without clang or when DIRECTORY holds nothing.
 set -u
 directory=$1
@@ -19,6 +20,9 @@ done
 [ -n "$clang" ] || { echo "skipped: no clang" >&2; exit 77; }
 n=$(find "$directory" -name '*.cl' 2>/dev/null | wc -l)
 [ "$n" -gt 0 ] || { echo "skipped: no kernel sources in '$directory'; run the op tests with ATTNCL_DUMP_CL=$directory" >&2; exit 77; }
+
+ocloc=$(command -v ocloc || true)
+[ -n "$ocloc" ] || echo "ocloc is not installed: Intel's compiler is not asked"
 
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -39,11 +43,23 @@ compile() {
         }
     done
 }
+compile_for_arc() {
+    [ -n "$ocloc" ] || return
+    $ocloc compile -q -file "\$source" -device dg2 -out_dir "$tmp/arc.\$\$" -output arc -output_no_suffix \
+        -options "-cl-std=CL1.2 -Werror" >"$tmp/log.\$\$" 2>&1 || {
+        echo "\$file does not compile for dg2:" >&2
+        head -n 5 "$tmp/log.\$\$" >&2
+        status=1
+    }
+}
 for file; do
     source="\$file"
     if grep -qE '^#define SHUFFLE [^036]' "\$file"; then
         source="$tmp/source.\$\$"
         sed '/^#define SHUFFLE/d' "\$file" >"\$source"
+    fi
+    if grep -qE '^#define MMA [3-6]' "\$file" && ! grep -q '^#define EMULATED 1' "\$file"; then
+        continue # tests/kernels/gpu-resources: later compilers than these
     fi
     if grep -qE '^#define MMA [12]' "\$file" && ! grep -q '^#define EMULATED 1' "\$file"; then
         if grep -q '^#define MMA 1' "\$file"; then
@@ -56,6 +72,7 @@ for file; do
     compile $any
     if grep -qE '^#define LS ([2-9]|1[0-9])' "\$file"; then
         compile $gpu
+        compile_for_arc
     fi
 done
 exit \$status
@@ -64,5 +81,5 @@ find "$directory" -name '*.cl' -print0 | xargs -0 -n 8 -P "$(nproc 2>/dev/null |
 status=$?
 
 m=$(grep -lrE '^#define LS ([2-9]|1[0-9])' "$directory" | wc -l)
-echo "$n kernel sources for SPIR, $m of them for NVIDIA and AMD too: $([ $status = 0 ] && echo "all compile" || echo "some are refused")"
+echo "$n kernel sources for SPIR, $m of them for NVIDIA${ocloc:+, Intel} and AMD too: $([ $status = 0 ] && echo "all compile" || echo "some are refused")"
 [ $status = 0 ]

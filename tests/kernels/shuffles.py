@@ -3,13 +3,17 @@
 """shuffles.py VARIANTS [--counts]: kernels that reduce over a work-group of a sub-group or more shuffle on NVIDIA's and AMD's GPUs,
 with fewer barriers than by local memory alone, at most two for a reduction of up to 8 sub-groups.  Rows that a sub-group or less shares
 take no barrier, longer ones one for each reduction.  AMD's shuffle by DPP at distances below 16.  clang compiles them, to LLVM's
-instructions; no GPU is needed.  --counts prints what was counted.  Skipped (77) without clang."""
+instructions; no GPU is needed.  --counts prints what was counted.  Skipped (77) without clang.  On Intel's, where ocloc is
+installed, the same kernels run as many work-items a thread as they shuffle among, in registers."""
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+from intel_binary import kernels_of_binary  # noqa: E402
 
 NVIDIA = ("nvptx64-nvidia-nvcl", "sm_75", r"shfl\.sync\.bfly")
 AMD = r"call .*(?:ds\.bpermute|update\.dpp)"
@@ -43,6 +47,24 @@ def count(clang, text, kernel, device):
             len(re.findall(r"^  [^ ;].*", body, re.M)), len(re.findall(r"call .*ds\.bpermute", body)))
 
 
+def intel_faults(source, kernel, name, lanes, group):
+    """What is not as it should be in a kernel that Intel's compiler made for Arc."""
+    with tempfile.TemporaryDirectory() as directory:
+        done = subprocess.run(["ocloc", "compile", "-q", "-file", source, "-device", "dg2", "-out_dir", directory, "-output", "binary",
+                               "-output_no_suffix", "-options", "-cl-std=CL1.2", "-internal_options", "-cl-intel-allow-zebin"],
+                              capture_output=True, text=True)
+        if done.returncode:
+            return [f"{name}: does not compile: {' '.join((done.stdout + done.stderr).split())[:300]}"]
+        with open(os.path.join(directory, "binary"), "rb") as file:
+            figures = kernels_of_binary(file.read())[kernel]
+    faults = []
+    if group >= lanes and not figures["simd"] == figures["required_simd"] == lanes:
+        faults.append(f"{name}: {figures['simd']} work-items a thread, {lanes} are needed")
+    if figures["spill"] or figures["scratch"]:
+        faults.append(f"{name}: {figures['spill'] + figures['scratch']} bytes are in memory")
+    return faults
+
+
 def macro(text, name):
     return int((re.search(rf"^#define {name} (\d+)$", text, re.M) or [0, 0])[1])
 
@@ -71,7 +93,8 @@ def main():
         said = subprocess.run([sys.argv[1], directory], capture_output=True, text=True, check=True).stdout
         for line in said.splitlines():
             source, device, kernel, group = line.split("\t")[:4]
-            if device not in TARGETS or kernel not in KERNELS and kernel not in ROWS:
+            intel = device == "intel" and shutil.which("ocloc")
+            if device not in TARGETS and not intel or kernel not in KERNELS and kernel not in ROWS:
                 continue
             with open(os.path.join(directory, source)) as file:
                 text = file.read()
@@ -80,6 +103,10 @@ def main():
                 continue
             seen.add(form)
             lanes = macro(text, "SHUFFLE_LANES")
+            if intel:
+                faults += intel_faults(os.path.join(directory, source), kernel, f"{kernel}, {group} work-items, Intel", lanes, int(group))
+                shuffling |= {(device, kernel)} if lanes and int(group) >= lanes else set()
+                continue
             plain = count(clang, re.sub(r"^#define SHUFFLE.*\n", "", text, flags=re.M), kernel, device)
             here = count(clang, text, kernel, device)
             name = f"{kernel}, {group} work-items{f', {form[3]} for a row' if form[3] else ''}, {device}"
@@ -98,7 +125,8 @@ def main():
                     faults.append(f"{name}: {here[1]} shuffles, {here[0]} barriers, by local memory {plain[0]}")
                 if kernel == "cross_entropy_total_fwd" and here[0] > 2 * KERNELS[kernel]:
                     faults.append(f"{name}: {here[0]} barriers, expected at most {2 * KERNELS[kernel]}")
-    faults += [f"no kernel shuffles on {device}" for device in TARGETS if not any(d == device for d, _ in shuffling)]
+    asked = [*TARGETS, *(["intel"] if shutil.which("ocloc") else [])]
+    faults += [f"no kernel shuffles on {device}" for device in asked if not any(d == device for d, _ in shuffling)]
     for fault in faults:
         print(fault, file=sys.stderr)
     print(f"{len(seen)} kernels, {len(shuffling)} of them by shuffles on a device: {len(faults)} faults")

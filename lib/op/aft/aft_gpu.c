@@ -107,8 +107,8 @@ static struct kspec rows_spec(const struct aft_tiling *p, bool backward)
     struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_rows.cl", "aft_gpu_rows");
 
     kspec_int(&spec, "BLOCK", AFT_BLOCK);
-    kspec_int(&spec, "TARGETS", AFT_TARGETS);
-    kspec_int(&spec, "CHUNK", AFT_CHUNK);
+    kspec_int(&spec, "TARGETS", p->targets);
+    kspec_int(&spec, "CHUNK", p->chunk);
     kspec_int(&spec, "BACKWARD", backward);
     kspec_int(&spec, "MASKED", p->masked);
     return spec;
@@ -196,7 +196,7 @@ static attncl_status launch_rows(struct launcher *l, const struct aft_channel_bl
                                 arg_i32(p->window), arg_i32(s->causal)));
     return attncl__launch(l, &spec,
                           grid_2d(ceil_div(s->lanes, (int64_t)p->local),
-                                  ceil_div(p->steps, AFT_TARGETS), p->local, 1),
+                                  ceil_div(p->steps, (int64_t)p->targets), p->local, 1),
                           args.arg, args.n);
 }
 

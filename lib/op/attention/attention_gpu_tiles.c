@@ -6,7 +6,7 @@
 
 // The best first; local memory is what local_bytes() says, 25 KiB at most.  From the register
 // tiles that published fp32 kernels use (docs/kernels.md); not yet measured on a GPU.
-static const struct {
+static const struct tile_row {
     int64_t queries, value_width; // up to these
     struct attention_tile_config tile;
 } tile_configs[] = {
@@ -21,7 +21,16 @@ static const struct {
     {INT64_MAX, INT64_MAX, {8, 8, 2, 16}},
     {INT64_MAX, INT64_MAX, {8, 2, 2, 16}}, // 16 work-items, 10 KiB
 };
-enum { N_TILE_CONFIGS = sizeof tile_configs / sizeof tile_configs[0] };
+
+// Intel's threads have 128 registers: of 8 work-items, which leaves sums of 4 x 4, or of 16, half of that.
+static const struct tile_row intel_tile_configs[] = {
+    {8, 64, {16, 2, 1, 32}},
+    {8, INT64_MAX, {32, 2, 1, 16}},
+    {INT64_MAX, 64, {16, 4, 1, 32}},
+    {INT64_MAX, INT64_MAX, {32, 4, 1, 32}},
+    {INT64_MAX, INT64_MAX, {16, 4, 1, 32}},
+    {INT64_MAX, INT64_MAX, {8, 2, 1, 16}}, // 16 work-items
+};
 
 // As the kernel declares it.
 static size_t local_bytes(const struct attention_tile_config *r, int query_channels)
@@ -54,11 +63,16 @@ const struct attention_tile_config *attncl__attention_tile_config(const struct d
                                                                   int64_t n_queries,
                                                                   int64_t value_width, int skip)
 {
-    for (int i = 0; i < N_TILE_CONFIGS; ++i)
-        if (n_queries <= tile_configs[i].queries && value_width <= tile_configs[i].value_width &&
-            (size_t)(tile_configs[i].tile.tx * tile_configs[i].tile.ty) <= caps->max_group &&
-            local_bytes(&tile_configs[i].tile, 0) <= caps->local_bytes && skip-- == 0)
-            return &tile_configs[i].tile;
+    const bool intel = caps->vendor == VENDOR_INTEL;
+    const struct tile_row *rows = intel ? intel_tile_configs : tile_configs;
+    const size_t n = intel ? sizeof intel_tile_configs / sizeof intel_tile_configs[0]
+                           : sizeof tile_configs / sizeof tile_configs[0];
+
+    for (size_t i = 0; i < n; ++i)
+        if (n_queries <= rows[i].queries && value_width <= rows[i].value_width &&
+            (size_t)(rows[i].tile.tx * rows[i].tile.ty) <= caps->max_group &&
+            local_bytes(&rows[i].tile, 0) <= caps->local_bytes && skip-- == 0)
+            return &rows[i].tile;
     return NULL;
 }
 
