@@ -10,7 +10,9 @@ layer=$3 nvml=$4
 vendors=/etc/OpenCL/vendors/pocl.icd
 [ -f "$vendors" ] || { echo "skipped: the layer plays devices on PoCL (Debian: pocl-opencl-icd)" >&2; exit 77; }
 export OPENCL_LAYERS="$layer" OCL_ICD_VENDORS="$vendors" ATTNCL_BENCH_SYSFS="$directory/sys"
-unset ATTNCL_DEVICE ATTNCL_VARIANT
+unset ATTNCL_DEVICE
+# The GPU kernels, not compared with the host at first use, and their binaries not asked for: PoCL compiles for both.
+export ATTNCL_VARIANT=gpu ATTNCL_CACHE=off
 mkdir "$directory/sys"
 
 put() { # FILE NUMBER, of the GPU

@@ -31,7 +31,7 @@ static void up(void)
     snprintf(variant, sizeof variant, "%s", text ? text : "");
     unsetenv("ATTNCL_VARIANT");
     options.cache_dir = directory_path("cache", path);
-    setenv("ATTNCL_CACHE", "rw", 1);
+    unsetenv("ATTNCL_CACHE"); // findings are kept; programs not where that compiles them again
     warning[0] = '\0';
     attncl_log_set(keep_warning, NULL, ATTNCL_LOG_WARN);
 }

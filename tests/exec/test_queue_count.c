@@ -175,7 +175,7 @@ static void up(void)
     directory_begin();
     options = (attncl_context_options)ATTNCL_CONTEXT_OPTIONS_INIT;
     options.cache_dir = directory_path("cache", path);
-    setenv("ATTNCL_CACHE", "rw", 1);
+    unsetenv("ATTNCL_CACHE"); // findings are kept; programs not where that compiles them again
     const char *const text = getenv("ATTNCL_QUEUES");
     snprintf(queues, sizeof queues, "%s", text ? text : "");
     unsetenv("ATTNCL_QUEUES");

@@ -20,7 +20,7 @@ static void up(void)
     static char path[FILE_BYTES];
     directory_begin();
     options.cache_dir = directory_path("cache", path);
-    setenv("ATTNCL_CACHE", "rw", 1);
+    unsetenv("ATTNCL_CACHE"); // findings are kept; programs not where that compiles them again
     const char *const text = getenv("ATTNCL_GEMM");
     snprintf(backend, sizeof backend, "%s", text ? text : "");
     unsetenv("ATTNCL_GEMM"); // CLBlast uses no matrix instructions of ours

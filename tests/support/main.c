@@ -3,6 +3,8 @@
 // Every test program's main(), and the device fixture.
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "device/context.h"
@@ -133,8 +135,20 @@ static Suite *collect(const char *name)
     return suite;
 }
 
+// PoCL takes minutes to optimise the GPU variant's kernels for some tests, which CTest says; POCL_EXTRA_BUILD_FLAGS of the
+// caller's own, " " say, has them optimised.
+static void choose_optimization(void)
+{
+    const char *const unoptimized = getenv("TEST_UNOPTIMIZED_VARIANT");
+    const char *const variant = getenv("ATTNCL_VARIANT");
+
+    if (unoptimized && variant && strcmp(unoptimized, variant) == 0)
+        setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 0);
+}
+
 int main(int argc, char **argv)
 {
+    choose_optimization();
     SRunner *runner = srunner_create(collect(argc > 0 ? argv[0] : "tests"));
 
     srunner_set_fork_status(runner, CK_NOFORK); // OpenCL does not survive fork
