@@ -158,7 +158,7 @@ int main(int argc, char **argv)
         const struct launch_mock mock = {fits, launch, w};
         struct device_caps caps = devices[d].caps;
         caps.unit_local_bytes = devices[d].unit_local_bytes;
-        caps.mma = caps.attention_mma = devices[d].mma;
+        caps.mma = caps.attention_mma = caps.attention_bwd_mma = devices[d].mma;
         caps.precision = devices[d].precision;
         caps.shuffle = caps.vendor == VENDOR_NVIDIA ? SHUFFLE_PTX
                        : caps.vendor == VENDOR_AMD  ? SHUFFLE_AMD
