@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Gradients of fused attention, GPU variant.  Host side: lib/op/attention/attention_bwd.c
 //
-//   ds_ij = scale p_ij (m_ij g_i . v_j + c_ij - delta_i)
-//   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i m_ij p_ij g_i
-//
-// g is the gradient of y, c that of p where has_c, m the mask of dropout, or 1, delta from
-// attention_bwd_gpu_delta.cl, `rows` from the forward pass.
+// What is computed, and the arguments: attention_bwd_gpu.clh.
 //
 //   Work      one work-group of TX x TY work-items = BR rows of one head's result and NE * 4 TX of its
-//             columns; grid (heads, blocks of rows, panels of columns).  Rows of dk and dv are keys, and
-//             their tiles' columns queries; of dq the other way round.  A work-item holds 4 x 4 numbers
+//             columns; grid (heads, blocks of rows, panels of columns).  A work-item holds 4 x 4 numbers
 //             of a tile and 4 x 4 NE sums, of dk and dv each
 //   Memory    as attention_gpu.cl; ds of dk is kept for dq where there is space, else computed again
 //   Numerics  float; p from the same scores as the forward pass; sums in a fixed order
@@ -24,14 +19,7 @@
 //   OUTPUT    which gradients                                   DQ | DK_DV
 //   KEEP      DK_DV keeps ds, DQ reads it                       0 | 1
 
-#if !defined OUTPUT || !defined DROPOUT || !defined KEEP
-#error "OUTPUT: DQ or DK_DV; DROPOUT: of the weights; KEEP: ds"
-#endif
-
-#define DQ    0
-#define DK_DV 1
-
-#define MAKES_TILES (OUTPUT == DK_DV || !KEEP)
+#include "attention/attention_bwd_gpu.clh"
 
 // A work-group of 128, whatever the widths.
 #define TX 16
@@ -43,51 +31,6 @@
 #define QUERY_CHANNELS DC // no products of rows: none is staged
 #endif
 #include "attention/attention_gpu.clh"
-
-// A pair of row i and column j of a tile, as query and key.
-#if OUTPUT == DQ
-#define QUERY(i, j) (i)
-#define KEY(i, j)   (j)
-#else
-#define QUERY(i, j) (j)
-#define KEY(i, j)   (i)
-#endif
-
-struct problem {
-    struct visibility visible;
-    int n_queries, n_keys, width, value_width, has_c;
-    float scale;
-    __global const float *c, *rows, *delta; // of the head
-    __local float *stage;
-    struct weight_mask dropped;
-};
-
-// Does the pair count?
-static inline bool counts(const struct problem *x, int query, int key)
-{
-    return query < x->n_queries && key < x->n_keys && is_visible(&x->visible, query, key);
-}
-
-// Does its score depend on query and key?
-static inline bool has_gradient(const struct problem *x, int query, int key)
-{
-#if MASKING == BY_LENGTHS
-    return key < length_of(&x->visible, query);
-#else
-    return true;
-#endif
-}
-
-// p of a pair that counts, from its product.
-static inline float weight_of(const struct problem *x, float product, int query, int key)
-{
-    float score = product * x->scale;
-#if MASKING == BY_LENGTHS
-    if (key >= length_of(&x->visible, query))
-        score = MASKED_SCORE;
-#endif
-    return exp_nonpos_f(score - x->rows[2 * query]) * x->rows[2 * query + 1];
-}
 
 #if DROPOUT
 // The mask of the work-item's pairs of a tile.  The four keys of a query are one block.
@@ -108,15 +51,15 @@ static inline void make_mask(const struct problem *x, int i0, int j0, float kept
 
 // p[r][c] and ds[r][c] of row i0 + 4 ty + r and column j0 + 4 tx + c, p with dropout.  rows, columns:
 // of queries and keys; other_rows, other_columns: of g and v, alike.
-static inline void make_tile(const struct problem *x, struct rows rows, struct rows columns,
-                             struct rows other_rows, struct rows other_columns, int i0, int j0,
-                             uint seen, float p[4][4], float ds[4][4])
+LOCAL_INLINE void make_tile(const struct problem *x, struct rows rows, struct rows columns,
+                            struct rows other_rows, struct rows other_columns, int i0, int j0,
+                            uint seen, __local float *stage, float p[4][4], float ds[4][4])
 {
     for (int r = 0; r < 4; r++)
         for (int c = 0; c < 4; c++)
             p[r][c] = ds[r][c] = 0.0f;
-    multiply_rows(rows, columns, x->width, x->stage, x->stage, p);
-    multiply_rows(other_rows, other_columns, x->value_width, x->stage, x->stage, ds);
+    multiply_rows(rows, columns, x->width, stage, stage, p);
+    multiply_rows(other_rows, other_columns, x->value_width, stage, stage, ds);
 #if DROPOUT
     float kept[4][4];
     make_mask(x, i0, j0, kept);
@@ -135,21 +78,12 @@ static inline void make_tile(const struct problem *x, struct rows rows, struct r
                 continue;
             }
             const float weight = weight_of(x, p[r][c], query, key);
-            float e = KEPT(r, c) ds[r][c] - x->delta[query];
-            if (x->has_c)
-                e += x->c[(long)query * x->n_keys + key];
-            ds[r][c] = has_gradient(x, query, key) ? weight * e * x->scale : 0.0f;
+            ds[r][c] = score_gradient(x, weight, KEPT(r, c) ds[r][c], query, key);
             p[r][c] = KEPT(r, c) weight;
         }
 }
 
 #if KEEP
-// Of one head: [S][pitch], whole float4s of queries.
-struct kept_ds {
-    __global float *x;
-    int pitch;
-};
-
 #if OUTPUT == DK_DV
 static inline void keep_tile(const struct problem *x, struct kept_ds kept, int i0, int j0,
                              float ds[4][4])
@@ -181,20 +115,6 @@ static inline void read_tile(struct kept_ds kept, int i0, int j0, uint seen, flo
 #endif
 #endif
 
-// The columns that rows i0 .. last can meet: [from, to).
-static inline void find_columns(const struct problem *x, int i0, int last, int *from, int *to)
-{
-    const struct visibility *v = &x->visible;
-#if OUTPUT == DQ
-    *from = first_key(v, i0);
-    *to = end_key(v, last);
-#else
-    *from = max(0, i0 - v->offset - v->window_right);
-    *to = min(x->n_queries, last - v->offset + v->window_left + 1);
-#endif
-    *from = *from / BC * BC;
-}
-
 static inline void clear_sums(float4 sums[4][NE])
 {
     for (int r = 0; r < 4; r++)
@@ -202,35 +122,14 @@ static inline void clear_sums(float4 sums[4][NE])
             sums[r][n] = (float4)(0.0f);
 }
 
-// g: element (b, t, h, e) at b * g_b + t * g_t + h * value_width + e.  c: [B, H, T, S].  rows:
-// [B, H, T], a maximum and 1 / total.  scratch: delta [B, H, T], and from ds_at on ds [heads of the
-// grid, S, ds_pitch], of which a float4 is aligned.  to: dq [B, H, T, width], or dk [B, H, S, width] and
-// dv, too, [B, H, S, value_width].  The grid's heads are first_head and those after it.
-KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float *restrict g,
-                              long g_b, long g_t, __global const float *restrict c, int has_c,
-                              VISIBILITY_PARAMS, __global const float *restrict rows,
-                              __global float *scratch, long ds_at, int ds_pitch,
-                              __global float *restrict to, __global float *restrict too,
-                              int first_head, int n_heads, int n_queries, int n_keys, int width,
-                              int value_width, float scale, WEIGHT_MASK_PARAMS)
+KERNEL void attention_bwd_gpu(GRADIENT_PARAMS)
 {
     __local float stage[STAGE] IN_FLOAT4S, p[BC * ROW_LD] IN_FLOAT4S;
     __local int flag;
     const int head = first_head + (int)get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * BR;
     const int e0 = (int)get_group_id(2) * PE;
-    const struct problem x = {VISIBILITY_OF(b),
-                              n_queries,
-                              n_keys,
-                              width,
-                              value_width,
-                              has_c,
-                              scale,
-                              c + (long)head * n_queries * n_keys,
-                              rows + 2 * (long)head * n_queries,
-                              scratch + (long)head * n_queries,
-                              stage,
-                              WEIGHT_MASK_OF(head)};
+    const struct problem x = PROBLEM_OF(head, b);
     const struct rows queries = {HEAD_OF(q, b, h), q_t, n_queries};
     const struct rows keys = {HEAD_OF(k, b, h), k_t, n_keys};
 #if MAKES_TILES
@@ -248,8 +147,7 @@ KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float
 #endif
 #endif
 #if KEEP
-    const struct kept_ds kept = {scratch + ds_at + get_group_id(0) * (long)n_keys * ds_pitch,
-                                 ds_pitch};
+    const struct kept_ds kept = KEPT_DS_OF_GROUP;
 #endif
     const int count = min(BR, mine.count - i0);
     const float ones[4] = {1.0f, 1.0f, 1.0f, 1.0f};
@@ -257,13 +155,12 @@ KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float
     int from, end;
 
     clear_sums(sums);
-    find_columns(&x, i0, i0 + count - 1, &from, &end);
+    find_columns(&x, i0, i0 + count - 1, BC, &from, &end);
     for (int j0 = from; j0 < end; j0 += BC) {
         uint seen = 0; // bit 4 r + c
         for (int n = 0; n < 16; n++) {
             const int i = i0 + 4 * TILE_Y + n / 4, j = j0 + 4 * TILE_X + n % 4;
-            const int query = QUERY(i, j), key = KEY(i, j);
-            if (counts(&x, query, key) && (OUTPUT == DK_DV || has_gradient(&x, query, key)))
+            if (is_wanted(&x, QUERY(i, j), KEY(i, j)))
                 seen |= 1u << n;
         }
         if (!in_any(seen != 0, &flag))
@@ -278,7 +175,7 @@ KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float
         const struct rows block = {mine.x + i0 * mine.t, mine.t, count};
         const struct rows block_too = {mine_too.x + i0 * mine_too.t, mine_too.t, count};
         float weights[4][4];
-        make_tile(&x, block, tile, block_too, tile_too, i0, j0, seen, weights, ds);
+        make_tile(&x, block, tile, block_too, tile_too, i0, j0, seen, stage, weights, ds);
 #endif
 #if OUTPUT == DK_DV
         const struct rows value_products = {tile_too.x + e0, tile_too.t, tile_too.count};

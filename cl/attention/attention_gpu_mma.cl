@@ -44,8 +44,7 @@ static inline uint visible_pairs(const struct block *x, const struct visibility 
     for (int n = 0; n < KEY_PIECES; n++)
 #pragma unroll 1
         for (int c = 0; c < MMA_C; c++) {
-            const int i = x->queries.row + 8 * (c / TERMS),
-                      j = j0 + n * PIECE + LANE_TERM + c % TERMS;
+            const int i = x->queries.row + ROW_OF(c), j = j0 + TERM_OF(n, c);
             if (i <= last && is_visible(v, i, j))
                 seen |= 1u << (MMA_C * n + c);
         }
@@ -69,19 +68,15 @@ LOCAL_INLINE bool score_tile(const struct block *x, const struct visibility *v, 
     if (MASKING == BY_MASK && !in_any(seen != 0, x->flag))
         return false;
 
-#pragma unroll
-    for (int n = 0; n < KEY_PIECES; n++)
-#pragma unroll
-        for (int c = 0; c < MMA_C; c++)
-            s[n][c] = rest[n][c] = 0.0f;
+    clear_tile(s);
+    clear_tile(rest);
     if (j0 < x->reach)
         multiply_keys(&x->queries, rows_from(x->keys, j0), x->stage, x->box, s, rest);
 #pragma unroll
     for (int n = 0; n < KEY_PIECES; n++)
 #pragma unroll
         for (int c = 0; c < MMA_C; c++) {
-            const int i = x->queries.row + 8 * (c / TERMS),
-                      j = j0 + n * PIECE + LANE_TERM + c % TERMS;
+            const int i = x->queries.row + ROW_OF(c), j = j0 + TERM_OF(n, c);
             const bool masked = MASKING == BY_LENGTHS && i <= last && j >= length_of(v, i);
             const float score = masked ? MASKED_SCORE : mma_total(s[n][c], rest[n][c]) * x->scale;
             s[n][c] = seen >> (MMA_C * n + c) & 1u ? score : -INFINITY;
@@ -136,25 +131,6 @@ LOCAL_INLINE void absorb_tile(const struct block *x, float s[KEY_PIECES][MMA_C],
             sums[n][c] *= factor[c / TERMS];
 }
 
-// The first EC columns become the last ones.
-LOCAL_INLINE void rotate_sums(float sums[SUM_PIECES][MMA_C])
-{
-    float first[EC / PIECE][MMA_C];
-
-#pragma unroll
-    for (int c = 0; c < MMA_C; c++) {
-#pragma unroll
-        for (int n = 0; n < EC / PIECE; n++)
-            first[n][c] = sums[n][c];
-#pragma unroll
-        for (int n = 0; n < SUM_PIECES - EC / PIECE; n++)
-            sums[n][c] = sums[n + EC / PIECE][c];
-#pragma unroll
-        for (int n = 0; n < EC / PIECE; n++)
-            sums[SUM_PIECES - EC / PIECE + n][c] = first[n][c];
-    }
-}
-
 // Takes a tile in, whose scores are s.
 LOCAL_INLINE void add_tile(const struct block *x, int j0, float s[KEY_PIECES][MMA_C],
                            float row_max[ROWS], float total[ROWS], float sums[SUM_PIECES][MMA_C])
@@ -173,16 +149,7 @@ LOCAL_INLINE void add_tile(const struct block *x, int j0, float s[KEY_PIECES][MM
     put_row_parts(now, x->red);
     barrier(CLK_LOCAL_MEM_FENCE);
     absorb_tile(x, s, low, row_max, total, sums);
-// The columns that come next are always the first ones: unrolled, the rounds would overlap and take
-// the registers of all.
-#pragma unroll 1
-    for (int e = 0; e < VALUE_WIDTH; e += EC) {
-        stage_values(rows_from(x->values, j0), e, x->value_width, x->stage);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        multiply_values(s, low, x->stage, x->box, sums);
-        rotate_sums(sums);
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
+    add_products(s, low, rows_from(x->values, j0), 0, x->value_width, x->stage, x->box, sums);
 }
 
 // Keys that no length reaches count for rows whose scores are that low, or that have none yet.
@@ -211,20 +178,6 @@ LOCAL_INLINE void store_pairs(const struct block *x, bool whole, int keep_rows,
         }
         total[r] = whole ? factor : 1.0f;
     }
-}
-
-// The work-item's columns of its rows, each times the row's factor, to rows `to_t` apart.
-static inline void store_rows(const struct block *x, float sums[SUM_PIECES][MMA_C],
-                              const float factor[ROWS], __global float *to, long to_t)
-{
-#pragma unroll
-    for (int n = 0; n < SUM_PIECES; n++)
-#pragma unroll
-        for (int c = 0; c < MMA_C; c++) {
-            const int i = x->queries.row + 8 * (c / TERMS), e = n * PIECE + LANE_TERM + c % TERMS;
-            if (i < x->i0 + x->count && e < x->value_width)
-                to[i * to_t + e] = sums[n][c] * factor[c / TERMS];
-        }
 }
 
 // Arguments: those of attention_gpu_fwd (attention_gpu.cl), but for weights and dropout.
@@ -269,11 +222,7 @@ KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAM
         row_max[r] = -INFINITY;
         total[r] = 0.0f;
     }
-#pragma unroll
-    for (int n = 0; n < SUM_PIECES; n++)
-#pragma unroll
-        for (int c = 0; c < MMA_C; c++)
-            sums[n][c] = 0.0f;
+    clear_sums(sums);
     for (int j0 = from; j0 < to; j0 += BC) {
         float s[KEY_PIECES][MMA_C];
         if (MASKING == BY_LENGTHS && j0 >= x.reach && !masked_keys_count(&x, row_max))
@@ -290,6 +239,6 @@ KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAM
     barrier(CLK_LOCAL_MEM_FENCE);
     store_pairs(&x, whole, keep_rows, row_max, total, pairs);
     partials += n_splits * n_rows * 2 + (split * n_rows + head_row) * value_width;
-    store_rows(&x, sums, total, whole ? y + b * y_b + (long)h * value_width : partials,
-               whole ? y_t : value_width);
+    store_sums(sums, total, x.queries.row, i0 + count, value_width,
+               whole ? y + b * y_b + (long)h * value_width : partials, whole ? y_t : value_width);
 }

@@ -90,6 +90,8 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
         TRY(lower_node(g, p, n));
         if (g->nodes[n].cls == &attncl__op_attention_fwd)
             attncl__attention_choose_mma(g->ctx, caps);
+        else if (g->nodes[n].cls == &attncl__op_attention_bwd)
+            attncl__attention_bwd_choose_mma(g->ctx, caps);
     }
     return ATTNCL_OK;
 }

@@ -235,8 +235,9 @@ static bool is_usable(attncl_context *ctx, const struct device_caps *caps, const
 enum matrix_instruction attncl__mma_choose(attncl_context *ctx, struct device_caps *caps,
                                            enum mma_kernels kernels, attncl__mma_judge_fn judge)
 {
-    static const char *const names[N_MMA_KERNELS] = {
-        [MMA_GEMM] = "", [MMA_ATTENTION] = "attention "};
+    static const char *const names[N_MMA_KERNELS] = {[MMA_GEMM] = "",
+                                                     [MMA_ATTENTION] = "attention ",
+                                                     [MMA_ATTENTION_BWD] = "attention gradients "};
 
     if (caps->mma_candidate == MMA_NONE || caps->variant != VARIANT_GPU)
         return MMA_NONE;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Whether attention uses a matrix instruction: the comparison with FMAs, where local memory stands for the instruction, and
-// what of it is kept.
+// Whether attention, and its gradients, use a matrix instruction: the comparison with FMAs, where local memory stands for the
+// instruction, and what of it is kept.
 
 #include <stdio.h>
 #include <string.h>
 
 #include "attncl/attention.h"
+#include "attncl/gradient.h"
 #include "attncl/log.h"
 #include "attncl/ops.h"
 #include "compile/attention_mma_choice.h"
+#include "gemm/mma_choice.h"
 #include "support/directory.h"
 #include "support/sources.h"
 #include "support/test.h"
@@ -52,8 +54,9 @@ static bool describe(const attncl_context *ctx, enum matrix_instruction mma,
     return caps->max_group >= 256 && caps->max_loop_iterations == 0;
 }
 
-static void check_judged(enum matrix_instruction mma, enum gemm_precision precision, bool emulated,
-                         double min_speed, const char *words)
+static void check_judged_by(attncl__mma_judge_fn judge, enum matrix_instruction mma,
+                            enum gemm_precision precision, bool emulated, double min_speed,
+                            const char *words)
 {
     attncl_context *ctx = open_context();
     struct device_caps caps;
@@ -61,13 +64,25 @@ static void check_judged(enum matrix_instruction mma, enum gemm_precision precis
 
     if (describe(ctx, mma, precision, &caps)) {
         caps.mma_emulated = emulated;
-        ck_ok(attncl__attention_mma_judge(ctx, &caps, min_speed, failed));
+        ck_ok(judge(ctx, &caps, min_speed, failed));
         if (words)
             ck_assert_msg(strstr(failed, words) != NULL, "\"%s\" lacks \"%s\"", failed, words);
         else
             ck_assert_str_eq(failed, "");
     }
     ck_ok(attncl_context_destroy(ctx));
+}
+
+static void check_judged(enum matrix_instruction mma, enum gemm_precision precision, bool emulated,
+                         double min_speed, const char *words)
+{
+    check_judged_by(attncl__attention_mma_judge, mma, precision, emulated, min_speed, words);
+}
+
+static void check_gradients_judged(enum matrix_instruction mma, enum gemm_precision precision,
+                                   bool emulated, const char *words)
+{
+    check_judged_by(attncl__attention_bwd_mma_judge, mma, precision, emulated, 0, words);
 }
 
 LOOP_TEST(right_ones_pass, GEMM_F32, N_GEMM_PRECISIONS)
@@ -80,6 +95,16 @@ TEST(right_ones_pass_mfma)
     check_judged(MMA_MFMA, GEMM_F32, true, 0, NULL);
 }
 
+LOOP_TEST(right_gradients_pass, GEMM_F32, N_GEMM_PRECISIONS)
+{
+    check_gradients_judged(MMA_PTX, (enum gemm_precision)_i, true, NULL);
+}
+
+TEST(right_gradients_pass_mfma)
+{
+    check_gradients_judged(MMA_MFMA, GEMM_F32, true, NULL);
+}
+
 TEST(slow_ones_fail)
 {
     check_judged(MMA_PTX, GEMM_F32, true, 1e6, "times as fast as FMAs, less than");
@@ -88,11 +113,12 @@ TEST(slow_ones_fail)
 TEST(what_the_compiler_does_not_know_fails)
 {
     check_judged(MMA_MFMA, GEMM_F32, false, 0, "does not build");
+    check_gradients_judged(MMA_MFMA, GEMM_F32, false, "does not build");
 }
 
 // A lane with another element, sums that are not scaled, rows that are not the first, products left out,
 // statistics that only gradients would miss.
-static const struct {
+static const struct mistake {
     const char *file, *from, *to;
 } mistakes[] = {
     {"attention/attention_gpu_mma.clh", "{x_high[0], x_high[2], x_high[1]",
@@ -109,6 +135,23 @@ TABLE_TEST(wrong_ones_fail, mistakes)
     unsetenv("ATTNCL_CL_DIR");
 }
 
+// Pairs beyond the last row or column that count, ds of the wrong pairs, and products left out.
+static const struct mistake gradient_mistakes[] = {
+    {"attention/attention_bwd_gpu_mma.cl", "IS_WANTED(n, c) ? e : 0.0f", "e"},
+    {"attention/attention_bwd_gpu_mma.cl", "(long)key * kept.pitch + query] : 0.0f",
+     "(long)key * kept.pitch + query / 2] : 0.0f"},
+    {"common/mma.clh", "mma_instruction(rest, a_high, b_low, box);", ""},
+};
+
+TABLE_TEST(wrong_gradients_fail, gradient_mistakes)
+{
+    const struct mistake *m = &gradient_mistakes[_i];
+
+    sources_write(m->file, m->from, m->to);
+    check_gradients_judged(MMA_PTX, GEMM_F32, true, "differs from FMAs");
+    unsetenv("ATTNCL_CL_DIR");
+}
+
 static void keep_line(attncl_log_level level, const char *line, void *user)
 {
     (void)level;
@@ -118,46 +161,67 @@ static void keep_line(attncl_log_level level, const char *line, void *user)
 }
 
 // In a new context each time.
-static enum matrix_instruction chosen(enum gemm_precision precision)
+static struct device_caps chosen(enum gemm_precision precision)
 {
     attncl_context *ctx = open_context();
     struct device_caps caps;
 
-    if (describe(ctx, MMA_PTX, precision, &caps))
+    if (describe(ctx, MMA_PTX, precision, &caps)) {
         attncl__attention_choose_mma(ctx, &caps);
+        attncl__attention_bwd_choose_mma(ctx, &caps);
+    }
     ck_ok(attncl_context_destroy(ctx));
-    return caps.attention_mma;
+    return caps;
 }
 
-// A wrong kernel is turned off with a line in the log, and stays so; GEMMs keep their own answer.
-TEST(the_choice_is_kept)
+// A wrong kernel is turned off with a line in the log, and stays so; GEMMs and the other pass keep their own answers.
+static void check_kept(const char *file, const char *from, const char *to, bool gradients)
 {
+    const char *const name = gradients ? "attention gradients" : "attention";
     attncl_context *ctx = open_context();
-    char failed[FINDING_BYTES];
+    char failed[FINDING_BYTES], text[128];
     struct device_caps caps;
     const bool able = describe(ctx, MMA_PTX, GEMM_F32, &caps);
 
     ck_ok(attncl__finding_keep(ctx, "mma f32", ""));
+    ck_ok(attncl__finding_keep(ctx, gradients ? "mma attention f32" : "mma attention gradients f32",
+                               ""));
     ck_ok(attncl_context_destroy(ctx));
     if (!able)
         return;
-    sources_write("attention/attention_gpu_mma.cl", "sums[n][c] *= factor[c / TERMS];", ";");
+    sources_write(file, from, to);
     attncl_log_set(keep_line, NULL, ATTNCL_LOG_INFO);
-    ck_assert_int_eq(chosen(GEMM_F32), MMA_NONE);
-    unsetenv("ATTNCL_CL_DIR");
-    ck_assert_msg(strstr(logged, "PTX mma, attention f32, is not used: differs from FMAs") != NULL,
-                  "%s", logged);
-    ck_assert_int_eq(chosen(GEMM_F32), MMA_NONE);
+    for (int again = 0; again < 2; ++again) {
+        caps = chosen(GEMM_F32);
+        ck_assert_int_eq(caps.attention_mma, gradients ? MMA_PTX : MMA_NONE);
+        ck_assert_int_eq(caps.attention_bwd_mma, gradients ? MMA_NONE : MMA_PTX);
+        unsetenv("ATTNCL_CL_DIR");
+    }
     attncl_log_set(NULL, NULL, ATTNCL_LOG_WARN);
+    snprintf(text, sizeof text, "PTX mma, %s f32, is not used: differs from FMAs", name);
+    ck_assert_msg(strstr(logged, text) != NULL, "%s", logged);
     ctx = open_context();
-    ck_assert(attncl__finding_read(ctx, "mma attention f32", failed));
+    snprintf(text, sizeof text, "mma %s f32", name);
+    ck_assert(attncl__finding_read(ctx, text, failed) && *failed);
     ck_ok(attncl__finding_keep(ctx, "mma attention tf32", ""));
+    ck_ok(attncl__finding_keep(ctx, "mma attention gradients tf32", ""));
     ck_ok(attncl_context_destroy(ctx));
-    ck_assert_int_eq(chosen(GEMM_TF32), MMA_PTX);
+    ck_assert_int_eq(chosen(GEMM_TF32).attention_mma, MMA_PTX);
+    ck_assert_int_eq(chosen(GEMM_TF32).attention_bwd_mma, MMA_PTX);
 }
 
-// Only a graph that has attention asks.
-LOOP_TEST(graphs_ask_where_they_have_attention, 0, 2)
+TEST(the_choice_is_kept)
+{
+    check_kept("attention/attention_gpu_mma.cl", "sums[n][c] *= factor[c / TERMS];", ";", false);
+}
+
+TEST(the_choice_for_gradients_is_kept)
+{
+    check_kept("attention/attention_bwd_gpu_mma.cl", "IS_WANTED(n, c) ? e : 0.0f", "e", true);
+}
+
+// Only a graph that has attention, or gradients of it, asks.
+LOOP_TEST(graphs_ask_where_they_have_attention, 0, 3)
 {
     static const int64_t shape[] = {1, 1, 32, 16};
     attncl_context *ctx = open_context();
@@ -166,13 +230,21 @@ LOOP_TEST(graphs_ask_where_they_have_attention, 0, 2)
 
     ck_ok(attncl__finding_keep(ctx, "mma f32", "not here"));
     ck_ok(attncl__finding_keep(ctx, "mma attention f32", "not here either"));
+    ck_ok(attncl__finding_keep(ctx, "mma attention gradients f32", "nor here"));
     ck_ok(attncl_graph_create(ctx, &g));
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     in.query = in.key = in.value = attncl_graph_input(g, "q", ATTNCL_F32, 4, shape);
-    attncl_graph_output(
-        g, "y", _i ? attncl_attention(g, NULL, &in, NULL) : attncl_add(g, in.query, in.query));
+    const attncl_value y =
+        _i ? attncl_attention(g, NULL, &in, NULL) : attncl_add(g, in.query, in.query);
+    attncl_graph_output(g, "y", y);
+    if (_i == 2) {
+        attncl_value dx;
+        attncl_graph_gradient(g, 1, &y, &y, 1, &in.query, &dx);
+        attncl_graph_output(g, "dx", dx);
+    }
     ck_ok(attncl_graph_compile(g, NULL));
-    ck_assert(!able || ctx->mma_known[MMA_ATTENTION][GEMM_F32] == (_i == 1));
+    ck_assert(!able || ctx->mma_known[MMA_ATTENTION][GEMM_F32] == (_i > 0));
+    ck_assert(!able || ctx->mma_known[MMA_ATTENTION_BWD][GEMM_F32] == (_i == 2));
     attncl_graph_destroy(g);
     ck_ok(attncl_context_destroy(ctx));
 }

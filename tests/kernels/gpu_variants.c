@@ -163,7 +163,7 @@ int main(int argc, char **argv)
         struct device_caps caps = devices[d].caps;
         caps.unit_local_bytes = devices[d].unit_local_bytes;
         caps.mma = devices[d].mma;
-        caps.attention_mma = caps.mma <= MMA_MFMA ? caps.mma : MMA_NONE;
+        caps.attention_mma = caps.attention_bwd_mma = caps.mma <= MMA_MFMA ? caps.mma : MMA_NONE;
         caps.precision = devices[d].precision;
         caps.shuffle = caps.vendor == VENDOR_NVIDIA  ? SHUFFLE_PTX
                        : caps.vendor == VENDOR_AMD   ? SHUFFLE_AMD

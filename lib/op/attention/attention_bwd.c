@@ -12,7 +12,7 @@
 // CPU variant: one pass over blocks of queries computes all three (cl/attention/attention_bwd_cpu.cl);
 // each work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass
 // for delta, then for some heads at a time one for dk and dv, which keeps ds, and one for dq
-// (cl/attention/attention_bwd_gpu.cl).
+// (cl/attention/attention_bwd_gpu.cl; by matrix instructions attention_bwd_gpu_mma.cl, each pass where it fits).
 
 #include "op/attention/attention_bwd_tiling.h"
 
@@ -160,32 +160,85 @@ static attncl_status launch_delta(struct launcher *l, const struct op_call *call
 
 enum gpu_output { GPU_DQ, GPU_DK_DV };
 
+// A pass: its kernel, and the rows and columns of the result that a work-group has.
+struct gpu_pass {
+    enum gpu_output output;
+    struct kspec spec;
+    int64_t group, rows, columns, all_columns;
+};
+
+static void set_pass(struct gpu_pass *pass, const struct backward_tiling *b)
+{
+    kspec_set_vw_ls(&pass->spec, b->p.vw, (size_t)pass->group);
+    kspec_int(&pass->spec, "ALIGNED", b->p.aligned);
+    kspec_int(&pass->spec, "MASKING", b->p.masking);
+    kspec_int(&pass->spec, "DROPOUT", b->p.dropout);
+    kspec_int(&pass->spec, "OUTPUT", pass->output);
+    kspec_int(&pass->spec, "KEEP", b->kept_heads > 0);
+}
+
+static void set_fmas(struct gpu_pass *pass, const struct backward_tiling *b)
+{
+    const int sum_vectors = pass->all_columns > ATT_BWD_COLUMNS ? 2 : 1;
+
+    pass->group = ATT_BWD_GROUP;
+    pass->rows = ATT_BWD_ROWS;
+    pass->columns = sum_vectors * ATT_BWD_COLUMNS;
+    pass->spec = kspec_begin("attention/attention_bwd_gpu.cl", "attention_bwd_gpu");
+    set_pass(pass, b);
+    kspec_int(&pass->spec, "NE", sum_vectors);
+}
+
+static void set_mma(struct gpu_pass *pass, const struct device_caps *caps,
+                    const struct backward_tiling *b)
+{
+    const bool reads_ds = pass->output == GPU_DQ && b->kept_heads > 0;
+
+    pass->group = (int64_t)attncl__attention_mma_group(b->p.mma);
+    pass->rows = ATT_MMA_ROWS;
+    pass->columns = attncl__attention_bwd_mma_columns(b->p.mma, pass->all_columns, reads_ds);
+    pass->spec = kspec_begin("attention/attention_bwd_gpu_mma.cl", "attention_bwd_gpu_mma");
+    set_pass(pass, b);
+    kspec_int(&pass->spec, "MMA", b->p.mma);
+    kspec_int(&pass->spec, "EMULATED", caps->mma_emulated);
+    kspec_int(&pass->spec, "PRECISION", b->p.mma == MMA_PTX ? caps->precision : GEMM_F32);
+    kspec_int(&pass->spec, "COLUMNS", pass->columns);
+}
+
+// By matrix instructions where that kernel builds and fits without spills.
+static struct gpu_pass choose_pass(struct launcher *l, const struct backward_tiling *b,
+                                   enum gpu_output output)
+{
+    const int64_t width = b->p.width, value_width = b->p.value_width;
+    struct gpu_pass pass = {.output = output,
+                            .all_columns =
+                                output == GPU_DK_DV && value_width > width ? value_width : width};
+
+    if (b->p.mma) {
+        set_mma(&pass, l->caps, b);
+        if (attncl__kernel_has_no_spills(l, &pass.spec, (size_t)pass.group))
+            return pass;
+    }
+    set_fmas(&pass, b);
+    return pass;
+}
+
 // Of heads first .. first + n - 1.
 static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
-                                const struct backward_tiling *b, enum gpu_output output,
+                                const struct backward_tiling *b, const struct gpu_pass *pass,
                                 int64_t first, int64_t n)
 {
     const struct attention_fwd_params *params = call->sig.params;
     const struct attention_tiling *p = &b->p;
-    const bool of_keys = output == GPU_DK_DV;
+    const bool of_keys = pass->output == GPU_DK_DV;
     const int64_t rows = of_keys ? p->n_keys : p->n_queries;
-    const int64_t columns = of_keys && p->value_width > p->width ? p->value_width : p->width;
-    const int64_t sum_vectors = columns > ATT_BWD_COLUMNS ? 2 : 1;
-    struct kspec spec = kspec_begin("attention/attention_bwd_gpu.cl", "attention_bwd_gpu");
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
-    kspec_set_vw_ls(&spec, p->vw, ATT_BWD_GROUP);
-    kspec_int(&spec, "NE", sum_vectors);
-    kspec_int(&spec, "ALIGNED", p->aligned);
-    kspec_int(&spec, "MASKING", p->masking);
-    kspec_int(&spec, "DROPOUT", p->dropout);
-    kspec_int(&spec, "OUTPUT", output);
-    kspec_int(&spec, "KEEP", b->kept_heads > 0);
     return attncl__launch(
-        l, &spec,
-        grid_3d(n, ceil_div(rows, p->block), ceil_div(columns, sum_vectors * ATT_BWD_COLUMNS),
-                ATT_BWD_GROUP, 1),
+        l, &pass->spec,
+        grid_3d(n, ceil_div(rows, pass->rows), ceil_div(pass->all_columns, pass->columns),
+                (size_t)pass->group, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
              ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
              GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p), arg_mem(call->in[IN_ROWS]),
@@ -205,11 +258,12 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     if (!b.p.gpu)
         return launch_cpu(l, call, &b);
     TRY(launch_delta(l, call, &b.p));
+    const struct gpu_pass dk_dv = choose_pass(l, &b, GPU_DK_DV), dq = choose_pass(l, &b, GPU_DQ);
     const int64_t at_once = b.kept_heads > 0 ? b.kept_heads : b.p.heads;
     for (int64_t first = 0; first < b.p.heads; first += at_once) {
         const int64_t left = b.p.heads - first, n = left < at_once ? left : at_once;
-        TRY(launch_gpu(l, call, &b, GPU_DK_DV, first, n));
-        TRY(launch_gpu(l, call, &b, GPU_DQ, first, n));
+        TRY(launch_gpu(l, call, &b, &dk_dv, first, n));
+        TRY(launch_gpu(l, call, &b, &dq, first, n));
     }
     return ATTNCL_OK;
 }

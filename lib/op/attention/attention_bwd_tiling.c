@@ -96,7 +96,7 @@ attncl_status attncl__attention_bwd_tiling(const struct op_sig *sig, struct back
             "memory, the "
             "device has %zu with %zu",
             ATT_BWD_GROUP, ATT_BWD_LOCAL_BYTES, sig->caps->max_group, sig->caps->local_bytes);
-    ret->p.block = ATT_BWD_ROWS;
+    ret->p.mma = attncl__attention_bwd_mma(sig->caps, &ret->p);
     ret->floats = ret->p.heads * ret->p.n_queries;
     keep_ds(sig->caps, ret);
     return ATTNCL_OK;

@@ -84,19 +84,46 @@ size_t attncl__attention_mma_group(enum matrix_instruction mma)
     return SUB_GROUPS * (mma == MMA_MFMA ? MFMA_LANES : PTX_LANES);
 }
 
+// Half of a work-group's queries and of a round's channels and columns at least: less would be zeros, and
+// of few terms FMAs are more exact.
+static bool is_wide(const struct attention_tiling *p)
+{
+    return p->n_queries >= ATT_MMA_ROWS / 2 && p->width >= ATT_MMA_COLUMNS / 2 &&
+           p->value_width >= ATT_MMA_COLUMNS / 2 && p->value_width <= MAX_COLUMNS;
+}
+
+static bool has_group(const struct device_caps *caps, enum matrix_instruction mma)
+{
+    return attncl__attention_mma_group(mma) <= caps->max_group;
+}
+
 enum matrix_instruction attncl__attention_mma(const struct device_caps *caps,
                                               const struct attention_tiling *p, bool weights)
 {
-    // Half of a work-group's queries and of a round's channels and columns at least: less would be
-    // zeros, and of few terms FMAs are more exact.
-    const bool wide = p->n_queries >= ATT_MMA_ROWS / 2 && p->width >= ATT_MMA_COLUMNS / 2 &&
-                      p->value_width >= ATT_MMA_COLUMNS / 2;
     // Dropout's generator makes four neighbours at once, which several work-items have here; a
     // launch for weights has no second product.
     const bool plain = !p->dropout && !weights;
 
-    return wide && plain && p->value_width <= MAX_COLUMNS &&
-                   attncl__attention_mma_group(caps->attention_mma) <= caps->max_group
-               ? caps->attention_mma
-               : MMA_NONE;
+    return is_wide(p) && plain && has_group(caps, caps->attention_mma) ? caps->attention_mma
+                                                                       : MMA_NONE;
+}
+
+enum matrix_instruction attncl__attention_bwd_mma(const struct device_caps *caps,
+                                                  const struct attention_tiling *p)
+{
+    // Of wider heads each of more than two panels of columns would compute its tiles again.
+    const bool fits = p->n_keys >= ATT_MMA_ROWS / 2 && p->width <= MAX_COLUMNS;
+
+    return is_wide(p) && fits && has_group(caps, caps->attention_bwd_mma) ? caps->attention_bwd_mma
+                                                                          : MMA_NONE;
+}
+
+int64_t attncl__attention_bwd_mma_columns(enum matrix_instruction mma, int64_t columns,
+                                          bool reads_ds)
+{
+    // Both gradients' sums stay in registers: of NVIDIA's 255 of a work-item 64 columns take half.
+    const int64_t most = mma == MMA_MFMA || reads_ds ? MAX_COLUMNS : MAX_COLUMNS / 2;
+    const int64_t panels = ceil_div(columns, most);
+
+    return round_up(ceil_div(columns, panels), ATT_MMA_COLUMNS);
 }

@@ -66,6 +66,12 @@ attncl_status attncl__attention_gpu(struct launcher *l, const struct op_call *ca
 size_t attncl__attention_mma_group(enum matrix_instruction mma);
 enum matrix_instruction attncl__attention_mma(const struct device_caps *caps,
                                               const struct attention_tiling *p, bool weights);
+// The one condition for the gradients, and the columns of a work-group's result; reads_ds: it is a pass that
+// makes no tiles.
+enum matrix_instruction attncl__attention_bwd_mma(const struct device_caps *caps,
+                                                  const struct attention_tiling *p);
+int64_t attncl__attention_bwd_mma_columns(enum matrix_instruction mma, int64_t columns,
+                                          bool reads_ds);
 bool attncl__attention_mma_fits(struct launcher *l, const struct attention_tiling *p);
 attncl_status attncl__attention_mma_launch(struct launcher *l, const struct op_call *call,
                                            const struct attention_tiling *p, struct span rows);

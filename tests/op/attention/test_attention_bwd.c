@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Gradients of attention against their reference (tests/ref/attention_bwd.c), and that against
-// differences.
+// differences; by matrix instructions: test_attention_bwd_mma.c.
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "attncl/kinds.h"
 #include "device/context.h"
 #include "ref/ref.h"
+#include "support/attention_gradient.h"
 #include "support/derivative.h"
 #include "support/op_test.h"
 
@@ -15,103 +16,22 @@
 // terms' size and known to 2e-6 of 1 at D = 256, p to twice that; sums over keys and queries, a
 // random walk of a few hundred roundings of 6e-8, make the rest.
 static const double tolerance = 1e-5;
-static const double tiny = 1e-35; // size of what is below float's exponents
 
-struct size {
-    int64_t batch, heads, queries, keys, width, value_width;
-};
-
-struct problem {
-    struct ref_attention a;
-    struct ref_attention_data x;
-    bool time_first;
-};
-
-static struct problem random_problem(struct size n, struct ref_attention a, bool time_first,
-                                     bool weights)
+static void check(const struct attention_problem *p)
 {
-    struct problem p = {a, {0}, time_first};
-
-    p.x.q = host_random(1, DIMS(n.batch, n.heads, n.queries, n.width));
-    p.x.k = host_random(2, DIMS(n.batch, n.heads, n.keys, n.width));
-    p.x.v = host_random(3, DIMS(n.batch, n.heads, n.keys, n.value_width));
-    p.x.g = host_random(4, DIMS(time_first ? n.queries : n.batch, time_first ? n.batch : n.queries,
-                                n.heads, n.value_width));
-    if (weights)
-        p.x.c = host_random(5, DIMS(n.batch, n.heads, n.queries, n.keys));
-    if (a.scale == 0)
-        p.a.scale = (float)(1 / sqrt((double)n.width));
-    return p;
+    attention_problem_check(p, tolerance);
 }
 
-static void forward(const struct problem *p, struct host *y, struct host *weights)
+static void check_random(struct attention_size n, struct ref_attention a, bool time_first,
+                         bool weights)
 {
-    struct host *dropped = host_like(weights);
-
-    ref_attention_weights(&p->a, p->x.q, p->x.k, weights);
-    host_set(dropped, weights->data);
-    ref_attention_drop(&p->a, dropped);
-    ref_attention_mix(dropped, p->x.v, p->time_first, y);
-}
-
-static struct host *new_weights(const struct problem *p)
-{
-    const struct host *q = p->x.q;
-    return host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], q->dim[2], p->x.k->dim[2]));
-}
-
-// Of the maxima and totals that the forward op saves.
-static struct host *new_rows(const struct host *q)
-{
-    return host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], q->dim[2], 2));
-}
-
-static void check(const struct problem *p)
-{
-    const struct ref_attention_data *x = &p->x;
-    const struct attention_bwd_params params = {
-        {(float)p->a.scale,
-         p->a.causal,
-         p->a.window,
-         p->time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST,
-         false,
-         {.p = p->a.dropout.p, .seed = p->a.dropout.seed, .site = p->a.dropout.site}}};
-    struct host *mask = (struct host *)p->a.mask, *lens = (struct host *)p->a.valid_lens;
-    struct host *y = host_like(x->g), *in[] = {x->q, x->k, x->v};
-    struct host *got[3], *want[3], *size[3];
-    static const char *const names[] = {"dq", "dk", "dv"};
-
-    for (int i = 0; i < 3; ++i) {
-        got[i] = host_like(in[i]);
-        want[i] = host_like(in[i]);
-        size[i] = host_like(in[i]);
-    }
-    struct host *step = p->a.dropout.p > 0 ? host_new(ATTNCL_I32, 0, NULL) : NULL;
-    if (step)
-        step->data[0] = p->a.dropout.step;
-    struct host *weights = new_weights(p), *got_y = host_like(y), *rows = new_rows(x->q);
-    forward(p, y, weights);
-    ck_ok(run_op_saving("attention_fwd", &params.attention,
-                        HOSTS(x->q, x->k, x->v, mask, lens, step), HOSTS(got_y, NULL, rows)));
-    ref_attention_bwd(&p->a, x, p->time_first, false, want[0], want[1], want[2]);
-    ref_attention_bwd(&p->a, x, p->time_first, true, size[0], size[1], size[2]);
-    ck_ok(run_op(
-        "attention_bwd", &params,
-        HOSTS(x->q, x->k, x->v, mask, lens, y, x->c ? weights : NULL, rows, x->g, x->c, step),
-        HOSTS(got[0], got[1], got[2])));
-    for (int i = 0; i < 3; ++i)
-        ck_terms(got[i], want[i], size[i], tolerance, tiny, names[i]);
-}
-
-static void check_random(struct size n, struct ref_attention a, bool time_first, bool weights)
-{
-    const struct problem p = random_problem(n, a, time_first, weights);
+    const struct attention_problem p = attention_problem_random(n, a, time_first, weights);
     check(&p);
 }
 
 LOOP_TEST(matches_the_reference, 0, 2)
 {
-    static const struct size sizes[] = {
+    static const struct attention_size sizes[] = {
         {1, 1, 1, 1, 1, 1},     {2, 3, 5, 7, 4, 6},      {1, 2, 33, 17, 16, 16},
         {1, 1, 3, 129, 5, 31},  {1, 1, 70, 40, 64, 64},  {1, 1, 50, 130, 17, 80},
         {1, 1, 7, 33, 100, 33}, {1, 1, 13, 9, 256, 256}, {1, 2, 1, 65, 31, 7},
@@ -125,8 +45,8 @@ LOOP_TEST(matches_the_reference, 0, 2)
 
 TEST(views)
 {
-    struct problem p =
-        random_problem((struct size){2, 2, 35, 37, 16, 32}, (struct ref_attention){0}, true, false);
+    struct attention_problem p = attention_problem_random(
+        (struct attention_size){2, 2, 35, 37, 16, 32}, (struct ref_attention){0}, true, false);
 
     if (on_simulator())
         return;
@@ -150,14 +70,14 @@ TEST(ranges)
     for (size_t i = 0; i < COUNT_OF(cases); ++i) {
         const struct ref_attention a = {.causal = cases[i].causal, .window = cases[i].window};
         if (!on_simulator() || i == 9)
-            check_random((struct size){1, 2, cases[i].queries, cases[i].keys, 9, 10}, a, i % 2,
-                         i % 3 == 1);
+            check_random((struct attention_size){1, 2, cases[i].queries, cases[i].keys, 9, 10}, a,
+                         i % 2, i % 3 == 1);
     }
 }
 
 TEST(masks)
 {
-    const struct size n = {on_simulator() ? 1 : 2, on_simulator() ? 1 : 2, 37, 135, 6, 5};
+    const struct attention_size n = {on_simulator() ? 1 : 2, on_simulator() ? 1 : 2, 37, 135, 6, 5};
     struct host *kinds[] = {
         host_mask(5, 0.5, DIMS(37, 135, 1)),  host_mask(6, 0.01, DIMS(37, 135, 2)),
         host_mask(7, 0.5, DIMS(1, 135, 2)),   host_mask(8, 0.02, DIMS(1, 135, 1)),
@@ -173,7 +93,7 @@ TEST(masks)
 
 LOOP_TEST(lengths, 0, 2)
 {
-    const struct size n = {4, 2, 29, 140, 6, 21};
+    const struct attention_size n = {4, 2, 29, 140, 6, 21};
     struct host *one = host_with(ATTNCL_I32, (const double[]){0, 1, 70, 1000}, DIMS(4)),
                 *two = host_ints(9, -2, 150, DIMS(4, 29));
 
@@ -189,7 +109,7 @@ TEST(kept_scores)
 {
     enum { N = 41, PITCH = 44 };
     static const int heads[] = {5, 2, 0};
-    const struct size n = {2, 3, N, N, 6, 5};
+    const struct attention_size n = {2, 3, N, N, 6, 5};
     struct device_caps *caps = &test_context()->caps;
     const struct device_caps saved = *caps;
 
@@ -216,15 +136,15 @@ LOOP_TEST(dropout_of_weights, 0, 3)
     if (on_simulator() && _i > 0)
         return;
     if (_i == 0) {
-        check_random((struct size){2, 3, 5, 7, 4, 6}, (struct ref_attention){.dropout = d}, true,
-                     true);
-        check_random((struct size){1, 2, 50, 130, 17, 20}, (struct ref_attention){.dropout = d},
-                     false, false);
+        check_random((struct attention_size){2, 3, 5, 7, 4, 6},
+                     (struct ref_attention){.dropout = d}, true, true);
+        check_random((struct attention_size){1, 2, 50, 130, 17, 20},
+                     (struct ref_attention){.dropout = d}, false, false);
     } else if (_i == 1) {
-        check_random((struct size){1, 1, 140, 140, 9, 10},
+        check_random((struct attention_size){1, 1, 140, 140, 9, 10},
                      (struct ref_attention){.causal = 1, .dropout = d}, true, false);
     } else {
-        check_random((struct size){2, 1, 29, 140, 6, 21},
+        check_random((struct attention_size){2, 1, 29, 140, 6, 21},
                      (struct ref_attention){.valid_lens = lens, .dropout = d}, false, true);
     }
 }
@@ -234,7 +154,7 @@ TEST(little_local_memory)
 {
     static const struct {
         size_t bytes;
-        struct size n;
+        struct attention_size n;
     } cases[] = {{16384, {1, 1, 13, 140, 256, 256}},
                  {8192, {1, 2, 7, 33, 100, 33}},
                  {4096, {2, 1, 15, 70, 40, 40}},
@@ -253,10 +173,11 @@ TEST(little_local_memory)
 }
 
 // One channel and scale 1: scores are products of two floats, exact where the factors are.
-static struct problem lines(int64_t n_queries, int64_t n_keys, struct ref_attention a, double q,
-                            double k, double k_step)
+static struct attention_problem lines(int64_t n_queries, int64_t n_keys, struct ref_attention a,
+                                      double q, double k, double k_step)
 {
-    struct problem p = random_problem((struct size){1, 1, n_queries, n_keys, 1, 3}, a, false, true);
+    struct attention_problem p = attention_problem_random(
+        (struct attention_size){1, 1, n_queries, n_keys, 1, 3}, a, false, true);
 
     for (int64_t i = 0; i < n_queries; ++i)
         p.x.q->data[i] = q;
@@ -271,14 +192,14 @@ TEST(extremes)
     static const double lowest[] = {-1e6 - 3, -1e6 + 60, -1e6 + 110, -2e6};
 
     for (int i = 0; i < (on_simulator() ? 1 : 3); ++i) {
-        const struct problem p = lines(40, 70, (struct ref_attention){.scale = 1, .causal = i != 1},
-                                       q[i], k[i], step[i]);
+        const struct attention_problem p = lines(
+            40, 70, (struct ref_attention){.scale = 1, .causal = i != 1}, q[i], k[i], step[i]);
         host_scale(p.x.v, 1e4);
         check(&p);
     }
     for (int i = 0; i < (on_simulator() ? 1 : 4); ++i) {
         struct host *lens = host_with(ATTNCL_I32, (const double[]){2, 31, 299}, DIMS(1, 3));
-        const struct problem p = lines(
+        const struct attention_problem p = lines(
             3, 300, (struct ref_attention){.scale = 1, .valid_lens = lens}, 1, lowest[i], 0.25);
         check(&p);
     }
@@ -286,13 +207,14 @@ TEST(extremes)
 
 TEST(empty_is_fine)
 {
-    check_random((struct size){0, 2, 3, 4, 5, 6}, (struct ref_attention){0}, true, false);
-    check_random((struct size){2, 2, 0, 4, 5, 6}, (struct ref_attention){0}, true, false);
-    check_random((struct size){2, 2, 3, 0, 5, 6}, (struct ref_attention){0}, false, false);
+    check_random((struct attention_size){0, 2, 3, 4, 5, 6}, (struct ref_attention){0}, true, false);
+    check_random((struct attention_size){2, 2, 0, 4, 5, 6}, (struct ref_attention){0}, true, false);
+    check_random((struct attention_size){2, 2, 3, 0, 5, 6}, (struct ref_attention){0}, false,
+                 false);
 }
 
 struct difference {
-    struct problem p;
+    struct attention_problem p;
     struct host *y, *weights;
 };
 
@@ -300,7 +222,7 @@ static double loss(void *context)
 {
     const struct difference *d = context;
 
-    forward(&d->p, d->y, d->weights);
+    attention_problem_forward(&d->p, d->y, d->weights);
     return host_dot(d->y, d->p.x.g) + host_dot(d->weights, d->p.x.c);
 }
 
@@ -315,9 +237,9 @@ LOOP_TEST(the_definition_meets_differences, 0, 6)
                                           {.valid_lens = lens},
                                           {.dropout = {0.4, 3, 1, 2}}};
 
-    const struct problem p =
-        random_problem((struct size){2, 1, 4, 5, 3, 2}, kinds[_i], _i % 2, true);
-    struct difference d = {p, host_like(p.x.g), new_weights(&p)};
+    const struct attention_problem p = attention_problem_random(
+        (struct attention_size){2, 1, 4, 5, 3, 2}, kinds[_i], _i % 2, true);
+    struct difference d = {p, host_like(p.x.g), attention_problem_weights(&p)};
     struct host *dq = host_like(p.x.q), *dk = host_like(p.x.k), *dv = host_like(p.x.v);
     ref_attention_bwd(&p.a, &p.x, p.time_first, false, dq, dk, dv);
     ck_derivative(loss, &d, p.x.q, dq, "q");
@@ -331,7 +253,7 @@ TEST(refusals)
     struct host *q = host_new(ATTNCL_F32, DIMS(2, 3, 4, 8)),
                 *k = host_new(ATTNCL_F32, DIMS(2, 3, 5, 8));
     struct host *y = host_new(ATTNCL_F32, DIMS(2, 4, 3, 8)),
-                *bad = host_new(ATTNCL_F32, DIMS(4, 2, 3, 8)), *rows = new_rows(q),
+                *bad = host_new(ATTNCL_F32, DIMS(4, 2, 3, 8)), *rows = attention_problem_rows(q),
                 *weights = host_new(ATTNCL_F32, DIMS(2, 3, 4, 5));
 #define REFUSED(status, words, ...)                                                                \
     ck_refused("attention_bwd", &params, HOSTS(q, k, k, NULL, NULL, y, __VA_ARGS__), status, words)

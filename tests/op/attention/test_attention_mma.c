@@ -5,9 +5,10 @@
 #include <math.h>
 
 #include "attncl/kinds.h"
-#include "device/context.h"
 #include "op/attention/attention_tiling.h"
 #include "ref/ref.h"
+#include "support/attention_gradient.h"
+#include "support/emulated_mma.h"
 #include "support/launch_mock.h"
 #include "support/op_test.h"
 
@@ -110,21 +111,9 @@ TEST(what_does_not_fit_falls_back_to_fmas)
 
 FIXTURE_ONCE(device_up, device_down);
 
-// False where the device's work-groups are too small.
 static bool emulate(enum matrix_instruction mma, enum gemm_precision precision)
 {
-    attncl_context *ctx = test_context();
-
-    ctx->caps.variant = VARIANT_GPU;
-    ctx->caps.vector_width = 4;
-    ctx->caps.mma_candidate = mma;
-    ctx->caps.mma_emulated = true;
-    ctx->caps.precision = precision;
-    for (int i = 0; i < N_GEMM_PRECISIONS; ++i) {
-        ctx->mma_known[MMA_GEMM][i] = ctx->mma_known[MMA_ATTENTION][i] = true;
-        ctx->mma_usable[MMA_ATTENTION][i] = true;
-    }
-    return ctx->caps.max_group >= 256 && ctx->caps.max_loop_iterations == 0;
+    return emulate_mma(MMA_ATTENTION, mma, precision);
 }
 
 static const double unit = 6e-8; // one rounding
@@ -244,9 +233,7 @@ static bool left_out(size_t i)
     return i > 0 && on_simulator();
 }
 
-#define BOTH_TEST(name) LOOP_TEST(name, MMA_PTX, MMA_MFMA + 1)
-
-BOTH_TEST(matches_the_reference)
+BOTH_MMA_TEST(matches_the_reference)
 {
     static const struct size sizes[] = {{1, 1, 35, 37, 17, 31},  {1, 2, 64, 32, 32, 32},
                                         {2, 3, 70, 40, 16, 16},  {1, 1, 129, 65, 64, 64},
@@ -259,7 +246,7 @@ BOTH_TEST(matches_the_reference)
         check_random(sizes[i], (struct ref_attention){0}, i % 2);
 }
 
-BOTH_TEST(views)
+BOTH_MMA_TEST(views)
 {
     const struct problem p =
         problem_of((struct size){2, 2, 35, 37, 16, 32}, (struct ref_attention){0}, true);
@@ -272,7 +259,7 @@ BOTH_TEST(views)
     check(&p);
 }
 
-BOTH_TEST(ranges)
+BOTH_MMA_TEST(ranges)
 {
     static const struct {
         int64_t queries, keys;
@@ -289,7 +276,7 @@ BOTH_TEST(ranges)
                      i % 2);
 }
 
-BOTH_TEST(masks)
+BOTH_MMA_TEST(masks)
 {
     const struct size n = {2, 1, 37, 135, 16, 20};
     struct host *kinds[] = {
@@ -304,7 +291,7 @@ BOTH_TEST(masks)
         check_random(n, (struct ref_attention){.mask = kinds[i]}, i % 2);
 }
 
-BOTH_TEST(lengths)
+BOTH_MMA_TEST(lengths)
 {
     struct host *one = host_with(ATTNCL_I32, (const double[]){0, 1, 70, 1000}, DIMS(4)),
                 *two = host_ints(9, -2, 150, DIMS(4, 37));
@@ -318,7 +305,7 @@ BOTH_TEST(lengths)
 }
 
 // Work-groups take parts of the keys, a causal one of several parts none.
-BOTH_TEST(keys_shared_out)
+BOTH_MMA_TEST(keys_shared_out)
 {
     const struct size n = {1, 1, 40, 1050, 16, 20};
 
@@ -342,7 +329,7 @@ static struct problem lines(double q, double k, double k_step, struct ref_attent
     return p;
 }
 
-BOTH_TEST(extremes)
+BOTH_MMA_TEST(extremes)
 {
     static const double q[] = {1e4, -1e4, 1e15, 1, 1, 1}, k[] = {-1e4, 1e4, 1e15, 0, 0, -1e6 + 86},
                         step[] = {1, -3, 0, 0.5, 16, 0.25};
@@ -364,7 +351,7 @@ BOTH_TEST(extremes)
 }
 
 // Of a row's values infinities and NaN come out as they went in.
-BOTH_TEST(infinities_pass)
+BOTH_MMA_TEST(infinities_pass)
 {
     struct problem p =
         problem_of((struct size){1, 1, 40, 70, 16, 16}, (struct ref_attention){0}, false);
@@ -403,41 +390,18 @@ TEST(precisions)
     }
 }
 
-static void check_gradients(struct size n, struct ref_attention a)
+// Those by FMAs.
+BOTH_MMA_TEST(gradients_read_the_statistics)
 {
-    const struct problem p = problem_of(n, a, false);
-    const struct ref_attention_data x = {
-        .q = p.q, .k = p.k, .v = p.v, .g = host_random(4, 4, like_y(&p)->dim)};
-    const struct attention_bwd_params params = {params_of(&p)};
-    struct host *mask = (struct host *)a.mask, *lens = (struct host *)a.valid_lens;
-    struct host *in[] = {p.q, p.k, p.v}, *y = like_y(&p), *got[3], *want[3], *size[3];
-    struct host *rows = host_new(ATTNCL_F32, DIMS(n.batch, n.heads, n.queries, 2));
-    static const char *const names[] = {"dq", "dk", "dv"};
-
-    for (int i = 0; i < 3; ++i) {
-        got[i] = host_like(in[i]);
-        want[i] = host_like(in[i]);
-        size[i] = host_like(in[i]);
-    }
-    ck_ok(run_op_saving("attention_fwd", &params.attention, HOSTS(p.q, p.k, p.v, mask, lens),
-                        HOSTS(y, NULL, rows)));
-    ref_attention_bwd(&p.a, &x, false, false, want[0], want[1], want[2]);
-    ref_attention_bwd(&p.a, &x, false, true, size[0], size[1], size[2]);
-    ck_ok(run_op("attention_bwd", &params,
-                 HOSTS(p.q, p.k, p.v, mask, lens, y, NULL, rows, x.g, NULL),
-                 HOSTS(got[0], got[1], got[2])));
-    for (int i = 0; i < 3; ++i)
-        ck_terms(got[i], want[i], size[i], 1e-5, 1e-35, names[i]);
-}
-
-BOTH_TEST(gradients_read_the_statistics)
-{
-    const struct size n = {2, 1, 37, 70, 17, 20};
+    const struct attention_size n = {2, 1, 37, 70, 17, 20};
     struct host *lens = host_with(ATTNCL_I32, (const double[]){0, 50}, DIMS(2));
+    const struct ref_attention kinds[] = {
+        {.causal = 1}, {.mask = host_mask(6, 0.05, DIMS(37, 70, 2))}, {.valid_lens = lens}};
 
     if (!emulate((enum matrix_instruction)_i, GEMM_F32) || on_simulator())
         return;
-    check_gradients(n, (struct ref_attention){.causal = 1});
-    check_gradients(n, (struct ref_attention){.mask = host_mask(6, 0.05, DIMS(37, 70, 2))});
-    check_gradients(n, (struct ref_attention){.valid_lens = lens});
+    for (size_t i = 0; i < COUNT_OF(kinds); ++i) {
+        const struct attention_problem p = attention_problem_random(n, kinds[i], false, false);
+        attention_problem_check(&p, 1e-5);
+    }
 }
