@@ -96,60 +96,72 @@ static bool has_word(const char *text, const char *word)
 
 // The smallest sub-groups of 8 work-items or more, which leave each the most registers: 8, and 16 where registers are twice as
 // wide.  0: none is told.
-static unsigned smallest_sub_group(cl_device_id id)
+static attncl_status smallest_sub_group(cl_device_id id, unsigned *ret)
 {
     enum { MAX_SIZES = 16, MIN_LANES = 8, MAX_LANES = 128 };
     size_t sizes[MAX_SIZES] = {0}, bytes = 0, smallest = 0;
+    const cl_int code = clGetDeviceInfo(id, SUB_GROUP_SIZES_INTEL, sizeof sizes, sizes, &bytes);
 
-    if (clGetDeviceInfo(id, SUB_GROUP_SIZES_INTEL, sizeof sizes, sizes, &bytes) != CL_SUCCESS)
-        return 0;
-    for (size_t i = 0; i < MAX_SIZES && (i + 1) * sizeof sizes[0] <= bytes; ++i) {
+    *ret = 0;
+    TRY(CL_CODE(attncl__cl_is_refusal(code) ? CL_SUCCESS : code, "clGetDeviceInfo"));
+    for (size_t i = 0; code == CL_SUCCESS && i < MAX_SIZES && (i + 1) * sizeof sizes[0] <= bytes;
+         ++i) {
         const bool power = sizes[i] && (sizes[i] & (sizes[i] - 1)) == 0;
         if (power && sizes[i] >= MIN_LANES && sizes[i] <= MAX_LANES &&
             (!smallest || sizes[i] < smallest))
             smallest = sizes[i];
     }
-    return (unsigned)smallest;
+    *ret = (unsigned)smallest;
+    return ATTNCL_OK;
 }
 
 // Intel's matrix instruction, which an extension and a feature of the device tell; by the smallest sub-groups.
 static attncl_status find_dpas(cl_device_id id, const char *extensions, struct device_caps *caps)
 {
-    const unsigned lanes = smallest_sub_group(id);
-    unsigned features = 0;
+    unsigned features = 0, lanes = 0;
 
     if (caps->vendor != VENDOR_INTEL || !caps->is_gpu ||
         !has_word(extensions, "cl_intel_subgroup_matrix_multiply_accumulate") ||
         !has_word(extensions, "cl_intel_required_subgroup_size") ||
         !has_word(extensions, "cl_intel_device_attribute_query"))
         return ATTNCL_OK;
+    TRY(smallest_sub_group(id, &lanes));
     TRY(extension(id, FEATURES_INTEL, &features));
     if (features & FEATURE_DPAS_INTEL)
         caps->mma_candidate = lanes == 8 ? MMA_DPAS_8 : lanes == 16 ? MMA_DPAS_16 : MMA_NONE;
     return ATTNCL_OK;
 }
 
+static attncl_status find_shuffle(cl_device_id id, const char *extensions, struct device_caps *caps)
+{
+    enum { KHR_LANES = 16 };
+    unsigned lanes = 0;
+
+    if (caps->shuffle_candidate != SHUFFLE_NONE)
+        return ATTNCL_OK;
+    if (has_word(extensions, "cl_intel_subgroups") &&
+        has_word(extensions, "cl_intel_required_subgroup_size"))
+        TRY(smallest_sub_group(id, &lanes));
+    if (lanes) {
+        caps->shuffle_candidate = SHUFFLE_INTEL;
+    } else if (has_word(extensions, "cl_khr_subgroup_shuffle")) {
+        caps->shuffle_candidate = SHUFFLE_KHR;
+        lanes = KHR_LANES;
+    }
+    caps->shuffle_lanes = lanes;
+    return ATTNCL_OK;
+}
+
 // Of devices whose instructions are not known, by extensions.
 static attncl_status find_by_extensions(cl_device_id id, struct device_caps *caps)
 {
-    enum { KHR_LANES = 16 };
+    attncl_status status = ATTNCL_OK;
     char *extensions = NULL;
-    unsigned lanes = 0;
 
     TRY(attncl__device_text_whole(id, CL_DEVICE_EXTENSIONS, &extensions));
-    if (caps->shuffle_candidate == SHUFFLE_NONE) {
-        if (has_word(extensions, "cl_intel_subgroups") &&
-            has_word(extensions, "cl_intel_required_subgroup_size"))
-            lanes = smallest_sub_group(id);
-        if (lanes) {
-            caps->shuffle_candidate = SHUFFLE_INTEL;
-        } else if (has_word(extensions, "cl_khr_subgroup_shuffle")) {
-            caps->shuffle_candidate = SHUFFLE_KHR;
-            lanes = KHR_LANES;
-        }
-        caps->shuffle_lanes = lanes;
-    }
-    const attncl_status status = find_dpas(id, extensions, caps);
+    TRY_DONE(find_shuffle(id, extensions, caps));
+    TRY_DONE(find_dpas(id, extensions, caps));
+done:
     attncl__free(extensions);
     return status;
 }

@@ -202,13 +202,20 @@ attncl_status attncl__batches_begin(attncl_trainer *t, int64_t oldest)
 
 // -- waiting
 
+// After a failure neither read is left, although the second was not waited for.
 static attncl_status wait_for(attncl_trainer *t, struct begun_batch *b)
 {
+    attncl_status status = ATTNCL_OK;
+
     if (b->graph && attncl__grad_sums_are_outputs(t))
-        TRY(attncl__reads_enqueue(b->graph, &b->read, 1));
+        TRY_DONE(attncl__reads_enqueue(b->graph, &b->read, 1));
     if (b->graph)
-        TRY(attncl__reads_wait(b->graph, &b->read, 1));
+        TRY_DONE(attncl__reads_wait(b->graph, &b->read, 1));
     return b->update.graph ? attncl__update_wait(t, &b->update) : ATTNCL_OK;
+done:
+    if (b->update.graph)
+        attncl__early_reads_abandon(b->update.graph, &b->update.read, 1);
+    return status;
 }
 
 static void pop(attncl_trainer *t)
