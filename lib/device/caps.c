@@ -28,14 +28,25 @@ enum { MIN_ALIGN_BYTES = 128, MIN_LOCAL_BYTES = 32768 };
 // Smaller work-groups share nothing: the CPU variant has one work-item in each.
 enum { MIN_GPU_GROUP = 4 };
 
-// The answer to a query of an extension, or of another version; 0 when the driver does not know it.
-static attncl_status extension(cl_device_id id, cl_device_info what, unsigned *ret)
+// The answer to a query of an extension, or of another version; zeros when the driver does not know it, and beyond what it
+// says.
+static attncl_status ask(cl_device_id id, cl_device_info what, size_t size, void *answer)
 {
-    cl_uint x = 0;
-    const cl_int code = clGetDeviceInfo(id, what, sizeof x, &x, NULL);
+    memset(answer, 0, size);
+    const cl_int code = clGetDeviceInfo(id, what, size, answer, NULL);
 
     TRY(CL_CODE(attncl__cl_is_refusal(code) ? CL_SUCCESS : code, "clGetDeviceInfo"));
-    *ret = attncl__cl_is_refusal(code) ? 0 : x;
+    if (attncl__cl_is_refusal(code))
+        memset(answer, 0, size);
+    return ATTNCL_OK;
+}
+
+static attncl_status extension(cl_device_id id, cl_device_info what, unsigned *ret)
+{
+    cl_uint x;
+
+    TRY(ask(id, what, sizeof x, &x));
+    *ret = x;
     return ATTNCL_OK;
 }
 
@@ -99,13 +110,10 @@ static bool has_word(const char *text, const char *word)
 static attncl_status smallest_sub_group(cl_device_id id, unsigned *ret)
 {
     enum { MAX_SIZES = 16, MIN_LANES = 8, MAX_LANES = 128 };
-    size_t sizes[MAX_SIZES] = {0}, bytes = 0, smallest = 0;
-    const cl_int code = clGetDeviceInfo(id, SUB_GROUP_SIZES_INTEL, sizeof sizes, sizes, &bytes);
+    size_t sizes[MAX_SIZES], smallest = 0;
 
-    *ret = 0;
-    TRY(CL_CODE(attncl__cl_is_refusal(code) ? CL_SUCCESS : code, "clGetDeviceInfo"));
-    for (size_t i = 0; code == CL_SUCCESS && i < MAX_SIZES && (i + 1) * sizeof sizes[0] <= bytes;
-         ++i) {
+    TRY(ask(id, SUB_GROUP_SIZES_INTEL, sizeof sizes, sizes));
+    for (size_t i = 0; i < MAX_SIZES; ++i) {
         const bool power = sizes[i] && (sizes[i] & (sizes[i] - 1)) == 0;
         if (power && sizes[i] >= MIN_LANES && sizes[i] <= MAX_LANES &&
             (!smallest || sizes[i] < smallest))
