@@ -8,6 +8,7 @@
 #include "device/context.h"
 #include "op/fused/fused_attention_linear.h"
 #include "ref/ref.h"
+#include "support/merging_test.h"
 #include "support/op_test.h"
 
 struct step_case {
@@ -30,18 +31,9 @@ static double step_error(const struct step_case *c, double scale)
            5;
 }
 
-// Where the device does not have it, the op says so, as the compiler of graphs is told before.  A device that
-// runs the parts in no work-group but of one gets the CPU variant's ops.
 static bool is_supported(const struct step_case *c)
 {
-    const struct device_caps *caps = &test_context()->caps;
-    const char *group = getenv("TEST_KERNEL_GROUP");
-    const int64_t rows = c->batch * c->n_heads, k = c->n_heads * c->width;
-    const struct gemm g = GEMM_OF(1, c->batch, c->out, k, .b_dtype = c->dtype, .trans_b = true,
-                                  .merge = {.n_heads = c->n_heads,
-                                            .n_parts = attncl__step_parts(caps, rows, c->limit),
-                                            .limit = c->limit});
-    return attncl__gemm_merges(caps, &g) && !(group && atoi(group) == 1);
+    return device_merges(c->batch, c->out, c->n_heads, c->width, c->limit, c->dtype);
 }
 
 static void check(const struct step_case *c)
