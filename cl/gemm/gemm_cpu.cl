@@ -21,6 +21,7 @@
 //   TRANS_B       B is [n, k]                                          0 | 1
 //   DIRECT        neither A nor B is packed                            0 | 1; 1: TRANS_A and not TRANS_B, n a multiple
 //                                                                      of a panel's columns
+//   NARROW        the last panel of columns has at most one vector     0 | 1; 0 with DIRECT
 //   CAUSAL        A is square and lower triangular                     0 | 1; 0 with TRANS_A
 //   WTYPE         as in weights.clh: type of B                         0 | 1 | 2; 0 with DIRECT
 //   USE_PREFETCH  as in prefetch.clh                                   0 | 1
@@ -47,10 +48,10 @@ struct a_panel {
     int height, k_all;
 };
 
-// sums [MR][NV] = a panel of A times a packed one of B, kc terms, and a bias of its columns;
-// absent: NULL
+// The first nv columns of vectors of sums [MR][NV] = a panel of A times a packed one of B, kc terms, and a bias of
+// its columns; absent: NULL
 LOCAL_INLINE void multiply_panels(const struct a_panel *a, B_SPACE const float *b, long ldb, int kc,
-                                  __global const float *bias, FV (*sums)[NV])
+                                  __global const float *bias, int nv, FV (*sums)[NV])
 {
     const int end = CAUSAL ? min(a->k_all, kc) : kc;
     int k = 0;
@@ -84,13 +85,15 @@ LOCAL_INLINE void multiply_panels(const struct a_panel *a, B_SPACE const float *
             FV bv[NV];
 #pragma unroll
             for (int v = 0; v < NV; v++)
-                bv[v] = VLOAD(b + v * VW);
+                if (v < nv)
+                    bv[v] = VLOAD(b + v * VW);
 #pragma unroll
             for (int r = 0; r < MR; r++) {
                 const FV av = (FV)(A_AT(r));
 #pragma unroll
                 for (int v = 0; v < NV; v++)
-                    sums[r][v] += av * bv[v];
+                    if (v < nv)
+                        sums[r][v] += av * bv[v];
             }
         }
     }
@@ -102,7 +105,8 @@ LOCAL_INLINE void multiply_panels(const struct a_panel *a, B_SPACE const float *
                 const FV av = (FV)(A_AT(r));
 #pragma unroll
                 for (int v = 0; v < NV; v++)
-                    sums[r][v] += av * VLOAD(b + v * VW);
+                    if (v < nv)
+                        sums[r][v] += av * VLOAD(b + v * VW);
             }
 #endif
 }
@@ -253,7 +257,11 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
                 const long b_ld = NR;
 #endif
                 FV sums[MR][NV];
-                multiply_panels(&a_panel, b_at, b_ld, kc, started ? bias + j0 + j : 0, sums);
+                if (is_narrow(width))
+                    multiply_panels(&a_panel, b_at, b_ld, kc, 0, 1, sums);
+                else
+                    multiply_panels(&a_panel, b_at, b_ld, kc, started ? bias + j0 + j : 0, NV,
+                                    sums);
                 store_panel(&c_panel, left, sums);
             }
         }

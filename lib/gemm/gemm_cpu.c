@@ -221,6 +221,7 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
     kspec_set_vw_ls(&spec, vw, 1);
     kspec_int(&spec, "NV", cpu_vectors(vw));
     kspec_int(&spec, "DIRECT", direct);
+    kspec_int(&spec, "NARROW", (g->n - 1) % panel < (int)vw);
     kspec_int(&spec, "USE_PREFETCH", l->caps->builtin_prefetch);
     attncl__gemm_add_macros(&spec, g);
     for (int64_t k = 0; k < g->k; k += k_step) {
