@@ -73,17 +73,19 @@ LOCAL_INLINE FV score_keys(__local const float *q, __global const void *keys, lo
     return transpose_reduce(sum);
 }
 
+// Elements of keys beyond which a core's caches hold them no longer from one step to the next.
+#define MAX_CACHED 65536
+
 // The scores of the first of n keys, a chunk of them, `row` elements apart, and -inf after them.  The rows of a
-// head are far apart and short: fetched ahead, the keys of the next chunk and the values of this one.
+// head are far apart and short: fetched ahead, where asked for, the keys of the next chunk and the values of this one.
 LOCAL_INLINE void score_chunk(__local const float *q, __global const void *keys,
                               __global const void *values, long row, int n, int width, float scale,
-                              __local float *scores)
+                              bool fetch, __local float *scores)
 {
     for (int i = 0; i < CHUNK; i += VW) {
         FV y = (FV)(-INFINITY);
         if (i < n) {
-#pragma unroll
-            for (int o = i; o < i + VW; ++o) {
+            for (int o = i; fetch && o < i + VW; ++o) {
                 prefetch_row(keys, (o + CHUNK) * row, width);
                 prefetch_row(values, o * row, width);
             }
@@ -117,12 +119,13 @@ KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int limit, float scal
         for (int c0 = 0; c0 < width; c0 += head) {
             const long at = (long)i * channels + first + c0;
             __local float *y = q + i * block_width + c0;
+            const bool fetch = (t + 1) * row > MAX_CACHED;
             struct online_softmax_state r = online_softmax_start(head, sums);
             for (int j0 = 0; j0 <= t; j0 += CHUNK) {
                 const int n = min(CHUNK, t + 1 - j0);
                 score_chunk(y, stored_at(keys, j0 * row + at, CACHE_TYPE),
                             stored_at(values, j0 * row + at, CACHE_TYPE), row, t + 1 - j0, head,
-                            scale, scores);
+                            scale, fetch, scores);
                 r = online_softmax_update(r, scores, n,
                                           stored_at(values, j0 * row + at, CACHE_TYPE), CACHE_TYPE,
                                           row, head, sums, tmp);
