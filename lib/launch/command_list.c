@@ -4,6 +4,7 @@
 
 #include "launch/command_list.h"
 #include "base/alloc.h"
+#include "base/log.h"
 #include "device/clerr.h"
 
 attncl_status attncl__command_list_begin(attncl_context *ctx, struct command_list *list)
@@ -12,8 +13,9 @@ attncl_status attncl__command_list_begin(attncl_context *ctx, struct command_lis
     return attncl__buffer_create(ctx, 0, &list->dummy);
 }
 
-static void command_free(struct command *c)
+static void command_free(attncl_context *ctx, struct command *c)
 {
+    attncl__command_buffer_release(ctx, &c->recorded);
     attncl__kernel_release(&c->kernel);
     attncl__free(c->mem_args);
     if (c->user_free)
@@ -23,7 +25,7 @@ static void command_free(struct command *c)
 void attncl__command_list_free(struct command_list *list)
 {
     for (size_t i = 0; i < list->n_commands; ++i)
-        command_free(&list->commands[i]);
+        command_free(list->ctx, &list->commands[i]);
     attncl__free(list->commands);
     attncl__free(list->events);
     attncl__buffer_release(&list->dummy);
@@ -114,6 +116,7 @@ void attncl__command_list_loop(struct command_list *list, size_t first, int64_t 
     if (list->n_commands == first)
         return;
     struct command *last = &list->commands[list->n_commands - 1];
+    list->commands[first].begins_loop = true;
     last->loop_first = first;
     last->trip_count = (size_t)trip_count;
 }
@@ -154,16 +157,34 @@ attncl_status attncl__command_list_set_arg(cl_kernel kernel, cl_uint index, size
     return ATTNCL_OK;
 }
 
+static bool refers_to(const struct command *c, const struct storage *storage)
+{
+    for (size_t j = 0; j < c->n_mem_args; ++j)
+        if (c->mem_args[j].storage == storage)
+            return true;
+    return false;
+}
+
 attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage)
 {
-    for (size_t i = 0; i < list->n_commands; ++i) {
-        const struct command *c = &list->commands[i];
+    struct command *stretch = list->commands;
 
+    for (size_t i = 0; i < list->n_commands; ++i) {
+        struct command *c = &list->commands[i];
+
+        stretch = c->n_replayed ? c : stretch;
+        if (!refers_to(c, storage))
+            continue;
+        // Also where setting an argument fails: what is recorded has the old ones.
+        if (c < stretch + stretch->n_replayed)
+            attncl__command_buffer_release(list->ctx, &stretch->recorded);
         for (size_t j = 0; j < c->n_mem_args; ++j)
             if (c->mem_args[j].storage == storage)
                 TRY(attncl__command_list_set_arg(c->kernel, c->mem_args[j].index,
                                                  sizeof storage->mem,
                                                  storage->mem ? &storage->mem : &list->dummy));
     }
+    if (list->replays && attncl__command_list_record(list) != ATTNCL_OK)
+        attncl__log(ATTNCL_LOG_INFO, "a graph is not replayed any more: %s", attncl_last_error());
     return ATTNCL_OK;
 }
