@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// cl_khr_command_buffer, which is provisional.  Its functions that are used here are called in the same way in versions
-// 0.9.0 to 0.9.7; those that record copies are not.
+// cl_khr_command_buffer, provisional up to 0.9.8, which is 1.0.  The functions that are used here are called in the same
+// way in all versions; those that record copies are not.
 
 #include "device/command_buffer.h"
 
@@ -24,6 +24,10 @@ enum {
 #define VERSION(major, minor, patch)                                                               \
     ((cl_uint)(major) << 22 | (cl_uint)(minor) << 12 | (cl_uint)(patch))
 
+// A run may enqueue a buffer that the one before it has enqueued.  Up to 0.9.7 that is simultaneous use, which a device need
+// not have; from 0.9.8 on that is only where nothing orders the two, as an in-order queue does.
+static const cl_ulong simultaneous[] = {COMMAND_BUFFER_FLAGS, FLAG_SIMULTANEOUS_USE, 0};
+
 struct name_version {
     cl_uint version;
     char name[64];
@@ -39,6 +43,12 @@ static const struct {
     {"clEnqueueCommandBufferKHR", offsetof(struct command_buffer_calls, enqueue)},
     {"clReleaseCommandBufferKHR", offsetof(struct command_buffer_calls, release)},
 };
+
+static bool is_known(cl_uint version)
+{
+    return (version >= VERSION(0, 9, 0) && version <= VERSION(0, 9, 8)) ||
+           (version >= VERSION(1, 0, 0) && version < VERSION(1, 1, 0));
+}
 
 // 0: the device does not have the extension.
 static attncl_status find_version(cl_device_id device, cl_uint *ret)
@@ -89,23 +99,27 @@ attncl_status attncl__command_buffers_find(const attncl_context *ctx,
         TRY(find_version(ctx->device, &version));
     if (!version)
         return ATTNCL_OK;
-    *missing_ret = "a version of cl_khr_command_buffer from 0.9.0 to 0.9.7";
-    if (version < VERSION(0, 9, 0) || version > VERSION(0, 9, 7))
+    *missing_ret = "a version of cl_khr_command_buffer that is known";
+    if (!is_known(version))
         return ATTNCL_OK;
-    *missing_ret = "command buffers that are enqueued again before they have run";
-    TRY(DEVICE_ANSWER(ctx->device, COMMAND_BUFFER_CAPABILITIES, &capabilities));
-    if (!(capabilities & CAPABILITY_SIMULTANEOUS_USE))
-        return ATTNCL_OK;
+    ret->properties = NULL;
+    if (version < VERSION(0, 9, 8)) {
+        *missing_ret = "command buffers that are enqueued again before they have run";
+        TRY(DEVICE_ANSWER(ctx->device, COMMAND_BUFFER_CAPABILITIES, &capabilities));
+        if (!(capabilities & CAPABILITY_SIMULTANEOUS_USE))
+            return ATTNCL_OK;
+        ret->properties = simultaneous;
+    }
     *missing_ret = NULL;
     return find_functions(ctx->device, ret, missing_ret);
 }
 
 attncl_status attncl__command_buffer_create(attncl_context *ctx, struct command_buffer **ret)
 {
-    const cl_ulong properties[] = {COMMAND_BUFFER_FLAGS, FLAG_SIMULTANEOUS_USE, 0};
+    const struct command_buffer_calls *calls = &ctx->command_buffers.calls;
     cl_int code = CL_SUCCESS;
 
-    *ret = ctx->command_buffers.calls.create(1, &ctx->queue, properties, &code);
+    *ret = calls->create(1, &ctx->queue, calls->properties, &code);
     TRY(CL_CODE(code, "clCreateCommandBufferKHR"));
     attncl__object_created(OBJECT_COMMAND_BUFFER);
     return ATTNCL_OK;

@@ -23,6 +23,7 @@ struct command_buffer_calls {
                                  struct command_buffer *buffer, cl_uint n_wait,
                                  const cl_event *wait, cl_event *event);
     cl_int(CL_API_CALL *release)(struct command_buffer *buffer);
+    const cl_ulong *properties; // for create: may be NULL
 };
 
 // The functions, where the device has the extension in a version that is known, and may enqueue a buffer

@@ -4,7 +4,6 @@
 
 #include "launch/command_list.h"
 #include "base/alloc.h"
-#include "base/log.h"
 #include "device/clerr.h"
 
 attncl_status attncl__command_list_begin(attncl_context *ctx, struct command_list *list)
@@ -154,37 +153,5 @@ attncl_status attncl__command_list_set_arg(cl_kernel kernel, cl_uint index, size
                                            const void *value)
 {
     TRY_CL(clSetKernelArg(kernel, index, bytes, value));
-    return ATTNCL_OK;
-}
-
-static bool refers_to(const struct command *c, const struct storage *storage)
-{
-    for (size_t j = 0; j < c->n_mem_args; ++j)
-        if (c->mem_args[j].storage == storage)
-            return true;
-    return false;
-}
-
-attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage)
-{
-    struct command *stretch = list->commands;
-
-    for (size_t i = 0; i < list->n_commands; ++i) {
-        struct command *c = &list->commands[i];
-
-        stretch = c->n_replayed ? c : stretch;
-        if (!refers_to(c, storage))
-            continue;
-        // Also where setting an argument fails: what is recorded has the old ones.
-        if (c < stretch + stretch->n_replayed)
-            attncl__command_buffer_release(list->ctx, &stretch->recorded);
-        for (size_t j = 0; j < c->n_mem_args; ++j)
-            if (c->mem_args[j].storage == storage)
-                TRY(attncl__command_list_set_arg(c->kernel, c->mem_args[j].index,
-                                                 sizeof storage->mem,
-                                                 storage->mem ? &storage->mem : &list->dummy));
-    }
-    if (list->replays && attncl__command_list_record(list) != ATTNCL_OK)
-        attncl__log(ATTNCL_LOG_INFO, "a graph is not replayed any more: %s", attncl_last_error());
     return ATTNCL_OK;
 }

@@ -104,8 +104,8 @@ size_t attncl__command_list_next(const struct command_list *list, size_t i, size
 // Finds stretches of consecutive kernels that are worth a command buffer, and returns how many; none where
 // commands go to several queues or a run may have to flush on the way.
 size_t attncl__command_list_find_stretches(struct command_list *list);
-// Records the stretches: runs replay them, but those with events and parts of runs.  On failure the list
-// stays as it was.  The context's command_buffers are usable.
+// Records the stretches, where the context's command_buffers are usable: runs replay them, but for those with
+// events and parts of runs.  On failure none is recorded.
 attncl_status attncl__command_list_record(struct command_list *list);
 // Sets every kernel argument that refers to `storage` again, and records again what has them.
 attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage);

@@ -3,8 +3,10 @@
 // Stretches of a command list that are replayed: kernels recorded into a command buffer, which a run enqueues by one
 // call.  Copies and calls of CLBlast are commands between them: versions of the extension record copies differently.
 //
-// A stretch lies inside a loop or outside: each iteration enqueues it again.
+// A stretch lies inside a loop or outside: each iteration enqueues it again.  What it has recorded are the arguments of then,
+// so that a buffer is rebound here.
 
+#include "base/log.h"
 #include "launch/command_list.h"
 
 enum { MIN_KERNELS = 4 }; // fewer are hardly worth a command buffer of their own
@@ -77,4 +79,36 @@ attncl_status attncl__command_list_record(struct command_list *list)
     for (size_t i = 0; i < list->n_commands && status != ATTNCL_OK; ++i)
         attncl__command_buffer_release(list->ctx, &list->commands[i].recorded);
     return status;
+}
+
+static bool refers_to(const struct command *c, const struct storage *storage)
+{
+    for (size_t j = 0; j < c->n_mem_args; ++j)
+        if (c->mem_args[j].storage == storage)
+            return true;
+    return false;
+}
+
+attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage)
+{
+    struct command *stretch = list->commands;
+
+    for (size_t i = 0; i < list->n_commands; ++i) {
+        struct command *c = &list->commands[i];
+
+        stretch = c->n_replayed ? c : stretch;
+        if (!refers_to(c, storage))
+            continue;
+        // Also where setting an argument fails: what is recorded has the old ones.
+        if (c < stretch + stretch->n_replayed)
+            attncl__command_buffer_release(list->ctx, &stretch->recorded);
+        for (size_t j = 0; j < c->n_mem_args; ++j)
+            if (c->mem_args[j].storage == storage)
+                TRY(attncl__command_list_set_arg(c->kernel, c->mem_args[j].index,
+                                                 sizeof storage->mem,
+                                                 storage->mem ? &storage->mem : &list->dummy));
+    }
+    if (list->replays && attncl__command_list_record(list) != ATTNCL_OK)
+        attncl__log(ATTNCL_LOG_INFO, "a graph is not replayed any more: %s", attncl_last_error());
+    return ATTNCL_OK;
 }

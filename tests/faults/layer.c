@@ -399,8 +399,11 @@ static cl_int CL_API_CALL release_buffer(struct command_buffer *buffer)
     return released(buffer) ? extension.release(buffer) : CL_INVALID_VALUE;
 }
 
-static const struct command_buffer_calls extension_layer = {create_buffer, add_kernel, finalize,
-                                                            enqueue_buffer, release_buffer};
+static const struct command_buffer_calls extension_layer = {.create = create_buffer,
+                                                            .add_kernel = add_kernel,
+                                                            .finalize = finalize,
+                                                            .enqueue = enqueue_buffer,
+                                                            .release = release_buffer};
 static const struct {
     const char *name;
     size_t offset;

@@ -88,6 +88,7 @@ LOOP_TEST(each_call_of_a_run, 0, 2 * COUNT_OF(codes))
     float want[N], got[N];
     attncl_graph *g = NULL;
     size_t n = 1;
+    int n_replays = 0; // that failed
 
     ck_ok(create(test_context(), &g));
     run(g, want);
@@ -101,8 +102,7 @@ LOOP_TEST(each_call_of_a_run, 0, 2 * COUNT_OF(codes))
         faults_none();
         if (!report.n_failed)
             break;
-        if (n == 1)
-            ck_assert_str_eq(report.first, "clEnqueueCommandBufferKHR");
+        n_replays += strcmp(report.first, "clEnqueueCommandBufferKHR") == 0;
         ck_assert_msg(status != ATTNCL_OK, "call %zu, %s: unnoticed", n, report.first);
         ck_assert_msg(strstr(attncl_last_error(), report.first) != NULL, "call %zu, %s: \"%s\"", n,
                       report.first, attncl_last_error());
@@ -110,7 +110,7 @@ LOOP_TEST(each_call_of_a_run, 0, 2 * COUNT_OF(codes))
         run(g, got);
         ck_assert_mem_eq(got, want, sizeof want);
     }
-    ck_assert_uint_ge(n, 3); // the command buffer, a flush
+    ck_assert_int_eq(n_replays, 1);
     ck_assert_uint_lt(n, MAX_CALLS);
     attncl_graph_destroy(g);
 }
