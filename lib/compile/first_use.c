@@ -164,20 +164,20 @@ attncl_status attncl__first_use_judge(attncl_context *ctx, const struct device_c
 static void find(attncl_context *ctx, const struct device_caps *device, enum kernel_variant variant,
                  char failed[FINDING_BYTES])
 {
-    const char *what = variant == VARIANT_CPU ? "kernels cpu" : "kernels gpu";
+    static const struct finding_source sources[] = {
+        [VARIANT_CPU] = {.what = "kernels cpu",
+                         .otherwise = "kernels of one work-item are not compared",
+                         .judge = attncl__first_use_judge},
+        [VARIANT_GPU] = {.what = "kernels gpu",
+                         .otherwise = "kernels are not compared",
+                         .judge = attncl__first_use_judge},
+    };
     struct device_caps caps = *device;
 
     caps.variant = variant;
-    if (attncl__finding_read(ctx, what, failed))
-        return;
-    if (attncl__first_use_judge(ctx, &caps, failed) != ATTNCL_OK) {
-        attncl__log(ATTNCL_LOG_WARN, "%s are not compared: %s", what, attncl_last_error());
+    if (!attncl__finding_read(ctx, sources[variant].what, failed) &&
+        !attncl__finding_make(ctx, &caps, &sources[variant], failed))
         *failed = '\0';
-        return;
-    }
-    if (attncl__finding_keep(ctx, what, failed) != ATTNCL_OK)
-        attncl__log(ATTNCL_LOG_INFO, "%s are compared again in the next context: %s", what,
-                    attncl_last_error());
 }
 
 static void judge_device(attncl_context *ctx, const struct device_caps *caps)

@@ -12,6 +12,7 @@
 #include "base/env.h"
 #include "device/caps.h"
 #include "device/cl.h"
+#include "device/command_buffer.h"
 
 // Most queues that the commands of one graph go to.
 enum { MAX_QUEUES = 4 };
@@ -23,6 +24,7 @@ enum object_kind {
     OBJECT_PROGRAM,
     OBJECT_KERNEL,
     OBJECT_EVENT,
+    OBJECT_COMMAND_BUFFER,
     N_OBJECT_KINDS
 };
 
@@ -47,6 +49,19 @@ struct queue_gain {
     double launch_seconds; // a short kernel among others of its queue takes
     double two_seconds;    // one of those of two queues takes
     double wait_seconds;   // a wait for another queue takes
+};
+
+// Launches plain and by a command buffer (launch/command_buffer_choice.h).
+struct command_buffer_gain {
+    double speed;                           // times as fast by a command buffer; 0: not known
+    double plain_seconds, replayed_seconds; // a short kernel among others takes
+};
+
+struct command_buffers {
+    bool known, usable; // whether the device has what is needed
+    bool gain_known;
+    struct command_buffer_gain gain;
+    struct command_buffer_calls calls; // where it has
 };
 
 struct program_table; // device/program.c
@@ -87,6 +102,9 @@ struct attncl_context {
         queue_gain_lock; // guards queue_gain_known, queue_gain, while it is measured too
     bool queue_gain_known;
     struct queue_gain queue_gain;
+    pthread_mutex_t
+        command_buffers_lock; // guards command_buffers until it is known, while it is measured too
+    struct command_buffers command_buffers;
     pthread_mutex_t lock;        // guards programs, hooks and children
     long n_children;             // tensors, graphs, models alive
     const char *last_child_kind; // "graph", for the message of a refused destroy
@@ -118,10 +136,21 @@ attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn
 
 // -- findings on this device with this driver, kept beside the program cache (device/selftest.c).
 // `what`: "cpu" or "gpu", the ops of that kernel variant, "kernels gpu", those compared at first use, or "mma f32";
-// failed: "" where nothing did; of "queues" what was measured.
+// failed: "" where nothing did; of "queues" and "command buffers" what was measured.
 // False: nothing is known.
 bool attncl__finding_read(const attncl_context *ctx, const char *what, char failed[FINDING_BYTES]);
 attncl_status attncl__finding_keep(const attncl_context *ctx, const char *what, const char *failed);
+
+struct finding_source {
+    const char *what;
+    const char *otherwise; // for the log, where nothing can be said: "several queues are not used"
+    bool is_timed; // then it is not kept in a context that profiles, whose queue may be slower
+    attncl_status (*judge)(attncl_context *ctx, const struct device_caps *caps,
+                           char found[FINDING_BYTES]);
+};
+// Judges now, and keeps what was found.  False, with a warning in the log: it could not be judged.
+bool attncl__finding_make(attncl_context *ctx, const struct device_caps *caps,
+                          const struct finding_source *source, char found[FINDING_BYTES]);
 
 // -- buffers (device/buffer.c).  Sizes are in bytes; size 0 gives a small buffer.  Releasers set
 // their argument to NULL, and accept NULL.

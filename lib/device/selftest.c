@@ -69,6 +69,20 @@ attncl_status attncl__finding_keep(const attncl_context *ctx, const char *what, 
     return ATTNCL_OK;
 }
 
+bool attncl__finding_make(attncl_context *ctx, const struct device_caps *caps,
+                          const struct finding_source *source, char found[FINDING_BYTES])
+{
+    if (source->judge(ctx, caps, found) != ATTNCL_OK) {
+        attncl__log(ATTNCL_LOG_WARN, "%s: %s", source->otherwise, attncl_last_error());
+        return false;
+    }
+    if (!(source->is_timed && ctx->profile) &&
+        attncl__finding_keep(ctx, source->what, found) != ATTNCL_OK)
+        attncl__log(ATTNCL_LOG_INFO, "%s: judged again in the next context: %s", source->what,
+                    attncl_last_error());
+    return true;
+}
+
 attncl_status attncl__selftest_keep(const attncl_context *ctx, const char *failed)
 {
     return attncl__finding_keep(ctx, variant_name(ctx), failed);
@@ -90,6 +104,7 @@ static const struct {
     {"mma attention bf16", "attention by matrix instructions, bf16", "used", "not used: "},
     {"shuffle", "shuffles", "used", "not used: "},
     {"queues", "queues, kernels of one work-group", "", ""},
+    {"command buffers", "command buffers, kernels of one work-group", "", ""},
 };
 
 attncl_status attncl_device_findings(size_t index, char *text, size_t capacity)

@@ -165,18 +165,14 @@ done:
 
 static bool is_usable(attncl_context *ctx, const struct device_caps *caps)
 {
+    static const struct finding_source source = {
+        .what = "shuffle", .otherwise = "shuffles are not used", .judge = attncl__shuffle_judge};
     const char *name = names[caps->shuffle_candidate];
     char failed[FINDING_BYTES] = "";
 
-    if (!attncl__finding_read(ctx, "shuffle", failed)) {
-        if (attncl__shuffle_judge(ctx, caps, failed) != ATTNCL_OK) {
-            attncl__log(ATTNCL_LOG_WARN, "%s is not used: %s", name, attncl_last_error());
-            return false;
-        }
-        if (attncl__finding_keep(ctx, "shuffle", failed) != ATTNCL_OK)
-            attncl__log(ATTNCL_LOG_INFO, "shuffles are compared again in the next context: %s",
-                        attncl_last_error());
-    }
+    if (!attncl__finding_read(ctx, source.what, failed) &&
+        !attncl__finding_make(ctx, caps, &source, failed))
+        return false;
     attncl__log(*failed ? ATTNCL_LOG_WARN : ATTNCL_LOG_INFO, "%s is %sused%s%s", name,
                 *failed ? "not " : "", *failed ? ": " : "", failed);
     return *failed == '\0';

@@ -179,6 +179,7 @@ static void up(void)
     const char *const text = getenv("ATTNCL_QUEUES");
     snprintf(queues, sizeof queues, "%s", text ? text : "");
     unsetenv("ATTNCL_QUEUES");
+    setenv("ATTNCL_COMMAND_BUFFERS", "off", 1); // measured too, at the first graph for one queue
     attncl_log_set(listen, NULL, ATTNCL_LOG_INFO);
     log_text[0] = '\0';
     fail_at = 0;
@@ -191,6 +192,7 @@ static void down(void)
     attncl_log_set(NULL, NULL, ATTNCL_LOG_WARN);
     if (queues[0])
         setenv("ATTNCL_QUEUES", queues, 1);
+    unsetenv("ATTNCL_COMMAND_BUFFERS");
     setenv("ATTNCL_CACHE", "off", 1);
     directory_end();
 }

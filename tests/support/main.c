@@ -24,8 +24,13 @@ static size_t heap_before;
 static bool leaked;
 
 static const char *const kind_names[N_OBJECT_KINDS] = {
-    [OBJECT_CONTEXT] = "contexts", [OBJECT_QUEUE] = "queues",   [OBJECT_BUFFER] = "buffers",
-    [OBJECT_PROGRAM] = "programs", [OBJECT_KERNEL] = "kernels", [OBJECT_EVENT] = "events",
+    [OBJECT_CONTEXT] = "contexts",
+    [OBJECT_QUEUE] = "queues",
+    [OBJECT_BUFFER] = "buffers",
+    [OBJECT_PROGRAM] = "programs",
+    [OBJECT_KERNEL] = "kernels",
+    [OBJECT_EVENT] = "events",
+    [OBJECT_COMMAND_BUFFER] = "command buffers",
 };
 
 void device_up(void)
