@@ -328,17 +328,19 @@ static int check(struct problem *p, const char *what)
     return n_wrong;
 }
 
-// Each special value in the first, a middle and the last element of each input, and of dy.
+// Each special value in the first, a middle and the last element of each input, and of dy; on the simulator, which
+// looks at accesses, one of them in each place.
 TABLE_TEST(are_where_the_reference_has_them, examples)
 {
     static const double specials[] = {NAN, INFINITY, -INFINITY};
+    const int step = on_simulator() ? 4 : 1;
     struct problem p = begin(&examples[_i]);
     int n_wrong = check(&p, "nothing special");
     char what[64];
 
     for (int i = 0; i <= p.n; ++i) {
         struct host *x = i < p.n ? p.in[i] : p.dy;
-        for (int s = 0; x && x->dtype == ATTNCL_F32 && s < 9; ++s) {
+        for (int s = 0; x && x->dtype == ATTNCL_F32 && s < 9; s += step) {
             double *at = &x->data[s / 3 * (x->count - 1) / 2];
             const double old = *at;
             *at = specials[s % 3];

@@ -265,17 +265,19 @@ TEST(a_row_of_nan_stays_nan)
     }
 }
 
-// Each special value in the first, a middle and the last element of each input.
+// Each special value in the first, a middle and the last element of each input; on the simulator, which looks at accesses, one
+// of them in each place.
 TABLE_TEST(are_where_the_reference_has_them, examples)
 {
     static const double specials[] = {NAN, INFINITY, -INFINITY};
+    const int step = on_simulator() ? 4 : 1;
     const struct example *e = &examples[_i];
     struct host *in[MAX_IN] = {NULL}, *got;
     const int n = e->inputs(in, &got);
     struct host *want = host_like(got);
 
     for (int i = 0; i < n; ++i)
-        for (int s = 0; in[i] && in[i]->dtype == ATTNCL_F32 && s < 9; ++s) {
+        for (int s = 0; in[i] && in[i]->dtype == ATTNCL_F32 && s < 9; s += step) {
             double *at = &in[i]->data[s / 3 * (in[i]->count - 1) / 2];
             const double old = *at;
             *at = specials[s % 3];
