@@ -24,6 +24,7 @@
 //   TY       work-items along queries                        2 .. 16
 //   NE       float4s of a row's sums that a work-item holds  1 .. 4
 //   DC       channels of queries and keys at a time          16 | 32
+//   ANEW     addresses are computed for each tile            0 | 1
 //   QUERY_CHANNELS  of queries that stay in local memory     0 | 64
 //   ALIGNED  rows start at and consist of whole float4s      0 | 1
 //   MASKING  what hides keys, beside the range               0 .. 2
@@ -198,7 +199,8 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     const long block_row = (long)head * n_queries + i0;
 
     for (int d0 = 0; d0 < QUERY_CHANNELS; d0 += DC)
-        stage_rows((int)get_local_id(0), x.queries.x, q_t, BR, count, d0, width, kept + d0 * ROW_LD, ROW_LD);
+        stage_rows((int)get_local_id(0), x.queries.x, q_t, BR, count, d0, width, kept + d0 * ROW_LD,
+                   ROW_LD);
 #if WEIGHTS
     float row_max[4], factor[4];
     rows += 2 * block_row;

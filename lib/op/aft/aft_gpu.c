@@ -212,9 +212,10 @@ static attncl_status launch_rows(struct launcher *l, const struct aft_channel_bl
 
     attncl__aft_put_targets(&args, s);
     attncl__aft_put_sources(&args, s);
-    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(p->flags_at), arg_i32(band ? band->rows : 0),
-                                arg_i32(band ? band->tx * band->item_lanes : 0), AFT_BIAS(s), AFT_RANGE(s),
-                                arg_i32(p->window), arg_i32(s->causal)));
+    attncl__aft_put(&args,
+                    ARGS(arg_mem(s->scratch), arg_i64(p->flags_at), arg_i32(band ? band->rows : 0),
+                         arg_i32(band ? band->tx * band->item_lanes : 0), AFT_BIAS(s), AFT_RANGE(s),
+                         arg_i32(p->window), arg_i32(s->causal)));
     return attncl__launch(l, &spec,
                           grid_2d(ceil_div(s->lanes, (int64_t)p->local),
                                   ceil_div(p->steps, (int64_t)r->targets), p->local, 1),
