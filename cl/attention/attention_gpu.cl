@@ -54,7 +54,8 @@ struct block {
 static inline bool score_tile(int item, const struct block *x, const struct visibility *v, int j0,
                               float s[4][4])
 {
-    const int last = x->i0 + x->count - 1, row = x->i0 + 4 * TILE_Y;
+    const int tx = TILE_X, ty = TILE_Y;
+    const int last = x->i0 + x->count - 1, row = x->i0 + 4 * ty;
 
     if (j0 >= end_key(v, last) || j0 + BC <= first_key(v, x->i0))
         return false;
@@ -67,7 +68,7 @@ static inline bool score_tile(int item, const struct block *x, const struct visi
     for (int r = 0; r < n_asked; r++)
 #pragma unroll 1
         for (int c = 0; c < 4; c++)
-            if (row + r <= last && is_visible(v, row + r, j0 + 4 * TILE_X + c))
+            if (row + r <= last && is_visible(v, row + r, j0 + 4 * tx + c))
                 seen |= 1u << (4 * r + c);
     if (MASKING == BY_MASK && !in_any(seen != 0, x->flag))
         return false;
@@ -84,7 +85,7 @@ static inline bool score_tile(int item, const struct block *x, const struct visi
         const int length = MASKING == BY_LENGTHS && row + r <= last ? length_of(v, row + r) : 0;
 #pragma unroll
         for (int c = 0; c < 4; c++) {
-            const bool masked = MASKING == BY_LENGTHS && j0 + 4 * TILE_X + c >= length;
+            const bool masked = MASKING == BY_LENGTHS && j0 + 4 * tx + c >= length;
             const float score = masked ? MASKED_SCORE : s[r][c] * x->scale;
             s[r][c] = seen >> (4 * r + c) & 1u ? score : -INFINITY;
         }
@@ -135,9 +136,11 @@ static inline void store_weights(int item, const struct block *x, int j0, bool s
                                  const float row_max[4], const float factor[4],
                                  __global float *weights)
 {
-    for (int r = 0; r < 4 && 4 * TILE_Y + r < x->count; r++) {
-        __global float *to = weights + (long)(4 * TILE_Y + r) * x->n_keys + j0 + 4 * TILE_X;
-        for (int c = 0; c < 4 && j0 + 4 * TILE_X + c < x->n_keys; c++)
+    const int tx = TILE_X, ty = TILE_Y;
+
+    for (int r = 0; r < 4 && 4 * ty + r < x->count; r++) {
+        __global float *to = weights + (long)(4 * ty + r) * x->n_keys + j0 + 4 * tx;
+        for (int c = 0; c < 4 && j0 + 4 * tx + c < x->n_keys; c++)
             to[c] = seen ? exp_nonpos_f(s[r][c] - row_max[r]) * factor[r] : 0.0f;
     }
 }
