@@ -12,7 +12,11 @@
 //   Macro     Meaning                                           Values
 //   LS        work-group size                                   TX TY
 //   VW        floats in a vector                                4
+//   TX        work-items along columns                          16 | 32
+//   TY        work-items along rows                             4 | 8
 //   NE        float4s of a row's sums that a work-item holds    1 | 2
+//   DC        channels of rows and columns at a time            16 | 32
+//   ANEW      addresses are computed for each tile              0 | 1
 //   ALIGNED   rows start at and consist of whole float4s        0 | 1
 //   MASKING   what hides keys, beside the range                 0 .. 2
 //   DROPOUT   of the weights                                    0 | 1
@@ -21,71 +25,94 @@
 
 #include "attention/attention_bwd_gpu.clh"
 
-// A work-group of 128, whatever the widths.
-#define TX 16
-#define TY 8
-#define DC 32
 #if MAKES_TILES
 #define QUERY_CHANNELS 0 // the products take the space
 #else
 #define QUERY_CHANNELS DC // no products of rows: none is staged
 #endif
+#if ANEW
+#define UNROLL_CHANNELS  _Pragma("unroll 2")
+#define UNROLL_STAGED    _Pragma("unroll 2")
+#define UNROLL_ROW_ITEMS _Pragma("unroll 1")
+#endif
 #include "attention/attention_gpu.clh"
 
-#if DROPOUT
-// The mask of the work-item's pairs of a tile.  The four keys of a query are one block.
-static inline void make_mask(const struct problem *x, int i0, int j0, float kept[4][4])
-{
-#pragma unroll
-    for (int n = 0; n < 4; n++) {
-        const int i = i0 + 4 * TILE_Y, j = j0 + 4 * TILE_X;
-        const int query = OUTPUT == DQ ? i + n : j + n, key = OUTPUT == DQ ? j : i;
-        const float4 four =
-            drop_four(&x->dropped.d, mask_block(&x->dropped, query, key), (float4)(1.0f));
-        const float of[4] = {four.s0, four.s1, four.s2, four.s3};
-        for (int k = 0; k < 4; k++)
-            kept[OUTPUT == DQ ? n : k][OUTPUT == DQ ? k : n] = of[k];
-    }
-}
+#if MAKES_TILES
+#if ANEW
+// Products wait in local memory, of which a loop takes four at a time.
+#define UNROLL_QUERIES _Pragma("unroll 1")
+#define PLACE(r, c)    ((4 * TILE_X + (c)) * ROW_LD + 4 * TILE_Y + (r))
+#define P(r, c)        weights[PLACE(r, c)]
+#define DS(r, c)       stage[PLACE(r, c)]
+#if BC * ROW_LD > STAGE
+#undef STAGE
+#define STAGE (BC * ROW_LD)
+#endif
+#else
+#define UNROLL_QUERIES _Pragma("unroll")
+#define P(r, c)        p[r][c]
+#define DS(r, c)       ds[r][c]
 #endif
 
-// p[r][c] and ds[r][c] of row i0 + 4 ty + r and column j0 + 4 tx + c, p with dropout.  rows, columns:
-// of queries and keys; other_rows, other_columns: of g and v, alike.
-LOCAL_INLINE void make_tile(const struct problem *x, struct rows rows, struct rows columns,
-                            struct rows other_rows, struct rows other_columns, int i0, int j0,
-                            uint seen, __local float *stage, float p[4][4], float ds[4][4])
+// ds[r][c] of row i0 + 4 ty + r and column j0 + 4 tx + c, and where OUTPUT is DK_DV p with dropout in `weights`
+// [BC][ROW_LD].  rows, columns: of queries and keys; other_rows, other_columns: of g and v, alike.
+LOCAL_INLINE void make_tile(int of_tile, const struct problem *x, struct rows rows,
+                            struct rows columns, struct rows other_rows, struct rows other_columns,
+                            int i0, int j0, uint seen, __local float *stage, __local float *weights,
+                            float ds[4][4])
 {
+    float p[4][4];
+#pragma unroll
     for (int r = 0; r < 4; r++)
+#pragma unroll
         for (int c = 0; c < 4; c++)
             p[r][c] = ds[r][c] = 0.0f;
-    multiply_rows(rows, columns, x->width, stage, stage, p);
-    multiply_rows(other_rows, other_columns, x->value_width, stage, stage, ds);
+    multiply_rows(of_tile, rows, columns, x->width, stage, stage, p);
+#if ANEW
+    store_tile(of_tile, p, weights);
+#endif
+    multiply_rows(of_tile, other_rows, other_columns, x->value_width, stage, stage, ds);
+    const int item = ITEM_AGAIN(of_tile, j0, x->width);
+#if ANEW
+    barrier(CLK_LOCAL_MEM_FENCE);
+    store_tile(item, ds, stage);
+#endif
+    const int first_query = QUERY(i0 + 4 * TILE_Y, j0 + 4 * TILE_X);
+    const int first_key = KEY(i0 + 4 * TILE_Y, j0 + 4 * TILE_X);
+    UNROLL_QUERIES
+    for (int n = 0; n < 4; n++) {
+        const int query = first_query + n;
 #if DROPOUT
-    float kept[4][4];
-    make_mask(x, i0, j0, kept);
-#define KEPT(r, c) kept[r][c] *
+        const float4 four =
+            drop_four(&x->dropped.d, mask_block(&x->dropped, query, first_key), (float4)(1.0f));
+        const float kept[4] = {four.s0, four.s1, four.s2, four.s3};
+#define KEPT(k) kept[k] *
 #else
-#define KEPT(r, c)
+#define KEPT(k)
 #endif
 #pragma unroll
-    for (int r = 0; r < 4; r++)
-#pragma unroll
-        for (int c = 0; c < 4; c++) {
-            const int i = i0 + 4 * TILE_Y + r, j = j0 + 4 * TILE_X + c;
-            const int query = QUERY(i, j), key = KEY(i, j);
+        for (int k = 0; k < 4; k++) {
+            const int r = OUTPUT == DQ ? n : k, c = OUTPUT == DQ ? k : n;
             if (!(seen >> (4 * r + c) & 1u)) {
-                p[r][c] = ds[r][c] = 0.0f;
+                P(r, c) = DS(r, c) = 0.0f;
                 continue;
             }
-            const float weight = weight_of(x, p[r][c], query, key);
-            ds[r][c] = score_gradient(x, weight, KEPT(r, c) ds[r][c], query, key);
-            p[r][c] = KEPT(r, c) weight;
+            const float weight = weight_of(x, P(r, c), query, first_key + k);
+            DS(r, c) = score_gradient(x, weight, KEPT(k) DS(r, c), query, first_key + k);
+            P(r, c) = KEPT(k) weight;
         }
+    }
+#if ANEW
+    read_back(item, stage, ds);
+#elif OUTPUT == DK_DV
+    store_tile(item, p, weights);
+#endif
 }
+#endif
 
 #if KEEP
 #if OUTPUT == DK_DV
-static inline void keep_tile(const struct problem *x, struct kept_ds kept, int i0, int j0,
+static inline void keep_tile(int item, const struct problem *x, struct kept_ds kept, int i0, int j0,
                              float ds[4][4])
 {
     const int query = j0 + 4 * TILE_X;
@@ -98,7 +125,8 @@ static inline void keep_tile(const struct problem *x, struct kept_ds kept, int i
     }
 }
 #else
-static inline void read_tile(struct kept_ds kept, int i0, int j0, uint seen, float ds[4][4])
+static inline void read_tile(int item, struct kept_ds kept, int i0, int j0, uint seen,
+                             float ds[4][4])
 {
 #pragma unroll
     for (int c = 0; c < 4; c++) {
@@ -157,6 +185,7 @@ KERNEL void attention_bwd_gpu(GRADIENT_PARAMS)
     clear_sums(sums);
     find_columns(&x, i0, i0 + count - 1, BC, &from, &end);
     for (int j0 = from; j0 < end; j0 += BC) {
+        const int item = ITEM_AT(j0, width);
         uint seen = 0; // bit 4 r + c
         for (int n = 0; n < 16; n++) {
             const int i = i0 + 4 * TILE_Y + n / 4, j = j0 + 4 * TILE_X + n % 4;
@@ -169,31 +198,30 @@ KERNEL void attention_bwd_gpu(GRADIENT_PARAMS)
         const struct rows products = {tile.x + e0, tile.t, tile.count};
         float ds[4][4];
 #if !MAKES_TILES
-        read_tile(kept, i0, j0, seen, ds);
+        read_tile(item, kept, i0, j0, seen, ds);
 #else
         const struct rows tile_too = rows_from(theirs_too, j0);
         const struct rows block = {mine.x + i0 * mine.t, mine.t, count};
         const struct rows block_too = {mine_too.x + i0 * mine_too.t, mine_too.t, count};
-        float weights[4][4];
-        make_tile(&x, block, tile, block_too, tile_too, i0, j0, seen, stage, weights, ds);
+        make_tile(item, &x, block, tile, block_too, tile_too, i0, j0, seen, stage, p, ds);
 #endif
 #if OUTPUT == DK_DV
         const struct rows value_products = {tile_too.x + e0, tile_too.t, tile_too.count};
 #if KEEP
         if (e0 == 0)
-            keep_tile(&x, kept, i0, j0, ds);
+            keep_tile(item, &x, kept, i0, j0, ds);
 #endif
-        store_tile(weights, p);
-        add_matmul(p, value_products, value_width - e0, stage, value_sums);
+        add_matmul(item, p, value_products, value_width - e0, stage, value_sums);
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-        store_tile(ds, p);
-        add_matmul(p, products, width - e0, stage, sums);
+        store_tile(item, ds, p);
+        add_matmul(item, p, products, width - e0, stage, sums);
     }
-    store_sums(sums, ones, count, min(PE, width - e0),
+    const int item = (int)get_local_id(0);
+    store_sums(item, sums, ones, count, min(PE, width - e0),
                to + ((long)head * mine.count + i0) * width + e0, width);
 #if OUTPUT == DK_DV
-    store_sums(value_sums, ones, count, min(PE, value_width - e0),
+    store_sums(item, value_sums, ones, count, min(PE, value_width - e0),
                too + ((long)head * mine.count + i0) * value_width + e0, value_width);
 #endif
 }

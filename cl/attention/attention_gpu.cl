@@ -24,6 +24,7 @@
 //   TY       work-items along queries                        2 .. 16
 //   NE       float4s of a row's sums that a work-item holds  1 .. 4
 //   DC       channels of queries and keys at a time          16 | 32
+//   ANEW     addresses are computed for each tile            0 | 1
 //   QUERY_CHANNELS  of queries that stay in local memory     0 | 64
 //   ALIGNED  rows start at and consist of whole float4s      0 | 1
 //   MASKING  what hides keys, beside the range               0 .. 2
@@ -50,10 +51,10 @@ struct block {
 
 // s[r]: scores of query i0 + 4 ty + r and keys j0 + 4 tx .. + 3.  False, in every work-item, when
 // no query sees any key of the tile.
-static inline bool score_tile(const struct block *x, const struct visibility *v, int j0,
+static inline bool score_tile(int item, const struct block *x, const struct visibility *v, int j0,
                               float s[4][4])
 {
-    const int tx = (int)get_local_id(0) % TX, ty = (int)get_local_id(0) / TX;
+    const int tx = TILE_X, ty = TILE_Y;
     const int last = x->i0 + x->count - 1, row = x->i0 + 4 * ty;
 
     if (j0 >= end_key(v, last) || j0 + BC <= first_key(v, x->i0))
@@ -78,7 +79,7 @@ static inline bool score_tile(const struct block *x, const struct visibility *v,
         for (int c = 0; c < 4; c++)
             s[r][c] = 0.0f;
     if (j0 < x->reach)
-        multiply_rows(x->queries, rows_from(x->keys, j0), x->width, x->kept, x->stage, s);
+        multiply_rows(item, x->queries, rows_from(x->keys, j0), x->width, x->kept, x->stage, s);
 #pragma unroll
     for (int r = 0; r < 4; r++) {
         const int length = MASKING == BY_LENGTHS && row + r <= last ? length_of(v, row + r) : 0;
@@ -94,7 +95,7 @@ static inline bool score_tile(const struct block *x, const struct visibility *v,
 
 // The exponentials of a tile's scores into `p`, dropped in part where m; maxima, totals and sums
 // follow.
-static inline void absorb_tile(const struct block *x, const struct weight_mask *m, int j0,
+static inline void absorb_tile(int item, const struct block *x, const struct weight_mask *m, int j0,
                                float s[4][4], float row_max[4], float total[4], float4 sums[4][NE])
 {
     float now[4];
@@ -102,7 +103,7 @@ static inline void absorb_tile(const struct block *x, const struct weight_mask *
 #pragma unroll
     for (int r = 0; r < 4; r++)
         now[r] = max_v(max_v(s[r][0], s[r][1]), max_v(s[r][2], s[r][3]));
-    reduce_rows(now, true, x->red, now);
+    reduce_rows(item, now, true, x->red, now);
 #pragma unroll
     for (int r = 0; r < 4; r++) {
         now[r] = max_v(row_max[r], now[r]);
@@ -127,15 +128,15 @@ static inline void absorb_tile(const struct block *x, const struct weight_mask *
         s[r][3] = e.s3;
 #endif
     }
-    store_tile(s, x->p);
+    store_tile(item, s, x->p);
 }
 
 // The weights of a tile, from its scores.
-static inline void store_weights(const struct block *x, int j0, bool seen, float s[4][4],
+static inline void store_weights(int item, const struct block *x, int j0, bool seen, float s[4][4],
                                  const float row_max[4], const float factor[4],
                                  __global float *weights)
 {
-    const int tx = (int)get_local_id(0) % TX, ty = (int)get_local_id(0) / TX;
+    const int tx = TILE_X, ty = TILE_Y;
 
     for (int r = 0; r < 4 && 4 * ty + r < x->count; r++) {
         __global float *to = weights + (long)(4 * ty + r) * x->n_keys + j0 + 4 * tx;
@@ -145,9 +146,9 @@ static inline void store_weights(const struct block *x, int j0, bool seen, float
 }
 
 // Keys that no length reaches count for rows whose scores are that low, or that have none yet.
-static inline bool masked_keys_count(const struct block *x, const float row_max[4])
+static inline bool masked_keys_count(int item, const struct block *x, const float row_max[4])
 {
-    const int row = 4 * ((int)get_local_id(0) / TX);
+    const int row = 4 * TILE_Y;
     bool here = false;
 
 #pragma unroll
@@ -201,7 +202,8 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     const long block_row = (long)head * n_queries + i0;
 
     for (int d0 = 0; d0 < QUERY_CHANNELS; d0 += DC)
-        stage_rows(x.queries.x, q_t, BR, count, d0, width, kept + d0 * ROW_LD, ROW_LD);
+        stage_rows((int)get_local_id(0), x.queries.x, q_t, BR, count, d0, width, kept + d0 * ROW_LD,
+                   ROW_LD);
 #if WEIGHTS
     float row_max[4], factor[4];
     rows += 2 * block_row;
@@ -212,8 +214,9 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     }
     for (int j0 = 0; j0 < n_keys; j0 += BC) {
         float s[4][4];
-        const bool seen = score_tile(&x, &visible, j0, s);
-        store_weights(&x, j0, seen, s, row_max, factor, weights + block_row * n_keys);
+        const int item = ITEM_AT(j0, width);
+        const bool seen = score_tile(item, &x, &visible, j0, s);
+        store_weights(item, &x, j0, seen, s, row_max, factor, weights + block_row * n_keys);
     }
 #else
     const bool whole = n_splits == 1;
@@ -234,15 +237,17 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
             sums[r][n] = (float4)(0.0f);
     }
     for (int j0 = from; j0 < to; j0 += BC) {
+        const int item = ITEM_AT(j0, width);
         float s[4][4];
-        if (MASKING == BY_LENGTHS && j0 >= x.reach && !masked_keys_count(&x, row_max))
+        if (MASKING == BY_LENGTHS && j0 >= x.reach && !masked_keys_count(item, &x, row_max))
             break;
-        if (!score_tile(&x, &visible, j0, s))
+        if (!score_tile(item, &x, &visible, j0, s))
             continue;
-        absorb_tile(&x, &dropped, j0, s, row_max, total, sums);
-        add_matmul(p, rows_from(x.values, j0), x.panel_width, stage, sums);
+        absorb_tile(item, &x, &dropped, j0, s, row_max, total, sums);
+        add_matmul(item, p, rows_from(x.values, j0), x.panel_width, stage, sums);
     }
-    reduce_rows(total, false, red, total);
+    const int item = (int)get_local_id(0);
+    reduce_rows(item, total, false, red, total);
     __global float *partials = scratch + partials_at + split * n_rows * 2;
     __global float *part_sums = scratch + partials_at + n_splits * n_rows * 2 +
                                 (split * n_rows + block_row) * value_width + e0;
@@ -250,7 +255,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
 #pragma unroll
     for (int r = 0; r < 4; r++)
         factor[r] = !whole ? 1.0f : total[r] == 0.0f ? 0.0f : 1.0f / total[r];
-    store_sums(sums, factor, count, x.panel_width,
+    store_sums(item, sums, factor, count, x.panel_width,
                whole ? y + b * y_b + i0 * y_t + (long)h * value_width + e0 : part_sums,
                whole ? y_t : value_width);
     __global float *pairs = (whole ? rows : partials) + 2 * block_row;

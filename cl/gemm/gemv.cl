@@ -152,15 +152,21 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
             sum[r][o] = (FV)(0.0f);
 
 #if NORM
-    float mean[MAX_ROWS], rest[MAX_ROWS], scale[MAX_ROWS];
+    float mean[MAX_ROWS] = {0.0f}, rest[MAX_ROWS] = {0.0f}, scale[MAX_ROWS] = {0.0f};
 #pragma unroll
     for (int r = 0; r < MAX_ROWS; r++) {
         __global const float *row = a + min(r, rows - 1) * lda;
-        mean[r] = WORKGROUP_ROW_SUM(row, k, tmp) / (float)k;
-        const float2 part = row_distances(row, 0, k, 1, mean[r]);
+        const float row_mean = WORKGROUP_ROW_SUM(row, k, tmp) / (float)k;
+        const float2 part = row_distances(row, 0, k, 1, row_mean);
         const float2 d = (float2)(GROUP_SUM(part.x, tmp), GROUP_SUM(part.y, tmp));
-        rest[r] = d.x / (float)k;
-        scale[r] = norm_scale(d, (float)k, eps);
+        const float row_scale = norm_scale(d, (float)k, eps);
+        // Where the loop stays one, as by Intel's compiler, an index would keep the arrays in memory.
+#pragma unroll
+        for (int i = 0; i < MAX_ROWS; i++) {
+            mean[i] = i == r ? row_mean : mean[i];
+            rest[i] = i == r ? d.x / (float)k : rest[i];
+            scale[i] = i == r ? row_scale : scale[i];
+        }
     }
 #endif
 #if MERGE

@@ -41,16 +41,16 @@ struct constants {
     float rate, scale, beta1, rest1, beta2, rest2, eps, decay, shrink;
 };
 
-static inline struct step step_of(struct step old, FV g, struct constants k)
+static inline struct step step_of(struct step old, FV g, const struct constants *k)
 {
     struct step s;
-    const FV p = k.shrink != 0.0f ? old.p - old.p * k.shrink : old.p; // an infinite p stays one
-    g = k.decay != 0.0f ? g + p * k.decay : g;
-    s.m = old.m * k.beta1 + g * k.rest1;
-    s.v = old.v * k.beta2 + g * g * k.rest2;
+    const FV p = k->shrink != 0.0f ? old.p - old.p * k->shrink : old.p; // an infinite p stays one
+    g = k->decay != 0.0f ? g + p * k->decay : g;
+    s.m = old.m * k->beta1 + g * k->rest1;
+    s.v = old.v * k->beta2 + g * g * k->rest2;
     s.largest = s.v < old.largest ? old.largest : s.v;
     const FV root = sqrt(AMSGRAD ? s.largest : s.v);
-    s.p = p - k.rate * s.m / (root * k.scale + k.eps);
+    s.p = p - k->rate * s.m / (root * k->scale + k->eps);
     return s;
 }
 
@@ -76,7 +76,7 @@ KERNEL void adam_step_fwd(__global const float *p, __global const float *restric
                          load_some(v + at, some, 0.0f),
                          AMSGRAD ? load_some(largest + at, some, 0.0f) : (FV)(0.0f)};
         if (!skip)
-            s = step_of(s, load_some(g + at, some, 0.0f), k);
+            s = step_of(s, load_some(g + at, some, 0.0f), &k);
         store_some(s.p, p_new + at, some);
         store_some(s.m, m_new + at, some);
         store_some(s.v, v_new + at, some);

@@ -28,6 +28,24 @@ static const struct {
 };
 enum { N_TILE_CONFIGS = sizeof tile_configs / sizeof tile_configs[0] };
 
+// aft_gpu_rows.cl: target rows of a work-item, and sources between two updates of a maximum.
+static const struct rows_config {
+    enum device_vendor vendor; // VENDOR_OTHER: any
+    int targets, chunk;
+} rows_configs[] = {
+    {VENDOR_INTEL, 4, 4}, // more do not fit its registers
+    {VENDOR_OTHER, AFT_TARGETS, AFT_CHUNK},
+};
+
+static const struct rows_config *rows_config(const struct device_caps *caps)
+{
+    const struct rows_config *r = rows_configs;
+
+    while (r->vendor != VENDOR_OTHER && r->vendor != caps->vendor)
+        ++r;
+    return r;
+}
+
 // Work-groups for each multiprocessor that keep it busy; pairs of row and lane in a tile that is
 // taken with fewer.
 enum { GROUPS_PER_UNIT = 2, SMALL_TILE = 32 * 32 };
@@ -102,13 +120,14 @@ static const struct aft_tile_config *choose_tile(struct launcher *l, const struc
     return NULL;
 }
 
-static struct kspec rows_spec(const struct aft_tiling *p, bool backward)
+static struct kspec rows_spec(const struct aft_tiling *p, const struct rows_config *r,
+                              bool backward)
 {
     struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_rows.cl", "aft_gpu_rows");
 
     kspec_int(&spec, "BLOCK", AFT_BLOCK);
-    kspec_int(&spec, "TARGETS", p->targets);
-    kspec_int(&spec, "CHUNK", p->chunk);
+    kspec_int(&spec, "TARGETS", r->targets);
+    kspec_int(&spec, "CHUNK", r->chunk);
     kspec_int(&spec, "BACKWARD", backward);
     kspec_int(&spec, "MASKED", p->masked);
     return spec;
@@ -116,10 +135,11 @@ static struct kspec rows_spec(const struct aft_tiling *p, bool backward)
 
 void attncl__aft_gpu_fit(struct launcher *l, struct aft_tiling *p, bool backward)
 {
-    struct kspec spec = rows_spec(p, backward);
+    const struct rows_config *r = rows_config(l->caps);
+    struct kspec spec = rows_spec(p, r, backward);
     while (p->local > AFT_CHUNK && !attncl__kernel_is_launchable(l, &spec, p->local)) {
         p->local /= 2;
-        spec = rows_spec(p, backward);
+        spec = rows_spec(p, r, backward);
     }
     p->tile = p->weight_rows > 0 ? choose_tile(l, p, backward) : NULL;
 }
@@ -185,18 +205,20 @@ static attncl_status launch_band(struct launcher *l, const struct aft_channel_bl
 static attncl_status launch_rows(struct launcher *l, const struct aft_channel_block *s)
 {
     const struct aft_tiling *p = s->p;
-    const struct aft_tile_config *r = p->tile;
-    const struct kspec spec = rows_spec(p, s->backward);
+    const struct aft_tile_config *band = p->tile;
+    const struct rows_config *r = rows_config(l->caps);
+    const struct kspec spec = rows_spec(p, r, s->backward);
     struct aft_args args = {.n = 0};
 
     attncl__aft_put_targets(&args, s);
     attncl__aft_put_sources(&args, s);
-    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(p->flags_at), arg_i32(r ? r->rows : 0),
-                                arg_i32(r ? r->tx * r->item_lanes : 0), AFT_BIAS(s), AFT_RANGE(s),
-                                arg_i32(p->window), arg_i32(s->causal)));
+    attncl__aft_put(&args,
+                    ARGS(arg_mem(s->scratch), arg_i64(p->flags_at), arg_i32(band ? band->rows : 0),
+                         arg_i32(band ? band->tx * band->item_lanes : 0), AFT_BIAS(s), AFT_RANGE(s),
+                         arg_i32(p->window), arg_i32(s->causal)));
     return attncl__launch(l, &spec,
                           grid_2d(ceil_div(s->lanes, (int64_t)p->local),
-                                  ceil_div(p->steps, (int64_t)p->targets), p->local, 1),
+                                  ceil_div(p->steps, (int64_t)r->targets), p->local, 1),
                           args.arg, args.n);
 }
 

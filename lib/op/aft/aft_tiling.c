@@ -219,8 +219,6 @@ struct aft_tiling attncl__aft_tiling(const struct op_sig *sig)
         .entries = own_mask ? q->dim[1] : 1,
         .per_head = variant.heads > 0,
         .local = 1,
-        .targets = sig->caps->vendor == VENDOR_INTEL ? AFT_INTEL_TARGETS : AFT_TARGETS,
-        .chunk = sig->caps->vendor == VENDOR_INTEL ? AFT_INTEL_CHUNK : AFT_CHUNK,
     };
 
     if (attncl__desc_present(&sig->in[AFT_IN_BIAS]))

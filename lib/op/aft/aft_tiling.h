@@ -14,9 +14,8 @@ enum aft_output { AFT_OUT_Y, AFT_OUT_LOG };
 // Variants of the kernels, see their macro tables: CPU, then GPU.
 enum { AFT_ROWS = 12, AFT_PANEL = 8, AFT_SOURCE_GROUP = 4 };
 enum { AFT_SIMPLE_ROWS = 64, AFT_SIMPLE_GROUP = 4 };
-enum { AFT_BLOCK = 16, AFT_TARGETS = 8, AFT_CHUNK = 8, AFT_SCAN_LOOKAHEAD = 8 };
-// What aft_gpu_rows.cl has for AFT_TARGETS and AFT_CHUNK on Intel's GPUs, whose registers more do not fit.
-enum { AFT_INTEL_TARGETS = 4, AFT_INTEL_CHUNK = 4 };
+enum { AFT_BLOCK = 16, AFT_SCAN_LOOKAHEAD = 8 };
+enum { AFT_TARGETS = 8, AFT_CHUNK = 8 }; // at the most
 
 // Shape of a work-group of aft_gpu_band, as in its macro table.  TY * ROWS divides AFT_TILE, and
 // a work-group has at least AFT_TILE_LANES lanes.
@@ -56,7 +55,6 @@ struct aft_tiling {
     const struct aft_tile_config *tile;
     int64_t flags_at;
     int64_t block_floats; // scratch of a channel block
-    int targets, chunk;   // GPU variant: of aft_gpu_rows.cl
     unsigned vw;
     size_t local;       // work-items of a work-group
     int64_t iterations; // of the loops of one work-item, at the most

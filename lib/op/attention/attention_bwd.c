@@ -177,16 +177,18 @@ static void set_pass(struct gpu_pass *pass, const struct backward_tiling *b)
     kspec_int(&pass->spec, "KEEP", b->kept_heads > 0);
 }
 
-static void set_fmas(struct gpu_pass *pass, const struct backward_tiling *b)
+static void set_fmas(struct gpu_pass *pass, const struct device_caps *caps,
+                     const struct backward_tiling *b)
 {
-    const int sum_vectors = pass->all_columns > ATT_BWD_COLUMNS ? 2 : 1;
+    const struct attention_tile_config *r =
+        attncl__attention_bwd_tile_config(caps, pass->all_columns);
 
-    pass->group = ATT_BWD_GROUP;
-    pass->rows = ATT_BWD_ROWS;
-    pass->columns = sum_vectors * ATT_BWD_COLUMNS;
+    pass->group = r->tx * r->ty;
+    pass->rows = 4 * r->ty;
+    pass->columns = 4 * r->tx * r->ne;
     pass->spec = kspec_begin("attention/attention_bwd_gpu.cl", "attention_bwd_gpu");
     set_pass(pass, b);
-    kspec_int(&pass->spec, "NE", sum_vectors);
+    attncl__attention_tile_macros(&pass->spec, r);
 }
 
 static void set_mma(struct gpu_pass *pass, const struct device_caps *caps,
@@ -219,7 +221,7 @@ static struct gpu_pass choose_pass(struct launcher *l, const struct backward_til
         if (attncl__kernel_has_no_spills(l, &pass.spec, (size_t)pass.group))
             return pass;
     }
-    set_fmas(&pass, b);
+    set_fmas(&pass, l->caps, b);
     return pass;
 }
 

@@ -5,14 +5,8 @@
 
 #include "op/attention/attention_tiling.h"
 
-// GPU variant: work-items of a work-group, its rows and columns (cl/attention/attention_gpu.clh),
-// and what it takes of local memory.
-enum {
-    ATT_BWD_GROUP = 128,
-    ATT_BWD_ROWS = 32,
-    ATT_BWD_COLUMNS = 64,
-    ATT_BWD_LOCAL_BYTES = 26 * 1024
-};
+// GPU variant: work-items of a work-group, and what it takes of local memory.
+enum { ATT_BWD_GROUP = 128, ATT_BWD_LOCAL_BYTES = 26 * 1024 };
 
 // Tiling of the CPU variant, besides the forward pass's: splits of a head that have sums of their
 // own, and places in the scratch, in floats.

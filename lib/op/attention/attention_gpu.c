@@ -11,10 +11,7 @@ static struct kspec attention_spec(const struct attention_tiling *p, bool weight
     struct kspec spec = kspec_begin("attention/attention_gpu.cl", "attention_gpu_fwd");
 
     kspec_set_vw_ls(&spec, p->vw, (size_t)(r->tx * r->ty));
-    kspec_int(&spec, "TX", r->tx);
-    kspec_int(&spec, "TY", r->ty);
-    kspec_int(&spec, "NE", r->ne);
-    kspec_int(&spec, "DC", r->dc);
+    attncl__attention_tile_macros(&spec, r);
     kspec_int(&spec, "QUERY_CHANNELS", p->query_channels);
     kspec_int(&spec, "ALIGNED", p->aligned);
     kspec_int(&spec, "MASKING", p->masking);

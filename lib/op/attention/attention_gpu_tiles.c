@@ -24,13 +24,32 @@ static const struct tile_row {
 
 // Intel's threads have 128 registers: of 8 work-items, which leaves sums of 4 x 4, or of 16, half of that.
 static const struct tile_row intel_tile_configs[] = {
-    {8, 64, {16, 2, 1, 32}},
-    {8, INT64_MAX, {32, 2, 1, 16}},
-    {INT64_MAX, 64, {16, 4, 1, 32}},
-    {INT64_MAX, INT64_MAX, {32, 4, 1, 32}},
-    {INT64_MAX, INT64_MAX, {16, 4, 1, 32}},
-    {INT64_MAX, INT64_MAX, {8, 2, 1, 16}}, // 16 work-items
+    {8, 64, {16, 2, 1, 32, true}},
+    {8, INT64_MAX, {32, 2, 1, 16, true}},
+    {INT64_MAX, 64, {16, 4, 1, 32, true}},
+    {INT64_MAX, INT64_MAX, {32, 4, 1, 32, true}},
+    {INT64_MAX, INT64_MAX, {16, 4, 1, 32, true}},
+    {INT64_MAX, INT64_MAX, {8, 2, 1, 16, true}}, // 16 work-items
 };
+
+// Gradients, one for each width; 128 work-items and 22 KiB.
+static const struct tile_row bwd_tile_configs[] = {
+    {INT64_MAX, 64, {16, 8, 1, 32}},
+    {INT64_MAX, INT64_MAX, {16, 8, 2, 32}}, // 4 x 8 sums, of dk and dv each
+};
+static const struct tile_row intel_bwd_tile_configs[] = {
+    {INT64_MAX, 64, {16, 8, 1, 32, true}},
+    {INT64_MAX, INT64_MAX, {32, 4, 1, 16, true}},
+};
+
+void attncl__attention_tile_macros(struct kspec *spec, const struct attention_tile_config *r)
+{
+    kspec_int(spec, "TX", r->tx);
+    kspec_int(spec, "TY", r->ty);
+    kspec_int(spec, "NE", r->ne);
+    kspec_int(spec, "DC", r->dc);
+    kspec_int(spec, "ANEW", r->anew);
+}
 
 // As the kernel declares it.
 static size_t local_bytes(const struct attention_tile_config *r, int query_channels)
@@ -74,6 +93,17 @@ const struct attention_tile_config *attncl__attention_tile_config(const struct d
             local_bytes(&rows[i].tile, 0) <= caps->local_bytes && skip-- == 0)
             return &rows[i].tile;
     return NULL;
+}
+
+const struct attention_tile_config *
+attncl__attention_bwd_tile_config(const struct device_caps *caps, int64_t columns)
+{
+    const struct tile_row *row =
+        caps->vendor == VENDOR_INTEL ? intel_bwd_tile_configs : bwd_tile_configs;
+
+    while (columns > row->value_width)
+        ++row;
+    return &row->tile;
 }
 
 // As the kernel by matrix instructions has them.

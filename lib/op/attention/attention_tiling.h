@@ -17,6 +17,7 @@ enum attention_masking { MASKING_NONE, MASKING_MASK, MASKING_LENS };
 // 4 ty queries, 4 tx keys at a time, 4 tx ne columns of values.
 struct attention_tile_config {
     int tx, ty, ne, dc;
+    bool anew; // a work-item's addresses are computed for each tile
 };
 
 // By matrix instructions (cl/attention/attention_gpu_mma.clh): queries and keys of a work-group, columns of
@@ -80,6 +81,12 @@ attncl_status attncl__attention_mma_launch(struct launcher *l, const struct op_c
 const struct attention_tile_config *attncl__attention_tile_config(const struct device_caps *caps,
                                                                   int64_t n_queries,
                                                                   int64_t value_width, int skip);
+
+// Of the gradients, by the columns of their result.
+const struct attention_tile_config *
+attncl__attention_bwd_tile_config(const struct device_caps *caps, int64_t columns);
+
+void attncl__attention_tile_macros(struct kspec *spec, const struct attention_tile_config *r);
 
 // The width in whole dc channels where a work-group has local memory for all channels of its queries, and
 // a compute unit for enough such work-groups; else 0.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Which queries of attention's GPU variant stay in local memory, on devices that are only described.
+// Which queries of attention's GPU variant stay in local memory, and the tiles of its gradients, on devices that are only
+// described.
 
-#include "op/attention/attention_tiling.h"
+#include "op/attention/attention_bwd_tiling.h"
 #include "support/test.h"
 
 NO_DEVICE;
@@ -37,4 +38,26 @@ TABLE_TEST(queries_stay_where_work_groups_have_space, cases)
     ck_assert_ptr_nonnull(tile);
     ck_assert_int_eq(attncl__attention_query_channels(&caps, tile, cases[_i].width),
                      cases[_i].channels);
+}
+
+static const struct {
+    enum device_vendor vendor;
+    int64_t columns;
+    int of_group, sums; // columns of a work-group; sums of a work-item, of each gradient
+} gradients[] = {
+    {VENDOR_NVIDIA, 1, 64, 16},   {VENDOR_NVIDIA, 64, 64, 16},
+    {VENDOR_NVIDIA, 65, 128, 32}, {VENDOR_AMD, 256, 128, 32},
+    {VENDOR_INTEL, 64, 64, 16},   {VENDOR_INTEL, 65, 128, 16}, // more do not fit its registers
+    {VENDOR_INTEL, 256, 128, 16},
+};
+
+TABLE_TEST(gradients_have_tiles_by_vendor_and_width, gradients)
+{
+    const struct device_caps caps = {.vendor = gradients[_i].vendor};
+    const struct attention_tile_config *tile =
+        attncl__attention_bwd_tile_config(&caps, gradients[_i].columns);
+
+    ck_assert_int_eq(tile->tx * tile->ty, ATT_BWD_GROUP);
+    ck_assert_int_eq(4 * tile->tx * tile->ne, gradients[_i].of_group);
+    ck_assert_int_eq(16 * tile->ne, gradients[_i].sums);
 }
