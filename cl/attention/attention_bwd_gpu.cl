@@ -16,7 +16,7 @@
 //   TY        work-items along rows                             4 | 8
 //   NE        float4s of a row's sums that a work-item holds    1 | 2
 //   DC        channels of rows and columns at a time            16 | 32
-//   ANEW      addresses are computed for each tile              0 | 1
+//   REMATERIALIZE  addresses are computed for each tile         0 | 1
 //   ALIGNED   rows start at and consist of whole float4s        0 | 1
 //   MASKING   what hides keys, beside the range                 0 .. 2
 //   DROPOUT   of the weights                                    0 | 1
@@ -30,7 +30,7 @@
 #else
 #define QUERY_CHANNELS DC // no products of rows: none is staged
 #endif
-#if ANEW
+#if REMATERIALIZE
 #define UNROLL_CHANNELS  _Pragma("unroll 2")
 #define UNROLL_STAGED    _Pragma("unroll 2")
 #define UNROLL_ROW_ITEMS _Pragma("unroll 1")
@@ -38,7 +38,7 @@
 #include "attention/attention_gpu.clh"
 
 #if MAKES_TILES
-#if ANEW
+#if REMATERIALIZE
 // Products wait in local memory, of which a loop takes four at a time.
 #define UNROLL_QUERIES _Pragma("unroll 1")
 #define PLACE(r, c)    ((4 * TILE_X + (c)) * ROW_LD + 4 * TILE_Y + (r))
@@ -68,12 +68,12 @@ LOCAL_INLINE void make_tile(int of_tile, const struct problem *x, struct rows ro
         for (int c = 0; c < 4; c++)
             p[r][c] = ds[r][c] = 0.0f;
     multiply_rows(of_tile, rows, columns, x->width, stage, stage, p);
-#if ANEW
+#if REMATERIALIZE
     store_tile(of_tile, p, weights);
 #endif
     multiply_rows(of_tile, other_rows, other_columns, x->value_width, stage, stage, ds);
     const int item = ITEM_AGAIN(of_tile, j0, x->width);
-#if ANEW
+#if REMATERIALIZE
     barrier(CLK_LOCAL_MEM_FENCE);
     store_tile(item, ds, stage);
 #endif
@@ -102,7 +102,7 @@ LOCAL_INLINE void make_tile(int of_tile, const struct problem *x, struct rows ro
             P(r, c) = KEPT(k) weight;
         }
     }
-#if ANEW
+#if REMATERIALIZE
     read_back(item, stage, ds);
 #elif OUTPUT == DK_DV
     store_tile(item, p, weights);

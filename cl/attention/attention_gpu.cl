@@ -24,7 +24,7 @@
 //   TY       work-items along queries                        2 .. 16
 //   NE       float4s of a row's sums that a work-item holds  1 .. 4
 //   DC       channels of queries and keys at a time          16 | 32
-//   ANEW     addresses are computed for each tile            0 | 1
+//   REMATERIALIZE  addresses are computed for each tile      0 | 1
 //   QUERY_CHANNELS  of queries that stay in local memory     0 | 64
 //   ALIGNED  rows start at and consist of whole float4s      0 | 1
 //   MASKING  what hides keys, beside the range               0 .. 2

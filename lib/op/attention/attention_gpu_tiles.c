@@ -10,16 +10,16 @@ static const struct tile_row {
     int64_t queries, value_width; // up to these
     struct attention_tile_config tile;
 } tile_configs[] = {
-    {8, 64, {16, 2, 1, 32}},  // decoding: sums of 4 queries x 4 columns in a work-item
-    {8, 128, {32, 2, 1, 16}}, //
-    {8, 256, {32, 2, 2, 16}}, // 4 x 8
-    {INT64_MAX, 64, {8, 16, 2, 32}},
-    {INT64_MAX, 128, {16, 8, 2, 32}},
-    {INT64_MAX, 192, {16, 4, 3, 32}},       // 4 x 12
-    {INT64_MAX, 256, {16, 4, 4, 32}},       // 4 x 16
-    {INT64_MAX, INT64_MAX, {16, 8, 2, 32}}, // panels of 128 columns; scores are computed for each
-    {INT64_MAX, INT64_MAX, {8, 8, 2, 16}},
-    {INT64_MAX, INT64_MAX, {8, 2, 2, 16}}, // 16 work-items, 10 KiB
+    {8, 64, {16, 2, 1, 32, false}},  // decoding: sums of 4 queries x 4 columns in a work-item
+    {8, 128, {32, 2, 1, 16, false}}, //
+    {8, 256, {32, 2, 2, 16, false}}, // 4 x 8
+    {INT64_MAX, 64, {8, 16, 2, 32, false}},
+    {INT64_MAX, 128, {16, 8, 2, 32, false}},
+    {INT64_MAX, 192, {16, 4, 3, 32, false}},       // 4 x 12
+    {INT64_MAX, 256, {16, 4, 4, 32, false}},       // 4 x 16
+    {INT64_MAX, INT64_MAX, {16, 8, 2, 32, false}}, // scores for each panel of 128 columns
+    {INT64_MAX, INT64_MAX, {8, 8, 2, 16, false}},
+    {INT64_MAX, INT64_MAX, {8, 2, 2, 16, false}}, // 16 work-items, 10 KiB
 };
 
 // Intel's threads have 128 registers: of 8 work-items, which leaves sums of 4 x 4, or of 16, half of that.
@@ -34,8 +34,8 @@ static const struct tile_row intel_tile_configs[] = {
 
 // Gradients, one for each width; 128 work-items and 22 KiB.
 static const struct tile_row bwd_tile_configs[] = {
-    {INT64_MAX, 64, {16, 8, 1, 32}},
-    {INT64_MAX, INT64_MAX, {16, 8, 2, 32}}, // 4 x 8 sums, of dk and dv each
+    {INT64_MAX, 64, {16, 8, 1, 32, false}},
+    {INT64_MAX, INT64_MAX, {16, 8, 2, 32, false}}, // 4 x 8 sums, of dk and dv each
 };
 static const struct tile_row intel_bwd_tile_configs[] = {
     {INT64_MAX, 64, {16, 8, 1, 32, true}},
@@ -48,7 +48,7 @@ void attncl__attention_tile_macros(struct kspec *spec, const struct attention_ti
     kspec_int(spec, "TY", r->ty);
     kspec_int(spec, "NE", r->ne);
     kspec_int(spec, "DC", r->dc);
-    kspec_int(spec, "ANEW", r->anew);
+    kspec_int(spec, "REMATERIALIZE", r->rematerialize);
 }
 
 // As the kernel declares it.

@@ -17,7 +17,7 @@ enum attention_masking { MASKING_NONE, MASKING_MASK, MASKING_LENS };
 // 4 ty queries, 4 tx keys at a time, 4 tx ne columns of values.
 struct attention_tile_config {
     int tx, ty, ne, dc;
-    bool anew; // a work-item's addresses are computed for each tile
+    bool rematerialize; // a work-item computes its addresses again for each tile, and keeps none
 };
 
 // By matrix instructions (cl/attention/attention_gpu_mma.clh): queries and keys of a work-group, columns of
