@@ -73,8 +73,9 @@
 LOCAL_INLINE void multiply_blocks(__local const float *a_block, __local const float *b_block,
                                   int k_all, int tx, int ty, float4 sum[RM][RN / 4])
 {
-// Which rows take part is kept in registers for each step that is unrolled.
-#if CAUSAL
+// Which rows take part is kept in registers for each step that is unrolled; beside 128 sums there are none for the
+// factors of four steps.
+#if CAUSAL || RM * RN > 64
 #pragma unroll 2
 #else
 #pragma unroll 4

@@ -98,20 +98,25 @@ static bool is_whole_warps(const struct device_caps *caps, const struct gpu_tile
 // what the diagonal takes besides 32 sums, went to memory.
 static bool fits_intel(const struct gemm *g, const struct gpu_tile *t)
 {
-    enum { MIN_ITEMS = 64, MAX_CAUSAL_SUMS = 16 };
+    enum { MIN_ITEMS = 64, MAX_INTEL_CAUSAL_SUMS = 16 };
     const int items = t->tx * t->ty;
 
     return !(is_for_skinny(t) && items < MIN_ITEMS) &&
-           !(g->causal && t->bm * t->bn > MAX_CAUSAL_SUMS * items);
+           !(g->causal && t->bm * t->bn > MAX_INTEL_CAUSAL_SUMS * items);
 }
 
 static bool is_for_device(const struct device_caps *caps, const struct gemm *g,
                           const struct gpu_tile *t)
 {
+    enum { MAX_CAUSAL_SUMS = 64 };
+
     // An instruction cannot leave out what lies above the diagonal; of few terms, FMAs are more exact.
     if (t->mma && (t->mma != caps->mma || g->causal || g->k < t->bk))
         return false;
     if (is_for_skinny(t) && (g->m > t->bm || !is_whole_warps(caps, t)))
+        return false;
+    // With 128 sums there are no registers for which of a work-item's 16 rows take part.
+    if (g->causal && t->bm * t->bn > MAX_CAUSAL_SUMS * t->tx * t->ty)
         return false;
     if (caps->vendor == VENDOR_INTEL && !t->mma && !fits_intel(g, t))
         return false;
