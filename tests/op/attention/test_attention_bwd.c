@@ -29,6 +29,21 @@ static void check_random(struct attention_size n, struct ref_attention a, bool t
     check(&p);
 }
 
+// Tests that change the device's limits leave them to be restored, so that one which fails does not fail the others.
+static struct device_caps as_opened;
+
+static void remember_limits(void)
+{
+    as_opened = test_context()->caps;
+}
+
+static void restore_limits(void)
+{
+    test_context()->caps = as_opened;
+}
+
+FIXTURE(remember_limits, restore_limits);
+
 LOOP_TEST(matches_the_reference, 0, 2)
 {
     static const struct attention_size sizes[] = {
@@ -111,7 +126,6 @@ TEST(kept_scores)
     static const int heads[] = {5, 2, 0};
     const struct attention_size n = {2, 3, N, N, 6, 5};
     struct device_caps *caps = &test_context()->caps;
-    const struct device_caps saved = *caps;
 
     // Work-groups of 1 or 16 take the CPU variant's scratch, which does not fit.
     if (on_simulator() || caps->variant != VARIANT_GPU || getenv("TEST_KERNEL_GROUP"))
@@ -124,7 +138,7 @@ TEST(kept_scores)
         check_random(n, (struct ref_attention){.causal = 1}, i % 2, i == 1);
         check_random(n, (struct ref_attention){.valid_lens = host_ints(9, -2, 50, DIMS(2, N))},
                      i % 2, false);
-        *caps = saved;
+        *caps = as_opened;
     }
 }
 
@@ -160,16 +174,14 @@ TEST(little_local_memory)
                  {4096, {2, 1, 15, 70, 40, 40}},
                  {1024, {1, 2, 5, 40, 9, 10}}};
     struct device_caps *caps = &test_context()->caps;
-    const struct device_caps saved = *caps;
 
     caps->variant = VARIANT_CPU;
     for (size_t i = 0; i < (on_simulator() ? 0 : COUNT_OF(cases)); ++i) {
-        if (cases[i].bytes > saved.local_bytes)
+        if (cases[i].bytes > as_opened.local_bytes)
             continue;
         caps->local_bytes = cases[i].bytes;
         check_random(cases[i].n, (struct ref_attention){.causal = i % 2}, i % 2, i == 2);
     }
-    *caps = saved;
 }
 
 // One channel and scale 1: scores are products of two floats, exact where the factors are.
