@@ -17,6 +17,7 @@
 #include "graph/nodes.h"
 #include "launch/queue_gain.h"
 #include "support/directory.h"
+#include "support/played_gpu.h"
 #include "support/test.h"
 
 // -- the device
@@ -205,13 +206,7 @@ static attncl_context *open_gpu(bool overlapping)
     attncl_context *ctx = NULL;
 
     ck_ok(attncl_context_create(&options, &ctx));
-    ctx->caps.is_cpu = false;
-    ctx->caps.is_gpu = true;
-    ctx->variant_known = true; // its kernels are right
-    ctx->variant = VARIANT_GPU;
-    ctx->caps.variant = VARIANT_GPU;
-    ctx->caps.vector_width = 4;
-    ctx->caps.flop_per_second = 1e12;
+    play_gpu(ctx);
     is_played = true;
     host_time = 1;
     overlaps = overlapping;

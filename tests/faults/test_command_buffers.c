@@ -9,6 +9,7 @@
 #include "attncl/ops.h"
 #include "compile/program.h"
 #include "support/faults.h"
+#include "support/played_gpu.h"
 
 enum { N = 64, MAX_CALLS = 400, N_KERNELS = 6, EXIT_SKIPPED = 77 };
 
@@ -201,12 +202,7 @@ TEST(calls_of_the_measurement)
         attncl_graph *g = NULL;
         attncl_context *ctx = NULL;
         ck_ok(attncl_context_create(NULL, &ctx));
-        ctx->caps.is_gpu = true;
-        ctx->variant_known = true; // its kernels are right
-        ctx->variant = VARIANT_GPU;
-        ctx->caps.variant = VARIANT_GPU;
-        ctx->caps.vector_width = 4;
-        ctx->caps.flop_per_second = 1e12;
+        play_gpu(ctx);
         faults_plan((struct fault_plan){.at = n, .code = CL_OUT_OF_RESOURCES, .queries = true});
         const attncl_status status = create(ctx, &g);
         const struct fault_report report = faults_report();

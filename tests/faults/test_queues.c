@@ -9,6 +9,7 @@
 #include "attncl/tensor.h"
 #include "device/context.h"
 #include "support/faults.h"
+#include "support/played_gpu.h"
 
 // The queues stay with the context.
 static void queues_up(void)
@@ -185,12 +186,7 @@ TEST(calls_of_the_measurement)
         attncl_graph *g = NULL;
         attncl_context *ctx = NULL;
         ck_ok(attncl_context_create(NULL, &ctx));
-        ctx->caps.is_gpu = true;
-        ctx->variant_known = true; // its kernels are right
-        ctx->variant = VARIANT_GPU;
-        ctx->caps.variant = VARIANT_GPU;
-        ctx->caps.vector_width = 4;
-        ctx->caps.flop_per_second = 1e12;
+        play_gpu(ctx);
         faults_plan((struct fault_plan){.at = n, .code = CL_OUT_OF_RESOURCES});
         const attncl_status status = create(ctx, 0, &g);
         const struct fault_report report = faults_report();

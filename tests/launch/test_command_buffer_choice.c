@@ -10,6 +10,7 @@
 #include "launch/command_buffer_choice.h"
 #include "launch/timed_kernels.h"
 #include "support/directory.h"
+#include "support/played_gpu.h"
 #include "support/test.h"
 
 NO_DEVICE;
@@ -188,13 +189,7 @@ static attncl_context *open_gpu(double seconds)
 {
     attncl_context *ctx = player_open(NULL);
 
-    ctx->caps.is_cpu = false;
-    ctx->caps.is_gpu = true;
-    ctx->variant_known = true; // its kernels are right
-    ctx->variant = VARIANT_GPU;
-    ctx->caps.variant = VARIANT_GPU;
-    ctx->caps.vector_width = 4;
-    ctx->caps.flop_per_second = 1e12;
+    play_gpu(ctx);
     ctx->queue_gain_known = true;
     player.is_played = true;
     player.host_time = 1;
