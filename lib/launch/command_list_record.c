@@ -37,15 +37,16 @@ static size_t stretch_end(const struct command_list *list, size_t first)
 
 size_t attncl__command_list_find_stretches(struct command_list *list)
 {
-    size_t n_found = 0, end = 0;
+    size_t n_found = 0, next = 0;
 
     if (list->n_queues > 1 || flushes_on_the_way(list))
         return 0;
-    for (size_t i = 0; i<list->n_commands; i = end> i ? end : i + 1) {
-        end = stretch_end(list, i);
-        if (end < i + MIN_KERNELS)
+    while (next < list->n_commands) {
+        const size_t first = next, end = stretch_end(list, first);
+        next = end > first ? end : first + 1; // not a kernel: none
+        if (end - first < MIN_KERNELS)
             continue;
-        list->commands[i].n_replayed = end - i;
+        list->commands[first].n_replayed = end - first;
         ++n_found;
     }
     return n_found;
