@@ -171,6 +171,7 @@ void player_begin(void)
     attncl_context *ctx = NULL;
 
     player.device = player_itself;
+    setenv("ATTNCL_GEMM", "native", 1); // a call of CLBlast would end a stretch
     if (attncl_context_create(NULL, &ctx) != ATTNCL_OK) {
         fprintf(stderr, "skipped: %s\n", attncl_last_error());
         exit(EXIT_SKIPPED);
