@@ -75,13 +75,11 @@ static struct site *site_of(const void *address, const char *function)
 // At the program's end: "offset function calls failures" of the program's own sites, for sites.py.
 __attribute__((destructor)) static void write_sites(void)
 {
-    const char *directory = getenv("ATTNCL_FAULTS_SITES");
-    char path[4096];
+    const char *path = getenv("ATTNCL_FAULTS_SITES");
     Dl_info info;
 
-    if (!directory)
+    if (!path)
         return;
-    snprintf(path, sizeof path, "%s/%s.sites", directory, program_invocation_short_name);
     FILE *file = fopen(path, "w");
     for (size_t i = 0; file && i < SITE_SLOTS; ++i) {
         const struct site *s = &sites[i];

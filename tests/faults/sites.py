@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""sites.py DIRECTORY PROGRAM...: every place in lib/ that calls OpenCL has failed in a test of tests/faults.
+"""sites.py PROGRAM FILE...: every place in lib/ that calls OpenCL has failed in a test of tests/faults.
 
-The layer writes DIRECTORY/PROGRAM.sites: the places of the calls that it saw, as offsets.  The places that there are
-come from the programs' code: the linker leaves one call of clFunction@plt for each.
+The layer writes a FILE for each test: the places of the calls that it saw, as offsets.  The places that there are
+come from the program's code: the linker leaves one call of clFunction@plt for each.
 """
 
 import os
@@ -55,22 +55,21 @@ def failures(path):
 
 
 def main():
-    directory, programs = sys.argv[1], sys.argv[2:]
+    program, files = sys.argv[1], sys.argv[2:]
     table = {}  # (place, function): failures
-    for program in programs:
-        seen = failures(os.path.join(directory, os.path.basename(program) + ".sites"))
-        found = calls(program)
-        after = {(call[0], call[2]) for call in found if not call[3]}
-        by_call = {(offset, function): n_failed for offset, function, n_failed in seen}
-        jumps = {}  # by function, since the place that the layer saw is the caller of the one with the jump
-        for offset, function, n_failed in seen:
-            if (offset, function) not in after:
-                jumps[function] = jumps.get(function, 0) + n_failed
-        for call, place in zip(found, places(program, [call[1] for call in found])):
-            if place:
-                key = (place, call[2])
-                n_failed = jumps.get(call[2], 0) if call[3] else by_call.get((call[0], call[2]), 0)
-                table[key] = table.get(key, 0) + n_failed
+    seen = [row for file in files for row in failures(file)]
+    found = calls(program)
+    after = {(call[0], call[2]) for call in found if not call[3]}
+    by_call, jumps = {}, {}  # jumps by function, since the place that the layer saw is the caller of the one with the jump
+    for offset, function, n_failed in seen:
+        by_call[offset, function] = by_call.get((offset, function), 0) + n_failed
+        if (offset, function) not in after:
+            jumps[function] = jumps.get(function, 0) + n_failed
+    for call, place in zip(found, places(program, [call[1] for call in found])):
+        if place:
+            key = (place, call[2])
+            n_failed = jumps.get(call[2], 0) if call[3] else by_call.get((call[0], call[2]), 0)
+            table[key] = table.get(key, 0) + n_failed
     missing = 0
     for (place, function), n_failed in sorted(table.items()):
         excuse = EXCEPTIONS.get(function) if n_failed == 0 else None

@@ -48,15 +48,14 @@ def main(root, work, page=None):
         sys.exit(f"not four new files and one line: {sorted(changed)}")
 
     name = re.match(r"OP\(\w+/(\w+),", line)[1]
-    target = f"test_op_{name}"
     start = time.monotonic()
     run("cmake", "-S", tree, "-B", build, "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O0", "-DATTNCL_BUILD_TOOLS=OFF",
         "-DATTNCL_BUILD_BENCH=OFF")
-    run("cmake", "--build", build, "-j", str(os.cpu_count()), "--target", target)
+    run("cmake", "--build", build, "-j", str(os.cpu_count()), "--target", "attncl-tests")
     built = time.monotonic()
     skipped = 0
     for variant in ("cpu", "gpu"):
-        skipped = run(build / "tests" / target, CK_FORK="no", ATTNCL_GUARD="1", ATTNCL_CACHE="off", ATTNCL_TUNE="off",
+        skipped = run(build / "tests/attncl-tests", f"op.{name}", CK_FORK="no", ATTNCL_GUARD="1", ATTNCL_CACHE="off", ATTNCL_TUNE="off",
                       ATTNCL_VARIANT=variant)
     run(sys.executable, tree / "tests/style/op_files.py", tree)
 

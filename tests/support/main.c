@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Every test program's main(), and the device fixture.
+// attncl-tests: main() and the device fixture.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +13,9 @@
 
 enum {
     EXIT_SKIPPED = 77, // CTest's SKIP_RETURN_CODE
-    MAX_ENTRIES = 64,  // cases and fixtures of a file
+    MAX_ENTRIES = 4096, // cases and fixtures of all files
+    MAX_NAME = 64,
 };
-
-// Host tensors are linked only into the programs that use them.
-#pragma weak host_reset
 
 static attncl_context *context;
 static size_t heap_before;
@@ -51,8 +49,7 @@ void device_down(void)
 {
     struct object_counts counts;
 
-    if (host_reset)
-        host_reset();
+    host_reset();
     if (attncl_context_destroy(context) != ATTNCL_OK) {
         fprintf(stderr, "context not destroyed: %s\n", attncl_last_error());
         leaked = true;
@@ -84,52 +81,78 @@ attncl_graph *test_graph(void)
 }
 
 // A case, or a fixture when `test` is NULL.
-static struct entry {
+struct entry {
+    const char *file;
     int line;
     const TTest *test;
     int first, end;
     SFun up, down;
     bool each;
-} entries[MAX_ENTRIES];
+};
+static struct entry entries[MAX_ENTRIES];
 static int n_entries;
 
-// Sorts by line, because constructors run in any order.
 static void insert(const struct entry *entry)
 {
-    int i = n_entries++;
-
-    if (n_entries > MAX_ENTRIES)
+    if (n_entries == MAX_ENTRIES)
         abort();
-    for (; i > 0 && entries[i - 1].line > entry->line; --i)
-        entries[i] = entries[i - 1];
-    entries[i] = *entry;
+    entries[n_entries++] = *entry;
 }
 
 void test_add(const TTest *test, int first, int end)
 {
-    insert(&(struct entry){.line = test->line, .test = test, .first = first, .end = end});
+    insert(&(struct entry){
+        .file = test->file, .line = test->line, .test = test, .first = first, .end = end});
 }
 
-void test_add_fixture(int line, SFun up, SFun down, bool each)
+void test_add_fixture(const char *file, int line, SFun up, SFun down, bool each)
 {
-    insert(&(struct entry){.line = line, .up = up, .down = down, .each = each});
+    insert(&(struct entry){.file = file, .line = line, .up = up, .down = down, .each = each});
 }
 
-static Suite *collect(const char *name)
+// Constructors run in any order.
+static int by_file_and_line(const void *a, const void *b)
 {
-    Suite *suite = suite_create(name);
-    TCase *tcase = NULL;
+    const struct entry *const x = a, *const y = b;
+    const int files = strcmp(x->file, y->file);
 
-    if (n_entries == 0)
+    return files ? files : (x->line > y->line) - (x->line < y->line);
+}
+
+// "op.softmax" of ".../tests/op/norm/test_softmax.c".
+static void name_of(const char *file, char name[MAX_NAME])
+{
+    const char *family = file, *const prefix = strstr(file, "/test_");
+
+    for (const char *at = file; (at = strstr(at, "tests/")); at += strlen("tests/"))
+        family = at + strlen("tests/");
+    if (!prefix)
         abort();
-    if (entries[0].test || entries[0].up)
-        test_add_fixture(0, device_up, device_down, false);
+    const char *const base = strrchr(file, '/') + strlen("/test_");
+    snprintf(name, MAX_NAME, "%.*s.%.*s", (int)strcspn(family, "/"), family, (int)strcspn(base, "."),
+             base);
+}
+
+static Suite *collect(const char *wanted)
+{
+    Suite *suite = suite_create(wanted);
+    TCase *tcase = NULL;
+    bool had_test = false;
+
     for (int i = 0; i < n_entries; ++i) {
         const struct entry *entry = &entries[i];
-        if (!tcase || (!entry->test && entries[i - 1].test)) {
-            tcase = tcase_create(name);
+        char name[MAX_NAME];
+        name_of(entry->file, name);
+        if (strcmp(name, wanted) != 0)
+            continue;
+        if (!tcase || (!entry->test && had_test)) {
+            const bool opens = !tcase && (entry->test || entry->up);
+            tcase = tcase_create(wanted);
             suite_add_tcase(suite, tcase);
+            if (opens)
+                tcase_add_unchecked_fixture(tcase, device_up, device_down);
         }
+        had_test = entry->test != NULL;
         if (entry->test)
             tcase_add_loop_test(tcase, entry->test, entry->first, entry->end);
         else if (entry->each)
@@ -137,24 +160,44 @@ static Suite *collect(const char *name)
         else
             tcase_add_unchecked_fixture(tcase, entry->up, entry->down);
     }
-    return suite;
+    return tcase ? suite : NULL;
 }
 
-// PoCL takes minutes to optimise the GPU variant's kernels for some tests, which CTest says; POCL_EXTRA_BUILD_FLAGS of the
-// caller's own, " " say, has them optimised.
-static void choose_optimization(void)
-{
-    const char *const unoptimized = getenv("TEST_UNOPTIMIZED_VARIANT");
-    const char *const variant = getenv("ATTNCL_VARIANT");
+static const char *running;
 
-    if (unoptimized && variant && strcmp(unoptimized, variant) == 0)
-        setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 0);
+const char *test_name(void)
+{
+    return running;
+}
+
+static void list_names(void)
+{
+    char name[MAX_NAME], last[MAX_NAME] = "";
+
+    for (int i = 0; i < n_entries; ++i) {
+        name_of(entries[i].file, name);
+        if (strcmp(name, last) != 0)
+            puts(name);
+        memcpy(last, name, sizeof last);
+    }
 }
 
 int main(int argc, char **argv)
 {
-    choose_optimization();
-    SRunner *runner = srunner_create(collect(argc > 0 ? argv[0] : "tests"));
+    qsort(entries, (size_t)n_entries, sizeof entries[0], by_file_and_line);
+    if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+        list_names();
+        return EXIT_SUCCESS;
+    }
+    Suite *const suite = argc == 2 ? collect(argv[1]) : NULL;
+    if (!suite) {
+        fprintf(stderr, argc == 2 ? "attncl-tests: there is no test %s; --list names all\n"
+                                  : "usage: attncl-tests FAMILY.CASE | --list\n",
+                argc == 2 ? argv[1] : "");
+        return 2;
+    }
+    running = argv[1];
+    SRunner *runner = srunner_create(suite);
 
     srunner_set_fork_status(runner, CK_NOFORK); // OpenCL does not survive fork
     srunner_run_all(runner, CK_ENV);

@@ -35,7 +35,8 @@ double ranks_launch(int n, const char *variables, bool expects_success)
         return -1;
     }
     ck_assert(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-    snprintf(command, sizeof command, "%s %s -n %d '%s' %s", variables, mpirun, n, self,
+    snprintf(command, sizeof command, "%s %s -n %d '%s' %s %s", variables, mpirun, n, self,
+             test_name(),
              expects_success ? "1>&2" : ">/dev/null 2>&1");
     const double start = seconds_now();
     const int status = system(command);

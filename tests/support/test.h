@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What every test file includes.  A file's cases are its TEST()s, run in their order in one process
-// (OpenCL does not survive fork) on the device of ATTNCL_DEVICE; exit 77 when there is none.
+// What every test file includes.  `attncl-tests FAMILY.CASE` runs the TEST()s of FAMILY/.../test_CASE.c, in their order,
+// in one process (OpenCL does not survive fork) on the device of ATTNCL_DEVICE; exit 77 when there is none.
 #ifndef ATTNCL_TEST_H
 #define ATTNCL_TEST_H
 
@@ -39,12 +39,12 @@
 #define TEST_FIXTURE_NAMED(line, up, down, each)                                                   \
     __attribute__((constructor)) static void fixture_##line##_register(void)                       \
     {                                                                                              \
-        test_add_fixture(line, up, down, each);                                                    \
+        test_add_fixture(__FILE__, line, up, down, each);                                             \
     }                                                                                              \
     struct fixture_##line
 
 void test_add(const TTest *test, int first, int end);
-void test_add_fixture(int line, SFun up, SFun down, bool each);
+void test_add_fixture(const char *file, int line, SFun up, SFun down, bool each);
 
 // Passes when `call` is OK, else prints the library's message.
 #define ck_ok(call)                                                                                \
@@ -69,6 +69,7 @@ void test_add_fixture(int line, SFun up, SFun down, bool each);
 // fails the program when an OpenCL object of the library or a heap block is still alive.
 void device_up(void);
 void device_down(void);
+const char *test_name(void);        // "op.softmax"
 attncl_context *test_context(void); // the fixture's context
 attncl_graph *test_graph(void);     // a new one there, the caller's
 
