@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// The comparison that all tests use (tests/support/compare.h).
+
+#include <math.h>
+
+#include "compile/program.h"
+#include "support/compare.h"
+#include "support/test.h"
+
+NO_DEVICE;
+
+static double poison(void)
+{
+    const uint32_t bits = CANARY_WORD;
+    float word;
+
+    memcpy(&word, &bits, sizeof word);
+    return word;
+}
+
+TEST(a_ratio_forgets_nothing)
+{
+    ck_assert(error_ratio(1, 1, 0) == 0 && error_ratio(NAN, NAN, 0) == 0);
+    ck_assert(error_ratio(INFINITY, INFINITY, 0) == 0 && error_ratio(2, 1, 2) == 0.5);
+    ck_assert(isinf(error_ratio(NAN, 1, 1e9)) && isinf(error_ratio(1, NAN, 1e9)));
+    ck_assert(isinf(error_ratio(INFINITY, 1, INFINITY)) && isinf(error_ratio(-INFINITY, INFINITY, 1)));
+    ck_assert(isinf(error_ratio(1, 1, NAN)) && isinf(error_ratio(1, 2, 0)) && isinf(error_ratio(1, 2, INFINITY)));
+    ck_assert(isinf(error_ratio(poison(), NAN, 1)) && isinf(error_ratio(CANARY_WORD, CANARY_WORD, 1)));
+}
+
+TEST(the_worst_stays_whatever_comes_after_it)
+{
+    static const double bad[] = {NAN, INFINITY, 3};
+
+    for (int place = 0; place < 3; ++place)
+        for (int k = 0; k < 3; ++k) {
+            struct worst w = {0};
+            for (int i = 0; i < 3; ++i)
+                worst_add(&w, i, i == place ? bad[k] : 1, 1, 1);
+            ck_assert(w.ratio > 1 && w.at == place && w.n == 3);
+        }
+}
