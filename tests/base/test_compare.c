@@ -23,9 +23,12 @@ TEST(a_ratio_forgets_nothing)
     ck_assert(error_ratio(1, 1, 0) == 0 && error_ratio(NAN, NAN, 0) == 0);
     ck_assert(error_ratio(INFINITY, INFINITY, 0) == 0 && error_ratio(2, 1, 2) == 0.5);
     ck_assert(isinf(error_ratio(NAN, 1, 1e9)) && isinf(error_ratio(1, NAN, 1e9)));
-    ck_assert(isinf(error_ratio(INFINITY, 1, INFINITY)) && isinf(error_ratio(-INFINITY, INFINITY, 1)));
-    ck_assert(isinf(error_ratio(1, 1, NAN)) && isinf(error_ratio(1, 2, 0)) && isinf(error_ratio(1, 2, INFINITY)));
-    ck_assert(isinf(error_ratio(poison(), NAN, 1)) && isinf(error_ratio(CANARY_WORD, CANARY_WORD, 1)));
+    ck_assert(isinf(error_ratio(INFINITY, 1, INFINITY)) &&
+              isinf(error_ratio(-INFINITY, INFINITY, 1)));
+    ck_assert(isinf(error_ratio(1, 1, NAN)) && isinf(error_ratio(1, 2, 0)) &&
+              isinf(error_ratio(1, 2, INFINITY)));
+    ck_assert(isinf(error_ratio(poison(), NAN, 1)) &&
+              isinf(error_ratio(CANARY_WORD, CANARY_WORD, 1)));
 }
 
 TEST(the_worst_stays_whatever_comes_after_it)

@@ -49,7 +49,8 @@ void ck_worst(const struct worst *w, double limit, const char *fmt, ...)
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
     ck_assert_msg(w->n > 0, "%s: nothing was compared", what);
-    ck_assert_msg(w->ratio <= limit, "%s: element %lld is %.9g%s, expected %.9g: %.3g times what is allowed (%.3g)",
-                  what, (long long)w->at, w->got, is_unwritten(w->got) ? " (never written)" : "", w->want, w->ratio,
-                  limit * w->allowed);
+    ck_assert_msg(w->ratio <= limit,
+                  "%s: element %lld is %.9g%s, expected %.9g: %.3g times what is allowed (%.3g)",
+                  what, (long long)w->at, w->got, is_unwritten(w->got) ? " (never written)" : "",
+                  w->want, w->ratio, limit * w->allowed);
 }

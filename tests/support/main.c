@@ -12,7 +12,7 @@
 #include "support/test.h"
 
 enum {
-    EXIT_SKIPPED = 77, // CTest's SKIP_RETURN_CODE
+    EXIT_SKIPPED = 77,  // CTest's SKIP_RETURN_CODE
     MAX_ENTRIES = 4096, // cases and fixtures of all files
     MAX_NAME = 64,
 };
@@ -129,8 +129,8 @@ static void name_of(const char *file, char name[MAX_NAME])
     if (!prefix)
         abort();
     const char *const base = strrchr(file, '/') + strlen("/test_");
-    snprintf(name, MAX_NAME, "%.*s.%.*s", (int)strcspn(family, "/"), family, (int)strcspn(base, "."),
-             base);
+    snprintf(name, MAX_NAME, "%.*s.%.*s", (int)strcspn(family, "/"), family,
+             (int)strcspn(base, "."), base);
 }
 
 static Suite *collect(const char *wanted)
@@ -191,8 +191,9 @@ int main(int argc, char **argv)
     }
     Suite *const suite = argc == 2 ? collect(argv[1]) : NULL;
     if (!suite) {
-        fprintf(stderr, argc == 2 ? "attncl-tests: there is no test %s; --list names all\n"
-                                  : "usage: attncl-tests FAMILY.CASE | --list\n",
+        fprintf(stderr,
+                argc == 2 ? "attncl-tests: there is no test %s; --list names all\n"
+                          : "usage: attncl-tests FAMILY.CASE | --list\n",
                 argc == 2 ? argv[1] : "");
         return 2;
     }

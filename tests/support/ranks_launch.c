@@ -36,8 +36,7 @@ double ranks_launch(int n, const char *variables, bool expects_success)
     }
     ck_assert(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
     snprintf(command, sizeof command, "%s %s -n %d '%s' %s %s", variables, mpirun, n, self,
-             test_name(),
-             expects_success ? "1>&2" : ">/dev/null 2>&1");
+             test_name(), expects_success ? "1>&2" : ">/dev/null 2>&1");
     const double start = seconds_now();
     const int status = system(command);
     ck_assert_msg((status == 0) == expects_success, "%s: status %d", command,

@@ -39,7 +39,7 @@
 #define TEST_FIXTURE_NAMED(line, up, down, each)                                                   \
     __attribute__((constructor)) static void fixture_##line##_register(void)                       \
     {                                                                                              \
-        test_add_fixture(__FILE__, line, up, down, each);                                             \
+        test_add_fixture(__FILE__, line, up, down, each);                                          \
     }                                                                                              \
     struct fixture_##line
 
