@@ -11,7 +11,6 @@
 #include "compile/program.h"
 #include "device/context.h"
 #include "graph/nodes.h"
-#include "launch/command_buffer_choice.h"
 
 // The passes that need no device memory.
 attncl_status attncl__plan(const attncl_graph *g, const struct fit *fit, struct lowered *p)
@@ -105,7 +104,6 @@ static attncl_status compile(attncl_graph *g, const attncl_compile_options *opti
     TRY_DONE(attncl__record(&p, program));
     if (is_worth_one_queue(&p, program, status))
         goto done;
-    attncl__command_list_replay(&program->command_list, p.caps);
     attncl__log(ATTNCL_LOG_INFO,
                 "graph: %d nodes, %zu commands%s, arena %zu bytes (%zu without reuse)", p.n_nodes,
                 program->command_list.n_commands,

@@ -70,10 +70,7 @@
     X(CL_INVALID_DEVICE_QUEUE, -70)                                                                \
     X(CL_INVALID_SPEC_ID, -71)                                                                     \
     X(CL_MAX_SIZE_RESTRICTION_EXCEEDED, -72)                                                       \
-    X(CL_PLATFORM_NOT_FOUND_KHR, -1001)                                                            \
-    X(CL_INVALID_COMMAND_BUFFER_KHR, -1138)                                                        \
-    X(CL_INVALID_SYNC_POINT_WAIT_LIST_KHR, -1139)                                                  \
-    X(CL_INCOMPATIBLE_COMMAND_QUEUE_KHR, -1140)
+    X(CL_PLATFORM_NOT_FOUND_KHR, -1001)
 
 const char *attncl__cl_name(cl_int code)
 {

@@ -12,7 +12,6 @@
 #include "base/env.h"
 #include "device/caps.h"
 #include "device/cl.h"
-#include "device/command_buffer.h"
 
 // Most queues that the commands of one graph go to.
 enum { MAX_QUEUES = 4 };
@@ -24,7 +23,6 @@ enum object_kind {
     OBJECT_PROGRAM,
     OBJECT_KERNEL,
     OBJECT_EVENT,
-    OBJECT_COMMAND_BUFFER,
     N_OBJECT_KINDS
 };
 
@@ -49,19 +47,6 @@ struct queue_gain {
     double launch_seconds; // a short kernel among others of its queue takes
     double two_seconds;    // one of those of two queues takes
     double wait_seconds;   // a wait for another queue takes
-};
-
-// Launches plain and by a command buffer (launch/command_buffer_choice.h).
-struct command_buffer_gain {
-    double speed;                           // times as fast by a command buffer; 0: not known
-    double plain_seconds, replayed_seconds; // a short kernel among others takes
-};
-
-struct command_buffers {
-    bool known, usable; // whether the device has what is needed
-    bool gain_known;
-    struct command_buffer_gain gain;
-    struct command_buffer_calls calls; // where it has
 };
 
 struct program_table; // device/program.c
@@ -102,9 +87,6 @@ struct attncl_context {
         queue_gain_lock; // guards queue_gain_known, queue_gain, while it is measured too
     bool queue_gain_known;
     struct queue_gain queue_gain;
-    pthread_mutex_t
-        command_buffers_lock; // guards command_buffers until it is known, while it is measured too
-    struct command_buffers command_buffers;
     pthread_mutex_t lock;        // guards programs, hooks and children
     long n_children;             // tensors, graphs, models alive
     const char *last_child_kind; // "graph", for the message of a refused destroy
@@ -136,7 +118,7 @@ attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn
 
 // -- findings on this device with this driver, kept beside the program cache (device/selftest.c).
 // `what`: "cpu" or "gpu", the ops of that kernel variant, "kernels gpu", those compared at first use, or "mma f32";
-// failed: "" where nothing did; of "queues" and "command buffers" what was measured.
+// failed: "" where nothing did; of "queues" what was measured.
 // False: nothing is known.
 bool attncl__finding_read(const attncl_context *ctx, const char *what, char failed[FINDING_BYTES]);
 attncl_status attncl__finding_keep(const attncl_context *ctx, const char *what, const char *failed);

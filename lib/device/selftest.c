@@ -104,7 +104,6 @@ static const struct {
     {"mma attention bf16", "attention by matrix instructions, bf16", "used", "not used: "},
     {"shuffle", "shuffles", "used", "not used: "},
     {"queues", "queues, kernels of one work-group", "", ""},
-    {"command buffers", "command buffers, kernels of one work-group", "", ""},
 };
 
 attncl_status attncl_device_findings(size_t index, char *text, size_t capacity)

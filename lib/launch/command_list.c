@@ -12,9 +12,8 @@ attncl_status attncl__command_list_begin(attncl_context *ctx, struct command_lis
     return attncl__buffer_create(ctx, 0, &list->dummy);
 }
 
-static void command_free(attncl_context *ctx, struct command *c)
+static void command_free(struct command *c)
 {
-    attncl__command_buffer_release(ctx, &c->recorded);
     attncl__kernel_release(&c->kernel);
     attncl__free(c->mem_args);
     if (c->user_free)
@@ -24,7 +23,7 @@ static void command_free(attncl_context *ctx, struct command *c)
 void attncl__command_list_free(struct command_list *list)
 {
     for (size_t i = 0; i < list->n_commands; ++i)
-        command_free(list->ctx, &list->commands[i]);
+        command_free(&list->commands[i]);
     attncl__free(list->commands);
     attncl__free(list->events);
     attncl__buffer_release(&list->dummy);
@@ -115,7 +114,6 @@ void attncl__command_list_loop(struct command_list *list, size_t first, int64_t 
     if (list->n_commands == first)
         return;
     struct command *last = &list->commands[list->n_commands - 1];
-    list->commands[first].begins_loop = true;
     last->loop_first = first;
     last->trip_count = (size_t)trip_count;
 }
@@ -153,5 +151,19 @@ attncl_status attncl__command_list_set_arg(cl_kernel kernel, cl_uint index, size
                                            const void *value)
 {
     TRY_CL(clSetKernelArg(kernel, index, bytes, value));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage)
+{
+    const cl_mem *mem = storage->mem ? &storage->mem : &list->dummy;
+
+    for (size_t i = 0; i < list->n_commands; ++i) {
+        const struct command *c = &list->commands[i];
+        for (size_t j = 0; j < c->n_mem_args; ++j)
+            if (c->mem_args[j].storage == storage)
+                TRY(attncl__command_list_set_arg(c->kernel, c->mem_args[j].index, sizeof *mem,
+                                                 mem));
+    }
     return ATTNCL_OK;
 }

@@ -42,11 +42,7 @@ struct command {
     void *user;
     void (*user_free)(void *user);
     size_t loop_first, trip_count; // trip_count > 0: ends a loop that begins with loop_first
-    bool begins_loop;
-    double seconds; // it may take, on a GPU; 0: not known
-    // The kernel and those after it, n_replayed in all, are one stretch: attncl__command_list_find_stretches().
-    size_t n_replayed;
-    struct command_buffer *recorded; // with the arguments of now; NULL: not recorded
+    double seconds;                // it may take, on a GPU; 0: not known
 };
 
 struct command_list {
@@ -60,7 +56,6 @@ struct command_list {
     size_t n_events;
     bool has_calls;           // which know queue 0 only, and share memory: all commands go there
     bool has_callers_buffers; // which may overlap: likewise
-    bool replays;             // stretches are recorded
     cl_mem dummy;             // passed for absent spans
 };
 
@@ -85,11 +80,6 @@ attncl_status attncl__command_list_add_sync(struct command_list *list, enum comm
                                             int queue, int slot);
 // Whether the command is a SIGNAL or a WAIT, which computes nothing.
 bool attncl__command_is_sync(const struct command *c);
-// Axes of a kernel's range.
-static inline cl_uint attncl__command_axes(const struct command *c)
-{
-    return c->global[2] > 1 ? 3 : c->global[1] > 1 ? 2 : 1;
-}
 // The commands from `first` to the last are executed `trip_count` times in each run.
 void attncl__command_list_loop(struct command_list *list, size_t first, int64_t trip_count);
 // The commands from `first` on take that many seconds together, each as long as the others: a high
@@ -101,13 +91,7 @@ void attncl__command_list_estimate(struct command_list *list, size_t first, doub
 // *iteration is the iterator's state, 0 at first.
 size_t attncl__command_list_length(const struct command_list *list);
 size_t attncl__command_list_next(const struct command_list *list, size_t i, size_t *iteration);
-// Finds stretches of consecutive kernels that are worth a command buffer, and returns how many; none where
-// commands go to several queues or a run may have to flush on the way.
-size_t attncl__command_list_find_stretches(struct command_list *list);
-// Records the stretches, where the context's command_buffers are usable: runs replay them, but for those with
-// events and parts of runs.  On failure none is recorded.
-attncl_status attncl__command_list_record(struct command_list *list);
-// Sets every kernel argument that refers to `storage` again, and records again what has them.
+// Sets every kernel argument that refers to `storage` again.
 attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage);
 // Enqueues all commands, in order, each into its queue, and flushes the queues.  Where there are several,
 // all begin after what queue 0 holds, and queue 0 goes on when all are complete; on failure what was

@@ -19,14 +19,19 @@ static attncl_status signal(struct command_list *list, const struct command *c, 
     return ATTNCL_OK;
 }
 
+static cl_uint n_axes(const struct command *c)
+{
+    return c->global[2] > 1 ? 3 : c->global[1] > 1 ? 2 : 1;
+}
+
 static attncl_status enqueue_command(struct command_list *list, const struct command *c,
                                      cl_command_queue queue, cl_uint n_wait, const cl_event *wait,
                                      cl_event *event)
 {
     switch (c->kind) {
     case COMMAND_KERNEL:
-        TRY_CL(clEnqueueNDRangeKernel(queue, c->kernel, attncl__command_axes(c), NULL, c->global,
-                                      c->local, n_wait, wait, event));
+        TRY_CL(clEnqueueNDRangeKernel(queue, c->kernel, n_axes(c), NULL, c->global, c->local,
+                                      n_wait, wait, event));
         break;
     case COMMAND_COPY:
         TRY_CL(clEnqueueCopyBuffer(queue, c->from->mem, c->to->mem, c->from_offset, c->to_offset,
@@ -96,24 +101,18 @@ static attncl_status enqueue_all(struct command_list *list, cl_uint n_wait, cons
     size_t i = 0, iteration = 0;
     double seconds = 0;
 
-    for (size_t done = 0; done < n;) {
+    for (size_t done = 0; done < n; ++done) {
         const struct command *c = &list->commands[i];
-        const bool replays = c->recorded && !events;
-        const size_t n_commands = replays ? c->n_replayed : 1;
-        cl_event *event = events ? &events[done] : done + n_commands == n ? last : NULL;
+        cl_event *event = events ? &events[done] : done + 1 == n ? last : NULL;
 
         if (several || !attncl__command_is_sync(c)) {
-            if (replays)
-                TRY(attncl__command_buffer_enqueue(list->ctx, c->recorded, n_wait, wait, event));
-            else
-                TRY(enqueue_command(list, c, attncl__queue(list->ctx, several ? c->queue : 0),
-                                    n_wait, wait, event));
+            TRY(enqueue_command(list, c, attncl__queue(list->ctx, several ? c->queue : 0), n_wait,
+                                wait, event));
             n_wait = 0;
             wait = NULL;
         }
         TRY(flush_if_long(list, c, &seconds));
-        done += n_commands;
-        i = attncl__command_list_next(list, i + n_commands - 1, &iteration);
+        i = attncl__command_list_next(list, i, &iteration);
     }
     if (last && !*last)
         TRY(mark_end(list, n_wait, wait, last));

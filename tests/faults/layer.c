@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/command_buffer.h"
 #include "faults/layer.h"
 
 #define CALLER __builtin_return_address(0)
@@ -346,98 +345,12 @@ ENQUEUE(clEnqueueBarrierWithWaitList,
         (cl_command_queue queue, cl_uint n_wait, const cl_event *wait, cl_event *event),
         (queue, n_wait, wait, event))
 
-// -- cl_khr_command_buffer, whose functions a program asks the driver for
-
-static struct command_buffer_calls extension;
-
-static struct command_buffer *CL_API_CALL create_buffer(cl_uint n, const cl_command_queue *queues,
-                                                        const cl_ulong *properties, cl_int *ret)
-{
-    *ret = judge("clCreateCommandBufferKHR", CALLER);
-    if (*ret != CL_SUCCESS)
-        return NULL;
-    struct command_buffer *buffer = extension.create(n, queues, properties, ret);
-    created(buffer, "clCreateCommandBufferKHR");
-    return buffer;
-}
-
-static cl_int CL_API_CALL add_kernel(struct command_buffer *buffer, cl_command_queue queue,
-                                     const cl_ulong *properties, cl_kernel kernel, cl_uint n_axes,
-                                     const size_t *offset, const size_t *global,
-                                     const size_t *local, cl_uint n_wait, const cl_uint *wait,
-                                     cl_uint *sync_point, void **handle)
-{
-    const cl_int code = judge("clCommandNDRangeKernelKHR", CALLER);
-    return code != CL_SUCCESS
-               ? code
-               : extension.add_kernel(buffer, queue, properties, kernel, n_axes, offset, global,
-                                      local, n_wait, wait, sync_point, handle);
-}
-
-static cl_int CL_API_CALL finalize(struct command_buffer *buffer)
-{
-    const cl_int code = judge("clFinalizeCommandBufferKHR", CALLER);
-    return code != CL_SUCCESS ? code : extension.finalize(buffer);
-}
-
-static cl_int CL_API_CALL enqueue_buffer(cl_uint n, cl_command_queue *queues,
-                                         struct command_buffer *buffer, cl_uint n_wait,
-                                         const cl_event *wait, cl_event *event)
-{
-    cl_int code = judge("clEnqueueCommandBufferKHR", CALLER);
-    if (code == CL_SUCCESS)
-        code = extension.enqueue(n, queues, buffer, n_wait, wait, event);
-    if (code == CL_SUCCESS && event)
-        created(*event, "clEnqueueCommandBufferKHR");
-    return code;
-}
-
-static cl_int CL_API_CALL release_buffer(struct command_buffer *buffer)
-{
-    return released(buffer) ? extension.release(buffer) : CL_INVALID_VALUE;
-}
-
-static const struct command_buffer_calls extension_layer = {.create = create_buffer,
-                                                            .add_kernel = add_kernel,
-                                                            .finalize = finalize,
-                                                            .enqueue = enqueue_buffer,
-                                                            .release = release_buffer};
-static const struct {
-    const char *name;
-    size_t offset;
-} extension_functions[] = {
-    {"clCreateCommandBufferKHR", offsetof(struct command_buffer_calls, create)},
-    {"clCommandNDRangeKernelKHR", offsetof(struct command_buffer_calls, add_kernel)},
-    {"clFinalizeCommandBufferKHR", offsetof(struct command_buffer_calls, finalize)},
-    {"clEnqueueCommandBufferKHR", offsetof(struct command_buffer_calls, enqueue)},
-    {"clReleaseCommandBufferKHR", offsetof(struct command_buffer_calls, release)},
-};
-
-static CL_API_ENTRY void *CL_API_CALL
-layer_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name)
-{
-    if (judge("clGetExtensionFunctionAddressForPlatform", CALLER) != CL_SUCCESS)
-        return NULL;
-    void *function = target->clGetExtensionFunctionAddressForPlatform(platform, name);
-    for (size_t i = 0; function && i < sizeof extension_functions / sizeof *extension_functions;
-         ++i) {
-        const size_t offset = extension_functions[i].offset;
-        if (strcmp(extension_functions[i].name, name) != 0)
-            continue;
-        memcpy((char *)&extension + offset, &function, sizeof function);
-        memcpy(&function, (const char *)&extension_layer + offset, sizeof function);
-        break;
-    }
-    return function;
-}
-
 // -- the loader
 
 #define ENTRY(name) .name = layer_##name
 static const cl_icd_dispatch entries = {
     ENTRY(clGetPlatformIDs),
     ENTRY(clGetPlatformInfo),
-    ENTRY(clGetExtensionFunctionAddressForPlatform),
     ENTRY(clGetDeviceIDs),
     ENTRY(clGetDeviceInfo),
     ENTRY(clGetContextInfo),

@@ -22,13 +22,8 @@ static size_t heap_before;
 static bool leaked;
 
 static const char *const kind_names[N_OBJECT_KINDS] = {
-    [OBJECT_CONTEXT] = "contexts",
-    [OBJECT_QUEUE] = "queues",
-    [OBJECT_BUFFER] = "buffers",
-    [OBJECT_PROGRAM] = "programs",
-    [OBJECT_KERNEL] = "kernels",
-    [OBJECT_EVENT] = "events",
-    [OBJECT_COMMAND_BUFFER] = "command buffers",
+    [OBJECT_CONTEXT] = "contexts", [OBJECT_QUEUE] = "queues",   [OBJECT_BUFFER] = "buffers",
+    [OBJECT_PROGRAM] = "programs", [OBJECT_KERNEL] = "kernels", [OBJECT_EVENT] = "events",
 };
 
 void device_up(void)
