@@ -145,7 +145,7 @@ ATTNCL_API attncl_status attncl_context_keep_selftest(attncl_context *context, c
 
 /**
  * What was found on device `index`, as attncl_device_get() counts, with its driver and is kept in the directory of the
- * program cache that the environment names: what attncl selftest found, which instructions are used, what several queues gain.
+ * program cache that the environment names: what attncl selftest found, which instructions are used.
  * A line each, "shuffle: used", for people.
  *
  * @param text      receives the lines that fit, each with a line end; "" where nothing is known

@@ -143,9 +143,8 @@ typedef struct attncl_compile_options {
                             and says both numbers */
     attncl_precision precision; /**< 0: the context's */
     int n_queues; /**< in-order queues that independent branches go to, 1 to 4; 0: as the environment
-                     variable ATTNCL_QUEUES says, else 1, and on GPUs that overlap kernels as many as
-                     the graph gains by.  Results are the same bit for bit; with more than 1 a run
-                     creates events and releases them */
+                     variable ATTNCL_QUEUES says, else 1.  Results are the same bit for bit; with
+                     more than 1 a run creates events and releases them */
 } attncl_compile_options;
 
 #define ATTNCL_COMPILE_OPTIONS_INIT                                                                \

@@ -18,7 +18,6 @@ attncl_status attncl__plan(const attncl_graph *g, const struct fit *fit, struct 
     TRY(attncl__lower(g, fit, p));
     attncl__eliminate_dead(p);
     TRY(attncl__fuse(p));
-    TRY(attncl__count_queues(g->ctx, p));
     TRY(attncl__schedule(p));
     TRY(attncl__find_lifetimes(p));
     return attncl__memory_plan(p->items, p->n_items, p->caps->align_bytes, &p->report.arena_bytes);
@@ -74,17 +73,7 @@ attncl_status attncl_graph_memory(const attncl_graph *g, attncl_memory_report *r
     return status;
 }
 
-// Whether one queue does better than several that were not asked for: there is no memory for what they may not share, or
-// calls of CLBlast go to one queue all the same.
-static bool is_worth_one_queue(const struct lowered *p, const struct program *program,
-                               attncl_status status)
-{
-    return p->queues_chosen && p->n_queues > 1 &&
-           (status == ATTNCL_ERR_DEVICE_MEMORY ||
-            (status == ATTNCL_OK && program->command_list.has_calls));
-}
-
-// *lowered_ret: it failed, and what `fit` has now, smaller work-groups of ops or one queue, is worth another attempt.
+// *lowered_ret: it failed, and `fit` now has smaller work-groups to try.
 static attncl_status compile(attncl_graph *g, const attncl_compile_options *options,
                              struct fit *fit, bool *lowered_ret)
 {
@@ -102,8 +91,6 @@ static attncl_status compile(attncl_graph *g, const attncl_compile_options *opti
     TRY_DONE(check_memory(&p, options));
     TRY_DONE(attncl__allocate(&p, program));
     TRY_DONE(attncl__record(&p, program));
-    if (is_worth_one_queue(&p, program, status))
-        goto done;
     attncl__log(ATTNCL_LOG_INFO,
                 "graph: %d nodes, %zu commands%s, arena %zu bytes (%zu without reuse)", p.n_nodes,
                 program->command_list.n_commands,
@@ -114,12 +101,8 @@ static attncl_status compile(attncl_graph *g, const attncl_compile_options *opti
     g->program_free = attncl__program_free;
     program = NULL; // ownership has passed to the graph
 done:
-    if (program && is_worth_one_queue(&p, program, status)) {
-        fit->n_queues = 1;
-        *lowered_ret = true;
-    } else if (status != ATTNCL_OK) {
+    if (status != ATTNCL_OK)
         status = lower_refused(&p, fit, status, lowered_ret);
-    }
     attncl__program_free(program);
     attncl__lowered_free(&p);
     return status;

@@ -10,7 +10,7 @@
 // The capabilities of the classes that were lowered, and what the graph asks for.  Empty at first.
 struct fit {
     attncl_precision precision;
-    int n_queues; // 0: as the environment says, else the library
+    int n_queues; // 0: as the environment says, else 1
     struct fitted_op *ops;
     int n;
 };

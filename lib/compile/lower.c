@@ -74,8 +74,8 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
     attncl__gemm_choose_mma(g->ctx, caps);
     p->caps = caps;
     const char *queues = attncl__context_env(g->ctx, ENV_QUEUES);
-    p->n_queues = fit && fit->n_queues ? fit->n_queues : queues ? atoi(queues) : 0;
-    REQUIRE((p->n_queues >= 1 || !queues) && p->n_queues <= MAX_QUEUES, ATTNCL_ERR_ARGUMENT,
+    p->n_queues = fit && fit->n_queues ? fit->n_queues : queues ? atoi(queues) : 1;
+    REQUIRE(p->n_queues >= 1 && p->n_queues <= MAX_QUEUES, ATTNCL_ERR_ARGUMENT,
             "ATTNCL_QUEUES is %.20s, it can be 1 to %d", queues, MAX_QUEUES);
     p->values = attncl__lowered_alloc(p, (size_t)g->n_values * sizeof *p->values);
     p->nodes = attncl__lowered_alloc(p, (size_t)g->n_nodes * sizeof *p->nodes);

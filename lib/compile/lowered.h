@@ -71,14 +71,8 @@ struct lowered {
     const struct named_value *inputs, *outputs;
     int n_inputs, n_outputs;
 
-    // The queues: see schedule.c, and queue_count.c.
-    int n_queues;       // 0: not chosen yet
-    bool queues_chosen; // by the library, not asked for
-    struct queue_costs {
-        double launch, wait; // what they take, in operations
-    } costs;
-    // Of the schedule, estimated: operations, launches, and when the last queue ends, in operations.
-    double work, n_launches, end_time;
+    // The queues: see schedule.c.
+    int n_queues;
     struct progress *begun; // of each node: what is complete when it begins; NULL: one queue
     struct progress *waits; // of each node: the nodes that its queue waits for before it
     struct progress end;    // the last node of each queue
@@ -122,8 +116,6 @@ attncl_status attncl__plan(const attncl_graph *g, const struct fit *fit, struct 
 attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct lowered *p);
 void attncl__eliminate_dead(struct lowered *p);
 attncl_status attncl__fuse(struct lowered *p);
-// How many queues the graph is worth, where no number is asked for.
-attncl_status attncl__count_queues(attncl_context *ctx, struct lowered *p);
 attncl_status attncl__schedule(struct lowered *p);
 attncl_status attncl__find_lifetimes(struct lowered *p);
 // The last node that may run before node `last` and all other users of the item are complete; theirs

@@ -12,7 +12,8 @@
 #include "base/try.h"
 #include "compile/lowered.h"
 
-enum { FLOP_PER_BYTE = 8 };
+// Estimates, in operations.  No GPU's launches and waits were measured.
+enum { FLOP_PER_BYTE = 8, LAUNCH_FLOP = 100000, WAIT_FLOP = 100000 };
 
 // Last users of one piece of memory: a base value, or, [0], all weights.
 struct memory_users {
@@ -106,9 +107,9 @@ static void use(struct schedule *s, int first, int last)
     }
 }
 
-static double duration(struct lowered *p, int first, int last)
+static double duration(const struct lowered *p, int first, int last)
 {
-    double work = 0, n_launches = 0;
+    double work = 0;
 
     for (int n = first; n <= last; ++n) {
         const struct lowered_node *node = &p->nodes[n];
@@ -119,12 +120,9 @@ static double duration(struct lowered *p, int first, int last)
         attncl__lowered_sig(p, node, &sig);
         attncl__op_cost(node->cls, &sig, &flop, &bytes);
         const double trips = node->loop < 0 ? 1 : (double)p->loops[node->loop].trip_count;
-        work += trips * (flop + FLOP_PER_BYTE * bytes);
-        n_launches += trips;
+        work += trips * (flop + FLOP_PER_BYTE * bytes + LAUNCH_FLOP);
     }
-    p->work += work;
-    p->n_launches += n_launches;
-    return work + n_launches * p->costs.launch;
+    return work;
 }
 
 // When the unit could begin on queue q.
@@ -136,7 +134,7 @@ static double earliest(const struct schedule *s, const struct progress *need, in
         const int node = need->node[other];
         if (other == q || node <= s->tail[q].node[other])
             continue;
-        const double at = s->finish[node] + s->p->costs.wait;
+        const double at = s->finish[node] + WAIT_FLOP;
         start = at > start ? at : start;
     }
     return start;
@@ -184,7 +182,6 @@ static void schedule_unit(struct schedule *s, int first, int last)
         s->finish[n] = end;
     }
     s->available[q] = end;
-    p->end_time = end > p->end_time ? end : p->end_time;
     advance(&tail->node[q], last);
     advance(&p->end.node[q], last);
     use(s, first, last);
@@ -218,7 +215,6 @@ attncl_status attncl__schedule(struct lowered *p)
 
     p->end = nothing;
     p->n_signals = 0;
-    p->work = p->n_launches = p->end_time = 0;
     p->begun = p->waits = NULL;
     for (int n = 0; n < p->n_nodes; ++n) {
         p->nodes[n].signal = -1;

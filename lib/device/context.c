@@ -80,7 +80,6 @@ static void release(attncl_context *ctx)
     pthread_mutex_destroy(&ctx->variant_lock);
     pthread_mutex_destroy(&ctx->mma_lock);
     pthread_mutex_destroy(&ctx->shuffle_lock);
-    pthread_mutex_destroy(&ctx->queue_gain_lock);
     attncl__free(ctx);
 }
 
@@ -109,7 +108,6 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
     pthread_mutex_init(&ctx->variant_lock, NULL);
     pthread_mutex_init(&ctx->mma_lock, NULL);
     pthread_mutex_init(&ctx->shuffle_lock, NULL);
-    pthread_mutex_init(&ctx->queue_gain_lock, NULL);
     ctx->pid = getpid();
     ctx->ignore_environment = options->ignore_environment != 0;
     ctx->compile_progress = options->compile_progress;

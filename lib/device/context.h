@@ -41,14 +41,6 @@ typedef void (*attncl__destroy_fn)(void *user);
 // A text about the device that is kept: attncl__finding_read().
 enum { FINDING_BYTES = 512 };
 
-// What several queues gain and cost (launch/queue_gain.h).
-struct queue_gain {
-    double speed; // of long kernels that fill little of the device, two queues to one; 0: not known
-    double launch_seconds; // a short kernel among others of its queue takes
-    double two_seconds;    // one of those of two queues takes
-    double wait_seconds;   // a wait for another queue takes
-};
-
 struct program_table; // device/program.c
 struct disk_cache;    // device/program_cache.c
 struct destroy_hook;  // device/context.c
@@ -83,10 +75,6 @@ struct attncl_context {
     pthread_mutex_t
         shuffle_lock; // guards shuffle_known, shuffle_usable, while reductions are compared too
     bool shuffle_known, shuffle_usable;
-    pthread_mutex_t
-        queue_gain_lock; // guards queue_gain_known, queue_gain, while it is measured too
-    bool queue_gain_known;
-    struct queue_gain queue_gain;
     pthread_mutex_t lock;        // guards programs, hooks and children
     long n_children;             // tensors, graphs, models alive
     const char *last_child_kind; // "graph", for the message of a refused destroy
@@ -118,15 +106,14 @@ attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn
 
 // -- findings on this device with this driver, kept beside the program cache (device/selftest.c).
 // `what`: "cpu" or "gpu", the ops of that kernel variant, "kernels gpu", those compared at first use, or "mma f32";
-// failed: "" where nothing did; of "queues" what was measured.
+// failed: "" where nothing did.
 // False: nothing is known.
 bool attncl__finding_read(const attncl_context *ctx, const char *what, char failed[FINDING_BYTES]);
 attncl_status attncl__finding_keep(const attncl_context *ctx, const char *what, const char *failed);
 
 struct finding_source {
     const char *what;
-    const char *otherwise; // for the log, where nothing can be said: "several queues are not used"
-    bool is_timed; // then it is not kept in a context that profiles, whose queue may be slower
+    const char *otherwise; // for the log, where nothing can be said
     attncl_status (*judge)(attncl_context *ctx, const struct device_caps *caps,
                            char found[FINDING_BYTES]);
 };

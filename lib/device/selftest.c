@@ -76,8 +76,7 @@ bool attncl__finding_make(attncl_context *ctx, const struct device_caps *caps,
         attncl__log(ATTNCL_LOG_WARN, "%s: %s", source->otherwise, attncl_last_error());
         return false;
     }
-    if (!(source->is_timed && ctx->profile) &&
-        attncl__finding_keep(ctx, source->what, found) != ATTNCL_OK)
+    if (attncl__finding_keep(ctx, source->what, found) != ATTNCL_OK)
         attncl__log(ATTNCL_LOG_INFO, "%s: judged again in the next context: %s", source->what,
                     attncl_last_error());
     return true;
@@ -88,7 +87,7 @@ attncl_status attncl__selftest_keep(const attncl_context *ctx, const char *faile
     return attncl__finding_keep(ctx, variant_name(ctx), failed);
 }
 
-// What may be kept, and what an empty text says of it; NULL: the text says all.
+// What may be kept, and what an empty text says of it.
 static const struct {
     const char *what, *title, *good, *bad;
 } kinds[] = {
@@ -103,7 +102,6 @@ static const struct {
     {"mma attention tf32", "attention by matrix instructions, tf32", "used", "not used: "},
     {"mma attention bf16", "attention by matrix instructions, bf16", "used", "not used: "},
     {"shuffle", "shuffles", "used", "not used: "},
-    {"queues", "queues, kernels of one work-group", "", ""},
 };
 
 attncl_status attncl_device_findings(size_t index, char *text, size_t capacity)

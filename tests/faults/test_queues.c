@@ -9,7 +9,6 @@
 #include "attncl/tensor.h"
 #include "device/context.h"
 #include "support/faults.h"
-#include "support/played_gpu.h"
 
 // The queues stay with the context.
 static void queues_up(void)
@@ -173,35 +172,4 @@ TEST(each_call_of_compiling)
     }
     ck_assert_uint_gt(n, 8);
     ck_assert_uint_lt(n, MAX_CALLS);
-}
-
-// Calls fail while a GPU's queues are measured, at its first graph: it compiles all the same, for one queue, or
-// says what failed; nothing is left.
-TEST(calls_of_the_measurement)
-{
-    float y[N];
-    bool failed = true;
-
-    for (size_t n = 1; failed; n += n) { // there are thousands
-        attncl_graph *g = NULL;
-        attncl_context *ctx = NULL;
-        ck_ok(attncl_context_create(NULL, &ctx));
-        play_gpu(ctx);
-        faults_plan((struct fault_plan){.at = n, .code = CL_OUT_OF_RESOURCES});
-        const attncl_status status = create(ctx, 0, &g);
-        const struct fault_report report = faults_report();
-        faults_none();
-        failed = report.n_failed > 0;
-        ck_assert(ctx->queue_gain_known || status != ATTNCL_OK);
-        if (status == ATTNCL_OK) {
-            write(g);
-            ck_ok(attncl_graph_run(g));
-            ck_ok(attncl_graph_read(g, "y", y, sizeof y));
-            attncl_graph_destroy(g);
-        } else {
-            ck_assert_msg(strstr(attncl_last_error(), report.first) != NULL, "%s: \"%s\"",
-                          report.first, attncl_last_error());
-        }
-        ck_ok(attncl_context_destroy(ctx));
-    }
 }
