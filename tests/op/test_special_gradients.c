@@ -289,7 +289,7 @@ struct problem {
     const struct example *e;
     struct host *in[MAX_IN], *dy, *want[MAX_IN], *got[MAX_IN];
     int n;
-    struct gradients *gradients;
+    struct op_graph *gradients;
 };
 
 static struct problem begin(const struct example *e)

@@ -5,8 +5,16 @@
 #include "attncl/ops.h"
 #include "ref/ref.h"
 
+// Where the formula has infinity times 0, the limit.
+static bool has_limit(double x, int kind)
+{
+    return isinf(x) && (kind == ATTNCL_GELU || kind == ATTNCL_SILU || kind == ATTNCL_GELU_TANH);
+}
+
 double ref_activate(double x, int kind)
 {
+    if (has_limit(x, kind))
+        return fmax(x, 0);
     switch (kind) {
     case ATTNCL_GELU:
         return 0.5 * x * erfc(-x / sqrt(2));

@@ -9,6 +9,8 @@ double ref_slope(double x, int kind)
 {
     const double s = 1 / (1 + exp(-x)), t = 1 / (1 + exp(x)); // t = 1 - s
 
+    if (isinf(x) && (kind == ATTNCL_GELU || kind == ATTNCL_SILU || kind == ATTNCL_GELU_TANH))
+        return x > 0; // the limit
     switch (kind) {
     case ATTNCL_GELU:
         return 0.5 * erfc(-x / sqrt(2)) + x * exp(-0.5 * x * x) / sqrt(2 * acos(-1));

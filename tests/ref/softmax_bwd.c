@@ -15,13 +15,13 @@ void ref_masked_softmax_bwd(const struct host *y, const struct host *dy, const s
 {
     const int64_t width = y->dim[y->rank - 1];
 
-    for (int64_t i = 0; i < y->count; ++i) {
-        const int64_t row = i / width;
-        const int64_t per = lens ? y->count / width / lens->count : 1;
+    for (int64_t first = 0; first < y->count; first += width) {
+        const int64_t row = first / width, per = lens ? y->count / width / lens->count : 1;
         const double length = lens ? lens->data[row / per] : (double)width;
         double sum = 0;
-        for (int64_t k = row * width; k < (row + 1) * width; ++k)
+        for (int64_t k = first; k < first + width; ++k)
             sum += y->data[k] * dy->data[k];
-        dx->data[i] = (double)(i % width) < length ? y->data[i] * (dy->data[i] - sum) : 0;
+        for (int64_t k = first; k < first + width; ++k)
+            dx->data[k] = (double)(k - first) < length ? y->data[k] * (dy->data[k] - sum) : 0;
     }
 }

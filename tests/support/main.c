@@ -78,7 +78,7 @@ attncl_graph *test_graph(void)
 // A case, or a fixture when `test` is NULL.
 struct entry {
     const char *file;
-    int line;
+    int line, order;
     const TTest *test;
     int first, end;
     SFun up, down;
@@ -91,13 +91,19 @@ static void insert(const struct entry *entry)
 {
     if (n_entries == MAX_ENTRIES)
         abort();
-    entries[n_entries++] = *entry;
+    entries[n_entries] = *entry;
+    entries[n_entries].order = n_entries;
+    ++n_entries;
+}
+
+void test_add_at(const char *file, int line, const TTest *test, int first, int end)
+{
+    insert(&(struct entry){.file = file, .line = line, .test = test, .first = first, .end = end});
 }
 
 void test_add(const TTest *test, int first, int end)
 {
-    insert(&(struct entry){
-        .file = test->file, .line = test->line, .test = test, .first = first, .end = end});
+    test_add_at(test->file, test->line, test, first, end);
 }
 
 void test_add_fixture(const char *file, int line, SFun up, SFun down, bool each)
@@ -105,13 +111,15 @@ void test_add_fixture(const char *file, int line, SFun up, SFun down, bool each)
     insert(&(struct entry){.file = file, .line = line, .up = up, .down = down, .each = each});
 }
 
-// Constructors run in any order.
+// Constructors of files run in any order; the tests of a spec have one line.
 static int by_file_and_line(const void *a, const void *b)
 {
     const struct entry *const x = a, *const y = b;
     const int files = strcmp(x->file, y->file);
 
-    return files ? files : (x->line > y->line) - (x->line < y->line);
+    return files                ? files
+           : x->line != y->line ? (x->line > y->line ? 1 : -1)
+                                : (x->order > y->order) - (x->order < y->order);
 }
 
 // "op.softmax" of ".../tests/op/norm/test_softmax.c".

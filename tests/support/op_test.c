@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "attncl/gradient.h"
 #include "base/alloc.h"
 #include "device/context.h"
 #include "exec/exec.h"
@@ -37,15 +38,19 @@ static attncl_value add_array(attncl_graph *g, const char *name, const struct ho
                : attncl_graph_input(g, name, h->dtype, h->rank, h->dim);
 }
 
-// The graph's value for `h`, named "in0", "in1" ...; *fed is what to write into it.
-static attncl_value add_input(attncl_graph *g, const char *name, struct host *h, struct host **fed)
+static const char *port(const char *prefix, int i)
 {
-    *fed = h;
+    static char name[16];
+    snprintf(name, sizeof name, "%s%d", prefix, i);
+    return name;
+}
+
+static attncl_value add_input(attncl_graph *g, const char *name, const struct host *h)
+{
     if (!h->as_view)
         return add_array(g, name, h);
 
-    *fed = widened(h);
-    const attncl_value base = add_array(g, name, *fed);
+    const attncl_value base = add_array(g, name, widened(h));
     const struct tensor_desc *desc = attncl__graph_desc(g, base);
     if (!desc)
         return base;
@@ -55,132 +60,170 @@ static attncl_value add_input(attncl_graph *g, const char *name, struct host *h,
     return attncl__graph_view(g, base, &view);
 }
 
-struct run {
-    const struct op_class *cls;
-    attncl_graph *g;
-    attncl_value in[TEST_MAX_VALUES];
-    struct host *fed[TEST_MAX_VALUES]; // NULL: absent or state
-    bool saving;                       // outputs for gradients too
-};
-
-static void build(struct run *r, const void *params, struct host *const *in, int n_in,
-                  struct host *const *out, int n_out)
+static void add_gradients(struct op_graph *t, const attncl_value *x)
 {
-    char name[16];
+    attncl_value y[TEST_MAX_VALUES], dy[TEST_MAX_VALUES], of[TEST_MAX_VALUES], dx[TEST_MAX_VALUES];
+    int n_y = 0, n = 0;
 
-    for (int i = 0; i < n_in; ++i) {
-        snprintf(name, sizeof name, "in%d", i);
-        if (!in[i])
-            continue;
-        if (r->cls->state >> i & 1)
-            r->in[i] = attncl_graph_state(r->g, name, in[i]->dtype, in[i]->rank, in[i]->dim);
-        else
-            r->in[i] = add_input(r->g, name, in[i], &r->fed[i]);
-    }
-    const attncl_value first = attncl__graph_add(r->g, r->cls, params, r->in, n_in);
-    if (r->saving && first.id)
-        attncl__graph_save_for_backward(r->g, r->g->n_nodes - 1);
-    for (int i = 0; i < n_out; ++i) {
-        if (!out[i])
-            continue;
-        snprintf(name, sizeof name, "out%d", i);
-        attncl_graph_output(r->g, name, attncl__graph_result(r->g, first, i));
-    }
+    for (int i = 0; i < t->n_out; ++i)
+        if (t->dy[i]) {
+            y[n_y] = attncl__graph_result(t->g, t->first, i);
+            dy[n_y++] =
+                attncl_graph_input(t->g, port("dy", i), ATTNCL_F32, t->dy[i]->rank, t->dy[i]->dim);
+        }
+    for (int i = 0; i < t->n_in; ++i)
+        if (t->wanted >> i & 1)
+            of[n++] = x[i];
+    attncl_graph_gradient(t->g, n_y, y, dy, n, of, dx);
+    n = 0;
+    for (int i = 0; i < t->n_in; ++i)
+        if (t->wanted >> i & 1)
+            attncl_graph_output(t->g, port("dx", i), dx[n++]);
 }
 
-static void check_shapes(const struct run *r, struct host *const *out, int n_out)
+// The gradients of the outputs, where the caller gives none.
+static void random_dy(struct op_graph *t)
+{
+    for (int i = 0; i < t->cls->n_out; ++i) {
+        const attncl_shape shape =
+            attncl_graph_shape(t->g, attncl__graph_result(t->g, t->first, i));
+        if (shape.rank < 0 || shape.dtype == ATTNCL_DTYPE_NONE)
+            continue;
+        t->out[i] = host_new(shape.dtype, shape.rank, shape.dim);
+        if (shape.dtype == ATTNCL_F32)
+            t->dy[i] = host_random(97u + (unsigned)i, shape.rank, shape.dim);
+    }
+    t->n_out = t->cls->n_out;
+}
+
+attncl_status op_graph_open(struct op_graph *t, const void *params)
+{
+    attncl_value x[TEST_MAX_VALUES] = {{0}};
+    const bool finds_outputs = t->wanted && t->n_out == 0;
+
+    ck_assert_msg(t->cls != NULL, "there is no such op");
+    ck_assert_int_le(t->n_in, t->cls->n_in);
+    TRY(attncl_graph_create(test_context(), &t->g));
+    for (int i = 0; i < t->n_in; ++i) {
+        const struct host *const h = t->in[i];
+        if (h && t->cls->state >> i & 1)
+            x[i] = attncl_graph_state(t->g, port("in", i), h->dtype, h->rank, h->dim);
+        else if (h)
+            x[i] = add_input(t->g, port("in", i), h);
+    }
+    t->first = attncl__graph_add(t->g, t->cls, params, x, t->n_in);
+    if (t->saving && t->first.id)
+        attncl__graph_save_for_backward(t->g, t->g->n_nodes - 1);
+    if (finds_outputs)
+        random_dy(t);
+    for (int i = 0; i < t->n_out && !finds_outputs; ++i)
+        if (t->out[i])
+            attncl_graph_output(t->g, port("out", i), attncl__graph_result(t->g, t->first, i));
+    if (t->wanted)
+        add_gradients(t, x);
+    return attncl_graph_compile(t->g, NULL);
+}
+
+bool op_graph_has_shapes(const struct op_graph *t, char text[OP_GRAPH_TEXT_BYTES])
 {
     size_t n = 0;
 
-    for (int i = 0; i < n_out; ++i) {
+    for (int i = 0; i < t->n_out; ++i) {
         attncl_shape shape;
-        if (!out[i])
+        char got[SHAPE_TEXT_BYTES], want[SHAPE_TEXT_BYTES];
+        if (!t->out[i])
             continue;
-        ck_assert(attncl_graph_output_name(r->g, n++, &shape) != NULL);
-        ck_assert_msg(shape.rank == out[i]->rank, "%s: output %d has rank %d, the test expects %d",
-                      r->cls->name, i, shape.rank, out[i]->rank);
-        for (int axis = 0; axis < shape.rank; ++axis)
-            ck_assert_msg(shape.dim[axis] == out[i]->dim[axis],
-                          "%s: output %d has %lld on axis %d, the test expects %lld", r->cls->name,
-                          i, (long long)shape.dim[axis], axis, (long long)out[i]->dim[axis]);
-        ck_assert_msg(shape.dtype == out[i]->dtype, "%s: output %d is %s, the test expects %s",
-                      r->cls->name, i, attncl_dtype_name(shape.dtype),
-                      attncl_dtype_name(out[i]->dtype));
+        struct tensor_desc is = {0}, expected = {.rank = t->out[i]->rank};
+        if (attncl_graph_output_name(t->g, n++, &shape)) {
+            is.rank = shape.rank;
+            memcpy(is.dim, shape.dim, sizeof is.dim);
+        }
+        memcpy(expected.dim, t->out[i]->dim, sizeof expected.dim);
+        snprintf(text, OP_GRAPH_TEXT_BYTES, "output %d is %s %s, the test expects %s %s", i,
+                 attncl_dtype_name(shape.dtype), attncl__shape_text(&is, got),
+                 attncl_dtype_name(t->out[i]->dtype), attncl__shape_text(&expected, want));
+        if (strcmp(got, want) != 0 || shape.dtype != t->out[i]->dtype)
+            return false;
     }
+    return true;
 }
 
-static cl_mem state_memory(const struct run *r, const char *name)
+static cl_mem state_memory(const struct op_graph *t, int i)
 {
-    const struct program *p = attncl__graph_program(r->g);
+    const struct program *p = attncl__graph_program(t->g);
 
-    for (int i = 0; i < p->n_states; ++i)
-        if (strcmp(p->states[i].name, name) == 0)
-            return p->states[i].storage->mem;
-    ck_abort_msg("there is no state %s", name);
+    for (int k = 0; k < p->n_states; ++k)
+        if (strcmp(p->states[k].name, port("in", i)) == 0)
+            return p->states[k].storage->mem;
+    ck_abort_msg("there is no state of input %d", i);
     return NULL;
 }
 
-static attncl_status write_inputs(const struct run *r, struct host *const *in, int n_in)
+static attncl_status write_one(const struct op_graph *t, const char *name, const struct host *h)
 {
-    char name[16];
-
-    for (int i = 0; i < n_in; ++i) {
-        const bool state = in[i] && !r->fed[i];
-        const struct host *h = state ? in[i] : r->fed[i];
-        if (!h || h->count == 0 || (attncl__is_16_bit(h->dtype) && !state))
-            continue;
-        snprintf(name, sizeof name, "in%d", i);
-        if (state)
-            TRY(attncl__buffer_write(test_context(), state_memory(r, name), 0, host_pack(h),
-                                     host_bytes(h)));
-        else
-            TRY(attncl_graph_write(r->g, name, host_pack(h), host_bytes(h)));
-    }
-    return ATTNCL_OK;
+    return h && h->count > 0 && !attncl__is_16_bit(h->dtype)
+               ? attncl_graph_write(t->g, name, host_pack(h), host_bytes(h))
+               : ATTNCL_OK;
 }
 
-// The state or the output called `name`.
-static attncl_status read_one(const struct run *r, const char *name, bool state, struct host *h)
+attncl_status op_graph_run(const struct op_graph *t)
+{
+    for (int i = 0; i < t->n_in; ++i) {
+        const struct host *const h = t->in[i];
+        if (h && t->cls->state >> i & 1)
+            TRY(attncl__buffer_write(test_context(), state_memory(t, i), 0, host_pack(h),
+                                     host_bytes(h)));
+        else if (h)
+            TRY(write_one(t, port("in", i), h->as_view ? widened(h) : h));
+    }
+    for (int i = 0; i < t->n_out && t->wanted; ++i)
+        TRY(write_one(t, port("dy", i), t->dy[i]));
+    TRY(attncl_graph_run(t->g));
+    return attncl__graph_check_canaries(t->g);
+}
+
+attncl_status op_graph_read(const struct op_graph *t, const char *prefix, int i, struct host *h)
 {
     void *bytes = host_pack(h);
 
-    if (state)
-        TRY(attncl__buffer_read(test_context(), state_memory(r, name), 0, bytes, host_bytes(h)));
+    if (strcmp(prefix, "in") == 0)
+        TRY(attncl__buffer_read(test_context(), state_memory(t, i), 0, bytes, host_bytes(h)));
     else
-        TRY(attncl_graph_read(r->g, name, bytes, host_bytes(h)));
+        TRY(attncl_graph_read(t->g, port(prefix, i), bytes, host_bytes(h)));
     host_unpack(h, bytes);
     return ATTNCL_OK;
+}
+
+void op_graph_close(struct op_graph *t)
+{
+    attncl_graph_destroy(t->g);
+    t->g = NULL;
 }
 
 static attncl_status run(const char *name, const void *params, struct host *const *in, int n_in,
                          struct host *const *out, int n_out, bool saving)
 {
     attncl_status status = ATTNCL_OK;
-    struct run r = {.cls = attncl__op_find(name), .saving = saving};
-    char port[16];
+    struct op_graph t = {
+        .cls = attncl__op_find(name), .n_in = n_in, .n_out = n_out, .saving = saving};
+    char text[OP_GRAPH_TEXT_BYTES];
 
-    ck_assert_msg(r.cls != NULL, "there is no op %s", name);
-    ck_assert_int_le(n_in, r.cls->n_in);
-    TRY_DONE(attncl_graph_create(test_context(), &r.g));
-    build(&r, params, in, n_in, out, n_out);
-    TRY_DONE(attncl_graph_compile(r.g, NULL));
-    check_shapes(&r, out, n_out);
-    TRY_DONE(write_inputs(&r, in, n_in));
-    TRY_DONE(attncl_graph_run(r.g));
-    TRY_DONE(attncl__graph_check_canaries(r.g));
-    for (int i = 0; i < n_out; ++i) {
-        if (!out[i])
-            continue;
-        snprintf(port, sizeof port, "out%d", i);
-        TRY_DONE(read_one(&r, port, false, out[i]));
-    }
+    ck_assert_msg(t.cls != NULL, "there is no op %s", name);
     for (int i = 0; i < n_in; ++i)
-        if (in[i] && (r.cls->state >> i & 1)) {
-            snprintf(port, sizeof port, "in%d", i);
-            TRY_DONE(read_one(&r, port, true, in[i]));
-        }
+        t.in[i] = in[i];
+    for (int i = 0; i < n_out; ++i)
+        t.out[i] = out[i];
+    TRY_DONE(op_graph_open(&t, params));
+    ck_assert_msg(op_graph_has_shapes(&t, text), "%s: %s", name, text);
+    TRY_DONE(op_graph_run(&t));
+    for (int i = 0; i < n_out; ++i)
+        if (out[i])
+            TRY_DONE(op_graph_read(&t, "out", i, out[i]));
+    for (int i = 0; i < n_in; ++i)
+        if (in[i] && (t.cls->state >> i & 1))
+            TRY_DONE(op_graph_read(&t, "in", i, in[i]));
 done:
-    attncl_graph_destroy(r.g);
+    op_graph_close(&t);
     return status;
 }
 
