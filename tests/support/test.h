@@ -70,7 +70,11 @@ void test_add_fixture(const char *file, int line, SFun up, SFun down, bool each)
 // fails the program when an OpenCL object of the library or a heap block is still alive.
 void device_up(void);
 void device_down(void);
-const char *test_name(void);        // "op.softmax"
+const char *test_name(void); // "op.softmax"
+
+// Says that a case, or a part of it, cannot be run here, and why; the case returns after it.  A test with such a case
+// counts as skipped (exit 77), never as passed.
+void test_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 attncl_context *test_context(void); // the fixture's context
 attncl_graph *test_graph(void);     // a new one there, the caller's
 

@@ -1,0 +1,36 @@
+# The tier of each test, as its label: "default", what `tests/run` runs in five minutes from a clean clone, "ci", what
+# .ci/run adds, "full", the rest.  A test leaves a tier only while every mutant of mutants.tsv still dies in what .ci/run
+# runs.  The last row whose pattern is the whole name decides; none: full.
+set(attncl_tiers
+    "ci      (autodiff|compile|exec|gemm|launch|layer|model|op|train|tune)\\..*"
+    "ci      faults\\.(batches|bind|queues|runs|sampling|tune)"
+    "ci      accuracy\\.(functions|rows)"
+    "ci      personas\\.limits"
+    "ci      tools\\.(architectures|cases|convert|language|manual|selftest|traces|train|train_resume)"
+    "ci      (python\\.api|api\\.installed)"
+    "ci      (style|docs)\\..*"
+    "full    op\\..*\\.groups_of_.*"
+    "full    (gemm\\.clblast|train\\.(ranks|trainer_ranks))"
+    "default (base|device|graph|io|store)\\..*"
+    "default (autodiff|compile|exec|layer)\\.[a-z_]*"
+    "default (launch\\.launch|gemm\\.gemm_gpu|op\\.registry|op\\.row_tiling)"
+    "default (op\\.[a-z_]*|gemm\\.gemm|model\\.golden)@(cpu|gpu)"
+    "default (fuzz\\.graphs|faults\\.(sweep|heap|queries))"
+    "default tools\\.(failures|mistakes)"
+    "default style\\.(layers|exports|object_cycles|headers|structure)"
+    "ci      compile\\.(attention_mma_choice|first_use)")
+
+function(attncl_set_tiers)
+    get_property(names DIRECTORY PROPERTY TESTS)
+    foreach(name IN LISTS names)
+        set(label full)
+        foreach(row IN LISTS attncl_tiers)
+            string(REGEX MATCH "^([a-z]+) +(.*)$" row "${row}")
+            set(tier ${CMAKE_MATCH_1})
+            if(name MATCHES "^${CMAKE_MATCH_2}$")
+                set(label ${tier})
+            endif()
+        endforeach()
+        set_property(TEST ${name} PROPERTY LABELS ${label})
+    endforeach()
+endfunction()
