@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The tier of each test, as its label: "default", what `tests/run` runs in five minutes from a clean clone, "ci", what
 # .ci/run adds, "full", the rest.  A test leaves a tier only while every mutant of mutants.tsv still dies in what .ci/run
 # runs.  The last row whose pattern is the whole name decides; none: full.
@@ -7,7 +8,7 @@ set(attncl_tiers
     "ci      accuracy\\.(functions|rows)"
     "ci      personas\\.limits"
     "ci      tools\\.(architectures|cases|convert|language|manual|selftest|traces|train|train_resume)"
-    "ci      (python\\.api|api\\.installed)"
+    "ci      python\\.api"
     "ci      (style|docs)\\..*"
     "full    op\\..*\\.groups_of_.*"
     "full    (gemm\\.clblast|train\\.(ranks|trainer_ranks))"

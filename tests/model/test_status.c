@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Each status code, from a public call, with its message.
 
-#include <clblast_c.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "device/context.h"
 #include "support/directory.h"
 #include "support/golden.h"
+#include "support/launch_mock.h"
 
 static const int64_t square[] = {64, 64};
 
@@ -121,42 +121,25 @@ TEST(err_compile)
     directory_down();
 }
 
-// Instead of OpenCL's, in this program: whatever waits flushes too.
-static bool flush_fails;
-cl_int clFlush(cl_command_queue queue)
+// Whatever waits flushes too.
+static cl_int fail_flush(cl_command_queue queue)
 {
     (void)queue;
-    return flush_fails ? CL_INVALID_COMMAND_QUEUE : CL_SUCCESS;
+    return CL_INVALID_COMMAND_QUEUE;
 }
 
 TEST(err_opencl)
 {
-    flush_fails = true;
+    launch_mock_flush = fail_flush;
     const attncl_status status = softmax(test_context(), NULL);
-    flush_fails = false;
+    launch_mock_flush = NULL;
     ck_fails(status, ATTNCL_ERR_OPENCL, "clFlush: CL_INVALID_COMMAND_QUEUE");
-}
-
-// Instead of CLBlast's, in this program.
-CLBlastStatusCode
-CLBlastSgemmWithTempBuffer(const CLBlastLayout layout, const CLBlastTranspose a_transpose,
-                           const CLBlastTranspose b_transpose, const size_t m, const size_t n,
-                           const size_t k, const float alpha, const cl_mem a_buffer,
-                           const size_t a_offset, const size_t a_ld, const cl_mem b_buffer,
-                           const size_t b_offset, const size_t b_ld, const float beta,
-                           cl_mem c_buffer, const size_t c_offset, const size_t c_ld,
-                           cl_command_queue *queue, cl_event *event, cl_mem temp_buffer)
-{
-    (void)layout, (void)a_transpose, (void)b_transpose, (void)m, (void)n, (void)k;
-    (void)alpha, (void)a_buffer, (void)a_offset, (void)a_ld, (void)b_buffer, (void)b_offset;
-    (void)b_ld, (void)beta, (void)c_buffer, (void)c_offset, (void)c_ld, (void)queue;
-    (void)event, (void)temp_buffer;
-    return CLBlastInsufficientMemoryTemp;
 }
 
 TEST(err_blas)
 {
     setenv("ATTNCL_GEMM", "clblast", 1);
+    launch_mock_clblast_fails = true;
     attncl_context *ctx = new_context();
     attncl_graph *g = new_graph(ctx);
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, square);
@@ -167,6 +150,7 @@ TEST(err_blas)
     ck_fails(status, ATTNCL_ERR_BLAS, "CLBlast: ");
     attncl_graph_destroy(g);
     ck_ok(attncl_context_destroy(ctx));
+    launch_mock_clblast_fails = false;
     unsetenv("ATTNCL_GEMM");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The one comparison of numbers in tests.  What it cannot lose: a NaN where a number is expected, a number where NaN is,
-// an infinity of the wrong sign, a bound that is NaN, and an element that still holds the poison of ATTNCL_GUARD, which
-// nobody wrote.  Each is the worst there is, whatever comes after it.
+// an infinity of the wrong sign, a bound that is NaN, and an element that still holds ATTNCL_GUARD's poison, because no
+// kernel wrote it.  Each is the worst there is, whatever comes after it.
 #ifndef ATTNCL_TEST_COMPARE_H
 #define ATTNCL_TEST_COMPARE_H
 

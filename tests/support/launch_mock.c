@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 
+#include <clblast_c.h>
 #include <stdlib.h>
 
 #include "device/context.h"
@@ -80,4 +81,32 @@ bool __wrap_attncl__kernel_has_no_spills(struct launcher *l, const struct kspec 
 {
     return current ? is_launchable(spec, local, true)
                    : __real_attncl__kernel_has_no_spills(l, spec, local);
+}
+
+cl_int (*launch_mock_flush)(cl_command_queue queue);
+bool launch_mock_clblast_fails;
+
+cl_int __real_clFlush(cl_command_queue queue);
+cl_int __wrap_clFlush(cl_command_queue queue);
+
+cl_int __wrap_clFlush(cl_command_queue queue)
+{
+    return launch_mock_flush ? launch_mock_flush(queue) : __real_clFlush(queue);
+}
+
+#define SGEMM_PARAMETERS                                                                           \
+    CLBlastLayout layout, CLBlastTranspose trans_a, CLBlastTranspose trans_b, size_t m, size_t n,  \
+        size_t k, float alpha, cl_mem a, size_t a_offset, size_t a_ld, cl_mem b, size_t b_offset,  \
+        size_t b_ld, float beta, cl_mem c, size_t c_offset, size_t c_ld, cl_command_queue *queue,  \
+        cl_event *event, cl_mem temp
+CLBlastStatusCode __real_CLBlastSgemmWithTempBuffer(SGEMM_PARAMETERS);
+CLBlastStatusCode __wrap_CLBlastSgemmWithTempBuffer(SGEMM_PARAMETERS);
+
+CLBlastStatusCode __wrap_CLBlastSgemmWithTempBuffer(SGEMM_PARAMETERS)
+{
+    return launch_mock_clblast_fails
+               ? CLBlastInsufficientMemoryTemp
+               : __real_CLBlastSgemmWithTempBuffer(layout, trans_a, trans_b, m, n, k, alpha, a,
+                                                   a_offset, a_ld, b, b_offset, b_ld, beta, c,
+                                                   c_offset, c_ld, queue, event, temp);
 }

@@ -4,6 +4,7 @@
 #ifndef ATTNCL_TESTS_LAUNCH_MOCK_H
 #define ATTNCL_TESTS_LAUNCH_MOCK_H
 
+#include "device/cl.h"
 #include "launch/launch.h"
 
 // With TEST_KERNEL_GROUP=N in the environment no kernel runs in work-groups of more than N work-items, as its driver
@@ -23,5 +24,9 @@ struct launch_mock {
 void launch_mock_set(const struct launch_mock *mock);
 // Bytes of the arguments of the last launch that a mock stood in for, with pointers of 64 bits.
 size_t launch_mock_argument_bytes(void);
+
+// Stands in for the library's calls of clFlush, and of CLBlastSgemmWithTempBuffer, which then fails; reset to NULL and false.
+extern cl_int (*launch_mock_flush)(cl_command_queue queue);
+extern bool launch_mock_clblast_fails;
 
 #endif

@@ -187,8 +187,8 @@ void test_skip(const char *fmt, ...)
     va_end(args);
 }
 
-// What CTest, the mutants and a hand on the command line have alike; what the caller sets stays.  "op.softmax@gpu": the
-// kernels that GPUs get.  On PoCL nobody gets those, and its optimiser takes minutes for them.
+// The environment of every test; what the caller sets stays.  "op.softmax@gpu": the
+// kernels that GPUs get.  No user of PoCL gets those, and its optimiser takes minutes for them.
 static void set_environment(char *name)
 {
     char *const variant = strchr(name, '@');
