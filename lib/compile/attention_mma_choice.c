@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/worst_error.h"
 #include "gemm/mma_choice.h"
 #include "launch/command_list.h"
 #include "op/op.h"
@@ -195,6 +196,9 @@ static attncl_status attend(struct trial *t, enum matrix_instruction mma, double
     int n_mma = 0;
 
     t->caps.attention_mma = t->caps.attention_bwd_mma = mma;
+    for (int i = 0; i < N_OUT; ++i)
+        if (attncl__desc_present(result_desc(t, i)))
+            TRY(attncl__buffer_fill(t->ctx, results[i].mem, CANARY_WORD, 0, results[i].bytes));
     if (t->gradients)
         TRY(run(t, &attncl__op_attention_bwd, backward_call(t), seconds_ret, &n_mma));
     else
@@ -207,44 +211,36 @@ static attncl_status attend(struct trial *t, enum matrix_instruction mma, double
     return ATTNCL_OK;
 }
 
-// NaN is larger than anything.
-static double larger(double a, double b)
+// Of the result whose error is the largest; each gradient is measured by its largest element.
+static struct worst_error compare_gradients(const struct trial *t)
 {
-    return b <= a ? a : b;
-}
-
-// Of each gradient, as a share of its largest element.
-static double gradient_difference(const struct trial *t)
-{
-    double error = 0;
+    struct worst_error worst = {0};
 
     for (int i = 0; i < N_OUT; ++i) {
-        const float *a = t->result[0][i], *b = t->result[1][i];
-        const int64_t n = attncl__desc_count(&t->grad[i]);
-        double largest = 0, difference = 0;
-        for (int64_t j = 0; j < n; ++j) {
-            largest = larger(largest, fabs((double)a[j]));
-            difference = larger(difference, fabs((double)a[j] - b[j]));
-        }
-        error = larger(error, difference / largest);
+        struct worst_error w = {0};
+        attncl__worst_error_add_floats(&w, t->result[1][i], t->result[0][i],
+                                       attncl__desc_count(&t->grad[i]));
+        w.error = w.largest > 0 ? w.error / w.largest : INFINITY;
+        if (i == 0 || w.error > worst.error)
+            worst = w;
     }
-    return error;
+    return worst;
 }
 
-// Of results and of the rows' maxima, which are of about 1, and of the ratios of their totals.
-static double forward_difference(const struct trial *t)
+// Results and the rows' maxima, which are of about 1, and the ratios of their totals.
+static struct worst_error compare_results(const struct trial *t)
 {
     const int64_t n = attncl__desc_count(&t->out[Y]), n_rows = attncl__desc_count(&t->out[ROWS]);
-    float *const *a = t->result[0], *const *b = t->result[1];
-    double error = 0;
+    const float *a = t->result[0][ROWS], *b = t->result[1][ROWS];
+    struct worst_error worst = {0};
 
-    for (int64_t i = 0; i < n; ++i)
-        error = larger(error, fabs((double)a[Y][i] - b[Y][i]));
+    attncl__worst_error_add_floats(&worst, t->result[1][Y], t->result[0][Y], n);
     for (int64_t i = 0; i < n_rows; i += 2) {
-        error = larger(error, fabs((double)a[ROWS][i] - b[ROWS][i]));
-        error = larger(error, fabs(1 - (double)b[ROWS][i + 1] / a[ROWS][i + 1]));
+        attncl__worst_error_add(&worst, i, (double)b[i], (double)a[i], 1);
+        attncl__worst_error_add(&worst, i + 1, (double)b[i + 1], (double)a[i + 1],
+                                fabs((double)a[i + 1]));
     }
-    return error;
+    return worst;
 }
 
 // *speed_ret: times as fast as FMAs; `failed` as for all.
@@ -260,17 +256,19 @@ static attncl_status compare(attncl_context *ctx, const struct device_caps *caps
     attncl_status status = ATTNCL_OK;
     struct trial t;
     double seconds[2] = {0};
+    char text[WORST_ERROR_BYTES];
     bool done = false;
 
     TRY_DONE(trial_open(&t, ctx, caps, n, gradients));
     TRY_DONE(attend(&t, MMA_NONE, &seconds[0], &done));
     TRY_DONE(attend(&t, caps->mma_candidate, &seconds[1], &done));
-    const double error = gradients ? gradient_difference(&t) : forward_difference(&t);
+    const struct worst_error worst = gradients ? compare_gradients(&t) : compare_results(&t);
     const double bound = max_error[caps->precision];
     if (!done)
         snprintf(failed, FINDING_BYTES, "its kernel does not build or does not fit");
-    else if (!(error <= bound))
-        snprintf(failed, FINDING_BYTES, "differs from FMAs by %.3g, more than %.3g", error, bound);
+    else if (!attncl__error_within(&worst, bound))
+        snprintf(failed, FINDING_BYTES, "differs from FMAs by %.3g, more than %.3g: %s",
+                 worst.error, bound, attncl__worst_error_text(&worst, text));
     *speed_ret = seconds[0] / seconds[1];
 done:
     trial_close(&t);

@@ -6,6 +6,7 @@
 #include "attncl/graph.h"
 #include "base/desc.h"
 #include "base/name_table.h"
+#include "base/worst_error.h" // CANARY_WORD
 #include "device/context.h"
 #include "launch/command_list.h"
 
@@ -18,8 +19,6 @@ static inline size_t canary_pad(const struct device_caps *caps)
 {
     return caps->align_bytes > CANARY_BYTES ? caps->align_bytes : CANARY_BYTES;
 }
-
-#define CANARY_WORD 0x7fc0deadu // a quiet NaN that arithmetic does not produce
 
 // An input or output, and the caller's buffer bound to it.
 struct io_binding {

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/worst_error.h"
 #include "gemm/gemm.h"
 #include "launch/command_list.h"
 
@@ -76,6 +77,8 @@ static attncl_status multiply(struct trial *t, enum matrix_instruction mma, doub
 
     t->caps.mma = mma;
     *seconds_ret = INFINITY;
+    TRY(attncl__buffer_fill(t->ctx, t->storage[RESULT].mem, CANARY_WORD, 0,
+                            t->storage[RESULT].bytes));
     TRY(attncl__command_list_begin(t->ctx, &list));
     TRY_DONE(attncl__gemm(&l, &t->g));
     *done_ret = strstr(list.commands[0].name, mma ? "_mma" : "gemm") != NULL;
@@ -92,17 +95,18 @@ done:
 }
 
 // Integers that any precision has, whose sums floats have: a lane with another element than it
-// should have is seen.  *failed_ret: what is wrong, NULL where nothing is.
+// should have is seen.
 static attncl_status multiply_integers(attncl_context *ctx, const struct device_caps *caps,
-                                       const char **failed_ret)
+                                       char failed[FINDING_BYTES])
 {
     enum { TILE = 64, TERMS = 16 };
     attncl_status status = ATTNCL_OK;
+    struct worst_error worst = {0};
     struct trial t;
     double seconds = 0;
     bool done = false;
+    char text[WORST_ERROR_BYTES];
 
-    *failed_ret = NULL;
     TRY_DONE(trial_open(&t, ctx, caps, TILE, TILE, TERMS));
     t.caps.compute_units = 1; // for more, such a tile is not worth it
     for (int i = 0; i < TILE; ++i)
@@ -113,7 +117,7 @@ static attncl_status multiply_integers(attncl_context *ctx, const struct device_
     TRY_DONE(upload(&t));
     TRY_DONE(multiply(&t, caps->mma_candidate, &seconds, &done));
     if (!done) {
-        *failed_ret = "its kernel does not build or does not fit";
+        snprintf(failed, FINDING_BYTES, "its kernel does not build or does not fit");
         goto done;
     }
     for (int i = 0; i < TILE; ++i)
@@ -121,9 +125,12 @@ static attncl_status multiply_integers(attncl_context *ctx, const struct device_
             int sum = 0;
             for (int k = 0; k < TERMS; ++k)
                 sum += (int)t.host[FACTOR_A][i * TERMS + k] * (int)t.host[FACTOR_B][k * TILE + j];
-            if (t.host[RESULT][i * TILE + j] != (float)sum)
-                *failed_ret = "a GEMM of integers is wrong";
+            const int at = i * TILE + j;
+            attncl__worst_error_add(&worst, at, (double)t.host[RESULT][at], sum, 1);
         }
+    if (!attncl__error_within(&worst, 0))
+        snprintf(failed, FINDING_BYTES, "a GEMM of integers is wrong: %s",
+                 attncl__worst_error_text(&worst, text));
 done:
     trial_close(&t);
     return status;
@@ -149,10 +156,9 @@ static void fill_randomly(struct trial *t)
         }
 }
 
-// *error_ret: the largest difference from FMAs, as a share of the mean of sum |a b|; *speed_ret:
-// times as fast.
+// Differences from FMAs, as a share of the mean of sum |a b|; *speed_ret: times as fast.
 static attncl_status compare_with_fmas(attncl_context *ctx, const struct device_caps *caps,
-                                       double *error_ret, double *speed_ret)
+                                       struct worst_error *worst_ret, double *speed_ret)
 {
     attncl_status status = ATTNCL_OK;
     const int n = trial_extent(caps);
@@ -162,7 +168,7 @@ static attncl_status compare_with_fmas(attncl_context *ctx, const struct device_
     double seconds[2] = {0};
     bool done = false;
 
-    *error_ret = 0;
+    *worst_ret = (struct worst_error){0};
     if (!by_fmas) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "a matrix of %d x %d", n, n);
         goto done;
@@ -173,11 +179,9 @@ static attncl_status compare_with_fmas(attncl_context *ctx, const struct device_
     TRY_DONE(multiply(&t, MMA_NONE, &seconds[0], &done));
     memcpy(by_fmas, t.host[RESULT], t.storage[RESULT].bytes);
     TRY_DONE(multiply(&t, caps->mma_candidate, &seconds[1], &done));
-    for (size_t i = 0; i < t.count[RESULT]; ++i) {
-        const double error = fabs((double)t.host[RESULT][i] - by_fmas[i]) / mean_sum;
-        if (!(error <= *error_ret)) // NaN too
-            *error_ret = error;
-    }
+    for (size_t i = 0; i < t.count[RESULT]; ++i)
+        attncl__worst_error_add(worst_ret, (int64_t)i, (double)t.host[RESULT][i],
+                                (double)by_fmas[i], mean_sum);
     *speed_ret = seconds[0] / seconds[1];
 done:
     attncl__free(by_fmas);
@@ -190,19 +194,20 @@ attncl_status attncl__mma_judge(attncl_context *ctx, const struct device_caps *c
 {
     // Twice what rounding the factors may change.
     static const double max_error[N_GEMM_PRECISIONS] = {0x1p-20, 0x1p-9, 0x1p-6};
-    const char *wrong = NULL;
-    double error = 0, speed = 0;
+    const double bound = max_error[caps->precision];
+    struct worst_error worst;
+    char text[WORST_ERROR_BYTES];
+    double speed = 0;
 
     failed[0] = '\0';
-    TRY(multiply_integers(ctx, caps, &wrong));
-    if (wrong) {
-        snprintf(failed, FINDING_BYTES, "%s", wrong);
+    TRY(multiply_integers(ctx, caps, failed));
+    if (*failed)
         return ATTNCL_OK;
-    }
-    TRY(compare_with_fmas(ctx, caps, &error, &speed));
-    if (!(error <= max_error[caps->precision]))
-        snprintf(failed, FINDING_BYTES, "differs from FMAs by %.3g of sum |a b|, more than %.3g",
-                 error, max_error[caps->precision]);
+    TRY(compare_with_fmas(ctx, caps, &worst, &speed));
+    if (!attncl__error_within(&worst, bound))
+        snprintf(failed, FINDING_BYTES,
+                 "differs from FMAs by %.3g of sum |a b|, more than %.3g: %s", worst.error, bound,
+                 attncl__worst_error_text(&worst, text));
     else if (speed < min_speed)
         snprintf(failed, FINDING_BYTES, "%.2f times as fast as FMAs, less than %.2f", speed,
                  min_speed);

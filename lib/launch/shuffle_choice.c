@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/log.h"
+#include "base/worst_error.h"
 #include "launch/command_list.h"
 #include "launch/launch.h"
 
@@ -47,17 +48,16 @@ static attncl_status upload_numbers(struct trial *t)
     return attncl__buffer_write(t->ctx, t->in.mem, 0, numbers, t->in.bytes);
 }
 
-// One work-group.  out: what it wrote, of what was 0.
+// One work-group.  out: what it wrote, of canaries.
 static attncl_status run(struct trial *t, const struct kspec *spec, size_t group,
-                         const struct arg *args, size_t n_args, uint32_t out[MAX_OUT])
+                         const struct arg *args, size_t n_args, float out[MAX_OUT])
 {
     attncl_status status = ATTNCL_OK;
     struct command_list list;
     struct launcher l = {.caps = &t->caps, .command_list = &list};
 
-    memset(out, 0, MAX_OUT * sizeof out[0]);
     TRY(attncl__command_list_begin(t->ctx, &list));
-    TRY_DONE(attncl__buffer_write(t->ctx, t->out.mem, 0, out, t->out.bytes));
+    TRY_DONE(attncl__buffer_fill(t->ctx, t->out.mem, CANARY_WORD, 0, t->out.bytes));
     TRY_DONE(attncl__launch(&l, spec, grid_1d(1, group), args, n_args));
     TRY_DONE(attncl__command_list_enqueue(&list, 0, NULL, NULL, NULL));
     TRY_DONE(attncl__buffer_read(t->ctx, t->out.mem, 0, out, t->out.bytes));
@@ -66,11 +66,13 @@ done:
     return status;
 }
 
-// By local memory and by the candidate.
+// By local memory and by the candidate: n_out elements are written, with the same bits.
 static attncl_status compare(struct trial *t, const struct kspec *spec, size_t group,
-                             const struct arg *args, size_t n_args)
+                             const struct arg *args, size_t n_args, size_t n_out)
 {
-    uint32_t expected[MAX_OUT], found[MAX_OUT];
+    float expected[MAX_OUT], found[MAX_OUT];
+    struct worst_error worst = {0};
+    char text[WORST_ERROR_BYTES];
 
     t->caps.shuffle = SHUFFLE_NONE;
     TRY(run(t, spec, group, args, n_args, expected));
@@ -80,10 +82,14 @@ static attncl_status compare(struct trial *t, const struct kspec *spec, size_t g
         snprintf(t->failed, FINDING_BYTES, "its kernel does not build");
         return ATTNCL_OK;
     }
-    if (status == ATTNCL_OK && memcmp(expected, found, sizeof found) != 0)
-        snprintf(t->failed, FINDING_BYTES, "%s: sums of %zu work-items differ from local memory's",
-                 spec->kernel, group);
-    return status;
+    if (status != ATTNCL_OK)
+        return status;
+    attncl__worst_error_add_floats(&worst, found, expected, (int64_t)n_out);
+    if (!attncl__error_within(&worst, 0) || memcmp(expected, found, sizeof found) != 0)
+        snprintf(t->failed, FINDING_BYTES,
+                 "%s: sums of %zu work-items differ from local memory's: %s", spec->kernel, group,
+                 attncl__worst_error_text(&worst, text));
+    return ATTNCL_OK;
 }
 
 static attncl_status compare_groups(struct trial *t, size_t group)
@@ -93,7 +99,8 @@ static attncl_status compare_groups(struct trial *t, size_t group)
     kspec_set_vw_ls(&spec, 1, group);
     return compare(t, &spec, group,
                    ARGS(arg_mem((struct span){&t->in}), arg_mem((struct span){NULL}),
-                        arg_mem((struct span){&t->out}), arg_i32(BLOCKS), arg_i32(0)));
+                        arg_mem((struct span){&t->out}), arg_i32(BLOCKS), arg_i32(0)),
+                   SUMS);
 }
 
 static struct kspec row_kernel(const char *file, const char *kernel, size_t group, size_t lanes)
@@ -116,7 +123,8 @@ static attncl_status compare_layer_norms(struct trial *t, size_t group, size_t l
     kspec_int(&spec, "PIECES", 0);
     return compare(t, &spec, group,
                    ARGS(in, in, in, arg_mem((struct span){&t->out}), arg_i64(0), arg_i64(width),
-                        arg_i32(width), arg_i32(1), arg_i64(rows), arg_i32(1), arg_f32(1e-5f)));
+                        arg_i32(width), arg_i32(1), arg_i64(rows), arg_i32(1), arg_f32(1e-5f)),
+                   ROW_VW * group);
 }
 
 static attncl_status compare_softmax(struct trial *t, size_t group)
@@ -126,7 +134,8 @@ static attncl_status compare_softmax(struct trial *t, size_t group)
 
     return compare(t, &spec, group,
                    ARGS(arg_mem((struct span){&t->in}), arg_mem((struct span){&t->out}), arg_i64(0),
-                        arg_i64(width), arg_i32(width), arg_i64(1), arg_i32(1)));
+                        arg_i64(width), arg_i32(width), arg_i64(1), arg_i32(1)),
+                   ROW_VW * group);
 }
 
 // Rows of less than a sub-group, of one, and of as many work-items as a work-group has.

@@ -75,18 +75,18 @@ static attncl_status begin_variants(const struct tuning_trial *c,
     return ATTNCL_OK;
 }
 
-// Time of `other` relative to the built-in choice: the mean over the workloads; *worst_ret the
+// Time of `other` relative to the built-in choice: the mean over the workloads; *slowest_ret the
 // largest.
 static double ratio(const struct tuning_trial *c, const struct variant other[TRIAL_WORKLOADS],
-                    double (*time_of)(const struct variant *), double *worst_ret)
+                    double (*time_of)(const struct variant *), double *slowest_ret)
 {
     double sum = 0;
 
-    *worst_ret = 0;
+    *slowest_ret = 0;
     for (int i = 0; i < c->n_work; ++i) {
         const double r = time_of(&other[i]) / time_of(&c->built_in[i]);
         sum += r;
-        *worst_ret = fmax(*worst_ret, r);
+        *slowest_ret = fmax(*slowest_ret, r);
     }
     return sum / c->n_work;
 }
@@ -114,7 +114,7 @@ static void try_candidate(struct tuning_trial *c, const struct candidate *candid
                           double *best_ratio)
 {
     struct variant variants[TRIAL_WORKLOADS] = {{.graph = NULL}};
-    double worst;
+    double slowest;
 
     set_row(c, candidate);
     if (begin_variants(c, variants) != ATTNCL_OK) {
@@ -133,7 +133,7 @@ static void try_candidate(struct tuning_trial *c, const struct candidate *candid
         drop(c, candidate, attncl_last_error());
         goto done;
     }
-    const double r = ratio(c, variants, attncl__variant_min, &worst);
+    const double r = ratio(c, variants, attncl__variant_min, &slowest);
     if (r < *best_ratio) {
         struct variant old[TRIAL_WORKLOADS];
 
@@ -165,7 +165,7 @@ static void first_round(struct tuning_trial *c)
 
 static attncl_status second_round(struct tuning_trial *c)
 {
-    double worst, worst_median;
+    double slowest, slowest_median;
 
     if (c->best_row)
         TRY(ab_time_all(c, c->best, final_share * c->seconds));
@@ -176,10 +176,10 @@ static attncl_status second_round(struct tuning_trial *c)
     }
     if (!c->best_row)
         return ATTNCL_OK;
-    const double by_min = ratio(c, c->best, attncl__variant_min, &worst);
-    const double by_median = ratio(c, c->best, attncl__variant_median, &worst_median);
+    const double by_min = ratio(c, c->best, attncl__variant_min, &slowest);
+    const double by_median = ratio(c, c->best, attncl__variant_median, &slowest_median);
     c->gain = 1 / fmax(by_min, by_median) - 1;
-    c->kept = c->gain >= min_gain && worst <= 1 + max_loss;
+    c->kept = c->gain >= min_gain && slowest <= 1 + max_loss;
     return ATTNCL_OK;
 }
 

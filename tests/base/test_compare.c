@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The comparison that all tests use (tests/support/compare.h).
+// The comparison that all tests use (tests/support/compare.h), and the library's own.
 
 #include <math.h>
 
-#include "compile/program.h"
+#include "base/worst_error.h"
 #include "support/compare.h"
 #include "support/test.h"
 
@@ -42,4 +42,29 @@ TEST(the_worst_stays_whatever_comes_after_it)
                 worst_add(&w, i, i == place ? bad[k] : 1, 1, 1);
             ck_assert(w.ratio > 1 && w.at == place && w.n == 3);
         }
+}
+
+TEST(the_library_forgets_nothing)
+{
+    const double bad[] = {NAN, -INFINITY, 3, poison()};
+    char text[WORST_ERROR_BYTES];
+
+    for (int place = 0; place < 3; ++place)
+        for (int k = 0; k < 4; ++k) {
+            struct worst_error w = {0};
+            for (int i = 0; i < 3; ++i)
+                attncl__worst_error_add(&w, i, i == place ? bad[k] : 1, 1, 1);
+            ck_assert(!attncl__error_within(&w, 1) && w.at == place && w.largest == 1);
+            ck_assert(attncl__error_within(&w, 2) == (k == 2));
+            attncl__worst_error_text(&w, text);
+            ck_assert(!strstr(text, "never written") == (k < 3));
+        }
+    const struct worst_error none = {0};
+    ck_assert(!attncl__error_within(&none, 1));
+    struct worst_error w = {0};
+    attncl__worst_error_add(&w, 0, 1, NAN, 1);
+    ck_assert(!attncl__error_within(&w, 1e9) && w.largest == 0);
+    w = (struct worst_error){0};
+    attncl__worst_error_add(&w, 0, 1, 1, NAN);
+    ck_assert(!attncl__error_within(&w, 1e9) && !attncl__error_within(&w, INFINITY));
 }

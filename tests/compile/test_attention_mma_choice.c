@@ -29,6 +29,7 @@ static void up(void)
 static void down(void)
 {
     setenv("ATTNCL_CACHE", "off", 1);
+    unsetenv("ATTNCL_CL_DIR");
     directory_end();
 }
 
@@ -117,7 +118,7 @@ TEST(what_the_compiler_does_not_know_fails)
 }
 
 // A lane with another element, sums that are not scaled, rows that are not the first, products left out,
-// statistics that only gradients would miss.
+// statistics that only gradients would miss, an element that is NaN or is not written.
 static const struct mistake {
     const char *file, *from, *to;
 } mistakes[] = {
@@ -126,13 +127,16 @@ static const struct mistake {
     {"common/mma.clh", "mma_instruction(rest, a_low, b_high, box);", ""},
     {"attention/attention_gpu_mma.cl", "sums[n][c] *= factor[c / TERMS];", ";"},
     {"attention/attention_gpu_mma.cl", "= whole ? factor : sum;", "= sum;"},
+    {"attention/attention_gpu_mma.clh", "= sums[n][c] * factor[c / TERMS]",
+     "= i + e == 9 ? NAN : sums[n][c] * factor[c / TERMS]"},
+    {"attention/attention_gpu_mma.clh", "if (i < end && e < width)",
+     "if (i < end && e < width && i + e != 9)"},
 };
 
 TABLE_TEST(wrong_ones_fail, mistakes)
 {
     sources_write(mistakes[_i].file, mistakes[_i].from, mistakes[_i].to);
     check_judged(MMA_PTX, GEMM_F32, true, 0, "differs from FMAs");
-    unsetenv("ATTNCL_CL_DIR");
 }
 
 // Pairs beyond the last row or column that count, ds of the wrong pairs, and products left out.
@@ -141,6 +145,10 @@ static const struct mistake gradient_mistakes[] = {
     {"attention/attention_bwd_gpu_mma.cl", "(long)key * kept.pitch + query] : 0.0f",
      "(long)key * kept.pitch + query / 2] : 0.0f"},
     {"common/mma.clh", "mma_instruction(rest, a_high, b_low, box);", ""},
+    {"attention/attention_gpu_mma.clh", "= sums[n][c] * factor[c / TERMS]",
+     "= i + e == 9 ? NAN : sums[n][c] * factor[c / TERMS]"},
+    {"attention/attention_gpu_mma.clh", "if (i < end && e < width)",
+     "if (i < end && e < width && i + e != 9)"},
 };
 
 TABLE_TEST(wrong_gradients_fail, gradient_mistakes)
@@ -149,7 +157,6 @@ TABLE_TEST(wrong_gradients_fail, gradient_mistakes)
 
     sources_write(m->file, m->from, m->to);
     check_gradients_judged(MMA_PTX, GEMM_F32, true, "differs from FMAs");
-    unsetenv("ATTNCL_CL_DIR");
 }
 
 // user: what the line begins with.

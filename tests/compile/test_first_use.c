@@ -112,6 +112,41 @@ TABLE_TEST(mistakes_are_found, mistakes)
                   "\"%s\" does not begin with \"%s\"", failed, mistakes[_i].words);
 }
 
+// One element is NaN or is not written, in a kernel of either variant, or one column is wrong.
+static const struct {
+    enum kernel_variant kind;
+    const char *file, *from, *to, *words;
+} wrong_elements[] = {
+    {VARIANT_GPU, "gemm/gemm_gpu.cl", "store_some(x, to, left);",
+     "store_some(i + j == 8 ? (float4)(NAN) : x, to, left);", "a product of many rows"},
+    {VARIANT_GPU, "gemm/gemm_gpu.cl", "store_some(x, to, left);",
+     "if (i + j != 8) store_some(x, to, left);", "a product of many rows"},
+    {VARIANT_GPU, "gemm/gemm_gpu.cl", "store_some(x, to, left);",
+     "x.s0 *= j == 100 ? 1.01f : 1.0f; store_some(x, to, left);", "a product of many rows"},
+    {VARIANT_GPU, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
+     "VSTORE(c == 0 ? (FV)(NAN) : ACTIVATE(v), y + c);", "GELU"},
+    {VARIANT_GPU, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
+     "if (c > 0) VSTORE(ACTIVATE(v), y + c);", "GELU"},
+    {VARIANT_CPU, "gemm/gemm_cpu.cl", "VSTORE(sum, out + x);",
+     "VSTORE(x == 0 ? (FV)(NAN) : sum, out + x);", "a product of"},
+    {VARIANT_CPU, "gemm/gemm_cpu.cl", "VSTORE(sum, out + x);", "if (x > 0) VSTORE(sum, out + x);",
+     "a product of"},
+    {VARIANT_CPU, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
+     "VSTORE(c == 0 ? (FV)(NAN) : ACTIVATE(v), y + c);", "GELU"},
+    {VARIANT_CPU, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
+     "if (c > 0) VSTORE(ACTIVATE(v), y + c);", "GELU"},
+};
+
+TABLE_TEST(wrong_elements_are_found, wrong_elements)
+{
+    char failed[FINDING_BYTES] = "nothing was written";
+
+    sources_write(wrong_elements[_i].file, wrong_elements[_i].from, wrong_elements[_i].to);
+    judge(wrong_elements[_i].kind, failed);
+    ck_assert_msg(strncmp(failed, wrong_elements[_i].words, strlen(wrong_elements[_i].words)) == 0,
+                  "\"%s\" does not begin with \"%s\"", failed, wrong_elements[_i].words);
+}
+
 // What the device refuses is told where a graph needs it.
 TEST(what_does_not_build_is_no_mistake)
 {

@@ -29,6 +29,7 @@ static void up(void)
 static void down(void)
 {
     setenv("ATTNCL_CACHE", "off", 1);
+    unsetenv("ATTNCL_CL_DIR");
     if (backend[0])
         setenv("ATTNCL_GEMM", backend, 1);
     directory_end();
@@ -104,7 +105,6 @@ TABLE_TEST(misplaced_ones_fail, misplaced)
 {
     sources_write("common/mma.clh", misplaced[_i].from, misplaced[_i].to);
     check_judged(misplaced[_i].mma, GEMM_BF16, true, 0, "integers");
-    unsetenv("ATTNCL_CL_DIR");
 }
 
 // Factors of 16 bits are for those who ask for them.
@@ -134,18 +134,23 @@ TEST(what_the_compiler_does_not_know_fails)
 }
 
 static const struct {
-    const char *from, *to, *failure;
+    const char *file, *from, *to, *failure;
 } mistakes[] = {
-    {"% 4 + 4 * (i))", "% 4 + 4 * (1 - (i)))", "integers"},
-    {"/ 4 + 8 * ((i) % 2)", "/ 4 + 8 * (1 - (i) % 2)", "integers"},
-    {"isfinite(sum) ? sum + rest : sum", "sum", "differs from FMAs"},
+    {"common/mma.clh", "% 4 + 4 * (i))", "% 4 + 4 * (1 - (i)))", "integers"},
+    {"common/mma.clh", "/ 4 + 8 * ((i) % 2)", "/ 4 + 8 * (1 - (i) % 2)", "integers"},
+    {"common/mma.clh", "isfinite(sum) ? sum + rest : sum", "sum", "differs from FMAs"},
+    {"gemm/gemm_gpu_mma.cl", "if (i >= m || j >= n)", "if (i >= m || j >= n || i + j == 9)",
+     "never written"},
+    {"gemm/gemm_gpu_mma.cl", "if (i >= m || j >= n)", "if (i >= m || j >= n || i + j == 190)",
+     "never written"}, // beyond the integers
+    {"gemm/gemm_gpu_mma.cl", "if (k_from > 0)", "x = i + j == 190 ? NAN : x; if (k_from > 0)",
+     "differs from FMAs"},
 };
 
 TABLE_TEST(wrong_ones_fail, mistakes)
 {
-    sources_write("common/mma.clh", mistakes[_i].from, mistakes[_i].to);
+    sources_write(mistakes[_i].file, mistakes[_i].from, mistakes[_i].to);
     check_judged(MMA_PTX, GEMM_F32, true, 0, mistakes[_i].failure);
-    unsetenv("ATTNCL_CL_DIR");
 }
 
 // In a new context each time.

@@ -274,6 +274,8 @@ static const struct {
     {"row_tiling", "if (PARTS == 1)", "if (JOINED > 1)", "layer_norm_rows_fwd"},
     {"row_tiling", "(x, JOIN, SHUFFLE_XOR, tmp);", "(x, ADD, SHUFFLE_XOR, tmp);",
      "softmax_rows_fwd"},
+    {"row_tiling", "    if (c < n)\n        VSTORE", "    if (c < n && c != 8)\n        VSTORE",
+     "layer_norm_rows_fwd"}, // by local memory too
 };
 
 TABLE_TEST(wrong_ones_fail, mistakes)

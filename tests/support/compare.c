@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compile/program.h"
+#include "base/worst_error.h"
 #include "support/test.h"
 
 bool is_unwritten(double got)

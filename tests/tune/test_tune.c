@@ -12,6 +12,7 @@
 #include "attncl/version.h"
 #include "device/context.h"
 #include "support/directory.h"
+#include "support/sources.h"
 #include "support/test.h"
 #include "tune/ab_timing.h"
 
@@ -36,6 +37,7 @@ static void tear_down(void)
 {
     attncl_log_set(NULL, NULL, ATTNCL_LOG_ERROR);
     setenv("ATTNCL_TUNE", "off", 1);
+    unsetenv("ATTNCL_CL_DIR");
     directory_down();
 }
 
@@ -80,22 +82,26 @@ static void write_rows(bool largest)
     directory_write("tune/rows", text);
 }
 
+static void run_one(attncl_context *ctx, const struct workload *work, struct variant *variant)
+{
+    struct workload_data data;
+
+    ck_ok(attncl__workload_fill(ctx, work, &data));
+    ck_ok(attncl__workload_graph(ctx, work, &data, &variant->graph));
+    ck_ok(attncl__variant_begin(variant, data.n_result));
+    attncl_graph_destroy(variant->graph);
+    variant->graph = NULL;
+    attncl__workload_clear(&data);
+}
+
 static void run_all(const char *rows, struct variant *variants)
 {
     attncl_context *ctx = NULL;
 
     setenv("ATTNCL_TUNE", rows, 1);
     ck_ok(attncl_context_create(NULL, &ctx));
-    for (size_t i = 0; i < N_WORKS; ++i) {
-        struct workload_data data;
-
-        ck_ok(attncl__workload_fill(ctx, &works[i], &data));
-        ck_ok(attncl__workload_graph(ctx, &works[i], &data, &variants[i].graph));
-        ck_ok(attncl__variant_begin(&variants[i], data.n_result));
-        attncl_graph_destroy(variants[i].graph);
-        variants[i].graph = NULL;
-        attncl__workload_clear(&data);
-    }
+    for (size_t i = 0; i < N_WORKS; ++i)
+        run_one(ctx, &works[i], &variants[i]);
     ck_ok(attncl_context_destroy(ctx));
 }
 
@@ -167,6 +173,33 @@ TEST(results_agree_within_rounding_only)
     ck_assert(!attncl__variants_agree(&a, &b, 3, 64));
     y[1] = NAN;
     ck_assert(!attncl__variants_agree(&a, &b, 3, 64));
+}
+
+// Kernels that leave an element out, or that make one NaN.
+static const char *const wrong_stores[] = {
+    "if (c != 0) VSTORE(ACTIVATE(v), y + c);",
+    "VSTORE(c == 0 ? (FV)(NAN) : ACTIVATE(v), y + c);",
+};
+
+TABLE_TEST(wrong_elements_disagree, wrong_stores)
+{
+    const struct workload work = {.kind = WORK_GELU, .size = {37, 70}};
+    struct variant right = {.graph = NULL}, wrong = {.graph = NULL};
+    attncl_context *ctx = NULL;
+
+    unsetenv("ATTNCL_GUARD"); // users have no poisoned outputs
+    ck_ok(attncl_context_create(NULL, &ctx));
+    run_one(ctx, &work, &right);
+    ck_ok(attncl_context_destroy(ctx));
+    sources_write("elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);", wrong_stores[_i]);
+    ck_ok(attncl_context_create(NULL, &ctx));
+    run_one(ctx, &work, &wrong);
+    ck_assert(isnan(wrong.result[0]));
+    ck_assert(!attncl__variants_agree(&right, &wrong, 37 * 70, 70));
+    ck_ok(attncl_context_destroy(ctx));
+    attncl__variant_end(&right);
+    attncl__variant_end(&wrong);
+    setenv("ATTNCL_GUARD", "1", 1);
 }
 
 TEST(every_candidate_is_a_row)
