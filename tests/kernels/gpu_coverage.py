@@ -5,12 +5,12 @@ value of its macros that its contract names.  Kernels with "cpu" in their names 
 import collections
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "style"))
+from compilers import launches  # noqa: E402
 from kernel_variants import alternatives, macro_table  # noqa: E402
 
 # Sizes, of which the rows of the library choose some.
@@ -29,10 +29,7 @@ def launched(program):
     """{kernel} and {file: {macro: values}} of all cases."""
     kernels, values = set(), collections.defaultdict(lambda: collections.defaultdict(set))
     with tempfile.TemporaryDirectory() as directory:
-        said = subprocess.run([program, directory], capture_output=True, text=True)
-        if said.returncode:
-            sys.exit(f"{program}: {said.stderr.strip()}")
-        for source, kernel in {tuple(line.split("\t")[i] for i in (0, 2)) for line in said.stdout.splitlines()}:
+        for source, kernel in {(row[0], row[2]) for row in launches(program, directory)}:
             kernels.add(kernel)
             for line in pathlib.Path(source).read_text().splitlines():
                 macro = re.match(r"#define (\w+) (-?\w+)$", line)

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""offline.py DIRECTORY: every specialised kernel source in DIRECTORY, as ATTNCL_DUMP_CL writes them, compiles without warnings for
+"""offline.py DIRECTORY [--intel]: every specialised kernel source in DIRECTORY, as ATTNCL_DUMP_CL writes them, compiles without warnings for
 NVIDIA (nvptx64), AMD (amdgcn) and Intel and the rest (spir64).  No GPU is needed.
 
 Sources of the CPU variant alone, of which no group has two work-items, are compiled for the last: no GPU gets them.  That one
 has no machine code, whose limits optimising would meet: it is left out.  Where the tests ran on a GPU, shuffles that the other
-makers' compilers do not know are local memory here, and matrix instructions are compiled for their own maker alone.  Where
-Intel's own compiler, ocloc, is installed, it compiles for Arc what GPUs get.
+makers' compilers do not know are local memory here, and matrix instructions are compiled for their own maker alone.  With --intel
+Intel's own compiler, ocloc, compiles for Arc what GPUs get, and nothing else does.
 
-What offline.known has (known.py) is not compiled again, but with --all.  --write-known adds what compiles to it.
+What compiled before (compilers.py) is not compiled again.
 
-exit status: 0; 1 when a source is refused; 77 without clang or when DIRECTORY holds nothing
+exit status: 0; 1 when a source is refused; 77 without the compiler or when DIRECTORY holds nothing
 """
-import argparse
 import collections
 import concurrent.futures
 import glob
@@ -24,9 +23,8 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from known import Known, code_of, digest, intel_versions  # noqa: E402
+from compilers import Results, clang_or_skip, clang_version, code_of, ocloc_version  # noqa: E402
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 CLANG_OPTIONS = "-x cl -cl-std=CL1.2 -Wall -Wno-unused-function -Wno-pass-failed -Werror".split()
 TARGETS = {"spir64": "-target spir64 -O0 -emit-llvm -c",
            "nvptx64": "-target nvptx64-nvidia-nvcl -march=sm_75 -O1 -S",
@@ -60,80 +58,60 @@ def text_of(path, target):
     return text
 
 
-class Compilers:
-    def __init__(self, clang, ocloc):
-        self.clang, self.ocloc = clang, ocloc
-        said = subprocess.run([clang, "--version"], capture_output=True, text=True, check=True).stdout.split("\n")[0].strip()
-        self.versions = {target: said for target in TARGETS}
-        if ocloc:
-            self.versions["dg2"] = intel_versions(ocloc)
-
-    def options(self, target):
-        return OCLOC_OPTIONS if target == "dg2" else CLANG_OPTIONS + TARGETS[target].split()
-
-    def refusal(self, text, target):
-        """None, or what the compiler said."""
-        if target == "dg2":
-            with tempfile.TemporaryDirectory() as directory:
-                source = os.path.join(directory, "arc.cl")
-                with open(source, "w") as file:
-                    file.write(text)
-                done = subprocess.run([self.ocloc, "compile", "-q", "-file", source, "-out_dir", directory, "-output", "arc",
-                                       "-output_no_suffix", *self.options(target)], capture_output=True, text=True)
-        else:
-            done = subprocess.run([self.clang, *self.options(target), "-", "-o", os.devnull], input=text, capture_output=True, text=True)
-        return "\n".join((done.stdout + done.stderr).split("\n")[:5]) if done.returncode else None
-
-
-def find_clang():
-    return next((c for c in [f"clang-{v}" for v in range(14, 20)] + ["clang"] if shutil.which(c)), None)
+def refusal(compiler, text, target):
+    """None, or what the compiler said."""
+    if target == "dg2":
+        with tempfile.TemporaryDirectory() as directory:
+            source = os.path.join(directory, "arc.cl")
+            with open(source, "w") as file:
+                file.write(text)
+            done = subprocess.run([compiler, "compile", "-q", "-file", source, "-out_dir", directory, "-output", "arc",
+                                   "-output_no_suffix", *OCLOC_OPTIONS], capture_output=True, text=True)
+    else:
+        done = subprocess.run([compiler, *CLANG_OPTIONS, *TARGETS[target].split(), "-", "-o", os.devnull], input=text,
+                              capture_output=True, text=True)
+    return "\n".join((done.stdout + done.stderr).split("\n")[:5]) if done.returncode else None
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory")
-    parser.add_argument("--known", metavar="FILE", default=os.path.join(HERE, "offline.known"), help="another offline.known")
-    parser.add_argument("--all", action="store_true", help="compile what is known to compile too")
-    parser.add_argument("--write-known", action="store_true", help="add what compiles to offline.known")
-    options = parser.parse_args()
-
-    clang, ocloc = find_clang(), shutil.which("ocloc")
-    if not clang:
-        print("skipped: no clang", file=sys.stderr)
-        return 77
-    sources = sorted(glob.glob(os.path.join(options.directory, "**", "*.cl"), recursive=True))
+    directory, intel = sys.argv[1], "--intel" in sys.argv
+    if intel:
+        compiler = shutil.which("ocloc")
+        if not compiler:
+            print("skipped: [dg2] ocloc is not installed", file=sys.stderr)
+            return 77
+        rules = [ocloc_version(compiler), OCLOC_OPTIONS]
+    else:
+        compiler = clang_or_skip()
+        rules = [clang_version(compiler)[0], CLANG_OPTIONS, TARGETS]
+    sources = sorted(glob.glob(os.path.join(directory, "**", "*.cl"), recursive=True))
     if not sources:
-        print(f"skipped: no kernel sources in '{options.directory}'; run the op tests with ATTNCL_DUMP_CL={options.directory}",
-              file=sys.stderr)
+        print(f"skipped: no kernel sources in '{directory}'; run the op tests with ATTNCL_DUMP_CL={directory}", file=sys.stderr)
         return 77
-    if not ocloc:
-        print("ocloc is not installed: Intel's compiler is not asked")
-    compilers, known = Compilers(clang, ocloc), Known(options.known)
-    keys = {}
+    passed, asked, counts = Results("offline-kernels.json"), {}, collections.Counter()
     for source in sources:
         with open(source) as file:
             targets = targets_of(file.read())
-        for target in targets:
-            if target in compilers.versions:
-                keys[source, target] = digest(*compilers.options(target), code_of(text_of(source, target)))
-    asked = [(source, target) for (source, target), key in keys.items()
-             if options.all or not known.holds(target, compilers.versions[target], key)]
-    refused = set()
+        for target in (t for t in targets if (t == "dg2") == intel):
+            text = text_of(source, target)
+            key = passed.key(rules, target, code_of(text))
+            counts[target] += 1
+            if not passed.get(key):
+                asked[key] = source, target, text
+
+    def compile_one(item):
+        key, (source, target, text) = item
+        said = refusal(compiler, text, target)
+        if said is None:
+            passed.put(key, True)
+            return False
+        print(f"{source} does not compile for {target}:\n{said}", file=sys.stderr)
+        return True
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        for (source, target), said in zip(asked, pool.map(lambda pair: compilers.refusal(text_of(*pair), pair[1]), asked)):
-            if said is not None:
-                refused.add((source, target))
-                print(f"{source} does not compile for {target}:\n{said}", file=sys.stderr)
-    if options.write_known:
-        for target, versions in compilers.versions.items():
-            known.add(target, versions, {key for pair, key in keys.items() if pair[1] == target and pair not in refused})
-        known.write(["Kernels of the op tests that compile; tests/kernels/offline.py --write-known adds to this (known.py)."])
-    for difference in filter(None, (known.differs(target, versions) for target, versions in compilers.versions.items())):
-        print(difference)
-    counts = collections.Counter(target for _, target in keys)
+        n_refused = sum(pool.map(compile_one, asked.items()))
     print(f"{len(sources)} kernel sources ({', '.join(f'{n} for {target}' for target, n in sorted(counts.items()))}): "
-          f"{len(keys) - len(asked)} compilations are known to succeed, of {len(asked)} others {len(refused)} are refused")
-    return 1 if refused else 0
+          f"{len(asked)} were not known to compile, {n_refused} are refused")
+    return 1 if n_refused else 0
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 """shuffles.py VARIANTS [--counts]: kernels that reduce over a work-group of a sub-group or more shuffle on NVIDIA's and AMD's GPUs,
 with fewer barriers than by local memory alone, at most two for a reduction of up to 8 sub-groups.  Rows that a sub-group or less shares
 take no barrier, longer ones one for each reduction.  AMD's shuffle by DPP at distances below 16.  clang compiles them, to LLVM's
-instructions; no GPU is needed.  --counts prints what was counted.  Skipped (77) without clang.  On Intel's, where ocloc is
+instructions; no GPU is needed.  --counts prints what was counted.  Skipped (77) without clang and libclc.  On Intel's, where ocloc is
 installed, the same kernels run as many work-items a thread as they shuffle among, in registers."""
 import os
 import re
@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+from compilers import clang_or_skip, launches  # noqa: E402
 from intel_binary import kernels_of_binary  # noqa: E402
 
 NVIDIA = ("nvptx64-nvidia-nvcl", "sm_75", r"shfl\.sync\.bfly")
@@ -22,10 +23,6 @@ TARGETS = {"nvidia": NVIDIA, "cdna": ("amdgcn-amd-amdhsa", "gfx90a", AMD), "rdna
 KERNELS = {"clip_total_fwd": 1, "cross_entropy_total_fwd": 2, "feedback_attention_fwd": 2, "gemv_dot": 1}
 # {kernel over rows: floats that it reduces, by how many reductions}
 ROWS = {"softmax_rows_fwd": (2, 2), "layer_norm_rows_fwd": (3, 2)}
-
-
-def find_clang():
-    return next((c for c in [f"clang-{v}" for v in range(15, 20)] + ["clang"] if shutil.which(c)), None)
 
 
 def instructions(clang, text, kernel, device):
@@ -84,15 +81,10 @@ def row_faults(text, kernel, device, here):
 
 
 def main():
-    clang = find_clang()
-    if not clang:
-        print("skipped: no clang", file=sys.stderr)
-        return 77
+    clang = clang_or_skip()
     faults, seen, shuffling = [], set(), set()
     with tempfile.TemporaryDirectory() as directory:
-        said = subprocess.run([sys.argv[1], directory], capture_output=True, text=True, check=True).stdout
-        for line in said.splitlines():
-            source, device, kernel, group = line.split("\t")[:4]
+        for source, device, kernel, group, *_ in launches(sys.argv[1], directory):
             intel = device == "intel" and shutil.which("ocloc")
             if device not in TARGETS and not intel or kernel not in KERNELS and kernel not in ROWS:
                 continue

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """wide_loads.py VARIANTS: kernels that take weights of 16 bits as they are read four at once on GPUs, where rows are aligned.
-clang compiles them, to LLVM's instructions; no GPU is needed.  Skipped (77) without clang."""
+clang compiles them, to LLVM's instructions; no GPU is needed.  Skipped (77) without clang and libclc."""
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from shuffles import find_clang, instructions  # noqa: E402
+from compilers import clang_or_skip, launches  # noqa: E402
+from shuffles import instructions  # noqa: E402
 
 # {kernel: loads of eight bytes in it, at least}
 # Of tiles: one before the loop and one in it.
@@ -17,15 +17,10 @@ KERNELS = {"gemv_dot": 4, "gemv_axpy": 1, "gemm_gpu_tile": 2, "gemm_gpu_mma_tile
 
 
 def main():
-    clang = find_clang()
-    if not clang:
-        print("skipped: no clang", file=sys.stderr)
-        return 77
+    clang = clang_or_skip()
     faults, checked = [], set()
     with tempfile.TemporaryDirectory() as directory:
-        said = subprocess.run([sys.argv[1], directory], capture_output=True, text=True, check=True).stdout
-        for line in said.splitlines():
-            source, device, kernel, group = line.split("\t")[:4]
+        for source, device, kernel, group, *_ in launches(sys.argv[1], directory):
             device = device.split("-")[0]  # of matrix instructions: another kernel for the same compiler
             if device not in ("nvidia", "cdna") or kernel not in KERNELS or int(group) < 32:
                 continue

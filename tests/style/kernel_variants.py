@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""kernel_variants.py ROOT [CLANG]: each cl/*/*.cl compiles alone, as `clang -x cl -Icl -DMACRO=VALUE...`, for each row of
+"""kernel_variants.py ROOT: each cl/*/*.cl compiles alone, as `clang -x cl -Icl -DMACRO=VALUE...`, for each row of
 its macro table and those of the files it includes: every value of a macro once, the others at their first; and with the
-flags that .clangd gives editors, as far as it knows the macros.  Skipped (77) without clang.
+flags that .clangd gives editors, as far as it knows the macros.  Skipped (77) without clang and libclc.
 
 Values are alternatives, "1 | 4 | 8" or "1, 4", of: a number or word; a range "1 .. 256" (its ends; all of up to eight); a
 product of macros "TX TY"; "a multiple of VW / NS"; "a power of two".  Values with "(CPU)" or "(GPU)" after them go
@@ -10,9 +10,12 @@ import concurrent.futures
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "kernels"))
+from compilers import clang_or_skip  # noqa: E402
 
 NAME = r"[A-Z][A-Z0-9_]*"
 
@@ -95,11 +98,8 @@ def undecided(clangd, root):
             yield f".clangd gives {name} {len(sizes)} values of LS"
 
 
-def main(root, clang=None):
-    clang = clang or next((c for c in ("clang-15", "clang-14", "clang-16", "clang") if shutil.which(c)), None)
-    if not clang:
-        print("skipped: no clang")
-        return 77
+def main(root):
+    clang = clang_or_skip()
     cl = pathlib.Path(root, "cl")
     clangd = pathlib.Path(root, ".clangd")
     complaints = [*undecided(clangd.read_text(), clangd.parent)] if clangd.exists() else []
