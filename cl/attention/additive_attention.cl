@@ -120,7 +120,8 @@ KERNEL void additive_attention_fwd(__global const float *restrict q, long q_star
     for (int j0 = 0; j0 < n_keys; j0 += CHUNK)
         for (int j = j0 + (int)get_local_id(0); j < min(j0 + CHUNK, n_keys); j += LS) {
             const float s = j < length ? weights[row * n_keys + j] : MASKED_SCORE;
-            weights[row * n_keys + j] = exp_nonpos_f(s - r.row_max) / r.total;
+            weights[row * n_keys + j] =
+                r.total == 0.0f ? 0.0f : exp_nonpos_f(s - r.row_max) / r.total;
         }
 #endif
 }

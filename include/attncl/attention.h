@@ -64,8 +64,10 @@ typedef struct attncl_attention_inputs {
  * @param weights_ret  NULL, or receives the weights [B, H, T, S], as they are before dropout
  * @return             [B, H, T, E], a view whose memory is as desc->layout says, so that
  * attncl_merge_heads() makes no copy.  A query that sees no key (mask) gives 0 and weights 0.
- * NaN in a query or in a key it sees makes its row NaN.  Keys that it does not see have no effect,
- * but NaN or infinity in their values may reach it, as 0 times it.
+ * NaN in a query or in a key it sees makes its row NaN, in which the weights of keys it does not see are
+ * 0 or NaN.  These keys have no effect, but NaN or infinity in their values may reach it, as 0 times it;
+ * whether it does depends on the device's tiles.  A query all of whose scores are -inf counts as one
+ * that sees no key.
  *
  * Cost B H T S (2 D + 2 E), causal half of it, valid_lens the valid part.  Source: Vaswani et al.
  * 2017, eq. 1; online softmax: Milakov and Gimelshein 2018, arXiv 1805.02867.

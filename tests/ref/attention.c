@@ -33,17 +33,21 @@ static int64_t length(const struct ref_attention *a, int64_t b, int64_t i)
     return (int64_t)lens->data[lens->rank == 1 ? b : b * lens->dim[1] + i];
 }
 
-// Turns scores into weights; -inf is a key that is not visible.  NaN and +inf make all others NaN.
-static void softmax_row(double *p, int64_t n)
+// The score of an unseen key, whose weight is 0.
+static const double HIDDEN = -2e300;
+
+// Turns scores into weights.  NaN or +inf among the visible ones makes all of these NaN, with `reaching` the others too;
+// where all are -inf the weights are 0.
+static void softmax_row(double *p, int64_t n, bool reaching)
 {
     double row_max = -INFINITY, sum = 0;
 
     for (int64_t j = 0; j < n; ++j)
-        row_max = fmax(row_max, p[j]);
+        row_max = p[j] == HIDDEN ? row_max : fmax(row_max, p[j]);
     for (int64_t j = 0; j < n; ++j)
-        sum += p[j] == -INFINITY ? 0 : exp(p[j] - row_max);
+        sum += p[j] == HIDDEN || p[j] == -INFINITY ? 0 : exp(p[j] - row_max);
     for (int64_t j = 0; j < n; ++j)
-        p[j] = p[j] == -INFINITY ? 0 : exp(p[j] - row_max) / sum;
+        p[j] = p[j] == HIDDEN ? (reaching ? 0 * sum : 0) : sum != 0 ? exp(p[j] - row_max) / sum : 0;
 }
 
 void ref_attention_weights(const struct ref_attention *a, const struct host *q,
@@ -62,11 +66,11 @@ void ref_attention_weights(const struct ref_attention *a, const struct host *q,
                 double dot = 0;
                 for (int64_t d = 0; d < width; ++d)
                     dot += qi[d] * kj[d];
-                p[j] = !visible(a, b, i, j, n_keys - n_queries) ? -INFINITY
+                p[j] = !visible(a, b, i, j, n_keys - n_queries) ? HIDDEN
                        : j >= length(a, b, i)                   ? -1e6
                                                                 : a->scale * dot;
             }
-            softmax_row(p, n_keys);
+            softmax_row(p, n_keys, a->reaching);
         }
 }
 
@@ -76,8 +80,8 @@ void ref_attention_drop(const struct ref_attention *a, struct host *weights)
         ref_dropout_fwd(&a->dropout, weights, 0, NULL, weights);
 }
 
-void ref_attention_mix(const struct host *weights, const struct host *v, bool time_first,
-                       struct host *y)
+static void mix(const struct host *weights, const struct host *v, bool time_first, bool reaching,
+                struct host *y)
 {
     const int64_t n_batch = v->dim[0], n_heads = v->dim[1], n_keys = v->dim[2], width = v->dim[3];
     const int64_t n_queries = weights->dim[2];
@@ -89,9 +93,23 @@ void ref_attention_mix(const struct host *weights, const struct host *v, bool ti
                     const int64_t head = b * n_heads + h;
                     const int64_t row = time_first ? i * n_batch + b : b * n_queries + i;
                     double sum = 0;
-                    for (int64_t j = 0; j < n_keys; ++j)
-                        sum += weights->data[(head * n_queries + i) * n_keys + j] *
-                               v->data[(head * n_keys + j) * width + e];
+                    for (int64_t j = 0; j < n_keys; ++j) {
+                        const double p = weights->data[(head * n_queries + i) * n_keys + j];
+                        if (p != 0 || reaching)
+                            sum += p * v->data[(head * n_keys + j) * width + e];
+                    }
                     y->data[(row * n_heads + h) * width + e] = sum;
                 }
+}
+
+void ref_attention_mix(const struct host *weights, const struct host *v, bool time_first,
+                       struct host *y)
+{
+    mix(weights, v, time_first, false, y);
+}
+
+void ref_attention_reach(const struct host *weights, const struct host *v, bool time_first,
+                         struct host *y)
+{
+    mix(weights, v, time_first, true, y);
 }

@@ -6,7 +6,8 @@
 //   dp_ij) dq_i = sum_j ds_ij k_j,   dk_j = sum_i ds_ij q_i
 //
 // A masked score is a constant: ds is 0 there.  With `sizes` all terms are taken as positive: what
-// a result's rounding errors are measured by.
+// a result's rounding errors are measured by.  A key of weight 0 contributes nothing, not 0 times what may be NaN; with
+// `reaching` it does.
 
 #include <math.h>
 
@@ -77,19 +78,21 @@ void ref_attention_bwd(const struct ref_attention *a, const struct ref_attention
         const int64_t b = head / n_heads, h = head % n_heads;
         const int64_t y_row = (time_first ? i * n_batch + b : b * n_queries + i) * n_heads + h;
         const double *g = x->g->data + y_row * value_width, *pi = p->data + row * n_keys;
-        // Keys that a causal row does not see contribute nothing, not 0 times what may be NaN.
-        const int64_t n_causal = i + n_keys - n_queries + 1;
-        const int64_t n_seen = !a->causal ? n_keys : n_causal > 0 ? n_causal : 0;
-        for (int64_t j = 0; j < n_seen; ++j) {
+        for (int64_t j = 0; j < n_keys; ++j) {
             const int64_t key = head * n_keys + j;
+            ds->data[j] = 0;
+            if (pi[j] == 0 && !a->reaching)
+                continue;
             const double m = mask->data[row * n_keys + j];
             ds->data[j] = m * dot(g, x->v->data + key * value_width, value_width, sizes) +
                           (x->c ? signed_or_size(x->c->data[row * n_keys + j], sizes) : 0);
             add(dv->data + key * value_width, m * pi[j], g, value_width, sizes);
         }
-        softmax_row(pi, ds->data, n_seen, length_of(a->valid_lens, b, i, n_keys), a->scale, sizes);
-        for (int64_t j = 0; j < n_seen; ++j) {
+        softmax_row(pi, ds->data, n_keys, length_of(a->valid_lens, b, i, n_keys), a->scale, sizes);
+        for (int64_t j = 0; j < n_keys; ++j) {
             const int64_t key = head * n_keys + j;
+            if (pi[j] == 0 && !a->reaching)
+                continue;
             add(dq->data + row * width, ds->data[j], x->k->data + key * width, width, sizes);
             add(dk->data + key * width, ds->data[j], x->q->data + row * width, width, sizes);
         }

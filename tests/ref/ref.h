@@ -74,6 +74,7 @@ struct ref_attention {
     int64_t window; // 0: none
     const struct host *mask, *valid_lens;
     struct ref_dropout dropout; // of the weights before they meet the values
+    bool reaching;              // unseen keys count, with weight 0: where NaN may be too
 };
 // q [B, H, T, D], k [B, H, S, D] -> [B, H, T, S]
 void ref_attention_weights(const struct ref_attention *a, const struct host *q,
@@ -83,6 +84,9 @@ void ref_attention_drop(const struct ref_attention *a, struct host *weights);
 // v [B, H, S, E] -> [T, B, H, E] or [B, T, H, E]
 void ref_attention_mix(const struct host *weights, const struct host *v, bool time_first,
                        struct host *y);
+// The same with 0 times the values of weight 0.
+void ref_attention_reach(const struct host *weights, const struct host *v, bool time_first,
+                         struct host *y);
 
 // What attention's gradients come from: g is that of y, c that of the weights or NULL.
 struct ref_attention_data {

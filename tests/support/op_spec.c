@@ -369,10 +369,10 @@ static double ratio_of(double got, double want, double allowed, unsigned leeway)
     return error_ratio(got, want, allowed);
 }
 
-// Reads what the device has, and compares it; `name`: of messages.  Returns it.
+// Reads what the device has, and compares it; `name`: of messages.  Returns it.  reach: NULL, or where NaN may be too.
 static struct host *check_result(const struct spec_point *p, const char *prefix, int i,
                                  const struct host *want, const struct host *allowed,
-                                 unsigned leeway)
+                                 unsigned leeway, const struct host *reach)
 {
     const char *const name = strcmp(prefix, "out") == 0 ? p->out_slot[i].name : p->in_slot[i].name;
     struct host *got = host_like(want);
@@ -384,7 +384,9 @@ static struct host *check_result(const struct spec_point *p, const char *prefix,
         return got;
     }
     for (int64_t at = 0; at < got->count; ++at) {
-        const double ratio = ratio_of(got->data[at], want->data[at], allowed->data[at], leeway);
+        const bool reached = reach && !isfinite(reach->data[at]);
+        const double ratio = ratio_of(got->data[at], want->data[at], allowed->data[at],
+                                      leeway | (reached ? SPREADS : 0));
         const struct worst worse = {ratio, 0, at, got->data[at], want->data[at], allowed->data[at]};
         n_bad += ratio > 1;
         if (at == 0 || ratio > w.ratio)
@@ -491,6 +493,7 @@ static void check_same(const struct spec_point *p, const char *name, const struc
 // What must come out: of output i at i, of the state at input i, and the gradients.
 struct expected {
     struct host *out[SPEC_MAX_OUT], *state[SPEC_MAX_IN], *dx[SPEC_MAX_IN], *size[SPEC_MAX_IN];
+    struct host *reach[SPEC_MAX_OUT], *dx_reach[SPEC_MAX_IN]; // NULL: of nothing special
 };
 
 static void expect(const struct spec_point *p, struct expected *e)
@@ -502,10 +505,17 @@ static void expect(const struct spec_point *p, struct expected *e)
         if (in[i] && p->t.cls->state >> i & 1)
             e->state[i] = in[i] = host_copy(in[i]);
         e->size[i] = in[i] && p->spec->grad_sizes ? host_like(in[i]) : NULL;
+        e->dx_reach[i] = in[i] && *p->what && p->spec->reach_bwd ? host_like(in[i]) : NULL;
     }
-    for (int i = 0; i < p->t.n_out; ++i)
+    for (int i = 0; i < p->t.n_out; ++i) {
         e->out[i] = p->t.out[i] ? host_like(p->t.out[i]) : NULL;
+        e->reach[i] = p->t.out[i] && *p->what && p->spec->reach ? host_like(p->t.out[i]) : NULL;
+    }
     p->spec->ref(p->c->params, in, e->out);
+    if (*p->what && p->spec->reach)
+        p->spec->reach(p->c->params, in, e->reach);
+    if (*p->what && p->t.wanted && p->spec->reach_bwd)
+        p->spec->reach_bwd(p->c->params, in, p->t.dy, e->dx_reach);
     if (p->t.wanted && p->spec->grad_sizes)
         p->spec->grad_sizes(p->c->params, in, p->t.dy, e->size);
     if (p->t.wanted)
@@ -529,21 +539,22 @@ static void check_run(const struct spec_point *p, bool repeat)
         }
         for (int i = 0; i < p->t.n_out; ++i, ++last)
             if (e.out[i]) {
-                now = check_result(p, "out", i, e.out[i], allowance(p, i, e.out[i]), leeway);
+                now = check_result(p, "out", i, e.out[i], allowance(p, i, e.out[i]), leeway,
+                                   e.reach[i]);
                 check_same(p, p->out_slot[i].name, *last, now);
                 *last = now;
             }
         for (int i = 0; i < p->t.n_in; ++i, ++last)
             if (e.state[i]) {
                 now = check_result(p, "in", i, e.state[i], allowance(p, p->t.n_out + i, e.state[i]),
-                                   leeway);
+                                   leeway, NULL);
                 check_same(p, p->in_slot[i].name, *last, now);
                 *last = now;
             }
         for (int i = 0; i < p->t.n_in; ++i, ++last)
             if (p->t.wanted >> i & 1) {
                 now = check_result(p, "dx", i, e.dx[i], grad_allowance(p, i, e.dx[i], e.size[i]),
-                                   grad_leeway);
+                                   grad_leeway, e.dx_reach[i]);
                 check_same(p, p->in_slot[i].name, *last, now);
                 *last = now;
             }
@@ -587,7 +598,8 @@ static unsigned wanted_gradients(const struct spec_point *p)
     unsigned wanted = 0;
     char words[SPEC_TEXT_BYTES], name[32];
 
-    snprintf(words, sizeof words, " %s ", p->spec->grad ? p->spec->grad : "");
+    const char *const names = p->c->grad ? p->c->grad : p->spec->grad;
+    snprintf(words, sizeof words, " %s ", names ? names : "");
     for (int i = 0; i < p->t.n_in; ++i) {
         snprintf(name, sizeof name, " %s ", p->in_slot[i].name);
         if (p->in_slot[i].present && p->in_slot[i].dtype == ATTNCL_F32 && strstr(words, name))
@@ -663,7 +675,9 @@ static void check_special_size(struct spec_point *p)
 
 static void check_specials(struct spec_point *p)
 {
-    for (int k = 0; sizes_at(p->spec->special, k, &p->sizes); ++k)
+    const char *const text = p->c->special ? p->c->special : p->spec->special;
+
+    for (int k = 0; sizes_at(text, k, &p->sizes); ++k)
         check_special_size(p);
 }
 

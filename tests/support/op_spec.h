@@ -64,7 +64,8 @@ struct op_case {
     const char *name;
     const void *params;
     const char *with; // declarations that replace the spec's, and make optional ones present
-    const char *smoke, *full;                // instead of the spec's
+    const char *grad; // instead of the spec's; "": no gradients
+    const char *smoke, *full, *special;      // instead of the spec's; special "": none
     unsigned data;                           // instead of the spec's
     double rel;                              // instead of the spec's
     unsigned leeway;                         // where inputs are not finite
@@ -106,9 +107,12 @@ struct op_spec {
     const char *
         special; // sizes at which NaN and infinity are put into each F32 input and dy; NULL: none are
     unsigned data,
-        grad_data;       // which of `data` gradients are computed with, beside masks and INT_ENDS
-    unsigned leeway;     // of gradients
-    const char *nonzero; // letters that must not be 0; all others may
+        grad_data;   // which of `data` gradients are computed with, beside masks and INT_ENDS
+    unsigned leeway; // of gradients
+    // `ref` and `ref_bwd` with 0 times what has weight 0: where they are not finite, a result may be NaN too.
+    ref_forward reach;
+    spec_backward reach_bwd;
+    const char *nonzero;                  // letters that must not be 0; all others may
     struct op_case cases[SPEC_MAX_CASES]; // none: one without parameters
     struct op_refusal refusals[SPEC_MAX_REFUSALS];
 };

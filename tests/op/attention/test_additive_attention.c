@@ -1,139 +1,143 @@
 // SPDX-License-Identifier: MIT
-// Additive attention, with and without its weights, against its reference
-// (tests/ref/additive_attention.c).
+// Additive attention, with and without its weights, and its gradients against their references
+// (tests/ref/additive_attention.c, additive_attention_bwd.c).
 
 #include <math.h>
 
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-// A score has N terms w tanh: the argument rounds once at the size of q + k (its slope is at most
-// 1), tanh 3 times, and the sum N times; a weight feels it twice.
-static void check_values(struct host *q, struct host *k, struct host *v, struct host *w,
-                         struct host *lens)
+enum { Q, K, V, W, LENS, STEP, POSITION, N_IN };
+
+// What the weights are multiplied by before they meet the values, [B, T, S]; the position is that of row 0.
+static struct host *dropout_of(const void *params, struct host *const *in)
 {
-    struct host *got = host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], v->dim[2]));
-    struct host *p = host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], k->dim[1]));
-    struct host *want = host_like(got), *want_p = host_like(p);
-    const struct additive_attention_fwd_params with_weights = {.want_weights = true};
-    const double n = (double)q->dim[2], argument = fmin(host_largest(q) + host_largest(k), 10);
-    const double score_error = n * host_largest(w) * (argument + n + 4) * 6e-8;
-    const double relative = 2 * score_error + ((double)k->dim[1] + 16) * 6e-8;
+    const struct additive_attention_fwd_params *p = params;
+    const struct ref_dropout d = {p->dropout.p, p->dropout.seed, (uint32_t)p->dropout.site,
+                                  in[STEP] ? (uint32_t)in[STEP]->data[0] : 0};
+    struct host *m = host_new(ATTNCL_F32, DIMS(in[Q]->dim[0], in[Q]->dim[1], in[K]->dim[1]));
 
-    ref_additive_attention(q, k, v, w, lens, want, want_p);
-    ck_ok(run_op("additive_attention_fwd", NULL, HOSTS(q, k, v, w, lens), HOSTS(got)));
-    ck_near(got, want, 0, relative * host_largest(v));
-    ck_ok(run_op("additive_attention_fwd", &with_weights, HOSTS(q, k, v, w, lens), HOSTS(got, p)));
-    ck_near(got, want, 0, relative * host_largest(v));
-    ck_near(p, want_p, relative, 1e-37);
+    for (int64_t i = 0; i < m->count; ++i)
+        m->data[i] = 1;
+    if (d.p > 0)
+        ref_dropout_fwd(&d, m, in[POSITION] ? (int64_t)in[POSITION]->data[0] : 0, NULL, m);
+    return m;
 }
 
-static void check(int64_t batch, int64_t n_queries, int64_t n_keys, int64_t n, int64_t width,
-                  struct host *lens)
+static void attention(const void *params, struct host *const *in, struct host *const *out)
 {
-    struct host *w = n % 2 ? host_random(4, DIMS(n)) : host_random(4, DIMS(1, n));
+    const struct host *m = dropout_of(params, in);
+    const int64_t n_keys = m->dim[2], n_queries = m->dim[1], width = in[V]->dim[2];
+    struct host *p = host_like(m);
 
-    check_values(host_view(host_random(1, DIMS(batch, n_queries, n))),
-                 host_random(2, DIMS(batch, n_keys, n)),
-                 host_view(host_random(3, DIMS(batch, n_keys, width))), w, lens);
-}
-
-TEST(matches_the_reference)
-{
-    check(1, 1, 1, 1, 1, NULL);
-    check(2, 3, 5, 4, 6, NULL);
-    check(3, 2, 70, 33, 17, NULL);
-    check(1, 2, 130, 64, 100, NULL);
-}
-
-static void check_dropped(int64_t n_keys, double p, int64_t position, struct host *lens)
-{
-    const struct ref_dropout d = {p, 0x123456789u, 5, 77};
-    const struct additive_attention_fwd_params params = {true,
-                                                         {.p = p, .seed = d.seed, .site = d.site}};
-    struct host *q = host_random(1, DIMS(4, 3, 6)), *k = host_random(2, DIMS(4, n_keys, 6));
-    struct host *v = host_random(3, DIMS(4, n_keys, 20)), *w = host_random(4, DIMS(6));
-    struct host *got = host_new(ATTNCL_F32, DIMS(4, 3, 20)), *want = host_like(got);
-    struct host *p_got = host_new(ATTNCL_F32, DIMS(4, 3, n_keys)), *p_want = host_like(p_got);
-    struct host *dropped = host_like(p_got), *step = host_new(ATTNCL_I32, 0, NULL);
-
-    step->data[0] = d.step;
-    ref_additive_attention(q, k, v, w, lens, want, p_want);
-    ref_dropout_fwd(&d, p_want, position < 0 ? 0 : position, NULL, dropped);
-    for (int64_t i = 0; i < want->count; ++i) {
-        const int64_t row = i / 20, first = row / 3 * n_keys;
-        want->data[i] = 0;
+    ref_additive_attention(in[Q], in[K], in[V], in[W], in[LENS], out[0], p);
+    if (out[1])
+        host_set(out[1], p->data);
+    if (!in[STEP])
+        return;
+    for (int64_t i = 0; i < out[0]->count; ++i) {
+        const int64_t row = i / width, first = row / n_queries * n_keys;
+        out[0]->data[i] = 0;
         for (int64_t j = 0; j < n_keys; ++j)
-            want->data[i] += dropped->data[row * n_keys + j] * v->data[(first + j) * 20 + i % 20];
-    }
-    ck_ok(run_op("additive_attention_fwd", &params,
-                 HOSTS(q, k, v, w, lens, step, position < 0 ? NULL : host_index((double)position)),
-                 HOSTS(got, p_got)));
-    ck_near(got, want, 0, 2e-5 * host_largest(v)); // as check_values(), times 1 / (1 - p)
-    ck_near(p_got, p_want, 1e-5, 1e-37);
-}
-
-// The weights that are asked for are those before dropout.
-TEST(weights_are_dropped)
-{
-    struct host *lens = host_with(ATTNCL_I32, (const double[]){0, 1, 70, 1000}, DIMS(4));
-
-    for (int64_t n_keys = 1; n_keys < 6; ++n_keys)
-        check_dropped(n_keys, 0.3, -1, NULL);
-    check_dropped(130, 0.3, 5, NULL);
-    check_dropped(131, 0.5, 3, lens);
-    check_dropped(9, 1, -1, NULL);
-}
-
-TEST(lengths)
-{
-    struct host *one = host_with(ATTNCL_I32, (const double[]){0, 1, 70, 1000}, DIMS(4)),
-                *two = host_ints(9, -2, 150, DIMS(4, 5));
-
-    check(4, 5, 140, 7, 9, one);
-    check(4, 5, 140, 8, 20, two);
-}
-
-// tanh is +-1 in float far out: the scores are +-w.
-TEST(extremes)
-{
-    static const double factors[] = {30, 1e4, -1e6, -1.00001e6, -3e6};
-    struct host *lens = host_with(ATTNCL_I32, (const double[]){2, 31, 69}, DIMS(1, 3));
-
-    for (size_t i = 0; i < COUNT_OF(factors); ++i) {
-        struct host *q = host_new(ATTNCL_F32, DIMS(1, 3, 1)),
-                    *k = host_new(ATTNCL_F32, DIMS(1, 70, 1));
-        struct host *w = host_new(ATTNCL_F32, DIMS(1)), *v = host_random(3, DIMS(1, 70, 4));
-        struct host *got = host_new(ATTNCL_F32, DIMS(1, 3, 4)), *want = host_like(got);
-        struct host *p = host_new(ATTNCL_F32, DIMS(1, 3, 70));
-        for (int64_t j = 0; j < 70; ++j)
-            k->data[j] = j % 3 == 0 ? -1e4 : 1e4;
-        w->data[0] = factors[i];
-        ref_additive_attention(q, k, v, w, lens, want, p);
-        ck_ok(run_op("additive_attention_fwd", NULL, HOSTS(q, k, v, w, lens), HOSTS(got)));
-        ck_near(got, want, 0, 100 * 6e-8 * host_largest(v)); // exact scores, sums of 70 terms
+            out[0]->data[i] += m->data[row * n_keys + j] * p->data[row * n_keys + j] *
+                               in[V]->data[(first + j) * width + i % width];
     }
 }
 
-TEST(empty_is_fine)
+static void backward(const void *params, struct host *const *in, struct host *const *dy,
+                     struct host *const *dx, bool sizes)
 {
-    check(0, 2, 3, 4, 5, NULL);
-    check(2, 0, 3, 4, 5, NULL);
-    check(2, 3, 0, 4, 5, NULL); // no key: zeros
+    struct host *all[N_IN + 2];
+
+    memcpy(all, in, N_IN * sizeof all[0]);
+    all[N_IN] = dy[0], all[N_IN + 1] = dy[1];
+    ref_additive_attention_bwd(all, dropout_of(params, in), sizes, dx);
 }
 
-TEST(refusals)
+static void attention_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                          struct host *const *dx)
 {
-    struct host *q = host_new(ATTNCL_F32, DIMS(2, 3, 6)), *k = host_new(ATTNCL_F32, DIMS(2, 5, 6));
-    struct host *v = host_new(ATTNCL_F32, DIMS(2, 4, 7)), *k7 = host_new(ATTNCL_F32, DIMS(2, 4, 7));
-    struct host *w = host_new(ATTNCL_F32, DIMS(6)), *w2 = host_new(ATTNCL_F32, DIMS(2, 3));
-    struct host *lens = host_new(ATTNCL_I32, DIMS(3));
-
-    ck_refused("additive_attention_fwd", NULL, HOSTS(q, k7, v, w), ATTNCL_ERR_SHAPE,
-               "k has N = 7, q has N = 6");
-    ck_refused("additive_attention_fwd", NULL, HOSTS(q, k, v, w), ATTNCL_ERR_SHAPE,
-               "v has S = 4, k has S = 5");
-    ck_refused("additive_attention_fwd", NULL, HOSTS(q, k, k, w2), ATTNCL_ERR_SHAPE, "w is [2, 3]");
-    ck_refused("additive_attention_fwd", NULL, HOSTS(q, k, k, w, lens), ATTNCL_ERR_SHAPE,
-               "axis 0 of valid_lens is 3, expected B = 2");
+    backward(params, in, dy, dx, false);
 }
+
+static void attention_sizes(const void *params, struct host *const *in, struct host *const *dy,
+                            struct host *const *dx)
+{
+    backward(params, in, dy, dx, true);
+}
+
+// A score has N terms w tanh: the argument rounds once at the size of q + k (its slope is at most 1), tanh 3 times, and
+// the sum N times; a weight feels it twice, beside an exponential and a sum of S terms.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
+{
+    const struct additive_attention_fwd_params *params = spec_params(p);
+    const double unit = 0x1p-24, n = spec_extent(p, 'N'), dropped = params->dropout.p;
+    const double argument = fmin(host_largest(spec_in(p, Q)) + host_largest(spec_in(p, K)), 10);
+    const double score = n * host_largest(spec_in(p, W)) * (argument + n + 4) * unit;
+    const bool exact = n == 1 && argument == 10;
+    const double relative = (exact ? 0 : 2 * score) + (spec_extent(p, 'S') + 16) * unit;
+    const double largest = host_largest(spec_in(p, V)) / (dropped < 1 ? 1 - dropped : 1);
+
+    for (int64_t i = 0; i < allowed->count; ++i)
+        allowed->data[i] = k == 0 ? relative * largest : relative * fabs(want->data[i]) + 1e-37;
+}
+
+// tanh is +-1 in float far out: the scores are +-w, exactly, one w for each run of the data.
+static void set_far(struct host *const *in, double w)
+{
+    for (int64_t i = 0; i < in[Q]->count; ++i)
+        in[Q]->data[i] = 0;
+    for (int64_t i = 0; i < in[K]->count; ++i)
+        in[K]->data[i] = i % 3 == 0 ? -1e4 : 1e4;
+    in[W]->data[0] = w;
+}
+
+static void set_spread(struct host *const *in)
+{
+    set_far(in, 30);
+}
+
+static void set_competing(struct host *const *in)
+{
+    set_far(in, -1.00001e6);
+}
+
+static void set_lower(struct host *const *in)
+{
+    set_far(in, -3e6);
+}
+
+#define PARAMS(...) SPEC_PARAMS(additive_attention_fwd, __VA_ARGS__)
+#define DROPOUT(p_) .dropout = {.p = p_, .seed = 0x123456789u, .site = 5}
+static const char lengths[] = "B=4 T=3 S=70 N=7 E=20 A=-", far[] = "B=1 T=3 S=70 N=1 E=4 A=1";
+
+// Gradients are off by as much of the sum of the sizes of all terms: p to twice what a score of some hundred terms is off,
+// 4e-6, and sums.
+OP_SPEC(additive_attention_fwd,
+        .in = "q f32 B T N; k f32 B S N; v f32 B S E; w f32 A* N; valid_lens? i32:-2:S+10 B; step? "
+              "i32; position? i32 1",
+        .out = "y f32 B T E; weights? f32 B T S", .ref = attention, .grad = "q k v w",
+        .ref_bwd = attention_bwd, .grad_sizes = attention_sizes, .allow = allow,
+        .leeway = MEETS | SPREADS, .nonzero = "A",
+        .smoke = "B=2 T=3 S=5 N=4 E=6 A=-; B=1 T=1 S=1 N=1 E=1 A=1; B=3 T=2 S=70 N=33 E=17 A=1",
+        .full = "B=1 T=2 S=130 N=64 E=100 A=-", .special = "B=2 T=5 S=6 N=7 E=9 A=-",
+        .data = INT_ENDS,
+        .cases = {{"plain", PARAMS(0)},
+                  {"weights", PARAMS(.want_weights = 1), "weights f32 B T S"},
+                  {"lengths", PARAMS(0), "valid_lens i32:-2:S+10 B", .smoke = lengths},
+                  {"lengths of rows", PARAMS(.want_weights = 1),
+                   "valid_lens i32:-2:S+10 B T; weights f32 B T S", .smoke = lengths},
+                  {"dropout", PARAMS(.want_weights = 1, DROPOUT(.3)),
+                   "weights f32 B T S; step i32:0:99", .leeway = UNSEEN},
+                  {"dropout of a step", PARAMS(DROPOUT(.5)),
+                   "valid_lens i32:-2:S+10 B; step i32:0:99; position i32:0:9 1",
+                   .smoke = "B=4 T=1 S=131 N=6 E=20 A=-; B=4 T=3 S=4 N=6 E=20 A=-",
+                   .leeway = UNSEEN},
+                  {"all dropped", PARAMS(DROPOUT(1)), "step i32:0:99", .leeway = UNSEEN},
+                  {"far", PARAMS(0), "valid_lens i32:2:S B T", .smoke = far, .special = "",
+                   .prepare = set_spread},
+                  {"competes with lengths", PARAMS(0), "valid_lens i32:2:S B T", .smoke = far,
+                   .special = "", .prepare = set_competing},
+                  {"below lengths", PARAMS(0), "valid_lens i32:2:S B T", .smoke = far,
+                   .special = "", .prepare = set_lower}},
+        .refusals = {{ATTNCL_ERR_SHAPE, "w is [2, 2]", NULL, "w f32 2 2"}});

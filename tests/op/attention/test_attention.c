@@ -1,375 +1,211 @@
 // SPDX-License-Identifier: MIT
-// Attention, with and without its weights, against its reference (tests/ref/attention.c).
+// Attention, with and without its weights, and its gradients against their references (tests/ref/attention.c,
+// attention_bwd.c).
 
 #include <math.h>
 
 #include "attncl/kinds.h"
-#include "device/context.h"
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-static const double unit = 6e-8; // one rounding
+enum { Q, K, V, MASK, LENS, STEP };
 
-struct size {
-    int64_t batch, heads, queries, keys, width, value_width;
-};
-
-struct inputs {
-    struct host *q, *k, *v;
-};
-
-static struct inputs random_inputs(struct size n)
+static struct ref_attention definition(const void *params, struct host *const *in)
 {
-    return (struct inputs){
-        .q = host_random(1, DIMS(n.batch, n.heads, n.queries, n.width)),
-        .k = host_random(2, DIMS(n.batch, n.heads, n.keys, n.width)),
-        .v = host_random(3, DIMS(n.batch, n.heads, n.keys, n.value_width)),
+    const struct attention_fwd_params *p = params;
+    return (struct ref_attention){
+        .scale = (double)p->scale,
+        .causal = p->causal,
+        .window = p->window,
+        .mask = in[MASK],
+        .valid_lens = in[LENS],
+        .dropout = {p->dropout.p, p->dropout.seed, (uint32_t)p->dropout.site,
+                    in[STEP] ? (uint32_t)in[STEP]->data[0] : 0},
     };
 }
 
-// How far a score may be off: D products and as many sums, and the scale, of at most |q| |k| each.
-// A test with exact scores says so.
-static double score_error(const struct inputs *x, double scale, bool exact)
+static bool time_first(const void *params)
 {
-    const double width = (double)x->q->dim[3];
-    return exact ? 0 : (width + 2) * unit * scale * width * host_largest(x->q) * host_largest(x->k);
-}
-
-// Weights: e^(2 score errors), an exponential of 1 ulp (8 roundings with its argument's) and a sum
-// of S terms.
-static void check_all(const struct inputs *x, const struct ref_attention *a, bool time_first,
-                      bool exact)
-{
-    struct attention_fwd_params params = {
-        (float)a->scale, a->causal,
-        a->window,       time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST,
-        false,           {.p = a->dropout.p, .seed = a->dropout.seed, .site = a->dropout.site}};
-    const int64_t n_batch = x->q->dim[0], n_heads = x->q->dim[1], n_queries = x->q->dim[2];
-    const int64_t n_keys = x->k->dim[2], value_width = x->v->dim[3];
-    const double relative = 2 * score_error(x, a->scale, exact) + ((double)n_keys + 16) * unit;
-    struct host *mask = (struct host *)a->mask, *lens = (struct host *)a->valid_lens;
-    struct host *want_p = host_new(ATTNCL_F32, DIMS(n_batch, n_heads, n_queries, n_keys));
-    struct host *got =
-        host_new(ATTNCL_F32, DIMS(time_first ? n_queries : n_batch,
-                                  time_first ? n_batch : n_queries, n_heads, value_width));
-    struct host *want = host_like(got), *got_p = host_like(want_p), *dropped = host_like(want_p);
-    struct host *step = a->dropout.p > 0 ? host_new(ATTNCL_I32, 0, NULL) : NULL;
-    const double kept = a->dropout.p < 1 ? 1 / (1 - a->dropout.p) : 1;
-
-    if (step)
-        step->data[0] = a->dropout.step;
-    ref_attention_weights(a, x->q, x->k, want_p);
-    host_set(dropped, want_p->data);
-    ref_attention_drop(a, dropped);
-    ref_attention_mix(dropped, x->v, time_first, want);
-    ck_ok(run_op("attention_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens, step), HOSTS(got)));
-    ck_near(got, want, 0, kept * relative * host_largest(x->v));
-    params.want_weights = true;
-    ck_ok(run_op("attention_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens, step),
-                 HOSTS(got, got_p)));
-    ck_near(got, want, 0, kept * relative * host_largest(x->v));
-    ck_near(got_p, want_p, relative, 1e-37);
-}
-
-static double usual_scale(const struct inputs *x)
-{
-    return (float)(1 / sqrt((double)x->q->dim[3]));
-}
-
-// Rows of the saved [B, H, T, 2]: a score up to 8 below the largest, and one over the total, by which
-// the largest weight is made again.
-static void check_saved_rows(const struct inputs *x, const struct ref_attention *a,
-                             const struct attention_fwd_params *params, const struct host *p,
-                             double relative)
-{
-    const int64_t n_queries = x->q->dim[2], n_keys = x->k->dim[2], width = x->q->dim[3];
-    const int64_t n_rows = p->dim[0] * p->dim[1] * n_queries;
-    const bool time_first = params->layout == ATTNCL_LAYOUT_TIME_FIRST;
-    struct host *rows = host_new(ATTNCL_F32, DIMS(p->dim[0], p->dim[1], n_queries, 2));
-    struct host *y =
-        host_new(ATTNCL_F32, DIMS(time_first ? n_queries : p->dim[0],
-                                  time_first ? p->dim[0] : n_queries, p->dim[1], x->v->dim[3]));
-    struct host *got_p = host_like(p), *lens = (struct host *)a->valid_lens;
-
-    ck_ok(run_op_saving("attention_fwd", params,
-                        HOSTS(x->q, x->k, x->v, (struct host *)a->mask, lens),
-                        HOSTS(y, params->want_weights ? got_p : NULL, rows)));
-    for (int64_t row = 0; row < n_rows; ++row) {
-        const double *weight = p->data + row * n_keys;
-        const double *q = x->q->data + row * width;
-        const double *k = x->k->data + row / n_queries * n_keys * width;
-        int64_t best = 0;
-        double score = 0;
-        for (int64_t j = 1; j < n_keys; ++j)
-            best = weight[j] > weight[best] ? j : best;
-        for (int64_t d = 0; d < width; ++d)
-            score += a->scale * q[d] * k[best * width + d];
-        const bool sees = n_keys > 0 && weight[best] > 0;
-        if (lens && sees && best >= lens->data[row / n_queries / p->dim[1]])
-            score = -1e6;
-        const double maximum = rows->data[2 * row], factor = rows->data[2 * row + 1];
-        ck_assert_double_le(maximum, (sees ? score : 0) + relative);
-        ck_assert_double_ge(maximum, (sees ? score - 8 : 0) - relative);
-        ck_assert_double_eq_tol(sees ? exp(score - maximum) * factor : factor,
-                                sees ? weight[best] : 0, relative * (sees ? weight[best] : 1));
-    }
-}
-
-static void check(struct size n, struct ref_attention a, bool time_first)
-{
-    const struct inputs x = random_inputs(n);
-
-    a.scale = usual_scale(&x);
-    check_all(&x, &a, time_first, false);
-}
-
-// The simulator takes minutes for what others do in seconds: one layout, one density and one of
-// several values are enough for it, and a head more does nothing new.
-static bool left_out(int i)
-{
-    return i > 0 && on_simulator();
-}
-
-static int64_t heads(void)
-{
-    return on_simulator() ? 1 : 2;
-}
-
-LOOP_TEST(matches_the_reference, 0, 2)
-{
-    static const struct size sizes[] = {
-        {1, 1, 1, 1, 1, 1},     {2, 3, 5, 7, 4, 6},      {1, 2, 33, 17, 16, 16},
-        {1, 1, 3, 129, 5, 31},  {1, 1, 70, 40, 64, 64},  {1, 1, 50, 130, 17, 80},
-        {1, 1, 7, 33, 100, 33}, {1, 1, 13, 9, 256, 256}, {1, 2, 1, 65, 31, 7},
-        {2, 1, 65, 1, 3, 112},  {1, 1, 10, 7, 9, 170},
-    };
-
-    if (left_out(_i))
-        return;
-    for (size_t i = 0; i < COUNT_OF(sizes); ++i)
-        check(sizes[i], (struct ref_attention){0}, _i == 1);
-}
-
-// Few queries and many keys: work-groups take parts of the keys in the GPU variant.  Of the last
-// row's keys only those of the first part count; with a length of 0 all weigh the same.
-TEST(keys_shared_out)
-{
-    const struct size n = {1, 1, 3, 530, 8, 20};
-    struct host *lens = host_with(ATTNCL_I32, (const double[]){530, 0, 12}, DIMS(1, 3));
-
-    check(n, (struct ref_attention){0}, false);
-    check(n, (struct ref_attention){.causal = true, .window = 100}, true);
-    check(n, (struct ref_attention){.valid_lens = lens}, false);
-}
-
-TEST(rows_saved_for_gradients)
-{
-    struct host *mask = host_mask(5, 0.1, DIMS(37, 135, 1)),
-                *lens = host_with(ATTNCL_I32, (const double[]){0, 70}, DIMS(2));
-    const struct ref_attention kinds[] = {{0}, {.causal = 1}, {.mask = mask}, {.valid_lens = lens}};
-
-    for (int64_t j = 0; j < 135; ++j) // the first query sees nothing
-        mask->data[j] = 0;
-    for (size_t i = 0; i < COUNT_OF(kinds); ++i) {
-        const struct inputs x =
-            random_inputs((struct size){i == 3 ? 2 : 1, heads(), 37, 135, 6, 5});
-        struct ref_attention a = kinds[i];
-        struct host *p = host_new(ATTNCL_F32, DIMS(x.q->dim[0], heads(), 37, 135));
-        a.scale = usual_scale(&x);
-        ref_attention_weights(&a, x.q, x.k, p);
-        for (int want_weights = 0; want_weights < 2; ++want_weights) {
-            const struct attention_fwd_params params = {.scale = (float)a.scale,
-                                                        .causal = a.causal,
-                                                        .layout = ATTNCL_LAYOUT_BATCH_FIRST,
-                                                        .want_weights = want_weights};
-            check_saved_rows(&x, &a, &params, p, 1e-5);
-        }
-        if (on_simulator())
-            return;
-    }
-    // Keys shared out among work-groups in the GPU variant.
-    const struct inputs x = random_inputs((struct size){1, 1, 3, 530, 8, 20});
-    const struct ref_attention a = {.scale = usual_scale(&x)};
-    const struct attention_fwd_params params = {.scale = (float)a.scale};
-    struct host *p = host_new(ATTNCL_F32, DIMS(1, 1, 3, 530));
-    ref_attention_weights(&a, x.q, x.k, p);
-    check_saved_rows(&x, &a, &params, p, 1e-5);
+    return ((const struct attention_fwd_params *)params)->layout == ATTNCL_LAYOUT_TIME_FIRST;
 }
 
 // The weights that are asked for are those before dropout.
-LOOP_TEST(dropout_of_weights, 0, 2)
+static struct host *weigh(const struct ref_attention *a, struct host *const *in,
+                          struct host *const *out)
 {
-    static const struct ref_dropout d = {0.3, 0x123456789u, 5, 77};
-    struct host *lens = host_with(ATTNCL_I32, (const double[]){530, 0, 12}, DIMS(1, 3));
+    const int64_t *dim = in[Q]->dim;
+    struct host *p = host_new(ATTNCL_F32, DIMS(dim[0], dim[1], dim[2], in[K]->dim[2]));
 
-    if (left_out(_i))
-        return;
-    if (_i == 0) {
-        check((struct size){2, 3, 5, 7, 4, 6}, (struct ref_attention){.dropout = d}, false);
-        check((struct size){1, 2, 33, 17, 16, 16}, (struct ref_attention){.dropout = d}, true);
-        check((struct size){1, 2, 70, 130, 32, 32}, (struct ref_attention){.dropout = d}, true);
-        check((struct size){1, 1, 140, 140, 9, 10},
-              (struct ref_attention){.causal = 1, .dropout = d}, false);
-    } else {
-        check((struct size){1, 1, 3, 530, 8, 20},
-              (struct ref_attention){.valid_lens = lens, .dropout = d}, false);
-        check((struct size){1, 1, 5, 9, 4, 6}, (struct ref_attention){.dropout = {1, 1, 1, 1}},
-              true);
-    }
+    ref_attention_weights(a, in[Q], in[K], p);
+    if (out[1])
+        host_set(out[1], p->data);
+    ref_attention_drop(a, p);
+    return p;
 }
 
-TEST(views)
+static void attention(const void *params, struct host *const *in, struct host *const *out)
 {
-    const struct inputs x = random_inputs((struct size){2, 2, 35, 37, 16, 32});
-    const struct ref_attention a = {.scale = 0.25};
-
-    host_view(x.q);
-    host_view(x.k);
-    host_view(x.v);
-    check_all(&x, &a, true, false);
+    const struct ref_attention a = definition(params, in);
+    ref_attention_mix(weigh(&a, in, out), in[V], time_first(params), out[0]);
 }
 
-TEST(ranges)
+static void reach(const void *params, struct host *const *in, struct host *const *out)
 {
-    static const struct {
-        int64_t queries, keys;
-        int causal;
-        int64_t window;
-    } cases[] = {
-        {1, 1, 1, 0},   {40, 40, 1, 0},  {140, 140, 1, 0}, {5, 70, 1, 0},  {70, 5, 1, 0},
-        {50, 50, 0, 1}, {50, 150, 0, 3}, {150, 150, 1, 7}, {60, 20, 0, 4}, {30, 30, 0, 1000},
-    };
+    struct ref_attention a = definition(params, in);
 
-    for (size_t i = 0; i < COUNT_OF(cases); ++i) {
-        const struct ref_attention a = {.causal = cases[i].causal, .window = cases[i].window};
-        // 150 keys in a causal window meet what the other long ones do.
-        if (on_simulator() && i != 7 && cases[i].queries * cases[i].keys > 5000)
-            continue;
-        check((struct size){1, heads(), cases[i].queries, cases[i].keys, 9, 10}, a, i % 2);
-    }
+    a.reaching = true;
+    ref_attention_reach(weigh(&a, in, out), in[V], time_first(params), out[0]);
 }
 
-// `mask` with its first and last query seeing nothing.
-static struct host *with_empty_rows(struct host *mask)
+static void backward(const void *params, struct host *const *in, struct host *const *dy,
+                     struct host *const *dx, bool sizes, bool reaching)
 {
-    const int64_t n = mask->dim[1] * mask->dim[2];
+    const struct ref_attention_data x = {in[Q], in[K], in[V], dy[0], dy[1]};
+    struct ref_attention a = definition(params, in);
 
-    for (int64_t i = 0; i < n; ++i)
-        mask->data[i] = mask->data[mask->count - 1 - i] = 0;
-    return mask;
+    a.reaching = reaching;
+    ref_attention_bwd(&a, &x, time_first(params), sizes, dx[Q], dx[K], dx[V]);
 }
 
-LOOP_TEST(masks, 0, 2)
+static void attention_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                          struct host *const *dx)
 {
-    const double p = _i == 0 ? 0.5 : 0.01;
-    const struct size n = {2, heads(), 37, 135, 6, 5};
-    struct host *kinds[] = {
-        with_empty_rows(host_mask(5, p, DIMS(37, 135, 1))),
-        with_empty_rows(host_mask(6, p, DIMS(37, 135, 2))),
-        host_mask(7, p, DIMS(1, 135, 2)),
-        host_mask(8, p, DIMS(1, 135, 1)),
-        host_new(ATTNCL_U8, DIMS(1, 135, 1)),
-    };
-
-    if (left_out(_i))
-        return;
-    for (size_t i = 0; i < COUNT_OF(kinds); ++i)
-        check(n, (struct ref_attention){.mask = kinds[i]}, i % 2);
+    backward(params, in, dy, dx, false, false);
 }
 
-LOOP_TEST(lengths, 0, 2)
+static void attention_sizes(const void *params, struct host *const *in, struct host *const *dy,
+                            struct host *const *dx)
 {
-    const struct size n = {4, heads(), 29, 140, 6, 21};
-    struct host *one = host_with(ATTNCL_I32, (const double[]){0, 1, 70, 1000}, DIMS(4)),
-                *two = host_ints(9, -2, 150, DIMS(4, 29));
-
-    if (left_out(_i))
-        return;
-    check(n, (struct ref_attention){.valid_lens = one}, _i == 1);
-    check(n, (struct ref_attention){.valid_lens = two}, _i == 1);
+    backward(params, in, dy, dx, true, false);
 }
 
-// One channel and scale 1: scores are products of two floats, exact where the factors are.
-static struct inputs lines(int64_t n_queries, int64_t n_keys, double q, double k, double k_step)
+static void attention_bwd_reach(const void *params, struct host *const *in, struct host *const *dy,
+                                struct host *const *dx)
 {
-    struct inputs x = random_inputs((struct size){1, 1, n_queries, n_keys, 1, 3});
-
-    for (int64_t i = 0; i < n_queries; ++i)
-        x.q->data[i] = q;
-    for (int64_t j = 0; j < n_keys; ++j)
-        x.k->data[j] = k + k_step * (double)(j % 5);
-    return x;
+    backward(params, in, dy, dx, false, true);
 }
 
-TEST(masked_scores_compete)
+// Scores of one channel and scale 1 are products of two floats, exact where the factors are.
+static bool is_exact(const struct attention_fwd_params *params)
 {
+    return params->scale == 1;
+}
+
+// A weight: e^(2 score errors), an exponential of 1 ulp (8 roundings with its argument's) and a sum of S terms.  A score:
+// D products and as many sums, and the scale, of at most |q| |k| each.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
+{
+    const struct attention_fwd_params *params = spec_params(p);
+    const double unit = 0x1p-24, width = spec_extent(p, 'D'), dropped = params->dropout.p;
+    const double score = (width + 2) * unit * (double)params->scale * width *
+                         host_largest(spec_in(p, Q)) * host_largest(spec_in(p, K));
+    const double relative = (is_exact(params) ? 0 : 2 * score) + (spec_extent(p, 'S') + 16) * unit;
+    const double largest = host_largest(spec_in(p, V)) / (dropped < 1 ? 1 - dropped : 1);
+
+    for (int64_t i = 0; i < allowed->count; ++i)
+        allowed->data[i] = k == 0 ? relative * largest : relative * fabs(want->data[i]) + 1e-37;
+}
+
+// Head h has scores q[h] (k[h] + step[h] (j % 5)).
+static void set_scores(struct host *const *in, const double *q, const double *k, const double *step)
+{
+    const int64_t n_heads = in[Q]->dim[1], n_queries = in[Q]->dim[2], n_keys = in[K]->dim[2];
+
+    for (int64_t i = 0; i < in[Q]->count; ++i)
+        in[Q]->data[i] = q[i / n_queries % n_heads];
+    for (int64_t i = 0; i < in[K]->count; ++i)
+        in[K]->data[i] =
+            k[i / n_keys % n_heads] + step[i / n_keys % n_heads] * (double)(i % n_keys % 5);
+}
+
+static void set_extremes(struct host *const *in)
+{
+    static const double q[] = {1e4, -1e4, 1e15}, k[] = {-1e4, 1e4, 1e15}, step[] = {1, -3, 0};
+
+    set_scores(in, q, k, step);
+    host_scale(in[V], 1e4);
+}
+
+// Scores near -1e6, which keys beyond a length have.
+static void set_competing(struct host *const *in)
+{
+    static const double q[] = {1, 1, 1, 1, 1, 1}, step[] = {.25, .25, .25, .25, .25, .25};
     static const double lowest[] = {-1e6 - 3, -1e6 + 1, -1e6 + 60, -1e6 + 86, -1e6 + 110, -2e6};
 
-    for (size_t i = 0; i < COUNT_OF(lowest) && !left_out((int)i); ++i) {
-        const struct inputs x = lines(3, 300, 1, lowest[i], 0.25);
-        struct host *lens = host_with(ATTNCL_I32, (const double[]){2, 31, 299}, DIMS(1, 3));
-        check_all(&x, &(struct ref_attention){.scale = 1, .valid_lens = lens}, false, true);
-    }
+    set_scores(in, q, lowest, step);
 }
 
-TEST(extremes)
+// Scores that rise along the keys: slowly, so that a row keeps its first maximum, and so fast that it is replaced in later
+// tiles, by less and by more than an exponential's range.
+static void set_rising(struct host *const *in)
 {
-    const double q[] = {1e4, -1e4, 1e15}, k[] = {-1e4, 1e4, 1e15}, step[] = {1, -3, 0};
-
-    for (int i = 0; i < 3 && !left_out(i); ++i) {
-        const struct inputs x = lines(40, 70, q[i], k[i], step[i]);
-        host_scale(x.v, 1e4);
-        check_all(&x, &(struct ref_attention){.scale = 1, .causal = 1}, true, true);
-        check_all(&x, &(struct ref_attention){.scale = 1}, true, true);
-    }
-}
-
-// Scores that rise along the keys: slowly, so that a row keeps its first maximum, and so fast that
-// it is replaced in later tiles, by less and by more than an exponential's range.
-TEST(rising_scores)
-{
+    static const double q[] = {1, 1, 1, 1}, none[4] = {0};
     static const double rise[] = {1.0 / 128, 1.0 / 16, 0.5, 2};
+    const int64_t n_keys = in[K]->dim[2];
 
-    for (size_t i = 0; i < COUNT_OF(rise) && !left_out((int)i); ++i) {
-        const struct inputs x = lines(7, 600, 1, 0, 0);
-        const struct ref_attention a = {.scale = 1};
-        struct host *p = host_new(ATTNCL_F32, DIMS(1, 1, 7, 600));
-        for (int64_t j = 0; j < 600; ++j)
-            x.k->data[j] = rise[i] * (double)j;
-        check_all(&x, &a, false, true);
-        ref_attention_weights(&a, x.q, x.k, p);
-        check_saved_rows(&x, &a, &(struct attention_fwd_params){.scale = 1}, p, 1e-5);
-    }
+    set_scores(in, q, none, none);
+    for (int64_t i = 0; i < in[K]->count; ++i)
+        in[K]->data[i] = rise[i / n_keys % 4] * (double)(i % n_keys);
 }
 
-TEST(empty_is_fine)
-{
-    check((struct size){0, 2, 3, 4, 5, 6}, (struct ref_attention){0}, true);
-    check((struct size){2, 2, 0, 4, 5, 6}, (struct ref_attention){0}, true);
-    check((struct size){2, 2, 3, 0, 5, 6}, (struct ref_attention){0}, false); // no key: zeros
-}
+#define AS(...)    SPEC_PARAMS(attention_fwd, .scale = 0.25f, __VA_ARGS__)
+#define EXACT(...) SPEC_PARAMS(attention_fwd, .scale = 1, __VA_ARGS__)
+#define BATCH      .layout = ATTNCL_LAYOUT_BATCH_FIRST
+#define TIME       .layout = ATTNCL_LAYOUT_TIME_FIRST
+#define DROPOUT    .dropout = {.p = 0.3, .seed = 0x123456789u, .site = 5}
+#define TIME_FIRST "y f32 T B H E;"
+static const char
+    ranges[] = "B=1 H=2 T=4 S=5 D=3 E=2; B=1 H=2 T=5,70 S=5,70 D=9 E=10",
+    long_ranges[] =
+        "B=1 H=2 T=1 S=1 D=9 E=10; B=1 H=2 T=150 S=150 D=9 E=10; B=1 H=2 T=60 S=20 D=9 E=10; "
+        "B=1 H=2 T=50 S=150 D=9 E=10; B=1 H=1 T=3 S=530 D=8 E=20",
+    hidden[] = "B=2 H=1 T=4 S=5 D=3 E=2; B=2 H=2 T=37 S=135 D=6 E=5";
 
-TEST(refusals)
-{
-    struct attention_fwd_params p = {.scale = 1};
-    struct host *q = host_new(ATTNCL_F32, DIMS(2, 3, 4, 64));
-    struct host *k = host_new(ATTNCL_F32, DIMS(2, 3, 5, 64));
-    struct host *v = host_new(ATTNCL_F32, DIMS(2, 3, 5, 8));
-    struct host *bad = host_new(ATTNCL_F32, DIMS(2, 3, 5, 48));
-    struct host *mask = host_new(ATTNCL_U8, DIMS(4, 5, 3)), *flat = host_new(ATTNCL_U8, DIMS(4, 5));
-    struct host *lens = host_new(ATTNCL_I32, DIMS(2, 5)), *y = host_new(ATTNCL_F32, DIMS(1));
-    struct host *fine = host_new(ATTNCL_I32, DIMS(2));
-
-#define REFUSED(status, words, ...)                                                                \
-    ck_fails(run_op("attention_fwd", &p, HOSTS(__VA_ARGS__), HOSTS(y)), (status), (words))
-    REFUSED(ATTNCL_ERR_SHAPE, "k has D = 48, q has D = 64", q, bad, v);
-    REFUSED(ATTNCL_ERR_SHAPE, "v has S = 4, k has S = 5", q, k, q);
-    REFUSED(ATTNCL_ERR_SHAPE, "axis 2 of the mask is 3, expected 1 or B = 2", q, k, v, mask);
-    REFUSED(ATTNCL_ERR_SHAPE, "mask [4, 5] has 2 axes", q, k, v, flat);
-    REFUSED(ATTNCL_ERR_SHAPE, "axis 1 of valid_lens is 5, expected T = 4", q, k, v, NULL, lens);
-    REFUSED(ATTNCL_ERR_DTYPE, "valid_lens is F32", q, k, v, NULL, v);
-    p.causal = 1;
-    REFUSED(ATTNCL_ERR_ARGUMENT, "at most one of them, 2 are given", q, k, v, NULL, fine);
-    p.window = -1;
-    REFUSED(ATTNCL_ERR_ARGUMENT, "window is -1", q, k, v);
-}
+// Smoke: one of all; less than a tile, a ragged tile of queries and one of keys; keys that work-groups share in the GPU
+// variant.  What each element may be off by in gradients: of the sum of the sizes of all terms.  Scores of random data are
+// sums of some sqrt(D) terms' size and known to 2e-6 of 1 at D = 256, p to twice that; sums over keys and queries, a random
+// walk of a few hundred roundings of 6e-8, make the rest.
+OP_SPEC(
+    attention_fwd,
+    .in = "q f32 B H T D; k f32 B H S D; v f32 B H S E; mask? u8 T S B; valid_lens? i32:-2:S+10 B; "
+          "step? i32",
+    .out = "y f32 B T H E; weights? f32 B H T S; rows? f32 B H T 2", .ref = attention,
+    .grad = "q k v", .ref_bwd = attention_bwd, .grad_sizes = attention_sizes,
+    .grad_tolerance = 1e-5, .reach = reach, .reach_bwd = attention_bwd_reach, .allow = allow,
+    .nonzero = "DE", .leeway = MEETS,
+    .smoke = "B=2 H=3 T=5 S=7 D=4 E=6; B=1 H=1 T=1 S=1 D=1 E=1; B=1 H=2 T=33 S=17 D=16 E=16; "
+             "B=1 H=1 T=3 S=129 D=5 E=31; B=2 H=1 T=65 S=1 D=3 E=112; B=1 H=1 T=3 S=530 D=8 E=20",
+    .full =
+        "B=1 H=1 T=70 S=40 D=64 E=64; B=1 H=1 T=50 S=130 D=17 E=80; B=1 H=1 T=7 S=33 D=100 E=33; "
+        "B=1 H=1 T=13 S=9 D=256 E=256; B=1 H=2 T=1 S=65 D=31 E=7; B=1 H=1 T=10 S=7 D=9 E=170",
+    .special = "B=2 H=2 T=5 S=9 D=8 E=8; B=1 H=2 T=70 S=70 D=8 E=8",
+    .data = MASK_SPARSE | MASK_LAST | MASK_NONE | INT_ENDS,
+    .cases =
+        {{"plain", AS(BATCH)},
+         {"time first, weights", AS(TIME, .want_weights = 1), TIME_FIRST "weights f32 B H T S"},
+         {"causal", AS(BATCH, .causal = 1), NULL, .smoke = ranges, .full = long_ranges},
+         {"window", AS(TIME, .window = 3), TIME_FIRST, .smoke = ranges, .full = long_ranges},
+         {"causal window", AS(BATCH, .causal = 1, .window = 7), NULL, .smoke = ranges,
+          .full = long_ranges},
+         {"mask", AS(BATCH), "mask u8:0.5 T S B", .smoke = hidden},
+         {"mask for all", AS(TIME), TIME_FIRST "mask u8:0.5 1 S 1", .smoke = hidden},
+         {"mask for each entry", AS(TIME), TIME_FIRST "mask u8:0.5 1 S B", .smoke = hidden},
+         {"mask of rows", AS(BATCH, .want_weights = 1), "mask u8:0.5 T S 1; weights f32 B H T S",
+          .smoke = hidden},
+         {"lengths", AS(BATCH), "valid_lens i32:-2:S+10 B", .smoke = hidden},
+         {"lengths of rows", AS(TIME), TIME_FIRST "valid_lens i32:-2:S+10 B T", .smoke = hidden},
+         {"dropout", AS(BATCH, DROPOUT, .want_weights = 1), "weights f32 B H T S; step i32:0:99"},
+         {"causal dropout", AS(TIME, DROPOUT, .causal = 1), TIME_FIRST "step i32:0:99",
+          .smoke = ranges, .full = "B=1 H=1 T=140 S=140 D=9 E=10"},
+         {"all dropped", AS(TIME, .dropout = {.p = 1}), TIME_FIRST "step i32:0:99"},
+         {"extremes", EXACT(BATCH, .want_weights = 1), "weights f32 B H T S",
+          .smoke = "B=1 H=3 T=70 S=70 D=1 E=3", .special = "", .prepare = set_extremes},
+         {"causal extremes", EXACT(TIME, .causal = 1), TIME_FIRST,
+          .smoke = "B=1 H=3 T=70 S=70 D=1 E=3", .special = "", .prepare = set_extremes},
+         {"masked scores compete", EXACT(BATCH), "valid_lens i32:2:S B T",
+          .smoke = "B=1 H=6 T=40 S=300 D=1 E=3", .special = "", .prepare = set_competing},
+         {"rising scores", EXACT(BATCH, .want_weights = 1), "weights f32 B H T S",
+          .smoke = "B=1 H=4 T=7 S=600 D=1 E=3", .special = "", .prepare = set_rising}},
+    .refusals = {{ATTNCL_ERR_ARGUMENT, "window is -1", AS(.window = -1)},
+                 {ATTNCL_ERR_ARGUMENT, "at most one of them, 2 are given", AS(.causal = 1),
+                  "valid_lens i32:0:S B"}});

@@ -1,99 +1,121 @@
 // SPDX-License-Identifier: MIT
-// Kernel regression against its reference (tests/ref/attention_pooling.c).
+// Kernel regression and its gradients against their references (tests/ref/attention_pooling.c, attention_pooling_bwd.c).
 
 #include <math.h>
 
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-enum { GAUSSIAN, BOXCAR, CONSTANT, EPANECHIKOV, N_KINDS };
+enum { GAUSSIAN, BOXCAR, CONSTANT, EPANECHIKOV };
 
-// A weight's exponent, known to u = 6e-8 times itself, counts up to where the weight is e^-20: 20
-// u. Sums of n terms of one sign in blocks of 64, the quotient: at most (64 + n / 64) u, 80 u here.
-static const double relative = 100 * 6e-8, absolute = 100 * 6e-8;
-
-static void check(int kind, double sigma, struct host *x, struct host *y, struct host *z)
+static void pooling(const void *params, struct host *const *in, struct host *const *out)
 {
-    struct attention_pooling_fwd_params params = {kind, (float)sigma, true};
-    struct host *got = host_new(ATTNCL_F32, DIMS(z->count)), *want = host_like(got);
-    struct host *weights = host_new(ATTNCL_F32, DIMS(x->count, z->count));
-    struct host *want_weights = host_like(weights);
+    const struct attention_pooling_fwd_params *p = params;
+    struct host *weights = out[1] ? out[1] : host_new(ATTNCL_F32, DIMS(in[0]->count, in[2]->count));
 
-    ref_attention_pooling_fwd(kind, (float)sigma, x, y, z, want, want_weights);
-    ck_ok(run_op("attention_pooling_fwd", &params, HOSTS(x, y, z), HOSTS(got, weights)));
-    ck_near(got, want, relative, absolute);
-    ck_near(weights, want_weights, relative, absolute);
-    params.want_weights = false;
-    ck_ok(run_op("attention_pooling_fwd", &params, HOSTS(x, y, z), HOSTS(got)));
-    ck_near(got, want, relative, absolute);
+    ref_attention_pooling_fwd(p->kind, (double)p->sigma, in[0], in[1], in[2], out[0], weights);
 }
 
-LOOP_TEST(matches_the_reference, 0, N_KINDS)
+static void backward(const void *params, struct host *const *in, struct host *const *dy,
+                     struct host *const *dx, bool sizes)
 {
-    static const int sizes[][2] = {{1, 1}, {3, 2}, {40, 50}, {65, 16}, {130, 33}, {1000, 5}};
+    const struct attention_pooling_fwd_params *p = params;
+    struct host *const all[] = {in[0], in[1], in[2], dy[0], dy[1]};
 
-    for (unsigned i = 0; i < COUNT_OF(sizes); ++i) {
-        struct host *x = host_uniform(i, 0, 5, DIMS(sizes[i][0]));
-        struct host *y = host_random(10 + i, DIMS(sizes[i][0]));
-        struct host *z = host_uniform(20 + i, -1, 6, DIMS(sizes[i][1]));
-        check(_i, 1, x, y, z);
-        if (_i == GAUSSIAN) {
-            check(_i, 0.1, x, y, z);
-            check(_i, -20, x, y, z);
-        }
+    ref_attention_pooling_bwd(p->kind, (double)p->sigma, all, sizes, dx);
+}
+
+static void pooling_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                        struct host *const *dx)
+{
+    backward(params, in, dy, dx, false);
+}
+
+static struct host *sizes_of(const struct spec_point *p, int i)
+{
+    struct host *in[3], *dx[3];
+    struct host *const dy[] = {(struct host *)spec_dy(p, 0), (struct host *)spec_dy(p, 1)};
+
+    for (int k = 0; k < 3; ++k) {
+        in[k] = (struct host *)spec_in(p, k);
+        dx[k] = host_like(in[k]);
     }
+    backward(spec_params(p), in, dy, dx, true);
+    return dx[i];
+}
+
+// A weight's exponent, known to u = 2^-24 times itself, counts up to where the weight is e^-20: 20 u.  Sums of n terms of one
+// sign in blocks of 64, the quotient: at most (64 + n / 64) u, 80 u here.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
+{
+    (void)p, (void)k;
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] = 100 * 0x1p-24 * (1 + fabs(want->data[i]));
+}
+
+// The same relative to the sum of the sizes of all terms; an Epanechikov weight near its support's end is known to a
+// rounding of its distance.
+static void allow_grad(const struct spec_point *p, int i, const struct host *want,
+                       struct host *allowed)
+{
+    const struct host *const size = sizes_of(p, i);
+
+    for (int64_t at = 0; at < want->count; ++at)
+        allowed->data[at] = (200 * size->data[at] + 4) * 0x1p-24;
 }
 
 // A query far from all keys takes the nearest with the Gaussian, none with a support.
-LOOP_TEST(far_queries_are_well_defined, 0, N_KINDS)
+static void set_far(struct host *const *in)
 {
-    const double keys[] = {1e30, -1e30, 0, 5}, queries[] = {3e38, -3e38, 1e4, 0, 1e30};
-    struct host *x = host_new(ATTNCL_F32, DIMS(4)), *y = host_random(2, DIMS(4));
-    struct host *z = host_new(ATTNCL_F32, DIMS(5));
+    static const double keys[] = {1e30, -1e30, 0, 5}, queries[] = {3e38, -3e38, 1e4, 0, 1e30};
 
-    host_set(x, keys);
-    host_set(z, queries);
-    host_scale(x, 1); // to floats
-    host_scale(z, 1);
-    check(_i, 1, x, y, z);
-    if (_i == GAUSSIAN)
-        check(_i, 1e-20, x, y, z);
+    host_set(in[0], keys);
+    host_set(in[2], queries);
+    host_scale(in[0], 1); // to floats
+    host_scale(in[2], 1);
 }
 
-TEST(the_boxcar_is_open)
+// The support is open.
+static void set_ends(struct host *const *in)
 {
-    const double keys[] = {0, 2}, queries[] = {1, 0.999, -1};
-    struct host *x = host_new(ATTNCL_F32, DIMS(2)), *y = host_random(2, DIMS(2));
-    struct host *z = host_new(ATTNCL_F32, DIMS(3));
-
-    host_set(x, keys);
-    host_set(z, queries);
-    host_scale(z, 1);
-    check(BOXCAR, 1, x, y, z);
+    host_set(in[0], (const double[]){0, 2});
+    host_set(in[2], (const double[]){1, 0.999, -1});
+    host_scale(in[2], 1);
 }
 
-LOOP_TEST(empty_is_fine, 0, N_KINDS)
-{
-    struct host *none = host_new(ATTNCL_F32, DIMS(0));
-
-    check(_i, 1, none, none, none);
-    check(_i, 1, none, none, host_random(1, DIMS(3)));
-    check(_i, 1, host_random(1, DIMS(3)), host_random(2, DIMS(3)), none);
-}
-
-TEST(refusals)
-{
-    struct attention_pooling_fwd_params params = {GAUSSIAN, 1, false};
-    struct host *x = host_random(1, DIMS(3)), *y = host_random(1, DIMS(4));
-    struct host *table = host_random(1, DIMS(3, 1));
-
-    ck_refused("attention_pooling_fwd", &params, HOSTS(x, y, x), ATTNCL_ERR_SHAPE,
-               "y_train is [4], x_train is [3]");
-    ck_refused("attention_pooling_fwd", &params, HOSTS(x, x, table), ATTNCL_ERR_SHAPE,
-               "x_val [3, 1]");
-    params.sigma = 0;
-    ck_refused("attention_pooling_fwd", &params, HOSTS(x, x, x), ATTNCL_ERR_ARGUMENT, "sigma is 0");
-    params.kind = 4;
-    ck_refused("attention_pooling_fwd", &params, HOSTS(x, x, x), ATTNCL_ERR_ARGUMENT,
-               "kernel is 4");
-}
+#define KIND(kind_, ...) SPEC_PARAMS(attention_pooling_fwd, .kind = kind_, .sigma = 1, __VA_ARGS__)
+#define WEIGHTS          "weights f32 N M"
+#define FAR(kind_, sigma_)                                                                         \
+    {                                                                                              \
+        "far", SPEC_PARAMS(attention_pooling_fwd, kind_, sigma_, 1), WEIGHTS,                      \
+            .grad = "", .smoke = "N=4 M=5", .special = "", .prepare = set_far                      \
+    }
+// Few pairs, or too many for central differences, which a corner of a kernel falsifies.
+static const char corners[] = "N=1 M=1; N=6 M=4; N=210 M=200";
+OP_SPEC(attention_pooling_fwd, .in = "x_train f32:0:5 N; y_train f32 N; x_val f32:-1:6 M",
+        .out = "y f32 M; weights? f32 N M", .ref = pooling, .grad = "x_train y_train x_val",
+        .ref_bwd = pooling_bwd, .allow = allow, .allow_grad = allow_grad, .leeway = MEETS,
+        .smoke = "N=1 M=1; N=3 M=2; N=40 M=50; N=130 M=33", .full = "N=65 M=16; N=1000 M=5",
+        .special = "N=7 M=5",
+        .cases = {{"Gaussian", KIND(GAUSSIAN)},
+                  {"Gaussian, weights", KIND(GAUSSIAN, .want_weights = 1), WEIGHTS},
+                  {"narrow", SPEC_PARAMS(attention_pooling_fwd, GAUSSIAN, 0.1f, 1), WEIGHTS,
+                   .grad = "", .special = ""},
+                  {"wide", SPEC_PARAMS(attention_pooling_fwd, GAUSSIAN, -20, 1), WEIGHTS},
+                  {"boxcar", KIND(BOXCAR), .smoke = corners},
+                  {"boxcar, weights", KIND(BOXCAR, .want_weights = 1), WEIGHTS, .smoke = corners},
+                  {"constant", KIND(CONSTANT)},
+                  {"constant, weights", KIND(CONSTANT, .want_weights = 1), WEIGHTS},
+                  {"Epanechikov", KIND(EPANECHIKOV), .smoke = corners},
+                  {"Epanechikov, weights", KIND(EPANECHIKOV, .want_weights = 1), WEIGHTS,
+                   .smoke = corners},
+                  FAR(GAUSSIAN, 1),
+                  FAR(GAUSSIAN, 1e-20f),
+                  FAR(BOXCAR, 1),
+                  FAR(CONSTANT, 1),
+                  FAR(EPANECHIKOV, 1),
+                  {"open support", KIND(BOXCAR), .grad = "", .smoke = "N=2 M=3", .special = "",
+                   .prepare = set_ends}},
+        .refusals = {
+            {ATTNCL_ERR_ARGUMENT, "sigma is 0", SPEC_PARAMS(attention_pooling_fwd, .sigma = 0)},
+            {ATTNCL_ERR_ARGUMENT, "kernel is 4", KIND(4)}});
