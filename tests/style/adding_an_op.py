@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""adding_an_op.py ROOT WORK [PAGE]: adds the op of PAGE, docs/adding-an-op.md, to a copy of the tree in WORK, as the page
+"""adding_an_op.py ROOT WORK: adds the op of docs/adding-an-op.md to a copy of the tree in WORK, as the page
 says: four files and one line.  Builds the op's test, runs it in both variants, and takes the op out."""
 import os
 import pathlib
@@ -28,14 +28,14 @@ def run(*command, **environment):
     return done.returncode
 
 
-def main(root, work, page=None):
+def main(root, work):
     root, work = pathlib.Path(root), pathlib.Path(work)
     tree, build = work / "tree", work / "build"
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(root, tree, symlinks=True, ignore=shutil.ignore_patterns("build*", ".git", "__pycache__", "shared"))
     before = content(tree)
 
-    files = blocks(pathlib.Path(page) if page else tree / "docs/adding-an-op.md")
+    files = blocks(tree / "docs/adding-an-op.md")
     line = files.pop(LIST)
     for path, code in files.items():
         (tree / path).parent.mkdir(exist_ok=True)

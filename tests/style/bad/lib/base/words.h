@@ -1,1 +1,0 @@
-// Says folder, on purpose.
