@@ -2,12 +2,12 @@
 // Whether GEMMs use a matrix instruction: the comparison with FMAs, where local memory stands for the instruction,
 // and what of it is kept.
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "attncl/ops.h"
 #include "gemm/mma_choice.h"
+#include "support/compare.h"
 #include "support/directory.h"
 #include "support/sources.h"
 #include "support/test.h"
@@ -197,6 +197,7 @@ TEST(the_choice_is_kept_by_precision)
 
 // The largest error of a product of two matrices of ones and of ones plus 2^-9, as a share of it, as a
 // graph computes it on a context.
+// Of sums of N.
 static double error_of_graph(attncl_context *ctx, attncl_precision precision)
 {
     enum { N = 64 };
@@ -204,7 +205,7 @@ static double error_of_graph(attncl_context *ctx, attncl_precision precision)
     static const int64_t shape[] = {N, N};
     attncl_compile_options how = ATTNCL_COMPILE_OPTIONS_INIT;
     attncl_graph *g = NULL;
-    double error = 0;
+    struct worst worst = {0};
 
     ck_ok(attncl_graph_create(ctx, &g));
     const attncl_value a = attncl_graph_input(g, "a", ATTNCL_F32, 2, shape);
@@ -217,9 +218,9 @@ static double error_of_graph(attncl_context *ctx, attncl_precision precision)
     ck_ok(attncl_graph_run(g));
     ck_ok(attncl_graph_read(g, "c", x, sizeof x));
     for (int i = 0; i < N * N; ++i)
-        error = fmax(error, fabs(x[i] / (N * (1 + 0x1p-9) * (1 + 0x1p-9)) - 1));
+        worst_add(&worst, i, x[i], N * (1 + 0x1p-9) * (1 + 0x1p-9), N);
     attncl_graph_destroy(g);
-    return error;
+    return worst.ratio;
 }
 
 TEST(graphs_ask_for_a_precision)

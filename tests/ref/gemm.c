@@ -58,18 +58,6 @@ void ref_gemm(const struct gemm *g, const struct ref_operands *x, double *c, dou
                 element(g, x, entry, i, j, c++, bound++);
 }
 
-double ref_worst(const double *got, const double *want, const double *bound, int64_t count)
-{
-    double worst = 0;
-
-    for (int64_t i = 0; i < count; ++i) {
-        const double ratio = fabs(got[i] - want[i]) / bound[i];
-        if (!(ratio <= worst))
-            worst = ratio;
-    }
-    return worst;
-}
-
 struct gemm ref_linear(int64_t rows, int64_t out, int64_t in, bool biased, int activation)
 {
     return (struct gemm){.batch = 1,

@@ -135,8 +135,6 @@ struct ref_operands {
 };
 // c and bound are dense [batch, m, n]; bound: how far a float result may be off (gemm.c says why).
 void ref_gemm(const struct gemm *g, const struct ref_operands *x, double *c, double *bound);
-// The worst |got - want| / bound; NaN when something is not a number.
-double ref_worst(const double *got, const double *want, const double *bound, int64_t count);
 
 void ref_rotate_fwd(const struct host *x, const struct host *table, struct host *y); // rotate.c
 
