@@ -42,7 +42,8 @@ static double largest_difference(const float *a, const float *b, int64_t n)
     double largest = 0, difference = 0;
     for (int64_t i = 0; i < n; i++) {
         largest = fmax(largest, fabs((double)a[i]));
-        difference = fmax(difference, fabs((double)a[i] - (double)b[i]));
+        if (!(fabs((double)a[i] - (double)b[i]) <= difference) && !isnan(difference))
+            difference = fabs((double)a[i] - (double)b[i]); // NaN stays
     }
     return difference / largest;
 }

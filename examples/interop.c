@@ -115,7 +115,8 @@ static double worst_row(const float *y)
         double sum = 0;
         for (int i = 0; i < WIDTH; i++)
             sum += y[row * WIDTH + i];
-        worst = fmax(worst, fabs(sum - 1.0));
+        if (!(fabs(sum - 1.0) <= worst) && !isnan(worst)) // NaN stays
+            worst = fabs(sum - 1.0);
     }
     return worst;
 }

@@ -54,7 +54,8 @@ static attncl_status work(attncl_graph *g)
     if (status == ATTNCL_OK)
         status = attncl_graph_read(g, "in halves", in_halves, sizeof in_halves);
     for (int i = 0; i < T * B * H; i++)
-        apart = fmaxf(apart, fabsf(y[i] - in_halves[i]));
+        if (!(fabsf(y[i] - in_halves[i]) <= apart) && !isnan(apart))
+            apart = fabsf(y[i] - in_halves[i]); // NaN stays
     if (status == ATTNCL_OK)
         printf("recurrent: %d steps at once and in halves: at most %g apart\n", T, (double)apart);
     return status;

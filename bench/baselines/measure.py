@@ -125,8 +125,8 @@ def distance(f, ours):
         return None
     if len(probe) != len(f["probe"]):
         return 1e30
-    largest = max(abs(a - b) for a, b in zip(f["probe"], probe)) / (f["largest"] or 1)
-    return largest if largest < 1e30 else 1e30  # NaN too
+    differences = [abs(a - b) / (f["largest"] or 1) for a, b in zip(f["probe"], probe)]
+    return max(d if d < 1e30 else 1e30 for d in differences)  # NaN too
 
 
 def result_of(case, f, samples, rounds, ours):

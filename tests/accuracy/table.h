@@ -12,7 +12,7 @@ void table_add(const char *what, double worst, double bound, const char *unit, c
 // Of so many cases one is taken: 1 in an exhaustive run, else `usual` (ATTNCL_ACCURACY_STRIDE).
 uint32_t table_stride(uint32_t usual);
 
-// |got - want| in units in the last place of a float that is `want`, which is at least the least normal number.
-double ulp_error(double got, long double want);
+// The unit in the last place of a float that is `want`; of subnormal numbers that of the least normal one.
+double ulp_of(double want);
 
 #endif

@@ -9,6 +9,7 @@
 #include "attncl/kinds.h"
 #include "device/context.h"
 #include "ref/ref.h"
+#include "support/compare.h"
 #include "support/op_test.h"
 
 enum { ROWS = 8 };
@@ -19,13 +20,14 @@ static const struct row_case {
     double scale; // of the inputs, N(0, 1) otherwise
 } cases[] = {{7, 1}, {64, 1}, {64, 30}, {1000, 1}, {1000, 30}, {4096, 10}, {50257, 5}};
 
-static void report(const char *what, const struct row_case *c, double worst, double bound)
+static void report(const char *what, const struct row_case *c, const struct worst *worst,
+                   double bound)
 {
     char where[64];
 
     snprintf(where, sizeof where, "rows of %d, inputs %g N(0, 1)", c->width, c->scale);
-    table_add(what, worst, bound, "ulp", where);
-    ck_assert_msg(worst <= bound, "%s of %s: %g ulp, bound %g", what, where, worst, bound);
+    table_add(what, worst->ratio, bound, "ulp", where);
+    ck_worst(worst, bound, "%s of %s", what, where);
 }
 
 // The difference to the row's maximum is rounded, which is an error of the exponential's argument: up to 16 for inputs
@@ -36,14 +38,14 @@ TABLE_TEST(softmax, cases)
     struct host *x = host_random(1, DIMS(ROWS, c->width));
     host_scale(x, c->scale);
     struct host *got = host_like(x), *want = host_like(x);
-    double worst = 0;
+    struct worst worst = {0};
 
     ref_softmax_fwd(x, want);
     ck_ok(run_op("softmax_fwd", NULL, HOSTS(x), HOSTS(got)));
     for (int64_t i = 0; i < got->count; ++i)
-        if (want->data[i] >= 0x1p-120) // not rounded to a subnormal, or flushed
-            worst = fmax(worst, ulp_error(got->data[i], (long double)want->data[i]));
-    report("softmax", c, worst, 4 + 4 * c->scale + (double)c->width / 64);
+        worst_add(&worst, i, got->data[i], want->data[i],
+                  fmax(ulp_of(want->data[i]), 0x1p-126)); // a subnormal may be flushed
+    report("softmax", c, &worst, 4 + 4 * c->scale + (double)c->width / 64);
 }
 
 TABLE_TEST(layer_norm, cases)
@@ -55,19 +57,16 @@ TABLE_TEST(layer_norm, cases)
     struct host *bias = host_uniform(4, -1, 1, DIMS(c->width));
     host_scale(x, c->scale);
     struct host *got = host_like(x), *want = host_like(x);
-    double worst = 0;
+    struct worst worst = {0};
 
     ref_layer_norm_fwd(x, weight, bias, (double)params.eps, want);
     ck_ok(run_op("layer_norm_fwd", &params, HOSTS(x, weight, bias), HOSTS(got)));
     for (int64_t r = 0; r < ROWS; ++r) {
-        double largest = 0, off = 0;
-        for (int64_t i = r * c->width; i < (r + 1) * c->width; ++i) {
-            largest = fmax(largest, fabs(want->data[i]));
-            off = fmax(off, fabs(got->data[i] - want->data[i]));
-        }
-        worst = fmax(worst, off / (largest * unit));
+        const double largest = host_largest(host_row(want, r));
+        for (int64_t i = r * c->width; i < (r + 1) * c->width; ++i)
+            worst_add(&worst, i, got->data[i], want->data[i], largest * unit);
     }
-    report("layer norm", c, worst, 4 + (double)c->width / 1000);
+    report("layer norm", c, &worst, 4 + (double)c->width / 1000);
 }
 
 // Rows of so many keys, width 64; scale of the scores as usual.
@@ -83,7 +82,7 @@ TABLE_TEST(attention, cases)
     struct host *p = host_new(ATTNCL_F32, DIMS(1, 1, ROWS, c->width));
     struct host *got = host_new(ATTNCL_F32, DIMS(1, ROWS, 1, WIDTH)), *want = host_like(got);
     const struct ref_attention a = {.scale = (double)params.scale};
-    double worst = 0;
+    struct worst worst = {0};
 
     if (test_context()->caps.max_loop_iterations && c->width > 4096)
         return; // such a device refuses so many keys
@@ -91,6 +90,6 @@ TABLE_TEST(attention, cases)
     ref_attention_mix(p, v, false, want);
     ck_ok(run_op("attention_fwd", &params, HOSTS(q, k, v), HOSTS(got)));
     for (int64_t i = 0; i < got->count; ++i)
-        worst = fmax(worst, fabs(got->data[i] - want->data[i]) / unit);
-    report("attention", c, worst, 8 * (1 + c->scale) + (double)c->width / 64);
+        worst_add(&worst, i, got->data[i], want->data[i], unit);
+    report("attention", c, &worst, 8 * (1 + c->scale) + (double)c->width / 64);
 }

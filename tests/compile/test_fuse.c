@@ -14,6 +14,7 @@
 #include "exec/exec.h"
 #include "gemm/gemm.h"
 #include "op/fused/fused_step.h"
+#include "support/compare.h"
 #include "support/fused_nodes.h"
 #include "support/test.h"
 
@@ -116,9 +117,7 @@ TEST(every_gemm_computes_the_norm)
     ck_ok(attncl_graph_compile(f.g, NULL));
     expect_norms(f.g, 1, 0);
     run_norms(f.g, "y", apart);
-    for (int i = 0; i < ROWS * C; ++i)
-        ck_assert_msg(fabsf(fused[i] - apart[i]) <= 1e-5f, "y[%d] is %g, apart %g", i,
-                      (double)fused[i], (double)apart[i]);
+    ck_floats(fused, apart, ROWS * C, 0, 1e-5, "y");
     attncl_graph_destroy(f.g);
 }
 
@@ -352,9 +351,7 @@ static void run_fused(enum kind kind, float y[STEPS][ROWS * CHANNELS])
 static void near_each_other(float a[STEPS][ROWS * CHANNELS], float b[STEPS][ROWS * CHANNELS])
 {
     for (int t = 0; t < STEPS; ++t)
-        for (int i = 0; i < ROWS * CHANNELS; ++i)
-            ck_assert_msg(fabsf(a[t][i] - b[t][i]) <= 1e-5f * (1 + fabsf(b[t][i])),
-                          "step %d, y[%d] is %g, apart %g", t, i, (double)a[t][i], (double)b[t][i]);
+        ck_floats(a[t], b[t], ROWS * CHANNELS, 1e-5, 1e-5, "step %d", t);
 }
 
 LOOP_TEST(two_launches_a_layer_compute_the_same, 0, N_KINDS)

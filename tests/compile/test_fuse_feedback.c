@@ -8,6 +8,7 @@
 #include "exec/exec.h"
 #include "graph/graph.h"
 #include "op/fused/fused_feedback_linear.h"
+#include "support/compare.h"
 #include "support/fused_nodes.h"
 #include "support/test.h"
 
@@ -88,10 +89,7 @@ TEST(one_node_computes_the_same)
         float together[ROWS * OUT], apart[ROWS * OUT];
         run(STEP, positions[n], together);
         run(WANTED, positions[n], apart);
-        for (int i = 0; i < ROWS * OUT; ++i)
-            ck_assert_msg(fabsf(together[i] - apart[i]) <= 1e-5f * (1 + fabsf(apart[i])),
-                          "after %d memories y[%d] is %g, apart %g", positions[n], i,
-                          (double)together[i], (double)apart[i]);
+        ck_floats(together, apart, ROWS * OUT, 1e-5, 1e-5, "after %d memories", positions[n]);
     }
 }
 

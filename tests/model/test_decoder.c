@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attncl/parameters.h"
+#include "support/compare.h"
 #include "support/golden.h"
 #include "support/op_test.h"
 
@@ -62,19 +63,12 @@ static void compare(const struct fixture *f, int64_t t)
 {
     const attncl_array *want = golden_expected(&f->golden, "output"); // [T, B, V]
     const int64_t row = f->batch * f->n_vocab;
-    double largest = 0;
-    for (int64_t i = 0; i < f->n_seq * row; ++i) {
-        float x;
-        memcpy(&x, (const char *)want->data + i * (int64_t)sizeof x, sizeof x);
-        largest = fmax(largest, fabs(x));
-    }
-    for (int64_t i = 0; i < row; ++i) {
-        float x;
-        memcpy(&x, (const char *)want->data + (t * row + i) * (int64_t)sizeof x, sizeof x);
-        ck_assert_msg(fabs(f->logits[i] - x) <= tolerance * largest,
-                      "%s: position %d, score %d is %.9g, expected %.9g", f->golden.path, (int)t,
-                      (int)i, f->logits[i], x);
-    }
+    float *scores = malloc(want->bytes);
+    ck_assert_ptr_nonnull(scores);
+    memcpy(scores, want->data, want->bytes); // aligned
+    ck_floats(f->logits, scores + t * row, row, 0, tolerance * largest_of(scores, f->n_seq * row),
+              "%s: scores of position %d", f->golden.path, (int)t);
+    free(scores);
 }
 
 // Feeds the tokens from `first` on, comparing the scores of every position.
@@ -209,13 +203,9 @@ enum { LONG_BATCH = 2, LONG_VOCABULARY = 13, LONGEST = 150 };
 
 static void ck_same_scores(const float *got, const float *want, const char *config, int64_t t)
 {
-    double largest = 0;
-    for (int i = 0; i < LONG_BATCH * LONG_VOCABULARY; ++i)
-        largest = fmax(largest, fabs((double)want[i]));
-    for (int i = 0; i < LONG_BATCH * LONG_VOCABULARY; ++i)
-        ck_assert_msg(fabs((double)got[i] - (double)want[i]) <= 1e-5 * largest,
-                      "%s: after %d tokens score %d is %.9g, by steps %.9g", config, (int)t, i,
-                      (double)got[i], (double)want[i]);
+    const int64_t n = LONG_BATCH * LONG_VOCABULARY;
+    ck_floats(got, want, n, 0, 1e-5 * largest_of(want, n), "%s: scores after %d tokens", config,
+              (int)t);
 }
 
 LOOP_TEST(a_long_prompt_is_its_tokens, 0, N_CONFIGS)

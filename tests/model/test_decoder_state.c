@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attncl/parameters.h"
+#include "support/compare.h"
 #include "support/op_test.h"
 
 enum { BATCH = 2, VOCABULARY = 13, ROW = BATCH * VOCABULARY, LONGEST = 150, WIDTH = 24 };
@@ -79,23 +80,12 @@ static void fill_tokens(int32_t tokens[LONGEST * BATCH])
         tokens[i] = (i * 7 + i * i / 5) % VOCABULARY;
 }
 
-// The largest difference, relative to the largest score.
-static double difference(const float *a, const float *b)
-{
-    double largest = 0, worst = 0;
-    for (int i = 0; i < ROW; ++i) {
-        largest = fmax(largest, fabs((double)b[i]));
-        worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
-    }
-    return worst / largest;
-}
-
 // Scores move by about as much as a key or a value.  None stays.
 LOOP_TEST(scores_are_near_those_of_f32, 0, N_FORMS)
 {
     int32_t tokens[LONGEST * BATCH];
     float got[ROW], want[ROW];
-    double worst = 0;
+    struct worst worst = {0};
     attncl_model *model = create_form(_i);
     attncl_decoder *narrow = open_decoder(model, dtype_of(_i));
     attncl_decoder *wide = open_decoder(model, ATTNCL_F32);
@@ -104,10 +94,11 @@ LOOP_TEST(scores_are_near_those_of_f32, 0, N_FORMS)
     for (int t = 0; t < (on_simulator() ? 4 : LONGEST); ++t) {
         ck_ok(attncl_decoder_step(narrow, tokens + t * BATCH, got));
         ck_ok(attncl_decoder_step(wide, tokens + t * BATCH, want));
-        worst = fmax(worst, difference(got, want));
+        for (int i = 0; i < ROW; ++i)
+            worst_add(&worst, t * ROW + i, (double)got[i], (double)want[i], largest_of(want, ROW));
     }
-    ck_assert_msg(worst < 8 * rounding_of(_i) && worst > rounding_of(_i) / layers[_i / 2].effect,
-                  "%s: scores differ by %g of the largest", attncl_dtype_name(dtype_of(_i)), worst);
+    ck_worst(&worst, 8 * rounding_of(_i), "%s", attncl_dtype_name(dtype_of(_i)));
+    ck_assert_double_gt(worst.ratio, rounding_of(_i) / layers[_i / 2].effect);
     attncl_decoder_destroy(narrow);
     attncl_decoder_destroy(wide);
     attncl_model_close(model);
@@ -131,9 +122,9 @@ LOOP_TEST(a_prompt_is_its_tokens, 0, N_FORMS)
         ck_ok(attncl_decoder_reset(decoder));
         ck_ok(attncl_decoder_prefill(decoder, t, tokens, got));
         for (int j = 0; j < 4; ++j, ++t) {
-            ck_assert_msg(difference(got, want[t - 1]) <= 2e-6 + rounding_of(_i) / 512,
-                          "after %d tokens scores differ by %g of the largest", (int)t,
-                          difference(got, want[t - 1]));
+            ck_floats(got, want[t - 1], ROW, 0,
+                      (2e-6 + rounding_of(_i) / 512) * largest_of(want[t - 1], ROW),
+                      "scores after %d tokens", (int)t);
             ck_ok(attncl_decoder_step(decoder, tokens + t * BATCH, got));
         }
     }

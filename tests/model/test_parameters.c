@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "attncl/attncl.h"
+#include "support/compare.h"
 #include "support/directory.h"
 #include "support/golden.h"
 
@@ -186,16 +187,11 @@ TABLE_TEST(weights_of_16_bits_stay_so, stored_models)
     ck_assert_uint_eq(attncl_results_count(got), attncl_results_count(want));
     for (size_t i = 0; i < attncl_results_count(want); ++i) {
         const attncl_array *x = attncl_results_at(got, i), *y = attncl_results_at(want, i);
-        double largest = 0, worst = 0;
         ck_assert_int_eq(x->dtype, y->dtype);
         ck_assert_uint_eq(x->bytes, y->bytes);
-        for (size_t k = 0; x->dtype == ATTNCL_F32 && k < x->bytes / sizeof(float); ++k) {
-            const double p = (double)((const float *)x->data)[k],
-                         q = (double)((const float *)y->data)[k];
-            largest = fmax(largest, fabs(q));
-            worst = fmax(worst, fabs(p - q));
-        }
-        ck_assert_msg(worst <= 1e-5 * largest, "%s: %g of %g", x->name, worst, largest);
+        const int64_t n = (int64_t)(x->bytes / sizeof(float));
+        if (x->dtype == ATTNCL_F32)
+            ck_floats(x->data, y->data, n, 0, 1e-5 * largest_of(y->data, n), "%s", x->name);
     }
     attncl_results_destroy(got);
     attncl_results_destroy(want);

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "attncl/kinds.h"
+#include "support/compare.h"
 #include "support/op_test.h"
 
 static const double tiny = 1e-35; // size of what is below float's exponents
@@ -67,7 +68,7 @@ double attention_problem_check(const struct attention_problem *p, double toleran
     struct host *y = host_like(x->g), *in[] = {x->q, x->k, x->v};
     struct host *got[3], *want[3], *size[3];
     static const char *const names[] = {"dq", "dk", "dv"};
-    double worst = 0;
+    struct worst worst = {0};
 
     for (int i = 0; i < 3; ++i) {
         got[i] = host_like(in[i]);
@@ -91,8 +92,7 @@ double attention_problem_check(const struct attention_problem *p, double toleran
     for (int i = 0; i < 3; ++i) {
         ck_terms(got[i], want[i], size[i], tolerance, tiny, names[i]);
         for (int64_t j = 0; j < got[i]->count; ++j)
-            worst =
-                fmax(worst, fabs(got[i]->data[j] - want[i]->data[j]) / (size[i]->data[j] + tiny));
+            worst_add(&worst, j, got[i]->data[j], want[i]->data[j], size[i]->data[j] + tiny);
     }
-    return worst;
+    return worst.ratio;
 }

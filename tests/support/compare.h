@@ -24,9 +24,16 @@ bool is_unwritten(double got);
 
 void worst_add(struct worst *w, int64_t at, double got, double want, double allowed);
 
+// The absolute values' largest; NaN where one is NaN, so that a bound made of it fails.
+double largest_of(const float *x, int64_t n);
+
 // Fails the test unless the worst is at most `limit` times what is allowed and something was compared; the message
 // begins with what `fmt` says and has the index and both values.
 void ck_worst(const struct worst *w, double limit, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+// Fails the test unless |got - want| <= relative * |want| + absolute for all n floats.
+void ck_floats(const float *got, const float *want, int64_t n, double relative, double absolute,
+               const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
 #endif

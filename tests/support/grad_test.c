@@ -86,7 +86,7 @@ void ck_gradients(const char *name, const void *params, struct host *const *in, 
             continue;
         const struct host *const want =
             finite_differences(forward, params, in, t->out, t->dy, t->n_out, i);
-        const double largest = host_largest(want), unit = largest > 0 ? largest : 1;
+        const double largest = host_largest(want), unit = largest == 0 ? 1 : largest;
         struct worst w = {0};
         for (int64_t k = 0; k < want->count; ++k)
             worst_add(&w, k, dx[i]->data[k], want->data[k], tolerance * unit);

@@ -206,7 +206,8 @@ double host_largest(const struct host *h)
     double largest = 0;
 
     for (int64_t i = 0; i < h->count; ++i)
-        largest = fmax(largest, fabs(h->data[i]));
+        if (!(fabs(h->data[i]) <= largest) && !isnan(largest))
+            largest = fabs(h->data[i]);
     return largest;
 }
 

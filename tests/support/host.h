@@ -39,7 +39,7 @@ struct host *host_stored(struct host *h, attncl_dtype dtype); // rounds to a 16-
 void host_scale(struct host *h, double factor);               // and rounds to float
 void host_set(struct host *h, const double *values);          // all of them, in C order
 struct host *host_view(struct host *h);                       // sets as_view and returns h
-double host_largest(const struct host *h);                    // of the absolute values
+double host_largest(const struct host *h); // of the absolute values; NaN where one is
 
 // The values in the tensor's own type, and back.
 size_t host_bytes(const struct host *h);

@@ -3,6 +3,7 @@
 """traces.py TOOL ROOT: `attncl train` takes the steps that PyTorch took (tests/data/traces), loss by loss to LIMIT.  Standard
 library only; skipped (77) without a device."""
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -41,7 +42,7 @@ def main(tool, root):
         with tempfile.TemporaryDirectory() as directory:
             got = losses_of(tool, trace, pathlib.Path(directory))
         want = trace["losses"]
-        apart = [abs(a - b) / abs(b) for a, b in zip(got, want)]
+        apart = [abs(a - b) / abs(b) if math.isfinite(a) else math.inf for a, b in zip(got, want)]
         worst = max(range(len(apart)), key=apart.__getitem__) if apart else 0
         good = len(got) == len(want) and apart[worst] <= LIMIT
         print(f"{name}: {len(got)} of {len(want)} steps, at most {max(apart, default=0):.1e} apart, at step {worst + 1}")

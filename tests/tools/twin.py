@@ -5,6 +5,7 @@
 Each case has another layer with an odd size, another optimiser, schedule and way of clipping.  Skipped (77) without PyTorch or a device.
 """
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -77,7 +78,8 @@ def batches_of(model, n):
 
 
 def apart(a, b):
-    return max((abs(x - y) / max(abs(y), 1e-6) for x, y in zip(a, b)), default=1)
+    differences = [abs(x - y) / max(abs(y), 1e-6) for x, y in zip(a, b)]
+    return max((math.inf if math.isnan(d) else d for d in differences), default=1)
 
 
 def disagreements(tool, directory, model, train):

@@ -50,7 +50,8 @@ static double distance(const struct host *a, const struct host *b)
 {
     double largest = 0;
     for (int64_t i = 0; i < a->count; ++i)
-        largest = fmax(largest, fabs(a->data[i] - b->data[i]));
+        if (!(fabs(a->data[i] - b->data[i]) <= largest) && !isnan(largest)) // NaN stays
+            largest = fabs(a->data[i] - b->data[i]);
     return largest;
 }
 
