@@ -176,7 +176,7 @@ struct host *host_ints(unsigned seed, int low, int high, int rank, const int64_t
     uint64_t state = stream(seed);
 
     for (int64_t i = 0; i < h->count; ++i)
-        h->data[i] = floor(low + (high - low) * next_unit(&state));
+        h->data[i] = floor(low + ((double)high - low) * next_unit(&state));
     return h;
 }
 

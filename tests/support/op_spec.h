@@ -28,11 +28,12 @@ enum spec_data {
     MINUS_INF = 1 << 9, // every other element -inf; all; all but the last
     TAILS = 1 << 10,    // +-86: where activations end
     NEAR_ZERO = 1 << 11,
-    MASK_SPARSE = 1 << 12, // U8 inputs: one in fifty, the first and the last of axis 0 see nothing
-    MASK_LAST = 1 << 13,   // the last alone of the axis that the result lacks
-    MASK_NONE = 1 << 14,   // all 0
-    INT_ENDS = 1 << 15,    // I32 inputs: the ends of their range
-    END_OF_DATA = 1 << 16
+    NAN_ROWS = 1 << 12,    // every third row
+    MASK_SPARSE = 1 << 13, // U8 inputs: one in fifty, the first and the last of axis 0 see nothing
+    MASK_LAST = 1 << 14,   // the last alone of the axis that the result lacks
+    MASK_NONE = 1 << 15,   // all 0
+    INT_ENDS = 1 << 16,    // I32 inputs: the ends of their range
+    END_OF_DATA = 1 << 17
 };
 
 // Where results may differ from the reference in what is not finite (include/attncl/gradient.h).
@@ -87,9 +88,10 @@ struct op_spec {
     //   name?        optional: absent unless a case's `with` declares it
     //   f32+         also takes other types: no refusal of them is expected
     //   f32:0.5:2    uniform in a range; i32:0:C: integers below the extent C (also C+1, C-1); u8:0.5: share of ones
-    //   R* C 3       axes: any number of them (in front or behind), one, one of 3; of F16 and BF16: a constant
+    //   R* C 3 1+B   axes: any number of them (in front or behind), one, one of 3, a sum
     // State of the class, which it updates in place, starts with random values as any input; `ref` updates in[i].
-    // Results that are not F32 must be equal.
+    // F16 and BF16 inputs are constants.  Results that are not F32 must be equal.
+    // A message of a refusal has the name of the input; value3 is "value" there.
     const char *in, *out;
     ref_forward ref;
     const char *grad;      // names of the inputs that have a gradient, "x weight"

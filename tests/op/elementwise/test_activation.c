@@ -1,116 +1,140 @@
 // SPDX-License-Identifier: MIT
-// Activations against their reference (tests/ref/activation.c), tails and special values
-// included.
+// Activations against their reference (tests/ref/activation.c), tails and special values included.
 
 #include <math.h>
 
-#include "attncl/ops.h"
+#include "attncl/kinds.h"
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-static const double tiny = 2e-38; // what a device may flush to zero
-
-// The worst errors that cl/common/math.clh states, in ulp, with a margin for devices whose division is
-// good to 2.5 ulp.
-static double rtol(int kind)
+static int kind_of(const void *params)
 {
-    const double ulp = 1.2e-7;
-    return kind == ATTNCL_GELU        ? 11 * ulp
-           : kind == ATTNCL_GELU_TANH ? 16 * ulp
-           : kind <= ATTNCL_RELU      ? 0
-                                      : 6 * ulp;
+    return ((const struct activation_fwd_params *)params)->kind;
 }
 
-static double kind_floor(int kind)
+static void activation(const void *params, struct host *const *in, struct host *const *out)
 {
-    return kind == ATTNCL_GELU_TANH ? 10 * tiny : kind == ATTNCL_GELU ? 3 * tiny : tiny;
+    ref_activation_fwd(in[0], kind_of(params), out[0]);
 }
 
-// Relative errors of GELU by tanh grow with the exponent of its tail, up to 87.
-static double tail_rtol(int kind)
+static void activation_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                           struct host *const *dx)
 {
-    return kind == ATTNCL_GELU_TANH ? 2e-5 : rtol(kind);
+    ref_activation_bwd(in[0], dy[0], kind_of(params), dx[0]);
 }
 
-static void check_within(struct host *x, int kind, double tolerance)
+// The worst errors that cl/common/math.clh states, in ulp, with a margin for devices whose division is good to 2.5 ulp, and
+// what a device may flush to zero.  The relative error of GELU by tanh grows with the exponent of its tail, up to 87.
+static double allowed_at(int kind, double x, double y)
 {
-    const struct activation_fwd_params params = {kind};
-    struct host *want = host_new(ATTNCL_F32, x->rank, x->dim);
+    const double ulp = 1.2e-7, tiny = 2e-38;
 
-    ref_activation_fwd(x, kind, want);
-    ck_op("activation_fwd", &params, HOSTS(x), HOSTS(want), tolerance, kind_floor(kind));
-}
-
-static void check(struct host *x, int kind)
-{
-    check_within(x, kind, rtol(kind));
-}
-
-LOOP_TEST(matches_the_reference, ATTNCL_IDENTITY, ATTNCL_GELU_TANH + 1)
-{
-    check(host_random(1, DIMS(3, 5, 7)), _i);
-    check(host_random(2, DIMS(1)), _i);
-    check(host_random(3, DIMS(5003)), _i);
-    check(host_view(host_random(4, DIMS(4, 19))), _i);
-}
-
-// The sum is rounded once, the activation has its own error.
-LOOP_TEST(of_a_sum_with_a_bias, ATTNCL_IDENTITY, ATTNCL_GELU_TANH + 1)
-{
-    static const int widths[] = {1, 19, 64, 100};
-    const struct bias_activation_fwd_params params = {_i};
-
-    for (size_t i = 0; i < COUNT_OF(widths); ++i) {
-        struct host *x = host_random(11, DIMS(3, 2, widths[i])),
-                    *bias = host_random(12, DIMS(widths[i]));
-        struct host *sum = host_like(x), *want = host_like(x);
-        for (int64_t at = 0; at < x->count; ++at)
-            sum->data[at] = (float)(x->data[at] + bias->data[at % widths[i]]);
-        ref_activation_fwd(sum, _i, want);
-        ck_op("bias_activation_fwd", &params, HOSTS(x, bias), HOSTS(want), rtol(_i),
-              kind_floor(_i));
+    switch (kind) {
+    case ATTNCL_IDENTITY:
+    case ATTNCL_RELU:
+        return 0;
+    case ATTNCL_GELU:
+        return 11 * ulp * fabs(y) + 3 * tiny;
+    case ATTNCL_GELU_TANH:
+        return (x < -3 ? 2e-5 : 16 * ulp) * fabs(y) + 10 * tiny;
+    default:
+        return 6 * ulp * fabs(y) + tiny;
     }
 }
 
-LOOP_TEST(is_accurate_in_the_tails, ATTNCL_IDENTITY, ATTNCL_GELU_TANH + 1)
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
-    check_within(host_uniform(5, -14, 14, DIMS(6000)), _i, tail_rtol(_i));
-    check_within(host_uniform(6, -86, 86, DIMS(3000)), _i, tail_rtol(_i));
-    check(host_uniform(7, -1e-3, 1e-3, DIMS(1000)), _i);
+    (void)k;
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] =
+            allowed_at(kind_of(spec_params(p)), spec_in(p, 0)->data[i], want->data[i]);
 }
 
-LOOP_TEST(extreme_values, ATTNCL_IDENTITY, ATTNCL_GELU_TANH + 1)
+// Factors of a few ulp each; near a zero of the slope, GELU's and SiLU's are differences of terms below 1.2.
+static void allow_grad(const struct spec_point *p, int k, const struct host *want,
+                       struct host *allowed)
 {
-    struct host *x = host_new(ATTNCL_F32, DIMS(20));
-    const double values[] = {1e4, -1e4, 3e38, -3e38, 0, 1e-30, -1e-30, 88.8, -87.3, 100};
-
-    for (int i = 0; i < 20; ++i)
-        x->data[i] = (float)values[i % 10];
-    check(x, _i);
+    (void)k;
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] = 4e-6 * fabs(want->data[i]) + 4e-7 * fabs(spec_dy(p, 0)->data[i]);
 }
 
-LOOP_TEST(infinities_have_their_limits, ATTNCL_IDENTITY, ATTNCL_GELU_TANH + 1)
+// ReLU's arguments are kept from its corner, across which a difference is no slope.
+static void keep_off_corner(struct host *const *in)
 {
-    const struct activation_fwd_params params = {_i};
-    struct host *x = host_new(ATTNCL_F32, DIMS(3)), *got = host_like(x);
-    const double low[] = {-INFINITY, 0, 0, 0, -1, 0, 0};
-
-    x->data[0] = -INFINITY;
-    x->data[1] = INFINITY;
-    x->data[2] = NAN;
-    ck_ok(run_op("activation_fwd", &params, HOSTS(x), HOSTS(got)));
-    ck_assert(got->data[0] == low[_i]);
-    ck_assert(got->data[1] == (_i == ATTNCL_SIGMOID || _i == ATTNCL_TANH ? 1 : INFINITY));
-    ck_assert(isnan(got->data[2]));
+    for (int64_t i = 0; i < in[0]->count; ++i)
+        if (fabs(in[0]->data[i]) < 1e-3)
+            in[0]->data[i] = in[0]->data[i] < 0 ? -0.125 : 0.125;
 }
 
-TEST(refusals)
-{
-    const struct activation_fwd_params none = {7}, gelu = {ATTNCL_GELU};
-    struct host *x = host_new(ATTNCL_F32, DIMS(2)), *ints = host_new(ATTNCL_I32, DIMS(2));
+#define KINDS(type)                                                                                \
+    {"identity", SPEC_PARAMS(type, ATTNCL_IDENTITY)}, {"GELU", SPEC_PARAMS(type, ATTNCL_GELU)},    \
+        {"ReLU", SPEC_PARAMS(type, ATTNCL_RELU), .prepare = keep_off_corner},                      \
+        {"sigmoid", SPEC_PARAMS(type, ATTNCL_SIGMOID)}, {"tanh", SPEC_PARAMS(type, ATTNCL_TANH)},  \
+        {"SiLU", SPEC_PARAMS(type, ATTNCL_SILU)},                                                  \
+    {                                                                                              \
+        "GELU by tanh", SPEC_PARAMS(type, ATTNCL_GELU_TANH)                                        \
+    }
+OP_SPEC(activation_fwd, .in = "x f32 R*", .out = "y f32 R*", .ref = activation, .grad = "x",
+        .ref_bwd = activation_bwd, .allow = allow, .allow_grad = allow_grad,
+        .grad_data = TAILS | LIMITS, .smoke = "R=-,1,3x5x7,4x19,5003", .special = "R=3x21",
+        .data = SCALED | PEAK | LIMITS | ALIKE | TAILS | NEAR_ZERO,
+        .cases = {KINDS(activation_fwd)},
+        .refusals = {{ATTNCL_ERR_ARGUMENT, "no activation 7", SPEC_PARAMS(activation_fwd, 7)}});
 
-    ck_refused("activation_fwd", &none, HOSTS(x), ATTNCL_ERR_ARGUMENT, "no activation 7");
-    ck_refused("activation_fwd", &gelu, HOSTS(ints), ATTNCL_ERR_DTYPE, "I32");
-    ck_refused("bias_activation_fwd", &gelu, HOSTS(x, host_new(ATTNCL_F32, DIMS(3))),
-               ATTNCL_ERR_SHAPE, "bias is [3], x is [2]");
+static void add_bias(struct host *const *in, struct host *sum)
+{
+    for (int64_t i = 0; i < sum->count; ++i)
+        sum->data[i] = in[0]->data[i] + in[1]->data[i % in[1]->count];
 }
+
+static void of_sum(const void *params, struct host *const *in, struct host *const *out)
+{
+    add_bias(in, out[0]);
+    ref_activation_fwd(out[0], kind_of(params), out[0]);
+}
+
+static void of_sum_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                       struct host *const *dx)
+{
+    add_bias(in, dx[0]);
+    ref_activation_bwd(dx[0], dy[0], kind_of(params), dx[0]);
+    ref_linear_bwd_bias(dx[0], dx[1]);
+}
+
+// The sum is rounded once, the activation has its own error.
+static void allow_of_sum(const struct spec_point *p, int k, const struct host *want,
+                         struct host *allowed)
+{
+    const struct host *const x = spec_in(p, 0), *const bias = spec_in(p, 1);
+    const int kind = kind_of(spec_params(p));
+
+    (void)k;
+    for (int64_t i = 0; i < want->count; ++i) {
+        const double sum = x->data[i] + bias->data[i % bias->count];
+        allowed->data[i] =
+            allowed_at(kind, sum, want->data[i]) + 6e-8 * fabs(sum * ref_slope(sum, kind));
+    }
+}
+
+static void keep_sum_off_corner(struct host *const *in)
+{
+    for (int64_t i = 0; i < in[0]->count; ++i)
+        if (fabs(in[0]->data[i] + in[1]->data[i % in[1]->count]) < 1e-3)
+            in[0]->data[i] += 0.125;
+}
+
+OP_SPEC(bias_activation_fwd, .in = "x f32 R* C; bias f32 C", .out = "y f32 R* C", .ref = of_sum,
+        .grad = "x bias", .ref_bwd = of_sum_bwd, .allow = allow_of_sum, .grad_tolerance = 2e-6,
+        .smoke = "R=- C=7; R=3x2 C=1,19,64", .full = "R=3x2 C=100; R=70 C=1024",
+        .special = "R=3 C=21", .data = TAILS | PEAK,
+        .cases = {{"identity", SPEC_PARAMS(bias_activation_fwd, ATTNCL_IDENTITY)},
+                  {"GELU", SPEC_PARAMS(bias_activation_fwd, ATTNCL_GELU)},
+                  {"ReLU", SPEC_PARAMS(bias_activation_fwd, ATTNCL_RELU),
+                   .prepare = keep_sum_off_corner},
+                  {"sigmoid", SPEC_PARAMS(bias_activation_fwd, ATTNCL_SIGMOID)},
+                  {"tanh", SPEC_PARAMS(bias_activation_fwd, ATTNCL_TANH)},
+                  {"SiLU", SPEC_PARAMS(bias_activation_fwd, ATTNCL_SILU)},
+                  {"GELU by tanh", SPEC_PARAMS(bias_activation_fwd, ATTNCL_GELU_TANH)}},
+        .refusals = {
+            {ATTNCL_ERR_ARGUMENT, "no activation -1", SPEC_PARAMS(bias_activation_fwd, -1)}});

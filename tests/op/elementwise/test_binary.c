@@ -1,48 +1,43 @@
 // SPDX-License-Identifier: MIT
 // Sums and products against their reference (tests/ref/binary.c).
 
-#include <math.h>
-
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-static void check(struct host *a, struct host *b)
+static void sum(const void *params, struct host *const *in, struct host *const *out)
 {
-    struct host *want = host_new(ATTNCL_F32, a->rank, a->dim);
-    const double half_ulp = 6e-8; // one rounding
-
-    ref_add_fwd(a, b, want);
-    ck_op("add_fwd", NULL, HOSTS(a, b), HOSTS(want), half_ulp, 0);
-    ref_mul_fwd(a, b, want);
-    ck_op("mul_fwd", NULL, HOSTS(a, b), HOSTS(want), half_ulp, 2e-38);
+    (void)params;
+    ref_add_fwd(in[0], in[1], out[0]);
 }
 
-TEST(match_the_reference)
+static void sum_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                    struct host *const *dx)
 {
-    check(host_random(1, 0, NULL), host_random(2, 0, NULL));
-    check(host_random(1, DIMS(3, 5)), host_random(2, DIMS(3, 5)));
-    check(host_random(1, DIMS(2, 1031)), host_random(2, DIMS(2, 1031)));
-    check(host_view(host_random(1, DIMS(4, 6))), host_random(2, DIMS(4, 6)));
-    check(host_new(ATTNCL_F32, DIMS(0, 3)), host_new(ATTNCL_F32, DIMS(0, 3)));
+    (void)params;
+    (void)in;
+    host_set(dx[0], dy[0]->data);
+    host_set(dx[1], dy[0]->data);
 }
 
-TEST(special_values_follow_arithmetic)
+static void product(const void *params, struct host *const *in, struct host *const *out)
 {
-    struct host *a = host_new(ATTNCL_F32, DIMS(4)), *b = host_like(a), *got = host_like(a);
-    const double left[] = {INFINITY, NAN, 3e38, -INFINITY}, right[] = {1, 1, 3e38, INFINITY};
-
-    host_set(a, left);
-    host_set(b, right);
-    ck_ok(run_op("add_fwd", NULL, HOSTS(a, b), HOSTS(got)));
-    ck_assert(got->data[0] == INFINITY && isnan(got->data[1]));
-    ck_assert(got->data[2] == INFINITY && isnan(got->data[3]));
+    (void)params;
+    ref_mul_fwd(in[0], in[1], out[0]);
 }
 
-TEST(refusals)
+static void product_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                        struct host *const *dx)
 {
-    struct host *a = host_new(ATTNCL_F32, DIMS(2, 3)), *b = host_new(ATTNCL_F32, DIMS(3, 2));
-    struct host *ints = host_new(ATTNCL_I32, DIMS(2, 3));
-
-    ck_refused("add_fwd", NULL, HOSTS(a, b), ATTNCL_ERR_SHAPE, "a is [2, 3], b is [3, 2]");
-    ck_refused("mul_fwd", NULL, HOSTS(a, ints), ATTNCL_ERR_DTYPE, "b is I32");
+    (void)params;
+    ref_mul_fwd(in[1], dy[0], dx[0]);
+    ref_mul_fwd(in[0], dy[0], dx[1]);
 }
+
+// One rounding.
+static const char sizes[] = "R=-,3x5,4x6,2x1031";
+OP_SPEC(add_fwd, .in = "a f32 R*; b f32 R*", .out = "y f32 R*", .ref = sum, .grad = "a b",
+        .ref_bwd = sum_bwd, .rel = 1.01, .grad_tolerance = 1e-7, .smoke = sizes,
+        .special = "R=3x21", .data = SCALED | LIMITS);
+OP_SPEC(mul_fwd, .in = "a f32 R*; b f32 R*", .out = "y f32 R*", .ref = product, .grad = "a b",
+        .ref_bwd = product_bwd, .rel = 1.01, .tiny = 2e-38, .grad_tolerance = 1e-7, .smoke = sizes,
+        .special = "R=3x21", .data = SCALED);

@@ -7,49 +7,73 @@
 #include "attncl/gradient.h"
 #include "ref/ref.h"
 #include "support/layer_test.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
 static const double roundings = 1.8e-7; // of the factor, the product and the sum
+
+static struct ref_dropout definition(const void *params, const struct host *step)
+{
+    const struct dropout_fwd_params *p = params;
+    return (struct ref_dropout){p->p, p->seed, (uint32_t)p->site, (uint32_t)(int32_t)step->data[0]};
+}
+
+static void dropout(const void *params, struct host *const *in, struct host *const *out)
+{
+    const struct ref_dropout d = definition(params, in[1]);
+    ref_dropout_fwd(&d, in[0], in[2] ? (int64_t)in[2]->data[0] : 0, in[3], out[0]);
+}
+
+static void gradients(const void *params, struct host *const *in, struct host *const *dy,
+                      struct host *const *dx)
+{
+    const struct ref_dropout d = definition(params, in[1]);
+
+    ref_dropout_fwd(&d, dy[0], in[2] ? (int64_t)in[2]->data[0] : 0, NULL, dx[0]);
+    if (in[3])
+        host_set(dx[3], dy[0]->data);
+}
+
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
+{
+    const double absolute = spec_in(p, 3) ? roundings * host_largest(want) : 0;
+
+    (void)k;
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] = roundings * fabs(want->data[i]) + absolute;
+}
+
+#define DROP(...) SPEC_PARAMS(dropout_fwd, __VA_ARGS__)
+static const struct dropout_fwd_params some = {.p = 0.3, .seed = 0x0123456789abcdefu, .site = 7};
+OP_SPEC(dropout_fwd,
+        .in = "x f32 R*; step i32:-2147483648:2147483647; position? i32:0:70000000 1; "
+              "residual? f32 R*",
+        .out = "y f32 R*", .ref = dropout, .grad = "x residual", .ref_bwd = gradients,
+        .grad_tolerance = 2e-7, .allow = allow,
+        .smoke = "R=-,1,3x2x2,3x2x3,5x64,3x5,7x6,3x1031,9x1028", .full = "R=300x65",
+        .data = INT_ENDS,
+        .cases = {{"plain", &some},
+                  {"residual", &some, "residual f32 R*"},
+                  {"position", DROP(.p = 0.5, .seed = 3, .site = 0xffffffff),
+                   "position i32:0:70000000 1", "R=3x10,7x64"},
+                  {"position, residual", DROP(.p = 0.5, .seed = 3),
+                   "position i32:0:70000000 1; residual f32 R*", "R=3x10"},
+                  {"p = 0", DROP(.p = 0, .seed = 11, .site = 1), NULL, "R=20x36"},
+                  {"p = 1", DROP(.p = 1, .seed = 11, .site = 1), NULL, "R=20x36"},
+                  {"p = 1e-9", DROP(.p = 1e-9, .seed = 11, .site = 1), NULL, "R=20x36"},
+                  {"p = 0.999999", DROP(.p = 0.999999, .seed = 11), NULL, "R=20x36"},
+                  {"p = 1 - 1e-12", DROP(.p = 1 - 1e-12, .seed = 11), NULL, "R=20x36"}},
+        .refusals = {{ATTNCL_ERR_ARGUMENT, "p is -0.1", DROP(.p = -0.1)},
+                     {ATTNCL_ERR_ARGUMENT, "site is -1", DROP(.p = 0.5, .site = -1)},
+                     {ATTNCL_ERR_ARGUMENT, "batch is axis 1 of x [2, 3]", DROP(0.5, 0, 0, 1, 0, 9),
+                      .sizes = "R=2x3"},
+                     {ATTNCL_ERR_ARGUMENT, "2 entries from 3 on of a batch of 4",
+                      DROP(0.5, 0, 0, 0, 3, 4), .sizes = "R=2x3"},
+                     {ATTNCL_ERR_SHAPE, "step", .with = "step i32 1"}});
 
 static struct host *host_step(uint32_t step)
 {
     const double value = (double)(int32_t)step;
     return host_with(ATTNCL_I32, &value, 0, NULL);
-}
-
-static void check(struct host *x, struct ref_dropout d, int64_t position, struct host *residual)
-{
-    const struct dropout_fwd_params params = {.p = d.p, .seed = d.seed, .site = d.site};
-    struct host *want = host_new(ATTNCL_F32, x->rank, x->dim);
-    struct host *at = position >= 0 ? host_index((double)position) : NULL;
-
-    ref_dropout_fwd(&d, x, position >= 0 ? position : 0, residual, want);
-    ck_op("dropout_fwd", &params, HOSTS(x, host_step(d.step), at, residual), HOSTS(want), roundings,
-          residual ? roundings * host_largest(want) : 0);
-}
-
-TEST(matches_the_reference)
-{
-    const struct ref_dropout d = {0.3, 0x0123456789abcdefu, 7, 123456};
-
-    check(host_random(1, 0, NULL), d, -1, NULL);
-    for (int64_t width = 1; width < 12; ++width)
-        check(host_random(2, DIMS(3, 2, width)), d, -1, NULL);
-    check(host_random(3, DIMS(5, 64)), d, -1, NULL);
-    check(host_random(4, DIMS(3, 1031)), d, -1, NULL);
-    check(host_random(5, DIMS(9, 1028)), d, -1, host_random(6, DIMS(9, 1028)));
-    check(host_random(7, DIMS(300, 65)), d, -1, host_random(8, DIMS(300, 65)));
-    check(host_view(host_random(9, DIMS(4, 6))), d, -1, NULL);
-    check(host_new(ATTNCL_F32, DIMS(0, 3)), d, -1, NULL);
-}
-
-TEST(a_position_is_a_row_of_a_larger_array)
-{
-    const struct ref_dropout d = {0.5, 3, 0xffffffffu, 0xfffffffeu};
-
-    check(host_random(1, DIMS(3, 10)), d, 0, NULL);
-    check(host_random(2, DIMS(3, 10)), d, 5, host_random(3, DIMS(3, 10)));
-    check(host_random(4, DIMS(7, 64)), d, 70000000, NULL); // blocks beyond 2^32
 }
 
 // Entries [begin, begin + n) of an axis.
@@ -89,14 +113,6 @@ TEST(part_of_a_batch_has_that_part_of_its_mask)
     check_part(host_random(4, DIMS(6, 7, 3, 64)), 1, 2, 5, -1);
     check_part(host_random(5, DIMS(3, 5, 300)), 1, 4, 1, 2);
     check_part(host_random(6, DIMS(3, 5, 64)), 1, 0, 5, -1); // all of it
-}
-
-LOOP_TEST(probabilities, 0, 6)
-{
-    static const double p[] = {0, 1, 1e-9, 0.1, 0.999999, 1 - 1e-12};
-    const struct ref_dropout d = {p[_i], 11, 1, 2};
-
-    check(host_random(1, DIMS(20, 36)), d, -1, NULL);
 }
 
 // Ones through the op.
@@ -190,23 +206,4 @@ TEST(without_probability_there_is_no_node)
     desc.step = rig_in(&rig, host_step(0));
     attncl_dropout(rig.g, x, &desc);
     ck_rig_fails(&rig, ATTNCL_ERR_ARGUMENT, "dropout p is 1.5, expected 0 to 1");
-}
-
-TEST(refusals)
-{
-    const struct dropout_fwd_params none = {.p = -0.1}, half = {.p = 0.5},
-                                    far = {.p = 0.5, .site = -1};
-    const struct dropout_fwd_params columns = {0.5, 0, 0, 1, 0, 9}, beyond = {0.5, 0, 0, 0, 3, 4};
-    struct host *x = host_new(ATTNCL_F32, DIMS(2, 3)), *step = host_step(0);
-
-    ck_refused("dropout_fwd", &none, HOSTS(x, step), ATTNCL_ERR_ARGUMENT, "p is -0.1");
-    ck_refused("dropout_fwd", &far, HOSTS(x, step), ATTNCL_ERR_ARGUMENT, "site is -1");
-    ck_refused("dropout_fwd", &columns, HOSTS(x, step), ATTNCL_ERR_ARGUMENT,
-               "batch is axis 1 of x [2, 3]");
-    ck_refused("dropout_fwd", &beyond, HOSTS(x, step), ATTNCL_ERR_ARGUMENT,
-               "2 entries from 3 on of a batch of 4");
-    ck_refused("dropout_fwd", &half, HOSTS(x, x), ATTNCL_ERR_DTYPE, "step is F32");
-    ck_refused("dropout_fwd", &half, HOSTS(x, host_index(0)), ATTNCL_ERR_SHAPE, "step");
-    ck_refused("dropout_fwd", &half, HOSTS(x, step, NULL, host_new(ATTNCL_F32, DIMS(3, 2))),
-               ATTNCL_ERR_SHAPE, "residual is [3, 2], x is [2, 3]");
 }

@@ -1,52 +1,35 @@
 // SPDX-License-Identifier: MIT
 // Embedding against its reference (tests/ref/embedding.c).
 
-#include <math.h>
-
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-static void check(struct host *tokens, struct host *weight, float scale)
+static double scale_of(const void *params)
 {
-    const struct embedding_fwd_params params = {scale};
-    int64_t dim[ATTNCL_MAX_RANK];
-
-    memcpy(dim, tokens->dim, sizeof dim);
-    dim[tokens->rank] = weight->dim[1];
-    struct host *got = host_new(ATTNCL_F32, tokens->rank + 1, dim), *want = host_like(got);
-    ref_embedding_fwd(tokens, weight, (double)scale, want);
-    ck_ok(run_op("embedding_fwd", &params, HOSTS(tokens, weight), HOSTS(got)));
-    ck_near(got, want, 6e-8, 0); // one rounding
+    return (double)((const struct embedding_fwd_params *)params)->scale;
 }
 
-TEST(matches_the_reference)
+static void embedding(const void *params, struct host *const *in, struct host *const *out)
 {
-    check(host_ints(1, 0, 11, DIMS(5, 3)), host_random(2, DIMS(11, 37)), 1.0f);
-    check(host_ints(1, 0, 11, DIMS(400)), host_random(2, DIMS(11, 5)), 22.627417f);
-    check(host_ints(1, 0, 3, 0, NULL), host_random(2, DIMS(3, 1000)), 0.5f);
-    check(host_new(ATTNCL_I32, DIMS(2, 3, 4)), host_random(2, DIMS(1, 1)), 1.0f);
-    check(host_new(ATTNCL_I32, DIMS(0)), host_random(2, DIMS(3, 4)), 1.0f);
+    ref_embedding_fwd(in[0], in[1], scale_of(params), out[0]);
 }
 
-TEST(tokens_may_be_a_view)
+static void gradient(const void *params, struct host *const *in, struct host *const *dy,
+                     struct host *const *dx)
 {
-    check(host_view(host_ints(1, 0, 11, DIMS(5, 3))), host_random(2, DIMS(11, 37)), 1.0f);
-    check(host_view(host_ints(1, 0, 11, DIMS(7))), host_random(2, DIMS(11, 8)), 2.0f);
-    check(host_view(host_ints(1, 0, 3, DIMS(2, 1, 40))), host_random(2, DIMS(3, 5)), 1.0f);
+    ref_embedding_bwd(in[0], dy[0], scale_of(params), dx[1]);
 }
 
-TEST(tables_of_16_bits)
-{
-    static const attncl_dtype types[] = {ATTNCL_F16, ATTNCL_BF16};
-
-    for (int i = 0; i < 2; ++i) {
-        check(host_ints(1, 0, 11, DIMS(5, 3)), host_stored(host_random(2, DIMS(11, 37)), types[i]),
-              1.0f);
-        check(host_ints(1, 0, 11, DIMS(40)), host_stored(host_random(2, DIMS(11, 64)), types[i]),
-              22.6f);
-        check(host_ints(1, 0, 3, 0, NULL), host_stored(host_random(2, DIMS(3, 5)), types[i]), 0.5f);
-    }
-}
+#define SCALE(s) SPEC_PARAMS(embedding_fwd, s)
+OP_SPEC(embedding_fwd, .in = "tokens i32:0:V R*; weight f32 V C", .out = "y f32 R* C",
+        .ref = embedding, .grad = "weight", .ref_bwd = gradient, .grad_tolerance = 2e-6,
+        .rel = 1.01, .nonzero = "V", .data = INT_ENDS,
+        .smoke = "R=5x3 V=11 C=37; R=7 V=11 C=8; R=400 V=11 C=5; R=- V=3 C=64; R=2x1x40 V=1 C=1",
+        .full = "R=- V=3 C=1000; R=700 V=65 C=33", .special = "R=4 V=5 C=21",
+        .cases = {{"scaled", SCALE(22.627417f)},
+                  {"plain", SCALE(1)},
+                  {"F16", SCALE(22.6f), "weight f16 V C"},
+                  {"BF16", SCALE(1), "weight bf16 V C"}});
 
 TEST(a_token_outside_reads_no_other_memory)
 {
@@ -62,16 +45,4 @@ TEST(a_token_outside_reads_no_other_memory)
         ck_assert(got->data[6 + c] == weight->data[18 + c]);
         ck_assert(got->data[12 + c] == weight->data[18 + c]);
     }
-}
-
-TEST(refusals)
-{
-    const struct embedding_fwd_params params = {1};
-    struct host *tokens = host_new(ATTNCL_I32, DIMS(3)), *floats = host_new(ATTNCL_F32, DIMS(3));
-    struct host *weight = host_new(ATTNCL_F32, DIMS(4, 6)),
-                *no_row = host_new(ATTNCL_F32, DIMS(0, 6));
-
-    ck_refused("embedding_fwd", &params, HOSTS(floats, weight), ATTNCL_ERR_DTYPE, "tokens is F32");
-    ck_refused("embedding_fwd", &params, HOSTS(tokens, floats), ATTNCL_ERR_SHAPE, "weight [3]");
-    ck_refused("embedding_fwd", &params, HOSTS(tokens, no_row), ATTNCL_ERR_SHAPE, "[0, 6]");
 }

@@ -1,56 +1,34 @@
 // SPDX-License-Identifier: MIT
-// The gradient of an embedding's table against its reference (tests/ref/embedding_bwd.c) and
-// against finite differences.
+// The gradient of an embedding's table against its reference (tests/ref/embedding_bwd.c).
 
 #include <math.h>
 
 #include "ref/ref.h"
-#include "support/grad_test.h"
+#include "support/op_spec.h"
 
-static const struct embedding_fwd_params params = {1.5f};
-
-static void check(struct host *tokens, int64_t n_tokens, int64_t width)
+static void gradient(const void *params, struct host *const *in, struct host *const *out)
 {
-    const struct embedding_bwd_params p = {1.5f};
-    int64_t dim[ATTNCL_MAX_RANK] = {0};
+    const struct embedding_bwd_params *p = params;
 
-    memcpy(dim, tokens->dim, sizeof dim);
-    dim[tokens->rank] = width;
-    struct host *dy = host_random(3, tokens->rank + 1, dim);
-    struct host *weight = host_new(ATTNCL_F32, DIMS(n_tokens, width));
-    struct host *got = host_like(weight), *want = host_like(weight);
-    ref_embedding_bwd(tokens, dy, 1.5, want);
-    ck_ok(run_op("embedding_bwd", &p, HOSTS(tokens, weight, dy), HOSTS(got)));
-    // Sums of at most that many terms of size up to 6, each rounded.
-    ck_near(got, want, 1e-6, 6 * 6e-8 * sqrt((double)tokens->count) * 4);
+    if (out[0]->count > 0)
+        ref_embedding_bwd(in[0], in[2], (double)p->scale, out[0]);
 }
 
-TEST(matches_the_reference)
+// Sums of at most that many terms of size up to 6, each rounded.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
-    check(host_ints(1, 0, 7, DIMS(3, 5)), 7, 19);
-    check(host_ints(2, 0, 65, DIMS(700)), 65, 33);   // every token several times
-    check(host_ints(2, 0, 3000, DIMS(40)), 3000, 5); // few are there
-    check(host_ints(2, 4, 5, DIMS(300)), 9, 16);     // always the same
+    const double n = spec_extent(p, 'R');
+
+    (void)k;
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] = 1e-6 * fabs(want->data[i]) + 6 * 6e-8 * sqrt(n) * 4;
 }
 
-static void forward(const void *p, struct host *const *in, struct host *const *out)
-{
-    (void)p;
-    ref_embedding_fwd(in[0], in[1], 1.5, out[0]);
-}
-
-TEST(meets_finite_differences)
-{
-    struct host *tokens = host_ints(4, 0, 5, DIMS(4, 3)), *weight = host_random(5, DIMS(6, 5));
-
-    ck_gradients("embedding_fwd", &params, HOSTS(tokens, weight), 2, forward, 1e-5);
-}
-
-TEST(refusals)
-{
-    struct host *tokens = host_ints(4, 0, 5, DIMS(4)), *weight = host_random(5, DIMS(6, 5));
-    struct host *dy = host_new(ATTNCL_F32, DIMS(4, 6));
-
-    ck_refused("embedding_bwd", &params, HOSTS(tokens, weight, dy), ATTNCL_ERR_SHAPE,
-               "dy is [4, 6]");
-}
+// Every token several times, few of the table's, always the same.
+OP_SPEC(embedding_bwd, .in = "tokens i32:0:V R*; weight f32 V C; dy f32 R* C",
+        .out = "dweight f32 V C", .ref = gradient, .allow = allow,
+        .smoke = "R=3x5 V=7 C=19; R=700 V=65 C=33; R=- V=3 C=5", .full = "R=40 V=3000 C=5",
+        .special = "R=4 V=5 C=21", .data = INT_ENDS,
+        .cases = {
+            {"all", SPEC_PARAMS(embedding_bwd, 1.5f)},
+            {"one", SPEC_PARAMS(embedding_bwd, 1.5f), "tokens i32:4:5 R*", "R=300 V=9 C=16"}});

@@ -5,7 +5,18 @@
 
 #include "device/context.h"
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
+
+static void argmax(const void *params, struct host *const *in, struct host *const *out)
+{
+    (void)params;
+    ref_argmax_fwd(in[0], out[0]);
+}
+
+OP_SPEC(argmax_fwd, .in = "x f32 R* C", .out = "y i32 R*", .ref = argmax, .nonzero = "C",
+        .smoke = "R=1,7 C=1,3,19; R=3x2 C=21; R=- C=50; R=40 C=37; R=7 C=256,300",
+        .full = "R=7 C=16,4099", .special = "R=3 C=19",
+        .data = PEAK | LIMITS | ALIKE | RISING | MINUS_INF | NAN_ROWS);
 
 static void check(struct host *x)
 {
@@ -13,15 +24,6 @@ static void check(struct host *x)
 
     ref_argmax_fwd(x, want);
     ck_op("argmax_fwd", NULL, HOSTS(x), HOSTS(want), 0, 0);
-}
-
-TEST(matches_the_reference)
-{
-    static const int widths[] = {1, 3, 16, 19, 256, 300, 4099};
-    for (size_t i = 0; i < COUNT_OF(widths); ++i)
-        check(host_random((unsigned)i, DIMS(7, widths[i])));
-    check(host_view(host_random(9, DIMS(3, 2, 21))));
-    check(host_random(10, DIMS(50)));
 }
 
 TEST(the_first_among_equals)
@@ -53,18 +55,4 @@ TEST(what_is_no_number)
         x->data[57 + c] = c == 18 ? INFINITY : 3e38;
     }
     check(x);
-}
-
-TEST(empty_is_fine)
-{
-    check(host_new(ATTNCL_F32, DIMS(0, 5)));
-}
-
-TEST(refusals)
-{
-    struct host *none = host_new(ATTNCL_F32, DIMS(2, 0));
-    struct host *ints = host_new(ATTNCL_I32, DIMS(2, 3));
-
-    ck_refused("argmax_fwd", NULL, HOSTS(none), ATTNCL_ERR_SHAPE, "has 0");
-    ck_refused("argmax_fwd", NULL, HOSTS(ints), ATTNCL_ERR_DTYPE, "I32");
 }

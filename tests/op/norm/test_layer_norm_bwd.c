@@ -1,74 +1,32 @@
 // SPDX-License-Identifier: MIT
-// The gradients of layer normalisation against their reference (tests/ref/layer_norm_bwd.c) and
-// against finite differences.
+// The gradients of layer normalisation against their reference (tests/ref/layer_norm_bwd.c).
 
 #include <math.h>
 
 #include "ref/ref.h"
-#include "support/grad_test.h"
+#include "support/op_spec.h"
 
-static const struct layer_norm_fwd_params params = {1e-5f};
+static const struct layer_norm_bwd_params params = {1e-5f};
 
-// Chosen to hit: less than a vector, a ragged tail, whole vectors, several blocks of rows, the last
-// of which is short, a long row.
-static const struct shape {
-    int rows, cols;
-} shapes[] = {{3, 7}, {37, 19}, {300, 33}, {37, 64}, {9, 1028}, {3, 4099}, {2, 4100}};
-
-// Sums of n terms of size up to 4, and the roundings of each.
-static double rounding(int64_t n)
-{
-    return 4 * 6e-8 * (16 + 2 * sqrt((double)n));
-}
-
-static void check(struct host *x, struct host *weight)
-{
-    struct host *dy = host_random(9, x->rank, x->dim);
-    struct host *dx = host_like(x), *dw = host_like(weight), *db = host_like(weight);
-    struct host *want_dx = host_like(x), *want_dw = host_like(dw), *want_db = host_like(db);
-    const int64_t rows = x->count / weight->count;
-
-    ref_layer_norm_bwd(x, weight, dy, 1e-5f, want_dx, want_dw, want_db);
-    ck_ok(run_op("layer_norm_bwd", &params, HOSTS(x, weight, dy), HOSTS(dx, dw, db)));
-    ck_near(dx, want_dx, 4e-6, 4 * rounding(weight->count));
-    ck_near(dw, want_dw, 4e-6, rounding(rows) * sqrt((double)rows));
-    ck_near(db, want_db, 4e-6, rounding(rows) * sqrt((double)rows));
-}
-
-TABLE_TEST(matches_the_reference, shapes)
-{
-    const struct shape s = shapes[_i];
-    check(host_random(1u + (unsigned)_i, DIMS(s.rows, s.cols)), host_random(2, DIMS(s.cols)));
-}
-
-TEST(over_two_axes)
-{
-    check(host_random(4, DIMS(2, 5, 3, 7)), host_random(5, DIMS(3, 7)));
-}
-
-TEST(one_column_has_no_gradient)
-{
-    struct host *x = host_random(6, DIMS(4, 1)), *w = host_random(7, DIMS(1));
-    check(x, w);
-}
-
-static void forward(const void *p, struct host *const *in, struct host *const *out)
+static void gradients(const void *p, struct host *const *in, struct host *const *out)
 {
     (void)p;
-    ref_layer_norm_fwd(in[0], in[1], in[2], 1e-5f, out[0]);
+    ref_layer_norm_bwd(in[0], in[1], in[2], (double)params.eps, out[0], out[1], out[2]);
 }
 
-TEST(meets_finite_differences)
+// Sums of n terms of size up to 4, and the roundings of each: a row for dx, a column for the other two.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
-    struct host *x = host_random(10, DIMS(5, 19)), *w = host_random(11, DIMS(19));
+    const double n = spec_extent(p, k == 0 ? 'C' : 'R');
+    const double rounding = 4 * 6e-8 * (16 + 2 * sqrt(n)) * (k == 0 ? 4 : sqrt(n));
 
-    ck_gradients("layer_norm_fwd", &params, HOSTS(x, w, host_random(12, DIMS(19))), 7, forward,
-                 1e-5);
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] = 4e-6 * fabs(want->data[i]) + rounding;
 }
 
-TEST(refusals)
-{
-    struct host *x = host_new(ATTNCL_F32, DIMS(2, 3)), *w = host_new(ATTNCL_F32, DIMS(2));
-
-    ck_refused("layer_norm_bwd", &params, HOSTS(x, w, x), ATTNCL_ERR_SHAPE, "last axes");
-}
+// Several blocks of rows, the last of which is short.
+OP_SPEC(layer_norm_bwd, .in = "x f32 R* C*; weight f32 C*; dy f32 R* C*",
+        .out = "dx f32 R* C*; dweight f32 C*; dbias f32 C*", .ref = gradients, .allow = allow,
+        .smoke = "R=3,4 C=1,7; R=37 C=19,64; R=2x5 C=3x7; R=300 C=33",
+        .full = "R=9 C=1028; R=3 C=4099; R=2 C=4100", .special = "R=3 C=21",
+        .cases = {{.params = &params, .leeway = MEETS}});

@@ -2,51 +2,55 @@
 // Values one after another against the reference (tests/ref/concat.c).
 
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-// Value i has lengths[i] along the middle axis.
-static void check(int64_t outer, int64_t inner, int n, const int *lengths, bool ints)
+static int count(struct host *const *in)
 {
-    struct host *x[8];
-    int64_t length = 0;
-
-    for (int i = 0; i < n; ++i) {
-        const int64_t dim[3] = {outer, lengths[i], inner};
-        x[i] = ints ? host_ints((unsigned)i, -9, 2000000000, 3, dim)
-                    : host_random((unsigned)i, 3, dim);
-        length += lengths[i];
-    }
-    struct host *want = host_new(x[0]->dtype, DIMS(outer, length, inner));
-    ref_concat_fwd(x, n, want);
-    ck_op("concat_fwd", NULL, x, n, HOSTS(want), 0, 0);
+    int n = 0;
+    while (n < 8 && in[n])
+        ++n;
+    return n;
 }
 
-TEST(matches_the_reference)
+static void concat(const void *params, struct host *const *in, struct host *const *out)
 {
-    static const int lengths[] = {1, 3, 0, 700, 1, 2, 1, 5};
-    for (int n = 1; n <= 8; ++n)
-        check(3, 2, n, lengths, false);
-    check(1, 1, 8, lengths, true);
-    check(5, 33, 3, lengths, true);
-    check(2, 3000, 2, lengths, false);
+    (void)params;
+    ref_concat_fwd(in, count(in), out[0]);
 }
 
-TEST(empty_is_fine)
+// Their parts of dy.
+static void parts(const void *params, struct host *const *in, struct host *const *dy,
+                  struct host *const *dx)
 {
-    static const int lengths[] = {0, 0};
-    check(0, 3, 2, (const int[]){2, 4}, false);
-    check(2, 3, 2, lengths, false);
+    const int64_t length = dy[0]->dim[1], width = dy[0]->dim[2];
+    int64_t begin = 0;
+
+    (void)params;
+    for (int i = 0; i < count(in); begin += in[i++]->dim[1])
+        for (int64_t j = 0; j < dx[i]->count; ++j) {
+            const int64_t block = in[i]->dim[1] * width;
+            dx[i]->data[j] = dy[0]->data[(j / block * length + begin) * width + j % block];
+        }
 }
 
-TEST(refusals)
-{
-    struct host *x = host_new(ATTNCL_F32, DIMS(2, 3, 4)),
-                *wide = host_new(ATTNCL_F32, DIMS(2, 3, 5));
-    struct host *ints = host_new(ATTNCL_I32, DIMS(2, 3, 4)),
-                *bytes = host_mask(1, 1, DIMS(2, 3, 4));
-
-    ck_refused("concat_fwd", NULL, HOSTS(x, wide), ATTNCL_ERR_SHAPE,
-               "value 1 is [2, 3, 5], value 0 is [2, 3, 4]");
-    ck_refused("concat_fwd", NULL, HOSTS(x, ints), ATTNCL_ERR_DTYPE, "I32");
-    ck_refused("concat_fwd", NULL, HOSTS(bytes), ATTNCL_ERR_DTYPE, "U8");
-}
+#define THREE "value1 f32 A N C; value2 f32 A O C;"
+OP_SPEC(concat_fwd,
+        .in = "value0 f32 A M C; value1? f32 A N C; value2? f32 A O C; value3? f32 A P C; "
+              "value4? f32 A Q C; value5? f32 A R C; value6? f32 A S C; value7? f32 A T C",
+        .out = "y f32 A M C", .ref = concat,
+        .grad = "value0 value1 value2 value3 value4 value5 value6 value7", .ref_bwd = parts,
+        .grad_tolerance = 1e-9,
+        .cases = {{"1", .with = "value0 f32+ A M C", .smoke = "A=3 M=5 C=2; A=1 M=1 C=1"},
+                  {"2", .with = "value1 f32 A N C; y f32 A M+N C", .smoke = "A=3 M=1 N=700 C=2",
+                   .full = "A=2 M=1 N=3 C=3000"},
+                  {"3", .with = THREE "y f32 A M+N+O C",
+                   .smoke = "A=5 M=3 N=1 O=3 C=33; A=2 M=4 N=0 O=1 C=3"},
+                  {"integers",
+                   .with = "value0 i32:-9:2000000000 A M C; value1 i32:-9:2000000000 A N C; "
+                           "y i32 A M+N C",
+                   .smoke = "A=3 M=5 N=2 C=3"},
+                  {"8",
+                   .with = THREE "value3 f32 A P C; value4 f32 A Q C; value5 f32 A R C; "
+                                 "value6 f32 A S C; value7 f32 A T C; y f32 A M+N+O+P+Q+R+S+T C",
+                   .smoke = "A=3 M=1 N=3 O=0 P=70 Q=1 R=2 S=1 T=5 C=2"}},
+        .refusals = {{ATTNCL_ERR_DTYPE, "U8", .with = "value0 u8:0.5 A M C"}});

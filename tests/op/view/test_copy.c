@@ -6,7 +6,61 @@
 #include "base/alloc.h"
 #include "graph/graph.h"
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
+
+static void copy(const void *params, struct host *const *in, struct host *const *out)
+{
+    (void)params;
+    host_set(out[0], in[0]->data);
+}
+
+static void copy_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                     struct host *const *dx)
+{
+    copy(params, dy, dx);
+    (void)in;
+}
+
+OP_SPEC(copy_fwd, .in = "x f32+ R*", .out = "y f32 R*", .ref = copy, .grad = "x",
+        .ref_bwd = copy_bwd, .grad_tolerance = 1e-9, .smoke = "R=-,1,3x5,2x1x41,5003",
+        .special = "R=3x21",
+        .cases = {{"floats"},
+                  {"integers", .with = "x i32+:-2000000000:2000000000 R*; y i32 R*"},
+                  {"bytes", .with = "x u8+:0.5 R*; y u8 R*"}},
+        .refusals = {{ATTNCL_ERR_DTYPE, "a copy of F16", .with = "x f16 R*"}});
+
+// Rows of x into the first rows of the state; the others stay.  The result is what the state then has.
+static void store_rows(const void *params, struct host *const *in, struct host *const *out)
+{
+    struct host *x = host_stored(host_copy(in[0]), in[1]->dtype);
+
+    (void)params;
+    memcpy(in[1]->data, x->data, (size_t)x->count * sizeof x->data[0]);
+    if (out[0])
+        host_set(out[0], x->data);
+}
+
+OP_SPEC(store_rows_fwd, .in = "x f32 T R*; state f32 S R*", .out = "y? f32 T R*", .ref = store_rows,
+        .nonzero = "S", .smoke = "T=1 S=5 R=2x21; T=3,5 S=5 R=2x21; T=2 S=3 R=-",
+        .full = "T=2 S=4 R=2100",
+        .cases = {{"floats"},
+                  {"F16", .with = "state f16 S R*; y f32 T R*"},
+                  {"BF16", .with = "state bf16 S R*; y f32 T R*"}},
+        .refusals = {
+            {ATTNCL_ERR_SHAPE, "x is [6, 2, 21], state [5, 2, 21]", .sizes = "T=6 S=5 R=2x21"}});
+
+static void round_to(const void *params, struct host *const *in, struct host *const *out)
+{
+    const struct round_fwd_params *p = params;
+    host_set(out[0], host_stored(host_copy(in[0]), (attncl_dtype)p->dtype)->data);
+}
+
+OP_SPEC(round_fwd, .in = "x f32 R*", .out = "y f32 R*", .ref = round_to,
+        .smoke = "R=-,1,3x2x21,1031", .data = FAR | NEAR_ZERO | ALIKE,
+        .cases = {{"F16", SPEC_PARAMS(round_fwd, ATTNCL_F16)},
+                  {"BF16", SPEC_PARAMS(round_fwd, ATTNCL_BF16)}},
+        .refusals = {{ATTNCL_ERR_DTYPE, "rounding to F32, must be F16 or BF16",
+                      SPEC_PARAMS(round_fwd, ATTNCL_F32)}});
 
 // Views of a base of 2 * 3 * 5 * 70 elements.
 static const struct tensor_desc views[] = {
@@ -138,43 +192,4 @@ TEST(store_rows_rounds_to_16_bits)
         for (int64_t i = x->count; i < state->count; ++i)
             check_stored(state, i, before->data[i]);
     }
-}
-
-TEST(round_gives_what_16_bits_hold)
-{
-    static const attncl_dtype dtypes[] = {ATTNCL_F16, ATTNCL_BF16};
-    struct round_fwd_params params = {ATTNCL_F32};
-
-    for (size_t d = 0; d < COUNT_OF(dtypes); ++d)
-        for (int64_t rows = 0; rows < 4; ++rows) {
-            struct host *x = host_random(3, DIMS(rows, 2, 21)), *y = host_like(x);
-            params.dtype = (int32_t)dtypes[d];
-            host_scale(x, 300);
-            ck_ok(run_op("round_fwd", &params, HOSTS(host_view(x)), HOSTS(y)));
-            for (int64_t i = 0; i < x->count; ++i)
-                check_stored(y, i, rounded(x->data[i], dtypes[d]));
-        }
-    params.dtype = ATTNCL_F32;
-    ck_refused("round_fwd", &params, HOSTS(host_random(3, DIMS(2))), ATTNCL_ERR_DTYPE,
-               "rounding to F32, must be F16 or BF16");
-}
-
-// Rows of a view into the first rows of a state; the others stay.
-TEST(store_rows_leaves_later_rows)
-{
-    for (int64_t n = 1; n <= 5; n += 2) {
-        struct host *x = host_random(3, DIMS(n, 2, 21));
-        struct host *state = host_random(4, DIMS(5, 2, 21)), *want = host_like(state);
-        memcpy(want->data, state->data, (size_t)state->count * sizeof *state->data);
-        memcpy(want->data, x->data, (size_t)x->count * sizeof *x->data);
-        host_view(x);
-        ck_ok(run_op("store_rows_fwd", NULL, HOSTS(x, state), NULL, 0));
-        ck_near(state, want, 0, 0);
-    }
-    struct host *long_one = host_random(1, DIMS(6, 2, 21)), *wide = host_random(1, DIMS(5, 2, 22));
-    struct host *state = host_random(4, DIMS(5, 2, 21));
-    ck_fails(run_op("store_rows_fwd", NULL, HOSTS(long_one, state), NULL, 0), ATTNCL_ERR_SHAPE,
-             "x is [6, 2, 21], state [5, 2, 21]");
-    ck_fails(run_op("store_rows_fwd", NULL, HOSTS(wide, state), NULL, 0), ATTNCL_ERR_SHAPE,
-             "x is [5, 2, 22]");
 }
