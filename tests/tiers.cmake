@@ -4,7 +4,7 @@
 # runs.  The last row whose pattern is the whole name decides; none: full.
 set(attncl_tiers
     "ci      (autodiff|compile|exec|gemm|launch|layer|model|op|train|tune)\\..*"
-    "ci      faults\\.(batches|bind|queues|runs|sampling|tune)"
+    "ci      faults\\.(batches|queues|runs|sampling|sweep|tune)"
     "ci      accuracy\\.(functions|rows)"
     "ci      personas\\.limits"
     "ci      tools\\.(architectures|cases|convert|language|manual|selftest|traces|train|train_resume)"
@@ -16,7 +16,7 @@ set(attncl_tiers
     "default (autodiff|compile|exec|layer)\\.[a-z_]*"
     "default (launch\\.launch|gemm\\.gemm_gpu|op\\.registry|op\\.row_tiling)"
     "default (op\\.[a-z_]*|gemm\\.gemm|model\\.golden)@(cpu|gpu)"
-    "default (fuzz\\.graphs|faults\\.(sweep|heap|queries))"
+    "default (fuzz\\.graphs|faults\\.(heap|queries|bind))"
     "default tools\\.(failures|mistakes)"
     "default style\\.(layers|exports|object_cycles|headers|structure)"
     "ci      compile\\.(attention_mma_choice|first_use)")

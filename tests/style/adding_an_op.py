@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """adding_an_op.py ROOT WORK: adds the op of docs/adding-an-op.md to a copy of the tree in WORK, as the page
-says: four files and one line.  Builds the op's test, runs it in both variants, and takes the op out."""
+says: four files and two lines.  Runs the op's test in both variants and all that looks at the tree as a whole, and takes
+the op out."""
 import os
 import pathlib
 import re
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 
-LIST = "lib/op/op_list.def"
+LIST, CASES = "lib/op/op_list.def", "tests/kernels/gpu_cases.c"
 
 
 def blocks(page):
@@ -36,36 +37,42 @@ def main(root, work):
     before = content(tree)
 
     files = blocks(tree / "docs/adding-an-op.md")
-    line = files.pop(LIST)
+    line, case = files.pop(LIST), files.pop(CASES)
     for path, code in files.items():
         (tree / path).parent.mkdir(exist_ok=True)
         (tree / path).write_text(code)
     (tree / LIST).write_text((tree / LIST).read_text() + line)
+    table = (tree / CASES).read_text()
+    end = table.index("\n};", table.index("resource_general[] = {")) + 1
+    (tree / CASES).write_text(table[:end] + case + table[end:])
 
     after = content(tree)
     changed = {p for p in after if before.get(p) != after[p]}
-    if len(files) != 4 or changed != {LIST, *files} or set(files) & set(before) or line.count("\n") != 1:
-        sys.exit(f"not four new files and one line: {sorted(changed)}")
+    if len(files) != 4 or changed != {LIST, CASES, *files} or set(files) & set(before) \
+            or (line + case).count("\n") != 2:
+        sys.exit(f"not four new files and two lines: {sorted(changed)}")
 
     name = re.match(r"OP\(\w+/(\w+),", line)[1]
     start = time.monotonic()
     run("cmake", "-S", tree, "-B", build, "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O0", "-DATTNCL_BUILD_TOOLS=OFF",
         "-DATTNCL_BUILD_BENCH=OFF")
-    run("cmake", "--build", build, "-j", str(os.cpu_count()), "--target", "attncl-tests")
+    run("cmake", "--build", build, "-j", str(os.cpu_count()), "--target", "attncl-tests",
+        "attncl-gpu-variants")
     built = time.monotonic()
-    skipped = 0
-    for variant in ("cpu", "gpu"):
-        skipped = run(build / "tests/attncl-tests", f"op.{name}", CK_FORK="no", ATTNCL_GUARD="1", ATTNCL_CACHE="off", ATTNCL_TUNE="off",
-                      ATTNCL_VARIANT=variant)
-    run(sys.executable, tree / "tests/style/op_files.py", tree)
+    tests = build / "tests/attncl-tests"
+    skipped = [run(tests, f"op.{name}@{variant}") for variant in ("cpu", "gpu")]
+    run(tests, "op.registry")
+    # The copy's own rules: structure, layers, op files, kernels, format ...; not this test again.
+    run("ctest", "--test-dir", build, "-R", "^style[.]|^kernels[.]gpu_coverage$", "-E", "catches|object_cycles|exports", "--output-on-failure")
 
     for path in files:
         (tree / path).unlink()
     (tree / LIST).write_text((tree / LIST).read_text().replace(line, ""))
+    (tree / CASES).write_text(table)
     assert content(tree) == before
     shutil.rmtree(work)
-    print(f"{name}: 4 files and 1 line; built in {built - start:.0f} s, all in {time.monotonic() - start:.0f} s"
-          + (", not run: no device" if skipped else ""))
+    print(f"{name}: 4 files and 2 lines; built in {built - start:.0f} s, all in {time.monotonic() - start:.0f} s"
+          + (", not run: no device" if any(skipped) else ""))
 
 
 if __name__ == "__main__":
