@@ -52,7 +52,7 @@ for way in "add_subdirectory($root attncl)" \
     rm -rf "$tmp/b"
     cmake -S "$tmp/outer" -B "$tmp/b" >"$tmp/log" 2>&1 || fail "no part of another project by $way:"
     cmake --build "$tmp/b" --target help >"$tmp/log" 2>&1
-    grep -q 'test_op_softmax' "$tmp/log" && fail "tests are part of another project:"
+    grep -q 'attncl-tests' "$tmp/log" && fail "tests are part of another project:"
     ls "$tmp"/b/attncl*/cmake_install.cmake "$tmp"/b/_deps/*/cmake_install.cmake 2>/dev/null | xargs grep -l libattncl >"$tmp/log" &&
         fail "another project would install the library:"
 done
