@@ -39,55 +39,6 @@ struct problem {
 #define FORWARD(name)                                                                              \
     static void name(const void *params, struct host *const *in, struct host *const *out)
 
-FORWARD(softmax)
-{
-    (void)params;
-    ref_softmax_fwd(in[0], out[0]);
-}
-
-static struct problem of_softmax(void)
-{
-    return (struct problem){
-        "softmax_fwd", NULL, softmax, {numbers(DIMS(draw(1, 5), draw(2, 70)))}, 1, 1};
-}
-
-FORWARD(masked_softmax)
-{
-    (void)params;
-    ref_masked_softmax_fwd(in[0], in[1], out[0]);
-}
-
-static struct problem of_masked_softmax(void)
-{
-    const int64_t n_batch = draw(1, 3), n_keys = draw(2, 40);
-    struct host *x = numbers(DIMS(n_batch, draw(1, 4), n_keys));
-    struct host *lens = host_ints((unsigned)draw(1, 99), 2, (int)n_keys + 1, DIMS(n_batch));
-
-    return (struct problem){"masked_softmax_fwd", NULL, masked_softmax, {x, lens}, 2, 1};
-}
-
-static const struct layer_norm_fwd_params norm_params = {1e-5f};
-
-FORWARD(layer_norm)
-{
-    (void)params;
-    ref_layer_norm_fwd(in[0], in[1], in[2], 1e-5f, out[0]);
-}
-
-// Rows of one size: the gradient of a row is in units of one over its deviation.
-static struct problem of_layer_norm(void)
-{
-    const int64_t width = draw(3, 70);
-    struct host *x = host_random((unsigned)draw(1, 999), DIMS(draw(1, 9), width));
-
-    return (struct problem){"layer_norm_fwd",
-                            &norm_params,
-                            layer_norm,
-                            {x, numbers(DIMS(width)), numbers(DIMS(width))},
-                            3,
-                            7};
-}
-
 static int32_t kind;
 
 // Not ReLU: a difference across its corner is no slope.
@@ -95,46 +46,6 @@ static int32_t smooth_kind(void)
 {
     const int32_t k = (int32_t)draw(ATTNCL_IDENTITY, ATTNCL_GELU_TANH);
     return k == ATTNCL_RELU ? ATTNCL_GELU : k;
-}
-
-FORWARD(activation)
-{
-    (void)params;
-    ref_activation_fwd(in[0], kind, out[0]);
-}
-
-// ReLU's arguments are kept from its corner.
-static struct problem of_activation(void)
-{
-    struct host *x = numbers(DIMS(draw(1, 5), draw(1, 300)));
-
-    kind = (int32_t)draw(ATTNCL_IDENTITY, ATTNCL_GELU_TANH);
-    for (int64_t i = 0; i < x->count && kind == ATTNCL_RELU; ++i)
-        x->data[i] += x->data[i] > 0 ? 0.125 : -0.125;
-    return (struct problem){"activation_fwd", &kind, activation, {x}, 1, 1};
-}
-
-FORWARD(bias_activation)
-{
-    struct host *sum = host_like(in[0]);
-
-    (void)params;
-    for (int64_t i = 0; i < sum->count; ++i)
-        sum->data[i] = in[0]->data[i] + in[1]->data[i % in[1]->count];
-    ref_activation_fwd(sum, kind, out[0]);
-}
-
-static struct problem of_bias_activation(void)
-{
-    const int64_t width = draw(1, 40);
-
-    kind = smooth_kind();
-    return (struct problem){"bias_activation_fwd",
-                            &kind,
-                            bias_activation,
-                            {numbers(DIMS(draw(1, 9), width)), numbers(DIMS(width))},
-                            2,
-                            3};
 }
 
 FORWARD(linear)
@@ -309,19 +220,8 @@ static struct problem of_gru(void)
 }
 
 static struct problem (*const problems[])(void) = {
-    of_softmax,
-    of_masked_softmax,
-    of_layer_norm,
-    of_activation,
-    of_bias_activation,
-    of_linear,
-    of_bmm,
-    of_cross_entropy,
-    of_spatial_gate,
-    of_additive_attention,
-    of_attention,
-    of_aft,
-    of_gru,
+    of_linear,    of_bmm, of_cross_entropy, of_spatial_gate, of_additive_attention,
+    of_attention, of_aft, of_gru,
 };
 
 // Float rounding of sums whose terms cancel; a wrong term is some tenths.

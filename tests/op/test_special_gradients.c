@@ -43,30 +43,6 @@ static int attended(struct host **in, struct host **out)
     static void name(struct host *const *in, const struct host *dy, int kind,                      \
                      struct host *const *dx)
 
-GRADIENT(of_softmax)
-{
-    struct host *y = host_like(in[0]);
-
-    (void)kind;
-    ref_softmax_fwd(in[0], y);
-    ref_softmax_bwd(y, dy, dx[0]);
-}
-
-GRADIENT(of_masked)
-{
-    struct host *y = host_like(in[0]);
-
-    (void)kind;
-    ref_masked_softmax_fwd(in[0], in[1], y);
-    ref_masked_softmax_bwd(y, dy, in[1], dx[0]);
-}
-
-GRADIENT(of_norm)
-{
-    (void)kind;
-    ref_layer_norm_bwd(in[0], in[1], dy, 1e-5, dx[0], dx[1], dx[2]);
-}
-
 // At an infinite argument the slope's limit, where the formula has infinity times 0.
 static void activated(const struct host *x, const struct host *dy, int kind, struct host *dx)
 {
@@ -75,21 +51,6 @@ static void activated(const struct host *x, const struct host *dy, int kind, str
         if (isinf(x->data[i]) &&
             (kind == ATTNCL_GELU || kind == ATTNCL_SILU || kind == ATTNCL_GELU_TANH))
             dx->data[i] = dy->data[i] * (x->data[i] > 0);
-}
-
-GRADIENT(of_activation)
-{
-    activated(in[0], dy, kind, dx[0]);
-}
-
-GRADIENT(of_biased)
-{
-    struct host *sum = host_like(in[0]);
-
-    for (int64_t i = 0; i < sum->count; ++i)
-        sum->data[i] = in[0]->data[i] + in[1]->data[i % in[1]->count];
-    activated(sum, dy, kind, dx[0]);
-    ref_linear_bwd_bias(dx[0], dx[1]);
 }
 
 GRADIENT(of_linear)
@@ -117,39 +78,6 @@ GRADIENT(of_bmm)
         const int64_t a = row * m + k, b = (entry * m + k) * p + column;
         dx[0]->data[a] += dy->data[y] * in[1]->data[b];
         dx[1]->data[b] += dy->data[y] * in[0]->data[a];
-    }
-}
-
-GRADIENT(of_sum)
-{
-    (void)in, (void)kind;
-    for (int64_t i = 0; i < dy->count; ++i)
-        dx[0]->data[i] = dx[1]->data[i] = dy->data[i];
-}
-
-GRADIENT(of_product)
-{
-    (void)kind;
-    ref_mul_fwd(in[1], dy, dx[0]);
-    ref_mul_fwd(in[0], dy, dx[1]);
-}
-
-GRADIENT(of_embedding)
-{
-    (void)kind;
-    ref_embedding_bwd(in[0], dy, 2, dx[1]);
-}
-
-GRADIENT(of_positions)
-{
-    const int64_t width = in[1]->dim[1], batch = in[0]->dim[1];
-
-    (void)kind;
-    for (int64_t i = 0; i < dx[1]->count; ++i)
-        dx[1]->data[i] = 0;
-    for (int64_t i = 0; i < dy->count; ++i) {
-        dx[0]->data[i] = dy->data[i];
-        dx[1]->data[i / (batch * width) * width + i % width] += dy->data[i];
     }
 }
 
@@ -227,32 +155,10 @@ GRADIENT(of_gru)
 #define P(type, ...) (&(const struct type##_params){__VA_ARGS__})
 
 static const struct example examples[] = {
-    {"softmax_fwd", 0, 0, inputs_one, of_softmax, NULL},
-    {"masked_softmax_fwd", 0, 0, inputs_masked, of_masked, NULL},
-    {"layer_norm_fwd", 0, MEETS, inputs_normed, of_norm, P(layer_norm_fwd, 1e-5f)},
-    {"activation_fwd", ATTNCL_IDENTITY, 0, inputs_one, of_activation,
-     P(activation_fwd, ATTNCL_IDENTITY)},
-    {"activation_fwd", ATTNCL_GELU, 0, inputs_one, of_activation, P(activation_fwd, ATTNCL_GELU)},
-    {"activation_fwd", ATTNCL_RELU, 0, inputs_one, of_activation, P(activation_fwd, ATTNCL_RELU)},
-    {"activation_fwd", ATTNCL_SIGMOID, 0, inputs_one, of_activation,
-     P(activation_fwd, ATTNCL_SIGMOID)},
-    {"activation_fwd", ATTNCL_TANH, 0, inputs_one, of_activation, P(activation_fwd, ATTNCL_TANH)},
-    {"activation_fwd", ATTNCL_SILU, 0, inputs_one, of_activation, P(activation_fwd, ATTNCL_SILU)},
-    {"activation_fwd", ATTNCL_GELU_TANH, 0, inputs_one, of_activation,
-     P(activation_fwd, ATTNCL_GELU_TANH)},
-    {"bias_activation_fwd", ATTNCL_RELU, 0, inputs_biased, of_biased,
-     P(bias_activation_fwd, ATTNCL_RELU)},
-    {"bias_activation_fwd", ATTNCL_GELU, 0, inputs_biased, of_biased,
-     P(bias_activation_fwd, ATTNCL_GELU)},
-    {"add_fwd", 0, 0, inputs_two, of_sum, NULL},
-    {"mul_fwd", 0, 0, inputs_two, of_product, NULL},
     {"linear_fwd", ATTNCL_IDENTITY, 0, inputs_linear, of_linear, P(linear_fwd, ATTNCL_IDENTITY)},
     {"linear_fwd", ATTNCL_RELU, 0, inputs_linear, of_linear, P(linear_fwd, ATTNCL_RELU)},
     {"linear_fwd", ATTNCL_GELU, 0, inputs_linear, of_linear, P(linear_fwd, ATTNCL_GELU)},
     {"bmm_fwd", 0, 0, inputs_product, of_bmm, NULL},
-    {"embedding_fwd", 0, 0, inputs_looked_up, of_embedding, P(embedding_fwd, 2)},
-    {"add_positions_fwd", 0, 0, inputs_positioned, of_positions,
-     P(add_positions_fwd, ATTNCL_LAYOUT_TIME_FIRST)},
     {"cross_entropy_fwd", -1, 0, inputs_scored, of_loss,
      P(cross_entropy_fwd, ATTNCL_REDUCE_NONE, -1, 0)},
     {"cross_entropy_fwd", 20, 0, inputs_scored, of_loss,
@@ -305,8 +211,6 @@ static struct problem begin(const struct example *e)
         p.want[i] = is_wanted ? host_like(p.in[i]) : NULL;
         p.got[i] = is_wanted ? host_like(p.in[i]) : NULL;
     }
-    if (e->inputs == inputs_looked_up)
-        wanted &= ~1u;
     p.gradients = gradients_new(e->op, e->params, p.in, p.n, wanted);
     return p;
 }

@@ -2,42 +2,6 @@
 
 #include "support/special_inputs.h"
 
-int inputs_one(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(3, 21));
-    *out = host_like(in[0]);
-    return 1;
-}
-
-int inputs_two(struct host **in, struct host **out)
-{
-    inputs_one(in, out);
-    in[1] = host_random(2, DIMS(3, 21));
-    return 2;
-}
-
-int inputs_masked(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(2, 3, 21));
-    in[1] = host_with(ATTNCL_I32, (double[]){21, 9}, DIMS(2));
-    *out = host_like(in[0]);
-    return 2;
-}
-
-int inputs_biased(struct host **in, struct host **out)
-{
-    inputs_one(in, out);
-    in[1] = host_random(3, DIMS(21));
-    return 2;
-}
-
-int inputs_normed(struct host **in, struct host **out)
-{
-    inputs_biased(in, out);
-    in[2] = host_random(4, DIMS(21));
-    return 3;
-}
-
 int inputs_linear(struct host **in, struct host **out)
 {
     in[0] = host_random(1, DIMS(5, 21));
@@ -52,22 +16,6 @@ int inputs_product(struct host **in, struct host **out)
     in[0] = host_random(1, DIMS(2, 5, 21));
     in[1] = host_random(2, DIMS(2, 21, 19));
     *out = host_new(ATTNCL_F32, DIMS(2, 5, 19));
-    return 2;
-}
-
-int inputs_looked_up(struct host **in, struct host **out)
-{
-    in[0] = host_with(ATTNCL_I32, (double[]){1, 4, 0, 1}, DIMS(4));
-    in[1] = host_random(2, DIMS(5, 21));
-    *out = host_new(ATTNCL_F32, DIMS(4, 21));
-    return 2;
-}
-
-int inputs_positioned(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(3, 2, 21));
-    in[1] = host_random(2, DIMS(4, 21));
-    *out = host_like(in[0]);
     return 2;
 }
 

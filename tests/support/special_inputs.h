@@ -6,15 +6,8 @@
 
 #include "support/host.h"
 
-int inputs_one(struct host **in, struct host **out);
-int inputs_two(struct host **in, struct host **out);
-int inputs_masked(struct host **in, struct host **out);
-int inputs_biased(struct host **in, struct host **out);
-int inputs_normed(struct host **in, struct host **out);
 int inputs_linear(struct host **in, struct host **out);
 int inputs_product(struct host **in, struct host **out);
-int inputs_looked_up(struct host **in, struct host **out);
-int inputs_positioned(struct host **in, struct host **out);
 int inputs_scored(struct host **in, struct host **out);
 int inputs_mixed(struct host **in, struct host **out);
 int inputs_gated(struct host **in, struct host **out);
