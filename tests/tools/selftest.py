@@ -19,6 +19,7 @@ COPIES = [
      ("train/adam.cl", [("old.m * k->beta1 + g", "old.m * k->beta1 - g")], "adam"),
      ("train/clip.cl", [("norm = sqrt(plain)", "norm = 2.0f * sqrt(plain)")], "clip_grad_norm"),
      ("common/dropout.clh", [(">= d->threshold", "< d->threshold")], "dropout"),
+     ("norm/argmax.cl", [("y[row] = place", "if (row != 1) y[row] = place")], "argmax"),  # an element is not written
      ("aft/aft_prefill.cl", [("s->a += odd.a", "s->a -= odd.a")], "decoding, aft_local")],  # in a prompt's state alone
     [("norm/softmax.cl", [("KERNEL void", "KERNEL broken")], "softmax")],  # does not compile
 ]

@@ -138,10 +138,10 @@ static bool at_corner(struct slope far, struct slope near)
            fabs(near.bend) > 0.75 * fabs(far.bend);
 }
 
-// Some elements of the gradient at x; NaN: not measured, or there is a corner.  `worst` grows to the
-// largest error that the differences may have.
+// Some elements of the gradient at x; NaN: not measured, or there is a corner.  `uncertainty` grows to
+// the largest error that the differences may have.
 static struct host *differences(const struct plan *p, const struct question *q, int x,
-                                double *worst, struct measured *measured)
+                                double *uncertainty, struct measured *measured)
 {
     struct host *d = host_like(p->value[x].h);
     const int64_t stride = 1 + d->count / MAX_MEASURED;
@@ -157,7 +157,7 @@ static struct host *differences(const struct plan *p, const struct question *q, 
             ++measured->skipped;
             continue;
         }
-        *worst = fmax(*worst, 2 * fabs(far.middle - near.middle));
+        *uncertainty = fmax(*uncertainty, 2 * fabs(far.middle - near.middle));
         d->data[i] = near.middle;
     }
     return d;

@@ -8,6 +8,7 @@
 #include "op/attention/attention_tiling.h"
 #include "ref/ref.h"
 #include "support/attention_gradient.h"
+#include "support/compare.h"
 #include "support/emulated_mma.h"
 #include "support/launch_mock.h"
 #include "support/op_test.h"
@@ -195,7 +196,8 @@ static double check_with(const struct problem *p, double relative)
     struct host *weights = host_new(ATTNCL_F32, DIMS(d[0], d[1], d[2], p->k->dim[2]));
     struct host *rows = host_new(ATTNCL_F32, DIMS(d[0], d[1], d[2], 2));
     struct host *want = like_y(p), *got = host_like(want);
-    double worst = 0;
+    const double largest = host_largest(p->v);
+    struct worst worst = {0};
 
     ref_attention_weights(&p->a, p->q, p->k, weights);
     ref_attention_mix(weights, p->v, p->time_first, want);
@@ -203,11 +205,11 @@ static double check_with(const struct problem *p, double relative)
         "attention_fwd", &params,
         HOSTS(p->q, p->k, p->v, (struct host *)p->a.mask, (struct host *)p->a.valid_lens),
         HOSTS(got, NULL, rows)));
-    ck_near(got, want, 0, relative * host_largest(p->v));
+    ck_near(got, want, 0, relative * largest);
     check_rows(p, weights, rows, relative);
     for (int64_t i = 0; i < got->count; ++i)
-        worst = fmax(worst, fabs(got->data[i] - want->data[i]) / host_largest(p->v));
-    return worst;
+        worst_add(&worst, i, got->data[i], want->data[i], largest);
+    return worst.ratio;
 }
 
 // As tests/op/attention/test_attention.c has it: a score is a sum of D products, a weight e^(2 score
