@@ -15,20 +15,11 @@
 enum { COUNT = 1 << 24 };
 static const double unit = 0x1p-24; // one rounding
 
-// Terms of one chain where a row's terms are shared by one work-item's lanes, or by a work-group.
-static double row_chain(void)
+// The limit: three times the worst error measured on PoCL (docs/accuracy.md), with the CPU variant, whose chains have a
+// vector's lane each, and with that of GPUs, where they have a work-item's.
+static void report(const char *what, const struct worst *worst, double on_cpus, double on_gpus)
 {
-    const struct device_caps *caps = &test_context()->caps;
-    const double sharing =
-        caps->variant == VARIANT_CPU ? caps->vector_width : fmin(64, (double)caps->max_group);
-    return (double)COUNT / sharing;
-}
-
-// Roundings of a chain's sum are random and its terms alike: off by sqrt(chain) of them, four times as many allowed; the
-// last, systematic, at most half a term's size for sums that grow to chain times a term.
-static void report(const char *what, const struct worst *worst, double chain)
-{
-    const double bound = 4 * sqrt(chain) + 16;
+    const double bound = 3 * (test_context()->caps.variant == VARIANT_CPU ? on_cpus : on_gpus);
 
     table_add(what, worst->ratio, bound, "2^-24", "2^24 terms");
     ck_worst(worst, bound, "%s of 2^24 terms", what);
@@ -51,7 +42,7 @@ TEST(softmax)
     ck_ok(run_op("softmax_fwd", NULL, HOSTS(x), HOSTS(got)));
     for (int64_t i = 0; i < COUNT; ++i)
         worst_add(&worst, i, got->data[i], want->data[i], unit * fabs(want->data[i]));
-    report("softmax", &worst, row_chain());
+    report("softmax", &worst, 217, 12.3);
 }
 
 TEST(layer_norm)
@@ -69,7 +60,7 @@ TEST(layer_norm)
     ck_ok(run_op("layer_norm_fwd", &params, HOSTS(x, weight, bias), HOSTS(got)));
     for (int64_t i = 0; i < COUNT; ++i)
         worst_add(&worst, i, got->data[i], want->data[i], unit);
-    report("layer norm", &worst, row_chain());
+    report("layer norm", &worst, 2070, 18.4);
 }
 
 TEST(cross_entropy)
@@ -84,7 +75,7 @@ TEST(cross_entropy)
     ref_cross_entropy_fwd(x, target, ATTNCL_REDUCE_NONE, -1, 0, want);
     ck_ok(run_op("cross_entropy_fwd", &params, HOSTS(x, target), HOSTS(got)));
     worst_add(&worst, 0, got->data[0], want->data[0], unit * fabs(want->data[0]));
-    report("cross entropy, classes", &worst, row_chain());
+    report("cross entropy, classes", &worst, 11.1, 0.887);
 }
 
 // Three columns; blocks of rows, then the blocks.
@@ -99,7 +90,7 @@ TEST(column_sums)
     ck_ok(run_op("linear_bwd_bias", NULL, HOSTS(d), HOSTS(got)));
     for (int c = 0; c < 3; ++c)
         worst_add(&worst, c, got->data[c], sum[c], unit * sum[c]);
-    report("bias gradient, rows", &worst, 2 * sqrt((double)COUNT));
+    report("bias gradient, rows", &worst, 12.9, 12.9);
 }
 
 TEST(gradient_norm)
@@ -112,5 +103,5 @@ TEST(gradient_norm)
         sum += x->data[i] * x->data[i];
     ck_ok(run_op("sum_squares_fwd", NULL, HOSTS(x), HOSTS(got)));
     worst_add(&worst, 0, got->data[0], sum, unit * sum);
-    report("sum of squares", &worst, 2 * sqrt((double)COUNT));
+    report("sum of squares", &worst, 0.56, 1.44);
 }

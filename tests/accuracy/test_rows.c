@@ -15,14 +15,20 @@
 enum { ROWS = 8 };
 static const double unit = 0x1p-23; // of a float from 1 on
 
+// The worst errors measured, of PoCL's two variants and rusticl (docs/accuracy.md); three times as much is the limit.
 static const struct row_case {
     int width;
     double scale; // of the inputs, N(0, 1) otherwise
-} cases[] = {{7, 1}, {64, 1}, {64, 30}, {1000, 1}, {1000, 30}, {4096, 10}, {50257, 5}};
+    double softmax, layer_norm, attention;
+} cases[] = {{7, 1, 2.56, 1.54, 2.45},    {64, 1, 3.81, 0.932, 3.86},
+             {64, 30, 61.3, 1.0, 18.3},   {1000, 1, 8.12, 1.09, 6.09},
+             {1000, 30, 64.3, 1.0, 26.7}, {4096, 10, 62.7, 0.996, 20.9},
+             {50257, 5, 178, 2.05, 366}};
 
 static void report(const char *what, const struct row_case *c, const struct worst *worst,
-                   double bound)
+                   double measured)
 {
+    const double bound = 3 * measured;
     char where[64];
 
     snprintf(where, sizeof where, "rows of %d, inputs %g N(0, 1)", c->width, c->scale);
@@ -45,7 +51,7 @@ TABLE_TEST(softmax, cases)
     for (int64_t i = 0; i < got->count; ++i)
         worst_add(&worst, i, got->data[i], want->data[i],
                   fmax(ulp_of(want->data[i]), 0x1p-126)); // a subnormal may be flushed
-    report("softmax", c, &worst, 4 + 4 * c->scale + (double)c->width / 64);
+    report("softmax", c, &worst, c->softmax);
 }
 
 TABLE_TEST(layer_norm, cases)
@@ -66,7 +72,7 @@ TABLE_TEST(layer_norm, cases)
         for (int64_t i = r * c->width; i < (r + 1) * c->width; ++i)
             worst_add(&worst, i, got->data[i], want->data[i], largest * unit);
     }
-    report("layer norm", c, &worst, 4 + (double)c->width / 1000);
+    report("layer norm", c, &worst, c->layer_norm);
 }
 
 // Rows of so many keys, width 64; scale of the scores as usual.
@@ -91,5 +97,5 @@ TABLE_TEST(attention, cases)
     ck_ok(run_op("attention_fwd", &params, HOSTS(q, k, v), HOSTS(got)));
     for (int64_t i = 0; i < got->count; ++i)
         worst_add(&worst, i, got->data[i], want->data[i], unit);
-    report("attention", c, &worst, 8 * (1 + c->scale) + (double)c->width / 64);
+    report("attention", c, &worst, c->attention);
 }
