@@ -5,18 +5,15 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "exec/exec.h"
 #include "fuzz/graphs/plan.h"
 #include "support/compare.h"
-#include "support/directory.h"
 #include "support/op_test.h"
 
-enum { N_GRAPHS = 1000, MAX_WANTED = MAX_VALUES, MAX_OPS = 64 };
+enum { N_GRAPHS = 1000, MAX_WANTED = MAX_VALUES, MAX_OPS = 64, UPDATES_PERCENT = 15 };
 static const double largest_with_gradients = 1e4; // a rounding there moves a softmax
 static const double too_large = 1e9;              // beyond it, float has lost what double still has
 
@@ -74,23 +71,15 @@ static void count_steps(const struct plan *p)
             counts.steps[op] += p->step[i].op == plan_op_at(op);
 }
 
-// Of random graphs: they begin with ops first_op to end_op - 1.
-struct draw {
-    int first_op, end_op;
-    bool without_gradients;
-    int updates_percent;
-};
-
-// False when the graph differs from its definition; then `text`, or where it is NULL stderr, has it
-// as a program.
-static bool is_right(uint64_t seed, struct draw draw, FILE *text)
+// A graph that begins with `op`, -1: with any.  False when it differs from its definition; then stderr has it.
+static bool is_right(uint64_t seed, int op)
 {
     static struct plan p;
     static struct question q;
     static struct wanted wanted[3 * MAX_WANTED];
     attncl_tensor *weights[MAX_VALUES] = {NULL};
     struct builder b = {.g = test_graph()};
-    plan_draw(&p, seed, draw.first_op, draw.end_op);
+    plan_draw(&p, seed, op, op < 0 ? op : op + 1);
     plan_ask(&p, &q);
     plan_evaluate(&p, ABSENT);
     struct host *copy[MAX_VALUES];
@@ -98,10 +87,9 @@ static bool is_right(uint64_t seed, struct draw draw, FILE *text)
         copy[i] = host_copy(p.value[i].h);
     bool right = true;
     int n = 0;
-    if (draw.without_gradients || plan_largest(&p) > largest_with_gradients ||
-        plan_near_corners(&p))
+    if (plan_largest(&p) > largest_with_gradients || plan_near_corners(&p))
         q.n_x = 0;
-    updates_choose(&p, &q, draw.updates_percent);
+    updates_choose(&p, &q, UPDATES_PERCENT);
     if (q.n_y > 0 && !(plan_largest(&p) >= too_large)) { // NaN is no reason to skip
         n = want_results(&p, &q, copy, wanted);
         counts.results += n;
@@ -123,8 +111,8 @@ static bool is_right(uint64_t seed, struct draw draw, FILE *text)
         ++counts.graphs;
         count_steps(&p);
     }
-    if (text || !right)
-        program_print(text ? text : stderr, &p, &q, wanted, n);
+    if (!right)
+        plan_print(stderr, &p);
     attncl_graph_destroy(b.g);
     for (int i = 0; i < MAX_VALUES; ++i)
         attncl_tensor_destroy(weights[i]);
@@ -151,13 +139,9 @@ static int asked_op(void)
     return -1;
 }
 
-// One context for both tests: it has the kernels of the programs' graphs.
-FIXTURE(directory_begin, directory_down);
-
 TEST(random_graphs)
 {
     const int op = asked_op();
-    const struct draw draw = {op, op < 0 ? op : op + 1, false, 15};
     const int64_t seconds = asked("ATTNCL_FUZZ_SECONDS", 0), first = asked("ATTNCL_FUZZ_SEED", 1);
     const int64_t n = asked("ATTNCL_FUZZ_GRAPHS", seconds          ? INT32_MAX
                                                   : on_simulator() ? 30
@@ -166,7 +150,7 @@ TEST(random_graphs)
     int64_t wrong = 0;
     counts = (struct counts){0};
     for (int64_t i = 0; i < n && time(NULL) < end && wrong < 5; ++i)
-        wrong += !is_right((uint64_t)(first + i), draw, NULL);
+        wrong += !is_right((uint64_t)(first + i), op);
     printf("%" PRId64 " graphs, %" PRId64 " results, %" PRId64 " gradients and %" PRId64
            " updates; %" PRId64 " of %" PRId64 " differences are at a corner\n",
            counts.graphs, counts.results, counts.gradients, counts.updates, counts.measured.skipped,
@@ -181,108 +165,3 @@ TEST(random_graphs)
                           counts.steps[i]);
     }
 }
-
-#ifdef FUZZ_CC
-// What a graph that differs is printed as: programs that have every op.  Each compiles alone; all are
-// linked to one, a bit of whose exit status says whether each differs.
-enum { OPS_OF_PROGRAM = 16 };
-
-static const char compile_one[] =
-    FUZZ_CC " -std=c11 -Wall -Werror -Wno-missing-braces -I" FUZZ_INCLUDE;
-static const char link_all[] =
-    FUZZ_CC " *.o -o all -L" FUZZ_LIBRARY " -Wl,-rpath," FUZZ_LIBRARY " -lattncl -lm";
-
-static int shell(const char *format, ...)
-{
-    char command[2048] = "cd ";
-    va_list arguments;
-    va_start(arguments, format);
-    directory_path("", command + 3);
-    strcat(command, " && ");
-    vsnprintf(command + strlen(command), sizeof command - FILE_BYTES, format, arguments);
-    va_end(arguments);
-    return WEXITSTATUS(system(command));
-}
-
-static FILE *open_file(const char *name, const char *mode)
-{
-    FILE *file = fopen(IN_DIRECTORY(name), mode);
-    ck_assert_ptr_nonnull(file);
-    return file;
-}
-
-static void compile(int program)
-{
-    ck_assert_int_eq(shell("%s -Dmain=graph%d -c graph%d.c", compile_one, program, program), 0);
-}
-
-// A seed whose graph has just these ops, and gradients to measure.
-static uint64_t seed_of_ops(int first_op, int end_op)
-{
-    static struct plan p;
-    for (uint64_t seed = 1;; ++seed) {
-        ck_assert_msg(seed < 1000, "no graph has ops %d to %d", first_op, end_op - 1);
-        plan_draw(&p, seed, first_op, end_op);
-        plan_evaluate(&p, ABSENT);
-        const bool fits = p.n_steps == end_op - first_op && !p.mood && !plan_near_corners(&p) &&
-                          plan_largest(&p) <= largest_with_gradients;
-        host_reset();
-        if (fits)
-            return seed;
-    }
-}
-
-static void write_program(int program, struct draw draw)
-{
-    char name[40];
-    snprintf(name, sizeof name, "graph%d.c", program);
-    FILE *text = open_file(name, "w");
-    ck_assert(is_right(seed_of_ops(draw.first_op, draw.end_op), draw, text));
-    fclose(text);
-}
-
-// One result of the program is wanted to be something else.
-static void spoil(int program)
-{
-    char name[40], line[1 << 14];
-    snprintf(name, sizeof name, "graph%d.c", program);
-    FILE *text = open_file(name, "r+");
-    long at = 0;
-    while (fgets(line, sizeof line, text) && !strstr(line, "want0[] = {"))
-        at = ftell(text);
-    fseek(text, at + (long)(strstr(line, "{") - line) + 1, SEEK_SET);
-    fputc('9', text);
-    fclose(text);
-}
-
-static int run_programs(int n_programs)
-{
-    FILE *all = open_file("all.c", "w");
-    fprintf(all, "int main(void)\n{\n    int n = 0;\n");
-    for (int i = 0; i < n_programs; ++i)
-        fprintf(all, "    int graph%d(void);\n    n |= graph%d() << %d;\n", i, i, i);
-    fprintf(all, "    return n;\n}\n");
-    fclose(all);
-    ck_assert_int_eq(shell("%s -c all.c && %s", compile_one, link_all), 0);
-    return shell("./all >out 2>&1");
-}
-
-TEST(programs_repeat_graphs)
-{
-    const int64_t updates = counts.updates;
-    int n = 0, n_ops = 0;
-    while (plan_op_at(n_ops))
-        ++n_ops;
-    for (int op = 0; op < n_ops; op += OPS_OF_PROGRAM)
-        write_program(n++,
-                      (struct draw){op, op + OPS_OF_PROGRAM < n_ops ? op + OPS_OF_PROGRAM : n_ops,
-                                    .without_gradients = true});
-    write_program(n++, (struct draw){0, 2, false, 100});
-    write_program(n, (struct draw){0, 1, false, 0});
-    ck_assert_int_gt(counts.updates, updates); // a program has some
-    spoil(n);
-    for (int i = 0; i <= n; ++i)
-        compile(i);
-    ck_assert_int_eq(run_programs(n + 1), 1 << n);
-}
-#endif

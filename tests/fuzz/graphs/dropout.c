@@ -44,14 +44,3 @@ attncl_dropout_desc plan_dropout_desc(const struct builder *b, const struct plan
     desc.step = taken(b, s, step);
     return desc;
 }
-
-const char *plan_dropout_text(const struct plan_step *s, int number, int step, const char *more)
-{
-    static char text[512];
-    snprintf(text, sizeof text,
-             "&(const attncl_dropout_desc){sizeof(attncl_dropout_desc), %g, %" PRId64 ", %" PRId64
-             "u, %s%s}",
-             probability(s, number), s->number[number + 1], s->number[number + 2],
-             program_name(s, step), more);
-    return text;
-}

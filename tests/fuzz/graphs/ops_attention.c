@@ -80,13 +80,7 @@ static attncl_value attention_build(struct builder *b, const struct plan_step *s
     inputs.value = taken(b, s, 2);
     inputs.mask = taken(b, s, 3);
     inputs.valid_lens = taken(b, s, 4);
-    return CALL(b, s, attncl_attention(b->g, &desc, &inputs, NULL),
-                "attncl_attention(g, &(const attncl_attention_desc){sizeof(attncl_attention_desc), "
-                "%g, %d, %d, %d, %s}, &(const attncl_attention_inputs){"
-                "sizeof(attncl_attention_inputs), %s, %s, %s, %s, %s, ATTNCL_VALUE_INIT}, NULL)",
-                s->real, (int)s->number[0], (int)s->number[1], (int)s->number[2],
-                plan_dropout_text(s, 3, 5, ""), program_name(s, 0), program_name(s, 1),
-                program_name(s, 2), program_name(s, 3), program_name(s, 4));
+    return attncl_attention(b->g, &desc, &inputs, NULL);
 }
 
 // -- split_heads and merge_heads: number: heads, layout
@@ -126,8 +120,7 @@ static void split_evaluate(const struct plan *p, const struct plan_step *s)
 static attncl_value split_build(struct builder *b, const struct plan_step *s)
 {
     const int layout = (int)s->number[1];
-    return CALL(b, s, attncl_split_heads(b->g, taken(b, s, 0), s->number[0], (attncl_layout)layout),
-                "attncl_split_heads(g, %s, %d, %d)", program_name(s, 0), (int)s->number[0], layout);
+    return attncl_split_heads(b->g, taken(b, s, 0), s->number[0], (attncl_layout)layout);
 }
 
 static bool merge_choose(struct plan *p, struct plan_step *s, int x)
@@ -154,8 +147,7 @@ static void merge_evaluate(const struct plan *p, const struct plan_step *s)
 static attncl_value merge_build(struct builder *b, const struct plan_step *s)
 {
     const int layout = (int)s->number[1];
-    return CALL(b, s, attncl_merge_heads(b->g, taken(b, s, 0), (attncl_layout)layout),
-                "attncl_merge_heads(g, %s, %d)", program_name(s, 0), layout);
+    return attncl_merge_heads(b->g, taken(b, s, 0), (attncl_layout)layout);
 }
 
 // -- additive_attention: 0 q, 1 k, 2 v, 3 w, 4 lengths
@@ -183,11 +175,8 @@ static void additive_evaluate(const struct plan *p, const struct plan_step *s)
 
 static attncl_value additive_build(struct builder *b, const struct plan_step *s)
 {
-    return CALL(b, s,
-                attncl_additive_attention(b->g, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2),
-                                          taken(b, s, 3), taken(b, s, 4), NULL),
-                "attncl_additive_attention(g, %s, %s, %s, %s, %s, NULL)", program_name(s, 0),
-                program_name(s, 1), program_name(s, 2), program_name(s, 3), program_name(s, 4));
+    return attncl_additive_attention(b->g, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2),
+                                     taken(b, s, 3), taken(b, s, 4), NULL);
 }
 
 // -- attention_pooling: 0 keys, 1 values, 2 queries; number: kernel
@@ -227,11 +216,8 @@ static bool pooling_near_corners(const struct plan *p, const struct plan_step *s
 
 static attncl_value pooling_build(struct builder *b, const struct plan_step *s)
 {
-    return CALL(b, s,
-                attncl_attention_pooling(b->g, (attncl_pooling_kernel)s->number[0], (float)s->real,
-                                         taken(b, s, 0), taken(b, s, 1), taken(b, s, 2), NULL),
-                "attncl_attention_pooling(g, %d, %g, %s, %s, %s, NULL)", (int)s->number[0], s->real,
-                program_name(s, 0), program_name(s, 1), program_name(s, 2));
+    return attncl_attention_pooling(b->g, (attncl_pooling_kernel)s->number[0], (float)s->real,
+                                    taken(b, s, 0), taken(b, s, 1), taken(b, s, 2), NULL);
 }
 
 static const struct plan_op ops[] = {

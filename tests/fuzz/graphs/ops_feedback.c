@@ -110,17 +110,7 @@ static attncl_value feedback_build(struct builder *b, const struct plan_step *s)
     inputs.key = taken(b, s, KEY);
     inputs.value = taken(b, s, VALUE);
     inputs.residual = taken(b, s, RESIDUAL);
-    return CALL(
-        b, s, attncl_feedback_attention(b->g, &params, s->number[HEADS], &inputs, NULL),
-        "attncl_feedback_attention(g, &(const attncl_feedback_params){"
-        "sizeof(attncl_feedback_params), %s, %s, %s, %s, %s, %s, %s, %s, %s, %s}, %d, "
-        "&(const attncl_attention_inputs){sizeof(attncl_attention_inputs), %s, %s, %s, "
-        "ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, %s}, NULL)",
-        program_name(s, QUERY_WEIGHT), program_name(s, KEY_WEIGHT), program_name(s, VALUE_WEIGHT),
-        program_name(s, VALUE_BIAS), program_name(s, OUTPUT_WEIGHT), program_name(s, OUTPUT_BIAS),
-        program_name(s, PLACES), program_name(s, QUERY_BIAS), program_name(s, PLACE_BIAS),
-        plan_dropout_text(s, DROPOUT, STEP, ""), (int)s->number[HEADS], program_name(s, QUERY),
-        program_name(s, KEY), program_name(s, VALUE), program_name(s, RESIDUAL));
+    return attncl_feedback_attention(b->g, &params, s->number[HEADS], &inputs, NULL);
 }
 
 static const struct plan_op ops[] = {

@@ -82,7 +82,6 @@ static attncl_value adam_after(attncl_graph *g, const attncl_adam_desc *desc, at
 
 static attncl_value adam_build(struct builder *b, const struct plan_step *s)
 {
-    static const char *const members[] = {"param", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
     attncl_adam_desc desc = ATTNCL_ADAM_DESC_INIT;
     desc.learning_rate = learning_rate;
     desc.eps = s->real;
@@ -92,22 +91,9 @@ static attncl_value adam_build(struct builder *b, const struct plan_step *s)
     desc.scheduled_decay = (int)s->number[4];
     const attncl_adam_values before = {sizeof before, taken(b, s, 0), taken(b, s, 2),
                                        taken(b, s, 3), taken(b, s, 4)};
-    return CALL(
-        b, s,
-        adam_after(b->g, &desc, attncl_adam_rates_at(b->g, &desc, taken(b, s, 6), taken(b, s, 5)),
-                   taken(b, s, 1), &before, s->number[0]),
-        "ATTNCL_NONE_VALUE;\n"
-        "    const attncl_adam_desc adam%d = {sizeof(attncl_adam_desc), %g, 0.9, 0.999, "
-        "%g, %g, %d, %d, %d};\n"
-        "    attncl_adam_values after%d = ATTNCL_ADAM_VALUES_INIT;\n"
-        "    attncl_adam_step(g, &adam%d, attncl_adam_rates_at(g, &adam%d, %s, %s), %s, "
-        "&(const attncl_adam_values){sizeof(attncl_adam_values), %s, %s, %s, %s}, "
-        "&after%d);\n"
-        "    v[%d] = after%d.%s",
-        s->out, learning_rate, desc.eps, desc.weight_decay, desc.decoupled, desc.optimized,
-        desc.scheduled_decay, s->out, s->out, s->out, program_name(s, 6), program_name(s, 5),
-        program_name(s, 1), program_name(s, 0), program_name(s, 2), program_name(s, 3),
-        program_name(s, 4), s->out, s->out, s->out, members[s->number[0]]);
+    return adam_after(b->g, &desc,
+                      attncl_adam_rates_at(b->g, &desc, taken(b, s, 6), taken(b, s, 5)),
+                      taken(b, s, 1), &before, s->number[0]);
 }
 
 // -- sgd_step: 0 param, 1 grad, 2 momentum_buffer, 3 steps taken, 4 learning rate; number: which of the values
@@ -160,20 +146,8 @@ static attncl_value sgd_build(struct builder *b, const struct plan_step *s)
                                   (double)s->number[3] / 100,
                                   (int)s->number[4]};
     const attncl_sgd_values before = {sizeof before, taken(b, s, 0), taken(b, s, 2)};
-    return CALL(b, s,
-                sgd_after(b->g, &desc,
-                          attncl_sgd_rates(b->g, &desc, taken(b, s, 4), taken(b, s, 3)),
-                          taken(b, s, 1), &before, s->number[0]),
-                "ATTNCL_NONE_VALUE;\n"
-                "    const attncl_sgd_desc sgd%d = {sizeof(attncl_sgd_desc), %g, %g, %g, %g, %d};\n"
-                "    attncl_sgd_values after%d = ATTNCL_SGD_VALUES_INIT;\n"
-                "    attncl_sgd_step(g, &sgd%d, attncl_sgd_rates(g, &sgd%d, %s, %s), %s, "
-                "&(const attncl_sgd_values){sizeof(attncl_sgd_values), %s, %s}, &after%d);\n"
-                "    v[%d] = after%d.%s",
-                s->out, learning_rate, desc.momentum, desc.dampening, desc.weight_decay,
-                desc.nesterov, s->out, s->out, s->out, program_name(s, 4), program_name(s, 3),
-                program_name(s, 1), program_name(s, 0), program_name(s, 2), s->out, s->out, s->out,
-                s->number[0] == 0 ? "param" : "momentum_buffer");
+    return sgd_after(b->g, &desc, attncl_sgd_rates(b->g, &desc, taken(b, s, 4), taken(b, s, 3)),
+                     taken(b, s, 1), &before, s->number[0]);
 }
 
 // -- clip_grad_norm and clip_grad_value: 0, 1 gradients; number: how many, which result, style; real: the limit
@@ -209,12 +183,7 @@ static attncl_value clip_value_build(struct builder *b, const struct plan_step *
 {
     const attncl_value grads[2] = {taken(b, s, 0), taken(b, s, 1)};
     const int n = (int)s->number[0];
-    return CALL(b, s, clip_value(b->g, (size_t)n, grads, s->real, s->number[1]),
-                "ATTNCL_NONE_VALUE;\n    attncl_value clipped%d[2];\n"
-                "    attncl_clip_grad_value(g, %d, (const attncl_value[]){%s, %s}, %g, "
-                "clipped%d);\n    v[%d] = clipped%d[%d]",
-                s->out, n, program_name(s, 0), program_name(s, 1), s->real, s->out, s->out, s->out,
-                (int)s->number[1]);
+    return clip_value(b->g, (size_t)n, grads, s->real, s->number[1]);
 }
 
 // The norm itself, or a gradient.
@@ -251,16 +220,7 @@ static attncl_value clip_norm(attncl_graph *g, const struct plan_step *s, const 
 static attncl_value clip_norm_build(struct builder *b, const struct plan_step *s)
 {
     const attncl_value grads[2] = {taken(b, s, 0), taken(b, s, 1)};
-    char chosen[40] = "";
-    if (!s->number[3])
-        snprintf(chosen, sizeof chosen, ";\n    v[%d] = clipped%d[%d]", s->out, s->out,
-                 (int)s->number[1]);
-    return CALL(b, s, clip_norm(b->g, s, grads),
-                "ATTNCL_NONE_VALUE;\n    attncl_value clipped%d[2];\n"
-                "    v[%d] = attncl_clip_grad_norm(g, %d, (const attncl_value[]){%s, %s}, %g, %d, "
-                "clipped%d)%s",
-                s->out, s->out, (int)s->number[0], program_name(s, 0), program_name(s, 1), s->real,
-                (int)s->number[2], s->out, chosen);
+    return clip_norm(b->g, s, grads);
 }
 
 static const struct plan_op ops[] = {

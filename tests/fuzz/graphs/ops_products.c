@@ -27,9 +27,7 @@ static void positions_evaluate(const struct plan *p, const struct plan_step *s)
 static attncl_value positions_build(struct builder *b, const struct plan_step *s)
 {
     const int layout = (int)s->number[0];
-    return CALL(
-        b, s, attncl_add_positions(b->g, taken(b, s, 0), taken(b, s, 1), (attncl_layout)layout),
-        "attncl_add_positions(g, %s, %s, %d)", program_name(s, 0), program_name(s, 1), layout);
+    return attncl_add_positions(b->g, taken(b, s, 0), taken(b, s, 1), (attncl_layout)layout);
 }
 
 // -- linear and linear_fused: 0 x, 1 weight, 2 bias, 3 gate, 4 residual
@@ -59,9 +57,7 @@ static void linear_evaluate(const struct plan *p, const struct plan_step *s)
 
 static attncl_value linear_build(struct builder *b, const struct plan_step *s)
 {
-    return CALL(b, s, attncl_linear(b->g, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2)),
-                "attncl_linear(g, %s, %s, %s)", program_name(s, 0), program_name(s, 1),
-                program_name(s, 2));
+    return attncl_linear(b->g, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2));
 }
 
 static bool fused_choose(struct plan *p, struct plan_step *s, int x)
@@ -94,12 +90,7 @@ static attncl_value fused_build(struct builder *b, const struct plan_step *s)
     desc.activation = (attncl_activation)s->number[0];
     desc.gate = taken(b, s, 3);
     desc.residual = taken(b, s, 4);
-    return CALL(b, s,
-                attncl_linear_fused(b->g, &desc, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2)),
-                "attncl_linear_fused(g, &(const attncl_linear_desc){sizeof(attncl_linear_desc), "
-                "%d, %s, %s}, %s, %s, %s)",
-                (int)s->number[0], program_name(s, 3), program_name(s, 4), program_name(s, 0),
-                program_name(s, 1), program_name(s, 2));
+    return attncl_linear_fused(b->g, &desc, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2));
 }
 
 // -- bmm
@@ -129,8 +120,7 @@ static void bmm_evaluate(const struct plan *p, const struct plan_step *s)
 
 static attncl_value bmm_build(struct builder *b, const struct plan_step *s)
 {
-    return CALL(b, s, attncl_bmm(b->g, taken(b, s, 0), taken(b, s, 1)), "attncl_bmm(g, %s, %s)",
-                program_name(s, 0), program_name(s, 1));
+    return attncl_bmm(b->g, taken(b, s, 0), taken(b, s, 1));
 }
 
 // -- embedding: x is the table
@@ -155,8 +145,7 @@ static void embedding_evaluate(const struct plan *p, const struct plan_step *s)
 
 static attncl_value embedding_build(struct builder *b, const struct plan_step *s)
 {
-    return CALL(b, s, attncl_embedding(b->g, taken(b, s, 1), taken(b, s, 0), (float)s->real),
-                "attncl_embedding(g, %s, %s, %g)", program_name(s, 1), program_name(s, 0), s->real);
+    return attncl_embedding(b->g, taken(b, s, 1), taken(b, s, 0), (float)s->real);
 }
 
 static const struct plan_op ops[] = {

@@ -23,8 +23,7 @@ static void activate_evaluate(const struct plan *p, const struct plan_step *s)
 static attncl_value activate_build(struct builder *b, const struct plan_step *s)
 {
     const int kind = (int)s->number[0];
-    return CALL(b, s, attncl_activate(b->g, taken(b, s, 0), (attncl_activation)kind),
-                "attncl_activate(g, %s, %d)", program_name(s, 0), kind);
+    return attncl_activate(b->g, taken(b, s, 0), (attncl_activation)kind);
 }
 
 // -- bias_activate
@@ -47,9 +46,7 @@ static void bias_evaluate(const struct plan *p, const struct plan_step *s)
 static attncl_value bias_build(struct builder *b, const struct plan_step *s)
 {
     const int kind = (int)s->number[0];
-    return CALL(
-        b, s, attncl_bias_activate(b->g, taken(b, s, 0), taken(b, s, 1), (attncl_activation)kind),
-        "attncl_bias_activate(g, %s, %s, %d)", program_name(s, 0), program_name(s, 1), kind);
+    return attncl_bias_activate(b->g, taken(b, s, 0), taken(b, s, 1), (attncl_activation)kind);
 }
 
 // -- add, mul
@@ -67,8 +64,7 @@ static void add_evaluate(const struct plan *p, const struct plan_step *s)
 
 static attncl_value add_build(struct builder *b, const struct plan_step *s)
 {
-    return CALL(b, s, attncl_add(b->g, taken(b, s, 0), taken(b, s, 1)), "attncl_add(g, %s, %s)",
-                program_name(s, 0), program_name(s, 1));
+    return attncl_add(b->g, taken(b, s, 0), taken(b, s, 1));
 }
 
 static void mul_evaluate(const struct plan *p, const struct plan_step *s)
@@ -78,8 +74,7 @@ static void mul_evaluate(const struct plan *p, const struct plan_step *s)
 
 static attncl_value mul_build(struct builder *b, const struct plan_step *s)
 {
-    return CALL(b, s, attncl_mul(b->g, taken(b, s, 0), taken(b, s, 1)), "attncl_mul(g, %s, %s)",
-                program_name(s, 0), program_name(s, 1));
+    return attncl_mul(b->g, taken(b, s, 0), taken(b, s, 1));
 }
 
 // -- softmax over any axis
@@ -112,8 +107,7 @@ static void softmax_evaluate(const struct plan *p, const struct plan_step *s)
 
 static attncl_value softmax_build(struct builder *b, const struct plan_step *s)
 {
-    return CALL(b, s, attncl_softmax(b->g, taken(b, s, 0), (int)s->number[0]),
-                "attncl_softmax(g, %s, %d)", program_name(s, 0), (int)s->number[0]);
+    return attncl_softmax(b->g, taken(b, s, 0), (int)s->number[0]);
 }
 
 // -- masked_softmax
@@ -134,8 +128,7 @@ static void masked_evaluate(const struct plan *p, const struct plan_step *s)
 
 static attncl_value masked_build(struct builder *b, const struct plan_step *s)
 {
-    return CALL(b, s, attncl_masked_softmax(b->g, taken(b, s, 0), taken(b, s, 1)),
-                "attncl_masked_softmax(g, %s, %s)", program_name(s, 0), program_name(s, 1));
+    return attncl_masked_softmax(b->g, taken(b, s, 0), taken(b, s, 1));
 }
 
 // -- layer_norm over one or two trailing axes
@@ -158,11 +151,7 @@ static void norm_evaluate(const struct plan *p, const struct plan_step *s)
 
 static attncl_value norm_build(struct builder *b, const struct plan_step *s)
 {
-    return CALL(
-        b, s,
-        attncl_layer_norm(b->g, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2), (float)s->real),
-        "attncl_layer_norm(g, %s, %s, %s, %g)", program_name(s, 0), program_name(s, 1),
-        program_name(s, 2), s->real);
+    return attncl_layer_norm(b->g, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2), (float)s->real);
 }
 
 static const struct plan_op ops[] = {

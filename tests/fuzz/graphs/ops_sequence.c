@@ -64,13 +64,8 @@ static attncl_value aft_build(struct builder *b, const struct plan_step *s)
     desc.kind = (attncl_aft_kind)s->number[0];
     desc.window = s->number[1];
     desc.causal = (int)s->number[2];
-    return CALL(b, s,
-                attncl_aft_mix(b->g, &desc, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2),
-                               taken(b, s, 3), taken(b, s, 4)),
-                "attncl_aft_mix(g, &(const attncl_aft_desc){sizeof(attncl_aft_desc), %d, %d, %d}, "
-                "%s, %s, %s, %s, %s)",
-                (int)s->number[0], (int)s->number[1], (int)s->number[2], program_name(s, 0),
-                program_name(s, 1), program_name(s, 2), program_name(s, 3), program_name(s, 4));
+    return attncl_aft_mix(b->g, &desc, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2),
+                          taken(b, s, 3), taken(b, s, 4));
 }
 
 // -- gru: 0 x, 1 weight_ih, 2 bias_ih, 3 weight_hh, 4 bias_hh, 5 h0; number: layout
@@ -104,13 +99,8 @@ static attncl_value gru_build(struct builder *b, const struct plan_step *s)
     params.bias_ih = taken(b, s, 2);
     params.weight_hh = taken(b, s, 3);
     params.bias_hh = taken(b, s, 4);
-    return CALL(b, s,
-                attncl_gru(b->g, &params, taken(b, s, 0), taken(b, s, 5),
-                           (attncl_layout)s->number[0], NULL),
-                "attncl_gru(g, &(const attncl_gru_params){sizeof(attncl_gru_params), %s, %s, %s, "
-                "%s, NULL}, %s, %s, %d, NULL)",
-                program_name(s, 1), program_name(s, 2), program_name(s, 3), program_name(s, 4),
-                program_name(s, 0), program_name(s, 5), (int)s->number[0]);
+    return attncl_gru(b->g, &params, taken(b, s, 0), taken(b, s, 5), (attncl_layout)s->number[0],
+                      NULL);
 }
 
 // -- spatial_gating_unit: 0 z, 1 norm_weight, 2 norm_bias, 3 weight, 4 bias, 5 mask; number: causal
@@ -156,13 +146,8 @@ static attncl_value gating_build(struct builder *b, const struct plan_step *s)
     params.weight = taken(b, s, 3);
     params.bias = taken(b, s, 4);
     params.norm_eps = s->real;
-    return CALL(b, s,
-                attncl_spatial_gating_unit(b->g, &params, taken(b, s, 0), (int)s->number[0],
-                                           taken(b, s, 5)),
-                "attncl_spatial_gating_unit(g, &(const attncl_sgu_params){"
-                "sizeof(attncl_sgu_params), %s, %s, %s, %s, %g}, %s, %d, %s)",
-                program_name(s, 1), program_name(s, 2), program_name(s, 3), program_name(s, 4),
-                s->real, program_name(s, 0), (int)s->number[0], program_name(s, 5));
+    return attncl_spatial_gating_unit(b->g, &params, taken(b, s, 0), (int)s->number[0],
+                                      taken(b, s, 5));
 }
 
 static const struct plan_op ops[] = {

@@ -61,16 +61,12 @@ static void dropout_evaluate(const struct plan *p, const struct plan_step *s)
 static attncl_value dropout_build(struct builder *b, const struct plan_step *s)
 {
     attncl_dropout_desc desc = plan_dropout_desc(b, s, 0, 1);
-    char more[80];
     desc.position = taken(b, s, 2);
     desc.residual = taken(b, s, 3);
     desc.batch_begin = s->number[3];
     desc.batch_total = s->number[4];
     desc.batch_axis = (int)s->number[5];
-    snprintf(more, sizeof more, ", %s, %s, %d, %d, %d", program_name(s, 2), program_name(s, 3),
-             (int)s->number[3], (int)s->number[4], (int)s->number[5]);
-    return CALL(b, s, attncl_dropout(b->g, taken(b, s, 0), &desc), "attncl_dropout(g, %s, %s)",
-                program_name(s, 0), plan_dropout_text(s, 0, 1, more));
+    return attncl_dropout(b->g, taken(b, s, 0), &desc);
 }
 
 // -- cross_entropy: 0 logits, 1 targets; number: reduction, pad
@@ -94,11 +90,8 @@ static void entropy_evaluate(const struct plan *p, const struct plan_step *s)
 static attncl_value entropy_build(struct builder *b, const struct plan_step *s)
 {
     const int reduction = (int)s->number[0];
-    return CALL(b, s,
-                attncl_cross_entropy_smoothed(b->g, taken(b, s, 0), taken(b, s, 1),
-                                              (attncl_reduction)reduction, s->number[1], s->real),
-                "attncl_cross_entropy_smoothed(g, %s, %s, %d, %d, %g)", program_name(s, 0),
-                program_name(s, 1), reduction, (int)s->number[1], s->real);
+    return attncl_cross_entropy_smoothed(b->g, taken(b, s, 0), taken(b, s, 1),
+                                         (attncl_reduction)reduction, s->number[1], s->real);
 }
 
 static const struct plan_op ops[] = {

@@ -40,10 +40,7 @@ static void slice_evaluate(const struct plan *p, const struct plan_step *s)
 
 static attncl_value slice_build(struct builder *b, const struct plan_step *s)
 {
-    return CALL(b, s,
-                attncl_slice(b->g, taken(b, s, 0), (int)s->number[0], s->number[1], s->number[2]),
-                "attncl_slice(g, %s, %d, %d, %d)", program_name(s, 0), (int)s->number[0],
-                (int)s->number[1], (int)s->number[2]);
+    return attncl_slice(b->g, taken(b, s, 0), (int)s->number[0], s->number[1], s->number[2]);
 }
 
 // -- permute
@@ -87,9 +84,7 @@ static attncl_value permute_build(struct builder *b, const struct plan_step *s)
 {
     const int order[4] = {(int)s->number[0], (int)s->number[1], (int)s->number[2],
                           (int)s->number[3]};
-    return CALL(b, s, attncl_permute(b->g, taken(b, s, 0), order),
-                "attncl_permute(g, %s, (const int[]){%d, %d, %d, %d})", program_name(s, 0),
-                order[0], order[1], order[2], order[3]);
+    return attncl_permute(b->g, taken(b, s, 0), order);
 }
 
 // -- reshape: two axes become one, or one two, or all one
@@ -125,10 +120,7 @@ static void reshape_evaluate(const struct plan *p, const struct plan_step *s)
 static attncl_value reshape_build(struct builder *b, const struct plan_step *s)
 {
     const int64_t *d = s->number + 1;
-    return CALL(b, s, attncl_reshape(b->g, taken(b, s, 0), (int)s->number[0], d),
-                "attncl_reshape(g, %s, %d, (const int64_t[]){%d, %d, %d, %d, %d})",
-                program_name(s, 0), (int)s->number[0], (int)d[0], (int)d[1], (int)d[2], (int)d[3],
-                (int)d[4]);
+    return attncl_reshape(b->g, taken(b, s, 0), (int)s->number[0], d);
 }
 
 // -- concat of two or three
@@ -174,9 +166,7 @@ static attncl_value concat_build(struct builder *b, const struct plan_step *s)
 {
     const attncl_value list[3] = {taken(b, s, 0), taken(b, s, 1), taken(b, s, 2)};
     const size_t n = (size_t)s->number[1];
-    return CALL(b, s, attncl_concat(b->g, n, list, (int)s->number[0]),
-                "attncl_concat(g, %zu, (const attncl_value[]){%s, %s, %s}, %d)", n,
-                program_name(s, 0), program_name(s, 1), program_name(s, 2), (int)s->number[0]);
+    return attncl_concat(b->g, n, list, (int)s->number[0]);
 }
 
 // -- relative_shift
@@ -202,8 +192,7 @@ static void shift_evaluate(const struct plan *p, const struct plan_step *s)
 
 static attncl_value shift_build(struct builder *b, const struct plan_step *s)
 {
-    return CALL(b, s, attncl_relative_shift(b->g, taken(b, s, 0), s->real),
-                "attncl_relative_shift(g, %s, %g)", program_name(s, 0), s->real);
+    return attncl_relative_shift(b->g, taken(b, s, 0), s->real);
 }
 
 static const struct plan_op ops[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Random graphs: a plan is drawn from a seed, evaluated in double by tests/ref, built through the
-// public interface, and written as a C program.
+// Random graphs: a plan is drawn from a seed, evaluated in double by tests/ref, and built through
+// the public interface.
 #ifndef ATTNCL_TEST_PLAN_H
 #define ATTNCL_TEST_PLAN_H
 
@@ -46,7 +46,6 @@ struct plan {
 struct builder {
     attncl_graph *g;
     attncl_value v[MAX_VALUES];
-    FILE *text; // the C program, NULL: none is written
 };
 
 struct plan_op {
@@ -123,9 +122,6 @@ struct ref_dropout plan_dropout_mask(const struct plan *p, const struct plan_ste
                                      int step);
 attncl_dropout_desc plan_dropout_desc(const struct builder *b, const struct plan_step *s,
                                       int number, int step);
-// As C text, until the next call; `more`: ", " and the members after the step.
-const char *plan_dropout_text(const struct plan_step *s, int number, int step, const char *more);
-
 // -- wanted.c
 // Of the first n_dy outputs y the gradients dy are inputs of the plan; gradients of values x are asked for.
 struct question {
@@ -164,7 +160,6 @@ void widen_gradients(const struct plan *p, const struct question *q, struct host
 // -- updates.c
 void updates_choose(struct plan *p, struct question *q, int percent); // of all graphs
 void updates_build(struct builder *b, const struct question *q, const attncl_value *gradients);
-void updates_print(FILE *to, const struct question *q);
 // What the weights are afterwards; `gradients`: as want_gradients() left them.  Returns how many are wanted.
 int want_updates(const struct question *q, struct host *const *copy, const struct wanted *gradients,
                  struct wanted *w);
@@ -174,16 +169,7 @@ int want_updates(const struct question *q, struct host *const *copy, const struc
 void program_build(struct builder *b, attncl_context *context, const struct plan *p,
                    const struct question *q, attncl_tensor *weights[MAX_VALUES]);
 attncl_status program_write_inputs(const struct plan *p, attncl_graph *g);
-// A C program that does the same and compares.
-void program_print(FILE *to, const struct plan *p, const struct question *q,
-                   const struct wanted *wanted, int n);
-// "v[3]", "ATTNCL_NONE_VALUE"; of as many calls as a step has operands.
-const char *program_name(const struct plan_step *s, int i);
-
-// Makes the call, and writes it.
-#define CALL(b, s, call, ...)                                                                      \
-    (program_line(b, s, __VA_ARGS__), (b)->text ? ATTNCL_NONE_VALUE : (call))
-void program_line(struct builder *b, const struct plan_step *s, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+// Seed, leaves and steps: each operand by its place, then the real number and the whole ones.
+void plan_print(FILE *to, const struct plan *p);
 
 #endif

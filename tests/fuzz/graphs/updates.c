@@ -55,32 +55,6 @@ void updates_build(struct builder *b, const struct question *q, const attncl_val
     }
 }
 
-void updates_print(FILE *to, const struct question *q)
-{
-    for (int i = 0; i < q->n_updates; ++i) {
-        const struct update *u = &q->update[i];
-        const int x = q->x[u->x];
-        if (u->kind == SGD)
-            fprintf(to,
-                    "    const attncl_sgd_desc sgd%d = {sizeof(attncl_sgd_desc), %g, 0, 0, 0, 0};\n"
-                    "    attncl_sgd_update(g, &sgd%d, attncl_sgd_rates(g, &sgd%d, "
-                    "ATTNCL_NONE_VALUE, attncl_graph_constant(g, ATTNCL_I32, 0, NULL, &(const "
-                    "int32_t){0})), dx[%d], &(const attncl_sgd_values){sizeof(attncl_sgd_values), "
-                    "v[%d], ATTNCL_NONE_VALUE});\n",
-                    x, LEARNING_RATE, x, x, u->x, x);
-        else if (u->kind == ACCUMULATE)
-            fprintf(to, "    attncl_accumulate(g, v[%d], dx[%d]);\n", x, u->x);
-        else if (u->kind == AVERAGE)
-            fprintf(to, "    attncl_average_update(g, v[%d], dx[%d], %g);\n", x, u->x, DECAY);
-        else
-            fprintf(to, "    attncl_zero(g, v[%d]);\n", x);
-        fprintf(to,
-                "    attncl_graph_output(g, \"u%d\", attncl_activate(g, v[%d], "
-                "ATTNCL_IDENTITY));\n",
-                x, x);
-    }
-}
-
 int want_updates(const struct question *q, struct host *const *copy, const struct wanted *gradients,
                  struct wanted *w)
 {
