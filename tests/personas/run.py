@@ -28,7 +28,7 @@ def names():
 
 class Refusal:
     def __init__(self, line, number):
-        parts = [p.strip() for p in line.split("|")]
+        parts = [p.strip() for p in re.split(r" \| ", line)]
         if len(parts) != 5:
             sys.exit(f"refusals.txt:{number}: {len(parts)} columns, not 5")
         self.persona, self.test, self.case, self.message, self.reason = parts
