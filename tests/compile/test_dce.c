@@ -24,15 +24,16 @@ TEST(only_what_is_needed_stays)
     const attncl_value memory = attncl_graph_state(g, "memory", ATTNCL_F32, 5, dim);
     attncl__graph_add(g, &attncl__op_feedback_store_fwd, &params, IN(stored, at, memory));
     attncl_graph_output(g, "y", y);
+    attncl_graph_output(g, "last", add(g, y, y)); // node 5: no node reads it
     ck_ok(attncl__lower(g, NULL, &p));
     attncl__eliminate_dead(&p);
 
-    static const bool dead_nodes[] = {false, true, true, false, false};
-    ck_assert_int_eq(p.n_nodes, 5);
-    for (int i = 0; i < 5; ++i)
+    static const bool dead_nodes[] = {false, true, true, false, false, false};
+    ck_assert_int_eq(p.n_nodes, 6);
+    for (int i = 0; i < 6; ++i)
         ck_assert_msg(p.nodes[i].dead == dead_nodes[i], "node %d", i);
     ck_assert_int_eq(p.values[x.id].n_uses, 3);
-    ck_assert_int_eq(p.values[y.id].n_uses, 1);
+    ck_assert_int_eq(p.values[y.id].n_uses, 3);
     ck_assert_int_eq(p.values[memory.id].n_writes, 1);
     attncl__lowered_free(&p);
     attncl_graph_destroy(g);

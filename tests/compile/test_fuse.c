@@ -157,6 +157,17 @@ TEST(a_norm_of_many_rows_or_of_several_axes_stays)
     stays(&f, map(&f, 0));
 }
 
+// A loop would compute the norm in each iteration.
+TEST(a_norm_before_a_loop_stays)
+{
+    struct fixture f = begin(ROWS);
+
+    attncl__graph_loop_begin(f.g, 3);
+    const attncl_value y = map(&f, 0);
+    attncl__graph_loop_end(f.g);
+    stays(&f, y);
+}
+
 // After what overwrites x, x is no longer what the norm read.
 TEST(a_norm_of_state_that_changes_stays)
 {

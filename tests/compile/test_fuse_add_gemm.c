@@ -5,6 +5,7 @@
 #include "attncl/gradient.h"
 #include "attncl/kinds.h"
 #include "attncl/ops.h"
+#include "attncl/optim.h"
 #include "compile/lowered.h"
 #include "graph/graph.h"
 #include "op/matmul/linear.h"
@@ -146,4 +147,28 @@ LOOP_TEST(a_product_with_other_consumers_stays, 0, 2)
         rig_out(&rig, dx, host_new(ATTNCL_F32, DIMS(ROWS, IN)));
     expect(rig.g, 1, 1, 0);
     rig_close(&rig);
+}
+
+// Between the product and the sum comes a write to the product's factor (0), or the other addend (1).
+LOOP_TEST(a_product_does_not_pass_what_it_needs, 0, 2)
+{
+    static const int64_t shape[] = {OUT, IN};
+    struct rig rig;
+    attncl_tensor *weight = NULL;
+
+    ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape, ATTNCL_F32, NULL, &weight));
+    rig_open(&rig);
+    const attncl_value d = rig_in(&rig, host_random(1, DIMS(ROWS, OUT)));
+    const attncl_value w = attncl_graph_weight(rig.g, weight);
+    attncl_value s = rig_in(&rig, host_random(3, DIMS(ROWS, IN)));
+    const attncl_value dx = attncl__graph_add(rig.g, &attncl__op_linear_bwd_input, NULL, IN(d, w));
+
+    if (_i == 0)
+        attncl_accumulate(rig.g, w, rig_in(&rig, host_random(4, DIMS(OUT, IN))));
+    else
+        s = attncl_activate(rig.g, s, ATTNCL_RELU);
+    rig_out(&rig, attncl_add(rig.g, dx, s), host_new(ATTNCL_F32, DIMS(ROWS, IN)));
+    expect(rig.g, 1, 1, 0);
+    rig_close(&rig);
+    attncl_tensor_destroy(weight);
 }

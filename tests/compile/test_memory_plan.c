@@ -87,6 +87,23 @@ LOOP_TEST(random_plans_are_sound_and_close_to_the_bound, 0, 20)
     ck_assert_uint_le(arena, lower_bound(items, N) * 4 / 3);
 }
 
+LOOP_TEST(sizes_that_are_no_multiples_are_aligned, 0, 20)
+{
+    enum { N = 60 };
+    struct plan_item items[N];
+    unsigned state = 54321u + (unsigned)_i;
+    size_t arena;
+
+    for (int i = 0; i < N; ++i) {
+        state = state * 1664525u + 1013904223u;
+        const int first = (int)(state >> 16) % 30;
+        items[i] = (struct plan_item){
+            .bytes = (state >> 8) % 5000, .first = first, .last = first + (int)((state >> 24) % 8)};
+    }
+    ck_ok(attncl__memory_plan(items, N, 256, &arena));
+    check_plan(items, N, 256, arena);
+}
+
 TEST(the_same_plan_each_time)
 {
     struct plan_item a[40], b[40];

@@ -6,6 +6,7 @@
 
 #include "attncl/opencl.h"
 #include "attncl/ops.h"
+#include "attncl/optim.h"
 #include "attncl/profile.h"
 #include "base/alloc.h"
 #include "compile/lowered.h"
@@ -172,6 +173,41 @@ LOOP_TEST(memory_is_not_shared_by_what_may_overlap, 1, MAX_QUEUES + 1)
     ck_assert((p.begun == NULL) == (_i == 1));
     attncl__lowered_free(&p);
     attncl_graph_destroy(g);
+}
+
+// Whether a node begins after another has ended.
+static bool follows(const struct lowered *p, int node, int earlier)
+{
+    const int queue = p->nodes[earlier].queue;
+    return queue == p->nodes[node].queue || p->begun[node].node[queue] >= earlier;
+}
+
+TEST(writers_of_weights_wait_for_readers_and_readers_for_writers)
+{
+    enum { READ, OTHER, WRITE, READ_AGAIN, N_NODES };
+    const struct fit fit = {.n_queues = 2};
+    static const int64_t shape[] = {ROWS, ROWS};
+    attncl_tensor *weight = NULL;
+    struct lowered p;
+    attncl_graph *g = test_graph();
+
+    ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape, ATTNCL_F32, NULL, &weight));
+    const attncl_value w = attncl_graph_weight(g, weight);
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape);
+    const attncl_value read = attncl_linear(g, x, w, ATTNCL_NONE_VALUE);
+    const attncl_value other = attncl_softmax(g, x, -1); // goes to the other queue
+    attncl_accumulate(g, w, other);
+    attncl_graph_output(g, "read", read);
+    attncl_graph_output(g, "again", add(g, read, w));
+    ck_ok(attncl__plan(g, &fit, &p));
+    ck_assert_int_eq(p.n_nodes, N_NODES);
+    ck_assert_int_ne(p.nodes[READ].queue, p.nodes[OTHER].queue);
+    ck_assert(follows(&p, WRITE, READ));
+    ck_assert(follows(&p, WRITE, OTHER));
+    ck_assert(follows(&p, READ_AGAIN, WRITE));
+    attncl__lowered_free(&p);
+    attncl_graph_destroy(g);
+    attncl_tensor_destroy(weight);
 }
 
 // Bound buffers may overlap, which only one queue makes harmless.
