@@ -8,6 +8,8 @@
 
 #include "attncl/log.h"
 #include "attncl/ops.h"
+#include "compile/fit.h"
+#include "compile/lowered.h"
 #include "device/context.h"
 #include "support/directory.h"
 #include "support/sources.h"
@@ -100,4 +102,28 @@ TABLE_TEST(what_does_not_build_is_recorded_again, compilers)
         ck_assert_msg(status == ATTNCL_ERR_COMPILE, "%s", attncl_last_error());
     }
     ck_ok(attncl_context_destroy(ctx));
+}
+
+// What a kernel can run, and the work-groups that its op gets then; 1: the CPU variant.
+static const struct {
+    size_t max_group, group;
+} limits[] = {{0, 1}, {3, 1}, {4, 4}, {9, 8}, {128, 128}};
+
+TABLE_TEST(work_groups_are_powers_of_two_from_four_on, limits)
+{
+    const struct op_class *const cls = &attncl__op_softmax_fwd;
+    const struct refused_op refused = {cls, {.refused = true, .max_group = limits[_i].max_group}};
+    struct device_caps device = test_context()->caps;
+    struct fit fit = {0};
+    bool lowered = false;
+
+    device.variant = VARIANT_GPU;
+    device.max_group = 256;
+    ck_ok(attncl__fit_lower(&fit, &refused, ATTNCL_ERR_UNSUPPORTED, &device, &lowered));
+    const struct device_caps *const caps = attncl__fit_caps(&fit, cls, &device);
+    ck_assert(lowered);
+    ck_assert_int_eq(caps->variant, limits[_i].group == 1 ? VARIANT_CPU : VARIANT_GPU);
+    if (caps->variant == VARIANT_GPU)
+        ck_assert_uint_eq(caps->max_group, limits[_i].group);
+    attncl__fit_free(&fit);
 }

@@ -131,8 +131,8 @@ TEST(a_product_adds_what_is_no_product)
     rig_close(&rig);
 }
 
-// dx = d w, both addends of the sum (0), or an output too (1).
-LOOP_TEST(a_product_with_other_consumers_stays, 0, 2)
+// dx = d w, both addends of the sum (0), or an output (1) or an addend of another sum (2) too.
+LOOP_TEST(a_product_with_other_consumers_stays, 0, 3)
 {
     struct rig rig;
 
@@ -145,7 +145,9 @@ LOOP_TEST(a_product_with_other_consumers_stays, 0, 2)
     rig_out(&rig, attncl_add(rig.g, dx, _i == 0 ? dx : s), host_new(ATTNCL_F32, DIMS(ROWS, IN)));
     if (_i == 1)
         rig_out(&rig, dx, host_new(ATTNCL_F32, DIMS(ROWS, IN)));
-    expect(rig.g, 1, 1, 0);
+    if (_i == 2)
+        rig_out(&rig, attncl_add(rig.g, dx, dx), host_new(ATTNCL_F32, DIMS(ROWS, IN)));
+    expect(rig.g, _i == 2 ? 2 : 1, 1, 0);
     rig_close(&rig);
 }
 

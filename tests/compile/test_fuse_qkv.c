@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "attncl/ops.h"
+#include "attncl/optim.h"
 #include "device/context.h"
 #include "exec/exec.h"
 #include "gemm/gemm.h"
@@ -14,7 +15,18 @@
 #include "support/test.h"
 
 enum { ROWS = 2, C = 12, LIMIT = 3 };
-enum form { PLAIN, NORM, OTHER_ROWS, OTHER_NORM, RESIDUAL, WANTED, N_FORMS };
+enum form {
+    PLAIN,
+    NORM,
+    OTHER_ROWS,
+    OTHER_NORM,
+    OTHER_EPS,
+    GATE,
+    RESIDUAL,
+    OVERWRITTEN,
+    WANTED,
+    N_FORMS
+};
 
 static attncl_value sines(attncl_graph *g, int rank, int64_t rows, float phase)
 {
@@ -22,11 +34,6 @@ static attncl_value sines(attncl_graph *g, int rank, int64_t rows, float phase)
     for (int i = 0; i < C * C; ++i)
         data[i] = sinf(phase + (float)i);
     return attncl_graph_constant(g, ATTNCL_F32, rank, (int64_t[]){rows, C}, data);
-}
-
-static attncl_value norm(attncl_graph *g, attncl_value x, float phase)
-{
-    return attncl_layer_norm(g, x, sines(g, 1, C, phase), sines(g, 1, C, phase + 1), 1e-5f);
 }
 
 static attncl_graph *build(enum form form)
@@ -38,16 +45,26 @@ static attncl_graph *build(enum form form)
 
     ck_ok(attncl_graph_create(test_context(), &g));
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, (int64_t[]){ROWS, C});
-    z = form == PLAIN || form == OTHER_ROWS ? x : norm(g, x, 7);
+    const attncl_value w = sines(g, 1, C, 7), b = sines(g, 1, C, 8);
+    z = form == PLAIN || form == OTHER_ROWS ? x : attncl_layer_norm(g, x, w, b, 1e-5f);
     for (int i = 0; i < 3; ++i) {
         const attncl_value bias = i == 1 ? ATTNCL_NONE_VALUE : sines(g, 1, C, 4 + (float)i);
         attncl_value from = z;
         if (i == 2 && form == OTHER_ROWS)
             from = sines(g, 2, ROWS, 9);
         else if (i == 2 && form == OTHER_NORM)
-            from = norm(g, x, 8);
+            from = attncl_layer_norm(g, x, b, w, 1e-5f);
+        else if (i == 2 && form == OTHER_EPS)
+            from = attncl_layer_norm(g, x, w, b, 1e-3f);
+        desc.gate = i == 2 && form == GATE ? x : ATTNCL_NONE_VALUE;
         desc.residual = i == 2 && form == RESIDUAL ? x : ATTNCL_NONE_VALUE;
-        in[i] = attncl_linear_fused(g, &desc, from, sines(g, 2, C, (float)i), bias);
+        const attncl_value map =
+            i == 0 && form == OVERWRITTEN
+                ? attncl_graph_state(g, "map", ATTNCL_F32, 2, (int64_t[]){C, C})
+                : sines(g, 2, C, (float)i);
+        in[i] = attncl_linear_fused(g, &desc, from, map, bias);
+        if (i == 0 && form == OVERWRITTEN)
+            attncl_accumulate(g, map, sines(g, 2, C, 0));
     }
     in[3] = attncl_graph_input(g, "position", ATTNCL_I32, 1, (int64_t[]){1});
     in[4] = attncl_graph_state(g, "keys", ATTNCL_F32, 3, (int64_t[]){LIMIT, ROWS, C});

@@ -189,11 +189,11 @@ LOOP_TEST(a_refused_prompt_changes_nothing, 0, N_NAMES)
 // Layers of every kind, positions beyond windows, lengths with and without padding.
 static const char *const configs[] = {
     "{\"layer\": \"transformer\", \"heads\": 3, \"d_ff\": 40, ",
-    "{\"layer\": \"aft_local\", \"seq_len\": 160, \"local_window_size\": 9, \"d_ff\": 40, ",
-    "{\"layer\": \"aft_full\", \"seq_len\": 160, \"d_ff\": 40, ",
+    "{\"layer\": \"aft_local\", \"seq_len\": 155, \"local_window_size\": 9, \"d_ff\": 40, ",
+    "{\"layer\": \"aft_full\", \"seq_len\": 155, \"d_ff\": 40, ",
     "{\"layer\": \"aft_simple\", \"d_ff\": 40, ",
     "{\"layer\": \"aft_conv\", \"heads\": 3, \"window_size\": 7, \"d_ff\": 40, ",
-    "{\"layer\": \"gmlp\", \"seq_len\": 160, \"d_ffn\": 40, ",
+    "{\"layer\": \"gmlp\", \"seq_len\": 155, \"d_ffn\": 40, ",
     "{\"layer\": \"feedback\", \"heads\": 3, \"d_ff\": 40, ",
     "{\"layer\": \"feedback_kv\", \"heads\": 3, \"d_ff\": 40, ",
 };
