@@ -7,6 +7,7 @@
 
 #include "attncl/parameters.h"
 #include "base/alloc.h"
+#include "layer/sampling.h"
 #include "ref/ref.h"
 #include "support/op_test.h"
 
@@ -31,6 +32,23 @@ static const attncl_sampling samplings[] = {
     {sizeof(attncl_sampling), 0.4, 7, 0xfedcba9876543210u},
 };
 enum { N_SAMPLINGS = sizeof samplings / sizeof samplings[0] };
+
+TEST(kernels_get_the_number_of_tokens_the_factor_and_the_seed)
+{
+    int32_t words[SAMPLING_WORDS];
+    float factor;
+
+    attncl__sampling_words(2, 5, 0x9abcdef012345678u, words);
+    memcpy(&factor, &words[1], sizeof factor);
+    ck_assert_int_eq(words[0], 5);
+    ck_assert_double_eq_tol((double)factor, 1.4426950408889634 / 2, 1e-7);
+    ck_assert_uint_eq((uint32_t)words[2], 0x12345678u);
+    ck_assert_uint_eq((uint32_t)words[3], 0x9abcdef0u);
+    attncl__sampling_words(0, INT64_C(1) << 32 | 1, 0, words);
+    ck_assert_int_eq(words[0], 1);
+    attncl__sampling_words(1, INT64_C(1) << 32 | 1, 0, words);
+    ck_assert_int_eq(words[0], INT32_MAX);
+}
 
 static const int32_t start[BATCH] = {3, 0, 36};
 

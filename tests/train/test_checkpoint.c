@@ -14,9 +14,11 @@
 
 enum { N_STEPS = 3, CONFIG_BYTES = 1024 };
 
-static const char model_keys[] =
+static const char transformer[] =
     "\"d_model\": 8, \"n_layers\": 1, \"layer\": \"transformer\", \"heads\": 2, \"d_ff\": 12, "
     "\"max_len\": 16";
+static const char *model_keys; // of the configuration
+static int batch_size;
 
 // A text in which no window is like another.
 static void write_text(void)
@@ -37,9 +39,9 @@ static attncl_trainer *start_on(attncl_context *context, const char *train_keys,
     attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
     attncl_trainer *trainer = NULL;
     snprintf(config, sizeof config,
-             "{\"arch\": \"lm\", \"model\": {%s}, \"train\": {\"batch_size\": 3, \"seq_len\": 7, "
+             "{\"arch\": \"lm\", \"model\": {%s}, \"train\": {\"batch_size\": %d, \"seq_len\": 7, "
              "\"steps\": 20%s%s}}",
-             model_keys, *train_keys ? ", " : "", train_keys);
+             model_keys, batch_size, *train_keys ? ", " : "", train_keys);
     options.data = directory_path(data, path);
     ck_ok(attncl_trainer_create(context, config, &options, &trainer));
     return trainer;
@@ -90,6 +92,8 @@ static void up(void)
 {
     directory_begin();
     write_text();
+    model_keys = transformer;
+    batch_size = 3;
 }
 
 FIXTURE(up, directory_down);
@@ -106,9 +110,8 @@ static const char *const configurations[] = {
     "\"accumulate\": 3, \"ema\": 0.8, \"optimizer\": {\"kind\": \"sgd\", \"momentum\": 0.9}",
 };
 
-TABLE_TEST(resumed_training_gives_the_same_bits, configurations)
+static void check_resumed(const char *keys)
 {
-    const char *keys = configurations[_i];
     attncl_train_step whole[2 * N_STEPS], first[N_STEPS], second[N_STEPS];
     attncl_train_state state = ATTNCL_TRAIN_STATE_INIT;
     double loss, again;
@@ -145,6 +148,55 @@ TABLE_TEST(resumed_training_gives_the_same_bits, configurations)
         ck_assert_int_eq(second[i].step, N_STEPS + i + 1);
     }
     same_file("whole", "resumed");
+}
+
+TABLE_TEST(resumed_training_gives_the_same_bits, configurations)
+{
+    check_resumed(configurations[_i]);
+}
+
+// Several parameters of the file are rows of one tensor.
+TEST(resumed_training_of_stacked_parameters_gives_the_same_bits)
+{
+    model_keys = "\"d_model\": 8, \"n_layers\": 1, \"layer\": \"feedback_kv\", \"heads\": 2, "
+                 "\"d_ff\": 12";
+    check_resumed("");
+}
+
+TEST(evaluations_that_were_no_better_are_remembered)
+{
+    attncl_train_state state = ATTNCL_TRAIN_STATE_INIT;
+    attncl_train_step step;
+    double loss, again;
+
+    attncl_trainer *trainer = start("", "text");
+    take(trainer, 1, &step);
+    ck_ok(attncl_trainer_evaluate(trainer, &loss));
+    ck_ok(attncl_trainer_evaluate(trainer, &again));
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("checkpoint")));
+    attncl_trainer_destroy(trainer);
+    trainer = start("", "text");
+    ck_ok(attncl_trainer_resume(trainer, IN_DIRECTORY("checkpoint")));
+    ck_ok(attncl_trainer_state(trainer, &state));
+    attncl_trainer_destroy(trainer);
+    ck_assert_double_eq(state.best_loss, loss);
+    ck_assert_int_eq(state.best_step, 1);
+    ck_assert_int_eq(state.n_worse, 1);
+}
+
+// A mean over targets, whatever share of them the last batch has.
+TEST(the_held_out_loss_does_not_depend_on_the_batch_size)
+{
+    static const int sizes[] = {3, 5};
+    double loss[2];
+
+    for (int i = 0; i < 2; ++i) {
+        batch_size = sizes[i];
+        attncl_trainer *trainer = start("\"valid_len\": 7", "text");
+        ck_ok(attncl_trainer_evaluate(trainer, &loss[i]));
+        attncl_trainer_destroy(trainer);
+    }
+    ck_assert_double_eq_tol(loss[0], loss[1], 1e-6 * loss[0]);
 }
 
 TABLE_TEST(steps_that_overlap_give_the_same_bits, configurations)
@@ -276,14 +328,44 @@ TABLE_TEST(a_step_that_is_not_finite_and_those_behind_it_change_nothing, failing
     }
 }
 
+// Under the parameters' own names are the averages, in the checkpoint and in the model file.
+static void check_averages(void)
+{
+    attncl_safetensors *checkpoint = NULL, *model = NULL;
+    char name[200];
+
+    ck_ok(attncl_safetensors_open(IN_DIRECTORY("checkpoint"), &checkpoint));
+    ck_ok(attncl_safetensors_open(IN_DIRECTORY("model"), &model));
+    for (size_t i = 0; i < attncl_safetensors_count(model); ++i) {
+        const attncl_array *a = attncl_safetensors_at(model, i);
+        const attncl_array *same = attncl_safetensors_find(checkpoint, a->name);
+        snprintf(name, sizeof name, "optimizer.param.%s", a->name);
+        const attncl_array *weight = attncl_safetensors_find(checkpoint, name);
+        snprintf(name, sizeof name, "optimizer.exp_avg_sq.%s", a->name);
+        const attncl_array *squares = attncl_safetensors_find(checkpoint, name);
+        ck_assert(same && weight && squares);
+        ck_assert_mem_eq(a->data, same->data, a->bytes);
+        ck_assert_int_ne(memcmp(a->data, weight->data, a->bytes), 0);
+        for (size_t k = 0; k < squares->bytes / sizeof(float); ++k)
+            ck_assert(((const float *)squares->data)[k] >= 0);
+    }
+    attncl_safetensors_close(checkpoint);
+    attncl_safetensors_close(model);
+}
+
 TEST(a_checkpoint_runs_as_a_model_file)
 {
     attncl_train_step steps[N_STEPS];
     attncl_model *model = NULL;
+    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
+    char data[FILE_BYTES], init[FILE_BYTES], config[CONFIG_BYTES];
+    double loss, again;
     attncl_trainer *trainer = start("\"ema\": 0.5", "text");
     take(trainer, N_STEPS, steps);
     ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("checkpoint")));
     ck_ok(attncl_trainer_save_model(trainer, IN_DIRECTORY("model")));
+    ck_ok(attncl_trainer_evaluate(trainer, &loss));
+    check_averages();
     ck_ok(attncl_model_open(test_context(), IN_DIRECTORY("checkpoint"), &model));
     ck_assert_str_eq(attncl_model_arch(model), "lm");
     ck_assert_int_eq(attncl_model_config_int(model, "n_vocab", 0), 11);
@@ -294,6 +376,18 @@ TEST(a_checkpoint_runs_as_a_model_file)
     attncl_model_close(model);
     ck_assert_str_eq(attncl_model_metadata(attncl_trainer_model(trainer), "attncl.vocab"),
                      "abcdefghijk");
+    attncl_trainer_destroy(trainer);
+
+    // The averages were evaluated.
+    snprintf(config, sizeof config,
+             "{\"arch\": \"lm\", \"model\": {%s}, \"train\": {\"batch_size\": 3, \"seq_len\": 7, "
+             "\"steps\": 20}}",
+             model_keys);
+    options.data = directory_path("text", data);
+    options.init = directory_path("model", init);
+    ck_ok(attncl_trainer_create(test_context(), config, &options, &trainer));
+    ck_ok(attncl_trainer_evaluate(trainer, &again));
+    ck_assert_double_eq(loss, again);
     attncl_trainer_destroy(trainer);
 }
 
