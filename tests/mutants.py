@@ -102,16 +102,18 @@ class Runner:
         listed = subprocess.run(["ctest", "--test-dir", build, "-C", "long", "--show-only=json-v1"], stdout=subprocess.PIPE,
                                 check=True)
         for test in json.loads(listed.stdout)["tests"]:
+            if os.path.basename(test.get("command", [""])[0]) != "attncl-tests":
+                continue
             values = [p["value"] for p in test.get("properties", []) if p["name"] == "ENVIRONMENT"]
             # The kernels of a mutant are not those of the library.
             environment = dict(v.split("=", 1) for v in sum(values, []) if not v.startswith("ATTNCL_DUMP_CL="))
-            self.tests[test["name"]] = test.get("command", [""])[-1], environment
+            self.tests[test["name"]] = test["command"][-1], environment
 
     def run_test(self, build, test, kernels, timeout=None):
         """Whether the test passes, with kernels of a directory, or the built-in ones for None; and what it writes."""
         # Check's log tells of each case when it ends: the first that fails is enough.
         environment = dict(os.environ, POCL_EXTRA_BUILD_FLAGS="-cl-opt-disable", CK_LOG_FILE_NAME="-")
-        argument, own = self.tests.get(test, (test, {}))
+        argument, own = self.tests[test]
         environment.update(own)
         if kernels:
             environment["ATTNCL_CL_DIR"] = os.path.join(kernels, "cl")
@@ -128,8 +130,6 @@ class Runner:
                         os.killpg(process.pid, 9)
                         status = process.wait()
                 text = os.pread(output.fileno(), 1 << 22, 0).decode(errors="replace")
-        if status == 2:
-            return BROKEN, text  # no test of this name
         if status and re.search(r"does not compile|CL_BUILD_PROGRAM_FAILURE", text):
             return BROKEN, text
         skipped = re.search(r"skipped: (\d+) of (\d+) cases", text)
@@ -181,6 +181,7 @@ def main():
     parser.add_argument("--only", default="", help="regular expression: of the lines to try, as they are printed")
     parser.add_argument("--jobs", type=int, default=1, help="tests at once; mistakes in lib/ take turns in one of them")
     parser.add_argument("--timeout", type=int, default=120, help="seconds of a test; one that takes longer has failed")
+    parser.add_argument("--check", action="store_true", help="only whether each line can be applied and names a test")
     parser.add_argument("--all-tests", action="store_true", help="try the family's other tests on a mutant that lives")
     o = parser.parse_args()
 
@@ -188,15 +189,18 @@ def main():
     root = os.path.dirname(here)
     mutants, errors = read_table(o.table or os.path.join(here, "mutants.tsv"), root)
     mutants = [m for m in mutants if re.search(o.only, show(m))]
+    runner = Runner(root, os.path.abspath(o.build), o.timeout)
+    errors += ["line %d: there is no test %s" % (m.line, m.test) for m in mutants if m.test not in runner.tests]
+    if o.check:
+        print("\n".join(errors))
+        return 1 if errors else 0
+    mutants = [m for m in mutants if m.test in runner.tests]
     if o.number:
         print("seed %d" % o.seed)
         mutants = random.Random(o.seed).sample(mutants, min(o.number, len(mutants)))
-    runner = Runner(root, os.path.abspath(o.build), o.timeout)
     if any(not m.file.startswith("cl/") for m in mutants):
         runner.prepare_tree()
 
-    names = subprocess.run([os.path.join(runner.build, "tests", "attncl-tests"), "--list"], stdout=subprocess.PIPE,
-                           check=True).stdout.decode().split()
     hosts = collections.deque(m for m in mutants if not m.file.startswith("cl/"))
     rest = collections.deque(m for m in mutants if m.file.startswith("cl/"))
     dead, living, usable, lock = [], [], {}, threading.Lock()
@@ -218,8 +222,8 @@ def main():
         outcome, text = runner.try_mutant(mutant, kernels, [mutant.test])[0]
         killers = []
         if outcome == PASSED and o.all_tests:
-            family, _, variant = mutant.test.partition("@")
-            tests = [n + ("@" + variant if variant else "") for n in names if n.split(".")[0] == family.split(".")[0]]
+            family, variant = mutant.test.split(".")[0], mutant.test.partition("@")[2]
+            tests = [n for n in runner.tests if n.split(".")[0] == family and n.partition("@")[2] == variant]
             outcomes = runner.try_mutant(mutant, kernels, tests)
             killers = [test for test, (found, _) in zip(tests, outcomes) if found == FAILED]
         with lock:
