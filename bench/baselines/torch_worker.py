@@ -100,7 +100,7 @@ class Worker:
             seconds = self.seconds(run)[0] if self.arguments.compile else cold_s
             answer = {"shape": list(y.shape), **probe(y.reshape(-1)), "cold_s": cold_s if self.arguments.compile else None}
             if case.family == "train_step" and not self.cuda:
-                from torch_models import faster
+                from torch_baselines import faster
                 answer["memory"] = {"peak_bytes": faster.peak_bytes(run, case.module)}
         self.running[f.name] = run
         self.first[f.name] = seconds

@@ -2,12 +2,12 @@
 """AFT, softmax attention, gMLP, the encoder layer, GRUs and d2l's decoder with Bahdanau's attention: the published code, and what PyTorch can do better."""
 import torch
 from torch.nn import functional as f
-from torch_models import faster
 from torch_models.aft import mix
 from torch_models.attention import MHA, BatchFirstMHA, additive, einsum_attention, masked_softmax
 from torch_models.gmlp import GMLP, SGU
 from torch_models.transformer import Layer, causal_mask
 
+from . import faster
 from .ops import call
 from .registry import formulation
 

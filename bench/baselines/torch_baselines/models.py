@@ -2,11 +2,11 @@
 """The Feedback Transformer and language models: the whole text, and sampling as the published code does it, which
 computes the whole prefix again for every token."""
 import torch
-from torch_models import faster
 from torch_models.feedback import Feedback, FeedbackLM
 from torch_models.recurrent import Seq2Seq
 from torch_models.transformer import LM
 
+from . import faster
 from .registry import formulation
 
 BIAS = 0.5  # the spread of biases in bench/cases/lm_model.c

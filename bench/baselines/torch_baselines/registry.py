@@ -12,9 +12,8 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch_models import faster
 
-from . import data
+from . import data, faster
 
 
 @dataclass

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""The best that PyTorch offers for what the models compute: cores and forwards that bench/baselines puts in the place of
+"""The best that PyTorch offers for what the models compute: cores and forwards that baselines put in the place of
 the published ones.  Biases, weights and filters that do not change from call to call are prepared."""
 import itertools
 import math
 
 import torch
 from torch.nn import functional as f
-
-from .aft import AFT
-from .attention import MHA
-from .gmlp import SGU
-from .transformer import causal_mask
+from torch_models.aft import AFT
+from torch_models.attention import MHA
+from torch_models.gmlp import SGU
+from torch_models.transformer import causal_mask
 
 
 def prepared_bias(w, causal):
