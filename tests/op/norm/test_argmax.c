@@ -52,6 +52,7 @@ TEST(what_is_no_number)
         x->data[c] = NAN;
         x->data[19 + c] = c == 7 ? -1e4 : NAN;
         x->data[38 + c] = -INFINITY;
+        x->data[76 + c] = c < 3 ? NAN : -INFINITY;
         x->data[57 + c] = c == 18 ? INFINITY : 3e38;
     }
     check(x);

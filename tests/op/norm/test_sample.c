@@ -69,7 +69,7 @@ static void store(const void *params, struct host *const *in, struct host *const
 OP_SPEC(sample_store_fwd,
         .in = "tokens i32:-1:1000 B; step i32:0:2147483647 1+B; drawn i32:-9:99 R B; "
               "window? i32:0:1000 W B",
-        .out = "", .ref = store, .nonzero = "RW",
+        .out = "", .ref = store, .data = INT_ENDS, .nonzero = "RW",
         .smoke = "B=1 R=1 W=1; B=3 R=4 W=2; B=300 R=4 W=5", .full = "B=1 R=4 W=900",
         .cases = {{"plain"}, {"window", .with = "window i32:0:1000 W B"}});
 
