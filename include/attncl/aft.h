@@ -50,7 +50,8 @@ typedef struct attncl_aft_desc {
  * AFT-conv: [H, s], s odd
  * @param mask      U8 [T or 1, T, B or 1], non-zero = visible; null: all (or j <= i when causal).
  * Not with causal.
- * @return          [T, B, C].  A row that sees no key gives 0.
+ * @return          [T, B, C].  A row that sees no key gives 0.  NaN and infinity in a key, value or bias
+ * may reach rows of their batch entry and channel that do not see it, as 0 times it.
  *
  * Cost O(T window C B), AFT-conv O(T s C B), without a mask, O(T^2 C B) with one.  Stable for every
  * finite input: each row, batch entry and channel has its own maximum.

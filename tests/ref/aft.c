@@ -37,19 +37,22 @@ double ref_aft_weights(const struct ref_aft_data *x, int64_t i, int64_t b, int64
 {
     const int64_t steps = x->q->dim[0];
     double max_exponent = -INFINITY, sum = 0;
+    bool lost = false; // what is not finite may reach all weights
 
     for (int64_t j = 0; j < steps; ++j) {
         const int64_t at = ref_aft_bias(x, i, j, c);
         const double w = at >= 0 ? x->pos_bias->data[at] : 0;
-        p[j] = seen(x, i, j, b) ? w + x->k->data[ref_aft_key(x, j, b, c)] : -INFINITY;
+        const double exponent = w + x->k->data[ref_aft_key(x, j, b, c)];
+        p[j] = seen(x, i, j, b) ? exponent : -INFINITY;
+        lost |= x->reaching && !isfinite(exponent);
         max_exponent = fmax(max_exponent, p[j]);
     }
     for (int64_t j = 0; j < steps; ++j) {
         p[j] = p[j] == -INFINITY ? 0 : exp(p[j] - max_exponent);
         sum += p[j];
     }
-    for (int64_t j = 0; j < steps && sum != 0; ++j)
-        p[j] /= sum;
+    for (int64_t j = 0; j < steps && (sum != 0 || lost); ++j)
+        p[j] = lost ? NAN : p[j] != 0 || x->reaching ? p[j] / sum : 0;
     return sum != 0 ? max_exponent + log(sum) : 0;
 }
 
@@ -61,13 +64,17 @@ void ref_aft_fwd(const struct ref_aft_data *x, struct host *y, struct host *scal
     for (int64_t n = 0; n < steps * row; ++n) {
         const double gate = 1 / (1 + exp(-x->q->data[n]));
         double sum = 0, size = 0;
+        bool sees = false;
         ref_aft_weights(x, n / row, n % row / channels, n % channels, p->data);
         for (int64_t j = 0; j < steps; ++j) {
+            if (p->data[j] == 0 && !x->reaching)
+                continue;
+            sees = true;
             sum += p->data[j] * x->v->data[j * row + n % row];
             size += p->data[j] * fabs(x->v->data[j * row + n % row]);
         }
-        y->data[n] = gate * sum;
-        scale->data[n] = gate * size;
+        y->data[n] = sees ? gate * sum : 0;
+        scale->data[n] = sees ? gate * size : 0;
     }
 }
 

@@ -32,9 +32,12 @@ void ref_aft_bwd(const struct ref_aft_data *x, bool sizes, struct host *log_ret,
         double z = 0;
         log_ret->data[n] = ref_aft_weights(x, i, b, c, p->data);
         for (int64_t j = 0; j < steps; ++j)
-            z += p->data[j] * size_or_not(x->v->data[j * row + at], sizes);
+            if (p->data[j] != 0 || x->reaching)
+                z += p->data[j] * size_or_not(x->v->data[j * row + at], sizes);
         dq->data[n] = g * z * s * (1 - s);
         for (int64_t j = 0; j < steps; ++j) {
+            if (p->data[j] == 0 && !x->reaching)
+                continue;
             const double v = size_or_not(x->v->data[j * row + at], sizes), ap = g * s * p->data[j];
             const double term = ap * (sizes ? v + z : v - z);
             const int64_t bias = dw ? ref_aft_bias(x, i, j, c) : -1;

@@ -20,8 +20,8 @@ static void step(const double *xi, const struct host *weight, const struct host 
         for (int i = 0; i < 3; ++i) {
             const int64_t row = i * width + c;
             double hh = bias->data[row];
-            for (int64_t k = 0; k < width; ++k)
-                hh += weight->data[row * width + k] * (h ? h[k] : 0);
+            for (int64_t k = 0; h && k < width; ++k)
+                hh += weight->data[row * width + k] * h[k];
             gate[i] = i < 2 ? sigmoid(xi[row] + hh) : tanh(xi[row] + gate[0] * hh);
         }
         y[c] = (1 - gate[1]) * gate[2] + gate[1] * (h ? h[c] : 0);

@@ -15,13 +15,14 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
+// No state, zeros, is not looked at.
 static double hidden(const struct host *weight, const struct host *bias, const double *h,
                      int64_t row)
 {
     double sum = bias->data[row];
 
     for (int64_t k = 0; k < weight->dim[1]; ++k)
-        sum += weight->data[row * weight->dim[1] + k] * h[k];
+        sum += h[k] == 0 ? 0 : weight->data[row * weight->dim[1] + k] * h[k];
     return sum;
 }
 

@@ -49,6 +49,7 @@ struct ref_aft_data {
     struct host *q, *k, *v, *pos_bias, *mask, *g;
     int window, causal;
     bool per_head;
+    bool reaching; // unseen keys count, with weight 0: where NaN may be too
 };
 // scale: sigmoid(q) sum p |v|, what y's error is measured by.
 void ref_aft_fwd(const struct ref_aft_data *x, struct host *y, struct host *scale);

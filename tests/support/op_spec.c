@@ -317,7 +317,7 @@ static struct host *mask(const struct spec_point *p, int i, int rank, const int6
 {
     const double share = p->kind == MASK_SPARSE ? 0.02 : strtod(p->in_slot[i].low, NULL);
     struct host *x = host_mask(seed(i + 1), share, rank, dim);
-    const int axis = (int)strspn(p->in_slot[i].axes, p->out_slot[0].axes); // what the result lacks
+    const int axis = rank > 1; // masks are [queries, keys, entries]
     int64_t inner = 1;
 
     for (int a = axis + 1; a < rank; ++a)

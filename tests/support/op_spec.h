@@ -10,7 +10,7 @@
 
 #include "support/grad_test.h"
 
-enum { SPEC_MAX_IN = 12, SPEC_MAX_OUT = 6, SPEC_MAX_CASES = 24, SPEC_MAX_REFUSALS = 8 };
+enum { SPEC_MAX_IN = 12, SPEC_MAX_OUT = 6, SPEC_MAX_CASES = 32, SPEC_MAX_REFUSALS = 8 };
 enum { SPEC_LETTERS = 26, SPEC_TEXT_BYTES = 512 };
 
 // What the inputs hold; a run for each bit.  All before MASK_SPARSE are about the first F32 input without a range, row by
@@ -30,7 +30,7 @@ enum spec_data {
     NEAR_ZERO = 1 << 11,
     NAN_ROWS = 1 << 12,    // every third row
     MASK_SPARSE = 1 << 13, // U8 inputs: one in fifty, the first and the last of axis 0 see nothing
-    MASK_LAST = 1 << 14,   // the last alone of the axis that the result lacks
+    MASK_LAST = 1 << 14,   // only the last key is visible
     MASK_NONE = 1 << 15,   // all 0
     INT_ENDS = 1 << 16,    // I32 inputs: the ends of their range
     END_OF_DATA = 1 << 17

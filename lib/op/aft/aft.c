@@ -20,15 +20,15 @@
 attncl_status attncl__aft_check_filter(const struct tensor_desc *w, int64_t channels, int64_t heads)
 {
     REQUIRE(heads >= 1 && channels % heads == 0, ATTNCL_ERR_SHAPE,
-            "H = %" PRId64 " does not divide C = %" PRId64, heads, channels);
-    REQUIRE(w->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "w is %s, expected F32",
+            "k has H = %" PRId64 ", which does not divide C = %" PRId64, heads, channels);
+    REQUIRE(w->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "pos_bias is %s, expected F32",
             attncl_dtype_name(w->dtype));
     REQUIRE(w->rank == 2 && w->dim[0] == heads, ATTNCL_ERR_SHAPE,
-            "w is %s, expected [H = %" PRId64 ", s]", SHAPE(w), heads);
-    REQUIRE(w->dim[1] % 2 == 1, ATTNCL_ERR_SHAPE, "w has s = %" PRId64 ", expected an odd number",
-            w->dim[1]);
-    REQUIRE(w->dim[1] <= AFT_MAX_LENGTH, ATTNCL_ERR_SHAPE, "w has s = %" PRId64 ", at most %d",
-            w->dim[1], AFT_MAX_LENGTH);
+            "pos_bias is %s, expected [H = %" PRId64 ", s]", SHAPE(w), heads);
+    REQUIRE(w->dim[1] % 2 == 1, ATTNCL_ERR_SHAPE,
+            "pos_bias has s = %" PRId64 ", expected an odd number", w->dim[1]);
+    REQUIRE(w->dim[1] <= AFT_MAX_LENGTH, ATTNCL_ERR_SHAPE,
+            "pos_bias has s = %" PRId64 ", at most %d", w->dim[1], AFT_MAX_LENGTH);
     return ATTNCL_OK;
 }
 
@@ -91,7 +91,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     if (params->per_head) {
         REQUIRE(k->rank == 3 && k->dim[0] == q->dim[0] && k->dim[1] == q->dim[1], ATTNCL_ERR_SHAPE,
                 "k is %s, q is %s, expected [T, B, H] and [T, B, C]", SHAPE(k), SHAPE(q));
-        REQUIRE(attncl__desc_present(w), ATTNCL_ERR_ARGUMENT, "w is missing");
+        REQUIRE(attncl__desc_present(w), ATTNCL_ERR_ARGUMENT, "pos_bias is missing");
         TRY(attncl__aft_check_filter(w, q->dim[2], k->dim[2]));
     } else {
         REQUIRE(attncl__desc_same_shape(k, q), ATTNCL_ERR_SHAPE, "k is %s, q is %s", SHAPE(k),

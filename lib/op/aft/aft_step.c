@@ -91,7 +91,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
 
     TRY(check_inputs(sig));
     if (p->per_head) {
-        REQUIRE(attncl__desc_present(w), ATTNCL_ERR_ARGUMENT, "w is missing");
+        REQUIRE(attncl__desc_present(w), ATTNCL_ERR_ARGUMENT, "pos_bias is missing");
         REQUIRE(k->rank == 2 && k->dim[0] == q->dim[0], ATTNCL_ERR_SHAPE,
                 "k is %s, q is %s, expected [B, H] and [B, C]", SHAPE(k), SHAPE(q));
         TRY(attncl__aft_check_filter(w, q->dim[1], k->dim[1]));

@@ -1,312 +1,330 @@
 // SPDX-License-Identifier: MIT
-// Attention-free mixing against its reference (tests/ref/aft.c): with a table of biases, and with
-// biases of each head by distance, the latter position by position too.
+// Attention-free mixing and its gradients against their references (tests/ref/aft.c, aft_bwd.c): with a table of biases, and
+// with biases of each head by distance.
 
 #include <math.h>
 
 #include "device/context.h"
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-// Error of y relative to sigmoid(q) sum p |v|.  Each p has a few roundings of exp (8 u) and the
-// rounding of its exponent, which is known to u times the largest difference of exponents within a
-// factor's reach, 60 u; numerator and denominator add a random walk over at most 500 rows, 22 u
-// each.  Together 120 u = 7e-6.
-static const double tolerance = 1e-5;
-static const double tiny = 1e-25; // scale of a value that float's exponents cannot tell from 0
+enum { Q, K, V, BIAS, MASK };
 
-// heads 0: a table, of which `window` counts; else `window` is the size of the heads' filters.
-struct variant {
-    int steps, batch, channels, heads, window, causal;
-};
-
-static attncl_status run(const struct ref_aft_data *d, struct host *y)
+static struct ref_aft_data definition(const void *params, struct host *const *in)
 {
-    const struct aft_fwd_params params = {d->per_head, d->window, d->causal};
+    const struct aft_fwd_params *p = params;
 
-    return run_op("aft_fwd", &params, HOSTS(d->q, d->k, d->v, d->pos_bias, d->mask), HOSTS(y));
+    return (struct ref_aft_data){in[Q], in[K],     in[V],     in[BIAS],         in[MASK],
+                                 NULL,  p->window, p->causal, p->per_head != 0, false};
 }
 
-static void compare(const struct host *got, const struct host *want, const struct host *scale,
-                    int64_t first, const struct ref_aft_data *d, const char *what)
+static void mix(const void *params, struct host *const *in, struct host *const *out)
 {
-    for (int64_t i = 0; i < got->count; ++i) {
-        const double error =
-            fabs(got->data[i] - want->data[first + i]) / (scale->data[first + i] + tiny);
-        ck_assert_msg(
-            error <= tolerance,
-            "%s, T %d B %d C %d keys %d window %d causal %d mask %d: y[%lld] = %.9g, want %.9g, "
-            "relative %.2g",
-            what, (int)d->q->dim[0], (int)d->q->dim[1], (int)d->q->dim[2], (int)d->k->dim[2],
-            d->window, d->causal, d->mask != NULL, (long long)(first + i), got->data[i],
-            want->data[first + i], error);
+    const struct ref_aft_data x = definition(params, in);
+    ref_aft_fwd(&x, out[0], host_like(out[0]));
+}
+
+static void reach(const void *params, struct host *const *in, struct host *const *out)
+{
+    struct ref_aft_data x = definition(params, in);
+
+    x.reaching = true;
+    ref_aft_fwd(&x, out[0], host_like(out[0]));
+}
+
+static void backward(const void *params, struct host *const *in, struct host *const *dy,
+                     struct host *const *dx, bool reaching)
+{
+    struct ref_aft_data x = definition(params, in);
+
+    x.g = dy[0];
+    x.reaching = reaching;
+    ref_aft_bwd(&x, false, host_like(dy[0]), dx[Q], dx[K], dx[V], dx[BIAS]);
+}
+
+static void mix_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                    struct host *const *dx)
+{
+    backward(params, in, dy, dx, false);
+}
+
+static void reach_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                      struct host *const *dx)
+{
+    backward(params, in, dy, dx, true);
+}
+
+static struct ref_aft_data data_of(const struct spec_point *p)
+{
+    struct host *in[MASK + 1];
+
+    for (int i = 0; i <= MASK; ++i)
+        in[i] = (struct host *)spec_in(p, i);
+    return definition(spec_params(p), in);
+}
+
+// Relative to sigmoid(q) sum p |v|.  Each p has a few roundings of exp (8 u) and the rounding of its exponent, which is known
+// to u times the largest difference of exponents within a factor's reach, 60 u; numerator and denominator add a random walk
+// over at most 500 rows, 22 u each.  Together 120 u = 7e-6.  Float's exponents cannot tell a value of 1e-25 from 0.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
+{
+    const struct ref_aft_data x = data_of(p);
+
+    (void)k;
+    ref_aft_fwd(&x, host_like(want), allowed);
+    for (int64_t i = 0; i < allowed->count; ++i)
+        allowed->data[i] = 1e-5 * (allowed->data[i] + 1e-25);
+}
+
+// The same relative to the sum of the sizes of all terms, and what the rounding of a logarithm, a key, a bias, their sums and
+// a maximum does to an exponent: of the largest of a batch entry.
+static void allow_grad(const struct spec_point *p, int i, const struct host *want,
+                       struct host *allowed)
+{
+    struct ref_aft_data x = data_of(p);
+    struct host *log = host_like(x.q), *dx[BIAS + 1], *none = host_like(x.q);
+    const int64_t n_batch = x.q->dim[1], channels = x.q->dim[2], row = x.k->dim[2];
+
+    for (int k = Q; k <= BIAS; ++k)
+        dx[k] = k == i ? allowed : spec_in(p, k) ? host_like(spec_in(p, k)) : NULL;
+    x.g = none;
+    ref_aft_bwd(&x, false, log, dx[Q], dx[K], dx[V], dx[BIAS]);
+    x.g = host_copy(spec_dy(p, 0));
+    for (int64_t b = 0; b < n_batch; ++b) {
+        double largest = 0;
+        for (int64_t n = 0; n < log->count; ++n)
+            largest = n / channels % n_batch == b ? fmax(largest, fabs(log->data[n])) : largest;
+        for (int64_t n = 0; n < x.k->count; ++n)
+            if (n / row % n_batch == b && x.k->data[n] > -INFINITY)
+                largest = fmax(largest, fabs(x.k->data[n]));
+        for (int64_t n = 0; n < x.g->count; ++n)
+            x.g->data[n] *= n / channels % n_batch == b ? 1e-5 + 5 * 0x1p-24 * largest : 1;
     }
+    ref_aft_bwd(&x, true, log, dx[Q], dx[K], dx[V], dx[BIAS]);
+    for (int64_t n = 0; n < want->count; ++n)
+        allowed->data[n] += 1e-26; // as float's exponents
 }
 
-static void check(const struct ref_aft_data *d, const char *what)
+static int64_t hash(int64_t t)
 {
-    struct host *got = host_like(d->q), *want = host_like(d->q), *scale = host_like(d->q);
-
-    ref_aft_fwd(d, want, scale);
-    ck_ok(run(d, got));
-    compare(got, want, scale, 0, d, what);
+    return (int64_t)((uint64_t)t * 0x9e3779b97f4a7c15u >> 40);
 }
-
-static double uniform(unsigned *state) // [0, 1)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return (*state >> 8) / 16777216.0;
-}
-
-// Adds to all elements of row t: [T, B, C], or row t of a table.
-static void add_row(struct host *x, int64_t t, double value)
-{
-    const int64_t width = x->count / x->dim[0];
-    for (int64_t c = 0; c < width; ++c)
-        x->data[t * width + c] = (float)(x->data[t * width + c] + value);
-}
-
-static void add_all(struct host *x, double value)
-{
-    for (int64_t t = 0; t < x->dim[0]; ++t)
-        add_row(x, t, value);
-}
-
-// +-size at random, for each element or for whole rows.
-static void add_signs(struct host *x, double size, bool rows, unsigned *state)
-{
-    const int64_t run = rows ? x->count / x->dim[0] : 1;
-    double sign = 1;
-    for (int64_t i = 0; i < x->count; ++i) {
-        if (i % run == 0)
-            sign = uniform(state) < 0.5 ? -1 : 1;
-        x->data[i] = (float)(x->data[i] + sign * size);
-    }
-}
-
-static void add_ramp(struct host *x, double from, double to)
-{
-    for (int64_t t = 0; t < x->dim[0]; ++t)
-        add_row(x, t,
-                x->dim[0] == 1 ? from : from + (to - from) * (double)t / (double)(x->dim[0] - 1));
-}
-
-static void drop(struct host *x, double share, bool rows, unsigned *state) // to -inf
-{
-    const int64_t run = rows ? x->count / x->dim[0] : 1;
-    bool out = false;
-    for (int64_t i = 0; i < x->count; ++i) {
-        if (i % run == 0)
-            out = uniform(state) < share;
-        if (out)
-            x->data[i] = -INFINITY;
-    }
-}
-
-// What data look like beside N(0, 1); what is 0 changes nothing.
-static const struct kind {
-    const char *name;
-    double key_scale, bias_scale, value_scale;
-    double key_add, bias_add;
-    double key_signs, bias_signs; // +- this for each element
-    double key_rows, bias_rows;   // +- this for each row
-    double late, middle, early;   // this for one row of keys
-    double ramp;                  // keys from -ramp to ramp
-    double drop, drop_rows;       // share of keys that are -inf
-    bool constant;
-} kinds[] = {
-    {.name = "normal"},
-    {.name = "constant", .constant = true},
-    {.name = "keys +-80", .key_signs = 80},
-    {.name = "biases +-80", .bias_signs = 80},
-    {.name = "keys and biases +-80", .key_signs = 80, .bias_signs = 80},
-    {.name = "late key +400", .late = 400},
-    {.name = "early key +400", .early = 400},
-    {.name = "rising keys", .ramp = 300},
-    {.name = "falling keys", .ramp = -300},
-    {.name = "key rows +-80", .key_rows = 80},
-    {.name = "bias rows +-80", .bias_rows = 80},
-    {.name = "biases -85", .bias_add = -85},
-    {.name = "biases +75, a key +105", .bias_add = 75, .middle = 105},
-    {.name = "biases -30, keys -95", .bias_add = -30, .key_add = -47.5, .key_rows = 47.5},
-    {.name = "keys -inf", .drop = 0.3},
-    {.name = "key rows -inf", .drop_rows = 0.5},
-    {.name = "keys x 20", .key_scale = 20},
-    {.name = "keys x 60, biases x 30", .key_scale = 60, .bias_scale = 30},
-    {.name = "keys +400, biases -400", .key_add = 400, .bias_add = -400},
-    {.name = "keys and biases +400", .key_add = 400, .bias_add = 400},
-    {.name = "a key +3000", .middle = 3000},
-    {.name = "values x 1e6", .value_scale = 1e6},
-    {.name = "biases x 1e30", .bias_scale = 1e30},
-};
-enum { N_KINDS = COUNT_OF(kinds) };
-
-static void shape_data(const struct kind *x, struct ref_aft_data *d, unsigned *state)
-{
-    const int64_t steps = d->k->dim[0];
-
-    host_scale(d->k, x->constant ? 0 : x->key_scale != 0 ? x->key_scale : 1);
-    host_scale(d->pos_bias, x->constant ? 0 : x->bias_scale != 0 ? x->bias_scale : 1);
-    host_scale(d->v, x->value_scale != 0 ? x->value_scale : 1);
-    add_ramp(d->k, -x->ramp, x->ramp);
-    add_signs(d->k, x->key_signs, false, state);
-    add_signs(d->pos_bias, x->bias_signs, false, state);
-    add_signs(d->k, x->key_rows, true, state);
-    add_signs(d->pos_bias, x->bias_rows, true, state);
-    add_row(d->k, steps * 4 / 5, x->late);
-    add_row(d->k, steps / 2, x->middle);
-    add_row(d->k, steps / 10, x->early);
-    add_all(d->k, x->key_add);
-    add_all(d->pos_bias, x->bias_add);
-    drop(d->k, x->drop, false, state);
-    drop(d->k, x->drop_rows, true, state);
-}
-
-static struct ref_aft_data make(const struct kind *kind, const struct variant *x, unsigned seed)
-{
-    const int64_t n = x->steps + seed % 3;
-    unsigned state = seed;
-    struct ref_aft_data d = {
-        .q = host_random(seed, DIMS(x->steps, x->batch, x->channels)),
-        .k = host_random(seed + 1, DIMS(x->steps, x->batch, x->heads ? x->heads : x->channels)),
-        .v = host_random(seed + 2, DIMS(x->steps, x->batch, x->channels)),
-        .pos_bias = x->heads ? host_random(seed + 3, DIMS(x->heads, x->window))
-                             : host_random(seed + 3, DIMS(n, n)),
-        .window = x->heads ? 0 : x->window,
-        .causal = x->causal,
-        .per_head = x->heads > 0,
-    };
-    if (x->steps > 0)
-        shape_data(kind, &d, &state);
-    return d;
-}
-
-// Random, with rows that see nothing and blocks of rows that nothing sees.
-static struct host *make_mask(unsigned seed, int64_t rows, int64_t steps, int64_t entries)
-{
-    struct host *m = host_mask(seed, 0.5, DIMS(rows, steps, entries));
-
-    for (int64_t i = 0; i < rows; ++i)
-        for (int64_t j = 0; j < steps; ++j)
-            for (int64_t b = 0; b < entries; ++b)
-                if ((i % 5 == 3 && b == 0) || (steps > 40 && j >= 3 && j < steps / 2))
-                    m->data[(i * steps + j) * entries + b] = 0;
-    for (int64_t i = 0; i < m->count; i += 3)
-        m->data[i] *= 255; // any value but 0
-    return m;
-}
-
-// Ways of summing that ordinary data do not choose.  Low keys in every block of the CPU variant keep
-// factors from being multiplied: rows keep running maxima.  Low biases beside them, in all that a
-// block has weights for, make them take every element by itself.
-enum way { AS_IT_COMES, RUNNING_MAXIMA, EVERY_ELEMENT, N_WAYS };
 
 static bool ends_block(int64_t t)
 {
-    enum { BLOCK = 12 };
+    enum { BLOCK = 12 }; // of the CPU variant
     return t % BLOCK == 0 || t % BLOCK == BLOCK - 1;
 }
 
-static void force(const struct ref_aft_data *d, enum way way)
-{
-    const int64_t width = d->pos_bias->dim[1];
+// Each batch entry has keys of its own kind, far apart by element or row, rising, falling, absent: what makes sums of
+// exponentials overflow, vanish or lose their largest term.  Low keys in every block of the CPU variant keep factors from
+// being multiplied: rows keep running maxima.
+enum { N_KINDS = 15 };
 
-    for (int64_t t = 0; t < d->k->dim[0] && way != AS_IT_COMES; ++t)
-        if (ends_block(t))
-            add_row(d->k, t, -70);
-    for (int64_t i = 0; i < d->pos_bias->count && way == EVERY_ELEMENT; ++i)
-        if (ends_block(i % width))
-            d->pos_bias->data[i] = (float)(d->pos_bias->data[i] - 200);
+static double key_of_kind(int64_t kind, double key, int64_t t, int64_t steps)
+{
+    switch (kind) {
+    case 1:
+        return 0;
+    case 2:
+        return key + copysign(80, key);
+    case 3:
+        return key + (t == steps * 4 / 5 ? 400 : 0);
+    case 4:
+        return key + (t == steps / 10 ? 400 : 0);
+    case 5:
+        return key + 600 * (double)t / (double)steps - 300;
+    case 6:
+        return key - 600 * (double)t / (double)steps + 300;
+    case 7:
+        return key + (hash(t) % 2 ? 80 : -80);
+    case 8:
+        return fabs(key) > 1 ? -INFINITY : key;
+    case 9:
+        return hash(t) % 2 ? -INFINITY : key;
+    case 10:
+        return 60 * key;
+    case 11:
+        return key + (t == steps / 2 ? 3000 : 0);
+    case 12:
+        return key + (ends_block(t) ? -70 : 0);
+    case 13:
+        return key + 400;
+    default:
+        return key;
+    }
 }
 
-// Simulators take seconds for what others do in milliseconds: they run short lengths, and every
-// eighth kind of data at each.
-static bool skipped(int steps, int kind, int turn)
+static void set_keys(struct host *const *in)
 {
-    return on_simulator() && (steps > 40 || (kind + turn) % 8 != 0);
+    const int64_t steps = in[K]->dim[0], n_batch = in[K]->dim[1], row = in[K]->dim[2];
+
+    for (int64_t i = 0; i < in[K]->count; ++i)
+        in[K]->data[i] = (float)key_of_kind(i / row % n_batch % N_KINDS, in[K]->data[i],
+                                            i / row / n_batch, steps);
+    for (int64_t i = 0; i < in[V]->count; ++i)
+        if (i / in[V]->dim[2] % n_batch == 14)
+            in[V]->data[i] = (float)(1e6 * in[V]->data[i]);
 }
 
-// One, less than a block, a block, one more, primes, a panel, one more, several panels.
-static const int lengths[] = {1, 2, 3, 11, 12, 13, 37, 96, 97, 131, 499};
-
-// Batch and channels: fewer than a vector, a ragged tail, whole vectors.
-static const int widths[][2] = {{1, 5}, {2, 9}, {3, 16}, {1, 33}};
-
-// All kinds of data at one length, each with two of the windows, one of them causal.
-TABLE_TEST(matches_the_reference, lengths)
+static void scale_biases(struct host *const *in, double factor, double more)
 {
-    const int steps = lengths[_i], windows[] = {0, 1, 5, 13, 64, steps};
-    unsigned seed = 100u * (unsigned)_i + 1;
-
-    for (int kind = 0; kind < N_KINDS; ++kind)
-        for (int step = 0; step < 2; ++step, seed += 7) {
-            if (skipped(steps, kind, _i + 2 * step))
-                continue;
-            const int *width = widths[steps > 200 ? 0 : (kind + step) % 4];
-            const int window = windows[(kind + _i + 3 * step) % 6];
-            const struct variant x = {steps, width[0], width[1], 0, window, (step + kind / 2) % 2};
-            const struct ref_aft_data d = make(&kinds[kind], &x, seed);
-            check(&d, kinds[kind].name);
-            host_reset();
-        }
+    set_keys(in);
+    for (int64_t i = 0; i < in[BIAS]->count; ++i)
+        in[BIAS]->data[i] = (float)(factor * in[BIAS]->data[i] + more);
 }
 
-// Every second kind of data under each form of mask: per row, one row for all, per batch entry.
-LOOP_TEST(matches_the_reference_under_masks, 0, 5)
+static void set_far_biases(struct host *const *in)
 {
-    const int lengths_here[] = {1, 3, 13, 37, 131}, steps = lengths_here[_i];
-    unsigned seed = 500u * (unsigned)_i + 3;
-
-    for (int kind = 0; kind < N_KINDS; ++kind)
-        for (int form = 0; form < 3; ++form, seed += 7) {
-            if ((kind + form + _i) % 2 != 0 || skipped(3 * steps, kind, form))
-                continue;
-            const struct variant x = {steps, 3, 9, 0, kind % 2 ? steps : 5, 0};
-            struct ref_aft_data d = make(&kinds[kind], &x, seed);
-            d.mask = make_mask(seed, form == 1 ? 1 : steps, steps, form == 2 ? 3 : 1);
-            check(&d, kinds[kind].name);
-            host_reset();
-        }
+    scale_biases(in, 1, 0);
+    for (int64_t i = 0; i < in[BIAS]->count; ++i)
+        in[BIAS]->data[i] = (float)(in[BIAS]->data[i] + copysign(80, in[BIAS]->data[i]));
 }
 
-LOOP_TEST(every_path_is_right, 0, 2)
+// Rows of far apart sums, in blocks of their own and side by side, cannot be multiplied as factors in gradients.
+static void set_far_bias_rows(struct host *const *in)
 {
-    for (int kind = 0; kind < N_KINDS; ++kind)
-        for (int masked = 0; masked < 2; ++masked) {
-            const struct variant x = {39, 2, 9, 0, 20, 0};
-            if (skipped(x.steps, kind, masked))
-                continue;
-            struct ref_aft_data d = make(&kinds[kind], &x, 40u + (unsigned)kind);
-            force(&d, RUNNING_MAXIMA + (enum way)_i);
-            if (masked)
-                d.mask = make_mask(9, 39, 39, 1);
-            check(&d, kinds[kind].name);
-            host_reset();
-        }
+    const int64_t width = in[BIAS]->dim[1];
+
+    scale_biases(in, 1, 0);
+    for (int64_t i = 0; i < in[BIAS]->count; ++i)
+        in[BIAS]->data[i] = (float)(in[BIAS]->data[i] + (i / width / 12 % 2   ? 100
+                                                         : i / width % 8 == 0 ? -80
+                                                                              : 0));
 }
 
-// Many source blocks, more weights than fit the CPU variant's scratch, and several channel blocks.
-LOOP_TEST(long_and_wide, 0, 2)
+static void set_wide_biases(struct host *const *in)
 {
-    const struct variant full = {1009, 1, 5, 0, 1009, _i}, longer = {2053, 1, 1, 0, 2053, _i},
-                         wide = {101, 2, 1500, 0, 9, _i};
-
-    if (skipped(full.steps, 0, 0))
-        return;
-    struct ref_aft_data d = make(&kinds[_i * 16], &full, 77);
-    check(&d, "long");
-    d = make(kinds, &longer, 79);
-    check(&d, "longer");
-    d = make(kinds, &wide, 78);
-    check(&d, "wide");
+    scale_biases(in, 30, 0);
 }
 
-static const struct host *mix(const struct ref_aft_data *d)
+static void set_low_biases(struct host *const *in)
+{
+    scale_biases(in, 1, -85);
+}
+
+static void set_huge_biases(struct host *const *in)
+{
+    host_scale(in[BIAS], 1e30);
+}
+
+// Low biases in all that a block has weights for make running maxima take every element by itself.
+static void set_low_block_biases(struct host *const *in)
+{
+    const int64_t width = in[BIAS]->dim[1];
+
+    scale_biases(in, 1, 0);
+    for (int64_t i = 0; i < in[BIAS]->count; ++i)
+        in[BIAS]->data[i] = (float)(in[BIAS]->data[i] - (ends_block(i % width) ? 200 : 0));
+}
+
+#define TABLE(window_, causal_) SPEC_PARAMS(aft_fwd, .window = window_, .causal = causal_)
+#define HEADS(causal_)          SPEC_PARAMS(aft_fwd, .per_head = 1, .causal = causal_)
+#define FILTER                  "k f32 T B H; pos_bias f32 H S;"
+#define KIND(name_, params_, with_, sizes_, prepare_)                                              \
+    {                                                                                              \
+        name_, params_, with_, .smoke = sizes_, .special = "", .prepare = prepare_                 \
+    }
+static const char
+    table[] = "pos_bias f32 N N",
+    no_table[] = "T=1 B=1 C=5; T=25 B=2 C=7", masked_sizes[] = "T=4 B=2 C=3 N=5; T=43 B=3 C=9 N=44",
+    kinds[] = "T=39 B=15 C=5 N=41",
+    heads[] =
+        "T=4 B=2 C=6 H=3 S=3; T=1 B=1 C=1 H=1 S=1; T=37 B=2 C=21 H=3 S=11; T=23 B=1 C=18 H=2 S=91",
+    many_heads[] = "T=13 B=3 C=5 H=1 S=7; T=97 B=2 C=64 H=2 S=25; T=211 B=1 C=40 H=2 S=63",
+    masked_heads[] = "T=4 B=2 C=6 H=3 S=3; T=43 B=3 C=18 H=2 S=9",
+    head_kinds[] = "T=39 B=15 C=10 H=2 S=9";
+
+// Smoke: one; a block of the CPU variant less one, a block, one more; several panels; a ragged tail of channels.  Heads: a
+// filter that is longer than the sequence.
+OP_SPEC(
+    aft_fwd, .in = "q f32 T B C; k f32 T B C; v f32 T B C; pos_bias? f32 N N; mask? u8 T T B",
+    .out = "y f32 T B C; log? f32 T B C", .ref = mix, .grad = "q k v pos_bias", .ref_bwd = mix_bwd,
+    .reach = reach, .reach_bwd = reach_bwd, .allow = allow, .allow_grad = allow_grad,
+    // The gradient of a bias that is NaN may be 0.
+    .leeway = MEETS | UNSEEN, .nonzero = "HSN",
+    .smoke = "T=4 B=2 C=3 N=6; T=1 B=1 C=5 N=1; T=11 B=2 C=9 N=11; T=13 B=1 C=16 N=15; T=97 B=1 "
+             "C=33 N=97",
+    .full = "T=12 B=1 C=5 N=12; T=96 B=2 C=9 N=96; T=131 B=3 C=16 N=132; T=499 B=1 C=5 N=500; "
+            "T=101 B=2 C=1500 N=101; T=397 B=1 C=281 N=397",
+    .special = "T=5 B=2 C=19 N=5; T=30 B=1 C=5 N=30", .data = MASK_SPARSE | MASK_LAST | MASK_NONE,
+    .cases = {{"table", TABLE(5, 0), table},
+              {"causal table", TABLE(5, 1), table},
+              {"wide window", TABLE(64, 0), table},
+              {"window of 1", TABLE(1, 1), table},
+              {"no table", TABLE(3, 0), NULL, .smoke = no_table, .special = "T=30 B=1 C=5"},
+              {"causal without a table", TABLE(0, 1), NULL, .smoke = no_table,
+               .special = "T=30 B=1 C=5"},
+              {"mask", TABLE(5, 0), "pos_bias f32 N N; mask u8:0.5 T T B", .smoke = masked_sizes},
+              {"mask for all", TABLE(64, 0), "pos_bias f32 N N; mask u8:0.5 1 T 1",
+               .smoke = masked_sizes},
+              {"mask of rows", TABLE(5, 0), "pos_bias f32 N N; mask u8:0.5 T T 1",
+               .smoke = masked_sizes},
+              {"heads", HEADS(0), FILTER, .smoke = heads, .full = many_heads,
+               .special = "T=5 B=2 C=6 H=2 S=3; T=30 B=1 C=6 H=3 S=5"},
+              {"causal heads", HEADS(1), FILTER, .smoke = heads, .full = many_heads,
+               .special = "T=5 B=2 C=6 H=2 S=3; T=30 B=1 C=6 H=3 S=5"},
+              {"mask, heads", HEADS(0), FILTER "mask u8:0.5 T T B", .smoke = masked_heads,
+               .special = "T=5 B=2 C=6 H=2 S=3"},
+              {"mask for all, heads", HEADS(0), FILTER "mask u8:0.5 1 T 1", .smoke = masked_heads,
+               .special = ""},
+              KIND("keys", TABLE(20, 0), table, kinds, set_keys),
+              KIND("keys", TABLE(5, 1), table, kinds, set_keys),
+              KIND("far biases", TABLE(20, 0), table, kinds, set_far_biases),
+              KIND("far bias rows", TABLE(20, 1), table, kinds, set_far_bias_rows),
+              KIND("wide biases", TABLE(5, 0), table, kinds, set_wide_biases),
+              KIND("low biases", TABLE(64, 0), table, kinds, set_low_biases),
+              {"huge biases", TABLE(20, 0), table, .grad = "", .smoke = kinds, .special = "",
+               .prepare = set_huge_biases},
+              KIND("low block biases", TABLE(20, 0), table, kinds, set_low_block_biases),
+              KIND("masked kinds", TABLE(20, 0), "pos_bias f32 N N; mask u8:0.5 T T B", kinds,
+                   set_far_biases),
+              KIND("heads, keys", HEADS(0), FILTER, head_kinds, set_keys),
+              KIND("heads, wide biases", HEADS(1), FILTER, head_kinds, set_wide_biases),
+              KIND("heads, low block biases", HEADS(0), FILTER "mask u8:0.5 T T B", head_kinds,
+                   set_low_block_biases)},
+    .refusals = {
+        {ATTNCL_ERR_ARGUMENT, "window is -1", TABLE(-1, 0)},
+        {ATTNCL_ERR_SHAPE, "pos_bias is [6, 5], expected [n, n]", NULL, "pos_bias f32 6 5"},
+        {ATTNCL_ERR_SHAPE, "T = 4 exceeds the n = 3 of pos_bias", NULL, "pos_bias f32 3 3"},
+        {ATTNCL_ERR_ARGUMENT, "causal = 1 and a mask", TABLE(5, 1), "mask u8:0.5 T T B"},
+        {ATTNCL_ERR_SHAPE, "s = 4, expected an odd number", HEADS(0),
+         "k f32 T B 3; pos_bias f32 3 4"},
+        {ATTNCL_ERR_SHAPE, "H = 2, which does not divide C = 3", HEADS(0),
+         "k f32 T B 2; pos_bias f32 2 3"},
+        {ATTNCL_ERR_ARGUMENT, "pos_bias is missing", HEADS(0), "k f32 T B 3; pos_bias? f32 N N"}});
+
+static struct ref_aft_data make(int64_t steps)
+{
+    return (struct ref_aft_data){.q = host_random(1, DIMS(steps, 1, 9)),
+                                 .k = host_random(2, DIMS(steps, 1, 9)),
+                                 .v = host_random(3, DIMS(steps, 1, 9)),
+                                 .pos_bias = host_random(4, DIMS(steps, steps)),
+                                 .window = 5,
+                                 .causal = 1};
+}
+
+static struct host *run(const struct ref_aft_data *d)
 {
     struct host *y = host_like(d->q);
 
-    ck_ok(run(d, y));
+    ck_ok(run_op("aft_fwd", TABLE(5, 1), HOSTS(d->q, d->k, d->v, d->pos_bias, NULL), HOSTS(y)));
     return y;
+}
+
+static struct host *check(const struct ref_aft_data *d)
+{
+    struct host *got = run(d), *want = host_like(got), *scale = host_like(got);
+
+    ref_aft_fwd(d, want, scale);
+    ck_terms(got, want, scale, 1e-5, 1e-30, "y");
+    return got;
+}
+
+static void add_to_row(struct host *k, int64_t t, double value)
+{
+    for (int64_t c = 0; c < k->dim[2]; ++c)
+        k->data[t * k->dim[2] + c] += value;
 }
 
 // A product of factors, which rounds otherwise, for the rows before one huge key; running maxima,
@@ -314,19 +332,17 @@ static const struct host *mix(const struct ref_aft_data *d)
 // maxima of its neighbours'.
 TEST(a_product_where_ranges_allow)
 {
-    const struct variant x = {229, 1, 9, 0, 5, 1};
-    const int64_t huge = 180, width = 9, neighbours = 4;
+    const int64_t steps = 229, huge = 180, width = 9, neighbours = 4;
     int64_t differ = 0;
 
     if (on_simulator())
         return;
-    const struct ref_aft_data d = make(kinds, &x, 12);
-    add_row(d.k, huge, 400);
-    check(&d, "one huge key");
-    const struct host *by_range = mix(&d);
-    for (int64_t t = 0; t < x.steps; t += 8)
+    const struct ref_aft_data d = make(steps);
+    add_to_row(d.k, huge, 400);
+    const struct host *by_range = check(&d);
+    for (int64_t t = 0; t < steps; t += 8)
         d.k->data[t * width] -= 1000;
-    const struct host *maxima = mix(&d);
+    const struct host *maxima = run(&d);
     for (int64_t i = 0; i < by_range->count; ++i) {
         if (i % width == 0 || i % width >= neighbours)
             continue;
@@ -346,7 +362,6 @@ LOOP_TEST(groups_of_other_vendors, 0, 3)
         enum device_vendor vendor;
         unsigned group_multiple;
     } vendors[] = {{VENDOR_NVIDIA, 32}, {VENDOR_AMD, 32}, {VENDOR_AMD, 64}};
-    const struct variant x = {70, 1, 9, 0, 5, 1};
     struct device_caps *caps = &test_context()->caps, before = *caps;
 
     if (caps->variant != VARIANT_GPU || caps->max_group < 256 || (on_simulator() && _i < 2))
@@ -354,135 +369,10 @@ LOOP_TEST(groups_of_other_vendors, 0, 3)
     caps->vendor = vendors[_i].vendor;
     caps->group_multiple = vendors[_i].group_multiple;
     caps->compute_units = 1;
-    const struct ref_aft_data d = make(kinds, &x, 13);
-    add_row(d.k, 40, 400);
-    check(&d, "groups of another vendor");
+    const struct ref_aft_data d = make(70);
+    add_to_row(d.k, 40, 400);
+    check(&d);
     *caps = before;
-}
-
-LOOP_TEST(without_a_table_biases_are_0, 0, 2)
-{
-    const struct variant x = {25, 2, 7, 0, 3, _i};
-    struct ref_aft_data d = make(kinds, &x, 5);
-
-    d.pos_bias = NULL;
-    check(&d, "no table");
-}
-
-static void check_views(const struct variant *x)
-{
-    struct ref_aft_data d = make(kinds, x, 6);
-
-    host_view(d.q), host_view(d.k), host_view(d.v);
-    check(&d, "views");
-    d.mask = make_mask(3, x->steps, x->steps, x->batch);
-    check(&d, "views, masked");
-}
-
-TEST(takes_views)
-{
-    check_views(&(struct variant){23, 3, 19, 0, 7, 0});
-}
-
-TEST(takes_views_of_heads)
-{
-    check_views(&(struct variant){23, 3, 38, 2, 7, 0});
-}
-
-LOOP_TEST(empty_is_fine, 0, 6)
-{
-    const struct variant none[] = {{0, 2, 3, 0, 1, 0}, {4, 0, 3, 0, 1, 0}, {4, 2, 0, 0, 1, 0},
-                                   {0, 2, 4, 2, 3, 0}, {4, 0, 4, 2, 3, 0}, {4, 2, 0, 2, 3, 0}};
-    const struct ref_aft_data d = make(kinds, &none[_i], 6);
-
-    check(&d, "empty");
-}
-
-// One; a head a channel; one head; ragged heads; whole vectors; several panels.  Windows: one, the
-// table longer than the sequence.  Extremes: keys, biases, both; a late key; keys that rise and
-// fall.
-static const struct {
-    struct variant shape;
-    struct kind kind;
-} heads[] = {
-    {{1, 1, 1, 1, 1, 0}, {0}},
-    {{2, 2, 6, 6, 3, 0}, {0}},
-    {{13, 3, 5, 1, 7, 0}, {0}},
-    {{37, 2, 21, 3, 11, 0}, {0}},
-    {{97, 2, 64, 2, 25, 0}, {0}},
-    {{211, 1, 40, 2, 63, 0}, {0}},
-    {{23, 2, 18, 2, 1, 0}, {.bias_scale = 30}},
-    {{23, 2, 18, 2, 91, 0}, {0}},
-    {{37, 2, 18, 2, 9, 0}, {.key_scale = 80}},
-    {{37, 2, 18, 2, 9, 0}, {.bias_scale = 80}},
-    {{37, 2, 18, 2, 9, 0}, {.key_scale = 60, .bias_scale = 30}},
-    {{131, 1, 18, 2, 9, 0}, {.late = 400}},
-    {{131, 1, 18, 2, 31, 0}, {.ramp = 300}},
-    {{131, 1, 18, 2, 31, 0}, {.ramp = -300}},
-    {{37, 1, 18, 2, 5, 0}, {.bias_scale = 1e30}},
-    {{37, 1, 18, 2, 5, 0}, {.constant = true}},
-};
-
-// Simulators: the short shapes, not the extremes.
-static bool skips_heads(int i)
-{
-    return on_simulator() && (heads[i].shape.steps > 40 || heads[i].kind.key_scale != 0 ||
-                              heads[i].kind.bias_scale != 0);
-}
-
-TABLE_TEST(heads_match_the_reference, heads)
-{
-    for (int way = AS_IT_COMES; way < N_WAYS && !skips_heads(_i); ++way) {
-        struct ref_aft_data d = make(&heads[_i].kind, &heads[_i].shape, 10u * (unsigned)_i + 1);
-        force(&d, (enum way)way);
-        check(&d, "all seen");
-        d.causal = 1;
-        check(&d, "causal");
-    }
-}
-
-// Per row, one row for all, per batch entry; each with rows that see nothing.
-TABLE_TEST(heads_match_the_reference_under_masks, heads)
-{
-    const struct variant *x = &heads[_i].shape;
-    struct ref_aft_data d = make(&heads[_i].kind, x, 10u * (unsigned)_i + 2);
-
-    for (int form = 0; form < 3 && !skips_heads(_i); ++form) {
-        if (on_simulator() && (_i + form) % 3 != 0)
-            continue;
-        d.mask = make_mask(7u + (unsigned)form, form == 1 ? 1 : x->steps, x->steps,
-                           form == 2 ? x->batch : 1);
-        check(&d, "masked");
-    }
-}
-
-TABLE_TEST(heads_step_as_the_causal_pass, heads)
-{
-    const struct variant *x = &heads[_i].shape;
-    const int64_t all = x->batch * x->channels;
-    struct ref_aft_data d = make(&heads[_i].kind, x, 10u * (unsigned)_i + 3);
-    struct host *want = host_like(d.q), *scale = host_like(d.q);
-    struct host *sums = host_new(ATTNCL_F32, DIMS(3, all));
-    struct host *keys = host_new(ATTNCL_F32, DIMS((x->window + 1) / 2, all));
-    struct host *values = host_like(keys), *at = host_new(ATTNCL_I32, DIMS(1));
-
-    const struct aft_step_fwd_params params = {.per_head = true};
-
-    if (skips_heads(_i))
-        return;
-    sums->data[0] = NAN; // whatever the state held, position 0 starts anew
-    d.causal = 1;
-    ref_aft_fwd(&d, want, scale);
-    for (int64_t t = 0; t < x->steps && t < (on_simulator() ? 14 : 60); ++t) {
-        struct host *q = host_row(d.q, t), *k = host_row(d.k, t), *v = host_row(d.v, t);
-        struct host *y = host_like(q);
-        at->data[0] = (double)t;
-        if (t % 2)
-            host_view(q), host_view(k), host_view(v);
-        ck_ok(run_op("aft_step_fwd", &params, HOSTS(q, k, v, d.pos_bias, at, sums, keys, values),
-                     HOSTS(y)));
-        compare(y, want, scale, t * all, &d, "step");
-    }
 }
 
 // 16 MB beside inputs and outputs at T = 4096, B = 8, C = 512, whatever the form and the mask.
@@ -507,64 +397,4 @@ TEST(scratch_is_bounded)
             ck_ok(attncl__op_aft_fwd.scratch(&sig, &bytes));
             ck_assert_uint_le(bytes, 16u << 20);
         }
-}
-
-TEST(refusals)
-{
-    const struct variant x = {5, 2, 3, 0, 2, 0};
-    const struct ref_aft_data d = make(kinds, &x, 6);
-    struct ref_aft_data bad = d;
-
-    bad.k = host_random(1, DIMS(5, 2, 4));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "k is [5, 2, 4], q is [5, 2, 3]");
-    bad = d, bad.v = host_ints(1, 0, 3, DIMS(5, 2, 3));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_DTYPE, "v is I32");
-    bad = d, bad.pos_bias = host_random(1, DIMS(4, 4));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "T = 5 exceeds the n = 4");
-    bad = d, bad.pos_bias = host_random(1, DIMS(6, 5));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "[6, 5]");
-    bad = d, bad.mask = host_mask(1, 0.5, DIMS(3, 5, 1));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "axis 0 of the mask is 3, expected 1 or T = 5");
-    bad.mask = host_mask(1, 0.5, DIMS(5, 1, 1));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "axis 1 of the mask is 1, expected T = 5");
-    bad.mask = host_mask(1, 0.5, DIMS(5, 5, 3));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "axis 2 of the mask is 3, expected 1 or B = 2");
-    bad.mask = host_mask(1, 0.5, DIMS(5, 5));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "2 axes");
-    bad.mask = host_random(1, DIMS(5, 5, 1));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_DTYPE, "F32");
-    bad.mask = host_mask(1, 0.5, DIMS(5, 5, 1));
-    bad.causal = 1;
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_ARGUMENT, "causal");
-    bad = d, bad.window = -1;
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_ARGUMENT, "-1");
-}
-
-TEST(refusals_of_heads)
-{
-    const struct variant x = {5, 2, 6, 2, 3, 0};
-    const struct ref_aft_data d = make(kinds, &x, 6);
-    struct ref_aft_data bad = d;
-
-    bad.k = host_random(1, DIMS(5, 2, 4));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "H = 4 does not divide C = 6");
-    bad.k = host_random(1, DIMS(5, 2, 0));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "H = 0 does not divide C = 6");
-    bad.k = host_random(1, DIMS(4, 2, 2));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "k is [4, 2, 2], q is [5, 2, 6]");
-    bad = d, bad.v = host_random(1, DIMS(5, 2, 2));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "v is [5, 2, 2], q is [5, 2, 6]");
-    bad = d, bad.pos_bias = host_random(1, DIMS(2, 4));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "s = 4, expected an odd number");
-    bad = d, bad.pos_bias = host_random(1, DIMS(3, 3));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "w is [3, 3], expected [H = 2, s]");
-    bad = d, bad.pos_bias = host_ints(1, 0, 3, DIMS(2, 3));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_DTYPE, "w is I32");
-    bad = d, bad.pos_bias = NULL;
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_ARGUMENT, "w is missing");
-    bad = d, bad.mask = host_mask(1, 0.5, DIMS(5, 5, 3));
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_SHAPE, "axis 2 of the mask is 3, expected 1 or B = 2");
-    bad.mask = host_mask(1, 0.5, DIMS(5, 5, 1));
-    bad.causal = 1;
-    ck_fails(run(&bad, d.q), ATTNCL_ERR_ARGUMENT, "causal");
 }

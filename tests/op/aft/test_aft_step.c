@@ -201,9 +201,9 @@ TEST(refusals)
     ck_fails(ATTEMPT(window5, q, d.w, two), ATTNCL_ERR_SHAPE, "position is [2]");
     ck_fails(ATTEMPT(window6, q, d.w, at), ATTNCL_ERR_SHAPE, "keys is [5, 37], expected [6, 37]");
     ck_fails(ATTEMPT(negative, q, d.w, at), ATTNCL_ERR_ARGUMENT, "-1");
-    ck_fails(ATTEMPT(per_head, q, NULL, at), ATTNCL_ERR_ARGUMENT, "w is missing");
+    ck_fails(ATTEMPT(per_head, q, NULL, at), ATTNCL_ERR_ARGUMENT, "pos_bias is missing");
     ck_fails(ATTEMPT(per_head, two, d.w, at), ATTNCL_ERR_DTYPE, "k is I32");
     ck_fails(ATTEMPT(per_head, narrow, square, at), ATTNCL_ERR_SHAPE,
-             "H = 3 does not divide C = 37");
+             "k has H = 3, which does not divide C = 37");
 #undef ATTEMPT
 }

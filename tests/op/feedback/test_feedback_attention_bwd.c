@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Backward pass of feedback attention, against the reference (tests/ref/feedback_attention_bwd.c)
-// and against finite differences.
+// Gradients that steps gather in a growing memory, against the reference (tests/ref/feedback_attention_bwd.c); of memories
+// that are given: test_feedback_attention.c.
 
 #include <math.h>
 
 #include "ref/ref.h"
-#include "support/grad_test.h"
+#include "support/op_test.h"
 
 struct shape {
     int64_t n, batch, n_heads, width, n_places; // S, B, H, D, P
@@ -66,42 +66,6 @@ static void check_places(const struct ref_feedback *x, struct host *scores, stru
         ck_near(got.place_bias, want->place_bias, 0, atol * (double)x->q->dim[0]);
 }
 
-// Every other run has dropout.
-LOOP_TEST(matches_the_reference, 0, 4)
-{
-    static const struct shape shapes[] = {
-        {1, 1, 1, 1, 1}, {2, 3, 2, 5, 4}, {17, 2, 3, 16, 17}, {65, 1, 1, 33, 90}, {5, 1, 1, 130, 9},
-    };
-    for (size_t i = 0; i < COUNT_OF(shapes); ++i) {
-        const struct shape s = shapes[i];
-        const bool split = _i % 2, drops = _i >= 2;
-        const struct feedback_attention_bwd_query_params params = {
-            .attention.dropout = {.p = drops ? some_dropped.p : 0,
-                                  .seed = some_dropped.seed,
-                                  .site = some_dropped.site}};
-        struct ref_feedback x = random_operands(s, split);
-        const struct ref_feedback got = zeros_like(&x), want = zeros_like(&x);
-        struct host *dy = host_random(7, DIMS(s.batch, s.n_heads * s.width));
-        struct host *dweights = split ? host_random(8, DIMS(s.n, s.batch, s.n_heads)) : NULL;
-        struct host *scores = host_new(ATTNCL_F32, DIMS(2, s.batch, s.n_heads, s.n));
-        struct host *parts = host_like(x.q);
-
-        if (drops)
-            x.dropout = some_dropped;
-        ref_feedback_attention_bwd(&x, s.n, dy, dweights, &want);
-        ck_ok(run_op("feedback_attention_bwd_query", &params,
-                     HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias, NULL, dy, dweights,
-                           drops ? step_of(&some_dropped) : NULL),
-                     HOSTS(got.q, scores, parts)));
-        ck_near(got.q, want.q, 0, atol_for(s));
-        ck_ok(run_op("feedback_attention_bwd_memory", NULL, HOSTS(x.q, x.u, scores, dy, x.k),
-                     HOSTS(got.k, got.v)));
-        ck_near(got.k, want.k, 0, atol_for(s));
-        ck_near(got.v, want.v, 0, atol_for(s));
-        check_places(&x, scores, parts, NULL, &want, atol_for(s));
-    }
-}
-
 // Slots 1 and 2 of [slots, B, H, S, D] against [S, B, H, D].
 static double *in_slot(const struct host *cache, int64_t slot, int64_t memory, int64_t c)
 {
@@ -154,35 +118,6 @@ LOOP_TEST(growing_memories_gather_gradients, 0, 4)
         }
         check_places(&x, scores, parts, position, &want, atol_for(s));
     }
-}
-
-static void forward(const void *params, struct host *const *in, struct host *const *out)
-{
-    struct ref_feedback x = {
-        .q = in[0], .k = in[1], .v = in[2], .places = in[3], .u = in[4], .place_bias = in[5]};
-
-    const struct feedback_attention_fwd_params *p = params;
-    if (p && p->dropout.p > 0)
-        x.dropout = some_dropped;
-    ref_feedback_attention_fwd(&x, in[1]->dim[0], out[0], out[1], host_like(out[0]));
-}
-
-LOOP_TEST(meets_finite_differences, 0, 2)
-{
-    const struct ref_feedback x = random_operands((struct shape){3, 2, 2, 3, 4}, _i);
-    const unsigned wanted = _i ? 0x3f : 0x1f;
-    const struct feedback_attention_fwd_params with_weights = {.want_weights = true};
-    const struct feedback_attention_fwd_params dropped = {
-        .dropout = {.p = some_dropped.p, .seed = some_dropped.seed, .site = some_dropped.site}};
-
-    ck_gradients("feedback_attention_fwd", NULL, HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias),
-                 wanted, forward, 1e-5);
-    ck_gradients("feedback_attention_fwd", &with_weights,
-                 HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias), wanted, forward, 1e-5);
-    ck_gradients(
-        "feedback_attention_fwd", &dropped,
-        HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias, NULL, NULL, step_of(&some_dropped)),
-        wanted, forward, 1e-5);
 }
 
 TEST(refusals)

@@ -1,96 +1,88 @@
 // SPDX-License-Identifier: MIT
-// Gated recurrent units against their reference (tests/ref/gru.c).
+// Gated recurrent units and their gradients against their references (tests/ref/gru.c, gru_bwd.c).
+
+#include <math.h>
 
 #include "attncl/kinds.h"
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-// A gate's argument: H products of a state within [-1, 1] (that of h0 aside) by weights of about
-// 1 / sqrt(H), H + 2 roundings of at most its size; sigmoid and tanh have slopes of at most 1.  The
-// error of a step passes to the next with weights whose rows sum to at most sqrt(H) or so: with
-// updates that halve it, some 4 steps' worth remains.
-static double atol_for(int64_t width)
+enum { XI, WEIGHT, BIAS, H0 };
+
+static bool time_first(const void *params)
 {
-    return 4 * ((double)width + 20) * 6e-8 * 4;
+    return ((const struct gru_fwd_params *)params)->layout == ATTNCL_LAYOUT_TIME_FIRST;
 }
 
-struct shape {
-    int64_t n_steps, batch, width;
-};
-
-static struct host *weight_for(int64_t width)
+static void gru(const void *params, struct host *const *in, struct host *const *out)
 {
-    struct host *weight = host_random(2, DIMS(3 * width, width));
-    host_scale(weight, 0.5 / (1 + (double)width / 16));
-    return weight;
+    ref_gru_fwd(in[XI], in[WEIGHT], in[BIAS], in[H0], time_first(params), out[0]);
 }
 
-static void check(struct shape s, bool time_first, struct host *h0)
+static void gru_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                    struct host *const *dx)
 {
-    const struct gru_fwd_params params = {time_first ? ATTNCL_LAYOUT_TIME_FIRST
-                                                     : ATTNCL_LAYOUT_BATCH_FIRST};
-    const int64_t first = time_first ? s.n_steps : s.batch, second = s.n_steps + s.batch - first;
-    struct host *xi = host_random(1, DIMS(first, second, 3 * s.width));
-    struct host *weight = weight_for(s.width), *bias = host_random(3, DIMS(3 * s.width));
-    struct host *want = host_new(ATTNCL_F32, DIMS(first, second, s.width));
+    struct host *y = host_like(dy[0]), *before = host_like(y), *dhh = host_like(in[XI]);
 
-    ref_gru_fwd(xi, weight, bias, h0, time_first, want);
-    ck_op("gru_fwd", &params, HOSTS(xi, weight, bias, h0), HOSTS(want), 1e-6, atol_for(s.width));
+    gru(params, in, &y);
+    ref_gru_bwd(in[XI], in[WEIGHT], in[BIAS], in[H0], time_first(params), y, dy[0], dx[XI], dhh,
+                before, dx[H0]);
+    ref_linear_bwd_weight(dhh, before, dx[WEIGHT]);
+    ref_linear_bwd_bias(dhh, dx[BIAS]);
 }
 
-TEST(matches_the_reference)
+// A gate's argument: H products of a state within [-1, 1] (that of h0 aside) by weights of about 1 / sqrt(H), H + 2 roundings
+// of at most its size; sigmoid and tanh have slopes of at most 1.  The error of a step passes to the next with weights whose
+// rows sum to at most sqrt(H) or so: with updates that halve it, some 4 steps' worth remains.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
-    static const struct shape shapes[] = {
-        {1, 1, 1}, {5, 3, 7}, {3, 2, 16}, {4, 5, 33}, {2, 9, 64}, {2, 1, 300},
-    };
-    for (size_t i = 0; i < COUNT_OF(shapes); ++i) {
-        const struct shape s = shapes[i];
-        check(s, true, NULL);
-        if (on_simulator() && s.width > 40) // minutes there, and the same kernels
-            continue;
-        check(s, false, host_random(4, DIMS(s.batch, s.width)));
-        check(s, true, host_view(host_random(5, DIMS(s.batch, s.width))));
-    }
+    (void)k;
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] =
+            16 * (spec_extent(p, 'H') + 20) * 0x1p-24 + 16 * 0x1p-24 * fabs(want->data[i]);
+}
+
+static void scale_weight(struct host *const *in)
+{
+    host_scale(in[WEIGHT], 0.5 / (1 + (double)in[WEIGHT]->dim[1] / 16));
 }
 
 // Gates are 0 or 1: the state stays, or is +-1.
-TEST(extremes)
+static void set_extremes(struct host *const *in)
 {
-    const struct gru_fwd_params params = {ATTNCL_LAYOUT_TIME_FIRST};
-    enum { H = 20 };
-    struct host *xi = host_random(1, DIMS(3, 2, 3 * H)), *weight = weight_for(H);
-    struct host *bias = host_random(3, DIMS(3 * H)), *h0 = host_uniform(4, -1e4, 1e4, DIMS(2, H));
-    struct host *want = host_new(ATTNCL_F32, DIMS(3, 2, H));
-
-    host_scale(xi, 1e4);
-    ref_gru_fwd(xi, weight, bias, h0, true, want);
-    ck_op("gru_fwd", &params, HOSTS(xi, weight, bias, h0), HOSTS(want), 1e-6, 1e-6);
-    for (int64_t i = 0; i < xi->count; ++i)
-        xi->data[i] = i % 3 ? 3e38 : -3e38;
-    ref_gru_fwd(xi, weight, bias, NULL, true, want);
-    ck_op("gru_fwd", &params, HOSTS(xi, weight, bias), HOSTS(want), 1e-6, 1e-6);
+    scale_weight(in);
+    host_scale(in[XI], 1e4);
+    host_scale(in[H0], 1e4);
 }
 
-TEST(empty_is_fine)
+static void set_limits(struct host *const *in)
 {
-    check((struct shape){0, 2, 3}, true, NULL);
-    check((struct shape){2, 0, 3}, false, NULL);
+    scale_weight(in);
+    for (int64_t i = 0; i < in[XI]->count; ++i)
+        in[XI]->data[i] = i % 3 ? 3e38f : -3e38f;
 }
 
-TEST(refusals)
-{
-    const struct gru_fwd_params p = {ATTNCL_LAYOUT_TIME_FIRST}, odd = {7};
-    struct host *xi = host_new(ATTNCL_F32, DIMS(4, 2, 9));
-    struct host *weight = host_new(ATTNCL_F32, DIMS(9, 3)), *w8 = host_new(ATTNCL_F32, DIMS(8, 3));
-    struct host *bias = host_new(ATTNCL_F32, DIMS(9)), *b3 = host_new(ATTNCL_F32, DIMS(3));
-    struct host *h0 = host_new(ATTNCL_F32, DIMS(4, 3)), *x6 = host_new(ATTNCL_F32, DIMS(4, 2, 6));
-
-    ck_refused("gru_fwd", &p, HOSTS(xi, w8, bias), ATTNCL_ERR_SHAPE, "weight_hh is [8, 3]");
-    ck_refused("gru_fwd", &p, HOSTS(xi, weight, b3), ATTNCL_ERR_SHAPE,
-               "bias_hh is [3], weight_hh is [9, 3]");
-    ck_refused("gru_fwd", &p, HOSTS(x6, weight, bias), ATTNCL_ERR_SHAPE,
-               "xi has 6 channels, weight_hh is [9, 3]");
-    ck_refused("gru_fwd", &p, HOSTS(xi, weight, bias, h0), ATTNCL_ERR_SHAPE,
-               "h0 is [4, 3], expected [2, 3]");
-    ck_refused("gru_fwd", &odd, HOSTS(xi, weight, bias), ATTNCL_ERR_ARGUMENT, "layout 7");
-}
+#define TIME        SPEC_PARAMS(gru_fwd, ATTNCL_LAYOUT_TIME_FIRST)
+#define FROM_STATE  "h0 f32 B H"
+#define BATCH_FIRST "xi f32 B T X; y f32 B T H;"
+#define CASE(name_, ...)                                                                           \
+    {                                                                                              \
+        name_, __VA_ARGS__, .prepare = scale_weight                                                \
+    }
+static const char some[] = "T=3 B=2 X=60 H=20";
+OP_SPEC(
+    gru_fwd, .in = "xi f32 T B X; weight_hh f32 X H; bias_hh f32 X; h0? f32 B H",
+    .out = "y f32 T B H; gates? f32 T B X", .ref = gru, .grad = "xi weight_hh bias_hh h0",
+    .ref_bwd = gru_bwd, .allow = allow, .leeway = MEETS, .nonzero = "XH",
+    .smoke =
+        "T=4 B=3 X=9 H=3; T=1 B=1 X=3 H=1; T=5 B=3 X=21 H=7; T=3 B=2 X=48 H=16; T=4 B=5 X=99 H=33",
+    .full = "T=2 B=9 X=192 H=64; T=2 B=1 X=900 H=300", .special = "T=4 B=2 X=9 H=3",
+    .cases = {CASE("time first", TIME),
+              CASE("from a state", TIME, FROM_STATE),
+              CASE("batch first", SPEC_PARAMS(gru_fwd, ATTNCL_LAYOUT_BATCH_FIRST), BATCH_FIRST),
+              CASE("batch first, from a state", SPEC_PARAMS(gru_fwd, ATTNCL_LAYOUT_BATCH_FIRST),
+                   BATCH_FIRST FROM_STATE),
+              {"extremes", TIME, FROM_STATE, .grad = "", .smoke = some, .special = "",
+               .prepare = set_extremes},
+              {"limits", TIME, .grad = "", .smoke = some, .special = "", .prepare = set_limits}},
+    .refusals = {{ATTNCL_ERR_ARGUMENT, "layout 7", SPEC_PARAMS(gru_fwd, 7)}});
