@@ -46,7 +46,6 @@ static const struct {
     {"zeros_fwd", "its shape is a parameter"},
     {"view_scatter_add_fwd", "its views are parameters"},
     {"linear_bwd_input", "not yet"},
-    {"linear_bwd_weight", "not yet"},
     {"bmm_bwd_a", "not yet"},
     {"bmm_bwd_b", "not yet"},
     {"cross_entropy_fwd", "not yet"},

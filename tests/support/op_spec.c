@@ -771,20 +771,25 @@ static void check_empty(struct spec_point *p)
     }
 }
 
-// As a whole word: every message begins with the op's name.  "value3" is called "value" there.
-static bool has_word(const char *text, const char *word)
+static bool has_word_of(const char *text, const char *word, size_t n)
 {
-    char base[24];
-    size_t n = strlen(word);
-
-    while (n > 1 && isdigit((unsigned char)word[n - 1]))
-        --n;
-    snprintf(base, sizeof base, "%.*s", (int)n, word);
-    for (const char *at = text; (at = strstr(at, base)); ++at)
-        if ((at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) &&
+    for (const char *at = text; (at = strchr(at, *word)); ++at)
+        if (strncmp(at, word, n) == 0 &&
+            (at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) &&
             !isalnum((unsigned char)at[n]) && at[n] != '_')
             return true;
     return false;
+}
+
+// As a whole word: every message begins with the op's name.  "value3" may be called "value" there.
+static bool has_word(const char *text, const char *word)
+{
+    const size_t n = strlen(word);
+    size_t base = n;
+
+    while (base > 1 && isdigit((unsigned char)word[base - 1]))
+        --base;
+    return has_word_of(text, word, n) || has_word_of(text, word, base);
 }
 
 // Expects a refusal whose message has one of the names of the inputs that `letter` is an axis of, or inputs[i]'s.
