@@ -48,40 +48,6 @@ static int32_t smooth_kind(void)
     return k == ATTNCL_RELU ? ATTNCL_GELU : k;
 }
 
-FORWARD(linear)
-{
-    (void)params;
-    ref_linear_fwd(in, kind, out[0]);
-}
-
-static struct problem of_linear(void)
-{
-    const int64_t rows = draw(1, 9), n_in = draw(1, 40), n_out = draw(1, 20);
-    struct problem p = {"linear_fwd", &kind, linear, {NULL}, 5, 3};
-
-    kind = smooth_kind();
-    p.in[0] = host_random((unsigned)draw(1, 99), DIMS(rows, n_in));
-    p.in[1] = host_random((unsigned)draw(1, 99), DIMS(n_out, n_in));
-    if (draw(0, 1)) {
-        p.in[2] = numbers(DIMS(n_out));
-        p.wanted |= 1u << 2;
-    }
-    return p;
-}
-
-FORWARD(bmm)
-{
-    (void)params;
-    ref_bmm_fwd(in[0], in[1], out[0]);
-}
-
-static struct problem of_bmm(void)
-{
-    const int64_t n_batch = draw(1, 4), n = draw(1, 9), m = draw(1, 30), p = draw(1, 20);
-    return (struct problem){
-        "bmm_fwd", NULL, bmm, {numbers(DIMS(n_batch, n, m)), numbers(DIMS(n_batch, m, p))}, 2, 3};
-}
-
 static const struct cross_entropy_fwd_params loss_params = {ATTNCL_REDUCE_MEAN, 1, 0.1};
 
 FORWARD(cross_entropy)
@@ -102,28 +68,6 @@ static struct problem of_cross_entropy(void)
                             {numbers(DIMS(rows, width)), targets},
                             2,
                             1};
-}
-
-static struct spatial_gate_fwd_params gate_params;
-
-FORWARD(spatial_gate)
-{
-    (void)params;
-    ref_spatial_gate_fwd(in[0], in[1], in[2], in[3], NULL, gate_params.causal, out[0]);
-}
-
-static struct problem of_spatial_gate(void)
-{
-    const int64_t steps = draw(1, 14), n = steps + draw(0, 3), batch = draw(1, 3), c = draw(1, 9);
-
-    gate_params.causal = (int32_t)draw(0, 1);
-    return (struct problem){"spatial_gate_fwd",
-                            &gate_params,
-                            spatial_gate,
-                            {numbers(DIMS(n, n)), numbers(DIMS(n)), numbers(DIMS(steps, batch, c)),
-                             numbers(DIMS(steps, batch, c)), NULL},
-                            5,
-                            017};
 }
 
 static const struct additive_attention_fwd_params additive_params;
@@ -220,8 +164,7 @@ static struct problem of_gru(void)
 }
 
 static struct problem (*const problems[])(void) = {
-    of_linear,    of_bmm, of_cross_entropy, of_spatial_gate, of_additive_attention,
-    of_attention, of_aft, of_gru,
+    of_cross_entropy, of_additive_attention, of_attention, of_aft, of_gru,
 };
 
 // Float rounding of sums whose terms cancel; a wrong term is some tenths.

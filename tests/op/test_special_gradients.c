@@ -53,62 +53,9 @@ static void activated(const struct host *x, const struct host *dy, int kind, str
             dx->data[i] = dy->data[i] * (x->data[i] > 0);
 }
 
-GRADIENT(of_linear)
-{
-    struct host *sum = host_like(dy), *d = host_like(dy);
-
-    ref_linear_fwd(in, ATTNCL_IDENTITY, sum);
-    activated(sum, dy, kind, d);
-    ref_linear_bwd_input(d, in[1], dx[0]);
-    ref_linear_bwd_weight(d, in[0], dx[1]);
-    ref_linear_bwd_bias(d, dx[2]);
-}
-
-// a [B, n, m], b [B, m, p]
-GRADIENT(of_bmm)
-{
-    const int64_t n = in[0]->dim[1], m = in[0]->dim[2], p = in[1]->dim[2];
-
-    (void)kind;
-    for (int o = 0; o < 2; ++o)
-        for (int64_t i = 0; i < dx[o]->count; ++i)
-            dx[o]->data[i] = 0;
-    for (int64_t i = 0; i < dy->count * m; ++i) {
-        const int64_t y = i / m, k = i % m, entry = y / (n * p), row = y / p, column = y % p;
-        const int64_t a = row * m + k, b = (entry * m + k) * p + column;
-        dx[0]->data[a] += dy->data[y] * in[1]->data[b];
-        dx[1]->data[b] += dy->data[y] * in[0]->data[a];
-    }
-}
-
 GRADIENT(of_loss)
 {
     ref_cross_entropy_bwd(in[0], in[1], dy, ATTNCL_REDUCE_NONE, kind, 0, dx[0]);
-}
-
-// y = z1 (W u + b): dx of W, b, u, z1
-GRADIENT(of_gate)
-{
-    const int64_t steps = in[0]->dim[0], columns = dy->count / steps;
-    struct host *gate = host_like(dy), *ones = host_like(dy);
-
-    (void)kind;
-    for (int64_t i = 0; i < ones->count; ++i)
-        ones->data[i] = 1;
-    ref_spatial_gate_fwd(in[0], in[1], in[2], ones, NULL, false, gate);
-    for (int o = 0; o < 4; ++o)
-        for (int64_t i = 0; i < dx[o]->count; ++i)
-            dx[o]->data[i] = 0;
-    for (int64_t i = 0; i < dy->count; ++i) {
-        const double d = dy->data[i] * in[3]->data[i];
-        const int64_t t = i / columns, column = i % columns;
-        dx[3]->data[i] = dy->data[i] * gate->data[i];
-        dx[1]->data[t] += d;
-        for (int64_t j = 0; j < steps; ++j) {
-            dx[0]->data[t * steps + j] += d * in[2]->data[j * columns + column];
-            dx[2]->data[j * columns + column] += d * in[0]->data[t * steps + j];
-        }
-    }
 }
 
 GRADIENT(of_attention)
@@ -155,15 +102,10 @@ GRADIENT(of_gru)
 #define P(type, ...) (&(const struct type##_params){__VA_ARGS__})
 
 static const struct example examples[] = {
-    {"linear_fwd", ATTNCL_IDENTITY, 0, inputs_linear, of_linear, P(linear_fwd, ATTNCL_IDENTITY)},
-    {"linear_fwd", ATTNCL_RELU, 0, inputs_linear, of_linear, P(linear_fwd, ATTNCL_RELU)},
-    {"linear_fwd", ATTNCL_GELU, 0, inputs_linear, of_linear, P(linear_fwd, ATTNCL_GELU)},
-    {"bmm_fwd", 0, 0, inputs_product, of_bmm, NULL},
     {"cross_entropy_fwd", -1, 0, inputs_scored, of_loss,
      P(cross_entropy_fwd, ATTNCL_REDUCE_NONE, -1, 0)},
     {"cross_entropy_fwd", 20, 0, inputs_scored, of_loss,
      P(cross_entropy_fwd, ATTNCL_REDUCE_NONE, 20, 0)},
-    {"spatial_gate_fwd", 0, 0, inputs_gated, of_gate, P(spatial_gate_fwd, 0)},
     {"attention_fwd", 0, MEETS | SPREADS, attended, of_attention,
      P(attention_fwd, .scale = 0.5f, .layout = ATTNCL_LAYOUT_BATCH_FIRST)},
     {"attention_fwd", 1, MEETS | SPREADS, attended, of_attention,

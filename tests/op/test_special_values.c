@@ -40,17 +40,6 @@ static int remembered(struct host **in, struct host **out)
     return 4;
 }
 
-static void ref_of_linear(struct host *const *in, int kind, struct host *out)
-{
-    ref_linear_fwd(in, kind, out);
-}
-
-static void ref_of_bmm(struct host *const *in, int kind, struct host *out)
-{
-    (void)kind;
-    ref_bmm_fwd(in[0], in[1], out);
-}
-
 static void ref_of_loss(struct host *const *in, int kind, struct host *out)
 {
     (void)kind;
@@ -71,12 +60,6 @@ static void ref_of_mixing(struct host *const *in, int kind, struct host *out)
     (void)kind;
     ref_aft_fwd(&(struct ref_aft_data){in[0], in[1], in[2], .pos_bias = in[3]}, out,
                 host_like(out));
-}
-
-static void ref_of_gate(struct host *const *in, int kind, struct host *out)
-{
-    (void)kind;
-    ref_spatial_gate_fwd(in[0], in[1], in[2], in[3], NULL, false, out);
 }
 
 static void ref_of_additive(struct host *const *in, int kind, struct host *out)
@@ -103,14 +86,10 @@ static void ref_of_gru(struct host *const *in, int kind, struct host *out)
 }
 
 static const struct example examples[] = {
-    {"linear_fwd", ATTNCL_IDENTITY, inputs_linear, ref_of_linear},
-    {"linear_fwd", ATTNCL_RELU, inputs_linear, ref_of_linear},
-    {"bmm_fwd", 0, inputs_product, ref_of_bmm},
     {"cross_entropy_fwd", 0, inputs_scored, ref_of_loss},
     {"attention_fwd", 0, attended, ref_of_attention},
     {"attention_fwd", 1, attended, ref_of_attention}, // causal: keys that a query does not see
     {"aft_fwd", 0, inputs_mixed, ref_of_mixing},
-    {"spatial_gate_fwd", 0, inputs_gated, ref_of_gate},
     {"additive_attention_fwd", 0, inputs_additive, ref_of_additive},
     {"attention_pooling_fwd", 0, inputs_pooled, ref_of_pooling}, // Gaussian
     {"attention_pooling_fwd", 1, inputs_pooled, ref_of_pooling}, // boxcar

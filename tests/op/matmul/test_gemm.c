@@ -1,96 +1,119 @@
 // SPDX-License-Identifier: MIT
-// linear and bmm against their reference; launch/test_gemm.c goes through the GEMM's own forms.
+// linear and bmm against their reference (tests/ref/gemm.c, gemm_bwd.c); gemm/test_gemm.c goes through the GEMM's own forms.
 
 #include "attncl/kinds.h"
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-static void compare(const struct gemm *g, const struct ref_operands *x, const struct host *got)
+static void linear(const void *params, struct host *const *in, struct host *const *out)
 {
-    struct host *want = host_like(got), *bound = host_like(got);
-
-    ref_gemm(g, x, want->data, bound->data);
-    ck_terms(got, want, bound, 1, 0, "y");
+    const struct linear_fwd_params *p = params;
+    ref_linear_fwd(in, p->activation, out[0]);
 }
 
-struct linear {
-    struct host *x, *weight, *bias, *gate, *residual;
-    int32_t activation;
-};
-
-static void check_linear(const struct linear *f)
+static void linear_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                       struct host *const *dx)
 {
-    const struct host *x = f->x;
-    const int64_t in = x->dim[x->rank - 1], out = f->weight->dim[0];
-    struct linear_fwd_params params = {f->activation};
-    int64_t dim[ATTNCL_MAX_RANK];
-    int64_t rows = 1;
+    const struct linear_fwd_params *p = params;
+    struct host *const plain[] = {in[0], in[1], in[2], NULL, NULL};
+    struct host *sum = host_like(dy[0]), *d = host_like(dy[0]);
 
-    memcpy(dim, x->dim, sizeof dim);
-    dim[x->rank - 1] = out;
-    for (int i = 0; i < x->rank - 1; ++i)
-        rows *= dim[i];
-    struct host *got = host_new(ATTNCL_F32, x->rank, dim);
-    ck_ok(run_op("linear_fwd", &params, HOSTS(f->x, f->weight, f->bias, f->gate, f->residual),
-                 HOSTS(got)));
-    const struct gemm g = ref_linear(rows, out, in, f->bias != NULL, f->activation);
-    compare(&g,
-            &(struct ref_operands){x->data, f->weight->data, f->bias ? f->bias->data : NULL,
-                                   f->gate ? f->gate->data : NULL,
-                                   f->residual ? f->residual->data : NULL},
-            got);
+    ref_linear_fwd(plain, ATTNCL_IDENTITY, sum);
+    ref_linear_bwd_epilogue(sum, dy[0], in[3], p->activation, d, dx[3]);
+    ref_linear_bwd_input(d, in[1], dx[0]);
+    ref_linear_bwd_weight(d, in[0], dx[1]);
+    if (in[2])
+        ref_linear_bwd_bias(d, dx[2]);
+    if (in[4])
+        host_set(dx[4], dy[0]->data);
 }
 
-TEST(linear_matches_the_reference)
+// The bound of any order of the sum (tests/ref/gemm.c).
+static void allow_linear(const struct spec_point *p, int k, const struct host *want,
+                         struct host *allowed)
 {
-    check_linear(
-        &(struct linear){.x = host_random(1, DIMS(1)), .weight = host_random(2, DIMS(1, 1))});
-    check_linear(&(struct linear){.x = host_random(3, DIMS(5, 7, 33)),
-                                  .weight = host_random(4, DIMS(65, 33)),
-                                  .bias = host_random(5, DIMS(65))});
-    check_linear(&(struct linear){.x = host_random(6, DIMS(2, 128)),
-                                  .weight = host_random(7, DIMS(31, 128)),
-                                  .bias = host_random(8, DIMS(31)),
-                                  .residual = host_random(9, DIMS(2, 31))});
+    const struct linear_fwd_params *params = spec_params(p);
+    const struct host *const *in = (const struct host *[]){
+        spec_in(p, 0), spec_in(p, 1), spec_in(p, 2), spec_in(p, 3), spec_in(p, 4)};
+    const double *data[5];
+    const struct gemm g =
+        ref_linear((int64_t)spec_extent(p, 'R'), (int64_t)spec_extent(p, 'N'),
+                   (int64_t)spec_extent(p, 'K'), in[2] != NULL, params->activation);
+
+    (void)k;
+    for (int i = 0; i < 5; ++i)
+        data[i] = in[i] ? in[i]->data : NULL;
+    ref_gemm(&g, &(struct ref_operands){data[0], data[1], data[2], data[3], data[4]},
+             host_like(want)->data, allowed->data);
 }
 
-TEST(linear_takes_views)
+#define ACT(kind) SPEC_PARAMS(linear_fwd, ATTNCL_##kind)
+#define ALL_IN    "bias f32 N; gate f32 R* N; residual f32 R* N"
+
+// Sizes: few rows, of which kernels for few rows are made; whole vectors and ragged tails; a column, which other weights
+// take as a row.  Gradients: the slope is that of a rounded sum, 50 roundings of the largest; test_gemm_bwd.c has the
+// products alone.
+OP_SPEC(linear_fwd,
+        .in = "x f32 R* K; weight f32+ N K; bias? f32 N; gate? f32 R* N; residual? f32 R* N",
+        .out = "y f32 R* N", .ref = linear, .grad = "x weight bias gate residual",
+        .ref_bwd = linear_bwd, .allow = allow_linear, .grad_tolerance = 3e-6,
+        .smoke = "R=2 K=33 N=7; R=5x7 K=33 N=65", .special = "R=5 K=21 N=19; R=21 K=5 N=35",
+        .full =
+            "R=1 K=1,64 N=1,48; R=2 K=128 N=31; R=37 K=19 N=33; R=70 K=129 N=67; R=130 K=64 N=48; "
+            "R=16 K=128 N=31; R=4 K=16 N=3; R=40 K=24 N=1; R=3 K=24 N=1; R=- K=5 N=3",
+        .data = SCALED,
+        .cases = {{"plain", ACT(IDENTITY)},
+                  {"GELU", ACT(GELU), ALL_IN},
+                  {"ReLU", ACT(RELU), "bias f32 N"},
+                  {"F16", ACT(IDENTITY), "weight f16 N K"},
+                  {"BF16", ACT(GELU), "weight bf16 N K;" ALL_IN}},
+        .refusals = {{ATTNCL_ERR_ARGUMENT, "activation 9", SPEC_PARAMS(linear_fwd, 9)},
+                     {ATTNCL_ERR_DTYPE, "weight is I32", .with = "weight i32:0:3 N K"},
+                     {ATTNCL_ERR_DTYPE, "bias is F16", .with = "bias f16 N"}});
+
+static void bmm(const void *params, struct host *const *in, struct host *const *out)
 {
-    check_linear(&(struct linear){.x = host_view(host_random(10, DIMS(3, 11, 19))),
-                                  .weight = host_random(11, DIMS(23, 19)),
-                                  .bias = host_random(12, DIMS(23)),
-                                  .gate = host_view(host_random(13, DIMS(3, 11, 23))),
-                                  .residual = host_view(host_random(14, DIMS(3, 11, 23))),
-                                  .activation = ATTNCL_GELU});
-    check_linear(&(struct linear){.x = host_view(host_random(15, DIMS(1, 19))),
-                                  .weight = host_view(host_random(16, DIMS(23, 19))),
-                                  .gate = host_view(host_random(17, DIMS(1, 23)))});
+    (void)params;
+    ref_bmm_fwd(in[0], in[1], out[0]);
 }
 
-// Few rows and tiles; whole vectors and ragged tails; a
-// single column, which other weights take as a row.
-static const struct {
-    int64_t rows, in, out;
-} stored_shapes[] = {{1, 64, 48},  {2, 33, 65},   {4, 16, 3},  {5, 37, 70}, {16, 128, 31},
-                     {17, 40, 64}, {70, 129, 67}, {40, 24, 1}, {3, 24, 1},  {3, 0, 5}};
-
-TABLE_TEST(linear_reads_weights_of_16_bits, stored_shapes)
+static void bmm_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                    struct host *const *dx)
 {
-    const int64_t rows = stored_shapes[_i].rows, in = stored_shapes[_i].in,
-                  out = stored_shapes[_i].out;
-    static const attncl_dtype types[] = {ATTNCL_F16, ATTNCL_BF16};
+    const int64_t n = in[0]->dim[1], m = in[0]->dim[2], p = in[1]->dim[2];
 
-    for (int i = 0; i < 2; ++i) {
-        struct host *weight = host_stored(host_random(31, DIMS(out, in)), types[i]);
-        check_linear(&(struct linear){.x = host_random(30, DIMS(rows, in)), .weight = weight});
-        check_linear(&(struct linear){.x = host_view(host_random(32, DIMS(rows, in))),
-                                      .weight = host_view(weight),
-                                      .bias = host_random(33, DIMS(out)),
-                                      .gate = host_random(34, DIMS(rows, out)),
-                                      .residual = host_random(35, DIMS(rows, out)),
-                                      .activation = ATTNCL_GELU});
+    (void)params;
+    for (int64_t i = 0; i < dy[0]->count * m; ++i) {
+        const int64_t y = i / m, k = i % m, row = y / p, column = y % p;
+        const int64_t a = row * m + k, b = (row / n * m + k) * p + column;
+        dx[0]->data[a] += dy[0]->data[y] * in[1]->data[b];
+        dx[1]->data[b] += dy[0]->data[y] * in[0]->data[a];
     }
 }
+
+static void allow_bmm(const struct spec_point *p, int k, const struct host *want,
+                      struct host *allowed)
+{
+    const struct host *const a = spec_in(p, 0), *const b = spec_in(p, 1);
+    const int64_t n = a->dim[1], m = a->dim[2], columns = b->dim[2];
+    const struct gemm g = {.batch = a->dim[0],
+                           .m = n,
+                           .n = columns,
+                           .k = m,
+                           .a = {.ld = m, .batch_stride = n * m},
+                           .b = {.ld = columns, .batch_stride = m * columns}};
+
+    (void)k;
+    ref_gemm(&g, &(struct ref_operands){.a = a->data, .b = b->data}, host_like(want)->data,
+             allowed->data);
+}
+
+OP_SPEC(bmm_fwd, .in = "a f32 B N M; b f32 B M P", .out = "y f32 B N P", .ref = bmm, .grad = "a b",
+        .ref_bwd = bmm_bwd, .allow = allow_bmm, .grad_tolerance = 1e-6,
+        .smoke = "B=3 N=19 M=7 P=5; B=2 N=33 M=18 P=65",
+        .special = "B=2 N=5 M=7 P=9; B=2 N=21 M=5 P=33",
+        .full = "B=1 N=1 M=1 P=1; B=5 N=3 M=17 P=70; B=3 N=19 M=7 P=1; B=2 N=65 M=33 P=129",
+        .data = SCALED);
 
 TEST(weights_of_16_bits_are_read_exactly)
 {
@@ -115,80 +138,4 @@ TEST(weights_of_16_bits_are_read_exactly)
                 ck_assert_msg(got->data[k] == numbers[k], "%a instead of %a", got->data[k],
                               numbers[k]);
         }
-}
-
-TEST(linear_of_empty_axes)
-{
-    check_linear(
-        &(struct linear){.x = host_random(1, DIMS(0, 5)), .weight = host_random(2, DIMS(3, 5))});
-    check_linear(
-        &(struct linear){.x = host_random(1, DIMS(4, 5)), .weight = host_random(2, DIMS(0, 5))});
-    check_linear(&(struct linear){.x = host_random(1, DIMS(4, 0)),
-                                  .weight = host_random(2, DIMS(3, 0)),
-                                  .bias = host_random(3, DIMS(3)),
-                                  .activation = ATTNCL_TANH});
-}
-
-TEST(linear_refusals)
-{
-    struct host *x = host_random(1, DIMS(2, 5)), *w = host_random(2, DIMS(3, 5));
-    struct host *narrow = host_random(3, DIMS(3, 4));
-    struct host *ints = host_ints(1, 0, 3, DIMS(2, 5)), *none = host_new(ATTNCL_F32, 0, NULL);
-    struct linear_fwd_params params = {0};
-
-    ck_refused("linear_fwd", &params, HOSTS(x, narrow), ATTNCL_ERR_SHAPE,
-               "weight takes 4 channels, x has 5");
-    ck_refused("linear_fwd", &params, HOSTS(x, w, host_random(1, DIMS(4))), ATTNCL_ERR_SHAPE,
-               "bias is [4], weight gives 3");
-    ck_refused("linear_fwd", &params, HOSTS(x, w, NULL, x), ATTNCL_ERR_SHAPE,
-               "gate is [2, 5], the result is [2, 3]");
-    ck_refused("linear_fwd", &params, HOSTS(x, w, NULL, NULL, w), ATTNCL_ERR_SHAPE,
-               "residual is [3, 5]");
-    ck_refused("linear_fwd", &params, HOSTS(x, host_random(1, DIMS(5))), ATTNCL_ERR_SHAPE,
-               "weight is [5]");
-    ck_refused("linear_fwd", &params, HOSTS(none, w), ATTNCL_ERR_SHAPE, "one axis");
-    ck_refused("linear_fwd", &params, HOSTS(ints, w), ATTNCL_ERR_DTYPE, "x is I32");
-    ck_refused("linear_fwd", &params, HOSTS(x, w, host_stored(host_random(4, DIMS(3)), ATTNCL_F16)),
-               ATTNCL_ERR_DTYPE, "bias is F16");
-    params.activation = 9;
-    ck_refused("linear_fwd", &params, HOSTS(x, w), ATTNCL_ERR_ARGUMENT, "activation 9");
-}
-
-static void check_bmm(int64_t batch, int64_t n, int64_t m, int64_t p)
-{
-    struct host *a = host_random(21, DIMS(batch, n, m)), *b = host_random(22, DIMS(batch, m, p));
-    struct host *got = host_new(ATTNCL_F32, DIMS(batch, n, p));
-
-    ck_ok(run_op("bmm_fwd", NULL, HOSTS(a, b), HOSTS(got)));
-    const struct gemm g = {.batch = batch,
-                           .m = n,
-                           .n = p,
-                           .k = m,
-                           .a = {.ld = m, .batch_stride = n * m},
-                           .b = {.ld = p, .batch_stride = m * p}};
-    compare(&g, &(struct ref_operands){.a = a->data, .b = b->data}, got);
-}
-
-TEST(bmm_matches_the_reference)
-{
-    check_bmm(1, 1, 1, 1);
-    check_bmm(5, 3, 17, 70);
-    check_bmm(3, 19, 7, 1);
-    check_bmm(2, 65, 33, 129);
-    check_bmm(2, 9, 0, 3);
-    check_bmm(0, 9, 4, 3);
-}
-
-TEST(bmm_refusals)
-{
-    struct host *a = host_random(1, DIMS(2, 3, 4));
-
-    ck_refused("bmm_fwd", NULL, HOSTS(a, host_random(1, DIMS(3, 4, 5))), ATTNCL_ERR_SHAPE,
-               "a has a batch of 2, b of 3");
-    ck_refused("bmm_fwd", NULL, HOSTS(a, host_random(1, DIMS(2, 3, 5))), ATTNCL_ERR_SHAPE,
-               "a has 4 columns, b 3 rows");
-    ck_refused("bmm_fwd", NULL, HOSTS(a, host_random(1, DIMS(4, 5))), ATTNCL_ERR_SHAPE,
-               "b is [4, 5]");
-    ck_refused("bmm_fwd", NULL, HOSTS(a, host_ints(1, 0, 9, DIMS(2, 4, 5))), ATTNCL_ERR_DTYPE,
-               "b is I32");
 }

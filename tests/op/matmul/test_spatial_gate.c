@@ -1,108 +1,133 @@
 // SPDX-License-Identifier: MIT
-// The spatial gate against its reference (tests/ref/spatial_gate.c).
+// The spatial gate and its gradients against its reference (tests/ref/spatial_gate.c).
 
 #include <math.h>
 
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
+
+// W', zero where it is not seen: what it is multiplied by, NaN too, reaches the sum.
+static struct host *seen_weight(struct host *const *in, bool causal)
+{
+    const struct host *const mask = in[4];
+    struct host *seen = host_copy(in[0]);
+    const int64_t n = in[0]->dim[1], length = in[2]->dim[0];
+
+    for (int64_t i = 0; i < length; ++i)
+        for (int64_t j = 0; j < length; ++j)
+            if ((causal && j > i) ||
+                (mask && mask->data[(mask->dim[0] > 1 ? i : 0) * length + j] == 0))
+                seen->data[i * n + j] = 0;
+    return seen;
+}
+
+static void gate(const void *params, struct host *const *in, struct host *const *out)
+{
+    const struct spatial_gate_fwd_params *p = params;
+    ref_spatial_gate_fwd(seen_weight(in, false), in[1], in[2], in[3], NULL, p->causal, out[0]);
+}
+
+static void gate_bwd(const void *params, struct host *const *in, struct host *const *dy,
+                     struct host *const *dx)
+{
+    const struct spatial_gate_fwd_params *p = params;
+    const struct host *const seen = seen_weight(in, p->causal);
+    const int64_t n = in[0]->dim[1], length = in[2]->dim[0];
+    const int64_t columns = length ? dy[0]->count / length : 0;
+    struct host *visible = host_copy(in[0]), *ones = host_like(dy[0]), *factor = host_like(dy[0]);
+
+    for (int64_t i = 0; i < visible->count; ++i)
+        visible->data[i] = 1;
+    for (int64_t i = 0; i < ones->count; ++i)
+        ones->data[i] = 1;
+    visible = seen_weight((struct host *const[]){visible, in[1], in[2], in[3], in[4]}, p->causal);
+    gate(p, (struct host *const[]){in[0], in[1], in[2], ones, in[4]}, &factor);
+    for (int64_t i = 0; i < dy[0]->count; ++i) {
+        const double d = dy[0]->data[i] * in[3]->data[i];
+        const int64_t t = i / columns, column = i % columns;
+        dx[3]->data[i] = dy[0]->data[i] * factor->data[i];
+        dx[1]->data[t] += d;
+        for (int64_t j = 0; j < length; ++j) {
+            if (visible->data[t * n + j] != 0)
+                dx[0]->data[t * n + j] += d * in[2]->data[j * columns + column];
+            dx[2]->data[j * columns + column] += d * seen->data[t * n + j];
+        }
+    }
+}
 
 static struct host *sizes_of(const struct host *h)
 {
     struct host *sizes = host_like(h);
+
     for (int64_t i = 0; i < h->count; ++i)
         sizes->data[i] = fabs(h->data[i]);
     return sizes;
 }
 
-// A product of T terms, a bias and a factor: T + 3 roundings at most, each of the size that the
-// result would have if no sign cancelled.
-static void check_values(struct host *weight, struct host *bias, struct host *u, struct host *z1,
-                         struct host *mask, bool causal)
+// A product of T terms, a bias and a factor: T + 3 roundings at most, each of the size that the result would have if no
+// sign cancelled.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
-    const struct spatial_gate_fwd_params params = {causal};
-    struct host *got = host_new(ATTNCL_F32, u->rank, u->dim), *want = host_like(got);
-    struct host *sizes = host_like(got);
-    double largest = 0;
+    const struct spatial_gate_fwd_params *params = spec_params(p);
 
-    ref_spatial_gate_fwd(weight, bias, u, z1, mask, causal, want);
-    ref_spatial_gate_fwd(sizes_of(weight), sizes_of(bias), sizes_of(u), sizes_of(z1), mask, causal,
-                         sizes);
-    for (int64_t i = 0; i < sizes->count; ++i)
-        largest = fmax(largest, sizes->data[i]);
-    ck_op("spatial_gate_fwd", &params, HOSTS(weight, bias, u, z1, mask), HOSTS(want), 0,
-          (double)(u->dim[0] + 3) * 6e-8 * largest);
+    (void)k, (void)want;
+    ref_spatial_gate_fwd(sizes_of(spec_in(p, 0)), sizes_of(spec_in(p, 1)), sizes_of(spec_in(p, 2)),
+                         sizes_of(spec_in(p, 3)), spec_in(p, 4), params->causal, allowed);
+    host_scale(allowed, (spec_extent(p, 'T') + 3) * 0x1p-24);
+    for (int64_t i = 0; i < allowed->count; ++i)
+        allowed->data[i] += 1e-37;
 }
 
-static void check(int64_t n, int64_t length, int64_t batch, int64_t channels, struct host *mask,
-                  bool causal)
+// Causal: what is above the diagonal does not leak.
+static void spoil_later(struct host *const *in)
 {
-    struct host *z1 = host_view(host_random(4, DIMS(length, batch, channels)));
+    const int64_t n = in[0]->dim[0];
 
-    check_values(host_random(1, DIMS(n, n)), host_random(2, DIMS(n)),
-                 host_random(3, DIMS(length, batch, channels)), z1, mask, causal);
+    for (int64_t i = 0; i < n * n; ++i)
+        if (i % n > i / n)
+            in[0]->data[i] = NAN;
 }
 
-LOOP_TEST(matches_the_reference, 0, 2)
+// Position i sees itself alone.
+static void show_diagonal(struct host *const *in)
 {
-    const bool causal = _i == 1;
+    const int64_t length = in[4]->dim[1];
 
-    check(1, 1, 1, 1, NULL, causal);
-    check(9, 7, 2, 5, NULL, causal);
-    check(9, 9, 1, 64, NULL, causal);
-    check(40, 37, 3, 19, NULL, causal);
-    check(130, 130, 1, 70, NULL, causal);
+    for (int64_t i = 0; i < in[4]->count; ++i)
+        in[4]->data[i] = i % length == i / length;
 }
 
-LOOP_TEST(masks, 0, 2)
-{
-    const bool causal = _i == 1;
+#define GATE(causal) SPEC_PARAMS(spatial_gate_fwd, causal)
 
-    check(9, 7, 2, 5, host_mask(5, 0.5, DIMS(7, 7, 1)), causal);
-    check(9, 7, 2, 5, host_mask(5, 0.5, DIMS(1, 7, 1)), causal);
-    check(9, 9, 2, 5, host_new(ATTNCL_U8, DIMS(9, 9, 1)), causal); // nothing seen: the bias alone
-    check(70, 66, 1, 17, host_mask(6, 0.3, DIMS(66, 66, 1)), causal);
-}
+// Under a causal mask gradients multiply rows in blocks of 48 or more.
+OP_SPEC(spatial_gate_fwd,
+        .in = "weight f32 N N; bias f32 N; u f32 T B C; z1 f32 T B C; mask? u8:0.5 T T 1",
+        .out = "y f32 T B C", .ref = gate, .grad = "weight bias u z1", .ref_bwd = gate_bwd,
+        .allow = allow, .grad_tolerance = 1e-6, .smoke = "N=9 T=7 B=2 C=5; N=52 T=50 B=1 C=17",
+        .special = "N=7 T=7 B=2 C=9", .nonzero = "N",
+        .full = "N=1 T=1 B=1 C=1; N=9 T=9 B=1 C=64; N=40 T=37 B=3 C=19; N=130 T=130 B=1 C=70; "
+                "N=103 T=101 B=1 C=2",
+        .data = MASK_SPARSE | MASK_NONE,
+        .cases = {{"plain", GATE(0)},
+                  {"causal", GATE(1)},
+                  {"masked", GATE(0), "mask u8:0.5 T T 1"},
+                  {"masked causal", GATE(1), "mask u8:0.5 T T 1"},
+                  {"one mask", GATE(0), "mask u8:0.5 1 T 1", "N=9 T=7 B=2 C=5"},
+                  {"diagonal", GATE(0), "mask u8:0.5 T T 1", "N=9 T=7 B=2 C=5",
+                   .prepare = show_diagonal}},
+        .refusals = {
+            {ATTNCL_ERR_SHAPE, "u has T = 5, weight has 4 positions", GATE(0),
+             .sizes = "N=4 T=5 B=2 C=6"},
+            {ATTNCL_ERR_SHAPE, "batch axis must be 1", .with = "mask u8:0.5 T T 2"},
+            {ATTNCL_ERR_SHAPE, "mask is [2, 7, 1], u has T = 7", .with = "mask u8:0.5 2 T 1"}});
 
 TEST(later_positions_do_not_leak)
 {
-    struct host *weight = host_random(1, DIMS(20, 20)), *u = host_random(3, DIMS(20, 2, 6));
+    struct host *in[] = {host_random(1, DIMS(20, 20)), host_random(2, DIMS(20)),
+                         host_random(3, DIMS(20, 2, 6)), host_random(4, DIMS(20, 2, 6)), NULL};
+    struct host *want = host_like(in[2]);
 
-    for (int i = 0; i < 20; ++i)
-        for (int j = i + 1; j < 20; ++j)
-            weight->data[i * 20 + j] = NAN;
-    check_values(weight, host_random(2, DIMS(20)), u, host_random(4, DIMS(20, 2, 6)), NULL, true);
-}
-
-TEST(empty_is_fine)
-{
-    check(5, 0, 2, 3, NULL, false);
-    check(5, 3, 0, 3, NULL, true);
-}
-
-TEST(refusals)
-{
-    const struct spatial_gate_fwd_params params = {0};
-    struct host *weight = host_new(ATTNCL_F32, DIMS(4, 4)),
-                *oblong = host_new(ATTNCL_F32, DIMS(4, 5));
-    struct host *bias = host_new(ATTNCL_F32, DIMS(4)), *bias5 = host_new(ATTNCL_F32, DIMS(5));
-    struct host *u = host_new(ATTNCL_F32, DIMS(3, 2, 6)), *z = host_new(ATTNCL_F32, DIMS(3, 2, 5));
-    struct host *u5 = host_new(ATTNCL_F32, DIMS(5, 2, 6));
-    struct host *batched = host_new(ATTNCL_U8, DIMS(3, 3, 2));
-    struct host *tall = host_new(ATTNCL_U8, DIMS(2, 3, 1)),
-                *wide = host_new(ATTNCL_U8, DIMS(3, 4, 1));
-
-    ck_refused("spatial_gate_fwd", &params, HOSTS(oblong, bias, u, u), ATTNCL_ERR_SHAPE,
-               "weight is [4, 5]");
-    ck_refused("spatial_gate_fwd", &params, HOSTS(weight, bias5, u, u), ATTNCL_ERR_SHAPE,
-               "bias is [5]");
-    ck_refused("spatial_gate_fwd", &params, HOSTS(weight, bias, u, z), ATTNCL_ERR_SHAPE,
-               "u is [3, 2, 6], z1 is [3, 2, 5]");
-    ck_refused("spatial_gate_fwd", &params, HOSTS(weight, bias, u5, u5), ATTNCL_ERR_SHAPE,
-               "u has T = 5, weight has 4 positions");
-    ck_refused("spatial_gate_fwd", &params, HOSTS(weight, bias, u, u, batched), ATTNCL_ERR_SHAPE,
-               "batch axis must be 1");
-    ck_refused("spatial_gate_fwd", &params, HOSTS(weight, bias, u, u, tall), ATTNCL_ERR_SHAPE,
-               "mask is [2, 3, 1], u has T = 3");
-    ck_refused("spatial_gate_fwd", &params, HOSTS(weight, bias, u, u, wide), ATTNCL_ERR_SHAPE,
-               "mask is [3, 4, 1]");
+    spoil_later(in);
+    gate(GATE(1), in, &want);
+    ck_op("spatial_gate_fwd", GATE(1), in, 5, &want, 1, 0, 23 * 6e-8 * 100);
 }

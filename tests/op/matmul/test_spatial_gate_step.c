@@ -4,97 +4,67 @@
 #include <math.h>
 
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-// Each sum of t + 2 terms: t + 2 roundings at most, of its terms' sizes; entries are below 5 in
-// size, some 3 on the history's side, and the product with z1 rounds once more.
-static double atol_for(int64_t n)
+enum { WEIGHT, BIAS, U, Z1, POSITION, HISTORY };
+
+// A position outside counts as the nearest.
+static int64_t position_of(const struct host *at, int64_t n)
 {
-    return (double)(n + 3) * 6e-8 * 5 * (3 * 5 * sqrt((double)n) + 5);
+    return at->data[0] < 0 ? 0 : at->data[0] >= (double)n ? n - 1 : (int64_t)at->data[0];
 }
 
-static void check_of(attncl_dtype dtype, int64_t n, int64_t batch, int64_t width, bool as_view,
-                     double position)
+static void step(const void *params, struct host *const *in, struct host *const *out)
 {
-    struct host *weight = host_random(1, DIMS(n, n)), *bias = host_random(2, DIMS(n));
-    struct host *u = host_random(3, DIMS(batch, width)), *z1 = host_random(4, DIMS(batch, width));
-    struct host *history = host_random(5, DIMS(n, batch, width));
-    struct host *want = host_like(u);
-    const int64_t t = position < 0 ? 0 : position >= (double)n ? n - 1 : (int64_t)position;
-
-    if (dtype != ATTNCL_F32)
-        host_stored(history, dtype);
-    for (int64_t i = (t + 1) * batch * width; i < history->count; ++i)
-        history->data[i] = NAN; // what is to come is not looked at
-    struct host *after = host_copy(history);
-    ref_spatial_gate_step_fwd(weight, bias, u, z1, t, after, want);
-    z1->as_view = as_view;
-    ck_op("spatial_gate_step_fwd", NULL, HOSTS(weight, bias, u, z1, host_index(position), history),
-          HOSTS(want), 6e-8, atol_for(n));
-    for (int64_t i = 0; i < history->count; ++i)
-        ck_assert(history->data[i] == after->data[i] ||
-                  (isnan(history->data[i]) && isnan(after->data[i])));
+    (void)params;
+    ref_spatial_gate_step_fwd(in[WEIGHT], in[BIAS], in[U], in[Z1],
+                              position_of(in[POSITION], in[WEIGHT]->dim[0]), in[HISTORY], out[0]);
 }
 
-static void check(int64_t n, int64_t batch, int64_t width, bool as_view, double position)
+// Sums of t + 2 terms: t + 3 roundings at most, each of the size that the result would have if no sign cancelled.
+// The history is exact.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
-    check_of(ATTNCL_F32, n, batch, width, as_view, position);
-}
+    const struct host *const w = spec_in(p, WEIGHT), *const history = spec_in(p, HISTORY);
+    const int64_t n = w->dim[0], t = position_of(spec_in(p, POSITION), n);
 
-TEST(matches_the_reference)
-{
-    for (int t = 0; t < 9; ++t)
-        check(9, 2, 21, t % 2, t);
-    check(1, 1, 1, false, 0);
-    check(5, 3, 130, true, 4);
-    check(67, 1, 64, false, 66);
-}
-
-// Parts that are full, cut short, and not there yet.
-TEST(parts_of_the_positions_add_up)
-{
-    static const int positions[] = {0, 31, 32, 33, 64, 65, 300, 511, 599};
-    for (size_t i = 0; i < COUNT_OF(positions); i += on_simulator() ? 3 : 1)
-        check(600, 1, 70, i % 2, positions[i]);
-}
-
-// The history has another value than u: the nearest of its type, which the gate sees.
-TEST(histories_of_16_bits)
-{
-    static const attncl_dtype dtypes[] = {ATTNCL_F16, ATTNCL_BF16};
-    for (size_t i = 0; i < COUNT_OF(dtypes); ++i) {
-        check_of(dtypes[i], 1, 1, 1, false, 0);
-        for (int t = 0; t < 9; t += 4)
-            check_of(dtypes[i], 9, 2, 21, t == 4, t);
-        check_of(dtypes[i], 67, 1, 64, false, 66);
-        check_of(dtypes[i], 300, 1, 70, true, 299);
+    (void)want;
+    for (int64_t i = 0; k == 0 && i < allowed->count; ++i) {
+        const double u = spec_in(p, U)->data[i];
+        double size = fabs(spec_in(p, BIAS)->data[t]) + 1.01 * fabs(w->data[t * n + t] * u);
+        for (int64_t j = 0; j < t; ++j)
+            size += fabs(w->data[t * n + j] * history->data[j * allowed->count + i]);
+        allowed->data[i] = (double)(t + 4) * 0x1p-24 * size * fabs(spec_in(p, Z1)->data[i]) + 1e-37;
     }
 }
 
-TEST(a_position_outside_counts_as_the_nearest)
+// What is to come is not looked at.
+static void spoil_later(struct host *const *in)
 {
-    check(4, 2, 5, false, 4);
-    check(4, 2, 5, false, 2147483647);
-    check(4, 2, 5, false, -1);
+    const int64_t t = position_of(in[POSITION], in[WEIGHT]->dim[0]);
+
+    for (int64_t i = (t + 1) * in[U]->count; i < in[HISTORY]->count; ++i)
+        in[HISTORY]->data[i] = NAN;
 }
 
-TEST(refusals)
-{
-    struct host *weight = host_new(ATTNCL_F32, DIMS(4, 4)),
-                *oblong = host_new(ATTNCL_F32, DIMS(4, 5));
-    struct host *bias = host_new(ATTNCL_F32, DIMS(4)), *bias5 = host_new(ATTNCL_F32, DIMS(5));
-    struct host *u = host_new(ATTNCL_F32, DIMS(2, 3)), *z4 = host_new(ATTNCL_F32, DIMS(2, 4));
-    struct host *history = host_new(ATTNCL_F32, DIMS(4, 2, 3));
-    struct host *other = host_new(ATTNCL_F32, DIMS(4, 2, 4));
-
-    ck_refused("spatial_gate_step_fwd", NULL, HOSTS(oblong, bias, u, u, host_index(0), history),
-               ATTNCL_ERR_SHAPE, "weight is [4, 5]");
-    ck_refused("spatial_gate_step_fwd", NULL, HOSTS(weight, bias5, u, u, host_index(0), history),
-               ATTNCL_ERR_SHAPE, "bias is [5]");
-    ck_refused("spatial_gate_step_fwd", NULL, HOSTS(weight, bias, u, z4, host_index(0), history),
-               ATTNCL_ERR_SHAPE, "u is [2, 3], z1 is [2, 4]");
-    ck_refused("spatial_gate_step_fwd", NULL, HOSTS(weight, bias, u, u, host_index(0), other),
-               ATTNCL_ERR_SHAPE, "history is [4, 2, 4]");
-    ck_refused("spatial_gate_step_fwd", NULL, HOSTS(weight, bias, u, u, u, history),
-               ATTNCL_ERR_DTYPE, "position is F32");
-}
+// Parts of the positions that are full, cut short, and not there yet.
+#define PARTS "N=600 B=1 C=70"
+OP_SPEC(
+    spatial_gate_step_fwd,
+    .in =
+        "weight f32 N N; bias f32 N; u f32 B C; z1 f32 B C; position i32:0:N 1; history f32+ N B C",
+    .out = "y f32 B C", .ref = step, .allow = allow, .smoke = "N=9 B=2 C=21; N=67 B=1 C=64",
+    .special = "N=9 B=2 C=5", .full = "N=1 B=1 C=1; N=5 B=3 C=130", .nonzero = "N",
+    .cases = {{"anywhere", .prepare = spoil_later},
+              {"first", .with = "position i32:0:1 1", .prepare = spoil_later},
+              {"before", .with = "position i32:-1:0 1", .prepare = spoil_later},
+              {"last", .with = "position i32:8:9 1", .prepare = spoil_later},
+              {"behind", .with = "position i32:2147483646:2147483647 1"},
+              {"31", .with = "position i32:31:32 1", .smoke = PARTS, .prepare = spoil_later},
+              {"32", .with = "position i32:32:33 1", .smoke = PARTS, .prepare = spoil_later},
+              {"65", .with = "position i32:65:66 1", .smoke = PARTS, .prepare = spoil_later},
+              {"511", .with = "position i32:511:512 1", .smoke = PARTS, .prepare = spoil_later},
+              {"599", .with = "position i32:599:600 1", .smoke = PARTS},
+              {"F16", .with = "history f16 N B C", .prepare = spoil_later},
+              {"BF16", .with = "history bf16 N B C", .prepare = spoil_later}},
+    .refusals = {{ATTNCL_ERR_DTYPE, "history is I32", .with = "history i32:0:3 N B C"}});
