@@ -39,15 +39,6 @@ struct problem {
 #define FORWARD(name)                                                                              \
     static void name(const void *params, struct host *const *in, struct host *const *out)
 
-static int32_t kind;
-
-// Not ReLU: a difference across its corner is no slope.
-static int32_t smooth_kind(void)
-{
-    const int32_t k = (int32_t)draw(ATTNCL_IDENTITY, ATTNCL_GELU_TANH);
-    return k == ATTNCL_RELU ? ATTNCL_GELU : k;
-}
-
 static const struct cross_entropy_fwd_params loss_params = {ATTNCL_REDUCE_MEAN, 1, 0.1};
 
 FORWARD(cross_entropy)

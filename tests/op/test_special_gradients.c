@@ -43,16 +43,6 @@ static int attended(struct host **in, struct host **out)
     static void name(struct host *const *in, const struct host *dy, int kind,                      \
                      struct host *const *dx)
 
-// At an infinite argument the slope's limit, where the formula has infinity times 0.
-static void activated(const struct host *x, const struct host *dy, int kind, struct host *dx)
-{
-    ref_activation_bwd(x, dy, kind, dx);
-    for (int64_t i = 0; i < x->count; ++i)
-        if (isinf(x->data[i]) &&
-            (kind == ATTNCL_GELU || kind == ATTNCL_SILU || kind == ATTNCL_GELU_TANH))
-            dx->data[i] = dy->data[i] * (x->data[i] > 0);
-}
-
 GRADIENT(of_loss)
 {
     ref_cross_entropy_bwd(in[0], in[1], dy, ATTNCL_REDUCE_NONE, kind, 0, dx[0]);

@@ -2,23 +2,6 @@
 
 #include "support/special_inputs.h"
 
-int inputs_linear(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(5, 21));
-    in[1] = host_random(2, DIMS(19, 21));
-    in[2] = host_random(3, DIMS(19));
-    *out = host_new(ATTNCL_F32, DIMS(5, 19));
-    return 5;
-}
-
-int inputs_product(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(2, 5, 21));
-    in[1] = host_random(2, DIMS(2, 21, 19));
-    *out = host_new(ATTNCL_F32, DIMS(2, 5, 19));
-    return 2;
-}
-
 // The middle target is padding.
 int inputs_scored(struct host **in, struct host **out)
 {
@@ -34,16 +17,6 @@ int inputs_mixed(struct host **in, struct host **out)
         in[i] = host_random(i + 1, DIMS(5, 2, 19));
     in[3] = host_random(4, DIMS(5, 5));
     *out = host_like(in[0]);
-    return 5;
-}
-
-int inputs_gated(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(5, 5));
-    in[1] = host_random(2, DIMS(5));
-    in[2] = host_random(3, DIMS(5, 2, 7));
-    in[3] = host_random(4, DIMS(5, 2, 7));
-    *out = host_like(in[2]);
     return 5;
 }
 

@@ -6,11 +6,8 @@
 
 #include "support/host.h"
 
-int inputs_linear(struct host **in, struct host **out);
-int inputs_product(struct host **in, struct host **out);
 int inputs_scored(struct host **in, struct host **out);
 int inputs_mixed(struct host **in, struct host **out);
-int inputs_gated(struct host **in, struct host **out);
 int inputs_additive(struct host **in, struct host **out);
 int inputs_pooled(struct host **in, struct host **out);
 int inputs_recurrent(struct host **in, struct host **out);
