@@ -2,6 +2,7 @@
 // Several queues: branches go to different ones, results are those of one queue bit for bit, memory is
 // not reused while another queue may use it, and a run keeps no event.
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "attncl/opencl.h"
@@ -100,6 +101,22 @@ LOOP_TEST(results_are_those_of_one_queue, 2, MAX_QUEUES + 1)
     }
     attncl_graph_destroy(several);
     attncl_graph_destroy(one);
+}
+
+// One queue by default; ATTNCL_QUEUES where the options name none.
+TEST(the_environment_names_a_number)
+{
+    attncl_graph *plain = compiled(0);
+    setenv("ATTNCL_QUEUES", "3", 1);
+    attncl_graph *several = compiled(0), *one = compiled(1);
+    unsetenv("ATTNCL_QUEUES");
+
+    ck_assert_int_eq(n_queues_used(plain), 1);
+    ck_assert_int_eq(n_queues_used(several), 3);
+    ck_assert_int_eq(n_queues_used(one), 1);
+    attncl_graph_destroy(one);
+    attncl_graph_destroy(several);
+    attncl_graph_destroy(plain);
 }
 
 TEST(a_run_keeps_no_event_and_creates_nothing_else)
