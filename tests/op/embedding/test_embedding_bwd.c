@@ -29,6 +29,6 @@ OP_SPEC(embedding_bwd, .in = "tokens i32:0:V R*; weight f32 V C; dy f32 R* C",
         .out = "dweight f32 V C", .ref = gradient, .allow = allow,
         .smoke = "R=3x5 V=7 C=19; R=700 V=65 C=33; R=- V=3 C=5", .full = "R=40 V=3000 C=5",
         .special = "R=4 V=5 C=21", .data = INT_ENDS,
-        .cases = {
-            {"all", SPEC_PARAMS(embedding_bwd, 1.5f)},
-            {"one", SPEC_PARAMS(embedding_bwd, 1.5f), "tokens i32:4:5 R*", "R=300 V=9 C=16"}});
+        .cases = {{"all", SPEC_PARAMS(embedding_bwd, 1.5f)},
+                  {"one", SPEC_PARAMS(embedding_bwd, 1.5f), "tokens i32:4:5 R*",
+                   .smoke = "R=300 V=9 C=16"}});
