@@ -33,11 +33,11 @@ void ref_attention_step_fwd(const struct host *q, const struct host *k, const st
             row_max = fmax(row_max, p[j]);
         }
         for (int64_t j = 0; j <= position; ++j)
-            sum += p[j] = exp(p[j] - row_max);
+            sum += p[j] = p[j] == -INFINITY ? 0 : exp(p[j] - row_max);
         for (int64_t e = 0; e < width; ++e) {
             y->data[at + e] = 0;
             for (int64_t j = 0; j <= position; ++j)
-                y->data[at + e] += p[j] / sum * values->data[j * n + at + e];
+                y->data[at + e] += sum == 0 ? 0 : p[j] / sum * values->data[j * n + at + e];
         }
     }
 }

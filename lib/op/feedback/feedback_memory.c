@@ -33,9 +33,10 @@ static attncl_status mix_infer(struct op_sig *sig)
     for (int i = SUM; i < X + n; ++i) {
         if (!attncl__desc_present(&sig->in[i]))
             continue;
-        TRY(attncl__check_input("x", &sig->in[i], ATTNCL_F32, -1));
+        const char *const name = i == SUM ? "sum" : "x";
+        TRY(attncl__check_input(name, &sig->in[i], ATTNCL_F32, -1));
         REQUIRE(attncl__desc_same_shape(&sig->in[i], x), ATTNCL_ERR_SHAPE,
-                "values to mix are %s and %s", SHAPE(x), SHAPE(&sig->in[i]));
+                "%s is %s, the first value to mix %s", name, SHAPE(&sig->in[i]), SHAPE(x));
     }
     REQUIRE(params->first >= 0 && params->first + n <= weights->dim[0], ATTNCL_ERR_SHAPE,
             "weights has %" PRId64 " elements, there are %d values and more", weights->dim[0],

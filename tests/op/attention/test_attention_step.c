@@ -5,86 +5,61 @@
 
 #include "op/attention/attention_split.h"
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-// A score of D products of entries below 5 rounds D + 2 times; weights feel it twice, and a sum of
-// t terms of values below 5 besides.
-static double atol_for(int64_t width, int64_t limit, double scale)
+enum { Q, K, V, POSITION, KEYS, VALUES };
+
+// A position outside counts as the nearest.
+static int64_t position_of(struct host *const *in)
 {
-    return (2 * scale * (double)((width + 2) * width) * 25 + (double)limit + 16) * 6e-8 * 5;
+    return (int64_t)fmin(fmax(in[POSITION]->data[0], 0), (double)in[KEYS]->dim[0] - 1);
 }
 
-static void check_of(attncl_dtype dtype, int64_t limit, int64_t batch, int64_t n_heads,
-                     int64_t width, bool as_view, double position)
+static void step(const void *params, struct host *const *in, struct host *const *out)
 {
-    const struct attention_step_fwd_params params = {(float)(1 / sqrt((double)width)),
-                                                     (int32_t)n_heads};
-    struct host *q = host_random(1, DIMS(batch, n_heads * width)),
-                *k = host_random(2, q->rank, q->dim);
-    struct host *v = host_random(3, q->rank, q->dim), *at = host_index(position);
-    struct host *keys = host_random(4, DIMS(limit, batch, n_heads * width));
-    struct host *values = host_random(5, keys->rank, keys->dim), *got = host_like(q);
-    struct host *want = host_like(q);
-    const int64_t t = position < 0 ? 0 : position >= (double)limit ? limit - 1 : (int64_t)position;
-
-    if (dtype != ATTNCL_F32) {
-        host_stored(keys, dtype);
-        host_stored(values, dtype);
-    }
-    for (int64_t i = (t + 1) * q->count; i < keys->count; ++i)
-        keys->data[i] = values->data[i] = NAN; // what is to come is not looked at
-    struct host *keys_after = host_copy(keys), *values_after = host_copy(values);
-    ref_attention_step_fwd(q, k, v, t, n_heads, params.scale, keys_after, values_after, want);
-    q->as_view = k->as_view = v->as_view = as_view;
-    ck_ok(run_op("attention_step_fwd", &params, HOSTS(q, k, v, at, keys, values), HOSTS(got)));
-    ck_near(got, want, 0, atol_for(width, limit, params.scale));
-    for (int64_t i = 0; i < (t + 1) * q->count; ++i) {
-        ck_assert(keys->data[i] == keys_after->data[i]);
-        ck_assert(values->data[i] == values_after->data[i]);
-    }
-    for (int64_t i = (t + 1) * q->count; i < keys->count; ++i)
-        ck_assert(isnan(keys->data[i]) && isnan(values->data[i]));
+    const struct attention_step_fwd_params *p = params;
+    ref_attention_step_fwd(in[Q], in[K], in[V], position_of(in), p->n_heads, (double)p->scale,
+                           in[KEYS], in[VALUES], out[0]);
 }
 
-static void check(int64_t limit, int64_t batch, int64_t n_heads, int64_t width, bool as_view,
-                  double position)
+// The caches are exact.  A score of D products rounds D + 2 times; weights feel it twice, and a sum of t terms besides.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
-    check_of(ATTNCL_F32, limit, batch, n_heads, width, as_view, position);
+    const struct attention_step_fwd_params *params = spec_params(p);
+    const double width = spec_extent(p, 'C') / params->n_heads;
+    const double score = 2 * (double)params->scale * (width + 2) * width * 25;
+
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] = k == 0 ? (score + spec_extent(p, 'P') + 16) * 5 * 0x1p-24 : 0;
 }
 
-TEST(matches_the_reference)
+static void hide_future(struct host *const *in) // is not looked at
 {
-    check(1, 1, 1, 1, false, 0);
-    for (int t = 0; t < 9; t += 2)
-        check(9, 2, 3, 7, t % 4 == 0, t);
-    check(140, 2, 2, 33, true, 130);
-    check(66, 1, 4, 64, false, 65);
+    for (int64_t i = (position_of(in) + 1) * in[Q]->count; i < in[KEYS]->count; ++i)
+        in[KEYS]->data[i] = in[VALUES]->data[i] = NAN;
 }
 
-// Parts that are full, cut short, and not there yet; more of them than work-groups are wanted for.
-TEST(parts_of_the_keys_add_up)
-{
-    static const int positions[] = {0, 32, 33, 300, 1023};
-    for (size_t i = 0; i < COUNT_OF(positions); i += on_simulator() ? 2 : 1) {
-        check(1024, 1, 2, 12, false, positions[i]);
-        check(1024, 2, 1, 129, true, positions[i]);
-    }
-}
-
-// The caches have other values than those given: the nearest of their type.
-TEST(caches_of_16_bits)
-{
-    static const attncl_dtype dtypes[] = {ATTNCL_F16, ATTNCL_BF16};
-    for (size_t i = 0; i < COUNT_OF(dtypes); ++i) {
-        check_of(dtypes[i], 1, 1, 1, 1, false, 0);
-        for (int t = 0; t < 9; t += 4)
-            check_of(dtypes[i], 9, 2, 3, 7, t == 4, t);
-        check_of(dtypes[i], 140, 2, 2, 33, true, 130);
-        check_of(dtypes[i], 66, 1, 4, 64, false, 65);
-        check_of(dtypes[i], 40, 1, 2, 24, true, 39);
-        check_of(dtypes[i], 1024, 1, 2, 12, false, 1023);
-    }
-}
+#define HEADS(n, scale_) SPEC_PARAMS(attention_step_fwd, (float)(scale_), n)
+#define STORED(type)     "keys " type " P B C; values " type " P B C"
+static const char wide[] = "P=140 B=2 C=66; P=66 B=1 C=128",
+                  parts[] = "P=1024 B=1 C=24; P=1024 B=2 C=258";
+// Parts of the keys that are full, cut short, and not there yet; more of them than work-groups are wanted for.
+OP_SPEC(
+    attention_step_fwd,
+    .in =
+        "q f32 B C; k f32 B C; v f32 B C; position i32:-2:P+2 1; keys f32 P B C; values f32 P B C",
+    .out = "y f32 B C", .ref = step, .allow = allow, .nonzero = "P", .data = INT_ENDS,
+    .smoke = "P=1 B=1 C=3; P=9 B=2 C=21", .special = "P=9 B=2 C=21",
+    .cases = {{"three heads", HEADS(3, 0.35)},
+              {"what is to come", HEADS(3, 0.35), .special = "", .prepare = hide_future},
+              {"wide heads", HEADS(2, 0.125), .smoke = wide, .special = ""},
+              {"parts", HEADS(2, 0.2), .smoke = parts, .special = "", .prepare = hide_future},
+              {"F16", HEADS(3, 0.35), STORED("f16"), .special = ""},
+              {"BF16", HEADS(3, 0.35), STORED("bf16"), .special = ""},
+              {"F16 parts", HEADS(2, 0.2), STORED("f16"), .smoke = parts, .special = ""}},
+    .refusals = {{ATTNCL_ERR_DTYPE, "the cache of keys is F32, that of values F16", NULL,
+                  "values f16 P B C"},
+                 {ATTNCL_ERR_SHAPE, "C = 3 cannot be cut into H = 4 heads", HEADS(4, 1)}});
 
 // A score that exceeds all others by far, in any part, decides alone.
 TEST(one_score_may_outweigh_the_rest)
@@ -121,29 +96,4 @@ TEST(keys_are_shared_out_to_a_whole_gpu)
     ck_assert_int_eq(attncl__step_parts(&large, 8, 2048), 33);
     ck_assert_int_eq(attncl__step_parts(&large, 512, 2048), 1);
     ck_assert_int_eq(attncl__step_parts(&small, 0, 2048), 1);
-}
-
-TEST(a_position_outside_counts_as_the_nearest)
-{
-    check(4, 2, 1, 5, false, 4);
-    check(4, 2, 1, 5, false, -1);
-}
-
-TEST(refusals)
-{
-    struct attention_step_fwd_params p = {1, 2};
-    struct host *q = host_new(ATTNCL_F32, DIMS(2, 6)), *other = host_new(ATTNCL_F32, DIMS(2, 5));
-    struct host *at = host_new(ATTNCL_I32, DIMS(1)), *cache = host_new(ATTNCL_F32, DIMS(4, 2, 6));
-    struct host *narrow = host_new(ATTNCL_F32, DIMS(4, 2, 5));
-
-    ck_refused("attention_step_fwd", &p, HOSTS(q, other, q, at, cache, cache), ATTNCL_ERR_SHAPE,
-               "k is [2, 5], q is [2, 6]");
-    ck_refused("attention_step_fwd", &p, HOSTS(q, q, q, at, cache, narrow), ATTNCL_ERR_SHAPE,
-               "the cache of values is [4, 2, 5], q is [2, 6]");
-    struct host *half = host_stored(host_new(ATTNCL_F32, DIMS(4, 2, 6)), ATTNCL_F16);
-    ck_refused("attention_step_fwd", &p, HOSTS(q, q, q, at, cache, half), ATTNCL_ERR_DTYPE,
-               "the cache of keys is F32, that of values F16");
-    p.n_heads = 4;
-    ck_refused("attention_step_fwd", &p, HOSTS(q, q, q, at, cache, cache), ATTNCL_ERR_SHAPE,
-               "C = 6 cannot be cut into H = 4 heads");
 }
