@@ -30,15 +30,6 @@ struct example {
     const void *params;
 };
 
-static int attended(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(1, 2, 9, 8));
-    in[1] = host_random(2, DIMS(1, 2, 9, 8));
-    in[2] = host_random(3, DIMS(1, 2, 9, 8));
-    *out = host_new(ATTNCL_F32, DIMS(1, 9, 2, 8));
-    return 6;
-}
-
 #define GRADIENT(name)                                                                             \
     static void name(struct host *const *in, const struct host *dy, int kind,                      \
                      struct host *const *dx)
@@ -48,47 +39,6 @@ GRADIENT(of_loss)
     ref_cross_entropy_bwd(in[0], in[1], dy, ATTNCL_REDUCE_NONE, kind, 0, dx[0]);
 }
 
-GRADIENT(of_attention)
-{
-    const struct ref_attention a = {.scale = 0.5, .causal = kind};
-    struct host *g = host_copy(dy);
-
-    ref_attention_bwd(&a, &(struct ref_attention_data){in[0], in[1], in[2], g, NULL}, false, false,
-                      dx[0], dx[1], dx[2]);
-}
-
-GRADIENT(of_additive)
-{
-    struct host *const all[] = {in[0], in[1], in[2], in[3], NULL, NULL, NULL, host_copy(dy), NULL};
-
-    (void)kind;
-    ref_additive_attention_bwd(all, NULL, false, dx);
-}
-
-GRADIENT(of_pooling)
-{
-    struct host *const all[] = {in[0], in[1], in[2], host_copy(dy), NULL};
-    ref_attention_pooling_bwd(kind, 1, all, false, dx);
-}
-
-GRADIENT(of_mixing)
-{
-    (void)kind;
-    ref_aft_bwd(&(struct ref_aft_data){in[0], in[1], in[2], .pos_bias = in[3], .g = host_copy(dy)},
-                false, host_like(dy), dx[0], dx[1], dx[2], dx[3]);
-}
-
-GRADIENT(of_gru)
-{
-    struct host *y = host_like(dy), *before = host_like(dy), *dhh = host_like(in[0]);
-
-    (void)kind;
-    ref_gru_fwd(in[0], in[1], in[2], in[3], true, y);
-    ref_gru_bwd(in[0], in[1], in[2], in[3], true, y, dy, dx[0], dhh, before, dx[3]);
-    ref_linear_bwd_weight(dhh, before, dx[1]);
-    ref_linear_bwd_bias(dhh, dx[2]);
-}
-
 #define P(type, ...) (&(const struct type##_params){__VA_ARGS__})
 
 static const struct example examples[] = {
@@ -96,16 +46,6 @@ static const struct example examples[] = {
      P(cross_entropy_fwd, ATTNCL_REDUCE_NONE, -1, 0)},
     {"cross_entropy_fwd", 20, 0, inputs_scored, of_loss,
      P(cross_entropy_fwd, ATTNCL_REDUCE_NONE, 20, 0)},
-    {"attention_fwd", 0, MEETS | SPREADS, attended, of_attention,
-     P(attention_fwd, .scale = 0.5f, .layout = ATTNCL_LAYOUT_BATCH_FIRST)},
-    {"attention_fwd", 1, MEETS | SPREADS, attended, of_attention,
-     P(attention_fwd, .scale = 0.5f, .causal = 1, .layout = ATTNCL_LAYOUT_BATCH_FIRST)},
-    {"additive_attention_fwd", 0, MEETS | SPREADS | ROWS, inputs_additive, of_additive,
-     P(additive_attention_fwd, 0)},
-    {"attention_pooling_fwd", 0, MEETS, inputs_pooled, of_pooling,
-     P(attention_pooling_fwd, 0, 1, 0)},
-    {"aft_fwd", 0, MEETS, inputs_mixed, of_mixing, P(aft_fwd, 0)},
-    {"gru_fwd", 0, MEETS, inputs_recurrent, of_gru, P(gru_fwd, ATTNCL_LAYOUT_TIME_FIRST)},
 };
 
 static bool alike(const struct example *e, int input, double got, double want)

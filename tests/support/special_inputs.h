@@ -7,9 +7,5 @@
 #include "support/host.h"
 
 int inputs_scored(struct host **in, struct host **out);
-int inputs_mixed(struct host **in, struct host **out);
-int inputs_additive(struct host **in, struct host **out);
-int inputs_pooled(struct host **in, struct host **out);
-int inputs_recurrent(struct host **in, struct host **out);
 
 #endif
