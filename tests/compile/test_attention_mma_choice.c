@@ -12,78 +12,24 @@
 #include "compile/attention_mma_choice.h"
 #include "gemm/mma_choice.h"
 #include "support/directory.h"
+#include "support/emulated_mma.h"
 #include "support/sources.h"
 #include "support/test.h"
 
-static attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
 static char logged[1024];
 
-static void up(void)
-{
-    static char path[FILE_BYTES];
-    directory_begin();
-    options.cache_dir = directory_path("cache", path);
-    unsetenv("ATTNCL_CACHE"); // findings are kept; programs not where that compiles them again
-}
-
-static void down(void)
-{
-    setenv("ATTNCL_CACHE", "off", 1);
-    unsetenv("ATTNCL_CL_DIR");
-    directory_end();
-}
-
-FIXTURE(up, down);
-
-static attncl_context *open_context(void)
-{
-    attncl_context *ctx = NULL;
-    ck_ok(attncl_context_create(&options, &ctx));
-    return ctx;
-}
-
-// False where the device's work-groups are too small.
-static bool describe(const attncl_context *ctx, enum matrix_instruction mma,
-                     enum gemm_precision precision, struct device_caps *caps)
-{
-    *caps = ctx->caps;
-    caps->variant = VARIANT_GPU;
-    caps->vector_width = 4;
-    caps->mma_candidate = mma;
-    caps->mma_emulated = true;
-    caps->precision = precision;
-    return caps->max_group >= 256 && caps->max_loop_iterations == 0;
-}
-
-static void check_judged_by(attncl__mma_judge_fn judge, enum matrix_instruction mma,
-                            enum gemm_precision precision, bool emulated, double min_speed,
-                            const char *words)
-{
-    attncl_context *ctx = open_context();
-    struct device_caps caps;
-    char failed[FINDING_BYTES] = "nothing was written";
-
-    if (describe(ctx, mma, precision, &caps)) {
-        caps.mma_emulated = emulated;
-        ck_ok(judge(ctx, &caps, min_speed, failed));
-        if (words)
-            ck_assert_msg(strstr(failed, words) != NULL, "\"%s\" lacks \"%s\"", failed, words);
-        else
-            ck_assert_str_eq(failed, "");
-    }
-    ck_ok(attncl_context_destroy(ctx));
-}
+FIXTURE(findings_up, findings_down);
 
 static void check_judged(enum matrix_instruction mma, enum gemm_precision precision, bool emulated,
                          double min_speed, const char *words)
 {
-    check_judged_by(attncl__attention_mma_judge, mma, precision, emulated, min_speed, words);
+    check_mma_judged(attncl__attention_mma_judge, mma, precision, emulated, min_speed, words);
 }
 
 static void check_gradients_judged(enum matrix_instruction mma, enum gemm_precision precision,
                                    bool emulated, const char *words)
 {
-    check_judged_by(attncl__attention_bwd_mma_judge, mma, precision, emulated, 0, words);
+    check_mma_judged(attncl__attention_bwd_mma_judge, mma, precision, emulated, 0, words);
 }
 
 LOOP_TEST(right_ones_pass, GEMM_F32, N_GEMM_PRECISIONS)
@@ -170,10 +116,10 @@ static void keep_line(attncl_log_level level, const char *line, void *user)
 // In a new context each time.
 static struct device_caps chosen(enum gemm_precision precision)
 {
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     struct device_caps caps;
 
-    if (describe(ctx, MMA_PTX, precision, &caps)) {
+    if (emulated_mma_caps(ctx, MMA_PTX, precision, &caps)) {
         attncl__attention_choose_mma(ctx, &caps);
         attncl__attention_bwd_choose_mma(ctx, &caps);
     }
@@ -186,10 +132,10 @@ static struct device_caps chosen(enum gemm_precision precision)
 static void check_kept(const char *file, const char *from, const char *to, bool gradients)
 {
     const char *const name = gradients ? "attention gradients" : "attention";
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     char failed[FINDING_BYTES], text[128], finding[64];
     struct device_caps caps;
-    const bool able = describe(ctx, MMA_PTX, GEMM_F32, &caps);
+    const bool able = emulated_mma_caps(ctx, MMA_PTX, GEMM_F32, &caps);
 
     snprintf(text, sizeof text, "PTX mma, %s f32, is not used: ", name);
     snprintf(finding, sizeof finding, "mma %s f32", name);
@@ -213,7 +159,7 @@ static void check_kept(const char *file, const char *from, const char *to, bool 
         ck_assert_msg(strstr(logged, "times as fast as FMAs") != NULL, "%s", logged);
     }
     attncl_log_set(NULL, NULL, ATTNCL_LOG_WARN);
-    ctx = open_context();
+    ctx = findings_context();
     ck_assert(attncl__finding_read(ctx, finding, failed) && *failed);
     ck_ok(attncl__finding_keep(ctx, "mma attention tf32", ""));
     ck_ok(attncl__finding_keep(ctx, "mma attention gradients tf32", ""));
@@ -237,9 +183,9 @@ TEST(the_choice_for_gradients_is_kept)
 LOOP_TEST(graphs_ask_where_they_have_attention, 0, 3)
 {
     static const int64_t shape[] = {1, 1, 32, 16};
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     attncl_graph *g = NULL;
-    const bool able = describe(ctx, MMA_PTX, GEMM_F32, &ctx->caps);
+    const bool able = emulated_mma_caps(ctx, MMA_PTX, GEMM_F32, &ctx->caps);
 
     ck_ok(attncl__finding_keep(ctx, "mma f32", "not here"));
     ck_ok(attncl__finding_keep(ctx, "mma attention f32", "not here either"));

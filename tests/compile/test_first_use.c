@@ -12,7 +12,6 @@
 #include "support/sources.h"
 #include "support/test.h"
 
-static attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
 static char variant[16]; // ATTNCL_VARIANT, as it was
 static char warning[1024];
 
@@ -25,13 +24,10 @@ static void keep_warning(attncl_log_level level, const char *text, void *user)
 
 static void up(void)
 {
-    static char path[FILE_BYTES];
     const char *const text = getenv("ATTNCL_VARIANT");
-    directory_begin();
+    findings_up();
     snprintf(variant, sizeof variant, "%s", text ? text : "");
     unsetenv("ATTNCL_VARIANT");
-    options.cache_dir = directory_path("cache", path);
-    unsetenv("ATTNCL_CACHE"); // findings are kept; programs not where that compiles them again
     warning[0] = '\0';
     attncl_log_set(keep_warning, NULL, ATTNCL_LOG_WARN);
 }
@@ -39,21 +35,12 @@ static void up(void)
 static void down(void)
 {
     attncl_log_set(NULL, NULL, ATTNCL_LOG_WARN);
-    unsetenv("ATTNCL_CL_DIR");
-    setenv("ATTNCL_CACHE", "off", 1);
     if (variant[0])
         setenv("ATTNCL_VARIANT", variant, 1);
-    directory_end();
+    findings_down();
 }
 
 FIXTURE(up, down);
-
-static attncl_context *open_context(void)
-{
-    attncl_context *ctx = NULL;
-    ck_ok(attncl_context_create(&options, &ctx));
-    return ctx;
-}
 
 // This device as a GPU, of few compute units: the largest product takes long here.
 static struct device_caps as_gpu(const attncl_context *ctx, enum kernel_variant kind)
@@ -70,7 +57,7 @@ static struct device_caps as_gpu(const attncl_context *ctx, enum kernel_variant 
 
 static void judge(enum kernel_variant kind, char failed[FINDING_BYTES])
 {
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     const struct device_caps caps = as_gpu(ctx, kind);
 
     ck_ok(attncl__first_use_judge(ctx, &caps, failed));
@@ -160,7 +147,7 @@ TEST(what_does_not_build_is_no_mistake)
 // In a new context each time.
 static attncl_status choose(struct device_caps *caps)
 {
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     *caps = as_gpu(ctx, VARIANT_GPU);
     const attncl_status status = attncl__choose_variant(ctx, caps);
     ck_ok(attncl_context_destroy(ctx));
@@ -175,7 +162,7 @@ TEST(right_kernels_are_used_and_known_then)
     ck_ok(choose(&caps));
     ck_assert_int_eq(caps.variant, VARIANT_GPU);
     ck_assert_str_eq(warning, "");
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     ck_assert(attncl__finding_read(ctx, "kernels gpu", failed));
     ck_assert_str_eq(failed, "");
     ck_ok(attncl__finding_keep(ctx, "kernels gpu", "a softmax is known to be wrong"));
@@ -202,7 +189,7 @@ TEST(the_cpu_variant_takes_the_place_of_a_wrong_one)
 TEST(a_device_that_is_wrong_in_both_is_refused)
 {
     struct device_caps caps;
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
 
     ck_ok(attncl__finding_keep(ctx, "kernels gpu", "a softmax is known to be wrong"));
     ck_ok(attncl__finding_keep(ctx, "kernels cpu", "a layer norm is known to be wrong"));

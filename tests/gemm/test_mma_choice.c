@@ -9,18 +9,15 @@
 #include "gemm/mma_choice.h"
 #include "support/compare.h"
 #include "support/directory.h"
+#include "support/emulated_mma.h"
 #include "support/sources.h"
 #include "support/test.h"
 
-static attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
 static char backend[16]; // ATTNCL_GEMM, as it was
 
 static void up(void)
 {
-    static char path[FILE_BYTES];
-    directory_begin();
-    options.cache_dir = directory_path("cache", path);
-    unsetenv("ATTNCL_CACHE"); // findings are kept; programs not where that compiles them again
+    findings_up();
     const char *const text = getenv("ATTNCL_GEMM");
     snprintf(backend, sizeof backend, "%s", text ? text : "");
     unsetenv("ATTNCL_GEMM"); // CLBlast uses no matrix instructions of ours
@@ -28,51 +25,17 @@ static void up(void)
 
 static void down(void)
 {
-    setenv("ATTNCL_CACHE", "off", 1);
-    unsetenv("ATTNCL_CL_DIR");
     if (backend[0])
         setenv("ATTNCL_GEMM", backend, 1);
-    directory_end();
+    findings_down();
 }
 
 FIXTURE(up, down);
 
-static attncl_context *open_context(void)
-{
-    attncl_context *ctx = NULL;
-    ck_ok(attncl_context_create(&options, &ctx));
-    return ctx;
-}
-
-// False where the device's work-groups are too small.
-static bool describe(const attncl_context *ctx, enum matrix_instruction mma,
-                     enum gemm_precision precision, struct device_caps *caps)
-{
-    *caps = ctx->caps;
-    caps->variant = VARIANT_GPU;
-    caps->vector_width = 4;
-    caps->mma_candidate = mma;
-    caps->mma_emulated = true;
-    caps->precision = precision;
-    return caps->max_group >= 256 && caps->max_loop_iterations == 0;
-}
-
 static void check_judged(enum matrix_instruction mma, enum gemm_precision precision, bool emulated,
                          double min_speed, const char *words)
 {
-    attncl_context *ctx = open_context();
-    struct device_caps caps;
-    char failed[FINDING_BYTES] = "nothing was written";
-
-    if (describe(ctx, mma, precision, &caps)) {
-        caps.mma_emulated = emulated;
-        ck_ok(attncl__mma_judge(ctx, &caps, min_speed, failed));
-        if (words)
-            ck_assert_msg(strstr(failed, words) != NULL, "\"%s\" lacks \"%s\"", failed, words);
-        else
-            ck_assert_str_eq(failed, "");
-    }
-    ck_ok(attncl_context_destroy(ctx));
+    check_mma_judged(attncl__mma_judge, mma, precision, emulated, min_speed, words);
 }
 
 LOOP_TEST(right_ones_pass, GEMM_F32, N_GEMM_PRECISIONS)
@@ -110,13 +73,13 @@ TABLE_TEST(misplaced_ones_fail, misplaced)
 // Factors of 16 bits are for those who ask for them.
 TEST(bf16_is_not_taken_unasked)
 {
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     struct device_caps caps;
 
     for (int mma = MMA_WMMA; mma < N_MATRIX_INSTRUCTIONS; ++mma)
         for (int precision = GEMM_F32; precision < GEMM_BF16; ++precision)
-            if (describe(ctx, (enum matrix_instruction)mma, (enum gemm_precision)precision,
-                         &caps)) {
+            if (emulated_mma_caps(ctx, (enum matrix_instruction)mma, (enum gemm_precision)precision,
+                                  &caps)) {
                 attncl__gemm_choose_mma(ctx, &caps);
                 ck_assert_int_eq(caps.mma, MMA_NONE);
             }
@@ -156,10 +119,10 @@ TABLE_TEST(wrong_ones_fail, mistakes)
 // In a new context each time.
 static enum matrix_instruction chosen(enum gemm_precision precision)
 {
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     struct device_caps caps;
 
-    if (describe(ctx, MMA_PTX, precision, &caps))
+    if (emulated_mma_caps(ctx, MMA_PTX, precision, &caps))
         attncl__gemm_choose_mma(ctx, &caps);
     ck_ok(attncl_context_destroy(ctx));
     return caps.mma;
@@ -167,24 +130,24 @@ static enum matrix_instruction chosen(enum gemm_precision precision)
 
 static void keep(const char *what, const char *failed)
 {
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     ck_ok(attncl__finding_keep(ctx, what, failed));
     ck_ok(attncl_context_destroy(ctx));
 }
 
 TEST(the_choice_is_kept_by_precision)
 {
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     char failed[FINDING_BYTES];
     struct device_caps caps;
-    const bool able = describe(ctx, MMA_PTX, GEMM_F32, &caps);
+    const bool able = emulated_mma_caps(ctx, MMA_PTX, GEMM_F32, &caps);
 
     ck_assert(!attncl__finding_read(ctx, "mma f32", failed));
     ck_ok(attncl_context_destroy(ctx));
     if (!able)
         return;
     ck_assert_int_eq(chosen(GEMM_F32), MMA_NONE); // emulated, it is slow
-    ctx = open_context();
+    ctx = findings_context();
     ck_assert(attncl__finding_read(ctx, "mma f32", failed));
     ck_assert_msg(strstr(failed, "times as fast") != NULL, "%s", failed);
     ck_ok(attncl_context_destroy(ctx));
@@ -225,7 +188,7 @@ static double error_of_graph(attncl_context *ctx, attncl_precision precision)
 
 TEST(graphs_ask_for_a_precision)
 {
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     attncl_compile_options how = ATTNCL_COMPILE_OPTIONS_INIT;
     attncl_graph *g = NULL;
 
@@ -234,7 +197,7 @@ TEST(graphs_ask_for_a_precision)
     ck_fails(attncl_graph_compile(g, &how), ATTNCL_ERR_ARGUMENT, "precision is -1");
     attncl_graph_destroy(g);
     ck_assert(error_of_graph(ctx, ATTNCL_PRECISION_BF16) < 1e-6); // without the instruction
-    if (describe(ctx, MMA_PTX, GEMM_F32, &ctx->caps)) {
+    if (emulated_mma_caps(ctx, MMA_PTX, GEMM_F32, &ctx->caps)) {
         ctx->caps.compute_units = 1;
         ck_ok(attncl__finding_keep(ctx, "mma f32", ""));
         ck_ok(attncl__finding_keep(ctx, "mma tf32", ""));
@@ -251,7 +214,7 @@ TEST(graphs_ask_for_a_precision)
 
 TEST(devices_without_instructions_are_not_asked)
 {
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     struct device_caps caps = ctx->caps;
     char failed[FINDING_BYTES];
 

@@ -37,31 +37,13 @@ static const char row_probe[] =
     "    vstore4(four, i, y + 4 * LS);\n"
     "}\n";
 
-static attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
-
-static void up(void)
-{
-    static char path[FILE_BYTES];
-    directory_begin();
-    options.cache_dir = directory_path("cache", path);
-}
-
 static void down(void)
 {
-    unsetenv("ATTNCL_CL_DIR");
     unsetenv("ATTNCL_SHUFFLE");
-    setenv("ATTNCL_CACHE", "off", 1);
-    directory_end();
+    findings_down();
 }
 
-FIXTURE(up, down);
-
-static attncl_context *open_context(void)
-{
-    attncl_context *ctx = NULL;
-    ck_ok(attncl_context_create(&options, &ctx));
-    return ctx;
-}
+FIXTURE(findings_up, down);
 
 static struct device_caps describe(const attncl_context *ctx, enum lane_shuffle shuffle,
                                    unsigned lanes)
@@ -125,7 +107,7 @@ TABLE_TEST(every_work_item_gets_the_same_bits, sizes)
 {
     sources_write("common/shuffle.clh", "x", "x");
     directory_write("probe.cl", probe);
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     struct device_caps caps = describe(ctx, SHUFFLE_EMULATED, sizes[_i].lanes);
     const size_t group = sizes[_i].group;
     float expected[2 * MAX_GROUP], found[2 * MAX_GROUP];
@@ -187,7 +169,7 @@ TABLE_TEST(every_work_item_gets_the_same_bits_of_its_row, rows)
 {
     sources_write("common/shuffle.clh", "x", "x");
     directory_write("probe.cl", row_probe);
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     struct device_caps caps = describe(ctx, SHUFFLE_EMULATED, rows[_i].lanes);
     struct kspec spec = kspec_begin("probe.cl", "probe_rows");
     const size_t group = rows[_i].group;
@@ -210,7 +192,7 @@ TABLE_TEST(every_work_item_gets_the_same_bits_of_its_row, rows)
 
 static void check_judged(enum lane_shuffle shuffle, const char *words)
 {
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     const struct device_caps caps = describe(ctx, shuffle, LANES);
     char failed[FINDING_BYTES] = "nothing was written";
 
@@ -241,7 +223,7 @@ TABLE_TEST(extensions_are_right_or_do_not_build, extensions)
 {
     enum { SUB_GROUP = 16 };
     setenv("ATTNCL_VARIANT", "gpu", 1);
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     unsetenv("ATTNCL_VARIANT");
     const bool has = ctx->caps.shuffle_candidate == extensions[_i];
     const unsigned lanes = has ? ctx->caps.shuffle_lanes : SUB_GROUP;
@@ -292,7 +274,7 @@ TABLE_TEST(wrong_ones_fail, mistakes)
 // In a new context each time.
 static enum lane_shuffle chosen(void)
 {
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     struct device_caps caps = describe(ctx, SHUFFLE_EMULATED, LANES);
 
     attncl__choose_shuffle(ctx, &caps);
@@ -307,7 +289,7 @@ TEST(the_choice_is_kept)
     setenv("ATTNCL_SHUFFLE", "off", 1);
     ck_assert_int_eq(chosen(), SHUFFLE_NONE);
     unsetenv("ATTNCL_SHUFFLE");
-    attncl_context *ctx = open_context();
+    attncl_context *ctx = findings_context();
     char failed[FINDING_BYTES] = "nothing was written";
     ck_assert(attncl__finding_read(ctx, "shuffle", failed));
     ck_assert_str_eq(failed, "");

@@ -30,3 +30,26 @@ void sources_write(const char *file, const char *from, const char *to)
     ck_assert(replaced);
     setenv("ATTNCL_CL_DIR", IN_DIRECTORY("."), 1);
 }
+
+void findings_up(void)
+{
+    directory_begin();
+    unsetenv("ATTNCL_CACHE"); // findings are kept; programs not where that compiles them again
+}
+
+void findings_down(void)
+{
+    setenv("ATTNCL_CACHE", "off", 1);
+    unsetenv("ATTNCL_CL_DIR");
+    directory_end();
+}
+
+attncl_context *findings_context(void)
+{
+    attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+    attncl_context *ctx = NULL;
+
+    options.cache_dir = IN_DIRECTORY("cache");
+    ck_ok(attncl_context_create(&options, &ctx));
+    return ctx;
+}
