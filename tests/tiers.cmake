@@ -11,7 +11,7 @@ set(attncl_tiers
     "ci      python\\.api"
     "ci      (style|docs)\\..*"
     "full    op\\..*\\.groups_of_.*"
-    "full    (gemm\\.clblast|train\\.(ranks|trainer_ranks))"
+    "full    gemm\\.clblast"
     "default (base|device|graph|io|store)\\..*"
     "default (autodiff|compile|exec|layer)\\.[a-z_]*"
     "default (launch\\.launch|gemm\\.gemm_gpu|op\\.registry|op\\.row_tiling)"
