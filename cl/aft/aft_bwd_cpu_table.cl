@@ -252,7 +252,7 @@ KERNEL void aft_bwd_cpu_table(PAIR_PARAMS, __global const float *restrict scratc
                 for (int z = x[b].from; z < x[b].to; ++z) {
                     const float bias = bias_one(&w, t, z);
                     FV sum = (FV)(0.0f);
-                    if (abs(t - z) >= window || !(bias > NOTHING))
+                    if (abs(t - z) >= window || bias <= NOTHING)
                         continue;
                     for (int u = 0; u < count; ++u) {
                         const struct lane l = LANE_AT(lane0 + lane + u);

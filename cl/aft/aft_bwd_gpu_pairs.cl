@@ -58,13 +58,13 @@ KERNEL void aft_bwd_gpu_pairs(PAIR_PARAMS, BIAS_PARAMS, int steps, int batch, in
             whole[n] = gradient * y[y_start + t * y_stride + lane_start(l, channels, y_stride)];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (bias > NOTHING)
+        if (!(bias <= NOTHING))
             for (int n = 0; n < min(CHANNELS, lanes - from); ++n) {
                 const int a = r * CHANNELS + n, b = c * CHANNELS + n;
                 const float p = exp_nonpos_f(min((key[b] - logs[a]) + bias, 0.0f));
                 sum += p * (gated[a] * value[b] - whole[a]);
             }
     }
-    if (bias > NOTHING)
+    if (!(bias <= NOTHING))
         table[table_start + (long)i * table_row + j] += sum;
 }

@@ -100,7 +100,7 @@ KERNEL void aft_gpu_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *res
         for (int r = 0; r < TARGETS; ++r) {
             const float x = j0 + id < end && r < rows ? bias_one(&w, t0 + r, j0 + id) : NOTHING;
             bias[id * TARGETS + r] = x;
-            any_row |= x > NOTHING;
+            any_row |= !(x <= NOTHING); // NaN is seen
         }
         seen[id] = any_row;
         barrier(CLK_LOCAL_MEM_FENCE);

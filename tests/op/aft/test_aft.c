@@ -241,8 +241,7 @@ OP_SPEC(
     aft_fwd, .in = "q f32 T B C; k f32 T B C; v f32 T B C; pos_bias? f32 N N; mask? u8 T T B",
     .out = "y f32 T B C; log? f32 T B C", .ref = mix, .grad = "q k v pos_bias", .ref_bwd = mix_bwd,
     .reach = reach, .reach_bwd = reach_bwd, .allow = allow, .allow_grad = allow_grad,
-    // The gradient of a bias that is NaN may be 0.
-    .leeway = MEETS | UNSEEN, .nonzero = "HSN",
+    .leeway = MEETS, .nonzero = "HSN",
     .smoke = "T=4 B=2 C=3 N=6; T=1 B=1 C=5 N=1; T=11 B=2 C=9 N=11; T=13 B=1 C=16 N=15; T=97 B=1 "
              "C=33 N=97",
     .full = "T=12 B=1 C=5 N=12; T=96 B=2 C=9 N=96; T=131 B=3 C=16 N=132; T=499 B=1 C=5 N=500; "
