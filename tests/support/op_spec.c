@@ -364,6 +364,9 @@ static void fill(struct spec_point *p)
     }
     if (p->c->prepare)
         p->c->prepare(p->t.in);
+    for (int i = 0; i < p->t.n_in; ++i)
+        if (p->t.in[i] && p->t.in[i]->dtype == ATTNCL_F32)
+            host_scale(p->t.in[i], 1); // what was prepared as floats
     for (int i = 0; i < p->t.n_out; ++i) {
         const struct slot *const s = &p->out_slot[i];
         const int rank = shape_of(s, &p->sizes, dim);
