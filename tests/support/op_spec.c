@@ -927,7 +927,7 @@ void spec_add(const struct op_spec *spec, const char *file, int line)
                  {gradients_match, spec->grad},
                  {special_values, spec->special},
                  {special_gradients, spec->special && spec->grad && spec->ref_bwd},
-                 {empty_axes, true},
+                 {empty_axes, strpbrk(spec->in, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")},
                  {refusals, true}};
 
     if (n_specs == MAX_SPECS)

@@ -1,76 +1,57 @@
 // SPDX-License-Identifier: MIT
 // Sums and averages in place against their reference (tests/ref/accumulate.c).
 
+#include <math.h>
+
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-static void check(int n, double keep, double gain, bool has_x)
+// With a guard that is not a number nothing changes; where keep is 0 what was there is not read.
+static void accumulate(const void *params, struct host *const *in, struct host *const *out)
 {
-    const struct accumulate_fwd_params params = {keep, gain};
-    struct host *into = host_random(1, DIMS(n)), *x = has_x ? host_random(2, DIMS(n)) : NULL;
-    struct host *want = host_copy(into);
+    const struct accumulate_fwd_params *p = params;
+    struct host *into = in[0];
 
-    ref_accumulate_fwd(want, x, keep, gain);
-    ck_ok(run_op("accumulate_fwd", &params, HOSTS(into, x), NULL, 0));
-    ck_near(into, want, 2 * 6e-8, 4 * 6e-8);
+    (void)out;
+    if (in[2] && isnan(in[2]->data[0]))
+        return;
+    for (int64_t i = 0; p->keep == 0 && i < into->count; ++i)
+        into->data[i] = 0;
+    ref_accumulate_fwd(into, in[1], p->keep, p->gain);
 }
 
-LOOP_TEST(matches_the_reference, 0, 5)
+// Two factors that are rounded, two products and a sum, of the size that they have without cancelling signs.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
-    static const int sizes[] = {1, 5, 16, 2100, 70001};
+    const struct accumulate_fwd_params *params = spec_params(p);
+    const struct host *const into = spec_in(p, 0), *const x = spec_in(p, 1);
 
-    check(sizes[_i], 1, 1, true);
-    check(sizes[_i], 0.999, 1 - 0.999, true);
-    check(sizes[_i], 0, 1, true);
-    check(sizes[_i], 0, 0, false);
+    (void)k, (void)want;
+    for (int64_t i = 0; i < into->count; ++i)
+        allowed->data[i] = 3 * 0x1p-24 *
+                           ((params->keep == 0 ? 0 : fabs(params->keep * into->data[i])) +
+                            (x ? fabs(params->gain * x->data[i]) : 0));
 }
 
-TEST(zeros_hide_what_was_there)
+static void not_a_number(struct host *const *in)
 {
-    const struct accumulate_fwd_params params = {0, 0};
-    struct host *into = host_random(1, DIMS(37)), *want = host_new(ATTNCL_F32, DIMS(37));
-
-    into->data[3] = NAN;
-    into->data[36] = INFINITY;
-    ck_ok(run_op("accumulate_fwd", &params, HOSTS(into), NULL, 0));
-    ck_near(into, want, 0, 0);
+    in[2]->data[0] = NAN;
 }
 
-// A guard that is not a number leaves every bit; any other, infinity too, changes nothing of the result.
-LOOP_TEST(a_guard_that_is_not_a_number_stops_it, 0, 4)
+static void hide(struct host *const *in)
 {
-    static const float guards[] = {NAN, -NAN, INFINITY, 0.5f};
-    const struct accumulate_fwd_params params = {0.999, 1 - 0.999};
-    struct host *into = host_random(1, DIMS(70001)), *x = host_random(2, DIMS(70001));
-    struct host *guard = host_new(ATTNCL_F32, 0, NULL);
-
-    into->data[3] = -0.0;
-    into->data[70000] = INFINITY;
-    x->data[5] = NAN;
-    struct host *want = host_copy(into);
-    guard->data[0] = (double)guards[_i];
-    if (_i >= 2)
-        ck_ok(run_op("accumulate_fwd", &params, HOSTS(want, x), NULL, 0));
-    ck_ok(run_op("accumulate_fwd", &params, HOSTS(into, x, guard), NULL, 0));
-    ck_assert_mem_eq(into->data, want->data, (size_t)want->count * sizeof want->data[0]);
+    for (int64_t i = 0; i < in[0]->count; ++i)
+        in[0]->data[i] = i % 2 ? NAN : INFINITY;
 }
 
-TEST(nothing_to_add_to)
-{
-    const struct accumulate_fwd_params params = {1, 1};
-    struct host *into = host_new(ATTNCL_F32, DIMS(0, 4)), *x = host_new(ATTNCL_F32, DIMS(0, 4));
-
-    ck_ok(run_op("accumulate_fwd", &params, HOSTS(into, x), NULL, 0));
-}
-
-TEST(refusals)
-{
-    const struct accumulate_fwd_params params = {1, 1};
-    struct host *x = host_random(1, DIMS(3)), *y = host_random(1, DIMS(4));
-    struct host *ints = host_new(ATTNCL_I32, DIMS(3));
-
-    ck_refused("accumulate_fwd", &params, HOSTS(x, y), ATTNCL_ERR_SHAPE,
-               "value is [4], into is [3]");
-    ck_refused("accumulate_fwd", &params, HOSTS(x, x, y), ATTNCL_ERR_SHAPE, "guard");
-    ck_refused("accumulate_fwd", &params, HOSTS(x, ints), ATTNCL_ERR_DTYPE, "value is I32");
-}
+#define KEEP(keep, gain) SPEC_PARAMS(accumulate_fwd, keep, gain)
+OP_SPEC(accumulate_fwd, .in = "into f32 N*; value? f32 N*; guard? f32", .out = "",
+        .ref = accumulate, .allow = allow, .smoke = "N=1,37,2100; N=3x5; N=-", .special = "N=37",
+        .full = "N=70001",
+        .cases = {{"sum", KEEP(1, 1), "value f32 N*"},
+                  {"average", KEEP(0.999, 1 - 0.999), "value f32 N*; guard f32"},
+                  {"guarded", KEEP(0.999, 1 - 0.999), "value f32 N*; guard f32",
+                   .prepare = not_a_number},
+                  {"first", KEEP(0, 1), "value f32 N*", .prepare = hide},
+                  {"zeros", KEEP(0, 0), .prepare = hide}},
+        .refusals = {{ATTNCL_ERR_SHAPE, "guard", KEEP(1, 1), "guard f32 4"}});

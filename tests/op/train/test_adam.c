@@ -1,186 +1,152 @@
 // SPDX-License-Identifier: MIT
-// Adam's steps against their reference (tests/ref/adam.c).
+// Adam's rates and steps against their definitions (lib/op/train/adam.c).
 
 #include <math.h>
-#include <string.h>
 
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-// A step is some 15 roundings, a root, a quotient and expm1 of 3 ulp each, relative to the step,
-// which is of the size of the rate, and one rounding of p.
-static const double relative = 3e-6, absolute = 3e-6;
-
-static const struct variant {
-    struct ref_adam a;
-    int64_t taken;
-    int count, amsgrad;
-} variants[] = {
-#define BETAS .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
-    {{.learning_rate = 0.01, BETAS, .optimized = 1}, 0, 35, 0},
-    {{.learning_rate = 0.005, BETAS}, 0, 1, 0},
-    {{.learning_rate = 0.005, BETAS}, 1000000000, 16, 0},
-    {{.learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3}, 7, 2100, 1},
-    {{.learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3, .optimized = 1}, 7, 37, 1},
-    {{.learning_rate = 0.1, .eps = 1e-3}, 3, 37, 0},
-    {{.learning_rate = 0.1, BETAS, .weight_decay = 0.3}, 3, 37, 0},
-    {{.learning_rate = 0.1, BETAS, .weight_decay = 0.3, .decoupled = 1}, 3, 37, 0},
-    {{.learning_rate = 0.1, BETAS, .weight_decay = 0.3, .decoupled = 1, .now = 0.02}, 3, 37, 0},
-    {{.learning_rate = 0.1,
-      BETAS,
-      .weight_decay = 0.3,
-      .decoupled = 1,
-      .scheduled_decay = 1,
-      .now = 0.02},
-     3,
-     37,
-     0},
-    {{.learning_rate = 0.1, BETAS, .weight_decay = 0.3, .decoupled = 1, .scheduled_decay = 1},
-     3,
-     37,
-     1},
-    {{.now = 0.02, BETAS, .optimized = 1}, 400, 37, 0},
-};
-
-static attncl_status rates_of(const struct ref_adam *a, int64_t taken, struct host *rates)
+static void rates(const void *params, struct host *const *in, struct host *const *out)
 {
-    const double decay = a->decoupled ? a->weight_decay : 0;
-    const struct adam_rates_fwd_params params = {
-        .learning_rate = a->learning_rate,
-        .beta1 = a->beta1,
-        .beta2 = a->beta2,
-        .optimized = a->optimized,
-        .shrink = a->scheduled_decay ? 0 : a->learning_rate * decay,
-        .scheduled_decay = a->scheduled_decay ? decay : 0,
-    };
-    struct host *step = host_new(ATTNCL_I32, 0, NULL), *now = host_new(ATTNCL_F32, 0, NULL);
+    const struct adam_rates_fwd_params *p = params;
+    const double t = in[0]->data[0] + 1, now = in[1] ? in[1]->data[0] : p->learning_rate;
+    const double left1 = 1 - pow(p->beta1, t), left2 = sqrt(1 - pow(p->beta2, t));
 
-    step->data[0] = (double)taken;
-    now->data[0] = a->now;
-    return run_op("adam_rates_fwd", &params, HOSTS(step, a->now != 0 ? now : NULL), HOSTS(rates));
+    out[0]->data[0] = p->optimized ? now * left2 / left1 : now / left1;
+    out[0]->data[1] = p->optimized ? 1 : 1 / left2;
+    out[0]->data[2] = p->shrink + p->scheduled_decay * now;
 }
 
-// In new arrays, and bit by bit the same in place.
-TABLE_TEST(matches_the_reference, variants)
+// expm1 of 3 ulp, a root, a quotient; digits of 1 - 0.9999^t are not lost.
+#define RATES(...) SPEC_PARAMS(adam_rates_fwd, __VA_ARGS__)
+#define GIVEN      "; learning_rate f32:0.01:0.1"
+OP_SPEC(adam_rates_fwd, .in = "step i32:3:4; learning_rate? f32:0.01:0.1", .out = "rates f32 3",
+        .ref = rates, .rel = 16, .smoke = "S=1", .special = "S=1",
+        .cases = {{"PyTorch", RATES(0.1, 0.9, 0.999, 0, 0, 0)},
+                  {"first", RATES(1, 0.9999, 0.9999, 0, 0, 0), "step i32:0:1", .rel = 8},
+                  {"last", RATES(0.005, 0.9, 0.999, 0, 0, 0), "step i32:1000000000:1000000001"},
+                  {"optimized", RATES(0.01, 0.9, 0.999, 1, 0, 0), "step i32:7:8" GIVEN},
+                  {"no means", RATES(0.1, 0, 0, 0, 0, 0)},
+                  {"shrinking", RATES(0.1, 0.9, 0.999, 0, 0.03, 0), "step i32:3:4" GIVEN},
+                  {"scheduled", RATES(0.1, 0.9, 0.999, 0, 0, 0.3), "step i32:3:4" GIVEN},
+                  {"constant", RATES(0.1, 0.9, 0.999, 0, 0, 0.3)}},
+        .refusals = {{ATTNCL_ERR_ARGUMENT, "betas are 1 and 0.5", RATES(1, 1, 0.5, 0, 0, 0)},
+                     {ATTNCL_ERR_ARGUMENT, "betas are 0.5 and -1", RATES(1, 0.5, -1, 0, 0, 0)}});
+
+enum { PARAM, GRAD, MEAN, SQUARE, RATE, LARGEST };
+enum { P_NEW, M_NEW, V_NEW, LARGEST_NEW, N_NEW };
+
+// Element i after the step; `size`: how large terms are without cancelling signs, NULL: not asked for.
+static void step_of(const struct adam_step_fwd_params *p, const struct host *const *in, int64_t i,
+                    double now[N_NEW], double size[N_NEW])
 {
-    const struct variant *x = &variants[_i];
-    const struct ref_adam *a = &x->a;
-    const struct adam_step_fwd_params params = {
-        .beta1 = a->beta1,
-        .beta2 = a->beta2,
-        .eps = a->eps,
-        .decay = a->decoupled ? 0 : a->weight_decay,
-    };
-    struct host *p = host_random(1, DIMS(x->count)), *g = host_random(2, DIMS(x->count));
-    struct host *m = host_random(3, DIMS(x->count)), *v = host_uniform(4, 0.1, 2, DIMS(x->count));
-    struct host *largest = x->amsgrad ? host_uniform(5, 0.1, 2, DIMS(x->count)) : NULL;
-    struct host *p_new = host_like(p), *m_new = host_like(p), *v_new = host_like(p);
-    struct host *largest_new = host_like(p), *rates = host_new(ATTNCL_F32, DIMS(3));
+    const double *const r = in[RATE]->data, old = in[PARAM]->data[i];
+    const double shrunk = r[2] != 0 ? old - old * r[2] : old;
+    const double g = p->decay != 0 ? in[GRAD]->data[i] + shrunk * p->decay : in[GRAD]->data[i];
+    const double g_size = fabs(in[GRAD]->data[i]) + fabs(shrunk * p->decay);
 
-    ck_ok(rates_of(a, x->taken, rates));
-    ck_ok(run_op("adam_step_fwd", &params, HOSTS(p, g, m, v, rates, largest),
-                 (struct host *const[]){p_new, m_new, v_new, largest_new}, x->amsgrad ? 4 : 3));
-    struct host *const in_place[] = {host_copy(p), g,     host_copy(m),
-                                     host_copy(v), rates, x->amsgrad ? host_copy(largest) : NULL};
-    ref_adam_step(a, x->taken, p, g, m, v, largest);
-    ck_near(p_new, p, relative, absolute);
-    ck_near(m_new, m, relative, absolute);
-    ck_near(v_new, v, relative, absolute);
-    if (x->amsgrad)
-        ck_near(largest_new, largest, relative, absolute);
-
-    ck_ok(run_op("adam_update_fwd", &params, in_place, 6, NULL, 0));
-    ck_near(in_place[0], p_new, 0, 0);
-    ck_near(in_place[2], m_new, 0, 0);
-    ck_near(in_place[3], v_new, 0, 0);
-    if (x->amsgrad)
-        ck_near(in_place[5], largest_new, 0, 0);
+    now[M_NEW] = p->beta1 * in[MEAN]->data[i] + (1 - p->beta1) * g;
+    now[V_NEW] = (float)(p->beta2 * in[SQUARE]->data[i] + (1 - p->beta2) * g * g);
+    now[LARGEST_NEW] =
+        in[LARGEST] && now[V_NEW] < in[LARGEST]->data[i] ? in[LARGEST]->data[i] : now[V_NEW];
+    const double over = sqrt(now[LARGEST_NEW]) * r[1] + p->eps;
+    now[P_NEW] = shrunk - r[0] * now[M_NEW] / over;
+    size[M_NEW] = fabs(p->beta1 * in[MEAN]->data[i]) + fabs(1 - p->beta1) * g_size;
+    size[V_NEW] = size[LARGEST_NEW] =
+        fabs(p->beta2 * in[SQUARE]->data[i]) + fabs(1 - p->beta2) * g_size * g_size;
+    size[P_NEW] = fabs(old) + r[0] * size[M_NEW] / over * (1 + size[V_NEW] / now[LARGEST_NEW]);
 }
 
-// 1 - 0.999^t at t = 1 keeps its digits.
-TEST(first_rates_are_accurate)
+static void to_new(const void *params, struct host *const *in, struct host *const new[N_NEW])
 {
-    const struct ref_adam a = {.learning_rate = 1, .beta1 = 0.9999, .beta2 = 0.9999};
-    struct host *rates = host_new(ATTNCL_F32, DIMS(3)), *want = host_like(rates);
+    static const int olds[] = {PARAM, MEAN, SQUARE, LARGEST};
+    double now[N_NEW], size[N_NEW];
 
-    want->data[0] = 1 / (1 - 0.9999);
-    want->data[1] = 1 / sqrt(1 - 0.9999);
-    ck_ok(rates_of(&a, 0, rates));
-    ck_near(rates, want, 8 * 6e-8, 0);
-}
-
-// In place: elements on both sides of the end of a vector, with a gradient that is not a number.
-LOOP_TEST(a_rate_that_is_not_a_number_changes_nothing, 0, 2)
-{
-    const struct ref_adam a = {.learning_rate = 0.1,
-                               BETAS,
-                               .weight_decay = 0.3,
-                               .decoupled = 1,
-                               .scheduled_decay = 1,
-                               .now = NAN};
-    const struct adam_step_fwd_params params = {.beta1 = 0.9, .beta2 = 0.9, .eps = 1e-8};
-    struct host *x = host_uniform(1, 0.5, 1, DIMS(37)), *rates = host_new(ATTNCL_F32, DIMS(3));
-    struct host *g = host_random(2, DIMS(37)), *p = host_copy(x), *m = host_copy(x);
-    struct host *v = host_copy(x), *largest = _i ? host_copy(x) : NULL;
-
-    g->data[36] = NAN;
-    ck_ok(rates_of(&a, 3, rates));
-    ck_ok(run_op("adam_update_fwd", &params, HOSTS(p, g, m, v, rates, largest), NULL, 0));
-    ck_near(p, x, 0, 0);
-    ck_near(m, x, 0, 0);
-    ck_near(v, x, 0, 0);
-    if (largest)
-        ck_near(largest, x, 0, 0);
-}
-
-// As torch.optim.Adam: the elements whose gradient, parameter or mean is so, for good; none beside them.  A square
-// beyond the largest float is infinite, and its parameter stays.
-LOOP_TEST(special_elements_stay_theirs, 0, 2)
-{
-    const struct ref_adam a = {.learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
-    const struct adam_step_fwd_params params = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
-    static const double specials[] = {NAN, INFINITY, -INFINITY};
-    enum { BEGIN = 30, HUGE_AT = 35 };
-    struct host *p = host_uniform(1, 0.5, 1, DIMS(37)), *rates = host_new(ATTNCL_F32, DIMS(3));
-    struct host *x[] = {p, host_random(2, DIMS(37)), host_copy(p), host_copy(p), NULL, NULL};
-    struct host *largest = _i ? host_copy(p) : NULL;
-
-    ck_ok(rates_of(&a, 3, rates));
-    for (int i = 0; i < 3; ++i)
-        x[1]->data[BEGIN + i] = specials[i]; // the gradient
-    for (int i = 0; i < 2; ++i)
-        x[0]->data[BEGIN + 3 + i] = specials[i]; // the parameter
-    x[1]->data[HUGE_AT] = 3e38;
-    struct host *const want[] = {host_copy(x[0]), host_copy(x[1]), host_copy(x[2]), host_copy(x[3]),
-                                 _i ? host_copy(largest) : NULL};
-    ck_ok(
-        run_op("adam_update_fwd", &params, HOSTS(x[0], x[1], x[2], x[3], rates, largest), NULL, 0));
-    ref_adam_step(&a, 3, want[0], want[1], want[2], want[3], want[4]);
-    for (int i = 0; i < 37; ++i) {
-        const double got = x[0]->data[i], expected = want[0]->data[i];
-        if (i == HUGE_AT)
-            ck_assert(got == p->data[i] && isinf(x[3]->data[i]));
-        else if (isfinite(expected))
-            ck_assert(fabs(got - expected) < 1e-5);
-        else
-            ck_assert(isnan(expected) ? isnan(got) : got == expected);
-        if (i != HUGE_AT && !isfinite(want[3]->data[i]))
-            ck_assert(!isfinite(x[3]->data[i]) && (!_i || !isfinite(largest->data[i])));
+    for (int64_t i = 0; i < in[PARAM]->count; ++i) {
+        step_of(params, (const struct host *const *)in, i, now, size);
+        for (int k = 0; k < N_NEW; ++k)
+            if (new[k]) // a rate that is not a number changes nothing
+                new[k]->data[i] = isnan(in[RATE]->data[0]) ? in[olds[k]]->data[i] : now[k];
     }
 }
 
-TEST(refusals)
+static void step(const void *params, struct host *const *in, struct host *const *out)
 {
-    const struct ref_adam bad = {.learning_rate = 1, .beta1 = 1, .beta2 = 0.5};
-    const struct adam_step_fwd_params params = {.beta1 = 0.9, .beta2 = 0.9};
-    struct host *x = host_random(1, DIMS(3)), *y = host_random(1, DIMS(4));
-    struct host *rates = host_random(1, DIMS(3));
-
-    ck_fails(rates_of(&bad, 0, rates), ATTNCL_ERR_ARGUMENT, "betas are 1 and 0.5");
-    ck_refused("adam_step_fwd", &params, HOSTS(x, y, x, x, rates), ATTNCL_ERR_SHAPE,
-               "grad is [4], param is [3]");
-    ck_refused("adam_step_fwd", &params, HOSTS(x, x, x, x, y), ATTNCL_ERR_SHAPE,
-               "rates is [4], expected [3]");
-    ck_refused("adam_step_fwd", &params, HOSTS(x, x, x, x, rates, y), ATTNCL_ERR_SHAPE,
-               "max_exp_avg_sq is [4], param is [3]");
+    to_new(params, in, out);
 }
+
+static void update(const void *params, struct host *const *in, struct host *const *out)
+{
+    (void)out;
+    to_new(params, in, (struct host *const[]){in[PARAM], in[MEAN], in[SQUARE], in[LARGEST]});
+}
+
+// Some ten roundings of the sizes of terms.
+static void allow_new(const struct spec_point *p, int k, struct host *allowed)
+{
+    const struct host *in[6];
+    double now[N_NEW], size[N_NEW];
+
+    for (int i = 0; i < 6; ++i)
+        in[i] = spec_in(p, i);
+    for (int64_t i = 0; i < allowed->count; ++i) {
+        step_of(spec_params(p), in, i, now, size);
+        allowed->data[i] = isnan(in[RATE]->data[0]) ? 0 : 10 * 0x1p-24 * size[k];
+    }
+}
+
+static void allow_step(const struct spec_point *p, int k, const struct host *want,
+                       struct host *allowed)
+{
+    (void)want;
+    allow_new(p, k, allowed);
+}
+
+static void allow_update(const struct spec_point *p, int k, const struct host *want,
+                         struct host *allowed)
+{
+    static const int of_state[] = {P_NEW, -1, M_NEW, V_NEW, -1, LARGEST_NEW};
+
+    (void)want;
+    allow_new(p, of_state[k], allowed);
+}
+
+// As torch.optim.Adam: the square is more than a float holds, infinite, and its parameter stays.
+static void one_is_huge(struct host *const *in)
+{
+    in[GRAD]->data[in[GRAD]->count / 2] = 3e38;
+}
+
+// Changes nothing, on both sides of the end of a vector, with a gradient that is not a number.
+static void no_rate(struct host *const *in)
+{
+    in[RATE]->data[0] = NAN;
+    in[GRAD]->data[in[GRAD]->count - 1] = NAN;
+}
+
+static void keep_weights(struct host *const *in)
+{
+    in[RATE]->data[2] = 0;
+}
+
+#define ADAM(...) SPEC_PARAMS(adam_step_fwd, __VA_ARGS__)
+#define AMSGRAD   "max_exp_avg_sq f32:0.1:2 N"
+#define STEP_IN                                                                                    \
+    "param f32 N; grad f32 N; exp_avg f32 N; exp_avg_sq f32:0.1:2 N; rates f32:0.1:0.9 3; "        \
+    "max_exp_avg_sq? f32:0.1:2 N"
+#define STEP_CASES(more)                                                                           \
+    .cases = {{"plain", ADAM(0.9, 0.999, 1e-8, 0), .prepare = keep_weights},                       \
+              {"shrinking", ADAM(0.9, 0.99, 1e-3, 0)},                                             \
+              {"AMSGrad", ADAM(0.9, 0.99, 1e-3, 0), AMSGRAD more},                                 \
+              {"decay", ADAM(0.9, 0.999, 1e-8, 0.3), AMSGRAD more, .prepare = keep_weights},       \
+              {"no means", ADAM(0, 0, 1e-3, 0)},                                                   \
+              {"huge", ADAM(0.9, 0.999, 1e-8, 0), .leeway = MEETS, .prepare = one_is_huge},        \
+              {"no rate", ADAM(0.9, 0.9, 1e-8, 0.3), AMSGRAD more, .prepare = no_rate}},           \
+    .refusals = {{ATTNCL_ERR_SHAPE, "rates is [4], expected [3]", .with = "rates f32:0.1:0.9 4"}}
+
+OP_SPEC(adam_step_fwd, .in = STEP_IN, .out = "p f32 N; m f32 N; v f32 N; largest? f32 N",
+        .ref = step, .allow = allow_step, .smoke = "N=1,37,2100", .special = "N=37",
+        STEP_CASES("; largest f32 N"));
+
+OP_SPEC(adam_update_fwd, .in = STEP_IN, .out = "", .ref = update, .allow = allow_update,
+        .smoke = "N=1,37,2100", .special = "N=37", STEP_CASES(""));

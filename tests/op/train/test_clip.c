@@ -4,111 +4,115 @@
 #include <math.h>
 
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-// A sum of terms of one sign over blocks of 64, their sums, lanes and work-groups: 300 additions in
-// a row at most, each half of 2^-23, and half of that in a root.  Measured: 1e-7.
-static const double relative = 300 * 6e-8 / 2;
-
-// Norm and factor of arrays, one after another.
-static void norm_of(struct host *const *x, int n, double max_norm, int style, struct host *total,
-                    struct host *factor)
+// Squares of the elements, of those times 2^-64 and times 2^64, as floats that may overflow.
+static void squares(const void *params, struct host *const *in, struct host *const *out)
 {
-    const struct clip_factor_fwd_params params = {max_norm, style};
-    struct host *sums = NULL;
+    static const double scales[] = {1, 0x1p-64, 0x1p64};
 
-    for (int i = 0; i < n; ++i) {
-        struct host *next = host_new(ATTNCL_F32, DIMS(3));
-        ck_ok(run_op("sum_squares_fwd", NULL, HOSTS(x[i], sums), HOSTS(next)));
-        sums = next;
+    (void)params;
+    for (int s = 0; s < 3; ++s) {
+        double sum = in[1] ? in[1]->data[s] : 0;
+        for (int64_t i = 0; i < in[0]->count; ++i)
+            sum += (in[0]->data[i] * scales[s]) * (in[0]->data[i] * scales[s]);
+        out[0]->data[s] = (double)(float)sum;
     }
-    ck_ok(run_op("clip_factor_fwd", &params, HOSTS(sums), HOSTS(total, factor)));
 }
 
-static void check(struct host *const *x, int n, double max_norm, int style)
+// A sum of terms of one sign over blocks of 64, their sums, lanes and work-groups: 300 additions in a row at most, each half
+// of 2^-23.  Squares that are subnormal may be 0.
+OP_SPEC(sum_squares_fwd, .in = "x f32 N*; sums? f32:0.5:900 3", .out = "total f32 3",
+        .ref = squares, .rel = 300, .tiny = 3e-35, .smoke = "N=1,37; N=2x1031; N=-",
+        .special = "N=130", .full = "N=70001; N=7x5", .data = SCALED,
+        .cases = {{"alone"}, {"added", .with = "sums f32:0.5:900 3", .leeway = MEETS}},
+        .refusals = {{ATTNCL_ERR_SHAPE, "sums is [4], expected [3]", .with = "sums f32 4"}});
+
+static void factor(const void *params, struct host *const *in, struct host *const *out)
 {
-    struct host *total = host_new(ATTNCL_F32, 0, NULL), *factor = host_like(total);
+    const struct clip_factor_fwd_params *p = params;
+    const double plain = in[0]->data[0];
+    double norm = sqrt(plain);
+
+    if (!(plain < INFINITY))
+        norm = sqrt(in[0]->data[1]) * 0x1p64;
+    else if (plain < 1e-18)
+        norm = sqrt(in[0]->data[2]) * 0x1p-64;
+    out[0]->data[0] = norm;
+    out[1]->data[0] = ref_clip_factor(norm, (float)p->max_norm, p->style);
+    if (isnan(norm) && p->style == 0)
+        out[1]->data[0] = NAN;
+}
+
+static void overflow(struct host *const *in)
+{
+    in[0]->data[0] = INFINITY;
+}
+
+static void vanish(struct host *const *in)
+{
+    in[0]->data[0] = 1e-30;
+}
+
+#define CLIP(max_norm, style) SPEC_PARAMS(clip_factor_fwd, max_norm, style)
+OP_SPEC(clip_factor_fwd, .in = "sums f32:0.5:900 3", .out = "norm f32; factor f32", .ref = factor,
+        .rel = 6, .smoke = "S=1", .special = "S=1",
+        .cases = {{"PyTorch", CLIP(1, 0)},
+                  {"d2l", CLIP(1, 1)},
+                  {"far", CLIP(1000, 0)},
+                  {"far d2l", CLIP(1000, 1)},
+                  {"none", CLIP(0, 0)},
+                  {"large", CLIP(3, 0), .prepare = overflow},
+                  {"large d2l", CLIP(3, 1), .prepare = overflow},
+                  {"small", CLIP(1, 0), .prepare = vanish},
+                  {"small d2l", CLIP(1e-20, 1), .prepare = vanish}},
+        .refusals = {{ATTNCL_ERR_ARGUMENT, "max_norm is -1", CLIP(-1, 0)},
+                     {ATTNCL_ERR_ARGUMENT, "style is 2", CLIP(1, 2)},
+                     {ATTNCL_ERR_SHAPE, "sums is [4], expected [3]", .with = "sums f32 4"}});
+
+static void scale(const void *params, struct host *const *in, struct host *const *out)
+{
+    (void)params;
+    for (int64_t i = 0; i < out[0]->count; ++i)
+        out[0]->data[i] = in[0]->data[i] * in[1]->data[0];
+}
+
+OP_SPEC(scale_by_fwd, .in = "x f32 N*; factor f32", .out = "y f32 N*", .ref = scale, .rel = 1,
+        .tiny = 1e-38, .smoke = "N=1,37,2100; N=3x5; N=-", .special = "N=37", .full = "N=70001",
+        .data = SCALED, .refusals = {{ATTNCL_ERR_SHAPE, "factor [4]", .with = "factor f32 4"}});
+
+static void clamp(const void *params, struct host *const *in, struct host *const *out)
+{
+    const double limit = ((const struct clamp_fwd_params *)params)->limit;
+
+    for (int64_t i = 0; i < out[0]->count; ++i) {
+        const double x = in[0]->data[i];
+        out[0]->data[i] = x > limit ? limit : x < -limit ? -limit : x;
+    }
+}
+
+OP_SPEC(clamp_fwd, .in = "x f32 N*", .out = "y f32 N*", .ref = clamp,
+        .smoke = "N=1,37,2100; N=3x5; N=-", .special = "N=37", .full = "N=70001", .data = LIMITS,
+        .cases = {{"half", SPEC_PARAMS(clamp_fwd, 0.5)}, {"none", SPEC_PARAMS(clamp_fwd, 0)}},
+        .refusals = {{ATTNCL_ERR_ARGUMENT, "max_value is -1", SPEC_PARAMS(clamp_fwd, -1)}});
+
+// The ops together, of arrays one after another whose squares no float may hold.
+LOOP_TEST(no_size_is_too_much, 0, 6)
+{
+    static const double sizes[] = {1, 1e30, 1e19, 1e-12, 1e-25, 0};
+    static const struct clip_factor_fwd_params params = {1, 0};
+    struct host *x[] = {host_random(1, DIMS(130)), host_random(2, DIMS(7, 5))};
+    struct host *sums = host_new(ATTNCL_F32, DIMS(3)), *all = host_like(sums);
+    struct host *total = host_new(ATTNCL_F32, 0, NULL), *by = host_like(total);
     struct host *want = host_like(total);
 
-    norm_of(x, n, max_norm, style, total, factor);
-    want->data[0] = ref_norm(x, n);
-    ck_near(total, want, relative, 0);
-    want->data[0] = ref_clip_factor(want->data[0], (float)max_norm, style);
-    ck_near(factor, want, relative, 0);
-
-    struct host *y = host_like(x[0]), *want_y = host_like(x[0]);
-    for (int64_t i = 0; i < y->count; ++i)
-        want_y->data[i] = x[0]->data[i] * factor->data[0];
-    ck_op("scale_by_fwd", NULL, HOSTS(x[0], factor), HOSTS(want_y), 6e-8, 1e-38);
-}
-
-TEST(matches_the_reference)
-{
-    struct host *x[] = {host_random(1, DIMS(7, 5)),       host_random(2, DIMS(1)),
-                        host_random(3, DIMS(3, 1031)),    host_random(4, 0, NULL),
-                        host_new(ATTNCL_F32, DIMS(0, 4)), host_random(5, DIMS(70001))};
-
-    for (int style = 0; style < 2; ++style) {
-        check(x, 6, 1, style);
-        check(x, 1, 1000, style);
-        check(x + 1, 1, 0, style);
-        check(x + 5, 1, 3, style);
-    }
-}
-
-// Squares that no float holds, and none at all.
-LOOP_TEST(no_size_is_too_much, 0, 5)
-{
-    static const double sizes[] = {1e30, 1e19, 1e-12, 1e-25, 0};
-    struct host *x[] = {host_random(1, DIMS(130))};
-
     host_scale(x[0], sizes[_i]);
-    check(x, 1, 1, 0);
-    check(x, 1, 1, 1);
-}
-
-TEST(not_a_number_is_not_hidden)
-{
-    struct host *x[] = {host_random(1, DIMS(130))}, *total = host_new(ATTNCL_F32, 0, NULL);
-    struct host *factor = host_like(total);
-
-    x[0]->data[77] = NAN;
-    norm_of(x, 1, 1, 0, total, factor);
-    ck_assert(isnan(total->data[0]) && isnan(factor->data[0]));
-    norm_of(x, 1, 1, 1, total, factor); // EXACT: NaN is not above 1
-    ck_assert(isnan(total->data[0]) && factor->data[0] == 1);
-    x[0]->data[77] = -INFINITY;
-    for (int style = 0; style < 2; ++style) {
-        norm_of(x, 1, 1, style, total, factor);
-        ck_assert(total->data[0] == INFINITY && factor->data[0] == 0);
-    }
-}
-
-TEST(elements_are_clamped)
-{
-    const struct clamp_fwd_params params = {0.5}, none = {0};
-    struct host *x = host_random(1, DIMS(3, 701)), *want = host_like(x);
-
-    x->data[3] = INFINITY;
-    x->data[4] = -INFINITY;
-    for (int64_t i = 0; i < x->count; ++i)
-        want->data[i] = x->data[i] > 0.5 ? 0.5 : x->data[i] < -0.5 ? -0.5 : x->data[i];
-    ck_op("clamp_fwd", &params, HOSTS(x), HOSTS(want), 0, 0);
-    x->data[5] = NAN;
-    ck_ok(run_op("clamp_fwd", &params, HOSTS(x), HOSTS(want)));
-    ck_assert(isnan(want->data[5]));
-    ck_op("clamp_fwd", &none, HOSTS(host_random(1, DIMS(5))), HOSTS(host_new(ATTNCL_F32, DIMS(5))),
-          0, 0);
-}
-
-TEST(refusals)
-{
-    const struct clamp_fwd_params negative = {-1};
-    struct clip_factor_fwd_params params = {-1, 0};
-    struct host *x = host_random(1, DIMS(3)), *y = host_random(1, DIMS(4));
-
-    ck_refused("clip_factor_fwd", &params, HOSTS(x), ATTNCL_ERR_ARGUMENT, "max_norm is -1");
-    ck_refused("sum_squares_fwd", NULL, HOSTS(x, y), ATTNCL_ERR_SHAPE, "sums is [4], expected [3]");
-    ck_refused("clamp_fwd", &negative, HOSTS(x), ATTNCL_ERR_ARGUMENT, "max_value is -1");
-    ck_refused("scale_by_fwd", NULL, HOSTS(x, y), ATTNCL_ERR_SHAPE, "factor [4]");
+    host_scale(x[1], sizes[_i]);
+    ck_ok(run_op("sum_squares_fwd", NULL, HOSTS(x[0]), HOSTS(sums)));
+    ck_ok(run_op("sum_squares_fwd", NULL, HOSTS(x[1], sums), HOSTS(all)));
+    ck_ok(run_op("clip_factor_fwd", &params, HOSTS(all), HOSTS(total, by)));
+    want->data[0] = ref_norm(x, 2);
+    ck_near(total, want, 300 * 6e-8 / 2, 0);
+    want->data[0] = ref_clip_factor(want->data[0], 1, 0);
+    ck_near(by, want, 300 * 6e-8 / 2, 0);
 }

@@ -1,155 +1,141 @@
 // SPDX-License-Identifier: MIT
-// Gradient descent with momentum against its reference (tests/ref/sgd.c).
+// Gradient descent with momentum against its definition (lib/op/train/sgd.c).
 
 #include <math.h>
 
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/op_spec.h"
 
-// Six roundings of numbers up to some times the elements.
-static const double relative = 1e-6, absolute = 2e-6;
-
-static const struct variant {
-    struct ref_sgd s;
-    int64_t taken;
-    int count;
-} variants[] = {
-    {{.learning_rate = 0.1}, 0, 1},
-    {{.learning_rate = 0.1, .weight_decay = 0.3}, 5, 37},
-    {{.learning_rate = 0.1, .momentum = 0.9}, 0, 37},
-    {{.learning_rate = 0.1, .momentum = 0.9}, 1, 2100},
-    {{.learning_rate = 0.1, .momentum = 0.9, .dampening = 0.4, .weight_decay = 0.1}, 0, 16},
-    {{.learning_rate = 0.1, .momentum = 0.9, .dampening = 0.4, .weight_decay = 0.1}, 7, 70001},
-    {{.learning_rate = 0.1, .momentum = 0.5, .weight_decay = 0.1, .nesterov = 1}, 0, 37},
-    {{.learning_rate = 0.1, .momentum = 0.5, .weight_decay = 0.1, .nesterov = 1}, 3, 37},
-};
-
-// The rate as a constant and, where `given`, as a scalar.
-static struct host *rates_of(const struct ref_sgd *s, int64_t taken, bool given)
+static void rates(const void *params, struct host *const *in, struct host *const *out)
 {
-    const struct sgd_rates_fwd_params params = {given ? 0 : s->learning_rate, s->momentum,
-                                                s->dampening};
-    struct host *step = host_new(ATTNCL_I32, 0, NULL), *rate = host_new(ATTNCL_F32, 0, NULL);
-    struct host *rates = host_new(ATTNCL_F32, DIMS(3));
+    const struct sgd_rates_fwd_params *p = params;
+    const bool first = in[0]->data[0] == 0;
 
-    step->data[0] = (double)taken;
-    rate->data[0] = s->learning_rate;
-    ck_ok(run_op("sgd_rates_fwd", &params, HOSTS(step, given ? rate : NULL), HOSTS(rates)));
-    return rates;
+    out[0]->data[0] = in[1] ? in[1]->data[0] : p->learning_rate;
+    out[0]->data[1] = first ? 0 : p->momentum;
+    out[0]->data[2] = first ? 1 : 1 - p->dampening;
 }
 
-// In new arrays, and bit by bit the same in place.
-TABLE_TEST(matches_the_reference, variants)
+#define RATES(...) SPEC_PARAMS(sgd_rates_fwd, __VA_ARGS__)
+OP_SPEC(sgd_rates_fwd, .in = "step i32:0:1; learning_rate? f32:0.01:0.1", .out = "rates f32 3",
+        .ref = rates, .rel = 1, .smoke = "S=1", .special = "S=1",
+        .cases = {{"first", RATES(0.1, 0.9, 0.4)},
+                  {"later", RATES(0.1, 0.9, 0.4), "step i32:5:6"},
+                  {"given", RATES(0, 0.9, 0.4), "step i32:1:2; learning_rate f32:0.01:0.1"}},
+        .refusals = {{ATTNCL_ERR_ARGUMENT, "momentum is -0.5", RATES(1, -0.5, 0)},
+                     {ATTNCL_ERR_SHAPE, "learning_rate", .with = "learning_rate f32 4"}});
+
+enum { PARAM, GRAD, RATE, BUFFER };
+enum { P_NEW, B_NEW, N_NEW };
+
+// Element i after the step; without a buffer every step is a first one, as in PyTorch, which makes it at the first step
+// that it takes.  size: of the terms without cancelling signs.
+static void step_of(const struct sgd_step_fwd_params *p, const struct host *const *in, int64_t i,
+                    double now[N_NEW], double size[N_NEW])
 {
-    const struct variant *x = &variants[_i];
-    const struct sgd_step_fwd_params params = {x->s.momentum, x->s.weight_decay, x->s.nesterov};
-    const bool has_buffer = x->s.momentum != 0;
-    struct host *p = host_random(1, DIMS(x->count)), *g = host_random(2, DIMS(x->count));
-    struct host *b = has_buffer ? host_random(3, DIMS(x->count)) : NULL;
-    struct host *p_new = host_like(p), *b_new = host_like(p);
-    struct host *rates = rates_of(&x->s, x->taken, _i % 2);
+    const double *const r = in[RATE]->data, old = in[PARAM]->data[i],
+                        b = in[BUFFER] ? in[BUFFER]->data[i] : 0;
+    const double keep = in[BUFFER] ? r[1] : 0, rest = in[BUFFER] ? r[2] : 1;
+    double d = in[GRAD]->data[i], d_size = fabs(d) + fabs(p->decay * old);
 
-    ck_ok(run_op("sgd_step_fwd", &params, HOSTS(p, g, rates, b),
-                 (struct host *const[]){p_new, b_new}, has_buffer ? 2 : 1));
-    struct host *const in_place[] = {host_copy(p), g, rates, has_buffer ? host_copy(b) : NULL};
-    ref_sgd_step(&x->s, x->taken, p, g, b);
-    ck_near(p_new, p, relative, absolute);
-    if (has_buffer)
-        ck_near(b_new, b, relative, absolute);
-
-    ck_ok(run_op("sgd_update_fwd", &params, in_place, 4, NULL, 0));
-    ck_near(in_place[0], p_new, 0, 0);
-    if (has_buffer)
-        ck_near(in_place[3], b_new, 0, 0);
+    if (p->decay != 0)
+        d += p->decay * old;
+    if (p->momentum != 0) {
+        now[B_NEW] = rest * d + (keep != 0 ? keep * b : 0);
+        size[B_NEW] = fabs(rest) * d_size + (keep != 0 ? fabs(keep * b) : 0);
+        d = p->nesterov ? d + p->momentum * now[B_NEW] : now[B_NEW];
+        d_size = p->nesterov ? d_size + p->momentum * size[B_NEW] : size[B_NEW];
+    }
+    now[P_NEW] = old - r[0] * d;
+    size[P_NEW] = fabs(old) + fabs(r[0]) * d_size;
+    if (isnan(r[0])) { // changes nothing
+        now[P_NEW] = old;
+        now[B_NEW] = b;
+    }
 }
 
-// As PyTorch, which makes the buffer at the first step that it takes.
-TEST(without_a_buffer_every_step_is_a_first_one)
+static void to_new(const void *params, struct host *const *in, struct host *p, struct host *b)
 {
-    const struct ref_sgd s = {.learning_rate = 0.1, .momentum = 0.9, .dampening = 0.4};
-    const struct sgd_step_fwd_params params = {s.momentum, 0, 0};
-    struct host *p = host_random(1, DIMS(37)), *g = host_random(2, DIMS(37));
-    struct host *p_new = host_like(p), *b_new = host_like(p), *b = host_like(p);
+    double now[N_NEW], size[N_NEW];
 
-    ck_ok(
-        run_op("sgd_step_fwd", &params, HOSTS(p, g, rates_of(&s, 4, false)), HOSTS(p_new, b_new)));
-    ref_sgd_step(&s, 0, p, g, b);
-    ck_near(p_new, p, relative, absolute);
-    ck_near(b_new, b, relative, absolute);
+    for (int64_t i = 0; i < p->count; ++i) {
+        step_of(params, (const struct host *const *)in, i, now, size);
+        p->data[i] = now[P_NEW];
+        if (b)
+            b->data[i] = now[B_NEW];
+    }
 }
 
-TEST(the_first_step_hides_what_the_buffer_holds)
+static void step(const void *params, struct host *const *in, struct host *const *out)
 {
-    const struct ref_sgd s = {.learning_rate = 0.1, .momentum = 0.9};
-    const struct sgd_step_fwd_params params = {s.momentum, 0, 0};
-    struct host *p = host_random(1, DIMS(5)), *g = host_random(2, DIMS(5));
-    struct host *p_new = host_like(p), *b_new = host_like(p), *b = host_like(p);
-
-    b->data[2] = NAN;
-    ck_ok(run_op("sgd_step_fwd", &params, HOSTS(p, g, rates_of(&s, 0, false), b),
-                 HOSTS(p_new, b_new)));
-    ck_near(b_new, g, 0, 0);
+    to_new(params, in, out[0], out[1]);
 }
 
-TEST(a_rate_that_is_not_a_number_changes_nothing)
+static void update(const void *params, struct host *const *in, struct host *const *out)
 {
-    const struct ref_sgd s = {.learning_rate = NAN, .momentum = 0.9};
-    const struct sgd_step_fwd_params params = {s.momentum, 0.1, 1}, none = {0, 0.1, 0};
-    struct host *x = host_random(1, DIMS(37)), *g = host_random(2, DIMS(37));
-    struct host *p = host_copy(x), *b = host_copy(x);
-
-    g->data[36] = NAN;
-    ck_ok(run_op("sgd_update_fwd", &params, HOSTS(p, g, rates_of(&s, 0, true), b), NULL, 0));
-    ck_ok(run_op("sgd_update_fwd", &none, HOSTS(p, g, rates_of(&s, 0, true)), NULL, 0));
-    ck_near(p, x, 0, 0);
-    ck_near(b, x, 0, 0);
+    (void)out;
+    to_new(params, in, in[PARAM], in[BUFFER]);
 }
 
-// As torch.optim.SGD: the elements whose gradient, parameter or buffer is so; none beside them.
-TABLE_TEST(special_elements_stay_theirs, variants)
+// Six roundings of the sizes of terms.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
-    const struct variant *v = &variants[_i];
-    const struct sgd_step_fwd_params params = {v->s.momentum, v->s.weight_decay, v->s.nesterov};
-    static const double specials[] = {NAN, INFINITY, -INFINITY};
-    struct host *b = v->s.momentum != 0 ? host_random(3, DIMS(37)) : NULL;
-    struct host *x[] = {host_random(1, DIMS(37)), host_random(2, DIMS(37)), b};
+    const struct host *const in[] = {spec_in(p, 0), spec_in(p, 1), spec_in(p, 2), spec_in(p, 3)};
+    double now[N_NEW], size[N_NEW];
 
-    for (int i = 0; i < 9; ++i)
-        if (x[i / 3])
-            x[i / 3]->data[28 + i] = specials[i % 3];
-    struct host *const want[] = {host_copy(x[0]), host_copy(x[1]), b ? host_copy(b) : NULL};
-    ck_ok(run_op("sgd_update_fwd", &params, HOSTS(x[0], x[1], rates_of(&v->s, v->taken, true), b),
-                 NULL, 0));
-    ref_sgd_step(&v->s, v->taken, want[0], want[1], want[2]);
-    for (int k = 0; k < 3; k += 2)
-        for (int i = 0; x[k] && i < 37; ++i) {
-            const double got = x[k]->data[i], expected = want[k]->data[i];
-            ck_assert_msg(isnan(expected)   ? isnan(got)
-                          : isinf(expected) ? got == expected
-                                            : fabs(got - expected) < 1e-5,
-                          "[%d] of %d is %g, expected %g", i, k, got, expected);
-        }
+    (void)want;
+    for (int64_t i = 0; i < allowed->count; ++i) {
+        step_of(spec_params(p), in, i, now, size);
+        allowed->data[i] = isnan(in[RATE]->data[0])
+                               ? 0
+                               : 6 * 0x1p-24 * size[k != 0]; // the state at 3, or output 1
+    }
 }
 
-TEST(refusals)
+// Hides what the buffer holds.
+static void first_step(struct host *const *in)
 {
-    const struct sgd_step_fwd_params none = {0, 0, 0}, nesterov = {0, 0, 1}, momentum = {0.9, 0, 0};
-    const struct sgd_rates_fwd_params negative = {1, -0.5, 0};
-    struct host *x = host_random(1, DIMS(3)), *y = host_random(1, DIMS(4));
-    struct host *step = host_new(ATTNCL_I32, 0, NULL);
-
-    ck_refused("sgd_rates_fwd", &negative, HOSTS(step), ATTNCL_ERR_ARGUMENT, "momentum is -0.5");
-    ck_refused("sgd_rates_fwd", &none, HOSTS(step, x), ATTNCL_ERR_SHAPE, "learning_rate");
-    ck_refused("sgd_step_fwd", &none, HOSTS(x, y, x), ATTNCL_ERR_SHAPE,
-               "grad is [4], param is [3]");
-    ck_refused("sgd_step_fwd", &none, HOSTS(x, x, y), ATTNCL_ERR_SHAPE,
-               "rates is [4], expected [3]");
-    ck_refused("sgd_step_fwd", &momentum, HOSTS(x, x, x, y), ATTNCL_ERR_SHAPE,
-               "momentum_buffer is [4], param is [3]");
-    ck_refused("sgd_step_fwd", &nesterov, HOSTS(x, x, x), ATTNCL_ERR_ARGUMENT,
-               "nesterov needs momentum");
-    ck_refused("sgd_update_fwd", &momentum, HOSTS(x, x, x), ATTNCL_ERR_ARGUMENT,
-               "momentum_buffer is missing");
-    ck_refused("sgd_update_fwd", &none, HOSTS(x, x, x, x), ATTNCL_ERR_ARGUMENT,
-               "momentum is 0: it has no buffer");
+    in[RATE]->data[1] = 0;
+    in[RATE]->data[2] = 1;
+    for (int64_t i = 0; i < in[BUFFER]->count; ++i)
+        in[BUFFER]->data[i] = NAN;
 }
+
+static void no_rate(struct host *const *in)
+{
+    in[RATE]->data[0] = NAN;
+    in[GRAD]->data[in[GRAD]->count - 1] = NAN;
+}
+
+#define SGD(...) SPEC_PARAMS(sgd_step_fwd, __VA_ARGS__)
+#define MOMENTUM "momentum_buffer f32 N"
+#define STEP_IN  "param f32 N; grad f32 N; rates f32:0.1:0.9 3; momentum_buffer? f32 N"
+#define STEP_CASES(more)                                                                           \
+    {"plain", SGD(0, 0, 0)}, {"decay", SGD(0, 0.3, 0)},                                            \
+        {"no rate", SGD(0, 0.1, 0), .prepare = no_rate},                                           \
+        {"momentum", SGD(0.9, 0.1, 0), MOMENTUM more},                                             \
+        {"Nesterov", SGD(0.5, 0.1, 1), MOMENTUM more},                                             \
+        {"first", SGD(0.9, 0, 0), MOMENTUM more, .prepare = first_step},                           \
+    {                                                                                              \
+        "momentum, no rate", SGD(0.9, 0.1, 1), MOMENTUM more, .prepare = no_rate                   \
+    }
+#define SHORT_RATES                                                                                \
+    {                                                                                              \
+        ATTNCL_ERR_SHAPE, "rates is [4], expected [3]", .with = "rates f32:0.1:0.9 4"              \
+    }
+#define NO_MOMENTUM                                                                                \
+    {                                                                                              \
+        ATTNCL_ERR_ARGUMENT, "nesterov needs momentum", SGD(0, 0, 1)                               \
+    }
+
+OP_SPEC(sgd_step_fwd, .in = STEP_IN, .out = "p f32 N; b? f32 N", .ref = step, .allow = allow,
+        .smoke = "N=1,37,2100", .special = "N=37", .full = "N=70001",
+        .cases = {STEP_CASES("; b f32 N"), {"no buffer", SGD(0.9, 0, 0), "b f32 N"}},
+        .refusals = {SHORT_RATES, NO_MOMENTUM});
+
+OP_SPEC(sgd_update_fwd, .in = STEP_IN, .out = "", .ref = update, .allow = allow,
+        .smoke = "N=1,37,2100", .special = "N=37", .full = "N=70001", .cases = {STEP_CASES("")},
+        .refusals = {SHORT_RATES,
+                     NO_MOMENTUM,
+                     {ATTNCL_ERR_ARGUMENT, "momentum_buffer is missing", SGD(0.9, 0, 0)},
+                     {ATTNCL_ERR_ARGUMENT, "momentum is 0: it has no buffer", .with = MOMENTUM}});
