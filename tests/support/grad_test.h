@@ -14,16 +14,6 @@ typedef void (*ref_forward)(const void *params, struct host *const *in, struct h
 struct host *finite_differences(ref_forward forward, const void *params, struct host *const *in,
                                 struct host *const *out, struct host *const *dy, int n_out, int k);
 
-// A graph of an op and of its gradients, compiled once: of the inputs whose bits are in `wanted`, for
-// the shapes of `in`.  NULL inputs are absent.
-struct op_graph *gradients_new(const char *name, const void *params, struct host *const *in,
-                               int n_in, unsigned wanted);
-
-// Of these inputs and of dy of output 0 (NULL: random, as of all others); dx[i] receives what is wanted.
-void gradients_run(struct op_graph *t, struct host *const *in, const struct host *dy,
-                   struct host *const *dx);
-void gradients_free(struct op_graph *t);
-
 // Builds the op with random gradients dy of its F32 outputs, asks the graph for the gradients of
 // the inputs whose bits are in `wanted`, and fails the test where one is off by more than
 // `tolerance` of that input's largest difference.  Keep it small: the definition is computed twice

@@ -48,7 +48,7 @@ static void spoil_later(struct host *const *in)
 }
 
 // Parts of the positions that are full, cut short, and not there yet.
-#define PARTS "N=600 B=1 C=70"
+#define PARTS "N=500 B=1 C=70"
 OP_SPEC(
     spatial_gate_step_fwd,
     .in =
@@ -63,8 +63,8 @@ OP_SPEC(
               {"31", .with = "position i32:31:32 1", .smoke = PARTS, .prepare = spoil_later},
               {"32", .with = "position i32:32:33 1", .smoke = PARTS, .prepare = spoil_later},
               {"65", .with = "position i32:65:66 1", .smoke = PARTS, .prepare = spoil_later},
-              {"511", .with = "position i32:511:512 1", .smoke = PARTS, .prepare = spoil_later},
-              {"599", .with = "position i32:599:600 1", .smoke = PARTS},
+              {"490", .with = "position i32:490:491 1", .smoke = PARTS, .prepare = spoil_later},
+              {"499", .with = "position i32:499:500 1", .smoke = PARTS},
               {"F16", .with = "history f16 N B C", .prepare = spoil_later},
               {"BF16", .with = "history bf16 N B C", .prepare = spoil_later}},
     .refusals = {{ATTNCL_ERR_DTYPE, "history is I32", .with = "history i32:0:3 N B C"}});
