@@ -68,6 +68,9 @@ static const struct bad_case {
     {"\"optimizer\": {\"beta\": [1, 2]}", "optimizer: key beta is not known, nearest: betas"},
     {"\"optimizer\": {\"betas\": [1, 2]}", "optimizer: betas[0] is 1"},
     {"\"optimizer\": {\"kind\": \"sgd\", \"nesterov\": true}", "nesterov is true, momentum is 0"},
+    {"\"optimizer\": {\"kind\": \"sgd\", \"nesterov\": true, \"momentum\": 0.9, \"dampening\": "
+     "0.1}",
+     "dampening 0.1"},
     {"\"optimizer\": {\"momentum\": 0.9}", "optimizer: key momentum is not known"},
     {"\"schedule\": {\"kind\": \"cosin\"}", "schedule: kind cosin is not known, nearest: cosine"},
     {"\"schedule\": {\"warmup\": -1}", "schedule: warmup is -1"},
