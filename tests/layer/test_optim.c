@@ -52,6 +52,21 @@ TEST(sgd_in_place_follows_the_rates_of_the_host)
     rig_close(&b);
 }
 
+TEST(the_default_warm_up_is_2000_steps_of_the_transformers_schedule)
+{
+    attncl_schedule_desc desc = ATTNCL_SCHEDULE_DESC_INIT;
+    double rate, want;
+
+    ck_ok(attncl_schedule_rate(&desc, 0.5, 0, &rate));
+    ck_assert_double_eq(rate, 0.5);
+    desc.kind = ATTNCL_RATE_INVERSE_SQRT;
+    desc.d_model = 64;
+    ck_ok(attncl_schedule_rate(&desc, 0.5, 700, &rate));
+    desc.warmup = 2000;
+    ck_ok(attncl_schedule_rate(&desc, 0.5, 700, &want));
+    ck_assert_double_eq(rate, want);
+}
+
 // A schedule on the device gives the step that its rate from the host gives.
 TEST(adam_with_a_schedule_is_adam_at_its_rates)
 {
