@@ -509,3 +509,17 @@ TEST(state_is_read_and_written_by_name)
     ck_fails(attncl_graph_state_read(g, "twice", seen, 4), ATTNCL_ERR_ARGUMENT, "several");
     attncl_graph_destroy(g);
 }
+
+TEST(flags_of_a_tensor_are_0_or_1)
+{
+    static const uint8_t given[] = {0, 1, 2, 255};
+    static const int64_t n = sizeof given;
+    uint8_t got[sizeof given];
+    attncl_tensor *t = NULL;
+
+    ck_ok(attncl_tensor_create(test_context(), ATTNCL_U8, 1, &n, ATTNCL_U8, given, &t));
+    ck_ok(attncl_tensor_read(t, got, sizeof got));
+    for (size_t i = 0; i < sizeof got; ++i)
+        ck_assert_int_eq(got[i], given[i] != 0);
+    attncl_tensor_destroy(t);
+}
