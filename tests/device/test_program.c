@@ -127,6 +127,14 @@ TEST(the_second_process_compiles_nothing)
                     "__kernel void probe_fill_fwd(__global int *x) { x[0] = -VALUE; }\n");
     ck_assert_int_eq(live_once("#define VALUE 41\n"), -41);
     ck_assert_int_eq(n_built, 3);
+
+    // Another environment of the driver too.
+    setenv("POCL_OF_A_TEST", "1", 1);
+    ck_assert_int_eq(live_once("#define VALUE 41\n"), -41);
+    unsetenv("POCL_OF_A_TEST");
+    ck_assert_int_eq(n_built, 4);
+    ck_assert_int_eq(live_once("#define VALUE 41\n"), -41);
+    ck_assert_int_eq(n_built, 4);
     ck_assert_int_eq(n_warned, 0);
 }
 
