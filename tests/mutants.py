@@ -243,7 +243,10 @@ def main():
                         mutant = queue.popleft()
                     except IndexError:
                         break
-                    judge(mutant, kernels)
+                    try:
+                        judge(mutant, kernels)
+                    except OSError as error:
+                        errors.append("%s: %s" % (show(mutant), error))
 
     threads = [threading.Thread(target=work, args=(i == 0,)) for i in range(max(1, o.jobs))]
     for thread in threads:
