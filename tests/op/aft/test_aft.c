@@ -251,6 +251,7 @@ OP_SPEC(
               {"causal table", TABLE(5, 1), table},
               {"wide window", TABLE(64, 0), table},
               {"window of 1", TABLE(1, 1), table},
+              {"many lanes", TABLE(20, 0), table, .smoke = "T=40 B=6 C=48 N=40", .special = ""},
               {"no table", TABLE(3, 0), NULL, .smoke = no_table, .special = "T=30 B=1 C=5"},
               {"causal without a table", TABLE(0, 1), NULL, .smoke = no_table,
                .special = "T=30 B=1 C=5"},
