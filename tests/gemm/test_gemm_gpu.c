@@ -90,49 +90,6 @@ static attncl_status choose(const struct device_caps *caps, int64_t m, int64_t n
     return status;
 }
 
-// The larger tile where it gives every multiprocessor two, then smaller ones.
-static const struct {
-    enum device_vendor vendor;
-    unsigned multiple, units;
-    int m, n;
-    const char *tile;
-} choices[] = {
-    {VENDOR_NVIDIA, 32, 132, 4096, 4096, "128x128x8/256"},
-    {VENDOR_NVIDIA, 32, 132, 1500, 2048, "64x128x8/128"},
-    {VENDOR_NVIDIA, 32, 132, 1024, 1024, "64x64x16/128"},
-    {VENDOR_NVIDIA, 32, 132, 256, 256, "32x32x32/64"},
-    {VENDOR_NVIDIA, 32, 132, 30, 65536, "32x32x32/64"},
-    {VENDOR_AMD, 32, 40, 4096, 4096, "128x128x8/128"},
-    {VENDOR_AMD, 32, 40, 1024, 1024, "128x64x16/128"},
-    {VENDOR_AMD, 32, 40, 512, 640, "64x64x16/64"},
-    {VENDOR_AMD, 64, 104, 4096, 4096, "128x128x16/256"},
-    {VENDOR_AMD, 64, 104, 1024, 1024, "64x64x16/256"},
-    {VENDOR_INTEL, 1, 32, 4096, 4096, "64x64x16/128"},
-    {VENDOR_OTHER, 1, 4, 100, 200, "64x64x16/128"},
-    {VENDOR_OTHER, 1, 4, 20, 200, "32x32x32/64"},
-    // Few rows, so that B is read once; work-groups of whole warps or waves, columns for half a tile.
-    {VENDOR_NVIDIA, 32, 132, 5, 65536, "8x64x16/32"},
-    {VENDOR_NVIDIA, 32, 132, 8, 512, "8x64x16/32"},
-    {VENDOR_NVIDIA, 32, 132, 9, 512, "16x64x16/64"},
-    {VENDOR_NVIDIA, 32, 132, 16, 4096, "16x64x16/64"},
-    {VENDOR_NVIDIA, 32, 132, 17, 4096, "32x32x32/64"},
-    {VENDOR_NVIDIA, 32, 132, 8, 32, "32x32x32/64"},
-    {VENDOR_AMD, 32, 40, 8, 512, "8x64x16/32"},
-    {VENDOR_AMD, 64, 104, 8, 512, "16x64x16/64"},
-    {VENDOR_INTEL, 1, 32, 12, 512, "16x64x16/64"},
-    {VENDOR_INTEL, 1, 32, 8, 512, "16x64x16/64"},
-};
-
-TABLE_TEST(tiles_by_vendor_and_size, choices)
-{
-    const struct device_caps caps =
-        described(choices[_i].vendor, choices[_i].multiple, choices[_i].units);
-
-    ck_ok(choose(&caps, choices[_i].m, choices[_i].n, 100));
-    ck_assert_str_eq(seen.launched[0], choices[_i].tile);
-    ck_assert_int_eq(seen.n_launched, 1);
-}
-
 // Few enough for devices that allow 256 bytes of arguments (the embedded profile).
 TEST(arguments_are_few)
 {

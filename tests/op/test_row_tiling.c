@@ -59,47 +59,6 @@ static void check(const struct row_launch *p, int vw, int lanes_per_row, int vec
 }
 
 enum { MANY = 65536 };
-static const struct {
-    enum device_vendor vendor;
-    unsigned multiple;
-    int64_t width;
-    int arrays;
-    bool float4_aligned;
-    int vw, lanes_per_row, vecs_per_lane;
-    size_t group;
-} choices[] = {
-    {VENDOR_NVIDIA, 32, 1, 1, false, 1, 8, 8, 128},
-    {VENDOR_NVIDIA, 32, 64, 1, true, 4, 8, 2, 128},
-    {VENDOR_NVIDIA, 32, 65, 1, false, 1, 16, 8, 128},
-    {VENDOR_NVIDIA, 32, 1024, 1, true, 4, 32, 8, 128},
-    {VENDOR_AMD, 32, 1024, 1, true, 4, 32, 8, 128},
-    {VENDOR_AMD, 64, 1024, 1, true, 4, 64, 4, 256},
-    {VENDOR_INTEL, 1, 1024, 1, true, 4, 64, 4, 128},
-    {VENDOR_NVIDIA, 32, 1024, 2, true, 4, 64, 4, 128}, // two arrays: half of each
-    {VENDOR_NVIDIA, 32, 1024, 4, true, 4, 128, 2, 128},
-    {VENDOR_NVIDIA, 32, 64, 0, true, 4, 8, 0, 256}, // nothing kept
-    {VENDOR_NVIDIA, 32, 1000, 0, true, 4, 128, 0, 256},
-    {VENDOR_NVIDIA, 32, 1025, 1, false, 1, 128, 32, 128},
-    {VENDOR_INTEL, 1, 4096, 1, true, 4, 256, 4, 256},
-    {VENDOR_OTHER, 1, 8192, 1, true, 4, 256, 8, 256},
-    {VENDOR_OTHER, 1, 8192, 2, true, 4, 256, 0, 256},
-    {VENDOR_OTHER, 1, 8193, 1, false, 1, 256, 0, 256},
-};
-
-TABLE_TEST(by_vendor_and_width, choices)
-{
-    const struct device_caps caps = described(choices[_i].vendor, choices[_i].multiple);
-    const struct row_launch p =
-        choose(&caps, (struct row_problem){.rows = MANY,
-                                           .width = choices[_i].width,
-                                           .arrays = choices[_i].arrays,
-                                           .float4_aligned = choices[_i].float4_aligned});
-
-    check(&p, choices[_i].vw, choices[_i].lanes_per_row, choices[_i].vecs_per_lane,
-          choices[_i].group);
-    ck_assert_uint_eq(p.grid.groups[0],
-                      MANY * (size_t)choices[_i].lanes_per_row / choices[_i].group);
-}
 
 // Two work-groups for each multiprocessor, of a warp at least.
 TEST(few_rows_are_spread)

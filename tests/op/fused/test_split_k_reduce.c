@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: MIT
-// Split-K reduction: the sum of partial results, against its reference.
-// Reference: tests/support/fused_step_test.c.
+// Split-K reduction: the sum of partial results and what is added to it.
 
 #include <math.h>
 
-#include "support/fused_step_test.h"
+#include "ref/ref.h"
+#include "support/op_spec.h"
 
-static void check(int64_t m, int64_t d, int64_t n_partials, bool biased)
+enum { PARTIALS, BIAS, RESIDUAL };
+
+static void reduce_of(struct host *const *in, bool sizes, struct host *y)
 {
-    const struct stream s = stream_make(7, m, d, n_partials);
-    struct host *got = host_like(s.x);
+    const int64_t width = in[PARTIALS]->dim[2];
 
-    ck_ok(run_op("split_k_reduce_fwd", NULL, HOSTS(s.partials, biased ? s.bias : NULL, s.x),
-                 HOSTS(got)));
-    for (int64_t i = 0; i < got->count; ++i) {
-        const double want = s.reduced->data[i] - (biased ? 0 : s.bias->data[i % d]);
-        double size = fabs(s.x->data[i]) + fabs(s.bias->data[i % d]);
-        for (int64_t p = 0; p < n_partials; ++p)
-            size += fabs(s.partials->data[p * m * d + i]);
-        ck_assert_msg(fabs(got->data[i] - want) <= (double)(n_partials + 2) * 6e-8 * size,
-                      "element %lld: %.9g, want %.9g", (long long)i, got->data[i], want);
+    for (int64_t i = 0; i < y->count; ++i) {
+        const double bias = in[BIAS] ? in[BIAS]->data[i % width] : 0, rest = in[RESIDUAL]->data[i];
+        y->data[i] = sizes ? fabs(rest) + fabs(bias) : rest + bias;
+        for (int64_t s = 0; s < in[PARTIALS]->dim[0]; ++s) {
+            const double partial = in[PARTIALS]->data[s * y->count + i];
+            y->data[i] += sizes ? fabs(partial) : partial;
+        }
     }
 }
 
-TEST(matches_the_reference)
+static void reduce(const void *params, struct host *const *in, struct host *const *out)
 {
-    check(1, 1, 1, true);
-    check(3, 5, 2, false);
-    check(2, 48, 4, true);
-    check(1, 70, 16, true);
-    check(5, 16, 3, false);
+    (void)params;
+    reduce_of(in, false, out[0]);
 }
 
-TEST(refusals)
+// Rounded additions of the parts, the bias and the residual.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
-    struct host *partials = host_random(1, DIMS(2, 3, 5)), *x = host_random(2, DIMS(3, 5));
-    struct host *wide = host_random(3, DIMS(3, 6)), *flat = host_random(4, DIMS(2, 3));
+    const struct host *const in[] = {spec_in(p, 0), spec_in(p, 1), spec_in(p, 2)};
 
-    ck_refused("split_k_reduce_fwd", NULL, HOSTS(partials, NULL, wide), ATTNCL_ERR_SHAPE,
-               "partials are [2, 3, 5], residual is [3, 6]");
-    ck_refused("split_k_reduce_fwd", NULL, HOSTS(flat, NULL, x), ATTNCL_ERR_SHAPE, "[2, 3]");
-    ck_refused("split_k_reduce_fwd", NULL, HOSTS(partials, host_random(5, DIMS(4)), x),
-               ATTNCL_ERR_SHAPE, "partials are [2, 3, 5], bias is [4]");
+    (void)k, (void)want;
+    reduce_of((struct host *const *)in, true, allowed);
+    host_scale(allowed, (spec_extent(p, 'S') + 1) * 0x1p-24);
 }
+
+OP_SPEC(split_k_reduce_fwd, .in = "partials f32 S M D; bias? f32 D; residual f32 M D",
+        .out = "y f32 M D", .ref = reduce, .allow = allow,
+        .smoke = "S=1 M=2 D=1; S=3 M=5 D=16; S=4 M=2 D=70", .special = "S=3 M=3 D=21",
+        .full = "S=16 M=1 D=70; S=4 M=2 D=48", .data = SCALED,
+        .cases = {{"plain"}, {"biased", .with = "bias f32 D"}});
