@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the gradients of the spatial gate refuse; test_spatial_gate.c has the rest.
+// Reference: tests/ref/spatial_gate.c, by the definition of test_spatial_gate.c.
 
 #include "support/op_test.h"
 
