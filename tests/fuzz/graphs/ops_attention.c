@@ -38,19 +38,18 @@ static bool attention_choose(struct plan *p, struct plan_step *s, int x)
     s->real = plan_chance(p, 50) ? 0 : 0.5;
     if (plan_chance(p, 30))
         plan_dropout(p, s, 3, 5);
-    plan_result(p, s, 4, (const int64_t[]){q->dim[0], q->dim[1], q->dim[2], width});
-    return true;
+    return plan_result(p, s, 4, (const int64_t[]){q->dim[0], q->dim[1], q->dim[2], width});
 }
 
 static void attention_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *q = operand(p, s, 0), *k = operand(p, s, 1), *v = operand(p, s, 2);
-    struct host *y = result(p, s);
+    const struct host *q = IN(0), *k = IN(1), *v = IN(2);
+    struct host *y = OUT;
     const struct ref_attention a = {.scale = s->real > 0 ? s->real : 1 / sqrt((double)q->dim[3]),
                                     .causal = (int)s->number[0],
                                     .window = s->number[1],
-                                    .mask = operand(p, s, 3),
-                                    .valid_lens = operand(p, s, 4),
+                                    .mask = IN(3),
+                                    .valid_lens = IN(4),
                                     .dropout = plan_dropout_mask(p, s, 3, 5)};
     const int64_t n_heads = q->dim[1], n = q->dim[2], width = v->dim[3];
     struct host *weights = host_new(ATTNCL_F32, DIMS(q->dim[0], n_heads, n, k->dim[2]));
@@ -75,11 +74,11 @@ static attncl_value attention_build(struct builder *b, const struct plan_step *s
     desc.causal = (int)s->number[0];
     desc.window = s->number[1];
     desc.layout = (attncl_layout)s->number[2];
-    inputs.query = taken(b, s, 0);
-    inputs.key = taken(b, s, 1);
-    inputs.value = taken(b, s, 2);
-    inputs.mask = taken(b, s, 3);
-    inputs.valid_lens = taken(b, s, 4);
+    inputs.query = V(0);
+    inputs.key = V(1);
+    inputs.value = V(2);
+    inputs.mask = V(3);
+    inputs.valid_lens = V(4);
     return attncl_attention(b->g, &desc, &inputs, NULL);
 }
 
@@ -112,16 +111,11 @@ static int64_t merged_place(const struct host *heads, bool batch_first, int64_t 
 
 static void split_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    struct host *y = result(p, s);
+    struct host *y = OUT;
     for (int64_t i = 0; i < y->count; ++i)
-        y->data[i] = operand(p, s, 0)->data[merged_place(y, s->number[1], i)];
+        y->data[i] = IN(0)->data[merged_place(y, s->number[1], i)];
 }
-
-static attncl_value split_build(struct builder *b, const struct plan_step *s)
-{
-    const int layout = (int)s->number[1];
-    return attncl_split_heads(b->g, taken(b, s, 0), s->number[0], (attncl_layout)layout);
-}
+PLAN_BUILD(split, attncl_split_heads(b->g, V(0), s->number[0], (attncl_layout)s->number[1]))
 
 static bool merge_choose(struct plan *p, struct plan_step *s, int x)
 {
@@ -130,25 +124,18 @@ static bool merge_choose(struct plan *p, struct plan_step *s, int x)
     if (h->rank != 4)
         return false;
     s->number[1] = batch_first;
-    plan_result(p, s, 3,
-                (const int64_t[]){h->dim[batch_first ? 0 : 2], h->dim[batch_first ? 2 : 0],
-                                  h->dim[1] * h->dim[3]});
-    p->value[s->out].is_view = true;
-    return true;
+    return plan_view(p, s, 3,
+                     (const int64_t[]){h->dim[batch_first ? 0 : 2], h->dim[batch_first ? 2 : 0],
+                                       h->dim[1] * h->dim[3]});
 }
 
 static void merge_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *x = operand(p, s, 0);
+    const struct host *x = IN(0);
     for (int64_t i = 0; i < x->count; ++i)
-        result(p, s)->data[merged_place(x, s->number[1], i)] = x->data[i];
+        OUT->data[merged_place(x, s->number[1], i)] = x->data[i];
 }
-
-static attncl_value merge_build(struct builder *b, const struct plan_step *s)
-{
-    const int layout = (int)s->number[1];
-    return attncl_merge_heads(b->g, taken(b, s, 0), (attncl_layout)layout);
-}
+PLAN_BUILD(merge, attncl_merge_heads(b->g, V(0), (attncl_layout)s->number[1]))
 
 // -- additive_attention: 0 q, 1 k, 2 v, 3 w, 4 lengths
 static bool additive_choose(struct plan *p, struct plan_step *s, int x)
@@ -162,22 +149,16 @@ static bool additive_choose(struct plan *p, struct plan_step *s, int x)
     s->in[3] = plan_operand(p, 1, &q->dim[2]);
     if (plan_chance(p, 50))
         s->in[4] = plan_lengths(p, 0, n_keys, 1, q->dim);
-    plan_result(p, s, 3, (const int64_t[]){q->dim[0], q->dim[1], width});
-    return true;
+    return plan_result(p, s, 3, (const int64_t[]){q->dim[0], q->dim[1], width});
 }
 
 static void additive_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *q = operand(p, s, 0), *k = operand(p, s, 1);
-    ref_additive_attention(q, k, operand(p, s, 2), operand(p, s, 3), operand(p, s, 4), result(p, s),
+    const struct host *q = IN(0), *k = IN(1);
+    ref_additive_attention(q, k, IN(2), IN(3), IN(4), OUT,
                            host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], k->dim[1])));
 }
-
-static attncl_value additive_build(struct builder *b, const struct plan_step *s)
-{
-    return attncl_additive_attention(b->g, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2),
-                                     taken(b, s, 3), taken(b, s, 4), NULL);
-}
+PLAN_BUILD(additive, attncl_additive_attention(b->g, V(0), V(1), V(2), V(3), V(4), NULL))
 
 // -- attention_pooling: 0 keys, 1 values, 2 queries; number: kernel
 static bool pooling_choose(struct plan *p, struct plan_step *s, int x)
@@ -190,22 +171,20 @@ static bool pooling_choose(struct plan *p, struct plan_step *s, int x)
         s->in[i] = i == place ? x : plan_operand(p, 1, place < 2 && i < 2 ? h->dim : &n);
     s->number[0] = plan_number(p, ATTNCL_POOL_GAUSSIAN, ATTNCL_POOL_EPANECHIKOV);
     s->real = plan_chance(p, 50) ? 1 : 0.5;
-    plan_result_like(p, s, s->in[2]);
-    return true;
+    return plan_result_like(p, s, s->in[2]);
 }
 
 static void pooling_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *keys = operand(p, s, 0), *queries = operand(p, s, 2);
-    ref_attention_pooling_fwd((int)s->number[0], s->real, keys, operand(p, s, 1), queries,
-                              result(p, s),
+    const struct host *keys = IN(0), *queries = IN(2);
+    ref_attention_pooling_fwd((int)s->number[0], s->real, keys, IN(1), queries, OUT,
                               host_new(ATTNCL_F32, DIMS(keys->count, queries->count)));
 }
 
 // Tiny distances of either sign: their slopes cancel.
 static bool pooling_near_corners(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *keys = operand(p, s, 0), *queries = operand(p, s, 2);
+    const struct host *keys = IN(0), *queries = IN(2);
     for (int64_t i = 0; i < keys->count * queries->count; ++i) {
         const double u = fabs(keys->data[i / queries->count] - queries->data[i % queries->count]);
         if (s->number[0] == ATTNCL_POOL_EPANECHIKOV && fmin(u, fabs(u - 1)) < 1e-3)
@@ -213,12 +192,8 @@ static bool pooling_near_corners(const struct plan *p, const struct plan_step *s
     }
     return false;
 }
-
-static attncl_value pooling_build(struct builder *b, const struct plan_step *s)
-{
-    return attncl_attention_pooling(b->g, (attncl_pooling_kernel)s->number[0], (float)s->real,
-                                    taken(b, s, 0), taken(b, s, 1), taken(b, s, 2), NULL);
-}
+PLAN_BUILD(pooling, attncl_attention_pooling(b->g, (attncl_pooling_kernel)s->number[0],
+                                             (float)s->real, V(0), V(1), V(2), NULL))
 
 static const struct plan_op ops[] = {
     {PLAN_OP("attention", attention)},

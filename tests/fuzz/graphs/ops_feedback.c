@@ -58,8 +58,7 @@ static bool feedback_choose(struct plan *p, struct plan_step *s, int x)
     s->in[RESIDUAL] = plan_maybe(p, 40, 2, q->dim);
     if (plan_chance(p, 30))
         plan_dropout(p, s, DROPOUT, STEP);
-    plan_result(p, s, 2, q->dim);
-    return true;
+    return plan_result(p, s, 2, q->dim);
 }
 
 static struct host *mapped(const struct host *x, const struct host *weight, const struct host *bias)
@@ -71,45 +70,37 @@ static struct host *mapped(const struct host *x, const struct host *weight, cons
 
 static void feedback_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    struct host *k = operand(p, s, KEY), *v = operand(p, s, VALUE), *y = result(p, s);
+    struct host *k = IN(KEY), *v = IN(VALUE), *y = OUT;
     struct host *mixed = host_like(y);
     if (s->in[KEY_WEIGHT] != ABSENT) {
-        k = mapped(k, operand(p, s, KEY_WEIGHT), NULL);
-        v = mapped(v, operand(p, s, VALUE_WEIGHT), operand(p, s, VALUE_BIAS));
+        k = mapped(k, IN(KEY_WEIGHT), NULL);
+        v = mapped(v, IN(VALUE_WEIGHT), IN(VALUE_BIAS));
     }
-    const struct ref_feedback data = {
-        .q = mapped(operand(p, s, QUERY), operand(p, s, QUERY_WEIGHT), NULL),
-        .k = k,
-        .v = v,
-        .places = operand(p, s, PLACES),
-        .u = operand(p, s, QUERY_BIAS),
-        .place_bias = operand(p, s, PLACE_BIAS),
-        .dropout = plan_dropout_mask(p, s, DROPOUT, STEP)};
+    const struct ref_feedback data = {.q = mapped(IN(QUERY), IN(QUERY_WEIGHT), NULL),
+                                      .k = k,
+                                      .v = v,
+                                      .places = IN(PLACES),
+                                      .u = IN(QUERY_BIAS),
+                                      .place_bias = IN(PLACE_BIAS),
+                                      .dropout = plan_dropout_mask(p, s, DROPOUT, STEP)};
     ref_feedback_attention_fwd(&data, k->dim[0], mixed, NULL, host_like(y));
-    ref_dense(mixed, operand(p, s, OUTPUT_WEIGHT), operand(p, s, OUTPUT_BIAS), y);
+    ref_dense(mixed, IN(OUTPUT_WEIGHT), IN(OUTPUT_BIAS), y);
     if (s->in[RESIDUAL] != ABSENT)
-        ref_add_fwd(y, operand(p, s, RESIDUAL), y);
+        ref_add_fwd(y, IN(RESIDUAL), y);
 }
 
 static attncl_value feedback_build(struct builder *b, const struct plan_step *s)
 {
     const attncl_dropout_desc dropout = plan_dropout_desc(b, s, DROPOUT, STEP);
-    const attncl_feedback_params params = {sizeof params,
-                                           taken(b, s, QUERY_WEIGHT),
-                                           taken(b, s, KEY_WEIGHT),
-                                           taken(b, s, VALUE_WEIGHT),
-                                           taken(b, s, VALUE_BIAS),
-                                           taken(b, s, OUTPUT_WEIGHT),
-                                           taken(b, s, OUTPUT_BIAS),
-                                           taken(b, s, PLACES),
-                                           taken(b, s, QUERY_BIAS),
-                                           taken(b, s, PLACE_BIAS),
-                                           &dropout};
+    const attncl_feedback_params params = {sizeof params,   V(QUERY_WEIGHT), V(KEY_WEIGHT),
+                                           V(VALUE_WEIGHT), V(VALUE_BIAS),   V(OUTPUT_WEIGHT),
+                                           V(OUTPUT_BIAS),  V(PLACES),       V(QUERY_BIAS),
+                                           V(PLACE_BIAS),   &dropout};
     attncl_attention_inputs inputs = ATTNCL_ATTENTION_INPUTS_INIT;
-    inputs.query = taken(b, s, QUERY);
-    inputs.key = taken(b, s, KEY);
-    inputs.value = taken(b, s, VALUE);
-    inputs.residual = taken(b, s, RESIDUAL);
+    inputs.query = V(QUERY);
+    inputs.key = V(KEY);
+    inputs.value = V(VALUE);
+    inputs.residual = V(RESIDUAL);
     return attncl_feedback_attention(b->g, &params, s->number[HEADS], &inputs, NULL);
 }
 

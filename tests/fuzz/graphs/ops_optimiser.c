@@ -24,7 +24,7 @@ static int choose_rate(struct plan *p)
 // The rate of the step: a value, or learning_rate.
 static double rate(const struct plan *p, const struct plan_step *s, int i)
 {
-    const struct host *at = operand(p, s, i);
+    const struct host *at = IN(i);
     return at ? at->data[0] : (float)learning_rate;
 }
 
@@ -45,8 +45,7 @@ static bool adam_choose(struct plan *p, struct plan_step *s, int x)
     for (int i = 2; i < 5; ++i)
         s->number[i] = plan_number(p, 0, 1);
     s->real = plan_chance(p, 50) ? 1e-8 : 1e-2;
-    plan_result_like(p, s, x);
-    return true;
+    return plan_result_like(p, s, x);
 }
 
 static void adam_evaluate(const struct plan *p, const struct plan_step *s)
@@ -60,13 +59,11 @@ static void adam_evaluate(const struct plan *p, const struct plan_step *s)
                                   .optimized = (int)s->number[3],
                                   .scheduled_decay = (int)s->number[4],
                                   .now = rate(p, s, 6)};
-    struct host *after[] = {host_copy(operand(p, s, 0)), host_copy(operand(p, s, 2)),
-                            host_copy(operand(p, s, 3)), NULL};
+    struct host *after[] = {host_copy(IN(0)), host_copy(IN(2)), host_copy(IN(3)), NULL};
     if (s->in[4] != ABSENT)
-        after[3] = host_copy(operand(p, s, 4));
-    ref_adam_step(&adam, (int64_t)operand(p, s, 5)->data[0], after[0], operand(p, s, 1), after[1],
-                  after[2], after[3]);
-    host_set(result(p, s), after[s->number[0]]->data);
+        after[3] = host_copy(IN(4));
+    ref_adam_step(&adam, (int64_t)IN(5)->data[0], after[0], IN(1), after[1], after[2], after[3]);
+    host_set(OUT, after[s->number[0]]->data);
 }
 
 static attncl_value adam_after(attncl_graph *g, const attncl_adam_desc *desc, attncl_value rates,
@@ -89,11 +86,9 @@ static attncl_value adam_build(struct builder *b, const struct plan_step *s)
     desc.decoupled = (int)s->number[2];
     desc.optimized = (int)s->number[3];
     desc.scheduled_decay = (int)s->number[4];
-    const attncl_adam_values before = {sizeof before, taken(b, s, 0), taken(b, s, 2),
-                                       taken(b, s, 3), taken(b, s, 4)};
-    return adam_after(b->g, &desc,
-                      attncl_adam_rates_at(b->g, &desc, taken(b, s, 6), taken(b, s, 5)),
-                      taken(b, s, 1), &before, s->number[0]);
+    const attncl_adam_values before = {sizeof before, V(0), V(2), V(3), V(4)};
+    return adam_after(b->g, &desc, attncl_adam_rates_at(b->g, &desc, V(6), V(5)), V(1), &before,
+                      s->number[0]);
 }
 
 // -- sgd_step: 0 param, 1 grad, 2 momentum_buffer, 3 steps taken, 4 learning rate; number: which of the values
@@ -111,8 +106,7 @@ static bool sgd_choose(struct plan *p, struct plan_step *s, int x)
     s->number[4] = s->number[1] > 0 && plan_chance(p, 30);
     s->number[2] = s->number[4] || plan_chance(p, 50) ? 0 : 4;
     s->number[3] = plan_chance(p, 50) ? 0 : 3;
-    plan_result_like(p, s, x);
-    return true;
+    return plan_result_like(p, s, x);
 }
 
 static void sgd_evaluate(const struct plan *p, const struct plan_step *s)
@@ -122,11 +116,10 @@ static void sgd_evaluate(const struct plan *p, const struct plan_step *s)
                                 .dampening = (double)s->number[2] / 10,
                                 .weight_decay = (double)s->number[3] / 100,
                                 .nesterov = (int)s->number[4]};
-    struct host *after[] = {host_copy(operand(p, s, 0)), s->in[2] == ABSENT
-                                                             ? host_like(result(p, s))
-                                                             : host_copy(operand(p, s, 2))};
-    ref_sgd_step(&sgd, (int64_t)operand(p, s, 3)->data[0], after[0], operand(p, s, 1), after[1]);
-    host_set(result(p, s), after[s->number[0]]->data);
+    struct host *after[] = {host_copy(IN(0)),
+                            s->in[2] == ABSENT ? host_like(OUT) : host_copy(IN(2))};
+    ref_sgd_step(&sgd, (int64_t)IN(3)->data[0], after[0], IN(1), after[1]);
+    host_set(OUT, after[s->number[0]]->data);
 }
 
 static attncl_value sgd_after(attncl_graph *g, const attncl_sgd_desc *desc, attncl_value rates,
@@ -145,9 +138,9 @@ static attncl_value sgd_build(struct builder *b, const struct plan_step *s)
                                   (double)s->number[2] / 10,
                                   (double)s->number[3] / 100,
                                   (int)s->number[4]};
-    const attncl_sgd_values before = {sizeof before, taken(b, s, 0), taken(b, s, 2)};
-    return sgd_after(b->g, &desc, attncl_sgd_rates(b->g, &desc, taken(b, s, 4), taken(b, s, 3)),
-                     taken(b, s, 1), &before, s->number[0]);
+    const attncl_sgd_values before = {sizeof before, V(0), V(2)};
+    return sgd_after(b->g, &desc, attncl_sgd_rates(b->g, &desc, V(4), V(3)), V(1), &before,
+                     s->number[0]);
 }
 
 // -- clip_grad_norm and clip_grad_value: 0, 1 gradients; number: how many, which result, style; real: the limit
@@ -159,16 +152,15 @@ static bool clip_choose(struct plan *p, struct plan_step *s, int x)
         s->in[1] = plan_operand(p, 2, other);
     s->number[1] = plan_number(p, 0, s->number[0] - 1);
     s->real = plan_chance(p, 50) ? 1 : 0.25;
-    plan_result_like(p, s, s->in[s->number[1]]);
     (void)x;
-    return true;
+    return plan_result_like(p, s, s->in[s->number[1]]);
 }
 
 static void clip_value_evaluate(const struct plan *p, const struct plan_step *s)
 {
     const struct host *x = operand(p, s, (int)s->number[1]);
     for (int64_t i = 0; i < x->count; ++i)
-        result(p, s)->data[i] = fmin(fmax(x->data[i], -s->real), s->real);
+        OUT->data[i] = fmin(fmax(x->data[i], -s->real), s->real);
 }
 
 static attncl_value clip_value(attncl_graph *g, size_t n, const attncl_value *grads, double limit,
@@ -181,7 +173,7 @@ static attncl_value clip_value(attncl_graph *g, size_t n, const attncl_value *gr
 
 static attncl_value clip_value_build(struct builder *b, const struct plan_step *s)
 {
-    const attncl_value grads[2] = {taken(b, s, 0), taken(b, s, 1)};
+    const attncl_value grads[2] = {V(0), V(1)};
     const int n = (int)s->number[0];
     return clip_value(b->g, (size_t)n, grads, s->real, s->number[1]);
 }
@@ -195,16 +187,15 @@ static bool clip_norm_choose(struct plan *p, struct plan_step *s, int x)
         return clip_choose(p, s, x);
     s->number[0] = 1;
     s->real = 1;
-    plan_result(p, s, 0, NULL);
-    return true;
+    return plan_result(p, s, 0, NULL);
 }
 
 static void clip_norm_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    struct host *const grads[2] = {operand(p, s, 0), operand(p, s, 1)};
+    struct host *const grads[2] = {IN(0), IN(1)};
     const double norm = ref_norm(grads, (int)s->number[0]);
     const double factor = ref_clip_factor(norm, s->real, (int)s->number[2]);
-    struct host *y = result(p, s);
+    struct host *y = OUT;
     for (int64_t i = 0; i < y->count; ++i)
         y->data[i] = s->number[3] ? norm : factor * grads[s->number[1]]->data[i];
 }
@@ -219,7 +210,7 @@ static attncl_value clip_norm(attncl_graph *g, const struct plan_step *s, const 
 
 static attncl_value clip_norm_build(struct builder *b, const struct plan_step *s)
 {
-    const attncl_value grads[2] = {taken(b, s, 0), taken(b, s, 1)};
+    const attncl_value grads[2] = {V(0), V(1)};
     return clip_norm(b->g, s, grads);
 }
 

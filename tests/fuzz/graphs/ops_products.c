@@ -15,20 +15,11 @@ static bool positions_choose(struct plan *p, struct plan_step *s, int x)
         return false;
     s->number[0] = plan_number(p, 0, 1);
     s->in[1] = plan_operand(p, 2, (const int64_t[]){h->dim[s->number[0]], h->dim[2]});
-    plan_result_like(p, s, x);
-    return true;
+    return plan_result_like(p, s, x);
 }
 
-static void positions_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    ref_add_positions_fwd(operand(p, s, 0), operand(p, s, 1), (int)s->number[0], result(p, s));
-}
-
-static attncl_value positions_build(struct builder *b, const struct plan_step *s)
-{
-    const int layout = (int)s->number[0];
-    return attncl_add_positions(b->g, taken(b, s, 0), taken(b, s, 1), (attncl_layout)layout);
-}
+PLAN_EVALUATE(positions, ref_add_positions_fwd(IN(0), IN(1), (int)s->number[0], OUT))
+PLAN_BUILD(positions, attncl_add_positions(b->g, V(0), V(1), (attncl_layout)s->number[0]))
 
 // -- linear and linear_fused: 0 x, 1 weight, 2 bias, 3 gate, 4 residual
 // Makes weight and bias; `dim`: the result's extents.
@@ -46,19 +37,11 @@ static bool linear_choose(struct plan *p, struct plan_step *s, int x)
 {
     int64_t dim[ATTNCL_MAX_RANK];
     linear_params(p, s, x, dim);
-    plan_result(p, s, p->value[x].h->rank, dim);
-    return true;
+    return plan_result(p, s, p->value[x].h->rank, dim);
 }
 
-static void linear_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    ref_dense(operand(p, s, 0), operand(p, s, 1), operand(p, s, 2), result(p, s));
-}
-
-static attncl_value linear_build(struct builder *b, const struct plan_step *s)
-{
-    return attncl_linear(b->g, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2));
-}
+PLAN_EVALUATE(linear, ref_dense(IN(0), IN(1), IN(2), OUT))
+PLAN_BUILD(linear, attncl_linear(b->g, V(0), V(1), V(2)))
 
 static bool fused_choose(struct plan *p, struct plan_step *s, int x)
 {
@@ -68,14 +51,13 @@ static bool fused_choose(struct plan *p, struct plan_step *s, int x)
     s->in[3] = plan_maybe(p, 40, rank, dim);
     s->in[4] = plan_maybe(p, 40, rank, dim);
     s->number[0] = plan_number(p, ATTNCL_IDENTITY, ATTNCL_GELU_TANH);
-    plan_result(p, s, rank, dim);
-    return true;
+    return plan_result(p, s, rank, dim);
 }
 
 static void fused_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *gate = operand(p, s, 3), *residual = operand(p, s, 4);
-    struct host *y = result(p, s);
+    const struct host *gate = IN(3), *residual = IN(4);
+    struct host *y = OUT;
     linear_evaluate(p, s);
     ref_activation_fwd(y, (int)s->number[0], y);
     if (gate)
@@ -88,9 +70,9 @@ static attncl_value fused_build(struct builder *b, const struct plan_step *s)
 {
     attncl_linear_desc desc = ATTNCL_LINEAR_DESC_INIT;
     desc.activation = (attncl_activation)s->number[0];
-    desc.gate = taken(b, s, 3);
-    desc.residual = taken(b, s, 4);
-    return attncl_linear_fused(b->g, &desc, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2));
+    desc.gate = V(3);
+    desc.residual = V(4);
+    return attncl_linear_fused(b->g, &desc, V(0), V(1), V(2));
 }
 
 // -- bmm
@@ -101,14 +83,13 @@ static bool bmm_choose(struct plan *p, struct plan_step *s, int x)
     if (h->rank != 3)
         return false;
     s->in[1] = plan_operand(p, 3, (const int64_t[]){h->dim[0], h->dim[2], out});
-    plan_result(p, s, 3, (const int64_t[]){h->dim[0], h->dim[1], out});
-    return true;
+    return plan_result(p, s, 3, (const int64_t[]){h->dim[0], h->dim[1], out});
 }
 
 static void bmm_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *a = operand(p, s, 0), *b = operand(p, s, 1);
-    struct host *y = result(p, s);
+    const struct host *a = IN(0), *b = IN(1);
+    struct host *y = OUT;
     const int64_t n = a->dim[1], m = a->dim[2], out = b->dim[2];
     for (int64_t i = 0; i < y->count; ++i) {
         const int64_t c = i % out, row = i / out, batch = row / n;
@@ -117,11 +98,7 @@ static void bmm_evaluate(const struct plan *p, const struct plan_step *s)
             y->data[i] += a->data[row * m + k] * b->data[(batch * m + k) * out + c];
     }
 }
-
-static attncl_value bmm_build(struct builder *b, const struct plan_step *s)
-{
-    return attncl_bmm(b->g, taken(b, s, 0), taken(b, s, 1));
-}
+PLAN_BUILD(bmm, attncl_bmm(b->g, V(0), V(1)))
 
 // -- embedding: x is the table
 static bool embedding_choose(struct plan *p, struct plan_step *s, int x)
@@ -134,19 +111,11 @@ static bool embedding_choose(struct plan *p, struct plan_step *s, int x)
     if (plan_chance(p, 20))
         s->in[0] = plan_matrix(p, h->dim[0], h->dim[1]);
     s->real = plan_chance(p, 50) ? 1 : 2.5;
-    plan_result(p, s, 3, dim);
-    return true;
+    return plan_result(p, s, 3, dim);
 }
 
-static void embedding_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    ref_embedding_fwd(operand(p, s, 1), operand(p, s, 0), s->real, result(p, s));
-}
-
-static attncl_value embedding_build(struct builder *b, const struct plan_step *s)
-{
-    return attncl_embedding(b->g, taken(b, s, 1), taken(b, s, 0), (float)s->real);
-}
+PLAN_EVALUATE(embedding, ref_embedding_fwd(IN(1), IN(0), s->real, OUT))
+PLAN_BUILD(embedding, attncl_embedding(b->g, V(1), V(0), (float)s->real))
 
 static const struct plan_op ops[] = {
     {PLAN_OP("add_positions", positions)}, {PLAN_OP("linear", linear)},

@@ -11,20 +11,11 @@
 static bool activate_choose(struct plan *p, struct plan_step *s, int x)
 {
     s->number[0] = plan_number(p, ATTNCL_IDENTITY, ATTNCL_GELU_TANH);
-    plan_result_like(p, s, x);
-    return true;
+    return plan_result_like(p, s, x);
 }
 
-static void activate_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    ref_activation_fwd(operand(p, s, 0), (int)s->number[0], result(p, s));
-}
-
-static attncl_value activate_build(struct builder *b, const struct plan_step *s)
-{
-    const int kind = (int)s->number[0];
-    return attncl_activate(b->g, taken(b, s, 0), (attncl_activation)kind);
-}
+PLAN_EVALUATE(activate, ref_activation_fwd(IN(0), (int)s->number[0], OUT))
+PLAN_BUILD(activate, attncl_activate(b->g, V(0), (attncl_activation)s->number[0]))
 
 // -- bias_activate
 static bool bias_choose(struct plan *p, struct plan_step *s, int x)
@@ -36,59 +27,38 @@ static bool bias_choose(struct plan *p, struct plan_step *s, int x)
 
 static void bias_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *x = operand(p, s, 0), *bias = operand(p, s, 1);
-    struct host *y = result(p, s);
+    const struct host *x = IN(0), *bias = IN(1);
+    struct host *y = OUT;
     for (int64_t i = 0; i < x->count; ++i)
         y->data[i] = x->data[i] + bias->data[i % bias->count];
     ref_activation_fwd(y, (int)s->number[0], y);
 }
-
-static attncl_value bias_build(struct builder *b, const struct plan_step *s)
-{
-    const int kind = (int)s->number[0];
-    return attncl_bias_activate(b->g, taken(b, s, 0), taken(b, s, 1), (attncl_activation)kind);
-}
+PLAN_BUILD(bias, attncl_bias_activate(b->g, V(0), V(1), (attncl_activation)s->number[0]))
 
 // -- add, mul
 static bool pair_choose(struct plan *p, struct plan_step *s, int x)
 {
     s->in[1] = plan_operand(p, p->value[x].h->rank, p->value[x].h->dim);
-    plan_result_like(p, s, x);
-    return true;
+    return plan_result_like(p, s, x);
 }
 
-static void add_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    ref_add_fwd(operand(p, s, 0), operand(p, s, 1), result(p, s));
-}
+PLAN_EVALUATE(add, ref_add_fwd(IN(0), IN(1), OUT))
+PLAN_BUILD(add, attncl_add(b->g, V(0), V(1)))
 
-static attncl_value add_build(struct builder *b, const struct plan_step *s)
-{
-    return attncl_add(b->g, taken(b, s, 0), taken(b, s, 1));
-}
-
-static void mul_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    ref_mul_fwd(operand(p, s, 0), operand(p, s, 1), result(p, s));
-}
-
-static attncl_value mul_build(struct builder *b, const struct plan_step *s)
-{
-    return attncl_mul(b->g, taken(b, s, 0), taken(b, s, 1));
-}
+PLAN_EVALUATE(mul, ref_mul_fwd(IN(0), IN(1), OUT))
+PLAN_BUILD(mul, attncl_mul(b->g, V(0), V(1)))
 
 // -- softmax over any axis
 static bool softmax_choose(struct plan *p, struct plan_step *s, int x)
 {
     s->number[0] = plan_number(p, -p->value[x].h->rank, p->value[x].h->rank - 1);
-    plan_result_like(p, s, x);
-    return true;
+    return plan_result_like(p, s, x);
 }
 
 static void softmax_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *x = operand(p, s, 0);
-    struct host *y = result(p, s);
+    const struct host *x = IN(0);
+    struct host *y = OUT;
     const int axis = (int)(s->number[0] < 0 ? s->number[0] + x->rank : s->number[0]);
     int64_t inner = 1;
     for (int i = axis + 1; i < x->rank; ++i)
@@ -104,11 +74,7 @@ static void softmax_evaluate(const struct plan *p, const struct plan_step *s)
         y->data[i] = exp(x->data[i] - largest) / sum;
     }
 }
-
-static attncl_value softmax_build(struct builder *b, const struct plan_step *s)
-{
-    return attncl_softmax(b->g, taken(b, s, 0), (int)s->number[0]);
-}
+PLAN_BUILD(softmax, attncl_softmax(b->g, V(0), (int)s->number[0]))
 
 // -- masked_softmax
 static bool masked_choose(struct plan *p, struct plan_step *s, int x)
@@ -117,19 +83,11 @@ static bool masked_choose(struct plan *p, struct plan_step *s, int x)
     if (h->rank != 3)
         return false;
     s->in[1] = plan_lengths(p, 0, h->dim[2], (int)plan_number(p, 1, 2), h->dim);
-    plan_result_like(p, s, x);
-    return true;
+    return plan_result_like(p, s, x);
 }
 
-static void masked_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    ref_masked_softmax_fwd(operand(p, s, 0), operand(p, s, 1), result(p, s));
-}
-
-static attncl_value masked_build(struct builder *b, const struct plan_step *s)
-{
-    return attncl_masked_softmax(b->g, taken(b, s, 0), taken(b, s, 1));
-}
+PLAN_EVALUATE(masked, ref_masked_softmax_fwd(IN(0), IN(1), OUT))
+PLAN_BUILD(masked, attncl_masked_softmax(b->g, V(0), V(1)))
 
 // -- layer_norm over one or two trailing axes
 static bool norm_choose(struct plan *p, struct plan_step *s, int x)
@@ -139,20 +97,11 @@ static bool norm_choose(struct plan *p, struct plan_step *s, int x)
     s->in[1] = plan_operand(p, n, h->dim + h->rank - n);
     s->in[2] = plan_operand(p, n, h->dim + h->rank - n);
     s->real = plan_chance(p, 50) ? 1e-5 : 1e-2;
-    plan_result_like(p, s, x);
-    return true;
+    return plan_result_like(p, s, x);
 }
 
-static void norm_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    ref_layer_norm_fwd(operand(p, s, 0), operand(p, s, 1), operand(p, s, 2), (float)s->real,
-                       result(p, s));
-}
-
-static attncl_value norm_build(struct builder *b, const struct plan_step *s)
-{
-    return attncl_layer_norm(b->g, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2), (float)s->real);
-}
+PLAN_EVALUATE(norm, ref_layer_norm_fwd(IN(0), IN(1), IN(2), (float)s->real, OUT))
+PLAN_BUILD(norm, attncl_layer_norm(b->g, V(0), V(1), V(2), (float)s->real))
 
 static const struct plan_op ops[] = {
     {PLAN_OP("activate", activate)},

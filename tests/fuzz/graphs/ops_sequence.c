@@ -39,23 +39,22 @@ static bool aft_choose(struct plan *p, struct plan_step *s, int x)
         s->in[4] = plan_mask(p, 3,
                              (const int64_t[]){plan_chance(p, 50) ? 1 : q->dim[0], q->dim[0],
                                                plan_chance(p, 50) ? 1 : q->dim[1]});
-    plan_result(p, s, 3, q->dim);
-    return true;
+    return plan_result(p, s, 3, q->dim);
 }
 
 static void aft_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *q = operand(p, s, 0);
-    const struct ref_aft_data data = {.q = operand(p, s, 0),
-                                      .k = operand(p, s, 1),
-                                      .v = operand(p, s, 2),
-                                      .pos_bias = operand(p, s, 3),
-                                      .mask = operand(p, s, 4),
+    const struct host *q = IN(0);
+    const struct ref_aft_data data = {.q = IN(0),
+                                      .k = IN(1),
+                                      .v = IN(2),
+                                      .pos_bias = IN(3),
+                                      .mask = IN(4),
                                       .window = s->number[0] == ATTNCL_AFT_FULL ? (int)q->dim[0]
                                                                                 : (int)s->number[1],
                                       .causal = (int)s->number[2],
                                       .per_head = s->number[0] == ATTNCL_AFT_CONV};
-    ref_aft_fwd(&data, result(p, s), host_like(q));
+    ref_aft_fwd(&data, OUT, host_like(q));
 }
 
 static attncl_value aft_build(struct builder *b, const struct plan_step *s)
@@ -64,8 +63,7 @@ static attncl_value aft_build(struct builder *b, const struct plan_step *s)
     desc.kind = (attncl_aft_kind)s->number[0];
     desc.window = s->number[1];
     desc.causal = (int)s->number[2];
-    return attncl_aft_mix(b->g, &desc, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2),
-                          taken(b, s, 3), taken(b, s, 4));
+    return attncl_aft_mix(b->g, &desc, V(0), V(1), V(2), V(3), V(4));
 }
 
 // -- gru: 0 x, 1 weight_ih, 2 bias_ih, 3 weight_hh, 4 bias_hh, 5 h0; number: layout
@@ -80,27 +78,25 @@ static bool gru_choose(struct plan *p, struct plan_step *s, int x)
     s->in[3] = plan_operand(p, 2, (const int64_t[]){3 * width, width});
     s->in[4] = plan_operand(p, 1, (const int64_t[]){3 * width});
     s->in[5] = plan_maybe(p, 50, 2, (const int64_t[]){h->dim[!layout], width});
-    plan_result(p, s, 3, (const int64_t[]){h->dim[0], h->dim[1], width});
-    return true;
+    return plan_result(p, s, 3, (const int64_t[]){h->dim[0], h->dim[1], width});
 }
 
 static void gru_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *x = operand(p, s, 0), *weight = operand(p, s, 3);
+    const struct host *x = IN(0), *weight = IN(3);
     struct host *xi = host_new(ATTNCL_F32, DIMS(x->dim[0], x->dim[1], weight->dim[0]));
-    ref_dense(x, operand(p, s, 1), operand(p, s, 2), xi);
-    ref_gru_fwd(xi, weight, operand(p, s, 4), operand(p, s, 5), s->number[0] == 0, result(p, s));
+    ref_dense(x, IN(1), IN(2), xi);
+    ref_gru_fwd(xi, weight, IN(4), IN(5), s->number[0] == 0, OUT);
 }
 
 static attncl_value gru_build(struct builder *b, const struct plan_step *s)
 {
     attncl_gru_params params = ATTNCL_GRU_PARAMS_INIT;
-    params.weight_ih = taken(b, s, 1);
-    params.bias_ih = taken(b, s, 2);
-    params.weight_hh = taken(b, s, 3);
-    params.bias_hh = taken(b, s, 4);
-    return attncl_gru(b->g, &params, taken(b, s, 0), taken(b, s, 5), (attncl_layout)s->number[0],
-                      NULL);
+    params.weight_ih = V(1);
+    params.bias_ih = V(2);
+    params.weight_hh = V(3);
+    params.bias_hh = V(4);
+    return attncl_gru(b->g, &params, V(0), V(5), (attncl_layout)s->number[0], NULL);
 }
 
 // -- spatial_gating_unit: 0 z, 1 norm_weight, 2 norm_bias, 3 weight, 4 bias, 5 mask; number: causal
@@ -119,35 +115,31 @@ static bool gating_choose(struct plan *p, struct plan_step *s, int x)
         s->in[5] =
             plan_mask(p, 3, (const int64_t[]){plan_chance(p, 50) ? 1 : z->dim[0], z->dim[0], 1});
     s->real = plan_chance(p, 50) ? 0 : 1e-2;
-    plan_result(p, s, 3, (const int64_t[]){z->dim[0], z->dim[1], half});
-    return true;
+    return plan_result(p, s, 3, (const int64_t[]){z->dim[0], z->dim[1], half});
 }
 
 static void gating_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *z = operand(p, s, 0);
-    struct host *z1 = host_like(result(p, s)), *z2 = host_like(z1), *normed = host_like(z1);
+    const struct host *z = IN(0);
+    struct host *z1 = host_like(OUT), *z2 = host_like(z1), *normed = host_like(z1);
     const int64_t half = last_extent(z1);
     for (int64_t i = 0; i < z1->count; ++i) {
         z1->data[i] = z->data[i / half * 2 * half + i % half];
         z2->data[i] = z->data[i / half * 2 * half + half + i % half];
     }
-    ref_layer_norm_fwd(z2, operand(p, s, 1), operand(p, s, 2), s->real > 0 ? (float)s->real : 1e-5,
-                       normed);
-    ref_spatial_gate_fwd(operand(p, s, 3), operand(p, s, 4), normed, z1, operand(p, s, 5),
-                         s->number[0], result(p, s));
+    ref_layer_norm_fwd(z2, IN(1), IN(2), s->real > 0 ? (float)s->real : 1e-5, normed);
+    ref_spatial_gate_fwd(IN(3), IN(4), normed, z1, IN(5), s->number[0], OUT);
 }
 
 static attncl_value gating_build(struct builder *b, const struct plan_step *s)
 {
     attncl_sgu_params params = ATTNCL_SGU_PARAMS_INIT;
-    params.norm_weight = taken(b, s, 1);
-    params.norm_bias = taken(b, s, 2);
-    params.weight = taken(b, s, 3);
-    params.bias = taken(b, s, 4);
+    params.norm_weight = V(1);
+    params.norm_bias = V(2);
+    params.weight = V(3);
+    params.bias = V(4);
     params.norm_eps = s->real;
-    return attncl_spatial_gating_unit(b->g, &params, taken(b, s, 0), (int)s->number[0],
-                                      taken(b, s, 5));
+    return attncl_spatial_gating_unit(b->g, &params, V(0), (int)s->number[0], V(5));
 }
 
 static const struct plan_op ops[] = {

@@ -44,29 +44,27 @@ static int64_t row_of_batch(const struct plan_step *s, const struct host *x, int
 
 static void dropout_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *x = operand(p, s, 0), *position = operand(p, s, 2),
-                      *residual = operand(p, s, 3);
+    const struct host *x = IN(0), *position = IN(2), *residual = IN(3);
     const struct ref_dropout mask = plan_dropout_mask(p, s, 0, 1);
     const int64_t width = last_extent(x);
     for (int64_t i = 0; i < x->count; ++i) {
         int64_t n_rows;
         const int64_t row = row_of_batch(s, x, i / width, &n_rows);
         const int64_t first = position ? (int64_t)position->data[0] * n_rows : 0;
-        result(p, s)->data[i] =
-            x->data[i] * ref_dropout_factor(&mask, first + row, width, i % width) +
-            (residual ? residual->data[i] : 0);
+        OUT->data[i] = x->data[i] * ref_dropout_factor(&mask, first + row, width, i % width) +
+                       (residual ? residual->data[i] : 0);
     }
 }
 
 static attncl_value dropout_build(struct builder *b, const struct plan_step *s)
 {
     attncl_dropout_desc desc = plan_dropout_desc(b, s, 0, 1);
-    desc.position = taken(b, s, 2);
-    desc.residual = taken(b, s, 3);
+    desc.position = V(2);
+    desc.residual = V(3);
     desc.batch_begin = s->number[3];
     desc.batch_total = s->number[4];
     desc.batch_axis = (int)s->number[5];
-    return attncl_dropout(b->g, taken(b, s, 0), &desc);
+    return attncl_dropout(b->g, V(0), &desc);
 }
 
 // -- cross_entropy: 0 logits, 1 targets; number: reduction, pad
@@ -77,22 +75,13 @@ static bool entropy_choose(struct plan *p, struct plan_step *s, int x)
     s->number[1] = plan_chance(p, 50) ? -1 : 0;
     s->real = plan_chance(p, 70) ? 0 : 0.25;
     s->in[1] = plan_lengths(p, 0, last_extent(h) - 1, h->rank - 1, h->dim);
-    plan_result(p, s, s->number[0] == ATTNCL_REDUCE_NONE ? h->rank - 1 : 0, h->dim);
-    return true;
+    return plan_result(p, s, s->number[0] == ATTNCL_REDUCE_NONE ? h->rank - 1 : 0, h->dim);
 }
 
-static void entropy_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    ref_cross_entropy_fwd(operand(p, s, 0), operand(p, s, 1), (int)s->number[0], s->number[1],
-                          s->real, result(p, s));
-}
-
-static attncl_value entropy_build(struct builder *b, const struct plan_step *s)
-{
-    const int reduction = (int)s->number[0];
-    return attncl_cross_entropy_smoothed(b->g, taken(b, s, 0), taken(b, s, 1),
-                                         (attncl_reduction)reduction, s->number[1], s->real);
-}
+PLAN_EVALUATE(entropy,
+              ref_cross_entropy_fwd(IN(0), IN(1), (int)s->number[0], s->number[1], s->real, OUT))
+PLAN_BUILD(entropy, attncl_cross_entropy_smoothed(b->g, V(0), V(1), (attncl_reduction)s->number[0],
+                                                  s->number[1], s->real))
 
 static const struct plan_op ops[] = {
     {PLAN_OP("dropout", dropout)},

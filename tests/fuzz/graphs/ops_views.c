@@ -18,15 +18,13 @@ static bool slice_choose(struct plan *p, struct plan_step *s, int x)
     s->number[2] = plan_number(p, s->number[1] + 1, h->dim[axis]);
     memcpy(dim, h->dim, sizeof dim);
     dim[axis] = s->number[2] - s->number[1];
-    plan_result(p, s, h->rank, dim);
-    p->value[s->out].is_view = true;
-    return true;
+    return plan_view(p, s, h->rank, dim);
 }
 
 static void slice_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *x = operand(p, s, 0);
-    struct host *y = result(p, s);
+    const struct host *x = IN(0);
+    struct host *y = OUT;
     const int axis = (int)s->number[0];
     int64_t inner = 1;
     for (int i = axis + 1; i < x->rank; ++i)
@@ -37,11 +35,7 @@ static void slice_evaluate(const struct plan *p, const struct plan_step *s)
         y->data[i] = x->data[(outer * x->dim[axis] + s->number[1] + k) * inner + rest];
     }
 }
-
-static attncl_value slice_build(struct builder *b, const struct plan_step *s)
-{
-    return attncl_slice(b->g, taken(b, s, 0), (int)s->number[0], s->number[1], s->number[2]);
-}
+PLAN_BUILD(slice, attncl_slice(b->g, V(0), (int)s->number[0], s->number[1], s->number[2]))
 
 // -- permute
 static bool permute_choose(struct plan *p, struct plan_step *s, int x)
@@ -59,15 +53,13 @@ static bool permute_choose(struct plan *p, struct plan_step *s, int x)
     }
     for (int i = 0; i < h->rank; ++i)
         dim[i] = h->dim[s->number[i]];
-    plan_result(p, s, h->rank, dim);
-    p->value[s->out].is_view = true;
-    return true;
+    return plan_view(p, s, h->rank, dim);
 }
 
 static void permute_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *x = operand(p, s, 0);
-    struct host *y = result(p, s);
+    const struct host *x = IN(0);
+    struct host *y = OUT;
     for (int64_t i = 0; i < y->count; ++i) {
         int64_t place[ATTNCL_MAX_RANK] = {0}, rest = i, from = 0;
         for (int axis = y->rank - 1; axis >= 0; --axis) {
@@ -84,7 +76,7 @@ static attncl_value permute_build(struct builder *b, const struct plan_step *s)
 {
     const int order[4] = {(int)s->number[0], (int)s->number[1], (int)s->number[2],
                           (int)s->number[3]};
-    return attncl_permute(b->g, taken(b, s, 0), order);
+    return attncl_permute(b->g, V(0), order);
 }
 
 // -- reshape: two axes become one, or one two, or all one
@@ -106,21 +98,15 @@ static bool reshape_choose(struct plan *p, struct plan_step *s, int x)
         }
     }
     s->number[0] = rank;
-    plan_result(p, s, rank, dim);
-    p->value[s->out].is_view = true;
-    return true;
+    return plan_view(p, s, rank, dim);
 }
 
-static void reshape_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    memcpy(result(p, s)->data, operand(p, s, 0)->data,
-           (size_t)result(p, s)->count * sizeof(double));
-}
+PLAN_EVALUATE(reshape, memcpy(OUT->data, IN(0)->data, (size_t)OUT->count * sizeof(double)))
 
 static attncl_value reshape_build(struct builder *b, const struct plan_step *s)
 {
     const int64_t *d = s->number + 1;
-    return attncl_reshape(b->g, taken(b, s, 0), (int)s->number[0], d);
+    return attncl_reshape(b->g, V(0), (int)s->number[0], d);
 }
 
 // -- concat of two or three
@@ -142,19 +128,18 @@ static bool concat_choose(struct plan *p, struct plan_step *s, int x)
     dim[axis] = total;
     s->number[0] = axis;
     s->number[1] = n;
-    plan_result(p, s, h->rank, dim);
-    return true;
+    return plan_result(p, s, h->rank, dim);
 }
 
 static void concat_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    struct host *y = result(p, s);
+    struct host *y = OUT;
     const int axis = (int)s->number[0];
     int64_t inner = 1, begin = 0;
     for (int i = axis + 1; i < y->rank; ++i)
         inner *= y->dim[i];
     for (int k = 0; k < s->number[1]; ++k) {
-        const struct host *x = operand(p, s, k);
+        const struct host *x = IN(k);
         const int64_t row = x->dim[axis] * inner;
         for (int64_t i = 0; i < x->count; ++i)
             y->data[i / row * y->dim[axis] * inner + begin * inner + i % row] = x->data[i];
@@ -164,7 +149,7 @@ static void concat_evaluate(const struct plan *p, const struct plan_step *s)
 
 static attncl_value concat_build(struct builder *b, const struct plan_step *s)
 {
-    const attncl_value list[3] = {taken(b, s, 0), taken(b, s, 1), taken(b, s, 2)};
+    const attncl_value list[3] = {V(0), V(1), V(2)};
     const size_t n = (size_t)s->number[1];
     return attncl_concat(b->g, n, list, (int)s->number[0]);
 }
@@ -175,25 +160,20 @@ static bool shift_choose(struct plan *p, struct plan_step *s, int x)
     if (p->value[x].h->dim[p->value[x].h->rank - 1] % 2 != 0)
         return false;
     s->real = (double)plan_number(p, -3, 3);
-    plan_result_like(p, s, x);
-    return true;
+    return plan_result_like(p, s, x);
 }
 
 static void shift_evaluate(const struct plan *p, const struct plan_step *s)
 {
-    const struct host *x = operand(p, s, 0);
+    const struct host *x = IN(0);
     const int64_t width = x->dim[x->rank - 1];
     for (int64_t i = 0; i < x->count; ++i) {
         const double angle = s->real * pow(10000.0, -(double)(i % width / 2 * 2) / (double)width);
-        result(p, s)->data[i] =
+        OUT->data[i] =
             cos(angle) * x->data[i] + (i % 2 ? -sin(angle) : sin(angle)) * x->data[i ^ 1];
     }
 }
-
-static attncl_value shift_build(struct builder *b, const struct plan_step *s)
-{
-    return attncl_relative_shift(b->g, taken(b, s, 0), s->real);
-}
+PLAN_BUILD(shift, attncl_relative_shift(b->g, V(0), s->real))
 
 static const struct plan_op ops[] = {
     {PLAN_OP("slice", slice)},   {PLAN_OP("permute", permute)},      {PLAN_OP("reshape", reshape)},

@@ -133,14 +133,20 @@ int plan_mask(struct plan *p, int rank, const int64_t *dim)
     return add_value(p, host_mask((unsigned)next_bits(p), 0.6, rank, dim), INPUT);
 }
 
-void plan_result(struct plan *p, struct plan_step *s, int rank, const int64_t *dim)
+bool plan_result(struct plan *p, struct plan_step *s, int rank, const int64_t *dim)
 {
     s->out = add_value(p, host_new(ATTNCL_F32, rank, dim), RESULT);
+    return true;
 }
 
-void plan_result_like(struct plan *p, struct plan_step *s, int x)
+bool plan_result_like(struct plan *p, struct plan_step *s, int x)
 {
-    plan_result(p, s, p->value[x].h->rank, p->value[x].h->dim);
+    return plan_result(p, s, p->value[x].h->rank, p->value[x].h->dim);
+}
+
+bool plan_view(struct plan *p, struct plan_step *s, int rank, const int64_t *dim)
+{
+    return plan_result(p, s, rank, dim) && (p->value[s->out].is_view = true);
 }
 
 static int64_t extent(struct plan *p)

@@ -85,8 +85,10 @@ int plan_matrix(struct plan *p, int64_t rows, int64_t columns);
 int plan_maybe(struct plan *p, int percent, int rank, const int64_t *dim);
 int plan_lengths(struct plan *p, int64_t low, int64_t high, int rank, const int64_t *dim); // I32
 int plan_mask(struct plan *p, int rank, const int64_t *dim);                               // U8
-void plan_result(struct plan *p, struct plan_step *s, int rank, const int64_t *dim);
-void plan_result_like(struct plan *p, struct plan_step *s, int x); // of the shape of value x
+// These end choose(): they add the result, and are true.
+bool plan_result(struct plan *p, struct plan_step *s, int rank, const int64_t *dim);
+bool plan_result_like(struct plan *p, struct plan_step *s, int x); // of the shape of value x
+bool plan_view(struct plan *p, struct plan_step *s, int rank, const int64_t *dim);
 // Evaluates all steps but the one whose result is `kept` (ABSENT: none).
 void plan_evaluate(const struct plan *p, int kept);
 
@@ -115,6 +117,22 @@ static inline attncl_value taken(const struct builder *b, const struct plan_step
 {
     return s->in[i] == ABSENT ? ATTNCL_NONE_VALUE : b->v[s->in[i]];
 }
+
+// The step's operands and result, in evaluate() and build().
+#define IN(i) operand(p, s, i)
+#define OUT   result(p, s)
+#define V(i)  taken(b, s, i)
+// evaluate() and build() that are an expression.
+#define PLAN_EVALUATE(prefix, expression)                                                          \
+    static void prefix##_evaluate(const struct plan *p, const struct plan_step *s)                 \
+    {                                                                                              \
+        expression;                                                                                \
+    }
+#define PLAN_BUILD(prefix, expression)                                                             \
+    static attncl_value prefix##_build(struct builder *b, const struct plan_step *s)               \
+    {                                                                                              \
+        return expression;                                                                         \
+    }
 
 // -- dropout.c: p in tenths, seed and site are s->number[number] to [number + 2], s->in[step] the step
 void plan_dropout(struct plan *p, struct plan_step *s, int number, int step);
