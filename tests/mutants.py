@@ -98,16 +98,16 @@ class Runner:
     def __init__(self, root, build, timeout):
         self.root, self.build, self.timeout = root, build, timeout
         self.tree = os.path.join(build, "mutants")
-        self.tests = {}  # the argument of attncl-tests, and the environment
-        listed = subprocess.run(["ctest", "--test-dir", build, "-C", "long", "--show-only=json-v1"], stdout=subprocess.PIPE,
-                                check=True)
+        self.tests = {}  # of .ci/run: the argument of attncl-tests, and the environment
+        listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], stdout=subprocess.PIPE, check=True)
         for test in json.loads(listed.stdout)["tests"]:
             if os.path.basename(test.get("command", [""])[0]) != "attncl-tests":
                 continue
-            values = [p["value"] for p in test.get("properties", []) if p["name"] == "ENVIRONMENT"]
+            properties = {p["name"]: p["value"] for p in test.get("properties", [])}
             # The kernels of a mutant are not those of the library.
-            environment = dict(v.split("=", 1) for v in sum(values, []) if not v.startswith("ATTNCL_DUMP_CL="))
-            self.tests[test["name"]] = test["command"][-1], environment
+            environment = [v for v in properties.get("ENVIRONMENT", []) if not v.startswith("ATTNCL_DUMP_CL=")]
+            if properties.get("LABELS") != ["full"]:
+                self.tests[test["name"]] = test["command"][-1], dict(v.split("=", 1) for v in environment)
 
     def run_test(self, build, test, kernels, timeout=None):
         """Whether the test passes, with kernels of a directory, or the built-in ones for None; and what it writes."""
@@ -190,7 +190,7 @@ def main():
     mutants, errors = read_table(o.table or os.path.join(here, "mutants.tsv"), root)
     mutants = [m for m in mutants if re.search(o.only, show(m))]
     runner = Runner(root, os.path.abspath(o.build), o.timeout)
-    errors += ["line %d: there is no test %s" % (m.line, m.test) for m in mutants if m.test not in runner.tests]
+    errors += ["line %d: .ci/run has no test %s" % (m.line, m.test) for m in mutants if m.test not in runner.tests]
     if o.check:
         print("\n".join(errors))
         return 1 if errors else 0
