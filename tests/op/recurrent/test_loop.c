@@ -64,6 +64,43 @@ TEST(rounds_read_and_leave_rows)
     check(0, 5);
 }
 
+// Rows are added from the first or from the last on; the last iteration's row is left.
+LOOP_TEST(a_loop_adds_rows_in_either_order, 0, 2)
+{
+    enum { TRIPS = 5, WIDTH = 700 };
+    const bool reversed = _i == 1;
+    const struct loop_sum_fwd_params params = {reversed ? TRIPS - 1 : 0};
+    struct host *x = host_random(1, DIMS(TRIPS, WIDTH)), *constant = host_random(2, DIMS(WIDTH));
+    struct host *sum = host_like(constant), *last = host_like(constant);
+    struct host *want_sum = host_like(sum), *want_last = host_like(last);
+    struct rig b;
+
+    for (int64_t i = 0; i < WIDTH; ++i) {
+        for (int64_t t = 0; t < TRIPS; ++t)
+            want_sum->data[i] += x->data[t * WIDTH + i];
+        want_sum->data[i] += constant->data[i];
+        want_last->data[i] = x->data[(reversed ? 0 : TRIPS - 1) * WIDTH + i] + constant->data[i];
+    }
+    rig_open(&b);
+    const attncl_value in = rig_in(&b, x), fixed = rig_in(&b, constant);
+    const attncl_value iteration = reversed ? attncl__graph_loop_begin_reversed(b.g, TRIPS)
+                                            : attncl__graph_loop_begin(b.g, TRIPS);
+    const attncl_value row =
+        attncl__graph_add(b.g, &attncl__op_loop_row_fwd, NULL, IN(in, iteration));
+    const attncl_value all =
+        attncl__graph_add(b.g, &attncl__op_loop_sum_fwd, &params, IN(row, iteration));
+    attncl__graph_loop_end(b.g);
+    rig_out(&b, attncl_add(b.g, all, fixed), sum);
+    rig_out(&b, attncl_add(b.g, row, fixed), last);
+    ck_ok(rig_compile(&b));
+    for (int run = 0; run < 2; ++run) {
+        rig_run(&b);
+        ck_near(sum, want_sum, 2e-6, 2e-6);
+        ck_near(last, want_last, 2e-7, 2e-6);
+    }
+    rig_close(&b);
+}
+
 TEST(an_iteration_outside_counts_as_the_nearest)
 {
     struct host *x = host_random(1, DIMS(3, 5)), *y = host_new(ATTNCL_F32, DIMS(5));
