@@ -217,6 +217,21 @@ TEST(long_sums_use_split_k)
     }
 }
 
+// A GPU of many compute units splits sums that few tiles of C leave to few of them.
+TEST(long_sums_use_split_k_on_gpus)
+{
+    struct device_caps many = test_context()->caps;
+
+    many.compute_units = 16;
+    for (int k = 2048; k < 2050 && many.variant == VARIANT_GPU; ++k) {
+        const int n_commands = gemm_check(
+            &GEMM_CASE(2, 37, 45, k, .trans_b = true, .bias = GEMM_BIAS_COLUMN, .residual = true,
+                       .gap = 3, .scratch = true, .caps = &many, .backend = "native"));
+        if (many.max_loop_iterations == 0)
+            ck_assert_int_eq(n_commands, 2);
+    }
+}
+
 // GPU tiles of other vendors are built, for kernels.offline to compile, but not run: on a CPU each
 // takes many seconds to compile to machine code.
 static const struct vendor {
