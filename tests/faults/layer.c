@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The layer: a dispatch table of the calls that libattncl and CLBlast make.  Entries that are NULL
-// go to the driver.
+// The layer: a dispatch table of the calls that libattncl and CLBlast make.
 
 #define _GNU_SOURCE              // dladdr, program_invocation_short_name
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#include <CL/cl_layer.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -14,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LAYER_NAME "attncl fault injection"
 #include "faults/layer.h"
+#include "support/icd_layer.h"
 
 #define CALLER __builtin_return_address(0)
-#define EXPORT __attribute__((visibility("default")))
 
-static const cl_icd_dispatch *target;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fault_plan plan;
 static struct fault_report report;
@@ -183,37 +181,27 @@ static bool released(const void *handle)
         return code != CL_SUCCESS ? code : target->name arguments;                                 \
     }
 
+#define QUERY(name, type, query)                                                                   \
+    CALL(name, (type id, query what, size_t n, void *value, size_t *n_ret),                        \
+         (id, what, n, value, n_ret))
+#define QUERY_OF_DEVICE(name, type, query)                                                         \
+    CALL(name, (type id, cl_device_id device, query what, size_t n, void *value, size_t *n_ret),   \
+         (id, device, what, n, value, n_ret))
+
 CALL(clGetPlatformIDs, (cl_uint n, cl_platform_id *ids, cl_uint *n_ret), (n, ids, n_ret))
-CALL(clGetPlatformInfo,
-     (cl_platform_id id, cl_platform_info what, size_t n, void *value, size_t *n_ret),
-     (id, what, n, value, n_ret))
+QUERY(clGetPlatformInfo, cl_platform_id, cl_platform_info)
 CALL(clGetDeviceIDs,
      (cl_platform_id platform, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *n_ret),
      (platform, type, n, ids, n_ret))
-CALL(clGetDeviceInfo, (cl_device_id id, cl_device_info what, size_t n, void *value, size_t *n_ret),
-     (id, what, n, value, n_ret))
-CALL(clGetContextInfo, (cl_context id, cl_context_info what, size_t n, void *value, size_t *n_ret),
-     (id, what, n, value, n_ret))
-CALL(clGetCommandQueueInfo,
-     (cl_command_queue id, cl_command_queue_info what, size_t n, void *value, size_t *n_ret),
-     (id, what, n, value, n_ret))
-CALL(clGetMemObjectInfo, (cl_mem id, cl_mem_info what, size_t n, void *value, size_t *n_ret),
-     (id, what, n, value, n_ret))
-CALL(clGetProgramInfo, (cl_program id, cl_program_info what, size_t n, void *value, size_t *n_ret),
-     (id, what, n, value, n_ret))
-CALL(clGetProgramBuildInfo,
-     (cl_program id, cl_device_id device, cl_program_build_info what, size_t n, void *value,
-      size_t *n_ret),
-     (id, device, what, n, value, n_ret))
-CALL(clGetKernelWorkGroupInfo,
-     (cl_kernel id, cl_device_id device, cl_kernel_work_group_info what, size_t n, void *value,
-      size_t *n_ret),
-     (id, device, what, n, value, n_ret))
-CALL(clGetEventInfo, (cl_event id, cl_event_info what, size_t n, void *value, size_t *n_ret),
-     (id, what, n, value, n_ret))
-CALL(clGetEventProfilingInfo,
-     (cl_event id, cl_profiling_info what, size_t n, void *value, size_t *n_ret),
-     (id, what, n, value, n_ret))
+QUERY(clGetDeviceInfo, cl_device_id, cl_device_info)
+QUERY(clGetContextInfo, cl_context, cl_context_info)
+QUERY(clGetCommandQueueInfo, cl_command_queue, cl_command_queue_info)
+QUERY(clGetMemObjectInfo, cl_mem, cl_mem_info)
+QUERY(clGetProgramInfo, cl_program, cl_program_info)
+QUERY_OF_DEVICE(clGetProgramBuildInfo, cl_program, cl_program_build_info)
+QUERY_OF_DEVICE(clGetKernelWorkGroupInfo, cl_kernel, cl_kernel_work_group_info)
+QUERY(clGetEventInfo, cl_event, cl_event_info)
+QUERY(clGetEventProfilingInfo, cl_event, cl_profiling_info)
 CALL(clBuildProgram,
      (cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
       void(CL_CALLBACK *notify)(cl_program, void *), void *user),
@@ -347,84 +335,30 @@ ENQUEUE(clEnqueueBarrierWithWaitList,
 
 // -- the loader
 
-#define ENTRY(name) .name = layer_##name
+#define ENTRIES(a, b, c, d)     ENTRY(a), ENTRY(b), ENTRY(c), ENTRY(d)
+#define REFERENCE_ENTRIES(Name) ENTRY(clRetain##Name), ENTRY(clRelease##Name)
 static const cl_icd_dispatch entries = {
-    ENTRY(clGetPlatformIDs),
-    ENTRY(clGetPlatformInfo),
-    ENTRY(clGetDeviceIDs),
-    ENTRY(clGetDeviceInfo),
-    ENTRY(clGetContextInfo),
-    ENTRY(clGetCommandQueueInfo),
-    ENTRY(clGetMemObjectInfo),
-    ENTRY(clGetProgramInfo),
-    ENTRY(clGetProgramBuildInfo),
-    ENTRY(clGetKernelWorkGroupInfo),
-    ENTRY(clGetEventInfo),
-    ENTRY(clGetEventProfilingInfo),
-    ENTRY(clBuildProgram),
-    ENTRY(clSetKernelArg),
-    ENTRY(clFlush),
-    ENTRY(clFinish),
-    ENTRY(clWaitForEvents),
-    ENTRY(clCreateContext),
-    ENTRY(clCreateUserEvent),
-    ENTRY(clCreateCommandQueue),
-    ENTRY(clCreateBuffer),
-    ENTRY(clCreateSubBuffer),
-    ENTRY(clCreateProgramWithSource),
-    ENTRY(clCreateProgramWithBinary),
-    ENTRY(clCreateKernel),
-    ENTRY(clRetainContext),
-    ENTRY(clReleaseContext),
-    ENTRY(clRetainCommandQueue),
-    ENTRY(clReleaseCommandQueue),
-    ENTRY(clRetainMemObject),
-    ENTRY(clReleaseMemObject),
-    ENTRY(clRetainProgram),
-    ENTRY(clReleaseProgram),
-    ENTRY(clRetainKernel),
-    ENTRY(clReleaseKernel),
-    ENTRY(clRetainEvent),
-    ENTRY(clReleaseEvent),
-    ENTRY(clEnqueueReadBuffer),
-    ENTRY(clEnqueueWriteBuffer),
-    ENTRY(clEnqueueCopyBuffer),
-    ENTRY(clEnqueueFillBuffer),
-    ENTRY(clEnqueueNDRangeKernel),
-    ENTRY(clEnqueueMarkerWithWaitList),
-    ENTRY(clEnqueueBarrierWithWaitList),
+    ENTRIES(clGetPlatformIDs, clGetPlatformInfo, clGetDeviceIDs, clGetDeviceInfo),
+    ENTRIES(clGetContextInfo, clGetCommandQueueInfo, clGetMemObjectInfo, clGetProgramInfo),
+    ENTRIES(clGetProgramBuildInfo, clGetKernelWorkGroupInfo, clGetEventInfo,
+            clGetEventProfilingInfo),
+    ENTRIES(clBuildProgram, clSetKernelArg, clFlush, clFinish),
+    ENTRIES(clWaitForEvents, clCreateContext, clCreateUserEvent, clCreateCommandQueue),
+    ENTRIES(clCreateBuffer, clCreateSubBuffer, clCreateProgramWithSource,
+            clCreateProgramWithBinary),
+    ENTRIES(clCreateKernel, clEnqueueReadBuffer, clEnqueueWriteBuffer, clEnqueueCopyBuffer),
+    ENTRIES(clEnqueueFillBuffer, clEnqueueNDRangeKernel, clEnqueueMarkerWithWaitList,
+            clEnqueueBarrierWithWaitList),
+    REFERENCE_ENTRIES(Context),
+    REFERENCE_ENTRIES(CommandQueue),
+    REFERENCE_ENTRIES(MemObject),
+    REFERENCE_ENTRIES(Program),
+    REFERENCE_ENTRIES(Kernel),
+    REFERENCE_ENTRIES(Event),
 };
 
-EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *value,
-                                                      size_t *n_ret)
+static void begin_layer(void)
 {
-    static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-    static const char name[] = "attncl fault injection";
-    const bool is_version = what == CL_LAYER_API_VERSION;
-    const size_t bytes = is_version ? sizeof version : sizeof name;
-
-    if (!is_version && what != CL_LAYER_NAME)
-        return CL_INVALID_VALUE;
-    if (value && n < bytes)
-        return CL_INVALID_VALUE;
-    if (value)
-        memcpy(value, is_version ? (const void *)&version : name, bytes);
-    if (n_ret)
-        *n_ret = bytes;
-    return CL_SUCCESS;
-}
-
-EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint n, const cl_icd_dispatch *next,
-                                                   cl_uint *n_ret, const cl_icd_dispatch **ret)
-{
-    const cl_uint n_entries = sizeof entries / sizeof(void *);
-
-    if (!next || !n_ret || !ret)
-        return CL_INVALID_VALUE;
-    target = next;
-    *n_ret = n < n_entries ? n : n_entries; // an older loader knows fewer
-    *ret = &entries;
-    return CL_SUCCESS;
 }
 
 // -- the test

@@ -4,17 +4,15 @@
 // table's row says, and calls beyond its limits fail as on such a device, with a line on stderr.
 
 #define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl_layer.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define LAYER_NAME "attncl personas"
 #include "personas/table.h"
+#include "support/icd_layer.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
-static const cl_icd_dispatch *target;
 static const struct persona *persona;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -129,33 +127,24 @@ static cl_int note_kernel(cl_kernel handle, const char *name)
 
 // -- answers
 
-static cl_int give(const void *answer, size_t bytes, size_t n, void *value, size_t *n_ret)
-{
-    if (value && n < bytes)
-        return CL_INVALID_VALUE;
-    if (value)
-        memcpy(value, answer, bytes);
-    if (n_ret)
-        *n_ret = bytes;
-    return CL_SUCCESS;
-}
-
 #define GIVE(type, x)   give(&(const type){x}, sizeof(type), n, value, n_ret)
 #define GIVE_TEXT(text) give(text, strlen(text) + 1, n, value, n_ret)
+#define ANSWER(question, type, x)                                                                  \
+    case question:                                                                                 \
+        return GIVE(type, x)
+#define ANSWER_TEXT(question, text)                                                                \
+    case question:                                                                                 \
+        return GIVE_TEXT(text)
 
 static CL_API_ENTRY cl_int CL_API_CALL layer_clGetPlatformInfo(cl_platform_id id,
                                                                cl_platform_info what, size_t n,
                                                                void *value, size_t *n_ret)
 {
     switch (what) {
-    case CL_PLATFORM_NAME:
-        return GIVE_TEXT(persona->platform);
-    case CL_PLATFORM_VENDOR:
-        return GIVE_TEXT(persona->vendor);
-    case CL_PLATFORM_VERSION:
-        return GIVE_TEXT(persona->version);
-    case CL_PLATFORM_PROFILE:
-        return GIVE_TEXT(persona->embedded ? "EMBEDDED_PROFILE" : "FULL_PROFILE");
+        ANSWER_TEXT(CL_PLATFORM_NAME, persona->platform);
+        ANSWER_TEXT(CL_PLATFORM_VENDOR, persona->vendor);
+        ANSWER_TEXT(CL_PLATFORM_VERSION, persona->version);
+        ANSWER_TEXT(CL_PLATFORM_PROFILE, persona->embedded ? "EMBEDDED_PROFILE" : "FULL_PROFILE");
     default:
         return target->clGetPlatformInfo(id, what, n, value, n_ret);
     }
@@ -213,20 +202,13 @@ static cl_int give_pci_address(cl_device_info what, size_t n, void *value, size_
 static cl_int give_device_text(cl_device_info what, size_t n, void *value, size_t *n_ret)
 {
     switch (what) {
-    case CL_DEVICE_NAME:
-        return GIVE_TEXT(persona->device);
-    case CL_DEVICE_VENDOR:
-        return GIVE_TEXT(persona->vendor);
-    case CL_DEVICE_VERSION:
-        return GIVE_TEXT(persona->version);
-    case CL_DEVICE_OPENCL_C_VERSION:
-        return GIVE_TEXT(persona->c_version);
-    case CL_DRIVER_VERSION:
-        return GIVE_TEXT("persona");
-    case CL_DEVICE_PROFILE:
-        return GIVE_TEXT(persona->embedded ? "EMBEDDED_PROFILE" : "FULL_PROFILE");
-    case CL_DEVICE_EXTENSIONS:
-        return GIVE_TEXT(persona->extensions);
+        ANSWER_TEXT(CL_DEVICE_NAME, persona->device);
+        ANSWER_TEXT(CL_DEVICE_VENDOR, persona->vendor);
+        ANSWER_TEXT(CL_DEVICE_VERSION, persona->version);
+        ANSWER_TEXT(CL_DEVICE_OPENCL_C_VERSION, persona->c_version);
+        ANSWER_TEXT(CL_DRIVER_VERSION, "persona");
+        ANSWER_TEXT(CL_DEVICE_PROFILE, persona->embedded ? "EMBEDDED_PROFILE" : "FULL_PROFILE");
+        ANSWER_TEXT(CL_DEVICE_EXTENSIONS, persona->extensions);
     default:
         return -1;
     }
@@ -241,39 +223,25 @@ static CL_API_ENTRY cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id id, cl
     if (text != -1 || address != -1)
         return text != -1 ? text : address;
     switch (what) {
-    case CL_DEVICE_TYPE:
-        return GIVE(cl_device_type, CL_DEVICE_TYPE_GPU);
-    case CL_DEVICE_MAX_WORK_GROUP_SIZE:
-        return GIVE(size_t, persona->max_group);
+        ANSWER(CL_DEVICE_TYPE, cl_device_type, CL_DEVICE_TYPE_GPU);
+        ANSWER(CL_DEVICE_MAX_WORK_GROUP_SIZE, size_t, persona->max_group);
     case CL_DEVICE_MAX_WORK_ITEM_SIZES:
         return give(persona->max_items, sizeof persona->max_items, n, value, n_ret);
-    case CL_DEVICE_LOCAL_MEM_SIZE:
-        return GIVE(cl_ulong, persona->local_bytes);
-    case CL_DEVICE_LOCAL_MEM_TYPE:
-        return GIVE(cl_device_local_mem_type, persona->local_is_global ? CL_GLOBAL : CL_LOCAL);
-    case CL_DEVICE_GLOBAL_MEM_SIZE:
-        return GIVE(cl_ulong, persona->global_bytes);
-    case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
-        return GIVE(cl_ulong, persona->max_buffer_bytes);
-    case CL_DEVICE_MEM_BASE_ADDR_ALIGN:
-        return GIVE(cl_uint, persona->align_bits);
-    case CL_DEVICE_MAX_PARAMETER_SIZE:
-        return GIVE(size_t, persona->parameter_bytes);
-    case CL_DEVICE_MAX_CONSTANT_ARGS:
-        return GIVE(cl_uint, persona->constant_args);
-    case CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE:
-        return GIVE(cl_ulong, persona->constant_bytes);
-    case CL_DEVICE_MAX_COMPUTE_UNITS:
-        return GIVE(cl_uint, persona->units);
+        ANSWER(CL_DEVICE_LOCAL_MEM_SIZE, cl_ulong, persona->local_bytes);
+        ANSWER(CL_DEVICE_LOCAL_MEM_TYPE, cl_device_local_mem_type,
+               persona->local_is_global ? CL_GLOBAL : CL_LOCAL);
+        ANSWER(CL_DEVICE_GLOBAL_MEM_SIZE, cl_ulong, persona->global_bytes);
+        ANSWER(CL_DEVICE_MAX_MEM_ALLOC_SIZE, cl_ulong, persona->max_buffer_bytes);
+        ANSWER(CL_DEVICE_MEM_BASE_ADDR_ALIGN, cl_uint, persona->align_bits);
+        ANSWER(CL_DEVICE_MAX_PARAMETER_SIZE, size_t, persona->parameter_bytes);
+        ANSWER(CL_DEVICE_MAX_CONSTANT_ARGS, cl_uint, persona->constant_args);
+        ANSWER(CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, cl_ulong, persona->constant_bytes);
+        ANSWER(CL_DEVICE_MAX_COMPUTE_UNITS, cl_uint, persona->units);
     case CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT:
-    case CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT:
-        return GIVE(cl_uint, persona->vector_width);
-    case CL_DEVICE_HOST_UNIFIED_MEMORY:
-        return GIVE(cl_bool, persona->unified);
-    case CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE:
-        return GIVE(size_t, persona->warp);
-    case CL_DEVICE_MAX_NUM_SUB_GROUPS:
-        return GIVE(cl_uint, 0);
+        ANSWER(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, cl_uint, persona->vector_width);
+        ANSWER(CL_DEVICE_HOST_UNIFIED_MEMORY, cl_bool, persona->unified);
+        ANSWER(CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, size_t, persona->warp);
+        ANSWER(CL_DEVICE_MAX_NUM_SUB_GROUPS, cl_uint, 0);
     case NV_WARP_SIZE:
     case NV_COMPUTE_CAPABILITY_MAJOR:
     case NV_COMPUTE_CAPABILITY_MINOR:
@@ -448,7 +416,6 @@ layer_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel handle, cl_uint n
 
 // -- the loader
 
-#define ENTRY(name) .name = layer_##name
 static const cl_icd_dispatch entries = {
     ENTRY(clGetPlatformInfo),        ENTRY(clGetDeviceIDs), ENTRY(clGetDeviceInfo),
     ENTRY(clGetKernelWorkGroupInfo), ENTRY(clCreateBuffer), ENTRY(clCreateSubBuffer),
@@ -456,34 +423,13 @@ static const cl_icd_dispatch entries = {
     ENTRY(clEnqueueNDRangeKernel),
 };
 
-EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *value,
-                                                      size_t *n_ret)
+static void begin_layer(void)
 {
-    switch (what) {
-    case CL_LAYER_API_VERSION:
-        return GIVE(cl_layer_api_version, CL_LAYER_API_VERSION_100);
-    case CL_LAYER_NAME:
-        return GIVE_TEXT("attncl personas");
-    default:
-        return CL_INVALID_VALUE;
-    }
-}
-
-EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint n, const cl_icd_dispatch *next,
-                                                   cl_uint *n_ret, const cl_icd_dispatch **ret)
-{
-    const cl_uint n_entries = sizeof entries / sizeof(void *);
     const char *const name = getenv("ATTNCL_PERSONA");
 
-    if (!next || !n_ret || !ret)
-        return CL_INVALID_VALUE;
     persona = name ? persona_find(name) : NULL;
     if (!persona) { // never silently the driver's own device
         fprintf(stderr, "ATTNCL_PERSONA is \"%s\", none of the personas\n", name ? name : "");
         exit(EXIT_FAILURE);
     }
-    target = next;
-    *n_ret = n < n_entries ? n : n_entries; // an older loader knows fewer
-    *ret = &entries;
-    return CL_SUCCESS;
 }
