@@ -71,7 +71,11 @@ TEST(codes_and_lengths)
         {"A", 1, 'A'},
         {"\x7f", 1, 0x7f},
         {"\xc3\xa9", 2, 0xe9},
+        {"\xdf\xbf", 2, 0x7ff},
+        {"\xe0\xa0\x80", 3, 0x800},
         {"\xe2\x82\xac", 3, 0x20ac},
+        {"\xef\xbf\xbf", 3, 0xffff},
+        {"\xf0\x90\x80\x80", 4, 0x10000},
         {"\xf0\x9f\x98\x80", 4, 0x1f600},
         {"\xf4\x8f\xbf\xbf", 4, 0x10ffff},
     };
