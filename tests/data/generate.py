@@ -5,8 +5,9 @@
     python3 tests/data/generate.py [DIRECTORY]
 
 One file per case.  It is a model file (metadata attncl.arch and attncl.config, parameters under their PyTorch names)
-that also holds the inputs as input.NAME and the results as expected.NAME.  The cases of GRADIENTS are written once more as
-NAME_grad, with cotangents among the inputs and what autograd gives for them among the results.  Needs torch and numpy;
+that also holds the inputs as input.NAME and the results as expected.NAME.  The cases of GRADIENTS are written as
+NAME_grad, with cotangents among the inputs and what autograd gives for them among the results; readers leave those out for the case
+without gradients.  Needs torch and numpy;
 seeds are fixed.
 """
 import json
@@ -64,9 +65,8 @@ GRADIENTS = {
 
 
 def case(name, arch, config, params, inputs, expected, keep_types=False):
-    write_case(name, arch, config, params, inputs, expected, keep_types)
     if name not in GRADIENTS:
-        return
+        return write_case(name, arch, config, params, inputs, expected, keep_types)
     random = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     cotangents = {k: torch.randn(y.shape, generator=random).double() for k, y in expected.items()}
     leaves = {k: x for k, x in {**inputs, **params}.items() if x.requires_grad}

@@ -10,8 +10,8 @@
 
 enum { MAX_INPUTS = 12, MAX_BYTES = 16384 };
 static const char *const names[] = {
-    "lm_aft_local_grad",   "seq2seq_bahdanau_grad", "masked_softmax",
-    "cross_entropy_grad",  "encoder_transformer",   "gru",
+    "lm_aft_local_grad",   "seq2seq_bahdanau_grad",    "masked_softmax_grad",
+    "cross_entropy_grad",  "encoder_transformer_grad", "gru_grad",
     "optimizer_step_adam", "clip_grad_norm_torch",
 };
 enum { N_MODELS = sizeof names / sizeof names[0] };

@@ -74,9 +74,11 @@ TEST(every_input_of_every_architecture_misspelt_is_refused)
     while ((entry = readdir(directory)) != NULL) {
         char name[sizeof entry->d_name];
         char *end = strstr(strcpy(name, entry->d_name), ".safetensors");
-        if (!end || strstr(name, "_grad."))
+        if (!end)
             continue;
         *end = '\0';
+        if (end - name > 5 && strcmp(end - 5, "_grad") == 0)
+            end[-5] = '\0'; // cotangents have no names of their own
         n += misspell_all(name);
     }
     closedir(directory);

@@ -27,13 +27,16 @@ GRADIENTS = ("linear_grad", "gru_grad", "lm_aft_local_grad")
 
 
 def golden(name):
-    """Inputs and expected outputs of a file of tests/data."""
-    arrays, _ = files.load(support.DATA / f"{name}.safetensors")
-    return [{n.removeprefix(part): a for n, a in arrays.items() if n.startswith(part)} for part in ("input.", "expected.")]
+    """Inputs and expected outputs of a file of tests/data, without cotangents and gradients where the name does not ask for them."""
+    arrays, _ = files.load(path(name))
+    parts = [("input.", "input.cotangent."), ("expected.", "expected.grad.")]
+    return [{n.removeprefix(part): a for n, a in arrays.items()
+             if n.startswith(part) and (name.endswith("_grad") or not n.startswith(gradient))} for part, gradient in parts]
 
 
 def path(name):
-    return support.DATA / f"{name}.safetensors"
+    alone = support.DATA / f"{name}.safetensors"
+    return alone if alone.exists() else support.DATA / f"{name}_grad.safetensors"
 
 
 class Runs(unittest.TestCase):

@@ -68,7 +68,7 @@ def main():
         installed = run(python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", str(wheel))
         if installed.returncode:
             sys.exit(f"pip install: {installed.stderr}")
-        done = run(python, "-c", PROGRAM, str(support.DATA / "linear.safetensors"))
+        done = run(python, "-c", PROGRAM, str(support.DATA / "linear_grad.safetensors"))
         if done.returncode:
             sys.exit(f"{done.stdout}{done.stderr}")
         helped = run(str(at / "env" / "bin" / "attncl-convert"), "--help")

@@ -15,9 +15,11 @@ struct golden {
     attncl_safetensors *file;
     attncl_array inputs[GOLDEN_MAX_INPUTS]; // names without the prefix; data borrowed from the file
     size_t n_inputs;
+    bool leaves_gradients; // the file's cotangents and gradients are not part of the case
 };
 
-void golden_load(struct golden *ret, const char *name); // "lm_gmlp"
+// "lm_gmlp"; where only the file of the gradients is there, that one without them.
+void golden_load(struct golden *ret, const char *name);
 void golden_free(struct golden *golden);
 
 // The same with the file's model.
