@@ -165,6 +165,8 @@ static const char
 // variant.  What each element may be off by in gradients: of the sum of the sizes of all terms.  Scores of random data are
 // sums of some sqrt(D) terms' size and known to 2e-6 of 1 at D = 256, p to twice that; sums over keys and queries, a random
 // walk of a few hundred roundings of 6e-8, make the rest.
+// Several tiles of queries and of keys.
+static const char tiles[] = "B=1 H=1 T=70 S=70 D=8 E=8";
 OP_SPEC(
     attention_fwd,
     .in = "q f32 B H T D; k f32 B H S D; v f32 B H S E; mask? u8 T S B; valid_lens? i32:-2:S+10 B; "
@@ -178,16 +180,17 @@ OP_SPEC(
     .full =
         "B=1 H=1 T=70 S=40 D=64 E=64; B=1 H=1 T=50 S=130 D=17 E=80; B=1 H=1 T=7 S=33 D=100 E=33; "
         "B=1 H=1 T=13 S=9 D=256 E=256; B=1 H=2 T=1 S=65 D=31 E=7; B=1 H=1 T=10 S=7 D=9 E=170",
-    .special = "B=2 H=2 T=5 S=9 D=8 E=8; B=1 H=2 T=70 S=70 D=8 E=8",
-    .data = MASK_SPARSE | MASK_LAST | MASK_NONE | INT_ENDS,
+    .special = "B=2 H=2 T=5 S=9 D=8 E=8", .data = MASK_SPARSE | MASK_LAST | MASK_NONE | INT_ENDS,
     .cases =
         {{"plain", AS(BATCH)},
          {"time first, weights", AS(TIME, .want_weights = 1), TIME_FIRST "weights f32 B H T S"},
-         {"causal", AS(BATCH, .causal = 1), NULL, .smoke = ranges, .full = long_ranges},
-         {"window", AS(TIME, .window = 3), TIME_FIRST, .smoke = ranges, .full = long_ranges},
+         {"causal", AS(BATCH, .causal = 1), NULL, .smoke = ranges, .full = long_ranges,
+          .special = tiles},
+         {"window", AS(TIME, .window = 3), TIME_FIRST, .smoke = ranges, .full = long_ranges,
+          .special = tiles},
          {"causal window", AS(BATCH, .causal = 1, .window = 7), NULL, .smoke = ranges,
           .full = long_ranges},
-         {"mask", AS(BATCH), "mask u8:0.5 T S B", .smoke = hidden},
+         {"mask", AS(BATCH), "mask u8:0.5 T S B", .smoke = hidden, .special = tiles},
          {"mask for all", AS(TIME), TIME_FIRST "mask u8:0.5 1 S 1", .smoke = hidden},
          {"mask for each entry", AS(TIME), TIME_FIRST "mask u8:0.5 1 S B", .smoke = hidden},
          {"mask of rows", AS(BATCH, .want_weights = 1), "mask u8:0.5 T S 1; weights f32 B H T S",
