@@ -21,7 +21,7 @@ from support.safetensors_file import load, read, write  # noqa: E402
 
 VOCAB = "\nab é→𝄞zßc—"  # one to four bytes a character
 V, T = len(VOCAB), 12  # the models have 11 characters and read 12 at most
-MODELS = ("lm_aft_local", "lm_transformer", "lm_feedback_kv")
+MODELS = ("lm_aft_local_grad", "lm_transformer", "lm_feedback_kv")
 
 
 def main(tool, _root):
