@@ -1,79 +1,84 @@
 // SPDX-License-Identifier: MIT
 // Every architecture against what PyTorch computes in float64 (tests/data).
 
+#include <stdio.h>
 #include <string.h>
 
 #include "support/golden.h"
 
-static const char *const names[] = {
+// Each without and with the gradients of its results.
+static const char *const with_gradients[] = {
     "softmax",
     "masked_softmax",
     "layer_norm",
     "gelu",
     "linear",
-    "linear_f16",
-    "linear_bf16",
-    "linear_f64",
     "bmm",
     "embedding",
     "cross_entropy",
     "cross_entropy_smoothed",
-    "positional_encoding",
+    "relative_shift",
+    "attention_pooling_gaussian",
+    "attention_pooling_boxcar",
+    "attention_pooling_epanechikov",
     "aft_local",
     "aft_full",
     "aft_simple",
+    "aft_conv",
     "spatial_gating_unit",
     "gmlp_block",
     "feed_forward",
     "transformer_layer",
-    "encoder_aft_local",
+    "layer_transformer",
     "encoder_gmlp",
-    "lm_aft_local",
-    "lm_aft_window_0",
-    "lm_aft_window_over",
-    "lm_aft_full",
-    "lm_aft_simple",
-    "lm_gmlp",
-    "lm_sample",
-    "aft_conv",
-    "lm_aft_conv",
-    "lm_sample_aft_conv",
+    "encoder_transformer",
     "basic_self_attention",
-    "basic_self_attention_2d",
     "raschka_self_attention",
     "raschka_multi_head",
     "dot_product_attention",
     "additive_attention",
     "multi_head_attention",
     "mha",
-    "layer_transformer",
-    "encoder_transformer",
-    "lm_transformer",
+    "gru",
+    "seq2seq_bahdanau",
+    "feedback_attention_joint",
+    "feedback_attention_split",
+    "feedback_layer",
+    "feedback_transformer",
+    "feedback_transformer_kv",
+    "lm_aft_local",
     "lm_transformer_learned",
+};
+
+static const char *const names[] = {
+    "linear_f16",
+    "linear_bf16",
+    "linear_f64",
+    "positional_encoding",
+    "encoder_aft_local",
+    "lm_aft_window_0",
+    "lm_aft_window_over",
+    "lm_aft_full",
+    "lm_aft_simple",
+    "lm_gmlp",
+    "lm_sample",
+    "lm_aft_conv",
+    "lm_sample_aft_conv",
+    "basic_self_attention_2d",
+    "lm_transformer",
     "lm_transformer_no_pos",
     "lm_sample_transformer",
-    "gru",
     "gru_from_zeros",
-    "seq2seq_bahdanau",
     "seq2seq_predict",
     "seq2seq_predict_all",
-    "relative_shift",
     "relative_shift_table",
-    "attention_pooling_gaussian",
-    "attention_pooling_boxcar",
     "attention_pooling_constant",
-    "attention_pooling_epanechikov",
     "transpose_qkv",
     "transpose_output",
     "subsequent_mask",
     "local_mask_0",
     "local_mask_3",
-    "feedback_attention_joint",
-    "feedback_attention_split",
-    "feedback_layer",
     "feedback_layer_first",
-    "feedback_transformer",
-    "feedback_transformer_kv",
     "feedback_transformer_deep",
     "lm_feedback",
     "lm_feedback_kv",
@@ -92,46 +97,6 @@ static const char *const names[] = {
     "clip_grad_norm_torch",
     "clip_grad_norm_d2l",
     "clip_grad_norm_within",
-    "softmax_grad",
-    "masked_softmax_grad",
-    "layer_norm_grad",
-    "gelu_grad",
-    "linear_grad",
-    "bmm_grad",
-    "embedding_grad",
-    "cross_entropy_grad",
-    "cross_entropy_smoothed_grad",
-    "relative_shift_grad",
-    "attention_pooling_gaussian_grad",
-    "attention_pooling_boxcar_grad",
-    "attention_pooling_epanechikov_grad",
-    "aft_local_grad",
-    "aft_full_grad",
-    "aft_simple_grad",
-    "aft_conv_grad",
-    "spatial_gating_unit_grad",
-    "gmlp_block_grad",
-    "feed_forward_grad",
-    "transformer_layer_grad",
-    "layer_transformer_grad",
-    "encoder_gmlp_grad",
-    "encoder_transformer_grad",
-    "basic_self_attention_grad",
-    "raschka_self_attention_grad",
-    "raschka_multi_head_grad",
-    "dot_product_attention_grad",
-    "additive_attention_grad",
-    "multi_head_attention_grad",
-    "mha_grad",
-    "gru_grad",
-    "seq2seq_bahdanau_grad",
-    "feedback_attention_joint_grad",
-    "feedback_attention_split_grad",
-    "feedback_layer_grad",
-    "feedback_transformer_grad",
-    "feedback_transformer_kv_grad",
-    "lm_aft_local_grad",
-    "lm_transformer_learned_grad",
     "train_lm_aft_local",
     "train_lm_transformer",
     "train_lm_gmlp",
@@ -140,15 +105,21 @@ static const char *const names[] = {
     "train_lm_adamw",
     "train_seq2seq_bahdanau",
 };
-enum { N_NAMES = sizeof names / sizeof names[0] };
+enum { N_GRADIENTS = COUNT_OF(with_gradients), N_NAMES = COUNT_OF(names) };
 
 // Norms hold values near 1 through a model, so that roundings of 2^-24 add up along its depth: some
 // 30 ops of two layers, sums of up to 14 terms each.
 static const double tolerance = 30 * 14 * 6e-8;
 
-LOOP_TEST(results_are_those_of_pytorch, 0, N_NAMES)
+LOOP_TEST(results_are_those_of_pytorch, 0, 2 * N_GRADIENTS + N_NAMES)
 {
-    golden_run(names[_i], tolerance);
+    const bool gradients = _i < 2 * N_GRADIENTS && _i % 2 != 0;
+    char name[64];
+
+    snprintf(name, sizeof name, "%s%s",
+             _i < 2 * N_GRADIENTS ? with_gradients[_i / 2] : names[_i - 2 * N_GRADIENTS],
+             gradients ? "_grad" : "");
+    golden_run(name, tolerance);
 }
 
 // An absent optional input is None: without a mask everything is visible, as with a mask of ones.
