@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Every architecture against what PyTorch computes in float64 (tests/data).
 
-#include <stdio.h>
 #include <string.h>
 
 #include "support/golden.h"
 
-// Each without and with the gradients of its results.
-static const char *const with_gradients[] = {
+static const char *const names[] = {
     "softmax",
     "masked_softmax",
     "layer_norm",
@@ -48,9 +46,6 @@ static const char *const with_gradients[] = {
     "feedback_transformer_kv",
     "lm_aft_local",
     "lm_transformer_learned",
-};
-
-static const char *const names[] = {
     "linear_f16",
     "linear_bf16",
     "linear_f64",
@@ -105,21 +100,13 @@ static const char *const names[] = {
     "train_lm_adamw",
     "train_seq2seq_bahdanau",
 };
-enum { N_GRADIENTS = COUNT_OF(with_gradients), N_NAMES = COUNT_OF(names) };
-
 // Norms hold values near 1 through a model, so that roundings of 2^-24 add up along its depth: some
 // 30 ops of two layers, sums of up to 14 terms each.
 static const double tolerance = 30 * 14 * 6e-8;
 
-LOOP_TEST(results_are_those_of_pytorch, 0, 2 * N_GRADIENTS + N_NAMES)
+TABLE_TEST(results_are_those_of_pytorch, names)
 {
-    const bool gradients = _i < 2 * N_GRADIENTS && _i % 2 != 0;
-    char name[64];
-
-    snprintf(name, sizeof name, "%s%s",
-             _i < 2 * N_GRADIENTS ? with_gradients[_i / 2] : names[_i - 2 * N_GRADIENTS],
-             gradients ? "_grad" : "");
-    golden_run(name, tolerance);
+    golden_run(names[_i], tolerance);
 }
 
 // An absent optional input is None: without a mask everything is visible, as with a mask of ones.

@@ -25,21 +25,6 @@ static const char *const names[] = {
     "mha_batch_first",
     "gru_batch_first",
     "train_lm_tied",
-    "gelu_tanh_grad",
-    "feed_forward_gelu_tanh_grad",
-    "layer_post_norm_grad",
-    "encoder_post_norm_grad",
-    "encoder_no_norm_grad",
-    "encoder_aft_batch_first_grad",
-    "encoder_bert_grad",
-    "encoder_tokens_batch_first_grad",
-    "lm_gpt2_grad",
-    "lm_post_norm_grad",
-    "lm_feedback_eps_grad",
-    "lm_aft_post_norm_grad",
-    "lm_feedback_tied_grad",
-    "mha_batch_first_grad",
-    "gru_batch_first_grad",
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 

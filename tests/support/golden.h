@@ -36,7 +36,7 @@ void golden_check(const struct golden *golden, const attncl_results *results, do
 // The same of one result, whose name is what the file expects it as.
 void golden_check_one(const struct golden *golden, const attncl_array *got, double tolerance);
 
-// Runs the case and checks its results.
+// Runs the case and checks its results, without and, where the file has them, with gradients.
 void golden_run(const char *name, double tolerance);
 
 // The model file once more at `path`, changed.  NULL members change nothing.
