@@ -174,6 +174,13 @@ const char *test_name(void)
     return running;
 }
 
+bool test_has_full_sizes(void)
+{
+    const char *const sizes = getenv("TEST_SIZES");
+
+    return sizes && strcmp(sizes, "full") == 0;
+}
+
 static int n_skipped;
 static char skip_reason[256];
 

@@ -476,6 +476,7 @@ static struct host *grad_allowance(const struct spec_point *p, int i, const stru
 // Of the reference, or of differences of the definition; with both the one proves the other.
 static void expected_gradients(const struct spec_point *p, struct host **want)
 {
+    int64_t n_elements = 0;
     struct host *out[SPEC_MAX_OUT] = {NULL};
 
     for (int i = 0; i < p->t.n_in; ++i)
@@ -484,9 +485,11 @@ static void expected_gradients(const struct spec_point *p, struct host **want)
         out[i] = p->t.dy[i] ? host_like(p->t.dy[i]) : NULL;
     if (p->spec->ref_bwd)
         p->spec->ref_bwd(p->c->params, p->t.in, p->t.dy, want);
+    for (int i = 0; i < p->t.n_in; ++i)
+        n_elements += p->t.in[i] ? p->t.in[i]->count : 0;
     for (int i = 0; i < p->t.n_in; ++i) {
         if (!(p->t.wanted >> i & 1) || *p->what ||
-            (p->spec->ref_bwd && (p->t.in[i]->count * p->t.in[0]->count > FEW ||
+            (p->spec->ref_bwd && (p->t.in[i]->count * n_elements > FEW ||
                                   (p->kind != NORMAL && p->kind < MASK_SPARSE))))
             continue;
         struct host *d =
@@ -648,17 +651,10 @@ static void check_all_data(struct spec_point *p)
         close_graph(p);
 }
 
-static bool has_full_sizes(void)
-{
-    const char *const tier = getenv("TEST_SIZES");
-
-    return tier && strcmp(tier, "full") == 0;
-}
-
 // Gradients of smoke sizes: dense and as views in turn.
 static void check_sizes(struct spec_point *p)
 {
-    const bool full = has_full_sizes(), both = full || !p->t.wanted;
+    const bool full = test_has_full_sizes(), both = full || !p->t.wanted;
 
     for (int f = 0; f <= full; ++f)
         for (int k = 0; sizes_at(sizes_text(p, f), k, &p->sizes) && !(on_simulator() && k > 1); ++k)
@@ -682,7 +678,7 @@ static void check_special_size(struct spec_point *p)
 {
     static const double specials[] = {NAN, INFINITY, -INFINITY};
     const int n_in = p->t.n_in, n_slots = n_in + (p->t.wanted ? p->t.n_out : 0);
-    const bool few = p->t.wanted && !has_full_sizes();
+    const bool few = p->t.wanted && !test_has_full_sizes();
 
     if (!open_graph(p))
         return;

@@ -72,6 +72,10 @@ void device_up(void);
 void device_down(void);
 const char *test_name(void); // "op.softmax"
 
+// TEST_SIZES=full (tests/run --full): large shapes and all combinations too.  Otherwise PoCL's compiler decides what a test
+// takes: shapes share programs, and combinations are spread over them.
+bool test_has_full_sizes(void);
+
 // Says that a case, or a part of it, cannot be run here, and why; the case returns after it.  A test with such a case
 // counts as skipped (exit 77), never as passed.
 void test_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
