@@ -4,12 +4,14 @@
 # runs.  The last row whose pattern is the whole name decides; none: full.
 set(attncl_tiers
     "ci      (autodiff|compile|exec|gemm|launch|layer|model|op|train|tune)\\..*"
-    "ci      faults\\.(batches|queues|runs|sampling|sweep|tune)"
+    "ci      faults\\.(batches|queues|runs|sampling|tune)"
     "ci      accuracy\\.(functions|rows)"
     "ci      personas\\.limits"
-    "ci      tools\\.(architectures|cases|convert|language|manual|selftest|traces|train|train_resume)"
+    "ci      tools\\.(architectures|convert|manual|traces|train|train_resume)"
     "ci      python\\.api"
-    "ci      (style|docs)\\..*"
+    "ci      style\\..*"
+    "full    style\\.kernel_variants"
+    "full    model\\.(alloc|decoder_crop|describe|dropout|initial|input_names|keys|refuse|status|steady|tolerate)@gpu"
     "full    op\\..*\\.groups_of_.*"
     "full    gemm\\.clblast"
     "default (base|device|graph|io|store)\\..*"
@@ -19,7 +21,8 @@ set(attncl_tiers
     "default (fuzz\\.graphs|faults\\.(heap|queries|bind))"
     "default tools\\.(failures|mistakes)"
     "default style\\.(layers|exports|object_cycles|headers|structure)"
-    "ci      compile\\.(attention_mma_choice|first_use)")
+    "ci      compile\\.first_use"
+    "full    compile\\.attention_mma_choice")
 
 function(attncl_set_tiers)
     get_property(names DIRECTORY PROPERTY TESTS)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Split-K reduction: the sum of partial results and what is added to it.
+// Reference: that sum, in double, below.
 
 #include <math.h>
 
