@@ -37,8 +37,10 @@ static void set_up(void)
 {
     size_t n = 0;
 
-    if (attncl_device_count(&n) != ATTNCL_OK || n == 0)
+    if (attncl_device_count(&n) != ATTNCL_OK || n == 0) {
+        fprintf(stderr, "skipped: no OpenCL device was found\n");
         exit(77);
+    }
     heap_before = attncl__alloc_live();
     directory_up();
     directory_write("cl/probe.cl", source);
