@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What buffers hold before a kernel writes them: a quiet NaN that arithmetic does not produce.
+// The poison in buffers that no kernel has written yet: a quiet NaN that arithmetic does not produce.
 #define CANARY_WORD 0x7fc0deadu
 
 // The worst element so far; start with {0}.

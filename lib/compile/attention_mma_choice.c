@@ -211,7 +211,7 @@ static attncl_status attend(struct trial *t, enum matrix_instruction mma, double
     return ATTNCL_OK;
 }
 
-// Of the result whose error is the largest; each gradient is measured by its largest element.
+// The worst element of all results; each gradient is measured by its largest element.
 static struct worst_error compare_gradients(const struct trial *t)
 {
     struct worst_error worst = {0};

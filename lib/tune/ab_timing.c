@@ -46,7 +46,7 @@ attncl_status attncl__variant_begin(struct variant *s, int64_t n_result)
 
     s->result = attncl__alloc_array((size_t)n_result, sizeof *s->result);
     REQUIRE(s->result, ATTNCL_ERR_NO_MEMORY, "a result of %lld floats", (long long)n_result);
-    // What no kernel writes is seen by attncl__variants_agree().
+    // attncl__variants_agree() detects elements that no kernel wrote.
     TRY(attncl__buffer_create(s->graph->ctx, bytes, &y));
     TRY_DONE(attncl__buffer_fill(s->graph->ctx, y, CANARY_WORD, 0, bytes));
     TRY_DONE(attncl_graph_bind(s->graph, "y", y, 0));
