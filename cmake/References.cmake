@@ -25,3 +25,11 @@ endif()
 if(NOT text STREQUAL old)
     file(WRITE ${attncl_generated}/ref/prototypes.h "${text}")
 endif()
+
+# The references with the descriptions of ops (tests/support/op_spec.h), for tests, the benchmark and `attncl selftest`:
+# they need no device and not Check.
+file(GLOB sources CONFIGURE_DEPENDS tests/ref/*.c tests/support/spec_*.c)
+add_library(attncl_references OBJECT ${sources} tests/support/host.c tests/support/compare.c)
+target_include_directories(attncl_references PUBLIC tests ${attncl_generated} PRIVATE include lib)
+attncl_warnings(attncl_references)
+target_compile_options(attncl_references PRIVATE -O1)

@@ -2,6 +2,7 @@
 // The table of ops: names are found, gradient rules agree with the classes that they name, and each op has a spec.
 
 #include "support/op_spec.h"
+#include "support/op_test.h"
 
 NO_DEVICE;
 

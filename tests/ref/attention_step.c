@@ -3,7 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/attention/attention_split.h"
 #include "ref/ref.h"
+#include "support/op_spec.h"
 
 // cache[position] = row, rounded to the cache's type
 static void store(struct host *cache, int64_t position, const struct host *row)
@@ -41,3 +43,61 @@ void ref_attention_step_fwd(const struct host *q, const struct host *k, const st
         }
     }
 }
+
+// -- the op
+
+enum { Q, K, V, POSITION, KEYS, VALUES };
+
+// A position outside counts as the nearest.
+static int64_t position_of(struct host *const *in)
+{
+    return (int64_t)fmin(fmax(in[POSITION]->data[0], 0), (double)in[KEYS]->dim[0] - 1);
+}
+
+static void step(const void *params, struct host *const *in, struct host *const *out)
+{
+    const struct attention_step_fwd_params *p = params;
+    ref_attention_step_fwd(in[Q], in[K], in[V], position_of(in), p->n_heads, (double)p->scale,
+                           in[KEYS], in[VALUES], out[0]);
+}
+
+// The caches are exact.  A score of D products rounds D + 2 times; weights feel it twice, and a sum of t terms besides.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
+{
+    const struct attention_step_fwd_params *params = spec_params(p);
+    const double width = spec_extent(p, 'C') / params->n_heads;
+    const double score = 2 * (double)params->scale * (width + 2) * width * 25;
+
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] = k == 0 ? (score + spec_extent(p, 'P') + 16) * 5 * 0x1p-24 : 0;
+}
+
+static void hide_future(struct host *const *in) // is not looked at
+{
+    for (int64_t i = (position_of(in) + 1) * in[Q]->count; i < in[KEYS]->count; ++i)
+        in[KEYS]->data[i] = in[VALUES]->data[i] = NAN;
+}
+
+#define HEADS(n, scale_) SPEC_PARAMS(attention_step_fwd, (float)(scale_), n)
+#define STORED(type)     "keys " type " P B C; values " type " P B C"
+static const char wide[] = "P=140 B=2 C=66; P=66 B=1 C=128",
+                  parts[] = "P=1024 B=1 C=24; P=1024 B=2 C=258";
+// Parts of the keys that are full, cut short, and not there yet; more of them than work-groups are wanted for.
+OP_SPEC(
+    attention_step_fwd,
+    .in =
+        "q f32 B C; k f32 B C; v f32 B C; position i32:-2:P+2 1; keys f32 P B C; values f32 P B C",
+    .out = "y f32 B C", .ref = step, .allow = allow, .nonzero = "P", .data = INT_ENDS,
+    .smoke = "P=1 B=1 C=3; P=9 B=2 C=21", .special = "P=9 B=2 C=21",
+    .cases = {{"three heads", HEADS(3, 0.35)},
+              {"what is to come", HEADS(3, 0.35), .special = "", .prepare = hide_future},
+              {"wide heads", HEADS(2, 0.125), .smoke = wide, .special = ""},
+              {"parts", HEADS(2, 0.2), .smoke = parts, .special = "", .prepare = hide_future},
+              {"one part", HEADS(2, 0.2), "position i32:299:300 1", .smoke = "P=300 B=32 C=24",
+               .special = ""},
+              {"F16", HEADS(3, 0.35), STORED("f16"), .special = ""},
+              {"BF16", HEADS(3, 0.35), STORED("bf16"), .special = ""},
+              {"F16 parts", HEADS(2, 0.2), STORED("f16"), .smoke = parts, .special = ""}},
+    .refusals = {{ATTNCL_ERR_DTYPE, "the cache of keys is F32, that of values F16", NULL,
+                  "values f16 P B C"},
+                 {ATTNCL_ERR_SHAPE, "C = 3 cannot be cut into H = 4 heads", HEADS(4, 1)}});

@@ -4,8 +4,12 @@
 
 #include <math.h>
 
+#include "attncl/dropout.h"
+#include "attncl/gradient.h"
 #include "base/philox.h"
 #include "ref/ref.h"
+#include "support/layer_test.h"
+#include "support/op_spec.h"
 
 double ref_dropout_factor(const struct ref_dropout *d, int64_t row, int64_t width, int64_t column)
 {
@@ -29,3 +33,80 @@ void ref_dropout_fwd(const struct ref_dropout *d, const struct host *x, int64_t 
                      (residual ? residual->data[i] : 0);
     }
 }
+
+// -- the op
+
+static const double roundings = 1.8e-7; // of the factor, the product and the sum
+
+static struct ref_dropout definition(const void *params, const struct host *step)
+{
+    const struct dropout_fwd_params *p = params;
+    return (struct ref_dropout){p->p, p->seed, (uint32_t)p->site, (uint32_t)(int32_t)step->data[0]};
+}
+
+static void dropout(const void *params, struct host *const *in, struct host *const *out)
+{
+    const struct ref_dropout d = definition(params, in[1]);
+    ref_dropout_fwd(&d, in[0], in[2] ? (int64_t)in[2]->data[0] : 0, in[3], out[0]);
+}
+
+static void gradients(const void *params, struct host *const *in, struct host *const *dy,
+                      struct host *const *dx)
+{
+    const struct ref_dropout d = definition(params, in[1]);
+
+    ref_dropout_fwd(&d, dy[0], in[2] ? (int64_t)in[2]->data[0] : 0, NULL, dx[0]);
+    if (in[3])
+        host_set(dx[3], dy[0]->data);
+}
+
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
+{
+    const double absolute = spec_in(p, 3) ? roundings * host_largest(want) : 0;
+
+    (void)k;
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] = roundings * fabs(want->data[i]) + absolute;
+}
+
+#define DROP(...) SPEC_PARAMS(dropout_fwd, __VA_ARGS__)
+static const struct dropout_fwd_params some = {.p = 0.3, .seed = 0x0123456789abcdefu, .site = 7};
+static void build(attncl_graph *g, const void *params, const attncl_value *in, attncl_value *out)
+{
+    const struct dropout_fwd_params *p = params;
+    attncl_dropout_desc desc = ATTNCL_DROPOUT_DESC_INIT;
+
+    desc.p = p->p;
+    desc.seed = p->seed;
+    desc.site = (uint32_t)p->site;
+    desc.step = in[1];
+    desc.position = in[2];
+    desc.residual = in[3];
+    out[0] = attncl_dropout(g, in[0], &desc);
+}
+
+OP_SPEC(dropout_fwd,
+        .in = "x f32 R*; step i32:-2147483648:2147483647; position? i32:0:70000000 1; "
+              "residual? f32 R*",
+        .out = "y f32 R*", .ref = dropout, .build = build, .grad = "x residual",
+        .ref_bwd = gradients, .grad_tolerance = 2e-7, .allow = allow,
+        .smoke = "R=-,1,3x2x2,3x2x3,5x64,3x5,7x6,3x1031,9x1028", .full = "R=300x65",
+        .data = INT_ENDS,
+        .cases = {{"plain", &some},
+                  {"residual", &some, "residual f32 R*"},
+                  {"position", DROP(.p = 0.5, .seed = 3, .site = 0xffffffff),
+                   "position i32:0:70000000 1", .smoke = "R=3x10,7x64"},
+                  {"position, residual", DROP(.p = 0.5, .seed = 3),
+                   "position i32:0:70000000 1; residual f32 R*", .smoke = "R=3x10"},
+                  {"p = 0", DROP(.p = 0, .seed = 11, .site = 1), .smoke = "R=20x36"},
+                  {"p = 1", DROP(.p = 1, .seed = 11, .site = 1), .smoke = "R=20x36"},
+                  {"p = 1e-9", DROP(.p = 1e-9, .seed = 11, .site = 1), .smoke = "R=20x36"},
+                  {"p = 0.999999", DROP(.p = 0.999999, .seed = 11), .smoke = "R=20x36"},
+                  {"p = 1 - 1e-12", DROP(.p = 1 - 1e-12, .seed = 11), .smoke = "R=20x36"}},
+        .refusals = {{ATTNCL_ERR_ARGUMENT, "p is -0.1", DROP(.p = -0.1)},
+                     {ATTNCL_ERR_ARGUMENT, "site is -1", DROP(.p = 0.5, .site = -1)},
+                     {ATTNCL_ERR_ARGUMENT, "batch is axis 1 of x [2, 3]", DROP(0.5, 0, 0, 1, 0, 9),
+                      .sizes = "R=2x3"},
+                     {ATTNCL_ERR_ARGUMENT, "2 entries from 3 on of a batch of 4",
+                      DROP(0.5, 0, 0, 0, 3, 4), .sizes = "R=2x3"},
+                     {ATTNCL_ERR_SHAPE, "step", .with = "step i32 1"}});

@@ -2,7 +2,9 @@
 
 #include <math.h>
 
+#include "attncl/ops.h"
 #include "ref/ref.h"
+#include "support/op_spec.h"
 
 void ref_layer_norm_fwd(const struct host *x, const struct host *weight, const struct host *bias,
                         double eps, struct host *y)
@@ -21,3 +23,71 @@ void ref_layer_norm_fwd(const struct host *x, const struct host *weight, const s
                 (in[c] - mean) / sqrt(variance + eps) * weight->data[c] + bias->data[c];
     }
 }
+
+// -- the op
+
+static const struct layer_norm_fwd_params usual = {1e-5f};
+
+static void norm(const void *p, struct host *const *in, struct host *const *out)
+{
+    (void)p;
+    ref_layer_norm_fwd(in[0], in[1], in[2], (double)usual.eps, out[0]);
+}
+
+static void gradients(const void *p, struct host *const *in, struct host *const *dy,
+                      struct host *const *dx)
+{
+    (void)p;
+    ref_layer_norm_bwd(in[0], in[1], dy[0], (double)usual.eps, dx[0], dx[1], dx[2]);
+}
+
+// In units of the weight: the sums behind mean and variance, 4 log2(n) roundings, and each element's own.  The ratio of
+// mean and spread does not enter: the mean is corrected (cl/norm/layer_norm.cl).
+static double relative(double width)
+{
+    return (8 + width / 256) * 6e-8;
+}
+
+static double absolute(double width, const struct host *weight, const struct host *bias)
+{
+    return 6e-8 * (4 * log2(width + 1) * host_largest(weight) + 2 * host_largest(bias));
+}
+
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
+{
+    const double width = spec_extent(p, 'C'), base = absolute(width, spec_in(p, 1), spec_in(p, 2));
+
+    (void)k;
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] = relative(width) * fabs(want->data[i]) + base;
+}
+
+// Rows that a GPU does not hold have their spread measured around the mean of their first columns: unlike the rest here.
+static void set_steps(struct host *const *in)
+{
+    const int64_t width = in[1]->count;
+
+    for (int64_t i = 0; i < in[0]->count; ++i) {
+        const int64_t row = i / width, c = i % width;
+        double *const x = &in[0]->data[i];
+        *x = row == 0   ? *x + (c < 4096 ? 1e4 : -1e4)
+             : row == 1 ? *x + 1e4 + (double)c
+             : row == 2 ? (c == 0 ? 1e3 : *x + 100)
+                        : -7.25;
+    }
+}
+
+SPEC_BUILD(build, attncl_layer_norm(g, in[0], in[1], in[2],
+                                    ((const struct layer_norm_fwd_params *)params)->eps))
+
+OP_SPEC(layer_norm_fwd, .in = "x f32 R* C*; weight f32 C*; bias f32 C*", .out = "y f32 R* C*",
+        .ref = norm, .build = build, .grad = "x weight bias", .ref_bwd = gradients,
+        .grad_tolerance = 4e-6, .allow = allow,
+        .smoke = "R=1,5 C=1,7,16; R=70 C=19; R=2x5 C=3x7; R=- C=2x5x3; R=3 C=257",
+        .special = "R=3 C=21",
+        .full = "R=4 C=256; R=9 C=32; R=3 C=1024,1025,4100; R=2 C=8196,8209; R=300 C=33; R=37 C=64",
+        .data = OFFSET | SCALED | PEAK | ALIKE | RISING, .leeway = MEETS,
+        .cases = {{"rows", &usual},
+                  {"steps", &usual, .grad = "", .smoke = "R=4 C=8196", .special = "",
+                   .data = NORMAL, .prepare = set_steps}},
+        .refusals = {{ATTNCL_ERR_ARGUMENT, "eps is -1", SPEC_PARAMS(layer_norm_fwd, -1.0f)}});

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 
+#include "attncl/kinds.h"
 #include "attncl/ops.h"
 #include "ref/ref.h"
+#include "support/op_spec.h"
 
 void ref_add_positions_fwd(const struct host *x, const struct host *table, int layout,
                            struct host *y)
@@ -23,3 +25,63 @@ void ref_add_position_at_fwd(const struct host *x, const struct host *table, int
     for (int64_t i = 0; i < x->count; ++i)
         y->data[i] = x->data[i] + table->data[position * n_channels + i % n_channels];
 }
+
+// -- the op
+
+static int layout_of(const void *params)
+{
+    return ((const struct add_positions_fwd_params *)params)->layout;
+}
+
+static void positions(const void *params, struct host *const *in, struct host *const *out)
+{
+    ref_add_positions_fwd(in[0], in[1], layout_of(params), out[0]);
+}
+
+static void gradients(const void *params, struct host *const *in, struct host *const *dy,
+                      struct host *const *dx)
+{
+    const bool time_first = layout_of(params) == ATTNCL_LAYOUT_TIME_FIRST;
+    const int64_t width = in[1]->dim[1], second = in[0]->dim[1];
+
+    host_set(dx[0], dy[0]->data);
+    for (int64_t i = 0; i < dy[0]->count; ++i) {
+        const int64_t row = i / width, t = time_first ? row / second : row % second;
+        dx[1]->data[t * width + i % width] += dy[0]->data[i];
+    }
+}
+
+// One rounding; a table longer than the sequence.
+#define LAYOUT(layout) SPEC_PARAMS(add_positions_fwd, layout)
+SPEC_BUILD(build, attncl_add_positions(g, in[0], in[1], (attncl_layout)layout_of(params)))
+
+OP_SPEC(add_positions_fwd, .in = "x f32 T B C; table f32 P C", .out = "y f32 T B C",
+        .ref = positions, .build = build, .grad = "x table", .ref_bwd = gradients,
+        .grad_tolerance = 1e-6, .rel = 1.01, .nonzero = "P",
+        .smoke = "T=5 B=4 C=37 P=9; T=5 B=5 C=3 P=5; T=1 B=1 C=1 P=1; T=3 B=2 C=20 P=3",
+        .special = "T=3 B=2 C=21 P=4",
+        .cases = {{"time first", LAYOUT(ATTNCL_LAYOUT_TIME_FIRST)},
+                  {"batch first", LAYOUT(ATTNCL_LAYOUT_BATCH_FIRST), "x f32 B T C; y f32 B T C"}},
+        .refusals = {
+            {ATTNCL_ERR_SHAPE, "x has T = 6, table has 5 positions", .sizes = "T=6 B=4 C=3 P=5"},
+            {ATTNCL_ERR_ARGUMENT, "layout 2", LAYOUT(2)}});
+
+// A position outside: the nearest.
+static void position_at(const void *params, struct host *const *in, struct host *const *out)
+{
+    const double last = (double)in[1]->dim[0] - 1, at = in[2]->data[0];
+
+    (void)params;
+    ref_add_position_at_fwd(in[0], in[1], (int64_t)(at < 0 ? 0 : at > last ? last : at), out[0]);
+}
+
+SPEC_BUILD(build_at, attncl_add_position_at(g, in[0], in[1], in[2]))
+
+OP_SPEC(add_position_at_fwd, .in = "x f32 B C; table f32 P C; position i32:0:P 1",
+        .out = "y f32 B C", .ref = position_at, .build = build_at, .rel = 1.01, .nonzero = "P",
+        .smoke = "B=3 C=37 P=5; B=2 C=20 P=1; B=1 C=5 P=3", .special = "B=3 C=21 P=4",
+        .cases = {{"within"},
+                  {"first", .with = "position i32:0:1 1"},
+                  {"last", .with = "position i32:P-1:P 1"},
+                  {"before", .with = "position i32:-1:0 1"},
+                  {"behind", .with = "position i32:P:P+9 1"}});

@@ -5,7 +5,9 @@
 #include <math.h>
 
 #include "base/philox.h"
+#include "layer/sampling.h"
 #include "ref/ref.h"
+#include "support/op_spec.h"
 
 // Whether column c is among the k best of a row; the first of equals is the better one.
 static bool is_among_best(const double *row, int64_t width, int64_t c, int64_t k)
@@ -81,3 +83,70 @@ void ref_sample_store_fwd(const struct host *tokens, struct host *step, struct h
     for (int64_t i = 0; window && i < window->count; ++i)
         window->data[i] = i + n < window->count ? window->data[i + n] : step->data[1 + i % n];
 }
+
+// -- the op
+
+struct host *ref_sampling_words(const struct ref_sample *s)
+{
+    int32_t words[SAMPLING_WORDS];
+    struct host *h = host_new(ATTNCL_I32, DIMS(SAMPLING_WORDS));
+
+    attncl__sampling_words(s->temperature, s->top_k, s->seed, words);
+    for (int i = 0; i < SAMPLING_WORDS; ++i)
+        h->data[i] = words[i];
+    return h;
+}
+
+// The definition of the words that the op reads.
+static void sample(const void *params, struct host *const *in, struct host *const *out)
+{
+    const int32_t bits = (int32_t)in[1]->data[1];
+    float factor;
+
+    (void)params;
+    memcpy(&factor, &bits, sizeof factor);
+    const struct ref_sample s = {1 / (log(2) * (double)factor), (int64_t)in[1]->data[0],
+                                 (uint32_t)(int32_t)in[1]->data[2] |
+                                     (uint64_t)(uint32_t)(int32_t)in[1]->data[3] << 32};
+    ref_sample_fwd(&s, in[0], (int64_t)in[2]->data[0], out[0]);
+}
+
+#define SAMPLING(name, ...)                                                                        \
+    static void name(struct host *const *in)                                                       \
+    {                                                                                              \
+        host_set(in[1], ref_sampling_words(&(struct ref_sample){__VA_ARGS__})->data);              \
+    }
+SAMPLING(all, 1, 0, 7)
+SAMPLING(cold, 0.3, 0, 0x123456789abcdefu)
+SAMPLING(hot, 50, 1 << 20, ~(uint64_t)0)
+SAMPLING(best_of_3, 1, 3, 5)
+SAMPLING(best_of_30, 5, 30, 3)
+SAMPLING(best, 0, 5, 2)
+
+// A score that is not finite gives -1.
+OP_SPEC(sample_fwd, .in = "x f32 B C; sampling i32 4; position i32:0:1073741825 1",
+        .out = "y i32 B", .ref = sample, .nonzero = "C", .smoke = "B=40 C=1,3,16,19; B=5 C=300",
+        .full = "B=40 C=2,256; B=5 C=1031,4099", .special = "B=3 C=21",
+        .data = SCALED | PEAK | LIMITS | ALIKE | RISING | INT_ENDS,
+        .cases = {{"all", .prepare = all},
+                  {"cold", .prepare = cold},
+                  {"hot", .prepare = hot},
+                  {"best of 3", .prepare = best_of_3},
+                  {"best of 30", .prepare = best_of_30},
+                  {"best", .prepare = best}},
+        .refusals = {{ATTNCL_ERR_SHAPE, "has 2 words, expected 4", .with = "sampling i32 2"}});
+
+static void store(const void *params, struct host *const *in, struct host *const *out)
+{
+    (void)params;
+    (void)out;
+    ref_sample_store_fwd(in[0], in[1], in[2], in[3]);
+}
+
+// step: the position, then a token of each row.
+OP_SPEC(sample_store_fwd,
+        .in = "tokens i32:-1:1000 B; step i32:0:2147483647 1+B; drawn i32:-9:99 R B; "
+              "window? i32:0:1000 W B",
+        .out = "", .ref = store, .data = INT_ENDS, .nonzero = "RW",
+        .smoke = "B=1 R=1 W=1; B=3 R=4 W=2; B=300 R=4 W=5", .full = "B=1 R=4 W=900",
+        .cases = {{"plain"}, {"window", .with = "window i32:0:1000 W B"}});

@@ -7,15 +7,6 @@
 #include "support/compare.h"
 #include "support/test.h"
 
-double host_dot(const struct host *a, const struct host *b)
-{
-    double sum = 0;
-
-    for (int64_t i = 0; i < a->count; ++i)
-        sum += a->data[i] * b->data[i];
-    return sum;
-}
-
 void ck_derivative(loss_fn loss, void *context, struct host *x, const struct host *dx,
                    const char *name)
 {

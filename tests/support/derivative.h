@@ -8,9 +8,6 @@
 // The number whose gradient is asked for, of what `context` holds.
 typedef double (*loss_fn)(void *context);
 
-// sum a_i b_i
-double host_dot(const struct host *a, const struct host *b);
-
 // Fails the test unless each element of `dx` is the derivative of loss() by the same element of x,
 // by central differences in double: x moves by 1e-5, so that they are off by some 1e-10 of the
 // third derivative and 1e-11 of the loss.  `name` is x's in messages.

@@ -2,40 +2,8 @@
 
 #include "support/grad_test.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "support/compare.h"
-#include "support/derivative.h"
-
-static double weighted_sum(struct host *const *out, struct host *const *dy, int n_out)
-{
-    double sum = 0;
-
-    for (int k = 0; k < n_out; ++k)
-        if (out[k] && dy[k])
-            sum += host_dot(out[k], dy[k]);
-    return sum;
-}
-
-struct host *finite_differences(ref_forward forward, const void *params, struct host *const *in,
-                                struct host *const *out, struct host *const *dy, int n_out, int k)
-{
-    struct host *d = host_like(in[k]);
-
-    for (int64_t i = 0; i < d->count; ++i) {
-        const double x = in[k]->data[i], h = 1e-4 * fmax(1, fabs(x));
-        in[k]->data[i] = x + h;
-        forward(params, in, out);
-        const double high = weighted_sum(out, dy, n_out);
-        in[k]->data[i] = x - h;
-        forward(params, in, out);
-        const double low = weighted_sum(out, dy, n_out);
-        in[k]->data[i] = x;
-        d->data[i] = (high - low) / (2 * h);
-    }
-    return d;
-}
+#include "support/spec_point.h"
 
 void ck_gradients(const char *name, const void *params, struct host *const *in, int n_in,
                   unsigned wanted, ref_forward forward, double tolerance)

@@ -3,16 +3,8 @@
 #ifndef ATTNCL_TEST_GRAD_TEST_H
 #define ATTNCL_TEST_GRAD_TEST_H
 
+#include "support/op_spec.h"
 #include "support/op_test.h"
-
-// A definition of tests/ref as a test calls it: outputs from inputs, in the op's order; parameters
-// as the op's.
-typedef void (*ref_forward)(const void *params, struct host *const *in, struct host *const *out);
-
-// d sum(out . dy) / d in[k] by central differences in double.  `out` receives the outputs; NULL
-// outputs or dy do not count.
-struct host *finite_differences(ref_forward forward, const void *params, struct host *const *in,
-                                struct host *const *out, struct host *const *dy, int n_out, int k);
 
 // Builds the op with random gradients dy of its F32 outputs, asks the graph for the gradients of
 // the inputs whose bits are in `wanted`, and fails the test where one is off by more than

@@ -211,6 +211,15 @@ double host_largest(const struct host *h)
     return largest;
 }
 
+double host_dot(const struct host *a, const struct host *b)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < a->count; ++i)
+        sum += a->data[i] * b->data[i];
+    return sum;
+}
+
 struct host *host_view(struct host *h)
 {
     h->as_view = true;

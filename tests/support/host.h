@@ -40,6 +40,7 @@ void host_scale(struct host *h, double factor);               // and rounds to f
 void host_set(struct host *h, const double *values);          // all of them, in C order
 struct host *host_view(struct host *h);                       // sets as_view and returns h
 double host_largest(const struct host *h); // of the absolute values; NaN where one is
+double host_dot(const struct host *a, const struct host *b); // sum a_i b_i
 
 // The values in the tensor's own type, and back.
 size_t host_bytes(const struct host *h);

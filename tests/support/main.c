@@ -123,13 +123,19 @@ static int by_file_and_line(const void *a, const void *b)
                                 : (x->order > y->order) - (x->order < y->order);
 }
 
-// "op.softmax" of ".../tests/op/norm/test_softmax.c".
+// "op.softmax" of ".../tests/op/norm/test_softmax.c" and of ".../tests/ref/softmax.c".
 static void name_of(const char *file, char name[MAX_NAME])
 {
-    const char *family = file, *const prefix = strstr(file, "/test_");
+    const char *family = file, *const prefix = strstr(file, "/test_"),
+               *const ref = strstr(file, "tests/ref/");
 
     for (const char *at = file; (at = strstr(at, "tests/")); at += strlen("tests/"))
         family = at + strlen("tests/");
+    if (ref) {
+        const char *const base = ref + strlen("tests/ref/");
+        snprintf(name, MAX_NAME, "op.%.*s", (int)strcspn(base, "."), base);
+        return;
+    }
     if (!prefix)
         abort();
     const char *const base = strrchr(file, '/') + strlen("/test_");
@@ -242,6 +248,7 @@ static void list_names(void)
 
 int main(int argc, char **argv)
 {
+    test_add_specs();
     qsort(entries, (size_t)n_entries, sizeof entries[0], by_file_and_line);
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         list_names();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One description of an op, from which op_spec.c makes the tests matches_the_reference, gradients_match, special_values,
-// special_gradients, empty_axes and refusals.  It stands in the op's test file, before the TEST()s:
+// One description of an op, beside its reference in tests/ref/OP.c.  op_spec.c makes of it the tests matches_the_reference,
+// gradients_match, special_values, special_gradients, empty_axes and refusals of test op.OP; random graphs, the offline
+// kernels, the table of errors and `attncl selftest` read it too.
 //
 //   OP_SPEC(softmax_fwd, .in = "x f32 R* C", .out = "y f32 R* C", .ref = softmax, .rel = 10, .smoke = "R=1,5 C=1,7");
 //
@@ -8,9 +9,17 @@
 #ifndef ATTNCL_TEST_OP_SPEC_H
 #define ATTNCL_TEST_OP_SPEC_H
 
-#include "support/grad_test.h"
+#include "attncl/graph.h"
+#include "op/op.h"
+#include "support/host.h"
 
-enum { SPEC_MAX_IN = 12, SPEC_MAX_OUT = 6, SPEC_MAX_CASES = 32, SPEC_MAX_REFUSALS = 8 };
+// A reference, as an op calls it: outputs from inputs, in the op's order.
+typedef void (*ref_forward)(const void *params, struct host *const *in, struct host *const *out);
+// The op as users build it: outputs from values, absent ones null.  Leaves out[0] null where no public call is the case.
+typedef void (*spec_build)(attncl_graph *g, const void *params, const attncl_value *in,
+                           attncl_value *out);
+
+enum { SPEC_MAX_IN = 16, SPEC_MAX_OUT = 6, SPEC_MAX_CASES = 32, SPEC_MAX_REFUSALS = 8 };
 enum { SPEC_LETTERS = 26, SPEC_TEXT_BYTES = 512 };
 
 // What the inputs hold; a run for each bit.  All before MASK_SPARSE are about the first F32 input without a range, row by
@@ -83,7 +92,8 @@ struct op_refusal {
 };
 
 struct op_spec {
-    const char *op;
+    const char *op, *file; // without a class of this name: what `build` builds
+    int line;
     // "x f32 R* C; lens? i32:0:C R": name, type, axes; in the class's order.
     //   name?        optional: absent unless a case's `with` declares it
     //   f32+         also takes other types: no refusal of them is expected
@@ -94,6 +104,7 @@ struct op_spec {
     // A message of a refusal has the name of the input; value3 is "value" there.
     const char *in, *out;
     ref_forward ref;
+    spec_build build;      // NULL: a part of others, or of no use by itself
     const char *grad;      // names of the inputs that have a gradient, "x weight"
     spec_backward ref_bwd; // NULL: central differences of `ref`.  Small sizes compare both
     double rel, abs,
@@ -119,16 +130,27 @@ struct op_spec {
     struct op_refusal refusals[SPEC_MAX_REFUSALS];
 };
 
+// A spec_build of one expression in g, params and in.
+#define SPEC_BUILD(name, ...)                                                                      \
+    static void name(attncl_graph *g, const void *params, const attncl_value *in,                  \
+                     attncl_value *out)                                                            \
+    {                                                                                              \
+        (void)params;                                                                              \
+        out[0] = __VA_ARGS__;                                                                      \
+    }
+
 #define SPEC_PARAMS(type, ...) (&(const struct type##_params){__VA_ARGS__})
 #define OP_SPEC(name, ...)                                                                         \
-    static const struct op_spec spec_##name = {.op = #name, __VA_ARGS__};                          \
+    static const struct op_spec spec_##name = {                                                    \
+        .op = #name, .file = __FILE__, .line = __LINE__, __VA_ARGS__};                             \
     __attribute__((constructor)) static void spec_##name##_register(void)                          \
     {                                                                                              \
-        spec_add(&spec_##name, __FILE__, __LINE__);                                                \
+        spec_add(&spec_##name);                                                                    \
     }                                                                                              \
     struct spec_##name
 
-void spec_add(const struct op_spec *spec, const char *file, int line);
+void spec_add(const struct op_spec *spec);
+const struct op_spec *spec_at(int i);            // NULL after the last
 const struct op_spec *spec_find(const char *op); // NULL: there is none
 
 #endif

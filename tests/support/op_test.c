@@ -67,7 +67,7 @@ static void add_gradients(struct op_graph *t, const attncl_value *x)
 
     for (int i = 0; i < t->n_out; ++i)
         if (t->dy[i]) {
-            y[n_y] = attncl__graph_result(t->g, t->first, i);
+            y[n_y] = t->value[i];
             dy[n_y++] =
                 attncl_graph_input(t->g, port("dy", i), ATTNCL_F32, t->dy[i]->rank, t->dy[i]->dim);
         }
@@ -85,8 +85,7 @@ static void add_gradients(struct op_graph *t, const attncl_value *x)
 static void random_dy(struct op_graph *t)
 {
     for (int i = 0; i < t->cls->n_out; ++i) {
-        const attncl_shape shape =
-            attncl_graph_shape(t->g, attncl__graph_result(t->g, t->first, i));
+        const attncl_shape shape = attncl_graph_shape(t->g, t->value[i]);
         if (shape.rank < 0 || shape.dtype == ATTNCL_DTYPE_NONE)
             continue;
         t->out[i] = host_new(shape.dtype, shape.rank, shape.dim);
@@ -96,29 +95,45 @@ static void random_dy(struct op_graph *t)
     t->n_out = t->cls->n_out;
 }
 
+static bool is_state(const struct op_graph *t, int i)
+{
+    return t->cls && (t->cls->state >> i & 1);
+}
+
+static void add_class(struct op_graph *t, const void *params, const attncl_value *x)
+{
+    const attncl_value first = attncl__graph_add(t->g, t->cls, params, x, t->n_in);
+
+    if (t->saving && first.id)
+        attncl__graph_save_for_backward(t->g, t->g->n_nodes - 1);
+    for (int i = 0; i < t->cls->n_out; ++i)
+        t->value[i] = attncl__graph_result(t->g, first, i);
+}
+
 attncl_status op_graph_open(struct op_graph *t, const void *params)
 {
     attncl_value x[TEST_MAX_VALUES] = {{0}};
     const bool finds_outputs = t->wanted && t->n_out == 0;
 
-    ck_assert_msg(t->cls != NULL, "there is no such op");
-    ck_assert_int_le(t->n_in, t->cls->n_in);
+    ck_assert_msg(t->cls || t->build, "there is no such op");
+    memset(t->value, 0, sizeof t->value);
     TRY(attncl_graph_create(test_context(), &t->g));
     for (int i = 0; i < t->n_in; ++i) {
         const struct host *const h = t->in[i];
-        if (h && t->cls->state >> i & 1)
+        if (h && is_state(t, i))
             x[i] = attncl_graph_state(t->g, port("in", i), h->dtype, h->rank, h->dim);
         else if (h)
             x[i] = add_input(t->g, port("in", i), h);
     }
-    t->first = attncl__graph_add(t->g, t->cls, params, x, t->n_in);
-    if (t->saving && t->first.id)
-        attncl__graph_save_for_backward(t->g, t->g->n_nodes - 1);
+    if (t->cls)
+        add_class(t, params, x);
+    else
+        t->build(t->g, params, x, t->value);
     if (finds_outputs)
         random_dy(t);
     for (int i = 0; i < t->n_out && !finds_outputs; ++i)
         if (t->out[i])
-            attncl_graph_output(t->g, port("out", i), attncl__graph_result(t->g, t->first, i));
+            attncl_graph_output(t->g, port("out", i), t->value[i]);
     if (t->wanted)
         add_gradients(t, x);
     return attncl_graph_compile(t->g, NULL);
@@ -170,7 +185,7 @@ attncl_status op_graph_run(const struct op_graph *t)
 {
     for (int i = 0; i < t->n_in; ++i) {
         const struct host *const h = t->in[i];
-        if (h && t->cls->state >> i & 1)
+        if (h && is_state(t, i))
             TRY(attncl__buffer_write(test_context(), state_memory(t, i), 0, host_pack(h),
                                      host_bytes(h)));
         else if (h)
@@ -220,7 +235,7 @@ static attncl_status run(const char *name, const void *params, struct host *cons
         if (out[i])
             TRY_DONE(op_graph_read(&t, "out", i, out[i]));
     for (int i = 0; i < n_in; ++i)
-        if (in[i] && (t.cls->state >> i & 1))
+        if (in[i] && is_state(&t, i))
             TRY_DONE(op_graph_read(&t, "in", i, in[i]));
 done:
     op_graph_close(&t);

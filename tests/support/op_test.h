@@ -36,7 +36,8 @@ void ck_op(const char *name, const void *params, struct host *const *in, int n_i
 
 // An op and, where `wanted` has bits, the gradients of these inputs, as a compiled graph: run as often as needed.
 struct op_graph {
-    const struct op_class *cls;
+    const struct op_class *cls; // NULL: what `build` builds
+    void (*build)(attncl_graph *g, const void *params, const attncl_value *in, attncl_value *out);
     int n_in, n_out;
     struct host
         *in[TEST_MAX_VALUES]; // NULL: absent; at a class's state positions: what a run begins with
@@ -46,7 +47,7 @@ struct op_graph {
     bool saving; // outputs for gradients too
 
     attncl_graph *g;
-    attncl_value first; // output 0
+    attncl_value value[TEST_MAX_VALUES]; // outputs
 };
 
 // Builds and compiles it, with the shapes of in, out and dy.  With n_out = 0 and `wanted`: makes out and random dy of all

@@ -45,6 +45,7 @@
 
 void test_add(const TTest *test, int first, int end);
 void test_add_at(const char *file, int line, const TTest *test, int first, int end);
+void test_add_specs(void); // of op_spec.h
 void test_add_fixture(const char *file, int line, SFun up, SFun down, bool each);
 
 // Passes when `call` is OK, else prints the library's message.

@@ -89,34 +89,25 @@ int plan_operand(struct plan *p, int rank, const int64_t *dim)
     return i;
 }
 
-int plan_positive(struct plan *p, int rank, const int64_t *dim)
+int plan_uniform(struct plan *p, double low, double high, int rank, const int64_t *dim)
 {
-    const int i = add_leaf(p, rank, dim);
-    for (int64_t k = 0; k < p->value[i].h->count; ++k)
-        p->value[i].h->data[k] = fabs(p->value[i].h->data[k]);
+    const int i = add_value(p, host_uniform((unsigned)next_bits(p), low, high, rank, dim), INPUT);
+
     p->value[i].is_used = true;
     return i;
 }
 
-int plan_matrix(struct plan *p, int64_t rows, int64_t columns)
+int plan_stored(struct plan *p, attncl_dtype dtype, int rank, const int64_t *dim)
 {
-    const int64_t dim[2] = {rows, columns};
-    if (!plan_chance(p, 15))
-        return plan_operand(p, 2, dim);
-    const attncl_dtype dtype = plan_chance(p, 50) ? ATTNCL_F16 : ATTNCL_BF16;
-    int i = find_operand(p, dtype, 2, dim);
+    int i = find_operand(p, dtype, rank, dim);
+
     if (i == ABSENT) {
-        i = add_leaf(p, 2, dim);
+        i = add_leaf(p, rank, dim);
         host_stored(p->value[i].h, dtype);
         p->value[i].source = WEIGHT;
     }
     p->value[i].is_used = true;
     return i;
-}
-
-int plan_maybe(struct plan *p, int percent, int rank, const int64_t *dim)
-{
-    return plan_chance(p, percent) ? plan_operand(p, rank, dim) : ABSENT;
 }
 
 int plan_lengths(struct plan *p, int64_t low, int64_t high, int rank, const int64_t *dim)
@@ -180,14 +171,7 @@ static int pick_value(struct plan *p)
 
 const struct plan_op *plan_op_at(int i)
 {
-    static const struct plan_ops *const tables[] = {
-        &plan_ops_rows,     &plan_ops_views,    &plan_ops_products, &plan_ops_attention,
-        &plan_ops_feedback, &plan_ops_sequence, &plan_ops_training, &plan_ops_optimiser};
-    enum { N_TABLES = sizeof tables / sizeof tables[0] };
-    for (int table = 0; table < N_TABLES; i -= tables[table++]->n)
-        if (i < tables[table]->n)
-            return &tables[table]->op[i];
-    return NULL;
+    return i < plan_n_views ? &plan_views[i] : plan_spec_at(i - plan_n_views);
 }
 
 static const struct plan_op *pick_op(struct plan *p)

@@ -6,11 +6,11 @@
 
 #include <stdio.h>
 
-#include "attncl/dropout.h"
 #include "attncl/gradient.h"
 #include "attncl/graph.h"
 #include "ref/ref.h"
 #include "support/host.h"
+#include "support/spec_point.h"
 
 enum { MAX_VALUES = 320, MAX_STEPS = 24, MAX_OPERANDS = 16, MAX_NUMBERS = 8, ABSENT = -1 };
 
@@ -25,7 +25,8 @@ struct plan_value {
 
 struct plan_step {
     const struct plan_op *op;
-    int in[MAX_OPERANDS]; // values, or ABSENT
+    struct spec_point point; // of an op that a spec describes: its case and sizes
+    int in[MAX_OPERANDS];    // values, or ABSENT
     int64_t number[MAX_NUMBERS];
     double real;
     int out;
@@ -50,6 +51,7 @@ struct builder {
 
 struct plan_op {
     const char *name;
+    const struct op_spec *spec; // NULL: written by hand
     // Takes value x, finds or makes the other operands, adds the result; false: it does not fit.
     bool (*choose)(struct plan *p, struct plan_step *s, int x);
     void (*evaluate)(const struct plan *p, const struct plan_step *s);
@@ -63,12 +65,9 @@ struct plan_op {
 #define PLAN_OP(op, prefix)                                                                        \
     .name = (op), .choose = prefix##_choose, .evaluate = prefix##_evaluate, .build = prefix##_build
 
-struct plan_ops {
-    const struct plan_op *op;
-    int n;
-};
-extern const struct plan_ops plan_ops_rows, plan_ops_views, plan_ops_products, plan_ops_attention,
-    plan_ops_feedback, plan_ops_sequence, plan_ops_optimiser, plan_ops_training;
+extern const struct plan_op plan_views[];
+extern const int plan_n_views;
+const struct plan_op *plan_spec_at(int i); // NULL after the last
 
 // -- plan.c
 // It begins with ops `first` to `end` - 1, at most 16, each of leaves of its own.
@@ -78,11 +77,9 @@ int64_t plan_number(struct plan *p, int64_t low, int64_t high); // in [low, high
 bool plan_chance(struct plan *p, int percent);
 // An F32 value of this shape: one that there is, or a new leaf.
 int plan_operand(struct plan *p, int rank, const int64_t *dim);
-int plan_positive(struct plan *p, int rank, const int64_t *dim); // a new leaf, no element below 0
-// As plan_operand() of two axes, now and then a weight of 16 bits.
-int plan_matrix(struct plan *p, int64_t rows, int64_t columns);
-// As plan_operand(), or ABSENT.
-int plan_maybe(struct plan *p, int percent, int rank, const int64_t *dim);
+// New leaves: uniform in a range; a weight of 16 bits.
+int plan_uniform(struct plan *p, double low, double high, int rank, const int64_t *dim);
+int plan_stored(struct plan *p, attncl_dtype dtype, int rank, const int64_t *dim);
 int plan_lengths(struct plan *p, int64_t low, int64_t high, int rank, const int64_t *dim); // I32
 int plan_mask(struct plan *p, int rank, const int64_t *dim);                               // U8
 // These end choose(): they add the result, and are true.
@@ -134,12 +131,6 @@ static inline attncl_value taken(const struct builder *b, const struct plan_step
         return expression;                                                                         \
     }
 
-// -- dropout.c: p in tenths, seed and site are s->number[number] to [number + 2], s->in[step] the step
-void plan_dropout(struct plan *p, struct plan_step *s, int number, int step);
-struct ref_dropout plan_dropout_mask(const struct plan *p, const struct plan_step *s, int number,
-                                     int step);
-attncl_dropout_desc plan_dropout_desc(const struct builder *b, const struct plan_step *s,
-                                      int number, int step);
 // -- wanted.c
 // Of the first n_dy outputs y the gradients dy are inputs of the plan; gradients of values x are asked for.
 struct question {

@@ -6,7 +6,7 @@
 
 #include "fuzz/graphs/plan.h"
 #include "ref/ref.h"
-#include "support/derivative.h"
+#include "support/host.h"
 #include "support/op_test.h"
 
 enum { N_MOVED = 3, MAX_MEASURED = 8 };

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The place of the largest element against the reference (tests/ref/argmax.c).
 
-#include <math.h>
-
 #include "device/context.h"
 #include "ref/ref.h"
-#include "support/op_spec.h"
-
-static void argmax(const void *params, struct host *const *in, struct host *const *out)
-{
-    (void)params;
-    ref_argmax_fwd(in[0], out[0]);
-}
-
-OP_SPEC(argmax_fwd, .in = "x f32 R* C", .out = "y i32 R*", .ref = argmax, .nonzero = "C",
-        .smoke = "R=1,7 C=1,3,19; R=3x2 C=21; R=- C=50; R=40 C=37; R=7 C=256,300",
-        .full = "R=7 C=16,4099", .special = "R=3 C=19",
-        .data = PEAK | LIMITS | ALIKE | RISING | MINUS_INF | NAN_ROWS);
+#include "support/op_test.h"
+#include <math.h>
 
 static void check(struct host *x)
 {

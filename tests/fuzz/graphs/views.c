@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Ops of plans: views and what moves elements.
+// Ops of plans without a spec: views, and what takes an axis.
 
 #include <math.h>
 #include <string.h>
 
+#include "attncl/attention.h"
 #include "attncl/ops.h"
 #include "fuzz/graphs/plan.h"
 #include "ref/ref.h"
@@ -154,29 +155,92 @@ static attncl_value concat_build(struct builder *b, const struct plan_step *s)
     return attncl_concat(b->g, n, list, (int)s->number[0]);
 }
 
-// -- relative_shift
-static bool shift_choose(struct plan *p, struct plan_step *s, int x)
+// -- split_heads and merge_heads: number: heads, layout
+static bool split_choose(struct plan *p, struct plan_step *s, int x)
 {
-    if (p->value[x].h->dim[p->value[x].h->rank - 1] % 2 != 0)
+    const struct host *h = p->value[x].h;
+    const int64_t heads = s->number[0] = plan_number(p, 1, 4);
+    const bool batch_first = plan_chance(p, 50);
+    if (h->rank != 3 || h->dim[2] % heads != 0)
         return false;
-    s->real = (double)plan_number(p, -3, 3);
+    s->number[1] = batch_first;
+    plan_result(
+        p, s, 4,
+        (const int64_t[]){h->dim[!batch_first], heads, h->dim[batch_first], h->dim[2] / heads});
+    p->value[s->out].is_view = true;
+    return true;
+}
+
+// Element i of the heads [B, H, T, D] in [T, B, H D] or [B, T, H D].
+static int64_t merged_place(const struct host *heads, bool batch_first, int64_t i)
+{
+    const int64_t d = i % heads->dim[3], t = i / heads->dim[3] % heads->dim[2];
+    const int64_t row = i / heads->dim[3] / heads->dim[2], h = row % heads->dim[1],
+                  b = row / heads->dim[1];
+    return ((batch_first ? b * heads->dim[2] + t : t * heads->dim[0] + b) * heads->dim[1] + h) *
+               heads->dim[3] +
+           d;
+}
+
+static void split_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    struct host *y = OUT;
+    for (int64_t i = 0; i < y->count; ++i)
+        y->data[i] = IN(0)->data[merged_place(y, s->number[1], i)];
+}
+PLAN_BUILD(split, attncl_split_heads(b->g, V(0), s->number[0], (attncl_layout)s->number[1]))
+
+static bool merge_choose(struct plan *p, struct plan_step *s, int x)
+{
+    const struct host *h = p->value[x].h;
+    const bool batch_first = plan_chance(p, 50);
+    if (h->rank != 4)
+        return false;
+    s->number[1] = batch_first;
+    return plan_view(p, s, 3,
+                     (const int64_t[]){h->dim[batch_first ? 0 : 2], h->dim[batch_first ? 2 : 0],
+                                       h->dim[1] * h->dim[3]});
+}
+
+static void merge_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    const struct host *x = IN(0);
+    for (int64_t i = 0; i < x->count; ++i)
+        OUT->data[merged_place(x, s->number[1], i)] = x->data[i];
+}
+PLAN_BUILD(merge, attncl_merge_heads(b->g, V(0), (attncl_layout)s->number[1]))
+
+// -- softmax over any axis
+static bool softmax_choose(struct plan *p, struct plan_step *s, int x)
+{
+    s->number[0] = plan_number(p, -p->value[x].h->rank, p->value[x].h->rank - 1);
     return plan_result_like(p, s, x);
 }
 
-static void shift_evaluate(const struct plan *p, const struct plan_step *s)
+static void softmax_evaluate(const struct plan *p, const struct plan_step *s)
 {
     const struct host *x = IN(0);
-    const int64_t width = x->dim[x->rank - 1];
+    struct host *y = OUT;
+    const int axis = (int)(s->number[0] < 0 ? s->number[0] + x->rank : s->number[0]);
+    int64_t inner = 1;
+    for (int i = axis + 1; i < x->rank; ++i)
+        inner *= x->dim[i];
+    const int64_t n = x->dim[axis];
     for (int64_t i = 0; i < x->count; ++i) {
-        const double angle = s->real * pow(10000.0, -(double)(i % width / 2 * 2) / (double)width);
-        OUT->data[i] =
-            cos(angle) * x->data[i] + (i % 2 ? -sin(angle) : sin(angle)) * x->data[i ^ 1];
+        const int64_t first = i / (n * inner) * n * inner + i % inner;
+        double largest = -INFINITY, sum = 0;
+        for (int64_t k = 0; k < n; ++k)
+            largest = fmax(largest, x->data[first + k * inner]);
+        for (int64_t k = 0; k < n; ++k)
+            sum += exp(x->data[first + k * inner] - largest);
+        y->data[i] = exp(x->data[i] - largest) / sum;
     }
 }
-PLAN_BUILD(shift, attncl_relative_shift(b->g, V(0), s->real))
+PLAN_BUILD(softmax, attncl_softmax(b->g, V(0), (int)s->number[0]))
 
-static const struct plan_op ops[] = {
-    {PLAN_OP("slice", slice)},   {PLAN_OP("permute", permute)},      {PLAN_OP("reshape", reshape)},
-    {PLAN_OP("concat", concat)}, {PLAN_OP("relative_shift", shift)},
+const struct plan_op plan_views[] = {
+    {PLAN_OP("slice", slice)},     {PLAN_OP("permute", permute)},   {PLAN_OP("reshape", reshape)},
+    {PLAN_OP("concat", concat)},   {PLAN_OP("split_heads", split)}, {PLAN_OP("merge_heads", merge)},
+    {PLAN_OP("softmax", softmax)},
 };
-const struct plan_ops plan_ops_views = {ops, sizeof ops / sizeof ops[0]};
+const int plan_n_views = sizeof plan_views / sizeof plan_views[0];
