@@ -2,6 +2,7 @@
 //
 // attncl selftest: whether a device computes what it should: ops and their gradients against the host.
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,8 @@ static const char usage[] =
     "JSON\n"
     "goes with a bug report.  What failed is kept by version of the driver beside the program\n"
     "cache: programs that use the library are warned in its log.\n";
+
+enum { MAX_SPECS = 64 };
 
 struct report {
     json_t *rows; // null: lines are printed
@@ -44,32 +47,47 @@ static int add_result(struct report *r, const struct outcome *o)
     return r->rows ? TOOL_OK : output_flush();
 }
 
-static int check_one(size_t i, attncl_context *context, struct outcome *ret)
+void outcome_compare(struct outcome *o, const char *what, int64_t at, double got, double want,
+                     double allowed)
 {
-    if (i < selftest_n_checks)
-        return check_op(&selftest_checks[i], context, ret);
-    i -= selftest_n_checks;
-    if (i < selftest_n_decodings)
-        return check_decoding(&selftest_decodings[i], context, ret);
-    i -= selftest_n_decodings;
-    if (i < selftest_n_trainings)
-        return check_gradients(&selftest_trainings[i], context, ret);
-    return check_op(&selftest_large_checks[i - selftest_n_trainings], context, ret);
+    const bool finite = isfinite(got) && isfinite(want) && isfinite(allowed);
+    const double off = finite ? fabs(got - want) / allowed : INFINITY;
+
+    if (off <= o->worst)
+        return;
+    o->worst = off;
+    if (off > 1)
+        snprintf(o->message, sizeof o->message, "%s[%lld] is %.9g, expected %.9g", what,
+                 (long long)at, got, want);
+}
+
+// The specs of what users can call.
+static size_t list_specs(const struct op_spec **specs)
+{
+    size_t n = 0;
+
+    for (int i = 0; spec_at(i); i++)
+        if (spec_at(i)->build && n < MAX_SPECS)
+            specs[n++] = spec_at(i);
+    return n;
 }
 
 static int check_device(attncl_context *context, const attncl_device_info *info, struct report *r)
 {
-    const size_t n = selftest_n_checks + selftest_n_decodings + selftest_n_trainings +
-                     (info->type == ATTNCL_DEVICE_GPU ? selftest_n_large_checks : 0);
+    const struct op_spec *specs[MAX_SPECS];
+    const size_t n_specs = list_specs(specs), n_models = n_specs + selftest_n_decodings;
+    const size_t n = n_models + selftest_n_trainings;
     int status = TOOL_OK;
 
     for (size_t i = 0; i < n && status == TOOL_OK; i++) {
-        struct outcome outcome;
+        struct outcome o;
 
         progress_bar("checking", NULL, (int64_t)i, (int64_t)n);
-        status = check_one(i, context, &outcome);
+        status = i < n_specs    ? check_op(specs[i], context, info->type == ATTNCL_DEVICE_GPU, &o)
+                 : i < n_models ? check_decoding(&selftest_decodings[i - n_specs], context, &o)
+                                : check_gradients(&selftest_trainings[i - n_models], context, &o);
         if (status == TOOL_OK)
-            status = add_result(r, &outcome);
+            status = add_result(r, &o);
     }
     return status;
 }

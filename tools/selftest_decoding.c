@@ -148,7 +148,8 @@ int check_decoding(const struct model_check *d, attncl_context *context, struct 
 {
     struct sequences *s = malloc(sizeof *s);
 
-    *ret = (struct outcome){.op = d->op};
+    *ret = (struct outcome){.worst = 0};
+    snprintf(ret->op, sizeof ret->op, "%s", d->op);
     if (!s)
         return tool_error("out of memory");
     for (int t = 0; t < POSITIONS; t++)

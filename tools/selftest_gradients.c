@@ -173,7 +173,8 @@ int check_gradients(const struct model_check *d, attncl_context *context, struct
 {
     struct training t = {.outcome = ret};
 
-    *ret = (struct outcome){.op = d->op};
+    *ret = (struct outcome){.worst = 0};
+    snprintf(ret->op, sizeof ret->op, "%s", d->op);
     attncl_status status = attncl_model_create(context, "lm", d->config, 1, &t.model);
     if (status == ATTNCL_OK)
         status = build(&t, context);

@@ -1,247 +1,149 @@
 // SPDX-License-Identifier: MIT
 //
-// One check of attncl selftest: an op and its gradients on the device and, in double precision, on the host.
+// One check of attncl selftest: an op and its gradients on the device, as the op's spec (tests/support/op_spec.h) describes
+// it: every case of it, against the reference in double precision.
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "selftest.h"
+#include "support/spec_point.h"
 
-// Of results, relative to the largest: the longest sums here have 1100 terms.  Gradients are compared with differences
-// of the host's results.
-static const double tolerance = 5e-6, gradient_tolerance = 5e-5, step = 1e-4;
-enum { N_SAMPLES = 40, NAME_BYTES = 16 };
+enum { NAME_BYTES = 24 };
 
-struct work {
-    const struct check *check;
-    int n_in;
-    double *in[CHECK_MAX_IN];
-    double *out, *weights, *shifted; // of the result, of which the gradient is
-    float *bytes;                    // of a transfer, the largest
-    struct outcome *outcome;
-};
-
-static double *new_values(const struct check_array *a, uint64_t *seed)
+static const char *name_of(const char *prefix, int i)
 {
-    const int64_t count = check_count(a);
-    double *x = malloc((size_t)count * sizeof *x);
+    static char name[NAME_BYTES];
 
-    for (int64_t i = 0; x && i < count; i++) {
-        *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-        const double u = (double)(*seed >> 40) / (1 << 24);
-        x[i] = a->dtype == ATTNCL_F32 ? (float)(a->low + u * (a->high - a->low))
-                                      : floor(a->low + u * (a->high - a->low));
-    }
-    return x;
+    snprintf(name, sizeof name, "%s%d", prefix, i);
+    return name;
 }
 
-static void free_work(struct work *w)
+static bool is_written(const struct host *h) // before a run
 {
-    for (int i = 0; i < CHECK_MAX_IN; i++)
-        free(w->in[i]);
-    free(w->out);
-    free(w->weights);
-    free(w->shifted);
-    free(w->bytes);
+    return h && h->dtype != ATTNCL_F16 && h->dtype != ATTNCL_BF16;
 }
 
-static bool fill_work(struct work *w, const struct check *c)
+static attncl_value add_array(attncl_graph *g, const char *name, const struct host *h)
 {
-    const struct check_array weights = {ATTNCL_F32, c->out.rank, {0}, -1, 1};
-    struct check_array like_out = weights;
-    uint64_t seed = 7;
-    int64_t largest = check_count(&c->out);
-    bool good = true;
-
-    *w = (struct work){.check = c};
-    memcpy(like_out.dim, c->out.dim, sizeof like_out.dim);
-    for (; w->n_in < CHECK_MAX_IN && c->in[w->n_in].rank > 0; w->n_in++) {
-        const int64_t count = check_count(&c->in[w->n_in]);
-        w->in[w->n_in] = new_values(&c->in[w->n_in], &seed);
-        good = good && w->in[w->n_in];
-        largest = count > largest ? count : largest;
-    }
-    w->weights = new_values(&like_out, &seed);
-    w->out = malloc((size_t)check_count(&c->out) * sizeof *w->out);
-    w->shifted = malloc((size_t)check_count(&c->out) * sizeof *w->shifted);
-    w->bytes = malloc((size_t)largest * sizeof *w->bytes);
-    return good && w->weights && w->out && w->shifted && w->bytes;
+    return is_written(h) ? attncl_graph_input(g, name, h->dtype, h->rank, h->dim)
+                         : attncl_graph_constant(g, h->dtype, h->rank, h->dim, host_pack(h));
 }
 
-static void build(const struct work *w, attncl_graph *g)
+// False: no public call is this case.
+static bool build(struct spec_point *p, attncl_graph *g)
 {
-    const struct check *c = w->check;
-    attncl_value in[CHECK_MAX_IN] = {ATTNCL_VALUE_INIT}, d[CHECK_MAX_IN];
-    int n_float = 0;
-    char name[NAME_BYTES];
+    attncl_value in[SPEC_MAX_IN] = {ATTNCL_VALUE_INIT}, out[SPEC_MAX_OUT] = {ATTNCL_VALUE_INIT};
+    attncl_value y[SPEC_MAX_OUT], dy[SPEC_MAX_OUT], x[SPEC_MAX_IN], dx[SPEC_MAX_IN];
+    size_t n_y = 0, n_x = 0;
 
-    for (int i = 0; i < w->n_in; i++) {
-        snprintf(name, sizeof name, "x%d", i);
-        in[i] = attncl_graph_input(g, name, c->in[i].dtype, c->in[i].rank, c->in[i].dim);
-        n_float += c->in[i].dtype == ATTNCL_F32; // the others come last
-    }
-    const attncl_value y = c->build(g, c, in);
-    attncl_graph_output(g, "y", y);
-    if (!c->has_gradient)
-        return;
-    const attncl_shape shape = attncl_graph_shape(g, y);
-    const attncl_value dy = attncl_graph_input(g, "dy", ATTNCL_F32, shape.rank, shape.dim);
-    attncl_graph_gradient(g, 1, &y, &dy, (size_t)n_float, in, d);
-    for (int i = 0; i < n_float; i++) {
-        snprintf(name, sizeof name, "d%d", i);
-        attncl_graph_output(g, name, d[i]);
-    }
+    for (int i = 0; i < p->n_in; i++)
+        if (p->in[i])
+            in[i] = add_array(g, name_of("x", i), p->in[i]);
+    p->spec->build(g, p->c->params, in, out);
+    for (int i = 0; i < p->n_out; i++)
+        if (p->out[i] && out[i].id) {
+            attncl_graph_output(g, name_of("y", i), out[i]);
+            if (p->wanted && p->dy[i]) {
+                y[n_y] = out[i];
+                dy[n_y++] = add_array(g, name_of("dy", i), p->dy[i]);
+            }
+        } else {
+            p->out[i] = p->dy[i] = NULL;
+        }
+    for (int i = 0; i < p->n_in; i++)
+        if (p->wanted >> i & 1)
+            x[n_x++] = in[i];
+    if (n_y > 0)
+        attncl_graph_gradient(g, n_y, y, dy, n_x, x, dx);
+    n_x = 0;
+    for (int i = 0; i < p->n_in && n_y > 0; i++)
+        if (p->wanted >> i & 1)
+            attncl_graph_output(g, name_of("d", i), dx[n_x++]);
+    return p->out[0];
 }
 
-static attncl_status write_input(struct work *w, attncl_graph *g, const char *name,
-                                 const double *values, const struct check_array *a)
+static attncl_status run(const struct spec_point *p, attncl_graph *g)
 {
-    const int64_t count = check_count(a);
-    unsigned char *const u8 = (unsigned char *)w->bytes;
-
-    for (int64_t i = 0; i < count; i++)
-        if (a->dtype == ATTNCL_U8)
-            u8[i] = (unsigned char)values[i];
-        else if (a->dtype == ATTNCL_I32)
-            memcpy(&w->bytes[i], &(int32_t){(int32_t)values[i]}, sizeof(int32_t));
-        else
-            w->bytes[i] = (float)values[i];
-    return attncl_graph_write(g, name, w->bytes,
-                              (size_t)count * (a->dtype == ATTNCL_U8 ? 1 : sizeof *w->bytes));
-}
-
-static attncl_status run(struct work *w, attncl_graph *g)
-{
-    char name[NAME_BYTES];
-
-    build(w, g);
     attncl_status status = attncl_graph_compile(g, NULL);
-    for (int i = 0; i < w->n_in && status == ATTNCL_OK; i++) {
-        snprintf(name, sizeof name, "x%d", i);
-        status = write_input(w, g, name, w->in[i], &w->check->in[i]);
-    }
-    if (status == ATTNCL_OK && w->check->has_gradient) {
-        struct check_array dy = w->check->out;
-        dy.dtype = ATTNCL_F32;
-        status = write_input(w, g, "dy", w->weights, &dy);
-    }
+
+    for (int i = 0; i < p->n_in && status == ATTNCL_OK; i++)
+        if (is_written(p->in[i]))
+            status =
+                attncl_graph_write(g, name_of("x", i), host_pack(p->in[i]), host_bytes(p->in[i]));
+    for (int i = 0; i < p->n_out && p->wanted && status == ATTNCL_OK; i++)
+        if (p->dy[i])
+            status =
+                attncl_graph_write(g, name_of("dy", i), host_pack(p->dy[i]), host_bytes(p->dy[i]));
     return status == ATTNCL_OK ? attncl_graph_run(g) : status;
 }
 
-static void compare(struct work *w, const char *what, int64_t at, double got, double want,
-                    double allowed)
+static attncl_status compare(const struct spec_point *p, const struct spec_expected *e,
+                             attncl_graph *g, enum spec_result which, int i)
 {
-    outcome_compare(w->outcome, what, at, got, want, allowed);
-}
+    struct host *got = host_like(which == SPEC_OUT ? p->out[i] : p->in[i]);
+    void *const bytes = host_pack(got);
+    const attncl_status status =
+        attncl_graph_read(g, name_of(which == SPEC_OUT ? "y" : "d", i), bytes, host_bytes(got));
 
-static double largest_of(const double *x, int64_t n)
-{
-    double largest = 0;
-
-    for (int64_t i = 0; i < n; i++)
-        largest = fmax(largest, fabs(x[i]));
-    return largest;
-}
-
-static attncl_status compare_result(struct work *w, attncl_graph *g)
-{
-    const int64_t n = check_count(&w->check->out);
-    const attncl_status status = attncl_graph_read(g, "y", w->bytes, (size_t)n * sizeof *w->bytes);
-
-    if (status != ATTNCL_OK)
-        return status;
-    w->check->reference(w->check, w->in, w->out);
-    const double allowed = tolerance * (1e-3 + largest_of(w->out, n));
-    for (int64_t i = 0; i < n; i++) {
-        int32_t index;
-        memcpy(&index, &w->bytes[i], sizeof index);
-        compare(w, "result", i, w->check->out.dtype == ATTNCL_I32 ? index : (double)w->bytes[i],
-                w->out[i], allowed);
-    }
-    return ATTNCL_OK;
-}
-
-// The sum of the results, weighted, with element `at` of input `i` moved by `by`.
-static double shifted_sum(struct work *w, int i, int64_t at, double by)
-{
-    const double old = w->in[i][at];
-    double sum = 0;
-
-    w->in[i][at] = old + by;
-    w->check->reference(w->check, w->in, w->shifted);
-    w->in[i][at] = old;
-    for (int64_t j = 0; j < check_count(&w->check->out); j++)
-        sum += w->shifted[j] * w->weights[j];
-    return sum;
-}
-
-static attncl_status compare_gradient(struct work *w, attncl_graph *g, int i)
-{
-    const int64_t n = check_count(&w->check->in[i]);
-    char name[NAME_BYTES];
-    double largest = 0;
-
-    snprintf(name, sizeof name, "d%d", i);
-    const attncl_status status = attncl_graph_read(g, name, w->bytes, (size_t)n * sizeof *w->bytes);
-    if (status != ATTNCL_OK)
-        return status;
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t k = 0; k < N_SAMPLES && k < n; k++) {
-            const int64_t at = n <= N_SAMPLES ? k : k * (n - 1) / (N_SAMPLES - 1);
-            const double want =
-                (shifted_sum(w, i, at, step) - shifted_sum(w, i, at, -step)) / (2 * step);
-            if (pass == 0)
-                largest = fmax(largest, fabs(want));
-            else
-                compare(w, name, at, w->bytes[at], want, gradient_tolerance * (1e-3 + largest));
-        }
-    for (int64_t k = 0; k < n; k++) // the others are numbers at least
-        if (!isfinite(w->bytes[k]))
-            compare(w, name, k, w->bytes[k], 0, 1);
-    return ATTNCL_OK;
-}
-
-// One element; what is not finite, as what no kernel wrote is not, is the worst and stays.
-void outcome_compare(struct outcome *o, const char *what, int64_t at, double got, double want,
-                     double allowed)
-{
-    const bool finite = isfinite(got) && isfinite(want) && isfinite(allowed);
-    const double off = finite ? fabs(got - want) / allowed : INFINITY;
-
-    if (off <= o->worst)
-        return;
-    o->worst = off;
-    if (off > 1)
-        snprintf(o->message, sizeof o->message, "%s[%lld] is %.9g, expected %.9g", what,
-                 (long long)at, got, want);
-}
-
-static attncl_status run_and_compare(struct work *w, attncl_context *context)
-{
-    attncl_graph *g = NULL;
-    attncl_status status = attncl_graph_create(context, &g);
-
+    host_unpack(got, bytes);
     if (status == ATTNCL_OK)
-        status = run(w, g);
-    if (status == ATTNCL_OK)
-        status = compare_result(w, g);
-    for (int i = 0; i < w->n_in && status == ATTNCL_OK; i++)
-        if (w->check->has_gradient && w->check->in[i].dtype == ATTNCL_F32)
-            status = compare_gradient(w, g, i);
-    attncl_graph_destroy(g);
+        spec_compare(p, e, which, i, got);
     return status;
 }
 
-int check_op(const struct check *c, attncl_context *context, struct outcome *ret)
+static attncl_status check_point(struct spec_point *p, attncl_context *context)
 {
-    struct work w;
-    const bool is_filled = fill_work(&w, c);
+    struct spec_expected e;
+    attncl_graph *g = NULL;
+    attncl_status status = attncl_graph_create(context, &g);
 
-    *ret = (struct outcome){.op = c->op};
-    w.outcome = ret;
-    if (is_filled && run_and_compare(&w, context) != ATTNCL_OK)
-        snprintf(ret->message, sizeof ret->message, "%s", attncl_last_error());
-    free_work(&w);
-    return is_filled ? TOOL_OK : tool_error("out of memory");
+    spec_fill(p);
+    if (status == ATTNCL_OK && build(p, g)) {
+        status = run(p, g);
+        if (status == ATTNCL_OK)
+            spec_expect(p, &e);
+        for (int i = 0; i < p->n_out && status == ATTNCL_OK; i++)
+            if (p->out[i])
+                status = compare(p, &e, g, SPEC_OUT, i);
+        for (int i = 0; i < p->n_in && status == ATTNCL_OK; i++)
+            if (p->wanted >> i & 1)
+                status = compare(p, &e, g, SPEC_DX, i);
+    }
+    if (status != ATTNCL_OK)
+        spec_wrong(p, "%s", attncl_last_error());
+    attncl_graph_destroy(g);
+    return status == ATTNCL_ERR_NO_MEMORY ? status : ATTNCL_OK;
+}
+
+static attncl_status check_sizes(struct spec_point *p, const char *sizes, bool all,
+                                 attncl_context *context)
+{
+    attncl_status status = ATTNCL_OK;
+
+    for (int k = 0; (k == 0 || all) && status == ATTNCL_OK && spec_sizes_at(sizes, k, &p->sizes);
+         k++)
+        status = check_point(p, context);
+    return status;
+}
+
+int check_op(const struct op_spec *spec, attncl_context *context, bool full, struct outcome *ret)
+{
+    const bool suffix = strstr(spec->op, "_fwd"); // of ops of the library, which users do not see
+    attncl_status status = ATTNCL_OK;
+
+    spec_tally = (struct spec_tally){.is_quiet = true};
+    for (const struct op_case *c = spec->cases;
+         status == ATTNCL_OK && (c == spec->cases || c->name); c++) {
+        struct spec_point p = spec_point_of(spec, c);
+        p.wanted = spec_wanted(&p);
+        // Of the first case all sizes, so that rows and tiles of every kind occur.
+        status = check_sizes(&p, spec_sizes_text(&p, false), c == spec->cases, context);
+        if (status == ATTNCL_OK && full && c == spec->cases)
+            status = check_sizes(&p, spec_sizes_text(&p, true), true, context);
+    }
+    host_reset();
+    *ret = (struct outcome){.worst = spec_tally.worst};
+    snprintf(ret->op, sizeof ret->op, "%.*s", (int)strlen(spec->op) - (suffix ? 4 : 0), spec->op);
+    memcpy(ret->message, spec_tally.first, sizeof ret->message);
+    return status == ATTNCL_OK ? TOOL_OK : tool_failed();
 }

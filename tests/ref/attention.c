@@ -9,6 +9,7 @@
 
 #include "attncl/attention.h"
 #include "attncl/kinds.h"
+#include "attncl/ops.h"
 #include "ref/ref.h"
 #include "support/op_spec.h"
 
@@ -299,7 +300,10 @@ static void build(attncl_graph *g, const void *params, const attncl_value *in, a
     inputs.value = in[V];
     inputs.mask = in[MASK];
     inputs.valid_lens = in[LENS];
-    out[0] = attncl_attention(g, &desc, &inputs, p->want_weights ? &out[1] : NULL);
+    // As it lies in memory.
+    out[0] =
+        attncl_permute(g, attncl_attention(g, &desc, &inputs, p->want_weights ? &out[1] : NULL),
+                       time_first(params) ? (const int[]){2, 0, 1, 3} : (const int[]){0, 2, 1, 3});
 }
 
 OP_SPEC(

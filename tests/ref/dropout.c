@@ -3,22 +3,30 @@
 // Dropout, given the generator's words: element c of a row is word c mod 4 of the row's block c / 4.
 
 #include <math.h>
+#include <string.h>
 
 #include "attncl/dropout.h"
 #include "attncl/gradient.h"
-#include "base/philox.h"
 #include "ref/ref.h"
-#include "support/layer_test.h"
 #include "support/op_spec.h"
+
+// Philox-4x32-10 (Salmon et al. 2011).
+void ref_philox(uint32_t c[4], uint32_t k0, uint32_t k1)
+{
+    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9, k1 += 0xBB67AE85) {
+        const uint64_t p0 = 0xD2511F53ull * c[0], p1 = 0xCD9E8D57ull * c[2];
+        const uint32_t next[4] = {(uint32_t)(p1 >> 32) ^ c[1] ^ k0, (uint32_t)p1,
+                                  (uint32_t)(p0 >> 32) ^ c[3] ^ k1, (uint32_t)p0};
+        memcpy(c, next, sizeof next);
+    }
+}
 
 double ref_dropout_factor(const struct ref_dropout *d, int64_t row, int64_t width, int64_t column)
 {
     const uint64_t block = (uint64_t)(row * ((width + 3) / 4) + column / 4);
-    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), d->site, d->step};
-    const uint32_t key[2] = {(uint32_t)d->seed, (uint32_t)(d->seed >> 32)};
-    uint32_t words[4];
+    uint32_t words[4] = {(uint32_t)block, (uint32_t)(block >> 32), d->site, d->step};
 
-    attncl__philox4x32(counter, key, words);
+    ref_philox(words, (uint32_t)d->seed, (uint32_t)(d->seed >> 32));
     return d->p < 1 && words[column % 4] >= d->p * 4294967296.0 ? 1 / (1 - d->p) : 0;
 }
 

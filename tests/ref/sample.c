@@ -3,9 +3,8 @@
 // A token of each row of scores, given the generator's words.
 
 #include <math.h>
+#include <string.h>
 
-#include "base/philox.h"
-#include "layer/sampling.h"
 #include "ref/ref.h"
 #include "support/op_spec.h"
 
@@ -23,11 +22,9 @@ static bool is_among_best(const double *row, int64_t width, int64_t c, int64_t k
 
 static double uniform(uint64_t seed, int64_t position, int64_t row)
 {
-    const uint32_t counter[4] = {(uint32_t)position, (uint32_t)row, 0, 0};
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    uint32_t words[4];
+    uint32_t words[4] = {(uint32_t)position, (uint32_t)row, 0, 0};
 
-    attncl__philox4x32(counter, key, words);
+    ref_philox(words, (uint32_t)seed, (uint32_t)(seed >> 32));
     return ((double)words[0] + words[1] * 0x1p-32) * 0x1p-32;
 }
 
@@ -86,14 +83,18 @@ void ref_sample_store_fwd(const struct host *tokens, struct host *step, struct h
 
 // -- the op
 
+// lib/layer/sampling.h: which are drawn from, log2 e / temperature as a float's bits, the seed.
 struct host *ref_sampling_words(const struct ref_sample *s)
 {
-    int32_t words[SAMPLING_WORDS];
-    struct host *h = host_new(ATTNCL_I32, DIMS(SAMPLING_WORDS));
+    struct host *h = host_new(ATTNCL_I32, DIMS(4));
+    const float factor = (float)(1 / log(2) / fmin(fmax(s->temperature, 1e-30), 1e30));
+    int32_t bits;
 
-    attncl__sampling_words(s->temperature, s->top_k, s->seed, words);
-    for (int i = 0; i < SAMPLING_WORDS; ++i)
-        h->data[i] = words[i];
+    memcpy(&bits, &factor, sizeof bits);
+    h->data[0] = s->temperature == 0 ? 1 : fmin((double)s->top_k, INT32_MAX);
+    h->data[1] = bits;
+    h->data[2] = (int32_t)(uint32_t)s->seed;
+    h->data[3] = (int32_t)(uint32_t)(s->seed >> 32);
     return h;
 }
 

@@ -80,13 +80,53 @@ size_t host_bytes(const struct host *h)
     return (size_t)h->count * attncl_dtype_bytes(h->dtype);
 }
 
-static void convert(attncl_dtype from_type, const void *from, attncl_dtype to_type, void *to,
-                    size_t n)
+// F16 has 10 bits of fraction and exponents from -14 on, BF16 7 and -126.
+static int fraction_bits(attncl_dtype dtype)
 {
-    const attncl_status status = attncl__convert(from_type, from, to_type, to, n);
+    return dtype == ATTNCL_F16 ? 10 : 7;
+}
 
-    assert(status == ATTNCL_OK);
-    (void)status;
+static int min_exponent(attncl_dtype dtype)
+{
+    return dtype == ATTNCL_F16 ? -14 : -126;
+}
+
+// The nearest value of a 16-bit type, ties to even.
+static double rounded(double x, attncl_dtype dtype)
+{
+    const int low = min_exponent(dtype);
+
+    if (!isfinite(x) || x == 0)
+        return x;
+    const int exponent = (ilogb(x) > low ? ilogb(x) : low) - fraction_bits(dtype);
+    const double y = ldexp(nearbyint(ldexp(x, -exponent)), exponent);
+    return ilogb(y) > 1 - low ? copysign(INFINITY, x) : y;
+}
+
+static uint16_t to_16_bits(double x, attncl_dtype dtype)
+{
+    const int bits = fraction_bits(dtype), low = min_exponent(dtype);
+    const unsigned sign = signbit(x) ? 0x8000 : 0, infinity = 0x7fffu >> bits << bits;
+    const double y = fabs(rounded(x, dtype));
+
+    if (!isfinite(y))
+        return (uint16_t)(sign | infinity | (isnan(y) ? 1u << (bits - 1) : 0));
+    const int exponent = y == 0 || ilogb(y) < low ? low : ilogb(y);
+    // The leading one of a normal number adds 1 to the exponent's field, which begins at 1.
+    const unsigned digits = (unsigned)ldexp(y, bits - exponent);
+    return (uint16_t)(sign | (((unsigned)(exponent - low) << bits) + digits));
+}
+
+static double of_16_bits(uint16_t word, attncl_dtype dtype)
+{
+    const int bits = fraction_bits(dtype), low = min_exponent(dtype),
+              field = (word & 0x7fff) >> bits;
+    const double fraction = word & ((1u << bits) - 1), sign = word & 0x8000 ? -1 : 1;
+
+    if (field == 0x7fff >> bits)
+        return fraction != 0 ? NAN : sign * INFINITY;
+    return sign * ldexp(field > 0 ? fraction + (1 << bits) : fraction,
+                        low - bits + (field > 0 ? field - 1 : 0));
 }
 
 void *host_pack(const struct host *h)
@@ -97,7 +137,7 @@ void *host_pack(const struct host *h)
         if (h->dtype == ATTNCL_F32)
             ((float *)bytes)[i] = (float)h->data[i];
         else if (attncl__is_16_bit(h->dtype))
-            convert(ATTNCL_F64, &h->data[i], h->dtype, (uint16_t *)bytes + i, 1);
+            ((uint16_t *)bytes)[i] = to_16_bits(h->data[i], h->dtype);
         else if (h->dtype == ATTNCL_I32)
             ((int32_t *)bytes)[i] = (int32_t)h->data[i];
         else
@@ -112,7 +152,7 @@ void host_unpack(struct host *h, const void *bytes)
         if (h->dtype == ATTNCL_F32)
             h->data[i] = ((const float *)bytes)[i];
         else if (attncl__is_16_bit(h->dtype))
-            convert(h->dtype, (const uint16_t *)bytes + i, ATTNCL_F64, &h->data[i], 1);
+            h->data[i] = of_16_bits(((const uint16_t *)bytes)[i], h->dtype);
         else if (h->dtype == ATTNCL_I32)
             h->data[i] = ((const int32_t *)bytes)[i];
         else
@@ -123,8 +163,8 @@ void host_unpack(struct host *h, const void *bytes)
 struct host *host_stored(struct host *h, attncl_dtype dtype)
 {
     h->dtype = dtype;
-    const void *bytes = host_pack(h);
-    convert(dtype, bytes, ATTNCL_F64, h->data, (size_t)h->count);
+    for (int64_t i = 0; i < h->count; ++i)
+        h->data[i] = rounded(h->data[i], dtype);
     return h;
 }
 

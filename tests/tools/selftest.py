@@ -15,7 +15,7 @@ import time
 # What is changed in copies of cl/: a file, texts, and the op that is wrong then.  Other ops stay right.
 COPIES = [
     [("norm/softmax.cl", [("1.0f / sum", "1.001f / sum"), ("1.0f / r.sum", "1.001f / r.sum")], "softmax"),
-     ("aft/aft_bwd.cl", [("sigmoid_v(-load_some(q", "sigmoid_v(load_some(q")], "aft_full"),  # in its gradient alone
+     ("aft/aft_bwd.cl", [("sigmoid_v(-load_some(q", "sigmoid_v(load_some(q")], "aft"),  # in its gradient alone
      ("train/adam.cl", [("old.m * k->beta1 + g", "old.m * k->beta1 - g")], "adam"),
      ("train/clip.cl", [("norm = sqrt(plain)", "norm = 2.0f * sqrt(plain)")], "clip_grad_norm"),
      ("common/dropout.clh", [(">= d->threshold", "< d->threshold")], "dropout"),
@@ -23,7 +23,7 @@ COPIES = [
      ("aft/aft_prefill.cl", [("s->a += odd.a", "s->a -= odd.a")], "decoding, aft_local")],  # in a prompt's state alone
     [("norm/softmax.cl", [("KERNEL void", "KERNEL broken")], "softmax")],  # does not compile
 ]
-RIGHT = {"add", "mul", "gelu", "layer_norm", "bmm", "gru", "sgd"}
+RIGHT = {"add", "mul", "activation", "layer_norm", "bmm", "gru", "sgd"}
 
 
 def main(tool, root):

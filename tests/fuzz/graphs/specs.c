@@ -159,6 +159,23 @@ static bool choose_output(struct plan *p, struct plan_step *s, const struct spec
            q->out_slot[s->number[OUTPUT]].dtype == ATTNCL_F32;
 }
 
+// An F32 input that the value can be, from a random one on; -1: none.
+static int choose_place(struct plan *p, const struct spec_point *q, const struct host *h)
+{
+    const int first = (int)plan_number(p, 0, q->n_in - 1);
+
+    for (int i = 0; i < q->n_in; ++i) {
+        const int place = (first + i) % q->n_in;
+        const struct spec_slot *const slot = &q->in_slot[place];
+        struct spec_sizes none;
+        memset(none.rank, -1, sizeof none.rank);
+        if (slot->present && slot->dtype == ATTNCL_F32 && !slot->ranged &&
+            bind_slot(&none, slot, h))
+            return place;
+    }
+    return -1;
+}
+
 static bool spec_choose(struct plan *p, struct plan_step *s, int x)
 {
     struct spec_point *const q = &s->point;
@@ -168,14 +185,12 @@ static bool spec_choose(struct plan *p, struct plan_step *s, int x)
     if (!choose_case(p, s))
         return false;
     *q = spec_point_of(s->op->spec, case_of(s));
-    const int place = (int)plan_number(p, 0, q->n_in - 1);
-    const struct spec_slot *const slot = &q->in_slot[place];
-    if (!choose_output(p, s, q) || !slot->present || slot->dtype != ATTNCL_F32 || slot->ranged)
+    const int place = choose_place(p, q, p->value[x].h);
+    if (place < 0 || !choose_output(p, s, q))
         return false;
     for (int tries = 0; tries < MAX_TRIES && !fits; ++tries) {
         memset(q->sizes.rank, -1, sizeof q->sizes.rank);
-        if (!bind_slot(&q->sizes, slot, p->value[x].h))
-            return false;
+        bind_slot(&q->sizes, &q->in_slot[place], p->value[x].h);
         draw_letters(p, q);
         fits = is_taken(s, q, &is_view);
     }
