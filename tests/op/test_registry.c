@@ -87,6 +87,6 @@ TEST(every_op_has_a_spec_or_a_reason)
             n_rows += strcmp(without_spec[row].op, name) == 0;
         ck_assert_msg(n_rows == !has_spec(i), "%s %s", name,
                       n_rows ? "has a spec: remove its row of without_spec"
-                             : "needs an OP_SPEC in its test file, or a row of without_spec");
+                             : "needs an OP_SPEC beside its reference, or a row of without_spec");
     }
 }

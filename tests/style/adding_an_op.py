@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """adding_an_op.py ROOT WORK: adds the op of docs/adding-an-op.md to a copy of the tree in WORK, as the page
-says: four files and two lines.  Runs the op's test in both variants and all that looks at the tree as a whole, and takes
+says: three files and two lines.  Runs the op's test in both variants and all that looks at the tree as a whole, and takes
 the op out."""
 import os
 import pathlib
@@ -48,9 +48,9 @@ def main(root, work):
 
     after = content(tree)
     changed = {p for p in after if before.get(p) != after[p]}
-    if len(files) != 4 or changed != {LIST, CASES, *files} or set(files) & set(before) \
+    if len(files) != 3 or changed != {LIST, CASES, *files} or set(files) & set(before) \
             or (line + case).count("\n") != 2:
-        sys.exit(f"not four new files and two lines: {sorted(changed)}")
+        sys.exit(f"not three new files and two lines: {sorted(changed)}")
 
     name = re.match(r"OP\(\w+/(\w+),", line)[1]
     start = time.monotonic()
@@ -71,7 +71,7 @@ def main(root, work):
     (tree / CASES).write_text(table)
     assert content(tree) == before
     shutil.rmtree(work)
-    print(f"{name}: 4 files and 2 lines; built in {built - start:.0f} s, all in {time.monotonic() - start:.0f} s"
+    print(f"{name}: 3 files and 2 lines; built in {built - start:.0f} s, all in {time.monotonic() - start:.0f} s"
           + (", not run: no device" if any(skipped) else ""))
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""op_files.py ROOT: every op of lib/op/op_list.def has its kernel (NAME.cl, or NAME_cpu*.cl and NAME_gpu*.cl), reference
-and test, of one name.  Instead of a kernel file, lib/op/FAMILY/NAME.c may say "No kernel: reason"; instead of a
-reference file, the test may name another below tests/ref, or say "Reference: what it is".  The host file has one order:
+"""op_files.py ROOT: every op of lib/op/op_list.def has its kernel (NAME.cl, or NAME_cpu*.cl and NAME_gpu*.cl) and its
+reference, of one name, and a test: an OP_SPEC beside the reference, or tests/op/FAMILY/test_NAME.c.  Instead of a kernel
+file, lib/op/FAMILY/NAME.c may say "No kernel: reason"; instead of a reference file, the test may name another below
+tests/ref, or say "Reference: what it is".  The host file has one order:
 infer, scratch, launch, of several ops one after another; gradient rules before the class that states them."""
 import pathlib
 import re
@@ -25,8 +26,10 @@ def main(root):
     for op in ops:
         family, name = op.split("/")
         host, test = root / f"lib/op/{op}.c", root / f"tests/op/{family}/test_{name}.c"
-        if name.endswith("_bwd") and not test.exists(): # the forward op's spec asks for its gradients
-            test = test.with_name(f"test_{name[:-4]}.c")
+        for described in (name, name.removesuffix("_bwd")):  # the forward op's spec asks for its gradients
+            spec = root / f"tests/ref/{described}.c"
+            if not test.exists() and spec.exists() and "OP_SPEC(" in spec.read_text():
+                test = spec
         text = {f: f.read_text() if f.exists() else "" for f in (host, test)}
         if host.exists() and not in_order(text[host]):
             complaints.append(f"{op}: not in the order infer, scratch, launch, gradient rule, class")

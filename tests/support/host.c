@@ -91,13 +91,13 @@ static int min_exponent(attncl_dtype dtype)
     return dtype == ATTNCL_F16 ? -14 : -126;
 }
 
-// The nearest value of a 16-bit type, ties to even.
+// The nearest value of a type, ties to even.
 static double rounded(double x, attncl_dtype dtype)
 {
     const int low = min_exponent(dtype);
 
-    if (!isfinite(x) || x == 0)
-        return x;
+    if (!isfinite(x) || x == 0 || dtype == ATTNCL_F32)
+        return (float)x;
     const int exponent = (ilogb(x) > low ? ilogb(x) : low) - fraction_bits(dtype);
     const double y = ldexp(nearbyint(ldexp(x, -exponent)), exponent);
     return ilogb(y) > 1 - low ? copysign(INFINITY, x) : y;

@@ -35,11 +35,12 @@ struct host *host_uniform(unsigned seed, double low, double high, int rank,
 struct host *host_ints(unsigned seed, int low, int high, int rank,
                        const int64_t *dim); // I32 in [low, high)
 struct host *host_mask(unsigned seed, double p_visible, int rank, const int64_t *dim); // U8, 0 or 1
-struct host *host_stored(struct host *h, attncl_dtype dtype); // rounds to a 16-bit type, returns h
-void host_scale(struct host *h, double factor);               // and rounds to float
-void host_set(struct host *h, const double *values);          // all of them, in C order
-struct host *host_view(struct host *h);                       // sets as_view and returns h
-double host_largest(const struct host *h); // of the absolute values; NaN where one is
+struct host *host_stored(struct host *h,
+                         attncl_dtype dtype);        // rounds to a type of floats, returns h
+void host_scale(struct host *h, double factor);      // and rounds to float
+void host_set(struct host *h, const double *values); // all of them, in C order
+struct host *host_view(struct host *h);              // sets as_view and returns h
+double host_largest(const struct host *h);           // of the absolute values; NaN where one is
 double host_dot(const struct host *a, const struct host *b); // sum a_i b_i
 
 // The values in the tensor's own type, and back.
