@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "accuracy/table.h"
 #include "support/op_test.h"
 #include "support/spec_point.h"
 
@@ -362,7 +363,9 @@ static void check_refusals(struct spec_point *p)
     }
 }
 
-static void check_cases(const struct op_spec *s, void (*check)(struct spec_point *p))
+// `what` of results: has a row in the table of errors (tests/run --accuracy).
+static void check_cases(const struct op_spec *s, void (*check)(struct spec_point *p),
+                        const char *what)
 {
     spec_tally = (struct spec_tally){0};
     graph.cls = attncl__op_find(s->op);
@@ -374,24 +377,26 @@ static void check_cases(const struct op_spec *s, void (*check)(struct spec_point
         check(&p);
         host_reset();
     }
+    if (what)
+        table_add(s->op, spec_tally.worst, 1, "of what is allowed", what);
     ck_assert_msg(spec_tally.n_wrong == 0, "%s: %d wrong", s->op, spec_tally.n_wrong);
     ck_assert_msg(spec_tally.n_compared > 0, "%s: nothing was compared", s->op);
 }
 
 // _i: the spec.
-#define SPEC_TEST(name, check)                                                                     \
+#define SPEC_TEST(name, check, what)                                                               \
     START_TEST(name)                                                                               \
     {                                                                                              \
-        check_cases(spec_at(_i), check);                                                           \
+        check_cases(spec_at(_i), check, what);                                                     \
     }                                                                                              \
     END_TEST
 
-SPEC_TEST(matches_the_reference, check_sizes)
-SPEC_TEST(gradients_match, check_gradients)
-SPEC_TEST(special_values, check_specials)
-SPEC_TEST(special_gradients, check_special_gradients)
-SPEC_TEST(empty_axes, check_empty)
-SPEC_TEST(refusals, check_refusals)
+SPEC_TEST(matches_the_reference, check_sizes, "results")
+SPEC_TEST(gradients_match, check_gradients, "gradients")
+SPEC_TEST(special_values, check_specials, NULL)
+SPEC_TEST(special_gradients, check_special_gradients, NULL)
+SPEC_TEST(empty_axes, check_empty, NULL)
+SPEC_TEST(refusals, check_refusals, NULL)
 
 static void add_tests(const struct op_spec *spec, int i)
 {
