@@ -199,32 +199,6 @@ TEST(a_deep_graph)
     attncl_graph_destroy(g);
 }
 
-TEST(runs_create_nothing)
-{
-    attncl_graph *g = test_graph();
-    const attncl_value x = input(g, "x", shape34);
-    struct object_counts before, after;
-
-    ask(g, attncl_mul(g, attncl_softmax(g, x, -1), x), x);
-    ck_ok(attncl_graph_compile(g, NULL));
-    ck_ok(attncl_graph_write(g, "x", ramp, sizeof ramp));
-    float first[N], got[N];
-    ck_ok(attncl_graph_run(g));
-    ck_ok(attncl_graph_read(g, "dx", first, sizeof first));
-    attncl__objects_count(&before);
-    const size_t heap = attncl__alloc_live();
-    for (int run = 0; run < 5; ++run) {
-        ck_ok(attncl_graph_run(g));
-        ck_ok(attncl_graph_read(g, "dx", got, sizeof got));
-        ck_assert(memcmp(got, first, sizeof got) == 0);
-    }
-    attncl__objects_count(&after);
-    ck_assert_int_eq(after.created[OBJECT_BUFFER], before.created[OBJECT_BUFFER]);
-    ck_assert_int_eq(after.created[OBJECT_KERNEL], before.created[OBJECT_KERNEL]);
-    ck_assert_uint_eq(attncl__alloc_live(), heap);
-    attncl_graph_destroy(g);
-}
-
 TEST(an_op_without_gradient_is_named)
 {
     attncl_graph *g = test_graph();

@@ -120,19 +120,3 @@ TEST(canaries_surround_each_value)
     ck_assert_int_eq(n_poisoned, 1); // z; the arena is poisoned as a whole
     end(&f);
 }
-
-// Each request for memory fails once; device_down() finds what is left behind.
-TEST(a_failure_leaves_nothing_behind)
-{
-    for (size_t n = 1;; ++n) {
-        struct fixture f = begin(true);
-        attncl__alloc_fail_at(n);
-        const attncl_status status = attncl__allocate(&f.p, f.program);
-        const bool failed = attncl__alloc_has_failed();
-        attncl__alloc_fail_at(0);
-        end(&f);
-        ck_assert_int_eq(status, failed ? ATTNCL_ERR_NO_MEMORY : ATTNCL_OK);
-        if (!failed)
-            break;
-    }
-}

@@ -101,23 +101,3 @@ TEST(what_is_embedded_is_complete)
         attncl__free(text);
     }
 }
-
-TEST(short_of_memory_it_fails_cleanly)
-{
-    directory_write("op/a.cl", "#include \"common/x.clh\"\nint last;\n");
-    directory_write("common/x.clh", "int x;\n");
-    for (size_t n = 1;; ++n) {
-        char *text = NULL;
-
-        attncl__alloc_fail_at(n);
-        const attncl_status status = attncl__source_load(&anywhere, "op/a.cl", &text);
-        const int failed = attncl__alloc_has_failed();
-        attncl__alloc_fail_at(0);
-        ck_assert_int_eq(status, failed ? ATTNCL_ERR_NO_MEMORY : ATTNCL_OK);
-        attncl__free(text);
-        if (!failed)
-            break;
-        ck_assert_ptr_null(text);
-        ck_assert_uint_eq(attncl__alloc_live(), heap_before);
-    }
-}

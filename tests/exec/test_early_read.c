@@ -60,7 +60,6 @@ TEST(outputs_are_read_in_the_order_they_are_complete)
     ck_ok(attncl__early_reads_end(g, reads, 2));
     attncl_graph_destroy(g);
 }
-END_TEST
 
 TEST(wrong_reads_are_refused)
 {
@@ -74,4 +73,3 @@ TEST(wrong_reads_are_refused)
     ck_fails(attncl__graph_run_reading(g, &cut, 1), ATTNCL_ERR_ARGUMENT, "has 256 bytes");
     attncl_graph_destroy(g);
 }
-END_TEST

@@ -178,25 +178,3 @@ TEST(steady_state_makes_nothing)
     ck_assert_uint_eq(heap, attncl__alloc_live());
     attncl_graph_destroy(g);
 }
-
-TEST(out_of_memory_is_reported)
-{
-    const size_t before = attncl__alloc_live();
-    for (size_t n = 1;; ++n) {
-        attncl__alloc_fail_at(n);
-        attncl_graph *g = NULL;
-        attncl_status status = attncl_graph_create(test_context(), &g);
-        if (status == ATTNCL_OK) {
-            attncl__graph_loop_begin(g, 2);
-            attncl__graph_loop_end(g);
-            status = attncl_graph_status(g);
-        }
-        attncl_graph_destroy(g);
-        const bool failed = attncl__alloc_has_failed();
-        attncl__alloc_fail_at(0);
-        ck_assert_uint_eq(attncl__alloc_live(), before);
-        ck_assert_int_eq(status, failed ? ATTNCL_ERR_NO_MEMORY : ATTNCL_OK);
-        if (!failed)
-            break;
-    }
-}

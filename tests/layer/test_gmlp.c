@@ -69,23 +69,6 @@ static struct host *mask_of(enum visibility visible)
     return visible == ONE_MASK_ROW ? host_mask(22, 0.5, DIMS(1, T, 1)) : NULL;
 }
 
-LOOP_TEST(the_gating_unit_matches_the_reference, 0, N_VISIBILITIES)
-{
-    const enum visibility visible = (enum visibility)_i;
-    const struct ref_gmlp ref = random_params();
-    struct host *z = host_random(20, DIMS(T, B, F)), *y = host_new(ATTNCL_F32, DIMS(T, B, F / 2));
-    struct host *want = host_like(y), *mask = mask_of(visible);
-    struct rig b;
-
-    rig_open(&b);
-    const attncl_sgu_params params = feed_sgu(&b, &ref.sgu);
-    const attncl_value in = rig_in(&b, z), seen = rig_in(&b, mask);
-    rig_out(&b, attncl_spatial_gating_unit(b.g, &params, in, visible == CAUSAL, seen), y);
-    rig_run_once(&b);
-    ref_spatial_gating_unit(&ref.sgu, visible == CAUSAL, z, mask, want);
-    ck_near(y, want, relative, absolute);
-}
-
 LOOP_TEST(the_block_matches_the_reference, 0, N_VISIBILITIES)
 {
     const enum visibility visible = (enum visibility)_i;
