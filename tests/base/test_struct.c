@@ -42,6 +42,8 @@ TEST(a_newer_struct_is_accepted_where_the_rest_is_zero)
     given = (struct newer){sizeof given, 3, 4, 1ll << 40};
     ck_fails(STRUCT_READ(struct known, &got, &given), ATTNCL_ERR_ARGUMENT,
              "struct known has struct_size 32, this library knows 24: byte 29 is set, must be 0");
+    given.c = 1;
+    ck_fails(STRUCT_READ(struct known, &got, &given), ATTNCL_ERR_ARGUMENT, "byte 24 is set");
     ck_assert(got.a == 1 && got.b == 2);
 }
 

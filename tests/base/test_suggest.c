@@ -43,6 +43,7 @@ TEST(the_nearest_is_named_when_it_is_near)
         {"dmodel", ", nearest: d_model; keys: d_model, heads, d_ff, eps, n_layers"},
         {"num_heads", ", nearest: heads; keys: d_model, heads, d_ff, eps, n_layers"},
         {"epsilon", ", nearest: eps; keys: d_model, heads, d_ff, eps, n_layers"},
+        {"ep", ", nearest: eps; keys: d_model, heads, d_ff, eps, n_layers"},
         {"d_f", ", nearest: d_ff; keys: d_model, heads, d_ff, eps, n_layers"},
         {"zzz", "; keys: d_model, heads, d_ff, eps, n_layers"},
         {"", "; keys: d_model, heads, d_ff, eps, n_layers"},

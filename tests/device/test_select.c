@@ -24,6 +24,8 @@ static struct device_entry entries[] = {
               .clock_mhz = 9999, .available = 1}},
     {.info = {0, 5, 0, ATTNCL_DEVICE_CPU, "Oclgrind", "Oclgrind Simulator", "Oclgrind",
               .compute_units = 1, .clock_mhz = 1, .available = 1}},
+    {.info = {0, 6, 0, ATTNCL_DEVICE_GPU, "Intel(R) OpenCL HD", "UHD 620 too",
+              "Intel(R) Corporation", .compute_units = 24, .clock_mhz = 1000, .available = 1}},
 };
 enum { N_ENTRIES = COUNT_OF(entries) };
 
@@ -33,7 +35,7 @@ static const struct {
     size_t n;
     size_t index;
 } choices[] = {
-    {NULL, N_ENTRIES, 2}, // the GPU with the most compute units times clock that is available
+    {NULL, N_ENTRIES, 2}, // the first GPU with the most compute units times clock that is available
     {"", N_ENTRIES, 2},
     {"gpu", N_ENTRIES, 2},
     {"GPU", N_ENTRIES, 2},

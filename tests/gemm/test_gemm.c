@@ -120,39 +120,6 @@ TEST(empty_results_launch_nothing)
     gemm_check(&GEMM_CASE(1, 3, 0, 2));
 }
 
-TEST(not_a_number_and_infinity_pass)
-{
-    for (int few = 0; few < 2; ++few)
-        for (int activation = 0; activation < 6; ++activation) {
-            struct gemm_data s;
-            const struct gemm_case p = GEMM_CASE(1, few ? 2 : 9, 18, 5, .trans_b = true,
-                                                 .activation = (enum gemm_activation)activation);
-
-            gemm_data_open(&s, &p);
-            s.data[A][5] = NAN; // row 1
-            ck_ok(gemm_data_run(&s));
-            for (int j = 0; j < 18; ++j) {
-                ck_assert(isfinite(s.data[C][j]));
-                ck_assert(isnan(s.data[C][18 + j]));
-            }
-            gemm_data_close(&s);
-        }
-}
-
-TEST(same_bits_every_time)
-{
-    struct gemm_data s;
-    const struct gemm_case p = GEMM_CASE(1, 50, 70, 300);
-    float first[50 * 70];
-
-    gemm_data_open(&s, &p);
-    ck_ok(gemm_data_run(&s));
-    memcpy(first, s.data[C], sizeof first);
-    ck_ok(gemm_data_run(&s));
-    ck_assert_int_eq(memcmp(first, s.data[C], sizeof first), 0);
-    gemm_data_close(&s);
-}
-
 // On a device with an iteration cap, sums are divided among launches and continue from C.
 TEST(limited_loops)
 {
@@ -217,55 +184,6 @@ TEST(long_sums_use_split_k)
         if (splits)
             ck_assert_int_eq(n_commands, i < 2 ? 2 : 1);
     }
-}
-
-// A GPU of many compute units splits sums that few tiles of C leave to few of them.
-TEST(long_sums_use_split_k_on_gpus)
-{
-    struct device_caps many = test_context()->caps;
-
-    many.compute_units = 16;
-    for (int k = 2048; k < 2050 && many.variant == VARIANT_GPU; ++k) {
-        const int n_commands = gemm_check(
-            &GEMM_CASE(2, 37, 45, k, .trans_b = true, .bias = GEMM_BIAS_COLUMN, .residual = true,
-                       .gap = 3, .scratch = true, .caps = &many, .backend = "native"));
-        if (many.max_loop_iterations == 0)
-            ck_assert_int_eq(n_commands, 2);
-    }
-}
-
-// GPU tiles of other vendors are built, for kernels.offline to compile, but not run: on a CPU each
-// takes many seconds to compile to machine code.
-static const struct vendor {
-    enum device_vendor vendor;
-    unsigned group_multiple, compute_units;
-    size_t group; // of the tile that is expected
-} vendors[] = {{VENDOR_NVIDIA, 32, 1, 256}, {VENDOR_NVIDIA, 32, 4, 128}, {VENDOR_AMD, 32, 1, 128},
-               {VENDOR_AMD, 64, 1, 256},    {VENDOR_AMD, 64, 8, 256},    {VENDOR_OTHER, 1, 1, 128}};
-
-TABLE_TEST(tiles_of_other_vendors, vendors)
-{
-    const struct vendor *v = &vendors[_i];
-    struct device_caps other = test_context()->caps;
-    struct command_list command_list;
-    struct launcher launcher = {.caps = &other, .command_list = &command_list, .gemm = "native"};
-    struct gemm g = {.batch = 1, .m = 145, .n = 151, .k = 38, .trans_b = true};
-
-    other.vendor = v->vendor;
-    other.group_multiple = v->group_multiple;
-    other.compute_units = v->compute_units;
-    other.variant = VARIANT_GPU;
-    other.vector_width = 4;
-    ck_ok(attncl__command_list_begin(test_context(), &command_list));
-    ck_ok(attncl__gemm(&launcher, &g));
-    g.causal = true;
-    g.k = g.n = g.m;
-    g.trans_b = false;
-    ck_ok(attncl__gemm(&launcher, &g));
-    ck_assert_int_eq((int)command_list.n_commands, 2);
-    if (other.max_group >= 256 && other.max_loop_iterations == 0)
-        ck_assert_int_eq((int)command_list.commands[0].local[0], (int)v->group);
-    attncl__command_list_free(&command_list);
 }
 
 static char last_line[256];

@@ -14,6 +14,7 @@ NO_DEVICE;
 static struct {
     int n_asked, n_refuse; // the first n_refuse tiles asked for do not fit
     bool spills;           // every tile spills
+    bool causal;           // the GEMM
     char asked[8][64];     // "128x128x16/256", in the order of asking
     char launched[4][64];  // the same, or the kernel's name where it has no tile
     size_t groups[4], splits[4];
@@ -79,7 +80,7 @@ static attncl_status choose(const struct device_caps *caps, int64_t m, int64_t n
     static struct storage storage;
     static const struct launch_mock mock = {fake_fits, fake_launch, NULL};
     struct launcher l = {.caps = caps, .gemm = "native"};
-    struct gemm g = {.batch = 1, .m = m, .n = n, .k = k};
+    struct gemm g = {.batch = 1, .m = m, .n = n, .k = k, .causal = seen.causal};
 
     seen.n_asked = seen.n_launched = 0;
     g.scratch.storage = &storage;
@@ -146,6 +147,34 @@ TEST(tiles_that_do_not_fit_fall_back)
     ck_ok(choose(&caps, 1024, 1024, 100));
     ck_assert_str_eq(seen.launched[0], fallbacks[0]);
     seen.spills = false;
+}
+
+// What each vendor gets of 145 x 151 and of a causal GEMM.
+static const struct {
+    enum device_vendor vendor;
+    unsigned multiple, units;
+    const char *tile, *causal;
+} vendors[] = {
+    {VENDOR_NVIDIA, 32, 1, "128x128x8/256", "128x128x8/256"},
+    {VENDOR_NVIDIA, 32, 4, "64x64x16/128", "64x64x16/128"},
+    {VENDOR_AMD, 32, 1, "128x128x8/128", "128x64x16/128"},
+    {VENDOR_AMD, 64, 1, "128x128x16/256", "128x128x16/256"},
+    {VENDOR_AMD, 64, 8, "64x64x16/256", "64x64x16/256"},
+    {VENDOR_INTEL, 1, 1, "64x64x16/128", "32x32x32/64"},
+    {VENDOR_OTHER, 1, 1, "64x64x16/128", "64x64x16/128"},
+};
+
+TABLE_TEST(tiles_by_vendor, vendors)
+{
+    const struct device_caps caps =
+        described(vendors[_i].vendor, vendors[_i].multiple, vendors[_i].units);
+
+    ck_ok(choose(&caps, 145, 151, 38));
+    ck_assert_str_eq(seen.launched[0], vendors[_i].tile);
+    seen.causal = true;
+    ck_ok(choose(&caps, 145, 145, 145));
+    seen.causal = false;
+    ck_assert_str_eq(seen.launched[0], vendors[_i].causal);
 }
 
 // A device of small work-groups is not asked for large ones.
@@ -254,6 +283,11 @@ TEST(split_k_sums_are_right)
     ck_assert_int_eq(check_with_bias(&caps, 19, 37, 1153), 2);
     ck_assert_int_eq(check_with_bias(&caps, 7, 20, 1030), 2);
     ck_assert_int_eq(check_with_bias(&caps, 13, 67, 261), 2);
+    caps.compute_units = 16;
+    ck_assert_int_eq(gemm_check(&GEMM_CASE(2, 37, 45, 2049, .trans_b = true, .residual = true,
+                                           .gap = 3, .bias = GEMM_BIAS_COLUMN, .scratch = true,
+                                           .caps = &caps, .backend = "native")),
+                     2);
 }
 
 // Tiles of 8 and of 16 rows, each filled exactly and raggedly, in every form.

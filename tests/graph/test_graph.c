@@ -8,6 +8,7 @@
 #include "attncl/gradient.h"
 #include "attncl/ops.h"
 #include "base/alloc.h"
+#include "compile/program.h"
 #include "device/context.h"
 #include "graph/graph.h"
 #include "support/host.h"
@@ -109,54 +110,54 @@ TEST(the_first_failure_is_kept_with_its_scope)
 
 TEST(builders_refuse_misuse)
 {
-    struct {
+    static const int64_t long_axis = -1, large[2] = {1 << 30, 1 << 30},
+                         nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    static const struct {
+        attncl_dtype dtype;
+        int rank;
+        const int64_t *dim;
+        const char *name;
         attncl_status status;
         const char *words;
-    } want[] = {{ATTNCL_ERR_SHAPE, "extent -1"},      {ATTNCL_ERR_DTYPE, "not F64"},
-                {ATTNCL_ERR_ARGUMENT, "given twice"}, {ATTNCL_ERR_ARGUMENT, "input 1 is missing"},
-                {ATTNCL_ERR_ARGUMENT, "no value"},    {ATTNCL_ERR_SHAPE, "2^48"},
-                {ATTNCL_ERR_SHAPE, "rank 9"}};
-    for (int i = 0; i < 7; ++i) {
+    } inputs[] = {{ATTNCL_F32, 1, &long_axis, "a", ATTNCL_ERR_SHAPE, "extent -1"},
+                  {ATTNCL_F64, 2, shape34, "a", ATTNCL_ERR_DTYPE, "not F64"},
+                  {ATTNCL_F16, 2, shape34, "a", ATTNCL_ERR_DTYPE, "not F16"},
+                  {ATTNCL_F32, 2, shape34, "x", ATTNCL_ERR_ARGUMENT, "given twice"},
+                  {ATTNCL_F32, 2, large, "a", ATTNCL_ERR_SHAPE, "2^48"},
+                  {ATTNCL_F32, 9, nine, "a", ATTNCL_ERR_SHAPE, "rank 9"},
+                  {ATTNCL_DTYPE_NONE, 0, NULL, NULL, ATTNCL_ERR_ARGUMENT, "input 1 is missing"},
+                  {ATTNCL_DTYPE_NONE, 1, NULL, NULL, ATTNCL_ERR_ARGUMENT, "no value"}};
+    for (size_t i = 0; i < COUNT_OF(inputs); ++i) {
         attncl_graph *g = test_graph();
         const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
-        switch (i) {
-        case 0:
-            attncl_graph_input(g, "a", ATTNCL_F32, 2, (int64_t[]){3, -1});
-            break;
-        case 1:
-            attncl_graph_input(g, "a", ATTNCL_F64, 2, shape34);
-            break;
-        case 2:
-            attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
-            break;
-        case 3:
+        if (inputs[i].name)
+            attncl_graph_input(g, inputs[i].name, inputs[i].dtype, inputs[i].rank, inputs[i].dim);
+        else if (inputs[i].rank == 0)
             op2(g, "add_fwd", x, ATTNCL_NONE_VALUE);
-            break;
-        case 4:
+        else
             attncl_graph_output(g, "y", ATTNCL_NONE_VALUE);
-            break;
-        case 5:
-            attncl_graph_input(g, "a", ATTNCL_F32, 2, (int64_t[]){1 << 30, 1 << 30});
-            break;
-        default:
-            attncl_graph_input(g, "a", ATTNCL_F32, 9, (int64_t[9]){1, 1, 1, 1, 1, 1, 1, 1, 1});
-        }
-        ck_fails(attncl_graph_status(g), want[i].status, want[i].words);
+        ck_fails(attncl_graph_status(g), inputs[i].status, inputs[i].words);
         attncl_graph_destroy(g);
     }
 }
 
 TEST(values_of_another_graph_are_refused)
 {
-    static const char *const words[] = {
-        "add_fwd: input 1 is a value of another graph", "output y is a value of another graph",
-        "x 0 of a gradient is a value of another graph", "x is a value of another graph",
-        "a view of a value of another graph"};
+    static const char *const words[] = {"add_fwd: input 1 is a value of another graph",
+                                        "output y is a value of another graph",
+                                        "x 0 of a gradient is a value of another graph",
+                                        "x is a value of another graph",
+                                        "a view of a value of another graph",
+                                        "the tensor belongs to another context"};
     const struct tensor_desc view = {.dtype = ATTNCL_F32, .rank = 1, .dim = {12}, .stride = {1}};
+    attncl_context *ctx = NULL;
+    attncl_tensor *tensor = NULL;
     attncl_graph *other = test_graph();
     const attncl_value foreign = attncl_graph_input(other, "x", ATTNCL_F32, 2, shape34);
 
-    for (int i = 0; i < 5; ++i) {
+    ck_ok(attncl_context_create(NULL, &ctx));
+    ck_ok(attncl_tensor_create(ctx, ATTNCL_F32, 2, shape34, ATTNCL_F32, NULL, &tensor));
+    for (size_t i = 0; i < COUNT_OF(words); ++i) {
         attncl_graph *g = test_graph();
         attncl_value dx;
         const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
@@ -169,12 +170,16 @@ TEST(values_of_another_graph_are_refused)
             attncl_graph_gradient(g, 1, &x, NULL, 1, &foreign, &dx);
         else if (i == 3)
             attncl_softmax(g, foreign, -1);
+        else if (i == 5)
+            attncl_graph_weight(g, tensor);
         else
             attncl__graph_view(g, foreign, &view);
         ck_fails(attncl_graph_status(g), ATTNCL_ERR_ARGUMENT, words[i]);
         attncl_graph_destroy(g);
     }
     attncl_graph_destroy(other);
+    attncl_tensor_destroy(tensor);
+    ck_ok(attncl_context_destroy(ctx));
 }
 
 TEST(views_are_copied_for_ops_that_need_it)
@@ -190,10 +195,15 @@ TEST(views_are_copied_for_ops_that_need_it)
     const attncl_value c = attncl__graph_view(g, x, &columns);
     attncl_graph_output(g, "columns", op2(g, "add_fwd", c, c));
     attncl_graph_output(g, "turned", attncl__graph_view(g, x, &turned));
+    struct tensor_desc row = *attncl__graph_desc(g, x); // the first
+    row.dim[0] = 1;
+    attncl_graph_output(g, "row", attncl__graph_view(g, op2(g, "add_fwd", x, x), &row));
     ck_ok(attncl_graph_compile(g, NULL));
+    ck_assert_uint_eq(attncl__graph_program(g)->outputs[2].storage->bytes, 4 * sizeof(float));
     ck_ok(attncl_graph_write(g, "x", ramp, sizeof ramp));
     ck_ok(attncl_graph_run(g));
     check_floats(g, "columns", (float[]){2, 4, 10, 12, 18, 20}, 6);
+    check_floats(g, "row", (float[]){0, 2, 4, 6}, 4);
     check_floats(g, "turned", (float[]){0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}, N);
     attncl_graph_destroy(g);
 }
@@ -208,6 +218,8 @@ TEST(one_value_may_be_several_outputs)
     attncl_graph_output(g, "y2", y);
     attncl_graph_output(g, "z", op2(g, "add_fwd", y, y)); // reads an output
     ck_ok(attncl_graph_compile(g, NULL));
+    ck_assert_ptr_ne(attncl__graph_program(g)->outputs[1].storage,
+                     attncl__graph_program(g)->outputs[2].storage); // each may be bound
     ck_ok(attncl_graph_write(g, "x", ramp, sizeof ramp));
     ck_ok(attncl_graph_run(g));
     float y_want[N], z_want[N];
@@ -215,6 +227,7 @@ TEST(one_value_may_be_several_outputs)
         y_want[i] = 2 * ramp[i];
         z_want[i] = 4 * ramp[i];
     }
+    ck_ok(attncl_graph_write(g, "x", y_want, sizeof y_want)); // for the next run
     check_floats(g, "same", ramp, N);
     check_floats(g, "y1", y_want, N);
     check_floats(g, "y2", y_want, N);
@@ -332,6 +345,13 @@ TEST(tensors_serve_several_graphs)
     check_floats(g[1], "y", doubles, N);
     ck_ok(attncl_tensor_read(w, back, sizeof back));
     ck_assert_mem_eq(back, ramp, sizeof ramp);
+    ck_ok(attncl_tensor_write(w, doubles, sizeof doubles));
+    ck_ok(attncl_graph_run(g[1]));
+    for (int i = 0; i < N; ++i)
+        doubles[i] = 3 * ramp[i];
+    check_floats(g[1], "y", doubles, N);
+    ck_fails(attncl_tensor_write(w, ramp, 4), ATTNCL_ERR_ARGUMENT, "48 bytes, data has 4");
+    ck_fails(attncl_tensor_read(w, back, 4), ATTNCL_ERR_ARGUMENT, "48 bytes, data has capacity");
     ck_fails(attncl_context_destroy(test_context()), ATTNCL_ERR_STATE, "");
     attncl_graph_destroy(g[0]);
     attncl_graph_destroy(g[1]);
@@ -419,25 +439,6 @@ TEST(graphs_run_from_several_threads)
         ck_assert_ptr_null(failed);
         attncl_graph_destroy(graphs[i]);
     }
-}
-
-TEST(tensors_are_written)
-{
-    attncl_tensor *t = NULL;
-    attncl_graph *g = test_graph();
-    float doubled[N];
-    ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape34, ATTNCL_F32, NULL, &t));
-    const attncl_value x = attncl_graph_weight(g, t);
-    attncl_graph_output(g, "y", op2(g, "add_fwd", x, x));
-    ck_ok(attncl_graph_compile(g, NULL));
-    ck_ok(attncl_tensor_write(t, ramp, sizeof ramp));
-    ck_ok(attncl_graph_run(g));
-    for (int i = 0; i < N; ++i)
-        doubled[i] = 2 * ramp[i];
-    check_floats(g, "y", doubled, N);
-    ck_fails(attncl_tensor_write(t, ramp, 4), ATTNCL_ERR_ARGUMENT, "48 bytes, data has 4");
-    attncl_graph_destroy(g);
-    attncl_tensor_destroy(t);
 }
 
 TEST(state_is_read_and_written_by_name)

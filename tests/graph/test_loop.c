@@ -178,3 +178,16 @@ TEST(steady_state_makes_nothing)
     ck_assert_uint_eq(heap, attncl__alloc_live());
     attncl_graph_destroy(g);
 }
+
+TEST(refusals)
+{
+    static const char *const words[] = {"a loop of -1", "a loop of 2147483648", "a loop in a loop"};
+    for (int i = 0; i < 3; ++i) {
+        attncl_graph *g = new_graph(test_context());
+        attncl__graph_loop_begin(g, i == 0 ? -1 : i == 1 ? (int64_t)INT32_MAX + 1 : 2);
+        if (i == 2)
+            attncl__graph_loop_begin(g, 2);
+        ck_fails(attncl_graph_status(g), i == 2 ? ATTNCL_ERR_STATE : ATTNCL_ERR_SHAPE, words[i]);
+        attncl_graph_destroy(g);
+    }
+}

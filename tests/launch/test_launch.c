@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "device/limits.h"
 #include "launch/command_list.h"
+#include "launch/tuned.h"
 #include "support/directory.h"
 #include "support/launch_mock.h"
 #include "support/test.h"
@@ -247,6 +249,8 @@ TEST(what_does_not_fit_is_unsupported)
 {
     struct kspec hog = kspec_begin("probe.cl", "probe_hog_fwd");
     struct device_caps small = *launcher.caps;
+    static struct arg many[5000];
+    size_t max = 0;
 
     kspec_int(&hog, "OFFSET", 0);
     kspec_int(&hog, "HOG", 1024);
@@ -255,13 +259,28 @@ TEST(what_does_not_fit_is_unsupported)
     ck_fails(attncl__launch(&launcher, &hog, grid_1d(1, (size_t)1 << 20),
                             ARGS(arg_mem((struct span){&dst}))),
              ATTNCL_ERR_UNSUPPORTED, "work-items");
-    static const struct arg absent[5000];
-    ck_fails(attncl__launch(&launcher, &hog, grid_1d(1, 1), absent, 5000), ATTNCL_ERR_UNSUPPORTED,
-             "bytes of arguments, the device allows");
+    setenv("TEST_KERNEL_GROUP", "2", 1); // smaller work-groups would do, and the op is told so
+    ck_fails(launch_probe(1.0f, 0, 0), ATTNCL_ERR_UNSUPPORTED, "the device can run 2");
+    unsetenv("TEST_KERNEL_GROUP");
+    ck_assert(launcher.refusal.refused && launcher.refusal.max_group == 2);
+    // Pointers and longs.
+    ck_ok(attncl__device_argument_bytes(test_context(), &max));
+    for (size_t k = 0; k < 2; ++k) {
+        const size_t each = k ? 8 : launcher.caps->address_bits / 8, n = max / each + 1;
+        ck_assert_uint_le(n, COUNT_OF(many));
+        for (size_t i = 0; i < n; ++i)
+            many[i] = k ? arg_i64(0) : arg_mem((struct span){NULL});
+        launcher.refusal = (struct launch_refusal){false, 1};
+        ck_fails(attncl__launch(&launcher, &hog, grid_1d(1, 1), many, n), ATTNCL_ERR_UNSUPPORTED,
+                 "bytes of arguments, the device allows");
+        ck_assert(launcher.refusal.refused && launcher.refusal.max_group == 0);
+    }
     // The probe takes LOCAL floats of local memory.
     small.local_bytes = LOCAL * sizeof(float) - 1;
     launcher.caps = &small;
+    launcher.refusal = (struct launch_refusal){false, 1};
     ck_fails(launch_probe(1.0f, 0, 0), ATTNCL_ERR_UNSUPPORTED, "16 bytes of local memory");
+    ck_assert(launcher.refusal.refused && launcher.refusal.max_group == 0);
     ck_fails(
         attncl__launch(&launcher, &hog, grid_1d(INT64_MAX, 4), ARGS(arg_mem((struct span){&dst}))),
         ATTNCL_ERR_UNSUPPORTED, "overflow");
@@ -270,20 +289,6 @@ TEST(what_does_not_fit_is_unsupported)
                             ARGS(arg_mem((struct span){&dst}))),
              ATTNCL_ERR_UNSUPPORTED, "overflow");
     ck_assert_uint_eq(command_list.n_commands, 0);
-}
-
-TEST(runs_make_no_objects)
-{
-    struct object_counts before, after;
-
-    ck_ok(launch_probe(1.0f, 0, 0));
-    ck_ok(launch_probe(3.0f, 0, 0));
-    attncl__objects_count(&before);
-    for (int i = 0; i < 20; ++i)
-        ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
-    attncl__objects_count(&after);
-    ck_assert_mem_eq(&before, &after, sizeof before);
-    check(&dst, 3, 0);
 }
 
 TEST(group_sizes_for_rows)
@@ -296,6 +301,20 @@ TEST(group_sizes_for_rows)
     ck_assert_uint_eq(attncl__group_for_row(&caps, INT64_MAX), 256);
     caps.max_group = 100;
     ck_assert_uint_eq(attncl__group_for_row(&caps, 1000), 64);
-    caps.max_group = 1;
-    ck_assert_uint_eq(attncl__group_for_row(&caps, 1000), 1);
+    for (caps.max_group = 1; caps.max_group <= 4; ++caps.max_group)
+        ck_assert_uint_eq(attncl__group_for_row(&caps, 1000), caps.max_group < 4 ? 1 : 4);
+}
+
+TEST(a_cap_of_iterations)
+{
+    static struct tune_table tuned;
+    struct device_caps caps = {.max_loop_iterations = 0, .tuned = &tuned};
+
+    tuned.entries[0][0].line = 1;
+    ck_ok(attncl__check_loops(&caps, "probe", INT64_MAX));
+    ck_assert_ptr_nonnull(attncl__tuned(&caps, 0, 0));
+    caps.max_loop_iterations = 100;
+    ck_ok(attncl__check_loops(&caps, "probe", 99));
+    ck_fails(attncl__check_loops(&caps, "probe", 100), ATTNCL_ERR_UNSUPPORTED, "stops at 100");
+    ck_assert_ptr_null(attncl__tuned(&caps, 0, 0)); // its tiles follow from exact counts
 }

@@ -150,28 +150,6 @@ TEST(steps_are_causal_attention)
     ck_rig_steps(&b, x, want, relative, absolute);
 }
 
-TEST(additive)
-{
-    struct host *q = host_random(70, DIMS(B, T, C)), *k = host_random(71, DIMS(B, S, C));
-    struct host *v = host_random(72, DIMS(B, S, OUT)), *w = host_random(73, DIMS(1, C));
-    struct host *lens = host_ints(74, 0, S, DIMS(B, T)), *y = host_new(ATTNCL_F32, DIMS(B, T, OUT));
-    struct host *p = host_new(ATTNCL_F32, DIMS(B, T, S)), *want = host_like(y),
-                *want_p = host_like(p);
-    attncl_value weights;
-    struct rig b;
-
-    ref_additive_attention(q, k, v, w, lens, want, want_p);
-    rig_open(&b);
-    rig_out(&b,
-            attncl_additive_attention(b.g, rig_in(&b, q), rig_in(&b, k), rig_in(&b, v),
-                                      rig_in(&b, w), rig_in(&b, lens), &weights),
-            y);
-    rig_out(&b, weights, p);
-    rig_run_once(&b);
-    ck_near(y, want, relative, absolute);
-    ck_near(p, want_p, relative, absolute);
-}
-
 TEST(refusals)
 {
     struct host *x = host_random(50, DIMS(T, B, C));

@@ -130,34 +130,6 @@ TEST(many_bad_lines_are_not_all_logged)
     attncl__strbuf_free(&t);
 }
 
-// Whatever bytes change, every value taken is within its limits.
-TEST(damage_gives_no_impossible_entry)
-{
-    static const char whole[] =
-        FIRST GOOD "dev\tdrv\tgemm_gpu\tsmall\tBM=64 BN=64 BK=16 TX=8 TY=8\n"
-                   "dev\tdrv\taft_cpu\tplain\tSLICE_KIB=6144 GROUP=32 BLOCKS=4\n";
-    uint64_t random = 1;
-
-    for (int round = 0; round < 4000; ++round) {
-        char text[sizeof whole];
-
-        memcpy(text, whole, sizeof whole);
-        for (int i = 0; i < 4; ++i) {
-            random = random * 6364136223846793005u + 1442695040888963407u;
-            const size_t at = sizeof FIRST - 1 + (random >> 33) % (sizeof whole - sizeof FIRST);
-            static const char pool[] = "\t\n =0123456789-TMx\0\xff";
-            text[at] = pool[(random >> 20) % sizeof pool];
-        }
-        parse_bytes(text, sizeof whole - 1 - (round % 7 ? 0 : (random >> 50) % 60));
-        for (int k = 0; k < N_TUNABLES; ++k)
-            for (int c = 0; attncl__tune_kernels[k].classes[c]; ++c)
-                for (int f = 0; attncl__tune_kernels[k].fields[f].name; ++f)
-                    ck_assert(!table.entries[k][c].line ||
-                              attncl__tune_takes(&attncl__tune_kernels[k].fields[f],
-                                                 table.entries[k][c].value[f]));
-    }
-}
-
 TEST(merging_keeps_what_was_not_measured)
 {
     static const char old[] = FIRST "# gone\n" GOOD "dev\tdrv\tgemm_cpu\tsmall\tTM=6 TN=8 TK=16\n"

@@ -145,22 +145,6 @@ TEST(rows_change_no_result)
     }
 }
 
-TEST(rows_of_another_driver_change_nothing)
-{
-    char text[512];
-    attncl_context *ctx = NULL;
-
-    snprintf(text, sizeof text,
-             "attncl-tune 1 " ATTNCL_VERSION_STRING
-             "\n%s\tolder\tgemm_cpu\tsmall\tTM=6 TN=8 TK=16\n",
-             test_context()->info.name);
-    directory_write("tune/rows", text);
-    setenv("ATTNCL_TUNE", IN_DIRECTORY("tune/rows"), 1);
-    ck_ok(attncl_context_create(NULL, &ctx));
-    ck_assert_ptr_null(ctx->caps.tuned);
-    ck_ok(attncl_context_destroy(ctx));
-}
-
 TEST(results_agree_within_rounding_only)
 {
     float x[3] = {1.0f, -2.0f, 0.5f}, y[3] = {1.0f, -2.0f, 0.5f};
