@@ -217,6 +217,20 @@ TEST(an_op_without_gradient_is_named)
     attncl_graph_destroy(g);
 }
 
+TEST(a_loop_that_ended_has_no_gradient)
+{
+    attncl_graph *g = test_graph();
+    const attncl_value x = input(g, "x", shape34), dy = ones(g, shape34);
+    attncl_value dx;
+
+    attncl__graph_loop_begin(g, 2);
+    const attncl_value y = attncl_add(g, x, x);
+    attncl__graph_loop_end(g);
+    attncl_graph_gradient(g, 1, &y, &dy, 1, &x, &dx);
+    ck_fails(attncl_graph_status(g), ATTNCL_ERR_UNSUPPORTED, "add has no gradient in a loop");
+    attncl_graph_destroy(g);
+}
+
 TEST(refusals)
 {
     attncl_graph *g = test_graph();

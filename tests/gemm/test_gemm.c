@@ -106,6 +106,19 @@ LOOP_TEST(epilogues, 0, GEMM_ACT_GELU_TANH + 1)
                                       .residual = parts / 6));
 }
 
+// Times one column: done as one row times the transposed matrix, where that is possible.
+TEST(one_column)
+{
+    for (int i = 0; i < 12; ++i) {
+        struct gemm_case p = GEMM_CASE(
+            2, 23, 1, 23, .trans_a = i % 2, .trans_b = true, .causal = i % 2 == 0 && i >= 6,
+            .bias = (enum gemm_bias)(i % 3), .gate = i / 3 % 2, .residual = i % 4 == 2);
+        if (i % 4 == 3)
+            p.b_dtype = ATTNCL_F16;
+        gemm_check(&p);
+    }
+}
+
 TEST(empty_sums_give_the_epilogue_of_zero)
 {
     gemm_check(&GEMM_CASE(1, 3, 5, 0));

@@ -56,8 +56,9 @@ TEST(entries_of_this_device_are_taken)
     ck_assert_int_eq(parse(FIRST "# a comment\n\n" GOOD
                                  "other\tdrv\tgemm_cpu\tlarge\tTM=6 TN=8 TK=16\n"
                                  "dev\tnewer\tgemm_cpu\tmedium\tTM=6 TN=8 TK=16\n"
+                                 "dev\tdrv\tgemm_cpu\tsmall\tTM=1536 TN=8 TK=16\n"
                                  "dev\tdrv\trows_cpu\twide\tVW=8 ELEMENTS=4096"),
-                     2);
+                     3);
     ck_assert_str_eq(log_text, "");
     const struct tune_entry *entry = &table.entries[TUNE_GEMM_CPU][TUNE_LARGE];
     ck_assert_int_eq(entry->line, 4);
@@ -66,6 +67,10 @@ TEST(entries_of_this_device_are_taken)
     ck_assert_int_eq(table.entries[TUNE_GEMM_CPU][TUNE_MEDIUM].line, 0); // another driver's
     ck_assert_int_eq(table.entries[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_ELEMENTS], 4096);
     ck_assert_int_eq(table.entries[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_VW], 8);
+    // What a cell and a line cannot hold is a space in a device's name.
+    static const char odd[] = FIRST " a b\tdrv\tgemm_cpu\tlarge\tTM=192 TN=128 TK=256\n";
+    memset(&table, 0, sizeof table);
+    ck_assert_int_eq(attncl__tuned_parse(odd, sizeof odd - 1, "F", "#a\tb", "drv", &table), 1);
 }
 
 static const struct {
