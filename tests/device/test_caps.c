@@ -61,6 +61,16 @@ TABLE_TEST(quirks_change_what_they_are_about, devices)
     ck_assert_int_eq(caps.clblast_allowed, devices[_i].clblast);
 }
 
+TEST(local_memory_is_what_can_be_used)
+{
+    const attncl_device_info info = {.type = ATTNCL_DEVICE_GPU, .platform_name = "Apple"};
+    for (size_t bytes = 16384; bytes <= 65536; bytes *= 2) {
+        struct device_caps caps = {.vendor = VENDOR_APPLE, .local_bytes = bytes};
+        attncl__quirks_apply(&info, &caps);
+        ck_assert_uint_eq(caps.local_bytes, bytes < 32768 ? bytes : 32768);
+    }
+}
+
 // By exact names only, of the vendors' own drivers.
 static const struct {
     const char *platform, *name;

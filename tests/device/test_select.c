@@ -20,8 +20,8 @@ static struct device_entry entries[] = {
               .compute_units = 132, .clock_mhz = 1980, .available = 0}},
     {.info = {0, 3, 1, ATTNCL_DEVICE_GPU, "NVIDIA CUDA", "A2", "NVIDIA Corporation",
               .compute_units = 10, .clock_mhz = 1770, .available = 1}},
-    {.info = {0, 4, 0, ATTNCL_DEVICE_OTHER, "Some FPGA", "board", "Maker", .compute_units = 9999,
-              .clock_mhz = 9999, .available = 1}},
+    {.info = {0, 4, 0, ATTNCL_DEVICE_OTHER, "Some FPGA", "board", "Maker", .compute_units = 10,
+              .clock_mhz = 10, .available = 1}},
     {.info = {0, 5, 0, ATTNCL_DEVICE_CPU, "Oclgrind", "Oclgrind Simulator", "Oclgrind",
               .compute_units = 1, .clock_mhz = 1, .available = 1}},
     {.info = {0, 6, 0, ATTNCL_DEVICE_GPU, "Intel(R) OpenCL HD", "UHD 620 too",
@@ -50,6 +50,7 @@ static const struct {
     {"SIMULATOR", N_ENTRIES, 6},
     {"pipe (LLVM", N_ENTRIES, 0},
     {"fpga", N_ENTRIES, 5},
+    {"s", N_ENTRIES, 5}, // not software, nor a simulator
 };
 
 TABLE_TEST(filters_select_devices, choices)

@@ -56,9 +56,10 @@ static struct ref_aft random_params(const struct kind *kind)
     };
 }
 
-// With the residual.
+// With the residual; AFT-conv of a key and value of their own.
 static void ref_layer(const struct kind *kind, const struct ref_aft *p, int causal,
-                      const struct host *x, const struct host *mask, struct host *y)
+                      const struct host *x, const struct host *key, const struct host *value,
+                      const struct host *mask, struct host *y)
 {
     struct host *q = host_like(x), *k = host_new(ATTNCL_F32, DIMS(T, B, HEADS)), *v = host_like(x);
     struct host *mixed = host_like(x), *scale = host_like(x);
@@ -68,8 +69,8 @@ static void ref_layer(const struct kind *kind, const struct ref_aft *p, int caus
         return;
     }
     ref_dense(x, p->query_weight, p->query_bias, q);
-    ref_dense(x, p->key_weight, p->key_bias, k);
-    ref_dense(x, p->value_weight, p->value_bias, v);
+    ref_dense(key, p->key_weight, p->key_bias, k);
+    ref_dense(value, p->value_weight, p->value_bias, v);
     ref_aft_conv_fwd(q, k, v, p->pos_bias, mask, causal, mixed, scale);
     ref_dense(mixed, p->output_weight, p->output_bias, y);
     ref_add_fwd(y, x, y);
@@ -93,6 +94,9 @@ LOOP_TEST(layers_match_the_reference, 0, (int)COUNT_OF(kinds) * N_VISIBILITIES)
     const attncl_aft_desc desc = describe(kind, visible == CAUSAL);
     const struct ref_aft ref = random_params(kind);
     struct host *x = host_random(20, DIMS(T, B, C)), *y = host_like(x), *want = host_like(x);
+    const bool apart = kind->kind == ATTNCL_AFT_CONV;
+    struct host *key = apart ? host_random(22, DIMS(T, B, C)) : x;
+    struct host *value = apart ? host_random(23, DIMS(T, B, C)) : x;
     struct host *mask = visible == MASKED ? host_mask(21, 0.5, DIMS(T, T, B)) : NULL;
     struct rig b;
 
@@ -100,42 +104,15 @@ LOOP_TEST(layers_match_the_reference, 0, (int)COUNT_OF(kinds) * N_VISIBILITIES)
     const attncl_aft_params params = feed(&b, &ref);
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     in.query = in.key = in.value = in.residual = rig_in(&b, x);
+    if (apart) {
+        in.key = rig_in(&b, key);
+        in.value = rig_in(&b, value);
+    }
     in.mask = rig_in(&b, mask);
     rig_out(&b, attncl_aft(b.g, &desc, &params, &in), y);
     rig_run_once(&b);
 
-    ref_layer(kind, &ref, visible == CAUSAL, x, mask, want);
-    ck_near(y, want, relative, absolute);
-}
-
-// Query, key and value may differ, and nothing need be added.
-TEST(query_key_and_value_are_apart)
-{
-    const attncl_aft_desc desc = describe(&kinds[2], 0);
-    const struct ref_aft ref = random_params(&kinds[2]);
-    struct host *x[3], *m[3];
-    struct rig b;
-    for (unsigned i = 0; i < 3; ++i) {
-        x[i] = host_random(30 + i, DIMS(T, B, C));
-        m[i] = host_like(x[i]);
-    }
-    struct host *mixed = host_like(x[0]), *scale = host_like(x[0]);
-    struct host *y = host_like(x[0]), *want = host_like(x[0]);
-
-    rig_open(&b);
-    const attncl_aft_params params = feed(&b, &ref);
-    attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
-    in.query = rig_in(&b, x[0]);
-    in.key = rig_in(&b, x[1]);
-    in.value = rig_in(&b, x[2]);
-    rig_out(&b, attncl_aft(b.g, &desc, &params, &in), y);
-    rig_run_once(&b);
-
-    ref_dense(x[0], ref.query_weight, ref.query_bias, m[0]);
-    ref_dense(x[1], ref.key_weight, ref.key_bias, m[1]);
-    ref_dense(x[2], ref.value_weight, ref.value_bias, m[2]);
-    ref_aft_local_fwd(m[0], m[1], m[2], ref.pos_bias, NULL, 3, 0, mixed, scale);
-    ref_dense(mixed, ref.output_weight, ref.output_bias, want);
+    ref_layer(kind, &ref, visible == CAUSAL, x, key, value, mask, want);
     ck_near(y, want, relative, absolute);
 }
 
@@ -148,7 +125,7 @@ TABLE_TEST(steps_are_the_causal_layer, kinds)
     struct host *row = host_new(ATTNCL_F32, DIMS(B, C)), *position = host_new(ATTNCL_I32, DIMS(1));
     struct rig b;
 
-    ref_layer(kind, &ref, 1, x, NULL, want);
+    ref_layer(kind, &ref, 1, x, x, x, NULL, want);
     rig_open(&b);
     const attncl_aft_params params = feed(&b, &ref);
     const attncl_value in = rig_in(&b, row), at = rig_in(&b, position);

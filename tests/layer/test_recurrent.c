@@ -89,32 +89,6 @@ TEST(layers)
     check_layers(1, false, true);
 }
 
-TEST(a_cell_is_a_sequence_of_one)
-{
-    struct host *xi = host_random(1, DIMS(1, B, 3 * H)),
-                *row = host_new(ATTNCL_F32, DIMS(B, 3 * H));
-    struct host *h = host_random(2, DIMS(B, H)), *y = host_like(h), *from_zeros = host_like(h);
-    struct host *want = host_new(ATTNCL_F32, DIMS(1, B, H)), *flat = host_like(h);
-    struct ref_gru ref[L];
-    attncl_gru_params params[L];
-    struct rig b;
-
-    random_layers(ref, I);
-    host_set(row, xi->data);
-    rig_open(&b);
-    feed(&b, ref, params);
-    const attncl_value x = rig_in(&b, row);
-    rig_out(&b, attncl_gru_cell(b.g, &params[0], x, rig_in(&b, h)), y);
-    rig_out(&b, attncl_gru_cell(b.g, &params[0], x, ATTNCL_NONE_VALUE), from_zeros);
-    rig_run_once(&b);
-    ref_gru_fwd(xi, ref[0].weight_hh, ref[0].bias_hh, h, true, want);
-    host_set(flat, want->data);
-    ck_near(y, flat, relative, absolute);
-    ref_gru_fwd(xi, ref[0].weight_hh, ref[0].bias_hh, NULL, true, want);
-    host_set(flat, want->data);
-    ck_near(from_zeros, flat, relative, absolute);
-}
-
 // More steps than are joined at once.
 static void check_decoder(int64_t n_steps, struct host *lens, bool with_weights)
 {
@@ -172,47 +146,6 @@ TEST(decoder)
     check_decoder(T, NULL, true);
     check_decoder(T, lens, true);
     check_decoder(1, lens, false);
-}
-
-// `n` values of lengths 1, 2, 1, 2 ... along an axis of [2, 3, 2].
-static void check_concat(int n, int axis)
-{
-    int64_t dim[3] = {2, 3, 2}, outer = 1, inner = 1, length = 0;
-    struct host *x[70], *flat[70];
-    attncl_value values[70];
-    struct rig b;
-
-    for (int i = 0; i < 3; ++i)
-        if (i != axis)
-            *(i < axis ? &outer : &inner) *= dim[i];
-    rig_open(&b);
-    const int n_inputs = n < 20 ? n : 20; // then they come again
-    for (int i = 0; i < n; ++i) {
-        const int source = i % n_inputs;
-        dim[axis] = 1 + source % 2;
-        length += dim[axis];
-        x[i] = source == i ? host_random((unsigned)i, 3, dim) : x[source];
-        flat[i] = host_new(ATTNCL_F32, DIMS(outer, dim[axis], inner));
-        host_set(flat[i], x[i]->data);
-        values[i] = source == i ? rig_in(&b, x[i]) : values[source];
-    }
-    dim[axis] = length;
-    struct host *y = host_new(ATTNCL_F32, 3, dim), *want = host_like(y);
-    struct host *joined = host_new(ATTNCL_F32, DIMS(outer, length, inner));
-    ref_concat_fwd(flat, n, joined);
-    host_set(want, joined->data);
-    rig_out(&b, attncl_concat(b.g, n, values, axis), y);
-    rig_run_once(&b);
-    ck_near(y, want, 0, 0);
-}
-
-TEST(concat)
-{
-    check_concat(1, 1);
-    check_concat(2, 0);
-    check_concat(8, 2);
-    check_concat(9, 1);
-    check_concat(70, 0);
 }
 
 TEST(refusals)
