@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Feedback layers against their reference; a transformer that keeps keys and values against one
-// layer after another with explicit memories.
+// Feedback layers, and a transformer that keeps keys and values, against their references.
 
 #include <math.h>
 #include <string.h>
@@ -84,32 +83,21 @@ static void feed(struct rig *b, const struct ref_feedback_layer *p, bool own, st
     };
 }
 
-// The library's layer with explicit memories; NULL: none.
-static void run_layer(const struct ref_feedback_layer *p, struct host *x, struct host *memory,
-                      struct host *y)
+LOOP_TEST(a_layer_matches_the_reference, 0, 8)
 {
+    static const int64_t counts[] = {-1, 0, 1, P}; // -1: not given
+    const struct ref_feedback_layer p = random_layer(_i % 2);
+    const int64_t n = counts[_i / 2];
+    struct host *x = host_random(20, DIMS(B, C)), *y = host_like(x), *want = host_like(x);
+    struct host *memory = n < 0 ? NULL : host_random(21, DIMS(n, B, C));
     struct rig b;
     rig_open(&b);
     struct fed fed;
-    feed(&b, p, true, &fed);
+    feed(&b, &p, true, &fed);
     const attncl_value in = rig_in(&b, x), seen = rig_in(&b, memory);
     rig_out(&b, attncl_feedback_layer(b.g, &fed.layers[0], H, in, seen), y);
     rig_run_once(&b);
-}
-
-LOOP_TEST(a_layer_matches_the_reference, 0, 2)
-{
-    const struct ref_feedback_layer p = random_layer(_i);
-    for (int64_t n = 0; n <= P; n += n ? 4 : 1) {
-        struct host *x = host_random(20, DIMS(B, C)), *y = host_like(x), *want = host_like(x);
-        struct host *memory = n ? host_random(21, DIMS(n, B, C)) : NULL;
-        run_layer(&p, x, memory, y);
-        ref_feedback_layer(&p, ATTNCL_GELU, x, memory, want);
-        ck_near(y, want, relative, absolute);
-    }
-    struct host *x = host_random(20, DIMS(B, C)), *y = host_like(x), *want = host_like(x);
-    run_layer(&p, x, host_new(ATTNCL_F32, DIMS(0, B, C)), y); // no memories are no memory
-    ref_feedback_layer(&p, ATTNCL_GELU, x, NULL, want);
+    ref_feedback_layer(&p, ATTNCL_GELU, x, n > 0 ? memory : NULL, want);
     ck_near(y, want, relative, absolute);
 }
 
@@ -168,26 +156,11 @@ static attncl_feedback_transformer_params feed_model(struct rig *b, const struct
     return p;
 }
 
-// Layer after layer, step after step, every memory projected anew.
-static void run_uncached(const struct model *m, struct host *want, struct host *memory)
+static void run_reference(const struct model *m, struct host *y, struct host *memory)
 {
-    struct host *normed = host_new(ATTNCL_F32, DIMS(B, C));
-    for (int64_t t = 0; t < T; ++t) {
-        struct host *values[L + 1] = {host_row(m->x, t)}, *before = NULL,
-                                *mixed = host_like(normed);
-        if (t > 0) {
-            before = host_new(ATTNCL_F32, DIMS(t, B, C));
-            memcpy(before->data, memory->data, (size_t)before->count * sizeof *before->data);
-        }
-        for (int l = 0; l < L; ++l) {
-            values[l + 1] = host_like(normed);
-            run_layer(&m->layer, values[l], before, values[l + 1]);
-        }
-        ref_feedback_mix_fwd(m->weights, 0, NULL, values, L + 1, mixed);
-        ref_layer_norm_fwd(values[L], m->norm_weight, m->norm_bias, 1e-5, normed);
-        memcpy(memory->data + t * B * C, mixed->data, B * C * sizeof *mixed->data);
-        memcpy(want->data + t * B * C, normed->data, B * C * sizeof *normed->data);
-    }
+    const struct ref_feedback_layer layers[L] = {m->layer, m->layer};
+    const struct ref_feedback_transformer p = {layers, L, m->weights, m->norm_weight, m->norm_bias};
+    ref_feedback_transformer(&p, ATTNCL_GELU, m->x, y, memory);
 }
 
 // At once, and step by step.
@@ -203,7 +176,7 @@ LOOP_TEST(kept_keys_and_values_change_nothing, 0, 2 * N_PROJECTIONS)
     attncl_value memory_value;
     struct rig b;
 
-    run_uncached(&m, want, want_memory);
+    run_reference(&m, want, want_memory);
     rig_open(&b);
     attncl_feedback_transformer_params p = feed_model(&b, &m, projections, &fed);
     const attncl_value x = rig_in(&b, m.x);
@@ -236,12 +209,10 @@ LOOP_TEST(kept_keys_and_values_change_nothing, 0, 2 * N_PROJECTIONS)
 // sum(y dy) + sum(memory dm) of the definition.
 static double weighed(const struct model *m, const struct host *dy, const struct host *dm)
 {
-    const struct ref_feedback_layer layers[L] = {m->layer, m->layer};
-    const struct ref_feedback_transformer p = {layers, L, m->weights, m->norm_weight, m->norm_bias};
     struct host *y = host_like(m->x), *memory = host_like(m->x);
     double sum = 0;
 
-    ref_feedback_transformer(&p, ATTNCL_GELU, m->x, y, memory);
+    run_reference(m, y, memory);
     for (int64_t i = 0; i < y->count; ++i)
         sum += y->data[i] * dy->data[i] + memory->data[i] * dm->data[i];
     return sum;
