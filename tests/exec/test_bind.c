@@ -86,6 +86,25 @@ LOOP_TEST(callers_buffers_are_used, 0, 9)
     attncl_graph_destroy(g);
 }
 
+TEST(copied_inputs_have_an_offset_each)
+{
+    attncl_graph *g = test_graph();
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 1, (int64_t[]){N});
+    const attncl_value z = attncl_graph_input(g, "z", ATTNCL_F32, 1, (int64_t[]){N});
+    cl_mem in = buffer_of(512, 0);
+    float y[N];
+
+    attncl_graph_output(g, "y", attncl__graph_add(g, attncl__op_find("add_fwd"), NULL, IN(x, z)));
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_ok(attncl_graph_bind(g, "x", in, 7));
+    ck_ok(attncl_graph_bind(g, "z", in, 9));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_graph_read(g, "y", y, sizeof y));
+    ck_assert(y[0] == 7 + 9 && y[N - 1] == 2 * (N - 1) + 16);
+    clReleaseMemObject(in);
+    attncl_graph_destroy(g);
+}
+
 TEST(bind_refuses_what_does_not_fit)
 {
     attncl_graph *g = doubling(test_context());

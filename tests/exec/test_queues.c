@@ -130,6 +130,17 @@ TEST(a_run_keeps_no_event_and_creates_nothing_else)
     run(g, 1, y);
     attncl__objects_count(&after);
     ck_assert_mem_eq(after.live, before.live, sizeof after.live);
+    // Whatever is signalled is waited for.
+    const struct command_list *list = &attncl__graph_program(g)->command_list;
+    for (size_t i = 0; i < list->n_commands; ++i) {
+        const struct command *c = &list->commands[i], *end = list->commands + list->n_commands;
+        if (c->kind == COMMAND_SIGNAL) {
+            const struct command *later = c + 1;
+            while (later < end && (later->kind != COMMAND_WAIT || later->slot != c->slot))
+                ++later;
+            ck_assert_msg(later < end, "slot %d", c->slot);
+        }
+    }
     for (int i = 0; i < N_OBJECT_KINDS; ++i)
         ck_assert_int_eq(after.created[i] - before.created[i] > 0, i == OBJECT_EVENT);
     attncl_graph_destroy(g);

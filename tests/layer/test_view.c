@@ -36,19 +36,19 @@ TEST(a_slice_of_a_slice)
 TEST(a_permuted_slice_reshaped)
 {
     struct rig b;
-    struct host *x = host_random(2, DIMS(2, 5, 6)), *y = host_new(ATTNCL_F32, DIMS(6, 4));
+    struct host *x = host_random(2, DIMS(6, 5, 6)), *y = host_new(ATTNCL_F32, DIMS(6, 12));
     rig_open(&b);
     attncl_value v = rig_in(&b, x);
-    v = attncl_slice(b.g, v, 1, 1, 3);                      // [2, 2, 6]
-    v = attncl_permute(b.g, v, (const int[]){2, 0, 1});     // [6, 2, 2]
-    v = attncl_reshape(b.g, v, 2, (const int64_t[]){6, 4}); // copied: a view with gaps
+    v = attncl_slice(b.g, v, 1, 1, 3);                       // [6, 2, 6]
+    v = attncl_permute(b.g, v, (const int[]){2, 1, 0});      // [6, 2, 6]
+    v = attncl_reshape(b.g, v, 2, (const int64_t[]){6, 12}); // copied: a view with gaps
     rig_out(&b, v, y);
     ck_ok(rig_compile(&b));
     rig_run(&b);
     for (int k = 0; k < 6; ++k)
-        for (int i = 0; i < 2; ++i)
+        for (int i = 0; i < 6; ++i)
             for (int j = 0; j < 2; ++j)
-                ck_assert_double_eq(y->data[k * 4 + i * 2 + j], at(x, i, j + 1, k));
+                ck_assert_double_eq(y->data[k * 12 + j * 6 + i], at(x, i, j + 1, k));
     rig_close(&b);
 }
 
