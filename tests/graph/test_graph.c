@@ -258,6 +258,7 @@ TEST(memory_is_reused_and_reported_before_it_is_taken)
     attncl__objects_count(&after);
     ck_assert_int_eq(before.created[OBJECT_BUFFER], after.created[OBJECT_BUFFER]);
     ck_assert_uint_eq(r.io_bytes, 2 << 18);
+    ck_assert_uint_eq(r.activations_bytes, 2 << 18);
     ck_assert_uint_eq(r.arena_bytes, 2 << 18);
     ck_assert_uint_eq(r.unshared_bytes, 9 << 18);
 

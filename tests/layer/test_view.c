@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "attncl/ops.h"
+#include "graph/nodes.h"
+#include "op/op.h"
 #include "ref/ref.h"
 #include "support/layer_test.h"
 
@@ -76,6 +78,34 @@ TEST(ops_read_views)
     ref_add_fwd(part, part, want);
     ck_near(sum, want, 0, 0);
     rig_close(&b);
+}
+
+// Gradients of views that overlap, as many elements as their base has.
+#define ROWS(from, width, step)                                                                    \
+    {                                                                                              \
+        .dtype = ATTNCL_F32, .rank = 2, .dim = {2, width}, .stride = {step, 1}, .start = from      \
+    }
+static const struct view_scatter_add_fwd_params overlaps[] = {
+    {16, {ROWS(4, 4, 5), ROWS(0, 4, 8)}}, // rows of other lengths
+    {18, {ROWS(0, 5, 8), ROWS(6, 4, 8)}}, // that go on in the next row
+    {16, {ROWS(0, 4, 8), ROWS(2, 4, 8)}},
+};
+
+TABLE_TEST(views_that_overlap_are_summed, overlaps)
+{
+    const struct view_scatter_add_fwd_params *p = &overlaps[_i];
+    struct host *y = host_new(ATTNCL_F32, DIMS(p->count)), *want = host_like(y), *x[2];
+    attncl_value in[2];
+    struct rig b;
+    rig_open(&b);
+    for (int i = 0; i < 2; ++i) {
+        x[i] = host_random(6u + (unsigned)i, 2, p->view[i].dim);
+        in[i] = rig_in(&b, x[i]);
+    }
+    rig_out(&b, attncl__graph_add(b.g, &attncl__op_view_scatter_add_fwd, p, in, 2), y);
+    rig_run_once(&b);
+    ref_view_scatter_add_fwd(x, p->view, 2, want);
+    ck_near(y, want, 2e-7, 2e-7);
 }
 
 LOOP_TEST(softmax_over_any_axis, 0, 6)
