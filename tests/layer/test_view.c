@@ -35,6 +35,18 @@ TEST(a_slice_of_a_slice)
     rig_close(&b);
 }
 
+TEST(long_rows_with_gaps)
+{
+    enum { WIDTH = 4097 }; // more than a work-group copies
+    struct rig b;
+    struct host *x = host_random(8, DIMS(2, WIDTH + 2)), *y = host_new(ATTNCL_F32, DIMS(2, WIDTH));
+    rig_open(&b);
+    rig_out(&b, attncl_slice(b.g, rig_in(&b, x), 1, 1, WIDTH + 1), y);
+    rig_run_once(&b);
+    for (int i = 0; i < 2 * WIDTH; ++i)
+        ck_assert_double_eq(y->data[i], x->data[i + 1 + i / WIDTH * 2]);
+}
+
 TEST(a_permuted_slice_reshaped)
 {
     struct rig b;
