@@ -20,6 +20,7 @@ enum form {
     OTHER_NORM_WEIGHT,
     OTHER_NORM_BIAS,
     OTHER_EPS,
+    OTHER_TYPE,
     ACTIVATION,
     GATE,
     RESIDUAL,
@@ -62,8 +63,8 @@ static attncl_graph *build(enum form form)
         desc.gate = i == 2 && form == GATE ? x : ATTNCL_NONE_VALUE;
         desc.residual = i == 2 && form == RESIDUAL ? x : ATTNCL_NONE_VALUE;
         const attncl_value map =
-            i == 0 && form == OVERWRITTEN
-                ? attncl_graph_state(g, "map", ATTNCL_F32, 2, (int64_t[]){C, C})
+            (i == 0 && form == OVERWRITTEN) || (i == 2 && form == OTHER_TYPE)
+                ? attncl_graph_state(g, "map", i ? ATTNCL_F16 : ATTNCL_F32, 2, (int64_t[]){C, C})
                 : sines(g, 2, C, (float)i);
         in[i] = attncl_linear_fused(g, &desc, from, map, bias);
         if (i == 0 && form == OVERWRITTEN)
