@@ -125,6 +125,7 @@ TEST(defaults_are_filled_in)
     holds(text, "\"warmup\": 2000.0");
     holds(text, "\"seq_len\": 256");
     holds(text, "\"pad\": -1");
+    ck_assert(strstr(text, "\"seq_len\": 256") < strstr(text, "\"train\"")); // the model's
     ck_ok(read_text(text, &again));
     ck_ok(attncl__json_write(again.root, JSON_LINES, &second));
     ck_assert_str_eq(text, second);
@@ -137,17 +138,34 @@ TEST(defaults_are_filled_in)
     attncl__train_config_free(&again);
 }
 
+TEST(a_schedule_knows_the_model_and_the_steps)
+{
+    static const char keys[] = "\"steps\": 30, \"schedule\": {\"kind\": \"noam\", \"min_lr\": 0.5}";
+    struct train_config c;
+    ck_ok(read_train(keys, &c));
+    const attncl_schedule_desc *s = &c.settings.optimizer.schedule;
+    ck_assert(s->kind == ATTNCL_RATE_INVERSE_SQRT && s->warmup == 2000 && s->d_model == 8);
+    ck_assert(s->n_steps == 30 && s->min_rate == 0.5);
+    ck_assert_double_eq(c.settings.optimizer.learning_rate, 1e-3);
+    attncl__train_config_free(&c);
+}
+
 static const struct form_case {
     const char *model; // without its end
     enum pair_form form;
-    bool time_first;
-    int64_t seq_len;
+    bool time_first, with_lens;
+    int64_t seq_len, valid_len;
 } form_cases[] = {
-    {"\"lm\", \"model\": {", PAIR_SENTENCES, true, 256},
-    {"\"seq2seq_bahdanau\", \"model\": {", PAIR_SENTENCES, false, 10},
-    {"\"encoder\", \"model\": {", PAIR_CLASS, true, 64},
-    {"\"encoder\", \"model\": {\"pool\": \"first\", \"max_len\": 12", PAIR_CLASS, true, 12},
-    {"\"encoder\", \"model\": {\"pool\": \"none\", \"batch_first\": true", PAIR_TAGS, false, 64},
+    {"\"lm\", \"model\": {", PAIR_SENTENCES, true, false, 256, 256},
+    {"\"lm\", \"model\": {\"max_len\": 300", PAIR_SENTENCES, true, false, 256, 256},
+    {"\"lm\", \"model\": {\"seq_len\": 50, \"max_len\": 20", PAIR_SENTENCES, true, false, 50, 20},
+    {"\"lm\", \"model\": {\"P\": 99", PAIR_SENTENCES, true, false, 256, 100},
+    {"\"seq2seq_bahdanau\", \"model\": {", PAIR_SENTENCES, false, false, 10, 10},
+    {"\"encoder\", \"model\": {", PAIR_CLASS, true, false, 64, 64},
+    {"\"encoder\", \"model\": {\"pool\": \"first\", \"layer\": \"transformer\", \"max_len\": 12",
+     PAIR_CLASS, true, true, 12, 12},
+    {"\"encoder\", \"model\": {\"pool\": \"none\", \"batch_first\": true", PAIR_TAGS, false, false,
+     64, 64},
 };
 
 TABLE_TEST(the_model_says_what_pairs_are, form_cases)
@@ -159,7 +177,9 @@ TABLE_TEST(the_model_says_what_pairs_are, form_cases)
     ck_ok(attncl__train_config_begin(&c, text, NULL, NULL));
     ck_assert_int_eq(c.settings.pair_form, f->form);
     ck_assert_int_eq(c.settings.time_first, f->time_first);
+    ck_assert_int_eq(c.settings.with_lens, f->with_lens);
     ck_assert_int_eq(c.settings.seq_len, f->seq_len);
+    ck_assert_int_eq(c.settings.valid_len, f->valid_len);
     attncl__train_config_free(&c);
 }
 
@@ -171,8 +191,9 @@ TEST(labels_are_the_classes_of_an_encoder)
     struct train_config c;
     char *written = NULL;
     ck_ok(attncl__train_config_begin(&c, text, NULL, NULL));
-    ck_ok(attncl__train_config_end(&c, N_VOCAB, 3, -1));
+    ck_ok(attncl__train_config_end(&c, N_VOCAB, 3, 1));
     ck_ok(attncl__json_write(c.root, JSON_LINES, &written));
+    ck_assert_int_eq(c.settings.pad, 1);
     holds(written, "\"n_vocab\": 11");
     holds(written, "\"n_classes\": 3");
     attncl__free(written);

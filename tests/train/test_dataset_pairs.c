@@ -42,7 +42,7 @@ static const char *metadata(const struct dataset *d, const char *key)
 FIXTURE(directory_begin, directory_end);
 
 static const char go[] = "Go.\tVa !\n"
-                         "Hi,  you.\t\xc3\x89t\xc3\xa9\xe2\x80\xaf!\r\n"
+                         "Hi, \xc2\xa0you.\t\xc3\x89t\xc3\xa9\xe2\x80\xaf!\r\n"
                          "\n"
                          "Go you on now\tVa\tattribution\n";
 
@@ -76,14 +76,16 @@ TEST(words_and_vocabularies)
     attncl__dataset_close(d);
 }
 
-// Upper case beyond ASCII, and all words where each counts.
+// Upper case beyond ASCII, and all words where each counts; those that are cut off do not.
 TEST(words_are_in_lower_case)
 {
-    const struct dataset_options o = {.batch_size = 1, .seq_len = 4, .min_frequency = 1};
+    const struct dataset_options o = {.batch_size = 1, .seq_len = 2, .min_frequency = 1};
     struct dataset *d = opened(go, &o);
 
     ck_assert_str_eq(metadata(d, "attncl.target_vocab"),
                      "<unk>\n<pad>\n<bos>\n<eos>\n!\nva\n\xc3\xa9t\xc3\xa9");
+    ck_assert_str_eq(metadata(d, "attncl.source_vocab"),
+                     "<unk>\n<pad>\n<bos>\n<eos>\n,\n.\ngo\nhi\nyou");
     attncl__dataset_close(d);
 }
 
@@ -115,6 +117,8 @@ TEST(given_vocabularies_give_the_indices)
     refuse("go\tva\n", &twice, "attncl.source_vocab holds 'go' twice");
 }
 
+static const char ten[] = "a\ta\nb\ta\nc\ta\nd\ta\ne\ta\nf\ta\ng\ta\nh\ta\ni\ta\nj\ta";
+
 // 10 pairs, 3 held out in batches of 2 and 1; each of the 7 once in a shuffled epoch.
 TEST(pairs_are_split_and_shuffled)
 {
@@ -124,7 +128,7 @@ TEST(pairs_are_split_and_shuffled)
                                       .order = ORDER_SHUFFLED,
                                       .seed = 3,
                                       .min_frequency = 1};
-    struct dataset *d = opened("a\ta\nb\ta\nc\ta\nd\ta\ne\ta\nf\ta\ng\ta\nh\ta\ni\ta\nj\ta", &o);
+    struct dataset *d = opened(ten, &o);
     struct batch b = {0};
     int seen[16] = {0};
 
@@ -158,6 +162,9 @@ TEST(bad_pairs_are_refused)
     refuse("a\t\n", &o, "pairs: line 1: no word in the target");
     refuse("a\tb\nc\xff\td\n", &o, "pairs: is not UTF-8 at byte 5");
     refuse("a\tb\n", &most, "1 pairs, valid_fraction 0.9 leaves none to train on");
+    struct dataset *d = opened(ten, &most);
+    ck_assert_int_eq(attncl__dataset_count(d, SPLIT_TRAIN), 1); // though 10 * (1 - 0.9) < 1
+    attncl__dataset_close(d);
 }
 
 // Labels as they are written, sorted, each counting whatever min_frequency is.
@@ -204,9 +211,9 @@ TEST(classes_are_whole_targets)
     attncl__dataset_close(d);
 
     o.time_first = false;
-    o.min_frequency = 9; // not of labels
-    o.target_vocabulary = "very happy\nSad";
+    o.target_vocabulary = "very happy\nSad\n<pad>"; // a label like any other
     d = opened(moods, &o);
+    ck_assert_int_eq(attncl__dataset_pad(d), -1);
     ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b));
     static const int32_t other[] = {0, 1, 0};
     check_batch(&b, 3, 3, by_row, other);
@@ -265,6 +272,7 @@ TEST(tags_belong_to_words)
     attncl__batch_free(&b);
     attncl__dataset_close(d);
     o.target_vocabulary = NULL;
+    o.min_frequency = 9; // not of labels
     d = opened(text, &o);
     ck_assert_str_eq(metadata(d, "attncl.labels"), "<pad>\nD\nN\nV");
     attncl__dataset_close(d);
@@ -282,12 +290,15 @@ TEST(bad_labels_are_refused)
     refuse("a\t \n", &o, "pairs: line 1: no label in the target");
     o.target_vocabulary = "x\nz";
     refuse("a\tx\n\nb\ty\n", &o, "pairs: line 3: label 'y' is not in attncl.labels");
+    o.target_vocabulary = "x\ny";
+    attncl__dataset_close(opened("a\tx\n\nb\ty\n", &o)); // one of a training before
     o.pair_form = PAIR_TAGS;
     refuse("a\tx\n", &o, "attncl.labels lacks the word <pad>");
     o.target_vocabulary = NULL;
     refuse("a b\tx x\na b c\tx x\n", &o,
            "pairs: line 2: 3 words in the source, 2 labels in the target");
     refuse("a\tx\nb a\tx y\n", &o, "line 2: label 'y' is only in the held-out part");
+    attncl__dataset_close(opened("a b c d\tx x x x\nb\tx\n", &o)); // padding is no label
 }
 
 static const enum pair_form forms[] = {PAIR_SENTENCES, PAIR_CLASS, PAIR_TAGS};

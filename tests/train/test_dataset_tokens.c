@@ -131,9 +131,9 @@ TEST(ready_batches_of_a_text)
 
 TEST(ready_batches_of_pairs)
 {
-    const attncl_array arrays[] = {of_i32("enc_X", 3, 2, 3, 4), of_i32("dec_X", 3, 2, 3, 5),
-                                   of_i32("targets", 3, 2, 3, 5),
-                                   of_i32("enc_valid_lens", 2, 2, 3, 0)};
+    attncl_array arrays[] = {of_i32("enc_X", 3, 2, 3, 4), of_i32("dec_X", 3, 2, 3, 5),
+                             of_i32("targets", 3, 2, 3, 5), of_i32("enc_valid_lens", 2, 2, 3, 0)};
+    arrays[3].data = ids + 58; // larger than any token
     struct dataset *d = NULL;
     struct batch b = {0};
     int64_t source, target;
@@ -152,6 +152,25 @@ TEST(ready_batches_of_pairs)
         attncl__batch_free(&b);
         attncl__dataset_close(d);
     }
+    directory_write("pairs", "a\tb\n"); // in place of which they have more words
+    ck_ok(attncl__dataset_open_pairs(IN_DIRECTORY("pairs"), &plain, &d));
+    ck_ok(attncl__dataset_use_batches(d, IN_DIRECTORY("data")));
+    attncl__dataset_vocabularies(d, &source, &target);
+    ck_assert(source == 24 && target == 30);
+    attncl__dataset_close(d);
+}
+
+// A target for each sequence, or each word.
+TEST(ready_batches_of_labels)
+{
+    const attncl_array arrays[] = {of_i32("tokens", 3, 2, 3, 4), of_i32("targets", 2, 2, 3, 0)};
+    struct dataset *d = NULL;
+
+    write_arrays(arrays, 2);
+    ck_ok(attncl__dataset_open_batches(IN_DIRECTORY("data"), PAIR_CLASS, &d));
+    attncl__dataset_close(d);
+    ck_fails(attncl__dataset_open_batches(IN_DIRECTORY("data"), PAIR_TAGS, &d), ATTNCL_ERR_FORMAT,
+             "holds no array \"targets\" of 3 axes");
 }
 
 // The text's vocabulary and held-out part, the file's batches.
@@ -199,6 +218,11 @@ TEST(bad_batches_are_refused)
     arrays[1] = of_i32("targets", 3, 3, 3, 4);
     write_arrays(arrays, 2);
     refuse_batches(ATTNCL_ERR_SHAPE, "tokens has 2 batches, targets has 3");
+    arrays[0] = arrays[1] = of_i32("targets", 3, 2, 0, 4);
+    arrays[0].name = "tokens";
+    write_arrays(arrays, 2);
+    refuse_batches(ATTNCL_ERR_FORMAT, "axis 1 of tokens is empty");
+    arrays[0] = of_i32("tokens", 3, 2, 3, 4);
     arrays[1] = of_i32("target", 3, 2, 3, 4);
     write_arrays(arrays, 2);
     refuse_batches(ATTNCL_ERR_FORMAT, "array \"target\" is not of batches");

@@ -74,7 +74,7 @@ TEST(small_permutations_are_even)
 TEST(random_items_and_offsets_are_spread)
 {
     enum { N = 10, EACH = 1000 };
-    int items[N] = {0}, offsets[N] = {0}, equal = 0;
+    int items[N] = {0}, offsets[N] = {0}, equal = 0, others = 0;
 
     for (int64_t p = 0; p < N * EACH; ++p) {
         const int64_t item = attncl__order_item(ORDER_RANDOM, 9, N, p);
@@ -82,10 +82,13 @@ TEST(random_items_and_offsets_are_spread)
         ++items[item];
         ++offsets[offset];
         equal += item == offset;
+        others += item == attncl__order_item(ORDER_RANDOM, 10, N, p);
+        others += offset == attncl__order_offset(10, N, p);
     }
     for (int i = 0; i < N; ++i) { // five standard deviations of 30
         ck_assert_int_lt(abs(items[i] - EACH), 150);
         ck_assert_int_lt(abs(offsets[i] - EACH), 150);
     }
     ck_assert_int_lt(abs(equal - EACH), 150);
+    ck_assert_int_lt(abs(others - 2 * EACH), 215); // of another seed
 }
