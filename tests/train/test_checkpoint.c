@@ -17,7 +17,7 @@ enum { N_STEPS = 3, CONFIG_BYTES = 1024 };
 static const char transformer[] =
     "\"d_model\": 8, \"n_layers\": 1, \"layer\": \"transformer\", \"heads\": 2, \"d_ff\": 12, "
     "\"max_len\": 16";
-static const char *model_keys; // of the configuration
+static const char *model_keys, *init; // of the configuration; a file, or NULL
 static int batch_size;
 
 // A text in which no window is like another.
@@ -35,7 +35,7 @@ static void write_text(void)
 
 static attncl_trainer *start_on(attncl_context *context, const char *train_keys, const char *data)
 {
-    char config[CONFIG_BYTES], path[FILE_BYTES];
+    char config[CONFIG_BYTES], path[FILE_BYTES], init_path[FILE_BYTES];
     attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
     attncl_trainer *trainer = NULL;
     snprintf(config, sizeof config,
@@ -43,6 +43,7 @@ static attncl_trainer *start_on(attncl_context *context, const char *train_keys,
              "\"steps\": 20%s%s}}",
              model_keys, batch_size, *train_keys ? ", " : "", train_keys);
     options.data = directory_path(data, path);
+    options.init = init ? directory_path(init, init_path) : NULL;
     ck_ok(attncl_trainer_create(context, config, &options, &trainer));
     return trainer;
 }
@@ -72,9 +73,10 @@ static void take_overlapping(attncl_trainer *trainer, int n, attncl_train_step *
     }
 }
 
-static void same_file(const char *a, const char *b)
+static int n_differing(const char *a, const char *b)
 {
     attncl_safetensors *x = NULL, *y = NULL;
+    int n = 0;
     ck_ok(attncl_safetensors_open(IN_DIRECTORY(a), &x));
     ck_ok(attncl_safetensors_open(IN_DIRECTORY(b), &y));
     ck_assert_uint_eq(attncl_safetensors_count(x), attncl_safetensors_count(y));
@@ -82,10 +84,16 @@ static void same_file(const char *a, const char *b)
         const attncl_array *p = attncl_safetensors_at(x, i), *q = attncl_safetensors_at(y, i);
         ck_assert_str_eq(p->name, q->name);
         ck_assert_uint_eq(p->bytes, q->bytes);
-        ck_assert_msg(memcmp(p->data, q->data, p->bytes) == 0, "%s differs", p->name);
+        n += memcmp(p->data, q->data, p->bytes) != 0;
     }
     attncl_safetensors_close(x);
     attncl_safetensors_close(y);
+    return n;
+}
+
+static void same_file(const char *a, const char *b)
+{
+    ck_assert_int_eq(n_differing(a, b), 0);
 }
 
 static void up(void)
@@ -93,6 +101,7 @@ static void up(void)
     directory_begin();
     write_text();
     model_keys = transformer;
+    init = NULL;
     batch_size = 3;
 }
 
@@ -172,16 +181,78 @@ TEST(evaluations_that_were_no_better_are_remembered)
     attncl_trainer *trainer = start("", "text");
     take(trainer, 1, &step);
     ck_ok(attncl_trainer_evaluate(trainer, &loss));
-    ck_ok(attncl_trainer_evaluate(trainer, &again));
+    for (int i = 0; i < 2; ++i)
+        ck_ok(attncl_trainer_evaluate(trainer, &again));
     ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("checkpoint")));
     attncl_trainer_destroy(trainer);
     trainer = start("", "text");
     ck_ok(attncl_trainer_resume(trainer, IN_DIRECTORY("checkpoint")));
     ck_ok(attncl_trainer_state(trainer, &state));
-    attncl_trainer_destroy(trainer);
     ck_assert_double_eq(state.best_loss, loss);
     ck_assert_int_eq(state.best_step, 1);
-    ck_assert_int_eq(state.n_worse, 1);
+    ck_assert_int_eq(state.n_worse, 2);
+    for (int i = 0; i < 9; ++i)
+        take(trainer, 1, &step);
+    ck_ok(attncl_trainer_evaluate(trainer, &again));
+    ck_ok(attncl_trainer_state(trainer, &state));
+    attncl_trainer_destroy(trainer);
+    ck_assert(again < loss && state.best_loss == again);
+    ck_assert(state.best_step == 10 && state.n_worse == 0);
+}
+
+// The first step, and the held-out loss before it.
+static attncl_train_step first_step(const char *keys, double *loss_ret)
+{
+    attncl_train_step step;
+    attncl_trainer *trainer = start(keys, "text");
+    ck_ok(attncl_trainer_evaluate(trainer, loss_ret));
+    take(trainer, 1, &step);
+    if (!init)
+        ck_ok(attncl_trainer_save_model(trainer, IN_DIRECTORY("model")));
+    attncl_trainer_destroy(trainer);
+    return step;
+}
+
+// Dropout and smoothing are for steps alone.
+TEST(settings_have_their_effect)
+{
+    double plain_loss, loss;
+    const attncl_train_step plain = first_step("", &plain_loss);
+    ck_assert_double_eq(plain.learning_rate, 1e-3);
+    ck_assert_int_eq(plain.n_tokens, 3 * 7);
+    ck_assert(first_step("\"label_smoothing\": 0.1", &loss).loss != plain.loss);
+    ck_assert_double_eq(loss, plain_loss);
+    ck_assert(first_step("\"dropout\": 0.2", &loss).loss != plain.loss);
+    ck_assert_double_eq(loss, plain_loss);
+    first_step("\"seed\": 1", &loss);
+    ck_assert_double_ne(loss, plain_loss);
+    ck_assert_int_eq(first_step("\"accumulate\": 3", &loss).n_tokens, 3 * 3 * 7);
+    ck_assert_double_eq(first_step("\"schedule\": {\"warmup\": 2}", &loss).learning_rate, 5e-4);
+    init = "model"; // of which the seed says nothing
+    ck_assert(first_step("\"batches\": \"sequential\", \"dropout\": 0.2", &loss).loss !=
+              first_step("\"batches\": \"sequential\", \"dropout\": 0.2, \"seed\": 1", &loss).loss);
+}
+
+// Values are clipped first; the norm that is told is that before both.
+TEST(values_are_clipped_and_then_the_norm)
+{
+    enum { N = 11 };
+    static const char name[] = "generator.projection.bias";
+    float before[N], after[N];
+    attncl_train_step step;
+    double loss;
+    const double norm = first_step("", &loss).grad_norm;
+    attncl_trainer *trainer = start("\"optimizer\": {\"kind\": \"sgd\", \"learning_rate\": 1}, "
+                                    "\"grad_value_clip\": 0.001, \"grad_norm_clip\": 1e6",
+                                    "text");
+    attncl_model *model = attncl_trainer_model(trainer);
+    ck_ok(attncl_model_param_read(model, name, before, sizeof before));
+    take(trainer, 1, &step);
+    ck_ok(attncl_model_param_read(model, name, after, sizeof after));
+    attncl_trainer_destroy(trainer);
+    ck_assert_double_eq_tol(step.grad_norm, norm, 1e-6 * norm);
+    for (int i = 0; i < N; ++i)
+        ck_assert_double_eq_tol(fabs((double)after[i] - (double)before[i]), 1e-3, 1e-6);
 }
 
 // A mean over targets, whatever share of them the last batch has.
@@ -226,6 +297,19 @@ TABLE_TEST(steps_that_overlap_give_the_same_bits, configurations)
     }
 }
 
+// What the last letter has of a parameter is infinite.
+static void spoil(attncl_trainer *trainer, const char *parameter, size_t last, size_t width,
+                  float infinite)
+{
+    float table[12 * 8];
+    const size_t bytes = (last + 1) * width * sizeof *table;
+    attncl_model *model = attncl_trainer_model(trainer);
+
+    ck_ok(attncl_model_param_read(model, parameter, table, bytes));
+    table[last * width] = infinite;
+    ck_ok(attncl_model_param_write(model, parameter, table, bytes));
+}
+
 static const char *const begun[] = {"", "\"ema\": 0.9", "\"accumulate\": 3"};
 
 TABLE_TEST(what_needs_the_weights_waits_for_steps_that_have_begun, begun)
@@ -253,22 +337,17 @@ TABLE_TEST(what_needs_the_weights_waits_for_steps_that_have_begun, begun)
     ck_ok(attncl_trainer_resume(trainer, IN_DIRECTORY("first")));
     ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("again")));
     same_file("first", "again");
+
+    // What a step that has begun found not to be finite is forgotten.
+    spoil(trainer, "generator.projection.bias", 10, 1, INFINITY);
+    ck_ok(attncl_trainer_begin(trainer));
+    ck_ok(attncl_trainer_resume(trainer, IN_DIRECTORY("first")));
+    ck_ok(attncl_trainer_step(trainer, &step));
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("again")));
+    ck_assert_int_gt(n_differing("first", "again"), 0);
     ck_ok(attncl_trainer_begin(trainer));
     attncl_trainer_destroy(trainer);
     ck_fails(attncl_trainer_begin(NULL), ATTNCL_ERR_ARGUMENT, "trainer is NULL");
-}
-
-// What the letter z has of a parameter is infinite, and one batch has the letter: the step of that batch fails.
-static void spoil(attncl_trainer *trainer, const char *parameter, size_t width, float infinite)
-{
-    enum { Z = 11, MAX_WIDTH = 8 };
-    float table[(Z + 1) * MAX_WIDTH];
-    const size_t bytes = (Z + 1) * width * sizeof *table;
-    attncl_model *model = attncl_trainer_model(trainer);
-
-    ck_ok(attncl_model_param_read(model, parameter, table, bytes));
-    table[Z * width] = infinite;
-    ck_ok(attncl_model_param_write(model, parameter, table, bytes));
 }
 
 static const char *const failing[] = {
@@ -278,7 +357,7 @@ static const char *const failing[] = {
     "\"accumulate\": 3, \"optimizer\": {\"kind\": \"sgd\", \"momentum\": 0.9}",
 };
 
-// Steps until one fails: which.  Files: what was before that one, and `after`.
+// One batch has the letter z: the step of that batch fails.  Steps until one fails: which.  Files: what was before that one, and `after`.
 static int64_t take_until_failure(const char *keys, bool spoils_loss, bool overlaps,
                                   const char *after)
 {
@@ -287,9 +366,9 @@ static int64_t take_until_failure(const char *keys, bool spoils_loss, bool overl
     attncl_status status = ATTNCL_OK;
     int64_t i = 0;
     if (spoils_loss) // gradients are finite
-        spoil(trainer, "generator.projection.bias", 1, -INFINITY);
+        spoil(trainer, "generator.projection.bias", 11, 1, -INFINITY);
     else
-        spoil(trainer, "src_embed.linear.weight", 8, INFINITY);
+        spoil(trainer, "src_embed.linear.weight", 11, 8, INFINITY);
     if (overlaps)
         ck_ok(attncl_trainer_begin(trainer));
     while (status == ATTNCL_OK && ++i <= 19) {
@@ -357,14 +436,14 @@ TEST(a_checkpoint_runs_as_a_model_file)
 {
     attncl_train_step steps[N_STEPS];
     attncl_model *model = NULL;
-    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
-    char data[FILE_BYTES], init[FILE_BYTES], config[CONFIG_BYTES];
     double loss, again;
     attncl_trainer *trainer = start("\"ema\": 0.5", "text");
     take(trainer, N_STEPS, steps);
     ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("checkpoint")));
     ck_ok(attncl_trainer_save_model(trainer, IN_DIRECTORY("model")));
     ck_ok(attncl_trainer_evaluate(trainer, &loss));
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("evaluated")));
+    same_file("checkpoint", "evaluated");
     check_averages();
     ck_ok(attncl_model_open(test_context(), IN_DIRECTORY("checkpoint"), &model));
     ck_assert_str_eq(attncl_model_arch(model), "lm");
@@ -379,16 +458,13 @@ TEST(a_checkpoint_runs_as_a_model_file)
     attncl_trainer_destroy(trainer);
 
     // The averages were evaluated.
-    snprintf(config, sizeof config,
-             "{\"arch\": \"lm\", \"model\": {%s}, \"train\": {\"batch_size\": 3, \"seq_len\": 7, "
-             "\"steps\": 20}}",
-             model_keys);
-    options.data = directory_path("text", data);
-    options.init = directory_path("model", init);
-    ck_ok(attncl_trainer_create(test_context(), config, &options, &trainer));
+    init = "model";
+    trainer = start("", "text");
     ck_ok(attncl_trainer_evaluate(trainer, &again));
     ck_assert_double_eq(loss, again);
     attncl_trainer_destroy(trainer);
+    directory_write("other", "ccbbaaccbbaaccbbaaccbbaaccbbaaccbbaaccbbaaccbbaaccbbaaccbbaa");
+    attncl_trainer_destroy(start("", "other")); // by the model's vocabulary
 }
 
 static void refuse(attncl_trainer *trainer, attncl_status status, const char *words)
@@ -400,12 +476,39 @@ static void refuse(attncl_trainer *trainer, attncl_status status, const char *wo
     attncl_trainer_destroy(trainer);
 }
 
+// The checkpoint with its first matrix in another type, or turned.
+static void change_checkpoint(attncl_dtype type, bool turns)
+{
+    enum { MAX_ARRAYS = 100 };
+    attncl_array arrays[MAX_ARRAYS];
+    attncl_safetensors *file = NULL;
+    ck_ok(attncl_safetensors_open(IN_DIRECTORY("kept"), &file));
+    const size_t n = attncl_safetensors_count(file);
+    const char *const metadata[] = {"attncl.train",
+                                    attncl_safetensors_metadata(file, "attncl.train"), NULL};
+    size_t changed = n;
+    ck_assert_uint_le(n, MAX_ARRAYS);
+    for (size_t i = n; i-- > 0;) {
+        arrays[i] = *attncl_safetensors_at(file, i);
+        changed = arrays[i].rank == 2 && arrays[i].dim[0] != arrays[i].dim[1] ? i : changed;
+    }
+    attncl_array *a = &arrays[changed];
+    const int64_t rows = a->dim[0];
+    a->dtype = type;
+    a->bytes = (size_t)(a->dim[0] * a->dim[1]) * attncl_dtype_bytes(type);
+    a->dim[0] = turns ? a->dim[1] : rows;
+    a->dim[1] = turns ? rows : a->dim[1];
+    ck_ok(attncl_safetensors_write(IN_DIRECTORY("checkpoint"), arrays, n, metadata));
+    attncl_safetensors_close(file);
+}
+
 TEST(another_training_is_refused)
 {
     attncl_train_step steps[N_STEPS];
     attncl_trainer *trainer = start("", "text");
     take(trainer, N_STEPS, steps);
     ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("checkpoint")));
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("kept")));
     attncl_trainer_destroy(trainer);
 
     refuse(start("\"optimizer\": {\"kind\": \"sgd\"}", "text"), ATTNCL_ERR_STATE,
@@ -422,6 +525,10 @@ TEST(another_training_is_refused)
                              "kabcdefghijabcdefghijkabcdefghijkabcdefghijkabcdefghijkabcdefghijk");
     refuse(start("", "other"), ATTNCL_ERR_STATE, "the data have hash ");
 
+    change_checkpoint(ATTNCL_F16, false);
+    refuse(start("", "text"), ATTNCL_ERR_FORMAT, "type F16, expected F32");
+    change_checkpoint(ATTNCL_F32, true);
+    refuse(start("", "text"), ATTNCL_ERR_SHAPE, "expected [");
     directory_write("checkpoint", "no file of tensors");
     refuse(start("", "text"), ATTNCL_ERR_FORMAT, "checkpoint");
 }
