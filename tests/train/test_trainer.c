@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attncl/parameters.h"
 #include "attncl/train.h"
 #include "support/directory.h"
 #include "support/golden.h"
@@ -160,39 +161,135 @@ static attncl_trainer *start_spoilt(const char *keys)
     return trainer;
 }
 
-static void same_file(const char *a, const char *b)
+static int n_differing(const char *a, const char *b)
 {
     attncl_safetensors *x = NULL, *y = NULL;
+    int n = 0;
     ck_ok(attncl_safetensors_open(IN_DIRECTORY(a), &x));
     ck_ok(attncl_safetensors_open(IN_DIRECTORY(b), &y));
     for (size_t i = 0; i < attncl_safetensors_count(x); ++i) {
         const attncl_array *p = attncl_safetensors_at(x, i), *q = attncl_safetensors_at(y, i);
-        ck_assert_msg(memcmp(p->data, q->data, p->bytes) == 0, "%s differs", p->name);
+        n += memcmp(p->data, q->data, p->bytes) != 0;
     }
     attncl_safetensors_close(x);
     attncl_safetensors_close(y);
+    return n;
 }
 
+static void write_param(attncl_trainer *trainer, const char *name, size_t n, float value)
+{
+    float values[64];
+    ck_assert_uint_le(n, COUNT_OF(values));
+    for (size_t i = 0; i < n; ++i)
+        values[i] = value;
+    ck_ok(
+        attncl_model_param_write(attncl_trainer_model(trainer), name, values, n * sizeof *values));
+}
+
+// What comes behind it changes something again.
 TABLE_TEST(a_loss_that_is_not_finite_changes_nothing, optimizers)
 {
+    static const char name[] = "encoder.layers.1.feed_forward.layer1.bias";
     attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
     attncl_train_fault fault = ATTNCL_TRAIN_FAULT_INIT;
     struct golden golden;
     golden_load(&golden, cases[0].file);
     write_batches(&golden);
-    spoil(&golden, "encoder.layers.1.feed_forward.layer1.bias", INFINITY);
+    spoil(&golden, name, INFINITY);
     attncl_trainer *trainer = start_spoilt(optimizers[_i]);
     ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("before")));
     for (int i = 0; i < 2; ++i)
         ck_fails(attncl_trainer_step(trainer, &step), ATTNCL_ERR_STATE, "step 1: the loss is ");
     ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("after")));
-    same_file("before", "after");
+    ck_assert_int_eq(n_differing("before", "after"), 0);
     ck_ok(attncl_trainer_check(trainer, &fault));
     ck_assert_str_eq(fault.op, "parameter");
-    ck_assert_str_eq(fault.scope, "encoder.layers.1.feed_forward.layer1.bias");
+    ck_assert_str_eq(fault.scope, name);
     ck_assert_int_eq(fault.element, 1);
+    write_param(trainer, name, 8, 0);
+    ck_ok(attncl_trainer_step(trainer, &step));
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("after")));
+    ck_assert_int_gt(n_differing("before", "after"), 2);
     attncl_trainer_destroy(trainer);
     golden_free(&golden);
+}
+
+// The loss is log 7; six gradients are nearly as large as a number can be.
+TEST(a_norm_that_is_not_finite_changes_nothing)
+{
+    attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
+    struct golden golden;
+    float weight[7 * 6] = {0};
+    golden_load(&golden, cases[0].file);
+    attncl_array *targets = golden_input(&golden, "targets");
+    targets->data = calloc(1, targets->bytes); // all 0
+    write_batches(&golden);
+    free((void *)targets->data);
+    spoil(&golden, "generator.projection.bias", 0);
+    attncl_trainer *trainer = start_spoilt(
+        "\"optimizer\": {\"kind\": \"sgd\", \"weight_decay\": 0.1, \"learning_rate\": 0.1}");
+    for (int i = 0; i < 6; ++i)
+        weight[i] = 3.4e38f;
+    ck_ok(attncl_model_param_write(attncl_trainer_model(trainer), "generator.projection.weight",
+                                   weight, sizeof weight));
+    write_param(trainer, "generator.projection.bias", 7, 0);
+    write_param(trainer, "encoder.norm.weight", 6, 0);
+    write_param(trainer, "encoder.norm.bias", 6, 0);
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("before")));
+    ck_fails(attncl_trainer_step(trainer, &step), ATTNCL_ERR_STATE,
+             "step 1: the norm of the gradients is inf");
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("after")));
+    ck_assert_int_eq(n_differing("before", "after"), 0);
+    attncl_trainer_destroy(trainer);
+    golden_free(&golden);
+}
+
+static attncl_trainer *start_tagging(const char *pairs, const char *init)
+{
+    static const char config[] =
+        "{\"arch\": \"encoder\", \"model\": {\"d_model\": 6, \"n_layers\": 1, \"layer\": "
+        "\"transformer\", \"heads\": 2, \"d_ff\": 8, \"pool\": \"none\"}, \"train\": "
+        "{\"batch_size\": "
+        "2, \"seq_len\": 3, \"min_frequency\": 1, \"valid_fraction\": 0.5}}";
+    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
+    char data[FILE_BYTES], first[FILE_BYTES];
+    attncl_trainer *trainer = NULL;
+    directory_write("pairs", pairs);
+    options.pairs = directory_path("pairs", data);
+    options.init = init ? directory_path(init, first) : NULL;
+    ck_ok(attncl_trainer_create(test_context(), config, &options, &trainer));
+    return trainer;
+}
+
+// Of three targets in two sentences one is "Y"; padding counts neither among them nor as right.
+TEST(padding_is_no_target)
+{
+    static const char text[] = "a b\tX Y\nc\tX\na b\tX Y\nc\tX\n";
+    static const float scores[] = {1e6f, 0, 0};
+    attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
+    attncl_train_state state = ATTNCL_TRAIN_STATE_INIT;
+    double loss;
+    attncl_trainer *trainer = start_tagging(text, NULL);
+    attncl_model *model = attncl_trainer_model(trainer);
+    ck_ok(attncl_trainer_step(trainer, &step));
+    ck_assert_int_eq(step.n_tokens, 3);
+    ck_ok(attncl_trainer_save_model(trainer, IN_DIRECTORY("model")));
+    for (int i = 0; i < 2; ++i) { // always padding, always "Y"
+        const float bias[] = {scores[i], 0, scores[!i]};
+        ck_ok(attncl_model_param_write(model, "classifier.bias", bias, sizeof bias));
+        ck_ok(attncl_trainer_evaluate(trainer, &loss));
+        ck_ok(attncl_trainer_state(trainer, &state));
+        ck_assert_double_eq_tol(state.accuracy, i / 3.0, 1e-12);
+    }
+    attncl_trainer_destroy(trainer);
+
+    // A model to begin with has the numbers of words and labels that are not in the data.
+    trainer = start_tagging("b\tY\nb\tY\n", "model");
+    model = attncl_trainer_model(trainer);
+    ck_assert_str_eq(attncl_model_metadata(model, "attncl.labels"), "<pad>\nX\nY");
+    ck_assert_str_eq(attncl_model_metadata(model, "attncl.source_vocab"),
+                     "<unk>\n<pad>\n<bos>\n<eos>\na\nb\nc");
+    attncl_trainer_destroy(trainer);
 }
 
 TEST(check_names_the_first_op)
