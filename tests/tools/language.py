@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""language.py TOOL: attncl eval and sample on the golden language models, against attncl run.
+"""language.py TOOL ROOT: attncl eval and sample on the golden language models, against attncl run.
 
 eval's mean must be the mean of the losses that `run` gives window by window; sample at temperature 0 must write what
 the architecture lm_sample decodes.  Standard library only.  Exit status 77 when there is no device.
@@ -12,235 +12,204 @@ import random
 import struct
 import subprocess
 import sys
-import tempfile
 
-TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from training import TESTS, load, main, read, write  # noqa: E402
+
 DATA = os.path.join(TESTS, "data")
-sys.path.insert(0, TESTS)
-from support.safetensors_file import load, read, write  # noqa: E402
-
 VOCAB = "\nab é→𝄞zßc—"  # one to four bytes a character
 V, T = len(VOCAB), 12  # the models have 11 characters and read 12 at most
-MODELS = ("lm_aft_local_grad", "lm_transformer", "lm_feedback_kv")
+MODELS = ("lm_aft_local_grad", "lm_feedback_kv", "lm_transformer")
 
 
-def main(tool, _root):
-    failures = []
+def run(c):
+    check, at, attncl, works, refused = c.check, c.at, c.attncl, c.works, c.refused
+    rng = random.Random(9)
+    text = "".join(rng.choice(VOCAB) for _ in range(4 * T + 8))
+    with open(at("text"), "wb") as f:
+        f.write(b"##" + text.encode() + b"#")
+    bytes_range = "2:%d" % (2 + len(text.encode()))
+    index = [VOCAB.index(c) for c in text]
+    prompt, steps = "aé𝄞", T - 3
+    options = ["--prompt", prompt, "--length", str(steps)]
 
-    def check(ok, what):
-        if not ok:
-            failures.append(what)
-            print(what, file=sys.stderr)
+    def eval_agrees():
+        """4 whole windows and one of 7 predictions."""
+        total = 0.0
+        for start in range(0, len(index) - 1, T):
+            tokens = index[start:start + T + 1]
+            n = len(tokens) - 1
+            write(at("in"), {"tokens": ("I64", [n, 1], tokens[:-1]), "targets": ("I64", [n, 1], tokens[1:])})
+            works("run", at("lm"), at("in"), at("out"))
+            total += n * read(at("out"), "loss")[0]
+        want = total / (len(index) - 1)
+        with open(at("numbers"), "w") as f:
+            f.write("\n".join(map(str, index)) + "\n")
+        out = works("eval", at("lm"), at("numbers"), "--tokens").split()
+        check(abs(float(out[1]) - want) < 2e-6 and out[4:6] == ["tokens", str(len(index) - 1)], "eval --tokens: %s" % out)
+        for batch in ("1", "3", "32"):
+            out = works("eval", at("lm"), at("text"), "--bytes", bytes_range, "--batch", batch)
+            line = out.split("\n")[0].split()
+            got, perplexity = float(line[1]), float(line[3])
+            check(line[0::2] == ["nll", "perplexity", "characters"] and line[5] == str(len(index) - 1), str(line))
+            check(abs(got - want) < 2e-6, "eval --batch %s: nll %f, %f by run" % (batch, got, want))
+            check(abs(perplexity - math.exp(want)) < 1e-3, "eval: perplexity %f" % perplexity)
 
-    def attncl(*words):
-        done = subprocess.run([tool, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
-        return done.returncode, done.stdout.decode(), done.stderr.decode()
+    def sample_agrees(tensors, metadata):
+        """Greedy against lm_sample; returns the text."""
+        config = dict(json.loads(metadata["attncl.config"]), steps=steps)
+        write(at("decode"), tensors, dict(metadata, **{
+            "attncl.arch": "lm_sample", "attncl.config": json.dumps(config)}))
+        write(at("in"), {"tokens": ("I64", [len(prompt), 1], [VOCAB.index(c) for c in prompt])})
+        works("run", at("decode"), at("in"), at("out"))
+        want = "".join(VOCAB[i] for i in read(at("out"), "tokens"))
+        got = works("sample", at("lm"), *options, "--temperature", "0")
+        check(got == want + "\n", "sample: '%s', lm_sample: '%s'" % (got, want))
+        return got
 
-    def works(*words):
-        status, out, err = attncl(*words)
-        check(status == 0 and err == "", "%s: status %d, %s" % (words[0], status, err.strip()))
-        return out
-
-    def refused(words_in_error, *words):
-        status, out, err = attncl(*words)
-        check(status == 1 and err.count("\n") == 1 and words_in_error in err,
-              "%s: status %d, '%s' lacks '%s'" % (" ".join(words), status, err.strip(), words_in_error))
-
-    if attncl("devices")[0] != 0:
-        print("skipped: no device", file=sys.stderr)
-        return 77
-    with tempfile.TemporaryDirectory() as tmp:
-        at = lambda name: os.path.join(tmp, name)
-        rng = random.Random(9)
-        text = "".join(rng.choice(VOCAB) for _ in range(4 * T + 8))
-        with open(at("text"), "wb") as f:
-            f.write(b"##" + text.encode() + b"#")
-        bytes_range = "2:%d" % (2 + len(text.encode()))
-        index = [VOCAB.index(c) for c in text]
-        prompt, steps = "aé𝄞", T - 3
-        options = ["--prompt", prompt, "--length", str(steps)]
-
-        def eval_agrees():
-            """4 whole windows and one of 7 predictions."""
-            total = 0.0
-            for start in range(0, len(index) - 1, T):
-                tokens = index[start:start + T + 1]
-                n = len(tokens) - 1
-                write(at("in"), {"tokens": ("I64", [n, 1], tokens[:-1]), "targets": ("I64", [n, 1], tokens[1:])})
-                works("run", at("lm"), at("in"), at("out"))
-                total += n * read(at("out"), "loss")[0]
-            want = total / (len(index) - 1)
-            with open(at("numbers"), "w") as f:
-                f.write("\n".join(map(str, index)) + "\n")
-            out = works("eval", at("lm"), at("numbers"), "--tokens").split()
-            check(abs(float(out[1]) - want) < 2e-6 and out[4:6] == ["tokens", str(len(index) - 1)], "eval --tokens: %s" % out)
-            for batch in ("1", "3", "32"):
-                out = works("eval", at("lm"), at("text"), "--bytes", bytes_range, "--batch", batch)
-                line = out.split("\n")[0].split()
-                got, perplexity = float(line[1]), float(line[3])
-                check(line[0::2] == ["nll", "perplexity", "characters"] and line[5] == str(len(index) - 1), str(line))
-                check(abs(got - want) < 2e-6, "eval --batch %s: nll %f, %f by run" % (batch, got, want))
-                check(abs(perplexity - math.exp(want)) < 1e-3, "eval: perplexity %f" % perplexity)
-
-        def sample_agrees(tensors, metadata):
-            """Greedy against lm_sample; returns the text."""
-            config = dict(json.loads(metadata["attncl.config"]), steps=steps)
-            write(at("decode"), tensors, dict(metadata, **{
-                "attncl.arch": "lm_sample", "attncl.config": json.dumps(config)}))
+    def no_number_is_never_drawn(tensors, metadata):
+        """A score that is no number, of the first token: lm_sample draws as if it were the least."""
+        config = dict(json.loads(metadata["attncl.config"]), steps=steps)
+        drawn = []
+        for value in (-1e30, math.nan):
+            name, (dtype, shape, data) = next((n, t) for n, t in tensors.items() if n.startswith("generator") and "bias" in n)
+            changed = dict(tensors, **{name: (dtype, shape, struct.pack("<f", value) + data[4:])})
+            write(at("decode"), changed, dict(metadata, **{"attncl.arch": "lm_sample", "attncl.config": json.dumps(config)}))
             write(at("in"), {"tokens": ("I64", [len(prompt), 1], [VOCAB.index(c) for c in prompt])})
             works("run", at("decode"), at("in"), at("out"))
-            want = "".join(VOCAB[i] for i in read(at("out"), "tokens"))
-            got = works("sample", at("lm"), *options, "--temperature", "0")
-            check(got == want + "\n", "sample: '%s', lm_sample: '%s'" % (got, want))
-            return got
+            drawn.append(read(at("out"), "tokens"))
+        check(drawn[0] == drawn[1], "without the first token %s, where its score is no number %s" % tuple(drawn))
 
-        def no_number_is_never_drawn(tensors, metadata):
-            """A score that is no number, of the first token: lm_sample draws as if it were the least."""
-            config = dict(json.loads(metadata["attncl.config"]), steps=steps)
-            drawn = []
-            for value in (-1e30, math.nan):
-                name, (dtype, shape, data) = next((n, t) for n, t in tensors.items() if n.startswith("generator") and "bias" in n)
-                changed = dict(tensors, **{name: (dtype, shape, struct.pack("<f", value) + data[4:])})
-                write(at("decode"), changed, dict(metadata, **{"attncl.arch": "lm_sample", "attncl.config": json.dumps(config)}))
-                write(at("in"), {"tokens": ("I64", [len(prompt), 1], [VOCAB.index(c) for c in prompt])})
-                works("run", at("decode"), at("in"), at("out"))
-                drawn.append(read(at("out"), "tokens"))
-            check(drawn[0] == drawn[1], "without the first token %s, where its score is no number %s" % tuple(drawn))
+    def ends_where_scores_are_not_finite(tensors, metadata, text):
+        """The embedding of the first new character of the greedy text is no number: that is the last one written."""
+        new = next((i for i in range(len(prompt), len(prompt) + steps - 1) if text[i] not in text[:i]), None)
+        if new is None:
+            return False
+        name, (dtype, shape, data) = next((n, t) for n, t in tensors.items() if n.startswith("src_embed") and n.endswith("weight"))
+        row = VOCAB.index(text[new]) * shape[1] * 4
+        write(at("lm"), dict(tensors, **{name: (dtype, shape, data[:row] + struct.pack("<f", math.nan) + data[row + 4:])}), metadata)
+        status, out, err = attncl("sample", at("lm"), *options, *greedy)
+        check(status == 1 and out == text[:new + 1] and "after %d tokens are not finite" % (new + 1) in err,
+              "not finite after '%s': status %d, '%s', %s" % (text[:new + 1], status, out, err))
+        write(at("lm"), tensors, metadata)
+        return True
 
-        def ends_where_scores_are_not_finite(tensors, metadata, text):
-            """The embedding of the first new character of the greedy text is no number: that is the last one written."""
-            new = next((i for i in range(len(prompt), len(prompt) + steps - 1) if text[i] not in text[:i]), None)
-            if new is None:
-                return False
-            name, (dtype, shape, data) = next((n, t) for n, t in tensors.items() if n.startswith("src_embed") and n.endswith("weight"))
-            row = VOCAB.index(text[new]) * shape[1] * 4
-            write(at("lm"), dict(tensors, **{name: (dtype, shape, data[:row] + struct.pack("<f", math.nan) + data[row + 4:])}), metadata)
-            status, out, err = attncl("sample", at("lm"), *options, *greedy)
-            check(status == 1 and out == text[:new + 1] and "after %d tokens are not finite" % (new + 1) in err,
-                  "not finite after '%s': status %d, '%s', %s" % (text[:new + 1], status, out, err))
-            write(at("lm"), tensors, metadata)
-            return True
+    def draws_on_the_device(length):
+        """By Philox: as long a text, the same however long it is."""
+        draw = lambda n, *more: works("sample", at("lm"), "--prompt", prompt, "--length", str(n), "--draw-on-device", *more)
+        texts = [draw(length, "--temperature", "3", "--seed", s) for s in "1123456"]
+        check(texts[0] == texts[1] and len(set(texts)) > 3, "seeds on the device: %s" % texts)
+        check(all(len(t) == len(prompt) + length + 1 for t in texts), "a wrong number of characters from the device")
+        check(draw(4, "--temperature", "3", "--seed", "1") == texts[0][:len(prompt) + 4] + "\n", "4 characters are others")
+        check(draw(length, "--temperature", "1", "--top-k", "1") == draw(length, *greedy), "--top-k 1 on the device")
+        one = ["sample", at("lm"), "--prompt", prompt[0], "--length", "1", "--seed", "1"]
+        check(len(works(*one, "--draw-on-device")) == 3, "one character after one, on the device")
+        seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", str(T + 9), "--draw-on-device")
+        check(len(seen) == len(prompt) + T + 10, "--crop and --draw-on-device: '%s'" % seen)
 
-        def draws_on_the_device(length):
-            """By Philox: as long a text, the same however long it is."""
-            draw = lambda n, *more: works("sample", at("lm"), "--prompt", prompt, "--length", str(n), "--draw-on-device", *more)
-            texts = [draw(length, "--temperature", "3", "--seed", s) for s in "1123456"]
-            check(texts[0] == texts[1] and len(set(texts)) > 3, "seeds on the device: %s" % texts)
-            check(all(len(t) == len(prompt) + length + 1 for t in texts), "a wrong number of characters from the device")
-            check(draw(4, "--temperature", "3", "--seed", "1") == texts[0][:len(prompt) + 4] + "\n", "4 characters are others")
-            check(draw(length, "--temperature", "1", "--top-k", "1") == draw(length, *greedy), "--top-k 1 on the device")
-            one = ["sample", at("lm"), "--prompt", prompt[0], "--length", "1", "--seed", "1"]
-            check(len(works(*one, "--draw-on-device")) == 3, "one character after one, on the device")
-            seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", str(T + 9), "--draw-on-device")
-            check(len(seen) == len(prompt) + T + 10, "--crop and --draw-on-device: '%s'" % seen)
+    def keeps_16_bits():
+        """Near enough for most of the likeliest tokens."""
+        for dtype in ("f16", "bf16"):
+            words = ["sample", at("lm"), *options, *greedy, "--state-dtype", dtype]
+            check(len(works(*words)) == len(prompt) + steps + 1, "--state-dtype %s" % dtype)
+        wide = ["sample", at("lm"), *options, *greedy]
+        check(works(*wide, "--state-dtype", "f32") == works(*wide), "--state-dtype f32 is not the default")
+        status, _, err = attncl("sample", at("lm"), *options, "--state-dtype", "f64")
+        check(status == 2 and "--state-dtype: 'f64' is not f16, bf16 or f32" in err, "--state-dtype f64: %d, %s" % (status, err))
 
-        def keeps_16_bits(model):
-            """Near enough for most of the likeliest tokens."""
-            for dtype in ("f16", "bf16"):
-                words = ["sample", at("lm"), *options, *greedy, "--state-dtype", dtype]
-                check(len(works(*words)) == len(prompt) + steps + 1, "--state-dtype %s" % dtype)
-            wide = ["sample", at("lm"), *options, *greedy]
-            check(works(*wide, "--state-dtype", "f32") == works(*wide), "--state-dtype f32 is not the default")
-            status, _, err = attncl("sample", at("lm"), *options, "--state-dtype", "f64")
-            check(status == 2 and "--state-dtype: 'f64' is not f16, bf16 or f32" in err, "--state-dtype f64: %d, %s" % (status, err))
+    def run_greedy(tokens):
+        """The likeliest token after each, by a run of the whole window."""
+        write(at("in"), {"tokens": ("I64", [len(tokens), 1], tokens)})
+        works("run", at("lm"), at("in"), at("out"))
+        last = read(at("out"), "output")[-V:]
+        return last.index(max(last))
 
-        def run_greedy(tokens):
-            """The likeliest token after each, by a run of the whole window."""
-            write(at("in"), {"tokens": ("I64", [len(tokens), 1], tokens)})
-            works("run", at("lm"), at("in"), at("out"))
-            last = read(at("out"), "output")[-V:]
-            return last.index(max(last))
+    greedy = ["--temperature", "0"]
 
-        greedy = ["--temperature", "0"]
+    def crop_agrees():
+        """Without --length up to the limit; with --crop beyond it, from the last T tokens.  Returns the tokens."""
+        first = works("sample", at("lm"), "--prompt", prompt, *greedy)
+        check(len(first) == T + 2, "sample without --length: %d characters" % len(first))
+        check(works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", "5", *greedy) == first[:8] + "\n",
+              "--crop changes what fits")
+        want = [VOCAB.index(c) for c in first[:-1]]
+        while len(want) < T + 6:
+            want.append(run_greedy(want[-T:]))
+        seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", str(T + 6 - len(prompt)), *greedy)
+        check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop: '%s', expected %s" % (seen, want))
+        seen = works("sample", at("lm"), "--prompt", first[:-1], "--crop", "--length", "5", *greedy)
+        check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop of the prompt: '%s', expected %s" % (seen, want))
+        refused("--crop goes on", "sample", at("lm"), "--prompt", first[:-1])
+        log = attncl("sample", at("lm"), "--prompt", first[:-1], "--verbose")[2]  # before anything is compiled
+        check("device" in log and " built" not in log and "from the cache" not in log, "a limit found late: " + log)
+        return want
 
-        def crop_agrees():
-            """Without --length up to the limit; with --crop beyond it, from the last T tokens.  Returns the tokens."""
-            first = works("sample", at("lm"), "--prompt", prompt, *greedy)
-            check(len(first) == T + 2, "sample without --length: %d characters" % len(first))
-            check(works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", "5", *greedy) == first[:8] + "\n",
-                  "--crop changes what fits")
-            want = [VOCAB.index(c) for c in first[:-1]]
-            while len(want) < T + 6:
-                want.append(run_greedy(want[-T:]))
-            seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", str(T + 6 - len(prompt)), *greedy)
-            check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop: '%s', expected %s" % (seen, want))
-            seen = works("sample", at("lm"), "--prompt", first[:-1], "--crop", "--length", "5", *greedy)
-            check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop of the prompt: '%s', expected %s" % (seen, want))
-            refused("--crop goes on", "sample", at("lm"), "--prompt", first[:-1])
-            log = attncl("sample", at("lm"), "--prompt", first[:-1], "--verbose")[2]  # before anything is compiled
-            check("device" in log and " built" not in log and "from the cache" not in log, "a limit found late: " + log)
-            return want
+    n_not_finite = 0
+    for model in MODELS:
+        tensors, metadata = load(os.path.join(DATA, model + ".safetensors"))
+        metadata["attncl.vocab"] = VOCAB
+        write(at("lm"), tensors, metadata)
+        eval_agrees()
+        got = sample_agrees(tensors, metadata)
+        n_not_finite += ends_where_scores_are_not_finite(tensors, metadata, got)
+        refused("%d positions" % (T + 1), "sample", at("lm"), "--prompt", prompt, "--length", str(steps + 2))
 
-        n_not_finite = 0
-        for model in MODELS:
-            tensors, metadata = load(os.path.join(DATA, model + ".safetensors"))
-            metadata["attncl.vocab"] = VOCAB
-            write(at("lm"), tensors, metadata)
-            eval_agrees()
-            got = sample_agrees(tensors, metadata)
-            no_number_is_never_drawn(tensors, metadata)
-            want = crop_agrees()
-            n_not_finite += ends_where_scores_are_not_finite(tensors, metadata, got)
-            draws_on_the_device(steps)
-            keeps_16_bits(model)
-            if model == "lm_transformer":  # which reads on after seq_len; published code does not
-                short = dict(json.loads(metadata["attncl.config"]), seq_len=6)
-                write(at("lm"), tensors, dict(metadata, **{"attncl.config": json.dumps(short)}))
-                cropped = [VOCAB.index(c) for c in prompt]
-                while len(cropped) < 10:
-                    cropped.append(run_greedy(cropped[-6:]))
-                seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", "7", *greedy)
-                check(seen == "".join(VOCAB[i] for i in cropped) + "\n", "--crop to seq_len: '%s'" % seen)
-                write(at("lm"), tensors, metadata)
-            refused("%d positions" % (T + 1), "sample", at("lm"), "--prompt", prompt, "--length", str(steps + 2))
+    no_number_is_never_drawn(tensors, metadata)
+    want = crop_agrees()
+    draws_on_the_device(steps)
+    keeps_16_bits()
+    # The transformer reads on after seq_len; published code does not.
+    short = dict(json.loads(metadata["attncl.config"]), seq_len=6)
+    write(at("lm"), tensors, dict(metadata, **{"attncl.config": json.dumps(short)}))
+    cropped = [VOCAB.index(c) for c in prompt]
+    while len(cropped) < 10:
+        cropped.append(run_greedy(cropped[-6:]))
+    seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", "7", *greedy)
+    check(seen == "".join(VOCAB[i] for i in cropped) + "\n", "--crop to seq_len: '%s'" % seen)
+    write(at("lm"), tensors, metadata)
+    check(n_not_finite > 0, "no greedy text had a new character")
+    numbers = works("sample", at("lm"), "--tokens", " ".join(map(str, want[:3])), *greedy)
+    check(numbers.split() == list(map(str, want[:T + 1])), "--tokens: %s, expected %s" % (numbers, want))
+    refused("11 is not a token of the model, which has 0 to 10", "sample", at("lm"), "--tokens", "1,11")
+    refused("'x' is not a token number", "sample", at("lm"), "--tokens", "1 x")
+    refused("no token number", "sample", at("lm"), "--tokens", " ")
 
-        check(n_not_finite > 0, "no greedy text had a new character")
-        numbers = works("sample", at("lm"), "--tokens", " ".join(map(str, want[:3])), *greedy)
-        check(numbers.split() == list(map(str, want[:T + 1])), "--tokens: %s, expected %s" % (numbers, want))
-        refused("11 is not a token of the model, which has 0 to 10", "sample", at("lm"), "--tokens", "1,11")
-        refused("'x' is not a token number", "sample", at("lm"), "--tokens", "1 x")
-        refused("no token number", "sample", at("lm"), "--tokens", " ")
+    if os.path.exists("/dev/full"):  # without --length it would not end by itself
+        with open("/dev/full", "w") as full:
+            for more in ([], ["--length", "2"], ["--length", "0"], ["--length", "2", "--json"]):
+                done = subprocess.run([c.tool, "sample", at("lm"), "--prompt", prompt, "--crop", *more], stdout=full,
+                                      stderr=subprocess.PIPE, timeout=120)
+                said = done.stderr.decode()
+                check(done.returncode == 1 and said == "attncl: cannot write to standard output: No space left on device\n",
+                      "sample to a full disk: status %d, %s" % (done.returncode, said))
 
-        if os.path.exists("/dev/full"):  # without --length it would not end by itself
-            with open("/dev/full", "w") as full:
-                for more in ([], ["--length", "2"], ["--length", "0"], ["--length", "2", "--json"]):
-                    done = subprocess.run([tool, "sample", at("lm"), "--prompt", prompt, "--crop", *more], stdout=full,
-                                          stderr=subprocess.PIPE, timeout=120)
-                    said = done.stderr.decode()
-                    check(done.returncode == 1 and said == "attncl: cannot write to standard output: No space left on device\n",
-                          "sample to a full disk: status %d, %s" % (done.returncode, said))
+    write(at("no_vocab"), tensors, {k: v for k, v in metadata.items() if k != "attncl.vocab"})
+    write(at("short_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:]}))
+    write(at("double_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:] + "a"}))
 
-        write(at("no_vocab"), tensors, {k: v for k, v in metadata.items() if k != "attncl.vocab"})
-        write(at("short_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:]}))
-        write(at("double_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:] + "a"}))
+    refused("'#' (U+0023) at byte 0", "eval", at("lm"), at("text"))
+    refused("'#' (U+0023) at byte %s" % bytes_range[2:], "eval", at("lm"), at("text"), "--bytes", "2:")
+    refused("the file at", "eval", at("lm"), at("text"), "--bytes", "0:100000")
+    refused("at least 2", "eval", at("lm"), at("text"), "--bytes", "2:2")
+    refused("No such file", "eval", at("lm"), at("nothing"))
+    refused("directory", "eval", at("lm"), at("."))
+    refused("attncl.vocab", "eval", at("no_vocab"), at("text"))
+    refused("n_vocab is %d" % V, "eval", at("short_vocab"), at("text"))
+    refused("twice", "eval", at("double_vocab"), at("text"))
+    with open(at("broken"), "wb") as f:
+        f.write(b"ab\xe2\x86")
+    refused("not UTF-8 at byte 2", "eval", at("lm"), at("broken"))
 
-        refused("'#' (U+0023) at byte 0", "eval", at("lm"), at("text"))
-        refused("'#' (U+0023) at byte %s" % bytes_range[2:], "eval", at("lm"), at("text"), "--bytes", "2:")
-        refused("the file at", "eval", at("lm"), at("text"), "--bytes", "0:100000")
-        refused("at least 2", "eval", at("lm"), at("text"), "--bytes", "2:2")
-        refused("No such file", "eval", at("lm"), at("nothing"))
-        refused("directory", "eval", at("lm"), at("."))
-        refused("attncl.vocab", "eval", at("no_vocab"), at("text"))
-        refused("n_vocab is %d" % V, "eval", at("short_vocab"), at("text"))
-        refused("twice", "eval", at("double_vocab"), at("text"))
-        with open(at("broken"), "wb") as f:
-            f.write(b"ab\xe2\x86")
-        refused("not UTF-8 at byte 2", "eval", at("lm"), at("broken"))
-
-        check(works("sample", at("lm"), *options, "--top-k", "1") == got, "--top-k 1 is not the likeliest character")
-        texts = [works("sample", at("lm"), *options, "--temperature", "3", "--seed", s) for s in "1123456"]
-        check(texts[0] == texts[1], "a seed gives two texts")
-        check(len(set(texts)) > 3, "seeds make no difference")
-        check(all(len(t) == len(prompt) + steps + 1 for t in texts), "a wrong number of characters")
-        refused("'q' (U+0071) at byte 1", "sample", at("lm"), "--prompt", "aq", "--length", "1")
-        refused("attncl.vocab", "sample", at("no_vocab"), *options)
-        check(works("sample", at("no_vocab"), "--tokens", "1", "--length", "2", *greedy).count(" ") == 2,
-              "--tokens needs no vocabulary")
-
-    for line in failures:
-        print(line, file=sys.stderr)
-    return 1 if failures else 0
+    check(works("sample", at("lm"), *options, "--top-k", "1") == got, "--top-k 1 is not the likeliest character")
+    texts = [works("sample", at("lm"), *options, "--temperature", "3", "--seed", s) for s in "1123456"]
+    check(texts[0] == texts[1], "a seed gives two texts")
+    check(len(set(texts)) > 3, "seeds make no difference")
+    check(all(len(t) == len(prompt) + steps + 1 for t in texts), "a wrong number of characters")
+    refused("'q' (U+0071) at byte 1", "sample", at("lm"), "--prompt", "aq", "--length", "1")
+    refused("attncl.vocab", "sample", at("no_vocab"), *options)
+    check(works("sample", at("no_vocab"), "--tokens", "1", "--length", "2", *greedy).count(" ") == 2,
+          "--tokens needs no vocabulary")
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(run))

@@ -1,175 +1,166 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""pictures.py TOOL: attncl run --heatmap and attncl plot draw what they say.
+"""pictures.py TOOL ROOT: attncl run --heatmap and attncl plot draw what they say: the numbers of their outputs.
 
-Pictures are decoded and looked at: their size is the grid's, a strong bias has its colour and an absent one is white.
-Standard library only.  Exit status 77 without gnuplot or a device.
+A program in place of gnuplot keeps what it is told as the picture; gnuplot itself, where it is installed, then draws all of
+them.  Standard library only.  Exit status 77 without a device.
 """
-import json
+import glob
+import itertools
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
 import sys
-import tempfile
-import zlib
 
-TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
-sys.path.insert(0, TESTS)
-from support import safetensors_file  # noqa: E402
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from training import TESTS, load, main, read, write  # noqa: E402
 
 PANEL = (380, 340)
+GNUPLOT = shutil.which("gnuplot")
 
 
-def write(path, tensors, arch=None, config=None):
-    safetensors_file.write(path, {name: ("F32", *t) for name, t in tensors.items()},
-                           {"attncl.arch": arch, "attncl.config": json.dumps(config)} if arch else None)
-
-
-def golden(name, path):
-    """The model; its inputs but for cotangents go to `path`."""
+def golden(c, name):
+    """The model; its inputs but for cotangents go to "in"."""
     model = os.path.join(TESTS, "data", name + ".safetensors")
-    tensors = safetensors_file.load(model)[0].items()
-    safetensors_file.write(path, {name[6:]: t for name, t in tensors if name.startswith("input.") and ".cotangent." not in name})
+    write(c.at("in"), {name[6:]: t for name, t in load(model)[0].items()
+                       if name.startswith("input.") and ".cotangent." not in name})
     return model
 
 
-def noise(rng, *shape):
-    n = 1
-    for extent in shape:
-        n *= extent
-    return (list(shape), [rng.gauss(0, 1) for _ in range(n)])
+def numbers(text):
+    return [[float(x) for x in line.split()] for line in text.splitlines()]
 
 
-def undo(kind, line, above, step):
-    """A PNG line without its filter."""
-    out = bytearray(line)
-    for i in range(len(out)):
-        left, up, corner = out[i - step] if i >= step else 0, above[i], above[i - step] if i >= step else 0
-        p = left + up - corner
-        paeth = min((abs(p - left), 0, left), (abs(p - up), 1, up), (abs(p - corner), 2, corner))[2]
-        out[i] = (out[i] + (0, left, up, (left + up) // 2, paeth)[kind]) & 255
-    return out
+def blocks(path, kind):
+    """The data of a picture's panels or curves."""
+    with open(path) as f:
+        return [numbers(body) for body in re.findall(r"\$%s\d* << END_OF_\w+\n(.*?)END_OF" % kind, f.read(), re.S)]
 
 
-def pixels(path):
-    """Width, height and rows of (r, g, b)."""
-    with open(path, "rb") as f:
-        raw = f.read()
-    assert raw[:8] == b"\x89PNG\r\n\x1a\n", "no PNG file"
-    at, data, head = 8, b"", None
-    while at < len(raw):
-        n, kind = struct.unpack(">I4s", raw[at:at + 8])
-        if kind == b"IHDR":
-            head = struct.unpack(">IIBBBBB", raw[at + 8:at + 8 + n])
-        if kind == b"IDAT":
-            data += raw[at + 8:at + 8 + n]
-        at += 12 + n
-    width, height, depth, colour, _, _, interlace = head
-    assert depth == 8 and colour in (2, 6) and interlace == 0, "unexpected form of PNG: %s" % (head,)
-    step, data = (3 if colour == 2 else 4), zlib.decompress(data)
-    rows, above = [], bytearray(width * step)
-    for y in range(height):
-        line = data[y * (width * step + 1):(y + 1) * (width * step + 1)]
-        above = undo(line[0], line[1:], above, step)
-        rows.append([tuple(above[x * step:x * step + 3]) for x in range(width)])
-    return width, height, rows
+def near(got, want):
+    return len(got) == len(want) and all(len(a) == len(b) and all(abs(x - y) <= 1e-6 for x, y in zip(a, b))
+                                         for a, b in zip(got, want))
 
 
-def strong(rows):
-    """How many pixels are clearly red or clearly blue."""
-    return sum(max(p) - min(p) > 100 for row in rows for p in row)
+def matrices(path, name, axes, heads=1):
+    """A result's matrices [query][key], by batch entry and head."""
+    values, shape = read(path, name), load(path)[0][name][1]
+    if axes[0] == "m":
+        axes, shape = "bh" + axes[1:], [shape[0] // heads, heads, *shape[1:]]
+    extent = {**dict.fromkeys("bhqk", 1), **dict(zip(axes, shape))}
+
+    def element(**at):
+        place = 0
+        for axis, n in zip(axes, shape):
+            place = place * n + at[axis]
+        return values[place]
+    return [[[element(b=b, h=h, q=q, k=k) for k in range(extent["k"])] for q in range(extent["q"])]
+            for b, h in itertools.product(range(extent["b"]), range(extent["h"]))]
 
 
-def main(tool, _root):
-    if not shutil.which("gnuplot"):
-        print("skipped: gnuplot is not installed")
-        return 77
-    found = subprocess.run([tool, "devices", "--json"], capture_output=True, text=True)
-    if '"id"' not in found.stdout:
-        print("skipped: no device")
-        return 77
-    failures, rng = [], random.Random(3)
+def weights(c):
+    """A panel per head across and batch entry down; more than eight of them on a page of their own."""
+    for model, name, axes, heads in (
+            ("mha_grad", "attn", "qkbh", 1), ("feedback_attention_joint_grad", "attn", "kbh", 1),
+            ("basic_self_attention_2d", "attention_weights", "qk", 1), ("raschka_multi_head_grad", "attention_weights", "hqk", 1),
+            ("additive_attention_grad", "attention_weights", "bqk", 1), ("attention_pooling_gaussian_grad", "attention_w", "kq", 1),
+            ("multi_head_attention_grad", "attention_weights", "mqk", 3), ("seq2seq_bahdanau_grad", "attention_weights", "bqk", 1)):
+        pictures = c.at(model)
+        c.works("run", golden(c, model), c.at("in"), c.at("out"), "--heatmap", pictures)
+        pages = sorted(glob.glob(os.path.join(pictures, name + "*.png")))
+        want = matrices(c.at("out"), name, axes, heads)
+        c.check(near(sum(sum((blocks(page, "panel") for page in pages), []), []), sum(want, [])), "panels of " + model)
+        with open(pages[0]) as f:
+            c.check("set cbrange [0:%.7g]" % max(map(max, sum(want, []))) in f.read(), "range of " + model)
+    c.check([os.path.basename(page) for page in pages] == ["attention_weights-batch%d-head0.png" % b for b in (0, 8)], str(pages))
 
-    def check(ok, what):
-        if not ok:
-            failures.append(what)
+    # Inside an encoder too, a picture per layer; the output file has the encoder's output alone.
+    c.works("run", golden(c, "lm_transformer_no_pos"), c.at("in"), c.at("out"), "--heatmap", c.at("layers"))
+    for i in range(2):
+        panels = blocks(c.at("layers/encoder.layers.%d.self_attn.attn.png" % i), "panel")
+        c.check(len(panels) == 2 * 3 and all(abs(sum(row) - 1) < 1e-5 and not any(row[q + 1:]) for panel in panels
+                                             for q, row in enumerate(panel)), "layer %d: no rows of causal weights" % i)
+    c.check("attn" not in "".join(load(c.at("out"))[0]), "the output file has the pictures' weights")
 
-    def run(*args, env=None):
-        return subprocess.run([tool] + list(args), capture_output=True, text=True, env=env)
 
-    with tempfile.TemporaryDirectory() as d:
-        def at(name):
-            return os.path.join(d, name)
+def biases(c):
+    """Of AFT: as wide as the window, nothing outside it; along the diagonals."""
+    n, rng = 9, random.Random(3)
+    noise = lambda *shape: ("F32", shape, [rng.gauss(0, 1) for _ in itertools.product(*map(range, shape))])  # noqa: E731
+    layer = {p + ".weight": noise(4, 4) for p in ("query", "key", "value", "output")}
+    layer.update({p + ".bias": noise(4) for p in ("query", "key", "value", "output")})
+    write(c.at("in"), {name: noise(n, 1, 4) for name in ("query", "key", "value")})
+    table = [[1.0 + n * i + j for j in range(n)] for i in range(n)]
+    for window in (1, 6):
+        write(c.at("m"), dict(layer, pos_bias=("F32", (n, n), sum(table, []))), {
+            "attncl.arch": "aft_local", "attncl.config": '{"d_model": 4, "seq_len": 9, "local_window_size": %d}' % window})
+        c.works("run", c.at("m"), c.at("in"), c.at("out"), "--heatmap", c.at("aft"))
+        want = [[x if abs(i - j) < window else 0 for j, x in enumerate(row)] for i, row in enumerate(table)]
+        c.check(near(blocks(c.at("aft/pos_bias.png"), "panel")[0], want), "window %d" % window)
+    with open(c.at("aft/pos_bias.png")) as f:
+        c.check("set cbrange [-81:81]" in f.read(), "biases are not as far below 0 as above")
+    size, rows = 5, noise(2, 5)
+    write(c.at("m"), {**layer, "w": rows, "key.weight": noise(2, 4), "key.bias": noise(2)}, {
+        "attncl.arch": "aft_conv", "attncl.config": '{"d_model": 4, "heads": 2, "window_size": 5}'})
+    c.works("run", c.at("m"), c.at("in"), c.at("out"), "--heatmap", c.at("conv"))
+    want = [[[rows[2][size * h + j - i + 2] if -2 <= j - i <= 2 else 0 for j in range(2 * size)] for i in range(2 * size)]
+            for h in range(2)]
+    c.check(near(sum(blocks(c.at("conv/w.png"), "panel"), []), sum(want, [])), "AFT-conv's biases")
 
-        # Position biases: as wide as the window, nothing outside it.
-        n = 9
-        layer = {p + ".weight": noise(rng, 4, 4) for p in ("query", "key", "value", "output")}
-        layer.update({p + ".bias": noise(rng, 4) for p in ("query", "key", "value", "output")})
-        write(at("x"), {name: noise(rng, n, 1, 4) for name in ("query", "key", "value")})
-        seen = []
-        for window in (1, 6):
-            model = dict(layer, pos_bias=([n, n], [2.0] * (n * n)))
-            write(at("m"), model, "aft_local", {"d_model": 4, "seq_len": n, "local_window_size": window})
-            ran = run("run", at("m"), at("x"), at("o"), "--heatmap", at("aft"))
-            check(ran.returncode == 0, "aft_local: " + ran.stderr)
-            width, height, rows = pixels(at("aft/pos_bias.png"))
-            check((width, height) == PANEL, "pos_bias.png is %d x %d" % (width, height))
-            seen.append(strong(rows))
-        check(seen[1] > 3 * seen[0] > 0, "windows 1 and 6 have %s coloured pixels" % seen)
 
-        # Attention weights: a panel per head across and batch entry down.
-        heads, batch, width = 2, 3, 4
-        model = {w + ".weight": noise(rng, width, width) for w in ("W_q", "W_k", "W_v", "W_o")}
-        write(at("m"), model, "multi_head_attention", {"num_hiddens": width, "num_heads": heads})
-        write(at("x"), {name: noise(rng, batch, 5, width) for name in ("queries", "keys", "values")})
-        ran = run("run", at("m"), at("x"), at("o"), "--heatmap", at("mha"))
-        check(ran.returncode == 0, "multi_head_attention: " + ran.stderr)
-        if ran.returncode == 0:
-            size = pixels(at("mha/attention_weights.png"))[:2]
-            check(size == (heads * PANEL[0], batch * PANEL[1]), "attention_weights.png is %d x %d" % size)
+def plots(c):
+    write(c.at("m"), {}, {"attncl.arch": "positional_encoding", "attncl.config": '{"layout": "d2l", "num_hiddens": 12}'})
+    write(c.at("table"), {"x": ("F32", (1, 20, 12), [0.0] * 240)})
+    c.works("run", c.at("m"), c.at("table"), c.at("out"))
+    table = read(c.at("out"), "encoding")
+    for columns, first, last in ((("--columns", "2:4"), 2, 4), ((), 6, 9)):
+        c.works("plot", c.at("m"), c.at("table"), c.at("pe.png"), *columns)
+        c.check(near(sum(blocks(c.at("pe.png"), "curve"), []),
+                     [[t, table[12 * t + k]] for k in range(first, last + 1) for t in range(20)]), "columns %d:%d" % (first, last))
+        c.check(near(blocks(c.at("pe.png"), "panel")[0], [table[12 * t:12 * t + 12] for t in range(20)]), "the table")
+    c.refused("2:12: the encoding has 12 columns", "plot", c.at("m"), c.at("table"), c.at("no.png"), "--columns", "2:12")
+    c.refused("none/pe.png", "plot", c.at("m"), c.at("table"), c.at("none/pe.png"))
 
-        # Inside an encoder too, a picture per layer; the output file has the encoder's output alone.
-        ran = run("run", golden("lm_transformer_no_pos", at("t")), at("t"), at("o"), "--heatmap", at("layers"))
-        check(ran.returncode == 0, "lm: " + ran.stderr)
-        if ran.returncode == 0:
-            for i in range(2):
-                size = pixels(at("layers/encoder.layers.%d.self_attn.attn.png" % i))[:2]
-                check(size == (heads * PANEL[0], batch * PANEL[1]), "layer %d's picture is %d x %d" % (i, *size))
-            with open(at("o"), "rb") as f:
-                check(b"attn" not in f.read(), "the output file has the pictures' weights")
+    model = golden(c, "attention_pooling_gaussian_grad")
+    c.works("run", model, c.at("in"), c.at("out"))
+    c.works("plot", model, c.at("in"), c.at("pool.png"))
+    pooled, points = ([list(pair) for pair in zip(read(c.at(a), x), read(c.at(b), y))]
+                      for a, x, b, y in (("in", "x_val", "out", "y_hat"), ("in", "x_train", "in", "y_train")))
+    got = blocks(c.at("pool.png"), "curve")
+    c.check(near(got[0], pooled) and near(got[1], points), "curves of pooling")
+    c.check(near(blocks(c.at("pool.png"), "panel")[0], matrices(c.at("out"), "attention_w", "kq")[0]), "weights of pooling")
 
-        write(at("m"), {}, "positional_encoding", {"layout": "d2l", "num_hiddens": 12})
-        write(at("x"), {"x": noise(rng, 1, 20, 12)})
-        ran = run("plot", at("m"), at("x"), at("pe.png"), "--columns", "2:4")
-        check(ran.returncode == 0, "positional_encoding: " + ran.stderr)
-        size = pixels(at("pe.png"))
-        check(size[:2] == (2 * PANEL[0], PANEL[1]) and strong(size[2]) > 1000, "pe.png is %d x %d" % size[:2])
-        ran = run("plot", at("m"), at("x"), at("no.png"), "--columns", "2:12")
-        check(ran.returncode == 1 and "2:12" in ran.stderr and "12 columns" in ran.stderr, "columns: " + ran.stderr)
 
-        ran = run("plot", golden("attention_pooling_gaussian_grad", at("px")), at("px"), at("pool.png"))
-        check(ran.returncode == 0, "attention_pooling: " + ran.stderr)
+def failures(c):
+    """What cannot be drawn is one line, and leaves neither picture nor output."""
+    write(c.at("s"), {}, {"attncl.arch": "softmax", "attncl.config": "{}"})
+    write(c.at("in"), {"x": ("F32", (2,), [1.0, 2.0])})
+    c.refused("nothing to draw", "run", c.at("s"), c.at("in"), c.at("never"), "--heatmap", c.at("soft"))
+    c.refused("expected a directory", "run", c.at("s"), c.at("in"), c.at("never"), "--heatmap", c.at("in"))
+    c.refused("not installed", "plot", c.at("m"), c.at("table"), c.at("gone.png"), env=dict(os.environ, PATH=c.at(".")))
+    for name in ("soft", "no.png", "gone.png", "gone.png.part", "never"):
+        c.check(not os.path.exists(c.at(name)), name + " was left behind")
 
-        # What cannot be drawn is one line, and leaves neither picture nor output.
-        ran = run("plot", at("m"), at("x"), at("none/pe.png"))
-        check(ran.returncode == 1 and ran.stderr.count("\n") == 1 and "none/pe.png" in ran.stderr, "directory: " + ran.stderr)
-        write(at("s"), {}, "softmax", {})
-        ran = run("run", at("s"), at("x"), at("never"), "--heatmap", at("soft"))
-        check(ran.returncode == 1 and "nothing to draw" in ran.stderr, "softmax: " + ran.stderr)
-        ran = run("run", at("s"), at("x"), at("never"), "--heatmap", at("x"))
-        check(ran.returncode == 1 and "expected a directory" in ran.stderr, "heatmap into a file: " + ran.stderr)
-        check(not os.path.exists(at("soft")), "an empty directory of pictures was left")
-        ran = run("plot", at("m"), at("x"), at("gone.png"), env=dict(os.environ, PATH=d))
-        check(ran.returncode == 1 and "not installed" in ran.stderr, "without gnuplot: " + ran.stderr)
-        for name in ("no.png", "gone.png", "gone.png.part", "never"):
-            check(not os.path.exists(at(name)), name + " was left behind")
 
-    for what in failures:
-        print("FAIL", what.strip())
-    return 1 if failures else 0
+def real(c):
+    """gnuplot draws all of them, in the size of their grid."""
+    for path in GNUPLOT and glob.glob(c.at("**/*.png"), recursive=True) or ():
+        with open(path) as f:
+            text = f.read()
+        done = subprocess.run([GNUPLOT], input=text, text=True, capture_output=True)  # in place of its own text
+        with open(path, "rb") as f:
+            size = struct.unpack(">II", f.read(24)[16:]) if done.returncode == 0 else done.stderr
+        rows, columns = map(int, re.search(r"layout (\d+),(\d+)", text).groups())
+        c.check(size == (columns * PANEL[0], rows * PANEL[1]), "gnuplot: %s: %s" % (path, size))
+
+
+def run(c):
+    for part in (weights, biases, plots, failures, real):
+        part(c)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(run))
