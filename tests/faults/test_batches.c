@@ -11,8 +11,8 @@
 
 #include "attncl/train.h"
 #include "device/context.h"
+#include "faults/failure.h"
 #include "support/directory.h"
-#include "support/faults.h"
 #include "train/ranks.h"
 
 static attncl_context *context;
@@ -311,8 +311,7 @@ LOOP_TEST(each_call_of_steps, 0, 2 * COUNT_OF(swept))
         faults_plan((struct fault_plan){
             .at = n, .all = _i % 2 != 0, .code = CL_OUT_OF_RESOURCES, .queries = true});
         const attncl_status status = go_on(trainer, &taken, &got);
-        const struct fault_report report = faults_report();
-        faults_none();
+        const struct fault_report report = faults_taken();
         if (!report.n_failed)
             break;
         if (status != ATTNCL_OK)

@@ -10,21 +10,14 @@
 #include "base/alloc.h"
 #include "device/context.h"
 #include "device/limits.h"
+#include "faults/failure.h"
 #include "support/directory.h"
-#include "support/faults.h"
 
 FAULTS_FIXTURE;
 
 enum { MAX_CALLS = 1000, MAX_TEXT = 512 };
 
 static const cl_int codes[] = {CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY};
-
-static void check_failure(size_t n, const struct fault_report *report, attncl_status status)
-{
-    ck_assert_msg(status != ATTNCL_OK, "call %zu, %s: unnoticed", n, report->first);
-    ck_assert_msg(strstr(attncl_last_error(), report->first) != NULL, "call %zu, %s: \"%s\"", n,
-                  report->first, attncl_last_error());
-}
 
 static bool same_caps(const attncl_context *a, const attncl_context *b)
 {
@@ -43,8 +36,7 @@ TABLE_TEST(counting_devices, codes)
         count = 99;
         faults_plan((struct fault_plan){.at = n, .code = codes[_i], .queries = true});
         const attncl_status status = attncl_device_count(&count);
-        const struct fault_report report = faults_report();
-        faults_none();
+        const struct fault_report report = faults_taken();
         if (!report.n_failed)
             break;
         check_failure(n, &report, status);
@@ -60,8 +52,7 @@ TABLE_TEST(bytes_of_arguments, codes)
     size_t bytes = 99;
     faults_plan((struct fault_plan){.at = 1, .code = codes[_i], .queries = true});
     const attncl_status status = attncl__device_argument_bytes(test_context(), &bytes);
-    const struct fault_report report = faults_report();
-    faults_none();
+    const struct fault_report report = faults_taken();
     ck_assert_uint_eq(report.n_failed, 1);
     check_failure(1, &report, status);
     ck_ok(attncl__device_argument_bytes(test_context(), &bytes));
@@ -77,8 +68,7 @@ TABLE_TEST(creating_a_context, codes)
     for (; n < MAX_CALLS; ++n) {
         faults_plan((struct fault_plan){.at = n, .code = codes[_i], .queries = true});
         const attncl_status status = attncl_context_create(NULL, &ctx);
-        const struct fault_report report = faults_report();
-        faults_none();
+        const struct fault_report report = faults_taken();
         if (!report.n_failed)
             break;
         check_failure(n, &report, status);
@@ -100,8 +90,7 @@ TABLE_TEST(adopting_a_context, codes)
         faults_plan((struct fault_plan){.at = n, .code = codes[_i], .queries = true});
         const attncl_status status =
             attncl_context_adopt(own->cl, own->device, own->queue, NULL, &ctx);
-        const struct fault_report report = faults_report();
-        faults_none();
+        const struct fault_report report = faults_taken();
         if (!report.n_failed)
             break;
         check_failure(n, &report, status);

@@ -9,7 +9,7 @@
 #include "attncl/optim.h"
 #include "attncl/profile.h"
 #include "device/context.h"
-#include "support/faults.h"
+#include "faults/failure.h"
 #include "support/golden.h"
 
 FAULTS_FIXTURE;
@@ -28,13 +28,6 @@ static void plan(size_t n, int variant)
                                     .queries = true});
 }
 enum { N_VARIANTS = 2 * COUNT_OF(codes) };
-
-static void check_failure(size_t n, const struct fault_report *report, attncl_status status)
-{
-    ck_assert_msg(status != ATTNCL_OK, "call %zu, %s: unnoticed", n, report->first);
-    ck_assert_msg(strstr(attncl_last_error(), report->first) != NULL, "call %zu, %s: \"%s\"", n,
-                  report->first, attncl_last_error());
-}
 
 static attncl_status decode(attncl_decoder *decoder, int first, int end, float *logits)
 {
@@ -69,8 +62,7 @@ LOOP_TEST(a_step_of_a_decoder, 0, COUNT_OF(models) * N_VARIANTS * 2)
         ck_ok(decode(decoder, 0, 2, reads ? got[0] : NULL));
         plan(n, variant);
         attncl_status status = decode(decoder, 2, 3, reads ? got[0] : NULL);
-        const struct fault_report report = faults_report();
-        faults_none();
+        const struct fault_report report = faults_taken();
         if (!report.n_failed)
             break;
         check_failure(n, &report, status);
@@ -114,8 +106,7 @@ LOOP_TEST(a_prompt_of_a_decoder, 0, COUNT_OF(models) * N_VARIANTS * 2)
         ck_ok(attncl_decoder_reset(decoder));
         plan(n, variant);
         attncl_status status = attncl_decoder_prefill(decoder, 3, prompt, reads ? got[0] : NULL);
-        const struct fault_report report = faults_report();
-        faults_none();
+        const struct fault_report report = faults_taken();
         if (!report.n_failed)
             break;
         check_failure(n, &report, status);
@@ -229,8 +220,7 @@ LOOP_TEST(a_graph_that_updates_weights, 0, N_VARIANTS)
         ck_ok(update(&u));
         plan(n, _i);
         attncl_status status = update(&u);
-        const struct fault_report report = faults_report();
-        faults_none();
+        const struct fault_report report = faults_taken();
         if (!report.n_failed)
             break;
         check_failure(n, &report, status);
@@ -284,8 +274,7 @@ LOOP_TEST(a_graph_without_state, 0, 2 * N_VARIANTS)
     for (; n < MAX_CALLS; ++n) {
         plan(n, _i % N_VARIANTS);
         const attncl_status status = attncl_graph_run(g);
-        const struct fault_report report = faults_report();
-        faults_none();
+        const struct fault_report report = faults_taken();
         if (!report.n_failed)
             break;
         check_failure(n, &report, status);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "support/faults.h"
+#include "faults/failure.h"
 #include "support/golden.h"
 
 FAULTS_FIXTURE;
@@ -39,8 +39,7 @@ LOOP_TEST(a_decoder_that_draws, 0, COUNT_OF(models) * 4)
         faults_plan(
             (struct fault_plan){.at = n, .all = all, .code = CL_OUT_OF_RESOURCES, .queries = true});
         attncl_status status = attncl_decoder_sample(d, N_TOKENS, &second, &sampling, got);
-        const struct fault_report report = faults_report();
-        faults_none();
+        const struct fault_report report = faults_taken();
         if (!report.n_failed)
             break;
         if (status == ATTNCL_OK) { // a smaller launch was found

@@ -7,8 +7,8 @@
 #include "attncl/tune.h"
 #include "base/alloc.h"
 #include "device/context.h"
+#include "faults/failure.h"
 #include "support/directory.h"
-#include "support/faults.h"
 
 enum { N_SAMPLES = 8 };
 
@@ -58,8 +58,7 @@ TABLE_TEST(faults_in_tuning, kinds)
                                         .code = kinds[_i].code,
                                         .queries = true});
         const attncl_status status = tune();
-        const struct fault_report report = faults_report();
-        faults_none();
+        const struct fault_report report = faults_taken();
         // The last calls are the end of the context.
         if (kinds[_i].all && report.n_failed > 1)
             ck_assert_int_ne(status, ATTNCL_OK);

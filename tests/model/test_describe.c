@@ -168,7 +168,8 @@ static void check_change(const struct golden *golden, struct golden_change chang
         ck_assert_msg(!e->problem == !is_changed, "%s: %s %s", golden->path, e->name,
                       e->problem ? e->problem : "has no problem");
         if (is_changed)
-            ck_assert(strstr(e->problem, change.with ? "has shape [9, 1, 2]" : "is missing"));
+            ck_assert(
+                strstr(e->problem, change.with ? "has shape [9, 1, 2], expected [" : "is missing"));
     }
     ck_fails(attncl_description_check(d), ATTNCL_ERR_FORMAT, change.parameter);
     attncl_description_destroy(d);
@@ -274,8 +275,6 @@ static void describe_file(const char *path, attncl_safetensors **file, attncl_de
 
 TEST(says_what_a_file_lacks)
 {
-    static const float zeros[64];
-    const attncl_array wrong = {"", ATTNCL_F32, 1, {5}, zeros, 5 * sizeof *zeros};
     struct golden golden;
     attncl_safetensors *file;
     attncl_description *d;
@@ -283,21 +282,6 @@ TEST(says_what_a_file_lacks)
     golden_load(&golden, "mha");
 
     const char *path = IN_DIRECTORY("missing.safetensors");
-    golden_rewrite(&golden, path, (struct golden_change){.parameter = "output.bias"});
-    describe_file(path, &file, &d);
-    ck_assert_str_eq(find_entry(d, ATTNCL_ENTRY_PARAMETER, "output.bias")->problem, "is missing");
-    ck_fails(attncl_description_check(d), ATTNCL_ERR_FORMAT, "parameter output.bias is missing");
-    attncl_description_destroy(d);
-    attncl_safetensors_close(file);
-
-    golden_rewrite(&golden, path,
-                   (struct golden_change){.parameter = "output.bias", .with = &wrong});
-    describe_file(path, &file, &d);
-    ck_assert_str_eq(find_entry(d, ATTNCL_ENTRY_PARAMETER, "output.bias")->problem,
-                     "has shape [5], expected [6]");
-    attncl_description_destroy(d);
-    attncl_safetensors_close(file);
-
     // another architecture's file: everything is missing, and what is there is extra
     const char *config = "{\"in_features\": 7, \"out_features\": 3}";
     golden_rewrite(&golden, path, (struct golden_change){.arch = "linear", .config = config});

@@ -308,18 +308,6 @@ TEST(the_seed_decides)
     attncl_model_close(c);
 }
 
-TEST(a_new_model_runs)
-{
-    const int32_t tokens[6] = {0, 1, 2, 3, 4, 0};
-    const attncl_array in = {"tokens", ATTNCL_I32, 2, {3, 2}, tokens, sizeof tokens};
-    attncl_model *model = create("lm", small, 1);
-    attncl_results *results = NULL;
-    ck_ok(attncl_model_run(model, &in, 1, &results, NULL));
-    ck_assert_int_eq(attncl_results_at(results, 0)->dim[2], 5);
-    attncl_results_destroy(results);
-    attncl_model_close(model);
-}
-
 TEST(bad_models_are_refused)
 {
     attncl_context *context = test_context();

@@ -90,60 +90,53 @@ LOOP_TEST(repeated_runs_create_nothing, 0, N_NAMES)
     golden_close(&golden, model);
 }
 
-LOOP_TEST(repeated_steps_create_nothing, 0, N_NAMES)
+static void take_step(attncl_decoder *decoder, int i)
 {
-    struct golden golden;
-    attncl_decoder *decoder = NULL;
     const int32_t tokens[3] = {1, 2, 3};
     float logits[3 * 11];
-    attncl_model *model = golden_open(&golden, names[_i]);
-    ck_ok(attncl_decoder_create(model, 3, &decoder));
-    struct level before = {0};
-    for (int i = 0; i <= N_RUNS; ++i) {
-        if (attncl_decoder_position(decoder) == attncl_decoder_limit(decoder))
-            ck_ok(attncl_decoder_reset(decoder));
-        ck_ok(attncl_decoder_step(decoder, tokens, logits));
-        if (i == 12) // one whole sequence and a reset
-            before = level_now();
-    }
-    ck_same_level(before, level_now());
-    attncl_decoder_destroy(decoder);
-    golden_close(&golden, model);
+    (void)i;
+    if (attncl_decoder_position(decoder) == attncl_decoder_limit(decoder))
+        ck_ok(attncl_decoder_reset(decoder));
+    ck_ok(attncl_decoder_step(decoder, tokens, logits));
 }
 
-LOOP_TEST(repeated_prompts_create_nothing, 0, N_NAMES)
+static void take_prompt(attncl_decoder *decoder, int i)
 {
-    struct golden golden;
-    attncl_decoder *decoder = NULL;
     const int32_t tokens[7 * 3] = {1, 2, 3};
     float logits[3 * 11];
-    attncl_model *model = golden_open(&golden, names[_i]);
-    ck_ok(attncl_decoder_create(model, 3, &decoder));
-    struct level before = {0};
-    for (int i = 0; i <= N_RUNS / 4; ++i) {
-        ck_ok(attncl_decoder_reset(decoder));
-        ck_ok(attncl_decoder_prefill(decoder, i % 2 ? 7 : 4, tokens, logits));
-        if (i == 4) // both lengths, and resets
-            before = level_now();
-    }
-    ck_same_level(before, level_now());
-    attncl_decoder_destroy(decoder);
-    golden_close(&golden, model);
+    ck_ok(attncl_decoder_reset(decoder));
+    ck_ok(attncl_decoder_prefill(decoder, i % 2 ? 7 : 4, tokens, logits));
 }
 
-LOOP_TEST(repeated_draws_create_nothing, 0, N_NAMES)
+static void draw(attncl_decoder *decoder, int i)
+{
+    static int32_t tokens[5 * 3] = {1, 2, 3};
+    const attncl_sampling sampling = ATTNCL_SAMPLING_INIT;
+    (void)i;
+    ck_ok(attncl_decoder_reset(decoder));
+    ck_ok(attncl_decoder_sample(decoder, 5, tokens, &sampling, tokens));
+}
+
+static const struct {
+    void (*act)(attncl_decoder *decoder, int i);
+    int n, n_first; // of which the first may create something
+} acts[] = {
+    {take_step, N_RUNS, 12},      // one whole sequence and a reset
+    {take_prompt, N_RUNS / 4, 4}, // both lengths, and resets
+    {draw, N_RUNS / 4, 1},
+};
+
+LOOP_TEST(repeated_decoding_creates_nothing, 0, N_NAMES *(int)COUNT_OF(acts))
 {
     struct golden golden;
     attncl_decoder *decoder = NULL;
-    const attncl_sampling sampling = ATTNCL_SAMPLING_INIT;
-    int32_t tokens[5 * 3] = {1, 2, 3};
-    attncl_model *model = golden_open(&golden, names[_i]);
+    const int k = _i / N_NAMES;
+    attncl_model *model = golden_open(&golden, names[_i % N_NAMES]);
     ck_ok(attncl_decoder_create(model, 3, &decoder));
     struct level before = {0};
-    for (int i = 0; i <= N_RUNS / 4; ++i) {
-        ck_ok(attncl_decoder_reset(decoder));
-        ck_ok(attncl_decoder_sample(decoder, 5, tokens, &sampling, tokens));
-        if (i == 1)
+    for (int i = 0; i <= acts[k].n; ++i) {
+        acts[k].act(decoder, i);
+        if (i == acts[k].n_first)
             before = level_now();
     }
     ck_same_level(before, level_now());

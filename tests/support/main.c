@@ -27,14 +27,24 @@ static const char *const kind_names[N_OBJECT_KINDS] = {
     [OBJECT_PROGRAM] = "programs", [OBJECT_KERNEL] = "kernels", [OBJECT_EVENT] = "events",
 };
 
+void test_exit_skipped(const char *fmt, ...)
+{
+    va_list args;
+
+    fputs("skipped: ", stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputs("\n", stderr);
+    exit(EXIT_SKIPPED);
+}
+
 void device_up(void)
 {
     heap_before = attncl__alloc_live();
     const attncl_status status = attncl_context_create(NULL, &context);
-    if (status == ATTNCL_ERR_NO_DEVICE) {
-        fprintf(stderr, "skipped: %s\n", attncl_last_error());
-        exit(EXIT_SKIPPED);
-    }
+    if (status == ATTNCL_ERR_NO_DEVICE)
+        test_exit_skipped("%s", attncl_last_error());
     if (status != ATTNCL_OK) {
         fprintf(stderr, "no context: %s\n", attncl_last_error());
         exit(EXIT_FAILURE);

@@ -80,6 +80,8 @@ bool test_has_full_sizes(void);
 // Says that a case, or a part of it, cannot be run here, and why; the case returns after it.  A test with such a case
 // counts as skipped (exit 77), never as passed.
 void test_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+// Ends the program as skipped, with the reason.
+_Noreturn void test_exit_skipped(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 attncl_context *test_context(void); // the fixture's context
 attncl_graph *test_graph(void);     // a new one there, the caller's
 

@@ -11,23 +11,15 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from training import Checks, log_of  # noqa: E402
+
 MPIRUN = os.environ.get("RANKS_MPIRUN", "").split()
 TEXT = "What light through yonder window breaks?\n" * 60
 
 
-class Ranks:
+class Ranks(Checks):
     """The command on any number of ranks."""
-
-    def __init__(self, tool, directory):
-        self.tool, self.directory, self.failures = tool, directory, 0
-
-    def path(self, name):
-        return os.path.join(self.directory, name)
-
-    def check(self, ok, what):
-        if not ok:
-            self.failures += 1
-            print(what, file=sys.stderr)
 
     def start(self, n, *words):
         launcher = [*MPIRUN, "-n", str(n)] if n else []
@@ -49,7 +41,7 @@ class Ranks:
 def test_eval(ranks, root):
     """Any number of ranks prints what one does, once."""
     model = os.path.join(root, "examples/models/shakespeare.safetensors")
-    text = ranks.path("text")
+    text = ranks.at("text")
     with open(text, "w", encoding="utf-8") as f:
         f.write(TEXT)
     command = ("eval", model, text, "--batch", "1")
@@ -68,12 +60,12 @@ def test_failures(ranks, root):
     ranks.check(status != 0 and out == "" and "attncl: rank 0: /nowhere: " in err and "rank 1: /nowhere" not in err,
                 "no model: status %d, %s, %s" % (status, out, err))
     model = os.path.join(root, "examples/models/shakespeare.safetensors")
-    status, out, err = ranks.run(2, "eval", model, ranks.path("text"), "--device", "0:0,none such")
+    status, out, err = ranks.run(2, "eval", model, ranks.at("text"), "--device", "0:0,none such")
     ranks.check(status != 0 and out == "" and "attncl: rank 1: " in err and "none such" in err,
                 "no device on rank 1: status %d, %s, %s" % (status, out, err))
     ranks.check(time.monotonic() - began < 60, "failures took %.1f s" % (time.monotonic() - began))
     env, os.environ["ATTNCL_MPI_PLUGIN"] = os.environ["ATTNCL_MPI_PLUGIN"], "/nowhere/plugin.so"
-    status, out, err = ranks.run(2, "eval", model, ranks.path("text"))
+    status, out, err = ranks.run(2, "eval", model, ranks.at("text"))
     os.environ["ATTNCL_MPI_PLUGIN"] = env
     ranks.check(status != 0 and "/nowhere/plugin.so" in err, "no plugin: status %d, %s, %s" % (status, out, err))
 
@@ -84,23 +76,22 @@ CONFIG = {"arch": "lm", "model": {"layer": "transformer", "d_model": 16, "heads"
 
 
 def losses(run):
-    with open(os.path.join(run, "log.jsonl"), encoding="utf-8") as f:
-        return [line["loss"] for line in map(json.loads, f) if "loss" in line]
+    return [line["loss"] for line in log_of(run) if "loss" in line]
 
 
 def train(ranks, name, *more):
     """The words of a small training into directory `name`."""
-    config, text = ranks.path("config.json"), ranks.path("text")
+    config, text = ranks.at("config.json"), ranks.at("text")
     with open(config, "w", encoding="utf-8") as f:
         json.dump(CONFIG, f)
     with open(text, "w", encoding="utf-8") as f:
         f.write(TEXT)
-    return ("train", "--config", config, "--data", text, "--out", ranks.path(name), *more)
+    return ("train", "--config", config, "--data", text, "--out", ranks.at(name), *more)
 
 
 def compare(ranks, name, want, least=None):
     """That the losses in the log of `name` begin as these, at least so many of them, default all."""
-    got = losses(ranks.path(name))[:len(want)]
+    got = losses(ranks.at(name))[:len(want)]
     ranks.check(len(got) >= (least or len(want)) and all(abs(a - b) <= 1e-5 * b for a, b in zip(got, want)),
                 "%s: %s, expected %s" % (name, got, want))
 
@@ -109,7 +100,7 @@ def test_train(ranks, _root):
     """Losses are those of one rank."""
     ranks.works(0, *train(ranks, "one"))
     ranks.works(2, *train(ranks, "two"))
-    compare(ranks, "two", losses(ranks.path("one")))
+    compare(ranks, "two", losses(ranks.at("one")))
 
 
 def main(tests, tool, root):

@@ -32,7 +32,7 @@ def test_two_kinds(ranks, _root):
     found = find_devices(ranks.tool)
     pocl, rusticl = (found[driver] for driver in DRIVERS)
     ranks.works(0, *train(ranks, "one", "--device", pocl))
-    want = losses(ranks.path("one"))
+    want = losses(ranks.at("one"))
     for name, devices in (("first", (pocl, rusticl)), ("second", (rusticl, pocl))):
         ranks.works(2, *train(ranks, name, "--device", ",".join(devices)))
         compare(ranks, name, want)

@@ -31,7 +31,7 @@ def processes(words):
 def start(ranks, n, name):
     """A training without end on n ranks that has written a checkpoint."""
     process = ranks.start(n, *train(ranks, name, *ENDLESS))
-    checkpoints, deadline = os.path.join(ranks.path(name), "checkpoints"), time.monotonic() + 300
+    checkpoints, deadline = os.path.join(ranks.at(name), "checkpoints"), time.monotonic() + 300
     while time.monotonic() < deadline and not (os.path.isdir(checkpoints) and os.listdir(checkpoints)):
         time.sleep(0.05)
     return process
@@ -42,9 +42,9 @@ def end(ranks, process, name, limit_s):
     began = time.monotonic()
     text = "".join(process.communicate(timeout=300))
     ranks.check(process.returncode != 0 and text, "%s: status %d, %s" % (name, process.returncode, text))
-    while processes(ranks.path(name)) and time.monotonic() - began < limit_s:
+    while processes(ranks.at(name)) and time.monotonic() - began < limit_s:
         time.sleep(0.05)
-    left = processes(ranks.path(name))
+    left = processes(ranks.at(name))
     ranks.check(not left, "%s: after %d s processes %s are left" % (name, limit_s, left))
     return text
 
@@ -52,22 +52,22 @@ def end(ranks, process, name, limit_s):
 def resume(ranks, name, numbers):
     """Other numbers of ranks go on, five steps each, as if nothing had been."""
     for n in numbers:
-        at = len(losses(ranks.path(name)))
+        at = len(losses(ranks.at(name)))
         ranks.works(n, *train(ranks, name, "--resume", "--steps", str(at + 5)))
-        ranks.check(len(losses(ranks.path(name))) == at + 5, "%s: %d steps, then %d" % (
-            name, at, len(losses(ranks.path(name)))))
+        ranks.check(len(losses(ranks.at(name))) == at + 5, "%s: %d steps, then %d" % (
+            name, at, len(losses(ranks.at(name)))))
     compare(ranks, name, ranks.want, CONFIG["train"]["checkpoint_every"] + 5 * len(numbers))
 
 
 def test_alone(ranks, _root):
     ranks.works(0, *train(ranks, "one"))
-    ranks.want = losses(ranks.path("one"))
+    ranks.want = losses(ranks.at("one"))
 
 
 def test_killed(ranks, _root):
     """Within 10 s the others end, and another number of ranks continues."""
     process = start(ranks, 3, "killed")
-    os.kill(processes(ranks.path("killed"))[-1], signal.SIGKILL)
+    os.kill(processes(ranks.at("killed"))[-1], signal.SIGKILL)
     end(ranks, process, "killed", 10)
     resume(ranks, "killed", (2, 0))
 
@@ -84,7 +84,7 @@ def test_stopped(ranks, _root):
     """A rank that hangs is waited for as long as ATTNCL_RANKS_TIMEOUT says."""
     os.environ["ATTNCL_RANKS_TIMEOUT"] = "3"
     process = start(ranks, 3, "stopped")
-    os.kill(processes(ranks.path("stopped"))[1], signal.SIGSTOP)
+    os.kill(processes(ranks.at("stopped"))[1], signal.SIGSTOP)
     text = end(ranks, process, "stopped", 3 + 10)
     del os.environ["ATTNCL_RANKS_TIMEOUT"]
     ranks.check("of 3 has waited 3 s for the others" in text, "stopped: %s" % text)

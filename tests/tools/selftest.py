@@ -9,8 +9,10 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from training import main  # noqa: E402
 
 # What is changed in copies of cl/: a file, texts, and the op that is wrong then.  Other ops stay right.
 COPIES = [
@@ -26,22 +28,14 @@ COPIES = [
 RIGHT = {"add", "mul", "activation", "layer_norm", "bmm", "gru", "sgd"}
 
 
-def main(tool, root):
-    failures = []
-
-    def check(ok, what):
-        if not ok:
-            failures.append(what)
-            print(what, file=sys.stderr)
+def run(c):
+    check = c.check
 
     def selftest(*options, **environment):
-        done = subprocess.run([tool, "selftest", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600,
+        done = subprocess.run([c.tool, "selftest", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600,
                               env=dict(os.environ, ATTNCL_CACHE="off", ATTNCL_TUNE="off", **environment))
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 
-    if subprocess.run([tool, "devices"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
-        print("skipped: no device", file=sys.stderr)
-        return 77
     start = time.monotonic()
     status, out, err = selftest("--json")
     print("%.1f s" % (time.monotonic() - start))
@@ -53,32 +47,30 @@ def main(tool, root):
     status, out, err = selftest("--device", "no such device")
     check(status == 1 and err.count("\n") == 1 and "no such device" in err, "--device: status %d, %s" % (status, err))
 
-    with tempfile.TemporaryDirectory() as tmp:
-        for i, changed_files in enumerate(COPIES):
-            copy = os.path.join(tmp, str(i))
-            shutil.copytree(os.path.join(root, "cl"), copy)
-            for path, changes, _ in changed_files:
-                with open(os.path.join(copy, path)) as file:
-                    text = changed = file.read()
-                for old, new in changes:
-                    changed = changed.replace(old, new)
-                check(changed != text, "%s: nothing to change" % path)
-                with open(os.path.join(copy, path), "w") as file:
-                    file.write(changed)
-            ops = {op for _, _, op in changed_files}
-            status, out, err = selftest(*([] if i else ["--json"]), ATTNCL_CL_DIR=copy)
-            if i:  # as lines: "ok   softmax  0.1 of the tolerance"
-                failed = {line[5:33].strip() for line in out.split("\n") if line.startswith("FAIL ")}
-                check(out.count("\n") > 30 and "ok   add " in out, "%s wrong: %s" % (sorted(ops), out))
-            else:
-                report = json.loads(out)
-                failed = {c["op"] for c in report["checks"] if not c["passed"]}
-                check(report["passed"] is False, "%s wrong: passed" % sorted(ops))
-            said = err.split("\n")[-2:]  # a driver's compiler may write lines of its own before
-            check(status == 1 and ops <= failed and all(op in said[0] for op in ops) and said[1] == "" and not failed & RIGHT,
-                  "%s wrong: status %d, %s fail, %s" % (sorted(ops), status, sorted(failed), err))
-    return 1 if failures else 0
+    for i, changed_files in enumerate(COPIES):
+        copy = c.at(str(i))
+        shutil.copytree(os.path.join(c.root, "cl"), copy)
+        for path, changes, _ in changed_files:
+            with open(os.path.join(copy, path)) as file:
+                text = changed = file.read()
+            for old, new in changes:
+                changed = changed.replace(old, new)
+            check(changed != text, "%s: nothing to change" % path)
+            with open(os.path.join(copy, path), "w") as file:
+                file.write(changed)
+        ops = {op for _, _, op in changed_files}
+        status, out, err = selftest(*([] if i else ["--json"]), ATTNCL_CL_DIR=copy)
+        if i:  # as lines: "ok   softmax  0.1 of the tolerance"
+            failed = {line[5:33].strip() for line in out.split("\n") if line.startswith("FAIL ")}
+            check(out.count("\n") > 30 and "ok   add " in out, "%s wrong: %s" % (sorted(ops), out))
+        else:
+            report = json.loads(out)
+            failed = {c["op"] for c in report["checks"] if not c["passed"]}
+            check(report["passed"] is False, "%s wrong: passed" % sorted(ops))
+        said = err.split("\n")[-2:]  # a driver's compiler may write lines of its own before
+        check(status == 1 and ops <= failed and all(op in said[0] for op in ops) and said[1] == "" and not failed & RIGHT,
+              "%s wrong: status %d, %s fail, %s" % (sorted(ops), status, sorted(failed), err))
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(run))
