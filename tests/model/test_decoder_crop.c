@@ -2,15 +2,13 @@
 // A decoder with a window, on texts that are longer: against the model's graph of the last tokens.
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "attncl/parameters.h"
-#include "ref/ref.h"
+#include "model/drawing.h"
 #include "support/compare.h"
-#include "support/op_test.h"
 
-enum { BATCH = 3, VOCABULARY = 37, LIMIT = 12, WINDOW = 5, N = 14 };
+enum { LIMIT = 12, WINDOW = 5, N = 14 };
 
 static const char *const configs[] = {
     "\"layer\": \"transformer\", \"heads\": 3, \"d_ff\": 40",
@@ -26,8 +24,6 @@ static const attncl_sampling samplings[] = {
 };
 enum { N_SAMPLINGS = sizeof samplings / sizeof samplings[0] };
 
-static const int32_t start[BATCH] = {3, 0, 36};
-
 static attncl_status create(attncl_model *model, int64_t window, attncl_dtype type,
                             attncl_decoder **decoder_ret)
 {
@@ -40,21 +36,9 @@ static attncl_status create(attncl_model *model, int64_t window, attncl_dtype ty
 
 static attncl_model *open_model(const char *config, attncl_decoder **decoder_ret)
 {
-    attncl_model *model = NULL;
-    char text[400];
-
-    snprintf(text, sizeof text,
-             "{%s, \"d_model\": 24, \"n_layers\": 2, \"n_vocab\": %d, \"max_len\": %d}", config,
-             VOCABULARY, LIMIT);
-    ck_ok(attncl_model_create(test_context(), "lm", text, 5, &model));
+    attncl_model *model = create_drawing("lm", config, LIMIT);
     ck_ok(create(model, WINDOW, ATTNCL_F32, decoder_ret));
     return model;
-}
-
-static void close_model(attncl_model *model, attncl_decoder *decoder)
-{
-    attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
 }
 
 // The scores after `n` tokens, of the last WINDOW of them.
@@ -118,25 +102,6 @@ LOOP_TEST(scores_are_those_of_the_last_tokens, 0, N_CONFIGS)
         }
     }
     close_model(model, decoder);
-}
-
-static void sample_by_steps(attncl_decoder *decoder, int n, const attncl_sampling *s,
-                            int32_t *tokens_ret)
-{
-    const struct ref_sample ref = {s->temperature, s->top_k, s->seed};
-    struct host *scores = host_new(ATTNCL_F32, DIMS(BATCH, VOCABULARY)),
-                *drawn = host_new(ATTNCL_I32, DIMS(BATCH));
-    float logits[BATCH * VOCABULARY];
-
-    for (int i = 0; i < n; ++i) {
-        const int64_t position = attncl_decoder_position(decoder);
-        ck_ok(attncl_decoder_step(decoder, i ? tokens_ret + (i - 1) * BATCH : start, logits));
-        for (int j = 0; j < BATCH * VOCABULARY; ++j)
-            scores->data[j] = (double)logits[j];
-        ref_sample_fwd(&ref, scores, position, drawn);
-        for (int b = 0; b < BATCH; ++b)
-            tokens_ret[i * BATCH + b] = (int32_t)drawn->data[b];
-    }
 }
 
 // Into the window, across its end, in it and beyond; to the bit, as the same graph computes the scores.

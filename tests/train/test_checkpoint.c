@@ -7,10 +7,8 @@
 
 #include "attncl/model.h"
 #include "attncl/parameters.h"
-#include "attncl/safetensors.h"
 #include "attncl/train.h"
-#include "support/directory.h"
-#include "support/test.h"
+#include "train/files.h"
 
 enum { N_STEPS = 3, CONFIG_BYTES = 1024 };
 
@@ -71,24 +69,6 @@ static void take_overlapping(attncl_trainer *trainer, int n, attncl_train_step *
             ck_ok(attncl_trainer_begin(trainer));
         ck_ok(attncl_trainer_step(trainer, &steps[i]));
     }
-}
-
-static int n_differing(const char *a, const char *b)
-{
-    attncl_safetensors *x = NULL, *y = NULL;
-    int n = 0;
-    ck_ok(attncl_safetensors_open(IN_DIRECTORY(a), &x));
-    ck_ok(attncl_safetensors_open(IN_DIRECTORY(b), &y));
-    ck_assert_uint_eq(attncl_safetensors_count(x), attncl_safetensors_count(y));
-    for (size_t i = 0; i < attncl_safetensors_count(x); ++i) {
-        const attncl_array *p = attncl_safetensors_at(x, i), *q = attncl_safetensors_at(y, i);
-        ck_assert_str_eq(p->name, q->name);
-        ck_assert_uint_eq(p->bytes, q->bytes);
-        n += memcmp(p->data, q->data, p->bytes) != 0;
-    }
-    attncl_safetensors_close(x);
-    attncl_safetensors_close(y);
-    return n;
 }
 
 static void same_file(const char *a, const char *b)

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "support/directory.h"
 #include "support/test.h"
 #include "train/dataset.h"
@@ -299,29 +298,4 @@ TEST(bad_labels_are_refused)
            "pairs: line 2: 3 words in the source, 2 labels in the target");
     refuse("a\tx\nb a\tx y\n", &o, "line 2: label 'y' is only in the held-out part");
     attncl__dataset_close(opened("a b c d\tx x x x\nb\tx\n", &o)); // padding is no label
-}
-
-static const enum pair_form forms[] = {PAIR_SENTENCES, PAIR_CLASS, PAIR_TAGS};
-
-TABLE_TEST(no_memory_is_reported, forms)
-{
-    const struct dataset_options o = {
-        .batch_size = 1, .seq_len = 3, .min_frequency = 1, .pair_form = forms[_i]};
-    struct dataset *d = NULL;
-    struct batch b = {0};
-
-    directory_write("pairs", forms[_i] == PAIR_TAGS ? "a b\tX Y\nb\tY\n" : go);
-    for (size_t n = 1;; ++n) {
-        attncl__alloc_fail_at(n);
-        attncl_status status = attncl__dataset_open_pairs(IN_DIRECTORY("pairs"), &o, &d);
-        if (status == ATTNCL_OK)
-            status = attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b);
-        attncl__alloc_fail_at(0);
-        attncl__batch_free(&b);
-        attncl__dataset_close(d);
-        d = NULL;
-        if (status == ATTNCL_OK)
-            break;
-        ck_assert_int_eq(status, ATTNCL_ERR_NO_MEMORY);
-    }
 }

@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "support/directory.h"
 #include "support/test.h"
 #include "train/dataset.h"
@@ -344,26 +343,4 @@ TEST(a_change_of_the_file_is_noticed)
     d = opened("abcdefhg", &o);
     ck_assert_uint_ne(attncl__dataset_hash(d), hash);
     attncl__dataset_close(d);
-}
-
-TEST(no_memory_is_reported)
-{
-    const struct dataset_options o = {.batch_size = 1, .seq_len = 3};
-    struct dataset *d = NULL;
-    struct batch b = {0};
-
-    directory_write("text", "abcdefgh");
-    for (size_t n = 1;; ++n) {
-        attncl__alloc_fail_at(n);
-        attncl_status status = attncl__dataset_open_text(IN_DIRECTORY("text"), &o, &d);
-        if (status == ATTNCL_OK)
-            status = attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b);
-        attncl__alloc_fail_at(0);
-        attncl__batch_free(&b);
-        attncl__dataset_close(d);
-        d = NULL;
-        if (status == ATTNCL_OK)
-            break;
-        ck_assert_int_eq(status, ATTNCL_ERR_NO_MEMORY);
-    }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Token ids and ready batches of safetensors files as training data.
+// Token ids and ready batches of safetensors files as training data; datasets of all kinds in short memory.
 
 #include <string.h>
 
 #include "attncl/safetensors.h"
+#include "base/alloc.h"
 #include "support/directory.h"
 #include "support/test.h"
 #include "train/dataset.h"
@@ -226,4 +227,43 @@ TEST(bad_batches_are_refused)
     arrays[1] = of_i32("target", 3, 2, 3, 4);
     write_arrays(arrays, 2);
     refuse_batches(ATTNCL_ERR_FORMAT, "array \"target\" is not of batches");
+}
+
+static const struct {
+    attncl_status (*open)(const char *path, const struct dataset_options *options,
+                          struct dataset **ret);
+    const char *content; // NULL: tokens
+    enum pair_form form;
+} kinds[] = {
+    {attncl__dataset_open_text, "abcdefgh", PAIR_SENTENCES},
+    {attncl__dataset_open_pairs, "Go.\tVa !\nHi,  you.\t\xc3\x89t\xc3\xa9!\n", PAIR_SENTENCES},
+    {attncl__dataset_open_pairs, "So good!\t very happy \nbad\tSad\n", PAIR_CLASS},
+    {attncl__dataset_open_pairs, "a b\tX Y\nb\tY\n", PAIR_TAGS},
+    {attncl__dataset_open_tokens, NULL, PAIR_SENTENCES},
+};
+
+TABLE_TEST(no_memory_is_reported, kinds)
+{
+    const attncl_array tokens = of_i32("tokens", 1, 10, 0, 0);
+    const struct dataset_options o = {
+        .batch_size = 1, .seq_len = 3, .min_frequency = 1, .pair_form = kinds[_i].form};
+    attncl_status status = ATTNCL_ERR_NO_MEMORY;
+    struct dataset *d = NULL;
+    struct batch b = {0};
+
+    count_up();
+    write_arrays(&tokens, 1);
+    if (kinds[_i].content)
+        directory_write("data", kinds[_i].content);
+    for (size_t n = 1; status == ATTNCL_ERR_NO_MEMORY; ++n) {
+        attncl__alloc_fail_at(n);
+        status = kinds[_i].open(IN_DIRECTORY("data"), &o, &d);
+        if (status == ATTNCL_OK)
+            status = attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b);
+        attncl__alloc_fail_at(0);
+        attncl__batch_free(&b);
+        attncl__dataset_close(d);
+        d = NULL;
+    }
+    ck_ok(status);
 }

@@ -7,9 +7,8 @@
 
 #include "attncl/parameters.h"
 #include "attncl/train.h"
-#include "support/directory.h"
 #include "support/golden.h"
-#include "support/test.h"
+#include "train/files.h"
 
 static const struct golden_case {
     const char *file, *config;
@@ -159,21 +158,6 @@ static attncl_trainer *start_spoilt(const char *keys)
     options.init = directory_path("init", init);
     ck_ok(attncl_trainer_create(test_context(), config, &options, &trainer));
     return trainer;
-}
-
-static int n_differing(const char *a, const char *b)
-{
-    attncl_safetensors *x = NULL, *y = NULL;
-    int n = 0;
-    ck_ok(attncl_safetensors_open(IN_DIRECTORY(a), &x));
-    ck_ok(attncl_safetensors_open(IN_DIRECTORY(b), &y));
-    for (size_t i = 0; i < attncl_safetensors_count(x); ++i) {
-        const attncl_array *p = attncl_safetensors_at(x, i), *q = attncl_safetensors_at(y, i);
-        n += memcmp(p->data, q->data, p->bytes) != 0;
-    }
-    attncl_safetensors_close(x);
-    attncl_safetensors_close(y);
-    return n;
 }
 
 static void write_param(attncl_trainer *trainer, const char *name, size_t n, float value)
