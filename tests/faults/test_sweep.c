@@ -15,57 +15,56 @@
 
 enum { DEFAULT_SAMPLES = 2, SMALL = 300 };
 
-struct piece {
+static const struct piece {
     work_fn *run;
     const char *what;
-};
-static const char *const models[] = {"softmax_grad",
-                                     "masked_softmax_grad",
-                                     "layer_norm_grad",
-                                     "gelu_grad",
-                                     "linear_grad",
-                                     "bmm_grad",
-                                     "embedding_grad",
-                                     "positional_encoding",
-                                     "cross_entropy_smoothed_grad",
-                                     "relative_shift_grad",
-                                     "subsequent_mask",
-                                     "local_mask_3",
-                                     "aft_local_grad",
-                                     "aft_full_grad",
-                                     "aft_simple_grad",
-                                     "aft_conv_grad",
-                                     "spatial_gating_unit_grad",
-                                     "gmlp_block_grad",
-                                     "basic_self_attention_grad",
-                                     "raschka_self_attention_grad",
-                                     "raschka_multi_head_grad",
-                                     "dot_product_attention_grad",
-                                     "additive_attention_grad",
-                                     "multi_head_attention_grad",
-                                     "attention_pooling_gaussian_grad",
-                                     "transpose_qkv",
-                                     "transpose_output",
-                                     "mha_grad",
-                                     "feed_forward_grad",
-                                     "transformer_layer_grad",
-                                     "encoder_gmlp_grad",
-                                     "feedback_attention_joint_grad",
-                                     "feedback_layer_grad",
-                                     "feedback_transformer_grad",
-                                     "feedback_transformer_kv_grad",
-                                     "lm_aft_local_grad",
-                                     "lm_gpt2_grad",
-                                     "lm_sample",
-                                     "lm_sample_transformer",
-                                     "gru_grad",
-                                     "seq2seq_bahdanau_grad",
-                                     "seq2seq_predict",
-                                     "optimizer_step_adam",
-                                     "optimizer_step_sgd",
-                                     "clip_grad_norm_torch",
-                                     "train_lm_gmlp"};
-static const struct piece others[] = {
+} pieces[] = {
+    {work_model, "softmax_grad"},
+    {work_model, "masked_softmax_grad"},
+    {work_model, "layer_norm_grad"},
+    {work_model, "gelu_grad"},
+    {work_model, "linear_grad"},
+    {work_model, "bmm_grad"},
+    {work_model, "embedding_grad"},
+    {work_model, "positional_encoding"},
+    {work_model, "cross_entropy_smoothed_grad"},
+    {work_model, "relative_shift_grad"},
+    {work_model, "subsequent_mask"},
+    {work_model, "local_mask_3"},
+    {work_model, "aft_local_grad"},
+    {work_model, "aft_full_grad"},
+    {work_model, "aft_simple_grad"},
+    {work_model, "aft_conv_grad"},
+    {work_model, "spatial_gating_unit_grad"},
+    {work_model, "gmlp_block_grad"},
+    {work_model, "basic_self_attention_grad"},
+    {work_model, "raschka_self_attention_grad"},
+    {work_model, "raschka_multi_head_grad"},
+    {work_model, "dot_product_attention_grad"},
+    {work_model, "additive_attention_grad"},
+    {work_model, "multi_head_attention_grad"},
+    {work_model, "attention_pooling_gaussian_grad"},
+    {work_model, "transpose_qkv"},
+    {work_model, "transpose_output"},
+    {work_model, "mha_grad"},
+    {work_model, "feed_forward_grad"},
+    {work_model, "transformer_layer_grad"},
+    {work_model, "encoder_gmlp_grad"},
+    {work_model, "feedback_attention_joint_grad"},
+    {work_model, "feedback_layer_grad"},
+    {work_model, "feedback_transformer_grad"},
+    {work_model, "feedback_transformer_kv_grad"},
+    {work_model, "lm_aft_local_grad"},
+    {work_model, "lm_gpt2_grad"},
+    {work_model, "lm_sample"},
+    {work_model, "lm_sample_transformer"},
+    {work_model, "gru_grad"},
+    {work_model, "seq2seq_bahdanau_grad"},
+    {work_model, "seq2seq_predict"},
+    {work_model, "optimizer_step_adam"},
+    {work_model, "optimizer_step_sgd"},
+    {work_model, "clip_grad_norm_torch"},
+    {work_model, "train_lm_gmlp"},
     {work_decoder, "lm_aft_local"},
     {work_decoder, "lm_gmlp"},
     {work_decoder, "lm_transformer"},
@@ -105,27 +104,29 @@ static const struct kind {
 };
 
 // Functions that are called a few times among very many calls.
-static const char *const rare[] = {"clGetPlatformIDs",
-                                   "clGetPlatformInfo",
-                                   "clGetDeviceIDs",
-                                   "clGetCommandQueueInfo",
-                                   "clCreateContext",
-                                   "clCreateCommandQueue",
-                                   "clRetainContext",
-                                   "clRetainCommandQueue",
-                                   "clRetainMemObject",
-                                   "clGetMemObjectInfo",
-                                   "clCreateProgramWithSource",
-                                   "clCreateProgramWithBinary",
-                                   "clBuildProgram",
-                                   "clGetProgramInfo",
-                                   "clFlush",
-                                   "clFinish",
-                                   "clWaitForEvents",
-                                   "clEnqueueCopyBuffer",
-                                   "clEnqueueMarkerWithWaitList",
-                                   "clGetEventInfo",
-                                   "clGetEventProfilingInfo"};
+static const char *const rare[] = {
+    "clGetPlatformIDs",
+    "clGetPlatformInfo",
+    "clGetDeviceIDs",
+    "clGetCommandQueueInfo",
+    "clCreateContext",
+    "clCreateCommandQueue",
+    "clRetainContext",
+    "clRetainCommandQueue",
+    "clRetainMemObject",
+    "clGetMemObjectInfo",
+    "clCreateProgramWithSource",
+    "clCreateProgramWithBinary",
+    "clBuildProgram",
+    "clGetProgramInfo",
+    "clFlush",
+    "clFinish",
+    "clWaitForEvents",
+    "clEnqueueCopyBuffer",
+    "clEnqueueMarkerWithWaitList",
+    "clGetEventInfo",
+    "clGetEventProfilingInfo",
+};
 
 static size_t n_injected; // faults that fired
 
@@ -222,11 +223,9 @@ static bool inject(const struct piece *piece, const struct kind *kind, const cha
 FIXTURE_ONCE(work_begin, work_end);
 FIXTURE(faults_begin, faults_end);
 
-LOOP_TEST(work_with_faults, 0, (int)(COUNT_OF(models) + COUNT_OF(others)))
+TABLE_TEST(work_with_faults, pieces)
 {
-    const size_t k_other = (size_t)_i - COUNT_OF(models);
-    const struct piece of_model = {work_model, (size_t)_i < COUNT_OF(models) ? models[_i] : NULL};
-    const struct piece *piece = of_model.what ? &of_model : &others[k_other];
+    const struct piece *piece = &pieces[_i];
     const size_t samples = n_samples();
     struct strbuf want = STRBUF_EMPTY;
 

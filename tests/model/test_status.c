@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Status codes of what fails below the library, each from a public call with its message.
+// Each status code, from a public call, with its message.
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "attncl/gradient.h"
 #include "attncl/opencl.h"
 #include "attncl/ops.h"
 #include "base/alloc.h"
 #include "device/context.h"
 #include "support/directory.h"
+#include "support/golden.h"
 #include "support/launch_mock.h"
-#include "support/test.h"
 
 static const int64_t square[] = {64, 64};
 
@@ -45,6 +46,49 @@ TEST(ok)
 {
     ck_ok(softmax(test_context(), NULL));
     ck_assert_str_eq(attncl_status_name(ATTNCL_OK), "ATTNCL_OK");
+}
+
+TEST(err_argument)
+{
+    attncl_graph *g = NULL;
+    ck_fails(attncl_graph_create(NULL, &g), ATTNCL_ERR_ARGUMENT, "context or graph_ret is NULL");
+}
+
+TEST(err_shape_and_err_dtype)
+{
+    attncl_graph *g = new_graph(test_context());
+    attncl_softmax(g, attncl_graph_input(g, "x", ATTNCL_F32, 2, square), 2);
+    ck_fails(attncl_graph_status(g), ATTNCL_ERR_SHAPE, "axis 2 of a value of rank 2");
+    attncl_graph_destroy(g);
+
+    g = new_graph(test_context());
+    attncl_graph_input(g, "x", ATTNCL_F64, 2, square);
+    ck_fails(attncl_graph_status(g), ATTNCL_ERR_DTYPE, "x: a value is F32, I32 or U8, not F64");
+    attncl_graph_destroy(g);
+}
+
+TEST(err_state)
+{
+    attncl_graph *g = new_graph(test_context());
+    ck_fails(attncl_graph_run(g), ATTNCL_ERR_STATE, "not compiled");
+    attncl_graph_destroy(g);
+}
+
+TEST(err_unsupported)
+{
+    struct golden golden;
+    attncl_decoder *decoder = NULL;
+    attncl_model *model = golden_open(&golden, "softmax");
+    ck_fails(attncl_decoder_create(model, 1, &decoder), ATTNCL_ERR_UNSUPPORTED, "softmax");
+    golden_close(&golden, model);
+}
+
+TEST(err_no_device)
+{
+    attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+    attncl_context *ctx = NULL;
+    options.device = "no device is called so";
+    ck_fails(attncl_context_create(&options, &ctx), ATTNCL_ERR_NO_DEVICE, "no device is called so");
 }
 
 TEST(err_no_memory)
@@ -108,4 +152,13 @@ TEST(err_blas)
     ck_ok(attncl_context_destroy(ctx));
     launch_mock_clblast_fails = false;
     unsetenv("ATTNCL_GEMM");
+}
+
+TEST(err_io_and_err_format)
+{
+    attncl_safetensors *file = NULL;
+    attncl_model *model = NULL;
+    ck_fails(attncl_model_open(test_context(), "/absent/model", &model), ATTNCL_ERR_IO,
+             "/absent/model");
+    ck_fails(attncl_safetensors_parse("no tensors here", 15, &file), ATTNCL_ERR_FORMAT, "header");
 }
