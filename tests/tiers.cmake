@@ -7,7 +7,7 @@ set(attncl_tiers
     "ci      faults\\.(batches|queues|runs|sampling|tune)"
     "ci      accuracy\\.(functions|rows)"
     "ci      personas\\.limits"
-    "ci      tools\\.(architectures|convert|manual|traces|train|train_resume)"
+    "ci      tools\\.(architectures|convert|language|manual|pictures|traces|train|train_resume)"
     "ci      python\\.api"
     "ci      style\\..*"
     "full    style\\.kernel_variants"
