@@ -20,22 +20,20 @@ static const struct command {
     const char *name, *operands, *summary;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"devices", "", "the OpenCL devices there are", command_devices},
-    {"inspect", "FILE | --arch NAME", "what a model file or an architecture consists of",
-     command_inspect},
-    {"convert", "MODEL OUTPUT", "a model file with its matrices in another float type",
-     command_convert},
-    {"run", "MODEL INPUT OUTPUT", "runs a model file on the arrays of INPUT", command_run},
-    {"eval", "MODEL TEXT", "how well a language model predicts a text", command_eval},
-    {"sample", "MODEL", "writes text with a language model", command_sample},
-    {"train", "[CONFIG.json]", "trains a model on a text, on pairs or on tokens", command_train},
-    {"plot", "MODEL INPUT FILE.png", "draws a positional encoding or attention pooling",
+    {"devices", "", "List the OpenCL devices", command_devices},
+    {"inspect", "FILE | --arch NAME", "Describe a model file or an architecture", command_inspect},
+    {"convert", "MODEL OUTPUT", "Store a model's matrices in another float type", command_convert},
+    {"run", "MODEL INPUT OUTPUT", "Run a model file on the arrays of INPUT", command_run},
+    {"eval", "MODEL TEXT", "Measure how well a language model predicts a text", command_eval},
+    {"sample", "MODEL", "Generate text with a language model", command_sample},
+    {"train", "[CONFIG.json]", "Train a model on a text, on pairs or on tokens", command_train},
+    {"plot", "MODEL INPUT FILE.png", "Draw a positional encoding or attention pooling",
      command_plot},
-    {"tune", "", "measures tiles and work-group sizes and keeps what is faster", command_tune},
-    {"selftest", "", "whether a device computes what it should", command_selftest},
-    {"help", "[COMMAND]", "this text, or a command's options", command_help},
+    {"tune", "", "Time kernel variants on a device and store the fastest", command_tune},
+    {"selftest", "", "Check a device's results against a CPU reference", command_selftest},
+    {"help", "[COMMAND]", "Show this text, or a command's options", command_help},
 };
-enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+enum { N_COMMANDS = sizeof commands / sizeof commands[0], MAX_NAME = 16 };
 
 int tool_error(const char *format, ...)
 {
@@ -88,16 +86,45 @@ int tool_options(const char *command, const char *usage_text, const struct optio
     return command_line_read(&line, argc, argv);
 }
 
+// Insertions, deletions and replacements of letters that turn one word into the other.
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[MAX_NAME + 1];
+    const size_t n = strlen(b);
+
+    if (n > MAX_NAME || strlen(a) > MAX_NAME)
+        return MAX_NAME;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+            const size_t shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = replaced < shorter ? replaced : shorter;
+        }
+    }
+    return row[n];
+}
+
 static const struct command *find_command(const char *name)
 {
-    for (int i = 0; i < N_COMMANDS; i++)
+    const struct command *nearest = commands;
+    char names[128] = "";
+
+    for (int i = 0, used = 0; i < N_COMMANDS; i++) {
         if (strcmp(name, commands[i].name) == 0)
             return &commands[i];
-    char names[128] = "";
-    for (int i = 0, used = 0; i < N_COMMANDS; i++)
         used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", i ? ", " : "",
                          commands[i].name);
-    tool_error("unknown command '%s'; there are %s", name, names);
+        if (edit_distance(name, commands[i].name) < edit_distance(name, nearest->name))
+            nearest = &commands[i];
+    }
+    const bool is_near = edit_distance(name, nearest->name) <= 2;
+    tool_error("unknown command '%s'%s%s; there are %s", name, is_near ? ", nearest: " : "",
+               is_near ? nearest->name : "", names);
     return NULL;
 }
 
@@ -108,7 +135,7 @@ static void print_usage(void)
     printf("usage: attncl COMMAND [options] ...\n\n");
     for (int i = 0; i < N_COMMANDS; i++) {
         snprintf(synopsis, sizeof synopsis, "%s %s", commands[i].name, commands[i].operands);
-        printf("  %-25s %s\n", synopsis, commands[i].summary);
+        printf("  %-26s %s\n", synopsis, commands[i].summary);
     }
     fputs(usage_notes, stdout);
 }
@@ -155,7 +182,7 @@ static int command_help(int argc, char **argv)
 
 static int run_command(int argc, char **argv)
 {
-    const bool is_version = strcmp(argv[1], "--version") == 0;
+    const bool is_version = strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0;
 
     if (is_version || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         if (argc > 2) {
@@ -175,9 +202,7 @@ static int run_command(int argc, char **argv)
 int main(int argc, char **argv)
 {
     output_begin();
-    if (argc < 2) {
-        tool_error("which command?  see attncl --help");
-        return TOOL_USAGE;
-    }
-    return ranks_end(output_end(run_command(argc, argv)));
+    if (argc < 2)
+        print_usage();
+    return ranks_end(output_end(argc < 2 ? TOOL_OK : run_command(argc, argv)));
 }

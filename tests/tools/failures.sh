@@ -49,15 +49,17 @@ for help in "--help" "-h" "devices --help" "inspect --help" "run --help" "eval -
     works "^usage: attncl" $help
 done
 works "^attncl [0-9]" --version
+works "^attncl [0-9]" -V
+works "^usage: attncl COMMAND"
 works "^usage: attncl run MODEL" help run
 works "^usage: attncl COMMAND" help
 works "$(printf '^run\t-d, --device\tD\tgpu')" help --options
 works "$(printf '^eval\tTEXT\t\t$')" help --options
-refused 2 "unknown command 'fly'" help fly
+refused 2 "unknown command 'fly'; there are devices" help fly
+refused 2 "unknown command 'smple', nearest: sample; there" smple
 works "architecture  softmax" inspect "$tmp/model"
 works '"name": "x", "dtype": "F32", "shape": \[1, 4\], "bytes": 16' inspect --json "$tmp/input"
 
-refused 2 "which command"
 refused 2 "unknown option -x" run -x
 refused 2 "no value for --device" run a b c --device
 refused 2 "a value too much for --json" devices --json=1

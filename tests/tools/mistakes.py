@@ -257,7 +257,7 @@ MISTAKES = [
     (1, "./linear: no tuning file, which begins with attncl-tune", {"ATTNCL_TUNE": "./linear"}, ("tune", "--import", "tuning")),
     (1, 'no kernel "gem_cpu" is tuned on this device, nearest: gemm_', {},
      ("tune", "--check", "--kernel", "gem_cpu")),
-    (2, "unknown command 'rn'; there are devices, inspect, convert", {}, ("rn", "linear", "x", "out")),
+    (2, "unknown command 'rn', nearest: run; there are devices, inspect, convert", {}, ("rn", "linear", "x", "out")),
     (2, '--precision is "fp8", it can be float32, tf32 or bf16', {}, ("run", "linear", "x", "out", "--precision", "fp8")),
     (2, "run: unknown option --devices; there are --device, ", {}, ("run", "linear", "x", "out", "--devices", "cpu")),
     (2, "run: OUTPUT is missing", {}, ("run", "linear", "x")),
