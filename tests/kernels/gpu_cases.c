@@ -1,201 +1,149 @@
 // SPDX-License-Identifier: MIT
-
-#include "kernels/gpu_cases.h"
+// Specs, of sizes alone, for what attncl-gpu-variants launches and no spec beside a reference has: parts of fused graphs,
+// decoding steps, loops and views.
 
 #include "attncl/kinds.h"
-#include "gemm/gemm_native.h"
-#include "launch/command_list.h"
+#include "graph/graph.h"
+#include "support/op_spec.h"
 
-// No launch of ours reads or writes it.
-static struct storage nothing;
+// clang-format off
+// A matrix of 64 and a view of it without its last column.
+#define WHOLE {.dtype = ATTNCL_F32, .rank = 2, .dim = {64, 64}, .stride = {64, 1}}
+#define CUT   {.dtype = ATTNCL_F32, .rank = 2, .dim = {64, 63}, .stride = {64, 1}}
+#define LINEAR(which) {#which, SPEC_PARAMS(linear_fwd, ATTNCL_##which)}
+// clang-format on
 
-static attncl_status run_op(struct launcher *l, const struct resource_case *c)
+#define QKV()         SPEC_PARAMS(fused_qkv_fwd, {.eps = 1e-5f})
+#define WEIGHTS(type) "query " type " C C; key " type " C C; value " type " C C;"
+#define NORM          "norm_weight f32 C; norm_bias f32 C;"
+OP_SPEC(fused_qkv_fwd,
+        .in = "x f32 R C; query f32 C C; key f32 C C; value f32 C C; query_bias f32 C; "
+              "key_bias f32 C; value_bias f32 C; norm_weight? f32 C; norm_bias? f32 C",
+        .out = "", .gpu = "R=1 C=512",
+        .cases = {{"plain", QKV()},
+                  {"norm", QKV(), NORM, .gpu = "R=1,32 C=512"},
+                  {"F16", QKV(), WEIGHTS("f16") NORM, .gpu = "R=4 C=512"},
+                  {"BF16", QKV(), WEIGHTS("bf16"), .gpu = "R=8 C=512"}});
+
+#define NORM_LINEAR(kind) SPEC_PARAMS(fused_norm_linear_fwd, {.activation = (kind)}, {.eps = 1e-5f})
+OP_SPEC(fused_norm_linear_fwd,
+        .in = "x f32 R C; weight f32 C C; bias? f32 C; gate? f32 R C; residual? f32 R C; "
+              "norm_weight f32 C; norm_bias f32 C",
+        .out = "",
+        .cases = {{"plain", NORM_LINEAR(0), .gpu = "R=1 C=512"},
+                  {"GELU", NORM_LINEAR(ATTNCL_GELU), .gpu = "R=4,32 C=512"},
+                  {"F16", NORM_LINEAR(0), "weight f16 C C", .gpu = "R=1,8 C=512"},
+                  {"BF16", NORM_LINEAR(0), "weight bf16 C C", .gpu = "R=4 C=512"}});
+
+#define STEP_LINEAR(kind)                                                                          \
+    SPEC_PARAMS(fused_attention_linear_fwd, {.scale = 1, .n_heads = 8}, {.activation = (kind)})
+#define F16_STEP "keys f16 P B C; values f16 P B C; weight f16 C C"
+OP_SPEC(fused_attention_linear_fwd,
+        .in = "q f32 B C; k f32 B C; v f32 B C; position i32 1; keys f32 P B C; values f32 P B C; "
+              "weight f32 C C; bias f32 C; gate? f32 B C; residual f32 B C",
+        .out = "",
+        .cases = {{"plain", STEP_LINEAR(0), .gpu = "B=1,8 C=512 P=1024"},
+                  {"F16", STEP_LINEAR(0), F16_STEP, .gpu = "B=1,32 C=512 P=1024"},
+                  {"BF16, GELU", STEP_LINEAR(ATTNCL_GELU), "weight bf16 C C",
+                   .gpu = "B=2 C=512 P=1024"}});
+
+OP_SPEC(fused_feedback_linear_fwd,
+        .in = "query f32 B C; key f32 S B H D; value f32 S B H D; places f32 S H D; "
+              "query_bias f32 H D; place_bias? f32 S H; position i32 1; weight f32 C C; "
+              "bias f32 C; gate f32 B C; residual f32 B C",
+        .out = "",
+        .cases = {{"joint", .gpu = "B=1 C=512 S=64 H=8 D=64"},
+                  {"F16, split", NULL, "key f16 S B H D; value f16 S B H D; place_bias f32 S H",
+                   .gpu = "B=8 C=512 S=64 H=8 D=64"}});
+
+#define DROPS       SPEC_PARAMS(feedback_attention_fwd, .dropout = {.p = 0.1})
+#define CACHE(type) "key " type " S B H D; value " type " S B H D; dcache? f32;"
+// Where keys and values of memories grow, gradients too.
+OP_SPEC(feedback_attention_fwd,
+        .in = "query f32 B C; key f32 S B H D; value f32 S B H D; key_pos_embeddings f32 S H D; "
+              "query_pos_bias f32 H D; key_pos_bias f32 S H; position i32 1; "
+              "dcache f32 2 B H S D; step? i32",
+        .out = "", .grad = "query key_pos_embeddings query_pos_bias key_pos_bias",
+        .gpu = "B=8 C=512 S=64 H=8 D=64",
+        .cases = {
+            {"growing, split", SPEC_PARAMS(feedback_attention_fwd, 0)},
+            {"growing, joint", SPEC_PARAMS(feedback_attention_fwd, 0), "key_pos_bias? f32 S H"},
+            {"F16, split", SPEC_PARAMS(feedback_attention_fwd, 0), CACHE("f16"), ""},
+            {"F16, split, dropout", DROPS, CACHE("f16") "step i32", ""},
+            {"BF16, split, dropout", DROPS, CACHE("bf16") "step i32", ""}});
+OP_SPEC(feedback_load_fwd, .in = "cache f32 2 B H S D; position i32 1", .out = "",
+        .gpu = "B=8 H=8 S=64 D=64",
+        .cases = {{"all", SPEC_PARAMS(feedback_load_fwd, .n_slots = 2, .n_steps = 64)}});
+
+#define AFT_STEP(...) SPEC_PARAMS(aft_step_fwd, __VA_ARGS__)
+#define PREFILL(...)  SPEC_PARAMS(aft_prefill_fwd, __VA_ARGS__)
+#define HEADS         "k f32 B H; pos_bias f32 H S;"
+#define ROWS(type)    "keys " type " W C; values " type " W C"
+OP_SPEC(aft_step_fwd,
+        .in = "q f32 B C; k f32 B C; v f32 B C; pos_bias? f32 N N; position i32 1; "
+              "sums f32 3 C; keys f32 W C; values f32 W C",
+        .out = "", .gpu = "B=1 C=512 H=8 S=63 W=32",
+        .cases = {
+            {"table", AFT_STEP(.window = 64), "pos_bias f32 N N", .gpu = "B=1 C=512 N=1024 W=64"},
+            {"no table", AFT_STEP(0), .gpu = "B=1 C=512 W=1"},
+            {"heads", AFT_STEP(.per_head = 1), HEADS},
+            {"heads, F16", AFT_STEP(.per_head = 1), HEADS ROWS("f16")},
+            {"heads, BF16", AFT_STEP(.per_head = 1), HEADS ROWS("bf16")}});
+OP_SPEC(aft_prefill_fwd,
+        .in = "k f32 T B C; v f32 T B C; position i32 1; sums f32 3 C; keys f32 W C; "
+              "values f32 W C",
+        .out = "", .gpu = "T=1024 B=1 C=512 H=8 W=32",
+        .cases = {
+            {"table", PREFILL(.window = 64), .gpu = "T=1024 B=1 C=512 W=64"},
+            {"heads", PREFILL(.per_head = 1, .window = 32), "k f32 T B H"},
+            {"heads, F16", PREFILL(.per_head = 1, .window = 32), "k f32 T B H;" ROWS("f16")},
+            {"heads, BF16", PREFILL(.per_head = 1, .window = 32), "k f32 T B H;" ROWS("bf16")}});
+// AFT-full: the window is all of it.
+OP_SPEC(aft_fwd, .in = "q f32 T B C; k f32 T B C; v f32 T B C; pos_bias f32 T T", .out = "",
+        .grad = "q k v pos_bias", .gpu = "T=4096 B=8 C=512",
+        .cases = {{"full", SPEC_PARAMS(aft_fwd, .window = 4096)}});
+
+// The activations that its own spec leaves to theirs.  65536 terms are cut along k: a kernel of its own applies the epilogue.
+OP_SPEC(linear_fwd, .in = "x f32 R K; weight f32 N K; bias f32 N", .out = "",
+        .gpu = "R=1,2048 K=1024 N=1024; R=64 K=65536 N=64",
+        .cases = {{"GELU", SPEC_PARAMS(linear_fwd, ATTNCL_GELU), "bias? f32 N",
+                   .gpu = "R=8,16 K=8192 N=65536; R=4,4096 K=4096 N=4096"},
+                  LINEAR(RELU),
+                  LINEAR(SIGMOID),
+                  LINEAR(TANH),
+                  LINEAR(SILU),
+                  LINEAR(GELU_TANH)});
+
+OP_SPEC(loop_index_fwd, .in = "index i32 1", .out = "", .gpu = "N=1",
+        .cases = {{"8", SPEC_PARAMS(loop_index_fwd, .trip_count = 8)}});
+OP_SPEC(loop_row_fwd, .in = "x f32 T R*; index i32 1", .out = "", .gpu = "T=64 R=8x512");
+OP_SPEC(loop_stack_fwd, .in = "x f32 R*; index i32 1", .out = "", .gpu = "R=8x512",
+        .cases = {{"64", SPEC_PARAMS(loop_stack_fwd, .n_rows = 64)}});
+OP_SPEC(loop_sum_fwd, .in = "x f32 R*; index i32 1", .out = "", .gpu = "R=8x512");
+OP_SPEC(fused_loop_copies_fwd, .in = "index i32 1; rows f32 T R*; x f32 R*; y f32 R*", .out = "",
+        .gpu = "T=64 R=8x512",
+        .cases = {{"3", SPEC_PARAMS(fused_loop_copies_fwd, .n = 3, .kinds = 0x24, .n_rows = 64)}});
+
+OP_SPEC(zeros_fwd, .in = "", .out = "", .gpu = "N=1",
+        .cases = {{"matrix", SPEC_PARAMS(zeros_fwd, .shape = WHOLE)}});
+OP_SPEC(view_scatter_add_fwd, .in = "whole f32 M M; cut f32 M N", .out = "", .gpu = "M=64 N=63",
+        .cases = {
+            {"matrix", SPEC_PARAMS(view_scatter_add_fwd, .count = 64 * 64, .view = {WHOLE, CUT})}});
+
+OP_SPEC(schedule_rate_fwd, .in = "step i32", .out = "", .gpu = "N=1",
+        .cases = {{"cosine",
+                   SPEC_PARAMS(schedule_rate_fwd, .kind = ATTNCL_RATE_COSINE, .n_steps = 100)}});
+
+// Rows of several axes that are parts of longer ones.
+static void norm_pieces(attncl_graph *g, const void *params, const attncl_value *in,
+                        attncl_value *out)
 {
-    const struct op_class *cls = attncl__op_find(c->op);
-    struct tensor_desc descs[2][RESOURCE_MAX_IN] = {{{0}}};
-    struct span in[RESOURCE_MAX_IN] = {{0}}, out[RESOURCE_MAX_IN] = {{0}};
-    struct op_call call = {.sig = {.params = c->params,
-                                   .n_in = cls->n_in,
-                                   .n_out = cls->n_out,
-                                   .in = descs[0],
-                                   .out = descs[1]},
-                           .in = in,
-                           .out = out};
-    size_t scratch = 0;
+    struct tensor_desc part = *attncl__graph_desc(g, in[0]);
 
-    for (int i = 0; i < cls->n_in; ++i) {
-        if (c->in[i].rank == 0 && !c->in[i].dtype)
-            continue;
-        TRY(attncl__desc_make(c->in[i].dtype ? c->in[i].dtype : ATTNCL_F32, c->in[i].rank,
-                              c->in[i].dim, &call.sig.in[i]));
-        for (int axis = 0; axis + 1 < c->in[i].rank; ++axis) {
-            const int64_t width = c->in[i].dim[c->in[i].rank - 1];
-            call.sig.in[i].stride[axis] += call.sig.in[i].stride[axis] / width * c->in[i].gap;
-        }
-        in[i].storage = &nothing;
-    }
-    TRY(cls->infer(&call.sig));
-    for (int i = 0; i < cls->n_out; ++i)
-        out[i].storage = &nothing;
-    call.sig.caps = l->caps;
-    if (cls->scratch)
-        TRY(cls->scratch(&call.sig, &scratch));
-    call.scratch.storage = &nothing;
-    return cls->launch(l, &call);
+    part.dim[2] /= 2;
+    out[0] = attncl__graph_add(g, &attncl__op_layer_norm_fwd, params,
+                               IN(attncl__graph_view(g, in[0], &part), in[1], in[2]));
 }
-
-static attncl_status run_gemm(struct launcher *l, const struct resource_case *c)
-{
-    struct gemm g = c->gemm;
-    char how[GEMM_HOW_BYTES];
-
-    g.a.span.storage = g.b.span.storage = g.c.span.storage = &nothing;
-    if (c->skinny)
-        return attncl__gemm_skinny(l, &g, how);
-    g.a.ld = g.trans_a ? g.m : g.k;
-    g.b.ld = g.trans_b ? g.k : g.n;
-    g.c.ld = g.n;
-    g.scratch.storage = &nothing;
-    g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
-    return attncl__gemm_tiles(l, &g, how);
-}
-
-attncl_status resource_case_run(struct launcher *l, const struct resource_case *c)
-{
-    return c->op ? run_op(l, c) : run_gemm(l, c);
-}
-
-// The forms of one size that differ in code.
-#define GEMMS(name, m, n, k)                                                                       \
-    GEMM(name " NN", m, n, k, .trans_a = false),                                                   \
-        GEMM(name " NT GELU", m, n, k, .trans_b = true, .activation = GEMM_ACT_GELU),              \
-        GEMM(name " TN", m, n, k, .trans_a = true),                                                \
-        GEMM(name " NN unaligned", m, n, (k) + 1, .trans_a = false)
-
-// With weights of 16 bits.
-#define STORED(name, m, type)                                                                      \
-    GEMM(name " NN", m, 4096, 4096, .b_dtype = ATTNCL_##type),                                     \
-        GEMM(name " NT", m, 4096, 4096, .b_dtype = ATTNCL_##type, .trans_b = true),                \
-        GEMM(name " NT unaligned", m, 4096, 4095, .b_dtype = ATTNCL_##type, .trans_b = true)
-
-#define NORM_LINEAR(name, rows, kind, type)                                                        \
-    OP_CASE("layer norm and linear map " name, fused_norm_linear_fwd,                              \
-            VALUES({.activation = (kind)}, {.eps = 1e-5f}), DIM(rows, 512),                        \
-            EXTENTS(type, 512, 512), ABSENT, ABSENT, ABSENT, DIM(512), DIM(512))
-
-#define QKV_MAPS(name, rows, type, ...)                                                            \
-    OP_CASE("maps of query, key and value " name, fused_qkv_fwd, VALUES({.eps = 1e-5f}),           \
-            DIM(rows, 512), EXTENTS(type, 512, 512), EXTENTS(type, 512, 512),                      \
-            EXTENTS(type, 512, 512), DIM(512), DIM(512), DIM(512), __VA_ARGS__)
-
-#define ATTENTION(name, cls, values, t, s, d)                                                      \
-    OP_CASE(name, cls, VALUES values, HEADS(t, d), HEADS(s, d), HEADS(s, d))
-#define WIDTH(name, t, s, d) ATTENTION(name " D " #d, attention_fwd, (.scale = 1), t, s, d)
-#define WIDTHS(t, s, name)                                                                         \
-    WIDTH(name, t, s, 32), WIDTH(name, t, s, 64), WIDTH(name, t, s, 96), WIDTH(name, t, s, 128),   \
-        WIDTH(name, t, s, 192), WIDTH(name, t, s, 256), WIDTH(name, t, s, 320)
-
-enum { MANY = 1 << 16 };
-#define ROWS(name, width)                                                                          \
-    OP_CASE("softmax " name, softmax_fwd, VALUES(0), DIM(MANY, width)),                            \
-        OP_CASE("softmax gradient " name, softmax_bwd, VALUES(0), DIM(MANY, width),                \
-                DIM(MANY, width)),                                                                 \
-        OP_CASE("masked softmax " name, masked_softmax_fwd, VALUES(0), DIM(16, MANY / 16, width),  \
-                EXTENTS(I32, 16)),                                                                 \
-        OP_CASE("layer norm " name, layer_norm_fwd, VALUES(.eps = 1e-5f), DIM(MANY, width),        \
-                DIM(width), DIM(width)),                                                           \
-        OP_CASE("layer norm gradient " name, layer_norm_bwd, VALUES(.eps = 1e-5f),                 \
-                DIM(MANY, width), DIM(width), DIM(MANY, width)),                                   \
-        OP_CASE("argmax " name, argmax_fwd, VALUES(0), DIM(MANY, width)),                          \
-        OP_CASE("sample " name, sample_fwd, VALUES(0), DIM(MANY, width), EXTENTS(I32, 4),          \
-                EXTENTS(I32, 1)),                                                                  \
-        OP_CASE("cross entropy " name, cross_entropy_fwd, VALUES(.pad = -1), DIM(MANY, width),     \
-                EXTENTS(I32, MANY)),                                                               \
-        OP_CASE("cross entropy gradient " name, cross_entropy_bwd,                                 \
-                VALUES(.loss = {.reduction = ATTNCL_REDUCE_NONE, .pad = -1}), DIM(MANY, width),    \
-                EXTENTS(I32, MANY), DIM(MANY))
-
-const struct resource_case resource_general[] = {
-    GEMMS("4096 x 4096 x 4096", 4096, 4096, 4096),
-    GEMM("4096 x 4096 x 4096 causal", 4096, 4096, 4096, .causal = true),
-    GEMM("4096 x 4096 x 4096 NT causal", 4096, 4096, 4096, .trans_b = true, .causal = true),
-    GEMMS("1024 x 1024 x 1024", 1024, 1024, 1024),
-    GEMMS("256 x 256 x 256", 256, 256, 256),
-    STORED("4096 x 4096 x 4096 F16", 4096, F16),
-    STORED("4096 x 4096 x 4096 BF16", 4096, BF16),
-    STORED("8 x 4096 x 4096 F16", 8, F16),
-    GEMMS("32 x 512 x 512", 32, 512, 512),
-    GEMMS("16 x 512 x 512", 16, 512, 512),
-    GEMMS("8 x 512 x 512", 8, 512, 512),
-    GEMMS("64 x 64 x 65536", 64, 64, 65536),
-    SKINNY("1 row NN", 1, .trans_b = false),
-    SKINNY("4 rows NN", 4, .trans_b = false),
-    SKINNY("1 row of F16 NN", 1, .b_dtype = ATTNCL_F16),
-    SKINNY("4 rows of BF16 NN", 4, .b_dtype = ATTNCL_BF16),
-    SKINNY("1 row NT", 1, .trans_b = true),
-    SKINNY("4 rows NT GELU", 4, .trans_b = true, .activation = GEMM_ACT_GELU),
-    QKV_MAPS("1 row", 1, F32, DIM(512), DIM(512)),
-    QKV_MAPS("1 row plain", 1, F32, ABSENT, ABSENT),
-    QKV_MAPS("4 rows of F16", 4, F16, DIM(512), DIM(512)),
-    QKV_MAPS("32 rows", 32, F32, DIM(512), DIM(512)),
-    QKV_MAPS("8 rows of BF16, plain", 8, BF16, ABSENT, ABSENT),
-    NORM_LINEAR("1 row", 1, 0, F32),
-    NORM_LINEAR("4 rows GELU", 4, ATTNCL_GELU, F32),
-    NORM_LINEAR("32 rows GELU", 32, ATTNCL_GELU, F32),
-    NORM_LINEAR("8 rows of F16", 8, 0, F16),
-    NORM_LINEAR("1 row of F16", 1, 0, F16),
-    NORM_LINEAR("4 rows of BF16", 4, 0, BF16),
-
-    WIDTHS(2048, 2048, "attention"),
-    WIDTHS(1, 8192, "decoding"),
-    ATTENTION("attention D 63", attention_fwd, (.scale = 1), 2048, 2048, 63),
-    ATTENTION("attention D 127", attention_fwd, (.scale = 1), 2048, 2048, 127),
-    ATTENTION("causal D 64", attention_fwd, (.scale = 1, .causal = 1), 2048, 2048, 64),
-    OP_CASE("mask D 128", attention_fwd, VALUES(.scale = 1), HEADS(2048, 128), HEADS(2048, 128),
-            HEADS(2048, 128), EXTENTS(U8, 2048, 2048, 1)),
-    OP_CASE("lengths D 128", attention_fwd, VALUES(.scale = 1), HEADS(2048, 128), HEADS(2048, 128),
-            HEADS(2048, 128), ABSENT, EXTENTS(I32, 1)),
-    OP_CASE("lengths D 256", attention_fwd, VALUES(.scale = 1), HEADS(2048, 256), HEADS(2048, 256),
-            HEADS(2048, 256), ABSENT, EXTENTS(I32, 1)),
-    ATTENTION("weights D 64", attention_fwd, (.scale = 1, .want_weights = 1), 512, 512, 64),
-    ATTENTION("weights D 128", attention_fwd, (.scale = 1, .want_weights = 1), 512, 512, 128),
-
-    OP_CASE("dropout D 64", attention_fwd, VALUES(.scale = 1, .dropout = {.p = 0.1}),
-            HEADS(2048, 64), HEADS(2048, 64), HEADS(2048, 64), ABSENT, ABSENT, INDEX),
-
-    OP_CASE("dropout D 64, gradients", attention_bwd,
-            VALUES(.attention = {.scale = 1, .dropout = {.p = 0.1}}), HEADS(2048, 64),
-            HEADS(2048, 64), HEADS(2048, 64), ABSENT, ABSENT, DIM(2048, 1, 16, 64), ABSENT,
-            HEADS(2048, 2), DIM(2048, 1, 16, 64), ABSENT, INDEX),
-
-    OP_CASE("AFT-local", aft_fwd, VALUES(.window = 64), QKV(4096, 8), DIM(4096, 4096)),
-    OP_CASE("AFT-local, short", aft_fwd, VALUES(.window = 64), QKV(256, 1), DIM(256, 256)),
-    OP_CASE("AFT-simple", aft_fwd, VALUES(0), QKV(4096, 8)),
-    OP_CASE("AFT-simple, causal", aft_fwd, VALUES(.causal = 1), QKV(4096, 8)),
-    OP_CASE("AFT-local, mask", aft_fwd, VALUES(.window = 64), QKV(4096, 1), DIM(4096, 4096),
-            EXTENTS(U8, 4096, 4096, 1)),
-    OP_CASE("AFT-local, gradients", aft_bwd, VALUES(.forward = {.window = 64}), QKV(4096, 8),
-            DIM(4096, 4096), ABSENT, QKV(4096, 8)),
-    OP_CASE("AFT-conv", aft_fwd, VALUES(.per_head = 1), DIM(4096, 8, 512), DIM(4096, 8, 8),
-            DIM(4096, 8, 512), DIM(8, 63)),
-
-    ROWS("of 64", 64),
-    ROWS("of 1024", 1024),
-    ROWS("of 1023", 1023),
-    ROWS("of 50257", 50257),
-
-    OP_CASE("GELU", activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM(1 << 20)),
-    OP_CASE("tanh", activation_fwd, VALUES(.kind = GEMM_ACT_TANH), DIM(1 << 20)),
-    OP_CASE("SiLU", activation_fwd, VALUES(.kind = GEMM_ACT_SILU), DIM(1 << 20)),
-    OP_CASE("GELU by tanh", activation_fwd, VALUES(.kind = GEMM_ACT_GELU_TANH), DIM(1 << 20)),
-    OP_CASE("bias + GELU", bias_activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM(4096, 1024),
-            DIM(1024)),
-    OP_CASE("bias + GELU of 63", bias_activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM(4096, 63),
-            DIM(63)),
-    OP_CASE("add", add_fwd, VALUES(0), DIM(1 << 20), DIM(1 << 20)),
-    OP_CASE("dropout", dropout_fwd, VALUES(.p = 0.1), DIM(4096, 1024), INDEX),
-    OP_CASE("dropout of 63 + residual", dropout_fwd, VALUES(.p = 0.1), DIM(4096, 63), INDEX, ABSENT,
-            DIM(4096, 63)),
-    OP_CASE("multiply", mul_fwd, VALUES(0), DIM(1 << 20), DIM(1 << 20)),
-};
-const size_t n_resource_general = sizeof resource_general / sizeof resource_general[0];
+OP_SPEC(layer_norm_of_pieces, .in = "x f32 R H D+D; weight f32 H D; bias f32 H D", .out = "",
+        .build = norm_pieces, .gpu = "R=4096 H=8 D=64",
+        .cases = {{"rows", SPEC_PARAMS(layer_norm_fwd, .eps = 1e-5f)}});

@@ -53,8 +53,8 @@ static void hide(struct host *const *in)
 
 #define KEEP(keep, gain) SPEC_PARAMS(accumulate_fwd, keep, gain)
 OP_SPEC(accumulate_fwd, .in = "into f32 N*; value? f32 N*; guard? f32", .out = "",
-        .ref = accumulate, .allow = allow, .smoke = "N=1,37,2100; N=3x5; N=-", .special = "N=37",
-        .full = "N=70001",
+        .ref = accumulate, .allow = allow, .smoke = "N=1,37,2100; N=3x5; N=-", .gpu = "N=512x512",
+        .special = "N=37", .full = "N=70001",
         .cases = {{"sum", KEEP(1, 1), "value f32 N*"},
                   {"average", KEEP(0.999, 1 - 0.999), "value f32 N*; guard f32"},
                   {"guarded", KEEP(0.999, 1 - 0.999), "value f32 N*; guard f32",

@@ -104,7 +104,8 @@ static void keep_off_corner(struct host *const *in)
 }
 
 #define KINDS(type)                                                                                \
-    {"identity", SPEC_PARAMS(type, ATTNCL_IDENTITY)}, {"GELU", SPEC_PARAMS(type, ATTNCL_GELU)},    \
+    {"identity", SPEC_PARAMS(type, ATTNCL_IDENTITY), .gpu = ""},                                   \
+        {"GELU", SPEC_PARAMS(type, ATTNCL_GELU)},                                                  \
         {"ReLU", SPEC_PARAMS(type, ATTNCL_RELU), .prepare = keep_off_corner},                      \
         {"sigmoid", SPEC_PARAMS(type, ATTNCL_SIGMOID)}, {"tanh", SPEC_PARAMS(type, ATTNCL_TANH)},  \
         {"SiLU", SPEC_PARAMS(type, ATTNCL_SILU)},                                                  \
@@ -115,8 +116,8 @@ SPEC_BUILD(build, attncl_activate(g, in[0], (attncl_activation)kind_of(params)))
 
 OP_SPEC(activation_fwd, .in = "x f32 R*", .out = "y f32 R*", .ref = activation, .build = build,
         .grad = "x", .ref_bwd = activation_bwd, .allow = allow, .allow_grad = allow_grad,
-        .grad_data = TAILS | LIMITS, .smoke = "R=-,1,3x5x7,4x19,5003", .special = "R=3x21",
-        .data = SCALED | PEAK | LIMITS | ALIKE | TAILS | NEAR_ZERO,
+        .grad_data = TAILS | LIMITS, .smoke = "R=-,1,3x5x7,4x19,5003", .gpu = "R=1048576",
+        .special = "R=3x21", .data = SCALED | PEAK | LIMITS | ALIKE | TAILS | NEAR_ZERO,
         .cases = {KINDS(activation_fwd)},
         .refusals = {{ATTNCL_ERR_ARGUMENT, "no activation 7", SPEC_PARAMS(activation_fwd, 7)}});
 
@@ -164,17 +165,17 @@ static void keep_sum_off_corner(struct host *const *in)
 
 SPEC_BUILD(build_biased, attncl_bias_activate(g, in[0], in[1], (attncl_activation)kind_of(params)))
 
-OP_SPEC(bias_activation_fwd, .in = "x f32 R* C; bias f32 C", .out = "y f32 R* C", .ref = of_sum,
-        .build = build_biased, .grad = "x bias", .ref_bwd = of_sum_bwd, .allow = allow_of_sum,
-        .grad_tolerance = 2e-6, .smoke = "R=- C=7; R=3x2 C=1,19,64",
-        .full = "R=3x2 C=100; R=70 C=1024", .special = "R=3 C=21", .data = PEAK,
-        .cases = {{"identity", SPEC_PARAMS(bias_activation_fwd, ATTNCL_IDENTITY)},
-                  {"GELU", SPEC_PARAMS(bias_activation_fwd, ATTNCL_GELU)},
-                  {"ReLU", SPEC_PARAMS(bias_activation_fwd, ATTNCL_RELU),
-                   .prepare = keep_sum_off_corner},
-                  {"sigmoid", SPEC_PARAMS(bias_activation_fwd, ATTNCL_SIGMOID)},
-                  {"tanh", SPEC_PARAMS(bias_activation_fwd, ATTNCL_TANH)},
-                  {"SiLU", SPEC_PARAMS(bias_activation_fwd, ATTNCL_SILU)},
-                  {"GELU by tanh", SPEC_PARAMS(bias_activation_fwd, ATTNCL_GELU_TANH)}},
-        .refusals = {
-            {ATTNCL_ERR_ARGUMENT, "no activation -1", SPEC_PARAMS(bias_activation_fwd, -1)}});
+OP_SPEC(
+    bias_activation_fwd, .in = "x f32 R* C; bias f32 C", .out = "y f32 R* C", .ref = of_sum,
+    .build = build_biased, .grad = "x bias", .ref_bwd = of_sum_bwd, .allow = allow_of_sum,
+    .grad_tolerance = 2e-6, .smoke = "R=- C=7; R=3x2 C=1,19,64", .gpu = "R=4096 C=1024",
+    .full = "R=3x2 C=100; R=70 C=1024", .special = "R=3 C=21", .data = PEAK,
+    .cases = {{"identity", SPEC_PARAMS(bias_activation_fwd, ATTNCL_IDENTITY)},
+              {"GELU", SPEC_PARAMS(bias_activation_fwd, ATTNCL_GELU), .gpu = "R=4096 C=63,1024"},
+              {"ReLU", SPEC_PARAMS(bias_activation_fwd, ATTNCL_RELU),
+               .prepare = keep_sum_off_corner},
+              {"sigmoid", SPEC_PARAMS(bias_activation_fwd, ATTNCL_SIGMOID)},
+              {"tanh", SPEC_PARAMS(bias_activation_fwd, ATTNCL_TANH)},
+              {"SiLU", SPEC_PARAMS(bias_activation_fwd, ATTNCL_SILU)},
+              {"GELU by tanh", SPEC_PARAMS(bias_activation_fwd, ATTNCL_GELU_TANH)}},
+    .refusals = {{ATTNCL_ERR_ARGUMENT, "no activation -1", SPEC_PARAMS(bias_activation_fwd, -1)}});

@@ -48,7 +48,7 @@ static void rates(const void *params, struct host *const *in, struct host *const
 #define RATES(...) SPEC_PARAMS(adam_rates_fwd, __VA_ARGS__)
 #define GIVEN      "; learning_rate f32:0.01:0.1"
 OP_SPEC(adam_rates_fwd, .in = "step i32:3:4; learning_rate? f32:0.01:0.1", .out = "rates f32 3",
-        .ref = rates, .rel = 16, .smoke = "S=1", .special = "S=1",
+        .ref = rates, .rel = 16, .smoke = "S=1", .gpu = "S=1", .special = "S=1",
         .cases = {{"PyTorch", RATES(0.1, 0.9, 0.999, 0, 0, 0)},
                   {"first", RATES(1, 0.9999, 0.9999, 0, 0, 0), "step i32:0:1", .rel = 8},
                   {"last", RATES(0.005, 0.9, 0.999, 0, 0, 0), "step i32:1000000000:1000000001"},
@@ -172,11 +172,11 @@ static void keep_weights(struct host *const *in)
     .refusals = {{ATTNCL_ERR_SHAPE, "rates is [4], expected [3]", .with = "rates f32:0.1:0.9 4"}}
 
 OP_SPEC(adam_step_fwd, .in = STEP_IN, .out = "p f32 N; m f32 N; v f32 N; largest? f32 N",
-        .ref = step, .allow = allow_step, .smoke = "N=1,37,2100", .special = "N=37",
-        STEP_CASES("; largest f32 N"));
+        .ref = step, .allow = allow_step, .smoke = "N=1,37,2100", .gpu = "N=262144",
+        .special = "N=37", STEP_CASES("; largest f32 N"));
 
 OP_SPEC(adam_update_fwd, .in = STEP_IN, .out = "", .ref = update, .allow = allow_update,
-        .smoke = "N=1,37,2100", .special = "N=37", STEP_CASES(""));
+        .smoke = "N=1,37,2100", .gpu = "N=262144", .special = "N=37", STEP_CASES(""));
 
 // Rates and step as users call them.
 enum { ALL_PARAM, ALL_GRAD, ALL_MEAN, ALL_SQUARE, ALL_LARGEST, ALL_STEP, ALL_RATE };

@@ -363,6 +363,7 @@ OP_SPEC(
     .allow_grad = allow_grad, .leeway = MEETS, .nonzero = "HSN",
     .smoke = "T=4 B=2 C=3 N=6; T=1 B=1 C=5 N=1; T=11 B=2 C=9 N=11; T=13 B=1 C=16 N=15; T=97 B=1 "
              "C=33 N=97",
+    .gpu = "T=4096 B=8 C=512 N=4096 H=8 S=63",
     .full = "T=12 B=1 C=5 N=12; T=96 B=2 C=9 N=96; T=131 B=3 C=16 N=132; T=499 B=1 C=5 N=500; "
             "T=101 B=2 C=1500 N=101; T=397 B=1 C=281 N=397",
     .special = "T=5 B=2 C=19 N=5; T=30 B=1 C=5 N=30", .data = MASK_SPARSE | MASK_LAST | MASK_NONE,

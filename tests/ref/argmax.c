@@ -37,5 +37,5 @@ SPEC_BUILD(build, attncl_argmax(g, in[0]))
 
 OP_SPEC(argmax_fwd, .in = "x f32 R* C", .out = "y i32 R*", .ref = argmax, .build = build,
         .nonzero = "C", .smoke = "R=1,7 C=1,3,19; R=3x2 C=21; R=- C=50; R=40 C=37; R=7 C=256,300",
-        .full = "R=7 C=16,4099", .special = "R=3 C=19",
+        .gpu = "R=65536 C=64,1023,1024,50257", .full = "R=7 C=16,4099", .special = "R=3 C=19",
         .data = PEAK | LIMITS | ALIKE | RISING | MINUS_INF | NAN_ROWS);

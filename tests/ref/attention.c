@@ -306,6 +306,12 @@ static void build(attncl_graph *g, const void *params, const attncl_value *in, a
                        time_first(params) ? (const int[]){2, 0, 1, 3} : (const int[]){0, 2, 1, 3});
 }
 
+static const char widths[] =
+    "B=1 H=16 T=1,2048 S=2048,8192 D=32 E=32; B=1 H=16 T=1,2048 S=2048,8192 D=63 E=63; "
+    "B=1 H=16 T=1,2048,8192 S=2048,8192 D=64 E=64; B=1 H=16 T=1,2048 S=2048,8192 D=96 E=96; "
+    "B=1 H=16 T=1,2048 S=2048,8192 D=127 E=127; B=1 H=16 T=1,2048 S=2048,8192 D=128 E=128; "
+    "B=1 H=16 T=1,2048 S=2048,8192 D=192 E=192; B=1 H=16 T=1,2048 S=2048,8192 D=256 E=256; "
+    "B=1 H=16 T=1,2048 S=2048,8192 D=320 E=320";
 OP_SPEC(
     attention_fwd,
     .in = "q f32 B H T D; k f32 B H S D; v f32 B H S E; mask? u8 T S B; valid_lens? i32:-2:S+10 B; "
@@ -316,12 +322,13 @@ OP_SPEC(
     .nonzero = "DE", .leeway = MEETS,
     .smoke = "B=2 H=3 T=5 S=7 D=4 E=6; B=1 H=1 T=1 S=1 D=1 E=1; B=1 H=2 T=33 S=17 D=16 E=16; "
              "B=1 H=1 T=3 S=129 D=5 E=31; B=2 H=1 T=65 S=1 D=3 E=112; B=1 H=1 T=3 S=530 D=8 E=20",
+    .gpu = "B=1 H=16 T=2048 S=2048 D=64 E=64; B=1 H=16 T=2048 S=2048 D=128 E=128",
     .full =
         "B=1 H=1 T=70 S=40 D=64 E=64; B=1 H=1 T=50 S=130 D=17 E=80; B=1 H=1 T=7 S=33 D=100 E=33; "
         "B=1 H=1 T=13 S=9 D=256 E=256; B=1 H=2 T=1 S=65 D=31 E=7; B=1 H=1 T=10 S=7 D=9 E=170",
     .special = "B=2 H=2 T=5 S=9 D=8 E=8", .data = MASK_SPARSE | MASK_LAST | MASK_NONE | INT_ENDS,
     .cases =
-        {{"plain", AS(BATCH)},
+        {{"plain", AS(BATCH), .gpu = widths},
          {"time first, weights", AS(TIME, .want_weights = 1), TIME_FIRST "weights f32 B H T S"},
          {"causal", AS(BATCH, .causal = 1), NULL, .smoke = ranges, .full = long_ranges,
           .special = tiles},

@@ -88,7 +88,7 @@ OP_SPEC(
     .in =
         "q f32 B C; k f32 B C; v f32 B C; position i32:-2:P+2 1; keys f32 P B C; values f32 P B C",
     .out = "y f32 B C", .ref = step, .allow = allow, .nonzero = "P", .data = INT_ENDS,
-    .smoke = "P=1 B=1 C=3; P=9 B=2 C=21", .special = "P=9 B=2 C=21",
+    .smoke = "P=1 B=1 C=3; P=9 B=2 C=21", .gpu = "P=1024 B=1 C=90,192", .special = "P=9 B=2 C=21",
     .cases = {{"three heads", HEADS(3, 0.35)},
               {"what is to come", HEADS(3, 0.35), .special = "", .prepare = hide_future},
               {"wide heads", HEADS(2, 0.125), .smoke = wide, .special = ""},

@@ -53,9 +53,9 @@ SPEC_BUILD(build_add, attncl_add(g, in[0], in[1]))
 
 OP_SPEC(add_fwd, .in = "a f32 R*; b f32 R*", .out = "y f32 R*", .ref = sum, .build = build_add,
         .grad = "a b", .ref_bwd = sum_bwd, .rel = 1.01, .grad_tolerance = 1e-7, .smoke = sizes,
-        .special = "R=3x21", .data = SCALED | LIMITS);
+        .gpu = "R=1048576", .special = "R=3x21", .data = SCALED | LIMITS);
 SPEC_BUILD(build_mul, attncl_mul(g, in[0], in[1]))
 
 OP_SPEC(mul_fwd, .in = "a f32 R*; b f32 R*", .out = "y f32 R*", .ref = product, .build = build_mul,
         .grad = "a b", .ref_bwd = product_bwd, .rel = 1.01, .tiny = 2e-38, .grad_tolerance = 1e-7,
-        .smoke = sizes, .special = "R=3x21", .data = SCALED);
+        .smoke = sizes, .gpu = "R=1048576", .special = "R=3x21", .data = SCALED);

@@ -43,7 +43,7 @@ static void squares(const void *params, struct host *const *in, struct host *con
 // of 2^-23.  Squares that are subnormal may be 0.
 OP_SPEC(sum_squares_fwd, .in = "x f32 N*; sums? f32:0.5:900 3", .out = "total f32 3",
         .ref = squares, .rel = 300, .tiny = 3e-35, .smoke = "N=1,37; N=2x1031; N=-",
-        .special = "N=130", .full = "N=70001; N=7x5", .data = SCALED,
+        .gpu = "N=262144", .special = "N=130", .full = "N=70001; N=7x5", .data = SCALED,
         .cases = {{"alone"}, {"added", .with = "sums f32:0.5:900 3", .leeway = MEETS}},
         .refusals = {{ATTNCL_ERR_SHAPE, "sums is [4], expected [3]", .with = "sums f32 4"}});
 
@@ -75,7 +75,7 @@ static void vanish(struct host *const *in)
 
 #define CLIP(max_norm, style) SPEC_PARAMS(clip_factor_fwd, max_norm, style)
 OP_SPEC(clip_factor_fwd, .in = "sums f32:0.5:900 3", .out = "norm f32; factor f32", .ref = factor,
-        .rel = 6, .smoke = "S=1", .special = "S=1",
+        .rel = 6, .smoke = "S=1", .gpu = "S=1", .special = "S=1",
         .cases = {{"PyTorch", CLIP(1, 0)},
                   {"d2l", CLIP(1, 1)},
                   {"far", CLIP(1000, 0)},
@@ -97,8 +97,9 @@ static void scale(const void *params, struct host *const *in, struct host *const
 }
 
 OP_SPEC(scale_by_fwd, .in = "x f32 N*; factor f32", .out = "y f32 N*", .ref = scale, .rel = 1,
-        .tiny = 1e-38, .smoke = "N=1,37,2100; N=3x5; N=-", .special = "N=37", .full = "N=70001",
-        .data = SCALED, .refusals = {{ATTNCL_ERR_SHAPE, "factor [4]", .with = "factor f32 4"}});
+        .tiny = 1e-38, .smoke = "N=1,37,2100; N=3x5; N=-", .gpu = "N=262144", .special = "N=37",
+        .full = "N=70001", .data = SCALED,
+        .refusals = {{ATTNCL_ERR_SHAPE, "factor [4]", .with = "factor f32 4"}});
 
 static void clamp(const void *params, struct host *const *in, struct host *const *out)
 {
@@ -117,7 +118,8 @@ static void build_clamp(attncl_graph *g, const void *params, const attncl_value 
 }
 
 OP_SPEC(clamp_fwd, .in = "x f32 N*", .out = "y f32 N*", .ref = clamp, .build = build_clamp,
-        .smoke = "N=1,37,2100; N=3x5; N=-", .special = "N=37", .full = "N=70001", .data = LIMITS,
+        .smoke = "N=1,37,2100; N=3x5; N=-", .gpu = "N=262144", .special = "N=37", .full = "N=70001",
+        .data = LIMITS,
         .cases = {{"half", SPEC_PARAMS(clamp_fwd, 0.5)}, {"none", SPEC_PARAMS(clamp_fwd, 0)}},
         .refusals = {{ATTNCL_ERR_ARGUMENT, "max_value is -1", SPEC_PARAMS(clamp_fwd, -1)}});
 

@@ -36,7 +36,7 @@ static void copy_bwd(const void *params, struct host *const *in, struct host *co
 
 OP_SPEC(copy_fwd, .in = "x f32+ R*", .out = "y f32 R*", .ref = copy, .grad = "x",
         .ref_bwd = copy_bwd, .grad_tolerance = 1e-9, .smoke = "R=-,1,3x5,2x1x41,5003",
-        .special = "R=3x21",
+        .gpu = "R=64x8x512", .special = "R=3x21",
         .cases = {{"floats"},
                   {"integers", .with = "x i32+:-2000000000:2000000000 R*; y i32 R*"},
                   {"bytes", .with = "x u8+:0.5 R*; y u8 R*"}},
@@ -55,7 +55,7 @@ static void store_rows(const void *params, struct host *const *in, struct host *
 
 OP_SPEC(store_rows_fwd, .in = "x f32 T R*; state f32 S R*", .out = "y? f32 T R*", .ref = store_rows,
         .nonzero = "S", .smoke = "T=1 S=5 R=2x21; T=3,5 S=5 R=2x21; T=2 S=3 R=-",
-        .full = "T=2 S=4 R=2100",
+        .gpu = "T=512 S=1024 R=1x512", .full = "T=2 S=4 R=2100",
         .cases = {{"floats"},
                   {"F16", .with = "state f16 S R*; y f32 T R*"},
                   {"BF16", .with = "state bf16 S R*; y f32 T R*"}},
@@ -69,7 +69,7 @@ static void round_to(const void *params, struct host *const *in, struct host *co
 }
 
 OP_SPEC(round_fwd, .in = "x f32 R*", .out = "y f32 R*", .ref = round_to,
-        .smoke = "R=-,1,3x2x21,1031", .data = FAR | NEAR_ZERO | ALIKE,
+        .smoke = "R=-,1,3x2x21,1031", .gpu = "R=4096", .data = FAR | NEAR_ZERO | ALIKE,
         .cases = {{"F16", SPEC_PARAMS(round_fwd, ATTNCL_F16)},
                   {"BF16", SPEC_PARAMS(round_fwd, ATTNCL_BF16)}},
         .refusals = {{ATTNCL_ERR_DTYPE, "rounding to F32, must be F16 or BF16",

@@ -38,8 +38,9 @@ OP_SPEC(embedding_fwd, .in = "tokens i32:0:V R*; weight f32 V C", .out = "y f32 
         .ref = embedding, .build = build, .grad = "weight", .ref_bwd = gradient,
         .grad_tolerance = 2e-6, .rel = 1.01, .nonzero = "V", .data = INT_ENDS,
         .smoke = "R=5x3 V=11 C=37; R=7 V=11 C=8; R=400 V=11 C=5; R=- V=3 C=64; R=2x1x40 V=1 C=1",
-        .full = "R=- V=3 C=1000; R=700 V=65 C=33", .special = "R=4 V=5 C=21",
+        .gpu = "R=8x1024 V=50257 C=512", .full = "R=- V=3 C=1000; R=700 V=65 C=33",
+        .special = "R=4 V=5 C=21",
         .cases = {{"scaled", SCALE(22.627417f)},
                   {"plain", SCALE(1)},
                   {"F16", SCALE(22.6f), "weight f16 V C"},
-                  {"BF16", SCALE(1), "weight bf16 V C"}});
+                  {"BF16", SCALE(1), "weight bf16 V C", .gpu = "R=8x1024 V=50257 C=511,512"}});

@@ -183,6 +183,7 @@ OP_SPEC(
     .data = INT_ENDS,
     .smoke = "S=2 B=3 C=10 H=2 D=5 P=4; S=1 B=1 C=1 H=1 D=1 P=1; S=17 B=2 C=48 H=3 D=16 P=17; "
              "S=65 B=1 C=33 H=1 D=33 P=90; S=300 B=1 C=19 H=1 D=19 P=301",
+    .gpu = "S=64 B=8 C=512 H=8 D=64 P=64",
     .full = "S=63 B=1 C=16 H=2 D=8 P=64; S=64 B=1 C=7 H=1 D=7 P=64; S=5 B=1 C=130 H=1 D=130 P=9",
     .special = "S=5 B=2 C=14 H=2 D=7 P=6",
     .cases = {{"joint", PARAMS(0)},

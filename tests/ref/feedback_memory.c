@@ -61,7 +61,8 @@ OP_SPEC(
           "x5? f32 R*; x6? f32 R*; x7? f32 R*",
     .out = "y f32 R*", .ref = mix, .grad = "weights sum x0 x1 x2 x3 x4 x5 x6 x7",
     .ref_bwd = mix_bwd, .tiny = 54 * 0x1p-24, .leeway = MEETS, .nonzero = "W",
-    .data = PEAK | MINUS_INF, .smoke = "W=9 R=3x7; W=9 R=1; W=10 R=700", .special = "W=9 R=2x21",
+    .data = PEAK | MINUS_INF, .smoke = "W=9 R=3x7; W=9 R=1; W=10 R=700", .gpu = "W=9 R=8x512",
+    .special = "W=9 R=2x21",
     .cases = {{"one", MIX(0)},
               {"one beside a sum", MIX(8), "sum f32 R*"},
               {"three beside a sum", MIX(2), "sum f32 R*; x1 f32 R*; x2 f32 R*"},
@@ -78,7 +79,7 @@ static void gate(const void *params, struct host *const *in, struct host *const 
 }
 
 OP_SPEC(feedback_gate_fwd, .in = "x f32 R*; position i32:-1:3 1", .out = "y f32 R*", .ref = gate,
-        .smoke = "R=3x7; R=1; R=700", .special = "R=3x7", .data = INT_ENDS);
+        .smoke = "R=3x7; R=1; R=700", .gpu = "R=8x512", .special = "R=3x7", .data = INT_ENDS);
 
 // [slots, B, H, limit, D] at slots `slot` + s, place t and [B, slots H D]: the place of element i of x, -1 for none.
 int64_t ref_feedback_place(const struct host *x, const struct host *cache, int64_t slot, double t,
@@ -111,7 +112,7 @@ static void store(const void *params, struct host *const *in, struct host *const
 OP_SPEC(feedback_store_fwd, .in = "x f32 B C; position i32:-1:P+2 1; cache f32 S B H P D",
         .out = "", .ref = store, .nonzero = "SHD", .data = INT_ENDS,
         .smoke = "S=5 B=2 C=30 H=3 P=4 D=5; S=3 B=2 C=6 H=3 P=4 D=1; S=5 B=1 C=66 H=2 P=3 D=33",
-        .special = "S=5 B=2 C=30 H=3 P=4 D=5",
+        .gpu = "S=4 B=8 C=1024 H=8 P=64 D=64", .special = "S=5 B=2 C=30 H=3 P=4 D=5",
         .cases = {{"from slot 1", STORE(1)},
                   {"F16", STORE(1), "cache f16 S B H P D", .special = ""},
                   {"BF16", STORE(0), "cache bf16 S B H P D", .special = ""}},

@@ -118,7 +118,8 @@ OP_SPEC(
     .ref_bwd = gru_bwd, .allow = allow, .leeway = MEETS, .nonzero = "XH",
     .smoke =
         "T=4 B=3 X=9 H=3; T=1 B=1 X=3 H=1; T=5 B=3 X=21 H=7; T=3 B=2 X=48 H=16; T=4 B=5 X=99 H=33",
-    .full = "T=2 B=9 X=192 H=64; T=2 B=1 X=900 H=300", .special = "T=4 B=2 X=9 H=3",
+    .gpu = "T=64 B=8 X=768 H=256", .full = "T=2 B=9 X=192 H=64; T=2 B=1 X=900 H=300",
+    .special = "T=4 B=2 X=9 H=3",
     .cases = {CASE("time first", TIME),
               CASE("from a state", TIME, FROM_STATE),
               CASE("batch first", SPEC_PARAMS(gru_fwd, ATTNCL_LAYOUT_BATCH_FIRST), BATCH_FIRST),

@@ -84,7 +84,7 @@ OP_SPEC(layer_norm_fwd, .in = "x f32 R* C*; weight f32 C*; bias f32 C*", .out = 
         .ref = norm, .build = build, .grad = "x weight bias", .ref_bwd = gradients,
         .grad_tolerance = 4e-6, .allow = allow,
         .smoke = "R=1,5 C=1,7,16; R=70 C=19; R=2x5 C=3x7; R=- C=2x5x3; R=3 C=257",
-        .special = "R=3 C=21",
+        .gpu = "R=65536 C=64,1023,1024,50257", .special = "R=3 C=21",
         .full = "R=4 C=256; R=9 C=32; R=3 C=1024,1025,4100; R=2 C=8196,8209; R=300 C=33; R=37 C=64",
         .data = OFFSET | SCALED | PEAK | ALIKE | RISING, .leeway = MEETS,
         .cases = {{"rows", &usual},

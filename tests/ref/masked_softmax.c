@@ -46,8 +46,8 @@ OP_SPEC(masked_softmax_fwd, .in = "x f32 B Q K; valid_lens? i32:-3:K+4 B", .out 
         .ref = masked_softmax, .build = build, .grad = "x", .ref_bwd = gradient,
         .grad_data = SPAN90, .rel = 10, .spans = true, .chain = 'K', .tiny = 2e-38,
         .smoke = "B=8 Q=3 K=37; B=3 Q=7 K=19,36; B=4 Q=1 K=1; B=2 Q=3 K=300",
-        .full = "B=2 Q=3 K=8200", .special = "B=2 Q=3 K=21",
-        .data = SPAN90 | MINUS_INF | NAN_ROWS | INT_ENDS,
+        .gpu = "B=16 Q=4096 K=64,1023,1024,50257", .full = "B=2 Q=3 K=8200",
+        .special = "B=2 Q=3 K=21", .data = SPAN90 | MINUS_INF | NAN_ROWS | INT_ENDS,
         .cases = {{"plain", .smoke = "B=2 Q=3 K=33"},
                   {"lengths", .with = "valid_lens i32:-3:K+4 B"},
                   {"lengths of rows", .with = "valid_lens i32:-3:K+4 B Q"}});

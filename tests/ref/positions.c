@@ -59,7 +59,7 @@ OP_SPEC(add_positions_fwd, .in = "x f32 T B C; table f32 P C", .out = "y f32 T B
         .ref = positions, .build = build, .grad = "x table", .ref_bwd = gradients,
         .grad_tolerance = 1e-6, .rel = 1.01, .nonzero = "P",
         .smoke = "T=5 B=4 C=37 P=9; T=5 B=5 C=3 P=5; T=1 B=1 C=1 P=1; T=3 B=2 C=20 P=3",
-        .special = "T=3 B=2 C=21 P=4",
+        .gpu = "T=1024 B=8 C=512 P=1024", .special = "T=3 B=2 C=21 P=4",
         .cases = {{"time first", LAYOUT(ATTNCL_LAYOUT_TIME_FIRST)},
                   {"batch first", LAYOUT(ATTNCL_LAYOUT_BATCH_FIRST), "x f32 B T C; y f32 B T C"}},
         .refusals = {
@@ -79,7 +79,8 @@ SPEC_BUILD(build_at, attncl_add_position_at(g, in[0], in[1], in[2]))
 
 OP_SPEC(add_position_at_fwd, .in = "x f32 B C; table f32 P C; position i32:0:P 1",
         .out = "y f32 B C", .ref = position_at, .build = build_at, .rel = 1.01, .nonzero = "P",
-        .smoke = "B=3 C=37 P=5; B=2 C=20 P=1; B=1 C=5 P=3", .special = "B=3 C=21 P=4",
+        .smoke = "B=3 C=37 P=5; B=2 C=20 P=1; B=1 C=5 P=3", .gpu = "B=8 C=512 P=1024",
+        .special = "B=3 C=21 P=4",
         .cases = {{"within"},
                   {"first", .with = "position i32:0:1 1"},
                   {"last", .with = "position i32:P-1:P 1"},

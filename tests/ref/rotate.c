@@ -39,7 +39,8 @@ static void gradient(const void *params, struct host *const *in, struct host *co
 // work-groups.
 OP_SPEC(rotate_fwd, .in = "x f32 R* C; table f32 2 C", .out = "y f32 R* C", .ref = rotate,
         .grad = "x", .ref_bwd = gradient, .grad_tolerance = 3e-7, .rel = 3, .abs = 2,
-        .smoke = "R=-,3x5,7 C=2,6,16,38", .full = "R=7 C=514", .special = "R=3 C=22",
+        .smoke = "R=-,3x5,7 C=2,6,16,38", .gpu = "R=8 C=512", .full = "R=7 C=514",
+        .special = "R=3 C=22",
         .refusals = {
             {ATTNCL_ERR_SHAPE, "x is [3, 5], its last axis must be even", .sizes = "R=3 C=5"},
             {ATTNCL_ERR_SHAPE, "x is a scalar", .with = "x f32"}});

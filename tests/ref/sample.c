@@ -127,8 +127,8 @@ SAMPLING(best, 0, 5, 2)
 // A score that is not finite gives -1.
 OP_SPEC(sample_fwd, .in = "x f32 B C; sampling i32 4; position i32:0:1073741825 1",
         .out = "y i32 B", .ref = sample, .nonzero = "C", .smoke = "B=40 C=1,3,16,19; B=5 C=300",
-        .full = "B=40 C=2,256; B=5 C=1031,4099", .special = "B=3 C=21",
-        .data = SCALED | PEAK | LIMITS | ALIKE | RISING | INT_ENDS,
+        .gpu = "B=65536 C=64,1023,1024,50257", .full = "B=40 C=2,256; B=5 C=1031,4099",
+        .special = "B=3 C=21", .data = SCALED | PEAK | LIMITS | ALIKE | RISING | INT_ENDS,
         .cases = {{"all", .prepare = all},
                   {"cold", .prepare = cold},
                   {"hot", .prepare = hot},
@@ -149,5 +149,5 @@ OP_SPEC(sample_store_fwd,
         .in = "tokens i32:-1:1000 B; step i32:0:2147483647 1+B; drawn i32:-9:99 R B; "
               "window? i32:0:1000 W B",
         .out = "", .ref = store, .data = INT_ENDS, .nonzero = "RW",
-        .smoke = "B=1 R=1 W=1; B=3 R=4 W=2; B=300 R=4 W=5", .full = "B=1 R=4 W=900",
-        .cases = {{"plain"}, {"window", .with = "window i32:0:1000 W B"}});
+        .smoke = "B=1 R=1 W=1; B=3 R=4 W=2; B=300 R=4 W=5", .gpu = "B=8 R=256 W=64",
+        .full = "B=1 R=4 W=900", .cases = {{"plain"}, {"window", .with = "window i32:0:1000 W B"}});

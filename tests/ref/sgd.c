@@ -34,7 +34,7 @@ static void rates(const void *params, struct host *const *in, struct host *const
 
 #define RATES(...) SPEC_PARAMS(sgd_rates_fwd, __VA_ARGS__)
 OP_SPEC(sgd_rates_fwd, .in = "step i32:0:1; learning_rate? f32:0.01:0.1", .out = "rates f32 3",
-        .ref = rates, .rel = 1, .smoke = "S=1", .special = "S=1",
+        .ref = rates, .rel = 1, .smoke = "S=1", .gpu = "S=1", .special = "S=1",
         .cases = {{"first", RATES(0.1, 0.9, 0.4)},
                   {"later", RATES(0.1, 0.9, 0.4), "step i32:5:6"},
                   {"given", RATES(0, 0.9, 0.4), "step i32:1:2; learning_rate f32:0.01:0.1"}},
@@ -145,12 +145,13 @@ static void no_rate(struct host *const *in)
     }
 
 OP_SPEC(sgd_step_fwd, .in = STEP_IN, .out = "p f32 N; b? f32 N", .ref = step, .allow = allow,
-        .smoke = "N=1,37,2100", .special = "N=37", .full = "N=70001",
+        .smoke = "N=1,37,2100", .gpu = "N=262144", .special = "N=37", .full = "N=70001",
         .cases = {STEP_CASES("; b f32 N"), {"no buffer", SGD(0.9, 0, 0), "b f32 N"}},
         .refusals = {SHORT_RATES, NO_MOMENTUM});
 
 OP_SPEC(sgd_update_fwd, .in = STEP_IN, .out = "", .ref = update, .allow = allow,
-        .smoke = "N=1,37,2100", .special = "N=37", .full = "N=70001", .cases = {STEP_CASES("")},
+        .smoke = "N=1,37,2100", .gpu = "N=262144", .special = "N=37", .full = "N=70001",
+        .cases = {STEP_CASES("")},
         .refusals = {SHORT_RATES,
                      NO_MOMENTUM,
                      {ATTNCL_ERR_ARGUMENT, "momentum_buffer is missing", SGD(0.9, 0, 0)},

@@ -51,6 +51,6 @@ OP_SPEC(softmax_fwd, .in = "x f32 R* C", .out = "y f32 R* C", .ref = softmax, .b
         .grad = "x", .ref_bwd = gradient, .grad_data = SPAN90, .rel = 10, .spans = true,
         .chain = 'C', .tiny = 2e-38,
         .smoke = "R=1,5 C=1,7,64; R=3x5 C=21; R=- C=33; R=37 C=19; R=3 C=257",
-        .special = "R=3 C=21; R=3 C=8196",
+        .gpu = "R=65536 C=64,1023,1024,50257", .special = "R=3 C=21; R=3 C=8196",
         .full = "R=70 C=16,256; R=9 C=31,32,33; R=5 C=1024,1025; R=3 C=4099,8192,8196,8197",
         .data = SPAN90 | FAR | PEAK | LIMITS | ALIKE | RISING | MINUS_INF | NAN_ROWS);

@@ -126,7 +126,7 @@ OP_SPEC(spatial_gate_fwd,
         .in = "weight f32 N N; bias f32 N; u f32 T B C; z1 f32 T B C; mask? u8:0.5 T T 1",
         .out = "y f32 T B C", .ref = gate, .grad = "weight bias u z1", .ref_bwd = gate_bwd,
         .allow = allow, .grad_tolerance = 1e-6, .smoke = "N=9 T=7 B=2 C=5; N=52 T=50 B=1 C=70",
-        .special = "N=7 T=7 B=2 C=9", .nonzero = "N",
+        .gpu = "N=1024 T=1024 B=8 C=512", .special = "N=7 T=7 B=2 C=9", .nonzero = "N",
         .full = "N=1 T=1 B=1 C=1; N=9 T=9 B=1 C=64; N=40 T=37 B=3 C=19; N=130 T=130 B=1 C=70; "
                 "N=103 T=101 B=1 C=2",
         .data = MASK_SPARSE | MASK_NONE,

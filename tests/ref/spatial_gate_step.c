@@ -73,7 +73,8 @@ OP_SPEC(
     .in =
         "weight f32 N N; bias f32 N; u f32 B C; z1 f32 B C; position i32:0:N 1; history f32+ N B C",
     .out = "y f32 B C", .ref = step, .allow = allow, .smoke = "N=9 B=2 C=21; N=67 B=1 C=64",
-    .special = "N=9 B=2 C=5", .full = "N=1 B=1 C=1; N=5 B=3 C=130", .nonzero = "N",
+    .gpu = "N=1024 B=8 C=512", .special = "N=9 B=2 C=5", .full = "N=1 B=1 C=1; N=5 B=3 C=130",
+    .nonzero = "N",
     .cases = {{"anywhere", .prepare = spoil_later},
               {"first", .with = "position i32:0:1 1", .prepare = spoil_later},
               {"before", .with = "position i32:-1:0 1", .prepare = spoil_later},

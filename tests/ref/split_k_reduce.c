@@ -41,6 +41,6 @@ static void allow(const struct spec_point *p, int k, const struct host *want, st
 
 OP_SPEC(split_k_reduce_fwd, .in = "partials f32 S M D; bias? f32 D; residual f32 M D",
         .out = "y f32 M D", .ref = reduce, .allow = allow,
-        .smoke = "S=1 M=2 D=1; S=3 M=5 D=16; S=4 M=2 D=70", .special = "S=3 M=3 D=21",
-        .full = "S=16 M=1 D=70; S=4 M=2 D=48", .data = SCALED,
+        .smoke = "S=1 M=2 D=1; S=3 M=5 D=16; S=4 M=2 D=70", .gpu = "S=8 M=16 D=512",
+        .special = "S=3 M=3 D=21", .full = "S=16 M=1 D=70; S=4 M=2 D=48", .data = SCALED,
         .cases = {{"plain"}, {"biased", .with = "bias f32 D"}});

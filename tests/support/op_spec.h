@@ -75,11 +75,11 @@ struct op_case {
     const void *params;
     const char *with; // declarations that replace the spec's, and make optional ones present
     const char *grad; // instead of the spec's; "": no gradients
-    const char *smoke, *full, *special;      // instead of the spec's; special "": none
-    unsigned data;                           // instead of the spec's
-    double rel;                              // instead of the spec's
-    unsigned leeway;                         // where inputs are not finite
-    void (*prepare)(struct host *const *in); // changes what the inputs hold
+    const char *smoke, *full, *special, *gpu; // instead of the spec's; special or gpu "": none
+    unsigned data;                            // instead of the spec's
+    double rel;                               // instead of the spec's
+    unsigned leeway;                          // where inputs are not finite
+    void (*prepare)(struct host *const *in);  // changes what the inputs hold
 };
 
 // Parameters or inputs that must be refused, beside the generated refusals.
@@ -119,6 +119,8 @@ struct op_spec {
         *full; // "R=1,3 C=7,257; R=2x5 C=-": all combinations of a line; 2x5: two axes, -: none
     const char *
         special; // sizes at which NaN and infinity are put into each F32 input and dy; NULL: none are
+    // What GPUs compute: attncl-gpu-variants launches the op and the gradients of `grad` with these sizes, without a GPU.
+    const char *gpu;
     unsigned data,
         grad_data;   // which of `data` gradients are computed with, beside masks and INT_ENDS
     unsigned leeway; // of gradients

@@ -44,6 +44,8 @@ bool spec_sizes_at(const char *text, int k, struct spec_sizes *ret);
 const char *spec_sizes_text(const struct spec_point *p, bool full);
 int spec_shape(const struct spec_slot *s, const struct spec_sizes *sizes, int64_t *dim); // the rank
 double spec_number(const struct spec_point *p, const char *text); // "-2", "C", "S+10"
+// "softmax_fwd plain, R=3 C=7".
+void spec_describe(const struct spec_point *p, char text[SPEC_TEXT_BYTES]);
 // The inputs that have gradients.
 unsigned spec_wanted(const struct spec_point *p);
 

@@ -243,20 +243,9 @@ static void append(char *text, const char *fmt, ...)
     va_end(args);
 }
 
-void spec_wrong(const struct spec_point *p, const char *fmt, ...)
+void spec_describe(const struct spec_point *p, char text[SPEC_TEXT_BYTES])
 {
-    static const char *const names[] = {
-        "NORMAL",   "SPAN90",      "FAR",       "OFFSET",    "SCALED",  "PEAK",
-        "LIMITS",   "ALIKE",       "RISING",    "MINUS_INF", "TAILS",   "NEAR_ZERO",
-        "NAN_ROWS", "MASK_SPARSE", "MASK_LAST", "MASK_NONE", "INT_ENDS"};
-    char text[SPEC_TEXT_BYTES] = "", what[SPEC_TEXT_BYTES];
-    va_list args;
-    int kind = 0;
-
-    if (spec_tally.n_wrong++ >= MAX_REPORTED)
-        return;
-    while (p->kind >> kind > 1)
-        ++kind;
+    *text = 0;
     append(text, "%s%s%s,", p->spec->op, p->c->name ? " " : "", p->c->name ? p->c->name : "");
     for (int i = 0; i < SPEC_LETTERS; ++i) {
         if (p->sizes.rank[i] >= 0)
@@ -264,6 +253,23 @@ void spec_wrong(const struct spec_point *p, const char *fmt, ...)
         for (int a = 0; a < p->sizes.rank[i]; ++a)
             append(text, a ? "x%lld" : "%lld", (long long)p->sizes.dim[i][a]);
     }
+}
+
+void spec_wrong(const struct spec_point *p, const char *fmt, ...)
+{
+    static const char *const names[] = {
+        "NORMAL",   "SPAN90",      "FAR",       "OFFSET",    "SCALED",  "PEAK",
+        "LIMITS",   "ALIKE",       "RISING",    "MINUS_INF", "TAILS",   "NEAR_ZERO",
+        "NAN_ROWS", "MASK_SPARSE", "MASK_LAST", "MASK_NONE", "INT_ENDS"};
+    char text[SPEC_TEXT_BYTES], what[SPEC_TEXT_BYTES];
+    va_list args;
+    int kind = 0;
+
+    if (spec_tally.n_wrong++ >= MAX_REPORTED)
+        return;
+    while (p->kind >> kind > 1)
+        ++kind;
+    spec_describe(p, text);
     append(text, "%s, %s%s%s: ", p->view ? " as views" : "", names[kind], *p->note ? ", " : "",
            p->note);
     va_start(args, fmt);
