@@ -39,9 +39,10 @@
 #define ROW_VECTORS        ((ROWS + VW - 1) / VW)
 #define HALF_FLOATS(chunk) ((chunk)*VW * ROWS + VW)
 
-// What e^(highest - lowest) may be, and e^(highest - L + peak).
-#define MAX_SPAN   85.0f
-#define MAX_FACTOR REACH
+// A product needs highest - lowest <= REACH, so that factors times values keep their digits, and
+// highest - L + peak <= REACH.  Where some e^(bias - peak) underflows to 0, the second limit is this:
+// each pair is a result of its own, so no larger term hides the lost p, which is below e^-67.
+#define FADED_REACH 20.0f
 
 // The tensors of one lane, at row 0, and their distance of rows.
 struct lane {
@@ -61,12 +62,12 @@ struct lane {
             lane_width(l, channels)                                                                \
     }
 
-// A block of queries, the keys [from, to) near them, their largest seen biases.  product: bit u says
-// that lane u of the chunk is one.
+// A block of queries, the keys [from, to) near them, their largest seen biases, what highest - L +
+// peak may be in a product.  product: bit u says that lane u of the chunk is one.
 struct queries {
     int t0, rows, from, to;
     uint product;
-    float peak[ROWS];
+    float peak[ROWS], reach;
 };
 
 static inline void queries_find(struct queries *x, const struct bias *w, int block)
@@ -77,7 +78,8 @@ static inline void queries_find(struct queries *x, const struct bias *w, int blo
     x->to = min(w->steps, x->t0 + x->rows - 1 + w->window);
     if (w->causal)
         x->to = min(x->to, x->t0 + x->rows);
-    find_peaks(w, x->t0, x->from, x->to, x->peak);
+    const float spread = find_peaks(w, x->t0, x->from, x->to, x->peak);
+    x->reach = -spread < EXP_LOWEST ? FADED_REACH : REACH;
 }
 
 // factors of a lane: [VW][ROWS] of the values, and `other` on of the rest; zeros and false where the
@@ -86,7 +88,7 @@ LOCAL_INLINE bool queries_pack(const struct queries *x, const struct lane *l, in
                                FV lowest, __local float *factors, int other)
 {
     FV a[ROW_VECTORS][VW], b[ROW_VECTORS][VW];
-    IV good = highest - lowest <= (FV)(MAX_SPAN);
+    IV good = highest - lowest <= (FV)(REACH);
 
     UNROLL
     for (int r = 0; r < ROW_VECTORS * VW; ++r) {
@@ -95,7 +97,7 @@ LOCAL_INLINE bool queries_pack(const struct queries *x, const struct lane *l, in
             const long at = min(x->t0 + r, steps - 1) * l->row;
             const FV z = (highest - lane_load(l->log + at, l->width)) + (FV)(x->peak[r]);
             const FV e = exp_v(z) * lane_load(l->g + at, l->width);
-            good &= z <= (FV)(MAX_FACTOR);
+            good &= z <= (FV)(x->reach);
             a[r / VW][r % VW] = e * sigmoid_v(lane_load(l->q + at, l->width));
             b[r / VW][r % VW] = -e * lane_load(l->y + at, l->width);
         }

@@ -313,7 +313,33 @@ static void set_low_biases(struct host *const *in)
 
 static void set_huge_biases(struct host *const *in)
 {
-    host_scale(in[BIAS], 1e30);
+    scale_biases(in, 1e30, 0);
+}
+
+static void lower_block_ends(struct host *keys, double less)
+{
+    const int64_t row = keys->dim[1] * keys->dim[2];
+
+    for (int64_t i = 0; i < keys->count; ++i)
+        keys->data[i] = (float)(keys->data[i] - (ends_block(i / row) ? less : 0));
+}
+
+// A row's largest exponent is far below the channel's largest key, and some e^(bias - largest) underflow: a product of
+// factors would lose bias gradients that are far above float's smallest number.
+static void set_steep_biases(struct host *const *in)
+{
+    lower_block_ends(in[K], 50);
+    host_scale(in[BIAS], 30);
+}
+
+// e^(key - largest) v has few digits left; biases make up for the low keys.
+static void set_faint_values(struct host *const *in)
+{
+    lower_block_ends(in[K], 70);
+    host_scale(in[V], 1e-13);
+    for (int64_t i = 0; i < in[BIAS]->count; ++i)
+        in[BIAS]->data[i] =
+            (float)(in[BIAS]->data[i] + (ends_block(i % in[BIAS]->dim[1]) ? 50 : 0));
 }
 
 // Low biases in all that a block has weights for make running maxima take every element by itself.
@@ -393,6 +419,8 @@ OP_SPEC(
               KIND("far biases", TABLE(20, 0), table, kinds, set_far_biases),
               KIND("far bias rows", TABLE(20, 1), table, kinds, set_far_bias_rows),
               KIND("wide biases", TABLE(5, 0), table, kinds, set_wide_biases),
+              KIND("steep biases", TABLE(5, 0), table, "T=39 B=2 C=8 N=41", set_steep_biases),
+              KIND("faint values", TABLE(5, 0), table, "T=39 B=2 C=8 N=41", set_faint_values),
               KIND("low biases", TABLE(64, 0), table, kinds, set_low_biases),
               {"huge biases", TABLE(20, 0), table, .grad = "", .smoke = kinds, .special = "",
                .prepare = set_huge_biases},
