@@ -21,8 +21,7 @@ set(attncl_tiers
     "default (fuzz\\.graphs|faults\\.(heap|queries|bind))"
     "default tools\\.(failures|mistakes)"
     "default style\\.(layers|exports|object_cycles|headers|structure)"
-    "ci      compile\\.first_use"
-    "full    compile\\.attention_mma_choice")
+    "ci      compile\\.probes")
 
 function(attncl_set_tiers)
     get_property(names DIRECTORY PROPERTY TESTS)

@@ -132,7 +132,7 @@ ATTNCL_API attncl_status attncl_context_finish(attncl_context *context);
 
 /**
  * Keeps what `attncl selftest` found, or a test of the caller's, on this device with its driver: in the
- * directory of the program cache, by version of the library, device, driver and kernel variant.
+ * directory of the program cache, by digest of the kernel sources, device, driver and kernel variant.
  * Contexts created later warn in the log (attncl_log_set()) when something failed.
  *
  * @param failed  what failed, at most 511 bytes; "": nothing
@@ -145,8 +145,8 @@ ATTNCL_API attncl_status attncl_context_keep_selftest(attncl_context *context, c
 
 /**
  * What was found on device `index`, as attncl_device_get() counts, with its driver and is kept in the directory of the
- * program cache that the environment names: what attncl selftest found, which instructions are used.
- * A line each, "shuffle: used", for people.
+ * program cache that the environment names: what attncl selftest found, and comparisons of kernels when graphs were
+ * compiled.  A line each, "shuffles: passed" or "softmax gpu: failed: " and what is wrong, for people.
  *
  * @param text      receives the lines that fit, each with a line end; "" where nothing is known
  * @param capacity  bytes at text, at least 1

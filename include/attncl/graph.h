@@ -152,7 +152,8 @@ typedef struct attncl_compile_options {
         sizeof(attncl_compile_options), 0, ATTNCL_PRECISION_DEFAULT, 0                             \
     }
 
-/** What attncl_graph_compile() will allocate; nothing is allocated by asking.
+/** What attncl_graph_compile() will allocate.  Asking allocates nothing on the device, builds and launches nothing:
+ * kernels that were not compared on this device yet count as right, so that more may be needed where they are not.
  * Errors: the first failure of the builders, ERR_ARGUMENT.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_memory(const attncl_graph *g,
                                              attncl_memory_report *report_ret);

@@ -8,15 +8,17 @@
 #include "base/log.h"
 #include "base/struct.h"
 #include "compile/lowered.h"
+#include "compile/probes.h"
 #include "compile/program.h"
 #include "device/context.h"
 #include "graph/nodes.h"
 
 // The passes that need no device memory.
-attncl_status attncl__plan(const attncl_graph *g, const struct fit *fit, struct lowered *p)
+attncl_status attncl__plan(const attncl_graph *g, struct fit *fit, struct lowered *p)
 {
     TRY(attncl__lower(g, fit, p));
     attncl__eliminate_dead(p);
+    TRY(attncl__apply_probes(g->ctx, fit, p));
     TRY(attncl__fuse(p));
     TRY(attncl__schedule(p));
     TRY(attncl__find_lifetimes(p));
@@ -56,7 +58,7 @@ static attncl_status lower_refused(const struct lowered *p, struct fit *fit, att
 attncl_status attncl_graph_memory(const attncl_graph *g, attncl_memory_report *report_ret)
 {
     attncl_status status = ATTNCL_OK;
-    struct fit fit = {0};
+    struct fit fit = {.probes = PROBE_LOOK_UP};
     bool again = false;
 
     REQUIRE(g && report_ret, ATTNCL_ERR_ARGUMENT, "graph or report_ret is NULL");
@@ -112,7 +114,7 @@ attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options
 {
     attncl_compile_options o = ATTNCL_COMPILE_OPTIONS_INIT;
     attncl_status status = ATTNCL_OK;
-    struct fit fit = {0};
+    struct fit fit = {.probes = PROBE_RUN};
     bool again = false;
 
     REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");

@@ -32,6 +32,30 @@ const struct device_caps *attncl__fit_caps(const struct fit *fit, const struct o
     return op ? &op->caps : device;
 }
 
+static attncl_status set(struct fit *fit, const struct op_class *cls,
+                         const struct device_caps *caps)
+{
+    struct fitted_op *op = find(fit, cls);
+
+    if (!op) {
+        struct fitted_op *grown = attncl__grow_array(fit->ops, (size_t)fit->n + 1, sizeof *grown);
+        REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "the work-groups of %s", cls->name);
+        fit->ops = grown;
+        op = &fit->ops[fit->n++];
+    }
+    *op = (struct fitted_op){cls, *caps};
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__fit_use_cpu(struct fit *fit, const struct op_class *cls,
+                                  const struct device_caps *device)
+{
+    struct device_caps caps = *attncl__fit_caps(fit, cls, device);
+
+    caps.variant = VARIANT_CPU;
+    return set(fit, cls, &caps);
+}
+
 // Kernels know work-groups of powers of two, and none of two work-items.
 static size_t group_below(size_t limit)
 {
@@ -65,14 +89,7 @@ attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refuse
                 "%s: %s; recorded again %s", cls->name, attncl_last_error(),
                 caps.variant == VARIANT_CPU ? "in the CPU variant" : "with smaller work-groups");
 
-    struct fitted_op *op = find(fit, cls);
-    if (!op) {
-        struct fitted_op *grown = attncl__grow_array(fit->ops, (size_t)fit->n + 1, sizeof *grown);
-        REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "the work-groups of %s", cls->name);
-        fit->ops = grown;
-        op = &fit->ops[fit->n++];
-    }
-    *op = (struct fitted_op){cls, caps};
+    TRY(set(fit, cls, &caps));
     *lowered_ret = true;
     return ATTNCL_OK;
 }

@@ -5,11 +5,13 @@
 #define ATTNCL_COMPILE_FIT_H
 
 #include "attncl/kinds.h"
+#include "device/probe.h"
 #include "op/op.h"
 
 // The capabilities of the classes that were lowered, and what the graph asks for.  Empty at first.
 struct fit {
     attncl_precision precision;
+    enum probe_mode probes;
     int n_queues; // 0: as the environment says, else 1
     struct fitted_op *ops;
     int n;
@@ -19,6 +21,10 @@ void attncl__fit_free(struct fit *fit);
 // The device's own, where the class was not lowered.  fit: may be NULL, for none.
 const struct device_caps *attncl__fit_caps(const struct fit *fit, const struct op_class *cls,
                                            const struct device_caps *device);
+
+// From now on the class runs in the CPU variant.
+attncl_status attncl__fit_use_cpu(struct fit *fit, const struct op_class *cls,
+                                  const struct device_caps *device);
 
 // The class that could not be planned or recorded, and why not.
 struct refused_op {

@@ -5,13 +5,9 @@
 
 #include <stdlib.h>
 
-#include "compile/attention_mma_choice.h"
-#include "compile/first_use.h"
 #include "compile/lowered.h"
 #include "device/context.h"
-#include "gemm/mma_choice.h"
 #include "graph/nodes.h"
-#include "launch/shuffle_choice.h"
 
 static void lower_value(const attncl_graph *g, struct lowered *p, int v)
 {
@@ -69,9 +65,6 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
     *caps = g->ctx->caps;
     if (fit)
         attncl__caps_set_precision(caps, fit->precision);
-    TRY(attncl__choose_variant(g->ctx, caps));
-    attncl__choose_shuffle(g->ctx, caps);
-    attncl__gemm_choose_mma(g->ctx, caps);
     p->caps = caps;
     const char *queues = attncl__context_env(g->ctx, ENV_QUEUES);
     p->n_queues = fit && fit->n_queues ? fit->n_queues : queues ? atoi(queues) : 1;
@@ -86,12 +79,7 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
 
     for (int v = 0; v < g->n_values; ++v)
         lower_value(g, p, v);
-    for (int n = 0; n < g->n_nodes; ++n) {
+    for (int n = 0; n < g->n_nodes; ++n)
         TRY(lower_node(g, p, n));
-        if (g->nodes[n].cls == &attncl__op_attention_fwd)
-            attncl__attention_choose_mma(g->ctx, caps);
-        else if (g->nodes[n].cls == &attncl__op_attention_bwd)
-            attncl__attention_bwd_choose_mma(g->ctx, caps);
-    }
     return ATTNCL_OK;
 }

@@ -59,7 +59,7 @@ struct progress {
 struct pool_block;
 
 struct lowered {
-    const struct device_caps *caps; // of this graph; of an op: attncl__fit_caps()
+    struct device_caps *caps; // of this graph; of an op: attncl__fit_caps()
     const struct fit *fit;
     struct refused_op refused; // which made a pass fail
     bool canaries;             // around every value
@@ -109,12 +109,13 @@ attncl_status attncl__lowered_replace(struct lowered *p, int n, const struct op_
                                       const void *params, const int *inputs);
 void attncl__lowered_remove(struct lowered *p, int n);
 
-// The passes before memory is allocated: what attncl_graph_memory() reports.
-attncl_status attncl__plan(const attncl_graph *g, const struct fit *fit, struct lowered *p);
+// The passes before memory is allocated: what attncl_graph_memory() reports.  `fit` may be NULL.
+attncl_status attncl__plan(const attncl_graph *g, struct fit *fit, struct lowered *p);
 
 // The passes, in their order.  The copy is the caller's to free, in case of a failure too.
 attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct lowered *p);
 void attncl__eliminate_dead(struct lowered *p);
+// attncl__apply_probes() (compile/probes.h)
 attncl_status attncl__fuse(struct lowered *p);
 attncl_status attncl__schedule(struct lowered *p);
 attncl_status attncl__find_lifetimes(struct lowered *p);

@@ -39,8 +39,6 @@ enum matrix_instruction {
 };
 // Of the factors of products, where the instruction has it: the values of macro PRECISION.
 enum gemm_precision { GEMM_F32, GEMM_TF32, GEMM_BF16, N_GEMM_PRECISIONS };
-// Kernels by them, which are compared with those by FMAs each for itself.
-enum mma_kernels { MMA_GEMM, MMA_ATTENTION, MMA_ATTENTION_BWD, N_MMA_KERNELS };
 
 // How work-items of a sub-group read each other's registers, the values of macro SHUFFLE
 // (cl/common/shuffle.clh).
@@ -73,13 +71,13 @@ struct device_caps {
     uint64_t max_loop_iterations;   // iteration cap of one work-item, 0: none known
     unsigned nv_compute_capability; // major * 10 + minor; 0 elsewhere
     enum matrix_instruction mma_candidate;     // the architecture has it
-    enum matrix_instruction mma;               // GEMMs use it: attncl__gemm_choose_mma()
-    enum matrix_instruction attention_mma;     // attention does: attncl__attention_choose_mma()
-    enum matrix_instruction attention_bwd_mma; // its gradients: attncl__attention_bwd_choose_mma()
+    enum matrix_instruction mma;               // GEMMs use it, where a probe passed
+    enum matrix_instruction attention_mma;     // attention does
+    enum matrix_instruction attention_bwd_mma; // its gradients
     bool mma_emulated;                         // in local memory, for tests
     enum gemm_precision precision;
     enum lane_shuffle shuffle_candidate; // the architecture has it, or an extension
-    enum lane_shuffle shuffle;           // kernels use it: attncl__choose_shuffle()
+    enum lane_shuffle shuffle;           // kernels use it, where a probe passed
     unsigned shuffle_lanes;              // of a sub-group, where there is a candidate
     unsigned address_bits;               // of the device's size_t: 32 or 64
     double flop_per_second;              // GPUs: what kernels reach at least, a low guess; 0: none

@@ -77,9 +77,8 @@ static void release(attncl_context *ctx)
     attncl__free(ctx->cache_directory);
     attncl__tuning_free(ctx->caps.tuned);
     pthread_mutex_destroy(&ctx->lock);
-    pthread_mutex_destroy(&ctx->variant_lock);
-    pthread_mutex_destroy(&ctx->mma_lock);
-    pthread_mutex_destroy(&ctx->shuffle_lock);
+    pthread_mutex_destroy(&ctx->probe_lock);
+    attncl__free(ctx->verdicts);
     attncl__free(ctx);
 }
 
@@ -105,9 +104,7 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
 
     REQUIRE(ctx, ATTNCL_ERR_NO_MEMORY, "a context");
     pthread_mutex_init(&ctx->lock, NULL);
-    pthread_mutex_init(&ctx->variant_lock, NULL);
-    pthread_mutex_init(&ctx->mma_lock, NULL);
-    pthread_mutex_init(&ctx->shuffle_lock, NULL);
+    pthread_mutex_init(&ctx->probe_lock, NULL);
     ctx->pid = getpid();
     ctx->ignore_environment = options->ignore_environment != 0;
     ctx->compile_progress = options->compile_progress;

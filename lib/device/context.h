@@ -38,12 +38,10 @@ void attncl__object_released(enum object_kind kind);
 // Teardown of the directories above: called by attncl_context_destroy(), last registered first.
 typedef void (*attncl__destroy_fn)(void *user);
 
-// A text about the device that is kept: attncl__finding_read().
-enum { FINDING_BYTES = 512 };
-
 struct program_table; // device/program.c
 struct disk_cache;    // device/program_cache.c
 struct destroy_hook;  // device/context.c
+struct known_verdict; // device/probe.c
 
 struct attncl_context {
     cl_context cl;
@@ -65,16 +63,9 @@ struct attncl_context {
     struct disk_cache *cache; // NULL: none
     struct program_table *programs;
     struct destroy_hook *hooks;
-    pthread_mutex_t variant_lock; // guards the next three, while kernels are compared too
-    bool variant_known;
-    enum kernel_variant variant;       // which is right
-    char variant_fault[FINDING_BYTES]; // neither is: what is wrong
-    pthread_mutex_t mma_lock; // guards mma_known, mma_usable, while kernels are compared too
-    bool mma_known[N_MMA_KERNELS][N_GEMM_PRECISIONS];
-    bool mma_usable[N_MMA_KERNELS][N_GEMM_PRECISIONS];
-    pthread_mutex_t
-        shuffle_lock; // guards shuffle_known, shuffle_usable, while reductions are compared too
-    bool shuffle_known, shuffle_usable;
+    pthread_mutex_t probe_lock; // guards the next two, while kernels are compared too
+    struct known_verdict *verdicts;
+    int n_verdicts;
     pthread_mutex_t lock;        // guards programs, hooks and children
     long n_children;             // tensors, graphs, models alive
     const char *last_child_kind; // "graph", for the message of a refused destroy
@@ -103,23 +94,6 @@ attncl_status attncl__context_usable(const attncl_context *ctx);
 void attncl__context_add_child(attncl_context *ctx, const char *kind); // kind: static text
 void attncl__context_remove_child(attncl_context *ctx);
 attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn fn, void *user);
-
-// -- findings on this device with this driver, kept beside the program cache (device/selftest.c).
-// `what`: "cpu" or "gpu", the ops of that kernel variant, "kernels gpu", those compared at first use, or "mma f32";
-// failed: "" where nothing did.
-// False: nothing is known.
-bool attncl__finding_read(const attncl_context *ctx, const char *what, char failed[FINDING_BYTES]);
-attncl_status attncl__finding_keep(const attncl_context *ctx, const char *what, const char *failed);
-
-struct finding_source {
-    const char *what;
-    const char *otherwise; // for the log, where nothing can be said
-    attncl_status (*judge)(attncl_context *ctx, const struct device_caps *caps,
-                           char found[FINDING_BYTES]);
-};
-// Judges now, and keeps what was found.  False, with a warning in the log: it could not be judged.
-bool attncl__finding_make(attncl_context *ctx, const struct device_caps *caps,
-                          const struct finding_source *source, char found[FINDING_BYTES]);
 
 // -- buffers (device/buffer.c).  Sizes are in bytes; size 0 gives a small buffer.  Releasers set
 // their argument to NULL, and accept NULL.

@@ -104,6 +104,29 @@ attncl_status attncl__command_list_add_sync(struct command_list *list, enum comm
     return ATTNCL_OK;
 }
 
+static cl_program program_of(const struct command *c)
+{
+    cl_program ret = NULL;
+
+    if (c->kind == COMMAND_KERNEL)
+        clGetKernelInfo(c->kernel, CL_KERNEL_PROGRAM, sizeof ret, &ret, NULL);
+    return ret;
+}
+
+bool attncl__command_list_has_new_program(const struct command_list *list,
+                                          const struct command_list *other)
+{
+    for (size_t i = 0; i < list->n_commands; ++i) {
+        const cl_program program = program_of(&list->commands[i]);
+        bool is_new = program != NULL;
+        for (size_t k = 0; k < other->n_commands; ++k)
+            is_new = is_new && program_of(&other->commands[k]) != program;
+        if (is_new)
+            return true;
+    }
+    return false;
+}
+
 bool attncl__command_is_sync(const struct command *c)
 {
     return c->kind == COMMAND_SIGNAL || c->kind == COMMAND_WAIT;

@@ -78,6 +78,9 @@ attncl_status attncl__command_list_use_queues(struct command_list *list, int n_q
                                               size_t n_events);
 attncl_status attncl__command_list_add_sync(struct command_list *list, enum command_kind kind,
                                             int queue, int slot);
+// Whether a kernel of `list` is of a program that `other` has no kernel of.
+bool attncl__command_list_has_new_program(const struct command_list *list,
+                                          const struct command_list *other);
 // Whether the command is a SIGNAL or a WAIT, which computes nothing.
 bool attncl__command_is_sync(const struct command *c);
 // The commands from `first` to the last are executed `trip_count` times in each run.
@@ -102,9 +105,6 @@ attncl_status attncl__command_list_rebind(struct command_list *list, const struc
 attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_wait,
                                            const cl_event *wait, cl_event *events,
                                            cl_event *last_ret);
-
-// A run and the wait for its end, in seconds by the host's clock.
-attncl_status attncl__command_list_time(struct command_list *list, double *seconds_ret);
 
 // A part of a run in queue 0, without events: the commands from *first on of nodes up to `last_node`, which ends
 // no loop halfway.  *first becomes the command after them.  Flushes the queue.

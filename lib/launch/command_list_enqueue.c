@@ -2,8 +2,6 @@
 //
 // A run of a command list: commands go to their queues; nothing is allocated and no argument is set.  And its time.
 
-#include <time.h>
-
 #include "device/clerr.h"
 #include "launch/command_list.h"
 
@@ -158,23 +156,5 @@ attncl_status attncl__command_list_enqueue_nodes(struct command_list *list, size
     }
     *first = i;
     TRY_CL(clFlush(list->ctx->queue));
-    return ATTNCL_OK;
-}
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-attncl_status attncl__command_list_time(struct command_list *list, double *seconds_ret)
-{
-    const double start = now();
-
-    TRY(attncl__command_list_enqueue(list, 0, NULL, NULL, NULL));
-    TRY(attncl__queue_finish(list->ctx));
-    *seconds_ret = now() - start;
     return ATTNCL_OK;
 }

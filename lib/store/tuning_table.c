@@ -38,6 +38,7 @@ const struct tune_kernel attncl__tune_kernels[N_TUNABLES] = {
     [TUNE_ROWS_GPU] = {"rows_gpu", GPU, {"narrow", "wide"}, {{"LS", 16, 256, 0}}},
     [TUNE_FLAT_CPU] = {"flat_cpu", CPU, {"any"}, {{"PER_GROUP", 64, 1 << 20, 0}, {"VW", 4, 16, 0}}},
     [TUNE_FLAT_GPU] = {"flat_gpu", GPU, {"any"}, {{"LS", 16, 256, 0}}},
+    [TUNE_THREE_TERMS] = {"three_terms", GPU, {"gemm", "attention"}, {{"USED", 0, 1, 1}}},
 };
 
 bool attncl__tune_takes(const struct tune_field *field, long value)

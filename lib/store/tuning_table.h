@@ -24,6 +24,7 @@ enum tunable {
     TUNE_ROWS_GPU,
     TUNE_FLAT_CPU,
     TUNE_FLAT_GPU,
+    TUNE_THREE_TERMS,
     N_TUNABLES
 };
 
@@ -37,13 +38,15 @@ enum { ROWS_CPU_ELEMENTS, ROWS_CPU_VW };
 enum { ROWS_GPU_LS };
 enum { FLAT_CPU_PER_GROUP, FLAT_CPU_VW };
 enum { FLAT_GPU_LS };
+enum { THREE_TERMS_USED };
 
 // Classes of shapes.
 // GEMM: elements of C; rows of C, on GPUs
 enum { TUNE_SMALL, TUNE_MEDIUM, TUNE_LARGE, TUNE_SKINNY };
-enum { TUNE_SHORT, TUNE_LONG };   // attention: keys
-enum { TUNE_PLAIN, TUNE_MASKED }; // AFT
-enum { TUNE_NARROW, TUNE_WIDE };  // rows: columns
+enum { TUNE_SHORT, TUNE_LONG };           // attention: keys
+enum { TUNE_PLAIN, TUNE_MASKED };         // AFT
+enum { TUNE_NARROW, TUNE_WIDE };          // rows: columns
+enum { TUNE_OF_GEMM, TUNE_OF_ATTENTION }; // three terms: kernels by matrix instructions
 enum { TUNE_ANY };
 
 enum { TUNE_MAX_CLASSES = 4, TUNE_MAX_FIELDS = 5 };

@@ -9,6 +9,7 @@
 #define GEMMS       (BIT(TUNE_GEMM_CPU) | BIT(TUNE_GEMM_GPU) | BIT(TUNE_GEMM_BACKEND))
 #define ROWS        (BIT(TUNE_ROWS_CPU) | BIT(TUNE_ROWS_GPU))
 #define FLAT        (BIT(TUNE_FLAT_CPU) | BIT(TUNE_FLAT_GPU))
+#define TERMS       BIT(TUNE_THREE_TERMS)
 
 const struct workload attncl__workloads[] = {
     {GEMMS, TUNE_SMALL, "128x128x256 NN", WORK_GEMM, {128, 128, 256}, false},
@@ -39,6 +40,10 @@ const struct workload attncl__workloads[] = {
     {ROWS, TUNE_WIDE, "softmax 2048x1024", WORK_SOFTMAX, {2048, 1024}, false},
     {ROWS, TUNE_WIDE, "layer norm 1024x2048", WORK_NORM, {1024, 2048}, false},
     {FLAT, TUNE_ANY, "GELU 2048x1024", WORK_GELU, {2048, 1024}, false},
+    {TERMS, TUNE_OF_GEMM, "512x512x512 NN", WORK_GEMM, {512, 512, 512}, false},
+    {TERMS, TUNE_OF_GEMM, "2048x512x512 NT", WORK_GEMM, {2048, 512, 512}, true},
+    {TERMS, TUNE_OF_ATTENTION, "16 heads T=256 D=64", WORK_ATTENTION, {16, 256, 64}, false},
+    {TERMS, TUNE_OF_ATTENTION, "4 heads T=1024 D=64", WORK_ATTENTION, {4, 1024, 64}, false},
 };
 const size_t attncl__n_workloads = sizeof attncl__workloads / sizeof attncl__workloads[0];
 
@@ -119,5 +124,7 @@ const struct candidate attncl__candidates[] = {
     {TUNE_FLAT_GPU, {64}},
     {TUNE_FLAT_GPU, {128}},
     {TUNE_FLAT_GPU, {256}},
+
+    {TUNE_THREE_TERMS, {1}},
 };
 const size_t attncl__n_candidates = sizeof attncl__candidates / sizeof attncl__candidates[0];

@@ -186,7 +186,7 @@ static bool ends_before(const struct lowered *p, size_t a, size_t b)
 
 LOOP_TEST(memory_is_not_shared_by_what_may_overlap, 1, MAX_QUEUES + 1)
 {
-    const struct fit fit = {.n_queues = _i};
+    struct fit fit = {.n_queues = _i};
     attncl_graph *g = branches();
     struct lowered p;
     size_t n_shared = 0;
@@ -217,7 +217,7 @@ static bool follows(const struct lowered *p, int node, int earlier)
 TEST(writers_of_weights_wait_for_readers_and_readers_for_writers)
 {
     enum { READ, OTHER, WRITE, READ_AGAIN, N_NODES };
-    const struct fit fit = {.n_queues = 2};
+    struct fit fit = {.n_queues = 2};
     static const int64_t shape[] = {ROWS, ROWS};
     attncl_tensor *weight = NULL;
     struct lowered p;

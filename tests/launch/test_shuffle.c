@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Reductions over a work-group or a row by shuffles, local memory standing for them: every work-item gets the bits that it gets
-// without; what AMD's are composed of; those of extensions, where the device has them; the comparison at first use, and what of it is kept.
+// without; what AMD's are composed of.
 
 #include <math.h>
 #include <string.h>
 
 #include "launch/command_list.h"
-#include "launch/shuffle_choice.h"
 #include "support/directory.h"
 #include "support/sources.h"
 #include "support/test.h"
 
-enum { MAX_GROUP = 256, LANES = 128, ROW_SUMS = 8 }; // of the comparison: two sizes of work-groups
+enum { MAX_GROUP = 256, ROW_SUMS = 8 };
 
 static const char probe[] = "#include \"common/reduce.clh\"\n"
                             "KERNEL void probe_reduce(__global const float *x, __global float *y)\n"
@@ -37,22 +36,14 @@ static const char row_probe[] =
     "    vstore4(four, i, y + 4 * LS);\n"
     "}\n";
 
-static void down(void)
-{
-    unsetenv("ATTNCL_SHUFFLE");
-    findings_down();
-}
+FIXTURE(findings_up, findings_down);
 
-FIXTURE(findings_up, down);
-
-static struct device_caps describe(const attncl_context *ctx, enum lane_shuffle shuffle,
-                                   unsigned lanes)
+static struct device_caps describe(const attncl_context *ctx, unsigned lanes)
 {
     struct device_caps caps = ctx->caps;
 
     caps.variant = VARIANT_GPU;
     caps.vector_width = 4;
-    caps.shuffle_candidate = shuffle;
     caps.shuffle_lanes = lanes;
     return caps;
 }
@@ -108,7 +99,7 @@ TABLE_TEST(every_work_item_gets_the_same_bits, sizes)
     sources_write("common/shuffle.clh", "x", "x");
     directory_write("probe.cl", probe);
     attncl_context *ctx = findings_context();
-    struct device_caps caps = describe(ctx, SHUFFLE_EMULATED, sizes[_i].lanes);
+    struct device_caps caps = describe(ctx, sizes[_i].lanes);
     const size_t group = sizes[_i].group;
     float expected[2 * MAX_GROUP], found[2 * MAX_GROUP];
 
@@ -170,7 +161,7 @@ TABLE_TEST(every_work_item_gets_the_same_bits_of_its_row, rows)
     sources_write("common/shuffle.clh", "x", "x");
     directory_write("probe.cl", row_probe);
     attncl_context *ctx = findings_context();
-    struct device_caps caps = describe(ctx, SHUFFLE_EMULATED, rows[_i].lanes);
+    struct device_caps caps = describe(ctx, rows[_i].lanes);
     struct kspec spec = kspec_begin("probe.cl", "probe_rows");
     const size_t group = rows[_i].group;
     static float expected[ROW_SUMS * MAX_GROUP], found[ROW_SUMS * MAX_GROUP];
@@ -188,112 +179,4 @@ TABLE_TEST(every_work_item_gets_the_same_bits_of_its_row, rows)
         }
     }
     ck_ok(attncl_context_destroy(ctx));
-}
-
-static void check_judged(enum lane_shuffle shuffle, const char *words)
-{
-    attncl_context *ctx = findings_context();
-    const struct device_caps caps = describe(ctx, shuffle, LANES);
-    char failed[FINDING_BYTES] = "nothing was written";
-
-    if (caps.max_group >= LANES) {
-        ck_ok(attncl__shuffle_judge(ctx, &caps, failed));
-        if (words)
-            ck_assert_msg(strstr(failed, words) != NULL, "\"%s\" lacks \"%s\"", failed, words);
-        else
-            ck_assert_str_eq(failed, "");
-    }
-    ck_ok(attncl_context_destroy(ctx));
-}
-
-TABLE_TEST(right_ones_pass, emulated)
-{
-    check_judged(emulated[_i], NULL);
-}
-
-TEST(what_the_compiler_does_not_know_fails)
-{
-    check_judged(SHUFFLE_AMD, "does not build");
-}
-
-// By extensions, with the lanes that lib/device/caps.c takes: right on devices that have them.
-static const enum lane_shuffle extensions[] = {SHUFFLE_INTEL, SHUFFLE_KHR};
-
-TABLE_TEST(extensions_are_right_or_do_not_build, extensions)
-{
-    enum { SUB_GROUP = 16 };
-    setenv("ATTNCL_VARIANT", "gpu", 1);
-    attncl_context *ctx = findings_context();
-    unsetenv("ATTNCL_VARIANT");
-    const bool has = ctx->caps.shuffle_candidate == extensions[_i];
-    const unsigned lanes = has ? ctx->caps.shuffle_lanes : SUB_GROUP;
-    const struct device_caps caps = describe(ctx, extensions[_i], lanes);
-    char failed[FINDING_BYTES] = "nothing was written";
-
-    if (has)
-        ck_assert(lanes == SUB_GROUP ||
-                  (extensions[_i] == SHUFFLE_INTEL && lanes == SUB_GROUP / 2));
-    if (caps.max_group >= lanes) {
-        ck_ok(attncl__shuffle_judge(ctx, &caps, failed));
-        if (has || *failed == '\0')
-            ck_assert_str_eq(failed, "");
-        else
-            ck_assert_str_eq(failed, "its kernel does not build");
-    }
-    ck_ok(attncl_context_destroy(ctx));
-}
-
-static const struct {
-    const char *file, *from, *to, *kernel;
-} mistakes[] = {
-    {"shuffle", "(i ^ distance)", "(i ^ 1)", "clip_total_fwd"},
-    {"shuffle", "(i ^ distance)", "(i ^ (distance / 2))", "clip_total_fwd"},
-    {"shuffle", "0xb1", "0x4e", "clip_total_fwd"},
-    {"shuffle", "0x1b", "0xb1", "clip_total_fwd"},
-    {"shuffle", "0x128", "0x124", "clip_total_fwd"},
-    {"shuffle", "DPP_TWICE(x, HALF_MIRROR, QUAD_XOR_3)", "DPP(x, HALF_MIRROR)", "clip_total_fwd"},
-    {"row_tiling", "n < JOINED", "n < JOINED / 2", "layer_norm_rows_fwd"},
-    {"row_tiling", "if (PARTS == 1)", "if (JOINED > 1)", "layer_norm_rows_fwd"},
-    {"row_tiling", "(x, JOIN, SHUFFLE_XOR, tmp);", "(x, ADD, SHUFFLE_XOR, tmp);",
-     "softmax_rows_fwd"},
-    {"row_tiling", "    if (c < n)\n        VSTORE", "    if (c < n && c != 8)\n        VSTORE",
-     "layer_norm_rows_fwd"}, // by local memory too
-};
-
-TABLE_TEST(wrong_ones_fail, mistakes)
-{
-    const bool of_amd = strncmp(mistakes[_i].from, "0x", 2) == 0 || *mistakes[_i].from == 'D';
-    char file[32], words[64];
-
-    snprintf(file, sizeof file, "common/%s.clh", mistakes[_i].file);
-    snprintf(words, sizeof words, "%s: sums of ", mistakes[_i].kernel);
-    sources_write(file, mistakes[_i].from, mistakes[_i].to);
-    check_judged(of_amd ? SHUFFLE_AMD_EMULATED : SHUFFLE_EMULATED, words);
-}
-
-// In a new context each time.
-static enum lane_shuffle chosen(void)
-{
-    attncl_context *ctx = findings_context();
-    struct device_caps caps = describe(ctx, SHUFFLE_EMULATED, LANES);
-
-    attncl__choose_shuffle(ctx, &caps);
-    ck_ok(attncl_context_destroy(ctx));
-    return caps.shuffle;
-}
-
-TEST(the_choice_is_kept)
-{
-    setenv("ATTNCL_CACHE", "rw", 1);
-    ck_assert_int_eq(chosen(), SHUFFLE_EMULATED);
-    setenv("ATTNCL_SHUFFLE", "off", 1);
-    ck_assert_int_eq(chosen(), SHUFFLE_NONE);
-    unsetenv("ATTNCL_SHUFFLE");
-    attncl_context *ctx = findings_context();
-    char failed[FINDING_BYTES] = "nothing was written";
-    ck_assert(attncl__finding_read(ctx, "shuffle", failed));
-    ck_assert_str_eq(failed, "");
-    ck_ok(attncl__finding_keep(ctx, "shuffle", "it is known to be wrong"));
-    ck_ok(attncl_context_destroy(ctx));
-    ck_assert_int_eq(chosen(), SHUFFLE_NONE);
 }

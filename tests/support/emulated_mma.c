@@ -2,14 +2,23 @@
 
 #include "support/emulated_mma.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#include "support/sources.h"
+#include "base/alloc.h"
+#include "launch/tuned.h"
 #include "support/test.h"
 
-bool emulated_mma_caps(const attncl_context *ctx, enum matrix_instruction mma,
+bool emulated_mma_caps(attncl_context *ctx, enum matrix_instruction mma,
                        enum gemm_precision precision, struct device_caps *caps)
 {
+    if (!ctx->caps.tuned)
+        ctx->caps.tuned = attncl__alloc_zero(sizeof *ctx->caps.tuned);
+    for (int class = TUNE_OF_GEMM; class <= TUNE_OF_ATTENTION; ++class) {
+        struct tune_entry *entry = &ctx->caps.tuned->entries[TUNE_THREE_TERMS][class];
+        entry->line = 1;
+        entry->value[THREE_TERMS_USED] = 1;
+    }
     *caps = ctx->caps;
     caps->variant = VARIANT_GPU;
     caps->vector_width = 4;
@@ -19,34 +28,18 @@ bool emulated_mma_caps(const attncl_context *ctx, enum matrix_instruction mma,
     return caps->max_group >= 256 && caps->max_loop_iterations == 0;
 }
 
-void check_mma_judged(attncl__mma_judge_fn judge, enum matrix_instruction mma,
-                      enum gemm_precision precision, bool emulated, double min_speed,
-                      const char *words)
+bool emulate_mma(const char *probe, enum matrix_instruction mma, enum gemm_precision precision)
 {
-    attncl_context *ctx = findings_context();
-    struct device_caps caps;
-    char failed[FINDING_BYTES] = "nothing was written";
-
-    if (emulated_mma_caps(ctx, mma, precision, &caps)) {
-        caps.mma_emulated = emulated;
-        ck_ok(judge(ctx, &caps, min_speed, failed));
-        if (words)
-            ck_assert_msg(strstr(failed, words) != NULL, "\"%s\" lacks \"%s\"", failed, words);
-        else
-            ck_assert_str_eq(failed, "");
-    }
-    ck_ok(attncl_context_destroy(ctx));
-}
-
-bool emulate_mma(enum mma_kernels kernels, enum matrix_instruction mma,
-                 enum gemm_precision precision)
-{
+    static const char *const probes[] = {"mma gemm", "mma attention", "mma attention gradients"};
+    static const char *const precisions[] = {"f32", "tf32", "bf16"};
     attncl_context *ctx = test_context();
+    char name[PROBE_NAME_BYTES];
 
-    for (int k = 0; k < N_MMA_KERNELS; ++k)
-        for (int i = 0; i < N_GEMM_PRECISIONS; ++i) {
-            ctx->mma_known[k][i] = true;
-            ctx->mma_usable[k][i] = k == (int)kernels;
+    for (size_t k = 0; k < COUNT_OF(probes); ++k)
+        for (size_t i = 0; i < COUNT_OF(precisions); ++i) {
+            const bool used = strcmp(probes[k], probe) == 0;
+            snprintf(name, sizeof name, "%s %s", probes[k], precisions[i]);
+            attncl__probe_remember(ctx, name, used ? PROBE_PASSED : PROBE_FAILED, "");
         }
     return emulated_mma_caps(ctx, mma, precision, &ctx->caps);
 }

@@ -127,7 +127,7 @@ static const double tolerance = 1e-5;
 
 static bool emulate(int mma, enum gemm_precision precision)
 {
-    return emulate_mma(MMA_ATTENTION_BWD, (enum matrix_instruction)mma, precision);
+    return emulate_mma("mma attention gradients", (enum matrix_instruction)mma, precision);
 }
 
 static void check_random(struct attention_size n, struct ref_attention a, bool time_first,

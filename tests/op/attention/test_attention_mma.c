@@ -114,7 +114,7 @@ FIXTURE_ONCE(device_up, device_down);
 
 static bool emulate(enum matrix_instruction mma, enum gemm_precision precision)
 {
-    return emulate_mma(MMA_ATTENTION, mma, precision);
+    return emulate_mma("mma attention", mma, precision);
 }
 
 static const double unit = 6e-8; // one rounding

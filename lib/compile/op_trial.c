@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+//
+// One op with made-up inputs.  What it writes is filled with canaries before, and every element is compared: what a fixed
+// row, column or lane gets wrong is in no sample for sure.  The largest product of a GPU takes the host some tenths of a
+// second, less than the compiler takes for its kernel.
+
+#include "compile/op_trial.h"
+
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/worst_error.h"
+#include "launch/command_list.h"
+
+enum way { REFERENCE, CANDIDATE, N_WAYS };
+
+struct trial_run {
+    attncl_context *ctx;
+    struct op_trial trial; // with the extents of this device
+    struct device_caps caps;
+    struct tensor_desc in[GRAD_MAX_IN], out[GRAD_MAX_OUT];
+    struct span in_span[GRAD_MAX_IN], out_span[GRAD_MAX_OUT];
+    struct storage in_storage[GRAD_MAX_IN], out_storage[GRAD_MAX_OUT], scratch[N_WAYS];
+    float *host_in[GRAD_MAX_IN], *host_out[N_WAYS][GRAD_MAX_OUT];
+    struct command_list list[N_WAYS];
+};
+
+static void run_close(struct trial_run *r)
+{
+    for (int i = 0; i < GRAD_MAX_IN; ++i) {
+        attncl__buffer_release(&r->in_storage[i].mem);
+        attncl__free(r->host_in[i]);
+    }
+    for (int i = 0; i < GRAD_MAX_OUT; ++i)
+        attncl__buffer_release(&r->out_storage[i].mem);
+    for (int way = 0; way < N_WAYS; ++way) {
+        attncl__command_list_free(&r->list[way]);
+        attncl__buffer_release(&r->scratch[way].mem);
+        for (int i = 0; i < GRAD_MAX_OUT; ++i)
+            attncl__free(r->host_out[way][i]);
+    }
+}
+
+static struct op_sig sig_of(struct trial_run *r)
+{
+    const struct op_class *cls = r->trial.cls;
+
+    return (struct op_sig){.caps = &r->caps,
+                           .params = r->trial.params,
+                           .n_in = cls->n_in,
+                           .n_out = cls->n_out,
+                           .in = r->in,
+                           .out = r->out,
+                           .save_for_backward = !r->trial.expected};
+}
+
+static void take_caps(struct trial_run *r, const struct device_caps *caps)
+{
+    const size_t group = (size_t)r->trial.sub_groups * caps->shuffle_lanes;
+
+    r->caps = *caps;
+    if (group && group < caps->max_group)
+        r->caps.max_group = group;
+    if (r->trial.compute_units)
+        r->caps.compute_units = r->trial.compute_units;
+}
+
+static int64_t full_extent(const struct device_caps *caps)
+{
+    enum { TILE = 128, REST = 40, MAX_EXTENT = 4096 };
+    const int64_t n = TILE * (int64_t)ceil(sqrt(2.0 * caps->compute_units)) - REST;
+
+    return n < MAX_EXTENT ? n : MAX_EXTENT;
+}
+
+static attncl_status upload_numbers(struct trial_run *r, int i)
+{
+    struct storage *s = &r->in_storage[i];
+    uint32_t random = (uint32_t)i + 1;
+
+    for (int axis = 0; axis < r->trial.in[i].rank; ++axis)
+        if (r->trial.in[i].dim[axis] == 0)
+            r->trial.in[i].dim[axis] = full_extent(&r->caps);
+    TRY(attncl__desc_make(ATTNCL_F32, r->trial.in[i].rank, r->trial.in[i].dim, &r->in[i]));
+    const size_t count = (size_t)attncl__desc_count(&r->in[i]);
+    r->host_in[i] = attncl__alloc_array(count, sizeof(float));
+    REQUIRE(r->host_in[i], ATTNCL_ERR_NO_MEMORY, "inputs of %s", r->trial.cls->name);
+    for (size_t k = 0; k < count; ++k) {
+        random = random * 1664525u + 1013904223u;
+        const double x = r->trial.scale * (double)(int32_t)random * 0x1p-31;
+        r->host_in[i][k] = (float)(r->trial.whole ? rint(x) : x);
+    }
+    s->bytes = count * sizeof(float);
+    r->in_span[i].storage = s;
+    TRY(attncl__buffer_create(r->ctx, s->bytes, &s->mem));
+    return attncl__buffer_write(r->ctx, s->mem, 0, r->host_in[i], s->bytes);
+}
+
+// Describes and creates what the op reads and writes.  before: NULL or the run whose results it reads.
+static attncl_status run_open(struct trial_run *r, const struct trial_run *before)
+{
+    for (int i = 0; i < r->trial.cls->n_in; ++i) {
+        const int result = r->trial.from[i] - 1;
+        if (r->trial.in[i].rank > 0) {
+            TRY(upload_numbers(r, i));
+        } else if (before) {
+            r->in[i] = result >= 0 ? before->out[result] : before->in[i];
+            r->in_span[i] = result >= 0 ? before->out_span[result] : before->in_span[i];
+        }
+    }
+    struct op_sig sig = sig_of(r);
+    TRY(r->trial.cls->infer(&sig));
+    for (int i = 0; i < r->trial.cls->n_out; ++i) {
+        struct storage *s = &r->out_storage[i];
+        if (!attncl__desc_present(&r->out[i]))
+            continue;
+        s->bytes = attncl__desc_bytes(&r->out[i]);
+        r->out_span[i].storage = s;
+        TRY(attncl__buffer_create(r->ctx, s->bytes, &s->mem));
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status execute(struct trial_run *r, enum way way, const struct device_caps *caps)
+{
+    const struct op_class *cls = r->trial.cls;
+    struct command_list *list = &r->list[way];
+    struct storage *scratch = &r->scratch[way];
+    struct launcher l = {.caps = &r->caps, .command_list = list, .gemm = "native"};
+
+    take_caps(r, caps);
+    const struct op_call call = {.sig = sig_of(r),
+                                 .in = r->in_span,
+                                 .out = r->out_span,
+                                 .scratch = {cls->scratch ? scratch : NULL}};
+    TRY(attncl__command_list_begin(r->ctx, list));
+    if (cls->scratch) {
+        TRY(cls->scratch(&call.sig, &scratch->bytes));
+        TRY(attncl__buffer_create(r->ctx, scratch->bytes, &scratch->mem));
+    }
+    for (int i = 0; i < cls->n_out; ++i)
+        if (r->out_span[i].storage)
+            TRY(attncl__buffer_fill(r->ctx, r->out_storage[i].mem, CANARY_WORD, 0,
+                                    r->out_storage[i].bytes));
+    TRY(cls->launch(&l, &call));
+    return attncl__command_list_enqueue(list, 0, NULL, NULL, NULL);
+}
+
+static attncl_status read_results(struct trial_run *r, enum way way)
+{
+    for (int i = 0; i < r->trial.cls->n_out; ++i) {
+        const struct storage *s = &r->out_storage[i];
+        if (!r->out_span[i].storage)
+            continue;
+        r->host_out[way][i] = attncl__alloc(s->bytes);
+        REQUIRE(r->host_out[way][i], ATTNCL_ERR_NO_MEMORY, "results of %s", r->trial.cls->name);
+        TRY(attncl__buffer_read(r->ctx, s->mem, 0, r->host_out[way][i], s->bytes));
+    }
+    return ATTNCL_OK;
+}
+
+static struct worst_error compare_result(const struct trial_run *r, int result)
+{
+    const struct op_trial *t = &r->trial;
+    const float *found = r->host_out[CANDIDATE][result], *in[GRAD_MAX_IN];
+    const int64_t count = attncl__desc_count(&r->out[result]);
+    struct worst_error worst = {0};
+
+    memcpy(in, r->host_in, sizeof in);
+    for (int64_t i = 0; i < count; ++i) {
+        const double expected =
+            t->expected ? t->expected(t, in, i) : (double)r->host_out[REFERENCE][result][i];
+        attncl__worst_error_add(&worst, i, (double)found[i], expected,
+                                t->unit ? t->unit(result, i, expected) : 1);
+    }
+    if (!t->unit)
+        worst.error = worst.largest > 0 ? worst.error / worst.largest : INFINITY;
+    return worst;
+}
+
+static void compare_results(const struct trial_run *r, char *why)
+{
+    const struct op_trial *t = &r->trial;
+    const double bound = t->max_error[r->caps.precision];
+    char text[WORST_ERROR_BYTES];
+
+    for (int i = 0; i < t->cls->n_out && !*why; ++i) {
+        if (!r->out_span[i].storage || (t->expected && i > 0))
+            continue;
+        const struct worst_error worst = compare_result(r, i);
+        if (!attncl__error_within(&worst, bound))
+            snprintf(why, PROBE_WHY_BYTES,
+                     "result %d of %s of %s is wrong by %.2g of its %s, more than %.2g: %s", i,
+                     t->cls->name, SHAPE(&r->in[0]), worst.error,
+                     t->unit ? "size" : "largest element", bound,
+                     attncl__worst_error_text(&worst, text));
+    }
+}
+
+static attncl_status compare(struct trial_run *r, const struct device_caps *reference,
+                             const struct device_caps *candidate, char *why)
+{
+    const bool by_kernels = !r->trial.expected;
+
+    if (by_kernels) {
+        TRY(execute(r, REFERENCE, reference));
+        TRY(read_results(r, REFERENCE));
+    }
+    const attncl_status status = execute(r, CANDIDATE, candidate);
+    const bool refused = status == ATTNCL_ERR_COMPILE || status == ATTNCL_ERR_UNSUPPORTED;
+    if (refused && !by_kernels) {
+        attncl__log(ATTNCL_LOG_INFO, "%s is not compared: %s", r->trial.cls->name,
+                    attncl_last_error());
+        return ATTNCL_OK;
+    }
+    if (status != ATTNCL_OK && !refused)
+        return status;
+    if (refused || (by_kernels && !attncl__command_list_has_new_program(&r->list[CANDIDATE],
+                                                                        &r->list[REFERENCE]))) {
+        snprintf(why, PROBE_WHY_BYTES, "%s does not build or does not fit", r->trial.cls->name);
+        return ATTNCL_OK;
+    }
+    TRY(read_results(r, CANDIDATE));
+    compare_results(r, why);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__op_trial_compare(attncl_context *ctx, const struct op_trial *trial,
+                                       const struct device_caps *reference,
+                                       const struct device_caps *candidate,
+                                       char why[PROBE_WHY_BYTES])
+{
+    attncl_status status = ATTNCL_OK;
+    struct trial_run before = {.ctx = ctx}, r = {.ctx = ctx, .trial = *trial};
+
+    take_caps(&r, candidate);
+    if (trial->before) {
+        before.trial = *trial->before;
+        take_caps(&before, reference);
+        TRY_DONE(run_open(&before, NULL));
+        TRY_DONE(execute(&before, REFERENCE, reference));
+    }
+    TRY_DONE(run_open(&r, trial->before ? &before : NULL));
+    TRY_DONE(compare(&r, reference, candidate, why));
+done:
+    run_close(&r);
+    run_close(&before);
+    return status;
+}

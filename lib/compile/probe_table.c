@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT
+//
+// What is compared at first use: **a probe is added here**, by a row of attncl__probes.  Sizes leave rests in every tile.
+
+#include "compile/probes.h"
+
+#include <math.h>
+
+// -- definitions in double
+
+static int64_t extent(const struct op_trial *t, int input, int axis)
+{
+    return t->in[input].dim[axis];
+}
+
+static double dot(const float *a, int64_t a_step, const float *b, int64_t b_step, int64_t n)
+{
+    double sum = 0;
+
+    for (int64_t k = 0; k < n; ++k)
+        sum += (double)a[k * a_step] * (double)b[k * b_step];
+    return sum;
+}
+
+// x [m, k], weight [n, k]
+static double linear(const struct op_trial *t, const float *const *in, int64_t i)
+{
+    const int64_t n = extent(t, 1, 0), k = extent(t, 1, 1);
+
+    return dot(in[0] + i / n * k, 1, in[1] + i % n * k, 1, k);
+}
+
+// a [batch, m, k], b [batch, k, n]
+static double product(const struct op_trial *t, const float *const *in, int64_t i)
+{
+    const int64_t m = extent(t, 0, 1), k = extent(t, 0, 2), n = extent(t, 1, 2);
+    const int64_t row = i / n, batch = row / m;
+
+    return dot(in[0] + row * k, 1, in[1] + batch * k * n + i % n, n, k);
+}
+
+static double softmax(const struct op_trial *t, const float *const *in, int64_t i)
+{
+    const int64_t n = extent(t, 0, 1);
+    const float *x = in[0] + i / n * n;
+    double total = 0;
+
+    for (int64_t k = 0; k < n; ++k)
+        total += exp((double)x[k] - (double)x[i % n]);
+    return 1 / total;
+}
+
+static double layer_norm(const struct op_trial *t, const float *const *in, int64_t i)
+{
+    const struct layer_norm_fwd_params *p = t->params;
+    const int64_t n = extent(t, 0, 1);
+    const float *x = in[0] + i / n * n;
+    double mean = 0, variance = 0;
+
+    for (int64_t k = 0; k < n; ++k)
+        mean += (double)x[k] / (double)n;
+    for (int64_t k = 0; k < n; ++k)
+        variance += ((double)x[k] - mean) * ((double)x[k] - mean) / (double)n;
+    return ((double)x[i % n] - mean) / sqrt(variance + (double)p->eps) * (double)in[1][i % n] +
+           (double)in[2][i % n];
+}
+
+static double gelu(const struct op_trial *t, const float *const *in, int64_t i)
+{
+    (void)t;
+    return (double)in[0][i] * erfc(-(double)in[0][i] / sqrt(2)) / 2;
+}
+
+static double sigmoid(const struct op_trial *t, const float *const *in, int64_t i)
+{
+    (void)t;
+    return 1 / (1 + exp(-(double)in[0][i]));
+}
+
+// q, k, v [B, H, T, D], causal; the result [B, T, H, D]
+static double attention(const struct op_trial *t, const float *const *in, int64_t i)
+{
+    const struct attention_fwd_params *p = t->params;
+    const int64_t n_heads = extent(t, 0, 1), n = extent(t, 0, 2), d = extent(t, 0, 3);
+    const int64_t head = i / d % n_heads, row = i / d / n_heads % n, b = i / d / n_heads / n;
+    const int64_t base = (b * n_heads + head) * n * d;
+    double total = 0, sum = 0;
+
+    for (int64_t s = 0; s <= row; ++s) { // scores are small: no maximum is needed
+        const double w =
+            exp((double)p->scale * dot(in[0] + base + row * d, 1, in[1] + base + s * d, 1, d));
+        total += w;
+        sum += w * (double)in[2][base + s * d + i % d];
+    }
+    return sum / total;
+}
+
+// q, k, v [T, B, C], biases [T, T] within the window
+static double aft(const struct op_trial *t, const float *const *in, int64_t i)
+{
+    const struct aft_fwd_params *p = t->params;
+    const int64_t n = extent(t, 0, 0), lanes = extent(t, 0, 1) * extent(t, 0, 2);
+    const int64_t row = i / lanes, lane = i % lanes;
+    double total = 0, sum = 0;
+
+    for (int64_t s = 0; s < n; ++s) {
+        const double bias = llabs(row - s) < p->window ? (double)in[3][row * n + s] : 0;
+        const double w = exp(bias + (double)in[1][s * lanes + lane]);
+        total += w;
+        sum += w * (double)in[2][s * lanes + lane];
+    }
+    return sum / total / (1 + exp(-(double)in[0][i]));
+}
+
+// -- trials
+
+// A result against its definition.  The sum's rounding is below 1e-6 of the largest result; an element in the wrong place is
+// not.
+#define BY_HOST(op, params_, scale_, unit_, expected_, ...)                                        \
+    {                                                                                              \
+        .cls = &attncl__op_##op, .params = (params_), .in = {__VA_ARGS__}, .scale = (scale_),      \
+        .max_error = {1e-5, 1e-5, 1e-5}, .unit = (unit_), .expected = (expected_)                  \
+    }
+
+// Each element by itself.
+static double element(int result, int64_t i, double expected)
+{
+    (void)result;
+    (void)i;
+    return fabs(expected);
+}
+
+static const struct linear_fwd_params no_activation = {0};
+static const struct layer_norm_fwd_params norm = {1e-5f};
+static const struct activation_fwd_params by_gelu = {ATTNCL_GELU}, by_sigmoid = {ATTNCL_SIGMOID};
+static const struct attention_fwd_params batch_first = {
+    .scale = 0.125f, .causal = 1, .layout = ATTNCL_LAYOUT_BATCH_FIRST};
+static const struct aft_fwd_params local = {.window = 9};
+
+static const struct op_trial products[] = {
+    BY_HOST(linear_fwd, &no_activation, 1, NULL, linear, {2, {0, 24}}, {2, {0, 24}}),
+    BY_HOST(linear_fwd, &no_activation, 1, NULL, linear, {2, {70, 130}}, {2, {90, 130}}),
+    BY_HOST(linear_fwd, &no_activation, 1, NULL, linear, {2, {3, 300}}, {2, {50, 300}}),
+    BY_HOST(bmm_fwd, NULL, 1, NULL, product, {3, {2, 45, 70}}, {3, {2, 70, 39}}),
+};
+static const struct op_trial softmaxes[] = {
+    BY_HOST(softmax_fwd, NULL, 20, NULL, softmax, {2, {37, 300}}),
+};
+static const struct op_trial norms[] = {
+    BY_HOST(layer_norm_fwd, &norm, 2, NULL, layer_norm, {2, {37, 300}}, {1, {300}}, {1, {300}}),
+};
+static const struct op_trial functions[] = {
+    BY_HOST(activation_fwd, &by_gelu, 6, element, gelu, {1, {5000}}),
+    BY_HOST(activation_fwd, &by_sigmoid, 30, element, sigmoid, {1, {5000}}),
+};
+static const struct op_trial attentions[] = {
+    BY_HOST(attention_fwd, &batch_first, 1, NULL, attention, {4, {2, 2, 70, 40}},
+            {4, {2, 2, 70, 40}}, {4, {2, 2, 70, 40}}),
+};
+static const struct op_trial afts[] = {
+    BY_HOST(aft_fwd, &local, 2, NULL, aft, {3, {70, 2, 40}}, {3, {70, 2, 40}}, {3, {70, 2, 40}},
+            {2, {70, 70}}),
+};
+
+// Equal to those by local memory: sums of work-groups of one sub-group and more, rows of less than a sub-group and of several.
+#define DOTS(n)                                                                                    \
+    {                                                                                              \
+        .cls = &attncl__op_linear_fwd, .params = &no_activation,                                   \
+        .in = {{2, {3, 300}}, {2, {50, 300}}}, .scale = 1, .sub_groups = n                         \
+    }
+#define NORM(width)                                                                                \
+    {                                                                                              \
+        .cls = &attncl__op_layer_norm_fwd, .params = &norm,                                        \
+        .in = {{2, {9, width}}, {1, {width}}, {1, {width}}}, .scale = 2, .compute_units = 1        \
+    }
+#define SOFTMAX(width)                                                                             \
+    {                                                                                              \
+        .cls = &attncl__op_softmax_fwd, .in = {{2, {9, width}}}, .scale = 20, .compute_units = 1   \
+    }
+static const struct op_trial reductions[] = {
+    DOTS(1),   DOTS(2),    DOTS(0),    NORM(60),     NORM(128),
+    NORM(300), NORM(3000), NORM(8000), SOFTMAX(300), SOFTMAX(8000),
+};
+
+// Integers that any precision has, whose sums floats have: a lane with another element than it should have is seen; for
+// more compute units such a tile is not worth it.  Then twice what rounding the factors may change.
+static const struct op_trial instruction_products[] = {
+    {.cls = &attncl__op_bmm_fwd,
+     .in = {{3, {1, 64, 16}}, {3, {1, 16, 64}}},
+     .scale = 125,
+     .whole = true,
+     .compute_units = 1,
+     .expected = product},
+    {.cls = &attncl__op_bmm_fwd,
+     .in = {{3, {1, 0, 100}}, {3, {1, 100, 0}}},
+     .scale = 1,
+     .max_error = {0x1p-19, 0x1p-8, 0x1p-5}},
+};
+
+// Random factors of up to 1 make scores of 1/3 at the deviation and of 3 at most, sums of products three times as large in
+// their sizes.  Rounded factors change products by 2^-10 or 2^-7, scores by up to 2^-8 or 2^-5, results by twice that at the
+// worst; floats change the scores by 2^-20 and their own sums.  Gradients are sums over products of such numbers, and
+// shares of the largest.  In the first of two nothing is a multiple of anything.
+#define ATTENTION_ERRORS .max_error = {0x1p-18, 0x1p-7, 0x1p-4}
+
+// Results and the rows' maxima are of about 1; the ratios of their totals.
+static double attention_unit(int result, int64_t i, double expected)
+{
+    return result == 0 || i % 2 == 0 ? 1 : fabs(expected);
+}
+
+static const struct attention_bwd_params causal = {.attention = {.scale = 0.22f, .causal = 1}},
+                                         full = {.attention = {.scale = 0.125f}};
+static const struct op_trial instruction_attentions[] = {
+    {.cls = &attncl__op_attention_fwd,
+     .params = &causal.attention,
+     .in = {{4, {1, 2, 70, 21}}, {4, {1, 2, 75, 21}}, {4, {1, 2, 75, 35}}},
+     .scale = 1,
+     .compute_units = 1,
+     ATTENTION_ERRORS,
+     .unit = attention_unit},
+    {.cls = &attncl__op_attention_fwd,
+     .params = &full.attention,
+     .in = {{4, {1, 4, 130, 64}}, {4, {1, 4, 160, 64}}, {4, {1, 4, 160, 64}}},
+     .scale = 1,
+     ATTENTION_ERRORS,
+     .unit = attention_unit},
+};
+
+enum { IN_Y = 5, IN_ROWS = 7, IN_G = 8 }; // of attention_bwd
+enum { OUT_Y, OUT_ROWS = 2 };             // of attention_fwd
+#define FROM_FORWARD .from = {[IN_Y] = 1 + OUT_Y, [IN_ROWS] = 1 + OUT_ROWS}
+static const struct op_trial instruction_gradients[] = {
+    {.cls = &attncl__op_attention_bwd,
+     .params = &causal,
+     .before = &instruction_attentions[0],
+     FROM_FORWARD,
+     .in = {[IN_G] = {4, {70, 1, 2, 35}}},
+     .scale = 1,
+     .compute_units = 1,
+     ATTENTION_ERRORS},
+    {.cls = &attncl__op_attention_bwd,
+     .params = &full,
+     .before = &instruction_attentions[1],
+     FROM_FORWARD,
+     .in = {[IN_G] = {4, {130, 1, 4, 64}}},
+     .scale = 1,
+     ATTENTION_ERRORS},
+};
+
+// -- the probes
+
+#define TRIALS(array) (array), (int)(sizeof(array) / sizeof(array)[0])
+#define CLASSES(...)                                                                               \
+    (const struct op_class *const[])                                                               \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
+    }
+#define CLS(name) &attncl__op_##name
+// By GEMMs, whose epilogues have activations.
+#define PRODUCTS                                                                                   \
+    CLS(linear_fwd), CLS(linear_bwd_input), CLS(linear_bwd_weight), CLS(bmm_fwd), CLS(bmm_bwd_a),  \
+        CLS(bmm_bwd_b), CLS(spatial_gate_fwd), CLS(spatial_gate_bwd_gate),                         \
+        CLS(spatial_gate_bwd_weight), CLS(spatial_gate_bwd_input), CLS(gru_fwd), CLS(gru_bwd),     \
+        CLS(fused_norm_linear_fwd), CLS(fused_qkv_fwd), CLS(fused_attention_linear_fwd),           \
+        CLS(fused_feedback_linear_fwd)
+
+const struct op_probe attncl__probes[] = {
+    {"products", GPU_VARIANT, CLASSES(PRODUCTS), TRIALS(products)},
+    {"softmax", GPU_VARIANT,
+     CLASSES(CLS(softmax_fwd), CLS(softmax_bwd), CLS(masked_softmax_fwd), CLS(cross_entropy_fwd),
+             CLS(cross_entropy_bwd)),
+     TRIALS(softmaxes)},
+    {"layer norm", GPU_VARIANT,
+     CLASSES(CLS(layer_norm_fwd), CLS(layer_norm_bwd), CLS(fused_norm_linear_fwd),
+             CLS(fused_qkv_fwd)),
+     TRIALS(norms)},
+    {"functions", GPU_VARIANT,
+     CLASSES(CLS(activation_fwd), CLS(activation_bwd), CLS(bias_activation_fwd),
+             CLS(linear_bwd_epilogue), PRODUCTS),
+     TRIALS(functions)},
+    {"attention", GPU_VARIANT,
+     CLASSES(CLS(attention_fwd), CLS(attention_bwd), CLS(attention_step_fwd),
+             CLS(fused_attention_linear_fwd)),
+     TRIALS(attentions)},
+    {"aft", GPU_VARIANT,
+     CLASSES(CLS(aft_fwd), CLS(aft_bwd), CLS(aft_step_fwd), CLS(aft_prefill_fwd)), TRIALS(afts)},
+    {"shuffles", SHUFFLES, NULL, TRIALS(reductions)},
+    {"mma gemm", GEMM_MMA, CLASSES(PRODUCTS), TRIALS(instruction_products)},
+    {"mma attention", ATTENTION_MMA, CLASSES(CLS(attention_fwd)), TRIALS(instruction_attentions)},
+    {"mma attention gradients", ATTENTION_BWD_MMA, CLASSES(CLS(attention_bwd)),
+     TRIALS(instruction_gradients)},
+};
+const int attncl__n_probes = (int)(sizeof attncl__probes / sizeof attncl__probes[0]);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+//
+// The pass that looks which probes a graph needs (probe_table.c) and does what their verdicts say.
+
+#include "compile/probes.h"
+
+#include "launch/tuned.h"
+
+// Nothing that needs a measurement to pay is used without one: three products of TF32 for one of floats.
+static bool three_terms_pay(const struct device_caps *caps, enum feature f)
+{
+    const int *tuned =
+        attncl__tuned(caps, TUNE_THREE_TERMS, f == GEMM_MMA ? TUNE_OF_GEMM : TUNE_OF_ATTENTION);
+
+    return tuned && tuned[THREE_TERMS_USED];
+}
+
+// WMMA and DPAS have factors of 16 bits, and attention has no tiles for them.
+static bool mma_is_candidate(const struct device_caps *caps, enum feature f)
+{
+    switch (caps->mma_candidate) {
+    case MMA_NONE:
+        return false;
+    case MMA_PTX:
+        return caps->precision != GEMM_F32 || three_terms_pay(caps, f);
+    case MMA_MFMA:
+        return true;
+    default:
+        return caps->precision == GEMM_BF16 && f == GEMM_MMA;
+    }
+}
+
+static bool is_candidate(const attncl_context *ctx, const struct device_caps *caps, enum feature f)
+{
+    const char *shuffles = attncl__context_env(ctx, ENV_SHUFFLE);
+
+    if (caps->variant != VARIANT_GPU)
+        return false;
+    switch (f) {
+    case GPU_VARIANT:
+        return caps->is_gpu && !attncl__context_env(ctx, ENV_VARIANT);
+    case SHUFFLES:
+        return caps->shuffle_candidate != SHUFFLE_NONE &&
+               !(shuffles && strcmp(shuffles, "off") == 0);
+    default:
+        return mma_is_candidate(caps, f);
+    }
+}
+
+static void use(struct device_caps *caps, enum feature f, bool candidate)
+{
+    const enum matrix_instruction mma = candidate ? caps->mma_candidate : MMA_NONE;
+
+    switch (f) {
+    case GPU_VARIANT:
+        caps->variant = candidate ? VARIANT_GPU : VARIANT_CPU;
+        break;
+    case SHUFFLES:
+        caps->shuffle = candidate ? caps->shuffle_candidate : SHUFFLE_NONE;
+        break;
+    case GEMM_MMA:
+        caps->mma = mma;
+        break;
+    case ATTENTION_MMA:
+        caps->attention_mma = mma;
+        break;
+    case ATTENTION_BWD_MMA:
+        caps->attention_bwd_mma = mma;
+    }
+}
+
+static attncl_status run_trials(attncl_context *ctx, const struct device_caps *caps,
+                                const void *user, char why[PROBE_WHY_BYTES])
+{
+    const struct op_probe *row = user;
+    struct device_caps without = *caps;
+
+    use(&without, row->feature, false);
+    for (int i = 0; i < row->n_trials && !*why; ++i)
+        TRY(attncl__op_trial_compare(ctx, &row->trials[i], &without, caps, why));
+    return ATTNCL_OK;
+}
+
+// The name of a verdict on these kernels.
+static void name_of(const struct op_probe *row, const struct device_caps *caps,
+                    char ret[PROBE_NAME_BYTES])
+{
+    static const char *const precisions[N_GEMM_PRECISIONS] = {" f32", " tf32", " bf16"};
+    static const char *const variants[] = {[VARIANT_CPU] = " cpu", [VARIANT_GPU] = " gpu"};
+
+    snprintf(ret, PROBE_NAME_BYTES, "%s%s", row->name,
+             row->feature == GPU_VARIANT ? variants[caps->variant]
+             : row->feature == SHUFFLES  ? ""
+                                         : precisions[caps->precision]);
+}
+
+// With the candidate, or without: the CPU variant.
+static enum probe_verdict find_out(attncl_context *ctx, struct device_caps caps,
+                                   const struct op_probe *row, bool candidate, enum probe_mode mode,
+                                   char why[PROBE_WHY_BYTES])
+{
+    char name[PROBE_NAME_BYTES];
+
+    use(&caps, row->feature, candidate);
+    if (caps.mma_candidate == MMA_MFMA)
+        caps.precision = GEMM_F32; // it computes in float, whatever is asked for
+    name_of(row, &caps, name);
+    return attncl__probe(ctx, &caps, &(struct probe){name, run_trials, row}, mode, why);
+}
+
+static bool is_needed(const struct lowered *p, const struct op_probe *row)
+{
+    for (int n = 0; n < p->n_nodes; ++n) {
+        if (p->nodes[n].dead)
+            continue;
+        if (!row->covers)
+            return true;
+        for (const struct op_class *const *c = row->covers; *c; ++c)
+            if (p->nodes[n].cls == *c)
+                return true;
+    }
+    return false;
+}
+
+// Ops whose kernels are wrong take those of one work-item a work-group, if these are right.
+static attncl_status fall_back(attncl_context *ctx, const struct lowered *p,
+                               const struct op_probe *row, struct fit *fit)
+{
+    char why[PROBE_WHY_BYTES];
+
+    REQUIRE(find_out(ctx, *p->caps, row, false, fit->probes, why) != PROBE_FAILED,
+            ATTNCL_ERR_UNSUPPORTED,
+            "%s with driver %s computes wrongly, with one work-item a work-group too: %s; "
+            "ATTNCL_VARIANT=gpu uses it all "
+            "the same",
+            ctx->info.name, ctx->info.driver_version, why);
+    for (const struct op_class *const *c = row->covers; *c; ++c)
+        TRY(attncl__fit_use_cpu(fit, *c, p->caps));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__apply_probes(attncl_context *ctx, struct fit *fit, struct lowered *p)
+{
+    const enum probe_mode mode = fit ? fit->probes : PROBE_LOOK_UP;
+    char why[PROBE_WHY_BYTES];
+
+    for (int i = 0; i < attncl__n_probes; ++i) {
+        const enum feature f = attncl__probes[i].feature;
+        if (!is_candidate(ctx, p->caps, f) || !is_needed(p, &attncl__probes[i]))
+            continue;
+        const enum probe_verdict verdict =
+            find_out(ctx, *p->caps, &attncl__probes[i], true, mode, why);
+        if (f != GPU_VARIANT)
+            use(p->caps, f,
+                verdict == PROBE_PASSED || (verdict == PROBE_UNKNOWN && mode == PROBE_LOOK_UP));
+        else if (verdict == PROBE_FAILED && fit)
+            TRY(fall_back(ctx, p, &attncl__probes[i], fit));
+    }
+    return ATTNCL_OK;
+}
