@@ -129,7 +129,7 @@ static attncl_status finish_context(attncl_context *ctx, const attncl_context_op
     ctx->caps.tuned = attncl__tuning_load(&key);
     ctx->cache_directory = attncl__cache_directory(ctx, options->cache_dir);
     ctx->cache = attncl__cache_open(ctx);
-    attncl__selftest_consult(ctx);
+    attncl__verdicts_read_kept(ctx);
     return ATTNCL_OK;
 }
 

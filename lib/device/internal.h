@@ -22,10 +22,10 @@ void attncl__program_store(const attncl_context *ctx, const char *source, cl_pro
 // environment.  The caller's to free; NULL when there is no memory.
 char *attncl__program_device_key(const attncl_context *ctx);
 
-// Logs a warning when attncl selftest failed on this device with this driver.
-void attncl__selftest_consult(const attncl_context *ctx);
+// What is kept of this device; logs a warning where attncl selftest failed.
+void attncl__verdicts_read_kept(attncl_context *ctx);
 // What attncl_context_keep_selftest() does.
-attncl_status attncl__selftest_keep(const attncl_context *ctx, const char *failed);
+attncl_status attncl__selftest_keep(attncl_context *ctx, const char *failed);
 
 attncl_status attncl__programs_create(struct program_table **ret);
 // Stores programs that were built from source in the program cache; at the context's end.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What is known of kernels on this device: by the context, by the file beside the program cache, else found now.  Findings of
-// attncl selftest are kept there too, and told when a context is created.
+// What is known of kernels on this device: read when a context is created, else found now.
 
 #include "device/probe.h"
 
@@ -21,6 +20,7 @@ _Static_assert((int)PROBE_WHY_BYTES == (int)VERDICT_WHY_BYTES, "the same texts")
 struct known_verdict {
     char name[PROBE_NAME_BYTES], why[PROBE_WHY_BYTES];
     enum probe_verdict verdict;
+    bool is_told; // by the log
 };
 
 static struct verdict_key key_of(const attncl_context *ctx)
@@ -41,52 +41,6 @@ static void read_kept(const attncl_context *ctx, attncl__verdict_fn fn, void *us
     attncl__private_dir_close(&directory);
 }
 
-struct wanted {
-    const char *name;
-    char *why;
-    bool found;
-};
-
-static void take_wanted(const char *name, const char *why, void *user)
-{
-    struct wanted *w = user;
-
-    if (strcmp(name, w->name) != 0)
-        return;
-    w->found = true;
-    strcpy(w->why, why);
-}
-
-bool attncl__verdict_kept(const attncl_context *ctx, const char *name, char why[PROBE_WHY_BYTES])
-{
-    struct wanted w = {name, why, false};
-
-    read_kept(ctx, take_wanted, &w);
-    return w.found;
-}
-
-attncl_status attncl__verdict_keep(const attncl_context *ctx, const char *name, const char *failed)
-{
-    const struct verdict_key key = key_of(ctx);
-    const char *mode = attncl__context_env(ctx, ENV_CACHE), *why = NULL;
-    struct private_dir directory;
-
-    REQUIRE(strlen(failed) < PROBE_WHY_BYTES, ATTNCL_ERR_ARGUMENT,
-            "failed has %zu bytes, at most %d are kept", strlen(failed), PROBE_WHY_BYTES - 1);
-    REQUIRE(ctx->cache_directory && !(mode && strcmp(mode, "ro") == 0), ATTNCL_ERR_STATE,
-            "there is no directory of the program cache that is written to");
-    REQUIRE(!attncl__context_env(ctx, ENV_CL_DIR), ATTNCL_ERR_STATE,
-            "the kernels are those of ATTNCL_CL_DIR");
-    REQUIRE(attncl__private_dir_open(ctx->cache_directory, true, &directory, &why), ATTNCL_ERR_IO,
-            "%s: %s", ctx->cache_directory, why);
-    const bool written = attncl__verdict_write(&directory, &key, name, failed);
-    attncl__private_dir_close(&directory);
-    REQUIRE(written, ATTNCL_ERR_IO, "%s/verdicts.txt cannot be written", ctx->cache_directory);
-    return ATTNCL_OK;
-}
-
-// -- probes
-
 static struct known_verdict *find(const attncl_context *ctx, const char *name)
 {
     for (int i = 0; i < ctx->n_verdicts; ++i)
@@ -95,9 +49,9 @@ static struct known_verdict *find(const attncl_context *ctx, const char *name)
     return NULL;
 }
 
-// Without memory it is asked for again.
-static void remember(attncl_context *ctx, const char *name, enum probe_verdict verdict,
-                     const char *why)
+// Without memory it is found out again.
+void attncl__probe_remember(attncl_context *ctx, const char *name, enum probe_verdict verdict,
+                            const char *why)
 {
     struct known_verdict *known = find(ctx, name);
 
@@ -110,15 +64,29 @@ static void remember(attncl_context *ctx, const char *name, enum probe_verdict v
         snprintf(known->name, sizeof known->name, "%s", name);
     }
     known->verdict = verdict;
+    known->is_told = false;
     snprintf(known->why, sizeof known->why, "%s", why);
 }
 
-void attncl__probe_remember(attncl_context *ctx, const char *name, enum probe_verdict verdict,
-                            const char *why)
+attncl_status attncl__verdict_keep(attncl_context *ctx, const char *name, const char *why)
 {
-    pthread_mutex_lock(&ctx->probe_lock);
-    remember(ctx, name, verdict, why);
-    pthread_mutex_unlock(&ctx->probe_lock);
+    const struct verdict_key key = key_of(ctx);
+    const char *mode = attncl__context_env(ctx, ENV_CACHE), *fault = NULL;
+    struct private_dir directory;
+
+    REQUIRE(strlen(why) < PROBE_WHY_BYTES, ATTNCL_ERR_ARGUMENT,
+            "failed has %zu bytes, at most %d are kept", strlen(why), PROBE_WHY_BYTES - 1);
+    REQUIRE(ctx->cache_directory && !(mode && strcmp(mode, "ro") == 0), ATTNCL_ERR_STATE,
+            "there is no directory of the program cache that is written to");
+    REQUIRE(!attncl__context_env(ctx, ENV_CL_DIR), ATTNCL_ERR_STATE,
+            "the kernels are those of ATTNCL_CL_DIR");
+    REQUIRE(attncl__private_dir_open(ctx->cache_directory, true, &directory, &fault), ATTNCL_ERR_IO,
+            "%s: %s", ctx->cache_directory, fault);
+    const bool written = attncl__verdict_write(&directory, &key, name, why);
+    attncl__private_dir_close(&directory);
+    REQUIRE(written, ATTNCL_ERR_IO, "%s/verdicts.txt cannot be written", ctx->cache_directory);
+    attncl__probe_remember(ctx, name, *why ? PROBE_FAILED : PROBE_PASSED, why);
+    return ATTNCL_OK;
 }
 
 // Compares now, and keeps what was found.
@@ -137,25 +105,15 @@ static enum probe_verdict judge(attncl_context *ctx, const struct device_caps *c
     return *why ? PROBE_FAILED : PROBE_PASSED;
 }
 
-static enum probe_verdict find_out(attncl_context *ctx, const struct device_caps *caps,
-                                   const struct probe *probe, enum probe_mode mode,
-                                   char why[PROBE_WHY_BYTES])
+// Once in a context's life.
+static void tell(const attncl_context *ctx, struct known_verdict *known)
 {
-    enum probe_verdict verdict = PROBE_UNKNOWN;
-
-    if (attncl__verdict_kept(ctx, probe->name, why))
-        verdict = *why ? PROBE_FAILED : PROBE_PASSED;
-    else if (mode == PROBE_LOOK_UP)
-        return PROBE_UNKNOWN;
-    else
-        verdict = judge(ctx, caps, probe, why);
-    if (verdict == PROBE_FAILED)
+    if (!known->is_told && known->verdict == PROBE_FAILED)
         attncl__log(ATTNCL_LOG_WARN, "%s with driver %s: %s is not used: %s", ctx->info.name,
-                    ctx->info.driver_version, probe->name, why);
-    else if (verdict == PROBE_PASSED)
-        attncl__log(ATTNCL_LOG_INFO, "%s: passed", probe->name);
-    remember(ctx, probe->name, verdict, why);
-    return verdict;
+                    ctx->info.driver_version, known->name, known->why);
+    else if (!known->is_told && known->verdict == PROBE_PASSED)
+        attncl__log(ATTNCL_LOG_INFO, "%s: passed", known->name);
+    known->is_told = true;
 }
 
 enum probe_verdict attncl__probe(attncl_context *ctx, const struct device_caps *caps,
@@ -166,36 +124,47 @@ enum probe_verdict attncl__probe(attncl_context *ctx, const struct device_caps *
 
     *why = '\0';
     pthread_mutex_lock(&ctx->probe_lock); // while kernels are compared too
-    const struct known_verdict *known = find(ctx, probe->name);
+    if (!find(ctx, probe->name) && mode == PROBE_RUN) {
+        verdict = judge(ctx, caps, probe, why);
+        attncl__probe_remember(ctx, probe->name, verdict, why);
+    }
+    struct known_verdict *known = find(ctx, probe->name);
     if (known) {
         verdict = known->verdict;
         strcpy(why, known->why);
-    } else {
-        verdict = find_out(ctx, caps, probe, mode, why);
+        tell(ctx, known);
     }
     pthread_mutex_unlock(&ctx->probe_lock);
     return verdict;
 }
 
-// -- what attncl selftest found, and all that is kept
+// -- what was kept, attncl selftest's too
 
 static const char *selftest_name(const attncl_context *ctx)
 {
     return ctx->caps.variant == VARIANT_CPU ? "selftest cpu" : "selftest gpu";
 }
 
-void attncl__selftest_consult(const attncl_context *ctx)
+static void take_kept(const char *name, const char *why, void *user)
 {
-    char failed[PROBE_WHY_BYTES];
-
-    if (attncl__verdict_kept(ctx, selftest_name(ctx), failed) && *failed)
-        attncl__log(ATTNCL_LOG_WARN, "attncl selftest failed on %s with driver %s: %s",
-                    ctx->info.name, ctx->info.driver_version, failed);
+    attncl__probe_remember(user, name, *why ? PROBE_FAILED : PROBE_PASSED, why);
 }
 
-attncl_status attncl__selftest_keep(const attncl_context *ctx, const char *failed)
+void attncl__verdicts_read_kept(attncl_context *ctx)
 {
-    return attncl__verdict_keep(ctx, selftest_name(ctx), failed);
+    read_kept(ctx, take_kept, ctx);
+    const struct known_verdict *selftest = find(ctx, selftest_name(ctx));
+    if (selftest && selftest->verdict == PROBE_FAILED)
+        attncl__log(ATTNCL_LOG_WARN, "attncl selftest failed on %s with driver %s: %s",
+                    ctx->info.name, ctx->info.driver_version, selftest->why);
+}
+
+attncl_status attncl__selftest_keep(attncl_context *ctx, const char *failed)
+{
+    pthread_mutex_lock(&ctx->probe_lock);
+    const attncl_status status = attncl__verdict_keep(ctx, selftest_name(ctx), failed);
+    pthread_mutex_unlock(&ctx->probe_lock);
+    return status;
 }
 
 struct lines {

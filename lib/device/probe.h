@@ -24,12 +24,9 @@ enum probe_verdict attncl__probe(attncl_context *ctx, const struct device_caps *
                                  const struct probe *probe, enum probe_mode mode,
                                  char why[PROBE_WHY_BYTES]);
 
-// What the context knows from now on.
+// What the context knows from now on; and what is kept for later ones.  No probe may run meanwhile.
 void attncl__probe_remember(attncl_context *ctx, const char *name, enum probe_verdict verdict,
                             const char *why);
-
-// What is kept; false: nothing is.
-bool attncl__verdict_kept(const attncl_context *ctx, const char *name, char why[PROBE_WHY_BYTES]);
-attncl_status attncl__verdict_keep(const attncl_context *ctx, const char *name, const char *why);
+attncl_status attncl__verdict_keep(attncl_context *ctx, const char *name, const char *why);
 
 #endif

@@ -20,6 +20,7 @@ enum { LANES = 128 }; // of a sub-group: two sizes of work-groups are compared
 static char saved[2][16]; // ATTNCL_VARIANT, ATTNCL_GEMM, as they were
 static const char *const variables[] = {"ATTNCL_VARIANT", "ATTNCL_GEMM"};
 static char warning[1024];
+static bool emulated; // else the compiler does not know the instruction
 
 static void keep_warning(attncl_log_level level, const char *text, void *user)
 {
@@ -37,6 +38,7 @@ static void up(void)
         unsetenv(variables[i]); // CLBlast uses no matrix instructions of ours
     }
     warning[0] = '\0';
+    emulated = true;
     attncl_log_set(keep_warning, NULL, ATTNCL_LOG_WARN);
 }
 
@@ -59,31 +61,30 @@ struct subject {
     enum lane_shuffle shuffle;
     enum matrix_instruction mma;
     enum gemm_precision precision;
-    bool unknown; // to the compiler: local memory does not stand for it
 };
 
-#define OF_VARIANT(name, op)                                                                       \
+#define OF_VARIANT(text, op)                                                                       \
     {                                                                                              \
-        (name), &attncl__op_##op, SHUFFLE_NONE, MMA_NONE, GEMM_F32, false                          \
+        .name = text, .cls = &attncl__op_##op                                                      \
     }
-#define OF_SHUFFLES(shuffle)                                                                       \
+#define OF_SHUFFLES(which)                                                                         \
     {                                                                                              \
-        "shuffles", &attncl__op_softmax_fwd, (shuffle), MMA_NONE, GEMM_F32, false                  \
+        .name = "shuffles", .cls = &attncl__op_softmax_fwd, .shuffle = which                       \
     }
-#define OF_MMA(name, op, ...)                                                                      \
+#define OF_MMA(text, op, ...)                                                                      \
     {                                                                                              \
-        "mma " name, &attncl__op_##op, SHUFFLE_NONE, __VA_ARGS__                                   \
+        "mma " text, &attncl__op_##op, SHUFFLE_NONE, __VA_ARGS__                                   \
     }
-#define GEMMS(name, ...)      OF_MMA("gemm " name, linear_fwd, __VA_ARGS__)
-#define ATTENTIONS(name, ...) OF_MMA("attention " name, attention_fwd, __VA_ARGS__)
-#define GRADIENTS(name, ...)  OF_MMA("attention gradients " name, attention_bwd, __VA_ARGS__)
+#define GEMMS(text, ...)      OF_MMA("gemm " text, linear_fwd, __VA_ARGS__)
+#define ATTENTIONS(text, ...) OF_MMA("attention " text, attention_fwd, __VA_ARGS__)
+#define GRADIENTS(text, ...)  OF_MMA("attention gradients " text, attention_bwd, __VA_ARGS__)
 
 // False where the device's work-groups are too small.
 static bool describe(attncl_context *ctx, const struct subject *s, struct device_caps *caps)
 {
     if (s->mma) {
         const bool able = emulated_mma_caps(ctx, s->mma, s->precision, caps);
-        caps->mma_emulated = !s->unknown;
+        caps->mma_emulated = emulated;
         return able;
     }
     *caps = ctx->caps;
@@ -143,204 +144,179 @@ static void check_judged(const struct subject *s, const char *words)
     ck_ok(attncl_context_destroy(ctx));
 }
 
-static const struct subject right_ones[] = {
-    OF_VARIANT("products gpu", linear_fwd),
-    OF_VARIANT("products cpu", linear_fwd),
-    OF_VARIANT("softmax gpu", softmax_fwd),
+enum {
+    PRODUCTS,
+    PRODUCTS_CPU,
+    SOFTMAX,
+    NORMS,
+    FUNCTIONS,
+    FUNCTIONS_CPU,
+    ATTENTION,
+    AFTS,
+    SHUFFLE,
+    OF_AMD,
+    GEMM,
+    WMMA,
+    GFX12,
+    DPAS_8,
+    DPAS_16,
+    ATTENTION_BY_MMA,
+    GRADIENTS_BY_MMA,
+};
+static const struct subject subjects[] = {
+    [PRODUCTS] = OF_VARIANT("products gpu", linear_fwd),
+    [PRODUCTS_CPU] = OF_VARIANT("products cpu", linear_fwd),
+    [SOFTMAX] = OF_VARIANT("softmax gpu", softmax_fwd),
+    [NORMS] = OF_VARIANT("layer norm gpu", layer_norm_bwd),
+    [FUNCTIONS] = OF_VARIANT("functions gpu", activation_bwd),
+    [FUNCTIONS_CPU] = OF_VARIANT("functions cpu", activation_fwd),
+    [ATTENTION] = OF_VARIANT("attention gpu", attention_fwd),
+    [AFTS] = OF_VARIANT("aft gpu", aft_fwd),
+    [SHUFFLE] = OF_SHUFFLES(SHUFFLE_EMULATED),
+    [OF_AMD] = OF_SHUFFLES(SHUFFLE_AMD_EMULATED),
+    [GEMM] = GEMMS("f32", MMA_PTX, GEMM_F32),
+    [WMMA] = GEMMS("bf16", MMA_WMMA, GEMM_BF16),
+    [GFX12] = GEMMS("bf16", MMA_WMMA_GFX12, GEMM_BF16),
+    [DPAS_8] = GEMMS("bf16", MMA_DPAS_8, GEMM_BF16),
+    [DPAS_16] = GEMMS("bf16", MMA_DPAS_16, GEMM_BF16),
+    [ATTENTION_BY_MMA] = ATTENTIONS("f32", MMA_PTX, GEMM_F32),
+    [GRADIENTS_BY_MMA] = GRADIENTS("f32", MMA_PTX, GEMM_F32),
     OF_VARIANT("softmax cpu", softmax_bwd),
-    OF_VARIANT("layer norm gpu", layer_norm_bwd),
     OF_VARIANT("layer norm cpu", layer_norm_fwd),
-    OF_VARIANT("functions gpu", activation_bwd),
-    OF_VARIANT("functions cpu", activation_fwd),
-    OF_VARIANT("attention gpu", attention_fwd),
     OF_VARIANT("attention cpu", attention_step_fwd),
-    OF_VARIANT("aft gpu", aft_fwd),
     OF_VARIANT("aft cpu", aft_prefill_fwd),
-    OF_SHUFFLES(SHUFFLE_EMULATED),
-    OF_SHUFFLES(SHUFFLE_AMD_EMULATED),
-    GEMMS("f32", MMA_PTX, GEMM_F32, false),
-    GEMMS("tf32", MMA_PTX, GEMM_TF32, false),
-    GEMMS("bf16", MMA_PTX, GEMM_BF16, false),
-    GEMMS("f32", MMA_MFMA, GEMM_BF16, false), // in float, whatever is asked for
-    GEMMS("bf16", MMA_WMMA, GEMM_BF16, false),
-    GEMMS("bf16", MMA_WMMA_GFX12, GEMM_BF16, false),
-    GEMMS("bf16", MMA_DPAS_8, GEMM_BF16, false),
-    GEMMS("bf16", MMA_DPAS_16, GEMM_BF16, false),
-    ATTENTIONS("f32", MMA_PTX, GEMM_F32, false),
-    ATTENTIONS("tf32", MMA_PTX, GEMM_TF32, false),
-    ATTENTIONS("bf16", MMA_PTX, GEMM_BF16, false),
-    ATTENTIONS("f32", MMA_MFMA, GEMM_F32, false),
-    GRADIENTS("f32", MMA_PTX, GEMM_F32, false),
-    GRADIENTS("tf32", MMA_PTX, GEMM_TF32, false),
-    GRADIENTS("bf16", MMA_PTX, GEMM_BF16, false),
-    GRADIENTS("f32", MMA_MFMA, GEMM_F32, false),
+    GEMMS("tf32", MMA_PTX, GEMM_TF32),
+    GEMMS("bf16", MMA_PTX, GEMM_BF16),
+    GEMMS("f32", MMA_MFMA, GEMM_BF16), // in float, whatever is asked for
+    ATTENTIONS("tf32", MMA_PTX, GEMM_TF32),
+    ATTENTIONS("bf16", MMA_PTX, GEMM_BF16),
+    ATTENTIONS("f32", MMA_MFMA, GEMM_F32),
+    GRADIENTS("tf32", MMA_PTX, GEMM_TF32),
+    GRADIENTS("bf16", MMA_PTX, GEMM_BF16),
+    GRADIENTS("f32", MMA_MFMA, GEMM_F32),
 };
 
-TABLE_TEST(right_ones_pass, right_ones)
+TABLE_TEST(right_ones_pass, subjects)
 {
-    check_judged(&right_ones[_i], NULL);
+    check_judged(&subjects[_i], NULL);
 }
 
 static const struct subject unknown_ones[] = {
     OF_SHUFFLES(SHUFFLE_AMD),
-    GEMMS("f32", MMA_MFMA, GEMM_F32, true),
-    ATTENTIONS("f32", MMA_MFMA, GEMM_F32, true),
-    GRADIENTS("f32", MMA_MFMA, GEMM_F32, true),
+    GEMMS("f32", MMA_MFMA, GEMM_F32),
+    ATTENTIONS("f32", MMA_MFMA, GEMM_F32),
+    GRADIENTS("f32", MMA_MFMA, GEMM_F32),
 };
 
 TABLE_TEST(what_the_compiler_does_not_know_fails, unknown_ones)
 {
+    emulated = false;
     check_judged(&unknown_ones[_i], "does not build or does not fit");
 }
 
 // Of a variant it is no mistake: what the device refuses is told where a graph needs it.
 TEST(a_variant_that_does_not_build_is_not_compared)
 {
-    static const struct subject softmax = OF_VARIANT("softmax gpu", softmax_fwd);
-
     sources_write("norm/softmax.cl", "KERNEL void", "KERNEL broken");
-    check_judged(&softmax, NULL);
+    check_judged(&subjects[SOFTMAX], NULL);
 }
 
-static const struct subject products = OF_VARIANT("products gpu", linear_fwd),
-                            products_cpu = OF_VARIANT("products cpu", linear_fwd),
-                            softmax_gpu = OF_VARIANT("softmax gpu", softmax_fwd),
-                            norms = OF_VARIANT("layer norm gpu", layer_norm_fwd),
-                            functions = OF_VARIANT("functions gpu", activation_fwd),
-                            functions_cpu = OF_VARIANT("functions cpu", activation_fwd),
-                            attention_gpu = OF_VARIANT("attention gpu", attention_fwd),
-                            afts = OF_VARIANT("aft gpu", aft_fwd),
-                            shuffles = OF_SHUFFLES(SHUFFLE_EMULATED),
-                            of_amd = OF_SHUFFLES(SHUFFLE_AMD_EMULATED),
-                            gemms = GEMMS("f32", MMA_PTX, GEMM_F32, false),
-                            wmma = GEMMS("bf16", MMA_WMMA, GEMM_BF16, false),
-                            gfx12 = GEMMS("bf16", MMA_WMMA_GFX12, GEMM_BF16, false),
-                            dpas_8 = GEMMS("bf16", MMA_DPAS_8, GEMM_BF16, false),
-                            dpas_16 = GEMMS("bf16", MMA_DPAS_16, GEMM_BF16, false),
-                            attentions = ATTENTIONS("f32", MMA_PTX, GEMM_F32, false),
-                            gradients = GRADIENTS("f32", MMA_PTX, GEMM_F32, false);
-
+#define MMA       "common/mma.clh"
+#define GEMM_TILE "gemm/gemm_gpu_mma.cl"
+#define SHARED    "attention/attention_gpu_mma.clh"
+#define BACKWARD  "attention/attention_bwd_gpu_mma.cl"
+#define ROWS      "common/row_tiling.clh"
 #define MANY_ROWS "linear_fwd of [216, 24]"
 #define INTEGERS  "bmm_fwd of [1, 64, 16]"
-#define FLOATS    "bmm_fwd of [1, "
+#define UNWRITTEN "never written"
 static const struct {
-    const struct subject *of;
-    const char *file, *from, *to, *words;
+    int of;
+    const char *file, *from, *to, *words; // NULL: any
 } mistakes[] = {
     // Changes of a thousandth, or less.
-    {&products, "gemm/gemm_gpu.cl", "+= a[r] * b[c]", "+= a[r] * b[c] * 1.001f", MANY_ROWS},
-    {&products, "gemm/gemv.cl", "+= x[r] * w", "+= x[r] * w * 1.001f", "linear_fwd of [3, 300]"},
-    {&softmax_gpu, "norm/softmax.cl", "1.0f / r.sum", "1.001f / r.sum", "by 0.001 of its largest"},
-    {&norms, "norm/layer_norm.cl", "const FV d = ((v - norm.x) - norm.y) * norm.z",
-     "const FV d = ((v - norm.x) - norm.y) * norm.z * 1.001f", "layer_norm_fwd of [37, 300]"},
-    {&functions, "common/math.clh", "p * a + 0.437251255f", "p * a + 0.4372f", "activation_fwd"},
-    {&attention_gpu, "attention/attention_gpu.cl", "exp_nonpos_f(s[r][c] - shift)",
-     "exp_nonpos_f(s[r][c] - 1.001f * shift)", "attention_fwd"},
-    {&afts, "common/aft.clh", "sigmoid_v(q) * b / a", "sigmoid_v(q) * b / a * 1.001f", "aft_fwd"},
+    {PRODUCTS, "gemm/gemm_gpu.cl", "+= a[r] * b[c]", "+= a[r] * b[c] * 1.001f", MANY_ROWS},
+    {PRODUCTS, "gemm/gemv.cl", "+= x[r] * w", "+= x[r] * w * 1.001f", "linear_fwd of [3, 300]"},
+    {SOFTMAX, "norm/softmax.cl", "1.0f / r.sum", "1.001f / r.sum", "by 0.001 of its largest"},
+    {NORMS, "norm/layer_norm.cl", "FV d = ((v - norm.x) - norm.y)",
+     "FV d = ((v - norm.x) - norm.y) * 1.001f", NULL},
+    {FUNCTIONS, "common/math.clh", "p * a + 0.437251255f", "p * a + 0.4372f", NULL},
+    {ATTENTION, "attention/attention_gpu.cl", "exp_nonpos_f(s[r][c] - shift)",
+     "exp_nonpos_f(s[r][c] - 1.001f * shift)", NULL},
+    {AFTS, "common/aft.clh", "sigmoid_v(q) * b / a", "sigmoid_v(q) * b / a * 1.001f", NULL},
     // One element is NaN or is not written, or one column is wrong.
-    {&products, "gemm/gemm_gpu.cl", "store_some(x, to, left);",
-     "store_some(i + j == 8 ? (float4)(NAN) : x, to, left);", MANY_ROWS},
-    {&products, "gemm/gemm_gpu.cl", "store_some(x, to, left);",
-     "if (i + j != 8) store_some(x, to, left);", "never written"},
-    {&products, "gemm/gemm_gpu.cl", "store_some(x, to, left);",
-     "x.s0 *= j == 100 ? 1.01f : 1.0f; store_some(x, to, left);", MANY_ROWS},
-    {&functions, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
-     "VSTORE(c == 0 ? (FV)(NAN) : ACTIVATE(v), y + c);", "activation_fwd"},
-    {&functions, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
-     "if (c > 0) VSTORE(ACTIVATE(v), y + c);", "never written"},
-    {&products_cpu, "gemm/gemm_cpu.cl", "VSTORE(sum, out + x);",
-     "VSTORE(x == 0 ? (FV)(NAN) : sum, out + x);", "linear_fwd"},
-    {&products_cpu, "gemm/gemm_cpu.cl", "VSTORE(sum, out + x);", "if (x > 0) VSTORE(sum, out + x);",
-     "never written"},
-    {&functions_cpu, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
-     "VSTORE(c == 0 ? (FV)(NAN) : ACTIVATE(v), y + c);", "activation_fwd"},
-    {&functions_cpu, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
-     "if (c > 0) VSTORE(ACTIVATE(v), y + c);", "never written"},
+    {PRODUCTS, "gemm/gemm_gpu.cl", "store_some(x,", "store_some(i + j == 8 ? (float4)(NAN) : x,",
+     MANY_ROWS},
+    {PRODUCTS, "gemm/gemm_gpu.cl", "store_some(x,", "if (i + j != 8) store_some(x,", UNWRITTEN},
+    {PRODUCTS, "gemm/gemm_gpu.cl", "store_some(x, to",
+     "x.s0 *= j == 100 ? 1.01f : 1.0f; store_some(x, to", MANY_ROWS},
+    {PRODUCTS_CPU, "gemm/gemm_cpu.cl", "VSTORE(sum,", "VSTORE(x == 0 ? (FV)(NAN) : sum,", NULL},
+    {FUNCTIONS_CPU, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
+     "if (c > 0) VSTORE(ACTIVATE(v), y + c);", UNWRITTEN},
+    {FUNCTIONS, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
+     "VSTORE(c == 0 ? (FV)(NAN) : ACTIVATE(v), y + c);", NULL},
     // Lanes that read another's numbers.
-    {&shuffles, "common/shuffle.clh", "(i ^ distance)", "(i ^ 1)", "linear_fwd"},
-    {&shuffles, "common/shuffle.clh", "(i ^ distance)", "(i ^ (distance / 2))", "linear_fwd"},
-    {&of_amd, "common/shuffle.clh", "0xb1", "0x4e", "linear_fwd"},
-    {&of_amd, "common/shuffle.clh", "0x1b", "0xb1", "linear_fwd"},
-    {&of_amd, "common/shuffle.clh", "0x128", "0x124", "linear_fwd"},
-    {&of_amd, "common/shuffle.clh", "DPP_TWICE(x, HALF_MIRROR, QUAD_XOR_3)", "DPP(x, HALF_MIRROR)",
-     "linear_fwd"},
-    {&shuffles, "common/row_tiling.clh", "n < JOINED", "n < JOINED / 2", "layer_norm_fwd"},
-    {&shuffles, "common/row_tiling.clh", "if (PARTS == 1)", "if (JOINED > 1)", "layer_norm_fwd"},
-    {&shuffles, "common/row_tiling.clh", "(x, JOIN, SHUFFLE_XOR, tmp);",
-     "(x, ADD, SHUFFLE_XOR, tmp);", "softmax_fwd"},
-    {&shuffles, "common/row_tiling.clh", "    if (c < n)\n        VSTORE",
-     "    if (c < n && c != 8)\n        VSTORE", "layer_norm_fwd"}, // by local memory too
+    {SHUFFLE, "common/shuffle.clh", "(i ^ distance)", "(i ^ 1)", NULL},
+    {SHUFFLE, "common/shuffle.clh", "(i ^ distance)", "(i ^ (distance / 2))", NULL},
+    {OF_AMD, "common/shuffle.clh", "0xb1", "0x4e", NULL},
+    {OF_AMD, "common/shuffle.clh", "0x1b", "0xb1", NULL},
+    {OF_AMD, "common/shuffle.clh", "0x128", "0x124", NULL},
+    {OF_AMD, "common/shuffle.clh", "TWICE(x, HALF_MIRROR, QUAD_XOR_3)", "(x, HALF_MIRROR)", NULL},
+    {SHUFFLE, ROWS, "n < JOINED", "n < JOINED / 2", "layer_norm_fwd"},
+    {SHUFFLE, ROWS, "if (PARTS == 1)", "if (JOINED > 1)", "layer_norm_fwd"},
+    {SHUFFLE, ROWS, "(x, JOIN, SHUFFLE_XOR, tmp);", "(x, ADD, SHUFFLE_XOR, tmp);", "softmax_fwd"},
+    {SHUFFLE, ROWS, "    if (c < n)\n        VSTORE", "    if (c < n && c != 8)\n        VSTORE",
+     UNWRITTEN}, // by local memory too
     // Elements that are not where an instruction has them, products left out, an element that is NaN or not written.
-    {&wmma, "common/mma.clh", "MMA_A_K(lane, i)\n", "MMA_A_K(lane, (i) ^ 1)\n", INTEGERS},
-    {&gfx12, "common/mma.clh", "MMA_A_K(lane, i)\n", "MMA_A_K(lane, (i) ^ 1)\n", INTEGERS},
-    {&dpas_8, "common/mma.clh", "((lane)*MMA_A / MMA_M + (i) / MMA_M)", "((lane) + (i) / MMA_M)",
-     INTEGERS},
-    {&dpas_16, "common/mma.clh", "((i) % MMA_M)", "(((i) + 1) % MMA_M)", INTEGERS},
-    {&gemms, "common/mma.clh", "% 4 + 4 * (i))", "% 4 + 4 * (1 - (i)))", INTEGERS},
-    {&gemms, "common/mma.clh", "/ 4 + 8 * ((i) % 2)", "/ 4 + 8 * (1 - (i) % 2)", INTEGERS},
-    {&gemms, "common/mma.clh", "isfinite(sum) ? sum + rest : sum", "sum", FLOATS},
-    {&gemms, "gemm/gemm_gpu_mma.cl", "if (i >= m || j >= n)", "if (i >= m || j >= n || i + j == 9)",
-     "never written"},
-    {&gemms, "gemm/gemm_gpu_mma.cl", "if (i >= m || j >= n)",
-     "if (i >= m || j >= n || i + j == 190)", "never written"}, // beyond the integers
-    {&gemms, "gemm/gemm_gpu_mma.cl", "if (k_from > 0)",
-     "x = i + j == 190 ? NAN : x; if (k_from > 0)", FLOATS},
+    {WMMA, MMA, "MMA_A_K(lane, i)\n", "MMA_A_K(lane, (i) ^ 1)\n", INTEGERS},
+    {GFX12, MMA, "MMA_A_K(lane, i)\n", "MMA_A_K(lane, (i) ^ 1)\n", INTEGERS},
+    {DPAS_8, MMA, "((lane)*MMA_A / MMA_M + (i) / MMA_M)", "((lane) + (i) / MMA_M)", INTEGERS},
+    {DPAS_16, MMA, "((i) % MMA_M)", "(((i) + 1) % MMA_M)", INTEGERS},
+    {GEMM, MMA, "% 4 + 4 * (i))", "% 4 + 4 * (1 - (i)))", INTEGERS},
+    {GEMM, MMA, "/ 4 + 8 * ((i) % 2)", "/ 4 + 8 * (1 - (i) % 2)", INTEGERS},
+    {GEMM, MMA, "isfinite(sum) ? sum + rest : sum", "sum", NULL},
+    {GEMM, GEMM_TILE, "if (i >= m || j >= n)", "if (i >= m || j >= n || i + j == 9)", UNWRITTEN},
+    {GEMM, GEMM_TILE, "if (i >= m || j >= n)", "if (i >= m || j >= n || i + j == 190)",
+     UNWRITTEN}, // beyond the integers
+    {GEMM, GEMM_TILE, "if (k_from > 0)", "x = i + j == 190 ? NAN : x; if (k_from > 0)", NULL},
     // And sums that are not scaled, rows that are not the first, statistics that only gradients would miss.
-    {&attentions, "attention/attention_gpu_mma.clh", "{x_high[0], x_high[2], x_high[1]",
-     "{x_high[0], x_high[1], x_high[2]", "result 0 of attention_fwd"},
-    {&attentions, "common/mma.clh", "mma_instruction(rest, a_low, b_high, box);", "",
+    {ATTENTION_BY_MMA, SHARED, "x_high[2], x_high[1]", "x_high[1], x_high[2]", NULL},
+    {ATTENTION_BY_MMA, MMA, "mma_instruction(rest, a_low, b_high, box);", "", NULL},
+    {ATTENTION_BY_MMA, "attention/attention_gpu_mma.cl", "sums[n][c] *= factor[c / TERMS];", ";",
      "result 0 of attention_fwd"},
-    {&attentions, "attention/attention_gpu_mma.cl", "sums[n][c] *= factor[c / TERMS];", ";",
-     "result 0 of attention_fwd"},
-    {&attentions, "attention/attention_gpu_mma.cl", "= whole ? factor : sum;", "= sum;",
+    {ATTENTION_BY_MMA, "attention/attention_gpu_mma.cl", "= whole ? factor : sum;", "= sum;",
      "result 2 of attention_fwd"},
-    {&attentions, "attention/attention_gpu_mma.clh", "= sums[n][c] * factor[c / TERMS]",
-     "= i + e == 9 ? NAN : sums[n][c] * factor[c / TERMS]", "result 0 of attention_fwd"},
-    {&attentions, "attention/attention_gpu_mma.clh", "if (i < end && e < width)",
-     "if (i < end && e < width && i + e != 9)", "never written"},
+    {ATTENTION_BY_MMA, SHARED, "= sums[n][c] * f", "= i + e == 9 ? NAN : sums[n][c] * f", NULL},
+    {ATTENTION_BY_MMA, SHARED, "if (i < end &&", "if (i < end && i + e != 9 &&", UNWRITTEN},
     // And pairs beyond the last row or column that count, ds of the wrong pairs.
-    {&gradients, "attention/attention_bwd_gpu_mma.cl", "IS_WANTED(n, c) ? e : 0.0f", "e",
-     "attention_bwd"},
-    {&gradients, "attention/attention_bwd_gpu_mma.cl", "(long)key * kept.pitch + query] : 0.0f",
-     "(long)key * kept.pitch + query / 2] : 0.0f", "attention_bwd"},
-    {&gradients, "common/mma.clh", "mma_instruction(rest, a_high, b_low, box);", "",
-     "attention_bwd"},
-    {&gradients, "attention/attention_gpu_mma.clh", "= sums[n][c] * factor[c / TERMS]",
-     "= i + e == 9 ? NAN : sums[n][c] * factor[c / TERMS]", "attention_bwd"},
-    {&gradients, "attention/attention_gpu_mma.clh", "if (i < end && e < width)",
-     "if (i < end && e < width && i + e != 9)", "never written"},
+    {GRADIENTS_BY_MMA, BACKWARD, "IS_WANTED(n, c) ? e : 0.0f", "e", NULL},
+    {GRADIENTS_BY_MMA, BACKWARD, "kept.pitch + query]", "kept.pitch + query / 2]", NULL},
+    {GRADIENTS_BY_MMA, MMA, "mma_instruction(rest, a_high, b_low, box);", "", NULL},
+    {GRADIENTS_BY_MMA, SHARED, "= sums[n][c] * f", "= i + e == 9 ? NAN : sums[n][c] * f", NULL},
+    {GRADIENTS_BY_MMA, SHARED, "if (i < end &&", "if (i < end && i + e != 9 &&", UNWRITTEN},
 };
 
 TABLE_TEST(mistakes_are_found, mistakes)
 {
     sources_write(mistakes[_i].file, mistakes[_i].from, mistakes[_i].to);
-    check_judged(mistakes[_i].of, mistakes[_i].words);
+    check_judged(&subjects[mistakes[_i].of], mistakes[_i].words ? mistakes[_i].words : "");
 }
 
-// By extensions, with the lanes that lib/device/caps.c takes: right on devices that have them.
-static const enum lane_shuffle extensions[] = {SHUFFLE_INTEL, SHUFFLE_KHR};
-
-TABLE_TEST(extensions_are_right_or_do_not_build, extensions)
+// With the lanes that lib/device/caps.c takes: right on devices that have an extension.
+TEST(the_devices_own_shuffles_are_right)
 {
-    enum { SUB_GROUP = 16 };
-    const struct subject s = OF_SHUFFLES(extensions[_i]);
     setenv("ATTNCL_VARIANT", "gpu", 1);
     attncl_context *ctx = findings_context();
-    unsetenv("ATTNCL_VARIANT");
-    const bool has = ctx->caps.shuffle_candidate == extensions[_i];
-    const unsigned lanes = has ? ctx->caps.shuffle_lanes : SUB_GROUP;
+    struct device_caps caps = ctx->caps;
     struct fit fit = {.probes = PROBE_RUN};
     char why[PROBE_WHY_BYTES];
-    struct device_caps caps;
 
-    ck_assert(lanes == SUB_GROUP || (extensions[_i] == SHUFFLE_INTEL && lanes == SUB_GROUP / 2));
-    describe(ctx, &s, &caps);
-    caps.shuffle_lanes = lanes;
-    if (caps.max_group >= lanes) {
-        ck_ok(apply(ctx, &caps, s.cls, &fit));
-        if (known(ctx, s.name, why) != PROBE_PASSED)
-            ck_assert_msg(!has && strstr(why, "does not build"), "%s", why);
+    if (caps.shuffle_candidate != SHUFFLE_NONE && caps.max_group >= caps.shuffle_lanes) {
+        ck_assert(caps.shuffle_lanes == 16 || caps.shuffle_lanes == 8);
+        caps.mma_candidate = MMA_NONE;
+        ck_ok(apply(ctx, &caps, &attncl__op_softmax_fwd, &fit));
+        ck_assert_msg(known(ctx, "shuffles", why) == PROBE_PASSED, "%s", why);
     }
+    unsetenv("ATTNCL_VARIANT");
     ck_ok(attncl_context_destroy(ctx));
 }
 
@@ -368,8 +344,12 @@ static const struct {
     const struct subject *of;
     enum feature feature;
 } uses[] = {
-    {&softmax_gpu, GPU_VARIANT}, {&shuffles, SHUFFLES},        {&gemms, GEMM_MMA},
-    {&wmma, GEMM_MMA},           {&attentions, ATTENTION_MMA}, {&gradients, ATTENTION_BWD_MMA},
+    {&subjects[SOFTMAX], GPU_VARIANT},
+    {&subjects[SHUFFLE], SHUFFLES},
+    {&subjects[GEMM], GEMM_MMA},
+    {&subjects[WMMA], GEMM_MMA},
+    {&subjects[ATTENTION_BY_MMA], ATTENTION_MMA},
+    {&subjects[GRADIENTS_BY_MMA], ATTENTION_BWD_MMA},
 };
 
 // An op uses what passed or, where it is only looked up, is unknown, and nothing of another op's; the next context knows.
@@ -397,9 +377,8 @@ TABLE_TEST(verdicts_decide, uses)
 
 static const struct subject unasked[] = {
     OF_SHUFFLES(SHUFFLE_NONE),
-    GEMMS("f32", MMA_WMMA, GEMM_F32, false), // factors of 16 bits are for those who ask for them
-    GEMMS("tf32", MMA_DPAS_16, GEMM_TF32, false),
-    ATTENTIONS("bf16", MMA_WMMA, GEMM_BF16, false), // no tiles
+    GEMMS("f32", MMA_WMMA, GEMM_F32), // factors of 16 bits are for those who ask for them
+    GEMMS("tf32", MMA_DPAS_16, GEMM_TF32), ATTENTIONS("bf16", MMA_WMMA, GEMM_BF16), // no tiles
 };
 
 TABLE_TEST(what_is_not_asked_for_is_not_used, unasked)
@@ -409,12 +388,12 @@ TABLE_TEST(what_is_not_asked_for_is_not_used, unasked)
 
     setenv("ATTNCL_VARIANT", "gpu", 1); // not compared then
     ck_assert_uint_eq(features(ctx, &unasked[_i], PROBE_RUN), 1u << GPU_VARIANT);
-    ck_assert_uint_eq(features(ctx, &softmax_gpu, PROBE_RUN), 1u << GPU_VARIANT);
+    ck_assert_uint_eq(features(ctx, &subjects[SOFTMAX], PROBE_RUN), 1u << GPU_VARIANT);
     setenv("ATTNCL_SHUFFLE", "off", 1);
-    ck_assert_uint_eq(features(ctx, &shuffles, PROBE_RUN), 1u << GPU_VARIANT);
+    ck_assert_uint_eq(features(ctx, &subjects[SHUFFLE], PROBE_RUN), 1u << GPU_VARIANT);
     unsetenv("ATTNCL_VARIANT");
     ck_assert_int_eq(known(ctx, unasked[_i].name, why), PROBE_UNKNOWN);
-    ck_assert_int_eq(known(ctx, softmax_gpu.name, why), PROBE_UNKNOWN);
+    ck_assert_int_eq(known(ctx, subjects[SOFTMAX].name, why), PROBE_UNKNOWN);
     ck_ok(attncl_context_destroy(ctx));
 }
 
@@ -425,18 +404,19 @@ TEST(three_terms_are_used_where_they_were_measured)
     struct device_caps caps;
 
     for (int i = 0; i < 2; ++i)
-        ck_ok(attncl__verdict_keep(ctx, i ? attentions.name : gemms.name, ""));
-    if (describe(ctx, &gemms, &caps)) {
+        ck_ok(attncl__verdict_keep(ctx, i ? subjects[ATTENTION_BY_MMA].name : subjects[GEMM].name,
+                                   ""));
+    if (describe(ctx, &subjects[GEMM], &caps)) {
         caps.tuned->entries[TUNE_THREE_TERMS][TUNE_OF_ATTENTION].line = 0;
         struct fit fit = {.probes = PROBE_RUN};
-        ck_ok(apply(ctx, &caps, gemms.cls, &fit));
-        ck_ok(apply(ctx, &caps, attentions.cls, &fit));
+        ck_ok(apply(ctx, &caps, subjects[GEMM].cls, &fit));
+        ck_ok(apply(ctx, &caps, subjects[ATTENTION_BY_MMA].cls, &fit));
         ck_assert(caps.mma == MMA_PTX && caps.attention_mma == MMA_NONE);
         caps.tuned->entries[TUNE_THREE_TERMS][TUNE_OF_GEMM].value[THREE_TERMS_USED] = 0;
         caps.tuned->entries[TUNE_THREE_TERMS][TUNE_OF_ATTENTION].line = 1;
         caps.mma = MMA_NONE;
-        ck_ok(apply(ctx, &caps, gemms.cls, &fit));
-        ck_ok(apply(ctx, &caps, attentions.cls, &fit));
+        ck_ok(apply(ctx, &caps, subjects[GEMM].cls, &fit));
+        ck_ok(apply(ctx, &caps, subjects[ATTENTION_BY_MMA].cls, &fit));
         ck_assert(caps.mma == MMA_NONE && caps.attention_mma == MMA_PTX);
     }
     ck_ok(attncl_context_destroy(ctx));
@@ -447,16 +427,22 @@ TEST(an_op_that_is_wrong_falls_back_by_itself)
 {
     enum { N = 300 };
     static const int64_t shape[] = {1, N};
+    attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
+    struct object_counts before, after;
     attncl_graph *g = NULL;
     float x[N] = {0};
 
     sources_write("norm/softmax.cl", "1.0f / r.sum", "1.001f / r.sum"); // of the GPU variant alone
     attncl_context *ctx = findings_context();
-    describe(ctx, &softmax_gpu, &ctx->caps);
+    describe(ctx, &subjects[SOFTMAX], &ctx->caps);
     ck_ok(attncl_graph_create(ctx, &g));
     const attncl_value v = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape);
     attncl_graph_output(g, "y", attncl_activate(g, attncl_softmax(g, v, -1), ATTNCL_SIGMOID));
     attncl_graph_output(g, "p", attncl_softmax(g, v, -1));
+    attncl__objects_count(&before);
+    ck_ok(attncl_graph_memory(g, &report)); // looks up alone
+    attncl__objects_count(&after);
+    ck_assert_mem_eq(&after, &before, sizeof after);
     ck_ok(attncl_graph_compile(g, NULL));
     ck_ok(attncl_graph_write(g, "x", x, sizeof x));
     ck_ok(attncl_graph_run(g));
@@ -467,13 +453,14 @@ TEST(an_op_that_is_wrong_falls_back_by_itself)
                   warning);
     attncl_graph_destroy(g);
     unsetenv("ATTNCL_CL_DIR");
-    ck_assert_uint_eq(features(ctx, &functions, PROBE_LOOK_UP), 1u << GPU_VARIANT);
-    ck_assert_uint_eq(features(ctx, &softmax_gpu, PROBE_LOOK_UP), 0);
+    ck_assert_uint_eq(features(ctx, &subjects[FUNCTIONS], PROBE_LOOK_UP), 1u << GPU_VARIANT);
+    ck_assert_uint_eq(features(ctx, &subjects[SOFTMAX], PROBE_LOOK_UP), 0);
 
     struct fit fit = {.probes = PROBE_RUN};
     struct device_caps caps = ctx->caps;
     attncl__probe_remember(ctx, "softmax cpu", PROBE_FAILED, "it is known to be wrong");
-    ck_fails(apply(ctx, &caps, softmax_gpu.cls, &fit), ATTNCL_ERR_UNSUPPORTED, "computes wrongly");
+    ck_fails(apply(ctx, &caps, subjects[SOFTMAX].cls, &fit), ATTNCL_ERR_UNSUPPORTED,
+             "computes wrongly");
     ck_assert_ptr_nonnull(strstr(attncl_last_error(), "it is known to be wrong"));
     ck_ok(attncl_context_destroy(ctx));
 }
