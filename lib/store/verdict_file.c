@@ -61,10 +61,12 @@ void attncl__verdicts_read(const struct private_dir *directory, const struct ver
     if (!attncl__private_file_read(directory, file, 0, VERDICTS_MAX_BYTES, &data, &n, &why))
         return;
     add_key(&begin, key);
-    for (char *at = data, *end = data + n, *next; !begin.failed && at < end; at = next) {
-        next = at + (next_line(at, end, &length) - at);
-        if (next == at + length || !begins_with(at, length, &begin))
-            continue; // cut off, or another's
+    for (char *at = data, *end = data + n; !begin.failed && at < end; at += length + 1) {
+        (void)next_line(at, end, &length);
+        if (at + length == end)
+            break; // cut off
+        if (!begins_with(at, length, &begin))
+            continue;
         at[length] = '\0';
         tell(at + begin.used, fn, user);
     }

@@ -22,6 +22,6 @@ void attncl__verdicts_read(const struct private_dir *directory, const struct ver
 
 // Replaces what is known of the name.  False when it cannot be written.
 bool attncl__verdict_write(const struct private_dir *directory, const struct verdict_key *key,
-                           const char *name, const char *why);
+                           const char *name, const char *verdict);
 
 #endif
