@@ -148,7 +148,9 @@ TEST(verdicts_are_found_once)
                          again ? PROBE_PASSED : PROBE_UNKNOWN);
         ck_assert_int_eq(probe(ctx, "bad", PROBE_RUN, "all is wrong"), PROBE_FAILED);
         ck_assert_msg(strstr(warning, "bad is not used: all is wrong"), "%s", warning);
+        warning[0] = '\0';
         ck_assert_int_eq(probe(ctx, "bad", PROBE_LOOK_UP, "all is wrong"), PROBE_FAILED);
+        ck_assert_str_eq(warning, ""); // told once
         fake.why = "";
         for (int i = 0; i < 2; ++i)
             ck_assert_int_eq(probe(ctx, "good", PROBE_RUN, ""), PROBE_PASSED);

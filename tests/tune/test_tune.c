@@ -250,6 +250,8 @@ TEST(mistakes_are_refused)
     o.check = 1;
     o.kernel = "gemm_xpu";
     ck_fails(attncl_device_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "gemm_xpu");
+    o.kernel = "three_terms"; // without such instructions
+    ck_fails(attncl_device_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "three_terms");
     o.seconds = -1;
     ck_fails(attncl_device_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "-1 seconds");
     o.struct_size = 0;
