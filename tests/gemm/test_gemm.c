@@ -137,13 +137,15 @@ TEST(empty_results_launch_nothing)
 TEST(limited_loops)
 {
     struct device_caps limited = test_context()->caps;
-    struct gemm_case p =
-        GEMM_CASE(2, 31, 45, 4003, .residual = true, .caps = &limited, .backend = "native");
+    struct gemm_case p = GEMM_CASE(2, 31, 45, 4003, .residual = true, .gap = 3, .caps = &limited,
+                                   .backend = "native");
 
     limited.max_loop_iterations = 3000;
     for (int form = 0; form < 4; ++form) {
         p.trans_a = form & 1;
         p.trans_b = form >> 1;
+        p.bias =
+            form < 2 ? GEMM_BIAS_NONE : GEMM_BIAS_COLUMN; // the whole epilogue, and a part of it
         ck_assert_int_gt(gemm_check(&p), 1);
     }
     p = GEMM_CASE(1, 3, 5, 4003, .caps = &limited, .backend = "native");

@@ -42,7 +42,7 @@ static void squares(const void *params, struct host *const *in, struct host *con
 // A sum of terms of one sign over blocks of 64, their sums, lanes and work-groups: 300 additions in a row at most, each half
 // of 2^-23.  Squares that are subnormal may be 0.
 OP_SPEC(sum_squares_fwd, .in = "x f32 N*; sums? f32:0.5:900 3", .out = "total f32 3",
-        .ref = squares, .rel = 300, .tiny = 3e-35, .smoke = "N=1,37; N=2x1031; N=-",
+        .ref = squares, .rel = 300, .tiny = 3e-35, .smoke = "N=1,37; N=9x2063; N=-",
         .gpu = "N=262144", .special = "N=130", .full = "N=70001; N=7x5", .data = SCALED,
         .cases = {{"alone"}, {"added", .with = "sums f32:0.5:900 3", .leeway = MEETS}},
         .refusals = {{ATTNCL_ERR_SHAPE, "sums is [4], expected [3]", .with = "sums f32 4"}});
@@ -83,7 +83,7 @@ OP_SPEC(clip_factor_fwd, .in = "sums f32:0.5:900 3", .out = "norm f32; factor f3
                   {"none", CLIP(0, 0)},
                   {"large", CLIP(3, 0), .prepare = overflow},
                   {"large d2l", CLIP(3, 1), .prepare = overflow},
-                  {"small", CLIP(1, 0), .prepare = vanish},
+                  {"small", CLIP(1e-7f, 0), .prepare = vanish},
                   {"small d2l", CLIP(1e-20, 1), .prepare = vanish}},
         .refusals = {{ATTNCL_ERR_ARGUMENT, "max_norm is -1", CLIP(-1, 0)},
                      {ATTNCL_ERR_ARGUMENT, "style is 2", CLIP(1, 2)},

@@ -14,8 +14,10 @@ void ref_embedding_bwd(const struct host *tokens, const struct host *dy, double 
 
     for (int64_t i = 0; i < dweight->count; ++i)
         dweight->data[i] = 0;
-    for (int64_t i = 0; i < dy->count; ++i)
-        dweight->data[(int64_t)tokens->data[i / width] * width + i % width] += scale * dy->data[i];
+    for (int64_t i = 0; i < dy->count; ++i) {
+        const double token = fmin(fmax(tokens->data[i / width], 0), (double)dweight->dim[0] - 1);
+        dweight->data[(int64_t)token * width + i % width] += scale * dy->data[i];
+    }
 }
 
 // -- the op
@@ -39,7 +41,7 @@ static void allow(const struct spec_point *p, int k, const struct host *want, st
 }
 
 // Every token several times, few of the table's, always the same.
-OP_SPEC(embedding_bwd, .in = "tokens i32:0:V R*; weight f32 V C; dy f32 R* C",
+OP_SPEC(embedding_bwd, .in = "tokens i32:-2:V+2 R*; weight f32 V C; dy f32 R* C",
         .out = "dweight f32 V C", .ref = gradient, .allow = allow,
         .smoke = "R=3x5 V=7 C=19; R=700 V=65 C=33; R=- V=3 C=5", .full = "R=40 V=3000 C=5",
         .special = "R=4 V=5 C=21", .data = INT_ENDS,

@@ -60,6 +60,6 @@ static void allow(const struct spec_point *p, int k, const struct host *want, st
 // Several blocks of rows, the last of which is short.
 OP_SPEC(layer_norm_bwd, .in = "x f32 R* C*; weight f32 C*; dy f32 R* C*",
         .out = "dx f32 R* C*; dweight f32 C*; dbias f32 C*", .ref = gradients, .allow = allow,
-        .smoke = "R=3,4 C=1,7; R=37 C=19,64; R=2x5 C=3x7; R=300 C=33",
+        .smoke = "R=3,4 C=1,7; R=37 C=19,64; R=2x5 C=3x7; R=300 C=33; R=5 C=132",
         .full = "R=9 C=1028; R=3 C=4099; R=2 C=4100", .special = "R=3 C=21", .data = OFFSET,
         .cases = {{.params = &params, .leeway = MEETS}});

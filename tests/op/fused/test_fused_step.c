@@ -154,7 +154,9 @@ static void check_stored(const struct layer *l, attncl_dtype stored)
     for (int t = 0; t < l->steps; ++t) {
         const struct stream s = stream_at(l, t);
         struct host *reduced = host_like(s.x);
-        at->data[0] = t;
+        // A position outside of attention's caches counts as the nearest.
+        const int aside = l->kind != FUSED_ATTENTION ? 0 : t == 0 ? -2 : t == l->steps - 1 ? 2 : 0;
+        at->data[0] = t + aside;
         const attncl_status status =
             run_op("fused_step_fwd", &params,
                    HOSTS(s.x, s.norm_weight, s.norm_bias, s.partials, s.bias, w.in[0], w.bias[0],
@@ -172,6 +174,21 @@ static void check_stored(const struct layer *l, attncl_dtype stored)
         if (s.partials)
             ck_near(reduced, s.reduced, 1e-5, 1e-5);
     }
+    if (!w.table)
+        return;
+    // A position beyond the table gives NaN and leaves the state alone.
+    const struct stream s = stream_at(l, 0);
+    const struct host *before = host_copy(sums);
+    at->data[0] = (double)w.table->dim[0];
+    ck_ok(run_op("fused_step_fwd", &params,
+                 HOSTS(s.x, s.norm_weight, s.norm_bias, s.partials, s.bias, w.in[0], w.bias[0],
+                       w.in[1], w.bias[1], w.in[2], w.bias[2], w.out, w.table, at, sums, keys,
+                       values),
+                 (struct host *const[]){partials, host_like(s.x)}, s.partials ? 2 : 1));
+    for (int64_t i = 0; i < partials->count; ++i)
+        ck_assert(isnan(partials->data[i]));
+    for (int64_t i = 0; i < sums->count; ++i)
+        ck_assert(sums->data[i] == before->data[i]);
 }
 
 static void check(const struct layer *l)

@@ -10,7 +10,7 @@
 #include "ref/ref.h"
 #include "support/fused_step_test.h"
 
-enum { D = 16, CHANNELS = 64, HEADS = 2, LIMIT = 80 };
+enum { D = 16, CHANNELS = 96, HEADS = 2, LIMIT = 80 };
 
 struct caches {
     struct host *keys, *values;

@@ -23,6 +23,13 @@ TEST(of_equals_the_first_is_better)
 
     for (int64_t i = 0; i < x->count; i += 2)
         x->data[i] = x->data[i] == 0 ? -0.0 : x->data[i];
+    // A threshold of k scores above which no bits are left to try is itself a score.
+    struct host *powers = host_new(ATTNCL_F32, DIMS(40, 4));
+    static const double scores[] = {0x1.fffffep1, 8, 4, 1};
+    for (int64_t i = 0; i < powers->count; ++i)
+        powers->data[i] = scores[i % 4];
+    for (int k = 2; k < 4; ++k)
+        check(powers, (struct ref_sample){8, k, 11}, k);
     for (int k = 1; k <= 300; k = 2 * k + 1)
         check(x, (struct ref_sample){2, k, 11}, k);
     check(x, (struct ref_sample){0, 0, 11}, 1);

@@ -138,3 +138,14 @@ TEST(store_rows_rounds_to_16_bits)
             check_stored(state, i, before->data[i]);
     }
 }
+
+// Of a NaN of ones alone rounding would make -0.
+TEST(a_bfloat16_keeps_every_nan)
+{
+    const struct round_fwd_params params = {ATTNCL_BF16};
+    struct host *x = host_new(ATTNCL_F32, DIMS(1)), *y = host_like(x);
+
+    memset(x->data, 0xff, sizeof x->data[0]);
+    ck_ok(run_op("round_fwd", &params, HOSTS(x), HOSTS(y)));
+    ck_assert(isnan(y->data[0]));
+}
