@@ -395,7 +395,7 @@ OP_SPEC(
     .special = "T=5 B=2 C=19 N=5; T=30 B=1 C=5 N=30", .data = MASK_SPARSE | MASK_LAST | MASK_NONE,
     .cases = {{"table", TABLE(5, 0), table},
               {"causal table", TABLE(5, 1), table},
-              {"wide window", TABLE(64, 0), table},
+              {"wide window", TABLE(50, 0), table},
               {"window of 1", TABLE(1, 1), table},
               {"many lanes", TABLE(20, 0), table, .smoke = "T=40 B=6 C=48 N=40", .special = ""},
               {"no table", TABLE(3, 0), NULL, .smoke = no_table, .special = "T=30 B=1 C=5"},

@@ -93,7 +93,7 @@ OP_SPEC(
               {"what is to come", HEADS(3, 0.35), .special = "", .prepare = hide_future},
               {"wide heads", HEADS(2, 0.125), .smoke = wide, .special = ""},
               {"parts", HEADS(2, 0.2), .smoke = parts, .special = "", .prepare = hide_future},
-              {"one part", HEADS(2, 0.2), "position i32:299:300 1", .smoke = "P=300 B=32 C=24",
+              {"few parts", HEADS(2, 0.2), "position i32:298:299 1", .smoke = "P=300 B=8,32 C=24",
                .special = ""},
               {"F16", HEADS(3, 0.35), STORED("f16"), .special = ""},
               {"BF16", HEADS(3, 0.35), STORED("bf16"), .special = ""},
