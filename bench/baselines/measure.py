@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Measures the library, PyTorch and OpenBLAS on the same cases interleaved, and writes a report of each
-(docs/benchmark-reports.md): ours.json, torch.json and openblas.json in the directory given.
+(docs/dev/benchmark-reports.md): ours.json, torch.json and openblas.json in the directory given.
 
     bench/baselines/measure.py --bench build-bench/bench/attncl-bench --out DIRECTORY [OPTION of attncl-bench]...
 
