@@ -55,7 +55,7 @@ typedef struct attncl_aft_desc {
  *
  * Cost O(T window C B), AFT-conv O(T s C B), without a mask, O(T^2 C B) with one.  Stable for every
  * finite input: each row, batch entry and channel has its own maximum.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *desc, attncl_value q,
                                        attncl_value k, attncl_value v, attncl_value pos_bias,
@@ -82,7 +82,7 @@ typedef struct attncl_aft_params {
  * The whole layer: linear maps of query, key and value, the mixing, and the output map.
  * @param inputs  query, key, value and residual [T, B, C]; mask as attncl_aft_mix(); no valid_lens
  * @return        [T, B, C]
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_aft(attncl_graph *g, const attncl_aft_desc *desc,
                                    const attncl_aft_params *params,
@@ -92,7 +92,7 @@ ATTNCL_API attncl_value attncl_aft(attncl_graph *g, const attncl_aft_desc *desc,
  * One position of the causal layer for decoding: x [B, C] -> [B, C].
  * @param position  I32 [1] in device memory: this token's place, counted from 0
  * Keeps its state (O(window B C)) in the graph; cost O(window B C) beside the linear maps.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_aft_step(attncl_graph *g, const attncl_aft_desc *desc,
                                         const attncl_aft_params *params, attncl_value x,

@@ -71,7 +71,7 @@ typedef struct attncl_attention_inputs {
  *
  * Cost B H T S (2 D + 2 E), causal half of it, valid_lens the valid part.  Source: Vaswani et al.
  * 2017, eq. 1; online softmax: Milakov and Gimelshein 2018, arXiv 1805.02867.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc,
                                          const attncl_attention_inputs *inputs,
@@ -88,7 +88,7 @@ ATTNCL_API attncl_value attncl_attention(attncl_graph *g, const attncl_attention
  * @param valid_lens   as attncl_attention()
  * @param weights_ret  NULL, or receives [B, T, S]
  * @return             [B, T, E]
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_additive_attention(attncl_graph *g, attncl_value q, attncl_value k,
                                                   attncl_value v, attncl_value w,
@@ -96,13 +96,13 @@ ATTNCL_API attncl_value attncl_additive_attention(attncl_graph *g, attncl_value 
                                                   attncl_value *weights_ret);
 
 /** [T, B, C] or [B, T, C] as [B, H, T, C / H]: a view.  ERR_SHAPE when H does not divide C.
- * Errors: ERR_SHAPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_SHAPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_split_heads(attncl_graph *g, attncl_value x, int64_t n_heads,
                                            attncl_layout layout);
 
 /** [B, H, T, E] as [T, B, H E] or [B, T, H E]; a view when the memory already lies so, else one
  * copy.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_merge_heads(attncl_graph *g, attncl_value x, attncl_layout layout);
 
 /** Parameters of a multi-head attention; null values for absent biases. */
@@ -129,7 +129,7 @@ typedef struct attncl_mha_params {
  * desc->layout says; residual like the result
  * @param weights_ret        NULL, or receives [B, H, T, S]
  * @return                   [T, B, C out] or [B, T, C out]
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_multi_head_attention(
     attncl_graph *g, const attncl_attention_desc *desc, const attncl_mha_params *params,
@@ -139,7 +139,7 @@ ATTNCL_API attncl_value attncl_multi_head_attention(
  * One position of causal multi-head self-attention for decoding: x [B, C] -> [B, C out], position
  * I32 [1] in device memory.  Keys and values of `limit` positions are kept in the graph and
  * appended in place.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_multi_head_attention_step(attncl_graph *g,
                                                          const attncl_mha_params *params,
@@ -164,7 +164,7 @@ typedef enum attncl_pooling_kernel {
  * @return             [m].  No key in support: weights and result 0.  NaN in x_train makes all NaN,
  * in x_val its element, but for the constant kernel; infinity in x_val too for the Gaussian.  Source: Nadaraya 1964,
  * Watson 1964.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_attention_pooling(attncl_graph *g, attncl_pooling_kernel kind,
                                                  float sigma, attncl_value x_train,

@@ -62,14 +62,14 @@ typedef struct attncl_device_info {
 /**
  * How many OpenCL devices there are, over all platforms; a platform without a device is skipped.  0
  * devices is success. Any thread.
- * Errors: ERR_ARGUMENT, ERR_OPENCL.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_OPENCL.
  */
 ATTNCL_API attncl_status attncl_device_count(size_t *count_ret);
 
 /**
  * Describes device `index` (0 .. count-1, platforms in the loader's order).  ERR_NO_DEVICE when
  * there is no such device.  Any thread.
- * Errors: ERR_ARGUMENT, ERR_NO_DEVICE.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_NO_DEVICE.
  */
 ATTNCL_API attncl_status attncl_device_get(size_t index, attncl_device_info *info_ret);
 
@@ -108,7 +108,7 @@ typedef struct attncl_context_options {
  * ERR_NO_DEVICE when no device matches (the message lists what there is), ERR_OPENCL when the
  * driver refuses. The context is thread-safe.  After fork() the child gets ERR_STATE from every
  * call with it.
- * Errors: ERR_ARGUMENT, ERR_NO_DEVICE, ERR_OPENCL.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_NO_DEVICE, ERR_OPENCL.
  */
 ATTNCL_API attncl_status attncl_context_create(const attncl_context_options *options,
                                                attncl_context **context_ret);
@@ -117,17 +117,17 @@ ATTNCL_API attncl_status attncl_context_create(const attncl_context_options *opt
  * Releases the device.  NULL is fine.  ERR_STATE, and nothing happens, while a tensor, graph or
  * model of the context lives; the message names one. Waits for commands that are still queued; that
  * one of them failed is a warning in the log (attncl_log_set()), and the device is released.
- * Errors: ERR_STATE.  Since: 0.1.
+ * Errors: ERR_STATE.
  */
 ATTNCL_API attncl_status attncl_context_destroy(attncl_context *context);
 
 /** Describes the context's device.  Any thread.
- * Errors: ERR_ARGUMENT, ERR_STATE.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_STATE. */
 ATTNCL_API attncl_status attncl_context_device(const attncl_context *context,
                                                attncl_device_info *info_ret);
 
 /** Waits until all work given to the context's queue is done.  Any thread.
- * Errors: ERR_ARGUMENT, ERR_STATE, ERR_OPENCL.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_STATE, ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_context_finish(attncl_context *context);
 
 /**
@@ -139,7 +139,7 @@ ATTNCL_API attncl_status attncl_context_finish(attncl_context *context);
  *
  * ERR_STATE where ATTNCL_CACHE is "off" or "ro", there is no directory, or kernels are those of
  * ATTNCL_CL_DIR.  Any thread.
- * Errors: ERR_ARGUMENT, ERR_STATE, ERR_IO.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_STATE, ERR_IO.
  */
 ATTNCL_API attncl_status attncl_context_keep_selftest(attncl_context *context, const char *failed);
 
@@ -152,7 +152,7 @@ ATTNCL_API attncl_status attncl_context_keep_selftest(attncl_context *context, c
  * @param capacity  bytes at text, at least 1
  *
  * Any thread.
- * Errors: ERR_ARGUMENT, ERR_NO_DEVICE.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_NO_DEVICE.
  */
 ATTNCL_API attncl_status attncl_device_findings(size_t index, char *text, size_t capacity);
 

@@ -55,7 +55,7 @@ typedef struct attncl_entry {
     }
 
 /** The name of architecture `i`, static; NULL beyond the last.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_arch_name(size_t i);
 
 /**
@@ -67,7 +67,7 @@ ATTNCL_API const char *attncl_arch_name(size_t i);
  * "num_heads*D"; equal integers are taken for one another
  * @param description_ret  owned by the caller, released by attncl_description_destroy()
  * Errors: ERR_FORMAT for an unknown architecture and a configuration that it does not accept,
- * ERR_UNSUPPORTED, ERR_SHAPE, ERR_ARGUMENT, ERR_NO_MEMORY.  Since: 0.1.
+ * ERR_UNSUPPORTED, ERR_SHAPE, ERR_ARGUMENT, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_description_create(const char *arch, const char *config,
                                                    int symbols,
@@ -79,35 +79,35 @@ ATTNCL_API attncl_status attncl_description_create(const char *arch, const char 
  *
  * @param file  borrowed during the call
  * @param description_ret  owned by the caller, released by attncl_description_destroy()
- * Errors: as attncl_description_create(), ERR_FORMAT when metadata is missing.  Since: 0.1.
+ * Errors: as attncl_description_create(), ERR_FORMAT when metadata is missing.
  */
 ATTNCL_API attncl_status attncl_description_create_for(const attncl_safetensors *file,
                                                        attncl_description **description_ret);
 
 /** NULL is fine.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API void attncl_description_destroy(attncl_description *description);
 
 /** The architecture's name.  Borrowed.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_description_arch(const attncl_description *description);
 
 /** The configuration that it was described with: a JSON object.  Borrowed.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_description_config(const attncl_description *description);
 
 /** Number of entries.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API size_t attncl_description_count(const attncl_description *description);
 
 /** Entry `i`, borrowed; NULL beyond the last.  In the order of the enumeration of kinds, parameters
  * and buffers mixed as they are loaded.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const attncl_entry *attncl_description_at(const attncl_description *description,
                                                      size_t i);
 
 /** Whether the file can be opened as a model: its problems in one message, the first ten named.
- * Errors: ERR_FORMAT, ERR_NO_MEMORY.  Since: 0.1. */
+ * Errors: ERR_FORMAT, ERR_NO_MEMORY. */
 ATTNCL_API attncl_status attncl_description_check(const attncl_description *description);
 
 ATTNCL_END

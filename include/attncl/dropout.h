@@ -48,7 +48,7 @@ typedef struct attncl_dropout_desc {
  * training only: a graph that evaluates does without.  With p = 0 no node is added and the result is x
  * itself, or the sum with the residual.
  * @param desc  borrowed for the call; NULL: nothing is dropped
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_dropout(attncl_graph *g, attncl_value x,
                                        const attncl_dropout_desc *desc);

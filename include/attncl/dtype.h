@@ -54,11 +54,11 @@ typedef enum attncl_dtype {
 #define ATTNCL_MAX_RANK 8
 
 /** "F32", "BOOL" ...; "none" for other values.  Static storage.  Any thread.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_dtype_name(attncl_dtype dtype);
 
 /** Bytes of one element; 0 for an unknown or sub-byte type.  Any thread.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API size_t attncl_dtype_bytes(attncl_dtype dtype);
 
 /**
@@ -71,7 +71,7 @@ ATTNCL_API size_t attncl_dtype_bytes(attncl_dtype dtype);
  *
  * ERR_ARGUMENT names the first element that the type cannot hold: an integer beyond it, a finite
  * number that would become infinite.  Elements before it are written.  Any thread.
- * Errors: ERR_ARGUMENT, ERR_DTYPE for another pair of types.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_DTYPE for another pair of types.
  */
 ATTNCL_API attncl_status attncl_elements_convert(attncl_dtype from_type, const void *from,
                                                  attncl_dtype to_type, void *to, size_t count);

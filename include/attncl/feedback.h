@@ -51,7 +51,7 @@ typedef struct attncl_feedback_params {
  *
  * Stable for scores of any size; one kernel, and no [S, B, H] buffer unless the weights are asked
  * for.  Source: Fan et al. 2020, 3.2; relative positions: Dai et al. 2019, arXiv 1901.02860.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_feedback_attention(attncl_graph *g,
                                                   const attncl_feedback_params *params,
@@ -81,7 +81,7 @@ typedef struct attncl_feedback_layer_params {
     }
 
 /** x [B, C], memory [S, B, C] or null -> [B, C].  Without memory x passes by the attention.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_feedback_layer(attncl_graph *g,
                                               const attncl_feedback_layer_params *params,
                                               int64_t n_heads, attncl_value x, attncl_value memory);
@@ -118,7 +118,7 @@ typedef struct attncl_feedback_transformer_params {
  * @param x           [T, B, C], T at most P + 1
  * @param memory_ret  NULL, or receives the memories, [T, B, C]
  * @return            [T, B, C], after the last layer norm
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value
 attncl_feedback_transformer(attncl_graph *g, const attncl_feedback_transformer_params *params,
@@ -133,7 +133,7 @@ attncl_feedback_transformer(attncl_graph *g, const attncl_feedback_transformer_p
  * @param position    I32 [1] in device memory: the step's place, counted from 0; 0 starts anew
  * @param memory_ret  NULL, or receives this step's memory, [B, C]
  * @return            [B, C], after the last layer norm
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_feedback_transformer_step(
     attncl_graph *g, const attncl_feedback_transformer_params *params, int64_t limit,

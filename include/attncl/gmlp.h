@@ -33,7 +33,7 @@ typedef struct attncl_sgu_params {
  * mask
  * @param mask    U8 [T or 1, T, 1], multiplicative, or null.  A batch axis other than 1 is an
  * error. An odd F, T > n: ERR_SHAPE.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_spatial_gating_unit(attncl_graph *g, const attncl_sgu_params *params,
                                                    attncl_value z, int causal, attncl_value mask);
@@ -56,14 +56,14 @@ typedef struct attncl_gmlp_params {
 
 /** x + proj2(SGU(GELU(proj1(LN(x))))): x [T, B, C] -> [T, B, C].  causal and mask as for the gating
  * unit.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_gmlp_block(attncl_graph *g, const attncl_gmlp_params *params,
                                           attncl_value x, int causal, attncl_value mask);
 
 /**
  * One position of the causal block for decoding: x [B, C] -> [B, C]; position I32 [1] in device
  * memory.  Keeps its state (O(n B F)) in the graph; cost O(position B F) beside the linear maps.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_gmlp_step(attncl_graph *g, const attncl_gmlp_params *params,
                                          attncl_value x, attncl_value position);

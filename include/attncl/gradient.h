@@ -45,7 +45,7 @@ ATTNCL_BEGIN
  * Fails the graph with ATTNCL_ERR_UNSUPPORTED, naming the op, when an op between an x and a y has
  * no gradient; with ATTNCL_ERR_SHAPE or ATTNCL_ERR_DTYPE when a dy does not fit or a value is not
  * F32.
- * Errors: ERR_UNSUPPORTED, ERR_SHAPE, ERR_DTYPE, ERR_ARGUMENT, kept by the graph.  Since: 0.1.
+ * Errors: ERR_UNSUPPORTED, ERR_SHAPE, ERR_DTYPE, ERR_ARGUMENT, kept by the graph.
  */
 ATTNCL_API void attncl_graph_gradient(attncl_graph *g, size_t n_y, const attncl_value *y,
                                       const attncl_value *dy, size_t n_x, const attncl_value *x,

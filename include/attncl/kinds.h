@@ -44,7 +44,6 @@ typedef enum attncl_rate_schedule {
 /**
  * What matrix instructions may make of the factors of products, where the device has them and they
  * are faster.  Sums are float32; every other operation stays as it is, and so does a device without them.
- * Since: 0.1.
  */
 typedef enum attncl_precision {
     ATTNCL_PRECISION_DEFAULT = 0, /**< of a graph: its context's; of a context: FLOAT32 */

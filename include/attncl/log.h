@@ -26,7 +26,7 @@ typedef void (*attncl_log_fn)(attncl_log_level level, const char *text, void *us
 /**
  * Sends messages up to `level` to `fn` (NULL: nowhere, the default).  Process-wide; call it before
  * other threads use the library.
- * Errors: none.  Since: 0.1.
+ * Errors: none.
  */
 ATTNCL_API void attncl_log_set(attncl_log_fn fn, void *user, attncl_log_level level);
 

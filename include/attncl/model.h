@@ -25,25 +25,25 @@ typedef struct attncl_model attncl_model;
  * wrong shape).
  *
  * @param model_ret  owned by the caller, released by attncl_model_close() before the context
- * Errors: ERR_IO, ERR_FORMAT, ERR_ARGUMENT, ERR_SHAPE, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.  Since: 0.1.
+ * Errors: ERR_IO, ERR_FORMAT, ERR_ARGUMENT, ERR_SHAPE, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_model_open(attncl_context *context, const char *path,
                                            attncl_model **model_ret);
 
 /** NULL is fine.  Destroy its graphs and decoders first.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API void attncl_model_close(attncl_model *model);
 
 /** The architecture's name, "lm".  Borrowed.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_model_arch(const attncl_model *model);
 
 /** A metadata value of the file, or NULL: "attncl.vocab", "attncl.config".  Borrowed.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_model_metadata(const attncl_model *model, const char *key);
 
 /** An integer of the configuration; `otherwise` when it is not there.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API int64_t attncl_model_config_int(const attncl_model *model, const char *key,
                                            int64_t otherwise);
 
@@ -57,7 +57,6 @@ ATTNCL_API int64_t attncl_model_config_int(const attncl_model *model, const char
  * the nearest and all that it names), ERR_SHAPE and ERR_DTYPE for a wrong one, ERR_UNSUPPORTED for an
  * architecture that is not one graph (lm_sample).
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, ERR_UNSUPPORTED, and those of attncl_graph_compile().
- * Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs,
                                             size_t n, attncl_graph **graph_ret);
@@ -66,17 +65,17 @@ ATTNCL_API attncl_status attncl_model_graph(attncl_model *model, const attncl_ar
  * With `shown` 1, graphs and runs that follow have one more output for each layer of softmax
  * attention inside an encoder or a language model: its weights, [T, S, B, H], called as the layer's
  * parameters are, encoder.layers.0.self_attn.attn.  They take memory for T S B H elements each.
- * Errors: none.  Since: 0.1.
+ * Errors: none.
  */
 ATTNCL_API void attncl_model_show_attention(attncl_model *model, int shown);
 
 /** The results of attncl_model_run(): arrays that own their data. */
 typedef struct attncl_results attncl_results;
-/** How many results there are.  Errors: none.  Since: 0.1. */
+/** How many results there are.  Errors: none. */
 ATTNCL_API size_t attncl_results_count(const attncl_results *results);
-/** Result `i`, borrowed; NULL beyond the last.  Errors: none.  Since: 0.1. */
+/** Result `i`, borrowed; NULL beyond the last.  Errors: none. */
 ATTNCL_API const attncl_array *attncl_results_at(const attncl_results *results, size_t i);
-/** NULL is fine.  Errors: none.  Since: 0.1. */
+/** NULL is fine.  Errors: none. */
 ATTNCL_API void attncl_results_destroy(attncl_results *results);
 
 /**
@@ -89,7 +88,7 @@ ATTNCL_API void attncl_results_destroy(attncl_results *results);
  * in it, has none.
  *
  * @param graph_ret  NULL, or receives the graph that ran, for its profile; owned by the caller
- * Errors: those of attncl_model_graph() and attncl_graph_run().  Since: 0.1.
+ * Errors: those of attncl_model_graph() and attncl_graph_run().
  */
 ATTNCL_API attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, size_t n,
                                           attncl_results **results_ret, attncl_graph **graph_ret);
@@ -99,7 +98,7 @@ ATTNCL_API attncl_status attncl_model_run(attncl_model *model, const attncl_arra
 
 /** The most tokens that a decoder of the model takes, 0: no limit, or no language model.  Known
  * before anything is compiled.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API int64_t attncl_model_decoder_limit(const attncl_model *model);
 
 /** An `lm` model's state after a prefix: one step costs O(window) per AFT-local layer and
@@ -108,7 +107,7 @@ typedef struct attncl_decoder attncl_decoder;
 
 /** A decoder for `batch` sequences side by side, at position 0, owned by the caller and released by
  * attncl_decoder_destroy().  ERR_UNSUPPORTED when the model is not an lm.
- * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, and those of attncl_graph_compile().  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, and those of attncl_graph_compile(). */
 ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
                                                attncl_decoder **decoder_ret);
 
@@ -122,7 +121,7 @@ typedef struct attncl_decoder_options {
     attncl_dtype state_dtype;
     /** 0 (default): the decoder ends at the model's limit.  Else it has none: from `window` tokens on, at most
      * the limit, each score is that of a text of the last `window` tokens alone, which are computed again for every
-     * score and every drawn token, as O(window) steps.  Since: 0.2. */
+     * score and every drawn token, as O(window) steps. */
     int64_t window;
 } attncl_decoder_options;
 
@@ -133,25 +132,25 @@ typedef struct attncl_decoder_options {
 
 /** attncl_decoder_create() with options, borrowed for the call; NULL: all defaults.  ERR_UNSUPPORTED too
  * where a state_dtype of 16 bits is asked of layers that keep sums alone, in F32: AFT without a window.
- * Errors: as attncl_decoder_create().  Threads: one at a time per model and its decoders.  Since: 0.2. */
+ * Errors: as attncl_decoder_create().  Threads: one at a time per model and its decoders. */
 ATTNCL_API attncl_status attncl_decoder_create_with(attncl_model *model, int64_t batch,
                                                     const attncl_decoder_options *options,
                                                     attncl_decoder **decoder_ret);
-/** NULL is fine.  Errors: none.  Since: 0.1. */
+/** NULL is fine.  Errors: none. */
 ATTNCL_API void attncl_decoder_destroy(attncl_decoder *decoder);
 
 /** Back to position 0; after a step that failed, too.
- * Errors: ERR_ARGUMENT, ERR_OPENCL.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_decoder_reset(attncl_decoder *decoder);
 
 /** Tokens taken so far; the most it can take (0: no limit); size of the vocabulary.  The limit is
  * that of the layers and positions; transformer layers, which keep every position's keys and
  * values, are bounded by max_len also without positions.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API int64_t attncl_decoder_position(const attncl_decoder *decoder);
-/** The most tokens it can take, 0: no limit.  Errors: none.  Since: 0.1. */
+/** The most tokens it can take, 0: no limit.  Errors: none. */
 ATTNCL_API int64_t attncl_decoder_limit(const attncl_decoder *decoder);
-/** Size of the vocabulary.  Errors: none.  Since: 0.1. */
+/** Size of the vocabulary.  Errors: none. */
 ATTNCL_API int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder);
 
 /**
@@ -164,7 +163,7 @@ ATTNCL_API int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder);
  * After any other failure it is as before as well, or undefined: then steps give ERR_STATE until
  * attncl_decoder_reset().  The position is that before the step.  What fails in a step without
  * `logits` may be told by a later call, and counts as that step's failure.
- * Errors: ERR_STATE, ERR_ARGUMENT, and those of attncl_graph_run().  Since: 0.1.
+ * Errors: ERR_STATE, ERR_ARGUMENT, and those of attncl_graph_run().
  */
 ATTNCL_API attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens,
                                              float *logits);
@@ -181,7 +180,7 @@ ATTNCL_API attncl_status attncl_decoder_step(attncl_decoder *decoder, const int3
  * ERR_STATE beyond the limit, ERR_ARGUMENT for a token out of range; the state is then as before.
  * After any other failure it is as after a failed attncl_decoder_step().
  * Errors: as attncl_decoder_step(), and those of attncl_graph_compile().  Threads: one at a time per
- * model and its decoders.  Since: 0.2.
+ * model and its decoders.
  */
 ATTNCL_API attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n,
                                                 const int32_t *tokens, float *logits);
@@ -215,7 +214,7 @@ typedef struct attncl_sampling {
  * each sequence, and -1 from there on.  After this and any other failure it is as after a failed
  * attncl_decoder_step(); the position is that before the call.
  * Errors: as attncl_decoder_step(), and those of attncl_graph_compile().  Threads: one at a time per
- * model and its decoders.  Since: 0.2.
+ * model and its decoders.
  */
 ATTNCL_API attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t n,
                                                const int32_t *tokens,
@@ -223,7 +222,7 @@ ATTNCL_API attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t 
                                                int32_t *tokens_ret);
 
 /** The step's graph, borrowed, for profiles.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API attncl_graph *attncl_decoder_graph(attncl_decoder *decoder);
 
 ATTNCL_END

@@ -26,7 +26,7 @@ ATTNCL_BEGIN
  *
  * `options` may be NULL; its `device` is ignored.  ERR_ARGUMENT when the queue is out-of-order or
  * belongs to another context or device.
- * Errors: ERR_ARGUMENT, ERR_STATE, ERR_OPENCL.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_STATE, ERR_OPENCL.
  */
 ATTNCL_API attncl_status attncl_context_adopt(cl_context cl, cl_device_id device,
                                               cl_command_queue queue,
@@ -41,7 +41,7 @@ ATTNCL_API attncl_status attncl_context_adopt(cl_context cl, cl_device_id device
  *
  * ERR_ARGUMENT when there is no such name or the buffer is too small (the message gives both
  * sizes).
- * Errors: ERR_ARGUMENT, ERR_STATE before compiling, ERR_OPENCL.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_STATE before compiling, ERR_OPENCL.
  */
 ATTNCL_API attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem buffer,
                                            int64_t offset);
@@ -51,7 +51,7 @@ ATTNCL_API attncl_status attncl_graph_bind(attncl_graph *graph, const char *name
  *
  * @param n_wait     events to wait for, in `wait`; 0 and NULL for none
  * @param event_ret  NULL, or receives an event that completes with the run; the caller releases it
- * Errors: as attncl_graph_run().  Since: 0.1.
+ * Errors: as attncl_graph_run().
  */
 ATTNCL_API attncl_status attncl_graph_enqueue(attncl_graph *graph, cl_uint n_wait,
                                               const cl_event *wait, cl_event *event_ret);

@@ -20,46 +20,46 @@ ATTNCL_BEGIN
 
 /** softmax over `axis` (negative counts from the end); x any shape of rank >= 1.  -inf gives 0, a
  * row of -inf only zeros; NaN and +inf make their row NaN.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_softmax(attncl_graph *g, attncl_value x, int axis);
 
 /**
  * softmax over the last axis of x [B, Q, K] in which positions >= valid_lens score -1e6.
  * @param valid_lens  I32 [B] or [B, Q]; null: plain softmax.  Length 0 gives 1/K everywhere.
  * What x has at these positions has no effect, NaN included.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_masked_softmax(attncl_graph *g, attncl_value x,
                                               attncl_value valid_lens);
 
 /** (x - mean) / sqrt(var + eps) * weight + bias over the trailing axes that weight and bias have, in
  * the shape of x; biased variance.  NaN and infinity in x make their row NaN.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_layer_norm(attncl_graph *g, attncl_value x, attncl_value weight,
                                           attncl_value bias, float eps);
 
 /** Elementwise activation, in the shape of x.  NaN stays NaN, for ReLU too; infinity gives the limit:
  * at -inf, GELU and SiLU are 0, where x Phi(x) and x sigmoid(x) as formulas would be NaN.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_activate(attncl_graph *g, attncl_value x, attncl_activation kind);
 
 /** f(x + bias) in one kernel: x [..., C], bias [C].  After a linear map, attncl_linear_fused()
  * needs no kernel for it.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_bias_activate(attncl_graph *g, attncl_value x, attncl_value bias,
                                              attncl_activation kind);
 
 /** a + b, same shape.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_add(attncl_graph *g, attncl_value a, attncl_value b);
 
 /** a * b elementwise, same shape.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_mul(attncl_graph *g, attncl_value a, attncl_value b);
 
 /** x W^T + b: x [..., in], weight [out, in], bias [out] or null -> [..., out].  A weight of F16 or BF16
  * is read as it is and widened exactly; its gradient is F32.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_linear(attncl_graph *g, attncl_value x, attncl_value weight,
                                       attncl_value bias);
 
@@ -77,40 +77,40 @@ typedef struct attncl_linear_desc {
     }
 
 /** attncl_linear() with its epilogue in the same kernel, [..., out]; desc NULL: none.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_linear_fused(attncl_graph *g, const attncl_linear_desc *desc,
                                             attncl_value x, attncl_value weight, attncl_value bias);
 
 /** a [B, n, m] times b [B, m, p] -> [B, n, p].
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_bmm(attncl_graph *g, attncl_value a, attncl_value b);
 
 /** Rows of weight [V, C], F32, F16 or BF16, at tokens (I32, any shape) times scale -> [..., C].
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_embedding(attncl_graph *g, attncl_value tokens, attncl_value weight,
                                          float scale);
 
 /**
  * The sinusoidal table [T, C] of Vaswani et al. 2017, 3.5: sin in even, cos in odd columns; an odd
  * C drops the last cosine.  Computed in double on the host, stored as F32.
- * Errors: ERR_SHAPE, ERR_NO_MEMORY, kept by the graph.  Since: 0.1.
+ * Errors: ERR_SHAPE, ERR_NO_MEMORY, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_sinusoid(attncl_graph *g, int64_t n_positions, int64_t n_channels);
 
 /** x plus row t of table [n, C] (n >= T) at each position t.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_add_positions(attncl_graph *g, attncl_value x, attncl_value table,
                                              attncl_layout layout);
 
 /** x [B, C] plus row `position` of table [n, C]; position is an I32 value [1] in device memory.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, attncl_value table,
                                                attncl_value position);
 
 /**
  * x [..., C], C even, as sinusoidal positions move by `delta`: pairs (x_2j, x_2j+1) turn by delta
  * 10000^(-2j / C), so that row p of attncl_sinusoid() becomes row p + delta.
- * Errors: ERR_SHAPE, ERR_NO_MEMORY, kept by the graph.  Since: 0.1.
+ * Errors: ERR_SHAPE, ERR_NO_MEMORY, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, double delta);
 
@@ -119,7 +119,7 @@ ATTNCL_API attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, d
  * scalar []. A target equal to `pad` counts 0 and, for the mean, not in the divisor; pad < 0: none;
  * all padding gives 0.  A NaN or +inf among a position's logits makes its loss NaN; -inf counts
  * nothing, at the target the loss is +inf.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits,
                                              attncl_value targets, attncl_reduction reduction,
@@ -130,7 +130,7 @@ ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logit
  * (1 - label_smoothing) logits[target] - label_smoothing mean(logits), as
  * torch.nn.CrossEntropyLoss(label_smoothing=...) computes it.
  * @param label_smoothing  0 to 1
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_cross_entropy_smoothed(attncl_graph *g, attncl_value logits,
                                                       attncl_value targets,
@@ -139,12 +139,12 @@ ATTNCL_API attncl_value attncl_cross_entropy_smoothed(attncl_graph *g, attncl_va
 
 /** The place of the largest element along the last axis, I32 [...]: the first among equals; NaN is
  * never the largest.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_argmax(attncl_graph *g, attncl_value x);
 
 /** n values, F32 or I32, one after another along an axis; all other extents are alike, and the
  * shape of the result is theirs, with the sum along that axis.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_concat(attncl_graph *g, size_t n, const attncl_value *values,
                                       int axis);
 
@@ -152,17 +152,17 @@ ATTNCL_API attncl_value attncl_concat(attncl_graph *g, size_t n, const attncl_va
  * made by the graph. */
 
 /** The same elements in another shape; x is copied first if it is a view with gaps.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_reshape(attncl_graph *g, attncl_value x, int rank,
                                        const int64_t *dim);
 
 /** Elements [begin, end) of an axis.
- * Errors: ERR_SHAPE, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_SHAPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_slice(attncl_graph *g, attncl_value x, int axis, int64_t begin,
                                      int64_t end);
 
 /** Axes in another order: axis i of the result is axis order[i] of x.
- * Errors: ERR_ARGUMENT, kept by the graph.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT, kept by the graph. */
 ATTNCL_API attncl_value attncl_permute(attncl_graph *g, attncl_value x, const int *order);
 
 ATTNCL_END

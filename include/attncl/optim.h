@@ -70,7 +70,7 @@ typedef struct attncl_schedule_desc {
 
 /**
  * The rate of the step after `steps_taken` others, on the host, in double.
- * Errors: ERR_ARGUMENT.  Since: 0.2.
+ * Errors: ERR_ARGUMENT.
  */
 ATTNCL_API attncl_status attncl_schedule_rate(const attncl_schedule_desc *schedule,
                                               double learning_rate, int64_t steps_taken,
@@ -79,7 +79,7 @@ ATTNCL_API attncl_status attncl_schedule_rate(const attncl_schedule_desc *schedu
 /**
  * The same on the device, F32 [].
  * @param step  I32 [], the steps taken before this one
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_learning_rate(attncl_graph *g, const attncl_schedule_desc *schedule,
                                              double learning_rate, attncl_value step);
@@ -101,7 +101,7 @@ typedef struct attncl_adam_values {
  * What all parameters of a step share, [3].
  * @param schedule  NULL: a constant rate
  * @param step      I32 [], the steps taken before this one
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc,
                                           const attncl_schedule_desc *schedule, attncl_value step);
@@ -111,7 +111,7 @@ ATTNCL_API attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_des
  * @param learning_rate  F32 []; null: that of desc.  Decay that is decoupled and not
  *                       scheduled_decay is by that of desc in any case.  Not a number: the step
  *                       leaves all as it was
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_adam_rates_at(attncl_graph *g, const attncl_adam_desc *desc,
                                              attncl_value learning_rate, attncl_value step);
@@ -120,7 +120,7 @@ ATTNCL_API attncl_value attncl_adam_rates_at(attncl_graph *g, const attncl_adam_
  * The values after a step.
  * @param rates      from attncl_adam_rates() with the same desc
  * @param after_ret  filled; null values in it when the graph has failed
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API void attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc, attncl_value rates,
                                  attncl_value grad, const attncl_adam_values *before,
@@ -131,7 +131,7 @@ ATTNCL_API void attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc, 
  * the old values, what is built after it the new ones.  All of `values` are weights
  * (attncl_graph_weight(); every graph that has the tensor sees the change, and no other graph using
  * it may run concurrently) or state (attncl_graph_state()).  No result.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc,
                                    attncl_value rates, attncl_value grad,
@@ -172,7 +172,7 @@ typedef struct attncl_sgd_values {
  * What all parameters of a step share, [3].
  * @param learning_rate  F32 []; null: that of desc; not a number: the step leaves all as it was
  * @param step           I32 [], the steps taken before this one; 0: b is not read
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_sgd_rates(attncl_graph *g, const attncl_sgd_desc *desc,
                                          attncl_value learning_rate, attncl_value step);
@@ -182,7 +182,7 @@ ATTNCL_API attncl_value attncl_sgd_rates(attncl_graph *g, const attncl_sgd_desc 
  * @param rates      from attncl_sgd_rates() with the same desc
  * @param before     a null momentum_buffer: this is the first step
  * @param after_ret  filled; null values in it when the graph has failed
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API void attncl_sgd_step(attncl_graph *g, const attncl_sgd_desc *desc, attncl_value rates,
                                 attncl_value grad, const attncl_sgd_values *before,
@@ -190,7 +190,7 @@ ATTNCL_API void attncl_sgd_step(attncl_graph *g, const attncl_sgd_desc *desc, at
 
 /**
  * The same step in place, as attncl_adam_update().
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API void attncl_sgd_update(attncl_graph *g, const attncl_sgd_desc *desc, attncl_value rates,
                                   attncl_value grad, const attncl_sgd_values *values);
@@ -207,7 +207,7 @@ typedef enum attncl_clip_style {
  * @param n, grads     at least one, of any shapes
  * @param clipped_ret  receives n values
  * @return             the norm before, []
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_clip_grad_norm(attncl_graph *g, size_t n, const attncl_value *grads,
                                               double max_norm, attncl_clip_style style,
@@ -217,7 +217,7 @@ ATTNCL_API attncl_value attncl_clip_grad_norm(attncl_graph *g, size_t n, const a
  * Clamps each element of each gradient to -max_value .. max_value; NaN stays.
  * @param n, grads     at least one, of any shapes
  * @param clipped_ret  receives n values
- * Errors: ERR_ARGUMENT, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API void attncl_clip_grad_value(attncl_graph *g, size_t n, const attncl_value *grads,
                                        double max_value, attncl_value *clipped_ret);
@@ -227,19 +227,19 @@ ATTNCL_API void attncl_clip_grad_value(attncl_graph *g, size_t n, const attncl_v
  * the old values.  Sums gradients of several runs, say.
  * @param into   F32, a weight or state, as for attncl_adam_update()
  * @param value  F32, of its shape
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API void attncl_accumulate(attncl_graph *g, attncl_value into, attncl_value value);
 
 /** into = 0, in place, as attncl_accumulate(); also where it held NaN.
- * Errors: ERR_ARGUMENT, ERR_DTYPE, kept by the graph.  Since: 0.2. */
+ * Errors: ERR_ARGUMENT, ERR_DTYPE, kept by the graph. */
 ATTNCL_API void attncl_zero(attncl_graph *g, attncl_value into);
 
 /**
  * average = decay average + (1 - decay) value, in place, as attncl_accumulate(): the exponential
  * moving average of weights, where it is built after their update.
  * @param decay  0 to 1
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API void attncl_average_update(attncl_graph *g, attncl_value average, attncl_value value,
                                       double decay);

@@ -32,7 +32,7 @@ ATTNCL_BEGIN
  * @param config     a JSON object as in metadata attncl.config
  * @param model_ret  owned by the caller, released by attncl_model_close() before the context
  * Errors: ERR_FORMAT for an unknown architecture and a configuration that it does not accept,
- * ERR_ARGUMENT, ERR_SHAPE, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.  Since: 0.2.
+ * ERR_ARGUMENT, ERR_SHAPE, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_model_create(attncl_context *context, const char *arch,
                                              const char *config, uint64_t seed,
@@ -42,7 +42,7 @@ ATTNCL_API attncl_status attncl_model_create(attncl_context *context, const char
  * Opens the parameters of a safetensors file as a model of an architecture and configuration that
  * are given, whatever its metadata says.
  * @param model_ret  owned by the caller, released by attncl_model_close()
- * Errors: as attncl_model_open().  Since: 0.2.
+ * Errors: as attncl_model_open().
  */
 ATTNCL_API attncl_status attncl_model_open_as(attncl_context *context, const char *path,
                                               const char *arch, const char *config,
@@ -55,7 +55,7 @@ ATTNCL_API attncl_status attncl_model_open_as(attncl_context *context, const cha
  *
  * @param metadata  key, value, key, value ... NULL: added to the model's, or in place of its value;
  * or NULL
- * Errors: ERR_IO, ERR_ARGUMENT, ERR_OPENCL, ERR_NO_MEMORY.  Since: 0.2.
+ * Errors: ERR_IO, ERR_ARGUMENT, ERR_OPENCL, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_model_save(attncl_model *model, const char *path,
                                            const char *const *metadata);
@@ -76,22 +76,22 @@ typedef struct attncl_param {
         sizeof(attncl_param), 0, {ATTNCL_DTYPE_NONE, 0, {0}}, 0                                    \
     }
 
-/** Number of parameters.  Errors: none.  Since: 0.2. */
+/** Number of parameters.  Errors: none. */
 ATTNCL_API size_t attncl_model_param_count(const attncl_model *model);
 
 /** Parameter `i`, in the model's order.
- * Errors: ERR_ARGUMENT beyond the last.  Since: 0.2. */
+ * Errors: ERR_ARGUMENT beyond the last. */
 ATTNCL_API attncl_status attncl_model_param_at(const attncl_model *model, size_t i,
                                                attncl_param *param_ret);
 
 /** Waits for the runs under way and copies a parameter, as F32 in any case: `bytes` exactly its own.
- * Errors: ERR_ARGUMENT for the name or the size, ERR_OPENCL.  Since: 0.2. */
+ * Errors: ERR_ARGUMENT for the name or the size, ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_model_param_read(attncl_model *model, const char *name, void *data,
                                                  size_t bytes);
 
 /** Replaces a parameter for every graph of the model, from F32, rounded where the device keeps 16 bits.
  * Blocks until `data` may be reused.
- * Errors: as attncl_model_param_read().  Since: 0.2. */
+ * Errors: as attncl_model_param_read(). */
 ATTNCL_API attncl_status attncl_model_param_write(attncl_model *model, const char *name,
                                                   const void *data, size_t bytes);
 
@@ -117,11 +117,11 @@ typedef struct attncl_weight {
         }                                                                                          \
     }
 
-/** Number of trained tensors.  Errors: none.  Since: 0.2. */
+/** Number of trained tensors.  Errors: none. */
 ATTNCL_API size_t attncl_model_weight_count(const attncl_model *model);
 
 /** Trained tensor `i`, in the model's order.
- * Errors: ERR_ARGUMENT beyond the last.  Since: 0.2. */
+ * Errors: ERR_ARGUMENT beyond the last. */
 ATTNCL_API attncl_status attncl_model_weight_at(const attncl_model *model, size_t i,
                                                 attncl_weight *weight_ret);
 
@@ -153,7 +153,7 @@ typedef struct attncl_loss_desc {
  * @param loss_ret  the mean over the targets that count, []
  *
  * ERR_UNSUPPORTED for an architecture whose output is no scores of classes.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, ERR_UNSUPPORTED, ERR_NO_MEMORY.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, ERR_UNSUPPORTED, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_model_loss(attncl_model *model, attncl_graph *g,
                                            const attncl_loss_desc *desc, const attncl_array *inputs,
@@ -165,7 +165,7 @@ ATTNCL_API attncl_status attncl_model_loss(attncl_model *model, attncl_graph *g,
  * @param weights_ret    receives the value of each trained tensor, attncl_model_weight_count() of
  *                       them
  * @param gradients_ret  receives as many gradients
- * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, ERR_NO_MEMORY.  Since: 0.2.
+ * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_model_gradient(attncl_model *model, attncl_graph *g,
                                                attncl_value loss, attncl_value *weights_ret,

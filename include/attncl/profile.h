@@ -28,17 +28,17 @@ typedef struct attncl_profile_row {
 
 /** Runs the graph once and waits, adding its times to the profile.  ERR_STATE without `profile =
  * 1`.
- * Errors: as attncl_graph_run().  Since: 0.1. */
+ * Errors: as attncl_graph_run(). */
 ATTNCL_API attncl_status attncl_graph_run_profiled(attncl_graph *g);
 
 /** Rows in node order; NULL beyond the last.  Borrowed until the next profiled run.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const attncl_profile_row *attncl_graph_profile_row(const attncl_graph *g, size_t i);
 
 /**
  * Writes the profiled runs as a Chrome trace (chrome://tracing, Perfetto), replacing the file in
  * one step.  ERR_IO when it cannot be written; then no file is left behind.
- * Errors: ERR_IO, ERR_STATE without a profiled run.  Since: 0.1.
+ * Errors: ERR_IO, ERR_STATE without a profiled run.
  */
 ATTNCL_API attncl_status attncl_graph_write_trace(const attncl_graph *g, const char *path);
 

@@ -46,7 +46,7 @@ typedef struct attncl_gru_params {
  * @param xi  [B, 3 H]: W_ih x + b_ih
  * @param h   [B, H], the state before, or null: zeros
  * @return    [B, H], the state after
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_gru_cell(attncl_graph *g, const attncl_gru_params *params,
                                         attncl_value xi, attncl_value h);
@@ -56,7 +56,7 @@ ATTNCL_API attncl_value attncl_gru_cell(attncl_graph *g, const attncl_gru_params
  * is one GEMM over all steps; a step is one GEMM and one kernel.  ERR_SHAPE when T is 0.
  * @param h0        [B, H], the state before the first step, or null: zeros
  * @param last_ret  NULL, or receives the state after the last step, [B, H], a view
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *params, attncl_value x,
                                    attncl_value h0, attncl_layout layout, attncl_value *last_ret);
@@ -67,7 +67,7 @@ ATTNCL_API attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *par
  * @param states  n_layers states: each layer's before the first step (null: zeros), replaced by
  * that after the last
  * @return        the last layer's output, of the shape that attncl_gru() gives
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_gru_layers(attncl_graph *g, const attncl_gru_params *layers,
                                           size_t n_layers, attncl_value x, attncl_layout layout,
@@ -111,7 +111,7 @@ typedef struct attncl_bahdanau_source {
 /**
  * The source of an encoder's outputs [B, S, H].
  * @param source_ret  filled; null values in it when the graph has failed
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API void attncl_bahdanau_attend(attncl_graph *g, const attncl_bahdanau_params *params,
                                        attncl_value outputs, attncl_value valid_lens,
@@ -120,7 +120,7 @@ ATTNCL_API void attncl_bahdanau_attend(attncl_graph *g, const attncl_bahdanau_pa
 /**
  * The first layer's input half, as far as it is of tokens: embedded [..., E] -> [..., 3 H].  One
  * GEMM for all tokens that are known.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_bahdanau_input(attncl_graph *g, const attncl_bahdanau_params *params,
                                               attncl_value embedded);
@@ -131,7 +131,7 @@ ATTNCL_API attncl_value attncl_bahdanau_input(attncl_graph *g, const attncl_bahd
  * @param states       n_layers states [B, H], replaced by those after the step
  * @param weights_ret  NULL, or receives the attention weights [B, 1, S]
  * @return             the top layer's state, [B, 1, H]
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_bahdanau_step(attncl_graph *g, const attncl_bahdanau_params *params,
                                              const attncl_bahdanau_source *source,
@@ -144,7 +144,7 @@ ATTNCL_API attncl_value attncl_bahdanau_step(attncl_graph *g, const attncl_bahda
  * @param states       as attncl_bahdanau_step()
  * @param weights_ret  NULL, or receives [B, T, S]
  * @return             the top layer's states, [B, T, H]
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_bahdanau_decoder(attncl_graph *g,
                                                 const attncl_bahdanau_params *params,

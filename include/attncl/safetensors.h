@@ -25,44 +25,44 @@ typedef struct attncl_safetensors attncl_safetensors;
  *
  * ERR_IO when it cannot be read or is no regular file, ERR_FORMAT with the rule it breaks.  Any
  * thread; an open file may be read by several threads.
- * Errors: ERR_IO, ERR_FORMAT, ERR_NO_MEMORY.  Since: 0.1.
+ * Errors: ERR_IO, ERR_FORMAT, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_safetensors_open(const char *path, attncl_safetensors **file_ret);
 
 /** The same from memory, which is copied; the file is owned by the caller as well.
- * Errors: ERR_FORMAT, ERR_NO_MEMORY.  Since: 0.1. */
+ * Errors: ERR_FORMAT, ERR_NO_MEMORY. */
 ATTNCL_API attncl_status attncl_safetensors_parse(const void *data, size_t bytes,
                                                   attncl_safetensors **file_ret);
 
 /** NULL is fine.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API void attncl_safetensors_close(attncl_safetensors *file);
 
-/** Tensors in the file.  Errors: none.  Since: 0.1. */
+/** Tensors in the file.  Errors: none. */
 ATTNCL_API size_t attncl_safetensors_count(const attncl_safetensors *file);
 
 /** Tensor `i` in order of name; name and data are borrowed from the file.  NULL beyond the last.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const attncl_array *attncl_safetensors_at(const attncl_safetensors *file, size_t i);
 
 /** The tensor of that name, or NULL.  Borrowed.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const attncl_array *attncl_safetensors_find(const attncl_safetensors *file,
                                                        const char *name);
 
 /** The metadata value of `key`, or NULL.  Borrowed.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_safetensors_metadata(const attncl_safetensors *file, const char *key);
 
 /** Metadata entry `i`: its key, value in *value_ret; NULL beyond the last.  Borrowed.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_safetensors_metadata_at(const attncl_safetensors *file, size_t i,
                                                       const char **value_ret);
 
 /**
  * ERR_FORMAT, naming the first, when an element of a F32, F16, BF16 or F64 tensor is infinite or no
  * number.  The format allows such elements; opening a file does not look for them.
- * Errors: ERR_FORMAT.  Since: 0.1.
+ * Errors: ERR_FORMAT.
  */
 ATTNCL_API attncl_status attncl_safetensors_check_finite(const attncl_safetensors *file);
 
@@ -73,7 +73,7 @@ ATTNCL_API attncl_status attncl_safetensors_check_finite(const attncl_safetensor
  *
  * @param arrays    `n` arrays, borrowed
  * @param metadata  key, value, key, value ... NULL; or NULL
- * Errors: ERR_IO, ERR_ARGUMENT, ERR_NO_MEMORY.  Since: 0.1.
+ * Errors: ERR_IO, ERR_ARGUMENT, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_safetensors_write(const char *path, const attncl_array *arrays,
                                                   size_t n, const char *const *metadata);

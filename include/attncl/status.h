@@ -40,23 +40,23 @@ typedef enum attncl_status {
 } attncl_status;
 
 /** "ATTNCL_ERR_SHAPE" ...; "unknown status" for other values.  Static storage.  Any thread.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_status_name(attncl_status status);
 
 /** The meaning of a status, one line; static storage.  Any thread.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_status_text(attncl_status status);
 
 /**
  * The message of this thread's last failure, "" when there was none.  Borrowed: valid until the
  * next failing call of this thread.
- * Errors: none.  Since: 0.1.
+ * Errors: none.
  */
 ATTNCL_API const char *attncl_last_error(void);
 
 /** Where in the library the last failure of this thread arose, "file.c:123"; "" when there was
  * none.  Borrowed.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_last_error_where(void);
 
 ATTNCL_END

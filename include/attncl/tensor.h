@@ -31,23 +31,23 @@ typedef struct attncl_tensor attncl_tensor;
  * that uses it
  *
  * ERR_SHAPE, ERR_DTYPE, ERR_DEVICE_MEMORY; ERR_ARGUMENT for a number that F16 cannot hold.  Any thread.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, ERR_DEVICE_MEMORY.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, ERR_DEVICE_MEMORY.
  */
 ATTNCL_API attncl_status attncl_tensor_create(attncl_context *context, attncl_dtype dtype, int rank,
                                               const int64_t *dim, attncl_dtype data_dtype,
                                               const void *data, attncl_tensor **tensor_ret);
 
 /** NULL is fine.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API void attncl_tensor_destroy(attncl_tensor *tensor);
 
 /** Copies `bytes` (exactly the tensor's) to `data`, in the tensor's type.  Blocks.
- * Errors: ERR_ARGUMENT for the size, ERR_OPENCL.  Since: 0.1. */
+ * Errors: ERR_ARGUMENT for the size, ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_tensor_read(attncl_tensor *tensor, void *data, size_t bytes);
 
 /** Replaces all elements: `bytes` exactly the tensor's, in the tensor's type.  Runs that are under way
  * read the old ones, those that follow the new ones.  Blocks until `data` may be reused.
- * Errors: ERR_ARGUMENT for the size, ERR_OPENCL.  Since: 0.2. */
+ * Errors: ERR_ARGUMENT for the size, ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_tensor_write(attncl_tensor *tensor, const void *data, size_t bytes);
 
 ATTNCL_END

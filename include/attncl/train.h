@@ -123,29 +123,29 @@ typedef struct attncl_train_fault {
  *
  * @param config_json  borrowed for the call
  * @param trainer_ret  owned by the caller, released by attncl_trainer_destroy() before the context
- * Errors: ERR_FORMAT, ERR_ARGUMENT, ERR_IO, ERR_SHAPE, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.  Since: 0.2.
+ * Errors: ERR_FORMAT, ERR_ARGUMENT, ERR_IO, ERR_SHAPE, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_trainer_create(attncl_context *context, const char *config_json,
                                                const attncl_trainer_options *options,
                                                attncl_trainer **trainer_ret);
 /** NULL is fine.
- * Errors: none.  Since: 0.2. */
+ * Errors: none. */
 ATTNCL_API void attncl_trainer_destroy(attncl_trainer *trainer);
 
 /** The configuration with every default and what the data and the options said, JSON.  Borrowed.
- * Errors: none.  Since: 0.2. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_trainer_config(const attncl_trainer *trainer);
 
-/** Errors: ERR_ARGUMENT.  Since: 0.2. */
+/** Errors: ERR_ARGUMENT. */
 ATTNCL_API attncl_status attncl_trainer_plan(const attncl_trainer *trainer,
                                              attncl_train_plan *plan_ret);
-/** Errors: ERR_ARGUMENT.  Since: 0.2. */
+/** Errors: ERR_ARGUMENT. */
 ATTNCL_API attncl_status attncl_trainer_state(const attncl_trainer *trainer,
                                               attncl_train_state *state_ret);
 
 /** The model that is trained, borrowed; its weights change with each step.  With moving averages,
  * these are in the files of attncl_trainer_save_model() alone.
- * Errors: none.  Since: 0.2. */
+ * Errors: none. */
 ATTNCL_API attncl_model *attncl_trainer_model(attncl_trainer *trainer);
 
 /**
@@ -158,7 +158,7 @@ ATTNCL_API attncl_model *attncl_trainer_model(attncl_trainer *trainer);
  * further call tries the same step; or it came when weights may have changed: then the trainer refuses
  * steps, evaluation and checkpoints with ERR_STATE until attncl_trainer_resume().
  * Errors: ERR_STATE, ERR_ARGUMENT (no batch is left), ERR_IO, those of attncl_graph_compile() and
- * attncl_graph_run().  Since: 0.2.
+ * attncl_graph_run().
  */
 ATTNCL_API attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *step_ret);
 
@@ -170,7 +170,7 @@ ATTNCL_API attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_tra
  * same bits.  Does nothing where two steps have begun or none is left, and with several ranks.  Until attncl_trainer_step() has returned all that have begun, the
  * weights are being changed, and evaluation, checks and checkpoints are refused with ERR_STATE.  After
  * a step whose loss is not finite, those behind it are as if they had not begun.
- * Errors: ERR_ARGUMENT; what fails is told by the attncl_trainer_step() that needs it.  Since: 0.2.
+ * Errors: ERR_ARGUMENT; what fails is told by the attncl_trainer_step() that needs it.
  */
 ATTNCL_API attncl_status attncl_trainer_begin(attncl_trainer *trainer);
 
@@ -178,7 +178,7 @@ ATTNCL_API attncl_status attncl_trainer_begin(attncl_trainer *trainer);
  * The mean loss in nats per target of the held-out part, every target once, without dropout and label
  * smoothing, and remembers the best, and of labels the accuracy (attncl_train_state).  With `ema`, of the averaged weights.
  * Errors: ERR_STATE (no held-out part, or as attncl_trainer_step()), those of
- * attncl_graph_compile() and attncl_graph_run().  Since: 0.2.
+ * attncl_graph_compile() and attncl_graph_run().
  */
 ATTNCL_API attncl_status attncl_trainer_evaluate(attncl_trainer *trainer, double *loss_ret);
 
@@ -186,7 +186,7 @@ ATTNCL_API attncl_status attncl_trainer_evaluate(attncl_trainer *trainer, double
  * Computes the next step's loss and gradients with every op's result read, and says which is the
  * first that holds an element that is not finite.  Nothing is updated.  Slow; takes memory for all
  * results at once.
- * Errors: ERR_STATE, those of attncl_graph_compile() and attncl_graph_run().  Since: 0.2.
+ * Errors: ERR_STATE, those of attncl_graph_compile() and attncl_graph_run().
  */
 ATTNCL_API attncl_status attncl_trainer_check(attncl_trainer *trainer,
                                               attncl_train_fault *fault_ret);
@@ -195,12 +195,12 @@ ATTNCL_API attncl_status attncl_trainer_check(attncl_trainer *trainer,
  * Writes a checkpoint, which is on disk when the call returns: a model file that holds the
  * optimiser's state, the steps taken, the seed, the configuration and the best loss too.  A file of
  * that name is replaced in one step or stays as it was.  With several ranks, rank 0 writes.
- * Errors: ERR_IO, ERR_STATE, ERR_NO_MEMORY, ERR_OPENCL.  Since: 0.2.
+ * Errors: ERR_IO, ERR_STATE, ERR_NO_MEMORY, ERR_OPENCL.
  */
 ATTNCL_API attncl_status attncl_trainer_save(attncl_trainer *trainer, const char *path);
 
 /** Writes the model alone, as evaluations use it: with `ema`, the averaged weights.
- * Errors: as attncl_trainer_save().  Since: 0.2. */
+ * Errors: as attncl_trainer_save(). */
 ATTNCL_API attncl_status attncl_trainer_save_model(attncl_trainer *trainer, const char *path);
 
 /**
@@ -209,7 +209,7 @@ ATTNCL_API attncl_status attncl_trainer_save_model(attncl_trainer *trainer, cons
  *
  * ERR_STATE, naming both, when the architecture, the model's configuration, the optimiser's kind, the
  * precision or the data are not the checkpoint's.  On failure nothing has changed, except where a device fails.
- * Errors: ERR_IO, ERR_FORMAT, ERR_STATE, ERR_SHAPE, ERR_NO_MEMORY, ERR_OPENCL.  Since: 0.2.
+ * Errors: ERR_IO, ERR_FORMAT, ERR_STATE, ERR_SHAPE, ERR_NO_MEMORY, ERR_OPENCL.
  */
 ATTNCL_API attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path);
 

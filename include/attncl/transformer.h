@@ -32,7 +32,7 @@ typedef struct attncl_ffn_params {
 /**
  * layer2(dropout(act(layer1 x) [* gate x])) [+ residual]: x [..., C] -> [..., C].  Sources: Vaswani et al.
  * 2017, 3.3; gated forms: Shazeer 2020, arXiv 2002.05202.
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_feed_forward(attncl_graph *g, const attncl_ffn_params *params,
                                             attncl_activation activation, attncl_value x,

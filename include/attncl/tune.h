@@ -76,7 +76,7 @@ typedef struct attncl_tune_summary {
  * ERR_ARGUMENT for an unknown kernel, ERR_UNSUPPORTED on devices that end loops early, ERR_IO when
  * the file cannot be written, else what contexts and graphs return.  Any thread; other work on the
  * device meanwhile spoils the measurement.
- * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, ERR_IO, and those of contexts and graphs.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, ERR_IO, and those of contexts and graphs.
  */
 ATTNCL_API attncl_status attncl_device_tune(const attncl_context_options *device,
                                             const attncl_tune_options *options,
@@ -88,7 +88,7 @@ ATTNCL_API attncl_status attncl_device_tune(const attncl_context_options *device
  * @param path   the file; it is replaced, in one step
  * @param n_ret  NULL, or receives the number of entries
  *
- * Errors: ERR_ARGUMENT, ERR_STATE when there is no entry, ERR_IO, ERR_NO_MEMORY.  Since: 0.1.
+ * Errors: ERR_ARGUMENT, ERR_STATE when there is no entry, ERR_IO, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_tuning_export(const char *path, size_t *n_ret);
 
@@ -100,7 +100,7 @@ ATTNCL_API attncl_status attncl_tuning_export(const char *path, size_t *n_ret);
  * @param n_ret    NULL, or receives the number of entries taken
  *
  * Errors: ERR_ARGUMENT, ERR_FORMAT for files of another version of the library and lines that are no
- * entry, ERR_IO, ERR_NO_MEMORY.  Since: 0.1.
+ * entry, ERR_IO, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_tuning_import(const char *const *paths, size_t n_paths,
                                               size_t *n_ret);

@@ -19,7 +19,7 @@
 ATTNCL_BEGIN
 
 /** The version of the linked library, "major.minor.patch"; static storage.  Any thread.
- * Errors: none.  Since: 0.1. */
+ * Errors: none. */
 ATTNCL_API const char *attncl_version(void);
 
 ATTNCL_END
