@@ -43,7 +43,7 @@ enum quantity {
 };
 
 // The lists that a case is in, as flags: what a fast device runs, what finishes on a slow one and is
-// bound by its launches, and what the table of README has.
+// bound by its launches, and what docs/benchmarks.md shows first.
 enum { FULL = 1, SMALL = 2, HEADLINE = 4 };
 
 // A kind of case.  In the plain form open, run, read and close are NULL: build makes a graph with

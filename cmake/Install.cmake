@@ -27,7 +27,7 @@ if(ATTNCL_BUILD_TOOLS)
 endif()
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development
-        PATTERN decisions EXCLUDE PATTERN Doxyfile EXCLUDE)
+        PATTERN dev EXCLUDE PATTERN Doxyfile EXCLUDE)
 install(FILES tests/support/attncl.supp DESTINATION ${CMAKE_INSTALL_DATADIR}/attncl COMPONENT development)
 
 # Two sets: the shared library needs nothing of a program that links it, the static one all it is made of.

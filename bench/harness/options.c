@@ -189,7 +189,7 @@ int options_read(int argc, char **argv, struct options *ret)
          .help = "do not measure bandwidth and peak when suite device is not among the\n"
                  "wanted"},
         {"json", 0, OPTION_TEXT, &o.json, "FILE",
-         .help = "write everything as JSON (docs/benchmark-reports.md)"},
+         .help = "write everything as JSON (docs/dev/benchmark-reports.md)"},
         {"label", 0, OPTION_TEXT, &o.label, "TEXT",
          .help = "what to call this machine in reports of several"},
         {"interleaved", 0, OPTION_SWITCH, &o.interleaved,

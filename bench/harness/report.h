@@ -5,7 +5,7 @@
 
 #include "harness/device.h"
 
-// The form of `root` is docs/benchmark-reports.md's.
+// The form of `root` is docs/dev/benchmark-reports.md's.
 struct report {
     json_t *root;
     const char *path; // NULL: none is written

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The ratios as Markdown, for a README."""
+"""The ratios as Markdown, for docs/benchmarks.md."""
 import re
 
 from . import ratios, units

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reports of docs/benchmark-reports.md, read and checked, so that the rest may trust types."""
+"""Reports of docs/dev/benchmark-reports.md, read and checked, so that the rest may trust types."""
 import json
 import math
 import re

@@ -5,7 +5,7 @@
 // Binaries are stored when the context is destroyed, not when they are built: by then PoCL has
 // added machine code for every work-group size in use, so that the next process compiles nothing
 // (0.9 ms per program, against 18 ms from source with PoCL's own cache warm).  PoCL takes as long to give its
-// binaries as it took to compile: by default its programs are not stored (docs/decisions/0003-program-cache.md).
+// binaries as it took to compile: by default its programs are not stored (docs/dev/decisions/0003-program-cache.md).
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 
 #include "gemm/gemm_gpu_tiles.h"
 
-// The tile configurations, per vendor the larger first; from the sources that docs/kernels.md
+// The tile configurations, per vendor the larger first; from the sources that docs/dev/kernels.md
 // names, not yet measured by this library.
 static const struct gpu_tile gpu_tile_configs[] = {
     {VENDOR_OTHER, 0, 64, 64, 16, 64, 2, MMA_PTX},     // 32 x 32 for each of 4 warps

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// JSON objects by Jansson (docs/decisions/0001-jansson-json.md).  A struct json is its json_t under
+// JSON objects by Jansson (docs/dev/decisions/0001-jansson-json.md).  A struct json is its json_t under
 // another name.
 
 #include <string.h>

@@ -18,7 +18,7 @@ struct row_tile {
 
 // By columns, at most 4 * lanes_per_row * vecs_per_lane; several for as many: by vendor, and by how
 // many arrays are kept.  From what PyTorch, llm.c and
-// oneDNN do (docs/kernels.md); not yet measured on a GPU.
+// oneDNN do (docs/dev/kernels.md); not yet measured on a GPU.
 static const struct row_tile tile_configs[] = {
     {VENDOR_OTHER, 0, 8, 2, 16},  // up to 64 columns
     {VENDOR_OTHER, 0, 16, 2, 8},  // 128

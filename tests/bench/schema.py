@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""schema.py REPORT.json: the report has the fields of docs/benchmark-reports.md, of the right types, and they agree."""
+"""schema.py REPORT.json: the report has the fields of docs/dev/benchmark-reports.md, of the right types, and they agree."""
 import json
 import sys
 

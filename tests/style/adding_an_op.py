@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""adding_an_op.py ROOT WORK: adds the op of docs/adding-an-op.md to a copy of the tree in WORK, as the page
+"""adding_an_op.py ROOT WORK: adds the op of docs/dev/adding-an-op.md to a copy of the tree in WORK, as the page
 says: three files and a line.  Runs the op's test in both variants and all that looks at the tree as a whole, and takes
 the op out."""
 import os
@@ -36,7 +36,7 @@ def main(root, work):
     shutil.copytree(root, tree, symlinks=True, ignore=shutil.ignore_patterns("build*", ".git", "__pycache__", "shared"))
     before = content(tree)
 
-    files = blocks(tree / "docs/adding-an-op.md")
+    files = blocks(tree / "docs/dev/adding-an-op.md")
     line = files.pop(LIST)
     for path, code in files.items():
         (tree / path).parent.mkdir(exist_ok=True)

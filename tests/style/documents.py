@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""documents.py ROOT: the files that documents name exist: paths from the root or the document, or names alone, in
-backticks or code, `*` and {a,b} as in a shell; and the targets of links.  A path with X, NAME, NNNN ... in it is a pattern, not a file."""
+"""documents.py ROOT [LINES]: the files that documents name exist: paths from the root or the document, or names alone, in
+backticks or code, `*` and {a,b} as in a shell; and the targets of links.  A path with X, NAME, NNNN ... in it is a pattern, not a file.
+README.md has at most LINES lines (130), and its rows of figures are rows of docs/benchmarks.md.  No sentence of README.md and docs/*.md
+is longer than 40 words; tables and code do not count."""
 import fnmatch
 import pathlib
 import re
 import sys
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "*/README.md", "*/*/README.md")
+FOR_USERS = ("README.md", "docs/*.md")
 IGNORED = ("build", ".git", "tests/style/bad")
 PLACEHOLDER = re.compile(r"(?<![A-Za-z])(X|NAME|NNNN|MODEL|FAMILY|DIRECTORY)(?![A-Za-z])|\.\.\.|[<>$]")
+MAX_WORDS = 40
 
 
 def expand(path):
@@ -28,12 +32,40 @@ def named(text, tops):
             yield link, True
 
 
-def main(root):
+def sentences(text):
+    """Those of paragraphs, list items and headings, with code in backticks as one word."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.M | re.S)
+    text = re.sub(r"`[^`]+`", "code", re.sub(r"^ *\|.*$|^(?:    |\t).*$", "", text, flags=re.M))
+    for block in re.split(r"\n\s*\n|^ *(?:[-*]|\d+\.|#+) ", text, flags=re.M):
+        yield from re.split(r"(?<=[.!?])[\"')*]*\s+", " ".join(block.split()))
+
+
+def figures(text):
+    """Rows of a table with a time in the second cell."""
+    return re.findall(r"^\|[^|]+\| *\d[\d.]* *\|.*$", text, re.M)
+
+
+def prose(root, max_lines):
+    readme, benchmarks = root / "README.md", root / "docs/benchmarks.md"
+    n = len(readme.read_text().splitlines())
+    if n > int(max_lines):
+        yield f"README.md has {n} lines, at most {max_lines} are allowed"
+    measured = figures(benchmarks.read_text()) if benchmarks.exists() else []
+    for row in figures(readme.read_text()):
+        if row not in measured:
+            yield f"README.md has a row that docs/benchmarks.md has not: {row}"
+    for document in sorted({d for pattern in FOR_USERS for d in root.glob(pattern)}):
+        for sentence in sentences(document.read_text()):
+            if len(sentence.split()) > MAX_WORDS:
+                yield f"{document.relative_to(root)}: a sentence of {len(sentence.split())} words: {sentence}"
+
+
+def main(root, max_lines="130"):
     root = pathlib.Path(root)
     def directories(parent):
         return {d.name for d in parent.iterdir() if d.is_dir() and not d.name.startswith(IGNORED)}
     names = {p.name for top in directories(root) for p in (root / top).rglob("*")}
-    complaints, n = [], 0
+    complaints, n = list(prose(root, max_lines)), 0
     for document in sorted({d for pattern in DOCUMENTS for d in root.glob(pattern)}):
         name = str(document.relative_to(root))
         if name.startswith(IGNORED):

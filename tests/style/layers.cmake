@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # cmake -DROOT=directory -P layers.cmake: a file in lib/X includes only its own directory and those below it.  A public
 # header counts as the directory that implements it, so attncl/graph.h is off limits to op/.  The table is
-# in docs/architecture.md.
+# in docs/dev/architecture.md.
 cmake_minimum_required(VERSION 3.18)
 
 set(may_base     "")

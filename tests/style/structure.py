@@ -3,7 +3,7 @@
 """structure.py ROOT [MANY [LONG]]: what holds for the tree as a whole.
 
 Directories of ten (MANY) or more files have a README of at most a page, and those of lib/ name their files;
-docs/architecture.md and lib/README.md allow lib/ what tests/style/layers.cmake allows it; functions and files of lib/,
+docs/dev/architecture.md and lib/README.md allow lib/ what tests/style/layers.cmake allows it; functions and files of lib/,
 tools/ and bench/ are short (LONG); every status code has a test that provokes it; sources name their licence."""
 import fnmatch
 import re
@@ -15,7 +15,7 @@ PAGE = 90
 MAX_PARAMETERS, MAX_FILE = 7, 350
 SOURCES = (".c", ".h", ".cl", ".clh", ".def", ".cmake", ".py", ".sh")
 STATUS, STATUS_TEST = "include/attncl/status.h", "tests/model/test_status.c"
-ALLOWED, DOCUMENT, PICTURE = "tests/style/layers.cmake", "docs/architecture.md", "lib/README.md"
+ALLOWED, DOCUMENT, PICTURE = "tests/style/layers.cmake", "docs/dev/architecture.md", "lib/README.md"
 
 
 def files(root):

@@ -56,7 +56,7 @@ for name in $commands; do
     grep -qx "$name" "$tmp/bash" || fail "bash does not complete the command $name"
 done
 [ "$(bash_completes run --device g)" = gpu ] || fail "bash does not complete a device"
-for variable in $(sed -n 's/^| `\(ATTNCL_[A-Z_]*\)`.*/\1/p' "$root/README.md"); do
+for variable in $(sed -n 's/^| `\(ATTNCL_[A-Z_]*\)`.*/\1/p' "$root/docs/environment.md"); do
     grep -q "^\.B $variable$" "$tmp/page" || fail "attncl.1 does not name $variable"
 done
 exit $failed

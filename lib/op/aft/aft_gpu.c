@@ -11,7 +11,7 @@
 #include "op/aft/aft_channel_block.h"
 
 // Per vendor the larger tile first; from cl/aft/aft_gpu_band.cl's counts and the sources named in
-// docs/kernels.md, not yet measured by this library.  Local memory: 25 KiB at most.
+// docs/dev/kernels.md, not yet measured by this library.  Local memory: 25 KiB at most.
 static const struct {
     enum device_vendor vendor; // VENDOR_OTHER: any
     unsigned group_multiple;   // 0: any

@@ -5,7 +5,7 @@
 #include "op/attention/attention_tiling.h"
 
 // The best first; local memory is what local_bytes() says, 25 KiB at most.  From the register
-// tiles that published fp32 kernels use (docs/kernels.md); not yet measured on a GPU.
+// tiles that published fp32 kernels use (docs/dev/kernels.md); not yet measured on a GPU.
 static const struct tile_row {
     int64_t queries, value_width; // up to these
     struct attention_tile_config tile;
