@@ -2,6 +2,7 @@
 // Reverse mode: sums over uses, gradients of views, what is left out, what is refused.  Numbers are
 // small integers, so that every result is exact.
 
+#include <stdio.h>
 #include <string.h>
 
 #include "attncl/gradient.h"
@@ -144,6 +145,48 @@ TEST(many_slices)
     attncl_graph_destroy(g);
 }
 
+// Of other inputs, and with other strides: many more than places in the table of hashes.
+TEST(slices_from_the_same_place)
+{
+    enum { SLICES = 24 };
+    attncl_graph *g = test_graph();
+    attncl_value x[SLICES + 1], y[2 * SLICES], dy[2 * SLICES], dx[SLICES + 1];
+    float got[2 * SLICES] = {0}, want[2 * SLICES] = {0};
+    char name[8];
+
+    x[SLICES] = input(g, "x", (const int64_t[]){2 * SLICES, 1});
+    for (int i = 0; i < SLICES; ++i) {
+        snprintf(name, sizeof name, "x%d", i);
+        x[i] = input(g, name, shape32);
+        y[i] = attncl_slice(g, x[i], 0, 0, 1);
+        const attncl_value rows = attncl_slice(g, x[SLICES], 0, 0, 2 * (i + 1));
+        const int64_t dim[] = {2, i + 1};
+        y[SLICES + i] = attncl_slice(g, attncl_reshape(g, rows, 2, dim), 1, 0, 1);
+        const float number[] = {(float)i, (float)i};
+        const attncl_shape shape[] = {attncl_graph_shape(g, y[i]),
+                                      attncl_graph_shape(g, y[SLICES + i])};
+        dy[i] = attncl_graph_constant(g, ATTNCL_F32, 2, shape[0].dim, number);
+        dy[SLICES + i] = attncl_graph_constant(g, ATTNCL_F32, 2, shape[1].dim, number);
+        want[0] += (float)i;
+        want[i + 1] += (float)i;
+    }
+    attncl_graph_gradient(g, 2 * SLICES, y, dy, SLICES + 1, x, dx);
+    for (int i = 0; i <= SLICES; ++i) {
+        snprintf(name, sizeof name, "dx%d", i);
+        attncl_graph_output(g, name, dx[i]);
+    }
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_graph_read(g, name, got, sizeof got));
+    ck_assert_mem_eq(got, want, sizeof got);
+    for (int i = 0; i < SLICES; ++i) {
+        snprintf(name, sizeof name, "dx%d", i);
+        ck_ok(attncl_graph_read(g, name, got, 6 * sizeof got[0]));
+        ck_assert_msg(got[0] == (float)i && got[1] == (float)i && got[2] == 0, "of x%d", i);
+    }
+    attncl_graph_destroy(g);
+}
+
 TEST(of_a_view)
 {
     attncl_graph *g = test_graph();
@@ -187,6 +230,15 @@ TEST(unneeded_gradients_are_left_out)
     attncl_graph_gradient(g, 1, &y, &dy, 1, &x, &dx);
     ck_ok(attncl_graph_status(g));
     ck_assert_int_eq(g->n_nodes, before + 1);
+
+    // Nor does a gradient in a loop go on before it.
+    attncl__graph_loop_begin(g, 2);
+    const int in_loop = g->n_nodes;
+    const attncl_value z = attncl_mul(g, y, x);
+    attncl_graph_gradient(g, 1, &z, &dy, 1, &x, &dx);
+    attncl__graph_loop_end(g);
+    ck_ok(attncl_graph_status(g));
+    ck_assert_int_eq(g->n_nodes, in_loop + 2);
     attncl_graph_destroy(g);
 }
 

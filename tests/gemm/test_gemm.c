@@ -112,7 +112,8 @@ TEST(one_column)
     for (int i = 0; i < 12; ++i) {
         struct gemm_case p = GEMM_CASE(
             2, 23, 1, 23, .trans_a = i % 2, .trans_b = true, .causal = i % 2 == 0 && i >= 6,
-            .bias = (enum gemm_bias)(i % 3), .gate = i / 3 % 2, .residual = i % 4 == 2);
+            .bias = (enum gemm_bias)(i % 3), .gate = i / 3 % 2, .residual = i % 4 == 2 || i == 1,
+            .side_gap = i == 1 || i == 9);
         if (i % 4 == 3)
             p.b_dtype = ATTNCL_F16;
         gemm_check(&p);
@@ -191,11 +192,11 @@ TEST(long_sums_use_split_k)
     const bool splits = single.variant == VARIANT_CPU && single.max_loop_iterations == 0;
 
     single.compute_units = 1;
-    for (int i = 0; i < 4; ++i) {
-        const int n_commands =
-            gemm_check(&GEMM_CASE(1, 7, 5, i < 2 ? 2048 : 2049, .trans_a = true, .trans_b = i % 2,
-                                  .bias = GEMM_BIAS_COLUMN, .residual = true, .gap = 3,
-                                  .scratch = true, .caps = &single, .backend = "native"));
+    for (int i = 0; i < 6; ++i) { // the last two: of a batch, without scratch
+        const int n_commands = gemm_check(
+            &GEMM_CASE(i == 4 ? 2 : 1, 7, 5, i / 2 != 1 ? 2048 : 2049, .trans_a = true,
+                       .trans_b = i % 2, .bias = GEMM_BIAS_COLUMN, .residual = true, .gap = 3,
+                       .scratch = i < 5, .caps = &single, .backend = "native"));
         if (splits)
             ck_assert_int_eq(n_commands, i < 2 ? 2 : 1);
     }

@@ -50,8 +50,9 @@ static void lay_out(struct gemm_data *s, const struct gemm_case *p)
                              : place(&g->b, b_batch, p->k, p->n, p->gap);
     s->count[C] = place(&g->c, p->batch, p->m, p->n, p->gap);
     s->count[BIAS] = p->bias == GEMM_BIAS_ROW ? p->m : p->bias ? p->n : 0;
-    s->count[GATE] = p->gate ? place(&g->gate, p->batch, p->m, p->n, p->gap) : 0;
-    s->count[RESIDUAL] = p->residual ? place(&g->residual, p->batch, p->m, p->n, 2 * p->gap) : 0;
+    s->count[GATE] = p->gate ? place(&g->gate, p->batch, p->m, p->n, p->gap + p->side_gap) : 0;
+    s->count[RESIDUAL] =
+        p->residual ? place(&g->residual, p->batch, p->m, p->n, 2 * p->gap + p->side_gap) : 0;
     g->scratch_bytes = p->scratch ? attncl__gemm_scratch(caps_of(p), g) : 0;
     s->count[SCRATCH] = (int64_t)(g->scratch_bytes / sizeof(float));
 }

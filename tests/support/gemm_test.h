@@ -13,6 +13,7 @@ struct gemm_case {
     enum gemm_activation activation;
     bool gate, residual;
     int gap;                        // elements between rows, and before the first
+    int side_gap;                   // more between those of the gate and the residual
     bool shared_b;                  // one B for all entries
     attncl_dtype b_dtype;           // F16 or BF16: B is stored so, its elements rounded
     bool scratch;                   // as much as the GEMM asks for

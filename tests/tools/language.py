@@ -107,6 +107,20 @@ def run(c):
         seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", str(T + 9), "--draw-on-device")
         check(len(seen) == len(prompt) + T + 10, "--crop and --draw-on-device: '%s'" % seen)
 
+    def draws_as_often_as_scores_say(tensors, metadata):
+        """At temperature 2, tokens 7, 2 and 9 of scores 2 ln 4, 2 ln 2 and 2 ln 1: of 7 draws 4, 2 and 1."""
+        scores = [-9.0] * V
+        scores[7], scores[2], scores[9] = (2 * math.log(n) for n in (4, 2, 1))
+        flat = {name: (t[0], t[1], struct.pack("<%df" % V, *scores) if name.endswith("bias") else bytes(len(t[2])))
+                for name, t in tensors.items() if name.startswith("generator")}
+        write(at("lm"), {**tensors, **flat}, metadata)
+        for more in ([], ["--draw-on-device"]):
+            drawn = works("sample", at("lm"), "--tokens", "0", "--crop", "--length", "250", "--temperature", "2", "--top-k", "3",
+                          "--seed", "5", *more).split()[1:]
+            check(all(abs(drawn.count(token) / 250 - n / 7) < 0.08 for token, n in (("7", 4), ("2", 2), ("9", 1))),
+                  "drawn at temperature 2, %s: %s" % (more, " ".join(drawn)))
+        write(at("lm"), tensors, metadata)
+
     def keeps_16_bits():
         """Near enough for most of the likeliest tokens."""
         for dtype in ("f16", "bf16"):
@@ -157,6 +171,7 @@ def run(c):
     no_number_is_never_drawn(tensors, metadata)
     want = crop_agrees()
     draws_on_the_device(steps)
+    draws_as_often_as_scores_say(tensors, metadata)
     keeps_16_bits()
     # The transformer reads on after seq_len; published code does not.
     short = dict(json.loads(metadata["attncl.config"]), seq_len=6)

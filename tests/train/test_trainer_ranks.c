@@ -11,9 +11,11 @@
 
 #include "attncl/ranks.h"
 #include "attncl/train.h"
+#include "graph/graph.h"
 #include "support/directory.h"
 #include "support/ranks_launch.h"
 #include "support/test.h"
+#include "train/trainer.h"
 
 NO_DEVICE;
 
@@ -43,6 +45,19 @@ static attncl_context *open_device(const attncl_ranks *ranks)
         test_exit_skipped("%s", attncl_last_error());
     ck_ok(status);
     return context;
+}
+
+// Weights of one rank alone, which differ from step 100 on: 100 steps would take long.
+static void check_that_ranks_compare(attncl_ranks *ranks, attncl_trainer *trainer)
+{
+    ck_ok(attncl__replicas_compare(trainer));
+    if (attncl_ranks_rank(ranks) == 1)
+        ck_ok(attncl__tensor_clear(trainer->trained[0].tensor[KEPT_WEIGHT]));
+    trainer->step = 100;
+    if (trainer->devices_differ || attncl_ranks_size(ranks) == 1)
+        ck_ok(attncl__replicas_compare(trainer));
+    else
+        ck_fails(attncl__replicas_compare(trainer), ATTNCL_ERR_STATE, "after step 100");
 }
 
 // Trains to step `steps`, from a checkpoint or the start.  Losses go to `log`, a line a step.
@@ -76,6 +91,8 @@ static void train(attncl_ranks *ranks, const char *resume, const char *log, int6
         fprintf(file, "%a 0\n", valid_loss);
         fclose(file);
     }
+    if (ranks)
+        check_that_ranks_compare(ranks, trainer);
     attncl_trainer_destroy(trainer);
     ck_ok(attncl_context_destroy(context));
 }
