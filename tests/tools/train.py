@@ -53,6 +53,16 @@ def contract(c):
     c.works("train", "--data", c.at("text"), "--out", run, "--resume")  # there is nothing left to do
     c.check(log_of(run) == log, "a finished run stays as it is")
 
+    # Of more than 1000 points the curve has the means, here of three each.
+    with open(os.path.join(run, "log.jsonl"), "r+") as f:
+        lines = f.read()
+        f.seek(0)
+        f.write("".join('{"step": %d, "loss": %d}\n' % (i % 40, i) for i in range(2000)) + lines)
+    c.works("train", "--data", c.at("text"), "--out", run, "--resume")
+    with open(os.path.join(run, "curve.svg")) as f:
+        curve = f.read()
+    c.check("\n21 301 \n" in curve and "\n20 300 \n" not in curve, "means of the curve")
+
 
 def other_data(c):
     """Token numbers, pairs, ready batches, a model to begin from."""
@@ -145,10 +155,10 @@ def window(c):
 
 
 def early_stop(c):
-    """Nothing gets better at a rate of 0: the first evaluation is the best, two more end it, as asked."""
-    config = c.save("flat.json", config_with(eval_every=1, patience=2, dropout=0, optimizer={"learning_rate": 0}))
+    """Nothing gets better at a rate of 0: the first evaluation is the best, three more end it, as asked."""
+    config = c.save("flat.json", config_with(eval_every=1, patience=3, dropout=0, optimizer={"learning_rate": 0}))
     got = json.loads(c.works("train", config, "--data", c.at("text"), "--out", c.at("flat"), "--json"))
-    c.check(got["steps"] == 3 and got["best_step"] == 1 and got["stopped_early"], "early stop: %s" % got)
+    c.check(got["steps"] == 4 and got["best_step"] == 1 and got["stopped_early"], "early stop: %s" % got)
 
 
 def mistakes(c):
