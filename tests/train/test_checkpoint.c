@@ -470,16 +470,20 @@ static void refuse(attncl_trainer *trainer, attncl_status status, const char *wo
     attncl_trainer_destroy(trainer);
 }
 
-// The checkpoint with its first matrix in another type, or turned.
-static void change_checkpoint(attncl_dtype type, bool turns)
+// The checkpoint with its first matrix in another type, or turned, or of a step below 0.
+static void change_checkpoint(attncl_dtype type, bool turns, bool negates)
 {
     enum { MAX_ARRAYS = 100 };
     attncl_array arrays[MAX_ARRAYS];
+    char state[5000];
     attncl_safetensors *file = NULL;
     ck_ok(attncl_safetensors_open(IN_DIRECTORY("kept"), &file));
     const size_t n = attncl_safetensors_count(file);
-    const char *const metadata[] = {"attncl.train",
-                                    attncl_safetensors_metadata(file, "attncl.train"), NULL};
+    const char *text = attncl_safetensors_metadata(file, "attncl.train");
+    const char *number = strstr(text, "\"step\": ") + strlen("\"step\": ");
+    snprintf(state, sizeof state, "%.*s%s%s", (int)(number - text), text, negates ? "-" : "",
+             number);
+    const char *const metadata[] = {"attncl.train", state, NULL};
     size_t changed = n;
     ck_assert_uint_le(n, MAX_ARRAYS);
     for (size_t i = n; i-- > 0;) {
@@ -519,10 +523,12 @@ TEST(another_training_is_refused)
                              "kabcdefghijabcdefghijkabcdefghijkabcdefghijkabcdefghijkabcdefghijk");
     refuse(start("", "other"), ATTNCL_ERR_STATE, "the data have hash ");
 
-    change_checkpoint(ATTNCL_F16, false);
+    change_checkpoint(ATTNCL_F16, false, false);
     refuse(start("", "text"), ATTNCL_ERR_FORMAT, "type F16, expected F32");
-    change_checkpoint(ATTNCL_F32, true);
+    change_checkpoint(ATTNCL_F32, true, false);
     refuse(start("", "text"), ATTNCL_ERR_SHAPE, "expected [");
+    change_checkpoint(ATTNCL_F32, false, true);
+    refuse(start("", "text"), ATTNCL_ERR_FORMAT, "step is -");
     directory_write("checkpoint", "no file of tensors");
     refuse(start("", "text"), ATTNCL_ERR_FORMAT, "checkpoint");
 }
