@@ -204,7 +204,7 @@ def run(c):
 
     refused("'#' (U+0023) at byte 0", "eval", at("lm"), at("text"))
     refused("'#' (U+0023) at byte %s" % bytes_range[2:], "eval", at("lm"), at("text"), "--bytes", "2:")
-    refused("the file at", "eval", at("lm"), at("text"), "--bytes", "0:100000")
+    refused("the file at", "eval", at("lm"), at("text"), "--bytes", "2:%d" % (os.path.getsize(at("text")) + 1))
     refused("at least 2", "eval", at("lm"), at("text"), "--bytes", "2:2")
     refused("No such file", "eval", at("lm"), at("nothing"))
     refused("directory", "eval", at("lm"), at("."))
@@ -215,6 +215,9 @@ def run(c):
         f.write(b"ab\xe2\x86")
     refused("not UTF-8 at byte 2", "eval", at("lm"), at("broken"))
 
+    said = json.loads(works("sample", at("lm"), *options, *greedy, "--json"))
+    check([said["text"], said["tokens"], said["prompt_tokens"]] == [got[:-1], [VOCAB.index(c) for c in got[:-1]], len(prompt)],
+          "sample --json: %s" % said)
     check(works("sample", at("lm"), *options, "--top-k", "1") == got, "--top-k 1 is not the likeliest character")
     texts = [works("sample", at("lm"), *options, "--temperature", "3", "--seed", s) for s in "1123456"]
     check(texts[0] == texts[1], "a seed gives two texts")

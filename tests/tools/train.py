@@ -160,6 +160,17 @@ def early_stop(c):
     got = json.loads(c.works("train", config, "--data", c.at("text"), "--out", c.at("flat"), "--json"))
     c.check(got["steps"] == 4 and got["best_step"] == 1 and got["stopped_early"], "early stop: %s" % got)
 
+    # At a rate of 1 nothing gets better either, but the weights change: the best ones are kept.
+    config = c.save("worse.json", config_with(eval_every=1, steps=4, optimizer={"kind": "adam", "learning_rate": 1}))
+    got = json.loads(c.works("train", config, "--data", c.at("text"), "--out", c.at("worse"), "--json"))
+    losses = [line["valid_loss"] for line in log_of(c.at("worse")) if "valid_loss" in line]
+    c.check(got["best_step"] == 1 + losses.index(min(losses)) < 4 and abs(got["best_loss"] - min(losses)) < 1e-6,
+            "best: %s of %s" % (got, losses))
+    model = os.path.join(c.at("worse"), "best.safetensors")
+    begin = len(text_of(N_TEXT)[:N_TEXT - N_TEXT // 10].encode())
+    printed = json.loads(c.works("eval", model, c.at("text"), "--bytes", "%d:" % begin, "--json"))
+    c.check(abs(printed["nll"] - min(losses)) < 2e-6 * min(losses), "eval of the best: %s of %s" % (printed, losses))
+
 
 def mistakes(c):
     text, config = c.at("text"), c.at("c.json")
