@@ -2,6 +2,8 @@
 // Steps of optimisers as a training loop takes them: the rate from the host or from a schedule, state
 // from run to run.  The ops have their own tests.
 
+#include <stddef.h>
+
 #include "attncl/optim.h"
 #include "ref/ref.h"
 #include "support/layer_test.h"
@@ -65,6 +67,12 @@ TEST(the_default_warm_up_is_2000_steps_of_the_transformers_schedule)
     desc.warmup = 2000;
     ck_ok(attncl_schedule_rate(&desc, 0.5, 700, &want));
     ck_assert_double_eq(rate, want);
+
+    // In 0.1 a constant rate did not read the warm-up.
+    desc = (attncl_schedule_desc){
+        offsetof(attncl_schedule_desc, n_steps), ATTNCL_RATE_CONSTANT, 0, 100, 0, 0};
+    ck_ok(attncl_schedule_rate(&desc, 0.5, 0, &rate));
+    ck_assert_double_eq(rate, 0.5);
 }
 
 // A schedule on the device gives the step that its rate from the host gives.
