@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Multi-head attention and its parts against their reference.
 
-#include <math.h>
-
 #include "attncl/attention.h"
 #include "attncl/ops.h"
 #include "ref/layers.h"
@@ -108,7 +106,8 @@ TEST(cross_attention)
 // Values whose last axis has gaps are copied; a head of another order is merged by a copy.
 TEST(any_view)
 {
-    const struct ref_attention a = {.scale = 1 / sqrt(5.0)};
+    const struct ref_attention a = {.scale = 0.25, .window = 3};
+    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     struct host *x = host_random(40, DIMS(T, 5, B, H)),
                 *y = host_new(ATTNCL_F32, DIMS(B, T, H * 5));
     struct host *heads = host_new(ATTNCL_F32, DIMS(B, H, T, 5)), *want = host_like(y);
@@ -123,9 +122,11 @@ TEST(any_view)
     ref_attention_weights(&a, heads, heads, p);
     ref_attention_mix(p, heads, false, want);
     rig_open(&b);
+    desc.scale = 0.25f;
+    desc.window = 3;
     const attncl_value v = attncl_permute(b.g, rig_in(&b, x), order);
     const attncl_attention_inputs in = {.struct_size = sizeof in, .query = v, .key = v, .value = v};
-    const attncl_value z = attncl_attention(b.g, NULL, &in, NULL);
+    const attncl_value z = attncl_attention(b.g, &desc, &in, NULL);
     rig_out(&b, attncl_merge_heads(b.g, z, ATTNCL_LAYOUT_BATCH_FIRST), y);
     rig_run_once(&b);
     ck_near(y, want, relative, absolute);

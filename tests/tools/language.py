@@ -206,6 +206,7 @@ def run(c):
     refused("'#' (U+0023) at byte %s" % bytes_range[2:], "eval", at("lm"), at("text"), "--bytes", "2:")
     refused("the file at", "eval", at("lm"), at("text"), "--bytes", "2:%d" % (os.path.getsize(at("text")) + 1))
     refused("at least 2", "eval", at("lm"), at("text"), "--bytes", "2:2")
+    refused("'1' is not", "eval", at("lm"), at("text"), "--bytes", "2:1", status=2)
     refused("No such file", "eval", at("lm"), at("nothing"))
     refused("directory", "eval", at("lm"), at("."))
     refused("attncl.vocab", "eval", at("no_vocab"), at("text"))

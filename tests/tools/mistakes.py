@@ -265,6 +265,7 @@ MISTAKES = [
     (2, "--help: one argument too many: run", {}, ("--help", "run")),
     (2, "run: one argument too many: more", {}, ("run", "linear", "x", "out", "more")),
     (2, "--length: '1e3' is not a whole number from 0 to 2147483647", {}, ("sample", "lm", "--tokens", "1", "--length", "1e3")),
+    (2, "--length: '2147483648' is not a whole number", {}, ("sample", "lm", "--tokens", "1", "--length", "2147483648")),
     (2, "--temperature: '-1' is not a number from 0 to", {}, ("sample", "lm", "--tokens", "1", "--temperature", "-1")),
     (2, "--prompt and --tokens exclude each other", {}, ("sample", "lm", "--tokens", "1", "--prompt", "To")),
 ]
