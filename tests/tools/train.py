@@ -5,6 +5,7 @@
 Standard library only.  Exit status 77 when there is no device.
 """
 import json
+import math
 import os
 import re
 import sys
@@ -37,7 +38,11 @@ def contract(c):
     with open(os.path.join(run, "curve.svg")) as f:
         curve = f.read()
     c.check(all("%d %.7g \n" % (line["step"], line.get("loss", line.get("valid_loss"))) in curve for line in log), "the curve")
-    c.check("held out" in out and "bits per character" in out, "what is printed: %s" % out)
+    printed = ["held out %.6f nats (%.4f bits per character" % (x, x / math.log(2)) for x in
+               (line["valid_loss"] for line in evaluations)]
+    c.check(all(words in out for words in printed), "what is printed: %s" % out)
+    with open(os.path.join(run, "config.json")) as f:
+        c.check(json.load(f)["train"]["seed"] == 3, "the seed of the configuration")
 
     text = text_of(N_TEXT)
     begin = len(text[:len(text) - len(text) // 10].encode())
