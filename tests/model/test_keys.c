@@ -157,6 +157,9 @@ TEST(keys_of_other_layers_are_accepted)
     ck_ok(attncl__arch_find("transformer_layer", &arch));
     ck_ok(configure(arch, "{\"layer\": \"gmlp\", \"d_model\": 4, \"d_ffn\": 6, \"seq_len\": 8, "
                           "\"heads\": 3, \"local_window_size\": 2, \"d_ff\": 7}"));
+    ck_fails(configure(arch, "{\"layer\": \"gmlp\", \"d_model\": 4, \"d_ffn\": 6, \"seq_len\": 8, "
+                             "\"norm_first\": false}"),
+             ATTNCL_ERR_FORMAT, "layer gmlp has its norm first");
     ck_fails(configure(arch, "{\"layer\": \"gmlp\", \"d_model\": 4, \"dffn\": 6, \"seq_len\": 8}"),
              ATTNCL_ERR_FORMAT, "key dffn is not known, nearest: d_ffn; keys: layer, ");
     ck_fails(configure(arch, "{\"layer\": \"gmpl\"}"), ATTNCL_ERR_FORMAT,
