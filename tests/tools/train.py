@@ -55,6 +55,8 @@ def contract(c):
     c.works("run", os.path.join(run, "checkpoints", "step-40.safetensors"), c.at("in"), c.at("out"))
 
     c.refused("run exists; --resume continues it", "train", config, "--data", c.at("text"), "--out", run)
+    for step in (5, 7, 9):  # older ones, listed in any order
+        c.save("run/checkpoints/step-%d.safetensors" % step, "")
     c.works("train", "--data", c.at("text"), "--out", run, "--resume")  # there is nothing left to do
     c.check(log_of(run) == log, "a finished run stays as it is")
 
