@@ -30,7 +30,7 @@ def contract(c):
     c.check(all(set(line) == {"step", "loss", "grad_norm", "lr", "tokens_per_s"} for line in steps), "keys of a step")
     c.check([line["step"] for line in evaluations] == [15, 30, 40], "evaluations of the log")
     c.check(all(set(line) == {"step", "valid_loss"} for line in evaluations), "keys of an evaluation")
-    c.check(all(line["lr"] == 0.01 for line in steps), "the learning rate")
+    c.check(all(line["lr"] == 0.01 and line["grad_norm"] != line["loss"] for line in steps), "rate and norm")
     c.check(sorted(os.listdir(os.path.join(run, "checkpoints"))) == ["step-30.safetensors", "step-40.safetensors"],
             "the kept checkpoints")
     # 10 characters; words give about 0.4 nats a character, and none of them 2.3.
@@ -50,6 +50,7 @@ def contract(c):
         model = os.path.join(run, name + ".safetensors")
         printed = json.loads(c.works("eval", model, c.at("text"), "--bytes", "%d:" % begin, "--json"))
         c.check(abs(printed["nll"] - loss) < 2e-6, "eval of %s: %s, the log has %s" % (name, printed["nll"], loss))
+        c.check(abs(math.log(printed["perplexity"]) - loss) < 2e-6, "perplexity: %s" % printed)
     c.works("sample", model, "--prompt", "ab", "--length", "3")
     write(c.at("in"), {"tokens": ("I32", (2, 1), [0, 1])})
     c.works("run", os.path.join(run, "checkpoints", "step-40.safetensors"), c.at("in"), c.at("out"))
