@@ -112,6 +112,8 @@ static void share(attncl_ranks *ranks)
     ck_fails(attncl_ranks_compare(ranks, "weights", rank == size - 1 ? 5 : 4), ATTNCL_ERR_STATE,
              "weights: rank");
     ck_assert_ptr_nonnull(strstr(attncl_last_error(), "has 0000000000000005, rank 0 has"));
+    ck_fails(attncl_ranks_compare(ranks, "weights", rank == size - 1 ? 3 : 4), ATTNCL_ERR_STATE,
+             "has 0000000000000003, rank 0 has");
 }
 
 // Only where a launcher started it; in the test itself there is nothing to do.
