@@ -113,7 +113,11 @@ static bool has(const struct spec_point *p, attncl_dtype dtype)
 static void check_all_data(struct spec_point *p)
 {
     const unsigned all = p->c->data ? p->c->data : p->spec->data, others = ~(MASK_SPARSE - 1u);
-    const unsigned data = NORMAL | (p->wanted ? all & (others | p->spec->grad_data) : all);
+    // Strides and data are apart: results of smoke sizes from views are compared for one kind.
+    const bool one = p->view && !p->wanted && !test_has_full_sizes();
+    const unsigned data = NORMAL | (one         ? 0
+                                    : p->wanted ? all & (others | p->spec->grad_data)
+                                                : all);
     const unsigned idle = (has(p, ATTNCL_I32) ? 0 : INT_ENDS) |
                           (has(p, ATTNCL_U8) ? 0 : MASK_SPARSE | MASK_LAST | MASK_NONE);
 
