@@ -152,7 +152,7 @@ TEST(slices_from_the_same_place)
     attncl_graph *g = test_graph();
     attncl_value x[SLICES + 1], y[2 * SLICES], dy[2 * SLICES], dx[SLICES + 1];
     float got[2 * SLICES] = {0}, want[2 * SLICES] = {0};
-    char name[8];
+    char name[16];
 
     x[SLICES] = input(g, "x", (const int64_t[]){2 * SLICES, 1});
     for (int i = 0; i < SLICES; ++i) {

@@ -264,7 +264,7 @@ static attncl_value layer(attncl_graph *g, enum kind kind, attncl_value x, attnc
 static struct stack build(enum kind kind, int64_t rows)
 {
     struct stack s = {.g = NULL};
-    char scope[8];
+    char scope[16];
 
     ck_ok(attncl_graph_create(test_context(), &s.g));
     const attncl_value position =

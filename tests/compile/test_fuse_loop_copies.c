@@ -75,17 +75,17 @@ static void build(const struct form *f, struct built *b)
     }
     attncl__graph_loop_end(g);
     for (int i = 0; i < f->n_stacks; ++i) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "stack%d", i);
         attncl_graph_output(g, name, b->stack[i]);
     }
     for (int i = 0; i < f->n_sums; ++i) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "sum%d", i);
         attncl_graph_output(g, name, b->sum[i]);
     }
     for (int i = 0; i < f->n_rows; ++i) { // all rows are wanted
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "last%d", i);
         attncl_graph_output(g, name, twice[i]);
     }
@@ -93,7 +93,7 @@ static void build(const struct form *f, struct built *b)
 
 static void check_results(const struct form *f, attncl_graph *g)
 {
-    char name[16];
+    char name[24];
 
     for (int i = 0; i < f->n_stacks; ++i) {
         float got[ROUNDS * C];
