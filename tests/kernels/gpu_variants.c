@@ -58,8 +58,9 @@ enum { MAX_VALUES = 32 }; // of a node
 struct variant_writer {
     attncl_context ctx; // nothing but where sources come from
     const struct device_caps *caps;
-    const char *directory, *device, *label;
-    int step, refusals; // fits() says no to the first `step` different rows
+    const char *directory, *device;
+    char label[SPEC_TEXT_BYTES]; // of the case
+    int step, refusals;          // fits() says no to the first `step` different rows
     char refused[MAX_STEPS][KSPEC_DEFINES_BYTES];
     uint32_t seen[MAX_SEEN]; // what this device has already
     size_t n_seen;
@@ -246,17 +247,15 @@ static bool is_repeated(const struct op_spec *s, const struct op_case *c)
 
 static bool write_spec(struct variant_writer *w, struct launcher *l, const struct op_spec *s)
 {
-    char label[SPEC_TEXT_BYTES];
     bool ok = true;
 
-    w->label = label;
     for (const struct op_case *c = s->cases; c == s->cases || c->name; ++c) {
         struct spec_point p = spec_point_of(s, c);
         const unsigned wanted = spec_wanted(&p);
         for (int k = 0;
              *sizes_of(s, c) && !is_repeated(s, c) && spec_sizes_at(sizes_of(s, c), k, &p.sizes);
              ++k) {
-            spec_describe(&p, label);
+            spec_describe(&p, w->label);
             ok &= write_point(w, l, &p, 0); // no output is saved
             ok &= !wanted || write_point(w, l, &p, wanted);
         }
