@@ -26,9 +26,9 @@ struct op_trial {
     double (*expected)(const struct op_trial *t, const float *const *in, int64_t i);
 };
 
-// why: unchanged where the kernels that `candidate` chooses agree, else what is wrong.  With `expected` what the device
-// refuses or its compiler does not build is no mistake: compilation tells or goes round it.  Without it, the candidate must
-// have a program that the reference has not.
+// why: unchanged where the kernels that `candidate` chooses agree, else the reason.  With `expected`, a kernel that the device
+// refuses or does not build is no mistake: compilation reports it or falls back.  Without it, the candidate must have a
+// program of its own.
 attncl_status attncl__op_trial_compare(attncl_context *ctx, const struct op_trial *trial,
                                        const struct device_caps *reference,
                                        const struct device_caps *candidate,

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "attncl/ops.h"
-#include "device/context.h"
 #include "ref/ref.h"
 #include "support/op_spec.h"
 
