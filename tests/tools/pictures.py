@@ -150,8 +150,8 @@ def real(c):
     for path in GNUPLOT and glob.glob(c.at("**/*.png"), recursive=True) or ():
         with open(path) as f:
             text = f.read()
-        done = subprocess.run([GNUPLOT], input=text, text=True, capture_output=True)  # in place of its own text
-        with open(path, "rb") as f:
+        done = subprocess.run([GNUPLOT], input=text, text=True, capture_output=True)
+        with open(path + ".part", "rb") as f:  # the command renames it once gnuplot has ended well
             size = struct.unpack(">II", f.read(24)[16:]) if done.returncode == 0 else done.stderr
         rows, columns = map(int, re.search(r"layout (\d+),(\d+)", text).groups())
         c.check(size == (columns * PANEL[0], rows * PANEL[1]), "gnuplot: %s: %s" % (path, size))
