@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "compile/holes.h"
 #include "compile/memory_plan.h"
 #include "support/test.h"
 
@@ -65,7 +64,7 @@ TEST(small_values_fill_gaps)
     ck_assert_uint_eq(arena, 5120);
 }
 
-// Of sizes that are multiples of the alignment, where greedy by size stays within a third of the bound, and of any.
+// Sizes that are multiples of the alignment, where the plan stays within a third of the bound, and any sizes.
 LOOP_TEST(random_plans_are_sound_and_repeat, 0, 40)
 {
     enum { MAX_ITEMS = 120 };
@@ -114,26 +113,4 @@ TEST(too_large_is_refused)
                                 {.bytes = 1024, .first = 0, .last = 1}};
     size_t arena;
     ck_fails(attncl__memory_plan(items, 2, 128, &arena), ATTNCL_ERR_DEVICE_MEMORY, "address space");
-}
-
-// Ranges are taken lowest first, given back in any order, and joined with their neighbours.
-TEST(holes_are_joined)
-{
-    enum { N_TAKEN = 64 };
-    struct holes h = {0};
-    size_t offset[N_TAKEN], all;
-
-    ck_ok(attncl__holes_begin(&h, N_TAKEN, N_TAKEN * 16));
-    for (int time = 0; time < 3; ++time) {
-        for (int i = 0; i < N_TAKEN; ++i) {
-            ck_assert(attncl__holes_take(&h, 16, &offset[i]));
-            ck_assert_uint_eq(offset[i], (size_t)i * 16);
-        }
-        ck_assert(!attncl__holes_take(&h, 16, &all));
-        for (int i = 0; i < N_TAKEN; ++i) // every 5th, modulo N_TAKEN
-            attncl__holes_give(&h, offset[i * 5 % N_TAKEN], 16);
-    }
-    ck_assert(attncl__holes_take(&h, N_TAKEN * 16, &all));
-    ck_assert_uint_eq(all, 0);
-    attncl__holes_free(&h);
 }
