@@ -272,7 +272,8 @@ static const char
     long_ranges[] =
         "B=1 H=2 T=1 S=1 D=9 E=10; B=1 H=2 T=150 S=150 D=9 E=10; B=1 H=2 T=60 S=20 D=9 E=10; "
         "B=1 H=2 T=50 S=150 D=9 E=10; B=1 H=1 T=3 S=530 D=8 E=20",
-    hidden[] = "B=2 H=1 T=4 S=5 D=3 E=2; B=2 H=2 T=37 S=135 D=9 E=5";
+    hidden[] = "B=2 H=1 T=4 S=5 D=3 E=2; B=2 H=2 T=37 S=135 D=9 E=5",
+    few[] = "B=2 H=3 T=5 S=7 D=4 E=6; B=1 H=2 T=33 S=17 D=40 E=16";
 
 // Smoke: one of all; less than a tile, a ragged tile of queries and one of keys; keys that work-groups share in the GPU
 // variant.  What each element may be off by in gradients: of the sum of the sizes of all terms.  Scores of random data are
@@ -330,7 +331,8 @@ OP_SPEC(
     .special = "B=2 H=2 T=5 S=9 D=8 E=8", .data = MASK_SPARSE | MASK_LAST | MASK_NONE | INT_ENDS,
     .cases =
         {{"plain", AS(BATCH), .gpu = widths},
-         {"time first, weights", AS(TIME, .want_weights = 1), TIME_FIRST "weights f32 B H T S"},
+         {"time first, weights", AS(TIME, .want_weights = 1), TIME_FIRST "weights f32 B H T S",
+          .smoke = few},
          {"causal", AS(BATCH, .causal = 1), NULL, .smoke = ranges, .full = long_ranges,
           .special = tiles},
          {"window", AS(TIME, .window = 34), TIME_FIRST, .smoke = window, .full = long_ranges,
@@ -347,7 +349,7 @@ OP_SPEC(
          {"dropout", AS(BATCH, DROPOUT, .want_weights = 1), "weights f32 B H T S; step i32:0:99"},
          {"causal window, dropout", AS(TIME, DROPOUT, .causal = 1, .window = 7),
           TIME_FIRST "step i32:0:99", .smoke = ranges, .full = "B=1 H=1 T=140 S=140 D=9 E=10"},
-         {"all dropped", AS(TIME, .dropout = {.p = 1}), TIME_FIRST "step i32:0:99"},
+         {"all dropped", AS(TIME, .dropout = {.p = 1}), TIME_FIRST "step i32:0:99", .smoke = few},
          {"extremes", EXACT(BATCH, .want_weights = 1), "weights f32 B H T S",
           .smoke = "B=1 H=3 T=70 S=70 D=1 E=3", .special = "", .prepare = set_extremes},
          {"causal extremes", EXACT(TIME, .causal = 1), TIME_FIRST,
