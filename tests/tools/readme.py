@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""readme.py TOOL ROOT: runs every command block of README.md, docs/install.md and docs/tutorial.md, one after another.
+"""readme.py TOOL ROOT: runs every command block of the documents below, one after another.
 
 Blocks of `sh` run as printed, in a directory that looks like a clean clone, with the library built.  What would change the machine
 or take long is replaced by a program that checks its arguments and says which test runs the real one: packages are not installed,
 `cmake --build build` finds TOOL's build.  A command that is not known is not replaced.  Training takes a hundredth of the steps.
-Indented commands are refused.  Blocks of Python are for tests/python/convert.py; lines of C stand in examples/softmax.c.  Skipped
+Indented commands are refused.  Blocks of Python are for tests/python/convert.py; lines of C stand in examples or headers.  Skipped
 (77) without a device or gnuplot.  Standard library only.
 """
 import os
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-DOCUMENTS = ("README.md", "docs/install.md", "docs/tutorial.md")
+DOCUMENTS = ("README.md", "docs/install.md", "docs/tutorial.md", "docs/c-guide.md")
 LANGUAGES = ("sh", "python", "c", "json", "text")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
 
@@ -84,10 +84,10 @@ def main(tool, root):
                 failures.append(f"{document}: an indented block, fence it: {line.strip()}")
         if any(language not in LANGUAGES for language, _ in found):
             failures.append(f"{document}: a fenced block without a language: {', '.join(LANGUAGES)}")
-        program = pathlib.Path(root, "examples/softmax.c").read_text()
+        sources = [path.read_text() for pattern in ("examples/*.c", "include/attncl/*.h") for path in pathlib.Path(root).glob(pattern)]
         for line in "".join(body for language, body in found if language == "c").splitlines():
-            if line.strip() not in program:
-                failures.append(f"{document}: not in examples/softmax.c: {line}")
+            if not any(line.strip() in source for source in sources):
+                failures.append(f"{document}: in no example and no header: {line}")
         for language, body in found:
             if language == "json" and body != pathlib.Path(root, "examples/small.json").read_text():
                 failures.append(f"{document}: not what examples/small.json is")
