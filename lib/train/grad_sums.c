@@ -95,14 +95,12 @@ static void set_read(const attncl_trainer *t, struct grad_sums *s, size_t i, siz
 static attncl_status find_order(attncl_trainer *t, const attncl_graph *g, struct grad_sums *s)
 {
     const size_t n = t->n_trained;
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; ++i)
         set_read(t, s, i, n - 1 - i);
-        s->order[i] = n - 1 - i;
-    }
     if (g)
         TRY(attncl__early_reads_sort(g, s->reads, n));
-    for (size_t i = 0; g && i < n; ++i)
-        sscanf(s->reads[i].name, "gradient.%zu", &s->order[i]);
+    for (size_t i = 0; i < n; ++i)
+        s->order[i] = n - 1 - (size_t)(s->reads[i].name - s->names[0]) / sizeof s->names[0];
     return attncl_ranks_broadcast(t->ranks, s->order, n * sizeof *s->order);
 }
 
