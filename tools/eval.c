@@ -11,6 +11,9 @@
 //
 // Under mpirun the ranks take these batches in turn.  Their losses are added in the order of the text,
 // so that any number of ranks prints the same figure.
+//
+// Compiling is no part of the speed: a batch that is the first of its graph is not timed, but for the first
+// of all, which is run once in advance.
 
 #include <errno.h>
 #include <math.h>
@@ -138,30 +141,53 @@ struct cut {
     int64_t total, window, batch;
 };
 
+static int64_t length_at(const struct cut *c, int64_t done)
+{
+    return c->total - done < c->window ? c->total - done : c->window;
+}
+
+static int64_t windows_at(const struct cut *c, int64_t done)
+{
+    const int64_t left = (c->total - done) / length_at(c, done);
+
+    return left < c->batch ? left : c->batch;
+}
+
 static int64_t n_batches(const struct cut *c)
 {
     const int64_t n_windows = c->total / c->window;
     return n_windows / c->batch + (n_windows % c->batch > 0) + (c->total % c->window > 0);
 }
 
-// Runs this rank's batches; loss_of: of each batch, [n_batches()].
+// Of each batch, [n_batches()].
+struct results {
+    double *loss;    // the sum of its predictions
+    double *seconds; // 0: not timed
+};
+
+// Runs this rank's batches.  *start_ret: when the first one began that is timed.
 static int run_batches(attncl_model *model, const struct cut *c, attncl_ranks *ranks,
-                       const int32_t *text, double *loss_of)
+                       const int32_t *text, const struct results *of, double *start_ret)
 {
     struct batch b = {0};
     int status = TOOL_OK;
 
     for (int64_t done = 0, i = 0; done < c->total && status == TOOL_OK; i++) {
-        const int64_t left = c->total - done;
-        const int64_t length = left < c->window ? left : c->window;
-        const int64_t n_windows = left / length < c->batch ? left / length : c->batch;
+        const int64_t length = length_at(c, done), n_windows = windows_at(c, done);
+        const bool is_first = !b.graph, is_new = length != b.length || n_windows != b.n_windows;
         if (attncl_ranks_rank(ranks) == 0)
             progress_bar("eval", "tokens", done, c->total);
         if (i % attncl_ranks_size(ranks) == attncl_ranks_rank(ranks)) {
-            if (length != b.length || n_windows != b.n_windows)
+            if (is_new)
                 status = open_batch(model, length, n_windows, &b);
+            if (status == TOOL_OK && is_first)
+                status = run_batch(&b, text + done, &of->loss[i]);
+            const double begin = seconds_now();
+            *start_ret = is_first ? begin : *start_ret;
             if (status == TOOL_OK)
-                status = run_batch(&b, text + done, &loss_of[i]);
+                status = run_batch(&b, text + done, &of->loss[i]);
+            if (is_first || !is_new)
+                of->seconds[i] = seconds_now() - begin;
         }
         done += length * n_windows;
     }
@@ -170,20 +196,50 @@ static int run_batches(attncl_model *model, const struct cut *c, attncl_ranks *r
     return status;
 }
 
-static int evaluate(attncl_model *model, const struct cut *c, attncl_ranks *ranks,
-                    const int32_t *text, double *sum_ret)
+// The speed is that of all ranks, each in its own time; step_s is the longest of these.
+struct outcome {
+    double loss, start, tokens_per_s, step_s;
+    int64_t step_tokens;
+};
+
+static void sum_up(const struct cut *c, int n_ranks, const struct results *of, struct outcome *ret)
 {
     const int64_t n = n_batches(c);
-    double *loss_of = calloc((size_t)n, sizeof *loss_of);
-    int status =
-        loss_of ? run_batches(model, c, ranks, text, loss_of) : tool_error("out of memory");
 
-    if (status == TOOL_OK && attncl_ranks_sum_double(ranks, loss_of, (size_t)n) != ATTNCL_OK)
+    for (int rank = 0; rank < n_ranks; rank++) {
+        double seconds = 0;
+        int64_t tokens = 0;
+        for (int64_t done = 0, i = 0; i < n; i++) {
+            const int64_t count = length_at(c, done) * windows_at(c, done);
+            if (i % n_ranks == rank && of->seconds[i] > 0) {
+                seconds += of->seconds[i];
+                tokens += count;
+            }
+            done += count;
+        }
+        ret->tokens_per_s += seconds > 0 ? (double)tokens / seconds : 0;
+        ret->step_s = fmax(ret->step_s, seconds);
+        ret->step_tokens += tokens;
+    }
+    for (int64_t i = 0; i < n; i++)
+        ret->loss += of->loss[i];
+}
+
+static int evaluate(attncl_model *model, const struct cut *c, attncl_ranks *ranks,
+                    const int32_t *text, struct outcome *ret)
+{
+    const size_t n = (size_t)n_batches(c);
+    double *all = calloc(2 * n, sizeof *all);
+    const struct results of = {all, all ? all + n : NULL};
+
+    if (!all)
+        return tool_error("out of memory");
+    int status = run_batches(model, c, ranks, text, &of, &ret->start);
+    if (status == TOOL_OK && attncl_ranks_sum_double(ranks, all, 2 * n) != ATTNCL_OK)
         status = tool_failed();
-    *sum_ret = 0;
-    for (int64_t i = 0; i < n && status == TOOL_OK; i++)
-        *sum_ret += loss_of[i];
-    free(loss_of);
+    if (status == TOOL_OK)
+        sum_up(c, attncl_ranks_size(ranks), &of, ret);
+    free(all);
     return status;
 }
 
@@ -192,22 +248,25 @@ static const char *unit(const struct request *r)
     return r->session.text_is_numbers ? "tokens" : "characters";
 }
 
-static int report(const struct request *r, attncl_context *context, double sum, int64_t n,
-                  double seconds)
+static int report(const struct request *r, const struct session *session,
+                  const struct outcome *found, int64_t n)
 {
-    const double nll = sum / (double)n, perplexity = exp(nll), rate = (double)n / seconds;
+    const double nll = found->loss / (double)n, perplexity = exp(nll);
+    const double start_up = found->start - session->opened;
     attncl_device_info device = ATTNCL_DEVICE_INFO_INIT;
 
     if (r->json)
         return json_print(
-            json_pack("{so so sI so so}", "nll", json_number(nll), "perplexity",
-                      json_number(perplexity), unit(r), (json_int_t)n,
-                      r->session.text_is_numbers ? "tokens_per_second" : "characters_per_second",
-                      json_number(rate), "device", json_device(context)));
-    if (attncl_context_device(context, &device) != ATTNCL_OK)
+            json_pack("{so so sI so sI so so so}", "nll", json_number(nll), "perplexity",
+                      json_number(perplexity), unit(r), (json_int_t)n, "start_up_s",
+                      json_number(start_up), "step_tokens", (json_int_t)found->step_tokens,
+                      "step_s", json_number(found->step_s), "step_tokens_per_s",
+                      json_number(found->tokens_per_s), "device", json_device(session->context)));
+    if (attncl_context_device(session->context, &device) != ATTNCL_OK)
         return tool_failed();
     printf("nll %.6f  perplexity %.4f  %s %lld\n", nll, perplexity, unit(r), (long long)n);
-    printf("%.1f %s per second on %s\n", rate, unit(r), device.name);
+    printf("%.1f %s per second after %.2f s of start-up on %s\n", found->tokens_per_s, unit(r),
+           start_up, device.name);
     return TOOL_OK;
 }
 
@@ -229,19 +288,18 @@ static int64_t window_of(const attncl_model *model)
 static int run(struct session *session, const void *request)
 {
     const struct request *r = request;
-    const double start = seconds_now();
     const struct cut cut = {.total = (int64_t)session->n_tokens - 1,
                             .window = window_of(session->model),
                             .batch = r->batch};
-    double sum = 0;
+    struct outcome found = {0};
     int status;
 
     if (session->n_tokens < 2)
         return tool_error("%s: %zu %s in the range, at least 2 are needed", r->text,
                           session->n_tokens, unit(r));
-    status = evaluate(session->model, &cut, r->ranks, session->tokens, &sum);
+    status = evaluate(session->model, &cut, r->ranks, session->tokens, &found);
     if (status == TOOL_OK && attncl_ranks_rank(r->ranks) == 0)
-        status = report(r, session->context, sum, cut.total, seconds_now() - start);
+        status = report(r, session, &found, cut.total);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200809L // open_memstream
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sampler.h"
 
@@ -21,7 +22,15 @@ struct request {
     int64_t top_k, seed;
     double temperature;
     attncl_dtype state_dtype;
-    bool crop, on_device, json;
+    bool crop, json;
+};
+
+// Seconds of a stopwatch.  A call that compiles belongs to the start-up.
+struct times {
+    double start_up;  // until the prompt is read, with everything compiled
+    double prompt;    // until the first token is drawn
+    double steps;     // for n_steps tokens more
+    int64_t n_steps;
 };
 
 // A text that grows, of the session's tokens.
@@ -29,6 +38,8 @@ struct continuation {
     const struct request *request;
     struct session *session;
     size_t n_prompt, capacity;
+    bool is_timed;
+    struct times times;
 };
 
 static int append(struct continuation *t, int32_t token)
@@ -71,16 +82,37 @@ static int print_new(const struct continuation *t, size_t from)
     return output_flush();
 }
 
+// Counts a call that drew n tokens.
+static void add_time(struct continuation *t, double begin, int64_t n)
+{
+    const double end = seconds_now();
+    struct times *times = &t->times;
+
+    if (times->prompt == 0) {
+        times->start_up = begin - t->session->opened;
+        times->prompt = end - begin;
+    } else if (t->session->compiled > begin) { // the graph of a text beyond the window
+        times->start_up += end - begin;
+    } else {
+        times->steps += end - begin;
+        times->n_steps += n;
+    }
+}
+
 static int generate(struct continuation *t, struct sampler *sampler, int64_t length)
 {
     struct session *s = t->session;
 
     if (length == 0)
         return print_new(t, 0);
+    if (t->is_timed && sampler_warm_up(sampler, s->tokens, s->n_tokens) != TOOL_OK)
+        return TOOL_FAILED;
     for (int64_t i = 0, n; i < length; i += n) {
         int32_t tokens[SAMPLER_AT_ONCE];
+        const double begin = seconds_now();
         if (sampler_next(sampler, s->tokens, s->n_tokens, length - i, tokens, &n) != TOOL_OK)
             return TOOL_FAILED;
+        add_time(t, begin, n);
         const size_t printed = i == 0 ? 0 : s->n_tokens;
         for (int64_t j = 0; j < n; j++)
             if (append(t, tokens[j]) != TOOL_OK)
@@ -91,20 +123,43 @@ static int generate(struct continuation *t, struct sampler *sampler, int64_t len
     return TOOL_OK;
 }
 
-static int report(const struct continuation *t, double seconds)
+static int report_line(const struct continuation *t)
 {
-    const struct session *s = t->session;
+    const struct times *times = &t->times;
+    attncl_device_info device = ATTNCL_DEVICE_INFO_INIT;
+
+    if (attncl_context_device(t->session->context, &device) != ATTNCL_OK)
+        return tool_failed();
+    printf("prompt: %zu tokens in %.1f ms, %.1f tokens/s; ", t->n_prompt, 1e3 * times->prompt,
+           (double)t->n_prompt / times->prompt);
+    if (times->n_steps > 0)
+        printf("steps: %lld tokens in %.1f ms, %.1f tokens/s; ", (long long)times->n_steps,
+               1e3 * times->steps, (double)times->n_steps / times->steps);
+    printf("start-up: %.2f s; %s\n", times->start_up, device.name);
+    return TOOL_OK;
+}
+
+static json_t *json_times(const struct continuation *t)
+{
+    const struct times *times = &t->times;
+    const double n_prompt = (double)t->n_prompt, n_steps = (double)times->n_steps;
+
+    if (times->prompt == 0)
+        return json_object(); // nothing was drawn
+    return json_pack("{so so so sI so so}", "start_up_s", json_number(times->start_up), "prompt_s",
+                     json_number(times->prompt), "prompt_tokens_per_s",
+                     json_number(n_prompt / times->prompt), "step_tokens",
+                     (json_int_t)times->n_steps, "step_s", json_number(times->steps),
+                     "step_tokens_per_s", json_number(n_steps / times->steps));
+}
+
+static json_t *json_characters(const struct continuation *t)
+{
     char *characters = NULL;
     size_t bytes = 0;
-
-    if (!t->request->json) {
-        printf("\n");
-        return TOOL_OK;
-    }
-    json_t *tokens = json_array(), *text = NULL;
-    for (size_t i = 0; i < s->n_tokens; i++)
-        json_array_append_new(tokens, json_integer(s->tokens[i]));
+    json_t *text = NULL;
     FILE *memory = t->request->tokens ? NULL : open_memstream(&characters, &bytes);
+
     if (memory) {
         print_tokens(t, 0, memory);
         const bool failed = ferror(memory) != 0;
@@ -112,11 +167,26 @@ static int report(const struct continuation *t, double seconds)
             text = json_stringn(characters, bytes);
     }
     free(characters);
-    return json_print(json_pack("{so so sI so so}", "text", text ? text : json_null(), "tokens",
-                                tokens, "prompt_tokens", (json_int_t)t->n_prompt,
-                                "tokens_per_second",
-                                json_number((double)(s->n_tokens - t->n_prompt) / seconds),
-                                "device", json_device(s->context)));
+    return text ? text : json_null();
+}
+
+static int report(const struct continuation *t)
+{
+    const struct session *s = t->session;
+
+    if (!t->request->json) {
+        printf("\n");
+        return t->is_timed && t->times.prompt > 0 ? report_line(t) : TOOL_OK;
+    }
+    json_t *tokens = json_array(), *times = json_times(t);
+    for (size_t i = 0; i < s->n_tokens; i++)
+        json_array_append_new(tokens, json_integer(s->tokens[i]));
+    json_t *told =
+        json_pack("{so so sI so}", "text", json_characters(t), "tokens", tokens, "prompt_tokens",
+                  (json_int_t)t->n_prompt, "device", json_device(s->context));
+    json_object_update(told, times);
+    json_decref(times);
+    return json_print(told);
 }
 
 // How many tokens to generate after a prompt of n, -1 where that is a mistake.  The last one is written, not
@@ -155,26 +225,27 @@ static int run(struct session *session, const void *request)
 {
     const struct request *r = request;
     const attncl_model *model = session->model;
-    const int64_t n_vocab = attncl_model_config_int(model, "n_vocab", 0);
     const int64_t window = window_of(r, model);
     struct sampler sampler = {.model = session->model,
-                              .n_vocab = (int32_t)n_vocab,
-                              .window = window,
-                              .temperature = r->temperature,
-                              .top_k = r->top_k,
-                              .random = (uint64_t)r->seed,
-                              .state_dtype = r->state_dtype,
-                              .on_device = r->on_device};
-    struct continuation text = {.request = r, .session = session};
+                              .options = ATTNCL_DECODER_OPTIONS_INIT,
+                              .sampling = ATTNCL_SAMPLING_INIT};
+    // A pipe gets the text alone, at once.
+    struct continuation text = {.request = r,
+                                .session = session,
+                                .is_timed = r->json || isatty(STDOUT_FILENO)};
 
+    sampler.options.window = window;
+    sampler.options.state_dtype = r->state_dtype;
+    sampler.sampling.temperature = r->temperature;
+    sampler.sampling.top_k = r->top_k;
+    sampler.sampling.seed = (uint64_t)r->seed;
     text.n_prompt = text.capacity = session->n_tokens;
     const int64_t length = length_of(r, (int64_t)text.n_prompt, window);
     if (length < 0)
         return TOOL_FAILED;
-    const double start = seconds_now();
     int status = generate(&text, &sampler, length);
     if (status == TOOL_OK)
-        status = report(&text, seconds_now() - start);
+        status = report(&text);
     sampler_close(&sampler);
     return status;
 }
@@ -204,9 +275,6 @@ int command_sample(int argc, char **argv)
          .help = "only the K likeliest tokens; 0: all (0)", .high = INT32_MAX},
         {"seed", 's', OPTION_INTEGER, &r.seed, "S", .help = "another seed, another text (0)",
          .high = INT64_MAX},
-        {"draw-on-device", 0, OPTION_SWITCH, &r.on_device,
-         .help = "draw tokens on the device, several before the host\n"
-                 "waits: another text of a seed; the likeliest are taken there anyway"},
         {"state-dtype", 0, OPTION_CALL, &r.state_dtype, "TYPE",
          .help = "of what layers keep of earlier positions, keys and values or\n"
                  "rows of gMLP: f16, bf16 or f32 (f32)",

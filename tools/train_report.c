@@ -165,10 +165,11 @@ int train_print_sample(const struct train_progress *p, attncl_context *context,
         status = read_prompt(&s, prompt);
     if (status == TOOL_OK) {
         struct sampler sampler = {.model = s.model,
-                                  .n_vocab = s.vocabulary.n,
-                                  .window = attncl_model_decoder_limit(s.model),
-                                  .temperature = SAMPLE_TEMPERATURE,
-                                  .random = (uint64_t)p->last.step};
+                                  .options = ATTNCL_DECODER_OPTIONS_INIT,
+                                  .sampling = ATTNCL_SAMPLING_INIT};
+        sampler.options.window = attncl_model_decoder_limit(s.model);
+        sampler.sampling.temperature = SAMPLE_TEMPERATURE;
+        sampler.sampling.seed = (uint64_t)p->last.step;
         progress_clear();
         status = print_tokens(&s, &sampler, n);
         sampler_close(&sampler);

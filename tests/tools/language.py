@@ -22,6 +22,9 @@ V, T = len(VOCAB), 12  # the models have 11 characters and read 12 at most
 MODELS = ("lm_aft_local_grad", "lm_feedback_kv", "lm_transformer")
 
 
+DRAWN = "7 7 9 7 7 7 9 7 2 7 2 2 7 7 7 7"  # attncl_decoder_sample()'s
+
+
 def run(c):
     check, at, attncl, works, refused = c.check, c.at, c.attncl, c.works, c.refused
     rng = random.Random(9)
@@ -94,18 +97,18 @@ def run(c):
         write(at("lm"), tensors, metadata)
         return True
 
-    def draws_on_the_device(length):
+    def draws_by_the_seed(length):
         """By Philox: as long a text, the same however long it is."""
-        draw = lambda n, *more: works("sample", at("lm"), "--prompt", prompt, "--length", str(n), "--draw-on-device", *more)
+        draw = lambda n, *more: works("sample", at("lm"), "--prompt", prompt, "--length", str(n), *more)
         texts = [draw(length, "--temperature", "3", "--seed", s) for s in "1123456"]
-        check(texts[0] == texts[1] and len(set(texts)) > 3, "seeds on the device: %s" % texts)
-        check(all(len(t) == len(prompt) + length + 1 for t in texts), "a wrong number of characters from the device")
+        check(texts[0] == texts[1] and len(set(texts)) > 3, "seeds: %s" % texts)
+        check(all(len(t) == len(prompt) + length + 1 for t in texts), "a wrong number of characters")
         check(draw(4, "--temperature", "3", "--seed", "1") == texts[0][:len(prompt) + 4] + "\n", "4 characters are others")
-        check(draw(length, "--temperature", "1", "--top-k", "1") == draw(length, *greedy), "--top-k 1 on the device")
+        check(draw(length, "--temperature", "1", "--top-k", "1") == draw(length, *greedy), "--top-k 1 is not the likeliest")
         one = ["sample", at("lm"), "--prompt", prompt[0], "--length", "1", "--seed", "1"]
-        check(len(works(*one, "--draw-on-device")) == 3, "one character after one, on the device")
-        seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", str(T + 9), "--draw-on-device")
-        check(len(seen) == len(prompt) + T + 10, "--crop and --draw-on-device: '%s'" % seen)
+        check(len(works(*one)) == 3, "one character after one")
+        seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", str(T + 9))
+        check(len(seen) == len(prompt) + T + 10, "--crop: '%s'" % seen)
 
     def draws_as_often_as_scores_say(tensors, metadata):
         """At temperature 2, tokens 7, 2 and 9 of scores 2 ln 4, 2 ln 2 and 2 ln 1: of 7 draws 4, 2 and 1."""
@@ -114,11 +117,12 @@ def run(c):
         flat = {name: (t[0], t[1], struct.pack("<%df" % V, *scores) if name.endswith("bias") else bytes(len(t[2])))
                 for name, t in tensors.items() if name.startswith("generator")}
         write(at("lm"), {**tensors, **flat}, metadata)
-        for more in ([], ["--draw-on-device"]):
-            drawn = works("sample", at("lm"), "--tokens", "0", "--crop", "--length", "250", "--temperature", "2", "--top-k", "3",
-                          "--seed", "5", *more).split()[1:]
-            check(all(abs(drawn.count(token) / 250 - n / 7) < 0.08 for token, n in (("7", 4), ("2", 2), ("9", 1))),
-                  "drawn at temperature 2, %s: %s" % (more, " ".join(drawn)))
+        drawn = works("sample", at("lm"), "--tokens", "0", "--crop", "--length", "250", "--temperature", "2", "--top-k", "3",
+                      "--seed", "5").split()[1:]
+        check(all(abs(drawn.count(token) / 250 - n / 7) < 0.08 for token, n in (("7", 4), ("2", 2), ("9", 1))),
+              "drawn at temperature 2: %s" % " ".join(drawn))
+        # No rounding of scores can change these.
+        check(" ".join(drawn[:16]) == DRAWN, "another text of a seed: %s" % " ".join(drawn[:16]))
         write(at("lm"), tensors, metadata)
 
     def keeps_16_bits():
@@ -170,7 +174,7 @@ def run(c):
 
     no_number_is_never_drawn(tensors, metadata)
     want = crop_agrees()
-    draws_on_the_device(steps)
+    draws_by_the_seed(steps)
     draws_as_often_as_scores_say(tensors, metadata)
     keeps_16_bits()
     # The transformer reads on after seq_len; published code does not.
@@ -219,11 +223,6 @@ def run(c):
     said = json.loads(works("sample", at("lm"), *options, *greedy, "--json"))
     check([said["text"], said["tokens"], said["prompt_tokens"]] == [got[:-1], [VOCAB.index(c) for c in got[:-1]], len(prompt)],
           "sample --json: %s" % said)
-    check(works("sample", at("lm"), *options, "--top-k", "1") == got, "--top-k 1 is not the likeliest character")
-    texts = [works("sample", at("lm"), *options, "--temperature", "3", "--seed", s) for s in "1123456"]
-    check(texts[0] == texts[1], "a seed gives two texts")
-    check(len(set(texts)) > 3, "seeds make no difference")
-    check(all(len(t) == len(prompt) + steps + 1 for t in texts), "a wrong number of characters")
     refused("'q' (U+0071) at byte 1", "sample", at("lm"), "--prompt", "aq", "--length", "1")
     refused("attncl.vocab", "sample", at("no_vocab"), *options)
     check(works("sample", at("no_vocab"), "--tokens", "1", "--length", "2", *greedy).count(" ") == 2,

@@ -100,10 +100,25 @@ def run(c):
     check(ran["outputs"] == [{"name": "output", "dtype": "F32", "shape": [8, 1, 65]}] and ran["run_ms"] > 0 and
           ran["device"] and ran["file"] == at("out"), "run --json: %s" % str(ran)[:300])
     check(ran["profile"] and ran["memory"]["weights"] > 1e6, "run --json --profile: %s" % str(ran)[:300])
-    told = json_of("eval", model, at("text"), "--json")
+    def is_timed(told, wall, *phases):
+        """Seconds as a stopwatch around the command has them."""
+        seconds = [told["start_up_s"], *(told[phase] for phase in phases)]
+        check(min(seconds) > 0 and 0.4 * wall < sum(seconds) < wall and
+              abs(told["step_tokens"] / told["step_s"] - told["step_tokens_per_s"]) < 1e-6 * told["step_tokens_per_s"],
+              "%.3f s by a stopwatch, %s" % (wall, {k: v for k, v in told.items() if k.endswith("_s") or k == "step_tokens"}))
+
+    begin = time.monotonic()
+    told = json_of("eval", model, at("text"), "--json", "--batch", "1")
+    is_timed(told, time.monotonic() - begin, "step_s")
     plain = attncl("eval", model, at("text")).stdout.decode().split()
     check("%.6f" % told["nll"] == plain[1] and told["characters"] == int(plain[5]), "eval --json: %s" % told)
+    begin = time.monotonic()
     told = json_of("sample", model, "--prompt", "To be", "--length", "20", "--json")
+    is_timed(told, time.monotonic() - begin, "prompt_s", "step_s")
+    check(told["step_tokens"] == 19 and told["start_up_s"] > 2 * (told["prompt_s"] + told["step_s"]),
+          "sample --json: compiling, the most of it, belongs to the start-up: %s" % told)
+    status, seen = on_terminal([tool, "sample", model, "--prompt", "To be", "--length", "20"])
+    check(status == 0 and re.search(r"prompt: 5 tokens in .*; steps: 19 tokens in .*; start-up: .* s; ", seen), "sample: %r" % seen)
     plain = attncl("sample", model, "--prompt", "To be", "--length", "20").stdout.decode()
     check(told["text"] + "\n" == plain and len(told["tokens"]) == 25 and told["prompt_tokens"] == 5,
           "sample --json: %s" % told)

@@ -207,7 +207,7 @@ class Model(_Handle):
 
     def sample(self, tokens, steps, *, temperature=0.0, top_k=0, seed=0):
         """`tokens`, [T] or [T, B], and `steps` more: the likeliest, or with a temperature drawn from the
-        `top_k` likeliest (0: all)."""
+        `top_k` likeliest (0: all), by the seed as `attncl sample` draws them."""
         tokens = np.asarray(tokens)
         if tokens.ndim not in (1, 2) or not tokens.size or tokens.dtype.kind not in "iu":
             raise AttnclError(Status.ERR_ARGUMENT, f"tokens are {tokens.dtype} {list(tokens.shape)}, "
@@ -215,33 +215,18 @@ class Model(_Handle):
         if steps < 0 or temperature < 0 or top_k < 0:
             raise AttnclError(Status.ERR_ARGUMENT, f"steps {steps}, temperature {temperature}, top_k {top_k}: "
                               "expected none below 0")
-        taken, rng = tokens.reshape(len(tokens), -1), np.random.default_rng(seed)
+        taken = tokens.reshape(len(tokens), -1)
         with self.decoder(taken.shape[1]) as decoder:
             needed = len(taken) + max(steps - 1, 0)  # the last token is written, not read
             if 0 < decoder.limit < needed:
                 raise AttnclError(Status.ERR_STATE, f"{len(taken)} tokens and {steps} more need {needed} positions, "
                                   f"the model has {decoder.limit}")
-            written = []
-            if steps > 1 and temperature == 0:  # the first from the prompt's scores, the others on the device
-                first = _choose(decoder.prefill(taken), 0, 0, rng)
-                written = [first.astype(tokens.dtype), *decoder.sample(first, steps - 1, temperature=0).astype(tokens.dtype)]
-            for _ in range(steps - len(written)):
-                scores = decoder.step(written[-1]) if written else decoder.prefill(taken)
-                written.append(_choose(scores, temperature, top_k, rng).astype(tokens.dtype))
-        return np.concatenate([taken, *(row[None] for row in written)]).reshape(-1, *tokens.shape[1:])
-
-
-def _choose(scores, temperature, top_k, rng):
-    """A token of each row of scores [B, V]."""
-    if not np.isfinite(scores).all():
-        raise AttnclError(Status.ERR_STATE, "the model's scores are not finite")
-    if temperature == 0:
-        return scores.argmax(1)
-    scaled = scores.astype(np.float64) / temperature
-    if 0 < top_k < scaled.shape[1]:
-        rank = np.argsort(np.argsort(-scaled, 1, "stable"), 1, "stable")
-        scaled[rank >= top_k] = -np.inf
-    return (scaled + rng.gumbel(size=scaled.shape)).argmax(1)  # Gumbel-max: an exact draw from the softmax
+            if steps == 0:
+                return tokens
+            if len(taken) > 1:
+                decoder.prefill(taken[:-1], logits=False)
+            drawn = decoder.sample(taken[-1], steps, temperature=temperature, top_k=top_k, seed=seed)
+        return np.concatenate([taken, drawn.astype(tokens.dtype)]).reshape(-1, *tokens.shape[1:])
 
 
 def _ints(array):
