@@ -10,10 +10,10 @@
 static const char usage[] =
     "usage: attncl convert MODEL OUTPUT --dtype f16|bf16|f32\n"
     "\n"
-    "Writes the model file with its matrices, trained parameters of two axes or more, in\n"
-    "another float type, rounded to nearest. Vectors, such as biases and norms, and tables\n"
-    "that are not trained stay as they are. Devices keep f16 and bf16 weights of linear maps\n"
-    "and embeddings as they are, in half the memory of f32, and compute with floats.\n";
+    "Converts a model's matrices (trained parameters with two or more axes) to another float\n"
+    "type, rounded to nearest.  Vectors, such as biases and norms, and tables that are not\n"
+    "trained keep their type.  On a device, f16 and bf16 weights of linear layers and\n"
+    "embeddings take half the memory of f32; the kernels compute in float32.\n";
 
 static bool take_dtype(const char *text, void *dtype_ret)
 {
@@ -132,7 +132,8 @@ int command_convert(int argc, char **argv)
     const char *from = NULL, *to = NULL;
     attncl_dtype dtype = ATTNCL_DTYPE_NONE;
     const struct option_row rows[] = {
-        {"dtype", 't', OPTION_CALL, &dtype, "TYPE", .help = "f16, bf16 or f32", .take = take_dtype},
+        {"dtype", 0, OPTION_CALL, &dtype, "TYPE", .help = "the new type: f16, bf16 or f32",
+         .take = take_dtype},
         {"MODEL", .kind = OPTION_OPERAND, .value = &from},
         {"OUTPUT", .kind = OPTION_OPERAND, .value = &to},
         {.name = NULL},

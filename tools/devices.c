@@ -9,12 +9,10 @@
 static const char usage[] =
     "usage: attncl devices [--json]\n"
     "\n"
-    "Lists the OpenCL devices.  The first column is what --device and ATTNCL_DEVICE take;\n"
-    "gpu, cpu and a part of the name do as well.  Lines below a device say what was found on it "
-    "with\n"
-    "its driver: by attncl selftest, and when graphs were compiled for it.  Exit status 1 when "
-    "there is\n"
-    "no device.\n";
+    "Lists the OpenCL devices.  --device and ATTNCL_DEVICE accept the first column, gpu, cpu,\n"
+    "or part of a name.  The lines below a device are results of its checks with this driver:\n"
+    "those of attncl selftest, and of the first compilation of a graph.  Exit status 1 if there\n"
+    "is no device.\n";
 
 static const char *type_name(attncl_device_type type)
 {
@@ -97,7 +95,7 @@ int command_devices(int argc, char **argv)
 {
     bool json = false;
     const struct option_row rows[] = {
-        {"json", 'j', OPTION_SWITCH, &json, .help = "as JSON, one device per line"},
+        {"json", 'j', OPTION_SWITCH, &json, .help = "print JSON, one device per line"},
         {.name = NULL},
     };
     const int status = tool_options("devices", usage, rows, argc, argv);

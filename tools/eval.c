@@ -27,10 +27,11 @@ enum { DEFAULT_BATCH = 32, DEFAULT_WINDOW = 256, MAX_BATCH = 1 << 16 };
 static const char usage[] =
     "usage: attncl eval MODEL TEXT [options]\n"
     "\n"
-    "Mean negative log likelihood per character (nats) and perplexity of the UTF-8 file\n"
-    "TEXT under a language model with attncl.vocab in its metadata.  The text is read in\n"
-    "windows of the model's seq_len (256 when it has none), at most its max_len and P + 1;\n"
-    "every character but the first is predicted once.  Under mpirun the ranks share them.\n";
+    "Measures how well a language model predicts a UTF-8 text: the mean negative log likelihood\n"
+    "per character (nats), and the perplexity.  The model file needs attncl.vocab in its\n"
+    "metadata.  The text is read in windows of the model's seq_len (default 256), at most\n"
+    "max_len and P + 1.  Every character but the first is predicted once.  Under mpirun, the\n"
+    "ranks share the windows.\n";
 
 struct request {
     struct session_options session;
@@ -307,13 +308,13 @@ int command_eval(int argc, char **argv)
 {
     struct request r = {.bytes = {0, -1}, .batch = DEFAULT_BATCH};
     const struct option_row rows[] = {
-        {"bytes", 'b', OPTION_RANGE, r.bytes, "A:B",
-         .help = "only bytes A to B-1 of TEXT; either may be left out", .high = INT64_MAX},
-        {"batch", 'n', OPTION_INTEGER, &r.batch, "N", .help = "windows computed at once (32)",
+        {"bytes", 0, OPTION_RANGE, r.bytes, "A:B",
+         .help = "read only bytes A to B-1 of TEXT; A or B may be omitted", .high = INT64_MAX},
+        {"batch", 0, OPTION_INTEGER, &r.batch, "N", .help = "windows in a batch (default 32)",
          .low = 1, .high = MAX_BATCH},
         {"tokens", 'i', OPTION_SWITCH, &r.session.text_is_numbers,
-         .help = "TEXT holds token numbers, between spaces or line ends"},
-        JSON_OPTION(&r.json, "the result as JSON"),
+         .help = "TEXT holds token numbers, separated by spaces or line ends"},
+        JSON_OPTION(&r.json, "print the result and the times as JSON"),
         DEVICES_OPTION(&r.session.device),
         PRECISION_OPTION(&r.session.precision),
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},

@@ -14,14 +14,14 @@ static const char usage[] =
     "usage: attncl inspect FILE [--json]\n"
     "       attncl inspect --arch NAME [--config JSON] [--json]\n"
     "\n"
-    "Shows what a safetensors file holds: metadata, tensors, and for a model file its\n"
-    "architecture, inputs, outputs, the number of its trained parameters (masks and fixed\n"
-    "position tables do not count), every parameter that is missing or of another shape, and\n"
-    "tensors that are ignored. Exit status 1 when the file cannot run.\n"
+    "Prints the metadata and tensors of a safetensors file.  For a model file, it also prints\n"
+    "the architecture, inputs, outputs, the number of trained parameters (without masks and\n"
+    "fixed position tables), missing parameters, wrong shapes, and ignored tensors.  Exit\n"
+    "status 1 if the model cannot run.\n"
     "\n"
-    "With --arch, what an architecture consists of: the keys of its configuration, its\n"
-    "parameters, inputs and outputs with their shapes, for the configuration or a small example.\n"
-    "Letters in shapes are free axes (T sequence, B batch), names are keys; {i} is each layer.\n";
+    "With --arch, prints an architecture's configuration keys, parameters, inputs and outputs\n"
+    "with their shapes, for the configuration or a small example.  Letters in shapes are free\n"
+    "axes (T sequence, B batch), names are keys; {i} stands for each layer.\n";
 
 static int64_t count_elements(const attncl_array *array)
 {
@@ -241,12 +241,12 @@ int command_inspect(int argc, char **argv)
     const char *path = NULL;
     const struct option_row rows[] = {
         {"arch", 'a', OPTION_TEXT, &request.arch, "NAME",
-         .help = "an architecture instead of a file"},
-        {"config", 'c', OPTION_TEXT, &request.config, "JSON",
-         .help = "its configuration, as in metadata attncl.config"},
-        {"symbols", 's', OPTION_SWITCH, &request.symbols,
-         .help = "the configuration's integers by name in shapes"},
-        {"json", 'j', OPTION_SWITCH, &request.json, .help = "as JSON"},
+         .help = "describe an architecture instead of a file"},
+        {"config", 0, OPTION_TEXT, &request.config, "JSON",
+         .help = "the architecture's configuration, as in metadata attncl.config"},
+        {"symbols", 0, OPTION_SWITCH, &request.symbols,
+         .help = "print the names of the configuration's integers in shapes"},
+        {"json", 'j', OPTION_SWITCH, &request.json, .help = "print JSON"},
         {"FILE", .kind = OPTION_LAST, .value = &path},
         {.name = NULL},
     };

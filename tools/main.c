@@ -11,10 +11,10 @@ static int command_help(int argc, char **argv);
 
 static const char usage_notes[] =
     "\n"
-    "Every command takes --help and --verbose; attncl help COMMAND prints the same.\n"
-    "ATTNCL_DEVICE names the device where --device does not.\n"
-    "Exit status: 0 done, 1 failed (one line on stderr says why), 2 the command line is wrong,\n"
-    "130 interrupted.\n";
+    "Every command accepts --help and --verbose.  attncl help COMMAND prints the help of a\n"
+    "command.  ATTNCL_DEVICE selects the device if --device does not.\n"
+    "Exit status: 0 success, 1 failure (one line on stderr says why), 2 wrong command line, 130\n"
+    "interrupted.\n";
 
 static const struct command {
     const char *name, *operands, *summary;
@@ -33,7 +33,7 @@ static const struct command {
     {"selftest", "", "Check a device's results against a CPU reference", command_selftest},
     {"help", "[COMMAND]", "Show this text, or a command's options", command_help},
 };
-enum { N_COMMANDS = sizeof commands / sizeof commands[0], MAX_NAME = 16 };
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 int tool_error(const char *format, ...)
 {
@@ -53,9 +53,10 @@ int tool_failed(void)
     return tool_error("%s", attncl_last_error());
 }
 
+// What the library gives up is a warning: the command goes on, or says itself what is wrong.
 static void log_line(attncl_log_level level, const char *text, void *user)
 {
-    static const char *const names[] = {"", "error", "warning", "info", "debug"};
+    static const char *const names[] = {"", "warning", "warning", "info", "debug"};
 
     (void)user;
     progress_clear();
@@ -86,32 +87,8 @@ int tool_options(const char *command, const char *usage_text, const struct optio
     return command_line_read(&line, argc, argv);
 }
 
-// Insertions, deletions and replacements of letters that turn one word into the other.
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t row[MAX_NAME + 1];
-    const size_t n = strlen(b);
-
-    if (n > MAX_NAME || strlen(a) > MAX_NAME)
-        return MAX_NAME;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-            const size_t shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = replaced < shorter ? replaced : shorter;
-        }
-    }
-    return row[n];
-}
-
 static const struct command *find_command(const char *name)
 {
-    const struct command *nearest = commands;
     char names[128] = "";
 
     for (int i = 0, used = 0; i < N_COMMANDS; i++) {
@@ -119,12 +96,8 @@ static const struct command *find_command(const char *name)
             return &commands[i];
         used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", i ? ", " : "",
                          commands[i].name);
-        if (edit_distance(name, commands[i].name) < edit_distance(name, nearest->name))
-            nearest = &commands[i];
     }
-    const bool is_near = edit_distance(name, nearest->name) <= 2;
-    tool_error("unknown command '%s'%s%s; there are %s", name, is_near ? ", nearest: " : "",
-               is_near ? nearest->name : "", names);
+    tool_error("unknown command '%s'; there are %s", name, names);
     return NULL;
 }
 
@@ -199,10 +172,23 @@ static int run_command(int argc, char **argv)
     return command ? command->run(argc - 1, argv + 1) : TOOL_USAGE;
 }
 
+// A command that opens a device has refused a wrong variable.
+static int warn_of_environment(int status)
+{
+    if (status == TOOL_OK && attncl_environment_check() != ATTNCL_OK)
+        log_line(ATTNCL_LOG_WARN, attncl_last_error(), NULL);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
+    int status = TOOL_OK;
+
     output_begin();
+    attncl_log_set(log_line, NULL, ATTNCL_LOG_ERROR);
     if (argc < 2)
         print_usage();
-    return ranks_end(output_end(argc < 2 ? TOOL_OK : run_command(argc, argv)));
+    else
+        status = run_command(argc, argv);
+    return ranks_end(output_end(warn_of_environment(status)));
 }

@@ -12,11 +12,11 @@
 enum { MAX_OPTIONS = 32, LONG_ONLY = 256, VAL_HELP = 'h', VAL_VERBOSE = 'v' };
 
 static const struct option_row help_row = {
-    .name = "help", .letter = VAL_HELP, .kind = OPTION_SWITCH, .help = "this text"};
+    .name = "help", .letter = VAL_HELP, .kind = OPTION_SWITCH, .help = "print this help"};
 static const struct option_row verbose_row = {.name = "verbose",
                                               .letter = VAL_VERBOSE,
                                               .kind = OPTION_SWITCH,
-                                              .help = "the library's log on stderr"};
+                                              .help = "print the library's log to stderr"};
 
 void print_error(const char *program, const char *format, va_list args)
 {

@@ -7,13 +7,13 @@
 
 #include "picture.h"
 
-static const char usage[] =
-    "usage: attncl plot MODEL INPUT FILE.png [options]\n"
-    "\n"
-    "Runs a model file of arch positional_encoding or attention_pooling on the arrays of\n"
-    "INPUT and draws it: an encoding's columns over the positions and the whole table; the\n"
-    "pooled curve with the points it was computed from, and the attention weights.  Needs\n"
-    "gnuplot.\n";
+static const char usage[] = "usage: attncl plot MODEL INPUT FILE.png [options]\n"
+                            "\n"
+                            "Runs a model of arch positional_encoding or attention_pooling on the "
+                            "arrays in INPUT and draws\n"
+                            "the result: an encoding's columns over the positions and the whole "
+                            "table, or the pooled curve\n"
+                            "with its data points and the attention weights.  Needs gnuplot.\n";
 
 enum { MAX_CURVES = 16 };
 
@@ -133,8 +133,9 @@ int command_plot(int argc, char **argv)
 {
     struct request r = {.columns = {-1, -1}};
     const struct option_row rows[] = {
-        {"columns", 'c', OPTION_RANGE, r.columns, "A:B",
-         .help = "columns A to B, both included, of an encoding (default 6:9)", .high = INT32_MAX},
+        {"columns", 0, OPTION_RANGE, r.columns, "A:B",
+         .help = "draw columns A to B of an encoding, both included (default 6:9)",
+         .high = INT32_MAX},
         DEVICE_OPTION(&r.session.device),
         PRECISION_OPTION(&r.session.precision),
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},

@@ -15,8 +15,8 @@ enum { PROFILED_RUNS = 10 }; // the fastest of them is shown
 static const char usage[] =
     "usage: attncl run MODEL INPUT OUTPUT [options]\n"
     "\n"
-    "Runs the model file on the arrays of INPUT and writes the architecture's outputs to\n"
-    "OUTPUT; all three are safetensors files.  On failure OUTPUT is left as it was.\n";
+    "Runs a model on the arrays in INPUT and writes its outputs to OUTPUT.  All three are\n"
+    "safetensors files.  On failure, OUTPUT does not change.\n";
 
 struct request {
     struct session_options session;
@@ -231,14 +231,14 @@ int command_run(int argc, char **argv)
         DEVICE_OPTION(&r.session.device),
         PRECISION_OPTION(&r.session.precision),
         JSON_OPTION(&r.json,
-                    "the outputs' shapes and the times as JSON, with the profile if asked for"),
-        {"profile", 'p', OPTION_SWITCH, &r.profile,
-         .help = "run again ten times and print each node's fastest time and the memory used"},
-        {"trace", 't', OPTION_TEXT, &r.trace, "FILE",
-         .help = "the same, as a Chrome trace (chrome://tracing, Perfetto)"},
-        {"heatmap", 'm', OPTION_TEXT, &r.heatmap, "DIR",
-         .help = "PNG heat maps of attention weights and of AFT position biases,\n"
-                 "a panel per batch entry and head; needs gnuplot"},
+                    "print output shapes and times as JSON, with --profile also the profile"),
+        {"profile", 0, OPTION_SWITCH, &r.profile,
+         .help = "run ten more times; print each node's fastest time and the memory use"},
+        {"trace", 0, OPTION_TEXT, &r.trace, "FILE",
+         .help = "run ten more times; write a Chrome trace (chrome://tracing, Perfetto)"},
+        {"heatmap", 0, OPTION_TEXT, &r.heatmap, "DIR",
+         .help = "write PNG heat maps of attention weights and AFT position biases to DIR,\n"
+                 "a panel for each batch entry and head; needs gnuplot"},
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
         {"INPUT", .kind = OPTION_OPERAND, .value = &r.session.input},
         {"OUTPUT", .kind = OPTION_OPERAND, .value = &r.output},

@@ -10,15 +10,16 @@
 #include "sampler.h"
 
 static const char usage[] =
-    "usage: attncl sample MODEL (--prompt S | --tokens LIST) [options]\n"
+    "usage: attncl sample MODEL --prompt S [options]\n"
     "\n"
-    "Prints the prompt and what the language model continues it with, as it is generated:\n"
-    "N characters, or up to the model's limit.\n";
+    "Prints the prompt and its continuation by a language model, as it is generated: N\n"
+    "characters, or up to the model's limit.  On a terminal, the speeds of prompt and steps\n"
+    "follow.\n";
 
 struct request {
     struct session_options session;
-    const char *prompt, *tokens; // one of them
-    int64_t length;              // -1: up to the limit
+    const char *prompt;
+    int64_t length; // -1: up to the limit
     int64_t top_k, seed;
     double temperature;
     attncl_dtype state_dtype;
@@ -27,9 +28,9 @@ struct request {
 
 // Seconds of a stopwatch.  A call that compiles belongs to the start-up.
 struct times {
-    double start_up;  // until the prompt is read, with everything compiled
-    double prompt;    // until the first token is drawn
-    double steps;     // for n_steps tokens more
+    double start_up; // until the prompt is read, with everything compiled
+    double prompt;   // until the first token is drawn
+    double steps;    // for n_steps tokens more
     int64_t n_steps;
 };
 
@@ -66,7 +67,7 @@ static void print_tokens(const struct continuation *t, size_t from, FILE *out)
 
     for (size_t i = from; i < s->n_tokens; i++) {
         const int32_t token = s->tokens[i];
-        if (t->request->tokens)
+        if (t->request->session.text_is_numbers)
             fprintf(out, i > 0 ? " %d" : "%d", (int)token);
         else
             fwrite(v->text + v->start[token], 1, v->start[token + 1] - v->start[token], out);
@@ -158,7 +159,7 @@ static json_t *json_characters(const struct continuation *t)
     char *characters = NULL;
     size_t bytes = 0;
     json_t *text = NULL;
-    FILE *memory = t->request->tokens ? NULL : open_memstream(&characters, &bytes);
+    FILE *memory = t->request->session.text_is_numbers ? NULL : open_memstream(&characters, &bytes);
 
     if (memory) {
         print_tokens(t, 0, memory);
@@ -230,9 +231,8 @@ static int run(struct session *session, const void *request)
                               .options = ATTNCL_DECODER_OPTIONS_INIT,
                               .sampling = ATTNCL_SAMPLING_INIT};
     // A pipe gets the text alone, at once.
-    struct continuation text = {.request = r,
-                                .session = session,
-                                .is_timed = r->json || isatty(STDOUT_FILENO)};
+    struct continuation text = {
+        .request = r, .session = session, .is_timed = r->json || isatty(STDOUT_FILENO)};
 
     sampler.options.window = window;
     sampler.options.state_dtype = r->state_dtype;
@@ -260,26 +260,26 @@ int command_sample(int argc, char **argv)
     struct request r = {.length = -1, .temperature = 1, .state_dtype = ATTNCL_F32};
     const struct option_row rows[] = {
         {"prompt", 'p', OPTION_TEXT, &r.prompt, "S",
-         .help = "the beginning, at least one character"},
-        {"tokens", 'i', OPTION_TEXT, &r.tokens, "LIST",
-         .help = "the beginning as token numbers, \"5 12 7\"; numbers are printed too"},
+         .help = "the beginning of the text, at least one character"},
+        {"tokens", 'i', OPTION_SWITCH, &r.session.text_is_numbers,
+         .help = "the prompt holds token numbers, \"5 12 7\"; numbers are printed, too"},
         {"length", 'n', OPTION_INTEGER, &r.length, "N",
-         .help = "how many tokens to generate; default: as many as the model can read",
+         .help = "number of tokens to generate (default: up to the model's limit)",
          .high = INT32_MAX},
-        {"crop", 'c', OPTION_SWITCH, &r.crop,
-         .help = "read the last seq_len tokens of a text that is longer than seq_len;\n"
-                 "without --length there is no end"},
+        {"crop", 0, OPTION_SWITCH, &r.crop,
+         .help = "continue beyond seq_len, reading the last seq_len tokens;\n"
+                 "without --length, do not stop"},
         {"temperature", 't', OPTION_NUMBER, &r.temperature, "X",
-         .help = "scores are divided by X (1); 0: always the likeliest token", .high = 1e6},
+         .help = "divide the scores by X (default 1); 0: always take the likeliest token",
+         .high = 1e6},
         {"top-k", 'k', OPTION_INTEGER, &r.top_k, "K",
-         .help = "only the K likeliest tokens; 0: all (0)", .high = INT32_MAX},
-        {"seed", 's', OPTION_INTEGER, &r.seed, "S", .help = "another seed, another text (0)",
-         .high = INT64_MAX},
+         .help = "draw from the K likeliest tokens (default 0: from all)", .high = INT32_MAX},
+        {"seed", 's', OPTION_INTEGER, &r.seed, "S",
+         .help = "seed of the random numbers (default 0)", .high = INT64_MAX},
         {"state-dtype", 0, OPTION_CALL, &r.state_dtype, "TYPE",
-         .help = "of what layers keep of earlier positions, keys and values or\n"
-                 "rows of gMLP: f16, bf16 or f32 (f32)",
+         .help = "type of the KV cache and of gMLP's rows: f16, bf16 or f32 (default f32)",
          .take = take_state_dtype},
-        JSON_OPTION(&r.json, "the text, its tokens and the speed as JSON, at the end"),
+        JSON_OPTION(&r.json, "print the text, its tokens and the times as JSON, at the end"),
         DEVICE_OPTION(&r.session.device),
         PRECISION_OPTION(&r.session.precision),
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
@@ -289,17 +289,12 @@ int command_sample(int argc, char **argv)
 
     if (status != OPTIONS_OK)
         return status;
-    if (!r.tokens && (!r.prompt || !*r.prompt)) {
+    if (!r.prompt || !*r.prompt) {
         tool_error("sample: --prompt is missing or empty; see attncl sample --help");
         return TOOL_USAGE;
     }
-    if (r.tokens && r.prompt) {
-        tool_error("sample: --prompt and --tokens exclude each other; see attncl sample --help");
-        return TOOL_USAGE;
-    }
-    r.session.text = r.prompt ? r.prompt : r.tokens;
-    r.session.text_name = r.prompt ? "--prompt" : "--tokens";
-    r.session.text_bytes = strlen(r.session.text);
-    r.session.text_is_numbers = r.tokens != NULL;
+    r.session.text = r.prompt;
+    r.session.text_name = "--prompt";
+    r.session.text_bytes = strlen(r.prompt);
     return session_use(&r.session, run, &r);
 }

@@ -11,12 +11,11 @@
 static const char usage[] =
     "usage: attncl selftest [--device D] [--json]\n"
     "\n"
-    "Computes operations and their gradients on the device and, in double precision, on the host,\n"
-    "and compares; language models take tokens one by one and at once, and the gradients of their\n"
-    "losses are compared with differences.  Exit status 1 when one differs; it is named.  The "
-    "JSON\n"
-    "goes with a bug report.  What failed is kept by version of the driver beside the program\n"
-    "cache: programs that use the library are warned in its log.\n";
+    "Compares operations and their gradients on the device with a double-precision reference on\n"
+    "the host.  Compares language models' decode steps with their prefill, and their gradients\n"
+    "with finite differences.  Exit status 1 if a result differs; the output names it.  Attach\n"
+    "the JSON to bug reports.  Failures are stored by driver version beside the program cache,\n"
+    "and programs that use the library get a warning in its log.\n";
 
 enum { MAX_SPECS = 64 };
 
@@ -124,7 +123,7 @@ int command_selftest(int argc, char **argv)
     struct report report = {0};
     bool json = false;
     const struct option_row rows[] = {
-        JSON_OPTION(&json, "the device, its driver and every result as JSON, at the end"),
+        JSON_OPTION(&json, "print the device, its driver and every result as JSON, at the end"),
         DEVICE_OPTION(&options.device),
         {.name = NULL},
     };

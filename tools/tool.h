@@ -51,15 +51,15 @@ int tool_options(const char *command, const char *usage, const struct option_row
 #define DEVICES_OPTION(pointer)                                                                    \
     {"device", 'd', OPTION_TEXT, pointer, "D",                                                     \
      .help = "gpu, cpu, PLATFORM:DEVICE, or part of a device's name;\n"                             \
-             "D,D,...: of the ranks of each machine in turn"}
+             "D,D,...: one for each rank of a machine, under mpirun"}
 // clang-format on
 
 // Factors of products; pointer: attncl_precision *.
 // clang-format off
 #define PRECISION_OPTION(pointer)                                                                  \
     {"precision", 0, OPTION_CALL, pointer, "P",                                                    \
-     .help = "of products, where the device has matrix instructions that are faster:\n"             \
-             "float32, tf32 or bf16 (float32)",                                                    \
+     .help = "least precision of products: float32, tf32 or bf16 (default float32);\n"              \
+             "tf32 and bf16 where matrix instructions are faster",                                 \
      .take = take_precision}
 // clang-format on
 bool take_precision(const char *text, void *precision_ret);

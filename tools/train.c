@@ -12,11 +12,11 @@
 static const char usage[] =
     "usage: attncl train [CONFIG.json] --data TEXT --out RUN [options]\n"
     "\n"
-    "Trains a model: a language model on the characters of a UTF-8 text or on token\n"
-    "numbers, a translator on pairs of sentences, an encoder on pairs of a sentence and\n"
-    "its label or a label for each word.  CONFIG.json is {\"arch\", \"model\",\n"
-    "\"train\"}: the keys of a model file and those of docs/training.md; all of \"train\"\n"
-    "has defaults, which RUN/config.json lists.  RUN gets the log, checkpoints and models.\n";
+    "Trains a language model on a UTF-8 text's characters or on token numbers, a translator on\n"
+    "pairs of sentences, or an encoder on sentences that have a label, or a label for each\n"
+    "word.  CONFIG.json is {\"arch\", \"model\", \"train\"}: the keys of a model file, and those\n"
+    "of docs/training.md.  All keys of \"train\" have defaults; RUN/config.json lists\n"
+    "them.  The log, checkpoints and models are written to the directory RUN.\n";
 
 // What a target is.
 static const char *unit_of(const struct training *t)
@@ -169,57 +169,57 @@ static int mistake(const char *what)
     return TOOL_USAGE;
 }
 
-static int check_request(const struct train_request *r)
+static int check_request(const struct train_request *r, bool data_is_numbers)
 {
-    const int n_data = (r->data != NULL) + (r->tokens != NULL) + (r->pairs != NULL);
-
     if (r->config && r->operand)
         return mistake("CONFIG and --config exclude each other");
-    if (n_data == 0 && !r->batches)
-        return mistake("--data, --tokens, --pairs or --batches is missing");
-    if (n_data > 1)
-        return mistake("--data, --tokens and --pairs exclude each other");
+    if (!r->data && !r->pairs && !r->batches)
+        return mistake("--data, --pairs or --batches is missing");
+    if (r->data && r->pairs)
+        return mistake("--data and --pairs exclude each other");
+    if (data_is_numbers && !r->data)
+        return mistake("--tokens is for --data, which is missing");
     if (!r->out)
         return mistake("--out is missing");
-    if (r->prompt && !r->data)
-        return mistake("--prompt is for --data, samples are of characters");
+    if (r->prompt && (!r->data || data_is_numbers))
+        return mistake("--prompt is for a text in --data, samples are of characters");
     return TOOL_OK;
 }
 
 int command_train(int argc, char **argv)
 {
     struct train_request r = {.steps = -1, .seed = -1};
+    bool data_is_numbers = false;
     const struct option_row rows[] = {
-        {"config", 'c', OPTION_TEXT, &r.config, "C", .help = "the configuration, as CONFIG"},
-        {"data", 't', OPTION_TEXT, &r.data, "TEXT", .help = "a UTF-8 text, by its characters"},
-        {"tokens", 'i', OPTION_TEXT, &r.tokens, "FILE",
-         .help = "token numbers: \"tokens\" [n] of a safetensors file"},
-        {"pairs", 'p', OPTION_TEXT, &r.pairs, "FILE",
-         .help = "a line for each pair: source, TAB, target; of arch encoder\n"
-                 "the target is a label, or with pool none one for each word"},
-        {"batches", 'b', OPTION_TEXT, &r.batches, "FILE",
-         .help = "ready batches, in place of the data's: \"tokens\" and \"targets\" [N, T, B]\n"
-                 "of a safetensors file, for pairs \"enc_X\", \"dec_X\" and \"targets\" [N, B, T]"},
+        {"config", 'c', OPTION_TEXT, &r.config, "C", .help = "the same as CONFIG"},
+        {"data", 0, OPTION_TEXT, &r.data, "TEXT", .help = "a UTF-8 text, read by characters"},
+        {"tokens", 'i', OPTION_SWITCH, &data_is_numbers,
+         .help = "the data holds token numbers: \"tokens\" [n] of a safetensors file"},
+        {"pairs", 0, OPTION_TEXT, &r.pairs, "FILE",
+         .help = "a pair on each line: source, TAB, target; for arch encoder, the target\n"
+                 "is a label, or with pool none a label for each word"},
+        {"batches", 0, OPTION_TEXT, &r.batches, "FILE",
+         .help = "ready batches, which replace those of the data: \"tokens\" and \"targets\"\n"
+                 "[N, T, B] of a safetensors file, for pairs \"enc_X\", \"dec_X\" and \"targets\"\n"
+                 "[N, B, T]"},
         {"out", 'o', OPTION_TEXT, &r.out, "RUN", .help = "the directory of the results"},
-        {"steps", 'n', OPTION_INTEGER, &r.steps, "N", .help = "in place of the configuration's",
-         .low = 1, .high = INT32_MAX},
-        {"seed", 's', OPTION_INTEGER, &r.seed, "S", .help = "in place of the configuration's",
-         .high = INT32_MAX},
-        {"init", 'm', OPTION_TEXT, &r.init, "M",
-         .help = "a model file: the first weights, its vocabulary, and without a\n"
-                 "configuration its architecture"},
+        {"steps", 0, OPTION_INTEGER, &r.steps, "N",
+         .help = "number of steps; overrides the configuration", .low = 1, .high = INT32_MAX},
+        {"seed", 's', OPTION_INTEGER, &r.seed, "S",
+         .help = "seed of the random numbers; overrides the configuration", .high = INT32_MAX},
+        {"init", 0, OPTION_TEXT, &r.init, "M",
+         .help = "start from the weights and the vocabulary of a model file; without\n"
+                 "a configuration, also use its architecture"},
         {"set", 'x', OPTION_CALL, &r, "KEY=VALUE",
-         .help = "a key of the configuration, --set model.d_model=128; any number of times",
+         .help = "set a key of the configuration, as in --set model.d_model=128; repeatable",
          .take = take_set},
         {"resume", 'r', OPTION_SWITCH, &r.resume,
-         .help = "continue RUN from its last checkpoint, from the beginning where it has none"},
-        {"check", 'k', OPTION_SWITCH, &r.check,
-         .help = "where a loss is not finite, find the first op whose result is not"},
-        {"prompt", 'q', OPTION_TEXT, &r.prompt, "S", .help = "what the samples begin with"},
-        JSON_OPTION(&r.json, "the result as JSON, and nothing else"),
-        {"device", 'd', OPTION_TEXT, &r.device, "D",
-         .help = "gpu, cpu, PLATFORM:DEVICE, or part of a device's name; under mpirun a\n"
-                 "list with commas: a device for each rank of a machine"},
+         .help = "continue RUN from its last checkpoint, or from the start if it has none"},
+        {"check", 0, OPTION_SWITCH, &r.check,
+         .help = "if a loss is not finite, find the first operation whose result is not"},
+        {"prompt", 'p', OPTION_TEXT, &r.prompt, "S", .help = "the beginning of the samples"},
+        JSON_OPTION(&r.json, "print only the result, as JSON"),
+        DEVICES_OPTION(&r.device),
         PRECISION_OPTION(&r.precision),
         {"CONFIG", .kind = OPTION_LAST, .value = &r.operand},
         {.name = NULL},
@@ -227,9 +227,13 @@ int command_train(int argc, char **argv)
     int status = tool_options("train", usage, rows, argc, argv);
 
     if (status == OPTIONS_OK)
-        status = check_request(&r) == TOOL_OK ? OPTIONS_OK : TOOL_USAGE;
+        status = check_request(&r, data_is_numbers) == TOOL_OK ? OPTIONS_OK : TOOL_USAGE;
     if (status != OPTIONS_OK)
         return status;
+    if (data_is_numbers) {
+        r.tokens = r.data;
+        r.data = NULL;
+    }
     signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error that has a message
     struct training t = {.request = &r,
                          .plan = ATTNCL_TRAIN_PLAN_INIT,

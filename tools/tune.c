@@ -7,14 +7,16 @@
 
 #include "tool.h"
 
-static const char usage[] =
-    "usage: attncl tune [options]\n"
-    "\n"
-    "Measures each kernel's tiles and work-group sizes against the built-in choice.  Rows\n"
-    "that are 5 % faster or more are written to ATTNCL_TUNE's file, else\n"
-    "$XDG_CONFIG_HOME/attncl/tune.txt or ~/.config/attncl/tune.txt, and used from then on\n"
-    "with this device and driver.  Let nothing else run.  --export and --import measure\n"
-    "nothing: they copy that file, and take entries from others into it.\n";
+static const char usage[] = "usage: attncl tune [options]\n"
+                            "\n"
+                            "Times the tile and work-group sizes of each kernel against the "
+                            "built-in choice.  Sizes that are\n"
+                            "at least 5 % faster are written to the file of ATTNCL_TUNE, else to\n"
+                            "$XDG_CONFIG_HOME/attncl/tune.txt or ~/.config/attncl/tune.txt, and "
+                            "used from then on with this\n"
+                            "device and driver.  Run nothing else meanwhile.  --export and "
+                            "--import time nothing: they copy\n"
+                            "that file, and add the entries of other files to it.\n";
 
 enum { MAX_IMPORTS = 64 };
 
@@ -178,17 +180,17 @@ int command_tune(int argc, char **argv)
     bool check = false, json = false;
     const struct option_row rows[] = {
         {"device", 'd', OPTION_TEXT, &device, "D",
-         .help =
-             "gpu, cpu, PLATFORM:DEVICE, part of a device's name, or all;\ndefault: the best one"},
-        {"seconds", 's', OPTION_NUMBER, &o.seconds, "N",
-         .help = "for each device, roughly; default 20", .low = 0.1L, .high = 3600},
-        {"kernel", 'k', OPTION_TEXT, &o.kernel, "K", .help = "this kernel alone, gemm_cpu"},
-        {"check", 'c', OPTION_SWITCH, &check, .help = "say what it would gain, write nothing"},
+         .help = "gpu, cpu, PLATFORM:DEVICE, part of a device's name, or all\n(default: the best "
+                 "device)"},
+        {"seconds", 0, OPTION_NUMBER, &o.seconds, "N",
+         .help = "approximate time for each device (default 20)", .low = 0.1L, .high = 3600},
+        {"kernel", 0, OPTION_TEXT, &o.kernel, "K", .help = "tune only this kernel, as in gemm_cpu"},
+        {"check", 0, OPTION_SWITCH, &check, .help = "print the gains, write nothing"},
         {"export", 0, OPTION_TEXT, &export, "FILE",
-         .help = "write the tuning entries of all devices into FILE, to give away"},
+         .help = "write the tuning entries of all devices to FILE, for sharing"},
         {"import", 0, OPTION_CALL, &imports, "FILE", .take = take_import,
-         .help = "take the entries of such a file; may be repeated, the later file counts"},
-        JSON_OPTION(&json, "the results as JSON, at the end: an array of devices"),
+         .help = "add the entries of such a file; repeatable, later files win"},
+        JSON_OPTION(&json, "print the results as JSON, an array of devices, at the end"),
         {.name = NULL},
     };
     int status = tool_options("tune", usage, rows, argc, argv);

@@ -156,6 +156,11 @@ ATTNCL_API attncl_status attncl_context_keep_selftest(attncl_context *context, c
  */
 ATTNCL_API attncl_status attncl_device_findings(size_t index, char *text, size_t capacity);
 
+/** Checks the names and values of ATTNCL_ environment variables, as attncl_context_create() does: for programs that
+ * work before they open a device.  Any thread.
+ * Errors: ERR_ARGUMENT for a value that is not accepted, and for a name that is nearly one that is known. */
+ATTNCL_API attncl_status attncl_environment_check(void);
+
 ATTNCL_END
 
 #endif

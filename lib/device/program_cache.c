@@ -61,7 +61,7 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx)
     if (!ctx->cache_directory) {
         const bool wanted = !mode || strcmp(mode, "off") != 0;
         if (wanted && writable && !ctx->ignore_environment && !attncl__privileged())
-            attncl__log(ATTNCL_LOG_WARN,
+            attncl__log(ATTNCL_LOG_ERROR,
                         "no program cache: neither ATTNCL_CACHE_DIR nor an absolute "
                         "XDG_CACHE_HOME or HOME names a directory");
         return NULL;
@@ -74,7 +74,7 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx)
         cache->device_key = attncl__program_device_key(ctx);
     if (!cache->device_key) {
         // Nothing is missing where a driver that keeps programs by itself finds no directory.
-        attncl__log(writable || mode ? ATTNCL_LOG_WARN : ATTNCL_LOG_DEBUG,
+        attncl__log(writable || mode ? ATTNCL_LOG_ERROR : ATTNCL_LOG_DEBUG,
                     "no program cache in %s: %s", ctx->cache_directory,
                     why ? why : "out of memory");
         attncl__cache_close(cache);
@@ -218,7 +218,7 @@ void attncl__cache_store(const attncl_context *ctx, const char *source, const ch
                                       (struct bytes){payload.data, payload.used});
         ctx->cache->has_stored = ctx->cache->has_stored || stored;
         if (!stored && !ctx->cache->has_failed)
-            attncl__log(ATTNCL_LOG_WARN, "program cache: entries cannot be written into %s",
+            attncl__log(ATTNCL_LOG_ERROR, "program cache: entries cannot be written into %s",
                         ctx->cache_directory);
         ctx->cache->has_failed = ctx->cache->has_failed || !stored;
     }

@@ -38,6 +38,15 @@ works() {
     [ ! -s "$tmp/stderr" ] || complain "attncl $*: said on stderr: $(cat "$tmp/stderr")"
 }
 
+# warns WORDS argument...: exit status 0, one line with WORDS on stderr.
+warns() {
+    words=$1
+    shift
+    "$tool" "$@" >"$tmp/stdout" 2>"$tmp/stderr" </dev/null || complain "attncl $*: exit status $?"
+    [ "$(wc -l <"$tmp/stderr")" = 1 ] || complain "attncl $*: stderr is not one line: $(cat "$tmp/stderr")"
+    grep -q "^attncl: warning: .*$words" "$tmp/stderr" || complain "attncl $*: '$(cat "$tmp/stderr")' lacks '$words'"
+}
+
 softmax_model "$tmp/model"
 softmax_input "$tmp/input"
 printf 'no safetensors' >"$tmp/garbage"
@@ -56,7 +65,7 @@ works "^usage: attncl COMMAND" help
 works "$(printf '^run\t-d, --device\tD\tgpu')" help --options
 works "$(printf '^eval\tTEXT\t\t$')" help --options
 refused 2 "unknown command 'fly'; there are devices" help fly
-refused 2 "unknown command 'smple', nearest: sample; there" smple
+refused 2 "unknown command 'smple'; there are devices, .*sample" smple
 works "architecture  softmax" inspect "$tmp/model"
 works '"name": "x", "dtype": "F32", "shape": \[1, 4\], "bytes": 16' inspect --json "$tmp/input"
 
@@ -116,6 +125,21 @@ if ! "$tool" devices >"$tmp/stdout" 2>&1; then
 fi
 works '"id": "0:0"' devices --json
 refused 1 "x" run "$tmp/model" "$tmp/model" "$tmp/out"
+# What a device is not opened for.
+for words in devices "inspect $tmp/model" "convert $tmp/model $tmp/converted --dtype f16" help; do
+    # shellcheck disable=SC2086,SC2030
+    (
+        export ATTNCL_DEVCE=cpu
+        warns "ATTNCL_DEVCE is not known, nearest: ATTNCL_DEVICE" $words
+        exit $failed
+    ) || failed=1
+done
+# shellcheck disable=SC2030
+(
+    export ATTNCL_CACHE=rw ATTNCL_CACHE_DIR=/proc/attncl
+    warns "no program cache in /proc/attncl: it cannot be opened" run "$tmp/model" "$tmp/input" "$tmp/result"
+    exit $failed
+) || failed=1
 refused 1 "lm" sample "$tmp/model" --prompt a --length 1
 
 works "" run "$tmp/model" "$tmp/input" "$tmp/result"

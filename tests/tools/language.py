@@ -117,7 +117,7 @@ def run(c):
         flat = {name: (t[0], t[1], struct.pack("<%df" % V, *scores) if name.endswith("bias") else bytes(len(t[2])))
                 for name, t in tensors.items() if name.startswith("generator")}
         write(at("lm"), {**tensors, **flat}, metadata)
-        drawn = works("sample", at("lm"), "--tokens", "0", "--crop", "--length", "250", "--temperature", "2", "--top-k", "3",
+        drawn = works("sample", at("lm"), "--tokens", "--prompt", "0", "--crop", "--length", "250", "--temperature", "2", "--top-k", "3",
                       "--seed", "5").split()[1:]
         check(all(abs(drawn.count(token) / 250 - n / 7) < 0.08 for token, n in (("7", 4), ("2", 2), ("9", 1))),
               "drawn at temperature 2: %s" % " ".join(drawn))
@@ -187,11 +187,11 @@ def run(c):
     check(seen == "".join(VOCAB[i] for i in cropped) + "\n", "--crop to seq_len: '%s'" % seen)
     write(at("lm"), tensors, metadata)
     check(n_not_finite > 0, "no greedy text had a new character")
-    numbers = works("sample", at("lm"), "--tokens", " ".join(map(str, want[:3])), *greedy)
+    numbers = works("sample", at("lm"), "--tokens", "--prompt", " ".join(map(str, want[:3])), *greedy)
     check(numbers.split() == list(map(str, want[:T + 1])), "--tokens: %s, expected %s" % (numbers, want))
-    refused("11 is not a token of the model, which has 0 to 10", "sample", at("lm"), "--tokens", "1,11")
-    refused("'x' is not a token number", "sample", at("lm"), "--tokens", "1 x")
-    refused("no token number", "sample", at("lm"), "--tokens", " ")
+    refused("11 is not a token of the model, which has 0 to 10", "sample", at("lm"), "--tokens", "--prompt", "1,11")
+    refused("'x' is not a token number", "sample", at("lm"), "--tokens", "--prompt", "1 x")
+    refused("no token number", "sample", at("lm"), "--tokens", "--prompt", " ")
 
     if os.path.exists("/dev/full"):  # without --length it would not end by itself
         with open("/dev/full", "w") as full:
@@ -225,7 +225,7 @@ def run(c):
           "sample --json: %s" % said)
     refused("'q' (U+0071) at byte 1", "sample", at("lm"), "--prompt", "aq", "--length", "1")
     refused("attncl.vocab", "sample", at("no_vocab"), *options)
-    check(works("sample", at("no_vocab"), "--tokens", "1", "--length", "2", *greedy).count(" ") == 2,
+    check(works("sample", at("no_vocab"), "--tokens", "--prompt", "1", "--length", "2", *greedy).count(" ") == 2,
           "--tokens needs no vocabulary")
 
 

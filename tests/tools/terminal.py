@@ -58,6 +58,9 @@ def run(c):
     check(all(len(line) <= 100 for line in attncl("help").stdout.decode().split("\n")), "help: a line over 100 columns")
     listed = [line.split("\t") for line in attncl("help", "--options").stdout.decode().splitlines()]
     check(all(len(row) == 4 for row in listed), "help --options: a line without 4 fields")
+    meaning = {}
+    for command, option in (row[:2] for row in listed if row[1].startswith("-") and "," in row[1]):
+        check(meaning.setdefault(option[:2], option) == option, "%s: %s, elsewhere %s" % (command, option, meaning[option[:2]]))
     for command in COMMANDS:
         named = {word.strip(",").lstrip("-") for row in listed if row[0] == command for word in row[1].split()}
         told = re.findall(r"--([a-z][a-z-]*)", "".join(

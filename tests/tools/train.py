@@ -77,7 +77,7 @@ def other_data(c):
     tokens = [i % 7 for i in range(400)]
     write(c.at("tokens"), {"tokens": ("I32", (400,), tokens)})
     config = c.save("short.json", config_with(steps=4, eval_every=2))
-    got = json.loads(c.works("train", config, "--tokens", c.at("tokens"), "--out", c.at("of-tokens"), "--json"))
+    got = json.loads(c.works("train", config, "--tokens", "--data", c.at("tokens"), "--out", c.at("of-tokens"), "--json"))
     c.check(got["steps"] == 4 and got["best_step"] in (2, 4) and not got["stopped_early"], "the result: %s" % got)
 
     pairs = "".join("%s %s .\t%s %s !\n" % (a, b, b, a) for a in ("one", "two", "three") for b in ("red", "blue")) * 4
@@ -184,7 +184,8 @@ def mistakes(c):
     text, config = c.at("text"), c.at("c.json")
     train = lambda *words: ("train", *words, "--out", c.at("never"))  # noqa: E731
     c.refused("--out is missing", "train", config, "--data", text, status=2)
-    c.refused("--data, --tokens, --pairs or --batches is missing", *train(config), status=2)
+    c.refused("--data, --pairs or --batches is missing", *train(config), status=2)
+    c.refused("--tokens is for --data", *train(config, "--pairs", text, "--tokens"), status=2)
     c.refused("exclude each other", *train(config, "--data", text, "--pairs", text), status=2)
     c.refused("not of the form KEY=VALUE", *train(config, "--data", text, "--set", "x"), status=2)
     c.refused("nearest: steps", *train(config, "--data", text, "--set", "train.stepz=1"))
