@@ -150,7 +150,7 @@ int json_print(json_t *value)
     const bool made = value != NULL;
 
     if (made) {
-        json_dumpf(value, stdout, JSON_REAL_PRECISION(9));
+        json_dumpf(value, stdout, JSON_DIGITS);
         putchar('\n');
     }
     json_decref(value);

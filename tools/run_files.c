@@ -122,7 +122,7 @@ int run_cut_log(const char *path, int64_t step)
 
 int run_log(struct run_directory *run, json_t *line)
 {
-    char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
+    char *text = line ? json_dumps(line, JSON_COMPACT | JSON_DIGITS) : NULL;
     char *whole = text ? malloc(strlen(text) + 2) : NULL;
     int status = TOOL_OK;
 

@@ -98,6 +98,9 @@ int output_flush(void);
 // The status to exit with: of a failure where standard output did not take everything.
 int output_end(int status);
 
+// Digits of floats for people and programs.  Files that are read back have as many as that takes: config.json.
+#define JSON_DIGITS JSON_REAL_PRECISION(9)
+
 // Prints the value on a line and releases it; NULL: there was no memory.  Returns an exit status.
 int json_print(json_t *value);
 

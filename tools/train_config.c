@@ -136,8 +136,8 @@ static bool same_value(const json_t *a, const json_t *b)
 static int report_difference(const char *file, const char *path, const json_t *old,
                              const json_t *now)
 {
-    char *was = old ? json_dumps(old, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-    char *is = now ? json_dumps(now, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *was = old ? json_dumps(old, JSON_ENCODE_ANY | JSON_COMPACT | JSON_DIGITS) : NULL;
+    char *is = now ? json_dumps(now, JSON_ENCODE_ANY | JSON_COMPACT | JSON_DIGITS) : NULL;
 
     tool_error("%s: %s is %s there and %s now; --resume goes on as the training began", file, path,
                was ? was : "not given", is ? is : "not given");

@@ -17,7 +17,7 @@ struct points {
     int64_t n, capacity;
 };
 
-static const char *const keys[N_CURVES] = {"loss", "valid_loss", "lr"};
+static const char *const keys[N_CURVES] = {"loss", "valid_loss", "learning_rate"};
 
 static bool add_point(struct points *p, double x, double y)
 {

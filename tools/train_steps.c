@@ -169,7 +169,7 @@ static int take_step(struct training *t)
         return TOOL_OK;
     train_show_step(p);
     return run_log(&t->run, json_pack("{sI sf sf sf sf}", "step", (json_int_t)p->last.step, "loss",
-                                      p->last.loss, "grad_norm", p->last.grad_norm, "lr",
+                                      p->last.loss, "grad_norm", p->last.grad_norm, "learning_rate",
                                       p->last.learning_rate, "tokens_per_s", p->tokens_per_s));
 }
 

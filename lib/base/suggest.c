@@ -56,6 +56,16 @@ static bool is_part(const char *whole, const char *word)
             (whole[n_whole - n - 1] == '_' && strcasecmp(whole + n_whole - n, word) == 0));
 }
 
+// "lr" and "learning_rate".
+static bool is_initials(const char *word, const char *known)
+{
+    for (; *word && same(*word, *known); ++word) {
+        known += strcspn(known, "_");
+        known += strspn(known, "_");
+    }
+    return *word == '\0' && *known == '\0';
+}
+
 static size_t common_prefix(const char *a, const char *b)
 {
     size_t n = 0;
@@ -81,7 +91,8 @@ void attncl__suggestion_add(struct suggestion *s, const char *known)
     const size_t length = strlen(s->word), allowed = length < 6 ? 1 : length / 3;
     size_t distance = attncl__edit_distance(s->word, known);
     add_to_list(s, known);
-    if (distance > allowed && (is_part(s->word, known) || is_part(known, s->word)))
+    if (distance > allowed && (is_part(s->word, known) || is_part(known, s->word) ||
+                               (strlen(s->word) > 1 && is_initials(s->word, known))))
         distance = allowed;
     if (distance > allowed)
         return;

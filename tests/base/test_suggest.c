@@ -45,6 +45,9 @@ TEST(the_nearest_is_named_when_it_is_near)
         {"epsilon", ", nearest: eps; keys: d_model, heads, d_ff, eps, n_layers"},
         {"ep", ", nearest: eps; keys: d_model, heads, d_ff, eps, n_layers"},
         {"d_f", ", nearest: d_ff; keys: d_model, heads, d_ff, eps, n_layers"},
+        {"dm", ", nearest: d_model; keys: d_model, heads, d_ff, eps, n_layers"},
+        {"dx", "; keys: d_model, heads, d_ff, eps, n_layers"},
+        {"h", "; keys: d_model, heads, d_ff, eps, n_layers"},
         {"zzz", "; keys: d_model, heads, d_ff, eps, n_layers"},
         {"", "; keys: d_model, heads, d_ff, eps, n_layers"},
     };

@@ -145,7 +145,7 @@ MISTAKES = [
         "torch_key": "key epsilon is not known, nearest: eps; keys: normalized_shape, eps",
         "other_key": "key num_heads is not known, nearest: heads; keys: d_model, heads",
         "inner_key": "model: key n_vocb is not known, nearest: n_vocab; keys: arch, layer, ",
-        "optimizer_key": "optimizer: key lr is not known; keys: kind, learning_rate, ",
+        "optimizer_key": "optimizer: key lr is not known, nearest: learning_rate; keys: kind, learning_rate, ",
         "inner_arch": "model: arch encoder is not known; choices: lm, seq2seq_bahdanau",
         "string": "in_features is a string, expected an integer",
         "fraction": "in_features is a number with a fraction or exponent, expected an integer",

@@ -27,10 +27,14 @@ def contract(c):
     steps = [line for line in log if "loss" in line]
     evaluations = [line for line in log if "valid_loss" in line]
     c.check([line["step"] for line in steps] == list(range(1, 41)), "steps of the log")
-    c.check(all(set(line) == {"step", "loss", "grad_norm", "lr", "tokens_per_s"} for line in steps), "keys of a step")
+    c.check(all(set(line) == {"step", "loss", "grad_norm", "learning_rate", "tokens_per_s"} for line in steps), "keys of a step")
     c.check([line["step"] for line in evaluations] == [15, 30, 40], "evaluations of the log")
     c.check(all(set(line) == {"step", "valid_loss"} for line in evaluations), "keys of an evaluation")
-    c.check(all(line["lr"] == 0.01 and line["grad_norm"] != line["loss"] for line in steps), "rate and norm")
+    c.check(all(line["learning_rate"] == 0.01 and line["grad_norm"] != line["loss"] for line in steps), "rate and norm")
+    with open(os.path.join(run, "log.jsonl")) as f:
+        floats = re.findall(r"[0-9]+\.[0-9]+", f.read())
+    digits = [len(number.replace(".", "").lstrip("0")) for number in floats]
+    c.check(7 < max(digits) <= 9, "the log's floats have up to %d digits" % max(digits))
     c.check(sorted(os.listdir(os.path.join(run, "checkpoints"))) == ["step-30.safetensors", "step-40.safetensors"],
             "the kept checkpoints")
     # 10 characters; words give about 0.4 nats a character, and none of them 2.3.
@@ -141,7 +145,7 @@ def labels(c):
     untrained["train"].update(steps=1, eval_every=1, optimizer={"kind": "sgd", "learning_rate": 0})
     c.works("train", c.save("untrained.json", untrained), "--pairs", c.at("tags.tsv"), "--out", c.at("untrained"))
     right = 2 * 9 * log_of(c.at("untrained"))[-1].get("valid_accuracy", 1)  # of two words in nine lines
-    c.check(abs(right - round(right)) < 1e-9 and right < 18, "before training %s are right" % right)
+    c.check(abs(right - round(right)) < 1e-7 and right < 18, "before training %s are right" % right)
     write(c.at("words"), {"tokens": ("I32", (2, 1), [4, 5])})
     c.works("run", os.path.join(c.at("of-classes"), "best.safetensors"), c.at("words"), c.at("scores"))
     c.refused("line 2: 2 words in the source, 1 labels", "train", c.at("tags.json"), "--out", c.at("never"), "--pairs",

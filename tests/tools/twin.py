@@ -22,7 +22,7 @@ TORCH_ADAM = {**ADAM, "optimized_update": False}
 
 CASES = {
     "AFT-local, cosine, accumulation": (AFT, {
-        "optimizer": ADAM, "schedule": {"kind": "cosine", "warmup": 4, "min_lr": 0.001}, "accumulate": 3}),
+        "optimizer": ADAM, "schedule": {"kind": "cosine", "warmup": 4, "min_learning_rate": 0.001}, "accumulate": 3}),
     "AFT-full, AdamW, d2l's clipping": ({**AFT, "layer": "aft_full", "pos": "learned_pos", "max_len": 11}, {
         "optimizer": {**ADAM, "kind": "adamw"}, "schedule": {"kind": "cosine", "warmup": 3}, "clip": "d2l",
         "grad_norm_clip": 0.2}),
@@ -40,7 +40,7 @@ CASES = {
         "optimizer": {"kind": "noam", "learning_rate": 0.5, "warmup": 8, "weight_decay": 0.05}, "ema": 0.9}),
     "gMLP, dampening, values clipped": ({**LM, "layer": "gmlp", "d_ffn": 14, "seq_len": 9}, {
         "optimizer": {"kind": "sgd", "learning_rate": 0.1, "momentum": 0.8, "dampening": 0.3},
-        "schedule": {"kind": "linear", "min_lr": 0.01}, "grad_value_clip": 0.02, "grad_norm_clip": 0}),
+        "schedule": {"kind": "linear", "min_learning_rate": 0.01}, "grad_value_clip": 0.02, "grad_norm_clip": 0}),
     "Feedback, decay in the gradient": ({**LM, "layer": "feedback", "heads": 2, "d_ff": 14, "P": 9}, {
         "optimizer": {**TORCH_ADAM, "weight_decay": 0.1, "weight_decouple": False},
         "schedule": {"kind": "noam", "warmup": 5}, "grad_norm_clip": 0.1}),
@@ -107,7 +107,7 @@ def disagreements(tool, directory, model, train):
     got = [line for line in lines if "loss" in line]
     if len(got) != N_STEPS:
         return [f"{len(got)} steps"]
-    keys = ("loss", "grad_norm", "lr")
+    keys = ("loss", "grad_norm", "learning_rate")
     found = {key: apart([line[key] for line in got], [line[key] for line in want]) for key in keys}
 
     # The model that was written, in PyTorch, on the first batch: the averaged one where there is an average.

@@ -29,7 +29,7 @@ def rate_at(t, base, schedule, steps):
     kind = schedule.get("kind", "constant")
     if kind == "noam":
         return base * schedule["d_model"] ** -0.5 * min(t ** -0.5, t * schedule.get("warmup", 2000) ** -1.5)
-    warmup, low = schedule.get("warmup", 0), schedule.get("min_lr", 0)
+    warmup, low = schedule.get("warmup", 0), schedule.get("min_learning_rate", 0)
     if t <= warmup:
         return base * t / warmup
     part = min(1, (t - warmup) / max(1, steps - warmup))
@@ -151,7 +151,7 @@ class Twin:
             self.optimizer.step(rate)
             for a, p in zip(self.average, self.params):
                 a.mul_(self.train["ema"]).add_(p, alpha=1 - self.train["ema"])
-        return {"step": self.taken, "loss": total, "grad_norm": norm, "lr": rate,
+        return {"step": self.taken, "loss": total, "grad_norm": norm, "learning_rate": rate,
                 "tokens_per_s": n_tokens / max(1e-9, time.monotonic() - start)}
 
     def run(self, batches, n_steps=None):

@@ -23,7 +23,7 @@ from torch_models.twin import Twin  # noqa: E402
 N_STEPS = 300
 # GELU: rounding can carry an element over ReLU's bend, where its gradient leaps.
 LM = {"n_vocab": 13, "d_model": 16, "n_layers": 2, "activation": "GELU"}
-COSINE = {"kind": "cosine", "warmup": 30, "min_lr": 0.0002}
+COSINE = {"kind": "cosine", "warmup": 30, "min_learning_rate": 0.0002}
 
 TRACES = {
     "aft_local": ("lm", {"layer": "aft_local", "seq_len": 16, "local_window_size": 5, "d_ff": 24},
