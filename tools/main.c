@@ -159,7 +159,7 @@ static int run_command(int argc, char **argv)
 
     if (is_version || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         if (argc > 2) {
-            tool_error("%s: one argument too many: %s", argv[1], argv[2]);
+            tool_error("%s: unexpected argument: %s", argv[1], argv[2]);
             return TOOL_USAGE;
         }
         if (is_version)

@@ -225,7 +225,7 @@ static int wrong_option(const struct command_line *line, const struct option *ta
     for (const struct option *o = table; o->name; o++) {
         if (o->val == optopt) {
             snprintf(name, sizeof name, "--%s", o->name);
-            return mistake(line, val == ':' ? "no value for " : "a value too much for ", name);
+            return mistake(line, val == ':' ? "no value for " : "unexpected value for ", name);
         }
     }
     return unknown_option(line, table, letter);
@@ -241,7 +241,7 @@ static int take_operands(const struct command_line *line, int n, char **operands
         take(line, row, *operands++);
         n--;
     }
-    return n == 0 ? OPTIONS_OK : mistake(line, "one argument too many: ", *operands);
+    return n == 0 ? OPTIONS_OK : mistake(line, "unexpected argument: ", *operands);
 }
 
 int command_line_read(const struct command_line *line, int argc, char **argv)

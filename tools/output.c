@@ -91,7 +91,7 @@ int output_check_apart(const char *path, const char *model, const char *input)
     if (output_check(path) != TOOL_OK)
         return TOOL_FAILED;
     if (output_is_same(path, model) || (input && output_is_same(path, input)))
-        return tool_error("%s: the output would overwrite what is read", path);
+        return tool_error("%s: the output would overwrite an input", path);
     return TOOL_OK;
 }
 

@@ -90,7 +90,7 @@ static int profile(const struct request *r, attncl_graph *g)
     int status = TOOL_OK;
 
     if (!g)
-        return tool_error("this architecture is not one graph: it has no profile");
+        return tool_error("this architecture runs as several graphs and has no profile");
     for (int i = 0; i < PROFILED_RUNS; i++)
         if (attncl_graph_run_profiled(g) != ATTNCL_OK)
             return tool_failed();

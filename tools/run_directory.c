@@ -5,7 +5,7 @@
 //     config.json                       the configuration with all defaults
 //     log.jsonl                         a line for each step and each evaluation
 //     model.safetensors                 the last model
-//     best.safetensors                  the one with the least held-out loss
+//     best.safetensors                  the one with the lowest held-out loss
 //     checkpoints/step-N.safetensors    the last ones
 //     curve.svg                         the losses
 //
@@ -169,7 +169,7 @@ int run_open(struct run_directory *run, int64_t step)
     if (run->lock < 0)
         return run_failed_with(run->path);
     if (flock(run->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return tool_error("%s: another process trains there", run->path);
+        return tool_error("%s: another process is training there", run->path);
     if (for_entries(run->path, remove_part, NULL) != TOOL_OK ||
         for_entries(checkpoints, remove_part, NULL) != TOOL_OK || run_cut_log(log, step) != TOOL_OK)
         return TOOL_FAILED;

@@ -199,14 +199,14 @@ static int64_t length_of(const struct request *r, int64_t n, int64_t limit)
     if (r->length < 0 && (r->crop || limit == 0)) {
         if (r->crop && !r->json)
             return INT64_MAX; // until it is interrupted, or its reader has enough
-        tool_error(r->json ? "--json without an end: --length is missing"
+        tool_error(r->json ? "--json needs --length: the text would not end"
                            : "this model has no limit: --length is missing");
         return -1;
     }
     if (limit == 0 || r->crop || needed <= limit)
         return r->length >= 0 ? r->length : limit - n + 1;
     tool_error("a prompt of %lld and %lld more tokens need %lld positions, the model has %lld; "
-               "--crop goes on beyond them",
+               "--crop continues beyond them",
                (long long)n, (long long)(r->length > 0 ? r->length : 0), (long long)needed,
                (long long)limit);
     return -1;

@@ -113,8 +113,7 @@ int vocabulary_open(struct session *s)
         return TOOL_FAILED;
     if (!v->text)
         return tool_error(
-            "the model has no attncl.vocab in its metadata: its characters are not known, "
-            "--tokens takes numbers");
+            "the model has no attncl.vocab in its metadata; --tokens reads token numbers instead");
     status = index_codes(v);
     if (status == TOOL_OK && v->n != n_vocab)
         status = tool_error("attncl.vocab has %d characters, the model's n_vocab is %lld",

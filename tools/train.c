@@ -156,7 +156,7 @@ static bool take_set(const char *text, void *value)
         return false;
     }
     if (r->n_sets == MAX_SETS) {
-        tool_error("--set: more than %d values; a CONFIG.json holds any number", MAX_SETS);
+        tool_error("--set: more than %d values; use a CONFIG.json", MAX_SETS);
         return false;
     }
     r->set[r->n_sets++] = text;

@@ -23,7 +23,7 @@ static json_t *load_file(const char *path)
     if (root && json_is_object(root))
         return root;
     if (root)
-        tool_error("%s: holds no JSON object", path);
+        tool_error("%s: not a JSON object", path);
     else
         tool_error("%s: no valid JSON: line %d: %s", path, error.line, error.text);
     json_decref(root);
@@ -66,7 +66,7 @@ static json_t *find_object(json_t *root, const char *path, const char **key_ret)
             inner = json_object_get(object, key);
         }
         if (!json_is_object(inner)) {
-            tool_error("--set: %s is no object", key);
+            tool_error("--set: %s is not an object", key);
             return NULL;
         }
         object = inner;
@@ -139,7 +139,7 @@ static int report_difference(const char *file, const char *path, const json_t *o
     char *was = old ? json_dumps(old, JSON_ENCODE_ANY | JSON_COMPACT | JSON_DIGITS) : NULL;
     char *is = now ? json_dumps(now, JSON_ENCODE_ANY | JSON_COMPACT | JSON_DIGITS) : NULL;
 
-    tool_error("%s: %s is %s there and %s now; --resume goes on as the training began", file, path,
+    tool_error("%s: %s is %s there and %s now; --resume needs the same", file, path,
                was ? was : "not given", is ? is : "not given");
     free(was);
     free(is);

@@ -87,8 +87,9 @@ int train_print_end(const struct train_progress *p, const struct train_request *
            early ? ", stopped early: no better evaluation" : "",
            time_text(seconds_now() - p->begin, taken));
     if (isfinite(p->best.best_loss))
-        printf("; least held-out loss %.6f nats (%.4f bits per %s) at step %lld", p->best.best_loss,
-               p->best.best_loss * BITS_PER_NAT, p->unit, (long long)p->best.best_step);
+        printf("; lowest held-out loss %.6f nats (%.4f bits per %s) at step %lld",
+               p->best.best_loss, p->best.best_loss * BITS_PER_NAT, p->unit,
+               (long long)p->best.best_step);
     printf("; %s\n", model_path);
     return TOOL_OK;
 }

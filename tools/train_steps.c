@@ -119,9 +119,9 @@ static int explain_failure(struct training *t)
         snprintf(last, sizeof last, "the last checkpoint is %s",
                  CHECKPOINT_IN_RUN(&t->run, t->saved));
     if (!t->request->check)
-        return tool_error("%s; %s; --resume --check names the op", message, last);
+        return tool_error("%s; %s; --resume --check finds the operation", message, last);
     if (attncl_trainer_check(t->trainer, &fault) != ATTNCL_OK || !fault.op)
-        return tool_error("%s; %s; no op's result shows it", message, last);
+        return tool_error("%s; %s; the results of all operations are finite", message, last);
     return tool_error("%s: op %s%s%s gave %g as element %lld; %s", message, fault.op,
                       fault.scope && *fault.scope ? " in " : "", fault.scope ? fault.scope : "",
                       fault.value, (long long)fault.element, last);
@@ -228,7 +228,7 @@ int training_take_steps(struct training *t)
     if (status == TOOL_OK && interrupted)
         status = save_checkpoint(t);
     if (status == TOOL_OK && interrupted) {
-        tool_error("interrupted after step %lld; --resume goes on", (long long)training_step(t));
+        tool_error("interrupted after step %lld; --resume continues", (long long)training_step(t));
         status = interrupted;
     }
     if (waits)

@@ -199,7 +199,7 @@ int command_tune(int argc, char **argv)
         return status;
     if (export || imports.n) {
         if (device || o.kernel || check || json || o.seconds > 0) {
-            tool_error("tune: --export and --import exclude the options that measure");
+            tool_error("tune: --export and --import exclude the options for timing");
             return OPTIONS_MISTAKE;
         }
         return exchange(&imports, export);

@@ -71,16 +71,16 @@ works '"name": "x", "dtype": "F32", "shape": \[1, 4\], "bytes": 16' inspect --js
 
 refused 2 "unknown option -x" run -x
 refused 2 "no value for --device" run a b c --device
-refused 2 "a value too much for --json" devices --json=1
+refused 2 "unexpected value for --json" devices --json=1
 refused 2 "not of the form A:B" eval a b --bytes 12
 refused 2 "whole number" eval a b --bytes 3:x
 refused 2 "whole number" eval a b --batch 0
 refused 2 "\-\-prompt is missing" sample a --length 3
 refused 2 "not a number" sample a --prompt b --length 3 --temperature nan
 refused 2 "not a number" tune --seconds 0
-refused 2 "one argument too many" tune gpu
+refused 2 "unexpected argument" tune gpu
 works "parameter     encoder.layers.{i}.feed_forward.layer1.weight F32 \[d_ff, d_model\]" inspect --arch lm
-refused 2 "exclude the options that measure" tune --export x --check
+refused 2 "exclude the options for timing" tune --export x --check
 refused 1 "nothing.txt: No such file" tune --import nothing.txt
 works "input         x F32 \[..., 7\]" inspect --arch linear --config '{"in_features": 7, "out_features": 3}'
 works '"shape": \["num_heads\*B", "T", "D"\]' inspect --arch transpose_output --json

@@ -157,7 +157,7 @@ def run(c):
         check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop: '%s', expected %s" % (seen, want))
         seen = works("sample", at("lm"), "--prompt", first[:-1], "--crop", "--length", "5", *greedy)
         check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop of the prompt: '%s', expected %s" % (seen, want))
-        refused("--crop goes on", "sample", at("lm"), "--prompt", first[:-1])
+        refused("--crop continues", "sample", at("lm"), "--prompt", first[:-1])
         log = attncl("sample", at("lm"), "--prompt", first[:-1], "--verbose")[2]  # before anything is compiled
         check("device" in log and " built" not in log and "from the cache" not in log, "a limit found late: " + log)
         return want

@@ -81,7 +81,7 @@ def interrupted(c, expected):
     c.check(child.returncode in (0, 130), "interrupted: status %d, %s" % (child.returncode, err))
     if child.returncode == 130:
         last = max(line["step"] for line in log_of(run))
-        c.check("interrupted after step %d; --resume goes on" % last in err, "interrupted: %s" % err)
+        c.check("interrupted after step %d; --resume continues" % last in err, "interrupted: %s" % err)
         c.check(os.path.exists(os.path.join(run, "checkpoints", "step-%d.safetensors" % last)), "its checkpoint")
     c.works(*words_of(c, run, "--resume"))
     c.check(results_of(run) == expected or child.returncode == 130 and

@@ -140,7 +140,8 @@ TEST(defaults_are_filled_in)
 
 TEST(a_schedule_knows_the_model_and_the_steps)
 {
-    static const char keys[] = "\"steps\": 30, \"schedule\": {\"kind\": \"noam\", \"min_learning_rate\": 0.5}";
+    static const char keys[] =
+        "\"steps\": 30, \"schedule\": {\"kind\": \"noam\", \"min_learning_rate\": 0.5}";
     struct train_config c;
     ck_ok(read_train(keys, &c));
     const attncl_schedule_desc *s = &c.settings.optimizer.schedule;
