@@ -313,7 +313,8 @@ int command_eval(int argc, char **argv)
         {"batch", 0, OPTION_INTEGER, &r.batch, "N", .help = "windows in a batch (default 32)",
          .low = 1, .high = MAX_BATCH},
         {"tokens", 'i', OPTION_SWITCH, &r.session.text_is_numbers,
-         .help = "TEXT holds token numbers, separated by spaces or line ends"},
+         .help = "TEXT holds token numbers: \"tokens\" [n] of a safetensors file, or "
+                 "numbers\nseparated by spaces or line ends"},
         JSON_OPTION(&r.json, "print the result and the times as JSON"),
         DEVICES_OPTION(&r.session.device),
         PRECISION_OPTION(&r.session.precision),
@@ -322,6 +323,7 @@ int command_eval(int argc, char **argv)
         {.name = NULL},
     };
     int status = tool_options("eval", usage, rows, argc, argv);
+    enum { HEADER = 8 }; // bytes before that of a safetensors file
     char *text;
 
     if (status != OPTIONS_OK)
@@ -334,6 +336,10 @@ int command_eval(int argc, char **argv)
     r.session.text = text;
     r.session.text_name = r.text;
     r.session.text_offset = r.bytes[0];
+    const bool is_whole = r.bytes[0] == 0 && r.bytes[1] < 0;
+    if (r.session.text_is_numbers && text && is_whole && r.session.text_bytes > HEADER &&
+        text[HEADER] == '{')
+        r.session.input = r.text;
     status = text ? session_use(&r.session, run, &r) : TOOL_FAILED;
     free(text);
     return status;

@@ -61,6 +61,8 @@ static int open_session(const struct session_options *o, struct session *s)
         attncl_context_create(&options, &s->context) != ATTNCL_OK ||
         attncl_model_open(s->context, o->model, &s->model) != ATTNCL_OK)
         return tool_failed();
+    if (o->text_is_numbers && o->input)
+        return tokens_take(s, o->input);
     if (o->text && o->text_is_numbers)
         return tokens_read(s, o->text_name, o->text);
     if (o->text)

@@ -121,9 +121,38 @@ int vocabulary_open(struct session *s)
     return status;
 }
 
-int tokens_read(struct session *s, const char *name, const char *text)
+static int add_token(struct session *s, const char *name, long long token)
 {
     const int64_t n_vocab = attncl_model_config_int(s->model, "n_vocab", -1);
+
+    if (token < 0 || token >= n_vocab)
+        return tool_error("%s: %lld is not a token of the model, which has 0 to %lld", name, token,
+                          (long long)n_vocab - 1);
+    s->tokens[s->n_tokens++] = (int32_t)token;
+    return TOOL_OK;
+}
+
+int tokens_take(struct session *s, const char *name)
+{
+    const attncl_array *a = attncl_safetensors_find(s->input, "tokens");
+    int status = check_is_lm(s->model);
+
+    if (status != TOOL_OK)
+        return status;
+    if (!a || a->rank != 1 || (a->dtype != ATTNCL_I32 && a->dtype != ATTNCL_I64))
+        return tool_error("%s: no array \"tokens\" [n] of type I32 or I64", name);
+    s->tokens = calloc((size_t)a->dim[0] + 1, sizeof *s->tokens);
+    if (!s->tokens)
+        return tool_error("out of memory");
+    for (int64_t i = 0; i < a->dim[0] && status == TOOL_OK; i++)
+        status = add_token(s, name,
+                           a->dtype == ATTNCL_I32 ? ((const int32_t *)a->data)[i]
+                                                  : ((const int64_t *)a->data)[i]);
+    return status;
+}
+
+int tokens_read(struct session *s, const char *name, const char *text)
+{
     const char *at = text + strspn(text, between_numbers);
 
     if (check_is_lm(s->model) != TOOL_OK)
@@ -136,10 +165,8 @@ int tokens_read(struct session *s, const char *name, const char *text)
         const long long token = strtoll(at, &end, 10);
         if (end == at || (*end && !strchr(between_numbers, *end)))
             return tool_error("%s: '%.*s' is not a token number", name, token_bytes(at), at);
-        if (token < 0 || token >= n_vocab)
-            return tool_error("%s: %lld is not a token of the model, which has 0 to %lld", name,
-                              token, (long long)n_vocab - 1);
-        s->tokens[s->n_tokens++] = (int32_t)token;
+        if (add_token(s, name, token) != TOOL_OK)
+            return TOOL_FAILED;
         at = end + strspn(end, between_numbers);
     }
     return s->n_tokens > 0 ? TOOL_OK : tool_error("%s: holds no token number", name);

@@ -164,6 +164,9 @@ int vocabulary_encode(struct session *session, const char *name, const char *tex
 // is reported.
 int tokens_read(struct session *session, const char *name, const char *text);
 
+// The same of "tokens" [n] of the session's input.
+int tokens_take(struct session *session, const char *name);
+
 // Whether the last part of a parameter's name, after its last point, is `last`.
 bool name_ends_with(const char *name, const char *last);
 

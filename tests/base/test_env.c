@@ -58,9 +58,9 @@ TEST(wrong_values_and_names_are_refused)
         char *old = found ? strdup(found) : NULL;
         setenv(rows[i].name, rows[i].value, 1);
         if (rows[i].words)
-            ck_fails(attncl__env_check(), ATTNCL_ERR_ARGUMENT, rows[i].words);
+            ck_fails(attncl_environment_check(), ATTNCL_ERR_ARGUMENT, rows[i].words);
         else
-            ck_ok(attncl__env_check());
+            ck_ok(attncl_environment_check());
         if (old)
             setenv(rows[i].name, old, 1);
         else

@@ -30,7 +30,7 @@ static void listen(attncl_log_level level, const char *text, void *user)
     (void)user;
     n_built += strstr(text, "probe.cl built") != NULL;
     n_cached += strstr(text, "probe.cl from the cache") != NULL;
-    n_warned += level == ATTNCL_LOG_WARN;
+    n_warned += level <= ATTNCL_LOG_WARN;
 }
 
 static void set_up(void)

@@ -50,6 +50,9 @@ def run(c):
             f.write("\n".join(map(str, index)) + "\n")
         out = works("eval", at("lm"), at("numbers"), "--tokens").split()
         check(abs(float(out[1]) - want) < 2e-6 and out[4:6] == ["tokens", str(len(index) - 1)], "eval --tokens: %s" % out)
+        for dtype in ("I32", "I64"):
+            write(at("tokens"), {"tokens": (dtype, [len(index)], index)})
+            check(works("eval", at("lm"), at("tokens"), "--tokens").split()[:6] == out[:6], "eval --tokens of %s" % dtype)
         for batch in ("1", "3", "32"):
             out = works("eval", at("lm"), at("text"), "--bytes", bytes_range, "--batch", batch)
             line = out.split("\n")[0].split()
@@ -191,6 +194,10 @@ def run(c):
     check(numbers.split() == list(map(str, want[:T + 1])), "--tokens: %s, expected %s" % (numbers, want))
     refused("11 is not a token of the model, which has 0 to 10", "sample", at("lm"), "--tokens", "--prompt", "1,11")
     refused("'x' is not a token number", "sample", at("lm"), "--tokens", "--prompt", "1 x")
+    write(at("tokens"), {"tokens": ("I64", [2], [3, 11])})
+    refused("11 is not a token of the model, which has 0 to 10", "eval", at("lm"), at("tokens"), "--tokens")
+    write(at("tokens"), {"tokens": ("F32", [2], [3, 4])})
+    refused('no array "tokens" [n] of type I32 or I64', "eval", at("lm"), at("tokens"), "--tokens")
     refused("no token number", "sample", at("lm"), "--tokens", "--prompt", " ")
 
     if os.path.exists("/dev/full"):  # without --length it would not end by itself
