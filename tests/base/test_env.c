@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attncl/context.h"
 #include "attncl/version.h"
 #include "base/env.h"
 #include "base/log.h"
