@@ -28,7 +28,7 @@ struct request {
 
 // Seconds of a stopwatch.  A call that compiles belongs to the start-up.
 struct times {
-    double start_up; // until the prompt is read, with everything compiled
+    double start_up; // until the prompt begins, with everything compiled
     double prompt;   // until the first token is drawn
     double steps;    // for n_steps tokens more
     int64_t n_steps;
