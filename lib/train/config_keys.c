@@ -106,7 +106,9 @@ static attncl_status read_schedule(struct config *config, const struct json *mod
         warmup = kind == ATTNCL_RATE_INVERSE_SQRT ? 2000 : 0;
     TRY(attncl__config_number_or(config, "warmup", kind == ATTNCL_RATE_INVERSE_SQRT, warmup,
                                  &schedule->warmup));
-    TRY(attncl__config_number_or(config, "min_learning_rate", 0, 0, &schedule->min_rate));
+    double min_lr; // as PyTorch's schedulers name it
+    TRY(attncl__config_number_or(config, "min_lr", 0, 0, &min_lr));
+    TRY(attncl__config_number_or(config, "min_learning_rate", 0, min_lr, &schedule->min_rate));
     schedule->n_steps = (double)s->steps;
     if (kind != ATTNCL_RATE_INVERSE_SQRT || has_own)
         return ATTNCL_OK;

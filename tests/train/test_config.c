@@ -138,12 +138,13 @@ TEST(defaults_are_filled_in)
     attncl__train_config_free(&again);
 }
 
-TEST(a_schedule_knows_the_model_and_the_steps)
+LOOP_TEST(a_schedule_knows_the_model_and_the_steps, 0, 2)
 {
-    static const char keys[] =
-        "\"steps\": 30, \"schedule\": {\"kind\": \"noam\", \"min_learning_rate\": 0.5}";
+    static const char *const keys[] = {
+        "\"steps\": 30, \"schedule\": {\"kind\": \"noam\", \"min_learning_rate\": 0.5}",
+        "\"steps\": 30, \"schedule\": {\"kind\": \"noam\", \"min_lr\": 0.5}"};
     struct train_config c;
-    ck_ok(read_train(keys, &c));
+    ck_ok(read_train(keys[_i], &c));
     const attncl_schedule_desc *s = &c.settings.optimizer.schedule;
     ck_assert(s->kind == ATTNCL_RATE_INVERSE_SQRT && s->warmup == 2000 && s->d_model == 8);
     ck_assert(s->n_steps == 30 && s->min_rate == 0.5);
