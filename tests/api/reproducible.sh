@@ -10,7 +10,7 @@ export CCACHE_DISABLE=1
 
 for name in one another/directory; do
     mkdir -p "$tmp/$name"
-    (cd "$root" && cp -r CMakeLists.txt LICENSE README.md CHANGELOG.md docs cl cmake include lib tools "$tmp/$name")
+    (cd "$root" && cp -r CMakeLists.txt LICENSE README.md CHANGELOG.md docs cl cmake include lib tests tools "$tmp/$name")
     # -O1 takes a quarter less time; paths get into binaries at any level.
     cmake -S "$tmp/$name" -B "$tmp/$name/out" -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE="$type" \
         -DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" -DATTNCL_BUILD_TESTS=OFF \
