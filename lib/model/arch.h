@@ -11,6 +11,9 @@
 #include "model/inputs.h"
 #include "model/params.h"
 
+// The classes that its output scores, which are the targets of attncl_model_loss() and of training.
+enum target_kind { TARGET_NONE, TARGET_NEXT_TOKENS, TARGET_SENTENCES, TARGET_LABELS };
+
 struct arch_class {
     const char *name;
     const char *example; // a small configuration; its integers differ, so that shapes can be read
@@ -47,7 +50,7 @@ struct arch_class {
     int64_t (*vocabulary)(const void *settings);
     int64_t (*limit)(const void *settings); // maximum number of positions of a decoder, 0: any
 
-    bool is_classifier;   // its output is scores of classes, which attncl_model_loss() takes
+    enum target_kind target;
     bool no_gradients;    // cotangents are refused
     const char *detached; // an output whose cotangent is ignored; NULL: none
 };

@@ -179,7 +179,7 @@ const struct arch_class attncl__arch_seq2seq_bahdanau = {
     .configure = seq2seq_configure,
     .load = seq2seq_load,
     .build = seq2seq_build,
-    .is_classifier = true,
+    .target = TARGET_SENTENCES,
 };
 
 // -- prediction: each step's token is chosen on the device, so that all steps are one run

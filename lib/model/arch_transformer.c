@@ -211,5 +211,5 @@ const struct arch_class attncl__arch_encoder = {
     .configure = encoder_configure,
     .load = encoder_load,
     .build = encoder_build,
-    .is_classifier = true,
+    .target = TARGET_LABELS,
 };

@@ -41,7 +41,7 @@ attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
 {
     attncl_value targets;
 
-    REQUIRE(arch->is_classifier, ATTNCL_ERR_UNSUPPORTED,
+    REQUIRE(arch->target != TARGET_NONE, ATTNCL_ERR_UNSUPPORTED,
             "arch %s has no loss: its output is no scores of classes", arch->name);
     TRY(check_desc(desc));
     b->gradients = true;

@@ -101,15 +101,15 @@ static attncl_status complete_vocabulary(struct json *model, const char *key, in
 static attncl_status complete_model(const struct arch_class *arch, struct json *model,
                                     int64_t seq_len, int64_t source, int64_t target)
 {
-    if (strcmp(arch->name, "lm") == 0 && !attncl__json_has(model, "seq_len"))
+    if (arch->target == TARGET_NEXT_TOKENS && !attncl__json_has(model, "seq_len"))
         TRY(attncl__json_set_int(model, "seq_len", seq_len));
-    if (strcmp(arch->name, "seq2seq_bahdanau") == 0) {
+    if (arch->target == TARGET_SENTENCES) {
         TRY(complete_vocabulary(model, "src_vocab_size", source));
         return complete_vocabulary(model, "tgt_vocab_size", target);
     }
     TRY(complete_vocabulary(model, "n_vocab", source));
-    return strcmp(arch->name, "encoder") == 0 ? complete_vocabulary(model, "n_classes", target)
-                                              : ATTNCL_OK;
+    return arch->target == TARGET_LABELS ? complete_vocabulary(model, "n_classes", target)
+                                         : ATTNCL_OK;
 }
 
 // The keys that this very model reads get their defaults.

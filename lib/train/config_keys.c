@@ -31,8 +31,8 @@ attncl_status attncl__train_data_form(const struct arch_class *arch, const struc
     bool batch_first = false, present;
     const char *pool = "mean", *layer = "";
     s->pair_form = PAIR_SENTENCES;
-    s->time_first = strcmp(arch->name, "lm") == 0;
-    if (strcmp(arch->name, "encoder") != 0)
+    s->time_first = arch->target == TARGET_NEXT_TOKENS;
+    if (arch->target != TARGET_LABELS)
         return ATTNCL_OK;
     TRY(attncl__json_bool(model, "batch_first", &present, &batch_first));
     TRY(attncl__json_text(model, "pool", &present, &pool));
@@ -47,9 +47,9 @@ static attncl_status read_lengths(struct config *config, const struct arch_class
                                   const struct json *model, struct train_settings *s)
 {
     enum { PAIR_LENGTH = 10, LABELLED_LENGTH = 64, WINDOW = 256 };
-    int64_t seq_len = strcmp(arch->name, "seq2seq_bahdanau") == 0 ? PAIR_LENGTH
-                      : strcmp(arch->name, "encoder") == 0        ? LABELLED_LENGTH
-                                                                  : WINDOW;
+    int64_t seq_len = arch->target == TARGET_SENTENCES ? PAIR_LENGTH
+                      : arch->target == TARGET_LABELS  ? LABELLED_LENGTH
+                                                       : WINDOW;
     bool present;
     TRY(attncl__json_int(model, "seq_len", &present, &seq_len));
     if (!present)

@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/desc.h"
@@ -17,11 +16,10 @@
 
 static attncl_status check_kind(const struct arch_class *arch, const attncl_trainer_options *o)
 {
-    const bool is_lm = strcmp(arch->name, "lm") == 0;
-    REQUIRE(!is_lm || !o->pairs, ATTNCL_ERR_ARGUMENT,
+    REQUIRE(arch->target != TARGET_NEXT_TOKENS || !o->pairs, ATTNCL_ERR_ARGUMENT,
             "pairs are for archs seq2seq_bahdanau and encoder, the configuration's is %s",
             arch->name);
-    REQUIRE(is_lm || !arch->is_classifier || (!o->data && !o->tokens), ATTNCL_ERR_ARGUMENT,
+    REQUIRE(arch->target <= TARGET_NEXT_TOKENS || (!o->data && !o->tokens), ATTNCL_ERR_ARGUMENT,
             "a text and tokens are for arch lm, the configuration's is %s", arch->name);
     return ATTNCL_OK;
 }
