@@ -17,12 +17,11 @@ ATTNCL_BEGIN
 typedef struct attncl_model attncl_model;
 
 /**
- * Opens a model file and uploads its weights, once for every graph made of it.  F16 and BF16 matrices of linear maps and
- * embeddings stay so on the device.
+ * Opens a model file and uploads its weights once; all its graphs share them.  F16 and BF16 weights of linear maps and
+ * embeddings stay 16-bit on the device.
  *
- * ERR_IO, ERR_FORMAT (damaged file or one of another format, metadata missing, configuration not
- * acceptable, a key that no configuration of the architecture reads, a parameter missing or of a
- * wrong shape).
+ * ERR_FORMAT: the file is damaged or of another format, metadata is missing, the configuration is not valid or has an
+ * unknown key, or a parameter is missing or has the wrong shape.
  *
  * @param model_ret  owned by the caller, released by attncl_model_close() before the context
  * Errors: ERR_IO, ERR_FORMAT, ERR_ARGUMENT, ERR_SHAPE, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.
@@ -42,29 +41,29 @@ ATTNCL_API const char *attncl_model_arch(const attncl_model *model);
  * Errors: none. */
 ATTNCL_API const char *attncl_model_metadata(const attncl_model *model, const char *key);
 
-/** An integer of the configuration; `otherwise` when it is not there.
+/** An integer of the configuration; `otherwise` if the key is absent.
  * Errors: none. */
 ATTNCL_API int64_t attncl_model_config_int(const attncl_model *model, const char *key,
                                            int64_t otherwise);
 
 /**
- * The model's computation for inputs of given shapes, compiled.  Of each of the `n` arrays only
- * name, dtype and shape matter; absent optional ones are absent.
+ * Builds and compiles the model's graph for inputs of these shapes.  Only the name, dtype and shape of each of the `n`
+ * arrays are read.  Leave out optional inputs that you do not use.
  *
  * @param graph_ret  owned by the caller; its inputs and outputs carry the architecture's names
  *
- * ERR_ARGUMENT for a missing input and for one that the architecture does not name (the message has
- * the nearest and all that it names), ERR_SHAPE and ERR_DTYPE for a wrong one, ERR_UNSUPPORTED for an
- * architecture that is not one graph (lm_sample).
+ * ERR_ARGUMENT for a missing or an unknown input (the message names the nearest and all known inputs),
+ * ERR_SHAPE and ERR_DTYPE for a wrong one, ERR_UNSUPPORTED for an architecture that is more than one
+ * graph (lm_sample).
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, ERR_UNSUPPORTED, and those of attncl_graph_compile().
  */
 ATTNCL_API attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs,
                                             size_t n, attncl_graph **graph_ret);
 
 /**
- * With `shown` 1, graphs and runs that follow have one more output for each layer of softmax
- * attention inside an encoder or a language model: its weights, [T, S, B, H], called as the layer's
- * parameters are, encoder.layers.0.self_attn.attn.  They take memory for T S B H elements each.
+ * With `shown` 1, later graphs and runs also output the attention weights of each softmax attention layer
+ * inside an encoder or a language model: [T, S, B, H], named like the layer's parameters, for example
+ * encoder.layers.0.self_attn.attn.
  * Errors: none.
  */
 ATTNCL_API void attncl_model_show_attention(attncl_model *model, int shown);
@@ -79,13 +78,13 @@ ATTNCL_API const attncl_array *attncl_results_at(const attncl_results *results, 
 ATTNCL_API void attncl_results_destroy(attncl_results *results);
 
 /**
- * Builds, runs and reads, in one call, for every architecture.  Inputs may have any type that
- * converts (F64 to F32, I64 to I32, BOOL to masks); a token out of range is ERR_ARGUMENT.
+ * Builds the graph, runs it and reads the results, for every architecture.  Inputs are converted where
+ * possible (F64 to F32, I64 to I32, BOOL to masks).  A token out of range is ERR_ARGUMENT.
  *
- * Inputs `cotangent.OUTPUT`, of the outputs' shapes, ask for gradients: the results then also hold
- * `grad.NAME`, the gradient of the sum of all output * cotangent, for every float input and
- * trainable parameter; zeros where nothing flows.  ERR_UNSUPPORTED when the architecture, or an op
- * in it, has none.
+ * Inputs `cotangent.OUTPUT`, with the outputs' shapes, ask for gradients.  The results then also hold
+ * `grad.NAME` for every float input and trainable parameter: the gradient of the sum of output * cotangent
+ * over all outputs, or zeros if no output depends on it.  ERR_UNSUPPORTED if the architecture or one of its
+ * ops has no gradient.
  *
  * @param graph_ret  NULL, or receives the graph that ran, for its profile; owned by the caller
  * Errors: those of attncl_model_graph() and attncl_graph_run().
@@ -96,8 +95,8 @@ ATTNCL_API attncl_status attncl_model_run(attncl_model *model, const attncl_arra
 /* -- language models, token by token
  * -------------------------------------------------------------------------------- */
 
-/** The most tokens that a decoder of the model takes, 0: no limit, or no language model.  Known
- * before anything is compiled.
+/** The most tokens that a decoder of this model takes.  0: no limit, or not a language model.  Compiles
+ * nothing.
  * Errors: none. */
 ATTNCL_API int64_t attncl_model_decoder_limit(const attncl_model *model);
 
@@ -105,8 +104,8 @@ ATTNCL_API int64_t attncl_model_decoder_limit(const attncl_model *model);
  * O(position) per gMLP or transformer layer. */
 typedef struct attncl_decoder attncl_decoder;
 
-/** A decoder for `batch` sequences side by side, at position 0, owned by the caller and released by
- * attncl_decoder_destroy().  ERR_UNSUPPORTED when the model is not an lm.
+/** Creates a decoder at position 0 for a batch of `batch` sequences.  It is owned by the caller and released by
+ * attncl_decoder_destroy().  ERR_UNSUPPORTED if the model is not an lm.
  * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, and those of attncl_graph_compile(). */
 ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
                                                attncl_decoder **decoder_ret);
@@ -114,14 +113,12 @@ ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batc
 /** How to decode.  Start from ATTNCL_DECODER_OPTIONS_INIT; zero means default. */
 typedef struct attncl_decoder_options {
     size_t struct_size;
-    /** Type of what layers keep of a position: the keys and values of transformer layers, of a feedback
-     * transformer's memories and of AFT's window, the rows of gMLP.  F32 (default), F16 or BF16, which take
-     * half the memory; a step stores them rounded to nearest, in F16 infinite from 65520 on, and computes in
-     * F32.  AFT's sums of older keys stay F32. */
+    /** Type of the KV cache, of a Feedback Transformer's memories, of AFT's window and of gMLP's rows: F32
+     * (default), or F16 or BF16 for half the memory.  Steps round to nearest when they store (F16 overflows to
+     * infinity from 65520) and compute in F32.  AFT's sums over older keys stay F32. */
     attncl_dtype state_dtype;
-    /** 0 (default): the decoder ends at the model's limit.  Else it has none: from `window` tokens on, at most
-     * the limit, each score is that of a text of the last `window` tokens alone, which are computed again for every
-     * score and every drawn token, as O(window) steps. */
+    /** 0 (default): the decoder stops at the model's limit.  Else, at most that limit, it has none: beyond `window`
+     * tokens each step recomputes the last `window` tokens as a text of their own, which costs O(window) steps. */
     int64_t window;
 } attncl_decoder_options;
 
@@ -130,8 +127,8 @@ typedef struct attncl_decoder_options {
         sizeof(attncl_decoder_options), ATTNCL_F32, 0                                              \
     }
 
-/** attncl_decoder_create() with options, borrowed for the call; NULL: all defaults.  ERR_UNSUPPORTED too
- * where a state_dtype of 16 bits is asked of layers that keep sums alone, in F32: AFT without a window.
+/** attncl_decoder_create() with options, borrowed for the call; NULL: all defaults.  Also ERR_UNSUPPORTED for a
+ * 16-bit state_dtype if the layers keep nothing but F32 sums: AFT without a window.
  * Errors: as attncl_decoder_create().  Threads: one at a time per model and its decoders. */
 ATTNCL_API attncl_status attncl_decoder_create_with(attncl_model *model, int64_t batch,
                                                     const attncl_decoder_options *options,
@@ -139,16 +136,14 @@ ATTNCL_API attncl_status attncl_decoder_create_with(attncl_model *model, int64_t
 /** NULL is fine.  Errors: none. */
 ATTNCL_API void attncl_decoder_destroy(attncl_decoder *decoder);
 
-/** Back to position 0; after a step that failed, too.
+/** Returns to position 0, also after a failed step.
  * Errors: ERR_ARGUMENT, ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_decoder_reset(attncl_decoder *decoder);
 
-/** Tokens taken so far; the most it can take (0: no limit); size of the vocabulary.  The limit is
- * that of the layers and positions; transformer layers, which keep every position's keys and
- * values, are bounded by max_len also without positions.
- * Errors: none. */
+/** Tokens taken so far.  Errors: none. */
 ATTNCL_API int64_t attncl_decoder_position(const attncl_decoder *decoder);
-/** The most tokens it can take, 0: no limit.  Errors: none. */
+/** The most tokens it can take, 0: no limit.  Layers and positional encodings limit it; transformer layers,
+ * whose KV cache has max_len rows, do so also without a positional encoding.  Errors: none. */
 ATTNCL_API int64_t attncl_decoder_limit(const attncl_decoder *decoder);
 /** Size of the vocabulary.  Errors: none. */
 ATTNCL_API int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder);
@@ -159,26 +154,24 @@ ATTNCL_API int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder);
  * @param logits  [batch, vocabulary], the scores of the next token; NULL: not wanted (and the call
  * does not wait)
  *
- * ERR_STATE beyond the limit, ERR_ARGUMENT for a token out of range; the state is then as before.
- * After any other failure it is as before as well, or undefined: then steps give ERR_STATE until
- * attncl_decoder_reset().  The position is that before the step.  What fails in a step without
- * `logits` may be told by a later call, and counts as that step's failure.
+ * ERR_STATE beyond the limit and ERR_ARGUMENT for a token out of range leave the state unchanged.
+ * Any other failure leaves the position unchanged; if the state was lost, steps return ERR_STATE until
+ * attncl_decoder_reset().  A later call may report the failure of a step without `logits`.
  * Errors: ERR_STATE, ERR_ARGUMENT, and those of attncl_graph_run().
  */
 ATTNCL_API attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens,
                                              float *logits);
 
 /**
- * Takes the next n tokens of each sequence, a prompt: as n steps do, but for rounding.  At position 0
- * they are computed at once, by a graph that is compiled at the first prompt of about this length (the
- * last four lengths are kept) and shares the decoder's state; later on, and where the device has not
- * the memory or loops for it, one after another.
+ * Takes the next n tokens of each sequence: the same as n steps, up to rounding.  At position 0 one graph
+ * computes all of them.  It is compiled at the first prompt of about this length; the last four lengths are
+ * kept.  At later positions, or without enough device memory, the tokens are taken step by step.
  * @param n       at least 1
  * @param tokens  [n, batch]
  * @param logits  [batch, vocabulary], the scores of the token after the last; NULL: not wanted
  *
- * ERR_STATE beyond the limit, ERR_ARGUMENT for a token out of range; the state is then as before.
- * After any other failure it is as after a failed attncl_decoder_step().
+ * ERR_STATE beyond the limit and ERR_ARGUMENT for a token out of range leave the state unchanged.
+ * Other failures have the effect of a failed attncl_decoder_step().
  * Errors: as attncl_decoder_step(), and those of attncl_graph_compile().  Threads: one at a time per
  * model and its decoders.
  */
@@ -189,9 +182,9 @@ ATTNCL_API attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t
  * exp(s_c / temperature).  Start from ATTNCL_SAMPLING_INIT. */
 typedef struct attncl_sampling {
     size_t struct_size;
-    double temperature; /**< 0: always the likeliest token, of equals the first */
-    int64_t top_k;      /**< only the top_k likeliest tokens; 0: all */
-    uint64_t seed;      /**< another seed, other tokens */
+    double temperature; /**< 0: always the likeliest token, the first one of equals */
+    int64_t top_k;      /**< draw from the top_k likeliest tokens; 0: from all */
+    uint64_t seed;      /**< the tokens are a function of the seed */
 } attncl_sampling;
 
 #define ATTNCL_SAMPLING_INIT                                                                       \
@@ -200,19 +193,18 @@ typedef struct attncl_sampling {
     }
 
 /**
- * n steps on the device: each takes a token of each sequence and draws the next, which the step after it
- * takes.  The host waits after 256 steps each and at the end.  The first call compiles a graph of a step.
- * A token is a function of the scores, the sampling and the position of the token before it, the same
- * on every device: n calls for one token each, or any other division of n, give the same tokens.
+ * Takes n steps on the device: each takes a token of each sequence and draws the next one, which the next
+ * step takes.  The host waits once per 256 steps and at the end.  The first call compiles the step's graph.
+ * A token depends only on the scores, the sampling and the previous token's position, on every device, so
+ * n calls for one token each draw the same tokens as one call for n.
  * @param n           at least 1
  * @param tokens      [batch], the tokens to take first
  * @param sampling    borrowed for the call
  * @param tokens_ret  [n, batch], the tokens drawn, of which the last has not been taken
  *
- * ERR_STATE beyond the limit, ERR_ARGUMENT for a token or a sampling that is not acceptable; the state is
- * then as before.  ERR_STATE too where scores are not finite: tokens_ret has the tokens before that of
- * each sequence, and -1 from there on.  After this and any other failure it is as after a failed
- * attncl_decoder_step(); the position is that before the call.
+ * ERR_STATE beyond the limit and ERR_ARGUMENT for a token or sampling that is not valid leave the state
+ * unchanged.  ERR_STATE also for scores that are not finite: tokens_ret then has each sequence's tokens up to
+ * there, and -1 from there on.  This and other failures have the effect of a failed attncl_decoder_step().
  * Errors: as attncl_decoder_step(), and those of attncl_graph_compile().  Threads: one at a time per
  * model and its decoders.
  */
