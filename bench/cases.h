@@ -15,8 +15,9 @@ struct check;
 // A case's extents, in the letters of the public headers; each family reads the ones it knows.
 struct sizes {
     int64_t B, T, C, F, V; // batch, positions, channels, hidden channels, vocabulary
-    int64_t M, N, K;       // rows, columns, inner length of a GEMM; rows and width of row ops
-    int64_t S, E;          // source positions, embedded channels
+    // Rows, columns, inner length of a GEMM; rows and width of row ops.  N: a model's positions
+    int64_t M, N, K;
+    int64_t S, E; // source positions, embedded channels
     int64_t heads, layers;
     int64_t window; // AFT-conv: length of the filter
     bool causal;
@@ -58,6 +59,8 @@ struct family {
     attncl_value (*build)(struct case_data *t, const struct sizes *s);
     // Instead of build: opens whatever is run.
     attncl_status (*open)(struct case_data *t);
+    // Before each run, untimed.
+    attncl_status (*prepare)(struct case_data *t);
     // Instead of one run of t->graph.  Enqueues; the caller waits.
     attncl_status (*run)(struct case_data *t);
     // Instead of reading the output of t->graph into the array "y".

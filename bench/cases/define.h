@@ -22,10 +22,25 @@ struct ref_feedback_layer define_feedback_layer(const struct case_data *t, const
 
 // -- a language model of random weights
 
+enum { LM_PATH_BYTES = 512, N_CHECKED_STEPS = 8 };
+
+struct lm_state {
+    attncl_context *ctx; // NULL: the case's
+    attncl_model *model;
+    attncl_decoder *decoder;  // NULL: the whole text at once
+    int32_t steps;            // of training, taken
+    char path[LM_PATH_BYTES]; // the model's file
+};
+
+// Adds an array "y" of this shape for the result and what the model reads, and opens the model.
+attncl_status lm_open(struct case_data *t, int rank, const int64_t *dim);
+void lm_close_model(struct lm_state *state);
+void lm_close(struct case_data *t);
+
 // Adds every parameter of the model to the case's arrays, under its name in model files.
 attncl_status lm_parameters(struct case_data *t);
-// Opens a model with these parameters, through a file that is gone afterwards.
-attncl_status lm_open(struct case_data *t, attncl_model **model_ret);
+// Writes a model with these parameters to a new file, which the caller removes.
+attncl_status lm_write(const struct case_data *t, char path[LM_PATH_BYTES]);
 // Logits [T, 1, V] of tokens [T, 1], in double precision, from the layers of tests/ref.
 struct host *lm_define(const struct case_data *t, const struct host *tokens);
 

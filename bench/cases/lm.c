@@ -9,17 +9,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/try.h"
 
-enum { MAX_WEIGHTS = 128, N_CHECKED_STEPS = 8 };
-
-struct lm_state {
-    attncl_model *model;
-    attncl_decoder *decoder; // NULL: the whole text at once
-    int32_t steps;           // of training, taken
-};
+enum { MAX_WEIGHTS = 128 };
 
 // What the case gives the model: the indices that follow array "y".
 enum { MAX_INPUTS = 4 };
@@ -52,16 +47,16 @@ static bool is_translator(const struct sizes *s)
     return strcmp(s->layer, "seq2seq") == 0;
 }
 
-// The model, an array "y" of this shape for the result, and what the model reads.
-static attncl_status open_model(struct case_data *t, int rank, const int64_t *dim)
+attncl_status lm_open(struct case_data *t, int rank, const int64_t *dim)
 {
     const struct sizes *s = &t->c->sizes;
     struct lm_state *state = attncl__alloc_zero(sizeof *state);
 
     REQUIRE(state, ATTNCL_ERR_NO_MEMORY, "state of %s", t->c->name);
-    t->state = state; // released by close_lm() from here on
+    t->state = state; // released by lm_close() from here on
     TRY(lm_parameters(t));
-    TRY(lm_open(t, &state->model));
+    TRY(lm_write(t, state->path));
+    TRY(attncl_model_open(t->ctx, state->path, &state->model));
     case_array_add(t, "y", 0, rank, dim);
     if (!is_translator(s)) {
         case_array_indices(t, "tokens", 0, s->V, DIMS(s->T, s->B));
@@ -73,7 +68,17 @@ static attncl_status open_model(struct case_data *t, int rank, const int64_t *di
     return t->status;
 }
 
-static void close_lm(struct case_data *t)
+void lm_close_model(struct lm_state *state)
+{
+    attncl_decoder_destroy(state->decoder);
+    attncl_model_close(state->model);
+    attncl_context_destroy(state->ctx);
+    state->decoder = NULL;
+    state->model = NULL;
+    state->ctx = NULL;
+}
+
+void lm_close(struct case_data *t)
 {
     struct lm_state *state = t->state;
 
@@ -81,8 +86,9 @@ static void close_lm(struct case_data *t)
         return;
     attncl_graph_destroy(t->graph);
     t->graph = NULL;
-    attncl_decoder_destroy(state->decoder);
-    attncl_model_close(state->model);
+    lm_close_model(state);
+    if (state->path[0])
+        unlink(state->path);
     attncl__free(state);
     t->state = NULL;
 }
@@ -91,7 +97,7 @@ static attncl_status open_lm(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
 
-    TRY(open_model(t, DIMS(s->T, s->B, s->V)));
+    TRY(lm_open(t, DIMS(s->T, s->B, s->V)));
     struct lm_state *state = t->state;
     attncl_array inputs[MAX_INPUTS];
     const size_t n = list_inputs(t, inputs);
@@ -109,7 +115,7 @@ static void check_lm(const struct case_data *t, const struct sizes *s, struct ch
 
 // A family of language models; beside the fields given it has what they share.
 #define LM_FAMILY(NAME, ...)                                                                       \
-    FAMILY(NAME, .suite = SUITE_MODEL, .close = close_lm, .tokens = all_tokens, __VA_ARGS__)
+    FAMILY(NAME, .suite = SUITE_MODEL, .close = lm_close, .tokens = all_tokens, __VA_ARGS__)
 
 LM_FAMILY(lm, .output = "output", .open = open_lm, .check = check_lm)
 
@@ -117,7 +123,7 @@ static attncl_status open_decode(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
 
-    TRY(open_model(t, DIMS(s->T, s->B, s->V)));
+    TRY(lm_open(t, DIMS(s->T, s->B, s->V)));
     struct lm_state *state = t->state;
     const double start = clock_now();
     TRY(attncl_decoder_create(state->model, s->B, &state->decoder));
@@ -204,7 +210,7 @@ static attncl_status open_train(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
 
-    TRY(open_model(t, DIMS(N_CHECKED_STEPS)));
+    TRY(lm_open(t, DIMS(N_CHECKED_STEPS)));
     struct lm_state *state = t->state;
     case_array_indices(t, "targets", 0, s->V,
                        DIMS(is_translator(s) ? s->B : s->T, is_translator(s) ? s->T : s->B));

@@ -47,7 +47,7 @@ static struct host *mix(const struct layer *l, const struct host *n)
     const int64_t steps = n->dim[0];
     struct host *h = host_like(n);
 
-    if (is(l, "transformer")) {
+    if (is(l, "transformer") || is(l, "gpt2")) {
         const struct ref_mha params = {MIXING_FIELDS("self_attn.", ".linear", PARAM, PARAM)};
         ref_multi_head_attention(&params, (struct ref_attention){.causal = true}, l->s->heads, true,
                                  n, n, n, h,
@@ -73,7 +73,7 @@ static struct host *pre_norm_layer(const struct layer *l, const struct host *x)
     struct host *y = host_like(x);
 
     n = define_layer_norm(h, PARAM("norm_ff.weight"), PARAM("norm_ff.bias"));
-    ref_feed_forward(&ffn, ATTNCL_RELU, n, y);
+    ref_feed_forward(&ffn, is(l, "gpt2") ? ATTNCL_GELU_TANH : ATTNCL_RELU, n, y);
     return define_add(h, y);
 }
 
@@ -98,6 +98,17 @@ static struct host *embed(const struct case_data *t, const struct host *tokens)
         x->data[i] += c % 2 ? cos(angle) : sin(angle);
     }
     return x;
+}
+
+// Positions are weights, and the embedding is not scaled.
+static struct host *embed_gpt2(const struct case_data *t, const struct host *tokens)
+{
+    const int64_t width = t->c->sizes.C;
+    struct host *x = host_new(ATTNCL_F32, DIMS(tokens->dim[0], 1, width));
+    const struct part some = {0, tokens->dim[0], 1};
+
+    ref_embedding_fwd(tokens, WHOLE("src_embed.linear.weight"), 1, x);
+    return define_add(x, PART(t, "src_embed.positional_encodings", some, ALL, ALL));
 }
 
 static struct ref_feedback_layer feedback_layer(const struct layer *l)
@@ -142,12 +153,14 @@ struct host *lm_define(const struct case_data *t, const struct host *tokens)
 
     if (is(&l, "feedback") || is(&l, "feedback_kv"))
         return feedback_lm(t, tokens);
-    struct host *x = embed(t, tokens);
+    struct host *x = is(&l, "gpt2") ? embed_gpt2(t, tokens) : embed(t, tokens);
     for (int64_t i = 0; i < l.s->layers; ++i) {
         snprintf(l.prefix, sizeof l.prefix, "encoder.layers.%d.", (int)i);
         x = is(&l, "gmlp") ? gmlp_layer(&l, x) : pre_norm_layer(&l, x);
     }
     x = define_layer_norm(x, WHOLE("encoder.norm.weight"), WHOLE("encoder.norm.bias"));
+    if (is(&l, "gpt2"))
+        return define_linear(x, WHOLE("src_embed.linear.weight"), NULL);
     return define_linear(x, WHOLE("generator.projection.weight"),
                          WHOLE("generator.projection.bias"));
 }

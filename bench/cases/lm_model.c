@@ -25,6 +25,13 @@ static void config_text(const struct sizes *s, char text[512])
                  "{\"src_vocab_size\": %d, \"tgt_vocab_size\": %d, \"embed_size\": %d, "
                  "\"num_hiddens\": %d, \"num_layers\": %d}",
                  v, v, (int)s->E, c, n);
+    else if (strcmp(s->layer, "gpt2") == 0)
+        snprintf(text, 512,
+                 "{\"layer\": \"transformer\", \"n_vocab\": %d, \"d_model\": %d, \"n_layers\": %d, "
+                 "\"heads\": %d, \"d_ff\": %d, \"max_len\": %d, \"pos\": \"learned_pos\", "
+                 "\"embed_scale\": 1, \"activation\": \"gelu_tanh\", \"tie_generator\": true, "
+                 "\"generator_bias\": false}",
+                 v, c, n, (int)s->heads, f, (int)s->N);
     else
         snprintf(text, 512,
                  "{\"layer\": \"%s\", \"n_vocab\": %d, \"d_model\": %d, \"n_layers\": %d, "
@@ -86,19 +93,14 @@ static attncl_status write_model(const struct case_data *t, const char *path)
     return attncl_safetensors_write(path, arrays, n, metadata);
 }
 
-attncl_status lm_open(struct case_data *t, attncl_model **model_ret)
+attncl_status lm_write(const struct case_data *t, char path[LM_PATH_BYTES])
 {
     const char *directory = getenv("TMPDIR");
-    char path[512];
 
-    snprintf(path, sizeof path, "%s/attncl-bench-XXXXXX",
+    snprintf(path, LM_PATH_BYTES, "%s/attncl-bench-XXXXXX",
              directory && directory[0] ? directory : "/tmp");
     const int fd = mkstemp(path);
     REQUIRE(fd >= 0, ATTNCL_ERR_IO, "%s cannot be created", path);
     close(fd);
-    attncl_status status = write_model(t, path);
-    if (status == ATTNCL_OK)
-        status = attncl_model_open(t->ctx, path, model_ret);
-    unlink(path);
-    return status;
+    return write_model(t, path);
 }

@@ -221,6 +221,11 @@ attncl_status case_open(struct case_data *t)
     return t->c->family->open ? t->c->family->open(t) : open_graph(t);
 }
 
+attncl_status case_prepare(struct case_data *t)
+{
+    return t->c->family->prepare ? t->c->family->prepare(t) : ATTNCL_OK;
+}
+
 attncl_status case_run(struct case_data *t)
 {
     return t->c->family->run ? t->c->family->run(t) : attncl_graph_run(t->graph);

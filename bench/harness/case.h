@@ -10,7 +10,7 @@
 #include "harness/stats.h"
 #include "support/host.h"
 
-enum { MAX_CASE_ARRAYS = 128 };
+enum { MAX_CASE_ARRAYS = 256 };
 
 // Random data by name: an input of the graph, a weight, or the result.
 struct case_array {
@@ -44,6 +44,8 @@ struct case_data {
 // c, and is released by case_close() whatever the result.
 attncl_status case_open(struct case_data *t);
 void case_close(struct case_data *t);
+// Before a run, untimed.
+attncl_status case_prepare(struct case_data *t);
 // One run, not waited for.
 attncl_status case_run(struct case_data *t);
 // The result into array "y".

@@ -64,8 +64,8 @@ static attncl_status close_context(struct run *r)
 // One run and the wait for it.
 static attncl_status run_once(struct run *r, double *seconds_ret)
 {
+    TRY(case_prepare(&r->data));
     const double start = clock_now();
-
     TRY(case_run(&r->data));
     TRY(r->options.driver_does_not_wait ? case_settle(&r->data)
                                         : attncl_context_finish(r->data.ctx));
@@ -177,6 +177,7 @@ static attncl_status warm_up(struct run *r)
 // A run to warm up again, during which the sensors are read.
 static attncl_status read_sensors(struct run *r)
 {
+    TRY(case_prepare(&r->data));
     TRY(case_run(&r->data));
     sensors_read(r->options.sensors, &r->sensors);
     return r->options.driver_does_not_wait ? case_settle(&r->data)
