@@ -35,7 +35,7 @@ function refuse(text) {
 function check_only(texts,    n, i, name, part, known) {
     n = split(tolower(texts), part, ",")
     for (i = 1; i <= n; ++i) {
-        known = part[i] == ""
+        known = part[i] == "" || part[i] == "headline" || part[i] ~ /^=/
         for (name in names)
             known = known || index(name, part[i])
         if (!known)

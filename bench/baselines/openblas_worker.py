@@ -51,7 +51,10 @@ class Worker:
         return time.perf_counter() - start
 
     def time(self, request):
-        return {"samples": {"sgemm": sample(self.seconds, request["budget_s"], request["runs"])} if self.run else {}}
+        if not self.run:
+            return {"samples": {}, "load": {}}
+        samples, load = sample(self.seconds, request["budget_s"], request["runs"])
+        return {"samples": {"sgemm": samples}, "load": {"sgemm": load}}
 
     def close(self, _request):
         self.run = None

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch on one device in one mode, for bench/baselines/measure: a request per line on standard input, an
-answer per line on standard output, both JSON.
+"""PyTorch, or transformers on it, on one device in one mode, for bench/baselines/measure.py: a request per line on standard
+input, an answer per line on standard output, both JSON.
 
     {"do": "describe"}             -> {"version", "name", "settings", ...}
     {"do": "open", "case": {...}}  -> {"formulations": [{"variant", "reference", "probe" ...}]}
-    {"do": "time", "budget_s": 0.3, "runs": 3, "skip": []}  -> {"samples": {variant: [seconds ...]}}
+    {"do": "time", "budget_s": 0.3, "runs": 3, "skip": []}  -> {"samples": {variant: [seconds ...]}, "load": {variant: {...}}}
     {"do": "close"}                -> {}         `case` is an entry of `attncl-bench --list`
 """
 import argparse
 import json
 import os
 import platform
+import resource
 import sys
 import time
 import traceback
@@ -51,14 +52,19 @@ class Worker:
             settings["cpu_capability"] = torch.backends.cpu.get_cpu_capability()
             settings["mkl"] = torch.backends.mkl.is_available()
         place = "CUDA" if self.cuda else "CPU"
-        return {"version": torch.__version__, "where": where, "settings": settings,
-                "type": "gpu" if self.cuda else "cpu",
-                "name": f"PyTorch {torch.__version__} {place}, {how}, {a.setting}"}
+        version, name = torch.__version__, f"PyTorch {torch.__version__} {place}, {how}, {a.setting}"
+        if a.program == "transformers":
+            import transformers
+            transformers.utils.logging.set_verbosity_error()
+            transformers.utils.logging.disable_progress_bar()
+            version, name = transformers.__version__, f"transformers {transformers.__version__}, {name}"
+        return {"program": a.program, "version": version, "where": where, "settings": settings,
+                "type": "gpu" if self.cuda else "cpu", "name": name}
 
     def open(self, request):
         from torch_baselines import Case, formulations
         cases = [Case(request["case"], self.arguments.device, packed) for packed in (False, True)]
-        self.running, answers, self.trains = {}, [], cases[0].trains
+        self.running, answers, self.trains, self.repeats = {}, [], cases[0].trains, cases[0].repeats
         for f in self.chosen(cases[0], formulations(cases[0].family)):
             answer = {"variant": f.name, "reference": f.reference}
             try:
@@ -75,7 +81,7 @@ class Worker:
 
     def chosen(self, case, known):
         """Everything eager; compiled: the best ones only, and none that is a long loop in Python."""
-        known = [f for f in known if not (f.packed and case.trains)]
+        known = [f for f in known if f.program == self.arguments.program and not (f.packed and case.trains)]
         if not self.arguments.compile:
             return [f for f in known if not (f.packed and self.cuda)]
         best = [f for f in known if not f.reference] or known
@@ -113,15 +119,16 @@ class Worker:
         return time.perf_counter() - start, y
 
     def time(self, request):
-        samples = {}
+        samples, load = {}, {}
         with self.mode():
             for variant, run in self.running.items():
                 if variant not in request.get("skip", []):
                     if self.first[variant] < SLOW_S:
                         run()  # the caches are this formulation's now
                         self.finish()
-                    samples[variant] = sample(lambda run=run: self.seconds(run)[0], request["budget_s"], request["runs"])
-        return {"samples": samples}
+                    samples[variant], load[variant] = sample(
+                        lambda run=run: self.seconds(run)[0] / self.repeats, request["budget_s"], request["runs"])
+        return {"samples": samples, "load": load}
 
     def close(self, _request):
         self.running = {}
@@ -152,14 +159,32 @@ def probe(flat):
     return {"probe": [float(flat[n - 1 - step * (PROBES - 1 - i)]) for i in range(PROBES)], "largest": float(abs(flat).max())}
 
 
+def busy_seconds():
+    """Of the CPUs that this process may use, by anyone, stolen time included; 0 where the system does not say."""
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            rows = [line.split() for line in file]
+    except OSError:
+        return 0
+    mine = {f"cpu{i}" for i in os.sched_getaffinity(0)}
+    return sum(sum(map(int, row[1:4] + row[6:9])) for row in rows if row[0] in mine) / os.sysconf("SC_CLK_TCK")
+
+
+def load_now():
+    """As struct load of bench/harness/load.h."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {"wall_s": time.perf_counter(), "cpu_s": used.ru_utime + used.ru_stime, "busy_s": busy_seconds(),
+            "switches": used.ru_nivcsw}
+
+
 def sample(seconds_of_run, budget_s, runs):
-    samples = []
-    start = time.perf_counter()
+    """The seconds of each run, and the load meanwhile."""
+    samples, before = [], load_now()
     while True:
         samples.append(seconds_of_run())
-        spent = time.perf_counter() - start
+        spent = time.perf_counter() - before["wall_s"]
         if len(samples) >= runs and spent >= budget_s or spent >= 4 * budget_s:
-            return samples
+            return samples, {name: x - before[name] for name, x in load_now().items()}
 
 
 def main():
@@ -167,6 +192,7 @@ def main():
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--program", default="PyTorch", choices=("PyTorch", "transformers"))
     parser.add_argument("--setting", default=OWN_MALLOC, help="what the environment is called in the report")
     arguments = parser.parse_args()
 

@@ -61,11 +61,14 @@ static json_t *describe_host(void)
     value_of("/proc/cpuinfo", "model name", ':', cpu, sizeof cpu);
     if (uname(&u) == 0)
         snprintf(kernel, sizeof kernel, "%s %s %s", u.sysname, u.release, u.machine);
-    return json_pack("{s:o, s:o, s:o, s:i, s:i, s:I}", "os", text_or_null(os), "kernel",
+    double load = 0;
+    const bool known_load = getloadavg(&load, 1) == 1;
+    return json_pack("{s:o, s:o, s:o, s:i, s:i, s:I, s:o}", "os", text_or_null(os), "kernel",
                      text_or_null(kernel), "cpu", text_or_null(cpu), "cores",
                      (int)sysconf(_SC_NPROCESSORS_ONLN), "threads", usable_threads(),
                      "memory_bytes",
-                     (json_int_t)sysconf(_SC_PHYS_PAGES) * (json_int_t)sysconf(_SC_PAGESIZE));
+                     (json_int_t)sysconf(_SC_PHYS_PAGES) * (json_int_t)sysconf(_SC_PAGESIZE),
+                     "load", known_load ? json_real(load) : json_null());
 }
 
 json_t *json_report(const char *program, const char *revision, int argc, char **argv,
@@ -202,12 +205,13 @@ static json_t *timing(const struct run *x)
                                      : json_null();
 
     return json_pack(
-        "{s:I, s:I, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:o, "
+        "{s:I, s:I, s:O?, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:{s:o, s:o}, s:o, "
+        "s:o, "
         "s:o, s:o, s:n, s:n, s:o, s:o, s:o}",
-        "runs", (json_int_t)x->runs, "rounds", (json_int_t)x->rounds, "wall", "min_s", w->min,
-        "q1_s", w->q1, "median_s", w->median, "q3_s", w->q3, "p95_s", w->p95, "max_s", w->max,
-        "samples_s", samples(&x->samples), "latency", latency(x), "sensors",
-        sensors_json(&x->sensors), "event", event, "compile", "cold_s", known(x->cold_s),
+        "runs", (json_int_t)x->runs, "rounds", (json_int_t)x->rounds, "by_round", x->by_round,
+        "wall", "min_s", w->min, "q1_s", w->q1, "median_s", w->median, "q3_s", w->q3, "p95_s",
+        w->p95, "max_s", w->max, "samples_s", samples(&x->samples), "latency", latency(x),
+        "sensors", sensors_json(&x->sensors), "event", event, "compile", "cold_s", known(x->cold_s),
         "cached_s", known(x->cached_s), "flop", known(x->flop), "bytes", known(x->bytes), "gflop_s",
         known(1e-9 * x->flop / w->min), "gb_s", known(1e-9 * x->bytes / w->min), "bound",
         "roofline_percent", "memory", memory_object(x), "tokens", known(tokens), "tokens_per_s",

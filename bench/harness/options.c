@@ -78,6 +78,10 @@ static bool next_text(const char **at, char text[NAME_BYTES])
 
 static bool has_in_name(const struct bench_case *c, const char *text)
 {
+    if (text[0] == '=')
+        return strcmp(c->name, text + 1) == 0;
+    if (strcmp(text, "headline") == 0)
+        return c->sets & HEADLINE;
     return strcasestr(c->name, text) || strcasestr(c->family->name, text);
 }
 
@@ -167,7 +171,8 @@ int options_read(int argc, char **argv, struct options *ret)
          .help = "only these: device (bandwidth, peak, launches), op, layer, model"},
         {"only", 0, OPTION_TEXT, &o.only, "TEXT",
          .help = "only cases whose name or family contains TEXT, case ignored; several\n"
-                 "with commas between them"},
+                 "with commas between them; =NAME: the case of this name; headline: the cases of\n"
+                 "--quick"},
         {"device", 0, OPTION_CALL, &o, "X", .take = take_device,
          .help = "only this device: gpu, cpu, PLATFORM:DEVICE, or part of a name; may be\n"
                  "repeated"},

@@ -15,6 +15,7 @@
 #include "base/try.h"
 #include "device/context.h"
 #include "device/source.h"
+#include "harness/load.h"
 
 enum { MAX_RUNS_OF_ROUND = 2000, N_EVENT_RUNS = 5, N_WARM_UP_RUNS = 3 };
 
@@ -184,21 +185,38 @@ static attncl_status read_sensors(struct run *r)
                                            : attncl_context_finish(r->data.ctx);
 }
 
+// The last n samples are the round's.
+static void add_round(struct run *r, size_t n, const struct load *before)
+{
+    const struct load load = load_since(before);
+    struct samples round = {.values = r->samples.values + r->samples.n - n, .n = n};
+
+    if (!r->by_round)
+        r->by_round = json_array();
+    json_array_append_new(r->by_round,
+                          json_pack("{s:f, s:f, s:f, s:f, s:I}", "median_s",
+                                    samples_spread(&round).median, "wall_s", load.wall_s, "cpu_s",
+                                    load.cpu_s, "busy_s", load.busy_s, "switches",
+                                    (json_int_t)load.switches));
+}
+
 static attncl_status time_round(struct run *r)
 {
     double seconds;
 
     TRY(read_sensors(r));
     r->data.latency = &r->latencies;
-    const double start = clock_now();
+    const struct load before = load_now();
     for (size_t n = 1;; ++n) {
         TRY(run_once(r, &seconds));
         REQUIRE(samples_add(&r->samples, seconds), ATTNCL_ERR_NO_MEMORY, "%zu samples",
                 r->samples.n);
-        const double elapsed = clock_now() - start;
+        const double elapsed = clock_now() - before.wall_s;
         const bool enough = n >= r->options.min_runs && elapsed >= r->options.budget_s;
-        if (enough || n == MAX_RUNS_OF_ROUND || elapsed >= 4 * r->options.budget_s)
+        if (enough || n == MAX_RUNS_OF_ROUND || elapsed >= 4 * r->options.budget_s) {
+            add_round(r, n, &before);
             return ATTNCL_OK;
+        }
     }
 }
 
@@ -291,5 +309,6 @@ void run_free(struct run *r)
         return;
     samples_free(&r->samples);
     samples_free(&r->latencies);
+    json_decref(r->by_round);
     attncl__free(r);
 }

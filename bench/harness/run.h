@@ -43,6 +43,7 @@ struct run {
     struct spread wall;         // of one run and the wait for it
     struct spread latency;      // of one token of a decoder; 0 when there is none
     struct sensor_sums sensors; // while it ran
+    json_t *by_round;           // list: each round's median and load
     struct spread event;        // sum of the commands' times on the device; 0 when not known
     double flop, bytes;         // of one run, by the ops' own formulas; 0 when not known
     bool has_memory;

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The numbers of bench/harness/case.c: an array's name gives its data, on every side."""
+import math
+
 import numpy
 
 CHUNK = 1 << 20
@@ -41,3 +43,24 @@ def indices(name, low, high, shape):
         u = bits.astype(numpy.float64) / 9007199254740992.0
         out[begin:begin + u.size] = low + ((high - low) * u).astype(numpy.int64)
     return out.reshape(shape)
+
+
+def gpt2(sizes):
+    """The weights of a GPT-2 case, [out, in], queries, keys and values as one map."""
+    c, f, v, n = (sizes[letter] for letter in "CFVN")
+
+    def of(name, *shape):
+        return uniform(name, 0.5 if name.endswith(".bias") else math.sqrt(3 / shape[1]) if len(shape) == 2 else 1, shape)
+
+    def both(name, *shape):
+        return {"weight": of(name + ".weight", *shape), "bias": of(name + ".bias", shape[0])}
+    layers = []
+    for i in range(sizes["layers"]):
+        at = f"encoder.layers.{i}."
+        parts = [both(f"{at}self_attn.{name}.linear", c, c) for name in ("query", "key", "value")]
+        layers.append({
+            "norm_1": both(at + "norm_self_attn", c), "qkv": {k: numpy.concatenate([p[k] for p in parts]) for k in parts[0]},
+            "out": both(at + "self_attn.output", c, c), "norm_2": both(at + "norm_ff", c),
+            "up": both(at + "feed_forward.layer1", f, c), "down": both(at + "feed_forward.layer2", c, f)})
+    return {"tokens": of("src_embed.linear.weight", v, c), "layers": layers, "norm": both("encoder.norm", c),
+            "positions": of("src_embed.positional_encodings", n, 1, c)[:, 0]}

@@ -10,14 +10,18 @@ from torch_models.gmlp import SGU
 
 class KeptAttention:
     def __init__(self, mha, n, batch):
-        width = mha.query.linear.out_features
-        self.kept, self.t = torch.empty(2, batch, mha.heads, n, width // mha.heads), 0
+        self.kept, self.n, self.t = None, n, 0
 
     def __call__(self, q, k, v, mask):
-        self.kept[0, :, :, self.t], self.kept[1, :, :, self.t] = k[0], v[0]
-        self.t += 1
+        """A token, or at position 0 a prompt."""
+        n = len(q)
+        if self.kept is None:
+            self.kept = torch.empty(2, *q.shape[1:3], self.n, q.shape[3])
+        for kept, new in zip(self.kept, (k, v)):
+            kept[:, :, self.t:self.t + n] = new.permute(1, 2, 0, 3)
+        self.t += n
         keys, values = self.kept[:, :, :, :self.t]
-        y = f.scaled_dot_product_attention(q.permute(1, 2, 0, 3), keys, values).permute(2, 0, 1, 3)
+        y = f.scaled_dot_product_attention(q.permute(1, 2, 0, 3), keys, values, is_causal=n > 1).permute(2, 0, 1, 3)
         return y, y
 
 
@@ -64,16 +68,16 @@ KEPT = {MHA: KeptAttention, AFT: KeptAFT, SGU: KeptGate}
 
 
 def keep_state(model, n, batch):
-    """Replaces the cores of an LM; returns step(token [B], position) -> logits [B, V], steps in order from 0."""
+    """Replaces the cores of an LM; returns take(tokens [n, B], position) -> logits [B, V] of the last: one token after the
+    other from 0, or where all cores are attention a prompt at 0.  There, steps at an earlier position go on from it."""
     cores = [m for m in model.modules() if type(m) in KEPT]
     for m in cores:
         m.core = KEPT[type(m)](m, n, batch)
     embed = model.src_embed
 
-    def step(token, t):
-        if t == 0:
-            for m in cores:
-                m.core.t = 0
-        x = embed.norm(embed.linear(token[None]) * embed.scale + embed.positional_encodings[t:t + 1])
-        return model.generator.projection(model.encoder(x, None))[0]
-    return step
+    def take(tokens, t):
+        for m in cores:
+            m.core.t = t
+        x = embed.norm(embed.linear(tokens) * embed.scale + embed.positional_encodings[t:t + len(tokens)])
+        return model.generator.projection(model.encoder(x, None)[-1])
+    return take

@@ -170,7 +170,7 @@ class Packed(torch.nn.Module):
     def __init__(self, linear, rows, gelu):
         super().__init__()
         self.weight, self.bias = torch.ops.mkldnn._reorder_linear_weight(linear.weight.data, rows), linear.bias
-        self.after = ("gelu", [], "none") if gelu else ("none", [], "")
+        self.after = ("gelu", [], gelu) if gelu else ("none", [], "")
 
     def forward(self, x):
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, *self.after)
@@ -181,13 +181,13 @@ def pack(module, rows):
     linears = [n for n, m in module.named_children() if isinstance(m, torch.nn.Linear)]
     for name, child in module.named_children():
         if name in linears:
-            gelu = name == linears[0] and isinstance(getattr(module, "activation", None), torch.nn.GELU)
-            setattr(module, name, Packed(child, rows, gelu))
+            gelu = getattr(getattr(module, "activation", None), "approximate", None)  # of nn.GELU: "none" or "tanh"
+            setattr(module, name, Packed(child, rows, gelu if name == linears[0] else None))
         else:
             pack(child, rows)
     if linears and isinstance(getattr(module, "activation", None), torch.nn.GELU):
         module.activation = torch.nn.Identity()
-    return Packed(module, rows, False) if isinstance(module, torch.nn.Linear) else module
+    return Packed(module, rows, None) if isinstance(module, torch.nn.Linear) else module
 
 
 def peak_bytes(step, model):

@@ -79,8 +79,8 @@ def decode(c):
     if c.layer.startswith("feedback"):
         model = model_of(c, False)
         return lambda: model(tokens)  # a step each, by its nature
-    step = keep_state(model_of(c, True), c.T, c.B)
-    return lambda: torch.stack([step(tokens[t], t) for t in range(c.T)])
+    take = keep_state(model_of(c, True), c.T, c.B)
+    return lambda: torch.stack([take(tokens[t:t + 1], t) for t in range(c.T)])
 
 
 formulation("lm", "published code", reference=True)(lambda c: forward(c, True))

@@ -23,6 +23,7 @@ class Formulation:
     reference: bool
     compiles: bool  # False: not given to torch.compile, which would unroll its loop for minutes
     packed: bool    # linear maps by oneDNN, see Packed
+    program: str    # --program of the worker that runs it
     make: object
 
 
@@ -30,13 +31,13 @@ FORMULATIONS = []
 PACKED = "oneDNN, packed weights (undocumented torch.ops.mkldnn)"
 
 
-def formulation(family, name, reference=False, compiles=True, packed=False):
+def formulation(family, name, reference=False, compiles=True, packed=False, program="PyTorch"):
     """With `packed` the same is there once more, its linear maps by oneDNN."""
     def add(make):
         for f in (family,) if isinstance(family, str) else family:
-            FORMULATIONS.append(Formulation(f, name, reference, compiles, False, make))
+            FORMULATIONS.append(Formulation(f, name, reference, compiles, False, program, make))
             if packed:
-                FORMULATIONS.append(Formulation(f, PACKED, False, False, True, make))
+                FORMULATIONS.append(Formulation(f, PACKED, False, False, True, program, make))
         return make
     return add
 
@@ -65,6 +66,7 @@ class Case:
         self.layer = sizes.get("layer")
         for letter in LETTERS:
             setattr(self, letter, sizes.get(letter, 0))
+        self.repeats = self.T - self.S if self.family == "lm_step" else 1  # of what is timed, in a run
         self.arrays = {}  # name: (how it was made, array)
 
     def array(self, make, name, *arguments):
@@ -105,7 +107,8 @@ class Case:
             self.leaves += module.parameters()
         if prepare:
             prepare(module)
-        return faster.pack(module, self.M or self.T * self.B) if self.packed else module
+        rows = self.B if self.family == "lm_step" else self.T * self.B
+        return faster.pack(module, self.M or rows) if self.packed else module
 
 
 def spread_of(name, p, bias):
