@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Draws what decode measures, by the position reached: prompts at once and token by token, and a step after them.
-# CPU time of one thread; needs gnuplot.
+# Draws what decode measures, by the position reached: prompts in one pass and token by token, and a step after them.
+# Three models of one width, depth and vocabulary.  CPU time of one thread; needs gnuplot.
 #
 #   decode_curves.sh path/to/decode OUT.svg [TABLES]    TABLES: a directory for what decode printed; kept ones are drawn again
 set -eu
@@ -23,9 +23,9 @@ measure() {
     }
 }
 
-measure transformer '{"layer": "transformer", "heads": 8, "d_model": 512, "d_ff": 2048, "n_layers": 6, "n_vocab": 512, "max_len": 2000}'
+measure transformer '{"layer": "transformer", "heads": 8, "d_model": 512, "d_ff": 2048, "n_layers": 6, "n_vocab": 65, "max_len": 2000}'
 measure gmlp '{"layer": "gmlp", "seq_len": 2000, "d_model": 512, "d_ffn": 2048, "n_layers": 6, "n_vocab": 65}'
-measure aft_local '{"layer": "aft_local", "seq_len": 2000, "local_window_size": 32, "d_model": 128, "d_ff": 256, "n_layers": 6, "n_vocab": 65}'
+measure aft_local '{"layer": "aft_local", "seq_len": 2000, "local_window_size": 32, "d_model": 512, "d_ff": 2048, "n_layers": 6, "n_vocab": 65}'
 
 gnuplot <<END
 set terminal svg size 900,380 dynamic background rgb "white" font "sans-serif,13"
@@ -47,11 +47,11 @@ set style line 13 lw 2 dt 2 pt 6 ps 0.6 lc rgb "#2a8a4a"
 set xlabel "tokens of the prompt"
 set ylabel "ms of CPU time"
 set yrange [*:60000]
-set title "A prompt: at once, and token by token (dashed)"
-plot "$tables/transformer" using 1:2 with linespoints ls 1 title "transformer, d = 512", "" using 1:3 with linespoints ls 11 notitle, \\
-     "$tables/gmlp" using 1:2 with linespoints ls 2 title "gMLP, d = 512", "" using 1:3 with linespoints ls 12 notitle, \\
-     "$tables/aft_local" using 1:2 with linespoints ls 3 title "AFT-local, d = 128", "" using 1:3 with linespoints ls 13 notitle
-set title "A step after it"
+set title "A prompt: in one pass, and token by token (dashed)"
+plot "$tables/transformer" using 1:2 with linespoints ls 1 title "transformer", "" using 1:3 with linespoints ls 11 notitle, \\
+     "$tables/gmlp" using 1:2 with linespoints ls 2 title "gMLP", "" using 1:3 with linespoints ls 12 notitle, \\
+     "$tables/aft_local" using 1:2 with linespoints ls 3 title "AFT-local, window 32", "" using 1:3 with linespoints ls 13 notitle
+set title "A step after it (d = 512, 6 layers)"
 set yrange [*:*]
 unset key
 plot "$tables/transformer" using 1:5 with linespoints ls 1, "$tables/gmlp" using 1:5 with linespoints ls 2, \\

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measures the library, PyTorch and OpenBLAS on the same cases interleaved, and writes a report of each
-(docs/dev/benchmark-reports.md): ours.json, torch.json and openblas.json in the directory given.
+"""Measures the library and its baselines (PyTorch, transformers, llama.cpp, OpenBLAS) on the same cases interleaved, and writes a
+report of each (docs/dev/benchmark-reports.md): ours.json, torch.json ... in the directory given.
 
     bench/baselines/measure.py --bench build-bench/bench/attncl-bench --out DIRECTORY [OPTION of attncl-bench]...
 
-Case by case and round by round: attncl-bench, then each configuration of PyTorch, then OpenBLAS (its GEMMs alone), all of one number
-of threads, on the same numbers (bench/README.md).  A baseline whose result is not the library's is reported wrong, without its times.
-What is not installed is not measured.  All reports are replaced after every case; SIGINT and SIGTERM end it in order, with exit
-status 130.
+Case by case and round by round: attncl-bench, then each baseline that knows the case, all of one number of threads, on the same
+numbers (bench/README.md).  A baseline whose result is not the library's is reported wrong, without its times.  What is not
+installed is named, here and in the reports.  Cases that something disturbed run once more at the end, into *-again.json.  All
+reports are replaced after every case; SIGINT and SIGTERM end it in order, with exit status 130.
 """
 import argparse
 import ctypes.util
@@ -22,6 +22,9 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from reporting.quiet import disturbance  # noqa: E402
+
 KEEP = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "8589934592",
         "MALLOC_TOP_PAD_": "268435456"}
 
@@ -29,6 +32,7 @@ KEEP = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "85899
 PROBE_LIMIT = 1e-4
 # Formulations that take longer are timed in the first round only.
 SLOW_S = 2.0
+FILES = {"PyTorch": "torch"}
 MAX_SAMPLES = 64  # in the report, evenly spread over the sorted ones
 STOPPED = 130  # exit status
 
@@ -49,15 +53,15 @@ def settings(quick):
 class Baseline:
     """A process of torch_worker.py or openblas_worker.py, and its device entry of the report."""
 
-    def __init__(self, name, environment, options, worker="torch_worker.py"):
-        self.name = name
+    def __init__(self, program, name, environment, options, worker="torch_worker.py"):
+        self.program, self.name = program, name
         self.process = subprocess.Popen(
             [sys.executable, os.path.join(HERE, worker), *options], text=True,
             env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             start_new_session=True)  # the terminal's Ctrl-C is for this process
         self.about = None  # what describe() said
         self.found = []    # (case, formulation, samples, rounds)
-        self.case, self.open, self.samples, self.rounds = None, [], {}, 0
+        self.case, self.open, self.samples, self.rounds = None, [], {}, {}
         self.environment = environment
 
     def ask(self, **request):
@@ -82,19 +86,19 @@ class Baseline:
         """A round of the case, the first one when it is another case than before."""
         if self.case is not case:
             self.finish()
-            self.case, self.samples, self.rounds = case, {}, 0
+            self.case, self.samples, self.rounds = case, {}, {}
             self.open = self.ask(do="open", case=case).get("formulations", [])
         slow = [name for name, seconds in self.samples.items() if min(seconds) > SLOW_S]
         answer = self.ask(do="time", budget_s=budget_s, runs=runs, skip=slow)
         for variant, seconds in answer.get("samples", {}).items():
             self.samples.setdefault(variant, []).extend(seconds)
-        self.rounds += 1
+            self.rounds.setdefault(variant, []).append({"median_s": statistics.median(seconds), **answer["load"][variant]})
 
     def finish(self):
         """Lets go of the present case."""
         if self.case is not None:
             for f in self.open:
-                self.found.append((self.case, f, self.samples.get(f["variant"]), self.rounds))
+                self.found.append((self.case, f, self.samples.get(f["variant"]), self.rounds.get(f["variant"], [])))
             self.ask(do="close")
         self.case = None
 
@@ -130,11 +134,11 @@ def distance(f, ours):
 
 
 def result_of(case, f, samples, rounds, ours):
-    result = {**case, "variant": f["variant"], "reference": f["reference"], "outcome": "ok"}
+    result = {**case, "variant": f["variant"], "reference": f["reference"], "equal": f.get("equal", True), "outcome": "ok"}
     if "error" in f:
         return {**result, "outcome": "failed", "reason": f["error"]}
-    result.update(error=distance(f, ours), error_limit=PROBE_LIMIT)
-    if result["error"] is not None and result["error"] > PROBE_LIMIT:
+    result.update(error=distance(f, ours), error_limit=f.get("limit", PROBE_LIMIT))
+    if result["error"] is not None and result["error"] > result["error_limit"]:
         return {**result, "outcome": "wrong"}
     if not samples:
         return {**result, "outcome": "failed", "reason": "the process ended"}
@@ -143,7 +147,7 @@ def result_of(case, f, samples, rounds, ours):
     n = min(len(samples), MAX_SAMPLES)
     tokens = ours and ours.get("tokens")
     result.update(
-        runs=len(samples), rounds=rounds, event=None, flop=None, bytes=None, gflop_s=None, gb_s=None,
+        runs=len(samples), rounds=len(rounds), by_round=rounds, event=None, flop=None, bytes=None, gflop_s=None, gb_s=None,
         wall={"min_s": min(samples), "q1_s": at[4], "median_s": at[9], "q3_s": at[14], "p95_s": at[18], "max_s": max(samples)},
         samples_s=[shown[(2 * i + 1) * len(shown) // (2 * n)] for i in range(n)],
         compile={"cold_s": f.get("cold_s"), "cached_s": None}, bound=None, roofline_percent=None,
@@ -155,10 +159,11 @@ def result_of(case, f, samples, rounds, ours):
 class Ours:
     """attncl-bench, which stops for the baselines' rounds."""
 
-    def __init__(self, arguments):
-        self.path = os.path.join(arguments.out, "ours.json")
+    def __init__(self, arguments, again=()):
+        """AGAIN: what the name of its report ends in, and options beside the user's."""
+        self.path = os.path.join(arguments.out, f"ours{''.join(again[:1])}.json")
         self.report = None
-        command = [arguments.bench, "--interleaved", "--json", self.path, *arguments.options]
+        command = [arguments.bench, "--interleaved", "--json", self.path, *arguments.options, *again[1:]]
         self.process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def turns(self, answer="\n"):
@@ -202,65 +207,93 @@ class Ours:
 
 
 def start_baselines(arguments):
-    """They start side by side; without PyTorch there is none."""
+    """(those that are there, those that are not); they start side by side."""
     threads, compiled = ["--threads", str(arguments.threads)], not arguments.no_compile
-    baselines = [] if arguments.quick else [Baseline("torch-eager", {}, threads)]
+    baselines = [] if arguments.quick else [Baseline("PyTorch", "torch-eager", {}, threads)]
     for name, words, environment in settings(arguments.quick):
         options = ["--setting", words, *threads]
-        baselines.append(Baseline(f"torch-eager-{name}", environment, options))
+        baselines.append(Baseline("PyTorch", f"torch-eager-{name}", environment, options))
         if compiled and name.startswith("tuned"):
-            baselines.append(Baseline(f"torch-compile-{name}", environment, [*options, "--compile"]))
-    baselines.append(Baseline("torch-cuda", {}, ["--device", "cuda"]))
+            baselines.append(Baseline("PyTorch", f"torch-compile-{name}", environment, [*options, "--compile"]))
+    baselines.append(Baseline("PyTorch on CUDA", "torch-cuda", {}, ["--device", "cuda"]))
     if compiled:
-        baselines.append(Baseline("torch-cuda-compile", {}, ["--device", "cuda", "--compile"]))
-    first = baselines[0].describe()
-    if "version" not in first:
-        print(f"PyTorch is not measured: {first.get('error', 'it does not start')}", file=sys.stderr)
+        baselines.append(Baseline("PyTorch on CUDA", "torch-cuda-compile", {}, ["--device", "cuda", "--compile"]))
+    baselines.append(Baseline("transformers", "transformers", KEEP, ["--program", "transformers", "--setting", "tuned malloc", *threads]))
+    baselines.append(Baseline("llama.cpp", "llama.cpp", {}, threads, "llama_worker.py"))
     if not arguments.quick:
-        baselines.append(Baseline("openblas", {"OPENBLAS_NUM_THREADS": str(arguments.threads)}, [], "openblas_worker.py"))
+        baselines.append(Baseline("OpenBLAS", "openblas", {"OPENBLAS_NUM_THREADS": str(arguments.threads)}, [], "openblas_worker.py"))
     found = [p for p in baselines if "version" in p.describe()]
     for baseline in found:
         print(f"interleaved with {baseline.about['name']}", flush=True)
-    return found
+    absent = {p.program: p.about.get("error", "it does not start") for p in baselines if p not in found}
+    for program, why in absent.items():
+        print(f"not measured: {program}: {why}", flush=True)
+    return found, absent
 
 
-def write_baselines(directory, baselines, ours, complete):
-    """A file for each program, replaced in one step."""
+def write_baselines(directory, baselines, absent, ours, complete, again=""):
+    """A file for each program, replaced in one step; one for those that are not there."""
     host = {**ours.report["host"], "python": platform.python_version()}
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    for program, name in (("PyTorch", "torch.json"), ("OpenBLAS", "openblas.json")):
-        mine = [p for p in baselines if p.about.get("program", "PyTorch") == program]
-        if not mine:
-            continue
-        report = {"schema": 2, "program": program, "version": mine[0].about["version"], "revision": None,
+    devices = {}
+    for p in baselines:
+        devices.setdefault((p.about["program"], p.about["version"]), []).append(p.entry(ours))
+    if absent:
+        devices["absent", None] = [{"device": p, "kind": "baseline", "name": p, "reason": why} for p, why in absent.items()]
+    for (program, version), entries in devices.items():
+        report = {"schema": 2, "program": program, "version": version, "revision": None,
                   "date": now, "command": sys.argv, "complete": complete, "label": ours.report["label"],
-                  "host": host, "devices": [p.entry(ours) for p in mine]}
-        path = os.path.join(directory, name)
+                  "host": host, "devices": entries}
+        path = os.path.join(directory, f"{FILES.get(program, program.lower())}{again}.json")
         with open(path + ".tmp", "w", encoding="utf-8") as file:
             json.dump(report, file, indent=1)
             file.write("\n")
         os.replace(path + ".tmp", path)
 
 
-def interleave(ours, baselines, cases, arguments):
+def interleave(ours, baselines, absent, cases, arguments, again=""):
     """Until attncl-bench ends; the baselines' report is written when it turns to another case, and at the end."""
     last = None
+    for baseline in baselines:
+        baseline.found = []
     for name in ours.turns():
         if last not in (None, name):
             for baseline in baselines:
                 baseline.finish()
-            if baselines:
-                ours.read()
-                write_baselines(arguments.out, baselines, ours, complete=False)
+            ours.read()
+            write_baselines(arguments.out, baselines, absent, ours, False, again)
         last = name
         for baseline in baselines:
             baseline.turn(cases[name], arguments.baseline_budget, arguments.baseline_runs)
     for baseline in baselines:
         baseline.finish()
-        baseline.stop()
     status = ours.end()
-    if ours.report and baselines:
-        write_baselines(arguments.out, baselines, ours, complete=ours.report["complete"])
+    if ours.report:
+        write_baselines(arguments.out, baselines, absent, ours, ours.report["complete"], again)
+    return status
+
+
+def disturbed(ours, baselines):
+    """{case: by what}, of either side."""
+    found = {f[0]["case"]: disturbance(f[3]) for p in baselines for f in p.found if disturbance(f[3])}
+    results = [r for d in ours.report["devices"] for r in d.get("results", []) if r["suite"] != "device"]
+    return {**found, **{r["case"]: disturbance(r["by_round"]) for r in results if disturbance(r.get("by_round") or [])}}
+
+
+def measure(arguments, baselines, absent, cases):
+    """The exit status; a case that was disturbed gets a second chance."""
+    arguments.ours = ours = Ours(arguments)
+    status = interleave(ours, baselines, absent, cases, arguments)
+    names = disturbed(ours, baselines) if ours.report and ours.report["complete"] else {}
+    if names:
+        print(f"\n{len(names)} cases were disturbed; once more:", flush=True)
+        again = ("-again", "--no-roofline", "--only", ",".join("=" + name for name in names))
+        arguments.ours = ours = Ours(arguments, again)
+        status = max(status, interleave(ours, baselines, {}, cases, arguments, again[0]))
+        for name, by in (disturbed(ours, baselines) if ours.report else names).items():
+            print(f"disturbed: {name}: {by}")
+    for baseline in baselines:
+        baseline.stop()
     return status
 
 
@@ -279,6 +312,7 @@ def main():
     parser.add_argument("--baseline-runs", type=int, default=3, help="least runs of a round, default 3")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                         help="PyTorch's, default as many as the library gets")
+    parser.add_argument("--no-baselines", action="store_true", help="the library alone")
     parser.add_argument("--no-compile", action="store_true", help="without torch.compile, as --quick, --brief and --small are")
     parser.add_argument("--compile", action="store_true", help="with torch.compile there too")
     parser.add_argument("--brief", action="store_true", help="PyTorch as with --quick: the tuned malloc alone, short rounds")
@@ -293,17 +327,21 @@ def main():
     os.makedirs(arguments.out, exist_ok=True)
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.default_int_handler)
-    baselines = start_baselines(arguments)
-    ours = Ours(arguments)
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"the machine is busy: its load is {load:.1f} before anything is measured", flush=True)
+    baselines, absent = ([], {}) if arguments.no_baselines else start_baselines(arguments)
+    arguments.ours = None
     try:
-        status = interleave(ours, baselines, cases, arguments)
+        status = measure(arguments, baselines, absent, cases)
     except KeyboardInterrupt:
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, signal.SIG_DFL)
         for baseline in baselines:
             baseline.kill()
-        ours.stop()
-        ours.end()
+        if arguments.ours:
+            arguments.ours.stop()
+            arguments.ours.end()
         return STOPPED
     return status
 

@@ -4,7 +4,8 @@ import re
 
 from . import ratios, units
 
-BEGIN = {kind: f"<!-- bench/report --markdown {kind} -->\n" for kind in ("headline", "training", "cases")}
+KINDS = ("headline", "training", "decoding", "cases")
+BEGIN = {kind: f"<!-- bench/report --markdown {kind} -->\n" for kind in KINDS}
 END = "<!-- end of bench/report -->\n"
 
 
@@ -19,11 +20,31 @@ def table(head, rows):
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
+def of_ratio(p):
+    return units.ratio(p.best_ratio()) + (" disturbed" if p.disturbed else "")
+
+
 def headline(pairs):
     programs = {p.sides[p.best()][0].program.split()[0] for p in pairs}
-    return table(["case", "ours, ms", f"{words(programs.pop()) if len(programs) == 1 else 'baseline'}, ms", "ratio"], [
-        [words(p.ours.case), units.ms(p.ours.seconds), units.ms(p.theirs().seconds), units.ratio(p.best_ratio())]
-        for p in pairs])
+    return table(["case", "ours, ms", "min", f"{words(programs.pop()) if len(programs) == 1 else 'baseline'}, ms", "min", "ratio"], [
+        [words(p.ours.case), *times(p.ours), *times(p.theirs()), of_ratio(p)] for p in pairs])
+
+
+def times(r):
+    """Median and minimum."""
+    return [units.ms(r.seconds), units.ms(r.min_s)]
+
+
+def decoding(pairs):
+    """A column for each side, whether it is compared or shown only."""
+    names = [s for s in ratios.sides(pairs) if any(p.sides[s][1].equal for p in pairs if s in p.sides)]
+    names += [s for s in ratios.sides(pairs) if s not in names]
+
+    def row(p):
+        shown = ["/".join(times(p.sides[s][1])) if s in p.sides else units.ABSENT for s in names]
+        return [words(p.ours.case), "/".join(times(p.ours)), *shown, of_ratio(p)]
+    heads = [words(s) + ("" if any(p.sides[s][1].equal for p in pairs if s in p.sides) else " (no equal)") for s in names]
+    return table(["case, ms, median/min", "ours", *heads, "ratio"], list(map(row, pairs)))
 
 
 def cases(pairs):
@@ -31,7 +52,7 @@ def cases(pairs):
         ["case", "ours, ms", "95th percentile", "runs", "baseline, ms", "ratio", "95 % interval", "published code",
          "of the roofline", "fastest baseline"],
         [[words(p.ours.case), units.ms(p.ours.seconds), units.ms(p.ours.p95_s), units.count(p.ours.runs),
-          units.ms(p.theirs().seconds), units.ratio(p.best_ratio()), units.interval(p.interval()) or units.ABSENT,
+          units.ms(p.theirs().seconds), of_ratio(p), units.interval(p.interval()) or units.ABSENT,
           units.ratio(p.best_ratio(True)), units.percent(p.ours.roofline_percent), words(p.which())] for p in pairs])
 
 
@@ -40,8 +61,8 @@ def training(pairs):
     def share(p):
         ours, theirs = p.ours.peak_bytes, p.theirs().peak_bytes
         return [units.memory(ours), units.memory(theirs), units.ratio(ours and theirs and ours / theirs)]
-    return table(["case", "ours, ms", "baseline, ms", "ratio", "memory of ours", "of the baseline", "share"], [
-        [words(p.ours.case), units.ms(p.ours.seconds), units.ms(p.theirs().seconds), units.ratio(p.best_ratio()), *share(p)]
+    return table(["case", "ours, ms", "min", "baseline, ms", "min", "ratio", "memory of ours", "of the baseline", "share"], [
+        [words(p.ours.case), *times(p.ours), *times(p.theirs()), of_ratio(p), *share(p)]
         for p in pairs])
 
 
@@ -51,22 +72,29 @@ def preamble(device, pairs):
     threads = f", {host['threads']:.0f} threads" if host["threads"] else ""
     dates = ", ".join(sorted({r["date"][:10] for r in runs if r["date"]}))
     bad = sum(r.outcome in ("wrong", "failed") for r in device.results.values())
-    mean, interval = units.ratio(units.geometric_mean([p.best_ratio() for p in pairs])), ratios.mean_interval(pairs)
-    text = (f"{sum(p.best_ratio() >= 1 for p in pairs)} of {len(pairs)} cases are at least as fast as the fastest baseline; "
-            f"geometric mean {mean}{f' (95 %: {interval})' if interval else ''}, lowest "
-            f"{units.ratio(min(p.best_ratio() for p in pairs))}; {bad} wrong or failed. Medians on "
-            f"{host['cpu'] or 'an unknown CPU'}{threads}, {dates}: {device.title()}; {device.program}; against "
-            f"{'; '.join(ratios.sides(pairs))}.")
-    return words(text) + "\n"
+    fair, text = ratios.fair(pairs), "No case was left undisturbed; "
+    if fair:
+        mean, interval = units.ratio(units.geometric_mean([p.best_ratio() for p in fair])), ratios.mean_interval(fair)
+        text = (f"{sum(p.best_ratio() >= 1 for p in fair)} of {len(fair)} cases are at least as fast as the fastest baseline; "
+                f"geometric mean {mean}{f' (95 %: {interval})' if interval else ''}, lowest "
+                f"{units.ratio(min(p.best_ratio() for p in fair))}; {len(pairs) - len(fair)} more were disturbed and do not count; ")
+    absent = sorted({f"{p.name} ({p.reason})" for p in device.machine.devices if p.baseline and p.reason and not p.results})
+    text += (f"{bad} wrong or failed. Medians on {host['cpu'] or 'an unknown CPU'}{threads}, {dates}: {device.title()}; "
+             f"{device.program}; against {'; '.join(ratios.sides(pairs))}.")
+    parts = [text, absent and "Not measured: " + "; ".join(absent) + "."]
+    parts += [f"Disturbed: {p.ours.case}: {p.disturbed}." for p in pairs if p.disturbed]
+    parts += [f"Look into it before you publish: {what}." for what in ratios.suspicious(fair)]
+    return "\n\n".join(words(part) for part in parts if part) + "\n"
 
 
 def render(joined, kind):
-    """A part for each device that has baselines: "headline" cases, those of "training", or all "cases"."""
+    """A part for each device that has baselines: "headline" cases, those of "training" or "decoding", or all "cases"."""
     wanted = {"cases": lambda r: True, "headline": lambda r: r.headline,
+              "decoding": lambda r: r.family in ("lm_decode", "lm_prefill", "lm_step", "lm_start"),
               "training": lambda r: r.family == "train_step" or r.sizes.get("backward") is True}[kind]
-    make, parts = {"cases": cases, "headline": headline, "training": training}[kind], []
+    make, parts = {"cases": cases, "headline": headline, "training": training, "decoding": decoding}[kind], []
     for device in joined.own():
-        pairs = [p for p in ratios.against(device, small=False) if wanted(p.ours)]
+        pairs = [p for p in ratios.against(device, small=False) or ratios.against(device) if wanted(p.ours)]
         if pairs:
             parts.append(f"{preamble(device, pairs)}\n{make(pairs)}")
     return "\n".join(parts)
@@ -77,3 +105,12 @@ def put_into(text, file, kind):
     before, begin, rest = file.partition(BEGIN[kind])
     _, end, after = rest.partition(END)
     return before + begin + "\n" + text + "\n" + end + after if end else None
+
+
+def put_rows(text, file):
+    """FILE's text with the rows of the table in TEXT in place of its own ones of the same cases, and its head."""
+    def cell(line):
+        return line.split("|")[1].strip() if line.startswith("| ") else None
+    lines = text.splitlines()
+    new = {cell(line): line for line in lines if cell(line)}
+    return "".join(new.get(cell(line), line.rstrip("\n")) + "\n" for line in file.splitlines())

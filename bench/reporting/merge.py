@@ -2,22 +2,25 @@
 """Machines, their devices and baselines, and of each case the fastest report, out of any number of reports.
 
 Reports of one machine and device are runs of the same thing: the one with the least median counts, because whatever
-else a machine does only adds time.  A case that was wrong in one report stays wrong.
+else a machine does only adds time; one that was not disturbed before one that was.  A case that was wrong in one report
+stays wrong.
 """
 import re
 from dataclasses import dataclass, field
 
-from . import read
+from . import quiet, read
 
 # Where replacing "_" by a space is not enough.
 FAMILIES = {
     "gelu": "GELU", "bias_gelu": "bias + GELU", "gemm": "GEMM", "bmm": "batched GEMM", "feed_forward": "feed-forward",
     "mha_labml": "multi-head attention (labml)", "mha_d2l": "multi-head attention (d2l)", "aft_local": "AFT-local",
     "aft_full": "AFT-full", "aft_simple": "AFT-simple", "aft_conv": "AFT-conv", "gmlp": "gMLP", "gmlp_block": "gMLP block",
-    "feedback": "Feedback Transformer", "feedback_kv": "Feedback Transformer, kv", "gru": "GRU",
-    "bahdanau": "Bahdanau decoder", "seq2seq": "seq2seq (Bahdanau)", "lm": "language model, forward", "lm_decode": "language model, sampling"}
+    "feedback": "Feedback Transformer", "feedback_kv": "Feedback Transformer, kv", "gpt2": "GPT-2", "gru": "GRU",
+    "bahdanau": "Bahdanau decoder", "seq2seq": "seq2seq (Bahdanau)", "lm": "language model, forward", "lm_decode": "language model, sampling",
+    "lm_prefill": "language model, prompt", "lm_step": "language model, step", "lm_start": "language model, start"}
 FACTS = ("compute_units", "clock_mhz", "global_memory_bytes", "local_memory_bytes")
 RATES = ("copy_bytes_per_s", "fma_flop_per_s", "to_device_bytes_per_s", "from_device_bytes_per_s")
+LOAD = ("median_s", "wall_s", "cpu_s", "busy_s", "switches")
 LATENCIES = ("launch_s", "launch_queued_s")
 
 
@@ -40,6 +43,8 @@ class Result:
     reason: str
     values: dict
     samples: tuple = ()
+    equal: bool = True     # False: a baseline that computes less exactly, shown and not compared
+    disturbed: str = ""    # by what
 
     def __getattr__(self, name):
         try:
@@ -203,7 +208,8 @@ def result_of(entry):
         raise read.BadReport(f"{entry.place}: outcome ok without wall.min_s")
     return Result(entry.needed("case"), entry.text("suite") or "", entry.text("family") or "other", entry.text("set") or "",
                   entry.flag("headline") or False, entry.text("variant") or "", entry.flag("reference") or False, sizes.value,
-                  outcome, entry.text("reason") or "", values, entry.seconds("samples_s"))
+                  outcome, entry.text("reason") or "", values, entry.seconds("samples_s"), entry.flag("equal") is not False,
+                  quiet.disturbance([{name: x.number(name) for name in LOAD} for x in entry.objects("by_round")]))
 
 
 def program_of(report):
@@ -266,7 +272,7 @@ def add_results(device, entry, problems):
         if known is None or rank(result.outcome) < rank(known.outcome):
             device.results[key] = result
         elif result.seconds and known.seconds:
-            fast, slow = sorted((result, known), key=lambda r: r.seconds)
+            fast, slow = sorted((result, known), key=lambda r: (r.disturbed != "", r.seconds))
             device.results[key] = completed(fast, slow)
 
 

@@ -97,11 +97,14 @@ def first_look(device):
     facts = ["; ".join(filter(None, (device.facts["platform"], driver and f"driver {driver}", device.program,
                                      dates and dates[-1])))]
     tiles = []
-    if pairs:
-        mean, interval = units.geometric_mean([p.best_ratio() for p in pairs]), ratios.mean_interval(pairs)
-        faster = sum(p.best_ratio() >= 1 for p in pairs)
+    fair = ratios.fair(pairs)
+    if fair:
+        mean, interval = units.geometric_mean([p.best_ratio() for p in fair]), ratios.mean_interval(fair)
+        faster = sum(p.best_ratio() >= 1 for p in fair)
         tiles = [(units.ratio(mean), "geometric mean of the ratios" + (f", 95 %: {interval}" if interval else "")),
-                 (f"{faster} of {len(pairs)}", "cases at least as fast as every baseline")]
+                 (f"{faster} of {len(fair)}", "cases at least as fast as every baseline")]
+    if len(fair) < len(pairs):
+        tiles.append((str(len(pairs) - len(fair)), "cases disturbed: not counted"))
     tiles.append(noise(device))
     tiles += [(str(n), o) for o in ("wrong", "failed", "not run") if (n := sum(r.outcome == o for r in results))]
     return [el("p", facts), el("ul", [el("li", el("b", value), " " + what, class_="bad" if what in (

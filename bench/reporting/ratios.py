@@ -16,8 +16,8 @@ class Against:
         return self.sides[side][1].seconds / self.ours.seconds
 
     def best(self, published=False):
-        """The fastest side: of all, or of those that run the published code."""
-        sides = [s for s, (_, r) in self.sides.items() if r.reference or not published]
+        """The fastest side: of all equals, or of those that run the published code."""
+        sides = [s for s, (_, r) in self.sides.items() if r.equal and (r.reference or not published)]
         return min(sides, key=self.ratio, default=None)
 
     def best_ratio(self, published=False):
@@ -26,6 +26,13 @@ class Against:
 
     def theirs(self):
         return self.sides[self.best()][1]
+
+    @property
+    def disturbed(self):
+        """By what: it is no result.  A baseline's disturbed run counts where it might have been the fastest."""
+        theirs, least = self.theirs(), self.theirs().seconds
+        others = [r.disturbed for _, r in self.sides.values() if r.equal and (r is theirs or r.min_s < least)]
+        return self.ours.disturbed or next(filter(None, others), "")
 
     def interval(self, side=None):
         return bootstrap.ratio(self.ours, self.sides[side or self.best()][1])
@@ -48,7 +55,7 @@ class Against:
 
 def side_of(baseline, result):
     """What a baseline's result stands for.  Settings as the allocator are not told apart: the best counts."""
-    return ", ".join(filter(None, (baseline.program, baseline.settings.get("mode"),
+    return ", ".join(filter(None, (baseline.program, baseline.settings.get("mode", result.variant),
                                    "published formulation" if result.reference else "")))
 
 
@@ -65,7 +72,24 @@ def sides_of(device, case):
 def against(device, small=None):
     """Against for each case that a baseline has timed too; SMALL: those that launches bound, or the others."""
     pairs = [Against(r, {s: results[0] for s, results in sides_of(device, r.case).items()}) for r in device.ok()]
-    return [p for p in pairs if p.sides and small in (None, p.ours.small)]
+    return [p for p in pairs if p.best() and small in (None, p.ours.small)]
+
+
+def fair(pairs):
+    """Those that nothing disturbed."""
+    return [p for p in pairs if not p.disturbed]
+
+
+def suspicious(pairs):
+    """What to look into before a ratio is published: one that is ten times another formulation's of the same case, or ten
+    times the mean of all cases, is likely to be of a baseline that does more than it must."""
+    if not pairs:
+        return []
+    mean = units.geometric_mean([p.best_ratio() for p in pairs])
+    found = [f"{p.ours.case}: {units.ratio(p.best_ratio())}, the mean of all cases {units.ratio(mean)}"
+             for p in pairs if p.best_ratio() >= 10 * mean]
+    return found + [f"{p.ours.case}: {units.ratio(p.ratio(s))} to {s}, {units.ratio(p.best_ratio())} to {p.best()}"
+                    for p in pairs for s in p.sides if p.ratio(s) >= 10 * p.best_ratio()]
 
 
 def sides(pairs):
@@ -89,7 +113,7 @@ class Group:
     """Cases that differ in size only, in the order of the report."""
     name: str
     cases: list  # Result, of one device
-    pairs: list  # Against
+    pairs: list  # Against, undisturbed
 
     def lowest(self):
         return min(p.best_ratio() for p in self.pairs)
@@ -101,6 +125,6 @@ def groups(device, small=False):
     for r in device.results.values():
         if r.suite != "device" and r.small == small:
             found.setdefault(r.group, Group(r.group, [], [])).cases.append(r)
-    for p in against(device, small):
+    for p in fair(against(device, small)):
         found[p.ours.group].pairs.append(p)
     return list(found.values())

@@ -64,7 +64,8 @@ def ratios_of(device, small=False):
         cells = [p.ours.case, units.ms(p.ours.seconds), units.ms(p.ours.p95_s), units.count(p.ours.runs)]
         for side in names:
             cells += [units.ms(p.sides[side][1].seconds), ratio_cell(p.ratio(side))] if side in p.sides else [units.ABSENT] * 2
-        rows.append(cells + [units.interval(p.interval()) or units.ABSENT, el("td", p.which())])
+        rows.append(cells + [units.interval(p.interval()) or units.ABSENT, el("td", ", ".join(filter(None, (
+            p.which(), p.disturbed and "disturbed: " + p.disturbed))))])
     return table(["case", "ours, ms", "95th percentile", "runs"] + [h for s in names for h in (s + ", ms", "ratio")] +
                  ["95 % interval", "fastest baseline"], rows)
 

@@ -21,7 +21,8 @@ ROOFLINE = {"copy_bytes_per_s": NUMBER, "copies": LIST, "fma_flop_per_s": NUMBER
 RESULT = {"case": TEXT, "suite": TEXT, "family": TEXT, "set": TEXT, "dtype": TEXT, "sizes": TABLE, "outcome": TEXT,
           "error": (*NUMBER, NULL), "error_limit": (*NUMBER, NULL)}
 WALL = {name: NUMBER for name in ("min_s", "q1_s", "median_s", "q3_s", "p95_s", "max_s")}
-TIMED = {"runs": int, "rounds": int, "wall": TABLE, "event": (TABLE, NULL), "compile": TABLE, "flop": (*NUMBER, NULL),
+LOAD = {"median_s": NUMBER, "wall_s": NUMBER, "cpu_s": NUMBER, "busy_s": NUMBER, "switches": int}
+TIMED = {"runs": int, "rounds": int, "by_round": LIST, "wall": TABLE, "event": (TABLE, NULL), "compile": TABLE, "flop": (*NUMBER, NULL),
          "bytes": (*NUMBER, NULL), "gflop_s": (*NUMBER, NULL), "gb_s": (*NUMBER, NULL), "bound": (TEXT, NULL),
          "roofline_percent": (*NUMBER, NULL), "samples_s": LIST, "latency": (TABLE, NULL), "sensors": TABLE, "memory": (TABLE, NULL), "tokens": (*NUMBER, NULL),
          "tokens_per_s": (*NUMBER, NULL)}
