@@ -9,10 +9,9 @@ import ctypes
 import os
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_baselines"))
-from torch_worker import probe, sample, serve  # noqa: E402
+from torch_worker import probe, seconds_of, serve, timed  # noqa: E402
 
 # Name in llama.h's enum llama_ftype, and how far scores may be from the library's over the largest: rounded weights, and a GELU
 # from a table of F16.
@@ -48,7 +47,7 @@ class Model:
     """take(tokens, position): the scores behind the last token."""
 
     def __init__(self, lib, path, sizes, threads, exact):
-        self.lib, self.n_vocab = lib, sizes["V"]
+        self.lib = lib
         settings = lib.llama_model_default_params()
         settings.n_gpu_layers = 0
         self.model = lib.llama_model_load_from_file(path.encode(), settings)
@@ -67,8 +66,8 @@ class Model:
 
     def take(self, tokens, t):
         self.lib.llama_memory_seq_rm(self.lib.llama_get_memory(self.context), 0, t, -1)
-        batch = self.lib.llama_batch_get_one((self.lib.llama_token * len(tokens))(*tokens), len(tokens))
-        if self.lib.llama_decode(self.context, batch):
+        array = (self.lib.llama_token * len(tokens))(*tokens)  # the batch points to it
+        if self.lib.llama_decode(self.context, self.lib.llama_batch_get_one(array, len(tokens))):
             raise RuntimeError("llama_decode fails")
         return self.lib.llama_get_logits_ith(self.context, -1)
 
@@ -132,15 +131,8 @@ class Worker:
         self.latest = model  # the one before goes now
         return model.take(tokens, 0)
 
-    def seconds(self, run):
-        start = time.perf_counter()
-        run()
-        return (time.perf_counter() - start) / self.repeats
-
     def time(self, request):
-        found = {name: sample(lambda run=run: self.seconds(run), request["budget_s"], request["runs"])
-                 for name, run in self.running.items() if name not in request.get("skip", [])}
-        return {"samples": {k: s for k, (s, _) in found.items()}, "load": {k: x for k, (_, x) in found.items()}}
+        return timed(self.running, request, lambda run: seconds_of(run) / self.repeats, self.running)
 
     def close(self, _request):
         self.running, self.directory, self.latest = {}, None, None

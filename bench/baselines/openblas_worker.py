@@ -6,10 +6,9 @@ import ctypes.util
 import math
 import os
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_baselines"))
-from torch_worker import probe, sample, serve  # noqa: E402
+from torch_worker import probe, seconds_of, serve, timed  # noqa: E402
 
 ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE = 101, 111, 112
 
@@ -17,7 +16,7 @@ ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE = 101, 111, 112
 class Worker:
     def __init__(self):
         import data  # of torch_baselines; needs numpy
-        self.data, self.run = data, None
+        self.data, self.running = data, {}
         self.blas = ctypes.CDLL(ctypes.util.find_library("openblas") or "libopenblas.so.0")
         self.blas.openblas_get_config.restype = ctypes.c_char_p
 
@@ -27,7 +26,7 @@ class Worker:
                 "settings": {"threads": self.blas.openblas_get_num_threads()}}
 
     def open(self, request):
-        sizes, self.run = request["case"]["sizes"], None
+        sizes, self.running = request["case"]["sizes"], {}
         if request["case"]["family"] != "gemm":
             return {"formulations": []}
         m, n, k = (sizes[letter] for letter in "MNK")
@@ -42,22 +41,14 @@ class Worker:
             self.blas.cblas_sgemm(ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE if transposed else NO_TRANSPOSE, m, n, k, one,
                                   pointers[0], k, pointers[1], k if transposed else n, zero, pointers[2], n)
         run()
-        self.run = run
+        self.running = {"sgemm": run}
         return {"formulations": [{"variant": "sgemm", "reference": False, **probe(c.reshape(-1))}]}
 
-    def seconds(self):
-        start = time.perf_counter()
-        self.run()
-        return time.perf_counter() - start
-
     def time(self, request):
-        if not self.run:
-            return {"samples": {}, "load": {}}
-        samples, load = sample(self.seconds, request["budget_s"], request["runs"])
-        return {"samples": {"sgemm": samples}, "load": {"sgemm": load}}
+        return timed(self.running, request, seconds_of)
 
     def close(self, _request):
-        self.run = None
+        self.running = {}
         return {}
 
 

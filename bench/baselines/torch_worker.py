@@ -119,16 +119,9 @@ class Worker:
         return time.perf_counter() - start, y
 
     def time(self, request):
-        samples, load = {}, {}
         with self.mode():
-            for variant, run in self.running.items():
-                if variant not in request.get("skip", []):
-                    if self.first[variant] < SLOW_S:
-                        run()  # the caches are this formulation's now
-                        self.finish()
-                    samples[variant], load[variant] = sample(
-                        lambda run=run: self.seconds(run)[0] / self.repeats, request["budget_s"], request["runs"])
-        return {"samples": samples, "load": load}
+            return timed(self.running, request, lambda run: self.seconds(run)[0] / self.repeats,
+                         [name for name, seconds in self.first.items() if seconds < SLOW_S])
 
     def close(self, _request):
         self.running = {}
@@ -177,14 +170,27 @@ def load_now():
             "switches": used.ru_nivcsw}
 
 
-def sample(seconds_of_run, budget_s, runs):
-    """The seconds of each run, and the load meanwhile."""
-    samples, before = [], load_now()
-    while True:
-        samples.append(seconds_of_run())
-        spent = time.perf_counter() - before["wall_s"]
-        if len(samples) >= runs and spent >= budget_s or spent >= 4 * budget_s:
-            return samples, {name: x - before[name] for name, x in load_now().items()}
+def seconds_of(run):
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def timed(running, request, seconds, warm=()):
+    """The answer to "time": of each formulation its runs' seconds, and the load meanwhile.  Those of WARM run once before: the
+    caches are theirs then."""
+    samples, load = {}, {}
+    for name in (n for n in running if n not in request.get("skip", [])):
+        if name in warm:
+            seconds(running[name])
+        found, before = [], load_now()
+        while True:
+            found.append(seconds(running[name]))
+            spent = time.perf_counter() - before["wall_s"]
+            if len(found) >= request["runs"] and spent >= request["budget_s"] or spent >= 4 * request["budget_s"]:
+                break
+        samples[name], load[name] = found, {k: x - before[k] for k, x in load_now().items()}
+    return {"samples": samples, "load": load}
 
 
 def main():

@@ -26,6 +26,7 @@ expect 2 --small --full
 expect 2 --quick --full
 expect 2 --only softmx
 "$bench" --only "gelu,lm transformr" 2>&1 | grep -q 'attncl-bench: --only lm transformr: .* nearest: lm transformer d=128 4 layers' || fail "no nearest name"
+expect 2 --only "=softmax 4096"
 expect 2 --suite ops
 expect 2 --suite device,
 expect 2 --rounds 0
@@ -39,6 +40,10 @@ found=$("$bench" --small --no-cold --no-roofline --budget 0.05 --runs 1 --rounds
     grep -cE '  (GELU|bias \+ GELU|softmax) 64x256 ')
 [ "$found" -ge 2 ] || fail "--only with two names runs $found cases"
 
+# The exact name alone.
+found=$("$bench" --small --no-cold --no-roofline --budget 0.05 --runs 1 --rounds 1 --only "=GELU 64x256" 2>/dev/null | grep -c " GELU 64x256 ")
+[ "$found" = 1 ] || fail "--only =NAME runs $found cases"
+
 # bench/run looks at the same options before it builds.
 look() { # STATUS WORDS argument...
     want=$1
@@ -51,6 +56,7 @@ look() { # STATUS WORDS argument...
 }
 look 0 "" --quick --budget 3 --only gelu,,"SOFTMAX 64" --device cpu --no-cold
 look 0 "" --only=attention
+look 0 "" --only "headline,=softmax 4096x1024"
 look 2 "nearest: softmax" --only softmx
 look 2 "nearest: lm transformer" --only "gelu,lm transformr"
 look 2 "nearest: --quick" --quik
