@@ -15,7 +15,7 @@ from torch_worker import probe, seconds_of, serve, timed  # noqa: E402
 
 # Name in llama.h's enum llama_ftype, and how far scores may be from the library's over the largest: rounded weights, and a GELU
 # from a table of F16.
-TYPES = {"F32": ("ALL_F32", 2e-3), "F16": ("MOSTLY_F16", 1e-2), "Q8_0": ("MOSTLY_Q8_0", 1e-1), "Q4_0": ("MOSTLY_Q4_0", 1)}
+TYPES = {"F32": ("ALL_F32", 1e-3), "F16": ("MOSTLY_F16", 2e-3), "Q8_0": ("MOSTLY_Q8_0", 3e-2), "Q4_0": ("MOSTLY_Q4_0", 0.2)}
 NAMES = {"norm_1": "attn_norm", "qkv": "attn_qkv", "out": "attn_output", "norm_2": "ffn_norm", "up": "ffn_up", "down": "ffn_down"}
 
 
@@ -56,7 +56,7 @@ class Model:
         settings.n_batch = settings.n_ubatch = max(sizes["T"], 32)
         if exact:
             settings.type_k = settings.type_v = 0  # GGML_TYPE_F32
-        self.context = lib.llama_init_from_model(self.model, settings)
+        self.context = self.model and lib.llama_init_from_model(self.model, settings)
         if not self.context:
             raise RuntimeError(f"llama.cpp does not load {path}")
 
