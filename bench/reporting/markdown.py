@@ -87,17 +87,23 @@ def preamble(device, pairs):
     return "\n\n".join(words(part) for part in parts if part) + "\n"
 
 
-def render(joined, kind):
-    """A part for each device that has baselines: "headline" cases, those of "training" or "decoding", or all "cases"."""
+def pairs_of(joined, kind):
+    """Each device with its pairs of the "headline" cases, those of "training" or "decoding", or all "cases"."""
     wanted = {"cases": lambda r: True, "headline": lambda r: r.headline,
               "decoding": lambda r: r.family in ("lm_decode", "lm_prefill", "lm_step", "lm_start"),
               "training": lambda r: r.family == "train_step" or r.sizes.get("backward") is True}[kind]
-    make, parts = {"cases": cases, "headline": headline, "training": training, "decoding": decoding}[kind], []
-    for device in joined.own():
-        pairs = [p for p in ratios.against(device, small=False) or ratios.against(device) if wanted(p.ours)]
-        if pairs:
-            parts.append(f"{preamble(device, pairs)}\n{make(pairs)}")
-    return "\n".join(parts)
+    found = [(d, [p for p in ratios.against(d, small=False) or ratios.against(d) if wanted(p.ours)]) for d in joined.own()]
+    return [(device, pairs) for device, pairs in found if pairs]
+
+
+def has_result(joined, kind):
+    return any(ratios.fair(pairs) for _, pairs in pairs_of(joined, kind))
+
+
+def render(joined, kind):
+    """A part for each device that has baselines."""
+    make = {"cases": cases, "headline": headline, "training": training, "decoding": decoding}[kind]
+    return "\n".join(f"{preamble(device, pairs)}\n{make(pairs)}" for device, pairs in pairs_of(joined, kind))
 
 
 def put_into(text, file, kind):

@@ -211,6 +211,6 @@ def render(joined, base=None):
 def picture(joined):
     """The ratios of the first device that has some, as a file of its own."""
     for device in joined.own():
-        if ratios.against(device, small=False):
+        if ratios.fair(ratios.against(device, small=False)):
             return svg.standalone(chart.Script(figures.kinds_chart("ratio", device), 720, True))
     return None

@@ -69,6 +69,9 @@ def check_report(directory):
     for words in ("2 of 2 cases", "geometric mean 2.00", "2 more were disturbed", "Not measured: vLLM (not installed)", "Disturbed: b: rounds",
                   "Look into it before you publish: a: 30.0 to PyTorch, loop", "| b | 1000 | 1000 | 8000 | 8000 | 8.00 disturbed |"):
         need(words in text, f"nothing of '{words}' in:\n{text}")
+    need(markdown.has_result(joined, "headline") and not markdown.has_result(joined, "training"), "has_result()")
+    need(not markdown.has_result(merge.join([write(directory, "0:0", "attncl-bench", {"d": 1.0}), torch]), "headline"),
+         "a table of disturbed cases is a result")
     kept = "# A\n\n| case | ours, ms |\n| --- | ---: |\n| a | 7 |\n| z | 7 |\n"
     rows = markdown.put_rows(text, kept).splitlines()
     need(rows[2].count("|") == rows[4].count("|") == 7 and rows[5] == "| z | 7 |" and len(rows) == 6, rows)
