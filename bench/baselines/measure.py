@@ -286,7 +286,7 @@ def measure(arguments, baselines, absent, cases):
     status = interleave(ours, baselines, absent, cases, arguments)
     names = disturbed(ours, baselines) if ours.report and ours.report["complete"] else {}
     if names:
-        print(f"\n{len(names)} cases were disturbed; once more:", flush=True)
+        print(f"\ndisturbed cases: {len(names)}. They run once more:", flush=True)
         again = ("-again", "--no-roofline", "--only", ",".join("=" + name for name in names))
         arguments.ours = ours = Ours(arguments, again)
         status = max(status, interleave(ours, baselines, {}, cases, arguments, again[0]))

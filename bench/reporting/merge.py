@@ -228,9 +228,12 @@ def device_of(machine, report, entry):
     settings = {read.clean(str(k)): read.plain(v) for k, v in entry.object("settings").value.items() if v is not None}
     new = Device(machine, kind != "opencl", entry.needed("device"), entry.text("type") or "",
                  entry.text("name") or entry.needed("device"), facts, settings, program, entry.text("sizes") or "")
+    def key(device):
+        """Without clock and memory, of which some drivers report what is free."""
+        facts = {name: value for name, value in device.facts.items() if name not in ("clock_mhz", "global_memory_bytes")}
+        return device.baseline, device.address, device.name, facts, device.settings, device.program
     for known in machine.devices:
-        if all(getattr(known, f) == getattr(new, f) for f in (
-                "baseline", "address", "name", "facts", "settings", "program")):
+        if key(known) == key(new):
             return known
     machine.devices.append(new)
     return new
