@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """llama.cpp on the GPT-2 cases, for bench/baselines/measure.py; it answers as torch_worker.py does.
 
-F32 keeps keys and values in F32 too: the library's equal.  The others are what people use, by llama.cpp's own quantisation,
-keys and values in F16 as is its default: shown, not compared."""
+The type of the case's weights keeps keys and values in F32: the library's equal.  The others are what people use, by llama.cpp's
+own quantisation, keys and values in F16 as is its default: shown, not compared."""
 import argparse
 import ctypes
 import os
@@ -19,9 +19,9 @@ TYPES = {"F32": ("ALL_F32", 1e-3), "F16": ("MOSTLY_F16", 2e-3), "Q8_0": ("MOSTLY
 NAMES = {"norm_1": "attn_norm", "qkv": "attn_qkv", "out": "attn_output", "norm_2": "ffn_norm", "up": "ffn_up", "down": "ffn_down"}
 
 
-def write_gguf(path, data, sizes):
+def write_gguf(path, data, sizes, half):
     import gguf
-    writer, weights = gguf.GGUFWriter(path, "gpt2"), data.gpt2(sizes)
+    writer, weights = gguf.GGUFWriter(path, "gpt2"), data.gpt2(sizes, half)
     writer.add_context_length(sizes["N"])
     writer.add_embedding_length(sizes["C"])
     writer.add_block_count(sizes["layers"])
@@ -95,11 +95,11 @@ class Worker:
             return {"formulations": []}
         self.directory = tempfile.TemporaryDirectory()
         tokens = self.data.indices("tokens", 0, sizes["V"], (sizes["T"],)).tolist()
-        write_gguf(self.path("F32"), self.data, sizes)
+        write_gguf(self.path("F32"), self.data, sizes, case["dtype"] == "f16")
         for name, (kind, limit) in TYPES.items():
-            answer = {"variant": name, "reference": False, "equal": name == "F32", "limit": limit}
+            answer = {"variant": name, "reference": False, "equal": name.lower() == case["dtype"], "limit": limit}
             try:
-                run = self.prepared(case["family"], sizes, tokens, name, kind)
+                run = self.prepared(case["family"], sizes, tokens, name, kind, answer["equal"])
                 scores = self.data.numpy.ctypeslib.as_array(run(), (sizes["V"],))
                 answer.update(probe(scores))
                 self.running[name] = run
@@ -111,13 +111,13 @@ class Worker:
     def path(self, name):
         return os.path.join(self.directory.name, name + ".gguf")
 
-    def prepared(self, family, sizes, tokens, name, kind):
+    def prepared(self, family, sizes, tokens, name, kind, exact):
         if name != "F32":
             settings = self.lib.llama_model_quantize_default_params()
             settings.ftype, settings.nthread = getattr(self.lib, "LLAMA_FTYPE_" + kind), self.threads
             if self.lib.llama_model_quantize(self.path("F32").encode(), self.path(name).encode(), ctypes.byref(settings)):
                 raise RuntimeError(f"llama.cpp does not quantise to {name}")
-        load = lambda: Model(self.lib, self.path(name), sizes, self.threads, name == "F32")  # noqa: E731
+        load = lambda: Model(self.lib, self.path(name), sizes, self.threads, exact)  # noqa: E731
         if family == "lm_start":
             return lambda: self.started(load(), tokens)
         model = load()

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/dtype.h"
 #include "base/try.h"
 
 static const char *arch_of(const struct sizes *s)
@@ -54,6 +56,24 @@ static double spread_of(const attncl_entry *e)
                : 1;
 }
 
+// The nearest F16 of |x| < 2^15, ties to even.
+static uint16_t to_half(float x)
+{
+    int exponent;
+    const double fraction = frexp(fabs((double)x), &exponent); // in [0.5, 1)
+    const unsigned sign = signbit(x) ? 0x8000 : 0;
+
+    if (exponent < -13) // a multiple of 2^-24
+        return (uint16_t)(sign | (unsigned)nearbyint(ldexp(fabs((double)x), 24)));
+    return (uint16_t)(sign + ((unsigned)(exponent + 13) << 10) +
+                      (unsigned)nearbyint(ldexp(fraction, 11)));
+}
+
+static bool is_half(const struct case_data *t, const struct case_array *a)
+{
+    return t->c->sizes.half && a->dtype == ATTNCL_F32 && a->rank == 2;
+}
+
 attncl_status lm_parameters(struct case_data *t)
 {
     attncl_description *d = NULL;
@@ -63,8 +83,11 @@ attncl_status lm_parameters(struct case_data *t)
     TRY(attncl_description_create(arch_of(&t->c->sizes), config, 0, &d));
     for (size_t i = 0; i < attncl_description_count(d); ++i) {
         const attncl_entry *e = attncl_description_at(d, i);
-        if (e->kind == ATTNCL_ENTRY_PARAMETER && !e->optional)
-            case_array_add(t, e->name, spread_of(e), e->rank, e->dim);
+        if (e->kind != ATTNCL_ENTRY_PARAMETER || e->optional)
+            continue;
+        const struct case_array *a = case_array_add(t, e->name, spread_of(e), e->rank, e->dim);
+        for (int64_t k = 0; a && is_half(t, a) && k < a->count; ++k)
+            ((float *)a->data)[k] = attncl__half_to_float(to_half(((float *)a->data)[k]));
     }
     attncl_description_destroy(d);
     return t->status;
@@ -76,6 +99,8 @@ static attncl_status write_model(const struct case_data *t, const char *path)
     char config[512];
     const char *const metadata[] = {"attncl.arch", arch_of(&t->c->sizes), "attncl.config", config,
                                     NULL};
+    uint16_t *halves[MAX_CASE_ARRAYS] = {0};
+    attncl_status status = ATTNCL_OK;
     size_t n = 0;
 
     config_text(&t->c->sizes, config);
@@ -88,9 +113,25 @@ static attncl_status write_model(const struct case_data *t, const char *path)
                                    .rank = a->rank,
                                    .data = a->data,
                                    .bytes = case_array_bytes(a)};
-        memcpy(arrays[n++].dim, a->dim, sizeof a->dim);
+        memcpy(arrays[n].dim, a->dim, sizeof a->dim);
+        if (is_half(t, a)) {
+            halves[n] = attncl__alloc_array((size_t)a->count, sizeof *halves[n]);
+            if (!halves[n])
+                TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%s in F16", a->name));
+            for (int64_t k = 0; k < a->count; ++k)
+                halves[n][k] = to_half(((const float *)a->data)[k]);
+            arrays[n].dtype = ATTNCL_F16;
+            arrays[n].data = halves[n];
+            arrays[n].bytes /= 2;
+        }
+        ++n;
     }
-    return attncl_safetensors_write(path, arrays, n, metadata);
+    status = attncl_safetensors_write(path, arrays, n, metadata);
+
+done:
+    for (size_t i = 0; i <= n && i < MAX_CASE_ARRAYS; ++i)
+        attncl__free(halves[i]);
+    return status;
 }
 
 attncl_status lm_write(const struct case_data *t, char path[LM_PATH_BYTES])

@@ -146,7 +146,7 @@ json_t *json_case(const struct bench_case *c)
     return json_pack("{s:s, s:s, s:s, s:s, s:b, s:s, s:o}", "case", c->name, "suite",
                      bench_suite_names[c->family->suite], "family", c->family->name, "set",
                      c->sets & SMALL ? "small" : "full", "headline", (c->sets & HEADLINE) != 0,
-                     "dtype", "f32", "sizes", extents);
+                     "dtype", s->half ? "f16" : "f32", "sizes", extents);
 }
 
 // JSON has no infinity.

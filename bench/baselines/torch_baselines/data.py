@@ -45,12 +45,18 @@ def indices(name, low, high, shape):
     return out.reshape(shape)
 
 
-def gpt2(sizes):
-    """The weights of a GPT-2 case, [out, in], queries, keys and values as one map."""
+def as_half(array):
+    """The nearest numbers of F16."""
+    return array.astype(numpy.float16).astype(numpy.float32)
+
+
+def gpt2(sizes, half):
+    """The weights of a GPT-2 case, [out, in], queries, keys and values as one map; HALF: matrices rounded to F16."""
     c, f, v, n = (sizes[letter] for letter in "CFVN")
 
     def of(name, *shape):
-        return uniform(name, 0.5 if name.endswith(".bias") else math.sqrt(3 / shape[1]) if len(shape) == 2 else 1, shape)
+        x = uniform(name, 0.5 if name.endswith(".bias") else math.sqrt(3 / shape[1]) if len(shape) == 2 else 1, shape)
+        return as_half(x) if half and len(shape) == 2 else x
 
     def both(name, *shape):
         return {"weight": of(name + ".weight", *shape), "bias": of(name + ".bias", shape[0])}

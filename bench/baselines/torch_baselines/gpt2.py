@@ -35,7 +35,7 @@ def eager(c):
 
 
 def published_state(c):
-    weights = data.gpt2({letter: getattr(c, letter) for letter in ("C", "F", "V", "N", "layers")})
+    weights = data.gpt2({letter: getattr(c, letter) for letter in ("C", "F", "V", "N", "layers")}, c.half)
     state = {"transformer.wte.weight": weights["tokens"], "transformer.wpe.weight": weights["positions"],
              "lm_head.weight": weights["tokens"], **{f"transformer.ln_f.{k}": x for k, x in weights["norm"].items()}}
     names = {"norm_1": "ln_1", "qkv": "attn.c_attn", "out": "attn.c_proj", "norm_2": "ln_2", "up": "mlp.c_fc", "down": "mlp.c_proj"}

@@ -58,6 +58,7 @@ class Case:
         self.family = case["family"]
         self.device = device
         self.packed = packed
+        self.half = case["dtype"] == "f16"  # matrices hold numbers of F16
         self.causal = bool(sizes.get("causal"))
         self.transposed = bool(sizes.get("transposed"))
         self.backward = bool(sizes.get("backward"))
@@ -101,7 +102,8 @@ class Case:
         for name, p in module.named_parameters():
             name = rename(name)
             array = self.array(data.uniform, name, spread_of(name, p, bias), tuple(p.shape))
-            p.data = array.clone() if self.trains else array
+            array = data.as_half(array.numpy()) if self.half and p.dim() == 2 else array
+            p.data = array.clone() if self.trains else torch.as_tensor(array)
         self.module = module = module.to(self.device).eval()
         if self.backward:
             self.leaves += module.parameters()
