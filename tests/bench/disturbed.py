@@ -82,13 +82,14 @@ def check_report(directory):
 
 
 def check_busy(bench, directory):
-    """Two loops a CPU: whatever else the machine does, each gets a part of what attncl-bench wants."""
-    path = os.path.join(directory, "report.json")
+    """Two loops a CPU: whatever else the machine does, each gets a part of what attncl-bench wants.  Disturbed, the case runs again."""
+    measure = [sys.executable, os.path.join(sys.argv[2], "bench/baselines/measure.py"), "--bench", bench, "--no-baselines"]
+    paths = [os.path.join(directory, f"ours{again}.json") for again in ("", "-again")]
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * len(os.sched_getaffinity(0)))]
     try:
         device = ["--device", os.environ["ATTNCL_DEVICE"]] if os.environ.get("ATTNCL_DEVICE") else []
-        status = subprocess.run([bench, "--small", "--only", "=lm transformer d=64 2 layers T=64 B=1", "--no-cold", "--no-roofline",
-                                 "--budget", "10", "--json", path, *device], stdout=subprocess.DEVNULL, check=False).returncode
+        status = subprocess.run([*measure, "--out", directory, "--small", "--only", "=lm transformer d=64 2 layers T=64 B=1", "--no-cold",
+                                 "--no-roofline", "--budget", "10", *device], stdout=subprocess.DEVNULL, check=False).returncode
     finally:
         for loop in loops:
             loop.kill()
@@ -96,9 +97,10 @@ def check_busy(bench, directory):
     if status == 3:
         print("skipped the busy loops: no device")
         return
-    with open(path, encoding="utf-8") as file:
-        rounds = json.load(file)["devices"][0]["results"][0]["by_round"]
-    need(len(rounds) == 3 and "others used" in disturbance(rounds), disturbance(rounds), rounds)
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            rounds = json.load(file)["devices"][0]["results"][0]["by_round"]
+        need(len(rounds) == 3 and "others used" in disturbance(rounds), path, disturbance(rounds), rounds)
 
 
 check_rounds()
