@@ -44,7 +44,7 @@ def write_gguf(path, data, sizes, half):
 
 
 class Model:
-    """take(tokens, position): the scores behind the last token."""
+    """take(tokens, position): the scores after the last token."""
 
     def __init__(self, lib, path, sizes, threads, exact):
         self.lib = lib

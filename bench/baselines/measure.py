@@ -23,7 +23,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
-from reporting.quiet import disturbance  # noqa: E402
+from reporting import merge, ratios  # noqa: E402
 
 KEEP = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "8589934592",
         "MALLOC_TOP_PAD_": "268435456"}
@@ -160,7 +160,7 @@ class Ours:
     """attncl-bench, which stops for the baselines' rounds."""
 
     def __init__(self, arguments, again=()):
-        """AGAIN: what the name of its report ends in, and options beside the user's."""
+        """AGAIN: the end of its report's name, and options beside the user's."""
         self.path = os.path.join(arguments.out, f"ours{''.join(again[:1])}.json")
         self.report = None
         command = [arguments.bench, "--interleaved", "--json", self.path, *arguments.options, *again[1:]]
@@ -231,8 +231,9 @@ def start_baselines(arguments):
     return found, absent
 
 
-def write_baselines(directory, baselines, absent, ours, complete, again=""):
-    """A file for each program, replaced in one step; one for those that are not there."""
+def write_baselines(arguments, baselines, absent, ours, complete, again=""):
+    """Replaces a file for each program, and one that names the absent ones, in one step each."""
+    arguments.written.add(ours.path)
     host = {**ours.report["host"], "python": platform.python_version()}
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     devices = {}
@@ -244,11 +245,12 @@ def write_baselines(directory, baselines, absent, ours, complete, again=""):
         report = {"schema": 2, "program": program, "version": version, "revision": None,
                   "date": now, "command": sys.argv, "complete": complete, "label": ours.report["label"],
                   "host": host, "devices": entries}
-        path = os.path.join(directory, f"{FILES.get(program, program.lower())}{again}.json")
+        path = os.path.join(arguments.out, f"{FILES.get(program, program.lower())}{again}.json")
         with open(path + ".tmp", "w", encoding="utf-8") as file:
             json.dump(report, file, indent=1)
             file.write("\n")
         os.replace(path + ".tmp", path)
+        arguments.written.add(path)
 
 
 def interleave(ours, baselines, absent, cases, arguments, again=""):
@@ -261,7 +263,7 @@ def interleave(ours, baselines, absent, cases, arguments, again=""):
             for baseline in baselines:
                 baseline.finish()
             ours.read()
-            write_baselines(arguments.out, baselines, absent, ours, False, again)
+            write_baselines(arguments, baselines, absent, ours, False, again)
         last = name
         for baseline in baselines:
             baseline.turn(cases[name], arguments.baseline_budget, arguments.baseline_runs)
@@ -269,28 +271,28 @@ def interleave(ours, baselines, absent, cases, arguments, again=""):
         baseline.finish()
     status = ours.end()
     if ours.report:
-        write_baselines(arguments.out, baselines, absent, ours, ours.report["complete"], again)
+        write_baselines(arguments, baselines, absent, ours, ours.report["complete"], again)
     return status
 
 
-def disturbed(ours, baselines):
-    """{case: by what}, of either side."""
-    found = {f[0]["case"]: disturbance(f[3]) for p in baselines for f in p.found if disturbance(f[3])}
-    results = [r for d in ours.report["devices"] for r in d.get("results", []) if r["suite"] != "device"]
-    return {**found, **{r["case"]: disturbance(r["by_round"]) for r in results if disturbance(r.get("by_round") or [])}}
+def disturbed(paths):
+    """{case: by what}, as bench/report has it from the reports so far."""
+    devices = merge.join(paths).own()
+    return {**{r.case: r.disturbed for d in devices for r in d.ok() if r.disturbed},
+            **{p.ours.case: p.disturbed for d in devices for p in ratios.against(d) if p.disturbed}}
 
 
 def measure(arguments, baselines, absent, cases):
-    """The exit status; a case that was disturbed gets a second chance."""
+    """Returns the exit status.  Disturbed cases run a second time."""
     arguments.ours = ours = Ours(arguments)
     status = interleave(ours, baselines, absent, cases, arguments)
-    names = disturbed(ours, baselines) if ours.report and ours.report["complete"] else {}
+    names = disturbed(sorted(arguments.written)) if ours.report and ours.report["complete"] else {}
     if names:
         print(f"\ndisturbed cases: {len(names)}. They run once more:", flush=True)
         again = ("-again", "--no-roofline", "--only", ",".join("=" + name for name in names))
         arguments.ours = ours = Ours(arguments, again)
-        status = max(status, interleave(ours, baselines, {}, cases, arguments, again[0]))
-        for name, by in (disturbed(ours, baselines) if ours.report else names).items():
+        status = interleave(ours, baselines, {}, cases, arguments, again[0]) or status
+        for name, by in disturbed(sorted(arguments.written)).items():
             print(f"disturbed: {name}: {by}")
     for baseline in baselines:
         baseline.stop()
@@ -331,7 +333,7 @@ def main():
     if load > 0.5:
         print(f"the machine is busy: its load is {load:.1f} before anything is measured", flush=True)
     baselines, absent = ([], {}) if arguments.no_baselines else start_baselines(arguments)
-    arguments.ours = None
+    arguments.ours, arguments.written = None, set()
     try:
         status = measure(arguments, baselines, absent, cases)
     except KeyboardInterrupt:

@@ -23,7 +23,7 @@ static attncl_status open_prompt(struct case_data *t)
     return attncl_decoder_create(state->model, s->B, &state->decoder);
 }
 
-// The first n tokens at once.
+// Prefills the first n tokens.
 static attncl_status take_prompt(struct case_data *t, int64_t n, float *logits)
 {
     const struct lm_state *state = t->state;
@@ -37,7 +37,7 @@ static attncl_status run_prefill(struct case_data *t)
     return take_prompt(t, t->c->sizes.T, case_array_find(t, "y")->data);
 }
 
-// All tokens one by one, for the check.
+// Takes all tokens one by one, for the check.
 static attncl_status read_steps(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
@@ -53,7 +53,7 @@ static attncl_status read_steps(struct case_data *t)
     return ATTNCL_OK;
 }
 
-// The steps' first scores are the definition's, and the result is the scores behind all steps.
+// The steps' first scores must be the definition's, and the result must be the last step's scores.
 static void check_prompt(const struct case_data *t, const struct sizes *s, struct check *c)
 {
     const struct part some = {0, N_CHECKED_STEPS, 1};
@@ -107,14 +107,14 @@ FAMILY(lm_step, .suite = SUITE_MODEL, .open = open_steps, .close = lm_close,
        .prepare = prepare_steps, .run = run_steps, .read = read_steps, .check = check_prompt,
        .tokens = tokens_of_step)
 
-// The one before is gone.
+// Closes the previous run's model.
 static attncl_status prepare_start(struct case_data *t)
 {
     lm_close_model(t->state);
     return ATTNCL_OK;
 }
 
-// From a file to the scores behind a prompt, in a context of its own.
+// From the file to the scores after a prompt, in a new context: programs come from the cache.
 static attncl_status run_start(struct case_data *t)
 {
     struct lm_state *state = t->state;

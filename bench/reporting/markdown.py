@@ -43,7 +43,7 @@ def decoding(pairs):
     def row(p):
         shown = ["/".join(times(p.sides[s][1])) if s in p.sides else units.ABSENT for s in names]
         return [words(p.ours.case), "/".join(times(p.ours)), *shown, of_ratio(p)]
-    heads = [words(s) + ("" if any(p.sides[s][1].equal for p in pairs if s in p.sides) else " (no equal)") for s in names]
+    heads = [words(s) + ("" if any(p.sides[s][1].equal for p in pairs if s in p.sides) else " (not compared)") for s in names]
     return table(["case, ms, median/min", "ours", *heads, "ratio"], list(map(row, pairs)))
 
 

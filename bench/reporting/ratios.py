@@ -29,7 +29,7 @@ class Against:
 
     @property
     def disturbed(self):
-        """By what: it is no result.  A baseline's disturbed run counts where it might have been the fastest."""
+        """What disturbed the pair, "": nothing.  A baseline's disturbed run matters if it might have been the fastest."""
         theirs, least = self.theirs(), self.theirs().seconds
         others = [r.disturbed for _, r in self.sides.values() if r.equal and (r is theirs or r.min_s < least)]
         return self.ours.disturbed or next(filter(None, others), "")
@@ -81,8 +81,8 @@ def fair(pairs):
 
 
 def suspicious(pairs):
-    """What to look into before a ratio is published: one that is ten times another formulation's of the same case, or ten
-    times the mean of all cases, is likely to be of a baseline that does more than it must."""
+    """Ratios to look into before they are published: ten times another formulation's of the same case, or ten times the mean of
+    all cases.  Such a baseline probably does more work than it must."""
     if not pairs:
         return []
     mean = units.geometric_mean([p.best_ratio() for p in pairs])

@@ -68,8 +68,8 @@ KEPT = {MHA: KeptAttention, AFT: KeptAFT, SGU: KeptGate}
 
 
 def keep_state(model, n, batch):
-    """Replaces the cores of an LM; returns take(tokens [n, B], position) -> logits [B, V] of the last: one token after the
-    other from 0, or where all cores are attention a prompt at 0.  There, steps at an earlier position go on from it."""
+    """Replaces the cores of an LM; returns take(tokens [n, B], position) -> logits [B, V] of the last token.  Positions ascend from 0,
+    one token a call.  A model of attention alone also takes a prompt at 0, and goes back to earlier positions."""
     cores = [m for m in model.modules() if type(m) in KEPT]
     for m in cores:
         m.core = KEPT[type(m)](m, n, batch)
