@@ -63,7 +63,7 @@ static uint16_t to_half(float x)
     const double fraction = frexp(fabs((double)x), &exponent); // in [0.5, 1)
     const unsigned sign = signbit(x) ? 0x8000 : 0;
 
-    if (exponent < -13) // a multiple of 2^-24
+    if (x == 0 || exponent < -13) // a multiple of 2^-24
         return (uint16_t)(sign | (unsigned)nearbyint(ldexp(fabs((double)x), 24)));
     return (uint16_t)(sign + ((unsigned)(exponent + 13) << 10) +
                       (unsigned)nearbyint(ldexp(fraction, 11)));
