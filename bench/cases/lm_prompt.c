@@ -20,7 +20,10 @@ static attncl_status open_prompt(struct case_data *t)
     case_array_add(t, "stepped", 0, DIMS(s->B, s->V));
     case_array_add(t, "first", 0, DIMS(N_CHECKED_STEPS, s->B, s->V));
     TRY(t->status);
-    return attncl_decoder_create(state->model, s->B, &state->decoder);
+    const double start = clock_now();
+    TRY(attncl_decoder_create(state->model, s->B, &state->decoder));
+    t->compile_s = clock_now() - start;
+    return ATTNCL_OK;
 }
 
 // Prefills the first n tokens.
