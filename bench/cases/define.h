@@ -29,7 +29,7 @@ struct lm_state {
     attncl_model *model;
     attncl_decoder *decoder;  // NULL: the whole text at once
     int32_t steps;            // of training, taken
-    char path[LM_PATH_BYTES]; // the model's file
+    char path[LM_PATH_BYTES]; // of a model file that lm_close() removes; "": none
 };
 
 // Adds an array "y" of this shape for the result and what the model reads, and opens the model.

@@ -51,12 +51,15 @@ attncl_status lm_open(struct case_data *t, int rank, const int64_t *dim)
 {
     const struct sizes *s = &t->c->sizes;
     struct lm_state *state = attncl__alloc_zero(sizeof *state);
+    char path[LM_PATH_BYTES];
 
     REQUIRE(state, ATTNCL_ERR_NO_MEMORY, "state of %s", t->c->name);
     t->state = state; // released by lm_close() from here on
     TRY(lm_parameters(t));
-    TRY(lm_write(t, state->path));
-    TRY(attncl_model_open(t->ctx, state->path, &state->model));
+    TRY(lm_write(t, path));
+    const attncl_status status = attncl_model_open(t->ctx, path, &state->model);
+    unlink(path); // now: a process that is killed leaves nothing
+    TRY(status);
     case_array_add(t, "y", 0, rank, dim);
     if (!is_translator(s)) {
         case_array_indices(t, "tokens", 0, s->V, DIMS(s->T, s->B));

@@ -106,8 +106,8 @@ static attncl_status write_model(const struct case_data *t, const char *path)
     config_text(&t->c->sizes, config);
     for (int i = 0; i < t->n_arrays; ++i) {
         const struct case_array *a = &t->arrays[i];
-        if (a->dtype != ATTNCL_F32)
-            continue;
+        if (strcmp(a->name, "y") == 0) // after the weights
+            break;
         arrays[n] = (attncl_array){.name = a->name,
                                    .dtype = a->dtype,
                                    .rank = a->rank,
@@ -143,5 +143,8 @@ attncl_status lm_write(const struct case_data *t, char path[LM_PATH_BYTES])
     const int fd = mkstemp(path);
     REQUIRE(fd >= 0, ATTNCL_ERR_IO, "%s cannot be created", path);
     close(fd);
-    return write_model(t, path);
+    const attncl_status status = write_model(t, path);
+    if (status != ATTNCL_OK)
+        unlink(path);
+    return status;
 }

@@ -110,6 +110,12 @@ FAMILY(lm_step, .suite = SUITE_MODEL, .open = open_steps, .close = lm_close,
        .prepare = prepare_steps, .run = run_steps, .read = read_steps, .check = check_prompt,
        .tokens = tokens_of_step)
 
+static attncl_status open_start(struct case_data *t)
+{
+    TRY(open_prompt(t));
+    return lm_write(t, ((struct lm_state *)t->state)->path);
+}
+
 // Closes the previous run's model.
 static attncl_status prepare_start(struct case_data *t)
 {
@@ -135,5 +141,5 @@ static attncl_status run_start(struct case_data *t)
     return run_prefill(t);
 }
 
-FAMILY(lm_start, .suite = SUITE_MODEL, .open = open_prompt, .close = lm_close,
+FAMILY(lm_start, .suite = SUITE_MODEL, .open = open_start, .close = lm_close,
        .prepare = prepare_start, .run = run_start, .read = read_steps, .check = check_prompt)
