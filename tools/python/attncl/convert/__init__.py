@@ -17,7 +17,7 @@ except ImportError as error:
 from ..files import BFLOAT16, save
 from ..model import Model
 from .checkpoint import build, load_source
-from .modules import MODULES
+from .modules import MODULES, class_name
 from .parameters import Conversion, ConversionError, refuse, some
 from .pretrained import MODELS
 
@@ -41,7 +41,7 @@ def _converter(module):
     if type(module).__name__ in MODELS:
         return MODELS[type(module).__name__]
     refuse(f"{type(module).__name__} cannot be converted; what can: "
-           + ", ".join([f"nn.{known.__name__}" for known in MODULES] + list(MODELS)))
+           + ", ".join([class_name(known) for known in MODULES] + list(MODELS)))
 
 
 def _numpy(tensor):

@@ -10,20 +10,16 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from ..files import BFLOAT16, load
+from .. import nn as own
+from ..description import describe
+from ..files import load
 from .modules import MODULES
 from .parameters import refuse, some
 from .pretrained import from_checkpoint
 
 # What a file of torch.save() may name: loading one that names more could run any code.
-SAFE = [*MODULES, nn.ModuleList, nn.Dropout, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Identity, F.relu, F.gelu,
+SAFE = [*MODULES, *own.PARTS, nn.ModuleList, nn.Dropout, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Identity, F.relu, F.gelu,
         F.silu, torch.tanh, torch.sigmoid, nn.modules.linear.NonDynamicallyQuantizableLinear, functools.partial, set]
-
-
-def _tensor(array):
-    if array.dtype == BFLOAT16:
-        return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
-    return torch.from_numpy(array)
 
 
 def _read(path):
@@ -31,7 +27,7 @@ def _read(path):
     with path.open("rb") as file:
         first = file.read(1)
     if first not in (b"P", b"\x80"):  # neither zip nor pickle: the library's reader says what else it is
-        return {name: _tensor(array) for name, array in load(path)[0].items()}
+        return {name: own.as_tensor(array) for name, array in load(path)[0].items()}
     try:
         with torch.serialization.safe_globals(SAFE):
             return torch.load(path, map_location="cpu", weights_only=True)
@@ -138,14 +134,17 @@ CLASSES = {  # name: what makes one, the arguments a state dict tells, those it 
 _LAYER = ("nhead", "activation", "layer_norm_eps", "batch_first", "norm_first", "dropout")
 CLASSES["TransformerEncoderLayer"] = (nn.TransformerEncoderLayer, _encoder_layer, _LAYER)
 CLASSES["TransformerEncoder"] = (_make_encoder, _encoder, (*_LAYER, "norm_eps"))
+OWN = {cls.__name__: cls for cls in own.CLASSES.values()}
 ACTIVATIONS = {"gelu_tanh": nn.GELU(approximate="tanh"), "silu": F.silu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
 
 
 def _from_class(name, state, settings):
     """A module of a class of PyTorch with these tensors, and a note of the arguments that were assumed."""
-    name = name.removeprefix("nn.").removeprefix("torch.nn.")
+    name = name.rpartition(".")[2]
+    if name in OWN:
+        return _from_own(OWN[name], state, settings), []
     if name not in CLASSES:
-        refuse(f"module {name} is none of {', '.join(CLASSES)}")
+        refuse(f"module {name} is none of {', '.join([*CLASSES, *OWN])}")
     make, told, untold = CLASSES[name]
     unknown = [key for key in settings if key not in untold]
     if unknown:
@@ -171,6 +170,22 @@ def _from_class(name, state, settings):
     return module, [f"assumed {', '.join(assumed)}"] if assumed else []
 
 
+def _from_own(cls, state, settings):
+    """A module of attncl.nn: its keys are the settings."""
+    keys = [entry.name for entry in describe(cls.arch) if entry.kind == "key"]
+    unknown = [key for key in settings if key not in keys]
+    if unknown:
+        refuse(f"setting {unknown[0]} of {cls.__name__} is none of {', '.join(keys)}")
+    try:
+        module = cls.from_config(settings)
+        module.load_state_dict({**dict(module.named_buffers()), **state})
+    except KeyError as error:
+        refuse(f"{cls.__name__} needs {error.args[0]}, which a state dict does not tell: --set {error.args[0]}=VALUE")
+    except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+        refuse(f"{cls.__name__} does not take these settings and tensors: " + " ".join(str(error).split()))
+    return module.to(next(iter(state.values())).dtype)
+
+
 def _word(value):
     return getattr(value, "__name__", value)
 
@@ -190,7 +205,7 @@ def build(source, module, settings, config, key, prefix):
     if module:
         return _from_class(module, state, settings)
     if config is None:
-        refuse("a state dict does not tell its module: --module, one of " + ", ".join(CLASSES)
+        refuse("a state dict does not tell its module: --module, one of " + ", ".join([*CLASSES, *OWN])
                + "; or config.json beside it, of GPT-2 or BERT")
     if settings:
         refuse(f"setting {next(iter(settings))}: config.json tells all settings")

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch's own modules as model files: a function each, which fills a Conversion, and one that runs the module.
+"""PyTorch's modules and the library's own as model files: a function each, which fills a Conversion, and one that runs
+the module.
 
 A probe gives the inputs and outputs of a module, by the architecture's names, on random numbers.
 """
 import torch
 from torch import nn
 
-from .parameters import activation_name, only, refuse
+from .. import nn as own
+from ..description import describe
+from .parameters import activation_name, only, refuse, some
 
 T, B = 5, 3  # a probe's sequence and batch
 
@@ -108,35 +111,81 @@ def encoder_layer(module, out):
     layer_parameters(module, out)
 
 
-def same_keys(layers):
-    """The keys of layers that must all be alike."""
-    first, *others = [layer_keys(layer) for layer in layers]
-    for i, other in enumerate(others, 1):
-        for key, value in other.items():
-            only(f"layers.{i}: {key}", value, first[key], f"layers.0 has {first[key]!r}, and one key serves all layers")
-    return first
+def own_layer(module, out):
+    """A module of attncl.nn has the architecture's keys and names."""
+    out.arch, out.config = module.arch, module.config
+    for name in module.state_dict():
+        out.copy(name)
+
+
+STACKED = {  # the keys of a stack of a class, and what writes a layer's parameters
+    nn.TransformerEncoderLayer: (layer_keys, layer_parameters),
+    own.TransformerLayer: (own.stack_keys, own_layer),
+    own.GMLPBlock: (own.stack_keys, own_layer),
+}
+
+
+def stack(layers, norm, out):
+    """Arch encoder: name -> layer of one class, and the final norm as (name, module), or None."""
+    classes = [next((cls for cls in STACKED if type(layer) is cls), None) for layer in layers.values()]
+    first = next(iter(layers))
+    for name, layer, cls in zip(layers, layers.values(), classes):
+        if cls is None or cls is not classes[0]:
+            refuse(f"{name}={type(layer).__name__!r} cannot be expressed: the layers of arch encoder are all of one class, of "
+                   + ", ".join(map(class_name, STACKED)))
+    keys_of, put_parameters = STACKED[classes[0]]
+    keys = keys_of(layers[first])
+    for i, (name, layer) in enumerate(layers.items()):
+        for key, value in keys_of(layer).items():
+            only(f"{name}: {key}", value, keys[key], f"{first} has {keys[key]!r}, and one key serves all layers")
+        with out.scope(f"{name}.", f"layers.{i}."):
+            put_parameters(layer, out)
+    out.arch = "encoder"
+    out.config = {**keys, "n_layers": len(layers), "final_norm": norm is not None}
+    if norm is not None:
+        name, norm = norm
+        only(name, type(norm).__name__, "LayerNorm", "the final norm of arch encoder is a layer norm")
+        out.config["final_norm_eps"] = norm.eps
+        if not out.has(f"{name}.weight"):
+            out.put("norm.weight", torch.ones(norm.normalized_shape))
+            out.put("norm.bias", torch.zeros(norm.normalized_shape))
+        else:
+            out.affine(f"{name}.", "norm.", norm.normalized_shape)
 
 
 def encoder(module, out):
     if not module.layers:
         refuse("num_layers=0 cannot be expressed: arch encoder takes its width from its layers")
-    for i, layer in enumerate(module.layers):
-        only(f"layers.{i}", type(layer).__name__, "TransformerEncoderLayer", "the layers of arch encoder are of that class")
-    out.arch = "encoder"
-    out.config = {**same_keys(module.layers), "n_layers": len(module.layers)}
-    for i, layer in enumerate(module.layers):
-        with out.scope(f"layers.{i}.", f"layers.{i}."):
-            layer_parameters(layer, out)
-    norm = None if isinstance(module.norm, nn.Identity) else module.norm
-    out.config["final_norm"] = norm is not None
-    if norm is not None:
-        only("norm", type(norm).__name__, "LayerNorm", "the final norm of arch encoder is a layer norm")
-        out.config["final_norm_eps"] = norm.eps
-        if not out.has("norm.weight"):
-            out.put("norm.weight", torch.ones(norm.normalized_shape))
-            out.put("norm.bias", torch.zeros(norm.normalized_shape))
-        else:
-            out.affine("norm.", "norm.", norm.normalized_shape)
+    norm = None if isinstance(module.norm, (nn.Identity, type(None))) else ("norm", module.norm)
+    stack({f"layers.{i}": layer for i, layer in enumerate(module.layers)}, norm, out)
+
+
+def sequential(module, out):
+    """One module, a feed-forward, or layers with or without a final norm; dropout does nothing here."""
+    parts = {name: part for name, part in module.named_children() if not isinstance(part, (nn.Identity, nn.Dropout))}
+    names, last = list(parts), None
+    if len(parts) > 1 and isinstance(parts[names[-1]], nn.LayerNorm):
+        last = (names[-1], parts.pop(names[-1]))
+    if len(parts) == 1 and last is None and type(parts[names[0]]) in MODULES:
+        with out.scope(f"{names[0]}."):
+            MODULES[type(parts[names[0]])][0](parts[names[0]], out)
+    elif parts and all(type(part) in STACKED for part in parts.values()):
+        stack(parts, last, out)
+    elif [isinstance(part, nn.Linear) for part in parts.values()] == [True, False, True] and last is None:
+        first, function, second = parts.values()
+        only(f"{names[2]}: out_features", second.out_features, first.in_features, "arch feed_forward gives the width that it takes")
+        out.arch = "feed_forward"
+        out.config = {"d_model": first.in_features, "d_ff": first.out_features, "bias1": first.bias is not None,
+                      "bias2": second.bias is not None, "activation": activation_name(function, names[1])}
+        out.affine(f"{names[0]}.", "layer1.")
+        out.affine(f"{names[2]}.", "layer2.")
+    else:
+        refuse(f"Sequential of {some(type(part).__name__ for part in module)} cannot be converted; what can: one module; "
+               f"Linear, activation, Linear; layers of one class of {', '.join(map(class_name, STACKED))}, then LayerNorm or not")
+
+
+def class_name(cls):
+    return ("attncl.nn." if issubclass(cls, own.Layer) else "nn.") + cls.__name__
 
 
 # -- probes --
@@ -190,7 +239,30 @@ def encoder_probe(module):
     return {"x": x}, {"output": module(x)}
 
 
+def own_probe(module):
+    """Random inputs of the shapes that the architecture's description says."""
+    limits = {"seq_len": 0, "max_len": 0, "P": 1}
+    extents = {"T": min([T, *(module.config[key] + more for key, more in limits.items() if key in module.config)]), "S": T, "B": B}
+    inputs = {}
+    for entry in describe(module.arch, module.config):
+        if entry.kind == "input" and not entry.optional:
+            shape = [extents.get(word) or int(word) for word in entry.shape[1:-1].replace("...", "B").split(", ")]
+            inputs[entry.name] = _normal(module, *shape) if entry.type == "F32" else torch.randint(module.config["n_vocab"], shape)
+    return inputs, {"output": module(**inputs)}
+
+
+def sequential_probe(module):
+    """That of its first layer, whose input it takes, run by all of them."""
+    first = next(part for part in module if not isinstance(part, (nn.Identity, nn.Dropout)))
+    inputs, outputs = MODULES[type(first)][1](first)
+    if len(module) > 1:
+        x = next(iter(inputs.values()))
+        inputs, outputs = dict.fromkeys(["x"], x), {"output": module(x)}
+    return inputs, outputs
+
+
 MODULES = {
+    nn.Sequential: (sequential, sequential_probe),
     nn.Linear: (linear, linear_probe),
     nn.LayerNorm: (layer_norm, layer_norm_probe),
     nn.Embedding: (embedding, embedding_probe),
@@ -198,4 +270,5 @@ MODULES = {
     nn.MultiheadAttention: (attention, attention_probe),
     nn.TransformerEncoderLayer: (encoder_layer, encoder_layer_probe),
     nn.TransformerEncoder: (encoder, encoder_probe),
+    **dict.fromkeys(own.CLASSES.values(), (own_layer, own_probe)),
 }

@@ -3,13 +3,8 @@
 import contextlib
 
 import torch
-from torch.nn import functional as F
 
-# The library's name of an activation and what it computes.
-ACTIVATIONS = {
-    "relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu,
-    "tanh": torch.tanh, "sigmoid": torch.sigmoid, "identity": lambda x: x,
-}
+from ..nn import ACTIVATIONS
 
 
 class ConversionError(ValueError):

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""The library's layers as PyTorch modules: AFT, gMLP, Feedback Transformer, and stacks of them.
+
+Arguments are the keys of an architecture in docs/architectures.md, parameters have its names, and forward() takes its
+inputs.  So attncl.export(module, path) writes a model file, and load(path) reads one.  Sequences are [T, B, C] as in
+labml.ai's code.  Masks are True where a position is visible, [T or 1, S, B or 1].
+"""
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError("attncl.nn needs PyTorch: pip install 'attncl[convert]'") from error
+from torch import Tensor
+
+from ..files import BFLOAT16, load as load_file
+from .aft import AFTConv, AFTFull, AFTLocal, AFTSimple
+from .feedback import FeedbackAttention, FeedbackLayer, FeedbackTransformer
+from .gmlp import GMLPBlock, SpatialGatingUnit
+from .language_model import Generator, LanguageModel, TokenEmbedding
+from .layer import ACTIVATIONS, Heads, Layer
+from .transformer import Encoder, FeedForward, MultiHeadAttention, TransformerLayer, stack_keys
+
+__all__ = ["AFTConv", "AFTFull", "AFTLocal", "AFTSimple", "Encoder", "FeedForward", "FeedbackTransformer", "GMLPBlock",
+           "LanguageModel", "Layer", "MultiHeadAttention", "SpatialGatingUnit", "TransformerLayer", "load"]
+
+CLASSES: dict[str, type[Layer]] = {cls.arch: cls for cls in (
+    AFTFull, AFTSimple, AFTLocal, AFTConv, SpatialGatingUnit, GMLPBlock, MultiHeadAttention, FeedForward, TransformerLayer, Encoder,
+    LanguageModel, FeedbackTransformer)}
+
+PARTS = (Heads, TokenEmbedding, Generator, FeedbackAttention, FeedbackLayer)  # the classes inside those
+
+
+def as_tensor(array: Any) -> Tensor:
+    """An array of a safetensors file."""
+    return torch.from_numpy(array.view("int16")).view(torch.bfloat16) if array.dtype == BFLOAT16 else torch.from_numpy(array)
+
+
+def load(path: str | os.PathLike[str]) -> Layer:
+    """The module of a model file, with its parameters: a file that export() or `attncl train` wrote."""
+    arrays, metadata = load_file(path)
+    arch = metadata.get("attncl.arch", "none")
+    if arch not in CLASSES:
+        raise ValueError(f"{os.fspath(path)}: architecture {arch} is none of attncl.nn's: {', '.join(CLASSES)}")
+    module = CLASSES[arch].from_config(json.loads(metadata["attncl.config"]))
+    own = module.state_dict()
+    state = {name: as_tensor(array) for name, array in arrays.items() if name in own}
+    buffers = {name: value for name, value in module.named_buffers()}  # follow from the configuration: a file may lack them
+    module.load_state_dict({**buffers, **state})
+    return module

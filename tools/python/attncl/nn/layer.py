@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""What the modules share: a configuration with the keys of an architecture, masks, heads."""
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+# The library's name of an activation and what it computes.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu,
+    "tanh": torch.tanh, "sigmoid": torch.sigmoid, "identity": lambda x: x,
+}
+
+
+class Layer(nn.Module):
+    """A module that a model file can hold: `arch` names its architecture, `config` has the architecture's keys."""
+    arch: ClassVar[str]
+
+    def __init__(self, **config: Any):
+        super().__init__()
+        self.config: dict[str, Any] = config
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{key}={value!r}" for key, value in self.config.items())
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Layer:
+        """The module of a model file's configuration."""
+        return made_of(cls, config)
+
+
+def made_of(cls: type[Layer], config: dict[str, Any]) -> Layer:
+    """A module with those keys that its class takes."""
+    return cls(**{key: value for key, value in config.items() if key in inspect.signature(cls).parameters})
+
+
+def check_length(module: Layer, length: int, limit: int) -> None:
+    if length > limit:
+        raise ValueError(f"{type(module).__name__}: a sequence of {length} positions, at most {limit} are possible")
+
+
+def visible_pairs(mask: Tensor | None, x: Tensor, n_keys: int, name: str) -> Tensor | None:
+    """A mask [T or 1, S, B or 1] as booleans."""
+    if mask is None:
+        return None
+    length, batch = x.shape[:2]
+    if mask.dim() != 3 or mask.shape[0] not in (1, length) or mask.shape[1] != n_keys or mask.shape[2] not in (1, batch):
+        raise ValueError(f"{name}: mask is {list(mask.shape)}, expected [{length} or 1, {n_keys}, {batch} or 1]")
+    return mask != 0
+
+
+class Heads(nn.Module):
+    """A linear map to heads: [..., C] to [..., H, D]."""
+
+    def __init__(self, d_model: int, heads: int, bias: bool):
+        super().__init__()
+        self.linear, self.heads = nn.Linear(d_model, d_model, bias=bias), heads
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x).unflatten(-1, (self.heads, -1))
+
+
+def check_heads(name: str, d_model: int, heads: int) -> None:
+    if d_model % heads:
+        raise ValueError(f"{name}: d_model {d_model} is not divisible by heads {heads}")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""Softmax attention, and stacks of layers that mix positions by it, by AFT or by gMLP."""
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .aft import AFTConv, AFTFull, AFTLocal, AFTSimple
+from .gmlp import GMLPBlock
+from .layer import ACTIVATIONS, Heads, Layer, check_heads, made_of, visible_pairs
+
+
+class MultiHeadAttention(Layer):
+    """Softmax attention, labml.ai's MultiHeadAttention: `bias` is that of queries and keys."""
+    arch = "mha"
+
+    def __init__(self, d_model: int, heads: int, bias: bool = True, batch_first: bool = False, dropout: float = 0.0):
+        check_heads("MultiHeadAttention", d_model, heads)
+        super().__init__(d_model=d_model, heads=heads, bias=bias, batch_first=batch_first)
+        self.query, self.key = Heads(d_model, heads, bias), Heads(d_model, heads, bias)
+        self.value = Heads(d_model, heads, True)
+        self.output = nn.Linear(d_model, d_model)
+        self.dropout = dropout
+
+    def forward(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
+                mask: Tensor | None = None) -> Tensor:
+        """query [T, B, d_model], key and value [S, B, d_model]; what is left out is as in AFT layers."""
+        key = query if key is None else key
+        value = key if value is None else value
+        if self.config["batch_first"]:
+            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
+        visible = visible_pairs(mask, query, key.shape[0], "MultiHeadAttention")
+        q, k, v = (x.permute(1, 2, 0, 3) for x in (self.query(query), self.key(key), self.value(value)))  # [B, H, T, D]
+        x = F.scaled_dot_product_attention(q, k, v, None if visible is None else visible.permute(2, 0, 1)[:, None],
+                                           self.dropout if self.training else 0.0)
+        x = self.output(x.permute(2, 0, 1, 3).flatten(2))
+        return x.transpose(0, 1) if self.config["batch_first"] else x
+
+
+class FeedForward(Layer):
+    """Two linear maps with an activation between them; gated: activation(x W1) * (x V)."""
+    arch = "feed_forward"
+
+    def __init__(self, d_model: int, d_ff: int, activation: str = "relu", is_gated: bool = False, bias1: bool = True,
+                 bias2: bool = True, bias_gate: bool = True, dropout: float = 0.0):
+        if activation.lower() not in ACTIVATIONS:
+            raise ValueError(f"FeedForward: activation {activation!r} is none of {', '.join(ACTIVATIONS)}")
+        super().__init__(d_model=d_model, d_ff=d_ff, activation=activation.lower(), is_gated=is_gated, bias1=bias1, bias2=bias2,
+                         bias_gate=bias_gate)
+        self.layer1 = nn.Linear(d_model, d_ff, bias=bias1)
+        self.layer2 = nn.Linear(d_ff, d_model, bias=bias2)
+        if is_gated:
+            self.linear_v = nn.Linear(d_model, d_ff, bias=bias_gate)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = ACTIVATIONS[self.config["activation"]](self.layer1(x))
+        if self.config["is_gated"]:
+            hidden = hidden * self.linear_v(x)
+        return self.layer2(self.dropout(hidden))
+
+
+class TransformerLayer(Layer):
+    """A residual layer of an attention module, AFT or MultiHeadAttention, and a FeedForward, labml.ai's TransformerLayer."""
+    arch = "transformer_layer"
+
+    def __init__(self, self_attn: Layer, feed_forward: FeedForward, norm_first: bool = True, layer_norm_eps: float = 1e-5,
+                 dropout: float = 0.0):
+        layer = next((name for name, cls in _ATTENTION.items() if type(self_attn) is cls), None)
+        if layer is None or not isinstance(feed_forward, FeedForward):
+            raise TypeError(f"TransformerLayer({type(self_attn).__name__}, {type(feed_forward).__name__}): expected one of "
+                            + ", ".join(cls.__name__ for cls in _ATTENTION.values()) + ", and a FeedForward")
+        width = self_attn.config["d_model"]
+        if width != feed_forward.config["d_model"]:
+            raise ValueError(f"TransformerLayer: d_model is {width} of {type(self_attn).__name__}, "
+                             f"{feed_forward.config['d_model']} of FeedForward")
+        super().__init__(layer=layer, **{**self_attn.config, **feed_forward.config}, norm_first=norm_first,
+                         layer_norm_eps=layer_norm_eps)
+        self.self_attn, self.feed_forward = self_attn, feed_forward
+        self.norm_self_attn, self.norm_ff = (nn.LayerNorm(width, eps=layer_norm_eps) for _ in range(2))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        if self.config["norm_first"]:
+            x = x + self.dropout(self.self_attn(self.norm_self_attn(x), mask=mask))
+            return x + self.dropout(self.feed_forward(self.norm_ff(x)))
+        x = self.norm_self_attn(x + self.dropout(self.self_attn(x, mask=mask)))
+        return self.norm_ff(x + self.dropout(self.feed_forward(x)))
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> TransformerLayer:
+        layer = made_of(_ATTENTION[config["layer"]], config)
+        feed_forward = made_of(FeedForward, config)
+        assert isinstance(feed_forward, FeedForward)
+        return cls(layer, feed_forward, config.get("norm_first", True), config.get("layer_norm_eps", 1e-5))
+
+
+_ATTENTION: dict[str, type[Layer]] = {"aft_local": AFTLocal, "aft_full": AFTFull, "aft_simple": AFTSimple, "aft_conv": AFTConv,
+                                      "transformer": MultiHeadAttention}
+
+
+def stack_keys(layer: Layer) -> dict[str, Any]:
+    """The keys of a stack of such layers."""
+    if not isinstance(layer, (GMLPBlock, TransformerLayer)):
+        raise TypeError(f"a stack of {type(layer).__name__}: expected TransformerLayer, which takes an attention module, "
+                        "or GMLPBlock")
+    return {"layer": "gmlp", **layer.config} if isinstance(layer, GMLPBlock) else layer.config
+
+
+class Encoder(Layer):
+    """`n_layers` copies of a TransformerLayer or GMLPBlock and a layer norm, labml.ai's Encoder.
+
+    Copies start with the layer's values, as in torch.nn.TransformerEncoder.
+    """
+    arch = "encoder"
+
+    def __init__(self, layer: Layer, n_layers: int, final_norm: bool = True, final_norm_eps: float | None = None):
+        keys = stack_keys(layer)
+        eps = keys["layer_norm_eps"] if final_norm_eps is None else final_norm_eps
+        super().__init__(**keys, n_layers=n_layers, final_norm=final_norm, **({"final_norm_eps": eps} if final_norm else {}))
+        self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(keys["d_model"], eps=eps) if final_norm else None
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x if self.norm is None else self.norm(x)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Encoder:
+        if config.get("n_vocab") or config.get("n_classes"):
+            raise NotImplementedError("attncl.nn.Encoder has no embedding and no classes: n_vocab, n_classes")
+        layer = GMLPBlock if config["layer"] == "gmlp" else TransformerLayer
+        return cls(layer.from_config(config), config["n_layers"], config.get("final_norm", config.get("norm_first", True)),
+                   config.get("final_norm_eps"))
