@@ -1,21 +1,34 @@
 # SPDX-License-Identifier: MIT
-"""libattncl from Python: model files on numpy arrays, and PyTorch modules as model files."""
+"""libattncl from Python: model files on numpy arrays and torch tensors, training, and PyTorch modules as model files.
+
+attncl.nn, export() and ConversionError need PyTorch, which is imported when they are asked for.
+"""
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from .c_api import AttnclError, Status, library
 from .description import Entry, describe
 from .model import Decoder, Device, Model, devices
+from .training import Trainer, train
 
-__all__ = ["AttnclError", "ConversionError", "Decoder", "Device", "Entry", "Model", "Status", "describe", "devices",
-           "export", "version"]
+if TYPE_CHECKING:
+    from . import nn
+    from .convert import ConversionError, export
+
+__all__ = ["AttnclError", "ConversionError", "Decoder", "Device", "Entry", "Model", "Status", "Trainer", "describe", "devices",
+           "export", "nn", "train", "version"]
 
 
-def version():
+def version() -> str:
     """The version of the loaded library."""
     return library().version().decode()
 
 
-def __getattr__(name):
-    """export() and ConversionError need PyTorch: imported when they are asked for."""
-    if name not in ("export", "ConversionError"):
-        raise AttributeError(f"module 'attncl' has no attribute '{name}'")
-    from . import convert
-    return getattr(convert, name)
+def __getattr__(name: str) -> Any:
+    if name == "nn":
+        return importlib.import_module(".nn", __name__)
+    if name in ("export", "ConversionError"):
+        return getattr(importlib.import_module(".convert", __name__), name)
+    raise AttributeError(f"module 'attncl' has no attribute '{name}'")

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The C API by ctypes: libattncl found and declared, statuses as exceptions, arrays to and from numpy."""
+from __future__ import annotations
+
 import ctypes
 import enum
 import functools
 import os
 import pathlib
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +17,7 @@ MAX_RANK = 8
 
 # numpy has no bfloat16: its two bytes, as a type of their own.
 BFLOAT16 = np.dtype([("bfloat16", "<u2")])
-DTYPES = {
+DTYPES: dict[str, Any] = {
     "F32": np.float32, "F16": np.float16, "BF16": BFLOAT16, "F64": np.float64, "I32": np.int32, "I64": np.int64,
     "BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "I16": np.int16, "U16": np.uint16, "U32": np.uint32,
     "U64": np.uint64, "C64": np.complex64,
@@ -38,12 +42,65 @@ class Status(enum.IntEnum):
     ERR_FORMAT = 13
 
 
-class AttnclError(RuntimeError):
-    """A call failed: `status` for programs, the library's message for people."""
+class AttnclError(Exception):
+    """A call failed: `status` for programs, the library's message for people.  Each is a standard exception, too:
+    ValueError, TypeError, KeyError, OSError, MemoryError, NotImplementedError or RuntimeError."""
 
-    def __init__(self, status, message):
+    def __init__(self, status: Status, message: str):
         super().__init__(message)
         self.status = status
+
+    def __str__(self) -> str:  # KeyError and OSError have others
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.status, self.args[0])
+
+
+class AttnclValueError(AttnclError, ValueError):
+    """An argument, a shape or a file's content is wrong."""
+
+
+class AttnclTypeError(AttnclError, TypeError):
+    """An element type is wrong."""
+
+
+class AttnclKeyError(AttnclError, KeyError):
+    """A name is not one of those that there are."""
+
+
+class AttnclOSError(AttnclError, OSError):
+    """A file cannot be read or written."""
+
+
+class AttnclMemoryError(AttnclError, MemoryError):
+    """The host or the device has not the memory."""
+
+
+class AttnclUnsupported(AttnclError, NotImplementedError):
+    """The library has no such thing."""
+
+
+class AttnclRuntimeError(AttnclError, RuntimeError):
+    """A state that does not allow the call, or a device that failed."""
+
+
+_ERRORS = {
+    Status.ERR_ARGUMENT: AttnclValueError, Status.ERR_SHAPE: AttnclValueError, Status.ERR_FORMAT: AttnclValueError,
+    Status.ERR_DTYPE: AttnclTypeError, Status.ERR_IO: AttnclOSError, Status.ERR_NO_MEMORY: AttnclMemoryError,
+    Status.ERR_DEVICE_MEMORY: AttnclMemoryError, Status.ERR_UNSUPPORTED: AttnclUnsupported,
+}
+
+
+def error_of(status: Status, message: str) -> AttnclError:
+    """The exception of a status."""
+    return _ERRORS.get(status, AttnclRuntimeError)(status, message)
+
+
+def check_readable(path: str | os.PathLike[str]) -> bytes:
+    """A path for the library; FileNotFoundError and its like, as open() raises them."""
+    with open(path, "rb"):
+        return os.fsencode(path)
 
 
 class Array(ctypes.Structure):
@@ -55,7 +112,7 @@ class Array(ctypes.Structure):
 class Sized(ctypes.Structure):
     """A struct that starts with its size, for libraries with fewer or more fields."""
 
-    def __init__(self, **fields):
+    def __init__(self, **fields: Any):
         super().__init__(struct_size=ctypes.sizeof(self), **fields)
 
 
@@ -100,6 +157,31 @@ class DecoderOptions(Sized):
     _fields_ = [("struct_size", ctypes.c_size_t), ("state_dtype", ctypes.c_int), ("window", ctypes.c_int64)]
 
 
+class TrainerOptions(Sized):
+    """attncl_trainer_options."""
+    _fields_ = [("struct_size", ctypes.c_size_t), *((name, ctypes.c_char_p) for name in ("data", "tokens", "pairs", "batches", "init")),
+                ("steps", ctypes.POINTER(ctypes.c_int64)), ("seed", ctypes.POINTER(ctypes.c_uint64)), ("ranks", ctypes.c_void_p)]
+
+
+class TrainPlan(Sized):
+    """attncl_train_plan."""
+    _fields_ = [("struct_size", ctypes.c_size_t),
+                *((name, ctypes.c_int64) for name in ("steps", "eval_every", "checkpoint_every", "keep", "patience", "sample",
+                                                      "n_train_batches", "n_valid_batches"))]
+
+
+class TrainState(Sized):
+    """attncl_train_state."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("step", ctypes.c_int64), ("best_loss", ctypes.c_double),
+                ("best_step", ctypes.c_int64), ("n_worse", ctypes.c_int64), ("accuracy", ctypes.c_double)]
+
+
+class TrainStep(Sized):
+    """attncl_train_step."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("step", ctypes.c_int64), ("loss", ctypes.c_double),
+                ("grad_norm", ctypes.c_double), ("learning_rate", ctypes.c_double), ("n_tokens", ctypes.c_int64)]
+
+
 class Sampling(Sized):
     """attncl_sampling."""
     _fields_ = [("struct_size", ctypes.c_size_t), ("temperature", ctypes.c_double), ("top_k", ctypes.c_int64),
@@ -111,7 +193,7 @@ HANDLE_RET, ARRAY = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(Array)
 CHECKED = "raises AttnclError"
 
 # Result and arguments of each function that the package calls.
-FUNCTIONS = {
+FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "version": (TEXT,),
     "last_error": (TEXT,),
     "status_name": (TEXT, ctypes.c_int),
@@ -145,6 +227,24 @@ FUNCTIONS = {
     "decoder_prefill": (CHECKED, HANDLE, INT64, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)),
     "decoder_sample": (CHECKED, HANDLE, INT64, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(Sampling),
                        ctypes.POINTER(ctypes.c_int32)),
+    "model_decoder_limit": (INT64, HANDLE),
+    "trainer_create": (CHECKED, HANDLE, TEXT, ctypes.POINTER(TrainerOptions), HANDLE_RET),
+    "trainer_destroy": (None, HANDLE),
+    "trainer_config": (TEXT, HANDLE),
+    "trainer_plan": (CHECKED, HANDLE, ctypes.POINTER(TrainPlan)),
+    "trainer_state": (CHECKED, HANDLE, ctypes.POINTER(TrainState)),
+    "trainer_model": (HANDLE, HANDLE),
+    "trainer_step": (CHECKED, HANDLE, ctypes.POINTER(TrainStep)),
+    "trainer_evaluate": (CHECKED, HANDLE, ctypes.POINTER(ctypes.c_double)),
+    "trainer_save": (CHECKED, HANDLE, TEXT),
+    "trainer_save_model": (CHECKED, HANDLE, TEXT),
+    "trainer_resume": (CHECKED, HANDLE, TEXT),
+    "model_graph": (CHECKED, HANDLE, ARRAY, SIZE, HANDLE_RET),
+    "graph_destroy": (None, HANDLE),
+    "graph_write_as": (CHECKED, HANDLE, TEXT, ctypes.c_int, HANDLE, SIZE),
+    "graph_run": (CHECKED, HANDLE),
+    "graph_output_name": (TEXT, HANDLE, SIZE, ctypes.POINTER(Shape)),
+    "graph_read": (CHECKED, HANDLE, TEXT, HANDLE, SIZE),
     "description_create": (CHECKED, TEXT, TEXT, ctypes.c_int, HANDLE_RET),
     "description_destroy": (None, HANDLE),
     "description_count": (SIZE, HANDLE),
@@ -157,7 +257,7 @@ FUNCTIONS = {
 }
 
 
-def _load():
+def _load() -> ctypes.CDLL:
     """ATTNCL_LIBRARY, else the library inside the wheel, else the system's."""
     named, beside = os.environ.get("ATTNCL_LIBRARY"), pathlib.Path(__file__).with_name(SONAME)
     path = named or (str(beside) if beside.exists() else SONAME)
@@ -167,10 +267,10 @@ def _load():
         raise ImportError(f"libattncl cannot be loaded: {error}; ATTNCL_LIBRARY names its file") from error
 
 
-class _Library:
+class Library:
     """The declared functions as attributes, without their prefix."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         dll = _load()
         for name, (result, *arguments) in FUNCTIONS.items():
             function = getattr(dll, "attncl_" + name, None)
@@ -185,27 +285,30 @@ class _Library:
         if not SONAME.endswith(".so." + version.rpartition(".")[0]):
             raise ImportError(f"{dll._name} is version {version}, this package is for {SONAME}")
         names = (self.dtype_name(i).decode() for i in range(1, 64))
-        self.dtype_of_name = {name: i for i, name in enumerate(names, 1) if name != "none"}
+        self.dtype_of_name: dict[str, int] = {name: i for i, name in enumerate(names, 1) if name != "none"}
         self.name_of_dtype = {i: name for name, i in self.dtype_of_name.items()}
 
-    def _check(self, status, _function, _arguments):
+    def __getattr__(self, name: str) -> Any:  # for type checkers: the functions are set above
+        raise AttributeError(f"libattncl has no function {name} in this package")
+
+    def _check(self, status: int, _function: Any, _arguments: Any) -> None:
         if status:
-            raise AttnclError(Status(status), self.last_error().decode("utf-8", "replace"))
+            raise error_of(Status(status), self.last_error().decode("utf-8", "replace"))
 
 
 @functools.cache
-def library():
+def library() -> Library:
     """libattncl, loaded on first use."""
-    return _Library()
+    return Library()
 
 
-def c_texts(metadata):
+def c_texts(metadata: Mapping[str, str] | None) -> Any:
     """A mapping of texts as key, value, key, value ... NULL."""
     words = [word.encode() for pair in (metadata or {}).items() for word in pair]
     return (TEXT * (len(words) + 1))(*words, None)
 
 
-def c_arrays(arrays):
+def c_arrays(arrays: Mapping[str, Any]) -> tuple[Any, list[np.ndarray]]:
     """A name -> numpy array mapping as attncl_array[n], and what must live as long."""
     c, alive = (Array * max(len(arrays), 1))(), []
     for one, (name, value) in zip(c, arrays.items()):
@@ -222,14 +325,14 @@ def c_arrays(arrays):
     return c, alive
 
 
-def numpy_array(array):
+def numpy_array(array: Array) -> np.ndarray:
     """A copy of an attncl_array."""
     kind = library().name_of_dtype.get(array.dtype)
     if kind not in DTYPES:
         raise TypeError(f"array {array.name.decode()} is {kind}: numpy has no such type")
     value = np.empty(array.dim[:array.rank], DTYPES[kind])
     if value.nbytes != array.bytes:
-        raise AttnclError(Status.ERR_FORMAT, f"array {array.name.decode()} has {array.bytes} bytes, expected {value.nbytes}")
+        raise error_of(Status.ERR_FORMAT, f"array {array.name.decode()} has {array.bytes} bytes, expected {value.nbytes}")
     if array.bytes:
         ctypes.memmove(value.ctypes.data, array.data, array.bytes)
     return value

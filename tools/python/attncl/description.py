@@ -1,20 +1,33 @@
 # SPDX-License-Identifier: MIT
 """The keys, parameters, inputs and outputs of an architecture, without a file or a device."""
-import collections
+from __future__ import annotations
+
 import ctypes
 import json
+from typing import Any, NamedTuple
 
 from .c_api import library
 
 _KINDS = ("key", "parameter", "buffer", "input", "output", "extra")
-Entry = collections.namedtuple("Entry", "kind name type shape optional default choices condition")
 
 
-def _text(value):
+class Entry(NamedTuple):
+    """A key, parameter, buffer, input or output of an architecture."""
+    kind: str
+    name: str
+    type: str
+    shape: str | None
+    optional: bool
+    default: str | None
+    choices: str | None
+    condition: str | None
+
+
+def _text(value: bytes | None) -> Any:
     return None if value is None else value.decode()
 
 
-def describe(arch, config=None):
+def describe(arch: str, config: dict[str, Any] | None = None) -> list[Entry]:
     """Entries of kind "key", "parameter", "buffer", "input" and "output".
 
     The letters of a shape, "[T, B, 64]", are free axes.  Without a configuration that of a small example, its integers by

@@ -1,124 +1,215 @@
 # SPDX-License-Identifier: MIT
-"""Model files on numpy arrays."""
+"""Model files on numpy arrays and torch tensors."""
+from __future__ import annotations
+
 import collections
 import ctypes
+import difflib
+import fnmatch
 import json
 import os
+import sys
 import threading
 import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .c_api import (AttnclError, ContextOptions, DecoderOptions, DeviceInfo, Param, Sampling, Status, c_arrays, c_texts, library,
-                    numpy_array)
-from .description import describe
+from .c_api import (BFLOAT16, DTYPES, AttnclError, AttnclKeyError, AttnclMemoryError, AttnclUnsupported, AttnclValueError,
+                    ContextOptions, DecoderOptions, DeviceInfo, Param, Sampling, Shape, Status, c_arrays, c_texts, check_readable,
+                    error_of, library, numpy_array)
+from .description import Entry, describe
 
 _TYPES = {1: "cpu", 2: "gpu", 3: "other"}
-Device = collections.namedtuple("Device", ["id", "type", *(name for name, _ in DeviceInfo._fields_[4:])])
+_KEPT_GRAPHS = 2  # of the last shapes: a training's batches and a validation's
+_LENGTHS = ("valid_lens", "enc_valid_lens")  # beyond 32 bits they mean what the largest 32 bits mean
 
 
-def _device(info):
-    texts = (getattr(info, name) for name, _ in DeviceInfo._fields_[4:])
-    texts = (text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts)
+class Device(NamedTuple):
+    """An OpenCL device, as attncl/context.h describes it; `id` is what Model() takes."""
+    id: str
+    type: str
+    platform_name: str
+    name: str
+    vendor: str
+    driver_version: str
+    opencl_version: str
+    opencl_c_version: str
+    compute_units: int
+    clock_mhz: int
+    global_memory_bytes: int
+    max_buffer_bytes: int
+    local_memory_bytes: int
+    max_work_group: int
+    vector_width: int
+    available: int
+
+    def __repr__(self) -> str:
+        return f"<attncl.Device {self.id} {self.type}: {self.name}, {self.compute_units} units>"
+
+
+def device_of(info: DeviceInfo) -> Device:
+    values = (getattr(info, name) for name in Device._fields[2:])
+    texts: Any = (value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in values)
     return Device(f"{info.platform}:{info.device}", _TYPES.get(info.type, "other"), *texts)
 
 
-def devices():
-    """The OpenCL devices of this machine; `id` is what Model() takes."""
+def devices() -> list[Device]:
+    """The OpenCL devices of this machine."""
     lib, count, info = library(), ctypes.c_size_t(), DeviceInfo()
     lib.device_count(ctypes.byref(count))
     found = []
     for i in range(count.value):
         lib.device_get(i, ctypes.byref(info))
-        found.append(_device(info))
+        found.append(device_of(info))
     return found
 
 
-def _here(pid, *releases):
+def _here(pid: int, *releases: tuple[Callable[[Any], Any], Any]) -> None:
     """Calls each (function, argument): in the process that opened them, not in a fork of it."""
     if os.getpid() == pid:
         for release, handle in releases:
             release(handle)
 
 
-class _Handle:
+class Handle:
     """What is released by close(), by `with`, when nothing refers to it, and at exit."""
 
-    def _owns(self, *releases):
+    def _owns(self, *releases: tuple[Callable[[Any], Any], Any]) -> None:
         self._release = weakref.finalize(self, _here, os.getpid(), *releases)
 
     @property
-    def closed(self):
+    def closed(self) -> bool:
         return not self._release.alive
 
-    def close(self):
+    def close(self) -> None:
         self._release()
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _check_open(self):
+    def _check_open(self) -> None:
         if self.closed:
-            raise AttnclError(Status.ERR_STATE, f"the {type(self).__name__.lower()} is closed")
+            raise error_of(Status.ERR_STATE, f"the {type(self).__name__.lower()} is closed")
 
 
 _PRECISIONS = {None: 0, "float32": 1, "tf32": 2, "bf16": 3}  # attncl_precision
 
 
-class Model(_Handle):
+def open_context(device: str | None, precision: str | None) -> ctypes.c_void_p:
+    if precision not in _PRECISIONS:
+        raise error_of(Status.ERR_ARGUMENT, f"precision is {precision!r}, it can be 'float32', 'tf32' or 'bf16'")
+    context = ctypes.c_void_p()
+    options = ContextOptions(device=device and device.encode(), precision=_PRECISIONS[precision])
+    library().context_create(ctypes.byref(options), ctypes.byref(context))
+    return context
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")  # what is not imported made no tensor
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def as_array(value: Any) -> np.ndarray:
+    """A numpy array, of a tensor too; memory of the host is shared."""
+    if not _is_tensor(value):
+        return np.asarray(value)
+    tensor, torch = value.detach().cpu(), sys.modules["torch"]
+    if tensor.dtype == torch.bfloat16:
+        return tensor.contiguous().view(torch.int16).numpy().view(BFLOAT16)
+    return tensor.numpy()
+
+
+def _same_kind(arrays: dict[str, np.ndarray], inputs: Iterable[Any]) -> dict[str, Any]:
+    """Tensors, where an input is one."""
+    tensor = next((value for value in inputs if _is_tensor(value)), None)
+    if tensor is None:
+        return arrays
+    return {name: sys.modules["torch"].from_numpy(array).to(tensor.device) for name, array in arrays.items()}
+
+
+def _unknown(what: str, name: str, choices: Iterable[str]) -> AttnclKeyError:
+    choices = list(choices)
+    near = difflib.get_close_matches(name, choices, 1)
+    nearest = f"; the nearest is {near[0]!r}" if near else ""
+    some = ", ".join(choices[:8]) + (f" and {len(choices) - 8} more" if len(choices) > 8 else "")
+    return AttnclKeyError(Status.ERR_ARGUMENT, f"there is no {what} {name!r}{nearest}; there are {some or 'none'}")
+
+
+class Model(Handle):
     """A model file, opened on a device: "gpu", "cpu", "0:1" or part of a name; None: ATTNCL_DEVICE, else the best.
 
-    `precision` "tf32" or "bf16" allows GEMMs of GPUs with matrix instructions to round their factors; None is "float32".
-    May be used from several threads: calls wait for one another.
+    model(x) runs it on numpy arrays or torch tensors and returns the same kind.  Graphs of the last two sets of shapes
+    stay compiled.  `precision` "tf32" or "bf16" allows GEMMs of GPUs with matrix instructions to round their factors;
+    None is "float32".  May be used from several threads: calls wait for one another.
     """
 
-    def __init__(self, path, device=None, precision=None):
-        self._begin(device, precision, library().model_open, os.fsencode(path))
+    def __init__(self, path: str | os.PathLike[str], device: str | None = None, precision: str | None = None):
+        self._begin(device, precision, library().model_open, check_readable(path))
 
     @classmethod
-    def create(cls, arch, config, seed=0, device=None, precision=None):
-        """A new model: `config` is a dict, initial values are those of PyTorch's modules, made from the seed."""
+    def create(cls, arch: str, config: Mapping[str, Any], seed: int = 0, device: str | None = None,
+               precision: str | None = None) -> Model:
+        """A new model: initial values are those of PyTorch's modules, made from the seed."""
         model = cls.__new__(cls)
         model._begin(device, precision, library().model_create, arch.encode(), json.dumps(config).encode(), seed % 2**64)
         return model
 
-    def _begin(self, device, precision, make, *arguments):
-        if precision not in _PRECISIONS:
-            raise AttnclError(Status.ERR_ARGUMENT, f"precision is {precision!r}, it can be 'float32', 'tf32' or 'bf16'")
-        lib, context, model = library(), ctypes.c_void_p(), ctypes.c_void_p()
-        options = ContextOptions(device=device and device.encode(), precision=_PRECISIONS[precision])
-        lib.context_create(ctypes.byref(options), ctypes.byref(context))
+    def _begin(self, device: str | None, precision: str | None, make: Callable[..., Any], *arguments: Any) -> None:
+        lib, model = library(), ctypes.c_void_p()
+        context = open_context(device, precision)
         try:
             make(context, *arguments, ctypes.byref(model))
         except AttnclError:
             lib.context_destroy(context)
             raise
-        self._lib, self._context, self._model = lib, context, model
-        self._lock, self._decoders = threading.RLock(), weakref.WeakSet()
-        self._owns((lib.model_close, model), (lib.context_destroy, context))
+        self._holds(context, model)
+        self._owns((self._drop_graphs, self._graphs), (lib.model_close, model), (lib.context_destroy, context))
 
-    def close(self):
+    def _holds(self, context: ctypes.c_void_p, model: ctypes.c_void_p) -> None:
+        self._lib, self._context, self._model = library(), context, model
+        self._lock = threading.RLock()
+        self._decoders: weakref.WeakSet[Decoder] = weakref.WeakSet()
+        self._graphs: collections.OrderedDict[Any, ctypes.c_void_p] = collections.OrderedDict()
+        self._described: dict[str, dict[str, Entry]] = {}
+
+    @staticmethod
+    def _drop_graphs(graphs: collections.OrderedDict[Any, ctypes.c_void_p], kept: int = 0) -> None:
+        while len(graphs) > kept:
+            library().graph_destroy(graphs.popitem(last=False)[1])
+
+    def close(self) -> None:
         with self._lock:
             for decoder in list(self._decoders):
                 decoder.close()
             super().close()
 
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<attncl.Model, closed>"
+        count = sum(int(np.prod(shape)) for shape in self._param_shapes().values())
+        return (f"<attncl.Model {self.arch}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}: {count:,} parameters, "
+                f"on {self.device.name}>")
+
+    # -- what it is --
+
     @property
-    def arch(self):
+    def arch(self) -> str:
         """The architecture's name, "lm"."""
         with self._lock:
             self._check_open()
             return self._lib.model_arch(self._model).decode()
 
     @property
-    def config(self):
-        """The configuration in the file, a dict."""
-        return json.loads(self.metadata("attncl.config"))
+    def config(self) -> dict[str, Any]:
+        """The configuration in the file."""
+        return json.loads(self.metadata("attncl.config") or "{}")
 
-    def metadata(self, key):
+    def metadata(self, key: str) -> str | None:
         """A metadata value of the file, or None."""
         with self._lock:
             self._check_open()
@@ -126,120 +217,241 @@ class Model(_Handle):
             return None if value is None else value.decode()
 
     @property
-    def inputs(self):
+    def inputs(self) -> dict[str, Entry]:
         """The inputs by name: type, shape and whether optional."""
         return self._entries("input")
 
     @property
-    def outputs(self):
+    def outputs(self) -> dict[str, Entry]:
         """The outputs by name: type and shape."""
         return self._entries("output")
 
-    def _entries(self, kind):
-        return {entry.name: entry for entry in describe(self.arch, self.config) if entry.kind == kind}
+    def _entries(self, kind: str) -> dict[str, Entry]:
+        if kind not in self._described:
+            self._described[kind] = {entry.name: entry for entry in describe(self.arch, self.config) if entry.kind == kind}
+        return self._described[kind]
 
-    def params(self):
-        """The trained parameters by name: copies, in PyTorch's shapes."""
+    @property
+    def device(self) -> Device:
+        """Where it runs, as devices() says it."""
+        with self._lock:
+            self._check_open()
+            info = DeviceInfo()
+            self._lib.context_device(self._context, ctypes.byref(info))
+            return device_of(info)
+
+    # -- parameters --
+
+    def _param_shapes(self) -> dict[str, tuple[int, ...]]:
         found, param = {}, Param()
         with self._lock:
             self._check_open()
             for i in range(self._lib.model_param_count(self._model)):
                 self._lib.model_param_at(self._model, i, ctypes.byref(param))
                 if param.trainable:
-                    value = np.empty(param.shape.dim[:param.shape.rank], np.float32)
-                    self._lib.model_param_read(self._model, param.name, value.ctypes.data, value.nbytes)
-                    found[param.name.decode()] = value
+                    found[param.name.decode()] = tuple(param.shape.dim[:param.shape.rank])
         return found
 
-    def set_params(self, arrays):
-        """Replaces parameters by name; others stay as they are."""
+    def params(self) -> dict[str, np.ndarray]:
+        """The trained parameters by name: copies, in PyTorch's shapes."""
+        found = {}
         with self._lock:
-            have = self.params()
-            for name, array in arrays.items():
-                value = np.ascontiguousarray(array, np.float32)
-                if name in have and value.shape != have[name].shape:
-                    raise AttnclError(Status.ERR_SHAPE, f"parameter {name} has shape {list(have[name].shape)}, "
-                                      f"{list(value.shape)} was given")
+            for name, shape in self._param_shapes().items():
+                value = found[name] = np.empty(shape, np.float32)
+                self._lib.model_param_read(self._model, name.encode(), value.ctypes.data, value.nbytes)
+        return found
+
+    def set_params(self, arrays: Mapping[str, Any]) -> None:
+        """Replaces parameters by name, all or none of them; others stay as they are."""
+        with self._lock:
+            shapes = self._param_shapes()
+            values = {name: np.ascontiguousarray(as_array(array), np.float32) for name, array in arrays.items()}
+            for name, value in values.items():
+                if name not in shapes:
+                    raise _unknown("parameter", name, shapes)
+                if value.shape != shapes[name]:
+                    raise error_of(Status.ERR_SHAPE, f"parameter {name} has shape {list(shapes[name])}, "
+                                   f"{list(value.shape)} was given")
+            for name, value in values.items():
                 self._lib.model_param_write(self._model, name.encode(), value.ctypes.data, value.nbytes)
 
-    def save(self, path, metadata=None):
+    def save(self, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
         """Writes the model file, in one step; `metadata` is added to the model's or replaces it."""
         with self._lock:
             self._check_open()
             self._lib.model_save(self._model, os.fsencode(path), c_texts(metadata))
 
-    @property
-    def device(self):
-        """Where it runs, as devices() says it."""
-        with self._lock:
-            self._check_open()
-            info = DeviceInfo()
-            self._lib.context_device(self._context, ctypes.byref(info))
-            return _device(info)
+    # -- running --
 
-    def run(self, inputs=(), /, **named):
-        """The outputs by name, for arrays by the names of the architecture's inputs: run(x=array), or
-        run({"g.weight": array}) for names that are no words of Python."""
-        arrays = {**dict(inputs), **named}
-        lib, results = self._lib, ctypes.c_void_p()
-        c, _alive = c_arrays(arrays)
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """The output for inputs in the order of `model.inputs`, or by name; several outputs are a named tuple."""
+        names = list(self.inputs)
+        if len(inputs) > len(names):
+            raise TypeError(f"{self.arch} takes {len(names)} inputs, {', '.join(names)}; {len(inputs)} were given")
+        twice = [name for name in names[:len(inputs)] if name in named]
+        if twice:
+            raise TypeError(f"input {twice[0]} is given by position and by name")
+        given = {**dict(zip(names, inputs)), **named}
+        outputs = self.run({name: value for name, value in given.items() if value is not None})
+        if len(outputs) == 1:
+            return next(iter(outputs.values()))
+        return collections.namedtuple("Outputs", outputs)(*outputs.values())
+
+    def run(self, inputs: Mapping[str, Any] = {}, /, **named: Any) -> dict[str, Any]:
+        """All outputs by name, for inputs by name: run(x=array), or run({"g.weight": array}) for names that are no words
+        of Python."""
+        if not isinstance(inputs, Mapping):
+            raise TypeError(f"run() takes inputs by name, run({next(iter(self.inputs), 'x')}=...), not a "
+                            f"{type(inputs).__name__}; model(...) takes them by position")
+        given = {**inputs, **named}
+        arrays = {name: as_array(value) for name, value in given.items()}
+        for name in _LENGTHS:
+            if name in arrays and arrays[name].dtype.kind in "iu":
+                arrays[name] = arrays[name].clip(-2**31, 2**31 - 1).astype(np.int32)
         with self._lock:
             self._check_open()
-            lib.model_run(self._model, c, len(arrays), ctypes.byref(results), None)
             try:
-                found = (lib.results_at(results, i).contents for i in range(lib.results_count(results)))
-                return {array.name.decode(): numpy_array(array) for array in found}
-            finally:
-                lib.results_destroy(results)
+                return _same_kind(self._run(arrays), given.values())
+            except AttnclValueError as error:
+                known = [*self.inputs, *(f"cotangent.{name}" for name in self.outputs)]
+                if all(any(fnmatch.fnmatchcase(name, pattern) for pattern in known) for name in given):
+                    raise
+                raise AttnclKeyError(error.status, str(error)) from None
 
-    def gradients(self, cotangents, inputs=(), /, **named):
+    def _run(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        c, alive = c_arrays(arrays)
+        graph = self._graph(c, len(arrays))
+        if graph is None:
+            return self._run_once(c, len(arrays))
+        for one, array in zip(c, alive):
+            self._lib.graph_write_as(graph, one.name, one.dtype, one.data, array.size)
+        self._lib.graph_run(graph)
+        outputs: dict[str, np.ndarray] = {}
+        shape = Shape()
+        while (name := self._lib.graph_output_name(graph, len(outputs), ctypes.byref(shape))) is not None:
+            value = outputs[name.decode()] = np.empty(shape.dim[:shape.rank], DTYPES[self._lib.name_of_dtype[shape.dtype]])
+            self._lib.graph_read(graph, name, value.ctypes.data, value.nbytes)
+        return outputs
+
+    def _graph(self, c: Any, n: int) -> ctypes.c_void_p | None:
+        """The compiled graph of inputs of these types and shapes; None: the architecture is not one graph."""
+        key = frozenset((one.name, one.dtype, *one.dim[:one.rank]) for one in c[:n])
+        if key in self._graphs:
+            self._graphs.move_to_end(key)
+            return self._graphs[key]
+        graph = ctypes.c_void_p()
+        try:
+            self._lib.model_graph(self._model, c, n, ctypes.byref(graph))
+        except AttnclUnsupported:
+            return None
+        except AttnclMemoryError:
+            if not self._graphs:
+                raise
+            self._drop_graphs(self._graphs)
+            self._lib.model_graph(self._model, c, n, ctypes.byref(graph))
+        self._drop_graphs(self._graphs, _KEPT_GRAPHS - 1)
+        self._graphs[key] = graph
+        return graph
+
+    def _run_once(self, c: Any, n: int) -> dict[str, np.ndarray]:
+        lib, results = self._lib, ctypes.c_void_p()
+        lib.model_run(self._model, c, n, ctypes.byref(results), None)
+        try:
+            found = (lib.results_at(results, i).contents for i in range(lib.results_count(results)))
+            return {array.name.decode(): numpy_array(array) for array in found}
+        finally:
+            lib.results_destroy(results)
+
+    def gradients(self, cotangents: Mapping[str, Any], inputs: Mapping[str, Any] = {}, /,
+                  **named: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The outputs, and the gradient of the sum of all output * cotangent by each float input and parameter."""
         asked = {f"cotangent.{name}": value for name, value in cotangents.items()}
-        found = self.run({**dict(inputs), **named, **asked})
+        found = self.run({**inputs, **named, **asked})
         gradients = {name.removeprefix("grad."): found.pop(name) for name in list(found) if name.startswith("grad.")}
         return found, gradients
 
-    def decoder(self, batch=1, *, state_dtype="F32", window=0):
+    # -- language models --
+
+    def decoder(self, batch: int = 1, *, state_dtype: str = "F32", window: int = 0) -> Decoder:
         """A language model's state for `batch` sequences, token by token.  Transformer layers can keep keys and
         values, and gMLP its rows, as "F16" or "BF16", in half the memory of "F32".  With a window the text may be
         longer than the model's limit: its last `window` tokens count, computed again for each score."""
         return Decoder(self, batch, state_dtype, window)
 
-    def sample(self, tokens, steps, *, temperature=0.0, top_k=0, seed=0):
-        """`tokens`, [T] or [T, B], and `steps` more: the likeliest, or with a temperature drawn from the
-        `top_k` likeliest (0: all), by the seed as `attncl sample` draws them."""
-        tokens = np.asarray(tokens)
+    def encode(self, text: str) -> np.ndarray:
+        """A text as the token numbers of its characters, by the model's attncl.vocab."""
+        vocabulary = self._vocabulary()
+        unknown = next((i for i, character in enumerate(text) if character not in vocabulary), None)
+        if unknown is not None:
+            raise error_of(Status.ERR_ARGUMENT, f"character {text[unknown]!r} at {unknown} is not in the model's vocabulary")
+        return np.array([vocabulary.index(character) for character in text], np.int32)
+
+    def decode(self, tokens: Any) -> str:
+        """The characters of token numbers [T]."""
+        vocabulary = self._vocabulary()
+        return "".join(vocabulary[token] for token in as_array(tokens))
+
+    def _vocabulary(self) -> str:
+        vocabulary = self.metadata("attncl.vocab")
+        if vocabulary is None:
+            raise error_of(Status.ERR_UNSUPPORTED, "the model has no attncl.vocab in its metadata: it takes token numbers, not text")
+        return vocabulary
+
+    def generate(self, prompt: Any, length: int | None = None, *, temperature: float = 1.0, top_k: int = 0, seed: int = 0,
+                 state_dtype: str = "F32", crop: bool = False) -> Any:
+        """The prompt and `length` tokens more, as `attncl sample` draws them: by default up to the model's limit.
+
+        prompt       a text, whose continuation is a text, too; or token numbers, [T] or [T, B]
+        temperature  scores are divided by it; 0: always the likeliest token
+        top_k        only the top_k likeliest tokens; 0: all
+        state_dtype  as of decoder()
+        crop         reads the last seq_len tokens of a text that is longer than seq_len
+        """
+        if isinstance(prompt, str):
+            return self.decode(self.generate(self.encode(prompt), length, temperature=temperature, top_k=top_k, seed=seed,
+                                             state_dtype=state_dtype, crop=crop))
+        tokens = as_array(prompt)
         if tokens.ndim not in (1, 2) or not tokens.size or tokens.dtype.kind not in "iu":
-            raise AttnclError(Status.ERR_ARGUMENT, f"tokens are {tokens.dtype} {list(tokens.shape)}, "
-                              "expected integers [T] or [T, B]")
-        if steps < 0 or temperature < 0 or top_k < 0:
-            raise AttnclError(Status.ERR_ARGUMENT, f"steps {steps}, temperature {temperature}, top_k {top_k}: "
-                              "expected none below 0")
-        taken = tokens.reshape(len(tokens), -1)
-        with self.decoder(taken.shape[1]) as decoder:
-            needed = len(taken) + max(steps - 1, 0)  # the last token is written, not read
-            if 0 < decoder.limit < needed:
-                raise AttnclError(Status.ERR_STATE, f"{len(taken)} tokens and {steps} more need {needed} positions, "
-                                  f"the model has {decoder.limit}")
-            if steps == 0:
-                return tokens
-            if len(taken) > 1:
-                decoder.prefill(taken[:-1], logits=False)
-            drawn = decoder.sample(taken[-1], steps, temperature=temperature, top_k=top_k, seed=seed)
-        return np.concatenate([taken, drawn.astype(tokens.dtype)]).reshape(-1, *tokens.shape[1:])
+            raise error_of(Status.ERR_ARGUMENT, f"the prompt is {tokens.dtype} {list(tokens.shape)}, "
+                           "expected a text or integers [T] or [T, B]")
+        with self._lock:
+            self._check_open()
+            limit = self._lib.model_decoder_limit(self._model)
+            window = min(filter(None, (self.config.get("seq_len", 0), limit)), default=0) if crop else 0
+            length = self._length(len(tokens), length, limit, bool(window))
+            taken = tokens.reshape(len(tokens), -1)
+            with self.decoder(taken.shape[1], state_dtype=state_dtype, window=window) as decoder:
+                if len(taken) > 1:
+                    decoder.prefill(taken[:-1], logits=False)
+                drawn = decoder.sample(taken[-1], length, temperature=temperature, top_k=top_k, seed=seed) if length else taken[:0]
+        whole = np.concatenate([taken, drawn.astype(tokens.dtype)]).reshape(-1, *tokens.shape[1:])
+        return _same_kind({"": whole}, [prompt])[""]
+
+    @staticmethod
+    def _length(n: int, length: int | None, limit: int, crops: bool) -> int:
+        """How many tokens follow n; the last is written, not read, and needs no position."""
+        if length is None and (crops or not limit):
+            raise error_of(Status.ERR_ARGUMENT, "there is no limit: length is missing")
+        if length is not None and length < 0:
+            raise error_of(Status.ERR_ARGUMENT, f"length is {length}, expected 0 or more")
+        needed = n + max((length or 0) - 1, 0)
+        if limit and not crops and needed > limit:
+            raise error_of(Status.ERR_ARGUMENT, f"{n} tokens and {length or 0} more need {needed} positions, the model has {limit}; "
+                           "crop=True goes on beyond them")
+        return limit - n + 1 if length is None else length
 
 
-def _ints(array):
+def _ints(array: np.ndarray) -> Any:
     return array.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
 
 
-class Decoder(_Handle):
+class Decoder(Handle):
     """A language model's state after a prefix."""
 
-    def __init__(self, model, batch, state_dtype="F32", window=0):
+    def __init__(self, model: Model, batch: int, state_dtype: str = "F32", window: int = 0):
         lib, decoder = library(), ctypes.c_void_p()
         if state_dtype not in ("F32", "F16", "BF16"):
-            raise AttnclError(Status.ERR_ARGUMENT, f"state_dtype is {state_dtype!r}, it can be 'F32', 'F16' or 'BF16'")
+            raise error_of(Status.ERR_ARGUMENT, f"state_dtype is {state_dtype!r}, it can be 'F32', 'F16' or 'BF16'")
         options = DecoderOptions(state_dtype=lib.dtype_of_name[state_dtype], window=window)
         with model._lock:
             model._check_open()
@@ -248,47 +460,51 @@ class Decoder(_Handle):
             self._owns((lib.decoder_destroy, decoder))
             model._decoders.add(self)
 
-    def close(self):
+    def close(self) -> None:
         with self._model._lock:
             super().close()
 
-    def _ask(self, function, *arguments):
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"batch {self.batch}, at position {self.position} of {self.limit or 'any number'}"
+        return f"<attncl.Decoder, {state}>"
+
+    def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
         with self._model._lock:
             self._check_open()
             return function(self._decoder, *arguments)
 
     @property
-    def position(self):
+    def position(self) -> int:
         """Tokens taken so far."""
         return self._ask(self._lib.decoder_position)
 
     @property
-    def limit(self):
+    def limit(self) -> int:
         """The most tokens it takes, 0: no limit."""
         return self._ask(self._lib.decoder_limit)
 
     @property
-    def vocabulary(self):
+    def vocabulary(self) -> int:
         """The number of tokens there are."""
         return self._ask(self._lib.decoder_vocabulary)
 
-    def reset(self):
+    def reset(self) -> None:
         """Back to position 0."""
         self._ask(self._lib.decoder_reset)
 
-    def step(self, tokens, *, logits=True):
+    def step(self, tokens: Any, *, logits: bool = True) -> np.ndarray | None:
         """Takes one token for each sequence, [batch]; the scores of the next one [batch, vocabulary], or None."""
         return self._take(self._lib.decoder_step, (), tokens, (self.batch,), logits)
 
-    def prefill(self, tokens, *, logits=True):
+    def prefill(self, tokens: Any, *, logits: bool = True) -> np.ndarray | None:
         """Takes a prompt, [T, batch] or for a batch of 1 [T]: at position 0 at once; the scores of the token after
         it [batch, vocabulary], or None."""
         length = len(tokens) if np.ndim(tokens) else 0
         if not length:
-            raise AttnclError(Status.ERR_ARGUMENT, "a prompt of no tokens")
+            raise error_of(Status.ERR_ARGUMENT, "a prompt of no tokens")
         return self._take(self._lib.decoder_prefill, (length,), tokens, (length, self.batch), logits)
 
-    def sample(self, tokens, length, *, temperature=1.0, top_k=0, seed=0):
+    def sample(self, tokens: Any, length: int, *, temperature: float = 1.0, top_k: int = 0, seed: int = 0) -> np.ndarray:
         """Takes one token for each sequence, [batch], and then the tokens drawn, on the device: [length, batch] of
         them, the last of which is not taken.  A token of score s has the weight exp(s / temperature), 0: the best one."""
         taken = self._tokens(tokens, (self.batch,))
@@ -297,16 +513,17 @@ class Decoder(_Handle):
         self._ask(self._lib.decoder_sample, length, _ints(taken), ctypes.byref(sampling), _ints(drawn))
         return drawn
 
-    def _tokens(self, tokens, shape):
-        given = np.asarray(tokens)
+    def _tokens(self, tokens: Any, shape: tuple[int, ...]) -> np.ndarray:
+        given = as_array(tokens)
         if given.dtype.kind not in "iu" or given.size != np.prod(shape) or given.ndim > len(shape):
-            raise AttnclError(Status.ERR_ARGUMENT, f"tokens are {given.dtype} {list(given.shape)}, "
-                              f"expected integers {list(shape)}")
+            raise error_of(Status.ERR_ARGUMENT, f"tokens are {given.dtype} {list(given.shape)}, "
+                           f"expected integers {list(shape)}")
         return np.ascontiguousarray(given.clip(-1, 2**31 - 1), np.int32)
 
-    def _take(self, function, arguments, tokens, shape, logits):
+    def _take(self, function: Callable[..., Any], arguments: tuple[Any, ...], tokens: Any, shape: tuple[int, ...],
+              logits: bool) -> np.ndarray | None:
         taken = self._tokens(tokens, shape)
         scores = np.empty((self.batch, self.vocabulary), np.float32) if logits else None
-        as_floats = scores.ctypes.data_as(ctypes.POINTER(ctypes.c_float)) if logits else None
+        as_floats = None if scores is None else scores.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
         self._ask(function, *arguments, _ints(taken), as_floats)
         return scores

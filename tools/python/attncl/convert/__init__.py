@@ -14,11 +14,11 @@ try:
 except ImportError as error:
     raise ImportError("conversion needs PyTorch: pip install 'attncl[convert]'") from error
 
-from ..files import BFLOAT16, save
-from ..model import Model
+from ..files import save
+from ..model import Model, as_array
 from .checkpoint import build, load_source
 from .modules import MODULES, class_name
-from .parameters import Conversion, ConversionError, refuse, some
+from .parameters import Conversion, ConversionError, refuse
 from .pretrained import MODELS
 
 __all__ = ["ConversionError", "Report", "export"]
@@ -42,12 +42,6 @@ def _converter(module):
         return MODELS[type(module).__name__]
     refuse(f"{type(module).__name__} cannot be converted; what can: "
            + ", ".join([class_name(known) for known in MODULES] + list(MODELS)))
-
-
-def _numpy(tensor):
-    if tensor.dtype == torch.bfloat16:
-        return tensor.contiguous().view(torch.int16).numpy().view(BFLOAT16)
-    return tensor.numpy()
 
 
 def _largest_difference(module, probe, path, device):
@@ -116,7 +110,7 @@ def export(source, path, *, module=None, settings=None, config=None, key=None, p
     report = Report(out.arch, out.config, notes + out.notes)
     with tempfile.TemporaryDirectory(dir=os.path.dirname(path) or ".", prefix=".attncl-") as directory:
         written = os.path.join(directory, "model.safetensors")
-        save(written, {name: _numpy(tensor) for name, tensor in out.tensors.items()}, metadata)
+        save(written, {name: as_array(tensor) for name, tensor in out.tensors.items()}, metadata)
         if check:
             report.difference = _largest_difference(source, probe, written, device)
             if report.difference > limit:

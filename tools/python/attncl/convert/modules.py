@@ -9,6 +9,7 @@ from torch import nn
 
 from .. import nn as own
 from ..description import describe
+from ..nn.transformer import stack_keys
 from .parameters import activation_name, only, refuse, some
 
 T, B = 5, 3  # a probe's sequence and batch
@@ -120,8 +121,8 @@ def own_layer(module, out):
 
 STACKED = {  # the keys of a stack of a class, and what writes a layer's parameters
     nn.TransformerEncoderLayer: (layer_keys, layer_parameters),
-    own.TransformerLayer: (own.stack_keys, own_layer),
-    own.GMLPBlock: (own.stack_keys, own_layer),
+    own.TransformerLayer: (stack_keys, own_layer),
+    own.GMLPBlock: (stack_keys, own_layer),
 }
 
 

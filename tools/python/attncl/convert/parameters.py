@@ -4,7 +4,7 @@ import contextlib
 
 import torch
 
-from ..nn import ACTIVATIONS
+from ..nn.layer import ACTIVATIONS
 
 
 class ConversionError(ValueError):

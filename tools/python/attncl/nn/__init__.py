@@ -22,8 +22,8 @@ from .aft import AFTConv, AFTFull, AFTLocal, AFTSimple
 from .feedback import FeedbackAttention, FeedbackLayer, FeedbackTransformer
 from .gmlp import GMLPBlock, SpatialGatingUnit
 from .language_model import Generator, LanguageModel, TokenEmbedding
-from .layer import ACTIVATIONS, Heads, Layer
-from .transformer import Encoder, FeedForward, MultiHeadAttention, TransformerLayer, stack_keys
+from .layer import Heads, Layer
+from .transformer import Encoder, FeedForward, MultiHeadAttention, TransformerLayer
 
 __all__ = ["AFTConv", "AFTFull", "AFTLocal", "AFTSimple", "Encoder", "FeedForward", "FeedbackTransformer", "GMLPBlock",
            "LanguageModel", "Layer", "MultiHeadAttention", "SpatialGatingUnit", "TransformerLayer", "load"]

@@ -19,7 +19,7 @@ def _sinusoid(n: int, width: int) -> Tensor:
 
 
 class TokenEmbedding(nn.Module):
-    """Tokens times sqrt(d_model), plus positions."""
+    """Tokens times a scale, plus positions."""
 
     def __init__(self, d_model: int, n_vocab: int, pos: str, max_len: int):
         super().__init__()
@@ -30,9 +30,8 @@ class TokenEmbedding(nn.Module):
         else:
             self.register_buffer("positional_encodings", _sinusoid(max_len, d_model))
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        x = self.linear(tokens)
-        return x * math.sqrt(x.shape[-1]) + self.positional_encodings[:len(x)]
+    def forward(self, tokens: Tensor, scale: float) -> Tensor:
+        return self.linear(tokens) * scale + self.positional_encodings[:len(tokens)]
 
 
 class Generator(nn.Module):
@@ -46,31 +45,38 @@ class Generator(nn.Module):
 
 class LanguageModel(Layer):
     """An Encoder with a causal mask, an embedding before it and scores of each token after it: tokens [T, B] to
-    [T, B, n_vocab], labml.ai's AutoregressiveTransformer.  `pos` is fixed_pos, learned_pos or no_pos."""
+    [T, B, n_vocab], labml.ai's AutoregressiveTransformer.  `pos` is fixed_pos, learned_pos or no_pos; embeddings are
+    scaled by sqrt(d_model) with positions and not without, or by `embed_scale`."""
     arch = "lm"
 
-    def __init__(self, encoder: Encoder, n_vocab: int, pos: str = "fixed_pos", max_len: int = 5000):
+    def __init__(self, encoder: Encoder, n_vocab: int, pos: str = "fixed_pos", max_len: int = 5000,
+                 embed_scale: float | None = None):
         choices = ("fixed_pos", "learned_pos", "no_pos")
         if pos not in choices:
             raise ValueError(f"LanguageModel: pos {pos!r} is none of {', '.join(choices)}")
         if encoder.config.get("batch_first"):
             raise ValueError("LanguageModel: batch_first=True of its layers, expected False: tokens are [T, B]")
         config = {key: value for key, value in encoder.config.items() if key != "batch_first"}
-        super().__init__(**config, n_vocab=n_vocab, pos=pos, max_len=max_len)
         width = config["d_model"]
+        if embed_scale is None:
+            embed_scale = 1.0 if pos == "no_pos" else math.sqrt(width)
+        super().__init__(**config, n_vocab=n_vocab, pos=pos, max_len=max_len, embed_scale=embed_scale)
         self.src_embed = nn.Embedding(n_vocab, width) if pos == "no_pos" else TokenEmbedding(width, n_vocab, pos, max_len)
         self.encoder, self.generator = encoder, Generator(width, n_vocab)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        length = len(tokens)
-        if self.config["pos"] != "no_pos":
+        length, scale = len(tokens), self.config["embed_scale"]
+        if self.config["pos"] == "no_pos":
+            x = self.src_embed(tokens) * scale
+        else:
             check_length(self, length, self.config["max_len"])
+            x = self.src_embed(tokens, scale)
         causal = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()[:, :, None]
-        return self.generator(self.encoder(self.src_embed(tokens), causal))
+        return self.generator(self.encoder(x, causal))
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Layer:
-        if config["layer"].startswith("feedback") or any(config.get(key) for key in ("tie_generator", "embed_norm", "embed_scale")):
-            raise NotImplementedError("attncl.nn.LanguageModel has no feedback layers, tie_generator, embed_norm and embed_scale")
+        if config["layer"].startswith("feedback") or config.get("tie_generator") or config.get("embed_norm"):
+            raise NotImplementedError("attncl.nn.LanguageModel has no feedback layers, tie_generator and embed_norm")
         encoder = Encoder.from_config({key: value for key, value in config.items() if key != "n_vocab"})
-        return cls(encoder, config["n_vocab"], config.get("pos", "fixed_pos"), config.get("max_len", 5000))
+        return cls(encoder, config["n_vocab"], config.get("pos", "fixed_pos"), config.get("max_len", 5000), config.get("embed_scale"))

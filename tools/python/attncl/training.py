@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: MIT
+"""Training by the library: a configuration and data in; steps, held-out losses, checkpoints and models out.
+
+train() writes the files of `attncl train`, and each resumes what the other began:
+
+    config.json, log.jsonl, model.safetensors, best.safetensors, checkpoints/step-N.safetensors
+"""
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import math
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from . import files
+from .c_api import AttnclError, Status, TrainerOptions, TrainPlan, TrainState, TrainStep, check_readable, error_of, library
+from .model import Handle, Model, open_context
+
+# What may change from one part of a training to the next.
+_MAY_CHANGE = {f"train.{key}" for key in ("steps", "eval_every", "checkpoint_every", "keep", "patience", "sample")}
+
+
+class Plan(NamedTuple):
+    """How training is to go: docs/training.md says what the keys mean."""
+    steps: int
+    eval_every: int
+    checkpoint_every: int
+    keep: int
+    patience: int
+    sample: int
+    n_train_batches: int
+    n_valid_batches: int
+
+
+class State(NamedTuple):
+    """Where training is: the best held-out loss is infinite before the first evaluation, the accuracy is NaN where
+    targets are no labels."""
+    step: int
+    best_loss: float
+    best_step: int
+    n_worse: int
+    accuracy: float
+
+
+class Step(NamedTuple):
+    """A step that was taken: the loss before it, the gradients' norm before clipping."""
+    step: int
+    loss: float
+    grad_norm: float
+    learning_rate: float
+    n_tokens: int
+
+
+def _values(struct: ctypes.Structure) -> Iterator[Any]:
+    return (getattr(struct, field[0]) for field in struct._fields_[1:])
+
+
+class Trainer(Handle):
+    """A model in training: for step in trainer, or trainer.step().
+
+    config    {"arch", "model", "train"} as docs/training.md lists them, or the path of its JSON file
+    data      the path of a UTF-8 text; or one of tokens, pairs and batches, which may be paths, too
+    tokens    token numbers, integers [n]
+    batches   a dict of the model's inputs and "targets", steps first
+    init      a model file with the first values of the parameters
+    steps, seed    in place of the configuration's
+    """
+
+    def __init__(self, config: Mapping[str, Any] | str | os.PathLike[str], data: str | os.PathLike[str] | None = None, *,
+                 tokens: Any = None, pairs: str | os.PathLike[str] | None = None, batches: Any = None,
+                 init: str | os.PathLike[str] | None = None, steps: int | None = None, seed: int | None = None,
+                 device: str | None = None, precision: str | None = None):
+        self._files = tempfile.TemporaryDirectory(prefix="attncl-")  # of arrays; lives as long as the trainer
+        if tokens is not None and not isinstance(tokens, (str, os.PathLike)):
+            tokens = self._file({"tokens": tokens})
+        if isinstance(batches, Mapping):
+            batches = self._file(batches)
+        sources = {"data": data, "tokens": tokens, "pairs": pairs, "batches": batches, "init": init}
+        options = TrainerOptions(**{name: check_readable(path) for name, path in sources.items() if path is not None})
+        if steps is not None:
+            options.steps = ctypes.pointer(ctypes.c_int64(steps))
+        if seed is not None:
+            options.seed = ctypes.pointer(ctypes.c_uint64(seed))
+        text = json.dumps({"arch": "lm", **read_config(config)}).encode()
+        lib, trainer = library(), ctypes.c_void_p()
+        context = open_context(device, precision)
+        try:
+            lib.trainer_create(context, text, ctypes.byref(options), ctypes.byref(trainer))
+        except AttnclError:
+            lib.context_destroy(context)
+            raise
+        self._lib, self._trainer = lib, trainer
+        self._model: Model = Model.__new__(Model)
+        self._model._holds(context, ctypes.c_void_p(lib.trainer_model(trainer)))
+        self._owns((Model._drop_graphs, self._model._graphs), (lib.trainer_destroy, trainer), (lib.context_destroy, context))
+        self._model._release = self._release
+
+    def _file(self, arrays: Mapping[str, Any]) -> str:
+        path = os.path.join(self._files.name, "data.safetensors")
+        files.save(path, arrays)
+        return path
+
+    def close(self) -> None:
+        self._model.close()  # its decoders, then what the trainer owns
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<attncl.Trainer, closed>"
+        state = self.state
+        best = f", best held-out loss {state.best_loss:.4g} at step {state.best_step}" if math.isfinite(state.best_loss) else ""
+        return f"<attncl.Trainer {self.config['arch']}: step {state.step} of {self.plan.steps}{best}>"
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration with every default and what the data and the arguments said."""
+        self._check_open()
+        return json.loads(self._lib.trainer_config(self._trainer))
+
+    @property
+    def plan(self) -> Plan:
+        self._check_open()
+        plan = TrainPlan()
+        self._lib.trainer_plan(self._trainer, ctypes.byref(plan))
+        return Plan(*_values(plan))
+
+    @property
+    def state(self) -> State:
+        self._check_open()
+        state = TrainState()
+        self._lib.trainer_state(self._trainer, ctypes.byref(state))
+        return State(*_values(state))
+
+    @property
+    def model(self) -> Model:
+        """The model that is trained; its weights change with each step, and it is closed with the trainer."""
+        self._check_open()
+        return self._model
+
+    def step(self) -> Step:
+        """Takes a step, also beyond the configuration's."""
+        step = TrainStep()
+        with self._model._lock:
+            self._check_open()
+            self._lib.trainer_step(self._trainer, ctypes.byref(step))
+        return Step(*_values(step))
+
+    def __iter__(self) -> Iterator[Step]:
+        """Takes the steps that are left."""
+        steps = self.plan.steps
+        while self.state.step < steps:
+            yield self.step()
+
+    def evaluate(self) -> float:
+        """The mean loss of the held-out part, in nats per target."""
+        loss = ctypes.c_double()
+        self._call(self._lib.trainer_evaluate, ctypes.byref(loss))
+        return loss.value
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a checkpoint: a model file with the optimiser's state."""
+        self._call(self._lib.trainer_save, os.fsencode(path))
+
+    def save_model(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model alone, as evaluations use it."""
+        self._call(self._lib.trainer_save_model, os.fsencode(path))
+
+    def resume(self, path: str | os.PathLike[str]) -> None:
+        """Continues from a checkpoint, bit by bit as training went on there."""
+        self._call(self._lib.trainer_resume, check_readable(path))
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> None:
+        with self._model._lock:
+            self._check_open()
+            function(self._trainer, *arguments)
+
+
+def read_config(config: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str, Any]:
+    """A dict, or what the JSON file of this path holds."""
+    if isinstance(config, Mapping):
+        return dict(config)
+    with open(config, encoding="utf-8") as file:
+        try:
+            read = json.load(file)
+        except ValueError as error:
+            raise error_of(Status.ERR_FORMAT, f"{os.fspath(config)}: no valid JSON: {error}") from None
+    if not isinstance(read, dict):
+        raise error_of(Status.ERR_FORMAT, f"{os.fspath(config)}: holds no JSON object")
+    return read
+
+
+def train(config: Mapping[str, Any] | str | os.PathLike[str] | None, data: str | os.PathLike[str] | None,
+          out: str | os.PathLike[str], *, resume: bool = False, progress: bool | Callable[[Step, float | None], Any] = True,
+          **options: Any) -> Trainer:
+    """Trains a model in the directory `out` as `attncl train` does, and returns the trainer, whose `model` runs.
+
+    config     as Trainer() takes it; None: with `resume` the directory's
+    resume     continues the directory's last checkpoint; without it `out` must be new or empty
+    progress   True: a line at each evaluation and at the end; or called after each step with the step and its held-out
+               loss, None where it was not evaluated
+    options    those of Trainer()
+
+    Ctrl-C writes a checkpoint before KeyboardInterrupt leaves.
+    """
+    run = _Run(pathlib.Path(out), resume)
+    try:
+        last = run.last_checkpoint() if resume else None
+        if config is None:
+            if not (run.path / "config.json").exists():
+                raise error_of(Status.ERR_ARGUMENT, f"config is None and {run.path} has no config.json to resume")
+            config = run.path / "config.json"
+        if last is not None:
+            options["init"] = last  # its vocabulary
+        trainer = Trainer(config, data, **options)
+        try:
+            run.begin(trainer, last)
+            _take_steps(trainer, run, progress)
+        except BaseException:
+            trainer.close()
+            raise
+        return trainer
+    finally:
+        run.close()
+
+
+def _take_steps(trainer: Trainer, run: _Run, progress: bool | Callable[[Step, float | None], Any]) -> None:
+    plan = trainer.plan
+
+    def is_due(step: int, every: int) -> bool:
+        return every > 0 and step % every == 0
+
+    def is_over(state: State) -> bool:
+        return state.step >= plan.steps or 0 < plan.patience <= state.n_worse
+    try:
+        state = trainer.state
+        while not is_over(state):
+            begin = time.monotonic()
+            step, loss = trainer.step(), None
+            run.log(step=step.step, loss=step.loss, grad_norm=step.grad_norm, lr=step.learning_rate,
+                    tokens_per_s=step.n_tokens / max(time.monotonic() - begin, 1e-9))
+            if plan.n_valid_batches and plan.eval_every and (is_due(step.step, plan.eval_every) or step.step == plan.steps):
+                loss = run.evaluate(trainer)
+            state = trainer.state
+            if is_over(state) or is_due(step.step, plan.checkpoint_every):
+                run.save(trainer)
+            if callable(progress):
+                progress(step, loss)
+            elif progress and (loss is not None or is_over(state)):
+                held_out = "" if loss is None else f", held out {loss:.4f}"
+                print(f"step {step.step} of {plan.steps}: loss {step.loss:.4f}{held_out}", file=sys.stderr)
+    except KeyboardInterrupt:
+        run.save(trainer)
+        raise
+
+
+class _Run:
+    """The directory of a training, for this process alone."""
+
+    def __init__(self, path: pathlib.Path, resume: bool):
+        self.path, self._saved = path, -1
+        if path.exists() and not resume and any(path.iterdir()):
+            raise FileExistsError(f"{path} exists; resume=True continues it, or name another directory")
+        self._lock = -1
+
+    def close(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+
+    def _checkpoints(self) -> list[tuple[int, pathlib.Path]]:
+        found = ((re.fullmatch(r"step-(\d+)\.safetensors", path.name), path) for path in (self.path / "checkpoints").glob("*"))
+        return sorted((int(match[1]), path) for match, path in found if match)
+
+    def last_checkpoint(self) -> pathlib.Path | None:
+        return max(self._checkpoints(), default=(0, None))[1]
+
+    def begin(self, trainer: Trainer, last: pathlib.Path | None) -> None:
+        """Takes the directory, resumes, and writes the configuration; a log keeps the lines up to the checkpoint."""
+        (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError(f"{self.path}: another process trains there") from None
+        config = trainer.config
+        if (self.path / "config.json").exists():
+            self._check_same(_flat(read_config(self.path / "config.json")), _flat(config))
+        if last is not None:
+            trainer.resume(last)
+            self._saved = trainer.state.step
+        lines = (self.path / "log.jsonl").read_text().splitlines(True) if (self.path / "log.jsonl").exists() else []
+        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= trainer.state.step]
+        self._replace("log.jsonl", "".join(kept))
+        self._replace("config.json", json.dumps(config))
+
+    def _check_same(self, was: dict[str, Any], now: dict[str, Any]) -> None:
+        for key in [*was, *now]:
+            if key not in _MAY_CHANGE and was.get(key) != now.get(key):
+                raise error_of(Status.ERR_STATE, f"{self.path / 'config.json'}: {key} is {was.get(key)!r} there and "
+                               f"{now.get(key)!r} now; training goes on as it began")
+
+    def _replace(self, name: str, text: str) -> None:
+        part = self.path / f"{name}.part"
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, self.path / name)
+
+    def log(self, **values: float) -> None:
+        line = {key: value if isinstance(value, int) else float(f"{value:.9g}") for key, value in values.items()}
+        with open(self.path / "log.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def evaluate(self, trainer: Trainer) -> float:
+        loss = trainer.evaluate()
+        state = trainer.state
+        accuracy = {"valid_accuracy": state.accuracy} if math.isfinite(state.accuracy) else {}
+        self.log(step=state.step, valid_loss=loss, **accuracy)
+        if state.best_step == state.step:
+            trainer.save_model(self.path / "best.safetensors")
+        return loss
+
+    def save(self, trainer: Trainer) -> None:
+        step = trainer.state.step
+        if step == self._saved:
+            return
+        trainer.save(self.path / "checkpoints" / f"step-{step}.safetensors")
+        self._saved = step
+        trainer.save_model(self.path / "model.safetensors")
+        for _, path in self._checkpoints()[:-trainer.plan.keep or None]:
+            path.unlink()
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"train": {"steps": 3}} as {"train.steps": 3}."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found.update(_flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value})
+    return found
