@@ -46,7 +46,10 @@ def load(path: str | os.PathLike[str]) -> Layer:
     arch = metadata.get("attncl.arch", "none")
     if arch not in CLASSES:
         raise ValueError(f"{os.fspath(path)}: architecture {arch} is none of attncl.nn's: {', '.join(CLASSES)}")
-    module = CLASSES[arch].from_config(json.loads(metadata["attncl.config"]))
+    config = json.loads(metadata["attncl.config"])
+    if arch in ("encoder", "lm"):  # without the key a file says by its tensors whether there is one
+        config.setdefault("final_norm", not {"norm.weight", "encoder.norm.weight"}.isdisjoint(arrays))
+    module = CLASSES[arch].from_config(config)
     own = module.state_dict()
     state = {name: as_tensor(array) for name, array in arrays.items() if name in own}
     buffers = {name: value for name, value in module.named_buffers()}  # follow from the configuration: a file may lack them

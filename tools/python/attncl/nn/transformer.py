@@ -68,7 +68,7 @@ class TransformerLayer(Layer):
     arch = "transformer_layer"
 
     def __init__(self, self_attn: Layer, feed_forward: FeedForward, norm_first: bool = True, layer_norm_eps: float = 1e-5,
-                 dropout: float = 0.0):
+                 batch_first: bool = False, dropout: float = 0.0):
         layer = next((name for name, cls in _ATTENTION.items() if type(self_attn) is cls), None)
         if layer is None or not isinstance(feed_forward, FeedForward):
             raise TypeError(f"TransformerLayer({type(self_attn).__name__}, {type(feed_forward).__name__}): expected one of "
@@ -77,25 +77,32 @@ class TransformerLayer(Layer):
         if width != feed_forward.config["d_model"]:
             raise ValueError(f"TransformerLayer: d_model is {width} of {type(self_attn).__name__}, "
                              f"{feed_forward.config['d_model']} of FeedForward")
-        super().__init__(layer=layer, **{**self_attn.config, **feed_forward.config}, norm_first=norm_first,
-                         layer_norm_eps=layer_norm_eps)
+        if self_attn.config.get("batch_first"):
+            raise ValueError("TransformerLayer: batch_first=True of MultiHeadAttention, expected False: the layer has an own one")
+        super().__init__(**{"layer": layer, **self_attn.config, **feed_forward.config, "norm_first": norm_first,
+                            "layer_norm_eps": layer_norm_eps, "batch_first": batch_first})
         self.self_attn, self.feed_forward = self_attn, feed_forward
         self.norm_self_attn, self.norm_ff = (nn.LayerNorm(width, eps=layer_norm_eps) for _ in range(2))
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        if self.config["batch_first"]:
+            x = x.transpose(0, 1)
         if self.config["norm_first"]:
             x = x + self.dropout(self.self_attn(self.norm_self_attn(x), mask=mask))
-            return x + self.dropout(self.feed_forward(self.norm_ff(x)))
-        x = self.norm_self_attn(x + self.dropout(self.self_attn(x, mask=mask)))
-        return self.norm_ff(x + self.dropout(self.feed_forward(x)))
+            x = x + self.dropout(self.feed_forward(self.norm_ff(x)))
+        else:
+            x = self.norm_self_attn(x + self.dropout(self.self_attn(x, mask=mask)))
+            x = self.norm_ff(x + self.dropout(self.feed_forward(x)))
+        return x.transpose(0, 1) if self.config["batch_first"] else x
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> TransformerLayer:
-        layer = made_of(_ATTENTION[config["layer"]], config)
+        layer = made_of(_ATTENTION[config["layer"]], {**config, "batch_first": False})
         feed_forward = made_of(FeedForward, config)
         assert isinstance(feed_forward, FeedForward)
-        return cls(layer, feed_forward, config.get("norm_first", True), config.get("layer_norm_eps", 1e-5))
+        return cls(layer, feed_forward, config.get("norm_first", True), config.get("layer_norm_eps", 1e-5),
+                   config.get("batch_first", False))
 
 
 _ATTENTION: dict[str, type[Layer]] = {"aft_local": AFTLocal, "aft_full": AFTFull, "aft_simple": AFTSimple, "aft_conv": AFTConv,
@@ -133,6 +140,8 @@ class Encoder(Layer):
     def from_config(cls, config: dict[str, Any]) -> Encoder:
         if config.get("n_vocab") or config.get("n_classes"):
             raise NotImplementedError("attncl.nn.Encoder has no embedding and no classes: n_vocab, n_classes")
+        if config["layer"] == "gmlp" and config.get("batch_first"):
+            raise NotImplementedError("attncl.nn.GMLPBlock has no batch_first")
         layer = GMLPBlock if config["layer"] == "gmlp" else TransformerLayer
         return cls(layer.from_config(config), config["n_layers"], config.get("final_norm", config.get("norm_first", True)),
                    config.get("final_norm_eps"))

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""nn.py LIBRARY: attncl.nn against the golden files of the published code, and against the library.  Needs torch."""
+import copy
+import sys
+
+import support
+
+try:
+    import numpy as np
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+except ImportError as error:
+    support.skip(f"no {error.name}")
+support.use_package(sys.argv[1])
+import attncl  # noqa: E402
+from attncl import files  # noqa: E402
+
+own = attncl.nn
+C, T, B = 12, 9, 3
+# Golden files of what attncl.nn says that it has not.
+NOT_HERE = ("classes_", "encoder_bert", "encoder_tokens", "lm_feedback", "lm_gpt2", "lm_aft_post_norm", "lm_post_norm", "lm_no_bias", "dropout_")
+
+
+def attentions():
+    return own.AFTFull(C, T), own.AFTSimple(C, bias=False), own.AFTLocal(C, T, 3), own.AFTConv(C, 3, 5), own.MultiHeadAttention(C, 3)
+
+
+def transformer_layer(attention, **more):
+    return own.TransformerLayer(attention, own.FeedForward(C, 20, "gelu"), **more)
+
+
+def language_model(**more):
+    return own.LanguageModel(own.Encoder(transformer_layer(own.AFTLocal(C, T, 3)), 2), 17, max_len=30, **more)
+
+
+def modules():
+    yield from attentions()
+    yield own.MultiHeadAttention(C, 2, bias=False, batch_first=True)
+    yield own.SpatialGatingUnit(C, T, 1e-2)
+    yield own.GMLPBlock(C, 20, T, 1e-2)
+    yield own.FeedForward(C, 20, "silu", is_gated=True, bias1=False)
+    yield own.FeedbackTransformer(C, 3, 20, 2, P=7)
+    yield own.FeedbackTransformer(C, 3, 20, 2, P=7, score="split", activation="gelu", layer_norm_eps=1e-2)
+    for i, attention in enumerate(attentions()):
+        yield transformer_layer(attention, norm_first=i % 2 == 0, batch_first=i < 2)
+    yield own.Encoder(transformer_layer(own.AFTConv(C, 3, 5), norm_first=False), 2, final_norm_eps=1e-2)
+    yield own.Encoder(own.GMLPBlock(C, 20, T), 2, final_norm=False)
+    for pos in ("fixed_pos", "learned_pos", "no_pos"):
+        yield language_model(pos=pos)
+
+
+def randomise(module):
+    with torch.no_grad():
+        for p in module.parameters():
+            p.add_(torch.randn_like(p) * 0.3)
+    return module.eval()
+
+
+def assert_close(got, want, what, limit=2e-5):
+    got, want = (np.asarray(x.detach() if isinstance(x, torch.Tensor) else x) for x in (got, want))
+    np.testing.assert_allclose(got, want, atol=limit * max(1, np.abs(want).max(initial=0)), rtol=limit, err_msg=what)
+
+
+class Published(support.ExportCase):
+    """The same outputs and gradients as the published code, whose state dicts the files hold."""
+    seed = 3
+
+    def test_golden_files(self):
+        seen = set()
+        for path in sorted(support.DATA.glob("*.safetensors")):
+            arrays, metadata = files.load(path)
+            if metadata.get("attncl.arch") not in own.CLASSES:
+                continue
+            with self.subTest(path.stem):
+                if path.stem.startswith(NOT_HERE):
+                    if not path.stem.startswith(("dropout_", "lm_no_bias")):
+                        with self.assertRaisesRegex(NotImplementedError, "attncl.nn"):
+                            own.load(path)
+                    continue
+                seen.add(metadata["attncl.arch"])
+                self.check(own.load(path), {n: torch.from_numpy(a) for n, a in arrays.items()})
+        self.assertEqual(seen, set(own.CLASSES))
+
+    def check(self, module, arrays):
+        inputs = {n[len("input."):]: a for n, a in arrays.items() if n.startswith("input.") and "cotangent" not in n}
+        targets = inputs.pop("targets", None)
+        for value in inputs.values():
+            value.requires_grad_(value.is_floating_point())
+        outputs = {"output": module(**inputs)}
+        if targets is not None:
+            outputs["loss"] = F.cross_entropy(outputs["output"].flatten(0, 1), targets.flatten())
+        for name, value in outputs.items():
+            assert_close(value, arrays[f"expected.{name}"], name)
+        asked = [name for name in outputs if f"input.cotangent.{name}" in arrays]
+        if not asked or "input.cotangent.memory" in arrays:
+            return
+        sum((outputs[name] * arrays[f"input.cotangent.{name}"]).sum() for name in asked).backward()
+        for name, value in {**dict(module.named_parameters()), **inputs}.items():
+            if value.requires_grad:
+                assert_close(value.grad, arrays[f"expected.grad.{name}"], name)
+
+
+class Files(support.ExportCase):
+    seed = 5
+
+    def test_names_are_the_architecture_s(self):
+        for module in modules():
+            with self.subTest(module):
+                entries = attncl.describe(module.arch, module.config)
+                want = {e.name: e.shape for e in entries if e.kind in ("parameter", "buffer")}
+                self.assertEqual({n: str(list(t.shape)) for n, t in module.state_dict().items()}, want)
+
+    def test_export_and_load(self):
+        for module in modules():
+            with self.subTest(module):
+                report = self.export(randomise(module))
+                self.assertEqual((report.arch, report.config), (module.arch, module.config))
+                again = own.load(self.file)
+                self.assertEqual(again.config, module.config)
+                for name, value in module.state_dict().items():
+                    self.assertTrue(torch.equal(again.state_dict()[name], value), name)
+
+    def test_gradients_and_masks(self):
+        """What PyTorch computes in training is what the file computes, rows that see nothing included."""
+        for module in modules():
+            with self.subTest(module):
+                randomise(module)
+                attncl.export(module, self.file, quiet=True, check=False)
+                x = torch.randint(17, (6, B)) if module.arch == "lm" else torch.randn(6, B, C)
+                x.requires_grad_(x.is_floating_point())
+                with attncl.Model(self.file) as model:
+                    names = [name for name, entry in model.inputs.items() if not entry.optional]
+                    inputs = dict.fromkeys(names, x if not module.config.get("batch_first") else x.transpose(0, 1))
+                    if "mask" in model.inputs:
+                        one = module.arch in ("spatial_gating_unit", "gmlp_block") or module.config.get("layer") == "gmlp"
+                        inputs["mask"] = torch.rand(6, 6, 1 if one else B) < 0.6
+                        inputs["mask"][2] = False
+                    output = module(**inputs)
+                    cotangent = torch.randn_like(output)
+                    output.backward(cotangent)
+                    outputs, gradients = model.gradients({"output": cotangent}, inputs)
+                assert_close(outputs["output"], output, "output")
+                for name, p in module.named_parameters():
+                    assert_close(gradients[name], torch.zeros_like(p) if p.grad is None else p.grad, name)
+                if x.requires_grad:
+                    sum_x = sum(gradients[name] for name in names)
+                    assert_close(sum_x.transpose(0, 1) if module.config.get("batch_first") else sum_x, x.grad, "x")
+
+    def test_a_trained_language_model(self):
+        """Trained by PyTorch, run and continued by the library."""
+        module = language_model()
+        tokens = torch.arange(T + 1).repeat(2, 1).T % 17
+        optimizer = torch.optim.Adam(module.parameters(), 0.02)
+        for _ in range(60):
+            loss = F.cross_entropy(module(tokens[:-1]).flatten(0, 1), tokens[1:].flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        self.assertLess(loss.item(), 0.1)
+        self.export(module.eval())
+        with attncl.Model(self.file) as model:
+            scores, ours = model(tokens[:-1], tokens[1:])
+            self.assertIsInstance(scores, torch.Tensor)
+            self.assertAlmostEqual(float(ours), F.cross_entropy(module(tokens[:-1]).flatten(0, 1), tokens[1:].flatten()).item(), 5)
+            self.assertTrue(torch.equal(model.generate(tokens[:3, 0], 6, temperature=0), tokens[:9, 0]))
+
+
+class Shapes(support.ExportCase):
+    seed = 6
+
+    def test_keys_far_apart(self):
+        """exp(w) exp(k) underflows where the largest of both meet other positions."""
+        for module in (own.AFTFull(C, T), own.AFTConv(C, 3, 5), own.AFTSimple(C)):
+            with self.subTest(module):
+                randomise(module)
+                x = torch.randn(T, B, C)
+                key = x.clone()
+                key[5] *= 500
+                mask = torch.ones(T, T, dtype=torch.bool).tril()[:, :, None]
+                got, want = (m(x.to(dtype), key.to(dtype), x.to(dtype), mask) for m, dtype in
+                             ((module, torch.float32), (copy.deepcopy(module).double(), torch.float64)))
+                assert_close(got, want, "output")
+                got.sum().backward()
+                self.assertTrue(all(p.grad.isfinite().all() for p in module.parameters()))
+
+    def test_left_out_inputs(self):
+        for module in attentions():
+            x, y = torch.randn(T, B, C), torch.randn(T, B, C)
+            torch.testing.assert_close(module(x), module(x, x, x))
+            torch.testing.assert_close(module(x, y), module(x, y, y))
+
+    def test_refusals(self):
+        x = torch.randn(T + 1, B, C)
+        for words, call in (
+            ("AFTLocal: a sequence of 10 positions, at most 9 are possible", lambda: own.AFTLocal(C, T, 3)(x)),
+            ("GMLPBlock|SpatialGatingUnit: a sequence of 10", lambda: own.GMLPBlock(C, 20, T)(x)),
+            ("FeedbackTransformer: a sequence of 10 positions, at most 4", lambda: own.FeedbackTransformer(C, 3, 20, 1, P=3)(x)),
+            ("LanguageModel: a sequence of 40 positions, at most 30", lambda: language_model()(torch.zeros(40, 1, dtype=torch.int64))),
+            (r"AFTSimple: query \[10, 3, 12\], key \[9, 3, 12\]", lambda: own.AFTSimple(C)(x, x[1:])),
+            (r"MultiHeadAttention: mask is \[10, 9, 1\], expected \[10 or 1, 10, 3 or 1\]",
+             lambda: own.MultiHeadAttention(C, 3)(x, mask=torch.ones(10, 9, 1))),
+            ("AFTConv: d_model 12 must be divisible by heads 5, window_size 4 odd", lambda: own.AFTConv(C, 5, 4)),
+            ("MultiHeadAttention: d_model 12 is not divisible by heads 5", lambda: own.MultiHeadAttention(C, 5)),
+            ("SpatialGatingUnit: d_z 7 is odd", lambda: own.SpatialGatingUnit(7, T)),
+            ("FeedForward: activation 'elu' is none of relu, gelu", lambda: own.FeedForward(C, 20, "elu")),
+            ("score 'both' is none of joint, split", lambda: own.FeedbackTransformer(C, 3, 20, 1, score="both")),
+            ("pos 'rotary' is none of fixed_pos, learned_pos, no_pos", lambda: language_model(pos="rotary")),
+            ("d_model is 12 of AFTSimple, 8 of FeedForward", lambda: own.TransformerLayer(own.AFTSimple(C), own.FeedForward(8, 20))),
+            ("batch_first=True of MultiHeadAttention", lambda: transformer_layer(own.MultiHeadAttention(C, 3, batch_first=True))),
+        ):
+            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                call()
+        with self.assertRaisesRegex(TypeError, r"TransformerLayer\(Linear, FeedForward\): expected one of AFTLocal, "):
+            transformer_layer(nn.Linear(C, C))
+        with self.assertRaisesRegex(TypeError, "a stack of AFTSimple: expected TransformerLayer"):
+            own.Encoder(own.AFTSimple(C), 2)
+        with self.assertRaisesRegex(ValueError, "linear_grad.safetensors: architecture linear is none of attncl.nn's: aft_full, "):
+            own.load(support.DATA / "linear_grad.safetensors")
+
+
+class Sequential(support.ExportCase):
+    seed = 8
+
+    def test_what_a_file_can_hold(self):
+        for parts, arch in (
+            ([own.AFTSimple(C)], "aft_simple"), ([nn.Linear(3, 2), nn.Dropout()], "linear"),
+            ([nn.Sequential(own.GMLPBlock(C, 20, T))], "gmlp_block"),
+            ([own.GMLPBlock(C, 20, T) for _ in range(3)], "encoder"),
+            ([*(transformer_layer(own.AFTLocal(C, T, 3)) for _ in range(2)), nn.LayerNorm(C, eps=1e-2)], "encoder"),
+            ([*(nn.TransformerEncoderLayer(C, 3, 20) for _ in range(2)), nn.Identity()], "encoder"),
+            ([nn.Linear(5, 7), nn.GELU(), nn.Dropout(), nn.Linear(7, 5, bias=False)], "feed_forward"),
+        ):
+            with self.subTest(parts):
+                self.assertEqual(self.export(randomise(nn.Sequential(*parts))).arch, arch)
+
+    def test_what_it_cannot(self):
+        for words, parts in (
+            ("Sequential of AFTSimple, AFTSimple cannot be converted; what can: one module; Linear, activation, Linear; layers of one "
+             "class of nn.TransformerEncoderLayer, attncl.nn.TransformerLayer, attncl.nn.GMLPBlock, then LayerNorm or not",
+             [own.AFTSimple(C), own.AFTSimple(C)]),
+            ("Sequential of none cannot", []),
+            ("Sequential of LSTM cannot", [nn.LSTM(C, C)]),
+            ("2: out_features=6 cannot be expressed", [nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 6)]),
+            ("1='TransformerLayer' cannot be expressed: the layers of arch encoder are all of one class",
+             [own.GMLPBlock(C, 20, T), transformer_layer(own.AFTSimple(C))]),
+            ("1: d_ffn=24 cannot be expressed: 0 has 20", [own.GMLPBlock(C, 20, T), own.GMLPBlock(C, 24, T)]),
+        ):
+            with self.subTest(words), self.assertRaisesRegex(attncl.ConversionError, words):
+                self.export(nn.Sequential(*parts))
+
+    def test_state_dicts(self):
+        """As the published code saves them; a configuration's keys are the settings."""
+        module = randomise(own.AFTLocal(C, T, 3))
+        state = {name: value for name, value in module.state_dict().items() if name != "local_mask"}
+        settings = {"d_model": C, "seq_len": T, "local_window_size": 3}
+        self.assertEqual(self.export(state, module="AFTLocal", settings=settings).config, module.config)
+        torch.save(module, self.at / "m.pt")
+        self.export(self.at / "m.pt")
+        for words, more in (("setting window of AFTLocal is none of d_model, seq_len", {"window": 3}),
+                            ("AFTLocal does not take these settings and tensors: .*local_window_size", {"d_model": C, "seq_len": T})):
+            with self.subTest(words), self.assertRaisesRegex(attncl.ConversionError, words):
+                self.export(state, module="AFTLocal", settings=more)
+
+
+if __name__ == "__main__":
+    support.need_device()
+    support.main()
