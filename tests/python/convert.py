@@ -211,7 +211,6 @@ class Refusals(Case):
              "has no place for: layers.1.self_attn.head.weight, layers.1.self_attn.head.bias$"),
             (parametrized, "cannot be converted|has no place for|there is no parameter weight"),
             (nn.Transformer(6, 2, 1, 1, 9), "Transformer cannot be converted; what can: nn.Linear, "),
-            (nn.Sequential(nn.Linear(3, 2)), "Sequential cannot be converted"),
             (nn.LSTM(3, 4), "LSTM cannot be converted"),
         ):
             with self.subTest(words):

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """attncl-convert: a PyTorch checkpoint as a model file."""
+from __future__ import annotations
+
 import argparse
 import ast
 import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from .c_api import AttnclError
 
@@ -15,7 +19,7 @@ transformers package saves them.  A state dict needs --module, unless config.jso
 """
 
 
-def setting(text):
+def setting(text: str) -> tuple[str, Any]:
     """KEY=VALUE: true, false, numbers and words."""
     key, found, value = text.partition("=")
     if not found or not key:
@@ -27,11 +31,11 @@ def setting(text):
 
 
 class _Parser(argparse.ArgumentParser):
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="attncl-convert", description=__doc__.partition(": ")[2], epilog=EPILOG,
                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="SOURCE")
@@ -59,7 +63,7 @@ def main(arguments=None):
     return 0
 
 
-def _failed(error):
+def _failed(error: BaseException) -> int:
     print("attncl-convert:", " ".join(str(error).split()), file=sys.stderr)
     return 1
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
 """PyTorch modules as model files.  Needs torch, and for GPT-2 and BERT the transformers package."""
+from __future__ import annotations
+
 import copy
 import dataclasses
 import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -28,12 +32,12 @@ __all__ = ["ConversionError", "Report", "export"]
 class Report:
     """What export() wrote: `difference` is the largest between the module and the file, None when not checked."""
     arch: str
-    config: dict
-    notes: list
+    config: dict[str, Any]
+    notes: list[str]
     difference: float | None = None
 
 
-def _converter(module):
+def _converter(module: torch.nn.Module) -> tuple[Callable[[Any, Conversion], None], Callable[[Any], Any]]:
     """The functions for a module's class, or for a class it derives its forward() from."""
     for known, functions in MODULES.items():
         if isinstance(module, known) and type(module).forward is known.forward:
@@ -44,7 +48,7 @@ def _converter(module):
            + ", ".join([class_name(known) for known in MODULES] + list(MODELS)))
 
 
-def _largest_difference(module, probe, path, device):
+def _largest_difference(module: torch.nn.Module, probe: Callable[[Any], Any], path: str, device: str | None) -> float:
     """Runs the module, in F32 unless it is F64, and the file on the same random numbers.  Differences count relative
     to the output's largest element where that is above 1."""
     reference = copy.deepcopy(module).cpu().eval()
@@ -65,7 +69,7 @@ def _largest_difference(module, probe, path, device):
     return float(worst)
 
 
-def _check_output(path, source):
+def _check_output(path: str, source: Any) -> None:
     """Before the work is done for it."""
     directory = os.path.dirname(path) or "."
     if not os.path.isdir(directory):
@@ -76,8 +80,9 @@ def _check_output(path, source):
         refuse(f"{path}: the output would overwrite what is read")
 
 
-def export(source, path, *, module=None, settings=None, config=None, key=None, prefix="", check=True, limit=1e-4,
-           device=None, quiet=False):
+def export(source: Any, path: str | os.PathLike[str], *, module: str | None = None, settings: dict[str, Any] | None = None,
+           config: Any = None, key: str | None = None, prefix: str = "", check: bool = True, limit: float = 1e-4,
+           device: str | None = None, quiet: bool = False) -> Report:
     """Writes a module as the model file `path`, runs both on random inputs and prints the largest difference.
 
     source    an nn.Module; or a state dict or the path of a file or directory, as attncl-convert takes them
@@ -90,7 +95,7 @@ def export(source, path, *, module=None, settings=None, config=None, key=None, p
     Raises ConversionError, which names what cannot be expressed.  Every parameter is used, or named in the error or in
     a note.  The module is not changed; it is taken as in evaluation, without dropout.
     """
-    notes = []
+    notes: list[str] = []
     path = os.fspath(path)
     _check_output(path, source)
     if not isinstance(source, torch.nn.Module):

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """State dicts and saved modules from files, and the module that a state dict belongs to."""
+from __future__ import annotations
+
 import functools
 import inspect
 import json
 import pathlib
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -22,7 +26,7 @@ SAFE = [*MODULES, *own.PARTS, nn.ModuleList, nn.Dropout, nn.ReLU, nn.GELU, nn.Si
         F.silu, torch.tanh, torch.sigmoid, nn.modules.linear.NonDynamicallyQuantizableLinear, functools.partial, set]
 
 
-def _read(path):
+def _read(path: pathlib.Path) -> Any:
     """A state dict, a checkpoint that holds one, or a module."""
     with path.open("rb") as file:
         first = file.read(1)
@@ -38,7 +42,7 @@ def _read(path):
         refuse(f"{path} is not a file of torch.save(): {(str(error).splitlines() or [type(error).__name__])[0]}")
 
 
-def load_source(path, config=None):
+def load_source(path: Any, config: Any = None) -> tuple[Any, Any]:
     """The content of a file, or of a directory with config.json as transformers saves them; and the configuration, which
     lies beside the file unless given."""
     path = pathlib.Path(path)
@@ -57,7 +61,7 @@ def load_source(path, config=None):
     return source, config
 
 
-def _state_dict(source, key, prefix):
+def _state_dict(source: Any, key: str | None, prefix: str) -> dict[str, torch.Tensor]:
     """The tensors of a checkpoint below a prefix, without it."""
     if key:
         if not isinstance(source, dict) or not isinstance(source.get(key), dict):
@@ -74,49 +78,49 @@ def _state_dict(source, key, prefix):
 
 # The arguments of a class that a state dict tells.
 
-def _linear(state):
+def _linear(state: dict[str, torch.Tensor]) -> dict[str, Any]:
     return {"in_features": _of(state, "weight").shape[1], "out_features": state["weight"].shape[0], "bias": "bias" in state}
 
 
-def _layer_norm(state):
+def _layer_norm(state: dict[str, torch.Tensor]) -> dict[str, Any]:
     return {"normalized_shape": list(_of(state, "weight").shape), "bias": "bias" in state}
 
 
-def _embedding(state):
+def _embedding(state: dict[str, torch.Tensor]) -> dict[str, Any]:
     return dict(zip(("num_embeddings", "embedding_dim"), _of(state, "weight").shape))
 
 
-def _gru(state):
+def _gru(state: dict[str, torch.Tensor]) -> dict[str, Any]:
     return {"input_size": _of(state, "weight_ih_l0").shape[1], "hidden_size": _of(state, "weight_hh_l0").shape[1],
             "num_layers": _count(state, "weight_ih_l{}"), "bias": "bias_ih_l0" in state,
             "bidirectional": "weight_ih_l0_reverse" in state}
 
 
-def _attention(state):
+def _attention(state: dict[str, torch.Tensor]) -> dict[str, Any]:
     width = _of(state, "out_proj.weight").shape[0]
     widths = {key: state[name].shape[1] for key, name in (("kdim", "k_proj_weight"), ("vdim", "v_proj_weight")) if name in state}
     return {"embed_dim": width, "bias": "in_proj_bias" in state, "add_bias_kv": "bias_k" in state, **widths}
 
 
-def _encoder_layer(state):
+def _encoder_layer(state: dict[str, torch.Tensor]) -> dict[str, Any]:
     features, width = _of(state, "linear1.weight").shape
     return {"d_model": width, "dim_feedforward": features, "bias": "linear1.bias" in state}
 
 
-def _encoder(state):
+def _encoder(state: dict[str, torch.Tensor]) -> dict[str, Any]:
     first = {name[len("layers.0."):]: tensor for name, tensor in state.items() if name.startswith("layers.0.")}
     return {**_encoder_layer(first), "num_layers": _count(state, "layers.{}.linear1.weight"), "norm": "norm.weight" in state}
 
 
-def _of(state, name):
+def _of(state: dict[str, torch.Tensor], name: str) -> torch.Tensor:
     return state[name] if name in state else refuse(f"the state dict has no {name}; it has {some(state)}")
 
 
-def _count(state, pattern):
+def _count(state: dict[str, torch.Tensor], pattern: str) -> int:
     return next(i for i in range(len(state) + 1) if pattern.format(i) not in state)
 
 
-def _make_encoder(num_layers, norm, norm_eps=None, **arguments):
+def _make_encoder(num_layers: int, norm: bool, norm_eps: float | None = None, **arguments: Any) -> nn.TransformerEncoder:
     """TransformerEncoder's arguments with its layer's; norm: whether there is one."""
     layer = nn.TransformerEncoderLayer(**arguments)
     eps = layer.norm1.eps if norm_eps is None else norm_eps
@@ -124,7 +128,8 @@ def _make_encoder(num_layers, norm, norm_eps=None, **arguments):
     return nn.TransformerEncoder(layer, num_layers, norm=final, enable_nested_tensor=False)
 
 
-CLASSES = {  # name: what makes one, the arguments a state dict tells, those it does not
+# Name: what makes one, the arguments a state dict tells, those it does not.
+CLASSES: dict[str, tuple[Callable[..., nn.Module], Callable[[Any], dict[str, Any]], tuple[str, ...]]] = {
     "Linear": (nn.Linear, _linear, ()),
     "LayerNorm": (nn.LayerNorm, _layer_norm, ("eps",)),
     "Embedding": (nn.Embedding, _embedding, ("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq")),
@@ -138,7 +143,7 @@ OWN = {cls.__name__: cls for cls in own.CLASSES.values()}
 ACTIVATIONS = {"gelu_tanh": nn.GELU(approximate="tanh"), "silu": F.silu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
 
 
-def _from_class(name, state, settings):
+def _from_class(name: str, state: dict[str, torch.Tensor], settings: dict[str, Any]) -> tuple[nn.Module, list[str]]:
     """A module of a class of PyTorch with these tensors, and a note of the arguments that were assumed."""
     name = name.rpartition(".")[2]
     if name in OWN:
@@ -170,7 +175,7 @@ def _from_class(name, state, settings):
     return module, [f"assumed {', '.join(assumed)}"] if assumed else []
 
 
-def _from_own(cls, state, settings):
+def _from_own(cls: type[own.Layer], state: dict[str, torch.Tensor], settings: dict[str, Any]) -> nn.Module:
     """A module of attncl.nn: its keys are the settings."""
     keys = [entry.name for entry in describe(cls.arch) if entry.kind == "key"]
     unknown = [key for key in settings if key not in keys]
@@ -186,16 +191,17 @@ def _from_own(cls, state, settings):
     return module.to(next(iter(state.values())).dtype)
 
 
-def _word(value):
+def _word(value: Any) -> Any:
     return getattr(value, "__name__", value)
 
 
-def _defaults(make):
+def _defaults(make: Callable[..., Any]) -> dict[str, Any]:
     return {key: p.default for key, p in inspect.signature(make).parameters.items()} if make is not nn.GRU else \
         {"batch_first": False, "dropout": 0.0}
 
 
-def build(source, module, settings, config, key, prefix):
+def build(source: Any, module: str | None, settings: dict[str, Any], config: Any, key: str | None,
+          prefix: str) -> tuple[nn.Module, list[str]]:
     """The module of a state dict or checkpoint, and notes."""
     if isinstance(source, nn.Module):
         if module or settings or key or prefix:

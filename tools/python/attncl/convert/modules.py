@@ -4,24 +4,30 @@ the module.
 
 A probe gives the inputs and outputs of a module, by the architecture's names, on random numbers.
 """
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .. import nn as own
 from ..description import describe
 from ..nn.transformer import stack_keys
-from .parameters import activation_name, only, refuse, some
+from .parameters import Conversion, activation_name, only, refuse, some
 
 T, B = 5, 3  # a probe's sequence and batch
+Probe = tuple[dict[str, Tensor], dict[str, Tensor]]
 
 
-def linear(module, out):
+def linear(module: nn.Linear, out: Conversion) -> None:
     out.arch = "linear"
     out.config = {"in_features": module.in_features, "out_features": module.out_features, "bias": module.bias is not None}
     out.affine("", "")
 
 
-def layer_norm(module, out):
+def layer_norm(module: nn.LayerNorm, out: Conversion) -> None:
     shape = list(module.normalized_shape)
     out.arch, out.config = "layer_norm", {"normalized_shape": shape, "eps": module.eps}
     if out.has("weight"):
@@ -31,7 +37,7 @@ def layer_norm(module, out):
         out.put("bias", torch.zeros(shape))
 
 
-def embedding(module, out):
+def embedding(module: nn.Embedding, out: Conversion) -> None:
     only("max_norm", module.max_norm, None, "it changes the weights as they are looked up")
     if module.padding_idx is not None or module.scale_grad_by_freq:
         out.notes.append(f"padding_idx={module.padding_idx}, scale_grad_by_freq={module.scale_grad_by_freq}: outputs are "
@@ -41,7 +47,7 @@ def embedding(module, out):
     out.copy("weight")
 
 
-def gru(module, out):
+def gru(module: nn.GRU, out: Conversion) -> None:
     only("bidirectional", module.bidirectional, False, "arch gru runs forward only")
     out.arch = "gru"
     out.config = {"input_size": module.input_size, "hidden_size": module.hidden_size, "num_layers": module.num_layers,
@@ -56,7 +62,7 @@ def gru(module, out):
                 out.put(f"bias_{side}_l{layer}", torch.zeros(3 * module.hidden_size, dtype=weight.dtype))
 
 
-def attention_keys(module):
+def attention_keys(module: nn.MultiheadAttention) -> dict[str, Any]:
     """The keys of a MultiheadAttention that a layer around it has too."""
     only("kdim", module.kdim, module.embed_dim, "keys are as wide as queries, embed_dim")
     only("vdim", module.vdim, module.embed_dim, "values are as wide as queries, embed_dim")
@@ -67,7 +73,7 @@ def attention_keys(module):
             "batch_first": module.batch_first}
 
 
-def attention_parameters(module, out):
+def attention_parameters(module: nn.MultiheadAttention, out: Conversion) -> None:
     """Values and output have a bias in every file: zeros where the module has none."""
     width, names = module.embed_dim, ("query", "key", "value")
     if out.has("in_proj_weight"):
@@ -83,12 +89,12 @@ def attention_parameters(module, out):
     out.affine("out_proj.", "output.", width)
 
 
-def attention(module, out):
+def attention(module: nn.MultiheadAttention, out: Conversion) -> None:
     out.arch, out.config = "mha", attention_keys(module)
     attention_parameters(module, out)
 
 
-def layer_keys(layer):
+def layer_keys(layer: nn.TransformerEncoderLayer) -> dict[str, Any]:
     """The configuration of an encoder of this layer, without n_layers."""
     only("norm1.eps and norm2.eps", layer.norm1.eps, layer.norm2.eps, "a layer has one layer_norm_eps")
     biased = layer.linear1.bias is not None
@@ -97,7 +103,7 @@ def layer_keys(layer):
             "norm_first": layer.norm_first, "layer_norm_eps": layer.norm1.eps}
 
 
-def layer_parameters(layer, out):
+def layer_parameters(layer: nn.TransformerEncoderLayer, out: Conversion) -> None:
     with out.scope("self_attn.", "self_attn."):
         attention_parameters(layer.self_attn, out)
     width = layer.self_attn.embed_dim
@@ -107,34 +113,34 @@ def layer_parameters(layer, out):
         out.affine(source, target)
 
 
-def encoder_layer(module, out):
+def encoder_layer(module: nn.TransformerEncoderLayer, out: Conversion) -> None:
     out.arch, out.config = "transformer_layer", layer_keys(module)
     layer_parameters(module, out)
 
 
-def own_layer(module, out):
+def own_layer(module: own.Layer, out: Conversion) -> None:
     """A module of attncl.nn has the architecture's keys and names."""
     out.arch, out.config = module.arch, module.config
     for name in module.state_dict():
         out.copy(name)
 
 
-STACKED = {  # the keys of a stack of a class, and what writes a layer's parameters
+# The keys of a stack of a class, and what writes a layer's parameters.
+STACKED: dict[type[nn.Module], tuple[Callable[[Any], dict[str, Any]], Callable[[Any, Conversion], None]]] = {
     nn.TransformerEncoderLayer: (layer_keys, layer_parameters),
     own.TransformerLayer: (stack_keys, own_layer),
     own.GMLPBlock: (stack_keys, own_layer),
 }
 
 
-def stack(layers, norm, out):
-    """Arch encoder: name -> layer of one class, and the final norm as (name, module), or None."""
-    classes = [next((cls for cls in STACKED if type(layer) is cls), None) for layer in layers.values()]
+def stack(layers: dict[str, nn.Module], norms: dict[str, nn.Module], out: Conversion) -> None:
+    """Arch encoder: layers of one class and at most one final norm, by name."""
     first = next(iter(layers))
-    for name, layer, cls in zip(layers, layers.values(), classes):
-        if cls is None or cls is not classes[0]:
+    for name, layer in layers.items():
+        if type(layer) not in STACKED or type(layer) is not type(layers[first]):
             refuse(f"{name}={type(layer).__name__!r} cannot be expressed: the layers of arch encoder are all of one class, of "
                    + ", ".join(map(class_name, STACKED)))
-    keys_of, put_parameters = STACKED[classes[0]]
+    keys_of, put_parameters = STACKED[type(layers[first])]
     keys = keys_of(layers[first])
     for i, (name, layer) in enumerate(layers.items()):
         for key, value in keys_of(layer).items():
@@ -142,10 +148,10 @@ def stack(layers, norm, out):
         with out.scope(f"{name}.", f"layers.{i}."):
             put_parameters(layer, out)
     out.arch = "encoder"
-    out.config = {**keys, "n_layers": len(layers), "final_norm": norm is not None}
-    if norm is not None:
-        name, norm = norm
+    out.config = {**keys, "n_layers": len(layers), "final_norm": bool(norms)}
+    for name, norm in norms.items():
         only(name, type(norm).__name__, "LayerNorm", "the final norm of arch encoder is a layer norm")
+        assert isinstance(norm, nn.LayerNorm)
         out.config["final_norm_eps"] = norm.eps
         if not out.has(f"{name}.weight"):
             out.put("norm.weight", torch.ones(norm.normalized_shape))
@@ -154,27 +160,28 @@ def stack(layers, norm, out):
             out.affine(f"{name}.", "norm.", norm.normalized_shape)
 
 
-def encoder(module, out):
+def encoder(module: nn.TransformerEncoder, out: Conversion) -> None:
     if not module.layers:
         refuse("num_layers=0 cannot be expressed: arch encoder takes its width from its layers")
-    norm = None if isinstance(module.norm, (nn.Identity, type(None))) else ("norm", module.norm)
-    stack({f"layers.{i}": layer for i, layer in enumerate(module.layers)}, norm, out)
+    norms = {} if isinstance(module.norm, (nn.Identity, type(None))) else {"norm": module.norm}
+    stack({f"layers.{i}": layer for i, layer in enumerate(module.layers)}, norms, out)
 
 
-def sequential(module, out):
+def sequential(module: nn.Sequential, out: Conversion) -> None:
     """One module, a feed-forward, or layers with or without a final norm; dropout does nothing here."""
     parts = {name: part for name, part in module.named_children() if not isinstance(part, (nn.Identity, nn.Dropout))}
-    names, last = list(parts), None
+    names, norms = list(parts), {}
     if len(parts) > 1 and isinstance(parts[names[-1]], nn.LayerNorm):
-        last = (names[-1], parts.pop(names[-1]))
-    if len(parts) == 1 and last is None and type(parts[names[0]]) in MODULES:
+        norms[names[-1]] = parts.pop(names[-1])
+    if len(parts) == 1 and not norms and type(parts[names[0]]) in MODULES:
         with out.scope(f"{names[0]}."):
             MODULES[type(parts[names[0]])][0](parts[names[0]], out)
     elif parts and all(type(part) in STACKED for part in parts.values()):
-        stack(parts, last, out)
-    elif [isinstance(part, nn.Linear) for part in parts.values()] == [True, False, True] and last is None:
+        stack(parts, norms, out)
+    elif [isinstance(part, nn.Linear) for part in parts.values()] == [True, False, True] and not norms:
         first, function, second = parts.values()
-        only(f"{names[2]}: out_features", second.out_features, first.in_features, "arch feed_forward gives the width that it takes")
+        only(f"{names[2]}: out_features", second.out_features, first.in_features,
+             "arch feed_forward gives the width that it takes")
         out.arch = "feed_forward"
         out.config = {"d_model": first.in_features, "d_ff": first.out_features, "bias1": first.bias is not None,
                       "bias2": second.bias is not None, "activation": activation_name(function, names[1])}
@@ -185,74 +192,76 @@ def sequential(module, out):
                f"Linear, activation, Linear; layers of one class of {', '.join(map(class_name, STACKED))}, then LayerNorm or not")
 
 
-def class_name(cls):
+def class_name(cls: type[nn.Module]) -> str:
     return ("attncl.nn." if issubclass(cls, own.Layer) else "nn.") + cls.__name__
 
 
 # -- probes --
 
-def _normal(module, *shape):
+def _normal(module: nn.Module, *shape: int) -> Tensor:
     dtype = next(module.parameters(), torch.empty(0)).dtype
     return torch.randn(shape, dtype=dtype)
 
 
-def _sequence(module, width, batch_first):
+def _sequence(module: nn.Module, width: int, batch_first: bool) -> Tensor:
     return _normal(module, *((B, T) if batch_first else (T, B)), width)
 
 
-def linear_probe(module):
+def linear_probe(module: nn.Linear) -> Probe:
     x = _normal(module, B, module.in_features)
     return {"x": x}, {"output": module(x)}
 
 
-def layer_norm_probe(module):
+def layer_norm_probe(module: nn.LayerNorm) -> Probe:
     x = _normal(module, B, *module.normalized_shape)
     return {"x": x}, {"output": module(x)}
 
 
-def embedding_probe(module):
+def embedding_probe(module: nn.Embedding) -> Probe:
     tokens = torch.randint(module.num_embeddings, (T, B))
     return {"tokens": tokens}, {"output": module(tokens)}
 
 
-def gru_probe(module):
+def gru_probe(module: nn.GRU) -> Probe:
     x = _sequence(module, module.input_size, module.batch_first)
     h0 = _normal(module, module.num_layers, B, module.hidden_size)
     output, h_n = module(x, h0)
     return {"input": x, "h0": h0}, {"output": output, "h_n": h_n}
 
 
-def attention_probe(module):
+def attention_probe(module: nn.MultiheadAttention) -> Probe:
     names = ("query", "key", "value")
     inputs = {name: _sequence(module, module.embed_dim, module.batch_first) for name in names}
     output, weights = module(*inputs.values(), average_attn_weights=False)
     return inputs, {"output": output, "attn": weights.permute(2, 3, 0, 1)}
 
 
-def encoder_layer_probe(module):
+def encoder_layer_probe(module: nn.TransformerEncoderLayer) -> Probe:
     x = _sequence(module, module.self_attn.embed_dim, module.self_attn.batch_first)
     return {"x": x}, {"output": module(x)}
 
 
-def encoder_probe(module):
+def encoder_probe(module: nn.TransformerEncoder) -> Probe:
     layer = module.layers[0]
     x = _sequence(module, layer.self_attn.embed_dim, layer.self_attn.batch_first)
     return {"x": x}, {"output": module(x)}
 
 
-def own_probe(module):
+def own_probe(module: own.Layer) -> Probe:
     """Random inputs of the shapes that the architecture's description says."""
     limits = {"seq_len": 0, "max_len": 0, "P": 1}
-    extents = {"T": min([T, *(module.config[key] + more for key, more in limits.items() if key in module.config)]), "S": T, "B": B}
+    longest = min([T, *(module.config[key] + more for key, more in limits.items() if key in module.config)])
+    extents = {"T": longest, "S": longest, "B": B}
     inputs = {}
     for entry in describe(module.arch, module.config):
         if entry.kind == "input" and not entry.optional:
-            shape = [extents.get(word) or int(word) for word in entry.shape[1:-1].replace("...", "B").split(", ")]
-            inputs[entry.name] = _normal(module, *shape) if entry.type == "F32" else torch.randint(module.config["n_vocab"], shape)
+            shape = [extents.get(word) or int(word) for word in str(entry.shape)[1:-1].replace("...", "B").split(", ")]
+            is_real = entry.type == "F32"
+            inputs[entry.name] = _normal(module, *shape) if is_real else torch.randint(module.config["n_vocab"], shape)
     return inputs, {"output": module(**inputs)}
 
 
-def sequential_probe(module):
+def sequential_probe(module: nn.Sequential) -> Probe:
     """That of its first layer, whose input it takes, run by all of them."""
     first = next(part for part in module if not isinstance(part, (nn.Identity, nn.Dropout)))
     inputs, outputs = MODULES[type(first)][1](first)
@@ -262,8 +271,7 @@ def sequential_probe(module):
     return inputs, outputs
 
 
-MODULES = {
-    nn.Sequential: (sequential, sequential_probe),
+MODULES: dict[type[nn.Module], tuple[Callable[[Any, Conversion], None], Callable[[Any], Probe]]] = {
     nn.Linear: (linear, linear_probe),
     nn.LayerNorm: (layer_norm, layer_norm_probe),
     nn.Embedding: (embedding, embedding_probe),
@@ -271,5 +279,6 @@ MODULES = {
     nn.MultiheadAttention: (attention, attention_probe),
     nn.TransformerEncoderLayer: (encoder_layer, encoder_layer_probe),
     nn.TransformerEncoder: (encoder, encoder_probe),
+    nn.Sequential: (sequential, sequential_probe),
     **dict.fromkeys(own.CLASSES.values(), (own_layer, own_probe)),
 }

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 """What a conversion reads and writes: every parameter of a module is used, or named in an error or a note."""
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn
 
 import torch
 
@@ -17,37 +21,40 @@ class Conversion:
     take() reads a parameter or buffer of the module, put() writes a tensor of the file.
     """
 
-    def __init__(self, module):
-        self.arch, self.config, self.tensors, self.notes = None, {}, {}, []
+    def __init__(self, module: torch.nn.Module):
+        self.arch = ""
+        self.config: dict[str, Any] = {}
+        self.tensors: dict[str, torch.Tensor] = {}
+        self.notes: list[str] = []
         self._state = {name: tensor.detach().cpu() for name, tensor in module.state_dict().items()}
         self._unused = dict.fromkeys(self._state)
         self._from = self._to = ""
 
     @contextlib.contextmanager
-    def scope(self, source="", target=""):
+    def scope(self, source: str = "", target: str = "") -> Iterator[None]:
         """Prefixes of the names taken and put meanwhile."""
         kept = self._from, self._to
         self._from, self._to = self._from + source, self._to + target
         yield
         self._from, self._to = kept
 
-    def has(self, name):
+    def has(self, name: str) -> bool:
         return self._from + name in self._state
 
-    def take(self, name):
+    def take(self, name: str) -> torch.Tensor:
         full = self._from + name
         if full not in self._state:
             refuse(f"there is no parameter {full}; there are {some(self._state)}")
         self._unused.pop(full, None)
         return self._state[full]
 
-    def put(self, name, tensor):
+    def put(self, name: str, tensor: torch.Tensor) -> None:
         self.tensors[self._to + name] = tensor.contiguous()
 
-    def copy(self, source, target=None):
+    def copy(self, source: str, target: str | None = None) -> None:
         self.put(target or source, self.take(source))
 
-    def affine(self, source, target, like=None):
+    def affine(self, source: str, target: str, like: Any = None) -> None:
         """`weight` and, unless the module has none, `bias`; a norm without one gets the zeros it means."""
         with self.scope(source, target):
             self.copy("weight")
@@ -56,7 +63,7 @@ class Conversion:
             elif like is not None:
                 self.put("bias", torch.zeros(like, dtype=self.take("weight").dtype))
 
-    def leave_out(self, why, *prefixes):
+    def leave_out(self, why: str, *prefixes: str) -> None:
         """Notes the parameters that a model file does not need."""
         names = [name for name in self._unused if name.startswith(prefixes)]
         for name in names:
@@ -64,29 +71,29 @@ class Conversion:
         if names:
             self.notes.append(f"{why}: {some(names)} left out")
 
-    def finish(self):
+    def finish(self) -> None:
         if self._unused:
             refuse(f"parameters that arch {self.arch} has no place for: {some(self._unused)}")
 
 
-def some(names, most=8):
+def some(names: Iterable[str], most: int = 8) -> str:
     """The first names, then a count."""
     names = list(names)
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest if names else "none"
 
 
-def refuse(words):
+def refuse(words: str) -> NoReturn:
     raise ConversionError(words)
 
 
-def only(setting, value, expected, why):
+def only(setting: str, value: Any, expected: Any, why: str) -> None:
     """Refuses another value of a setting than the one a model file can say."""
     if value != expected:
         refuse(f"{setting}={value!r} cannot be expressed: {why}")
 
 
-def activation_name(function, where):
+def activation_name(function: Callable[[Any], Any], where: str) -> str:
     """The library's name of an activation, told by what it computes: modules, functions and lambdas alike."""
     x = torch.cat([torch.linspace(-30, 30, 601, dtype=torch.float64), torch.linspace(-1e-2, 1e-2, 21, dtype=torch.float64)])
     try:

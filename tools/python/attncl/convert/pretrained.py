@@ -4,20 +4,24 @@
 GPT2LMHeadModel becomes arch lm, BertModel arch encoder with n_vocab.  The package is not imported here: classes are told
 by name.
 """
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 
-from .parameters import activation_name, only, refuse, some
+from .parameters import Conversion, activation_name, only, refuse, some
 
 T, B = 7, 2
 
 
-def _positions(weight):
+def _positions(weight: torch.Tensor) -> torch.Tensor:
     return weight.unsqueeze(1)  # [max_len, 1, C]
 
 
-def gpt2(model, out):
+def gpt2(model: Any, out: Conversion) -> None:
     c = model.config
     only("add_cross_attention", bool(c.add_cross_attention), False, "arch lm has no encoder to attend to")
     width = c.n_embd
@@ -41,7 +45,7 @@ def gpt2(model, out):
         out.put("generator.projection.weight", generator)
 
 
-def _gpt2_block(c, i, out):
+def _gpt2_block(c: Any, i: int, out: Conversion) -> None:
     width = c.n_embd
     # What scales the scores beside 1/sqrt(D) scales queries as well.
     scale = (1 if c.scale_attn_weights else (width // c.n_head) ** 0.5) / (i + 1 if c.scale_attn_by_inverse_layer_idx else 1)
@@ -57,12 +61,12 @@ def _gpt2_block(c, i, out):
     out.affine("ln_2.", "norm_ff.", width)
 
 
-def gpt2_probe(model):
+def gpt2_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     tokens = torch.randint(model.config.vocab_size, (min(T, model.config.n_positions), B))
     return {"tokens": tokens}, {"output": model(tokens.t(), use_cache=False).logits.transpose(0, 1)}
 
 
-def bert(model, out):
+def bert(model: Any, out: Conversion) -> None:
     c = model.config
     only("position_embedding_type", getattr(c, "position_embedding_type", "absolute"), "absolute",
          "arch encoder adds positions to the embedding")
@@ -96,7 +100,7 @@ def bert(model, out):
     out.leave_out("the output is last_hidden_state", "pooler.")
 
 
-def bert_probe(model):
+def bert_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     tokens = torch.randint(model.config.vocab_size, (min(T, model.config.max_position_embeddings), B))
     return {"tokens": tokens}, {"output": model(tokens.t()).last_hidden_state.transpose(0, 1)}
 
@@ -107,7 +111,7 @@ OF_TYPE = {"gpt2": ("GPT2LMHeadModel", "wte.weight"), "bert": ("BertModel", "emb
 
 
 @contextlib.contextmanager
-def _quiet(logging):
+def _quiet(logging: Any) -> Iterator[None]:
     """No bars and reports of loading: what matters of them is an error or a note here."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
@@ -120,7 +124,7 @@ def _quiet(logging):
             logging.enable_progress_bar()
 
 
-def from_checkpoint(state, config):
+def from_checkpoint(state: dict[str, torch.Tensor], config: dict[str, Any]) -> tuple[Any, list[str]]:
     """The model that config.json describes with a checkpoint's tensors, and what the checkpoint holds beyond it."""
     import transformers
     told = (kind for kind, (_, tensor) in OF_TYPE.items() if any(name.endswith(tensor) for name in state))
