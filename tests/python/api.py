@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """api.py LIBRARY: the Python package over the C API, on the golden files.  Needs numpy."""
+import ast
 import ctypes
 import gc
+import json
 import os
+import pickle
 import pathlib
 import re
 import subprocess
@@ -120,6 +123,72 @@ class Runs(unittest.TestCase):
         self.assertEqual(example["key", "pos"].default, "fixed_pos")
         with self.assertRaisesRegex(attncl.AttnclError, "linar"):
             attncl.describe("linar")
+
+    def test_calls(self):
+        """Inputs by position and by name, one output as it is, several as a named tuple."""
+        inputs, expected = golden("linear")
+        with attncl.Model(path("linear")) as model:
+            for output in (model(inputs["x"]), model(x=inputs["x"])):
+                self.assert_close(output, expected["output"])
+            for words, call in (("linear takes 1 inputs, x; 2 were given", lambda: model(1, 2)),
+                                ("input x is given by position and by name", lambda: model(1, x=2)),
+                                (r"run\(\) takes inputs by name, run\(x=...\), not a ndarray", lambda: model.run(inputs["x"]))):
+                with self.assertRaisesRegex(TypeError, words):
+                    call()
+        inputs, expected = golden("gru")
+        with attncl.Model(path("gru")) as model:
+            outputs = model(*(inputs.get(name) for name in model.inputs))
+            self.assertEqual(outputs._fields, ("output", "h_n"))
+            self.assert_close(outputs.h_n, expected["h_n"])
+            self.assert_close(model(inputs["input"], None)[0], model.run(input=inputs["input"])["output"])
+
+    def test_tensors(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("no torch")
+        inputs, expected = golden("linear")
+        x = torch.from_numpy(inputs["x"])
+        with attncl.Model(path("linear")) as model:
+            for same in (x, x.clone().requires_grad_(), x.double(), x.transpose(0, 1).contiguous().transpose(0, 1)):
+                output = model(same)
+                self.assertIsInstance(output, torch.Tensor)
+                self.assert_close(output.numpy(), expected["output"])
+            rounded = x.bfloat16()
+            self.assert_close(model(rounded).numpy(), model(rounded.float().numpy()))
+            outputs, gradients = model.gradients({"output": torch.ones_like(output)}, x=x)
+            self.assertIsInstance(gradients["x"], torch.Tensor)
+
+    def test_graphs_are_kept(self):
+        """Those of the last two sets of shapes, which see changed weights."""
+        inputs, expected = golden("linear")
+        x = inputs["x"]
+        with attncl.Model(path("linear")) as model:
+            want = model(x)
+            kept = list(model._graphs.values())
+            np.testing.assert_array_equal(model(x), want)
+            self.assertIs(next(iter(model._graphs.values())), kept[0])
+            weight = model.params()["weight"]
+            model.set_params({"weight": 2 * weight, "bias": 2 * model.params()["bias"]})
+            self.assert_close(model(x), 2 * want)
+            for n in (1, 2, 3, 2, 1):
+                self.assert_close(model(x[:n]), 2 * want[:n])
+                self.assertLessEqual(len(model._graphs), 2)
+            self.assert_close(model(x.astype(np.float64)), 2 * want)
+
+    def test_lengths_beyond_32_bits(self):
+        with attncl.Model.create("masked_softmax", {}) as model:
+            x = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)
+            for lens in ([4, 2**40], [4, 4]):
+                self.assert_close(model(x, np.array(lens)), model(x))
+            self.assertEqual(model(x, np.array([1, 2**33]))[0, 0].tolist(), [1, 0, 0, 0])
+
+    def test_representations(self):
+        self.assertRegex(repr(attncl.devices()[0]), r"^<attncl.Device 0:0 \w+: .+, \d+ units>$")
+        with attncl.Model(path("lm_transformer")) as model, model.decoder(2) as decoder:
+            self.assertRegex(repr(model), r"^<attncl.Model lm\(tokens, targets\) -> output, loss: [\d,]+ parameters, on .+>$")
+            self.assertEqual(repr(decoder), "<attncl.Decoder, batch 2, at position 0 of 12>")
+        self.assertEqual((repr(model), repr(decoder)), ("<attncl.Model, closed>", "<attncl.Decoder, closed>"))
 
     def test_threads(self):
         inputs, expected = golden("linear")
@@ -238,8 +307,118 @@ class Decodes(unittest.TestCase):
             for tokens, steps in (([], 1), ([0.5], 1), ([[[1]]], 1), ([1], -1)):
                 with self.subTest(tokens), self.assertRaises(attncl.AttnclError):
                     model.generate(tokens, steps, temperature=0)
-            with self.assertRaisesRegex(attncl.AttnclError, "3 tokens and 11 more need 13 positions, the model has 12"):
-                model.generate([1, 2, 3], 11)
+            for words, arguments, more in (
+                ("3 tokens and 11 more need 13 positions, the model has 12; crop=True", ([1, 2, 3], 11), {}),
+                ("13 tokens and 0 more need 13 positions", ([1] * 13,), {}),
+                ("there is no limit: length is missing", ([1],), {"crop": True}),
+                ("takes token numbers, not text", ("a text",), {}),
+            ):
+                with self.subTest(words), self.assertRaisesRegex(attncl.AttnclError, words):
+                    model.generate(*arguments, **more)
+
+    def test_generate(self):
+        """To the limit by default, beyond it with crop; texts by the file's vocabulary."""
+        arrays, metadata = files.load(path("lm_transformer"))
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory) / "lm.safetensors"
+            files.save(file, arrays, {**metadata, "attncl.vocab": "abcdéfghijk"})
+            with attncl.Model(file) as model:
+                self.assertEqual(model.encode("écab").tolist(), [4, 2, 0, 1])
+                text = model.generate("écab", 6, seed=3)
+                tokens = model.generate(model.encode("écab"), 6, seed=3)
+                self.assertEqual((text, text[:4]), (model.decode(tokens), "écab"))
+                self.assertEqual(len(model.generate("a")), 13)
+                self.assertEqual(len(model.generate("a" * 20, 5, crop=True)), 25)
+                with model.decoder() as decoder:
+                    decoder.prefill(tokens[:3], logits=False)
+                    np.testing.assert_array_equal(decoder.sample(tokens[3:4], 6, seed=3)[:, 0], tokens[4:])
+                with self.assertRaisesRegex(ValueError, "character 'z' at 1 is not in the model's vocabulary"):
+                    model.generate("az")
+
+
+class Trains(unittest.TestCase):
+    CONFIG = {"model": {"layer": "aft_local", "d_model": 16, "n_layers": 1, "d_ff": 32, "seq_len": 16, "local_window_size": 4},
+              "train": {"batch_size": 4, "steps": 6, "eval_every": 3, "checkpoint_every": 2, "keep": 2}}
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.at = pathlib.Path(directory.name)
+        self.text = self.at / "text.txt"
+        self.text.write_text("to be or not to be that is the question " * 30)
+
+    def assert_same(self, a, b):
+        self.assertEqual(set(a), set(b))
+        for name, value in a.items():
+            np.testing.assert_array_equal(value, b[name], name)
+
+    def log(self, run):
+        lines = [json.loads(line) for line in (self.at / run / "log.jsonl").read_text().splitlines()]
+        return [{key: value for key, value in line.items() if key != "tokens_per_s"} for line in lines]
+
+    def test_train_and_resume(self):
+        seen = []
+        with attncl.train(self.CONFIG, self.text, self.at / "run", progress=lambda step, loss: seen.append((step.step, loss))) as trainer:
+            self.assertEqual(repr(trainer)[:36], "<attncl.Trainer lm: step 6 of 6, bes")
+            want, state = trainer.model.params(), trainer.state
+            self.assertEqual(len(trainer.model.generate("to be", 4)), 9)
+        self.assertTrue(trainer.closed and trainer._model.closed)
+        self.assertEqual([step for step, loss in seen if loss is None], [1, 2, 4, 5])
+        self.assertEqual(min(loss for _, loss in seen if loss), state.best_loss)
+        self.assertEqual(sorted(p.relative_to(self.at / "run").as_posix() for p in (self.at / "run").rglob("*.*")),
+                         ["best.safetensors", "checkpoints/step-4.safetensors", "checkpoints/step-6.safetensors", "config.json",
+                          "log.jsonl", "model.safetensors"])
+        with attncl.Model(self.at / "run" / "model.safetensors") as model:
+            self.assert_same(model.params(), want)
+
+        def interrupt(step, _):
+            if step.step == 3:
+                raise KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt):
+            attncl.train(self.CONFIG, self.text, self.at / "again", progress=interrupt)
+        with open(self.at / "again" / "log.jsonl", "a") as file:
+            file.write('{"step": 4, "loss": 0}\n{"st')  # of a killed one
+        with attncl.train(None, self.text, self.at / "again", resume=True, progress=False) as trainer:
+            self.assert_same(trainer.model.params(), want)
+        self.assertEqual(self.log("again"), self.log("run"))
+
+    def test_the_trainer(self):
+        tokens = np.arange(400) % 7
+        with attncl.Trainer(self.CONFIG, tokens=tokens, steps=3, seed=5) as trainer:
+            self.assertEqual([step.step for step in trainer], [1, 2, 3])
+            self.assertEqual((trainer.plan.steps, trainer.config["train"]["seed"], trainer.config["model"]["n_vocab"]), (3, 5, 7))
+            trainer.save(self.at / "c.safetensors")
+            loss = trainer.evaluate()
+            step = trainer.step()
+            with attncl.Trainer(self.CONFIG, tokens=tokens, steps=3, seed=5) as other:
+                other.resume(self.at / "c.safetensors")
+                self.assertEqual((other.evaluate(), other.step()), (loss, step))
+                other.save_model(self.at / "m.safetensors")
+            decoder = trainer.model.decoder()
+        self.assertTrue(decoder.closed)
+        with self.assertRaisesRegex(RuntimeError, "the trainer is closed"):
+            trainer.step()
+        batches = {"tokens": tokens[:96].reshape(3, 16, 2), "targets": tokens[1:97].reshape(3, 16, 2)}
+        config = {**self.CONFIG, "model": {**self.CONFIG["model"], "n_vocab": 7}}
+        with attncl.Trainer(config, batches=batches, init=self.at / "m.safetensors", steps=3) as trainer:
+            self.assertLess(trainer.step().loss, 3)
+
+    def test_refusals(self):
+        attncl.train(self.CONFIG, self.text, self.at / "run", progress=False, steps=2).close()
+        files_before = sorted((p, p.read_bytes()) for p in (self.at / "run").rglob("*.*"))
+        changed = {**self.CONFIG, "train": {**self.CONFIG["train"], "batch_size": 8}}
+        (self.at / "wrong.json").write_text("[")
+        for error, words, call in (
+            (FileExistsError, "run exists; resume=True continues it", lambda: attncl.train(self.CONFIG, self.text, self.at / "run")),
+            (RuntimeError, "train.batch_size is 4 there and 8 now", lambda: attncl.train(changed, self.text, self.at / "run", resume=True)),
+            (ValueError, "config is None and .*new has no config.json", lambda: attncl.train(None, self.text, self.at / "new", resume=True)),
+            (ValueError, "key layr is not known, nearest: layer", lambda: attncl.train({"model": {"layr": 1}}, self.text, self.at / "new")),
+            (ValueError, "wrong.json: no valid JSON", lambda: attncl.train(self.at / "wrong.json", self.text, self.at / "new")),
+        ):
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                call()
+        self.assertEqual(sorted((p, p.read_bytes()) for p in (self.at / "run").rglob("*.*")), files_before)
+        self.assertFalse((self.at / "new").exists())
 
 
 class Refuses(unittest.TestCase):
@@ -251,7 +430,6 @@ class Refuses(unittest.TestCase):
 
     def test_errors_carry_status_and_message(self):
         status = attncl.Status
-        self.refused(status.ERR_IO, "absent", attncl.Model, "absent.safetensors")
         self.refused(status.ERR_FORMAT, "attncl.arch|safetensors|header", attncl.Model, __file__)
         self.refused(status.ERR_NO_DEVICE, "no-such-device", attncl.Model, path("linear"), "no-such-device")
         self.refused(status.ERR_ARGUMENT, "precision is 'fp8', it can be 'float32', 'tf32' or 'bf16'",
@@ -261,9 +439,27 @@ class Refuses(unittest.TestCase):
             self.refused(status.ERR_SHAPE, "x", model.run, x=np.zeros((2, 8), np.float32))
             self.refused(status.ERR_DTYPE, "x", model.run, x=np.zeros((2, 7), np.int32))
             self.refused(status.ERR_UNSUPPORTED, "linear", model.decoder)
+            for call in (lambda: model.run(X=[1]), lambda: model.gradients({"outptu": [1]}, x=np.zeros((2, 7), np.float32)),
+                         lambda: model.set_params({"wieght": [1]})):
+                with self.assertRaisesRegex(KeyError, "nearest"):
+                    call()
+            for standard, call in ((ValueError, model.run), (ValueError, lambda: model.run(x=[[1.0]])), (TypeError, lambda: model.run(x=[1] * 7)),
+                                   (NotImplementedError, model.decoder), (RuntimeError, lambda: attncl.Model(path("linear"), "absent")),
+                                   (OSError, lambda: model.save("absent/m.safetensors"))):
+                with self.assertRaises(standard) as caught:
+                    call()
+                self.assertIsInstance(caught.exception, attncl.AttnclError)
+                again = pickle.loads(pickle.dumps(caught.exception))
+                self.assertEqual((type(again), str(again), again.status),
+                                 (type(caught.exception), str(caught.exception), caught.exception.status))
             for value in ("text", np.zeros((2, 7), np.complex128), np.array([None]), np.zeros((1,) * 9)):
                 with self.assertRaisesRegex(TypeError, "array x"):
                     model.run(x=value)
+        for call in (attncl.Model, files.load, lambda name: attncl.train({}, name, "out"), lambda name: attncl.train(name, __file__, "out")):
+            with self.assertRaises(FileNotFoundError) as caught:
+                call("absent.safetensors")
+            self.assertEqual(caught.exception.filename, "absent.safetensors")
+        self.assertFalse(os.path.exists("out"))
 
     def test_use_after_close(self):
         model = attncl.Model(path("lm_transformer"))
@@ -309,7 +505,9 @@ class Declarations(unittest.TestCase):
             count = 0 if prototype == "void" else prototype.count(",") + 1
             self.assertEqual(count, len(arguments), name)
         for struct, name in ((c_api.Array, "array"), (c_api.DescriptionEntry, "entry"), (c_api.DeviceInfo, "device_info"),
-                             (c_api.ContextOptions, "context_options"), (c_api.DecoderOptions, "decoder_options")):
+                             (c_api.ContextOptions, "context_options"), (c_api.DecoderOptions, "decoder_options"),
+                             (c_api.TrainerOptions, "trainer_options"), (c_api.TrainPlan, "train_plan"),
+                             (c_api.TrainState, "train_state"), (c_api.TrainStep, "train_step")):
             body = re.sub(r"/\*.*?\*/", "", re.search(rf"typedef struct attncl_{name} {{(.*?)}}", headers, re.S)[1], flags=re.S)
             fields = re.findall(r"(\w+)(?:\[\w+\])?[,;]", body)
             ours = [field[0] for field in struct._fields_]  # a prefix will do where the struct says its size
@@ -337,6 +535,25 @@ class Declarations(unittest.TestCase):
         for name, array in arrays.items():
             self.assertEqual((back[name].dtype, back[name].shape), (np.asarray(array).dtype, np.asarray(array).shape))
             self.assertEqual(back[name].tobytes(), np.asarray(array).tobytes())
+
+    def test_annotations(self):
+        """py.typed promises types of every function."""
+        for file in (support.ROOT / "tools/python/attncl").rglob("*.py"):
+            for f in ast.walk(ast.parse(file.read_text())):
+                if isinstance(f, ast.FunctionDef):
+                    named = [a for a in [*f.args.args, *f.args.posonlyargs, *f.args.kwonlyargs, f.args.vararg, f.args.kwarg]
+                             if a and a.arg not in ("self", "cls")]
+                    bare = [a.arg for a in named if not a.annotation] + ["return"] * (not f.returns and f.name != "__init__")
+                    self.assertEqual(bare, [], f"{file.name}: {f.name}()")
+
+    def test_torch_is_not_imported(self):
+        program = ("import sys; sys.modules['torch'] = None; import attncl; attncl.Model.create('softmax', {})([1.0, 2.0])\n"
+                   "for name in 'nn', 'export':\n"
+                   "    try: getattr(attncl, name)\n"
+                   "    except ImportError as error: print(error)\n")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")})
+        self.assertEqual((done.returncode, done.stderr, done.stdout.count("pip install 'attncl[convert]'")), (0, "", 2), done)
 
     def test_library_not_found(self):
         program = f"import sys; sys.path.insert(0, {str(support.ROOT / 'tools/python')!r}); import attncl; attncl.devices()"
