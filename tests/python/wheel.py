@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""wheel.py LIBRARY: pip builds the wheel, a virtual environment installs it and runs a model from another directory.
+"""wheel.py LIBRARY [bundled]: pip builds the wheel, a virtual environment installs it and runs a model from another directory.
 
-The wheel takes the library from the build directory that LIBRARY lies in.  Skipped where pip, venv or setuptools is missing.
+The wheel takes the library from the build directory that LIBRARY lies in.  With "bundled" auditwheel adds CLBlast and Jansson, as
+docs/python.md says, and they are loaded from there.  Skipped where pip, venv, setuptools or auditwheel is missing.
 """
 import importlib.util
 import os
 import pathlib
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -21,8 +25,10 @@ import attncl, attncl.c_api, numpy
 package = pathlib.Path(attncl.__file__).parent
 assert str(package).startswith(sys.prefix), package
 assert attncl.c_api.library().version.argtypes == []
-loaded = {line.split()[-1] for line in open("/proc/self/maps") if "libattncl" in line}
-assert loaded == {str(package / attncl.c_api.SONAME)}, loaded
+maps = [line.split()[-1] for line in open("/proc/self/maps")]
+assert {path for path in maps if "libattncl" in path} == {str(package / attncl.c_api.SONAME)}, maps
+inside = {path for path in maps if "clblast" in path or "jansson" in path}
+assert len(inside) == 2 and all(path.startswith(str(package.parent)) for path in inside) == (sys.argv[2:] == ["bundled"]), inside
 if attncl.devices():
     with attncl.Model(sys.argv[1]) as model:
         print(model.run(x=numpy.ones((5, 2, 7), "float32"))["output"].shape)
@@ -30,11 +36,21 @@ print("version", attncl.version())
 """
 
 
+def bundle_command(wheel):
+    """What docs/python.md says, for this wheel."""
+    command, = re.findall(r"^auditwheel repair .*$", (support.ROOT / "docs/python.md").read_text(), re.M)
+    return [str(wheel) if word.endswith(".whl") else word for word in shlex.split(command, comments=True)]
+
+
 def main():
+    bundled = sys.argv[2:3]
+    for tool in ("auditwheel", "patchelf") if bundled else ():
+        if not shutil.which(tool):
+            support.skip(f"no {tool}")
     for module in ("pip", "venv", "numpy"):
         if importlib.util.find_spec(module) is None:
             support.skip(f"no {module}")
-    library = pathlib.Path(sys.argv[1])
+    library = pathlib.Path(sys.argv[1]).absolute()
     environment = {k: v for k, v in os.environ.items() if k not in ("ATTNCL_LIBRARY", "PYTHONPATH")}
     with tempfile.TemporaryDirectory() as directory:
         at = pathlib.Path(directory)
@@ -63,12 +79,18 @@ def main():
         assert wheel.name.startswith("attncl-") and "-py3-none-linux_" in wheel.name, wheel.name
         names = zipfile.ZipFile(wheel).namelist()
         soname = library.resolve().name.rpartition(".")[0]
-        for name in (f"attncl/{soname}", "attncl/convert_command.py"):
+        for name in (f"attncl/{soname}", "attncl/convert_command.py", "attncl/py.typed", "attncl/nn/aft.py"):
             assert name in names, (name, names)
+        if bundled:
+            repaired = run(*bundle_command(wheel))
+            if repaired.returncode:
+                sys.exit(f"auditwheel: {repaired.stdout}{repaired.stderr}")
+            wheel, = (at / "wheelhouse").iterdir()
+            assert "-py3-none-manylinux_" in wheel.name, wheel.name
         installed = run(python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", str(wheel))
         if installed.returncode:
             sys.exit(f"pip install: {installed.stderr}")
-        done = run(python, "-c", PROGRAM, str(support.DATA / "linear_grad.safetensors"))
+        done = run(python, "-c", PROGRAM, str(support.DATA / "linear_grad.safetensors"), *bundled)
         if done.returncode:
             sys.exit(f"{done.stdout}{done.stderr}")
         helped = run(str(at / "env" / "bin" / "attncl-convert"), "--help")

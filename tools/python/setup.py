@@ -39,7 +39,12 @@ class BuildWithLibrary(build_py):
         copied = package / library.name.rpartition(".")[0]
         shutil.copyfile(library, copied)
         subprocess.run(["strip", "--strip-debug", str(copied)], check=True)
-        shutil.copyfile(ROOT / "LICENSE", package / "LICENSE")
+        (package / "licenses").mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / "LICENSE", package / "licenses" / "libattncl")
+        for name in ("libclblast1", "libjansson4"):  # what auditwheel adds; Debian keeps their terms here
+            terms = pathlib.Path("/usr/share/doc", name, "copyright")
+            if terms.exists():
+                shutil.copyfile(terms, package / "licenses" / name)
 
 
 class PlatformWheel(bdist_wheel):
