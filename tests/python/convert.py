@@ -233,7 +233,7 @@ class Documents(Case):
             done = subprocess.run([sys.executable, "-W", "ignore", "-c", block], capture_output=True, text=True, timeout=240,
                                   cwd=self.at, env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")})
             self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertRegex(done.stdout, "^encoder.safetensors: arch encoder, 32 tensors, largest difference ")
+            self.assertRegex(done.stdout, "^encoder.safetensors: arch encoder, [0-9]+ tensors, largest difference ")
 
 
 class Checkpoints(Case):
