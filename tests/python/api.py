@@ -507,7 +507,9 @@ class Declarations(unittest.TestCase):
         for struct, name in ((c_api.Array, "array"), (c_api.DescriptionEntry, "entry"), (c_api.DeviceInfo, "device_info"),
                              (c_api.ContextOptions, "context_options"), (c_api.DecoderOptions, "decoder_options"),
                              (c_api.TrainerOptions, "trainer_options"), (c_api.TrainPlan, "train_plan"),
-                             (c_api.TrainState, "train_state"), (c_api.TrainStep, "train_step")):
+                             (c_api.TrainState, "train_state"), (c_api.TrainStep, "train_step"), (c_api.Sampling, "sampling"),
+                             (c_api.AttentionDesc, "attention_desc"), (c_api.AttentionInputs, "attention_inputs"),
+                             (c_api.AftDesc, "aft_desc"), (c_api.SguParams, "sgu_params"), (c_api.Value, "value")):
             body = re.sub(r"/\*.*?\*/", "", re.search(rf"typedef struct attncl_{name} {{(.*?)}}", headers, re.S)[1], flags=re.S)
             fields = re.findall(r"(\w+)(?:\[\w+\])?[,;]", body)
             ours = [field[0] for field in struct._fields_]  # a prefix will do where the struct says its size

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""nn.py LIBRARY: attncl.nn against the golden files of the published code, and against the library.  Needs torch."""
+"""nn.py LIBRARY: attncl.nn against the golden files of the published code and the library, attncl.ops against PyTorch."""
 import copy
 import sys
 
@@ -216,6 +216,98 @@ class Shapes(support.ExportCase):
             own.Encoder(own.AFTSimple(C), 2)
         with self.assertRaisesRegex(ValueError, "linear_grad.safetensors: architecture linear is none of attncl.nn's: aft_full, "):
             own.load(support.DATA / "linear_grad.safetensors")
+
+
+class Operations(support.ExportCase):
+    """attncl.ops: the results and gradients of PyTorch's."""
+    seed = 9
+
+    @staticmethod
+    def aft(q, k, v, w, mask=None):
+        """w [H, T, T], k [T, B, H or C]."""
+        heads, n = len(w), v.shape[-1]
+        scores = w.repeat_interleave(n // heads, 0).permute(1, 2, 0)[:, :, None] + k.repeat_interleave(n // k.shape[-1], -1)
+        if mask is not None:
+            scores = scores.masked_fill(~mask[..., None], -1e30)
+        return torch.sigmoid(q) * (scores.softmax(1) * v).sum(1)
+
+    def cases(self):
+        """What differs, ours, PyTorch's, and the tensors they take."""
+        def normal(*shape):
+            return torch.randn(*shape, requires_grad=True)
+        ops, n, x = attncl.ops, torch.arange(T), normal(T, B, C)
+        causal = (n[:, None] >= n)[:, :, None]
+        seen = torch.rand(T, T, B) < 0.7
+        seen |= torch.eye(T, dtype=torch.bool)[:, :, None]
+        near = ((n[:, None] - n).abs() < 3)[None]
+        at = (n - n[:, None] + 2).clamp(0, 4)
+        qkv, bias, w = [normal(T, B, C) for _ in range(3)], normal(T + 2, T + 2), normal(3, 5)
+        heads = [normal(B, 2, 6, 4), normal(B, 2, 7, 4), normal(B, 2, 7, 5)]
+        square = [normal(B, 2, 6, 4) for _ in range(3)]
+        hidden = torch.rand(6, 7, B) < 0.3
+        hidden[:, 0] = False
+        tokens, targets = torch.randint(11, (4, 3)), torch.randint(C, (T, B))
+        yield "softmax", lambda x: ops.softmax(x, 1), lambda x: x.softmax(1), [x]
+        yield "layer_norm", lambda *v: ops.layer_norm(*v, 1e-2), lambda x, *v: F.layer_norm(x, (C,), *v, 1e-2), [x, normal(C), normal(C)]
+        for name in ("gelu", "relu", "silu"):
+            yield name, getattr(ops, name), getattr(F, name), [x]
+        yield "gelu_tanh", lambda x: ops.gelu(x, "tanh"), lambda x: F.gelu(x, approximate="tanh"), [x]
+        yield "sigmoid", ops.sigmoid, torch.sigmoid, [x]
+        yield "tanh", ops.tanh, torch.tanh, [x]
+        yield "linear", ops.linear, F.linear, [x, normal(7, C), normal(7)]
+        yield "linear without bias", ops.linear, F.linear, [x, normal(7, C)]
+        yield "bmm", ops.bmm, torch.bmm, [normal(3, 4, 5), normal(3, 5, 6)]
+        yield "embedding", lambda w: ops.embedding(tokens, w), lambda w: F.embedding(tokens, w), [normal(11, 4)]
+        for how in ("mean", "sum", "none"):
+            yield how, lambda x: ops.cross_entropy(x, targets, how), \
+                lambda x: F.cross_entropy(x.movedim(-1, 1), targets, reduction=how), [x]
+        yield "attention", lambda *v: ops.attention(*v, ~hidden), \
+            lambda *v: F.scaled_dot_product_attention(*v, ~hidden.permute(2, 0, 1)[:, None]), heads
+        yield "causal attention", lambda *v: ops.attention(*v, is_causal=True, scale=0.3), \
+            lambda *v: F.scaled_dot_product_attention(*v, is_causal=True, scale=0.3), square
+        yield "aft_full", lambda *v: ops.aft_full(*v, seen), lambda q, k, v, b: self.aft(q, k, v, b[None, :T, :T], seen), [*qkv, bias]
+        yield "aft_local", lambda *v: ops.aft_local(*v, 3, causal=True), \
+            lambda q, k, v, b: self.aft(q, k, v, b[None, :T, :T] * near, causal), [*qkv, bias]
+        yield "aft_simple", ops.aft_simple, lambda q, k, v: self.aft(q, k, v, torch.zeros(1, T, T)), qkv
+        yield "aft_conv", ops.aft_conv, \
+            lambda q, k, v, w: self.aft(q, k, v, w[:, at] * near), [qkv[0], normal(T, B, 3), qkv[2], w]
+        yield "spatial_gating_unit", lambda *v: ops.spatial_gating_unit(*v, causal=True), \
+            lambda z, g, h, w, b: z[..., :6] * (torch.einsum("ij,jbc->ibc", w[:T, :T].tril(), F.layer_norm(z[..., 6:], (6,), g, h))
+                                                + b[:T, None, None]), [x, normal(6), normal(6), bias, normal(T + 2)]
+
+    def test_against_pytorch(self):
+        for what, ours, theirs, inputs in self.cases():
+            with self.subTest(what):
+                got, want = ours(*inputs), theirs(*inputs)
+                assert_close(got, want, "result")
+                cotangent = torch.randn_like(want)
+                for i, (a, b) in enumerate(zip(torch.autograd.grad(got, inputs, cotangent), torch.autograd.grad(want, inputs, cotangent))):
+                    assert_close(a, b, f"gradient {i}")
+
+    def test_only_asked_gradients(self):
+        x, weight = torch.randn(3, 4), torch.randn(2, 4, requires_grad=True)
+        for _ in range(2):
+            attncl.ops.linear(x, weight).sum().backward()
+        assert_close(weight.grad, 2 * x.sum(0).expand(2, 4), "added up")
+        self.assertIsNone(x.grad)
+        with torch.no_grad():
+            self.assertFalse(attncl.ops.linear(x, weight).requires_grad)
+
+    def test_bad_inputs(self):
+        x, ops = torch.randn(3, 4), attncl.ops
+        for error, words, call in (
+            (TypeError, "attncl.ops.softmax: argument 1 is torch.float64 on cpu, expected float32", lambda: ops.softmax(x.double())),
+            (TypeError, "attncl.ops.embedding takes integers, not torch.float32", lambda: ops.embedding(x, x)),
+            (ValueError, "allowed are 0 to 2", lambda: ops.embedding(torch.tensor([2**40]), x)),
+            (ValueError, "allowed are 0 to 3", lambda: ops.cross_entropy(x, torch.tensor([0, -100, 1]))),
+            (ValueError, "reduction 'max' is none of mean, sum, none", lambda: ops.cross_entropy(x, torch.tensor([0, 1, 2]), "max")),
+            (ValueError, "approximate 'erf' is none of", lambda: ops.gelu(x, "erf")),
+            (ValueError, "scale is 0, expected", lambda: ops.attention(x, x, x, scale=0)),
+            (ValueError, "weight", lambda: ops.linear(x, x[:, :3])),
+            (ValueError, "axis", lambda: ops.softmax(x, 2)),
+        ):
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                call()
 
 
 class Sequential(support.ExportCase):

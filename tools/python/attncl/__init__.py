@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """libattncl from Python: model files on numpy arrays and torch tensors, training, and PyTorch modules as model files.
 
-attncl.nn, export() and ConversionError need PyTorch, which is imported when they are asked for.
+attncl.nn, attncl.ops, export() and ConversionError need PyTorch, which is imported when they are asked for.
 """
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .model import Decoder, Device, Model, devices
 from .training import Trainer, train
 
 if TYPE_CHECKING:
-    from . import nn
+    from . import nn, ops
     from .convert import ConversionError, export
 
 __all__ = ["AttnclError", "ConversionError", "Decoder", "Device", "Entry", "Model", "Status", "Trainer", "describe", "devices",
-           "export", "nn", "train", "version"]
+           "export", "nn", "ops", "train", "version"]
 
 
 def version() -> str:
@@ -27,8 +27,8 @@ def version() -> str:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "nn":
-        return importlib.import_module(".nn", __name__)
+    if name in ("nn", "ops"):
+        return importlib.import_module(f".{name}", __name__)
     if name in ("export", "ConversionError"):
         return getattr(importlib.import_module(".convert", __name__), name)
     raise AttributeError(f"module 'attncl' has no attribute '{name}'")

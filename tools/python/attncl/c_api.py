@@ -188,8 +188,37 @@ class Sampling(Sized):
                 ("seed", ctypes.c_uint64)]
 
 
+class Value(ctypes.Structure):
+    """attncl_value; all zeros: none."""
+    _fields_ = [("id", ctypes.c_int32), ("graph", ctypes.c_uint32)]
+
+
+class AttentionDesc(Sized):
+    """attncl_attention_desc."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("scale", ctypes.c_float), ("causal", ctypes.c_int), ("window", ctypes.c_int64),
+                ("layout", ctypes.c_int), ("dropout", ctypes.c_void_p)]
+
+
+class AttentionInputs(Sized):
+    """attncl_attention_inputs."""
+    _fields_ = [("struct_size", ctypes.c_size_t),
+                *((name, Value) for name in ("query", "key", "value", "mask", "valid_lens", "residual"))]
+
+
+class AftDesc(Sized):
+    """attncl_aft_desc."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("kind", ctypes.c_int), ("window", ctypes.c_int64), ("causal", ctypes.c_int)]
+
+
+class SguParams(Sized):
+    """attncl_sgu_params."""
+    _fields_ = [("struct_size", ctypes.c_size_t), *((name, Value) for name in ("norm_weight", "norm_bias", "weight", "bias")),
+                ("norm_eps", ctypes.c_double)]
+
+
 HANDLE, TEXT, SIZE, INT64 = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64
 HANDLE_RET, ARRAY = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(Array)
+VALUES = ctypes.POINTER(Value)
 CHECKED = "raises AttnclError"
 
 # Result and arguments of each function that the package calls.
@@ -239,6 +268,22 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "trainer_save": (CHECKED, HANDLE, TEXT),
     "trainer_save_model": (CHECKED, HANDLE, TEXT),
     "trainer_resume": (CHECKED, HANDLE, TEXT),
+    "graph_create": (CHECKED, HANDLE, HANDLE_RET),
+    "graph_input": (Value, HANDLE, TEXT, ctypes.c_int, ctypes.c_int, ctypes.POINTER(INT64)),
+    "graph_index_input": (Value, HANDLE, TEXT, ctypes.c_int, ctypes.POINTER(INT64), INT64, INT64),
+    "graph_output": (None, HANDLE, TEXT, Value),
+    "graph_gradient": (None, HANDLE, SIZE, VALUES, VALUES, SIZE, VALUES, VALUES),
+    "graph_compile": (CHECKED, HANDLE, HANDLE),
+    "softmax": (Value, HANDLE, Value, ctypes.c_int),
+    "layer_norm": (Value, HANDLE, Value, Value, Value, ctypes.c_float),
+    "activate": (Value, HANDLE, Value, ctypes.c_int),
+    "linear": (Value, HANDLE, Value, Value, Value),
+    "bmm": (Value, HANDLE, Value, Value),
+    "embedding": (Value, HANDLE, Value, Value, ctypes.c_float),
+    "cross_entropy": (Value, HANDLE, Value, Value, ctypes.c_int, INT64),
+    "attention": (Value, HANDLE, ctypes.POINTER(AttentionDesc), ctypes.POINTER(AttentionInputs), VALUES),
+    "aft_mix": (Value, HANDLE, ctypes.POINTER(AftDesc), Value, Value, Value, Value, Value),
+    "spatial_gating_unit": (Value, HANDLE, ctypes.POINTER(SguParams), Value, ctypes.c_int, Value),
     "model_graph": (CHECKED, HANDLE, ARRAY, SIZE, HANDLE_RET),
     "graph_destroy": (None, HANDLE),
     "graph_write_as": (CHECKED, HANDLE, TEXT, ctypes.c_int, HANDLE, SIZE),

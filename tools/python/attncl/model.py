@@ -49,6 +49,19 @@ class Device(NamedTuple):
         return f"<attncl.Device {self.id} {self.type}: {self.name}, {self.compute_units} units>"
 
 
+def run_graph(graph: ctypes.c_void_p, c: Any, alive: list[np.ndarray]) -> dict[str, np.ndarray]:
+    """The outputs of a compiled graph, for the two results of c_arrays()."""
+    lib, shape = library(), Shape()
+    outputs: dict[str, np.ndarray] = {}
+    for one, array in zip(c, alive):
+        lib.graph_write_as(graph, one.name, one.dtype, one.data, array.size)
+    lib.graph_run(graph)
+    while (name := lib.graph_output_name(graph, len(outputs), ctypes.byref(shape))) is not None:
+        value = outputs[name.decode()] = np.empty(shape.dim[:shape.rank], DTYPES[lib.name_of_dtype[shape.dtype]])
+        lib.graph_read(graph, name, value.ctypes.data, value.nbytes)
+    return outputs
+
+
 def device_of(info: DeviceInfo) -> Device:
     values = (getattr(info, name) for name in Device._fields[2:])
     texts: Any = (value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in values)
@@ -71,6 +84,15 @@ def _here(pid: int, *releases: tuple[Callable[[Any], Any], Any]) -> None:
     if os.getpid() == pid:
         for release, handle in releases:
             release(handle)
+
+
+Graphs = collections.OrderedDict[Any, ctypes.c_void_p]
+
+
+def drop_graphs(graphs: Graphs, kept: int = 0) -> None:
+    """Destroys all but the last ones."""
+    while len(graphs) > kept:
+        library().graph_destroy(graphs.popitem(last=False)[1])
 
 
 class Handle:
@@ -168,19 +190,14 @@ class Model(Handle):
             lib.context_destroy(context)
             raise
         self._holds(context, model)
-        self._owns((self._drop_graphs, self._graphs), (lib.model_close, model), (lib.context_destroy, context))
+        self._owns((drop_graphs, self._graphs), (lib.model_close, model), (lib.context_destroy, context))
 
     def _holds(self, context: ctypes.c_void_p, model: ctypes.c_void_p) -> None:
         self._lib, self._context, self._model = library(), context, model
         self._lock = threading.RLock()
         self._decoders: weakref.WeakSet[Decoder] = weakref.WeakSet()
-        self._graphs: collections.OrderedDict[Any, ctypes.c_void_p] = collections.OrderedDict()
+        self._graphs: Graphs = collections.OrderedDict()
         self._described: dict[str, dict[str, Entry]] = {}
-
-    @staticmethod
-    def _drop_graphs(graphs: collections.OrderedDict[Any, ctypes.c_void_p], kept: int = 0) -> None:
-        while len(graphs) > kept:
-            library().graph_destroy(graphs.popitem(last=False)[1])
 
     def close(self) -> None:
         with self._lock:
@@ -323,15 +340,7 @@ class Model(Handle):
         graph = self._graph(c, len(arrays))
         if graph is None:
             return self._run_once(c, len(arrays))
-        for one, array in zip(c, alive):
-            self._lib.graph_write_as(graph, one.name, one.dtype, one.data, array.size)
-        self._lib.graph_run(graph)
-        outputs: dict[str, np.ndarray] = {}
-        shape = Shape()
-        while (name := self._lib.graph_output_name(graph, len(outputs), ctypes.byref(shape))) is not None:
-            value = outputs[name.decode()] = np.empty(shape.dim[:shape.rank], DTYPES[self._lib.name_of_dtype[shape.dtype]])
-            self._lib.graph_read(graph, name, value.ctypes.data, value.nbytes)
-        return outputs
+        return run_graph(graph, c, alive)
 
     def _graph(self, c: Any, n: int) -> ctypes.c_void_p | None:
         """The compiled graph of inputs of these types and shapes; None: the architecture is not one graph."""
@@ -347,9 +356,9 @@ class Model(Handle):
         except AttnclMemoryError:
             if not self._graphs:
                 raise
-            self._drop_graphs(self._graphs)
+            drop_graphs(self._graphs)
             self._lib.model_graph(self._model, c, n, ctypes.byref(graph))
-        self._drop_graphs(self._graphs, _KEPT_GRAPHS - 1)
+        drop_graphs(self._graphs, _KEPT_GRAPHS - 1)
         self._graphs[key] = graph
         return graph
 

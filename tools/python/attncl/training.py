@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from . import files
 from .c_api import AttnclError, Status, TrainerOptions, TrainPlan, TrainState, TrainStep, check_readable, error_of, library
-from .model import Handle, Model, open_context
+from .model import Handle, Model, drop_graphs, open_context
 
 # What may change from one part of a training to the next.
 _MAY_CHANGE = {f"train.{key}" for key in ("steps", "eval_every", "checkpoint_every", "keep", "patience", "sample")}
@@ -100,7 +100,7 @@ class Trainer(Handle):
         self._lib, self._trainer = lib, trainer
         self._model: Model = Model.__new__(Model)
         self._model._holds(context, ctypes.c_void_p(lib.trainer_model(trainer)))
-        self._owns((Model._drop_graphs, self._model._graphs), (lib.trainer_destroy, trainer), (lib.context_destroy, context))
+        self._owns((drop_graphs, self._model._graphs), (lib.trainer_destroy, trainer), (lib.context_destroy, context))
         self._model._release = self._release
 
     def _file(self, arrays: Mapping[str, Any]) -> str:
