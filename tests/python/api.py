@@ -175,6 +175,17 @@ class Runs(unittest.TestCase):
                 self.assert_close(model(x[:n]), 2 * want[:n])
                 self.assertLessEqual(len(model._graphs), 2)
             self.assert_close(model(x.astype(np.float64)), 2 * want)
+            model(x[:1])
+            model(x[:2])
+            first, _ = model._graphs.values()
+            model(x[:1])
+            model(x[:3])
+            self.assertIn(first, list(model._graphs.values()))  # the one that was used last
+        tokens = golden("lm_transformer")[0]["tokens"]
+        with attncl.Model(path("lm_transformer")) as model:
+            model(tokens)
+            with self.assertRaisesRegex(TypeError, "input tokens has type U8, expected I64 or I32"):
+                model(tokens.astype(np.uint8))
 
     def test_lengths_beyond_32_bits(self):
         with attncl.Model.create("masked_softmax", {}) as model:
@@ -328,9 +339,11 @@ class Decodes(unittest.TestCase):
                 tokens = model.generate(model.encode("écab"), 6, seed=3)
                 self.assertEqual((text, text[:4]), (model.decode(tokens), "écab"))
                 self.assertEqual(len(model.generate("a")), 13)
-                self.assertEqual(len(model.generate("a" * 20, 5, crop=True)), 25)
+                for n in (20, 40):
+                    self.assertEqual(len(model.generate("a" * n, 5, crop=True)), n + 5)
                 with model.decoder() as decoder:
-                    decoder.prefill(tokens[:3], logits=False)
+                    for token in tokens[:3]:
+                        decoder.step([token], logits=False)
                     np.testing.assert_array_equal(decoder.sample(tokens[3:4], 6, seed=3)[:, 0], tokens[4:])
                 with self.assertRaisesRegex(ValueError, "character 'z' at 1 is not in the model's vocabulary"):
                     model.generate("az")
@@ -376,11 +389,24 @@ class Trains(unittest.TestCase):
                 raise KeyboardInterrupt
         with self.assertRaises(KeyboardInterrupt):
             attncl.train(self.CONFIG, self.text, self.at / "again", progress=interrupt)
+        self.assertTrue((self.at / "again" / "checkpoints" / "step-3.safetensors").exists())
         with open(self.at / "again" / "log.jsonl", "a") as file:
             file.write('{"step": 4, "loss": 0}\n{"st')  # of a killed one
         with attncl.train(None, self.text, self.at / "again", resume=True, progress=False) as trainer:
             self.assert_same(trainer.model.params(), want)
         self.assertEqual(self.log("again"), self.log("run"))
+
+    def test_resume_keeps_the_first_vocabulary(self):
+        with attncl.train(self.CONFIG, self.text, self.at / "run", progress=False, steps=1):
+            pass
+        shorter = self.at / "shorter.txt"
+        shorter.write_text("to be or not to be " * 60)
+        first = {"init": self.at / "run" / "model.safetensors", "steps": 1}
+        with attncl.train(self.CONFIG, shorter, self.at / "next", progress=False, **first) as trainer:
+            vocabulary = trainer.model.metadata("attncl.vocab")
+            self.assertIn("q", vocabulary)
+        with attncl.train(self.CONFIG, shorter, self.at / "next", progress=False, resume=True, steps=2) as trainer:
+            self.assertEqual(trainer.model.metadata("attncl.vocab"), vocabulary)
 
     def test_the_trainer(self):
         tokens = np.arange(400) % 7

@@ -263,6 +263,7 @@ class Operations(support.ExportCase):
                 lambda x: F.cross_entropy(x.movedim(-1, 1), targets, reduction=how), [x]
         yield "attention", lambda *v: ops.attention(*v, ~hidden), \
             lambda *v: F.scaled_dot_product_attention(*v, ~hidden.permute(2, 0, 1)[:, None]), heads
+        yield "square attention", ops.attention, F.scaled_dot_product_attention, square
         yield "causal attention", lambda *v: ops.attention(*v, is_causal=True, scale=0.3), \
             lambda *v: F.scaled_dot_product_attention(*v, is_causal=True, scale=0.3), square
         yield "aft_full", lambda *v: ops.aft_full(*v, seen), lambda q, k, v, b: self.aft(q, k, v, b[None, :T, :T], seen), [*qkv, bias]
@@ -290,6 +291,8 @@ class Operations(support.ExportCase):
             attncl.ops.linear(x, weight).sum().backward()
         assert_close(weight.grad, 2 * x.sum(0).expand(2, 4), "added up")
         self.assertIsNone(x.grad)
+        attncl.ops.linear(x.requires_grad_(), weight).sum().backward()
+        assert_close(x.grad, weight.sum(0).expand(3, 4), "both")
         with torch.no_grad():
             self.assertFalse(attncl.ops.linear(x, weight).requires_grad)
 

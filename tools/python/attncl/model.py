@@ -23,6 +23,7 @@ from .description import Entry, describe
 
 _TYPES = {1: "cpu", 2: "gpu", 3: "other"}
 _KEPT_GRAPHS = 2  # of the last shapes: a training's batches and a validation's
+_PREFILLED = 32  # tokens: a shorter prompt is not worth a graph of its own, as in attncl sample
 _LENGTHS = ("valid_lens", "enc_valid_lens")  # beyond 32 bits they mean what the largest 32 bits mean
 
 
@@ -430,8 +431,11 @@ class Model(Handle):
             length = self._length(len(tokens), length, limit, bool(window))
             taken = tokens.reshape(len(tokens), -1)
             with self.decoder(taken.shape[1], state_dtype=state_dtype, window=window) as decoder:
-                if len(taken) > 1:
+                if len(taken) > _PREFILLED:
                     decoder.prefill(taken[:-1], logits=False)
+                else:
+                    for row in taken[:-1]:
+                        decoder.step(row, logits=False)
                 drawn = decoder.sample(taken[-1], length, temperature=temperature, top_k=top_k, seed=seed) if length else taken[:0]
         whole = np.concatenate([taken, drawn.astype(tokens.dtype)]).reshape(-1, *tokens.shape[1:])
         return _same_kind({"": whole}, [prompt])[""]
