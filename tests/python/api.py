@@ -426,8 +426,12 @@ class Trains(unittest.TestCase):
             trainer.step()
         batches = {"tokens": tokens[:96].reshape(3, 16, 2), "targets": tokens[1:97].reshape(3, 16, 2)}
         config = {**self.CONFIG, "model": {**self.CONFIG["model"], "n_vocab": 7}}
-        with attncl.Trainer(config, batches=batches, init=self.at / "m.safetensors", steps=3) as trainer:
+        with attncl.Trainer(config, tokens=tokens, batches=batches, init=self.at / "m.safetensors", steps=3) as trainer:
             self.assertLess(trainer.step().loss, 3)
+            self.assertGreater(trainer.plan.n_valid_batches, 0)
+        model = attncl.Trainer(self.CONFIG, tokens=tokens).model
+        gc.collect()
+        self.assertEqual(model(tokens[:8, None]).shape, (8, 1, 7))  # a model keeps its trainer
 
     def test_refusals(self):
         attncl.train(self.CONFIG, self.text, self.at / "run", progress=False, steps=2).close()

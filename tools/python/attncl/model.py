@@ -198,6 +198,7 @@ class Model(Handle):
         self._lock = threading.RLock()
         self._decoders: weakref.WeakSet[Decoder] = weakref.WeakSet()
         self._graphs: Graphs = collections.OrderedDict()
+        self._owner: object = None  # what must live as long: a trainer
         self._described: dict[str, dict[str, Entry]] = {}
 
     def close(self) -> None:

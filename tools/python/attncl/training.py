@@ -14,6 +14,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -21,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from . import files
-from .c_api import AttnclError, Status, TrainerOptions, TrainPlan, TrainState, TrainStep, check_readable, error_of, library
+from .c_api import Status, TrainerOptions, TrainPlan, TrainState, TrainStep, check_readable, error_of, library
 from .model import Handle, Model, drop_graphs, open_context
 
 # What may change from one part of a training to the next.
@@ -78,35 +79,37 @@ class Trainer(Handle):
                  tokens: Any = None, pairs: str | os.PathLike[str] | None = None, batches: Any = None,
                  init: str | os.PathLike[str] | None = None, steps: int | None = None, seed: int | None = None,
                  device: str | None = None, precision: str | None = None):
-        self._files = tempfile.TemporaryDirectory(prefix="attncl-")  # of arrays; lives as long as the trainer
-        if tokens is not None and not isinstance(tokens, (str, os.PathLike)):
-            tokens = self._file({"tokens": tokens})
-        if isinstance(batches, Mapping):
-            batches = self._file(batches)
-        sources = {"data": data, "tokens": tokens, "pairs": pairs, "batches": batches, "init": init}
-        options = TrainerOptions(**{name: check_readable(path) for name, path in sources.items() if path is not None})
+        options = TrainerOptions()
         if steps is not None:
             options.steps = ctypes.pointer(ctypes.c_int64(steps))
         if seed is not None:
             options.seed = ctypes.pointer(ctypes.c_uint64(seed))
         text = json.dumps({"arch": "lm", **read_config(config)}).encode()
-        lib, trainer = library(), ctypes.c_void_p()
-        context = open_context(device, precision)
+        if tokens is not None and not isinstance(tokens, (str, os.PathLike)):
+            tokens = {"tokens": tokens}
+        sources = {"data": data, "tokens": tokens, "pairs": pairs, "batches": batches, "init": init}
+        lib, context, trainer = library(), ctypes.c_void_p(), ctypes.c_void_p()
+        directory = tempfile.mkdtemp(prefix="attncl-")  # arrays as files, which the library watches while it trains
         try:
+            for name, source in sources.items():
+                if isinstance(source, Mapping):
+                    path = os.path.join(directory, name)
+                    files.save(path, source)
+                    source = path
+                if source is not None:
+                    setattr(options, name, check_readable(source))
+            context = open_context(device, precision)
             lib.trainer_create(context, text, ctypes.byref(options), ctypes.byref(trainer))
-        except AttnclError:
+        except BaseException:
             lib.context_destroy(context)
+            shutil.rmtree(directory)
             raise
         self._lib, self._trainer = lib, trainer
         self._model: Model = Model.__new__(Model)
         self._model._holds(context, ctypes.c_void_p(lib.trainer_model(trainer)))
-        self._owns((drop_graphs, self._model._graphs), (lib.trainer_destroy, trainer), (lib.context_destroy, context))
-        self._model._release = self._release
-
-    def _file(self, arrays: Mapping[str, Any]) -> str:
-        path = os.path.join(self._files.name, "data.safetensors")
-        files.save(path, arrays)
-        return path
+        self._owns((drop_graphs, self._model._graphs), (lib.trainer_destroy, trainer), (lib.context_destroy, context),
+                   (shutil.rmtree, directory))
+        self._model._release, self._model._owner = self._release, self
 
     def close(self) -> None:
         self._model.close()  # its decoders, then what the trainer owns
