@@ -20,7 +20,7 @@ from attncl import files  # noqa: E402
 own = attncl.nn
 C, T, B = 12, 9, 3
 # Golden files of what attncl.nn says that it has not.
-NOT_HERE = ("classes_", "encoder_bert", "encoder_tokens", "lm_feedback", "lm_gpt2", "lm_aft_post_norm", "lm_post_norm", "lm_no_bias", "dropout_")
+NOT_HERE = ("classes_", "encoder_bert", "encoder_tokens", "lm_feedback_kv", "lm_feedback_tied", "lm_gpt2", "lm_aft_post_norm", "lm_post_norm", "lm_no_bias", "dropout_")
 
 
 def attentions():
@@ -49,6 +49,7 @@ def modules():
     yield own.Encoder(own.GMLPBlock(C, 20, T), 2, final_norm=False)
     for pos in ("fixed_pos", "learned_pos", "no_pos"):
         yield language_model(pos=pos)
+    yield own.FeedbackLanguageModel(own.FeedbackTransformer(C, 3, 20, 2, P=7), 17)
 
 
 def randomise(module):

@@ -139,7 +139,7 @@ CLASSES: dict[str, tuple[Callable[..., nn.Module], Callable[[Any], dict[str, Any
 _LAYER = ("nhead", "activation", "layer_norm_eps", "batch_first", "norm_first", "dropout")
 CLASSES["TransformerEncoderLayer"] = (nn.TransformerEncoderLayer, _encoder_layer, _LAYER)
 CLASSES["TransformerEncoder"] = (_make_encoder, _encoder, (*_LAYER, "norm_eps"))
-OWN = {cls.__name__: cls for cls in own.CLASSES.values()}
+OWN = {cls.__name__: cls for cls in own.LAYERS}
 ACTIVATIONS = {"gelu_tanh": nn.GELU(approximate="tanh"), "silu": F.silu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
 
 

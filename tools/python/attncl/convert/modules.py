@@ -280,5 +280,5 @@ MODULES: dict[type[nn.Module], tuple[Callable[[Any, Conversion], None], Callable
     nn.TransformerEncoderLayer: (encoder_layer, encoder_layer_probe),
     nn.TransformerEncoder: (encoder, encoder_probe),
     nn.Sequential: (sequential, sequential_probe),
-    **dict.fromkeys(own.CLASSES.values(), (own_layer, own_probe)),
+    **dict.fromkeys(own.LAYERS, (own_layer, own_probe)),
 }

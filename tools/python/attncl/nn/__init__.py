@@ -21,16 +21,17 @@ from ..files import BFLOAT16, load as load_file
 from .aft import AFTConv, AFTFull, AFTLocal, AFTSimple
 from .feedback import FeedbackAttention, FeedbackLayer, FeedbackTransformer
 from .gmlp import GMLPBlock, SpatialGatingUnit
-from .language_model import Generator, LanguageModel, TokenEmbedding
+from .language_model import FeedbackLanguageModel, Generator, LanguageModel, TokenEmbedding
 from .layer import Heads, Layer
 from .transformer import Encoder, FeedForward, MultiHeadAttention, TransformerLayer
 
-__all__ = ["AFTConv", "AFTFull", "AFTLocal", "AFTSimple", "Encoder", "FeedForward", "FeedbackTransformer", "GMLPBlock",
+__all__ = ["AFTConv", "AFTFull", "AFTLocal", "AFTSimple", "Encoder", "FeedForward", "FeedbackLanguageModel", "FeedbackTransformer", "GMLPBlock",
            "LanguageModel", "Layer", "MultiHeadAttention", "SpatialGatingUnit", "TransformerLayer", "load"]
 
 CLASSES: dict[str, type[Layer]] = {cls.arch: cls for cls in (
     AFTFull, AFTSimple, AFTLocal, AFTConv, SpatialGatingUnit, GMLPBlock, MultiHeadAttention, FeedForward, TransformerLayer, Encoder,
-    LanguageModel, FeedbackTransformer)}
+    LanguageModel, FeedbackTransformer)}  # LanguageModel makes a FeedbackLanguageModel of a file with such layers
+LAYERS = (*CLASSES.values(), FeedbackLanguageModel)
 
 PARTS = (Heads, TokenEmbedding, Generator, FeedbackAttention, FeedbackLayer)  # the classes inside those
 

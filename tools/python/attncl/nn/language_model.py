@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .layer import Layer, check_length
+from .feedback import FeedbackTransformer
+from .layer import Layer, check_length, made_of
 from .transformer import Encoder
 
 
@@ -76,7 +77,29 @@ class LanguageModel(Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Layer:
-        if config["layer"].startswith("feedback") or config.get("tie_generator") or config.get("embed_norm"):
-            raise NotImplementedError("attncl.nn.LanguageModel has no feedback layers, tie_generator and embed_norm")
+        if config["layer"] == "feedback_kv" or config.get("tie_generator") or config.get("embed_norm"):
+            raise NotImplementedError("attncl.nn.LanguageModel has no layer feedback_kv, tie_generator and embed_norm")
+        if config["layer"] == "feedback":
+            return FeedbackLanguageModel.from_config(config)
         encoder = Encoder.from_config({key: value for key, value in config.items() if key != "n_vocab"})
         return cls(encoder, config["n_vocab"], config.get("pos", "fixed_pos"), config.get("max_len", 5000), config.get("embed_scale"))
+
+
+class FeedbackLanguageModel(Layer):
+    """A FeedbackTransformer with an embedding before it and scores of each token after it, labml.ai's AutoregressiveModel."""
+    arch = "lm"
+
+    def __init__(self, transformer: FeedbackTransformer, n_vocab: int, embed_scale: float = 1.0):
+        super().__init__(layer="feedback", **transformer.config, n_vocab=n_vocab, embed_scale=embed_scale)
+        width = transformer.config["d_model"]
+        self.src_embed = nn.Embedding(n_vocab, width)
+        self.transformer, self.generator = transformer, nn.Linear(width, n_vocab)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.generator(self.transformer(self.src_embed(tokens) * self.config["embed_scale"]))
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Layer:
+        transformer = made_of(FeedbackTransformer, config)
+        assert isinstance(transformer, FeedbackTransformer)
+        return cls(transformer, config["n_vocab"], config.get("embed_scale", 1.0))
