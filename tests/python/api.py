@@ -474,7 +474,8 @@ class Refuses(unittest.TestCase):
                 with self.assertRaisesRegex(KeyError, "nearest"):
                     call()
             for standard, call in ((ValueError, model.run), (ValueError, lambda: model.run(x=[[1.0]])), (TypeError, lambda: model.run(x=[1] * 7)),
-                                   (NotImplementedError, model.decoder), (RuntimeError, lambda: attncl.Model(path("linear"), "absent")),
+                                   (NotImplementedError, model.decoder),
+                                   (RuntimeError, lambda: attncl.Model(path("linear"), "absent")),
                                    (OSError, lambda: model.save("absent/m.safetensors"))):
                 with self.assertRaises(standard) as caught:
                     call()

@@ -20,7 +20,9 @@ from attncl import files  # noqa: E402
 own = attncl.nn
 C, T, B = 12, 9, 3
 # Golden files of what attncl.nn says that it has not.
-NOT_HERE = ("classes_", "encoder_bert", "encoder_tokens", "lm_feedback_kv", "lm_feedback_tied", "lm_gpt2", "lm_aft_post_norm", "lm_post_norm", "lm_no_bias", "dropout_")
+NOT_HERE = (
+    "classes_", "encoder_bert", "encoder_tokens", "lm_feedback_kv", "lm_feedback_tied", "lm_gpt2", "lm_aft_post_norm", "lm_post_norm", "lm_no_bias",
+    "dropout_")
 
 
 def attentions():
@@ -324,6 +326,7 @@ class Sequential(support.ExportCase):
             ([own.GMLPBlock(C, 20, T) for _ in range(3)], "encoder"),
             ([*(transformer_layer(own.AFTLocal(C, T, 3)) for _ in range(2)), nn.LayerNorm(C, eps=1e-2)], "encoder"),
             ([*(nn.TransformerEncoderLayer(C, 3, 20) for _ in range(2)), nn.Identity()], "encoder"),
+            ([own.GMLPBlock(C, 20, T)] * 2, "encoder"),
             ([nn.Linear(5, 7), nn.GELU(), nn.Dropout(), nn.Linear(7, 5, bias=False)], "feed_forward"),
         ):
             with self.subTest(parts):

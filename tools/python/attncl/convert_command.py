@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="SOURCE")
     parser.add_argument("output", metavar="OUTPUT", help="the model file to write")
-    parser.add_argument("--module", metavar="CLASS", help="class of a state dict's module, of PyTorch or attncl.nn: Linear, TransformerEncoder, AFTLocal ...")
+    parser.add_argument("--module", metavar="CLASS",
+                        help="class of a state dict's module, of PyTorch or attncl.nn: Linear, TransformerEncoder, AFTLocal ...")
     parser.add_argument("--set", metavar="KEY=VALUE", type=setting, action="append", default=[], dest="settings",
                         help="an argument of that class that a state dict does not tell, as PyTorch calls it")
     parser.add_argument("--config", metavar="FILE", help="config.json of a GPT-2 or BERT state dict")

@@ -6,6 +6,7 @@ import collections
 import ctypes
 import difflib
 import fnmatch
+import functools
 import json
 import os
 import sys
@@ -153,6 +154,11 @@ def _same_kind(arrays: dict[str, np.ndarray], inputs: Iterable[Any]) -> dict[str
     if tensor is None:
         return arrays
     return {name: sys.modules["torch"].from_numpy(array).to(tensor.device) for name, array in arrays.items()}
+
+
+@functools.lru_cache
+def _outputs_of(names: tuple[str, ...]) -> Any:
+    return collections.namedtuple("Outputs", names, rename=True)
 
 
 def _unknown(what: str, name: str, choices: Iterable[str]) -> AttnclKeyError:
@@ -314,7 +320,7 @@ class Model(Handle):
         outputs = self.run({name: value for name, value in given.items() if value is not None})
         if len(outputs) == 1:
             return next(iter(outputs.values()))
-        return collections.namedtuple("Outputs", outputs)(*outputs.values())
+        return _outputs_of(tuple(outputs))(*outputs.values())
 
     def run(self, inputs: Mapping[str, Any] = {}, /, **named: Any) -> dict[str, Any]:
         """All outputs by name, for inputs by name: run(x=array), or run({"g.weight": array}) for names that are no words

@@ -169,7 +169,7 @@ def encoder(module: nn.TransformerEncoder, out: Conversion) -> None:
 
 def sequential(module: nn.Sequential, out: Conversion) -> None:
     """One module, a feed-forward, or layers with or without a final norm; dropout does nothing here."""
-    parts = {name: part for name, part in module.named_children() if not isinstance(part, (nn.Identity, nn.Dropout))}
+    parts = {name: part for name, part in module._modules.items() if not isinstance(part, (nn.Identity, nn.Dropout))}
     names, norms = list(parts), {}
     if len(parts) > 1 and isinstance(parts[names[-1]], nn.LayerNorm):
         norms[names[-1]] = parts.pop(names[-1])

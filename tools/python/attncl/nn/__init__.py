@@ -25,8 +25,8 @@ from .language_model import FeedbackLanguageModel, Generator, LanguageModel, Tok
 from .layer import Heads, Layer
 from .transformer import Encoder, FeedForward, MultiHeadAttention, TransformerLayer
 
-__all__ = ["AFTConv", "AFTFull", "AFTLocal", "AFTSimple", "Encoder", "FeedForward", "FeedbackLanguageModel", "FeedbackTransformer", "GMLPBlock",
-           "LanguageModel", "Layer", "MultiHeadAttention", "SpatialGatingUnit", "TransformerLayer", "load"]
+__all__ = ["AFTConv", "AFTFull", "AFTLocal", "AFTSimple", "Encoder", "FeedForward", "FeedbackLanguageModel", "FeedbackTransformer",
+           "GMLPBlock", "LanguageModel", "Layer", "MultiHeadAttention", "SpatialGatingUnit", "TransformerLayer", "load"]
 
 CLASSES: dict[str, type[Layer]] = {cls.arch: cls for cls in (
     AFTFull, AFTSimple, AFTLocal, AFTConv, SpatialGatingUnit, GMLPBlock, MultiHeadAttention, FeedForward, TransformerLayer, Encoder,
