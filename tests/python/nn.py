@@ -21,7 +21,7 @@ own = attncl.nn
 C, T, B = 12, 9, 3
 # Golden files of what attncl.nn says that it has not.
 NOT_HERE = (
-    "classes_", "encoder_bert", "encoder_tokens", "lm_feedback_kv", "lm_feedback_tied", "lm_gpt2", "lm_aft_post_norm", "lm_post_norm", "lm_no_bias",
+    "classes_", "encoder_bert", "encoder_tokens", "lm_feedback_tied", "lm_gpt2", "lm_aft_post_norm", "lm_post_norm", "lm_no_bias",
     "dropout_")
 
 
@@ -51,7 +51,10 @@ def modules():
     yield own.Encoder(own.GMLPBlock(C, 20, T), 2, final_norm=False)
     for pos in ("fixed_pos", "learned_pos", "no_pos"):
         yield language_model(pos=pos)
-    yield own.FeedbackLanguageModel(own.FeedbackTransformer(C, 3, 20, 2, P=7), 17)
+    yield own.FeedbackTransformerKV(C, 3, 20, 2, P=7)
+    yield own.FeedbackTransformerKV(C, 3, 20, 2, P=7, score="joint")
+    for cls in (own.FeedbackTransformer, own.FeedbackTransformerKV):
+        yield own.FeedbackLanguageModel(cls(C, 3, 20, 2, P=7), 17)
 
 
 def randomise(module):
@@ -129,7 +132,8 @@ class Files(support.ExportCase):
                 report = attncl.export(module, self.file, quiet=True, check=False)
                 self.assertEqual((report.arch, report.config), (module.arch, module.config))
                 self.check_loaded(module)
-                x = torch.randint(17, (6, B)) if module.arch == "lm" else torch.randn(6, B, C)
+                x = torch.randint(17, (6, B)) if module.arch == "lm" else torch.randn(6, B, C).double()
+                module.double()  # the file has F32: its errors alone count
                 x.requires_grad_(x.is_floating_point())
                 with attncl.Model(self.file) as model:
                     names = [name for name, entry in model.inputs.items() if not entry.optional]
@@ -219,6 +223,11 @@ class Shapes(support.ExportCase):
             own.Encoder(own.AFTSimple(C), 2)
         with self.assertRaisesRegex(ValueError, "linear_grad.safetensors: architecture linear is none of attncl.nn's: aft_full, "):
             own.load(support.DATA / "linear_grad.safetensors")
+        for changed, words in (({"key.weight": np.ones((C, 5), np.float32)}, "key.weight"), ({}, "Missing key.*key.weight")):
+            arrays = {name: value.numpy() for name, value in own.AFTSimple(C).state_dict().items() if name != "key.weight"}
+            files.save(self.file, {**arrays, **changed}, {"attncl.arch": "aft_simple", "attncl.config": f'{{"d_model": {C}}}'})
+            with self.assertRaisesRegex(ValueError, f"m.safetensors: [^\n]*{words}"):
+                own.load(self.file)
 
 
 class Operations(support.ExportCase):

@@ -19,18 +19,18 @@ from torch import Tensor
 
 from ..files import BFLOAT16, load as load_file
 from .aft import AFTConv, AFTFull, AFTLocal, AFTSimple
-from .feedback import FeedbackAttention, FeedbackLayer, FeedbackTransformer
+from .feedback import FeedbackAttention, FeedbackLayer, FeedbackTransformer, FeedbackTransformerKV
 from .gmlp import GMLPBlock, SpatialGatingUnit
 from .language_model import FeedbackLanguageModel, Generator, LanguageModel, TokenEmbedding
 from .layer import Heads, Layer
 from .transformer import Encoder, FeedForward, MultiHeadAttention, TransformerLayer
 
 __all__ = ["AFTConv", "AFTFull", "AFTLocal", "AFTSimple", "Encoder", "FeedForward", "FeedbackLanguageModel", "FeedbackTransformer",
-           "GMLPBlock", "LanguageModel", "Layer", "MultiHeadAttention", "SpatialGatingUnit", "TransformerLayer", "load"]
+           "FeedbackTransformerKV", "GMLPBlock", "LanguageModel", "Layer", "MultiHeadAttention", "SpatialGatingUnit", "TransformerLayer", "load"]
 
 CLASSES: dict[str, type[Layer]] = {cls.arch: cls for cls in (
     AFTFull, AFTSimple, AFTLocal, AFTConv, SpatialGatingUnit, GMLPBlock, MultiHeadAttention, FeedForward, TransformerLayer, Encoder,
-    LanguageModel, FeedbackTransformer)}  # LanguageModel makes a FeedbackLanguageModel of a file with such layers
+    LanguageModel, FeedbackTransformer, FeedbackTransformerKV)}  # LanguageModel makes a FeedbackLanguageModel of a file with such layers
 LAYERS = (*CLASSES.values(), FeedbackLanguageModel)
 
 PARTS = (Heads, TokenEmbedding, Generator, FeedbackAttention, FeedbackLayer)  # the classes inside those
@@ -50,9 +50,12 @@ def load(path: str | os.PathLike[str]) -> Layer:
     config = json.loads(metadata["attncl.config"])
     if arch in ("encoder", "lm"):  # without the key a file says by its tensors whether there is one
         config.setdefault("final_norm", not {"norm.weight", "encoder.norm.weight"}.isdisjoint(arrays))
-    module = CLASSES[arch].from_config(config)
-    own = module.state_dict()
-    state = {name: as_tensor(array) for name, array in arrays.items() if name in own}
-    buffers = {name: value for name, value in module.named_buffers()}  # follow from the configuration: a file may lack them
-    module.load_state_dict({**buffers, **state})
+    try:
+        module = CLASSES[arch].from_config(config)
+        state = {name: as_tensor(arrays[name]) for name in module.state_dict() if name in arrays}
+        module.load_state_dict({**dict(module.named_buffers()), **state})  # buffers follow from the keys: a file may lack them
+    except NotImplementedError:
+        raise
+    except (KeyError, RuntimeError, TypeError) as error:
+        raise ValueError(f"{os.fspath(path)}: " + " ".join(str(error).split())) from None
     return module

@@ -14,11 +14,12 @@ from .transformer import FeedForward
 class FeedbackAttention(nn.Module):
     """Attention of one position to S memories; row P - j of the position tables belongs to the j-th newest."""
 
-    def __init__(self, d_model: int, heads: int, P: int, score: str):
+    def __init__(self, d_model: int, heads: int, P: int, score: str, shares_kv: bool):
         super().__init__()
         depth = d_model // heads
-        self.query, self.key = Heads(d_model, heads, False), Heads(d_model, heads, False)
-        self.value = Heads(d_model, heads, True)
+        self.query = Heads(d_model, heads, False)
+        if not shares_kv:
+            self.key, self.value = Heads(d_model, heads, False), Heads(d_model, heads, True)
         self.output = nn.Linear(d_model, d_model)
         self.key_pos_embeddings = nn.Parameter(torch.zeros(P, heads, depth))
         self.query_pos_bias = nn.Parameter(torch.zeros(heads, depth))
@@ -54,38 +55,50 @@ class FeedbackLayer(nn.Module):
 
 class FeedbackTransformer(Layer):
     """Layers that attend to a memory of all earlier positions' layers (arXiv 2002.09402), position by position:
-    x_seq [T, B, d_model] to the same shape.  `score` is "joint" or "split", labml.ai's first and later version."""
+    x_seq [T, B, d_model] to the same shape.  `score` is "joint", the default, or "split": labml.ai's first and later version."""
     arch = "feedback_transformer"
+    shares_kv = False
 
-    def __init__(self, d_model: int, heads: int, d_ff: int, n_layers: int, P: int = 4096, score: str = "joint",
+    def __init__(self, d_model: int, heads: int, d_ff: int, n_layers: int, P: int = 4096, score: str | None = None,
                  activation: str = "relu", is_gated: bool = False, bias1: bool = True, bias2: bool = True,
                  bias_gate: bool = True, layer_norm_eps: float = 1e-5, dropout: float = 0.0):
         check_heads("FeedbackTransformer", d_model, heads)
+        score = score or ("split" if self.shares_kv else "joint")
         if score not in ("joint", "split"):
-            raise ValueError(f"FeedbackTransformer: score {score!r} is none of joint, split")
+            raise ValueError(f"{type(self).__name__}: score {score!r} is none of joint, split")
 
         def feed_forward() -> FeedForward:
             return FeedForward(d_model, d_ff, activation, is_gated, bias1, bias2, bias_gate, dropout)
         super().__init__(**feed_forward().config, heads=heads, n_layers=n_layers, P=P, score=score, layer_norm_eps=layer_norm_eps)
-        self.layers = nn.ModuleList(FeedbackLayer(FeedbackAttention(d_model, heads, P, score), feed_forward(), d_model,
-                                                   layer_norm_eps, dropout) for _ in range(n_layers))
+        self.layers = nn.ModuleList(FeedbackLayer(FeedbackAttention(d_model, heads, P, score, self.shares_kv), feed_forward(),
+                                                  d_model, layer_norm_eps, dropout) for _ in range(n_layers))
+        if self.shares_kv:
+            self.key, self.value = Heads(d_model, heads, False), Heads(d_model, heads, False)
         self.norm = nn.LayerNorm(d_model, eps=layer_norm_eps)
         self.weights = nn.Parameter(torch.ones(n_layers + 1))
 
     def forward(self, x_seq: Tensor) -> Tensor:
         check_length(self, len(x_seq), self.config["P"] + 1)
         share = self.weights.softmax(0)
-        keys: list[list[Tensor]] = [[] for _ in self.layers]
-        values: list[list[Tensor]] = [[] for _ in self.layers]
+        maps = [self] if self.shares_kv else [layer.attn for layer in self.layers]
+        keys: list[list[Tensor]] = [[] for _ in maps]
+        values: list[list[Tensor]] = [[] for _ in maps]
         results = []
         for x in x_seq:
             of_layers = [x]
-            for layer, k, v in zip(self.layers, keys, values):
-                x = layer(x, torch.stack(k) if k else None, torch.stack(v) if v else None)
+            seen = [(torch.stack(k), torch.stack(v)) if k else (None, None) for k, v in zip(keys, values)]
+            for layer, (k, v) in zip(self.layers, seen * len(self.layers) if self.shares_kv else seen):
+                x = layer(x, k, v)
                 of_layers.append(x)
             results.append(x)
             memory = torch.einsum("l,lbc->bc", share, torch.stack(of_layers))
-            for layer, k, v in zip(self.layers, keys, values):  # a memory's keys and values are computed once
-                k.append(layer.attn.key(memory))
-                v.append(layer.attn.value(memory))
+            for of_map, of_keys, of_values in zip(maps, keys, values):  # a memory's keys and values are computed once
+                of_keys.append(of_map.key(memory))
+                of_values.append(of_map.value(memory))
         return self.norm(torch.stack(results))
+
+
+class FeedbackTransformerKV(FeedbackTransformer):
+    """A FeedbackTransformer whose layers share the keys and values of memories; `score` is "split" by default."""
+    arch = "feedback_transformer_kv"
+    shares_kv = True

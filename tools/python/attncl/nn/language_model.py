@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .feedback import FeedbackTransformer
+from .feedback import FeedbackTransformer, FeedbackTransformerKV
 from .layer import Layer, check_length, made_of
 from .transformer import Encoder
 
@@ -77,12 +77,15 @@ class LanguageModel(Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Layer:
-        if config["layer"] == "feedback_kv" or config.get("tie_generator") or config.get("embed_norm"):
-            raise NotImplementedError("attncl.nn.LanguageModel has no layer feedback_kv, tie_generator and embed_norm")
-        if config["layer"] == "feedback":
+        if config.get("tie_generator") or config.get("embed_norm"):
+            raise NotImplementedError("attncl.nn.LanguageModel has no tie_generator and embed_norm")
+        if config["layer"] in _FEEDBACK:
             return FeedbackLanguageModel.from_config(config)
         encoder = Encoder.from_config({key: value for key, value in config.items() if key != "n_vocab"})
         return cls(encoder, config["n_vocab"], config.get("pos", "fixed_pos"), config.get("max_len", 5000), config.get("embed_scale"))
+
+
+_FEEDBACK: dict[str, type[FeedbackTransformer]] = {"feedback": FeedbackTransformer, "feedback_kv": FeedbackTransformerKV}
 
 
 class FeedbackLanguageModel(Layer):
@@ -90,7 +93,7 @@ class FeedbackLanguageModel(Layer):
     arch = "lm"
 
     def __init__(self, transformer: FeedbackTransformer, n_vocab: int, embed_scale: float = 1.0):
-        super().__init__(layer="feedback", **transformer.config, n_vocab=n_vocab, embed_scale=embed_scale)
+        super().__init__(layer="feedback_kv" if transformer.shares_kv else "feedback", **transformer.config, n_vocab=n_vocab, embed_scale=embed_scale)
         width = transformer.config["d_model"]
         self.src_embed = nn.Embedding(n_vocab, width)
         self.transformer, self.generator = transformer, nn.Linear(width, n_vocab)
@@ -100,6 +103,6 @@ class FeedbackLanguageModel(Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Layer:
-        transformer = made_of(FeedbackTransformer, config)
+        transformer = made_of(_FEEDBACK[config["layer"]], config)
         assert isinstance(transformer, FeedbackTransformer)
         return cls(transformer, config["n_vocab"], config.get("embed_scale", 1.0))
