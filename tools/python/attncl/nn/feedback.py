@@ -14,7 +14,7 @@ from .transformer import FeedForward
 class FeedbackAttention(nn.Module):
     """Attention of one position to S memories; row P - j of the position tables belongs to the j-th newest."""
 
-    def __init__(self, d_model: int, heads: int, P: int, score: str, shares_kv: bool):
+    def __init__(self, d_model: int, heads: int, P: int, score: str, shares_kv: bool, dropout: float):
         super().__init__()
         depth = d_model // heads
         self.query = Heads(d_model, heads, False)
@@ -25,7 +25,7 @@ class FeedbackAttention(nn.Module):
         self.query_pos_bias = nn.Parameter(torch.zeros(heads, depth))
         if score == "split":
             self.key_pos_bias = nn.Parameter(torch.zeros(P, heads))
-        self.split = score == "split"
+        self.split, self.dropout = score == "split", nn.Dropout(dropout)
 
     def forward(self, query: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """query [B, C], keys and values [S, B, H, D]."""
@@ -36,7 +36,7 @@ class FeedbackAttention(nn.Module):
         scores = scores + torch.einsum("bhd,jhd->jbh", q if self.split else shifted, positions)
         if self.split:
             scores = scores + self.key_pos_bias[-n:, None]
-        weights = (scores / math.sqrt(q.shape[-1])).softmax(0)
+        weights = self.dropout((scores / math.sqrt(q.shape[-1])).softmax(0))
         return self.output(torch.einsum("jbh,jbhd->bhd", weights, v).flatten(1))
 
 
@@ -70,8 +70,9 @@ class FeedbackTransformer(Layer):
         def feed_forward() -> FeedForward:
             return FeedForward(d_model, d_ff, activation, is_gated, bias1, bias2, bias_gate, dropout)
         super().__init__(**feed_forward().config, heads=heads, n_layers=n_layers, P=P, score=score, layer_norm_eps=layer_norm_eps)
-        self.layers = nn.ModuleList(FeedbackLayer(FeedbackAttention(d_model, heads, P, score, self.shares_kv), feed_forward(),
-                                                  d_model, layer_norm_eps, dropout) for _ in range(n_layers))
+        self.layers = nn.ModuleList(
+            FeedbackLayer(FeedbackAttention(d_model, heads, P, score, self.shares_kv, dropout), feed_forward(), d_model,
+                          layer_norm_eps, dropout) for _ in range(n_layers))
         if self.shares_kv:
             self.key, self.value = Heads(d_model, heads, False), Heads(d_model, heads, False)
         self.norm = nn.LayerNorm(d_model, eps=layer_norm_eps)
