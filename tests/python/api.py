@@ -381,6 +381,9 @@ class Trains(unittest.TestCase):
         self.assertEqual(sorted(p.relative_to(self.at / "run").as_posix() for p in (self.at / "run").rglob("*.*")),
                          ["best.safetensors", "checkpoints/step-4.safetensors", "checkpoints/step-6.safetensors", "config.json",
                           "log.jsonl", "model.safetensors"])
+        said, = re.findall(r'^\| `log.jsonl` \| `{(.*?)}`', (support.ROOT / "docs/training.md").read_text(), re.M)
+        lines = (self.at / "run" / "log.jsonl").read_text().splitlines()
+        self.assertEqual(list(json.loads(lines[0])), re.findall(r'"(\w+)"', said))
         with attncl.Model(self.at / "run" / "model.safetensors") as model:
             self.assert_same(model.params(), want)
 

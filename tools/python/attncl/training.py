@@ -246,7 +246,7 @@ def _take_steps(trainer: Trainer, run: _Run, progress: bool | Callable[[Step, fl
         while not is_over(state):
             begin = time.monotonic()
             step, loss = trainer.step(), None
-            run.log(step=step.step, loss=step.loss, grad_norm=step.grad_norm, lr=step.learning_rate,
+            run.log(step=step.step, loss=step.loss, grad_norm=step.grad_norm, learning_rate=step.learning_rate,
                     tokens_per_s=step.n_tokens / max(time.monotonic() - begin, 1e-9))
             if plan.n_valid_batches and plan.eval_every and (is_due(step.step, plan.eval_every) or step.step == plan.steps):
                 loss = run.evaluate(trainer)
