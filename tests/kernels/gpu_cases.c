@@ -13,9 +13,32 @@
 #define LINEAR(which) {#which, SPEC_PARAMS(linear_fwd, ATTNCL_##which)}
 // clang-format on
 
+#define MAP(kind) SPEC_PARAMS(fused_linear_fwd, {.activation = (kind)}, .eps = 1e-5f)
+// Rows, or parts of attention.
+#define NORM       "norm_weight f32 C; norm_bias f32 C;"
+#define PARTS      "x f32 B H P D+2; position i32 1; bias f32 C; residual f32 B C;"
+#define MAPS(type) "weight " type " C C; key " type " C C; value " type " C C;"
+OP_SPEC(fused_linear_fwd,
+        .in = "x f32 B C; weight f32 C C; bias? f32 C; gate? f32 B C; residual? f32 B C; "
+              "norm_weight? f32 C; norm_bias? f32 C; position? i32 1; key? f32 C C; "
+              "key_bias? f32 C; value? f32 C C; value_bias? f32 C",
+        .out = "",
+        .cases = {
+            {"norm", MAP(0), NORM, .gpu = "B=1 C=512"},
+            {"norm, GELU", MAP(ATTNCL_GELU), NORM, .gpu = "B=4,32 C=512"},
+            {"norm, F16", MAP(0), NORM "weight f16 C C", .gpu = "B=1,8 C=512"},
+            {"norm, BF16", MAP(0), NORM "weight bf16 C C", .gpu = "B=4 C=512"},
+            {"three", MAP(0), MAPS("f32"), .gpu = "B=1 C=512"},
+            {"three, norm", MAP(0), MAPS("f32") NORM, .gpu = "B=1,32 C=512"},
+            {"three, norm, F16", MAP(0), MAPS("f16") NORM, .gpu = "B=4 C=512"},
+            {"three, BF16", MAP(0), MAPS("bf16"), .gpu = "B=8 C=512"},
+            {"parts", MAP(0), PARTS, .gpu = "B=1,8 C=512 H=8 P=4 D=64"},
+            {"parts, F16", MAP(0), PARTS "weight f16 C C", .gpu = "B=1,32 C=512 H=8 P=4 D=64"},
+            {"parts, BF16, GELU", MAP(ATTNCL_GELU), PARTS "weight bf16 C C; gate f32 B C",
+             .gpu = "B=2 C=512 H=8 P=4 D=64"}});
+
 #define QKV()         SPEC_PARAMS(fused_qkv_fwd, {.eps = 1e-5f})
 #define WEIGHTS(type) "query " type " C C; key " type " C C; value " type " C C;"
-#define NORM          "norm_weight f32 C; norm_bias f32 C;"
 OP_SPEC(fused_qkv_fwd,
         .in = "x f32 R C; query f32 C C; key f32 C C; value f32 C C; query_bias f32 C; "
               "key_bias f32 C; value_bias f32 C; norm_weight? f32 C; norm_bias? f32 C",

@@ -55,6 +55,7 @@ static const struct {
     {"loop_row_fwd", "rows of any rank"},
     {"loop_stack_fwd", "complete after a loop's last iteration"},
     {"loop_sum_fwd", "complete after a loop's last iteration"},
+    {"fused_linear_fwd", "refused where a device or many rows do not allow one launch"},
     {"fused_norm_linear_fwd", "refused where a device or many rows do not allow one launch"},
     {"fused_attention_linear_fwd", "refused by devices that do not merge parts"},
     {"fused_feedback_linear_fwd", "refused by devices that do not merge parts"},

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+//
+// Linear maps of a few rows with what comes in front of them, one launch:
+//
+//   y   = act(z W^T + b) * gate + residual      z = x, LN(x), or the rows that the parts x of a step of attention merge to
+//   y_i = z W_i^T + b_i                         other products of z; then y is without activation, gate and residual
+//
+// No kernel: it is cl/gemm/gemm_cpu_skinny.cl, on GPUs cl/gemm/gemv.cl, with NORM, MERGE or PRODUCTS.
+//
+// Only fusion creates it (compile/fusion_prologue.c, fusion_products.c), so that it has no gradient: where one is
+// requested, the backward ops read z too, and nothing is fused.
+
+#include "op/fused/fused_linear.h"
+
+#include <string.h>
+
+static bool has(const struct op_sig *sig, int input)
+{
+    return attncl__desc_present(&sig->in[input]);
+}
+
+static int product_count(const struct op_sig *sig)
+{
+    return has(sig, FUSED_LINEAR_MORE) ? 1 + GEMM_MAX_OTHERS : 1;
+}
+
+static attncl_status infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[LINEAR_X], *weight = &sig->in[LINEAR_WEIGHT];
+    struct tensor_desc in[N_LINEAR_INPUTS];
+    struct op_sig linear = *sig;
+
+    memcpy(in, sig->in, sizeof in);
+    linear.in = in;
+    if (has(sig, FUSED_LINEAR_POSITION)) {
+        assert(x->rank == 4 && x->dim[1] * (x->dim[3] - 2) == weight->dim[1]);
+        TRY(attncl__desc_make(ATTNCL_F32, 2, (int64_t[]){x->dim[0], weight->dim[1]},
+                              &in[LINEAR_X]));
+    }
+    for (int i = 0; i < product_count(sig); ++i) {
+        if (i > 0)
+            memcpy(&in[LINEAR_WEIGHT], &sig->in[FUSED_LINEAR_MORE + 2 * (i - 1)], 2 * sizeof in[0]);
+        linear.out = &sig->out[i];
+        TRY(attncl__op_linear_fwd.infer(&linear));
+    }
+    return ATTNCL_OK;
+}
+
+// Parts of x become fewer rows.
+static struct gemm merged(const struct op_sig *sig, struct gemm g)
+{
+    const struct tensor_desc *x = &sig->in[LINEAR_X];
+
+    if (has(sig, FUSED_LINEAR_POSITION)) {
+        g.m = x->dim[0];
+        g.merge.n_heads = x->dim[1];
+        g.merge.n_parts = x->dim[2];
+    }
+    return g;
+}
+
+bool attncl__fused_linear_supported(const struct op_sig *sig)
+{
+    const struct gemm g = merged(sig, attncl__linear_gemm(sig));
+    const struct tensor_desc *norm = &sig->in[FUSED_LINEAR_NORM_W],
+                             *weight = &sig->in[LINEAR_WEIGHT];
+
+    for (int i = 1; i < product_count(sig); ++i) {
+        const struct tensor_desc *other = &sig->in[FUSED_LINEAR_MORE + 2 * (i - 1)];
+        if (!attncl__desc_same_shape(other, weight) || other->dtype != weight->dtype)
+            return false;
+    }
+    return (!has(sig, FUSED_LINEAR_NORM_W) ||
+            (norm->rank == 1 && attncl__gemm_norms(sig->caps, &g))) &&
+           (!has(sig, FUSED_LINEAR_POSITION) || attncl__gemm_merges(sig->caps, &g)) &&
+           (!has(sig, FUSED_LINEAR_MORE) || attncl__gemm_takes_others(sig->caps, &g));
+}
+
+static attncl_status launch(struct launcher *l, const struct op_call *call)
+{
+    const struct fused_linear_fwd_params *params = call->sig.params;
+    struct gemm g = merged(&call->sig, attncl__linear_operands(call, &params->linear));
+
+    REQUIRE(attncl__fused_linear_supported(&call->sig), ATTNCL_ERR_UNSUPPORTED,
+            "a GEMM of [%" PRId64 ", %" PRId64 "] and [%" PRId64 ", %" PRId64
+            "] cannot be fused on this device",
+            g.m, g.k, g.k, g.n);
+    g.norm = (struct gemm_norm){call->in[FUSED_LINEAR_NORM_W], call->in[FUSED_LINEAR_NORM_B],
+                                params->eps};
+    g.merge.position = call->in[FUSED_LINEAR_POSITION];
+    g.merge.limit = params->limit;
+    g.merge.own_keys = params->own_keys;
+    for (int i = 1; i < product_count(&call->sig); ++i) {
+        const int weight = FUSED_LINEAR_MORE + 2 * (i - 1);
+        g.other[i - 1] = (struct gemm_other){attncl__linear_rows(call, weight),
+                                             call->in[weight + 1], call->out[i]};
+    }
+    return attncl__gemm(l, &g);
+}
+
+static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    attncl__op_linear_fwd.cost(sig, flop_ret, bytes_ret);
+    *flop_ret *= product_count(sig);
+    for (int i = 1; i < product_count(sig); ++i)
+        *bytes_ret += (double)attncl__desc_bytes(&sig->out[i]);
+    if (has(sig, FUSED_LINEAR_NORM_W))
+        *flop_ret += 8 * (double)attncl__desc_count(&sig->in[LINEAR_X]);
+}
+
+#define OTHER_WEIGHT(i) (1u << (FUSED_LINEAR_MORE + 2 * (i)))
+const struct op_class attncl__op_fused_linear_fwd = {
+    .name = OP_CLASS(fused_linear_fwd, N_FUSED_LINEAR_INPUTS, 1 + GEMM_MAX_OTHERS),
+    .optional = (1u << N_FUSED_LINEAR_INPUTS) - (1u << LINEAR_BIAS), // all but x and weight
+    .strided = 1u << LINEAR_X | 1u << LINEAR_WEIGHT | 1u << LINEAR_GATE | 1u << LINEAR_RESIDUAL |
+               OTHER_WEIGHT(0) | OTHER_WEIGHT(1),
+    .infer = infer,
+    .launch = launch,
+    .cost = cost,
+};
