@@ -32,3 +32,39 @@ bool attncl__fusion_overwritten_before(const struct lowered *p, int n, int end)
     }
     return false;
 }
+
+// Its own parameters begin with those of linear_fwd, or are those.
+static const struct fused_linear_fwd_params *map_params(const struct lowered *p, int n)
+{
+    return p->nodes[n].params;
+}
+
+bool attncl__fusion_is_plain_map(const struct lowered *p, int n, int first)
+{
+    const struct op_class *cls = p->nodes[n].cls;
+
+    if (cls != p->nodes[first].cls || input_of(p, n, LINEAR_X) != input_of(p, first, LINEAR_X) ||
+        map_params(p, n)->linear.activation != GEMM_ACT_NONE || has_input(p, n, LINEAR_GATE) ||
+        has_input(p, n, LINEAR_RESIDUAL))
+        return false;
+    return cls == &attncl__op_linear_fwd ||
+           (input_of(p, n, FUSED_LINEAR_NORM_W) == input_of(p, first, FUSED_LINEAR_NORM_W) &&
+            input_of(p, n, FUSED_LINEAR_NORM_B) == input_of(p, first, FUSED_LINEAR_NORM_B) &&
+            map_params(p, n)->eps == map_params(p, first)->eps);
+}
+
+void attncl__fusion_map_inputs(const struct lowered *p, int n, int in[N_FUSED_LINEAR_INPUTS])
+{
+    memset(in, 0, N_FUSED_LINEAR_INPUTS * sizeof in[0]);
+    memcpy(in, p->nodes[n].inputs, (size_t)p->nodes[n].cls->n_in * sizeof in[0]);
+}
+
+attncl_status attncl__fusion_replace_map(struct lowered *p, int n, const int *in,
+                                         struct fused_linear_fwd_params **params_ret)
+{
+    struct fused_linear_fwd_params *params = attncl__lowered_alloc(p, sizeof *params);
+
+    REQUIRE(params, ATTNCL_ERR_NO_MEMORY, "node of fused_linear_fwd");
+    *params_ret = memcpy(params, p->nodes[n].params, p->nodes[n].cls->params_bytes);
+    return attncl__lowered_replace(p, n, &attncl__op_fused_linear_fwd, params, in);
+}

@@ -4,6 +4,7 @@
 #define ATTNCL_COMPILE_FUSION_MATCH_H
 
 #include "compile/fuse.h"
+#include "op/fused/fused_linear.h"
 
 static inline int input_of(const struct lowered *p, int n, int i)
 {
@@ -29,5 +30,15 @@ int attncl__fusion_sole_producer_of(const struct lowered *p, int n, int i,
 
 // Whether a node between n and `end` writes to what node n reads.
 bool attncl__fusion_overwritten_before(const struct lowered *p, int n, int end);
+
+// A map is a node of linear_fwd or fused_linear_fwd.
+
+// Whether it reads the same rows as map `first`, with the same norm or none, and has no activation, gate or residual.
+bool attncl__fusion_is_plain_map(const struct lowered *p, int n, int first);
+// Its inputs as those of fused_linear_fwd.
+void attncl__fusion_map_inputs(const struct lowered *p, int n, int in[N_FUSED_LINEAR_INPUTS]);
+// It becomes fused_linear_fwd with these inputs.  *params_ret: a copy of its parameters, to be completed.
+attncl_status attncl__fusion_replace_map(struct lowered *p, int n, const int *in,
+                                         struct fused_linear_fwd_params **params_ret);
 
 #endif

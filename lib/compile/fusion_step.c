@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Decode steps: [split_k_reduce ->] fused_norm_linear ... -> linear becomes a fused step, which
+// Decode steps: [split_k_reduce ->] fused_linear ... -> linear becomes a fused step, which
 // leaves split-K partial sums, -> split_k_reduce.  The fused step stands where the node in front of
 // the last linear was.
 
 #include "compile/fusion_match.h"
 #include "op/fused/fused_step.h"
 #include "op/fused/split_k_reduce.h"
-#include "op/matmul/linear.h"
 
 enum { OUTER, INNER, MAP_Q, MAP_K, MAP_V }; // of struct fusion; then the stream where there is one
 
@@ -24,7 +23,7 @@ static const struct {
     [FUSED_ATTENTION] = {&attncl__op_attention_step_fwd,
                          3,
                          {FUSED_POSITION, FUSED_KEYS, FUSED_VALUES}},
-    [FUSED_FFN] = {&attncl__op_fused_norm_linear_fwd, 1, {0}},
+    [FUSED_FFN] = {&attncl__op_fused_linear_fwd, 1, {0}},
 };
 
 // The node whose norm and map is the step's first; the FFN's inner step is its own map.
@@ -40,7 +39,7 @@ static int stream_of(const struct fusion *f)
     return f->n_nodes > end ? f->node[end] : -1;
 }
 
-static const struct fused_norm_linear_fwd_params *map_params(const struct lowered *p, int map)
+static const struct fused_linear_fwd_params *map_params(const struct lowered *p, int map)
 {
     return p->nodes[map].params;
 }
@@ -48,17 +47,6 @@ static const struct fused_norm_linear_fwd_params *map_params(const struct lowere
 static const struct aft_step_fwd_params *aft_step_params(const struct lowered *p, int step)
 {
     return p->nodes[step].params;
-}
-
-// Whether the maps of q and of k or v read the same rows with the same norm, and nothing else.
-static bool is_plain_map(const struct lowered *p, int map, int q)
-{
-    return input_of(p, map, LINEAR_X) == input_of(p, q, LINEAR_X) &&
-           input_of(p, map, NORM_LINEAR_NORM_W) == input_of(p, q, NORM_LINEAR_NORM_W) &&
-           input_of(p, map, NORM_LINEAR_NORM_B) == input_of(p, q, NORM_LINEAR_NORM_B) &&
-           map_params(p, map)->norm.eps == map_params(p, q)->norm.eps &&
-           map_params(p, map)->linear.activation == GEMM_ACT_NONE &&
-           !has_input(p, map, LINEAR_GATE) && !has_input(p, map, LINEAR_RESIDUAL);
 }
 
 // The last linear adds to the residual stream, without activation or gate.
@@ -85,8 +73,8 @@ static bool match_mixing_step(const struct lowered *p, int outer, struct fusion 
     f->node[INNER] = inner;
     for (int i = MAP_Q; i <= MAP_V; ++i) {
         f->node[i] =
-            attncl__fusion_sole_producer_of(p, inner, i - MAP_Q, &attncl__op_fused_norm_linear_fwd);
-        if (f->node[i] < 0 || !is_plain_map(p, f->node[i], f->node[MAP_Q]))
+            attncl__fusion_sole_producer_of(p, inner, i - MAP_Q, &attncl__op_fused_linear_fwd);
+        if (f->node[i] < 0 || !attncl__fusion_is_plain_map(p, f->node[i], f->node[MAP_Q]))
             return false;
     }
     f->n_nodes = MAP_V + 1;
@@ -126,8 +114,8 @@ static void step_inputs(const struct lowered *p, const struct fusion *f, int in[
 
     memset(in, 0, N_FUSED_INPUTS * sizeof in[0]);
     in[FUSED_X] = stream < 0 ? input_of(p, map, LINEAR_X) : input_of(p, stream, SPLIT_K_RESIDUAL);
-    in[FUSED_NORM_W] = input_of(p, map, NORM_LINEAR_NORM_W);
-    in[FUSED_NORM_B] = input_of(p, map, NORM_LINEAR_NORM_B);
+    in[FUSED_NORM_W] = input_of(p, map, FUSED_LINEAR_NORM_W);
+    in[FUSED_NORM_B] = input_of(p, map, FUSED_LINEAR_NORM_B);
     in[FUSED_PARTIALS] = stream < 0 ? 0 : input_of(p, stream, SPLIT_K_PARTIALS);
     in[FUSED_PARTIALS_BIAS] = stream < 0 ? 0 : input_of(p, stream, SPLIT_K_BIAS);
     for (int i = 0; i < n_maps; ++i) {
@@ -177,7 +165,7 @@ static bool step_is_profitable(const struct lowered *p, struct fusion *f)
 
     _Static_assert(sizeof *params <= sizeof f->params, "a fused step's parameters");
     params->kind = f->kind;
-    params->eps = map_params(p, f->node[first_map(f)])->norm.eps;
+    params->eps = map_params(p, f->node[first_map(f)])->eps;
     if (f->kind == FUSED_AFT)
         memcpy(&params->aft, inner, sizeof params->aft);
     else if (f->kind == FUSED_ATTENTION)

@@ -262,8 +262,7 @@ static const struct op_trial instruction_gradients[] = {
     CLS(linear_fwd), CLS(linear_bwd_input), CLS(linear_bwd_weight), CLS(bmm_fwd), CLS(bmm_bwd_a),  \
         CLS(bmm_bwd_b), CLS(spatial_gate_fwd), CLS(spatial_gate_bwd_gate),                         \
         CLS(spatial_gate_bwd_weight), CLS(spatial_gate_bwd_input), CLS(gru_fwd), CLS(gru_bwd),     \
-        CLS(fused_norm_linear_fwd), CLS(fused_qkv_fwd), CLS(fused_attention_linear_fwd),           \
-        CLS(fused_feedback_linear_fwd)
+        CLS(fused_linear_fwd), CLS(fused_attention_linear_fwd), CLS(fused_feedback_linear_fwd)
 
 const struct op_probe attncl__probes[] = {
     {"products", GPU_VARIANT, CLASSES(PRODUCTS), TRIALS(products)},
@@ -272,9 +271,7 @@ const struct op_probe attncl__probes[] = {
              CLS(cross_entropy_bwd)),
      TRIALS(softmaxes)},
     {"layer norm", GPU_VARIANT,
-     CLASSES(CLS(layer_norm_fwd), CLS(layer_norm_bwd), CLS(fused_norm_linear_fwd),
-             CLS(fused_qkv_fwd)),
-     TRIALS(norms)},
+     CLASSES(CLS(layer_norm_fwd), CLS(layer_norm_bwd), CLS(fused_linear_fwd)), TRIALS(norms)},
     {"functions", GPU_VARIANT,
      CLASSES(CLS(activation_fwd), CLS(activation_bwd), CLS(bias_activation_fwd),
              CLS(linear_bwd_epilogue), PRODUCTS),

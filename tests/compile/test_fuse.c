@@ -81,7 +81,7 @@ static bool device_fuses_norms(void)
 static void expect_norms(const attncl_graph *g, int norms, int fused)
 {
     ck_assert_int_eq(count_fused(g, &attncl__op_layer_norm_fwd), norms);
-    ck_assert_int_eq(count_fused(g, &attncl__op_fused_norm_linear_fwd), fused);
+    ck_assert_int_eq(count_maps(g, FUSED_LINEAR_NORM_W), fused);
 }
 
 static void run_norms(attncl_graph *g, const char *name, float y[ROWS * C])

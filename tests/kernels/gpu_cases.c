@@ -37,27 +37,6 @@ OP_SPEC(fused_linear_fwd,
             {"parts, BF16, GELU", MAP(ATTNCL_GELU), PARTS "weight bf16 C C; gate f32 B C",
              .gpu = "B=2 C=512 H=8 P=4 D=64"}});
 
-#define QKV()         SPEC_PARAMS(fused_qkv_fwd, {.eps = 1e-5f})
-#define WEIGHTS(type) "query " type " C C; key " type " C C; value " type " C C;"
-OP_SPEC(fused_qkv_fwd,
-        .in = "x f32 R C; query f32 C C; key f32 C C; value f32 C C; query_bias f32 C; "
-              "key_bias f32 C; value_bias f32 C; norm_weight? f32 C; norm_bias? f32 C",
-        .out = "", .gpu = "R=1 C=512",
-        .cases = {{"plain", QKV()},
-                  {"norm", QKV(), NORM, .gpu = "R=1,32 C=512"},
-                  {"F16", QKV(), WEIGHTS("f16") NORM, .gpu = "R=4 C=512"},
-                  {"BF16", QKV(), WEIGHTS("bf16"), .gpu = "R=8 C=512"}});
-
-#define NORM_LINEAR(kind) SPEC_PARAMS(fused_norm_linear_fwd, {.activation = (kind)}, {.eps = 1e-5f})
-OP_SPEC(fused_norm_linear_fwd,
-        .in = "x f32 R C; weight f32 C C; bias? f32 C; gate? f32 R C; residual? f32 R C; "
-              "norm_weight f32 C; norm_bias f32 C",
-        .out = "",
-        .cases = {{"plain", NORM_LINEAR(0), .gpu = "R=1 C=512"},
-                  {"GELU", NORM_LINEAR(ATTNCL_GELU), .gpu = "R=4,32 C=512"},
-                  {"F16", NORM_LINEAR(0), "weight f16 C C", .gpu = "R=1,8 C=512"},
-                  {"BF16", NORM_LINEAR(0), "weight bf16 C C", .gpu = "R=4 C=512"}});
-
 #define STEP_LINEAR(kind)                                                                          \
     SPEC_PARAMS(fused_attention_linear_fwd, {.scale = 1, .n_heads = 8}, {.activation = (kind)})
 #define F16_STEP "keys f16 P B C; values f16 P B C; weight f16 C C"

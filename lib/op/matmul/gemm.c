@@ -7,7 +7,7 @@
 //   bmm      y_i = a_i b_i                             a [B, n, m], b [B, m, p], y [B, n, p]
 //
 // No kernel: gemm/gemm_backend.c chooses a backend, and cl/gemm has the kernels.  A layer norm in
-// front of a linear map of few rows becomes part of it (fused_norm_linear.c).
+// front of a linear map of few rows becomes part of it (fused_linear.c).
 //
 // p is there only for gradients, and only where y = p does not do: it is saved for backward, for
 // making it again would take the GEMM again, a third of what the backward pass costs.

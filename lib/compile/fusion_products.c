@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+//
+// Three linear maps of the same rows -> step of attention or attention-free mixing: the maps become one
+// node of three results, in the place of the last.  With the layer norm that each has in front, or none.
+
+#include "compile/fusion_match.h"
+
+enum { N_MAPS = 1 + GEMM_MAX_OTHERS };
+
+static bool match_products(const struct lowered *p, int step, struct fusion *f)
+{
+    if (!is_op(p, step, &attncl__op_aft_step_fwd) &&
+        !is_op(p, step, &attncl__op_attention_step_fwd))
+        return false;
+    for (int i = 0; i < N_MAPS; ++i) {
+        const int fused = attncl__fusion_sole_producer_of(p, step, i, &attncl__op_fused_linear_fwd);
+        f->node[i] = fused >= 0
+                         ? fused
+                         : attncl__fusion_sole_producer_of(p, step, i, &attncl__op_linear_fwd);
+        if (f->node[i] < 0 || !attncl__fusion_is_plain_map(p, f->node[i], f->node[0]))
+            return false;
+        f->last = f->node[i] > f->last ? f->node[i] : f->last;
+    }
+    f->n_nodes = N_MAPS;
+    return true;
+}
+
+static bool maps_are_not_overwritten(const struct lowered *p, const struct fusion *f)
+{
+    for (int i = 0; i < N_MAPS; ++i)
+        if (attncl__fusion_overwritten_before(p, f->node[i], f->last))
+            return false;
+    return true;
+}
+
+static void products_inputs(const struct lowered *p, const struct fusion *f,
+                            int in[N_FUSED_LINEAR_INPUTS])
+{
+    attncl__fusion_map_inputs(p, f->node[0], in);
+    for (int i = 1; i < N_MAPS; ++i)
+        memcpy(&in[FUSED_LINEAR_MORE + 2 * (i - 1)], &p->nodes[f->node[i]].inputs[LINEAR_WEIGHT],
+               2 * sizeof in[0]);
+}
+
+static bool products_are_profitable(const struct lowered *p, struct fusion *f)
+{
+    int in[N_FUSED_LINEAR_INPUTS];
+    struct op_sig sig;
+
+    products_inputs(p, f, in);
+    attncl__lowered_sig_of(p, &attncl__op_fused_linear_fwd, in, &sig);
+    return attncl__fused_linear_supported(&sig);
+}
+
+static attncl_status build_products(struct lowered *p, const struct fusion *f)
+{
+    struct fused_linear_fwd_params *params;
+    int in[N_FUSED_LINEAR_INPUTS], out[N_MAPS];
+
+    products_inputs(p, f, in);
+    for (int i = 0; i < N_MAPS; ++i)
+        out[i] = p->nodes[f->node[i]].outputs[0];
+    TRY(attncl__fusion_replace_map(p, f->last, in, &params));
+    for (int i = 0; i < N_MAPS; ++i) {
+        p->nodes[f->last].outputs[i] = out[i];
+        p->values[out[i]].producer = f->last;
+        if (f->node[i] != f->last)
+            attncl__lowered_remove(p, f->node[i]);
+    }
+    return ATTNCL_OK;
+}
+
+const struct fusion_rule attncl__fuse_products = {
+    "products", match_products, maps_are_not_overwritten, products_are_profitable, build_products};
