@@ -31,11 +31,10 @@ struct fusion_rule {
 // For each node the first rule that applies is taken.  NULL ends the list.
 extern const struct fusion_rule *const attncl__fusion_rules[];
 
-extern const struct fusion_rule attncl__fuse_norm;             // fusion_prologue.c
-extern const struct fusion_rule attncl__fuse_add_gemm;         // fusion_add_gemm.c
-extern const struct fusion_rule attncl__fuse_products;         // fusion_products.c
-extern const struct fusion_rule attncl__fuse_attention_linear; // fusion_attention_linear.c
-extern const struct fusion_rule attncl__fuse_loop_copies;      // fusion_loop_copies.c
+extern const struct fusion_rule attncl__fuse_norm, attncl__fuse_merge; // fusion_prologue.c
+extern const struct fusion_rule attncl__fuse_add_gemm;                 // fusion_add_gemm.c
+extern const struct fusion_rule attncl__fuse_products;                 // fusion_products.c
+extern const struct fusion_rule attncl__fuse_loop_copies;              // fusion_loop_copies.c
 extern const struct fusion_rule attncl__fuse_mixing_step_after, attncl__fuse_mixing_step,
     attncl__fuse_ffn_after; // fusion_step.c
 

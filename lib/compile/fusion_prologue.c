@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Layer norm -> skinny GEMMs: the norm is computed again in front of each GEMM that reads it, which
-// is cheaper than a launch.
+// What skinny GEMMs compute in front of them, each in less time than a launch takes:
+//
+//   layer norm -> maps        every map that reads the norm computes it again
+//   step of attention -> map  the step leaves its parts, which the map merges
 
 #include "compile/fusion_match.h"
+#include "op/attention/attention_split.h"
+#include "op/attention/attention_step.h"
+#include "op/feedback/feedback_attention.h"
 
 enum { NORM_X, NORM_WEIGHT, NORM_BIAS };
 
@@ -84,3 +89,104 @@ static attncl_status build_norm(struct lowered *p, const struct fusion *f)
 
 const struct fusion_rule attncl__fuse_norm = {"norm", match_norm, first_is_not_overwritten,
                                               norm_is_profitable, build_norm};
+
+// Kinds of attention: of a decoder, which stores the position's key and value first; of a feedback transformer.
+enum { DECODER, FEEDBACK, N_KINDS };
+static const struct {
+    const struct op_class *step;
+    int keys, position; // inputs; keys: [limit, B, ...]
+} kinds[N_KINDS] = {
+    [DECODER] = {&attncl__op_attention_step_fwd, STEP_KEYS, STEP_POSITION},
+    [FEEDBACK] = {&attncl__op_feedback_attention_fwd, FEEDBACK_KEYS, FEEDBACK_POSITION},
+};
+
+// To memories that grow, without what only training and a caller's weights need.
+static bool is_feedback_step(const struct lowered *p, int n)
+{
+    const struct feedback_attention_fwd_params *params = p->nodes[n].params;
+    return has_input(p, n, FEEDBACK_POSITION) && !has_input(p, n, FEEDBACK_DCACHE) &&
+           params->dropout.p == 0 && !params->want_weights;
+}
+
+static bool match_merge(const struct lowered *p, int map, struct fusion *f)
+{
+    int step = -1;
+
+    if (!is_op(p, map, &attncl__op_linear_fwd))
+        return false;
+    for (int kind = 0; step < 0 && kind < N_KINDS; ++kind) {
+        step = attncl__fusion_sole_producer_of(p, map, LINEAR_X, kinds[kind].step);
+        f->kind = kind;
+    }
+    f->node[f->n_nodes++] = step;
+    f->last = map;
+    return step >= 0 && (f->kind == DECODER || is_feedback_step(p, step));
+}
+
+static void merge_inputs(const struct lowered *p, const struct fusion *f,
+                         int in[N_FUSED_LINEAR_INPUTS])
+{
+    attncl__fusion_map_inputs(p, f->last, in);
+    in[FUSED_LINEAR_POSITION] = input_of(p, f->node[0], kinds[f->kind].position);
+}
+
+// The step with the fusion's parameters: out[0] is its parts.
+static attncl_status infer_parts(const struct lowered *p, const struct fusion *f,
+                                 struct op_sig *sig)
+{
+    const struct lowered_node *step = &p->nodes[f->node[0]];
+
+    attncl__lowered_sig(p, step, sig);
+    sig->params = f->params;
+    return step->cls->infer(sig);
+}
+
+static bool merge_is_profitable(const struct lowered *p, struct fusion *f)
+{
+    const struct lowered_node *step = &p->nodes[f->node[0]];
+    const struct device_caps *caps = attncl__fit_caps(p->fit, step->cls, p->caps);
+    const int64_t *keys = p->values[step->inputs[kinds[f->kind].keys]].desc->dim;
+    struct attention_step_fwd_params *decoder = (void *)f->params;
+    struct feedback_attention_fwd_params *feedback = (void *)f->params;
+    int in[N_FUSED_LINEAR_INPUTS];
+    struct tensor_desc parts;
+    struct op_sig sig;
+
+    _Static_assert(sizeof *feedback <= sizeof f->params, "a step's parameters");
+    memcpy(f->params, step->params, step->cls->params_bytes);
+    if (f->kind == DECODER)
+        decoder->n_parts = (int32_t)attncl__step_parts(caps, keys[1] * decoder->n_heads, keys[0]);
+    else
+        feedback->n_parts = (int32_t)attncl__step_parts(caps, keys[1] * keys[2], keys[0]);
+    if (caps->variant != VARIANT_GPU || infer_parts(p, f, &sig) != ATTNCL_OK)
+        return false;
+    parts = sig.out[0];
+    merge_inputs(p, f, in);
+    attncl__lowered_sig_of(p, &attncl__op_fused_linear_fwd, in, &sig);
+    sig.in[LINEAR_X] = parts;
+    return attncl__fused_linear_supported(&sig);
+}
+
+static attncl_status build_merge(struct lowered *p, const struct fusion *f)
+{
+    struct lowered_node *step = &p->nodes[f->node[0]];
+    void *params = attncl__lowered_alloc(p, step->cls->params_bytes);
+    struct tensor_desc *parts = attncl__lowered_alloc(p, sizeof *parts);
+    struct fused_linear_fwd_params *map;
+    int in[N_FUSED_LINEAR_INPUTS];
+    struct op_sig sig;
+
+    REQUIRE(params && parts, ATTNCL_ERR_NO_MEMORY, "node of %s", step->cls->name);
+    TRY(infer_parts(p, f, &sig));
+    *parts = sig.out[0];
+    merge_inputs(p, f, in);
+    TRY(attncl__fusion_replace_map(p, f->last, in, &map));
+    map->own_keys = f->kind == DECODER;
+    map->limit = (int32_t)sig.in[kinds[f->kind].keys].dim[0];
+    step->params = memcpy(params, f->params, step->cls->params_bytes);
+    p->values[step->outputs[0]].desc = parts;
+    return ATTNCL_OK;
+}
+
+const struct fusion_rule attncl__fuse_merge = {"merge", match_merge, first_is_not_overwritten,
+                                               merge_is_profitable, build_merge};

@@ -5,13 +5,7 @@
 #include "compile/fuse.h"
 
 const struct fusion_rule *const attncl__fusion_rules[] = {
-    &attncl__fuse_norm,
-    &attncl__fuse_add_gemm,
-    &attncl__fuse_products,
-    &attncl__fuse_attention_linear,
-    &attncl__fuse_loop_copies,
-    &attncl__fuse_mixing_step_after,
-    &attncl__fuse_mixing_step,
-    &attncl__fuse_ffn_after,
-    NULL,
+    &attncl__fuse_norm,        &attncl__fuse_add_gemm,    &attncl__fuse_products,
+    &attncl__fuse_merge,       &attncl__fuse_loop_copies, &attncl__fuse_mixing_step_after,
+    &attncl__fuse_mixing_step, &attncl__fuse_ffn_after,   NULL,
 };

@@ -262,7 +262,7 @@ static const struct op_trial instruction_gradients[] = {
     CLS(linear_fwd), CLS(linear_bwd_input), CLS(linear_bwd_weight), CLS(bmm_fwd), CLS(bmm_bwd_a),  \
         CLS(bmm_bwd_b), CLS(spatial_gate_fwd), CLS(spatial_gate_bwd_gate),                         \
         CLS(spatial_gate_bwd_weight), CLS(spatial_gate_bwd_input), CLS(gru_fwd), CLS(gru_bwd),     \
-        CLS(fused_linear_fwd), CLS(fused_attention_linear_fwd), CLS(fused_feedback_linear_fwd)
+        CLS(fused_linear_fwd)
 
 const struct op_probe attncl__probes[] = {
     {"products", GPU_VARIANT, CLASSES(PRODUCTS), TRIALS(products)},
@@ -277,9 +277,7 @@ const struct op_probe attncl__probes[] = {
              CLS(linear_bwd_epilogue), PRODUCTS),
      TRIALS(functions)},
     {"attention", GPU_VARIANT,
-     CLASSES(CLS(attention_fwd), CLS(attention_bwd), CLS(attention_step_fwd),
-             CLS(fused_attention_linear_fwd)),
-     TRIALS(attentions)},
+     CLASSES(CLS(attention_fwd), CLS(attention_bwd), CLS(attention_step_fwd)), TRIALS(attentions)},
     {"aft", GPU_VARIANT,
      CLASSES(CLS(aft_fwd), CLS(aft_bwd), CLS(aft_step_fwd), CLS(aft_prefill_fwd)), TRIALS(afts)},
     {"shuffles", SHUFFLES, NULL, TRIALS(reductions)},

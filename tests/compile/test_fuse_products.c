@@ -87,8 +87,7 @@ LOOP_TEST(only_maps_of_the_same_rows, 0, N_FORMS)
     attncl_graph *g = build((enum form)_i);
 
     ck_ok(attncl_graph_compile(g, NULL));
-    ck_assert_int_eq(count_maps(g, FUSED_LINEAR_MORE),
-                     does && (_i == PLAIN || _i == NORM));
+    ck_assert_int_eq(count_maps(g, FUSED_LINEAR_MORE), does && (_i == PLAIN || _i == NORM));
     attncl_graph_destroy(g);
 }
 

@@ -37,27 +37,6 @@ OP_SPEC(fused_linear_fwd,
             {"parts, BF16, GELU", MAP(ATTNCL_GELU), PARTS "weight bf16 C C; gate f32 B C",
              .gpu = "B=2 C=512 H=8 P=4 D=64"}});
 
-#define STEP_LINEAR(kind)                                                                          \
-    SPEC_PARAMS(fused_attention_linear_fwd, {.scale = 1, .n_heads = 8}, {.activation = (kind)})
-#define F16_STEP "keys f16 P B C; values f16 P B C; weight f16 C C"
-OP_SPEC(fused_attention_linear_fwd,
-        .in = "q f32 B C; k f32 B C; v f32 B C; position i32 1; keys f32 P B C; values f32 P B C; "
-              "weight f32 C C; bias f32 C; gate? f32 B C; residual f32 B C",
-        .out = "",
-        .cases = {{"plain", STEP_LINEAR(0), .gpu = "B=1,8 C=512 P=1024"},
-                  {"F16", STEP_LINEAR(0), F16_STEP, .gpu = "B=1,32 C=512 P=1024"},
-                  {"BF16, GELU", STEP_LINEAR(ATTNCL_GELU), "weight bf16 C C",
-                   .gpu = "B=2 C=512 P=1024"}});
-
-OP_SPEC(fused_feedback_linear_fwd,
-        .in = "query f32 B C; key f32 S B H D; value f32 S B H D; places f32 S H D; "
-              "query_bias f32 H D; place_bias? f32 S H; position i32 1; weight f32 C C; "
-              "bias f32 C; gate f32 B C; residual f32 B C",
-        .out = "",
-        .cases = {{"joint", .gpu = "B=1 C=512 S=64 H=8 D=64"},
-                  {"F16, split", NULL, "key f16 S B H D; value f16 S B H D; place_bias f32 S H",
-                   .gpu = "B=8 C=512 S=64 H=8 D=64"}});
-
 #define DROPS       SPEC_PARAMS(feedback_attention_fwd, .dropout = {.p = 0.1})
 #define CACHE(type) "key " type " S B H D; value " type " S B H D; dcache? f32;"
 // Where keys and values of memories grow, gradients too.

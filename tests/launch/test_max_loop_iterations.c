@@ -36,7 +36,7 @@ struct shape {
     }
 
 static const struct attention_pooling_fwd_params gaussian = {0, 1, 0};
-static const struct attention_step_fwd_params step = {1, 1};
+static const struct attention_step_fwd_params step = {.scale = 1, .n_heads = 1};
 static const struct additive_attention_fwd_params additive = {0};
 static const struct aft_fwd_params narrow = {.window = 8}, wide = {.window = 1 << 20};
 static const struct aft_step_fwd_params short_ring = {.window = 40}, ring = {.window = 40000};

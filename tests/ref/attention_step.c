@@ -78,7 +78,7 @@ static void hide_future(struct host *const *in) // is not looked at
         in[KEYS]->data[i] = in[VALUES]->data[i] = NAN;
 }
 
-#define HEADS(n, scale_) SPEC_PARAMS(attention_step_fwd, (float)(scale_), n)
+#define HEADS(n, scale_) SPEC_PARAMS(attention_step_fwd, .scale = (float)(scale_), .n_heads = n)
 #define STORED(type)     "keys " type " P B C; values " type " P B C"
 static const char wide[] = "P=140 B=2 C=66; P=66 B=1 C=128",
                   parts[] = "P=1024 B=1 C=24; P=1024 B=2 C=258";

@@ -57,10 +57,10 @@ static void set_macros(struct kspec *spec, const struct attention_split *p, size
     kspec_int(spec, "PLACES", (int)p->places);
 }
 
-attncl_status attncl__attention_parts_launch(struct launcher *l, const struct attention_split *p)
+static attncl_status launch_parts(struct launcher *l, const struct attention_split *p,
+                                  int64_t n_parts)
 {
     const int64_t rows = p->batch * p->n_heads;
-    const int64_t n_parts = attncl__step_parts(l->caps, rows, p->limit);
     struct group_launch parts =
         attncl__group_launch(l->caps, "attention/attention_split_gpu.cl", "attention_split_gpu_fwd",
                              p->width > 64 ? 512 : 256);
@@ -75,16 +75,16 @@ attncl_status attncl__attention_parts_launch(struct launcher *l, const struct at
                           ARGS(STEP_ROWS(&p->q), STEP_ROWS(&p->new_key), STEP_ROWS(&p->new_value),
                                HEAD_ROWS(&p->keys), HEAD_ROWS(&p->values), arg_mem(p->place_rows),
                                arg_mem(p->u), arg_mem(p->place_bias), arg_mem(p->position),
-                               arg_mem(p->scratch), arg_i32(p->n_heads), arg_i32(p->n_places),
-                               arg_i32(p->width), arg_i32(p->limit), arg_f32(p->scale),
-                               arg_local(2 * sizeof(float) * (size_t)p->width)));
+                               arg_mem(p->n_parts ? p->y : p->scratch), arg_i32(p->n_heads),
+                               arg_i32(p->n_places), arg_i32(p->width), arg_i32(p->limit),
+                               arg_f32(p->scale), arg_local(2 * sizeof(float) * (size_t)p->width)));
 }
 
-static attncl_status launch_merge(struct launcher *l, const struct attention_split *p)
+static attncl_status launch_merge(struct launcher *l, const struct attention_split *p,
+                                  int64_t n_parts)
 {
     enum { PART_FLOATS = 3 }; // attention_merge.clh
     const int64_t rows = p->batch * p->n_heads;
-    const int64_t n_parts = attncl__step_parts(l->caps, rows, p->limit);
     struct group_launch merge =
         attncl__group_launch(l->caps, "attention/attention_split_gpu.cl",
                              "attention_split_gpu_merge_fwd", p->width > 64 ? 512 : 256);
@@ -98,6 +98,9 @@ static attncl_status launch_merge(struct launcher *l, const struct attention_spl
 
 attncl_status attncl__attention_split_launch(struct launcher *l, const struct attention_split *p)
 {
-    TRY(attncl__attention_parts_launch(l, p));
-    return launch_merge(l, p);
+    if (p->n_parts)
+        return launch_parts(l, p, p->n_parts);
+    const int64_t n_parts = attncl__step_parts(l->caps, p->batch * p->n_heads, p->limit);
+    TRY(launch_parts(l, p, n_parts));
+    return launch_merge(l, p, n_parts);
 }

@@ -29,6 +29,8 @@ struct attention_split {
     int64_t n_places;
     struct span position, y, scratch;
     int64_t batch, n_heads, width, limit; // limit: of positions
+    int64_t
+        n_parts; // that y receives: [batch, H, n_parts, 2 + width]; 0: merged, by way of the scratch
     float scale;
 };
 
@@ -37,8 +39,6 @@ attncl_status attncl__attention_split_scratch(const struct device_caps *caps, in
                                               int64_t limit, int64_t width, size_t *bytes_ret);
 
 attncl_status attncl__attention_split_launch(struct launcher *l, const struct attention_split *p);
-// Its first pass: the parts alone, [batch, H, attncl__step_parts(), 2 + width], into the scratch.
-attncl_status attncl__attention_parts_launch(struct launcher *l, const struct attention_split *p);
 
 // Parts of up to `limit` rows when `n_groups` work-groups would share each of them: as many as fill the
 // device, and none of less than 32 rows.

@@ -5,10 +5,14 @@
 //   keys[t] = k, values[t] = v, rounded to the caches' type: F32, F16 or BF16
 //   y_bh = sum over j <= t of p_j values[j]_bh,   p_j = softmax of scale * (q_bh . keys[j]_bh)
 //
+// With n_parts, which fusion sets in the GPU variant, y is what so many parts leave: [B, H, n_parts, 2 + D].
+//
 // The position is read on the device, so that one compiled step serves every position
 // (cl/attention/attention_step_cpu.cl, attention_split.c).
 
 #include "op/attention/attention_step.h"
+#include "op/attention/attention_split.h"
+#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { MAX_LENGTH = 1 << 30 }; // kernels count B C and positions with ints
@@ -53,25 +57,29 @@ static attncl_status fwd_infer(struct op_sig *sig)
             "the cache of keys is %s, that of values %s",
             attncl_dtype_name(sig->in[STEP_KEYS].dtype),
             attncl_dtype_name(sig->in[STEP_VALUES].dtype));
-    return attncl__infer_like_first(sig);
+    return params->n_parts
+               ? attncl__desc_make(ATTNCL_F32, 4,
+                                   (int64_t[]){q->dim[0], params->n_heads, params->n_parts,
+                                               2 + q->dim[1] / params->n_heads},
+                                   &sig->out[0])
+               : attncl__infer_like_first(sig);
 }
 
 #define ROWS(call, i)                                                                              \
     arg_mem((call)->in[i]), arg_i64((call)->sig.in[i].start),                                      \
         arg_i64(attncl__rows(&(call)->sig.in[i]).stride)
 
-attncl_status attncl__attention_step_scratch(const struct op_sig *sig,
-                                             const struct attention_step_fwd_params *params,
-                                             size_t *bytes_ret)
-{
-    const struct tensor_desc *q = &sig->in[STEP_Q], *keys = &sig->in[STEP_KEYS];
-    return attncl__attention_split_scratch(sig->caps, q->dim[0] * params->n_heads, keys->dim[0],
-                                           q->dim[1] / params->n_heads, bytes_ret);
-}
-
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    return attncl__attention_step_scratch(sig, sig->params, bytes_ret);
+    const struct attention_step_fwd_params *params = sig->params;
+    const struct tensor_desc *q = &sig->in[STEP_Q], *keys = &sig->in[STEP_KEYS];
+
+    *bytes_ret = 0;
+    return params->n_parts
+               ? ATTNCL_OK
+               : attncl__attention_split_scratch(sig->caps, q->dim[0] * params->n_heads,
+                                                 keys->dim[0], q->dim[1] / params->n_heads,
+                                                 bytes_ret);
 }
 
 static struct step_rows step_rows(const struct op_call *call, int i)
@@ -80,9 +88,9 @@ static struct step_rows step_rows(const struct op_call *call, int i)
     return (struct step_rows){call->in[i], d->start, attncl__rows(d).stride};
 }
 
-struct attention_split attncl__attention_step_split(const struct op_call *call,
-                                                    const struct attention_step_fwd_params *params)
+static attncl_status launch_split(struct launcher *l, const struct op_call *call)
 {
+    const struct attention_step_fwd_params *params = call->sig.params;
     const struct tensor_desc *q = &call->sig.in[STEP_Q], *keys = &call->sig.in[STEP_KEYS];
     const int64_t width = q->dim[1] / params->n_heads;
     const struct head_rows cache = {
@@ -96,23 +104,17 @@ struct attention_split attncl__attention_step_split(const struct op_call *call,
         .keys = cache,
         .values = cache,
         .position = call->in[STEP_POSITION],
+        .y = call->out[0],
         .scratch = call->scratch,
         .batch = q->dim[0],
         .n_heads = params->n_heads,
         .width = width,
         .limit = keys->dim[0],
+        .n_parts = params->n_parts,
         .scale = params->scale,
     };
     p.keys.mem = call->in[STEP_KEYS];
     p.values.mem = call->in[STEP_VALUES];
-    return p;
-}
-
-static attncl_status launch_parts(struct launcher *l, const struct op_call *call)
-{
-    struct attention_split p = attncl__attention_step_split(call, call->sig.params);
-
-    p.y = call->out[0];
     return attncl__attention_split_launch(l, &p);
 }
 
@@ -127,7 +129,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     if (attncl__desc_count(q) == 0)
         return ATTNCL_OK;
     if (l->caps->variant == VARIANT_GPU)
-        return launch_parts(l, call);
+        return launch_split(l, call);
+    assert(!params->n_parts);
     kspec_set_vw_ls(&spec, (unsigned)vw, 1);
     kspec_set_stored(&spec, "CACHE_TYPE", keys->dtype);
     // A key: its score, and its part of the sums.
@@ -148,7 +151,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     const struct attention_step_fwd_params *params = sig->params;
     const double limit = (double)sig->in[STEP_KEYS].dim[0];
     const double bytes = (double)attncl_dtype_bytes(sig->in[STEP_KEYS].dtype);
-    const double count = (double)attncl__desc_count(&sig->out[0]);
+    const double count = (double)attncl__desc_count(&sig->in[STEP_Q]);
 
     *flop_ret = limit * (4 * count + 5 * (double)params->n_heads * (double)sig->in[STEP_Q].dim[0]);
     *bytes_ret = count * (bytes * (2 * limit + 2) + 16);

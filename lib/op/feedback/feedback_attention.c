@@ -12,6 +12,8 @@
 // m is the mask of dropout, [B, H, S], row `position` of a larger one where there is a position, or 1;
 // the weights that are asked for are those before it.
 //
+// With n_parts, which fusion sets in the GPU variant, y is what so many parts leave: [B, H, n_parts, 2 + D].
+//
 // Such a memory is a cache's slots, which have no gradient as values do: the gradients of its keys
 // and values are added to slots `slot` and slot + 1 of DCACHE, a cache like it, while steps go
 // back, last step first.  That step starts the slots, unless `adds`: then another use of them has.
@@ -19,8 +21,10 @@
 
 #include <math.h>
 
+#include "op/attention/attention_split.h"
 #include "op/dropout_mask.h"
 #include "op/feedback/feedback_attention.h"
+#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status check_memories(const struct op_sig *sig)
@@ -81,17 +85,21 @@ static attncl_status check_places(const struct op_sig *sig)
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct feedback_attention_fwd_params *params = sig->params;
+    const int64_t *k = sig->in[FEEDBACK_KEYS].dim; // [S, B, H, D]
 
     TRY(check_memories(sig));
     TRY(check_places(sig));
     TRY(attncl__check_dropout(&params->dropout, &sig->in[FEEDBACK_STEP]));
     TRY(attncl__check_dropout_batch(&params->dropout, sig->in[FEEDBACK_KEYS].dim[1]));
+    if (params->n_parts)
+        return attncl__desc_make(ATTNCL_F32, 4, (int64_t[]){k[1], k[2], params->n_parts, 2 + k[3]},
+                                 &sig->out[0]);
     TRY(attncl__infer_like_first(sig));
     if (!params->want_weights)
         return ATTNCL_OK;
     REQUIRE(!attncl__desc_present(&sig->in[FEEDBACK_POSITION]), ATTNCL_ERR_ARGUMENT,
             "weights of a memory that grows");
-    return attncl__desc_make(ATTNCL_F32, 3, sig->in[FEEDBACK_KEYS].dim, &sig->out[1]);
+    return attncl__desc_make(ATTNCL_F32, 3, k, &sig->out[1]);
 }
 
 // A step on a GPU, which nothing is asked of but its result.
@@ -102,18 +110,15 @@ static bool is_split(const struct op_sig *sig, const struct device_caps *caps)
            params->dropout.p == 0 && !params->want_weights;
 }
 
-attncl_status attncl__feedback_attention_scratch(const struct op_sig *sig, size_t *bytes_ret)
-{
-    const struct tensor_desc *k = &sig->in[FEEDBACK_KEYS];
-    return attncl__attention_split_scratch(sig->caps, k->dim[1] * k->dim[2], k->dim[0], k->dim[3],
-                                           bytes_ret);
-}
-
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
+    const struct feedback_attention_fwd_params *params = sig->params;
+    const int64_t *k = sig->in[FEEDBACK_KEYS].dim;
+
     *bytes_ret = 0;
-    return is_split(sig, sig->caps) ? attncl__feedback_attention_scratch(sig, bytes_ret)
-                                    : ATTNCL_OK;
+    return is_split(sig, sig->caps) && !params->n_parts
+               ? attncl__attention_split_scratch(sig->caps, k[1] * k[2], k[0], k[3], bytes_ret)
+               : ATTNCL_OK;
 }
 
 static struct head_rows head_rows(const struct op_call *call, int i)
@@ -122,11 +127,11 @@ static struct head_rows head_rows(const struct op_call *call, int i)
     return (struct head_rows){call->in[i], d->start, d->stride[0], d->stride[1], d->stride[2]};
 }
 
-struct attention_split attncl__feedback_attention_split(const struct op_call *call)
+static attncl_status launch_split(struct launcher *l, const struct op_call *call)
 {
+    const struct feedback_attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in, *q = &in[FEEDBACK_Q], *k = &in[FEEDBACK_KEYS];
-
-    return (struct attention_split){
+    const struct attention_split p = {
         .q = {call->in[FEEDBACK_Q], q->start, attncl__rows(q).stride},
         .keys = head_rows(call, FEEDBACK_KEYS),
         .values = head_rows(call, FEEDBACK_VALUES),
@@ -137,20 +142,15 @@ struct attention_split attncl__feedback_attention_split(const struct op_call *ca
         .place_bias = call->in[FEEDBACK_PLACE_BIAS],
         .n_places = in[FEEDBACK_PLACES].dim[0],
         .position = call->in[FEEDBACK_POSITION],
+        .y = call->out[0],
         .scratch = call->scratch,
         .batch = k->dim[1],
         .n_heads = k->dim[2],
         .width = k->dim[3],
         .limit = k->dim[0],
+        .n_parts = params->n_parts,
         .scale = (float)(1 / sqrt((double)k->dim[3])),
     };
-}
-
-static attncl_status launch_parts(struct launcher *l, const struct op_call *call)
-{
-    struct attention_split p = attncl__feedback_attention_split(call);
-
-    p.y = call->out[0];
     return attncl__attention_split_launch(l, &p);
 }
 
@@ -178,7 +178,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     if (attncl__desc_count(q) == 0)
         return ATTNCL_OK;
     if (is_split(&call->sig, l->caps))
-        return launch_parts(l, call);
+        return launch_split(l, call);
+    assert(!params->n_parts);
     return attncl__launch(
         l, &p.spec, grid_2d(k->dim[2], k->dim[1], p.local, 1),
         ARGS(arg_mem(call->in[FEEDBACK_Q]), arg_i64(q->start), arg_i64(rows.stride),

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What feedback_attention_fwd shares with fused_feedback_linear_fwd, whose first inputs are the same.
+// Inputs of feedback_attention_fwd.
 #ifndef ATTNCL_OP_FEEDBACK_ATTENTION_H
 #define ATTNCL_OP_FEEDBACK_ATTENTION_H
-
-#include "op/attention/attention_split.h"
-#include "op/op.h"
 
 enum feedback_attention_input {
     FEEDBACK_Q,
@@ -18,10 +15,5 @@ enum feedback_attention_input {
     FEEDBACK_STEP,
     N_FEEDBACK_INPUTS
 };
-
-// A step in parts, in the GPU variant; y is the caller's to set.
-struct attention_split attncl__feedback_attention_split(const struct op_call *call);
-// The parts' bytes; 0 in the CPU variant.
-attncl_status attncl__feedback_attention_scratch(const struct op_sig *sig, size_t *bytes_ret);
 
 #endif

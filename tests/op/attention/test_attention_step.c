@@ -9,7 +9,7 @@
 // A score that exceeds all others by far, in any part, decides alone.
 TEST(one_score_may_outweigh_the_rest)
 {
-    const struct attention_step_fwd_params params = {1, 1};
+    const struct attention_step_fwd_params params = {.scale = 1, .n_heads = 1};
     for (int64_t at = 0; at < 200; at += 66) {
         struct host *q = host_new(ATTNCL_F32, DIMS(1, 4)), *got = host_like(q);
         struct host *keys = host_new(ATTNCL_F32, DIMS(200, 1, 4));
