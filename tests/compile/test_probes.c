@@ -245,7 +245,7 @@ static const struct {
 } mistakes[] = {
     // Changes of a thousandth, or less.
     {PRODUCTS, "gemm/gemm_gpu.cl", "+= a[r] * b[c]", "+= a[r] * b[c] * 1.001f", MANY_ROWS},
-    {PRODUCTS, "gemm/gemv.cl", "+= x[r] * w", "+= x[r] * w * 1.001f", "linear_fwd of [3, 300]"},
+    {PRODUCTS, "gemm/gemv.clh", "+= x[r] * w", "+= x[r] * w * 1.001f", "linear_fwd of [3, 300]"},
     {SOFTMAX, "norm/softmax.cl", "1.0f / r.sum", "1.001f / r.sum", "by 0.001 of its largest"},
     {NORMS, "norm/layer_norm.cl", "FV d = ((v - norm.x) - norm.y)",
      "FV d = ((v - norm.x) - norm.y) * 1.001f", NULL},

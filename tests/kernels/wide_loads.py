@@ -28,9 +28,8 @@ def main():
                 text = file.read()
             macro = {name: int(value) for name, value in re.findall(r"^#define (VW|WTYPE|ALIGNED) (\d+)$", text, re.M)}
             key = (device, kernel, macro["WTYPE"])
-            # Rows of an embedding that are not of whole vectors are read one element at a time, and so are unaligned ones and
-            # those of products of more than four rows (lib/gemm/gemm_skinny.c).
-            odd = not macro.get("ALIGNED", 1) or (kernel in ("embedding_rows_fwd", "gemv_dot") and macro["VW"] == 1)
+            # Rows of an embedding that are not of whole vectors are read one element at a time, and so are unaligned ones.
+            odd = not macro.get("ALIGNED", 1) or (kernel == "embedding_rows_fwd" and macro["VW"] == 1)
             if macro["WTYPE"] == 0 or odd or key in checked:
                 continue
             checked.add(key)
