@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fusion: nodes replaced by fewer ones that compute the same.  Adding one: a rule in a file of its
 // own, fusion_<name>.c, a line in fusion_rules.c, the op it creates, and tests that the pattern
-// matches and that it does not (tests/compile/test_fuse.c).
+// matches and that it does not (tests/compile/test_fuse_<name>.c).
 #ifndef ATTNCL_COMPILE_FUSE_H
 #define ATTNCL_COMPILE_FUSE_H
 

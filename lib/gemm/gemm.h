@@ -35,7 +35,7 @@ struct gemm_norm {
 };
 
 // Rows of A that are attention of one position and still in parts: A's span holds them as
-// attncl__attention_parts_launch() leaves them, [m, n_heads, n_parts, 2 + k / n_heads].  Absent position: none.
+// steps of attention leave them, [m, n_heads, n_parts, 2 + k / n_heads].  Absent position: none.
 struct gemm_merge {
     struct span position;
     int64_t n_heads, n_parts, limit;

@@ -86,7 +86,7 @@ OP_SPEC(aft_fwd, .in = "q f32 T B C; k f32 T B C; v f32 T B C; pos_bias f32 T T"
 
 // The activations that its own spec leaves to theirs.  65536 terms are cut along k: a kernel of its own applies the epilogue.
 OP_SPEC(linear_fwd, .in = "x f32 R K; weight f32 N K; bias f32 N", .out = "",
-        .gpu = "R=1,2048 K=1024 N=1024; R=64 K=65536 N=64",
+        .gpu = "R=1,8,2048 K=1024 N=1024; R=64 K=65536 N=64",
         .cases = {{"GELU", SPEC_PARAMS(linear_fwd, ATTNCL_GELU), "bias? f32 N",
                    .gpu = "R=8,16 K=8192 N=65536; R=4,4096 K=4096 N=4096"},
                   LINEAR(RELU),

@@ -16,9 +16,10 @@ from kernel_variants import alternatives, macro_table  # noqa: E402
 # Sizes, of which the rows of the library choose some.
 SIZES = {"VW", "LS", "LANES_PER_ROW", "VECS_PER_LANE", "N_X", "KEY_LANES"}
 # What no GPU gets, by its macro: matrix instructions emulated; prefetching, several vectors and tails of vectors are the
-# CPU variant's; there is no launch of the activation that changes nothing.
+# CPU variant's; there is no launch of the activation that changes nothing; all products with an activation have a
+# transposed B.
 NEVER = {("USE_PREFETCH", "1"), ("HAS_TAIL", "1"), ("NV", "2"), ("NV", "3"), ("NV", "4"), ("KIND", "0", "activation"),
-         ("KIND", "0", "activation_bwd"), ("EMULATED", "1")}
+         ("KIND", "0", "activation_bwd"), ("EMULATED", "1")} | {("ACT", str(act), "gemv_axpy") for act in range(1, 7)}
 
 
 def kernels_of(path):

@@ -5,7 +5,7 @@
 //   y   = act(z W^T + b) * gate + residual      z = x, LN(x), or the rows that the parts x of a step of attention merge to
 //   y_i = z W_i^T + b_i                         other products of z; then y is without activation, gate and residual
 //
-// No kernel: it is cl/gemm/gemm_cpu_skinny.cl, on GPUs cl/gemm/gemv.cl, with NORM, MERGE or PRODUCTS.
+// No kernel: it is cl/gemm/gemm_cpu_skinny.cl, on GPUs gemv_dot.cl and gemv_blocks.cl there, with NORM, MERGE or PRODUCTS.
 //
 // Only fusion creates it (compile/fusion_prologue.c, fusion_products.c), so that it has no gradient: where one is
 // requested, the backward ops read z too, and nothing is fused.
