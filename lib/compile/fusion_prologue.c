@@ -100,7 +100,7 @@ static const struct {
     [FEEDBACK] = {&attncl__op_feedback_attention_fwd, FEEDBACK_KEYS, FEEDBACK_POSITION},
 };
 
-// To memories that grow, without what only training and a caller's weights need.
+// A step to memories that grow, without what only training and a caller's weights need.
 static bool is_feedback_step(const struct lowered *p, int n)
 {
     const struct feedback_attention_fwd_params *params = p->nodes[n].params;

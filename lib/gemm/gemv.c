@@ -5,7 +5,7 @@
 
 #include "gemm/gemm_native.h"
 
-// Maximum rows of A, columns per work-group of gemv_dot (COLS_PER_GROUP), vectors per work-item of gemv_axpy on CPUs.
+// Columns per work-group of gemv_dot (COLS_PER_GROUP); vectors per work-item of gemv_axpy on CPUs, work-items on GPUs.
 enum { GEMV_COLS_PER_GROUP = 4, GEMV_CPU_VECTORS = 4, GEMV_GPU_GROUP = 64 };
 
 // gemv_blocks: rows and columns of a work-group; a sum has at most the work-items of one of BLOCK_WIDTH elements, for

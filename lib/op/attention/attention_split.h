@@ -29,8 +29,7 @@ struct attention_split {
     int64_t n_places;
     struct span position, y, scratch;
     int64_t batch, n_heads, width, limit; // limit: of positions
-    int64_t
-        n_parts; // that y receives: [batch, H, n_parts, 2 + width]; 0: merged, by way of the scratch
+    int64_t n_parts; // 0: y is merged from those in scratch; else y receives so many
     float scale;
 };
 
