@@ -21,6 +21,7 @@ set(attncl_tiers
     "default (fuzz\\.graphs|faults\\.(heap|queries|bind))"
     "default tools\\.(failures|mistakes)"
     "default style\\.(layers|exports|object_cycles|headers|structure)"
+    "ci      op\\.fused_.*"
     "ci      compile\\.probes")
 
 function(attncl_set_tiers)
