@@ -33,8 +33,8 @@ typedef enum attncl_aft_kind {
 typedef struct attncl_aft_desc {
     size_t struct_size;
     attncl_aft_kind kind;
-    int64_t window; /**< AFT-local: |i - j| < window have a bias; 0 acts as AFT-simple */
-    int causal;     /**< 1: position i sees j <= i only, cheaper than the same mask as a tensor */
+    int64_t window; /**< AFT-local: pairs with |i - j| < window have a bias; 0 acts as AFT-simple */
+    int causal;     /**< 1: position i sees only j <= i; cheaper than the same mask as a tensor */
 } attncl_aft_desc;
 
 #define ATTNCL_AFT_DESC_INIT                                                                       \
@@ -43,7 +43,7 @@ typedef struct attncl_aft_desc {
     }
 
 /**
- * The mixing alone: y from q, k, v.
+ * AFT's mixing, without the linear maps: y from q, k, v.
  *
  * @param q, k, v   [T, B, C], F32; AFT-conv: k [T, B, H], H divides C
  * @param pos_bias  [n, n] with n >= T, of which the top left [T, T] is used; null for AFT-simple;
@@ -79,7 +79,7 @@ typedef struct attncl_aft_params {
     }
 
 /**
- * The whole layer: linear maps of query, key and value, the mixing, and the output map.
+ * The AFT layer: linear maps of query, key and value, the mixing, and the output map.
  * @param inputs  query, key, value and residual [T, B, C]; mask as attncl_aft_mix(); no valid_lens
  * @return        [T, B, C]
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.

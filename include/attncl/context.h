@@ -74,9 +74,9 @@ ATTNCL_API attncl_status attncl_device_count(size_t *count_ret);
 ATTNCL_API attncl_status attncl_device_get(size_t index, attncl_device_info *info_ret);
 
 /**
- * Called while a graph of the context compiles, from the thread that compiles it: with `done` 0
- * first and then after each of its `total` nodes.  Building kernels that are not in the program
- * cache takes most of that time.  Must not call the library.
+ * Reports the progress of a compiling graph, in the compiling thread: first with `done` 0, then after each of
+ * the `total` nodes.  Most of the time goes to kernels that are not in the program cache.  It must not call
+ * the library.
  */
 typedef void (*attncl_compile_progress_fn)(size_t done, size_t total, void *user);
 
@@ -85,9 +85,8 @@ typedef struct attncl_context_options {
     size_t struct_size; /**< set by the initializer */
     const char *device; /**< "gpu", "cpu", "1:0" (platform:device) or part of a name, case ignored,
                            not ""; NULL: ATTNCL_DEVICE, else the best GPU, else the best CPU */
-    const char *cache_dir;  /**< directory of the program cache; NULL: as the environment says */
-    int ignore_environment; /**< 1: no environment variable changes anything; else a wrong value of
-                               one is ERR_ARGUMENT */
+    const char *cache_dir;  /**< directory of the program cache; NULL: from the environment */
+    int ignore_environment; /**< 1: ignore ATTNCL_ variables; else a wrong value is ERR_ARGUMENT */
     int profile;            /**< 1: the queue records device times (attncl/profile.h) */
     attncl_compile_progress_fn compile_progress; /**< NULL: none */
     void *user;                                  /**< passed to compile_progress */
@@ -105,18 +104,18 @@ typedef struct attncl_context_options {
  * @param options      borrowed for the call; NULL means all defaults
  * @param context_ret  owned by the caller, released by attncl_context_destroy()
  *
- * ERR_NO_DEVICE when no device matches (the message lists what there is), ERR_OPENCL when the
- * driver refuses. The context is thread-safe.  After fork() the child gets ERR_STATE from every
- * call with it.
+ * ERR_NO_DEVICE if no device matches (the message lists the devices), ERR_OPENCL if the driver
+ * refuses.  The context is thread-safe.  After fork(), the child gets ERR_STATE from every call
+ * with it.
  * Errors: ERR_ARGUMENT, ERR_NO_DEVICE, ERR_OPENCL.
  */
 ATTNCL_API attncl_status attncl_context_create(const attncl_context_options *options,
                                                attncl_context **context_ret);
 
 /**
- * Releases the device.  NULL is fine.  ERR_STATE, and nothing happens, while a tensor, graph or
- * model of the context lives; the message names one. Waits for commands that are still queued; that
- * one of them failed is a warning in the log (attncl_log_set()), and the device is released.
+ * Releases the device.  NULL is fine.  ERR_STATE, without effect, while the context still has a tensor, graph
+ * or model; the message names one.  Waits for queued commands.  If one of them failed, the log gets a warning
+ * (attncl_log_set()), and the device is released.
  * Errors: ERR_STATE.
  */
 ATTNCL_API attncl_status attncl_context_destroy(attncl_context *context);
@@ -126,29 +125,29 @@ ATTNCL_API attncl_status attncl_context_destroy(attncl_context *context);
 ATTNCL_API attncl_status attncl_context_device(const attncl_context *context,
                                                attncl_device_info *info_ret);
 
-/** Waits until all work given to the context's queue is done.  Any thread.
+/** Waits until the context's queue is empty.  Any thread.
  * Errors: ERR_ARGUMENT, ERR_STATE, ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_context_finish(attncl_context *context);
 
 /**
- * Keeps what `attncl selftest` found, or a test of the caller's, on this device with its driver: in the
- * directory of the program cache, by digest of the kernel sources, device, driver and kernel variant.
- * Contexts created later warn in the log (attncl_log_set()) when something failed.
+ * Stores the result of `attncl selftest`, or of your own test, for this device: beside the program cache, under
+ * a digest of the kernel sources, device, driver and kernel variant.  Later contexts log a warning
+ * (attncl_log_set()) if a test failed.
  *
- * @param failed  what failed, at most 511 bytes; "": nothing
+ * @param failed  the failed tests, at most 511 bytes; "": none
  *
- * ERR_STATE where ATTNCL_CACHE is "off" or "ro", there is no directory, or kernels are those of
- * ATTNCL_CL_DIR.  Any thread.
+ * ERR_STATE if ATTNCL_CACHE is "off" or "ro", if there is no directory, or with ATTNCL_CL_DIR.  Any
+ * thread.
  * Errors: ERR_ARGUMENT, ERR_STATE, ERR_IO.
  */
 ATTNCL_API attncl_status attncl_context_keep_selftest(attncl_context *context, const char *failed);
 
 /**
- * What was found on device `index`, as attncl_device_get() counts, with its driver and is kept in the directory of the
- * program cache that the environment names: what attncl selftest found, and comparisons of kernels when graphs were
- * compiled.  A line each, "shuffles: passed" or "softmax gpu: failed: " and what is wrong, for people.
+ * Reads the stored test results of device `index` (as attncl_device_get() counts) and its driver: those of `attncl
+ * selftest`, and of the kernel comparisons that compiling graphs made.  One line each, for people: "shuffles: passed",
+ * or "softmax gpu: failed: " and the reason.
  *
- * @param text      receives the lines that fit, each with a line end; "" where nothing is known
+ * @param text      receives the lines that fit, each with a line end; "" if there are none
  * @param capacity  bytes at text, at least 1
  *
  * Any thread.
@@ -156,9 +155,9 @@ ATTNCL_API attncl_status attncl_context_keep_selftest(attncl_context *context, c
  */
 ATTNCL_API attncl_status attncl_device_findings(size_t index, char *text, size_t capacity);
 
-/** Checks the names and values of ATTNCL_ environment variables, as attncl_context_create() does: for programs that
- * work before they open a device.  Any thread.
- * Errors: ERR_ARGUMENT for a value that is not accepted, and for a name that is nearly one that is known. */
+/** Checks the names and values of ATTNCL_ environment variables, as attncl_context_create() does, for programs that
+ * do other work before they open a device.  Any thread.
+ * Errors: ERR_ARGUMENT for a value that is not accepted and for a misspelt name. */
 ATTNCL_API attncl_status attncl_environment_check(void);
 
 ATTNCL_END

@@ -18,21 +18,21 @@
 ATTNCL_BEGIN
 
 /**
- * The gradients of sum_i sum(y_i * dy_i) in reverse mode.
+ * Adds the gradients of sum_i sum(y_i * dy_i) with respect to each x, in reverse mode.
  *
  * @param dy  n_y values, each of the shape of its y; NULL, or a null value among them: 1, which a y
  *            of one element may have
- * @param x   n_x values of the graph: inputs, weights, results.  For a view, the elements it shows
- *            count, however they are used
- * @param dx  receives n_x values, each of the shape of its x: zeros where no y depends on it; null
+ * @param x   n_x values of the graph: inputs, weights, results.  The gradient of a view is that of
+ *            the elements it shows
+ * @param dx  receives n_x values, each of the shape of its x: zeros if no y depends on it; null
  *            values once the graph has failed
  *
- * Nothing is computed that no x needs.  What forward ops have to keep for it, they keep from here
- * on; the graph's memory plan knows.  Sums have a fixed order: every run gives the same bits.
+ * Only gradients that lead to an x are computed.  The memory plan keeps the forward values that they
+ * read.  Sums have a fixed order: every run gives the same bits.
  *
- * NaN and infinity, in inputs or in dy, do what the gradients' formulas say by IEEE 754, as in
- * PyTorch, and reach no others; nothing is reported.  Where terms of a sum are infinite, as in layer
- * norm, attention, AFT and recurrent layers, the sum is NaN or infinite.  In particular:
+ * NaN and infinity, in inputs or in dy, propagate as the gradients' formulas say (IEEE 754), as in
+ * PyTorch, and reach no other elements; nothing is reported.  Sums with infinite terms, as in layer
+ * norm, attention, AFT and recurrent layers, are NaN or infinite.  In particular:
  *  - ReLU: where its argument is not above 0, dy has no effect; where it is NaN, dy passes.
  *  - GELU and SiLU at an infinite argument have their slope's limit, 1 or 0 (PyTorch: NaN).
  *  - Cross entropy: a position that is padding has 0, whatever its logits (PyTorch: NaN of NaN).

@@ -63,7 +63,7 @@ typedef struct attncl_shape {
  * Errors: ERR_ARGUMENT, ERR_STATE, ERR_NO_MEMORY. */
 ATTNCL_API attncl_status attncl_graph_create(attncl_context *context, attncl_graph **graph_ret);
 
-/** NULL is fine.  Waits for work under way.
+/** NULL is fine.  Waits for commands in flight.
  * Errors: none. */
 ATTNCL_API void attncl_graph_destroy(attncl_graph *graph);
 
@@ -85,14 +85,14 @@ ATTNCL_API attncl_value attncl_graph_index_input(attncl_graph *g, const char *na
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_graph_weight(attncl_graph *g, attncl_tensor *tensor);
 
-/** Elements known now, copied, of the shape `dim`: tables and masks.  Types as attncl_graph_input(), in that very type.
+/** A constant of the shape `dim`, copied from `data`: a table or a mask.  `data` has the type `dtype`; types as
+ * attncl_graph_input().
  * Errors: as attncl_tensor_create(), kept by the graph. */
 ATTNCL_API attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank,
                                               const int64_t *dim, const void *data);
 
-/** Memory of the shape `dim`, F32 or I32, that ops update in place and that keeps its content from run to run; starts
- * as zeros.  attncl_graph_reset() zeroes it again.  F16 and BF16 are for the layers' own: no op
- * that a caller adds takes them.
+/** State of the shape `dim`, F32 or I32: memory that ops update in place and that keeps its content between runs.  It
+ * starts as zeros; attncl_graph_reset() zeroes it again.
  * Errors: as attncl_graph_input(). */
 ATTNCL_API attncl_value attncl_graph_state(attncl_graph *g, const char *name, attncl_dtype dtype,
                                            int rank, const int64_t *dim);
@@ -123,12 +123,12 @@ ATTNCL_API attncl_status attncl_graph_status(const attncl_graph *g);
 typedef struct attncl_memory_report {
     size_t struct_size;
     size_t weights_bytes;     /**< tensors and constants, each once (shared ones in each graph) */
-    size_t state_bytes;       /**< memory kept from run to run */
+    size_t state_bytes;       /**< memory kept between runs */
     size_t io_bytes;          /**< inputs and outputs */
     size_t activations_bytes; /**< values between nodes, at their peak, after reuse */
     size_t scratch_bytes;     /**< the largest node's scratch */
     size_t arena_bytes;       /**< one allocation for activations and scratch */
-    size_t unshared_bytes;    /**< what activations and scratch would take without reuse */
+    size_t unshared_bytes;    /**< activations and scratch without reuse */
 } attncl_memory_report;
 
 #define ATTNCL_MEMORY_REPORT_INIT                                                                  \
@@ -139,12 +139,12 @@ typedef struct attncl_memory_report {
 /** How to compile.  Start from ATTNCL_COMPILE_OPTIONS_INIT; zero means default. */
 typedef struct attncl_compile_options {
     size_t struct_size;
-    size_t memory_limit; /**< most bytes of device memory, 0: the device's; above it compile fails
-                            and says both numbers */
+    size_t
+        memory_limit; /**< limit of device memory in bytes, 0: the device's.  Beyond it, compiling
+                            fails with both numbers */
     attncl_precision precision; /**< 0: the context's */
-    int n_queues; /**< in-order queues that independent branches go to, 1 to 4; 0: as the environment
-                     variable ATTNCL_QUEUES says, else 1.  Results are the same bit for bit; with
-                     more than 1 a run creates events and releases them */
+    int n_queues; /**< in-order queues for independent branches, 1 to 4; 0: the environment variable
+                     ATTNCL_QUEUES, else 1.  Results have the same bits */
 } attncl_compile_options;
 
 #define ATTNCL_COMPILE_OPTIONS_INIT                                                                \
@@ -152,17 +152,17 @@ typedef struct attncl_compile_options {
         sizeof(attncl_compile_options), 0, ATTNCL_PRECISION_DEFAULT, 0                             \
     }
 
-/** What attncl_graph_compile() will allocate.  Asking allocates nothing on the device, builds and launches nothing:
- * kernels that were not compared on this device yet count as right, so that more may be needed where they are not.
+/** Reports what attncl_graph_compile() will allocate, without allocating, building or launching anything.  It assumes
+ * that kernels which were not compared on this device yet are right; their fallbacks may need more memory.
  * Errors: the first failure of the builders, ERR_ARGUMENT. */
 ATTNCL_API attncl_status attncl_graph_memory(const attncl_graph *g,
                                              attncl_memory_report *report_ret);
 
 /**
- * Fixes the graph: kernels built, memory planned and allocated, commands recorded.  Returns the
- * first failure of the builders if there was one.  A compiled graph takes no more nodes.
- * Errors: the first failure, ERR_DEVICE_MEMORY, ERR_COMPILE, ERR_OPENCL, ERR_STATE when compiled
- * already.
+ * Builds the kernels, plans and allocates memory, and prepares the commands.  Returns the builders'
+ * first failure, if any.  A compiled graph takes no more nodes.
+ * Errors: the first failure, ERR_DEVICE_MEMORY, ERR_COMPILE, ERR_OPENCL, ERR_STATE if already
+ * compiled.
  */
 ATTNCL_API attncl_status attncl_graph_compile(attncl_graph *g,
                                               const attncl_compile_options *options);
@@ -184,33 +184,30 @@ ATTNCL_API attncl_status attncl_graph_write_as(attncl_graph *g, const char *name
 
 /** Enqueues one run of a compiled graph and returns; attncl_graph_read() waits for it.
  *
- * After a run that failed, by this call or as a later wait for the queue tells, there are no outputs:
- * attncl_graph_read() gives ERR_STATE until a run succeeds.  A graph that keeps something from run to
- * run, which is state, weights that it updates, or a caller's bound buffers, refuses runs and reads
- * with ERR_STATE until attncl_graph_reset(); the weights and buffers that the run writes are
- * undefined, and the caller writes them again.
+ * After a failed run (this call or a later wait reports it) there are no outputs: attncl_graph_read()
+ * returns ERR_STATE until a run succeeds.  A graph with state, with weights that it updates or with bound
+ * buffers then refuses runs and reads with ERR_STATE until attncl_graph_reset().  The weights and buffers
+ * that the failed run writes are undefined: write them again.
  * Errors: ERR_STATE before compiling or after a run that failed, ERR_OPENCL, ERR_BLAS. */
 ATTNCL_API attncl_status attncl_graph_run(attncl_graph *g);
 
-/** Waits for the runs under way and copies an output: `bytes` exactly the output's.
+/** Waits for the runs in flight and copies an output: `bytes` exactly the output's.
  * Errors: as attncl_graph_write(); ERR_STATE after a run that failed. */
 ATTNCL_API attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data,
                                            size_t bytes);
 
-/** Zeroes all state.  After a run that failed, the graph runs again; a reset that fails is to be
- * repeated.
+/** Zeroes all state.  After a failed run, the graph can run again.  Repeat a reset that fails.
  * Errors: ERR_STATE before compiling, ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_graph_reset(attncl_graph *g);
 
-/** Waits for the runs under way and copies a state as it is stored, of the type that
- * attncl_graph_state_name() gives: `bytes` exactly the state's.  Layers name state of their own alike; a name that
- * several states have is ERR_ARGUMENT.
+/** Waits for the runs in flight and copies a state as stored, in the type that attncl_graph_state_name() reports:
+ * `bytes` exactly the state's.  ERR_ARGUMENT for a name that several states have, as those of equal layers do.
  * Errors: ERR_ARGUMENT for the name or the size, ERR_STATE before compiling or after a run that failed,
  * ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_graph_state_read(attncl_graph *g, const char *name, void *data,
                                                  size_t bytes);
 
-/** Replaces a state, which runs from now on find.  Blocks until `data` may be reused.
+/** Replaces a state for later runs.  Blocks until `data` may be reused.
  * Errors: as attncl_graph_state_read(). */
 ATTNCL_API attncl_status attncl_graph_state_write(attncl_graph *g, const char *name,
                                                   const void *data, size_t bytes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/parameters.h
- * A model's parameters: made from a seed, read, written, saved as a model file; and its loss and
- * gradients in a graph of the caller, for training.
+ * A model's parameters: created from a seed, read, written, saved as a model file.  And its loss and
+ * gradients in your own graph, for training.
  *
  *     attncl_model_create(context, "lm", config, seed, &model);
  *     attncl_model_loss(model, g, NULL, inputs, n, &loss);           // tokens and targets
@@ -24,9 +24,9 @@
 ATTNCL_BEGIN
 
 /**
- * A new model with initial values, as PyTorch's modules have them by parameter: uniform within +-1 /
- * sqrt(inputs), normal, or constant.  They are a function of seed, name and element, the same bits on
- * every device (docs/model-files.md).
+ * Creates a model with PyTorch's initial distributions: uniform within +-1 / sqrt(inputs), normal, or constant,
+ * by parameter.  The values depend only on seed, name and element: the same bits on every device
+ * (docs/model-files.md).
  *
  * @param arch       its name, "lm"
  * @param config     a JSON object as in metadata attncl.config
@@ -39,8 +39,8 @@ ATTNCL_API attncl_status attncl_model_create(attncl_context *context, const char
                                              attncl_model **model_ret);
 
 /**
- * Opens the parameters of a safetensors file as a model of an architecture and configuration that
- * are given, whatever its metadata says.
+ * Opens a safetensors file's parameters as a model of the given architecture and configuration; the
+ * file's metadata is not used.
  * @param model_ret  owned by the caller, released by attncl_model_close()
  * Errors: as attncl_model_open().
  */
@@ -49,12 +49,12 @@ ATTNCL_API attncl_status attncl_model_open_as(attncl_context *context, const cha
                                               attncl_model **model_ret);
 
 /**
- * Writes a model file, replacing an old one in one step: the trained parameters as they are now, in
- * PyTorch's names and shapes, and the metadata.  What follows from the configuration (fixed
- * positions, masks) is left out.
+ * Writes a model file: the current trained parameters, in PyTorch's names and shapes, and the metadata.
+ * Buffers that follow from the configuration (fixed positions, masks) are left out.  An existing file is
+ * replaced atomically.
  *
- * @param metadata  key, value, key, value ... NULL: added to the model's, or in place of its value;
- * or NULL
+ * @param metadata  key, value, key, value ... NULL: added to the model's metadata, or replacing its
+ * values; or NULL
  * Errors: ERR_IO, ERR_ARGUMENT, ERR_OPENCL, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_model_save(attncl_model *model, const char *path,
@@ -68,7 +68,7 @@ typedef struct attncl_param {
     const char *name; /**< "encoder.layers.0.norm_ff.weight", borrowed from the model */
     attncl_shape
         shape;     /**< its dtype is how the device keeps it: F32, or as the file F16 or BF16 */
-    int trainable; /**< 0: a buffer, which follows from the configuration */
+    int trainable; /**< 0: a buffer that follows from the configuration */
 } attncl_param;
 
 #define ATTNCL_PARAM_INIT                                                                          \
@@ -84,12 +84,12 @@ ATTNCL_API size_t attncl_model_param_count(const attncl_model *model);
 ATTNCL_API attncl_status attncl_model_param_at(const attncl_model *model, size_t i,
                                                attncl_param *param_ret);
 
-/** Waits for the runs under way and copies a parameter, as F32 in any case: `bytes` exactly its own.
+/** Waits for the runs in flight and copies a parameter, always as F32: `bytes` exactly its size in F32.
  * Errors: ERR_ARGUMENT for the name or the size, ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_model_param_read(attncl_model *model, const char *name, void *data,
                                                  size_t bytes);
 
-/** Replaces a parameter for every graph of the model, from F32, rounded where the device keeps 16 bits.
+/** Replaces a parameter in every graph of the model, from F32; rounds if the device keeps 16 bits.
  * Blocks until `data` may be reused.
  * Errors: as attncl_model_param_read(). */
 ATTNCL_API attncl_status attncl_model_param_write(attncl_model *model, const char *name,
@@ -97,8 +97,8 @@ ATTNCL_API attncl_status attncl_model_param_write(attncl_model *model, const cha
 
 /* training */
 
-/** A trained tensor on the device: a parameter, or several stacked for one GEMM.  Start
- * from ATTNCL_WEIGHT_INIT. */
+/** A trained tensor on the device: a parameter, or several stacked for one GEMM.  Start from
+ * ATTNCL_WEIGHT_INIT. */
 typedef struct attncl_weight {
     size_t struct_size;
     const char *name;      /**< unique in the model, borrowed */
@@ -128,9 +128,9 @@ ATTNCL_API attncl_status attncl_model_weight_at(const attncl_model *model, size_
 /** How a loss is computed.  Start from ATTNCL_LOSS_DESC_INIT. */
 typedef struct attncl_loss_desc {
     size_t struct_size;
-    int64_t pad;            /**< a target that does not count, -1: none */
-    double label_smoothing; /**< in [0, 1): that part of the targets is spread over all classes */
-    double dropout;         /**< p in [0, 1], where the architecture's training has dropout */
+    int64_t pad;            /**< the target that marks padding, -1: none */
+    double label_smoothing; /**< in [0, 1): share of each target that is spread over all classes */
+    double dropout;         /**< p in [0, 1], if the architecture trains with dropout */
     uint64_t seed;          /**< of dropout */
     attncl_value step;      /**< I32 [], of dropout: another number, other elements; null: 0 */
     int64_t batch_begin,
@@ -144,15 +144,15 @@ typedef struct attncl_loss_desc {
     }
 
 /**
- * Adds a model's computation and the cross entropy of its output to a graph, which gets the
- * architecture's inputs and "targets" as inputs.
+ * Adds a model's forward pass and the cross entropy of its output to a graph.  The graph's inputs are the
+ * architecture's and "targets".
  *
  * @param desc      NULL: the defaults
  * @param inputs    as of attncl_model_graph(), and "targets": integers, one for each row of the
  *                  output, [T, B] of lm, [B, T] of seq2seq_bahdanau
- * @param loss_ret  the mean over the targets that count, []
+ * @param loss_ret  the mean over the targets that are not padding, []
  *
- * ERR_UNSUPPORTED for an architecture whose output is no scores of classes.
+ * ERR_UNSUPPORTED for an architecture whose output is not class scores.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, ERR_UNSUPPORTED, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_model_loss(attncl_model *model, attncl_graph *g,

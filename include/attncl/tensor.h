@@ -45,8 +45,8 @@ ATTNCL_API void attncl_tensor_destroy(attncl_tensor *tensor);
  * Errors: ERR_ARGUMENT for the size, ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_tensor_read(attncl_tensor *tensor, void *data, size_t bytes);
 
-/** Replaces all elements: `bytes` exactly the tensor's, in the tensor's type.  Runs that are under way
- * read the old ones, those that follow the new ones.  Blocks until `data` may be reused.
+/** Replaces all elements: `bytes` exactly the tensor's, in the tensor's type.  Runs in flight read the old
+ * elements, later runs the new ones.  Blocks until `data` may be reused.
  * Errors: ERR_ARGUMENT for the size, ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_tensor_write(attncl_tensor *tensor, const void *data, size_t bytes);
 

@@ -106,8 +106,9 @@ static attncl_status read_schedule(struct config *config, const struct json *mod
         warmup = kind == ATTNCL_RATE_INVERSE_SQRT ? 2000 : 0;
     TRY(attncl__config_number_or(config, "warmup", kind == ATTNCL_RATE_INVERSE_SQRT, warmup,
                                  &schedule->warmup));
-    double min_lr; // as PyTorch's schedulers name it
-    TRY(attncl__config_number_or(config, "min_lr", 0, 0, &min_lr));
+    double min_lr = 0; // as PyTorch's schedulers name it; no key of its own where it is not given
+    if (config->object && attncl__json_has(config->object, "min_lr"))
+        TRY(attncl__config_number(config, "min_lr", 0, &min_lr));
     TRY(attncl__config_number_or(config, "min_learning_rate", 0, min_lr, &schedule->min_rate));
     schedule->n_steps = (double)s->steps;
     if (kind != ATTNCL_RATE_INVERSE_SQRT || has_own)
