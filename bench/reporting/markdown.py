@@ -80,7 +80,7 @@ def preamble(device, pairs):
                 f"{units.ratio(min(p.best_ratio() for p in fair))}; {len(pairs) - len(fair)} more were disturbed and do not count; ")
     absent = sorted({f"{p.name} ({p.reason})" for p in device.machine.devices if p.baseline and p.reason and not p.results})
     text += (f"{bad} wrong or failed. Medians on {host['cpu'] or 'an unknown CPU'}{threads}, {dates}: {device.title()}; "
-             f"{device.program}; against {'; '.join(ratios.sides(pairs))}.")
+             f"{device.program}. Baselines: {'; '.join(ratios.sides(pairs))}.")
     parts = [text, absent and "Not measured: " + "; ".join(absent) + "."]
     parts += [f"Disturbed: {p.ours.case}: {p.disturbed}." for p in pairs if p.disturbed]
     parts += [f"Look into it before you publish: {what}." for what in ratios.suspicious(fair)]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Whether the machine was left alone while a case was timed, from each round's median and load."""
 
-SPREAD = 0.15   # of the rounds' medians
+SPREAD = 0.15   # from the fastest round's median to the middle one's, which a single slow round leaves alone
 OTHERS = 0.10   # CPUs that others kept busy
-SWITCHES = 50   # involuntary ones, a second, and others used 0.03 CPUs: a process's own threads interrupt each other too
+SWITCHES = 50   # involuntary ones, a second, and others used half of OTHERS: a process's own threads interrupt each other too
 STARVED = 0.15  # of the CPU time that a round with the same work got
 TICK_S = 0.02   # two ticks of the kernel's accounting, which a round's busy time may be off by
 
@@ -20,10 +20,11 @@ def disturbance(rounds):
     found = []
     if others - TICK_S * len(rounds) > OTHERS * wall:
         found.append(f"others used {others / wall:.1f} CPUs")
-    if switches > SWITCHES and others > 0.03 * wall:
+    if switches > SWITCHES and others > OTHERS / 2 * wall:
         found.append(f"interrupted {switches:.0f} times a second")
     if shares and min(shares) < (1 - STARVED) * max(shares) and max(r["wall_s"] for r in rounds) > 5 * TICK_S:
         found.append(f"got {min(shares):.2f} to {max(shares):.2f} CPUs")
-    if max(medians) > (1 + SPREAD) * min(medians):
-        found.append(f"rounds differ by {100 * (max(medians) / min(medians) - 1):.0f} %")
+    middle = sorted(medians)[len(medians) // 2]
+    if middle > (1 + SPREAD) * min(medians):
+        found.append(f"rounds differ by {100 * (middle / min(medians) - 1):.0f} %")
     return ", ".join(found)
