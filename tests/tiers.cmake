@@ -16,7 +16,7 @@ set(attncl_tiers
     "full    gemm\\.clblast"
     "default (base|device|graph|io|store)\\..*"
     "default (autodiff|compile|exec|layer)\\.[a-z_]*"
-    "default (launch\\.launch|gemm\\.gemm_gpu|op\\.registry|op\\.row_tiling)"
+    "default (launch\\.launch|op\\.registry)"
     "default (op\\.[a-z_]*|gemm\\.gemm|model\\.golden)@(cpu|gpu)"
     "default (fuzz\\.graphs|faults\\.(heap|queries|bind))"
     "default tools\\.(failures|mistakes)"
