@@ -30,7 +30,7 @@ _MAY_CHANGE = {f"train.{key}" for key in ("steps", "eval_every", "checkpoint_eve
 
 
 class Plan(NamedTuple):
-    """How training is to go: docs/training.md says what the keys mean."""
+    """The plan of a training run; docs/training.md explains the keys."""
     steps: int
     eval_every: int
     checkpoint_every: int
@@ -42,8 +42,8 @@ class Plan(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where training is: the best held-out loss is infinite before the first evaluation, the accuracy is NaN where
-    targets are no labels."""
+    """The progress of a training run: the best held-out loss is infinite before the first evaluation, the accuracy is
+    NaN if the targets are no labels."""
     step: int
     best_loss: float
     best_step: int
@@ -52,16 +52,12 @@ class State(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step that was taken: the loss before it, the gradients' norm before clipping."""
+    """The result of a step: the loss before it, the gradient norm before clipping."""
     step: int
     loss: float
     grad_norm: float
     learning_rate: float
     n_tokens: int
-
-
-def _values(struct: ctypes.Structure) -> Iterator[Any]:
-    return (getattr(struct, field[0]) for field in struct._fields_[1:])
 
 
 class Trainer(Handle):
@@ -129,17 +125,11 @@ class Trainer(Handle):
 
     @property
     def plan(self) -> Plan:
-        self._check_open()
-        plan = TrainPlan()
-        self._lib.trainer_plan(self._trainer, ctypes.byref(plan))
-        return Plan(*_values(plan))
+        return Plan(*self._filled(TrainPlan(), self._lib.trainer_plan))
 
     @property
     def state(self) -> State:
-        self._check_open()
-        state = TrainState()
-        self._lib.trainer_state(self._trainer, ctypes.byref(state))
-        return State(*_values(state))
+        return State(*self._filled(TrainState(), self._lib.trainer_state))
 
     @property
     def model(self) -> Model:
@@ -149,11 +139,8 @@ class Trainer(Handle):
 
     def step(self) -> Step:
         """Takes a step, also beyond the configuration's."""
-        step = TrainStep()
         with self._model._lock:
-            self._check_open()
-            self._lib.trainer_step(self._trainer, ctypes.byref(step))
-        return Step(*_values(step))
+            return Step(*self._filled(TrainStep(), self._lib.trainer_step))
 
     def __iter__(self) -> Iterator[Step]:
         """Takes the steps that are left."""
@@ -178,6 +165,12 @@ class Trainer(Handle):
     def resume(self, path: str | os.PathLike[str]) -> None:
         """Continues from a checkpoint, bit by bit as training went on there."""
         self._call(self._lib.trainer_resume, check_readable(path))
+
+    def _filled(self, struct: ctypes.Structure, function: Callable[..., Any]) -> Iterator[Any]:
+        """The fields that `function` fills in, without the size."""
+        self._check_open()
+        function(self._trainer, ctypes.byref(struct))
+        return (getattr(struct, field[0]) for field in struct._fields_[1:])
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> None:
         with self._model._lock:
