@@ -177,8 +177,8 @@ def seconds_of(run):
 
 
 def timed(running, request, seconds, warm=()):
-    """The answer to "time": of each formulation its runs' seconds, and the load meanwhile.  Those of WARM run once before: the
-    caches are theirs then."""
+    """The answer to "time": each formulation's times in seconds, and the load during them.  Formulations in WARM run once before,
+    so that the caches hold their data."""
     samples, load = {}, {}
     for name in (n for n in running if n not in request.get("skip", [])):
         if name in warm:

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What this process and others did to the CPUs while something was timed: whether it was disturbed.
+// The CPU time of this process and of all others during a timing.  bench/reporting/quiet.py finds
+// disturbed cases from it.
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
-// Counters, of which two readings are subtracted.
+// Counters: subtract two readings.
 struct load {
     double wall_s;
     double cpu_s;  // of this process, all threads

@@ -229,7 +229,7 @@ def device_of(machine, report, entry):
     new = Device(machine, kind != "opencl", entry.needed("device"), entry.text("type") or "",
                  entry.text("name") or entry.needed("device"), facts, settings, program, entry.text("sizes") or "")
     def key(device):
-        """Without clock and memory, of which some drivers report what is free."""
+        """Without clock and memory, since some drivers report the free memory."""
         facts = {name: value for name, value in device.facts.items() if name not in ("clock_mhz", "global_memory_bytes")}
         return device.baseline, device.address, device.name, facts, device.settings, device.program
     for known in machine.devices:
