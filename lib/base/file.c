@@ -62,6 +62,12 @@ attncl_status attncl__file_read(int fd, void *data, size_t bytes)
     return ATTNCL_OK;
 }
 
+attncl_status attncl__file_read_at(int fd, uint64_t offset, void *data, size_t bytes)
+{
+    REQUIRE(lseek(fd, (off_t)offset, SEEK_SET) >= 0, ATTNCL_ERR_IO, "%s", strerror(errno));
+    return attncl__file_read(fd, data, bytes);
+}
+
 attncl_status attncl__file_unchanged(int fd, uint64_t bytes)
 {
     struct stat info;

@@ -20,6 +20,9 @@ attncl_status attncl__file_open(const char *path, int *fd_ret, uint64_t *bytes_r
 // Reads exactly `bytes` from the current position; ERR_IO when the file has fewer.
 attncl_status attncl__file_read(int fd, void *data, size_t bytes);
 
+// The same from `offset` on.
+attncl_status attncl__file_read_at(int fd, uint64_t offset, void *data, size_t bytes);
+
 // ERR_IO unless the file still has `bytes`: it was not changed in size while being read.
 attncl_status attncl__file_unchanged(int fd, uint64_t bytes);
 

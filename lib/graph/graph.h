@@ -94,6 +94,18 @@ attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i);
 // The value of the output called `name`; the null value when there is none.
 attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name);
 
+// Elements of a type: all of them at `from`, NULL for zeros, or what read() gets, `bytes` from byte `offset` on.
+struct tensor_source {
+    attncl_dtype dtype;
+    attncl_status (*read)(const void *from, uint64_t offset, size_t bytes, void *to); // NULL: none
+    const void *from;
+};
+
+// As attncl_tensor_create(); what read() gets is never in host memory as a whole.
+attncl_status attncl__tensor_create_from(attncl_context *context, attncl_dtype dtype, int rank,
+                                         const int64_t *dim, const struct tensor_source *source,
+                                         attncl_tensor **tensor_ret);
+
 // Bytes of a tensor from `offset` on, which must be there.  Blocks.
 attncl_status attncl__tensor_read_part(attncl_tensor *tensor, size_t offset, void *data,
                                        size_t bytes);

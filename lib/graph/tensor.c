@@ -50,12 +50,45 @@ done:
     return status;
 }
 
-attncl_status attncl_tensor_create(attncl_context *context, attncl_dtype dtype, int rank,
-                                   const int64_t *dim, attncl_dtype data_dtype, const void *data,
-                                   attncl_tensor **tensor_ret)
+enum { CHUNK = 1 << 20 }; // elements, few enough for a processor's cache
+
+// Reads a chunk while the one before is transferred.
+static attncl_status upload_chunks(attncl_tensor *t, const struct tensor_source *source)
 {
-    REQUIRE(context && tensor_ret && (dim || rank == 0), ATTNCL_ERR_ARGUMENT,
-            "context, dim or tensor_ret is NULL");
+    attncl_status status = ATTNCL_OK;
+    const size_t count = (size_t)attncl__desc_count(&t->desc), most = count < CHUNK ? count : CHUNK;
+    const size_t from_bytes = attncl_dtype_bytes(source->dtype);
+    const size_t to_bytes = attncl_dtype_bytes(t->desc.dtype);
+    const bool same = source->dtype == t->desc.dtype && source->dtype != ATTNCL_U8;
+    void *raw = same ? NULL : attncl__alloc_array(most, from_bytes);
+    char *chunks = attncl__alloc_array(2 * most, to_bytes), *chunk = chunks;
+
+    if (!chunks || (!same && !raw))
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu elements of a tensor", 2 * most));
+    for (size_t i = 0; i < count; i += most) {
+        const size_t n = count - i < most ? count - i : most;
+        TRY_DONE(source->read(source->from, i * from_bytes, n * from_bytes, same ? chunk : raw));
+        if (!same)
+            TRY_DONE(attncl__convert(source->dtype, raw, t->desc.dtype, chunk, n));
+        TRY_DONE(attncl__queue_finish(t->ctx));
+        TRY_DONE(
+            attncl__buffer_write_queued(t->ctx, t->storage.mem, i * to_bytes, chunk, n * to_bytes));
+        chunk = chunk == chunks ? chunks + most * to_bytes : chunks;
+    }
+    status = attncl__queue_finish(t->ctx);
+
+done:
+    if (status != ATTNCL_OK)
+        attncl__queue_drain(t->ctx); // which may still read a chunk
+    attncl__free(chunks);
+    attncl__free(raw);
+    return status;
+}
+
+attncl_status attncl__tensor_create_from(attncl_context *context, attncl_dtype dtype, int rank,
+                                         const int64_t *dim, const struct tensor_source *source,
+                                         attncl_tensor **tensor_ret)
+{
     REQUIRE(dtype == ATTNCL_F32 || attncl__is_16_bit(dtype) || dtype == ATTNCL_I32 ||
                 dtype == ATTNCL_U8,
             ATTNCL_ERR_DTYPE, "a tensor on the device is F32, F16, BF16, I32 or U8, not %s",
@@ -73,13 +106,23 @@ attncl_status attncl_tensor_create(attncl_context *context, attncl_dtype dtype, 
     // A word more than asked, so that a byte tensor can be zeroed in whole words.
     TRY_DONE(attncl__buffer_create(context, t->storage.bytes + 4, &t->storage.mem));
     if (t->storage.bytes > 0)
-        TRY_DONE(upload(t, data_dtype, data));
+        TRY_DONE(source->read ? upload_chunks(t, source) : upload(t, source->dtype, source->from));
 
     *tensor_ret = t;
     t = NULL;
 done:
     attncl_tensor_destroy(t);
     return status;
+}
+
+attncl_status attncl_tensor_create(attncl_context *context, attncl_dtype dtype, int rank,
+                                   const int64_t *dim, attncl_dtype data_dtype, const void *data,
+                                   attncl_tensor **tensor_ret)
+{
+    REQUIRE(context && tensor_ret && (dim || rank == 0), ATTNCL_ERR_ARGUMENT,
+            "context, dim or tensor_ret is NULL");
+    return attncl__tensor_create_from(context, dtype, rank, dim,
+                                      &(struct tensor_source){data_dtype, NULL, data}, tensor_ret);
 }
 
 void attncl_tensor_destroy(attncl_tensor *tensor)

@@ -33,14 +33,32 @@ struct st_entry {
     const char *key, *value;
 };
 
+struct st_tensor {
+    attncl_array array; // .data NULL: in the file only
+    size_t begin;       // in the tensors' bytes
+};
+
 struct attncl_safetensors {
-    char *strings;       // names, keys and values, each with its zero
-    unsigned char *data; // all tensors
-    attncl_array *array; // sorted by name; name and data point into the two above
-    size_t n_arrays;
+    char *strings;            // names, keys and values, each with its zero
+    unsigned char *data;      // all tensors; NULL: in the file only
+    struct st_tensor *tensor; // sorted by name; name and data point into the two above
+    size_t n_tensors;
     struct st_entry *metadata; // in the file's order
     size_t n_metadata;
+    int fd; // -1: closed
+    uint64_t file_bytes, data_at;
 };
+
+// As attncl_safetensors_open(), but the data stays in the file, which stays open: there is no second copy of
+// a model in host memory while its parameters go to the device.
+attncl_status attncl__st_open(const char *path, attncl_safetensors **file_ret);
+
+// `bytes` of a tensor's data, from byte `offset` on, of any open file.
+attncl_status attncl__st_read(const attncl_safetensors *file, const attncl_array *array,
+                              uint64_t offset, size_t bytes, void *to);
+
+// ERR_IO if the file of attncl__st_open() has another size than when it was opened.
+attncl_status attncl__st_unchanged(const attncl_safetensors *file);
 
 // A tensor's name: 1 to ST_MAX_NAME_BYTES bytes of UTF-8 without control characters, not
 // ST_METADATA_KEY.
@@ -57,8 +75,8 @@ attncl_status attncl__st_header_bytes(const unsigned char first[ST_LENGTH_BYTES]
 // are of, else `status`, its message kept.
 attncl_status attncl__st_refuse_foreign(const unsigned char *data, size_t n, attncl_status status);
 
-// Fills `file` from the header and allocates file->data for `data_bytes`, which must be the size of
-// all tensors; the caller reads the data into it.  On failure the caller closes `file`.
+// Fills `file` from the header, but for the data of the tensors, which must take `data_bytes`.  On failure the
+// caller closes `file`.
 attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char *text,
                                      size_t bytes, size_t data_bytes);
 

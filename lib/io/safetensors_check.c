@@ -15,8 +15,8 @@ attncl_status attncl_safetensors_check_finite(const attncl_safetensors *file)
     REQUIRE(file, ATTNCL_ERR_ARGUMENT, "file is NULL");
     double value[BLOCK];
 
-    for (size_t i = 0; i < file->n_arrays; ++i) {
-        const attncl_array *array = &file->array[i];
+    for (size_t i = 0; i < file->n_tensors; ++i) {
+        const attncl_array *array = &file->tensor[i].array;
         const unsigned char *from = array->data;
         const size_t each = attncl_dtype_bytes(array->dtype);
         if (!attncl__is_float(array->dtype))

@@ -18,11 +18,10 @@
 static const struct json_limits value_limits = {
     .depth = 7, .values = 16 + 2 * ATTNCL_MAX_RANK, .only_digits = true};
 
-// A tensor's range in the data.
-struct extent {
-    size_t begin, end;
-    attncl_array *array;
-};
+static size_t end_of(const struct st_tensor *t)
+{
+    return t->begin + t->array.bytes;
+}
 
 attncl_status attncl__st_header_bytes(const unsigned char first[ST_LENGTH_BYTES], uint64_t total,
                                       size_t *bytes_ret)
@@ -128,9 +127,10 @@ static attncl_status read_metadata(struct attncl_safetensors *file, const struct
 }
 
 // Reads one tensor's object, which has exactly dtype, shape and data_offsets.
-static attncl_status read_tensor(const struct json *entry, size_t data_bytes, attncl_array *array,
-                                 struct extent *extent)
+static attncl_status read_tensor(const struct json *entry, size_t data_bytes,
+                                 struct st_tensor *tensor)
 {
+    attncl_array *array = &tensor->array;
     const char *type_name;
     int64_t offset[2];
     size_t rank, n_offsets, bytes;
@@ -152,48 +152,47 @@ static attncl_status read_tensor(const struct json *entry, size_t data_bytes, at
     REQUIRE((uint64_t)offset[1] <= data_bytes, ATTNCL_ERR_FORMAT,
             "data_offsets end at %" PRId64 ", the file has %zu bytes of data", offset[1],
             data_bytes);
-    extent->begin = (size_t)offset[0];
-    extent->end = (size_t)offset[1];
-    REQUIRE(extent->end - extent->begin == bytes, ATTNCL_ERR_FORMAT,
-            "data_offsets hold %zu bytes, dtype and shape ask for %zu", extent->end - extent->begin,
-            bytes);
+    REQUIRE((size_t)(offset[1] - offset[0]) == bytes, ATTNCL_ERR_FORMAT,
+            "data_offsets hold %" PRId64 " bytes, dtype and shape ask for %zu",
+            offset[1] - offset[0], bytes);
+    tensor->begin = (size_t)offset[0];
     array->bytes = bytes;
     return ATTNCL_OK;
 }
 
-static int by_tensor(const void *a, const void *b)
+static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct extent *)a)->array->name, ((const struct extent *)b)->array->name);
+    return strcmp(((const struct st_tensor *)a)->array.name,
+                  ((const struct st_tensor *)b)->array.name);
 }
 
-static attncl_status refuse_duplicate_tensors(struct extent *extent, size_t n)
+static attncl_status refuse_duplicates(const struct st_tensor *tensor, size_t n)
 {
-    qsort(extent, n, sizeof *extent, by_tensor);
     for (size_t i = 1; i < n; ++i)
-        REQUIRE(strcmp(extent[i - 1].array->name, extent[i].array->name) != 0, ATTNCL_ERR_FORMAT,
-                "duplicate tensor %.200s", extent[i].array->name);
+        REQUIRE(by_name(&tensor[i - 1], &tensor[i]) != 0, ATTNCL_ERR_FORMAT,
+                "duplicate tensor %.200s", tensor[i].array.name);
     return ATTNCL_OK;
 }
 
 static int by_place(const void *a, const void *b)
 {
-    const struct extent *x = a, *y = b;
+    const struct st_tensor *x = a, *y = b;
     if (x->begin != y->begin)
         return x->begin < y->begin ? -1 : 1;
-    return x->end < y->end ? -1 : x->end > y->end; // an empty tensor before its neighbour
+    // an empty tensor before its neighbour
+    return end_of(x) < end_of(y) ? -1 : end_of(x) > end_of(y);
 }
 
-// The tensors must cover the data without gap or overlap.
-static attncl_status check_places(struct extent *extent, size_t n, size_t data_bytes)
+// The tensors, in the order of their places, must cover the data without gap or overlap.
+static attncl_status check_places(const struct st_tensor *tensor, size_t n, size_t data_bytes)
 {
     size_t end = 0;
 
-    qsort(extent, n, sizeof *extent, by_place);
     for (size_t i = 0; i < n; ++i) {
-        REQUIRE(extent[i].begin == end, ATTNCL_ERR_FORMAT,
+        REQUIRE(tensor[i].begin == end, ATTNCL_ERR_FORMAT,
                 "tensor %.200s: data begins at %zu, the one before ends at %zu",
-                extent[i].array->name, extent[i].begin, end);
-        end = extent[i].end;
+                tensor[i].array.name, tensor[i].begin, end);
+        end = end_of(&tensor[i]);
     }
     REQUIRE(end == data_bytes, ATTNCL_ERR_FORMAT,
             "the tensors take %zu bytes, the file has %zu bytes of data", end, data_bytes);
@@ -201,12 +200,12 @@ static attncl_status check_places(struct extent *extent, size_t n, size_t data_b
 }
 
 static attncl_status read_value(const struct json_span *value, const char *name, size_t data_bytes,
-                                attncl_array *array, struct extent *extent)
+                                struct st_tensor *tensor)
 {
     struct json *entry = NULL;
 
     TRY(attncl__json_parse_value(value, name, &value_limits, &entry));
-    const attncl_status status = read_tensor(entry, data_bytes, array, extent);
+    const attncl_status status = read_tensor(entry, data_bytes, tensor);
     attncl__json_free(entry);
     if (status != ATTNCL_OK)
         attncl__error_prefix("tensor %.200s", name);
@@ -214,7 +213,7 @@ static attncl_status read_value(const struct json_span *value, const char *name,
 }
 
 static attncl_status read_members(struct attncl_safetensors *file, const struct json_span *header,
-                                  size_t data_bytes, struct extent *extent)
+                                  size_t data_bytes)
 {
     char *end = file->strings;
     struct json_members members;
@@ -231,19 +230,13 @@ static attncl_status read_members(struct attncl_safetensors *file, const struct 
             TRY(read_metadata(file, &value, &end));
             continue;
         }
-        attncl_array *array = &file->array[file->n_arrays];
-        struct extent *place = &extent[file->n_arrays];
+        struct st_tensor *tensor = &file->tensor[file->n_tensors];
         TRY(attncl__st_check_name(name, ATTNCL_ERR_FORMAT));
-        TRY(read_value(&value, name, data_bytes, array, place));
-        place->array = array;
-        array->name = name;
-        file->n_arrays++;
+        TRY(read_value(&value, name, data_bytes, tensor));
+        tensor->array.name = name;
+        tensor->array.data = NULL;
+        file->n_tensors++;
     }
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const attncl_array *)a)->name, ((const attncl_array *)b)->name);
 }
 
 // Its members are parsed one by one: of a hostile header there is never more in memory than its
@@ -251,33 +244,21 @@ static int by_name(const void *a, const void *b)
 attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char *text,
                                      size_t bytes, size_t data_bytes)
 {
-    attncl_status status = ATTNCL_OK;
     const struct json_span header = {text, bytes};
-    struct extent *extent = NULL;
     size_t n, string_bytes;
 
     TRY(count_members(&header, true, &n, &string_bytes));
     REQUIRE(n <= ST_MAX_TENSORS, ATTNCL_ERR_FORMAT, "%zu tensors, at most %d are possible", n,
             ST_MAX_TENSORS);
     file->strings = attncl__alloc(string_bytes + 1);
-    file->array = attncl__alloc_array(n + 1, sizeof *file->array);
-    extent = attncl__alloc_array(n + 1, sizeof *extent);
-    if (!file->strings || !file->array || !extent)
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "the names of %zu tensors", n));
+    file->tensor = attncl__alloc_array(n + 1, sizeof *file->tensor);
+    REQUIRE(file->strings && file->tensor, ATTNCL_ERR_NO_MEMORY, "the names of %zu tensors", n);
 
-    TRY_DONE(read_members(file, &header, data_bytes, extent));
-    TRY_DONE(refuse_duplicate_tensors(extent, file->n_arrays));
-    TRY_DONE(check_places(extent, file->n_arrays, data_bytes));
-
-    // The data is allocated only now that the header agrees with the file's length.
-    file->data = attncl__alloc(data_bytes);
-    if (!file->data)
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu bytes of tensors", data_bytes));
-    for (size_t i = 0; i < file->n_arrays; ++i)
-        extent[i].array->data = file->data + extent[i].begin;
-    qsort(file->array, file->n_arrays, sizeof *file->array, by_name);
-
-done:
-    attncl__free(extent);
-    return status;
+    TRY(read_members(file, &header, data_bytes));
+    qsort(file->tensor, file->n_tensors, sizeof *file->tensor, by_name);
+    TRY(refuse_duplicates(file->tensor, file->n_tensors));
+    qsort(file->tensor, file->n_tensors, sizeof *file->tensor, by_place);
+    TRY(check_places(file->tensor, file->n_tensors, data_bytes));
+    qsort(file->tensor, file->n_tensors, sizeof *file->tensor, by_name);
+    return ATTNCL_OK;
 }

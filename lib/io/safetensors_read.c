@@ -2,7 +2,9 @@
 //
 // Opening safetensors files, from disk or from memory, and reading their contents.
 
+#include <assert.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,51 +34,99 @@ static attncl_status read_header_bytes(int fd, uint64_t total, size_t *ret)
     return attncl__st_refuse_foreign(first, n, status);
 }
 
-// Reads instead of mapping: a mapping faults when another process truncates the file.
-static attncl_status read_open_file(int fd, uint64_t total, struct attncl_safetensors *file)
+static attncl_status read_header(struct attncl_safetensors *file)
 {
     attncl_status status = ATTNCL_OK;
     size_t header_bytes;
     char *header = NULL;
 
-    TRY(check_length(total));
-    TRY(read_header_bytes(fd, total, &header_bytes));
-    const size_t data_bytes = (size_t)total - ST_LENGTH_BYTES - header_bytes;
+    TRY(check_length(file->file_bytes));
+    TRY(read_header_bytes(file->fd, file->file_bytes, &header_bytes));
+    file->data_at = ST_LENGTH_BYTES + header_bytes;
 
     header = attncl__alloc(header_bytes);
     REQUIRE(header, ATTNCL_ERR_NO_MEMORY, "a header of %zu bytes", header_bytes);
-    TRY_DONE(attncl__file_read(fd, header, header_bytes));
-    TRY_DONE(attncl__st_read_header(file, header, header_bytes, data_bytes));
-    TRY_DONE(attncl__file_read(fd, file->data, data_bytes));
-    TRY_DONE(attncl__file_unchanged(fd, total));
+    TRY_DONE(attncl__file_read(file->fd, header, header_bytes));
+    TRY_DONE(attncl__st_read_header(file, header, header_bytes,
+                                    (size_t)(file->file_bytes - file->data_at)));
 
 done:
     attncl__free(header);
     return status;
 }
 
-attncl_status attncl_safetensors_open(const char *path, attncl_safetensors **file_ret)
+// Once the header agrees with the file's length.
+static attncl_status allocate_data(struct attncl_safetensors *file, size_t bytes)
 {
-    REQUIRE(path && file_ret, ATTNCL_ERR_ARGUMENT, "path or file_ret is NULL");
+    file->data = attncl__alloc(bytes);
+    REQUIRE(file->data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of tensors", bytes);
+    for (size_t i = 0; i < file->n_tensors; ++i)
+        file->tensor[i].array.data = file->data + file->tensor[i].begin;
+    return ATTNCL_OK;
+}
 
+// Reads instead of mapping: a mapping faults when another process truncates the file.
+static attncl_status read_data(struct attncl_safetensors *file)
+{
+    const size_t bytes = (size_t)(file->file_bytes - file->data_at);
+
+    TRY(allocate_data(file, bytes));
+    TRY(attncl__file_read(file->fd, file->data, bytes));
+    return attncl__st_unchanged(file);
+}
+
+static attncl_status open_file(const char *path, bool with_data, attncl_safetensors **file_ret)
+{
     attncl_status status = ATTNCL_OK;
-    uint64_t total;
-    int fd = -1;
     attncl_safetensors *file = attncl__alloc_zero(sizeof *file);
     REQUIRE(file, ATTNCL_ERR_NO_MEMORY, "safetensors handle");
 
-    TRY_DONE(attncl__file_open(path, &fd, &total));
-    TRY_DONE(read_open_file(fd, total, file));
-
+    file->fd = -1;
+    TRY_DONE(attncl__file_open(path, &file->fd, &file->file_bytes));
+    status = read_header(file);
+    if (status == ATTNCL_OK && with_data)
+        status = read_data(file);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("%s", path);
+        goto done;
+    }
+    if (with_data)
+        attncl__file_close(&file->fd);
     *file_ret = file;
     file = NULL;
 
 done:
-    if (fd >= 0 && status != ATTNCL_OK)
-        attncl__error_prefix("%s", path);
-    attncl__file_close(&fd);
     attncl_safetensors_close(file);
     return status;
+}
+
+attncl_status attncl_safetensors_open(const char *path, attncl_safetensors **file_ret)
+{
+    REQUIRE(path && file_ret, ATTNCL_ERR_ARGUMENT, "path or file_ret is NULL");
+    return open_file(path, true, file_ret);
+}
+
+attncl_status attncl__st_open(const char *path, attncl_safetensors **file_ret)
+{
+    return open_file(path, false, file_ret);
+}
+
+attncl_status attncl__st_read(const attncl_safetensors *file, const attncl_array *array,
+                              uint64_t offset, size_t bytes, void *to)
+{
+    const struct st_tensor *tensor = (const struct st_tensor *)array; // its first member
+
+    assert(offset <= array->bytes && bytes <= array->bytes - offset);
+    if (file->fd >= 0)
+        return attncl__file_read_at(file->fd, file->data_at + tensor->begin + offset, to, bytes);
+    if (bytes > 0)
+        memcpy(to, (const char *)array->data + offset, bytes);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__st_unchanged(const attncl_safetensors *file)
+{
+    return attncl__file_unchanged(file->fd, file->file_bytes);
 }
 
 attncl_status attncl_safetensors_parse(const void *data, size_t bytes,
@@ -90,6 +140,7 @@ attncl_status attncl_safetensors_parse(const void *data, size_t bytes,
     attncl_safetensors *file = attncl__alloc_zero(sizeof *file);
     REQUIRE(file, ATTNCL_ERR_NO_MEMORY, "safetensors handle");
 
+    file->fd = -1;
     TRY_DONE(check_length(bytes));
     status = attncl__st_header_bytes(from, bytes, &header_bytes);
     if (status != ATTNCL_OK) {
@@ -100,6 +151,7 @@ attncl_status attncl_safetensors_parse(const void *data, size_t bytes,
     from += ST_LENGTH_BYTES;
     const size_t data_bytes = bytes - ST_LENGTH_BYTES - header_bytes;
     TRY_DONE(attncl__st_read_header(file, (const char *)from, header_bytes, data_bytes));
+    TRY_DONE(allocate_data(file, data_bytes));
     if (data_bytes > 0)
         memcpy(file->data, from + header_bytes, data_bytes);
 
@@ -116,7 +168,8 @@ void attncl_safetensors_close(attncl_safetensors *file)
     if (!file)
         return;
     attncl__free(file->metadata);
-    attncl__free(file->array);
+    attncl__file_close(&file->fd);
+    attncl__free(file->tensor);
     attncl__free(file->data);
     attncl__free(file->strings);
     attncl__free(file);
@@ -124,24 +177,26 @@ void attncl_safetensors_close(attncl_safetensors *file)
 
 size_t attncl_safetensors_count(const attncl_safetensors *file)
 {
-    return file ? file->n_arrays : 0;
+    return file ? file->n_tensors : 0;
 }
 
 const attncl_array *attncl_safetensors_at(const attncl_safetensors *file, size_t i)
 {
-    return file && i < file->n_arrays ? &file->array[i] : NULL;
+    return file && i < file->n_tensors ? &file->tensor[i].array : NULL;
 }
 
-static int compare_name(const void *name, const void *array)
+static int compare_name(const void *name, const void *tensor)
 {
-    return strcmp(name, ((const attncl_array *)array)->name);
+    return strcmp(name, ((const struct st_tensor *)tensor)->array.name);
 }
 
 const attncl_array *attncl_safetensors_find(const attncl_safetensors *file, const char *name)
 {
-    if (!file || !name || file->n_arrays == 0)
+    if (!file || !name || file->n_tensors == 0)
         return NULL;
-    return bsearch(name, file->array, file->n_arrays, sizeof *file->array, compare_name);
+    const struct st_tensor *found =
+        bsearch(name, file->tensor, file->n_tensors, sizeof *file->tensor, compare_name);
+    return found ? &found->array : NULL;
 }
 
 const char *attncl_safetensors_metadata_at(const attncl_safetensors *file, size_t i,

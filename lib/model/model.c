@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Opening a model file, or making a new model: metadata, configuration, parameters to the device.  The
-// file's copy in host memory is gone when the model is open.
+// Opening a model file, or making a new model: metadata, configuration, parameters to the device.
 
 #include <string.h>
 
 #include "attncl/parameters.h"
 #include "base/alloc.h"
 #include "base/try.h"
+#include "io/safetensors.h"
 #include "model/model.h"
 
 attncl_status attncl__model_copy_metadata(attncl_model *model, const attncl_safetensors *file)
@@ -138,8 +138,10 @@ static attncl_status open_file(attncl_context *context, const char *path, const 
     attncl_model *model = NULL;
 
     TRY_DONE(begin(context, &model));
-    TRY_DONE(attncl_safetensors_open(path, &file));
+    TRY_DONE(attncl__st_open(path, &file));
     status = fill(model, file, arch, config);
+    if (status == ATTNCL_OK)
+        status = attncl__st_unchanged(file);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("%s", path);
         goto done;

@@ -12,6 +12,7 @@
 #include "base/strbuf.h"
 #include "base/suggest.h"
 #include "base/try.h"
+#include "io/safetensors.h"
 #include "model/param_list.h"
 
 enum {
@@ -117,18 +118,26 @@ attncl_status attncl__param_list_add(struct param_list *l, const char *name, int
 static attncl_status check_window(struct param_list *l, const attncl_array *a, int64_t n,
                                   int64_t window)
 {
-    const unsigned char *visible = a->data;
+    attncl_status status = ATTNCL_OK;
+    unsigned char *visible = attncl__alloc((size_t)n);
+
+    REQUIRE(visible, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " bytes of %s", n, a->name);
     for (int64_t i = 0; i < n; ++i) {
+        TRY_DONE(attncl__st_read(l->file, a, (uint64_t)(i * n), (size_t)n, visible));
         for (int64_t j = 0; j < n; ++j) {
             const bool near = (i > j ? i - j : j - i) < window;
-            if ((visible[i * n + j] != 0) != near)
-                return add_problem(l,
-                                   "disagrees with local_window_size = %" PRId64 " at [%" PRId64
-                                   ", %" PRId64 "]",
-                                   window, i, j);
+            if ((visible[j] != 0) == near)
+                continue;
+            status = add_problem(
+                l, "disagrees with local_window_size = %" PRId64 " at [%" PRId64 ", %" PRId64 "]",
+                window, i, j);
+            goto done;
         }
     }
-    return ATTNCL_OK;
+
+done:
+    attncl__free(visible);
+    return status;
 }
 
 attncl_status attncl__param_list_add_window(struct param_list *l, const char *name, int64_t n,

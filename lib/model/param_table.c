@@ -8,6 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/try.h"
+#include "graph/graph.h"
+#include "io/safetensors.h"
 
 void attncl__param_table_free(struct param_table *table)
 {
@@ -30,17 +32,16 @@ attncl_shape attncl__param_shape(attncl_dtype dtype, int rank, const int64_t *di
     return shape;
 }
 
-attncl_status attncl__param_table_add(struct param_table *t, const char *name,
-                                      const attncl_shape *shape, attncl_dtype dtype,
-                                      const void *data)
+static attncl_status add(struct param_table *t, const char *name, const attncl_shape *shape,
+                         const struct tensor_source *source)
 {
     struct param *list = attncl__grow_list(t->list, t->n, &t->capacity, sizeof *list);
     REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", t->n + 1);
     t->list = list;
     struct param param = {.name = attncl__copy_text(name), .shape = *shape};
     REQUIRE(param.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
-    const attncl_status status = attncl_tensor_create(t->context, shape->dtype, shape->rank,
-                                                      shape->dim, dtype, data, &param.tensor);
+    const attncl_status status = attncl__tensor_create_from(t->context, shape->dtype, shape->rank,
+                                                            shape->dim, source, &param.tensor);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("parameter %s", name);
         attncl__free(param.name);
@@ -48,6 +49,32 @@ attncl_status attncl__param_table_add(struct param_table *t, const char *name,
     }
     t->list[t->n++] = param;
     return ATTNCL_OK;
+}
+
+attncl_status attncl__param_table_add(struct param_table *t, const char *name,
+                                      const attncl_shape *shape, attncl_dtype dtype,
+                                      const void *data)
+{
+    return add(t, name, shape, &(struct tensor_source){dtype, NULL, data});
+}
+
+struct in_file {
+    const attncl_safetensors *file;
+    const attncl_array *array;
+};
+
+static attncl_status read_elements(const void *from, uint64_t offset, size_t bytes, void *to)
+{
+    const struct in_file *f = from;
+    return attncl__st_read(f->file, f->array, offset, bytes, to);
+}
+
+attncl_status attncl__param_table_load(struct param_table *t, const char *name,
+                                       const attncl_shape *shape, const attncl_safetensors *file,
+                                       const attncl_array *array)
+{
+    const struct in_file from = {file, array};
+    return add(t, name, shape, &(struct tensor_source){array->dtype, read_elements, &from});
 }
 
 static attncl_status add_piece(struct param_table *t, struct param_piece piece)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "attncl/graph.h"
+#include "attncl/safetensors.h"
 #include "base/name_table.h"
 
 // A tensor on the device, in the order of loading.
@@ -40,6 +41,10 @@ void attncl__param_table_free(struct param_table *table);
 attncl_status attncl__param_table_add(struct param_table *t, const char *name,
                                       const attncl_shape *shape, attncl_dtype dtype,
                                       const void *data);
+// The same with a tensor of the file's.
+attncl_status attncl__param_table_load(struct param_table *t, const char *name,
+                                       const attncl_shape *shape, const attncl_safetensors *file,
+                                       const attncl_array *array);
 // Appends a parameter of the file: all of the last tensor, or rows of the one that comes next.
 attncl_status attncl__param_table_add_whole(struct param_table *t);
 attncl_status attncl__param_table_add_rows(struct param_table *t, const char *name, int64_t first,

@@ -94,7 +94,7 @@ static attncl_status load(const struct params *p, const char *name, const struct
     assert(a); // the list has been checked
     const attncl_shape shape = attncl__param_shape(
         kept && !p->all_floats && attncl__is_16_bit(a->dtype) ? a->dtype : ATTNCL_F32, rank, dim);
-    TRY(attncl__param_table_add(p->table, name, &shape, a->dtype, a->data));
+    TRY(attncl__param_table_load(p->table, name, &shape, p->file, a));
     return attncl__param_table_add_whole(p->table);
 }
 

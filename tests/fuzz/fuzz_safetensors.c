@@ -38,13 +38,17 @@ static void try_file(const uint8_t *data, size_t size)
     const char **metadata = calloc(2 * file->n_metadata + 1, sizeof *metadata);
     for (size_t i = 0; i < file->n_metadata; ++i)
         metadata[2 * i] = attncl_safetensors_metadata_at(file, i, &metadata[2 * i + 1]);
-    MUST(attncl__st_lay_out(&layout, file->array, file->n_arrays, metadata) == ATTNCL_OK);
+    attncl_array *arrays = calloc(file->n_tensors + 1, sizeof *arrays);
+    for (size_t i = 0; i < file->n_tensors; ++i)
+        arrays[i] = file->tensor[i].array;
+    MUST(attncl__st_lay_out(&layout, arrays, file->n_tensors, metadata) == ATTNCL_OK);
     size_t bytes;
     uint8_t *written = fuzz_gather(&layout, &bytes);
     MUST(attncl_safetensors_parse(written, bytes, &again) == ATTNCL_OK);
     compare(file, again);
 
     free(written);
+    free(arrays);
     free(metadata);
     attncl__st_layout_free(&layout);
     attncl_safetensors_close(again);
