@@ -24,9 +24,9 @@
 // K'(u) from K(u).
 static inline FV slope_of(FV x, FV z, FV weight, float inverse)
 {
-#if KIND == 0
+#if KIND == POOL_GAUSSIAN
     return weight == 0.0f ? (FV)(0.0f) : -(((x - z) * inverse) * inverse) * weight;
-#elif KIND == 3
+#elif KIND == POOL_EPANECHIKOV
     const FV u = x - z;
     return weight == 0.0f || u == 0.0f ? (FV)(0.0f) : -copysign((FV)(1.0f), u);
 #else

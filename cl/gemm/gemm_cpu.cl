@@ -201,7 +201,7 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
     // A residual that is the whole epilogue is what the first block's sums are added to.
     __global const float *start = 0;
 
-    if (ACT == 0 && flags == EPI_RESIDUAL) {
+    if (ACT == ACT_IDENTITY && flags == EPI_RESIDUAL) {
         start = e.residual + i0 * e.residual_ld + j0;
         e.flags = 0;
     }

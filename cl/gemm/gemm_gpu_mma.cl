@@ -48,7 +48,7 @@
 #endif
 
 // Pads so that a sub-group's rows k, k + 1 ... of an operand are in different banks.
-#define PAD  (MMA == 1 ? 8 : 16)
+#define PAD  (MMA == MMA_PTX ? 8 : 16)
 #define A_LD (BM + PAD)
 #define B_LD (BN + PAD)
 #include "gemm/gemm_gpu_blocks.clh"
