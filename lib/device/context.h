@@ -57,6 +57,7 @@ struct attncl_context {
     bool tunes; // the file of its tuning entries may be missing: it will be written
     attncl_compile_progress_fn compile_progress; // may be NULL
     void *progress_user;
+    double created_s;         // by attncl__seconds()
     pid_t pid;                // of the creator: a forked child must not use the driver
     atomic_ulong n_faults;    // waits that told of a fault: of any command before them
     char *cache_directory;    // of the program cache; NULL: none, or no cache is wanted
@@ -130,6 +131,12 @@ attncl_status attncl__program_get(attncl_context *ctx, const char *file, const c
 attncl_status attncl__kernel_create(attncl_context *ctx, struct kernel_program *program,
                                     const char *name, cl_kernel *ret);
 void attncl__kernel_release(cl_kernel *kernel);
+// What a kernel declares of an argument; all empty where the driver does not tell: of a program from a binary.
+struct kernel_arg {
+    char name[64], type[64]; // "scale", "float"
+    bool is_memory, is_local;
+};
+attncl_status attncl__kernel_arg(cl_kernel kernel, cl_uint i, struct kernel_arg *ret);
 // The kernel's maximum work-group size on this device, its local memory and its private (spill)
 // memory, in bytes.
 attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,

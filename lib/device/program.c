@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "device/clerr.h"
 #include "device/internal.h"
+#include "device/program_cache.h"
 
 enum build_state { BUILDING, BUILT, FAILED };
 
@@ -69,9 +71,16 @@ void attncl__programs_free(struct program_table *table)
 
 void attncl__programs_store(attncl_context *ctx)
 {
-    for (struct kernel_program *p = ctx->programs ? ctx->programs->first : NULL; p; p = p->next)
-        if (p->state == BUILT && p->source)
-            attncl__program_store(ctx, p->source, p->cl);
+    const double began = attncl__seconds();
+    const double budget = attncl__cache_budget(ctx, began - ctx->created_s);
+    bool has_begun = false; // whatever the budget is: in the end all are stored
+
+    for (struct kernel_program *p = ctx->programs ? ctx->programs->first : NULL; p; p = p->next) {
+        if (p->state != BUILT || !p->source || (has_begun && attncl__seconds() - began > budget))
+            continue;
+        attncl__program_store(ctx, p->source, p->cl);
+        has_begun = true;
+    }
 }
 
 static struct kernel_program *find(const struct program_table *table, const char *file,
@@ -157,6 +166,23 @@ attncl_status attncl__kernel_create(attncl_context *ctx, struct kernel_program *
     TRY(CL_CODE(code, "clCreateKernel"));
     attncl__object_created(OBJECT_KERNEL);
     *ret = kernel;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__kernel_arg(cl_kernel kernel, cl_uint i, struct kernel_arg *ret)
+{
+    cl_kernel_arg_address_qualifier place = CL_KERNEL_ARG_ADDRESS_PRIVATE;
+
+    const cl_int code =
+        clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof place, &place, NULL);
+    if (code == CL_KERNEL_ARG_INFO_NOT_AVAILABLE)
+        return ATTNCL_OK;
+    TRY(CL_CODE(code, "clGetKernelArgInfo"));
+    ret->is_local = place == CL_KERNEL_ARG_ADDRESS_LOCAL;
+    ret->is_memory = place != CL_KERNEL_ARG_ADDRESS_PRIVATE;
+    TRY_CL(
+        clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_NAME, sizeof ret->type, ret->type, NULL));
+    TRY_CL(clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_NAME, sizeof ret->name, ret->name, NULL));
     return ATTNCL_OK;
 }
 

@@ -13,8 +13,12 @@
 #include "device/program_cache.h"
 #include "device/source.h"
 
-// OpenCL C 1.2, without options that relax arithmetic.
-static const char build_options[] = "-cl-std=CL1.2";
+// OpenCL C 1.2, without options that relax arithmetic.  With ATTNCL_GUARD launches check their arguments.
+static const char *build_options(const attncl_context *ctx)
+{
+    return attncl__context_env(ctx, ENV_GUARD) ? "-cl-std=CL1.2 -cl-kernel-arg-info"
+                                               : "-cl-std=CL1.2";
+}
 
 struct build { // the program's key
     const char *file, *defines;
@@ -87,7 +91,7 @@ static attncl_status compile(attncl_context *ctx, const struct build *b, const c
     cl_program cl = clCreateProgramWithSource(ctx->cl, 1, &source, NULL, &code);
     TRY_DONE(CL_CODE(code, "clCreateProgramWithSource"));
     attncl__object_created(OBJECT_PROGRAM);
-    code = clBuildProgram(cl, 1, &ctx->device, build_options, NULL, NULL);
+    code = clBuildProgram(cl, 1, &ctx->device, build_options(ctx), NULL, NULL);
     const char *directory = attncl__context_env(ctx, ENV_DUMP_CL);
     if (directory || code == CL_BUILD_PROGRAM_FAILURE)
         log = build_log(ctx, cl);
@@ -128,7 +132,7 @@ attncl_status attncl__program_build(attncl_context *ctx, const char *file, const
     }
     // To dump sources and logs, the compiler has to run.
     if (!attncl__context_env(ctx, ENV_DUMP_CL))
-        *cl_ret = attncl__cache_load(ctx, source.data, build_options);
+        *cl_ret = attncl__cache_load(ctx, source.data, build_options(ctx));
     if (*cl_ret) {
         attncl__object_created(OBJECT_PROGRAM);
         attncl__log(ATTNCL_LOG_DEBUG, "%s from the cache", file);
@@ -149,5 +153,5 @@ done:
 
 void attncl__program_store(const attncl_context *ctx, const char *source, cl_program cl)
 {
-    attncl__cache_store(ctx, source, build_options, cl);
+    attncl__cache_store(ctx, source, build_options(ctx), cl);
 }

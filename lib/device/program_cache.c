@@ -5,8 +5,10 @@
 // Binaries are stored when the context is destroyed, not when they are built: by then PoCL has
 // added machine code for every work-group size in use, so that the next process compiles nothing
 // (0.9 ms per program, against 18 ms from source with PoCL's own cache warm).  PoCL takes as long to give its
-// binaries as it took to compile: by default its programs are not stored (docs/dev/decisions/0003-program-cache.md).
+// binaries as it took to compile: by default only a small part of the time goes to that, and what is left over is
+// stored by the next processes (docs/dev/decisions/0003-program-cache.md).
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,6 +23,7 @@ static const uint64_t cap_bytes = (uint64_t)256 << 20;
 struct disk_cache {
     struct private_dir directory;
     char *device_key; // the part of the key that all programs share
+    bool is_sparing;  // the driver is slow to give binaries, and nobody asked for them
     bool has_stored, has_failed;
 };
 
@@ -54,13 +57,14 @@ char *attncl__cache_directory(const attncl_context *ctx, const char *given)
 struct disk_cache *attncl__cache_open(const attncl_context *ctx)
 {
     const char *mode = attncl__context_env(ctx, ENV_CACHE);
-    const bool writable = mode ? strcmp(mode, "rw") == 0 : !ctx->caps.keeps_programs;
+    const bool writable = !mode || strcmp(mode, "rw") == 0;
+    const bool is_sparing = !mode && ctx->caps.keeps_programs;
     const char *why = "out of memory";
     struct disk_cache *cache = NULL;
 
     if (!ctx->cache_directory) {
         const bool wanted = !mode || strcmp(mode, "off") != 0;
-        if (wanted && writable && !ctx->ignore_environment && !attncl__privileged())
+        if (wanted && writable && !is_sparing && !ctx->ignore_environment && !attncl__privileged())
             attncl__log(ATTNCL_LOG_ERROR,
                         "no program cache: neither ATTNCL_CACHE_DIR nor an absolute "
                         "XDG_CACHE_HOME or HOME names a directory");
@@ -70,13 +74,15 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx)
     if (!cache)
         return NULL;
     cache->directory.fd = -1;
-    if (attncl__private_dir_open(ctx->cache_directory, writable, &cache->directory, &why))
+    cache->is_sparing = is_sparing;
+    if (attncl__private_dir_open(ctx->cache_directory, writable, &cache->directory, &why) ||
+        (is_sparing &&
+         attncl__private_dir_open(ctx->cache_directory, false, &cache->directory, &why)))
         cache->device_key = attncl__program_device_key(ctx);
     if (!cache->device_key) {
         // Nothing is missing where a driver that keeps programs by itself finds no directory.
-        attncl__log(writable || mode ? ATTNCL_LOG_ERROR : ATTNCL_LOG_DEBUG,
-                    "no program cache in %s: %s", ctx->cache_directory,
-                    why ? why : "out of memory");
+        attncl__log(is_sparing ? ATTNCL_LOG_DEBUG : ATTNCL_LOG_ERROR, "no program cache in %s: %s",
+                    ctx->cache_directory, why ? why : "out of memory");
         attncl__cache_close(cache);
         cache = NULL;
     }
@@ -182,6 +188,11 @@ bool attncl__cache_stores(const attncl_context *ctx)
     return ctx->cache && ctx->cache->directory.writable;
 }
 
+double attncl__cache_budget(const attncl_context *ctx, double lifetime)
+{
+    return ctx->cache && ctx->cache->is_sparing ? lifetime / 20 : INFINITY;
+}
+
 // Names and binary as one payload.
 static bool make_payload(cl_program program, struct strbuf *ret)
 {
@@ -218,8 +229,8 @@ void attncl__cache_store(const attncl_context *ctx, const char *source, const ch
                                       (struct bytes){payload.data, payload.used});
         ctx->cache->has_stored = ctx->cache->has_stored || stored;
         if (!stored && !ctx->cache->has_failed)
-            attncl__log(ATTNCL_LOG_ERROR, "program cache: entries cannot be written into %s",
-                        ctx->cache_directory);
+            attncl__log(ctx->cache->is_sparing ? ATTNCL_LOG_DEBUG : ATTNCL_LOG_ERROR,
+                        "program cache: entries cannot be written into %s", ctx->cache_directory);
         ctx->cache->has_failed = ctx->cache->has_failed || !stored;
     }
     attncl__strbuf_free(&key);

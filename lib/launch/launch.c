@@ -85,6 +85,31 @@ static attncl_status check_arguments(struct launcher *l, const struct kspec *spe
     return ATTNCL_OK;
 }
 
+// ATTNCL_GUARD: lists of arguments are written by hand, in the order of the kernel's.
+static attncl_status check_arg(cl_kernel kernel, const char *name, size_t i, const struct arg *a)
+{
+    static const char *const kinds[] = {"memory", "int", "long", "float", "local memory"};
+    struct kernel_arg takes = {0};
+
+    TRY(attncl__kernel_arg(kernel, (cl_uint)i, &takes));
+    const char *kind = takes.is_local         ? kinds[ARG_LOCAL]
+                       : takes.is_memory      ? kinds[ARG_MEM]
+                       : takes.type[0] == 'u' ? takes.type + 1
+                                              : takes.type;
+    REQUIRE(!*kind || strcmp(kind, kinds[a->kind]) == 0, ATTNCL_ERR_STATE,
+            "%s, argument %zu (%s): the kernel takes %s, the host passes %s", name, i, takes.name,
+            kind, kinds[a->kind]);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_args(cl_kernel kernel, const char *name, const struct arg *args,
+                                size_t n_args)
+{
+    for (size_t i = 0; i < n_args; ++i)
+        TRY(check_arg(kernel, name, i, &args[i]));
+    return ATTNCL_OK;
+}
+
 static attncl_status set_args(struct launcher *l, struct command *c, const struct arg *args,
                               size_t n_args)
 {
@@ -184,6 +209,8 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "%zu arguments", n_args);
         goto done;
     }
+    if (attncl__context_env(l->command_list->ctx, ENV_GUARD))
+        TRY_DONE(check_args(command.kernel, spec->kernel, args, n_args));
     TRY_DONE(set_args(l, &command, args, n_args));
     TRY_DONE(check_kernel(l, spec, command.kernel, items_of(&grid), local_arg_bytes(args, n_args),
                           &private_bytes));

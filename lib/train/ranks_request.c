@@ -2,10 +2,11 @@
 //
 // Waiting for what MPI was asked to do.
 
-#define _POSIX_C_SOURCE 200809L // clock_gettime, nanosleep
+#define _POSIX_C_SOURCE 200809L // nanosleep
 #include <sched.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/try.h"
 #include "train/ranks.h"
 
@@ -32,13 +33,6 @@ void attncl__ranks_pause(int *us)
     nanosleep(&pause, NULL);
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 attncl_status attncl__ranks_wait(attncl_ranks *ranks, struct rank_wait *wait)
 {
     enum { BUSY_TURNS = 1000 };
@@ -49,7 +43,7 @@ attncl_status attncl__ranks_wait(attncl_ranks *ranks, struct rank_wait *wait)
         return ATTNCL_OK;
     }
     attncl__ranks_pause(&(int){0});
-    const double now = seconds_now();
+    const double now = attncl__seconds();
     if (wait->began_s == 0)
         wait->began_s = now;
     if (ranks->timeout_s == 0 || now - wait->began_s < ranks->timeout_s)

@@ -11,6 +11,7 @@
 
 #include "attncl/opencl.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/try.h"
 #include "base/worst_error.h"
 #include "device/context.h"
@@ -18,14 +19,6 @@
 #include "tune/ab_timing.h"
 
 enum { MIN_ROUNDS = 3, PROBE_FLOATS = 4096 };
-
-double attncl__seconds(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static attncl_status wait_for(attncl_graph *g)
 {

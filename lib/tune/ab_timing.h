@@ -15,8 +15,6 @@ struct variant {
     int n_samples;
 };
 
-double attncl__seconds(void); // on a monotonic clock
-
 // Runs the graph once, unmeasured, and reads its result.
 attncl_status attncl__variant_begin(struct variant *s, int64_t n_result);
 void attncl__variant_end(struct variant *s);

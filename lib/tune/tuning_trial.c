@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/try.h"

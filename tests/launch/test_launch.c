@@ -83,14 +83,20 @@ static struct kspec probe(void)
     return spec;
 }
 
-static attncl_status launch_probe(float a, int64_t b, int64_t c)
+enum { N_ARGS = 7 };
+
+static attncl_status launch_args(const struct arg args[N_ARGS])
 {
     const struct kspec spec = probe();
 
-    return attncl__launch(&launcher, &spec, grid_1d(N / LOCAL, LOCAL),
-                          ARGS(arg_mem((struct span){&src}), arg_mem((struct span){&dst}),
-                               arg_mem((struct span){NULL}), arg_local(LOCAL * sizeof(float)),
-                               arg_f32(a), arg_i64(b), arg_i32(c)));
+    return attncl__launch(&launcher, &spec, grid_1d(N / LOCAL, LOCAL), args, N_ARGS);
+}
+
+static attncl_status launch_probe(float a, int64_t b, int64_t c)
+{
+    return launch_args((const struct arg[N_ARGS]){
+        arg_mem((struct span){&src}), arg_mem((struct span){&dst}), arg_mem((struct span){NULL}),
+        arg_local(LOCAL * sizeof(float)), arg_f32(a), arg_i64(b), arg_i32(c)});
 }
 
 // dst = scale * i + offset?
@@ -113,6 +119,32 @@ TEST(arguments_reach_the_kernel)
     ck_assert_str_eq(command_list.commands[0].name, "probe_axpb_fwd");
     ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
     check(&dst, 2, 1042);
+}
+
+TEST(an_argument_of_another_kind_is_named)
+{
+    const struct span from = {&src}, to = {&dst}, none = {NULL};
+    struct arg args[N_ARGS] = {arg_mem(from), arg_mem(to), arg_mem(none), arg_local(LOCAL),
+                               arg_f32(1),    arg_i64(2),  arg_i32(3)};
+    static const char *const expected[N_ARGS - 1] = {
+        NULL,
+        NULL,
+        "argument 2 (none): the kernel takes memory, the host passes local memory",
+        "argument 3 (tmp): the kernel takes local memory, the host passes float",
+        "argument 4 (a): the kernel takes float, the host passes long",
+        "argument 5 (b): the kernel takes long, the host passes int",
+    };
+
+    setenv("ATTNCL_GUARD", "1", 1);
+    for (int i = 2; i < N_ARGS - 1; ++i) { // one changes places with the next
+        const struct arg first = args[i];
+        args[i] = args[i + 1];
+        args[i + 1] = first;
+        ck_fails(launch_args(args), ATTNCL_ERR_STATE, expected[i]);
+        args[i + 1] = args[i];
+        args[i] = first;
+    }
+    ck_assert_uint_eq(command_list.n_commands, 0);
 }
 
 TEST(an_empty_grid_appends_nothing)
