@@ -473,6 +473,52 @@ TEST(state_is_read_and_written_by_name)
     attncl_graph_destroy(g);
 }
 
+// Element i of a source is i: of F64, which becomes F32, or of F32.
+static attncl_status count_doubles(const void *from, uint64_t offset, size_t bytes, void *to)
+{
+    (void)from;
+    for (size_t i = 0; i < bytes / 8; ++i)
+        ((double *)to)[i] = (double)(offset / 8 + i);
+    return ATTNCL_OK;
+}
+
+static attncl_status count_floats(const void *from, uint64_t offset, size_t bytes, void *to)
+{
+    (void)from;
+    for (size_t i = 0; i < bytes / 4; ++i)
+        ((float *)to)[i] = (float)(offset / 4 + i);
+    return ATTNCL_OK;
+}
+
+static attncl_status fail_in_the_middle(const void *from, uint64_t offset, size_t bytes, void *to)
+{
+    return offset > 0 ? FAIL(ATTNCL_ERR_IO, "the file ended")
+                      : count_floats(from, offset, bytes, to);
+}
+
+TEST(a_tensor_is_read_in_pieces)
+{
+    const int64_t count = 3 * (1 << 20) + 5;
+    const struct tensor_source sources[] = {{ATTNCL_F32, count_floats, NULL},
+                                            {ATTNCL_F64, count_doubles, NULL}};
+    const struct tensor_source broken = {ATTNCL_F32, fail_in_the_middle, NULL};
+    const size_t bytes = (size_t)count * sizeof(float);
+    float *got = malloc(bytes);
+    attncl_tensor *t = NULL;
+
+    for (int k = 0; k < 2; ++k) {
+        ck_ok(attncl__tensor_create_from(test_context(), ATTNCL_F32, 1, &count, &sources[k], &t));
+        ck_ok(attncl_tensor_read(t, got, bytes));
+        for (int64_t i = 0; i < count; ++i)
+            ck_assert_msg(got[i] == (float)i, "source %d: element %d is %g", k, (int)i,
+                          (double)got[i]);
+        attncl_tensor_destroy(t);
+    }
+    ck_fails(attncl__tensor_create_from(test_context(), ATTNCL_F32, 1, &count, &broken, &t),
+             ATTNCL_ERR_IO, "the file ended");
+    free(got);
+}
+
 TEST(flags_of_a_tensor_are_0_or_1)
 {
     static const uint8_t given[] = {0, 1, 2, 255};
