@@ -131,10 +131,11 @@ attncl_status attncl__program_get(attncl_context *ctx, const char *file, const c
 attncl_status attncl__kernel_create(attncl_context *ctx, struct kernel_program *program,
                                     const char *name, cl_kernel *ret);
 void attncl__kernel_release(cl_kernel *kernel);
-// What a kernel declares of an argument; all empty where the driver does not tell: of a program from a binary.
+// A kernel's argument as its source declares it.  Some drivers do not know it if the program came from a binary; then
+// both texts are empty.
 struct kernel_arg {
-    char name[64], type[64]; // "scale", "float"
-    bool is_memory, is_local;
+    char name[64]; // "scale"
+    char kind[64]; // "memory", "local memory" or the type: "float"
 };
 attncl_status attncl__kernel_arg(cl_kernel kernel, cl_uint i, struct kernel_arg *ret);
 // The kernel's maximum work-group size on this device, its local memory and its private (spill)

@@ -178,10 +178,11 @@ attncl_status attncl__kernel_arg(cl_kernel kernel, cl_uint i, struct kernel_arg 
     if (code == CL_KERNEL_ARG_INFO_NOT_AVAILABLE)
         return ATTNCL_OK;
     TRY(CL_CODE(code, "clGetKernelArgInfo"));
-    ret->is_local = place == CL_KERNEL_ARG_ADDRESS_LOCAL;
-    ret->is_memory = place != CL_KERNEL_ARG_ADDRESS_PRIVATE;
-    TRY_CL(
-        clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_NAME, sizeof ret->type, ret->type, NULL));
+    if (place == CL_KERNEL_ARG_ADDRESS_PRIVATE)
+        TRY_CL(clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_NAME, sizeof ret->kind, ret->kind,
+                                  NULL));
+    else
+        strcpy(ret->kind, place == CL_KERNEL_ARG_ADDRESS_LOCAL ? "local memory" : "memory");
     TRY_CL(clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_NAME, sizeof ret->name, ret->name, NULL));
     return ATTNCL_OK;
 }

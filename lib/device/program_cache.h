@@ -20,7 +20,7 @@ cl_program attncl__cache_load(const attncl_context *ctx, const char *source, con
 
 // True when the cache is writable.
 bool attncl__cache_stores(const attncl_context *ctx);
-// The seconds that a context which lived for so many may spend on storing, all but the last program.
+// The seconds that a context which lived for so many may spend before it begins to store its last program.
 double attncl__cache_budget(const attncl_context *ctx, double lifetime);
 void attncl__cache_store(const attncl_context *ctx, const char *source, const char *options,
                          cl_program program);

@@ -92,10 +92,7 @@ static attncl_status check_arg(cl_kernel kernel, const char *name, size_t i, con
     struct kernel_arg takes = {0};
 
     TRY(attncl__kernel_arg(kernel, (cl_uint)i, &takes));
-    const char *kind = takes.is_local         ? kinds[ARG_LOCAL]
-                       : takes.is_memory      ? kinds[ARG_MEM]
-                       : takes.type[0] == 'u' ? takes.type + 1
-                                              : takes.type;
+    const char *kind = takes.kind + (takes.kind[0] == 'u'); // uint is passed as int
     REQUIRE(!*kind || strcmp(kind, kinds[a->kind]) == 0, ATTNCL_ERR_STATE,
             "%s, argument %zu (%s): the kernel takes %s, the host passes %s", name, i, takes.name,
             kind, kinds[a->kind]);

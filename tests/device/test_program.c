@@ -325,6 +325,13 @@ TEST(a_driver_with_a_cache_of_its_own_is_asked_for_few_binaries)
     live_with_two(3, 0);
     ck_assert_int_eq(n_cached, keeps ? 3 : 4);
     ck_assert_int_eq(n_binaries_asked, 4 * asked_for_one);
+    setenv("ATTNCL_CACHE", "rw", 1);
+    live_with_two(7, 0);
+    ck_assert_int_eq(n_binaries_asked, 6 * asked_for_one);
+    // What is there is used by default, too.
+    unsetenv("ATTNCL_CACHE");
+    live_with_two(7, 0);
+    ck_assert_int_eq(n_cached, keeps ? 5 : 6);
     ck_assert_int_eq(n_warned, 0);
 }
 
