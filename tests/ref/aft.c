@@ -361,12 +361,12 @@ static void set_low_block_biases(struct host *const *in)
 static const char
     table[] = "pos_bias f32 N N",
     no_table[] = "T=1 B=1 C=5; T=25 B=2 C=7", masked_sizes[] = "T=4 B=2 C=3 N=5; T=43 B=3 C=9 N=44",
-    kinds[] = "T=39 B=15 C=5 N=41",
+    kinds[] = "T=39 B=5 C=5 N=41",
     heads[] =
         "T=4 B=2 C=6 H=3 S=3; T=1 B=1 C=1 H=1 S=1; T=37 B=2 C=21 H=3 S=11; T=23 B=1 C=18 H=2 S=91",
     many_heads[] = "T=13 B=3 C=5 H=1 S=7; T=97 B=2 C=64 H=2 S=25; T=211 B=1 C=40 H=2 S=63",
     masked_heads[] = "T=4 B=2 C=6 H=3 S=3; T=43 B=3 C=18 H=2 S=9",
-    head_kinds[] = "T=39 B=15 C=10 H=2 S=9";
+    head_kinds[] = "T=39 B=5 C=10 H=2 S=9";
 
 static void build(attncl_graph *g, const void *params, const attncl_value *in, attncl_value *out)
 {

@@ -13,6 +13,10 @@
 #include "attncl/graph.h"
 #include "attncl/status.h"
 
+// Check's own sends a message through a file for each assertion that holds: of millions, seconds.
+#undef ck_assert_msg
+#define ck_assert_msg(holds, ...) ((holds) ? (void)0 : ck_abort_msg(__VA_ARGS__))
+
 // TEST(name) { ... }: a case.  LOOP_TEST: a case for each _i of [first, end); TABLE_TEST: for each
 // row table[_i].
 #define TEST(name)              LOOP_TEST(name, 0, 1)
