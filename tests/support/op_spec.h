@@ -5,7 +5,8 @@
 //
 //   OP_SPEC(softmax_fwd, .in = "x f32 R* C", .out = "y f32 R* C", .ref = softmax, .rel = 10, .smoke = "R=1,5 C=1,7");
 //
-// TEST_SIZES=full adds the full sizes, TEST_SEED=N (0 without it) changes all random numbers.
+// TEST_SIZES=full adds the full sizes, few leaves most out for the other variant of the kernels; TEST_SEED=N (0 without it)
+// changes all random numbers.
 #ifndef ATTNCL_TEST_OP_SPEC_H
 #define ATTNCL_TEST_OP_SPEC_H
 

@@ -77,7 +77,7 @@ void device_up(void);
 void device_down(void);
 const char *test_name(void); // "op.softmax"
 
-// TEST_SIZES=full (tests/run --full): large shapes and all combinations too.  Otherwise PoCL's compiler decides what a test
+// TEST_SIZES=full (tests/run --full): large shapes and all combinations too; few: op_spec.c.  Otherwise PoCL's compiler decides what a test
 // takes: shapes share programs, and combinations are spread over them.
 bool test_has_full_sizes(void);
 
