@@ -23,7 +23,8 @@ TABLE_TEST(matches_the_reference, shapes)
 
     for (int form = 0; form < 4; ++form)
         for (int i = 0; i < 3; ++i)
-            if (test_has_full_sizes() || (_i + form) % 3 == i)
+            if (test_has_full_sizes() ||
+                ((_i + form) % 3 == i && (form == _i % 4 || !test_has_few_sizes())))
                 gemm_check(&GEMM_CASE(1, x->m, x->n, x->k, .trans_a = form & 1,
                                       .trans_b = form >> 1, .gap = gaps[i]));
 }
@@ -96,6 +97,8 @@ TEST(causal_rows_do_not_depend_on_later_ones)
 
 LOOP_TEST(epilogues, 0, GEMM_ACT_GELU_TANH + 1)
 {
+    if (test_has_few_sizes() && _i != GEMM_ACT_GELU)
+        return;
     for (int parts = 0; parts < 12; ++parts)
         for (int few = 0; few < 2; ++few)
             if (test_has_full_sizes() ||

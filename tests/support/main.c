@@ -190,11 +190,23 @@ const char *test_name(void)
     return running;
 }
 
-bool test_has_full_sizes(void)
+static bool has_sizes(const char *word)
 {
     const char *const sizes = getenv("TEST_SIZES");
 
-    return sizes && strcmp(sizes, "full") == 0;
+    return sizes && strcmp(sizes, word) == 0;
+}
+
+bool test_has_full_sizes(void)
+{
+    return has_sizes("full");
+}
+
+bool test_has_few_sizes(void)
+{
+    const struct device_caps *const caps = &test_context()->caps;
+
+    return has_sizes("few") && caps->is_cpu != (caps->variant == VARIANT_CPU);
 }
 
 static int n_skipped;

@@ -6,11 +6,9 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "accuracy/table.h"
-#include "device/context.h"
 #include "support/op_test.h"
 #include "support/spec_point.h"
 
@@ -138,14 +136,10 @@ static void check_all_data(struct spec_point *p)
         op_graph_close(&graph);
 }
 
-// How many sizes of a case: one with TEST_SIZES=few, for kernels that the device's users do not get; two on a simulator.
+// How many sizes of a case are tried.
 static int most_sizes(void)
 {
-    const struct device_caps *const caps = &test_context()->caps;
-    const char *const asked = getenv("TEST_SIZES");
-    const bool foreign = caps->is_cpu != (caps->variant == VARIANT_CPU);
-
-    return foreign && asked && strcmp(asked, "few") == 0 ? 1 : on_simulator() ? 2 : INT_MAX;
+    return test_has_few_sizes() ? 1 : on_simulator() ? 2 : INT_MAX;
 }
 
 // Gradients of smoke sizes: dense and as views in turn.
@@ -176,7 +170,7 @@ static void check_special_size(struct spec_point *p)
 {
     static const double specials[] = {NAN, INFINITY, -INFINITY};
     const int n_in = p->n_in, n_slots = n_in + (p->wanted ? p->n_out : 0);
-    const bool full = test_has_full_sizes(), few = p->wanted || most_sizes() == 1;
+    const bool full = test_has_full_sizes(), few = p->wanted || test_has_few_sizes();
 
     if (!open_graph(p))
         return;

@@ -77,9 +77,11 @@ void device_up(void);
 void device_down(void);
 const char *test_name(void); // "op.softmax"
 
-// TEST_SIZES=full (tests/run --full): large shapes and all combinations too; few: op_spec.c.  Otherwise PoCL's compiler decides what a test
-// takes: shapes share programs, and combinations are spread over them.
+// TEST_SIZES=full (tests/run --full): large shapes and all combinations too.  Otherwise PoCL's compiler decides what a test
+// takes: shapes share programs, and combinations are spread over them.  TEST_SIZES=few (tests/run without options): hardly
+// any of the variant of the kernels that is not the device's own.
 bool test_has_full_sizes(void);
+bool test_has_few_sizes(void);
 
 // Says that a case, or a part of it, cannot be run here, and why; the case returns after it.  A test with such a case
 // counts as skipped (exit 77), never as passed.
