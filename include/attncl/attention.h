@@ -56,18 +56,19 @@ typedef struct attncl_attention_inputs {
  * the weights are asked for.
  *
  * @param desc         borrowed for the call; NULL: all defaults
- * @param inputs       query [B, H, T, D], D at most 256; key [B, H, S, D]; value [B, H, S, E], E
- * at most 256; mask U8 [T or 1, S, B or 1], non-zero = visible, null: all; valid_lens I32 [B] or
- * [B, T]: keys at or beyond the length score -1e6
- * (length 0 gives equal weights); null: none.  At most one of mask, valid_lens and causal
- * or window.
- * @param weights_ret  NULL, or receives the weights [B, H, T, S], as they are before dropout
- * @return             [B, H, T, E], a view whose memory is as desc->layout says, so that
- * attncl_merge_heads() makes no copy.  A query that sees no key (mask) gives 0 and weights 0.
- * NaN in a query or in a key it sees makes its row NaN, in which the weights of keys it does not see are
- * 0 or NaN.  These keys have no effect, but NaN or infinity in their values may reach it, as 0 times it;
- * whether it does depends on the device's tiles.  A query all of whose scores are -inf counts as one
- * that sees no key.
+ * @param inputs       query [B, H, T, D], key [B, H, S, D], value [B, H, S, E]; D and E at most 256.  At most one of
+ *                     mask, valid_lens, and causal or window:
+ *                     mask U8 [T or 1, S, B or 1], non-zero: visible; null: all keys are;
+ *                     valid_lens I32 [B] or [B, T]: keys at or beyond the length score -1e6, and length 0 gives equal
+ *                     weights; null: none
+ * @param weights_ret  NULL, or receives the weights [B, H, T, S] before dropout
+ * @return             [B, H, T, E], a view laid out in memory as desc->layout says, so that attncl_merge_heads()
+ *                     copies nothing
+ *
+ * A query that sees no key, or whose scores are all -inf, gets the result 0 and weights 0.  NaN in a query, or in a
+ * key that it sees, makes its row NaN; the weights of keys it does not see are then 0 or NaN.  Otherwise keys that a
+ * query does not see have no effect on it, with one exception: NaN or infinity in their values may reach the result,
+ * as 0 times it, depending on the device's tiles.
  *
  * Cost B H T S (2 D + 2 E), causal half of it, valid_lens the valid part.  Source: Vaswani et al.
  * 2017, eq. 1; online softmax: Milakov and Gimelshein 2018, arXiv 1805.02867.
@@ -100,8 +101,7 @@ ATTNCL_API attncl_value attncl_additive_attention(attncl_graph *g, attncl_value 
 ATTNCL_API attncl_value attncl_split_heads(attncl_graph *g, attncl_value x, int64_t n_heads,
                                            attncl_layout layout);
 
-/** [B, H, T, E] as [T, B, H E] or [B, T, H E]; a view when the memory already lies so, else one
- * copy.
+/** [B, H, T, E] as [T, B, H E] or [B, T, H E]: a view where the memory is laid out so already, else one copy.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_merge_heads(attncl_graph *g, attncl_value x, attncl_layout layout);
 
@@ -157,13 +157,15 @@ typedef enum attncl_pooling_kernel {
 
 /**
  * Nadaraya-Watson kernel regression: weights_ij = K(x_train_i - x_val_j), each column j normalised.
- * @param kind         gaussian exp(-u^2 / (2 sigma^2)), boxcar |u| < 1, constant, epanechikov max(1
- * - |u|, 0)
- * @param x_train, y_train  [n];  x_val [m]
+ *
+ * @param kind         Gaussian exp(-u^2 / (2 sigma^2)), boxcar |u| < 1, constant, Epanechikov max(1 - |u|, 0)
+ * @param x_train      [n], as y_train
+ * @param x_val        [m]
  * @param weights_ret  NULL, or receives [n, m]
- * @return             [m].  No key in support: weights and result 0.  NaN in x_train makes all NaN,
- * in x_val its element, but for the constant kernel; infinity in x_val too for the Gaussian.  Source: Nadaraya 1964,
- * Watson 1964.
+ * @return             [m]; where the kernel is 0 for all of x_train, weights and result are 0
+ *
+ * Except for the constant kernel, NaN in x_train makes all results NaN, and NaN in x_val its own; for the Gaussian,
+ * so does infinity in x_val.  Source: Nadaraya 1964, Watson 1964.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_attention_pooling(attncl_graph *g, attncl_pooling_kernel kind,

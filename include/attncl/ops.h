@@ -108,17 +108,19 @@ ATTNCL_API attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, 
                                                attncl_value position);
 
 /**
- * x [..., C], C even, as sinusoidal positions move by `delta`: pairs (x_2j, x_2j+1) turn by delta
- * 10000^(-2j / C), so that row p of attncl_sinusoid() becomes row p + delta.
+ * Rotates each pair (x_2j, x_2j+1) of x [..., C], C even, by delta 10000^(-2j / C), which turns row p of
+ * attncl_sinusoid() into row p + delta.
  * Errors: ERR_SHAPE, ERR_NO_MEMORY, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, double delta);
 
 /**
- * log sum exp(logits) - logits[target]: logits [..., V], targets I32 [...].  NONE -> [...], else a
- * scalar []. A target equal to `pad` counts 0 and, for the mean, not in the divisor; pad < 0: none;
- * all padding gives 0.  A NaN or +inf among a position's logits makes its loss NaN; -inf counts
- * nothing, at the target the loss is +inf.
+ * Cross entropy, log sum exp(logits) - logits[target]: logits [..., V], targets I32 [...].
+ * @param reduction  NONE gives [...], the others a scalar []
+ * @param pad        the target whose positions have loss 0 and do not count for the mean; negative: none.  All padding
+ *                   gives 0
+ * NaN or +inf among the logits of a position makes its loss NaN.  A logit of -inf adds nothing, but at the target it
+ * makes the loss +inf.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits,
@@ -126,9 +128,8 @@ ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logit
                                              int64_t pad);
 
 /**
- * The same with targets of which a part is spread evenly over all classes: log sum exp(logits) -
- * (1 - label_smoothing) logits[target] - label_smoothing mean(logits), as
- * torch.nn.CrossEntropyLoss(label_smoothing=...) computes it.
+ * Cross entropy with label smoothing: log sum exp(logits) - (1 - label_smoothing) logits[target] - label_smoothing
+ * mean(logits), as torch.nn.CrossEntropyLoss(label_smoothing=...) computes it.
  * @param label_smoothing  0 to 1
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
@@ -137,13 +138,11 @@ ATTNCL_API attncl_value attncl_cross_entropy_smoothed(attncl_graph *g, attncl_va
                                                       attncl_reduction reduction, int64_t pad,
                                                       double label_smoothing);
 
-/** The place of the largest element along the last axis, I32 [...]: the first among equals; NaN is
- * never the largest.
+/** The index of the largest element along the last axis, I32 [...]; the first among equals.  NaN is never the largest.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_argmax(attncl_graph *g, attncl_value x);
 
-/** n values, F32 or I32, one after another along an axis; all other extents are alike, and the
- * shape of the result is theirs, with the sum along that axis.
+/** n values, F32 or I32, joined along an axis; their other extents must be equal.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_concat(attncl_graph *g, size_t n, const attncl_value *values,
                                       int axis);

@@ -9,16 +9,15 @@
  *     p -= lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps)                     PyTorch's form
  *     p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)                   optimized
  *
- * attncl_adam_step() gives new values, attncl_adam_update() writes over the old ones: with weights
- * and attncl_graph_gradient() (attncl/gradient.h), each run of a graph is a step of training.  The
- * learning rate of a step comes from a constant, from a schedule on the device, or from an input of
- * the graph: a loop on the host that writes "learning_rate" follows any schedule.
+ * attncl_adam_step() returns new values; attncl_adam_update() overwrites the old ones, so that with weights and
+ * attncl_graph_gradient() (attncl/gradient.h) each run of a graph is a training step.  The learning rate is a constant,
+ * follows a schedule on the device, or is an input of the graph, which the host may write before each run:
  *
  *     attncl_value rate = attncl_graph_input(g, "learning_rate", ATTNCL_F32, 0, NULL);
  *     attncl_value rates = attncl_adam_rates_at(g, &adam, rate, step);
  *
- * NaN and infinity stay with their element, for good, as in PyTorch.  In Adam an infinite gradient
- * makes its parameter NaN; one whose square overflows stops it where it is.
+ * As in PyTorch, NaN and infinity stay with their element and do not go away.  In Adam an infinite gradient makes its
+ * parameter NaN; a gradient whose square overflows stops its parameter from changing.
  *
  * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
@@ -107,10 +106,9 @@ ATTNCL_API attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_des
                                           const attncl_schedule_desc *schedule, attncl_value step);
 
 /**
- * The same, the learning rate a value: an input, say, that the caller writes before each run.
- * @param learning_rate  F32 []; null: that of desc.  Decay that is decoupled and not
- *                       scheduled_decay is by that of desc in any case.  Not a number: the step
- *                       leaves all as it was
+ * The same with the learning rate as a value: an input, for example, that the caller writes before each run.
+ * @param learning_rate  F32 []; null: that of desc; with NaN the step changes nothing.  Decoupled decay uses desc's
+ *                       rate unless scheduled_decay is set
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_adam_rates_at(attncl_graph *g, const attncl_adam_desc *desc,
@@ -127,10 +125,9 @@ ATTNCL_API void attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc, 
                                  attncl_adam_values *after_ret);
 
 /**
- * The same step in place, when a run gets to this place of the graph: what was built before reads
- * the old values, what is built after it the new ones.  All of `values` are weights
- * (attncl_graph_weight(); every graph that has the tensor sees the change, and no other graph using
- * it may run concurrently) or state (attncl_graph_state()).  No result.
+ * The same step in place, where it stands in the graph: ops built before it read the old values, ops built after it the
+ * new ones.  All of `values` are state (attncl_graph_state()) or weights (attncl_graph_weight()).  Every graph that has
+ * such a weight's tensor sees the change; none of them may run concurrently.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc,
@@ -170,7 +167,7 @@ typedef struct attncl_sgd_values {
 
 /**
  * What all parameters of a step share, [3].
- * @param learning_rate  F32 []; null: that of desc; not a number: the step leaves all as it was
+ * @param learning_rate  F32 []; null: that of desc; with NaN the step changes nothing
  * @param step           I32 [], the steps taken before this one; 0: b is not read
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
@@ -201,9 +198,9 @@ typedef enum attncl_clip_style {
 } attncl_clip_style;
 
 /**
- * Scales gradients so that the norm of all together is at most max_norm.  The norm is a sum in a
- * fixed order, right for any finite elements.  An infinite element becomes NaN, the others 0; NaN
- * makes all NaN, but with ATTNCL_CLIP_EXACT leaves them as they are.
+ * Scales gradients so that their global norm is at most max_norm.  The norm is summed in a fixed order and does not
+ * overflow for finite elements.  An infinite element becomes NaN and all others 0; NaN makes all NaN, except that with
+ * ATTNCL_CLIP_EXACT nothing is scaled then.
  * @param n, grads     at least one, of any shapes
  * @param clipped_ret  receives n values
  * @return             the norm before, []
@@ -223,8 +220,8 @@ ATTNCL_API void attncl_clip_grad_value(attncl_graph *g, size_t n, const attncl_v
                                        double max_value, attncl_value *clipped_ret);
 
 /**
- * into += value, in place, when a run gets to this place of the graph: what was built before reads
- * the old values.  Sums gradients of several runs, say.
+ * into += value, in place, where it stands in the graph: ops built before it read the old values.  Sums gradients over
+ * several runs, for example.
  * @param into   F32, a weight or state, as for attncl_adam_update()
  * @param value  F32, of its shape
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/recurrent.h
- * Gated recurrent units (Cho et al. 2014, arXiv 1406.1078), PyTorch's form: gates in the order r,
- * z, n, the reset gate after the linear map of the state.  And the decoder of Bahdanau et al. 2014
- * (arXiv 1409.0473) over them.
+ * Gated recurrent units (Cho et al. 2014, arXiv 1406.1078) in PyTorch's form, with gates in the order r, z, n and the
+ * reset gate after the linear map of the state; and the attention decoder of Bahdanau et al. 2014 (arXiv 1409.0473).
  *
  *     r, z = sigmoid(W_i x + b_i + W_h h + b_h)
  *     n = tanh(W_in x + b_in + r * (W_hn h + b_hn)),   h' = (1 - z) n + z h
  *
- * NaN in a step's x or in a state makes all later states of that batch entry NaN, and the gradients
- * of what they come from.  An infinite argument of a gate gives the gate's limit, and the gradient 0.
+ * NaN in a step's x or in a state makes all later states of that batch entry NaN, and with them the gradients of all
+ * that they were computed from.  An infinite argument of a gate gives the gate's limit and gradient 0.
  *
  * Letters: B batch, T steps, I input width, H hidden width, E embedding width, S source length, N
  * width of attention.  Sequences are [T, B, .] or [B, T, .], as their layout says.
@@ -62,7 +61,7 @@ ATTNCL_API attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *par
                                    attncl_value h0, attncl_layout layout, attncl_value *last_ret);
 
 /**
- * Layers one above another: layer k > 0 reads what layer k - 1 gives.
+ * Stacked layers: layer k > 0 reads the output of layer k - 1.
  * @param layers  n_layers of them, at least 1, borrowed for the call
  * @param states  n_layers states: each layer's before the first step (null: zeros), replaced by
  * that after the last
@@ -74,8 +73,8 @@ ATTNCL_API attncl_value attncl_gru_layers(attncl_graph *g, const attncl_gru_para
                                           attncl_value *states);
 
 /**
- * Parameters of an attention decoder: at each step the top layer's state asks the source, and the
- * first layer reads the answer with the embedded token after it, cat(context, embedding).
+ * Parameters of an attention decoder.  At each step the top layer's state is the query, and the first layer reads
+ * cat(context, embedding of the token).
  */
 typedef struct attncl_bahdanau_params {
     size_t struct_size;
@@ -109,7 +108,7 @@ typedef struct attncl_bahdanau_source {
     }
 
 /**
- * The source of an encoder's outputs [B, S, H].
+ * Makes an encoder's outputs [B, S, H] the source that a decoder attends to.
  * @param source_ret  filled; null values in it when the graph has failed
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
@@ -118,8 +117,7 @@ ATTNCL_API void attncl_bahdanau_attend(attncl_graph *g, const attncl_bahdanau_pa
                                        attncl_bahdanau_source *source_ret);
 
 /**
- * The first layer's input half, as far as it is of tokens: embedded [..., E] -> [..., 3 H].  One
- * GEMM for all tokens that are known.
+ * The tokens' part of the first layer's input product, embedded [..., E] -> [..., 3 H]: one GEMM for all known tokens.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_bahdanau_input(attncl_graph *g, const attncl_bahdanau_params *params,
