@@ -119,6 +119,7 @@ ATTNCL_API attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, d
  * @param reduction  NONE gives [...], the others a scalar []
  * @param pad        the target whose positions have loss 0 and do not count for the mean; negative: none.  All padding
  *                   gives 0
+ *
  * NaN or +inf among the logits of a position makes its loss NaN.  A logit of -inf adds nothing, but at the target it
  * makes the loss +inf.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
@@ -128,8 +129,8 @@ ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logit
                                              int64_t pad);
 
 /**
- * Cross entropy with label smoothing: log sum exp(logits) - (1 - label_smoothing) logits[target] - label_smoothing
- * mean(logits), as torch.nn.CrossEntropyLoss(label_smoothing=...) computes it.
+ * attncl_cross_entropy() with label smoothing: log sum exp(logits) - (1 - label_smoothing) logits[target] -
+ * label_smoothing mean(logits), as torch.nn.CrossEntropyLoss(label_smoothing=...) computes it.
  * @param label_smoothing  0 to 1
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */

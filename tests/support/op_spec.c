@@ -164,8 +164,8 @@ static void check_gradients(struct spec_point *p)
         check_sizes(p);
 }
 
-// NaN and infinity in the first, a middle and the last element of each input, and of dy with gradients; a smoke run of
-// these has one place for each, and one of results one for each infinity.
+// NaN and infinity in the first, a middle and the last element of each input, and of dy with gradients.  But for full
+// sizes, each infinity has one place, and with gradients or few sizes NaN too.
 static void check_special_size(struct spec_point *p)
 {
     static const double specials[] = {NAN, INFINITY, -INFINITY};
