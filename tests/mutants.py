@@ -10,7 +10,6 @@ include/ run in a copy of the source tree, BUILD/mutants, which is built once an
 
 import argparse
 import collections
-import json
 import os
 import random
 import re
@@ -20,6 +19,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from support.ctest_list import ctest_list
 
 COPIED = ["CMakeLists.txt", "cl", "cmake", "include", "lib", "tests", "bench", "examples", "tools", "LICENSE"]
 PASSED, FAILED, SKIPPED, BROKEN = "passed", "died", "skipped", "does not compile"
@@ -99,8 +100,7 @@ class Runner:
         self.root, self.build, self.timeout = root, build, timeout
         self.tree = os.path.join(build, "mutants")
         self.tests = {}  # of .ci/run: the argument of attncl-tests, and the environment
-        listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], stdout=subprocess.PIPE, check=True)
-        for test in json.loads(listed.stdout)["tests"]:
+        for test in ctest_list(build):
             if os.path.basename(test.get("command", [""])[0]) != "attncl-tests":
                 continue
             properties = {p["name"]: p["value"] for p in test.get("properties", [])}

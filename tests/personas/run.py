@@ -9,11 +9,13 @@ OpenCL loader does not load layers.
 import argparse
 import concurrent.futures
 import fnmatch
-import json
 import os
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from support.ctest_list import ctest_list  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ONLY = r"^(op|layer|model|gemm|launch|exec|compile|autodiff)[.]"
@@ -47,10 +49,8 @@ def refusals(path):
 
 
 def tests(build, only):
-    text = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"],
-                          stdout=subprocess.PIPE, check=True).stdout
     seen = set()
-    for t in json.loads(text)["tests"]:
+    for t in ctest_list(build):
         name = t["name"].split("@")[0]  # the persona has its own variant
         # Those of kernels in small work-groups play a device of their own.
         if not re.search(only, name) or ".groups_of_" in name or name in seen:
