@@ -19,9 +19,7 @@ struct arch_class {
     const char *example; // a small configuration; its integers differ, so that shapes can be read
     size_t settings_bytes;
 
-    // Reads and checks the configuration into the architecture's own settings, by config.h alone:
-    // the keys that are known are those it reads.  NULL: there is nothing to configure.
-    attncl_status (*configure)(struct config *config, void *settings);
+    const struct key *keys; // of the configuration, into the settings; NULL: there are none
     // Names every parameter with its shape; NULL: there are none.  A failure is kept by `p`.
     void (*load)(struct params *p, const void *settings);
     // Declares the inputs, adds the layers, names the outputs.
@@ -55,6 +53,8 @@ struct arch_class {
     const char *detached; // an output whose cotangent is ignored; NULL: none
 };
 
+extern const struct key attncl__seq2seq_keys[];
+
 // attncl__arch_X of each line of the list.
 #define ARCH(file, name) extern const struct arch_class attncl__arch_##name;
 #include "model/arch_list.def"
@@ -64,16 +64,6 @@ struct arch_class {
 attncl_status attncl__arch_find(const char *name, const struct arch_class **ret);
 // In the order of the list; NULL after the last.
 const struct arch_class *attncl__arch_at(size_t index);
-
-// Every key that some configuration of the architecture reads.  Found by running configure() on
-// each choice, so there is no other list.  A key that depends on two independent choices at once is
-// missed here, but never refused where it is read.
-attncl_status attncl__arch_keys(const struct arch_class *arch, struct config_keys *keys);
-
-// Adds when the key of the list is read: "layer is aft_local, gmlp", "layer is not gmlp"; nothing
-// where it always is.
-attncl_status attncl__arch_key_condition(const struct arch_class *arch, struct config_keys *keys,
-                                         size_t index, struct strbuf *text);
 
 // Declares the inputs and outputs to `probe`, building in a graph without a context, which owns the
 // outputs' names.

@@ -6,26 +6,6 @@
 #include "model/arch.h"
 #include "model/block_aft.h"
 
-static attncl_status configure_local(struct config *config, void *settings)
-{
-    return attncl__aft_configure(config, ATTNCL_AFT_LOCAL, settings);
-}
-
-static attncl_status configure_full(struct config *config, void *settings)
-{
-    return attncl__aft_configure(config, ATTNCL_AFT_FULL, settings);
-}
-
-static attncl_status configure_simple(struct config *config, void *settings)
-{
-    return attncl__aft_configure(config, ATTNCL_AFT_SIMPLE, settings);
-}
-
-static attncl_status configure_conv(struct config *config, void *settings)
-{
-    return attncl__aft_configure(config, ATTNCL_AFT_CONV, settings);
-}
-
 static void load(struct params *p, const void *settings)
 {
     attncl_aft_params ignored = ATTNCL_AFT_PARAMS_INIT;
@@ -55,7 +35,7 @@ const struct arch_class attncl__arch_aft_local = {
     .name = "aft_local",
     .example = "{\"d_model\": 64, \"seq_len\": 40, \"local_window_size\": 8}",
     .settings_bytes = sizeof(struct aft_settings),
-    .configure = configure_local,
+    .keys = attncl__aft_local_keys,
     .load = load,
     .build = build,
 };
@@ -64,7 +44,7 @@ const struct arch_class attncl__arch_aft_full = {
     .name = "aft_full",
     .example = "{\"d_model\": 64, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct aft_settings),
-    .configure = configure_full,
+    .keys = attncl__aft_full_keys,
     .load = load,
     .build = build,
 };
@@ -73,7 +53,7 @@ const struct arch_class attncl__arch_aft_simple = {
     .name = "aft_simple",
     .example = "{\"d_model\": 64}",
     .settings_bytes = sizeof(struct aft_settings),
-    .configure = configure_simple,
+    .keys = attncl__aft_simple_keys,
     .load = load,
     .build = build,
 };
@@ -82,7 +62,7 @@ const struct arch_class attncl__arch_aft_conv = {
     .name = "aft_conv",
     .example = "{\"d_model\": 64, \"heads\": 4, \"window_size\": 7}",
     .settings_bytes = sizeof(struct aft_settings),
-    .configure = configure_conv,
+    .keys = attncl__aft_conv_keys,
     .load = load,
     .build = build,
 };

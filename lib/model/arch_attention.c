@@ -75,13 +75,12 @@ struct additive_settings {
     int64_t query_size, key_size, num_hiddens;
 };
 
-static attncl_status additive_configure(struct config *config, void *settings)
-{
-    struct additive_settings *s = settings;
-    TRY(attncl__config_int(config, "query_size", 1, &s->query_size));
-    TRY(attncl__config_int(config, "key_size", 1, &s->key_size));
-    return attncl__config_int(config, "num_hiddens", 1, &s->num_hiddens);
-}
+static const struct key additive_table[] = {
+    {"query_size", KEY_INT, AT(additive_settings, query_size), .min = 1},
+    {"key_size", KEY_INT, AT(additive_settings, key_size), .min = 1},
+    {"num_hiddens", KEY_INT, AT(additive_settings, num_hiddens), .min = 1},
+    {0},
+};
 
 struct additive_params {
     attncl_value key_weight, query_weight, score_weight; // [N, key], [N, query], [1, N]
@@ -127,7 +126,7 @@ const struct arch_class attncl__arch_additive_attention = {
     .name = "additive_attention",
     .example = "{\"query_size\": 20, \"key_size\": 24, \"num_hiddens\": 32}",
     .settings_bytes = sizeof(struct additive_settings),
-    .configure = additive_configure,
+    .keys = additive_table,
     .load = additive_load,
     .build = additive_build,
 };
@@ -139,19 +138,30 @@ struct multi_head_settings {
     bool bias;
 };
 
-static attncl_status multi_head_configure(struct config *config, void *settings)
+static double default_size(const void *settings)
 {
-    struct multi_head_settings *s = settings;
-    TRY(attncl__config_int(config, "num_hiddens", 1, &s->num_hiddens));
-    TRY(attncl__config_int(config, "num_heads", 1, &s->num_heads));
+    return (double)((const struct multi_head_settings *)settings)->num_hiddens;
+}
+
+static attncl_status multi_head_check(void *settings)
+{
+    const struct multi_head_settings *s = settings;
     REQUIRE(s->num_hiddens % s->num_heads == 0, ATTNCL_ERR_FORMAT,
             "num_hiddens = %" PRId64 " cannot be cut into num_heads = %" PRId64, s->num_hiddens,
             s->num_heads);
-    TRY(attncl__config_int_or(config, "query_size", 1, s->num_hiddens, &s->query_size));
-    TRY(attncl__config_int_or(config, "key_size", 1, s->num_hiddens, &s->key_size));
-    TRY(attncl__config_int_or(config, "value_size", 1, s->num_hiddens, &s->value_size));
-    return attncl__config_bool_or(config, "bias", false, &s->bias);
+    return ATTNCL_OK;
 }
+
+static const struct key multi_head_table[] = {
+    {"num_hiddens", KEY_INT, AT(multi_head_settings, num_hiddens), .min = 1},
+    {"num_heads", KEY_INT, AT(multi_head_settings, num_heads), .min = 1},
+    {"query_size", KEY_INT, AT(multi_head_settings, query_size), .min = 1, OR_FROM(default_size)},
+    {"key_size", KEY_INT, AT(multi_head_settings, key_size), .min = 1, OR_FROM(default_size)},
+    {"value_size", KEY_INT, AT(multi_head_settings, value_size), .min = 1, OR_FROM(default_size)},
+    {"bias", KEY_BOOL, AT(multi_head_settings, bias), OR(false)},
+    CHECK(multi_head_check),
+    {0},
+};
 
 static attncl_mha_params multi_head_params(struct params *p, const struct multi_head_settings *s)
 {
@@ -200,7 +210,7 @@ const struct arch_class attncl__arch_multi_head_attention = {
     .name = "multi_head_attention",
     .example = "{\"num_hiddens\": 64, \"num_heads\": 4}",
     .settings_bytes = sizeof(struct multi_head_settings),
-    .configure = multi_head_configure,
+    .keys = multi_head_table,
     .load = multi_head_load,
     .build = multi_head_build,
 };

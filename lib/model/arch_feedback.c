@@ -19,12 +19,11 @@ struct attention_settings {
     bool precomputed;
 };
 
-static attncl_status attention_configure(struct config *config, void *settings)
-{
-    struct attention_settings *s = settings;
-    TRY(attncl__feedback_configure_attention(config, "joint", &s->feedback));
-    return attncl__config_bool_or(config, "kv_precomputed", false, &s->precomputed);
-}
+static const struct key attention_table[] = {
+    KEYS_OF(attncl__feedback_attention_keys, AT(attention_settings, feedback)),
+    {"kv_precomputed", KEY_BOOL, AT(attention_settings, precomputed), OR(false)},
+    {0},
+};
 
 static void attention_load(struct params *p, const void *settings)
 {
@@ -74,17 +73,12 @@ const struct arch_class attncl__arch_feedback_attention = {
     .name = "feedback_attention",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40}",
     .settings_bytes = sizeof(struct attention_settings),
-    .configure = attention_configure,
+    .keys = attention_table,
     .load = attention_load,
     .build = attention_build,
 };
 
 // -- feedback_layer
-
-static attncl_status layer_configure(struct config *config, void *settings)
-{
-    return attncl__feedback_configure_layer(config, "joint", settings);
-}
 
 static void layer_load(struct params *p, const void *settings)
 {
@@ -117,22 +111,12 @@ const struct arch_class attncl__arch_feedback_layer = {
     .name = "feedback_layer",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256}",
     .settings_bytes = sizeof(struct feedback_settings),
-    .configure = layer_configure,
+    .keys = attncl__feedback_layer_keys,
     .load = layer_load,
     .build = layer_build,
 };
 
 // -- feedback_transformer, feedback_transformer_kv
-
-static attncl_status transformer_configure(struct config *config, void *settings)
-{
-    return attncl__feedback_configure(config, false, settings);
-}
-
-static attncl_status shared_configure(struct config *config, void *settings)
-{
-    return attncl__feedback_configure(config, true, settings);
-}
 
 static void transformer_load(struct params *p, const void *settings)
 {
@@ -159,7 +143,7 @@ const struct arch_class attncl__arch_feedback_transformer = {
     .name = "feedback_transformer",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256, "
                "\"n_layers\": 2}",
-    .configure = transformer_configure,
+    .keys = attncl__feedback_keys,
     TRANSFORMER,
 };
 
@@ -167,6 +151,6 @@ const struct arch_class attncl__arch_feedback_transformer_kv = {
     .name = "feedback_transformer_kv",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256, "
                "\"n_layers\": 2}",
-    .configure = shared_configure,
+    .keys = attncl__feedback_kv_keys,
     TRANSFORMER,
 };

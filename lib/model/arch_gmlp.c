@@ -6,11 +6,6 @@
 #include "model/arch.h"
 #include "model/block_gmlp.h"
 
-static attncl_status sgu_configure(struct config *config, void *settings)
-{
-    return attncl__sgu_configure(config, settings);
-}
-
 static void sgu_load(struct params *p, const void *settings)
 {
     attncl_sgu_params ignored = ATTNCL_SGU_PARAMS_INIT;
@@ -34,15 +29,10 @@ const struct arch_class attncl__arch_spatial_gating_unit = {
     .name = "spatial_gating_unit",
     .example = "{\"d_z\": 64, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct sgu_settings),
-    .configure = sgu_configure,
+    .keys = attncl__sgu_keys,
     .load = sgu_load,
     .build = sgu_build,
 };
-
-static attncl_status block_configure(struct config *config, void *settings)
-{
-    return attncl__gmlp_configure(config, settings);
-}
 
 static void block_load(struct params *p, const void *settings)
 {
@@ -68,7 +58,7 @@ const struct arch_class attncl__arch_gmlp_block = {
     .name = "gmlp_block",
     .example = "{\"d_model\": 64, \"d_ffn\": 256, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct gmlp_settings),
-    .configure = block_configure,
+    .keys = attncl__gmlp_keys,
     .load = block_load,
     .build = block_build,
 };

@@ -13,14 +13,13 @@ struct gru_settings {
     bool batch_first;
 };
 
-static attncl_status gru_configure(struct config *config, void *settings)
-{
-    struct gru_settings *s = settings;
-    TRY(attncl__config_int(config, "input_size", 1, &s->rnn.input));
-    TRY(attncl__config_int(config, "hidden_size", 1, &s->rnn.hidden));
-    TRY(attncl__config_int(config, "num_layers", 1, &s->rnn.n_layers));
-    return attncl__config_bool_or(config, "batch_first", false, &s->batch_first);
-}
+static const struct key keys[] = {
+    {"input_size", KEY_INT, AT(gru_settings, rnn.input), .min = 1},
+    {"hidden_size", KEY_INT, AT(gru_settings, rnn.hidden), .min = 1},
+    {"num_layers", KEY_INT, AT(gru_settings, rnn.n_layers), .min = 1},
+    {"batch_first", KEY_BOOL, AT(gru_settings, batch_first), OR(false)},
+    {0},
+};
 
 static void gru_load(struct params *p, const void *settings)
 {
@@ -70,7 +69,7 @@ const struct arch_class attncl__arch_gru = {
     .name = "gru",
     .example = "{\"input_size\": 20, \"hidden_size\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct gru_settings),
-    .configure = gru_configure,
+    .keys = keys,
     .load = gru_load,
     .build = gru_build,
 };

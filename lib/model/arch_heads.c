@@ -14,11 +14,10 @@ struct settings {
     int64_t heads;
 };
 
-static attncl_status configure(struct config *config, void *settings)
-{
-    struct settings *s = settings;
-    return attncl__config_int(config, "num_heads", 1, &s->heads);
-}
+static const struct key table[] = {
+    {"num_heads", KEY_INT, AT(settings, heads), .min = 1},
+    {0},
+};
 
 static attncl_status split_build(struct build *b, const void *settings)
 {
@@ -62,7 +61,7 @@ const struct arch_class attncl__arch_transpose_qkv = {
     .name = "transpose_qkv",
     .example = "{\"num_heads\": 4}",
     .settings_bytes = sizeof(struct settings),
-    .configure = configure,
+    .keys = table,
     .build = split_build,
     .no_gradients = true,
 };
@@ -71,7 +70,7 @@ const struct arch_class attncl__arch_transpose_output = {
     .name = "transpose_output",
     .example = "{\"num_heads\": 4}",
     .settings_bytes = sizeof(struct settings),
-    .configure = configure,
+    .keys = table,
     .build = merge_build,
     .no_gradients = true,
 };

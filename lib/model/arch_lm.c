@@ -10,7 +10,7 @@ const struct arch_class attncl__arch_lm = {
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40}",
     .settings_bytes = sizeof(struct lm_settings),
-    .configure = attncl__lm_configure,
+    .keys = attncl__lm_keys,
     .load = attncl__lm_load,
     .build = attncl__lm_build,
     .target = TARGET_NEXT_TOKENS,

@@ -21,12 +21,11 @@ struct sample_settings {
     int64_t steps;
 };
 
-static attncl_status configure(struct config *config, void *settings)
-{
-    struct sample_settings *s = settings;
-    TRY(attncl__lm_configure(config, &s->lm));
-    return attncl__config_count(config, "steps", 0, CONFIG_MAX_TOKENS, &s->steps);
-}
+static const struct key table[] = {
+    KEYS_OF(attncl__lm_keys, AT(sample_settings, lm)),
+    {"steps", KEY_INT, AT(sample_settings, steps), .max = CONFIG_MAX_TOKENS},
+    {0},
+};
 
 // A prompt [T0, B] and what follows it.
 struct sequences {
@@ -207,7 +206,7 @@ const struct arch_class attncl__arch_lm_sample = {
                "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40, "
                "\"steps\": 9}",
     .settings_bytes = sizeof(struct sample_settings),
-    .configure = configure,
+    .keys = table,
     .load = attncl__lm_load,
     .run = run,
     .describe = describe,

@@ -16,26 +16,25 @@ struct settings {
     int64_t n_seq;
     int64_t reach; // keys seen before a query, and itself
     bool causal;   // none is seen after it
-    int rank;      // 3: a batch axis of 1 in the end
+    int64_t rank;  // 3: a batch axis of 1 in the end
 };
 
 enum { max_seq = 16384 }; // its square is CONFIG_MAX_TABLE_BYTES
 
-static attncl_status subsequent_configure(struct config *config, void *settings)
-{
-    struct settings *s = settings;
-    TRY(attncl__config_count(config, "seq_len", 1, max_seq, &s->n_seq));
-    *s = (struct settings){.n_seq = s->n_seq, .reach = s->n_seq, .causal = true, .rank = 3};
-    return ATTNCL_OK;
-}
+static const struct key subsequent_table[] = {
+    {"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
+    SETTING(KEY_BOOL, AT(settings, causal), .otherwise = true),
+    SETTING(KEY_INT, AT(settings, rank), .otherwise = 3),
+    SETTING(KEY_INT, AT(settings, reach), .otherwise = max_seq),
+    {0},
+};
 
-static attncl_status local_configure(struct config *config, void *settings)
-{
-    struct settings *s = settings;
-    TRY(attncl__config_count(config, "seq_len", 1, max_seq, &s->n_seq));
-    s->rank = 2;
-    return attncl__config_int(config, "local_window_size", 0, &s->reach);
-}
+static const struct key local_table[] = {
+    {"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
+    SETTING(KEY_INT, AT(settings, rank), .otherwise = 2),
+    {"local_window_size", KEY_INT, AT(settings, reach), .min = 0},
+    {0},
+};
 
 static void fill(const struct settings *s, unsigned char *mask)
 {
@@ -55,7 +54,7 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     struct tensor_desc d;
     (void)inputs, (void)n;
 
-    TRY_DONE(attncl__desc_make(ATTNCL_BOOL, s->rank, dim, &d));
+    TRY_DONE(attncl__desc_make(ATTNCL_BOOL, (int)s->rank, dim, &d));
     mask = attncl__alloc(attncl__desc_bytes(&d));
     if (!mask) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "mask %s", SHAPE(&d));
@@ -63,7 +62,7 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     }
     fill(s, mask);
     TRY_DONE(attncl__results_create(1, &results));
-    TRY_DONE(attncl__results_add(results, "output", ATTNCL_BOOL, s->rank, dim, mask));
+    TRY_DONE(attncl__results_add(results, "output", ATTNCL_BOOL, (int)s->rank, dim, mask));
     mask = NULL; // ownership has passed to the results
     *results_ret = results;
     results = NULL;
@@ -78,7 +77,7 @@ static attncl_status describe(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
     const int64_t dim[3] = {s->n_seq, s->n_seq, 1};
-    attncl__probe_output(b->probe, "output", ATTNCL_BOOL, s->rank, dim);
+    attncl__probe_output(b->probe, "output", ATTNCL_BOOL, (int)s->rank, dim);
     return ATTNCL_OK;
 }
 
@@ -86,7 +85,7 @@ const struct arch_class attncl__arch_subsequent_mask = {
     .name = "subsequent_mask",
     .example = "{\"seq_len\": 40}",
     .settings_bytes = sizeof(struct settings),
-    .configure = subsequent_configure,
+    .keys = subsequent_table,
     .run = run,
     .describe = describe,
     .no_gradients = true,
@@ -96,7 +95,7 @@ const struct arch_class attncl__arch_local_mask = {
     .name = "local_mask",
     .example = "{\"seq_len\": 40, \"local_window_size\": 8}",
     .settings_bytes = sizeof(struct settings),
-    .configure = local_configure,
+    .keys = local_table,
     .run = run,
     .describe = describe,
     .no_gradients = true,

@@ -13,12 +13,11 @@ struct arch_mha_settings {
     bool batch_first;
 };
 
-static attncl_status configure(struct config *config, void *settings)
-{
-    struct arch_mha_settings *s = settings;
-    TRY(attncl__mha_configure(config, &s->mha));
-    return attncl__config_bool_or(config, "batch_first", false, &s->batch_first);
-}
+static const struct key table[] = {
+    KEYS_OF(attncl__mha_keys, AT(arch_mha_settings, mha)),
+    {"batch_first", KEY_BOOL, AT(arch_mha_settings, batch_first), OR(false)},
+    {0},
+};
 
 static void load(struct params *p, const void *settings)
 {
@@ -59,7 +58,7 @@ const struct arch_class attncl__arch_mha = {
     .name = "mha",
     .example = "{\"d_model\": 64, \"heads\": 4}",
     .settings_bytes = sizeof(struct arch_mha_settings),
-    .configure = configure,
+    .keys = table,
     .load = load,
     .build = build,
     .detached = "attn",

@@ -13,11 +13,6 @@
 
 // -- optimizer_step
 
-static attncl_status step_configure(struct config *config, void *settings)
-{
-    return attncl__optim_configure(config, settings);
-}
-
 static attncl_status step_build(struct build *b, const void *settings)
 {
     const struct optim_settings *s = settings;
@@ -46,7 +41,7 @@ const struct arch_class attncl__arch_optimizer_step = {
     .name = "optimizer_step",
     .example = "{\"kind\": \"adam\", \"learning_rate\": 0.001}",
     .settings_bytes = sizeof(struct optim_settings),
-    .configure = step_configure,
+    .keys = attncl__optim_keys,
     .build = step_build,
     .no_gradients = true,
 };
@@ -58,12 +53,12 @@ struct clip_settings {
     attncl_clip_style style;
 };
 
-static attncl_status clip_configure(struct config *config, void *settings)
-{
-    struct clip_settings *s = settings;
-    TRY(attncl__config_number(config, "max_norm", 0, &s->max_norm));
-    return attncl__clip_configure(config, "style", &s->style);
-}
+static const struct key clip_table[] = {
+    {"max_norm", KEY_NUMBER, AT(clip_settings, max_norm), .min = 0},
+    {"style", KEY_WORD, AT(clip_settings, style), .choices = attncl__clip_choices,
+     OR_WORD("torch")},
+    {0},
+};
 
 static bool is_gradient(const char *name)
 {
@@ -106,7 +101,7 @@ const struct arch_class attncl__arch_clip_grad_norm = {
     .name = "clip_grad_norm",
     .example = "{\"max_norm\": 1}",
     .settings_bytes = sizeof(struct clip_settings),
-    .configure = clip_configure,
+    .keys = clip_table,
     .build = clip_build,
     .any_inputs = "g.*",
     .no_gradients = true,

@@ -14,26 +14,29 @@ struct settings {
     double sigma;
 };
 
-static attncl_status configure(struct config *config, void *settings)
+static const struct choice kernels[] = {
+    {"gaussian", ATTNCL_POOL_GAUSSIAN},
+    {"boxcar", ATTNCL_POOL_BOXCAR},
+    {"constant", ATTNCL_POOL_CONSTANT},
+    {"epanechikov", ATTNCL_POOL_EPANECHIKOV},
+    {0},
+};
+
+static attncl_status check(void *settings)
 {
-    static const struct choice kernels[] = {
-        {"gaussian", ATTNCL_POOL_GAUSSIAN},
-        {"boxcar", ATTNCL_POOL_BOXCAR},
-        {"constant", ATTNCL_POOL_CONSTANT},
-        {"epanechikov", ATTNCL_POOL_EPANECHIKOV},
-    };
-    struct settings *s = settings;
-    int kind;
-    TRY(attncl__config_choice(config, "kernel", kernels, N_CHOICES(kernels), NULL, &kind));
-    s->kind = (attncl_pooling_kernel)kind;
-    s->sigma = 1;
-    if (s->kind != ATTNCL_POOL_GAUSSIAN)
-        return ATTNCL_OK;
-    TRY(attncl__config_number_or(config, "sigma", -INFINITY, 1, &s->sigma));
-    REQUIRE((float)s->sigma != 0, ATTNCL_ERR_FORMAT, "sigma is %g, expected a number but 0",
-            s->sigma);
+    const struct settings *s = settings;
+    REQUIRE(s->kind != ATTNCL_POOL_GAUSSIAN || (float)s->sigma != 0, ATTNCL_ERR_FORMAT,
+            "sigma is %g, expected a number but 0", s->sigma);
     return ATTNCL_OK;
 }
+
+static const struct key table[] = {
+    {"kernel", KEY_WORD, AT(settings, kind), .choices = kernels},
+    {"sigma", KEY_NUMBER, AT(settings, sigma), .min = -INFINITY, OR(1),
+     .when = {"kernel", false, {"gaussian"}}},
+    CHECK(check),
+    {0},
+};
 
 static attncl_status build(struct build *b, const void *settings)
 {
@@ -55,6 +58,6 @@ const struct arch_class attncl__arch_attention_pooling = {
     .name = "attention_pooling",
     .example = "{\"kernel\": \"gaussian\"}",
     .settings_bytes = sizeof(struct settings),
-    .configure = configure,
+    .keys = table,
     .build = build,
 };

@@ -6,6 +6,7 @@
 
 #include "base/try.h"
 #include "model/arch.h"
+#include "model/block_ffn.h"
 #include "model/block_norm.h"
 #include "model/config.h"
 
@@ -15,11 +16,10 @@ struct softmax_settings {
     int64_t dim;
 };
 
-static attncl_status softmax_configure(struct config *config, void *settings)
-{
-    struct softmax_settings *s = settings;
-    return attncl__config_int_or(config, "dim", -ATTNCL_MAX_RANK, -1, &s->dim);
-}
+static const struct key softmax_table[] = {
+    {"dim", KEY_INT, AT(softmax_settings, dim), .min = -ATTNCL_MAX_RANK, OR(-1)},
+    {0},
+};
 
 static attncl_status softmax_build(struct build *b, const void *settings)
 {
@@ -37,7 +37,7 @@ const struct arch_class attncl__arch_softmax = {
     .name = "softmax",
     .example = "{}",
     .settings_bytes = sizeof(struct softmax_settings),
-    .configure = softmax_configure,
+    .keys = softmax_table,
     .build = softmax_build,
 };
 
@@ -64,23 +64,21 @@ const struct arch_class attncl__arch_masked_softmax = {
 // -- layer_norm
 
 struct layer_norm_settings {
-    size_t rank;
-    int64_t shape[ATTNCL_MAX_RANK];
+    struct int_list shape;
     double eps;
 };
 
-static attncl_status layer_norm_configure(struct config *config, void *settings)
-{
-    struct layer_norm_settings *s = settings;
-    TRY(attncl__config_ints(config, "normalized_shape", 1, ATTNCL_MAX_RANK, s->shape, &s->rank));
-    return attncl__config_number_or(config, "eps", 0, 1e-5, &s->eps);
-}
+static const struct key layer_norm_table[] = {
+    {"normalized_shape", KEY_INTS, AT(layer_norm_settings, shape), .min = 1},
+    {"eps", KEY_NUMBER, AT(layer_norm_settings, eps), OR(1e-5)},
+    {0},
+};
 
 static struct norm_params layer_norm_params(struct params *p, const struct layer_norm_settings *s)
 {
     struct norm_params norm;
-    norm.weight = attncl__param(p, "weight", INIT_CONSTANT(1), (int)s->rank, s->shape);
-    norm.bias = attncl__param(p, "bias", INIT_CONSTANT(0), (int)s->rank, s->shape);
+    norm.weight = attncl__param(p, "weight", INIT_CONSTANT(1), (int)s->shape.n, s->shape.list);
+    norm.bias = attncl__param(p, "bias", INIT_CONSTANT(0), (int)s->shape.n, s->shape.list);
     return norm;
 }
 
@@ -93,7 +91,7 @@ static attncl_status layer_norm_build(struct build *b, const void *settings)
 {
     const struct layer_norm_settings *s = settings;
     attncl_value x;
-    TRY(attncl__input_trailing(b, "x", (int)s->rank, s->shape, &x));
+    TRY(attncl__input_trailing(b, "x", (int)s->shape.n, s->shape.list, &x));
     const struct norm_params norm = layer_norm_params(&b->params, s);
     attncl_graph_output(b->graph, "output",
                         attncl_layer_norm(b->graph, x, norm.weight, norm.bias, (float)s->eps));
@@ -104,17 +102,17 @@ const struct arch_class attncl__arch_layer_norm = {
     .name = "layer_norm",
     .example = "{\"normalized_shape\": [64]}",
     .settings_bytes = sizeof(struct layer_norm_settings),
-    .configure = layer_norm_configure,
+    .keys = layer_norm_table,
     .load = layer_norm_load,
     .build = layer_norm_build,
 };
 
 // -- activation
 
-static attncl_status activation_configure(struct config *config, void *settings)
-{
-    return attncl__config_activation(config, "kind", NULL, settings);
-}
+static const struct key activation_table[] = {
+    {"kind", KEY_WORD, 0, .choices = attncl__activation_choices, .any_case = true},
+    {0},
+};
 
 static attncl_status activation_build(struct build *b, const void *settings)
 {
@@ -129,7 +127,7 @@ const struct arch_class attncl__arch_activation = {
     .name = "activation",
     .example = "{\"kind\": \"gelu\"}",
     .settings_bytes = sizeof(attncl_activation),
-    .configure = activation_configure,
+    .keys = activation_table,
     .build = activation_build,
 };
 
@@ -140,13 +138,12 @@ struct linear_settings {
     bool bias;
 };
 
-static attncl_status linear_configure(struct config *config, void *settings)
-{
-    struct linear_settings *s = settings;
-    TRY(attncl__config_int(config, "in_features", 1, &s->in));
-    TRY(attncl__config_int(config, "out_features", 1, &s->out));
-    return attncl__config_bool_or(config, "bias", true, &s->bias);
-}
+static const struct key linear_table[] = {
+    {"in_features", KEY_INT, AT(linear_settings, in), .min = 1},
+    {"out_features", KEY_INT, AT(linear_settings, out), .min = 1},
+    {"bias", KEY_BOOL, AT(linear_settings, bias), OR(true)},
+    {0},
+};
 
 static void linear_params(struct params *p, const struct linear_settings *s,
                           attncl_value *weight_ret, attncl_value *bias_ret)
@@ -176,7 +173,7 @@ const struct arch_class attncl__arch_linear = {
     .name = "linear",
     .example = "{\"in_features\": 64, \"out_features\": 48}",
     .settings_bytes = sizeof(struct linear_settings),
-    .configure = linear_configure,
+    .keys = linear_table,
     .load = linear_load,
     .build = linear_build,
 };

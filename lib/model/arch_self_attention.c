@@ -86,12 +86,11 @@ static attncl_status wide_input(struct build *b, const struct wide_settings *s, 
     return attncl__input_real(b, "x", 2, (const int64_t[]){AXIS('T'), s->width}, ret);
 }
 
-static attncl_status one_configure(struct config *config, void *settings)
-{
-    struct wide_settings *s = settings;
-    s->heads = 1;
-    return attncl__config_int(config, "d", 1, &s->width);
-}
+static const struct key one_table[] = {
+    {"d", KEY_INT, AT(wide_settings, width), .min = 1},
+    SETTING(KEY_INT, AT(wide_settings, heads), .otherwise = 1),
+    {0},
+};
 
 static struct wide_params one_params(struct params *p, const struct wide_settings *s)
 {
@@ -126,17 +125,16 @@ const struct arch_class attncl__arch_raschka_self_attention = {
     .name = "raschka_self_attention",
     .example = "{\"d\": 16}",
     .settings_bytes = sizeof(struct wide_settings),
-    .configure = one_configure,
+    .keys = one_table,
     .load = one_load,
     .build = one_build,
 };
 
-static attncl_status many_configure(struct config *config, void *settings)
-{
-    struct wide_settings *s = settings;
-    TRY(attncl__config_int(config, "d", 1, &s->width));
-    return attncl__config_int(config, "heads", 1, &s->heads);
-}
+static const struct key many_table[] = {
+    {"d", KEY_INT, AT(wide_settings, width), .min = 1},
+    {"heads", KEY_INT, AT(wide_settings, heads), .min = 1},
+    {0},
+};
 
 struct many_params {
     struct wide_params heads;
@@ -187,7 +185,7 @@ const struct arch_class attncl__arch_raschka_multi_head = {
     .name = "raschka_multi_head",
     .example = "{\"d\": 16, \"heads\": 4}",
     .settings_bytes = sizeof(struct wide_settings),
-    .configure = many_configure,
+    .keys = many_table,
     .load = many_load,
     .build = many_build,
 };

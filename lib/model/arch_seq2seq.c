@@ -20,26 +20,30 @@ struct seq2seq_settings {
     int64_t bos, n_steps; // prediction only
 };
 
-static attncl_status seq2seq_configure(struct config *config, void *settings)
-{
-    struct seq2seq_settings *s = settings;
-    TRY(attncl__config_int(config, "src_vocab_size", 1, &s->n_source));
-    TRY(attncl__config_int(config, "tgt_vocab_size", 1, &s->n_target));
-    TRY(attncl__config_int(config, "embed_size", 1, &s->embed));
-    TRY(attncl__config_int(config, "num_hiddens", 1, &s->hidden));
-    return attncl__config_int(config, "num_layers", 1, &s->n_layers);
-}
+const struct key attncl__seq2seq_keys[] = {
+    {"src_vocab_size", KEY_INT, AT(seq2seq_settings, n_source), .min = 1},
+    {"tgt_vocab_size", KEY_INT, AT(seq2seq_settings, n_target), .min = 1},
+    {"embed_size", KEY_INT, AT(seq2seq_settings, embed), .min = 1},
+    {"num_hiddens", KEY_INT, AT(seq2seq_settings, hidden), .min = 1},
+    {"num_layers", KEY_INT, AT(seq2seq_settings, n_layers), .min = 1},
+    {0},
+};
 
-static attncl_status predict_configure(struct config *config, void *settings)
+static attncl_status check_prediction(void *settings)
 {
-    struct seq2seq_settings *s = settings;
-    TRY(seq2seq_configure(config, settings));
-    TRY(attncl__config_count(config, "num_steps", 1, CONFIG_MAX_STEPS, &s->n_steps));
-    TRY(attncl__config_int(config, "bos", 0, &s->bos));
+    const struct seq2seq_settings *s = settings;
     REQUIRE(s->bos < s->n_target, ATTNCL_ERR_FORMAT,
             "bos is %" PRId64 ", tgt_vocab_size is %" PRId64, s->bos, s->n_target);
     return ATTNCL_OK;
 }
+
+static const struct key predict_table[] = {
+    KEYS_OF(attncl__seq2seq_keys, 0),
+    {"num_steps", KEY_INT, AT(seq2seq_settings, n_steps), .min = 1, .max = CONFIG_MAX_STEPS},
+    {"bos", KEY_INT, AT(seq2seq_settings, bos), .min = 0},
+    CHECK(check_prediction),
+    {0},
+};
 
 struct encoder {
     attncl_value embedding; // [V source, E]
@@ -176,7 +180,7 @@ const struct arch_class attncl__arch_seq2seq_bahdanau = {
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, "
                "\"embed_size\": 20, \"num_hiddens\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct seq2seq_settings),
-    .configure = seq2seq_configure,
+    .keys = attncl__seq2seq_keys,
     .load = seq2seq_load,
     .build = seq2seq_build,
     .target = TARGET_SENTENCES,
@@ -264,7 +268,7 @@ const struct arch_class attncl__arch_seq2seq_predict = {
                "\"embed_size\": 20, \"num_hiddens\": 32, \"num_layers\": 2, "
                "\"bos\": 1, \"num_steps\": 9}",
     .settings_bytes = sizeof(struct seq2seq_settings),
-    .configure = predict_configure,
+    .keys = predict_table,
     .load = seq2seq_load,
     .build = predict_build,
     .describe = predict_describe,

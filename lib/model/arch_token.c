@@ -16,12 +16,11 @@ struct embedding_settings {
     int64_t count, width;
 };
 
-static attncl_status embedding_configure(struct config *config, void *settings)
-{
-    struct embedding_settings *s = settings;
-    TRY(attncl__config_int(config, "num_embeddings", 1, &s->count));
-    return attncl__config_int(config, "embedding_dim", 1, &s->width);
-}
+static const struct key embedding_table[] = {
+    {"num_embeddings", KEY_INT, AT(embedding_settings, count), .min = 1},
+    {"embedding_dim", KEY_INT, AT(embedding_settings, width), .min = 1},
+    {0},
+};
 
 static attncl_value embedding_weight(struct params *p, const struct embedding_settings *s)
 {
@@ -47,7 +46,7 @@ const struct arch_class attncl__arch_embedding = {
     .name = "embedding",
     .example = "{\"num_embeddings\": 100, \"embedding_dim\": 64}",
     .settings_bytes = sizeof(struct embedding_settings),
-    .configure = embedding_configure,
+    .keys = embedding_table,
     .load = embedding_load,
     .build = embedding_build,
 };
@@ -59,20 +58,21 @@ struct positional_settings {
     int64_t width, max_len;
 };
 
-static attncl_status positional_configure(struct config *config, void *settings)
-{
-    static const struct choice layouts[] = {
-        {"labml", ATTNCL_LAYOUT_TIME_FIRST},
-        {"d2l", ATTNCL_LAYOUT_BATCH_FIRST},
-    };
-    struct positional_settings *s = settings;
-    int layout;
-    TRY(attncl__config_choice(config, "layout", layouts, N_CHOICES(layouts), NULL, &layout));
-    s->layout = (attncl_layout)layout;
-    TRY(attncl__config_int(config, "num_hiddens", 1, &s->width));
-    const int64_t max_len = s->layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1000 : 5000;
-    return attncl__config_int_or(config, "max_len", 1, max_len, &s->max_len);
-}
+static const struct choice layouts[] = {
+    {"labml", ATTNCL_LAYOUT_TIME_FIRST},
+    {"d2l", ATTNCL_LAYOUT_BATCH_FIRST},
+    {0},
+};
+
+static const struct key positional_table[] = {
+    {"layout", KEY_WORD, AT(positional_settings, layout), .choices = layouts},
+    {"num_hiddens", KEY_INT, AT(positional_settings, width), .min = 1},
+    {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(1000),
+     .when = {"layout", false, {"d2l"}}},
+    {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(5000),
+     .when = {"layout", false, {"labml"}}},
+    {0},
+};
 
 static attncl_status positional_build(struct build *b, const void *settings)
 {
@@ -94,7 +94,7 @@ const struct arch_class attncl__arch_positional_encoding = {
     .name = "positional_encoding",
     .example = "{\"layout\": \"labml\", \"num_hiddens\": 64}",
     .settings_bytes = sizeof(struct positional_settings),
-    .configure = positional_configure,
+    .keys = positional_table,
     .build = positional_build,
     .no_gradients = true,
 };
@@ -107,24 +107,20 @@ struct cross_entropy_settings {
     double smoothing;
 };
 
-static attncl_status cross_entropy_configure(struct config *config, void *settings)
-{
-    static const struct choice reductions[] = {
-        {"mean", ATTNCL_REDUCE_MEAN},
-        {"sum", ATTNCL_REDUCE_SUM},
-        {"none", ATTNCL_REDUCE_NONE},
-    };
-    struct cross_entropy_settings *s = settings;
-    int reduction;
-    TRY(attncl__config_choice(config, "reduction", reductions, N_CHOICES(reductions), "mean",
-                              &reduction));
-    s->reduction = (attncl_reduction)reduction;
-    TRY(attncl__config_int_or(config, "pad", INT32_MIN, -1, &s->pad)); // no target is negative
-    TRY(attncl__config_number_or(config, "label_smoothing", 0, 0, &s->smoothing));
-    REQUIRE(s->smoothing <= 1, ATTNCL_ERR_FORMAT, "label_smoothing is %g, must be at most 1",
-            s->smoothing);
-    return ATTNCL_OK;
-}
+static const struct choice reductions[] = {
+    {"mean", ATTNCL_REDUCE_MEAN},
+    {"sum", ATTNCL_REDUCE_SUM},
+    {"none", ATTNCL_REDUCE_NONE},
+    {0},
+};
+
+static const struct key cross_entropy_table[] = {
+    {"reduction", KEY_WORD, AT(cross_entropy_settings, reduction), .choices = reductions,
+     OR_WORD("mean")},
+    {"pad", KEY_INT, AT(cross_entropy_settings, pad), .min = INT32_MIN, OR(-1)}, // no target is -1
+    {"label_smoothing", KEY_NUMBER, AT(cross_entropy_settings, smoothing), .max = 1, OR(0)},
+    {0},
+};
 
 static attncl_status cross_entropy_build(struct build *b, const void *settings)
 {
@@ -144,7 +140,7 @@ const struct arch_class attncl__arch_cross_entropy = {
     .name = "cross_entropy",
     .example = "{}",
     .settings_bytes = sizeof(struct cross_entropy_settings),
-    .configure = cross_entropy_configure,
+    .keys = cross_entropy_table,
     .build = cross_entropy_build,
 };
 
@@ -155,14 +151,18 @@ struct shift_settings {
     double delta;
 };
 
-static attncl_status shift_configure(struct config *config, void *settings)
+static attncl_status shift_check(void *settings)
 {
-    struct shift_settings *s = settings;
-    TRY(attncl__config_int(config, "num_hiddens", 2, &s->width));
-    REQUIRE(s->width % 2 == 0, ATTNCL_ERR_FORMAT,
-            "num_hiddens is %" PRId64 ", expected an even number", s->width);
-    return attncl__config_number(config, "delta", -INFINITY, &s->delta);
+    return attncl__check_parity("num_hiddens", ((const struct shift_settings *)settings)->width,
+                                true);
 }
+
+static const struct key shift_table[] = {
+    {"num_hiddens", KEY_INT, AT(shift_settings, width), .min = 2},
+    {"delta", KEY_NUMBER, AT(shift_settings, delta), .min = -INFINITY},
+    CHECK(shift_check),
+    {0},
+};
 
 static attncl_status shift_build(struct build *b, const void *settings)
 {
@@ -177,6 +177,6 @@ const struct arch_class attncl__arch_relative_shift = {
     .name = "relative_shift",
     .example = "{\"num_hiddens\": 64, \"delta\": 1}",
     .settings_bytes = sizeof(struct shift_settings),
-    .configure = shift_configure,
+    .keys = shift_table,
     .build = shift_build,
 };

@@ -19,6 +19,7 @@
 #include "base/dtype.h"
 #include "base/try.h"
 #include "graph/graph.h"
+#include "model/block_lm.h"
 #include "model/block_optim.h"
 #include "model/config.h"
 #include "model/loss.h"
@@ -30,6 +31,7 @@ enum { INNER_BYTES = 1024 };
 
 struct train_settings {
     alignas(max_align_t) char inner_settings[INNER_BYTES];
+    int inner_arch;
     const struct arch_class *inner;
     struct optim_settings optimizer;
     double max_norm;
@@ -37,37 +39,35 @@ struct train_settings {
     int64_t pad; // -1: none
 };
 
-static attncl_status configure_inner(struct config *model, struct train_settings *s)
-{
-    enum { LM, SEQ2SEQ };
-    static const struct choice archs[] = {{"lm", LM}, {"seq2seq_bahdanau", SEQ2SEQ}};
-    int arch;
-    TRY(attncl__config_choice(model, "arch", archs, N_CHOICES(archs), NULL, &arch));
-    s->inner = arch == LM ? &attncl__arch_lm : &attncl__arch_seq2seq_bahdanau;
-    assert(s->inner->settings_bytes <= INNER_BYTES);
-    return s->inner->configure(model, s->inner_settings);
-}
+enum { LM, SEQ2SEQ };
+static const struct choice archs[] = {{"lm", LM}, {"seq2seq_bahdanau", SEQ2SEQ}, {0}};
 
-static attncl_status train_configure(struct config *config, void *settings)
+static attncl_status check_model(void *settings)
 {
     struct train_settings *s = settings;
-    struct config model, optimizer;
-    TRY(attncl__config_object(config, "model", &model));
-    attncl_status status = configure_inner(&model, s);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("model");
-        return status;
-    }
-    TRY(attncl__config_object(config, "optimizer", &optimizer));
-    status = attncl__optim_configure(&optimizer, &s->optimizer);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("optimizer");
-        return status;
-    }
-    TRY(attncl__config_number_or(config, "grad_norm_clip", 0, 1, &s->max_norm));
-    TRY(attncl__clip_configure(config, "clip", &s->style));
-    return attncl__config_int_or(config, "pad", INT32_MIN, -1, &s->pad); // no target is negative
+    s->inner = s->inner_arch == LM ? &attncl__arch_lm : &attncl__arch_seq2seq_bahdanau;
+    assert(s->inner->settings_bytes <= INNER_BYTES);
+    return ATTNCL_OK;
 }
+
+static const struct key model_table[] = {
+    {"arch", KEY_WORD, AT(train_settings, inner_arch), .choices = archs},
+    KEYS_OF(attncl__lm_keys, AT(train_settings, inner_settings), .when = {"arch", false, {"lm"}}),
+    KEYS_OF(attncl__seq2seq_keys, AT(train_settings, inner_settings),
+            .when = {"arch", false, {"seq2seq_bahdanau"}}),
+    CHECK(check_model),
+    {0},
+};
+
+static const struct key keys[] = {
+    {"model", KEY_OBJECT, 0, .inner = model_table},
+    {"optimizer", KEY_OBJECT, AT(train_settings, optimizer), .inner = attncl__optim_keys},
+    {"grad_norm_clip", KEY_NUMBER, AT(train_settings, max_norm), OR(1)},
+    {"clip", KEY_WORD, AT(train_settings, style), .choices = attncl__clip_choices,
+     OR_WORD("torch")},
+    {"pad", KEY_INT, AT(train_settings, pad), .min = INT32_MIN, OR(-1)}, // no target is negative
+    {0},
+};
 
 static void train_load(struct params *p, const void *settings)
 {
@@ -287,7 +287,7 @@ const struct arch_class attncl__arch_train = {
                "\"n_vocab\": 100, \"max_len\": 40}, \"optimizer\": {\"kind\": \"adam\", "
                "\"learning_rate\": 0.001}}",
     .settings_bytes = sizeof(struct train_settings),
-    .configure = train_configure,
+    .keys = keys,
     .load = train_load,
     .run = run,
     .describe = describe,

@@ -10,11 +10,6 @@
 #include "model/block_encoder.h"
 #include "model/config.h"
 
-static attncl_status ffn_configure(struct config *config, void *settings)
-{
-    return attncl__ffn_configure(config, settings);
-}
-
 static void ffn_load(struct params *p, const void *settings)
 {
     attncl_ffn_params ignored = ATTNCL_FFN_PARAMS_INIT;
@@ -38,7 +33,7 @@ const struct arch_class attncl__arch_feed_forward = {
     .name = "feed_forward",
     .example = "{\"d_model\": 64, \"d_ff\": 256}",
     .settings_bytes = sizeof(struct ffn_settings),
-    .configure = ffn_configure,
+    .keys = attncl__ffn_keys,
     .load = ffn_load,
     .build = ffn_build,
 };
@@ -102,12 +97,11 @@ static void layer_output(struct build *b, const struct layers_settings *s, attnc
     attncl_graph_output(b->graph, "output", y);
 }
 
-static attncl_status layer_configure(struct config *config, void *settings)
-{
-    struct layers_settings *s = settings;
-    TRY(attncl__block_configure(config, &s->encoder.block));
-    return attncl__config_bool_or(config, "batch_first", false, &s->batch_first);
-}
+static const struct key layer_table[] = {
+    KEYS_OF(attncl__block_keys, AT(layers_settings, encoder.block)),
+    {"batch_first", KEY_BOOL, AT(layers_settings, batch_first), OR(false)},
+    {0},
+};
 
 static void layer_load(struct params *p, const void *settings)
 {
@@ -129,25 +123,28 @@ const struct arch_class attncl__arch_transformer_layer = {
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256}",
     .settings_bytes = sizeof(struct layers_settings),
-    .configure = layer_configure,
+    .keys = layer_table,
     .load = layer_load,
     .build = layer_build,
 };
 
-static attncl_status encoder_configure(struct config *config, void *settings)
+static attncl_status check_encoder(void *settings)
 {
     struct layers_settings *s = settings;
-    const struct block_settings *block = &s->encoder.block;
-    int64_t n_vocab;
-    TRY(attncl__encoder_configure(config, &s->encoder));
-    TRY(attncl__config_bool_or(config, "batch_first", false, &s->batch_first));
-    TRY(attncl__config_int_or(config, "n_vocab", 1, 0, &n_vocab));
-    TRY(attncl__classes_configure(config, attncl__block_width(block), &s->classes));
-    if (n_vocab == 0)
-        return ATTNCL_OK;
-    return attncl__embed_configure(config, attncl__block_width(block), attncl__block_limit(block),
-                                   &s->embed);
+    if (s->embed.n_vocab > 0)
+        attncl__embed_set_limit(&s->embed, attncl__block_limit(&s->encoder.block));
+    return ATTNCL_OK;
 }
+
+static const struct key encoder_table[] = {
+    KEYS_OF(attncl__encoder_keys, AT(layers_settings, encoder)),
+    {"batch_first", KEY_BOOL, AT(layers_settings, batch_first), OR(false)},
+    {"n_vocab", KEY_INT, AT(layers_settings, embed.n_vocab), .min = 1, OR(0)},
+    KEYS_OF(attncl__classes_keys, AT(layers_settings, classes)),
+    KEYS_OF(attncl__embed_keys, AT(layers_settings, embed), .when = {"n_vocab", true, {"0"}}),
+    CHECK(check_encoder),
+    {0},
+};
 
 static void encoder_load(struct params *p, const void *settings)
 {
@@ -208,7 +205,7 @@ const struct arch_class attncl__arch_encoder = {
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2}",
     .settings_bytes = sizeof(struct layers_settings),
-    .configure = encoder_configure,
+    .keys = encoder_table,
     .load = encoder_load,
     .build = encoder_build,
     .target = TARGET_LABELS,

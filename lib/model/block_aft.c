@@ -8,30 +8,42 @@
 #include "model/block_aft.h"
 #include "model/config.h"
 
-static attncl_status configure_heads(struct config *config, struct aft_settings *ret)
+#define KIND(value) SETTING(KEY_WORD, AT(aft_settings, kind), .otherwise = (value))
+#define D_MODEL     "d_model", KEY_INT, AT(aft_settings, d_model), .min = 1
+#define SEQ_LEN     "seq_len", KEY_INT, AT(aft_settings, seq_len), .min = 1
+#define BIAS        "bias", KEY_BOOL, AT(aft_settings, bias), OR(true)
+
+const struct key attncl__aft_local_keys[] = {
+    KIND(ATTNCL_AFT_LOCAL),
+    {D_MODEL},
+    {SEQ_LEN},
+    {"local_window_size", KEY_INT, AT(aft_settings, window), .min = 0},
+    {BIAS},
+    {0},
+};
+
+const struct key attncl__aft_full_keys[] = {
+    KIND(ATTNCL_AFT_FULL), {D_MODEL}, {SEQ_LEN}, {BIAS}, {0}};
+
+const struct key attncl__aft_simple_keys[] = {KIND(ATTNCL_AFT_SIMPLE), {D_MODEL}, {BIAS}, {0}};
+
+static attncl_status check_conv(void *settings)
 {
-    TRY(attncl__config_int(config, "heads", 1, &ret->heads));
-    TRY(attncl__config_int(config, "window_size", 1, &ret->filter));
-    REQUIRE(ret->d_model % ret->heads == 0, ATTNCL_ERR_FORMAT,
-            "d_model is %" PRId64 ", not a multiple of heads, %" PRId64, ret->d_model, ret->heads);
-    REQUIRE(ret->filter % 2 == 1, ATTNCL_ERR_FORMAT,
-            "window_size is %" PRId64 ", expected an odd number", ret->filter);
-    return ATTNCL_OK;
+    const struct aft_settings *s = settings;
+    REQUIRE(s->d_model % s->heads == 0, ATTNCL_ERR_FORMAT,
+            "d_model is %" PRId64 ", not a multiple of heads, %" PRId64, s->d_model, s->heads);
+    return attncl__check_parity("window_size", s->filter, false);
 }
 
-attncl_status attncl__aft_configure(struct config *config, attncl_aft_kind kind,
-                                    struct aft_settings *ret)
-{
-    *ret = (struct aft_settings){.kind = kind};
-    TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
-    if (kind == ATTNCL_AFT_CONV)
-        TRY(configure_heads(config, ret));
-    if (kind == ATTNCL_AFT_LOCAL || kind == ATTNCL_AFT_FULL)
-        TRY(attncl__config_int(config, "seq_len", 1, &ret->seq_len));
-    if (kind == ATTNCL_AFT_LOCAL)
-        TRY(attncl__config_int(config, "local_window_size", 0, &ret->window));
-    return attncl__config_bool_or(config, "bias", true, &ret->bias);
-}
+const struct key attncl__aft_conv_keys[] = {
+    KIND(ATTNCL_AFT_CONV),
+    {D_MODEL},
+    {"heads", KEY_INT, AT(aft_settings, heads), .min = 1},
+    {"window_size", KEY_INT, AT(aft_settings, filter), .min = 1},
+    {BIAS},
+    CHECK(check_conv),
+    {0},
+};
 
 // [out, width] and, with a bias, [out]
 void attncl__aft_params(struct params *p, const struct aft_settings *s, attncl_aft_params *ret)

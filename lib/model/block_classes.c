@@ -9,19 +9,16 @@
 #include "base/try.h"
 #include "graph/graph.h"
 
-attncl_status attncl__classes_configure(struct config *config, int64_t width,
-                                        struct classes_settings *ret)
-{
-    static const struct choice pools[] = {
-        {"mean", POOL_MEAN}, {"first", POOL_FIRST}, {"none", POOL_NONE}};
-    int pool = POOL_MEAN;
-    TRY(attncl__config_int_or(config, "n_classes", 1, 0, &ret->n));
-    if (ret->n > 0)
-        TRY(attncl__config_choice(config, "pool", pools, N_CHOICES(pools), "mean", &pool));
-    ret->pool = (enum pool)pool;
-    ret->width = width;
-    return ATTNCL_OK;
-}
+static const struct choice pools[] = {
+    {"mean", POOL_MEAN}, {"first", POOL_FIRST}, {"none", POOL_NONE}, {0}};
+
+const struct key attncl__classes_keys[] = {
+    {"d_model", KEY_INT, AT(classes_settings, width), .min = 1},
+    {"n_classes", KEY_INT, AT(classes_settings, n), .min = 1, OR(0)},
+    {"pool", KEY_WORD, AT(classes_settings, pool), .choices = pools, OR_WORD("mean"),
+     .when = {"n_classes", true, {"0"}}},
+    {0},
+};
 
 static void params(struct params *p, const struct classes_settings *s, attncl_value *weight_ret,
                    attncl_value *bias_ret)

@@ -13,8 +13,7 @@ struct classes_settings {
     int64_t width;
     enum pool pool;
 };
-attncl_status attncl__classes_configure(struct config *config, int64_t width,
-                                        struct classes_settings *ret);
+extern const struct key attncl__classes_keys[];
 void attncl__classes_load(struct params *p, const struct classes_settings *s);
 // x [T, B, C] or, by the layout, [B, T, C] -> [B, N], or without pooling [T, B, N], [B, T, N].
 attncl_status attncl__classes(struct build *b, const struct classes_settings *s,

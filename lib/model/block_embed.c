@@ -5,47 +5,50 @@
 #include <math.h>
 
 #include "attncl/ops.h"
-#include "base/try.h"
 #include "model/block_embed.h"
 #include "model/block_norm.h"
 #include "model/config.h"
 
-static attncl_status configure(struct config *config, struct embed_settings *s)
+static const struct choice positions[] = {
+    {"fixed_pos", EMBED_FIXED},
+    {"learned_pos", EMBED_LEARNED},
+    {"no_pos", EMBED_NO_POSITIONS},
+    {0},
+};
+
+static double default_scale(const void *settings)
 {
-    const bool scaled = s->positions != EMBED_NO_POSITIONS;
-    double scale;
-    TRY(attncl__config_int(config, "n_vocab", 1, &s->n_vocab));
-    TRY(attncl__config_number_or(config, "embed_scale", 0, scaled ? sqrt((double)s->width) : 1,
-                                 &scale));
-    s->scale = (float)scale;
-    TRY(attncl__config_bool_or(config, "embed_norm", false, &s->norm));
-    return attncl__norm_eps_configure(config, &s->norm_eps);
+    const struct embed_settings *s = settings;
+    return s->positions == EMBED_NO_POSITIONS ? 1 : sqrt((double)s->width);
 }
 
-attncl_status attncl__embed_configure_plain(struct config *config, int64_t width,
-                                            int64_t layers_limit, struct embed_settings *ret)
-{
-    *ret = (struct embed_settings){
-        .positions = EMBED_NO_POSITIONS, .width = width, .limit = layers_limit};
-    return configure(config, ret);
-}
+static const struct key common[] = {
+    {"d_model", KEY_INT, AT(embed_settings, width), .min = 1},
+    {"n_vocab", KEY_INT, AT(embed_settings, n_vocab), .min = 1},
+    {"embed_scale", KEY_NUMBER, AT(embed_settings, scale), OR_FROM(default_scale)},
+    {"embed_norm", KEY_BOOL, AT(embed_settings, norm), OR(false)},
+    NORM_EPS_KEY(AT(embed_settings, norm_eps)),
+    {0},
+};
 
-attncl_status attncl__embed_configure(struct config *config, int64_t width, int64_t layers_limit,
-                                      struct embed_settings *ret)
+const struct key attncl__embed_plain_keys[] = {
+    SETTING(KEY_WORD, AT(embed_settings, positions), .otherwise = EMBED_NO_POSITIONS),
+    KEYS_OF(common, 0),
+    {0},
+};
+
+const struct key attncl__embed_keys[] = {
+    {"pos", KEY_WORD, AT(embed_settings, positions), .choices = positions, OR_WORD("fixed_pos")},
+    {"max_len", KEY_INT, AT(embed_settings, max_len), .min = 1, OR(5000)},
+    KEYS_OF(common, 0),
+    {0},
+};
+
+void attncl__embed_set_limit(struct embed_settings *s, int64_t layers_limit)
 {
-    static const struct choice positions[] = {
-        {"fixed_pos", EMBED_FIXED},
-        {"learned_pos", EMBED_LEARNED},
-        {"no_pos", EMBED_NO_POSITIONS},
-    };
-    int pos;
-    TRY(attncl__config_choice(config, "pos", positions, N_CHOICES(positions), "fixed_pos", &pos));
-    *ret = (struct embed_settings){
-        .positions = (enum embed_positions)pos, .width = width, .limit = layers_limit};
-    TRY(attncl__config_int_or(config, "max_len", 1, 5000, &ret->max_len));
-    if (pos != EMBED_NO_POSITIONS && (layers_limit == 0 || ret->max_len < layers_limit))
-        ret->limit = ret->max_len;
-    return configure(config, ret);
+    s->limit = layers_limit;
+    if (s->positions != EMBED_NO_POSITIONS && (layers_limit == 0 || s->max_len < layers_limit))
+        s->limit = s->max_len;
 }
 
 static attncl_value weight_param(struct params *p, const struct embed_settings *s)
@@ -83,7 +86,7 @@ attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attn
     attncl_value weight, table;
     attncl__params_enter(&b->params, "src_embed");
     embed_params(&b->params, s, &weight, &table);
-    attncl_value x = attncl_embedding(b->graph, tokens, weight, s->scale);
+    attncl_value x = attncl_embedding(b->graph, tokens, weight, (float)s->scale);
     if (table.id) {
         const int64_t dim[2] = {attncl_graph_shape(b->graph, table).dim[0], s->width};
         table = attncl_reshape(b->graph, table, 2, dim);

@@ -13,17 +13,15 @@ struct embed_settings {
     int64_t n_vocab, width;
     int64_t max_len; // rows of the table of positions
     int64_t limit;   // longest sequence of positions and layers, 0: any
-    float scale;
+    double scale;
     bool norm;
     double norm_eps;
 };
 
+// Those for layers that tell positions apart themselves have no positions.
+extern const struct key attncl__embed_keys[], attncl__embed_plain_keys[];
 // `layers_limit`: the longest sequence that the layers take, 0: any.
-attncl_status attncl__embed_configure(struct config *config, int64_t width, int64_t layers_limit,
-                                      struct embed_settings *ret);
-// The same for layers that tell positions apart themselves.
-attncl_status attncl__embed_configure_plain(struct config *config, int64_t width,
-                                            int64_t layers_limit, struct embed_settings *ret);
+void attncl__embed_set_limit(struct embed_settings *s, int64_t layers_limit);
 
 void attncl__embed_load(struct params *p, const struct embed_settings *s);
 

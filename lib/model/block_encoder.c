@@ -17,47 +17,49 @@
 #include "model/block_norm.h"
 #include "model/config.h"
 
-// A gMLP block has no other order.
-static attncl_status configure_order(struct config *config, struct block_settings *s)
-{
-    TRY(attncl__config_bool_or(config, "norm_first", true, &s->norm_first));
-    REQUIRE(s->norm_first || s->kind != BLOCK_GMLP, ATTNCL_ERR_FORMAT,
-            "norm_first is false, layer gmlp has its norm first");
-    return attncl__norm_eps_configure(config, &s->norm_eps);
-}
-
-enum { GMLP = 100, TRANSFORMER };
 static const struct choice layers[] = {
-    {"aft_local", ATTNCL_AFT_LOCAL},   {"aft_full", ATTNCL_AFT_FULL},
-    {"aft_simple", ATTNCL_AFT_SIMPLE}, {"gmlp", GMLP},
-    {"aft_conv", ATTNCL_AFT_CONV},     {"transformer", TRANSFORMER},
+    {"aft_local", ATTNCL_AFT_LOCAL},
+    {"aft_full", ATTNCL_AFT_FULL},
+    {"aft_simple", ATTNCL_AFT_SIMPLE},
+    {"gmlp", LAYER_GMLP},
+    {"aft_conv", ATTNCL_AFT_CONV},
+    {"transformer", LAYER_TRANSFORMER},
+    {0},
 };
 
 const char *attncl__block_name(const struct block_settings *s)
 {
-    const int layer = s->kind == BLOCK_GMLP          ? GMLP
-                      : s->kind == BLOCK_TRANSFORMER ? TRANSFORMER
-                                                     : (int)s->aft.kind;
     size_t i = 0;
-    while (layers[i].value != layer)
+    while (layers[i].value != s->layer)
         ++i;
     return layers[i].word;
 }
 
-attncl_status attncl__block_configure(struct config *config, struct block_settings *ret)
+static attncl_status check_block(void *settings)
 {
-    int layer;
-    TRY(attncl__config_choice(config, "layer", layers, N_CHOICES(layers), NULL, &layer));
-    ret->kind = layer == GMLP ? BLOCK_GMLP : layer == TRANSFORMER ? BLOCK_TRANSFORMER : BLOCK_AFT;
-    TRY(configure_order(config, ret));
-    if (ret->kind == BLOCK_GMLP)
-        return attncl__gmlp_configure(config, &ret->gmlp);
-    if (ret->kind == BLOCK_TRANSFORMER)
-        TRY(attncl__mha_configure(config, &ret->mha));
-    else
-        TRY(attncl__aft_configure(config, (attncl_aft_kind)layer, &ret->aft));
-    return attncl__ffn_configure(config, &ret->ffn);
+    struct block_settings *s = settings;
+    s->kind = s->layer == LAYER_GMLP          ? BLOCK_GMLP
+              : s->layer == LAYER_TRANSFORMER ? BLOCK_TRANSFORMER
+                                              : BLOCK_AFT;
+    REQUIRE(s->norm_first || s->kind != BLOCK_GMLP, ATTNCL_ERR_FORMAT,
+            "norm_first is false, layer gmlp has its norm first");
+    return ATTNCL_OK;
 }
+
+const struct key attncl__block_keys[] = {
+    {"layer", KEY_WORD, AT(block_settings, layer), .choices = layers},
+    {"norm_first", KEY_BOOL, AT(block_settings, norm_first), OR(true)},
+    NORM_EPS_KEY(AT(block_settings, norm_eps)),
+    KEYS_OF(attncl__mha_keys, AT(block_settings, mha), .when = ON("transformer")),
+    KEYS_OF(attncl__aft_local_keys, AT(block_settings, aft), .when = ON("aft_local")),
+    KEYS_OF(attncl__aft_full_keys, AT(block_settings, aft), .when = ON("aft_full")),
+    KEYS_OF(attncl__aft_simple_keys, AT(block_settings, aft), .when = ON("aft_simple")),
+    KEYS_OF(attncl__aft_conv_keys, AT(block_settings, aft), .when = ON("aft_conv")),
+    KEYS_OF(attncl__ffn_keys, AT(block_settings, ffn), .when = OFF("gmlp")),
+    KEYS_OF(attncl__gmlp_keys, AT(block_settings, gmlp), .when = ON("gmlp")),
+    CHECK(check_block),
+    {0},
+};
 
 void attncl__block_load(struct params *p, const struct block_settings *s)
 {
@@ -242,16 +244,25 @@ attncl_value attncl__block(struct build *b, const struct block_settings *s,
     return norm_if(after, b, s, "norm_ff", x);
 }
 
-attncl_status attncl__encoder_configure(struct config *config, struct encoder_settings *ret)
+static double default_final_norm(const void *settings)
 {
-    TRY(attncl__block_configure(config, &ret->block));
-    TRY(attncl__config_presence(config, "final_norm",
-                                ret->block.norm_first ? PRESENT_ALWAYS : PRESENT_IF_IN_FILE,
-                                &ret->final_norm));
-    TRY(attncl__config_number_or(config, "final_norm_eps", 1e-30, ret->block.norm_eps,
-                                 &ret->final_norm_eps));
-    return attncl__config_int(config, "n_layers", 0, &ret->n_layers);
+    const struct encoder_settings *s = settings;
+    return s->block.norm_first ? PRESENT_ALWAYS : PRESENT_IF_IN_FILE;
 }
+
+static double default_final_eps(const void *settings)
+{
+    return ((const struct encoder_settings *)settings)->block.norm_eps;
+}
+
+const struct key attncl__encoder_keys[] = {
+    KEYS_OF(attncl__block_keys, AT(encoder_settings, block)),
+    {"final_norm", KEY_PRESENCE, AT(encoder_settings, final_norm), OR_FROM(default_final_norm)},
+    {"final_norm_eps", KEY_NUMBER, AT(encoder_settings, final_norm_eps), .min = 1e-30,
+     OR_FROM(default_final_eps)},
+    {"n_layers", KEY_INT, AT(encoder_settings, n_layers), .min = 0},
+    {0},
+};
 
 void attncl__encoder_load(struct params *p, const struct encoder_settings *s)
 {

@@ -12,7 +12,10 @@
 #include "model/inputs.h"
 
 enum block_kind { BLOCK_AFT, BLOCK_GMLP, BLOCK_TRANSFORMER };
+// What `layer` may be: an AFT layer's kind, or one of these.
+enum { LAYER_GMLP = 100, LAYER_TRANSFORMER, LAYER_FEEDBACK, LAYER_FEEDBACK_KV };
 struct block_settings {
+    int layer;
     enum block_kind kind;
     bool norm_first; // x + f(LN(x)), else LN(x + f(x))
     double norm_eps;
@@ -21,7 +24,7 @@ struct block_settings {
     struct mha_settings mha;
     struct ffn_settings ffn;
 };
-attncl_status attncl__block_configure(struct config *config, struct block_settings *ret);
+extern const struct key attncl__block_keys[];
 void attncl__block_load(struct params *p, const struct block_settings *s);
 const char *
 attncl__block_name(const struct block_settings *s); // the configuration's word for its layer
@@ -54,7 +57,7 @@ struct encoder_settings {
     enum presence final_norm;
     double final_norm_eps;
 };
-attncl_status attncl__encoder_configure(struct config *config, struct encoder_settings *ret);
+extern const struct key attncl__encoder_keys[];
 void attncl__encoder_load(struct params *p, const struct encoder_settings *s);
 attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
                              const struct block_call *call, attncl_value x);

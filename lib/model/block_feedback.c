@@ -12,36 +12,52 @@
 #include "model/block_norm.h"
 #include "model/config.h"
 
-attncl_status attncl__feedback_configure_attention(struct config *config, const char *score,
-                                                   struct feedback_settings *ret)
+static const struct choice scores[] = {{"joint", 0}, {"split", 1}, {0}};
+
+static attncl_status check_heads(void *settings)
 {
-    static const struct choice scores[] = {{"joint", 0}, {"split", 1}};
-    int split;
-    TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
-    TRY(attncl__config_int(config, "heads", 1, &ret->n_heads));
-    REQUIRE(ret->d_model % ret->n_heads == 0, ATTNCL_ERR_FORMAT,
-            "heads = %" PRId64 " does not divide d_model = %" PRId64, ret->n_heads, ret->d_model);
-    TRY(attncl__config_int_or(config, "P", 1, 4096, &ret->n_positions));
-    TRY(attncl__config_choice(config, "score", scores, N_CHOICES(scores), score, &split));
-    ret->split = split != 0;
+    const struct feedback_settings *s = settings;
+    REQUIRE(s->d_model % s->n_heads == 0, ATTNCL_ERR_FORMAT,
+            "heads = %" PRId64 " does not divide d_model = %" PRId64, s->n_heads, s->d_model);
     return ATTNCL_OK;
 }
 
-attncl_status attncl__feedback_configure_layer(struct config *config, const char *score,
-                                               struct feedback_settings *ret)
-{
-    TRY(attncl__feedback_configure_attention(config, score, ret));
-    TRY(attncl__ffn_configure(config, &ret->ffn));
-    return attncl__norm_eps_configure(config, &ret->norm_eps);
-}
+static const struct key heads[] = {
+    {"d_model", KEY_INT, AT(feedback_settings, d_model), .min = 1},
+    {"heads", KEY_INT, AT(feedback_settings, n_heads), .min = 1},
+    {"P", KEY_INT, AT(feedback_settings, n_positions), .min = 1, OR(4096)},
+    CHECK(check_heads),
+    {0},
+};
 
-attncl_status attncl__feedback_configure(struct config *config, bool shared,
-                                         struct feedback_settings *ret)
-{
-    TRY(attncl__feedback_configure_layer(config, shared ? "split" : "joint", ret));
-    ret->shared = shared;
-    return attncl__config_int(config, "n_layers", 0, &ret->n_layers);
-}
+const struct key attncl__feedback_attention_keys[] = {
+    KEYS_OF(heads, 0),
+    {"score", KEY_WORD, AT(feedback_settings, split), .choices = scores, OR_WORD("joint")},
+    {0},
+};
+
+const struct key attncl__feedback_layer_keys[] = {
+    KEYS_OF(attncl__feedback_attention_keys, 0),
+    KEYS_OF(attncl__ffn_keys, AT(feedback_settings, ffn)),
+    NORM_EPS_KEY(AT(feedback_settings, norm_eps)),
+    {0},
+};
+
+const struct key attncl__feedback_keys[] = {
+    KEYS_OF(attncl__feedback_layer_keys, 0),
+    {"n_layers", KEY_INT, AT(feedback_settings, n_layers), .min = 0},
+    {0},
+};
+
+const struct key attncl__feedback_kv_keys[] = {
+    SETTING(KEY_BOOL, AT(feedback_settings, shared), .otherwise = true),
+    KEYS_OF(heads, 0),
+    {"score", KEY_WORD, AT(feedback_settings, split), .choices = scores, OR_WORD("split")},
+    KEYS_OF(attncl__ffn_keys, AT(feedback_settings, ffn)),
+    NORM_EPS_KEY(AT(feedback_settings, norm_eps)),
+    {"n_layers", KEY_INT, AT(feedback_settings, n_layers), .min = 0},
+    {0},
+};
 
 int64_t attncl__feedback_limit(const struct feedback_settings *s)
 {

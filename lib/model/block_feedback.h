@@ -10,19 +10,15 @@
 struct feedback_settings {
     int64_t d_model, n_heads, n_layers;
     int64_t n_positions; // P
-    bool split;          // scores
+    int split;           // scores
     bool shared;         // one projection of keys and values for all layers
     struct ffn_settings ffn;
     double norm_eps;
 };
 
-// `score`: the default of that key.
-attncl_status attncl__feedback_configure_attention(struct config *config, const char *score,
-                                                   struct feedback_settings *ret);
-attncl_status attncl__feedback_configure_layer(struct config *config, const char *score,
-                                               struct feedback_settings *ret);
-attncl_status attncl__feedback_configure(struct config *config, bool shared,
-                                         struct feedback_settings *ret);
+// One projection of keys and values for all layers: _kv.
+extern const struct key attncl__feedback_attention_keys[], attncl__feedback_layer_keys[],
+    attncl__feedback_keys[], attncl__feedback_kv_keys[];
 void attncl__feedback_load(struct params *p, const struct feedback_settings *s);
 int64_t attncl__feedback_limit(const struct feedback_settings *s); // longest sequence
 // x [T, B, C] -> [T, B, C] and, with memory_ret, the memories; [B, C] at a position -> [B, C].

@@ -3,19 +3,26 @@
 // The keys and parameters of a feed-forward network.
 
 #include "model/block_ffn.h"
-#include "base/try.h"
 #include "model/config.h"
 
-attncl_status attncl__ffn_configure(struct config *config, struct ffn_settings *ret)
-{
-    TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
-    TRY(attncl__config_int(config, "d_ff", 1, &ret->d_ff));
-    TRY(attncl__config_activation(config, "activation", "ReLU", &ret->activation));
-    TRY(attncl__config_bool_or(config, "is_gated", false, &ret->gated));
-    TRY(attncl__config_bool_or(config, "bias1", true, &ret->bias1));
-    TRY(attncl__config_bool_or(config, "bias2", true, &ret->bias2));
-    return attncl__config_bool_or(config, "bias_gate", true, &ret->bias_gate);
-}
+const struct choice attncl__activation_choices[] = {
+    {"identity", ATTNCL_IDENTITY},   {"gelu", ATTNCL_GELU},
+    {"relu", ATTNCL_RELU},           {"sigmoid", ATTNCL_SIGMOID},
+    {"tanh", ATTNCL_TANH},           {"silu", ATTNCL_SILU},
+    {"gelu_tanh", ATTNCL_GELU_TANH}, {0},
+};
+
+const struct key attncl__ffn_keys[] = {
+    {"d_model", KEY_INT, AT(ffn_settings, d_model), .min = 1},
+    {"d_ff", KEY_INT, AT(ffn_settings, d_ff), .min = 1},
+    {"activation", KEY_WORD, AT(ffn_settings, activation), .choices = attncl__activation_choices,
+     .any_case = true, OR_WORD("ReLU")},
+    {"is_gated", KEY_BOOL, AT(ffn_settings, gated), OR(false)},
+    {"bias1", KEY_BOOL, AT(ffn_settings, bias1), OR(true)},
+    {"bias2", KEY_BOOL, AT(ffn_settings, bias2), OR(true)},
+    {"bias_gate", KEY_BOOL, AT(ffn_settings, bias_gate), OR(true)},
+    {0},
+};
 
 void attncl__ffn_params(struct params *p, const struct ffn_settings *s, attncl_ffn_params *ret)
 {

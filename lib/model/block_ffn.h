@@ -7,12 +7,15 @@
 #include "model/config.h"
 #include "model/params.h"
 
+// Activations by their PyTorch class ("ReLU") or function name ("relu"), for any_case.
+extern const struct choice attncl__activation_choices[];
+
 struct ffn_settings {
     int64_t d_model, d_ff;
     attncl_activation activation;
     bool gated, bias1, bias2, bias_gate;
 };
-attncl_status attncl__ffn_configure(struct config *config, struct ffn_settings *ret);
+extern const struct key attncl__ffn_keys[];
 void attncl__ffn_params(struct params *p, const struct ffn_settings *s, attncl_ffn_params *ret);
 
 #endif

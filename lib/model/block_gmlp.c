@@ -2,21 +2,9 @@
 //
 // The keys and parameters of a spatial gating unit and of a gMLP block.
 
-#include <inttypes.h>
-
-#include "base/try.h"
 #include "model/block_gmlp.h"
 #include "model/block_norm.h"
 #include "model/config.h"
-
-// The gating unit halves this width.
-static attncl_status even_int(struct config *config, const char *key, int64_t *ret)
-{
-    TRY(attncl__config_int(config, key, 2, ret));
-    REQUIRE(*ret % 2 == 0, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", expected an even number", key,
-            *ret);
-    return ATTNCL_OK;
-}
 
 void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_sgu_params *ret)
 {
@@ -28,20 +16,33 @@ void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_s
     ret->bias = PARAM(p, "bias", INIT_CONSTANT(1), s->seq_len);
 }
 
-attncl_status attncl__sgu_configure(struct config *config, struct sgu_settings *s)
+// The gating unit halves this width.
+static attncl_status check_sgu(void *settings)
 {
-    TRY(even_int(config, "d_z", &s->d_z));
-    TRY(attncl__config_int(config, "seq_len", 1, &s->seq_len));
-    return attncl__norm_eps_configure(config, &s->norm_eps);
+    return attncl__check_parity("d_z", ((const struct sgu_settings *)settings)->d_z, true);
 }
 
-attncl_status attncl__gmlp_configure(struct config *config, struct gmlp_settings *ret)
+const struct key attncl__sgu_keys[] = {
+    {"d_z", KEY_INT, AT(sgu_settings, d_z), .min = 2},
+    {"seq_len", KEY_INT, AT(sgu_settings, seq_len), .min = 1},
+    NORM_EPS_KEY(AT(sgu_settings, norm_eps)),
+    CHECK(check_sgu),
+    {0},
+};
+
+static attncl_status check_gmlp(void *settings)
 {
-    TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
-    TRY(even_int(config, "d_ffn", &ret->d_ffn));
-    TRY(attncl__config_int(config, "seq_len", 1, &ret->seq_len));
-    return attncl__norm_eps_configure(config, &ret->norm_eps);
+    return attncl__check_parity("d_ffn", ((const struct gmlp_settings *)settings)->d_ffn, true);
 }
+
+const struct key attncl__gmlp_keys[] = {
+    {"d_model", KEY_INT, AT(gmlp_settings, d_model), .min = 1},
+    {"d_ffn", KEY_INT, AT(gmlp_settings, d_ffn), .min = 2},
+    {"seq_len", KEY_INT, AT(gmlp_settings, seq_len), .min = 1},
+    NORM_EPS_KEY(AT(gmlp_settings, norm_eps)),
+    CHECK(check_gmlp),
+    {0},
+};
 
 void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl_sgu_params *gate,
                          attncl_gmlp_params *ret)

@@ -11,14 +11,14 @@ struct sgu_settings {
     int64_t d_z, seq_len;
     double norm_eps;
 };
-attncl_status attncl__sgu_configure(struct config *config, struct sgu_settings *ret);
+extern const struct key attncl__sgu_keys[];
 void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_sgu_params *ret);
 
 struct gmlp_settings {
     int64_t d_model, d_ffn, seq_len;
     double norm_eps;
 };
-attncl_status attncl__gmlp_configure(struct config *config, struct gmlp_settings *ret);
+extern const struct key attncl__gmlp_keys[];
 // ret->sgu becomes `gate`.
 void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl_sgu_params *gate,
                          attncl_gmlp_params *ret);

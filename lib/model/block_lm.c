@@ -13,34 +13,50 @@
 #include "model/config.h"
 
 // "feedback" and "feedback_kv" are layers of no encoder, and tell positions apart by distance.
-static attncl_status configure_layers(struct config *config, struct lm_settings *s)
+static const struct choice layers_choices[] = {
+    {"feedback_kv", LAYER_FEEDBACK_KV},
+    {"feedback", LAYER_FEEDBACK},
+    {"aft_local", ATTNCL_AFT_LOCAL},
+    {"aft_full", ATTNCL_AFT_FULL},
+    {"aft_simple", ATTNCL_AFT_SIMPLE},
+    {"gmlp", LAYER_GMLP},
+    {"aft_conv", ATTNCL_AFT_CONV},
+    {"transformer", LAYER_TRANSFORMER},
+    {0},
+};
+
+static double default_generator_bias(const void *settings)
 {
-    const bool shared = attncl__config_is(config, "layer", "feedback_kv");
-    s->is_feedback = attncl__config_is(config, "layer", "feedback") || shared;
-    if (s->is_feedback) {
-        bool norm_first;
-        TRY(attncl__config_bool_or(config, "norm_first", true, &norm_first));
-        REQUIRE(norm_first, ATTNCL_ERR_FORMAT, "norm_first is false, layer %s has its norms first",
-                shared ? "feedback_kv" : "feedback");
-        TRY(attncl__feedback_configure(config, shared, &s->feedback));
-        return attncl__embed_configure_plain(config, s->feedback.d_model,
-                                             attncl__feedback_limit(&s->feedback), &s->embed);
-    }
-    const struct block_settings *block = &s->encoder.block;
-    TRY(attncl__encoder_configure(config, &s->encoder));
-    return attncl__embed_configure(config, attncl__block_width(block), attncl__block_limit(block),
-                                   &s->embed);
+    return ((const struct lm_settings *)settings)->tied ? PRESENT_IF_IN_FILE : PRESENT_ALWAYS;
 }
 
-attncl_status attncl__lm_configure(struct config *config, void *settings)
+static attncl_status check(void *settings)
 {
     struct lm_settings *s = settings;
-    TRY(configure_layers(config, s));
-    TRY(attncl__config_bool_or(config, "tie_generator", false, &s->tied));
-    return attncl__config_presence(config, "generator_bias",
-                                   s->tied ? PRESENT_IF_IN_FILE : PRESENT_ALWAYS,
-                                   &s->generator_bias);
+    s->is_feedback = s->layer >= LAYER_FEEDBACK;
+    REQUIRE(s->norm_first || !s->is_feedback, ATTNCL_ERR_FORMAT,
+            "norm_first is false, layer %s has its norms first",
+            s->layer == LAYER_FEEDBACK_KV ? "feedback_kv" : "feedback");
+    attncl__embed_set_limit(&s->embed, s->is_feedback ? attncl__feedback_limit(&s->feedback)
+                                                      : attncl__block_limit(&s->encoder.block));
+    return ATTNCL_OK;
 }
+
+const struct key attncl__lm_keys[] = {
+    {"layer", KEY_WORD, AT(lm_settings, layer), .choices = layers_choices},
+    {"norm_first", KEY_BOOL, AT(lm_settings, norm_first), OR(true)},
+    KEYS_OF(attncl__encoder_keys, AT(lm_settings, encoder), .when = OFF("feedback", "feedback_kv")),
+    KEYS_OF(attncl__feedback_keys, AT(lm_settings, feedback), .when = ON("feedback")),
+    KEYS_OF(attncl__feedback_kv_keys, AT(lm_settings, feedback), .when = ON("feedback_kv")),
+    KEYS_OF(attncl__embed_keys, AT(lm_settings, embed), .when = OFF("feedback", "feedback_kv")),
+    KEYS_OF(attncl__embed_plain_keys, AT(lm_settings, embed),
+            .when = ON("feedback", "feedback_kv")),
+    {"tie_generator", KEY_BOOL, AT(lm_settings, tied), OR(false)},
+    {"generator_bias", KEY_PRESENCE, AT(lm_settings, generator_bias),
+     OR_FROM(default_generator_bias)},
+    CHECK(check),
+    {0},
+};
 
 int64_t attncl__lm_vocabulary(const void *settings)
 {

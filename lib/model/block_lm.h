@@ -9,6 +9,8 @@
 #include "model/block_feedback.h"
 
 struct lm_settings {
+    int layer;
+    bool norm_first;  // of a feedback transformer; it knows no other order
     bool is_feedback; // a feedback transformer, else an encoder with a causal mask
     struct encoder_settings encoder;
     struct feedback_settings feedback;
@@ -17,7 +19,7 @@ struct lm_settings {
     enum presence generator_bias;
 };
 
-attncl_status attncl__lm_configure(struct config *config, void *settings);
+extern const struct key attncl__lm_keys[];
 void attncl__lm_load(struct params *p, const void *settings);
 attncl_status attncl__lm_build(struct build *b, const void *settings);
 attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch);

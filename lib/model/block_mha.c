@@ -8,14 +8,21 @@
 #include "model/block_mha.h"
 #include "model/config.h"
 
-attncl_status attncl__mha_configure(struct config *config, struct mha_settings *ret)
+static attncl_status check(void *settings)
 {
-    TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
-    TRY(attncl__config_int(config, "heads", 1, &ret->heads));
-    REQUIRE(ret->d_model % ret->heads == 0, ATTNCL_ERR_FORMAT,
-            "d_model = %" PRId64 " cannot be cut into heads = %" PRId64, ret->d_model, ret->heads);
-    return attncl__config_bool_or(config, "bias", true, &ret->bias);
+    const struct mha_settings *s = settings;
+    REQUIRE(s->d_model % s->heads == 0, ATTNCL_ERR_FORMAT,
+            "d_model = %" PRId64 " cannot be cut into heads = %" PRId64, s->d_model, s->heads);
+    return ATTNCL_OK;
 }
+
+const struct key attncl__mha_keys[] = {
+    {"d_model", KEY_INT, AT(mha_settings, d_model), .min = 1},
+    {"heads", KEY_INT, AT(mha_settings, heads), .min = 1},
+    {"bias", KEY_BOOL, AT(mha_settings, bias), OR(true)},
+    CHECK(check),
+    {0},
+};
 
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret)
 {

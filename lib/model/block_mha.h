@@ -11,7 +11,7 @@ struct mha_settings {
     int64_t d_model, heads;
     bool bias; // of queries and keys; values always have one
 };
-attncl_status attncl__mha_configure(struct config *config, struct mha_settings *ret);
+extern const struct key attncl__mha_keys[];
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret);
 
 #endif

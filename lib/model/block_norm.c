@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The key and parameters of layer norms.
+// The parameters of layer norms.
 
 #include "model/block_norm.h"
 #include "attncl/ops.h"
-#include "base/try.h"
 #include "model/config.h"
-
-attncl_status attncl__norm_eps_configure(struct config *config, double *ret)
-{
-    return attncl__config_number_or(config, "layer_norm_eps", 1e-30, 1e-5, ret);
-}
 
 struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width)
 {

@@ -6,8 +6,11 @@
 #include "model/config.h"
 #include "model/inputs.h"
 
-// Key layer_norm_eps: that of all norms of a model, but for an encoder's final_norm_eps.
-attncl_status attncl__norm_eps_configure(struct config *config, double *ret);
+// The row of key layer_norm_eps: that of all norms of a model, but for an encoder's final_norm_eps.
+#define NORM_EPS_KEY(at)                                                                           \
+    {                                                                                              \
+        "layer_norm_eps", KEY_NUMBER, (at), .min = 1e-30, OR(1e-5)                                 \
+    }
 
 struct norm_params {
     attncl_value weight, bias; // [width]

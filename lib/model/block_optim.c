@@ -6,106 +6,109 @@
 #include "base/try.h"
 #include "model/config.h"
 
-static attncl_status read_betas(struct config *config, attncl_adam_desc *adam)
-{
-    double betas[2] = {adam->beta1, adam->beta2};
-    TRY(attncl__config_numbers_or(config, "betas", 2, betas));
-    for (int i = 0; i < 2; ++i)
-        REQUIRE(betas[i] >= 0 && betas[i] < 1, ATTNCL_ERR_FORMAT,
-                "betas[%d] is %g, expected 0 or more and less than 1", i, betas[i]);
-    adam->beta1 = betas[0];
-    adam->beta2 = betas[1];
-    return ATTNCL_OK;
-}
+static const struct choice kinds[] = {
+    {"adam", OPTIM_ADAM}, {"adamw", OPTIM_ADAMW}, {"sgd", OPTIM_SGD}, {"noam", OPTIM_NOAM}, {0}};
 
-static attncl_status read_noam(struct config *config, attncl_schedule_desc *schedule)
-{
-    int64_t d_model;
-    TRY(attncl__config_int(config, "d_model", 1, &d_model));
-    schedule->kind = ATTNCL_RATE_INVERSE_SQRT;
-    schedule->d_model = (double)d_model;
-    return attncl__config_number_or(config, "warmup", 1, 2000, &schedule->warmup);
-}
+const struct choice attncl__clip_choices[] = {
+    {"torch", ATTNCL_CLIP_EPSILON}, {"d2l", ATTNCL_CLIP_EXACT}, {0}};
 
-attncl_status attncl__adam_configure(struct config *config, struct adam_settings *s)
-{
-    enum { ADAM, NOAM };
-    static const struct choice kinds[] = {{"adam", ADAM}, {"noam", NOAM}};
-    attncl_adam_desc *adam = &s->adam;
-    bool optimized, decoupled;
-    int kind;
+#define SGD                                                                                        \
+    {                                                                                              \
+        "kind", false,                                                                             \
+        {                                                                                          \
+            "sgd"                                                                                  \
+        }                                                                                          \
+    }
+#define ADAMS                                                                                      \
+    {                                                                                              \
+        "kind", true,                                                                              \
+        {                                                                                          \
+            "sgd"                                                                                  \
+        }                                                                                          \
+    }
+#define OWN_ADAM                                                                                   \
+    {                                                                                              \
+        "kind", false,                                                                             \
+        {                                                                                          \
+            "adam", "noam"                                                                         \
+        }                                                                                          \
+    }
+#define NOAM                                                                                       \
+    {                                                                                              \
+        "kind", false,                                                                             \
+        {                                                                                          \
+            "noam"                                                                                 \
+        }                                                                                          \
+    }
 
-    *adam = (attncl_adam_desc)ATTNCL_ADAM_DESC_INIT;
-    s->schedule = (attncl_schedule_desc)ATTNCL_SCHEDULE_DESC_INIT;
-    TRY(attncl__config_choice(config, "kind", kinds, N_CHOICES(kinds), NULL, &kind));
-    TRY(attncl__config_number(config, "learning_rate", 0, &adam->learning_rate));
-    TRY(read_betas(config, adam));
-    TRY(attncl__config_number_or(config, "eps", 0, 1e-8, &adam->eps));
-    TRY(attncl__config_number_or(config, "weight_decay", 0, 0, &adam->weight_decay));
-    TRY(attncl__config_bool_or(config, "optimized_update", true, &optimized));
-    TRY(attncl__config_bool_or(config, "weight_decouple", true, &decoupled));
-    TRY(attncl__config_bool_or(config, "amsgrad", false, &s->amsgrad));
-    adam->optimized = optimized;
-    adam->decoupled = decoupled;
-    return kind == NOAM ? read_noam(config, &s->schedule) : ATTNCL_OK;
-}
-
-static attncl_status read_sgd(struct config *config, attncl_sgd_desc *sgd)
+static attncl_status set_sgd(const struct optim_values *read, attncl_sgd_desc *sgd)
 {
-    bool nesterov;
-    *sgd = (attncl_sgd_desc)ATTNCL_SGD_DESC_INIT;
-    TRY(attncl__config_number(config, "learning_rate", 0, &sgd->learning_rate));
-    TRY(attncl__config_number_or(config, "momentum", 0, 0, &sgd->momentum));
-    TRY(attncl__config_number_or(config, "dampening", 0, 0, &sgd->dampening));
-    TRY(attncl__config_number_or(config, "weight_decay", 0, 0, &sgd->weight_decay));
-    TRY(attncl__config_bool_or(config, "nesterov", false, &nesterov));
-    REQUIRE(!nesterov || !config->object || (sgd->momentum > 0 && sgd->dampening == 0),
-            ATTNCL_ERR_FORMAT,
+    REQUIRE(!read->nesterov || (read->momentum > 0 && read->dampening == 0), ATTNCL_ERR_FORMAT,
             "nesterov is true, momentum is %g and dampening %g: must be greater than 0, and 0",
-            sgd->momentum, sgd->dampening);
-    sgd->nesterov = nesterov;
+            read->momentum, read->dampening);
+    *sgd = (attncl_sgd_desc)ATTNCL_SGD_DESC_INIT;
+    sgd->learning_rate = read->learning_rate;
+    sgd->momentum = read->momentum;
+    sgd->dampening = read->dampening;
+    sgd->weight_decay = read->weight_decay;
+    sgd->nesterov = read->nesterov;
     return ATTNCL_OK;
 }
 
-static attncl_status read_adamw(struct config *config, struct optim_settings *s)
+static attncl_status set_adam(const struct optim_values *read, attncl_adam_desc *adam)
 {
-    attncl_adam_desc *adam = &s->adam;
-    *adam = (attncl_adam_desc)ATTNCL_ADAMW_DESC_INIT;
-    TRY(attncl__config_number(config, "learning_rate", 0, &adam->learning_rate));
-    TRY(read_betas(config, adam));
-    TRY(attncl__config_number_or(config, "eps", 0, adam->eps, &adam->eps));
-    TRY(attncl__config_number_or(config, "weight_decay", 0, 0, &adam->weight_decay));
-    return attncl__config_bool_or(config, "amsgrad", false, &s->amsgrad);
-}
-
-static attncl_status read_adam(struct config *config, struct optim_settings *s)
-{
-    struct adam_settings adam;
-    TRY(attncl__adam_configure(config, &adam));
-    s->adam = adam.adam;
-    s->amsgrad = adam.amsgrad;
-    s->schedule = adam.schedule;
+    for (int i = 0; i < 2; ++i)
+        REQUIRE(read->betas[i] >= 0 && read->betas[i] < 1, ATTNCL_ERR_FORMAT,
+                "betas[%d] is %g, expected 0 or more and less than 1", i, read->betas[i]);
+    if (read->kind == OPTIM_ADAMW) {
+        *adam = (attncl_adam_desc)ATTNCL_ADAMW_DESC_INIT;
+    } else {
+        *adam = (attncl_adam_desc)ATTNCL_ADAM_DESC_INIT;
+        adam->optimized = read->optimized;
+        adam->decoupled = read->decoupled;
+    }
+    adam->learning_rate = read->learning_rate;
+    adam->beta1 = read->betas[0];
+    adam->beta2 = read->betas[1];
+    adam->eps = read->eps;
+    adam->weight_decay = read->weight_decay;
     return ATTNCL_OK;
 }
 
-attncl_status attncl__optim_configure(struct config *config, struct optim_settings *s)
+static attncl_status check(void *settings)
 {
-    enum { ADAM, ADAMW, SGD, NOAM };
-    static const struct choice kinds[] = {
-        {"adam", ADAM}, {"adamw", ADAMW}, {"sgd", SGD}, {"noam", NOAM}};
-    int kind;
-    TRY(attncl__config_choice(config, "kind", kinds, N_CHOICES(kinds), NULL, &kind));
-    *s = (struct optim_settings){
-        .is_sgd = kind == SGD, .is_noam = kind == NOAM, .schedule = ATTNCL_SCHEDULE_DESC_INIT};
-    if (kind == SGD)
-        TRY(read_sgd(config, &s->sgd));
-    else if (kind == ADAMW)
-        TRY(read_adamw(config, s));
-    else
-        TRY(read_adam(config, s));
-    s->learning_rate = s->is_sgd ? s->sgd.learning_rate : s->adam.learning_rate;
-    return ATTNCL_OK;
+    struct optim_settings *s = settings;
+    const struct optim_values *read = &s->read;
+    s->is_sgd = read->kind == OPTIM_SGD;
+    s->is_noam = read->kind == OPTIM_NOAM;
+    s->amsgrad = read->amsgrad;
+    s->learning_rate = read->learning_rate;
+    s->schedule = (attncl_schedule_desc)ATTNCL_SCHEDULE_DESC_INIT;
+    if (s->is_noam) {
+        s->schedule.kind = ATTNCL_RATE_INVERSE_SQRT;
+        s->schedule.d_model = (double)read->d_model;
+        s->schedule.warmup = read->warmup;
+    }
+    return s->is_sgd ? set_sgd(read, &s->sgd) : set_adam(read, &s->adam);
 }
+
+const struct key attncl__optim_keys[] = {
+    {"kind", KEY_WORD, AT(optim_settings, read.kind), .choices = kinds},
+    {"learning_rate", KEY_NUMBER, AT(optim_settings, read.learning_rate), .min = 0},
+    {"betas", KEY_NUMBERS, AT(optim_settings, read.betas), OR_NUMBERS(0.9, 0.999), .when = ADAMS},
+    {"eps", KEY_NUMBER, AT(optim_settings, read.eps), OR(1e-8), .when = ADAMS},
+    {"momentum", KEY_NUMBER, AT(optim_settings, read.momentum), OR(0), .when = SGD},
+    {"dampening", KEY_NUMBER, AT(optim_settings, read.dampening), OR(0), .when = SGD},
+    {"weight_decay", KEY_NUMBER, AT(optim_settings, read.weight_decay), OR(0)},
+    {"optimized_update", KEY_BOOL, AT(optim_settings, read.optimized), OR(true), .when = OWN_ADAM},
+    {"weight_decouple", KEY_BOOL, AT(optim_settings, read.decoupled), OR(true), .when = OWN_ADAM},
+    {"amsgrad", KEY_BOOL, AT(optim_settings, read.amsgrad), OR(false), .when = ADAMS},
+    {"nesterov", KEY_BOOL, AT(optim_settings, read.nesterov), OR(false), .when = SGD},
+    {"d_model", KEY_INT, AT(optim_settings, read.d_model), .min = 1, .when = NOAM},
+    {"warmup", KEY_NUMBER, AT(optim_settings, read.warmup), .min = 1, OR(2000), .when = NOAM},
+    CHECK(check),
+    {0},
+};
 
 size_t attncl__optim_states(const struct optim_settings *s, const char *names_ret[OPTIM_MAX_STATES])
 {
@@ -178,15 +181,4 @@ void attncl__optim_update(attncl_graph *g, const struct optim_settings *s, attnc
         const attncl_adam_values values = adam_values(s, param, states);
         attncl_adam_update(g, &s->adam, rates, grad, &values);
     }
-}
-
-attncl_status attncl__clip_configure(struct config *config, const char *key,
-                                     attncl_clip_style *style)
-{
-    static const struct choice styles[] = {{"torch", ATTNCL_CLIP_EPSILON},
-                                           {"d2l", ATTNCL_CLIP_EXACT}};
-    int chosen;
-    TRY(attncl__config_choice(config, key, styles, N_CHOICES(styles), "torch", &chosen));
-    *style = (attncl_clip_style)chosen;
-    return ATTNCL_OK;
 }

@@ -6,15 +6,15 @@
 #include "attncl/optim.h"
 #include "model/config.h"
 
-struct adam_settings {
-    attncl_adam_desc adam;
-    attncl_schedule_desc schedule;
-    bool amsgrad;
-};
-attncl_status attncl__adam_configure(struct config *config, struct adam_settings *s);
-
 // An optimiser of any kind: adam, noam, adamw, sgd.
+enum optim_kind { OPTIM_ADAM, OPTIM_ADAMW, OPTIM_SGD, OPTIM_NOAM };
 struct optim_settings {
+    struct optim_values { // as they are read
+        enum optim_kind kind;
+        double learning_rate, betas[2], eps, weight_decay, momentum, dampening, warmup;
+        bool optimized, decoupled, amsgrad, nesterov;
+        int64_t d_model;
+    } read;
     bool is_sgd, is_noam; // else Adam
     bool amsgrad;
     attncl_adam_desc adam;
@@ -22,7 +22,7 @@ struct optim_settings {
     double learning_rate;
     attncl_schedule_desc schedule; // Noam's, or a constant rate
 };
-attncl_status attncl__optim_configure(struct config *config, struct optim_settings *s);
+extern const struct key attncl__optim_keys[];
 
 // What a step keeps of each parameter, by the names that PyTorch gives it, "exp_avg" and so on;
 // returns how many.
@@ -42,8 +42,7 @@ void attncl__optim_step(attncl_graph *g, const struct optim_settings *s, attncl_
 void attncl__optim_update(attncl_graph *g, const struct optim_settings *s, attncl_value rates,
                           attncl_value grad, attncl_value param, const attncl_value *states);
 
-// "torch" or "d2l" under `key`.
-attncl_status attncl__clip_configure(struct config *config, const char *key,
-                                     attncl_clip_style *style);
+// "torch" and "d2l".
+extern const struct choice attncl__clip_choices[];
 
 #endif

@@ -1,241 +1,334 @@
 // SPDX-License-Identifier: MIT
 //
-// Reading keys of a configuration: each typed read notes its key.
+// Tables of keys: what they read, refuse and write.
 
-#include "model/config_note.h"
+#include "model/config.h"
 
+#include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/strbuf.h"
 #include "base/suggest.h"
 #include "base/try.h"
 
-// -- integers, booleans, numbers
+// -- values in the settings
 
-static attncl_status check_int(const char *key, int64_t min, int64_t value)
+static void store(const struct key *key, double number, void *value)
 {
-    REQUIRE(value >= min, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at least %" PRId64, key,
-            value, min);
-    REQUIRE(value <= INT32_MAX, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at most %d", key,
-            value, INT32_MAX);
+    if (key->type == KEY_INT)
+        *(int64_t *)value = (int64_t)number;
+    else if (key->type == KEY_NUMBER)
+        *(double *)value = number;
+    else if (key->type == KEY_BOOL)
+        *(bool *)value = number != 0;
+    else
+        *(int *)value = (int)number; // an enumeration
+}
+
+static double load(const struct key *key, const void *value)
+{
+    if (key->type == KEY_INT)
+        return (double)*(const int64_t *)value;
+    if (key->type == KEY_NUMBER)
+        return *(const double *)value;
+    return key->type == KEY_BOOL ? *(const bool *)value : *(const int *)value;
+}
+
+const char *attncl__key_text(const struct key *key, double number, char text[KEY_TEXT_BYTES])
+{
+    static const char *const presences[] = {"false", "true", "if the file has it"};
+    const struct choice *choice = key->choices;
+    switch (key->type) {
+    case KEY_WORD:
+        while (choice->word && choice->value != (int)number)
+            ++choice;
+        return choice->word ? choice->word : "";
+    case KEY_BOOL:
+    case KEY_PRESENCE:
+        return presences[(int)number];
+    case KEY_NUMBERS:
+        snprintf(text, KEY_TEXT_BYTES, "[%g, %g]", key->numbers[0], key->numbers[1]);
+        return text;
+    default:
+        snprintf(text, KEY_TEXT_BYTES, key->type == KEY_INT ? "%.0f" : "%g", number);
+        return text;
+    }
+}
+
+// -- which keys apply
+
+// An object, its keys and the settings that they fill; without settings every key applies.
+struct reader {
+    const struct key *table;
+    const struct json *object;
+    const char *settings;
+};
+
+static bool applies(const struct reader *r, const struct key *key);
+
+static const char *value_of(const struct key *key, const char *settings)
+{
+    return settings ? settings + key->at : NULL;
+}
+
+// The first key of that name that applies, and its value in the settings.
+static const struct key *find_key(const struct reader *r, const struct key *table,
+                                  const char *settings, const char *name, const char **value_ret)
+{
+    for (const struct key *key = table; key->type; ++key) {
+        const struct key *found = NULL;
+        if (key->name && strcmp(key->name, name) == 0 && applies(r, key))
+            found = key, *value_ret = value_of(key, settings);
+        else if (key->type == KEY_TABLE && applies(r, key))
+            found = find_key(r, key->inner, value_of(key, settings), name, value_ret);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+bool attncl__condition_holds(const struct condition *when, const char *word)
+{
+    for (size_t i = 0; i < CONDITION_MAX_WORDS && when->words[i]; ++i)
+        if (strcmp(when->words[i], word) == 0)
+            return !when->is_not;
+    return when->is_not;
+}
+
+static bool applies(const struct reader *r, const struct key *key)
+{
+    const char *value;
+    char text[KEY_TEXT_BYTES];
+    if (!key->when.key || !r->settings)
+        return true;
+    const struct key *cause = find_key(r, r->table, r->settings, key->when.key, &value);
+    return cause &&
+           attncl__condition_holds(&key->when, attncl__key_text(cause, load(cause, value), text));
+}
+
+// -- reading
+
+static attncl_status check_int(const struct key *key, int64_t value)
+{
+    const int64_t min = (int64_t)key->min, max = key->max > 0 ? (int64_t)key->max : INT32_MAX;
+    REQUIRE(value >= min, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at least %" PRId64,
+            key->name, value, min);
+    REQUIRE(value <= max, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at most %" PRId64,
+            key->name, value, max);
     return ATTNCL_OK;
 }
 
-attncl_status attncl__config_int(struct config *config, const char *key, int64_t min, int64_t *ret)
+static attncl_status check_number(const struct key *key, double value)
 {
-    attncl__config_note_number(config, key, CONFIG_INT, (double)min);
-    if (!config->object) {
-        *ret = min * config->keys->scale;
-        return ATTNCL_OK;
-    }
-    TRY(attncl__json_int(config->object, key, NULL, ret));
-    return check_int(key, min, *ret);
-}
-
-attncl_status attncl__config_count(struct config *config, const char *key, int64_t min, int64_t max,
-                                   int64_t *ret)
-{
-    TRY(attncl__config_int(config, key, min, ret));
-    REQUIRE(*ret <= max, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at most %" PRId64, key,
-            *ret, max);
+    REQUIRE(value >= key->min, ATTNCL_ERR_FORMAT, "%s is %g, must be at least %g", key->name, value,
+            key->min);
+    REQUIRE(key->max == 0 || value <= key->max, ATTNCL_ERR_FORMAT, "%s is %g, must be at most %g",
+            key->name, value, key->max);
+    REQUIRE(key->below == 0 || value < key->below, ATTNCL_ERR_FORMAT,
+            "%s is %g, must be less than %g", key->name, value, key->below);
     return ATTNCL_OK;
 }
 
-attncl_status attncl__config_int_or(struct config *config, const char *key, int64_t min,
-                                    int64_t otherwise, int64_t *ret)
+static attncl_status read_ints(const struct key *key, const struct json *object,
+                               struct int_list *ints)
 {
-    char text[24];
-    bool present = false;
-    struct config_key *noted = attncl__config_note_number(config, key, CONFIG_INT, (double)min);
-    snprintf(text, sizeof text, "%" PRId64, otherwise);
-    attncl__config_note_default(noted, text);
-    *ret = otherwise;
-    if (!config->object) {
-        if (attncl__config_variant(config, noted) != CONFIG_NONE)
-            *ret = otherwise == min ? min + 1 : min;
-        return ATTNCL_OK;
-    }
-    TRY(attncl__json_int(config->object, key, &present, ret));
-    return present ? check_int(key, min, *ret) : ATTNCL_OK;
-}
-
-attncl_status attncl__config_bool_or(struct config *config, const char *key, bool otherwise,
-                                     bool *ret)
-{
-    bool present = false;
-    struct config_key *noted = attncl__config_note(config, key, CONFIG_BOOL);
-    attncl__config_note_default(noted, otherwise ? "true" : "false");
-    *ret = otherwise;
-    if (!config->object) {
-        *ret = otherwise != (attncl__config_variant(config, noted) != CONFIG_NONE);
-        return ATTNCL_OK;
-    }
-    return attncl__json_bool(config->object, key, &present, ret);
-}
-
-attncl_status attncl__config_presence(struct config *config, const char *key,
-                                      enum presence otherwise, enum presence *ret)
-{
-    static const char *const texts[] = {"false", "true", "if the file has it"};
-    bool given = false, present = false;
-    attncl__config_note_default(attncl__config_note(config, key, CONFIG_BOOL), texts[otherwise]);
-    if (config->object)
-        TRY(attncl__json_bool(config->object, key, &given, &present));
-    *ret = !given ? otherwise : present ? PRESENT_ALWAYS : PRESENT_NEVER;
+    TRY(attncl__json_ints(object, key->name, NULL, ATTNCL_MAX_RANK, ints->list, &ints->n));
+    REQUIRE(ints->n >= 1, ATTNCL_ERR_FORMAT, "%s is empty", key->name);
+    for (size_t i = 0; i < ints->n; ++i)
+        REQUIRE(ints->list[i] >= (int64_t)key->min && ints->list[i] <= INT32_MAX, ATTNCL_ERR_FORMAT,
+                "%s holds %" PRId64 ", expected %" PRId64 " to %d", key->name, ints->list[i],
+                (int64_t)key->min, INT32_MAX);
     return ATTNCL_OK;
 }
 
-static attncl_status check_number(const char *key, double min, double value)
+static attncl_status choose(const struct key *key, const char *word, int *value)
 {
-    REQUIRE(value >= min, ATTNCL_ERR_FORMAT, "%s is %g, must be at least %g", key, value, min);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__config_number(struct config *config, const char *key, double min, double *ret)
-{
-    attncl__config_note_number(config, key, CONFIG_NUMBER, min);
-    if (!config->object) {
-        *ret = isfinite(min) ? min : 1;
-        return ATTNCL_OK;
-    }
-    TRY(attncl__json_double(config->object, key, NULL, ret));
-    return check_number(key, min, *ret);
-}
-
-attncl_status attncl__config_number_or(struct config *config, const char *key, double min,
-                                       double otherwise, double *ret)
-{
-    char text[24];
-    bool present = false;
-    struct config_key *noted = attncl__config_note_number(config, key, CONFIG_NUMBER, min);
-    snprintf(text, sizeof text, "%g", otherwise);
-    attncl__config_note_default(noted, text);
-    noted->number = otherwise;
-    *ret = otherwise;
-    if (!config->object) {
-        *ret *= (double)config->keys->scale; // a default that follows this number varies
-        return ATTNCL_OK;
-    }
-    TRY(attncl__json_double(config->object, key, &present, ret));
-    return present ? check_number(key, min, *ret) : ATTNCL_OK;
-}
-
-// -- arrays and objects
-
-attncl_status attncl__config_ints(struct config *config, const char *key, int64_t min,
-                                  size_t capacity, int64_t *ret, size_t *n)
-{
-    attncl__config_note_number(config, key, CONFIG_INTS, (double)min);
-    if (!config->object) {
-        ret[0] = min * config->keys->scale;
-        *n = 1;
-        return ATTNCL_OK;
-    }
-    TRY(attncl__json_ints(config->object, key, NULL, capacity, ret, n));
-    REQUIRE(*n >= 1, ATTNCL_ERR_FORMAT, "%s is empty", key);
-    for (size_t i = 0; i < *n; ++i)
-        REQUIRE(ret[i] >= min && ret[i] <= INT32_MAX, ATTNCL_ERR_FORMAT,
-                "%s holds %" PRId64 ", expected %" PRId64 " to %d", key, ret[i], min, INT32_MAX);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__config_numbers_or(struct config *config, const char *key, size_t n,
-                                        double *ret)
-{
-    char text[40] = "[";
-    bool present = false;
-    size_t used = 1;
-    for (size_t i = 0; i < n && used < sizeof text; ++i)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%g%s", ret[i],
-                                 i + 1 < n ? ", " : "]");
-    attncl__config_note_default(attncl__config_note(config, key, CONFIG_NUMBERS), text);
-    return config->object ? attncl__json_doubles(config->object, key, &present, n, ret) : ATTNCL_OK;
-}
-
-attncl_status attncl__config_object(struct config *config, const char *key, struct config *ret)
-{
-    const struct config_key *noted = attncl__config_note(config, key, CONFIG_OBJECT);
-    *ret = *config;
-    ret->parent = (int)(noted - config->keys->list);
-    return config->object ? attncl__json_object(config->object, key, NULL, &ret->object)
-                          : ATTNCL_OK;
-}
-
-// -- words
-
-// The key's word: the configuration's, or this run's.
-static attncl_status read_word(struct config *config, const struct config_key *key,
-                               const char *first, const char *otherwise, const char **ret)
-{
-    bool present = false;
-    *ret = otherwise ? otherwise : first;
-    if (config->object)
-        return attncl__json_text(config->object, key->name, otherwise ? &present : NULL, ret);
-    const int variant = attncl__config_variant(config, key);
-    if (variant != CONFIG_NONE)
-        *ret = key->words[variant];
-    return ATTNCL_OK;
-}
-
-static attncl_status choose(struct config *config, const char *key, const struct choice *choices,
-                            size_t n, const char *otherwise,
-                            int (*compare)(const char *, const char *), int *ret)
-{
-    const char *word;
-    struct config_key *noted = attncl__config_note(config, key, CONFIG_WORD);
-    for (size_t i = 0; i < n; ++i)
-        attncl__config_note_word(noted, choices[i].word);
-    if (otherwise)
-        attncl__config_note_default(noted, otherwise);
-    TRY(read_word(config, noted, choices[0].word, otherwise, &word));
-    for (size_t i = 0; i < n; ++i) {
-        if (compare(choices[i].word, word) == 0) {
-            *ret = choices[i].value;
+    struct suggestion s = {.word = word};
+    for (const struct choice *choice = key->choices; choice->word; ++choice) {
+        if ((key->any_case ? strcasecmp : strcmp)(choice->word, word) == 0) {
+            *value = choice->value;
             return ATTNCL_OK;
         }
+        attncl__suggestion_add(&s, choice->word);
     }
-    struct suggestion s = {.word = word};
-    for (size_t i = 0; i < noted->n_words; ++i)
-        attncl__suggestion_add(&s, noted->words[i]);
-    return FAIL(ATTNCL_ERR_FORMAT, "%s %.100s is not known%s", key, word,
+    return FAIL(ATTNCL_ERR_FORMAT, "%s %.100s is not known%s", key->name, word,
                 attncl__suggestion_text(&s, "choices"));
 }
 
-attncl_status attncl__config_choice(struct config *config, const char *key,
-                                    const struct choice *choices, size_t n, const char *otherwise,
-                                    int *ret)
+static attncl_status read_object(const struct key *key, const struct json *object, void *settings)
 {
-    return choose(config, key, choices, n, otherwise, strcmp, ret);
+    const struct json *inner;
+    TRY(attncl__json_object(object, key->name, NULL, &inner));
+    const attncl_status status = attncl__config_read(key->inner, inner, settings);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("%s", key->name);
+    return status;
 }
 
-bool attncl__config_is(struct config *config, const char *key, const char *word)
+// `value` holds the default, and keeps it where the key is absent; that is allowed with `present`.
+static attncl_status read_value(const struct key *key, const struct json *object, bool *present,
+                                void *value)
 {
-    struct config_key *noted = attncl__config_note(config, key, CONFIG_WORD);
-    const char *given = "";
-    attncl__config_note_word(noted, word);
-    if (config->object) {
-        bool present;
-        return attncl__json_text(config->object, key, &present, &given) == ATTNCL_OK &&
-               strcmp(given, word) == 0;
+    const char *word = key->word;
+    bool is_there = false;
+    switch (key->type) {
+    case KEY_INT:
+        TRY(attncl__json_int(object, key->name, present, value));
+        return present && !*present ? ATTNCL_OK : check_int(key, *(int64_t *)value);
+    case KEY_NUMBER:
+        TRY(attncl__json_double(object, key->name, present, value));
+        return present && !*present ? ATTNCL_OK : check_number(key, *(double *)value);
+    case KEY_BOOL:
+        return attncl__json_bool(object, key->name, present, value);
+    case KEY_PRESENCE:
+        TRY(attncl__json_bool(object, key->name, present, &is_there));
+        if (*present)
+            store(key, is_there ? PRESENT_ALWAYS : PRESENT_NEVER, value);
+        return ATTNCL_OK;
+    case KEY_WORD:
+        TRY(attncl__json_text(object, key->name, present, &word));
+        return word ? choose(key, word, value) : ATTNCL_OK;
+    case KEY_INTS:
+        return read_ints(key, object, value);
+    case KEY_NUMBERS:
+        return attncl__json_doubles(object, key->name, present, 2, value);
+    default:
+        return read_object(key, object, value);
     }
-    const int variant = attncl__config_variant(config, noted);
-    return variant != CONFIG_NONE && strcmp(noted->words[variant], word) == 0;
 }
 
-attncl_status attncl__config_activation(struct config *config, const char *key,
-                                        const char *otherwise, attncl_activation *ret)
+static attncl_status read_key(const struct reader *r, const struct key *key, char *settings)
 {
-    static const struct choice kinds[] = {
-        {"identity", ATTNCL_IDENTITY},   {"gelu", ATTNCL_GELU}, {"relu", ATTNCL_RELU},
-        {"sigmoid", ATTNCL_SIGMOID},     {"tanh", ATTNCL_TANH}, {"silu", ATTNCL_SILU},
-        {"gelu_tanh", ATTNCL_GELU_TANH},
-    };
-    int kind;
-    // A class and its function differ in case only.
-    TRY(choose(config, key, kinds, N_CHOICES(kinds), otherwise, strcasecmp, &kind));
-    *ret = (attncl_activation)kind;
+    bool present = false;
+    void *value = settings + key->at;
+    if (key->only_given && !attncl__json_has(r->object, key->name))
+        return ATTNCL_OK;
+    if (key->type == KEY_NUMBERS)
+        memcpy(value, key->numbers, sizeof key->numbers);
+    else if (!key->name || (key->optional && !key->is_preset))
+        store(key, key->derive ? key->derive(settings) : key->otherwise, value);
+    return key->name ? read_value(key, r->object, key->optional ? &present : NULL, value)
+                     : ATTNCL_OK;
+}
+
+static attncl_status read_table(const struct reader *r, const struct key *table, char *settings)
+{
+    for (const struct key *key = table; key->type; ++key) {
+        if (!applies(r, key))
+            continue;
+        if (key->type == KEY_TABLE)
+            TRY(read_table(r, key->inner, settings + key->at));
+        else if (key->type == KEY_CHECK)
+            TRY(key->check(settings));
+        else
+            TRY(read_key(r, key, settings));
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__config_read(const struct key *table, const struct json *object,
+                                  void *settings)
+{
+    const struct reader reader = {table, object, settings};
+    return read_table(&reader, table, settings);
+}
+
+// -- keys that are not known
+
+static void suggest(const struct reader *r, const struct key *table, struct suggestion *s)
+{
+    const char *value;
+    for (const struct key *key = table; key->type; ++key) {
+        if (key->type == KEY_TABLE && applies(r, key))
+            suggest(r, key->inner, s);
+        else if (key->name && find_key(r, r->table, r->settings, key->name, &value) == key)
+            attncl__suggestion_add(s, key->name);
+    }
+}
+
+attncl_status attncl__config_check_keys(const struct key *table, const struct json *object,
+                                        const void *settings)
+{
+    const struct reader r = {table, object, settings};
+    for (const char *name = NULL; (name = attncl__json_next(object, name)) != NULL;) {
+        const char *value;
+        const struct json *inner;
+        bool present;
+        const struct key *key = find_key(&r, table, settings, name, &value);
+        if (!key) {
+            struct suggestion s = {.word = name};
+            suggest(&r, table, &s);
+            return FAIL(ATTNCL_ERR_FORMAT, "key %.100s is not known%s", name,
+                        attncl__suggestion_text(&s, "keys"));
+        }
+        if (key->type != KEY_OBJECT ||
+            attncl__json_object(object, name, &present, &inner) != ATTNCL_OK)
+            continue; // a value of another type is what reading it refuses
+        const attncl_status status = attncl__config_check_keys(key->inner, inner, value);
+        if (status != ATTNCL_OK) {
+            attncl__error_prefix("%s", name);
+            return status;
+        }
+    }
+    return ATTNCL_OK;
+}
+
+// -- defaults
+
+static attncl_status write_value(const struct key *key, double number, struct json *object)
+{
+    char text[KEY_TEXT_BYTES];
+    struct strbuf json = STRBUF_EMPTY;
+    if (key->type == KEY_NUMBER)
+        return attncl__json_set_number(object, key->name, number);
+    if (key->type == KEY_PRESENCE && number == PRESENT_IF_IN_FILE)
+        return ATTNCL_OK;
+    const char *value = key->word ? key->word : attncl__key_text(key, number, text);
+    if (key->type == KEY_WORD)
+        attncl__strbuf_add_quoted(&json, value);
+    else
+        attncl__strbuf_add(&json, "%s", value);
+    const attncl_status status = json.failed
+                                     ? FAIL(ATTNCL_ERR_NO_MEMORY, "default of %s", key->name)
+                                     : attncl__json_set(object, key->name, json.data);
+    attncl__strbuf_free(&json);
+    return status;
+}
+
+static attncl_status fill(const struct reader *r, const struct key *table, const char *settings,
+                          struct json *object)
+{
+    for (const struct key *key = table; key->type; ++key) {
+        if (!applies(r, key))
+            continue;
+        if (key->type == KEY_TABLE) {
+            TRY(fill(r, key->inner, settings + key->at, object));
+        } else if (key->type == KEY_OBJECT) {
+            struct json *inner;
+            TRY(attncl__json_inner(object, key->name, &inner));
+            TRY(attncl__config_fill(key->inner, inner, settings + key->at));
+        } else if (key->name && key->optional && !attncl__json_has(object, key->name)) {
+            TRY(write_value(key, load(key, settings + key->at), object));
+        }
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__config_fill(const struct key *table, struct json *object,
+                                  const void *settings)
+{
+    const struct reader reader = {table, object, settings};
+    return fill(&reader, table, settings, object);
+}
+
+// -- checks
+
+attncl_status attncl__check_parity(const char *key, int64_t value, bool even)
+{
+    REQUIRE((value % 2 == 0) == even, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", expected an %s number",
+            key, value, even ? "even" : "odd");
     return ATTNCL_OK;
 }

@@ -1,42 +1,189 @@
 // SPDX-License-Identifier: MIT
 //
-// Descriptions: the keys of an architecture's configuration.
+// Descriptions: the keys of an architecture's configuration, from its table.  Rows of one name are one
+// key, read where one of them is.
+
+#include <assert.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/try.h"
 #include "model/entry_list.h"
 #include "model/model.h"
 
-static attncl_status add_key(const struct arch_class *arch, struct config_keys *keys, size_t index,
+struct rows {
+    struct config_row list[CONFIG_MAX_ROWS];
+    size_t n;
+};
+
+static size_t add_rows(struct config_row parent, const struct key *table, struct config_row *rows,
+                       size_t n)
+{
+    for (const struct key *key = table; key->type; ++key) {
+        struct config_row row = parent;
+        row.key = key;
+        if (key->when.key) {
+            assert(row.n_when < CONFIG_MAX_NESTING);
+            row.when[row.n_when++] = &key->when;
+        }
+        if (key->type == KEY_TABLE)
+            n = add_rows(row, key->inner, rows, n);
+        if (!key->name)
+            continue;
+        assert(n < CONFIG_MAX_ROWS);
+        rows[n++] = row;
+        if (key->type == KEY_OBJECT)
+            n = add_rows((struct config_row){.object = key->name}, key->inner, rows, n);
+    }
+    return n;
+}
+
+size_t attncl__config_rows(const struct key *table, struct config_row rows[CONFIG_MAX_ROWS])
+{
+    return add_rows((struct config_row){0}, table, rows, 0);
+}
+
+static bool is_same_key(const struct config_row *a, const struct config_row *b)
+{
+    return a->object == b->object && strcmp(a->key->name, b->key->name) == 0;
+}
+
+// -- conditions
+
+// Whether some row of the key is read where `cause` is the word, as far as that decides.
+static bool is_read(const struct rows *rows, const struct config_row *first, const char *cause,
+                    const char *word)
+{
+    for (size_t i = 0; i < rows->n; ++i) {
+        const struct config_row *row = &rows->list[i];
+        bool holds = is_same_key(row, first);
+        for (int k = 0; k < row->n_when && holds; ++k)
+            holds = strcmp(row->when[k]->key, cause) != 0 ||
+                    attncl__condition_holds(row->when[k], word);
+        if (holds)
+            return true;
+    }
+    return false;
+}
+
+// What a key may be, as far as a condition tells apart.
+enum { MAX_WORDS = 16 };
+static size_t list_words(const struct rows *rows, const struct config_row *row,
+                         const struct condition *when, const char *words[MAX_WORDS])
+{
+    size_t n = 0, i = 0;
+    while (rows->list[i].object != row->object || strcmp(rows->list[i].key->name, when->key) != 0)
+        ++i;
+    const struct key *cause = rows->list[i].key;
+    if (cause->type == KEY_WORD)
+        for (; cause->choices[n].word && n < MAX_WORDS; ++n)
+            words[n] = cause->choices[n].word;
+    else if (cause->type == KEY_BOOL)
+        words[n++] = "false", words[n++] = "true";
+    else // an integer: this one, or any other
+        words[n++] = when->words[0], words[n++] = "", words[n++] = "";
+    return n;
+}
+
+// "layer is a, b", or "layer is not c" where those are more.
+static void add_condition(const struct rows *rows, const struct config_row *row,
+                          const struct condition *when, struct strbuf *text)
+{
+    const char *words[MAX_WORDS];
+    const size_t n = list_words(rows, row, when, words);
+    size_t n_read = 0;
+    for (size_t i = 0; i < n; ++i)
+        n_read += is_read(rows, row, when->key, words[i]);
+    if (n_read == n)
+        return;
+    const bool is_not = 2 * n_read > n;
+    attncl__strbuf_add(text, "%s%s%s%s", text->used ? " and " : "", row->object ? row->object : "",
+                       row->object ? "." : "", when->key);
+    const char *before = is_not ? " is not " : " is ";
+    for (size_t i = 0; i < n; ++i) {
+        if (is_read(rows, row, when->key, words[i]) == is_not)
+            continue;
+        attncl__strbuf_add(text, "%s%s", before, words[i]);
+        before = ", ";
+    }
+}
+
+static bool is_among(const struct condition *const *list, int n, const char *key)
+{
+    for (int i = 0; i < n; ++i)
+        if (strcmp(list[i]->key, key) == 0)
+            return true;
+    return false;
+}
+
+// -- defaults
+
+// NULL where it depends on other keys, or there is none.
+static const char *default_text(const struct key *key, char text[KEY_TEXT_BYTES])
+{
+    if (!key->optional || key->derive || key->is_preset)
+        return NULL;
+    return key->word ? key->word : attncl__key_text(key, key->otherwise, text);
+}
+
+// The default of all rows that have one; NULL where they differ.
+static const char *common_default(const struct rows *rows, const struct config_row *first,
+                                  bool *is_optional, char text[KEY_TEXT_BYTES])
+{
+    const char *common = NULL;
+    *is_optional = false;
+    for (size_t i = 0; i < rows->n; ++i) {
+        char other[KEY_TEXT_BYTES];
+        const struct key *key = rows->list[i].key;
+        if (!is_same_key(&rows->list[i], first) || !key->optional)
+            continue;
+        const char *standard = default_text(key, *is_optional ? other : text);
+        if (!standard || (common && strcmp(standard, common) != 0)) {
+            *is_optional = true;
+            return NULL;
+        }
+        common = *is_optional ? common : standard;
+        *is_optional = true;
+    }
+    return common;
+}
+
+// -- the description
+
+static attncl_status add_key(const struct rows *rows, const struct config_row *row,
                              struct entry_list *entries)
 {
     static const char *const types[] = {
-        [CONFIG_INT] = "integer",   [CONFIG_NUMBER] = "number", [CONFIG_BOOL] = "true or false",
-        [CONFIG_WORD] = "word",     [CONFIG_INTS] = "integers", [CONFIG_NUMBERS] = "numbers",
-        [CONFIG_OBJECT] = "object",
+        [KEY_INT] = "integer",        [KEY_NUMBER] = "number",
+        [KEY_BOOL] = "true or false", [KEY_PRESENCE] = "true or false",
+        [KEY_WORD] = "word",          [KEY_INTS] = "integers",
+        [KEY_NUMBERS] = "numbers",    [KEY_OBJECT] = "object",
     };
-    const struct config_key *key = &keys->list[index];
+    const struct key *key = row->key;
     struct strbuf name = STRBUF_EMPTY, choices = STRBUF_EMPTY, condition = STRBUF_EMPTY;
-    if (key->parent != CONFIG_NONE)
-        attncl__strbuf_add(&name, "%s.", keys->list[key->parent].name);
-    attncl__strbuf_add(&name, "%s", key->name);
-    for (size_t i = 0; i < key->n_words; ++i)
-        attncl__strbuf_add(&choices, "%s%s", i ? ", " : "", key->words[i]);
-    attncl_status status = attncl__arch_key_condition(arch, keys, index, &condition);
+    char text[KEY_TEXT_BYTES];
+    bool is_optional;
+    attncl__strbuf_add(&name, "%s%s%s", row->object ? row->object : "", row->object ? "." : "",
+                       key->name);
+    for (size_t i = 0; key->choices && key->choices[i].word; ++i)
+        attncl__strbuf_add(&choices, "%s%s", i ? ", " : "", key->choices[i].word);
+    for (int k = 0; k < row->n_when; ++k)
+        if (!is_among(row->when, k, row->when[k]->key))
+            add_condition(rows, row, row->when[k], &condition);
+    const char *standard = common_default(rows, row, &is_optional, text);
     const attncl_entry entry = {
         .kind = ATTNCL_ENTRY_KEY,
-        .optional = key->otherwise[0] != 0,
+        .optional = is_optional,
         .name = name.data,
         .type = types[key->type],
-        .standard = key->otherwise[0] && !key->varies ? key->otherwise : NULL,
+        .standard = standard,
         .choices = choices.data,
         .condition = condition.data,
         .rank = -1,
     };
-    if (status == ATTNCL_OK)
-        status = name.failed || choices.failed || condition.failed
-                     ? FAIL(ATTNCL_ERR_NO_MEMORY, "key %s", key->name)
-                     : attncl__entry_add(entries, &entry);
+    const attncl_status status = name.failed || choices.failed || condition.failed
+                                     ? FAIL(ATTNCL_ERR_NO_MEMORY, "key %s", key->name)
+                                     : attncl__entry_add(entries, &entry);
     attncl__strbuf_free(&name);
     attncl__strbuf_free(&choices);
     attncl__strbuf_free(&condition);
@@ -45,11 +192,19 @@ static attncl_status add_key(const struct arch_class *arch, struct config_keys *
 
 attncl_status attncl__describe_keys(const struct arch_class *arch, struct entry_list *entries)
 {
-    struct config_keys *keys = attncl__alloc(sizeof *keys);
-    REQUIRE(keys, ATTNCL_ERR_NO_MEMORY, "keys of arch %s", arch->name);
-    attncl_status status = attncl__arch_keys(arch, keys);
-    for (size_t i = 0; status == ATTNCL_OK && i < keys->n; ++i)
-        status = add_key(arch, keys, i, entries);
-    attncl__free(keys);
+    attncl_status status = ATTNCL_OK;
+    if (!arch->keys)
+        return ATTNCL_OK;
+    struct rows *rows = attncl__alloc(sizeof *rows);
+    REQUIRE(rows, ATTNCL_ERR_NO_MEMORY, "keys of arch %s", arch->name);
+    rows->n = attncl__config_rows(arch->keys, rows->list);
+    for (size_t i = 0; status == ATTNCL_OK && i < rows->n; ++i) {
+        size_t first = 0;
+        while (!is_same_key(&rows->list[first], &rows->list[i]))
+            ++first;
+        if (first == i)
+            status = add_key(rows, &rows->list[i], entries);
+    }
+    attncl__free(rows);
     return status;
 }

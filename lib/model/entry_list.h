@@ -20,6 +20,16 @@ attncl_status attncl__entry_add_shaped(struct entry_list *entries, attncl_entry 
 const attncl_entry *attncl__entry_at(const struct entry_list *entries, size_t i);
 void attncl__entry_list_free(struct entry_list *entries);
 
+// The keys of a table and of those inside it, in order.
+enum { CONFIG_MAX_ROWS = 160, CONFIG_MAX_NESTING = 4 };
+struct config_row {
+    const struct key *key;
+    const char *object;                               // that it is in; NULL: the whole
+    const struct condition *when[CONFIG_MAX_NESTING]; // all hold where it is read
+    int n_when;
+};
+size_t attncl__config_rows(const struct key *table, struct config_row rows[CONFIG_MAX_ROWS]);
+
 // Adds the keys of the architecture's configuration.
 struct arch_class;
 attncl_status attncl__describe_keys(const struct arch_class *arch, struct entry_list *entries);

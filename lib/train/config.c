@@ -22,15 +22,6 @@ void attncl__train_config_free(struct train_config *c)
 
 // -- the data's part
 
-static attncl_status begin_reading(const struct json *object, struct config *config)
-{
-    struct config_keys *keys = attncl__alloc(sizeof *keys);
-    REQUIRE(keys, ATTNCL_ERR_NO_MEMORY, "keys of a configuration");
-    *keys = (struct config_keys){.cause = CONFIG_NONE, .variant = CONFIG_NONE, .scale = 1};
-    *config = (struct config){.object = object, .keys = keys, .parent = CONFIG_NONE};
-    return ATTNCL_OK;
-}
-
 // The objects "model" and "train" of the root.
 static attncl_status find_parts(const struct train_config *c, struct json **model_ret,
                                 struct json **train_ret)
@@ -44,7 +35,6 @@ static attncl_status read_data_part(struct train_config *c, const int64_t *steps
                                     const uint64_t *seed)
 {
     struct json *model, *train;
-    struct config config;
     const char *arch;
     TRY(attncl__json_text(c->root, "arch", NULL, &arch));
     TRY(attncl__arch_find(arch, &c->arch));
@@ -61,9 +51,9 @@ static attncl_status read_data_part(struct train_config *c, const int64_t *steps
         attncl__error_prefix("model");
         return status;
     }
-    TRY(begin_reading(train, &config));
-    status = attncl__train_data_keys(&config, c->arch, model, &c->settings);
-    attncl__free(config.keys);
+    status = attncl__train_read_model(c->arch, model, &c->settings);
+    if (status == ATTNCL_OK)
+        status = attncl__config_read(attncl__train_data_keys, train, &c->settings);
     if (status != ATTNCL_OK)
         attncl__error_prefix("train");
     return status;
@@ -115,19 +105,14 @@ static attncl_status complete_model(const struct arch_class *arch, struct json *
 // The keys that this very model reads get their defaults.
 static attncl_status fill_model(const struct arch_class *arch, struct json *model)
 {
-    struct config config;
-    TRY(begin_reading(model, &config));
     void *settings = attncl__alloc_zero(arch->settings_bytes);
     attncl_status status =
         settings ? ATTNCL_OK : FAIL(ATTNCL_ERR_NO_MEMORY, "settings of arch %s", arch->name);
     if (status == ATTNCL_OK)
         status = attncl__arch_configure(arch, model, settings);
     if (status == ATTNCL_OK)
-        status = arch->configure(&config, settings);
-    if (status == ATTNCL_OK)
-        status = attncl__config_fill(&config, model);
+        status = attncl__config_fill(arch->keys, model, settings);
     attncl__free(settings);
-    attncl__free(config.keys);
     if (status != ATTNCL_OK)
         attncl__error_prefix("model");
     return status;
@@ -160,18 +145,14 @@ static attncl_status read_train(struct train_config *c, const struct json *model
                                 struct json *train, int64_t pad)
 {
     struct json *optimizer, *schedule;
-    struct config config;
     TRY(attncl__json_inner(train, "optimizer", &optimizer));
     TRY(attncl__json_inner(train, "schedule", &schedule));
     TRY(complete_optimizer(optimizer, model));
-    TRY(begin_reading(train, &config));
-    attncl_status status = attncl__train_keys(&config, c->arch, model, pad, &c->settings);
-    if (status == ATTNCL_OK)
-        status = attncl__config_check_keys(&config);
-    if (status == ATTNCL_OK)
-        status = attncl__config_fill(&config, train);
-    attncl__free(config.keys);
-    return status;
+    TRY(attncl__train_read_model(c->arch, model, &c->settings));
+    c->settings.pad = pad;
+    TRY(attncl__config_read(attncl__train_keys, train, &c->settings));
+    TRY(attncl__config_check_keys(attncl__train_keys, train, &c->settings));
+    return attncl__config_fill(attncl__train_keys, train, &c->settings);
 }
 
 static attncl_status check_root(const struct json *root)

@@ -25,6 +25,11 @@ struct train_settings {
     int64_t min_frequency;
     int64_t eval_every, checkpoint_every, keep, patience, sample;
     int64_t seed;
+    struct {                    // what the model says
+        int64_t seq_len;        // 0: nothing
+        int64_t longest_window; // that it takes
+        int64_t width;          // 0: nothing
+    } model;
 };
 
 // A configuration being read, in two parts: what the data need to be opened; then the rest, with

@@ -8,22 +8,6 @@
 
 #include "base/try.h"
 
-// The windows that `attncl eval` will take of the model, so that both find the same held-out loss.
-static attncl_status read_eval_window(const struct json *model, int64_t seq_len, int64_t *ret)
-{
-    int64_t max_len = INT64_MAX, n_memories = INT64_MAX - 1;
-    bool present;
-    *ret = seq_len;
-    TRY(attncl__json_int(model, "seq_len", &present, ret));
-    TRY(attncl__json_int(model, "max_len", &present, &max_len));
-    TRY(attncl__json_int(model, "P", &present, &n_memories));
-    if (max_len >= 1 && *ret > max_len)
-        *ret = max_len;
-    if (n_memories >= 1 && *ret > n_memories + 1)
-        *ret = n_memories + 1;
-    return ATTNCL_OK;
-}
-
 // What the model makes of the data: which targets pairs have, and the order of axes.
 attncl_status attncl__train_data_form(const struct arch_class *arch, const struct json *model,
                                       struct train_settings *s)
@@ -43,115 +27,113 @@ attncl_status attncl__train_data_form(const struct arch_class *arch, const struc
     return ATTNCL_OK;
 }
 
-static attncl_status read_lengths(struct config *config, const struct arch_class *arch,
-                                  const struct json *model, struct train_settings *s)
+attncl_status attncl__train_read_model(const struct arch_class *arch, const struct json *model,
+                                       struct train_settings *s)
 {
     enum { PAIR_LENGTH = 10, LABELLED_LENGTH = 64, WINDOW = 256 };
-    int64_t seq_len = arch->target == TARGET_SENTENCES ? PAIR_LENGTH
-                      : arch->target == TARGET_LABELS  ? LABELLED_LENGTH
-                                                       : WINDOW;
+    int64_t max_len = INT64_MAX, n_memories = INT64_MAX - 1;
     bool present;
-    TRY(attncl__json_int(model, "seq_len", &present, &seq_len));
-    if (!present)
-        TRY(attncl__json_int(model, "max_len", &present, &seq_len));
-    if (!attncl__json_has(model, "seq_len") && seq_len > WINDOW)
-        seq_len = WINDOW;
-    TRY(attncl__config_int_or(config, "batch_size", 1, 32, &s->batch_size));
-    TRY(attncl__config_int_or(config, "seq_len", 1, seq_len, &s->seq_len));
-    TRY(read_eval_window(model, s->seq_len, &seq_len));
-    return attncl__config_int_or(config, "valid_len", 1, seq_len, &s->valid_len);
-}
-
-static attncl_status read_fraction(struct config *config, const char *key, double otherwise,
-                                   double high, bool is_open, double *ret)
-{
-    TRY(attncl__config_number_or(config, key, 0, otherwise, ret));
-    REQUIRE(is_open ? *ret < high : *ret <= high, ATTNCL_ERR_FORMAT, "%s is %g, must be %s %g", key,
-            *ret, is_open ? "less than" : "at most", high);
+    s->model.seq_len = s->model.width = 0;
+    TRY(attncl__json_int(model, "seq_len", &present, &s->model.seq_len));
+    TRY(attncl__json_int(model, "max_len", &present, &max_len));
+    TRY(attncl__json_int(model, "P", &present, &n_memories));
+    TRY(attncl__json_int(model, "d_model", &present, &s->model.width));
+    s->model.longest_window = max_len >= 1 ? max_len : INT64_MAX;
+    if (n_memories >= 1 && n_memories + 1 < s->model.longest_window)
+        s->model.longest_window = n_memories + 1;
+    s->seq_len = arch->target == TARGET_SENTENCES ? PAIR_LENGTH
+                 : arch->target == TARGET_LABELS  ? LABELLED_LENGTH
+                                                  : WINDOW;
+    if (attncl__json_has(model, "seq_len"))
+        s->seq_len = s->model.seq_len;
+    else if (attncl__json_has(model, "max_len"))
+        s->seq_len = max_len < WINDOW ? max_len : WINDOW;
     return ATTNCL_OK;
 }
 
-attncl_status attncl__train_data_keys(struct config *config, const struct arch_class *arch,
-                                      const struct json *model, struct train_settings *s)
+// The windows that `attncl eval` will take of the model, so that both find the same held-out loss.
+static double default_valid_len(const void *settings)
 {
-    static const struct choice orders[] = {
-        {"sequential", ORDER_SEQUENTIAL}, {"shuffled", ORDER_SHUFFLED}, {"random", ORDER_RANDOM}};
-    int order;
-    TRY(read_lengths(config, arch, model, s));
-    TRY(read_fraction(config, "valid_fraction", 0.1, 1, true, &s->valid_fraction));
-    TRY(attncl__config_choice(config, "batches", orders, N_CHOICES(orders), "shuffled", &order));
-    s->order = (enum dataset_order)order;
-    TRY(attncl__config_int_or(config, "min_frequency", 1, 2, &s->min_frequency));
-    TRY(attncl__config_int_or(config, "steps", 1, 1000, &s->steps));
-    return attncl__config_int_or(config, "seed", 0, 0, &s->seed);
+    const struct train_settings *s = settings;
+    const int64_t n = s->model.seq_len ? s->model.seq_len : s->seq_len;
+    return (double)(n < s->model.longest_window ? n : s->model.longest_window);
 }
 
-static attncl_status read_schedule(struct config *config, const struct json *model,
-                                   struct train_settings *s)
-{
-    static const struct choice kinds[] = {{"constant", ATTNCL_RATE_CONSTANT},
+static const struct choice orders[] = {
+    {"sequential", ORDER_SEQUENTIAL}, {"shuffled", ORDER_SHUFFLED}, {"random", ORDER_RANDOM}, {0}};
+
+const struct key attncl__train_data_keys[] = {
+    {"batch_size", KEY_INT, AT(train_settings, batch_size), .min = 1, OR(32)},
+    {"seq_len", KEY_INT, AT(train_settings, seq_len), .min = 1, OR_PRESET},
+    {"valid_len", KEY_INT, AT(train_settings, valid_len), .min = 1, OR_FROM(default_valid_len)},
+    {"valid_fraction", KEY_NUMBER, AT(train_settings, valid_fraction), .below = 1, OR(0.1)},
+    {"batches", KEY_WORD, AT(train_settings, order), .choices = orders, OR_WORD("shuffled")},
+    {"min_frequency", KEY_INT, AT(train_settings, min_frequency), .min = 1, OR(2)},
+    {"steps", KEY_INT, AT(train_settings, steps), .min = 1, OR(1000)},
+    {"seed", KEY_INT, AT(train_settings, seed), OR(0)},
+    {0},
+};
+
+// -- the schedule: by default constant, or that of optimizer noam
+
+static const struct choice schedules[] = {{"constant", ATTNCL_RATE_CONSTANT},
                                           {"linear", ATTNCL_RATE_LINEAR},
                                           {"cosine", ATTNCL_RATE_COSINE},
-                                          {"noam", ATTNCL_RATE_INVERSE_SQRT}};
+                                          {"noam", ATTNCL_RATE_INVERSE_SQRT},
+                                          {0}};
+
+static double default_warmup(const void *settings)
+{
+    const struct optim_settings *optimizer = &((const struct train_settings *)settings)->optimizer;
+    return optimizer->is_noam ? optimizer->schedule.warmup : 2000;
+}
+
+static attncl_status check_schedule(void *settings)
+{
+    struct train_settings *s = settings;
     attncl_schedule_desc *schedule = &s->optimizer.schedule;
-    const bool has_own = schedule->kind == ATTNCL_RATE_INVERSE_SQRT;
-    double warmup = schedule->warmup;
-    int kind;
-    TRY(attncl__config_choice(config, "kind", kinds, N_CHOICES(kinds),
-                              has_own ? "noam" : "constant", &kind));
-    REQUIRE(!has_own || kind == ATTNCL_RATE_INVERSE_SQRT, ATTNCL_ERR_FORMAT,
+    REQUIRE(!s->optimizer.is_noam || schedule->kind == ATTNCL_RATE_INVERSE_SQRT, ATTNCL_ERR_FORMAT,
             "kind is not noam, optimizer noam has its own schedule");
-    schedule->kind = (attncl_rate_schedule)kind;
-    if (!has_own)
-        warmup = kind == ATTNCL_RATE_INVERSE_SQRT ? 2000 : 0;
-    TRY(attncl__config_number_or(config, "warmup", kind == ATTNCL_RATE_INVERSE_SQRT, warmup,
-                                 &schedule->warmup));
-    double min_lr = 0; // as PyTorch's schedulers name it; no key of its own where it is not given
-    if (config->object && attncl__json_has(config->object, "min_lr"))
-        TRY(attncl__config_number(config, "min_lr", 0, &min_lr));
-    TRY(attncl__config_number_or(config, "min_learning_rate", 0, min_lr, &schedule->min_rate));
     schedule->n_steps = (double)s->steps;
-    if (kind != ATTNCL_RATE_INVERSE_SQRT || has_own)
+    if (schedule->kind != ATTNCL_RATE_INVERSE_SQRT || s->optimizer.is_noam)
         return ATTNCL_OK;
-    int64_t width = 0;
-    TRY(attncl__json_int(model, "d_model", NULL, &width));
-    schedule->d_model = (double)width;
+    REQUIRE(s->model.width > 0, ATTNCL_ERR_FORMAT, "kind is noam, the model has no d_model");
+    schedule->d_model = (double)s->model.width;
     return ATTNCL_OK;
 }
 
-static attncl_status read_objects(struct config *config, const struct json *model,
-                                  struct train_settings *s)
-{
-    struct config inner;
-    TRY(attncl__config_object(config, "optimizer", &inner));
-    attncl_status status = attncl__optim_configure(&inner, &s->optimizer);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("optimizer");
-        return status;
-    }
-    TRY(attncl__config_object(config, "schedule", &inner));
-    status = read_schedule(&inner, model, s);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("schedule");
-    return status;
-}
+static const struct key schedule[] = {
+    {"kind", KEY_WORD, AT(train_settings, optimizer.schedule.kind), .choices = schedules,
+     OR_PRESET},
+    {"warmup", KEY_NUMBER, AT(train_settings, optimizer.schedule.warmup), .min = 1,
+     OR_FROM(default_warmup), .when = {"kind", false, {"noam"}}},
+    {"warmup", KEY_NUMBER, AT(train_settings, optimizer.schedule.warmup), OR(0),
+     .when = {"kind", true, {"noam"}}},
+    // As PyTorch's schedulers name it.
+    {"min_lr", KEY_NUMBER, AT(train_settings, optimizer.schedule.min_rate), .only_given = true},
+    {"min_learning_rate", KEY_NUMBER, AT(train_settings, optimizer.schedule.min_rate), OR_PRESET},
+    CHECK(check_schedule),
+    {0},
+};
 
-attncl_status attncl__train_keys(struct config *config, const struct arch_class *arch,
-                                 const struct json *model, int64_t pad, struct train_settings *s)
-{
-    TRY(attncl__train_data_keys(config, arch, model, s));
-    TRY(read_objects(config, model, s));
-    TRY(attncl__config_number_or(config, "grad_norm_clip", 0, 1, &s->grad_norm_clip));
-    TRY(attncl__clip_configure(config, "clip", &s->clip));
-    TRY(attncl__config_number_or(config, "grad_value_clip", 0, 0, &s->grad_value_clip));
-    TRY(read_fraction(config, "dropout", 0, 1, false, &s->dropout));
-    TRY(read_fraction(config, "label_smoothing", 0, 1, true, &s->label_smoothing));
-    TRY(attncl__config_int_or(config, "pad", INT32_MIN, pad, &s->pad));
-    TRY(attncl__config_int_or(config, "accumulate", 1, 1, &s->accumulate));
-    TRY(read_fraction(config, "ema", 0, 1, true, &s->ema));
-    TRY(attncl__config_int_or(config, "eval_every", 0, 500, &s->eval_every));
-    TRY(attncl__config_int_or(config, "checkpoint_every", 0, 500, &s->checkpoint_every));
-    TRY(attncl__config_int_or(config, "keep", 1, 3, &s->keep));
-    TRY(attncl__config_int_or(config, "patience", 0, 0, &s->patience));
-    return attncl__config_int_or(config, "sample", 0, 100, &s->sample);
-}
+// -- all of it
+
+const struct key attncl__train_keys[] = {
+    KEYS_OF(attncl__train_data_keys, 0),
+    {"optimizer", KEY_OBJECT, AT(train_settings, optimizer), .inner = attncl__optim_keys},
+    {"schedule", KEY_OBJECT, 0, .inner = schedule},
+    {"grad_norm_clip", KEY_NUMBER, AT(train_settings, grad_norm_clip), OR(1)},
+    {"clip", KEY_WORD, AT(train_settings, clip), .choices = attncl__clip_choices, OR_WORD("torch")},
+    {"grad_value_clip", KEY_NUMBER, AT(train_settings, grad_value_clip), OR(0)},
+    {"dropout", KEY_NUMBER, AT(train_settings, dropout), .max = 1, OR(0)},
+    {"label_smoothing", KEY_NUMBER, AT(train_settings, label_smoothing), .below = 1, OR(0)},
+    {"pad", KEY_INT, AT(train_settings, pad), .min = INT32_MIN, OR_PRESET},
+    {"accumulate", KEY_INT, AT(train_settings, accumulate), .min = 1, OR(1)},
+    {"ema", KEY_NUMBER, AT(train_settings, ema), .below = 1, OR(0)},
+    {"eval_every", KEY_INT, AT(train_settings, eval_every), OR(500)},
+    {"checkpoint_every", KEY_INT, AT(train_settings, checkpoint_every), OR(500)},
+    {"keep", KEY_INT, AT(train_settings, keep), .min = 1, OR(3)},
+    {"patience", KEY_INT, AT(train_settings, patience), OR(0)},
+    {"sample", KEY_INT, AT(train_settings, sample), OR(100)},
+    {0},
+};

@@ -9,11 +9,10 @@
 // The form of the pairs and the order of axes that the model takes.
 attncl_status attncl__train_data_form(const struct arch_class *arch, const struct json *model,
                                       struct train_settings *s);
-// The keys that the data need to be opened.
-attncl_status attncl__train_data_keys(struct config *config, const struct arch_class *arch,
-                                      const struct json *model, struct train_settings *s);
-// All keys; `pad` is the default of that key.
-attncl_status attncl__train_keys(struct config *config, const struct arch_class *arch,
-                                 const struct json *model, int64_t pad, struct train_settings *s);
+// The keys that the data need to be opened, and all keys, after what the model implies is set; the padding
+// of the settings is the default of that key.
+extern const struct key attncl__train_data_keys[], attncl__train_keys[];
+attncl_status attncl__train_read_model(const struct arch_class *arch, const struct json *model,
+                                       struct train_settings *s);
 
 #endif

@@ -30,6 +30,43 @@ static const attncl_entry *find_entry(const attncl_description *d, attncl_entry_
     return NULL;
 }
 
+static const struct key_case {
+    const char *arch, *key;
+    bool optional;
+    const char *standard, *condition; // NULL: none
+} key_cases[] = {
+    {"lm", "layer", false, NULL, NULL},
+    {"lm", "max_len", true, "5000", "layer is not feedback_kv, feedback"},
+    {"lm", "score", true, NULL, "layer is feedback_kv, feedback"}, // the layer says which
+    {"lm", "activation", true, "ReLU", "layer is not gmlp"},
+    {"encoder", "embed_scale", true, NULL, "n_vocab is not 0"},
+    {"encoder", "final_norm", true, NULL, NULL},
+    {"encoder", "n_vocab", true, "0", NULL},
+    {"multi_head_attention", "query_size", true, NULL, NULL},
+    {"positional_encoding", "max_len", true, NULL, NULL},
+    {"optimizer_step", "betas", true, "[0.9, 0.999]", "kind is not sgd"},
+    {"train", "model", false, NULL, NULL},
+    {"train", "model.d_ffn", false, NULL, "model.arch is lm and model.layer is gmlp"},
+};
+
+static void check_text(const struct key_case *c, const char *text, const char *want)
+{
+    ck_assert_msg(want ? text && strcmp(text, want) == 0 : !text || !*text, "%s: %s: %s", c->arch,
+                  c->key, text ? text : "none");
+}
+
+TABLE_TEST(keys_have_defaults_and_conditions, key_cases)
+{
+    const struct key_case *c = &key_cases[_i];
+    attncl_description *d = NULL;
+    ck_ok(attncl_description_create(c->arch, NULL, 0, &d));
+    const attncl_entry *e = find_entry(d, ATTNCL_ENTRY_KEY, c->key);
+    ck_assert_msg(e && e->optional == c->optional, "%s: %s", c->arch, c->key);
+    check_text(c, e->standard, c->standard);
+    check_text(c, e->condition, c->condition);
+    attncl_description_destroy(d);
+}
+
 // Whether an extent is what the text says: "64", "T", "4*B", "T + 3", "T or 1".  A letter means one
 // number throughout a file.
 static bool extent_fits(const char *text, int64_t extent, int64_t bound[N_LETTERS])
