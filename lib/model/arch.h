@@ -20,16 +20,14 @@ struct arch_class {
     size_t settings_bytes;
 
     const struct key *keys; // of the configuration, into the settings; NULL: there are none
+    const struct port *inputs, *outputs; // up to {0}; inputs NULL: there are none
     // Names every parameter with its shape; NULL: there are none.  A failure is kept by `p`.
     void (*load)(struct params *p, const void *settings);
-    // Declares the inputs, adds the layers, names the outputs.
+    // Adds the inputs, the layers and the outputs.
     attncl_status (*build)(struct build *b, const void *settings);
-    const char *any_inputs; // "g.*": any number of inputs whose names begin so; NULL: none
     // What is not one graph runs by itself instead; `build` is then NULL.
     attncl_status (*run)(attncl_model *model, const attncl_array *inputs, size_t n,
                          attncl_results **results_ret);
-    // Declares inputs and outputs to b->probe, where `build` is NULL or its graph may be huge.
-    attncl_status (*describe)(struct build *b, const void *settings);
 
     // Language models only.  One token per sequence: input "step" [1 + batch], the position
     // and the tokens in one; output "logits".  `b->n_positions` bounds the positions it will be asked for;
@@ -64,11 +62,6 @@ extern const struct key attncl__seq2seq_keys[];
 attncl_status attncl__arch_find(const char *name, const struct arch_class **ret);
 // In the order of the list; NULL after the last.
 const struct arch_class *attncl__arch_at(size_t index);
-
-// Declares the inputs and outputs to `probe`, building in a graph without a context, which owns the
-// outputs' names.
-attncl_status attncl__arch_probe(const struct arch_class *arch, const void *settings,
-                                 struct probe *probe, attncl_graph *g);
 
 // Reads a configuration.  ERR_FORMAT for a key that no configuration of the architecture reads.
 attncl_status attncl__arch_configure(const struct arch_class *arch, const struct json *object,

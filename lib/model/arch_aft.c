@@ -16,13 +16,11 @@ static attncl_status build(struct build *b, const void *settings)
 {
     const struct aft_settings *s = settings;
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
-    TRY(attncl__input_sequence(b, ATTNCL_LAYOUT_TIME_FIRST, "query", s->d_model, s->seq_len,
-                               &in.query));
-
-    const int64_t *dim = attncl__input_find(b, "query")->dim; // key and value are as long
-    TRY(attncl__input_real(b, "key", 3, dim, &in.key));
-    TRY(attncl__input_real(b, "value", 3, dim, &in.value));
-    TRY(attncl__input_mask(b, dim[0], dim[1], &in.mask));
+    TRY(attncl__input(b, "query", &in.query));
+    TRY(attncl__check_length("query", attncl__input_axis(b, 'T'), s->seq_len));
+    TRY(attncl__input(b, "key", &in.key));
+    TRY(attncl__input(b, "value", &in.value));
+    TRY(attncl__input(b, "mask", &in.mask));
 
     attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     const attncl_aft_desc desc = attncl__aft_desc(s, false);
@@ -31,11 +29,22 @@ static attncl_status build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
+static const struct port inputs[] = {
+    PORT("query", F32, "T B d_model"),
+    PORT("key", F32, "T B d_model"),
+    PORT("value", F32, "T B d_model"),
+    PORT("mask", MASK, "T|1 T B|1", .optional = true),
+    {0},
+};
+static const struct port outputs[] = {PORT("output", F32, "T B d_model"), {0}};
+
 const struct arch_class attncl__arch_aft_local = {
     .name = "aft_local",
     .example = "{\"d_model\": 64, \"seq_len\": 40, \"local_window_size\": 8}",
     .settings_bytes = sizeof(struct aft_settings),
     .keys = attncl__aft_local_keys,
+    .inputs = inputs,
+    .outputs = outputs,
     .load = load,
     .build = build,
 };
@@ -45,6 +54,8 @@ const struct arch_class attncl__arch_aft_full = {
     .example = "{\"d_model\": 64, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct aft_settings),
     .keys = attncl__aft_full_keys,
+    .inputs = inputs,
+    .outputs = outputs,
     .load = load,
     .build = build,
 };
@@ -54,6 +65,8 @@ const struct arch_class attncl__arch_aft_simple = {
     .example = "{\"d_model\": 64}",
     .settings_bytes = sizeof(struct aft_settings),
     .keys = attncl__aft_simple_keys,
+    .inputs = inputs,
+    .outputs = outputs,
     .load = load,
     .build = build,
 };
@@ -63,6 +76,8 @@ const struct arch_class attncl__arch_aft_conv = {
     .example = "{\"d_model\": 64, \"heads\": 4, \"window_size\": 7}",
     .settings_bytes = sizeof(struct aft_settings),
     .keys = attncl__aft_conv_keys,
+    .inputs = inputs,
+    .outputs = outputs,
     .load = load,
     .build = build,
 };

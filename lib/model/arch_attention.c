@@ -13,22 +13,22 @@
 struct attended {
     attncl_value queries, keys, values; // [B, Q, .], [B, K, .], [B, K, .]
     attncl_value lens;                  // [B] or [B, Q], or null
-    const int64_t *queries_dim, *keys_dim;
+    int64_t n_batch, n_queries, n_keys;
 };
 
-// The inputs; widths of queries, keys and values may be free.
-static attncl_status inputs(struct build *b, int64_t query_size, int64_t key_size,
-                            int64_t value_size, struct attended *ret)
+static attncl_status take_inputs(struct build *b, struct attended *ret)
 {
-    TRY(attncl__input_real(b, "queries", 3, (const int64_t[]){AXIS('B'), AXIS('Q'), query_size},
-                           &ret->queries));
-    const int64_t *q = ret->queries_dim = attncl__input_find(b, "queries")->dim;
-    TRY(attncl__input_real(b, "keys", 3, (const int64_t[]){q[0], AXIS('K'), key_size}, &ret->keys));
-    const int64_t *k = ret->keys_dim = attncl__input_find(b, "keys")->dim;
-    TRY(attncl__input_real(b, "values", 3, (const int64_t[]){q[0], k[1], value_size},
-                           &ret->values));
-    return attncl__input_lens(b, q[0], q[1], &ret->lens);
+    TRY(attncl__input(b, "queries", &ret->queries));
+    TRY(attncl__input(b, "keys", &ret->keys));
+    TRY(attncl__input(b, "values", &ret->values));
+    TRY(attncl__input(b, "valid_lens", &ret->lens));
+    ret->n_batch = attncl__input_axis(b, 'B');
+    ret->n_queries = attncl__input_axis(b, 'Q');
+    ret->n_keys = attncl__input_axis(b, 'K');
+    return ATTNCL_OK;
 }
+
+#define VALID_LENS PORT("valid_lens", INT, "B Q; B", .optional = true)
 
 // -- dot_product_attention
 
@@ -44,11 +44,7 @@ static attncl_status dot_product_build(struct build *b, const void *settings)
     struct attended in;
     attncl_value weights;
     (void)settings;
-    TRY(inputs(b, AXIS('C'), AXIS('C'), AXIS('E'), &in));
-    const int64_t *q = in.queries_dim, *k = in.keys_dim;
-    REQUIRE(k[2] == q[2], ATTNCL_ERR_SHAPE,
-            "input keys has width %" PRId64 ", queries has width %" PRId64, k[2], q[2]);
-
+    TRY(take_inputs(b, &in));
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_attention_inputs heads = {.struct_size = sizeof heads,
                                            .query = one_head(b, in.queries),
@@ -56,16 +52,28 @@ static attncl_status dot_product_build(struct build *b, const void *settings)
                                            .value = one_head(b, in.values),
                                            .valid_lens = in.lens};
     const attncl_value y = attncl_attention(b->graph, &desc, &heads, &weights);
-    const int64_t dim[3] = {q[0], q[1], k[1]};
+    const int64_t dim[3] = {in.n_batch, in.n_queries, in.n_keys};
     attncl_graph_output(b->graph, "output",
                         attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BATCH_FIRST));
     attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 3, dim));
     return ATTNCL_OK;
 }
 
+static const struct port dot_product_inputs[] = {
+    PORT("queries", F32, "B Q C"),
+    PORT("keys", F32, "B K C"),
+    PORT("values", F32, "B K E"),
+    VALID_LENS,
+    {0},
+};
+static const struct port attended_outputs[] = {
+    PORT("output", F32, "B Q E"), PORT("attention_weights", F32, "B Q K"), {0}};
+
 const struct arch_class attncl__arch_dot_product_attention = {
     .name = "dot_product_attention",
     .example = "{}",
+    .inputs = dot_product_inputs,
+    .outputs = attended_outputs,
     .build = dot_product_build,
 };
 
@@ -110,7 +118,7 @@ static attncl_status additive_build(struct build *b, const void *settings)
     attncl_graph *g = b->graph;
     struct attended in;
     attncl_value weights;
-    TRY(inputs(b, s->query_size, s->key_size, AXIS('E'), &in));
+    TRY(take_inputs(b, &in));
 
     const struct additive_params params = additive_params(&b->params, s);
     const attncl_value q = attncl_linear(g, in.queries, params.query_weight, none);
@@ -122,11 +130,21 @@ static attncl_status additive_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
+static const struct port additive_inputs[] = {
+    PORT("queries", F32, "B Q query_size"),
+    PORT("keys", F32, "B K key_size"),
+    PORT("values", F32, "B K E"),
+    VALID_LENS,
+    {0},
+};
+
 const struct arch_class attncl__arch_additive_attention = {
     .name = "additive_attention",
     .example = "{\"query_size\": 20, \"key_size\": 24, \"num_hiddens\": 32}",
     .settings_bytes = sizeof(struct additive_settings),
     .keys = additive_table,
+    .inputs = additive_inputs,
+    .outputs = attended_outputs,
     .load = additive_load,
     .build = additive_build,
 };
@@ -189,7 +207,7 @@ static attncl_status multi_head_build(struct build *b, const void *settings)
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     struct attended in;
     attncl_value weights;
-    TRY(inputs(b, s->query_size, s->key_size, s->value_size, &in));
+    TRY(take_inputs(b, &in));
 
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_mha_params params = multi_head_params(&b->params, s);
@@ -200,17 +218,32 @@ static attncl_status multi_head_build(struct build *b, const void *settings)
                                                .valid_lens = in.lens};
     const attncl_value y =
         attncl_multi_head_attention(b->graph, &desc, &params, s->num_heads, &sequences, &weights);
-    const int64_t *q = in.queries_dim, dim[3] = {q[0] * s->num_heads, q[1], in.keys_dim[1]};
+    const int64_t dim[3] = {in.n_batch * s->num_heads, in.n_queries, in.n_keys};
     attncl_graph_output(b->graph, "output", y);
     attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 3, dim));
     return ATTNCL_OK;
 }
+
+static const struct port multi_head_inputs[] = {
+    PORT("queries", F32, "B Q query_size"),
+    PORT("keys", F32, "B K key_size"),
+    PORT("values", F32, "B K value_size"),
+    VALID_LENS,
+    {0},
+};
+static const struct port multi_head_outputs[] = {
+    PORT("output", F32, "B Q num_hiddens"),
+    PORT("attention_weights", F32, "num_heads*B Q K"),
+    {0},
+};
 
 const struct arch_class attncl__arch_multi_head_attention = {
     .name = "multi_head_attention",
     .example = "{\"num_hiddens\": 64, \"num_heads\": 4}",
     .settings_bytes = sizeof(struct multi_head_settings),
     .keys = multi_head_table,
+    .inputs = multi_head_inputs,
+    .outputs = multi_head_outputs,
     .load = multi_head_load,
     .build = multi_head_build,
 };

@@ -44,36 +44,56 @@ static attncl_status check_memories(const char *name, int64_t n, const struct fe
 static attncl_status attention_build(struct build *b, const void *settings)
 {
     const struct attention_settings *s = settings;
-    const int64_t c = s->feedback.d_model, h = s->feedback.n_heads;
-    int64_t dim[4] = {AXIS('S'), AXIS('B'), c};
     attncl_feedback_params params = ATTNCL_FEEDBACK_PARAMS_INIT;
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     attncl_value weights;
 
-    TRY(attncl__input_real(b, "query", 2, dim + 1, &in.query));
-    dim[1] = attncl__input_find(b, "query")->dim[0];
-    if (s->precomputed) {
-        dim[2] = h;
-        dim[3] = c / h;
-    }
-    TRY(attncl__input_real(b, "key", s->precomputed ? 4 : 3, dim, &in.key));
-    dim[0] = attncl__input_find(b, "key")->dim[0];
-    TRY(check_memories("key", dim[0], &s->feedback));
-    TRY(attncl__input_real(b, "value", s->precomputed ? 4 : 3, dim, &in.value));
+    TRY(attncl__input(b, "query", &in.query));
+    TRY(attncl__input(b, "key", &in.key));
+    TRY(check_memories("key", attncl__input_axis(b, 'S'), &s->feedback));
+    TRY(attncl__input(b, "value", &in.value));
 
     attncl__feedback_attention_params(&b->params, &s->feedback,
                                       s->precomputed ? KEYS_PROJECTED : KEYS_OWN, &params);
-    attncl_graph_output(b->graph, "output",
-                        attncl_feedback_attention(b->graph, &params, h, &in, &weights));
+    attncl_graph_output(
+        b->graph, "output",
+        attncl_feedback_attention(b->graph, &params, s->feedback.n_heads, &in, &weights));
     attncl_graph_output(b->graph, "attn", weights);
     return ATTNCL_OK;
 }
+
+#define OWN                                                                                        \
+    {                                                                                              \
+        "kv_precomputed", false,                                                                   \
+        {                                                                                          \
+            "false"                                                                                \
+        }                                                                                          \
+    }
+#define PROJECTED                                                                                  \
+    {                                                                                              \
+        "kv_precomputed", false,                                                                   \
+        {                                                                                          \
+            "true"                                                                                 \
+        }                                                                                          \
+    }
+static const struct port attention_inputs[] = {
+    PORT("query", F32, "B d_model"),
+    PORT("key", F32, "S B d_model", .when = OWN),
+    PORT("value", F32, "S B d_model", .when = OWN),
+    PORT("key", F32, "S B heads d_model/heads", .when = PROJECTED),
+    PORT("value", F32, "S B heads d_model/heads", .when = PROJECTED),
+    {0},
+};
+static const struct port attention_outputs[] = {
+    PORT("output", F32, "B d_model"), PORT("attn", F32, "S B heads"), {0}};
 
 const struct arch_class attncl__arch_feedback_attention = {
     .name = "feedback_attention",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40}",
     .settings_bytes = sizeof(struct attention_settings),
     .keys = attention_table,
+    .inputs = attention_inputs,
+    .outputs = attention_outputs,
     .load = attention_load,
     .build = attention_build,
 };
@@ -90,28 +110,31 @@ static void layer_load(struct params *p, const void *settings)
 static attncl_status layer_build(struct build *b, const void *settings)
 {
     const struct feedback_settings *s = settings;
-    int64_t dim[3] = {AXIS('S'), AXIS('B'), s->d_model};
     struct feedback_parts parts;
     attncl_feedback_layer_params params;
-    attncl_value x, memory = ATTNCL_NONE_VALUE;
+    attncl_value x, memory;
 
-    TRY(attncl__input_real(b, "x", 2, dim + 1, &x));
-    if (attncl__input_given(b, "mem")) {
-        dim[1] = attncl__input_find(b, "x")->dim[0];
-        TRY(attncl__input_real(b, "mem", 3, dim, &memory));
-        TRY(check_memories("mem", attncl__input_find(b, "mem")->dim[0], s));
-    }
+    TRY(attncl__input(b, "x", &x));
+    TRY(attncl__input(b, "mem", &memory));
+    if (memory.id)
+        TRY(check_memories("mem", attncl__input_axis(b, 'S'), s));
     attncl__feedback_layer_params(&b->params, s, KEYS_OWN, &parts, &params);
     attncl_graph_output(b->graph, "output",
                         attncl_feedback_layer(b->graph, &params, s->n_heads, x, memory));
     return ATTNCL_OK;
 }
 
+static const struct port layer_inputs[] = {
+    PORT("x", F32, "B d_model"), PORT("mem", F32, "S B d_model", .optional = true), {0}};
+static const struct port layer_outputs[] = {PORT("output", F32, "B d_model"), {0}};
+
 const struct arch_class attncl__arch_feedback_layer = {
     .name = "feedback_layer",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256}",
     .settings_bytes = sizeof(struct feedback_settings),
     .keys = attncl__feedback_layer_keys,
+    .inputs = layer_inputs,
+    .outputs = layer_outputs,
     .load = layer_load,
     .build = layer_build,
 };
@@ -127,13 +150,17 @@ static attncl_status transformer_build(struct build *b, const void *settings)
 {
     const struct feedback_settings *s = settings;
     attncl_value x, y, memory;
-    TRY(attncl__input_sequence(b, ATTNCL_LAYOUT_TIME_FIRST, "x_seq", s->d_model,
-                               attncl__feedback_limit(s), &x));
+    TRY(attncl__input(b, "x_seq", &x));
+    TRY(attncl__check_length("x_seq", attncl__input_axis(b, 'T'), attncl__feedback_limit(s)));
     TRY(attncl__feedback(b, s, x, &y, &memory));
     attncl_graph_output(b->graph, "output", y);
     attncl_graph_output(b->graph, "memory", memory);
     return ATTNCL_OK;
 }
+
+static const struct port transformer_inputs[] = {PORT("x_seq", F32, "T B d_model"), {0}};
+static const struct port transformer_outputs[] = {
+    PORT("output", F32, "T B d_model"), PORT("memory", F32, "T B d_model"), {0}};
 
 #define TRANSFORMER                                                                                \
     .settings_bytes = sizeof(struct feedback_settings), .load = transformer_load,                  \
@@ -144,6 +171,8 @@ const struct arch_class attncl__arch_feedback_transformer = {
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256, "
                "\"n_layers\": 2}",
     .keys = attncl__feedback_keys,
+    .inputs = transformer_inputs,
+    .outputs = transformer_outputs,
     TRANSFORMER,
 };
 
@@ -152,5 +181,7 @@ const struct arch_class attncl__arch_feedback_transformer_kv = {
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256, "
                "\"n_layers\": 2}",
     .keys = attncl__feedback_kv_keys,
+    .inputs = transformer_inputs,
+    .outputs = transformer_outputs,
     TRANSFORMER,
 };

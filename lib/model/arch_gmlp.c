@@ -17,19 +17,26 @@ static attncl_status sgu_build(struct build *b, const void *settings)
     const struct sgu_settings *s = settings;
     attncl_sgu_params params = ATTNCL_SGU_PARAMS_INIT;
     attncl_value z, mask;
-    TRY(attncl__input_sequence(b, ATTNCL_LAYOUT_TIME_FIRST, "z", s->d_z, s->seq_len, &z));
-    TRY(attncl__input_mask(b, attncl__input_find(b, "z")->dim[0], 1, &mask));
+    TRY(attncl__input(b, "z", &z));
+    TRY(attncl__check_length("z", attncl__input_axis(b, 'T'), s->seq_len));
+    TRY(attncl__input(b, "mask", &mask));
     attncl__sgu_params(&b->params, s, &params);
     attncl_graph_output(b->graph, "output",
                         attncl_spatial_gating_unit(b->graph, &params, z, 0, mask));
     return ATTNCL_OK;
 }
 
+#define SHARED_MASK PORT("mask", MASK, "T|1 T 1", .optional = true)
+static const struct port sgu_inputs[] = {PORT("z", F32, "T B d_z"), SHARED_MASK, {0}};
+static const struct port sgu_outputs[] = {PORT("output", F32, "T B d_z/2"), {0}};
+
 const struct arch_class attncl__arch_spatial_gating_unit = {
     .name = "spatial_gating_unit",
     .example = "{\"d_z\": 64, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct sgu_settings),
     .keys = attncl__sgu_keys,
+    .inputs = sgu_inputs,
+    .outputs = sgu_outputs,
     .load = sgu_load,
     .build = sgu_build,
 };
@@ -47,18 +54,24 @@ static attncl_status block_build(struct build *b, const void *settings)
     attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
     attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
     attncl_value x, mask;
-    TRY(attncl__input_sequence(b, ATTNCL_LAYOUT_TIME_FIRST, "x", s->d_model, s->seq_len, &x));
-    TRY(attncl__input_mask(b, attncl__input_find(b, "x")->dim[0], 1, &mask));
+    TRY(attncl__input(b, "x", &x));
+    TRY(attncl__check_length("x", attncl__input_axis(b, 'T'), s->seq_len));
+    TRY(attncl__input(b, "mask", &mask));
     attncl__gmlp_params(&b->params, s, &gate, &params);
     attncl_graph_output(b->graph, "output", attncl_gmlp_block(b->graph, &params, x, 0, mask));
     return ATTNCL_OK;
 }
+
+static const struct port block_inputs[] = {PORT("x", F32, "T B d_model"), SHARED_MASK, {0}};
+static const struct port block_outputs[] = {PORT("output", F32, "T B d_model"), {0}};
 
 const struct arch_class attncl__arch_gmlp_block = {
     .name = "gmlp_block",
     .example = "{\"d_model\": 64, \"d_ffn\": 256, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct gmlp_settings),
     .keys = attncl__gmlp_keys,
+    .inputs = block_inputs,
+    .outputs = block_outputs,
     .load = block_load,
     .build = block_build,
 };

@@ -26,17 +26,14 @@ static void gru_load(struct params *p, const void *settings)
     attncl__rnn_params(p, &((const struct gru_settings *)settings)->rnn, NULL);
 }
 
-static attncl_status take_h0(struct build *b, const struct rnn_settings *s, int64_t n_batch,
-                             struct rnn *rnn)
+static attncl_status take_h0(struct build *b, const struct rnn_settings *s, struct rnn *rnn)
 {
-    const int64_t dim[3] = {s->n_layers, n_batch, s->hidden};
     attncl_value h0;
-    if (!attncl__input_given(b, "h0"))
-        return ATTNCL_OK;
-    TRY(attncl__input_real(b, "h0", 3, dim, &h0));
-    for (int64_t k = 0; k < s->n_layers; ++k) {
+    TRY(attncl__input(b, "h0", &h0));
+    for (int64_t k = 0; k < s->n_layers && h0.id; ++k) {
+        const int64_t dim[2] = {attncl__input_axis(b, 'B'), s->hidden};
         const attncl_value one = attncl_slice(b->graph, h0, 0, k, k + 1);
-        rnn->states[k] = attncl_reshape(b->graph, one, 2, dim + 1);
+        rnn->states[k] = attncl_reshape(b->graph, one, 2, dim);
     }
     return ATTNCL_OK;
 }
@@ -49,12 +46,11 @@ static attncl_status gru_build(struct build *b, const void *settings)
     attncl_status status = ATTNCL_OK;
     struct rnn rnn = {0};
     attncl_value x;
-    TRY(attncl__input_sequence(b, layout, "input", s->rnn.input, 0, &x));
-    const int64_t *dim = attncl__input_find(b, "input")->dim;
-    TRY(attncl__check_steps("input", dim[s->batch_first ? 1 : 0]));
+    TRY(attncl__input(b, "input", &x));
+    TRY(attncl__check_steps("input", attncl__input_axis(b, 'T')));
 
     TRY_DONE(attncl__rnn_create(s->rnn.n_layers, &rnn));
-    TRY_DONE(take_h0(b, &s->rnn, dim[s->batch_first ? 0 : 1], &rnn));
+    TRY_DONE(take_h0(b, &s->rnn, &rnn));
     attncl__rnn_params(&b->params, &s->rnn, rnn.layers);
     attncl_graph_output(b->graph, "output",
                         attncl_gru_layers(b->graph, rnn.layers, rnn.n, x, layout, rnn.states));
@@ -65,11 +61,24 @@ done:
     return status;
 }
 
+static const struct port inputs[] = {
+    PORT("input", F32, "T B input_size", .batch_first = true),
+    PORT("h0", F32, "num_layers B hidden_size", .optional = true),
+    {0},
+};
+static const struct port outputs[] = {
+    PORT("output", F32, "T B hidden_size", .batch_first = true),
+    PORT("h_n", F32, "num_layers B hidden_size"),
+    {0},
+};
+
 const struct arch_class attncl__arch_gru = {
     .name = "gru",
     .example = "{\"input_size\": 20, \"hidden_size\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct gru_settings),
     .keys = keys,
+    .inputs = inputs,
+    .outputs = outputs,
     .load = gru_load,
     .build = gru_build,
 };

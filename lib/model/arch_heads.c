@@ -22,9 +22,8 @@ static const struct key table[] = {
 static attncl_status split_build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
-    const int64_t merged[3] = {AXIS('B'), AXIS('T'), AXIS_TIMES('D', s->heads)};
     attncl_value x;
-    TRY(attncl__input_real(b, "X", 3, merged, &x));
+    TRY(attncl__input(b, "X", &x));
     const int64_t *d = attncl__input_find(b, "X")->dim;
     REQUIRE(d[2] % s->heads == 0, ATTNCL_ERR_SHAPE,
             "input X has %" PRId64 " channels, num_heads = %" PRId64 " does not divide them", d[2],
@@ -42,9 +41,8 @@ static attncl_status split_build(struct build *b, const void *settings)
 static attncl_status merge_build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
-    const int64_t split[3] = {AXIS_TIMES('B', s->heads), AXIS('T'), AXIS('D')};
     attncl_value x;
-    TRY(attncl__input_real(b, "X", 3, split, &x));
+    TRY(attncl__input(b, "X", &x));
     const int64_t *d = attncl__input_find(b, "X")->dim;
     REQUIRE(d[0] % s->heads == 0, ATTNCL_ERR_SHAPE,
             "input X has a batch of %" PRId64 ", num_heads = %" PRId64 " does not divide it", d[0],
@@ -57,11 +55,18 @@ static attncl_status merge_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
+static const struct port merged_input[] = {PORT("X", F32, "B T num_heads*D"), {0}};
+static const struct port merged_output[] = {PORT("output", F32, "B T num_heads*D"), {0}};
+static const struct port split_input[] = {PORT("X", F32, "num_heads*B T D"), {0}};
+static const struct port split_output[] = {PORT("output", F32, "num_heads*B T D"), {0}};
+
 const struct arch_class attncl__arch_transpose_qkv = {
     .name = "transpose_qkv",
     .example = "{\"num_heads\": 4}",
     .settings_bytes = sizeof(struct settings),
     .keys = table,
+    .inputs = merged_input,
+    .outputs = split_output,
     .build = split_build,
     .no_gradients = true,
 };
@@ -71,6 +76,8 @@ const struct arch_class attncl__arch_transpose_output = {
     .example = "{\"num_heads\": 4}",
     .settings_bytes = sizeof(struct settings),
     .keys = table,
+    .inputs = split_input,
+    .outputs = merged_output,
     .build = merge_build,
     .no_gradients = true,
 };

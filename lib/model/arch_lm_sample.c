@@ -189,16 +189,8 @@ done:
     return status;
 }
 
-static attncl_status describe(struct build *b, const void *settings)
-{
-    const struct sample_settings *s = settings;
-    const int64_t dim[2] = {AXIS('T'), AXIS('B')};
-    const attncl_array *prompt =
-        &attncl__probe_input(b->probe, "tokens", ATTNCL_I64, 2, dim)->array;
-    const int64_t all[2] = {prompt->dim[0] + s->steps, prompt->dim[1]};
-    attncl__probe_output(b->probe, "tokens", ATTNCL_I64, 2, all);
-    return ATTNCL_OK;
-}
+static const struct port inputs[] = {PORT("tokens", INDEX, "T B", .below = "n_vocab"), {0}};
+static const struct port outputs[] = {PORT("tokens", I64, "T+steps B"), {0}};
 
 const struct arch_class attncl__arch_lm_sample = {
     .name = "lm_sample",
@@ -207,9 +199,10 @@ const struct arch_class attncl__arch_lm_sample = {
                "\"steps\": 9}",
     .settings_bytes = sizeof(struct sample_settings),
     .keys = table,
+    .inputs = inputs,
+    .outputs = outputs,
     .load = attncl__lm_load,
     .run = run,
-    .describe = describe,
     .build_step = attncl__lm_build_step,
     .build_prefill = attncl__lm_build_prefill,
     .build_sampling_step = attncl__lm_build_sampling_step,

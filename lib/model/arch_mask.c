@@ -73,21 +73,16 @@ done:
     return status;
 }
 
-static attncl_status describe(struct build *b, const void *settings)
-{
-    const struct settings *s = settings;
-    const int64_t dim[3] = {s->n_seq, s->n_seq, 1};
-    attncl__probe_output(b->probe, "output", ATTNCL_BOOL, (int)s->rank, dim);
-    return ATTNCL_OK;
-}
+static const struct port subsequent_output[] = {PORT("output", BOOL, "seq_len seq_len 1"), {0}};
+static const struct port local_output[] = {PORT("output", BOOL, "seq_len seq_len"), {0}};
 
 const struct arch_class attncl__arch_subsequent_mask = {
     .name = "subsequent_mask",
     .example = "{\"seq_len\": 40}",
     .settings_bytes = sizeof(struct settings),
     .keys = subsequent_table,
+    .outputs = subsequent_output,
     .run = run,
-    .describe = describe,
     .no_gradients = true,
 };
 
@@ -96,7 +91,7 @@ const struct arch_class attncl__arch_local_mask = {
     .example = "{\"seq_len\": 40, \"local_window_size\": 8}",
     .settings_bytes = sizeof(struct settings),
     .keys = local_table,
+    .outputs = local_output,
     .run = run,
-    .describe = describe,
     .no_gradients = true,
 };

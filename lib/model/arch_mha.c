@@ -29,21 +29,15 @@ static attncl_status build(struct build *b, const void *settings)
 {
     static const int to_tsbh[] = {2, 3, 0, 1};
     const struct arch_mha_settings *s = settings;
-    const int64_t width = s->mha.d_model;
-    const int t = s->batch_first ? 1 : 0; // the axis of positions
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     attncl_value weights;
     desc.layout = s->batch_first ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
 
-    TRY(attncl__input_sequence(b, desc.layout, "query", width, 0, &in.query));
-    const int64_t *q = attncl__input_find(b, "query")->dim;
-    int64_t keys[3] = {AXIS('S'), AXIS('S'), width};
-    keys[1 - t] = q[1 - t];
-    TRY(attncl__input_real(b, "key", 3, keys, &in.key));
-    const int64_t *k = attncl__input_find(b, "key")->dim;
-    TRY(attncl__input_real(b, "value", 3, k, &in.value));
-    TRY(attncl__input_pair_mask(b, q[t], k[t], q[1 - t], &in.mask));
+    TRY(attncl__input(b, "query", &in.query));
+    TRY(attncl__input(b, "key", &in.key));
+    TRY(attncl__input(b, "value", &in.value));
+    TRY(attncl__input(b, "mask", &in.mask));
 
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
     attncl__mha_params(&b->params, &s->mha, &params);
@@ -54,11 +48,26 @@ static attncl_status build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
+static const struct port inputs[] = {
+    PORT("query", F32, "T B d_model", .batch_first = true),
+    PORT("key", F32, "S B d_model", .batch_first = true),
+    PORT("value", F32, "S B d_model", .batch_first = true),
+    PORT("mask", MASK, "T|1 S B|1", .optional = true),
+    {0},
+};
+static const struct port outputs[] = {
+    PORT("output", F32, "T B d_model", .batch_first = true),
+    PORT("attn", F32, "T S B heads"),
+    {0},
+};
+
 const struct arch_class attncl__arch_mha = {
     .name = "mha",
     .example = "{\"d_model\": 64, \"heads\": 4}",
     .settings_bytes = sizeof(struct arch_mha_settings),
     .keys = table,
+    .inputs = inputs,
+    .outputs = outputs,
     .load = load,
     .build = build,
     .detached = "attn",

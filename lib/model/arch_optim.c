@@ -20,14 +20,11 @@ static attncl_status step_build(struct build *b, const void *settings)
     const size_t n = attncl__optim_states(s, names);
     attncl_value states[OPTIM_MAX_STATES] = {ATTNCL_NONE_VALUE};
     attncl_value param, grad, step;
-    TRY(attncl__input_real(b, "param", ANY, NULL, &param));
-    const attncl_array *p = attncl__input_find(b, "param");
-    TRY(attncl__input_real(b, "grad", p->rank, p->dim, &grad));
-    // SGD's buffer begins with the first step.
+    TRY(attncl__input(b, "param", &param));
+    TRY(attncl__input(b, "grad", &grad));
     for (size_t i = 0; i < n; ++i)
-        if (!s->is_sgd || attncl__input_given(b, names[i]))
-            TRY(attncl__input_real(b, names[i], p->rank, p->dim, &states[i]));
-    TRY(attncl__input_index(b, "step", 0, NULL, INT32_MAX, &step));
+        TRY(attncl__input(b, names[i], &states[i]));
+    TRY(attncl__input(b, "step", &step));
 
     const attncl_value rates = attncl__optim_rates(b->graph, s, ATTNCL_NONE_VALUE, step);
     attncl__optim_step(b->graph, s, rates, grad, &param, states);
@@ -37,11 +34,54 @@ static attncl_status step_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
+#define ADAMS                                                                                      \
+    {                                                                                              \
+        "kind", true,                                                                              \
+        {                                                                                          \
+            "sgd"                                                                                  \
+        }                                                                                          \
+    }
+#define MOMENTUM                                                                                   \
+    {                                                                                              \
+        "momentum", true,                                                                          \
+        {                                                                                          \
+            "0"                                                                                    \
+        }                                                                                          \
+    }
+#define AMSGRAD                                                                                    \
+    {                                                                                              \
+        "amsgrad", false,                                                                          \
+        {                                                                                          \
+            "true"                                                                                 \
+        }                                                                                          \
+    }
+static const struct port step_inputs[] = {
+    PORT("param", F32, "..."),
+    PORT("grad", F32, "..."),
+    PORT("exp_avg", F32, "...", .when = ADAMS),
+    PORT("exp_avg_sq", F32, "...", .when = ADAMS),
+    PORT("max_exp_avg_sq", F32, "...", .when = AMSGRAD),
+    // It begins with the first step.
+    PORT("momentum_buffer", F32, "...", .optional = true, .when = MOMENTUM),
+    PORT("step", INDEX, ""),
+    {0},
+};
+static const struct port step_outputs[] = {
+    PORT("param", F32, "..."),
+    PORT("exp_avg", F32, "...", .when = ADAMS),
+    PORT("exp_avg_sq", F32, "...", .when = ADAMS),
+    PORT("max_exp_avg_sq", F32, "...", .when = AMSGRAD),
+    PORT("momentum_buffer", F32, "...", .when = MOMENTUM),
+    {0},
+};
+
 const struct arch_class attncl__arch_optimizer_step = {
     .name = "optimizer_step",
     .example = "{\"kind\": \"adam\", \"learning_rate\": 0.001}",
     .settings_bytes = sizeof(struct optim_settings),
     .keys = attncl__optim_keys,
+    .inputs = step_inputs,
+    .outputs = step_outputs,
     .build = step_build,
     .no_gradients = true,
 };
@@ -71,7 +111,7 @@ static attncl_status clip_all(struct build *b, const struct clip_settings *s, si
     size_t at = 0;
     for (size_t i = 0; i < b->n_inputs; ++i)
         if (is_gradient(b->inputs[i].name))
-            TRY(attncl__input_real(b, b->inputs[i].name, ANY, NULL, &grads[at++]));
+            TRY(attncl__input(b, b->inputs[i].name, &grads[at++]));
     const attncl_value norm =
         attncl_clip_grad_norm(b->graph, n, grads, s->max_norm, s->style, clipped);
     at = 0;
@@ -97,12 +137,17 @@ static attncl_status clip_build(struct build *b, const void *settings)
     return status;
 }
 
+static const struct port clip_inputs[] = {PORT("g.*", F32, "..."), {0}};
+static const struct port clip_outputs[] = {
+    PORT("g.*", F32, "..."), PORT("total_norm", F32, ""), {0}};
+
 const struct arch_class attncl__arch_clip_grad_norm = {
     .name = "clip_grad_norm",
     .example = "{\"max_norm\": 1}",
     .settings_bytes = sizeof(struct clip_settings),
     .keys = clip_table,
+    .inputs = clip_inputs,
+    .outputs = clip_outputs,
     .build = clip_build,
-    .any_inputs = "g.*",
     .no_gradients = true,
 };

@@ -40,12 +40,11 @@ static const struct key table[] = {
 
 static attncl_status build(struct build *b, const void *settings)
 {
-    static const int64_t pairs[1] = {AXIS('N')}, queries[1] = {AXIS('M')};
     const struct settings *s = settings;
     attncl_value x, y, z, weights;
-    TRY(attncl__input_real(b, "x_train", 1, pairs, &x));
-    TRY(attncl__input_real(b, "y_train", 1, attncl__input_find(b, "x_train")->dim, &y));
-    TRY(attncl__input_real(b, "x_val", 1, queries, &z));
+    TRY(attncl__input(b, "x_train", &x));
+    TRY(attncl__input(b, "y_train", &y));
+    TRY(attncl__input(b, "x_val", &z));
 
     const attncl_value result =
         attncl_attention_pooling(b->graph, s->kind, (float)s->sigma, x, y, z, &weights);
@@ -54,10 +53,17 @@ static attncl_status build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
+static const struct port inputs[] = {
+    PORT("x_train", F32, "N"), PORT("y_train", F32, "N"), PORT("x_val", F32, "M"), {0}};
+static const struct port outputs[] = {
+    PORT("y_hat", F32, "M"), PORT("attention_w", F32, "N M"), {0}};
+
 const struct arch_class attncl__arch_attention_pooling = {
     .name = "attention_pooling",
     .example = "{\"kernel\": \"gaussian\"}",
     .settings_bytes = sizeof(struct settings),
     .keys = table,
+    .inputs = inputs,
+    .outputs = outputs,
     .build = build,
 };

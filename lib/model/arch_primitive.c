@@ -25,7 +25,7 @@ static attncl_status softmax_build(struct build *b, const void *settings)
 {
     const struct softmax_settings *s = settings;
     attncl_value x;
-    TRY(attncl__input_real(b, "x", ANY, NULL, &x));
+    TRY(attncl__input(b, "x", &x));
     const int rank = attncl__input_find(b, "x")->rank;
     REQUIRE(s->dim >= -rank && s->dim < rank, ATTNCL_ERR_SHAPE,
             "dim is %" PRId64 ", input x has %d axes", s->dim, rank);
@@ -33,11 +33,17 @@ static attncl_status softmax_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
+// Of softmax and activations.
+static const struct port any_input[] = {PORT("x", F32, "..."), {0}};
+static const struct port any_output[] = {PORT("output", F32, "..."), {0}};
+
 const struct arch_class attncl__arch_softmax = {
     .name = "softmax",
     .example = "{}",
     .settings_bytes = sizeof(struct softmax_settings),
     .keys = softmax_table,
+    .inputs = any_input,
+    .outputs = any_output,
     .build = softmax_build,
 };
 
@@ -45,19 +51,23 @@ const struct arch_class attncl__arch_softmax = {
 
 static attncl_status masked_softmax_build(struct build *b, const void *settings)
 {
-    static const int64_t scores[3] = {AXIS('B'), AXIS('Q'), AXIS('K')};
     attncl_value x, lens;
     (void)settings;
-    TRY(attncl__input_real(b, "X", 3, scores, &x));
-    const int64_t *dim = attncl__input_find(b, "X")->dim;
-    TRY(attncl__input_lens(b, dim[0], dim[1], &lens));
+    TRY(attncl__input(b, "X", &x));
+    TRY(attncl__input(b, "valid_lens", &lens));
     attncl_graph_output(b->graph, "output", attncl_masked_softmax(b->graph, x, lens));
     return ATTNCL_OK;
 }
 
+static const struct port masked_softmax_inputs[] = {
+    PORT("X", F32, "B Q K"), PORT("valid_lens", INT, "B Q; B", .optional = true), {0}};
+static const struct port masked_softmax_outputs[] = {PORT("output", F32, "B Q K"), {0}};
+
 const struct arch_class attncl__arch_masked_softmax = {
     .name = "masked_softmax",
     .example = "{}",
+    .inputs = masked_softmax_inputs,
+    .outputs = masked_softmax_outputs,
     .build = masked_softmax_build,
 };
 
@@ -91,18 +101,23 @@ static attncl_status layer_norm_build(struct build *b, const void *settings)
 {
     const struct layer_norm_settings *s = settings;
     attncl_value x;
-    TRY(attncl__input_trailing(b, "x", (int)s->shape.n, s->shape.list, &x));
+    TRY(attncl__input(b, "x", &x));
     const struct norm_params norm = layer_norm_params(&b->params, s);
     attncl_graph_output(b->graph, "output",
                         attncl_layer_norm(b->graph, x, norm.weight, norm.bias, (float)s->eps));
     return ATTNCL_OK;
 }
 
+static const struct port layer_norm_inputs[] = {PORT("x", F32, "... normalized_shape"), {0}};
+static const struct port layer_norm_outputs[] = {PORT("output", F32, "... normalized_shape"), {0}};
+
 const struct arch_class attncl__arch_layer_norm = {
     .name = "layer_norm",
     .example = "{\"normalized_shape\": [64]}",
     .settings_bytes = sizeof(struct layer_norm_settings),
     .keys = layer_norm_table,
+    .inputs = layer_norm_inputs,
+    .outputs = layer_norm_outputs,
     .load = layer_norm_load,
     .build = layer_norm_build,
 };
@@ -118,7 +133,7 @@ static attncl_status activation_build(struct build *b, const void *settings)
 {
     const attncl_activation *kind = settings;
     attncl_value x;
-    TRY(attncl__input_real(b, "x", ANY, NULL, &x));
+    TRY(attncl__input(b, "x", &x));
     attncl_graph_output(b->graph, "output", attncl_activate(b->graph, x, *kind));
     return ATTNCL_OK;
 }
@@ -128,6 +143,8 @@ const struct arch_class attncl__arch_activation = {
     .example = "{\"kind\": \"gelu\"}",
     .settings_bytes = sizeof(attncl_activation),
     .keys = activation_table,
+    .inputs = any_input,
+    .outputs = any_output,
     .build = activation_build,
 };
 
@@ -163,17 +180,22 @@ static attncl_status linear_build(struct build *b, const void *settings)
 {
     const struct linear_settings *s = settings;
     attncl_value x, weight, bias;
-    TRY(attncl__input_trailing(b, "x", 1, &s->in, &x));
+    TRY(attncl__input(b, "x", &x));
     linear_params(&b->params, s, &weight, &bias);
     attncl_graph_output(b->graph, "output", attncl_linear(b->graph, x, weight, bias));
     return ATTNCL_OK;
 }
+
+static const struct port linear_inputs[] = {PORT("x", F32, "... in_features"), {0}};
+static const struct port linear_outputs[] = {PORT("output", F32, "... out_features"), {0}};
 
 const struct arch_class attncl__arch_linear = {
     .name = "linear",
     .example = "{\"in_features\": 64, \"out_features\": 48}",
     .settings_bytes = sizeof(struct linear_settings),
     .keys = linear_table,
+    .inputs = linear_inputs,
+    .outputs = linear_outputs,
     .load = linear_load,
     .build = linear_build,
 };
@@ -182,18 +204,21 @@ const struct arch_class attncl__arch_linear = {
 
 static attncl_status bmm_build(struct build *b, const void *settings)
 {
-    static const int64_t first[3] = {AXIS('B'), AXIS('N'), AXIS('M')};
     attncl_value left, right;
     (void)settings;
-    TRY(attncl__input_real(b, "a", 3, first, &left));
-    const int64_t *dim = attncl__input_find(b, "a")->dim;
-    TRY(attncl__input_real(b, "b", 3, (const int64_t[]){dim[0], dim[2], AXIS('K')}, &right));
+    TRY(attncl__input(b, "a", &left));
+    TRY(attncl__input(b, "b", &right));
     attncl_graph_output(b->graph, "output", attncl_bmm(b->graph, left, right));
     return ATTNCL_OK;
 }
 
+static const struct port bmm_inputs[] = {PORT("a", F32, "B N M"), PORT("b", F32, "B M K"), {0}};
+static const struct port bmm_outputs[] = {PORT("output", F32, "B N K"), {0}};
+
 const struct arch_class attncl__arch_bmm = {
     .name = "bmm",
     .example = "{}",
+    .inputs = bmm_inputs,
+    .outputs = bmm_outputs,
     .build = bmm_build,
 };

@@ -11,17 +11,15 @@
 
 static attncl_status basic_build(struct build *b, const void *settings)
 {
-    static const int64_t axes[3] = {AXIS(AXES), AXIS('T'), AXIS('C')};
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_graph *g = b->graph;
     attncl_value x, weights;
     (void)settings;
-    const attncl_array *given = attncl__input_find(b, "x"); // [T, C] or [B, T, C]
-    const int rank = given && given->rank == 2 ? 2 : 3;
-    TRY(attncl__input_real(b, "x", rank, axes + (3 - rank), &x));
+    TRY(attncl__input(b, "x", &x));
 
+    const int rank = attncl__input_find(b, "x")->rank;
     const int64_t *dim = attncl__input_find(b, "x")->dim;
-    const int64_t n_batch = rank == 2 ? 1 : dim[0], n_seq = dim[rank - 2];
+    const int64_t n_batch = rank == 2 ? 1 : dim[0], n_seq = attncl__input_axis(b, 'T');
     desc.scale = 1;
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_value head =
@@ -36,9 +34,15 @@ static attncl_status basic_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
+static const struct port basic_inputs[] = {PORT("x", F32, "B T C; T C"), {0}};
+static const struct port basic_outputs[] = {
+    PORT("output", F32, "B T C; T C"), PORT("attention_weights", F32, "B T T; T T"), {0}};
+
 const struct arch_class attncl__arch_basic_self_attention = {
     .name = "basic_self_attention",
     .example = "{}",
+    .inputs = basic_inputs,
+    .outputs = basic_outputs,
     .build = basic_build,
 };
 
@@ -67,7 +71,7 @@ static attncl_value attend(struct build *b, const struct wide_settings *s,
                            attncl_value *weights_ret)
 {
     attncl_graph *g = b->graph;
-    const int64_t n_seq = attncl__input_find(b, "x")->dim[0];
+    const int64_t n_seq = attncl__input_axis(b, 'T');
     const int64_t dim[3] = {n_seq, 1, s->heads * s->width};
     const attncl_value maps[3] = {params->query, params->key, params->value};
     attncl_value heads[3];
@@ -79,11 +83,6 @@ static attncl_value attend(struct build *b, const struct wide_settings *s,
     const attncl_attention_inputs in = {
         .struct_size = sizeof in, .query = heads[0], .key = heads[1], .value = heads[2]};
     return attncl_attention(g, NULL, &in, weights_ret);
-}
-
-static attncl_status wide_input(struct build *b, const struct wide_settings *s, attncl_value *ret)
-{
-    return attncl__input_real(b, "x", 2, (const int64_t[]){AXIS('T'), s->width}, ret);
 }
 
 static const struct key one_table[] = {
@@ -110,22 +109,28 @@ static attncl_status one_build(struct build *b, const void *settings)
 {
     const struct wide_settings *s = settings;
     attncl_value x, weights;
-    TRY(wide_input(b, s, &x));
+    TRY(attncl__input(b, "x", &x));
     const struct wide_params params = one_params(&b->params, s);
     const attncl_value z = attend(b, s, &params, x, &weights);
 
-    const int64_t n_seq = attncl__input_find(b, "x")->dim[0];
+    const int64_t n_seq = attncl__input_axis(b, 'T');
     const int64_t dim[2] = {n_seq, s->width}, pairs[2] = {n_seq, n_seq};
     attncl_graph_output(b->graph, "output", attncl_reshape(b->graph, z, 2, dim));
     attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 2, pairs));
     return ATTNCL_OK;
 }
 
+static const struct port wide_inputs[] = {PORT("x", F32, "T d"), {0}};
+static const struct port one_outputs[] = {
+    PORT("output", F32, "T d"), PORT("attention_weights", F32, "T T"), {0}};
+
 const struct arch_class attncl__arch_raschka_self_attention = {
     .name = "raschka_self_attention",
     .example = "{\"d\": 16}",
     .settings_bytes = sizeof(struct wide_settings),
     .keys = one_table,
+    .inputs = wide_inputs,
+    .outputs = one_outputs,
     .load = one_load,
     .build = one_build,
 };
@@ -166,13 +171,13 @@ static attncl_status many_build(struct build *b, const void *settings)
     const struct wide_settings *s = settings;
     attncl_graph *g = b->graph;
     attncl_value x, weights;
-    TRY(wide_input(b, s, &x));
+    TRY(attncl__input(b, "x", &x));
     const struct many_params params = many_params(&b->params, s);
     const attncl_value z = attend(b, s, &params.heads, x, &weights);
     const attncl_value merged = attncl_merge_heads(g, z, ATTNCL_LAYOUT_TIME_FIRST); // [T, 1, H C]
     const attncl_value y = attncl_linear(g, merged, params.weight, params.bias);
 
-    const int64_t n_seq = attncl__input_find(b, "x")->dim[0];
+    const int64_t n_seq = attncl__input_axis(b, 'T');
     const int64_t dim[2] = {n_seq, s->width}, pairs[3] = {s->heads, n_seq, n_seq};
     const int64_t per_head[3] = {s->heads, n_seq, s->width};
     attncl_graph_output(g, "output", attncl_reshape(g, y, 2, dim));
@@ -181,11 +186,20 @@ static attncl_status many_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
+static const struct port many_outputs[] = {
+    PORT("output", F32, "T d"),
+    PORT("z", F32, "heads T d"),
+    PORT("attention_weights", F32, "heads T T"),
+    {0},
+};
+
 const struct arch_class attncl__arch_raschka_multi_head = {
     .name = "raschka_multi_head",
     .example = "{\"d\": 16, \"heads\": 4}",
     .settings_bytes = sizeof(struct wide_settings),
     .keys = many_table,
+    .inputs = wide_inputs,
+    .outputs = many_outputs,
     .load = many_load,
     .build = many_build,
 };

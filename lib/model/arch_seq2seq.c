@@ -108,14 +108,10 @@ static void seq2seq_load(struct params *p, const void *settings)
 static attncl_status encode(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
                             attncl_value *outputs_ret, attncl_value *lens_ret)
 {
-    const int64_t source[2] = {AXIS('B'), AXIS('S')};
     attncl_value tokens;
-    TRY(attncl__input_index(b, "enc_X", 2, source, s->n_source, &tokens));
-    const int64_t *dim = attncl__input_find(b, "enc_X")->dim;
-    TRY(attncl__check_steps("enc_X", dim[1]));
-    *lens_ret = ATTNCL_NONE_VALUE;
-    if (attncl__input_given(b, "enc_valid_lens"))
-        TRY(attncl__input_int(b, "enc_valid_lens", 1, dim, lens_ret));
+    TRY(attncl__input(b, "enc_X", &tokens));
+    TRY(attncl__check_steps("enc_X", attncl__input_axis(b, 'S')));
+    TRY(attncl__input(b, "enc_valid_lens", lens_ret));
 
     const struct encoder encoder = encoder_params(&b->params, s, rnn->layers);
     attncl__rnn_drop(rnn, &b->dropout);
@@ -165,9 +161,8 @@ static attncl_status seq2seq_build(struct build *b, const void *settings)
 
     TRY_DONE(attncl__rnn_create(s->n_layers, &rnn));
     TRY_DONE(encode(b, s, &rnn, &outputs, &lens));
-    const int64_t dim[2] = {attncl__input_find(b, "enc_X")->dim[0], AXIS('T')};
-    TRY_DONE(attncl__input_index(b, "dec_X", 2, dim, s->n_target, &tokens));
-    TRY_DONE(attncl__check_steps("dec_X", attncl__input_find(b, "dec_X")->dim[1]));
+    TRY_DONE(attncl__input(b, "dec_X", &tokens));
+    TRY_DONE(attncl__check_steps("dec_X", attncl__input_axis(b, 'T')));
     add_teacher(b, s, &rnn, tokens, outputs, lens);
 
 done:
@@ -175,12 +170,28 @@ done:
     return status;
 }
 
+#define SOURCE                                                                                     \
+    PORT("enc_X", INDEX, "B S", .below = "src_vocab_size"),                                        \
+        PORT("enc_valid_lens", INT, "B", .optional = true)
+
+static const struct port teacher_inputs[] = {
+    SOURCE, PORT("dec_X", INDEX, "B T", .below = "tgt_vocab_size"), {0}};
+static const struct port teacher_outputs[] = {
+    PORT("output", F32, "B T tgt_vocab_size"),
+    PORT("hidden_state", F32, "num_layers B num_hiddens"),
+    PORT("enc_outputs", F32, "B S num_hiddens"),
+    PORT("attention_weights", F32, "B T S"),
+    {0},
+};
+
 const struct arch_class attncl__arch_seq2seq_bahdanau = {
     .name = "seq2seq_bahdanau",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, "
                "\"embed_size\": 20, \"num_hiddens\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct seq2seq_settings),
     .keys = attncl__seq2seq_keys,
+    .inputs = teacher_inputs,
+    .outputs = teacher_outputs,
     .load = seq2seq_load,
     .build = seq2seq_build,
     .target = TARGET_SENTENCES,
@@ -223,7 +234,7 @@ static attncl_status predict_build(struct build *b, const void *settings)
 
     TRY_DONE(attncl__rnn_create(s->n_layers, &rnn));
     TRY_DONE(encode(b, s, &rnn, &outputs, &lens));
-    TRY_DONE(add_first_tokens(g, s->bos, attncl__input_find(b, "enc_X")->dim[0], &bos));
+    TRY_DONE(add_first_tokens(g, s->bos, attncl__input_axis(b, 'B'), &bos));
     tokens = attncl__alloc_array((size_t)s->n_steps, sizeof *tokens);
     weights = attncl__alloc_array((size_t)s->n_steps, sizeof *weights);
     if (!tokens || !weights) {
@@ -248,19 +259,9 @@ done:
     return status;
 }
 
-// As predict_build() has it, which is as long as num_steps.
-static attncl_status predict_describe(struct build *b, const void *settings)
-{
-    const struct seq2seq_settings *s = settings;
-    const int64_t source[2] = {AXIS('B'), AXIS('S')};
-    const int64_t dim[3] = {AXIS('B'), s->n_steps, AXIS('S')};
-    attncl__probe_input(b->probe, "enc_X", ATTNCL_I64, 2, source);
-    if (attncl__input_given(b, "enc_valid_lens"))
-        attncl__probe_input(b->probe, "enc_valid_lens", ATTNCL_I64, 1, source);
-    attncl__probe_output(b->probe, "tokens", ATTNCL_I32, 2, dim);
-    attncl__probe_output(b->probe, "attention_weights", ATTNCL_F32, 3, dim);
-    return ATTNCL_OK;
-}
+static const struct port predict_inputs[] = {SOURCE, {0}};
+static const struct port predict_outputs[] = {
+    PORT("tokens", I32, "B num_steps"), PORT("attention_weights", F32, "B num_steps S"), {0}};
 
 const struct arch_class attncl__arch_seq2seq_predict = {
     .name = "seq2seq_predict",
@@ -269,8 +270,9 @@ const struct arch_class attncl__arch_seq2seq_predict = {
                "\"bos\": 1, \"num_steps\": 9}",
     .settings_bytes = sizeof(struct seq2seq_settings),
     .keys = predict_table,
+    .inputs = predict_inputs,
+    .outputs = predict_outputs,
     .load = seq2seq_load,
     .build = predict_build,
-    .describe = predict_describe,
     .no_gradients = true,
 };

@@ -36,17 +36,23 @@ static attncl_status embedding_build(struct build *b, const void *settings)
 {
     const struct embedding_settings *s = settings;
     attncl_value tokens;
-    TRY(attncl__input_index(b, "tokens", ANY, NULL, s->count, &tokens));
+    TRY(attncl__input(b, "tokens", &tokens));
     const attncl_value weight = embedding_weight(&b->params, s);
     attncl_graph_output(b->graph, "output", attncl_embedding(b->graph, tokens, weight, 1.0f));
     return ATTNCL_OK;
 }
+
+static const struct port embedding_inputs[] = {
+    PORT("tokens", INDEX, "...", .below = "num_embeddings"), {0}};
+static const struct port embedding_outputs[] = {PORT("output", F32, "... embedding_dim"), {0}};
 
 const struct arch_class attncl__arch_embedding = {
     .name = "embedding",
     .example = "{\"num_embeddings\": 100, \"embedding_dim\": 64}",
     .settings_bytes = sizeof(struct embedding_settings),
     .keys = embedding_table,
+    .inputs = embedding_inputs,
+    .outputs = embedding_outputs,
     .load = embedding_load,
     .build = embedding_build,
 };
@@ -77,12 +83,9 @@ static const struct key positional_table[] = {
 static attncl_status positional_build(struct build *b, const void *settings)
 {
     const struct positional_settings *s = settings;
-    const int time_axis = s->layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1 : 0;
-    int64_t dim[3] = {AXIS('B'), AXIS('B'), s->width};
-    dim[time_axis] = AXIS('T');
     attncl_value x;
-    TRY(attncl__input_real(b, "x", 3, dim, &x));
-    const int64_t n_seq = attncl__input_find(b, "x")->dim[time_axis];
+    TRY(attncl__input(b, "x", &x));
+    const int64_t n_seq = attncl__input_axis(b, 'T');
     TRY(attncl__check_length("x", n_seq, s->max_len));
     const attncl_value table = attncl_sinusoid(b->graph, n_seq, s->width);
     attncl_graph_output(b->graph, "output", attncl_add_positions(b->graph, x, table, s->layout));
@@ -90,11 +93,39 @@ static attncl_status positional_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
+#define LABML                                                                                      \
+    {                                                                                              \
+        "layout", false,                                                                           \
+        {                                                                                          \
+            "labml"                                                                                \
+        }                                                                                          \
+    }
+#define D2L                                                                                        \
+    {                                                                                              \
+        "layout", false,                                                                           \
+        {                                                                                          \
+            "d2l"                                                                                  \
+        }                                                                                          \
+    }
+static const struct port positional_inputs[] = {
+    PORT("x", F32, "T B num_hiddens", .when = LABML),
+    PORT("x", F32, "B T num_hiddens", .when = D2L),
+    {0},
+};
+static const struct port positional_outputs[] = {
+    PORT("output", F32, "T B num_hiddens", .when = LABML),
+    PORT("output", F32, "B T num_hiddens", .when = D2L),
+    PORT("encoding", F32, "T num_hiddens"),
+    {0},
+};
+
 const struct arch_class attncl__arch_positional_encoding = {
     .name = "positional_encoding",
     .example = "{\"layout\": \"labml\", \"num_hiddens\": 64}",
     .settings_bytes = sizeof(struct positional_settings),
     .keys = positional_table,
+    .inputs = positional_inputs,
+    .outputs = positional_outputs,
     .build = positional_build,
     .no_gradients = true,
 };
@@ -124,23 +155,31 @@ static const struct key cross_entropy_table[] = {
 
 static attncl_status cross_entropy_build(struct build *b, const void *settings)
 {
-    static const int64_t classes = AXIS('V');
     const struct cross_entropy_settings *s = settings;
     attncl_value logits, targets;
-    TRY(attncl__input_trailing(b, "logits", 1, &classes, &logits));
-    const attncl_array *a = attncl__input_find(b, "logits");
-    TRY(attncl__input_index(b, "targets", a->rank - 1, a->dim, a->dim[a->rank - 1], &targets));
+    TRY(attncl__input(b, "logits", &logits));
+    TRY(attncl__input(b, "targets", &targets));
     attncl_graph_output(b->graph, "loss",
                         attncl_cross_entropy_smoothed(b->graph, logits, targets, s->reduction,
                                                       s->pad, s->smoothing));
     return ATTNCL_OK;
 }
 
+static const struct port cross_entropy_inputs[] = {
+    PORT("logits", F32, "... V"), PORT("targets", INDEX, "...", .below = "V"), {0}};
+static const struct port cross_entropy_outputs[] = {
+    PORT("loss", F32, "...", .when = {"reduction", false, {"none"}}),
+    PORT("loss", F32, "", .when = {"reduction", true, {"none"}}),
+    {0},
+};
+
 const struct arch_class attncl__arch_cross_entropy = {
     .name = "cross_entropy",
     .example = "{}",
     .settings_bytes = sizeof(struct cross_entropy_settings),
     .keys = cross_entropy_table,
+    .inputs = cross_entropy_inputs,
+    .outputs = cross_entropy_outputs,
     .build = cross_entropy_build,
 };
 
@@ -168,15 +207,20 @@ static attncl_status shift_build(struct build *b, const void *settings)
 {
     const struct shift_settings *s = settings;
     attncl_value x;
-    TRY(attncl__input_trailing(b, "x", 1, &s->width, &x));
+    TRY(attncl__input(b, "x", &x));
     attncl_graph_output(b->graph, "output", attncl_relative_shift(b->graph, x, s->delta));
     return ATTNCL_OK;
 }
+
+static const struct port shift_inputs[] = {PORT("x", F32, "... num_hiddens"), {0}};
+static const struct port shift_outputs[] = {PORT("output", F32, "... num_hiddens"), {0}};
 
 const struct arch_class attncl__arch_relative_shift = {
     .name = "relative_shift",
     .example = "{\"num_hiddens\": 64, \"delta\": 1}",
     .settings_bytes = sizeof(struct shift_settings),
     .keys = shift_table,
+    .inputs = shift_inputs,
+    .outputs = shift_outputs,
     .build = shift_build,
 };

@@ -260,25 +260,30 @@ done:
 }
 
 // As find_batches() takes them.
-static attncl_status describe(struct build *b, const void *settings)
-{
-    const struct train_settings *s = settings;
-    const int64_t steps = AXIS('N'), batch = AXIS('B');
-    const int64_t lm[3] = {steps, AXIS('T'), batch}, source[3] = {steps, batch, AXIS('S')},
-                  target[3] = {steps, batch, AXIS('T')};
-    const bool is_lm = strcmp(s->inner->name, "lm") == 0;
-    struct probe *probe = b->probe;
-    attncl__probe_input(probe, is_lm ? "tokens" : "enc_X", ATTNCL_I64, 3, is_lm ? lm : source);
-    if (!is_lm) {
-        attncl__probe_input(probe, "dec_X", ATTNCL_I64, 3, target);
-        if (attncl__input_given(b, "enc_valid_lens"))
-            attncl__probe_input(probe, "enc_valid_lens", ATTNCL_I64, 2, source);
+#define OF_LM                                                                                      \
+    {                                                                                              \
+        "model.arch", false,                                                                       \
+        {                                                                                          \
+            "lm"                                                                                   \
+        }                                                                                          \
     }
-    attncl__probe_input(probe, "targets", ATTNCL_I64, 3, is_lm ? lm : target);
-    attncl__probe_output(probe, "losses", ATTNCL_F32, 1, &steps);
-    attncl__probe_output(probe, "grad_norms", ATTNCL_F32, 1, &steps);
-    return ATTNCL_OK;
-}
+#define OF_SEQ2SEQ                                                                                 \
+    {                                                                                              \
+        "model.arch", false,                                                                       \
+        {                                                                                          \
+            "seq2seq_bahdanau"                                                                     \
+        }                                                                                          \
+    }
+static const struct port inputs[] = {
+    PORT("tokens", INT, "N T B", .when = OF_LM),
+    PORT("enc_X", INT, "N B S", .when = OF_SEQ2SEQ),
+    PORT("dec_X", INT, "N B T", .when = OF_SEQ2SEQ),
+    PORT("enc_valid_lens", INT, "N B", .optional = true, .when = OF_SEQ2SEQ),
+    PORT("targets", INT, "N T B", .when = OF_LM),
+    PORT("targets", INT, "N B T", .when = OF_SEQ2SEQ),
+    {0},
+};
+static const struct port outputs[] = {PORT("losses", F32, "N"), PORT("grad_norms", F32, "N"), {0}};
 
 const struct arch_class attncl__arch_train = {
     .name = "train",
@@ -288,8 +293,9 @@ const struct arch_class attncl__arch_train = {
                "\"learning_rate\": 0.001}}",
     .settings_bytes = sizeof(struct train_settings),
     .keys = keys,
+    .inputs = inputs,
+    .outputs = outputs,
     .load = train_load,
     .run = run,
-    .describe = describe,
     .no_gradients = true,
 };

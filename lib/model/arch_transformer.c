@@ -21,7 +21,7 @@ static attncl_status ffn_build(struct build *b, const void *settings)
     const struct ffn_settings *s = settings;
     attncl_ffn_params params = ATTNCL_FFN_PARAMS_INIT;
     attncl_value x;
-    TRY(attncl__input_trailing(b, "x", 1, &s->d_model, &x));
+    TRY(attncl__input(b, "x", &x));
     attncl__ffn_params(&b->params, s, &params);
     attncl_graph_output(
         b->graph, "output",
@@ -29,11 +29,16 @@ static attncl_status ffn_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
+static const struct port ffn_inputs[] = {PORT("x", F32, "... d_model"), {0}};
+static const struct port ffn_outputs[] = {PORT("output", F32, "... d_model"), {0}};
+
 const struct arch_class attncl__arch_feed_forward = {
     .name = "feed_forward",
     .example = "{\"d_model\": 64, \"d_ff\": 256}",
     .settings_bytes = sizeof(struct ffn_settings),
     .keys = attncl__ffn_keys,
+    .inputs = ffn_inputs,
+    .outputs = ffn_outputs,
     .load = ffn_load,
     .build = ffn_build,
 };
@@ -54,37 +59,37 @@ static attncl_value swap_axes(attncl_graph *g, attncl_value x)
     return attncl_permute(g, x, order);
 }
 
-// tokens [T, B] or [B, T]
 static attncl_status token_input(struct build *b, const struct embed_settings *s,
                                  attncl_layout layout, attncl_value *x_ret)
 {
-    static const int64_t dim[2][2] = {{AXIS('T'), AXIS('B')}, {AXIS('B'), AXIS('T')}};
-    const int time_axis = layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1 : 0;
     attncl_value tokens;
-    TRY(attncl__input_index(b, "tokens", 2, dim[time_axis], s->n_vocab, &tokens));
-    TRY(attncl__check_length("tokens", attncl__input_find(b, "tokens")->dim[time_axis], s->limit));
+    TRY(attncl__input(b, "tokens", &tokens));
+    TRY(attncl__check_length("tokens", attncl__input_axis(b, 'T'), s->limit));
     *x_ret = attncl__embed(b, s, tokens, ATTNCL_NONE_VALUE, layout);
     return ATTNCL_OK;
 }
 
+static attncl_status vector_input(struct build *b, const struct block_settings *s,
+                                  attncl_value *x_ret)
+{
+    TRY(attncl__input(b, "x", x_ret));
+    return attncl__check_length("x", attncl__input_axis(b, 'T'), attncl__block_limit(s));
+}
+
 // x and its mask.  Layers that mix along the first axis alone get a copy of x with that order.
-static attncl_status layer_inputs(struct build *b, const struct layers_settings *s,
-                                  struct block_call *call, attncl_value *x_ret)
+static attncl_status take_layer_inputs(struct build *b, const struct layers_settings *s,
+                                       struct block_call *call, attncl_value *x_ret)
 {
     const struct block_settings *block = &s->encoder.block;
-    const bool has_tokens = s->embed.n_vocab > 0;
-    const int64_t width = attncl__block_width(block);
     call->layout = s->batch_first ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
-    if (has_tokens)
+    if (s->embed.n_vocab > 0)
         TRY(token_input(b, &s->embed, call->layout, x_ret));
     else
-        TRY(attncl__input_sequence(b, call->layout, "x", width, attncl__block_limit(block), x_ret));
-
-    const int64_t *dim = attncl__input_find(b, has_tokens ? "tokens" : "x")->dim;
-    const int64_t n_seq = dim[s->batch_first ? 1 : 0], n_batch = dim[s->batch_first ? 0 : 1];
-    TRY(attncl__input_mask(b, n_seq, attncl__block_mask_batch(block, n_batch), &call->mask));
+        TRY(vector_input(b, block, x_ret));
+    TRY(attncl__input(b, "mask", &call->mask));
     if (s->batch_first && block->kind != BLOCK_TRANSFORMER) {
-        const int64_t swapped[3] = {n_seq, n_batch, width};
+        const int64_t swapped[3] = {attncl__input_axis(b, 'T'), attncl__input_axis(b, 'B'),
+                                    attncl__block_width(block)};
         *x_ret = attncl_reshape(b->graph, swap_axes(b->graph, *x_ret), 3, swapped);
     }
     return ATTNCL_OK;
@@ -113,10 +118,19 @@ static attncl_status layer_build(struct build *b, const void *settings)
     const struct layers_settings *s = settings;
     struct block_call call = {0};
     attncl_value x;
-    TRY(layer_inputs(b, s, &call, &x));
+    TRY(take_layer_inputs(b, s, &call, &x));
     layer_output(b, s, attncl__block(b, &s->encoder.block, &call, x));
     return ATTNCL_OK;
 }
+
+#define MASKS                                                                                      \
+    PORT("mask", MASK, "T|1 T B|1", .optional = true, .when = OFF("gmlp")),                        \
+        PORT("mask", MASK, "T|1 T 1", .optional = true, .when = ON("gmlp"))
+
+static const struct port layer_inputs[] = {
+    PORT("x", F32, "T B d_model", .batch_first = true), MASKS, {0}};
+static const struct port layer_outputs[] = {PORT("output", F32, "T B d_model", .batch_first = true),
+                                            {0}};
 
 const struct arch_class attncl__arch_transformer_layer = {
     .name = "transformer_layer",
@@ -124,6 +138,8 @@ const struct arch_class attncl__arch_transformer_layer = {
                "\"d_ff\": 256}",
     .settings_bytes = sizeof(struct layers_settings),
     .keys = layer_table,
+    .inputs = layer_inputs,
+    .outputs = layer_outputs,
     .load = layer_load,
     .build = layer_build,
 };
@@ -170,20 +186,6 @@ static attncl_status class_output(struct build *b, const struct layers_settings 
     return ATTNCL_OK;
 }
 
-// How many positions of each sequence are no padding.  Layers that mix by position take none.
-static attncl_status length_input(struct build *b, const struct layers_settings *s,
-                                  struct block_call *call)
-{
-    const attncl_array *x = attncl__input_find(b, s->embed.n_vocab > 0 ? "tokens" : "x");
-    const int64_t n_batch = x->dim[s->batch_first ? 0 : 1];
-    if (s->encoder.block.kind != BLOCK_TRANSFORMER || !attncl__input_given(b, "valid_lens"))
-        return ATTNCL_OK;
-    TRY(attncl__input_int(b, "valid_lens", 1, &n_batch, &call->valid_lens));
-    if (b->probe && call->mask.id) // both are described, one of them is given
-        call->valid_lens = ATTNCL_NONE_VALUE;
-    return ATTNCL_OK;
-}
-
 static attncl_status encoder_build(struct build *b, const void *settings)
 {
     const struct layers_settings *s = settings;
@@ -191,8 +193,9 @@ static attncl_status encoder_build(struct build *b, const void *settings)
     attncl_value x;
     REQUIRE(!b->for_loss || s->classes.n > 0, ATTNCL_ERR_UNSUPPORTED,
             "the encoder has no classes to compare with targets: n_classes is 0");
-    TRY(layer_inputs(b, s, &call, &x));
-    TRY(length_input(b, s, &call));
+    TRY(take_layer_inputs(b, s, &call, &x));
+    if (s->encoder.block.kind == BLOCK_TRANSFORMER)
+        TRY(attncl__input(b, "valid_lens", &call.valid_lens));
     x = attncl__encoder(b, &s->encoder, &call, x);
     if (s->classes.n > 0)
         return class_output(b, s, x, call.valid_lens);
@@ -200,12 +203,30 @@ static attncl_status encoder_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
+// Layers that mix by position take no lengths.
+static const struct port encoder_inputs[] = {
+    PORT("x", F32, "T B d_model", .batch_first = true, .when = {"n_vocab", false, {"0"}}),
+    PORT("tokens", INDEX, "T B", .batch_first = true, .below = "n_vocab",
+         .when = {"n_vocab", true, {"0"}}),
+    MASKS,
+    PORT("valid_lens", INT, "B", .optional = true, .when = ON("transformer")),
+    {0},
+};
+static const struct port encoder_outputs[] = {
+    PORT("output", F32, "T B d_model", .batch_first = true, .when = {"n_classes", false, {"0"}}),
+    PORT("output", F32, "B n_classes", .when = {"pool", false, {"mean", "first"}}),
+    PORT("output", F32, "T B n_classes", .batch_first = true, .when = {"pool", false, {"none"}}),
+    {0},
+};
+
 const struct arch_class attncl__arch_encoder = {
     .name = "encoder",
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2}",
     .settings_bytes = sizeof(struct layers_settings),
     .keys = encoder_table,
+    .inputs = encoder_inputs,
+    .outputs = encoder_outputs,
     .load = encoder_load,
     .build = encoder_build,
     .target = TARGET_LABELS,

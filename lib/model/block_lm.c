@@ -162,13 +162,11 @@ static attncl_status layers(struct build *b, const struct lm_settings *s, attncl
 attncl_status attncl__lm_build(struct build *b, const void *settings)
 {
     const struct lm_settings *s = settings;
-    const int64_t sequence[2] = {AXIS('T'), AXIS('B')};
     attncl_value tokens, targets = ATTNCL_NONE_VALUE;
-    TRY(attncl__input_index(b, "tokens", 2, sequence, s->embed.n_vocab, &tokens));
-    const int64_t *dim = attncl__input_find(b, "tokens")->dim;
-    TRY(attncl__check_length("tokens", dim[0], attncl__lm_limit(s)));
-    if (!b->for_loss && attncl__input_given(b, "targets"))
-        TRY(attncl__input_index(b, "targets", 2, dim, s->embed.n_vocab, &targets));
+    TRY(attncl__input(b, "tokens", &tokens));
+    TRY(attncl__check_length("tokens", attncl__input_axis(b, 'T'), attncl__lm_limit(s)));
+    if (!b->for_loss)
+        TRY(attncl__input(b, "targets", &targets));
 
     attncl_value x =
         attncl__embed(b, &s->embed, tokens, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);

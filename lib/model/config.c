@@ -30,11 +30,10 @@ static void store(const struct key *key, double number, void *value)
 
 static double load(const struct key *key, const void *value)
 {
-    if (key->type == KEY_INT)
-        return (double)*(const int64_t *)value;
-    if (key->type == KEY_NUMBER)
-        return *(const double *)value;
-    return key->type == KEY_BOOL ? *(const bool *)value : *(const int *)value;
+    return key->type == KEY_INT      ? (double)*(const int64_t *)value
+           : key->type == KEY_NUMBER ? *(const double *)value
+           : key->type == KEY_BOOL   ? *(const bool *)value
+                                     : *(const int *)value;
 }
 
 const char *attncl__key_text(const struct key *key, double number, char text[KEY_TEXT_BYTES])
@@ -67,7 +66,11 @@ struct reader {
     const char *settings;
 };
 
-static bool applies(const struct reader *r, const struct key *key);
+static bool applies(const struct reader *r, const struct key *key)
+{
+    return !key->when.key || !r->settings ||
+           attncl__config_holds(r->table, r->settings, &key->when);
+}
 
 static const char *value_of(const struct key *key, const char *settings)
 {
@@ -98,15 +101,28 @@ bool attncl__condition_holds(const struct condition *when, const char *word)
     return when->is_not;
 }
 
-static bool applies(const struct reader *r, const struct key *key)
+bool attncl__config_holds(const struct key *table, const void *settings,
+                          const struct condition *when)
 {
-    const char *value;
     char text[KEY_TEXT_BYTES];
-    if (!key->when.key || !r->settings)
-        return true;
-    const struct key *cause = find_key(r, r->table, r->settings, key->when.key, &value);
-    return cause &&
-           attncl__condition_holds(&key->when, attncl__key_text(cause, load(cause, value), text));
+    const struct key *key;
+    const void *value = attncl__config_value(table, settings, when->key, &key);
+    return value && attncl__condition_holds(when, attncl__key_text(key, load(key, value), text));
+}
+
+const void *attncl__config_value(const struct key *table, const void *settings, const char *name,
+                                 const struct key **key_ret)
+{
+    const struct reader r = {table, NULL, settings};
+    const char *value, *dot = strchr(name, '.');
+    char object[32];
+    if (!dot) {
+        *key_ret = find_key(&r, table, settings, name, &value);
+        return *key_ret ? value : NULL;
+    }
+    snprintf(object, sizeof object, "%.*s", (int)(dot - name), name);
+    const struct key *outer = find_key(&r, table, settings, object, &value);
+    return outer ? attncl__config_value(outer->inner, value, dot + 1, key_ret) : NULL;
 }
 
 // -- reading

@@ -125,6 +125,12 @@ attncl_status attncl__config_check_keys(const struct key *table, const struct js
 attncl_status attncl__config_fill(const struct key *table, struct json *object,
                                   const void *settings);
 
+// The value of a key that applies, or of one of an object, "model.arch"; NULL: there is none.
+const void *attncl__config_value(const struct key *table, const void *settings, const char *name,
+                                 const struct key **key_ret);
+bool attncl__config_holds(const struct key *table, const void *settings,
+                          const struct condition *when);
+
 // For checks: ERR_FORMAT where the value is not even, or not odd.
 attncl_status attncl__check_parity(const char *key, int64_t value, bool even);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Descriptions: the parameters that load() names, the inputs and outputs of build() in a graph
-// without a context.
+// Descriptions: the parameters that load() names, the keys, inputs and outputs that are declared.
 
 #include <inttypes.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "graph/graph.h"
 #include "model/entry_list.h"
 #include "model/model.h"
+#include "model/symbols.h"
 
 struct attncl_description {
     attncl_model *model; // without a context: metadata, configuration and settings
@@ -68,79 +68,23 @@ static attncl_status add_extra(attncl_description *d, const attncl_safetensors *
 
 // -- inputs and outputs
 
-// Two builds tell which axes an extent follows, the last one which outputs need an optional input.
-enum { ONLY_REQUIRED = PROBE_PASSES, N_BUILDS };
-struct builds {
-    struct probe probe[N_BUILDS];
-    attncl_graph *graph[N_BUILDS]; // own the outputs' names
-};
-
-static void free_builds(struct builds *builds)
+static attncl_status add_ports(attncl_description *d, attncl_entry_kind kind,
+                               const struct port *table)
 {
-    for (int i = 0; i < N_BUILDS; ++i)
-        attncl_graph_destroy(builds->graph[i]);
-    *builds = (struct builds){0};
-}
-
-static attncl_status build_all(const struct arch_class *arch, const void *settings, bool is_short,
-                               struct builds *builds)
-{
-    free_builds(builds);
-    for (int i = 0; i < N_BUILDS; ++i) {
-        builds->probe[i].pass = i % PROBE_PASSES;
-        builds->probe[i].is_short = is_short;
-        builds->probe[i].only_required = i == ONLY_REQUIRED;
-        TRY(attncl__graph_create_unbound(&builds->graph[i]));
-        TRY(attncl__arch_probe(arch, settings, &builds->probe[i], builds->graph[i]));
+    const struct config_values config = attncl__model_values(d->model);
+    for (const struct port *port = table; port && port->type; ++port) {
+        struct strbuf shape = STRBUF_EMPTY;
+        attncl_entry entry = {.kind = kind,
+                              .optional = port->optional,
+                              .name = port->name,
+                              .type = attncl__port_type_text(port->type),
+                              .rank = -1};
+        if (!attncl__port_applies(port, config))
+            continue;
+        attncl__port_write_shape(port, config, d->symbols != NULL, &shape);
+        TRY(attncl__entry_add_shaped(&d->entries, &entry, &shape));
     }
     return ATTNCL_OK;
-}
-
-static bool is_among(const struct probe_value *list, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; ++i)
-        if (strcmp(list[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-static attncl_status add_value(attncl_description *d, attncl_entry_kind kind, bool optional,
-                               const struct probe_value *first, const struct probe_value *second,
-                               bool is_short)
-{
-    struct strbuf shape = STRBUF_EMPTY;
-    attncl_entry entry = {
-        .kind = kind, .optional = optional, .name = first->name, .type = first->type, .rank = -1};
-    attncl__probe_shape(&shape, first, second, is_short, d->symbols);
-    return attncl__entry_add_shaped(&d->entries, &entry, &shape);
-}
-
-static attncl_status add_values(attncl_description *d, const struct builds *builds)
-{
-    const struct probe *p = builds->probe, *required = &p[ONLY_REQUIRED];
-    for (size_t i = 0; i < p[0].n_inputs; ++i)
-        TRY(add_value(d, ATTNCL_ENTRY_INPUT, p[0].inputs[i].optional, &p[0].inputs[i],
-                      &p[1].inputs[i], p[0].is_short));
-    for (size_t i = 0; i < p[0].n_outputs; ++i)
-        TRY(add_value(d, ATTNCL_ENTRY_OUTPUT,
-                      !is_among(required->outputs, required->n_outputs, p[0].outputs[i].name),
-                      &p[0].outputs[i], &p[1].outputs[i], p[0].is_short));
-    return ATTNCL_OK;
-}
-
-static attncl_status add_inputs_and_outputs(attncl_description *d)
-{
-    const struct arch_class *arch = d->model->arch;
-    struct builds *builds = attncl__alloc_zero(sizeof *builds);
-    REQUIRE(builds, ATTNCL_ERR_NO_MEMORY, "inputs of arch %s", arch->name);
-    attncl_status status = build_all(arch, d->model->settings, false, builds);
-    if (status == ATTNCL_ERR_SHAPE) // longer than the model takes
-        status = build_all(arch, d->model->settings, true, builds);
-    if (status == ATTNCL_OK)
-        status = add_values(d, builds);
-    free_builds(builds);
-    attncl__free(builds);
-    return status;
 }
 
 // -- the description
@@ -154,8 +98,8 @@ static attncl_status fill(attncl_description *d, const attncl_safetensors *file)
     d->params.file = file;
     TRY(attncl__model_list_params(d->model, &d->params));
     TRY(add_params(d));
-    if (!d->params.is_cut) // then the graph is as large
-        TRY(add_inputs_and_outputs(d));
+    TRY(add_ports(d, ATTNCL_ENTRY_INPUT, d->model->arch->inputs));
+    TRY(add_ports(d, ATTNCL_ENTRY_OUTPUT, d->model->arch->outputs));
     if (file)
         TRY(add_extra(d, file));
     d->params.file = NULL; // the caller's

@@ -7,7 +7,7 @@
 
 // ERR_ARGUMENT when the inputs hold a name that the architecture does not know, a cotangent of no
 // output, or lack inputs that must be there: the message names all of these, and the nearest of the
-// names there are.  Builds a graph without a context, so it is called when something is wrong.
+// names there are.
 attncl_status attncl__input_names_check(const attncl_model *model, const attncl_array *inputs,
                                         size_t n);
 

@@ -2,8 +2,8 @@
 //
 // Inputs of a model's graph.
 
+#include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/desc.h"
@@ -12,60 +12,91 @@
 
 const attncl_array *attncl__input_find(const struct build *b, const char *name)
 {
-    if (b->probe)
-        return attncl__probe_find(b->probe, name);
     for (size_t i = 0; i < b->n_inputs; ++i)
         if (b->inputs[i].name && strcmp(b->inputs[i].name, name) == 0)
             return &b->inputs[i];
     return NULL;
 }
 
-bool attncl__input_given(const struct build *b, const char *name)
+int64_t attncl__input_axis(const struct build *b, char letter)
 {
-    if (!b->probe)
-        return attncl__input_find(b, name) != NULL;
-    b->probe->optional = name;
-    return !b->probe->only_required;
+    assert(b->axes.bound[letter - 'A']);
+    return b->axes.extent[letter - 'A'];
 }
 
-// "[T, B, 12]", "[..., 12]"
-static const char *expected_text(int rank, const int64_t *dim, char text[SHAPE_TEXT_BYTES])
+static attncl_status refuse_shape(const struct build *b, const struct port *port,
+                                  const attncl_array *a, const struct tensor_desc *d)
 {
-    size_t used = (size_t)snprintf(text, SHAPE_TEXT_BYTES, "[");
-    for (int i = 0; i < rank; ++i) {
-        char extent[AXIS_TEXT_BYTES];
-        if (i > 0 && dim[i] == AXIS(AXES) && dim[i - 1] == AXIS(AXES))
-            continue;
-        used += (size_t)snprintf(text + used, SHAPE_TEXT_BYTES - used, "%s%s", i ? ", " : "",
-                                 attncl__axis_text(dim[i], extent));
-    }
-    snprintf(text + used, SHAPE_TEXT_BYTES - used, "]");
-    return text;
+    struct strbuf expected = STRBUF_EMPTY;
+    attncl__port_write_expected(port, b->config, &b->axes, a->rank, &expected);
+    const attncl_status status = expected.failed
+                                     ? FAIL(ATTNCL_ERR_NO_MEMORY, "the shape of input %s", a->name)
+                                     : FAIL(ATTNCL_ERR_SHAPE, "input %s has shape %s, expected %s",
+                                            a->name, SHAPE(d), expected.data);
+    attncl__strbuf_free(&expected);
+    return status;
 }
 
-// `dtype`: what is taken, or one of what is.
-static attncl_status find_shape(const struct build *b, const char *name, attncl_dtype dtype,
-                                int rank, const int64_t *dim, const attncl_array **ret)
+static bool takes(enum port_type type, attncl_dtype dtype)
 {
-    if (b->probe) {
-        *ret = &attncl__probe_input(b->probe, name, dtype, rank, dim)->array;
-        return ATTNCL_OK;
-    }
-    const attncl_array *a = attncl__input_find(b, name);
+    if (type == PORT_F32)
+        return attncl__is_float(dtype);
+    if (type == PORT_MASK)
+        return dtype == ATTNCL_BOOL || dtype == ATTNCL_U8;
+    return dtype == ATTNCL_I32 || dtype == ATTNCL_I64;
+}
+
+static attncl_status declare(struct build *b, const struct port *port, const attncl_array *a,
+                             attncl_value *ret)
+{
+    static const attncl_dtype dtypes[] = {
+        [PORT_F32] = ATTNCL_F32, [PORT_INT] = ATTNCL_I32, [PORT_MASK] = ATTNCL_U8};
     struct tensor_desc d;
-    char want[SHAPE_TEXT_BYTES];
-    REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
     const attncl_status status = attncl__desc_make(a->dtype, a->rank, a->dim, &d);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("input %s", a->name);
+        return status;
+    }
+    if (!attncl__port_fits(port, b->config, a, &b->axes))
+        return refuse_shape(b, port, a, &d);
+    REQUIRE(takes(port->type, a->dtype), ATTNCL_ERR_DTYPE, "input %s has type %s, expected %s",
+            a->name, attncl_dtype_name(a->dtype), attncl__port_type_text(port->type));
+    if (port->type == PORT_INDEX)
+        *ret = attncl_graph_index_input(b->graph, a->name, a->rank, a->dim, 0,
+                                        attncl__port_below(port, b->config, &b->axes));
+    else
+        *ret = attncl_graph_input(b->graph, a->name, dtypes[port->type], a->rank, a->dim);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__input(struct build *b, const char *name, attncl_value *ret)
+{
+    const struct port *port = attncl__port_find(b->ports, b->config, name);
+    const attncl_array *a = attncl__input_find(b, name);
+    assert(port);
+    *ret = ATTNCL_NONE_VALUE;
+    REQUIRE(a || port->optional, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
+    return a ? declare(b, port, a, ret) : ATTNCL_OK;
+}
+
+// -- inputs that no architecture declares
+
+static attncl_status declare_exact(struct build *b, enum port_type type, const char *name, int rank,
+                                   const int64_t *dim, const attncl_array **ret)
+{
+    const attncl_array *a = *ret = attncl__input_find(b, name);
+    struct tensor_desc d, want;
+    REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
+    attncl_status status = attncl__desc_make(a->dtype, a->rank, a->dim, &d);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("input %s", name);
         return status;
     }
-    bool fits = rank == ANY || a->rank == rank;
-    for (int i = 0; i < rank && fits; ++i)
-        fits = dim[i] < 0 || dim[i] == a->dim[i];
-    REQUIRE(fits, ATTNCL_ERR_SHAPE, "input %s has shape %s, expected %s", name, SHAPE(&d),
-            expected_text(rank, dim, want));
-    *ret = a;
+    TRY(attncl__desc_make(a->dtype, rank, dim, &want));
+    REQUIRE(attncl__desc_same_shape(&d, &want), ATTNCL_ERR_SHAPE,
+            "input %s has shape %s, expected %s", name, SHAPE(&d), SHAPE(&want));
+    REQUIRE(takes(type, a->dtype), ATTNCL_ERR_DTYPE, "input %s has type %s, expected %s", name,
+            attncl_dtype_name(a->dtype), attncl__port_type_text(type));
     return ATTNCL_OK;
 }
 
@@ -73,33 +104,8 @@ attncl_status attncl__input_real(struct build *b, const char *name, int rank, co
                                  attncl_value *ret)
 {
     const attncl_array *a;
-    TRY(find_shape(b, name, ATTNCL_F32, rank, dim, &a));
-    REQUIRE(attncl__is_float(a->dtype), ATTNCL_ERR_DTYPE, "input %s has type %s, expected F32",
-            name, attncl_dtype_name(a->dtype));
+    TRY(declare_exact(b, PORT_F32, name, rank, dim, &a));
     *ret = attncl_graph_input(b->graph, name, ATTNCL_F32, a->rank, a->dim);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__input_trailing(struct build *b, const char *name, int n, const int64_t *dim,
-                                     attncl_value *ret)
-{
-    const attncl_array *a = attncl__input_find(b, name);
-    int64_t want[ATTNCL_MAX_RANK];
-    int rank = a && a->rank > n && a->rank <= ATTNCL_MAX_RANK ? a->rank : n;
-    if (b->probe)
-        rank = n + 1;
-    for (int i = 0; i < rank; ++i)
-        want[i] = i < rank - n ? AXIS(AXES) : dim[i - (rank - n)];
-    return attncl__input_real(b, name, rank, want, ret);
-}
-
-static attncl_status find_ints(const struct build *b, const char *name, int rank,
-                               const int64_t *dim, const attncl_array **ret)
-{
-    TRY(find_shape(b, name, ATTNCL_I64, rank, dim, ret));
-    const attncl_dtype dtype = (*ret)->dtype;
-    REQUIRE(dtype == ATTNCL_I32 || dtype == ATTNCL_I64, ATTNCL_ERR_DTYPE,
-            "input %s has type %s, expected I64 or I32", name, attncl_dtype_name(dtype));
     return ATTNCL_OK;
 }
 
@@ -107,62 +113,9 @@ attncl_status attncl__input_index(struct build *b, const char *name, int rank, c
                                   int64_t high, attncl_value *ret)
 {
     const attncl_array *a;
-    TRY(find_ints(b, name, rank, dim, &a));
+    TRY(declare_exact(b, PORT_INDEX, name, rank, dim, &a));
     *ret = attncl_graph_index_input(b->graph, name, a->rank, a->dim, 0, high);
     return ATTNCL_OK;
-}
-
-attncl_status attncl__input_int(struct build *b, const char *name, int rank, const int64_t *dim,
-                                attncl_value *ret)
-{
-    const attncl_array *a;
-    TRY(find_ints(b, name, rank, dim, &a));
-    *ret = attncl_graph_input(b->graph, name, ATTNCL_I32, a->rank, a->dim);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__input_lens(struct build *b, int64_t n_batch, int64_t n_queries,
-                                 attncl_value *ret)
-{
-    const int64_t dim[2] = {n_batch, n_queries};
-    *ret = ATTNCL_NONE_VALUE;
-    if (!attncl__input_given(b, "valid_lens"))
-        return ATTNCL_OK;
-    const attncl_array *a = attncl__input_find(b, "valid_lens");
-    TRY(attncl__input_int(b, "valid_lens", a && a->rank == 1 ? 1 : 2, dim, ret));
-    if (b->probe)
-        b->probe->inputs[b->probe->n_inputs - 1].or_shape = "[B]";
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__input_pair_mask(struct build *b, int64_t n_queries, int64_t n_keys,
-                                      int64_t n_batch, attncl_value *ret)
-{
-    static const int64_t any[3] = {AXIS('T'), AXIS('S'), AXIS('B')};
-    const int64_t full[3] = {n_queries, n_keys, n_batch};
-    const attncl_array *a;
-    *ret = ATTNCL_NONE_VALUE;
-    if (!attncl__input_given(b, "mask"))
-        return ATTNCL_OK;
-    TRY(find_shape(b, "mask", ATTNCL_U8, 3, b->probe ? full : any, &a));
-    if (b->probe)
-        b->probe->inputs[b->probe->n_inputs - 1].or_one = n_batch == 1 ? 1 : 1 | 1 << 2;
-    REQUIRE(a->dtype == ATTNCL_BOOL || a->dtype == ATTNCL_U8, ATTNCL_ERR_DTYPE,
-            "input mask has type %s, expected BOOL or U8", attncl_dtype_name(a->dtype));
-    const int64_t *dim = a->dim;
-    REQUIRE((dim[0] == n_queries || dim[0] == 1) && dim[1] == n_keys &&
-                (dim[2] == n_batch || dim[2] == 1),
-            ATTNCL_ERR_SHAPE,
-            "input mask has shape [%" PRId64 ", %" PRId64 ", %" PRId64 "], expected [%" PRId64
-            " or 1, %" PRId64 ", %" PRId64 "%s]",
-            dim[0], dim[1], dim[2], n_queries, n_keys, n_batch, n_batch == 1 ? "" : " or 1");
-    *ret = attncl_graph_input(b->graph, "mask", ATTNCL_U8, 3, dim);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__input_mask(struct build *b, int64_t n_seq, int64_t n_batch, attncl_value *ret)
-{
-    return attncl__input_pair_mask(b, n_seq, n_seq, n_batch, ret);
 }
 
 attncl_status attncl__check_length(const char *name, int64_t n_seq, int64_t limit)
@@ -171,15 +124,6 @@ attncl_status attncl__check_length(const char *name, int64_t n_seq, int64_t limi
             "input %s has length %" PRId64 ", the model takes at most %" PRId64, name, n_seq,
             limit);
     return ATTNCL_OK;
-}
-
-attncl_status attncl__input_sequence(struct build *b, attncl_layout layout, const char *name,
-                                     int64_t width, int64_t limit, attncl_value *ret)
-{
-    const int64_t dim[2][3] = {{AXIS('T'), AXIS('B'), width}, {AXIS('B'), AXIS('T'), width}};
-    const int time_axis = layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1 : 0;
-    TRY(attncl__input_real(b, name, 3, dim[time_axis], ret));
-    return attncl__check_length(name, attncl__input_find(b, name)->dim[time_axis], limit);
 }
 
 void attncl__output(struct build *b, const char *name, attncl_value value)

@@ -25,6 +25,9 @@ attncl_status attncl__model_configure(attncl_model *model);
 // Lists the parameters, beside those of list->file; their problems are no failure.
 attncl_status attncl__model_list_params(const attncl_model *model, struct param_list *list);
 
+// The configuration that was read.
+struct config_values attncl__model_values(const attncl_model *model);
+
 // Begins the construction of one of the model's graphs; the graph is the caller's, also on failure.
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct build *ret);

@@ -14,6 +14,11 @@
 #include "model/model.h"
 #include "model/results.h"
 
+struct config_values attncl__model_values(const attncl_model *model)
+{
+    return (struct config_values){model->arch->keys, model->settings};
+}
+
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct build *ret)
 {
@@ -42,6 +47,8 @@ static attncl_status check_call(const attncl_model *model, const attncl_array *i
 static attncl_status build_all(struct build *b, const attncl_model *model)
 {
     b->gradients = attncl__gradients_asked(b->inputs, b->n_inputs);
+    b->ports = model->arch->inputs;
+    b->config = attncl__model_values(model);
     TRY(model->arch->build(b, model->settings));
     return b->gradients ? attncl__gradients_build(b, model->arch) : ATTNCL_OK;
 }
