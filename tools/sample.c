@@ -3,6 +3,7 @@
 // attncl sample: writes text with a language model, token by token.
 
 #define _POSIX_C_SOURCE 200809L // open_memstream
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,7 +27,7 @@ struct request {
     bool crop, json;
 };
 
-// Seconds of a stopwatch.  A call that compiles belongs to the start-up.
+// Seconds of a stopwatch.
 struct times {
     double start_up; // until the prompt begins, with everything compiled
     double prompt;   // until the first token is drawn
@@ -83,19 +84,18 @@ static int print_new(const struct continuation *t, size_t from)
     return output_flush();
 }
 
-// Counts a call that drew n tokens.
+// Counts a call that drew n tokens.  It compiles first, where it does.
 static void add_time(struct continuation *t, double begin, int64_t n)
 {
-    const double end = seconds_now();
+    const double compiled = fmax(begin, t->session->compiled), seconds = seconds_now() - compiled;
     struct times *times = &t->times;
 
     if (times->prompt == 0) {
-        times->start_up = begin - t->session->opened;
-        times->prompt = end - begin;
-    } else if (t->session->compiled > begin) { // the graph of a text beyond the window
-        times->start_up += end - begin;
+        times->start_up = compiled - t->session->opened;
+        times->prompt = seconds;
     } else {
-        times->steps += end - begin;
+        times->start_up += compiled - begin; // the graph of a text beyond the window
+        times->steps += seconds;
         times->n_steps += n;
     }
 }

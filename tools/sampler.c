@@ -6,11 +6,19 @@
 
 #include <string.h>
 
+static int open_decoder(struct sampler *p)
+{
+    if (!p->decoder &&
+        attncl_decoder_create_with(p->model, 1, &p->options, &p->decoder) != ATTNCL_OK)
+        return tool_failed();
+    return TOOL_OK;
+}
+
+enum { AT_ONCE = 32 }; // a shorter prompt is not worth a graph of its own
+
 // The prompt but for its last token, which the first step takes.
 static int read_prompt(struct sampler *p, const int32_t *tokens, int64_t n)
 {
-    enum { AT_ONCE = 32 }; // a shorter prompt is not worth a graph of its own
-
     if (n >= AT_ONCE)
         return attncl_decoder_prefill(p->decoder, n, tokens, NULL) == ATTNCL_OK ? TOOL_OK
                                                                                 : tool_failed();
@@ -38,9 +46,8 @@ int sampler_next(struct sampler *p, const int32_t *tokens, size_t n, int64_t max
     memset(tokens_ret, 0xff, SAMPLER_AT_ONCE * sizeof *tokens_ret); // -1: not drawn
     if (p->failed)
         return tool_failed();
-    if (!p->decoder &&
-        attncl_decoder_create_with(p->model, 1, &p->options, &p->decoder) != ATTNCL_OK)
-        return tool_failed();
+    if (open_decoder(p) != TOOL_OK)
+        return TOOL_FAILED;
     if (attncl_decoder_position(p->decoder) == 0) {
         p->at_once = 1;
         if (read_prompt(p, tokens, (int64_t)n - 1) != TOOL_OK)
@@ -61,11 +68,13 @@ int sampler_next(struct sampler *p, const int32_t *tokens, size_t n, int64_t max
 
 int sampler_warm_up(struct sampler *p, const int32_t *tokens, size_t n)
 {
-    int32_t drawn[SAMPLER_AT_ONCE];
-    int64_t n_drawn;
+    const int64_t n_read = n > AT_ONCE ? AT_ONCE : 1; // in the way that the prompt goes
+    int32_t drawn;
 
-    if (sampler_next(p, tokens, n, 1, drawn, &n_drawn) != TOOL_OK)
+    if (open_decoder(p) != TOOL_OK || read_prompt(p, tokens, n_read) != TOOL_OK)
         return TOOL_FAILED;
+    // A failure comes again in the text, and is reported there.
+    attncl_decoder_sample(p->decoder, 1, tokens, &p->sampling, &drawn);
     return attncl_decoder_reset(p->decoder) == ATTNCL_OK ? TOOL_OK : tool_failed();
 }
 

@@ -24,7 +24,7 @@ enum { SAMPLER_AT_ONCE = 64 };
 int sampler_next(struct sampler *sampler, const int32_t *tokens, size_t n, int64_t max,
                  int32_t tokens_ret[SAMPLER_AT_ONCE], int64_t *n_ret);
 
-// Makes the first sampler_next() for this prompt once in advance, so that nothing is left to compile.
+// Takes the prompt's beginning and draws a token in advance: some drivers compile when a kernel is first launched.
 int sampler_warm_up(struct sampler *sampler, const int32_t *tokens, size_t n);
 
 // Releases what sampler_next() made.
