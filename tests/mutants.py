@@ -4,8 +4,8 @@
 
 A line of the table has four cells with tabs between them: the file, the text, what replaces it, the test that must fail
 (op.softmax@gpu: with the kernels that GPUs get).  In texts \\n is a line end and \\t a tab.  The file has the text
-once; FILE#2 means the second place.  Mistakes in cl/ run by ATTNCL_CL_DIR, without a build.  Mistakes in lib/ and
-include/ run in a copy of the source tree, BUILD/mutants, which is built once and then relinked.
+once; FILE#2 means the second place.  Mistakes in cl/ run by ATTNCL_CL_DIR, without a build.  Others run in a copy of the
+source tree, BUILD/mutants, which is built once and then relinked.
 """
 
 import argparse
@@ -99,29 +99,27 @@ class Runner:
     def __init__(self, root, build, timeout):
         self.root, self.build, self.timeout = root, build, timeout
         self.tree = os.path.join(build, "mutants")
-        self.tests = {}  # of .ci/run: the argument of attncl-tests, and the environment
+        self.tests = {}  # of .ci/run: the command, and the environment
         for test in ctest_list(build):
-            if os.path.basename(test.get("command", [""])[0]) != "attncl-tests":
-                continue
             properties = {p["name"]: p["value"] for p in test.get("properties", [])}
             # The kernels of a mutant are not those of the library.
             environment = [v for v in properties.get("ENVIRONMENT", []) if not v.startswith("ATTNCL_DUMP_CL=")]
             if properties.get("LABELS") != ["full"]:
-                self.tests[test["name"]] = test["command"][-1], dict(v.split("=", 1) for v in environment)
+                self.tests[test["name"]] = test.get("command", []), dict(v.split("=", 1) for v in environment)
 
     def run_test(self, build, test, kernels, timeout=None):
         """Whether the test passes, with kernels of a directory, or the built-in ones for None; and what it writes."""
         # Check's log tells of each case when it ends: the first that fails is enough.
         environment = dict(os.environ, POCL_EXTRA_BUILD_FLAGS="-cl-opt-disable", CK_LOG_FILE_NAME="-")
-        argument, own = self.tests[test]
+        command, own = self.tests[test]
+        command = [word.replace(self.build + os.sep, build + os.sep) for word in command]
         environment.update(own)
         if kernels:
             environment["ATTNCL_CL_DIR"] = os.path.join(kernels, "cl")
         end = time.monotonic() + (timeout or self.timeout)
         status, text = None, ""
         with tempfile.TemporaryFile() as output:
-            process = subprocess.Popen([os.path.join(build, "tests", "attncl-tests"), argument], stdout=output,
-                                       stderr=subprocess.STDOUT, env=environment, start_new_session=True)
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
             while status is None:
                 try:
                     status = process.wait(0.2)
@@ -137,8 +135,8 @@ class Runner:
             return PASSED, text
         return {0: PASSED, 77: SKIPPED}.get(status, FAILED), text
 
-    def make(self):
-        done = subprocess.run(["cmake", "--build", os.path.join(self.tree, "build"), "--target", "attncl-tests"],
+    def make(self, *targets):
+        done = subprocess.run(["cmake", "--build", os.path.join(self.tree, "build"), "--target", *targets],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode == 0, done.stdout.decode(errors="replace")
 
@@ -149,7 +147,7 @@ class Runner:
         launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
         subprocess.run(["cmake", "-S", source, "-B", os.path.join(self.tree, "build"), "-DATTNCL_BUILD_TESTS=ON",
                         "-DATTNCL_BUILD_BENCH=OFF"] + launcher, stdout=subprocess.DEVNULL, check=True)
-        built, text = self.make()
+        built, text = self.make("attncl-tests", "attncl_tool")
         if not built:
             sys.exit("mutants: the copy of the source tree does not build:\n" + text)
 
@@ -159,7 +157,7 @@ class Runner:
         path, text = seed_mistake(mutant, kernels if is_kernel else os.path.join(self.tree, "source"))
         try:
             if not is_kernel:
-                built, output = self.make()
+                built, output = self.make("attncl_tool" if mutant.file.startswith("tools/") else "attncl-tests")
                 if not built:
                     return [(BROKEN, output)]
             build = self.build if is_kernel else os.path.join(self.tree, "build")

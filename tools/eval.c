@@ -15,7 +15,6 @@
 // Compiling is no part of the speed: a batch that is the first of its graph is not timed, but for the first
 // of all, which is run once in advance.
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,40 +40,6 @@ struct request {
     attncl_ranks *ranks;
     bool json;
 };
-
-// The file's bytes of the range, the caller's to free; NULL, with a line on stderr, on failure.
-static char *read_range(const struct request *r, size_t *bytes_ret)
-{
-    FILE *file;
-    char *data = NULL;
-    long long size = -1;
-
-    errno = 0;
-    file = fopen(r->text, "rb");
-    const bool reads = file && (fgetc(file) != EOF || !ferror(file)); // a directory opens only
-    if (reads && fseek(file, 0, SEEK_END) == 0)
-        size = ftell(file);
-    if (size < 0) {
-        tool_error("%s: %s", r->text, errno ? strerror(errno) : "cannot be read");
-    } else if (r->bytes[0] > size || r->bytes[1] > size) {
-        tool_error("%s: the range ends at byte %lld, the file at %lld", r->text,
-                   (long long)(r->bytes[1] < r->bytes[0] ? r->bytes[0] : r->bytes[1]), size);
-    } else {
-        *bytes_ret = (size_t)((r->bytes[1] < 0 ? size : r->bytes[1]) - r->bytes[0]);
-        data = malloc(*bytes_ret + 1);
-        if (!data || fseek(file, (long)r->bytes[0], SEEK_SET) != 0 ||
-            fread(data, 1, *bytes_ret, file) != *bytes_ret) {
-            tool_error("%s: %s", r->text, errno ? strerror(errno) : "cannot be read");
-            free(data);
-            data = NULL;
-        }
-        if (data)
-            data[*bytes_ret] = '\0';
-    }
-    if (file)
-        fclose(file);
-    return data;
-}
 
 // Windows of one length run as one graph.
 struct batch {
@@ -332,7 +297,7 @@ int command_eval(int argc, char **argv)
     if (status != TOOL_OK)
         return status;
     r.session.device = ranks_device(r.session.device);
-    text = read_range(&r, &r.session.text_bytes);
+    text = read_range(r.text, r.bytes, &r.session.text_bytes);
     r.session.text = text;
     r.session.text_name = r.text;
     r.session.text_offset = r.bytes[0];

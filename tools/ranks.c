@@ -48,44 +48,24 @@ static const char *of_list(const char *list, int i)
     return device;
 }
 
-// The GPUs of a platform, at most MAX_GPUS, as "P:D,P:D,..."; their number.
-enum { MAX_GPUS = 64, GPU_TEXT = 12 };
-
-static int list_gpus(int platform, char *list, size_t bytes)
-{
-    size_t n_devices = 0, used = 0;
-    int n = 0;
-
-    list[0] = '\0';
-    if (attncl_device_count(&n_devices) != ATTNCL_OK)
-        return 0;
-    for (size_t i = 0; i < n_devices && n < MAX_GPUS; i++) {
-        attncl_device_info d = ATTNCL_DEVICE_INFO_INIT;
-        if (attncl_device_get(i, &d) != ATTNCL_OK || d.platform != platform ||
-            d.type != ATTNCL_DEVICE_GPU || !d.available)
-            continue;
-        used += (size_t)snprintf(list + used, bytes - used, "%s%d:%d", n ? "," : "", d.platform,
-                                 d.device);
-        n++;
-    }
-    return n;
-}
-
 // One of the GPUs of the platform that has most of them: a GPU may appear on two platforms.  Null: there
 // are not several.
 static const char *deal_gpus(void)
 {
+    enum { MAX_GPUS = 64, GPU_TEXT = 24 };
     static char best[MAX_GPUS * GPU_TEXT];
-    char list[sizeof best];
-    int most = 1;
-    size_t n_devices = 0;
-    attncl_device_info last = ATTNCL_DEVICE_INFO_INIT;
+    char list[sizeof best] = "";
+    int platform = -1, n = 0, most = 1;
+    attncl_device_info d = ATTNCL_DEVICE_INFO_INIT;
 
-    if (attncl_device_count(&n_devices) != ATTNCL_OK || n_devices == 0 ||
-        attncl_device_get(n_devices - 1, &last) != ATTNCL_OK)
-        return NULL;
-    for (int platform = 0; platform <= last.platform; platform++) {
-        const int n = list_gpus(platform, list, sizeof list);
+    for (size_t i = 0, used = 0; attncl_device_get(i, &d) == ATTNCL_OK; i++) {
+        if (d.platform != platform) // they come platform by platform
+            used = (size_t)(n = 0);
+        platform = d.platform;
+        if (d.type != ATTNCL_DEVICE_GPU || !d.available || n == MAX_GPUS)
+            continue;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%d:%d", n++ ? "," : "",
+                                 d.platform, d.device);
         if (n > most) {
             most = n;
             memcpy(best, list, sizeof best);

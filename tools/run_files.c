@@ -59,32 +59,6 @@ int run_write(const struct run_directory *run, const char *name, const char *tex
 
 // -- the log
 
-// The bytes of a file, with a zero after them, free() them; NULL: it is not there, or (reported) cannot
-// be read.
-static char *read_file(const char *path, size_t *bytes_ret, int *status)
-{
-    FILE *file = fopen(path, "rb");
-    char *data = NULL;
-    struct stat info;
-
-    *bytes_ret = 0;
-    if (!file) {
-        if (errno != ENOENT)
-            *status = run_failed_with(path);
-        return NULL;
-    }
-    if (fstat(fileno(file), &info) == 0)
-        data = malloc((size_t)info.st_size + 1);
-    if (data) {
-        *bytes_ret = fread(data, 1, (size_t)info.st_size, file);
-        data[*bytes_ret] = '\0';
-    } else {
-        *status = run_failed_with(path);
-    }
-    fclose(file);
-    return data;
-}
-
 // The length of the lines up to `step`, from the begin on: they stand in order.
 static size_t length_to(const char *data, size_t bytes, int64_t step)
 {
@@ -107,15 +81,16 @@ static size_t length_to(const char *data, size_t bytes, int64_t step)
 
 int run_cut_log(const char *path, int64_t step)
 {
-    int status = TOOL_OK;
+    const int64_t whole[2] = {0, -1};
     size_t bytes;
-    char *data = read_file(path, &bytes, &status);
 
-    if (data) {
-        const size_t kept = length_to(data, bytes, step);
-        if (kept < bytes)
-            status = replace(path, data, kept);
-    }
+    if (access(path, F_OK) != 0 && errno == ENOENT)
+        return TOOL_OK;
+    char *data = read_range(path, whole, &bytes);
+    if (!data)
+        return TOOL_FAILED;
+    const size_t kept = length_to(data, bytes, step);
+    const int status = kept < bytes ? replace(path, data, kept) : TOOL_OK;
     free(data);
     return status;
 }

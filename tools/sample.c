@@ -3,6 +3,7 @@
 // attncl sample: writes text with a language model, token by token.
 
 #define _POSIX_C_SOURCE 200809L // open_memstream
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,7 +27,7 @@ struct request {
     bool crop, json;
 };
 
-// Seconds of a stopwatch.  A call that compiles belongs to the start-up.
+// Seconds of a stopwatch.
 struct times {
     double start_up; // until the prompt begins, with everything compiled
     double prompt;   // until the first token is drawn
@@ -38,64 +39,32 @@ struct times {
 struct continuation {
     const struct request *request;
     struct session *session;
-    size_t n_prompt, capacity;
+    size_t n_prompt;
     bool is_timed;
     struct times times;
 };
-
-static int append(struct continuation *t, int32_t token)
-{
-    struct session *s = t->session;
-
-    if (s->n_tokens >= t->capacity) {
-        const size_t capacity = 2 * s->n_tokens + 256;
-        int32_t *tokens = realloc(s->tokens, capacity * sizeof *tokens);
-        if (!tokens)
-            return tool_error("out of memory");
-        s->tokens = tokens;
-        t->capacity = capacity;
-    }
-    s->tokens[s->n_tokens++] = token;
-    return TOOL_OK;
-}
-
-// Tokens `from` to n - 1 of the text, as characters or numbers.
-static void print_tokens(const struct continuation *t, size_t from, FILE *out)
-{
-    const struct session *s = t->session;
-    const struct vocabulary *v = &s->vocabulary;
-
-    for (size_t i = from; i < s->n_tokens; i++) {
-        const int32_t token = s->tokens[i];
-        if (t->request->session.text_is_numbers)
-            fprintf(out, i > 0 ? " %d" : "%d", (int)token);
-        else
-            fwrite(v->text + v->start[token], 1, v->start[token + 1] - v->start[token], out);
-    }
-}
 
 static int print_new(const struct continuation *t, size_t from)
 {
     progress_clear();
     if (t->request->json)
         return TOOL_OK;
-    print_tokens(t, from, stdout);
+    tokens_print(t->session, from, t->request->session.text_is_numbers, stdout);
     return output_flush();
 }
 
-// Counts a call that drew n tokens.
+// Counts a call that drew n tokens.  It compiles first, where it does.
 static void add_time(struct continuation *t, double begin, int64_t n)
 {
-    const double end = seconds_now();
+    const double compiled = fmax(begin, t->session->compiled), seconds = seconds_now() - compiled;
     struct times *times = &t->times;
 
     if (times->prompt == 0) {
-        times->start_up = begin - t->session->opened;
-        times->prompt = end - begin;
-    } else if (t->session->compiled > begin) { // the graph of a text beyond the window
-        times->start_up += end - begin;
+        times->start_up = compiled - t->session->opened;
+        times->prompt = seconds;
     } else {
-        times->steps += end - begin;
+        times->start_up += compiled - begin; // the graph of a text beyond the window
+        times->steps += seconds;
         times->n_steps += n;
     }
 }
@@ -108,18 +77,14 @@ static int generate(struct continuation *t, struct sampler *sampler, int64_t len
         return print_new(t, 0);
     if (t->is_timed && sampler_warm_up(sampler, s->tokens, s->n_tokens) != TOOL_OK)
         return TOOL_FAILED;
-    for (int64_t i = 0, n; i < length; i += n) {
-        int32_t tokens[SAMPLER_AT_ONCE];
+    for (size_t before = s->n_tokens; length > 0; before = s->n_tokens) {
         const double begin = seconds_now();
-        if (sampler_next(sampler, s->tokens, s->n_tokens, length - i, tokens, &n) != TOOL_OK)
+        if (sampler_next(sampler, s, length) != TOOL_OK)
             return TOOL_FAILED;
-        add_time(t, begin, n);
-        const size_t printed = i == 0 ? 0 : s->n_tokens;
-        for (int64_t j = 0; j < n; j++)
-            if (append(t, tokens[j]) != TOOL_OK)
-                return TOOL_FAILED;
-        if (print_new(t, printed) != TOOL_OK)
+        add_time(t, begin, (int64_t)(s->n_tokens - before));
+        if (print_new(t, before == t->n_prompt ? 0 : before) != TOOL_OK)
             return TOOL_FAILED;
+        length -= (int64_t)(s->n_tokens - before);
     }
     return TOOL_OK;
 }
@@ -162,7 +127,7 @@ static json_t *json_characters(const struct continuation *t)
     FILE *memory = t->request->session.text_is_numbers ? NULL : open_memstream(&characters, &bytes);
 
     if (memory) {
-        print_tokens(t, 0, memory);
+        tokens_print(t->session, 0, false, memory);
         const bool failed = ferror(memory) != 0;
         if (fclose(memory) == 0 && !failed)
             text = json_stringn(characters, bytes);
@@ -239,7 +204,7 @@ static int run(struct session *session, const void *request)
     sampler.sampling.temperature = r->temperature;
     sampler.sampling.top_k = r->top_k;
     sampler.sampling.seed = (uint64_t)r->seed;
-    text.n_prompt = text.capacity = session->n_tokens;
+    text.n_prompt = session->n_tokens;
     const int64_t length = length_of(r, (int64_t)text.n_prompt, window);
     if (length < 0)
         return TOOL_FAILED;

@@ -4,13 +4,22 @@
 
 #include "sampler.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+static int open_decoder(struct sampler *p)
+{
+    if (!p->decoder &&
+        attncl_decoder_create_with(p->model, 1, &p->options, &p->decoder) != ATTNCL_OK)
+        return tool_failed();
+    return TOOL_OK;
+}
+
+enum { AT_ONCE = 32 }; // a shorter prompt is not worth a graph of its own
 
 // The prompt but for its last token, which the first step takes.
 static int read_prompt(struct sampler *p, const int32_t *tokens, int64_t n)
 {
-    enum { AT_ONCE = 32 }; // a shorter prompt is not worth a graph of its own
-
     if (n >= AT_ONCE)
         return attncl_decoder_prefill(p->decoder, n, tokens, NULL) == ATTNCL_OK ? TOOL_OK
                                                                                 : tool_failed();
@@ -20,52 +29,58 @@ static int read_prompt(struct sampler *p, const int32_t *tokens, int64_t n)
     return TOOL_OK;
 }
 
+enum { MAX_AT_ONCE = 64 };
+
 // More at once while that takes no longer than a reader notices.
 static void adapt(struct sampler *p, double seconds)
 {
     const double noticed = 0.05;
 
-    if (seconds < noticed / 2 && p->at_once < SAMPLER_AT_ONCE)
+    if (seconds < noticed / 2 && p->at_once < MAX_AT_ONCE)
         p->at_once *= 2;
     else if (seconds > noticed && p->at_once > 1)
         p->at_once /= 2;
 }
 
-int sampler_next(struct sampler *p, const int32_t *tokens, size_t n, int64_t max,
-                 int32_t tokens_ret[SAMPLER_AT_ONCE], int64_t *n_ret)
+int sampler_next(struct sampler *p, struct session *s, int64_t max)
 {
-    *n_ret = 0;
-    memset(tokens_ret, 0xff, SAMPLER_AT_ONCE * sizeof *tokens_ret); // -1: not drawn
     if (p->failed)
         return tool_failed();
-    if (!p->decoder &&
-        attncl_decoder_create_with(p->model, 1, &p->options, &p->decoder) != ATTNCL_OK)
-        return tool_failed();
+    if (open_decoder(p) != TOOL_OK)
+        return TOOL_FAILED;
     if (attncl_decoder_position(p->decoder) == 0) {
         p->at_once = 1;
-        if (read_prompt(p, tokens, (int64_t)n - 1) != TOOL_OK)
+        if (read_prompt(p, s->tokens, (int64_t)s->n_tokens - 1) != TOOL_OK)
             return TOOL_FAILED;
     }
     const int64_t count = p->at_once < max ? p->at_once : max;
+    int32_t *tokens = realloc(s->tokens, (s->n_tokens + (size_t)count) * sizeof *tokens);
+    if (!tokens)
+        return tool_error("out of memory");
+    s->tokens = tokens;
+    int32_t *drawn = tokens + s->n_tokens;
+    memset(drawn, 0xff, (size_t)count * sizeof *drawn); // -1: not drawn
     const double start = seconds_now();
-    const attncl_status status =
-        attncl_decoder_sample(p->decoder, count, &tokens[n - 1], &p->sampling, tokens_ret);
-    while (*n_ret < count && tokens_ret[*n_ret] >= 0)
-        ++*n_ret;
-    if (*n_ret == 0)
+    p->failed =
+        attncl_decoder_sample(p->decoder, count, drawn - 1, &p->sampling, drawn) != ATTNCL_OK;
+    if (*drawn < 0)
         return tool_failed();
-    p->failed = status != ATTNCL_OK;
+    while (drawn < tokens + s->n_tokens + count && *drawn >= 0)
+        drawn++;
+    s->n_tokens = (size_t)(drawn - tokens);
     adapt(p, seconds_now() - start);
     return TOOL_OK;
 }
 
 int sampler_warm_up(struct sampler *p, const int32_t *tokens, size_t n)
 {
-    int32_t drawn[SAMPLER_AT_ONCE];
-    int64_t n_drawn;
+    const int64_t n_read = n > AT_ONCE ? AT_ONCE : 1; // in the way that the prompt goes
+    int32_t drawn;
 
-    if (sampler_next(p, tokens, n, 1, drawn, &n_drawn) != TOOL_OK)
+    if (open_decoder(p) != TOOL_OK || read_prompt(p, tokens, n_read) != TOOL_OK)
         return TOOL_FAILED;
+    // A failure comes again in the text, and is reported there.
+    attncl_decoder_sample(p->decoder, 1, tokens, &p->sampling, &drawn);
     return attncl_decoder_reset(p->decoder) == ATTNCL_OK ? TOOL_OK : tool_failed();
 }
 

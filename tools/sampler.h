@@ -13,18 +13,14 @@ struct sampler {
 
     attncl_decoder *decoder; // null: nothing has been read yet
     int64_t at_once;         // tokens that the device draws before the host waits
-    bool failed;             // after the tokens that were given
+    bool failed;             // after the tokens that were appended
 };
 
-enum { SAMPLER_AT_ONCE = 64 };
+// Appends to the session's tokens those that follow: at least one, and at most `max` >= 1.  The first call reads the
+// prompt and draws one.  Returns an exit status; a failure is reported.
+int sampler_next(struct sampler *sampler, struct session *session, int64_t max);
 
-// The tokens after tokens [n], of which those of the call before are a prefix: at least one, and at most
-// `max` >= 1 and SAMPLER_AT_ONCE.  The first call reads the prompt and draws one.  Returns an exit status; a failure
-// is reported.
-int sampler_next(struct sampler *sampler, const int32_t *tokens, size_t n, int64_t max,
-                 int32_t tokens_ret[SAMPLER_AT_ONCE], int64_t *n_ret);
-
-// Makes the first sampler_next() for this prompt once in advance, so that nothing is left to compile.
+// Takes the prompt's beginning and draws a token in advance: some drivers compile when a kernel is first launched.
 int sampler_warm_up(struct sampler *sampler, const int32_t *tokens, size_t n);
 
 // Releases what sampler_next() made.

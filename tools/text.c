@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A vocabulary's characters, and UTF-8 text as their indices.
+// A file's text, a vocabulary's characters, and UTF-8 text as their indices.
 
+#include <errno.h>
 #include <iconv.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,35 @@ static size_t decode(const char *text, size_t bytes, wchar_t *code, size_t *n_re
     }
     *n_ret = bytes - out_left / sizeof *code;
     return bytes - in_left;
+}
+
+char *read_range(const char *path, const int64_t range[2], size_t *bytes_ret)
+{
+    FILE *file;
+    char *data = NULL;
+    long long size = -1;
+
+    errno = 0;
+    file = fopen(path, "rb");
+    const bool reads = file && (fgetc(file) != EOF || !ferror(file)); // a directory opens only
+    if (reads && fseek(file, 0, SEEK_END) == 0)
+        size = ftell(file);
+    if (size >= 0 && (range[0] > size || range[1] > size)) {
+        tool_error("%s: the range ends at byte %lld, the file at %lld", path,
+                   (long long)(range[1] < range[0] ? range[0] : range[1]), size);
+    } else {
+        *bytes_ret = size < 0 ? 0 : (size_t)((range[1] < 0 ? size : range[1]) - range[0]);
+        data = size < 0 ? NULL : calloc(*bytes_ret + 1, 1);
+        if (!data || fseek(file, (long)range[0], SEEK_SET) != 0 ||
+            fread(data, 1, *bytes_ret, file) != *bytes_ret) {
+            tool_error("%s: %s", path, errno ? strerror(errno) : "cannot be read");
+            free(data);
+            data = NULL;
+        }
+    }
+    if (file)
+        fclose(file);
+    return data;
 }
 
 static int compare_codes(const void *a, const void *b)
@@ -170,6 +200,19 @@ int tokens_read(struct session *s, const char *name, const char *text)
         at = end + strspn(end, between_numbers);
     }
     return s->n_tokens > 0 ? TOOL_OK : tool_error("%s: holds no token number", name);
+}
+
+void tokens_print(const struct session *s, size_t from, bool as_numbers, FILE *out)
+{
+    const struct vocabulary *v = &s->vocabulary;
+
+    for (size_t i = from; i < s->n_tokens; i++) {
+        const int32_t token = s->tokens[i];
+        if (as_numbers)
+            fprintf(out, i > 0 ? " %d" : "%d", (int)token);
+        else
+            fwrite(v->text + v->start[token], 1, v->start[token + 1] - v->start[token], out);
+    }
 }
 
 void vocabulary_close(struct vocabulary *vocabulary)

@@ -131,6 +131,10 @@ int ranks_end(int status);
 
 // -- text (text.c)
 
+// Bytes range[0] to range[1] (-1: its end) of a file with a zero after them, the caller's to free; NULL on failure, which is
+// reported.
+char *read_range(const char *path, const int64_t range[2], size_t *bytes_ret);
+
 // A model's characters, from the metadata value "attncl.vocab".
 struct vocabulary {
     int32_t n;
@@ -166,6 +170,9 @@ int tokens_read(struct session *session, const char *name, const char *text);
 
 // The same of "tokens" [n] of the session's input.
 int tokens_take(struct session *session, const char *name);
+
+// Prints the session's tokens from number `from` on, as characters or as numbers.
+void tokens_print(const struct session *session, size_t from, bool as_numbers, FILE *out);
 
 // Whether the last part of a parameter's name, after its last point, is `last`.
 bool name_ends_with(const char *name, const char *last);

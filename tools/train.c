@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "train.h"
 
@@ -28,16 +29,6 @@ static const char *unit_of(const struct training *t)
     return r->data ? "character" : r->pairs ? "word" : "token";
 }
 
-static bool has_config(const struct training *t)
-{
-    char path[RUN_PATH_BYTES];
-    FILE *file = fopen(run_path(&t->run, "config.json", path), "r");
-
-    if (file)
-        fclose(file);
-    return file != NULL;
-}
-
 // The configuration: of its file, of a training that is resumed, of the model to begin from.
 static char *read_config(const struct training *t, int64_t resumed)
 {
@@ -47,9 +38,10 @@ static char *read_config(const struct training *t, int64_t resumed)
 
     if (path || !r->resume)
         return train_config_text(r, path, r->init);
-    if (resumed < 0 && !has_config(t))
+    run_path(&t->run, "config.json", own);
+    if (resumed < 0 && access(own, F_OK) != 0)
         return train_config_text(r, NULL, r->init); // nothing was begun
-    return train_config_text(r, run_path(&t->run, "config.json", own), NULL);
+    return train_config_text(r, own, NULL);
 }
 
 // Makes the trainer; a resumed one has the vocabulary of its checkpoint.
@@ -74,7 +66,7 @@ static int create_trainer(struct training *t, int64_t resumed)
     attncl_status status = attncl_trainer_create(t->context, config, &options, &t->trainer);
     free(config);
     // Without a checkpoint, too: the file may be another program's.
-    if (status == ATTNCL_OK && (resumed >= 0 || (t->writes && r->resume && has_config(t))) &&
+    if (status == ATTNCL_OK && (resumed >= 0 || (t->writes && r->resume)) &&
         train_config_compare(IN_RUN(&t->run, "config.json"), attncl_trainer_config(t->trainer)) !=
             TOOL_OK)
         return TOOL_FAILED;

@@ -3,7 +3,6 @@
 // RUN/curve.svg: losses and learning rate over the steps, from the log.
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "picture.h"
 #include "train.h"
@@ -13,7 +12,7 @@ enum curve_of { OF_LOSS, OF_VALID_LOSS, OF_RATE };
 
 // Points, of which many steps become one: their mean.
 struct points {
-    float *x, *y;
+    float (*at)[2]; // x, y
     int64_t n, capacity;
 };
 
@@ -23,18 +22,14 @@ static bool add_point(struct points *p, double x, double y)
 {
     if (p->n == p->capacity) {
         const int64_t capacity = p->capacity ? 2 * p->capacity : 256;
-        float *grown_x = realloc(p->x, (size_t)capacity * sizeof *p->x);
-        if (grown_x)
-            p->x = grown_x;
-        float *grown_y = realloc(p->y, (size_t)capacity * sizeof *p->y);
-        if (grown_y)
-            p->y = grown_y;
-        if (!grown_x || !grown_y)
+        void *grown = realloc(p->at, (size_t)capacity * sizeof *p->at);
+        if (!grown)
             return false;
+        p->at = grown;
         p->capacity = capacity;
     }
-    p->x[p->n] = (float)x;
-    p->y[p->n++] = (float)y;
+    p->at[p->n][0] = (float)x;
+    p->at[p->n++][1] = (float)y;
     return true;
 }
 
@@ -45,15 +40,23 @@ static void thin_out(struct points *p)
 
     for (int64_t i = 0; i < p->n; n++) {
         const int64_t end = i + each < p->n ? i + each : p->n, count = end - i;
-        double x = 0, y = 0;
-        for (; i < end; i++) {
-            x += (double)p->x[i];
-            y += (double)p->y[i];
-        }
-        p->x[n] = (float)(x / (double)count);
-        p->y[n] = (float)(y / (double)count);
+        double sum[2] = {0, 0};
+        for (; i < end; i++)
+            for (int k = 0; k < 2; k++)
+                sum[k] += (double)p->at[i][k];
+        for (int k = 0; k < 2; k++)
+            p->at[n][k] = (float)(sum[k] / (double)count);
     }
     p->n = n;
+}
+
+static struct curve curve_through(const struct points *p, const char *title)
+{
+    struct curve curve = {
+        .x = p->at[0], .y = p->at[0] + 1, .n = p->n, .step = 2, .points = p->n == 1};
+
+    snprintf(curve.title, sizeof curve.title, "%s", title);
+    return curve;
 }
 
 static bool read_log(FILE *log, struct points points[N_CURVES])
@@ -81,24 +84,13 @@ static int draw(const char *path, struct points points[N_CURVES])
 
     for (int i = 0; i < N_CURVES; i++)
         thin_out(&points[i]);
-    for (int i = OF_LOSS; i <= OF_VALID_LOSS; i++) {
-        if (points[i].n == 0)
-            continue;
-        losses[n] = (struct curve){.x = points[i].x,
-                                   .y = points[i].y,
-                                   .n = points[i].n,
-                                   .step = 1,
-                                   .points = points[i].n == 1};
-        strcpy(losses[n++].title, i == OF_LOSS ? "training" : "held out");
-    }
-    const struct curve rate = {.title = "learning rate",
-                               .x = points[OF_RATE].x,
-                               .y = points[OF_RATE].y,
-                               .n = points[OF_RATE].n,
-                               .step = 1,
-                               .points = points[OF_RATE].n == 1};
-    if (n == 0 || rate.n == 0)
+    if (points[OF_LOSS].n + points[OF_VALID_LOSS].n == 0 || points[OF_RATE].n == 0)
         return TOOL_OK; // nothing to draw
+    if (points[OF_LOSS].n > 0)
+        losses[n++] = curve_through(&points[OF_LOSS], "training");
+    if (points[OF_VALID_LOSS].n > 0)
+        losses[n++] = curve_through(&points[OF_VALID_LOSS], "held out");
+    const struct curve rate = curve_through(&points[OF_RATE], "learning rate");
     const int status = picture_open(path, 1, 2, &picture);
     if (status != TOOL_OK)
         return status;
@@ -119,9 +111,7 @@ int run_draw_curve(const struct run_directory *run)
         status = tool_error("%s: cannot be read", IN_RUN(run, "log.jsonl"));
     if (log)
         fclose(log);
-    for (int i = 0; i < N_CURVES; i++) {
-        free(points[i].x);
-        free(points[i].y);
-    }
+    for (int i = 0; i < N_CURVES; i++)
+        free(points[i].at);
     return status;
 }

@@ -96,28 +96,15 @@ int train_print_end(const struct train_progress *p, const struct train_request *
 
 // -- a sample
 
-static void print_token(const struct vocabulary *v, int32_t token)
-{
-    fwrite(v->text + v->start[token], 1, v->start[token + 1] - v->start[token], stdout);
-}
-
 static int print_tokens(struct session *s, struct sampler *sampler, int64_t n)
 {
-    int32_t *grown = realloc(s->tokens, (s->n_tokens + (size_t)n + 1) * sizeof *grown);
+    const size_t end = s->n_tokens + (size_t)n;
     int status = TOOL_OK;
 
-    if (!grown)
-        return tool_error("out of memory");
-    s->tokens = grown;
-    for (size_t i = 0; i < s->n_tokens; i++)
-        print_token(&s->vocabulary, s->tokens[i]);
-    for (int64_t i = 0, drawn = 0; i < n && status == TOOL_OK; i += drawn) {
-        int32_t tokens[SAMPLER_AT_ONCE];
-        status = sampler_next(sampler, s->tokens, s->n_tokens, n - i, tokens, &drawn);
-        for (int64_t j = 0; j < drawn && status == TOOL_OK; j++) {
-            s->tokens[s->n_tokens++] = tokens[j];
-            print_token(&s->vocabulary, tokens[j]);
-        }
+    tokens_print(s, 0, false, stdout);
+    for (size_t before; (before = s->n_tokens) < end && status == TOOL_OK;) {
+        status = sampler_next(sampler, s, (int64_t)(end - before));
+        tokens_print(s, before, false, stdout);
     }
     printf("\n\n");
     fflush(stdout);

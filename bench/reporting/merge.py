@@ -265,9 +265,14 @@ def completed(fast, slow):
 
 
 def add_results(device, entry, problems):
+    """In the order of the case list, whichever report comes first: a new case stands behind the one before it in its report."""
+    order, at = list(device.results), 0
     for result in map(result_of, entry.objects("results")):
         key = (result.case, result.variant)
         known = device.results.get(key)
+        if known is None:
+            order.insert(at, key)
+        at = order.index(key) + 1
         if result.outcome != "ok":
             problems.append(Problem(device, " ".join(filter(None, (result.case, result.variant))),
                                     result.remark(), result.outcome))
@@ -277,6 +282,7 @@ def add_results(device, entry, problems):
         elif result.seconds and known.seconds:
             fast, slow = sorted((result, known), key=lambda r: (r.disturbed != "", r.seconds))
             device.results[key] = completed(fast, slow)
+    device.results = {key: device.results[key] for key in order}
 
 
 def run_of(path, report):

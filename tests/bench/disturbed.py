@@ -56,16 +56,19 @@ def write(directory, name, program, times, **device):
 
 def check_report(directory):
     bad = [QUIET, {**QUIET, "median_s": 9e-3}]
-    ours = write(directory, "0:0", "attncl-bench", {"a": 1.0, "b": (1.0, bad), "c": 1.0, "d": 1.0})
+    ours = write(directory, "0:0", "attncl-bench", {"b": (1.0, bad), "d": 1.0})
     os.rename(ours, again := ours + ".again")
-    ours = write(directory, "0:0", "attncl-bench", {"a": 1.0, "c": (0.5, bad)})
+    ours = write(directory, "0:0", "attncl-bench", {"a": 1.0, "b": (1.1, bad), "c": 1.0})
+    os.rename(ours, first := ours + ".first")
+    ours = write(directory, "0:0", "attncl-bench", {"a": 1.0, "c": (0.5, bad), "d": 1.0})
     torch = write(directory, "torch", "PyTorch", {"a": 2.0, "b": 8.0, "c": 2.0, "d": (0.5, bad)}, settings={"mode": "eager"})
     slow = write(directory, "naive", "PyTorch", {"a": 30.0}, settings={"mode": "loop"})
     rounded = write(directory, "q4", "llama.cpp", {"a": 0.1}, settings={"mode": "Q4"}, result={"equal": False})
     absent = write(directory, "vLLM", "absent", {}, reason="not installed")
-    joined = merge.join([again, ours, torch, slow, rounded, absent])
+    joined = merge.join([again, first, ours, torch, slow, rounded, absent])
     need(len(joined.own()) == 1, "runs of one device are taken for several devices")
     pairs = {p.ours.case: p for p in ratios.against(joined.own()[0])}
+    need(list(pairs) == ["a", "b", "c", "d"], "repeated cases are not in their places:", *pairs)
     need({c for c, p in pairs.items() if p.disturbed} == {"b", "d"}, {c: p.disturbed for c, p in pairs.items()})
     need(pairs["c"].ours.seconds == 1.0, "a disturbed run is preferred for being faster")
     need(pairs["a"].best_ratio() == 2, "an unequal baseline is compared")

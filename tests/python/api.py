@@ -303,6 +303,7 @@ class Decodes(unittest.TestCase):
                 self.assertEqual(got.dtype, tokens.dtype)
                 np.testing.assert_array_equal(model.generate(tokens[:, 0].tolist(), steps, temperature=0), want[:, 0])
                 np.testing.assert_array_equal(model.generate(tokens, 0), tokens)
+                np.testing.assert_array_equal(list(model.generate(tokens, steps, temperature=0, stream=True)), want[len(tokens):])
                 drawn = [model.generate(tokens, steps, temperature=5, seed=s).tobytes() for s in (1, 1, 2)]
                 self.assertEqual(drawn[0], drawn[1])
                 self.assertNotEqual(drawn[0], drawn[2])
@@ -339,6 +340,10 @@ class Decodes(unittest.TestCase):
                 tokens = model.generate(model.encode("écab"), 6, seed=3)
                 self.assertEqual((text, text[:4]), (model.decode(tokens), "écab"))
                 self.assertEqual(len(model.generate("a")), 13)
+                pieces = model.generate("écab", 6, seed=3, stream=True)
+                self.assertEqual((next(pieces), len(model._decoders)), (text[4], 1))  # before the rest is drawn
+                self.assertEqual(next(iter(model._decoders)).position, 4)
+                self.assertEqual(("".join(pieces), list(model.generate("écab", 0, stream=True))), (text[5:], []))
                 for n in (20, 40):
                     self.assertEqual(len(model.generate("a" * n, 5, crop=True)), n + 5)
                 with model.decoder() as decoder:

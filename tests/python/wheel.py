@@ -69,12 +69,13 @@ def main():
             fetched = run(python, "-m", "pip", "install", "-q", "setuptools>=77")
             if fetched.returncode:
                 support.skip("no setuptools 77, and pip cannot fetch it: " + fetched.stderr.strip().splitlines()[-1])
-        (at / "build.cfg").write_text(f"[build]\nbuild_base={at}/build\n[egg_info]\negg_base={at}\n")  # not in the tree
+        package = support.ROOT / "tools" / "python"
+        before = sorted(package.iterdir())
         built = run(python, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", "wheels",
-                    str(support.ROOT / "tools" / "python"), ATTNCL_BUILD_DIR=str(library.parent),
-                    DIST_EXTRA_CONFIG=str(at / "build.cfg"))
+                    str(package), ATTNCL_BUILD_DIR=str(library.parent))
         if built.returncode:
             sys.exit(f"pip wheel: {built.stdout}{built.stderr}")
+        assert sorted(package.iterdir()) == before, "a build leaves files in the source tree"
         wheel, = (at / "wheels").iterdir()
         assert wheel.name.startswith("attncl-") and "-py3-none-linux_" in wheel.name, wheel.name
         names = zipfile.ZipFile(wheel).namelist()

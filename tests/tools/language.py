@@ -200,6 +200,24 @@ def run(c):
     refused('no array "tokens" [n] of type I32 or I64', "eval", at("lm"), at("tokens"), "--tokens")
     refused("no token number", "sample", at("lm"), "--tokens", "--prompt", " ")
 
+    # What is run to be timed: eval's first batch once more, of sample's prompt no more than its beginning.
+    def count_launches(*words):
+        layer = os.path.join(os.path.dirname(c.tool), os.pardir, "tests", "libattncl_fault_layer.so")
+        works(*words, env=dict(os.environ, OPENCL_LAYERS=layer, ATTNCL_FAULTS_SITES=at("calls")))
+        with open(at("calls")) as f:
+            return sum(int(n) for _, function, n, _ in map(str.split, f) if function == "clEnqueueNDRangeKernel")
+
+    def count_eval(n_windows):
+        write(at("tokens"), {"tokens": ("I32", [n_windows * T + 1], index[:n_windows * T + 1])})
+        return count_launches("eval", at("lm"), at("tokens"), "--tokens", "--batch", "1")
+
+    write(at("in"), {"tokens": ("I64", [T, 1], index[:T]), "targets": ("I64", [T, 1], index[1:T + 1])})
+    one, two, ran = count_eval(1), count_eval(2), count_launches("run", at("lm"), at("in"), at("out"))
+    check(two - one == one - ran > 0, "eval launches %d kernels for one window, %d for two; run %d" % (one, two, ran))
+    one = ("sample", at("lm"), "--tokens", "--prompt", " ".join(map(str, index[:T - 1])), "--length", "1")
+    plain, timed = count_launches(*one), count_launches(*one, "--json")
+    check(0 < plain < timed < 1.5 * plain, "sample launches %d kernels, %d with --json" % (plain, timed))
+
     if os.path.exists("/dev/full"):  # without --length it would not end by itself
         with open("/dev/full", "w") as full:
             for more in ([], ["--length", "2"], ["--length", "0"], ["--length", "2", "--json"]):

@@ -45,6 +45,8 @@ def contract(c):
     printed = ["held out %.6f nats (%.4f bits per character" % (x, x / math.log(2)) for x in
                (line["valid_loss"] for line in evaluations)]
     c.check(all(words in out for words in printed), "what is printed: %s" % out)
+    samples = re.findall(r" left\n(.*?)\n\n(?=step |40 steps)", out, re.S)
+    c.check([len(sample) for sample in samples] == [6, 6, 6], "samples of 5 characters after the first: %s" % samples)
     with open(os.path.join(run, "config.json")) as f:
         c.check(json.load(f)["train"]["seed"] == 3, "the seed of the configuration")
 

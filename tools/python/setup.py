@@ -59,5 +59,7 @@ class DistributionWithLibrary(Distribution):
         return True
 
 
+TEMPORARY = tempfile.TemporaryDirectory()  # of this process: nothing is left in the source tree
 setup(version=VERSION, distclass=DistributionWithLibrary,
+      options={"build": {"build_base": TEMPORARY.name}, "egg_info": {"egg_base": TEMPORARY.name}},
       cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel})

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,8 +172,9 @@ def _unknown(what: str, name: str, choices: Iterable[str]) -> AttnclKeyError:
 class Model(Handle):
     """A model file, opened on a device: "gpu", "cpu", "0:1" or part of a name; None: ATTNCL_DEVICE, else the best.
 
-    model(x) runs it on numpy arrays or torch tensors and returns the same kind.  Graphs of the last two sets of shapes
-    stay compiled.  `precision` "tf32" or "bf16" allows GEMMs of GPUs with matrix instructions to round their factors;
+    model(x) runs it on numpy arrays or torch tensors and returns the same kind.  Contiguous arrays are read in place and
+    outputs written in place; the device's memory is not shared, the C API takes OpenCL buffers only.  Graphs of the last two
+    sets of shapes stay compiled.  `precision` "tf32" or "bf16" allows GEMMs of GPUs with matrix instructions to round their factors;
     None is "float32".  May be used from several threads: calls wait for one another.
     """
 
@@ -415,7 +416,7 @@ class Model(Handle):
         return vocabulary
 
     def generate(self, prompt: Any, length: int | None = None, *, temperature: float = 1.0, top_k: int = 0, seed: int = 0,
-                 state_dtype: str = "F32", crop: bool = False) -> Any:
+                 state_dtype: str = "F32", crop: bool = False, stream: bool = False) -> Any:
         """The prompt and `length` tokens more, as `attncl sample` draws them: by default up to the model's limit.
 
         prompt       a text, whose continuation is a text, too; or token numbers, [T] or [T, B]
@@ -423,29 +424,28 @@ class Model(Handle):
         top_k        only the top_k likeliest tokens; 0: all
         state_dtype  as of decoder()
         crop         reads the last seq_len tokens of a text that is longer than seq_len
+        stream       an iterator over the new characters or tokens alone ([B] at a time), each as soon as it is drawn
         """
-        if isinstance(prompt, str):
-            return self.decode(self.generate(self.encode(prompt), length, temperature=temperature, top_k=top_k, seed=seed,
-                                             state_dtype=state_dtype, crop=crop))
-        tokens = as_array(prompt)
+        tokens = self.encode(prompt) if isinstance(prompt, str) else as_array(prompt)
         if tokens.ndim not in (1, 2) or not tokens.size or tokens.dtype.kind not in "iu":
             raise error_of(Status.ERR_ARGUMENT, f"the prompt is {tokens.dtype} {list(tokens.shape)}, "
                            "expected a text or integers [T] or [T, B]")
+        taken = tokens.reshape(len(tokens), -1)
+
+        def of_prompt(rows: np.ndarray) -> Any:
+            """[n, B] as the kind that the prompt is."""
+            if isinstance(prompt, str):
+                return self.decode(rows[:, 0])
+            return _same_kind({"": rows.astype(tokens.dtype).reshape(-1, *tokens.shape[1:])}, [prompt])[""]
+
         with self._lock:
             self._check_open()
             limit = self._lib.model_decoder_limit(self._model)
             window = min(filter(None, (self.config.get("seq_len", 0), limit)), default=0) if crop else 0
             length = self._length(len(tokens), length, limit, bool(window))
-            taken = tokens.reshape(len(tokens), -1)
-            with self.decoder(taken.shape[1], state_dtype=state_dtype, window=window) as decoder:
-                if len(taken) > _PREFILLED:
-                    decoder.prefill(taken[:-1], logits=False)
-                else:
-                    for row in taken[:-1]:
-                        decoder.step(row, logits=False)
-                drawn = decoder.sample(taken[-1], length, temperature=temperature, top_k=top_k, seed=seed) if length else taken[:0]
-        whole = np.concatenate([taken, drawn.astype(tokens.dtype)]).reshape(-1, *tokens.shape[1:])
-        return _same_kind({"": whole}, [prompt])[""]
+            decoder = self.decoder(taken.shape[1], state_dtype=state_dtype, window=window)
+            drawn = decoder._continue(taken, length, 1 if stream else max(length, 1), temperature=temperature, top_k=top_k, seed=seed)
+            return (row for rows in drawn for row in of_prompt(rows)) if stream else of_prompt(np.concatenate([taken, *drawn]))
 
     @staticmethod
     def _length(n: int, length: int | None, limit: int, crops: bool) -> int:
@@ -532,6 +532,20 @@ class Decoder(Handle):
         sampling = Sampling(temperature=temperature, top_k=top_k, seed=seed)
         self._ask(self._lib.decoder_sample, length, _ints(taken), ctypes.byref(sampling), _ints(drawn))
         return drawn
+
+    def _continue(self, prompt: np.ndarray, length: int, at_once: int, **sampling: Any) -> Iterator[np.ndarray]:
+        """The `length` tokens after a prompt [T, batch], at most `at_once` of them at a time; closes the decoder."""
+        with self:
+            if len(prompt) > _PREFILLED:
+                self.prefill(prompt[:-1], logits=False)
+            else:
+                for row in prompt[:-1]:
+                    self.step(row, logits=False)
+            last = prompt[-1]
+            for i in range(0, length, at_once):
+                drawn = self.sample(last, min(at_once, length - i), **sampling)
+                last = drawn[-1]
+                yield drawn
 
     def _tokens(self, tokens: Any, shape: tuple[int, ...]) -> np.ndarray:
         given = as_array(tokens)

@@ -50,6 +50,7 @@ def load(path: str | os.PathLike[str]) -> Layer:
     config = json.loads(metadata["attncl.config"])
     if arch in ("encoder", "lm"):  # without the key a file says by its tensors whether there is one
         config.setdefault("final_norm", not {"norm.weight", "encoder.norm.weight"}.isdisjoint(arrays))
+        config.setdefault("generator_bias", not {"generator.bias", "generator.projection.bias"}.isdisjoint(arrays))
     try:
         module = CLASSES[arch].from_config(config)
         state = {name: as_tensor(arrays[name]) for name in module.state_dict() if name in arrays}
