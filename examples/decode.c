@@ -142,13 +142,13 @@ int main(int argc, char **argv)
     if (status == ATTNCL_OK)
         status = attncl_model_create(context, "lm", argc > 1 ? argv[1] : small, 1, &model);
     if (status == ATTNCL_OK)
-        status = attncl_decoder_create(model, 1, &decoder);
+        status = attncl_decoder_create(model, 1, NULL, &decoder);
     if (status == ATTNCL_OK)
         status = print_curve(decoder);
     if (status != ATTNCL_OK)
         fprintf(stderr, "decode: %s\n", attncl_last_error());
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     attncl_context_destroy(context);
     return status == ATTNCL_OK ? 0 : 1;
 }

@@ -26,7 +26,7 @@ static inline attncl_value example_weight(attncl_graph *g, int64_t rows, int64_t
     const int64_t dim[] = {rows, columns};
     const size_t n = (size_t)((rows ? rows : 1) * columns);
     float *data = (float *)malloc(n * sizeof *data);
-    attncl_value v = attncl_value_none();
+    attncl_value v = ATTNCL_NONE_VALUE;
 
     if (data) {
         example_fill(data, n, scale, seed);
@@ -40,7 +40,7 @@ static inline attncl_value example_weight(attncl_graph *g, int64_t rows, int64_t
 static inline attncl_value example_ones(attncl_graph *g, int64_t n)
 {
     float *data = (float *)malloc((size_t)n * sizeof *data);
-    attncl_value v = attncl_value_none();
+    attncl_value v = ATTNCL_NONE_VALUE;
 
     for (int64_t i = 0; data && i < n; i++)
         data[i] = 1.0f;

@@ -30,7 +30,7 @@ static attncl_status work(attncl_graph *g)
     p.proj2_bias = example_weight(g, 0, C, 0.1f, &seed);
 
     const attncl_value in = attncl_graph_input(g, "x", ATTNCL_F32, 3, dim);
-    attncl_graph_output(g, "y", attncl_gmlp_block(g, &p, in, 1, attncl_value_none()));
+    attncl_graph_output(g, "y", attncl_gmlp_block(g, &p, in, 1, ATTNCL_NONE_VALUE));
     return example_run(g, "gmlp", x, T * B * C, y, T * B * C, &seed);
 }
 

@@ -48,7 +48,7 @@ static int run(attncl_context *context, const char *model_path, const char *inpu
     attncl_results *results = NULL;
     size_t n = 0;
 
-    if (attncl_model_open(context, model_path, &model) != ATTNCL_OK) {
+    if (attncl_model_open(context, model_path, NULL, &model) != ATTNCL_OK) {
         fail(model_path);
     } else if (attncl_safetensors_open(input_path, &file) != ATTNCL_OK) {
         fail(input_path);
@@ -64,7 +64,7 @@ static int run(attncl_context *context, const char *model_path, const char *inpu
     attncl_results_destroy(results);
     free(inputs);
     attncl_safetensors_close(file);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     return result;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Steps of decoding whose keys and values are kept in F32, F16 and BF16 (attncl_decoder_create_with()), in
+// Steps of decoding whose keys and values are kept in F32, F16 and BF16 (attncl_decoder_create()), in
 // turn, in CPU time: medians, and how much memory the states take.  The model's weights are random.
 //
 //     state_types '{"layer": "transformer", "heads": 8, "d_model": 512, "d_ff": 2048, "n_layers": 8, "n_vocab": 64, "max_len": 4200}' 4096
@@ -34,7 +34,7 @@ static attncl_status begin(attncl_model *model, attncl_dtype type, int64_t n, st
 
     options.state_dtype = type;
     if (status == ATTNCL_OK)
-        status = attncl_decoder_create_with(model, 1, &options, &ret->decoder);
+        status = attncl_decoder_create(model, 1, &options, &ret->decoder);
     for (int64_t i = 0; i <= n && status == ATTNCL_OK; i++)
         tokens[i] = (int32_t)((i * 7 + 3) % attncl_decoder_vocabulary(ret->decoder));
     if (status == ATTNCL_OK)
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
         status = measure(model, n);
     if (status != ATTNCL_OK)
         fprintf(stderr, "state_types: %s\n", attncl_last_error());
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     attncl_context_destroy(context);
     return status == ATTNCL_OK ? 0 : 1;
 }

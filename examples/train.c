@@ -32,7 +32,7 @@ static const struct sizes large = {
     128,  16,  "\"d_model\": 128, \"d_ff\": 256, \"n_layers\": 4, \"local_window_size\": 32",
     2000, 200, 0.004};
 
-enum { MAX_WEIGHTS = 128, MAX_BATCH = 128 * 16, SAVE_EVERY = 100, REPORT_EVERY = 20 };
+enum { MAX_TENSORS = 128, MAX_BATCH = 128 * 16, SAVE_EVERY = 100, REPORT_EVERY = 20 };
 
 static unsigned char text[4 << 20]; // a longer text is cut
 static size_t n_text;               // characters that it trains on
@@ -101,18 +101,19 @@ static attncl_status create_model(attncl_context *context, const struct sizes *s
 // The graph of a step.  A mistake of a builder is reported by attncl_graph_compile().
 static attncl_status build(attncl_model *model, const struct sizes *s, attncl_graph *g)
 {
-    const attncl_array inputs[] = {{"tokens", ATTNCL_I32, 2, {s->T, s->B}, NULL, 0},
-                                   {"targets", ATTNCL_I32, 2, {s->T, s->B}, NULL, 0}};
-    const size_t n = attncl_model_weight_count(model);
-    attncl_value loss, weights[MAX_WEIGHTS], gradients[MAX_WEIGHTS], clipped[MAX_WEIGHTS];
+    const int64_t dim[] = {s->T, s->B};
+    const attncl_array inputs[] = {attncl_array_make("tokens", ATTNCL_I32, 2, dim, NULL),
+                                   attncl_array_make("targets", ATTNCL_I32, 2, dim, NULL)};
+    const size_t n = attncl_model_tensor_count(model);
+    attncl_value loss, params[MAX_TENSORS], gradients[MAX_TENSORS], clipped[MAX_TENSORS];
     attncl_adam_desc adam = ATTNCL_ADAM_DESC_INIT;
     attncl_schedule_desc schedule = ATTNCL_SCHEDULE_DESC_INIT;
-    attncl_weight weight = ATTNCL_WEIGHT_INIT;
+    attncl_model_tensor tensor = ATTNCL_MODEL_TENSOR_INIT;
     char name[160];
 
     attncl_status status = attncl_model_loss(model, g, NULL, inputs, 2, &loss);
     if (status == ATTNCL_OK)
-        status = attncl_model_gradient(model, g, loss, weights, gradients);
+        status = attncl_model_gradient(model, g, loss, params, gradients);
     if (status != ATTNCL_OK)
         return status;
     attncl_graph_output(g, "loss", loss);
@@ -125,14 +126,15 @@ static attncl_status build(attncl_model *model, const struct sizes *s, attncl_gr
     adam.learning_rate = s->peak * sqrt(schedule.warmup);
     adam.beta2 = 0.99;
     const attncl_value taken = attncl_graph_index_input(g, "taken", 0, NULL, 0, INT32_MAX);
-    const attncl_value rates = attncl_adam_rates(g, &adam, &schedule, taken);
-    for (size_t i = 0; i < n && attncl_model_weight_at(model, i, &weight) == ATTNCL_OK; i++) {
+    const attncl_value rates = attncl_adam_rates(
+        g, &adam, attncl_learning_rate(g, &schedule, adam.learning_rate, taken), taken);
+    for (size_t i = 0; i < n && attncl_model_tensor_at(model, i, &tensor) == ATTNCL_OK; i++) {
         attncl_adam_values values = ATTNCL_ADAM_VALUES_INIT;
-        const attncl_shape shape = weight.shape;
-        values.param = weights[i];
-        snprintf(name, sizeof name, "mean.%s", weight.name);
+        const attncl_shape shape = tensor.shape;
+        values.param = params[i];
+        snprintf(name, sizeof name, "mean.%s", tensor.name);
         values.exp_avg = attncl_graph_state(g, name, ATTNCL_F32, shape.rank, shape.dim);
-        snprintf(name, sizeof name, "mean_square.%s", weight.name);
+        snprintf(name, sizeof name, "mean_square.%s", tensor.name);
         values.exp_avg_sq = attncl_graph_state(g, name, ATTNCL_F32, shape.rank, shape.dim);
         attncl_adam_update(g, &adam, rates, clipped[i], &values);
     }
@@ -207,7 +209,7 @@ int main(int argc, char **argv)
         status = ATTNCL_ERR_STATE;
     }
     attncl_graph_destroy(g); // before the model, whose weights it uses
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     if (attncl_context_destroy(context) != ATTNCL_OK)
         status = ATTNCL_ERR_STATE;
     return status == ATTNCL_OK ? EXIT_SUCCESS : EXIT_FAILURE;

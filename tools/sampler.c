@@ -9,8 +9,7 @@
 
 static int open_decoder(struct sampler *p)
 {
-    if (!p->decoder &&
-        attncl_decoder_create_with(p->model, 1, &p->options, &p->decoder) != ATTNCL_OK)
+    if (!p->decoder && attncl_decoder_create(p->model, 1, &p->options, &p->decoder) != ATTNCL_OK)
         return tool_failed();
     return TOOL_OK;
 }

@@ -132,7 +132,7 @@ static attncl_status run_and_compare(const struct model_check *d, attncl_context
     if (status == ATTNCL_OK)
         status = run_all(model, s);
     if (status == ATTNCL_OK)
-        status = attncl_decoder_create(model, BATCH, &decoder);
+        status = attncl_decoder_create(model, BATCH, NULL, &decoder);
     if (status == ATTNCL_OK)
         status = decode(decoder, s, 0, ret);
     if (status == ATTNCL_OK)
@@ -140,7 +140,7 @@ static attncl_status run_and_compare(const struct model_check *d, attncl_context
     if (status == ATTNCL_OK)
         status = sample(decoder, s, ret);
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     return status;
 }
 

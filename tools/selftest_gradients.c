@@ -26,7 +26,7 @@ static attncl_status build(struct training *t, attncl_context *context)
     const attncl_array inputs[] = {
         {.name = "tokens", .dtype = ATTNCL_I32, .rank = 2, .dim = {POSITIONS, BATCH}},
         {.name = "targets", .dtype = ATTNCL_I32, .rank = 2, .dim = {POSITIONS, BATCH}}};
-    const size_t n = attncl_model_weight_count(t->model);
+    const size_t n = attncl_model_tensor_count(t->model);
     attncl_value *const values = calloc(2 * n, sizeof *values);
     attncl_value loss;
     attncl_status status = ATTNCL_ERR_NO_MEMORY;
@@ -102,7 +102,7 @@ static size_t count_of(const attncl_shape *shape)
 }
 
 // d: its gradient.
-static attncl_status check_tensor(const struct training *t, const attncl_weight *weight,
+static attncl_status check_tensor(const struct training *t, const attncl_model_tensor *weight,
                                   const float *d)
 {
     const size_t n = count_of(&weight->shape);
@@ -131,19 +131,19 @@ static attncl_status check_tensor(const struct training *t, const attncl_weight 
 // All gradients, one after the other; owned by the caller.  NULL: no memory.
 static float *new_gradients(const struct training *t, attncl_status *status)
 {
-    attncl_weight weight = ATTNCL_WEIGHT_INIT;
-    const size_t n = attncl_model_weight_count(t->model);
+    attncl_model_tensor weight = ATTNCL_MODEL_TENSOR_INIT;
+    const size_t n = attncl_model_tensor_count(t->model);
     size_t total = 0, at = 0;
     float loss;
 
-    for (size_t i = 0; i < n && attncl_model_weight_at(t->model, i, &weight) == ATTNCL_OK; i++)
+    for (size_t i = 0; i < n && attncl_model_tensor_at(t->model, i, &weight) == ATTNCL_OK; i++)
         total += count_of(&weight.shape);
     float *const d = malloc(total * sizeof *d);
     *status = d ? run(t, &loss) : ATTNCL_ERR_NO_MEMORY;
     for (size_t i = 0; i < n && *status == ATTNCL_OK; i++) {
         char name[NAME_BYTES];
         snprintf(name, sizeof name, "d%zu", i);
-        *status = attncl_model_weight_at(t->model, i, &weight);
+        *status = attncl_model_tensor_at(t->model, i, &weight);
         const size_t count = count_of(&weight.shape);
         if (*status == ATTNCL_OK)
             *status = attncl_graph_read(t->graph, name, d + at, count * sizeof *d);
@@ -154,13 +154,13 @@ static float *new_gradients(const struct training *t, attncl_status *status)
 
 static attncl_status check_tensors(const struct training *t)
 {
-    attncl_weight weight = ATTNCL_WEIGHT_INIT;
+    attncl_model_tensor weight = ATTNCL_MODEL_TENSOR_INIT;
     attncl_status status = ATTNCL_OK;
     size_t at = 0;
     float *const d = new_gradients(t, &status);
 
-    for (size_t i = 0; i < attncl_model_weight_count(t->model) && status == ATTNCL_OK; i++) {
-        status = attncl_model_weight_at(t->model, i, &weight);
+    for (size_t i = 0; i < attncl_model_tensor_count(t->model) && status == ATTNCL_OK; i++) {
+        status = attncl_model_tensor_at(t->model, i, &weight);
         if (status == ATTNCL_OK)
             status = check_tensor(t, &weight, d + at);
         at += count_of(&weight.shape);
@@ -187,6 +187,6 @@ int check_gradients(const struct model_check *d, attncl_context *context, struct
     else if (status != ATTNCL_OK)
         snprintf(ret->message, sizeof ret->message, "%s", attncl_last_error());
     attncl_graph_destroy(t.graph);
-    attncl_model_close(t.model);
+    attncl_model_destroy(t.model);
     return TOOL_OK;
 }

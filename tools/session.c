@@ -59,7 +59,7 @@ static int open_session(const struct session_options *o, struct session *s)
     s->opened = s->compiled = seconds_now();
     if ((o->input && attncl_safetensors_open(o->input, &s->input) != ATTNCL_OK) ||
         attncl_context_create(&options, &s->context) != ATTNCL_OK ||
-        attncl_model_open(s->context, o->model, &s->model) != ATTNCL_OK)
+        attncl_model_open(s->context, o->model, NULL, &s->model) != ATTNCL_OK)
         return tool_failed();
     if (o->text_is_numbers && o->input)
         return tokens_take(s, o->input);
@@ -82,7 +82,7 @@ int session_use(const struct session_options *options,
         status = use(&s, request);
     free(s.tokens);
     vocabulary_close(&s.vocabulary);
-    attncl_model_close(s.model);
+    attncl_model_destroy(s.model);
     if (attncl_context_destroy(s.context) != ATTNCL_OK && status == TOOL_OK)
         status = tool_failed();
     attncl_safetensors_close(s.input);

@@ -146,7 +146,7 @@ int train_print_sample(const struct train_progress *p, attncl_context *context,
     struct session s = {.context = context};
     int status = TOOL_OK;
 
-    if (attncl_model_open(context, model_path, &s.model) != ATTNCL_OK)
+    if (attncl_model_open(context, model_path, NULL, &s.model) != ATTNCL_OK)
         return tool_failed();
     status = vocabulary_open(&s);
     if (status == TOOL_OK)
@@ -164,6 +164,6 @@ int train_print_sample(const struct train_progress *p, attncl_context *context,
     }
     free(s.tokens);
     vocabulary_close(&s.vocabulary);
-    attncl_model_close(s.model);
+    attncl_model_destroy(s.model);
     return status;
 }

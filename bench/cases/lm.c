@@ -57,7 +57,7 @@ attncl_status lm_open(struct case_data *t, int rank, const int64_t *dim)
     t->state = state; // released by lm_close() from here on
     TRY(lm_parameters(t));
     TRY(lm_write(t, path));
-    const attncl_status status = attncl_model_open(t->ctx, path, &state->model);
+    const attncl_status status = attncl_model_open(t->ctx, path, NULL, &state->model);
     unlink(path); // now: a process that is killed leaves nothing
     TRY(status);
     case_array_add(t, "y", 0, rank, dim);
@@ -74,7 +74,7 @@ attncl_status lm_open(struct case_data *t, int rank, const int64_t *dim)
 void lm_close_model(struct lm_state *state)
 {
     attncl_decoder_destroy(state->decoder);
-    attncl_model_close(state->model);
+    attncl_model_destroy(state->model);
     attncl_context_destroy(state->ctx);
     state->decoder = NULL;
     state->model = NULL;
@@ -129,7 +129,7 @@ static attncl_status open_decode(struct case_data *t)
     TRY(lm_open(t, DIMS(s->T, s->B, s->V)));
     struct lm_state *state = t->state;
     const double start = clock_now();
-    TRY(attncl_decoder_create(state->model, s->B, &state->decoder));
+    TRY(attncl_decoder_create(state->model, s->B, NULL, &state->decoder));
     t->compile_s = clock_now() - start;
     return ATTNCL_OK;
 }
@@ -164,14 +164,14 @@ static void add_updates(attncl_graph *g, const attncl_model *model, const attncl
                         const attncl_value *gradients)
 {
     attncl_adam_desc adam = ATTNCL_ADAM_DESC_INIT;
-    attncl_weight weight = ATTNCL_WEIGHT_INIT;
+    attncl_model_tensor weight = ATTNCL_MODEL_TENSOR_INIT;
     char name[160];
 
     adam.learning_rate = 1e-4;
     adam.optimized = 0;
     const attncl_value steps = attncl_graph_index_input(g, "steps", 0, NULL, 0, INT32_MAX);
-    const attncl_value rates = attncl_adam_rates(g, &adam, NULL, steps);
-    for (size_t i = 0; attncl_model_weight_at(model, i, &weight) == ATTNCL_OK; ++i) {
+    const attncl_value rates = attncl_adam_rates(g, &adam, ATTNCL_NONE_VALUE, steps);
+    for (size_t i = 0; attncl_model_tensor_at(model, i, &weight) == ATTNCL_OK; ++i) {
         attncl_adam_values values = ATTNCL_ADAM_VALUES_INIT;
         values.param = weights[i];
         snprintf(name, sizeof name, "mean.%s", weight.name);
@@ -188,7 +188,7 @@ static attncl_status add_step(struct case_data *t, attncl_model *model)
 {
     attncl_array inputs[MAX_INPUTS];
     attncl_value loss, weights[MAX_WEIGHTS], gradients[MAX_WEIGHTS];
-    const size_t n = attncl_model_weight_count(model), n_inputs = list_inputs(t, inputs);
+    const size_t n = attncl_model_tensor_count(model), n_inputs = list_inputs(t, inputs);
 
     REQUIRE(n <= MAX_WEIGHTS, ATTNCL_ERR_ARGUMENT, "%s has %zu weights", t->c->name, n);
     TRY(attncl_model_loss(model, t->graph, NULL, inputs, n_inputs, &loss));

@@ -21,7 +21,7 @@ static attncl_status open_prompt(struct case_data *t)
     case_array_add(t, "first", 0, DIMS(N_CHECKED_STEPS, s->B, s->V));
     TRY(t->status);
     const double start = clock_now();
-    TRY(attncl_decoder_create(state->model, s->B, &state->decoder));
+    TRY(attncl_decoder_create(state->model, s->B, NULL, &state->decoder));
     t->compile_s = clock_now() - start;
     return ATTNCL_OK;
 }
@@ -136,8 +136,8 @@ static attncl_status run_start(struct case_data *t)
     options.device = address;
     options.cache_dir = t->ctx->cache_directory;
     TRY(attncl_context_create(&options, &state->ctx));
-    TRY(attncl_model_open(state->ctx, state->path, &state->model));
-    TRY(attncl_decoder_create(state->model, t->c->sizes.B, &state->decoder));
+    TRY(attncl_model_open(state->ctx, state->path, NULL, &state->model));
+    TRY(attncl_decoder_create(state->model, t->c->sizes.B, NULL, &state->decoder));
     return run_prefill(t);
 }
 

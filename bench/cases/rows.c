@@ -97,7 +97,8 @@ static attncl_value build_cross_entropy(struct case_data *t, const struct sizes 
     const attncl_value logits = case_input(t, "logits", 4, DIMS(s->M, s->V));
     const attncl_value targets = case_indices(t, "targets", 0, s->V, DIMS(s->M));
 
-    return attncl_cross_entropy(t->graph, logits, targets, ATTNCL_REDUCE_NONE, -1);
+    const attncl_cross_entropy_desc each = {sizeof each, ATTNCL_REDUCE_NONE, -1, 0};
+    return attncl_cross_entropy(t->graph, logits, targets, &each);
 }
 
 CHECKED(cross_entropy, SUITE_OP, s->V, WHOLE("y"),

@@ -134,7 +134,7 @@ attncl_value case_weight(struct case_data *t, const char *name, double spread, i
     t->status =
         attncl_tensor_create(t->ctx, ATTNCL_F32, rank, dim, ATTNCL_F32, a->data, &a->tensor);
     if (t->status == ATTNCL_OK)
-        a->value = attncl_graph_weight(t->graph, a->tensor);
+        a->value = attncl_graph_tensor(t->graph, a->tensor);
     return a->value;
 }
 

@@ -33,13 +33,14 @@ typedef enum attncl_aft_kind {
 typedef struct attncl_aft_desc {
     size_t struct_size;
     attncl_aft_kind kind;
-    int64_t window; /**< AFT-local: pairs with |i - j| < window have a bias; 0 acts as AFT-simple */
-    int causal;     /**< 1: position i sees only j <= i; cheaper than the same mask as a tensor */
+    int64_t
+        window; /**< AFT-local: pairs with |i - j| < window have a bias, 0: none has; -1 is refused */
+    int causal; /**< 1: position i sees only j <= i; cheaper than the same mask as a tensor */
 } attncl_aft_desc;
 
 #define ATTNCL_AFT_DESC_INIT                                                                       \
     {                                                                                              \
-        sizeof(attncl_aft_desc), ATTNCL_AFT_LOCAL, 0, 0                                            \
+        sizeof(attncl_aft_desc), ATTNCL_AFT_LOCAL, -1, 0                                           \
     }
 
 /**

@@ -11,7 +11,7 @@
 ATTNCL_BEGIN
 
 /** Elements in C order, native byte order, possibly unaligned.  Who owns name and data is said
- * where it is used. */
+ * where it is used.  The struct is frozen: it stays as it is in later versions. */
 typedef struct attncl_array {
     const char *name;
     attncl_dtype dtype;
@@ -20,6 +20,19 @@ typedef struct attncl_array {
     const void *data;
     size_t bytes;
 } attncl_array;
+
+/** An array of that shape over `data`, which is borrowed, as the name is; NULL: a shape alone.
+ * Errors: none. */
+static inline attncl_array attncl_array_make(const char *name, attncl_dtype dtype, int rank,
+                                             const int64_t *dim, const void *data)
+{
+    attncl_array array = {name, dtype, rank, {0}, data, attncl_dtype_bytes(dtype)};
+    for (int i = 0; i < rank && i < ATTNCL_MAX_RANK; ++i) {
+        array.dim[i] = dim[i];
+        array.bytes *= (size_t)dim[i];
+    }
+    return array;
+}
 
 ATTNCL_END
 

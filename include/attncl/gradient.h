@@ -3,7 +3,7 @@
  * @file attncl/gradient.h
  * Gradients: nodes that compute them are added to the same graph, before it is compiled.
  *
- *     attncl_value loss = attncl_cross_entropy(g, logits, targets, ATTNCL_REDUCE_MEAN, -1);
+ *     attncl_value loss = attncl_cross_entropy(g, logits, targets, NULL);
  *     attncl_value gradients[2];
  *     attncl_graph_gradient(g, 1, &loss, NULL, 2, weights, gradients);
  *     attncl_graph_output(g, "grad", gradients[0]);

@@ -45,8 +45,8 @@ typedef struct attncl_value {
     }
 
 /** The null value: pass it for an optional input that is absent. */
-#define ATTNCL_NONE_VALUE (attncl_value_none())
-static inline attncl_value attncl_value_none(void)
+#define ATTNCL_NONE_VALUE (attncl__none_value())
+static inline attncl_value attncl__none_value(void)
 {
     attncl_value none = ATTNCL_VALUE_INIT;
     return none;
@@ -83,7 +83,7 @@ ATTNCL_API attncl_value attncl_graph_index_input(attncl_graph *g, const char *na
 
 /** A tensor's value, of its shape.  The tensor is borrowed and must outlive the graph.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
-ATTNCL_API attncl_value attncl_graph_weight(attncl_graph *g, attncl_tensor *tensor);
+ATTNCL_API attncl_value attncl_graph_tensor(attncl_graph *g, attncl_tensor *tensor);
 
 /** A constant of the shape `dim`, copied from `data`: a table or a mask.  `data` has the type `dtype`; types as
  * attncl_graph_input().

@@ -16,6 +16,19 @@ ATTNCL_BEGIN
 
 typedef struct attncl_model attncl_model;
 
+/** What a file is opened as.  Start from ATTNCL_MODEL_OPTIONS_INIT; NULL: as the file's metadata says. */
+typedef struct attncl_model_options {
+    size_t struct_size;
+    /** The architecture, "lm", and its configuration, a JSON object, for a file of parameters alone: both or
+     * neither.  The file's metadata is not used then. */
+    const char *arch, *config;
+} attncl_model_options;
+
+#define ATTNCL_MODEL_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(attncl_model_options), NULL, NULL                                                   \
+    }
+
 /**
  * Opens a model file and uploads its weights once; all its graphs share them.  F16 and BF16 weights of linear maps and
  * embeddings stay 16-bit on the device.
@@ -23,15 +36,17 @@ typedef struct attncl_model attncl_model;
  * ERR_FORMAT: the file is damaged or of another format, metadata is missing, the configuration is not valid or has an
  * unknown key, or a parameter is missing or has the wrong shape.
  *
- * @param model_ret  owned by the caller, released by attncl_model_close() before the context
+ * @param options    borrowed for the call; NULL: all defaults
+ * @param model_ret  owned by the caller, released by attncl_model_destroy() before the context
  * Errors: ERR_IO, ERR_FORMAT, ERR_ARGUMENT, ERR_SHAPE, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_model_open(attncl_context *context, const char *path,
+                                           const attncl_model_options *options,
                                            attncl_model **model_ret);
 
 /** NULL is fine.  Destroy its graphs and decoders first.
  * Errors: none. */
-ATTNCL_API void attncl_model_close(attncl_model *model);
+ATTNCL_API void attncl_model_destroy(attncl_model *model);
 
 /** The architecture's name, "lm".  Borrowed.
  * Errors: none. */
@@ -104,12 +119,6 @@ ATTNCL_API int64_t attncl_model_decoder_limit(const attncl_model *model);
  * O(position) per gMLP or transformer layer. */
 typedef struct attncl_decoder attncl_decoder;
 
-/** Creates a decoder at position 0 for a batch of `batch` sequences.  It is owned by the caller and released by
- * attncl_decoder_destroy().  ERR_UNSUPPORTED if the model is not an lm.
- * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, and those of attncl_graph_compile(). */
-ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
-                                               attncl_decoder **decoder_ret);
-
 /** How to decode.  Start from ATTNCL_DECODER_OPTIONS_INIT; zero means default. */
 typedef struct attncl_decoder_options {
     size_t struct_size;
@@ -127,12 +136,17 @@ typedef struct attncl_decoder_options {
         sizeof(attncl_decoder_options), ATTNCL_F32, 0                                              \
     }
 
-/** attncl_decoder_create() with options, borrowed for the call; NULL: all defaults.  Also ERR_UNSUPPORTED for a
- * 16-bit state_dtype if the layers keep nothing but F32 sums: AFT without a window.
- * Errors: as attncl_decoder_create().  Threads: one at a time per model and its decoders. */
-ATTNCL_API attncl_status attncl_decoder_create_with(attncl_model *model, int64_t batch,
-                                                    const attncl_decoder_options *options,
-                                                    attncl_decoder **decoder_ret);
+/** Creates a decoder at position 0 for a batch of `batch` sequences.
+ * @param options      borrowed for the call; NULL: all defaults
+ * @param decoder_ret  owned by the caller, released by attncl_decoder_destroy()
+ *
+ * ERR_UNSUPPORTED if the model is not an lm, and for a 16-bit state_dtype if the layers keep nothing but F32
+ * sums: AFT without a window.
+ * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, and those of attncl_graph_compile().  Threads: one at a time per model
+ * and its decoders. */
+ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
+                                               const attncl_decoder_options *options,
+                                               attncl_decoder **decoder_ret);
 /** NULL is fine.  Errors: none. */
 ATTNCL_API void attncl_decoder_destroy(attncl_decoder *decoder);
 

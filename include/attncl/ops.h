@@ -114,30 +114,33 @@ ATTNCL_API attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, 
  */
 ATTNCL_API attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, double delta);
 
+/** How attncl_cross_entropy() sums.  Start from ATTNCL_CROSS_ENTROPY_DESC_INIT; NULL: the mean. */
+typedef struct attncl_cross_entropy_desc {
+    size_t struct_size;
+    attncl_reduction reduction; /**< NONE gives [...], the others a scalar [] */
+    /** The target whose positions have loss 0 and do not count for the mean; negative: none.  All padding gives 0. */
+    int64_t pad;
+    /** 0 to 1: log sum exp(logits) - (1 - label_smoothing) logits[target] - label_smoothing mean(logits), as
+     * torch.nn.CrossEntropyLoss(label_smoothing=...). */
+    double label_smoothing;
+} attncl_cross_entropy_desc;
+
+#define ATTNCL_CROSS_ENTROPY_DESC_INIT                                                             \
+    {                                                                                              \
+        sizeof(attncl_cross_entropy_desc), ATTNCL_REDUCE_MEAN, -1, 0                               \
+    }
+
 /**
  * Cross entropy, log sum exp(logits) - logits[target]: logits [..., V], targets I32 [...].
- * @param reduction  NONE gives [...], the others a scalar []
- * @param pad        the target whose positions have loss 0 and do not count for the mean; negative: none.  All padding
- *                   gives 0
+ * @param desc  borrowed for the call; NULL: all defaults
  *
  * NaN or +inf among the logits of a position makes its loss NaN.  A logit of -inf adds nothing, but at the target it
  * makes the loss +inf.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits,
-                                             attncl_value targets, attncl_reduction reduction,
-                                             int64_t pad);
-
-/**
- * attncl_cross_entropy() with label smoothing: log sum exp(logits) - (1 - label_smoothing) logits[target] -
- * label_smoothing mean(logits), as torch.nn.CrossEntropyLoss(label_smoothing=...) computes it.
- * @param label_smoothing  0 to 1
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
- */
-ATTNCL_API attncl_value attncl_cross_entropy_smoothed(attncl_graph *g, attncl_value logits,
-                                                      attncl_value targets,
-                                                      attncl_reduction reduction, int64_t pad,
-                                                      double label_smoothing);
+                                             attncl_value targets,
+                                             const attncl_cross_entropy_desc *desc);
 
 /** The index of the largest element along the last axis, I32 [...]; the first among equals.  NaN is never the largest.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */

@@ -14,7 +14,7 @@
  * follows a schedule on the device, or is an input of the graph, which the host may write before each run:
  *
  *     attncl_value rate = attncl_graph_input(g, "learning_rate", ATTNCL_F32, 0, NULL);
- *     attncl_value rates = attncl_adam_rates_at(g, &adam, rate, step);
+ *     attncl_value rates = attncl_adam_rates(g, &adam, rate, step);
  *
  * As in PyTorch, NaN and infinity stay with their element and do not go away.  In Adam an infinite gradient makes its
  * parameter NaN; a gradient whose square overflows stops its parameter from changing.
@@ -29,7 +29,7 @@
 
 ATTNCL_BEGIN
 
-/** Start from ATTNCL_ADAM_DESC_INIT and set the rate. */
+/** Start from one of the three below and set the rate. */
 typedef struct attncl_adam_desc {
     size_t struct_size;
     double learning_rate;
@@ -41,7 +41,14 @@ typedef struct attncl_adam_desc {
     int scheduled_decay; /**< 1: decoupled decay is by the rate of the step, not learning_rate */
 } attncl_adam_desc;
 
+/** As torch.optim.Adam. */
 #define ATTNCL_ADAM_DESC_INIT                                                                      \
+    {                                                                                              \
+        sizeof(attncl_adam_desc), 0, 0.9, 0.999, 1e-8, 0, 0, 0, 0                                  \
+    }
+
+/** As labml's Adam: the optimized form, decoupled decay. */
+#define ATTNCL_ADAM_LABML_DESC_INIT                                                                \
     {                                                                                              \
         sizeof(attncl_adam_desc), 0, 0.9, 0.999, 1e-8, 0, 1, 1, 0                                  \
     }
@@ -98,21 +105,14 @@ typedef struct attncl_adam_values {
 
 /**
  * What all parameters of a step share, [3].
- * @param schedule  NULL: a constant rate
- * @param step      I32 [], the steps taken before this one
+ * @param learning_rate  F32 [], attncl_learning_rate() or an input that the caller writes before each run; null: that
+ *                       of desc; with NaN the step changes nothing.  Decoupled decay uses desc's rate unless
+ *                       scheduled_decay is set
+ * @param step           I32 [], the steps taken before this one
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc,
-                                          const attncl_schedule_desc *schedule, attncl_value step);
-
-/**
- * The same with the learning rate as a value: an input, for example, that the caller writes before each run.
- * @param learning_rate  F32 []; null: that of desc; with NaN the step changes nothing.  Decoupled decay uses desc's
- *                       rate unless scheduled_decay is set
- * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
- */
-ATTNCL_API attncl_value attncl_adam_rates_at(attncl_graph *g, const attncl_adam_desc *desc,
-                                             attncl_value learning_rate, attncl_value step);
+                                          attncl_value learning_rate, attncl_value step);
 
 /**
  * The values after a step.
@@ -126,7 +126,7 @@ ATTNCL_API void attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc, 
 
 /**
  * The same step in place, where it stands in the graph: ops built before it read the old values, ops built after it the
- * new ones.  All of `values` are state (attncl_graph_state()) or weights (attncl_graph_weight()).  Every graph that has
+ * new ones.  All of `values` are state (attncl_graph_state()) or weights (attncl_graph_tensor()).  Every graph that has
  * such a weight's tensor sees the change; none of them may run concurrently.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */

@@ -6,9 +6,9 @@
  *
  *     attncl_model_create(context, "lm", config, seed, &model);
  *     attncl_model_loss(model, g, NULL, inputs, n, &loss);           // tokens and targets
- *     attncl_model_gradient(model, g, loss, weights, gradients);
- *     for (i = 0; i < attncl_model_weight_count(model); i++)
- *         attncl_adam_update(g, &adam, rates, gradients[i], &values[i]);   // attncl/optim.h
+ *     attncl_model_gradient(model, g, loss, values, gradients);
+ *     for (i = 0; i < attncl_model_tensor_count(model); i++)
+ *         attncl_adam_update(g, &adam, rates, gradients[i], &adam_values[i]);   // attncl/optim.h
  *     attncl_graph_compile(g, NULL);                                  // each run is a step
  *     attncl_model_save(model, "model.safetensors", NULL);
  *
@@ -30,23 +30,13 @@ ATTNCL_BEGIN
  *
  * @param arch       its name, "lm"
  * @param config     a JSON object as in metadata attncl.config
- * @param model_ret  owned by the caller, released by attncl_model_close() before the context
+ * @param model_ret  owned by the caller, released by attncl_model_destroy() before the context
  * Errors: ERR_FORMAT for an unknown architecture and a configuration that it does not accept,
  * ERR_ARGUMENT, ERR_SHAPE, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_model_create(attncl_context *context, const char *arch,
                                              const char *config, uint64_t seed,
                                              attncl_model **model_ret);
-
-/**
- * Opens a safetensors file's parameters as a model of the given architecture and configuration; the
- * file's metadata is not used.
- * @param model_ret  owned by the caller, released by attncl_model_close()
- * Errors: as attncl_model_open().
- */
-ATTNCL_API attncl_status attncl_model_open_as(attncl_context *context, const char *path,
-                                              const char *arch, const char *config,
-                                              attncl_model **model_ret);
 
 /**
  * Writes a model file: the current trained parameters, in PyTorch's names and shapes, and the metadata.
@@ -98,17 +88,17 @@ ATTNCL_API attncl_status attncl_model_param_write(attncl_model *model, const cha
 /* training */
 
 /** A trained tensor on the device: a parameter, or several stacked for one GEMM.  Start from
- * ATTNCL_WEIGHT_INIT. */
-typedef struct attncl_weight {
+ * ATTNCL_MODEL_TENSOR_INIT. */
+typedef struct attncl_model_tensor {
     size_t struct_size;
     const char *name;      /**< unique in the model, borrowed */
     attncl_tensor *tensor; /**< borrowed */
     attncl_shape shape;
-} attncl_weight;
+} attncl_model_tensor;
 
-#define ATTNCL_WEIGHT_INIT                                                                         \
+#define ATTNCL_MODEL_TENSOR_INIT                                                                   \
     {                                                                                              \
-        sizeof(attncl_weight), 0, 0,                                                               \
+        sizeof(attncl_model_tensor), 0, 0,                                                         \
         {                                                                                          \
             ATTNCL_DTYPE_NONE, 0,                                                                  \
             {                                                                                      \
@@ -118,12 +108,12 @@ typedef struct attncl_weight {
     }
 
 /** Number of trained tensors.  Errors: none. */
-ATTNCL_API size_t attncl_model_weight_count(const attncl_model *model);
+ATTNCL_API size_t attncl_model_tensor_count(const attncl_model *model);
 
 /** Trained tensor `i`, in the model's order.
  * Errors: ERR_ARGUMENT beyond the last. */
-ATTNCL_API attncl_status attncl_model_weight_at(const attncl_model *model, size_t i,
-                                                attncl_weight *weight_ret);
+ATTNCL_API attncl_status attncl_model_tensor_at(const attncl_model *model, size_t i,
+                                                attncl_model_tensor *tensor_ret);
 
 /** How a loss is computed.  Start from ATTNCL_LOSS_DESC_INIT. */
 typedef struct attncl_loss_desc {
@@ -162,13 +152,13 @@ ATTNCL_API attncl_status attncl_model_loss(attncl_model *model, attncl_graph *g,
 /**
  * Adds the gradients of a loss to its graph.
  *
- * @param weights_ret    receives the value of each trained tensor, attncl_model_weight_count() of
+ * @param values_ret    receives the value of each trained tensor, attncl_model_tensor_count() of
  *                       them
  * @param gradients_ret  receives as many gradients
  * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, ERR_NO_MEMORY.
  */
 ATTNCL_API attncl_status attncl_model_gradient(attncl_model *model, attncl_graph *g,
-                                               attncl_value loss, attncl_value *weights_ret,
+                                               attncl_value loss, attncl_value *values_ret,
                                                attncl_value *gradients_ret);
 
 ATTNCL_END

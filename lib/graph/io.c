@@ -108,7 +108,7 @@ attncl_value attncl_graph_state(attncl_graph *g, const char *name, attncl_dtype 
     return attncl__graph_handle(g, add_named(g, VALUE_STATE, name, dtype, rank, dim));
 }
 
-attncl_value attncl_graph_weight(attncl_graph *g, attncl_tensor *tensor)
+attncl_value attncl_graph_tensor(attncl_graph *g, attncl_tensor *tensor)
 {
     if (!attncl__graph_building(g))
         return ATTNCL_NONE_VALUE;
@@ -152,7 +152,7 @@ attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank
         attncl__error_prefix("constant");
         return attncl__graph_keep_failure(g, status);
     }
-    const attncl_value v = attncl_graph_weight(g, tensor);
+    const attncl_value v = attncl_graph_tensor(g, tensor);
     if (v.id)
         g->values[v.id].owns_tensor = true;
     else

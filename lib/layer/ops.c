@@ -93,16 +93,12 @@ attncl_value attncl_embedding(attncl_graph *g, attncl_value tokens, attncl_value
 }
 
 attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits, attncl_value targets,
-                                  attncl_reduction reduction, int64_t pad)
+                                  const attncl_cross_entropy_desc *desc)
 {
-    return attncl_cross_entropy_smoothed(g, logits, targets, reduction, pad, 0);
-}
-
-attncl_value attncl_cross_entropy_smoothed(attncl_graph *g, attncl_value logits,
-                                           attncl_value targets, attncl_reduction reduction,
-                                           int64_t pad, double label_smoothing)
-{
-    const struct cross_entropy_fwd_params params = {(int32_t)reduction, pad, label_smoothing};
+    attncl_cross_entropy_desc d = ATTNCL_CROSS_ENTROPY_DESC_INIT;
+    if (desc && !LAYER_STRUCT(g, attncl_cross_entropy_desc, &d, desc))
+        return ATTNCL_NONE_VALUE;
+    const struct cross_entropy_fwd_params params = {(int32_t)d.reduction, d.pad, d.label_smoothing};
     return attncl__graph_add(g, &attncl__op_cross_entropy_fwd, &params, IN(logits, targets));
 }
 

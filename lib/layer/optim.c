@@ -12,8 +12,8 @@ static bool read_desc(attncl_graph *g, const attncl_adam_desc *given, attncl_ada
     return LAYER_STRUCT(g, attncl_adam_desc, ret, given);
 }
 
-attncl_value attncl_adam_rates_at(attncl_graph *g, const attncl_adam_desc *desc,
-                                  attncl_value learning_rate, attncl_value step)
+attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc,
+                               attncl_value learning_rate, attncl_value step)
 {
     attncl_adam_desc d;
     if (!read_desc(g, desc, &d))
@@ -28,18 +28,6 @@ attncl_value attncl_adam_rates_at(attncl_graph *g, const attncl_adam_desc *desc,
         .scheduled_decay = d.scheduled_decay ? decay : 0,
     };
     return attncl__graph_add(g, &attncl__op_adam_rates_fwd, &params, IN(step, learning_rate));
-}
-
-attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc,
-                               const attncl_schedule_desc *schedule, attncl_value step)
-{
-    attncl_value rate = ATTNCL_NONE_VALUE;
-    attncl_adam_desc d;
-    if (!read_desc(g, desc, &d))
-        return ATTNCL_NONE_VALUE;
-    if (schedule)
-        rate = attncl_learning_rate(g, schedule, d.learning_rate, step);
-    return attncl_adam_rates_at(g, &d, rate, step);
 }
 
 static struct adam_step_fwd_params step_params(const attncl_adam_desc *desc)

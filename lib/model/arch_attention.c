@@ -83,7 +83,7 @@ struct additive_settings {
     int64_t query_size, key_size, num_hiddens;
 };
 
-static const struct key additive_table[] = {
+static const struct key additive_keys[] = {
     {"query_size", KEY_INT, AT(additive_settings, query_size), .min = 1},
     {"key_size", KEY_INT, AT(additive_settings, key_size), .min = 1},
     {"num_hiddens", KEY_INT, AT(additive_settings, num_hiddens), .min = 1},
@@ -142,7 +142,7 @@ const struct arch_class attncl__arch_additive_attention = {
     .name = "additive_attention",
     .example = "{\"query_size\": 20, \"key_size\": 24, \"num_hiddens\": 32}",
     .settings_bytes = sizeof(struct additive_settings),
-    .keys = additive_table,
+    .keys = additive_keys,
     .inputs = additive_inputs,
     .outputs = attended_outputs,
     .load = additive_load,
@@ -170,7 +170,7 @@ static attncl_status multi_head_check(void *settings)
     return ATTNCL_OK;
 }
 
-static const struct key multi_head_table[] = {
+static const struct key multi_head_keys[] = {
     {"num_hiddens", KEY_INT, AT(multi_head_settings, num_hiddens), .min = 1},
     {"num_heads", KEY_INT, AT(multi_head_settings, num_heads), .min = 1},
     {"query_size", KEY_INT, AT(multi_head_settings, query_size), .min = 1, OR_FROM(default_size)},
@@ -241,7 +241,7 @@ const struct arch_class attncl__arch_multi_head_attention = {
     .name = "multi_head_attention",
     .example = "{\"num_hiddens\": 64, \"num_heads\": 4}",
     .settings_bytes = sizeof(struct multi_head_settings),
-    .keys = multi_head_table,
+    .keys = multi_head_keys,
     .inputs = multi_head_inputs,
     .outputs = multi_head_outputs,
     .load = multi_head_load,

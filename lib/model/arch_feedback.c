@@ -19,7 +19,7 @@ struct attention_settings {
     bool precomputed;
 };
 
-static const struct key attention_table[] = {
+static const struct key attention_keys[] = {
     KEYS_OF(attncl__feedback_attention_keys, AT(attention_settings, feedback)),
     {"kv_precomputed", KEY_BOOL, AT(attention_settings, precomputed), OR(false)},
     {0},
@@ -91,7 +91,7 @@ const struct arch_class attncl__arch_feedback_attention = {
     .name = "feedback_attention",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40}",
     .settings_bytes = sizeof(struct attention_settings),
-    .keys = attention_table,
+    .keys = attention_keys,
     .inputs = attention_inputs,
     .outputs = attention_outputs,
     .load = attention_load,

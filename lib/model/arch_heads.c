@@ -14,7 +14,7 @@ struct settings {
     int64_t heads;
 };
 
-static const struct key table[] = {
+static const struct key keys[] = {
     {"num_heads", KEY_INT, AT(settings, heads), .min = 1},
     {0},
 };
@@ -64,7 +64,7 @@ const struct arch_class attncl__arch_transpose_qkv = {
     .name = "transpose_qkv",
     .example = "{\"num_heads\": 4}",
     .settings_bytes = sizeof(struct settings),
-    .keys = table,
+    .keys = keys,
     .inputs = merged_input,
     .outputs = split_output,
     .build = split_build,
@@ -75,7 +75,7 @@ const struct arch_class attncl__arch_transpose_output = {
     .name = "transpose_output",
     .example = "{\"num_heads\": 4}",
     .settings_bytes = sizeof(struct settings),
-    .keys = table,
+    .keys = keys,
     .inputs = split_input,
     .outputs = merged_output,
     .build = merge_build,

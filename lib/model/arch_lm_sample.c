@@ -21,7 +21,7 @@ struct sample_settings {
     int64_t steps;
 };
 
-static const struct key table[] = {
+static const struct key keys[] = {
     KEYS_OF(attncl__lm_keys, AT(sample_settings, lm)),
     {"steps", KEY_INT, AT(sample_settings, steps), .max = CONFIG_MAX_TOKENS},
     {0},
@@ -198,7 +198,7 @@ const struct arch_class attncl__arch_lm_sample = {
                "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40, "
                "\"steps\": 9}",
     .settings_bytes = sizeof(struct sample_settings),
-    .keys = table,
+    .keys = keys,
     .inputs = inputs,
     .outputs = outputs,
     .load = attncl__lm_load,

@@ -21,7 +21,7 @@ struct settings {
 
 enum { max_seq = 16384 }; // its square is CONFIG_MAX_TABLE_BYTES
 
-static const struct key subsequent_table[] = {
+static const struct key subsequent_keys[] = {
     {"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
     SETTING(KEY_BOOL, AT(settings, causal), .otherwise = true),
     SETTING(KEY_INT, AT(settings, rank), .otherwise = 3),
@@ -29,7 +29,7 @@ static const struct key subsequent_table[] = {
     {0},
 };
 
-static const struct key local_table[] = {
+static const struct key local_keys[] = {
     {"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
     SETTING(KEY_INT, AT(settings, rank), .otherwise = 2),
     {"local_window_size", KEY_INT, AT(settings, reach), .min = 0},
@@ -80,7 +80,7 @@ const struct arch_class attncl__arch_subsequent_mask = {
     .name = "subsequent_mask",
     .example = "{\"seq_len\": 40}",
     .settings_bytes = sizeof(struct settings),
-    .keys = subsequent_table,
+    .keys = subsequent_keys,
     .outputs = subsequent_output,
     .run = run,
     .no_gradients = true,
@@ -90,7 +90,7 @@ const struct arch_class attncl__arch_local_mask = {
     .name = "local_mask",
     .example = "{\"seq_len\": 40, \"local_window_size\": 8}",
     .settings_bytes = sizeof(struct settings),
-    .keys = local_table,
+    .keys = local_keys,
     .outputs = local_output,
     .run = run,
     .no_gradients = true,

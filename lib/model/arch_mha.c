@@ -13,7 +13,7 @@ struct arch_mha_settings {
     bool batch_first;
 };
 
-static const struct key table[] = {
+static const struct key keys[] = {
     KEYS_OF(attncl__mha_keys, AT(arch_mha_settings, mha)),
     {"batch_first", KEY_BOOL, AT(arch_mha_settings, batch_first), OR(false)},
     {0},
@@ -65,7 +65,7 @@ const struct arch_class attncl__arch_mha = {
     .name = "mha",
     .example = "{\"d_model\": 64, \"heads\": 4}",
     .settings_bytes = sizeof(struct arch_mha_settings),
-    .keys = table,
+    .keys = keys,
     .inputs = inputs,
     .outputs = outputs,
     .load = load,

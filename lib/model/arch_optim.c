@@ -93,7 +93,7 @@ struct clip_settings {
     attncl_clip_style style;
 };
 
-static const struct key clip_table[] = {
+static const struct key clip_keys[] = {
     {"max_norm", KEY_NUMBER, AT(clip_settings, max_norm), .min = 0},
     {"style", KEY_WORD, AT(clip_settings, style), .choices = attncl__clip_choices,
      OR_WORD("torch")},
@@ -145,7 +145,7 @@ const struct arch_class attncl__arch_clip_grad_norm = {
     .name = "clip_grad_norm",
     .example = "{\"max_norm\": 1}",
     .settings_bytes = sizeof(struct clip_settings),
-    .keys = clip_table,
+    .keys = clip_keys,
     .inputs = clip_inputs,
     .outputs = clip_outputs,
     .build = clip_build,

@@ -30,7 +30,7 @@ static attncl_status check(void *settings)
     return ATTNCL_OK;
 }
 
-static const struct key table[] = {
+static const struct key keys[] = {
     {"kernel", KEY_WORD, AT(settings, kind), .choices = kernels},
     {"sigma", KEY_NUMBER, AT(settings, sigma), .min = -INFINITY, OR(1),
      .when = {"kernel", false, {"gaussian"}}},
@@ -62,7 +62,7 @@ const struct arch_class attncl__arch_attention_pooling = {
     .name = "attention_pooling",
     .example = "{\"kernel\": \"gaussian\"}",
     .settings_bytes = sizeof(struct settings),
-    .keys = table,
+    .keys = keys,
     .inputs = inputs,
     .outputs = outputs,
     .build = build,

@@ -16,7 +16,7 @@ struct softmax_settings {
     int64_t dim;
 };
 
-static const struct key softmax_table[] = {
+static const struct key softmax_keys[] = {
     {"dim", KEY_INT, AT(softmax_settings, dim), .min = -ATTNCL_MAX_RANK, OR(-1)},
     {0},
 };
@@ -41,7 +41,7 @@ const struct arch_class attncl__arch_softmax = {
     .name = "softmax",
     .example = "{}",
     .settings_bytes = sizeof(struct softmax_settings),
-    .keys = softmax_table,
+    .keys = softmax_keys,
     .inputs = any_input,
     .outputs = any_output,
     .build = softmax_build,
@@ -78,7 +78,7 @@ struct layer_norm_settings {
     double eps;
 };
 
-static const struct key layer_norm_table[] = {
+static const struct key layer_norm_keys[] = {
     {"normalized_shape", KEY_INTS, AT(layer_norm_settings, shape), .min = 1},
     {"eps", KEY_NUMBER, AT(layer_norm_settings, eps), OR(1e-5)},
     {0},
@@ -115,7 +115,7 @@ const struct arch_class attncl__arch_layer_norm = {
     .name = "layer_norm",
     .example = "{\"normalized_shape\": [64]}",
     .settings_bytes = sizeof(struct layer_norm_settings),
-    .keys = layer_norm_table,
+    .keys = layer_norm_keys,
     .inputs = layer_norm_inputs,
     .outputs = layer_norm_outputs,
     .load = layer_norm_load,
@@ -124,7 +124,7 @@ const struct arch_class attncl__arch_layer_norm = {
 
 // -- activation
 
-static const struct key activation_table[] = {
+static const struct key activation_keys[] = {
     {"kind", KEY_WORD, 0, .choices = attncl__activation_choices, .any_case = true},
     {0},
 };
@@ -142,7 +142,7 @@ const struct arch_class attncl__arch_activation = {
     .name = "activation",
     .example = "{\"kind\": \"gelu\"}",
     .settings_bytes = sizeof(attncl_activation),
-    .keys = activation_table,
+    .keys = activation_keys,
     .inputs = any_input,
     .outputs = any_output,
     .build = activation_build,
@@ -155,7 +155,7 @@ struct linear_settings {
     bool bias;
 };
 
-static const struct key linear_table[] = {
+static const struct key linear_keys[] = {
     {"in_features", KEY_INT, AT(linear_settings, in), .min = 1},
     {"out_features", KEY_INT, AT(linear_settings, out), .min = 1},
     {"bias", KEY_BOOL, AT(linear_settings, bias), OR(true)},
@@ -193,7 +193,7 @@ const struct arch_class attncl__arch_linear = {
     .name = "linear",
     .example = "{\"in_features\": 64, \"out_features\": 48}",
     .settings_bytes = sizeof(struct linear_settings),
-    .keys = linear_table,
+    .keys = linear_keys,
     .inputs = linear_inputs,
     .outputs = linear_outputs,
     .load = linear_load,

@@ -85,7 +85,7 @@ static attncl_value attend(struct build *b, const struct wide_settings *s,
     return attncl_attention(g, NULL, &in, weights_ret);
 }
 
-static const struct key one_table[] = {
+static const struct key one_keys[] = {
     {"d", KEY_INT, AT(wide_settings, width), .min = 1},
     SETTING(KEY_INT, AT(wide_settings, heads), .otherwise = 1),
     {0},
@@ -128,14 +128,14 @@ const struct arch_class attncl__arch_raschka_self_attention = {
     .name = "raschka_self_attention",
     .example = "{\"d\": 16}",
     .settings_bytes = sizeof(struct wide_settings),
-    .keys = one_table,
+    .keys = one_keys,
     .inputs = wide_inputs,
     .outputs = one_outputs,
     .load = one_load,
     .build = one_build,
 };
 
-static const struct key many_table[] = {
+static const struct key many_keys[] = {
     {"d", KEY_INT, AT(wide_settings, width), .min = 1},
     {"heads", KEY_INT, AT(wide_settings, heads), .min = 1},
     {0},
@@ -197,7 +197,7 @@ const struct arch_class attncl__arch_raschka_multi_head = {
     .name = "raschka_multi_head",
     .example = "{\"d\": 16, \"heads\": 4}",
     .settings_bytes = sizeof(struct wide_settings),
-    .keys = many_table,
+    .keys = many_keys,
     .inputs = wide_inputs,
     .outputs = many_outputs,
     .load = many_load,

@@ -37,7 +37,7 @@ static attncl_status check_prediction(void *settings)
     return ATTNCL_OK;
 }
 
-static const struct key predict_table[] = {
+static const struct key predict_keys[] = {
     KEYS_OF(attncl__seq2seq_keys, 0),
     {"num_steps", KEY_INT, AT(seq2seq_settings, n_steps), .min = 1, .max = CONFIG_MAX_STEPS},
     {"bos", KEY_INT, AT(seq2seq_settings, bos), .min = 0},
@@ -269,7 +269,7 @@ const struct arch_class attncl__arch_seq2seq_predict = {
                "\"embed_size\": 20, \"num_hiddens\": 32, \"num_layers\": 2, "
                "\"bos\": 1, \"num_steps\": 9}",
     .settings_bytes = sizeof(struct seq2seq_settings),
-    .keys = predict_table,
+    .keys = predict_keys,
     .inputs = predict_inputs,
     .outputs = predict_outputs,
     .load = seq2seq_load,

@@ -16,7 +16,7 @@ struct embedding_settings {
     int64_t count, width;
 };
 
-static const struct key embedding_table[] = {
+static const struct key embedding_keys[] = {
     {"num_embeddings", KEY_INT, AT(embedding_settings, count), .min = 1},
     {"embedding_dim", KEY_INT, AT(embedding_settings, width), .min = 1},
     {0},
@@ -50,7 +50,7 @@ const struct arch_class attncl__arch_embedding = {
     .name = "embedding",
     .example = "{\"num_embeddings\": 100, \"embedding_dim\": 64}",
     .settings_bytes = sizeof(struct embedding_settings),
-    .keys = embedding_table,
+    .keys = embedding_keys,
     .inputs = embedding_inputs,
     .outputs = embedding_outputs,
     .load = embedding_load,
@@ -70,7 +70,7 @@ static const struct choice layouts[] = {
     {0},
 };
 
-static const struct key positional_table[] = {
+static const struct key positional_keys[] = {
     {"layout", KEY_WORD, AT(positional_settings, layout), .choices = layouts},
     {"num_hiddens", KEY_INT, AT(positional_settings, width), .min = 1},
     {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(1000),
@@ -123,7 +123,7 @@ const struct arch_class attncl__arch_positional_encoding = {
     .name = "positional_encoding",
     .example = "{\"layout\": \"labml\", \"num_hiddens\": 64}",
     .settings_bytes = sizeof(struct positional_settings),
-    .keys = positional_table,
+    .keys = positional_keys,
     .inputs = positional_inputs,
     .outputs = positional_outputs,
     .build = positional_build,
@@ -133,9 +133,7 @@ const struct arch_class attncl__arch_positional_encoding = {
 // -- cross_entropy
 
 struct cross_entropy_settings {
-    attncl_reduction reduction;
-    int64_t pad; // -1: none
-    double smoothing;
+    attncl_cross_entropy_desc loss;
 };
 
 static const struct choice reductions[] = {
@@ -145,11 +143,21 @@ static const struct choice reductions[] = {
     {0},
 };
 
-static const struct key cross_entropy_table[] = {
-    {"reduction", KEY_WORD, AT(cross_entropy_settings, reduction), .choices = reductions,
+static attncl_status cross_entropy_check(void *settings)
+{
+    ((struct cross_entropy_settings *)settings)->loss.struct_size =
+        sizeof(attncl_cross_entropy_desc);
+    return ATTNCL_OK;
+}
+
+static const struct key cross_entropy_keys[] = {
+    {"reduction", KEY_WORD, AT(cross_entropy_settings, loss.reduction), .choices = reductions,
      OR_WORD("mean")},
-    {"pad", KEY_INT, AT(cross_entropy_settings, pad), .min = INT32_MIN, OR(-1)}, // no target is -1
-    {"label_smoothing", KEY_NUMBER, AT(cross_entropy_settings, smoothing), .max = 1, OR(0)},
+    {"pad", KEY_INT, AT(cross_entropy_settings, loss.pad), .min = INT32_MIN,
+     OR(-1)}, // no target is -1
+    {"label_smoothing", KEY_NUMBER, AT(cross_entropy_settings, loss.label_smoothing), .max = 1,
+     OR(0)},
+    CHECK(cross_entropy_check),
     {0},
 };
 
@@ -160,8 +168,7 @@ static attncl_status cross_entropy_build(struct build *b, const void *settings)
     TRY(attncl__input(b, "logits", &logits));
     TRY(attncl__input(b, "targets", &targets));
     attncl_graph_output(b->graph, "loss",
-                        attncl_cross_entropy_smoothed(b->graph, logits, targets, s->reduction,
-                                                      s->pad, s->smoothing));
+                        attncl_cross_entropy(b->graph, logits, targets, &s->loss));
     return ATTNCL_OK;
 }
 
@@ -177,7 +184,7 @@ const struct arch_class attncl__arch_cross_entropy = {
     .name = "cross_entropy",
     .example = "{}",
     .settings_bytes = sizeof(struct cross_entropy_settings),
-    .keys = cross_entropy_table,
+    .keys = cross_entropy_keys,
     .inputs = cross_entropy_inputs,
     .outputs = cross_entropy_outputs,
     .build = cross_entropy_build,
@@ -196,7 +203,7 @@ static attncl_status shift_check(void *settings)
                                 true);
 }
 
-static const struct key shift_table[] = {
+static const struct key shift_keys[] = {
     {"num_hiddens", KEY_INT, AT(shift_settings, width), .min = 2},
     {"delta", KEY_NUMBER, AT(shift_settings, delta), .min = -INFINITY},
     CHECK(shift_check),
@@ -219,7 +226,7 @@ const struct arch_class attncl__arch_relative_shift = {
     .name = "relative_shift",
     .example = "{\"num_hiddens\": 64, \"delta\": 1}",
     .settings_bytes = sizeof(struct shift_settings),
-    .keys = shift_table,
+    .keys = shift_keys,
     .inputs = shift_inputs,
     .outputs = shift_outputs,
     .build = shift_build,

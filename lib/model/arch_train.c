@@ -50,7 +50,7 @@ static attncl_status check_model(void *settings)
     return ATTNCL_OK;
 }
 
-static const struct key model_table[] = {
+static const struct key model_keys[] = {
     {"arch", KEY_WORD, AT(train_settings, inner_arch), .choices = archs},
     KEYS_OF(attncl__lm_keys, AT(train_settings, inner_settings), .when = {"arch", false, {"lm"}}),
     KEYS_OF(attncl__seq2seq_keys, AT(train_settings, inner_settings),
@@ -60,7 +60,7 @@ static const struct key model_table[] = {
 };
 
 static const struct key keys[] = {
-    {"model", KEY_OBJECT, 0, .inner = model_table},
+    {"model", KEY_OBJECT, 0, .inner = model_keys},
     {"optimizer", KEY_OBJECT, AT(train_settings, optimizer), .inner = attncl__optim_keys},
     {"grad_norm_clip", KEY_NUMBER, AT(train_settings, max_norm), OR(1)},
     {"clip", KEY_WORD, AT(train_settings, style), .choices = attncl__clip_choices,

@@ -102,7 +102,7 @@ static void layer_output(struct build *b, const struct layers_settings *s, attnc
     attncl_graph_output(b->graph, "output", y);
 }
 
-static const struct key layer_table[] = {
+static const struct key layer_keys[] = {
     KEYS_OF(attncl__block_keys, AT(layers_settings, encoder.block)),
     {"batch_first", KEY_BOOL, AT(layers_settings, batch_first), OR(false)},
     {0},
@@ -137,7 +137,7 @@ const struct arch_class attncl__arch_transformer_layer = {
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256}",
     .settings_bytes = sizeof(struct layers_settings),
-    .keys = layer_table,
+    .keys = layer_keys,
     .inputs = layer_inputs,
     .outputs = layer_outputs,
     .load = layer_load,
@@ -152,7 +152,7 @@ static attncl_status check_encoder(void *settings)
     return ATTNCL_OK;
 }
 
-static const struct key encoder_table[] = {
+static const struct key encoder_keys[] = {
     KEYS_OF(attncl__encoder_keys, AT(layers_settings, encoder)),
     {"batch_first", KEY_BOOL, AT(layers_settings, batch_first), OR(false)},
     {"n_vocab", KEY_INT, AT(layers_settings, embed.n_vocab), .min = 1, OR(0)},
@@ -224,7 +224,7 @@ const struct arch_class attncl__arch_encoder = {
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2}",
     .settings_bytes = sizeof(struct layers_settings),
-    .keys = encoder_table,
+    .keys = encoder_keys,
     .inputs = encoder_inputs,
     .outputs = encoder_outputs,
     .load = encoder_load,

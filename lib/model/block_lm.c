@@ -94,7 +94,7 @@ static void projection_params(struct params *p, const struct lm_settings *s,
     const struct param_init init = attncl__init_fan_in(width);
     attncl__params_enter(p, "%s", projection_name(s));
     *weight_ret =
-        s->tied ? attncl_value_none() : attncl__param_kept(p, "weight", init, n_vocab, width);
+        s->tied ? ATTNCL_NONE_VALUE : attncl__param_kept(p, "weight", init, n_vocab, width);
     *bias_ret = s->generator_bias == PRESENT_IF_IN_FILE
                     ? PARAM_OPTIONAL(p, "bias", n_vocab)
                     : PARAM_IF(s->generator_bias == PRESENT_ALWAYS, p, "bias", init, n_vocab);
@@ -174,8 +174,7 @@ attncl_status attncl__lm_build(struct build *b, const void *settings)
     const attncl_value logits = project(b, s, x);
     attncl__output(b, "output", logits);
     if (targets.id)
-        attncl__output(b, "loss",
-                       attncl_cross_entropy(b->graph, logits, targets, ATTNCL_REDUCE_MEAN, -1));
+        attncl__output(b, "loss", attncl_cross_entropy(b->graph, logits, targets, NULL));
     return ATTNCL_OK;
 }
 

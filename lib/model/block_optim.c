@@ -127,9 +127,9 @@ attncl_value attncl__optim_rates(attncl_graph *g, const struct optim_settings *s
 {
     if (s->is_sgd)
         return attncl_sgd_rates(g, &s->sgd, learning_rate, step);
-    if (learning_rate.id)
-        return attncl_adam_rates_at(g, &s->adam, learning_rate, step);
-    return attncl_adam_rates(g, &s->adam, s->is_noam ? &s->schedule : NULL, step);
+    if (s->is_noam && !learning_rate.id)
+        learning_rate = attncl_learning_rate(g, &s->schedule, s->learning_rate, step);
+    return attncl_adam_rates(g, &s->adam, learning_rate, step);
 }
 
 static attncl_adam_values adam_values(const struct optim_settings *s, attncl_value param,

@@ -56,14 +56,8 @@ done:
 }
 
 attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
+                                    const attncl_decoder_options *options,
                                     attncl_decoder **decoder_ret)
-{
-    return attncl__decoder_create_for(model, batch, 0, ATTNCL_F32, decoder_ret);
-}
-
-attncl_status attncl_decoder_create_with(attncl_model *model, int64_t batch,
-                                         const attncl_decoder_options *options,
-                                         attncl_decoder **decoder_ret)
 {
     attncl_decoder_options o = ATTNCL_DECODER_OPTIONS_INIT;
     attncl_decoder *decoder = NULL;

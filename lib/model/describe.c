@@ -167,7 +167,7 @@ void attncl_description_destroy(attncl_description *description)
     attncl__entry_list_free(&description->entries);
     attncl__free(description->symbols);
     attncl__param_list_free(&description->params);
-    attncl_model_close(description->model);
+    attncl_model_destroy(description->model);
     attncl__free(description);
 }
 

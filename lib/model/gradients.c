@@ -86,7 +86,7 @@ static void list_x(const struct build *b, struct lists *l)
     l->n_inputs = l->n_x;
     for (size_t i = 0; i < b->params.table->n; ++i)
         if (!b->params.table->list[i].fixed)
-            l->x[l->n_x++] = attncl_graph_weight(b->graph, b->params.table->list[i].tensor);
+            l->x[l->n_x++] = attncl_graph_tensor(b->graph, b->params.table->list[i].tensor);
 }
 
 // A detached output has no gradient.

@@ -6,6 +6,7 @@
 
 #include "attncl/parameters.h"
 #include "base/alloc.h"
+#include "base/struct.h"
 #include "base/try.h"
 #include "io/safetensors.h"
 #include "model/model.h"
@@ -103,7 +104,7 @@ static attncl_status begin(attncl_context *context, attncl_model **ret)
     if (status == ATTNCL_OK)
         *ret = model;
     else
-        attncl_model_close(model);
+        attncl_model_destroy(model);
     return status;
 }
 
@@ -151,23 +152,22 @@ static attncl_status open_file(attncl_context *context, const char *path, const 
 
 done:
     attncl_safetensors_close(file);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     return status;
 }
 
-attncl_status attncl_model_open(attncl_context *context, const char *path, attncl_model **model_ret)
+attncl_status attncl_model_open(attncl_context *context, const char *path,
+                                const attncl_model_options *options, attncl_model **model_ret)
 {
+    attncl_model_options o = ATTNCL_MODEL_OPTIONS_INIT;
+
     REQUIRE(context && path && model_ret, ATTNCL_ERR_ARGUMENT,
             "context, path or model_ret is NULL");
-    return open_file(context, path, NULL, NULL, model_ret);
-}
-
-attncl_status attncl_model_open_as(attncl_context *context, const char *path, const char *arch,
-                                   const char *config, attncl_model **model_ret)
-{
-    REQUIRE(context && path && arch && config && model_ret, ATTNCL_ERR_ARGUMENT,
-            "context, path, arch, config or model_ret is NULL");
-    return open_file(context, path, arch, config, model_ret);
+    if (options)
+        TRY(STRUCT_READ(attncl_model_options, &o, options));
+    REQUIRE(!o.arch == !o.config, ATTNCL_ERR_ARGUMENT, "arch is %s, config %s: both or neither",
+            o.arch ? "given" : "NULL", o.config ? "given" : "NULL");
+    return open_file(context, path, o.arch, o.config, model_ret);
 }
 
 attncl_status attncl_model_create(attncl_context *context, const char *arch, const char *config,
@@ -187,11 +187,11 @@ attncl_status attncl_model_create(attncl_context *context, const char *arch, con
     model = NULL; // ownership has passed to the caller
 
 done:
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     return status;
 }
 
-void attncl_model_close(attncl_model *model)
+void attncl_model_destroy(attncl_model *model)
 {
     if (!model)
         return;

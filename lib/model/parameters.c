@@ -195,28 +195,29 @@ done:
 
 // -- trained tensors
 
-size_t attncl_model_weight_count(const attncl_model *model)
+size_t attncl_model_tensor_count(const attncl_model *model)
 {
     return model ? attncl__trained_count(&model->params) : 0;
 }
 
-attncl_status attncl_model_weight_at(const attncl_model *model, size_t i, attncl_weight *weight_ret)
+attncl_status attncl_model_tensor_at(const attncl_model *model, size_t i,
+                                     attncl_model_tensor *tensor_ret)
 {
-    REQUIRE(model && weight_ret, ATTNCL_ERR_ARGUMENT, "model or weight_ret is NULL");
+    REQUIRE(model && tensor_ret, ATTNCL_ERR_ARGUMENT, "model or tensor_ret is NULL");
     const struct param *param = attncl__trained_at(&model->params, i);
     REQUIRE(param, ATTNCL_ERR_ARGUMENT, "trained tensor %zu: the model has %zu, counted from 0", i,
             attncl__trained_count(&model->params));
-    const attncl_weight weight = {.struct_size = sizeof weight,
-                                  .name = param->name,
-                                  .tensor = param->tensor,
-                                  .shape = param->shape};
-    return STRUCT_WRITE(attncl_weight, weight_ret, &weight);
+    const attncl_model_tensor tensor = {.struct_size = sizeof tensor,
+                                        .name = param->name,
+                                        .tensor = param->tensor,
+                                        .shape = param->shape};
+    return STRUCT_WRITE(attncl_model_tensor, tensor_ret, &tensor);
 }
 
 attncl_status attncl_model_gradient(attncl_model *model, attncl_graph *g, attncl_value loss,
-                                    attncl_value *weights_ret, attncl_value *gradients_ret)
+                                    attncl_value *values_ret, attncl_value *gradients_ret)
 {
-    REQUIRE(model && g && weights_ret && gradients_ret, ATTNCL_ERR_ARGUMENT,
-            "model, g, weights_ret or gradients_ret is NULL");
-    return attncl__trained_gradient(&model->params, g, loss, weights_ret, gradients_ret);
+    REQUIRE(model && g && values_ret && gradients_ret, ATTNCL_ERR_ARGUMENT,
+            "model, g, values_ret or gradients_ret is NULL");
+    return attncl__trained_gradient(&model->params, g, loss, values_ret, gradients_ret);
 }

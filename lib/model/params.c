@@ -62,7 +62,7 @@ static attncl_value fetch(struct params *p, const char *name)
     if (!param)
         return GRAPH_FAIL(p->graph, ATTNCL_ERR_STATE, "parameter %s was not loaded", name);
     p->next = (size_t)(param - p->table->list) + 1;
-    return attncl_graph_weight(p->graph, param->tensor);
+    return attncl_graph_tensor(p->graph, param->tensor);
 }
 
 static attncl_status make(const struct params *p, const char *name, const struct param_init *init,

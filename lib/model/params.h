@@ -48,7 +48,7 @@ attncl_value attncl__param(struct params *p, const char *name, struct param_init
                   (const int64_t[]){__VA_ARGS__})
 // The same where `given` says whether the model has it; else the null value.
 #define PARAM_IF(given, p, name, init, ...)                                                        \
-    ((given) ? PARAM((p), (name), (init), __VA_ARGS__) : attncl_value_none())
+    ((given) ? PARAM((p), (name), (init), __VA_ARGS__) : ATTNCL_NONE_VALUE)
 
 // The same for a matrix [rows, columns] that only linear maps and embeddings read: it stays in 16 bits on the
 // device where the file has it so.

@@ -77,7 +77,7 @@ attncl_status attncl__trained_gradient(const struct param_table *t, attncl_graph
 
     for (size_t i = 0; i < t->n; ++i)
         if (!t->list[i].fixed)
-            weights[n++] = attncl_graph_weight(g, t->list[i].tensor);
+            weights[n++] = attncl_graph_tensor(g, t->list[i].tensor);
     attncl_graph_gradient(g, 1, &loss, NULL, n, weights, gradients);
     TRY(attncl_graph_status(g));
     n = 0;

@@ -78,14 +78,14 @@ static attncl_status build(attncl_trainer *t, enum graph_kind kind, const struct
         if (attncl__grad_sums_are_outputs(t))
             attncl__grad_sums_output(t, g, l->gradients);
         for (size_t i = 0; i < t->n_trained && !attncl__grad_sums_are_outputs(t); ++i)
-            attncl_accumulate(g, attncl_graph_weight(g, t->trained[i].gradient), l->gradients[i]);
+            attncl_accumulate(g, attncl_graph_tensor(g, t->trained[i].gradient), l->gradients[i]);
         if (t->fault)
             attncl__update_note_fault(t, g, loss);
         break;
     case GRAPH_UPDATE:
         for (size_t i = 0; i < t->n_trained; ++i) {
-            l->weights[i] = attncl_graph_weight(g, t->trained[i].tensor[KEPT_WEIGHT]);
-            l->gradients[i] = attncl_graph_weight(g, t->trained[i].gradient);
+            l->weights[i] = attncl_graph_tensor(g, t->trained[i].tensor[KEPT_WEIGHT]);
+            l->gradients[i] = attncl_graph_tensor(g, t->trained[i].gradient);
         }
         return attncl__update_add(t, g, loss, l->weights, l->gradients);
     }

@@ -195,7 +195,7 @@ void attncl_trainer_destroy(attncl_trainer *trainer)
     attncl__trainer_drop_graphs(trainer);
     attncl__grad_sums_free(trainer);
     attncl__kept_destroy(trainer);
-    attncl_model_close(trainer->model);
+    attncl_model_destroy(trainer->model);
     attncl__part_free(&trainer->next);
     attncl__dataset_close(trainer->data);
     attncl__free(trainer->config_text);

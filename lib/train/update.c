@@ -78,13 +78,13 @@ attncl_status attncl__kept_create(attncl_trainer *t)
 {
     if (attncl__steps_overlap(t))
         TRY(attncl_tensor_create(t->context, ATTNCL_F32, 0, NULL, ATTNCL_F32, NULL, &t->fault));
-    const size_t n = attncl_model_weight_count(t->model);
+    const size_t n = attncl_model_tensor_count(t->model);
     t->trained = attncl__alloc_array(n, sizeof *t->trained);
     REQUIRE(t->trained, ATTNCL_ERR_NO_MEMORY, "%zu trained tensors", n);
     for (size_t i = 0; i < n; ++i) {
-        attncl_weight weight = ATTNCL_WEIGHT_INIT;
+        attncl_model_tensor weight = ATTNCL_MODEL_TENSOR_INIT;
         struct tensor_desc desc;
-        TRY(attncl_model_weight_at(t->model, i, &weight));
+        TRY(attncl_model_tensor_at(t->model, i, &weight));
         TRY(attncl__desc_make(ATTNCL_F32, weight.shape.rank, weight.shape.dim, &desc));
         t->trained[i] = (struct trained){.name = weight.name,
                                          .shape = weight.shape,
@@ -122,7 +122,7 @@ static attncl_value zero_if_finite(attncl_graph *g, attncl_value x)
 
 attncl_value attncl__update_note_fault(attncl_trainer *t, attncl_graph *g, attncl_value x)
 {
-    const attncl_value fault = attncl_graph_weight(g, t->fault);
+    const attncl_value fault = attncl_graph_tensor(g, t->fault);
     attncl_accumulate(g, fault, zero_if_finite(g, x));
     return fault;
 }
@@ -142,7 +142,7 @@ static attncl_value guarded_rate(attncl_trainer *t, attncl_graph *g, attncl_valu
 static attncl_value kept_value(attncl_graph *g, const struct trained *trained, enum kept kept)
 {
     attncl_tensor *tensor = trained->tensor[kept];
-    return tensor ? attncl_graph_weight(g, tensor) : ATTNCL_NONE_VALUE;
+    return tensor ? attncl_graph_tensor(g, tensor) : ATTNCL_NONE_VALUE;
 }
 
 static void add_optimizer(attncl_trainer *t, attncl_graph *g, attncl_value rate, attncl_value step,

@@ -158,7 +158,7 @@ attncl_status attncl__workload_graph(attncl_context *ctx, const struct workload 
     TRY(attncl_graph_create(ctx, &g));
     for (int i = 0; i < WORKLOAD_INPUTS; ++i)
         if (data->in[i])
-            in[i] = attncl_graph_weight(g, data->in[i]);
+            in[i] = attncl_graph_tensor(g, data->in[i]);
     const attncl_value y = result(g, w, in);
     attncl_value probe = y;
     for (int axis = 0; axis < attncl_graph_shape(g, y).rank - 1; ++axis)

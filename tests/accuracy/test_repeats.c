@@ -65,7 +65,7 @@ static bool run_once(const char *name, uint64_t *hash_ret)
     golden_load(&golden, name);
     bool runs = attncl_safetensors_metadata(golden.file, "attncl.arch") != NULL;
     if (runs)
-        ck_ok(attncl_model_open(test_context(), golden.path, &model));
+        ck_ok(attncl_model_open(test_context(), golden.path, NULL, &model));
     if (runs) {
         const attncl_status status =
             attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL);
@@ -75,7 +75,7 @@ static bool run_once(const char *name, uint64_t *hash_ret)
         *hash_ret = runs ? digest(results) : 0;
     }
     attncl_results_destroy(results);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     golden_free(&golden);
     return runs;
 }

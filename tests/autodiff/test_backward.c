@@ -74,7 +74,7 @@ TEST(a_tensor_given_twice_is_one)
     float want[N];
     ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape34, ATTNCL_F32, ramp, &w));
     const attncl_value x = input(g, "x", shape34);
-    const attncl_value a = attncl_graph_weight(g, w), b = attncl_graph_weight(g, w);
+    const attncl_value a = attncl_graph_tensor(g, w), b = attncl_graph_tensor(g, w);
 
     ask(g, attncl_add(g, attncl_mul(g, x, a), b), b);
     for (int i = 0; i < N; ++i)

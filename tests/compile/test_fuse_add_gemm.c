@@ -161,7 +161,7 @@ LOOP_TEST(a_product_does_not_pass_what_it_needs, 0, 2)
     ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape, ATTNCL_F32, NULL, &weight));
     rig_open(&rig);
     const attncl_value d = rig_in(&rig, host_random(1, DIMS(ROWS, OUT)));
-    const attncl_value w = attncl_graph_weight(rig.g, weight);
+    const attncl_value w = attncl_graph_tensor(rig.g, weight);
     attncl_value s = rig_in(&rig, host_random(3, DIMS(ROWS, IN)));
     const attncl_value dx = attncl__graph_add(rig.g, &attncl__op_linear_bwd_input, NULL, IN(d, w));
 

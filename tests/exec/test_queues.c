@@ -224,7 +224,7 @@ TEST(writers_of_weights_wait_for_readers_and_readers_for_writers)
     attncl_graph *g = test_graph();
 
     ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape, ATTNCL_F32, NULL, &weight));
-    const attncl_value w = attncl_graph_weight(g, weight);
+    const attncl_value w = attncl_graph_tensor(g, weight);
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape);
     const attncl_value read = attncl_linear(g, x, w, ATTNCL_NONE_VALUE);
     const attncl_value other = attncl_softmax(g, x, -1); // goes to the other queue

@@ -114,7 +114,7 @@ static attncl_status create_update(attncl_tensor *w, attncl_graph **ret)
     options.n_queues = 2;
     const attncl_value x = attncl_graph_input(*ret, "x", ATTNCL_F32, 1, (int64_t[]){N});
     attncl_graph_output(*ret, "y", attncl_softmax(*ret, x, -1));
-    attncl_accumulate(*ret, attncl_graph_weight(*ret, w),
+    attncl_accumulate(*ret, attncl_graph_tensor(*ret, w),
                       attncl_mul(*ret, attncl_add(*ret, x, x), x));
     return attncl_graph_compile(*ret, &options);
 }

@@ -53,7 +53,7 @@ LOOP_TEST(a_step_of_a_decoder, 0, COUNT_OF(models) * N_VARIANTS * 2)
     attncl_decoder *decoder = NULL;
 
     attncl_model *model = golden_open(&golden, models[_i / 2 / N_VARIANTS]);
-    ck_ok(attncl_decoder_create(model, 1, &decoder));
+    ck_ok(attncl_decoder_create(model, 1, NULL, &decoder));
     ck_assert_int_eq(attncl_decoder_vocabulary(decoder), N_LOGITS);
     ck_ok(decode(decoder, 0, N_STEPS, want[0]));
     size_t n = 1;
@@ -98,7 +98,7 @@ LOOP_TEST(a_prompt_of_a_decoder, 0, COUNT_OF(models) * N_VARIANTS * 2)
     attncl_decoder *decoder = NULL;
 
     attncl_model *model = golden_open(&golden, models[_i / 2 / N_VARIANTS]);
-    ck_ok(attncl_decoder_create(model, 1, &decoder));
+    ck_ok(attncl_decoder_create(model, 1, NULL, &decoder));
     ck_ok(attncl_decoder_prefill(decoder, 3, prompt, want[0]));
     ck_ok(attncl_decoder_step(decoder, prompt, want[1]));
     size_t n = 1;
@@ -135,7 +135,7 @@ TEST(a_fault_that_a_wait_tells)
     attncl_decoder *decoder = NULL;
 
     attncl_model *model = golden_open(&golden, "lm_gmlp");
-    ck_ok(attncl_decoder_create(model, 1, &decoder));
+    ck_ok(attncl_decoder_create(model, 1, NULL, &decoder));
     ck_ok(decode(decoder, 0, N_STEPS, want[0]));
     for (int by_user = 0; by_user < 2; ++by_user) {
         ck_ok(attncl_decoder_reset(decoder));
@@ -172,8 +172,8 @@ static void create_updating(struct updating *u)
     const attncl_value x = attncl_graph_input(u->g, "x", ATTNCL_F32, 1, dim);
     const attncl_value y = attncl_add(u->g, x, x);
     attncl_graph_output(u->g, "y", y);
-    attncl_accumulate(u->g, attncl_graph_weight(u->g, u->sum), x);
-    attncl_accumulate(u->g, attncl_graph_weight(u->g, u->sum), y);
+    attncl_accumulate(u->g, attncl_graph_tensor(u->g, u->sum), x);
+    attncl_accumulate(u->g, attncl_graph_tensor(u->g, u->sum), y);
     ck_ok(attncl_graph_compile(u->g, NULL));
 }
 

@@ -24,7 +24,7 @@ LOOP_TEST(a_decoder_that_draws, 0, COUNT_OF(models) * 4)
     attncl_decoder *d = NULL;
 
     attncl_model *model = golden_open(&golden, models[_i / 4]);
-    ck_ok(attncl_decoder_create(model, 1, &d));
+    ck_ok(attncl_decoder_create(model, 1, NULL, &d));
     ck_ok(attncl_decoder_step(d, &first, NULL));
     ck_ok(attncl_decoder_sample(d, N_TOKENS, &second, &sampling, want));
     ck_ok(attncl_decoder_step(d, &first, want_logits));
@@ -32,7 +32,7 @@ LOOP_TEST(a_decoder_that_draws, 0, COUNT_OF(models) * 4)
     for (; n < MAX_CALLS; n += 1 + n / 8) {
         if (!compiled) {
             attncl_decoder_destroy(d);
-            ck_ok(attncl_decoder_create(model, 1, &d));
+            ck_ok(attncl_decoder_create(model, 1, NULL, &d));
         }
         ck_ok(attncl_decoder_reset(d));
         ck_ok(attncl_decoder_step(d, &first, NULL));

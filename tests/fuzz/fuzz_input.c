@@ -22,7 +22,7 @@ static attncl_model *model_of(unsigned which)
     char path[512];
     if (!models[which]) {
         snprintf(path, sizeof path, "%s/%s.safetensors", ATTNCL_TEST_DATA, names[which]);
-        MUST(attncl_model_open(fuzz_context(), path, &models[which]) == ATTNCL_OK);
+        MUST(attncl_model_open(fuzz_context(), path, NULL, &models[which]) == ATTNCL_OK);
     }
     return models[which];
 }

@@ -55,9 +55,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!fuzz_is_ok(attncl_safetensors_parse(data, size, &file)))
         return 0;
     check_file(file);
-    if (fuzz_is_ok(attncl_model_open(fuzz_context(), fuzz_path(data, size), &model)))
+    if (fuzz_is_ok(attncl_model_open(fuzz_context(), fuzz_path(data, size), NULL, &model)))
         run_model(model, file);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     attncl_safetensors_close(file);
     return 0;
 }

@@ -171,7 +171,7 @@ TEST(values_of_another_graph_are_refused)
         else if (i == 3)
             attncl_softmax(g, foreign, -1);
         else if (i == 5)
-            attncl_graph_weight(g, tensor);
+            attncl_graph_tensor(g, tensor);
         else
             attncl__graph_view(g, foreign, &view);
         ck_fails(attncl_graph_status(g), ATTNCL_ERR_ARGUMENT, words[i]);
@@ -287,8 +287,8 @@ TEST(a_tensor_that_is_added_twice_counts_once)
     attncl_tensor *a, *b;
     ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape34, ATTNCL_F32, NULL, &a));
     ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape34, ATTNCL_F32, NULL, &b));
-    const attncl_value first = attncl_graph_weight(g, a), second = attncl_graph_weight(g, b);
-    const attncl_value again = attncl_graph_weight(g, a);
+    const attncl_value first = attncl_graph_tensor(g, a), second = attncl_graph_tensor(g, b);
+    const attncl_value again = attncl_graph_tensor(g, a);
     attncl_graph_output(g, "y", op2(g, "add_fwd", op2(g, "add_fwd", first, second), again));
     ck_ok(attncl_graph_memory(g, &r));
     ck_assert_uint_eq(r.weights_bytes, 2 * sizeof(float[3][4]));
@@ -328,7 +328,7 @@ TEST(tensors_serve_several_graphs)
         g[i] = test_graph();
         const attncl_value x = attncl_graph_input(g[i], "x", ATTNCL_F32, 2, shape34);
         attncl_graph_output(g[i], "y",
-                            op2(g[i], i ? "add_fwd" : "mul_fwd", x, attncl_graph_weight(g[i], w)));
+                            op2(g[i], i ? "add_fwd" : "mul_fwd", x, attncl_graph_tensor(g[i], w)));
         ck_ok(attncl_graph_compile(g[i], NULL));
         ck_ok(attncl_graph_write(g[i], "x", ramp, sizeof ramp));
         ck_ok(attncl_graph_run(g[i]));

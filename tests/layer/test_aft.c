@@ -152,7 +152,8 @@ LOOP_TEST(bad_layers_are_refused, 0, 7)
     struct host *table = _i == 5 ? host_random(51, DIMS(9, 8)) : host_random(51, DIMS(6, 6));
     struct host *mask = _i == 0 ? host_mask(52, 1, DIMS(1, T, 1)) : NULL;
     struct rig b;
-    desc.window = _i == 1 ? -1 : desc.window;
+    const attncl_aft_desc unset = ATTNCL_AFT_DESC_INIT;
+    desc.window = _i == 1 ? unset.window : desc.window;
     desc.kind = _i == 2 ? (attncl_aft_kind)7 : desc.kind;
     desc.struct_size = _i == 3 ? 0 : desc.struct_size;
 

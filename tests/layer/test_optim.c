@@ -91,8 +91,9 @@ TEST(adam_with_a_schedule_is_adam_at_its_rates)
     desc.weight_decay = 0.2;
     before.param = before.exp_avg = before.exp_avg_sq = rig_in(&b, x);
     const attncl_value learning_rate = rig_in(&b, rate), taken = rig_in(&b, step);
-    const attncl_value rates[2] = {attncl_adam_rates(b.g, &desc, &linear, taken),
-                                   attncl_adam_rates_at(b.g, &desc, learning_rate, taken)};
+    const attncl_value rates[2] = {
+        attncl_adam_rates(b.g, &desc, attncl_learning_rate(b.g, &linear, 0.3, taken), taken),
+        attncl_adam_rates(b.g, &desc, learning_rate, taken)};
     for (int i = 0; i < 2; ++i) {
         attncl_adam_step(b.g, &desc, rates[i], before.param, &before, &after[i]);
         rig_out(&b, after[i].param, p[i]);
@@ -167,13 +168,13 @@ TEST(refusals)
 
     desc.nesterov = 1;
     rig_open(&b);
-    attncl_sgd_rates(b.g, &desc, attncl_value_none(), rig_in(&b, scalar(ATTNCL_I32)));
+    attncl_sgd_rates(b.g, &desc, ATTNCL_NONE_VALUE, rig_in(&b, scalar(ATTNCL_I32)));
     ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "nesterov needs momentum > 0 and dampening 0");
     rig_open(&b);
     attncl_average_update(b.g, state(&b, "mean"), rig_in(&b, host_random(1, DIMS(N))), 1.5);
     ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "decay is 1.5");
     rig_open(&b);
-    attncl_accumulate(b.g, state(&b, "total"), attncl_value_none());
+    attncl_accumulate(b.g, state(&b, "total"), ATTNCL_NONE_VALUE);
     ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "value");
     rig_open(&b);
     attncl_accumulate(b.g, rig_in(&b, host_random(1, DIMS(N))),

@@ -27,7 +27,7 @@ static inline attncl_model *create_drawing(const char *arch, const char *keys, i
 static inline void close_model(attncl_model *model, attncl_decoder *decoder)
 {
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }
 
 // What attncl_decoder_sample() does, by steps.

@@ -16,13 +16,13 @@ static attncl_status whole_run(const struct golden *golden)
     attncl_status status = ATTNCL_OK;
     attncl_model *model = NULL;
     attncl_results *results = NULL;
-    status = attncl_model_open(test_context(), golden->path, &model);
+    status = attncl_model_open(test_context(), golden->path, NULL, &model);
     if (status == ATTNCL_OK)
         status = attncl_model_run(model, golden->inputs, golden->n_inputs, &results, NULL);
     if (status != ATTNCL_OK)
         ck_assert_ptr_null(results);
     attncl_results_destroy(results);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     return status;
 }
 
@@ -34,9 +34,9 @@ static attncl_status decode(const struct golden *golden)
     const int32_t token = 1, prompt[3] = {1, 2, 3};
     const attncl_sampling sampling = ATTNCL_SAMPLING_INIT;
     int32_t drawn[2];
-    status = attncl_model_open(test_context(), golden->path, &model);
+    status = attncl_model_open(test_context(), golden->path, NULL, &model);
     if (status == ATTNCL_OK)
-        status = attncl_decoder_create(model, 1, &decoder);
+        status = attncl_decoder_create(model, 1, NULL, &decoder);
     if (status == ATTNCL_OK)
         status = attncl_decoder_prefill(decoder, 3, prompt, NULL);
     if (status == ATTNCL_OK)
@@ -44,7 +44,7 @@ static attncl_status decode(const struct golden *golden)
     if (status == ATTNCL_OK)
         status = attncl_decoder_sample(decoder, 2, &token, &sampling, drawn);
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     return status;
 }
 

@@ -45,8 +45,8 @@ static void open_decoder(struct fixture *f, const char *name)
         memcpy(&token, (const char *)tokens->data + i * (int64_t)sizeof token, sizeof token);
         f->tokens[i] = (int32_t)token;
     }
-    ck_ok(attncl_model_open(test_context(), f->golden.path, &f->model));
-    ck_ok(attncl_decoder_create(f->model, f->batch, &f->decoder));
+    ck_ok(attncl_model_open(test_context(), f->golden.path, NULL, &f->model));
+    ck_ok(attncl_decoder_create(f->model, f->batch, NULL, &f->decoder));
     f->n_vocab = attncl_decoder_vocabulary(f->decoder);
     ck_assert_int_eq(f->n_vocab, 11);
 }
@@ -54,7 +54,7 @@ static void open_decoder(struct fixture *f, const char *name)
 static void close_decoder(struct fixture *f)
 {
     attncl_decoder_destroy(f->decoder);
-    attncl_model_close(f->model);
+    attncl_model_destroy(f->model);
     golden_free(&f->golden);
 }
 
@@ -113,11 +113,11 @@ TEST(only_language_models_decode)
     struct golden golden;
     attncl_decoder *decoder = NULL;
     attncl_model *model = golden_open(&golden, "gmlp_block");
-    ck_fails(attncl_decoder_create(model, 1, &decoder), ATTNCL_ERR_UNSUPPORTED, "gmlp_block");
+    ck_fails(attncl_decoder_create(model, 1, NULL, &decoder), ATTNCL_ERR_UNSUPPORTED, "gmlp_block");
     golden_close(&golden, model);
 
     model = golden_open(&golden, "lm_gmlp");
-    ck_fails(attncl_decoder_create(model, 0, &decoder), ATTNCL_ERR_ARGUMENT, "batch is 0");
+    ck_fails(attncl_decoder_create(model, 0, NULL, &decoder), ATTNCL_ERR_ARGUMENT, "batch is 0");
     ck_assert_ptr_null(decoder);
     golden_close(&golden, model);
 }
@@ -202,7 +202,7 @@ LOOP_TEST(a_long_prompt_is_its_tokens, 0, N_CONFIGS)
     snprintf(config, sizeof config, "%s\"d_model\": 24, \"n_layers\": 2, \"n_vocab\": %d}",
              configs[_i], LONG_VOCABULARY);
     ck_ok(attncl_model_create(test_context(), "lm", config, 5, &model));
-    ck_ok(attncl_decoder_create(model, LONG_BATCH, &decoder));
+    ck_ok(attncl_decoder_create(model, LONG_BATCH, NULL, &decoder));
     for (int t = 0; t < LONGEST; ++t)
         ck_ok(attncl_decoder_step(decoder, tokens + t * LONG_BATCH, want[t]));
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; ++i) {
@@ -216,5 +216,5 @@ LOOP_TEST(a_long_prompt_is_its_tokens, 0, N_CONFIGS)
         }
     }
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }

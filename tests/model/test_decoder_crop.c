@@ -31,7 +31,7 @@ static attncl_status create(attncl_model *model, int64_t window, attncl_dtype ty
 
     options.window = window;
     options.state_dtype = type;
-    return attncl_decoder_create_with(model, BATCH, &options, decoder_ret);
+    return attncl_decoder_create(model, BATCH, &options, decoder_ret);
 }
 
 static attncl_model *open_model(const char *config, attncl_decoder **decoder_ret)

@@ -40,18 +40,18 @@ TABLE_TEST(launches_of_a_step, models)
     attncl_model *model = NULL;
 
     golden_load(&golden, models[_i].name);
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_model_open(test_context(), golden.path, NULL, &model));
     for (size_t i = 0; i < COUNT_OF(batches); ++i) {
         const int want = models[_i].of_a_layer;
         attncl_decoder *decoder = NULL;
-        ck_ok(attncl_decoder_create(model, batches[i], &decoder));
+        ck_ok(attncl_decoder_create(model, batches[i], NULL, &decoder));
         if (caps->variant == VARIANT_GPU && !caps->max_loop_iterations)
             ck_assert_msg(layer_commands(decoder->graph) == N_LAYERS * want,
                           "%d layers of %d sequences are %d commands, expected %d each", N_LAYERS,
                           batches[i], layer_commands(decoder->graph), want);
         attncl_decoder_destroy(decoder);
     }
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     golden_free(&golden);
 }
 

@@ -51,7 +51,7 @@ TEST(kernels_get_the_number_of_tokens_the_factor_and_the_seed)
 static attncl_model *open_model(const char *config, int max_len, attncl_decoder **decoder_ret)
 {
     attncl_model *model = create_drawing("lm", config, max_len);
-    ck_ok(attncl_decoder_create(model, BATCH, decoder_ret));
+    ck_ok(attncl_decoder_create(model, BATCH, NULL, decoder_ret));
     return model;
 }
 

@@ -71,7 +71,7 @@ static attncl_decoder *open_decoder(attncl_model *model, attncl_dtype dtype)
     attncl_decoder *decoder = NULL;
 
     options.state_dtype = dtype;
-    ck_ok(attncl_decoder_create_with(model, BATCH, &options, &decoder));
+    ck_ok(attncl_decoder_create(model, BATCH, &options, &decoder));
     return decoder;
 }
 
@@ -109,7 +109,7 @@ LOOP_TEST(scores_are_near_those_of_f32, 0, N_FORMS)
     ck_assert_double_gt(worst.ratio, rounding_of(_i) / layers[_i / 2].effect);
     attncl_decoder_destroy(narrow);
     attncl_decoder_destroy(wide);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }
 
 // Prompts attend to what is stored.  Other sums of a prompt can round a key or value to its neighbour.
@@ -137,7 +137,7 @@ LOOP_TEST(a_prompt_is_its_tokens, 0, N_FORMS)
         }
     }
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }
 
 // The step that draws shares the state, as do prompts.
@@ -167,7 +167,7 @@ LOOP_TEST(drawn_tokens_are_those_of_steps, 0, N_FORMS)
     }
     attncl_decoder_destroy(decoder);
     attncl_decoder_destroy(stepped);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }
 
 // What the first layer stores does not depend on what it has stored: the rounded values of F32.
@@ -206,7 +206,7 @@ LOOP_TEST(states_are_read_as_they_are_stored, 0, COUNT_OF(dtypes))
     ck_assert_mem_eq(keys, want, sizeof keys);
     attncl_decoder_destroy(narrow);
     attncl_decoder_destroy(wide);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }
 
 LOOP_TEST(memory_is_halved, 0, 2)
@@ -223,7 +223,7 @@ LOOP_TEST(memory_is_halved, 0, 2)
     }
     ck_assert_int_eq((int)bytes[0], 4 * 2 * 160 * BATCH * (_i ? 20 : 2 * WIDTH));
     ck_assert_int_eq((int)bytes[1], (int)bytes[0] / 2);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }
 
 static const char *const others[] = {
@@ -243,13 +243,12 @@ LOOP_TEST(other_layers_refuse_by_name, 0, COUNT_OF(others))
     snprintf(words, sizeof words, "state_dtype is F16, layer %s keeps its state in F32: sums",
              name);
     options.state_dtype = ATTNCL_F16;
-    ck_fails(attncl_decoder_create_with(model, 1, &options, &decoder), ATTNCL_ERR_UNSUPPORTED,
-             words);
+    ck_fails(attncl_decoder_create(model, 1, &options, &decoder), ATTNCL_ERR_UNSUPPORTED, words);
     ck_assert_ptr_null(decoder);
     options.state_dtype = ATTNCL_F32;
-    ck_ok(attncl_decoder_create_with(model, 1, &options, &decoder));
+    ck_ok(attncl_decoder_create(model, 1, &options, &decoder));
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }
 
 TEST(options_are_checked)
@@ -259,12 +258,12 @@ TEST(options_are_checked)
     attncl_model *model = create_transformer(1);
 
     options.state_dtype = ATTNCL_F64;
-    ck_fails(attncl_decoder_create_with(model, 1, &options, &decoder), ATTNCL_ERR_ARGUMENT,
+    ck_fails(attncl_decoder_create(model, 1, &options, &decoder), ATTNCL_ERR_ARGUMENT,
              "state_dtype is F64, must be F32, F16 or BF16");
     options.struct_size = 3;
-    ck_fails(attncl_decoder_create_with(model, 1, &options, &decoder), ATTNCL_ERR_ARGUMENT,
+    ck_fails(attncl_decoder_create(model, 1, &options, &decoder), ATTNCL_ERR_ARGUMENT,
              "attncl_decoder_options");
-    ck_ok(attncl_decoder_create_with(model, 1, NULL, &decoder));
+    ck_ok(attncl_decoder_create(model, 1, NULL, &decoder));
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }

@@ -325,7 +325,7 @@ TEST(says_what_a_file_lacks)
     describe_file(path, &file, &d);
     ck_assert_ptr_nonnull(find_entry(d, ATTNCL_ENTRY_EXTRA, "query.linear.weight"));
     ck_fails(attncl_description_check(d), ATTNCL_ERR_FORMAT, "parameters weight, bias are missing");
-    ck_fails(attncl_model_open(test_context(), path, &model), ATTNCL_ERR_FORMAT,
+    ck_fails(attncl_model_open(test_context(), path, NULL, &model), ATTNCL_ERR_FORMAT,
              "parameters weight, bias are missing");
     attncl_description_destroy(d);
     attncl_safetensors_close(file);
@@ -333,7 +333,7 @@ TEST(says_what_a_file_lacks)
     config = "{\"layer\": \"transformer\", \"d_model\": 6, \"heads\": 3, \"d_ff\": 8, "
              "\"n_layers\": 2000000000}";
     golden_rewrite(&golden, path, (struct golden_change){.arch = "encoder", .config = config});
-    ck_fails(attncl_model_open(test_context(), path, &model), ATTNCL_ERR_FORMAT,
+    ck_fails(attncl_model_open(test_context(), path, NULL, &model), ATTNCL_ERR_FORMAT,
              " and at least 990 more");
     describe_file(path, &file, &d);
     attncl_description_destroy(d);

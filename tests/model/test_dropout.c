@@ -50,7 +50,7 @@ static float plain_loss(const char *name)
 static void check_weight(struct loss_graph *p, size_t i, int32_t step)
 {
     static float x[MAX_FLOATS], moved[MAX_FLOATS];
-    attncl_weight weight;
+    attncl_model_tensor weight;
     float loss[2], *dx;
     double norm = 0;
 
@@ -98,7 +98,7 @@ TABLE_TEST(the_gradient_is_that_of_the_same_masks, dropping)
 TABLE_TEST(probability_0_changes_no_bit, dropping)
 {
     struct loss_graph with, without;
-    attncl_weight weight;
+    attncl_model_tensor weight;
     float *dx, *want;
 
     open_problem(&without, dropping[_i], NO_DESC);
@@ -168,7 +168,7 @@ TABLE_TEST(parts_of_a_batch_have_its_masks, batched)
     }
     ck_assert_msg(fabs(sum - loss) < 1e-5 * loss, "%s: %.9g, its parts %.9g", name, loss, sum);
     for (size_t i = 0; i < whole.n_weights; ++i) {
-        attncl_weight weight;
+        attncl_model_tensor weight;
         float *dx, *dx_part[2];
         const size_t count = loss_graph_gradient(&whole, i, &weight, &dx);
         struct worst w = {0};

@@ -43,7 +43,7 @@ static size_t bytes_of(const attncl_shape *shape)
 static void replace_weights(struct loss_graph *p)
 {
     for (size_t i = 0; i < p->n_weights; ++i) {
-        attncl_weight weight;
+        attncl_model_tensor weight;
         float *gradient;
         const size_t count = loss_graph_gradient(p, i, &weight, &gradient);
         ck_ok(attncl_tensor_write(weight.tensor, gradient, count * sizeof *gradient));

@@ -123,7 +123,7 @@ LOOP_TEST(no_mask_is_a_mask_of_ones, 0, 5)
     memset(ones, 1, mask->bytes);
     mask->data = ones;
 
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_model_open(test_context(), golden.path, NULL, &model));
     ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &with, NULL));
     *mask = golden.inputs[--golden.n_inputs];
     ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &without, NULL));

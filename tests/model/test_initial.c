@@ -83,7 +83,7 @@ TEST(uniform_values_are_those_of_the_definition)
     attncl_model *model = create("linear", "{\"in_features\": 16, \"out_features\": 5}", seed);
     ck_uniform(model, 0, "bias", seed, -0.25, 0.25); // names in bytewise order
     ck_uniform(model, 1, "weight", seed, -0.25, 0.25);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }
 
 TEST(normal_values_are_those_of_the_definition)
@@ -99,7 +99,7 @@ TEST(normal_values_are_those_of_the_definition)
         ck_assert_msg(first[i] == want, "[%zu] is %.9g, expected %.9g", i, (double)first[i],
                       (double)want);
     }
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }
 
 // encoder.layers.10 comes before encoder.layers.2.  Number of layers.2's proj1.bias: src_embed comes
@@ -112,7 +112,7 @@ TEST(parameters_are_numbered_in_bytewise_order)
                                  1);
     // layers 0, 1, 10, 2; in each norm.bias, norm.weight, proj1.bias
     ck_uniform(model, 3 * 10 + 2, "encoder.layers.2.proj1.bias", 1, -0.5, 0.5);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }
 
 // -- rules
@@ -179,7 +179,7 @@ static void ck_rules(const struct created *c)
         else
             ck_distributed(rule, param.name, count);
     }
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }
 
 #define RULE(name, ...)                                                                            \
@@ -275,17 +275,17 @@ TEST(every_architecture_is_created_and_saved)
         attncl_model *opened = NULL;
         ck_ok(attncl_description_create(name, NULL, 0, &d));
         attncl_model *model = create(name, attncl_description_config(d), i);
-        n_trained += attncl_model_weight_count(model) > 0;
+        n_trained += attncl_model_tensor_count(model) > 0;
         ck_ok(attncl_model_save(model, path, NULL));
-        ck_ok(attncl_model_open(test_context(), path, &opened));
+        ck_ok(attncl_model_open(test_context(), path, NULL, &opened));
         ck_assert_str_eq(attncl_model_arch(opened), name);
         ck_same(model, opened);
-        attncl_model_close(opened);
-        ck_ok(attncl_model_open_as(test_context(), path, name, attncl_description_config(d),
-                                   &opened));
+        attncl_model_destroy(opened);
+        const attncl_model_options as = {sizeof as, name, attncl_description_config(d)};
+        ck_ok(attncl_model_open(test_context(), path, &as, &opened));
         ck_same(model, opened);
-        attncl_model_close(opened);
-        attncl_model_close(model);
+        attncl_model_destroy(opened);
+        attncl_model_destroy(model);
         attncl_description_destroy(d);
     }
     ck_assert_uint_ge(n_trained, 25);
@@ -303,9 +303,9 @@ TEST(the_seed_decides)
     read_param(c, "generator.projection.weight", second);
     for (size_t i = 0; i < count; ++i)
         ck_assert(first[i] != second[i]);
-    attncl_model_close(a);
-    attncl_model_close(b);
-    attncl_model_close(c);
+    attncl_model_destroy(a);
+    attncl_model_destroy(b);
+    attncl_model_destroy(c);
 }
 
 TEST(bad_models_are_refused)
@@ -318,8 +318,11 @@ TEST(bad_models_are_refused)
     ck_fails(attncl_model_create(context, "linear", "{\"in_features\": 3}", 1, &model),
              ATTNCL_ERR_FORMAT, "out_features");
     ck_fails(attncl_model_create(context, "linear", NULL, 1, &model), ATTNCL_ERR_ARGUMENT, "NULL");
-    ck_fails(attncl_model_open_as(context, IN_DIRECTORY("none"), "linear",
-                                  "{\"in_features\": 3, \"out_features\": 2}", &model),
-             ATTNCL_ERR_IO, "none");
+    const attncl_model_options as = {sizeof as, "linear",
+                                     "{\"in_features\": 3, \"out_features\": 2}"},
+                               half = {sizeof half, "linear", NULL};
+    ck_fails(attncl_model_open(context, IN_DIRECTORY("none"), &as, &model), ATTNCL_ERR_IO, "none");
+    ck_fails(attncl_model_open(context, IN_DIRECTORY("none"), &half, &model), ATTNCL_ERR_ARGUMENT,
+             "arch is given, config NULL: both or neither");
     ck_assert_ptr_null(model);
 }

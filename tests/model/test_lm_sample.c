@@ -54,7 +54,7 @@ static void want_tokens(attncl_model *model, int n_steps, int32_t *tokens)
     float scores[BATCH * VOCABULARY];
     attncl_decoder *decoder = NULL;
 
-    ck_ok(attncl_decoder_create(model, BATCH, &decoder));
+    ck_ok(attncl_decoder_create(model, BATCH, NULL, &decoder));
     memcpy(tokens, prompt, sizeof prompt);
     for (int t = 0; t < PROMPT + n_steps - 1; ++t) {
         ck_ok(attncl_decoder_step(decoder, tokens + t * BATCH, scores));
@@ -95,9 +95,9 @@ LOOP_TEST(tokens_are_the_likeliest, 0, N_CONFIGS)
         snprintf(key, sizeof key, ", \"steps\": %d", steps[i]);
         attncl_model *sampling = open_model("lm_sample", configs[_i], key);
         check_tokens(sampling, steps[i], want);
-        attncl_model_close(sampling);
+        attncl_model_destroy(sampling);
     }
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }
 
 // A score that is no number is never the largest; those on the device would end at it.
@@ -111,8 +111,8 @@ TEST(no_number_is_never_the_likeliest)
     write_bias(sampling, NAN);
     want_tokens(model, MAX_STEPS, want);
     check_tokens(sampling, MAX_STEPS, want);
-    attncl_model_close(sampling);
-    attncl_model_close(model);
+    attncl_model_destroy(sampling);
+    attncl_model_destroy(model);
 }
 
 FIXTURE_ONCE(device_up, device_down);

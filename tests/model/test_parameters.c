@@ -59,8 +59,8 @@ TABLE_TEST(a_saved_model_is_the_same, names)
     attncl_model *model = golden_open(&golden, names[_i]);
     ck_ok(attncl_model_save(model, path, NULL));
     ck_ok(attncl_model_save(model, path, metadata)); // replaces
-    attncl_model_close(model);
-    ck_ok(attncl_model_open(test_context(), path, &model));
+    attncl_model_destroy(model);
+    ck_ok(attncl_model_open(test_context(), path, NULL, &model));
     check_parameters(model, &golden);
     ck_assert_str_eq(attncl_model_metadata(model, "note"), "new");
     ck_assert_str_eq(attncl_model_metadata(model, "attncl.vocab"), "abc");
@@ -82,7 +82,7 @@ TEST(a_written_parameter_is_read_back)
     ck_assert_uint_le(a->bytes, sizeof data);
     for (size_t i = 0; i < a->bytes / sizeof data[0]; ++i)
         data[i] = (float)i;
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_model_open(test_context(), golden.path, NULL, &model));
     ck_ok(attncl_model_param_write(model, value, data, a->bytes));
     ck_ok(attncl_model_param_read(model, value, got, a->bytes));
     ck_assert_int_eq(memcmp(data, got, a->bytes), 0);
@@ -168,8 +168,8 @@ TABLE_TEST(weights_of_16_bits_stay_so, stored_models)
     directory_path("stored.safetensors", stored);
     directory_path("floats.safetensors", floats);
     write_stored(&golden, stored_models[_i].dtype, stored, floats);
-    ck_ok(attncl_model_open(test_context(), stored, &a));
-    ck_ok(attncl_model_open(test_context(), floats, &b));
+    ck_ok(attncl_model_open(test_context(), stored, NULL, &a));
+    ck_ok(attncl_model_open(test_context(), floats, NULL, &b));
 
     for (size_t i = 0; i < attncl_model_param_count(a); ++i) {
         ck_ok(attncl_model_param_at(a, i, &param));
@@ -196,7 +196,7 @@ TABLE_TEST(weights_of_16_bits_stay_so, stored_models)
     }
     attncl_results_destroy(got);
     attncl_results_destroy(want);
-    attncl_model_close(b);
+    attncl_model_destroy(b);
     golden_close(&golden, a);
 }
 
@@ -223,7 +223,7 @@ TEST(a_step_along_the_gradient_lowers_the_loss)
 {
     static float x[1 << 16];
     struct loss_graph p;
-    attncl_weight weight;
+    attncl_model_tensor weight;
     const attncl_array in[] = {ints("tokens", tokens, 2, shape_tb),
                                ints("targets", targets, 2, shape_tb)};
     loss_graph_open(&p, "lm_feedback");
@@ -295,21 +295,21 @@ TEST(rows_without_a_parameter_have_no_gradient)
         "\"n_layers\": 9, \"n_vocab\": 11, \"P\": 6}";
     attncl_model *model = NULL;
     attncl_value loss, *weights, *gradients;
-    attncl_weight weight = ATTNCL_WEIGHT_INIT;
+    attncl_model_tensor weight = ATTNCL_MODEL_TENSOR_INIT;
     const attncl_array in[] = {ints("tokens", tokens, 2, shape_tb),
                                ints("targets", targets, 2, shape_tb)};
     float got[ROWS];
     int n_found = 0;
     ck_ok(attncl_model_create(test_context(), "lm", config, 1, &model));
     attncl_graph *g = test_graph();
-    const size_t n = attncl_model_weight_count(model);
+    const size_t n = attncl_model_tensor_count(model);
     weights = malloc(2 * n * sizeof *weights);
     ck_assert_ptr_nonnull(weights);
     gradients = weights + n;
     ck_ok(attncl_model_loss(model, g, NULL, in, 2, &loss));
     ck_ok(attncl_model_gradient(model, g, loss, weights, gradients));
     for (size_t i = 0; i < n; ++i) {
-        ck_ok(attncl_model_weight_at(model, i, &weight));
+        ck_ok(attncl_model_tensor_at(model, i, &weight));
         if (strstr(weight.name, "key_value.bias")) {
             attncl_graph_output(g, "bias", gradients[i]);
             ++n_found;
@@ -326,5 +326,5 @@ TEST(rows_without_a_parameter_have_no_gradient)
                       (double)got[i]);
     free(weights);
     attncl_graph_destroy(g);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
 }

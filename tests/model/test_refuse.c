@@ -84,7 +84,7 @@ LOOP_TEST(a_bad_model_is_refused, 0, N_BAD_MODELS)
     golden_load(&golden, bad->golden);
     const char *path = IN_DIRECTORY("bad.safetensors");
     golden_rewrite(&golden, path, change);
-    ck_fails(attncl_model_open(test_context(), path, &model), bad->status, bad->words);
+    ck_fails(attncl_model_open(test_context(), path, NULL, &model), bad->status, bad->words);
     ck_assert_ptr_null(model);
     ck_assert_ptr_null(strchr(attncl_last_error(), '\n'));
     golden_free(&golden);
@@ -106,7 +106,7 @@ TEST(a_table_no_buffer_holds_is_refused)
     golden_load(&golden, "lm_aft_conv");
     const char *path = IN_DIRECTORY("large.safetensors");
     golden_rewrite(&golden, path, change);
-    ck_fails(attncl_model_open(test_context(), path, &model), ATTNCL_ERR_DEVICE_MEMORY,
+    ck_fails(attncl_model_open(test_context(), path, NULL, &model), ATTNCL_ERR_DEVICE_MEMORY,
              "takes 68719476704 bytes");
     golden_free(&golden);
 }
@@ -115,10 +115,11 @@ TEST(what_is_no_model_file_is_refused)
 {
     attncl_model *model = NULL;
     directory_write_bytes("text", "no tensors here", 15);
-    ck_fails(attncl_model_open(test_context(), IN_DIRECTORY("text"), &model), ATTNCL_ERR_FORMAT,
+    ck_fails(attncl_model_open(test_context(), IN_DIRECTORY("text"), NULL, &model),
+             ATTNCL_ERR_FORMAT, "");
+    ck_fails(attncl_model_open(test_context(), IN_DIRECTORY("absent"), NULL, &model), ATTNCL_ERR_IO,
              "");
-    ck_fails(attncl_model_open(test_context(), IN_DIRECTORY("absent"), &model), ATTNCL_ERR_IO, "");
-    ck_fails(attncl_model_open(test_context(), NULL, &model), ATTNCL_ERR_ARGUMENT, "NULL");
+    ck_fails(attncl_model_open(test_context(), NULL, NULL, &model), ATTNCL_ERR_ARGUMENT, "NULL");
     ck_assert_ptr_null(model);
 }
 
@@ -137,7 +138,7 @@ TEST(what_may_be_absent_or_extra_is_tolerated)
         golden_load(&golden, buffers[i][0]);
         const char *path = IN_DIRECTORY("good.safetensors");
         golden_rewrite(&golden, path, (struct golden_change){.parameter = buffers[i][1]});
-        ck_ok(attncl_model_open(test_context(), path, &model));
+        ck_ok(attncl_model_open(test_context(), path, NULL, &model));
         ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL));
         golden_check(&golden, results, 1e-4);
         attncl_results_destroy(results);
@@ -188,7 +189,7 @@ LOOP_TEST(a_bad_input_is_refused, 0, N_BAD_INPUTS)
     } else {
         *input = golden.inputs[--golden.n_inputs];
     }
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_model_open(test_context(), golden.path, NULL, &model));
     ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL), bad->status,
              bad->words);
     ck_assert_ptr_null(results);

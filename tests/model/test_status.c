@@ -79,7 +79,7 @@ TEST(err_unsupported)
     struct golden golden;
     attncl_decoder *decoder = NULL;
     attncl_model *model = golden_open(&golden, "softmax");
-    ck_fails(attncl_decoder_create(model, 1, &decoder), ATTNCL_ERR_UNSUPPORTED, "softmax");
+    ck_fails(attncl_decoder_create(model, 1, NULL, &decoder), ATTNCL_ERR_UNSUPPORTED, "softmax");
     golden_close(&golden, model);
 }
 
@@ -158,7 +158,7 @@ TEST(err_io_and_err_format)
 {
     attncl_safetensors *file = NULL;
     attncl_model *model = NULL;
-    ck_fails(attncl_model_open(test_context(), "/absent/model", &model), ATTNCL_ERR_IO,
+    ck_fails(attncl_model_open(test_context(), "/absent/model", NULL, &model), ATTNCL_ERR_IO,
              "/absent/model");
     ck_fails(attncl_safetensors_parse("no tensors here", 15, &file), ATTNCL_ERR_FORMAT, "header");
 }

@@ -74,7 +74,7 @@ LOOP_TEST(repeated_runs_create_nothing, 0, N_NAMES)
     const attncl_array *targets = golden_input(&golden, "targets");
     const size_t n = tokens->bytes / sizeof(int64_t);
 
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_model_open(test_context(), golden.path, NULL, &model));
     ck_ok(attncl_model_graph(model, golden.inputs, golden.n_inputs, &g));
     struct level before = {0};
     for (int i = 0; i <= N_RUNS; ++i) {
@@ -132,7 +132,7 @@ LOOP_TEST(repeated_decoding_creates_nothing, 0, N_NAMES *(int)COUNT_OF(acts))
     attncl_decoder *decoder = NULL;
     const int k = _i / N_NAMES;
     attncl_model *model = golden_open(&golden, names[_i % N_NAMES]);
-    ck_ok(attncl_decoder_create(model, 3, &decoder));
+    ck_ok(attncl_decoder_create(model, 3, NULL, &decoder));
     struct level before = {0};
     for (int i = 0; i <= acts[k].n; ++i) {
         acts[k].act(decoder, i);
@@ -154,7 +154,7 @@ LOOP_TEST(weights_are_uploaded_once, 0, N_NAMES)
     golden_load(&golden, names[_i]);
     const attncl_context *context = test_context();
     const long none = context->n_children;
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_model_open(test_context(), golden.path, NULL, &model));
     const long opened = context->n_children;
     ck_assert_int_gt(opened - none, 20);
     ck_ok(attncl_model_graph(model, golden.inputs, golden.n_inputs, &first));
@@ -166,7 +166,7 @@ LOOP_TEST(weights_are_uploaded_once, 0, N_NAMES)
     ck_ok(attncl_graph_run(first)); // the other graph's end took no weights along
     attncl_graph_destroy(first);
     ck_assert_int_eq(context->n_children, opened);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     ck_assert_int_eq(context->n_children, none);
     golden_free(&golden);
 }

@@ -47,7 +47,7 @@ TEST(a_negative_pad_pads_nothing)
     golden_load(&golden, "cross_entropy");
     const char *path = IN_DIRECTORY("pad.safetensors");
     golden_rewrite(&golden, path, (struct golden_change){.config = "{\"pad\": -100}"});
-    ck_ok(attncl_model_open(test_context(), path, &model));
+    ck_ok(attncl_model_open(test_context(), path, NULL, &model));
     ck_ok(attncl_model_run(model, inputs, 2, &results, NULL));
     ck_assert_double_eq_tol(*(const float *)attncl_results_at(results, 0)->data, expected, 1e-6);
     attncl_results_destroy(results);

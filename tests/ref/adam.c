@@ -207,7 +207,7 @@ static void build(attncl_graph *g, const void *params, const attncl_value *in, a
                                        in[ALL_LARGEST]};
     attncl_adam_values after = ATTNCL_ADAM_VALUES_INIT;
 
-    attncl_adam_step(g, params, attncl_adam_rates_at(g, params, in[ALL_RATE], in[ALL_STEP]),
+    attncl_adam_step(g, params, attncl_adam_rates(g, params, in[ALL_RATE], in[ALL_STEP]),
                      in[ALL_GRAD], &before, &after);
     out[P_NEW] = after.param;
     out[M_NEW] = after.exp_avg;

@@ -94,8 +94,9 @@ static void build(attncl_graph *g, const void *params, const attncl_value *in, a
 {
     const struct cross_entropy_fwd_params *p = params;
 
-    out[0] = attncl_cross_entropy_smoothed(g, in[0], in[1], (attncl_reduction)p->reduction, p->pad,
-                                           p->smoothing);
+    const attncl_cross_entropy_desc desc = {sizeof desc, (attncl_reduction)p->reduction, p->pad,
+                                            p->smoothing};
+    out[0] = attncl_cross_entropy(g, in[0], in[1], &desc);
 }
 
 OP_SPEC(cross_entropy_fwd, .in = "logits f32 R* C; targets i32:0:C R*", .out = "loss f32",

@@ -104,9 +104,9 @@ static void open_device(int i, size_t index)
     snprintf(o->name, sizeof o->name, "%s", info.name);
     options.device = o->device;
     ck_ok(attncl_context_create(&options, &o->context));
-    ck_ok(attncl_model_open(o->context, golden.path, &o->model));
+    ck_ok(attncl_model_open(o->context, golden.path, NULL, &o->model));
     ck_ok(attncl_model_graph(o->model, golden.inputs, golden.n_inputs, &o->graph));
-    ck_ok(attncl_decoder_create(o->model, batch, &o->decoder));
+    ck_ok(attncl_decoder_create(o->model, batch, NULL, &o->decoder));
     n_vocab = attncl_decoder_vocabulary(o->decoder);
     ck_assert_int_le(n_seq * batch * n_vocab, MAX_ELEMENTS);
     ck_ok(compute(o, &alone[i]));
@@ -139,7 +139,7 @@ static void down(void)
     for (int i = 0; i < N_DEVICES; ++i) {
         attncl_decoder_destroy(opened[i].decoder);
         attncl_graph_destroy(opened[i].graph);
-        attncl_model_close(opened[i].model);
+        attncl_model_destroy(opened[i].model);
         ck_ok(attncl_context_destroy(opened[i].context));
     }
     golden_free(&golden);

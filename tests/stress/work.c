@@ -37,7 +37,7 @@ static attncl_status run_model(attncl_context *ctx, const struct golden *golden,
 {
     attncl_model *model = NULL;
     attncl_results *results = NULL;
-    attncl_status status = attncl_model_open(ctx, golden->path, &model);
+    attncl_status status = attncl_model_open(ctx, golden->path, NULL, &model);
     if (status == ATTNCL_OK)
         status = attncl_model_run(model, golden->inputs, golden->n_inputs, &results, NULL);
     for (size_t i = 0; status == ATTNCL_OK && i < attncl_results_count(results); ++i) {
@@ -45,7 +45,7 @@ static attncl_status run_model(attncl_context *ctx, const struct golden *golden,
         attncl__strbuf_add_bytes(result, a->data, a->bytes);
     }
     attncl_results_destroy(results);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     return status;
 }
 
@@ -54,16 +54,16 @@ static attncl_status decode(attncl_context *ctx, const struct golden *golden, st
     attncl_model *model = NULL;
     attncl_decoder *decoder = NULL;
     float logits[MAX_LOGITS] = {0};
-    attncl_status status = attncl_model_open(ctx, golden->path, &model);
+    attncl_status status = attncl_model_open(ctx, golden->path, NULL, &model);
     if (status == ATTNCL_OK)
-        status = attncl_decoder_create(model, 1, &decoder);
+        status = attncl_decoder_create(model, 1, NULL, &decoder);
     for (int32_t i = 0; status == ATTNCL_OK && i < N_TOKENS; ++i) {
         status = attncl_decoder_step(decoder, &i, logits);
         attncl__strbuf_add_bytes(result, logits,
                                  (size_t)attncl_decoder_vocabulary(decoder) * sizeof *logits);
     }
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     return status;
 }
 

@@ -49,13 +49,13 @@ attncl_model *golden_open(struct golden *ret, const char *name)
 {
     attncl_model *model = NULL;
     golden_load(ret, name);
-    ck_ok(attncl_model_open(test_context(), ret->path, &model));
+    ck_ok(attncl_model_open(test_context(), ret->path, NULL, &model));
     return model;
 }
 
 void golden_close(struct golden *golden, attncl_model *model)
 {
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     golden_free(golden);
 }
 

@@ -11,7 +11,7 @@ void loss_graph_open(struct loss_graph *p, const char *name)
 {
     p->model = golden_open(&p->golden, name);
     ck_ok(attncl_graph_create(test_context(), &p->g));
-    p->n_weights = attncl_model_weight_count(p->model);
+    p->n_weights = attncl_model_tensor_count(p->model);
     ck_assert_uint_le(p->n_weights, MAX_WEIGHTS);
 }
 
@@ -58,13 +58,13 @@ float loss_graph_run_at(struct loss_graph *p, int32_t step)
     return loss_graph_run(p);
 }
 
-size_t loss_graph_gradient(struct loss_graph *p, size_t i, attncl_weight *weight, float **ret)
+size_t loss_graph_gradient(struct loss_graph *p, size_t i, attncl_model_tensor *weight, float **ret)
 {
     char label[LABEL_BYTES];
     size_t count = 1;
 
-    *weight = (attncl_weight)ATTNCL_WEIGHT_INIT;
-    ck_ok(attncl_model_weight_at(p->model, i, weight));
+    *weight = (attncl_model_tensor)ATTNCL_MODEL_TENSOR_INIT;
+    ck_ok(attncl_model_tensor_at(p->model, i, weight));
     for (int k = 0; k < weight->shape.rank; ++k)
         count *= (size_t)weight->shape.dim[k];
     *ret = malloc(count * sizeof **ret);

@@ -25,6 +25,7 @@ float loss_graph_run(struct loss_graph *p);
 float loss_graph_run_at(struct loss_graph *p, int32_t step);
 
 // Weight i and, after a run, its gradient, the caller's to free.  Returns the number of elements.
-size_t loss_graph_gradient(struct loss_graph *p, size_t i, attncl_weight *weight, float **ret);
+size_t loss_graph_gradient(struct loss_graph *p, size_t i, attncl_model_tensor *weight,
+                           float **ret);
 
 #endif

@@ -45,7 +45,7 @@ attncl_status work_model(const char *name, struct strbuf *result)
     attncl_model *model = NULL;
     attncl_results *results = NULL;
 
-    TRY_DONE(attncl_model_open(test_context(), g->path, &model));
+    TRY_DONE(attncl_model_open(test_context(), g->path, NULL, &model));
     TRY_DONE(attncl_model_run(model, g->inputs, g->n_inputs, &results, NULL));
     for (size_t i = 0; i < attncl_results_count(results); ++i) {
         const attncl_array *a = attncl_results_at(results, i);
@@ -53,7 +53,7 @@ attncl_status work_model(const char *name, struct strbuf *result)
     }
 done:
     attncl_results_destroy(results);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     return status;
 }
 
@@ -65,8 +65,8 @@ attncl_status work_decoder(const char *name, struct strbuf *result)
     const struct golden *g = use_golden(name);
     float logits[MAX_LOGITS];
 
-    TRY_DONE(attncl_model_open(test_context(), g->path, &model));
-    TRY_DONE(attncl_decoder_create(model, 1, &decoder));
+    TRY_DONE(attncl_model_open(test_context(), g->path, NULL, &model));
+    TRY_DONE(attncl_decoder_create(model, 1, NULL, &decoder));
     const size_t n = (size_t)attncl_decoder_vocabulary(decoder);
     ck_assert_uint_le(n, MAX_LOGITS);
     for (int32_t i = 0; i < N_STEPS; ++i) {
@@ -79,7 +79,7 @@ attncl_status work_decoder(const char *name, struct strbuf *result)
     add(result, logits, n * sizeof *logits);
 done:
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     return status;
 }
 

@@ -439,14 +439,14 @@ TEST(a_checkpoint_runs_as_a_model_file)
     ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("evaluated")));
     same_file("checkpoint", "evaluated");
     check_averages();
-    ck_ok(attncl_model_open(test_context(), IN_DIRECTORY("checkpoint"), &model));
+    ck_ok(attncl_model_open(test_context(), IN_DIRECTORY("checkpoint"), NULL, &model));
     ck_assert_str_eq(attncl_model_arch(model), "lm");
     ck_assert_int_eq(attncl_model_config_int(model, "n_vocab", 0), 11);
     ck_assert_str_eq(attncl_model_metadata(model, "attncl.vocab"), "abcdefghijk");
-    attncl_model_close(model);
-    ck_ok(attncl_model_open(test_context(), IN_DIRECTORY("model"), &model));
+    attncl_model_destroy(model);
+    ck_ok(attncl_model_open(test_context(), IN_DIRECTORY("model"), NULL, &model));
     ck_assert_ptr_null(attncl_model_metadata(model, "attncl.train"));
-    attncl_model_close(model);
+    attncl_model_destroy(model);
     ck_assert_str_eq(attncl_model_metadata(attncl_trainer_model(trainer), "attncl.vocab"),
                      "abcdefghijk");
     attncl_trainer_destroy(trainer);

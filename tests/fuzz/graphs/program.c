@@ -16,7 +16,7 @@ static void build_leaf(struct builder *b, attncl_context *context, const struct 
     if (v->source == WEIGHT) {
         ck_ok(attncl_tensor_create(context, h->dtype, h->rank, h->dim, h->dtype, host_pack(h),
                                    weight));
-        b->v[i] = attncl_graph_weight(b->g, *weight);
+        b->v[i] = attncl_graph_tensor(b->g, *weight);
     } else if (v->source == CONSTANT) {
         b->v[i] = attncl_graph_constant(b->g, h->dtype, h->rank, h->dim, host_pack(h));
     } else if (h->dtype == ATTNCL_I32) {

@@ -179,7 +179,7 @@ class Model(Handle):
     """
 
     def __init__(self, path: str | os.PathLike[str], device: str | None = None, precision: str | None = None):
-        self._begin(device, precision, library().model_open, check_readable(path))
+        self._begin(device, precision, library().model_open, check_readable(path), None)
 
     @classmethod
     def create(cls, arch: str, config: Mapping[str, Any], seed: int = 0, device: str | None = None,
@@ -198,7 +198,7 @@ class Model(Handle):
             lib.context_destroy(context)
             raise
         self._holds(context, model)
-        self._owns((drop_graphs, self._graphs), (lib.model_close, model), (lib.context_destroy, context))
+        self._owns((drop_graphs, self._graphs), (lib.model_destroy, model), (lib.context_destroy, context))
 
     def _holds(self, context: ctypes.c_void_p, model: ctypes.c_void_p) -> None:
         self._lib, self._context, self._model = library(), context, model
@@ -475,7 +475,7 @@ class Decoder(Handle):
         options = DecoderOptions(state_dtype=lib.dtype_of_name[state_dtype], window=window)
         with model._lock:
             model._check_open()
-            lib.decoder_create_with(model._model, batch, ctypes.byref(options), ctypes.byref(decoder))
+            lib.decoder_create(model._model, batch, ctypes.byref(options), ctypes.byref(decoder))
             self._lib, self._model, self._decoder, self.batch = lib, model, decoder, batch
             self._owns((lib.decoder_destroy, decoder))
             model._decoders.add(self)
