@@ -4,6 +4,168 @@
 
 #include "op/op.h"
 
+unsigned attncl__op_inputs(const struct op_class *cls, enum op_arg_flag flag)
+{
+    unsigned bits = 0;
+
+    if (!cls->in)
+        return flag == OPTIONAL   ? cls->optional
+               : flag == STRIDED  ? cls->strided
+               : flag == ANY_VIEW ? cls->any_view
+               : flag == STATE    ? cls->state
+                                  : cls->shape_only;
+    for (int i = 0; i < cls->n_in; ++i)
+        bits |= (unsigned)((cls->in[i].flags & flag) != 0) << i;
+    return bits;
+}
+
+static attncl_status check_type(const struct op_sig *sig, const struct op_arg *arg, int i)
+{
+    static const attncl_dtype types[] = {ATTNCL_F32, ATTNCL_I32, ATTNCL_U8};
+    const unsigned type = arg->flags & TYPE_MASK;
+    const attncl_dtype got = sig->in[i].dtype;
+
+    if (type == ANY_TYPE)
+        return ATTNCL_OK;
+    if (type == STORED) {
+        REQUIRE(got == ATTNCL_F32 || attncl__is_16_bit(got), ATTNCL_ERR_DTYPE,
+                "%s is %s, must be F32, F16 or BF16", arg->name, attncl_dtype_name(got));
+        return ATTNCL_OK;
+    }
+    const attncl_dtype expected = type == SAME_TYPE ? sig->in[i - 1].dtype : types[type];
+    REQUIRE(got == expected, ATTNCL_ERR_DTYPE, "%s is %s, must be %s%s%s", arg->name,
+            attncl_dtype_name(got), attncl_dtype_name(expected), type == SAME_TYPE ? " as " : "",
+            type == SAME_TYPE ? arg[-1].name : "");
+    return ATTNCL_OK;
+}
+
+static attncl_status match_inputs(const struct op_class *cls, const struct op_sig *sig)
+{
+    for (int i = 0; i < cls->n_in; ++i) {
+        const struct op_arg *const arg = &cls->in[i];
+        if (!attncl__desc_present(&sig->in[i])) {
+            REQUIRE(arg->flags & OPTIONAL, ATTNCL_ERR_ARGUMENT, "%s is missing", arg->name);
+            continue;
+        }
+        TRY(check_type(sig, arg, i));
+        if (arg->shape)
+            TRY(attncl__axes_match(sig->axes, arg->shape, arg->name, &sig->in[i]));
+    }
+    return cls->int_axes ? attncl__check_axes(sig, cls->int_axes, 0, INT32_MAX) : ATTNCL_OK;
+}
+
+// The input that an output is like, "=x"; NULL: none.
+static const struct tensor_desc *model_of(const struct op_class *cls, const struct op_sig *sig,
+                                          const struct op_arg *out)
+{
+    if (!out->shape || *out->shape != '=')
+        return NULL;
+    for (int i = 0;; ++i) {
+        assert(i < cls->n_in);
+        if (strcmp(cls->in[i].name, out->shape + 1) == 0)
+            return &sig->in[i];
+    }
+}
+
+static attncl_dtype output_type(const struct op_class *cls, const struct op_sig *sig, int i)
+{
+    const struct op_arg *const out = &cls->out[i];
+    const struct tensor_desc *const like = model_of(cls, sig, out);
+
+    if (out->flags & OPTIONAL || (out->flags & FOR_BACKWARD && !sig->save_for_backward) ||
+        (like && !attncl__desc_present(like)))
+        return ATTNCL_DTYPE_NONE;
+    return (out->flags & TYPE_MASK) == I32 ? ATTNCL_I32 : ATTNCL_F32;
+}
+
+static attncl_status infer(const struct op_class *cls, struct op_sig *sig)
+{
+    TRY(match_inputs(cls, sig));
+    for (int i = 0; i < cls->n_out; ++i)
+        sig->out[i] = (struct tensor_desc){.dtype = output_type(cls, sig, i)};
+    if (cls->infer)
+        TRY(cls->infer(sig));
+    for (int i = 0; i < cls->n_out; ++i) {
+        struct tensor_desc *const out = &sig->out[i];
+        const struct tensor_desc *const like = model_of(cls, sig, &cls->out[i]);
+        if (!attncl__desc_present(out) || !cls->out[i].shape)
+            continue;
+        TRY(like ? attncl__desc_make(out->dtype, like->rank, like->dim, out)
+                 : attncl__axes_make(sig->axes, cls->out[i].shape, out->dtype, out));
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__op_infer(const struct op_class *cls, struct op_sig *sig)
+{
+    struct axes axes;
+
+    if (!cls->in)
+        return cls->infer(sig);
+    attncl__axes_init(&axes);
+    sig->axes = &axes;
+    sig->cls = cls;
+    const attncl_status status = infer(cls, sig);
+    sig->axes = NULL;
+    return status;
+}
+
+attncl_status attncl__check_shape(const struct op_sig *sig, int i, const char *shape)
+{
+    return attncl__axes_match(sig->axes, shape, sig->cls->in[i].name, &sig->in[i]);
+}
+
+attncl_status attncl__check_last_axes(const struct op_sig *sig, int all, int part)
+{
+    const struct tensor_desc *const x = &sig->in[all], *const d = &sig->in[part];
+    const char *const name = sig->cls->in[part].name, *const of = sig->cls->in[all].name;
+
+    REQUIRE(d->rank >= 1 && d->rank <= x->rank &&
+                memcmp(d->dim, &x->dim[x->rank - d->rank], (size_t)d->rank * sizeof d->dim[0]) == 0,
+            ATTNCL_ERR_SHAPE, "%s is %s, %s is %s: must be its last axes", name, SHAPE(d), of,
+            SHAPE(x));
+    return attncl__check_width(name, attncl__desc_count(d));
+}
+
+attncl_status attncl__check_axes(const struct op_sig *sig, const char *letters, int64_t min,
+                                 int64_t max)
+{
+    for (const char *letter = letters; *letter; ++letter) {
+        const int64_t extent = sig->axes->of[(unsigned char)*letter];
+        REQUIRE(extent < 0 || (extent >= min && extent <= max), ATTNCL_ERR_SHAPE,
+                "%s has %c = %" PRId64 ", expected %" PRId64 " to %" PRId64,
+                sig->axes->source[(unsigned char)*letter].name, *letter, extent, min, max);
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__check_product(const struct op_sig *sig, const char *letters, int64_t max)
+{
+    int64_t product = 1;
+
+    TRY(attncl__check_axes(sig, letters, 0, max));
+    for (const char *letter = letters; *letter; ++letter)
+        product *= sig->axes->of[(unsigned char)*letter];
+    REQUIRE(product <= max, ATTNCL_ERR_SHAPE,
+            "%s is %s: the product of %s is %" PRId64 ", at most %" PRId64,
+            sig->axes->source[(unsigned char)*letters].name,
+            SHAPE(sig->axes->source[(unsigned char)*letters].desc), letters, product, max);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__check_at_most(const struct op_sig *sig, char a, char b)
+{
+    const int64_t *const of = sig->axes->of;
+    const struct axis_source *const source = sig->axes->source;
+
+    REQUIRE(of[(unsigned char)b] < 0 || of[(unsigned char)a] <= of[(unsigned char)b],
+            ATTNCL_ERR_SHAPE,
+            "%s has %c = %" PRId64 ", %s has %c = %" PRId64 ": may be at most that",
+            source[(unsigned char)a].name, a, of[(unsigned char)a], source[(unsigned char)b].name,
+            b, of[(unsigned char)b]);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__infer_like_first(struct op_sig *sig)
 {
     const struct tensor_desc *x = &sig->in[0];
@@ -19,7 +181,8 @@ void attncl__op_cost(const struct op_class *cls, const struct op_sig *sig, doubl
     *bytes_ret = 0;
     for (int i = 0; i < cls->n_in; ++i) // state is read and written
         if (attncl__desc_present(&sig->in[i]))
-            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]) * (cls->state >> i & 1 ? 2 : 1);
+            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]) *
+                          (attncl__op_inputs(cls, STATE) >> i & 1 ? 2 : 1);
     for (int i = 0; i < cls->n_out; ++i)
         if (attncl__desc_present(&sig->out[i]))
             *bytes_ret += (double)attncl__desc_bytes(&sig->out[i]);

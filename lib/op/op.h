@@ -8,6 +8,7 @@
 #define ATTNCL_OP_OP_H
 
 #include "base/desc.h"
+#include "base/shape_spec.h"
 #include "base/try.h"
 #include "launch/launch.h"
 
@@ -22,6 +23,8 @@ enum { VIEW_SCATTER_ADD_MAX_IN = 10 };
 #include "op/op_list.def"
 #undef OP
 
+struct op_class;
+
 // Shapes in, shapes out.
 struct op_sig {
     const struct device_caps *caps; // NULL while a graph is built; set when scratch is asked for
@@ -30,6 +33,9 @@ struct op_sig {
     struct tensor_desc *in;         // dtype NONE where an optional input is absent
     struct tensor_desc *out;        // dtype NONE: absent, such as an absent input's gradient
     bool save_for_backward; // a gradient reads the class's saved outputs: describe and write them
+    // While infer runs: the class, and the extents that the letters of its inputs have.
+    const struct op_class *cls;
+    struct axes *axes;
 };
 
 // The same, with memory.
@@ -38,8 +44,6 @@ struct op_call {
     const struct span *in, *out;
     struct span scratch; // absent when the op asked for none
 };
-
-struct op_class;
 
 // What feeds a gradient op and where its results go, as data; autodiff/backward.c alone adds nodes.
 //
@@ -88,12 +92,41 @@ struct grad_rule {
     void (*part)(const struct op_sig *forward, int input, struct tensor_desc *view);
 };
 
+// An input or output of a class.
+enum op_arg_flag {
+    F32,
+    I32,
+    U8,
+    STORED,    // F32, F16 or BF16
+    SAME_TYPE, // the type of the input before it
+    ANY_TYPE,  // infer says which
+    TYPE_MASK = 7,
+    OPTIONAL = 1 << 3, // may be absent; an output is, unless infer sets its dtype
+    // Of inputs.  The others reach launch contiguous with start 0
+    STRIDED =
+        1 << 4, // may be a view whose rows have one stride (attncl__desc_rows holds) and any start
+    ANY_VIEW = 1 << 5,   // may be any view at all (strides as they come)
+    STATE = 1 << 6,      // the op updates it in place
+    SHAPE_ONLY = 1 << 7, // only its shape counts: no gradient reaches it
+    // Of outputs
+    FOR_BACKWARD = 1 << 8 // exists only for gradients: absent unless sig->save_for_backward
+};
+struct op_arg {
+    const char *name;
+    unsigned flags;
+    // As base/shape_spec.h has it.  An output "=x" is like input x, absent where that is.  NULL: infer
+    // checks the input or describes the output.
+    const char *shape;
+};
+
 struct op_class {
     const char *name;
     size_t params_bytes;
+    const struct op_arg *in, *out;
     int n_in, n_out;
-    unsigned optional; // bit i: input i may be absent
-    unsigned strided;  // bit i: input i may be a view whose rows have one stride (attncl__desc_rows
+    const char *int_axes; // letters of axes that kernels count with int; NULL: none
+    unsigned optional;    // bit i: input i may be absent
+    unsigned strided; // bit i: input i may be a view whose rows have one stride (attncl__desc_rows
         // holds) and any start; every other input reaches launch contiguous with start 0
     unsigned any_view;   // bit i: input i may be any view at all (strides as they come)
     unsigned state;      // bit i: input i is state that the op updates in place
@@ -101,8 +134,9 @@ struct op_class {
     unsigned
         saved_for_backward; // bit i: output i exists only for gradients: absent unless sig->save_for_backward
 
-    // Checks inputs and parameters, fills sig->out.  Called on contiguous and on strided inputs
-    // alike.
+    // What the declared shapes do not say: checks parameters and limits, sets letters that only outputs
+    // have (sig->axes) and types of optional outputs.  Called on contiguous and on strided inputs alike.
+    // NULL: nothing.
     attncl_status (*infer)(struct op_sig *sig);
     // Bytes of scratch; NULL: none.
     attncl_status (*scratch)(const struct op_sig *sig, size_t *bytes_ret);
@@ -121,10 +155,13 @@ struct op_class {
 const struct op_class *attncl__op_find(const char *name);
 extern const struct op_class *const attncl__op_table[];
 
-// `.name = OP_CLASS(softmax_fwd, 1, 1)` sets the size of the parameters and the numbers of inputs and
-// outputs too, `.grad = GRAD_RULES(table)` the number of rules.
-#define OP_CLASS(cls, inputs, outputs)                                                             \
-#cls, .params_bytes = sizeof(struct cls##_params), .n_in = (inputs), .n_out = (outputs)
+// `.name = OP_CLASS(softmax_fwd)` sets the size of the parameters too, `.in = OP_ARGS(n_in, ...)` the
+// number of inputs, `.out = OP_ARGS(n_out, ...)` of outputs, `.grad = GRAD_RULES(table)` of rules.
+#define OP_CLASS(cls)                        #cls, .params_bytes = sizeof(struct cls##_params)
+#define OP_CLASS_MASKS(cls, inputs, outputs) OP_CLASS(cls), .n_in = (inputs), .n_out = (outputs)
+#define OP_ARGS(count, ...)                                                                        \
+    (const struct op_arg[]){__VA_ARGS__},                                                          \
+        .count = sizeof((const struct op_arg[]){__VA_ARGS__}) / sizeof(struct op_arg)
 #define GRAD_RULES(rule) (rule), .n_grad = sizeof(rule) / sizeof(rule)[0]
 
 #define OP(file, cls, ...) extern const struct op_class attncl__op_##cls;
@@ -133,6 +170,22 @@ extern const struct op_class *const attncl__op_table[];
 
 void attncl__op_cost(const struct op_class *cls, const struct op_sig *sig, double *flop_ret,
                      double *bytes_ret);
+
+// Checks inputs and parameters, fills sig->out.
+attncl_status attncl__op_infer(const struct op_class *cls, struct op_sig *sig);
+// The inputs with a flag, bit by bit.
+unsigned attncl__op_inputs(const struct op_class *cls, enum op_arg_flag flag);
+
+// For infer.  Input i has this shape, where one is not declared or too little.
+attncl_status attncl__check_shape(const struct op_sig *sig, int i, const char *shape);
+// ERR_SHAPE unless input `part` has the last axes of input `all`, whose elements an int counts.
+attncl_status attncl__check_last_axes(const struct op_sig *sig, int all, int part);
+// Each letter's extent is min to max; the product of the letters' extents is at most `max`, as
+// is each; extent `a` is at most extent `b`, or b is unknown.
+attncl_status attncl__check_axes(const struct op_sig *sig, const char *letters, int64_t min,
+                                 int64_t max);
+attncl_status attncl__check_product(const struct op_sig *sig, const char *letters, int64_t max);
+attncl_status attncl__check_at_most(const struct op_sig *sig, char a, char b);
 
 // out[0] is like in[0], contiguous.
 attncl_status attncl__infer_like_first(struct op_sig *sig);

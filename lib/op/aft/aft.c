@@ -188,7 +188,7 @@ static const struct grad_rule fwd_grad[] = {
 };
 
 const struct op_class attncl__op_aft_fwd = {
-    .name = OP_CLASS(aft_fwd, 5, 2),
+    .name = OP_CLASS_MASKS(aft_fwd, 5, 2),
     .optional = 1u << AFT_IN_BIAS | 1u << AFT_IN_MASK,
     .strided = 1u << AFT_IN_Q | 1u << AFT_IN_K | 1u << AFT_IN_V,
     .saved_for_backward = 1u << AFT_OUT_LOG,

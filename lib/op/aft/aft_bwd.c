@@ -29,7 +29,7 @@ static attncl_status bwd_infer(struct op_sig *sig)
     const struct tensor_desc *q = &sig->in[AFT_IN_Q], *k = &sig->in[AFT_IN_K];
     const struct tensor_desc *w = &sig->in[AFT_IN_BIAS];
 
-    TRY(attncl__op_aft_fwd.infer(sig));
+    TRY(attncl__op_infer(&attncl__op_aft_fwd, sig));
     for (int i = 0; i < 3; ++i) {
         const struct tensor_desc *x = &sig->in[IN_Y + i];
         TRY(attncl__check_input(names[i], x, ATTNCL_F32, 3));
@@ -226,7 +226,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_aft_bwd = {
-    .name = OP_CLASS(aft_bwd, 8, 4),
+    .name = OP_CLASS_MASKS(aft_bwd, 8, 4),
     .optional = 1u << AFT_IN_BIAS | 1u << AFT_IN_MASK,
     .infer = bwd_infer,
     .scratch = bwd_scratch,

@@ -95,7 +95,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_aft_prefill_fwd = {
-    .name = OP_CLASS(aft_prefill_fwd, 6, 0),
+    .name = OP_CLASS_MASKS(aft_prefill_fwd, 6, 0),
     .strided = 1u << IN_K | 1u << IN_V,
     .state = 1u << IN_SUMS | 1u << IN_KEYS | 1u << IN_VALUES,
     .infer = fwd_infer,

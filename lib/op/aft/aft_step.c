@@ -167,7 +167,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_aft_step_fwd = {
-    .name = OP_CLASS(aft_step_fwd, 8, 1),
+    .name = OP_CLASS_MASKS(aft_step_fwd, 8, 1),
     .optional = 1u << IN_BIAS,
     .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
     .state = 1u << IN_SUMS | 1u << IN_KEYS | 1u << IN_VALUES,

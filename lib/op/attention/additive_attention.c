@@ -111,7 +111,7 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is p, [B, T, S], where it is wanted.
 const struct op_class attncl__op_additive_attention_fwd = {
-    .name = OP_CLASS(additive_attention_fwd, N_ADDITIVE_INPUTS, 2),
+    .name = OP_CLASS_MASKS(additive_attention_fwd, N_ADDITIVE_INPUTS, 2),
     .optional = 1u << IN_LENS | 1u << IN_STEP | 1u << IN_POSITION,
     .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
     .infer = fwd_infer,

@@ -24,7 +24,7 @@ static attncl_status bwd_infer(struct op_sig *sig)
     const struct tensor_desc *c = &sig->in[IN_C];
     struct tensor_desc y;
 
-    TRY(attncl__op_additive_attention_fwd.infer(sig));
+    TRY(attncl__op_infer(&attncl__op_additive_attention_fwd, sig));
     y = sig->out[0];
     TRY(attncl__check_input("the gradient of y", g, ATTNCL_F32, 3));
     REQUIRE(attncl__desc_same_shape(g, &y), ATTNCL_ERR_SHAPE,
@@ -163,7 +163,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_additive_attention_bwd = {
-    .name = OP_CLASS(additive_attention_bwd, N_IN, 4),
+    .name = OP_CLASS_MASKS(additive_attention_bwd, N_IN, 4),
     .optional = 1u << IN_LENS | 1u << IN_STEP | 1u << IN_POSITION | 1u << IN_C,
     .infer = bwd_infer,
     .scratch = bwd_scratch,

@@ -184,7 +184,7 @@ static const struct grad_rule fwd_grad[] = {
 // Output 1 is p, [B, H, T, S], where it is wanted; output 2 [B, H, T, 2], each row's maximum and
 // one over its total, 0 and 0 where it sees no key, for the gradients.
 const struct op_class attncl__op_attention_fwd = {
-    .name = OP_CLASS(attention_fwd, 6, 3),
+    .name = OP_CLASS_MASKS(attention_fwd, 6, 3),
     .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << ATT_IN_STEP,
     .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
     .saved_for_backward = 1u << ATT_OUT_ROWS,

@@ -282,7 +282,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_attention_bwd = {
-    .name = OP_CLASS(attention_bwd, 11, 3),
+    .name = OP_CLASS_MASKS(attention_bwd, 11, 3),
     .optional =
         1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << IN_WEIGHTS | 1u << IN_C | 1u << IN_STEP,
     .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,

@@ -81,7 +81,7 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is w, where it is wanted.
 const struct op_class attncl__op_attention_pooling_fwd = {
-    .name = OP_CLASS(attention_pooling_fwd, 3, 2),
+    .name = OP_CLASS_MASKS(attention_pooling_fwd, 3, 2),
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,

@@ -20,7 +20,7 @@ static attncl_status bwd_infer(struct op_sig *sig)
     const struct tensor_desc *x = &sig->in[IN_KEYS], *z = &sig->in[IN_QUERIES];
     const struct tensor_desc *g = &sig->in[IN_G], *c = &sig->in[IN_C];
 
-    TRY(attncl__op_attention_pooling_fwd.infer(sig));
+    TRY(attncl__op_infer(&attncl__op_attention_pooling_fwd, sig));
     TRY(attncl__check_input("the gradient of y", g, ATTNCL_F32, 1));
     REQUIRE(g->dim[0] == z->dim[0], ATTNCL_ERR_SHAPE, "the gradient of y is %s, x_val is %s",
             SHAPE(g), SHAPE(z));
@@ -91,7 +91,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_attention_pooling_bwd = {
-    .name = OP_CLASS(attention_pooling_bwd, 5, 3),
+    .name = OP_CLASS_MASKS(attention_pooling_bwd, 5, 3),
     .optional = 1u << IN_C,
     .infer = bwd_infer,
     .scratch = bwd_scratch,

@@ -158,7 +158,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_attention_step_fwd = {
-    .name = OP_CLASS(attention_step_fwd, N_STEP_INPUTS, 1),
+    .name = OP_CLASS_MASKS(attention_step_fwd, N_STEP_INPUTS, 1),
     .strided = 1u << STEP_Q | 1u << STEP_K | 1u << STEP_V,
     .state = 1u << STEP_KEYS | 1u << STEP_VALUES,
     .infer = fwd_infer,

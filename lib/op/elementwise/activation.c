@@ -95,7 +95,7 @@ static const struct grad_rule fwd_grad[] = {{.op = OP_activation_bwd,
                                              .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_activation_fwd = {
-    .name = OP_CLASS(activation_fwd, 1, 1),
+    .name = OP_CLASS_MASKS(activation_fwd, 1, 1),
     .infer = fwd_infer,
     .launch = fwd_launch,
     .flop_per_element = 1,
@@ -131,7 +131,7 @@ static const struct grad_rule bias_grad[] = {
 };
 
 const struct op_class attncl__op_bias_activation_fwd = {
-    .name = OP_CLASS(bias_activation_fwd, 2, 2),
+    .name = OP_CLASS_MASKS(bias_activation_fwd, 2, 2),
     .saved_for_backward = 1u << ARGUMENT,
     .infer = bias_infer,
     .launch = bias_launch,

@@ -83,14 +83,14 @@ static attncl_status epilogue_launch(struct launcher *l, const struct op_call *c
 }
 
 const struct op_class attncl__op_activation_bwd = {
-    .name = OP_CLASS(activation_bwd, 2, 1),
+    .name = OP_CLASS_MASKS(activation_bwd, 2, 1),
     .infer = bwd_infer,
     .launch = bwd_launch,
     .flop_per_element = 2,
 };
 
 const struct op_class attncl__op_linear_bwd_epilogue = {
-    .name = OP_CLASS(linear_bwd_epilogue, 3, 2),
+    .name = OP_CLASS_MASKS(linear_bwd_epilogue, 3, 2),
     .optional = 1u << 2,
     .infer = epilogue_infer,
     .launch = epilogue_launch,

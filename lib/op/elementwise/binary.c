@@ -43,7 +43,7 @@ static const struct grad_rule add_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0
                                             {.in = {REF_DY(0)}, .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_add_fwd = {
-    .name = OP_CLASS(add_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(add_fwd, 2, 1),
     .infer = fwd_infer,
     .launch = add_launch,
     .flop_per_element = 1,
@@ -55,7 +55,7 @@ static const struct grad_rule mul_grad[] = {
     {.op = OP_mul_fwd, .in = {REF_DY(0), REF_X(0)}, .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_mul_fwd = {
-    .name = OP_CLASS(mul_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(mul_fwd, 2, 1),
     .infer = fwd_infer,
     .launch = mul_launch,
     .flop_per_element = 1,

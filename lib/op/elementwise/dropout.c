@@ -106,7 +106,7 @@ static const struct grad_rule fwd_grad[] = {
 };
 
 const struct op_class attncl__op_dropout_fwd = {
-    .name = OP_CLASS(dropout_fwd, 4, 1),
+    .name = OP_CLASS_MASKS(dropout_fwd, 4, 1),
     .optional = 1u << POSITION | 1u << RESIDUAL,
     .infer = fwd_infer,
     .launch = fwd_launch,

@@ -56,7 +56,7 @@ static const struct grad_rule fwd_grad[] = {{.op = OP_embedding_bwd,
                                              .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_embedding_fwd = {
-    .name = OP_CLASS(embedding_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(embedding_fwd, 2, 1),
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,

@@ -71,7 +71,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_embedding_bwd = {
-    .name = OP_CLASS(embedding_bwd, 3, 1),
+    .name = OP_CLASS_MASKS(embedding_bwd, 3, 1),
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,

@@ -152,7 +152,7 @@ static void at_cost(const struct op_sig *sig, double *flop_ret, double *bytes_re
 }
 
 const struct op_class attncl__op_add_positions_bwd = {
-    .name = OP_CLASS(add_positions_bwd, 2, 1),
+    .name = OP_CLASS_MASKS(add_positions_bwd, 2, 1),
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,
@@ -167,7 +167,7 @@ static const struct grad_rule fwd_grad[] = {
 };
 
 const struct op_class attncl__op_add_positions_fwd = {
-    .name = OP_CLASS(add_positions_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(add_positions_fwd, 2, 1),
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,
@@ -176,7 +176,7 @@ const struct op_class attncl__op_add_positions_fwd = {
 };
 
 const struct op_class attncl__op_add_position_at_fwd = {
-    .name = OP_CLASS(add_position_at_fwd, 3, 1),
+    .name = OP_CLASS_MASKS(add_position_at_fwd, 3, 1),
     .strided = 1u << 0,
     .infer = at_infer,
     .launch = at_launch,

@@ -254,7 +254,7 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is p, [S, B, H], where want_weights.
 const struct op_class attncl__op_feedback_attention_fwd = {
-    .name = OP_CLASS(feedback_attention_fwd, N_FEEDBACK_INPUTS, 2),
+    .name = OP_CLASS_MASKS(feedback_attention_fwd, N_FEEDBACK_INPUTS, 2),
     .optional = 1u << FEEDBACK_PLACE_BIAS | 1u << FEEDBACK_POSITION | 1u << FEEDBACK_DCACHE |
                 1u << FEEDBACK_STEP,
     .strided = 1u << FEEDBACK_Q,

@@ -259,7 +259,7 @@ static void memory_cost(const struct op_sig *sig, double *flop_ret, double *byte
 }
 
 const struct op_class attncl__op_feedback_attention_bwd_query = {
-    .name = OP_CLASS(feedback_attention_bwd_query, 10, 3),
+    .name = OP_CLASS_MASKS(feedback_attention_bwd_query, 10, 3),
     .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DWEIGHTS | 1u << STEP,
     .strided = 1u << Q,
     .any_view = 1u << KEYS | 1u << VALUES,
@@ -269,7 +269,7 @@ const struct op_class attncl__op_feedback_attention_bwd_query = {
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_accumulate = {
-    .name = OP_CLASS(feedback_attention_bwd_accumulate, 10, 3),
+    .name = OP_CLASS_MASKS(feedback_attention_bwd_accumulate, 10, 3),
     .optional = 1u << PLACE_BIAS | 1u << STEP,
     .strided = 1u << Q,
     .any_view = 1u << KEYS | 1u << VALUES,
@@ -280,7 +280,7 @@ const struct op_class attncl__op_feedback_attention_bwd_accumulate = {
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_memory = {
-    .name = OP_CLASS(feedback_attention_bwd_memory, 5, 2),
+    .name = OP_CLASS_MASKS(feedback_attention_bwd_memory, 5, 2),
     .strided = 1u << M_Q,
     .any_view = 1u << M_KEYS,
     .infer = memory_infer,
@@ -289,7 +289,7 @@ const struct op_class attncl__op_feedback_attention_bwd_memory = {
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_positions = {
-    .name = OP_CLASS(feedback_attention_bwd_positions, 7, 3),
+    .name = OP_CLASS_MASKS(feedback_attention_bwd_positions, 7, 3),
     .optional = 1u << P_PLACE_BIAS | 1u << P_POSITION,
     .strided = 1u << P_Q,
     .infer = places_infer,

@@ -169,7 +169,7 @@ static const struct grad_rule mix_grad[] = {
 };
 
 const struct op_class attncl__op_feedback_mix_fwd = {
-    .name = OP_CLASS(feedback_mix_fwd, N_MIX_INPUTS, 1),
+    .name = OP_CLASS_MASKS(feedback_mix_fwd, N_MIX_INPUTS, 1),
     .optional = 0x7fu << (X + 1) | 1u << SUM,
     .infer = mix_infer,
     .launch = mix_launch,
@@ -177,7 +177,7 @@ const struct op_class attncl__op_feedback_mix_fwd = {
 };
 
 const struct op_class attncl__op_feedback_store_fwd = {
-    .name = OP_CLASS(feedback_store_fwd, 3, 0),
+    .name = OP_CLASS_MASKS(feedback_store_fwd, 3, 0),
     .state = 1u << 2,
     .infer = store_infer,
     .launch = store_launch,
@@ -185,7 +185,7 @@ const struct op_class attncl__op_feedback_store_fwd = {
 };
 
 const struct op_class attncl__op_feedback_gate_fwd = {
-    .name = OP_CLASS(feedback_gate_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(feedback_gate_fwd, 2, 1),
     .shape_only = 1u << 0,
     .infer = gate_infer,
     .launch = gate_launch,

@@ -139,7 +139,7 @@ static void load_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
 }
 
 const struct op_class attncl__op_feedback_mix_bwd = {
-    .name = OP_CLASS(feedback_mix_bwd, DY + 1, 2),
+    .name = OP_CLASS_MASKS(feedback_mix_bwd, DY + 1, 2),
     .optional = 0x7fu << (X + 1),
     .infer = mix_infer,
     .scratch = mix_scratch,
@@ -148,7 +148,7 @@ const struct op_class attncl__op_feedback_mix_bwd = {
 };
 
 const struct op_class attncl__op_feedback_load_fwd = {
-    .name = OP_CLASS(feedback_load_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(feedback_load_fwd, 2, 1),
     .infer = load_infer,
     .launch = load_launch,
     .cost = load_cost,

@@ -41,7 +41,7 @@ static attncl_status infer(struct op_sig *sig)
         if (i > 0)
             memcpy(&in[LINEAR_WEIGHT], &sig->in[FUSED_LINEAR_MORE + 2 * (i - 1)], 2 * sizeof in[0]);
         linear.out = &sig->out[i];
-        TRY(attncl__op_linear_fwd.infer(&linear));
+        TRY(attncl__op_infer(&attncl__op_linear_fwd, &linear));
     }
     return ATTNCL_OK;
 }
@@ -110,7 +110,7 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 
 #define OTHER_WEIGHT(i) (1u << (FUSED_LINEAR_MORE + 2 * (i)))
 const struct op_class attncl__op_fused_linear_fwd = {
-    .name = OP_CLASS(fused_linear_fwd, N_FUSED_LINEAR_INPUTS, 1 + GEMM_MAX_OTHERS),
+    .name = OP_CLASS_MASKS(fused_linear_fwd, N_FUSED_LINEAR_INPUTS, 1 + GEMM_MAX_OTHERS),
     .optional = (1u << N_FUSED_LINEAR_INPUTS) - (1u << LINEAR_BIAS), // all but x and weight
     .strided = 1u << LINEAR_X | 1u << LINEAR_WEIGHT | 1u << LINEAR_GATE | 1u << LINEAR_RESIDUAL |
                OTHER_WEIGHT(0) | OTHER_WEIGHT(1),

@@ -99,7 +99,7 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 }
 
 const struct op_class attncl__op_fused_loop_copies_fwd = {
-    .name = OP_CLASS(fused_loop_copies_fwd, N_LOOP_COPIES_INPUTS, LOOP_COPIES_MAX),
+    .name = OP_CLASS_MASKS(fused_loop_copies_fwd, N_LOOP_COPIES_INPUTS, LOOP_COPIES_MAX),
     .optional = ((1u << LOOP_COPIES_MAX) - 1) << LOOP_COPIES_X,
     .infer = infer,
     .launch = launch,

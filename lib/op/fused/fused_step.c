@@ -250,7 +250,7 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 }
 
 const struct op_class attncl__op_fused_step_fwd = {
-    .name = OP_CLASS(fused_step_fwd, N_FUSED_INPUTS, 2),
+    .name = OP_CLASS_MASKS(fused_step_fwd, N_FUSED_INPUTS, 2),
     .optional = 1u << FUSED_PARTIALS | 1u << FUSED_PARTIALS_BIAS | 1u << FUSED_BQ | 1u << FUSED_WK |
                 1u << FUSED_BK | 1u << FUSED_WV | 1u << FUSED_BV | 1u << FUSED_POS_BIAS |
                 1u << FUSED_POSITION | 1u << FUSED_SUMS | 1u << FUSED_KEYS | 1u << FUSED_VALUES,

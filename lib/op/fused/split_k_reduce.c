@@ -46,7 +46,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_split_k_reduce_fwd = {
-    .name = OP_CLASS(split_k_reduce_fwd, N_SPLIT_K_INPUTS, 1),
+    .name = OP_CLASS_MASKS(split_k_reduce_fwd, N_SPLIT_K_INPUTS, 1),
     .optional = 1u << SPLIT_K_BIAS,
     .infer = infer,
     .launch = launch,

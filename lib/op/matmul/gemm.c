@@ -178,7 +178,7 @@ static const struct grad_rule linear_grad[] = {
 };
 
 const struct op_class attncl__op_linear_fwd = {
-    .name = OP_CLASS(linear_fwd, N_LINEAR_INPUTS, N_LINEAR_OUTPUTS),
+    .name = OP_CLASS_MASKS(linear_fwd, N_LINEAR_INPUTS, N_LINEAR_OUTPUTS),
     .saved_for_backward = 1u << ARGUMENT,
     .optional = 1u << BIAS | 1u << GATE | 1u << RESIDUAL,
     .strided = 1u << X | 1u << WEIGHT | 1u << GATE | 1u << RESIDUAL,
@@ -248,7 +248,7 @@ static const struct grad_rule bmm_grad[] = {
 };
 
 const struct op_class attncl__op_bmm_fwd = {
-    .name = OP_CLASS(bmm_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(bmm_fwd, 2, 1),
     .infer = bmm_infer,
     .scratch = bmm_scratch,
     .launch = bmm_launch,

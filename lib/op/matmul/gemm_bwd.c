@@ -245,7 +245,7 @@ static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
 }
 
 const struct op_class attncl__op_linear_bwd_input = {
-    .name = OP_CLASS(linear_bwd_input, N_LINEAR_BWD_INPUTS, 1),
+    .name = OP_CLASS_MASKS(linear_bwd_input, N_LINEAR_BWD_INPUTS, 1),
     .optional = 1u << LINEAR_BWD_ADDEND,
     .strided = 1u << LINEAR_BWD_D | 1u << LINEAR_BWD_FACTOR,
     .infer = input_infer,
@@ -255,7 +255,7 @@ const struct op_class attncl__op_linear_bwd_input = {
 };
 
 const struct op_class attncl__op_linear_bwd_weight = {
-    .name = OP_CLASS(linear_bwd_weight, N_LINEAR_BWD_INPUTS, 1),
+    .name = OP_CLASS_MASKS(linear_bwd_weight, N_LINEAR_BWD_INPUTS, 1),
     .optional = 1u << LINEAR_BWD_ADDEND,
     .strided = 1u << LINEAR_BWD_D | 1u << LINEAR_BWD_FACTOR,
     .infer = weight_infer,
@@ -265,14 +265,14 @@ const struct op_class attncl__op_linear_bwd_weight = {
 };
 
 const struct op_class attncl__op_linear_bwd_bias = {
-    .name = OP_CLASS(linear_bwd_bias, 1, 1),
+    .name = OP_CLASS_MASKS(linear_bwd_bias, 1, 1),
     .infer = bias_infer,
     .scratch = bias_scratch,
     .launch = bias_launch,
 };
 
 const struct op_class attncl__op_bmm_bwd_a = {
-    .name = OP_CLASS(bmm_bwd_a, 2, 1),
+    .name = OP_CLASS_MASKS(bmm_bwd_a, 2, 1),
     .infer = bmm_a_infer,
     .scratch = bmm_a_scratch,
     .launch = bmm_a_launch,
@@ -280,7 +280,7 @@ const struct op_class attncl__op_bmm_bwd_a = {
 };
 
 const struct op_class attncl__op_bmm_bwd_b = {
-    .name = OP_CLASS(bmm_bwd_b, 2, 1),
+    .name = OP_CLASS_MASKS(bmm_bwd_b, 2, 1),
     .infer = bmm_b_infer,
     .scratch = bmm_b_scratch,
     .launch = bmm_b_launch,

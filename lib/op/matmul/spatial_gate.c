@@ -137,7 +137,7 @@ static const struct grad_rule fwd_grad[] = {
 };
 
 const struct op_class attncl__op_spatial_gate_fwd = {
-    .name = OP_CLASS(spatial_gate_fwd, 5, 2),
+    .name = OP_CLASS_MASKS(spatial_gate_fwd, 5, 2),
     .optional = 1u << 4,
     .strided = 1u << 2 | 1u << 3,
     .saved_for_backward = 1u << 1,

@@ -201,13 +201,13 @@ static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
 }
 
 const struct op_class attncl__op_spatial_gate_bwd_gate = {
-    .name = OP_CLASS(spatial_gate_bwd_gate, 3, 2),
+    .name = OP_CLASS_MASKS(spatial_gate_bwd_gate, 3, 2),
     .infer = gate_infer,
     .launch = gate_launch,
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_weight = {
-    .name = OP_CLASS(spatial_gate_bwd_weight, 4, 1),
+    .name = OP_CLASS_MASKS(spatial_gate_bwd_weight, 4, 1),
     .optional = 1u << 3,
     .infer = weight_infer,
     .scratch = matrix_scratch,
@@ -216,7 +216,7 @@ const struct op_class attncl__op_spatial_gate_bwd_weight = {
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_input = {
-    .name = OP_CLASS(spatial_gate_bwd_input, 3, 1),
+    .name = OP_CLASS_MASKS(spatial_gate_bwd_input, 3, 1),
     .optional = 1u << 2,
     .infer = input_infer,
     .scratch = matrix_scratch,
@@ -225,7 +225,7 @@ const struct op_class attncl__op_spatial_gate_bwd_input = {
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_bias = {
-    .name = OP_CLASS(spatial_gate_bwd_bias, 2, 1),
+    .name = OP_CLASS_MASKS(spatial_gate_bwd_bias, 2, 1),
     .infer = bias_infer,
     .launch = bias_launch,
 };

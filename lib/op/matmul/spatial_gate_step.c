@@ -110,7 +110,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_spatial_gate_step_fwd = {
-    .name = OP_CLASS(spatial_gate_step_fwd, 6, 1),
+    .name = OP_CLASS_MASKS(spatial_gate_step_fwd, 6, 1),
     .strided = 1u << 3,
     .state = 1u << 5,
     .infer = fwd_infer,

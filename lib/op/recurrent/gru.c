@@ -181,7 +181,7 @@ static const struct grad_rule gru_grad[] = {
 
 // Output 1 is r, z, hh_n and n of each step, [.., .., 4 H], for the gradients.
 const struct op_class attncl__op_gru_fwd = {
-    .name = OP_CLASS(gru_fwd, 4, 2),
+    .name = OP_CLASS_MASKS(gru_fwd, 4, 2),
     .optional = 1u << IN_H0,
     .strided = 1u << IN_H0,
     .saved_for_backward = 1u << OUT_GATES,

@@ -161,7 +161,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_gru_bwd = {
-    .name = OP_CLASS(gru_bwd, 5, 4),
+    .name = OP_CLASS_MASKS(gru_bwd, 5, 4),
     .optional = 1u << IN_H0,
     .strided = 1u << IN_H0,
     .infer = bwd_infer,

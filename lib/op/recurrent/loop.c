@@ -116,28 +116,28 @@ static void stack_cost(const struct op_sig *sig, double *flop_ret, double *bytes
 }
 
 const struct op_class attncl__op_loop_index_fwd = {
-    .name = OP_CLASS(loop_index_fwd, 1, 1),
+    .name = OP_CLASS_MASKS(loop_index_fwd, 1, 1),
     .state = 1u << 0,
     .infer = index_infer,
     .launch = index_launch,
 };
 
 const struct op_class attncl__op_loop_row_fwd = {
-    .name = OP_CLASS(loop_row_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(loop_row_fwd, 2, 1),
     .infer = row_infer,
     .launch = row_launch,
     .cost = row_cost,
 };
 
 const struct op_class attncl__op_loop_stack_fwd = {
-    .name = OP_CLASS(loop_stack_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(loop_stack_fwd, 2, 1),
     .infer = stack_infer,
     .launch = stack_launch,
     .cost = stack_cost,
 };
 
 const struct op_class attncl__op_loop_sum_fwd = {
-    .name = OP_CLASS(loop_sum_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(loop_sum_fwd, 2, 1),
     .infer = sum_infer,
     .launch = sum_launch,
 };

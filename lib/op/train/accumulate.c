@@ -47,7 +47,7 @@ static attncl_status accumulate_launch(struct launcher *l, const struct op_call 
 }
 
 const struct op_class attncl__op_accumulate_fwd = {
-    .name = OP_CLASS(accumulate_fwd, 3, 0),
+    .name = OP_CLASS_MASKS(accumulate_fwd, 3, 0),
     .optional = 1u << IN_VALUE | 1u << IN_GUARD,
     .state = 1u << IN_INTO,
     .infer = accumulate_infer,

@@ -111,14 +111,14 @@ static attncl_status update_launch(struct launcher *l, const struct op_call *cal
 }
 
 const struct op_class attncl__op_adam_rates_fwd = {
-    .name = OP_CLASS(adam_rates_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(adam_rates_fwd, 2, 1),
     .optional = 1u << 1,
     .infer = rates_infer,
     .launch = rates_launch,
 };
 
 const struct op_class attncl__op_adam_step_fwd = {
-    .name = OP_CLASS(adam_step_fwd, 6, 4),
+    .name = OP_CLASS_MASKS(adam_step_fwd, 6, 4),
     .optional = 1u << IN_LARGEST,
     .infer = step_infer,
     .launch = step_launch,
@@ -126,7 +126,7 @@ const struct op_class attncl__op_adam_step_fwd = {
 };
 
 const struct op_class attncl__op_adam_update_fwd = {
-    .name = OP_CLASS(adam_update_fwd, 6, 0),
+    .name = OP_CLASS_MASKS(adam_update_fwd, 6, 0),
     .optional = 1u << IN_LARGEST,
     .state = 1u << IN_PARAM | 1u << IN_MEAN | 1u << IN_SQUARE | 1u << IN_LARGEST,
     .infer = update_infer,

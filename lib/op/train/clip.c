@@ -136,7 +136,7 @@ static attncl_status clamp_launch(struct launcher *l, const struct op_call *call
 }
 
 const struct op_class attncl__op_sum_squares_fwd = {
-    .name = OP_CLASS(sum_squares_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(sum_squares_fwd, 2, 1),
     .optional = 1u << 1,
     .infer = squares_infer,
     .scratch = squares_scratch,
@@ -145,20 +145,20 @@ const struct op_class attncl__op_sum_squares_fwd = {
 };
 
 const struct op_class attncl__op_clip_factor_fwd = {
-    .name = OP_CLASS(clip_factor_fwd, 1, 2),
+    .name = OP_CLASS_MASKS(clip_factor_fwd, 1, 2),
     .infer = factor_infer,
     .launch = factor_launch,
 };
 
 const struct op_class attncl__op_scale_by_fwd = {
-    .name = OP_CLASS(scale_by_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(scale_by_fwd, 2, 1),
     .infer = scale_infer,
     .launch = scale_launch,
     .flop_per_element = 1,
 };
 
 const struct op_class attncl__op_clamp_fwd = {
-    .name = OP_CLASS(clamp_fwd, 1, 1),
+    .name = OP_CLASS_MASKS(clamp_fwd, 1, 1),
     .infer = clamp_infer,
     .launch = clamp_launch,
     .flop_per_element = 2,

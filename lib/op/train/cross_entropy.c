@@ -140,7 +140,7 @@ static const struct grad_rule fwd_grad[] = {{.op = OP_cross_entropy_bwd,
                                              .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_cross_entropy_fwd = {
-    .name = OP_CLASS(cross_entropy_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(cross_entropy_fwd, 2, 1),
     .strided = 1u << 0,
     .infer = fwd_infer,
     .scratch = fwd_scratch,

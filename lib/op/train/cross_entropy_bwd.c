@@ -65,7 +65,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_cross_entropy_bwd = {
-    .name = OP_CLASS(cross_entropy_bwd, 3, 1),
+    .name = OP_CLASS_MASKS(cross_entropy_bwd, 3, 1),
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,

@@ -44,7 +44,7 @@ static attncl_status rate_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_schedule_rate_fwd = {
-    .name = OP_CLASS(schedule_rate_fwd, 1, 1),
+    .name = OP_CLASS_MASKS(schedule_rate_fwd, 1, 1),
     .infer = rate_infer,
     .launch = rate_launch,
 };

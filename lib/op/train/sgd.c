@@ -106,14 +106,14 @@ static attncl_status update_launch(struct launcher *l, const struct op_call *cal
 }
 
 const struct op_class attncl__op_sgd_rates_fwd = {
-    .name = OP_CLASS(sgd_rates_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(sgd_rates_fwd, 2, 1),
     .optional = 1u << 1,
     .infer = rates_infer,
     .launch = rates_launch,
 };
 
 const struct op_class attncl__op_sgd_step_fwd = {
-    .name = OP_CLASS(sgd_step_fwd, 4, 2),
+    .name = OP_CLASS_MASKS(sgd_step_fwd, 4, 2),
     .optional = 1u << IN_BUFFER,
     .infer = step_infer,
     .launch = step_launch,
@@ -121,7 +121,7 @@ const struct op_class attncl__op_sgd_step_fwd = {
 };
 
 const struct op_class attncl__op_sgd_update_fwd = {
-    .name = OP_CLASS(sgd_update_fwd, 4, 0),
+    .name = OP_CLASS_MASKS(sgd_update_fwd, 4, 0),
     .optional = 1u << IN_BUFFER,
     .state = 1u << IN_PARAM | 1u << IN_BUFFER,
     .infer = update_infer,

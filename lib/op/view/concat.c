@@ -76,7 +76,7 @@ static const struct grad_rule fwd_grad[MAX_INPUTS] = {PART(0), PART(1), PART(2),
                                                       PART(4), PART(5), PART(6), PART(7)};
 
 const struct op_class attncl__op_concat_fwd = {
-    .name = OP_CLASS(concat_fwd, MAX_INPUTS, 1),
+    .name = OP_CLASS_MASKS(concat_fwd, MAX_INPUTS, 1),
     .optional = 0xfe, // all but the first
     .infer = fwd_infer,
     .launch = fwd_launch,

@@ -64,7 +64,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 static const struct grad_rule fwd_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_copy_fwd = {
-    .name = OP_CLASS(copy_fwd, 1, 1),
+    .name = OP_CLASS_MASKS(copy_fwd, 1, 1),
     .any_view = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,
@@ -116,7 +116,7 @@ static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes
 }
 
 const struct op_class attncl__op_store_rows_fwd = {
-    .name = OP_CLASS(store_rows_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(store_rows_fwd, 2, 1),
     .any_view = 1u << 0,
     .state = 1u << 1,
     .infer = store_infer,
@@ -153,7 +153,7 @@ static void round_cost(const struct op_sig *sig, double *flop_ret, double *bytes
 }
 
 const struct op_class attncl__op_round_fwd = {
-    .name = OP_CLASS(round_fwd, 1, 1),
+    .name = OP_CLASS_MASKS(round_fwd, 1, 1),
     .any_view = 1u << 0,
     .infer = round_infer,
     .scratch = round_scratch,

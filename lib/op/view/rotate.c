@@ -50,7 +50,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_rotate_bwd = {
-    .name = OP_CLASS(rotate_bwd, 2, 1),
+    .name = OP_CLASS_MASKS(rotate_bwd, 2, 1),
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = bwd_launch,
@@ -62,7 +62,7 @@ static const struct grad_rule fwd_grad[] = {
     {.op = OP_rotate_bwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_rotate_fwd = {
-    .name = OP_CLASS(rotate_fwd, 2, 1),
+    .name = OP_CLASS_MASKS(rotate_fwd, 2, 1),
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,

@@ -37,7 +37,7 @@ static attncl_status zeros_launch(struct launcher *l, const struct op_call *call
 }
 
 const struct op_class attncl__op_zeros_fwd = {
-    .name = OP_CLASS(zeros_fwd, 0, 1),
+    .name = OP_CLASS_MASKS(zeros_fwd, 0, 1),
     .infer = zeros_infer,
     .launch = zeros_launch,
 };
@@ -113,7 +113,7 @@ static attncl_status scatter_launch(struct launcher *l, const struct op_call *ca
 }
 
 const struct op_class attncl__op_view_scatter_add_fwd = {
-    .name = OP_CLASS(view_scatter_add_fwd, VIEW_SCATTER_ADD_MAX_IN, 1),
+    .name = OP_CLASS_MASKS(view_scatter_add_fwd, VIEW_SCATTER_ADD_MAX_IN, 1),
     .optional = (1u << VIEW_SCATTER_ADD_MAX_IN) - 2, // all but the first
     .infer = scatter_infer,
     .launch = scatter_launch,
