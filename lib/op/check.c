@@ -2,6 +2,7 @@
 //
 // Checks of inputs, the shape and the cost that most ops share.
 
+#include "attncl/kinds.h"
 #include "op/op.h"
 
 unsigned attncl__op_inputs(const struct op_class *cls, enum op_arg_flag flag)
@@ -155,14 +156,12 @@ attncl_status attncl__check_product(const struct op_sig *sig, const char *letter
 
 attncl_status attncl__check_at_most(const struct op_sig *sig, char a, char b)
 {
-    const int64_t *const of = sig->axes->of;
+    const int64_t x = sig->axes->of[(unsigned char)a], max = sig->axes->of[(unsigned char)b];
     const struct axis_source *const source = sig->axes->source;
 
-    REQUIRE(of[(unsigned char)b] < 0 || of[(unsigned char)a] <= of[(unsigned char)b],
-            ATTNCL_ERR_SHAPE,
-            "%s has %c = %" PRId64 ", %s has %c = %" PRId64 ": may be at most that",
-            source[(unsigned char)a].name, a, of[(unsigned char)a], source[(unsigned char)b].name,
-            b, of[(unsigned char)b]);
+    REQUIRE(max < 0 || x <= max, ATTNCL_ERR_SHAPE,
+            "%s has %c = %" PRId64 ", %s has %c = %" PRId64 ": %c must not exceed %c",
+            source[(unsigned char)a].name, a, x, source[(unsigned char)b].name, b, max, a, b);
     return ATTNCL_OK;
 }
 
@@ -285,5 +284,12 @@ attncl_status attncl__check_width(const char *name, int64_t width)
 {
     REQUIRE(width <= INT32_MAX, ATTNCL_ERR_SHAPE, "%s has %" PRId64 ", at most %d are possible",
             name, width, INT32_MAX);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__check_activation(int32_t kind)
+{
+    REQUIRE(kind >= ATTNCL_IDENTITY && kind <= ATTNCL_GELU_TANH, ATTNCL_ERR_ARGUMENT,
+            "there is no activation %d, the last one is %d", (int)kind, ATTNCL_GELU_TANH);
     return ATTNCL_OK;
 }

@@ -155,13 +155,18 @@ struct op_class {
 const struct op_class *attncl__op_find(const char *name);
 extern const struct op_class *const attncl__op_table[];
 
-// `.name = OP_CLASS(softmax_fwd)` sets the size of the parameters too, `.in = OP_ARGS(n_in, ...)` the
-// number of inputs, `.out = OP_ARGS(n_out, ...)` of outputs, `.grad = GRAD_RULES(table)` of rules.
+// `.name = OP_CLASS(softmax_fwd)` sets the size of the parameters too, `.in = OP_IN(...)` the
+// number of inputs, `.out = OP_OUT(...)` of outputs, `.grad = GRAD_RULES(table)` of rules.
 #define OP_CLASS(cls)                        #cls, .params_bytes = sizeof(struct cls##_params)
 #define OP_CLASS_MASKS(cls, inputs, outputs) OP_CLASS(cls), .n_in = (inputs), .n_out = (outputs)
-#define OP_ARGS(count, ...)                                                                        \
-    (const struct op_arg[]){__VA_ARGS__},                                                          \
-        .count = sizeof((const struct op_arg[]){__VA_ARGS__}) / sizeof(struct op_arg)
+#define OP_ARGS(...)                                                                               \
+    (const struct op_arg[])                                                                        \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define OP_IN(...) OP_ARGS(__VA_ARGS__), .n_in = sizeof OP_ARGS(__VA_ARGS__) / sizeof(struct op_arg)
+#define OP_OUT(...)                                                                                \
+    OP_ARGS(__VA_ARGS__), .n_out = sizeof OP_ARGS(__VA_ARGS__) / sizeof(struct op_arg)
 #define GRAD_RULES(rule) (rule), .n_grad = sizeof(rule) / sizeof(rule)[0]
 
 #define OP(file, cls, ...) extern const struct op_class attncl__op_##cls;
@@ -215,6 +220,9 @@ attncl_status attncl__check_lens(const struct tensor_desc *lens, int64_t b, int6
 
 // ERR_DTYPE or ERR_SHAPE unless `d` is an index, such as a position: one I32, [1].
 attncl_status attncl__check_index(const char *name, const struct tensor_desc *d);
+
+// ERR_ARGUMENT unless there is an activation of this number.
+attncl_status attncl__check_activation(int32_t kind);
 
 // ERR_SHAPE unless an axis fits the int that kernels count columns with.
 attncl_status attncl__check_width(const char *name, int64_t width);

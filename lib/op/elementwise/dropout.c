@@ -27,21 +27,11 @@ static attncl_status check_batch(const struct dropout_fwd_params *params,
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct dropout_fwd_params *params = sig->params;
-    const struct tensor_desc *x = &sig->in[X], *residual = &sig->in[RESIDUAL];
+    const struct tensor_desc *x = &sig->in[X];
 
-    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
     TRY(attncl__check_dropout(params, &sig->in[STEP]));
     TRY(check_batch(params, x));
-    if (x->rank > 0)
-        TRY(attncl__check_width("the last axis of x", x->dim[x->rank - 1]));
-    if (attncl__desc_present(&sig->in[POSITION]))
-        TRY(attncl__check_index("position", &sig->in[POSITION]));
-    if (attncl__desc_present(residual)) {
-        TRY(attncl__check_input("residual", residual, ATTNCL_F32, -1));
-        REQUIRE(attncl__desc_same_shape(x, residual), ATTNCL_ERR_SHAPE, "residual is %s, x is %s",
-                SHAPE(residual), SHAPE(x));
-    }
-    return attncl__infer_like_first(sig);
+    return x->rank > 0 ? attncl__check_width("the last axis of x", x->dim[x->rank - 1]) : ATTNCL_OK;
 }
 
 // How x's rows, all axes but the last, lie among those of the whole batch.
@@ -106,8 +96,10 @@ static const struct grad_rule fwd_grad[] = {
 };
 
 const struct op_class attncl__op_dropout_fwd = {
-    .name = OP_CLASS_MASKS(dropout_fwd, 4, 1),
-    .optional = 1u << POSITION | 1u << RESIDUAL,
+    .name = OP_CLASS(dropout_fwd),
+    .in = OP_IN({"x", F32, "..."}, {"step", I32, ""}, {"position", I32 | OPTIONAL, "1"},
+                {"residual", F32 | OPTIONAL, "..."}),
+    .out = OP_OUT({"y", F32, "..."}),
     .infer = fwd_infer,
     .launch = fwd_launch,
     .flop_per_element = 2,

@@ -31,8 +31,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 
 const struct op_class attncl__op_argmax_fwd = {
     .name = OP_CLASS(argmax_fwd),
-    .in = OP_ARGS(n_in, {"x", F32 | STRIDED, "... C"}),
-    .out = OP_ARGS(n_out, {"y", I32, "..."}),
+    .in = OP_IN({"x", F32 | STRIDED, "... C"}),
+    .out = OP_OUT({"y", I32, "..."}),
     .infer = fwd_infer,
     .launch = fwd_launch,
 };

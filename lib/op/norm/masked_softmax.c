@@ -35,8 +35,8 @@ static const struct grad_rule fwd_grad[] = {
 
 const struct op_class attncl__op_masked_softmax_fwd = {
     .name = OP_CLASS(masked_softmax_fwd),
-    .in = OP_ARGS(n_in, {"x", F32 | STRIDED, "B Q K"}, {"valid_lens", I32 | OPTIONAL, "B Q?"}),
-    .out = OP_ARGS(n_out, {"y", F32, "B Q K"}),
+    .in = OP_IN({"x", F32 | STRIDED, "B Q K"}, {"valid_lens", I32 | OPTIONAL, "B Q?"}),
+    .out = OP_OUT({"y", F32, "B Q K"}),
     .int_axes = "K",
     .launch = fwd_launch,
     .flop_per_element = 4, // subtract, exp, add, divide

@@ -57,9 +57,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 
 const struct op_class attncl__op_sample_fwd = {
     .name = OP_CLASS(sample_fwd),
-    .in =
-        OP_ARGS(n_in, {"x", F32 | STRIDED, "B C"}, {"sampling", I32, "4"}, {"position", I32, "1"}),
-    .out = OP_ARGS(n_out, {"y", I32, "B"}),
+    .in = OP_IN({"x", F32 | STRIDED, "B C"}, {"sampling", I32, "4"}, {"position", I32, "1"}),
+    .out = OP_OUT({"y", I32, "B"}),
     .infer = fwd_infer,
     .launch = fwd_launch,
 };
@@ -101,8 +100,8 @@ static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes
 
 const struct op_class attncl__op_sample_store_fwd = {
     .name = OP_CLASS(sample_store_fwd),
-    .in = OP_ARGS(n_in, {"tokens", I32, "B"}, {"step", I32 | STATE, "N"},
-                  {"drawn", I32 | STATE, "R B"}, {"window", I32 | STATE | OPTIONAL, "W B"}),
+    .in = OP_IN({"tokens", I32, "B"}, {"step", I32 | STATE, "N"}, {"drawn", I32 | STATE, "R B"},
+                {"window", I32 | STATE | OPTIONAL, "W B"}),
     .int_axes = "B",
     .infer = store_infer,
     .launch = store_launch,

@@ -28,8 +28,8 @@ static const struct grad_rule fwd_grad[] = {
 
 const struct op_class attncl__op_softmax_fwd = {
     .name = OP_CLASS(softmax_fwd),
-    .in = OP_ARGS(n_in, {"x", F32 | STRIDED, "... C"}),
-    .out = OP_ARGS(n_out, {"y", F32, "... C"}),
+    .in = OP_IN({"x", F32 | STRIDED, "... C"}),
+    .out = OP_OUT({"y", F32, "... C"}),
     .int_axes = "C",
     .launch = fwd_launch,
     .flop_per_element = 4, // subtract, exp, add, divide

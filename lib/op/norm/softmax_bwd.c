@@ -37,9 +37,8 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 
 const struct op_class attncl__op_softmax_bwd = {
     .name = OP_CLASS(softmax_bwd),
-    .in = OP_ARGS(n_in, {"y", F32, "... C"}, {"dy", F32, "... C"},
-                  {"valid_lens", I32 | OPTIONAL, "*"}),
-    .out = OP_ARGS(n_out, {"dx", F32, "... C"}),
+    .in = OP_IN({"y", F32, "... C"}, {"dy", F32, "... C"}, {"valid_lens", I32 | OPTIONAL, "*"}),
+    .out = OP_OUT({"dx", F32, "... C"}),
     .int_axes = "C",
     .infer = bwd_infer,
     .launch = bwd_launch,
