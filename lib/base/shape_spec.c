@@ -76,6 +76,7 @@ static const char *shape_words(const char *shape, char text[SHAPE_TEXT_BYTES])
 
 void attncl__axes_init(struct axes *axes)
 {
+    *axes = (struct axes){.dim = NULL};
     memset(axes->of, -1, sizeof axes->of);
 }
 
@@ -92,12 +93,12 @@ static attncl_status match_letter(struct axes *axes, const struct element *e, in
         *source = *value;
         return ATTNCL_OK;
     }
-    return source->desc == value->desc
-               ? FAIL(ATTNCL_ERR_SHAPE, "%s is %s, must be [%s]", value->name, SHAPE(value->desc),
-                      WORDS(shape))
-               : FAIL(ATTNCL_ERR_SHAPE, "%s is %s, must be [%s] with %c = %" PRId64 " as %s %s",
-                      value->name, SHAPE(value->desc), WORDS(shape), e->letter, *known,
-                      source->name, SHAPE(source->desc));
+    if (!source->desc || source->desc == value->desc)
+        return FAIL(ATTNCL_ERR_SHAPE, "%s is %s, must be [%s] with %c = %" PRId64, value->name,
+                    SHAPE(value->desc), WORDS(shape), e->letter, *known);
+    return FAIL(ATTNCL_ERR_SHAPE, "%s is %s, must be [%s] with %c = %" PRId64 " as %s %s",
+                value->name, SHAPE(value->desc), WORDS(shape), e->letter, *known, source->name,
+                SHAPE(source->desc));
 }
 
 static attncl_status match_group(struct axes *axes, int rank, const int64_t *dim, const char *shape,
@@ -128,8 +129,6 @@ attncl_status attncl__axes_match(struct axes *axes, const char *shape, const cha
     bool has_group;
     int axis = 0, n_optional;
 
-    if (strcmp(shape, "*") == 0)
-        return ATTNCL_OK;
     int more = d->rank - count_axes(shape, &has_group, &n_optional);
     REQUIRE(more >= 0 && (has_group || more <= n_optional), ATTNCL_ERR_SHAPE,
             "%s is %s, must be [%s]", name, SHAPE(d), WORDS(shape));

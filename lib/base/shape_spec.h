@@ -6,7 +6,6 @@
 //   T|1    an axis of T, which is known, or of 1
 //   T?     an axis that may be missing
 //   ...    any number of axes, the same wherever they occur
-//   *      any shape at all, alone
 #ifndef ATTNCL_BASE_SHAPE_SPEC_H
 #define ATTNCL_BASE_SHAPE_SPEC_H
 
@@ -19,7 +18,7 @@ struct axes {
     struct axis_source {
         const char *name;
         const struct tensor_desc *desc;
-    } source['Z' + 1]; // the value that set it
+    } source['Z' + 1]; // the value that set it; NULL: none, a caller did
 };
 
 void attncl__axes_init(struct axes *axes);

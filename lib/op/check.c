@@ -59,7 +59,7 @@ static attncl_status match_inputs(const struct op_class *cls, const struct op_si
 static const struct tensor_desc *model_of(const struct op_class *cls, const struct op_sig *sig,
                                           const struct op_arg *out)
 {
-    if (!out->shape || *out->shape != '=')
+    if (*out->shape != '=')
         return NULL;
     for (int i = 0;; ++i) {
         assert(i < cls->n_in);
@@ -71,9 +71,10 @@ static const struct tensor_desc *model_of(const struct op_class *cls, const stru
 static attncl_dtype output_type(const struct op_class *cls, const struct op_sig *sig, int i)
 {
     const struct op_arg *const out = &cls->out[i];
-    const struct tensor_desc *const like = model_of(cls, sig, out);
+    const struct tensor_desc *const like = out->shape ? model_of(cls, sig, out) : NULL;
 
-    if (out->flags & OPTIONAL || (out->flags & FOR_BACKWARD && !sig->save_for_backward) ||
+    if (!out->shape || out->flags & OPTIONAL ||
+        (out->flags & FOR_BACKWARD && !sig->save_for_backward) ||
         (like && !attncl__desc_present(like)))
         return ATTNCL_DTYPE_NONE;
     return (out->flags & TYPE_MASK) == I32 ? ATTNCL_I32 : ATTNCL_F32;
@@ -88,11 +89,12 @@ static attncl_status infer(const struct op_class *cls, struct op_sig *sig)
         TRY(cls->infer(sig));
     for (int i = 0; i < cls->n_out; ++i) {
         struct tensor_desc *const out = &sig->out[i];
-        const struct tensor_desc *const like = model_of(cls, sig, &cls->out[i]);
-        if (!attncl__desc_present(out) || !cls->out[i].shape)
-            continue;
-        TRY(like ? attncl__desc_make(out->dtype, like->rank, like->dim, out)
-                 : attncl__axes_make(sig->axes, cls->out[i].shape, out->dtype, out));
+        const char *const shape = cls->out[i].shape;
+        const struct tensor_desc *const like = shape ? model_of(cls, sig, &cls->out[i]) : NULL;
+        if (like && attncl__desc_present(out))
+            TRY(attncl__desc_make(out->dtype, like->rank, like->dim, out));
+        else if (shape && attncl__desc_present(out))
+            TRY(attncl__axes_make(sig->axes, shape, out->dtype, out));
     }
     return ATTNCL_OK;
 }
@@ -109,6 +111,11 @@ attncl_status attncl__op_infer(const struct op_class *cls, struct op_sig *sig)
     const attncl_status status = infer(cls, sig);
     sig->axes = NULL;
     return status;
+}
+
+attncl_status attncl__make_output(struct op_sig *sig, int i, const char *shape)
+{
+    return attncl__axes_make(sig->axes, shape, ATTNCL_F32, &sig->out[i]);
 }
 
 attncl_status attncl__check_shape(const struct op_sig *sig, int i, const char *shape)

@@ -183,6 +183,8 @@ unsigned attncl__op_inputs(const struct op_class *cls, enum op_arg_flag flag);
 
 // For infer.  Input i has this shape, where one is not declared or too little.
 attncl_status attncl__check_shape(const struct op_sig *sig, int i, const char *shape);
+// Describes output i, F32, where no shape is declared.
+attncl_status attncl__make_output(struct op_sig *sig, int i, const char *shape);
 // ERR_SHAPE unless input `part` has the last axes of input `all`, whose elements an int counts.
 attncl_status attncl__check_last_axes(const struct op_sig *sig, int all, int part);
 // Each letter's extent is min to max; the product of the letters' extents is at most `max`, as

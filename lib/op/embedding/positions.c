@@ -120,7 +120,7 @@ static void at_cost(const struct op_sig *sig, double *flop_ret, double *bytes_re
 
 const struct op_class attncl__op_add_positions_bwd = {
     .name = OP_CLASS(add_positions_bwd),
-    .in = OP_IN({"dy", F32, "*"}, {"table", F32, "P C"}),
+    .in = OP_IN({"dy", F32, NULL}, {"table", F32, "P C"}),
     .out = OP_OUT({"dtable", F32, "P C"}),
     .int_axes = "PC",
     .infer = fwd_infer,
@@ -138,7 +138,7 @@ static const struct grad_rule fwd_grad[] = {
 
 const struct op_class attncl__op_add_positions_fwd = {
     .name = OP_CLASS(add_positions_fwd),
-    .in = OP_IN({"x", F32 | STRIDED, "*"}, {"table", F32, "P C"}),
+    .in = OP_IN({"x", F32 | STRIDED, NULL}, {"table", F32, "P C"}),
     .out = OP_OUT({"y", F32, "=x"}),
     .int_axes = "PC",
     .infer = fwd_infer,

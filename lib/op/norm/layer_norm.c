@@ -48,7 +48,7 @@ static const struct grad_rule fwd_grad[] = {{.op = OP_layer_norm_bwd,
 
 const struct op_class attncl__op_layer_norm_fwd = {
     .name = OP_CLASS(layer_norm_fwd),
-    .in = OP_IN({"x", F32 | STRIDED, "*"}, {"weight", F32, "..."}, {"bias", F32, "..."}),
+    .in = OP_IN({"x", F32 | STRIDED, NULL}, {"weight", F32, "..."}, {"bias", F32, "..."}),
     .out = OP_OUT({"y", F32, "=x"}),
     .infer = fwd_infer,
     .launch = fwd_launch,

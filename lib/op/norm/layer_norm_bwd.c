@@ -64,7 +64,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 
 const struct op_class attncl__op_layer_norm_bwd = {
     .name = OP_CLASS(layer_norm_bwd),
-    .in = OP_IN({"x", F32, "..."}, {"weight", F32, "*"}, {"dy", F32, "..."}),
+    .in = OP_IN({"x", F32, "..."}, {"weight", F32, NULL}, {"dy", F32, "..."}),
     .out = OP_OUT({"dx", F32, "..."}, {"dweight", F32, "=weight"}, {"dbias", F32, "=weight"}),
     .infer = bwd_infer,
     .scratch = bwd_scratch,

@@ -37,7 +37,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 
 const struct op_class attncl__op_softmax_bwd = {
     .name = OP_CLASS(softmax_bwd),
-    .in = OP_IN({"y", F32, "... C"}, {"dy", F32, "... C"}, {"valid_lens", I32 | OPTIONAL, "*"}),
+    .in = OP_IN({"y", F32, "... C"}, {"dy", F32, "... C"}, {"valid_lens", I32 | OPTIONAL, NULL}),
     .out = OP_OUT({"dx", F32, "... C"}),
     .int_axes = "C",
     .infer = bwd_infer,

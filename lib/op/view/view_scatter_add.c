@@ -114,11 +114,11 @@ static attncl_status scatter_launch(struct launcher *l, const struct op_call *ca
 
 #define MORE                                                                                       \
     {                                                                                              \
-        "x", F32 | OPTIONAL, "*"                                                                   \
+        "x", F32 | OPTIONAL, NULL                                                                   \
     }
 const struct op_class attncl__op_view_scatter_add_fwd = {
     .name = OP_CLASS(view_scatter_add_fwd),
-    .in = OP_IN({"x", F32, "*"}, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE),
+    .in = OP_IN({"x", F32, NULL}, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE),
     .out = OP_OUT({"base", F32, "N"}),
     .infer = scatter_infer,
     .launch = scatter_launch,
