@@ -13,24 +13,15 @@
 
 enum { X, STEP, POSITION, RESIDUAL };
 
-static attncl_status check_batch(const struct dropout_fwd_params *params,
-                                 const struct tensor_desc *x)
-{
-    if (params->batch_total == 0)
-        return attncl__check_dropout_batch(params, 0);
-    REQUIRE(params->batch_axis >= 0 && params->batch_axis < x->rank - 1, ATTNCL_ERR_ARGUMENT,
-            "dropout's batch is axis %" PRId64 " of x %s, must be before the last",
-            params->batch_axis, SHAPE(x));
-    return attncl__check_dropout_batch(params, x->dim[params->batch_axis]);
-}
-
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct dropout_fwd_params *params = sig->params;
     const struct tensor_desc *x = &sig->in[X];
+    const int64_t axis = params->batch_axis, total = params->batch_total;
 
-    TRY(attncl__check_dropout(params, &sig->in[STEP]));
-    TRY(check_batch(params, x));
+    REQUIRE(total == 0 || (axis >= 0 && axis < x->rank - 1), ATTNCL_ERR_ARGUMENT,
+            "dropout's batch is axis %" PRId64 " of x %s, must be before the last", axis, SHAPE(x));
+    TRY(attncl__check_dropout(params, &sig->in[STEP], total == 0 ? 0 : x->dim[axis]));
     return x->rank > 0 ? attncl__check_width("the last axis of x", x->dim[x->rank - 1]) : ATTNCL_OK;
 }
 
