@@ -81,7 +81,7 @@ void attncl__axes_init(struct axes *axes)
 }
 
 static attncl_status match_letter(struct axes *axes, const struct element *e, int64_t extent,
-                                  const char *shape, const struct axis_source *value)
+                                  const struct axis_source *value)
 {
     int64_t *const known = &axes->of[e->letter];
     struct axis_source *const source = &axes->source[e->letter];
@@ -95,13 +95,13 @@ static attncl_status match_letter(struct axes *axes, const struct element *e, in
     }
     if (!source->desc || source->desc == value->desc)
         return FAIL(ATTNCL_ERR_SHAPE, "%s is %s, must be [%s] with %c = %" PRId64, value->name,
-                    SHAPE(value->desc), WORDS(shape), e->letter, *known);
+                    SHAPE(value->desc), WORDS(value->shape), e->letter, *known);
     return FAIL(ATTNCL_ERR_SHAPE, "%s is %s, must be [%s] with %c = %" PRId64 " as %s %s",
-                value->name, SHAPE(value->desc), WORDS(shape), e->letter, *known, source->name,
-                SHAPE(source->desc));
+                value->name, SHAPE(value->desc), WORDS(value->shape), e->letter, *known,
+                source->name, SHAPE(source->desc));
 }
 
-static attncl_status match_group(struct axes *axes, int rank, const int64_t *dim, const char *shape,
+static attncl_status match_group(struct axes *axes, int rank, const int64_t *dim,
                                  const struct axis_source *value)
 {
     struct axis_source *const source = &axes->source['.'];
@@ -116,14 +116,18 @@ static attncl_status match_group(struct axes *axes, int rank, const int64_t *dim
     }
     if (axes->rank == rank && memcmp(axes->dim, dim, (size_t)rank * sizeof *dim) == 0)
         return ATTNCL_OK;
-    return FAIL(ATTNCL_ERR_SHAPE, "%s is %s, must be [%s] as %s %s", value->name,
-                SHAPE(value->desc), WORDS(shape), source->name, SHAPE(source->desc));
+    if (strcmp(value->shape, source->shape) == 0)
+        return FAIL(ATTNCL_ERR_SHAPE, "%s is %s, must be [%s] as %s %s", value->name,
+                    SHAPE(value->desc), WORDS(value->shape), source->name, SHAPE(source->desc));
+    return FAIL(ATTNCL_ERR_SHAPE, "%s is %s, must be [%s] where %s %s is [%s]", value->name,
+                SHAPE(value->desc), WORDS(value->shape), source->name, SHAPE(source->desc),
+                WORDS(source->shape));
 }
 
 attncl_status attncl__axes_match(struct axes *axes, const char *shape, const char *name,
                                  const struct tensor_desc *d)
 {
-    const struct axis_source value = {name, d};
+    const struct axis_source value = {name, shape, d};
     const char *at = shape;
     struct element e;
     bool has_group;
@@ -134,14 +138,14 @@ attncl_status attncl__axes_match(struct axes *axes, const char *shape, const cha
             "%s is %s, must be [%s]", name, SHAPE(d), WORDS(shape));
     while (next_element(&at, &e)) {
         if (e.letter == '.') {
-            TRY(match_group(axes, more, &d->dim[axis], shape, &value));
+            TRY(match_group(axes, more, &d->dim[axis], &value));
             axis += more;
             continue;
         }
         if (e.may_be_missing && more-- == 0)
             continue;
         if (e.letter)
-            TRY(match_letter(axes, &e, d->dim[axis], shape, &value));
+            TRY(match_letter(axes, &e, d->dim[axis], &value));
         else
             REQUIRE(d->dim[axis] == e.extent, ATTNCL_ERR_SHAPE, "%s is %s, must be [%s]", name,
                     SHAPE(d), WORDS(shape));

@@ -16,7 +16,7 @@ struct axes {
     const int64_t *dim;  // of "..."
     int rank;
     struct axis_source {
-        const char *name;
+        const char *name, *shape;
         const struct tensor_desc *desc;
     } source['Z' + 1]; // the value that set it; NULL: none, a caller did
 };

@@ -24,9 +24,9 @@ static bool takes(const struct op_class *cls, int i, const struct tensor_desc *d
 {
     struct rows rows;
 
-    if (!attncl__desc_present(d) || (attncl__op_inputs(cls, ANY_VIEW) >> i & 1))
+    if (!attncl__desc_present(d) || (cls->in[i].flags & ANY_VIEW))
         return true;
-    if (attncl__op_inputs(cls, STRIDED) >> i & 1)
+    if (cls->in[i].flags & STRIDED)
         return attncl__desc_rows(d, &rows);
     return d->start == 0 && attncl__desc_contiguous(d);
 }
@@ -39,21 +39,16 @@ static bool gather_inputs(attncl_graph *g, const attncl_value *in, int n_in, str
     for (int i = 0; i < cls->n_in; ++i) {
         attncl_value use = i < n_in ? in[i] : ATTNCL_NONE_VALUE;
         if (attncl__graph_is_foreign(g, use)) {
-            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d is a value of another graph",
-                       cls->name, i);
+            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: %s is a value of another graph", cls->name,
+                       cls->in[i].name);
             return false;
         }
         const struct value *v = attncl__graph_value(g, use);
-        if (!v) {
-            if (attncl__op_inputs(cls, OPTIONAL) >> i & 1)
-                continue;
-            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d is missing", cls->name, i);
-            return false;
-        }
-        if ((attncl__op_inputs(cls, STATE) >> i & 1) && v->kind != VALUE_STATE &&
-            v->kind != VALUE_TENSOR) {
-            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d must be state or a weight", cls->name,
-                       i);
+        if (!v)
+            continue;
+        if ((cls->in[i].flags & STATE) && v->kind != VALUE_STATE && v->kind != VALUE_TENSOR) {
+            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: %s must be state or a weight", cls->name,
+                       cls->in[i].name);
             return false;
         }
         if (!takes(cls, i, &v->desc)) {
@@ -157,8 +152,7 @@ void attncl__graph_save_for_backward(attncl_graph *g, int n)
     assert(status == ATTNCL_OK); // as it was when the node was added
     (void)status;
     for (int i = 0; i < node->cls->n_out; ++i)
-        if (node->cls->out ? node->cls->out[i].flags & FOR_BACKWARD
-                           : node->cls->saved_for_backward >> i & 1)
+        if (node->cls->out[i].flags & FOR_BACKWARD)
             g->values[node->out[i]].desc = sig.out[i];
 }
 

@@ -92,7 +92,8 @@ struct grad_rule {
     void (*part)(const struct op_sig *forward, int input, struct tensor_desc *view);
 };
 
-// An input or output of a class.
+// An input or output of a class.  Other than with STRIDED or ANY_VIEW, inputs reach launch contiguous
+// with start 0.
 enum op_arg_flag {
     F32,
     I32,
@@ -101,23 +102,18 @@ enum op_arg_flag {
     SAME_TYPE, // the type of the input before it
     ANY_TYPE,  // infer says which
     TYPE_MASK = 7,
-    OPTIONAL = 1 << 3, // may be absent; an output is, unless infer sets its dtype
-    // Of inputs.  The others reach launch contiguous with start 0
-    STRIDED =
-        1 << 4, // may be a view whose rows have one stride (attncl__desc_rows holds) and any start
-    ANY_VIEW = 1 << 5,   // may be any view at all (strides as they come)
-    STATE = 1 << 6,      // the op updates it in place
-    SHAPE_ONLY = 1 << 7, // only its shape counts: no gradient reaches it
-    // Of outputs
-    FOR_BACKWARD = 1 << 8 // exists only for gradients: absent unless sig->save_for_backward
+    OPTIONAL = 1 << 3,   // may be absent; an output is, unless infer sets its dtype
+    STRIDED = 1 << 4,    // input: may start anywhere, its rows one stride apart (attncl__desc_rows)
+    ANY_VIEW = 1 << 5,   // input: may be any view at all, with strides as they come
+    STATE = 1 << 6,      // input: the op updates it in place
+    SHAPE_ONLY = 1 << 7, // input: only its shape counts, no gradient reaches it
+    FOR_BACKWARD = 1 << 8 // output: absent unless sig->save_for_backward
 };
 struct op_arg {
     const char *name;
     unsigned flags;
-    // As base/shape_spec.h has it.  An output "=x" is like input x, absent where that is.  NULL: infer
-    // checks the input or describes the output.
-    const char *shape;
-};
+    const char *shape; // letters (base/shape_spec.h); NULL: infer checks or describes it
+};                     // of an output "=x": like input x, absent where that is
 
 struct op_class {
     const char *name;
@@ -125,15 +121,6 @@ struct op_class {
     const struct op_arg *in, *out;
     int n_in, n_out;
     const char *int_axes; // letters of axes that kernels count with int; NULL: none
-    unsigned optional;    // bit i: input i may be absent
-    unsigned strided; // bit i: input i may be a view whose rows have one stride (attncl__desc_rows
-        // holds) and any start; every other input reaches launch contiguous with start 0
-    unsigned any_view;   // bit i: input i may be any view at all (strides as they come)
-    unsigned state;      // bit i: input i is state that the op updates in place
-    unsigned shape_only; // bit i: of input i only the shape counts: no gradient reaches it
-    unsigned
-        saved_for_backward; // bit i: output i exists only for gradients: absent unless sig->save_for_backward
-
     // What the declared shapes do not say: checks parameters and limits, sets letters that only outputs
     // have (sig->axes) and types of optional outputs.  Called on contiguous and on strided inputs alike.
     // NULL: nothing.
@@ -157,8 +144,7 @@ extern const struct op_class *const attncl__op_table[];
 
 // `.name = OP_CLASS(softmax_fwd)` sets the size of the parameters too, `.in = OP_IN(...)` the
 // number of inputs, `.out = OP_OUT(...)` of outputs, `.grad = GRAD_RULES(table)` of rules.
-#define OP_CLASS(cls)                        #cls, .params_bytes = sizeof(struct cls##_params)
-#define OP_CLASS_MASKS(cls, inputs, outputs) OP_CLASS(cls), .n_in = (inputs), .n_out = (outputs)
+#define OP_CLASS(cls) #cls, .params_bytes = sizeof(struct cls##_params)
 #define OP_ARGS(...)                                                                               \
     (const struct op_arg[])                                                                        \
     {                                                                                              \
@@ -193,35 +179,6 @@ attncl_status attncl__check_axes(const struct op_sig *sig, const char *letters, 
                                  int64_t max);
 attncl_status attncl__check_product(const struct op_sig *sig, const char *letters, int64_t max);
 attncl_status attncl__check_at_most(const struct op_sig *sig, char a, char b);
-
-// out[0] is like in[0], contiguous.
-attncl_status attncl__infer_like_first(struct op_sig *sig);
-
-// ERR_DTYPE unless `d`, called `name` in messages, is of this type; ERR_SHAPE unless it has `rank`
-// axes (-1: any).
-attncl_status attncl__check_input(const char *name, const struct tensor_desc *d, attncl_dtype dtype,
-                                  int rank);
-
-// The same for weights that a kernel reads as they are stored: F32, F16 or BF16.
-attncl_status attncl__check_weights(const char *name, const struct tensor_desc *d, int rank);
-
-// What the optimisers' ops share.  rates: input 0 is the steps taken, I32 [], 1 a learning rate, F32 []
-// or absent.  step: each input that has a name is F32 of the shape of input 0, the parameter; the last
-// one may be absent; input `rates` is F32 [n_rates].
-attncl_status attncl__check_rates_inputs(const struct op_sig *sig);
-attncl_status attncl__check_step_inputs(const struct op_sig *sig, const char *const *names,
-                                        int n_names, int rates, int64_t n_rates);
-// The first n outputs are like the parameter.
-attncl_status attncl__infer_step(struct op_sig *sig, int n);
-
-// The same unless the mask is absent or U8 [T or 1, S, B or 1]; unless the lengths are absent or I32
-// [B] or [B, T].  s_letter: what messages call S.
-attncl_status attncl__check_mask(const struct tensor_desc *mask, int64_t t, int64_t s,
-                                 const char *s_letter, int64_t b);
-attncl_status attncl__check_lens(const struct tensor_desc *lens, int64_t b, int64_t t);
-
-// ERR_DTYPE or ERR_SHAPE unless `d` is an index, such as a position: one I32, [1].
-attncl_status attncl__check_index(const char *name, const struct tensor_desc *d);
 
 // ERR_ARGUMENT unless there is an activation of this number.
 attncl_status attncl__check_activation(int32_t kind);

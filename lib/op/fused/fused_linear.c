@@ -108,12 +108,17 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
         *flop_ret += 8 * (double)attncl__desc_count(&sig->in[LINEAR_X]);
 }
 
-#define OTHER_WEIGHT(i) (1u << (FUSED_LINEAR_MORE + 2 * (i)))
+#define WEIGHT "weight", STORED | STRIDED | OPTIONAL, NULL
+#define BIAS   "bias", F32 | OPTIONAL, NULL
+#define Y      "y", F32, NULL
 const struct op_class attncl__op_fused_linear_fwd = {
-    .name = OP_CLASS_MASKS(fused_linear_fwd, N_FUSED_LINEAR_INPUTS, 1 + GEMM_MAX_OTHERS),
-    .optional = (1u << N_FUSED_LINEAR_INPUTS) - (1u << LINEAR_BIAS), // all but x and weight
-    .strided = 1u << LINEAR_X | 1u << LINEAR_WEIGHT | 1u << LINEAR_GATE | 1u << LINEAR_RESIDUAL |
-               OTHER_WEIGHT(0) | OTHER_WEIGHT(1),
+    .name = OP_CLASS(fused_linear_fwd),
+    .in = OP_IN({"x", F32 | STRIDED, NULL}, {"weight", STORED | STRIDED, NULL}, {BIAS},
+                {"gate", F32 | STRIDED | OPTIONAL, NULL},
+                {"residual", F32 | STRIDED | OPTIONAL, NULL}, {"norm_weight", F32 | OPTIONAL, NULL},
+                {"norm_bias", F32 | OPTIONAL, NULL}, {"position", I32 | OPTIONAL, NULL}, {WEIGHT},
+                {BIAS}, {WEIGHT}, {BIAS}),
+    .out = OP_OUT({Y}, {Y}, {Y}),
     .infer = infer,
     .launch = launch,
     .cost = cost,

@@ -37,7 +37,8 @@ static attncl_status zeros_launch(struct launcher *l, const struct op_call *call
 }
 
 const struct op_class attncl__op_zeros_fwd = {
-    .name = OP_CLASS_MASKS(zeros_fwd, 0, 1),
+    .name = OP_CLASS(zeros_fwd),
+    .out = OP_OUT({"y", F32, NULL}),
     .infer = zeros_infer,
     .launch = zeros_launch,
 };
@@ -112,13 +113,11 @@ static attncl_status scatter_launch(struct launcher *l, const struct op_call *ca
     return ATTNCL_OK;
 }
 
-#define MORE                                                                                       \
-    {                                                                                              \
-        "x", F32 | OPTIONAL, NULL                                                                   \
-    }
+#define MORE "x", F32 | OPTIONAL, NULL
 const struct op_class attncl__op_view_scatter_add_fwd = {
     .name = OP_CLASS(view_scatter_add_fwd),
-    .in = OP_IN({"x", F32, NULL}, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE),
+    .in = OP_IN({"x", F32, NULL}, {MORE}, {MORE}, {MORE}, {MORE}, {MORE}, {MORE}, {MORE}, {MORE},
+                {MORE}),
     .out = OP_OUT({"base", F32, "N"}),
     .infer = scatter_infer,
     .launch = scatter_launch,
