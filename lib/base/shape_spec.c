@@ -21,8 +21,10 @@ struct element {
 // False at the end.
 static bool next_element(const char **at, struct element *ret)
 {
-    const char *c = *at + strspn(*at, " ");
+    const char *c = *at;
 
+    while (*c == ' ')
+        ++c;
     if (!*c)
         return false;
     *ret = (struct element){.letter = (unsigned char)*c};
@@ -33,26 +35,27 @@ static bool next_element(const char **at, struct element *ret)
     } else {
         c += *c == '.' ? 3 : 1;
     }
-    ret->may_be_one = strncmp(c, "|1", 2) == 0;
+    ret->may_be_one = *c == '|';
     ret->may_be_missing = *c == '?';
-    *at = c + strcspn(c, " ");
+    while (*c && *c != ' ')
+        ++c;
+    *at = c;
     return true;
 }
 
 // Axes that a shape has beside "..." and those that may be missing.
 static int count_axes(const char *shape, bool *has_group_ret, int *n_optional_ret)
 {
-    struct element e;
     int n = 0;
 
     *has_group_ret = false;
     *n_optional_ret = 0;
-    while (next_element(&shape, &e)) {
-        *has_group_ret |= e.letter == '.';
-        *n_optional_ret += e.may_be_missing;
-        n += e.letter != '.' && !e.may_be_missing;
+    for (const char *c = shape; *c; ++c) {
+        *has_group_ret |= *c == '.';
+        *n_optional_ret += *c == '?';
+        n += *c != ' ' && (c == shape || c[-1] == ' ');
     }
-    return n;
+    return n - *has_group_ret - *n_optional_ret;
 }
 
 // "[T or 1, ..., C]", for messages.
@@ -76,8 +79,9 @@ static const char *shape_words(const char *shape, char text[SHAPE_TEXT_BYTES])
 
 void attncl__axes_init(struct axes *axes)
 {
-    *axes = (struct axes){.dim = NULL};
     memset(axes->of, -1, sizeof axes->of);
+    for (int letter = 'A'; letter <= 'Z'; ++letter)
+        axes->source[letter].desc = NULL;
 }
 
 static attncl_status match_letter(struct axes *axes, const struct element *e, int64_t extent,

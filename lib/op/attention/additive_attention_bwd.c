@@ -13,7 +13,7 @@
 #include "op/attention/additive_attention.h"
 #include "op/row_launch.h"
 
-enum { IN_G = N_ADDITIVE_INPUTS, IN_C, N_IN };
+enum { IN_G = N_ADDITIVE_INPUTS, IN_C };
 enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
 
 enum { MASKING_LENS = 2 }; // of cl/attention/attention.clh

@@ -14,7 +14,6 @@
 // (lib/op/attention/attention_gpu.c).
 
 #include "attncl/kinds.h"
-#include "base/ckd.h"
 #include "op/attention/attention_tiling.h"
 
 enum { MAX_LENGTH = 1 << 29 }; // kernels add T and S as ints

@@ -17,7 +17,7 @@
 #include "op/row_launch.h"
 
 enum { X = LINEAR_X, WEIGHT, BIAS, GATE, RESIDUAL };
-enum { Y, ARGUMENT, N_LINEAR_OUTPUTS };
+enum { Y, ARGUMENT };
 
 static attncl_status linear_infer(struct op_sig *sig)
 {

@@ -14,7 +14,6 @@
 // blocks.
 
 #include "attncl/kinds.h"
-#include "base/ckd.h"
 #include "op/op.h"
 #include "op/row_launch.h"
 
