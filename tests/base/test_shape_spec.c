@@ -33,6 +33,7 @@ static const struct {
     {"A B C", "12 C", 2, {2, 4}, "y is [2, 4], must be [12, C]"},
     {"A B C", "A|1 C", 2, {1, 4}, NULL},
     {"A B C", "A|1 C", 2, {2, 4}, NULL},
+    {"A B C", "A C", 2, {1, 4}, "y is [1, 4], must be [A, C] with A = 2 as x"},
     {"A B C", "A|1 C", 2, {3, 4}, "must be [A or 1, C] with A = 2"},
     {"A B C", "A B?", 1, {2}, NULL},
     {"A B C", "A B?", 2, {2, 3}, NULL},
