@@ -75,7 +75,7 @@ void attncl__backward_check(const struct backward *b, int n)
     bool has_all = !in_loop;
     for (int i = 0; i < node->cls->n_in; ++i)
         if (attncl__backward_requires_grad(b, node->in[i]) && attncl__is_float(sig.in[i].dtype) &&
-            !(node->cls->shape_only >> i & 1))
+            !(node->cls->in[i].flags & SHAPE_ONLY))
             has_all = has_all && has_gradient(node->cls, &sig, i);
     if (!has_all)
         GRAPH_FAIL(b->g, ATTNCL_ERR_UNSUPPORTED, "%s%s%.*s has no gradient%s", node->scope,
@@ -126,7 +126,7 @@ static attncl_value resolve(struct node_grad *s, struct grad_ref ref)
     case REF_KIND_X:
         return attncl__graph_handle(s->b->g, s->node.in[ref.index]);
     case REF_KIND_Y:
-        if (s->node.cls->saved_for_backward >> ref.index & 1)
+        if (s->node.cls->out[ref.index].flags & FOR_BACKWARD)
             attncl__graph_save_for_backward(s->b->g, s->n);
         if (!attncl__desc_present(&s->b->g->values[s->node.out[ref.index]].desc))
             return ATTNCL_NONE_VALUE;
@@ -188,7 +188,7 @@ static void apply(struct node_grad *s, const struct grad_rule *rule)
     const struct op_class *op = attncl__op_table[rule->op];
     for (int i = 0; i < op->n_in; ++i) {
         in[i] = resolve(s, rule->in[i]);
-        if (in[i].id == 0 && rule->in[i].kind == REF_KIND_DY && !(op->optional >> i & 1))
+        if (in[i].id == 0 && rule->in[i].kind == REF_KIND_DY && !(op->in[i].flags & OPTIONAL))
             in[i] = attncl__backward_zeros(g, s->node.out[rule->in[i].index]);
     }
     const attncl_value first =

@@ -8,7 +8,7 @@
 
 static bool is_live(const struct lowered *p, const struct lowered_node *node)
 {
-    bool live = node->cls->state != 0;
+    bool live = attncl__op_inputs(node->cls, STATE) != 0;
 
     for (int i = 0; i < node->cls->n_out; ++i) {
         const struct lowered_value *v = &p->values[node->outputs[i]];

@@ -138,7 +138,7 @@ static attncl_status infer_parts(const struct lowered *p, const struct fusion *f
 
     attncl__lowered_sig(p, step, sig);
     sig->params = f->params;
-    return step->cls->infer(sig);
+    return attncl__op_infer(step->cls, sig);
 }
 
 static bool merge_is_profitable(const struct lowered *p, struct fusion *f)

@@ -190,7 +190,7 @@ static attncl_status build_step(struct lowered *p, const struct fusion *f)
     step_inputs(p, f, in);
     attncl__lowered_sig_of(p, cls, in, &sig);
     sig.params = f->params;
-    TRY(cls->infer(&sig));
+    TRY(attncl__op_infer(cls, &sig));
     void *params = attncl__lowered_alloc(p, cls->params_bytes);
     struct tensor_desc *sums = attncl__lowered_alloc(p, sizeof *sums);
     REQUIRE(params && sums, ATTNCL_ERR_NO_MEMORY, "node of %s", cls->name);

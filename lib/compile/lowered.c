@@ -95,8 +95,8 @@ static void link_inputs(struct lowered *p, int n)
         struct lowered_value *base = &p->values[p->values[node->inputs[i]].base];
         if (!node->inputs[i])
             continue;
-        *use =
-            (struct use){.node = n, .writes = node->cls->state >> i & 1, .next = base->first_use};
+        *use = (struct use){
+            .node = n, .writes = node->cls->in[i].flags & STATE, .next = base->first_use};
         if (use->next)
             use->next->previous = use;
         base->first_use = use;

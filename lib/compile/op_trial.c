@@ -110,7 +110,7 @@ static attncl_status run_open(struct trial_run *r, const struct trial_run *befor
         }
     }
     struct op_sig sig = sig_of(r);
-    TRY(r->trial.cls->infer(&sig));
+    TRY(attncl__op_infer(r->trial.cls, &sig));
     for (int i = 0; i < r->trial.cls->n_out; ++i) {
         struct storage *s = &r->out_storage[i];
         if (!attncl__desc_present(&r->out[i]))

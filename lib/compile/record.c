@@ -33,7 +33,7 @@ static attncl_status append_node(const struct lowered *p, struct program *g, str
     }
     if (node->scratch_bytes)
         call.scratch = (struct span){&g->storages[p->n_values + n]};
-    if (empty && !node->cls->state)
+    if (empty && !attncl__op_inputs(node->cls, STATE))
         return ATTNCL_OK;
 
     l->caps = sig->caps;

@@ -81,7 +81,7 @@ static struct progress needs(const struct schedule *s, int first, int last)
                 continue;
             const struct memory_users *m = memory_of(s, node->inputs[i]);
             need_node(s, m->writer, &need);
-            if (node->cls->state >> i & 1)
+            if (node->cls->in[i].flags & STATE)
                 join(&need, &m->readers);
         }
     }
@@ -98,7 +98,7 @@ static void use(struct schedule *s, int first, int last)
                 continue;
             struct memory_users *m = memory_of(s, node->inputs[i]);
             advance(&m->readers.node[node->queue], last);
-            if (node->cls->state >> i & 1)
+            if (node->cls->in[i].flags & STATE)
                 m->writer = n;
         }
         for (int i = 0; !node->dead && i < node->cls->n_out; ++i)

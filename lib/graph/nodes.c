@@ -24,9 +24,9 @@ static bool takes(const struct op_class *cls, int i, const struct tensor_desc *d
 {
     struct rows rows;
 
-    if (!attncl__desc_present(d) || (cls->any_view >> i & 1))
+    if (!attncl__desc_present(d) || (cls->in[i].flags & ANY_VIEW))
         return true;
-    if (cls->strided >> i & 1)
+    if (cls->in[i].flags & STRIDED)
         return attncl__desc_rows(d, &rows);
     return d->start == 0 && attncl__desc_contiguous(d);
 }
@@ -39,20 +39,16 @@ static bool gather_inputs(attncl_graph *g, const attncl_value *in, int n_in, str
     for (int i = 0; i < cls->n_in; ++i) {
         attncl_value use = i < n_in ? in[i] : ATTNCL_NONE_VALUE;
         if (attncl__graph_is_foreign(g, use)) {
-            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d is a value of another graph",
-                       cls->name, i);
+            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: %s is a value of another graph", cls->name,
+                       cls->in[i].name);
             return false;
         }
         const struct value *v = attncl__graph_value(g, use);
-        if (!v) {
-            if (cls->optional >> i & 1)
-                continue;
-            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d is missing", cls->name, i);
-            return false;
-        }
-        if ((cls->state >> i & 1) && v->kind != VALUE_STATE && v->kind != VALUE_TENSOR) {
-            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d must be state or a weight", cls->name,
-                       i);
+        if (!v)
+            continue;
+        if ((cls->in[i].flags & STATE) && v->kind != VALUE_STATE && v->kind != VALUE_TENSOR) {
+            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: %s must be state or a weight", cls->name,
+                       cls->in[i].name);
             return false;
         }
         if (!takes(cls, i, &v->desc)) {
@@ -152,11 +148,11 @@ void attncl__graph_save_for_backward(attncl_graph *g, int n)
     node->save_for_backward = true;
     attncl__graph_sig(g, node, g->descs, &sig); // there was space for it when the node was added
     sig.caps = NULL;
-    const attncl_status status = node->cls->infer(&sig);
+    const attncl_status status = attncl__op_infer(node->cls, &sig);
     assert(status == ATTNCL_OK); // as it was when the node was added
     (void)status;
     for (int i = 0; i < node->cls->n_out; ++i)
-        if (node->cls->saved_for_backward >> i & 1)
+        if (node->cls->out[i].flags & FOR_BACKWARD)
             g->values[node->out[i]].desc = sig.out[i];
 }
 
@@ -191,7 +187,7 @@ attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, cons
         goto done;
     attncl__graph_sig(g, &node, g->descs, &sig);
     sig.caps = NULL;
-    const attncl_status status = cls->infer(&sig);
+    const attncl_status status = attncl__op_infer(cls, &sig);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("%s", cls->name);
         attncl__graph_keep_failure(g, status);

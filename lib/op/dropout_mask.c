@@ -7,19 +7,14 @@
 #include "op/dropout_mask.h"
 
 attncl_status attncl__check_dropout(const struct dropout_fwd_params *mask,
-                                    const struct tensor_desc *step)
+                                    const struct tensor_desc *step, int64_t n)
 {
     REQUIRE(mask->p >= 0 && mask->p <= 1, ATTNCL_ERR_ARGUMENT, "dropout p is %g, expected 0 to 1",
             mask->p);
     REQUIRE(mask->site >= 0 && mask->site <= UINT32_MAX, ATTNCL_ERR_ARGUMENT,
             "dropout site is %" PRId64 ", expected 0 to %" PRIu32, mask->site, UINT32_MAX);
-    if (mask->p == 0 && !attncl__desc_present(step))
-        return ATTNCL_OK;
-    return attncl__check_input("step", step, ATTNCL_I32, 0);
-}
-
-attncl_status attncl__check_dropout_batch(const struct dropout_fwd_params *mask, int64_t n)
-{
+    REQUIRE(mask->p == 0 || attncl__desc_present(step), ATTNCL_ERR_ARGUMENT,
+            "dropout p is %g, step is missing", mask->p);
     if (mask->batch_total == 0 && mask->batch_begin == 0)
         return ATTNCL_OK;
     REQUIRE(mask->batch_begin >= 0 && mask->batch_begin <= mask->batch_total &&

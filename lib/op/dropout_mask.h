@@ -7,13 +7,10 @@
 
 #include "op/op.h"
 
-// ERR_ARGUMENT unless p is in [0, 1] and the site fits a word; ERR_DTYPE, ERR_SHAPE unless `step` is
-// an I32 []; absent where p is 0.
+// ERR_ARGUMENT unless p is in [0, 1], the site fits a word, `step` is there where p is not 0, and `n`
+// entries from batch_begin on are part of batch_total, where that is given.
 attncl_status attncl__check_dropout(const struct dropout_fwd_params *mask,
-                                    const struct tensor_desc *step);
-
-// ERR_ARGUMENT unless `n` entries from batch_begin on are part of batch_total, where that is given.
-attncl_status attncl__check_dropout_batch(const struct dropout_fwd_params *mask, int64_t n);
+                                    const struct tensor_desc *step, int64_t n);
 
 // Entries of the whole batch, of which the value has n.
 static inline int64_t attncl__dropout_batch(const struct dropout_fwd_params *mask, int64_t n)

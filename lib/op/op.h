@@ -8,6 +8,7 @@
 #define ATTNCL_OP_OP_H
 
 #include "base/desc.h"
+#include "base/shape_spec.h"
 #include "base/try.h"
 #include "launch/launch.h"
 
@@ -22,6 +23,8 @@ enum { VIEW_SCATTER_ADD_MAX_IN = 10 };
 #include "op/op_list.def"
 #undef OP
 
+struct op_class;
+
 // Shapes in, shapes out.
 struct op_sig {
     const struct device_caps *caps; // NULL while a graph is built; set when scratch is asked for
@@ -30,6 +33,9 @@ struct op_sig {
     struct tensor_desc *in;         // dtype NONE where an optional input is absent
     struct tensor_desc *out;        // dtype NONE: absent, such as an absent input's gradient
     bool save_for_backward; // a gradient reads the class's saved outputs: describe and write them
+    // While infer runs: the class, and the extents that the letters of its inputs have.
+    const struct op_class *cls;
+    struct axes *axes;
 };
 
 // The same, with memory.
@@ -38,8 +44,6 @@ struct op_call {
     const struct span *in, *out;
     struct span scratch; // absent when the op asked for none
 };
-
-struct op_class;
 
 // What feeds a gradient op and where its results go, as data; autodiff/backward.c alone adds nodes.
 //
@@ -88,21 +92,38 @@ struct grad_rule {
     void (*part)(const struct op_sig *forward, int input, struct tensor_desc *view);
 };
 
+// An input or output of a class.  Other than with STRIDED or ANY_VIEW, inputs reach launch contiguous
+// with start 0.
+enum op_arg_flag {
+    F32,
+    I32,
+    U8,
+    STORED,    // F32, F16 or BF16
+    SAME_TYPE, // the type of the input before it
+    ANY_TYPE,  // infer says which
+    TYPE_MASK = 7,
+    OPTIONAL = 1 << 3,   // may be absent; an output is, unless infer sets its dtype
+    STRIDED = 1 << 4,    // input: may start anywhere, its rows one stride apart (attncl__desc_rows)
+    ANY_VIEW = 1 << 5,   // input: may be any view at all, with strides as they come
+    STATE = 1 << 6,      // input: the op updates it in place
+    SHAPE_ONLY = 1 << 7, // input: only its shape counts, no gradient reaches it
+    FOR_BACKWARD = 1 << 8 // output: absent unless sig->save_for_backward
+};
+struct op_arg {
+    const char *name;
+    unsigned flags;
+    const char *shape; // letters (base/shape_spec.h); NULL: infer checks or describes it
+};                     // of an output "=x": like input x, absent where that is
+
 struct op_class {
     const char *name;
     size_t params_bytes;
+    const struct op_arg *in, *out;
     int n_in, n_out;
-    unsigned optional; // bit i: input i may be absent
-    unsigned strided;  // bit i: input i may be a view whose rows have one stride (attncl__desc_rows
-        // holds) and any start; every other input reaches launch contiguous with start 0
-    unsigned any_view;   // bit i: input i may be any view at all (strides as they come)
-    unsigned state;      // bit i: input i is state that the op updates in place
-    unsigned shape_only; // bit i: of input i only the shape counts: no gradient reaches it
-    unsigned
-        saved_for_backward; // bit i: output i exists only for gradients: absent unless sig->save_for_backward
-
-    // Checks inputs and parameters, fills sig->out.  Called on contiguous and on strided inputs
-    // alike.
+    const char *int_axes; // letters of axes that kernels count with int; NULL: none
+    // What the declared shapes do not say: checks parameters and limits, sets letters that only outputs
+    // have (sig->axes) and types of optional outputs.  Called on contiguous and on strided inputs alike.
+    // NULL: nothing.
     attncl_status (*infer)(struct op_sig *sig);
     // Bytes of scratch; NULL: none.
     attncl_status (*scratch)(const struct op_sig *sig, size_t *bytes_ret);
@@ -121,10 +142,17 @@ struct op_class {
 const struct op_class *attncl__op_find(const char *name);
 extern const struct op_class *const attncl__op_table[];
 
-// `.name = OP_CLASS(softmax_fwd, 1, 1)` sets the size of the parameters and the numbers of inputs and
-// outputs too, `.grad = GRAD_RULES(table)` the number of rules.
-#define OP_CLASS(cls, inputs, outputs)                                                             \
-#cls, .params_bytes = sizeof(struct cls##_params), .n_in = (inputs), .n_out = (outputs)
+// `.name = OP_CLASS(softmax_fwd)` sets the size of the parameters too, `.in = OP_IN(...)` the
+// number of inputs, `.out = OP_OUT(...)` of outputs, `.grad = GRAD_RULES(table)` of rules.
+#define OP_CLASS(cls) #cls, .params_bytes = sizeof(struct cls##_params)
+#define OP_ARGS(...)                                                                               \
+    (const struct op_arg[])                                                                        \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define OP_IN(...) OP_ARGS(__VA_ARGS__), .n_in = sizeof OP_ARGS(__VA_ARGS__) / sizeof(struct op_arg)
+#define OP_OUT(...)                                                                                \
+    OP_ARGS(__VA_ARGS__), .n_out = sizeof OP_ARGS(__VA_ARGS__) / sizeof(struct op_arg)
 #define GRAD_RULES(rule) (rule), .n_grad = sizeof(rule) / sizeof(rule)[0]
 
 #define OP(file, cls, ...) extern const struct op_class attncl__op_##cls;
@@ -134,34 +162,26 @@ extern const struct op_class *const attncl__op_table[];
 void attncl__op_cost(const struct op_class *cls, const struct op_sig *sig, double *flop_ret,
                      double *bytes_ret);
 
-// out[0] is like in[0], contiguous.
-attncl_status attncl__infer_like_first(struct op_sig *sig);
+// Checks inputs and parameters, fills sig->out.
+attncl_status attncl__op_infer(const struct op_class *cls, struct op_sig *sig);
+// The inputs with a flag, bit by bit.
+unsigned attncl__op_inputs(const struct op_class *cls, enum op_arg_flag flag);
 
-// ERR_DTYPE unless `d`, called `name` in messages, is of this type; ERR_SHAPE unless it has `rank`
-// axes (-1: any).
-attncl_status attncl__check_input(const char *name, const struct tensor_desc *d, attncl_dtype dtype,
-                                  int rank);
+// For infer.  Input i has this shape, where one is not declared or too little.
+attncl_status attncl__check_shape(const struct op_sig *sig, int i, const char *shape);
+// Describes output i, F32, where no shape is declared.
+attncl_status attncl__make_output(struct op_sig *sig, int i, const char *shape);
+// ERR_SHAPE unless input `part` has the last axes of input `all`, whose elements an int counts.
+attncl_status attncl__check_last_axes(const struct op_sig *sig, int all, int part);
+// Each letter's extent is min to max; the product of the letters' extents is at most `max`, as
+// is each; extent `a` is at most extent `b`, or b is unknown.
+attncl_status attncl__check_axes(const struct op_sig *sig, const char *letters, int64_t min,
+                                 int64_t max);
+attncl_status attncl__check_product(const struct op_sig *sig, const char *letters, int64_t max);
+attncl_status attncl__check_at_most(const struct op_sig *sig, char a, char b);
 
-// The same for weights that a kernel reads as they are stored: F32, F16 or BF16.
-attncl_status attncl__check_weights(const char *name, const struct tensor_desc *d, int rank);
-
-// What the optimisers' ops share.  rates: input 0 is the steps taken, I32 [], 1 a learning rate, F32 []
-// or absent.  step: each input that has a name is F32 of the shape of input 0, the parameter; the last
-// one may be absent; input `rates` is F32 [n_rates].
-attncl_status attncl__check_rates_inputs(const struct op_sig *sig);
-attncl_status attncl__check_step_inputs(const struct op_sig *sig, const char *const *names,
-                                        int n_names, int rates, int64_t n_rates);
-// The first n outputs are like the parameter.
-attncl_status attncl__infer_step(struct op_sig *sig, int n);
-
-// The same unless the mask is absent or U8 [T or 1, S, B or 1]; unless the lengths are absent or I32
-// [B] or [B, T].  s_letter: what messages call S.
-attncl_status attncl__check_mask(const struct tensor_desc *mask, int64_t t, int64_t s,
-                                 const char *s_letter, int64_t b);
-attncl_status attncl__check_lens(const struct tensor_desc *lens, int64_t b, int64_t t);
-
-// ERR_DTYPE or ERR_SHAPE unless `d` is an index, such as a position: one I32, [1].
-attncl_status attncl__check_index(const char *name, const struct tensor_desc *d);
+// ERR_ARGUMENT unless there is an activation of this number.
+attncl_status attncl__check_activation(int32_t kind);
 
 // ERR_SHAPE unless an axis fits the int that kernels count columns with.
 attncl_status attncl__check_width(const char *name, int64_t width);

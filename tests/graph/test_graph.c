@@ -125,7 +125,7 @@ TEST(builders_refuse_misuse)
                   {ATTNCL_F32, 2, shape34, "x", ATTNCL_ERR_ARGUMENT, "given twice"},
                   {ATTNCL_F32, 2, large, "a", ATTNCL_ERR_SHAPE, "2^48"},
                   {ATTNCL_F32, 9, nine, "a", ATTNCL_ERR_SHAPE, "rank 9"},
-                  {ATTNCL_DTYPE_NONE, 0, NULL, NULL, ATTNCL_ERR_ARGUMENT, "input 1 is missing"},
+                  {ATTNCL_DTYPE_NONE, 0, NULL, NULL, ATTNCL_ERR_ARGUMENT, "b is missing"},
                   {ATTNCL_DTYPE_NONE, 1, NULL, NULL, ATTNCL_ERR_ARGUMENT, "no value"}};
     for (size_t i = 0; i < COUNT_OF(inputs); ++i) {
         attncl_graph *g = test_graph();
@@ -143,7 +143,7 @@ TEST(builders_refuse_misuse)
 
 TEST(values_of_another_graph_are_refused)
 {
-    static const char *const words[] = {"add_fwd: input 1 is a value of another graph",
+    static const char *const words[] = {"add_fwd: b is a value of another graph",
                                         "output y is a value of another graph",
                                         "x 0 of a gradient is a value of another graph",
                                         "x is a value of another graph",

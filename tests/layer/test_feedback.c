@@ -298,9 +298,9 @@ LOOP_TEST(gradients_meet_finite_differences, 0, 2 * N_PROJECTIONS)
 enum mistake { LONG_SEQUENCE, LONG_MEMORY, HEADS, OTHER_BATCH, STACK, N_MISTAKES };
 static const char *const words[N_MISTAKES] = {
     "7 steps have 6 memories, key_pos_embeddings has positions for 5",
-    "6 memories, key_pos_embeddings has positions for 5",
+    "key has S = 6, key_pos_embeddings has P = 5",
     "C = 6 cannot be cut into H = 4 heads",
-    "key has B = 3, query has B = 2",
+    "with B = 2 as query [2, 6]",
     "key_value_weight has shape [6, 6], expected [2 N C, C] with C = 6, N = 1 or 2",
 };
 

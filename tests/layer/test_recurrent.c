@@ -161,7 +161,7 @@ TEST(refusals)
         static const char *const words[] = {
             "x is [0, 3, 5], T must be at least 1",
             "x has shape [3, 5], expected [T, B, I]",
-            "h0 is [3, 7], expected [3, 6]",
+            "h0 is [3, 7], must be [B, H] with H = 6 as weight_hh",
             "0 recurrent layers, must be at least 1",
             "value 1 is [3, 5], value 0 is [11, 3, 5]: only axis 0 may differ",
         };

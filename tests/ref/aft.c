@@ -432,11 +432,10 @@ OP_SPEC(
                .special = "", .data = NORMAL, .prepare = set_low_block_biases}},
     .refusals = {
         {ATTNCL_ERR_ARGUMENT, "window is -1", TABLE(-1, 0)},
-        {ATTNCL_ERR_SHAPE, "pos_bias is [6, 5], expected [n, n]", NULL, "pos_bias f32 6 5"},
-        {ATTNCL_ERR_SHAPE, "T = 4 exceeds the n = 3 of pos_bias", NULL, "pos_bias f32 3 3"},
+        {ATTNCL_ERR_SHAPE, "pos_bias is [6, 5], must be [N, N]", NULL, "pos_bias f32 6 5"},
+        {ATTNCL_ERR_SHAPE, "q has T = 4, pos_bias has N = 3", NULL, "pos_bias f32 3 3"},
         {ATTNCL_ERR_ARGUMENT, "causal = 1 and a mask", TABLE(5, 1), "mask u8:0.5 T T B"},
-        {ATTNCL_ERR_SHAPE, "s = 4, expected an odd number", HEADS(0),
-         "k f32 T B 3; pos_bias f32 3 4"},
+        {ATTNCL_ERR_SHAPE, "must have an odd number", HEADS(0), "k f32 T B 3; pos_bias f32 3 4"},
         {ATTNCL_ERR_SHAPE, "H = 2, which does not divide C = 3", HEADS(0),
          "k f32 T B 2; pos_bias f32 2 3"},
         {ATTNCL_ERR_ARGUMENT, "pos_bias is missing", HEADS(0), "k f32 T B 3; pos_bias? f32 N N"}});

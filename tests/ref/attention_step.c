@@ -98,6 +98,5 @@ OP_SPEC(
               {"F16", HEADS(3, 0.35), STORED("f16"), .special = ""},
               {"BF16", HEADS(3, 0.35), STORED("bf16"), .special = ""},
               {"F16 parts", HEADS(2, 0.2), STORED("f16"), .smoke = parts, .special = ""}},
-    .refusals = {{ATTNCL_ERR_DTYPE, "the cache of keys is F32, that of values F16", NULL,
-                  "values f16 P B C"},
+    .refusals = {{ATTNCL_ERR_DTYPE, "values is F16, must be F32 as keys", NULL, "values f16 P B C"},
                  {ATTNCL_ERR_SHAPE, "C = 3 cannot be cut into H = 4 heads", HEADS(4, 1)}});

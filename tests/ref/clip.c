@@ -45,7 +45,7 @@ OP_SPEC(sum_squares_fwd, .in = "x f32 N*; sums? f32:0.5:900 3", .out = "total f3
         .ref = squares, .rel = 300, .tiny = 3e-35, .smoke = "N=1,37; N=9x2063; N=-",
         .gpu = "N=262144", .special = "N=130", .full = "N=70001; N=7x5", .data = SCALED,
         .cases = {{"alone"}, {"added", .with = "sums f32:0.5:900 3", .leeway = MEETS}},
-        .refusals = {{ATTNCL_ERR_SHAPE, "sums is [4], expected [3]", .with = "sums f32 4"}});
+        .refusals = {{ATTNCL_ERR_SHAPE, "sums is [4], must be [3]", .with = "sums f32 4"}});
 
 static void factor(const void *params, struct host *const *in, struct host *const *out)
 {
@@ -87,7 +87,7 @@ OP_SPEC(clip_factor_fwd, .in = "sums f32:0.5:900 3", .out = "norm f32; factor f3
                   {"small d2l", CLIP(1e-20, 1), .prepare = vanish}},
         .refusals = {{ATTNCL_ERR_ARGUMENT, "max_norm is -1", CLIP(-1, 0)},
                      {ATTNCL_ERR_ARGUMENT, "style is 2", CLIP(1, 2)},
-                     {ATTNCL_ERR_SHAPE, "sums is [4], expected [3]", .with = "sums f32 4"}});
+                     {ATTNCL_ERR_SHAPE, "sums is [4], must be [3]", .with = "sums f32 4"}});
 
 static void scale(const void *params, struct host *const *in, struct host *const *out)
 {
@@ -99,7 +99,7 @@ static void scale(const void *params, struct host *const *in, struct host *const
 OP_SPEC(scale_by_fwd, .in = "x f32 N*; factor f32", .out = "y f32 N*", .ref = scale, .rel = 1,
         .tiny = 1e-38, .smoke = "N=1,37,2100; N=3x5; N=-", .gpu = "N=262144", .special = "N=37",
         .full = "N=70001", .data = SCALED,
-        .refusals = {{ATTNCL_ERR_SHAPE, "factor [4]", .with = "factor f32 4"}});
+        .refusals = {{ATTNCL_ERR_SHAPE, "factor is [4], must be []", .with = "factor f32 4"}});
 
 static void clamp(const void *params, struct host *const *in, struct host *const *out)
 {

@@ -60,7 +60,7 @@ OP_SPEC(store_rows_fwd, .in = "x f32 T R*; state f32 S R*", .out = "y? f32 T R*"
                   {"F16", .with = "state f16 S R*; y f32 T R*"},
                   {"BF16", .with = "state bf16 S R*; y f32 T R*"}},
         .refusals = {
-            {ATTNCL_ERR_SHAPE, "x is [6, 2, 21], state [5, 2, 21]", .sizes = "T=6 S=5 R=2x21"}});
+            {ATTNCL_ERR_SHAPE, "x has T = 6, state has S = 5", .sizes = "T=6 S=5 R=2x21"}});
 
 static void round_to(const void *params, struct host *const *in, struct host *const *out)
 {

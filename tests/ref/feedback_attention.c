@@ -210,7 +210,7 @@ OP_SPEC(
               {"peak", PARAMS(0), BIASED, .grad = "", .smoke = "S=70 B=1 C=1 H=1 D=1 P=70",
                .special = "", .prepare = set_peak}},
     .refusals = {
-        {ATTNCL_ERR_SHAPE, "2 memories, key_pos_embeddings has positions for 1", NULL,
+        {ATTNCL_ERR_SHAPE, "key has S = 2, key_pos_embeddings has P = 1", NULL,
          "key_pos_embeddings f32 1 H D"},
         {ATTNCL_ERR_DTYPE, "key is F16", NULL, "key f16 S B H D; value f16 S B H D"}, // no cache's
         {ATTNCL_ERR_DTYPE, "value is F32", NULL, "key f16 S B H D;" GROWING},

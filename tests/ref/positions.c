@@ -62,9 +62,8 @@ OP_SPEC(add_positions_fwd, .in = "x f32 T B C; table f32 P C", .out = "y f32 T B
         .gpu = "T=1024 B=8 C=512 P=1024", .special = "T=3 B=2 C=21 P=4",
         .cases = {{"time first", LAYOUT(ATTNCL_LAYOUT_TIME_FIRST)},
                   {"batch first", LAYOUT(ATTNCL_LAYOUT_BATCH_FIRST), "x f32 B T C; y f32 B T C"}},
-        .refusals = {
-            {ATTNCL_ERR_SHAPE, "x has T = 6, table has 5 positions", .sizes = "T=6 B=4 C=3 P=5"},
-            {ATTNCL_ERR_ARGUMENT, "layout 2", LAYOUT(2)}});
+        .refusals = {{ATTNCL_ERR_SHAPE, "x has T = 6, table has P = 5", .sizes = "T=6 B=4 C=3 P=5"},
+                     {ATTNCL_ERR_ARGUMENT, "layout 2", LAYOUT(2)}});
 
 // A position outside: the nearest.
 static void position_at(const void *params, struct host *const *in, struct host *const *out)

@@ -43,7 +43,7 @@ OP_SPEC(rotate_fwd, .in = "x f32 R* C; table f32 2 C", .out = "y f32 R* C", .ref
         .special = "R=3 C=22",
         .refusals = {
             {ATTNCL_ERR_SHAPE, "x is [3, 5], its last axis must be even", .sizes = "R=3 C=5"},
-            {ATTNCL_ERR_SHAPE, "x is a scalar", .with = "x f32"}});
+            {ATTNCL_ERR_SHAPE, "x is [], must be [..., C]", .with = "x f32"}});
 
 // By positions, as users call it.
 static void shift(const void *params, struct host *const *in, struct host *const *out)

@@ -135,7 +135,7 @@ OP_SPEC(sample_fwd, .in = "x f32 B C; sampling i32 4; position i32:0:1073741825 
                   {"best of 3", .prepare = best_of_3},
                   {"best of 30", .prepare = best_of_30},
                   {"best", .prepare = best}},
-        .refusals = {{ATTNCL_ERR_SHAPE, "has 2 words, expected 4", .with = "sampling i32 2"}});
+        .refusals = {{ATTNCL_ERR_SHAPE, "sampling is [2], must be [4]", .with = "sampling i32 2"}});
 
 static void store(const void *params, struct host *const *in, struct host *const *out)
 {

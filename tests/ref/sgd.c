@@ -137,7 +137,7 @@ static void no_rate(struct host *const *in)
     }
 #define SHORT_RATES                                                                                \
     {                                                                                              \
-        ATTNCL_ERR_SHAPE, "rates is [4], expected [3]", .with = "rates f32:0.1:0.9 4"              \
+        ATTNCL_ERR_SHAPE, "rates is [4], must be [3]", .with = "rates f32:0.1:0.9 4"               \
     }
 #define NO_MOMENTUM                                                                                \
     {                                                                                              \

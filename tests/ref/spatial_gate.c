@@ -139,11 +139,12 @@ OP_SPEC(spatial_gate_fwd,
                   {"one mask", GATE(0), "mask u8:0.5 1 T 1", .smoke = "N=9 T=7 B=2 C=5"},
                   {"diagonal", GATE(0), "mask u8:0.5 T T 1", .smoke = "N=9 T=7 B=2 C=5",
                    .prepare = show_diagonal}},
-        .refusals = {
-            {ATTNCL_ERR_SHAPE, "u has T = 5, weight has 4 positions", GATE(0),
-             .sizes = "N=4 T=5 B=2 C=6"},
-            {ATTNCL_ERR_SHAPE, "batch axis must be 1", .with = "mask u8:0.5 T T 2"},
-            {ATTNCL_ERR_SHAPE, "mask is [2, 7, 1], u has T = 7", .with = "mask u8:0.5 2 T 1"}});
+        .refusals = {{ATTNCL_ERR_SHAPE, "u has T = 5, weight has N = 4", GATE(0),
+                      .sizes = "N=4 T=5 B=2 C=6"},
+                     {ATTNCL_ERR_SHAPE, "mask is [7, 7, 2], must be [T or 1, T, 1]",
+                      .with = "mask u8:0.5 T T 2"},
+                     {ATTNCL_ERR_SHAPE, "mask is [2, 7, 1], must be [T or 1, T, 1] with T = 7",
+                      .with = "mask u8:0.5 2 T 1"}});
 
 // With the norm before it, as users call it.
 enum { Z, NORM_WEIGHT, NORM_BIAS, UNIT_WEIGHT, UNIT_BIAS, UNIT_MASK };

@@ -31,8 +31,8 @@ static void fill(struct spec_point *p)
     spec_fill(p);
     for (int i = 0; i < p->n_in && p->view; ++i)
         if (p->in[i] && p->in[i]->rank > 0 && !(p->state >> i & 1))
-            p->in[i]->as_view =
-                !attncl__is_16_bit(p->in[i]->dtype) || (graph.cls && graph.cls->strided >> i & 1);
+            p->in[i]->as_view = !attncl__is_16_bit(p->in[i]->dtype) ||
+                                (graph.cls && attncl__op_inputs(graph.cls, STRIDED) >> i & 1);
 }
 
 // What the device gives the second time must have the same bits.
@@ -387,7 +387,7 @@ static void check_cases(const struct op_spec *s, void (*check)(struct spec_point
     ck_assert_msg(graph.cls || s->build, "there is no op %s", s->op);
     for (const struct op_case *c = s->cases; c == s->cases || c->name; ++c) {
         struct spec_point p = spec_point_of(s, c);
-        p.state = graph.cls ? (unsigned)graph.cls->state : 0;
+        p.state = graph.cls ? attncl__op_inputs(graph.cls, STATE) : 0;
         check(&p);
         host_reset();
     }

@@ -97,7 +97,7 @@ static void random_dy(struct op_graph *t)
 
 static bool is_state(const struct op_graph *t, int i)
 {
-    return t->cls && (t->cls->state >> i & 1);
+    return t->cls && (t->cls->in[i].flags & STATE);
 }
 
 static void add_class(struct op_graph *t, const void *params, const attncl_value *x)

@@ -17,91 +17,53 @@
 
 #include "op/aft/aft_channel_block.h"
 
-attncl_status attncl__aft_check_filter(const struct tensor_desc *w, int64_t channels, int64_t heads)
+attncl_status attncl__aft_check_heads(const struct op_sig *sig)
 {
-    REQUIRE(heads >= 1 && channels % heads == 0, ATTNCL_ERR_SHAPE,
-            "k has H = %" PRId64 ", which does not divide C = %" PRId64, heads, channels);
-    REQUIRE(w->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "pos_bias is %s, expected F32",
-            attncl_dtype_name(w->dtype));
-    REQUIRE(w->rank == 2 && w->dim[0] == heads, ATTNCL_ERR_SHAPE,
-            "pos_bias is %s, expected [H = %" PRId64 ", s]", SHAPE(w), heads);
-    REQUIRE(w->dim[1] % 2 == 1, ATTNCL_ERR_SHAPE,
-            "pos_bias has s = %" PRId64 ", expected an odd number", w->dim[1]);
-    REQUIRE(w->dim[1] <= AFT_MAX_LENGTH, ATTNCL_ERR_SHAPE,
-            "pos_bias has s = %" PRId64 ", at most %d", w->dim[1], AFT_MAX_LENGTH);
+    const int64_t *of = sig->axes->of;
+
+    REQUIRE(of['H'] >= 1 && of['C'] % of['H'] == 0, ATTNCL_ERR_SHAPE,
+            "k has H = %" PRId64 ", which does not divide C = %" PRId64, of['H'], of['C']);
     return ATTNCL_OK;
 }
 
-static attncl_status check_table(const struct op_sig *sig)
+attncl_status attncl__aft_check_bias(const struct op_sig *sig, int i, bool per_head)
 {
-    const struct tensor_desc *w = &sig->in[AFT_IN_BIAS];
+    const int64_t *of = sig->axes->of;
+    const bool has_bias = attncl__desc_present(&sig->in[i]);
 
-    if (!attncl__desc_present(w))
-        return ATTNCL_OK;
-    REQUIRE(w->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "pos_bias is %s, expected F32",
-            attncl_dtype_name(w->dtype));
-    REQUIRE(w->rank == 2 && w->dim[0] == w->dim[1], ATTNCL_ERR_SHAPE,
-            "pos_bias is %s, expected [n, n]", SHAPE(w));
-    REQUIRE(sig->in[AFT_IN_Q].dim[0] <= w->dim[0], ATTNCL_ERR_SHAPE,
-            "T = %" PRId64 " exceeds the n = %" PRId64 " of pos_bias", sig->in[AFT_IN_Q].dim[0],
-            w->dim[0]);
-    REQUIRE(w->dim[0] <= AFT_MAX_LENGTH, ATTNCL_ERR_SHAPE,
-            "pos_bias has n = %" PRId64 ", at most %d", w->dim[0], AFT_MAX_LENGTH);
+    REQUIRE(has_bias || !per_head, ATTNCL_ERR_ARGUMENT, "pos_bias is missing");
+    if (per_head)
+        TRY(attncl__aft_check_heads(sig));
+    if (has_bias)
+        TRY(attncl__check_shape(sig, i, per_head ? "H F" : "N N"));
+    REQUIRE(!per_head || of['F'] % 2 == 1, ATTNCL_ERR_SHAPE,
+            "pos_bias is %s, each head must have an odd number", SHAPE(&sig->in[i]));
+    return attncl__check_axes(sig, "FN", 0, AFT_MAX_LENGTH);
+}
+
+attncl_status attncl__aft_check_state(const struct op_sig *sig, int keys, int64_t window)
+{
+    const int64_t *of = sig->axes->of, slots = window > 0 ? window : 1, all = of['B'] * of['C'];
+
+    TRY(attncl__check_product(sig, "BC", AFT_MAX_LENGTH));
+    REQUIRE(of['W'] == slots && of['A'] == all, ATTNCL_ERR_SHAPE,
+            "keys is %s, expected [%" PRId64 ", %" PRId64 "]", SHAPE(&sig->in[keys]), slots, all);
     return ATTNCL_OK;
 }
 
-static attncl_status check_mask(const struct op_sig *sig, bool causal)
+attncl_status attncl__aft_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *q = &sig->in[AFT_IN_Q], *m = &sig->in[AFT_IN_MASK];
-
-    if (!attncl__desc_present(m))
-        return ATTNCL_OK;
-    REQUIRE(!causal, ATTNCL_ERR_ARGUMENT, "causal = 1 and a mask %s: one of them", SHAPE(m));
-    return attncl__check_mask(m, q->dim[0], q->dim[0], "T", q->dim[1]);
-}
-
-static attncl_status check_values(const struct op_sig *sig, bool causal)
-{
-    static const char *const names[] = {"q", "k", "v"};
-    const struct tensor_desc *q = &sig->in[AFT_IN_Q], *v = &sig->in[AFT_IN_V];
-
-    REQUIRE(q->rank == 3, ATTNCL_ERR_SHAPE, "q has %d axes, expected 3: [T, B, C]", q->rank);
-    for (int i = AFT_IN_Q; i <= AFT_IN_V; ++i)
-        REQUIRE(sig->in[i].dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "%s is %s, expected F32",
-                names[i], attncl_dtype_name(sig->in[i].dtype));
-    REQUIRE(attncl__desc_same_shape(v, q), ATTNCL_ERR_SHAPE, "v is %s, q is %s", SHAPE(v),
-            SHAPE(q));
-    REQUIRE(q->dim[0] <= AFT_MAX_LENGTH, ATTNCL_ERR_SHAPE, "T = %" PRId64 ", at most %d", q->dim[0],
-            AFT_MAX_LENGTH);
-    REQUIRE(q->dim[1] <= AFT_MAX_LENGTH && q->dim[2] <= AFT_MAX_LENGTH &&
-                q->dim[1] * q->dim[2] <= AFT_MAX_LENGTH,
-            ATTNCL_ERR_SHAPE, "B C = %" PRId64 " * %" PRId64 ", at most %d", q->dim[1], q->dim[2],
-            AFT_MAX_LENGTH);
-    return check_mask(sig, causal);
-}
-
-static attncl_status fwd_infer(struct op_sig *sig)
-{
-    const struct aft_fwd_params *params = sig->params;
-    const struct tensor_desc *q = &sig->in[AFT_IN_Q], *k = &sig->in[AFT_IN_K];
-    const struct tensor_desc *w = &sig->in[AFT_IN_BIAS];
+    const struct aft_fwd_params *params = sig->params; // and of the backward op
+    const struct tensor_desc *mask = &sig->in[AFT_IN_MASK];
 
     REQUIRE(params->window >= 0, ATTNCL_ERR_ARGUMENT, "window is %d, at least 0", params->window);
-    TRY(check_values(sig, params->causal));
-    if (params->per_head) {
-        REQUIRE(k->rank == 3 && k->dim[0] == q->dim[0] && k->dim[1] == q->dim[1], ATTNCL_ERR_SHAPE,
-                "k is %s, q is %s, expected [T, B, H] and [T, B, C]", SHAPE(k), SHAPE(q));
-        REQUIRE(attncl__desc_present(w), ATTNCL_ERR_ARGUMENT, "pos_bias is missing");
-        TRY(attncl__aft_check_filter(w, q->dim[2], k->dim[2]));
-    } else {
-        REQUIRE(attncl__desc_same_shape(k, q), ATTNCL_ERR_SHAPE, "k is %s, q is %s", SHAPE(k),
-                SHAPE(q));
-        TRY(check_table(sig));
-    }
-    TRY(attncl__infer_like_first(sig));
-    if (sig->save_for_backward)
-        sig->out[AFT_OUT_LOG] = sig->out[AFT_OUT_Y];
-    return ATTNCL_OK;
+    REQUIRE(!params->causal || !attncl__desc_present(mask), ATTNCL_ERR_ARGUMENT,
+            "causal = 1 and a mask %s: one of them", SHAPE(mask));
+    TRY(attncl__check_axes(sig, "T", 0, AFT_MAX_LENGTH));
+    TRY(attncl__check_product(sig, "BC", AFT_MAX_LENGTH));
+    TRY(attncl__check_shape(sig, AFT_IN_K, params->per_head ? "T B H" : "T B C"));
+    TRY(attncl__aft_check_bias(sig, AFT_IN_BIAS, params->per_head));
+    return attncl__check_at_most(sig, 'T', 'N');
 }
 
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
@@ -188,11 +150,12 @@ static const struct grad_rule fwd_grad[] = {
 };
 
 const struct op_class attncl__op_aft_fwd = {
-    .name = OP_CLASS(aft_fwd, 5, 2),
-    .optional = 1u << AFT_IN_BIAS | 1u << AFT_IN_MASK,
-    .strided = 1u << AFT_IN_Q | 1u << AFT_IN_K | 1u << AFT_IN_V,
-    .saved_for_backward = 1u << AFT_OUT_LOG,
-    .infer = fwd_infer,
+    .name = OP_CLASS(aft_fwd),
+    .in = OP_IN({"q", F32 | STRIDED, "T B C"}, {"k", F32 | STRIDED, NULL},
+                {"v", F32 | STRIDED, "T B C"}, {"pos_bias", F32 | OPTIONAL, NULL},
+                {"mask", U8 | OPTIONAL, "T|1 T B|1"}),
+    .out = OP_OUT({"y", F32, "T B C"}, {"log", F32 | FOR_BACKWARD, "T B C"}),
+    .infer = attncl__aft_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,

@@ -22,28 +22,6 @@ enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
 
 enum { SLACK = 16 }; // floats around the turned biases that vectors may read
 
-// The forward op's own checks come first.
-static attncl_status bwd_infer(struct op_sig *sig)
-{
-    static const char *const names[] = {"y", "log", "the gradient of y"};
-    const struct tensor_desc *q = &sig->in[AFT_IN_Q], *k = &sig->in[AFT_IN_K];
-    const struct tensor_desc *w = &sig->in[AFT_IN_BIAS];
-
-    TRY(attncl__op_aft_fwd.infer(sig));
-    for (int i = 0; i < 3; ++i) {
-        const struct tensor_desc *x = &sig->in[IN_Y + i];
-        TRY(attncl__check_input(names[i], x, ATTNCL_F32, 3));
-        REQUIRE(attncl__desc_same_shape(x, q), ATTNCL_ERR_SHAPE, "%s is %s, q is %s", names[i],
-                SHAPE(x), SHAPE(q));
-    }
-    TRY(attncl__desc_make(ATTNCL_F32, 3, q->dim, &sig->out[OUT_DQ]));
-    TRY(attncl__desc_make(ATTNCL_F32, 3, k->dim, &sig->out[OUT_DK]));
-    TRY(attncl__desc_make(ATTNCL_F32, 3, q->dim, &sig->out[OUT_DV]));
-    if (!attncl__desc_present(w))
-        return ATTNCL_OK;
-    return attncl__desc_make(ATTNCL_F32, 2, w->dim, &sig->out[OUT_DW]);
-}
-
 // The scratch, in floats: a channel block's, reversed biases; with heads a table of one head's dw
 // and dk of each channel.
 struct places {
@@ -226,9 +204,13 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_aft_bwd = {
-    .name = OP_CLASS(aft_bwd, 8, 4),
-    .optional = 1u << AFT_IN_BIAS | 1u << AFT_IN_MASK,
-    .infer = bwd_infer,
+    .name = OP_CLASS(aft_bwd),
+    .in = OP_IN({"q", F32, "T B C"}, {"k", F32, NULL}, {"v", F32, "T B C"},
+                {"pos_bias", F32 | OPTIONAL, NULL}, {"mask", U8 | OPTIONAL, "T|1 T B|1"},
+                {"y", F32, "T B C"}, {"log", F32, "T B C"}, {"dy", F32, "T B C"}),
+    .out = OP_OUT({"dq", F32, "T B C"}, {"dk", F32, "=k"}, {"dv", F32, "T B C"},
+                  {"dpos_bias", F32, "=pos_bias"}),
+    .infer = attncl__aft_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,
     .cost = bwd_cost,

@@ -10,47 +10,17 @@
 
 enum { IN_K, IN_V, IN_LAST, IN_SUMS, IN_KEYS, IN_VALUES };
 
-enum { MAX_LENGTH = 1 << 30 }; // of T, of B C and of the window: kernels count them with ints
-
-static attncl_status check_state(const struct op_sig *sig, int64_t all)
-{
-    static const char *const names[] = {
-        [IN_SUMS] = "sums", [IN_KEYS] = "keys", [IN_VALUES] = "values"};
-    const struct aft_prefill_fwd_params *p = sig->params;
-    const int64_t slots = p->window > 0 ? p->window : 1;
-
-    for (int i = IN_SUMS; i <= IN_VALUES; ++i) {
-        const struct tensor_desc *x = &sig->in[i];
-        const int64_t rows = i == IN_SUMS ? 3 : slots;
-        TRY(i == IN_KEYS ? attncl__check_weights(names[i], x, 2)
-                         : attncl__check_input(
-                               names[i], x, i == IN_SUMS ? ATTNCL_F32 : sig->in[IN_KEYS].dtype, 2));
-        REQUIRE(x->dim[0] == rows && x->dim[1] == all, ATTNCL_ERR_SHAPE,
-                "state %s is %s, expected [%" PRId64 ", %" PRId64 "]", names[i], SHAPE(x), rows,
-                all);
-    }
-    return ATTNCL_OK;
-}
-
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct aft_prefill_fwd_params *p = sig->params;
-    const struct tensor_desc *k = &sig->in[IN_K], *v = &sig->in[IN_V];
 
-    TRY(attncl__check_input("k", k, ATTNCL_F32, 3));
-    TRY(attncl__check_input("v", v, ATTNCL_F32, 3));
-    REQUIRE(
-        k->dim[0] == v->dim[0] && k->dim[1] == v->dim[1] &&
-            (p->per_head ? k->dim[2] > 0 && v->dim[2] % k->dim[2] == 0 : k->dim[2] == v->dim[2]),
-        ATTNCL_ERR_SHAPE, "k is %s, v is %s", SHAPE(k), SHAPE(v));
-    REQUIRE(v->dim[0] >= 1 && v->dim[0] <= MAX_LENGTH && v->dim[1] <= MAX_LENGTH &&
-                v->dim[2] <= MAX_LENGTH && v->dim[1] * v->dim[2] <= MAX_LENGTH,
-            ATTNCL_ERR_SHAPE, "v is %s: T must be 1 to %d, B C at most as much", SHAPE(v),
-            MAX_LENGTH);
-    REQUIRE(p->window >= 0 && p->window <= MAX_LENGTH, ATTNCL_ERR_ARGUMENT,
-            "window is %d, expected 0 to %d", p->window, MAX_LENGTH);
-    TRY(attncl__check_index("last", &sig->in[IN_LAST]));
-    return check_state(sig, v->dim[1] * v->dim[2]);
+    TRY(attncl__check_shape(sig, IN_K, p->per_head ? "T B H" : "T B C"));
+    if (p->per_head)
+        TRY(attncl__aft_check_heads(sig));
+    TRY(attncl__check_axes(sig, "T", 1, AFT_MAX_LENGTH));
+    REQUIRE(p->window >= 0 && p->window <= AFT_MAX_LENGTH, ATTNCL_ERR_ARGUMENT,
+            "window is %d, expected 0 to %d", p->window, AFT_MAX_LENGTH);
+    return attncl__aft_check_state(sig, IN_KEYS, p->window);
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
@@ -95,9 +65,10 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_aft_prefill_fwd = {
-    .name = OP_CLASS(aft_prefill_fwd, 6, 0),
-    .strided = 1u << IN_K | 1u << IN_V,
-    .state = 1u << IN_SUMS | 1u << IN_KEYS | 1u << IN_VALUES,
+    .name = OP_CLASS(aft_prefill_fwd),
+    .in = OP_IN({"k", F32 | STRIDED, NULL}, {"v", F32 | STRIDED, "T B C"}, {"last", I32, "1"},
+                {"sums", F32 | STATE, "3 A"}, {"keys", STORED | STATE, "W A"},
+                {"values", SAME_TYPE | STATE, "W A"}),
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,

@@ -13,71 +13,6 @@
 
 enum { IN_Q, IN_K, IN_V, IN_BIAS, IN_POSITION, IN_SUMS, IN_KEYS, IN_VALUES };
 
-enum { MAX_LENGTH = 1 << 30 }; // of B C, of the window and of n: kernels count them with ints
-
-static attncl_status check_inputs(const struct op_sig *sig)
-{
-    static const char *const names[] = {"q", "k", "v"};
-    const struct tensor_desc *q = &sig->in[IN_Q], *at = &sig->in[IN_POSITION];
-
-    REQUIRE(q->rank == 2, ATTNCL_ERR_SHAPE, "q has %d axes, expected 2: [B, C]", q->rank);
-    for (int i = IN_Q; i <= IN_V; ++i) {
-        const struct tensor_desc *x = &sig->in[i];
-        REQUIRE(x->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "%s is %s, expected F32", names[i],
-                attncl_dtype_name(x->dtype));
-        REQUIRE(i == IN_K || attncl__desc_same_shape(x, q), ATTNCL_ERR_SHAPE, "%s is %s, q is %s",
-                names[i], SHAPE(x), SHAPE(q));
-    }
-    REQUIRE(q->dim[0] <= MAX_LENGTH && q->dim[1] <= MAX_LENGTH &&
-                q->dim[0] * q->dim[1] <= MAX_LENGTH,
-            ATTNCL_ERR_SHAPE, "B C = %" PRId64 " * %" PRId64 ", at most %d", q->dim[0], q->dim[1],
-            MAX_LENGTH);
-    REQUIRE(at->dtype == ATTNCL_I32, ATTNCL_ERR_DTYPE, "position is %s, expected I32",
-            attncl_dtype_name(at->dtype));
-    REQUIRE(attncl__desc_count(at) == 1, ATTNCL_ERR_SHAPE, "position is %s, expected [1]",
-            SHAPE(at));
-    return ATTNCL_OK;
-}
-
-static attncl_status check_bias(const struct op_sig *sig)
-{
-    const struct aft_step_fwd_params *p = sig->params;
-    const struct tensor_desc *w = &sig->in[IN_BIAS];
-
-    REQUIRE(p->window >= 0 && p->window <= MAX_LENGTH, ATTNCL_ERR_ARGUMENT,
-            "window is %d, expected 0 to %d", p->window, MAX_LENGTH);
-    if (!attncl__desc_present(w))
-        return ATTNCL_OK;
-    REQUIRE(w->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "pos_bias is %s, expected F32",
-            attncl_dtype_name(w->dtype));
-    REQUIRE(w->rank == 2 && w->dim[0] == w->dim[1], ATTNCL_ERR_SHAPE,
-            "pos_bias is %s, expected [n, n]", SHAPE(w));
-    REQUIRE(w->dim[0] <= MAX_LENGTH, ATTNCL_ERR_SHAPE, "pos_bias has n = %" PRId64 ", at most %d",
-            w->dim[0], MAX_LENGTH);
-    return ATTNCL_OK;
-}
-
-static attncl_status check_state(const struct op_sig *sig, int64_t window)
-{
-    static const char *const names[] = {
-        [IN_SUMS] = "sums", [IN_KEYS] = "keys", [IN_VALUES] = "values"};
-    const int64_t all = sig->in[IN_Q].dim[0] * sig->in[IN_Q].dim[1];
-    const int64_t slots = window > 0 ? window : 1;
-
-    for (int i = IN_SUMS; i <= IN_VALUES; ++i) {
-        const struct tensor_desc *x = &sig->in[i];
-        const int64_t rows = i == IN_SUMS ? 3 : slots;
-        const attncl_dtype keys = sig->in[IN_KEYS].dtype;
-        REQUIRE(x->dtype == (i > IN_SUMS && attncl__is_16_bit(keys) ? keys : ATTNCL_F32),
-                ATTNCL_ERR_DTYPE, "state %s is %s, expected F32%s", names[i],
-                attncl_dtype_name(x->dtype), i > IN_SUMS ? ", or F16 or BF16 like keys" : "");
-        REQUIRE(x->rank == 2 && x->dim[0] == rows && x->dim[1] == all, ATTNCL_ERR_SHAPE,
-                "state %s is %s, expected [%" PRId64 ", %" PRId64 "]", names[i], SHAPE(x), rows,
-                all);
-    }
-    return ATTNCL_OK;
-}
-
 static int64_t window_of(const struct op_sig *sig)
 {
     const struct aft_step_fwd_params *p = sig->params;
@@ -87,21 +22,12 @@ static int64_t window_of(const struct op_sig *sig)
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct aft_step_fwd_params *p = sig->params;
-    const struct tensor_desc *q = &sig->in[IN_Q], *k = &sig->in[IN_K], *w = &sig->in[IN_BIAS];
 
-    TRY(check_inputs(sig));
-    if (p->per_head) {
-        REQUIRE(attncl__desc_present(w), ATTNCL_ERR_ARGUMENT, "pos_bias is missing");
-        REQUIRE(k->rank == 2 && k->dim[0] == q->dim[0], ATTNCL_ERR_SHAPE,
-                "k is %s, q is %s, expected [B, H] and [B, C]", SHAPE(k), SHAPE(q));
-        TRY(attncl__aft_check_filter(w, q->dim[1], k->dim[1]));
-    } else {
-        REQUIRE(attncl__desc_same_shape(k, q), ATTNCL_ERR_SHAPE, "k is %s, q is %s", SHAPE(k),
-                SHAPE(q));
-        TRY(check_bias(sig));
-    }
-    TRY(check_state(sig, window_of(sig)));
-    return attncl__infer_like_first(sig);
+    REQUIRE(p->window >= 0 && p->window <= AFT_MAX_LENGTH, ATTNCL_ERR_ARGUMENT,
+            "window is %d, expected 0 to %d", p->window, AFT_MAX_LENGTH);
+    TRY(attncl__check_shape(sig, IN_K, p->per_head ? "B H" : "B C"));
+    TRY(attncl__aft_check_bias(sig, IN_BIAS, p->per_head));
+    return attncl__aft_check_state(sig, IN_KEYS, window_of(sig));
 }
 
 size_t attncl__aft_step_group(const struct device_caps *caps)
@@ -167,10 +93,12 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_aft_step_fwd = {
-    .name = OP_CLASS(aft_step_fwd, 8, 1),
-    .optional = 1u << IN_BIAS,
-    .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
-    .state = 1u << IN_SUMS | 1u << IN_KEYS | 1u << IN_VALUES,
+    .name = OP_CLASS(aft_step_fwd),
+    .in = OP_IN({"q", F32 | STRIDED, "B C"}, {"k", F32 | STRIDED, NULL},
+                {"v", F32 | STRIDED, "B C"}, {"pos_bias", F32 | OPTIONAL, NULL},
+                {"position", I32, "1"}, {"sums", F32 | STATE, "3 A"},
+                {"keys", STORED | STATE, "W A"}, {"values", SAME_TYPE | STATE, "W A"}),
+    .out = OP_OUT({"y", F32, "B C"}),
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,

@@ -70,9 +70,12 @@ size_t attncl__aft_step_group(const struct device_caps *caps);
 
 enum { AFT_MAX_LENGTH = 1 << 30 }; // of T, and of B C: kernels count them with ints and double them
 
-// The biases [H, s] of heads, s odd, and the variant they define.
-attncl_status attncl__aft_check_filter(const struct tensor_desc *w, int64_t channels,
-                                       int64_t heads);
+// For infer.  The heads of k divide the channels; biases fit them, or are a table [n, n].
+attncl_status attncl__aft_check_heads(const struct op_sig *sig);
+attncl_status attncl__aft_check_bias(const struct op_sig *sig, int i, bool per_head);
+attncl_status attncl__aft_infer(struct op_sig *sig); // of the forward and the backward op
+// The state of a decoder from input `keys` on, keys and values: window rows, or one, of B C.
+attncl_status attncl__aft_check_state(const struct op_sig *sig, int keys, int64_t window);
 struct aft_variant attncl__aft_filter_variant(const struct tensor_desc *w, int64_t heads);
 
 #endif

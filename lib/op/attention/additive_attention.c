@@ -17,38 +17,11 @@ enum { MASKING_LENS = 2 }; // of cl/attention/attention.clh
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    static const char *const names[] = {"q", "k", "v"};
     const struct additive_attention_fwd_params *params = sig->params;
-    const struct tensor_desc *q = &sig->in[IN_Q], *k = &sig->in[IN_K], *v = &sig->in[IN_V];
-    const struct tensor_desc *w = &sig->in[IN_W];
 
-    for (int i = IN_Q; i <= IN_V; ++i) {
-        const struct tensor_desc *x = &sig->in[i];
-        TRY(attncl__check_input(names[i], x, ATTNCL_F32, 3));
-        REQUIRE(x->dim[0] == q->dim[0], ATTNCL_ERR_SHAPE,
-                "%s has B = %" PRId64 ", q has B = %" PRId64, names[i], x->dim[0], q->dim[0]);
-        TRY(attncl__check_width(names[i], x->dim[1]));
-        TRY(attncl__check_width(names[i], x->dim[2]));
-    }
-    REQUIRE(k->dim[2] == q->dim[2], ATTNCL_ERR_SHAPE, "k has N = %" PRId64 ", q has N = %" PRId64,
-            k->dim[2], q->dim[2]);
-    REQUIRE(v->dim[1] == k->dim[1], ATTNCL_ERR_SHAPE, "v has S = %" PRId64 ", k has S = %" PRId64,
-            v->dim[1], k->dim[1]);
-    TRY(attncl__check_input("w", w, ATTNCL_F32, -1));
-    REQUIRE(
-        (w->rank == 1 || (w->rank == 2 && w->dim[0] == 1)) && attncl__desc_count(w) == q->dim[2],
-        ATTNCL_ERR_SHAPE, "w is %s, expected [N] or [1, N] with N = %" PRId64, SHAPE(w), q->dim[2]);
-    TRY(attncl__check_lens(&sig->in[IN_LENS], q->dim[0], q->dim[1]));
-    TRY(attncl__check_dropout(&params->dropout, &sig->in[IN_STEP]));
-    TRY(attncl__check_dropout_batch(&params->dropout, q->dim[0]));
-    if (attncl__desc_present(&sig->in[IN_POSITION]))
-        TRY(attncl__check_index("position", &sig->in[IN_POSITION]));
-    const int64_t dim[3] = {q->dim[0], q->dim[1], v->dim[2]};
-    TRY(attncl__desc_make(ATTNCL_F32, 3, dim, &sig->out[0]));
-    if (!params->want_weights)
-        return ATTNCL_OK;
-    const int64_t weights[3] = {q->dim[0], q->dim[1], k->dim[1]};
-    return attncl__desc_make(ATTNCL_F32, 3, weights, &sig->out[1]);
+    if (params->want_weights)
+        sig->out[1].dtype = ATTNCL_F32;
+    return attncl__check_dropout(&params->dropout, &sig->in[IN_STEP], sig->axes->of['B']);
 }
 
 #define ROWS(call, i)                                                                              \
@@ -111,9 +84,13 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is p, [B, T, S], where it is wanted.
 const struct op_class attncl__op_additive_attention_fwd = {
-    .name = OP_CLASS(additive_attention_fwd, N_ADDITIVE_INPUTS, 2),
-    .optional = 1u << IN_LENS | 1u << IN_STEP | 1u << IN_POSITION,
-    .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
+    .name = OP_CLASS(additive_attention_fwd),
+    .in = OP_IN({"q", F32 | STRIDED, "B T N"}, {"k", F32 | STRIDED, "B S N"},
+                {"v", F32 | STRIDED, "B S E"}, {"w", F32, "1? N"},
+                {"valid_lens", I32 | OPTIONAL, "B T?"}, {"step", I32 | OPTIONAL, ""},
+                {"position", I32 | OPTIONAL, "1"}),
+    .out = OP_OUT({"y", F32, "B T E"}, {"weights", F32 | OPTIONAL, "B T S"}),
+    .int_axes = "TSNE",
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,

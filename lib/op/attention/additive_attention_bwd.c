@@ -13,34 +13,10 @@
 #include "op/attention/additive_attention.h"
 #include "op/row_launch.h"
 
-enum { IN_G = N_ADDITIVE_INPUTS, IN_C, N_IN };
+enum { IN_G = N_ADDITIVE_INPUTS, IN_C };
 enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
 
 enum { MASKING_LENS = 2 }; // of cl/attention/attention.clh
-
-static attncl_status bwd_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *q = &sig->in[IN_Q], *k = &sig->in[IN_K], *g = &sig->in[IN_G];
-    const struct tensor_desc *c = &sig->in[IN_C];
-    struct tensor_desc y;
-
-    TRY(attncl__op_additive_attention_fwd.infer(sig));
-    y = sig->out[0];
-    TRY(attncl__check_input("the gradient of y", g, ATTNCL_F32, 3));
-    REQUIRE(attncl__desc_same_shape(g, &y), ATTNCL_ERR_SHAPE,
-            "the gradient of y is %s, expected %s", SHAPE(g), SHAPE(&y));
-    if (attncl__desc_present(c)) {
-        TRY(attncl__check_input("the gradient of the weights", c, ATTNCL_F32, 3));
-        REQUIRE(c->dim[0] == q->dim[0] && c->dim[1] == q->dim[1] && c->dim[2] == k->dim[1],
-                ATTNCL_ERR_SHAPE,
-                "the gradient of the weights is %s, expected [%" PRId64 ", %" PRId64 ", %" PRId64
-                "]",
-                SHAPE(c), q->dim[0], q->dim[1], k->dim[1]);
-    }
-    for (int i = IN_Q; i <= IN_W; ++i)
-        TRY(attncl__desc_make(ATTNCL_F32, sig->in[i].rank, sig->in[i].dim, &sig->out[i]));
-    return ATTNCL_OK;
-}
 
 // In the scratch, in floats: m p, ds, each query's share of dw.
 struct places {
@@ -163,9 +139,14 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_additive_attention_bwd = {
-    .name = OP_CLASS(additive_attention_bwd, N_IN, 4),
-    .optional = 1u << IN_LENS | 1u << IN_STEP | 1u << IN_POSITION | 1u << IN_C,
-    .infer = bwd_infer,
+    .name = OP_CLASS(additive_attention_bwd),
+    .in = OP_IN({"q", F32, "B T N"}, {"k", F32, "B S N"}, {"v", F32, "B S E"}, {"w", F32, "1? N"},
+                {"valid_lens", I32 | OPTIONAL, "B T?"}, {"step", I32 | OPTIONAL, ""},
+                {"position", I32 | OPTIONAL, "1"}, {"dy", F32, "B T E"},
+                {"dweights", F32 | OPTIONAL, "B T S"}),
+    .out =
+        OP_OUT({"dq", F32, "B T N"}, {"dk", F32, "B S N"}, {"dv", F32, "B S E"}, {"dw", F32, "=w"}),
+    .int_axes = "TSNE",
     .scratch = bwd_scratch,
     .launch = bwd_launch,
     .cost = bwd_cost,

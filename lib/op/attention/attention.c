@@ -14,82 +14,40 @@
 // (lib/op/attention/attention_gpu.c).
 
 #include "attncl/kinds.h"
-#include "base/ckd.h"
 #include "op/attention/attention_tiling.h"
 
 enum { MAX_LENGTH = 1 << 29 }; // kernels add T and S as ints
 
-static attncl_status check_heads(const struct op_sig *sig)
-{
-    static const char *const names[] = {"q", "k", "v"};
-    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *k = &sig->in[ATT_IN_K];
-    const struct tensor_desc *v = &sig->in[ATT_IN_V];
-
-    for (int i = ATT_IN_Q; i <= ATT_IN_V; ++i) {
-        const struct tensor_desc *x = &sig->in[i];
-        TRY(attncl__check_input(names[i], x, ATTNCL_F32, 4));
-        REQUIRE(x->dim[0] == q->dim[0], ATTNCL_ERR_SHAPE,
-                "%s has B = %" PRId64 ", q has B = %" PRId64, names[i], x->dim[0], q->dim[0]);
-        REQUIRE(x->dim[1] == q->dim[1], ATTNCL_ERR_SHAPE,
-                "%s has H = %" PRId64 ", q has H = %" PRId64, names[i], x->dim[1], q->dim[1]);
-        REQUIRE(x->dim[2] <= MAX_LENGTH, ATTNCL_ERR_SHAPE,
-                "%s has %" PRId64 " positions, at most %d", names[i], x->dim[2], MAX_LENGTH);
-        REQUIRE(x->dim[3] >= 1 && x->dim[3] <= MAX_LENGTH, ATTNCL_ERR_SHAPE,
-                "%s has width %" PRId64 ", expected 1 to %d", names[i], x->dim[3], MAX_LENGTH);
-        REQUIRE(x->stride[3] == 1 || x->dim[3] == 1, ATTNCL_ERR_UNSUPPORTED,
-                "the last axis of %s has stride %" PRId64 ", expected 1", names[i], x->stride[3]);
-    }
-    REQUIRE(k->dim[3] == q->dim[3], ATTNCL_ERR_SHAPE, "k has D = %" PRId64 ", q has D = %" PRId64,
-            k->dim[3], q->dim[3]);
-    REQUIRE(v->dim[2] == k->dim[2], ATTNCL_ERR_SHAPE, "v has S = %" PRId64 ", k has S = %" PRId64,
-            v->dim[2], k->dim[2]);
-    REQUIRE(q->dim[1] <= INT32_MAX && q->dim[0] <= INT32_MAX / (q->dim[1] + 1), ATTNCL_ERR_SHAPE,
-            "B H = %" PRId64 " * %" PRId64 ", at most %d", q->dim[0], q->dim[1], INT32_MAX);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__attention_infer(struct op_sig *sig)
+const char *attncl__attention_result(const struct op_sig *sig)
 {
     const struct attention_fwd_params *params = sig->params;
-    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
-    const bool mask = attncl__desc_present(&sig->in[ATT_IN_MASK]);
-    const bool lens = attncl__desc_present(&sig->in[ATT_IN_LENS]);
-    const bool time_first = params->layout == ATTNCL_LAYOUT_TIME_FIRST;
-
-    TRY(check_heads(sig));
-    TRY(attncl__check_mask(&sig->in[ATT_IN_MASK], q->dim[2], v->dim[2], "S", q->dim[0]));
-    TRY(attncl__check_lens(&sig->in[ATT_IN_LENS], q->dim[0], q->dim[2]));
-    REQUIRE(params->window >= 0, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", at least 0",
-            params->window);
-    REQUIRE(mask + lens + (params->causal || params->window) <= 1, ATTNCL_ERR_ARGUMENT,
-            "mask, valid_lens and causal or window: at most one of them, %d are given",
-            mask + lens + (params->causal || params->window));
-    const int64_t dim[4] = {q->dim[time_first ? 2 : 0], q->dim[time_first ? 0 : 2], q->dim[1],
-                            v->dim[3]};
-    TRY(attncl__desc_make(ATTNCL_F32, 4, dim, &sig->out[0]));
-    if (!params->want_weights)
-        return ATTNCL_OK;
-    const int64_t weights[4] = {q->dim[0], q->dim[1], q->dim[2], v->dim[2]};
-    return attncl__desc_make(ATTNCL_F32, 4, weights, &sig->out[ATT_OUT_WEIGHTS]);
-}
-
-attncl_status attncl__attention_rows_desc(const struct op_sig *sig, struct tensor_desc *ret)
-{
-    const struct tensor_desc *q = &sig->in[ATT_IN_Q];
-    const int64_t dim[4] = {q->dim[0], q->dim[1], q->dim[2], 2};
-
-    return attncl__desc_make(ATTNCL_F32, 4, dim, ret);
+    return params->layout == ATTNCL_LAYOUT_TIME_FIRST ? "T B H E" : "B T H E";
 }
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct attention_fwd_params *params = sig->params;
+    const int64_t *of = sig->axes->of;
+    const bool mask = attncl__desc_present(&sig->in[ATT_IN_MASK]);
+    const bool lens = attncl__desc_present(&sig->in[ATT_IN_LENS]);
 
-    TRY(attncl__check_dropout(&params->dropout, &sig->in[ATT_IN_STEP]));
-    TRY(attncl__attention_infer(sig));
-    TRY(attncl__check_dropout_batch(&params->dropout, sig->in[ATT_IN_Q].dim[0]));
-    return sig->save_for_backward ? attncl__attention_rows_desc(sig, &sig->out[ATT_OUT_ROWS])
-                                  : ATTNCL_OK;
+    for (int i = ATT_IN_Q; i <= ATT_IN_V; ++i)
+        REQUIRE(sig->in[i].stride[3] == 1 || sig->in[i].dim[3] == 1, ATTNCL_ERR_UNSUPPORTED,
+                "the last axis of %s has stride %" PRId64 ", expected 1", sig->cls->in[i].name,
+                sig->in[i].stride[3]);
+    TRY(attncl__check_axes(sig, "TS", 0, MAX_LENGTH));
+    TRY(attncl__check_axes(sig, "DE", 1, MAX_LENGTH));
+    REQUIRE(of['H'] <= INT32_MAX && of['B'] <= INT32_MAX / (of['H'] + 1), ATTNCL_ERR_SHAPE,
+            "B H = %" PRId64 " * %" PRId64 ", at most %d", of['B'], of['H'], INT32_MAX);
+    REQUIRE(params->window >= 0, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", at least 0",
+            params->window);
+    REQUIRE(mask + lens + (params->causal || params->window) <= 1, ATTNCL_ERR_ARGUMENT,
+            "mask, valid_lens and causal or window: at most one of them, %d are given",
+            mask + lens + (params->causal || params->window));
+    TRY(attncl__check_dropout(&params->dropout, &sig->in[ATT_IN_STEP], of['B']));
+    if (params->want_weights)
+        sig->out[ATT_OUT_WEIGHTS].dtype = ATTNCL_F32;
+    return attncl__make_output(sig, 0, attncl__attention_result(sig));
 }
 
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
@@ -184,10 +142,12 @@ static const struct grad_rule fwd_grad[] = {
 // Output 1 is p, [B, H, T, S], where it is wanted; output 2 [B, H, T, 2], each row's maximum and
 // one over its total, 0 and 0 where it sees no key, for the gradients.
 const struct op_class attncl__op_attention_fwd = {
-    .name = OP_CLASS(attention_fwd, 6, 3),
-    .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << ATT_IN_STEP,
-    .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
-    .saved_for_backward = 1u << ATT_OUT_ROWS,
+    .name = OP_CLASS(attention_fwd),
+    .in = OP_IN({"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B H S D"},
+                {"v", F32 | ANY_VIEW, "B H S E"}, {"mask", U8 | OPTIONAL, "T|1 S B|1"},
+                {"valid_lens", I32 | OPTIONAL, "B T?"}, {"step", I32 | OPTIONAL, ""}),
+    .out = OP_OUT({"y", F32, NULL}, {"weights", F32 | OPTIONAL, "B H T S"},
+                  {"rows", F32 | FOR_BACKWARD, "B H T 2"}),
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

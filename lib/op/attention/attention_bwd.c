@@ -19,39 +19,12 @@
 enum { IN_Y = ATT_IN_LENS + 1, IN_WEIGHTS, IN_ROWS, IN_G, IN_C, IN_STEP };
 enum { OUT_DQ, OUT_DK, OUT_DV };
 
-static attncl_status check_like(const char *name, const struct tensor_desc *d,
-                                const struct tensor_desc *want)
-{
-    TRY(attncl__check_input(name, d, ATTNCL_F32, 4));
-    REQUIRE(attncl__desc_same_shape(d, want), ATTNCL_ERR_SHAPE, "%s is %s, expected %s", name,
-            SHAPE(d), SHAPE(want));
-    return ATTNCL_OK;
-}
-
 static attncl_status bwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *k = &sig->in[ATT_IN_K];
-    const struct attention_bwd_params *params = sig->params;
-    struct tensor_desc y, rows, weights;
-
-    TRY(attncl__check_dropout(&params->attention.dropout, &sig->in[IN_STEP]));
-    TRY(attncl__attention_infer(sig));
-    TRY(attncl__check_dropout_batch(&params->attention.dropout, q->dim[0]));
-    y = sig->out[0];
-    TRY(check_like("y", &sig->in[IN_Y], &y));
-    TRY(check_like("the gradient of y", &sig->in[IN_G], &y));
-    TRY(attncl__attention_rows_desc(sig, &rows));
-    TRY(check_like("maxima and totals of the rows", &sig->in[IN_ROWS], &rows));
-    if (attncl__desc_present(&sig->in[IN_C])) {
-        const int64_t dim[4] = {q->dim[0], q->dim[1], q->dim[2], k->dim[2]};
-        TRY(attncl__desc_make(ATTNCL_F32, 4, dim, &weights));
-        TRY(check_like("the gradient of the weights", &sig->in[IN_C], &weights));
-        REQUIRE(attncl__desc_present(&sig->in[IN_WEIGHTS]), ATTNCL_ERR_ARGUMENT,
-                "the gradient of the weights is given, the weights are missing");
-        TRY(check_like("weights", &sig->in[IN_WEIGHTS], &weights));
-    }
-    for (int i = ATT_IN_Q; i <= ATT_IN_V; ++i)
-        TRY(attncl__desc_make(ATTNCL_F32, 4, sig->in[i].dim, &sig->out[i]));
+    TRY(attncl__check_shape(sig, IN_Y, attncl__attention_result(sig)));
+    TRY(attncl__check_shape(sig, IN_G, attncl__attention_result(sig)));
+    REQUIRE(!attncl__desc_present(&sig->in[IN_C]) || attncl__desc_present(&sig->in[IN_WEIGHTS]),
+            ATTNCL_ERR_ARGUMENT, "the gradient of the weights is given, the weights are missing");
     return ATTNCL_OK;
 }
 
@@ -282,10 +255,13 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_attention_bwd = {
-    .name = OP_CLASS(attention_bwd, 11, 3),
-    .optional =
-        1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << IN_WEIGHTS | 1u << IN_C | 1u << IN_STEP,
-    .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
+    .name = OP_CLASS(attention_bwd),
+    .in = OP_IN({"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B H S D"},
+                {"v", F32 | ANY_VIEW, "B H S E"}, {"mask", U8 | OPTIONAL, "T|1 S B|1"},
+                {"valid_lens", I32 | OPTIONAL, "B T?"}, {"y", F32, NULL},
+                {"weights", F32 | OPTIONAL, "B H T S"}, {"rows", F32, "B H T 2"}, {"dy", F32, NULL},
+                {"dweights", F32 | OPTIONAL, "B H T S"}, {"step", I32 | OPTIONAL, ""}),
+    .out = OP_OUT({"dq", F32, "B H T D"}, {"dk", F32, "B H S D"}, {"dv", F32, "B H S E"}),
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,

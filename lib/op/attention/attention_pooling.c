@@ -17,24 +17,14 @@ enum { KERNELS = 4, GAUSSIAN = 0 };
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct attention_pooling_fwd_params *p = sig->params;
-    const struct tensor_desc *x = &sig->in[IN_KEYS], *y = &sig->in[IN_VALUES];
-    const struct tensor_desc *z = &sig->in[IN_QUERIES];
 
     REQUIRE(p->kind >= 0 && p->kind < KERNELS, ATTNCL_ERR_ARGUMENT,
             "pooling kernel is %d, expected 0 to %d", p->kind, KERNELS - 1);
     REQUIRE(p->kind != GAUSSIAN || (isfinite(p->sigma) && p->sigma != 0), ATTNCL_ERR_ARGUMENT,
             "sigma is %g, expected a finite number but 0", (double)p->sigma);
-    TRY(attncl__check_input("x_train", x, ATTNCL_F32, 1));
-    TRY(attncl__check_input("y_train", y, ATTNCL_F32, 1));
-    TRY(attncl__check_input("x_val", z, ATTNCL_F32, 1));
-    REQUIRE(attncl__desc_same_shape(x, y), ATTNCL_ERR_SHAPE, "y_train is %s, x_train is %s",
-            SHAPE(y), SHAPE(x));
-    TRY(attncl__check_width("x_train", x->dim[0]));
-    TRY(attncl__check_width("x_val", z->dim[0]));
-    TRY(attncl__desc_make(ATTNCL_F32, 1, z->dim, &sig->out[0]));
-    if (!p->want_weights)
-        return ATTNCL_OK;
-    return attncl__desc_make(ATTNCL_F32, 2, (const int64_t[]){x->dim[0], z->dim[0]}, &sig->out[1]);
+    if (p->want_weights)
+        sig->out[1].dtype = ATTNCL_F32;
+    return ATTNCL_OK;
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
@@ -81,7 +71,10 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is w, where it is wanted.
 const struct op_class attncl__op_attention_pooling_fwd = {
-    .name = OP_CLASS(attention_pooling_fwd, 3, 2),
+    .name = OP_CLASS(attention_pooling_fwd),
+    .in = OP_IN({"x_train", F32, "N"}, {"y_train", F32, "N"}, {"x_val", F32, "M"}),
+    .out = OP_OUT({"y", F32, "M"}, {"weights", F32 | OPTIONAL, "N M"}),
+    .int_axes = "NM",
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,

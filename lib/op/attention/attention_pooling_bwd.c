@@ -15,26 +15,6 @@
 enum { IN_KEYS, IN_VALUES, IN_QUERIES, IN_G, IN_C };
 enum { OUT_DX, OUT_DY, OUT_DZ };
 
-static attncl_status bwd_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *x = &sig->in[IN_KEYS], *z = &sig->in[IN_QUERIES];
-    const struct tensor_desc *g = &sig->in[IN_G], *c = &sig->in[IN_C];
-
-    TRY(attncl__op_attention_pooling_fwd.infer(sig));
-    TRY(attncl__check_input("the gradient of y", g, ATTNCL_F32, 1));
-    REQUIRE(g->dim[0] == z->dim[0], ATTNCL_ERR_SHAPE, "the gradient of y is %s, x_val is %s",
-            SHAPE(g), SHAPE(z));
-    if (attncl__desc_present(c)) {
-        TRY(attncl__check_input("the gradient of the weights", c, ATTNCL_F32, 2));
-        REQUIRE(c->dim[0] == x->dim[0] && c->dim[1] == z->dim[0], ATTNCL_ERR_SHAPE,
-                "the gradient of the weights is %s, expected [%" PRId64 ", %" PRId64 "]", SHAPE(c),
-                x->dim[0], z->dim[0]);
-    }
-    for (int i = IN_KEYS; i <= IN_QUERIES; ++i)
-        TRY(attncl__desc_make(ATTNCL_F32, 1, sig->in[i].dim, &sig->out[i]));
-    return ATTNCL_OK;
-}
-
 static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     *bytes_ret = 3 * sizeof(float) * (size_t)sig->in[IN_QUERIES].dim[0];
@@ -91,9 +71,11 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_attention_pooling_bwd = {
-    .name = OP_CLASS(attention_pooling_bwd, 5, 3),
-    .optional = 1u << IN_C,
-    .infer = bwd_infer,
+    .name = OP_CLASS(attention_pooling_bwd),
+    .in = OP_IN({"x_train", F32, "N"}, {"y_train", F32, "N"}, {"x_val", F32, "M"}, {"dy", F32, "M"},
+                {"dweights", F32 | OPTIONAL, "N M"}),
+    .out = OP_OUT({"dx_train", F32, "N"}, {"dy_train", F32, "N"}, {"dx_val", F32, "M"}),
+    .int_axes = "NM",
     .scratch = bwd_scratch,
     .launch = bwd_launch,
     .cost = bwd_cost,

@@ -17,52 +17,19 @@
 
 enum { MAX_LENGTH = 1 << 30 }; // kernels count B C and positions with ints
 
-static attncl_status check_cache(const char *name, const struct tensor_desc *x,
-                                 const struct tensor_desc *q)
-{
-    TRY(attncl__check_weights(name, x, 3));
-    REQUIRE(x->dim[1] == q->dim[0] && x->dim[2] == q->dim[1], ATTNCL_ERR_SHAPE,
-            "%s is %s, q is %s: must be [limit, B, C]", name, SHAPE(x), SHAPE(q));
-    REQUIRE(x->dim[0] >= 1 && x->dim[0] <= MAX_LENGTH, ATTNCL_ERR_SHAPE,
-            "%s has %" PRId64 " positions, expected 1 to %d", name, x->dim[0], MAX_LENGTH);
-    return ATTNCL_OK;
-}
-
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    static const char *const names[] = {"q", "k", "v"};
     const struct attention_step_fwd_params *params = sig->params;
-    const struct tensor_desc *q = &sig->in[STEP_Q], *position = &sig->in[STEP_POSITION];
+    int64_t *of = sig->axes->of;
 
-    for (int i = STEP_Q; i <= STEP_V; ++i) {
-        TRY(attncl__check_input(names[i], &sig->in[i], ATTNCL_F32, 2));
-        REQUIRE(attncl__desc_same_shape(&sig->in[i], q), ATTNCL_ERR_SHAPE, "%s is %s, q is %s",
-                names[i], SHAPE(&sig->in[i]), SHAPE(q));
-    }
-    REQUIRE(q->dim[0] <= MAX_LENGTH && q->dim[1] <= MAX_LENGTH &&
-                q->dim[0] * q->dim[1] <= MAX_LENGTH,
-            ATTNCL_ERR_SHAPE, "B C = %" PRId64 " * %" PRId64 ", at most %d", q->dim[0], q->dim[1],
-            MAX_LENGTH);
-    REQUIRE(params->n_heads >= 1 && q->dim[1] % params->n_heads == 0, ATTNCL_ERR_SHAPE,
-            "C = %" PRId64 " cannot be cut into H = %d heads", q->dim[1], params->n_heads);
-    TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
-    REQUIRE(position->dim[0] == 1, ATTNCL_ERR_SHAPE, "position is %s, must be [1]",
-            SHAPE(position));
-    TRY(check_cache("the cache of keys", &sig->in[STEP_KEYS], q));
-    TRY(check_cache("the cache of values", &sig->in[STEP_VALUES], q));
-    REQUIRE(sig->in[STEP_KEYS].dim[0] == sig->in[STEP_VALUES].dim[0], ATTNCL_ERR_SHAPE,
-            "the cache of keys is %s, that of values %s", SHAPE(&sig->in[STEP_KEYS]),
-            SHAPE(&sig->in[STEP_VALUES]));
-    REQUIRE(sig->in[STEP_KEYS].dtype == sig->in[STEP_VALUES].dtype, ATTNCL_ERR_DTYPE,
-            "the cache of keys is %s, that of values %s",
-            attncl_dtype_name(sig->in[STEP_KEYS].dtype),
-            attncl_dtype_name(sig->in[STEP_VALUES].dtype));
-    return params->n_parts
-               ? attncl__desc_make(ATTNCL_F32, 4,
-                                   (int64_t[]){q->dim[0], params->n_heads, params->n_parts,
-                                               2 + q->dim[1] / params->n_heads},
-                                   &sig->out[0])
-               : attncl__infer_like_first(sig);
+    TRY(attncl__check_axes(sig, "L", 1, MAX_LENGTH));
+    TRY(attncl__check_product(sig, "BC", MAX_LENGTH));
+    REQUIRE(params->n_heads >= 1 && of['C'] % params->n_heads == 0, ATTNCL_ERR_SHAPE,
+            "C = %" PRId64 " cannot be cut into H = %d heads", of['C'], params->n_heads);
+    of['H'] = params->n_heads;
+    of['P'] = params->n_parts;
+    of['W'] = 2 + of['C'] / params->n_heads;
+    return attncl__make_output(sig, 0, params->n_parts ? "B H P W" : "B C");
 }
 
 #define ROWS(call, i)                                                                              \
@@ -158,9 +125,11 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_attention_step_fwd = {
-    .name = OP_CLASS(attention_step_fwd, N_STEP_INPUTS, 1),
-    .strided = 1u << STEP_Q | 1u << STEP_K | 1u << STEP_V,
-    .state = 1u << STEP_KEYS | 1u << STEP_VALUES,
+    .name = OP_CLASS(attention_step_fwd),
+    .in = OP_IN({"q", F32 | STRIDED, "B C"}, {"k", F32 | STRIDED, "B C"},
+                {"v", F32 | STRIDED, "B C"}, {"position", I32, "1"},
+                {"keys", STORED | STATE, "L B C"}, {"values", SAME_TYPE | STATE, "L B C"}),
+    .out = OP_OUT({"y", F32, NULL}),
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

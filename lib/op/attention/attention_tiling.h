@@ -111,11 +111,8 @@ int attncl__attention_query_channels(const struct device_caps *caps,
     DROPOUT_ARGS(mask, step),                                                                      \
         arg_i64((mask)->batch_begin *(call)->sig.in[ATT_IN_Q].dim[1] * (p)->n_queries)
 
-// Shapes of attention_fwd: checks all inputs, describes y.
-attncl_status attncl__attention_infer(struct op_sig *sig);
-
-// What the forward op saves of its rows, [B, H, T, 2].
-attncl_status attncl__attention_rows_desc(const struct op_sig *sig, struct tensor_desc *ret);
+// The shape of y, for infer.
+const char *attncl__attention_result(const struct op_sig *sig);
 
 // y or its like, [T, B, H, E] or [B, T, H, E]: from a batch entry, and from a query, to the next.
 void attncl__attention_strides(const struct op_sig *sig, const struct tensor_desc *y,

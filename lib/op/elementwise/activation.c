@@ -9,36 +9,16 @@
 
 enum { ARGUMENT = 1 }; // output: x + bias, for gradients alone
 
-static attncl_status check(const struct op_sig *sig, int32_t kind)
-{
-    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
-    REQUIRE(kind >= ATTNCL_IDENTITY && kind <= ATTNCL_GELU_TANH, ATTNCL_ERR_ARGUMENT,
-            "there is no activation %d, the last one is %d", (int)kind, ATTNCL_GELU_TANH);
-    return ATTNCL_OK;
-}
-
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct activation_fwd_params *params = sig->params;
-
-    TRY(check(sig, params->kind));
-    return attncl__infer_like_first(sig);
+    return attncl__check_activation(params->kind);
 }
 
 static attncl_status bias_infer(struct op_sig *sig)
 {
     const struct bias_activation_fwd_params *params = sig->params;
-    const struct tensor_desc *x = &sig->in[0], *bias = &sig->in[1];
-
-    TRY(check(sig, params->kind));
-    TRY(attncl__check_input("bias", bias, ATTNCL_F32, 1));
-    REQUIRE(x->rank >= 1 && x->dim[x->rank - 1] == bias->dim[0], ATTNCL_ERR_SHAPE,
-            "bias is %s, x is %s", SHAPE(bias), SHAPE(x));
-    TRY(attncl__check_width("the last axis of x", bias->dim[0]));
-    TRY(attncl__infer_like_first(sig));
-    if (sig->save_for_backward)
-        sig->out[ARGUMENT] = sig->out[0];
-    return ATTNCL_OK;
+    return attncl__check_activation(params->kind);
 }
 
 // f of an argument, all of y.
@@ -95,7 +75,9 @@ static const struct grad_rule fwd_grad[] = {{.op = OP_activation_bwd,
                                              .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_activation_fwd = {
-    .name = OP_CLASS(activation_fwd, 1, 1),
+    .name = OP_CLASS(activation_fwd),
+    .in = OP_IN({"x", F32, "..."}),
+    .out = OP_OUT({"y", F32, "..."}),
     .infer = fwd_infer,
     .launch = fwd_launch,
     .flop_per_element = 1,
@@ -131,8 +113,10 @@ static const struct grad_rule bias_grad[] = {
 };
 
 const struct op_class attncl__op_bias_activation_fwd = {
-    .name = OP_CLASS(bias_activation_fwd, 2, 2),
-    .saved_for_backward = 1u << ARGUMENT,
+    .name = OP_CLASS(bias_activation_fwd),
+    .in = OP_IN({"x", F32, "... C"}, {"bias", F32, "C"}),
+    .out = OP_OUT({"y", F32, "... C"}, {"argument", F32 | FOR_BACKWARD, "... C"}),
+    .int_axes = "C",
     .infer = bias_infer,
     .launch = bias_launch,
     .flop_per_element = 2,

@@ -8,50 +8,19 @@
 //
 // ReLU's slope at y is that at x, so the argument may be y.
 
-#include "attncl/kinds.h"
 #include "op/op.h"
 #include "op/row_launch.h"
-
-static attncl_status check_like(const char *name, const struct tensor_desc *d,
-                                const struct tensor_desc *x)
-{
-    TRY(attncl__check_input(name, d, ATTNCL_F32, -1));
-    REQUIRE(attncl__desc_same_shape(d, x), ATTNCL_ERR_SHAPE, "%s is %s, the argument is %s", name,
-            SHAPE(d), SHAPE(x));
-    return ATTNCL_OK;
-}
-
-static attncl_status check_kind(int32_t kind)
-{
-    REQUIRE(kind >= ATTNCL_IDENTITY && kind <= ATTNCL_GELU_TANH, ATTNCL_ERR_ARGUMENT,
-            "there is no activation %d, the last one is %d", (int)kind, ATTNCL_GELU_TANH);
-    return ATTNCL_OK;
-}
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {
     const struct activation_bwd_params *params = sig->params;
-
-    TRY(check_kind(params->kind));
-    TRY(attncl__check_input("the argument", &sig->in[0], ATTNCL_F32, -1));
-    TRY(check_like("dy", &sig->in[1], &sig->in[0]));
-    return attncl__infer_like_first(sig);
+    return attncl__check_activation(params->kind);
 }
 
 static attncl_status epilogue_infer(struct op_sig *sig)
 {
     const struct linear_bwd_epilogue_params *params = sig->params;
-    const struct tensor_desc *gate = &sig->in[2];
-
-    TRY(check_kind(params->activation));
-    TRY(attncl__check_input("the argument", &sig->in[0], ATTNCL_F32, -1));
-    TRY(check_like("dy", &sig->in[1], &sig->in[0]));
-    TRY(attncl__infer_like_first(sig));
-    if (!attncl__desc_present(gate))
-        return ATTNCL_OK;
-    TRY(check_like("gate", gate, &sig->in[0]));
-    sig->out[1] = sig->out[0];
-    return ATTNCL_OK;
+    return attncl__check_activation(params->activation);
 }
 
 static attncl_status launch(struct launcher *l, const struct op_call *call, int32_t kind,
@@ -83,15 +52,18 @@ static attncl_status epilogue_launch(struct launcher *l, const struct op_call *c
 }
 
 const struct op_class attncl__op_activation_bwd = {
-    .name = OP_CLASS(activation_bwd, 2, 1),
+    .name = OP_CLASS(activation_bwd),
+    .in = OP_IN({"argument", F32, "..."}, {"dy", F32, "..."}),
+    .out = OP_OUT({"dx", F32, "..."}),
     .infer = bwd_infer,
     .launch = bwd_launch,
     .flop_per_element = 2,
 };
 
 const struct op_class attncl__op_linear_bwd_epilogue = {
-    .name = OP_CLASS(linear_bwd_epilogue, 3, 2),
-    .optional = 1u << 2,
+    .name = OP_CLASS(linear_bwd_epilogue),
+    .in = OP_IN({"argument", F32, "..."}, {"dy", F32, "..."}, {"gate", F32 | OPTIONAL, "..."}),
+    .out = OP_OUT({"dp", F32, "..."}, {"dgate", F32, "=gate"}),
     .infer = epilogue_infer,
     .launch = epilogue_launch,
     .flop_per_element = 2,

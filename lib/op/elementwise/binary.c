@@ -5,17 +5,6 @@
 #include "op/op.h"
 #include "op/row_launch.h"
 
-static attncl_status fwd_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *a = &sig->in[0], *b = &sig->in[1];
-
-    TRY(attncl__check_input("a", a, ATTNCL_F32, -1));
-    TRY(attncl__check_input("b", b, ATTNCL_F32, -1));
-    REQUIRE(attncl__desc_same_shape(a, b), ATTNCL_ERR_SHAPE, "a is %s, b is %s", SHAPE(a),
-            SHAPE(b));
-    return attncl__infer_like_first(sig);
-}
-
 static attncl_status launch(struct launcher *l, const struct op_call *call,
                             const char *operator_text)
 {
@@ -43,8 +32,9 @@ static const struct grad_rule add_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0
                                             {.in = {REF_DY(0)}, .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_add_fwd = {
-    .name = OP_CLASS(add_fwd, 2, 1),
-    .infer = fwd_infer,
+    .name = OP_CLASS(add_fwd),
+    .in = OP_IN({"a", F32, "..."}, {"b", F32, "..."}),
+    .out = OP_OUT({"y", F32, "..."}),
     .launch = add_launch,
     .flop_per_element = 1,
     .grad = GRAD_RULES(add_grad),
@@ -55,8 +45,9 @@ static const struct grad_rule mul_grad[] = {
     {.op = OP_mul_fwd, .in = {REF_DY(0), REF_X(0)}, .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_mul_fwd = {
-    .name = OP_CLASS(mul_fwd, 2, 1),
-    .infer = fwd_infer,
+    .name = OP_CLASS(mul_fwd),
+    .in = OP_IN({"a", F32, "..."}, {"b", F32, "..."}),
+    .out = OP_OUT({"y", F32, "..."}),
     .launch = mul_launch,
     .flop_per_element = 1,
     .grad = GRAD_RULES(mul_grad),

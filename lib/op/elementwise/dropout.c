@@ -13,35 +13,16 @@
 
 enum { X, STEP, POSITION, RESIDUAL };
 
-static attncl_status check_batch(const struct dropout_fwd_params *params,
-                                 const struct tensor_desc *x)
-{
-    if (params->batch_total == 0)
-        return attncl__check_dropout_batch(params, 0);
-    REQUIRE(params->batch_axis >= 0 && params->batch_axis < x->rank - 1, ATTNCL_ERR_ARGUMENT,
-            "dropout's batch is axis %" PRId64 " of x %s, must be before the last",
-            params->batch_axis, SHAPE(x));
-    return attncl__check_dropout_batch(params, x->dim[params->batch_axis]);
-}
-
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct dropout_fwd_params *params = sig->params;
-    const struct tensor_desc *x = &sig->in[X], *residual = &sig->in[RESIDUAL];
+    const struct tensor_desc *x = &sig->in[X];
+    const int64_t axis = params->batch_axis, total = params->batch_total;
 
-    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    TRY(attncl__check_dropout(params, &sig->in[STEP]));
-    TRY(check_batch(params, x));
-    if (x->rank > 0)
-        TRY(attncl__check_width("the last axis of x", x->dim[x->rank - 1]));
-    if (attncl__desc_present(&sig->in[POSITION]))
-        TRY(attncl__check_index("position", &sig->in[POSITION]));
-    if (attncl__desc_present(residual)) {
-        TRY(attncl__check_input("residual", residual, ATTNCL_F32, -1));
-        REQUIRE(attncl__desc_same_shape(x, residual), ATTNCL_ERR_SHAPE, "residual is %s, x is %s",
-                SHAPE(residual), SHAPE(x));
-    }
-    return attncl__infer_like_first(sig);
+    REQUIRE(total == 0 || (axis >= 0 && axis < x->rank - 1), ATTNCL_ERR_ARGUMENT,
+            "dropout's batch is axis %" PRId64 " of x %s, must be before the last", axis, SHAPE(x));
+    TRY(attncl__check_dropout(params, &sig->in[STEP], total == 0 ? 0 : x->dim[axis]));
+    return x->rank > 0 ? attncl__check_width("the last axis of x", x->dim[x->rank - 1]) : ATTNCL_OK;
 }
 
 // How x's rows, all axes but the last, lie among those of the whole batch.
@@ -106,8 +87,10 @@ static const struct grad_rule fwd_grad[] = {
 };
 
 const struct op_class attncl__op_dropout_fwd = {
-    .name = OP_CLASS(dropout_fwd, 4, 1),
-    .optional = 1u << POSITION | 1u << RESIDUAL,
+    .name = OP_CLASS(dropout_fwd),
+    .in = OP_IN({"x", F32, "..."}, {"step", I32, ""}, {"position", I32 | OPTIONAL, "1"},
+                {"residual", F32 | OPTIONAL, "..."}),
+    .out = OP_OUT({"y", F32, "..."}),
     .infer = fwd_infer,
     .launch = fwd_launch,
     .flop_per_element = 2,

@@ -7,19 +7,7 @@
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *tokens = &sig->in[0], *weight = &sig->in[1];
-    int64_t dim[ATTNCL_MAX_RANK];
-
-    TRY(attncl__check_input("tokens", tokens, ATTNCL_I32, -1));
-    TRY(attncl__check_weights("weight", weight, 2));
-    REQUIRE(tokens->rank < ATTNCL_MAX_RANK, ATTNCL_ERR_SHAPE, "tokens %s has %d axes, at most %d",
-            SHAPE(tokens), tokens->rank, ATTNCL_MAX_RANK - 1);
-    REQUIRE(weight->dim[0] >= 1, ATTNCL_ERR_SHAPE, "weight is %s: it has no row", SHAPE(weight));
-    TRY(attncl__check_width("the first axis of weight", weight->dim[0]));
-    TRY(attncl__check_width("the last axis of weight", weight->dim[1]));
-    memcpy(dim, tokens->dim, sizeof dim);
-    dim[tokens->rank] = weight->dim[1];
-    return attncl__desc_make(ATTNCL_F32, tokens->rank + 1, dim, &sig->out[0]);
+    return attncl__check_axes(sig, "V", 1, INT32_MAX);
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
@@ -56,8 +44,10 @@ static const struct grad_rule fwd_grad[] = {{.op = OP_embedding_bwd,
                                              .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_embedding_fwd = {
-    .name = OP_CLASS(embedding_fwd, 2, 1),
-    .strided = 1u << 0,
+    .name = OP_CLASS(embedding_fwd),
+    .in = OP_IN({"tokens", I32 | STRIDED, "..."}, {"weight", STORED, "V C"}),
+    .out = OP_OUT({"y", F32, "... C"}),
+    .int_axes = "C",
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,

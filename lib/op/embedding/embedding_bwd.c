@@ -13,17 +13,7 @@
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *tokens = &sig->in[0], *weight = &sig->in[1], *dy = &sig->in[2];
-
-    TRY(attncl__check_input("tokens", tokens, ATTNCL_I32, -1));
-    TRY(attncl__check_weights("weight", weight, 2)); // only its shape is read
-    TRY(attncl__check_input("dy", dy, ATTNCL_F32, tokens->rank + 1));
-    REQUIRE(attncl__desc_count(dy) == attncl__desc_count(tokens) * weight->dim[1], ATTNCL_ERR_SHAPE,
-            "tokens is %s, weight is %s, dy is %s", SHAPE(tokens), SHAPE(weight), SHAPE(dy));
-    TRY(attncl__check_width("tokens", attncl__desc_count(tokens)));
-    TRY(attncl__check_width("the first axis of weight", weight->dim[0]));
-    TRY(attncl__check_width("the last axis of weight", weight->dim[1]));
-    return attncl__desc_make(ATTNCL_F32, 2, weight->dim, &sig->out[0]);
+    return attncl__check_width("tokens", sig->axes->of['.']);
 }
 
 // For each row of the table its first occurrence; for each occurrence the next of its token.
@@ -71,7 +61,10 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_embedding_bwd = {
-    .name = OP_CLASS(embedding_bwd, 3, 1),
+    .name = OP_CLASS(embedding_bwd),
+    .in = OP_IN({"tokens", I32, "..."}, {"weight", STORED, "V C"}, {"dy", F32, "... C"}),
+    .out = OP_OUT({"dweight", F32, "V C"}),
+    .int_axes = "VC",
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,

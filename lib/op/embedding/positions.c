@@ -16,15 +16,6 @@
 #include "op/row_launch.h"
 #include "op/view/view_scatter_add.h"
 
-static attncl_status check_table(const struct tensor_desc *x, const struct tensor_desc *table)
-{
-    TRY(attncl__check_input("table", table, ATTNCL_F32, 2));
-    REQUIRE(table->dim[1] == x->dim[x->rank - 1], ATTNCL_ERR_SHAPE,
-            "table has C = %" PRId64 ", x has C = %" PRId64, table->dim[1], x->dim[x->rank - 1]);
-    TRY(attncl__check_width("the first axis of table", table->dim[0]));
-    return attncl__check_width("the last axis of x", table->dim[1]);
-}
-
 static int time_axis(const struct op_sig *sig)
 {
     const struct add_positions_fwd_params *params = sig->params;
@@ -33,29 +24,18 @@ static int time_axis(const struct op_sig *sig)
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *x = &sig->in[0], *table = &sig->in[1];
     const struct add_positions_fwd_params *params = sig->params;
 
     REQUIRE(params->layout == ATTNCL_LAYOUT_TIME_FIRST ||
                 params->layout == ATTNCL_LAYOUT_BATCH_FIRST,
             ATTNCL_ERR_ARGUMENT, "there is no layout %d, only 0 and 1", (int)params->layout);
-    TRY(attncl__check_input("x", x, ATTNCL_F32, 3));
-    TRY(check_table(x, table));
-    REQUIRE(x->dim[time_axis(sig)] <= table->dim[0], ATTNCL_ERR_SHAPE,
-            "x has T = %" PRId64 ", table has %" PRId64 " positions", x->dim[time_axis(sig)],
-            table->dim[0]);
-    return attncl__infer_like_first(sig);
+    TRY(attncl__check_shape(sig, 0, time_axis(sig) == 0 ? "T B C" : "B T C"));
+    return attncl__check_at_most(sig, 'T', 'P');
 }
 
 static attncl_status at_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *x = &sig->in[0], *table = &sig->in[1], *position = &sig->in[2];
-
-    TRY(attncl__check_input("x", x, ATTNCL_F32, 2));
-    TRY(check_table(x, table));
-    REQUIRE(table->dim[0] >= 1, ATTNCL_ERR_SHAPE, "table is %s: it has no position", SHAPE(table));
-    TRY(attncl__check_index("position", position));
-    return attncl__infer_like_first(sig);
+    return attncl__check_axes(sig, "P", 1, INT32_MAX);
 }
 
 static struct row_launch choose_tiling(struct launcher *l, const char *kernel,
@@ -91,19 +71,6 @@ static attncl_status at_launch(struct launcher *l, const struct op_call *call)
                                arg_mem(call->out[0]), arg_i64(x->start), arg_i64(rows.stride),
                                arg_i32(rows.width), arg_i64(rows.count), arg_i32(p.rows_per_group),
                                arg_i32(call->sig.in[1].dim[0])));
-}
-
-// dy, table -> the table's gradient
-static attncl_status bwd_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *dy = &sig->in[0], *table = &sig->in[1];
-
-    TRY(attncl__check_input("dy", dy, ATTNCL_F32, 3));
-    TRY(check_table(dy, table));
-    REQUIRE(dy->dim[time_axis(sig)] <= table->dim[0], ATTNCL_ERR_SHAPE,
-            "dy has T = %" PRId64 ", table has %" PRId64 " positions", dy->dim[time_axis(sig)],
-            table->dim[0]);
-    return attncl__desc_make(ATTNCL_F32, 2, table->dim, &sig->out[0]);
 }
 
 // The batch is the second axis of [T, B, C], or the first: then positions and channels are one row.
@@ -152,8 +119,11 @@ static void at_cost(const struct op_sig *sig, double *flop_ret, double *bytes_re
 }
 
 const struct op_class attncl__op_add_positions_bwd = {
-    .name = OP_CLASS(add_positions_bwd, 2, 1),
-    .infer = bwd_infer,
+    .name = OP_CLASS(add_positions_bwd),
+    .in = OP_IN({"dy", F32, NULL}, {"table", F32, "P C"}),
+    .out = OP_OUT({"dtable", F32, "P C"}),
+    .int_axes = "PC",
+    .infer = fwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,
 };
@@ -167,8 +137,10 @@ static const struct grad_rule fwd_grad[] = {
 };
 
 const struct op_class attncl__op_add_positions_fwd = {
-    .name = OP_CLASS(add_positions_fwd, 2, 1),
-    .strided = 1u << 0,
+    .name = OP_CLASS(add_positions_fwd),
+    .in = OP_IN({"x", F32 | STRIDED, NULL}, {"table", F32, "P C"}),
+    .out = OP_OUT({"y", F32, "=x"}),
+    .int_axes = "PC",
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
@@ -176,8 +148,10 @@ const struct op_class attncl__op_add_positions_fwd = {
 };
 
 const struct op_class attncl__op_add_position_at_fwd = {
-    .name = OP_CLASS(add_position_at_fwd, 3, 1),
-    .strided = 1u << 0,
+    .name = OP_CLASS(add_position_at_fwd),
+    .in = OP_IN({"x", F32 | STRIDED, "B C"}, {"table", F32, "P C"}, {"position", I32, "1"}),
+    .out = OP_OUT({"y", F32, "B C"}),
+    .int_axes = "C",
     .infer = at_infer,
     .launch = at_launch,
     .cost = at_cost,

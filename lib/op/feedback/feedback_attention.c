@@ -27,79 +27,30 @@
 #include "op/op.h"
 #include "op/row_launch.h"
 
-static attncl_status check_memories(const struct op_sig *sig)
-{
-    const struct tensor_desc *q = &sig->in[FEEDBACK_Q], *k = &sig->in[FEEDBACK_KEYS],
-                             *v = &sig->in[FEEDBACK_VALUES];
-
-    TRY(attncl__check_input("query", q, ATTNCL_F32, 2));
-    // A cache's slots may be of 16 bits; memories that are given are not.
-    if (attncl__desc_present(&sig->in[FEEDBACK_POSITION])) {
-        TRY(attncl__check_weights("key", k, 4));
-        TRY(attncl__check_input("value", v, k->dtype, 4));
-    } else {
-        TRY(attncl__check_input("key", k, ATTNCL_F32, 4));
-        TRY(attncl__check_input("value", v, ATTNCL_F32, 4));
-    }
-    REQUIRE(attncl__desc_same_shape(k, v), ATTNCL_ERR_SHAPE, "key is %s, value is %s", SHAPE(k),
-            SHAPE(v));
-    REQUIRE(k->dim[1] == q->dim[0], ATTNCL_ERR_SHAPE,
-            "key has B = %" PRId64 ", query has B = %" PRId64, k->dim[1], q->dim[0]);
-    REQUIRE(k->dim[2] * k->dim[3] == q->dim[1], ATTNCL_ERR_SHAPE,
-            "key has H D = %" PRId64 " * %" PRId64 ", query has C = %" PRId64, k->dim[2], k->dim[3],
-            q->dim[1]);
-    for (int i = FEEDBACK_KEYS; i <= FEEDBACK_VALUES; ++i)
-        REQUIRE(sig->in[i].stride[3] == 1 || sig->in[i].dim[3] <= 1, ATTNCL_ERR_SHAPE,
-                "channels of a head lie %" PRId64 " apart, must be 1", sig->in[i].stride[3]);
-    TRY(attncl__check_width("the first axis of key", k->dim[0]));
-    TRY(attncl__check_width("the axis H of key", k->dim[2]));
-    return attncl__check_width("the last axis of key", k->dim[3]);
-}
-
-static attncl_status check_places(const struct op_sig *sig)
-{
-    const struct tensor_desc *k = &sig->in[FEEDBACK_KEYS], *places = &sig->in[FEEDBACK_PLACES],
-                             *u = &sig->in[FEEDBACK_U];
-    const struct tensor_desc *bias = &sig->in[FEEDBACK_PLACE_BIAS],
-                             *position = &sig->in[FEEDBACK_POSITION];
-
-    TRY(attncl__check_input("key_pos_embeddings", places, ATTNCL_F32, 3));
-    TRY(attncl__check_input("query_pos_bias", u, ATTNCL_F32, 2));
-    REQUIRE(places->dim[1] == k->dim[2] && places->dim[2] == k->dim[3], ATTNCL_ERR_SHAPE,
-            "key_pos_embeddings is %s, key is %s: must be [P, H, D]", SHAPE(places), SHAPE(k));
-    REQUIRE(u->dim[0] == k->dim[2] && u->dim[1] == k->dim[3], ATTNCL_ERR_SHAPE,
-            "query_pos_bias is %s, key is %s: must be [H, D]", SHAPE(u), SHAPE(k));
-    REQUIRE(k->dim[0] <= places->dim[0], ATTNCL_ERR_SHAPE,
-            "%" PRId64 " memories, key_pos_embeddings has positions for %" PRId64, k->dim[0],
-            places->dim[0]);
-    TRY(attncl__check_width("the first axis of key_pos_embeddings", places->dim[0]));
-    if (attncl__desc_present(bias)) {
-        TRY(attncl__check_input("key_pos_bias", bias, ATTNCL_F32, 2));
-        REQUIRE(bias->dim[0] == places->dim[0] && bias->dim[1] == places->dim[1], ATTNCL_ERR_SHAPE,
-                "key_pos_bias is %s, key_pos_embeddings is %s: must be [P, H]", SHAPE(bias),
-                SHAPE(places));
-    }
-    return attncl__desc_present(position) ? attncl__check_index("position", position) : ATTNCL_OK;
-}
-
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct feedback_attention_fwd_params *params = sig->params;
-    const int64_t *k = sig->in[FEEDBACK_KEYS].dim; // [S, B, H, D]
+    const bool grows = attncl__desc_present(&sig->in[FEEDBACK_POSITION]);
+    int64_t *of = sig->axes->of;
 
-    TRY(check_memories(sig));
-    TRY(check_places(sig));
-    TRY(attncl__check_dropout(&params->dropout, &sig->in[FEEDBACK_STEP]));
-    TRY(attncl__check_dropout_batch(&params->dropout, sig->in[FEEDBACK_KEYS].dim[1]));
-    if (params->n_parts)
-        return attncl__desc_make(ATTNCL_F32, 4, (int64_t[]){k[1], k[2], params->n_parts, 2 + k[3]},
-                                 &sig->out[0]);
-    TRY(attncl__infer_like_first(sig));
-    if (!params->want_weights)
-        return ATTNCL_OK;
-    REQUIRE(!attncl__desc_present(&sig->in[FEEDBACK_POSITION]), ATTNCL_ERR_ARGUMENT,
-            "weights of a memory that grows");
-    return attncl__desc_make(ATTNCL_F32, 3, k, &sig->out[1]);
+    // A cache's slots may be of 16 bits; memories that are given are not.
+    REQUIRE(grows || sig->in[FEEDBACK_KEYS].dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE,
+            "key is %s, must be F32", attncl_dtype_name(sig->in[FEEDBACK_KEYS].dtype));
+    REQUIRE(of['H'] * of['D'] == of['C'], ATTNCL_ERR_SHAPE,
+            "key has H D = %" PRId64 " * %" PRId64 ", query has C = %" PRId64, of['H'], of['D'],
+            of['C']);
+    for (int i = FEEDBACK_KEYS; i <= FEEDBACK_VALUES; ++i)
+        REQUIRE(sig->in[i].stride[3] == 1 || of['D'] <= 1, ATTNCL_ERR_SHAPE,
+                "channels of a head lie %" PRId64 " apart, must be 1", sig->in[i].stride[3]);
+    TRY(attncl__check_at_most(sig, 'S', 'P'));
+    TRY(attncl__check_dropout(&params->dropout, &sig->in[FEEDBACK_STEP], of['B']));
+    of['W'] = params->n_parts;
+    of['E'] = 2 + of['D'];
+    TRY(attncl__make_output(sig, 0, params->n_parts ? "B H W E" : "B C"));
+    REQUIRE(!params->want_weights || !grows, ATTNCL_ERR_ARGUMENT, "weights of a memory that grows");
+    if (params->want_weights)
+        sig->out[1].dtype = ATTNCL_F32;
+    return ATTNCL_OK;
 }
 
 // A step on a GPU, which nothing is asked of but its result.
@@ -254,11 +205,14 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is p, [S, B, H], where want_weights.
 const struct op_class attncl__op_feedback_attention_fwd = {
-    .name = OP_CLASS(feedback_attention_fwd, N_FEEDBACK_INPUTS, 2),
-    .optional = 1u << FEEDBACK_PLACE_BIAS | 1u << FEEDBACK_POSITION | 1u << FEEDBACK_DCACHE |
-                1u << FEEDBACK_STEP,
-    .strided = 1u << FEEDBACK_Q,
-    .any_view = 1u << FEEDBACK_KEYS | 1u << FEEDBACK_VALUES,
+    .name = OP_CLASS(feedback_attention_fwd),
+    .in = OP_IN({"query", F32 | STRIDED, "B C"}, {"key", STORED | ANY_VIEW, "S B H D"},
+                {"value", SAME_TYPE | ANY_VIEW, "S B H D"}, {"key_pos_embeddings", F32, "P H D"},
+                {"query_pos_bias", F32, "H D"}, {"key_pos_bias", F32 | OPTIONAL, "P H"},
+                {"position", I32 | OPTIONAL, "1"}, {"dcache", F32 | OPTIONAL, NULL},
+                {"step", I32 | OPTIONAL, ""}),
+    .out = OP_OUT({"y", F32, NULL}, {"weights", F32 | OPTIONAL, "S B H"}),
+    .int_axes = "SHDP",
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

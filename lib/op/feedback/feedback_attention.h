@@ -12,8 +12,7 @@ enum feedback_attention_input {
     FEEDBACK_PLACE_BIAS,
     FEEDBACK_POSITION,
     FEEDBACK_DCACHE, // for the backward pass alone, as the step of dropout is for training
-    FEEDBACK_STEP,
-    N_FEEDBACK_INPUTS
+    FEEDBACK_STEP
 };
 
 #endif

@@ -22,22 +22,11 @@ enum { OUT_DQ, OUT_SCORES, OUT_DU_PARTS };
 
 static attncl_status query_infer(struct op_sig *sig)
 {
-    const struct feedback_attention_fwd_params *params = sig->params; // and of _accumulate
-    const struct tensor_desc *q = &sig->in[Q], *k = &sig->in[KEYS], *dy = &sig->in[DY];
+    const int64_t *of = sig->axes->of;
 
-    TRY(attncl__check_input("query", q, ATTNCL_F32, 2));
-    TRY(attncl__check_input("key", k, ATTNCL_F32, 4));
-    TRY(attncl__check_input("dy", dy, ATTNCL_F32, 2));
-    REQUIRE(attncl__desc_same_shape(q, dy), ATTNCL_ERR_SHAPE, "dy is %s, query is %s", SHAPE(dy),
-            SHAPE(q));
-    REQUIRE(k->dim[1] == q->dim[0] && k->dim[2] * k->dim[3] == q->dim[1], ATTNCL_ERR_SHAPE,
-            "key is %s, query is %s", SHAPE(k), SHAPE(q));
-    TRY(attncl__check_dropout(&params->dropout, &sig->in[STEP]));
-    TRY(attncl__check_dropout_batch(&params->dropout, sig->in[KEYS].dim[1]));
-    const int64_t scores[4] = {2, k->dim[1], k->dim[2], k->dim[0]};
-    TRY(attncl__desc_make(ATTNCL_F32, 2, q->dim, &sig->out[OUT_DQ]));
-    TRY(attncl__desc_make(ATTNCL_F32, 4, scores, &sig->out[OUT_SCORES]));
-    return attncl__desc_make(ATTNCL_F32, 2, q->dim, &sig->out[OUT_DU_PARTS]);
+    REQUIRE(of['H'] * of['D'] == of['C'], ATTNCL_ERR_SHAPE, "key is %s, query is %s",
+            SHAPE(&sig->in[KEYS]), SHAPE(&sig->in[Q]));
+    return ATTNCL_OK;
 }
 
 // An operand of rows that lie a stride apart.
@@ -143,16 +132,11 @@ static struct tensor_desc slot_of(const struct tensor_desc *cache, int64_t slot)
 static attncl_status accumulate_infer(struct op_sig *sig)
 {
     const struct feedback_attention_fwd_params *params = sig->params;
-    const struct tensor_desc *cache = &sig->in[ACCUMULATE_CACHE], *k = &sig->in[KEYS];
 
-    TRY(query_infer(sig));
-    TRY(attncl__check_input("the cache's gradient", cache, ATTNCL_F32, 5));
-    REQUIRE(params->slot >= 0 && params->slot + 2 <= cache->dim[0] && cache->dim[1] == k->dim[1] &&
-                cache->dim[2] == k->dim[2] && cache->dim[3] == k->dim[0] &&
-                cache->dim[4] == k->dim[3],
-            ATTNCL_ERR_SHAPE, "the cache's gradient is %s from slot %d on, key is %s", SHAPE(cache),
-            params->slot, SHAPE(k));
-    return ATTNCL_OK;
+    REQUIRE(params->slot >= 0 && params->slot + 2 <= sig->axes->of['L'], ATTNCL_ERR_SHAPE,
+            "dcache is %s, from slot %d on there must be two", SHAPE(&sig->in[ACCUMULATE_CACHE]),
+            params->slot);
+    return query_infer(sig);
 }
 
 static attncl_status accumulate_launch(struct launcher *l, const struct op_call *call)
@@ -182,17 +166,6 @@ static attncl_status accumulate_launch(struct launcher *l, const struct op_call 
 
 enum { M_Q, M_U, M_SCORES, M_DY, M_KEYS };
 
-static attncl_status memory_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *k = &sig->in[M_KEYS];
-
-    TRY(attncl__check_input("key", k, ATTNCL_F32, 4));
-    TRY(attncl__check_input("scores", &sig->in[M_SCORES], ATTNCL_F32, 4));
-    TRY(attncl__desc_make(ATTNCL_F32, 4, k->dim, &sig->out[0]));
-    sig->out[1] = sig->out[0];
-    return ATTNCL_OK;
-}
-
 static attncl_status memory_launch(struct launcher *l, const struct op_call *call)
 {
     const struct memory_call m = {
@@ -212,18 +185,6 @@ static attncl_status memory_launch(struct launcher *l, const struct op_call *cal
 
 enum { P_Q, P_U, P_SCORES, P_DU_PARTS, P_PLACES, P_PLACE_BIAS, P_POSITION };
 enum { OUT_DPLACES, OUT_DU, OUT_DPLACE_BIAS };
-
-static attncl_status places_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *places = &sig->in[P_PLACES], *u = &sig->in[P_U];
-
-    TRY(attncl__check_input("scores", &sig->in[P_SCORES], ATTNCL_F32, 4));
-    TRY(attncl__desc_make(ATTNCL_F32, places->rank, places->dim, &sig->out[OUT_DPLACES]));
-    TRY(attncl__desc_make(ATTNCL_F32, u->rank, u->dim, &sig->out[OUT_DU]));
-    if (!attncl__desc_present(&sig->in[P_PLACE_BIAS]))
-        return ATTNCL_OK;
-    return attncl__desc_make(ATTNCL_F32, 2, places->dim, &sig->out[OUT_DPLACE_BIAS]);
-}
 
 static attncl_status places_launch(struct launcher *l, const struct op_call *call)
 {
@@ -259,39 +220,47 @@ static void memory_cost(const struct op_sig *sig, double *flop_ret, double *byte
 }
 
 const struct op_class attncl__op_feedback_attention_bwd_query = {
-    .name = OP_CLASS(feedback_attention_bwd_query, 10, 3),
-    .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DWEIGHTS | 1u << STEP,
-    .strided = 1u << Q,
-    .any_view = 1u << KEYS | 1u << VALUES,
+    .name = OP_CLASS(feedback_attention_bwd_query),
+    .in = OP_IN({"query", F32 | STRIDED, "B C"}, {"key", F32 | ANY_VIEW, "S B H D"},
+                {"value", F32 | ANY_VIEW, "S B H D"}, {"key_pos_embeddings", F32, "P H D"},
+                {"query_pos_bias", F32, "H D"}, {"key_pos_bias", F32 | OPTIONAL, "P H"},
+                {"position", I32 | OPTIONAL, "1"}, {"dy", F32, "B C"},
+                {"dweights", F32 | OPTIONAL, "S B H"}, {"step", I32 | OPTIONAL, ""}),
+    .out = OP_OUT({"dquery", F32, "B C"}, {"scores", F32, "2 B H S"}, {"du_parts", F32, "B C"}),
     .infer = query_infer,
     .launch = query_launch,
     .cost = query_cost,
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_accumulate = {
-    .name = OP_CLASS(feedback_attention_bwd_accumulate, 10, 3),
-    .optional = 1u << PLACE_BIAS | 1u << STEP,
-    .strided = 1u << Q,
-    .any_view = 1u << KEYS | 1u << VALUES,
-    .state = 1u << ACCUMULATE_CACHE,
+    .name = OP_CLASS(feedback_attention_bwd_accumulate),
+    .in = OP_IN({"query", F32 | STRIDED, "B C"}, {"key", F32 | ANY_VIEW, "S B H D"},
+                {"value", F32 | ANY_VIEW, "S B H D"}, {"key_pos_embeddings", F32, "P H D"},
+                {"query_pos_bias", F32, "H D"}, {"key_pos_bias", F32 | OPTIONAL, "P H"},
+                {"position", I32, "1"}, {"dy", F32, "B C"}, {"dcache", F32 | STATE, "L B H S D"},
+                {"step", I32 | OPTIONAL, ""}),
+    .out = OP_OUT({"dquery", F32, "B C"}, {"scores", F32, "2 B H S"}, {"du_parts", F32, "B C"}),
     .infer = accumulate_infer,
     .launch = accumulate_launch,
     .cost = query_cost,
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_memory = {
-    .name = OP_CLASS(feedback_attention_bwd_memory, 5, 2),
-    .strided = 1u << M_Q,
-    .any_view = 1u << M_KEYS,
-    .infer = memory_infer,
+    .name = OP_CLASS(feedback_attention_bwd_memory),
+    .in = OP_IN({"query", F32 | STRIDED, "B C"}, {"query_pos_bias", F32, "H D"},
+                {"scores", F32, "2 B H S"}, {"dy", F32, "B C"}, {"key", F32 | ANY_VIEW, "S B H D"}),
+    .out = OP_OUT({"dkey", F32, "S B H D"}, {"dvalue", F32, "S B H D"}),
     .launch = memory_launch,
     .cost = memory_cost,
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_positions = {
-    .name = OP_CLASS(feedback_attention_bwd_positions, 7, 3),
-    .optional = 1u << P_PLACE_BIAS | 1u << P_POSITION,
-    .strided = 1u << P_Q,
-    .infer = places_infer,
+    .name = OP_CLASS(feedback_attention_bwd_positions),
+    .in = OP_IN({"query", F32 | STRIDED, "B C"}, {"query_pos_bias", F32, "H D"},
+                {"scores", F32, "2 B H S"}, {"du_parts", F32, "B C"},
+                {"key_pos_embeddings", F32, "P H D"}, {"key_pos_bias", F32 | OPTIONAL, "P H"},
+                {"position", I32 | OPTIONAL, "1"}),
+    .out = OP_OUT({"dkey_pos_embeddings", F32, "P H D"}, {"dquery_pos_bias", F32, "H D"},
+                  {"dkey_pos_bias", F32, "=key_pos_bias"}),
     .launch = places_launch,
 };

@@ -25,49 +25,25 @@ static int count_x(const struct op_sig *sig)
 static attncl_status mix_infer(struct op_sig *sig)
 {
     const struct feedback_mix_fwd_params *params = sig->params;
-    const struct tensor_desc *weights = &sig->in[WEIGHTS], *x = &sig->in[X];
-    const int n = count_x(sig);
+    const int end = params->first + count_x(sig);
 
-    TRY(attncl__check_input("weights", weights, ATTNCL_F32, 1));
-    TRY(attncl__check_width("weights", weights->dim[0]));
-    for (int i = SUM; i < X + n; ++i) {
-        if (!attncl__desc_present(&sig->in[i]))
-            continue;
-        const char *const name = i == SUM ? "sum" : "x";
-        TRY(attncl__check_input(name, &sig->in[i], ATTNCL_F32, -1));
-        REQUIRE(attncl__desc_same_shape(&sig->in[i], x), ATTNCL_ERR_SHAPE,
-                "%s is %s, the first value to mix %s", name, SHAPE(&sig->in[i]), SHAPE(x));
-    }
-    REQUIRE(params->first >= 0 && params->first + n <= weights->dim[0], ATTNCL_ERR_SHAPE,
-            "weights has %" PRId64 " elements, there are %d values and more", weights->dim[0],
-            params->first + n);
-    return attncl__desc_make(ATTNCL_F32, x->rank, x->dim, &sig->out[0]);
+    REQUIRE(params->first >= 0 && end <= sig->axes->of['W'], ATTNCL_ERR_SHAPE,
+            "weights has %" PRId64 " elements, there are %d values and more", sig->axes->of['W'],
+            end);
+    return ATTNCL_OK;
 }
 
 static attncl_status store_infer(struct op_sig *sig)
 {
     const struct feedback_store_fwd_params *params = sig->params;
     const struct tensor_desc *x = &sig->in[0], *cache = &sig->in[2];
+    const int64_t *of = sig->axes->of, each = of['H'] * of['D'];
 
-    TRY(attncl__check_input("x", x, ATTNCL_F32, 2));
-    TRY(attncl__check_index("position", &sig->in[1]));
-    TRY(attncl__check_weights("cache", cache, 5));
-    const int64_t *dim = cache->dim; // slots, B, H, limit, D
-    const int64_t each = dim[2] * dim[4];
-    REQUIRE(x->dim[0] == dim[1] && each > 0 && x->dim[1] % each == 0, ATTNCL_ERR_SHAPE,
+    REQUIRE(each > 0 && of['X'] % each == 0, ATTNCL_ERR_SHAPE,
             "x is %s, cache is %s: must be [B, slots H D]", SHAPE(x), SHAPE(cache));
-    REQUIRE(params->slot >= 0 && params->slot + x->dim[1] / each <= dim[0], ATTNCL_ERR_SHAPE,
+    REQUIRE(params->slot >= 0 && params->slot + of['X'] / each <= of['L'], ATTNCL_ERR_SHAPE,
             "x is %s from slot %d on, cache is %s", SHAPE(x), params->slot, SHAPE(cache));
-    for (int i = 0; i < 5; ++i)
-        TRY(attncl__check_width("an axis of cache", dim[i]));
     return ATTNCL_OK;
-}
-
-static attncl_status gate_infer(struct op_sig *sig)
-{
-    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
-    TRY(attncl__check_index("position", &sig->in[1]));
-    return attncl__infer_like_first(sig);
 }
 
 static attncl_status mix_launch(struct launcher *l, const struct op_call *call)
@@ -169,25 +145,32 @@ static const struct grad_rule mix_grad[] = {
 };
 
 const struct op_class attncl__op_feedback_mix_fwd = {
-    .name = OP_CLASS(feedback_mix_fwd, N_MIX_INPUTS, 1),
-    .optional = 0x7fu << (X + 1) | 1u << SUM,
+    .name = OP_CLASS(feedback_mix_fwd),
+    .in = OP_IN({"weights", F32, "W"}, {"sum", F32 | OPTIONAL, "..."}, {"x0", F32, "..."},
+                {"x1", F32 | OPTIONAL, "..."}, {"x2", F32 | OPTIONAL, "..."},
+                {"x3", F32 | OPTIONAL, "..."}, {"x4", F32 | OPTIONAL, "..."},
+                {"x5", F32 | OPTIONAL, "..."}, {"x6", F32 | OPTIONAL, "..."},
+                {"x7", F32 | OPTIONAL, "..."}),
+    .out = OP_OUT({"y", F32, "..."}),
+    .int_axes = "W",
     .infer = mix_infer,
     .launch = mix_launch,
     .grad = GRAD_RULES(mix_grad),
 };
 
 const struct op_class attncl__op_feedback_store_fwd = {
-    .name = OP_CLASS(feedback_store_fwd, 3, 0),
-    .state = 1u << 2,
+    .name = OP_CLASS(feedback_store_fwd),
+    .in = OP_IN({"x", F32, "B X"}, {"position", I32, "1"}, {"cache", STORED | STATE, "L B H P D"}),
+    .int_axes = "LBHPD",
     .infer = store_infer,
     .launch = store_launch,
     .cost = store_cost,
 };
 
 const struct op_class attncl__op_feedback_gate_fwd = {
-    .name = OP_CLASS(feedback_gate_fwd, 2, 1),
-    .shape_only = 1u << 0,
-    .infer = gate_infer,
+    .name = OP_CLASS(feedback_gate_fwd),
+    .in = OP_IN({"x", F32 | SHAPE_ONLY, "..."}, {"position", I32, "1"}),
+    .out = OP_OUT({"y", F32, "..."}),
     .launch = gate_launch,
     .cost = gate_cost,
 };

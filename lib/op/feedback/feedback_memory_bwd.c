@@ -23,24 +23,8 @@ static int count_x(const struct op_sig *sig)
 
 static attncl_status mix_infer(struct op_sig *sig)
 {
-    const struct feedback_mix_bwd_params *params = sig->params;
-    const struct tensor_desc *weights = &sig->in[WEIGHTS], *dy = &sig->in[DY];
-    const int n = count_x(sig);
-    int64_t dim[ATTNCL_MAX_RANK];
-
-    TRY(attncl__check_input("weights", weights, ATTNCL_F32, 1));
-    TRY(attncl__check_input("dy", dy, ATTNCL_F32, -1));
-    REQUIRE(attncl__desc_same_shape(&sig->in[X], dy), ATTNCL_ERR_SHAPE, "dy is %s, x is %s",
-            SHAPE(dy), SHAPE(&sig->in[X]));
-    REQUIRE(params->first >= 0 && params->first + n <= weights->dim[0], ATTNCL_ERR_SHAPE,
-            "weights has %" PRId64 " elements, there are %d values and more", weights->dim[0],
-            params->first + n);
-    REQUIRE(dy->rank < ATTNCL_MAX_RANK, ATTNCL_ERR_SHAPE, "dy %s has %d axes, at most %d",
-            SHAPE(dy), dy->rank, ATTNCL_MAX_RANK - 1);
-    dim[0] = n;
-    memcpy(dim + 1, dy->dim, (size_t)dy->rank * sizeof dim[0]);
-    TRY(attncl__desc_make(ATTNCL_F32, dy->rank + 1, dim, &sig->out[0]));
-    return attncl__desc_make(ATTNCL_F32, 1, weights->dim, &sig->out[1]);
+    sig->axes->of['N'] = count_x(sig);
+    return ATTNCL_OK;
 }
 
 // The products dy . x_f.
@@ -93,18 +77,13 @@ enum { L_CACHE, L_POSITION };
 static attncl_status load_infer(struct op_sig *sig)
 {
     const struct feedback_load_fwd_params *params = sig->params;
-    const struct tensor_desc *cache = &sig->in[L_CACHE], *position = &sig->in[L_POSITION];
+    int64_t *of = sig->axes->of;
 
-    TRY(attncl__check_input("cache", cache, ATTNCL_F32, 5));
-    TRY(attncl__check_index("position", position));
-    const int64_t *dim = cache->dim; // slots, B, H, limit, D
-    REQUIRE(params->slot >= 0 && params->n_slots > 0 && params->slot + params->n_slots <= dim[0],
+    REQUIRE(params->slot >= 0 && params->n_slots > 0 && params->slot + params->n_slots <= of['L'],
             ATTNCL_ERR_SHAPE, "%d slots from slot %d on, cache is %s", params->n_slots,
-            params->slot, SHAPE(cache));
-    for (int i = 0; i < 5; ++i)
-        TRY(attncl__check_width("an axis of cache", dim[i]));
-    return attncl__desc_make(
-        ATTNCL_F32, 2, (const int64_t[]){dim[1], params->n_slots * dim[2] * dim[4]}, &sig->out[0]);
+            params->slot, SHAPE(&sig->in[L_CACHE]));
+    of['X'] = params->n_slots * of['H'] * of['D'];
+    return ATTNCL_OK;
 }
 
 static attncl_status load_launch(struct launcher *l, const struct op_call *call)
@@ -139,8 +118,12 @@ static void load_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
 }
 
 const struct op_class attncl__op_feedback_mix_bwd = {
-    .name = OP_CLASS(feedback_mix_bwd, DY + 1, 2),
-    .optional = 0x7fu << (X + 1),
+    .name = OP_CLASS(feedback_mix_bwd),
+    .in = OP_IN({"weights", F32, "W"}, {"x0", F32, "..."}, {"x1", F32 | OPTIONAL, "..."},
+                {"x2", F32 | OPTIONAL, "..."}, {"x3", F32 | OPTIONAL, "..."},
+                {"x4", F32 | OPTIONAL, "..."}, {"x5", F32 | OPTIONAL, "..."},
+                {"x6", F32 | OPTIONAL, "..."}, {"x7", F32 | OPTIONAL, "..."}, {"dy", F32, "..."}),
+    .out = OP_OUT({"dx", F32, "N ..."}, {"dweights", F32, "W"}),
     .infer = mix_infer,
     .scratch = mix_scratch,
     .launch = mix_launch,
@@ -148,7 +131,10 @@ const struct op_class attncl__op_feedback_mix_bwd = {
 };
 
 const struct op_class attncl__op_feedback_load_fwd = {
-    .name = OP_CLASS(feedback_load_fwd, 2, 1),
+    .name = OP_CLASS(feedback_load_fwd),
+    .in = OP_IN({"cache", F32, "L B H P D"}, {"position", I32, "1"}),
+    .out = OP_OUT({"y", F32, "B X"}),
+    .int_axes = "LBHPD",
     .infer = load_infer,
     .launch = load_launch,
     .cost = load_cost,

@@ -24,14 +24,14 @@ static int product_count(const struct op_sig *sig)
     return has(sig, FUSED_LINEAR_MORE) ? 1 + GEMM_MAX_OTHERS : 1;
 }
 
+// What linear_fwd says of each product.
 static attncl_status infer(struct op_sig *sig)
 {
     const struct tensor_desc *x = &sig->in[LINEAR_X], *weight = &sig->in[LINEAR_WEIGHT];
-    struct tensor_desc in[N_LINEAR_INPUTS];
-    struct op_sig linear = *sig;
+    struct tensor_desc in[N_LINEAR_INPUTS], out[2];
+    struct op_sig linear = {.params = sig->params, .in = in, .out = out};
 
     memcpy(in, sig->in, sizeof in);
-    linear.in = in;
     if (has(sig, FUSED_LINEAR_POSITION)) {
         assert(x->rank == 4 && x->dim[1] * (x->dim[3] - 2) == weight->dim[1]);
         TRY(attncl__desc_make(ATTNCL_F32, 2, (int64_t[]){x->dim[0], weight->dim[1]},
@@ -40,8 +40,8 @@ static attncl_status infer(struct op_sig *sig)
     for (int i = 0; i < product_count(sig); ++i) {
         if (i > 0)
             memcpy(&in[LINEAR_WEIGHT], &sig->in[FUSED_LINEAR_MORE + 2 * (i - 1)], 2 * sizeof in[0]);
-        linear.out = &sig->out[i];
-        TRY(attncl__op_linear_fwd.infer(&linear));
+        TRY(attncl__op_infer(&attncl__op_linear_fwd, &linear));
+        sig->out[i] = out[0];
     }
     return ATTNCL_OK;
 }
@@ -108,12 +108,17 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
         *flop_ret += 8 * (double)attncl__desc_count(&sig->in[LINEAR_X]);
 }
 
-#define OTHER_WEIGHT(i) (1u << (FUSED_LINEAR_MORE + 2 * (i)))
+#define WEIGHT "weight", STORED | STRIDED | OPTIONAL, NULL
+#define BIAS   "bias", F32 | OPTIONAL, NULL
+#define Y      "y", F32, NULL
 const struct op_class attncl__op_fused_linear_fwd = {
-    .name = OP_CLASS(fused_linear_fwd, N_FUSED_LINEAR_INPUTS, 1 + GEMM_MAX_OTHERS),
-    .optional = (1u << N_FUSED_LINEAR_INPUTS) - (1u << LINEAR_BIAS), // all but x and weight
-    .strided = 1u << LINEAR_X | 1u << LINEAR_WEIGHT | 1u << LINEAR_GATE | 1u << LINEAR_RESIDUAL |
-               OTHER_WEIGHT(0) | OTHER_WEIGHT(1),
+    .name = OP_CLASS(fused_linear_fwd),
+    .in = OP_IN({"x", F32 | STRIDED, NULL}, {"weight", STORED | STRIDED, NULL}, {BIAS},
+                {"gate", F32 | STRIDED | OPTIONAL, NULL},
+                {"residual", F32 | STRIDED | OPTIONAL, NULL}, {"norm_weight", F32 | OPTIONAL, NULL},
+                {"norm_bias", F32 | OPTIONAL, NULL}, {"position", I32 | OPTIONAL, NULL}, {WEIGHT},
+                {BIAS}, {WEIGHT}, {BIAS}),
+    .out = OP_OUT({Y}, {Y}, {Y}),
     .infer = infer,
     .launch = launch,
     .cost = cost,

@@ -38,11 +38,9 @@ static attncl_status infer(struct op_sig *sig)
 
     REQUIRE(params->n >= 1 && params->n <= LOOP_COPIES_MAX, ATTNCL_ERR_ARGUMENT,
             "%d copies, expected 1 to %d", params->n, LOOP_COPIES_MAX);
-    TRY(attncl__check_index("iteration", &sig->in[LOOP_COPIES_ITERATION]));
     for (int i = 0; i < params->n; ++i) {
         const struct tensor_desc *x = &sig->in[LOOP_COPIES_X + i];
         const int kind = attncl__loop_copy_kind(params->kinds, i);
-        TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
         if (kind == LOOP_COPY_SUM)
             TRY(attncl__desc_make(ATTNCL_F32, x->rank, x->dim, &sig->out[i]));
         else
@@ -98,9 +96,12 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
     }
 }
 
+#define X "x", F32 | OPTIONAL, NULL
+#define Y "y", F32, NULL
 const struct op_class attncl__op_fused_loop_copies_fwd = {
-    .name = OP_CLASS(fused_loop_copies_fwd, N_LOOP_COPIES_INPUTS, LOOP_COPIES_MAX),
-    .optional = ((1u << LOOP_COPIES_MAX) - 1) << LOOP_COPIES_X,
+    .name = OP_CLASS(fused_loop_copies_fwd),
+    .in = OP_IN({"iteration", I32, "1"}, {X}, {X}, {X}, {X}, {X}, {X}, {X}, {X}),
+    .out = OP_OUT({Y}, {Y}, {Y}, {Y}, {Y}, {Y}, {Y}, {Y}),
     .infer = infer,
     .launch = launch,
     .cost = cost,

@@ -23,85 +23,24 @@ static const struct inner_step *inner_of(const struct op_sig *sig)
 
 // -- shapes
 
-static attncl_status check_stream(const struct op_sig *sig)
-{
-    const struct tensor_desc *x = &sig->in[FUSED_X];
-
-    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    TRY(attncl__check_input("norm_weight", &sig->in[FUSED_NORM_W], ATTNCL_F32, 1));
-    TRY(attncl__check_input("norm_bias", &sig->in[FUSED_NORM_B], ATTNCL_F32, 1));
-    for (int i = FUSED_NORM_W; i <= FUSED_NORM_B; ++i)
-        REQUIRE(x->rank >= 1 && sig->in[i].dim[0] == x->dim[x->rank - 1], ATTNCL_ERR_SHAPE,
-                "%s is %s, x is %s", i == FUSED_NORM_W ? "norm_weight" : "norm_bias",
-                SHAPE(&sig->in[i]), SHAPE(x));
-    return ATTNCL_OK;
-}
-
-static attncl_status check_partials(const struct op_sig *sig)
-{
-    const struct tensor_desc *partials = &sig->in[FUSED_PARTIALS],
-                             *bias = &sig->in[FUSED_PARTIALS_BIAS];
-    const int64_t m = attncl__fused_step_rows(sig), d = attncl__fused_step_width(sig);
-
-    if (!attncl__desc_present(partials))
-        return ATTNCL_OK;
-    TRY(attncl__check_input("partials", partials, ATTNCL_F32, 3));
-    REQUIRE(partials->dim[1] == m && partials->dim[2] == d, ATTNCL_ERR_SHAPE,
-            "partials are %s, x has %" PRId64 " rows of %" PRId64, SHAPE(partials), m, d);
-    if (!attncl__desc_present(bias))
-        return ATTNCL_OK;
-    TRY(attncl__check_input("bias of the partials", bias, ATTNCL_F32, 1));
-    REQUIRE(bias->dim[0] == d, ATTNCL_ERR_SHAPE,
-            "bias of the partials is %s, x has rows of %" PRId64, SHAPE(bias), d);
-    return ATTNCL_OK;
-}
-
-static attncl_status check_projections(const struct op_sig *sig)
-{
-    static const char *const names_of_3[] = {"wq", "bq", "wk", "bk", "wv", "bv"};
-    static const char *const names_of_1[] = {"w1", "b1"};
-    const int n = inner_of(sig)->n_projections;
-    const char *const *names = n == 1 ? names_of_1 : names_of_3;
-    const struct tensor_desc *first = &sig->in[FUSED_WQ], *out = &sig->in[FUSED_WO];
-    const int64_t d = attncl__fused_step_width(sig);
-
-    TRY(attncl__check_weights(names[0], first, 2));
-    TRY(attncl__check_weights(n == 1 ? "w2" : "wo", out, 2));
-    REQUIRE(first->dim[1] == d, ATTNCL_ERR_SHAPE, "%s is %s, x has %" PRId64 " channels", names[0],
-            SHAPE(first), d);
-    for (int i = 1; i < 2 * n; ++i) {
-        const struct tensor_desc *x = &sig->in[FUSED_WQ + i];
-        const bool bias = i % 2;
-        if (bias && !attncl__desc_present(x))
-            continue;
-        TRY(bias ? attncl__check_input(names[i], x, ATTNCL_F32, 1)
-                 : attncl__check_weights(names[i], x, 2));
-        REQUIRE(x->dim[0] == first->dim[0] && (bias || x->dim[1] == d), ATTNCL_ERR_SHAPE,
-                "%s is %s, %s is %s", names[i], SHAPE(x), names[0], SHAPE(first));
-    }
-    REQUIRE(out->dim[1] == first->dim[0], ATTNCL_ERR_SHAPE, "%s is %s, %s is %s",
-            n == 1 ? "w2" : "wo", SHAPE(out), names[0], SHAPE(first));
-    return ATTNCL_OK;
-}
-
 static attncl_status infer(struct op_sig *sig)
 {
     const struct fused_step_fwd_params *params = sig->params;
+    int64_t *of = sig->axes->of;
 
     assert(params->kind >= 0 && params->kind < N_FUSED_STEPS);
-    TRY(check_stream(sig));
-    TRY(check_partials(sig));
-    TRY(check_projections(sig));
+    assert(inner_of(sig)->n_projections == 1 ||
+           (attncl__desc_present(&sig->in[FUSED_WK]) && attncl__desc_present(&sig->in[FUSED_WV])));
+    REQUIRE(of['M'] < 0 || of['M'] == of['.'], ATTNCL_ERR_SHAPE,
+            "partials is %s, x has %" PRId64 " rows", SHAPE(&sig->in[FUSED_PARTIALS]), of['.']);
     TRY(inner_of(sig)->infer(sig));
     REQUIRE(params->n_blocks >= 1, ATTNCL_ERR_ARGUMENT, "%d channel blocks, must be at least 1",
             (int)params->n_blocks);
+    of['N'] = params->n_blocks;
+    of['M'] = of['.'];
     if (attncl__desc_present(&sig->in[FUSED_PARTIALS]))
-        TRY(attncl__desc_make(ATTNCL_F32, sig->in[FUSED_X].rank, sig->in[FUSED_X].dim,
-                              &sig->out[FUSED_RESIDUAL_OUT]));
-    return attncl__desc_make(
-        ATTNCL_F32, 3,
-        (int64_t[]){params->n_blocks, attncl__fused_step_rows(sig), sig->in[FUSED_WO].dim[0]},
-        &sig->out[FUSED_PARTIAL_SUMS]);
+        sig->out[FUSED_RESIDUAL_OUT].dtype = ATTNCL_F32;
+    return ATTNCL_OK;
 }
 
 // -- channel blocks
@@ -250,11 +189,16 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 }
 
 const struct op_class attncl__op_fused_step_fwd = {
-    .name = OP_CLASS(fused_step_fwd, N_FUSED_INPUTS, 2),
-    .optional = 1u << FUSED_PARTIALS | 1u << FUSED_PARTIALS_BIAS | 1u << FUSED_BQ | 1u << FUSED_WK |
-                1u << FUSED_BK | 1u << FUSED_WV | 1u << FUSED_BV | 1u << FUSED_POS_BIAS |
-                1u << FUSED_POSITION | 1u << FUSED_SUMS | 1u << FUSED_KEYS | 1u << FUSED_VALUES,
-    .state = 1u << FUSED_SUMS | 1u << FUSED_KEYS | 1u << FUSED_VALUES,
+    .name = OP_CLASS(fused_step_fwd),
+    .in = OP_IN(
+        {"x", F32, "... D"}, {"norm_weight", F32, "D"}, {"norm_bias", F32, "D"},
+        {"partials", F32 | OPTIONAL, "S M D"}, {"partials_bias", F32 | OPTIONAL, "D"},
+        {"wq", STORED, "C D"}, {"bq", F32 | OPTIONAL, "C"}, {"wk", STORED | OPTIONAL, "C D"},
+        {"bk", F32 | OPTIONAL, "C"}, {"wv", STORED | OPTIONAL, "C D"}, {"bv", F32 | OPTIONAL, "C"},
+        {"wo", STORED, "E C"}, {"pos_bias", F32 | OPTIONAL, NULL},
+        {"position", I32 | OPTIONAL, NULL}, {"sums", F32 | STATE | OPTIONAL, NULL},
+        {"keys", STORED | STATE | OPTIONAL, NULL}, {"values", STORED | STATE | OPTIONAL, NULL}),
+    .out = OP_OUT({"partial_sums", F32, "N M E"}, {"residual", F32 | OPTIONAL, "... D"}),
     .infer = infer,
     .launch = launch,
     .cost = cost,

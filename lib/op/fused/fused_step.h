@@ -14,28 +14,27 @@
 
 #include "op/op.h"
 
+// Position and states are those of aft_step_fwd and attention_step_fwd.  The one input projection of a
+// feed-forward network is q.
 enum fused_step_input {
-    FUSED_X,             // [..., d]
-    FUSED_NORM_W,        // [d]
-    FUSED_NORM_B,        // [d]
-    FUSED_PARTIALS,      // [S, m, d], or absent
-    FUSED_PARTIALS_BIAS, // [d], or absent
-    FUSED_WQ,            // input projections: weights [C, d], biases [C] or absent
+    FUSED_X,
+    FUSED_NORM_W,
+    FUSED_NORM_B,
+    FUSED_PARTIALS,
+    FUSED_PARTIALS_BIAS,
+    FUSED_WQ,
     FUSED_BQ,
     FUSED_WK,
     FUSED_BK,
     FUSED_WV,
     FUSED_BV,
-    FUSED_WO,       // [d_out, C]
-    FUSED_POS_BIAS, // AFT: [T, T], or absent
-    FUSED_POSITION, // AFT, attention: I32 [1]
-    FUSED_SUMS,     // AFT: state, as aft_step_fwd's
-    FUSED_KEYS,     // AFT, attention: state, as aft_step_fwd's and attention_step_fwd's
+    FUSED_WO,
+    FUSED_POS_BIAS,
+    FUSED_POSITION,
+    FUSED_SUMS,
+    FUSED_KEYS,
     FUSED_VALUES,
-    N_FUSED_INPUTS,
-    FUSED_W1 = FUSED_WQ, // feed-forward: the one input projection
-    FUSED_B1 = FUSED_BQ,
-    FUSED_W2 = FUSED_WO,
+    N_FUSED_INPUTS
 };
 
 // Outputs: [n_blocks, m, d_out]; x', like x, absent without partials.

@@ -34,5 +34,5 @@ attncl_status attncl__fused_step_check(const struct op_sig *sig, const struct op
         TRY(attncl__desc_make(ATTNCL_F32, 2, dim, &step.in[i]));
     for (int i = 0; i < n; ++i)
         step.in[N_PROJECTED + i] = sig->in[inputs[i]];
-    return cls->infer(&step);
+    return attncl__op_infer(cls, &step);
 }

@@ -10,21 +10,10 @@
 
 static attncl_status infer(struct op_sig *sig)
 {
-    const struct tensor_desc *partials = &sig->in[SPLIT_K_PARTIALS], *bias = &sig->in[SPLIT_K_BIAS];
-    const struct tensor_desc *residual = &sig->in[SPLIT_K_RESIDUAL];
-
-    TRY(attncl__check_input("partials", partials, ATTNCL_F32, 3));
-    TRY(attncl__check_input("residual", residual, ATTNCL_F32, -1));
-    REQUIRE(residual->rank >= 1 && residual->dim[residual->rank - 1] == partials->dim[2] &&
-                attncl__desc_count(residual) == partials->dim[1] * partials->dim[2],
-            ATTNCL_ERR_SHAPE, "partials are %s, residual is %s", SHAPE(partials), SHAPE(residual));
-    if (attncl__desc_present(bias)) {
-        TRY(attncl__check_input("bias", bias, ATTNCL_F32, 1));
-        REQUIRE(bias->dim[0] == partials->dim[2], ATTNCL_ERR_SHAPE, "partials are %s, bias is %s",
-                SHAPE(partials), SHAPE(bias));
-    }
-    TRY(attncl__check_width("rows of partials", partials->dim[2]));
-    return attncl__desc_make(ATTNCL_F32, residual->rank, residual->dim, &sig->out[0]);
+    REQUIRE(sig->axes->of['.'] == sig->axes->of['M'], ATTNCL_ERR_SHAPE,
+            "partials is %s, residual is %s", SHAPE(&sig->in[SPLIT_K_PARTIALS]),
+            SHAPE(&sig->in[SPLIT_K_RESIDUAL]));
+    return ATTNCL_OK;
 }
 
 static attncl_status launch(struct launcher *l, const struct op_call *call)
@@ -46,8 +35,11 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_split_k_reduce_fwd = {
-    .name = OP_CLASS(split_k_reduce_fwd, N_SPLIT_K_INPUTS, 1),
-    .optional = 1u << SPLIT_K_BIAS,
+    .name = OP_CLASS(split_k_reduce_fwd),
+    .in = OP_IN({"partials", F32, "S M D"}, {"bias", F32 | OPTIONAL, "D"},
+                {"residual", F32, "... D"}),
+    .out = OP_OUT({"y", F32, "... D"}),
+    .int_axes = "D",
     .infer = infer,
     .launch = launch,
 };

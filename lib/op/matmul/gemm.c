@@ -17,42 +17,12 @@
 #include "op/row_launch.h"
 
 enum { X = LINEAR_X, WEIGHT, BIAS, GATE, RESIDUAL };
-enum { Y, ARGUMENT, N_LINEAR_OUTPUTS };
-static const char *const linear_names[] = {"x", "weight", "bias", "gate", "residual"};
+enum { Y, ARGUMENT };
 
 static attncl_status linear_infer(struct op_sig *sig)
 {
     const struct linear_fwd_params *params = sig->params;
-    const struct tensor_desc *x = &sig->in[X], *weight = &sig->in[WEIGHT], *bias = &sig->in[BIAS];
-    int64_t dim[ATTNCL_MAX_RANK];
-
-    for (int i = 0; i < N_LINEAR_INPUTS; ++i)
-        REQUIRE(!attncl__desc_present(&sig->in[i]) || sig->in[i].dtype == ATTNCL_F32 ||
-                    (i == WEIGHT && attncl__is_16_bit(sig->in[i].dtype)),
-                ATTNCL_ERR_DTYPE, "%s is %s, linear needs F32", linear_names[i],
-                attncl_dtype_name(sig->in[i].dtype));
-    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "linear needs at least one axis, x has none");
-    REQUIRE(weight->rank == 2, ATTNCL_ERR_SHAPE, "weight is %s, linear needs [out, in]",
-            SHAPE(weight));
-    REQUIRE(weight->dim[1] == x->dim[x->rank - 1], ATTNCL_ERR_SHAPE,
-            "weight takes %" PRId64 " channels, x has %" PRId64, weight->dim[1],
-            x->dim[x->rank - 1]);
-    REQUIRE(!attncl__desc_present(bias) || (bias->rank == 1 && bias->dim[0] == weight->dim[0]),
-            ATTNCL_ERR_SHAPE, "bias is %s, weight gives %" PRId64 " channels", SHAPE(bias),
-            weight->dim[0]);
-    REQUIRE(params->activation >= GEMM_ACT_NONE && params->activation <= GEMM_ACT_GELU_TANH,
-            ATTNCL_ERR_ARGUMENT, "there is no activation %d", (int)params->activation);
-    memcpy(dim, x->dim, sizeof dim);
-    dim[x->rank - 1] = weight->dim[0];
-    TRY(attncl__desc_make(ATTNCL_F32, x->rank, dim, &sig->out[Y]));
-    if (sig->save_for_backward)
-        sig->out[ARGUMENT] = sig->out[Y];
-    for (int i = GATE; i <= RESIDUAL; ++i)
-        REQUIRE(!attncl__desc_present(&sig->in[i]) ||
-                    attncl__desc_same_shape(&sig->in[i], &sig->out[0]),
-                ATTNCL_ERR_SHAPE, "%s is %s, the result is %s", linear_names[i], SHAPE(&sig->in[i]),
-                SHAPE(&sig->out[0]));
-    return ATTNCL_OK;
+    return attncl__check_activation(params->activation);
 }
 
 struct gemm_matrix attncl__linear_rows(const struct op_call *call, int input)
@@ -178,33 +148,17 @@ static const struct grad_rule linear_grad[] = {
 };
 
 const struct op_class attncl__op_linear_fwd = {
-    .name = OP_CLASS(linear_fwd, N_LINEAR_INPUTS, N_LINEAR_OUTPUTS),
-    .saved_for_backward = 1u << ARGUMENT,
-    .optional = 1u << BIAS | 1u << GATE | 1u << RESIDUAL,
-    .strided = 1u << X | 1u << WEIGHT | 1u << GATE | 1u << RESIDUAL,
+    .name = OP_CLASS(linear_fwd),
+    .in = OP_IN({"x", F32 | STRIDED, "... K"}, {"weight", STORED | STRIDED, "N K"},
+                {"bias", F32 | OPTIONAL, "N"}, {"gate", F32 | STRIDED | OPTIONAL, "... N"},
+                {"residual", F32 | STRIDED | OPTIONAL, "... N"}),
+    .out = OP_OUT({"y", F32, "... N"}, {"argument", F32 | FOR_BACKWARD, "... N"}),
     .infer = linear_infer,
     .scratch = linear_scratch,
     .launch = linear_launch,
     .cost = linear_cost,
     .grad = GRAD_RULES(linear_grad),
 };
-
-static attncl_status bmm_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *a = &sig->in[0], *b = &sig->in[1];
-
-    REQUIRE(a->dtype == ATTNCL_F32 && b->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE,
-            "a is %s and b is %s, bmm needs F32", attncl_dtype_name(a->dtype),
-            attncl_dtype_name(b->dtype));
-    REQUIRE(a->rank == 3 && b->rank == 3, ATTNCL_ERR_SHAPE,
-            "a is %s and b is %s, bmm needs [B, n, m] and [B, m, p]", SHAPE(a), SHAPE(b));
-    REQUIRE(a->dim[0] == b->dim[0], ATTNCL_ERR_SHAPE, "a has a batch of %" PRId64 ", b of %" PRId64,
-            a->dim[0], b->dim[0]);
-    REQUIRE(a->dim[2] == b->dim[1], ATTNCL_ERR_SHAPE,
-            "a has %" PRId64 " columns, b %" PRId64 " rows", a->dim[2], b->dim[1]);
-    return attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){a->dim[0], a->dim[1], b->dim[2]},
-                             &sig->out[0]);
-}
 
 // Sizes and strides, no operands.
 static struct gemm bmm_gemm(const struct op_sig *sig)
@@ -248,8 +202,9 @@ static const struct grad_rule bmm_grad[] = {
 };
 
 const struct op_class attncl__op_bmm_fwd = {
-    .name = OP_CLASS(bmm_fwd, 2, 1),
-    .infer = bmm_infer,
+    .name = OP_CLASS(bmm_fwd),
+    .in = OP_IN({"a", F32, "B N M"}, {"b", F32, "B M P"}),
+    .out = OP_OUT({"y", F32, "B N P"}),
     .scratch = bmm_scratch,
     .launch = bmm_launch,
     .cost = bmm_cost,

@@ -15,60 +15,6 @@
 #include "op/matmul/linear.h"
 #include "op/row_launch.h"
 
-static attncl_status check_d(const struct tensor_desc *d)
-{
-    TRY(attncl__check_input("d", d, ATTNCL_F32, -1));
-    REQUIRE(d->rank >= 1, ATTNCL_ERR_SHAPE, "d is a scalar, linear needs an axis");
-    return ATTNCL_OK;
-}
-
-// sig->out[0], and that what is added to it has its shape.
-static attncl_status make_sum(struct op_sig *sig, int rank, const int64_t *dim)
-{
-    const struct tensor_desc *addend = &sig->in[LINEAR_BWD_ADDEND];
-
-    TRY(attncl__desc_make(ATTNCL_F32, rank, dim, &sig->out[0]));
-    if (!attncl__desc_present(addend))
-        return ATTNCL_OK;
-    TRY(attncl__check_input("addend", addend, ATTNCL_F32, -1));
-    REQUIRE(attncl__desc_same_shape(addend, &sig->out[0]), ATTNCL_ERR_SHAPE,
-            "addend is %s, the product %s", SHAPE(addend), SHAPE(&sig->out[0]));
-    return ATTNCL_OK;
-}
-
-static attncl_status input_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *d = &sig->in[0], *weight = &sig->in[1];
-    int64_t dim[ATTNCL_MAX_RANK];
-
-    TRY(check_d(d));
-    TRY(attncl__check_weights("weight", weight, -1));
-    REQUIRE(weight->rank == 2 && weight->dim[0] == d->dim[d->rank - 1], ATTNCL_ERR_SHAPE,
-            "weight is %s, d is %s: expected [out, in] and [..., out]", SHAPE(weight), SHAPE(d));
-    memcpy(dim, d->dim, sizeof dim);
-    dim[d->rank - 1] = weight->dim[1];
-    return make_sum(sig, d->rank, dim);
-}
-
-static attncl_status weight_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *d = &sig->in[0], *x = &sig->in[1];
-
-    TRY(check_d(d));
-    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    REQUIRE(x->rank == d->rank && attncl__linear_row_count(x) == attncl__linear_row_count(d),
-            ATTNCL_ERR_SHAPE, "d is %s, x is %s: their rows must correspond", SHAPE(d), SHAPE(x));
-    return make_sum(sig, 2, (int64_t[]){d->dim[d->rank - 1], x->dim[x->rank - 1]});
-}
-
-static attncl_status bias_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *d = &sig->in[0];
-
-    TRY(check_d(d));
-    return attncl__desc_make(ATTNCL_F32, 1, &d->dim[d->rank - 1], &sig->out[0]);
-}
-
 static struct column_sum rows_of_bias(const struct op_sig *sig)
 {
     const struct tensor_desc *d = &sig->in[0];
@@ -146,32 +92,6 @@ static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
     return attncl__column_sum(l, &s, call->in[0], call->out[0], call->scratch);
 }
 
-// dy [B, n, p] and x, of which one axis is dy's: b [B, m, p] -> [B, n, m], a [B, n, m] -> [B, m, p].
-static attncl_status bmm_infer(struct op_sig *sig, const char *name, int axis)
-{
-    const struct tensor_desc *dy = &sig->in[0], *x = &sig->in[1];
-
-    TRY(attncl__check_input("dy", dy, ATTNCL_F32, 3));
-    TRY(attncl__check_input(name, x, ATTNCL_F32, 3));
-    REQUIRE(dy->dim[0] == x->dim[0] && dy->dim[axis] == x->dim[axis], ATTNCL_ERR_SHAPE,
-            "dy is %s, %s is %s", SHAPE(dy), name, SHAPE(x));
-    const int64_t m = x->dim[3 - axis];
-    return attncl__desc_make(
-        ATTNCL_F32, 3,
-        (int64_t[]){dy->dim[0], axis == 2 ? dy->dim[1] : m, axis == 2 ? m : dy->dim[2]},
-        &sig->out[0]);
-}
-
-static attncl_status bmm_a_infer(struct op_sig *sig)
-{
-    return bmm_infer(sig, "b", 2);
-}
-
-static attncl_status bmm_b_infer(struct op_sig *sig)
-{
-    return bmm_infer(sig, "a", 1);
-}
-
 static struct gemm_matrix entries_of(struct span span, const struct tensor_desc *d)
 {
     return (struct gemm_matrix){
@@ -245,43 +165,46 @@ static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
 }
 
 const struct op_class attncl__op_linear_bwd_input = {
-    .name = OP_CLASS(linear_bwd_input, N_LINEAR_BWD_INPUTS, 1),
-    .optional = 1u << LINEAR_BWD_ADDEND,
-    .strided = 1u << LINEAR_BWD_D | 1u << LINEAR_BWD_FACTOR,
-    .infer = input_infer,
+    .name = OP_CLASS(linear_bwd_input),
+    .in = OP_IN({"d", F32 | STRIDED, "... N"}, {"weight", STORED | STRIDED, "N K"},
+                {"addend", F32 | OPTIONAL, "... K"}),
+    .out = OP_OUT({"dx", F32, "... K"}),
     .scratch = input_scratch,
     .launch = input_launch,
     .cost = gemm_cost,
 };
 
 const struct op_class attncl__op_linear_bwd_weight = {
-    .name = OP_CLASS(linear_bwd_weight, N_LINEAR_BWD_INPUTS, 1),
-    .optional = 1u << LINEAR_BWD_ADDEND,
-    .strided = 1u << LINEAR_BWD_D | 1u << LINEAR_BWD_FACTOR,
-    .infer = weight_infer,
+    .name = OP_CLASS(linear_bwd_weight),
+    .in = OP_IN({"d", F32 | STRIDED, "... N"}, {"x", F32 | STRIDED, "... K"},
+                {"addend", F32 | OPTIONAL, "N K"}),
+    .out = OP_OUT({"dweight", F32, "N K"}),
     .scratch = weight_scratch,
     .launch = weight_launch,
     .cost = gemm_cost,
 };
 
 const struct op_class attncl__op_linear_bwd_bias = {
-    .name = OP_CLASS(linear_bwd_bias, 1, 1),
-    .infer = bias_infer,
+    .name = OP_CLASS(linear_bwd_bias),
+    .in = OP_IN({"d", F32, "... N"}),
+    .out = OP_OUT({"dbias", F32, "N"}),
     .scratch = bias_scratch,
     .launch = bias_launch,
 };
 
 const struct op_class attncl__op_bmm_bwd_a = {
-    .name = OP_CLASS(bmm_bwd_a, 2, 1),
-    .infer = bmm_a_infer,
+    .name = OP_CLASS(bmm_bwd_a),
+    .in = OP_IN({"dy", F32, "B N P"}, {"b", F32, "B M P"}),
+    .out = OP_OUT({"da", F32, "B N M"}),
     .scratch = bmm_a_scratch,
     .launch = bmm_a_launch,
     .cost = bmm_a_cost,
 };
 
 const struct op_class attncl__op_bmm_bwd_b = {
-    .name = OP_CLASS(bmm_bwd_b, 2, 1),
-    .infer = bmm_b_infer,
+    .name = OP_CLASS(bmm_bwd_b),
+    .in = OP_IN({"dy", F32, "B N P"}, {"a", F32, "B N M"}),
+    .out = OP_OUT({"db", F32, "B M P"}),
     .scratch = bmm_b_scratch,
     .launch = bmm_b_launch,
     .cost = gemm_cost,

@@ -15,44 +15,9 @@
 #include "op/op.h"
 #include "op/row_launch.h"
 
-static attncl_status check_mask(const struct tensor_desc *mask, int64_t length)
-{
-    TRY(attncl__check_input("mask", mask, ATTNCL_U8, 3));
-    REQUIRE(mask->dim[2] == 1, ATTNCL_ERR_SHAPE,
-            "mask is %s: its batch axis must be 1, a spatial gate has one matrix for all",
-            SHAPE(mask));
-    REQUIRE(mask->dim[0] == length || mask->dim[0] == 1, ATTNCL_ERR_SHAPE,
-            "mask is %s, u has T = %" PRId64 ": the first axis must be T or 1", SHAPE(mask),
-            length);
-    REQUIRE(mask->dim[1] == length, ATTNCL_ERR_SHAPE,
-            "mask is %s, u has T = %" PRId64 ": the second axis must be T", SHAPE(mask), length);
-    return ATTNCL_OK;
-}
-
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *weight = &sig->in[0], *bias = &sig->in[1], *u = &sig->in[2];
-    const struct tensor_desc *z1 = &sig->in[3], *mask = &sig->in[4];
-
-    TRY(attncl__check_input("weight", weight, ATTNCL_F32, 2));
-    TRY(attncl__check_input("bias", bias, ATTNCL_F32, 1));
-    TRY(attncl__check_input("u", u, ATTNCL_F32, 3));
-    TRY(attncl__check_input("z1", z1, ATTNCL_F32, 3));
-    REQUIRE(weight->dim[0] == weight->dim[1], ATTNCL_ERR_SHAPE, "weight is %s, must be square",
-            SHAPE(weight));
-    REQUIRE(bias->dim[0] == weight->dim[0], ATTNCL_ERR_SHAPE, "weight is %s, bias is %s",
-            SHAPE(weight), SHAPE(bias));
-    REQUIRE(attncl__desc_same_shape(u, z1), ATTNCL_ERR_SHAPE, "u is %s, z1 is %s", SHAPE(u),
-            SHAPE(z1));
-    REQUIRE(u->dim[0] <= weight->dim[0], ATTNCL_ERR_SHAPE,
-            "u has T = %" PRId64 ", weight has %" PRId64 " positions", u->dim[0], weight->dim[0]);
-    TRY(attncl__check_width("the first axis of u", u->dim[0]));
-    if (attncl__desc_present(mask))
-        TRY(check_mask(mask, u->dim[0]));
-    if (sig->save_for_backward)
-        TRY(attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){u->dim[1], u->dim[0], u->dim[2]},
-                              &sig->out[1]));
-    return attncl__desc_make(ATTNCL_F32, u->rank, u->dim, &sig->out[0]);
+    return attncl__check_at_most(sig, 'T', 'N');
 }
 
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
@@ -137,10 +102,11 @@ static const struct grad_rule fwd_grad[] = {
 };
 
 const struct op_class attncl__op_spatial_gate_fwd = {
-    .name = OP_CLASS(spatial_gate_fwd, 5, 2),
-    .optional = 1u << 4,
-    .strided = 1u << 2 | 1u << 3,
-    .saved_for_backward = 1u << 1,
+    .name = OP_CLASS(spatial_gate_fwd),
+    .in = OP_IN({"weight", F32, "N N"}, {"bias", F32, "N"}, {"u", F32 | STRIDED, "T B C"},
+                {"z1", F32 | STRIDED, "T B C"}, {"mask", U8 | OPTIONAL, "T|1 T 1"}),
+    .out = OP_OUT({"y", F32, "T B C"}, {"s", F32 | FOR_BACKWARD, "B T C"}),
+    .int_axes = "T",
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

@@ -16,31 +16,6 @@
 
 static const char *const file = "matmul/spatial_gate_bwd.cl";
 
-static attncl_status check_sequence(const char *name, const struct tensor_desc *d,
-                                    const struct tensor_desc *like)
-{
-    TRY(attncl__check_input(name, d, ATTNCL_F32, 3));
-    REQUIRE(attncl__desc_same_shape(d, like), ATTNCL_ERR_SHAPE, "%s is %s, expected %s", name,
-            SHAPE(d), SHAPE(like));
-    return ATTNCL_OK;
-}
-
-// s [B, T, C], z1, dy [T, B, C] -> dz1, ds
-static attncl_status gate_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *s = &sig->in[0], *z1 = &sig->in[1];
-
-    TRY(attncl__check_input("s", s, ATTNCL_F32, 3));
-    TRY(check_sequence("z1", z1, z1));
-    TRY(check_sequence("dy", &sig->in[2], z1));
-    REQUIRE(s->dim[0] == z1->dim[1] && s->dim[1] == z1->dim[0] && s->dim[2] == z1->dim[2],
-            ATTNCL_ERR_SHAPE, "s is %s, z1 is %s", SHAPE(s), SHAPE(z1));
-    TRY(attncl__check_width("the last axis of z1", z1->dim[2]));
-    TRY(attncl__desc_make(ATTNCL_F32, 3, z1->dim, &sig->out[0]));
-    sig->out[1] = sig->out[0];
-    return ATTNCL_OK;
-}
-
 static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t *dim = call->sig.in[1].dim;
@@ -53,32 +28,9 @@ static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
                                arg_i64(dim[1]), arg_i32(dim[2]), arg_i32(p.rows_per_group)));
 }
 
-// The matrix [n, n] and ds [T, B, C] of the first two inputs.
-static attncl_status check_matrix(const struct op_sig *sig)
+static attncl_status matrix_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *weight = &sig->in[0], *ds = &sig->in[1];
-
-    TRY(attncl__check_input("weight", weight, ATTNCL_F32, 2));
-    TRY(attncl__check_input("ds", ds, ATTNCL_F32, 3));
-    REQUIRE(weight->dim[0] == weight->dim[1] && ds->dim[0] <= weight->dim[0], ATTNCL_ERR_SHAPE,
-            "weight is %s, ds is %s: expected [n, n] and [T, B, C], T <= n", SHAPE(weight),
-            SHAPE(ds));
-    return attncl__check_width("the first axis of ds", ds->dim[0]);
-}
-
-// weight, ds, u, mask -> dW [n, n]
-static attncl_status weight_infer(struct op_sig *sig)
-{
-    TRY(check_matrix(sig));
-    TRY(check_sequence("u", &sig->in[2], &sig->in[1]));
-    return attncl__desc_make(ATTNCL_F32, 2, sig->in[0].dim, &sig->out[0]);
-}
-
-// weight, ds, mask -> du
-static attncl_status input_infer(struct op_sig *sig)
-{
-    TRY(check_matrix(sig));
-    return attncl__desc_make(ATTNCL_F32, 3, sig->in[1].dim, &sig->out[0]);
+    return attncl__check_at_most(sig, 'T', 'N');
 }
 
 // A matrix [T, T] beside the inputs: of sums, or W'.
@@ -163,17 +115,10 @@ static attncl_status input_launch(struct launcher *l, const struct op_call *call
     return ATTNCL_OK;
 }
 
-// bias [n], ds -> dbias [n]
 static attncl_status bias_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *bias = &sig->in[0], *ds = &sig->in[1];
-
-    TRY(attncl__check_input("bias", bias, ATTNCL_F32, 1));
-    TRY(attncl__check_input("ds", ds, ATTNCL_F32, 3));
-    REQUIRE(ds->dim[0] <= bias->dim[0], ATTNCL_ERR_SHAPE, "bias is %s, ds is %s", SHAPE(bias),
-            SHAPE(ds));
-    TRY(attncl__check_width("a row of ds", ds->dim[1] * ds->dim[2]));
-    return attncl__infer_like_first(sig);
+    TRY(attncl__check_at_most(sig, 'T', 'N'));
+    return attncl__check_product(sig, "BC", INT32_MAX);
 }
 
 static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
@@ -201,31 +146,40 @@ static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
 }
 
 const struct op_class attncl__op_spatial_gate_bwd_gate = {
-    .name = OP_CLASS(spatial_gate_bwd_gate, 3, 2),
-    .infer = gate_infer,
+    .name = OP_CLASS(spatial_gate_bwd_gate),
+    .in = OP_IN({"s", F32, "B T C"}, {"z1", F32, "T B C"}, {"dy", F32, "T B C"}),
+    .out = OP_OUT({"dz1", F32, "T B C"}, {"ds", F32, "T B C"}),
+    .int_axes = "C",
     .launch = gate_launch,
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_weight = {
-    .name = OP_CLASS(spatial_gate_bwd_weight, 4, 1),
-    .optional = 1u << 3,
-    .infer = weight_infer,
+    .name = OP_CLASS(spatial_gate_bwd_weight),
+    .in = OP_IN({"weight", F32, "N N"}, {"ds", F32, "T B C"}, {"u", F32, "T B C"},
+                {"mask", U8 | OPTIONAL, "T|1 T 1"}),
+    .out = OP_OUT({"dweight", F32, "N N"}),
+    .int_axes = "T",
+    .infer = matrix_infer,
     .scratch = matrix_scratch,
     .launch = weight_launch,
     .cost = gemm_cost,
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_input = {
-    .name = OP_CLASS(spatial_gate_bwd_input, 3, 1),
-    .optional = 1u << 2,
-    .infer = input_infer,
+    .name = OP_CLASS(spatial_gate_bwd_input),
+    .in = OP_IN({"weight", F32, "N N"}, {"ds", F32, "T B C"}, {"mask", U8 | OPTIONAL, "T|1 T 1"}),
+    .out = OP_OUT({"du", F32, "T B C"}),
+    .int_axes = "T",
+    .infer = matrix_infer,
     .scratch = matrix_scratch,
     .launch = input_launch,
     .cost = gemm_cost,
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_bias = {
-    .name = OP_CLASS(spatial_gate_bwd_bias, 2, 1),
+    .name = OP_CLASS(spatial_gate_bwd_bias),
+    .in = OP_IN({"bias", F32, "N"}, {"ds", F32, "T B C"}),
+    .out = OP_OUT({"dbias", F32, "N"}),
     .infer = bias_infer,
     .launch = bias_launch,
 };

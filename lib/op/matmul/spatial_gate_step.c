@@ -14,28 +14,7 @@
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *weight = &sig->in[0], *bias = &sig->in[1], *u = &sig->in[2];
-    const struct tensor_desc *z1 = &sig->in[3], *position = &sig->in[4], *history = &sig->in[5];
-
-    TRY(attncl__check_input("weight", weight, ATTNCL_F32, 2));
-    TRY(attncl__check_input("bias", bias, ATTNCL_F32, 1));
-    TRY(attncl__check_input("u", u, ATTNCL_F32, 2));
-    TRY(attncl__check_input("z1", z1, ATTNCL_F32, 2));
-    TRY(attncl__check_index("position", position));
-    TRY(attncl__check_weights("history", history, 3));
-    REQUIRE(weight->dim[0] == weight->dim[1] && weight->dim[0] >= 1, ATTNCL_ERR_SHAPE,
-            "weight is %s, must be square and not empty", SHAPE(weight));
-    REQUIRE(bias->dim[0] == weight->dim[0], ATTNCL_ERR_SHAPE, "weight is %s, bias is %s",
-            SHAPE(weight), SHAPE(bias));
-    REQUIRE(attncl__desc_same_shape(u, z1), ATTNCL_ERR_SHAPE, "u is %s, z1 is %s", SHAPE(u),
-            SHAPE(z1));
-    REQUIRE(history->dim[0] == weight->dim[0] && history->dim[1] == u->dim[0] &&
-                history->dim[2] == u->dim[1],
-            ATTNCL_ERR_SHAPE, "history is %s, weight is %s, u is %s: must be [n, B, C]",
-            SHAPE(history), SHAPE(weight), SHAPE(u));
-    TRY(attncl__check_width("the first axis of weight", weight->dim[0]));
-    TRY(attncl__check_width("the last axis of u", u->dim[1]));
-    return attncl__desc_make(ATTNCL_F32, u->rank, u->dim, &sig->out[0]);
+    return attncl__check_axes(sig, "N", 1, INT32_MAX);
 }
 
 enum { CHANNELS = 64 }; // of a work-group: few, as one position has little work to share out
@@ -110,9 +89,12 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_spatial_gate_step_fwd = {
-    .name = OP_CLASS(spatial_gate_step_fwd, 6, 1),
-    .strided = 1u << 3,
-    .state = 1u << 5,
+    .name = OP_CLASS(spatial_gate_step_fwd),
+    .in = OP_IN({"weight", F32, "N N"}, {"bias", F32, "N"}, {"u", F32, "B C"},
+                {"z1", F32 | STRIDED, "B C"}, {"position", I32, "1"},
+                {"history", STORED | STATE, "N B C"}),
+    .out = OP_OUT({"y", F32, "B C"}),
+    .int_axes = "C",
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

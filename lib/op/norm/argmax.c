@@ -13,14 +13,7 @@ enum { MAX_WIDTH = 1 << 24 }; // indices pass through a reduction of floats
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *x = &sig->in[0];
-
-    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "x is a scalar, argmax needs an axis");
-    REQUIRE(x->dim[x->rank - 1] >= 1 && x->dim[x->rank - 1] <= MAX_WIDTH, ATTNCL_ERR_SHAPE,
-            "the last axis of x has %" PRId64 ", argmax takes 1 to %d", x->dim[x->rank - 1],
-            MAX_WIDTH);
-    return attncl__desc_make(ATTNCL_I32, x->rank - 1, x->dim, &sig->out[0]);
+    return attncl__check_axes(sig, "C", 1, MAX_WIDTH);
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
@@ -37,8 +30,9 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_argmax_fwd = {
-    .name = OP_CLASS(argmax_fwd, 1, 1),
-    .strided = 1u << 0,
+    .name = OP_CLASS(argmax_fwd),
+    .in = OP_IN({"x", F32 | STRIDED, "... C"}),
+    .out = OP_OUT({"y", I32, "..."}),
     .infer = fwd_infer,
     .launch = fwd_launch,
 };

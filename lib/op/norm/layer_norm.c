@@ -9,32 +9,13 @@
 #include "op/op.h"
 #include "op/row_launch.h"
 
-static attncl_status check_shape(const struct tensor_desc *x, const struct tensor_desc *p,
-                                 const char *name)
-{
-    TRY(attncl__check_input(name, p, ATTNCL_F32, -1));
-    REQUIRE(p->rank >= 1 && p->rank <= x->rank, ATTNCL_ERR_SHAPE,
-            "%s is %s, x is %s: must be its last axes", name, SHAPE(p), SHAPE(x));
-    for (int i = 0; i < p->rank; ++i)
-        REQUIRE(p->dim[i] == x->dim[x->rank - p->rank + i], ATTNCL_ERR_SHAPE,
-                "%s is %s, x is %s: must be its last axes", name, SHAPE(p), SHAPE(x));
-    return ATTNCL_OK;
-}
-
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *x = &sig->in[0], *weight = &sig->in[1], *bias = &sig->in[2];
     const struct layer_norm_fwd_params *params = sig->params;
 
-    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    TRY(check_shape(x, weight, "weight"));
-    TRY(check_shape(x, bias, "bias"));
-    REQUIRE(weight->rank == bias->rank, ATTNCL_ERR_SHAPE, "weight is %s, bias is %s", SHAPE(weight),
-            SHAPE(bias));
     REQUIRE(params->eps >= 0, ATTNCL_ERR_ARGUMENT, "eps is %g, must be 0 or more",
             (double)params->eps);
-    TRY(attncl__check_width("a row of x", attncl__desc_count(weight)));
-    return attncl__infer_like_first(sig);
+    return attncl__check_last_axes(sig, 0, 1);
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
@@ -66,8 +47,9 @@ static const struct grad_rule fwd_grad[] = {{.op = OP_layer_norm_bwd,
                                              .out = {REF_DX(0), REF_DX(1), REF_DX(2)}}};
 
 const struct op_class attncl__op_layer_norm_fwd = {
-    .name = OP_CLASS(layer_norm_fwd, 3, 1),
-    .strided = 1u << 0,
+    .name = OP_CLASS(layer_norm_fwd),
+    .in = OP_IN({"x", F32 | STRIDED, NULL}, {"weight", F32, "..."}, {"bias", F32, "..."}),
+    .out = OP_OUT({"y", F32, "=x"}),
     .infer = fwd_infer,
     .launch = fwd_launch,
     .flop_per_element = 8,

@@ -15,23 +15,7 @@
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *x = &sig->in[0], *weight = &sig->in[1], *dy = &sig->in[2];
-
-    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    TRY(attncl__check_input("weight", weight, ATTNCL_F32, -1));
-    TRY(attncl__check_input("dy", dy, ATTNCL_F32, -1));
-    REQUIRE(attncl__desc_same_shape(x, dy), ATTNCL_ERR_SHAPE, "x is %s, dy is %s", SHAPE(x),
-            SHAPE(dy));
-    REQUIRE(weight->rank >= 1 && weight->rank <= x->rank, ATTNCL_ERR_SHAPE,
-            "weight is %s, x is %s: must be its last axes", SHAPE(weight), SHAPE(x));
-    for (int i = 0; i < weight->rank; ++i)
-        REQUIRE(weight->dim[i] == x->dim[x->rank - weight->rank + i], ATTNCL_ERR_SHAPE,
-                "weight is %s, x is %s: must be its last axes", SHAPE(weight), SHAPE(x));
-    TRY(attncl__check_width("a row of x", attncl__desc_count(weight)));
-    TRY(attncl__infer_like_first(sig));
-    TRY(attncl__desc_make(ATTNCL_F32, weight->rank, weight->dim, &sig->out[1]));
-    sig->out[2] = sig->out[1];
-    return ATTNCL_OK;
+    return attncl__check_last_axes(sig, 0, 1);
 }
 
 struct blocks {
@@ -79,7 +63,9 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_layer_norm_bwd = {
-    .name = OP_CLASS(layer_norm_bwd, 3, 3),
+    .name = OP_CLASS(layer_norm_bwd),
+    .in = OP_IN({"x", F32, "..."}, {"weight", F32, NULL}, {"dy", F32, "..."}),
+    .out = OP_OUT({"dx", F32, "..."}, {"dweight", F32, "=weight"}, {"dbias", F32, "=weight"}),
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,

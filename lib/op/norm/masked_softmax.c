@@ -11,16 +11,6 @@
 #include "op/op.h"
 #include "op/row_launch.h"
 
-static attncl_status fwd_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *x = &sig->in[0], *lens = &sig->in[1];
-
-    TRY(attncl__check_input("x", x, ATTNCL_F32, 3));
-    TRY(attncl__check_width("the last axis of x", x->dim[2]));
-    TRY(attncl__check_lens(lens, x->dim[0], x->dim[1]));
-    return attncl__infer_like_first(sig);
-}
-
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *x = &call->sig.in[0], *lens = &call->sig.in[1];
@@ -44,10 +34,10 @@ static const struct grad_rule fwd_grad[] = {
     {.op = OP_softmax_bwd, .in = {REF_Y(0), REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_masked_softmax_fwd = {
-    .name = OP_CLASS(masked_softmax_fwd, 2, 1),
-    .optional = 1u << 1,
-    .strided = 1u << 0,
-    .infer = fwd_infer,
+    .name = OP_CLASS(masked_softmax_fwd),
+    .in = OP_IN({"x", F32 | STRIDED, "B Q K"}, {"valid_lens", I32 | OPTIONAL, "B Q?"}),
+    .out = OP_OUT({"y", F32, "B Q K"}),
+    .int_axes = "K",
     .launch = fwd_launch,
     .flop_per_element = 4, // subtract, exp, add, divide
     .grad = GRAD_RULES(fwd_grad),

@@ -16,16 +16,7 @@ enum { MAX_WIDTH = 1 << 24 }; // the sum of so many weights of 2^38 fits in 64 b
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *x = &sig->in[0], *sampling = &sig->in[1];
-
-    TRY(attncl__check_input("x", x, ATTNCL_F32, 2));
-    REQUIRE(x->dim[1] >= 1 && x->dim[1] <= MAX_WIDTH, ATTNCL_ERR_SHAPE,
-            "the last axis of x has %" PRId64 ", sample takes 1 to %d", x->dim[1], MAX_WIDTH);
-    TRY(attncl__check_input("sampling", sampling, ATTNCL_I32, 1));
-    REQUIRE(sampling->dim[0] == 4, ATTNCL_ERR_SHAPE, "sampling has %" PRId64 " words, expected 4",
-            sampling->dim[0]);
-    TRY(attncl__check_index("position", &sig->in[2]));
-    return attncl__desc_make(ATTNCL_I32, 1, x->dim, &sig->out[0]);
+    return attncl__check_axes(sig, "C", 1, MAX_WIDTH);
 }
 
 // Of one work-item: 36 passes over its part of each row, and trees over the work-group.
@@ -65,8 +56,9 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_sample_fwd = {
-    .name = OP_CLASS(sample_fwd, 3, 1),
-    .strided = 1u << 0,
+    .name = OP_CLASS(sample_fwd),
+    .in = OP_IN({"x", F32 | STRIDED, "B C"}, {"sampling", I32, "4"}, {"position", I32, "1"}),
+    .out = OP_OUT({"y", I32, "B"}),
     .infer = fwd_infer,
     .launch = fwd_launch,
 };
@@ -78,25 +70,12 @@ static int64_t window_rows(const struct tensor_desc *window)
 
 static attncl_status store_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *tokens = &sig->in[0], *step = &sig->in[1], *drawn = &sig->in[2],
-                             *window = &sig->in[3];
+    const int64_t *of = sig->axes->of;
 
-    TRY(attncl__check_input("tokens", tokens, ATTNCL_I32, 1));
-    TRY(attncl__check_input("step", step, ATTNCL_I32, 1));
-    TRY(attncl__check_input("drawn", drawn, ATTNCL_I32, 2));
-    TRY(attncl__check_width("tokens", tokens->dim[0]));
-    REQUIRE(step->dim[0] == 1 + tokens->dim[0], ATTNCL_ERR_SHAPE,
-            "step is %s, expected a position and %" PRId64 " tokens", SHAPE(step), tokens->dim[0]);
-    REQUIRE(drawn->dim[0] >= 1 && drawn->dim[0] <= INT32_MAX && drawn->dim[1] == tokens->dim[0],
-            ATTNCL_ERR_SHAPE, "drawn is %s, expected rows of %" PRId64 " tokens", SHAPE(drawn),
-            tokens->dim[0]);
-    if (!attncl__desc_present(window))
-        return ATTNCL_OK;
-    TRY(attncl__check_input("window", window, ATTNCL_I32, 2));
-    REQUIRE(window->dim[0] >= 1 && window->dim[0] <= INT32_MAX && window->dim[1] == tokens->dim[0],
-            ATTNCL_ERR_SHAPE, "window is %s, expected rows of %" PRId64 " tokens", SHAPE(window),
-            tokens->dim[0]);
-    return ATTNCL_OK;
+    REQUIRE(of['N'] == 1 + of['B'], ATTNCL_ERR_SHAPE,
+            "step is %s, tokens is %s: must be a position and the tokens", SHAPE(&sig->in[1]),
+            SHAPE(&sig->in[0]));
+    return attncl__check_axes(sig, "RW", 1, INT32_MAX);
 }
 
 static attncl_status store_launch(struct launcher *l, const struct op_call *call)
@@ -120,9 +99,10 @@ static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes
 }
 
 const struct op_class attncl__op_sample_store_fwd = {
-    .name = OP_CLASS(sample_store_fwd, 4, 0),
-    .optional = 1u << 3,
-    .state = 1u << 1 | 1u << 2 | 1u << 3,
+    .name = OP_CLASS(sample_store_fwd),
+    .in = OP_IN({"tokens", I32, "B"}, {"step", I32 | STATE, "N"}, {"drawn", I32 | STATE, "R B"},
+                {"window", I32 | STATE | OPTIONAL, "W B"}),
+    .int_axes = "B",
     .infer = store_infer,
     .launch = store_launch,
     .cost = store_cost,

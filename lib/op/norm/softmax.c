@@ -9,16 +9,6 @@
 #include "op/op.h"
 #include "op/row_launch.h"
 
-static attncl_status fwd_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *x = &sig->in[0];
-
-    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "x is a scalar, softmax needs an axis");
-    TRY(attncl__check_width("the last axis of x", x->dim[x->rank - 1]));
-    return attncl__infer_like_first(sig);
-}
-
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *x = &call->sig.in[0];
@@ -37,9 +27,10 @@ static const struct grad_rule fwd_grad[] = {
     {.op = OP_softmax_bwd, .in = {REF_Y(0), REF_DY(0)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_softmax_fwd = {
-    .name = OP_CLASS(softmax_fwd, 1, 1),
-    .strided = 1u << 0,
-    .infer = fwd_infer,
+    .name = OP_CLASS(softmax_fwd),
+    .in = OP_IN({"x", F32 | STRIDED, "... C"}),
+    .out = OP_OUT({"y", F32, "... C"}),
+    .int_axes = "C",
     .launch = fwd_launch,
     .flop_per_element = 4, // subtract, exp, add, divide
     .grad = GRAD_RULES(fwd_grad),

@@ -12,19 +12,10 @@
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *y = &sig->in[0], *dy = &sig->in[1], *lens = &sig->in[2];
-
-    TRY(attncl__check_input("y", y, ATTNCL_F32, -1));
-    TRY(attncl__check_input("dy", dy, ATTNCL_F32, -1));
-    REQUIRE(y->rank >= 1, ATTNCL_ERR_SHAPE, "y is a scalar, softmax needs an axis");
-    REQUIRE(attncl__desc_same_shape(y, dy), ATTNCL_ERR_SHAPE, "y is %s, dy is %s", SHAPE(y),
-            SHAPE(dy));
-    TRY(attncl__check_width("the last axis of y", y->dim[y->rank - 1]));
-    if (attncl__desc_present(lens)) {
-        TRY(attncl__check_input("y", y, ATTNCL_F32, 3));
-        TRY(attncl__check_lens(lens, y->dim[0], y->dim[1]));
-    }
-    return attncl__infer_like_first(sig);
+    if (!attncl__desc_present(&sig->in[2]))
+        return ATTNCL_OK;
+    TRY(attncl__check_shape(sig, 0, "B Q K"));
+    return attncl__check_shape(sig, 2, "B Q?");
 }
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
@@ -45,8 +36,10 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_softmax_bwd = {
-    .name = OP_CLASS(softmax_bwd, 3, 1),
-    .optional = 1u << 2,
+    .name = OP_CLASS(softmax_bwd),
+    .in = OP_IN({"y", F32, "... C"}, {"dy", F32, "... C"}, {"valid_lens", I32 | OPTIONAL, NULL}),
+    .out = OP_OUT({"dx", F32, "... C"}),
+    .int_axes = "C",
     .infer = bwd_infer,
     .launch = bwd_launch,
     .flop_per_element = 4,

@@ -28,34 +28,19 @@ static int batch_axis(const struct op_sig *sig)
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct gru_fwd_params *params = sig->params;
-    const struct tensor_desc *xi = &sig->in[IN_XI], *weight = &sig->in[IN_WEIGHT];
-    const struct tensor_desc *bias = &sig->in[IN_BIAS], *h0 = &sig->in[IN_H0];
-    const int b = batch_axis(sig);
+    const int64_t batch = sig->in[IN_XI].dim[batch_axis(sig)];
+    int64_t *of = sig->axes->of;
 
     REQUIRE(params->layout == ATTNCL_LAYOUT_TIME_FIRST ||
                 params->layout == ATTNCL_LAYOUT_BATCH_FIRST,
             ATTNCL_ERR_ARGUMENT, "layout %d is unknown", (int)params->layout);
-    TRY(attncl__check_input("xi", xi, ATTNCL_F32, 3));
-    TRY(attncl__check_input("weight_hh", weight, ATTNCL_F32, 2));
-    TRY(attncl__check_input("bias_hh", bias, ATTNCL_F32, 1));
-    const int64_t width = weight->dim[1];
-    REQUIRE(weight->dim[0] == 3 * width, ATTNCL_ERR_SHAPE, "weight_hh is %s, must be [3 H, H]",
-            SHAPE(weight));
-    REQUIRE(bias->dim[0] == 3 * width, ATTNCL_ERR_SHAPE, "bias_hh is %s, weight_hh is %s",
-            SHAPE(bias), SHAPE(weight));
-    REQUIRE(xi->dim[2] == 3 * width, ATTNCL_ERR_SHAPE,
-            "xi has %" PRId64 " channels, weight_hh is %s", xi->dim[2], SHAPE(weight));
-    TRY(attncl__check_width("the last axis of xi", xi->dim[2]));
-    if (attncl__desc_present(h0)) {
-        TRY(attncl__check_input("h0", h0, ATTNCL_F32, 2));
-        REQUIRE(h0->dim[0] == xi->dim[b] && h0->dim[1] == width, ATTNCL_ERR_SHAPE,
-                "h0 is %s, expected [%" PRId64 ", %" PRId64 "]", SHAPE(h0), xi->dim[b], width);
-    }
-    const int64_t dim[3] = {xi->dim[0], xi->dim[1], width};
-    if (sig->save_for_backward)
-        TRY(attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){xi->dim[0], xi->dim[1], 4 * width},
-                              &sig->out[OUT_GATES]));
-    return attncl__desc_make(ATTNCL_F32, 3, dim, &sig->out[OUT_Y]);
+    REQUIRE(of['G'] == 3 * of['H'], ATTNCL_ERR_SHAPE, "weight_hh is %s, must be [3 H, H]",
+            SHAPE(&sig->in[IN_WEIGHT]));
+    of['Z'] = 4 * of['H'];
+    REQUIRE(of['B'] < 0 || of['B'] == batch, ATTNCL_ERR_SHAPE,
+            "h0 is %s, expected [%" PRId64 ", %" PRId64 "]", SHAPE(&sig->in[IN_H0]), batch,
+            of['H']);
+    return ATTNCL_OK;
 }
 
 // hh of one step, where gates are not kept.
@@ -181,10 +166,11 @@ static const struct grad_rule gru_grad[] = {
 
 // Output 1 is r, z, hh_n and n of each step, [.., .., 4 H], for the gradients.
 const struct op_class attncl__op_gru_fwd = {
-    .name = OP_CLASS(gru_fwd, 4, 2),
-    .optional = 1u << IN_H0,
-    .strided = 1u << IN_H0,
-    .saved_for_backward = 1u << OUT_GATES,
+    .name = OP_CLASS(gru_fwd),
+    .in = OP_IN({"xi", F32, "X Y G"}, {"weight_hh", F32, "G H"}, {"bias_hh", F32, "G"},
+                {"h0", F32 | STRIDED | OPTIONAL, "B H"}),
+    .out = OP_OUT({"y", F32, "X Y H"}, {"gates", F32 | FOR_BACKWARD, "X Y Z"}),
+    .int_axes = "G",
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

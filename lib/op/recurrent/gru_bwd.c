@@ -30,28 +30,12 @@ static int64_t batch_count(const struct op_sig *sig)
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *weight = &sig->in[IN_WEIGHT], *y = &sig->in[IN_Y];
-    const struct tensor_desc *gates = &sig->in[IN_GATES], *dy = &sig->in[IN_DY];
+    const int64_t *of = sig->axes->of;
 
-    TRY(attncl__check_input("weight_hh", weight, ATTNCL_F32, 2));
-    TRY(attncl__check_input("y", y, ATTNCL_F32, 3));
-    TRY(attncl__check_input("gates", gates, ATTNCL_F32, 3));
-    TRY(attncl__check_input("dy", dy, ATTNCL_F32, 3));
-    REQUIRE(attncl__desc_same_shape(y, dy), ATTNCL_ERR_SHAPE, "y is %s, dy is %s", SHAPE(y),
-            SHAPE(dy));
-    const int64_t width = y->dim[2];
-    REQUIRE(weight->dim[0] == 3 * width && weight->dim[1] == width, ATTNCL_ERR_SHAPE,
-            "y is %s, weight_hh is %s", SHAPE(y), SHAPE(weight));
-    REQUIRE(gates->dim[0] == y->dim[0] && gates->dim[1] == y->dim[1] && gates->dim[2] == 4 * width,
-            ATTNCL_ERR_SHAPE, "y is %s, gates is %s", SHAPE(y), SHAPE(gates));
-    TRY(attncl__check_width("the last axis of gates", gates->dim[2]));
-    TRY(attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){y->dim[0], y->dim[1], 3 * width},
-                          &sig->out[OUT_DXI]));
-    sig->out[OUT_DHH] = sig->out[OUT_DXI];
-    TRY(attncl__desc_make(ATTNCL_F32, 3, y->dim, &sig->out[OUT_BEFORE]));
-    if (!attncl__desc_present(&sig->in[IN_H0]))
-        return ATTNCL_OK;
-    return attncl__desc_make(ATTNCL_F32, 2, sig->in[IN_H0].dim, &sig->out[OUT_DH0]);
+    REQUIRE(of['G'] == 3 * of['H'] && of['Z'] == 4 * of['H'], ATTNCL_ERR_SHAPE,
+            "y is %s, weight_hh is %s, gates is %s", SHAPE(&sig->in[IN_Y]),
+            SHAPE(&sig->in[IN_WEIGHT]), SHAPE(&sig->in[IN_GATES]));
+    return ATTNCL_OK;
 }
 
 // Elements of a state, up to a multiple of what vectors are aligned to.
@@ -161,9 +145,12 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_gru_bwd = {
-    .name = OP_CLASS(gru_bwd, 5, 4),
-    .optional = 1u << IN_H0,
-    .strided = 1u << IN_H0,
+    .name = OP_CLASS(gru_bwd),
+    .in = OP_IN({"weight_hh", F32, "G H"}, {"h0", F32 | STRIDED | OPTIONAL, "B H"},
+                {"y", F32, "X Y H"}, {"gates", F32, "X Y Z"}, {"dy", F32, "X Y H"}),
+    .out = OP_OUT({"dxi", F32, "X Y G"}, {"dhh", F32, "X Y G"}, {"before", F32, "X Y H"},
+                  {"dh0", F32, "=h0"}),
+    .int_axes = "Z",
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,

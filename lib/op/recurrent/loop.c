@@ -16,42 +16,17 @@
 static attncl_status index_infer(struct op_sig *sig)
 {
     const struct loop_index_fwd_params *params = sig->params;
-    TRY(attncl__check_index("iteration", &sig->in[0]));
     REQUIRE(params->trip_count >= 0, ATTNCL_ERR_ARGUMENT, "a loop of %d iterations",
             params->trip_count);
-    return attncl__infer_like_first(sig);
-}
-
-static attncl_status row_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *x = &sig->in[0];
-    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "x is %s: it has no rows", SHAPE(x));
-    TRY(attncl__check_index("iteration", &sig->in[1]));
-    TRY(attncl__check_width("the first axis of x", x->dim[0]));
-    return attncl__desc_make(ATTNCL_F32, x->rank - 1, x->dim + 1, &sig->out[0]);
+    return ATTNCL_OK;
 }
 
 static attncl_status stack_infer(struct op_sig *sig)
 {
     const struct loop_stack_fwd_params *params = sig->params;
-    const struct tensor_desc *x = &sig->in[0];
-    int64_t dim[ATTNCL_MAX_RANK];
-    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    TRY(attncl__check_index("iteration", &sig->in[1]));
-    REQUIRE(x->rank < ATTNCL_MAX_RANK, ATTNCL_ERR_SHAPE, "x %s has %d axes, at most %d", SHAPE(x),
-            x->rank, ATTNCL_MAX_RANK - 1);
     REQUIRE(params->n_rows >= 0, ATTNCL_ERR_ARGUMENT, "a stack of %d rows", params->n_rows);
-    dim[0] = params->n_rows;
-    memcpy(dim + 1, x->dim, (size_t)x->rank * sizeof dim[0]);
-    return attncl__desc_make(ATTNCL_F32, x->rank + 1, dim, &sig->out[0]);
-}
-
-static attncl_status sum_infer(struct op_sig *sig)
-{
-    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
-    TRY(attncl__check_index("iteration", &sig->in[1]));
-    return attncl__infer_like_first(sig);
+    sig->axes->of['N'] = params->n_rows;
+    return ATTNCL_OK;
 }
 
 static attncl_status index_launch(struct launcher *l, const struct op_call *call)
@@ -116,28 +91,34 @@ static void stack_cost(const struct op_sig *sig, double *flop_ret, double *bytes
 }
 
 const struct op_class attncl__op_loop_index_fwd = {
-    .name = OP_CLASS(loop_index_fwd, 1, 1),
-    .state = 1u << 0,
+    .name = OP_CLASS(loop_index_fwd),
+    .in = OP_IN({"iteration", I32 | STATE, "1"}),
+    .out = OP_OUT({"index", I32, "1"}),
     .infer = index_infer,
     .launch = index_launch,
 };
 
 const struct op_class attncl__op_loop_row_fwd = {
-    .name = OP_CLASS(loop_row_fwd, 2, 1),
-    .infer = row_infer,
+    .name = OP_CLASS(loop_row_fwd),
+    .in = OP_IN({"x", F32, "N ..."}, {"iteration", I32, "1"}),
+    .out = OP_OUT({"y", F32, "..."}),
+    .int_axes = "N",
     .launch = row_launch,
     .cost = row_cost,
 };
 
 const struct op_class attncl__op_loop_stack_fwd = {
-    .name = OP_CLASS(loop_stack_fwd, 2, 1),
+    .name = OP_CLASS(loop_stack_fwd),
+    .in = OP_IN({"x", F32, "..."}, {"iteration", I32, "1"}),
+    .out = OP_OUT({"y", F32, "N ..."}),
     .infer = stack_infer,
     .launch = stack_launch,
     .cost = stack_cost,
 };
 
 const struct op_class attncl__op_loop_sum_fwd = {
-    .name = OP_CLASS(loop_sum_fwd, 2, 1),
-    .infer = sum_infer,
+    .name = OP_CLASS(loop_sum_fwd),
+    .in = OP_IN({"x", F32, "..."}, {"iteration", I32, "1"}),
+    .out = OP_OUT({"y", F32, "..."}),
     .launch = sum_launch,
 };

@@ -13,22 +13,6 @@
 
 enum { IN_INTO, IN_VALUE, IN_GUARD };
 
-static attncl_status accumulate_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *into = &sig->in[IN_INTO], *value = &sig->in[IN_VALUE];
-    const struct tensor_desc *guard = &sig->in[IN_GUARD];
-
-    TRY(attncl__check_input("into", into, ATTNCL_F32, -1));
-    if (attncl__desc_present(guard))
-        TRY(attncl__check_input("guard", guard, ATTNCL_F32, 0));
-    if (!attncl__desc_present(value))
-        return ATTNCL_OK;
-    TRY(attncl__check_input("value", value, ATTNCL_F32, -1));
-    REQUIRE(attncl__desc_same_shape(value, into), ATTNCL_ERR_SHAPE, "value is %s, into is %s",
-            SHAPE(value), SHAPE(into));
-    return ATTNCL_OK;
-}
-
 static attncl_status accumulate_launch(struct launcher *l, const struct op_call *call)
 {
     const struct accumulate_fwd_params *p = call->sig.params;
@@ -47,10 +31,9 @@ static attncl_status accumulate_launch(struct launcher *l, const struct op_call 
 }
 
 const struct op_class attncl__op_accumulate_fwd = {
-    .name = OP_CLASS(accumulate_fwd, 3, 0),
-    .optional = 1u << IN_VALUE | 1u << IN_GUARD,
-    .state = 1u << IN_INTO,
-    .infer = accumulate_infer,
+    .name = OP_CLASS(accumulate_fwd),
+    .in = OP_IN({"into", F32 | STATE, "..."}, {"value", F32 | OPTIONAL, "..."},
+                {"guard", F32 | OPTIONAL, ""}),
     .launch = accumulate_launch,
     .flop_per_element = 2,
 };

@@ -23,7 +23,6 @@
 #include "op/row_launch.h"
 
 enum { IN_PARAM, IN_GRAD, IN_MEAN, IN_SQUARE, IN_RATES, IN_LARGEST };
-enum { N_RATES = 3 };
 
 static attncl_status rates_infer(struct op_sig *sig)
 {
@@ -31,8 +30,7 @@ static attncl_status rates_infer(struct op_sig *sig)
 
     REQUIRE(p->beta1 >= 0 && p->beta1 < 1 && p->beta2 >= 0 && p->beta2 < 1, ATTNCL_ERR_ARGUMENT,
             "betas are %g and %g, expected 0 or more and less than 1", p->beta1, p->beta2);
-    TRY(attncl__check_rates_inputs(sig));
-    return attncl__desc_make(ATTNCL_F32, 1, (const int64_t[]){N_RATES}, &sig->out[0]);
+    return ATTNCL_OK;
 }
 
 // Constants in double: log(b) and the powers lose nothing that the device needs.
@@ -54,25 +52,6 @@ static attncl_status rates_launch(struct launcher *l, const struct op_call *call
 static bool is_amsgrad(const struct op_sig *sig)
 {
     return attncl__desc_present(&sig->in[IN_LARGEST]);
-}
-
-static attncl_status update_infer(struct op_sig *sig)
-{
-    static const char *const names[] = {
-        [IN_PARAM] = "param",
-        [IN_GRAD] = "grad",
-        [IN_MEAN] = "exp_avg",
-        [IN_SQUARE] = "exp_avg_sq",
-        [IN_LARGEST] = "max_exp_avg_sq",
-    };
-
-    return attncl__check_step_inputs(sig, names, sizeof names / sizeof names[0], IN_RATES, N_RATES);
-}
-
-static attncl_status step_infer(struct op_sig *sig)
-{
-    TRY(update_infer(sig));
-    return attncl__infer_step(sig, is_amsgrad(sig) ? 4 : 3);
 }
 
 // out: parameter, mean, mean square and largest mean square after the step.
@@ -111,25 +90,29 @@ static attncl_status update_launch(struct launcher *l, const struct op_call *cal
 }
 
 const struct op_class attncl__op_adam_rates_fwd = {
-    .name = OP_CLASS(adam_rates_fwd, 2, 1),
-    .optional = 1u << 1,
+    .name = OP_CLASS(adam_rates_fwd),
+    .in = OP_IN({"step", I32, ""}, {"learning_rate", F32 | OPTIONAL, ""}),
+    .out = OP_OUT({"rates", F32, "3"}),
     .infer = rates_infer,
     .launch = rates_launch,
 };
 
 const struct op_class attncl__op_adam_step_fwd = {
-    .name = OP_CLASS(adam_step_fwd, 6, 4),
-    .optional = 1u << IN_LARGEST,
-    .infer = step_infer,
+    .name = OP_CLASS(adam_step_fwd),
+    .in = OP_IN({"param", F32, "..."}, {"grad", F32, "..."}, {"exp_avg", F32, "..."},
+                {"exp_avg_sq", F32, "..."}, {"rates", F32, "3"},
+                {"max_exp_avg_sq", F32 | OPTIONAL, "..."}),
+    .out = OP_OUT({"param", F32, "..."}, {"exp_avg", F32, "..."}, {"exp_avg_sq", F32, "..."},
+                  {"max_exp_avg_sq", F32, "=max_exp_avg_sq"}),
     .launch = step_launch,
     .flop_per_element = 14,
 };
 
 const struct op_class attncl__op_adam_update_fwd = {
-    .name = OP_CLASS(adam_update_fwd, 6, 0),
-    .optional = 1u << IN_LARGEST,
-    .state = 1u << IN_PARAM | 1u << IN_MEAN | 1u << IN_SQUARE | 1u << IN_LARGEST,
-    .infer = update_infer,
+    .name = OP_CLASS(adam_update_fwd),
+    .in = OP_IN({"param", F32 | STATE, "..."}, {"grad", F32, "..."},
+                {"exp_avg", F32 | STATE, "..."}, {"exp_avg_sq", F32 | STATE, "..."},
+                {"rates", F32, "3"}, {"max_exp_avg_sq", F32 | STATE | OPTIONAL, "..."}),
     .launch = update_launch,
     .flop_per_element = 14,
 };

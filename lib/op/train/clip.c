@@ -20,21 +20,6 @@
 
 enum { SUMS = 3, MAX_BLOCKS = 1024 };
 
-static attncl_status check_sums(const struct tensor_desc *d)
-{
-    TRY(attncl__check_input("sums", d, ATTNCL_F32, 1));
-    REQUIRE(d->dim[0] == SUMS, ATTNCL_ERR_SHAPE, "sums is %s, expected [%d]", SHAPE(d), SUMS);
-    return ATTNCL_OK;
-}
-
-static attncl_status squares_infer(struct op_sig *sig)
-{
-    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
-    if (attncl__desc_present(&sig->in[1]))
-        TRY(check_sums(&sig->in[1]));
-    return attncl__desc_make(ATTNCL_F32, 1, (const int64_t[]){SUMS}, &sig->out[0]);
-}
-
 // At most MAX_BLOCKS work-groups, unless they would have more elements than an int counts.
 static struct elementwise_launch squares_config(const struct device_caps *caps, int64_t count)
 {
@@ -79,9 +64,7 @@ static attncl_status factor_infer(struct op_sig *sig)
             p->max_norm);
     REQUIRE(p->style == 0 || p->style == 1, ATTNCL_ERR_ARGUMENT, "style is %d, expected 0 or 1",
             p->style);
-    TRY(check_sums(&sig->in[0]));
-    TRY(attncl__desc_make(ATTNCL_F32, 0, NULL, &sig->out[0]));
-    return attncl__desc_make(ATTNCL_F32, 0, NULL, &sig->out[1]);
+    return ATTNCL_OK;
 }
 
 static attncl_status factor_launch(struct launcher *l, const struct op_call *call)
@@ -93,13 +76,6 @@ static attncl_status factor_launch(struct launcher *l, const struct op_call *cal
     return attncl__launch(l, &spec, grid_1d(1, 1),
                           ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_mem(call->out[1]),
                                arg_f32((float)p->max_norm), arg_i32(p->style)));
-}
-
-static attncl_status scale_infer(struct op_sig *sig)
-{
-    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
-    TRY(attncl__check_input("factor", &sig->in[1], ATTNCL_F32, 0));
-    return attncl__infer_like_first(sig);
 }
 
 static attncl_status scale_launch(struct launcher *l, const struct op_call *call)
@@ -118,8 +94,7 @@ static attncl_status clamp_infer(struct op_sig *sig)
     const struct clamp_fwd_params *p = sig->params;
 
     REQUIRE(p->limit >= 0, ATTNCL_ERR_ARGUMENT, "max_value is %g, must be at least 0", p->limit);
-    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
-    return attncl__infer_like_first(sig);
+    return ATTNCL_OK;
 }
 
 static attncl_status clamp_launch(struct launcher *l, const struct op_call *call)
@@ -136,29 +111,34 @@ static attncl_status clamp_launch(struct launcher *l, const struct op_call *call
 }
 
 const struct op_class attncl__op_sum_squares_fwd = {
-    .name = OP_CLASS(sum_squares_fwd, 2, 1),
-    .optional = 1u << 1,
-    .infer = squares_infer,
+    .name = OP_CLASS(sum_squares_fwd),
+    .in = OP_IN({"x", F32, "..."}, {"sums", F32 | OPTIONAL, "3"}),
+    .out = OP_OUT({"sums", F32, "3"}),
     .scratch = squares_scratch,
     .launch = squares_launch,
     .flop_per_element = 8,
 };
 
 const struct op_class attncl__op_clip_factor_fwd = {
-    .name = OP_CLASS(clip_factor_fwd, 1, 2),
+    .name = OP_CLASS(clip_factor_fwd),
+    .in = OP_IN({"sums", F32, "3"}),
+    .out = OP_OUT({"norm", F32, ""}, {"factor", F32, ""}),
     .infer = factor_infer,
     .launch = factor_launch,
 };
 
 const struct op_class attncl__op_scale_by_fwd = {
-    .name = OP_CLASS(scale_by_fwd, 2, 1),
-    .infer = scale_infer,
+    .name = OP_CLASS(scale_by_fwd),
+    .in = OP_IN({"x", F32, "..."}, {"factor", F32, ""}),
+    .out = OP_OUT({"y", F32, "..."}),
     .launch = scale_launch,
     .flop_per_element = 1,
 };
 
 const struct op_class attncl__op_clamp_fwd = {
-    .name = OP_CLASS(clamp_fwd, 1, 1),
+    .name = OP_CLASS(clamp_fwd),
+    .in = OP_IN({"x", F32, "..."}),
+    .out = OP_OUT({"y", F32, "..."}),
     .infer = clamp_infer,
     .launch = clamp_launch,
     .flop_per_element = 2,

@@ -14,7 +14,6 @@
 // blocks.
 
 #include "attncl/kinds.h"
-#include "base/ckd.h"
 #include "op/op.h"
 #include "op/row_launch.h"
 
@@ -46,27 +45,15 @@ static struct layout lay_out(const struct op_sig *sig)
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *logits = &sig->in[0], *targets = &sig->in[1];
     const struct cross_entropy_fwd_params *params = sig->params;
 
-    TRY(attncl__check_input("logits", logits, ATTNCL_F32, -1));
-    TRY(attncl__check_input("targets", targets, ATTNCL_I32, -1));
-    REQUIRE(logits->rank == targets->rank + 1, ATTNCL_ERR_SHAPE,
-            "logits is %s, targets is %s: logits must have one axis more", SHAPE(logits),
-            SHAPE(targets));
-    for (int i = 0; i < targets->rank; ++i)
-        REQUIRE(targets->dim[i] == logits->dim[i], ATTNCL_ERR_SHAPE,
-                "logits is %s, targets is %s: axis %d disagrees", SHAPE(logits), SHAPE(targets), i);
-    REQUIRE(logits->dim[targets->rank] >= 1, ATTNCL_ERR_SHAPE, "logits is %s: there is no class",
-            SHAPE(logits));
-    TRY(attncl__check_width("the last axis of logits", logits->dim[targets->rank]));
+    TRY(attncl__check_axes(sig, "V", 1, INT32_MAX));
     REQUIRE(params->reduction >= ATTNCL_REDUCE_MEAN && params->reduction <= ATTNCL_REDUCE_NONE,
             ATTNCL_ERR_ARGUMENT, "there is no reduction %d, only 0, 1 and 2",
             (int)params->reduction);
     REQUIRE(params->smoothing >= 0 && params->smoothing <= 1, ATTNCL_ERR_ARGUMENT,
             "label_smoothing is %g, expected 0 to 1", params->smoothing);
-    const bool each = params->reduction == ATTNCL_REDUCE_NONE;
-    return attncl__desc_make(ATTNCL_F32, each ? targets->rank : 0, targets->dim, &sig->out[0]);
+    return attncl__make_output(sig, 0, params->reduction == ATTNCL_REDUCE_NONE ? "..." : "");
 }
 
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
@@ -140,8 +127,9 @@ static const struct grad_rule fwd_grad[] = {{.op = OP_cross_entropy_bwd,
                                              .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_cross_entropy_fwd = {
-    .name = OP_CLASS(cross_entropy_fwd, 2, 1),
-    .strided = 1u << 0,
+    .name = OP_CLASS(cross_entropy_fwd),
+    .in = OP_IN({"logits", F32 | STRIDED, "... V"}, {"targets", I32, "..."}),
+    .out = OP_OUT({"loss", F32, NULL}),
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

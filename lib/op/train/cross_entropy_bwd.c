@@ -13,20 +13,8 @@
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *logits = &sig->in[0], *targets = &sig->in[1], *dy = &sig->in[2];
     const struct cross_entropy_fwd_params *params = sig->params;
-    const bool each = params->reduction == ATTNCL_REDUCE_NONE;
-
-    TRY(attncl__check_input("logits", logits, ATTNCL_F32, -1));
-    TRY(attncl__check_input("targets", targets, ATTNCL_I32, logits->rank - 1));
-    for (int i = 0; i < targets->rank; ++i)
-        REQUIRE(targets->dim[i] == logits->dim[i], ATTNCL_ERR_SHAPE,
-                "logits is %s, targets is %s: axis %d disagrees", SHAPE(logits), SHAPE(targets), i);
-    TRY(attncl__check_input("dy", dy, ATTNCL_F32, each ? targets->rank : 0));
-    REQUIRE(!each || attncl__desc_same_shape(dy, targets), ATTNCL_ERR_SHAPE,
-            "targets is %s, dy is %s", SHAPE(targets), SHAPE(dy));
-    TRY(attncl__check_width("the last axis of logits", logits->dim[targets->rank]));
-    return attncl__infer_like_first(sig);
+    return attncl__check_shape(sig, 2, params->reduction == ATTNCL_REDUCE_NONE ? "..." : "");
 }
 
 // The divisor of the mean.
@@ -65,7 +53,10 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_cross_entropy_bwd = {
-    .name = OP_CLASS(cross_entropy_bwd, 3, 1),
+    .name = OP_CLASS(cross_entropy_bwd),
+    .in = OP_IN({"logits", F32, "... V"}, {"targets", I32, "..."}, {"dy", F32, NULL}),
+    .out = OP_OUT({"dlogits", F32, "... V"}),
+    .int_axes = "V",
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,

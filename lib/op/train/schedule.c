@@ -22,8 +22,7 @@ static attncl_status rate_infer(struct op_sig *sig)
 
     REQUIRE(p->kind >= ATTNCL_RATE_CONSTANT && p->kind <= ATTNCL_RATE_COSINE, ATTNCL_ERR_ARGUMENT,
             "there is no schedule %d, only 0 to %d", (int)p->kind, (int)ATTNCL_RATE_COSINE);
-    TRY(attncl__check_input("step", &sig->in[0], ATTNCL_I32, 0));
-    return attncl__desc_make(ATTNCL_F32, 0, NULL, &sig->out[0]);
+    return ATTNCL_OK;
 }
 
 // Powers in double.  No step between the end of the warm-up and n_steps: the last rate after it.
@@ -44,7 +43,9 @@ static attncl_status rate_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_schedule_rate_fwd = {
-    .name = OP_CLASS(schedule_rate_fwd, 1, 1),
+    .name = OP_CLASS(schedule_rate_fwd),
+    .in = OP_IN({"step", I32, ""}),
+    .out = OP_OUT({"rate", F32, ""}),
     .infer = rate_infer,
     .launch = rate_launch,
 };

@@ -17,7 +17,6 @@
 #include "op/row_launch.h"
 
 enum { IN_PARAM, IN_GRAD, IN_RATES, IN_BUFFER };
-enum { N_RATES = 3 };
 
 static attncl_status rates_infer(struct op_sig *sig)
 {
@@ -25,8 +24,7 @@ static attncl_status rates_infer(struct op_sig *sig)
 
     REQUIRE(p->momentum >= 0, ATTNCL_ERR_ARGUMENT, "momentum is %g, must be at least 0",
             p->momentum);
-    TRY(attncl__check_rates_inputs(sig));
-    return attncl__desc_make(ATTNCL_F32, 1, (const int64_t[]){N_RATES}, &sig->out[0]);
+    return ATTNCL_OK;
 }
 
 static attncl_status rates_launch(struct launcher *l, const struct op_call *call)
@@ -49,26 +47,20 @@ static bool has_momentum(const struct op_sig *sig)
     return p->momentum != 0;
 }
 
-static attncl_status check_inputs(struct op_sig *sig)
+static attncl_status step_infer(struct op_sig *sig)
 {
-    static const char *const names[] = {
-        [IN_PARAM] = "param", [IN_GRAD] = "grad", [IN_BUFFER] = "momentum_buffer"};
-    const struct sgd_step_fwd_params *p = sig->params;
+    const struct sgd_step_fwd_params *p = sig->params; // and of sgd_update
 
     REQUIRE(!p->nesterov || p->momentum > 0, ATTNCL_ERR_ARGUMENT,
             "nesterov needs momentum, momentum is %g", p->momentum);
-    return attncl__check_step_inputs(sig, names, sizeof names / sizeof names[0], IN_RATES, N_RATES);
-}
-
-static attncl_status step_infer(struct op_sig *sig)
-{
-    TRY(check_inputs(sig));
-    return attncl__infer_step(sig, has_momentum(sig) ? 2 : 1);
+    if (sig->n_out > 0 && has_momentum(sig))
+        sig->out[1].dtype = ATTNCL_F32;
+    return ATTNCL_OK;
 }
 
 static attncl_status update_infer(struct op_sig *sig)
 {
-    TRY(check_inputs(sig));
+    TRY(step_infer(sig));
     REQUIRE(attncl__desc_present(&sig->in[IN_BUFFER]) == has_momentum(sig), ATTNCL_ERR_ARGUMENT,
             has_momentum(sig) ? "momentum_buffer is missing" : "momentum is 0: it has no buffer");
     return ATTNCL_OK;
@@ -106,24 +98,27 @@ static attncl_status update_launch(struct launcher *l, const struct op_call *cal
 }
 
 const struct op_class attncl__op_sgd_rates_fwd = {
-    .name = OP_CLASS(sgd_rates_fwd, 2, 1),
-    .optional = 1u << 1,
+    .name = OP_CLASS(sgd_rates_fwd),
+    .in = OP_IN({"step", I32, ""}, {"learning_rate", F32 | OPTIONAL, ""}),
+    .out = OP_OUT({"rates", F32, "3"}),
     .infer = rates_infer,
     .launch = rates_launch,
 };
 
 const struct op_class attncl__op_sgd_step_fwd = {
-    .name = OP_CLASS(sgd_step_fwd, 4, 2),
-    .optional = 1u << IN_BUFFER,
+    .name = OP_CLASS(sgd_step_fwd),
+    .in = OP_IN({"param", F32, "..."}, {"grad", F32, "..."}, {"rates", F32, "3"},
+                {"momentum_buffer", F32 | OPTIONAL, "..."}),
+    .out = OP_OUT({"param", F32, "..."}, {"momentum_buffer", F32 | OPTIONAL, "..."}),
     .infer = step_infer,
     .launch = step_launch,
     .flop_per_element = 8,
 };
 
 const struct op_class attncl__op_sgd_update_fwd = {
-    .name = OP_CLASS(sgd_update_fwd, 4, 0),
-    .optional = 1u << IN_BUFFER,
-    .state = 1u << IN_PARAM | 1u << IN_BUFFER,
+    .name = OP_CLASS(sgd_update_fwd),
+    .in = OP_IN({"param", F32 | STATE, "..."}, {"grad", F32, "..."}, {"rates", F32, "3"},
+                {"momentum_buffer", F32 | STATE | OPTIONAL, "..."}),
     .infer = update_infer,
     .launch = update_launch,
     .flop_per_element = 8,

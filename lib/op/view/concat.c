@@ -12,19 +12,13 @@ enum { MAX_INPUTS = 8 };
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *first = &sig->in[0];
-    int64_t dim[3] = {first->dim[0], 0, first->dim[2]};
-
-    for (int i = 0; i < sig->n_in && attncl__desc_present(&sig->in[i]); ++i) {
-        const struct tensor_desc *x = &sig->in[i];
-        REQUIRE(attncl_dtype_bytes(x->dtype) == 4, ATTNCL_ERR_DTYPE, "concat of %s is not possible",
-                attncl_dtype_name(x->dtype));
-        TRY(attncl__check_input("a value to concat", x, first->dtype, 3));
-        REQUIRE(x->dim[0] == dim[0] && x->dim[2] == dim[2], ATTNCL_ERR_SHAPE,
-                "value %d is %s, value 0 is %s", i, SHAPE(x), SHAPE(first));
-        dim[1] += x->dim[1];
-    }
-    return attncl__desc_make(first->dtype, 3, dim, &sig->out[0]);
+    REQUIRE(attncl_dtype_bytes(sig->in[0].dtype) == 4, ATTNCL_ERR_DTYPE,
+            "concat of %s is not possible", attncl_dtype_name(sig->in[0].dtype));
+    sig->axes->of['Y'] = 0;
+    for (int i = 0; i < sig->n_in && attncl__desc_present(&sig->in[i]); ++i)
+        sig->axes->of['Y'] += sig->in[i].dim[1];
+    sig->out[0].dtype = sig->in[0].dtype;
+    return ATTNCL_OK;
 }
 
 // A work-group copies a part of what one value has for one index of the first axis: such blocks are
@@ -76,8 +70,13 @@ static const struct grad_rule fwd_grad[MAX_INPUTS] = {PART(0), PART(1), PART(2),
                                                       PART(4), PART(5), PART(6), PART(7)};
 
 const struct op_class attncl__op_concat_fwd = {
-    .name = OP_CLASS(concat_fwd, MAX_INPUTS, 1),
-    .optional = 0xfe, // all but the first
+    .name = OP_CLASS(concat_fwd),
+    .in =
+        OP_IN({"value0", ANY_TYPE, "A M C"}, {"value1", SAME_TYPE | OPTIONAL, "A N C"},
+              {"value2", SAME_TYPE | OPTIONAL, "A O C"}, {"value3", SAME_TYPE | OPTIONAL, "A P C"},
+              {"value4", SAME_TYPE | OPTIONAL, "A Q C"}, {"value5", SAME_TYPE | OPTIONAL, "A R C"},
+              {"value6", SAME_TYPE | OPTIONAL, "A S C"}, {"value7", SAME_TYPE | OPTIONAL, "A T C"}),
+    .out = OP_OUT({"y", ANY_TYPE, "A Y C"}),
     .infer = fwd_infer,
     .launch = fwd_launch,
     .grad = GRAD_RULES(fwd_grad),

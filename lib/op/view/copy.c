@@ -15,12 +15,13 @@
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *x = &sig->in[0];
-    const size_t bytes = attncl_dtype_bytes(x->dtype);
+    const attncl_dtype type = sig->in[0].dtype;
+    const size_t bytes = attncl_dtype_bytes(type);
 
     REQUIRE(bytes == 4 || bytes == 1, ATTNCL_ERR_DTYPE, "a copy of %s is not possible",
-            attncl_dtype_name(x->dtype));
-    return attncl__infer_like_first(sig);
+            attncl_dtype_name(type));
+    sig->out[0].dtype = type;
+    return ATTNCL_OK;
 }
 
 attncl_status attncl__copy_view(struct launcher *l, const struct view_copy *copy)
@@ -64,8 +65,9 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 static const struct grad_rule fwd_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_copy_fwd = {
-    .name = OP_CLASS(copy_fwd, 1, 1),
-    .any_view = 1u << 0,
+    .name = OP_CLASS(copy_fwd),
+    .in = OP_IN({"x", ANY_TYPE | ANY_VIEW, "..."}),
+    .out = OP_OUT({"y", ANY_TYPE, "..."}),
     .infer = fwd_infer,
     .launch = fwd_launch,
     .grad = GRAD_RULES(fwd_grad),
@@ -73,16 +75,9 @@ const struct op_class attncl__op_copy_fwd = {
 
 static attncl_status store_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *x = &sig->in[0], *state = &sig->in[1];
-
-    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    TRY(attncl__check_weights("state", state, x->rank));
-    bool fits = x->rank >= 1 && x->dim[0] <= state->dim[0];
-    for (int i = 1; i < x->rank; ++i)
-        fits = fits && x->dim[i] == state->dim[i];
-    REQUIRE(fits, ATTNCL_ERR_SHAPE, "x is %s, state %s: must have as many rows or more", SHAPE(x),
-            SHAPE(state));
-    return attncl__is_16_bit(state->dtype) ? attncl__infer_like_first(sig) : ATTNCL_OK;
+    if (attncl__is_16_bit(sig->in[1].dtype))
+        sig->out[0].dtype = ATTNCL_F32;
+    return attncl__check_at_most(sig, 'T', 'S');
 }
 
 // x to `stored`, and where that is of 16 bits from there to y.
@@ -116,9 +111,9 @@ static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes
 }
 
 const struct op_class attncl__op_store_rows_fwd = {
-    .name = OP_CLASS(store_rows_fwd, 2, 1),
-    .any_view = 1u << 0,
-    .state = 1u << 1,
+    .name = OP_CLASS(store_rows_fwd),
+    .in = OP_IN({"x", F32 | ANY_VIEW, "T ..."}, {"state", STORED | STATE, "S ..."}),
+    .out = OP_OUT({"y", F32 | OPTIONAL, "T ..."}),
     .infer = store_infer,
     .launch = store_launch,
     .cost = store_cost,
@@ -128,10 +123,9 @@ static attncl_status round_infer(struct op_sig *sig)
 {
     const struct round_fwd_params *params = sig->params;
 
-    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
     REQUIRE(attncl__is_16_bit((attncl_dtype)params->dtype), ATTNCL_ERR_DTYPE,
             "rounding to %s, must be F16 or BF16", attncl_dtype_name((attncl_dtype)params->dtype));
-    return attncl__infer_like_first(sig);
+    return ATTNCL_OK;
 }
 
 static attncl_status round_scratch(const struct op_sig *sig, size_t *bytes_ret)
@@ -153,8 +147,9 @@ static void round_cost(const struct op_sig *sig, double *flop_ret, double *bytes
 }
 
 const struct op_class attncl__op_round_fwd = {
-    .name = OP_CLASS(round_fwd, 1, 1),
-    .any_view = 1u << 0,
+    .name = OP_CLASS(round_fwd),
+    .in = OP_IN({"x", F32 | ANY_VIEW, "..."}),
+    .out = OP_OUT({"y", F32, "..."}),
     .infer = round_infer,
     .scratch = round_scratch,
     .launch = round_launch,

@@ -13,17 +13,9 @@
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *x = &sig->in[0], *table = &sig->in[1];
-
-    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "x is a scalar, a rotation needs an axis");
-    const int64_t width = x->dim[x->rank - 1];
-    TRY(attncl__check_width("the last axis of x", width));
-    REQUIRE(width % 2 == 0, ATTNCL_ERR_SHAPE, "x is %s, its last axis must be even", SHAPE(x));
-    TRY(attncl__check_input("the table", table, ATTNCL_F32, 2));
-    REQUIRE(table->dim[0] == 2 && table->dim[1] == width, ATTNCL_ERR_SHAPE,
-            "the table is %s, expected [2, %" PRId64 "]", SHAPE(table), width);
-    return attncl__infer_like_first(sig);
+    REQUIRE(sig->axes->of['C'] % 2 == 0, ATTNCL_ERR_SHAPE, "x is %s, its last axis must be even",
+            SHAPE(&sig->in[0]));
+    return ATTNCL_OK;
 }
 
 static attncl_status launch(struct launcher *l, const struct op_call *call, const char *kernel)
@@ -50,8 +42,10 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_rotate_bwd = {
-    .name = OP_CLASS(rotate_bwd, 2, 1),
-    .strided = 1u << 0,
+    .name = OP_CLASS(rotate_bwd),
+    .in = OP_IN({"x", F32 | STRIDED, "... C"}, {"table", F32, "2 C"}),
+    .out = OP_OUT({"y", F32, "... C"}),
+    .int_axes = "C",
     .infer = fwd_infer,
     .launch = bwd_launch,
     .flop_per_element = 3,
@@ -62,8 +56,10 @@ static const struct grad_rule fwd_grad[] = {
     {.op = OP_rotate_bwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_rotate_fwd = {
-    .name = OP_CLASS(rotate_fwd, 2, 1),
-    .strided = 1u << 0,
+    .name = OP_CLASS(rotate_fwd),
+    .in = OP_IN({"x", F32 | STRIDED, "... C"}, {"table", F32, "2 C"}),
+    .out = OP_OUT({"y", F32, "... C"}),
+    .int_axes = "C",
     .infer = fwd_infer,
     .launch = fwd_launch,
     .flop_per_element = 3,

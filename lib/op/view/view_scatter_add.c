@@ -37,7 +37,8 @@ static attncl_status zeros_launch(struct launcher *l, const struct op_call *call
 }
 
 const struct op_class attncl__op_zeros_fwd = {
-    .name = OP_CLASS(zeros_fwd, 0, 1),
+    .name = OP_CLASS(zeros_fwd),
+    .out = OP_OUT({"y", F32, NULL}),
     .infer = zeros_infer,
     .launch = zeros_launch,
 };
@@ -58,13 +59,13 @@ static attncl_status scatter_infer(struct op_sig *sig)
 
     for (int i = 0; i < sig->n_in && attncl__desc_present(&sig->in[i]); ++i) {
         const struct tensor_desc *x = &sig->in[i], *view = &params->view[i];
-        TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
         REQUIRE(attncl__desc_count(x) == attncl__desc_count(view), ATTNCL_ERR_SHAPE,
                 "x is %s, its view %s", SHAPE(x), SHAPE(view));
         REQUIRE(view->start >= 0 && view_end(view) <= params->count, ATTNCL_ERR_SHAPE,
                 "a view ends at %" PRId64 ", its base at %" PRId64, view_end(view), params->count);
     }
-    return attncl__desc_make(ATTNCL_F32, 1, &params->count, &sig->out[0]);
+    sig->axes->of['N'] = params->count;
+    return ATTNCL_OK;
 }
 
 // True when two views are known to share no element: disjoint ranges, or columns of one matrix.
@@ -112,9 +113,12 @@ static attncl_status scatter_launch(struct launcher *l, const struct op_call *ca
     return ATTNCL_OK;
 }
 
+#define MORE "x", F32 | OPTIONAL, NULL
 const struct op_class attncl__op_view_scatter_add_fwd = {
-    .name = OP_CLASS(view_scatter_add_fwd, VIEW_SCATTER_ADD_MAX_IN, 1),
-    .optional = (1u << VIEW_SCATTER_ADD_MAX_IN) - 2, // all but the first
+    .name = OP_CLASS(view_scatter_add_fwd),
+    .in = OP_IN({"x", F32, NULL}, {MORE}, {MORE}, {MORE}, {MORE}, {MORE}, {MORE}, {MORE}, {MORE},
+                {MORE}),
+    .out = OP_OUT({"base", F32, "N"}),
     .infer = scatter_infer,
     .launch = scatter_launch,
 };

@@ -156,8 +156,9 @@ TEST(refusals)
     ck_fails(run_op("aft_prefill_fwd", &(params), HOSTS(k, p.v, at, p.sums, p.keys, p.values),     \
                     NULL, 0),                                                                      \
              status, words)
-    REFUSE(window5, narrow, at, ATTNCL_ERR_SHAPE, "k is [23, 1, 3], v is");
-    REFUSE(per_head, narrow, at, ATTNCL_ERR_SHAPE, "k is [23, 1, 3]");
+    REFUSE(window5, narrow, at, ATTNCL_ERR_SHAPE,
+           "k is [23, 1, 3], must be [T, B, C] with C = 37 as v");
+    REFUSE(per_head, narrow, at, ATTNCL_ERR_SHAPE, "k has H = 3, which does not divide C = 37");
     REFUSE(window5, flat, at, ATTNCL_ERR_SHAPE, "k");
     REFUSE(window5, p.k, two, ATTNCL_ERR_SHAPE, "last is [2]");
     REFUSE(window6, p.k, at, ATTNCL_ERR_SHAPE, "keys is [5, 37], expected [6, 37]");

@@ -197,8 +197,10 @@ TEST(refusals)
 
 #define ATTEMPT(params, k, w, at)                                                                  \
     run_op("aft_step_fwd", &(params), HOSTS(q, k, q, w, at, d.sums, d.keys, d.values), HOSTS(y))
-    ck_fails(ATTEMPT(window5, narrow, d.w, at), ATTNCL_ERR_SHAPE, "k is [1, 3], q is [1, 37]");
-    ck_fails(ATTEMPT(window5, q, square, at), ATTNCL_ERR_SHAPE, "[4, 5]");
+    ck_fails(ATTEMPT(window5, narrow, d.w, at), ATTNCL_ERR_SHAPE,
+             "k is [1, 3], must be [B, C] with C = 37 as q [1, 37]");
+    ck_fails(ATTEMPT(window5, q, square, at), ATTNCL_ERR_SHAPE,
+             "pos_bias is [4, 5], must be [N, N]");
     ck_fails(ATTEMPT(window5, q, d.w, two), ATTNCL_ERR_SHAPE, "position is [2]");
     ck_fails(ATTEMPT(window6, q, d.w, at), ATTNCL_ERR_SHAPE, "keys is [5, 37], expected [6, 37]");
     ck_fails(ATTEMPT(negative, q, d.w, at), ATTNCL_ERR_ARGUMENT, "-1");

@@ -88,13 +88,14 @@ TEST(refusals)
 #define REFUSED(status, words, ...)                                                                \
     ck_refused("attention_bwd", &params, HOSTS(q, k, k, NULL, NULL, y, __VA_ARGS__), status, words)
 
-    REFUSED(ATTNCL_ERR_SHAPE, "the gradient of y is [4, 2, 3, 8], expected [2, 4, 3, 8]", NULL,
-            rows, bad);
-    REFUSED(ATTNCL_ERR_SHAPE, "totals of the rows is [2, 3, 4, 8], expected [2, 3, 4, 2]", NULL, q,
-            y);
-    REFUSED(ATTNCL_ERR_SHAPE, "expected [2, 3, 4, 5]", weights, rows, y, q);
-    REFUSED(ATTNCL_ERR_SHAPE, "weights is [2, 3, 4, 8], expected [2, 3, 4, 5]", q, rows, y,
-            weights);
+    REFUSED(ATTNCL_ERR_SHAPE,
+            "dy is [4, 2, 3, 8], must be [B, T, H, E] with B = 2 as q [2, 3, 4, 8]", NULL, rows,
+            bad);
+    REFUSED(ATTNCL_ERR_SHAPE, "rows is [2, 3, 4, 8], must be [B, H, T, 2]", NULL, q, y);
+    REFUSED(ATTNCL_ERR_SHAPE, "dweights is [2, 3, 4, 8], must be [B, H, T, S] with S = 5", weights,
+            rows, y, q);
+    REFUSED(ATTNCL_ERR_SHAPE, "weights is [2, 3, 4, 8], must be [B, H, T, S] with S = 5", q, rows,
+            y, weights);
     REFUSED(ATTNCL_ERR_ARGUMENT, "the weights are missing", NULL, rows, y, weights);
 #undef REFUSED
 }

@@ -74,7 +74,7 @@ static void check_launches(const struct launch_case *c)
     for (int i = 0; i < N_IN; ++i)
         if (dims[i])
             ck_ok(attncl__desc_make(ATTNCL_F32, 4, dims[i], &in[i]));
-    ck_ok(attncl__op_attention_bwd.infer(&call.sig));
+    ck_ok(attncl__op_infer(&attncl__op_attention_bwd, &call.sig));
     launch_mock_set(&mock);
     ck_ok(attncl__op_attention_bwd.launch(&l, &call));
     launch_mock_set(NULL);

@@ -74,7 +74,7 @@ static const char *launched(const struct launch_case *c)
         ck_ok(attncl__desc_make(ATTNCL_F32, 4, dim[i], &in[i]));
     if (c->dropout > 0)
         ck_ok(attncl__desc_make(ATTNCL_I32, 0, NULL, &in[5]));
-    ck_ok(attncl__op_attention_fwd.infer(&call.sig));
+    ck_ok(attncl__op_infer(&attncl__op_attention_fwd, &call.sig));
     launch_mock_set(&mock);
     ck_ok(attncl__op_attention_fwd.launch(&l, &call));
     launch_mock_set(NULL);

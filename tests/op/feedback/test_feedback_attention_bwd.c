@@ -129,7 +129,7 @@ TEST(refusals)
 
     ck_refused("feedback_attention_bwd_query", NULL,
                HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, NULL, dy), ATTNCL_ERR_SHAPE,
-               "dy is [2, 5], query is [2, 6]");
+               "dy is [2, 5], must be [B, C] with C = 6 as query [2, 6]");
     ck_refused("feedback_attention_bwd_accumulate", &params,
                HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, one, x.q, cache), ATTNCL_ERR_SHAPE,
                "from slot 3 on");

@@ -263,7 +263,7 @@ TEST(refuses_aft)
     struct host *keys = host_new(ATTNCL_F32, DIMS(2, 16)), *map = host_random(2, DIMS(16, 17));
 
     ck_fails(attempt(&l, &params, map, NULL, keys), ATTNCL_ERR_SHAPE,
-             "wk is [16, 17], wq is [16, 16]");
+             "wk is [16, 17], must be [C, D] with D = 16 as x");
     keys = host_new(ATTNCL_F32, DIMS(3, 16));
     ck_fails(attempt(&l, &params, NULL, NULL, keys), ATTNCL_ERR_SHAPE,
              "keys is [3, 16], expected [2, 16]");
@@ -279,9 +279,9 @@ TEST(refuses_attention)
     struct host *narrow = host_new(ATTNCL_F32, DIMS(4, 1, 31));
 
     ck_fails(attempt(&l, &params, map, NULL, keys), ATTNCL_ERR_SHAPE,
-             "wk is [32, 17], wq is [32, 16]");
+             "wk is [32, 17], must be [C, D] with D = 16 as x");
     ck_fails(attempt(&l, &params, NULL, NULL, narrow), ATTNCL_ERR_SHAPE,
-             "the cache of keys is [4, 1, 31]");
+             "keys is [4, 1, 31], must be [L, B, C] with C = 32");
     params.attention.n_heads = 5;
     ck_fails(attempt(&l, &params, NULL, NULL, keys), ATTNCL_ERR_SHAPE,
              "C = 32 cannot be cut into H = 5 heads");
@@ -299,15 +299,15 @@ TEST(refuses_feed_forward)
                                1,         false, 0,  0,  1,  false, ATTNCL_RELU};
 
     ck_fails(attempt(&l, &params, other, NULL, NULL), ATTNCL_ERR_SHAPE,
-             "w1 is [16, 48], x has 16 channels");
+             "wq is [16, 48], must be [C, D] with D = 16 as x");
     ck_fails(attempt(&l, &params, NULL, other, NULL), ATTNCL_ERR_SHAPE,
-             "w2 is [16, 48], w1 is [32, 16]");
+             "wo is [16, 48], must be [E, C] with C = 32 as wq [32, 16]");
     const struct stream s = stream_at(&l, 0), many = stream_at(&wide, 0);
     const struct weights w = weights_of(&l, ATTNCL_F32);
     ck_refused("fused_step_fwd", &params,
                HOSTS(s.x, s.norm_weight, s.norm_bias, many.partials, s.bias, w.in[0], NULL, NULL,
                      NULL, NULL, NULL, w.out),
-               ATTNCL_ERR_SHAPE, "partials are [1, 2, 17], x has 2 rows of 16");
+               ATTNCL_ERR_SHAPE, "partials is [1, 2, 17], must be [S, M, D] with D = 16 as x");
     params.n_blocks = 0;
     ck_fails(attempt(&l, &params, NULL, NULL, NULL), ATTNCL_ERR_ARGUMENT, "0 channel blocks");
     params.n_blocks = 1000;

@@ -9,6 +9,8 @@ TEST(refusals)
     const struct spatial_gate_fwd_params plain = {0};
     struct host *w = host_new(ATTNCL_F32, DIMS(3, 3)), *x = host_new(ATTNCL_F32, DIMS(5, 2, 7));
 
-    ck_refused("spatial_gate_bwd_input", &plain, HOSTS(w, x), ATTNCL_ERR_SHAPE, "[5, 2, 7]");
-    ck_refused("spatial_gate_bwd_gate", NULL, HOSTS(x, x, x), ATTNCL_ERR_SHAPE, "s is");
+    ck_refused("spatial_gate_bwd_input", &plain, HOSTS(w, x), ATTNCL_ERR_SHAPE,
+               "ds has T = 5, weight has N = 3");
+    ck_refused("spatial_gate_bwd_gate", NULL, HOSTS(x, x, x), ATTNCL_ERR_SHAPE,
+               "must be [T, B, C] with T = 2 as s [5, 2, 7]");
 }
