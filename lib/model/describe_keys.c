@@ -11,7 +11,7 @@
 #include "model/entry_list.h"
 #include "model/model.h"
 
-struct rows {
+struct key_rows {
     struct config_row list[CONFIG_MAX_ROWS];
     size_t n;
 };
@@ -51,7 +51,7 @@ static bool is_same_key(const struct config_row *a, const struct config_row *b)
 // -- conditions
 
 // Whether some row of the key is read where `cause` is the word, as far as that decides.
-static bool is_read(const struct rows *rows, const struct config_row *first, const char *cause,
+static bool is_read(const struct key_rows *rows, const struct config_row *first, const char *cause,
                     const char *word)
 {
     for (size_t i = 0; i < rows->n; ++i) {
@@ -68,7 +68,7 @@ static bool is_read(const struct rows *rows, const struct config_row *first, con
 
 // What a key may be, as far as a condition tells apart.
 enum { MAX_WORDS = 16 };
-static size_t list_words(const struct rows *rows, const struct config_row *row,
+static size_t list_words(const struct key_rows *rows, const struct config_row *row,
                          const struct condition *when, const char *words[MAX_WORDS])
 {
     size_t n = 0, i = 0;
@@ -86,7 +86,7 @@ static size_t list_words(const struct rows *rows, const struct config_row *row,
 }
 
 // "layer is a, b", or "layer is not c" where those are more.
-static void add_condition(const struct rows *rows, const struct config_row *row,
+static void add_condition(const struct key_rows *rows, const struct config_row *row,
                           const struct condition *when, struct strbuf *text)
 {
     const char *words[MAX_WORDS];
@@ -127,7 +127,7 @@ static const char *default_text(const struct key *key, char text[KEY_TEXT_BYTES]
 }
 
 // The default of all rows that have one; NULL where they differ.
-static const char *common_default(const struct rows *rows, const struct config_row *first,
+static const char *common_default(const struct key_rows *rows, const struct config_row *first,
                                   bool *is_optional, char text[KEY_TEXT_BYTES])
 {
     const char *common = NULL;
@@ -150,7 +150,7 @@ static const char *common_default(const struct rows *rows, const struct config_r
 
 // -- the description
 
-static attncl_status add_key(const struct rows *rows, const struct config_row *row,
+static attncl_status add_key(const struct key_rows *rows, const struct config_row *row,
                              struct entry_list *entries)
 {
     static const char *const types[] = {
@@ -195,7 +195,7 @@ attncl_status attncl__describe_keys(const struct arch_class *arch, struct entry_
     attncl_status status = ATTNCL_OK;
     if (!arch->keys)
         return ATTNCL_OK;
-    struct rows *rows = attncl__alloc(sizeof *rows);
+    struct key_rows *rows = attncl__alloc(sizeof *rows);
     REQUIRE(rows, ATTNCL_ERR_NO_MEMORY, "keys of arch %s", arch->name);
     rows->n = attncl__config_rows(arch->keys, rows->list);
     for (size_t i = 0; status == ATTNCL_OK && i < rows->n; ++i) {

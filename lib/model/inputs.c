@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/desc.h"
@@ -18,23 +19,18 @@ const attncl_array *attncl__input_find(const struct build *b, const char *name)
     return NULL;
 }
 
-int64_t attncl__input_axis(const struct build *b, char letter)
+void attncl__inputs_begin(struct build *b, const struct port *ports, struct config_values config)
 {
-    assert(b->axes.bound[letter - 'A']);
-    return b->axes.extent[letter - 'A'];
+    b->ports = ports;
+    b->config = config;
+    b->n_shapes = 0;
+    attncl__axes_init(&b->axes);
 }
 
-static attncl_status refuse_shape(const struct build *b, const struct port *port,
-                                  const attncl_array *a, const struct tensor_desc *d)
+int64_t attncl__input_axis(const struct build *b, char letter)
 {
-    struct strbuf expected = STRBUF_EMPTY;
-    attncl__port_write_expected(port, b->config, &b->axes, a->rank, &expected);
-    const attncl_status status = expected.failed
-                                     ? FAIL(ATTNCL_ERR_NO_MEMORY, "the shape of input %s", a->name)
-                                     : FAIL(ATTNCL_ERR_SHAPE, "input %s has shape %s, expected %s",
-                                            a->name, SHAPE(d), expected.data);
-    attncl__strbuf_free(&expected);
-    return status;
+    assert(b->axes.of[(unsigned char)letter] >= 0);
+    return b->axes.of[(unsigned char)letter];
 }
 
 static bool takes(enum port_type type, attncl_dtype dtype)
@@ -46,19 +42,37 @@ static bool takes(enum port_type type, attncl_dtype dtype)
     return dtype == ATTNCL_I32 || dtype == ATTNCL_I64;
 }
 
+// The shape of an array that a caller gives.
+static attncl_status read_shape(const attncl_array *a, struct tensor_desc *ret)
+{
+    const attncl_status status = attncl__desc_make(a->dtype, a->rank, a->dim, ret);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("input %s", a->name);
+    return status;
+}
+
+static attncl_status match(struct build *b, const struct port *port, const attncl_array *a)
+{
+    const bool is_one = strchr(port->name, '*') != NULL; // they have no axes in common
+    struct input_shape own, *kept = is_one ? &own : &b->shapes[b->n_shapes++];
+    struct axes own_axes, *axes = is_one ? &own_axes : &b->axes;
+
+    assert(b->n_shapes <= BUILD_MAX_INPUTS);
+    TRY(read_shape(a, &kept->desc));
+    if (is_one)
+        attncl__axes_init(axes);
+    snprintf(kept->name, sizeof kept->name, "input %s", a->name);
+    attncl__port_shape(port, b->config, a->rank, kept->shape);
+    return attncl__axes_match(axes, kept->shape, kept->name, &kept->desc);
+}
+
 static attncl_status declare(struct build *b, const struct port *port, const attncl_array *a,
                              attncl_value *ret)
 {
     static const attncl_dtype dtypes[] = {
         [PORT_F32] = ATTNCL_F32, [PORT_INT] = ATTNCL_I32, [PORT_MASK] = ATTNCL_U8};
-    struct tensor_desc d;
-    const attncl_status status = attncl__desc_make(a->dtype, a->rank, a->dim, &d);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("input %s", a->name);
-        return status;
-    }
-    if (!attncl__port_fits(port, b->config, a, &b->axes))
-        return refuse_shape(b, port, a, &d);
+
+    TRY(match(b, port, a));
     REQUIRE(takes(port->type, a->dtype), ATTNCL_ERR_DTYPE, "input %s has type %s, expected %s",
             a->name, attncl_dtype_name(a->dtype), attncl__port_type_text(port->type));
     if (port->type == PORT_INDEX)
@@ -87,14 +101,10 @@ static attncl_status declare_exact(struct build *b, enum port_type type, const c
     const attncl_array *a = *ret = attncl__input_find(b, name);
     struct tensor_desc d, want;
     REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
-    attncl_status status = attncl__desc_make(a->dtype, a->rank, a->dim, &d);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("input %s", name);
-        return status;
-    }
+    TRY(read_shape(a, &d));
     TRY(attncl__desc_make(a->dtype, rank, dim, &want));
-    REQUIRE(attncl__desc_same_shape(&d, &want), ATTNCL_ERR_SHAPE,
-            "input %s has shape %s, expected %s", name, SHAPE(&d), SHAPE(&want));
+    REQUIRE(attncl__desc_same_shape(&d, &want), ATTNCL_ERR_SHAPE, "input %s is %s, must be %s",
+            name, SHAPE(&d), SHAPE(&want));
     REQUIRE(takes(type, a->dtype), ATTNCL_ERR_DTYPE, "input %s has type %s, expected %s", name,
             attncl_dtype_name(a->dtype), attncl__port_type_text(type));
     return ATTNCL_OK;

@@ -11,6 +11,7 @@
 #include "model/params.h"
 #include "model/port.h"
 
+enum { BUILD_MAX_INPUTS = 8 };
 struct build {
     attncl_graph *graph;
     struct params params;
@@ -18,9 +19,14 @@ struct build {
     size_t n_inputs;
     const struct port *ports;    // the architecture's inputs
     struct config_values config; // its configuration
-    struct axes axes;            // of the inputs that were declared
-    bool shows_attention;        // weights of layers are outputs too
-    int64_t n_positions;         // a step of decoding: the maximum number of positions
+    struct axes axes;            // of the inputs that were declared, which are these
+    struct input_shape {
+        char name[48], shape[PORT_SHAPE_BYTES];
+        struct tensor_desc desc;
+    } shapes[BUILD_MAX_INPUTS];
+    int n_shapes;
+    bool shows_attention; // weights of layers are outputs too
+    int64_t n_positions;  // a step of decoding: the maximum number of positions
     attncl_dtype
         state_dtype; // of the keys and values, or rows of gMLP, that decoding keeps: F32, F16, BF16
     bool gradients;  // gradients of this graph will be requested
@@ -28,6 +34,9 @@ struct build {
     attncl_value scores;          // of classes, [..., V]
     struct dropout_sites dropout; // training; zeros: nothing is dropped
 };
+
+// Before any input: what the architecture declares, and its configuration.
+void attncl__inputs_begin(struct build *b, const struct port *ports, struct config_values config);
 
 // Names an output.
 void attncl__output(struct build *b, const char *name, attncl_value value);

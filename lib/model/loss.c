@@ -48,8 +48,7 @@ attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
     b->for_loss = true;
     if (desc->dropout > 0)
         begin_dropout(b, desc);
-    b->ports = arch->inputs;
-    b->config = (struct config_values){arch->keys, settings};
+    attncl__inputs_begin(b, arch->inputs, (struct config_values){arch->keys, settings});
     TRY(arch->build(b, settings));
     TRY(attncl_graph_status(b->graph));
     const attncl_shape shape = attncl_graph_shape(b->graph, b->scores);

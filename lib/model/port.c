@@ -8,250 +8,164 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-// One axis of a shape: letter * times / over + plus, without a letter times / over + plus.
-struct axis {
-    const char *text; // in the shape
-    int length;
-    int64_t times, over, plus;
-    int letter; // of the alphabet; -1: none
-    bool is_lead, or_one;
-};
+enum { MAX_WORDS = ATTNCL_MAX_RANK, WORD_BYTES = 40 };
 
-enum { MAX_AXES = ATTNCL_MAX_RANK, NO_LETTER = -1 };
+// What becomes of a word of a shape, "num_heads*B": "num_heads*B", "4*B", or the letter alone.
+enum form { WITH_NAMES, WITH_NUMBERS, TO_MATCH };
 
-// -- parsing
+// -- words
 
 static int64_t read_key(struct config_values config, const char *text, size_t length)
 {
-    char name[32];
+    char name[WORD_BYTES];
     const struct key *key;
-    assert(length < sizeof name);
     snprintf(name, sizeof name, "%.*s", (int)length, text);
     const void *value = attncl__config_value(config.keys, config.settings, name, &key);
     assert(value && key->type == KEY_INT);
     return *(const int64_t *)value;
 }
 
-static void apply(struct axis *axis, char operation, int64_t number)
-{
-    if (operation == '*')
-        axis->times *= number;
-    else if (operation == '/')
-        axis->over *= number;
-    else
-        axis->plus += number;
-}
+// letter * times / over + plus, without a letter times / over + plus
+struct term {
+    int64_t times, over, plus;
+    char letter; // 0: none
+};
 
-static void parse_axis(struct axis *axis, struct config_values config)
+static struct term parse(const char *t, size_t length, struct config_values config)
 {
-    const char *t = axis->text, *end = axis->text + axis->length;
+    struct term term = {1, 1, 0, 0};
     char operation = '*';
-    axis->is_lead = strncmp(t, "...", 3) == 0;
-    while (t < end && !axis->is_lead) {
-        size_t length = 1;
-        if (isupper((unsigned char)*t)) {
-            axis->letter = *t - 'A';
-        } else if (isdigit((unsigned char)*t)) {
-            apply(axis, operation, *t - '0');
-        } else {
-            length = strspn(t, "abcdefghijklmnopqrstuvwxyz_");
-            apply(axis, operation, read_key(config, t, length));
-        }
-        t += length;
-        if (t < end && *t == '|') {
-            axis->or_one = true;
-            break;
-        }
-        operation = t < end ? *t++ : 0;
+    for (const char *end = t + length; t < end; ++t) {
+        int64_t number = 1;
+        size_t part = 1;
+        if (isupper((unsigned char)*t))
+            term.letter = *t;
+        else if (isdigit((unsigned char)*t))
+            number = *t - '0';
+        else
+            number = read_key(config, t, part = strcspn(t, " |;*/+"));
+        if (operation == '+')
+            term.plus += number;
+        else
+            *(operation == '*' ? &term.times : &term.over) *= number;
+        t += part;
+        operation = *t;
     }
+    return term;
 }
 
-// The axes of the alternative up to `end`.
-static int parse(const char *shape, const char *end, struct config_values config,
-                 struct axis axes[MAX_AXES])
+static void write_word(const char *t, size_t length, struct config_values config, enum form form,
+                       char text[WORD_BYTES])
 {
-    int n = 0;
-    for (const char *t = shape; t < end; ++n) {
-        const int length = (int)strcspn(t, " ;");
-        const struct key *key = NULL;
-        char word[32];
-        snprintf(word, sizeof word, "%.*s", length, t);
-        const struct int_list *ints =
-            config.keys ? attncl__config_value(config.keys, config.settings, word, &key) : NULL;
-        axes[n] = (struct axis){.text = t, .length = length, 1, 1, 0, .letter = NO_LETTER};
-        if (ints && key->type == KEY_INTS) {
-            for (size_t i = 0; i < ints->n; ++i)
-                axes[n + (int)i] = (struct axis){
-                    .text = t, .length = length, ints->list[i], 1, 0, .letter = NO_LETTER};
-            n += (int)ints->n - 1;
-        } else {
-            parse_axis(&axes[n], config);
-        }
-        t += length;
-        t += *t == ' ';
-    }
-    return n;
-}
-
-static void swap(struct axis *a, struct axis *b)
-{
-    const struct axis before = *a;
-    *a = *b;
-    *b = before;
-}
-
-// Of alternatives the first, or another that has `rank` axes.
-static int choose(const struct port *port, struct config_values config, int rank,
-                  struct axis axes[MAX_AXES])
-{
-    const char *second = strstr(port->shape, "; ");
-    int n = second ? parse(second + 2, second + strlen(second), config, axes) : -1;
-    if (!second || n != rank)
-        n = parse(port->shape, second ? second : port->shape + strlen(port->shape), config, axes);
-    static const struct condition batch_first = {"batch_first", false, {"true"}};
-    if (port->batch_first && attncl__config_holds(config.keys, config.settings, &batch_first))
-        swap(&axes[0], &axes[1]);
-    return n;
-}
-
-// -- extents
-
-static bool is_known(const struct axis *axis, const struct axes *axes)
-{
-    return axis->letter == NO_LETTER || (axes && axes->bound[axis->letter]);
-}
-
-static int64_t extent_of(const struct axis *axis, const struct axes *axes)
-{
-    const int64_t letter = axis->letter == NO_LETTER ? 1 : axes->extent[axis->letter];
-    return letter * axis->times / axis->over + axis->plus;
-}
-
-static bool axis_fits(const struct axis *axis, int64_t extent, struct axes *axes)
-{
-    if (axis->or_one && extent == 1)
-        return true;
-    if (is_known(axis, axes))
-        return extent == extent_of(axis, axes);
-    if (axis->length == 1 || axis->or_one) { // a letter alone
-        axes->bound[axis->letter] = true;
-        axes->extent[axis->letter] = extent;
-    }
-    return true;
-}
-
-static bool lead_fits(const int64_t *dim, int n, struct axes *axes)
-{
-    if (axes->has_lead)
-        return n == axes->n_lead && memcmp(dim, axes->lead, (size_t)n * sizeof *dim) == 0;
-    axes->has_lead = true;
-    axes->n_lead = n;
-    memcpy(axes->lead, dim, (size_t)n * sizeof *dim);
-    return true;
-}
-
-bool attncl__port_fits(const struct port *port, struct config_values config,
-                       const attncl_array *array, struct axes *axes)
-{
-    struct axis axis[MAX_AXES];
-    struct axes bound = *axes;
-    const int n = choose(port, config, array->rank, axis);
-    const int first = n > 0 && axis[0].is_lead ? 1 : 0, n_lead = array->rank - (n - first);
-    if (n_lead < 0 || (n_lead > 0 && !first))
-        return false;
-    if (strchr(port->name, '*'))
-        bound.has_lead = false;
-    if (first && !lead_fits(array->dim, n_lead, &bound))
-        return false;
-    for (int i = first; i < n; ++i)
-        if (!axis_fits(&axis[i], array->dim[n_lead + i - first], &bound))
-            return false;
-    *axes = bound;
-    return true;
-}
-
-int64_t attncl__port_below(const struct port *port, struct config_values config,
-                           const struct axes *axes)
-{
-    struct axis axis[MAX_AXES];
-    if (!port->below)
-        return INT32_MAX;
-    parse(port->below, port->below + strlen(port->below), config, axis);
-    return extent_of(&axis[0], axes);
-}
-
-// -- text
-
-// "d_model", "num_heads*B", "T + steps"
-static void write_symbols(const struct axis *axis, struct strbuf *text)
-{
-    for (int i = 0; i < axis->length && axis->text[i] != '|'; ++i)
-        attncl__strbuf_add(text, axis->text[i] == '+' ? " %c " : "%c", axis->text[i]);
-}
-
-// "64", "4*B", "T + 9"
-static void write_numbers(const struct axis *axis, const struct axes *axes, struct strbuf *text)
-{
-    if (is_known(axis, axes)) {
-        attncl__strbuf_add(text, "%" PRId64, extent_of(axis, axes));
+    if (*t == '.' || form == WITH_NAMES) {
+        snprintf(text, WORD_BYTES, "%.*s", (int)length, t);
         return;
     }
-    if (axis->times > 1)
-        attncl__strbuf_add(text, "%" PRId64 "*", axis->times);
-    attncl__strbuf_add(text, "%c", 'A' + axis->letter);
-    if (axis->plus > 0)
-        attncl__strbuf_add(text, " + %" PRId64, axis->plus);
+    const struct term term = parse(t, length, config);
+    if (!term.letter)
+        snprintf(text, WORD_BYTES, "%" PRId64, term.times / term.over + term.plus);
+    else if (form == TO_MATCH || (term.times == 1 && term.plus == 0))
+        snprintf(text, WORD_BYTES, "%c", term.letter);
+    else if (term.plus > 0)
+        snprintf(text, WORD_BYTES, "%c + %" PRId64, term.letter, term.plus);
+    else
+        snprintf(text, WORD_BYTES, "%" PRId64 "*%c", term.times, term.letter);
 }
 
-static void write_axes(const struct axis *axis, int n, const struct axes *axes, bool symbols,
-                       struct strbuf *text)
+// The words of a shape up to its end or ';', "|1" left out.
+static int list_words(const char *shape, struct config_values config, enum form form,
+                      char words[MAX_WORDS][WORD_BYTES], bool or_one[MAX_WORDS])
 {
-    const char *comma = "";
+    int n = 0;
+    for (const char *t = shape; *t && *t != ';'; t += *t == ' ') {
+        const size_t length = strcspn(t, " |;");
+        char name[WORD_BYTES];
+        const struct key *key = NULL;
+        snprintf(name, sizeof name, "%.*s", (int)length, t);
+        const struct int_list *ints =
+            config.keys ? attncl__config_value(config.keys, config.settings, name, &key) : NULL;
+        or_one[n] = t[length] == '|';
+        if (ints && key->type == KEY_INTS && (form != WITH_NAMES || ints->n > 1))
+            for (size_t i = 0; i < ints->n; ++i, or_one[n] = false)
+                snprintf(words[n++], WORD_BYTES, "%" PRId64, ints->list[i]);
+        else
+            write_word(t, length, config, form, words[n++]);
+        t += length + (t[length] == '|' ? 2 : 0);
+    }
+    return n;
+}
+
+static int list_axes(const struct port *port, const char *shape, struct config_values config,
+                     enum form form, char words[MAX_WORDS][WORD_BYTES], bool or_one[MAX_WORDS])
+{
+    static const struct condition batch_first = {"batch_first", false, {"true"}};
+    const int n = list_words(shape, config, form, words, or_one);
+    if (port->batch_first && attncl__config_holds(config.keys, config.settings, &batch_first)) {
+        char first[WORD_BYTES];
+        memcpy(first, words[0], WORD_BYTES);
+        memcpy(words[0], words[1], WORD_BYTES);
+        memcpy(words[1], first, WORD_BYTES);
+    }
+    return n;
+}
+
+// -- shapes
+
+const char *attncl__port_shape(const struct port *port, struct config_values config, int rank,
+                               char text[PORT_SHAPE_BYTES])
+{
+    char words[MAX_WORDS][WORD_BYTES];
+    bool or_one[MAX_WORDS];
+    const char *second = strstr(port->shape, "; ");
+    int n = second ? list_axes(port, second + 2, config, TO_MATCH, words, or_one) : 0;
+    size_t used = 0;
+    if (!second || n != rank)
+        n = list_axes(port, port->shape, config, TO_MATCH, words, or_one);
+    text[0] = '\0';
+    for (int i = 0; i < n; ++i)
+        used += (size_t)snprintf(text + used, PORT_SHAPE_BYTES - used, "%s%s%s", i ? " " : "",
+                                 words[i], or_one[i] ? "|1" : "");
+    return text;
+}
+
+static void write_shape(const struct port *port, const char *shape, struct config_values config,
+                        bool symbols, struct strbuf *text)
+{
+    char words[MAX_WORDS][WORD_BYTES];
+    bool or_one[MAX_WORDS];
+    const int n =
+        list_axes(port, shape, config, symbols ? WITH_NAMES : WITH_NUMBERS, words, or_one);
     attncl__strbuf_add(text, "[");
     for (int i = 0; i < n; ++i) {
-        const bool in_list = (i > 0 && axis[i].text == axis[i - 1].text) ||
-                             (i + 1 < n && axis[i].text == axis[i + 1].text);
-        if (axis[i].is_lead && axes && axes->has_lead) {
-            for (int k = 0; k < axes->n_lead; ++k, comma = ", ")
-                attncl__strbuf_add(text, "%s%" PRId64, comma, axes->lead[k]);
-            continue;
-        }
-        attncl__strbuf_add(text, "%s", comma);
-        if (axis[i].is_lead)
-            attncl__strbuf_add(text, "...");
-        else if (symbols && !in_list)
-            write_symbols(&axis[i], text);
-        else
-            write_numbers(&axis[i], axes, text);
-        if (axis[i].or_one && (!is_known(&axis[i], axes) || extent_of(&axis[i], axes) != 1))
-            attncl__strbuf_add(text, " or 1");
-        comma = ", ";
+        const char *plus = strchr(words[i], '+');
+        const bool is_tight = plus && plus > words[i] && plus[-1] != ' ';
+        attncl__strbuf_add(
+            text, "%s%.*s%s%s%s", i ? ", " : "", (int)(is_tight ? plus - words[i] : WORD_BYTES),
+            words[i], is_tight ? " + " : "", is_tight ? plus + 1 : "", or_one[i] ? " or 1" : "");
     }
     attncl__strbuf_add(text, "]");
-}
-
-void attncl__port_write_expected(const struct port *port, struct config_values config,
-                                 const struct axes *axes, int rank, struct strbuf *text)
-{
-    struct axis axis[MAX_AXES];
-    const int n = choose(port, config, rank, axis);
-    write_axes(axis, n, axes, false, text);
 }
 
 void attncl__port_write_shape(const struct port *port, struct config_values config, bool symbols,
                               struct strbuf *text)
 {
-    struct axis axis[MAX_AXES];
     const char *second = strstr(port->shape, "; ");
-    write_axes(axis, choose(port, config, -1, axis), NULL, symbols, text);
+    write_shape(port, port->shape, config, symbols, text);
     if (second) {
         attncl__strbuf_add(text, " or ");
-        write_axes(axis, parse(second + 2, second + strlen(second), config, axis), NULL, symbols,
-                   text);
+        write_shape(port, second + 2, config, symbols, text);
     }
+}
+
+int64_t attncl__port_below(const struct port *port, struct config_values config,
+                           const struct axes *axes)
+{
+    const char *below = port->below;
+    return !below                           ? INT32_MAX
+           : isupper((unsigned char)*below) ? axes->of[(unsigned char)*below]
+                                            : read_key(config, below, strlen(below));
 }
 
 // -- tables

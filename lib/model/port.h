@@ -2,7 +2,7 @@
 // Inputs and outputs of an architecture, declared: a table names each with its type and its shape, as
 // text of one axis after another:
 //
-//     T            a free axis: the first extent given, and the same wherever the letter stands alone
+//     T            a free axis, the same wherever the letter stands
 //     d_model      an integer of the configuration, or its list of them; 1, 2 ... itself
 //     num_heads*B  a product, a quotient by a number or a sum, T+steps, of such parts
 //     T|1          that, or 1
@@ -12,6 +12,7 @@
 #define ATTNCL_MODEL_PORT_H
 
 #include "attncl/array.h"
+#include "base/shape_spec.h"
 #include "base/strbuf.h"
 #include "model/config.h"
 
@@ -41,15 +42,6 @@ struct port {
         .name = (name_), .type = PORT_##type_, .shape = __VA_ARGS__                                \
     }
 
-// Letters' extents.
-struct axes {
-    int64_t extent[26];
-    bool bound[26];
-    int64_t lead[ATTNCL_MAX_RANK]; // "..."
-    int n_lead;
-    bool has_lead;
-};
-
 // A configuration that was read.
 struct config_values {
     const struct key *keys;
@@ -63,15 +55,14 @@ const struct port *attncl__port_find(const struct port *table, struct config_val
                                      const char *name);
 const char *attncl__port_type_text(enum port_type type);
 
-// Adds a shape, keys by their numbers or with `symbols` by their names: "[T or 1, T, 64]", "[B, Q] or [B]".
+// Adds a shape, keys by their numbers or with `symbols` by their names: "[T or 1, T, 64]",
+// "[B, Q] or [B]".
 void attncl__port_write_shape(const struct port *port, struct config_values config, bool symbols,
                               struct strbuf *text);
-// Adds what an array of so many axes should have, letters that are bound as numbers.
-void attncl__port_write_expected(const struct port *port, struct config_values config,
-                                 const struct axes *axes, int rank, struct strbuf *text);
-// Whether an array has the shape; then its letters are bound.
-bool attncl__port_fits(const struct port *port, struct config_values config,
-                       const attncl_array *array, struct axes *axes);
+// The shape for base/shape_spec.h that an array of so many axes should have.
+enum { PORT_SHAPE_BYTES = 160 };
+const char *attncl__port_shape(const struct port *port, struct config_values config, int rank,
+                               char text[PORT_SHAPE_BYTES]);
 // The bound of an index.
 int64_t attncl__port_below(const struct port *port, struct config_values config,
                            const struct axes *axes);

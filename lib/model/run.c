@@ -47,8 +47,7 @@ static attncl_status check_call(const attncl_model *model, const attncl_array *i
 static attncl_status build_all(struct build *b, const attncl_model *model)
 {
     b->gradients = attncl__gradients_asked(b->inputs, b->n_inputs);
-    b->ports = model->arch->inputs;
-    b->config = attncl__model_values(model);
+    attncl__inputs_begin(b, model->arch->inputs, attncl__model_values(model));
     TRY(model->arch->build(b, model->settings));
     return b->gradients ? attncl__gradients_build(b, model->arch) : ATTNCL_OK;
 }
