@@ -200,11 +200,11 @@ def stacks():
 
 
 LMS = {
-    "lm_aft_local": {"layer": "aft_local", "local_window_size": 3, "d_ff": 12, "seq_len": 12, "max_len": 20},
-    "lm_aft_window_0": {"layer": "aft_local", "local_window_size": 0, "d_ff": 12, "seq_len": 12, "pos": "no_pos", "n_layers": 1},
-    "lm_aft_window_over": {"layer": "aft_local", "local_window_size": 40, "d_ff": 12, "seq_len": 12, "n_layers": 1},
-    "lm_aft_full": {"layer": "aft_full", "d_ff": 12, "seq_len": 12, "activation": "GELU"},
-    "lm_aft_simple": {"layer": "aft_simple", "d_ff": 12, "pos": "learned_pos", "max_len": 12, "n_layers": 1},
+    "lm_aft_local": {"layer": "aft_local", "local_window_size": 3, "d_ff": 6, "seq_len": 12, "max_len": 20},
+    "lm_aft_window_0": {"layer": "aft_local", "local_window_size": 0, "d_ff": 6, "seq_len": 12, "pos": "no_pos", "n_layers": 1},
+    "lm_aft_window_over": {"layer": "aft_local", "local_window_size": 40, "d_ff": 6, "seq_len": 12, "n_layers": 1},
+    "lm_aft_full": {"layer": "aft_full", "d_ff": 6, "seq_len": 12, "activation": "GELU"},
+    "lm_aft_simple": {"layer": "aft_simple", "d_ff": 6, "pos": "learned_pos", "max_len": 12, "n_layers": 1},
     "lm_gmlp": {"layer": "gmlp", "d_ffn": 14, "seq_len": 12},
 }
 
@@ -321,7 +321,7 @@ def transformers():
     m = module(Encoder(c))
     case("encoder_transformer", "encoder", c, state(m), {"x": x, "mask": mask}, {"output": m(x, mask)})
 
-    keys = {"layer": "transformer", "heads": 2, "d_ff": 12, "max_len": 12}
+    keys = {"layer": "transformer", "heads": 2, "d_ff": 6, "max_len": 12}
     language_models({name: {**keys, **more} for name, more in TRANSFORMER_LMS.items()})
     # Without positions max_len is no limit of what is drawn.
     greedy("lm_sample_transformer", dict(keys, d_model=8, n_layers=1, n_vocab=11, pos="no_pos", max_len=6, steps=9), 4)
@@ -335,7 +335,7 @@ def aft_conv():
     m = module(AFT("aft_conv", 6, window=5, heads=3))
     case("aft_conv", "aft_conv", {"d_model": 6, "heads": 3, "window_size": 5}, state(m),
          {"query": q, "key": k, "value": v, "mask": mask}, {"output": m(q, k, v, mask)})
-    c = {"layer": "aft_conv", "heads": 2, "window_size": 7, "d_ff": 12, "d_model": 8, "n_layers": 1, "n_vocab": 11,
+    c = {"layer": "aft_conv", "heads": 2, "window_size": 7, "d_ff": 6, "d_model": 8, "n_layers": 1, "n_vocab": 11,
          "max_len": 20}
     m = module(LM(c))
     tokens = torch.randint(0, 11, (4, 3))
@@ -447,7 +447,7 @@ def feedback():
 
 
 def feedback_models():
-    c = {"d_model": 8, "heads": 2, "d_ff": 12, "n_layers": 2, "n_vocab": 11, "P": 11}
+    c = {"d_model": 8, "heads": 2, "d_ff": 6, "n_layers": 2, "n_vocab": 11, "P": 11}
     for name, keys in (("lm_feedback", {"layer": "feedback"}),
                        ("lm_feedback_kv", {"layer": "feedback_kv", "score": "split"})):
         k = dict(c, **keys)
@@ -686,7 +686,7 @@ def torch_modules():
     case("encoder_tokens_batch_first", "encoder", dict(k, batch_first=True), params, {"tokens": tokens.T.contiguous()},
          {"output": m(tokens, None).transpose(0, 1)})
 
-    keys = {"layer": "transformer", "heads": 2, "d_ff": 12, "d_model": 8, "n_layers": 1, "n_vocab": 11, "max_len": 12}
+    keys = {"layer": "transformer", "heads": 2, "d_ff": 6, "d_model": 8, "n_layers": 1, "n_vocab": 11, "max_len": 12}
     gpt2 = dict(keys, pos="learned_pos", embed_scale=1, tie_generator=True, activation="gelu_tanh")
     language_model("lm_gpt2", gpt2)
     greedy("lm_sample_gpt2", dict(gpt2, steps=7), 4)
@@ -696,7 +696,7 @@ def torch_modules():
 
     small = {"d_model": 8, "n_layers": 1, "n_vocab": 11, "layer_norm_eps": 0.05}
     language_model("lm_gmlp_eps", dict(small, layer="gmlp", d_ffn=14, seq_len=12, final_norm=False))
-    language_model("lm_feedback_eps", dict(small, layer="feedback", heads=2, d_ff=12, P=11), FeedbackLM)
+    language_model("lm_feedback_eps", dict(small, layer="feedback", heads=2, d_ff=6, P=11), FeedbackLM)
 
     m, q, k, v = module(MHA(6, 2)), randn(2, 5, 6), randn(2, 7, 6), randn(2, 7, 6)
     mask = torch.rand(5, 7, 2) < 0.6
@@ -720,7 +720,7 @@ def torch_modules():
     train("lm_tied", c, module(LM(c)), {"tokens": tokens, "targets": torch.randint(0, 7, (4, 7, 2))},
           lambda m, batch: m(batch["tokens"]), optimizer={"kind": "adam", "learning_rate": 0.01})
 
-    tied = {"d_model": 8, "n_vocab": 11, "d_ff": 12, "tie_generator": True, "embed_scale": 2}
+    tied = {"d_model": 8, "n_vocab": 11, "d_ff": 6, "tie_generator": True, "embed_scale": 2}
     language_model("lm_aft_post_norm", dict(tied, layer="aft_local", local_window_size=3, seq_len=12, n_layers=1,
                                             pos="no_pos", norm_first=False, final_norm=True))
     del tied["embed_scale"]
@@ -772,7 +772,7 @@ def dropout_feedback(c):
     for layer, p, n in (("feedback", 0.2, 8), ("feedback_kv", 0.1, 6)):
         k = {**c, "layer": layer, "heads": 2, "P": 12}
         m = module(FeedbackLM(k))
-        tokens, targets = torch.randint(0, 11, (n, 2)), torch.randint(0, 11, (n, 2))
+        tokens, targets = torch.randint(0, 7, (n, 2)), torch.randint(0, 7, (n, 2))
         with_masks("lm_" + layer, "lm", k, m, lambda masks: drop_feedback_layers(m.transformer.layers, masks, n), p,
                    {"tokens": tokens, "targets": targets}, lambda m: m(tokens))
 
@@ -780,14 +780,14 @@ def dropout_feedback(c):
 def dropout():
     """Axes of no multiple of four; keys that fill whole vectors and leave a rest."""
     torch.manual_seed(34)
-    c = {"d_model": 6, "n_layers": 2, "n_vocab": 11, "d_ff": 10}
+    c = {"d_model": 6, "n_layers": 2, "n_vocab": 7, "d_ff": 7}
     for name, p, n, keys in (
             ("lm_transformer", 0.3, 37, {"layer": "transformer", "heads": 2, "pos": "no_pos", "activation": "GELU"}),
             ("lm_aft_local", 0.1, 9, {"layer": "aft_local", "seq_len": 9, "local_window_size": 4, "max_len": 9,
                                       "pos": "learned_pos", "norm_first": False, "is_gated": True})):
         k = {**c, **keys}
         m = module(LM(k))
-        tokens, targets = torch.randint(0, 11, (n, 2)), torch.randint(0, 11, (n, 2))
+        tokens, targets = torch.randint(0, 7, (n, 2)), torch.randint(0, 7, (n, 2))
         with_masks(name, "lm", k, m, lambda masks: drop_layers(m.encoder.layers, masks), p,
                    {"tokens": tokens, "targets": targets}, lambda m: m(tokens))
 

@@ -95,7 +95,7 @@ TEST(a_table_no_buffer_holds_is_refused)
 {
     const struct golden_change change = {
         .config = "{\"layer\": \"aft_conv\", \"heads\": 2, \"window_size\": 7, \"d_model\": 8, "
-                  "\"d_ff\": 12, \"n_layers\": 1, \"n_vocab\": 11, \"max_len\": 2147483647}",
+                  "\"d_ff\": 6, \"n_layers\": 1, \"n_vocab\": 11, \"max_len\": 2147483647}",
         .parameter = "src_embed.positional_encodings"};
     struct golden golden;
     attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
