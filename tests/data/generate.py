@@ -357,7 +357,8 @@ def recurrent():
 
     c = {"src_vocab_size": 11, "tgt_vocab_size": 9, "embed_size": 5, "num_hiddens": 7, "num_layers": 2}
     m, n = module(Seq2Seq(**c)), 5
-    source, target, lens = torch.randint(0, 11, (n, 3)), torch.randint(0, 9, (n, 3)), torch.randint(0, 5, (n,))
+    source, lens = torch.randint(0, 11, (n, 3)), torch.randint(0, 5, (n,))
+    target = torch.randint(0, 9, (n, 9))  # more steps than are joined at once
     lens[0], lens[1] = 0, 2**40  # equal weights; nothing hidden, and no int
     names = ("output", "hidden_state", "enc_outputs", "attention_weights")
     case("seq2seq_bahdanau", "seq2seq_bahdanau", c, state(m),
