@@ -4,7 +4,7 @@
 # runs.  The last row whose pattern is the whole name decides; none: full.
 set(attncl_tiers
     "ci      (autodiff|compile|exec|gemm|launch|layer|model|op|train|tune)\\..*"
-    "ci      faults\\.(batches|queues|runs|sampling|tune)"
+    "ci      faults\\.(batches|queues|runs|tune)"
     "ci      accuracy\\.(functions|rows)"
     "ci      personas\\.limits"
     "ci      tools\\.(architectures|convert|language|manual|pictures|train|train_resume)"
