@@ -649,10 +649,10 @@ def torch_modules():
     assert torch.allclose(y, torch_layer(m, c)(x, ~mask[..., 0]), atol=1e-12)
     case("layer_post_norm", "transformer_layer", c, state(m), {"x": x, "mask": mask}, {"output": y})
 
-    for name, keys in (("encoder_post_norm", {"batch_first": True}),
+    for name, keys in (("encoder_post_norm", {"n_layers": 2, "batch_first": True}),
                        ("encoder_post_norm_final", {"final_norm": None, "final_norm_eps": 0.3}),
                        ("encoder_no_norm", {"norm_first": True, "final_norm": False, "activation": "GELU"})):
-        k = dict(c, n_layers=2, **keys)
+        k = {**c, "n_layers": 1, **keys}
         m = with_eps(module(Encoder({**k, "final_norm": True} if "final" in name else k)), k)
         m.norm.eps = k.get("final_norm_eps", k["layer_norm_eps"])
         y = own = m(x, mask)
@@ -668,13 +668,13 @@ def torch_modules():
             y = m(given.transpose(0, 1), mask).transpose(0, 1)
         case(name, "encoder", k, state(m), {"x": given, "mask": mask}, {"output": y})
 
-    k = {"layer": "aft_full", "d_model": 6, "seq_len": 9, "d_ff": 10, "n_layers": 2, "batch_first": True,
+    k = {"layer": "aft_full", "d_model": 6, "seq_len": 9, "d_ff": 10, "n_layers": 1, "batch_first": True,
          "norm_first": False, "layer_norm_eps": 0.01}
     m, given = with_eps(module(Encoder(k)), k), leaf(x.transpose(0, 1))
     case("encoder_aft_batch_first", "encoder", k, state(m), {"x": given},
          {"output": m(given.transpose(0, 1), None).transpose(0, 1)})
 
-    k = {"layer": "transformer", "d_model": 6, "heads": 2, "d_ff": 10, "n_layers": 2, "norm_first": False, "n_vocab": 11,
+    k = {"layer": "transformer", "d_model": 6, "heads": 2, "d_ff": 10, "n_layers": 1, "norm_first": False, "n_vocab": 11,
          "pos": "learned_pos", "max_len": 9, "embed_scale": 1, "embed_norm": True, "layer_norm_eps": 1e-12,
          "activation": "GELU"}
     m, tokens = with_eps(module(TokenEncoder(k)), k), torch.randint(0, 11, (7, 2))
