@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -192,6 +193,25 @@ void golden_rewrite(const struct golden *golden, const char *path, struct golden
     }
     ck_ok(attncl_safetensors_write(path, arrays, n, metadata));
     free(arrays);
+}
+
+void golden_each(void (*visit)(const char *name, void *user), void *user)
+{
+    DIR *directory = opendir(ATTNCL_TEST_DATA);
+    struct dirent *entry;
+    int n = 0;
+
+    ck_assert(directory != NULL);
+    while ((entry = readdir(directory)) != NULL) {
+        char *end = strstr(entry->d_name, ".safetensors");
+        if (!end)
+            continue;
+        *end = '\0';
+        visit(entry->d_name, user);
+        ++n;
+    }
+    closedir(directory);
+    ck_assert_int_ge(n, 100);
 }
 
 // FNV-1a of all results.

@@ -38,6 +38,9 @@ void golden_check(const struct golden *golden, const attncl_results *results, do
 // The same of one result, whose name is what the file expects it as.
 void golden_check_one(const struct golden *golden, const attncl_array *got, double tolerance);
 
+// Visits the names of all files.
+void golden_each(void (*visit)(const char *name, void *user), void *user);
+
 // Opens and runs a file's model twice: results are as golden_check() says and the same bits.  Of a file with gradients, NAME_grad,
 // the case without them too.  `digests`: NULL, or a line for each goes there.
 void golden_run(const char *name, double tolerance, FILE *digests);

@@ -26,14 +26,14 @@ static void add(struct strbuf *result, const void *data, size_t bytes)
 
 // The golden file in use: it stays open, so that faults are in the work alone.
 static struct golden golden;
-static const char *golden_name;
+static char golden_name[64];
 
 static const struct golden *use_golden(const char *name)
 {
-    if (golden_name != name) {
+    if (strcmp(golden_name, name) != 0) {
         golden_free(&golden);
         golden_load(&golden, name);
-        golden_name = name;
+        snprintf(golden_name, sizeof golden_name, "%s", name);
     }
     return &golden;
 }
@@ -331,6 +331,6 @@ void work_begin(void)
 void work_end(void)
 {
     golden_free(&golden);
-    golden_name = NULL;
+    golden_name[0] = '\0';
     directory_down();
 }
