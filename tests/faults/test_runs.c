@@ -9,7 +9,7 @@
 #include "attncl/optim.h"
 #include "attncl/profile.h"
 #include "device/context.h"
-#include "faults/failure.h"
+#include "support/faults.h"
 #include "support/golden.h"
 
 FAULTS_FIXTURE;
