@@ -51,14 +51,12 @@ softmax_model "$tmp/model"
 softmax_input "$tmp/input"
 printf 'no safetensors' >"$tmp/garbage"
 printf 'To be, or not to be' >"$tmp/text"
-: >"$tmp/empty"
 
 for help in "--help" "-h" "devices --help" "inspect --help" "run --help" "eval --help" "sample -h" "tune --help"; do
     # shellcheck disable=SC2086
     works "^usage: attncl" $help
 done
 works "^attncl [0-9]" --version
-works "^attncl [0-9]" -V
 works "^usage: attncl COMMAND"
 works "^usage: attncl run MODEL" help run
 works "^usage: attncl COMMAND" help
@@ -100,9 +98,7 @@ cannot_run "weight is missing" --json "$tmp/linear"
 grep -q '"runs": false' "$tmp/stdout" || complain "inspect --json does not say that the file cannot run"
 rm "$tmp/linear"
 refused 2 "not both" inspect --arch lm "$tmp/model"
-refused 1 "No such file" inspect "$tmp/nothing"
 refused 1 "garbage" inspect "$tmp/garbage"
-refused 1 "empty" inspect "$tmp/empty"
 
 # No driver at all.
 for words in "devices" "run $tmp/model $tmp/input $tmp/out" "eval $tmp/model $tmp/text" \
@@ -135,8 +131,6 @@ done
     warns "no program cache in /proc/attncl: it cannot be opened" run "$tmp/model" "$tmp/input" "$tmp/result"
     exit $failed
 ) || failed=1
-refused 1 "lm" sample "$tmp/model" --prompt a --length 1
-
 works "" run "$tmp/model" "$tmp/input" "$tmp/result"
 works '"name": "output", "dtype": "F32", "shape": \[1, 4\]' inspect --json "$tmp/result"
 # An output that is there is replaced on success only.
