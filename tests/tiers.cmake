@@ -4,13 +4,12 @@
 # runs.  The last row whose pattern is the whole name decides; none: full.
 set(attncl_tiers
     "ci      (autodiff|compile|exec|gemm|launch|layer|model|op|train|tune)\\..*"
-    "ci      faults\\.(batches|queues|runs|sampling|tune)"
+    "ci      faults\\.(batches|queues|runs|tune)"
     "ci      accuracy\\.(functions|rows)"
     "ci      personas\\.limits"
-    "ci      tools\\.(architectures|convert|language|manual|pictures|traces|train|train_resume)"
+    "ci      tools\\.(architectures|convert|language|manual|pictures|train|train_resume)"
     "ci      python\\.api"
     "ci      style\\..*"
-    "full    style\\.kernel_variants"
     "full    model\\.(alloc|decoder_crop|describe|dropout|initial|input_names|keys|refuse|status|steady|tolerate)@gpu"
     "full    op\\..*\\.groups_of_.*"
     "full    gemm\\.clblast"

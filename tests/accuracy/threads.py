@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """threads.py PROGRAM: the golden models' results are the same bits on one thread of PoCL and on two.  PROGRAM runs the test
-accuracy.repeats.  Skipped (77) where it is, and on drivers whose threads are not known to be counted so."""
+model.golden.  Skipped (77) where it is, and on drivers whose threads are not known to be counted so."""
 import os
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import tempfile
 
 def digests(program, threads, path):
     environment = dict(os.environ, POCL_MAX_PTHREAD_COUNT=str(threads), ATTNCL_DIGESTS=path, OMP_NUM_THREADS=str(threads))
-    status = subprocess.run([program, "accuracy.repeats"], env=environment, stdout=subprocess.DEVNULL, check=False).returncode
+    status = subprocess.run([program, "model.golden"], env=environment, stdout=subprocess.DEVNULL, check=False).returncode
     if status:
         sys.exit(status)
     with open(path) as file:

@@ -254,8 +254,6 @@ static const struct {
      "exp_nonpos_f(s[r][c] - 1.001f * shift)", NULL},
     {AFTS, "common/aft.clh", "sigmoid_v(q) * b / a", "sigmoid_v(q) * b / a * 1.001f", NULL},
     // One element is NaN or is not written, or one column is wrong.
-    {PRODUCTS, "gemm/gemm_gpu.cl", "store_some(x,", "store_some(i + j == 8 ? (float4)(NAN) : x,",
-     MANY_ROWS},
     {PRODUCTS, "gemm/gemm_gpu.cl", "store_some(x,", "if (i + j != 8) store_some(x,", UNWRITTEN},
     {PRODUCTS, "gemm/gemm_gpu.cl", "store_some(x, to",
      "x.s0 *= j == 100 ? 1.01f : 1.0f; store_some(x, to", MANY_ROWS},
@@ -265,43 +263,27 @@ static const struct {
     {FUNCTIONS, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
      "VSTORE(c == 0 ? (FV)(NAN) : ACTIVATE(v), y + c);", NULL},
     // Lanes that read another's numbers.
-    {SHUFFLE, "common/shuffle.clh", "(i ^ distance)", "(i ^ 1)", NULL},
     {SHUFFLE, "common/shuffle.clh", "(i ^ distance)", "(i ^ (distance / 2))", NULL},
-    {OF_AMD, "common/shuffle.clh", "0xb1", "0x4e", NULL},
     {OF_AMD, "common/shuffle.clh", "0x1b", "0xb1", NULL},
     {OF_AMD, "common/shuffle.clh", "0x128", "0x124", NULL},
-    {OF_AMD, "common/shuffle.clh", "TWICE(x, HALF_MIRROR, QUAD_XOR_3)", "(x, HALF_MIRROR)", NULL},
     {SHUFFLE, ROWS, "n < JOINED", "n < JOINED / 2", "layer_norm_fwd"},
-    {SHUFFLE, ROWS, "if (PARTS == 1)", "if (JOINED > 1)", "layer_norm_fwd"},
     {SHUFFLE, ROWS, "(x, JOIN, SHUFFLE_XOR, tmp);", "(x, ADD, SHUFFLE_XOR, tmp);", "softmax_fwd"},
-    {SHUFFLE, ROWS, "    if (c < n)\n        VSTORE", "    if (c < n && c != 8)\n        VSTORE",
-     UNWRITTEN}, // by local memory too
-    // Elements that are not where an instruction has them, products left out, an element that is NaN or not written.
+    // Elements that are not where an instruction has them, an element that is NaN or not written, beyond the integers.
     {WMMA, MMA, "MMA_A_K(lane, i)\n", "MMA_A_K(lane, (i) ^ 1)\n", INTEGERS},
     {GFX12, MMA, "MMA_A_K(lane, i)\n", "MMA_A_K(lane, (i) ^ 1)\n", INTEGERS},
     {DPAS_8, MMA, "((lane)*MMA_A / MMA_M + (i) / MMA_M)", "((lane) + (i) / MMA_M)", INTEGERS},
     {DPAS_16, MMA, "((i) % MMA_M)", "(((i) + 1) % MMA_M)", INTEGERS},
     {GEMM, MMA, "% 4 + 4 * (i))", "% 4 + 4 * (1 - (i)))", INTEGERS},
-    {GEMM, MMA, "/ 4 + 8 * ((i) % 2)", "/ 4 + 8 * (1 - (i) % 2)", INTEGERS},
-    {GEMM, MMA, "isfinite(sum) ? sum + rest : sum", "sum", NULL},
-    {GEMM, GEMM_TILE, "if (i >= m || j >= n)", "if (i >= m || j >= n || i + j == 9)", UNWRITTEN},
-    {GEMM, GEMM_TILE, "if (i >= m || j >= n)", "if (i >= m || j >= n || i + j == 190)",
-     UNWRITTEN}, // beyond the integers
+    {GEMM, GEMM_TILE, "if (i >= m || j >= n)", "if (i >= m || j >= n || i + j == 190)", UNWRITTEN},
     {GEMM, GEMM_TILE, "if (k_from > 0)", "x = i + j == 190 ? NAN : x; if (k_from > 0)", NULL},
-    // And sums that are not scaled, rows that are not the first, statistics that only gradients would miss.
-    {ATTENTION_BY_MMA, SHARED, "x_high[2], x_high[1]", "x_high[1], x_high[2]", NULL},
+    // And sums that are not scaled, statistics that only gradients would miss, pairs beyond the last column that counts.
     {ATTENTION_BY_MMA, MMA, "mma_instruction(rest, a_low, b_high, box);", "", NULL},
     {ATTENTION_BY_MMA, "attention/attention_gpu_mma.cl", "sums[n][c] *= factor[c / TERMS];", ";",
      "result 0 of attention_fwd"},
     {ATTENTION_BY_MMA, "attention/attention_gpu_mma.cl", "= whole ? factor : sum;", "= sum;",
      "result 2 of attention_fwd"},
-    {ATTENTION_BY_MMA, SHARED, "= sums[n][c] * f", "= i + e == 9 ? NAN : sums[n][c] * f", NULL},
     {ATTENTION_BY_MMA, SHARED, "if (i < end &&", "if (i < end && i + e != 9 &&", UNWRITTEN},
-    // And pairs beyond the last row or column that count, ds of the wrong pairs.
     {GRADIENTS_BY_MMA, BACKWARD, "IS_WANTED(n, c) ? e : 0.0f", "e", NULL},
-    {GRADIENTS_BY_MMA, BACKWARD, "kept.pitch + query]", "kept.pitch + query / 2]", NULL},
-    {GRADIENTS_BY_MMA, MMA, "mma_instruction(rest, a_high, b_low, box);", "", NULL},
-    {GRADIENTS_BY_MMA, SHARED, "= sums[n][c] * f", "= i + e == 9 ? NAN : sums[n][c] * f", NULL},
     {GRADIENTS_BY_MMA, SHARED, "if (i < end &&", "if (i < end && i + e != 9 &&", UNWRITTEN},
 };
 

@@ -64,9 +64,9 @@ GRADIENTS = {
     "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens"}
 
 
-def case(name, arch, config, params, inputs, expected, keep_types=False):
+def case(name, arch, config, params, inputs, expected, **how):
     if name not in GRADIENTS:
-        return write_case(name, arch, config, params, inputs, expected, keep_types)
+        return write_case(name, arch, config, params, inputs, expected, **how)
     random = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     cotangents = {k: torch.randn(y.shape, generator=random).double() for k, y in expected.items()}
     leaves = {k: x for k, x in {**inputs, **params}.items() if x.requires_grad}
@@ -77,14 +77,14 @@ def case(name, arch, config, params, inputs, expected, keep_types=False):
                {**expected, **{"grad." + k: g for k, g in zip(leaves, found)}})
 
 
-def write_case(name, arch, config, params, inputs, expected, keep_types=False):
+def write_case(name, arch, config, params, inputs, expected, keep_types=False, metadata={}):
     tensors = dict(params) if keep_types else {k: as_file_type(v) for k, v in params.items()}
     tensors.update({"input." + k: as_file_type(v) for k, v in inputs.items()})
     tensors.update({"expected." + k: as_file_type(v) for k, v in expected.items()})
     names = sorted(tensors, key=lambda n: (-tensors[n].element_size(), n))
     write(os.path.join(DIRECTORY, name + ".safetensors"),
           {n: (DTYPES[str(tensors[n].dtype).split(".")[1]], tensors[n].shape, raw(tensors[n])) for n in names},
-          {"attncl.arch": arch, "attncl.config": json.dumps(config)})
+          {"attncl.arch": arch, "attncl.config": json.dumps(config), **metadata})
 
 
 def leaf(t):
@@ -200,19 +200,19 @@ def stacks():
 
 
 LMS = {
-    "lm_aft_local": {"layer": "aft_local", "local_window_size": 3, "d_ff": 12, "seq_len": 12, "max_len": 20},
-    "lm_aft_window_0": {"layer": "aft_local", "local_window_size": 0, "d_ff": 12, "seq_len": 12, "pos": "no_pos"},
-    "lm_aft_window_over": {"layer": "aft_local", "local_window_size": 40, "d_ff": 12, "seq_len": 12},
-    "lm_aft_full": {"layer": "aft_full", "d_ff": 12, "seq_len": 12, "activation": "GELU"},
-    "lm_aft_simple": {"layer": "aft_simple", "d_ff": 12, "pos": "learned_pos", "max_len": 12},
+    "lm_aft_local": {"layer": "aft_local", "local_window_size": 3, "d_ff": 6, "seq_len": 12, "max_len": 20},
+    "lm_aft_window_0": {"layer": "aft_local", "local_window_size": 0, "d_ff": 6, "seq_len": 12, "pos": "no_pos", "n_layers": 1},
+    "lm_aft_window_over": {"layer": "aft_local", "local_window_size": 40, "d_ff": 6, "seq_len": 12, "n_layers": 1},
+    "lm_aft_full": {"layer": "aft_full", "d_ff": 6, "seq_len": 12, "activation": "GELU"},
+    "lm_aft_simple": {"layer": "aft_simple", "d_ff": 6, "pos": "learned_pos", "max_len": 12, "n_layers": 1},
     "lm_gmlp": {"layer": "gmlp", "d_ffn": 14, "seq_len": 12},
 }
 
 
 TRANSFORMER_LMS = {
     "lm_transformer": {"pos": "fixed_pos"},
-    "lm_transformer_learned": {"pos": "learned_pos", "bias": False, "activation": "GELU"},
-    "lm_transformer_no_pos": {"pos": "no_pos"},
+    "lm_transformer_learned": {"pos": "learned_pos", "bias": False, "activation": "GELU", "n_layers": 1},
+    "lm_transformer_no_pos": {"pos": "no_pos", "n_layers": 1},
 }
 
 
@@ -226,7 +226,7 @@ def language_model(name, c, model=LM):
     params = without_tied(state(m), c)
     if "max_len" not in c:  # the table of 5000 rows is left to be derived
         params.pop("src_embed.positional_encodings", None)
-    tokens, targets = torch.randint(0, 11, (10, 3)), torch.randint(0, 11, (10, 3))
+    tokens, targets = torch.randint(0, 11, (5, 3)), torch.randint(0, 11, (5, 3))
     y = m(tokens)
     case(name, "lm", c, params, {"tokens": tokens, "targets": targets},
          {"output": y, "loss": F.cross_entropy(y.reshape(-1, 11), targets.reshape(-1))})
@@ -234,7 +234,7 @@ def language_model(name, c, model=LM):
 
 def language_models(which=LMS):
     for name, keys in which.items():
-        language_model(name, dict(keys, d_model=8, n_layers=2, n_vocab=11))
+        language_model(name, {**keys, "d_model": 8, "n_layers": keys.get("n_layers", 2), "n_vocab": 11})
 
 
 def half_precision():
@@ -321,10 +321,10 @@ def transformers():
     m = module(Encoder(c))
     case("encoder_transformer", "encoder", c, state(m), {"x": x, "mask": mask}, {"output": m(x, mask)})
 
-    keys = {"layer": "transformer", "heads": 2, "d_ff": 12, "max_len": 12}
+    keys = {"layer": "transformer", "heads": 2, "d_ff": 6, "max_len": 12}
     language_models({name: {**keys, **more} for name, more in TRANSFORMER_LMS.items()})
     # Without positions max_len is no limit of what is drawn.
-    greedy("lm_sample_transformer", dict(keys, d_model=8, n_layers=2, n_vocab=11, pos="no_pos", max_len=6, steps=9), 4)
+    greedy("lm_sample_transformer", dict(keys, d_model=8, n_layers=1, n_vocab=11, pos="no_pos", max_len=6, steps=9), 4)
 
 
 def aft_conv():
@@ -335,7 +335,7 @@ def aft_conv():
     m = module(AFT("aft_conv", 6, window=5, heads=3))
     case("aft_conv", "aft_conv", {"d_model": 6, "heads": 3, "window_size": 5}, state(m),
          {"query": q, "key": k, "value": v, "mask": mask}, {"output": m(q, k, v, mask)})
-    c = {"layer": "aft_conv", "heads": 2, "window_size": 7, "d_ff": 12, "d_model": 8, "n_layers": 2, "n_vocab": 11,
+    c = {"layer": "aft_conv", "heads": 2, "window_size": 7, "d_ff": 6, "d_model": 8, "n_layers": 1, "n_vocab": 11,
          "max_len": 20}
     m = module(LM(c))
     tokens = torch.randint(0, 11, (4, 3))
@@ -356,8 +356,9 @@ def recurrent():
     case("gru_from_zeros", "gru", c, state(m), {"input": x}, {"output": y, "h_n": h})
 
     c = {"src_vocab_size": 11, "tgt_vocab_size": 9, "embed_size": 5, "num_hiddens": 7, "num_layers": 2}
-    m, n = module(Seq2Seq(**c)), 10
-    source, target, lens = torch.randint(0, 11, (n, 3)), torch.randint(0, 9, (n, 3)), torch.randint(0, 5, (n,))
+    m, n = module(Seq2Seq(**c)), 5
+    source, lens = torch.randint(0, 11, (n, 3)), torch.randint(0, 5, (n,))
+    target = torch.randint(0, 9, (n, 9))  # more steps than are joined at once
     lens[0], lens[1] = 0, 2**40  # equal weights; nothing hidden, and no int
     names = ("output", "hidden_state", "enc_outputs", "attention_weights")
     case("seq2seq_bahdanau", "seq2seq_bahdanau", c, state(m),
@@ -438,16 +439,16 @@ def feedback():
     # As many steps as there can be; more values to mix than one call takes.
     c = {"d_model": 6, "heads": 2, "d_ff": 10, "P": 8, "n_layers": 2, "score": "split"}
     for name, keys, shared in (("feedback_transformer", {}, False), ("feedback_transformer_kv", {}, True),
-                               ("feedback_transformer_deep", {"n_layers": 9, "score": "joint"}, False)):
+                               ("feedback_transformer_deep", {"n_layers": 9, "score": "joint", "d_model": 4, "d_ff": 5}, False)):
         k = dict(c, **keys)
-        m, x = module(Feedback(k, shared)), randn(9, 2, 6)
+        m, x = module(Feedback(k, shared)), randn(9, 2, k["d_model"])
         y, memory = m(x)
         case(name, "feedback_transformer_kv" if shared else "feedback_transformer", k, state(m), {"x_seq": x},
              {"output": y, "memory": memory})
 
 
 def feedback_models():
-    c = {"d_model": 8, "heads": 2, "d_ff": 12, "n_layers": 2, "n_vocab": 11, "P": 11}
+    c = {"d_model": 8, "heads": 2, "d_ff": 6, "n_layers": 2, "n_vocab": 11, "P": 11}
     for name, keys in (("lm_feedback", {"layer": "feedback"}),
                        ("lm_feedback_kv", {"layer": "feedback_kv", "score": "split"})):
         k = dict(c, **keys)
@@ -575,8 +576,10 @@ def train(name, c, m, inputs, output, **settings):
             top = mean[2] if optimizer.get("amsgrad") else None
             after = adam_step(p.data, g, mean[0], mean[1], top, t, (lr, rate), **keys)
             p.data, mean[:] = after["param"], [after["exp_avg"], after["exp_avg_sq"], after.get("max_exp_avg_sq")]
+    model = {k: v for k, v in c.items() if k != "arch"}
     case("train_" + name, "train", config, start, inputs,
-         {"losses": torch.stack(losses), "grad_norms": torch.tensor(norms, dtype=torch.float64)})
+         {"losses": torch.stack(losses), "grad_norms": torch.tensor(norms, dtype=torch.float64)},
+         metadata={"attncl.train": json.dumps({"arch": c["arch"], "model": model, "train": settings})})
 
 
 def training():
@@ -646,10 +649,10 @@ def torch_modules():
     assert torch.allclose(y, torch_layer(m, c)(x, ~mask[..., 0]), atol=1e-12)
     case("layer_post_norm", "transformer_layer", c, state(m), {"x": x, "mask": mask}, {"output": y})
 
-    for name, keys in (("encoder_post_norm", {"batch_first": True}),
+    for name, keys in (("encoder_post_norm", {"n_layers": 2, "batch_first": True}),
                        ("encoder_post_norm_final", {"final_norm": None, "final_norm_eps": 0.3}),
                        ("encoder_no_norm", {"norm_first": True, "final_norm": False, "activation": "GELU"})):
-        k = dict(c, n_layers=2, **keys)
+        k = {**c, "n_layers": 1, **keys}
         m = with_eps(module(Encoder({**k, "final_norm": True} if "final" in name else k)), k)
         m.norm.eps = k.get("final_norm_eps", k["layer_norm_eps"])
         y = own = m(x, mask)
@@ -665,13 +668,13 @@ def torch_modules():
             y = m(given.transpose(0, 1), mask).transpose(0, 1)
         case(name, "encoder", k, state(m), {"x": given, "mask": mask}, {"output": y})
 
-    k = {"layer": "aft_full", "d_model": 6, "seq_len": 9, "d_ff": 10, "n_layers": 2, "batch_first": True,
+    k = {"layer": "aft_full", "d_model": 6, "seq_len": 9, "d_ff": 10, "n_layers": 1, "batch_first": True,
          "norm_first": False, "layer_norm_eps": 0.01}
     m, given = with_eps(module(Encoder(k)), k), leaf(x.transpose(0, 1))
     case("encoder_aft_batch_first", "encoder", k, state(m), {"x": given},
          {"output": m(given.transpose(0, 1), None).transpose(0, 1)})
 
-    k = {"layer": "transformer", "d_model": 6, "heads": 2, "d_ff": 10, "n_layers": 2, "norm_first": False, "n_vocab": 11,
+    k = {"layer": "transformer", "d_model": 6, "heads": 2, "d_ff": 10, "n_layers": 1, "norm_first": False, "n_vocab": 11,
          "pos": "learned_pos", "max_len": 9, "embed_scale": 1, "embed_norm": True, "layer_norm_eps": 1e-12,
          "activation": "GELU"}
     m, tokens = with_eps(module(TokenEncoder(k)), k), torch.randint(0, 11, (7, 2))
@@ -684,7 +687,7 @@ def torch_modules():
     case("encoder_tokens_batch_first", "encoder", dict(k, batch_first=True), params, {"tokens": tokens.T.contiguous()},
          {"output": m(tokens, None).transpose(0, 1)})
 
-    keys = {"layer": "transformer", "heads": 2, "d_ff": 12, "d_model": 8, "n_layers": 2, "n_vocab": 11, "max_len": 12}
+    keys = {"layer": "transformer", "heads": 2, "d_ff": 6, "d_model": 8, "n_layers": 1, "n_vocab": 11, "max_len": 12}
     gpt2 = dict(keys, pos="learned_pos", embed_scale=1, tie_generator=True, activation="gelu_tanh")
     language_model("lm_gpt2", gpt2)
     greedy("lm_sample_gpt2", dict(gpt2, steps=7), 4)
@@ -694,7 +697,7 @@ def torch_modules():
 
     small = {"d_model": 8, "n_layers": 1, "n_vocab": 11, "layer_norm_eps": 0.05}
     language_model("lm_gmlp_eps", dict(small, layer="gmlp", d_ffn=14, seq_len=12, final_norm=False))
-    language_model("lm_feedback_eps", dict(small, layer="feedback", heads=2, d_ff=12, P=11), FeedbackLM)
+    language_model("lm_feedback_eps", dict(small, layer="feedback", heads=2, d_ff=6, P=11), FeedbackLM)
 
     m, q, k, v = module(MHA(6, 2)), randn(2, 5, 6), randn(2, 7, 6), randn(2, 7, 6)
     mask = torch.rand(5, 7, 2) < 0.6
@@ -718,8 +721,8 @@ def torch_modules():
     train("lm_tied", c, module(LM(c)), {"tokens": tokens, "targets": torch.randint(0, 7, (4, 7, 2))},
           lambda m, batch: m(batch["tokens"]), optimizer={"kind": "adam", "learning_rate": 0.01})
 
-    tied = {"d_model": 8, "n_vocab": 11, "d_ff": 12, "tie_generator": True, "embed_scale": 2}
-    language_model("lm_aft_post_norm", dict(tied, layer="aft_local", local_window_size=3, seq_len=12, n_layers=2,
+    tied = {"d_model": 8, "n_vocab": 11, "d_ff": 6, "tie_generator": True, "embed_scale": 2}
+    language_model("lm_aft_post_norm", dict(tied, layer="aft_local", local_window_size=3, seq_len=12, n_layers=1,
                                             pos="no_pos", norm_first=False, final_norm=True))
     del tied["embed_scale"]
     language_model("lm_feedback_tied", dict(tied, layer="feedback", heads=2, P=11, n_layers=1), FeedbackLM)
@@ -770,7 +773,7 @@ def dropout_feedback(c):
     for layer, p, n in (("feedback", 0.2, 8), ("feedback_kv", 0.1, 6)):
         k = {**c, "layer": layer, "heads": 2, "P": 12}
         m = module(FeedbackLM(k))
-        tokens, targets = torch.randint(0, 11, (n, 3)), torch.randint(0, 11, (n, 3))
+        tokens, targets = torch.randint(0, 7, (n, 2)), torch.randint(0, 7, (n, 2))
         with_masks("lm_" + layer, "lm", k, m, lambda masks: drop_feedback_layers(m.transformer.layers, masks, n), p,
                    {"tokens": tokens, "targets": targets}, lambda m: m(tokens))
 
@@ -778,14 +781,14 @@ def dropout_feedback(c):
 def dropout():
     """Axes of no multiple of four; keys that fill whole vectors and leave a rest."""
     torch.manual_seed(34)
-    c = {"d_model": 6, "n_layers": 2, "n_vocab": 11, "d_ff": 10}
+    c = {"d_model": 6, "n_layers": 2, "n_vocab": 7, "d_ff": 7}
     for name, p, n, keys in (
             ("lm_transformer", 0.3, 37, {"layer": "transformer", "heads": 2, "pos": "no_pos", "activation": "GELU"}),
             ("lm_aft_local", 0.1, 9, {"layer": "aft_local", "seq_len": 9, "local_window_size": 4, "max_len": 9,
                                       "pos": "learned_pos", "norm_first": False, "is_gated": True})):
         k = {**c, **keys}
         m = module(LM(k))
-        tokens, targets = torch.randint(0, 11, (n, 3)), torch.randint(0, 11, (n, 3))
+        tokens, targets = torch.randint(0, 7, (n, 2)), torch.randint(0, 7, (n, 2))
         with_masks(name, "lm", k, m, lambda masks: drop_layers(m.encoder.layers, masks), p,
                    {"tokens": tokens, "targets": targets}, lambda m: m(tokens))
 

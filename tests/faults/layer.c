@@ -2,11 +2,8 @@
 //
 // The layer: a dispatch table of the calls that libattncl and CLBlast make.
 
-#define _GNU_SOURCE              // dladdr, program_invocation_short_name
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +12,6 @@
 #define LAYER_NAME "attncl fault injection"
 #include "faults/layer.h"
 #include "support/icd_layer.h"
-
-#define CALLER __builtin_return_address(0)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fault_plan plan;
@@ -46,69 +41,19 @@ static bool is_query(const char *name)
     return strncmp(name, "clGet", 5) == 0;
 }
 
-// -- where calls come from: the address after the call, which the loader passes on by a jump
-
-enum { SITE_SLOTS = 1 << 12 };
-static struct site {
-    const void *address;
-    const char *function;
-    size_t n_calls, n_failed;
-} sites[SITE_SLOTS];
-
-// NULL: no more space.
-static struct site *site_of(const void *address, const char *function)
-{
-    size_t i = (size_t)address % SITE_SLOTS;
-
-    for (size_t n = 0; n < SITE_SLOTS; ++n, i = (i + 1) % SITE_SLOTS) {
-        if (!sites[i].address)
-            sites[i] = (struct site){.address = address, .function = function};
-        if (sites[i].address == address && strcmp(sites[i].function, function) == 0)
-            return &sites[i];
-    }
-    return NULL;
-}
-
-// At the program's end: "offset function calls failures" of the program's own sites, for sites.py.
-__attribute__((destructor)) static void write_sites(void)
-{
-    const char *path = getenv("ATTNCL_FAULTS_SITES");
-    Dl_info info;
-
-    if (!path)
-        return;
-    FILE *file = fopen(path, "w");
-    for (size_t i = 0; file && i < SITE_SLOTS; ++i) {
-        const struct site *s = &sites[i];
-        if (!s->address || !dladdr(s->address, &info) ||
-            !strstr(info.dli_fname, program_invocation_short_name))
-            continue;
-        fprintf(file, "%zx %s %zu %zu\n",
-                (size_t)((const char *)s->address - (const char *)info.dli_fbase), s->function,
-                s->n_calls, s->n_failed);
-    }
-    if (file)
-        fclose(file);
-}
-
 // Counts a call; the code it must fail with, or CL_SUCCESS.
-static cl_int judge(const char *name, const void *from)
+static cl_int judge(const char *name)
 {
     cl_int code = CL_SUCCESS;
 
     pthread_mutex_lock(&lock);
     const size_t function = function_index(name);
-    struct site *const site = site_of(from, name);
     ++functions[function].n_calls;
-    if (site)
-        ++site->n_calls;
     if ((!plan.only || strcmp(plan.only, name) == 0) && (plan.queries || !is_query(name))) {
         const size_t n = ++report.n_calls;
         if (plan.at && (n == plan.at || (plan.all && n > plan.at))) {
             code = plan.code;
             ++functions[function].n_failed;
-            if (site)
-                ++site->n_failed;
             if (!report.n_failed++)
                 strncpy(report.first, name, sizeof report.first - 1);
         }
@@ -177,7 +122,7 @@ static bool released(const void *handle)
 #define CALL(name, parameters, arguments)                                                          \
     static CL_API_ENTRY cl_int CL_API_CALL layer_##name parameters                                 \
     {                                                                                              \
-        const cl_int code = judge(#name, CALLER);                                                  \
+        const cl_int code = judge(#name);                                                          \
         return code != CL_SUCCESS ? code : target->name arguments;                                 \
     }
 
@@ -213,14 +158,13 @@ CALL(clFlush, (cl_command_queue queue), (queue))
 // A wait that fails has waited.
 static CL_API_ENTRY cl_int CL_API_CALL layer_clFinish(cl_command_queue queue)
 {
-    const cl_int code = judge("clFinish", CALLER), waited = target->clFinish(queue);
+    const cl_int code = judge("clFinish"), waited = target->clFinish(queue);
     return code != CL_SUCCESS ? code : waited;
 }
 
 static CL_API_ENTRY cl_int CL_API_CALL layer_clWaitForEvents(cl_uint n, const cl_event *events)
 {
-    const cl_int code = judge("clWaitForEvents", CALLER),
-                 waited = target->clWaitForEvents(n, events);
+    const cl_int code = judge("clWaitForEvents"), waited = target->clWaitForEvents(n, events);
     return code != CL_SUCCESS ? code : waited;
 }
 
@@ -229,7 +173,7 @@ static CL_API_ENTRY cl_int CL_API_CALL layer_clWaitForEvents(cl_uint n, const cl
 #define CREATE(type, name, parameters, arguments)                                                  \
     static CL_API_ENTRY type CL_API_CALL layer_##name parameters                                   \
     {                                                                                              \
-        const cl_int code = judge(#name, CALLER);                                                  \
+        const cl_int code = judge(#name);                                                          \
         if (code != CL_SUCCESS) {                                                                  \
             if (ret)                                                                               \
                 *ret = code;                                                                       \
@@ -273,7 +217,7 @@ CREATE(cl_kernel, clCreateKernel, (cl_program program, const char *name, cl_int 
 #define REFERENCES(type, Name)                                                                     \
     static CL_API_ENTRY cl_int CL_API_CALL layer_clRetain##Name(type object)                       \
     {                                                                                              \
-        cl_int code = judge("clRetain" #Name, CALLER);                                             \
+        cl_int code = judge("clRetain" #Name);                                                     \
         if (code == CL_SUCCESS)                                                                    \
             code = target->clRetain##Name(object);                                                 \
         if (code == CL_SUCCESS)                                                                    \
@@ -297,7 +241,7 @@ REFERENCES(cl_event, Event)
 #define ENQUEUE(name, parameters, arguments)                                                       \
     static CL_API_ENTRY cl_int CL_API_CALL layer_##name parameters                                 \
     {                                                                                              \
-        cl_int code = judge(#name, CALLER);                                                        \
+        cl_int code = judge(#name);                                                                \
         if (code == CL_SUCCESS)                                                                    \
             code = target->name arguments;                                                         \
         if (code == CL_SUCCESS && event)                                                           \

@@ -11,8 +11,8 @@
 
 #include "attncl/train.h"
 #include "device/context.h"
-#include "faults/failure.h"
 #include "support/directory.h"
+#include "support/faults.h"
 #include "train/ranks.h"
 
 static attncl_context *context;

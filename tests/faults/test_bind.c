@@ -7,7 +7,7 @@
 #include "attncl/opencl.h"
 #include "attncl/ops.h"
 #include "device/context.h"
-#include "faults/failure.h"
+#include "support/faults.h"
 
 FAULTS_FIXTURE;
 

@@ -10,8 +10,8 @@
 #include "base/alloc.h"
 #include "device/context.h"
 #include "device/limits.h"
-#include "faults/failure.h"
 #include "support/directory.h"
+#include "support/faults.h"
 
 FAULTS_FIXTURE;
 

@@ -8,7 +8,7 @@
 #include "attncl/optim.h"
 #include "attncl/tensor.h"
 #include "device/context.h"
-#include "faults/failure.h"
+#include "support/faults.h"
 
 // The queues stay with the context.
 static void queues_up(void)

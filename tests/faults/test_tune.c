@@ -7,8 +7,8 @@
 #include "attncl/tune.h"
 #include "base/alloc.h"
 #include "device/context.h"
-#include "faults/failure.h"
 #include "support/directory.h"
+#include "support/faults.h"
 
 enum { N_SAMPLES = 8 };
 

@@ -91,40 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-// A valid file of a few small tensors.
-static size_t fresh_file(uint8_t *data, size_t max_size, unsigned seed)
-{
-    static const uint8_t elements[8 * 81];
-    attncl_array arrays[4];
-    char names[4][8];
-    const size_t n = seed % 5;
-    struct st_layout layout = {.header = STRBUF_EMPTY};
-
-    srand(seed);
-    for (size_t i = 0; i < n; ++i) {
-        arrays[i] = (attncl_array){.dtype = (attncl_dtype)(1 + rand() % 22), .data = elements};
-        snprintf(names[i], sizeof names[i], "%c%zu", 'a' + rand() % 26, i);
-        arrays[i].name = names[i];
-        arrays[i].rank = rand() % 5;
-        for (int axis = 0; axis < arrays[i].rank; ++axis)
-            arrays[i].dim[axis] = rand() % 4;
-        if (attncl__st_bytes(&arrays[i], ATTNCL_ERR_FORMAT, &arrays[i].bytes) != ATTNCL_OK)
-            arrays[i] = (attncl_array){names[i], ATTNCL_U8, 1, {3}, elements, 3};
-    }
-    const char *const metadata[] = {"attncl.arch", "lm", "attncl.config", "{\"d_model\": 8}", NULL};
-    size_t size = 0;
-    if (attncl__st_lay_out(&layout, arrays, n, seed & 64 ? metadata : NULL) == ATTNCL_OK) {
-        uint8_t *bytes = fuzz_gather(&layout, &size);
-        size = size <= max_size ? size : 0;
-        memcpy(data, bytes, size);
-        free(bytes);
-    }
-    attncl__st_layout_free(&layout);
-    return size;
-}
-
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    return seed % 32 == 0 ? fresh_file(data, max_size, seed / 32)
-                          : fuzz_mutate_framed(data, size, max_size, seed);
+    return fuzz_mutate_framed(data, size, max_size, seed);
 }

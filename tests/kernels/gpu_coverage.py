@@ -9,10 +9,9 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "style"))
 from compilers import launches  # noqa: E402
-from kernel_variants import alternatives, macro_table  # noqa: E402
 
+NAME = r"[A-Z][A-Z0-9_]*"
 # Sizes, of which the rows of the library choose some.
 SIZES = {"VW", "LS", "LANES_PER_ROW", "VECS_PER_LANE", "N_X", "KEY_LANES"}
 # What no GPU gets, by its macro: matrix instructions emulated; prefetching, several vectors and tails of vectors are the
@@ -20,6 +19,40 @@ SIZES = {"VW", "LS", "LANES_PER_ROW", "VECS_PER_LANE", "N_X", "KEY_LANES"}
 # transposed B.
 NEVER = {("USE_PREFETCH", "1"), ("HAS_TAIL", "1"), ("NV", "2"), ("NV", "3"), ("NV", "4"), ("KIND", "0", "activation"),
          ("KIND", "0", "activation_bwd"), ("EMULATED", "1")} | {("ACT", str(act), "gemv_axpy") for act in range(1, 7)}
+
+
+def macro_table(path, cl):
+    """{macro: values} of the contract on top of a file, and of what it includes; less what the file defines itself."""
+    rows, inside, text = {}, False, path.read_text()
+    for line in text.splitlines():
+        row = re.match(rf"//   ({NAME}(?: {NAME})*) +(\S.*)", line) if inside else None
+        if row:
+            rows |= {name: re.split(r"  +", row[2])[-1] for name in row[1].split()}
+        inside = line.startswith("//") and (inside or line.startswith("//   Macro "))
+    for header in re.findall(r'^#include "(.*)"', text, re.M):
+        rows = macro_table(cl / header, cl) | {n: v for n, v in rows.items() if not v.startswith("as in")}
+    return {n: v for n, v in rows.items() if not re.search(rf"^# *define +{n}\b", text, re.M)}
+
+
+def alternatives(text):
+    """[(value, "CPU", "GPU" or None, condition)] of a row: alternatives, "1 | 4 | 8" or "1, 4", of a number or word; a range "1 .. 256"
+    (its ends; all of up to eight); a product of macros "TX TY"; "a multiple of VW / NS"; "a power of two".  Values with "(CPU)" or
+    "(GPU)" after them go together; "4 where LS > 1" holds under that condition only.  A remark follows ";"."""
+    kind, found = None, []
+    for part in reversed(re.split(r" *[|,] *", text.split(";")[0].strip())):
+        tag = re.search(r" \((CPU|GPU)\)", part)
+        kind = tag[1] if tag else kind
+        part, _, condition = part.replace(tag[0] if tag else "", "").partition(" where ")
+        ends = re.fullmatch(r"(\S+) \.\. (\S+)", part)
+        if not ends:
+            part = "8" if part == "a power of two" else part.replace("a multiple of ", "4 * ")
+            values = [re.sub(r"(?<=\w) (?=\w)", " * ", part)]
+        elif all(e.isdigit() for e in ends.groups()) and int(ends[2]) - int(ends[1]) in range(8):
+            values = map(str, range(int(ends[1]), int(ends[2]) + 1))
+        else:
+            values = ends.groups()
+        found = [(v, kind, condition) for v in values] + found
+    return found
 
 
 def kernels_of(path):

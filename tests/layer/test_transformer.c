@@ -1,59 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Feed-forward networks against their reference; tables of positions; option structs.
+// Tables of positions; option structs.
 
 #include <math.h>
-#include <string.h>
 
 #include "attncl/transformer.h"
-#include "ref/layers.h"
 #include "support/layer_test.h"
-
-enum { C = 5, F = 11 };
-
-// Two linear maps of 5 and 11 terms, rounding at 2^-24 of values up to about 16.
-static const double absolute = 8e-6, relative = 4e-6;
-
-static attncl_ffn_params feed(struct rig *b, const struct ref_ffn *p)
-{
-    return (attncl_ffn_params){
-        .struct_size = sizeof(attncl_ffn_params),
-        .layer1_weight = rig_in(b, p->layer1_weight),
-        .layer1_bias = rig_in(b, p->layer1_bias),
-        .gate_weight = rig_in(b, p->gate_weight),
-        .gate_bias = rig_in(b, p->gate_bias),
-        .layer2_weight = rig_in(b, p->layer2_weight),
-        .layer2_bias = rig_in(b, p->layer2_bias),
-    };
-}
-
-enum { N_ACTIVATIONS = 6, PLAIN = 0, GATED = 1, GATED_BARE = 2, N_FORMS = 3 };
-
-LOOP_TEST(networks_match_the_reference, 0, N_FORMS *N_ACTIVATIONS)
-{
-    const int activation = _i % N_ACTIVATIONS, form = _i / N_ACTIVATIONS;
-    const bool biases = form != GATED_BARE;
-    const struct ref_ffn ref = {
-        .layer1_weight = host_random(1, DIMS(F, C)),
-        .layer1_bias = biases ? host_random(2, DIMS(F)) : NULL,
-        .gate_weight = form != PLAIN ? host_random(3, DIMS(F, C)) : NULL,
-        .gate_bias = form == GATED ? host_random(4, DIMS(F)) : NULL,
-        .layer2_weight = host_random(5, DIMS(C, F)),
-        .layer2_bias = biases ? host_random(6, DIMS(C)) : NULL,
-    };
-    struct host *x = host_random(10, DIMS(3, 4, C)), *y = host_like(x), *want = host_like(x);
-    struct rig b;
-
-    rig_open(&b);
-    const attncl_ffn_params params = feed(&b, &ref);
-    const attncl_value in = rig_in(&b, x);
-    const attncl_value residual = biases ? in : ATTNCL_NONE_VALUE;
-    rig_out(&b, attncl_feed_forward(b.g, &params, (attncl_activation)activation, in, residual), y);
-    rig_run_once(&b);
-    ref_feed_forward(&ref, activation, x, want);
-    if (biases)
-        ref_add_fwd(want, x, want);
-    ck_near(y, want, relative, absolute);
-}
 
 LOOP_TEST(sinusoids_are_sines_and_cosines, 0, 4)
 {

@@ -50,4 +50,21 @@ static inline void sample_by_steps(attncl_decoder *decoder, int n, const attncl_
     }
 }
 
+// N tokens at once are those of steps, which go to `want`; to the bit, as it is the same arithmetic.
+static inline void check_drawn(attncl_decoder *decoder, int n, const attncl_sampling *s,
+                               int32_t *want, int32_t *got)
+{
+    float want_logits[BATCH * VOCABULARY], got_logits[BATCH * VOCABULARY];
+
+    sample_by_steps(decoder, n, s, want);
+    ck_ok(attncl_decoder_step(decoder, want + (n - 1) * BATCH, want_logits));
+    ck_ok(attncl_decoder_reset(decoder));
+    ck_ok(attncl_decoder_sample(decoder, n, start, s, got));
+    ck_assert_mem_eq(got, want, (size_t)(n * BATCH) * sizeof *want);
+    ck_assert_int_eq(attncl_decoder_position(decoder), n);
+    ck_ok(attncl_decoder_step(decoder, got + (n - 1) * BATCH, got_logits));
+    ck_assert_mem_eq(got_logits, want_logits, sizeof want_logits);
+    ck_ok(attncl_decoder_reset(decoder));
+}
+
 #endif

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Encoders that give scores of classes, against PyTorch; their loss.
+// The loss of encoders that give scores of classes; test_golden.c has the scores.
 
 #include <math.h>
 #include <string.h>
 
 #include "attncl/attncl.h"
 #include "support/golden.h"
-
-static const char *const names[] = {
-    "classes_mean",      "classes_mean_batch_first",      "classes_first",     "classes_none",
-    "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens",
-};
-
-// As of the encoders in test_golden.c.
-TABLE_TEST(scores_match_pytorch, names)
-{
-    golden_run(names[_i], 30 * 14 * 6e-8);
-}
 
 static attncl_status loss_of(attncl_model *model, const attncl_array *inputs, float *loss_ret)
 {

@@ -109,21 +109,10 @@ LOOP_TEST(tokens_are_those_of_steps, 0, N_CONFIGS *N_SAMPLINGS)
 {
     const attncl_sampling *s = &samplings[_i % N_SAMPLINGS];
     int32_t want[N * BATCH], got[N * BATCH];
-    float want_logits[BATCH * VOCABULARY], got_logits[BATCH * VOCABULARY];
     attncl_decoder *decoder = NULL;
     attncl_model *model = open_model(configs[_i / N_SAMPLINGS], &decoder);
 
-    sample_by_steps(decoder, N, s, want);
-    ck_ok(attncl_decoder_step(decoder, want + (N - 1) * BATCH, want_logits));
-
-    ck_ok(attncl_decoder_reset(decoder));
-    ck_ok(attncl_decoder_sample(decoder, N, start, s, got));
-    ck_assert_mem_eq(got, want, sizeof want);
-    ck_assert_int_eq(attncl_decoder_position(decoder), N);
-    ck_ok(attncl_decoder_step(decoder, got + (N - 1) * BATCH, got_logits));
-    ck_assert_mem_eq(got_logits, want_logits, sizeof want_logits);
-
-    ck_ok(attncl_decoder_reset(decoder));
+    check_drawn(decoder, N, s, want, got);
     ck_ok(attncl_decoder_prefill(decoder, 1, start, NULL));
     ck_ok(attncl_decoder_sample(decoder, WINDOW - 1, want, s, got + BATCH));
     ck_ok(attncl_decoder_sample(decoder, 1, want + (WINDOW - 1) * BATCH, s, got + WINDOW * BATCH));
@@ -146,10 +135,7 @@ TEST(many_tokens_at_once)
     if (on_simulator())
         return;
     attncl_model *model = open_model(configs[1], &decoder);
-    sample_by_steps(decoder, MANY, &samplings[1], want);
-    ck_ok(attncl_decoder_reset(decoder));
-    ck_ok(attncl_decoder_sample(decoder, MANY, start, &samplings[1], got));
-    ck_assert_mem_eq(got, want, sizeof want);
+    check_drawn(decoder, MANY, &samplings[1], want, got);
     close_model(model, decoder);
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "attncl/parameters.h"
-#include "base/alloc.h"
 #include "layer/sampling.h"
 #include "model/drawing.h"
 
@@ -60,21 +59,10 @@ LOOP_TEST(tokens_are_those_of_steps, 0, N_CONFIGS *N_SAMPLINGS)
 {
     const attncl_sampling *s = &samplings[_i % N_SAMPLINGS];
     int32_t want[N * BATCH], got[N * BATCH];
-    float want_logits[BATCH * VOCABULARY], got_logits[BATCH * VOCABULARY];
     attncl_decoder *decoder = NULL;
     attncl_model *model = open_model(configs[_i / N_SAMPLINGS], LIMIT, &decoder);
 
-    sample_by_steps(decoder, N, s, want);
-    ck_ok(attncl_decoder_step(decoder, want + (N - 1) * BATCH, want_logits));
-
-    ck_ok(attncl_decoder_reset(decoder));
-    ck_ok(attncl_decoder_sample(decoder, N, start, s, got));
-    ck_assert_mem_eq(got, want, sizeof want);
-    ck_assert_int_eq(attncl_decoder_position(decoder), N);
-    ck_ok(attncl_decoder_step(decoder, got + (N - 1) * BATCH, got_logits));
-    ck_assert_mem_eq(got_logits, want_logits, sizeof want_logits);
-
-    ck_ok(attncl_decoder_reset(decoder));
+    check_drawn(decoder, N, s, want, got);
     ck_ok(attncl_decoder_sample(decoder, 1, start, s, got));
     ck_ok(attncl_decoder_sample(decoder, 9, got, s, got + BATCH));
     for (int i = 10; i < 13; ++i)
@@ -202,30 +190,5 @@ TEST(tokens_before_the_first_failure_are_given)
              "after 2 tokens");
     for (int i = 0; i < 6 * BATCH; ++i)
         ck_assert_int_eq(got[i], i < BATCH ? 1 : -1);
-    close_model(model, decoder);
-}
-
-// The first ones, in which the graph is built; tests/model/test_alloc.c has some of all.
-TEST(requests_for_memory_may_fail)
-{
-    enum { REQUESTS = 100 };
-    attncl_decoder *decoder = NULL;
-    attncl_model *model = open_model(configs[0], LIMIT, &decoder);
-    int32_t drawn[BATCH];
-
-    size_t n = 1;
-    for (; n <= REQUESTS; ++n) {
-        attncl__alloc_fail_at(n);
-        const attncl_status status = attncl_decoder_sample(decoder, 1, start, &samplings[0], drawn);
-        const bool reached = attncl__alloc_has_failed();
-        attncl__alloc_fail_at(0);
-        if (!reached)
-            break;
-        ck_assert_msg(status == ATTNCL_ERR_NO_MEMORY, "request %zu: %s (%s)", n,
-                      attncl_status_name(status), attncl_last_error());
-        ck_assert_int_eq(attncl_decoder_position(decoder), 0);
-    }
-    ck_assert_uint_gt(n, 50);
-    ck_ok(attncl_decoder_sample(decoder, 1, start, &samplings[0], drawn));
     close_model(model, decoder);
 }

@@ -75,13 +75,6 @@ static attncl_decoder *open_decoder(attncl_model *model, attncl_dtype dtype)
     return decoder;
 }
 
-// PoCL takes half a minute for the longest states with the kernels of GPUs.
-static bool is_slow(void)
-{
-    return test_context()->caps.variant == VARIANT_GPU && !test_context()->caps.is_gpu &&
-           !test_has_full_sizes();
-}
-
 static void fill_tokens(int32_t tokens[LONGEST * BATCH])
 {
     for (int i = 0; i < LONGEST * BATCH; ++i)
@@ -99,7 +92,7 @@ LOOP_TEST(scores_are_near_those_of_f32, 0, N_FORMS)
     attncl_decoder *wide = open_decoder(model, ATTNCL_F32);
 
     fill_tokens(tokens);
-    for (int t = 0; t < (on_simulator() ? 4 : is_slow() ? 40 : LONGEST); ++t) {
+    for (int t = 0; t < (on_simulator() ? 4 : !test_has_full_sizes() ? 40 : LONGEST); ++t) {
         ck_ok(attncl_decoder_step(narrow, tokens + t * BATCH, got));
         ck_ok(attncl_decoder_step(wide, tokens + t * BATCH, want));
         for (int i = 0; i < ROW; ++i)
@@ -123,9 +116,12 @@ LOOP_TEST(a_prompt_is_its_tokens, 0, N_FORMS)
     attncl_decoder *decoder = open_decoder(model, dtype_of(_i));
 
     fill_tokens(tokens);
-    for (int t = 0; t < (on_simulator() ? 20 : is_slow() ? 24 : LONGEST); ++t)
+    for (int t = 0; t < (on_simulator() ? 20 : !test_has_full_sizes() ? 24 : LONGEST); ++t)
         ck_ok(attncl_decoder_step(decoder, tokens + t * BATCH, want[t]));
-    for (size_t i = 0; i < (on_simulator() ? 2 : is_slow() ? 3 : COUNT_OF(lengths)); ++i) {
+    for (size_t i = 0; i < (on_simulator()           ? 2
+                            : !test_has_full_sizes() ? 3
+                                                     : COUNT_OF(lengths));
+         ++i) {
         int64_t t = lengths[i];
         ck_ok(attncl_decoder_reset(decoder));
         ck_ok(attncl_decoder_prefill(decoder, t, tokens, got));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The loss of a model with dropout: its gradient is that of the same masks, a step is reproducible, and
-// without a probability nothing changes.
+// The loss of a model with dropout: a step is reproducible, a part of a batch has its masks, and without a probability nothing
+// changes.  test_dropout_golden.c has gradients.
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "support/compare.h"
 #include "support/loss_graph.h"
 
-enum { T = 5, B = 3, MAX_FLOATS = 1 << 14 };
+enum { T = 5, B = 3 };
 static const int64_t shape_tb[] = {T, B};
 static const int32_t tokens[T * B] = {1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0, 1};
 static const int32_t targets[T * B] = {2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0, 1, 2};
@@ -46,43 +46,10 @@ static float plain_loss(const char *name)
     return loss;
 }
 
-// The loss along the gradient of one weight: d loss = |gradient| d length.
-static void check_weight(struct loss_graph *p, size_t i, int32_t step)
-{
-    static float x[MAX_FLOATS], moved[MAX_FLOATS];
-    attncl_model_tensor weight;
-    float loss[2], *dx;
-    double norm = 0;
-
-    loss_graph_run_at(p, step);
-    const size_t count = loss_graph_gradient(p, i, &weight, &dx);
-    ck_assert_uint_le(count, MAX_FLOATS);
-    for (size_t k = 0; k < count; ++k)
-        norm += (double)dx[k] * dx[k];
-    norm = sqrt(norm);
-    if (norm < 1e-3) { // below what a float's loss shows
-        free(dx);
-        return;
-    }
-    ck_ok(attncl_tensor_read(weight.tensor, x, count * sizeof x[0]));
-    const double length = 5e-3;
-    for (int side = 0; side < 2; ++side) {
-        for (size_t k = 0; k < count; ++k)
-            moved[k] = x[k] + (float)((side ? -length : length) * dx[k] / norm);
-        ck_ok(attncl_tensor_write(weight.tensor, moved, count * sizeof x[0]));
-        loss[side] = loss_graph_run_at(p, step);
-    }
-    ck_ok(attncl_tensor_write(weight.tensor, x, count * sizeof x[0]));
-    free(dx);
-    const double slope = ((double)loss[0] - loss[1]) / (2 * length);
-    ck_assert_msg(fabs(slope - norm) < 0.02 * norm + 2e-4, "%s: the slope is %g, the gradient %g",
-                  weight.name, slope, norm);
-}
-
 static const char *const dropping[] = {"lm_transformer_learned", "lm_aft_full", "lm_post_norm",
                                        "seq2seq_bahdanau"};
 
-TABLE_TEST(the_gradient_is_that_of_the_same_masks, dropping)
+TABLE_TEST(each_step_has_its_masks, dropping)
 {
     struct loss_graph p;
 
@@ -90,8 +57,6 @@ TABLE_TEST(the_gradient_is_that_of_the_same_masks, dropping)
     const float first = loss_graph_run_at(&p, 1);
     ck_assert(loss_graph_run_at(&p, 2) != first);
     ck_assert(loss_graph_run_at(&p, 1) == first);
-    for (size_t i = 0; i < p.n_weights; ++i)
-        check_weight(&p, i, 7);
     loss_graph_close(&p);
 }
 

@@ -95,7 +95,7 @@ TEST(a_table_no_buffer_holds_is_refused)
 {
     const struct golden_change change = {
         .config = "{\"layer\": \"aft_conv\", \"heads\": 2, \"window_size\": 7, \"d_model\": 8, "
-                  "\"d_ff\": 12, \"n_layers\": 2, \"n_vocab\": 11, \"max_len\": 2147483647}",
+                  "\"d_ff\": 6, \"n_layers\": 1, \"n_vocab\": 11, \"max_len\": 2147483647}",
         .parameter = "src_embed.positional_encodings"};
     struct golden golden;
     attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
@@ -156,10 +156,10 @@ struct bad_input {
     const char *words;
 };
 
-static const int64_t minus_one[30] = {-1}, eleven[30] = {[29] = 11}, huge[30] = {INT64_C(1) << 40};
+static const int64_t minus_one[15] = {-1}, eleven[15] = {[14] = 11}, huge[15] = {INT64_C(1) << 40};
 #define TOKENS(values)                                                                             \
     (&(const attncl_array){                                                                        \
-        .dtype = ATTNCL_I64, .rank = 2, .dim = {10, 3}, .data = (values), .bytes = 240})
+        .dtype = ATTNCL_I64, .rank = 2, .dim = {5, 3}, .data = (values), .bytes = 120})
 
 // Four batches, the last of which ends in a token that there is not.
 static const int32_t seven[56] = {[55] = 7};

@@ -68,7 +68,7 @@ LOOP_TEST(repeated_runs_create_nothing, 0, N_NAMES)
     struct golden golden;
     attncl_model *model = NULL;
     attncl_graph *g = NULL;
-    float output[10 * 3 * 11];
+    float output[5 * 3 * 11];
     golden_load(&golden, names[_i]);
     const attncl_array *tokens = golden_input(&golden, "tokens");
     const attncl_array *targets = golden_input(&golden, "targets");

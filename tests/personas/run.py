@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""run.py BUILD --persona NAME[,NAME...]|all [--only REGEX] [--jobs N] [--refusals FILE]
+"""run.py BUILD --persona NAME[,NAME...]|all [--only REGEX] [--jobs N]
 
 Runs the tests of a build directory on devices that the layer of layer.c plays.  A case that fails must be in the
 list of refusals, with its message; a case that an entry names and that does not fail is an error too.  Prints a line per persona; exit status 1 when something is not as the list says, 77 when the
@@ -141,7 +141,6 @@ def main():
     p.add_argument("--persona", required=True)
     p.add_argument("--only", default=ONLY)
     p.add_argument("--jobs", type=int, default=os.cpu_count())
-    p.add_argument("--refusals", default=os.path.join(HERE, "refusals.txt"))
     o = p.parse_args()
     build = os.path.abspath(o.build)
     chosen = names() if o.persona == "all" else o.persona.split(",")
@@ -150,7 +149,7 @@ def main():
             sys.exit(f"run.py: unknown persona '{name}'; choose from {', '.join(names())}")
     if not loads_layers(build, chosen):
         return 77
-    listed = refusals(o.refusals)
+    listed = refusals(os.path.join(HERE, "refusals.txt"))
     wanted = [t for t in tests(build, o.only)]
     if not wanted:
         sys.exit(f"run.py: no test matches '{o.only}'")

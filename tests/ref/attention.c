@@ -286,16 +286,12 @@ static void build(attncl_graph *g, const void *params, const attncl_value *in, a
     const struct attention_fwd_params *p = params;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_attention_inputs inputs = ATTNCL_ATTENTION_INPUTS_INIT;
-    attncl_dropout_desc dropout = ATTNCL_DROPOUT_DESC_INIT;
+    const attncl_dropout_desc dropout = spec_dropout(&p->dropout, in[STEP]);
 
     desc.scale = p->scale;
     desc.causal = p->causal;
     desc.window = p->window;
     desc.layout = (attncl_layout)p->layout;
-    dropout.p = p->dropout.p;
-    dropout.seed = p->dropout.seed;
-    dropout.site = (uint32_t)p->dropout.site;
-    dropout.step = in[STEP];
     desc.dropout = &dropout;
     inputs.query = in[Q];
     inputs.key = in[K];

@@ -79,15 +79,21 @@ static void allow(const struct spec_point *p, int k, const struct host *want, st
 
 #define DROP(...) SPEC_PARAMS(dropout_fwd, __VA_ARGS__)
 static const struct dropout_fwd_params some = {.p = 0.3, .seed = 0x0123456789abcdefu, .site = 7};
-static void build(attncl_graph *g, const void *params, const attncl_value *in, attncl_value *out)
+attncl_dropout_desc spec_dropout(const struct dropout_fwd_params *p, attncl_value step)
 {
-    const struct dropout_fwd_params *p = params;
     attncl_dropout_desc desc = ATTNCL_DROPOUT_DESC_INIT;
 
     desc.p = p->p;
     desc.seed = p->seed;
     desc.site = (uint32_t)p->site;
-    desc.step = in[1];
+    desc.step = step;
+    return desc;
+}
+
+static void build(attncl_graph *g, const void *params, const attncl_value *in, attncl_value *out)
+{
+    attncl_dropout_desc desc = spec_dropout(params, in[1]);
+
     desc.position = in[2];
     desc.residual = in[3];
     out[0] = attncl_dropout(g, in[0], &desc);

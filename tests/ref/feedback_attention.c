@@ -266,16 +266,11 @@ static void layer(const void *params, struct host *const *in, struct host *const
 
 static void build(attncl_graph *g, const void *params, const attncl_value *in, attncl_value *out)
 {
-    const struct dropout_fwd_params *p = params;
     const attncl_shape heads = attncl_graph_shape(g, in[QUERY_BIAS]);
-    attncl_dropout_desc dropout = ATTNCL_DROPOUT_DESC_INIT;
+    const attncl_dropout_desc dropout = spec_dropout(params, in[DROPOUT_STEP]);
     attncl_feedback_params maps = ATTNCL_FEEDBACK_PARAMS_INIT;
     attncl_attention_inputs inputs = ATTNCL_ATTENTION_INPUTS_INIT;
 
-    dropout.p = p->p;
-    dropout.seed = p->seed;
-    dropout.site = (uint32_t)p->site;
-    dropout.step = in[DROPOUT_STEP];
     maps.query_weight = in[QUERY_WEIGHT];
     maps.key_weight = in[KEY_WEIGHT];
     maps.value_weight = in[VALUE_WEIGHT];

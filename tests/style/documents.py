@@ -10,7 +10,7 @@ import sys
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "*/README.md", "*/*/README.md")
 FOR_USERS = ("README.md", "docs/*.md")
-IGNORED = ("build", ".git", "tests/style/bad")
+IGNORED = ("build", ".git")
 PLACEHOLDER = re.compile(r"(?<![A-Za-z])(X|NAME|NNNN|MODEL|FAMILY|DIRECTORY)(?![A-Za-z])|\.\.\.|[<>$]")
 MAX_WORDS = 40
 

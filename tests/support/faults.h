@@ -6,6 +6,8 @@
 #ifndef ATTNCL_TEST_FAULTS_H
 #define ATTNCL_TEST_FAULTS_H
 
+#include <string.h>
+
 #include "faults/layer.h"
 #include "support/test.h"
 
@@ -25,5 +27,21 @@ size_t faults_descriptors(void); // open in this process; 0 where the system doe
 #define FAIL_CALL(function, n, cl_code)                                                            \
     faults_plan(                                                                                   \
         (struct fault_plan){.at = (n), .code = (cl_code), .only = (function), .queries = true})
+
+// The report; nothing fails from now on.
+static inline struct fault_report faults_taken(void)
+{
+    const struct fault_report report = faults_report();
+    faults_none();
+    return report;
+}
+
+// Call n failed: so says the status, and the message names it.
+static inline void check_failure(size_t n, const struct fault_report *report, attncl_status status)
+{
+    ck_assert_msg(status != ATTNCL_OK, "call %zu, %s: unnoticed", n, report->first);
+    ck_assert_msg(strstr(attncl_last_error(), report->first) != NULL, "call %zu, %s: \"%s\"", n,
+                  report->first, attncl_last_error());
+}
 
 #endif

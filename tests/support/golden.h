@@ -4,6 +4,8 @@
 #ifndef ATTNCL_TEST_GOLDEN_H
 #define ATTNCL_TEST_GOLDEN_H
 
+#include <stdio.h>
+
 #include "attncl/model.h"
 #include "attncl/safetensors.h"
 #include "support/test.h"
@@ -36,8 +38,12 @@ void golden_check(const struct golden *golden, const attncl_results *results, do
 // The same of one result, whose name is what the file expects it as.
 void golden_check_one(const struct golden *golden, const attncl_array *got, double tolerance);
 
-// Runs the case and checks its results, without and, where the file has them, with gradients.
-void golden_run(const char *name, double tolerance);
+// Visits the names of all files.
+void golden_each(void (*visit)(const char *name, void *user), void *user);
+
+// Opens and runs a file's model twice: results are as golden_check() says and the same bits.  Of a file with gradients, NAME_grad,
+// the case without them too.  `digests`: NULL, or a line for each goes there.
+void golden_run(const char *name, double tolerance, FILE *digests);
 
 // The model file once more at `path`, changed.  NULL members change nothing.
 struct golden_change {

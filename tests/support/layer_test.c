@@ -83,24 +83,6 @@ void rig_run(struct rig *b)
         read_output(b, i);
 }
 
-void ck_rig_steps(struct rig *b, const struct host *x, const struct host *want, double rtol,
-                  double atol)
-{
-    struct host *row = b->in[b->n_in - 2], *position = b->in[b->n_in - 1];
-
-    ck_ok(rig_compile(b));
-    for (int round = 0; round < 2; ++round) {
-        for (int64_t t = 0; t < x->dim[0]; ++t) {
-            position->data[0] = (double)t;
-            host_set(row, host_row(x, t)->data);
-            rig_run(b);
-            ck_near(b->out[0], host_row(want, t), rtol, atol);
-        }
-        ck_ok(attncl_graph_reset(b->g));
-    }
-    rig_close(b);
-}
-
 void rig_run_once(struct rig *b)
 {
     ck_ok(rig_compile(b));

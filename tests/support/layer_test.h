@@ -27,11 +27,6 @@ attncl_status rig_compile(struct rig *b); // the first failure of the builders, 
 void rig_run(struct rig *b); // writes every input, runs, reads every output, checks the canaries
 void rig_run_once(struct rig *b); // compiles, runs and closes
 
-// Compiles, runs for each row of x and closes.  The last two inputs are a row and its position; the
-// output must be that row of `want`.  All rows come twice, the second time after a reset.
-void ck_rig_steps(struct rig *b, const struct host *x, const struct host *want, double rtol,
-                  double atol);
-
 // Passes when the graph does not compile, with `expected` and `words`; closes the rig.
 #define ck_rig_fails(b, expected, words)                                                           \
     do {                                                                                           \

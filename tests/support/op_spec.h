@@ -10,6 +10,7 @@
 #ifndef ATTNCL_TEST_OP_SPEC_H
 #define ATTNCL_TEST_OP_SPEC_H
 
+#include "attncl/dropout.h"
 #include "attncl/graph.h"
 #include "op/op.h"
 #include "support/host.h"
@@ -141,6 +142,9 @@ struct op_spec {
         (void)params;                                                                              \
         out[0] = __VA_ARGS__;                                                                      \
     }
+
+// A dropout as public calls take it (ref/dropout.c).
+attncl_dropout_desc spec_dropout(const struct dropout_fwd_params *p, attncl_value step);
 
 #define SPEC_PARAMS(type, ...) (&(const struct type##_params){__VA_ARGS__})
 #define OP_SPEC(name, ...)                                                                         \

@@ -26,26 +26,25 @@ static void add(struct strbuf *result, const void *data, size_t bytes)
 
 // The golden file in use: it stays open, so that faults are in the work alone.
 static struct golden golden;
-static const char *golden_name;
+static char golden_name[64];
 
 static const struct golden *use_golden(const char *name)
 {
-    if (golden_name != name) {
+    if (strcmp(golden_name, name) != 0) {
         golden_free(&golden);
         golden_load(&golden, name);
-        golden_name = name;
+        snprintf(golden_name, sizeof golden_name, "%s", name);
     }
     return &golden;
 }
 
-attncl_status work_model(const char *name, struct strbuf *result)
+attncl_status run_golden(attncl_context *ctx, const struct golden *g, struct strbuf *result)
 {
-    const struct golden *g = use_golden(name);
     attncl_status status = ATTNCL_OK;
     attncl_model *model = NULL;
     attncl_results *results = NULL;
 
-    TRY_DONE(attncl_model_open(test_context(), g->path, NULL, &model));
+    TRY_DONE(attncl_model_open(ctx, g->path, NULL, &model));
     TRY_DONE(attncl_model_run(model, g->inputs, g->n_inputs, &results, NULL));
     for (size_t i = 0; i < attncl_results_count(results); ++i) {
         const attncl_array *a = attncl_results_at(results, i);
@@ -57,15 +56,19 @@ done:
     return status;
 }
 
-attncl_status work_decoder(const char *name, struct strbuf *result)
+attncl_status work_model(const char *name, struct strbuf *result)
+{
+    return run_golden(test_context(), use_golden(name), result);
+}
+
+attncl_status decode_golden(attncl_context *ctx, const struct golden *g, struct strbuf *result)
 {
     attncl_status status = ATTNCL_OK;
     attncl_model *model = NULL;
     attncl_decoder *decoder = NULL;
-    const struct golden *g = use_golden(name);
     float logits[MAX_LOGITS];
 
-    TRY_DONE(attncl_model_open(test_context(), g->path, NULL, &model));
+    TRY_DONE(attncl_model_open(ctx, g->path, NULL, &model));
     TRY_DONE(attncl_decoder_create(model, 1, NULL, &decoder));
     const size_t n = (size_t)attncl_decoder_vocabulary(decoder);
     ck_assert_uint_le(n, MAX_LOGITS);
@@ -81,6 +84,11 @@ done:
     attncl_decoder_destroy(decoder);
     attncl_model_destroy(model);
     return status;
+}
+
+attncl_status work_decoder(const char *name, struct strbuf *result)
+{
+    return decode_golden(test_context(), use_golden(name), result);
 }
 
 // -- training
@@ -237,7 +245,7 @@ done:
     return status;
 }
 
-static attncl_status run_small(attncl_context *ctx, bool profiled, struct strbuf *result)
+attncl_status run_small(attncl_context *ctx, bool profiled, struct strbuf *result)
 {
     attncl_status status = ATTNCL_OK;
     attncl_graph *g = NULL;
@@ -323,6 +331,6 @@ void work_begin(void)
 void work_end(void)
 {
     golden_free(&golden);
-    golden_name = NULL;
+    golden_name[0] = '\0';
     directory_down();
 }

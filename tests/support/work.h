@@ -5,7 +5,7 @@
 #define ATTNCL_TEST_WORK_H
 
 #include "base/strbuf.h"
-#include "support/test.h"
+#include "support/golden.h"
 
 // Appends the results' bytes to `result`.  Returns the first failure.
 typedef attncl_status work_fn(const char *what, struct strbuf *result);
@@ -19,6 +19,11 @@ work_fn work_profile; // a profiled run, in a context of its own
 work_fn work_adopted; // a context inside that of the caller
 work_fn work_cold;    // the same that writes it
 work_fn work_cache;   // a context of its own that reads the program cache
+
+// Parts of them, in any context and thread; small: y = (x + x) x.
+attncl_status run_golden(attncl_context *ctx, const struct golden *g, struct strbuf *result);
+attncl_status decode_golden(attncl_context *ctx, const struct golden *g, struct strbuf *result);
+attncl_status run_small(attncl_context *ctx, bool profiled, struct strbuf *result);
 
 // Before and after all work: a directory with the files that it needs.
 void work_begin(void);

@@ -73,19 +73,6 @@ def run(c):
         check(got == want + "\n", "sample: '%s', lm_sample: '%s'" % (got, want))
         return got
 
-    def no_number_is_never_drawn(tensors, metadata):
-        """A score that is no number, of the first token: lm_sample draws as if it were the least."""
-        config = dict(json.loads(metadata["attncl.config"]), steps=steps)
-        drawn = []
-        for value in (-1e30, math.nan):
-            name, (dtype, shape, data) = next((n, t) for n, t in tensors.items() if n.startswith("generator") and "bias" in n)
-            changed = dict(tensors, **{name: (dtype, shape, struct.pack("<f", value) + data[4:])})
-            write(at("decode"), changed, dict(metadata, **{"attncl.arch": "lm_sample", "attncl.config": json.dumps(config)}))
-            write(at("in"), {"tokens": ("I64", [len(prompt), 1], [VOCAB.index(c) for c in prompt])})
-            works("run", at("decode"), at("in"), at("out"))
-            drawn.append(read(at("out"), "tokens"))
-        check(drawn[0] == drawn[1], "without the first token %s, where its score is no number %s" % tuple(drawn))
-
     def ends_where_scores_are_not_finite(tensors, metadata, text):
         """The embedding of the first new character of the greedy text is no number: that is the last one written."""
         new = next((i for i in range(len(prompt), len(prompt) + steps - 1) if text[i] not in text[:i]), None)
@@ -175,7 +162,6 @@ def run(c):
         n_not_finite += ends_where_scores_are_not_finite(tensors, metadata, got)
         refused("%d positions" % (T + 1), "sample", at("lm"), "--prompt", prompt, "--length", str(steps + 2))
 
-    no_number_is_never_drawn(tensors, metadata)
     want = crop_agrees()
     draws_by_the_seed(steps)
     draws_as_often_as_scores_say(tensors, metadata)

@@ -75,10 +75,13 @@ def weights(c):
         c.check(near(sum(sum((blocks(page, "panel") for page in pages), []), []), sum(want, [])), "panels of " + model)
         with open(pages[0]) as f:
             c.check("set cbrange [0:%.7g]" % max(map(max, sum(want, []))) in f.read(), "range of " + model)
-    c.check([os.path.basename(page) for page in pages] == ["attention_weights-batch%d-head0.png" % b for b in (0, 8)], str(pages))
+    model, pictures = golden(c, "basic_self_attention_grad"), c.at("pages")
+    write(c.at("in"), {"x": ("F32", (9, 2, 3), [0.1 * i for i in range(54)])})
+    c.works("run", model, c.at("in"), c.at("out"), "--heatmap", pictures)
+    c.check(sorted(os.listdir(pictures)) == ["attention_weights-batch%d-head0.png" % b for b in (0, 8)], str(os.listdir(pictures)))
 
     # Inside an encoder too, a picture per layer; the output file has the encoder's output alone.
-    c.works("run", golden(c, "lm_transformer_no_pos"), c.at("in"), c.at("out"), "--heatmap", c.at("layers"))
+    c.works("run", golden(c, "lm_transformer"), c.at("in"), c.at("out"), "--heatmap", c.at("layers"))
     for i in range(2):
         panels = blocks(c.at("layers/encoder.layers.%d.self_attn.attn.png" % i), "panel")
         c.check(len(panels) == 2 * 3 and all(abs(sum(row) - 1) < 1e-5 and not any(row[q + 1:]) for panel in panels

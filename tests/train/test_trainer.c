@@ -10,52 +10,21 @@
 #include "support/golden.h"
 #include "train/files.h"
 
-static const struct golden_case {
-    const char *file, *config;
-} cases[] = {
-    {"train_lm_transformer",
-     "{\"arch\": \"lm\", \"model\": {\"d_model\": 6, \"n_layers\": 2, \"n_vocab\": 7, "
-     "\"max_len\": 9, \"layer\": \"transformer\", \"heads\": 2, \"d_ff\": 8, "
-     "\"pos\": \"learned_pos\"}, \"train\": {\"optimizer\": {\"kind\": \"noam\", "
-     "\"learning_rate\": 0.3, \"warmup\": 3, \"weight_decay\": 0.1}, \"clip\": \"d2l\"}}"},
-    {"train_lm_aft_local",
-     "{\"arch\": \"lm\", \"model\": {\"d_model\": 6, \"n_layers\": 2, \"n_vocab\": 7, "
-     "\"max_len\": 9, \"layer\": \"aft_local\", \"local_window_size\": 3, \"seq_len\": 8, "
-     "\"d_ff\": 8}, \"train\": {\"optimizer\": {\"learning_rate\": 0.01}, "
-     "\"grad_norm_clip\": 0.5}}"},
-    {"train_seq2seq_bahdanau",
-     "{\"arch\": \"seq2seq_bahdanau\", \"model\": {\"src_vocab_size\": 8, \"tgt_vocab_size\": 7, "
-     "\"embed_size\": 4, \"num_hiddens\": 5, \"num_layers\": 2}, \"train\": {\"optimizer\": "
-     "{\"learning_rate\": 0.01, \"optimized_update\": false}, \"clip\": \"d2l\", "
-     "\"grad_norm_clip\": 0.2, \"pad\": 1}}"},
-    {"train_lm_gmlp",
-     "{\"arch\": \"lm\", \"model\": {\"d_model\": 6, \"n_layers\": 2, \"n_vocab\": 7, "
-     "\"max_len\": 9, \"layer\": \"gmlp\", \"d_ffn\": 8, \"seq_len\": 8, \"pos\": \"no_pos\"}, "
-     "\"train\": {\"optimizer\": {\"learning_rate\": 0.01, \"betas\": [0.8, 0.95], "
-     "\"amsgrad\": true}, \"grad_norm_clip\": 100, \"pad\": 3}}"},
-    {"train_lm_feedback_kv",
-     "{\"arch\": \"lm\", \"model\": {\"d_model\": 6, \"n_layers\": 2, \"n_vocab\": 7, "
-     "\"layer\": \"feedback_kv\", \"heads\": 2, \"d_ff\": 8, \"P\": 9, \"score\": \"split\"}, "
-     "\"train\": {\"optimizer\": {\"learning_rate\": 0.01, \"optimized_update\": false, "
-     "\"weight_decay\": 0.2, \"weight_decouple\": false}}}"},
-    {"train_lm_tied",
-     "{\"arch\": \"lm\", \"model\": {\"d_model\": 6, \"n_layers\": 2, \"n_vocab\": 7, "
-     "\"layer\": \"transformer\", \"heads\": 2, \"d_ff\": 8, \"max_len\": 9, "
-     "\"pos\": \"learned_pos\", \"embed_scale\": 1, \"tie_generator\": true, "
-     "\"activation\": \"gelu_tanh\"}, \"train\": {\"optimizer\": {\"learning_rate\": 0.01}}}"},
-};
+static const char *const cases[] = {
+    "train_lm_transformer", "train_lm_aft_local", "train_lm_gmlp",        "train_lm_tied",
+    "train_lm_sgd",         "train_lm_adamw",     "train_lm_feedback_kv", "train_seq2seq_bahdanau"};
+
+static const char *config_of(const struct golden *golden)
+{
+    return attncl_safetensors_metadata(golden->file, "attncl.train");
+}
 
 static void near(const char *file, const attncl_array *want, int64_t i, double got)
 {
     const double tolerance = 2e-5; // of float arithmetic through a model, relative
-    double expected;
-    if (want->dtype == ATTNCL_F64)
-        memcpy(&expected, (const char *)want->data + i * (int64_t)sizeof(double), sizeof expected);
-    else {
-        float number;
-        memcpy(&number, (const char *)want->data + i * (int64_t)sizeof number, sizeof number);
-        expected = (double)number;
-    }
+    const double expected = (double)((const float *)want->data)[i];
+
+    ck_assert_int_eq(want->dtype, ATTNCL_F32);
     ck_assert_msg(fabs(got - expected) <= tolerance * fabs(expected),
                   "%s: %s[%lld] is %.9g, expected %.9g", file, want->name, (long long)i, got,
                   expected);
@@ -71,23 +40,22 @@ FIXTURE(directory_begin, directory_down);
 
 TABLE_TEST(follows_pytorch, cases)
 {
-    const struct golden_case *c = &cases[_i];
     attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
     char batches[FILE_BYTES];
     attncl_trainer *trainer = NULL;
     struct golden golden;
-    golden_load(&golden, c->file);
+    golden_load(&golden, cases[_i]);
     write_batches(&golden);
     options.batches = directory_path("batches", batches);
     options.init = golden.path;
-    ck_ok(attncl_trainer_create(test_context(), c->config, &options, &trainer));
+    ck_ok(attncl_trainer_create(test_context(), config_of(&golden), &options, &trainer));
     const attncl_array *losses = golden_expected(&golden, "losses");
     const attncl_array *norms = golden_expected(&golden, "grad_norms");
     for (int64_t i = 0; i < losses->dim[0]; ++i) {
         attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
         ck_ok(attncl_trainer_step(trainer, &step));
-        near(c->file, losses, i, step.loss);
-        near(c->file, norms, i, step.grad_norm);
+        near(cases[_i], losses, i, step.loss);
+        near(cases[_i], norms, i, step.grad_norm);
         ck_assert_int_eq(step.step, i + 1);
     }
     attncl_trainer_destroy(trainer);
@@ -103,7 +71,7 @@ TEST(batches_stand_for_those_of_a_text)
     attncl_trainer *trainer = NULL;
     struct golden golden;
     double loss;
-    golden_load(&golden, cases[1].file);
+    golden_load(&golden, cases[1]);
     write_batches(&golden);
     directory_write("text",
                     "abcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefg"
@@ -111,18 +79,18 @@ TEST(batches_stand_for_those_of_a_text)
     options.batches = directory_path("batches", batches);
     options.data = directory_path("text", text);
     options.init = golden.path;
-    ck_ok(attncl_trainer_create(test_context(), cases[1].config, &options, &trainer));
+    ck_ok(attncl_trainer_create(test_context(), config_of(&golden), &options, &trainer));
     ck_ok(attncl_trainer_step(trainer, &step));
-    near(cases[1].file, golden_expected(&golden, "losses"), 0, step.loss);
+    near(cases[1], golden_expected(&golden, "losses"), 0, step.loss);
     ck_ok(attncl_trainer_evaluate(trainer, &loss));
     ck_assert(loss > 0 && loss < 10);
     attncl_trainer_destroy(trainer);
 
     options.tokens = options.data;
-    ck_fails(attncl_trainer_create(test_context(), cases[1].config, &options, &trainer),
+    ck_fails(attncl_trainer_create(test_context(), config_of(&golden), &options, &trainer),
              ATTNCL_ERR_ARGUMENT, "2 of data, tokens and pairs are given");
     options = (attncl_trainer_options)ATTNCL_TRAINER_OPTIONS_INIT;
-    ck_fails(attncl_trainer_create(test_context(), cases[1].config, &options, &trainer),
+    ck_fails(attncl_trainer_create(test_context(), config_of(&golden), &options, &trainer),
              ATTNCL_ERR_ARGUMENT, "none of data");
     golden_free(&golden);
 }
@@ -146,14 +114,14 @@ static const char *const optimizers[] = {
     "\"ema\": 0.5",
 };
 
-static attncl_trainer *start_spoilt(const char *keys)
+static attncl_trainer *start_spoilt(const struct golden *golden, const char *keys)
 {
+    const char *whole = config_of(golden);
     char config[1024], batches[FILE_BYTES], init[FILE_BYTES];
     attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
     attncl_trainer *trainer = NULL;
-    snprintf(config, sizeof config, "%.*s{%s}}",
-             (int)(strstr(cases[0].config, "{\"optimizer\"") - cases[0].config), cases[0].config,
-             keys);
+    snprintf(config, sizeof config, "%.*s{%s}}", (int)(strstr(whole, "{\"optimizer\"") - whole),
+             whole, keys);
     options.batches = directory_path("batches", batches);
     options.init = directory_path("init", init);
     ck_ok(attncl_trainer_create(test_context(), config, &options, &trainer));
@@ -177,10 +145,10 @@ TABLE_TEST(a_loss_that_is_not_finite_changes_nothing, optimizers)
     attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
     attncl_train_fault fault = ATTNCL_TRAIN_FAULT_INIT;
     struct golden golden;
-    golden_load(&golden, cases[0].file);
+    golden_load(&golden, cases[0]);
     write_batches(&golden);
     spoil(&golden, name, INFINITY);
-    attncl_trainer *trainer = start_spoilt(optimizers[_i]);
+    attncl_trainer *trainer = start_spoilt(&golden, optimizers[_i]);
     ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("before")));
     for (int i = 0; i < 2; ++i)
         ck_fails(attncl_trainer_step(trainer, &step), ATTNCL_ERR_STATE, "step 1: the loss is ");
@@ -204,13 +172,14 @@ TEST(a_norm_that_is_not_finite_changes_nothing)
     attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
     struct golden golden;
     float weight[7 * 6] = {0};
-    golden_load(&golden, cases[0].file);
+    golden_load(&golden, cases[0]);
     attncl_array *targets = golden_input(&golden, "targets");
     targets->data = calloc(1, targets->bytes); // all 0
     write_batches(&golden);
     free((void *)targets->data);
     spoil(&golden, "generator.projection.bias", 0);
     attncl_trainer *trainer = start_spoilt(
+        &golden,
         "\"optimizer\": {\"kind\": \"sgd\", \"weight_decay\": 0.1, \"learning_rate\": 0.1}");
     for (int i = 0; i < 6; ++i)
         weight[i] = 3.4e38f;
@@ -280,10 +249,10 @@ TEST(check_names_the_first_op)
 {
     attncl_train_fault fault = ATTNCL_TRAIN_FAULT_INIT;
     struct golden golden;
-    golden_load(&golden, cases[0].file);
+    golden_load(&golden, cases[0]);
     write_batches(&golden);
     spoil(&golden, "encoder.norm.weight", 3e38f); // finite, and its products are not
-    attncl_trainer *trainer = start_spoilt("");
+    attncl_trainer *trainer = start_spoilt(&golden, "");
     ck_ok(attncl_trainer_check(trainer, &fault));
     ck_assert_ptr_nonnull(fault.op);
     ck_assert_msg(strstr(fault.scope, "encoder.norm") || strstr(fault.scope, "generator"), "%s: %s",

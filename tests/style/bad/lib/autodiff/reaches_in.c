@@ -1,2 +1,0 @@
-// Reaches into another directory, on purpose.
-#include "graph/internal.h"

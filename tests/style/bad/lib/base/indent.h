@@ -1,2 +1,0 @@
-// Is not formatted, on purpose.
-int  indent;

@@ -1,3 +1,0 @@
-// A file without an idea, on purpose.
-#if 0
-#endif

@@ -1,3 +1,0 @@
-# A table that no document has.
-set(may_base "")
-set(may_op   base)
