@@ -111,18 +111,14 @@ static attncl_status add_batch(const struct build *given, const char *name, bool
     return ATTNCL_OK;
 }
 
-static attncl_status find_batches(const struct train_settings *s, const struct build *given,
+static attncl_status find_batches(const attncl_model *model, const struct build *given,
                                   struct batches *ret)
 {
     *ret = (struct batches){0};
-    if (strcmp(s->inner->name, "lm") == 0) {
-        TRY(add_batch(given, "tokens", false, ret));
-    } else {
-        TRY(add_batch(given, "enc_X", false, ret));
-        TRY(add_batch(given, "dec_X", false, ret));
-        TRY(add_batch(given, "enc_valid_lens", true, ret));
-    }
-    return add_batch(given, "targets", false, ret);
+    for (const struct port *port = model->arch->inputs; port->type; ++port)
+        if (attncl__port_applies(port, attncl__model_values(model)))
+            TRY(add_batch(given, port->name, port->optional, ret));
+    return ATTNCL_OK;
 }
 
 static void next_batch(struct batches *batches)
@@ -232,7 +228,7 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     float *losses = NULL, *norms = NULL;
     attncl_results *results = NULL;
 
-    TRY(find_batches(model->settings, &given, &batches));
+    TRY(find_batches(model, &given, &batches));
     TRY_DONE(attncl__model_begin(model, batches.list, batches.n, &b));
     TRY_DONE(add_step(&b, model->settings, &trained));
     losses = attncl__alloc_array((size_t)batches.n_steps, sizeof *losses);
@@ -259,7 +255,7 @@ done:
     return status;
 }
 
-// As find_batches() takes them.
+// Each step's along the first axis.
 #define OF_LM                                                                                      \
     {                                                                                              \
         "model.arch", false,                                                                       \
