@@ -62,26 +62,14 @@ static attncl_status attention_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-#define OWN                                                                                        \
-    {                                                                                              \
-        "kv_precomputed", false,                                                                   \
-        {                                                                                          \
-            "false"                                                                                \
-        }                                                                                          \
-    }
-#define PROJECTED                                                                                  \
-    {                                                                                              \
-        "kv_precomputed", false,                                                                   \
-        {                                                                                          \
-            "true"                                                                                 \
-        }                                                                                          \
-    }
+#define OWN       WHEN("kv_precomputed", "false")
+#define PROJECTED WHEN("kv_precomputed", "true")
 static const struct port attention_inputs[] = {
     PORT("query", F32, "B d_model"),
-    PORT("key", F32, "S B d_model", .when = OWN),
-    PORT("value", F32, "S B d_model", .when = OWN),
-    PORT("key", F32, "S B heads d_model/heads", .when = PROJECTED),
-    PORT("value", F32, "S B heads d_model/heads", .when = PROJECTED),
+    PORT("key", F32, "S B d_model", OWN),
+    PORT("value", F32, "S B d_model", OWN),
+    PORT("key", F32, "S B heads d_model/heads", PROJECTED),
+    PORT("value", F32, "S B heads d_model/heads", PROJECTED),
     {0},
 };
 static const struct port attention_outputs[] = {

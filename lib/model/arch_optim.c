@@ -34,44 +34,26 @@ static attncl_status step_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-#define ADAMS                                                                                      \
-    {                                                                                              \
-        "kind", true,                                                                              \
-        {                                                                                          \
-            "sgd"                                                                                  \
-        }                                                                                          \
-    }
-#define MOMENTUM                                                                                   \
-    {                                                                                              \
-        "momentum", true,                                                                          \
-        {                                                                                          \
-            "0"                                                                                    \
-        }                                                                                          \
-    }
-#define AMSGRAD                                                                                    \
-    {                                                                                              \
-        "amsgrad", false,                                                                          \
-        {                                                                                          \
-            "true"                                                                                 \
-        }                                                                                          \
-    }
+#define ADAMS    UNLESS("kind", "sgd")
+#define MOMENTUM UNLESS("momentum", "0")
+#define AMSGRAD  WHEN("amsgrad", "true")
 static const struct port step_inputs[] = {
     PORT("param", F32, "..."),
     PORT("grad", F32, "..."),
-    PORT("exp_avg", F32, "...", .when = ADAMS),
-    PORT("exp_avg_sq", F32, "...", .when = ADAMS),
-    PORT("max_exp_avg_sq", F32, "...", .when = AMSGRAD),
+    PORT("exp_avg", F32, "...", ADAMS),
+    PORT("exp_avg_sq", F32, "...", ADAMS),
+    PORT("max_exp_avg_sq", F32, "...", AMSGRAD),
     // It begins with the first step.
-    PORT("momentum_buffer", F32, "...", .optional = true, .when = MOMENTUM),
+    PORT("momentum_buffer", F32, "...", .optional = true, MOMENTUM),
     PORT("step", INDEX, ""),
     {0},
 };
 static const struct port step_outputs[] = {
     PORT("param", F32, "..."),
-    PORT("exp_avg", F32, "...", .when = ADAMS),
-    PORT("exp_avg_sq", F32, "...", .when = ADAMS),
-    PORT("max_exp_avg_sq", F32, "...", .when = AMSGRAD),
-    PORT("momentum_buffer", F32, "...", .when = MOMENTUM),
+    PORT("exp_avg", F32, "...", ADAMS),
+    PORT("exp_avg_sq", F32, "...", ADAMS),
+    PORT("max_exp_avg_sq", F32, "...", AMSGRAD),
+    PORT("momentum_buffer", F32, "...", MOMENTUM),
     {0},
 };
 

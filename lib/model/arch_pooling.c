@@ -32,8 +32,7 @@ static attncl_status check(void *settings)
 
 static const struct key keys[] = {
     {"kernel", KEY_WORD, AT(settings, kind), .choices = kernels},
-    {"sigma", KEY_NUMBER, AT(settings, sigma), .min = -INFINITY, OR(1),
-     .when = {"kernel", false, {"gaussian"}}},
+    {"sigma", KEY_NUMBER, AT(settings, sigma), .min = -INFINITY, OR(1), WHEN("kernel", "gaussian")},
     CHECK(check),
     {0},
 };

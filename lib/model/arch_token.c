@@ -74,9 +74,9 @@ static const struct key positional_keys[] = {
     {"layout", KEY_WORD, AT(positional_settings, layout), .choices = layouts},
     {"num_hiddens", KEY_INT, AT(positional_settings, width), .min = 1},
     {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(1000),
-     .when = {"layout", false, {"d2l"}}},
+     WHEN("layout", "d2l")},
     {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(5000),
-     .when = {"layout", false, {"labml"}}},
+     WHEN("layout", "labml")},
     {0},
 };
 
@@ -93,28 +93,16 @@ static attncl_status positional_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-#define LABML                                                                                      \
-    {                                                                                              \
-        "layout", false,                                                                           \
-        {                                                                                          \
-            "labml"                                                                                \
-        }                                                                                          \
-    }
-#define D2L                                                                                        \
-    {                                                                                              \
-        "layout", false,                                                                           \
-        {                                                                                          \
-            "d2l"                                                                                  \
-        }                                                                                          \
-    }
+#define LABML WHEN("layout", "labml")
+#define D2L   WHEN("layout", "d2l")
 static const struct port positional_inputs[] = {
-    PORT("x", F32, "T B num_hiddens", .when = LABML),
-    PORT("x", F32, "B T num_hiddens", .when = D2L),
+    PORT("x", F32, "T B num_hiddens", LABML),
+    PORT("x", F32, "B T num_hiddens", D2L),
     {0},
 };
 static const struct port positional_outputs[] = {
-    PORT("output", F32, "T B num_hiddens", .when = LABML),
-    PORT("output", F32, "B T num_hiddens", .when = D2L),
+    PORT("output", F32, "T B num_hiddens", LABML),
+    PORT("output", F32, "B T num_hiddens", D2L),
     PORT("encoding", F32, "T num_hiddens"),
     {0},
 };
@@ -175,8 +163,8 @@ static attncl_status cross_entropy_build(struct build *b, const void *settings)
 static const struct port cross_entropy_inputs[] = {
     PORT("logits", F32, "... V"), PORT("targets", INDEX, "...", .below = "V"), {0}};
 static const struct port cross_entropy_outputs[] = {
-    PORT("loss", F32, "...", .when = {"reduction", false, {"none"}}),
-    PORT("loss", F32, "", .when = {"reduction", true, {"none"}}),
+    PORT("loss", F32, "...", WHEN("reduction", "none")),
+    PORT("loss", F32, "", UNLESS("reduction", "none")),
     {0},
 };
 

@@ -52,9 +52,9 @@ static attncl_status check_model(void *settings)
 
 static const struct key model_keys[] = {
     {"arch", KEY_WORD, AT(train_settings, inner_arch), .choices = archs},
-    KEYS_OF(attncl__lm_keys, AT(train_settings, inner_settings), .when = {"arch", false, {"lm"}}),
+    KEYS_OF(attncl__lm_keys, AT(train_settings, inner_settings), WHEN("arch", "lm")),
     KEYS_OF(attncl__seq2seq_keys, AT(train_settings, inner_settings),
-            .when = {"arch", false, {"seq2seq_bahdanau"}}),
+            WHEN("arch", "seq2seq_bahdanau")),
     CHECK(check_model),
     {0},
 };
@@ -256,27 +256,15 @@ done:
 }
 
 // Each step's along the first axis.
-#define OF_LM                                                                                      \
-    {                                                                                              \
-        "model.arch", false,                                                                       \
-        {                                                                                          \
-            "lm"                                                                                   \
-        }                                                                                          \
-    }
-#define OF_SEQ2SEQ                                                                                 \
-    {                                                                                              \
-        "model.arch", false,                                                                       \
-        {                                                                                          \
-            "seq2seq_bahdanau"                                                                     \
-        }                                                                                          \
-    }
+#define OF_LM      WHEN("model.arch", "lm")
+#define OF_SEQ2SEQ WHEN("model.arch", "seq2seq_bahdanau")
 static const struct port inputs[] = {
-    PORT("tokens", INT, "N T B", .when = OF_LM),
-    PORT("enc_X", INT, "N B S", .when = OF_SEQ2SEQ),
-    PORT("dec_X", INT, "N B T", .when = OF_SEQ2SEQ),
-    PORT("enc_valid_lens", INT, "N B", .optional = true, .when = OF_SEQ2SEQ),
-    PORT("targets", INT, "N T B", .when = OF_LM),
-    PORT("targets", INT, "N B T", .when = OF_SEQ2SEQ),
+    PORT("tokens", INT, "N T B", OF_LM),
+    PORT("enc_X", INT, "N B S", OF_SEQ2SEQ),
+    PORT("dec_X", INT, "N B T", OF_SEQ2SEQ),
+    PORT("enc_valid_lens", INT, "N B", .optional = true, OF_SEQ2SEQ),
+    PORT("targets", INT, "N T B", OF_LM),
+    PORT("targets", INT, "N B T", OF_SEQ2SEQ),
     {0},
 };
 static const struct port outputs[] = {PORT("losses", F32, "N"), PORT("grad_norms", F32, "N"), {0}};

@@ -124,8 +124,8 @@ static attncl_status layer_build(struct build *b, const void *settings)
 }
 
 #define MASKS                                                                                      \
-    PORT("mask", MASK, "T|1 T B|1", .optional = true, .when = OFF("gmlp")),                        \
-        PORT("mask", MASK, "T|1 T 1", .optional = true, .when = ON("gmlp"))
+    PORT("mask", MASK, "T|1 T B|1", .optional = true, OFF("gmlp")),                                \
+        PORT("mask", MASK, "T|1 T 1", .optional = true, ON("gmlp"))
 
 static const struct port layer_inputs[] = {
     PORT("x", F32, "T B d_model", .batch_first = true), MASKS, {0}};
@@ -157,7 +157,7 @@ static const struct key encoder_keys[] = {
     {"batch_first", KEY_BOOL, AT(layers_settings, batch_first), OR(false)},
     {"n_vocab", KEY_INT, AT(layers_settings, embed.n_vocab), .min = 1, OR(0)},
     KEYS_OF(attncl__classes_keys, AT(layers_settings, classes)),
-    KEYS_OF(attncl__embed_keys, AT(layers_settings, embed), .when = {"n_vocab", true, {"0"}}),
+    KEYS_OF(attncl__embed_keys, AT(layers_settings, embed), UNLESS("n_vocab", "0")),
     CHECK(check_encoder),
     {0},
 };
@@ -205,17 +205,16 @@ static attncl_status encoder_build(struct build *b, const void *settings)
 
 // Layers that mix by position take no lengths.
 static const struct port encoder_inputs[] = {
-    PORT("x", F32, "T B d_model", .batch_first = true, .when = {"n_vocab", false, {"0"}}),
-    PORT("tokens", INDEX, "T B", .batch_first = true, .below = "n_vocab",
-         .when = {"n_vocab", true, {"0"}}),
+    PORT("x", F32, "T B d_model", .batch_first = true, WHEN("n_vocab", "0")),
+    PORT("tokens", INDEX, "T B", .batch_first = true, .below = "n_vocab", UNLESS("n_vocab", "0")),
     MASKS,
-    PORT("valid_lens", INT, "B", .optional = true, .when = ON("transformer")),
+    PORT("valid_lens", INT, "B", .optional = true, ON("transformer")),
     {0},
 };
 static const struct port encoder_outputs[] = {
-    PORT("output", F32, "T B d_model", .batch_first = true, .when = {"n_classes", false, {"0"}}),
-    PORT("output", F32, "B n_classes", .when = {"pool", false, {"mean", "first"}}),
-    PORT("output", F32, "T B n_classes", .batch_first = true, .when = {"pool", false, {"none"}}),
+    PORT("output", F32, "T B d_model", .batch_first = true, WHEN("n_classes", "0")),
+    PORT("output", F32, "B n_classes", WHEN("pool", "mean", "first")),
+    PORT("output", F32, "T B n_classes", .batch_first = true, WHEN("pool", "none")),
     {0},
 };
 

@@ -16,7 +16,7 @@ const struct key attncl__classes_keys[] = {
     {"d_model", KEY_INT, AT(classes_settings, width), .min = 1},
     {"n_classes", KEY_INT, AT(classes_settings, n), .min = 1, OR(0)},
     {"pool", KEY_WORD, AT(classes_settings, pool), .choices = pools, OR_WORD("mean"),
-     .when = {"n_classes", true, {"0"}}},
+     UNLESS("n_classes", "0")},
     {0},
 };
 

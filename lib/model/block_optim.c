@@ -12,34 +12,10 @@ static const struct choice kinds[] = {
 const struct choice attncl__clip_choices[] = {
     {"torch", ATTNCL_CLIP_EPSILON}, {"d2l", ATTNCL_CLIP_EXACT}, {0}};
 
-#define SGD                                                                                        \
-    {                                                                                              \
-        "kind", false,                                                                             \
-        {                                                                                          \
-            "sgd"                                                                                  \
-        }                                                                                          \
-    }
-#define ADAMS                                                                                      \
-    {                                                                                              \
-        "kind", true,                                                                              \
-        {                                                                                          \
-            "sgd"                                                                                  \
-        }                                                                                          \
-    }
-#define OWN_ADAM                                                                                   \
-    {                                                                                              \
-        "kind", false,                                                                             \
-        {                                                                                          \
-            "adam", "noam"                                                                         \
-        }                                                                                          \
-    }
-#define NOAM                                                                                       \
-    {                                                                                              \
-        "kind", false,                                                                             \
-        {                                                                                          \
-            "noam"                                                                                 \
-        }                                                                                          \
-    }
+#define SGD      WHEN("kind", "sgd")
+#define ADAMS    UNLESS("kind", "sgd")
+#define OWN_ADAM WHEN("kind", "adam", "noam")
+#define NOAM     WHEN("kind", "noam")
 
 static attncl_status set_sgd(const struct optim_values *read, attncl_sgd_desc *sgd)
 {
@@ -95,17 +71,17 @@ static attncl_status check(void *settings)
 const struct key attncl__optim_keys[] = {
     {"kind", KEY_WORD, AT(optim_settings, read.kind), .choices = kinds},
     {"learning_rate", KEY_NUMBER, AT(optim_settings, read.learning_rate), .min = 0},
-    {"betas", KEY_NUMBERS, AT(optim_settings, read.betas), OR_NUMBERS(0.9, 0.999), .when = ADAMS},
-    {"eps", KEY_NUMBER, AT(optim_settings, read.eps), OR(1e-8), .when = ADAMS},
-    {"momentum", KEY_NUMBER, AT(optim_settings, read.momentum), OR(0), .when = SGD},
-    {"dampening", KEY_NUMBER, AT(optim_settings, read.dampening), OR(0), .when = SGD},
+    {"betas", KEY_NUMBERS, AT(optim_settings, read.betas), OR_NUMBERS(0.9, 0.999), ADAMS},
+    {"eps", KEY_NUMBER, AT(optim_settings, read.eps), OR(1e-8), ADAMS},
+    {"momentum", KEY_NUMBER, AT(optim_settings, read.momentum), OR(0), SGD},
+    {"dampening", KEY_NUMBER, AT(optim_settings, read.dampening), OR(0), SGD},
     {"weight_decay", KEY_NUMBER, AT(optim_settings, read.weight_decay), OR(0)},
-    {"optimized_update", KEY_BOOL, AT(optim_settings, read.optimized), OR(true), .when = OWN_ADAM},
-    {"weight_decouple", KEY_BOOL, AT(optim_settings, read.decoupled), OR(true), .when = OWN_ADAM},
-    {"amsgrad", KEY_BOOL, AT(optim_settings, read.amsgrad), OR(false), .when = ADAMS},
-    {"nesterov", KEY_BOOL, AT(optim_settings, read.nesterov), OR(false), .when = SGD},
-    {"d_model", KEY_INT, AT(optim_settings, read.d_model), .min = 1, .when = NOAM},
-    {"warmup", KEY_NUMBER, AT(optim_settings, read.warmup), .min = 1, OR(2000), .when = NOAM},
+    {"optimized_update", KEY_BOOL, AT(optim_settings, read.optimized), OR(true), OWN_ADAM},
+    {"weight_decouple", KEY_BOOL, AT(optim_settings, read.decoupled), OR(true), OWN_ADAM},
+    {"amsgrad", KEY_BOOL, AT(optim_settings, read.amsgrad), OR(false), ADAMS},
+    {"nesterov", KEY_BOOL, AT(optim_settings, read.nesterov), OR(false), SGD},
+    {"d_model", KEY_INT, AT(optim_settings, read.d_model), .min = 1, NOAM},
+    {"warmup", KEY_NUMBER, AT(optim_settings, read.warmup), .min = 1, OR(2000), NOAM},
     CHECK(check),
     {0},
 };

@@ -49,20 +49,10 @@ struct condition {
     bool is_not;
     const char *words[CONDITION_MAX_WORDS];
 };
-#define ON(...)                                                                                    \
-    {                                                                                              \
-        "layer", false,                                                                            \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-#define OFF(...)                                                                                   \
-    {                                                                                              \
-        "layer", true,                                                                             \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
+#define WHEN(name, ...)   .when = {(name), false, {__VA_ARGS__}}
+#define UNLESS(name, ...) .when = {(name), true, {__VA_ARGS__}}
+#define ON(...)           WHEN("layer", __VA_ARGS__)
+#define OFF(...)          UNLESS("layer", __VA_ARGS__)
 
 struct key {
     const char *name; // NULL: no key but a setting, which becomes `otherwise`

@@ -106,9 +106,9 @@ static const struct key schedule[] = {
     {"kind", KEY_WORD, AT(train_settings, optimizer.schedule.kind), .choices = schedules,
      OR_PRESET},
     {"warmup", KEY_NUMBER, AT(train_settings, optimizer.schedule.warmup), .min = 1,
-     OR_FROM(default_warmup), .when = {"kind", false, {"noam"}}},
+     OR_FROM(default_warmup), WHEN("kind", "noam")},
     {"warmup", KEY_NUMBER, AT(train_settings, optimizer.schedule.warmup), OR(0),
-     .when = {"kind", true, {"noam"}}},
+     UNLESS("kind", "noam")},
     // As PyTorch's schedulers name it.
     {"min_lr", KEY_NUMBER, AT(train_settings, optimizer.schedule.min_rate), .only_given = true},
     {"min_learning_rate", KEY_NUMBER, AT(train_settings, optimizer.schedule.min_rate), OR_PRESET},
