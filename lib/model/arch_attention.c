@@ -239,7 +239,8 @@ static const struct port multi_head_outputs[] = {
 
 const struct arch_class attncl__arch_multi_head_attention = {
     .name = "multi_head_attention",
-    .example = "{\"num_hiddens\": 64, \"num_heads\": 4}",
+    .example = "{\"num_hiddens\": 64, \"num_heads\": 4, \"query_size\": 20, "
+               "\"key_size\": 24, \"value_size\": 28}",
     .settings_bytes = sizeof(struct multi_head_settings),
     .keys = multi_head_keys,
     .inputs = multi_head_inputs,

@@ -26,7 +26,10 @@ attncl_status attncl__model_configure(attncl_model *model);
 attncl_status attncl__model_list_params(const attncl_model *model, struct param_list *list);
 
 // The configuration that was read.
-struct config_values attncl__model_values(const attncl_model *model);
+static inline struct config_values attncl__model_values(const attncl_model *model)
+{
+    return (struct config_values){model->arch->keys, model->settings};
+}
 
 // Begins the construction of one of the model's graphs; the graph is the caller's, also on failure.
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,

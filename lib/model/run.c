@@ -14,11 +14,6 @@
 #include "model/model.h"
 #include "model/results.h"
 
-struct config_values attncl__model_values(const attncl_model *model)
-{
-    return (struct config_values){model->arch->keys, model->settings};
-}
-
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct build *ret)
 {

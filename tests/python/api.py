@@ -544,7 +544,8 @@ class Declarations(unittest.TestCase):
             count = 0 if prototype == "void" else prototype.count(",") + 1
             self.assertEqual(count, len(arguments), name)
         for struct, name in ((c_api.Array, "array"), (c_api.DescriptionEntry, "entry"), (c_api.DeviceInfo, "device_info"),
-                             (c_api.ContextOptions, "context_options"), (c_api.DecoderOptions, "decoder_options"),
+                             (c_api.ContextOptions, "context_options"), (c_api.CrossEntropyDesc, "cross_entropy_desc"),
+                             (c_api.DecoderOptions, "decoder_options"),
                              (c_api.TrainerOptions, "trainer_options"), (c_api.TrainPlan, "train_plan"),
                              (c_api.TrainState, "train_state"), (c_api.TrainStep, "train_step"), (c_api.Sampling, "sampling"),
                              (c_api.AttentionDesc, "attention_desc"), (c_api.AttentionInputs, "attention_inputs"),

@@ -152,6 +152,12 @@ class Param(Sized):
     _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("shape", Shape), ("trainable", ctypes.c_int)]
 
 
+class CrossEntropyDesc(Sized):
+    """attncl_cross_entropy_desc."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("reduction", ctypes.c_int), ("pad", ctypes.c_int64),
+                ("label_smoothing", ctypes.c_double)]
+
+
 class DecoderOptions(Sized):
     """attncl_decoder_options."""
     _fields_ = [("struct_size", ctypes.c_size_t), ("state_dtype", ctypes.c_int), ("window", ctypes.c_int64)]
@@ -280,7 +286,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "linear": (Value, HANDLE, Value, Value, Value),
     "bmm": (Value, HANDLE, Value, Value),
     "embedding": (Value, HANDLE, Value, Value, ctypes.c_float),
-    "cross_entropy": (Value, HANDLE, Value, Value, ctypes.c_int, INT64),
+    "cross_entropy": (Value, HANDLE, Value, Value, ctypes.POINTER(CrossEntropyDesc)),
     "attention": (Value, HANDLE, ctypes.POINTER(AttentionDesc), ctypes.POINTER(AttentionInputs), VALUES),
     "aft_mix": (Value, HANDLE, ctypes.POINTER(AftDesc), Value, Value, Value, Value, Value),
     "spatial_gating_unit": (Value, HANDLE, ctypes.POINTER(SguParams), Value, ctypes.c_int, Value),

@@ -21,7 +21,7 @@ except ImportError as error:
     raise ImportError("attncl.ops needs PyTorch: pip install 'attncl[convert]'") from error
 from torch import Tensor
 
-from .c_api import AftDesc, AttentionDesc, AttentionInputs, SguParams, Value, c_arrays, library
+from .c_api import AftDesc, AttentionDesc, AttentionInputs, CrossEntropyDesc, SguParams, Value, c_arrays, library
 from .model import Graphs, Handle, drop_graphs, open_context, run_graph
 
 __all__ = ["aft_conv", "aft_full", "aft_local", "aft_simple", "attention", "bmm", "cross_entropy", "embedding", "gelu",
@@ -183,8 +183,8 @@ def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> T
     """logits [..., V], the classes last; targets [...]."""
     if reduction not in _REDUCTIONS:
         raise ValueError(f"attncl.ops.cross_entropy: reduction {reduction!r} is none of {', '.join(_REDUCTIONS)}")
-    n = logits.shape[-1]
-    op = _Op("cross_entropy", (reduction,), lambda g, v: library().cross_entropy(g, *v, _REDUCTIONS[reduction], -1), n)
+    n, desc = logits.shape[-1], CrossEntropyDesc(reduction=_REDUCTIONS[reduction], pad=-1)
+    op = _Op("cross_entropy", (reduction,), lambda g, v: library().cross_entropy(g, *v, ctypes.byref(desc)), n)
     return _apply(op, logits, _integers(targets, n, "cross_entropy"))
 
 
