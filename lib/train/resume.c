@@ -200,7 +200,7 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
         attncl__error_prefix("%s", path);
         goto done;
     }
-    attncl__batches_drop(trainer);
+    attncl__drop_batches(trainer);
     if (trainer->is_broken)
         attncl__trainer_drop_graphs(trainer); // those whose runs failed refuse others
     trainer->is_broken = true;                // until all is written
@@ -212,8 +212,6 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
     trainer->best_loss = saved.best_loss;
     trainer->best_step = saved.best_step;
     trainer->n_worse = saved.n_worse;
-    trainer->next_index = -1;
-    attncl__part_free(&trainer->next);
     TRY_DONE(attncl__replicas_begin(trainer));
 done:
     free_saved(trainer, &saved);
