@@ -31,8 +31,7 @@ attncl_status attncl__dataset_create(const struct dataset_class *class, size_t b
                                      const char *path, const struct dataset_options *options,
                                      struct dataset **ret)
 {
-    if (options)
-        TRY(check_options(options));
+    TRY(check_options(options));
     struct dataset *d = attncl__alloc_zero(bytes);
     REQUIRE(d, ATTNCL_ERR_NO_MEMORY, "a dataset");
     const attncl_status status = attncl__data_file_open(path, &d->file);
@@ -42,8 +41,7 @@ attncl_status attncl__dataset_create(const struct dataset_class *class, size_t b
     }
     d->class = class;
     d->pad = -1;
-    if (options)
-        d->options = *options;
+    d->options = *options;
     d->options.vocabulary = d->options.target_vocabulary = NULL; // the caller's, gone later
     *ret = d;
     return ATTNCL_OK;

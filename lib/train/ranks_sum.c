@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
-#include "base/ckd.h"
 #include "base/try.h"
 #include "train/ranks.h"
 
@@ -33,19 +32,17 @@ static attncl_status prepare(const attncl_ranks *ranks, struct rank_sum *s, floa
 {
     const int size = ranks->place.size, rank = ranks->place.rank;
     const size_t own = block_begin(n, size, rank + 1) - block_begin(n, size, rank);
-    size_t n_pieces = 0, n_blocks = 0;
+    const size_t n_pieces = own * (size_t)size; // less than n + size
 
-    REQUIRE(ckd_mul_size(own, (size_t)size, &n_pieces) && ckd_mul_size(4, (size_t)size, &n_blocks),
-            ATTNCL_ERR_NO_MEMORY, "a sum of %zu floats over %d ranks", n, size);
-    if (s->capacity[0] < n_pieces) {
+    if (s->capacity < n_pieces) {
         attncl__free(s->pieces);
-        s->capacity[0] = 0;
+        s->capacity = 0;
         s->pieces = attncl__alloc_array(n_pieces, sizeof *s->pieces);
         REQUIRE(s->pieces, ATTNCL_ERR_NO_MEMORY, "a sum of %zu floats over %d ranks", n, size);
-        s->capacity[0] = n_pieces;
+        s->capacity = n_pieces;
     }
     if (!s->blocks)
-        s->blocks = attncl__alloc_array(n_blocks, sizeof *s->blocks);
+        s->blocks = attncl__alloc_array((size_t)size, 4 * sizeof *s->blocks);
     REQUIRE(s->blocks, ATTNCL_ERR_NO_MEMORY, "a sum over %d ranks", size);
     for (int r = 0; r < size; ++r) {
         const size_t begin = block_begin(n, size, r), end = block_begin(n, size, r + 1);
