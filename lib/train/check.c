@@ -131,14 +131,14 @@ done:
 attncl_status attncl_trainer_check(attncl_trainer *trainer, attncl_train_fault *fault_ret)
 {
     REQUIRE(trainer && fault_ret, ATTNCL_ERR_ARGUMENT, "trainer or fault_ret is NULL");
-    TRY(attncl__trainer_usable(trainer));
+    TRY(attncl__check_usable(trainer));
     attncl_train_fault fault = ATTNCL_TRAIN_FAULT_INIT;
     const int64_t n_batches = trainer->config.settings.accumulate;
     for (int64_t i = 0; i < n_batches && !fault.op; ++i) {
         struct batch_in_flight b = {.index = trainer->step * n_batches + i, .share = 1};
-        TRY(attncl__part_prepare(trainer, b.index, &b.part));
+        TRY(attncl__prepare_part(trainer, b.index, &b.part));
         const attncl_status status = b.part.is_empty ? ATTNCL_OK : check_batch(trainer, &b, &fault);
-        attncl__part_free(&b.part);
+        attncl__free_part(&b.part);
         TRY(status);
     }
     return STRUCT_WRITE(attncl_train_fault, fault_ret, &fault);

@@ -177,7 +177,7 @@ static attncl_status save(attncl_trainer *t, const char *path, bool model_alone)
     attncl_status status = ATTNCL_OK;
     struct file f = {0};
     REQUIRE(t && path, ATTNCL_ERR_ARGUMENT, "trainer or path is NULL");
-    TRY(attncl__trainer_usable(t));
+    TRY(attncl__check_usable(t));
     if (attncl_ranks_rank(t->ranks) != 0)
         return ATTNCL_OK;
     TRY_DONE(collect(t, model_alone, &f));

@@ -30,7 +30,7 @@ struct grad_sums {
     char (*names)[NAME_BYTES]; // [n_trained], of outputs, as trained tensors
 };
 
-bool attncl__grad_sums_are_outputs(const attncl_trainer *t)
+bool attncl__outputs_gradients(const attncl_trainer *t)
 {
     return t->config.settings.accumulate == 1 && !attncl__is_alone(t);
 }
@@ -40,7 +40,7 @@ static void write_output_name(size_t i, char name[NAME_BYTES])
     snprintf(name, NAME_BYTES, "gradient.%zu", i);
 }
 
-void attncl__grad_sums_output(attncl_trainer *t, attncl_graph *g)
+void attncl__add_gradient_outputs(attncl_trainer *t, attncl_graph *g)
 {
     char name[NAME_BYTES];
     for (size_t i = 0; i < t->n_trained; ++i) {
@@ -49,7 +49,7 @@ void attncl__grad_sums_output(attncl_trainer *t, attncl_graph *g)
     }
 }
 
-void attncl__grad_sums_free(attncl_trainer *t)
+void attncl__free_grad_sums(attncl_trainer *t)
 {
     struct grad_sums *s = t->grad_sums;
     if (!s)
@@ -133,13 +133,13 @@ static attncl_status prepare(attncl_trainer *t, const attncl_graph *g)
     if (status == ATTNCL_OK)
         cut_buckets(t, t->grad_sums);
     else
-        attncl__grad_sums_free(t);
+        attncl__free_grad_sums(t);
     return status;
 }
 
 // -- sending and receiving
 
-attncl_status attncl__grad_sums_run(attncl_trainer *t, attncl_graph *g)
+attncl_status attncl__run_gradients(attncl_trainer *t, attncl_graph *g)
 {
     TRY(prepare(t, g));
     return attncl__graph_run_reading(g, t->grad_sums->reads, t->n_trained);
@@ -166,7 +166,7 @@ static attncl_status send_bucket(attncl_trainer *t, const attncl_graph *g, size_
     const size_t first = s->bucket[bucket], end = s->bucket[bucket + 1];
     size_t bytes = 0;
     for (size_t i = first; i < end; ++i) {
-        if (!attncl__grad_sums_are_outputs(t))
+        if (!attncl__outputs_gradients(t))
             TRY(attncl_tensor_read(t->trained[s->order[i]].gradient, s->reads[i].data,
                                    s->reads[i].bytes));
         else if (!g)
@@ -178,9 +178,9 @@ static attncl_status send_bucket(attncl_trainer *t, const attncl_graph *g, size_
     return attncl_ranks_sum_begin(t->ranks, s->reads[first].data, bytes / sizeof(float));
 }
 
-attncl_status attncl__grad_sums_send(attncl_trainer *t, attncl_graph *g)
+attncl_status attncl__send_gradients(attncl_trainer *t, attncl_graph *g)
 {
-    if (!attncl__grad_sums_are_outputs(t))
+    if (!attncl__outputs_gradients(t))
         g = NULL;
     TRY(prepare(t, g));
     const struct grad_sums *s = t->grad_sums;
@@ -194,7 +194,7 @@ attncl_status attncl__grad_sums_send(attncl_trainer *t, attncl_graph *g)
     return status;
 }
 
-attncl_status attncl__grad_sums_receive(attncl_trainer *t)
+attncl_status attncl__receive_gradients(attncl_trainer *t)
 {
     const struct grad_sums *s = t->grad_sums;
     for (size_t b = 0; b < s->n_buckets; ++b) {

@@ -8,7 +8,7 @@
 #include "base/try.h"
 #include "train/trainer.h"
 
-void attncl__part_free(struct part *part)
+void attncl__free_part(struct part *part)
 {
     attncl__batch_free(&part->batch);
     *part = (struct part){0};
@@ -48,7 +48,7 @@ static void cut_axis(attncl_array *array, int axis, int64_t first, int64_t last)
     array->bytes = (size_t)outer * each * sizeof *data;
 }
 
-attncl_status attncl__part_prepare(attncl_trainer *t, int64_t index, struct part *ret)
+attncl_status attncl__prepare_part(attncl_trainer *t, int64_t index, struct part *ret)
 {
     const int64_t n_ranks = attncl_ranks_size(t->ranks), rank = attncl_ranks_rank(t->ranks);
     struct part part = {0};

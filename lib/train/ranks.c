@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Ranks: who is there, and waiting for them.  The plugin is loaded only where a launcher started more than one
-// process, so that a program alone needs no MPI.
+// Ranks: who is there.  The plugin is loaded only where a launcher started more than one process, so that a program
+// alone needs no MPI.
 
-#define _GNU_SOURCE // dladdr, nanosleep
+#define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/env.h"
 #include "base/try.h"
 #include "train/ranks.h"
@@ -22,8 +19,6 @@ static const char plugin_name[] = "libattncl_mpi.so";
 
 // Longer than devices of different speed take to build their kernels, or to share out a text.
 enum { DEFAULT_TIMEOUT_S = 1800 };
-
-enum { PAUSE_US = 50, BUSY_TURNS = 1000 };
 
 // What the environment says of the launcher: number of ranks, 0 where it does not say; 1 without one.
 static int size_in_environment(const char **variable_ret)
@@ -160,59 +155,4 @@ void attncl_ranks_abort(attncl_ranks *ranks)
 {
     if (attncl__ranks_are_many(ranks))
         ranks->plugin->end_all(1);
-}
-
-// -- waiting
-
-bool attncl__ranks_are_many(const attncl_ranks *ranks)
-{
-    return ranks && ranks->place.size > 1;
-}
-
-attncl_status attncl__ranks_check(attncl_ranks *ranks, const char *failure)
-{
-    if (!failure)
-        return ATTNCL_OK;
-    ranks->has_failed = true;
-    return FAIL(ATTNCL_ERR_IO, "MPI, rank %d of %d: %s", ranks->place.rank, ranks->place.size,
-                failure);
-}
-
-void attncl__ranks_pause(int *us)
-{
-    *us = *us == 0 ? PAUSE_US : *us < 16 * PAUSE_US ? 2 * *us : *us;
-    const struct timespec pause = {.tv_nsec = 1000L * *us};
-    nanosleep(&pause, NULL);
-}
-
-attncl_status attncl__ranks_wait(attncl_ranks *ranks, struct rank_wait *wait)
-{
-    if (wait->turn < BUSY_TURNS) {
-        ++wait->turn;
-        sched_yield();
-        return ATTNCL_OK;
-    }
-    attncl__ranks_pause(&(int){0});
-    const double now = attncl__seconds();
-    if (wait->began_s == 0)
-        wait->began_s = now;
-    if (ranks->timeout_s == 0 || now - wait->began_s < ranks->timeout_s)
-        return ATTNCL_OK;
-    ranks->has_failed = true;
-    return FAIL(
-        ATTNCL_ERR_IO,
-        "rank %d of %d has waited %d s for the others, ATTNCL_RANKS_TIMEOUT: one of them hangs",
-        ranks->place.rank, ranks->place.size, ranks->timeout_s);
-}
-
-attncl_status attncl__ranks_wait_for(attncl_ranks *ranks, struct ranks_request *request)
-{
-    struct rank_wait wait = {0};
-    int done = 0;
-    while (!done) {
-        TRY(attncl__ranks_check(ranks, ranks->plugin->test(request, &done)));
-        if (!done)
-            TRY(attncl__ranks_wait(ranks, &wait));
-    }
-    return ATTNCL_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ranks from inside: ranks.c opens them and waits, ranks_sum.c sums while the caller computes, ranks_share.c does
-// what waits.
+// Ranks from inside: ranks.c opens them, ranks_sum.c waits and sums while the caller computes, ranks_share.c
+// broadcasts and compares.
 #ifndef ATTNCL_TRAIN_RANKS_H
 #define ATTNCL_TRAIN_RANKS_H
 

@@ -35,7 +35,7 @@ static attncl_status check_whole(const attncl_trainer *t)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__trainer_usable(const attncl_trainer *t)
+attncl_status attncl__check_usable(const attncl_trainer *t)
 {
     TRY(check_whole(t));
     for (size_t i = 0; i < N_SLOTS; ++i)
@@ -56,9 +56,9 @@ static attncl_status prepare_batch(attncl_trainer *t, int64_t index)
     b->loss_read = (struct early_read){.name = "loss", .data = &b->loss, .bytes = sizeof b->loss};
     b->norm_read =
         (struct early_read){.name = "grad_norm", .data = &b->norm, .bytes = sizeof b->norm};
-    TRY(attncl__part_prepare(t, index, &b->part));
+    TRY(attncl__prepare_part(t, index, &b->part));
     const struct part *p = &b->part;
-    if (attncl__trainer_sums(t))
+    if (attncl__sums_gradients(t))
         b->share =
             p->n_all_targets > 0 ? (double)p->n_targets / (double)p->n_all_targets / n_batches : 0;
     b->state = BATCH_PREPARED;
@@ -67,7 +67,7 @@ static attncl_status prepare_batch(attncl_trainer *t, int64_t index)
 
 static void free_batch(struct batch_in_flight *b)
 {
-    attncl__part_free(&b->part);
+    attncl__free_part(&b->part);
     *b = (struct batch_in_flight){0};
 }
 
@@ -80,7 +80,7 @@ attncl_status attncl__write_inputs(const attncl_trainer *t, struct batch_in_flig
     b->weight = (float)b->share;
     if (t->config.settings.dropout > 0)
         TRY(attncl__graph_write_queued(b->graph, "batch_number", &b->number, sizeof b->number));
-    if (!attncl__trainer_sums(t))
+    if (!attncl__sums_gradients(t))
         return ATTNCL_OK;
     return attncl__graph_write_queued(b->graph, "loss_weight", &b->weight, sizeof b->weight);
 }
@@ -99,12 +99,12 @@ static attncl_status write_rate(attncl_trainer *t, struct batch_in_flight *b, at
 
 static attncl_status write_batch(attncl_trainer *t, struct batch_in_flight *b)
 {
-    const enum graph_kind kind = attncl__trainer_sums(t) ? GRAPH_GRADIENT : GRAPH_STEP;
+    const enum graph_kind kind = attncl__sums_gradients(t) ? GRAPH_GRADIENT : GRAPH_STEP;
     if (b->part.is_empty) {
         b->state = BATCH_WRITTEN;
         return ATTNCL_OK;
     }
-    TRY(attncl__trainer_graph(t, kind, &b->part.batch, &b->graph));
+    TRY(attncl__find_step_graph(t, kind, &b->part.batch, &b->graph));
     attncl_status status = attncl__write_inputs(t, b);
     if (status == ATTNCL_OK && kind == GRAPH_STEP)
         status = write_rate(t, b, b->graph);
@@ -124,7 +124,7 @@ static bool is_last_of_step(const attncl_trainer *t, const struct batch_in_fligh
 
 static attncl_status enqueue_update(attncl_trainer *t, struct batch_in_flight *b)
 {
-    TRY(attncl__trainer_graph(t, GRAPH_UPDATE, &(struct batch){0}, &b->update_graph));
+    TRY(attncl__find_step_graph(t, GRAPH_UPDATE, &(struct batch){0}, &b->update_graph));
     TRY(write_rate(t, b, b->update_graph));
     b->updates = true;
     TRY(attncl_graph_run(b->update_graph));
@@ -143,10 +143,10 @@ static attncl_status enqueue_step(struct batch_in_flight *b)
 
 static attncl_status enqueue_passes(attncl_trainer *t, struct batch_in_flight *b)
 {
-    if (!attncl__trainer_sums(t))
+    if (!attncl__sums_gradients(t))
         return enqueue_step(b);
-    if (attncl__grad_sums_are_outputs(t)) // the loss is read behind them
-        return b->graph ? attncl__grad_sums_run(t, b->graph) : ATTNCL_OK;
+    if (attncl__outputs_gradients(t)) // the loss is read behind them
+        return b->graph ? attncl__run_gradients(t, b->graph) : ATTNCL_OK;
     if (b->index % t->config.settings.accumulate == 0)
         for (size_t i = 0; i < t->n_trained; ++i)
             TRY(attncl__tensor_clear(t->trained[i].gradient));
@@ -220,7 +220,7 @@ attncl_status attncl_trainer_begin(attncl_trainer *trainer)
 static attncl_status update_from_sums(attncl_trainer *t, struct batch_in_flight *b,
                                       attncl_train_step *step)
 {
-    TRY(attncl__grad_sums_receive(t));
+    TRY(attncl__receive_gradients(t));
     TRY(attncl_ranks_sum_double(t->ranks, &step->loss, 1));
     return isfinite(step->loss) ? enqueue_update(t, b) : ATTNCL_OK;
 }
@@ -230,8 +230,8 @@ static attncl_status finish_batch(attncl_trainer *t, struct batch_in_flight *b,
 {
     const bool sends = is_last_of_step(t, b) && !attncl__is_alone(t);
     if (sends)
-        TRY(attncl__grad_sums_send(t, b->graph));
-    if (b->graph && attncl__grad_sums_are_outputs(t))
+        TRY(attncl__send_gradients(t, b->graph));
+    if (b->graph && attncl__outputs_gradients(t))
         TRY(attncl__reads_enqueue(b->graph, &b->loss_read, 1));
     if (b->graph)
         TRY(attncl__reads_wait(b->graph, &b->loss_read, 1));
@@ -302,7 +302,7 @@ static attncl_status stop(attncl_trainer *t, attncl_status status, bool has_run_
     if (t->fault && attncl__tensor_clear(t->fault) != ATTNCL_OK)
         t->is_broken = true; // updates would do nothing
     if (has_run_failed)
-        attncl__trainer_drop_graphs(t); // graphs whose runs failed refuse others
+        attncl__drop_step_graphs(t); // graphs whose runs failed refuse others
     return FAIL(status, "%s", message);
 }
 
@@ -323,7 +323,7 @@ attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *st
     if (finite != ATTNCL_OK)
         return stop(trainer, finite, false);
     trainer->step = step.step;
-    const attncl_status compared = attncl__replicas_compare(trainer);
+    const attncl_status compared = attncl__compare_replicas(trainer);
     if (compared != ATTNCL_OK) {
         trainer->is_broken = true; // the weights have had their step
         trainer->step = step.step - 1;

@@ -17,7 +17,7 @@
 #include "model/loss.h"
 #include "train/trainer.h"
 
-void attncl__trainer_drop_graphs(attncl_trainer *t)
+void attncl__drop_step_graphs(attncl_trainer *t)
 {
     for (size_t i = 0; i < t->n_graphs; ++i)
         attncl_graph_destroy(t->graphs[i].graph);
@@ -46,7 +46,7 @@ static attncl_status add_loss(attncl_trainer *t, attncl_graph *g, const struct b
     attncl_value scores;
     TRY(attncl__model_scores_loss(t->model, g, &desc, batch->array, batch->n, loss_ret, &scores));
     attncl_graph_output(g, "loss", *loss_ret);
-    if (!trains && attncl__trainer_has_labels(t))
+    if (!trains && attncl__has_labels(t))
         attncl_graph_output(g, "class", attncl_argmax(g, scores));
     return attncl_graph_status(g);
 }
@@ -56,7 +56,7 @@ attncl_status attncl__add_gradients(attncl_trainer *t, attncl_graph *g, const st
 {
     TRY(add_loss(t, g, batch, true, loss_ret));
     attncl_value target = *loss_ret;
-    if (attncl__trainer_sums(t)) // its share in the mean over batches and ranks
+    if (attncl__sums_gradients(t)) // its share in the mean over batches and ranks
         target = attncl_mul(g, target, attncl_graph_input(g, "loss_weight", ATTNCL_F32, 0, NULL));
     return attncl_model_gradient(t->model, g, target, t->weights, t->gradients);
 }
@@ -164,9 +164,9 @@ static attncl_status build(attncl_trainer *t, enum graph_kind kind, const struct
         return add_update(t, g, loss);
     case GRAPH_GRADIENT:
         TRY(attncl__add_gradients(t, g, batch, &loss));
-        if (attncl__grad_sums_are_outputs(t))
-            attncl__grad_sums_output(t, g);
-        for (size_t i = 0; i < t->n_trained && !attncl__grad_sums_are_outputs(t); ++i)
+        if (attncl__outputs_gradients(t))
+            attncl__add_gradient_outputs(t, g);
+        for (size_t i = 0; i < t->n_trained && !attncl__outputs_gradients(t); ++i)
             attncl_accumulate(g, attncl_graph_weight(g, t->trained[i].gradient), t->gradients[i]);
         if (t->fault)
             note_fault(t, g, loss);
@@ -211,8 +211,8 @@ static bool fits(const struct shaped_graph *shaped, enum graph_kind kind, const 
     return true;
 }
 
-attncl_status attncl__trainer_graph(attncl_trainer *t, enum graph_kind kind,
-                                    const struct batch *batch, attncl_graph **ret)
+attncl_status attncl__find_step_graph(attncl_trainer *t, enum graph_kind kind,
+                                      const struct batch *batch, attncl_graph **ret)
 {
     for (size_t i = 0; i < t->n_graphs; ++i) {
         if (fits(&t->graphs[i], kind, batch)) {

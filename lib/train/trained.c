@@ -70,13 +70,13 @@ static attncl_status create_trained(attncl_trainer *t, const attncl_weight *weig
     for (int kept = 0; kept < N_KEPT; ++kept)
         if (keeps(t, (enum kept)kept))
             TRY(create_tensor(t, trained, (enum kept)kept));
-    return attncl__trainer_sums(t)
+    return attncl__sums_gradients(t)
                ? attncl_tensor_create(t->context, ATTNCL_F32, shape->rank, shape->dim, ATTNCL_F32,
                                       NULL, &trained->gradient)
                : ATTNCL_OK;
 }
 
-attncl_status attncl__trained_create(attncl_trainer *t)
+attncl_status attncl__create_trained(attncl_trainer *t)
 {
     if (attncl__is_alone(t))
         TRY(attncl_tensor_create(t->context, ATTNCL_F32, 0, NULL, ATTNCL_F32, NULL, &t->fault));
@@ -94,7 +94,7 @@ attncl_status attncl__trained_create(attncl_trainer *t)
     return ATTNCL_OK;
 }
 
-void attncl__trained_destroy(attncl_trainer *t)
+void attncl__destroy_trained(attncl_trainer *t)
 {
     for (size_t i = 0; i < t->n_trained; ++i) {
         for (int kept = KEPT_WEIGHT + 1; kept < N_KEPT; ++kept)
@@ -194,7 +194,7 @@ done:
     return status;
 }
 
-attncl_status attncl__replicas_begin(attncl_trainer *t)
+attncl_status attncl__begin_replicas(attncl_trainer *t)
 {
     if (attncl__is_alone(t))
         return ATTNCL_OK;
@@ -211,7 +211,7 @@ attncl_status attncl__replicas_begin(attncl_trainer *t)
     return broadcast(t);
 }
 
-attncl_status attncl__replicas_compare(attncl_trainer *t)
+attncl_status attncl__compare_replicas(attncl_trainer *t)
 {
     uint64_t h;
     if (attncl__is_alone(t) || t->step % COMPARE_EVERY != 0)

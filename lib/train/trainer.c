@@ -155,8 +155,8 @@ static attncl_status fill(attncl_trainer *t, const char *config_json,
     TRY_DONE(open_data(t, o, init));
     TRY_DONE(complete_config(t));
     TRY_DONE(create_model(t, init, o->init));
-    TRY_DONE(attncl__trained_create(t));
-    TRY_DONE(attncl__replicas_begin(t));
+    TRY_DONE(attncl__create_trained(t));
+    TRY_DONE(attncl__begin_replicas(t));
 done:
     attncl_safetensors_close(init);
     return status;
@@ -191,9 +191,9 @@ void attncl_trainer_destroy(attncl_trainer *trainer)
     if (!trainer)
         return;
     attncl__drop_batches(trainer);
-    attncl__trainer_drop_graphs(trainer);
-    attncl__grad_sums_free(trainer);
-    attncl__trained_destroy(trainer);
+    attncl__drop_step_graphs(trainer);
+    attncl__free_grad_sums(trainer);
+    attncl__destroy_trained(trainer);
     attncl_model_close(trainer->model);
     attncl__dataset_close(trainer->data);
     attncl__free(trainer->config_text);

@@ -81,12 +81,12 @@ static inline bool attncl__is_alone(const attncl_trainer *t)
     return attncl_ranks_size(t->ranks) == 1;
 }
 // Whether gradients are summed over batches or ranks, by graphs of their own.
-static inline bool attncl__trainer_sums(const attncl_trainer *t)
+static inline bool attncl__sums_gradients(const attncl_trainer *t)
 {
     return t->config.settings.accumulate > 1 || !attncl__is_alone(t);
 }
 // Targets are labels, whose share of right ones evaluation counts.
-static inline bool attncl__trainer_has_labels(const attncl_trainer *t)
+static inline bool attncl__has_labels(const attncl_trainer *t)
 {
     return t->config.settings.pair_form != PAIR_SENTENCES;
 }
@@ -94,7 +94,7 @@ static inline bool attncl__trainer_has_labels(const attncl_trainer *t)
 // -- step.c
 
 // ERR_STATE after a step that was left half done, and while one is running.
-attncl_status attncl__trainer_usable(const attncl_trainer *t);
+attncl_status attncl__check_usable(const attncl_trainer *t);
 // Enqueues the inputs of a batch's graph except those of an update.
 attncl_status attncl__write_inputs(const attncl_trainer *t, struct batch_in_flight *b);
 // Waits for everything that is enqueued, and forgets it.
@@ -103,8 +103,8 @@ void attncl__drop_batches(attncl_trainer *t);
 // -- part.c
 
 // This rank's part of batch `index` of the training data.
-attncl_status attncl__part_prepare(attncl_trainer *t, int64_t index, struct part *ret);
-void attncl__part_free(struct part *part);
+attncl_status attncl__prepare_part(attncl_trainer *t, int64_t index, struct part *ret);
+void attncl__free_part(struct part *part);
 // Targets of a batch that count in the loss.
 int64_t attncl__count_targets(const attncl_trainer *t, const struct batch *batch);
 // Enqueues the writes of a batch's arrays, which stay as they are until the queue was waited for.
@@ -113,36 +113,36 @@ attncl_status attncl__write_arrays(attncl_graph *g, const struct batch *batch);
 // -- step_graph.c
 
 // The compiled graph for batches of this shape, owned by the trainer.
-attncl_status attncl__trainer_graph(attncl_trainer *t, enum graph_kind kind,
-                                    const struct batch *batch, attncl_graph **ret);
+attncl_status attncl__find_step_graph(attncl_trainer *t, enum graph_kind kind,
+                                      const struct batch *batch, attncl_graph **ret);
 // Adds loss and gradients of a batch to a graph; they are t->weights and t->gradients then.
 attncl_status attncl__add_gradients(attncl_trainer *t, attncl_graph *g, const struct batch *batch,
                                     attncl_value *loss_ret);
 // After attncl__drop_batches().
-void attncl__trainer_drop_graphs(attncl_trainer *t);
+void attncl__drop_step_graphs(attncl_trainer *t);
 
 // -- trained.c
 
-attncl_status attncl__trained_create(attncl_trainer *t);
-void attncl__trained_destroy(attncl_trainer *t);
+attncl_status attncl__create_trained(attncl_trainer *t);
+void attncl__destroy_trained(attncl_trainer *t);
 // Exchanges weights and averages, if averages are kept: before and after an evaluation.
 attncl_status attncl__exchange_averages(attncl_trainer *t);
 // Gives all ranks rank 0's weights; ERR_STATE where their data or configurations differ.
-attncl_status attncl__replicas_begin(attncl_trainer *t);
+attncl_status attncl__begin_replicas(attncl_trainer *t);
 // ERR_STATE where weights differ; looks only after some steps.
-attncl_status attncl__replicas_compare(attncl_trainer *t);
+attncl_status attncl__compare_replicas(attncl_trainer *t);
 
 // -- grad_sums.c: with several ranks
 
 // Whether a gradient graph has gradients as outputs, instead of adding them to trained.gradient.
-bool attncl__grad_sums_are_outputs(const attncl_trainer *t);
-void attncl__grad_sums_output(attncl_trainer *t, attncl_graph *g);
+bool attncl__outputs_gradients(const attncl_trainer *t);
+void attncl__add_gradient_outputs(attncl_trainer *t, attncl_graph *g);
 // Runs a gradient graph that has them as outputs.
-attncl_status attncl__grad_sums_run(attncl_trainer *t, attncl_graph *g);
+attncl_status attncl__run_gradients(attncl_trainer *t, attncl_graph *g);
 // Sends a step's gradients as they are complete, those of this graph if they are outputs (NULL: zeros, of a rank
 // without a part); then fills trained.gradient with the sums over the ranks.
-attncl_status attncl__grad_sums_send(attncl_trainer *t, attncl_graph *g);
-attncl_status attncl__grad_sums_receive(attncl_trainer *t);
-void attncl__grad_sums_free(attncl_trainer *t);
+attncl_status attncl__send_gradients(attncl_trainer *t, attncl_graph *g);
+attncl_status attncl__receive_gradients(attncl_trainer *t);
+void attncl__free_grad_sums(attncl_trainer *t);
 
 #endif
