@@ -45,7 +45,7 @@ int64_t attncl__order_item(enum dataset_order order, uint64_t seed, int64_t n, i
 // A number in [0, bound) for `position`, independent of attncl__order_item().
 int64_t attncl__order_offset(uint64_t seed, int64_t bound, int64_t position);
 
-// -- dataset.c, dataset_arrays.c
+// -- dataset.c
 
 struct dataset_class {
     void (*close)(struct dataset *d); // frees what the kind adds

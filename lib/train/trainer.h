@@ -61,8 +61,8 @@ struct attncl_trainer {
 
     struct in_flight in_flight;
     int64_t run_end; // batches before it may run: those of steps that were begun
-    attncl_tensor
-        *fault; // [], 0, or NaN after a loss or norm that is not finite; NULL: several ranks
+    // [], 0, or NaN after a loss or norm that is not finite; NULL with several ranks.
+    attncl_tensor *fault;
 
     int64_t step;    // taken
     double accuracy; // of the last evaluation; NaN: none, or the targets are no labels
