@@ -78,10 +78,7 @@ static attncl_status find_result(attncl_trainer *t, attncl_graph *g, int n_nodes
 
 static size_t largest_bytes(const attncl_trainer *t, const attncl_graph *g)
 {
-    size_t largest = 0;
-    for (size_t i = 0; i < t->n_trained; ++i)
-        if (t->trained[i].count * sizeof(float) > largest)
-            largest = t->trained[i].count * sizeof(float);
+    size_t largest = t->largest * sizeof(float);
     for (int i = 1; i < g->n_values; ++i)
         if (attncl__desc_bytes(&g->values[i].desc) > largest)
             largest = attncl__desc_bytes(&g->values[i].desc);
@@ -92,12 +89,8 @@ static size_t largest_bytes(const attncl_trainer *t, const attncl_graph *g)
 static attncl_status build(attncl_trainer *t, const struct batch *batch, attncl_graph *g,
                            int *n_nodes_ret)
 {
-    attncl_value *lists = attncl__alloc_array(t->n_trained, 2 * sizeof *lists), loss;
-    REQUIRE(lists, ATTNCL_ERR_NO_MEMORY, "%zu gradients", t->n_trained);
-    const attncl_status status =
-        attncl__trainer_add_gradients(t, g, batch, &loss, lists, lists + t->n_trained);
-    attncl__free(lists);
-    TRY(status);
+    attncl_value loss;
+    TRY(attncl__add_gradients(t, g, batch, &loss));
     *n_nodes_ret = g->n_nodes;
     for (int i = 0; i < *n_nodes_ret; ++i) {
         for (int k = 0; k < g->nodes[i].cls->n_out; ++k) {
@@ -110,35 +103,23 @@ static attncl_status build(attncl_trainer *t, const struct batch *batch, attncl_
     return attncl_graph_compile(g, NULL);
 }
 
-static attncl_status write_inputs(const attncl_trainer *t, attncl_graph *g,
-                                  const struct batch *batch, int64_t index)
-{
-    const struct train_settings *s = &t->config.settings;
-    const float whole = 1;
-    const int32_t number = (int32_t)(index & INT32_MAX);
-    TRY(attncl__trainer_write_batch(g, batch));
-    if (s->dropout > 0)
-        TRY(attncl_graph_write(g, "batch_number", &number, sizeof number));
-    return attncl__trainer_sums(t) ? attncl_graph_write(g, "loss_weight", &whole, sizeof whole)
-                                   : ATTNCL_OK;
-}
-
-static attncl_status look(attncl_trainer *t, const struct part *part, int64_t index,
-                          attncl_train_fault *fault)
+static attncl_status check_batch(attncl_trainer *t, struct batch_in_flight *b,
+                                 attncl_train_fault *fault)
 {
     attncl_status status = ATTNCL_OK;
     attncl_graph *g = NULL;
     float *values = NULL;
     int n_nodes = 0;
     TRY_DONE(attncl_graph_create(t->context, &g));
-    TRY_DONE(build(t, &part->batch, g, &n_nodes));
+    b->graph = g;
+    TRY_DONE(build(t, &b->part.batch, g, &n_nodes));
     values = attncl__alloc(largest_bytes(t, g));
     if (!values) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "a result of %zu bytes", largest_bytes(t, g));
         goto done;
     }
     TRY_DONE(find_parameter(t, values, fault));
-    TRY_DONE(write_inputs(t, g, &part->batch, index));
+    TRY_DONE(attncl__write_inputs(t, b));
     TRY_DONE(attncl_graph_run(g));
     TRY_DONE(find_result(t, g, n_nodes, values, fault));
 done:
@@ -150,16 +131,14 @@ done:
 attncl_status attncl_trainer_check(attncl_trainer *trainer, attncl_train_fault *fault_ret)
 {
     REQUIRE(trainer && fault_ret, ATTNCL_ERR_ARGUMENT, "trainer or fault_ret is NULL");
-    TRY(attncl__trainer_usable(trainer));
+    TRY(attncl__check_usable(trainer));
     attncl_train_fault fault = ATTNCL_TRAIN_FAULT_INIT;
     const int64_t n_batches = trainer->config.settings.accumulate;
     for (int64_t i = 0; i < n_batches && !fault.op; ++i) {
-        const int64_t index = trainer->step * n_batches + i;
-        struct part part = {0};
-        TRY(attncl__part_prepare(trainer, index, &part));
-        const attncl_status status =
-            part.is_empty ? ATTNCL_OK : look(trainer, &part, index, &fault);
-        attncl__part_free(&part);
+        struct batch_in_flight b = {.index = trainer->step * n_batches + i, .share = 1};
+        TRY(attncl__prepare_part(trainer, b.index, &b.part));
+        const attncl_status status = b.part.is_empty ? ATTNCL_OK : check_batch(trainer, &b, &fault);
+        attncl__free_part(&b.part);
         TRY(status);
     }
     return STRUCT_WRITE(attncl_train_fault, fault_ret, &fault);

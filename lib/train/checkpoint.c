@@ -49,9 +49,8 @@ bool attncl__checkpoint_place(const attncl_trainer *t, const struct param_piece 
 // -- what goes into the file
 
 struct file {
-    attncl_array *arrays;
+    attncl_array *arrays; // they own their names
     size_t n;
-    char **names;          // owned
     float **values;        // [n_trained * N_KEPT], owned; NULL: not in the file
     const char **metadata; // key, value ... NULL
     char *state;           // attncl.train, owned
@@ -59,11 +58,10 @@ struct file {
 
 static void free_file(const attncl_trainer *t, struct file *f)
 {
-    for (size_t i = 0; f->names && i < f->n; ++i)
-        attncl__free(f->names[i]);
+    for (size_t i = 0; i < f->n; ++i)
+        attncl__free((char *)f->arrays[i].name);
     for (size_t i = 0; f->values && i < t->n_trained * N_KEPT; ++i)
         attncl__free(f->values[i]);
-    attncl__free(f->names);
     attncl__free(f->values);
     attncl__free(f->arrays);
     attncl__free(f->metadata);
@@ -93,10 +91,9 @@ static attncl_status add_piece(const attncl_trainer *t, const struct param_piece
     if (!*values)
         TRY(read_tensor(trained, kept, values));
     attncl__checkpoint_name(kept, has_averages, piece->name, name);
-    attncl_array *array = &f->arrays[f->n];
-    char *copy = attncl__copy_text(name);
+    const char *copy = attncl__copy_text(name);
     REQUIRE(copy, ATTNCL_ERR_NO_MEMORY, "name of %s", name);
-    f->names[f->n++] = copy;
+    attncl_array *array = &f->arrays[f->n++];
     *array = (attncl_array){.name = copy,
                             .dtype = ATTNCL_F32,
                             .rank = piece->shape.rank,
@@ -118,10 +115,8 @@ static attncl_status collect(const attncl_trainer *t, bool model_alone, struct f
     const struct param_table *table = &t->model->params;
     const size_t capacity = table->n_pieces * N_KEPT;
     f->arrays = attncl__alloc_array(capacity, sizeof *f->arrays);
-    f->names = attncl__alloc_array(capacity, sizeof *f->names);
     f->values = attncl__alloc_array(t->n_trained * N_KEPT, sizeof *f->values);
-    REQUIRE(f->arrays && f->names && f->values, ATTNCL_ERR_NO_MEMORY, "%zu tensors of a checkpoint",
-            capacity);
+    REQUIRE(f->arrays && f->values, ATTNCL_ERR_NO_MEMORY, "%zu tensors of a checkpoint", capacity);
     for (int kept = 0; kept < N_KEPT; ++kept)
         for (size_t i = 0; i < table->n_pieces && belongs(t, (enum kept)kept, model_alone); ++i)
             TRY(add_piece(t, &table->pieces[i], (enum kept)kept, model_alone, f));
@@ -177,7 +172,7 @@ static attncl_status save(attncl_trainer *t, const char *path, bool model_alone)
     attncl_status status = ATTNCL_OK;
     struct file f = {0};
     REQUIRE(t && path, ATTNCL_ERR_ARGUMENT, "trainer or path is NULL");
-    TRY(attncl__trainer_usable(t));
+    TRY(attncl__check_usable(t));
     if (attncl_ranks_rank(t->ranks) != 0)
         return ATTNCL_OK;
     TRY_DONE(collect(t, model_alone, &f));

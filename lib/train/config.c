@@ -10,7 +10,6 @@
 #include "base/alloc.h"
 #include "base/suggest.h"
 #include "base/try.h"
-#include "train/config_keys.h"
 
 static const double default_rate = 1e-3, default_noam_rate = 1; // torch.optim.Adam's, labml's
 

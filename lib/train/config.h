@@ -6,6 +6,7 @@
 #include "io/json.h"
 #include "model/arch.h"
 #include "model/block_optim.h"
+#include "model/config.h"
 #include "train/dataset.h"
 
 struct train_settings {
@@ -50,5 +51,16 @@ attncl_status attncl__train_config_begin(struct train_config *c, const char *tex
 // reads and checks all keys, and puts every default into c->root.
 attncl_status attncl__train_config_end(struct train_config *c, int64_t source_vocabulary,
                                        int64_t target_vocabulary, int64_t pad);
+
+// -- config_keys.c: the keys of "train", and what "model" says of the data; failures name the key
+
+// The form of the pairs and the order of axes that the model takes.
+attncl_status attncl__train_data_form(const struct arch_class *arch, const struct json *model,
+                                      struct train_settings *s);
+// The keys that the data need to be opened, and all keys, after what the model implies is set; the padding
+// of the settings is the default of that key.
+extern const struct key attncl__train_data_keys[], attncl__train_keys[];
+attncl_status attncl__train_read_model(const struct arch_class *arch, const struct json *model,
+                                       struct train_settings *s);
 
 #endif

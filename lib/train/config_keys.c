@@ -2,7 +2,7 @@
 //
 // The keys of training: their names, ranges and defaults, and what the model implies of its data.
 
-#include "train/config_keys.h"
+#include "train/config.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/try.h"
-#include "train/data_file.h"
+#include "train/dataset_internal.h"
 
 enum { CHUNK_BYTES = 1 << 16 };
 

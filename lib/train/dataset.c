@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// What all kinds of datasets have in common.
+// What all kinds of datasets have in common, arrays of safetensors files as token ids, and batches.
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/ckd.h"
+#include "base/dtype.h"
 #include "base/try.h"
 #include "train/dataset_internal.h"
 
@@ -31,8 +33,7 @@ attncl_status attncl__dataset_create(const struct dataset_class *class, size_t b
                                      const char *path, const struct dataset_options *options,
                                      struct dataset **ret)
 {
-    if (options)
-        TRY(check_options(options));
+    TRY(check_options(options));
     struct dataset *d = attncl__alloc_zero(bytes);
     REQUIRE(d, ATTNCL_ERR_NO_MEMORY, "a dataset");
     const attncl_status status = attncl__data_file_open(path, &d->file);
@@ -42,11 +43,33 @@ attncl_status attncl__dataset_create(const struct dataset_class *class, size_t b
     }
     d->class = class;
     d->pad = -1;
-    if (options)
-        d->options = *options;
+    d->options = *options;
     d->options.vocabulary = d->options.target_vocabulary = NULL; // the caller's, gone later
     *ret = d;
     return ATTNCL_OK;
+}
+
+attncl_status attncl__dataset_open_arrays(const struct dataset_class *class, size_t bytes,
+                                          const char *path, const struct dataset_options *options,
+                                          attncl_status (*read)(struct dataset *,
+                                                                const attncl_safetensors *),
+                                          struct dataset **ret)
+{
+    attncl_status status = ATTNCL_OK;
+    attncl_safetensors *file = NULL;
+    struct dataset *d = NULL;
+
+    TRY(attncl__dataset_create(class, bytes, path, options, &d));
+    TRY_DONE(attncl_safetensors_open(path, &file));
+    TRY_DONE(read(d, file));
+    TRY_DONE(attncl__data_file_check(&d->file)); // between the hash and the reading
+    *ret = d;
+    d = NULL; // ownership has passed to the caller
+
+done:
+    attncl_safetensors_close(file);
+    attncl__dataset_close(d);
+    return status;
 }
 
 void attncl__dataset_close(struct dataset *d)
@@ -123,6 +146,48 @@ done:
     attncl__batch_free(&batch);
     return status;
 }
+
+// -- arrays
+
+static attncl_status read_ids(const attncl_array *array, int64_t *largest_ret, int32_t **ret)
+{
+    attncl_status status = ATTNCL_OK;
+
+    REQUIRE(attncl__is_integer(array->dtype), ATTNCL_ERR_FORMAT, "%s is not of integers",
+            array->name);
+    const size_t n = array->bytes * CHAR_BIT / attncl__dtype_bits(array->dtype);
+    int32_t *ids = attncl__alloc_array(n, sizeof *ids);
+    REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%s of %zu elements", array->name, n);
+    status = attncl__convert(array->dtype, array->data, ATTNCL_I32, ids, n);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("%s", array->name);
+        goto done;
+    }
+    for (size_t i = 0; i < n; ++i) {
+        if (ids[i] < 0)
+            TRY_DONE(FAIL(ATTNCL_ERR_FORMAT, "%s: element %zu is %" PRId32 ", no token",
+                          array->name, i, ids[i]));
+        if (ids[i] > *largest_ret)
+            *largest_ret = ids[i];
+    }
+    *ret = ids;
+    ids = NULL;
+
+done:
+    attncl__free(ids);
+    return status;
+}
+
+attncl_status attncl__dataset_ids(const struct dataset *d, const attncl_array *array,
+                                  int64_t *largest_ret, int32_t **ret)
+{
+    const attncl_status status = read_ids(array, largest_ret, ret);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("%s", d->file.path);
+    return status;
+}
+
+// -- batches
 
 attncl_status attncl__batch_create(const struct batch_array *arrays, size_t n, struct batch *batch)
 {

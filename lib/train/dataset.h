@@ -48,7 +48,6 @@ enum { BATCH_MAX_ARRAYS = 4 };
 struct batch {
     size_t n;
     attncl_array array[BATCH_MAX_ARRAYS];
-    int64_t n_targets;    // that are not padding
     int64_t begin, total; // of a part, for dropout: its first sequence, and how many the batch has
     int32_t *memory;
 };

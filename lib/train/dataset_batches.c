@@ -11,7 +11,6 @@
 
 struct ready {
     struct dataset base;
-    enum pair_form form; // PAIR_SENTENCES: a text, too
     size_t n;
     struct batch_array array[BATCH_MAX_ARRAYS]; // of one batch
     int32_t *ids[BATCH_MAX_ARRAYS];             // of all
@@ -53,9 +52,9 @@ static const struct kind kinds[] = {
 
 static const struct kind *kind_of(const struct ready *r, const attncl_safetensors *file)
 {
-    if (r->form == PAIR_SENTENCES)
+    if (r->base.options.pair_form == PAIR_SENTENCES) // or a text
         return &kinds[attncl_safetensors_find(file, "enc_X") != NULL];
-    return &kinds[r->form == PAIR_CLASS ? 2 : 3];
+    return &kinds[r->base.options.pair_form == PAIR_CLASS ? 2 : 3];
 }
 
 static void close_ready(struct dataset *d)
@@ -76,7 +75,6 @@ static attncl_status ready_batch(struct dataset *d, enum dataset_split split, in
     for (size_t i = 0; i < r->n; ++i) {
         const size_t bytes = ret->array[i].bytes, n = bytes / sizeof(int32_t);
         memcpy(attncl__batch_data(ret, i), r->ids[i] + (size_t)index * n, bytes);
-        ret->n_targets = (int64_t)n; // of the last
     }
     return ATTNCL_OK;
 }
@@ -89,7 +87,7 @@ static attncl_status check_shape(const struct ready *r, const attncl_array *arra
                                  const attncl_array *like)
 {
     const char *path = r->base.file.path;
-    const int n_axes = r->form != PAIR_SENTENCES                               ? 1
+    const int n_axes = r->base.options.pair_form != PAIR_SENTENCES             ? 1
                        : strcmp(array->name, "enc_X") == 0 || array->rank == 2 ? 2
                                                                                : 3;
 
@@ -133,11 +131,9 @@ static bool is_one_of(const struct expected *e, size_t n, const char *name)
     return false;
 }
 
-static attncl_status read_arrays(struct dataset *d, const attncl_safetensors *file,
-                                 enum pair_form form)
+static attncl_status read_arrays(struct dataset *d, const attncl_safetensors *file)
 {
     struct ready *r = (struct ready *)d;
-    r->form = form;
     const char *path = d->file.path;
     const struct kind *kind = kind_of(r, file);
     const struct expected *e = kind->list;
@@ -163,29 +159,12 @@ static attncl_status read_arrays(struct dataset *d, const attncl_safetensors *fi
     return ATTNCL_OK;
 }
 
-static attncl_status read_sentences(struct dataset *d, const attncl_safetensors *file)
-{
-    return read_arrays(d, file, PAIR_SENTENCES);
-}
-
-static attncl_status read_classes(struct dataset *d, const attncl_safetensors *file)
-{
-    return read_arrays(d, file, PAIR_CLASS);
-}
-
-static attncl_status read_tags(struct dataset *d, const attncl_safetensors *file)
-{
-    return read_arrays(d, file, PAIR_TAGS);
-}
-
 attncl_status attncl__dataset_open_batches(const char *path, enum pair_form form,
                                            struct dataset **ret)
 {
-    return attncl__dataset_open_arrays(&ready_class, sizeof(struct ready), path, NULL,
-                                       form == PAIR_CLASS  ? read_classes
-                                       : form == PAIR_TAGS ? read_tags
-                                                           : read_sentences,
-                                       ret);
+    const struct dataset_options options = {.batch_size = 1, .seq_len = 1, .pair_form = form};
+    return attncl__dataset_open_arrays(&ready_class, sizeof(struct ready), path, &options,
+                                       read_arrays, ret);
 }
 
 attncl_status attncl__dataset_use_batches(struct dataset *d, const char *path)

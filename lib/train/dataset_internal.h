@@ -1,13 +1,51 @@
 // SPDX-License-Identifier: MIT
-// What the kinds of datasets share: the base they embed, batches, and windows of a sequence of tokens.
+// What the kinds of datasets share: files, orders, the base that they embed, batches, windows of tokens.
 #ifndef ATTNCL_TRAIN_DATASET_INTERNAL_H
 #define ATTNCL_TRAIN_DATASET_INTERNAL_H
 
 #include <stdbool.h>
+#include <sys/types.h>
+#include <time.h>
 
 #include "attncl/safetensors.h"
-#include "train/data_file.h"
 #include "train/dataset.h"
+
+// -- data_file.c: a file that is read again and again, at any place, and that tells when it changes
+
+struct data_file { // starts as DATA_FILE_EMPTY
+    char *path;
+    int fd;
+    uint64_t bytes;
+    uint64_t hash; // of all bytes
+    // How the file looked when its hash was taken.
+    struct timespec modified;
+    dev_t device;
+    ino_t inode;
+};
+#define DATA_FILE_EMPTY ((struct data_file){.fd = -1})
+
+// Opens the file and hashes it.  Messages start with the path.
+attncl_status attncl__data_file_open(const char *path, struct data_file *file);
+void attncl__data_file_close(struct data_file *file);
+
+// Reads `bytes` from `offset` on; ERR_IO when the file is shorter.
+attncl_status attncl__data_file_read(const struct data_file *file, uint64_t offset, void *data,
+                                     size_t bytes);
+
+// ERR_IO when there is another content under the path than when it was opened.  Costs one look at the
+// file's time, and a hash where that is another one.
+attncl_status attncl__data_file_check(struct data_file *file);
+
+// -- order.c: which of n things comes at a position of an endless sequence
+
+// The thing at `position`, in [0, n).  Sequential: 0, 1 ... n-1, 0, 1 ...; shuffled: another
+// permutation each n positions; random: independent of all others.
+int64_t attncl__order_item(enum dataset_order order, uint64_t seed, int64_t n, int64_t position);
+
+// A number in [0, bound) for `position`, independent of attncl__order_item().
+int64_t attncl__order_offset(uint64_t seed, int64_t bound, int64_t position);
+
+// -- dataset.c
 
 struct dataset_class {
     void (*close)(struct dataset *d); // frees what the kind adds
@@ -31,7 +69,7 @@ struct dataset { // the first member of each kind
     struct dataset *ready; // whose batches stand for those of SPLIT_TRAIN; NULL: its own do
 };
 
-// Allocates a kind of `bytes`, opens its file and copies the options (NULL: none).  On success the
+// Allocates a kind of `bytes`, opens its file and copies the options.  On success the
 // caller owns *ret, also while it is incomplete: attncl__dataset_close().
 attncl_status attncl__dataset_create(const struct dataset_class *class, size_t bytes,
                                      const char *path, const struct dataset_options *options,
@@ -56,6 +94,13 @@ struct batch_array {
 attncl_status attncl__batch_create(const struct batch_array *arrays, size_t n, struct batch *batch);
 int32_t *attncl__batch_data(const struct batch *batch, size_t i);
 
+// An array of the dataset's file with its elements as I32, the caller's to free; ERR_FORMAT for one
+// that is no number of a token.  *largest_ret: the largest one, or more where it was larger.
+attncl_status attncl__dataset_ids(const struct dataset *d, const attncl_array *array,
+                                  int64_t *largest_ret, int32_t **ret);
+
+// -- windows.c
+
 // Windows [T, B] of a sequence of n tokens; `read` gives the tokens from `at` on.
 struct windows {
     const char *unit; // "characters"
@@ -65,10 +110,5 @@ struct windows {
 attncl_status attncl__windows_split(struct dataset *d, struct windows *w, int64_t n);
 attncl_status attncl__windows_batch(struct dataset *d, const struct windows *w,
                                     enum dataset_split split, int64_t index, struct batch *ret);
-
-// An array of the dataset's file with its elements as I32, the caller's to free; ERR_FORMAT for one
-// that is no number of a token.  *largest_ret: the largest one, or more where it was larger.
-attncl_status attncl__dataset_ids(const struct dataset *d, const attncl_array *array,
-                                  int64_t *largest_ret, int32_t **ret);
 
 #endif

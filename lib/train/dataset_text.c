@@ -7,11 +7,18 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/strbuf.h"
 #include "base/try.h"
-#include "train/characters.h"
+#include "base/utf8.h"
 #include "train/dataset_internal.h"
 
 enum { MARK_CHARACTERS = 1024, CHUNK_BYTES = 1 << 16 };
+
+// The index of each of Unicode's 1.1 million codes, 4.4 MB, so that a character costs one look whatever the script.
+struct characters {
+    int32_t n;
+    int32_t *index; // [UTF8_CODES]; -1: not in the vocabulary
+};
 
 struct text_dataset {
     struct dataset base;
@@ -21,6 +28,55 @@ struct text_dataset {
     size_t n_marks, marks_capacity;
     int64_t n; // characters
 };
+
+// -- the vocabulary
+
+// Without any character.
+static attncl_status create_characters(struct characters *c)
+{
+    c->index = attncl__alloc_array(UTF8_CODES, sizeof *c->index);
+    REQUIRE(c->index, ATTNCL_ERR_NO_MEMORY, "a vocabulary of characters");
+    memset(c->index, 0xff, UTF8_CODES * sizeof *c->index);
+    return ATTNCL_OK;
+}
+
+// The characters of UTF-8 text in their order.
+static attncl_status read_vocabulary(const char *text, struct characters *c)
+{
+    TRY(create_characters(c));
+    for (size_t at = 0, bytes = strlen(text); at < bytes;) {
+        uint32_t code;
+        const size_t length = attncl__utf8_decode(text + at, bytes - at, &code);
+        REQUIRE(length > 0, ATTNCL_ERR_FORMAT, "attncl.vocab is not UTF-8 at byte %zu", at);
+        REQUIRE(c->index[code] < 0, ATTNCL_ERR_FORMAT,
+                "attncl.vocab holds the character U+%04" PRIX32 " twice", code);
+        c->index[code] = c->n++;
+        at += length;
+    }
+    return ATTNCL_OK;
+}
+
+// Numbers the characters by code.  *text_ret: all of them, the caller's to free.
+static attncl_status number_characters(struct characters *c, char **text_ret)
+{
+    struct strbuf text = STRBUF_EMPTY;
+
+    for (uint32_t code = 0; code < UTF8_CODES; ++code) {
+        if (c->index[code] < 0)
+            continue;
+        char bytes[UTF8_MAX_BYTES];
+        c->index[code] = c->n++;
+        attncl__strbuf_add_bytes(&text, bytes, attncl__utf8_encode(code, bytes));
+    }
+    if (text.failed) {
+        attncl__strbuf_free(&text);
+        return FAIL(ATTNCL_ERR_NO_MEMORY, "a vocabulary of %" PRId32 " characters", c->n);
+    }
+    *text_ret = text.data;
+    return ATTNCL_OK;
+}
+
+// -- the pass over the text
 
 // Character text->n, at byte `at`.
 static attncl_status add_character(struct text_dataset *text, const char *bytes, size_t length,
@@ -87,6 +143,8 @@ done:
     return status;
 }
 
+// -- windows
+
 // Decodes characters at .. at + n - 1 out of `bytes` bytes that begin at the mark before `at`.
 static attncl_status decode(const struct text_dataset *text, const char *bytes, size_t left,
                             int64_t at, int64_t n, int32_t *ret)
@@ -127,7 +185,7 @@ static void close_text(struct dataset *d)
 {
     struct text_dataset *text = (struct text_dataset *)d;
 
-    attncl__characters_free(&text->characters);
+    attncl__free(text->characters.index);
     attncl__free(text->mark);
 }
 
@@ -144,15 +202,15 @@ static attncl_status open_characters(struct text_dataset *text, const char *give
     struct dataset *d = &text->base;
 
     if (given)
-        TRY(attncl__characters_of_text(given, &text->characters));
+        TRY(read_vocabulary(given, &text->characters));
     else
-        TRY(attncl__characters_create(&text->characters));
+        TRY(create_characters(&text->characters));
     TRY(scan(text, given != NULL));
     d->key[0] = "attncl.vocab";
     if (given)
         d->value[0] = attncl__copy_text(given);
     else
-        TRY(attncl__characters_number(&text->characters, &d->value[0]));
+        TRY(number_characters(&text->characters, &d->value[0]));
     REQUIRE(d->value[0], ATTNCL_ERR_NO_MEMORY, "a vocabulary");
     d->n_vocab[0] = text->characters.n;
     return ATTNCL_OK;

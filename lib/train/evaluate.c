@@ -32,20 +32,22 @@ static attncl_status add_batch(attncl_trainer *t, int64_t index, double *sums)
 {
     attncl_status status = ATTNCL_OK;
     struct batch batch = {0};
-    attncl_graph *g;
+    attncl_graph *g = NULL;
     float loss;
     TRY_DONE(attncl__dataset_batch(t->data, SPLIT_VALID, index, &batch));
-    TRY_DONE(attncl__trainer_graph(t, GRAPH_LOSS, &batch, &g));
-    TRY_DONE(attncl__trainer_write_batch(g, &batch));
+    TRY_DONE(attncl__find_step_graph(t, GRAPH_LOSS, &batch, &g));
+    TRY_DONE(attncl__write_arrays(g, &batch));
     TRY_DONE(attncl_graph_run(g));
-    const double n_targets = (double)attncl__part_count_targets(t, &batch);
+    const double n_targets = (double)attncl__count_targets(t, &batch);
     TRY_DONE(attncl_graph_read(g, "loss", &loss, sizeof loss));
     if (n_targets > 0)
         sums[SUM_LOSS] += (double)loss * n_targets;
     sums[SUM_TARGETS] += n_targets;
-    if (attncl__trainer_has_labels(t))
+    if (attncl__has_labels(t))
         TRY_DONE(count_right(t, g, &batch, &sums[SUM_RIGHT]));
 done:
+    if (status != ATTNCL_OK && g)
+        attncl__graph_drain(g); // which may still read the batch
     attncl__batch_free(&batch);
     return status;
 }
@@ -66,7 +68,7 @@ static attncl_status mean_loss(attncl_trainer *t, int64_t n_batches, double *los
         total[i % N_SUMS] += sums[i];
     const double n = total[SUM_TARGETS];
     *loss_ret = n > 0 ? total[SUM_LOSS] / n : 0;
-    *accuracy_ret = n > 0 && attncl__trainer_has_labels(t) ? total[SUM_RIGHT] / n : NAN;
+    *accuracy_ret = n > 0 && attncl__has_labels(t) ? total[SUM_RIGHT] / n : NAN;
 done:
     attncl__free(sums);
     return status;
@@ -77,24 +79,24 @@ static attncl_status give_up(attncl_trainer *t, attncl_status status)
 {
     char message[1024];
     snprintf(message, sizeof message, "%s", attncl_last_error());
-    attncl__batches_drop(t);        // what was written to them
-    attncl__trainer_drop_graphs(t); // those whose runs failed refuse others
-    (void)attncl__average_exchange(t);
+    attncl__drop_batches(t);     // what was written to them
+    attncl__drop_step_graphs(t); // those whose runs failed refuse others
+    (void)attncl__exchange_averages(t);
     return FAIL(status, "%s", message);
 }
 
 attncl_status attncl_trainer_evaluate(attncl_trainer *trainer, double *loss_ret)
 {
     REQUIRE(trainer && loss_ret, ATTNCL_ERR_ARGUMENT, "trainer or loss_ret is NULL");
-    TRY(attncl__trainer_usable(trainer));
+    TRY(attncl__check_usable(trainer));
     const int64_t n_batches = attncl__dataset_count(trainer->data, SPLIT_VALID);
     REQUIRE(n_batches > 0, ATTNCL_ERR_STATE, "there is no held-out part to evaluate");
     double loss = 0, accuracy = NAN;
-    TRY(attncl__average_exchange(trainer));
+    TRY(attncl__exchange_averages(trainer));
     const attncl_status status = mean_loss(trainer, n_batches, &loss, &accuracy);
     if (status != ATTNCL_OK)
         return give_up(trainer, status);
-    TRY(attncl__average_exchange(trainer));
+    TRY(attncl__exchange_averages(trainer));
     if (loss < trainer->best_loss) {
         trainer->best_loss = loss;
         trainer->best_step = trainer->step;

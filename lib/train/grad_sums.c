@@ -24,40 +24,38 @@ enum { MIN_BUCKET = 1 << 18, MIN_PIECE = 1 << 14, NAME_BYTES = 32 };
 struct grad_sums {
     float *values;  // [count]
     size_t *order;  // [n_trained], indices of trained tensors
-    size_t *begin;  // [n_trained + 1], of order[i] in values
     size_t *bucket; // [n_buckets + 1], first of each in order
     size_t n_buckets;
-    struct early_read *reads; // [n_trained], as order
-    char (*names)[NAME_BYTES];
+    struct early_read *reads;  // [n_trained] into values, as order
+    char (*names)[NAME_BYTES]; // [n_trained], of outputs, as trained tensors
 };
 
-bool attncl__grad_sums_are_outputs(const attncl_trainer *t)
+bool attncl__outputs_gradients(const attncl_trainer *t)
 {
-    return t->config.settings.accumulate == 1 && attncl_ranks_size(t->ranks) > 1;
+    return t->config.settings.accumulate == 1 && !attncl__is_alone(t);
 }
 
-static void output_name(size_t i, char name[NAME_BYTES])
+static void write_output_name(size_t i, char name[NAME_BYTES])
 {
     snprintf(name, NAME_BYTES, "gradient.%zu", i);
 }
 
-void attncl__grad_sums_output(attncl_trainer *t, attncl_graph *g, const attncl_value *gradients)
+void attncl__add_gradient_outputs(attncl_trainer *t, attncl_graph *g)
 {
     char name[NAME_BYTES];
     for (size_t i = 0; i < t->n_trained; ++i) {
-        output_name(i, name);
-        attncl_graph_output(g, name, gradients[i]);
+        write_output_name(i, name);
+        attncl_graph_output(g, name, t->gradients[i]);
     }
 }
 
-void attncl__grad_sums_free(attncl_trainer *t)
+void attncl__free_grad_sums(attncl_trainer *t)
 {
     struct grad_sums *s = t->grad_sums;
     if (!s)
         return;
     attncl__free(s->values);
     attncl__free(s->order);
-    attncl__free(s->begin);
     attncl__free(s->bucket);
     attncl__free(s->reads);
     attncl__free(s->names);
@@ -75,32 +73,32 @@ static attncl_status alloc_lists(const attncl_trainer *t, struct grad_sums *s)
         count += t->trained[i].count;
     s->values = attncl__alloc_array(count, sizeof *s->values);
     s->order = attncl__alloc_array(n, sizeof *s->order);
-    s->begin = attncl__alloc_array(n + 1, sizeof *s->begin);
     s->bucket = attncl__alloc_array(n + 1, sizeof *s->bucket);
     s->reads = attncl__alloc_array(n, sizeof *s->reads);
     s->names = attncl__alloc_array(n, sizeof *s->names);
-    REQUIRE(s->values && s->order && s->begin && s->bucket && s->reads && s->names,
-            ATTNCL_ERR_NO_MEMORY, "%zu gradients", count);
+    REQUIRE(s->values && s->order && s->bucket && s->reads && s->names, ATTNCL_ERR_NO_MEMORY,
+            "%zu gradients", count);
     return ATTNCL_OK;
 }
 
-static void set_read(const attncl_trainer *t, struct grad_sums *s, size_t i, size_t trained)
+static struct early_read read_of(const attncl_trainer *t, const struct grad_sums *s, size_t trained)
 {
-    output_name(trained, s->names[i]);
-    s->reads[i] = (struct early_read){.name = s->names[i],
-                                      .bytes = t->trained[trained].count * sizeof(float)};
+    return (struct early_read){.name = s->names[trained],
+                               .bytes = t->trained[trained].count * sizeof(float)};
 }
 
 // The order of a graph's gradients; NULL: from the last to the first, as backward passes go.
 static attncl_status find_order(attncl_trainer *t, const attncl_graph *g, struct grad_sums *s)
 {
     const size_t n = t->n_trained;
-    for (size_t i = 0; i < n; ++i)
-        set_read(t, s, i, n - 1 - i);
+    for (size_t i = 0; i < n; ++i) {
+        write_output_name(i, s->names[i]);
+        s->reads[n - 1 - i] = read_of(t, s, i);
+    }
     if (g)
         TRY(attncl__early_reads_sort(g, s->reads, n));
     for (size_t i = 0; i < n; ++i)
-        s->order[i] = n - 1 - (size_t)(s->reads[i].name - s->names[0]) / sizeof s->names[0];
+        s->order[i] = (size_t)(s->reads[i].name - s->names[0]) / sizeof s->names[0];
     return attncl_ranks_broadcast(t->ranks, s->order, n * sizeof *s->order);
 }
 
@@ -108,12 +106,18 @@ static void cut_buckets(const attncl_trainer *t, struct grad_sums *s)
 {
     const size_t pieces = (size_t)attncl_ranks_size(t->ranks) * MIN_PIECE;
     const size_t least = pieces > MIN_BUCKET ? pieces : MIN_BUCKET;
+    size_t in_bucket = 0;
+    float *data = s->values;
     for (size_t i = 0; i < t->n_trained; ++i) {
-        s->begin[i + 1] = s->begin[i] + t->trained[s->order[i]].count;
-        set_read(t, s, i, s->order[i]);
-        s->reads[i].data = s->values + s->begin[i];
-        if (s->begin[i + 1] - s->begin[s->bucket[s->n_buckets]] >= least || i + 1 == t->n_trained)
-            s->bucket[++s->n_buckets] = i + 1;
+        const size_t count = t->trained[s->order[i]].count;
+        s->reads[i] = read_of(t, s, s->order[i]);
+        s->reads[i].data = data;
+        data += count;
+        in_bucket += count;
+        if (in_bucket < least && i + 1 < t->n_trained)
+            continue;
+        s->bucket[++s->n_buckets] = i + 1;
+        in_bucket = 0;
     }
 }
 
@@ -129,16 +133,14 @@ static attncl_status prepare(attncl_trainer *t, const attncl_graph *g)
     if (status == ATTNCL_OK)
         cut_buckets(t, t->grad_sums);
     else
-        attncl__grad_sums_free(t);
+        attncl__free_grad_sums(t);
     return status;
 }
 
 // -- sending and receiving
 
-attncl_status attncl__grad_sums_run(attncl_trainer *t, attncl_graph *g)
+attncl_status attncl__run_gradients(attncl_trainer *t, attncl_graph *g)
 {
-    if (!attncl__grad_sums_are_outputs(t))
-        return attncl_graph_run(g);
     TRY(prepare(t, g));
     return attncl__graph_run_reading(g, t->grad_sums->reads, t->n_trained);
 }
@@ -157,54 +159,43 @@ static attncl_status wait_for_read(attncl_trainer *t, const struct early_read *r
     return ATTNCL_OK;
 }
 
-static attncl_status begin_bucket(attncl_trainer *t, size_t bucket)
+// g: whose outputs the gradients are; NULL: they are tensors, or zeros of a rank without a part.
+static attncl_status send_bucket(attncl_trainer *t, const attncl_graph *g, size_t bucket)
 {
     const struct grad_sums *s = t->grad_sums;
-    const size_t first = s->begin[s->bucket[bucket]], end = s->begin[s->bucket[bucket + 1]];
-    return attncl_ranks_sum_begin(t->ranks, s->values + first, end - first);
+    const size_t first = s->bucket[bucket], end = s->bucket[bucket + 1];
+    size_t bytes = 0;
+    for (size_t i = first; i < end; ++i) {
+        if (!attncl__outputs_gradients(t))
+            TRY(attncl_tensor_read(t->trained[s->order[i]].gradient, s->reads[i].data,
+                                   s->reads[i].bytes));
+        else if (!g)
+            memset(s->reads[i].data, 0, s->reads[i].bytes);
+        bytes += s->reads[i].bytes;
+    }
+    if (g)
+        TRY(wait_for_read(t, &s->reads[end - 1]));
+    return attncl_ranks_sum_begin(t->ranks, s->reads[first].data, bytes / sizeof(float));
 }
 
-attncl_status attncl__grad_sums_send(attncl_trainer *t, attncl_graph *g)
+attncl_status attncl__send_gradients(attncl_trainer *t, attncl_graph *g)
 {
-    if (!attncl__grad_sums_are_outputs(t))
-        return ATTNCL_OK;
+    if (!attncl__outputs_gradients(t))
+        g = NULL;
     TRY(prepare(t, g));
     const struct grad_sums *s = t->grad_sums;
     attncl_status status = ATTNCL_OK;
-    if (!g)
-        memset(s->values, 0, s->begin[t->n_trained] * sizeof *s->values);
-    for (size_t i = 0; i < s->n_buckets && status == ATTNCL_OK; ++i) {
-        if (g)
-            status = wait_for_read(t, &s->reads[s->bucket[i + 1] - 1]);
-        if (status == ATTNCL_OK)
-            status = begin_bucket(t, i);
-    }
-    if (status == ATTNCL_OK)
-        return g ? attncl__early_reads_end(g, s->reads, t->n_trained) : ATTNCL_OK;
+    for (size_t i = 0; i < s->n_buckets && status == ATTNCL_OK; ++i)
+        status = send_bucket(t, g, i);
+    if (g && status == ATTNCL_OK)
+        return attncl__early_reads_end(g, s->reads, t->n_trained);
     if (g)
         attncl__early_reads_abandon(g, s->reads, t->n_trained);
     return status;
 }
 
-static attncl_status send_tensors(attncl_trainer *t)
+attncl_status attncl__receive_gradients(attncl_trainer *t)
 {
-    TRY(prepare(t, NULL));
-    const struct grad_sums *s = t->grad_sums;
-    for (size_t b = 0; b < s->n_buckets; ++b) {
-        for (size_t i = s->bucket[b]; i < s->bucket[b + 1]; ++i)
-            TRY(attncl_tensor_read(t->trained[s->order[i]].gradient, s->reads[i].data,
-                                   s->reads[i].bytes));
-        TRY(begin_bucket(t, b));
-    }
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__grad_sums_receive(attncl_trainer *t)
-{
-    if (attncl_ranks_size(t->ranks) == 1)
-        return ATTNCL_OK;
-    if (!attncl__grad_sums_are_outputs(t))
-        TRY(send_tensors(t));
     const struct grad_sums *s = t->grad_sums;
     for (size_t b = 0; b < s->n_buckets; ++b) {
         TRY(attncl_ranks_sum_wait(t->ranks, s->n_buckets - 1 - b));

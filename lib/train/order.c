@@ -4,8 +4,8 @@
 // function Philox; numbers from n on are sent through it again until one is below n (cycle walking,
 // less than four times on average).  No table, so a position costs the same wherever it is.
 
-#include "train/order.h"
 #include "base/philox.h"
+#include "train/dataset_internal.h"
 
 enum { N_ROUNDS = 6 };
 enum purpose { PERMUTATION = 1, RANDOM_ITEM, OFFSET };

@@ -3,14 +3,66 @@
 // Lines of pairs: "source TAB target".  Columns after the second are not read; empty lines are passed
 // over.  Tags and the words that they belong to are divided at spaces alone.
 
+#define _XOPEN_SOURCE 700 // newlocale, towlower_l
 #include <inttypes.h>
+#include <locale.h>
 #include <string.h>
+#include <wctype.h>
 
 #include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/try.h"
 #include "base/utf8.h"
 #include "train/pairs.h"
+
+// -- sentences as words
+
+enum sentence_form {
+    SENTENCE_TEXT,  // lower case, and each ',', '.', '!' and '?' begins a word
+    SENTENCE_WORDS, // lower case, divided at spaces alone
+    SENTENCE_NAMES, // as it is, divided at spaces alone
+};
+enum { NO_BREAK_SPACE = 0xa0, NARROW_NO_BREAK_SPACE = 0x202f };
+
+static attncl_status add_words(const char *sentence, size_t bytes, enum sentence_form form,
+                               locale_t locale, struct strbuf *ret)
+{
+    bool at_begin = true; // of a word
+
+    for (size_t at = 0, length; at < bytes; at += length) {
+        uint32_t code;
+        length = attncl__utf8_decode(sentence + at, bytes - at, &code);
+        REQUIRE(length > 0, ATTNCL_ERR_FORMAT, "is not UTF-8 at byte %zu", at);
+        const bool space = code == ' ' || code == NO_BREAK_SPACE || code == NARROW_NO_BREAK_SPACE;
+        const bool mark =
+            form == SENTENCE_TEXT && code < 0x80 && code != 0 && strchr(",.!?", (int)code);
+        if (!space && (at_begin || mark))
+            attncl__strbuf_add_bytes(ret, " ", 1);
+        at_begin = space;
+        if (space)
+            continue;
+        if (form != SENTENCE_NAMES)
+            code = (uint32_t)towlower_l((wint_t)code, locale);
+        char encoded[UTF8_MAX_BYTES];
+        attncl__strbuf_add_bytes(ret, encoded, attncl__utf8_encode(code, encoded));
+    }
+    return ATTNCL_OK;
+}
+
+// A sentence of `bytes` bytes of UTF-8 as words with a space before each; no-break spaces are spaces.
+static attncl_status divide_sentence(const char *sentence, size_t bytes, enum sentence_form form,
+                                     struct strbuf *ret)
+{
+    const locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+
+    REQUIRE(locale, ATTNCL_ERR_UNSUPPORTED,
+            "the C library has no locale C.UTF-8, which says what lower case is");
+    const attncl_status status = add_words(sentence, bytes, form, locale, ret);
+    freelocale(locale);
+    return status;
+}
+
+// -- rows
 
 static const char *const side_name[N_SIDES] = {"source", "target"};
 
@@ -66,7 +118,7 @@ static attncl_status add_sentence(struct pair_dataset *p, enum side side, const 
     int32_t *row;
 
     TRY(add_row(p, side, &row));
-    TRY_DONE(attncl__sentence_words(sentence, bytes, forms[form][side], &text));
+    TRY_DONE(divide_sentence(sentence, bytes, forms[form][side], &text));
     if (text.used == 0 && !text.failed)
         TRY_DONE(FAIL(ATTNCL_ERR_FORMAT, "no word in the %s", side_name[side]));
     if (form == PAIR_SENTENCES)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Batches: each rank takes a part of the sequences of a batch, so that what is learnt does not depend
-// on the number of ranks.
+// Each rank takes a part of a batch's sequences, so that the result does not depend on the number of ranks.
 
 #include <string.h>
 
@@ -9,13 +8,13 @@
 #include "base/try.h"
 #include "train/trainer.h"
 
-void attncl__part_free(struct part *part)
+void attncl__free_part(struct part *part)
 {
     attncl__batch_free(&part->batch);
     *part = (struct part){0};
 }
 
-int64_t attncl__part_count_targets(const attncl_trainer *t, const struct batch *batch)
+int64_t attncl__count_targets(const attncl_trainer *t, const struct batch *batch)
 {
     const attncl_array *targets = &batch->array[batch->n - 1];
     const size_t count = targets->bytes / sizeof(int32_t);
@@ -33,7 +32,7 @@ static int batch_axis(const attncl_trainer *t, const attncl_array *array)
 }
 
 // Moves the elements [first, last) of an axis together, within the array's own memory.
-static void cut(attncl_array *array, int axis, int64_t first, int64_t last)
+static void cut_axis(attncl_array *array, int axis, int64_t first, int64_t last)
 {
     const int64_t extent = array->dim[axis];
     int64_t outer = 1, inner = 1;
@@ -49,12 +48,12 @@ static void cut(attncl_array *array, int axis, int64_t first, int64_t last)
     array->bytes = (size_t)outer * each * sizeof *data;
 }
 
-attncl_status attncl__part_prepare(attncl_trainer *t, int64_t index, struct part *ret)
+attncl_status attncl__prepare_part(attncl_trainer *t, int64_t index, struct part *ret)
 {
     const int64_t n_ranks = attncl_ranks_size(t->ranks), rank = attncl_ranks_rank(t->ranks);
     struct part part = {0};
     TRY(attncl__dataset_batch(t->data, SPLIT_TRAIN, index, &part.batch));
-    part.n_all_targets = part.n_targets = attncl__part_count_targets(t, &part.batch);
+    part.n_all_targets = part.n_targets = attncl__count_targets(t, &part.batch);
     if (n_ranks > 1) {
         for (size_t i = 0; i < part.batch.n; ++i) {
             attncl_array *array = &part.batch.array[i];
@@ -65,37 +64,19 @@ attncl_status attncl__part_prepare(attncl_trainer *t, int64_t index, struct part
                 part.batch.begin = begin;
                 part.batch.total = n;
             }
-            cut(array, axis, begin, (rank + 1) * n / n_ranks);
+            cut_axis(array, axis, begin, (rank + 1) * n / n_ranks);
             part.is_empty |= array->bytes == 0;
         }
-        part.n_targets = attncl__part_count_targets(t, &part.batch);
+        part.n_targets = attncl__count_targets(t, &part.batch);
     }
     *ret = part;
     return ATTNCL_OK;
 }
 
-attncl_status attncl__batch_prepare(attncl_trainer *t, int64_t index)
-{
-    if (t->next_index == index)
-        return ATTNCL_OK;
-    t->next_index = -1;
-    attncl__part_free(&t->next);
-    TRY(attncl__part_prepare(t, index, &t->next));
-    t->next_index = index;
-    return ATTNCL_OK;
-}
-
-void attncl__batch_prepare_early(attncl_trainer *t, int64_t index)
-{
-    const int64_t n_batches = t->config.settings.steps * t->config.settings.accumulate;
-    if (index < n_batches)
-        (void)attncl__batch_prepare(t, index);
-}
-
-attncl_status attncl__trainer_write_batch(attncl_graph *g, const struct batch *batch)
+attncl_status attncl__write_arrays(attncl_graph *g, const struct batch *batch)
 {
     for (size_t i = 0; i < batch->n; ++i)
-        TRY(attncl_graph_write(g, batch->array[i].name, batch->array[i].data,
-                               batch->array[i].bytes));
+        TRY(attncl__graph_write_queued(g, batch->array[i].name, batch->array[i].data,
+                                       batch->array[i].bytes));
     return ATTNCL_OK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Ranks: who is there.  The plugin is loaded only where a launcher started more than one process, so
-// that a program alone needs no MPI.
+// Ranks: who is there.  The plugin is loaded only where a launcher started more than one process, so that a program
+// alone needs no MPI.
 
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ranks from inside: ranks.c opens them, ranks_sum.c sums while the caller computes, ranks_share.c does
-// what waits, all by ranks_request.c.
+// Ranks from inside: ranks.c opens them, ranks_sum.c waits and sums while the caller computes, ranks_share.c
+// broadcasts and compares.
 #ifndef ATTNCL_TRAIN_RANKS_H
 #define ATTNCL_TRAIN_RANKS_H
 
@@ -16,11 +16,10 @@ enum sum_state { SUM_EXCHANGE, SUM_ADDED, SUM_GATHER };
 
 struct rank_sum {
     enum sum_state state;
-    float *data;   // [n], the caller's
-    float *pieces; // [size, length of this rank's block]: the block's values on each rank
-    size_t n, n_pieces;
+    float *data;        // [n], the caller's
+    float *pieces;      // [size, length of this rank's block]: the block's values on each rank
+    size_t n, capacity; // elements of data, of pieces
     int *blocks;        // [4, size]: begin and bytes of the blocks of data, of the blocks of pieces
-    size_t capacity[2]; // of pieces and blocks, elements
     struct ranks_request request;
 };
 

@@ -9,10 +9,13 @@
 //
 // A rank sends and receives 2 (N - 1) / N n floats, as little as any sum can, and adds n of them.
 
+#define _POSIX_C_SOURCE 200809L // nanosleep
+#include <sched.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/alloc.h"
-#include "base/ckd.h"
+#include "base/clock.h"
 #include "base/try.h"
 #include "train/ranks.h"
 
@@ -21,6 +24,65 @@ enum { MAX_BEGIN = 1 << 28, SUM_PART = 1 << 20 };
 
 // Added at once: stays in the cache, as doubles.
 enum { ADD_WIDTH = 512 };
+
+enum { PAUSE_US = 50, BUSY_TURNS = 1000 };
+
+// -- waiting
+
+bool attncl__ranks_are_many(const attncl_ranks *ranks)
+{
+    return ranks && ranks->place.size > 1;
+}
+
+attncl_status attncl__ranks_check(attncl_ranks *ranks, const char *failure)
+{
+    if (!failure)
+        return ATTNCL_OK;
+    ranks->has_failed = true;
+    return FAIL(ATTNCL_ERR_IO, "MPI, rank %d of %d: %s", ranks->place.rank, ranks->place.size,
+                failure);
+}
+
+void attncl__ranks_pause(int *us)
+{
+    *us = *us == 0 ? PAUSE_US : *us < 16 * PAUSE_US ? 2 * *us : *us;
+    const struct timespec pause = {.tv_nsec = 1000L * *us};
+    nanosleep(&pause, NULL);
+}
+
+attncl_status attncl__ranks_wait(attncl_ranks *ranks, struct rank_wait *wait)
+{
+    if (wait->turn < BUSY_TURNS) {
+        ++wait->turn;
+        sched_yield();
+        return ATTNCL_OK;
+    }
+    attncl__ranks_pause(&(int){0});
+    const double now = attncl__seconds();
+    if (wait->began_s == 0)
+        wait->began_s = now;
+    if (ranks->timeout_s == 0 || now - wait->began_s < ranks->timeout_s)
+        return ATTNCL_OK;
+    ranks->has_failed = true;
+    return FAIL(
+        ATTNCL_ERR_IO,
+        "rank %d of %d has waited %d s for the others, ATTNCL_RANKS_TIMEOUT: one of them hangs",
+        ranks->place.rank, ranks->place.size, ranks->timeout_s);
+}
+
+attncl_status attncl__ranks_wait_for(attncl_ranks *ranks, struct ranks_request *request)
+{
+    struct rank_wait wait = {0};
+    int done = 0;
+    while (!done) {
+        TRY(attncl__ranks_check(ranks, ranks->plugin->test(request, &done)));
+        if (!done)
+            TRY(attncl__ranks_wait(ranks, &wait));
+    }
+    return ATTNCL_OK;
+}
+
+// -- sums
 
 // Block `rank` of n elements: the first n % size blocks are one longer.
 static size_t block_begin(size_t n, int size, int rank)
@@ -33,19 +95,17 @@ static attncl_status prepare(const attncl_ranks *ranks, struct rank_sum *s, floa
 {
     const int size = ranks->place.size, rank = ranks->place.rank;
     const size_t own = block_begin(n, size, rank + 1) - block_begin(n, size, rank);
-    size_t n_pieces = 0, n_blocks = 0;
+    const size_t n_pieces = own * (size_t)size; // less than n + size
 
-    REQUIRE(ckd_mul_size(own, (size_t)size, &n_pieces) && ckd_mul_size(4, (size_t)size, &n_blocks),
-            ATTNCL_ERR_NO_MEMORY, "a sum of %zu floats over %d ranks", n, size);
-    if (s->capacity[0] < n_pieces) {
+    if (s->capacity < n_pieces) {
         attncl__free(s->pieces);
-        s->capacity[0] = 0;
+        s->capacity = 0;
         s->pieces = attncl__alloc_array(n_pieces, sizeof *s->pieces);
         REQUIRE(s->pieces, ATTNCL_ERR_NO_MEMORY, "a sum of %zu floats over %d ranks", n, size);
-        s->capacity[0] = n_pieces;
+        s->capacity = n_pieces;
     }
     if (!s->blocks)
-        s->blocks = attncl__alloc_array(n_blocks, sizeof *s->blocks);
+        s->blocks = attncl__alloc_array((size_t)size, 4 * sizeof *s->blocks);
     REQUIRE(s->blocks, ATTNCL_ERR_NO_MEMORY, "a sum over %d ranks", size);
     for (int r = 0; r < size; ++r) {
         const size_t begin = block_begin(n, size, r), end = block_begin(n, size, r + 1);

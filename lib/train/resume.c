@@ -200,10 +200,10 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
         attncl__error_prefix("%s", path);
         goto done;
     }
-    attncl__batches_drop(trainer);
+    attncl__drop_batches(trainer);
     if (trainer->is_broken)
-        attncl__trainer_drop_graphs(trainer); // those whose runs failed refuse others
-    trainer->is_broken = true;                // until all is written
+        attncl__drop_step_graphs(trainer); // those whose runs failed refuse others
+    trainer->is_broken = true;             // until all is written
     if (trainer->fault)
         TRY_DONE(attncl__tensor_clear(trainer->fault));
     TRY_DONE(write_values(trainer, &saved));
@@ -212,9 +212,7 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
     trainer->best_loss = saved.best_loss;
     trainer->best_step = saved.best_step;
     trainer->n_worse = saved.n_worse;
-    trainer->next_index = -1;
-    attncl__part_free(&trainer->next);
-    TRY_DONE(attncl__replicas_begin(trainer));
+    TRY_DONE(attncl__begin_replicas(trainer));
 done:
     free_saved(trainer, &saved);
     return status;

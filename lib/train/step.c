@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: MIT
 //
-// A step: batches in, gradients, an update.  While the device computes a batch, the host prepares and enqueues the
-// next; on one rank steps may begin before the one before them was waited for (begun.c).
+// A training step: K batches in, one update, the loss out.  A batch goes through these states:
 //
-// With accumulation or several ranks the loss L of a step is
+//   prepare   read the batch; each rank keeps its share of the sequences (part.c)
+//   write     enqueue its inputs
+//   run       enqueue the forward and backward pass (step_graph.c), which adds its gradients to the step's.  With one
+//             rank, the update follows behind the last batch: clip, optimizer, averages
+//   finish    wait for the loss.  Several ranks add their gradients (grad_sums.c), then update
 //
-//   L = 1/K sum_k  sum_r n_kr L_kr / sum_r n_kr        batch k of K, rank r, its n_kr targets
+// The first three run ahead of the wait, so that the device computes while the host waits, reads and reports.  The
+// queue is in order.  With one rank, the next step's batches may run ahead too: where a loss or norm is not finite,
+// `fault` becomes NaN on the device, which makes the updates behind it do nothing.  With several ranks the next
+// weights need the host, so of the next step only a batch's inputs are written.
 //
-// so a batch's loss is the mean over its targets, whichever rank has them, and a step's the mean over
-// its batches.
+// The loss L of a step is the mean over its batches, and a batch's loss the mean over its targets, whichever rank has
+// them (batch k, rank r, n_kr targets there):
+//
+//   L = 1/K sum_k  sum_r n_kr L_kr / sum_r n_kr
 
 #include <inttypes.h>
 #include <math.h>
@@ -27,15 +35,233 @@ static attncl_status check_whole(const attncl_trainer *t)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__trainer_usable(const attncl_trainer *t)
+attncl_status attncl__check_usable(const attncl_trainer *t)
 {
     TRY(check_whole(t));
-    REQUIRE(!attncl__steps_begun(t), ATTNCL_ERR_STATE,
-            "step %" PRId64 " has begun: attncl_trainer_step() comes first", t->step + 1);
+    for (size_t i = 0; i < N_SLOTS; ++i)
+        REQUIRE(t->in_flight.slot[i].state != BATCH_RUNNING, ATTNCL_ERR_STATE,
+                "step %" PRId64 " has begun: attncl_trainer_step() comes first", t->step + 1);
     return ATTNCL_OK;
 }
 
-// -- batches
+// -- prepare
+
+static attncl_status prepare_batch(attncl_trainer *t, int64_t index)
+{
+    const double n_batches = (double)t->config.settings.accumulate;
+    struct batch_in_flight *b = in_flight_at(&t->in_flight, index);
+    if (b->state != BATCH_FREE)
+        return ATTNCL_OK;
+    *b = (struct batch_in_flight){.index = index, .share = 1};
+    b->loss_read = (struct early_read){.name = "loss", .data = &b->loss, .bytes = sizeof b->loss};
+    b->norm_read =
+        (struct early_read){.name = "grad_norm", .data = &b->norm, .bytes = sizeof b->norm};
+    TRY(attncl__prepare_part(t, index, &b->part));
+    const struct part *p = &b->part;
+    if (attncl__sums_gradients(t))
+        b->share =
+            p->n_all_targets > 0 ? (double)p->n_targets / (double)p->n_all_targets / n_batches : 0;
+    b->state = BATCH_PREPARED;
+    return ATTNCL_OK;
+}
+
+static void free_batch(struct batch_in_flight *b)
+{
+    attncl__free_part(&b->part);
+    *b = (struct batch_in_flight){0};
+}
+
+// -- write
+
+attncl_status attncl__write_inputs(const attncl_trainer *t, struct batch_in_flight *b)
+{
+    TRY(attncl__write_arrays(b->graph, &b->part.batch));
+    b->number = (int32_t)(b->index & INT32_MAX);
+    b->weight = (float)b->share;
+    if (t->config.settings.dropout > 0)
+        TRY(attncl__graph_write_queued(b->graph, "batch_number", &b->number, sizeof b->number));
+    if (!attncl__sums_gradients(t))
+        return ATTNCL_OK;
+    return attncl__graph_write_queued(b->graph, "loss_weight", &b->weight, sizeof b->weight);
+}
+
+static attncl_status write_rate(attncl_trainer *t, struct batch_in_flight *b, attncl_graph *g)
+{
+    const struct optim_settings *o = &t->config.settings.optimizer;
+    const int64_t step = b->index / t->config.settings.accumulate;
+    double rate;
+    TRY(attncl_schedule_rate(&o->schedule, o->learning_rate, step, &rate));
+    b->step = (int32_t)step;
+    b->rate = (float)rate;
+    TRY(attncl__graph_write_queued(g, "step", &b->step, sizeof b->step));
+    return attncl__graph_write_queued(g, "learning_rate", &b->rate, sizeof b->rate);
+}
+
+static attncl_status write_batch(attncl_trainer *t, struct batch_in_flight *b)
+{
+    const enum graph_kind kind = attncl__sums_gradients(t) ? GRAPH_GRADIENT : GRAPH_STEP;
+    if (b->part.is_empty) {
+        b->state = BATCH_WRITTEN;
+        return ATTNCL_OK;
+    }
+    TRY(attncl__find_step_graph(t, kind, &b->part.batch, &b->graph));
+    attncl_status status = attncl__write_inputs(t, b);
+    if (status == ATTNCL_OK && kind == GRAPH_STEP)
+        status = write_rate(t, b, b->graph);
+    if (status == ATTNCL_OK)
+        b->state = BATCH_WRITTEN;
+    else
+        attncl__graph_drain(b->graph); // it is written again
+    return status;
+}
+
+// -- run
+
+static bool is_last_of_step(const attncl_trainer *t, const struct batch_in_flight *b)
+{
+    return (b->index + 1) % t->config.settings.accumulate == 0;
+}
+
+static attncl_status enqueue_update(attncl_trainer *t, struct batch_in_flight *b)
+{
+    TRY(attncl__find_step_graph(t, GRAPH_UPDATE, &(struct batch){0}, &b->update_graph));
+    TRY(write_rate(t, b, b->update_graph));
+    b->updates = true;
+    TRY(attncl_graph_run(b->update_graph));
+    return attncl__reads_enqueue(b->update_graph, &b->norm_read, 1);
+}
+
+// One graph takes the whole step.
+static attncl_status enqueue_step(struct batch_in_flight *b)
+{
+    b->update_graph = b->graph;
+    b->updates = true;
+    TRY(attncl_graph_run(b->graph));
+    TRY(attncl__reads_enqueue(b->graph, &b->loss_read, 1));
+    return attncl__reads_enqueue(b->graph, &b->norm_read, 1);
+}
+
+static attncl_status enqueue_passes(attncl_trainer *t, struct batch_in_flight *b)
+{
+    if (!attncl__sums_gradients(t))
+        return enqueue_step(b);
+    if (attncl__outputs_gradients(t)) // the loss is read behind them
+        return b->graph ? attncl__run_gradients(t, b->graph) : ATTNCL_OK;
+    if (b->index % t->config.settings.accumulate == 0)
+        for (size_t i = 0; i < t->n_trained; ++i)
+            TRY(attncl__tensor_clear(t->trained[i].gradient));
+    if (b->graph) {
+        TRY(attncl_graph_run(b->graph));
+        TRY(attncl__reads_enqueue(b->graph, &b->loss_read, 1));
+    }
+    return is_last_of_step(t, b) && attncl__is_alone(t) ? enqueue_update(t, b) : ATTNCL_OK;
+}
+
+static attncl_status run_batch(attncl_trainer *t, struct batch_in_flight *b)
+{
+    const attncl_status status = enqueue_passes(t, b);
+    if (status == ATTNCL_OK) {
+        b->state = BATCH_RUNNING;
+        return ATTNCL_OK;
+    }
+    t->is_broken |= b->updates;
+    if (b->update_graph)
+        attncl__early_reads_abandon(b->update_graph, &b->norm_read, 1);
+    if (b->graph)
+        attncl__early_reads_abandon(b->graph, &b->loss_read, 1);
+    free_batch(b);
+    return status;
+}
+
+// -- ahead of the wait
+
+static attncl_status begin_batch(attncl_trainer *t, int64_t index)
+{
+    struct batch_in_flight *b = in_flight_at(&t->in_flight, index);
+    TRY(prepare_batch(t, index));
+    if (b->state == BATCH_PREPARED)
+        TRY(write_batch(t, b));
+    return b->state == BATCH_WRITTEN && index < t->run_end ? run_batch(t, b) : ATTNCL_OK;
+}
+
+// Runs the batches before run_end and writes the next one, as far as there is space behind `oldest`, the first that
+// was not waited for; then prepares one more.  Failures of batches from `needed_end` on are told when they are needed.
+static attncl_status begin_batches(attncl_trainer *t, int64_t oldest, int64_t needed_end)
+{
+    const int64_t n_batches = t->config.settings.steps * t->config.settings.accumulate;
+    int64_t index = oldest;
+    for (bool runs = true; runs && index < oldest + MAX_ENQUEUED; ++index) {
+        runs = index < t->run_end;
+        if (!runs && (index >= n_batches || attncl__queued_writes_wait(t->context)))
+            break;
+        const attncl_status status = begin_batch(t, index);
+        if (status != ATTNCL_OK)
+            return index < needed_end ? status : ATTNCL_OK;
+    }
+    if (index < n_batches)
+        (void)prepare_batch(t, index);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_trainer_begin(attncl_trainer *trainer)
+{
+    REQUIRE(trainer, ATTNCL_ERR_ARGUMENT, "trainer is NULL");
+    const int64_t n = trainer->config.settings.accumulate, oldest = trainer->step * n;
+    const int64_t first = trainer->run_end > oldest ? trainer->run_end : oldest;
+    if (trainer->is_broken || !attncl__is_alone(trainer) || first >= oldest + MAX_STEPS_BEGUN * n ||
+        first >= trainer->config.settings.steps * n)
+        return ATTNCL_OK;
+    trainer->run_end = first + n;
+    return begin_batches(trainer, oldest, oldest);
+}
+
+// -- finish
+
+static attncl_status update_from_sums(attncl_trainer *t, struct batch_in_flight *b,
+                                      attncl_train_step *step)
+{
+    TRY(attncl__receive_gradients(t));
+    TRY(attncl_ranks_sum_double(t->ranks, &step->loss, 1));
+    return isfinite(step->loss) ? enqueue_update(t, b) : ATTNCL_OK;
+}
+
+static attncl_status finish_batch(attncl_trainer *t, struct batch_in_flight *b,
+                                  attncl_train_step *step)
+{
+    const bool sends = is_last_of_step(t, b) && !attncl__is_alone(t);
+    if (sends)
+        TRY(attncl__send_gradients(t, b->graph));
+    if (b->graph && attncl__outputs_gradients(t))
+        TRY(attncl__reads_enqueue(b->graph, &b->loss_read, 1));
+    if (b->graph)
+        TRY(attncl__reads_wait(b->graph, &b->loss_read, 1));
+    step->loss += b->share * (double)b->loss;
+    step->n_tokens += b->part.n_all_targets;
+    if (sends)
+        TRY(update_from_sums(t, b, step));
+    if (b->update_graph)
+        TRY(attncl__reads_wait(b->update_graph, &b->norm_read, 1));
+    step->grad_norm = (double)b->norm;
+    free_batch(b);
+    return ATTNCL_OK;
+}
+
+void attncl__drop_batches(attncl_trainer *t)
+{
+    for (size_t i = 0; i < N_SLOTS; ++i) {
+        struct batch_in_flight *b = &t->in_flight.slot[i];
+        if (b->graph)
+            attncl__graph_drain(b->graph);
+        if (b->graph && attncl__reads_wait(b->graph, &b->loss_read, 1) != ATTNCL_OK)
+            t->is_broken |= b->updates;
+        if (b->update_graph && attncl__reads_wait(b->update_graph, &b->norm_read, 1) != ATTNCL_OK)
+            t->is_broken |= b->updates;
+        free_batch(b);
+    }
+    t->run_end = 0;
+}
+
+// -- the step
 
 static attncl_status take_batches(attncl_trainer *t, attncl_train_step *step)
 {
@@ -43,37 +269,11 @@ static attncl_status take_batches(attncl_trainer *t, attncl_train_step *step)
     if (t->run_end < end)
         t->run_end = end;
     for (int64_t i = first; i < end; ++i) {
-        const attncl_status status = attncl__batches_begin(t, i);
-        const int64_t next = i + (int64_t)t->n_begun;
-        if (status != ATTNCL_OK && next < end)
-            return status; // the next step tells what is the next step's
-        attncl__batch_prepare_early(t, next);
-        TRY(attncl__batch_wait(t, step));
+        TRY(begin_batches(t, i, end));
+        TRY(finish_batch(t, in_flight_at(&t->in_flight, i), step));
     }
     return ATTNCL_OK;
 }
-
-// Several ranks update when they have the sums.
-static attncl_status update_from_sums(attncl_trainer *t, attncl_train_step *step)
-{
-    struct begun_update update;
-    TRY(attncl__grad_sums_receive(t));
-    TRY(attncl_ranks_sum_double(t->ranks, &step->loss, 1));
-    if (!isfinite(step->loss))
-        return ATTNCL_OK;
-    TRY(attncl__update_begin(t, t->step, &update));
-    TRY(attncl__update_wait(t, &update));
-    step->grad_norm = (double)update.norm;
-    return ATTNCL_OK;
-}
-
-static attncl_status take_step(attncl_trainer *t, attncl_train_step *step)
-{
-    TRY(take_batches(t, step));
-    return attncl_ranks_size(t->ranks) > 1 ? update_from_sums(t, step) : ATTNCL_OK;
-}
-
-// -- a step
 
 // The sign of a NaN means nothing and is not shown.
 static double unsigned_nan(double x)
@@ -92,15 +292,17 @@ static attncl_status check_finite(const attncl_train_step *step)
 }
 
 // Nothing goes on behind a step that failed; its message stays.
-static attncl_status stop(attncl_trainer *t, attncl_status status, bool drop_graphs)
+static attncl_status stop(attncl_trainer *t, attncl_status status, bool has_run_failed)
 {
     char message[1024];
     snprintf(message, sizeof message, "%s", attncl_last_error());
-    attncl__batches_drop(t);
+    for (size_t i = 0; i < N_SLOTS && has_run_failed; ++i)
+        t->is_broken |= t->in_flight.slot[i].updates; // whether these were done is not known
+    attncl__drop_batches(t);
     if (t->fault && attncl__tensor_clear(t->fault) != ATTNCL_OK)
         t->is_broken = true; // updates would do nothing
-    if (drop_graphs)
-        attncl__trainer_drop_graphs(t);
+    if (has_run_failed)
+        attncl__drop_step_graphs(t); // graphs whose runs failed refuse others
     return FAIL(status, "%s", message);
 }
 
@@ -112,16 +314,16 @@ attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *st
     attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
     step.step = trainer->step + 1;
     TRY(attncl_schedule_rate(&o->schedule, o->learning_rate, trainer->step, &step.learning_rate));
-    const attncl_status status = take_step(trainer, &step);
+    const attncl_status status = take_batches(trainer, &step);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("step %" PRId64, step.step);
-        return stop(trainer, status, true); // graphs whose runs failed refuse others
+        return stop(trainer, status, true);
     }
     const attncl_status finite = check_finite(&step);
     if (finite != ATTNCL_OK)
         return stop(trainer, finite, false);
     trainer->step = step.step;
-    const attncl_status compared = attncl__replicas_compare(trainer);
+    const attncl_status compared = attncl__compare_replicas(trainer);
     if (compared != ATTNCL_OK) {
         trainer->is_broken = true; // the weights have had their step
         trainer->step = step.step - 1;

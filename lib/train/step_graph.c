@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Graphs of training: one for each shape of batches.
+// The graphs of a training step: one for each shape of batches.
 //
-// One rank without accumulation takes a step in one graph, whose gradients share memory with what the
-// forward pass keeps.  Else gradients are summed into tensors, and another graph reads them.
+// One rank without accumulation takes a step in one graph, whose gradients share memory with the forward pass's
+// results.  Else gradients are summed into tensors, and another graph reads them.
 
 #include <string.h>
 
@@ -12,10 +12,12 @@
 #include "attncl/optim.h"
 #include "base/alloc.h"
 #include "base/try.h"
+#include "graph/graph.h"
+#include "layer/layer.h"
 #include "model/loss.h"
 #include "train/trainer.h"
 
-void attncl__trainer_drop_graphs(attncl_trainer *t)
+void attncl__drop_step_graphs(attncl_trainer *t)
 {
     for (size_t i = 0; i < t->n_graphs; ++i)
         attncl_graph_destroy(t->graphs[i].graph);
@@ -23,6 +25,8 @@ void attncl__trainer_drop_graphs(attncl_trainer *t)
     t->graphs = NULL;
     t->n_graphs = t->graphs_capacity = 0;
 }
+
+// -- loss and gradients
 
 static attncl_status add_loss(attncl_trainer *t, attncl_graph *g, const struct batch *batch,
                               bool trains, attncl_value *loss_ret)
@@ -42,52 +46,137 @@ static attncl_status add_loss(attncl_trainer *t, attncl_graph *g, const struct b
     attncl_value scores;
     TRY(attncl__model_scores_loss(t->model, g, &desc, batch->array, batch->n, loss_ret, &scores));
     attncl_graph_output(g, "loss", *loss_ret);
-    if (!trains && attncl__trainer_has_labels(t))
+    if (!trains && attncl__has_labels(t))
         attncl_graph_output(g, "class", attncl_argmax(g, scores));
     return attncl_graph_status(g);
 }
 
-attncl_status attncl__trainer_add_gradients(attncl_trainer *t, attncl_graph *g,
-                                            const struct batch *batch, attncl_value *loss_ret,
-                                            attncl_value *weights_ret, attncl_value *gradients_ret)
+attncl_status attncl__add_gradients(attncl_trainer *t, attncl_graph *g, const struct batch *batch,
+                                    attncl_value *loss_ret)
 {
     TRY(add_loss(t, g, batch, true, loss_ret));
     attncl_value target = *loss_ret;
-    if (attncl__trainer_sums(t)) // its share in the mean over batches and ranks
+    if (attncl__sums_gradients(t)) // its share in the mean over batches and ranks
         target = attncl_mul(g, target, attncl_graph_input(g, "loss_weight", ATTNCL_F32, 0, NULL));
-    return attncl_model_gradient(t->model, g, target, weights_ret, gradients_ret);
+    return attncl_model_gradient(t->model, g, target, t->weights, t->gradients);
 }
 
-// Lists of n_trained values.
-struct lists {
-    attncl_value *weights, *gradients;
-};
+// -- update
+
+// 0 where a value is finite, else NaN.
+static attncl_value zero_if_finite(attncl_graph *g, attncl_value x)
+{
+    static const float zero = 0;
+    return attncl_mul(g, x, attncl_graph_constant(g, ATTNCL_F32, 0, NULL, &zero));
+}
+
+static attncl_value note_fault(attncl_trainer *t, attncl_graph *g, attncl_value x)
+{
+    const attncl_value fault = attncl_graph_tensor(g, t->fault);
+    attncl_accumulate(g, fault, zero_if_finite(g, x));
+    return fault;
+}
+
+// The learning rate where loss and norm are finite, and those of earlier steps were, else no number: what
+// optimisers and averages take as a request to leave everything as it is.
+static attncl_value guarded_rate(attncl_trainer *t, attncl_graph *g, attncl_value loss,
+                                 attncl_value norm)
+{
+    attncl_value rate = attncl_graph_input(g, "learning_rate", ATTNCL_F32, 0, NULL);
+    rate = attncl_add(g, rate, zero_if_finite(g, norm));
+    if (loss.id)
+        rate = attncl_add(g, rate, zero_if_finite(g, loss));
+    return t->fault ? attncl_add(g, rate, note_fault(t, g, rate)) : rate;
+}
+
+static attncl_value kept_value(attncl_graph *g, const struct trained *trained, enum kept kept)
+{
+    attncl_tensor *tensor = trained->tensor[kept];
+    return tensor ? attncl_graph_tensor(g, tensor) : ATTNCL_NONE_VALUE;
+}
+
+static void add_optimizer(attncl_trainer *t, attncl_graph *g, attncl_value rate, attncl_value step)
+{
+    const struct optim_settings *s = &t->config.settings.optimizer;
+    const attncl_value rates = attncl__optim_rates(g, s, rate, step);
+    for (size_t i = 0; i < t->n_trained; ++i) {
+        attncl_value states[OPTIM_MAX_STATES];
+        size_t n = 0;
+        for (int kept = KEPT_EXP_AVG; kept <= KEPT_MOMENTUM_BUFFER; ++kept)
+            if (t->trained[i].tensor[kept])
+                states[n++] = kept_value(g, &t->trained[i], (enum kept)kept);
+        attncl__optim_update(g, s, rates, t->clipped[i], t->weights[i], states);
+    }
+}
+
+static void add_averages(attncl_trainer *t, attncl_graph *g, attncl_value rate)
+{
+    for (size_t i = 0; i < t->n_trained && t->config.settings.ema > 0; ++i)
+        attncl__layer_average_update(g, kept_value(g, &t->trained[i], KEPT_AVERAGE), t->weights[i],
+                                     rate, t->config.settings.ema);
+}
+
+// Clips the gradients, values before the norm, and returns the norm before both.
+static attncl_value clip(attncl_trainer *t, attncl_graph *g)
+{
+    const struct train_settings *s = &t->config.settings;
+    const size_t n = t->n_trained;
+    const bool by_value = s->grad_value_clip > 0, by_norm = s->grad_norm_clip > 0;
+    attncl_value norm = ATTNCL_NONE_VALUE;
+    if (by_value || !by_norm) // for its norm alone: the limit 1 means nothing
+        norm = attncl_clip_grad_norm(g, n, t->gradients, 1, s->clip, t->clipped);
+    memcpy(t->clipped, t->gradients, n * sizeof *t->clipped);
+    if (by_value)
+        attncl_clip_grad_value(g, n, t->gradients, s->grad_value_clip, t->clipped);
+    if (!by_norm)
+        return norm;
+    const attncl_value between =
+        attncl_clip_grad_norm(g, n, t->clipped, s->grad_norm_clip, s->clip, t->clipped);
+    return by_value ? norm : between;
+}
+
+// Adds clipping, the optimizer's step and averages.  A loss or norm that is not finite, here or in earlier steps,
+// leaves everything as it was.  loss null: it is known to be finite, or `fault` tells.
+static attncl_status add_update(attncl_trainer *t, attncl_graph *g, attncl_value loss)
+{
+    attncl_graph_push_scope(g, "update");
+    const attncl_value norm = clip(t, g);
+    attncl_graph_output(g, "grad_norm", norm);
+    const attncl_value rate = guarded_rate(t, g, loss, norm);
+    const attncl_value step = attncl_graph_index_input(g, "step", 0, NULL, 0, INT32_MAX);
+    add_optimizer(t, g, rate, step);
+    add_averages(t, g, rate);
+    attncl_graph_pop_scope(g);
+    return attncl_graph_status(g);
+}
+
+// -- graphs
 
 static attncl_status build(attncl_trainer *t, enum graph_kind kind, const struct batch *batch,
-                           const struct lists *l, attncl_graph *g)
+                           attncl_graph *g)
 {
     attncl_value loss = ATTNCL_NONE_VALUE;
     switch (kind) {
     case GRAPH_LOSS:
         return add_loss(t, g, batch, false, &loss);
     case GRAPH_STEP:
-        TRY(attncl__trainer_add_gradients(t, g, batch, &loss, l->weights, l->gradients));
-        return attncl__update_add(t, g, loss, l->weights, l->gradients);
+        TRY(attncl__add_gradients(t, g, batch, &loss));
+        return add_update(t, g, loss);
     case GRAPH_GRADIENT:
-        TRY(attncl__trainer_add_gradients(t, g, batch, &loss, l->weights, l->gradients));
-        if (attncl__grad_sums_are_outputs(t))
-            attncl__grad_sums_output(t, g, l->gradients);
-        for (size_t i = 0; i < t->n_trained && !attncl__grad_sums_are_outputs(t); ++i)
-            attncl_accumulate(g, attncl_graph_tensor(g, t->trained[i].gradient), l->gradients[i]);
+        TRY(attncl__add_gradients(t, g, batch, &loss));
+        if (attncl__outputs_gradients(t))
+            attncl__add_gradient_outputs(t, g);
+        for (size_t i = 0; i < t->n_trained && !attncl__outputs_gradients(t); ++i)
+            attncl_accumulate(g, attncl_graph_tensor(g, t->trained[i].gradient), t->gradients[i]);
         if (t->fault)
-            attncl__update_note_fault(t, g, loss);
+            note_fault(t, g, loss);
         break;
     case GRAPH_UPDATE:
         for (size_t i = 0; i < t->n_trained; ++i) {
-            l->weights[i] = attncl_graph_tensor(g, t->trained[i].tensor[KEPT_WEIGHT]);
-            l->gradients[i] = attncl_graph_tensor(g, t->trained[i].gradient);
+            t->weights[i] = kept_value(g, &t->trained[i], KEPT_WEIGHT);
+            t->gradients[i] = attncl_graph_tensor(g, t->trained[i].gradient);
         }
-        return attncl__update_add(t, g, loss, l->weights, l->gradients);
+        return add_update(t, g, loss);
     }
     return attncl_graph_status(g);
 }
@@ -95,37 +184,26 @@ static attncl_status build(attncl_trainer *t, enum graph_kind kind, const struct
 static attncl_status compile(attncl_trainer *t, enum graph_kind kind, const struct batch *batch,
                              attncl_graph **ret)
 {
-    attncl_status status = ATTNCL_OK;
     attncl_graph *g = NULL;
-    const struct lists l = {
-        .weights = attncl__alloc_array(t->n_trained, sizeof *l.weights),
-        .gradients = attncl__alloc_array(t->n_trained, sizeof *l.gradients),
-    };
-    if (!l.weights || !l.gradients) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%zu gradients", t->n_trained);
-        goto done;
-    }
-    TRY_DONE(attncl_graph_create(t->context, &g));
-    TRY_DONE(build(t, kind, batch, &l, g));
-    TRY_DONE(attncl_graph_compile(g, NULL));
-    *ret = g;
-    g = NULL;
-done:
-    attncl_graph_destroy(g);
-    attncl__free(l.weights);
-    attncl__free(l.gradients);
+    TRY(attncl_graph_create(t->context, &g));
+    attncl_status status = build(t, kind, batch, g);
+    if (status == ATTNCL_OK)
+        status = attncl_graph_compile(g, NULL);
+    if (status == ATTNCL_OK)
+        *ret = g;
+    else
+        attncl_graph_destroy(g);
     return status;
 }
 
 static bool fits(const struct shaped_graph *shaped, enum graph_kind kind, const struct batch *batch)
 {
-    const size_t n = batch ? batch->n : 0;
-    if (shaped->kind != kind || shaped->n != n)
+    const struct batch *shape = &shaped->shape;
+    if (shaped->kind != kind || shape->n != batch->n || shape->begin != batch->begin ||
+        shape->total != batch->total) // other masks of dropout
         return false;
-    if (batch && (shaped->begin != batch->begin || shaped->total != batch->total))
-        return false; // other masks of dropout
-    for (size_t i = 0; i < n; ++i) {
-        const attncl_array *a = &shaped->array[i], *b = &batch->array[i];
+    for (size_t i = 0; i < batch->n; ++i) {
+        const attncl_array *a = &shape->array[i], *b = &batch->array[i];
         if (a->rank != b->rank || strcmp(a->name, b->name) != 0 ||
             memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) != 0)
             return false;
@@ -133,8 +211,8 @@ static bool fits(const struct shaped_graph *shaped, enum graph_kind kind, const 
     return true;
 }
 
-attncl_status attncl__trainer_graph(attncl_trainer *t, enum graph_kind kind,
-                                    const struct batch *batch, attncl_graph **ret)
+attncl_status attncl__find_step_graph(attncl_trainer *t, enum graph_kind kind,
+                                      const struct batch *batch, attncl_graph **ret)
 {
     for (size_t i = 0; i < t->n_graphs; ++i) {
         if (fits(&t->graphs[i], kind, batch)) {
@@ -146,18 +224,7 @@ attncl_status attncl__trainer_graph(attncl_trainer *t, enum graph_kind kind,
         attncl__grow_list(t->graphs, t->n_graphs, &t->graphs_capacity, sizeof *graphs);
     REQUIRE(graphs, ATTNCL_ERR_NO_MEMORY, "%zu graphs", t->n_graphs + 1);
     t->graphs = graphs;
-    struct shaped_graph shaped = {.kind = kind};
-    if (batch) {
-        shaped.n = batch->n;
-        shaped.begin = batch->begin;
-        shaped.total = batch->total;
-    }
-    for (size_t i = 0; i < shaped.n; ++i) {
-        shaped.array[i] = batch->array[i];
-        shaped.array[i].data = NULL;
-    }
-    TRY(compile(t, kind, batch, &shaped.graph));
-    t->graphs[t->n_graphs++] = shaped;
-    *ret = shaped.graph;
+    TRY(compile(t, kind, batch, ret));
+    t->graphs[t->n_graphs++] = (struct shaped_graph){kind, *batch, *ret};
     return ATTNCL_OK;
 }

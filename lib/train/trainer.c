@@ -155,8 +155,8 @@ static attncl_status fill(attncl_trainer *t, const char *config_json,
     TRY_DONE(open_data(t, o, init));
     TRY_DONE(complete_config(t));
     TRY_DONE(create_model(t, init, o->init));
-    TRY_DONE(attncl__kept_create(t));
-    TRY_DONE(attncl__replicas_begin(t));
+    TRY_DONE(attncl__create_trained(t));
+    TRY_DONE(attncl__begin_replicas(t));
 done:
     attncl_safetensors_close(init);
     return status;
@@ -175,7 +175,6 @@ attncl_status attncl_trainer_create(attncl_context *context, const char *config_
     REQUIRE(t, ATTNCL_ERR_NO_MEMORY, "trainer");
     t->context = context;
     t->ranks = o.ranks;
-    t->next_index = -1;
     t->accuracy = NAN;
     t->best_loss = INFINITY;
     const attncl_status status = fill(t, config_json, &o);
@@ -191,12 +190,11 @@ void attncl_trainer_destroy(attncl_trainer *trainer)
 {
     if (!trainer)
         return;
-    attncl__batches_drop(trainer);
-    attncl__trainer_drop_graphs(trainer);
-    attncl__grad_sums_free(trainer);
-    attncl__kept_destroy(trainer);
+    attncl__drop_batches(trainer);
+    attncl__drop_step_graphs(trainer);
+    attncl__free_grad_sums(trainer);
+    attncl__destroy_trained(trainer);
     attncl_model_destroy(trainer->model);
-    attncl__part_free(&trainer->next);
     attncl__dataset_close(trainer->data);
     attncl__free(trainer->config_text);
     attncl__train_config_free(&trainer->config);

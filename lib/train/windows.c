@@ -14,7 +14,6 @@
 #include "base/alloc.h"
 #include "base/try.h"
 #include "train/dataset_internal.h"
-#include "train/order.h"
 
 static int64_t valid_len(const struct dataset *d)
 {
@@ -107,7 +106,6 @@ attncl_status attncl__windows_batch(struct dataset *d, const struct windows *w,
         TRY_DONE(fill_window(d, w,
                              train ? train_window(d, w, first + b) : w->n_train + start + b * T, b,
                              window, ret));
-    ret->n_targets = T * B;
 
 done:
     attncl__free(window);

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/try.h"
-#include "train/words.h"
+#include "train/pairs.h"
 
 static const char *const reserved_words[N_RESERVED_WORDS] = {"<unk>", "<pad>", "<bos>", "<eos>"};
 

@@ -120,7 +120,6 @@ TEST(ready_batches_of_a_text)
     ck_assert_int_eq(attncl__dataset_count(d, SPLIT_VALID), 0);
     ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 1, &b));
     ck_assert_uint_eq(b.n, 2);
-    ck_assert_int_eq(b.n_targets, 12);
     ck_assert_int_eq(b.array[1].dim[0], 3);
     ck_assert_int_eq(b.array[1].dim[1], 4);
     ck_assert_mem_eq(b.array[0].data, ids + 12, 12 * sizeof *ids);

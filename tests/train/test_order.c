@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "support/test.h"
-#include "train/order.h"
+#include "train/dataset_internal.h"
 
 NO_DEVICE;
 

@@ -50,14 +50,14 @@ static attncl_context *open_device(const attncl_ranks *ranks)
 // Weights of one rank alone, which differ from step 100 on: 100 steps would take long.
 static void check_that_ranks_compare(attncl_ranks *ranks, attncl_trainer *trainer)
 {
-    ck_ok(attncl__replicas_compare(trainer));
+    ck_ok(attncl__compare_replicas(trainer));
     if (attncl_ranks_rank(ranks) == 1)
         ck_ok(attncl__tensor_clear(trainer->trained[0].tensor[KEPT_WEIGHT]));
     trainer->step = 100;
     if (trainer->devices_differ || attncl_ranks_size(ranks) == 1)
-        ck_ok(attncl__replicas_compare(trainer));
+        ck_ok(attncl__compare_replicas(trainer));
     else
-        ck_fails(attncl__replicas_compare(trainer), ATTNCL_ERR_STATE, "after step 100");
+        ck_fails(attncl__compare_replicas(trainer), ATTNCL_ERR_STATE, "after step 100");
 }
 
 // Trains to step `steps`, from a checkpoint or the start.  Losses go to `log`, a line a step.

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+//
+// Trained tensors: what the optimizer keeps for each, averages in the place of the weights, and the same values on all
+// ranks.  Each rank updates its own weights with the same gradients; a hash tells whether they stay the same.  Devices
+// of one kind compute the same bits.  Those of different kinds round differently, and then rank 0's weights replace the
+// others' from time to time.
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/desc.h"
+#include "base/try.h"
+#include "graph/graph.h"
+#include "train/trainer.h"
+
+enum { COMPARE_EVERY = 100 }; // steps: reading all weights takes a part of a step's time
+
+static bool keeps(const attncl_trainer *t, enum kept kept)
+{
+    const struct train_settings *s = &t->config.settings;
+    const bool is_sgd = s->optimizer.is_sgd;
+    switch (kept) {
+    case KEPT_EXP_AVG:
+    case KEPT_EXP_AVG_SQ:
+        return !is_sgd;
+    case KEPT_MAX_EXP_AVG_SQ:
+        return !is_sgd && s->optimizer.amsgrad;
+    case KEPT_MOMENTUM_BUFFER:
+        return is_sgd && s->optimizer.sgd.momentum > 0;
+    case KEPT_AVERAGE:
+        return s->ema > 0;
+    default:
+        return false;
+    }
+}
+
+// Averages begin as the weights.
+static attncl_status create_tensor(attncl_trainer *t, struct trained *trained, enum kept kept)
+{
+    const attncl_shape *shape = &trained->shape;
+    const size_t bytes = trained->count * sizeof(float);
+    attncl_status status = ATTNCL_OK;
+    float *values = NULL;
+    if (kept == KEPT_AVERAGE) {
+        values = attncl__alloc(bytes);
+        REQUIRE(values, ATTNCL_ERR_NO_MEMORY, "%zu bytes of %s", bytes, trained->name);
+        status = attncl_tensor_read(trained->tensor[KEPT_WEIGHT], values, bytes);
+    }
+    if (status == ATTNCL_OK)
+        status = attncl_tensor_create(t->context, ATTNCL_F32, shape->rank, shape->dim, ATTNCL_F32,
+                                      values, &trained->tensor[kept]);
+    attncl__free(values);
+    return status;
+}
+
+static attncl_status create_trained(attncl_trainer *t, const attncl_model_tensor *weight)
+{
+    const attncl_shape *shape = &weight->shape;
+    struct trained *trained = &t->trained[t->n_trained++];
+    struct tensor_desc desc;
+    TRY(attncl__desc_make(ATTNCL_F32, shape->rank, shape->dim, &desc));
+    *trained = (struct trained){.name = weight->name,
+                                .shape = *shape,
+                                .count = (size_t)attncl__desc_count(&desc),
+                                .tensor = {[KEPT_WEIGHT] = weight->tensor}};
+    if (trained->count > t->largest)
+        t->largest = trained->count;
+    for (int kept = 0; kept < N_KEPT; ++kept)
+        if (keeps(t, (enum kept)kept))
+            TRY(create_tensor(t, trained, (enum kept)kept));
+    return attncl__sums_gradients(t)
+               ? attncl_tensor_create(t->context, ATTNCL_F32, shape->rank, shape->dim, ATTNCL_F32,
+                                      NULL, &trained->gradient)
+               : ATTNCL_OK;
+}
+
+attncl_status attncl__create_trained(attncl_trainer *t)
+{
+    if (attncl__is_alone(t))
+        TRY(attncl_tensor_create(t->context, ATTNCL_F32, 0, NULL, ATTNCL_F32, NULL, &t->fault));
+    const size_t n = attncl_model_tensor_count(t->model);
+    t->trained = attncl__alloc_array(n, sizeof *t->trained);
+    t->weights = attncl__alloc_array(n, 3 * sizeof *t->weights);
+    REQUIRE(t->trained && t->weights, ATTNCL_ERR_NO_MEMORY, "%zu trained tensors", n);
+    t->gradients = t->weights + n;
+    t->clipped = t->gradients + n;
+    for (size_t i = 0; i < n; ++i) {
+        attncl_model_tensor weight = ATTNCL_MODEL_TENSOR_INIT;
+        TRY(attncl_model_tensor_at(t->model, i, &weight));
+        TRY(create_trained(t, &weight));
+    }
+    return ATTNCL_OK;
+}
+
+void attncl__destroy_trained(attncl_trainer *t)
+{
+    for (size_t i = 0; i < t->n_trained; ++i) {
+        for (int kept = KEPT_WEIGHT + 1; kept < N_KEPT; ++kept)
+            attncl_tensor_destroy(t->trained[i].tensor[kept]);
+        attncl_tensor_destroy(t->trained[i].gradient);
+    }
+    attncl_tensor_destroy(t->fault);
+    attncl__free(t->trained);
+    attncl__free(t->weights);
+}
+
+// Two copies of the largest tensor.
+static attncl_status alloc_values(const attncl_trainer *t, float **ret)
+{
+    *ret = attncl__alloc_array(t->largest, 2 * sizeof **ret);
+    REQUIRE(*ret, ATTNCL_ERR_NO_MEMORY, "%zu weights", t->largest);
+    return ATTNCL_OK;
+}
+
+// -- averages
+
+static attncl_status exchange(const struct trained *trained, float *values)
+{
+    const size_t bytes = trained->count * sizeof *values;
+    float *const weight = values, *const average = values + trained->count;
+    TRY(attncl_tensor_read(trained->tensor[KEPT_WEIGHT], weight, bytes));
+    TRY(attncl_tensor_read(trained->tensor[KEPT_AVERAGE], average, bytes));
+    TRY(attncl_tensor_write(trained->tensor[KEPT_WEIGHT], average, bytes));
+    return attncl_tensor_write(trained->tensor[KEPT_AVERAGE], weight, bytes);
+}
+
+attncl_status attncl__exchange_averages(attncl_trainer *t)
+{
+    float *values = NULL;
+    if (!(t->config.settings.ema > 0))
+        return ATTNCL_OK;
+    TRY(alloc_values(t, &values));
+    attncl_status status = ATTNCL_OK;
+    for (size_t i = 0; i < t->n_trained && status == ATTNCL_OK; ++i)
+        status = exchange(&t->trained[i], values);
+    t->is_broken |= status != ATTNCL_OK; // some are exchanged
+    attncl__free(values);
+    return status;
+}
+
+// -- ranks
+
+static uint64_t hash(uint64_t h, const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+    uint64_t word;
+    for (; bytes >= sizeof word; bytes -= sizeof word, at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 32;
+    }
+    for (; bytes > 0; --bytes)
+        h = (h ^ *at++) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+// Rank 0's weights and its optimizer's state.
+static attncl_status broadcast(attncl_trainer *t)
+{
+    attncl_status status = ATTNCL_OK;
+    float *values = NULL;
+    TRY(alloc_values(t, &values));
+    for (size_t i = 0; i < t->n_trained * N_KEPT; ++i) {
+        const struct trained *trained = &t->trained[i / N_KEPT];
+        attncl_tensor *tensor = trained->tensor[i % N_KEPT];
+        const size_t bytes = trained->count * sizeof *values;
+        if (!tensor)
+            continue;
+        TRY_DONE(attncl_tensor_read(tensor, values, bytes));
+        TRY_DONE(attncl_ranks_broadcast(t->ranks, values, bytes));
+        if (attncl_ranks_rank(t->ranks) > 0)
+            TRY_DONE(attncl_tensor_write(tensor, values, bytes));
+    }
+done:
+    attncl__free(values);
+    return status;
+}
+
+static attncl_status hash_weights(attncl_trainer *t, uint64_t *ret)
+{
+    attncl_status status = ATTNCL_OK;
+    float *values = NULL;
+    *ret = 0;
+    TRY(alloc_values(t, &values));
+    for (size_t i = 0; i < t->n_trained; ++i) {
+        const size_t bytes = t->trained[i].count * sizeof *values;
+        TRY_DONE(attncl_tensor_read(t->trained[i].tensor[KEPT_WEIGHT], values, bytes));
+        *ret = hash(*ret, values, bytes);
+    }
+done:
+    attncl__free(values);
+    return status;
+}
+
+attncl_status attncl__begin_replicas(attncl_trainer *t)
+{
+    if (attncl__is_alone(t))
+        return ATTNCL_OK;
+    attncl_device_info device = ATTNCL_DEVICE_INFO_INIT;
+    char text[sizeof device.name + sizeof device.driver_version + 1];
+    TRY(attncl_ranks_compare(t->ranks, "the configuration's hash",
+                             hash(0, t->config_text, strlen(t->config_text))));
+    TRY(attncl_ranks_compare(t->ranks, "the data's hash", attncl__dataset_hash(t->data)));
+    TRY(attncl_ranks_compare(t->ranks, "the number of steps taken", (uint64_t)t->step));
+    TRY(attncl_context_device(t->context, &device));
+    snprintf(text, sizeof text, "%s/%s", device.name, device.driver_version);
+    t->devices_differ =
+        attncl_ranks_compare(t->ranks, "devices", hash(0, text, strlen(text))) == ATTNCL_ERR_STATE;
+    return broadcast(t);
+}
+
+attncl_status attncl__compare_replicas(attncl_trainer *t)
+{
+    uint64_t h;
+    if (attncl__is_alone(t) || t->step % COMPARE_EVERY != 0)
+        return ATTNCL_OK;
+    if (t->devices_differ)
+        return broadcast(t);
+    TRY(hash_weights(t, &h));
+    attncl_status status = attncl_ranks_compare(t->ranks, "the weights' hash", h);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("after step %" PRId64, t->step);
+    return status;
+}
