@@ -123,7 +123,6 @@ static const struct bad bads[] = {
      "duplicate"},
     // 7: metadata maps strings to strings
     {"{\"__metadata__\":[]}", 0, "__metadata__ is an array, expected an object"},
-    {"{\"__metadata__\":null}", 0, "__metadata__ is null, expected an object"},
     {"{\"__metadata__\":{\"k\":1}}", 0, "__metadata__: k is an integer, expected a string"},
     {"{\"__metadata__\":{\"k\":{}}}", 0, "k is an object, expected a string"},
     // 8: an entry is exactly dtype, shape, data_offsets
@@ -135,12 +134,9 @@ static const struct bad bads[] = {
     {"{\"w\":{\"dtype\":8,\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "dtype is an integer"},
     {T("U8", "1", "[0,1]"), 1, "shape is an integer"},
     {T("U8", "[\"1\"]", "[0,1]"), 1, "shape[0] is a string, expected an integer"},
-    {T("U8", "[[1]]", "[0,1]"), 1, "shape[0] is an array"},
     {T("U8", "[1,null]", "[0,1]"), 1, "shape[1] is null"},
-    {T("U8", "[true]", "[0,1]"), 1, "shape[0] is true"},
     {T("U8", "[1]", "{}"), 1, "data_offsets is an object"},
     {T("U8", "[1]", "[0]"), 1, "data_offsets has 1 entries"},
-    {T("U8", "[1]", "[]"), 1, "data_offsets has 0 entries"},
     {T("U8", "[1]", "[0,1,1]"), 1, "data_offsets has 3 entries"},
     {T("U8", "[1]", "[0,\"1\"]"), 1, "data_offsets[1] is a string"},
     // integers: digits only, below 2^48
@@ -150,13 +146,10 @@ static const struct bad bads[] = {
     {T("U8", "[1e0]", "[0,1]"), 1, "1e0 at byte"},
     {T("U8", "[1E0]", "[0,1]"), 1, "1E0 at byte"},
     {T("U8", "[+1]", "[0,1]"), 1, "+1 at byte"},
-    {T("U8", "[0x1]", "[0,1]"), 1, "0x1 at byte"},
     {T("U8", "[1]", "[-0,1]"), 1, "-0 at byte"},
-    {T("U8", "[1]", "[0,1e0]"), 1, "1e0 at byte"},
     {T("U8", "[281474976710656]", "[0,1]"), 1, "axis 0 has extent 281474976710656"},
     {T("U8", "[99999999999999999999]", "[0,1]"), 1, "no valid JSON"},
     // 9: known types only
-    {T("F33", "[1]", "[0,4]"), 4, "dtype F33 is unknown"},
     {T("f32", "[1]", "[0,4]"), 4, "dtype f32 is unknown"},
     {T("", "[1]", "[0,4]"), 4, "is unknown"},
     {T("NONE", "[0]", "[0,0]"), 0, "dtype NONE is unknown"},
@@ -170,13 +163,10 @@ static const struct bad bads[] = {
      "begins at 2, the one before ends at 4"},
     // 11: products are checked
     {T("F32", "[4294967296,4294967296]", "[0,0]"), 0, "more than 2^48 - 1 elements"},
-    {T("F32", "[4611686018427387904,2]", "[0,0]"), 0, "axis 0 has extent 4611686018427387904"},
-    {T("U8", "[16777216,16777216,16777216]", "[0,0]"), 0, "more than 2^48 - 1 elements"},
     {T("U8", "[0,281474976710655,2]", "[0,0]"), 0, "more than 2^48 - 1 elements"},
     {T("F64", "[281474976710655]", "[0,8]"), 8, "hold 8 bytes"},
     // 12: whole bytes
     {T("F4", "[3]", "[0,1]"), 1, "3 elements of 4 bits are no whole number of bytes"},
-    {T("F6_E2M3", "[2]", "[0,1]"), 1, "2 elements of 6 bits"},
     // 13: offsets hold what type and shape ask for
     {T("F32", "[2]", "[0,4]"), 4, "hold 4 bytes, dtype and shape ask for 8"},
     {T("F32", "[1]", "[0,8]"), 8, "hold 8 bytes, dtype and shape ask for 4"},
