@@ -10,7 +10,7 @@ set(attncl_tiers
     "ci      tools\\.(architectures|convert|language|manual|pictures|train|train_resume)"
     "ci      python\\.api"
     "ci      style\\..*"
-    "full    model\\.(alloc|decoder_crop|describe|dropout|initial|input_names|keys|refuse|status|steady|tolerate)@gpu"
+    "full    model\\.(alloc|decoder_crop|describe|dropout|initial|keys|refuse|status|steady|tolerate)@gpu"
     "full    op\\..*\\.groups_of_.*"
     "full    gemm\\.clblast"
     "default (base|device|graph|io|store)\\..*"

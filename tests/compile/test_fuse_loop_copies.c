@@ -50,6 +50,13 @@ static attncl_value rows_of(attncl_graph *g, int which, int n)
     return attncl_graph_constant(g, ATTNCL_F32, 2, (int64_t[]){n, C}, data);
 }
 
+static const char *name_of(const char *kind, int i)
+{
+    static char name[24];
+    snprintf(name, sizeof name, "%s%d", kind, i);
+    return name;
+}
+
 static void build(const struct form *f, struct built *b)
 {
     const struct loop_stack_fwd_params stacks = {ROUNDS};
@@ -74,30 +81,19 @@ static void build(const struct form *f, struct built *b)
                               IN(f->sums_of_rows ? row[i % f->n_rows] : twice[i % f->n_rows], at));
     }
     attncl__graph_loop_end(g);
-    for (int i = 0; i < f->n_stacks; ++i) {
-        char name[24];
-        snprintf(name, sizeof name, "stack%d", i);
-        attncl_graph_output(g, name, b->stack[i]);
-    }
-    for (int i = 0; i < f->n_sums; ++i) {
-        char name[24];
-        snprintf(name, sizeof name, "sum%d", i);
-        attncl_graph_output(g, name, b->sum[i]);
-    }
-    for (int i = 0; i < f->n_rows; ++i) { // all rows are wanted
-        char name[24];
-        snprintf(name, sizeof name, "last%d", i);
-        attncl_graph_output(g, name, twice[i]);
-    }
+    for (int i = 0; i < f->n_stacks; ++i)
+        attncl_graph_output(g, name_of("stack", i), b->stack[i]);
+    for (int i = 0; i < f->n_sums; ++i)
+        attncl_graph_output(g, name_of("sum", i), b->sum[i]);
+    for (int i = 0; i < f->n_rows; ++i) // all rows are wanted
+        attncl_graph_output(g, name_of("last", i), twice[i]);
 }
 
 static void check_results(const struct form *f, attncl_graph *g)
 {
-    char name[24];
-
     for (int i = 0; i < f->n_stacks; ++i) {
+        const char *name = name_of("stack", i);
         float got[ROUNDS * C];
-        snprintf(name, sizeof name, "stack%d", i);
         ck_ok(attncl_graph_read(g, name, got, sizeof got));
         for (int j = 0; j < ROUNDS * C; ++j)
             ck_assert_msg(got[j] == 2 * element(i % f->n_rows, j / C, j % C), "%s, %s[%d] is %g",
@@ -105,8 +101,8 @@ static void check_results(const struct form *f, attncl_graph *g)
     }
     for (int i = 0; i < f->n_sums; ++i) {
         const int first = f->other_first && i >= f->n_sums / 2;
+        const char *name = name_of("sum", i);
         float got[C];
-        snprintf(name, sizeof name, "sum%d", i);
         ck_ok(attncl_graph_read(g, name, got, sizeof got));
         for (int c = 0; c < C; ++c) {
             float want = 0;

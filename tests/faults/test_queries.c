@@ -101,23 +101,6 @@ TABLE_TEST(adopting_a_context, codes)
     ck_ok(attncl_context_destroy(ctx));
 }
 
-// Heap failures give no blank names either.
-TEST(short_memory)
-{
-    size_t count, n = 1;
-    ck_ok(attncl_device_count(&count));
-    for (; n < MAX_CALLS; ++n) {
-        attncl__alloc_fail_at(n);
-        const attncl_status status = attncl_device_count(&count);
-        const bool failed = attncl__alloc_has_failed();
-        attncl__alloc_fail_at(0);
-        if (!failed)
-            break;
-        ck_assert_int_eq(status, ATTNCL_ERR_NO_MEMORY);
-    }
-    ck_assert_uint_gt(n, 4);
-}
-
 static void keep_warning(attncl_log_level level, const char *text, void *user)
 {
     if (level == ATTNCL_LOG_WARN)

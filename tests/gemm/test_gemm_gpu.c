@@ -36,10 +36,8 @@ static void tile_text(const struct kspec *spec, char text[64])
              macro(spec, "LS"));
 }
 
-static bool fake_fits(void *user, const struct kspec *spec, size_t local, bool no_spills)
+static bool fake_fits(const struct kspec *spec, bool no_spills)
 {
-    (void)user;
-    (void)local;
     if (strcmp(spec->kernel, "gemm_gpu_tile") != 0)
         return true;
     if (seen.n_asked < 8)
@@ -47,11 +45,8 @@ static bool fake_fits(void *user, const struct kspec *spec, size_t local, bool n
     return ++seen.n_asked > seen.n_refuse && !(seen.spills && no_spills);
 }
 
-static attncl_status fake_launch(void *user, const struct kspec *spec, const struct grid *grid,
-                                 size_t local_arg_bytes)
+static attncl_status fake_launch(const struct kspec *spec, const struct grid *grid)
 {
-    (void)user;
-    (void)local_arg_bytes;
     ck_assert_int_lt(seen.n_launched, 4);
     seen.weights = macro(spec, "WTYPE");
     if (macro(spec, "BM"))
@@ -63,22 +58,10 @@ static attncl_status fake_launch(void *user, const struct kspec *spec, const str
     return ATTNCL_OK;
 }
 
-static struct device_caps described(enum device_vendor vendor, unsigned multiple, unsigned units)
-{
-    return (struct device_caps){.vendor = vendor,
-                                .variant = VARIANT_GPU,
-                                .is_gpu = true,
-                                .compute_units = units,
-                                .max_group = 256,
-                                .local_bytes = 32768,
-                                .vector_width = 4,
-                                .group_multiple = multiple};
-}
-
 static attncl_status choose(const struct device_caps *caps, int64_t m, int64_t n, int64_t k)
 {
     static struct storage storage;
-    static const struct launch_mock mock = {fake_fits, fake_launch, NULL};
+    static const struct launch_mock mock = {fake_fits, fake_launch};
     struct launcher l = {.caps = caps, .gemm = "native"};
     struct gemm g = {.batch = 1, .m = m, .n = n, .k = k, .causal = seen.causal};
 
@@ -95,8 +78,8 @@ static attncl_status choose(const struct device_caps *caps, int64_t m, int64_t n
 TEST(arguments_are_few)
 {
     static struct storage storage;
-    static const struct launch_mock mock = {fake_fits, fake_launch, NULL};
-    const struct device_caps caps = described(VENDOR_OTHER, 1, 4);
+    static const struct launch_mock mock = {fake_fits, fake_launch};
+    const struct device_caps caps = launch_mock_gpu(VENDOR_OTHER, 1, 4);
     const struct span some = {&storage};
     const struct gemm_norm norm = {some, some, 1e-5f};
     const struct gemm_other other = {{.span = some}, some, some};
@@ -128,7 +111,7 @@ TEST(tiles_that_do_not_fit_fall_back)
 {
     static const char *const fallbacks[] = {"128x128x8/256", "64x128x8/128", "64x64x16/128",
                                             "32x32x32/64", "16x16x16/16"};
-    const struct device_caps caps = described(VENDOR_NVIDIA, 32, 4);
+    const struct device_caps caps = launch_mock_gpu(VENDOR_NVIDIA, 32, 4);
 
     for (seen.n_refuse = 0; seen.n_refuse < 4; ++seen.n_refuse) {
         ck_ok(choose(&caps, 1024, 1024, 100));
@@ -167,7 +150,7 @@ static const struct {
 TABLE_TEST(tiles_by_vendor, vendors)
 {
     const struct device_caps caps =
-        described(vendors[_i].vendor, vendors[_i].multiple, vendors[_i].units);
+        launch_mock_gpu(vendors[_i].vendor, vendors[_i].multiple, vendors[_i].units);
 
     ck_ok(choose(&caps, 145, 151, 38));
     ck_assert_str_eq(seen.launched[0], vendors[_i].tile);
@@ -180,7 +163,7 @@ TABLE_TEST(tiles_by_vendor, vendors)
 // A device of small work-groups is not asked for large ones.
 TEST(groups_within_the_device)
 {
-    struct device_caps caps = described(VENDOR_NVIDIA, 32, 4);
+    struct device_caps caps = launch_mock_gpu(VENDOR_NVIDIA, 32, 4);
 
     caps.max_group = 64;
     ck_ok(choose(&caps, 1024, 1024, 100));
@@ -189,7 +172,7 @@ TEST(groups_within_the_device)
 
 TEST(long_sums_use_split_k)
 {
-    const struct device_caps caps = described(VENDOR_NVIDIA, 32, 132);
+    const struct device_caps caps = launch_mock_gpu(VENDOR_NVIDIA, 32, 132);
 
     ck_ok(choose(&caps, 64, 64, 65536));
     ck_assert_int_eq(seen.n_launched, 2);
@@ -205,7 +188,7 @@ TEST(long_sums_use_split_k)
 // Of few rows no tile has much to compute, and shorter sums are worth a split.
 TEST(skinny_gemms_use_split_k)
 {
-    const struct device_caps caps = described(VENDOR_NVIDIA, 32, 132);
+    const struct device_caps caps = launch_mock_gpu(VENDOR_NVIDIA, 32, 132);
 
     ck_ok(choose(&caps, 8, 512, 512));
     ck_assert_int_eq(seen.n_launched, 2);
@@ -225,9 +208,9 @@ TEST(skinny_gemms_use_split_k)
 TEST(weights_of_16_bits_stay_as_they_are)
 {
     static struct storage storage;
-    static const struct launch_mock mock = {fake_fits, fake_launch, NULL};
+    static const struct launch_mock mock = {fake_fits, fake_launch};
     static const attncl_dtype types[] = {ATTNCL_F16, ATTNCL_BF16};
-    struct device_caps caps = described(VENDOR_NVIDIA, 32, 132);
+    struct device_caps caps = launch_mock_gpu(VENDOR_NVIDIA, 32, 132);
     struct launcher l = {.caps = &caps, .gemm = "clblast"};
 
     caps.clblast_allowed = true;
@@ -259,7 +242,7 @@ FIXTURE_ONCE(device_up, device_down);
 // 1.2 s for all of k at that speed.
 TEST(long_launches_are_cut_along_k)
 {
-    struct device_caps caps = described(VENDOR_NVIDIA, 32, 2);
+    struct device_caps caps = launch_mock_gpu(VENDOR_NVIDIA, 32, 2);
 
     ck_ok(choose(&caps, 1024, 1024, 4096));
     ck_assert_int_eq(seen.n_launched, 1); // speed not known

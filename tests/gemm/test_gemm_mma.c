@@ -20,41 +20,30 @@ static struct {
     char launched[64];
 } seen;
 
-static bool fake_fits(void *user, const struct kspec *spec, size_t local, bool no_spills)
+static bool fake_fits(const struct kspec *spec, bool no_spills)
 {
-    (void)user;
-    (void)local;
     (void)no_spills;
     return !seen.refused || strcmp(spec->kernel, seen.refused) != 0;
 }
 
-static attncl_status fake_launch(void *user, const struct kspec *spec, const struct grid *grid,
-                                 size_t local_arg_bytes)
+static attncl_status fake_launch(const struct kspec *spec, const struct grid *grid)
 {
-    (void)user;
-    (void)local_arg_bytes;
     snprintf(seen.launched, sizeof seen.launched, "%s of %zu", spec->kernel, grid->local[0]);
     return ATTNCL_OK;
 }
 
 static const char *launched_gemm(enum matrix_instruction mma, const struct gemm *g)
 {
-    static const struct launch_mock mock = {fake_fits, fake_launch, NULL};
-    const struct device_caps caps = {.vendor = mma >= MMA_DPAS_8 ? VENDOR_INTEL
-                                               : mma >= MMA_MFMA ? VENDOR_AMD
-                                                                 : VENDOR_NVIDIA,
-                                     .variant = VARIANT_GPU,
-                                     .is_gpu = true,
-                                     .compute_units = 100,
-                                     .max_group = 256,
-                                     .local_bytes = 32768,
-                                     .vector_width = 4,
-                                     .group_multiple = mma == MMA_MFMA ? 64 : 32,
-                                     .nv_compute_capability = mma == MMA_PTX ? 80 : 0,
-                                     .clblast_allowed = true,
-                                     .mma = mma};
+    static const struct launch_mock mock = {fake_fits, fake_launch};
+    struct device_caps caps = launch_mock_gpu(mma >= MMA_DPAS_8 ? VENDOR_INTEL
+                                              : mma >= MMA_MFMA ? VENDOR_AMD
+                                                                : VENDOR_NVIDIA,
+                                              mma == MMA_MFMA ? 64 : 32, 100);
     struct launcher l = {.caps = &caps, .gemm = mma == MMA_NONE ? "native" : NULL};
 
+    caps.nv_compute_capability = mma == MMA_PTX ? 80 : 0;
+    caps.clblast_allowed = true;
+    caps.mma = mma;
     launch_mock_set(&mock);
     ck_ok(attncl__gemm(&l, g));
     launch_mock_set(NULL);
@@ -139,6 +128,11 @@ LOOP_TEST(emulated_instructions_are_right, MMA_PTX, MMA_MFMA + 1)
     gemm_check(&EMULATED_CASE(2, 65, 70, 16, .shared_b = true, .gap = 1));
 }
 
+static double float_of(float x)
+{
+    return x;
+}
+
 // The nearest number of 8 bits, the larger of two.
 static double bf16_of(float x)
 {
@@ -150,33 +144,37 @@ static double bf16_of(float x)
     return x;
 }
 
-// Those of BF16 alone, against sums in double of factors that are rounded here.
-LOOP_TEST(emulated_instructions_of_bf16_are_right, MMA_WMMA, N_MATRIX_INSTRUCTIONS)
+// Against sums in double of factors that are rounded here: `share` of sum |a b| is allowed.
+static void check_sums(const struct gemm_case *p, double (*rounded)(float x), double share)
 {
-    enum { ROWS = 67, COLUMNS = 131, TERMS = 37 };
-    struct device_caps caps;
     struct gemm_data s;
     struct worst worst = {0};
+
+    gemm_data_open(&s, p);
+    ck_ok(gemm_data_run(&s));
+    for (int64_t i = 0; i < p->m * p->n; ++i) {
+        const float *a = s.data[A] + i / p->n * p->k, *b = s.data[B] + i % p->n;
+        double sum = 0, size = 0;
+        for (int64_t k = 0; k < p->k; ++k) {
+            const double x = rounded(a[k]) * rounded(b[k * p->n]);
+            sum += x;
+            size += fabs(x);
+        }
+        worst_add(&worst, i, s.data[C][i], sum, share * size);
+    }
+    gemm_data_close(&s);
+    ck_worst(&worst, 1, "c");
+}
+
+// Those of BF16 alone.
+LOOP_TEST(emulated_instructions_of_bf16_are_right, MMA_WMMA, N_MATRIX_INSTRUCTIONS)
+{
+    struct device_caps caps;
 
     if (!emulate((enum matrix_instruction)_i, &caps))
         return;
     caps.precision = GEMM_BF16;
-    const struct gemm_case p = EMULATED_CASE(1, ROWS, COLUMNS, TERMS);
-    gemm_data_open(&s, &p);
-    ck_ok(gemm_data_run(&s));
-    for (int i = 0; i < ROWS; ++i)
-        for (int j = 0; j < COLUMNS; ++j) {
-            double sum = 0, size = 0;
-            for (int k = 0; k < TERMS; ++k) {
-                const double x =
-                    bf16_of(s.data[A][i * TERMS + k]) * bf16_of(s.data[B][k * COLUMNS + j]);
-                sum += x;
-                size += fabs(x);
-            }
-            worst_add(&worst, i * COLUMNS + j, s.data[C][i * COLUMNS + j], sum, 0x1p-21 * size);
-        }
-    gemm_data_close(&s);
-    ck_worst(&worst, 1, "c");
+    check_sums(&EMULATED_CASE(1, 67, 131, 37), bf16_of, 0x1p-21);
 }
 
 // Weights of 16 bits, widened on their way into local memory; MFMA's tile by the other transpose and type.
@@ -207,32 +205,15 @@ TEST(emulated_splits_are_right)
     ck_assert_int_eq(gemm_check(&EMULATED_CASE(1, 40, 50, 1500, .residual = true)), 2);
 }
 
-// Errors of sums of length k, as shares of sum |a b|: no more than 2^-22, whatever k.
+// Whatever the sum's length.
 static const int lengths[] = {16, 64, 1000};
 
 TABLE_TEST(three_terms_are_as_exact_as_floats, lengths)
 {
     struct device_caps caps;
-    struct gemm_data s;
-    struct worst worst = {0};
 
-    if (!emulate(MMA_PTX, &caps))
-        return;
-    const struct gemm_case p = EMULATED_CASE(1, 64, 64, lengths[_i]);
-    gemm_data_open(&s, &p);
-    ck_ok(gemm_data_run(&s));
-    for (int i = 0; i < 64; ++i)
-        for (int j = 0; j < 64; ++j) {
-            double sum = 0, size = 0;
-            for (int k = 0; k < lengths[_i]; ++k) {
-                const double x = (double)s.data[A][i * lengths[_i] + k] * s.data[B][k * 64 + j];
-                sum += x;
-                size += fabs(x);
-            }
-            worst_add(&worst, i * 64 + j, s.data[C][i * 64 + j], sum, 0x1p-22 * size);
-        }
-    gemm_data_close(&s);
-    ck_worst(&worst, 1, "c");
+    if (emulate(MMA_PTX, &caps))
+        check_sums(&EMULATED_CASE(1, 64, 64, lengths[_i]), float_of, 0x1p-22);
 }
 
 // Large and small numbers, infinities and NaN stay what they are.

@@ -2,12 +2,10 @@
 // Graphs on a device: building and its first failure, views and copies, memory, running, state,
 // steady state.
 
-#include <pthread.h>
 #include <string.h>
 
 #include "attncl/gradient.h"
 #include "attncl/ops.h"
-#include "base/alloc.h"
 #include "compile/program.h"
 #include "device/context.h"
 #include "graph/graph.h"
@@ -365,77 +363,6 @@ TEST(empty_values_are_fine)
     ck_ok(attncl_graph_run(g));
     ck_ok(attncl_graph_read(g, "y", NULL, 0));
     attncl_graph_destroy(g);
-}
-
-TEST(every_host_allocation_may_fail)
-{
-    struct object_counts before, after;
-    const size_t heap = attncl__alloc_live();
-    attncl__objects_count(&before);
-    for (size_t n = 1;; ++n) {
-        attncl_graph *g = NULL;
-        attncl__alloc_fail_at(n);
-        attncl_status status = attncl_graph_create(test_context(), &g);
-        if (status == ATTNCL_OK) {
-            const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
-            attncl_graph_push_scope(g, "a rather long scope name");
-            const attncl_value c = attncl_graph_constant(g, ATTNCL_F32, 2, shape34, ramp);
-            attncl__graph_loop_begin(g, 2);
-            const attncl_value y = op2(g, "add_fwd", x, c);
-            attncl__graph_loop_end(g);
-            attncl_graph_output(g, "y", op2(g, "add_fwd", y, x));
-            status = attncl_graph_compile(g, NULL);
-        }
-        const int failed = attncl__alloc_has_failed();
-        attncl__alloc_fail_at(0);
-        attncl_graph_destroy(g);
-        attncl__objects_count(&after);
-        // Programs stay with the context; everything else is gone.
-        ck_assert_int_eq(before.live[OBJECT_BUFFER], after.live[OBJECT_BUFFER]);
-        ck_assert_int_eq(before.live[OBJECT_KERNEL], after.live[OBJECT_KERNEL]);
-        if (!failed) {
-            ck_assert_int_eq(status, ATTNCL_OK);
-            break;
-        }
-        ck_assert_int_eq(status, ATTNCL_ERR_NO_MEMORY);
-        ck_assert_uint_lt(n, 500);
-    }
-    ck_assert_uint_le(attncl__alloc_live(), heap + 64); // programs the context keeps
-}
-
-static void *run_chain(void *user)
-{
-    attncl_graph *g = user;
-    float in[1000], out[1000];
-    for (int i = 0; i < 1000; ++i)
-        in[i] = (float)i;
-    for (int run = 0; run < 20; ++run)
-        if (attncl_graph_write(g, "x", in, sizeof in) != ATTNCL_OK ||
-            attncl_graph_run(g) != ATTNCL_OK ||
-            attncl_graph_read(g, "y", out, sizeof out) != ATTNCL_OK || out[999] != 999 * 64)
-            return g;
-    return NULL;
-}
-
-TEST(graphs_run_from_several_threads)
-{
-    enum { THREADS = 4 };
-    pthread_t threads[THREADS];
-    attncl_graph *graphs[THREADS];
-    if (test_context()->caps.vendor == VENDOR_OCLGRIND)
-        return; // the simulator runs one kernel at a time, of one thread
-    for (int i = 0; i < THREADS; ++i) {
-        graphs[i] = chain(6, 1000);
-        ck_ok(attncl_graph_compile(graphs[i], NULL));
-    }
-    for (int i = 0; i < THREADS; ++i)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, run_chain, graphs[i]), 0);
-    for (int i = 0; i < THREADS; ++i) {
-        void *failed = NULL;
-        pthread_join(threads[i], &failed);
-        ck_assert_ptr_null(failed);
-        attncl_graph_destroy(graphs[i]);
-    }
 }
 
 TEST(state_is_read_and_written_by_name)

@@ -195,64 +195,65 @@ TEST(an_empty_set_is_sixteen_bytes)
     attncl_safetensors_close(got);
 }
 
-TEST(unusable_arrays_are_refused)
-{
-    attncl_array a[2] = {array_of("w", ATTNCL_F32, 2), array_of("w", ATTNCL_U8, 2)};
-    char long_name[4098];
-    memset(long_name, 'n', sizeof long_name - 1);
-    long_name[sizeof long_name - 1] = '\0';
-    const char *path = IN_DIRECTORY("f");
-
-    ck_fails(attncl_safetensors_write(path, a, 2, NULL), ATTNCL_ERR_ARGUMENT,
-             "two tensors are named w");
-    static const struct {
-        const char *name, *words;
-    } names[] = {{NULL, "without a name"},
-                 {"", "without a name"},
-                 {"__metadata__", "named __metadata__"},
-                 {"a\nb", "control character"},
-                 {"a\xc2\x9b", "control character"},
-                 {"\xff", "not UTF-8"},
-                 {"\xe2\x82", "not UTF-8"},
-                 {"\xed\xa0\x80", "not UTF-8"},
-                 {"\xf4\x90\x80\x80", "not UTF-8"}};
-    for (size_t i = 0; i < COUNT_OF(names); ++i) {
-        a[0].name = names[i].name;
-        ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, names[i].words);
+// An array w of two F32, of which one member is another.
+#define ARRAY(words, ...)                                                                          \
+    {                                                                                              \
+        {.name = "w",                                                                              \
+         .dtype = ATTNCL_F32,                                                                      \
+         .rank = 1,                                                                                \
+         .dim = {2},                                                                               \
+         .data = elements,                                                                         \
+         .bytes = 8,                                                                               \
+         __VA_ARGS__},                                                                             \
+            words                                                                                  \
     }
-    a[0].name = long_name;
-    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "name of 4097 bytes");
+#define NAMED(text, words) ARRAY(words, .name = (text))
+static char long_name[4098];
+static const struct {
+    attncl_array array;
+    const char *words;
+} bad_arrays[] = {
+    NAMED(NULL, "without a name"),
+    NAMED("", "without a name"),
+    NAMED("__metadata__", "named __metadata__"),
+    NAMED("a\nb", "control character"),
+    NAMED("a\xc2\x9b", "control character"),
+    NAMED("\xff", "not UTF-8"),
+    NAMED("\xe2\x82", "not UTF-8"),
+    NAMED("\xed\xa0\x80", "not UTF-8"),
+    NAMED("\xf4\x90\x80\x80", "not UTF-8"),
+    NAMED(long_name, "name of 4097 bytes"),
+    ARRAY("tensor w: 7 bytes are given, type and shape ask for 8", .bytes = 7),
+    ARRAY("data is NULL", .data = NULL),
+    ARRAY("rank 9", .rank = 9),
+    ARRAY("extent -1", .dim = {-1}),
+    ARRAY("element type 0", .dtype = ATTNCL_DTYPE_NONE),
+    ARRAY("no whole number", .dtype = ATTNCL_F4, .dim = {3}),
+};
 
-    a[0] = array_of("w", ATTNCL_F32, 2);
-    a[0].bytes = 7;
-    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT,
-             "tensor w: 7 bytes are given, type and shape ask for 8");
-    a[0] = array_of("w", ATTNCL_F32, 2);
-    a[0].data = NULL;
-    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "data is NULL");
-    a[0] = array_of("w", ATTNCL_F32, 2);
-    a[0].rank = 9;
-    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "rank 9");
-    a[0].rank = 1;
-    a[0].dim[0] = -1;
-    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "extent -1");
-    a[0] = array_of("w", ATTNCL_DTYPE_NONE, 2);
-    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "element type 0");
-    a[0] = array_of("w", ATTNCL_F4, 3);
-    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "no whole number");
+TABLE_TEST(unusable_arrays_are_refused, bad_arrays)
+{
+    memset(long_name, 'n', sizeof long_name - 1);
+    ck_fails(attncl_safetensors_write(IN_DIRECTORY("f"), &bad_arrays[_i].array, 1, NULL),
+             ATTNCL_ERR_ARGUMENT, bad_arrays[_i].words);
     ck_assert_uint_eq(directory_entries(), 0);
 }
 
-TEST(unusable_metadata_is_refused)
+static const struct {
+    const char *metadata[5], *words;
+} bad_metadata[] = {
+    {{"k", NULL}, "metadata k has no value"},
+    {{"k", "a", "k", "b", NULL}, "k is given twice"},
+    {{"k", "\xff", NULL}, "not UTF-8"},
+};
+
+TABLE_TEST(unusable_metadata_is_refused, bad_metadata)
 {
-    const char *path = IN_DIRECTORY("f");
-    ck_fails(attncl_safetensors_write(path, NULL, 0, (const char *const[]){"k", NULL}),
-             ATTNCL_ERR_ARGUMENT, "metadata k has no value");
-    ck_fails(
-        attncl_safetensors_write(path, NULL, 0, (const char *const[]){"k", "a", "k", "b", NULL}),
-        ATTNCL_ERR_ARGUMENT, "k is given twice");
-    ck_fails(attncl_safetensors_write(path, NULL, 0, (const char *const[]){"k", "\xff", NULL}),
-             ATTNCL_ERR_ARGUMENT, "not UTF-8");
+    const attncl_array twins[] = {array_of("w", ATTNCL_F32, 2), array_of("w", ATTNCL_U8, 2)};
+    ck_fails(attncl_safetensors_write(IN_DIRECTORY("f"), NULL, 0, bad_metadata[_i].metadata),
+             ATTNCL_ERR_ARGUMENT, bad_metadata[_i].words);
+    ck_fails(attncl_safetensors_write(IN_DIRECTORY("f"), twins, 2, NULL), ATTNCL_ERR_ARGUMENT,
+             "two tensors are named w");
     ck_assert_uint_eq(directory_entries(), 0);
 }
 

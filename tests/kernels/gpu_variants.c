@@ -65,6 +65,7 @@ struct variant_writer {
     uint32_t seen[MAX_SEEN]; // what this device has already
     size_t n_seen;
 };
+static struct variant_writer writer;
 
 static uint32_t hash_text(uint32_t hash, const char *text)
 {
@@ -73,11 +74,10 @@ static uint32_t hash_text(uint32_t hash, const char *text)
     return hash;
 }
 
-static bool fits(void *user, const struct kspec *spec, size_t local, bool no_spills)
+static bool fits(const struct kspec *spec, bool no_spills)
 {
-    struct variant_writer *w = user;
+    struct variant_writer *const w = &writer;
 
-    (void)local;
     (void)no_spills;
     for (int i = 0; i < w->refusals; ++i)
         if (strcmp(w->refused[i], spec->defines) == 0)
@@ -104,10 +104,9 @@ static attncl_status write_source(struct variant_writer *w, const struct kspec *
     return ATTNCL_OK;
 }
 
-static attncl_status launch(void *user, const struct kspec *spec, const struct grid *grid,
-                            size_t local_arg_bytes)
+static attncl_status launch(const struct kspec *spec, const struct grid *grid)
 {
-    struct variant_writer *w = user;
+    struct variant_writer *const w = &writer;
     const char *base = strrchr(spec->file, '/');
     struct kspec complete = *spec;
     kspec_set_shuffle(&complete, w->caps);
@@ -124,7 +123,8 @@ static attncl_status launch(void *user, const struct kspec *spec, const struct g
              base ? base + 1 : spec->file, program);
     TRY(write_source(w, &complete, path));
     printf("%s\t%s\t%s\t%zu\t%zu\t%d\t%s\n", path, w->device, spec->kernel,
-           grid->local[0] * grid->local[1] * grid->local[2], local_arg_bytes, w->step, w->label);
+           grid->local[0] * grid->local[1] * grid->local[2], launch_mock_local_bytes(), w->step,
+           w->label);
     return ATTNCL_OK;
 }
 
@@ -265,7 +265,6 @@ static bool write_spec(struct variant_writer *w, struct launcher *l, const struc
 
 int main(int argc, char **argv)
 {
-    static struct variant_writer writer;
     struct variant_writer *w = &writer;
     bool ok = true;
 
@@ -279,7 +278,7 @@ int main(int argc, char **argv)
         w->ctx.ignore_environment = true;
         w->directory = argv[1];
         w->device = devices[d].name;
-        const struct launch_mock mock = {fits, launch, w};
+        const struct launch_mock mock = {fits, launch};
         struct device_caps caps = devices[d].caps;
         caps.unit_local_bytes = devices[d].unit_local_bytes;
         caps.mma = devices[d].mma;

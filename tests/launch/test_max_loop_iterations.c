@@ -10,13 +10,10 @@ NO_DEVICE;
 
 static int n_launched;
 
-static attncl_status launch(void *user, const struct kspec *spec, const struct grid *grid,
-                            size_t local_arg_bytes)
+static attncl_status launch(const struct kspec *spec, const struct grid *grid)
 {
-    (void)user;
     (void)spec;
     (void)grid;
-    (void)local_arg_bytes;
     ++n_launched;
     return ATTNCL_OK;
 }

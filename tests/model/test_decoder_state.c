@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Decoders that keep keys and values, or the rows of gMLP, in 16 bits: what they store, half the memory, prompts and drawn tokens as
-// by steps, and who refuses.
+// Decoders that keep keys and values, or the rows of gMLP, in 16 bits: what they store, half the memory, prompts (in F32 too) and
+// drawn tokens as by steps, and who refuses.
 
 #include <math.h>
 #include <stdio.h>
@@ -105,29 +105,37 @@ LOOP_TEST(scores_are_near_those_of_f32, 0, N_FORMS)
     attncl_model_destroy(model);
 }
 
-// Prompts attend to what is stored.  Other sums of a prompt can round a key or value to its neighbour.
-LOOP_TEST(a_prompt_is_its_tokens, 0, N_FORMS)
+static const char *const others[] = {
+    "\"layer\": \"aft_local\", \"seq_len\": 160, \"local_window_size\": 0, \"d_ff\": 40",
+    "\"layer\": \"aft_simple\", \"d_ff\": 40",
+};
+
+// Prompts attend to what is stored: positions beyond windows, lengths with and without padding.  Other sums of a prompt can
+// round a key or value to its neighbour.  After the forms, all layers in F32.
+LOOP_TEST(a_prompt_is_its_tokens, 0, N_FORMS + COUNT_OF(layers) + COUNT_OF(others))
 {
-    static const int64_t lengths[] = {2, 16, 17, 97, 145};
+    const int wide = _i - (int)N_FORMS; // < 0: 16 bits
+    const bool all = wide >= 0 || test_has_full_sizes();
+    static const int64_t lengths[] = {2, 16, 17, 97, 128, 145};
     static float want[LONGEST][ROW];
     int32_t tokens[LONGEST * BATCH];
     float got[ROW];
-    attncl_model *model = create_form(_i);
-    attncl_decoder *decoder = open_decoder(model, dtype_of(_i));
+    attncl_model *model = wide < 0 ? create_form(_i)
+                          : wide < (int)COUNT_OF(layers)
+                              ? create(layers[wide].config, 2)
+                              : create(others[wide - (int)COUNT_OF(layers)], 2);
+    attncl_decoder *decoder = open_decoder(model, wide < 0 ? dtype_of(_i) : ATTNCL_F32);
+    const double tolerance = wide < 0 ? 2e-6 + rounding_of(_i) / 512 : 1e-5;
 
     fill_tokens(tokens);
-    for (int t = 0; t < (on_simulator() ? 20 : !test_has_full_sizes() ? 24 : LONGEST); ++t)
+    for (int t = 0; t < (on_simulator() ? 20 : all ? LONGEST : 24); ++t)
         ck_ok(attncl_decoder_step(decoder, tokens + t * BATCH, want[t]));
-    for (size_t i = 0; i < (on_simulator()           ? 2
-                            : !test_has_full_sizes() ? 3
-                                                     : COUNT_OF(lengths));
-         ++i) {
+    for (size_t i = 0; i < (on_simulator() ? 2 : all ? COUNT_OF(lengths) : 3); ++i) {
         int64_t t = lengths[i];
         ck_ok(attncl_decoder_reset(decoder));
         ck_ok(attncl_decoder_prefill(decoder, t, tokens, got));
         for (int j = 0; j < 4; ++j, ++t) {
-            ck_floats(got, want[t - 1], ROW, 0,
-                      (2e-6 + rounding_of(_i) / 512) * largest_of(want[t - 1], ROW),
+            ck_floats(got, want[t - 1], ROW, 0, tolerance * largest_of(want[t - 1], ROW),
                       "scores after %d tokens", (int)t);
             ck_ok(attncl_decoder_step(decoder, tokens + t * BATCH, got));
         }
@@ -221,11 +229,6 @@ LOOP_TEST(memory_is_halved, 0, 2)
     ck_assert_int_eq((int)bytes[1], (int)bytes[0] / 2);
     attncl_model_destroy(model);
 }
-
-static const char *const others[] = {
-    "\"layer\": \"aft_local\", \"seq_len\": 160, \"local_window_size\": 0, \"d_ff\": 40",
-    "\"layer\": \"aft_simple\", \"d_ff\": 40",
-};
 
 // Without a window AFT keeps sums alone, which stay in F32.
 LOOP_TEST(other_layers_refuse_by_name, 0, COUNT_OF(others))

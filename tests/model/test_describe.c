@@ -2,12 +2,11 @@
 // Descriptions against the golden files: every parameter, input and output, each shape; a file with
 // something missing, mis-shaped or extra.
 
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "attncl/describe.h"
+#include "base/shape_spec.h"
 #include "support/directory.h"
 #include "support/golden.h"
 
@@ -18,7 +17,7 @@ static const char *const archs[] = {
 #include "model/arch_list.def"
 #undef ARCH
 };
-enum { N_ARCHS = sizeof archs / sizeof archs[0], N_LETTERS = 128 };
+enum { N_ARCHS = sizeof archs / sizeof archs[0] };
 
 static const attncl_entry *find_entry(const attncl_description *d, attncl_entry_kind kind,
                                       const char *name)
@@ -67,58 +66,37 @@ TABLE_TEST(keys_have_defaults_and_conditions, key_cases)
     attncl_description_destroy(d);
 }
 
-// Whether an extent is what the text says: "64", "T", "4*B", "T + 3", "T or 1".  A letter means one
-// number throughout a file.
-static bool extent_fits(const char *text, int64_t extent, int64_t bound[N_LETTERS])
+// One shape, "[T or 1, B, 4*D]", as the library matches shapes; it has no products and sums, for which
+// any extent stands.
+static bool one_shape_fits(const char *shape, const attncl_array *a, struct axes *axes)
 {
-    char *end;
-    long long times = 1, plus = 0;
-    if (strstr(text, " or 1") && extent == 1)
+    char text[256], spec[256] = "", *rest;
+    const size_t n = strcspn(shape, "]") - 1;
+    struct tensor_desc d;
+    int axis = 0, n_axes = n > 0;
+    snprintf(text, sizeof text, "%.*s", (int)n, shape + 1);
+    for (const char *t = text; *t; ++t)
+        n_axes += *t == ',';
+    for (char *t = strtok_r(text, ",", &rest); t; t = strtok_r(NULL, ",", &rest), ++axis) {
+        const int at = a->rank - n_axes + axis; // "..." is the first
+        const char *word = t + (*t == ' ');
+        if (strpbrk(word, "*+"))
+            sprintf(spec + strlen(spec), " %lld", at < 0 ? 0 : (long long)a->dim[at]);
+        else
+            sprintf(spec + strlen(spec), strstr(word, " or 1") ? " %.1s|1" : " %s", word);
+    }
+    ck_ok(attncl__desc_make(a->dtype, a->rank, a->dim, &d));
+    return attncl__axes_match(axes, spec + (*spec == ' '), a->name, &d) == ATTNCL_OK;
+}
+
+static bool shape_fits(const char *shape, const attncl_array *a, struct axes *axes)
+{
+    const struct axes before = *axes;
+    const char *other = strstr(shape, "] or ");
+    if (one_shape_fits(shape, a, axes))
         return true;
-    if (*text >= '0' && *text <= '9') {
-        times = strtoll(text, &end, 10);
-        if (*end != '*')
-            return times == extent;
-        text = end + 1;
-    }
-    sscanf(text + 1, " + %lld", &plus);
-    int64_t *letter = &bound[(unsigned char)*text];
-    const int64_t value = (extent - plus) / times;
-    if (*letter < 0)
-        *letter = value;
-    return value * times + plus == extent && *letter == value;
-}
-
-// One shape, "[..., T, 64]", of which the axes are compared from the last to the first.
-static bool one_shape_fits(const char *shape, const attncl_array *a, int64_t bound[N_LETTERS])
-{
-    char text[256], *axis[16], *rest;
-    int n = 0, left = a->rank;
-    snprintf(text, sizeof text, "%s", shape + 1);
-    text[strcspn(text, "]")] = '\0';
-    for (char *t = strtok_r(text, ",", &rest); t; t = strtok_r(NULL, ",", &rest))
-        axis[n++] = t + (*t == ' ');
-    const int64_t *dim = a->dim + a->rank;
-    while (n > 0 && left > 0 && strcmp(axis[n - 1], "...") != 0) {
-        --left;
-        if (!extent_fits(axis[--n], *--dim, bound))
-            return false;
-    }
-    return n == 0 ? left == 0 : n == 1 && strcmp(axis[0], "...") == 0;
-}
-
-static bool shape_fits(const char *shape, const attncl_array *a, int64_t bound[N_LETTERS])
-{
-    int64_t before[N_LETTERS];
-    memcpy(before, bound, sizeof before);
-    for (; shape; shape = strstr(shape, "] or ")) {
-        shape = strchr(shape, '[');
-        if (one_shape_fits(shape, a, bound))
-            return true;
-        memcpy(bound, before, sizeof before);
-        ++shape;
-    }
-    return false;
+    *axes = before;
+    return other && one_shape_fits(other + strlen("] or "), a, axes);
 }
 
 // "input.x" and "x": the name after the prefix; NULL.
@@ -129,7 +107,7 @@ static const char *after(const char *name, const char *prefix)
 }
 
 static void check_values(const attncl_safetensors *file, const attncl_description *d,
-                         attncl_entry_kind kind, const char *prefix, int64_t bound[N_LETTERS])
+                         attncl_entry_kind kind, const char *prefix, struct axes *axes)
 {
     const attncl_array *a;
     const attncl_entry *e;
@@ -139,10 +117,12 @@ static void check_values(const attncl_safetensors *file, const attncl_descriptio
         if (!short_name || after(short_name, "cotangent.") || after(short_name, "grad."))
             continue;
         const char *known = after(short_name, "g.") ? "g.*" : short_name;
+        struct axes own; // those have no axes in common
+        attncl__axes_init(&own);
         e = find_entry(d, kind, known);
         ck_assert_msg(e != NULL, "%s %s is not described", attncl_description_arch(d), a->name);
-        ck_assert_msg(shape_fits(e->shape, a, bound), "%s: shape of %s is not %s",
-                      attncl_description_arch(d), a->name, e->shape);
+        ck_assert_msg(shape_fits(e->shape, a, known == short_name ? axes : &own),
+                      "%s: shape of %s is not %s", attncl_description_arch(d), a->name, e->shape);
     }
     for (size_t i = 0; (e = attncl_description_at(d, i)) != NULL; ++i) {
         snprintf(name, sizeof name, "%s%s", prefix, e->name);
@@ -158,9 +138,8 @@ static bool check_file(const char *path, bool seen[N_ARCHS])
     attncl_safetensors *file;
     attncl_description *d;
     const attncl_entry *e;
-    int64_t bound[N_LETTERS];
-    for (int i = 0; i < N_LETTERS; ++i)
-        bound[i] = -1;
+    struct axes axes;
+    attncl__axes_init(&axes);
     ck_ok(attncl_safetensors_open(path, &file));
     ck_ok(attncl_description_create_for(file, &d));
     int arch = 0;
@@ -183,8 +162,8 @@ static bool check_file(const char *path, bool seen[N_ARCHS])
             ck_assert_mem_eq(a->dim, e->dim, (size_t)e->rank * sizeof *e->dim);
         }
     }
-    check_values(file, d, ATTNCL_ENTRY_INPUT, "input.", bound);
-    check_values(file, d, ATTNCL_ENTRY_OUTPUT, "expected.", bound);
+    check_values(file, d, ATTNCL_ENTRY_INPUT, "input.", &axes);
+    check_values(file, d, ATTNCL_ENTRY_OUTPUT, "expected.", &axes);
     attncl_description_destroy(d);
     attncl_safetensors_close(file);
     return is_first;
@@ -233,22 +212,20 @@ static void check_changes(const char *name)
     golden_free(&golden);
 }
 
+static void check_golden(const char *name, void *user)
+{
+    char path[GOLDEN_PATH_BYTES];
+    if (after(name, "dropout_"))
+        return; // those of dropout are of a loss, which has inputs of its own
+    snprintf(path, sizeof path, "%s/%s.safetensors", ATTNCL_TEST_DATA, name);
+    if (check_file(path, user))
+        check_changes(name);
+}
+
 TEST(is_what_the_golden_files_hold)
 {
-    char path[GOLDEN_PATH_BYTES], name[GOLDEN_PATH_BYTES];
     bool seen[N_ARCHS] = {false};
-    const struct dirent *entry;
-    DIR *directory = opendir(ATTNCL_TEST_DATA);
-    ck_assert_ptr_nonnull(directory);
-    while ((entry = readdir(directory)) != NULL) {
-        if (!strstr(entry->d_name, ".safetensors") || after(entry->d_name, "dropout_"))
-            continue; // those of dropout are of a loss, which has inputs of its own
-        snprintf(path, sizeof path, "%s/%.200s", ATTNCL_TEST_DATA, entry->d_name);
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(entry->d_name, "."), entry->d_name);
-        if (check_file(path, seen))
-            check_changes(name);
-    }
-    closedir(directory);
+    golden_each(check_golden, seen);
     for (int i = 0; i < N_ARCHS; ++i)
         ck_assert_msg(seen[i], "no golden file of arch %s", archs[i]);
 }

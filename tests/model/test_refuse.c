@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attncl/describe.h"
 #include "support/directory.h"
 #include "support/golden.h"
 
@@ -182,7 +183,8 @@ LOOP_TEST(a_bad_input_is_refused, 0, N_BAD_INPUTS)
     attncl_model *model = NULL;
     attncl_results *results = NULL;
     golden_load(&golden, bad->golden);
-    attncl_array *input = golden_input(&golden, bad->input);
+    attncl_array *input =
+        bad->with ? golden_give(&golden, bad->input) : golden_input(&golden, bad->input);
     if (bad->with) {
         *input = sized(bad->with);
         input->name = bad->input;
@@ -197,44 +199,77 @@ LOOP_TEST(a_bad_input_is_refused, 0, N_BAD_INPUTS)
     golden_close(&golden, model);
 }
 
-TEST(gradients_that_cannot_be)
+static void refuse(attncl_model *model, const struct golden *golden, const char *words)
+{
+    attncl_results *results = NULL;
+    ck_fails(attncl_model_run(model, golden->inputs, golden->n_inputs, &results, NULL),
+             ATTNCL_ERR_ARGUMENT, words);
+    ck_assert_ptr_null(results);
+}
+
+// Each input of a file's architecture; optional ones that the file leaves out too, which a run with a
+// misspelt one would ignore.
+static void misspell_all(const char *name, void *user)
 {
     struct golden golden;
-    attncl_results *results = NULL;
-    attncl_graph *g = NULL;
-    attncl_model *model = golden_open(&golden, "transpose_qkv");
-    golden.inputs[golden.n_inputs] = golden.inputs[0];
-    golden.inputs[golden.n_inputs++].name = "cotangent.output";
-    ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
-             ATTNCL_ERR_UNSUPPORTED,
-             "arch transpose_qkv has no gradients, input cotangent.output asks for them");
-    ck_fails(attncl_model_graph(model, golden.inputs, golden.n_inputs, &g), ATTNCL_ERR_UNSUPPORTED,
-             "cotangent.output");
-    golden_close(&golden, model);
+    attncl_description *d = NULL;
+    const attncl_entry *entry;
+    char without[GOLDEN_PATH_BYTES], misspelt[128], words[256];
+    const char *gradients = strstr(name, "_grad");
 
-    model = golden_open(&golden, "linear");
-    golden.inputs[golden.n_inputs] = golden.inputs[0];
-    golden.inputs[golden.n_inputs++].name = "cotangent.weight";
-    ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
-             ATTNCL_ERR_ARGUMENT,
-             "input cotangent.weight: there is no output weight; outputs: output");
-    golden.inputs[golden.n_inputs - 1].name = "cotangent.output";
-    ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
-             ATTNCL_ERR_SHAPE, "cotangent.output");
-    golden.inputs[golden.n_inputs - 1].name = NULL;
-    ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
-             ATTNCL_ERR_ARGUMENT, "input 1 has no name");
-    ck_assert_ptr_null(results);
-    ck_assert_ptr_null(g);
+    (void)user;
+    snprintf(without, sizeof without, "%.*s", // cotangents have no names of their own
+             (int)(gradients && !gradients[5] ? gradients - name : (int)strlen(name)), name);
+    attncl_model *model = golden_open(&golden, without);
+    ck_ok(attncl_description_create_for(golden.file, &d));
+    for (size_t i = 0; (entry = attncl_description_at(d, i)) != NULL; ++i) {
+        struct golden wrong = golden;
+        if (entry->kind != ATTNCL_ENTRY_INPUT || golden.n_inputs == 0)
+            continue;
+        snprintf(misspelt, sizeof misspelt, "q%s", entry->name);
+        snprintf(words, sizeof words, "input %s is not known, nearest: %s; inputs: ", misspelt,
+                 entry->name);
+        golden_give(&wrong, entry->name)->name = misspelt;
+        refuse(model, &wrong, words);
+    }
+    attncl_description_destroy(d);
     golden_close(&golden, model);
 }
 
-TEST(sampling_is_not_one_graph)
+TEST(every_input_of_every_architecture_misspelt_is_refused)
+{
+    golden_each(misspell_all, NULL);
+}
+
+TEST(all_missing_inputs_are_named)
+{
+    struct golden golden;
+    attncl_model *model = golden_open(&golden, "mha");
+    golden.n_inputs = 0;
+    refuse(model, &golden, "inputs query, key, value are missing");
+    golden_close(&golden, model);
+}
+
+TEST(an_input_without_a_name_is_refused)
+{
+    struct golden golden;
+    attncl_model *model = golden_open(&golden, "linear");
+    golden_give(&golden, "another")->name = NULL;
+    refuse(model, &golden, "input 1 has no name");
+    golden_close(&golden, model);
+}
+
+TEST(some_models_are_not_one_graph)
 {
     struct golden golden;
     attncl_graph *g = NULL;
     attncl_model *model = golden_open(&golden, "lm_sample");
     ck_fails(attncl_model_graph(model, golden.inputs, golden.n_inputs, &g), ATTNCL_ERR_UNSUPPORTED,
              "lm_sample");
+    golden_close(&golden, model);
+    model = golden_open(&golden, "transpose_qkv");
+    golden_give(&golden, "cotangent.output");
+    ck_fails(attncl_model_graph(model, golden.inputs, golden.n_inputs, &g), ATTNCL_ERR_UNSUPPORTED,
+             "cotangent.output");
     golden_close(&golden, model);
 }

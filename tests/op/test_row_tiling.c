@@ -14,24 +14,10 @@ static struct {
     bool spills;           // no variant has all its values in registers
 } seen;
 
-static bool fake_fits(void *user, const struct kspec *spec, size_t local, bool no_spills)
+static bool fake_fits(const struct kspec *spec, bool no_spills)
 {
-    (void)user;
     (void)spec;
-    (void)local;
     return ++seen.n_asked > seen.n_refuse && !(seen.spills && no_spills);
-}
-
-static struct device_caps described(enum device_vendor vendor, unsigned multiple)
-{
-    return (struct device_caps){.vendor = vendor,
-                                .variant = VARIANT_GPU,
-                                .is_gpu = true,
-                                .compute_units = 100,
-                                .max_group = 256,
-                                .local_bytes = 32768,
-                                .vector_width = 4,
-                                .group_multiple = multiple};
 }
 
 static struct row_launch choose(const struct device_caps *caps, struct row_problem work)
@@ -63,7 +49,7 @@ enum { MANY = 65536 };
 // Two work-groups for each multiprocessor, of a warp at least.
 TEST(few_rows_are_spread)
 {
-    const struct device_caps caps = described(VENDOR_NVIDIA, 32);
+    const struct device_caps caps = launch_mock_gpu(VENDOR_NVIDIA, 32, 100);
     struct row_launch p =
         choose(&caps, (struct row_problem){.rows = 801, .width = 512, .arrays = 1});
 
@@ -81,7 +67,7 @@ TEST(what_does_not_fit_gives_way)
     static const int fallbacks[][2] = {{128, 8}, {256, 4}, {256, 8}, {256, 0}, {64, 0}, {16, 0}};
     const struct row_problem work = {
         .rows = MANY, .width = 4096, .arrays = 1, .float4_aligned = true};
-    const struct device_caps caps = described(VENDOR_NVIDIA, 32);
+    const struct device_caps caps = launch_mock_gpu(VENDOR_NVIDIA, 32, 100);
     struct row_launch p;
 
     for (seen.n_refuse = 0; seen.n_refuse < 6; ++seen.n_refuse) {
@@ -100,7 +86,7 @@ TEST(what_does_not_fit_gives_way)
 
 TEST(groups_within_the_device)
 {
-    struct device_caps caps = described(VENDOR_OTHER, 1);
+    struct device_caps caps = launch_mock_gpu(VENDOR_OTHER, 1, 100);
     const struct row_problem narrow = {
         .rows = MANY, .width = 60, .arrays = 1, .float4_aligned = true};
     const struct row_problem wide = {

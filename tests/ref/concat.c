@@ -1,25 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "attncl/ops.h"
-#include "ref/ref.h"
 #include "support/op_spec.h"
-
-// y[a, begin_i + m, c] = x_i[a, m, c]
-void ref_concat_fwd(struct host *const *x, int n, struct host *y)
-{
-    int64_t begin = 0;
-
-    for (int i = 0; i < n; ++i) {
-        for (int64_t j = 0; j < x[i]->count; ++j) {
-            const int64_t c = j % y->dim[2], m = j / y->dim[2] % x[i]->dim[1];
-            const int64_t a = j / (y->dim[2] * x[i]->dim[1]);
-            y->data[(a * y->dim[1] + begin + m) * y->dim[2] + c] = x[i]->data[j];
-        }
-        begin += x[i]->dim[1];
-    }
-}
-
-// -- the op
 
 static int count(struct host *const *in)
 {
@@ -29,10 +11,21 @@ static int count(struct host *const *in)
     return n;
 }
 
-static void concat(const void *params, struct host *const *in, struct host *const *out)
+// y[a, begin_i + m, c] = x_i[a, m, c]
+static void concat(const void *params, struct host *const *x, struct host *const *out)
 {
+    struct host *y = out[0];
+    int64_t begin = 0;
+
     (void)params;
-    ref_concat_fwd(in, count(in), out[0]);
+    for (int i = 0; i < count(x); ++i) {
+        for (int64_t j = 0; j < x[i]->count; ++j) {
+            const int64_t c = j % y->dim[2], m = j / y->dim[2] % x[i]->dim[1];
+            const int64_t a = j / (y->dim[2] * x[i]->dim[1]);
+            y->data[(a * y->dim[1] + begin + m) * y->dim[2] + c] = x[i]->data[j];
+        }
+        begin += x[i]->dim[1];
+    }
 }
 
 // Their parts of dy.

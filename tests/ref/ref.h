@@ -125,9 +125,6 @@ double ref_feedback_factor(const struct ref_feedback *x, int64_t count, int64_t 
 void ref_feedback_attention_fwd(const struct ref_feedback *x, int64_t count, struct host *y,
                                 struct host *weights, struct host *bound);
 
-// x_i [A, M_i, C] -> [A, sum of M_i, C]
-void ref_concat_fwd(struct host *const *x, int n, struct host *y);
-
 // -- GEMMs: gemm.c
 // The product of a linear map of `rows` rows, everything dense.
 struct gemm ref_linear(int64_t rows, int64_t out, int64_t in, bool biased, int activation);

@@ -93,9 +93,9 @@ def check_sizes(root, long):
 
 
 def check_status(root):
-    tested = text_of(root, STATUS_TEST)
+    tested = "".join(path.read_text() for path in sorted((root / "tests").glob("*/test_*.c")))
     for code in re.findall(r"\bX\((\w+), \d+,", text_of(root, STATUS)):
-        if not re.search(rf"\bATTNCL_{code}\b", tested):
+        if code != "OK" and not re.search(rf"ck_fails\([^;]*\bATTNCL_{code}\b", tested):
             yield f"{STATUS_TEST}: nothing provokes ATTNCL_{code}"
 
 

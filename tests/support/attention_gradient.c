@@ -60,6 +60,24 @@ static struct attention_bwd_params params_of(const struct attention_problem *p)
          {.p = p->a.dropout.p, .seed = p->a.dropout.seed, .site = p->a.dropout.site}}};
 }
 
+static struct host *step_of(const struct attention_problem *p)
+{
+    struct host *step = p->a.dropout.p > 0 ? host_new(ATTNCL_I32, 0, NULL) : NULL;
+    if (step)
+        step->data[0] = p->a.dropout.step;
+    return step;
+}
+
+void attention_problem_run(const struct attention_problem *p, struct host *y, struct host *rows)
+{
+    const struct attention_bwd_params params = params_of(p);
+
+    ck_ok(run_op_saving("attention_fwd", &params.attention,
+                        HOSTS(p->x.q, p->x.k, p->x.v, (struct host *)p->a.mask,
+                              (struct host *)p->a.valid_lens, step_of(p)),
+                        HOSTS(y, NULL, rows)));
+}
+
 double attention_problem_check(const struct attention_problem *p, double tolerance)
 {
     const struct ref_attention_data *x = &p->x;
@@ -75,19 +93,14 @@ double attention_problem_check(const struct attention_problem *p, double toleran
         want[i] = host_like(in[i]);
         size[i] = host_like(in[i]);
     }
-    struct host *step = p->a.dropout.p > 0 ? host_new(ATTNCL_I32, 0, NULL) : NULL;
-    if (step)
-        step->data[0] = p->a.dropout.step;
-    struct host *weights = attention_problem_weights(p), *got_y = host_like(y),
-                *rows = attention_problem_rows(x->q);
+    struct host *weights = attention_problem_weights(p), *rows = attention_problem_rows(x->q);
     attention_problem_forward(p, y, weights);
-    ck_ok(run_op_saving("attention_fwd", &params.attention,
-                        HOSTS(x->q, x->k, x->v, mask, lens, step), HOSTS(got_y, NULL, rows)));
+    attention_problem_run(p, host_like(y), rows);
     ref_attention_bwd(&p->a, x, p->time_first, false, want[0], want[1], want[2]);
     ref_attention_bwd(&p->a, x, p->time_first, true, size[0], size[1], size[2]);
     ck_ok(run_op(
         "attention_bwd", &params,
-        HOSTS(x->q, x->k, x->v, mask, lens, y, x->c ? weights : NULL, rows, x->g, x->c, step),
+        HOSTS(x->q, x->k, x->v, mask, lens, y, x->c ? weights : NULL, rows, x->g, x->c, step_of(p)),
         HOSTS(got[0], got[1], got[2])));
     for (int i = 0; i < 3; ++i) {
         ck_terms(got[i], want[i], size[i], tolerance, tiny, names[i]);

@@ -30,6 +30,9 @@ struct host *attention_problem_rows(const struct host *q);
 void attention_problem_forward(const struct attention_problem *p, struct host *y,
                                struct host *weights);
 
+// y and the rows' statistics by the op itself.
+void attention_problem_run(const struct attention_problem *p, struct host *y, struct host *rows);
+
 // Runs both ops and compares the gradients.  tolerance: relative to the sum of the sizes of all terms.  Returns the
 // largest error as that share.
 double attention_problem_check(const struct attention_problem *p, double tolerance);

@@ -5,9 +5,9 @@
 
 #include "device/probe.h"
 
-// The test's device takes the GPU variant, and of all kernels by matrix instructions those of the probe alone: "mma gemm".
-// False where its work-groups are too small.
-bool emulate_mma(const char *probe, enum matrix_instruction mma, enum gemm_precision precision);
+// The test's device takes the GPU variant, and of all kernels by matrix instructions those of attention alone.  False where
+// its work-groups are too small.
+bool emulate_mma(int mma, enum gemm_precision precision);
 
 // The same of `caps`, a copy of the context's, which gets a tuning table that turns three terms on.
 bool emulated_mma_caps(attncl_context *ctx, enum matrix_instruction mma,

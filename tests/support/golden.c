@@ -69,6 +69,17 @@ attncl_array *golden_input(struct golden *golden, const char *name)
     return NULL;
 }
 
+attncl_array *golden_give(struct golden *golden, const char *name)
+{
+    for (size_t i = 0; i < golden->n_inputs; ++i)
+        if (strcmp(golden->inputs[i].name, name) == 0)
+            return &golden->inputs[i];
+    ck_assert_uint_lt(golden->n_inputs, GOLDEN_MAX_INPUTS);
+    golden->inputs[golden->n_inputs] = golden->inputs[0];
+    golden->inputs[golden->n_inputs].name = name;
+    return &golden->inputs[golden->n_inputs++];
+}
+
 const attncl_array *golden_expected(const struct golden *golden, const char *name)
 {
     char full[128];

@@ -29,6 +29,8 @@ attncl_model *golden_open(struct golden *ret, const char *name);
 void golden_close(struct golden *golden, attncl_model *model);
 
 attncl_array *golden_input(struct golden *golden, const char *name);
+// That input, or else one more, a copy of the first, of this name.
+attncl_array *golden_give(struct golden *golden, const char *name);
 const attncl_array *golden_expected(const struct golden *golden, const char *name);
 
 // Fails the test unless the results are all that is expected, each within `tolerance` of its

@@ -7,7 +7,7 @@
 #include "support/launch_mock.h"
 
 static const struct launch_mock *current;
-static size_t argument_bytes;
+static size_t argument_bytes, local_bytes;
 
 void launch_mock_set(const struct launch_mock *mock)
 {
@@ -17,6 +17,23 @@ void launch_mock_set(const struct launch_mock *mock)
 size_t launch_mock_argument_bytes(void)
 {
     return argument_bytes;
+}
+
+size_t launch_mock_local_bytes(void)
+{
+    return local_bytes;
+}
+
+struct device_caps launch_mock_gpu(enum device_vendor vendor, unsigned multiple, unsigned units)
+{
+    return (struct device_caps){.vendor = vendor,
+                                .variant = VARIANT_GPU,
+                                .is_gpu = true,
+                                .compute_units = units,
+                                .max_group = 256,
+                                .local_bytes = 32768,
+                                .vector_width = 4,
+                                .group_multiple = multiple};
 }
 
 // The linker's --wrap sends calls of X to __wrap_X; __real_X is the library's function.
@@ -40,23 +57,21 @@ bool __wrap_attncl__kernel_has_no_spills(struct launcher *l, const struct kspec 
 attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                                     const struct arg *args, size_t n_args)
 {
-    size_t local_bytes = 0;
-
     if (!current)
         return __real_attncl__launch(l, spec, grid, args, n_args);
     if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0)
         return ATTNCL_OK;
-    argument_bytes = 0;
+    argument_bytes = local_bytes = 0;
     for (size_t i = 0; i < n_args; ++i) {
         local_bytes += args[i].kind == ARG_LOCAL ? args[i].u.local_bytes : 0;
         argument_bytes += args[i].kind == ARG_MEM || args[i].kind == ARG_I64 ? 8 : 4;
     }
-    return current->launch(current->user, spec, &grid, local_bytes);
+    return current->launch(spec, &grid);
 }
 
-static bool is_launchable(const struct kspec *spec, size_t local, bool no_spills)
+static bool is_launchable(const struct kspec *spec, bool no_spills)
 {
-    return !current->is_launchable || current->is_launchable(current->user, spec, local, no_spills);
+    return !current->is_launchable || current->is_launchable(spec, no_spills);
 }
 
 attncl_status __wrap_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
@@ -73,13 +88,13 @@ attncl_status __wrap_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel
 
 bool __wrap_attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec, size_t local)
 {
-    return current ? is_launchable(spec, local, false)
+    return current ? is_launchable(spec, false)
                    : __real_attncl__kernel_is_launchable(l, spec, local);
 }
 
 bool __wrap_attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec, size_t local)
 {
-    return current ? is_launchable(spec, local, true)
+    return current ? is_launchable(spec, true)
                    : __real_attncl__kernel_has_no_spills(l, spec, local);
 }
 

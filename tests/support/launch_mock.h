@@ -13,17 +13,19 @@
 struct launch_mock {
     // Stands in for attncl__kernel_is_launchable() and, with no_spills,
     // attncl__kernel_has_no_spills().  NULL: every kernel is.
-    bool (*is_launchable)(void *user, const struct kspec *spec, size_t local, bool no_spills);
+    bool (*is_launchable)(const struct kspec *spec, bool no_spills);
     // Stands in for attncl__launch().  Not called for empty grids.
-    attncl_status (*launch)(void *user, const struct kspec *spec, const struct grid *grid,
-                            size_t local_arg_bytes);
-    void *user;
+    attncl_status (*launch)(const struct kspec *spec, const struct grid *grid);
 };
 
 // From now on; NULL: the device.  Borrowed.
 void launch_mock_set(const struct launch_mock *mock);
-// Bytes of the arguments of the last launch that a mock stood in for, with pointers of 64 bits.
+// Of the last launch that a mock stood in for: bytes of the arguments, with pointers of 64 bits, and of local memory.
 size_t launch_mock_argument_bytes(void);
+size_t launch_mock_local_bytes(void);
+
+// A GPU of so many lanes in a warp and so many compute units.
+struct device_caps launch_mock_gpu(enum device_vendor vendor, unsigned multiple, unsigned units);
 
 // Stands in for the library's calls of clFlush, and of CLBlastSgemmWithTempBuffer, which then fails; reset to NULL and false.
 extern cl_int (*launch_mock_flush)(cl_command_queue queue);

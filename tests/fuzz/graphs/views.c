@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ops of plans without a spec: views, and what takes an axis.
+// Ops of plans without a spec: views.
 
-#include <math.h>
 #include <string.h>
 
 #include "attncl/attention.h"
@@ -110,51 +109,6 @@ static attncl_value reshape_build(struct builder *b, const struct plan_step *s)
     return attncl_reshape(b->g, V(0), (int)s->number[0], d);
 }
 
-// -- concat of two or three
-static bool concat_choose(struct plan *p, struct plan_step *s, int x)
-{
-    const struct host *h = p->value[x].h;
-    int64_t dim[ATTNCL_MAX_RANK], total;
-    const int axis = (int)plan_number(p, 0, h->rank - 1), n = (int)plan_number(p, 2, 3);
-    if (h->rank > 4 || h->count > 150)
-        return false;
-    memcpy(dim, h->dim, sizeof dim);
-    total = dim[axis];
-    for (int i = 1; i < n; ++i) {
-        if (plan_chance(p, 40))
-            dim[axis] = plan_number(p, 1, 3);
-        s->in[i] = plan_operand(p, h->rank, dim);
-        total += dim[axis];
-    }
-    dim[axis] = total;
-    s->number[0] = axis;
-    s->number[1] = n;
-    return plan_result(p, s, h->rank, dim);
-}
-
-static void concat_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    struct host *y = OUT;
-    const int axis = (int)s->number[0];
-    int64_t inner = 1, begin = 0;
-    for (int i = axis + 1; i < y->rank; ++i)
-        inner *= y->dim[i];
-    for (int k = 0; k < s->number[1]; ++k) {
-        const struct host *x = IN(k);
-        const int64_t row = x->dim[axis] * inner;
-        for (int64_t i = 0; i < x->count; ++i)
-            y->data[i / row * y->dim[axis] * inner + begin * inner + i % row] = x->data[i];
-        begin += x->dim[axis];
-    }
-}
-
-static attncl_value concat_build(struct builder *b, const struct plan_step *s)
-{
-    const attncl_value list[3] = {V(0), V(1), V(2)};
-    const size_t n = (size_t)s->number[1];
-    return attncl_concat(b->g, n, list, (int)s->number[0]);
-}
-
 // -- split_heads and merge_heads: number: heads, layout
 static bool split_choose(struct plan *p, struct plan_step *s, int x)
 {
@@ -210,37 +164,8 @@ static void merge_evaluate(const struct plan *p, const struct plan_step *s)
 }
 PLAN_BUILD(merge, attncl_merge_heads(b->g, V(0), (attncl_layout)s->number[1]))
 
-// -- softmax over any axis
-static bool softmax_choose(struct plan *p, struct plan_step *s, int x)
-{
-    s->number[0] = plan_number(p, -p->value[x].h->rank, p->value[x].h->rank - 1);
-    return plan_result_like(p, s, x);
-}
-
-static void softmax_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    const struct host *x = IN(0);
-    struct host *y = OUT;
-    const int axis = (int)(s->number[0] < 0 ? s->number[0] + x->rank : s->number[0]);
-    int64_t inner = 1;
-    for (int i = axis + 1; i < x->rank; ++i)
-        inner *= x->dim[i];
-    const int64_t n = x->dim[axis];
-    for (int64_t i = 0; i < x->count; ++i) {
-        const int64_t first = i / (n * inner) * n * inner + i % inner;
-        double largest = -INFINITY, sum = 0;
-        for (int64_t k = 0; k < n; ++k)
-            largest = fmax(largest, x->data[first + k * inner]);
-        for (int64_t k = 0; k < n; ++k)
-            sum += exp(x->data[first + k * inner] - largest);
-        y->data[i] = exp(x->data[i] - largest) / sum;
-    }
-}
-PLAN_BUILD(softmax, attncl_softmax(b->g, V(0), (int)s->number[0]))
-
 const struct plan_op plan_views[] = {
-    {PLAN_OP("slice", slice)},     {PLAN_OP("permute", permute)},   {PLAN_OP("reshape", reshape)},
-    {PLAN_OP("concat", concat)},   {PLAN_OP("split_heads", split)}, {PLAN_OP("merge_heads", merge)},
-    {PLAN_OP("softmax", softmax)},
+    {PLAN_OP("slice", slice)},       {PLAN_OP("permute", permute)},   {PLAN_OP("reshape", reshape)},
+    {PLAN_OP("split_heads", split)}, {PLAN_OP("merge_heads", merge)},
 };
 const int plan_n_views = sizeof plan_views / sizeof plan_views[0];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Gradients of attention on devices with other limits against their reference (tests/ref/attention_bwd.c); on the device as
-// it is: test_attention.c, by matrix instructions: test_attention_bwd_mma.c.
+// it is: test_attention.c, by matrix instructions: test_attention_mma.c.
 
 #include <stdlib.h>
 
