@@ -126,7 +126,8 @@ static attncl_status build(attncl_model *model, const struct sizes *s, attncl_gr
     adam.learning_rate = s->peak * sqrt(schedule.warmup);
     adam.beta2 = 0.99;
     const attncl_value taken = attncl_graph_index_input(g, "taken", 0, NULL, 0, INT32_MAX);
-    const attncl_value rates = attncl_adam_rates(g, &adam, attncl_learning_rate(g, &schedule, adam.learning_rate, taken), taken);
+    const attncl_value rates = attncl_adam_rates(
+        g, &adam, attncl_learning_rate(g, &schedule, adam.learning_rate, taken), taken);
     for (size_t i = 0; i < n && attncl_model_tensor_at(model, i, &tensor) == ATTNCL_OK; i++) {
         attncl_adam_values values = ATTNCL_ADAM_VALUES_INIT;
         const attncl_shape shape = tensor.shape;

@@ -195,19 +195,11 @@ TEST(an_empty_set_is_sixteen_bytes)
     attncl_safetensors_close(got);
 }
 
-// An array w of two F32, of which one member is another.
-#define ARRAY(words, ...)                                                                          \
+// An array of two F32.
+#define NAMED(text, words)                                                                         \
     {                                                                                              \
-        {.name = "w",                                                                              \
-         .dtype = ATTNCL_F32,                                                                      \
-         .rank = 1,                                                                                \
-         .dim = {2},                                                                               \
-         .data = elements,                                                                         \
-         .bytes = 8,                                                                               \
-         __VA_ARGS__},                                                                             \
-            words                                                                                  \
+        {(text), ATTNCL_F32, 1, {2}, elements, 8}, (words)                                         \
     }
-#define NAMED(text, words) ARRAY(words, .name = (text))
 static char long_name[4098];
 static const struct {
     attncl_array array;
@@ -223,12 +215,13 @@ static const struct {
     NAMED("\xed\xa0\x80", "not UTF-8"),
     NAMED("\xf4\x90\x80\x80", "not UTF-8"),
     NAMED(long_name, "name of 4097 bytes"),
-    ARRAY("tensor w: 7 bytes are given, type and shape ask for 8", .bytes = 7),
-    ARRAY("data is NULL", .data = NULL),
-    ARRAY("rank 9", .rank = 9),
-    ARRAY("extent -1", .dim = {-1}),
-    ARRAY("element type 0", .dtype = ATTNCL_DTYPE_NONE),
-    ARRAY("no whole number", .dtype = ATTNCL_F4, .dim = {3}),
+    {{"w", ATTNCL_F32, 1, {2}, elements, 7},
+     "tensor w: 7 bytes are given, type and shape ask for 8"},
+    {{"w", ATTNCL_F32, 1, {2}, NULL, 8}, "data is NULL"},
+    {{"w", ATTNCL_F32, 9, {2}, elements, 8}, "rank 9"},
+    {{"w", ATTNCL_F32, 1, {-1}, elements, 8}, "extent -1"},
+    {{"w", ATTNCL_DTYPE_NONE, 1, {2}, elements, 8}, "element type 0"},
+    {{"w", ATTNCL_F4, 1, {3}, elements, 8}, "no whole number"},
 };
 
 TABLE_TEST(unusable_arrays_are_refused, bad_arrays)
