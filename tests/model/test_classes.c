@@ -45,8 +45,7 @@ TEST(the_loss_is_the_cross_entropy_of_a_class_for_each_sequence)
     ck_assert_msg(fabs(loss - want) <= 1e-5 * want, "the loss is %g, expected %g", (double)loss,
                   want);
     in[1].dim[0] = 1;
-    ck_fails(loss_of(model, in, &loss), ATTNCL_ERR_SHAPE,
-             "input targets is [1], must be [2]");
+    ck_fails(loss_of(model, in, &loss), ATTNCL_ERR_SHAPE, "input targets is [1], must be [2]");
     golden_close(&golden, model);
 
     model = golden_open(&golden, "encoder_bert");
