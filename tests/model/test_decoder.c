@@ -133,8 +133,8 @@ LOOP_TEST(a_prompt_is_its_tokens, 0, N_NAMES)
         feed_from(&f, n);
         ck_ok(attncl_decoder_reset(f.decoder));
     }
-    ck_ok(attncl_decoder_prefill(f.decoder, 3, f.tokens, NULL));
-    ck_ok(attncl_decoder_prefill(f.decoder, f.n_seq - 4, f.tokens + 3 * f.batch, f.logits));
+    ck_ok(attncl_decoder_prefill(f.decoder, 2, f.tokens, NULL));
+    ck_ok(attncl_decoder_prefill(f.decoder, f.n_seq - 3, f.tokens + 2 * f.batch, f.logits));
     compare(&f, f.n_seq - 2);
     feed_from(&f, f.n_seq - 1);
     close_decoder(&f);

@@ -23,7 +23,7 @@ static attncl_model *create(const char *layer, int n_layers)
     char config[400];
 
     snprintf(config, sizeof config,
-             "{%s, \"d_model\": %d, \"n_layers\": %d, \"n_vocab\": %d, \"max_len\": 160}", layer,
+             "{%s, \"d_model\": %d, \"n_layers\": %d, \"n_vocab\": %d, \"max_len\": 155}", layer,
              WIDTH, n_layers, VOCABULARY);
     ck_ok(attncl_model_create(test_context(), "lm", config, 5, &model));
     return model;
@@ -40,12 +40,12 @@ static const struct {
     double effect; // how much less scores move than what is rounded
 } layers[] = {
     {"\"layer\": \"transformer\", \"heads\": 3, \"d_ff\": 40", 64},
-    {"\"layer\": \"gmlp\", \"seq_len\": 160, \"d_ffn\": 40",
+    {"\"layer\": \"gmlp\", \"seq_len\": 155, \"d_ffn\": 40",
      1024}, // first weights of positions are small
     {"\"layer\": \"feedback\", \"heads\": 3, \"d_ff\": 40", 64},
     {"\"layer\": \"feedback_kv\", \"heads\": 3, \"d_ff\": 40", 64},
-    {"\"layer\": \"aft_local\", \"seq_len\": 160, \"local_window_size\": 9, \"d_ff\": 40", 256},
-    {"\"layer\": \"aft_full\", \"seq_len\": 160, \"d_ff\": 40", 256},
+    {"\"layer\": \"aft_local\", \"seq_len\": 155, \"local_window_size\": 9, \"d_ff\": 40", 256},
+    {"\"layer\": \"aft_full\", \"seq_len\": 155, \"d_ff\": 40", 256},
     {"\"layer\": \"aft_conv\", \"heads\": 3, \"window_size\": 7, \"d_ff\": 40", 256},
 };
 enum { N_FORMS = COUNT_OF(layers) * COUNT_OF(dtypes) };
@@ -106,7 +106,7 @@ LOOP_TEST(scores_are_near_those_of_f32, 0, N_FORMS)
 }
 
 static const char *const others[] = {
-    "\"layer\": \"aft_local\", \"seq_len\": 160, \"local_window_size\": 0, \"d_ff\": 40",
+    "\"layer\": \"aft_local\", \"seq_len\": 155, \"local_window_size\": 0, \"d_ff\": 40",
     "\"layer\": \"aft_simple\", \"d_ff\": 40",
 };
 
@@ -177,7 +177,7 @@ LOOP_TEST(drawn_tokens_are_those_of_steps, 0, N_FORMS)
 // What the first layer stores does not depend on what it has stored: the rounded values of F32.
 LOOP_TEST(states_are_read_as_they_are_stored, 0, COUNT_OF(dtypes))
 {
-    enum { LIMIT = 160, COUNT = LIMIT * BATCH * WIDTH, STEPS = 3 };
+    enum { LIMIT = 155, COUNT = LIMIT * BATCH * WIDTH, STEPS = 3 };
     static float wide_keys[COUNT];
     static uint16_t keys[COUNT], want[COUNT];
     int32_t tokens[LONGEST * BATCH];
@@ -202,8 +202,8 @@ LOOP_TEST(states_are_read_as_they_are_stored, 0, COUNT_OF(dtypes))
     ck_assert_mem_eq(keys, want, sizeof keys);
     ck_ok(attncl_graph_state_write(g, "keys", want, sizeof want));
     ck_fails(attncl_graph_state_read(g, "keys", wide_keys, sizeof wide_keys), ATTNCL_ERR_ARGUMENT,
-             dtypes[_i] == ATTNCL_F16 ? "of F16 has 15360 bytes, 30720 were given"
-                                      : "of BF16 has 15360 bytes, 30720 were given");
+             dtypes[_i] == ATTNCL_F16 ? "of F16 has 14880 bytes, 29760 were given"
+                                      : "of BF16 has 14880 bytes, 29760 were given");
     ck_ok(attncl_decoder_reset(narrow));
     ck_ok(attncl_graph_state_read(g, "keys", keys, sizeof keys));
     memset(want, 0, sizeof want);
@@ -225,7 +225,7 @@ LOOP_TEST(memory_is_halved, 0, 2)
         bytes[i] = report.state_bytes;
         attncl_decoder_destroy(decoder);
     }
-    ck_assert_int_eq((int)bytes[0], 4 * 2 * 160 * BATCH * (_i ? 20 : 2 * WIDTH));
+    ck_assert_int_eq((int)bytes[0], 4 * 2 * 155 * BATCH * (_i ? 20 : 2 * WIDTH));
     ck_assert_int_eq((int)bytes[1], (int)bytes[0] / 2);
     attncl_model_destroy(model);
 }
