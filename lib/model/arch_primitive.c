@@ -33,7 +33,7 @@ static attncl_status softmax_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-// Of softmax and activations.
+// Inputs and outputs that softmax and activation share.
 static const struct port any_input[] = {PORT("x", F32, "..."), {0}};
 static const struct port any_output[] = {PORT("output", F32, "..."), {0}};
 

@@ -18,7 +18,7 @@ struct embed_settings {
     double norm_eps;
 };
 
-// Those for layers that tell positions apart themselves have no positions.
+// The keys; _plain: without positions, for layers that know the order of tokens themselves.
 extern const struct key attncl__embed_keys[], attncl__embed_plain_keys[];
 // `layers_limit`: the longest sequence that the layers take, 0: any.
 void attncl__embed_set_limit(struct embed_settings *s, int64_t layers_limit);

@@ -17,7 +17,9 @@
 #include "model/block_norm.h"
 #include "model/config.h"
 
-static const struct choice layers[] = {
+const struct choice attncl__lm_layers[] = {
+    {"feedback_kv", LAYER_FEEDBACK_KV},
+    {"feedback", LAYER_FEEDBACK},
     {"aft_local", ATTNCL_AFT_LOCAL},
     {"aft_full", ATTNCL_AFT_FULL},
     {"aft_simple", ATTNCL_AFT_SIMPLE},
@@ -30,9 +32,9 @@ static const struct choice layers[] = {
 const char *attncl__block_name(const struct block_settings *s)
 {
     size_t i = 0;
-    while (layers[i].value != s->layer)
+    while (attncl__lm_layers[i].value != s->layer)
         ++i;
-    return layers[i].word;
+    return attncl__lm_layers[i].word;
 }
 
 static attncl_status check_block(void *settings)
@@ -47,7 +49,7 @@ static attncl_status check_block(void *settings)
 }
 
 const struct key attncl__block_keys[] = {
-    {"layer", KEY_WORD, AT(block_settings, layer), .choices = layers},
+    {"layer", KEY_WORD, AT(block_settings, layer), .choices = attncl__lm_layers + N_LM_ONLY_LAYERS},
     {"norm_first", KEY_BOOL, AT(block_settings, norm_first), OR(true)},
     NORM_EPS_KEY(AT(block_settings, norm_eps)),
     KEYS_OF(attncl__mha_keys, AT(block_settings, mha), ON("transformer")),

@@ -14,6 +14,9 @@
 enum block_kind { BLOCK_AFT, BLOCK_GMLP, BLOCK_TRANSFORMER };
 // What `layer` may be: an AFT layer's kind, or one of these.
 enum { LAYER_GMLP = 100, LAYER_TRANSFORMER, LAYER_FEEDBACK, LAYER_FEEDBACK_KV };
+// Their words.  The first are layers of a language model that no encoder has.
+enum { N_LM_ONLY_LAYERS = 2 };
+extern const struct choice attncl__lm_layers[];
 struct block_settings {
     int layer;
     enum block_kind kind;

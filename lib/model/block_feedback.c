@@ -36,16 +36,27 @@ const struct key attncl__feedback_attention_keys[] = {
     {0},
 };
 
-const struct key attncl__feedback_layer_keys[] = {
-    KEYS_OF(attncl__feedback_attention_keys, 0),
+// Beside attention.
+static const struct key layer_keys[] = {
     KEYS_OF(attncl__ffn_keys, AT(feedback_settings, ffn)),
     NORM_EPS_KEY(AT(feedback_settings, norm_eps)),
     {0},
 };
+static const struct key stack_keys[] = {
+    KEYS_OF(layer_keys, 0),
+    {"n_layers", KEY_INT, AT(feedback_settings, n_layers), .min = 0},
+    {0},
+};
+
+const struct key attncl__feedback_layer_keys[] = {
+    KEYS_OF(attncl__feedback_attention_keys, 0),
+    KEYS_OF(layer_keys, 0),
+    {0},
+};
 
 const struct key attncl__feedback_keys[] = {
-    KEYS_OF(attncl__feedback_layer_keys, 0),
-    {"n_layers", KEY_INT, AT(feedback_settings, n_layers), .min = 0},
+    KEYS_OF(attncl__feedback_attention_keys, 0),
+    KEYS_OF(stack_keys, 0),
     {0},
 };
 
@@ -53,9 +64,7 @@ const struct key attncl__feedback_kv_keys[] = {
     SETTING(KEY_BOOL, AT(feedback_settings, shared), .otherwise = true),
     KEYS_OF(heads, 0),
     {"score", KEY_WORD, AT(feedback_settings, split), .choices = scores, OR_WORD("split")},
-    KEYS_OF(attncl__ffn_keys, AT(feedback_settings, ffn)),
-    NORM_EPS_KEY(AT(feedback_settings, norm_eps)),
-    {"n_layers", KEY_INT, AT(feedback_settings, n_layers), .min = 0},
+    KEYS_OF(stack_keys, 0),
     {0},
 };
 

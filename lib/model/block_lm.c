@@ -12,19 +12,6 @@
 #include "model/block_lm.h"
 #include "model/config.h"
 
-// "feedback" and "feedback_kv" are layers of no encoder, and tell positions apart by distance.
-static const struct choice layers_choices[] = {
-    {"feedback_kv", LAYER_FEEDBACK_KV},
-    {"feedback", LAYER_FEEDBACK},
-    {"aft_local", ATTNCL_AFT_LOCAL},
-    {"aft_full", ATTNCL_AFT_FULL},
-    {"aft_simple", ATTNCL_AFT_SIMPLE},
-    {"gmlp", LAYER_GMLP},
-    {"aft_conv", ATTNCL_AFT_CONV},
-    {"transformer", LAYER_TRANSFORMER},
-    {0},
-};
-
 static double default_generator_bias(const void *settings)
 {
     return ((const struct lm_settings *)settings)->tied ? PRESENT_IF_IN_FILE : PRESENT_ALWAYS;
@@ -42,8 +29,9 @@ static attncl_status check(void *settings)
     return ATTNCL_OK;
 }
 
+// "feedback" and "feedback_kv" are layers of no encoder, and tell positions apart by distance.
 const struct key attncl__lm_keys[] = {
-    {"layer", KEY_WORD, AT(lm_settings, layer), .choices = layers_choices},
+    {"layer", KEY_WORD, AT(lm_settings, layer), .choices = attncl__lm_layers},
     {"norm_first", KEY_BOOL, AT(lm_settings, norm_first), OR(true)},
     KEYS_OF(attncl__encoder_keys, AT(lm_settings, encoder), OFF("feedback", "feedback_kv")),
     KEYS_OF(attncl__feedback_keys, AT(lm_settings, feedback), ON("feedback")),

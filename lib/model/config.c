@@ -30,10 +30,10 @@ static void store(const struct key *key, double number, void *value)
 
 static double load(const struct key *key, const void *value)
 {
-    return key->type == KEY_INT      ? (double)*(const int64_t *)value
-           : key->type == KEY_NUMBER ? *(const double *)value
-           : key->type == KEY_BOOL   ? *(const bool *)value
-                                     : *(const int *)value;
+    return key->type == KEY_INT                                  ? (double)*(const int64_t *)value
+           : key->type == KEY_NUMBER || key->type == KEY_NUMBERS ? *(const double *)value
+           : key->type == KEY_BOOL                               ? *(const bool *)value
+                                                                 : *(const int *)value;
 }
 
 const char *attncl__key_text(const struct key *key, double number, char text[KEY_TEXT_BYTES])

@@ -106,20 +106,6 @@ static attncl_status fill(attncl_description *d, const attncl_safetensors *file)
     return ATTNCL_OK;
 }
 
-static attncl_status set_metadata(attncl_model *model, const char *arch, const char *config)
-{
-    const char *const pairs[] = {"attncl.arch", arch, "attncl.config", config};
-    enum { N = sizeof pairs / sizeof pairs[0] };
-    model->metadata = attncl__alloc_array(N, sizeof *model->metadata);
-    REQUIRE(model->metadata, ATTNCL_ERR_NO_MEMORY, "metadata");
-    model->n_metadata = N;
-    for (int i = 0; i < N; ++i) {
-        model->metadata[i] = attncl__copy_text(pairs[i]);
-        REQUIRE(model->metadata[i], ATTNCL_ERR_NO_MEMORY, "metadata");
-    }
-    return ATTNCL_OK;
-}
-
 // Of a file, or else of an architecture and a configuration.
 static attncl_status create(const attncl_safetensors *file, const char *arch, const char *config,
                             bool symbols, attncl_description **description_ret)
@@ -135,7 +121,7 @@ static attncl_status create(const attncl_safetensors *file, const char *arch, co
         goto done;
     }
     TRY_DONE(file ? attncl__model_copy_metadata(d->model, file)
-                  : set_metadata(d->model, arch, config));
+                  : attncl__model_set_metadata(d->model, arch, config));
     TRY_DONE(fill(d, file));
     *description_ret = d;
     d = NULL; // ownership has passed to the caller

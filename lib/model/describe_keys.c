@@ -66,7 +66,8 @@ static bool is_read(const struct key_rows *rows, const struct config_row *first,
     return false;
 }
 
-// What a key may be, as far as a condition tells apart.
+// The values of a condition's key.  An integer has three: the condition's own and two that stand for all
+// others.
 enum { MAX_WORDS = 16 };
 static size_t list_words(const struct key_rows *rows, const struct config_row *row,
                          const struct condition *when, const char *words[MAX_WORDS])
@@ -80,7 +81,7 @@ static size_t list_words(const struct key_rows *rows, const struct config_row *r
             words[n] = cause->choices[n].word;
     else if (cause->type == KEY_BOOL)
         words[n++] = "false", words[n++] = "true";
-    else // an integer: this one, or any other
+    else
         words[n++] = when->words[0], words[n++] = "", words[n++] = "";
     return n;
 }

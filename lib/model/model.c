@@ -108,7 +108,7 @@ static attncl_status begin(attncl_context *context, attncl_model **ret)
     return status;
 }
 
-static attncl_status set_metadata(attncl_model *model, const char *arch, const char *config)
+attncl_status attncl__model_set_metadata(attncl_model *model, const char *arch, const char *config)
 {
     const char *const texts[] = {"attncl.arch", arch, "attncl.config", config};
     const size_t n = sizeof texts / sizeof texts[0];
@@ -126,7 +126,8 @@ static attncl_status set_metadata(attncl_model *model, const char *arch, const c
 static attncl_status fill(attncl_model *model, const attncl_safetensors *file, const char *arch,
                           const char *config)
 {
-    TRY(arch ? set_metadata(model, arch, config) : attncl__model_copy_metadata(model, file));
+    TRY(arch ? attncl__model_set_metadata(model, arch, config)
+             : attncl__model_copy_metadata(model, file));
     TRY(attncl__model_configure(model));
     return load_parameters(model, file, 0);
 }
@@ -180,7 +181,7 @@ attncl_status attncl_model_create(attncl_context *context, const char *arch, con
     attncl_model *model = NULL;
 
     TRY_DONE(begin(context, &model));
-    TRY_DONE(set_metadata(model, arch, config));
+    TRY_DONE(attncl__model_set_metadata(model, arch, config));
     TRY_DONE(attncl__model_configure(model));
     TRY_DONE(load_parameters(model, NULL, seed));
     *model_ret = model;

@@ -19,8 +19,9 @@ struct attncl_model {
     size_t n_metadata;
 };
 
-// Opening, step by step: metadata from the file; the architecture and its settings from that.
+// Opening, step by step: metadata from the file, or from these texts; the architecture and its settings from that.
 attncl_status attncl__model_copy_metadata(attncl_model *model, const attncl_safetensors *file);
+attncl_status attncl__model_set_metadata(attncl_model *model, const char *arch, const char *config);
 attncl_status attncl__model_configure(attncl_model *model);
 // Lists the parameters, beside those of list->file; their problems are no failure.
 attncl_status attncl__model_list_params(const attncl_model *model, struct param_list *list);

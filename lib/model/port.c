@@ -12,7 +12,7 @@
 
 enum { MAX_WORDS = ATTNCL_MAX_RANK, WORD_BYTES = 40 };
 
-// What becomes of a word of a shape, "num_heads*B": "num_heads*B", "4*B", or the letter alone.
+// How "num_heads*B" of a shape is written: "num_heads*B", "4*B", "B".
 enum form { WITH_NAMES, WITH_NUMBERS, TO_MATCH };
 
 // -- words

@@ -121,9 +121,8 @@ struct op_class {
     const struct op_arg *in, *out;
     int n_in, n_out;
     const char *int_axes; // letters of axes that kernels count with int; NULL: none
-    // What the declared shapes do not say: checks parameters and limits, sets letters that only outputs
-    // have (sig->axes) and types of optional outputs.  Called on contiguous and on strided inputs alike.
-    // NULL: nothing.
+    // Checks parameters and limits; sets the letters that only outputs have (sig->axes) and the types of
+    // optional outputs.  Called on contiguous and on strided inputs alike.  NULL: shapes are enough.
     attncl_status (*infer)(struct op_sig *sig);
     // Bytes of scratch; NULL: none.
     attncl_status (*scratch)(const struct op_sig *sig, size_t *bytes_ret);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What all kinds of datasets have in common, arrays of safetensors files as token ids, and batches.
+// Datasets of every kind: opening, batches, token ids from safetensors files.
 
 #include <inttypes.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the kinds of datasets share: files, orders, the base that they embed, batches, windows of tokens.
+// For the implementations of datasets: data files, orders, their common base, batches, windows of tokens.
 #ifndef ATTNCL_TRAIN_DATASET_INTERNAL_H
 #define ATTNCL_TRAIN_DATASET_INTERNAL_H
 

@@ -8,25 +8,16 @@
 
 NO_DEVICE;
 
-static struct tensor_desc make(int rank, const int64_t *dim)
-{
-    struct tensor_desc d;
-    ck_ok(attncl__desc_make(ATTNCL_F32, rank, dim, &d));
-    return d;
-}
-#define MAKE(...)                                                                                  \
-    make((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
-
 TEST(strides_are_row_major)
 {
-    const struct tensor_desc d = MAKE(2, 3, 4);
+    const struct tensor_desc d = CK_DESC(2, 3, 4);
     ck_assert(d.stride[0] == 12 && d.stride[1] == 4 && d.stride[2] == 1 && d.start == 0);
     ck_assert(attncl__desc_count(&d) == 24 && attncl__desc_bytes(&d) == 96);
     ck_assert(attncl__desc_contiguous(&d) && attncl__desc_present(&d));
 
-    const struct tensor_desc scalar = make(0, NULL);
+    const struct tensor_desc scalar = ck_desc(0, NULL);
     ck_assert(attncl__desc_count(&scalar) == 1 && attncl__desc_contiguous(&scalar));
-    const struct tensor_desc empty = MAKE(2, 0, 4);
+    const struct tensor_desc empty = CK_DESC(2, 0, 4);
     ck_assert(attncl__desc_count(&empty) == 0 && attncl__desc_contiguous(&empty));
     const struct tensor_desc none = {.dtype = ATTNCL_DTYPE_NONE};
     ck_assert(!attncl__desc_present(&none));
@@ -55,8 +46,9 @@ TEST(shapes_beyond_the_limits_are_refused)
 
 TEST(same_shape_looks_at_rank_and_extents)
 {
-    const struct tensor_desc a = MAKE(2, 3), b = MAKE(2, 3), c = MAKE(3, 2), d = MAKE(2, 3, 1);
-    const struct tensor_desc s = make(0, NULL);
+    const struct tensor_desc a = CK_DESC(2, 3), b = CK_DESC(2, 3), c = CK_DESC(3, 2),
+                             d = CK_DESC(2, 3, 1);
+    const struct tensor_desc s = ck_desc(0, NULL);
     ck_assert(attncl__desc_same_shape(&a, &b));
     ck_assert(!attncl__desc_same_shape(&a, &c));
     ck_assert(!attncl__desc_same_shape(&a, &d));
@@ -65,7 +57,7 @@ TEST(same_shape_looks_at_rank_and_extents)
 
 TEST(views_with_gaps_are_not_contiguous)
 {
-    struct tensor_desc d = MAKE(4, 6);
+    struct tensor_desc d = CK_DESC(4, 6);
     d.dim[1] = 3; // columns 0 .. 2
     ck_assert(!attncl__desc_contiguous(&d));
     d.dim[0] = 1; // one row of it
@@ -86,7 +78,7 @@ static void swap_axes(struct tensor_desc *d, int a, int b)
 TEST(leading_axes_fold_into_rows)
 {
     struct rows r;
-    struct tensor_desc d = MAKE(2, 3, 5);
+    struct tensor_desc d = CK_DESC(2, 3, 5);
     ck_assert(attncl__desc_rows(&d, &r));
     IS(r, 6, 5, 5);
 
@@ -100,22 +92,22 @@ TEST(leading_axes_fold_into_rows)
     ck_assert(attncl__desc_rows(&d, &r));
     IS(r, 2, 4, 5);
 
-    d = MAKE(2, 3, 5);
+    d = CK_DESC(2, 3, 5);
     swap_axes(&d, 0, 1); // [3, 2, 5]
     ck_assert(!attncl__desc_rows(&d, &r));
-    d = MAKE(1, 3, 5);
+    d = CK_DESC(1, 3, 5);
     swap_axes(&d, 0, 1); // [3, 1, 5]: the axis of 1 does not matter
     ck_assert(attncl__desc_rows(&d, &r));
     IS(r, 3, 5, 5);
 
-    d = MAKE(3, 5);
+    d = CK_DESC(3, 5);
     swap_axes(&d, 0, 1); // the last axis has gaps
     ck_assert(!attncl__desc_rows(&d, &r));
 
-    d = make(0, NULL);
+    d = ck_desc(0, NULL);
     ck_assert(attncl__desc_rows(&d, &r));
     IS(r, 1, 1, 1);
-    d = MAKE(7);
+    d = CK_DESC(7);
     ck_assert(attncl__desc_rows(&d, &r));
     IS(r, 1, 7, 7);
 }
@@ -123,18 +115,18 @@ TEST(leading_axes_fold_into_rows)
 TEST(an_empty_tensor_always_folds)
 {
     struct rows r;
-    struct tensor_desc d = MAKE(4, 0, 3, 5);
+    struct tensor_desc d = CK_DESC(4, 0, 3, 5);
     swap_axes(&d, 0, 2);
     ck_assert(attncl__desc_rows(&d, &r));
     IS(r, 0, 5, 5);
-    d = MAKE(4, 0);
+    d = CK_DESC(4, 0);
     ck_assert(attncl__desc_rows(&d, &r));
     IS(r, 4, 0, 0);
 }
 
 TEST(shapes_have_a_text)
 {
-    const struct tensor_desc d = MAKE(2, 3, 4), s = make(0, NULL);
+    const struct tensor_desc d = CK_DESC(2, 3, 4), s = ck_desc(0, NULL);
     ck_assert_str_eq(SHAPE(&d), "[2, 3, 4]");
     ck_assert_str_eq(SHAPE(&s), "[]");
     struct tensor_desc longest = {.rank = ATTNCL_MAX_RANK};

@@ -8,15 +8,6 @@
 
 NO_DEVICE;
 
-static struct tensor_desc make(int rank, const int64_t *dim)
-{
-    struct tensor_desc d;
-    ck_ok(attncl__desc_make(ATTNCL_F32, rank, dim, &d));
-    return d;
-}
-#define MAKE(...)                                                                                  \
-    make((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
-
 // First x [2, 3, 4] of shape `x`, then the value of shape `y`; the message that must be there, NULL: none.
 static const struct {
     const char *x, *y;
@@ -52,7 +43,7 @@ static const struct {
 
 TABLE_TEST(shapes_match_or_are_refused, rows)
 {
-    const struct tensor_desc x = MAKE(2, 3, 4), y = make(rows[_i].rank, rows[_i].dim);
+    const struct tensor_desc x = CK_DESC(2, 3, 4), y = ck_desc(rows[_i].rank, rows[_i].dim);
     struct axes axes;
 
     attncl__axes_init(&axes);
@@ -66,7 +57,7 @@ TABLE_TEST(shapes_match_or_are_refused, rows)
 
 TEST(letters_describe_other_shapes)
 {
-    const struct tensor_desc x = MAKE(2, 3, 4), expected = MAKE(5, 2, 3, 7, 4);
+    const struct tensor_desc x = CK_DESC(2, 3, 4), expected = CK_DESC(5, 2, 3, 7, 4);
     struct tensor_desc y;
     struct axes axes;
 

@@ -12,6 +12,7 @@
 #include "attncl/context.h"
 #include "attncl/graph.h"
 #include "attncl/status.h"
+#include "base/desc.h"
 
 // Check's own sends a message through a file for each assertion that holds: of millions, seconds.
 #undef ck_assert_msg
@@ -76,6 +77,16 @@ void test_add_fixture(const char *file, int line, SFun up, SFun down, bool each)
 void device_up(void);
 void device_down(void);
 const char *test_name(void); // "op.softmax"
+
+// A contiguous F32 of that shape: CK_DESC(2, 3, 4).
+static inline struct tensor_desc ck_desc(int rank, const int64_t *dim)
+{
+    struct tensor_desc d;
+    ck_ok(attncl__desc_make(ATTNCL_F32, rank, dim, &d));
+    return d;
+}
+#define CK_DESC(...)                                                                               \
+    ck_desc((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 
 // TEST_SIZES=full (tests/run --full): large shapes and all combinations too.  Otherwise PoCL's compiler decides what a test
 // takes: shapes share programs, and combinations are spread over them.  TEST_SIZES=few (tests/run without options): hardly

@@ -24,7 +24,7 @@ static int product_count(const struct op_sig *sig)
     return has(sig, FUSED_LINEAR_MORE) ? 1 + GEMM_MAX_OTHERS : 1;
 }
 
-// What linear_fwd says of each product.
+// Checks each product by the rules of linear_fwd.
 static attncl_status infer(struct op_sig *sig)
 {
     const struct tensor_desc *x = &sig->in[LINEAR_X], *weight = &sig->in[LINEAR_WEIGHT];
