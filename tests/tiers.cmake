@@ -20,7 +20,7 @@ set(attncl_tiers
     "default (fuzz\\.graphs|faults\\.(heap|queries|bind))"
     "default tools\\.(failures|mistakes)"
     "default style\\.(layers|exports|object_cycles|headers|structure)"
-    "ci      op\\.fused_.*"
+    "ci      op\\.fused_[a-z_]*(@cpu|@gpu)?"
     "ci      compile\\.probes")
 
 function(attncl_set_tiers)

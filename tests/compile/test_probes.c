@@ -287,16 +287,19 @@ static const struct {
     {GRADIENTS_BY_MMA, SHARED, "if (i < end &&", "if (i < end && i + e != 9 &&", UNWRITTEN},
 };
 
-// And one mistake of each pass.
-static bool is_slow_mistake(int i)
+// Smoke runs have every third of them, and of emulated attention what is not written.
+static bool is_left_out(int i)
 {
-    return (mistakes[i].of == ATTENTION_BY_MMA || mistakes[i].of == GRADIENTS_BY_MMA) &&
-           !(mistakes[i].words && strcmp(mistakes[i].words, UNWRITTEN) == 0);
+    if (test_has_full_sizes())
+        return false;
+    if (mistakes[i].of == ATTENTION_BY_MMA || mistakes[i].of == GRADIENTS_BY_MMA)
+        return !mistakes[i].words || strcmp(mistakes[i].words, UNWRITTEN) != 0;
+    return i % 3 != 1;
 }
 
 TABLE_TEST(mistakes_are_found, mistakes)
 {
-    if (is_slow_mistake(_i) && !test_has_full_sizes())
+    if (is_left_out(_i))
         return;
     sources_write(mistakes[_i].file, mistakes[_i].from, mistakes[_i].to);
     check_judged(&subjects[mistakes[_i].of], mistakes[_i].words ? mistakes[_i].words : "");

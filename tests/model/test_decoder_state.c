@@ -132,6 +132,8 @@ LOOP_TEST(a_prompt_is_its_tokens, 0, N_FORMS + COUNT_OF(layers) + COUNT_OF(other
         ck_ok(attncl_decoder_step(decoder, tokens + t * BATCH, want[t]));
     for (size_t i = 0; i < (on_simulator() ? 2 : all ? COUNT_OF(lengths) : 3); ++i) {
         int64_t t = lengths[i];
+        if (all && i % 2 != (size_t)_i % 2 && !test_has_full_sizes())
+            continue;
         ck_ok(attncl_decoder_reset(decoder));
         ck_ok(attncl_decoder_prefill(decoder, t, tokens, got));
         for (int j = 0; j < 4; ++j, ++t) {
