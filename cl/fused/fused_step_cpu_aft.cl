@@ -16,7 +16,7 @@
 //   Macro      Meaning                                              Values
 //   LS         work-group size                                      1
 //   VW         vector width, a divisor of all widths                4 | 8 | 16
-//   COLS_PER_PASS MAX_ROWS HAS_K_TAIL USE_PREFETCH WTYPE   as in skinny_gemm.clh, HAS_K_TAIL = 0
+//   COLS_PER_PASS MAX_ROWS USE_PREFETCH WTYPE   as in skinny_gemm.clh
 //   PER_HEAD   as in aft.clh                                        0
 //   CACHE_TYPE as in aft_step.clh                                   0 | 1 | 2
 

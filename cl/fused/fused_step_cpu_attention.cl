@@ -19,7 +19,7 @@
 //   LS         work-group size                                      1
 //   VW         vector width, a divisor of a head's width            4 | 8 | 16
 //   CACHE_TYPE type of the caches' elements, 0: float, 1: half, 2: bfloat16    0 | 1 | 2
-//   COLS_PER_PASS MAX_ROWS HAS_K_TAIL USE_PREFETCH WTYPE   as in skinny_gemm.clh, HAS_K_TAIL = 0
+//   COLS_PER_PASS MAX_ROWS USE_PREFETCH WTYPE   as in skinny_gemm.clh
 
 #include "common/attention_row.clh"
 #include "fused/channel_block.clh"

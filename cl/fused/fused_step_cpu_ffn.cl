@@ -15,7 +15,7 @@
 //   Macro      Meaning                                              Values
 //   LS         work-group size                                      1
 //   VW         vector width, a divisor of all widths                4 | 8 | 16
-//   COLS_PER_PASS MAX_ROWS HAS_K_TAIL USE_PREFETCH WTYPE   as in skinny_gemm.clh, HAS_K_TAIL = 0
+//   COLS_PER_PASS MAX_ROWS USE_PREFETCH WTYPE   as in skinny_gemm.clh
 //   ACT        the activation                                       0 .. 6
 
 #include "common/epilogue.clh"

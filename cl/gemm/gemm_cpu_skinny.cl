@@ -18,7 +18,6 @@
 //   VW            vector width                                         4 | 8 | 16
 //   COLS_PER_PASS columns of C per pass                                1 .. VW, a power of two
 //   MAX_ROWS      maximum rows of A                                    a multiple of VW / COLS_PER_PASS
-//   HAS_K_TAIL    k is no multiple of VW                               0 | 1
 //   NORM          the rows of A are normalised                         0 | 1
 //   USE_PREFETCH  as in prefetch.clh                                   0 | 1
 //   WTYPE         as in weights.clh                                    0 | 1 | 2
@@ -54,12 +53,11 @@ LOCAL_INLINE void normalise(__global const float *x, int k, __global const float
 
     for (; c + VW <= k; c += VW)
         VSTORE(((VLOAD(x + c) - mean) - rest) * scale * VLOAD(weight + c) + VLOAD(bias + c), y + c);
-#if HAS_K_TAIL
-    VSTORE(((load_part(x + c, k - c, 0.0f) - mean) - rest) * scale *
-                   load_part(weight + c, k - c, 0.0f) +
-               load_part(bias + c, k - c, 0.0f),
-           y + c);
-#endif
+    if (c < k)
+        VSTORE(((load_part(x + c, k - c, 0.0f) - mean) - rest) * scale *
+                       load_part(weight + c, k - c, 0.0f) +
+                   load_part(bias + c, k - c, 0.0f),
+               y + c);
 }
 #endif
 

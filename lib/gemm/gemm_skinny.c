@@ -90,11 +90,9 @@ int64_t attncl__skinny_gemm_prefetch_rows(const struct device_caps *caps, int64_
 
 static struct kspec skinny_spec(const struct device_caps *caps, const struct gemm *g)
 {
-    const int64_t vw = caps->vector_width;
     struct kspec spec = kspec_begin("gemm/gemm_cpu_skinny.cl", "gemm_cpu_skinny");
 
     attncl__skinny_gemm_macros(caps, g->m, &spec);
-    kspec_int(&spec, "HAS_K_TAIL", g->k % vw != 0);
     kspec_int(&spec, "NORM", g->norm.weight.storage != NULL);
     kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);

@@ -7,7 +7,7 @@
 
 enum { SKINNY_GEMM_MAX_ROWS = 16 }; // of A
 
-// VW, LS = 1, COLS_PER_PASS, MAX_ROWS and USE_PREFETCH for m rows; HAS_K_TAIL is the caller's.
+// VW, LS = 1, COLS_PER_PASS, MAX_ROWS and USE_PREFETCH for m rows.
 void attncl__skinny_gemm_macros(const struct device_caps *caps, int64_t m, struct kspec *spec);
 
 // Prefetch distance, in rows of weights of k elements.

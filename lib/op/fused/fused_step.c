@@ -165,7 +165,6 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
             " channels in %d blocks cannot be one launch on this device",
             inner->name, attncl__fused_step_rows(sig), channels, (int)params->n_blocks);
     attncl__skinny_gemm_macros(l->caps, attncl__fused_step_rows(sig), &spec);
-    kspec_int(&spec, "HAS_K_TAIL", 0);
     kspec_set_wtype(&spec, sig->in[FUSED_WO].dtype);
     if (inner->macros)
         inner->macros(sig, &spec);
