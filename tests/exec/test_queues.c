@@ -15,7 +15,7 @@
 #include "support/directory.h"
 #include "support/test.h"
 
-enum { ROWS = 96, N = ROWS * ROWS, N_BRANCHES = 3, DEPTH = 4, N_RUNS = 20 };
+enum { ROWS = 96, N = ROWS * ROWS, N_BRANCHES = 3, DEPTH = 4, N_RUNS = 8 };
 
 static attncl_value add(attncl_graph *g, attncl_value a, attncl_value b)
 {

@@ -54,13 +54,18 @@ static attncl_model *open_model(const char *config, int max_len, attncl_decoder 
     return model;
 }
 
-// In one call and in several, and steps before and after; to the bit, as it is the same arithmetic.
+// In one call and in several, and steps before and after; to the bit, as it is the same arithmetic.  Smoke runs draw in
+// all ways from the first layer, in one from each of the others.
 LOOP_TEST(tokens_are_those_of_steps, 0, N_CONFIGS *N_SAMPLINGS)
 {
-    const attncl_sampling *s = &samplings[_i % N_SAMPLINGS];
+    const int config = _i / N_SAMPLINGS, way = _i % N_SAMPLINGS;
+    const attncl_sampling *s = &samplings[way];
     int32_t want[N * BATCH], got[N * BATCH];
     attncl_decoder *decoder = NULL;
-    attncl_model *model = open_model(configs[_i / N_SAMPLINGS], LIMIT, &decoder);
+
+    if (config > 0 && way != config % N_SAMPLINGS && !test_has_full_sizes())
+        return;
+    attncl_model *model = open_model(configs[config], LIMIT, &decoder);
 
     check_drawn(decoder, N, s, want, got);
     ck_ok(attncl_decoder_sample(decoder, 1, start, s, got));

@@ -65,6 +65,12 @@ static attncl_model *create_form(int form)
     return create(layers[form / 2].config, 2);
 }
 
+// Smoke runs give each layer one of the two types.
+static bool is_left_out(int form)
+{
+    return form / 2 % 2 != form % 2 && !test_has_full_sizes();
+}
+
 static attncl_decoder *open_decoder(attncl_model *model, attncl_dtype dtype)
 {
     attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
@@ -87,6 +93,9 @@ LOOP_TEST(scores_are_near_those_of_f32, 0, N_FORMS)
     int32_t tokens[LONGEST * BATCH];
     float got[ROW], want[ROW];
     struct worst worst = {0};
+
+    if (is_left_out(_i))
+        return;
     attncl_model *model = create_form(_i);
     attncl_decoder *narrow = open_decoder(model, dtype_of(_i));
     attncl_decoder *wide = open_decoder(model, ATTNCL_F32);
@@ -120,6 +129,9 @@ LOOP_TEST(a_prompt_is_its_tokens, 0, N_FORMS + COUNT_OF(layers) + COUNT_OF(other
     static float want[LONGEST][ROW];
     int32_t tokens[LONGEST * BATCH];
     float got[ROW];
+
+    if (wide < 0 && is_left_out(_i))
+        return;
     attncl_model *model = wide < 0 ? create_form(_i)
                           : wide < (int)COUNT_OF(layers)
                               ? create(layers[wide].config, 2)
@@ -153,6 +165,9 @@ LOOP_TEST(drawn_tokens_are_those_of_steps, 0, N_FORMS)
     int32_t tokens[LONGEST * BATCH], drawn[DRAWN * BATCH];
     float scores[ROW];
     attncl_sampling likeliest = ATTNCL_SAMPLING_INIT;
+
+    if (is_left_out(_i))
+        return;
     attncl_model *model = create_form(_i);
     attncl_decoder *decoder = open_decoder(model, dtype_of(_i));
     attncl_decoder *stepped = open_decoder(model, dtype_of(_i));
