@@ -9,9 +9,8 @@
 //   Memory    each element once
 //   Numerics  sums in the order of the rows
 //
-//   Macro     Meaning                  Values
-//   VW        floats in a vector       16, 8, 4 (CPU), 1 (GPU)
-//   LS        work-group size          1 (CPU), 64 .. 8 (GPU)
+//   Macro  Meaning          Values
+//   LS     work-group size  1 (CPU), 64 .. 8 (GPU)
 
 #include "common/math.clh"
 

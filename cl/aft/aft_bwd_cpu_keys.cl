@@ -7,11 +7,10 @@
 //   Memory    reads keys twice and values once, writes two floats for each
 //   Numerics  factors are relative to the channel's largest key
 //
-//   Macro     Meaning                                      Values
-//   VW        channels of a lane, rows of a vector         16, 8, 4
-//   LS        work-group size                              1
-//   GROUP     lanes of a work-item                         4
-//   BACKWARD  sources are queries: no                      0
+//   Macro     Meaning                               Values
+//   VW        channels of a lane, rows of a vector  16, 8, 4
+//   GROUP     lanes of a work-item                  4
+//   BACKWARD  sources are queries: no               0
 
 #ifndef GROUP
 #error "GROUP: lanes of a work-item"

@@ -14,12 +14,9 @@
 //   Numerics  lanes whose exponents do not fit a product are taken exponential by exponential; pairs
 //             in a fixed order
 //
-//   Macro     Meaning                                                        Values
-//   VW        channels of a lane, keys of a vector                           16, 8, 4
-//   LS        work-group size                                                1
-//   ROWS      rows of a block                                                12
-//   BLOCKS    blocks of a work-item, at most                                 8
-//   MASKED    a mask tensor says what is seen, at any distance               0, 1
+//   Macro   Meaning                               Values
+//   VW      channels of a lane, keys of a vector  16, 8, 4
+//   BLOCKS  blocks of a work-item, at most        8
 
 #ifndef BLOCKS
 #error "BLOCKS: blocks of a work-item, at most"

@@ -9,12 +9,10 @@
 //   Memory    CHANNELS channels at a time pass through local memory
 //   Numerics  every exponential by itself; channels in order
 //
-//   Macro     Meaning                                           Values
-//   VW        channels of a lane                                1
-//   LS        work-group size, a multiple of QUERIES            64 .. 8
-//   QUERIES   queries of a work-group                           8
-//   CHANNELS  channels at a time                                16
-//   MASKED    a mask tensor says what is seen, at any distance  0, 1
+//   Macro     Meaning                                 Values
+//   LS        work-group size, a multiple of QUERIES  64 .. 8
+//   QUERIES   queries of a work-group                 8
+//   CHANNELS  channels at a time                      16
 
 #if !defined QUERIES || !defined CHANNELS
 #error "QUERIES and CHANNELS must be defined"

@@ -9,14 +9,6 @@
 //             of factors will not do
 //   Numerics  a lane takes the product of factors where ranges allow it (aft/aft_cpu_product.clh),
 //             else running maxima (aft/aft_cpu_exact.clh); a row that sees nothing gives 0
-//
-//   Macro     Meaning                                                       Values
-//   VW        channels of a lane                                            16, 8, 4
-//   LS        work-group size                                               1
-//   ROWS      rows of a block                                               12
-//   PANEL     blocks of a panel                                             8
-//   BACKWARD  targets are keys, sources queries                             0, 1
-//   MASKED    a mask tensor says what is seen, at any distance              0, 1
 
 #include "aft/aft_cpu_exact.clh"
 #include "aft/aft_cpu_product.clh"

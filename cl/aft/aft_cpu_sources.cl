@@ -9,13 +9,8 @@
 //             later large key in the panel must not flush an earlier block to 0, for causal rows
 //             see only that one
 //
-//   Macro     Meaning                                Values
-//   VW        channels of a lane                     16, 8, 4
-//   LS        work-group size                        1
-//   ROWS      source rows of a block                 12
-//   PANEL     blocks of a panel                      8
-//   GROUP     lanes of a work-item                   4
-//   BACKWARD  sources are queries                    0, 1
+//   Macro  Meaning               Values
+//   GROUP  lanes of a work-item  4
 
 #ifndef GROUP
 #error "GROUP: lanes of a work-item"

@@ -6,12 +6,6 @@
 //   Memory    reads the biases of the region (and the mask) twice, writes one float for each
 //   Numerics  a weight is e^(w - peak), peak the row's largest seen bias in the region, so that it
 //             never exceeds 1 and some weight of each row is 1.  Rows past the last are copies of it
-//
-//   Macro     Meaning                                                       Values
-//   VW        sources of a vector                                           16, 8, 4
-//   LS        work-group size                                               1
-//   ROWS      rows of a block                                               12
-//   MASKED    a mask tensor says what is seen, at any distance              0, 1
 
 #include "aft/aft_bias_lane.clh"
 #include "aft/aft_cpu_targets.clh"

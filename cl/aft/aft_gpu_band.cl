@@ -17,17 +17,15 @@
 //             row's sum above e^-REACH, and at most e^REACH from outside.  Else it is flagged, for
 //             aft_gpu_rows
 //
-//   Macro       Meaning                                           Values
-//   VW          channels of a lane                                1
-//   LS          work-group size                                   TX TY
-//   BLOCK       source rows of a block                            16
-//   ROWS        target rows of a work-item, a divisor of BLOCK    16, 8
-//   ITEM_LANES  lanes of a work-item, TX apart                    1, 2
-//   TX          work-items across lanes                           64, 32, 8; lib/op/aft/aft_gpu.c
-//   TY          work-items across rows                            4, 2
-//   KEYS        sources in local memory                           32, 16, 8
-//   BACKWARD    targets are keys, sources queries                 0, 1
-//   MASKED      a mask tensor says what is seen                   0
+//   Macro       Meaning                                         Values
+//   LS          work-group size                                 TX TY
+//   BLOCK       source rows of a block                          16
+//   ROWS        target rows of a work-item, a divisor of BLOCK  16, 8
+//   ITEM_LANES  lanes of a work-item, TX apart                  1, 2
+//   TX          work-items across lanes                         64, 32, 8; lib/op/aft/aft_gpu.c
+//   TY          work-items across rows                          4, 2
+//   KEYS        sources in local memory                         32, 16, 8
+//   MASKED      a mask tensor says what is seen                 0
 
 #if !defined BLOCK || !defined ROWS || !defined ITEM_LANES || !defined TX || !defined TY
 #error "BLOCK, ROWS, ITEM_LANES, TX and TY must be defined"

@@ -6,11 +6,8 @@
 //   Memory    reads the sources, kappa twice, writes 5 floats per block and channel
 //   Numerics  sums are relative to the block's own maximum
 //
-//   Macro     Meaning                  Values
-//   VW        channels of a lane       1
-//   LS        work-group size          64 .. 8; what the device can run
-//   BLOCK     source rows of a block   16
-//   BACKWARD  sources are queries      0, 1
+//   Macro  Meaning                 Values
+//   BLOCK  source rows of a block  16
 
 #ifndef BLOCK
 #error "BLOCK: source rows of a block"

@@ -10,14 +10,11 @@
 //   Numerics  every exponential by itself, relative to the row's running maximum: right for any
 //             finite input.  A row that sees nothing gives 0
 //
-//   Macro     Meaning                                              Values
-//   VW        channels of a lane                                   1
-//   LS        work-group size, a multiple of CHUNK                 64 .. 8; what the device can run
-//   BLOCK     source rows of a block                               16
-//   TARGETS   target rows of a work-item, a divisor of BLOCK       4 | 8
-//   CHUNK     sources added between two updates of a maximum       4 | 8
-//   BACKWARD  targets are keys, sources queries                    0, 1
-//   MASKED    a mask tensor says what is seen, at any distance     0, 1
+//   Macro    Meaning                                         Values
+//   LS       work-group size, a multiple of CHUNK            64 .. 8; what the device can run
+//   BLOCK    source rows of a block                          16
+//   TARGETS  target rows of a work-item, a divisor of BLOCK  4 | 8
+//   CHUNK    sources added between two updates of a maximum  4 | 8
 
 #if !defined BLOCK || !defined TARGETS || !defined CHUNK
 #error "BLOCK, TARGETS and CHUNK must be defined"

@@ -9,8 +9,6 @@
 //             their spread costs nothing.  What is unseen weighs 0
 //
 //   Macro   Meaning                                          Values
-//   VW      channels of a lane                               1
-//   LS      work-group size                                  64 .. 8; what the device can run
 //   BLOCK   source rows of a block                           16
 //   ROWS    target rows of a work-group, a divisor of BLOCK  16, 8
 //   MASKED  a mask tensor says what is seen                  0

@@ -6,10 +6,8 @@
 //   Memory    reads the keys before the last window twice and their values once, copies the rest
 //   Numerics  every exponential by itself, relative to the maximum
 //
-//   Macro     Meaning                  Values
-//   VW        channels of a lane       16, 8, 4 (CPU), 1 (GPU)
-//   LS        work-group size          1 (CPU), 32 | 64 (GPU)
-//   CACHE_TYPE  type of the rings, 0: float, 1: half, 2: bfloat16    0 | 1 | 2
+//   Macro  Meaning          Values
+//   LS     work-group size  1 (CPU), 32 | 64 (GPU)
 
 #include "common/aft.clh"
 #include "common/stored.clh"

@@ -6,11 +6,8 @@
 //   Memory    reads and writes 3 floats per block and channel, twice when two_sided
 //   Numerics  running maximum and sums relative to it, from either end: nothing is subtracted
 //
-//   Macro             Meaning                                             Values
-//   VW                channels of a lane                                  16, 8, 4 (CPU), 1 (GPU)
-//   LS                work-group size                                     1 (CPU), 64 .. 8 (GPU)
-//   LOOKAHEAD_BLOCKS  blocks read before the first of them is merged:     1 (CPU), 8 (GPU)
-//                     lanes are few, and each merge waits for the last
+//   Macro             Meaning                                                                       Values
+//   LOOKAHEAD_BLOCKS  blocks read before a merge: lanes are few, and each merge waits for the last  1 (CPU), 8 (GPU)
 
 #ifndef LOOKAHEAD_BLOCKS
 #error "LOOKAHEAD_BLOCKS: blocks read before the first of them is merged"

@@ -9,12 +9,9 @@
 //   Numerics  sums: relative to the block's largest exponent; causal rows: to the largest so far, a running maximum
 //
 //   Macro     Meaning                                                       Values
-//   VW        channels of a lane                                            16, 8, 4 (CPU), 1 (GPU)
-//   LS        work-group size                                               1 (CPU), 64 .. 8 (GPU)
 //   ROWS      rows of a block                                               64 (CPU), 16 (GPU)
 //   GROUP     lanes of a work-item                                          4 (CPU), 1 (GPU)
 //   PER_HEAD  0: heads have biases                                          0
-//   BACKWARD  targets are keys, sources queries                             0, 1
 //   CAUSAL    a target sees sources up to its own row; backward from it on  0, 1
 
 #include "aft/aft_source.clh"

@@ -7,10 +7,8 @@
 //   Memory    as in aft_step.clh
 //   Numerics  every exponential by itself, relative to the maximum
 //
-//   Macro     Meaning                  Values
-//   VW        channels of a lane       16, 8, 4 (CPU), 1 (GPU)
-//   LS        work-group size          1 (CPU), 32 | 64 (GPU)
-//   CACHE_TYPE  as in aft_step.clh     0 | 1 | 2
+//   Macro  Meaning          Values
+//   LS     work-group size  1 (CPU), 32 | 64 (GPU)
 
 #include "common/aft_step.clh"
 

@@ -11,12 +11,9 @@
 //   Numerics  float, online softmax; keys at or beyond the length score -1e6, a number that
 //             competes: they are read only where the others score as low or are none
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
-//   MASKING   lengths are given                        0 | 2
-//   WEIGHTS   p is stored too                          0 | 1
-//   DROPOUT   weights are dropped                      0 | 1
+//   Macro    Meaning            Values
+//   MASKING  lengths are given  0 | 2
+//   WEIGHTS  p is stored too    0 | 1
 
 #include "attention/attention.clh"
 #include "common/attention_row.clh"

@@ -14,11 +14,8 @@
 //   Memory    m p and ds [B, T, S] in the scratch; [B, T, S, N] is never formed
 //   Numerics  float; masked scores, a constant, have no gradient; sums in a fixed order
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
-//   MASKING   lengths are given                        0 | 2
-//   DROPOUT   weights are dropped                      0 | 1
+//   Macro    Meaning            Values
+//   MASKING  lengths are given  0 | 2
 
 #include "attention/attention.clh"
 #include "common/dropout_row.clh"

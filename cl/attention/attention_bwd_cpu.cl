@@ -15,16 +15,6 @@
 //   Numerics  float; p from the rows' maxima and totals that attention_cpu.cl saved; a row that sees
 //             no key gives and gets 0.  Masked scores, a constant, have no gradient.  Sums in a fixed
 //             order
-//
-//   Macro     Meaning                                           Values
-//   LS        work-group size                                   1
-//   VW        floats in a vector                                4 | 8 | 16
-//   BC        keys of a tile, a multiple of NS VW               a multiple of NS VW; 8 .. 128
-//   NS        vectors across a panel of scores                  1 .. 2
-//   MR        rows of a panel of scores                         1 | 2 | 6 | 12
-//   NE        vectors across a panel of sums                    1 .. 4
-//   MASKING   what hides keys, beside the range                 0 .. 2
-//   DROPOUT   of the weights                                    0 | 1
 
 #include "attention/attention_cpu.clh"
 

@@ -5,10 +5,6 @@
 //   Work      one work-item = `rows` rows of one head; grid (heads, pieces)
 //   Memory    reads `parts` padded rows for each, writes it once
 //   Numerics  float, in the order of the parts
-//
-//   Macro     Meaning                                           Values
-//   LS        work-group size                                   1
-//   VW        floats in a vector                                4 | 8 | 16
 
 #include "common/vector.clh"
 

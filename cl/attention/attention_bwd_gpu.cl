@@ -9,19 +9,10 @@
 //   Memory    as attention_gpu.cl; ds of dk is kept for dq where there is space, else computed again
 //   Numerics  float; p from the same scores as the forward pass; sums in a fixed order
 //
-//   Macro     Meaning                                           Values
-//   LS        work-group size                                   TX TY
-//   VW        floats in a vector                                4
-//   TX        work-items along columns                          16 | 32
-//   TY        work-items along rows                             4 | 8
-//   NE        float4s of a row's sums that a work-item holds    1 | 2
-//   DC        channels of rows and columns at a time            16 | 32
-//   REMATERIALIZE  addresses are computed for each tile         0 | 1
-//   ALIGNED   rows start at and consist of whole float4s        0 | 1
-//   MASKING   what hides keys, beside the range                 0 .. 2
-//   DROPOUT   of the weights                                    0 | 1
-//   OUTPUT    which gradients                                   DQ | DK_DV
-//   KEEP      DK_DV keeps ds, DQ reads it                       0 | 1
+//   Macro  Meaning                                         Values
+//   TX     work-items along columns                        16 | 32
+//   TY     work-items along rows                           4 | 8
+//   NE     float4s of a row's sums that a work-item holds  1 | 2
 
 #include "attention/attention_bwd_gpu.clh"
 

@@ -7,11 +7,10 @@
 //   Memory    reads g and y once, p and c once where has_c; writes one number a row
 //   Numerics  float; a row that sees no key, whose p and y are 0, gives 0
 //
-//   Macro          Meaning                                              Values
-//   VW             floats in a vector                                   1
-//   LS             work-group size, a power of two                      4 .. 256
-//   LANES_PER_ROW  work-items that share a row, a power of two          4 .. LS
-//   VECS_PER_LANE  vectors of a row that each of them caches            0
+//   Macro          Meaning                                      Values
+//   VW             floats in a vector                           1
+//   LS             work-group size                              4 .. 256
+//   LANES_PER_ROW  work-items that share a row, a power of two  4 .. LS
 
 #include "common/row_tiling.clh"
 

@@ -13,18 +13,8 @@
 //             ds of dk is kept for dq where there is space, else computed again
 //   Numerics  that of common/mma.clh; p from the same scores as the forward pass; sums in a fixed order
 //
-//   Macro        Meaning                                                  Values
-//   LS           work-group size; 128 for PTX, 256 for MFMA                  128 | 256
-//   VW           floats in a vector                                       4
-//   MMA          instruction, as in common/mma.clh                        1 | 2
-//   EMULATED     local memory in its place                                1; 0 where the device has it
-//   PRECISION    of the factors, as in common/mma.clh                     0 .. 2; 0 where MMA is 2
-//   COLUMNS      of the result, zeros after the last one                  32 | 64 | 96 | 128
-//   ALIGNED      rows start at and consist of whole float4s               0 | 1
-//   MASKING      what hides keys, beside the range                        0 .. 2
-//   DROPOUT      of the weights                                           0 | 1
-//   OUTPUT       which gradients                                          DQ | DK_DV
-//   KEEP         DK_DV keeps ds, DQ reads it                              0 | 1
+//   Macro    Meaning                                  Values
+//   COLUMNS  of the result, zeros after the last one  32 | 64 | 96 | 128
 
 #ifndef COLUMNS
 #error "COLUMNS: of the result"

@@ -8,12 +8,9 @@
 //             keep what was there: their keys are not read
 //   Numerics  exact
 //
-//   Macro     Meaning                                  Values
-//   LS        work-group size                          1
-//   VW        floats in a vector                       4 | 8 | 16
-//   BC        keys of a tile, a multiple of PANEL      8 .. 128
-//   PANEL     keys of a panel of scores                8 .. 32
-//   MASKING   what hides keys, beside the range        0 .. 2
+//   Macro  Meaning                              Values
+//   BC     keys of a tile, a multiple of PANEL  8 .. 128
+//   PANEL  keys of a panel of scores            8 .. 32
 
 #include "attention/attention.clh"
 #include "common/transpose.clh"

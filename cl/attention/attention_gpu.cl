@@ -17,19 +17,8 @@
 //             a row that sees no key gives 0.  The weights come from scores computed again, the same
 //             bit for bit, and from `rows`
 //
-//   Macro    Meaning                                         Values
-//   LS       work-group size                                 TX TY
-//   VW       floats in a vector                              4
-//   TX       work-items along keys and columns               8 | 16 | 32
-//   TY       work-items along queries                        2 .. 16
-//   NE       float4s of a row's sums that a work-item holds  1 .. 4
-//   DC       channels of queries and keys at a time          16 | 32
-//   REMATERIALIZE  addresses are computed for each tile      0 | 1
-//   QUERY_CHANNELS  of queries that stay in local memory     0 | 64
-//   ALIGNED  rows start at and consist of whole float4s      0 | 1
-//   MASKING  what hides keys, beside the range               0 .. 2
-//   DROPOUT  of the weights                                  0 | 1
-//   WEIGHTS  what is computed: y, or p after it              0 | 1
+//   Macro    Meaning                             Values
+//   WEIGHTS  what is computed: y, or p after it  0 | 1
 
 #if !defined WEIGHTS || !defined DROPOUT
 #error "WEIGHTS: y or p is computed; DROPOUT: of the weights"

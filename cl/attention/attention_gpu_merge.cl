@@ -8,9 +8,9 @@
 //   Memory    reads the splits' sums once, their maxima and totals once per work-item; writes y
 //   Numerics  float; partial results are added in order; a row that sees no key gives 0
 //
-//   Macro     Meaning                  Values
-//   LS        work-group size          1 .. 64
-//   VW        floats in a vector       1
+//   Macro  Meaning             Values
+//   LS     work-group size     1 .. 64
+//   VW     floats in a vector  1
 
 #ifndef LS
 #error "LS: work-group size"

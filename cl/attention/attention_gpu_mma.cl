@@ -12,16 +12,6 @@
 //             them: 9 to 25 KiB of local memory; each work-item reads its queries for itself, by DC channels
 //   Numerics  that of common/mma.clh; running maximum per row, so that only exponentials of numbers <= 0
 //             are taken; a row that sees no key gives 0
-//
-//   Macro        Meaning                                                  Values
-//   LS           work-group size; 128 for PTX, 256 for MFMA                  128 | 256
-//   VW           floats in a vector                                       4
-//   MMA          instruction, as in common/mma.clh                        1 | 2
-//   EMULATED     local memory in its place                                1; 0 where the device has it
-//   PRECISION    of the factors, as in common/mma.clh                     0 .. 2; 0 where MMA is 2
-//   VALUE_WIDTH  columns of values, zeros after the last one              32 | 64 | 96 | 128
-//   ALIGNED      rows start at and consist of whole float4s               0 | 1
-//   MASKING      what hides keys, beside the range                        0 .. 2
 
 #include "attention/attention_gpu_mma.clh"
 

@@ -9,11 +9,9 @@
 //             blocks of BLOCK keys.  Columns without weight give 0; NaN stays in its column, or with
 //             a key in all
 //
-//   Macro     Meaning                                                   Values
-//   VW        columns of a work-item                                    1 | 4 | 8 | 16
-//   LS        work-group size                                           1 .. 64
-//   KIND      Gaussian, boxcar, constant, Epanechikov                   0 .. 3
-//   WEIGHTS   the weights are stored                                    0, 1
+//   Macro    Meaning                 Values
+//   LS       work-group size         1 .. 64
+//   WEIGHTS  the weights are stored  0, 1
 
 #include "common/pooling.clh"
 

@@ -10,10 +10,8 @@
 //   Numerics  Gaussian weights relative to the nearest key, whose derivatives follow from them;
 //             columns without weight give 0; sums in order
 //
-//   Macro     Meaning                                                   Values
-//   VW        columns of a work-item                                    1 | 4 | 8 | 16
-//   LS        work-group size                                           1 .. 64
-//   KIND      Gaussian, boxcar, constant, Epanechikov                   0 .. 3
+//   Macro  Meaning          Values
+//   LS     work-group size  1 .. 64
 
 #include "common/pooling.clh"
 

@@ -13,13 +13,11 @@
 //             largest score, the sum of its exponentials and its sums of values [2 + width]
 //   Numerics  float; exponentials relative to a part's largest score so far, then to the largest
 //
-//   Macro     Meaning                                          Values
-//   LS        work-group size, a power of two                  1 .. 256
-//   KEY_LANES     work-items that share a key                      1 .. 8
-//   FLOAT4    rows are whole, aligned vectors of four          0, 1
-//   CACHE_TYPE    type of keys and values, 0: float, 1: half, 2: bfloat16    0, 1, 2
-//   STORES    this position's key and value are stored first   0, 1
-//   PLACES    relative positions: none, joint, split           0, 1, 2
+//   Macro      Meaning                                         Values
+//   KEY_LANES  work-items that share a key                     1 .. 8
+//   FLOAT4     rows are whole, aligned vectors of four         0, 1
+//   STORES     this position's key and value are stored first  0, 1
+//   PLACES     relative positions: none, joint, split          0, 1, 2
 
 #include "common/attention_merge.clh"
 #include "common/stored.clh"

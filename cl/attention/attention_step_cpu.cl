@@ -6,11 +6,6 @@
 //   Memory    stores this position's key and value in the caches [limit][batch][heads * width],
 //             rounded to their type; reads all up to it; `sums` [width] in local memory
 //   Numerics  float, online softmax; the position is clamped to the caches
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       4 | 8 | 16
-//   LS        work-group size                          1
-//   CACHE_TYPE    type of the caches' elements, 0: float, 1: half, 2: bfloat16    0 | 1 | 2
 
 #include "common/attention_row.clh"
 

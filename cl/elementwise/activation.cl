@@ -5,14 +5,6 @@
 //             of them; rows: LANES_PER_ROW work-items share a row
 //   Memory    reads and writes each element once, the bias once for each row, from cache
 //   Numerics  cl/common/math.clh; NaN stays NaN
-//
-//   Macro          Meaning                                      Values
-//   KIND           attncl_activation                            0 .. 6
-//   VW             floats in a vector                           1 | 4 | 8 | 16
-//   LS             work-group size, a power of two              1 .. 256
-//   LANES_PER_ROW  work-items that share a row, a power of two  1 where LS is 1 | 4 .. LS where LS > 1
-//   VECS_PER_LANE  nothing of a row is cached                   0
-//   USE_PREFETCH   __builtin_prefetch is used                   0 | 1
 
 #include "common/prefetch.clh"
 #include "common/row_tiling.clh"

@@ -7,11 +7,8 @@
 //   Memory    reads each input once, writes each output once
 //   Numerics  cl/common/activation.clh
 //
-//   Macro     Meaning                                       Values
-//   KIND      attncl_activation                             0 .. 6
-//   GATE      y = f(x) gate, else y = f(x)                  0 | 1
-//   VW        floats in a vector                            1 | 4 | 8 | 16
-//   LS        work-group size, a power of two               1 .. 256
+//   Macro  Meaning                       Values
+//   GATE   y = f(x) gate, else y = f(x)  0 | 1
 
 #define ALIGNED_VECTORS
 #include "common/activation.clh"

@@ -6,10 +6,8 @@
 //   Memory    reads two arrays, writes one
 //   Numerics  one rounding
 //
-//   Macro     Meaning                                  Values
-//   OPERATOR  what joins two elements                  + | *
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
+//   Macro     Meaning                  Values
+//   OPERATOR  what joins two elements  + | *
 
 #define ALIGNED_VECTORS
 #include "common/vector.clh"

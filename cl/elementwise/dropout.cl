@@ -8,10 +8,8 @@
 //   Memory    reads each input once, writes y once; no mask is stored
 //   Numerics  one rounding, and one of the sum
 //
-//   Macro     Meaning                                Values
-//   RESIDUAL  it is added                            0 | 1
-//   VW        floats in a vector                     1 | 4 | 8 | 16
-//   LS        work-group size, a power of two        1 .. 256
+//   Macro     Meaning      Values
+//   RESIDUAL  it is added  0 | 1
 
 #include "common/dropout.clh"
 

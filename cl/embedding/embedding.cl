@@ -5,13 +5,6 @@
 //   Memory    reads the chosen rows, writes as much
 //   Numerics  one rounding; a token outside the table reads its nearest row, never beyond (the host
 //             refuses such tokens where it sees them)
-//
-//   Macro          Meaning                                              Values
-//   VW             floats in a vector                                   1 | 4 | 8 | 16
-//   LS             work-group size, a power of two                      1 .. 256
-//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS where LS > 1
-//   WTYPE          as in weights.clh: type of the table                  0 | 1 | 2
-//   VECS_PER_LANE  nothing of a row is cached                           0
 
 #include "common/row_tiling.clh"
 #include "common/weights.clh"

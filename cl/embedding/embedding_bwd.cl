@@ -8,10 +8,6 @@
 //             are updated in cache
 //   Numerics  the occurrences of a token are added in their order: the same bits at every run.  A token
 //             outside the table counts as its nearest row, as in the forward pass
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/vector.clh"
 

@@ -4,12 +4,6 @@
 //   Work      LANES_PER_ROW work-items share a row; CPU variant: one walks `per_group` rows
 //   Memory    reads x and the table, writes y
 //   Numerics  one rounding
-//
-//   Macro          Meaning                                              Values
-//   VW             floats in a vector                                   1 | 4 | 8 | 16
-//   LS             work-group size, a power of two                      1 .. 256
-//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS where LS > 1
-//   VECS_PER_LANE  nothing of a row is cached                           0
 
 #include "common/row_tiling.clh"
 

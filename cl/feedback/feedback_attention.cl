@@ -11,16 +11,13 @@
 //   Memory    reads keys, values and positions once; y holds the running sum meanwhile
 //   Numerics  online softmax: sums are relative to the largest score so far; no memory gives 0
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 (GPU) | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 (CPU) .. 256
-//   BLOCK     memories scored before values are read   a multiple of 4 VW
-//   AT_ONCE   memories scored side by side             1 (GPU), VW (CPU)
-//   HAS_TAIL  the width is no multiple of VW           0, 1
-//   SPLIT     split scores                             0, 1
-//   WEIGHTS   the weights are an output too            0, 1
-//   DROPOUT   they are dropped before they meet values 0, 1
-//   CACHE_TYPE  type of keys and values, 0: float, 1: half, 2: bfloat16    0, 1, 2
+//   Macro     Meaning                                 Values
+//   VW        floats in a vector                      1 (GPU) | 4 | 8 | 16
+//   BLOCK     memories scored before values are read  a multiple of 4 VW
+//   AT_ONCE   memories scored side by side            1 (GPU), VW (CPU)
+//   HAS_TAIL  the width is no multiple of VW          0, 1
+//   SPLIT     split scores                            0, 1
+//   WEIGHTS   the weights are an output too           0, 1
 
 #include "common/dropout.clh"
 #include "common/math.clh"

@@ -18,11 +18,9 @@
 //   Numerics  the softmax is relative to the largest score; no memory gives 0; sums over batch
 //             entries and memories are in order
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 (GPU) | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 (CPU) .. 256
-//   SPLIT     split scores                             0, 1
-//   DROPOUT   weights are dropped                      0, 1
+//   Macro  Meaning             Values
+//   VW     floats in a vector  1 (GPU) | 4 | 8 | 16
+//   SPLIT  split scores        0, 1
 
 #include "common/dropout_row.clh"
 #include "common/math.clh"

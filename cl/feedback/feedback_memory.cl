@@ -7,11 +7,9 @@
 //   Memory    store reads and writes a step's keys and values once; mix reads each value once
 //   Numerics  mix subtracts the largest weight; sums in the order of the values
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size                          1 .. 256
-//   N_X       values that are mixed at once            1 .. 8; 0: not for mixing
-//   CACHE_TYPE  type of the cache, 0: float, 1: half, 2: bfloat16    0 | 1 | 2; 0: not for storing
+//   Macro       Meaning                        Values
+//   N_X         values that are mixed at once  1 .. 8; 0: not for mixing
+//   CACHE_TYPE  type of the cache              0 | 1 | 2; 0: not for storing
 
 #include "common/math.clh"
 #include "common/stored.clh"

@@ -12,10 +12,8 @@
 //   Memory    parts and dots read dy and every x once
 //   Numerics  sums over elements in an order that depends on LS alone
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
-//   N_X       values that were mixed at once           1 .. 8; 0: not for mixing
+//   Macro  Meaning                         Values
+//   N_X    values that were mixed at once  1 .. 8; 0: not for mixing
 
 #include "common/math.clh"
 #include "common/rows.clh"

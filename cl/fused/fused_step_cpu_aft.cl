@@ -13,12 +13,9 @@
 //             aft_step.clh
 //   Numerics  float; VW chains of FMAs for each product, summed by a tree
 //
-//   Macro      Meaning                                              Values
-//   LS         work-group size                                      1
-//   VW         vector width, a divisor of all widths                4 | 8 | 16
-//   COLS_PER_PASS MAX_ROWS USE_PREFETCH WTYPE   as in skinny_gemm.clh
-//   PER_HEAD   as in aft.clh                                        0
-//   CACHE_TYPE as in aft_step.clh                                   0 | 1 | 2
+//   Macro     Meaning                                Values
+//   VW        vector width, a divisor of all widths  4 | 8 | 16
+//   PER_HEAD  one key a row for all channels: no     0
 
 #include "common/aft_step.clh"
 #include "fused/channel_block.clh"

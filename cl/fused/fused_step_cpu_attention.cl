@@ -15,11 +15,8 @@
 //   Numerics  float; projections as in skinny_gemm.clh, online softmax (attention_row.clh); the position
 //             is clamped to the caches
 //
-//   Macro      Meaning                                              Values
-//   LS         work-group size                                      1
-//   VW         vector width, a divisor of a head's width            4 | 8 | 16
-//   CACHE_TYPE type of the caches' elements, 0: float, 1: half, 2: bfloat16    0 | 1 | 2
-//   COLS_PER_PASS MAX_ROWS USE_PREFETCH WTYPE   as in skinny_gemm.clh
+//   Macro  Meaning                                    Values
+//   VW     vector width, a divisor of a head's width  4 | 8 | 16
 
 #include "common/attention_row.clh"
 #include "fused/channel_block.clh"

@@ -12,11 +12,8 @@
 //   Memory    reads each weight once; rows and a block's hidden units in local memory
 //   Numerics  float; VW chains of FMAs for each product, summed by a tree
 //
-//   Macro      Meaning                                              Values
-//   LS         work-group size                                      1
-//   VW         vector width, a divisor of all widths                4 | 8 | 16
-//   COLS_PER_PASS MAX_ROWS USE_PREFETCH WTYPE   as in skinny_gemm.clh
-//   ACT        the activation                                       0 .. 6
+//   Macro  Meaning                                Values
+//   VW     vector width, a divisor of all widths  4 | 8 | 16
 
 #include "common/epilogue.clh"
 #include "fused/channel_block.clh"

@@ -7,9 +7,8 @@
 //   Memory    reads everything once
 //   Numerics  float; partials in their order
 //
-//   Macro     Meaning                          Values
-//   VW        vector width                     1 (GPU) | 4 | 8 | 16
-//   LS        work-group size                  1 (CPU) .. 256
+//   Macro  Meaning       Values
+//   VW     vector width  1 (GPU) | 4 | 8 | 16
 
 #include "common/vector.clh"
 

@@ -13,19 +13,8 @@
 //             CAUSAL: element (i, j > i) of A is neither read nor multiplied, so row i is right whatever later rows of
 //             B hold
 //
-//   Macro         Meaning                                              Values
-//   LS            work-group size                                      1
-//   VW            vector width                                         4 | 8 | 16
-//   NV            vectors across a panel of columns                    1 .. 4
-//   TRANS_A       A is [k, m]                                          0 | 1
-//   TRANS_B       B is [n, k]                                          0 | 1
-//   DIRECT        neither A nor B is packed                            0 | 1; 1: TRANS_A and not TRANS_B, n a multiple
-//                                                                      of a panel's columns
-//   NARROW        the last panel of columns has at most one vector     0 | 1; 0 with DIRECT
-//   CAUSAL        A is square and lower triangular                     0 | 1; 0 with TRANS_A
-//   WTYPE         as in weights.clh: type of B                         0 | 1 | 2; 0 with DIRECT
-//   USE_PREFETCH  as in prefetch.clh                                   0 | 1
-//   ACT           activation of the epilogue                           0 .. 6
+//   Macro   Meaning                           Values
+//   CAUSAL  A is square and lower triangular  0 | 1; 0 with TRANS_A
 
 #include "common/prefetch.clh"
 #include "common/types.clh"

@@ -13,15 +13,8 @@
 //             the current ones.  With NORM, normalised rows are in local memory, padded with zeros to whole vectors
 //   Numerics  float, of weights as they are stored; VW chains of FMAs for each element, summed by a tree; layer norm as in layer_norm.cl
 //
-//   Macro         Meaning                                              Values
-//   LS            work-group size                                      1
-//   VW            vector width                                         4 | 8 | 16
-//   COLS_PER_PASS columns of C per pass                                1 .. VW, a power of two
-//   MAX_ROWS      maximum rows of A                                    a multiple of VW / COLS_PER_PASS
-//   NORM          the rows of A are normalised                         0 | 1
-//   USE_PREFETCH  as in prefetch.clh                                   0 | 1
-//   WTYPE         as in weights.clh                                    0 | 1 | 2
-//   ACT           activation of the epilogue                           0 .. 6
+//   Macro  Meaning                       Values
+//   NORM   the rows of A are normalised  0 | 1
 
 #ifndef NORM
 #error "NORM: the rows of A are normalised"

@@ -12,16 +12,11 @@
 //             for the hardware prefetcher
 //   Numerics  float, of weights as they are stored; one chain of FMAs over k for each element
 //
-//   Macro         Meaning                                              Values
-//   LS            work-group size                                      1
-//   VW            vector width                                         4 | 8 | 16
-//   NV            vectors of columns of a panel                        1 | 2
-//   ROWS          rows of A whose sums are in registers                8
-//   MAX_ROWS      maximum rows of A                                    8 | 16
-//   MAX_PANELS    maximum panels of a work-item                        8 | 16
-//   USE_PREFETCH  as in prefetch.clh                                   0 | 1
-//   WTYPE         as in weights.clh                                    0 | 1 | 2
-//   ACT           activation of the epilogue                           0 .. 6
+//   Macro       Meaning                                Values
+//   NV          vectors of columns of a panel          1 | 2
+//   ROWS        rows of A whose sums are in registers  8
+//   MAX_ROWS    maximum rows of A                      8 | 16
+//   MAX_PANELS  maximum panels of a work-item          8 | 16
 
 #include "common/epilogue.clh"
 #include "common/prefetch.clh"

@@ -6,11 +6,6 @@
 //   Work      one work-group = one row of C
 //   Memory    writes C once, reads S, gate and residual once
 //   Numerics  as the epilogue of gemm_cpu.cl and gemm_gpu.cl; partial sums are added in order
-//
-//   Macro     Meaning                                    Values
-//   LS        work-group size                            1 .. 256
-//   VW        vector width                               1 | 4 | 8 | 16
-//   ACT       activation of the epilogue                 0 .. 6
 
 #include "common/epilogue.clh"
 #include "common/types.clh"

@@ -12,20 +12,13 @@
 //   Numerics  float; one chain of FMAs over k.  CAUSAL: element (i, j > i) of A is not multiplied, so row i is
 //             right whatever later rows of B hold
 //
-//   Macro     Meaning                                            Values
-//   LS        work-group size                                    TX TY
-//   VW        vector width                                       4
-//   BM        rows of a tile                                     a multiple of 4 TY
-//   BN        columns of a tile                                  a multiple of 4 TX
-//   BK        length of a block of the sums                      a multiple of 4
-//   TX        work-items along n                                 a power of two
-//   TY        work-items along m                                 a power of two
-//   ALIGNED   every row of A and B starts at a whole float4      0 | 1
-//   TRANS_A   A is [k, m]                                        0 | 1
-//   TRANS_B   B is [n, k]                                        0 | 1
-//   WTYPE     as in weights.clh: type of B                       0 | 1 | 2
-//   CAUSAL    A is square and lower triangular                   0 | 1; 0 with TRANS_A
-//   ACT       activation of the epilogue                         0 .. 6
+//   Macro   Meaning                           Values
+//   LS      work-group size                   TX TY
+//   BM      rows of a tile                    a multiple of 4 TY
+//   BN      columns of a tile                 a multiple of 4 TX
+//   TX      work-items along n                a power of two
+//   TY      work-items along m                a power of two
+//   CAUSAL  A is square and lower triangular  0 | 1; 0 with TRANS_A
 
 #include "common/types.clh"
 #include "common/vector.clh"

@@ -10,21 +10,12 @@
 //             next block is loaded into registers meanwhile.  Sums of earlier launches [0, k_from) are in C
 //   Numerics  that of cl/common/mma.clh
 //
-//   Macro      Meaning                                            Values
-//   LS         work-group size                                    128 | 256
-//   VW         vector width                                       4
-//   BM         rows of a tile                                     a multiple of 64
-//   BN         columns of a tile                                  a multiple of 64
-//   BK         length of a block of the sums                      a multiple of 16
-//   WAVES_N    sub-groups along n                                 2 | 4
-//   MMA        instruction, as in common/mma.clh                  1 .. 6
-//   EMULATED   local memory in its place                          1; 0 where the device has it
-//   PRECISION  of the factors, as in common/mma.clh               0 .. 2; 0 where MMA is 2, BF16 from 3 on
-//   ALIGNED    every row of A and B starts at a whole float4      0 | 1
-//   TRANS_A    A is [k, m]                                        0 | 1
-//   TRANS_B    B is [n, k]                                        0 | 1
-//   WTYPE      as in weights.clh: type of B                       0 | 1 | 2
-//   ACT        activation of the epilogue                         0 .. 6
+//   Macro    Meaning                        Values
+//   LS       work-group size                128 | 256
+//   BM       rows of a tile                 a multiple of 64
+//   BN       columns of a tile              a multiple of 64
+//   BK       length of a block of the sums  a multiple of 16
+//   WAVES_N  sub-groups along n             2 | 4
 
 #include "common/types.clh"
 #include "common/vector.clh"

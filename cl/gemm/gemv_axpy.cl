@@ -7,13 +7,9 @@
 //   Memory    reads B once, A once per work-item; writes C once
 //   Numerics  float; one chain of FMAs over k
 //
-//   Macro     Meaning                                              Values
-//   LS        work-group size, a power of two                      1 .. 256
-//   VW        vector width                                         1 | 4 | 8 | 16
-//   NV        vectors of columns of a work-item                    1 .. 4
-//   MAX_ROWS  maximum rows of A                                    1 | 4
-//   WTYPE     as in weights.clh: type of B                         0 | 1 | 2
-//   ACT       activation of the epilogue                           0 .. 6
+//   Macro     Meaning                            Values
+//   NV        vectors of columns of a work-item  1 .. 4
+//   MAX_ROWS  maximum rows of A                  1 | 4
 
 #include "common/epilogue.clh"
 #include "common/types.clh"

@@ -10,10 +10,8 @@
 //             floats of local memory, with NORM LS and with MERGE PART_FLOATS for each part besides
 //   Numerics  float; LS chains of FMAs, added in order by 32 and then those sums; layer norm as in layer_norm.cl
 //
-//   Macro     Meaning                                              Values
-//   LS        work-group size, a power of two                      1 .. 256
-//   VW        vector width: the sums of more would take too many   1
-//             registers
+//   Macro  Meaning                                                       Values
+//   VW     vector width: the sums of more would take too many registers  1
 
 #if VW != 1
 #error "VW: 1, as vectors of sums would take too many registers"

@@ -9,10 +9,9 @@
 //             for each part besides
 //   Numerics  float; LS VW chains of FMAs, summed by a tree; layer norm as in layer_norm.cl
 //
-//   Macro     Meaning                                              Values
-//   LS        work-group size, a power of two                      1 .. 256
-//   VW        vector width                                         1 | 4
-//   MAX_ROWS  maximum rows of A                                    1 | 4
+//   Macro     Meaning            Values
+//   VW        vector width       1 | 4
+//   MAX_ROWS  maximum rows of A  1 | 4
 
 #define COLS_PER_GROUP 4
 #include "gemm/gemv.clh"

@@ -5,10 +5,6 @@
 //             i + LS, i + 2 LS and i + 3 LS of them
 //   Memory    reads x once, in rows of a chunk; writes one row for each block
 //   Numerics  rows are added in their order
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/vector.clh"
 

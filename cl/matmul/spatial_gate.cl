@@ -4,10 +4,6 @@
 //   Work      a work-group takes `per_group` rows, work-item i columns i, i + LS ...
 //   Memory    reads the used part of weight and mask, writes as much
 //   Numerics  a masked entry is 0, whatever the weight is
-//
-//   Macro     Meaning                                  Values
-//   VW        not used                                 1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/types.clh"
 

@@ -5,10 +5,6 @@
 //   Work      a work-group takes `per_group` rows, work-item i vectors or columns i, i + LS ... of each
 //   Memory    reads and writes each element once
 //   Numerics  one rounding; sums of a row in a fixed order.  What is hidden is 0, whatever it was
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/rows.clh"
 

@@ -4,11 +4,6 @@
 //   Work      a work-item takes `per_group` channels of one batch entry
 //   Memory    reads a row of weights and the history up to the position, once
 //   Numerics  four running sums by position modulo 4
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       4 | 8 | 16
-//   LS        work-group size                          1
-//   CACHE_TYPE    type of the history, 0: float, 1: half, 2: bfloat16    0, 1, 2
 
 #include "common/stored.clh"
 

@@ -8,10 +8,8 @@
 //             [B, width]
 //   Numerics  four running sums by position modulo 4, then the parts in their order
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1
-//   LS        work-group size, a power of two          1 .. 256
-//   CACHE_TYPE    type of the history, 0: float, 1: half, 2: bfloat16    0, 1, 2
+//   Macro  Meaning             Values
+//   VW     floats in a vector  1
 
 #include "common/stored.clh"
 

@@ -4,10 +4,6 @@
 //   Work      a work-group takes `per_group` rows, work-item i vectors i, i + LS ... of each
 //   Memory    reads x once in work-groups, up to twice by single work-items: the second comes from cache
 //   Numerics  exact; NaN is never the largest; a row of NaN only gives 0
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/rows.clh"
 

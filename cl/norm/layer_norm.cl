@@ -10,12 +10,8 @@
 //             are not held: around the mean of the first 16 LANES_PER_ROW of n columns, which costs the
 //             variance log2(n / (16 LANES_PER_ROW)) bits at worst
 //
-//   Macro          Meaning                                             Values
-//   VW             floats in a vector                                  1 | 4 | 8 | 16
-//   LS             work-group size, a power of two                     1 .. 256
-//   LANES_PER_ROW  work-items that share a row, a power of two         1 where LS is 1 | 4 .. LS where LS > 1
-//   VECS_PER_LANE  vectors of a row that each of them caches; 0: none  0 | 1 .. 32 where LS > 1
-//   PIECES         a row is several pieces                             0 | 1
+//   Macro   Meaning                  Values
+//   PIECES  a row is several pieces  0 | 1
 
 #include "common/row_tiling.clh"
 

@@ -8,12 +8,6 @@
 //             cache, and updates the partial sums row by row in cache
 //   Numerics  mean and variance as in layer_norm.cl, from the whole row's mean; sums over rows in
 //             their order
-//
-//   Macro          Meaning                                              Values
-//   VW             floats in a vector                                   1 | 4 | 8 | 16
-//   LS             work-group size, a power of two                      1 .. 256
-//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS where LS > 1
-//   VECS_PER_LANE  vectors of a row that each of them caches; 0: none   0 | 1 .. 32 where LS > 1
 
 #include "common/row_tiling.clh"
 

@@ -6,12 +6,6 @@
 //   Memory    as softmax.cl, of x the visible columns alone
 //   Numerics  as softmax; the masked score is a finite number that competes: length 0 gives 1/K
 //             everywhere.  All masked columns of a row have one value
-//
-//   Macro          Meaning                                              Values
-//   VW             floats in a vector                                   1 | 4 | 8 | 16
-//   LS             work-group size, a power of two                      1 .. 256
-//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS where LS > 1
-//   VECS_PER_LANE  vectors of a row that each of them caches; 0: none   0 | 1 .. 32 where LS > 1
 
 #include "common/online_softmax.clh"
 

@@ -8,10 +8,6 @@
 //   Numerics  after one subtraction and one product of floats, integers alone: equal scores, seed and
 //             position give equal tokens on every device and in every variant.  A weight has 2^-31 of
 //             itself and 2^-38 of the largest; below that it is 0
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector: not used             1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/philox.clh"
 #include "common/reduce.clh"

@@ -7,12 +7,6 @@
 //             reads x twice and y once more, a row at a time: the second and third come from cache
 //   Numerics  subtracts the row maximum; a row of -inf only gives zeros; NaN and +inf make their
 //             row NaN
-//
-//   Macro          Meaning                                             Values
-//   VW             floats in a vector                                  1 | 4 | 8 | 16
-//   LS             work-group size, a power of two                     1 .. 256
-//   LANES_PER_ROW  work-items that share a row, a power of two         1 where LS is 1 | 4 .. LS where LS > 1
-//   VECS_PER_LANE  vectors of a row that each of them caches; 0: none  0 | 1 .. 32 where LS > 1
 
 #include "common/online_softmax.clh"
 

@@ -9,10 +9,6 @@
 //   Memory    reads xi, hh and h once, writes h' once and, to be kept, r, z and n; h and h' are rows of
 //             the same sequence
 //   Numerics  float; gates saturate to 0, 1 and -1, 1
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/math.clh"
 

@@ -10,10 +10,6 @@
 //             ... of them; 1-D grid: `n_chunks` work-groups to an entry
 //   Memory    reads the gates, h and the gradients of h' once, writes dxi, dhh, h and carry once
 //   Numerics  float
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/math.clh"
 

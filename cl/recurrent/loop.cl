@@ -5,10 +5,6 @@
 //             i, i + LS ... of them; copies: of the part that is its second index, nothing beyond the part's count
 //   Memory    one row of x, one row of y; sum reads y too
 //   Numerics  sums in the order of the iterations
-//
-//   Macro     Meaning                     Values
-//   VW        floats in a vector          1 | 4 | 8 | 16
-//   LS        work-group size             1 .. 256
 
 #include "common/vector.clh"
 

@@ -4,10 +4,6 @@
 //   Work      a work-group takes `per_group` consecutive elements, work-item i vectors i, i + LS ...
 //   Memory    reads each array once, writes one
 //   Numerics  two roundings; a sum (keep and gain are 1) has one
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
 
 #define ALIGNED_VECTORS
 #include "common/vector.clh"

@@ -6,10 +6,8 @@
 //   Memory    step: reads four arrays, writes three, which may be the same; AMSGrad one more of each
 //   Numerics  1 - b^t as -expm1(t log b): right from the first step on
 //
-//   Macro     Meaning                                  Values
-//   AMSGRAD   the largest mean square so far is kept   0, 1
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
+//   Macro    Meaning                                 Values
+//   AMSGRAD  the largest mean square so far is kept  0, 1
 
 #define ALIGNED_VECTORS
 #include "common/vector.clh"

@@ -7,10 +7,6 @@
 //   Numerics  sums of squares of x, of x 2^-64 and of x 2^64, in blocks of BLOCK vectors; the norm
 //             takes the first unless that overflowed or is near 0.  A fixed order: the same bits in
 //             every run
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
 
 #define ALIGNED_VECTORS
 #include "common/reduce.clh"

@@ -9,12 +9,6 @@
 //   Numerics  log sum exp(x - max) + (max - x[target]), the difference taken before the sum; label
 //             smoothing: the mean of max - x, terms of one sign; sums
 //             are trees over row numbers, without atomics: the same bits at every run
-//
-//   Macro          Meaning                                              Values
-//   VW             floats in a vector                                   1 | 4 | 8 | 16
-//   LS             work-group size, a power of two                      1 .. 256
-//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS where LS > 1
-//   VECS_PER_LANE  vectors of a row that each of them caches; 0: none   0 | 1 .. 32 where LS > 1
 
 #include "common/online_softmax.clh"
 

@@ -6,12 +6,6 @@
 //   Memory    reads the logits once and writes as much; rows that are not held are read twice.  CPU
 //             variant: three times, all but the first from cache
 //   Numerics  exp(x - max) / sum
-//
-//   Macro          Meaning                                              Values
-//   VW             floats in a vector                                   1 | 4 | 8 | 16
-//   LS             work-group size, a power of two                      1 .. 256
-//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS where LS > 1
-//   VECS_PER_LANE  vectors of a row that each of them caches; 0: none   0 | 1 .. 32 where LS > 1
 
 #include "common/online_softmax.clh"
 

@@ -6,10 +6,8 @@
 //   Memory    step: reads two arrays, writes one, which may be the same; MOMENTUM one more of each
 //   Numerics  some 6 roundings an element.  At the first step the buffer is not read
 //
-//   Macro     Meaning                                  Values
-//   MOMENTUM  there is a momentum buffer               0, 1
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
+//   Macro     Meaning                     Values
+//   MOMENTUM  there is a momentum buffer  0, 1
 
 #define ALIGNED_VECTORS
 #include "common/vector.clh"

@@ -5,9 +5,6 @@
 //             axis, work-item i elements i, i + LS ...; 1-D grid: chunks fastest, then values
 //   Memory    reads and writes each element once
 //   Numerics  bits are copied, floats or ints alike
-//
-//   Macro     Meaning                                  Values
-//   LS        work-group size                          1 .. 256
 
 #include "common/types.clh"
 

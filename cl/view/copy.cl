@@ -7,14 +7,12 @@
 //   Numerics  bits are copied, or converted between float and a type of 16 bits; one rounding when it adds.  A view to
 //             write has each of its elements once, so that no element is written twice
 //
-//   Macro     Meaning                                  Values
-//   ELEMENT   type of an element                       float | uint | uchar
-//   X_TYPE    a type of 16 bits that x has instead, as in stored.clh, or 0; y is float    0 | 1 | 2
-//   Y_TYPE    the same of y; x is float                0 | 1 | 2
-//   SCATTER   y is the view, else x                    0 | 1
-//   ADD       add to y, or overwrite it                0 | 1
-//   VW        elements moved at once                   1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
+//   Macro    Meaning                                                                   Values
+//   ELEMENT  type of an element                                                        float | uint | uchar
+//   X_TYPE   a type of 16 bits that x has instead, as in stored.clh, or 0; y is float  0 | 1 | 2
+//   Y_TYPE   the same of y; x is float                                                 0 | 1 | 2
+//   SCATTER  y is the view, else x                                                     0 | 1
+//   ADD      add to y, or overwrite it                                                 0 | 1
 
 #include "common/stored.clh"
 

@@ -8,10 +8,6 @@
 //             each
 //   Memory    reads x once, writes y once; the table stays in cache
 //   Numerics  two products and their sum
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/vector.clh"
 

@@ -5,10 +5,6 @@
 //   Work      a work-group writes `per_group` consecutive elements
 //   Memory    writes y once
 //   Numerics  exact
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/vector.clh"
 

@@ -22,15 +22,19 @@ NEVER = {("USE_PREFETCH", "1"), ("HAS_TAIL", "1"), ("NV", "2"), ("NV", "3"), ("N
 
 
 def macro_table(path, cl):
-    """{macro: values} of the contract on top of a file, and of what it includes; less what the file defines itself."""
+    """{macro: values} of the contract on top of a file, of what it includes and of cl/README.md, of this what the file has an
+    #error for; less what the file defines itself."""
     rows, inside, text = {}, False, path.read_text()
     for line in text.splitlines():
-        row = re.match(rf"//   ({NAME}(?: {NAME})*) +(\S.*)", line) if inside else None
+        row = re.match(rf"//   ({NAME}) +(\S.*)", line) if inside else None
         if row:
-            rows |= {name: re.split(r"  +", row[2])[-1] for name in row[1].split()}
+            rows[row[1]] = re.split(r"  +", row[2])[-1]
         inside = line.startswith("//") and (inside or line.startswith("//   Macro "))
     for header in re.findall(r'^#include "(.*)"', text, re.M):
-        rows = macro_table(cl / header, cl) | {n: v for n, v in rows.items() if not v.startswith("as in")}
+        rows = macro_table(cl / header, cl) | rows
+    for name, values in re.findall(rf"^\| `({NAME})` \|.*\| (.*) \|$", (cl / "README.md").read_text(), re.M):
+        if re.search(rf"# *ifndef +{name}\n# *error|!defined *\(?{name}\b", text):
+            rows.setdefault(name, values)
     return {n: v for n, v in rows.items() if not re.search(rf"^# *define +{n}\b", text, re.M)}
 
 
@@ -85,7 +89,7 @@ def main():
             continue
         for macro, text in macro_table(path, cl).items():
             for value in {o[0] for o in alternatives(text) if o[1] != "CPU" and re.fullmatch(r"\d+|[a-z]+", o[0])}:
-                if macro in SIZES or {(macro, value), (macro, value, path.stem)} & NEVER or "LS" in text:
+                if macro in SIZES or {(macro, value), (macro, value, path.stem)} & NEVER or "LS" in text.split(";")[0]:
                     continue
                 n_values += 1
                 if value not in values[path.stem][macro]:
