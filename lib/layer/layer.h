@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by the layers.  A layer adds nodes to a graph; it never launches anything.
+// Shared by the layers.  A layer adds nodes to a graph; it never launches anything.  Activation, gate and
+// residual go into the linear map that precedes them (attncl_linear_fused()).
 #ifndef ATTNCL_LAYER_LAYER_H
 #define ATTNCL_LAYER_LAYER_H
 
