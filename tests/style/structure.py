@@ -3,9 +3,9 @@
 """structure.py ROOT [MANY [LONG]]: what holds for the tree as a whole.
 
 Sources of lib/, and those of directories of ten (MANY) or more files without a README, say on top what they do; a README
-has at most a page;
-docs/dev/architecture.md and lib/README.md allow lib/ what tests/style/layers.cmake allows it; functions and files of lib/,
-tools/ and bench/ are short (LONG); every status code has a test that provokes it; sources name their licence."""
+has at most a page; docs/dev/architecture.md and lib/README.md allow lib/ what tests/style/layers.cmake allows it; functions
+and files of lib/, tools/ and bench/ are short (LONG); every status code has a test that provokes it; sources name their
+licence."""
 import re
 import sys
 from pathlib import Path
