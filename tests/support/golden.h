@@ -4,7 +4,6 @@
 #ifndef ATTNCL_TEST_GOLDEN_H
 #define ATTNCL_TEST_GOLDEN_H
 
-#include <stdio.h>
 
 #include "attncl/model.h"
 #include "attncl/safetensors.h"
@@ -44,8 +43,8 @@ void golden_check_one(const struct golden *golden, const attncl_array *got, doub
 void golden_each(void (*visit)(const char *name, void *user), void *user);
 
 // Opens and runs a file's model twice: results are as golden_check() says and the same bits.  Of a file with gradients, NAME_grad,
-// the case without them too.  `digests`: NULL, or a line for each goes there.
-void golden_run(const char *name, double tolerance, FILE *digests);
+// the case without them too.
+void golden_run(const char *name, double tolerance);
 
 // The model file once more at `path`, changed.  NULL members change nothing.
 struct golden_change {
