@@ -21,17 +21,19 @@ from ..files import BFLOAT16, load as load_file
 from .aft import AFTConv, AFTFull, AFTLocal, AFTSimple
 from .feedback import FeedbackAttention, FeedbackLayer, FeedbackTransformer, FeedbackTransformerKV
 from .gmlp import GMLPBlock, SpatialGatingUnit
-from .language_model import FeedbackLanguageModel, Generator, LanguageModel, TokenEmbedding
+from .language_model import FeedbackLanguageModel, Generator, LanguageModel
 from .layer import Heads, Layer
+from .tokens import TokenEmbedding, TokenEncoder
 from .transformer import Encoder, FeedForward, MultiHeadAttention, TransformerLayer
 
 __all__ = ["AFTConv", "AFTFull", "AFTLocal", "AFTSimple", "Encoder", "FeedForward", "FeedbackLanguageModel", "FeedbackTransformer",
-           "FeedbackTransformerKV", "GMLPBlock", "LanguageModel", "Layer", "MultiHeadAttention", "SpatialGatingUnit", "TransformerLayer", "load"]
+           "FeedbackTransformerKV", "GMLPBlock", "LanguageModel", "Layer", "MultiHeadAttention", "SpatialGatingUnit", "TokenEncoder",
+           "TransformerLayer", "load"]
 
 CLASSES: dict[str, type[Layer]] = {cls.arch: cls for cls in (
     AFTFull, AFTSimple, AFTLocal, AFTConv, SpatialGatingUnit, GMLPBlock, MultiHeadAttention, FeedForward, TransformerLayer, Encoder,
     LanguageModel, FeedbackTransformer, FeedbackTransformerKV)}  # LanguageModel makes a FeedbackLanguageModel of a file with such layers
-LAYERS = (*CLASSES.values(), FeedbackLanguageModel)
+LAYERS = (*CLASSES.values(), FeedbackLanguageModel, TokenEncoder)
 
 PARTS = (Heads, TokenEmbedding, Generator, FeedbackAttention, FeedbackLayer)  # the classes inside those
 
@@ -52,8 +54,12 @@ def load(path: str | os.PathLike[str]) -> Layer:
         config.setdefault("final_norm", not {"norm.weight", "encoder.norm.weight"}.isdisjoint(arrays))
         config.setdefault("generator_bias", not {"generator.bias", "generator.projection.bias"}.isdisjoint(arrays))
     try:
-        module = CLASSES[arch].from_config(config)
+        cls = TokenEncoder if arch == "encoder" and config.get("n_vocab") else CLASSES[arch]
+        module = cls.from_config(config)
         state = {name: as_tensor(arrays[name]) for name in module.state_dict() if name in arrays}
+        positions = state.get("src_embed.positional_encodings")
+        if positions is not None and positions.dim() == 2:  # [max_len, d_model], which the library takes as well
+            state["src_embed.positional_encodings"] = positions[:, None]
         module.load_state_dict({**dict(module.named_buffers()), **state})  # buffers follow from the keys: a file may lack them
     except NotImplementedError:
         raise

@@ -117,6 +117,12 @@ def stack_keys(layer: Layer) -> dict[str, Any]:
     return {"layer": "gmlp", **layer.config} if isinstance(layer, GMLPBlock) else layer.config
 
 
+def run_stack(layers: nn.ModuleList, norm: nn.Module | None, x: Tensor, mask: Tensor | None) -> Tensor:
+    for layer in layers:
+        x = layer(x, mask)
+    return x if norm is None else norm(x)
+
+
 class Encoder(Layer):
     """`n_layers` copies of a TransformerLayer or GMLPBlock and a layer norm, labml.ai's Encoder.
 
@@ -132,14 +138,12 @@ class Encoder(Layer):
         self.norm = nn.LayerNorm(keys["d_model"], eps=eps) if final_norm else None
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        for layer in self.layers:
-            x = layer(x, mask)
-        return x if self.norm is None else self.norm(x)
+        return run_stack(self.layers, self.norm, x, mask)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Encoder:
         if config.get("n_vocab") or config.get("n_classes"):
-            raise NotImplementedError("attncl.nn.Encoder has no embedding and no classes: n_vocab, n_classes")
+            raise NotImplementedError("attncl.nn.Encoder has no n_classes, and no n_vocab, which TokenEncoder has")
         if config["layer"] == "gmlp" and config.get("batch_first"):
             raise NotImplementedError("attncl.nn.GMLPBlock has no batch_first")
         layer = GMLPBlock if config["layer"] == "gmlp" else TransformerLayer
