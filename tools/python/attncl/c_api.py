@@ -111,22 +111,22 @@ class Array(ctypes.Structure):
 
 class Sized(ctypes.Structure):
     """A struct that starts with its size, for libraries with fewer or more fields."""
+    _fields_ = [("struct_size", ctypes.c_size_t)]
 
     def __init__(self, **fields: Any):
         super().__init__(struct_size=ctypes.sizeof(self), **fields)
 
 
-class DescriptionEntry(ctypes.Structure):
+class DescriptionEntry(Sized):
     """attncl_entry, filled by the library."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("kind", ctypes.c_int), ("optional", ctypes.c_int),
+    _fields_ = [("kind", ctypes.c_int), ("optional", ctypes.c_int),
                 *((name, ctypes.c_char_p) for name in ("name", "type", "shape", "problem", "standard", "choices", "condition")),
                 ("rank", ctypes.c_int), ("dim", ctypes.c_int64 * MAX_RANK)]
 
 
 class DeviceInfo(Sized):
     """attncl_device_info."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("platform", ctypes.c_int), ("device", ctypes.c_int),
-                ("type", ctypes.c_int),
+    _fields_ = [("platform", ctypes.c_int), ("device", ctypes.c_int), ("type", ctypes.c_int),
                 *((name, ctypes.c_char * 128) for name in ("platform_name", "name", "vendor", "driver_version",
                                                            "opencl_version", "opencl_c_version")),
                 ("compute_units", ctypes.c_uint32), ("clock_mhz", ctypes.c_uint32),
@@ -137,9 +137,8 @@ class DeviceInfo(Sized):
 
 class ContextOptions(Sized):
     """attncl_context_options."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("device", ctypes.c_char_p), ("cache_dir", ctypes.c_char_p),
-                ("ignore_environment", ctypes.c_int), ("profile", ctypes.c_int), ("compile_progress", ctypes.c_void_p),
-                ("user", ctypes.c_void_p), ("precision", ctypes.c_int)]
+    _fields_ = [("device", ctypes.c_char_p), ("cache_dir", ctypes.c_char_p), ("ignore_environment", ctypes.c_int),
+                ("profile", ctypes.c_int), ("compile_progress", ctypes.c_void_p), ("user", ctypes.c_void_p), ("precision", ctypes.c_int)]
 
 
 class Shape(ctypes.Structure):
@@ -149,49 +148,46 @@ class Shape(ctypes.Structure):
 
 class Param(Sized):
     """attncl_param."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("shape", Shape), ("trainable", ctypes.c_int)]
+    _fields_ = [("name", ctypes.c_char_p), ("shape", Shape), ("trainable", ctypes.c_int)]
 
 
 class CrossEntropyDesc(Sized):
     """attncl_cross_entropy_desc."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("reduction", ctypes.c_int), ("pad", ctypes.c_int64),
-                ("label_smoothing", ctypes.c_double)]
+    _fields_ = [("reduction", ctypes.c_int), ("pad", ctypes.c_int64), ("label_smoothing", ctypes.c_double)]
 
 
 class DecoderOptions(Sized):
     """attncl_decoder_options."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("state_dtype", ctypes.c_int), ("window", ctypes.c_int64)]
+    _fields_ = [("state_dtype", ctypes.c_int), ("window", ctypes.c_int64)]
 
 
 class TrainerOptions(Sized):
     """attncl_trainer_options."""
-    _fields_ = [("struct_size", ctypes.c_size_t), *((name, ctypes.c_char_p) for name in ("data", "tokens", "pairs", "batches", "init")),
+    _fields_ = [*((name, ctypes.c_char_p) for name in ("data", "tokens", "pairs", "batches", "init")),
                 ("steps", ctypes.POINTER(ctypes.c_int64)), ("seed", ctypes.POINTER(ctypes.c_uint64)), ("ranks", ctypes.c_void_p)]
 
 
 class TrainPlan(Sized):
     """attncl_train_plan."""
-    _fields_ = [("struct_size", ctypes.c_size_t),
-                *((name, ctypes.c_int64) for name in ("steps", "eval_every", "checkpoint_every", "keep", "patience", "sample",
-                                                      "n_train_batches", "n_valid_batches"))]
+    _fields_ = [(name, ctypes.c_int64) for name in ("steps", "eval_every", "checkpoint_every", "keep", "patience", "sample",
+                                                    "n_train_batches", "n_valid_batches")]
 
 
 class TrainState(Sized):
     """attncl_train_state."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("step", ctypes.c_int64), ("best_loss", ctypes.c_double),
-                ("best_step", ctypes.c_int64), ("n_worse", ctypes.c_int64), ("accuracy", ctypes.c_double)]
+    _fields_ = [("step", ctypes.c_int64), ("best_loss", ctypes.c_double), ("best_step", ctypes.c_int64),
+                ("n_worse", ctypes.c_int64), ("accuracy", ctypes.c_double)]
 
 
 class TrainStep(Sized):
     """attncl_train_step."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("step", ctypes.c_int64), ("loss", ctypes.c_double),
-                ("grad_norm", ctypes.c_double), ("learning_rate", ctypes.c_double), ("n_tokens", ctypes.c_int64)]
+    _fields_ = [("step", ctypes.c_int64), ("loss", ctypes.c_double), ("grad_norm", ctypes.c_double),
+                ("learning_rate", ctypes.c_double), ("n_tokens", ctypes.c_int64)]
 
 
 class Sampling(Sized):
     """attncl_sampling."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("temperature", ctypes.c_double), ("top_k", ctypes.c_int64),
-                ("seed", ctypes.c_uint64)]
+    _fields_ = [("temperature", ctypes.c_double), ("top_k", ctypes.c_int64), ("seed", ctypes.c_uint64)]
 
 
 class Value(ctypes.Structure):
@@ -201,25 +197,23 @@ class Value(ctypes.Structure):
 
 class AttentionDesc(Sized):
     """attncl_attention_desc."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("scale", ctypes.c_float), ("causal", ctypes.c_int), ("window", ctypes.c_int64),
-                ("layout", ctypes.c_int), ("dropout", ctypes.c_void_p)]
+    _fields_ = [("scale", ctypes.c_float), ("causal", ctypes.c_int), ("window", ctypes.c_int64), ("layout", ctypes.c_int),
+                ("dropout", ctypes.c_void_p)]
 
 
 class AttentionInputs(Sized):
     """attncl_attention_inputs."""
-    _fields_ = [("struct_size", ctypes.c_size_t),
-                *((name, Value) for name in ("query", "key", "value", "mask", "valid_lens", "residual"))]
+    _fields_ = [(name, Value) for name in ("query", "key", "value", "mask", "valid_lens", "residual")]
 
 
 class AftDesc(Sized):
     """attncl_aft_desc."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("kind", ctypes.c_int), ("window", ctypes.c_int64), ("causal", ctypes.c_int)]
+    _fields_ = [("kind", ctypes.c_int), ("window", ctypes.c_int64), ("causal", ctypes.c_int)]
 
 
 class SguParams(Sized):
     """attncl_sgu_params."""
-    _fields_ = [("struct_size", ctypes.c_size_t), *((name, Value) for name in ("norm_weight", "norm_bias", "weight", "bias")),
-                ("norm_eps", ctypes.c_double)]
+    _fields_ = [*((name, Value) for name in ("norm_weight", "norm_bias", "weight", "bias")), ("norm_eps", ctypes.c_double)]
 
 
 HANDLE, TEXT, SIZE, INT64 = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64
@@ -258,10 +252,9 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "decoder_position": (INT64, HANDLE),
     "decoder_limit": (INT64, HANDLE),
     "decoder_vocabulary": (INT64, HANDLE),
-    "decoder_step": (CHECKED, HANDLE, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)),
-    "decoder_prefill": (CHECKED, HANDLE, INT64, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)),
-    "decoder_sample": (CHECKED, HANDLE, INT64, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(Sampling),
-                       ctypes.POINTER(ctypes.c_int32)),
+    "decoder_step": (CHECKED, HANDLE, HANDLE, HANDLE),
+    "decoder_prefill": (CHECKED, HANDLE, INT64, HANDLE, HANDLE),
+    "decoder_sample": (CHECKED, HANDLE, INT64, HANDLE, ctypes.POINTER(Sampling), HANDLE),
     "model_decoder_limit": (INT64, HANDLE),
     "trainer_create": (CHECKED, HANDLE, TEXT, ctypes.POINTER(TrainerOptions), HANDLE_RET),
     "trainer_destroy": (None, HANDLE),

@@ -97,8 +97,27 @@ def drop_graphs(graphs: Graphs, kept: int = 0) -> None:
         library().graph_destroy(graphs.popitem(last=False)[1])
 
 
+def kept_graph(graphs: Graphs, kept: int, inputs: Any, key: tuple[Any, ...], make: Callable[[], ctypes.c_void_p]) -> ctypes.c_void_p:
+    """The graph of a key and of the names, types and shapes of attncl_arrays.  The last `kept` stay, memory permitting."""
+    key = (frozenset((one.name, one.dtype, *one.dim[:one.rank]) for one in inputs), *key)
+    if key not in graphs:
+        try:
+            graph = make()
+        except AttnclMemoryError:
+            if not graphs:
+                raise
+            drop_graphs(graphs)
+            graph = make()
+        drop_graphs(graphs, kept - 1)
+        graphs[key] = graph
+    graphs.move_to_end(key)
+    return graphs[key]
+
+
 class Handle:
     """What is released by close(), by `with`, when nothing refers to it, and at exit."""
+    _handle: ctypes.c_void_p
+    _lock: Any  # of the device's queue, which models, decoders and trainers of a context share
 
     def _owns(self, *releases: tuple[Callable[[Any], Any], Any]) -> None:
         self._release = weakref.finalize(self, _here, os.getpid(), *releases)
@@ -119,6 +138,12 @@ class Handle:
     def _check_open(self) -> None:
         if self.closed:
             raise error_of(Status.ERR_STATE, f"the {type(self).__name__.lower()} is closed")
+
+    def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """A function of the library on the handle, while no other thread calls one."""
+        with self._lock:
+            self._check_open()
+            return function(self._handle, *arguments)
 
 
 _PRECISIONS = {None: 0, "float32": 1, "tf32": 2, "bf16": 3}  # attncl_precision
@@ -161,12 +186,17 @@ def _outputs_of(names: tuple[str, ...]) -> Any:
     return collections.namedtuple("Outputs", names, rename=True)
 
 
+def some(names: Iterable[str], most: int = 8) -> str:
+    """The first names, then a count."""
+    names = list(names)
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest if names else "none"
+
+
 def _unknown(what: str, name: str, choices: Iterable[str]) -> AttnclKeyError:
-    choices = list(choices)
     near = difflib.get_close_matches(name, choices, 1)
     nearest = f"; the nearest is {near[0]!r}" if near else ""
-    some = ", ".join(choices[:8]) + (f" and {len(choices) - 8} more" if len(choices) > 8 else "")
-    return AttnclKeyError(Status.ERR_ARGUMENT, f"there is no {what} {name!r}{nearest}; there are {some or 'none'}")
+    return AttnclKeyError(Status.ERR_ARGUMENT, f"there is no {what} {name!r}{nearest}; there are {some(choices)}")
 
 
 class Model(Handle):
@@ -201,7 +231,7 @@ class Model(Handle):
         self._owns((drop_graphs, self._graphs), (lib.model_destroy, model), (lib.context_destroy, context))
 
     def _holds(self, context: ctypes.c_void_p, model: ctypes.c_void_p) -> None:
-        self._lib, self._context, self._model = library(), context, model
+        self._lib, self._context, self._handle = library(), context, model
         self._lock = threading.RLock()
         self._decoders: weakref.WeakSet[Decoder] = weakref.WeakSet()
         self._graphs: Graphs = collections.OrderedDict()
@@ -226,9 +256,7 @@ class Model(Handle):
     @property
     def arch(self) -> str:
         """The architecture's name, "lm"."""
-        with self._lock:
-            self._check_open()
-            return self._lib.model_arch(self._model).decode()
+        return self._ask(self._lib.model_arch).decode()
 
     @property
     def config(self) -> dict[str, Any]:
@@ -237,10 +265,8 @@ class Model(Handle):
 
     def metadata(self, key: str) -> str | None:
         """A metadata value of the file, or None."""
-        with self._lock:
-            self._check_open()
-            value = self._lib.model_metadata(self._model, key.encode())
-            return None if value is None else value.decode()
+        value = self._ask(self._lib.model_metadata, key.encode())
+        return None if value is None else value.decode()
 
     @property
     def inputs(self) -> dict[str, Entry]:
@@ -270,12 +296,10 @@ class Model(Handle):
 
     def _param_shapes(self) -> dict[str, tuple[int, ...]]:
         found, param = {}, Param()
-        with self._lock:
-            self._check_open()
-            for i in range(self._lib.model_param_count(self._model)):
-                self._lib.model_param_at(self._model, i, ctypes.byref(param))
-                if param.trainable:
-                    found[param.name.decode()] = tuple(param.shape.dim[:param.shape.rank])
+        for i in range(self._ask(self._lib.model_param_count)):
+            self._ask(self._lib.model_param_at, i, ctypes.byref(param))
+            if param.trainable:
+                found[param.name.decode()] = tuple(param.shape.dim[:param.shape.rank])
         return found
 
     def params(self) -> dict[str, np.ndarray]:
@@ -284,7 +308,7 @@ class Model(Handle):
         with self._lock:
             for name, shape in self._param_shapes().items():
                 value = found[name] = np.empty(shape, np.float32)
-                self._lib.model_param_read(self._model, name.encode(), value.ctypes.data, value.nbytes)
+                self._lib.model_param_read(self._handle, name.encode(), value.ctypes.data, value.nbytes)
         return found
 
     def set_params(self, arrays: Mapping[str, Any]) -> None:
@@ -299,13 +323,11 @@ class Model(Handle):
                     raise error_of(Status.ERR_SHAPE, f"parameter {name} has shape {list(shapes[name])}, "
                                    f"{list(value.shape)} was given")
             for name, value in values.items():
-                self._lib.model_param_write(self._model, name.encode(), value.ctypes.data, value.nbytes)
+                self._lib.model_param_write(self._handle, name.encode(), value.ctypes.data, value.nbytes)
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
         """Writes the model file, in one step; `metadata` is added to the model's or replaces it."""
-        with self._lock:
-            self._check_open()
-            self._lib.model_save(self._model, os.fsencode(path), c_texts(metadata))
+        self._ask(self._lib.model_save, os.fsencode(path), c_texts(metadata))
 
     # -- running --
 
@@ -353,27 +375,18 @@ class Model(Handle):
 
     def _graph(self, c: Any, n: int) -> ctypes.c_void_p | None:
         """The compiled graph of inputs of these types and shapes; None: the architecture is not one graph."""
-        key = frozenset((one.name, one.dtype, *one.dim[:one.rank]) for one in c[:n])
-        if key in self._graphs:
-            self._graphs.move_to_end(key)
-            return self._graphs[key]
-        graph = ctypes.c_void_p()
+        def make() -> ctypes.c_void_p:
+            graph = ctypes.c_void_p()
+            self._lib.model_graph(self._handle, c, n, ctypes.byref(graph))
+            return graph
         try:
-            self._lib.model_graph(self._model, c, n, ctypes.byref(graph))
+            return kept_graph(self._graphs, _KEPT_GRAPHS, c[:n], (), make)
         except AttnclUnsupported:
             return None
-        except AttnclMemoryError:
-            if not self._graphs:
-                raise
-            drop_graphs(self._graphs)
-            self._lib.model_graph(self._model, c, n, ctypes.byref(graph))
-        drop_graphs(self._graphs, _KEPT_GRAPHS - 1)
-        self._graphs[key] = graph
-        return graph
 
     def _run_once(self, c: Any, n: int) -> dict[str, np.ndarray]:
         lib, results = self._lib, ctypes.c_void_p()
-        lib.model_run(self._model, c, n, ctypes.byref(results), None)
+        lib.model_run(self._handle, c, n, ctypes.byref(results), None)
         try:
             found = (lib.results_at(results, i).contents for i in range(lib.results_count(results)))
             return {array.name.decode(): numpy_array(array) for array in found}
@@ -439,8 +452,7 @@ class Model(Handle):
             return _same_kind({"": rows.astype(tokens.dtype).reshape(-1, *tokens.shape[1:])}, [prompt])[""]
 
         with self._lock:
-            self._check_open()
-            limit = self._lib.model_decoder_limit(self._model)
+            limit = self._ask(self._lib.model_decoder_limit)
             window = min(filter(None, (self.config.get("seq_len", 0), limit)), default=0) if crop else 0
             length = self._length(len(tokens), length, limit, bool(window))
             decoder = self.decoder(taken.shape[1], state_dtype=state_dtype, window=window)
@@ -461,10 +473,6 @@ class Model(Handle):
         return limit - n + 1 if length is None else length
 
 
-def _ints(array: np.ndarray) -> Any:
-    return array.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
-
-
 class Decoder(Handle):
     """A language model's state after a prefix."""
 
@@ -474,24 +482,18 @@ class Decoder(Handle):
             raise error_of(Status.ERR_ARGUMENT, f"state_dtype is {state_dtype!r}, it can be 'F32', 'F16' or 'BF16'")
         options = DecoderOptions(state_dtype=lib.dtype_of_name[state_dtype], window=window)
         with model._lock:
-            model._check_open()
-            lib.decoder_create(model._model, batch, ctypes.byref(options), ctypes.byref(decoder))
-            self._lib, self._model, self._decoder, self.batch = lib, model, decoder, batch
+            model._ask(lib.decoder_create, batch, ctypes.byref(options), ctypes.byref(decoder))
+            self._lib, self._lock, self._model, self._handle, self.batch = lib, model._lock, model, decoder, batch
             self._owns((lib.decoder_destroy, decoder))
             model._decoders.add(self)
 
     def close(self) -> None:
-        with self._model._lock:
+        with self._lock:
             super().close()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"batch {self.batch}, at position {self.position} of {self.limit or 'any number'}"
         return f"<attncl.Decoder, {state}>"
-
-    def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        with self._model._lock:
-            self._check_open()
-            return function(self._decoder, *arguments)
 
     @property
     def position(self) -> int:
@@ -530,7 +532,7 @@ class Decoder(Handle):
         taken = self._tokens(tokens, (self.batch,))
         drawn = np.empty((max(length, 0), self.batch), np.int32)
         sampling = Sampling(temperature=temperature, top_k=top_k, seed=seed)
-        self._ask(self._lib.decoder_sample, length, _ints(taken), ctypes.byref(sampling), _ints(drawn))
+        self._ask(self._lib.decoder_sample, length, taken.ctypes.data, ctypes.byref(sampling), drawn.ctypes.data)
         return drawn
 
     def _continue(self, prompt: np.ndarray, length: int, at_once: int, **sampling: Any) -> Iterator[np.ndarray]:
@@ -558,6 +560,5 @@ class Decoder(Handle):
               logits: bool) -> np.ndarray | None:
         taken = self._tokens(tokens, shape)
         scores = np.empty((self.batch, self.vocabulary), np.float32) if logits else None
-        as_floats = None if scores is None else scores.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
-        self._ask(function, *arguments, _ints(taken), as_floats)
+        self._ask(function, *arguments, taken.ctypes.data, None if scores is None else scores.ctypes.data)
         return scores

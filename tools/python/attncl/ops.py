@@ -22,7 +22,7 @@ except ImportError as error:
 from torch import Tensor
 
 from .c_api import AftDesc, AttentionDesc, AttentionInputs, CrossEntropyDesc, SguParams, Value, c_arrays, library
-from .model import Graphs, Handle, drop_graphs, open_context, run_graph
+from .model import Graphs, Handle, drop_graphs, kept_graph, open_context, run_graph
 
 __all__ = ["aft_conv", "aft_full", "aft_local", "aft_simple", "attention", "bmm", "cross_entropy", "embedding", "gelu",
            "layer_norm", "linear", "relu", "sigmoid", "silu", "softmax", "spatial_gating_unit", "tanh"]
@@ -54,14 +54,9 @@ class _Engine(Handle):
         names = [str(i) for i in range(len(inputs))]
         arrays = {name: tensor.detach().numpy() for name, tensor in zip(names, inputs) if tensor is not None}
         c, alive = c_arrays(arrays)
-        key = (op, asked, *((one.name, one.dtype, *one.dim[:one.rank]) for one in c[:len(arrays)]))
         with self._lock:
-            if key not in self._graphs:
-                graph = self._compile(op, inputs, asked)
-                drop_graphs(self._graphs, _KEPT_GRAPHS - 1)
-                self._graphs[key] = graph
-            self._graphs.move_to_end(key)
-            return {name: torch.from_numpy(array) for name, array in run_graph(self._graphs[key], c, alive).items()}
+            graph = kept_graph(self._graphs, _KEPT_GRAPHS, c[:len(arrays)], (op, asked), lambda: self._compile(op, inputs, asked))
+            return {name: torch.from_numpy(array) for name, array in run_graph(graph, c, alive).items()}
 
     def _compile(self, op: _Op, inputs: list[Tensor | None], asked: tuple[int, ...]) -> ctypes.c_void_p:
         lib, graph = library(), ctypes.c_void_p()

@@ -100,9 +100,9 @@ class Trainer(Handle):
             lib.context_destroy(context)
             shutil.rmtree(directory)
             raise
-        self._lib, self._trainer = lib, trainer
         self._model: Model = Model.__new__(Model)
         self._model._holds(context, ctypes.c_void_p(lib.trainer_model(trainer)))
+        self._lib, self._handle, self._lock = lib, trainer, self._model._lock
         self._owns((drop_graphs, self._model._graphs), (lib.trainer_destroy, trainer), (lib.context_destroy, context),
                    (shutil.rmtree, directory))
         self._model._release, self._model._owner = self._release, self
@@ -120,8 +120,7 @@ class Trainer(Handle):
     @property
     def config(self) -> dict[str, Any]:
         """The configuration with every default and what the data and the arguments said."""
-        self._check_open()
-        return json.loads(self._lib.trainer_config(self._trainer))
+        return json.loads(self._ask(self._lib.trainer_config))
 
     @property
     def plan(self) -> Plan:
@@ -139,8 +138,7 @@ class Trainer(Handle):
 
     def step(self) -> Step:
         """Takes a step, also beyond the configuration's."""
-        with self._model._lock:
-            return Step(*self._filled(TrainStep(), self._lib.trainer_step))
+        return Step(*self._filled(TrainStep(), self._lib.trainer_step))
 
     def __iter__(self) -> Iterator[Step]:
         """Takes the steps that are left."""
@@ -151,31 +149,25 @@ class Trainer(Handle):
     def evaluate(self) -> float:
         """The mean loss of the held-out part, in nats per target."""
         loss = ctypes.c_double()
-        self._call(self._lib.trainer_evaluate, ctypes.byref(loss))
+        self._ask(self._lib.trainer_evaluate, ctypes.byref(loss))
         return loss.value
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a checkpoint: a model file with the optimiser's state."""
-        self._call(self._lib.trainer_save, os.fsencode(path))
+        self._ask(self._lib.trainer_save, os.fsencode(path))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
         """Writes the model alone, as evaluations use it."""
-        self._call(self._lib.trainer_save_model, os.fsencode(path))
+        self._ask(self._lib.trainer_save_model, os.fsencode(path))
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         """Continues from a checkpoint, bit by bit as training went on there."""
-        self._call(self._lib.trainer_resume, check_readable(path))
+        self._ask(self._lib.trainer_resume, check_readable(path))
 
     def _filled(self, struct: ctypes.Structure, function: Callable[..., Any]) -> Iterator[Any]:
-        """The fields that `function` fills in, without the size."""
-        self._check_open()
-        function(self._trainer, ctypes.byref(struct))
-        return (getattr(struct, field[0]) for field in struct._fields_[1:])
-
-    def _call(self, function: Callable[..., Any], *arguments: Any) -> None:
-        with self._model._lock:
-            self._check_open()
-            function(self._trainer, *arguments)
+        """The fields that `function` fills in."""
+        self._ask(function, ctypes.byref(struct))
+        return (getattr(struct, field[0]) for field in struct._fields_)
 
 
 def read_config(config: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str, Any]:

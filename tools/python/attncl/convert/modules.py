@@ -236,14 +236,9 @@ def attention_probe(module: nn.MultiheadAttention) -> Probe:
     return inputs, {"output": output, "attn": weights.permute(2, 3, 0, 1)}
 
 
-def encoder_layer_probe(module: nn.TransformerEncoderLayer) -> Probe:
-    x = _sequence(module, module.self_attn.embed_dim, module.self_attn.batch_first)
-    return {"x": x}, {"output": module(x)}
-
-
-def encoder_probe(module: nn.TransformerEncoder) -> Probe:
-    layer = module.layers[0]
-    x = _sequence(module, layer.self_attn.embed_dim, layer.self_attn.batch_first)
+def encoder_probe(module: nn.TransformerEncoderLayer | nn.TransformerEncoder) -> Probe:
+    attention = (module.layers[0] if isinstance(module, nn.TransformerEncoder) else module).self_attn
+    x = _sequence(module, attention.embed_dim, attention.batch_first)
     return {"x": x}, {"output": module(x)}
 
 
@@ -277,7 +272,7 @@ MODULES: dict[type[nn.Module], tuple[Callable[[Any, Conversion], None], Callable
     nn.Embedding: (embedding, embedding_probe),
     nn.GRU: (gru, gru_probe),
     nn.MultiheadAttention: (attention, attention_probe),
-    nn.TransformerEncoderLayer: (encoder_layer, encoder_layer_probe),
+    nn.TransformerEncoderLayer: (encoder_layer, encoder_probe),
     nn.TransformerEncoder: (encoder, encoder_probe),
     nn.Sequential: (sequential, sequential_probe),
     **dict.fromkeys(own.LAYERS, (own_layer, own_probe)),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import torch
 
+from ..model import some
 from ..nn.layer import ACTIVATIONS
 
 
@@ -74,13 +75,6 @@ class Conversion:
     def finish(self) -> None:
         if self._unused:
             refuse(f"parameters that arch {self.arch} has no place for: {some(self._unused)}")
-
-
-def some(names: Iterable[str], most: int = 8) -> str:
-    """The first names, then a count."""
-    names = list(names)
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest if names else "none"
 
 
 def refuse(words: str) -> NoReturn:

@@ -49,7 +49,7 @@ class LanguageModel(TokenLayer):
 
     def forward(self, tokens: Tensor) -> Tensor:
         causal = torch.ones(len(tokens), len(tokens), dtype=torch.bool, device=tokens.device).tril()[:, :, None]
-        embedding = getattr(self.src_embed, "linear", self.src_embed)
+        embedding = self.src_embed if isinstance(self.src_embed, nn.Embedding) else self.src_embed.linear
         return _scores(self.generator.projection, self.encoder(self.embed(tokens), causal), embedding)
 
     @classmethod
