@@ -117,7 +117,7 @@ def kept_graph(graphs: Graphs, kept: int, inputs: Any, key: tuple[Any, ...], mak
 class Handle:
     """What is released by close(), by `with`, when nothing refers to it, and at exit."""
     _handle: ctypes.c_void_p
-    _lock: Any  # of the device's queue, which models, decoders and trainers of a context share
+    _lock: Any  # one of a model, its decoders and its trainer
 
     def _owns(self, *releases: tuple[Callable[[Any], Any], Any]) -> None:
         self._release = weakref.finalize(self, _here, os.getpid(), *releases)
@@ -296,10 +296,11 @@ class Model(Handle):
 
     def _param_shapes(self) -> dict[str, tuple[int, ...]]:
         found, param = {}, Param()
-        for i in range(self._ask(self._lib.model_param_count)):
-            self._ask(self._lib.model_param_at, i, ctypes.byref(param))
-            if param.trainable:
-                found[param.name.decode()] = tuple(param.shape.dim[:param.shape.rank])
+        with self._lock:  # the names are the model's, which another thread may close
+            for i in range(self._ask(self._lib.model_param_count)):
+                self._ask(self._lib.model_param_at, i, ctypes.byref(param))
+                if param.trainable:
+                    found[param.name.decode()] = tuple(param.shape.dim[:param.shape.rank])
         return found
 
     def params(self) -> dict[str, np.ndarray]:
