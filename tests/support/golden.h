@@ -4,7 +4,6 @@
 #ifndef ATTNCL_TEST_GOLDEN_H
 #define ATTNCL_TEST_GOLDEN_H
 
-
 #include "attncl/model.h"
 #include "attncl/safetensors.h"
 #include "support/test.h"
