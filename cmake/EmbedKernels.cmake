@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Every file of cl/ becomes bytes in the library: attncl__sources, declared in lib/device/source.h.
+# Every file of cl/ becomes bytes in the library: attncl__sources, declared in lib/device/program.h.
 file(GLOB_RECURSE attncl_cl_files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/cl
      ${CMAKE_CURRENT_SOURCE_DIR}/cl/*.cl ${CMAKE_CURRENT_SOURCE_DIR}/cl/*.clh)
 set(attncl_cl_paths "")

@@ -14,7 +14,7 @@
 #include "base/strbuf.h"
 #include "base/try.h"
 #include "device/context.h"
-#include "device/source.h"
+#include "device/program.h"
 #include "harness/load.h"
 
 enum { MAX_RUNS_OF_ROUND = 2000, N_EVENT_RUNS = 5, N_WARM_UP_RUNS = 3 };

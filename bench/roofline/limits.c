@@ -14,7 +14,7 @@
 #include "cases/define.h"
 #include "device/clerr.h"
 #include "device/context.h"
-#include "device/source.h"
+#include "device/program.h"
 #include "launch/command_list.h"
 
 // What these cases share: their kernel, two buffers, and a pattern that shows whether every element

@@ -9,8 +9,7 @@
 
 #include "attncl/gradient.h"
 
-#include "autodiff/backward.h"
-#include "base/alloc.h"
+#include "autodiff/internal.h"
 
 static void mark_all(const struct backward *b, bool *marks, size_t n, const attncl_value *values)
 {

@@ -4,11 +4,9 @@
 // gradient of a view of all elements (a reshape, a permutation) is permuted to the base's layout
 // and added; those of views of some elements are collected (view_grads.c) until the sum is requested.
 
-#include "autodiff/grad_accum.h"
+#include "autodiff/internal.h"
 
 #include <stdlib.h>
-
-#include "base/alloc.h"
 
 static int by_tensor(const void *a, const void *b)
 {

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "autodiff/backward.h"
-#include "base/alloc.h"
+#include "autodiff/internal.h"
 
 enum { MAX_RULES = 16 }; // of one op
 

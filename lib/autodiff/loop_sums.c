@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "autodiff/loop_sums.h"
+#include "autodiff/loops.h"
 #include "base/alloc.h"
 #include "graph/nodes.h"
 

@@ -4,12 +4,10 @@
 // sorted by address, each time into no more than the range they span, so that T slices of a sequence
 // cost about log10 T passes over it instead of T.
 
-#include "autodiff/view_grads.h"
+#include "autodiff/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/alloc.h"
 
 void attncl__view_grads_free(struct view_grads *v)
 {

@@ -7,11 +7,8 @@
 #include "base/ckd.h"
 #include "base/log.h"
 #include "base/struct.h"
-#include "compile/lowered.h"
 #include "compile/probes.h"
 #include "compile/program.h"
-#include "device/context.h"
-#include "graph/nodes.h"
 
 // The passes that need no device memory.
 attncl_status attncl__plan(const attncl_graph *g, struct fit *fit, struct lowered *p)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "compile/fit.h"
+#include "compile/lowered.h"
 
 #include "base/alloc.h"
 #include "base/log.h"

@@ -3,8 +3,7 @@
 // GEMM of a gradient -> sum: what is used several times has a sum of gradients, of which each is a
 // product.  The GEMM adds what there is before it, and the launch and the memory of the sum are spared.
 
-#include "compile/fusion_match.h"
-#include "op/matmul/linear.h"
+#include "compile/fuse.h"
 
 enum { PRODUCT, SUM };
 

@@ -3,8 +3,7 @@
 // What an iteration of a loop reads and leaves, rows, stacks and sums one after another -> one node for eight of them, in
 // the place of the last: each alone is a launch of a few thousand elements.
 
-#include "compile/fusion_match.h"
-#include "op/fused/fused_loop_copies.h"
+#include "compile/fuse.h"
 
 _Static_assert((int)LOOP_COPIES_MAX <= (int)FUSION_MAX_NODES, "nodes of a fusion");
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "compile/fusion_match.h"
+#include "compile/fuse.h"
 
 int attncl__fusion_producer_of(const struct lowered *p, int n, int i, const struct op_class *cls)
 {

@@ -3,7 +3,7 @@
 // Three linear maps of the same rows -> step of attention or attention-free mixing: the maps become one
 // node of three results, in the place of the last.  With the layer norm that each has in front, or none.
 
-#include "compile/fusion_match.h"
+#include "compile/fuse.h"
 
 enum { N_MAPS = 1 + GEMM_MAX_OTHERS };
 

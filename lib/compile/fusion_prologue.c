@@ -5,10 +5,8 @@
 //   layer norm -> maps        every map that reads the norm computes it again
 //   step of attention -> map  the step leaves its parts, which the map merges
 
-#include "compile/fusion_match.h"
+#include "compile/fuse.h"
 #include "op/attention/attention_split.h"
-#include "op/attention/attention_step.h"
-#include "op/feedback/feedback_attention.h"
 
 enum { NORM_X, NORM_WEIGHT, NORM_BIAS };
 

@@ -4,9 +4,7 @@
 // leaves split-K partial sums, -> split_k_reduce.  The fused step stands where the node in front of
 // the last linear was.
 
-#include "compile/fusion_match.h"
-#include "op/fused/fused_step.h"
-#include "op/fused/split_k_reduce.h"
+#include "compile/fuse.h"
 
 enum { OUTER, INNER, MAP_Q, MAP_K, MAP_V }; // of struct fusion; then the stream where there is one
 

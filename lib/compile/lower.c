@@ -6,8 +6,6 @@
 #include <stdlib.h>
 
 #include "compile/lowered.h"
-#include "device/context.h"
-#include "graph/nodes.h"
 
 static void lower_value(const attncl_graph *g, struct lowered *p, int v)
 {

@@ -7,9 +7,58 @@
 #ifndef ATTNCL_COMPILE_LOWERED_H
 #define ATTNCL_COMPILE_LOWERED_H
 
-#include "compile/fit.h"
-#include "compile/memory_plan.h"
+#include "attncl/kinds.h"
+#include "device/probe.h"
 #include "graph/nodes.h"
+
+// -- memory_plan.c: where each value lives in one arena, a pure function of lifetimes and sizes
+
+// One block of memory, needed from step `first` to step `last`, both included.
+struct plan_item {
+    size_t bytes;
+    int first, last;
+    size_t offset; // result
+};
+
+// Gives every item an offset, a multiple of `align` (a power of two), such that items alive at the
+// same step do not overlap; zero-size items get offset 0.  *arena_ret is the space needed.
+// ERR_DEVICE_MEMORY when sizes overflow.
+attncl_status attncl__memory_plan(struct plan_item *items, size_t n, size_t align,
+                                  size_t *arena_ret);
+
+// -- fit.c: ops whose kernels a device refuses in the work-groups that its capabilities allow, or its compiler does not
+// build. They are recorded again with smaller ones, in the end with the CPU variant's, of one work-item each.
+
+// The capabilities of the classes that were lowered, and what the graph asks for.  Empty at first.
+struct fit {
+    attncl_precision precision;
+    enum probe_mode probes;
+    int n_queues; // 0: as the environment says, else 1
+    struct fitted_op *ops;
+    int n;
+};
+void attncl__fit_free(struct fit *fit);
+
+// The device's own, where the class was not lowered.  fit: may be NULL, for none.
+const struct device_caps *attncl__fit_caps(const struct fit *fit, const struct op_class *cls,
+                                           const struct device_caps *device);
+
+// From now on the class runs in the CPU variant.
+attncl_status attncl__fit_use_cpu(struct fit *fit, const struct op_class *cls,
+                                  const struct device_caps *device);
+
+// The class that could not be planned or recorded, and why not.
+struct refused_op {
+    const struct op_class *cls;
+    struct launch_refusal reason;
+};
+
+// After `failure`.  *lowered_ret: whether there are smaller work-groups to try.
+attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refused,
+                                attncl_status failure, const struct device_caps *device,
+                                bool *lowered_ret);
+
+// -- lowered.c, and the passes
 
 // One input of one node, in the list of its value's consumers.
 struct use {

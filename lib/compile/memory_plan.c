@@ -3,7 +3,7 @@
 // The memory plan, greedy by size: the largest item first, each into the smallest gap between the items already placed
 // that live at the same time (Pisarchyk and Lee 2020, arXiv 2001.03288).
 
-#include "compile/memory_plan.h"
+#include "compile/lowered.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@
 
 #include "base/alloc.h"
 #include "base/ckd.h"
-#include "base/try.h"
 
 static attncl_status too_large(void)
 {

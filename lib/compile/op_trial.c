@@ -4,7 +4,7 @@
 // row, column or lane gets wrong is in no sample for sure.  The largest product of a GPU takes the host some tenths of a
 // second, less than the compiler takes for its kernel.
 
-#include "compile/op_trial.h"
+#include "compile/probes.h"
 
 #include <math.h>
 

@@ -4,8 +4,6 @@
 
 #include "compile/probes.h"
 
-#include "launch/tuned.h"
-
 // Nothing that needs a measurement to pay is used without one: three products of TF32 for one of floats.
 static bool three_terms_pay(const struct device_caps *caps, enum feature f)
 {

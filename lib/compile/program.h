@@ -4,10 +4,8 @@
 #define ATTNCL_COMPILE_PROGRAM_H
 
 #include "attncl/graph.h"
-#include "base/desc.h"
 #include "base/name_table.h"
 #include "base/worst_error.h" // CANARY_WORD
-#include "device/context.h"
 #include "launch/command_list.h"
 
 // With ATTNCL_GUARD a canary of this many constant bytes lies on both sides of every value and

@@ -9,7 +9,6 @@
 // node before it on its queue begins is not waited for again.  The nodes of a loop go to one queue, as
 // one: a unit.
 
-#include "base/try.h"
 #include "compile/lowered.h"
 
 // Estimates, in operations.  No GPU's launches and waits were measured.

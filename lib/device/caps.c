@@ -4,11 +4,8 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/log.h"
 #include "device/internal.h"
-#include "device/platform.h"
-#include "device/quirks.h"
 
 // Extensions' queries: cl_nv_device_attribute_query, cl_amd_device_attribute_query, OpenCL 3.0.
 enum {

@@ -6,14 +6,11 @@
 #include <unistd.h>
 
 #include "attncl/opencl.h"
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/struct.h"
-#include "device/clerr.h"
 #include "device/internal.h"
-#include "device/program_cache.h"
-#include "device/select.h"
+#include "device/program.h"
 #include "store/tuning_file.h"
 
 struct destroy_hook {

@@ -179,4 +179,12 @@ attncl_status attncl__queue_finish(attncl_context *ctx);
 // theirs only there.
 attncl_status attncl__side_queues_finish(attncl_context *ctx);
 
+// -- query.c: limits of the device that launches ask for only where they may be met
+
+// What every device allows, those of the embedded profile too.
+enum { MIN_ARGUMENT_BYTES = 256 };
+
+// Bytes that the arguments of one kernel may take together.
+attncl_status attncl__device_argument_bytes(attncl_context *ctx, size_t *ret);
+
 #endif

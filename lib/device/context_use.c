@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/struct.h"
-#include "base/try.h"
 #include "device/internal.h"
 
 attncl_status attncl__context_usable(const attncl_context *ctx)

@@ -3,7 +3,71 @@
 #ifndef ATTNCL_DEVICE_INTERNAL_H
 #define ATTNCL_DEVICE_INTERNAL_H
 
+#include "base/alloc.h"
+#include "device/clerr.h"
 #include "device/context.h"
+
+// -- platform.c: the list of OpenCL devices
+
+struct device_entry {
+    cl_platform_id platform;
+    cl_device_id id;
+    attncl_device_info info;
+};
+
+struct device_list {
+    struct device_entry *entries;
+    size_t n;
+};
+
+// Every device of every platform, in the loader's order.  Without any, an empty list and ATTNCL_OK.  One
+// that cannot be described is an error: without it, another would be chosen.
+// Starts as {0}; released by attncl__devices_free().
+attncl_status attncl__devices_list(struct device_list *ret);
+void attncl__devices_free(struct device_list *list);
+
+// Fills everything but the two indices.
+attncl_status attncl__device_describe(cl_device_id id, attncl_device_info *ret);
+
+// TRY(DEVICE_ANSWER(id, CL_DEVICE_TYPE, &type)) fails with "clGetDeviceInfo of CL_DEVICE_TYPE: ...".
+#define DEVICE_ANSWER(id, what, ret)                                                               \
+    CL_CODE(clGetDeviceInfo((id), (what), sizeof *(ret), (ret), NULL), "clGetDeviceInfo "          \
+                                                                       "of " #what)
+
+// A text property without blanks at its ends; "" when the driver does not know it.  *ret is the
+// caller's to attncl__free().
+attncl_status attncl__device_text_whole(cl_device_id id, cl_device_info what, char **ret);
+// Cut to `capacity` bytes at the end of a character.
+attncl_status attncl__platform_text(cl_platform_id id, cl_platform_info what, char *out,
+                                    size_t capacity);
+
+// -- select.c: choosing a device by the caller's text
+
+// The index in the list of the device that `wanted` names ("gpu", "cpu", "1:0", part of a device's
+// or platform's name; NULL or "": the best).  The message of ERR_NO_DEVICE lists the devices.
+attncl_status attncl__device_select(const struct device_list *list, const char *wanted,
+                                    size_t *index_ret);
+
+// -- quirks.c: facts about devices that their drivers do not report, one table
+
+enum device_vendor attncl__quirks_vendor(const attncl_device_info *info);
+
+// Local memory of a multiprocessor, by NVIDIA's compute capability (major * 10 + minor); 0: not known.
+size_t attncl__quirks_unit_local_bytes(unsigned compute_capability);
+
+// Applies every matching row, in the table's order.
+void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *caps);
+
+// The matrix instruction that the device's architecture has, by its exact name: a compiler may abort
+// where it does not know the instruction.  compute_capability: NVIDIA's, major * 10 + minor.
+enum matrix_instruction attncl__quirks_mma(const attncl_device_info *info,
+                                           unsigned compute_capability);
+
+// Shuffles, alike; *lanes_ret: the lanes that one reaches, 0 where there are none.
+enum lane_shuffle attncl__quirks_shuffle(const attncl_device_info *info,
+                                         unsigned compute_capability, unsigned *lanes_ret);
+
+// -- capabilities, programs, verdicts
 
 // `variant`: ATTNCL_VARIANT's value or NULL.
 attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,

@@ -6,9 +6,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "device/clerr.h"
-#include "device/platform.h"
+#include "device/internal.h"
 
 // The loader's answer when no driver is installed (cl_khr_icd).
 enum { PLATFORM_NOT_FOUND_KHR = -1001 };

@@ -7,13 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/log.h"
-#include "base/try.h"
 #include "device/internal.h"
-#include "device/program_cache.h"
-#include "device/source.h"
-#include "store/verdict_file.h"
+#include "device/program.h"
+#include "store/private_dir.h"
 
 _Static_assert((int)PROBE_WHY_BYTES == (int)VERDICT_WHY_BYTES, "the same texts");
 

@@ -7,11 +7,9 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
-#include "device/clerr.h"
 #include "device/internal.h"
-#include "device/program_cache.h"
+#include "device/program.h"
 
 enum build_state { BUILDING, BUILT, FAILED };
 

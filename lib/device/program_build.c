@@ -5,13 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "device/clerr.h"
 #include "device/internal.h"
-#include "device/program_cache.h"
-#include "device/source.h"
+#include "device/program.h"
 
 // OpenCL C 1.2, without options that relax arithmetic.  With ATTNCL_GUARD launches check their arguments.
 static const char *build_options(const attncl_context *ctx)

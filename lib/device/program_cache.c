@@ -11,12 +11,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "device/internal.h"
-#include "device/program_cache.h"
-#include "store/cache_file.h"
+#include "device/program.h"
+#include "store/private_dir.h"
 
 static const uint64_t cap_bytes = (uint64_t)256 << 20;
 

@@ -10,10 +10,8 @@
 #include <sys/stat.h>
 
 #include "attncl/version.h"
-#include "base/alloc.h"
 #include "base/strbuf.h"
 #include "device/internal.h"
-#include "device/platform.h"
 
 static attncl_status add_device_text(struct strbuf *t, cl_device_id id, cl_device_info what)
 {

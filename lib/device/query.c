@@ -2,10 +2,7 @@
 //
 // Queries about buffers, events and limits.
 
-#include "device/clerr.h"
-#include "device/context.h"
-#include "device/limits.h"
-#include "device/platform.h"
+#include "device/internal.h"
 
 attncl_status attncl__device_argument_bytes(attncl_context *ctx, size_t *ret)
 {

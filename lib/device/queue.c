@@ -7,8 +7,6 @@
 
 #include <assert.h>
 
-#include "base/try.h"
-#include "device/clerr.h"
 #include "device/internal.h"
 
 static attncl_status open_side_queue(attncl_context *ctx, cl_command_queue *ret)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "device/quirks.h"
+#include "device/internal.h"
 
 // The vendor is that of the first row whose texts are part of the device's (NULL: any).  Runtimes
 // come before hardware vendors: PoCL names the CPU's vendor, AMD or Intel.

@@ -9,9 +9,7 @@
 
 #include "base/strbuf.h"
 #include "base/struct.h"
-#include "base/try.h"
-#include "device/quirks.h"
-#include "device/select.h"
+#include "device/internal.h"
 
 // The parsed form of `wanted`.
 struct device_filter {

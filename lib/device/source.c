@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/strbuf.h"
 #include "base/try.h"
-#include "device/source.h"
+#include "device/program.h"
 
 enum { MAX_FILES = 64, MAX_NAME = 128 };
 

@@ -6,7 +6,6 @@
 #include "attncl/opencl.h"
 #include "base/alloc.h"
 #include "base/ckd.h"
-#include "base/try.h"
 #include "exec/exec.h"
 
 // What replaces a binding; released by free_change().

@@ -6,7 +6,6 @@
 // The queue is in order, so a read that is enqueued right after the last writer of its output needs
 // no event to wait for.
 
-#include "base/try.h"
 #include "exec/exec.h"
 
 static attncl_status output_of(const struct program *p, const struct early_read *read,

@@ -2,7 +2,6 @@
 //
 // A graph's program, and its inputs and outputs by name.
 
-#include "base/try.h"
 #include "exec/exec.h"
 
 attncl_status attncl__program_of(const attncl_graph *g, struct program **ret)

@@ -4,7 +4,6 @@
 
 #include "attncl/opencl.h"
 #include "base/alloc.h"
-#include "base/dtype.h"
 #include "exec/exec.h"
 
 // An input or output that is the graph's own to fill or read.

@@ -11,7 +11,7 @@
 //   teardown    Its cache keeps contexts alive and releases programs at exit.  The cache is cleared
 //               with the last context.
 
-#include "gemm/clblast.h"
+#include "gemm/internal.h"
 
 #include "base/alloc.h"
 #include "device/clerr.h"

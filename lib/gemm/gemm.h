@@ -92,4 +92,15 @@ bool attncl__gemm_takes_others(const struct device_caps *caps, const struct gemm
 // Appends the GEMM.  With k = 0 the epilogue is applied to zero; an empty C appends nothing.
 attncl_status attncl__gemm(struct launcher *l, const struct gemm *g);
 
+// -- the macros of cl/common/skinny_gemm.clh, for every kernel with a skinny GEMM (small M) in it
+
+enum { SKINNY_GEMM_MAX_ROWS = 16 }; // of A
+
+// VW, LS = 1, COLS_PER_PASS, MAX_ROWS and USE_PREFETCH for m rows.
+void attncl__skinny_gemm_macros(const struct device_caps *caps, int64_t m, struct kspec *spec);
+
+// Prefetch distance, in rows of weights of k elements.
+int64_t attncl__skinny_gemm_prefetch_rows(const struct device_caps *caps, int64_t m, int64_t k,
+                                          attncl_dtype dtype);
+
 #endif

@@ -3,13 +3,10 @@
 // GEMM backend selection: CLBlast on the GPUs it is tuned for, native kernels on other devices.
 // choose() has the rules in order; the log names the one that decided.
 
-#include "gemm/gemm.h"
-
 #include <pthread.h>
 
 #include "base/log.h"
-#include "gemm/clblast.h"
-#include "gemm/gemm_native.h"
+#include "gemm/internal.h"
 
 enum gemm_backend { BACKEND_CLBLAST, BACKEND_SKINNY, BACKEND_TILED };
 

@@ -6,7 +6,7 @@
 // On devices with an iteration cap (caps->max_loop_iterations) the sums over k are divided among
 // several launches.  Each one continues from the sums in C.
 
-#include "gemm/gemm_native.h"
+#include "gemm/internal.h"
 
 // MR, A_ROWS and the gap of A_PANEL in cl/gemm/gemm_pack.clh.
 enum { CPU_MR = 6, CPU_A_ROWS = 96, CPU_A_GAP = 16 };

@@ -3,7 +3,7 @@
 // The epilogue of a GEMM: its arguments for every native kernel, and a launch of the epilogue alone
 // (cl/gemm/gemm_epilogue.cl).
 
-#include "gemm/gemm_native.h"
+#include "gemm/internal.h"
 
 // Bits of `flags` in cl/common/epilogue.clh.
 enum { EPI_BIAS_COL = 1, EPI_BIAS_ROW = 2, EPI_GATE = 4, EPI_RESIDUAL = 8 };

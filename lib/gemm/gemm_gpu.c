@@ -6,7 +6,7 @@
 // A GEMM with long sums whose tiles do not fill the device is split along k (split-K): partial sums
 // go to scratch, and the epilogue kernel adds them in order.
 
-#include "gemm/gemm_gpu_tiles.h"
+#include "gemm/internal.h"
 
 // Terms [k_from, k_to) in `n_splits` splits of `step` each.
 struct k_split {

@@ -3,7 +3,7 @@
 // Tiles of the GPU variant's GEMMs: the table of tile configurations, and the choice of one for a device
 // and a shape.
 
-#include "gemm/gemm_gpu_tiles.h"
+#include "gemm/internal.h"
 
 // The tile configurations, per vendor the larger first; from the sources that docs/dev/kernels.md
 // names, not yet measured by this library.

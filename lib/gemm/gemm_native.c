@@ -2,7 +2,7 @@
 //
 // What the native GEMM kernels share: arguments, macros, grid sizes.
 
-#include "gemm/gemm_native.h"
+#include "gemm/internal.h"
 
 int attncl__gemm_class(const struct gemm *g)
 {

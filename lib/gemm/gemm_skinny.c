@@ -3,8 +3,7 @@
 // Skinny GEMM: few rows of A, so that B, the weights, is read once and bounds the time.  In the CPU variant by
 // cl/gemm/gemm_cpu_skinny.cl and gemm_cpu_skinny_nn.cl, B transposed and not; the rest by gemv.c.
 
-#include "gemm/gemm_native.h"
-#include "gemm/skinny_gemm.h"
+#include "gemm/internal.h"
 
 // gemm_cpu_skinny.cl: columns per pass (COLS_PER_PASS) for more than two rows.  With layer norm,
 // vectors of columns per work-item, which share the normalised rows.

@@ -3,7 +3,7 @@
 // Skinny GEMM by cl/gemm/gemv_dot.cl and gemv_blocks.cl, in the GPU variant with B transposed, and by gemv_axpy.cl, in
 // both with B not transposed.
 
-#include "gemm/gemm_native.h"
+#include "gemm/internal.h"
 
 // Columns per work-group of gemv_dot (COLS_PER_GROUP); vectors per work-item of gemv_axpy on CPUs, work-items on GPUs.
 enum { GEMV_COLS_PER_GROUP = 4, GEMV_CPU_VECTORS = 4, GEMV_GPU_GROUP = 64 };

@@ -4,7 +4,6 @@
 
 #include <stddef.h>
 
-#include "base/alloc.h"
 #include "graph/internal.h"
 
 struct grad_region *attncl__grad_region_begin(attncl_graph *g, int n_in, int n_out,

@@ -4,7 +4,6 @@
 
 #include <stdatomic.h>
 
-#include "base/alloc.h"
 #include "graph/internal.h"
 
 static atomic_uint n_created;

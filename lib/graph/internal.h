@@ -3,6 +3,7 @@
 #ifndef ATTNCL_GRAPH_INTERNAL_H
 #define ATTNCL_GRAPH_INTERNAL_H
 
+#include "base/alloc.h"
 #include "graph/nodes.h"
 
 // Appends a value.  0: no memory, the graph has failed.

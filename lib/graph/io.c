@@ -2,7 +2,6 @@
 //
 // Where values come from and go to: inputs, tensors, constants, state, outputs.
 
-#include "base/alloc.h"
 #include "graph/internal.h"
 
 bool attncl__graph_has_input(const attncl_graph *g, const char *name)

@@ -4,7 +4,6 @@
 // each iteration reads its index from device memory, so that the host enqueues all iterations
 // without waiting.
 
-#include "base/alloc.h"
 #include "graph/internal.h"
 
 static attncl_value begin(attncl_graph *g, int64_t trip_count, bool reversed)

@@ -2,7 +2,6 @@
 //
 // Nodes and views: an op takes its inputs, its shapes are inferred, its results become values.
 
-#include "base/alloc.h"
 #include "graph/internal.h"
 
 attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct tensor_desc *desc)

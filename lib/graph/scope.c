@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 
-#include "base/alloc.h"
 #include "graph/internal.h"
 
 bool attncl__graph_failed(const attncl_graph *g)

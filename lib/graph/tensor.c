@@ -3,8 +3,6 @@
 // Device tensors: memory that outlives a graph.
 
 #include "base/alloc.h"
-#include "base/dtype.h"
-#include "device/context.h"
 #include "graph/nodes.h"
 #include "launch/command_list.h"
 

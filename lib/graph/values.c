@@ -2,7 +2,6 @@
 //
 // The table of values, and their handles.
 
-#include "base/alloc.h"
 #include "graph/internal.h"
 
 int attncl__graph_add_value(attncl_graph *g, struct value v)

@@ -12,6 +12,7 @@
 #include "attncl/safetensors.h"
 #include "base/file.h"
 #include "base/strbuf.h"
+#include "base/try.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "safetensors data is handed out as it lies in the file: little-endian machines only"

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/dtype.h"
-#include "base/try.h"
 #include "io/safetensors.h"
 
 enum { BLOCK = 512 };

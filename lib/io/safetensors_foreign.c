@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "base/try.h"
 #include "io/safetensors.h"
 
 #define CONVERT "convert it with attncl-convert, see docs/model-files.md"

@@ -9,7 +9,6 @@
 #include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/dtype.h"
-#include "base/try.h"
 #include "io/json.h"
 #include "io/safetensors.h"
 

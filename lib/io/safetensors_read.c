@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/try.h"
 #include "io/safetensors.h"
 
 static attncl_status check_length(uint64_t total)

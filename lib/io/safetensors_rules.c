@@ -7,7 +7,6 @@
 
 #include "base/ckd.h"
 #include "base/dtype.h"
-#include "base/try.h"
 #include "base/utf8.h"
 #include "io/safetensors.h"
 

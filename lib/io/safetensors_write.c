@@ -2,7 +2,6 @@
 //
 // Writing a safetensors file atomically.
 
-#include "base/try.h"
 #include "io/safetensors.h"
 
 attncl_status attncl_safetensors_write(const char *path, const attncl_array *arrays, size_t n,

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/log.h"
-#include "device/limits.h"
 #include "launch/command_list.h"
 
 // A failed build does not say what it would take: some compilers fail where registers or local memory

@@ -14,7 +14,7 @@
 #include "base/dtype.h"
 #include "base/try.h"
 #include "device/caps.h"
-#include "launch/tuned.h"
+#include "store/tuning_table.h"
 
 struct command_list; // launch/command_list.h
 
@@ -204,5 +204,16 @@ bool attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec, 
 // Work-items per row for a row kernel, GPU variant: a power of two, at most caps->max_group and
 // 256.
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width);
+
+// -- tuned.c: tuned values, which kernels' host code asks for before it uses a built-in configuration
+
+// The values for this kernel and class, or NULL.  Always NULL on devices with an iteration cap,
+// whose tiles follow from exact counts.  The first use is logged.  Any thread.
+const int *attncl__tuned(const struct device_caps *caps, enum tunable kernel, int class);
+
+// The entry does not fit this device: logged once, not returned again.  `why`: "takes work-groups
+// of 512; not used".
+void attncl__tuned_reject(const struct device_caps *caps, enum tunable kernel, int class,
+                          const char *why);
 
 #endif

@@ -2,8 +2,8 @@
 //
 // Lookup in a context's tuning table.
 
-#include "launch/tuned.h"
 #include "base/log.h"
+#include "launch/launch.h"
 
 _Static_assert(VARIANT_CPU == 0 && VARIANT_GPU == 1, "bits of tune_kernel.variants");
 

@@ -5,9 +5,7 @@
 
 #include <inttypes.h>
 
-#include "attncl/aft.h"
-#include "layer/layer.h"
-#include "layer/prefill.h"
+#include "layer/decoding.h"
 
 static bool read_desc(attncl_graph *g, const attncl_aft_desc *given, attncl_aft_desc *ret)
 {

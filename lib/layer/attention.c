@@ -6,10 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "attncl/attention.h"
-#include "attncl/ops.h"
-#include "layer/layer.h"
-#include "layer/prefill.h"
+#include "layer/decoding.h"
 
 static bool read_desc(attncl_graph *g, const attncl_attention_desc *given,
                       attncl_attention_desc *ret)

@@ -9,10 +9,8 @@
 // cat(context, embedding) is never materialised: the columns of W_ih are views, and the embedded
 // half of all known tokens is one GEMM.
 
-#include "attncl/attention.h"
-#include "attncl/ops.h"
 #include "base/alloc.h"
-#include "layer/recurrent_internal.h"
+#include "layer/layer.h"
 
 // A decoder's structs, copied; `layers` is owned.
 struct bahdanau {

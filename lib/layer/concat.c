@@ -3,7 +3,6 @@
 // Concatenation along any axis.  The op concatenates up to 8 of [A, M_i, C] along the middle axis;
 // more take several passes, so that each element is copied about log8 of their number times.
 
-#include "attncl/ops.h"
 #include "base/alloc.h"
 #include "layer/layer.h"
 

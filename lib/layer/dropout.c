@@ -2,7 +2,6 @@
 //
 // Dropout as one node, or as none.
 
-#include "attncl/ops.h"
 #include "layer/layer.h"
 
 bool attncl__layer_dropout(attncl_graph *g, const attncl_dropout_desc *given,

@@ -3,17 +3,15 @@
 // Backward pass of the steps of a feedback transformer, last step first.
 //
 // The cache still holds every key and value, and the forward pass has kept what its steps computed: a
-// step's nodes are added again and differentiated, and read what was kept (autodiff/loop_saves.h);
+// step's nodes are added again and differentiated, and read what was kept (autodiff/loops.h);
 // what was not kept, such as the argument of a GELU, is recomputed.  Later steps have accumulated
 // the gradients of its keys and values in a gradient cache by then; it adds those of earlier
 // memories there.  The parameters' gradients are summed over the steps.  All steps share one set of
 // nodes here too.
 
 #include "attncl/gradient.h"
-#include "attncl/ops.h"
-#include "autodiff/loop_sums.h"
 #include "base/alloc.h"
-#include "layer/feedback_pass.h"
+#include "layer/feedback_internal.h"
 
 static attncl_value row_of(attncl_graph *g, attncl_value x, attncl_value position)
 {

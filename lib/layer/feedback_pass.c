@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-#include "layer/feedback_pass.h"
+#include "layer/feedback_internal.h"
 
-#include "attncl/ops.h"
 #include "base/alloc.h"
 
 enum { MAX_LAYER_VALUES = 19, MAX_MODEL_VALUES = 3 }; // of a layer, and of the model itself

@@ -7,10 +7,8 @@
 // A step's memory is then projected by one GEMM instead of 2 N.  Worth a copy of the weights where
 // many steps share it.
 
-#include "layer/feedback_stack.h"
-#include "attncl/ops.h"
 #include "base/alloc.h"
-#include "layer/layer.h"
+#include "layer/feedback_internal.h"
 
 static bool has_biases(const struct feedback_model *p)
 {

@@ -7,8 +7,6 @@
 
 #include "base/alloc.h"
 #include "layer/feedback_internal.h"
-#include "layer/feedback_stack.h"
-#include "layer/prefill.h"
 
 // So many steps are worth a copy of the key and value maps.
 enum { STACK_STEPS = 4 };

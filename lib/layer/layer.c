@@ -2,13 +2,11 @@
 //
 // What layers check of their arguments: structs, inputs, axes.
 
-#include "layer/layer.h"
-
 #include <inttypes.h>
 
 #include "base/alloc.h"
 #include "base/struct.h"
-#include "layer/prefill.h"
+#include "layer/decoding.h"
 
 bool attncl__layer_struct(attncl_graph *g, const char *type, void *to, size_t size,
                           const void *from)

@@ -2,7 +2,6 @@
 //
 // Single operations as builders: one node each, but for a softmax over an inner axis.
 
-#include "attncl/ops.h"
 #include "layer/layer.h"
 
 attncl_value attncl_softmax(attncl_graph *g, attncl_value x, int axis)

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "attncl/ops.h"
 #include "base/alloc.h"
 #include "layer/layer.h"
 

@@ -2,7 +2,6 @@
 //
 // A linear map of a layer, under the name of its parameters.
 
-#include "attncl/ops.h"
 #include "layer/layer.h"
 
 attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_value x,

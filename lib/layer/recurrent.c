@@ -4,10 +4,8 @@
 
 #include <stdio.h>
 
-#include "attncl/ops.h"
-#include "attncl/recurrent.h"
 #include "base/alloc.h"
-#include "layer/recurrent_internal.h"
+#include "layer/layer.h"
 
 attncl_value attncl__layer_row(attncl_graph *g, attncl_value x, int axis, int64_t at)
 {

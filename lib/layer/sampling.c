@@ -2,13 +2,10 @@
 //
 // Drawing tokens on the device: what a step of decoding reads is state, which the step's last op moves on.
 
-#include "layer/sampling.h"
+#include "layer/decoding.h"
 
 #include <math.h>
 #include <string.h>
-
-#include "attncl/ops.h"
-#include "layer/layer.h"
 
 void attncl__sampling_words(double temperature, int64_t top_k, uint64_t seed,
                             int32_t words[SAMPLING_WORDS])

@@ -9,7 +9,6 @@
 
 #include "attncl/optim.h"
 #include "base/struct.h"
-#include "base/try.h"
 #include "layer/layer.h"
 
 // A schedule of a caller, checked, with the default of warmup filled in.

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 
-#include "attncl/ops.h"
 #include "layer/layer.h"
 
 attncl_value attncl_reshape(attncl_graph *g, attncl_value x, int rank, const int64_t *dim)

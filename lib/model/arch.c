@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "base/try.h"
 #include "model/arch.h"
 
 static const struct arch_class *const table[] = {

@@ -7,9 +7,7 @@
 #define ATTNCL_MODEL_ARCH_H
 
 #include "attncl/model.h"
-#include "model/config.h"
 #include "model/inputs.h"
-#include "model/params.h"
 
 // The classes that its output scores, which are the targets of attncl_model_loss() and of training.
 enum target_kind { TARGET_NONE, TARGET_NEXT_TOKENS, TARGET_SENTENCES, TARGET_LABELS };
@@ -37,7 +35,7 @@ struct arch_class {
     // position of the last token that counts; output "logits" after that one.  Fills the step's states.
     attncl_status (*build_prefill)(struct build *b, const void *settings, int64_t n_tokens,
                                    int64_t batch);
-    // A step whose position and tokens are state, and which draws the next ones (layer/sampling.h).
+    // A step whose position and tokens are state, and which draws the next ones (layer/decoding.h).
     attncl_status (*build_sampling_step)(struct build *b, const void *settings, int64_t batch);
     // The last n_tokens of a longer text, as state "window" [n_tokens, batch], computed as the first ones: output
     // "logits" of the next token, which is also drawn and moves the window on.

@@ -2,9 +2,8 @@
 //
 // aft_local, aft_full, aft_simple, aft_conv: one AFT layer.
 
-#include "base/try.h"
 #include "model/arch.h"
-#include "model/block_aft.h"
+#include "model/block_layers.h"
 
 static void load(struct params *p, const void *settings)
 {

@@ -6,9 +6,7 @@
 #include <inttypes.h>
 
 #include "attncl/attention.h"
-#include "base/try.h"
 #include "model/arch.h"
-#include "model/config.h"
 
 struct attended {
     attncl_value queries, keys, values; // [B, Q, .], [B, K, .], [B, K, .]

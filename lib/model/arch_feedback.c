@@ -5,12 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "attncl/ops.h"
-#include "base/alloc.h"
-#include "base/try.h"
 #include "model/arch.h"
-#include "model/block_feedback.h"
-#include "model/config.h"
+#include "model/block_models.h"
 
 // -- feedback_attention
 

@@ -2,9 +2,8 @@
 //
 // spatial_gating_unit and gmlp_block.
 
-#include "base/try.h"
 #include "model/arch.h"
-#include "model/block_gmlp.h"
+#include "model/block_layers.h"
 
 static void sgu_load(struct params *p, const void *settings)
 {

@@ -2,11 +2,8 @@
 //
 // gru: stacked recurrent layers.
 
-#include "attncl/ops.h"
-#include "base/try.h"
 #include "model/arch.h"
-#include "model/block_rnn.h"
-#include "model/config.h"
+#include "model/block_layers.h"
 
 struct gru_settings {
     struct rnn_settings rnn;

@@ -5,10 +5,7 @@
 #include <inttypes.h>
 
 #include "attncl/attention.h"
-#include "attncl/ops.h"
-#include "base/try.h"
 #include "model/arch.h"
-#include "model/config.h"
 
 struct settings {
     int64_t heads;

@@ -3,7 +3,7 @@
 // lm.
 
 #include "model/arch.h"
-#include "model/block_lm.h"
+#include "model/block_models.h"
 
 static const struct port inputs[] = {
     PORT("tokens", INDEX, "T B", .below = "n_vocab"),

@@ -6,15 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/ckd.h"
-#include "base/dtype.h"
-#include "base/try.h"
-#include "model/arch.h"
-#include "model/block_lm.h"
-#include "model/config.h"
+#include "model/block_models.h"
 #include "model/model.h"
-#include "model/results.h"
 
 struct sample_settings {
     struct lm_settings lm; // first: the lm's functions take these settings too

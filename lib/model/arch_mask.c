@@ -5,12 +5,7 @@
 
 #include <inttypes.h>
 
-#include "base/alloc.h"
-#include "base/desc.h"
-#include "base/try.h"
-#include "model/config.h"
 #include "model/model.h"
-#include "model/results.h"
 
 struct settings {
     int64_t n_seq;

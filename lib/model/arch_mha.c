@@ -2,11 +2,8 @@
 //
 // mha: multi-head attention.
 
-#include "attncl/ops.h"
-#include "base/try.h"
 #include "model/arch.h"
-#include "model/block_mha.h"
-#include "model/config.h"
+#include "model/block_layers.h"
 
 struct arch_mha_settings {
     struct mha_settings mha;

@@ -5,11 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/try.h"
 #include "model/arch.h"
 #include "model/block_optim.h"
-#include "model/config.h"
 
 // -- optimizer_step
 

@@ -5,9 +5,7 @@
 #include <math.h>
 
 #include "attncl/attention.h"
-#include "base/try.h"
 #include "model/arch.h"
-#include "model/config.h"
 
 struct settings {
     attncl_pooling_kernel kind;

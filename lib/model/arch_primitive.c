@@ -4,11 +4,8 @@
 
 #include <inttypes.h>
 
-#include "base/try.h"
 #include "model/arch.h"
-#include "model/block_ffn.h"
-#include "model/block_norm.h"
-#include "model/config.h"
+#include "model/block_layers.h"
 
 // -- softmax
 

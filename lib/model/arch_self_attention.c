@@ -3,9 +3,7 @@
 // basic_self_attention, raschka_self_attention, raschka_multi_head: a sequence attends to itself.
 
 #include "attncl/attention.h"
-#include "base/try.h"
 #include "model/arch.h"
-#include "model/config.h"
 
 // -- basic_self_attention: softmax(x x^T) x, scores as they are
 

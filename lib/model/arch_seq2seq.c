@@ -6,13 +6,9 @@
 
 #include <inttypes.h>
 
-#include "attncl/ops.h"
-#include "base/alloc.h"
-#include "base/try.h"
 #include "layer/layer.h"
 #include "model/arch.h"
-#include "model/block_rnn.h"
-#include "model/config.h"
+#include "model/block_layers.h"
 
 struct seq2seq_settings {
     int64_t n_source, n_target; // vocabularies

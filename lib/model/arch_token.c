@@ -6,9 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/try.h"
 #include "model/arch.h"
-#include "model/config.h"
 
 // -- embedding
 

@@ -13,19 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attncl/ops.h"
-#include "base/alloc.h"
-#include "base/desc.h"
-#include "base/dtype.h"
-#include "base/try.h"
 #include "graph/graph.h"
-#include "model/block_lm.h"
+#include "model/block_models.h"
 #include "model/block_optim.h"
-#include "model/config.h"
-#include "model/loss.h"
 #include "model/model.h"
-#include "model/results.h"
-#include "model/trained.h"
 
 enum { INNER_BYTES = 1024 };
 

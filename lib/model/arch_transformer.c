@@ -2,13 +2,8 @@
 //
 // feed_forward, transformer_layer, encoder.
 
-#include "attncl/ops.h"
-#include "base/try.h"
 #include "model/arch.h"
-#include "model/block_classes.h"
-#include "model/block_embed.h"
-#include "model/block_encoder.h"
-#include "model/config.h"
+#include "model/block_models.h"
 
 static void ffn_load(struct params *p, const void *settings)
 {

@@ -4,9 +4,7 @@
 
 #include <inttypes.h>
 
-#include "base/try.h"
-#include "model/block_aft.h"
-#include "model/config.h"
+#include "model/block_layers.h"
 
 #define KIND(value) SETTING(KEY_WORD, AT(aft_settings, kind), .otherwise = (value))
 #define D_MODEL     "d_model", KEY_INT, AT(aft_settings, d_model), .min = 1

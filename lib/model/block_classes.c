@@ -2,11 +2,8 @@
 //
 // scores = classifier(mean of x over the valid positions, its first position, or each of them)
 
-#include "model/block_classes.h"
+#include "model/block_models.h"
 
-#include "attncl/ops.h"
-#include "base/alloc.h"
-#include "base/try.h"
 #include "graph/graph.h"
 
 static const struct choice pools[] = {

@@ -4,10 +4,7 @@
 
 #include <math.h>
 
-#include "attncl/ops.h"
-#include "model/block_embed.h"
-#include "model/block_norm.h"
-#include "model/config.h"
+#include "model/block_models.h"
 
 static const struct choice positions[] = {
     {"fixed_pos", EMBED_FIXED},

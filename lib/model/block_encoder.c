@@ -10,12 +10,8 @@
 
 #include <stdio.h>
 
-#include "attncl/ops.h"
-#include "base/try.h"
-#include "layer/prefill.h"
-#include "model/block_encoder.h"
-#include "model/block_norm.h"
-#include "model/config.h"
+#include "layer/decoding.h"
+#include "model/block_models.h"
 
 const struct choice attncl__lm_layers[] = {
     {"feedback_kv", LAYER_FEEDBACK_KV},

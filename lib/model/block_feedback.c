@@ -5,12 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/alloc.h"
-#include "base/try.h"
-#include "layer/prefill.h"
-#include "model/block_feedback.h"
-#include "model/block_norm.h"
-#include "model/config.h"
+#include "layer/decoding.h"
+#include "model/block_models.h"
 
 static const struct choice scores[] = {{"joint", 0}, {"split", 1}, {0}};
 

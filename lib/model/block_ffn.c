@@ -2,8 +2,7 @@
 //
 // The keys and parameters of a feed-forward network.
 
-#include "model/block_ffn.h"
-#include "model/config.h"
+#include "model/block_layers.h"
 
 const struct choice attncl__activation_choices[] = {
     {"identity", ATTNCL_IDENTITY},   {"gelu", ATTNCL_GELU},

@@ -2,9 +2,7 @@
 //
 // The keys and parameters of a spatial gating unit and of a gMLP block.
 
-#include "model/block_gmlp.h"
-#include "model/block_norm.h"
-#include "model/config.h"
+#include "model/block_layers.h"
 
 void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_sgu_params *ret)
 {

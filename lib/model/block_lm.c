@@ -5,12 +5,8 @@
 
 #include <inttypes.h>
 
-#include "attncl/ops.h"
-#include "base/dtype.h"
-#include "base/try.h"
-#include "layer/sampling.h"
-#include "model/block_lm.h"
-#include "model/config.h"
+#include "layer/decoding.h"
+#include "model/block_models.h"
 
 static double default_generator_bias(const void *settings)
 {

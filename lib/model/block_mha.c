@@ -4,9 +4,7 @@
 
 #include <inttypes.h>
 
-#include "base/try.h"
-#include "model/block_mha.h"
-#include "model/config.h"
+#include "model/block_layers.h"
 
 static attncl_status check(void *settings)
 {

@@ -2,9 +2,7 @@
 //
 // The parameters of layer norms.
 
-#include "model/block_norm.h"
-#include "attncl/ops.h"
-#include "model/config.h"
+#include "model/block_layers.h"
 
 struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width)
 {

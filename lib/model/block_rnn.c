@@ -5,10 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "attncl/ops.h"
-#include "base/alloc.h"
-#include "base/try.h"
-#include "model/block_rnn.h"
+#include "model/block_layers.h"
 
 // Layer k of names like "weight_ih_l0".
 static attncl_gru_params layer_params(struct params *p, const struct rnn_settings *s, int64_t k)

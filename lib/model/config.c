@@ -12,7 +12,6 @@
 
 #include "base/strbuf.h"
 #include "base/suggest.h"
-#include "base/try.h"
 
 // -- values in the settings
 

@@ -11,6 +11,7 @@
 #define ATTNCL_MODEL_CONFIG_H
 
 #include "attncl/ops.h"
+#include "base/try.h"
 #include "io/json.h"
 
 enum key_type {

@@ -7,11 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/struct.h"
-#include "base/try.h"
-#include "exec/exec.h"
-#include "graph/graph.h"
 #include "model/decoder.h"
 
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,

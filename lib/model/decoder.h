@@ -4,6 +4,8 @@
 #ifndef ATTNCL_MODEL_DECODER_H
 #define ATTNCL_MODEL_DECODER_H
 
+#include "exec/exec.h"
+#include "graph/graph.h"
 #include "model/model.h"
 
 // A prompt of up to `n_tokens` tokens, those after the last one padding.

@@ -7,11 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/ckd.h"
-#include "base/try.h"
-#include "exec/exec.h"
-#include "graph/graph.h"
 #include "model/decoder.h"
 
 attncl_status attncl__decoder_crop_init(attncl_decoder *d, int64_t window)

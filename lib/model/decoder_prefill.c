@@ -5,12 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/log.h"
-#include "base/try.h"
-#include "exec/exec.h"
-#include "graph/graph.h"
 #include "model/decoder.h"
 
 // The length of the graph for a prompt of n tokens: eight to each power of two, so that prompts of about

@@ -7,12 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/struct.h"
-#include "base/try.h"
-#include "exec/exec.h"
-#include "graph/graph.h"
-#include "layer/sampling.h"
+#include "layer/decoding.h"
 #include "model/decoder.h"
 
 void attncl__decoder_sample_free(attncl_decoder *d)

@@ -5,13 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/desc.h"
-#include "base/try.h"
 #include "graph/graph.h"
-#include "model/entry_list.h"
+#include "model/describe.h"
 #include "model/model.h"
-#include "model/symbols.h"
 
 struct attncl_description {
     attncl_model *model; // without a context: metadata, configuration and settings

@@ -6,9 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/try.h"
-#include "model/entry_list.h"
+#include "model/describe.h"
 #include "model/model.h"
 
 struct key_rows {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "model/dropout_sites.h"
+#include "model/inputs.h"
 
 attncl_dropout_desc attncl__dropout_next(struct dropout_sites *sites, int batch_axis)
 {

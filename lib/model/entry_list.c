@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "model/entry_list.h"
+#include "model/describe.h"
 
 #include "base/alloc.h"
 #include "base/try.h"

@@ -3,17 +3,13 @@
 // grad.NAME = d/dNAME of the sum over outputs o of sum(o * cotangent.o), an output without a
 // cotangent counting 0.
 
-#include "model/gradients.h"
+#include "model/model.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "attncl/gradient.h"
-#include "attncl/ops.h"
-#include "base/alloc.h"
-#include "base/desc.h"
-#include "base/try.h"
 #include "graph/graph.h"
 
 static const char prefix[] = "cotangent.";

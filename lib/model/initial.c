@@ -4,16 +4,14 @@
 // of the element's index, 0).  Uniform numbers are the 24 high bits of word 0; normal ones come from
 // words 0 and 1 by Box and Muller.  All in double, rounded once.
 
-#include "model/initial.h"
+#include "model/params.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/philox.h"
-#include "base/try.h"
 
 struct param_init attncl__init_fan_in(int64_t n)
 {

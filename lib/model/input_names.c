@@ -5,10 +5,8 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "base/try.h"
 #include "graph/graph.h"
-#include "model/gradients.h"
-#include "model/input_names.h"
+#include "model/model.h"
 
 bool attncl__input_names_left(const attncl_graph *g, const attncl_array *inputs, size_t n)
 {

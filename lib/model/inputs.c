@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/desc.h"
-#include "base/try.h"
 #include "model/inputs.h"
 
 const attncl_array *attncl__input_find(const struct build *b, const char *name)

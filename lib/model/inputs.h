@@ -1,15 +1,98 @@
 // SPDX-License-Identifier: MIT
 // A graph under construction for a model, and its inputs: looked up by name, checked against what
-// the architecture declares (model/port.h), declared to the graph.
+// the architecture declares, declared to the graph.
 #ifndef ATTNCL_MODEL_INPUTS_H
 #define ATTNCL_MODEL_INPUTS_H
 
 #include "attncl/array.h"
-#include "attncl/graph.h"
+#include "attncl/dropout.h"
 #include "attncl/kinds.h"
-#include "model/dropout_sites.h"
+#include "base/shape_spec.h"
+#include "base/strbuf.h"
+#include "model/config.h"
 #include "model/params.h"
-#include "model/port.h"
+
+// -- dropout_sites.c: where a model drops elements in training.  Places are numbered from 0 as the forward pass meets
+// them: of a layer its attention weights, what its attention adds, its hidden channels, what its feed-forward network
+// adds; a layer that is run step by step has one number for all steps.
+
+struct dropout_sites {
+    double p; // 0: nothing is dropped
+    uint64_t seed;
+    attncl_value step;                // I32 []
+    uint32_t n;                       // met so far
+    int64_t batch_begin, batch_total; // of attncl_loss_desc
+};
+
+// Of the next place, where the batch is axis `batch_axis`; its number is taken where p is not 0.
+attncl_dropout_desc attncl__dropout_next(struct dropout_sites *sites, int batch_axis);
+
+// dropout(y) + residual at the next place.
+attncl_value attncl__dropout_add(attncl_graph *g, struct dropout_sites *sites, int batch_axis,
+                                 attncl_value y, attncl_value residual);
+
+// -- port.c: inputs and outputs of an architecture, declared: a table names each with its type and its shape, as text
+// of one axis after another:
+//
+//     T            a free axis, the same wherever the letter stands
+//     d_model      an integer of the configuration, or its list of them; 1, 2 ... itself
+//     num_heads*B  a product, a quotient by a number or a sum, T+steps, of such parts
+//     T|1          that, or 1
+//     ...          first: any axes, the same wherever they stand
+//     B Q; B       one shape or another, by the number of axes
+
+enum port_type {
+    PORT_END,
+    PORT_F32,
+    PORT_INDEX, // I32 or I64, from 0 to `below`
+    PORT_INT,   // I32 or I64
+    PORT_MASK,  // BOOL or U8
+    PORT_I32,   // of outputs
+    PORT_I64,
+    PORT_BOOL,
+};
+
+struct port {
+    const char *name; // "g.*": any number of them, whose names begin so
+    enum port_type type;
+    const char *shape;
+    bool optional;     // of an output: there with the optional inputs
+    bool batch_first;  // the first two axes change places where the key of that name is true
+    const char *below; // of an index: a part of a shape; NULL: 2^31 - 1
+    struct condition when;
+};
+
+#define PORT(name_, type_, ...)                                                                    \
+    {                                                                                              \
+        .name = (name_), .type = PORT_##type_, .shape = __VA_ARGS__                                \
+    }
+
+// A configuration that was read.
+struct config_values {
+    const struct key *keys;
+    const void *settings;
+};
+
+// Whether a configuration has the port.
+bool attncl__port_applies(const struct port *port, struct config_values config);
+// The port of that name that applies, also by "g.*"; NULL: none.
+const struct port *attncl__port_find(const struct port *table, struct config_values config,
+                                     const char *name);
+const char *attncl__port_type_text(enum port_type type);
+
+// Adds a shape, keys by their numbers or with `symbols` by their names: "[T or 1, T, 64]",
+// "[B, Q] or [B]".
+void attncl__port_write_shape(const struct port *port, struct config_values config, bool symbols,
+                              struct strbuf *text);
+// The shape for base/shape_spec.h that an array of so many axes should have.
+enum { PORT_SHAPE_BYTES = 160 };
+const char *attncl__port_shape(const struct port *port, struct config_values config, int rank,
+                               char text[PORT_SHAPE_BYTES]);
+// The bound of an index.
+int64_t attncl__port_below(const struct port *port, struct config_values config,
+                           const struct axes *axes);
+
+// -- inputs.c
 
 enum { BUILD_MAX_INPUTS = 8 };
 struct build {

@@ -2,14 +2,11 @@
 //
 // loss = mean of cross entropy(output, targets)
 
-#include "model/loss.h"
+#include "model/model.h"
 
-#include "attncl/ops.h"
 #include "base/struct.h"
 #include "base/suggest.h"
-#include "base/try.h"
 #include "graph/graph.h"
-#include "model/model.h"
 
 static attncl_status check_desc(const attncl_loss_desc *desc)
 {

@@ -4,10 +4,7 @@
 
 #include <string.h>
 
-#include "attncl/parameters.h"
-#include "base/alloc.h"
 #include "base/struct.h"
-#include "base/try.h"
 #include "io/safetensors.h"
 #include "model/model.h"
 

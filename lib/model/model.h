@@ -4,6 +4,7 @@
 #define ATTNCL_MODEL_MODEL_H
 
 #include "attncl/model.h"
+#include "attncl/parameters.h"
 #include "model/arch.h"
 
 struct attncl_model {
@@ -43,5 +44,54 @@ attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *in
 // memory for no more; state_dtype as attncl_decoder_options'.
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
                                          attncl_dtype state_dtype, attncl_decoder **decoder_ret);
+
+// -- results.c: filling the results of a run
+
+// Results with space for `capacity` arrays.
+attncl_status attncl__results_create(size_t capacity, attncl_results **ret);
+
+// Appends an array; on success `data` (from attncl__alloc) belongs to the results.
+attncl_status attncl__results_add(attncl_results *results, const char *name, attncl_dtype dtype,
+                                  int rank, const int64_t *dim, void *data);
+
+// -- input_names.c: whether a call gives a model the inputs that its architecture names
+
+// ERR_ARGUMENT when the inputs hold a name that the architecture does not know, a cotangent of no
+// output, or lack inputs that must be there: the message names all of these, and the nearest of the
+// names there are.
+attncl_status attncl__input_names_check(const attncl_model *model, const attncl_array *inputs,
+                                        size_t n);
+
+// Whether an input is neither one of the graph's nor a cotangent.
+bool attncl__input_names_left(const attncl_graph *g, const attncl_array *inputs, size_t n);
+
+// -- gradients.c: gradients of a model: inputs called cotangent.OUTPUT ask for outputs called grad.NAME
+
+// The output that an input of this name is the cotangent of; NULL: none.
+const char *attncl__gradients_output(const char *name);
+
+// True when the inputs ask for gradients.
+bool attncl__gradients_asked(const attncl_array *inputs, size_t n);
+
+// ERR_UNSUPPORTED when they ask for those of an architecture that has none.
+attncl_status attncl__gradients_check(const struct arch_class *arch, const attncl_array *inputs,
+                                      size_t n);
+
+// Adds to the built graph an input for each cotangent, which must have the shape of its output, and
+// an output for each float input and trainable parameter.
+attncl_status attncl__gradients_build(struct build *b, const struct arch_class *arch);
+
+// -- loss.c: the loss of a model that tells classes apart: cross entropy of its output with input "targets"
+
+// Adds an architecture's computation for the inputs of `b`, "targets" among them, and its loss.
+attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
+                                 const void *settings, const attncl_loss_desc *desc,
+                                 attncl_value *loss_ret);
+
+// attncl_model_loss(), whose arguments the caller has checked, and the scores of classes,
+// [..., n_classes] for targets [...].
+attncl_status attncl__model_scores_loss(attncl_model *model, attncl_graph *g,
+                                        const attncl_loss_desc *desc, const attncl_array *inputs,
+                                        size_t n, attncl_value *loss_ret, attncl_value *scores_ret);
 
 #endif

@@ -7,13 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/desc.h"
-#include "base/strbuf.h"
 #include "base/suggest.h"
-#include "base/try.h"
 #include "io/safetensors.h"
-#include "model/param_list.h"
+#include "model/params.h"
 
 enum {
     MAX_PARAMS = 200000, // as many as a file may have

@@ -5,10 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/dtype.h"
-#include "base/try.h"
 #include "io/safetensors.h"
 #include "model/params.h"
 

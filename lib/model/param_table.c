@@ -2,12 +2,10 @@
 //
 // The tensors of an open model.
 
-#include "model/param_table.h"
+#include "model/params.h"
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/try.h"
 #include "graph/graph.h"
 #include "io/safetensors.h"
 

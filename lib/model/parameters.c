@@ -2,19 +2,12 @@
 //
 // A model's parameters as files name them, and its trained tensors.
 
-#include "attncl/parameters.h"
-
 #include <assert.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/desc.h"
-#include "base/dtype.h"
 #include "base/struct.h"
-#include "base/try.h"
 #include "graph/graph.h"
 #include "model/model.h"
-#include "model/trained.h"
 
 size_t attncl_model_param_count(const attncl_model *model)
 {

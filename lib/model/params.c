@@ -8,10 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/desc.h"
-#include "base/dtype.h"
-#include "base/try.h"
 #include "layer/layer.h"
 #include "model/config.h"
 #include "model/params.h"

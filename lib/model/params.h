@@ -6,12 +6,131 @@
 #define ATTNCL_MODEL_PARAMS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "attncl/graph.h"
 #include "attncl/safetensors.h"
-#include "model/initial.h"
-#include "model/param_list.h"
-#include "model/param_table.h"
+#include "base/alloc.h"
+#include "base/name_table.h"
+#include "base/try.h"
+
+// -- param_list.c: every parameter that an architecture's load() names, with its shape; with a file, what is wrong with
+// each.  Needs no device.
+
+struct listed_param {
+    char *name;
+    int rank;
+    int64_t dim[ATTNCL_MAX_RANK];
+    const char *type;
+    bool optional; // a file may lack it
+    bool fixed;    // a buffer: nothing to train
+    bool is_missing;
+    char *problem; // "is missing", "has shape [2], expected [3]"; NULL: none, or there is no file
+};
+
+struct param_list {
+    const attncl_safetensors *file; // NULL: none
+    struct listed_param *list;
+    size_t n, capacity, n_problems;
+    struct name_table names;
+    bool is_cut; // there are more problems than anyone reads: the rest was not listed
+};
+void attncl__param_list_free(struct param_list *l);
+
+enum param_kind { PARAM_REQUIRED, PARAM_OPTIONAL_WEIGHT, PARAM_BUFFER };
+
+// Appends a parameter and checks the file's.  Errors: ERR_SHAPE for an impossible shape, ERR_FORMAT
+// when the list is full.
+attncl_status attncl__param_list_add(struct param_list *l, const char *name, int rank,
+                                     const int64_t *dim, enum param_kind kind);
+
+// Appends an optional mask BOOL [n, n]; the file's must be |i - j| < window.
+attncl_status attncl__param_list_add_window(struct param_list *l, const char *name, int64_t n,
+                                            int64_t window);
+
+// ERR_FORMAT with the first problems and the number of the others, ATTNCL_OK when there is none.
+attncl_status attncl__param_list_check(const struct param_list *l);
+
+// -- initial.c: initial values of a new model's parameters: the rule that goes with a parameter's name, and the
+// elements made by it
+
+// As PyTorch's modules have them.
+struct param_init {
+    enum { INIT_KIND_CONSTANT, INIT_KIND_UNIFORM, INIT_KIND_NORMAL } kind;
+    double low, high; // a constant: low; normal: mean and standard deviation
+};
+#define INIT_CONSTANT(value)    ((struct param_init){INIT_KIND_CONSTANT, (value), 0})
+#define INIT_UNIFORM(low, high) ((struct param_init){INIT_KIND_UNIFORM, (low), (high)})
+#define INIT_NORMAL             ((struct param_init){INIT_KIND_NORMAL, 0, 1})
+// Of a linear map or a recurrent layer: +-1 / sqrt(n), n the number of inputs or of hidden channels.
+struct param_init attncl__init_fan_in(int64_t n);
+// Xavier's: +-sqrt(6 / (in + out)).
+struct param_init attncl__init_xavier(int64_t in, int64_t out);
+
+// Numbers of a new model: the i-th of its parameters in bytewise order of their names has word
+// counters (i, element).
+struct initial {
+    uint64_t seed;
+    struct name_table numbers; // names borrowed from the list
+};
+attncl_status attncl__initial_create(uint64_t seed, const struct param_list *list,
+                                     struct initial *ret);
+void attncl__initial_free(struct initial *initial);
+
+// The elements of parameter `name`.
+void attncl__initial_fill(const struct initial *initial, const char *name,
+                          const struct param_init *init, float *data, size_t count);
+
+// -- param_table.c: the parameters of an open model, on the device, and where each one of the file is among them
+
+// A tensor on the device, in the order of loading.
+struct param {
+    char *name;
+    attncl_tensor *tensor;
+    attncl_shape shape;
+    bool fixed; // a buffer: nothing to train
+};
+
+// A parameter of the file: a tensor of the table, or rows of one.
+struct param_piece {
+    char *name;
+    size_t param; // index of the tensor
+    int64_t first, n_rows;
+    attncl_shape shape;
+};
+
+attncl_shape attncl__param_shape(attncl_dtype dtype, int rank, const int64_t *dim);
+
+struct param_table {
+    attncl_context *context;
+    struct param *list;
+    size_t n, capacity;
+    struct param_piece *pieces; // ordered by `param`
+    size_t n_pieces, pieces_capacity;
+    struct name_table piece_names;
+};
+void attncl__param_table_free(struct param_table *table);
+
+// Uploads float elements, kept as those of shape.dtype, and appends them under a name.
+attncl_status attncl__param_table_add(struct param_table *t, const char *name,
+                                      const attncl_shape *shape, attncl_dtype dtype,
+                                      const void *data);
+// The same with a tensor of the file's.
+attncl_status attncl__param_table_load(struct param_table *t, const char *name,
+                                       const attncl_shape *shape, const attncl_safetensors *file,
+                                       const attncl_array *array);
+// Appends a parameter of the file: all of the last tensor, or rows of the one that comes next.
+attncl_status attncl__param_table_add_whole(struct param_table *t);
+attncl_status attncl__param_table_add_rows(struct param_table *t, const char *name, int64_t first,
+                                           int rank, const int64_t *dim);
+
+// Whether a parameter of the file is a whole tensor.
+bool attncl__param_is_whole(const struct param_table *t, const struct param_piece *piece);
+// The parameter of the file called `name`; NULL: none.
+const struct param_piece *attncl__param_table_find(const struct param_table *t, const char *name);
+
+// -- params.c
 
 enum { PARAM_NAME_BYTES = 256, PARAM_MAX_DEPTH = 8 };
 
@@ -93,5 +212,16 @@ attncl_value attncl__param_stack_end(struct param_stack *s);
 
 // A stored mask [n, n] must be |i - j| < window.  An absent one is fine.
 void attncl__param_check_window(struct params *p, const char *name, int64_t n, int64_t window);
+
+// -- trained.c: what training changes of a model: the tensors that are no buffers, and their gradients in a graph
+
+size_t attncl__trained_count(const struct param_table *t);
+// The i-th of them; NULL beyond the last.
+const struct param *attncl__trained_at(const struct param_table *t, size_t i);
+
+// Adds their values and the gradients of `loss`, attncl__trained_count() of each.
+attncl_status attncl__trained_gradient(const struct param_table *t, attncl_graph *g,
+                                       attncl_value loss, attncl_value *weights,
+                                       attncl_value *gradients);
 
 #endif

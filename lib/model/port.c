@@ -2,7 +2,7 @@
 //
 // Shapes of inputs and outputs, as text.
 
-#include "model/port.h"
+#include "model/inputs.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -5,10 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/desc.h"
-#include "base/try.h"
-#include "model/results.h"
+#include "model/model.h"
 
 struct attncl_results {
     size_t n, capacity;

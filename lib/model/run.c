@@ -6,13 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/desc.h"
-#include "base/try.h"
-#include "model/gradients.h"
-#include "model/input_names.h"
 #include "model/model.h"
-#include "model/results.h"
 
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct build *ret)

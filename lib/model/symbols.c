@@ -3,7 +3,7 @@
 // The forms that parameters' shapes have: k, k/2 (a gating unit), 3*k (a GRU's gates), k*l, k/l
 // (heads and their width), k + l (an attention decoder's input), k + 1 (a feedback transformer).
 
-#include "model/symbols.h"
+#include "model/describe.h"
 
 #include <inttypes.h>
 

@@ -3,14 +3,12 @@
 // The trained tensors of a model.  A stack may have rows that no parameter of the file fills: they stay
 // zero, because nothing trains them.
 
-#include "model/trained.h"
+#include "model/params.h"
 
 #include <assert.h>
 
 #include "attncl/gradient.h"
 #include "attncl/ops.h"
-#include "base/alloc.h"
-#include "base/try.h"
 #include "graph/graph.h"
 
 size_t attncl__trained_count(const struct param_table *t)

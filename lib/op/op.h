@@ -7,9 +7,7 @@
 #ifndef ATTNCL_OP_OP_H
 #define ATTNCL_OP_OP_H
 
-#include "base/desc.h"
 #include "base/shape_spec.h"
-#include "base/try.h"
 #include "launch/launch.h"
 
 enum { VIEW_SCATTER_ADD_MAX_IN = 10 };

@@ -3,8 +3,7 @@
 #ifndef ATTNCL_OP_ROW_LAUNCH_H
 #define ATTNCL_OP_ROW_LAUNCH_H
 
-#include "base/desc.h"
-#include "launch/launch.h"
+#include "op/op.h"
 
 // The rows of an input whose bit in `strided` is set, or of a contiguous one.
 struct rows attncl__rows(const struct tensor_desc *x);

@@ -11,9 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/log.h"
-#include "store/cache_file.h"
+#include "store/private_dir.h"
 
 enum { TEMP_LIFE_SECONDS = 3600 };
 

@@ -13,10 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/log.h"
-#include "store/cache_file.h"
+#include "store/private_dir.h"
 
 enum { FORMAT = 1, BYTE_ORDER_MARK = 0x01020304, HASH_BYTES = 32 };
 static const size_t max_bytes = (size_t)64 << 20;

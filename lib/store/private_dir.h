@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A directory private to this user and whole files in it, for the program cache and the tuning
-// table.  Knows no OpenCL.
+// A directory private to this user and whole files in it: the program cache, the tuning table, verdicts.
+// Knows no OpenCL.
 #ifndef ATTNCL_STORE_PRIVATE_DIR_H
 #define ATTNCL_STORE_PRIVATE_DIR_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/env.h"
 
 // An open directory; fd -1: none.
@@ -44,5 +46,50 @@ bool attncl__private_file_read(const struct private_dir *directory, const char *
 // without side effects, when it cannot be written.
 bool attncl__private_file_replace(const struct private_dir *directory, const char *name,
                                   const struct bytes *pieces, size_t n);
+
+// -- cache_file.c, cache_eviction.c: the files of the program cache
+//
+// A program binary is code that the driver will execute.  So an entry is returned only when directory and file belong
+// to this user alone, the stored key equals the whole key, and the SHA-256 is right.
+
+// An entry's name: SHA-256 of its key in hex, and ".program".
+enum { CACHE_NAME_BYTES = 64 + 8 + 1 };
+
+// Removes the least recently used entries until at most `cap_bytes` are left, and abandoned
+// temporary files.
+void attncl__cache_evict(const struct private_dir *directory, uint64_t cap_bytes);
+
+// The payload stored under `key`, owned by the caller (attncl__free); marks the entry as used.
+// False when there is no valid entry; an invalid one is removed.
+bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes key,
+                              void **payload_ret, size_t *n_ret);
+// Atomic: readers see the old entry or the new one.  False, without side effects, when it cannot be
+// written.
+bool attncl__cache_entry_write(const struct private_dir *directory, struct bytes key,
+                               struct bytes payload);
+void attncl__cache_entry_remove(const struct private_dir *directory, struct bytes key);
+
+void attncl__cache_entry_name(struct bytes key, char name[CACHE_NAME_BYTES]);
+
+// -- verdict_file.c: what was found of kernels on a device: verdicts.txt in the directory of the program cache, a line
+// for each digest of the kernel sources, device, driver and name of a comparison
+
+enum { VERDICTS_MAX_BYTES = 65536, VERDICT_WHY_BYTES = 512 };
+
+// Whose verdicts.
+struct verdict_key {
+    const char *sources, *device, *driver;
+};
+
+// why: what is wrong, "" where nothing is.
+typedef void (*attncl__verdict_fn)(const char *name, const char *why, void *user);
+
+// Each verdict of the key.  None is known, or the file may not be trusted: no call.
+void attncl__verdicts_read(const struct private_dir *directory, const struct verdict_key *key,
+                           attncl__verdict_fn fn, void *user);
+
+// Replaces what is known of the name.  False when it cannot be written.
+bool attncl__verdict_write(const struct private_dir *directory, const struct verdict_key *key,
+                           const char *name, const char *verdict);
 
 #endif

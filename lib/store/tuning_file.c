@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/try.h"

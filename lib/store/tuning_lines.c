@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "store/tuning_lines.h"
+#include "store/tuning_file.h"
 
 #include <string.h>
 

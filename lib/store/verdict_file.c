@@ -2,11 +2,10 @@
 //
 // A line: DIGEST <tab> DEVICE <tab> DRIVER <tab> NAME <tab> what is wrong, "" where nothing is.
 
-#include "store/verdict_file.h"
+#include "store/private_dir.h"
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/strbuf.h"
 
 static const char file[] = "verdicts.txt";

@@ -6,9 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/struct.h"
-#include "base/try.h"
 #include "graph/nodes.h"
 #include "train/trainer.h"
 

@@ -2,15 +2,13 @@
 //
 // Checkpoints, written.
 
-#include "train/checkpoint.h"
+#include "train/trainer.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/try.h"
 #include "io/safetensors.h"
 
 void attncl__checkpoint_name(enum kept kept, bool has_averages, const char *name,

@@ -7,9 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/suggest.h"
-#include "base/try.h"
 
 static const double default_rate = 1e-3, default_noam_rate = 1; // torch.optim.Adam's, labml's
 

@@ -3,10 +3,8 @@
 #ifndef ATTNCL_TRAIN_CONFIG_H
 #define ATTNCL_TRAIN_CONFIG_H
 
-#include "io/json.h"
 #include "model/arch.h"
 #include "model/block_optim.h"
-#include "model/config.h"
 #include "train/dataset.h"
 
 struct train_settings {

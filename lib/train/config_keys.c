@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "base/try.h"
-
 // What the model makes of the data: which targets pairs have, and the order of axes.
 attncl_status attncl__train_data_form(const struct arch_class *arch, const struct json *model,
                                       struct train_settings *s)

@@ -9,9 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/file.h"
-#include "base/try.h"
 #include "train/dataset_internal.h"
 
 enum { CHUNK_BYTES = 1 << 16 };

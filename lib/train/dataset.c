@@ -7,10 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/dtype.h"
-#include "base/try.h"
 #include "train/dataset_internal.h"
 
 static attncl_status check_options(const struct dataset_options *o)

@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/try.h"
 #include "train/dataset_internal.h"
 
 struct ready {

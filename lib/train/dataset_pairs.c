@@ -7,9 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/try.h"
-#include "train/pairs.h"
+#include "train/dataset_internal.h"
 
 // -- vocabularies
 

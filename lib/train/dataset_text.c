@@ -6,9 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/strbuf.h"
-#include "base/try.h"
 #include "base/utf8.h"
 #include "train/dataset_internal.h"
 

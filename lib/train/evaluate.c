@@ -5,8 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/alloc.h"
-#include "base/try.h"
 #include "train/trainer.h"
 
 // Loss times targets, targets, and those whose class had the highest score.

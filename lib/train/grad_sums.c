@@ -13,9 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/try.h"
-#include "exec/exec.h"
 #include "train/ranks.h"
 #include "train/trainer.h"
 

@@ -9,11 +9,9 @@
 #include <string.h>
 #include <wctype.h>
 
-#include "base/alloc.h"
 #include "base/ckd.h"
-#include "base/try.h"
 #include "base/utf8.h"
-#include "train/pairs.h"
+#include "train/dataset_internal.h"
 
 // -- sentences as words
 

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/try.h"
 #include "train/trainer.h"
 
 void attncl__free_part(struct part *part)

@@ -12,7 +12,6 @@
 
 #include "base/alloc.h"
 #include "base/env.h"
-#include "base/try.h"
 #include "train/ranks.h"
 
 static const char plugin_name[] = "libattncl_mpi.so";

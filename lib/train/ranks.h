@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "attncl/ranks.h"
+#include "base/try.h"
 #include "train/ranks_plugin.h"
 
 // Sums under way: more would hold more memory, and the first is the one to wait for anyway.

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/try.h"
 #include "train/ranks.h"
 
 enum { BROADCAST_PART = 1 << 28, DOUBLES_PART = 4096 };

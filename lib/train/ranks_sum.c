@@ -16,7 +16,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/try.h"
 #include "train/ranks.h"
 
 // Bytes of a sum fit in MPI's int; attncl_ranks_sum() cuts what is longer, into parts that overlap.

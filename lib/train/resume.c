@@ -7,11 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/desc.h"
-#include "base/try.h"
-#include "graph/graph.h"
-#include "train/checkpoint.h"
+#include "train/trainer.h"
 
 struct saved {
     attncl_safetensors *file;

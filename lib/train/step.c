@@ -22,10 +22,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "attncl/optim.h"
 #include "base/struct.h"
-#include "base/try.h"
-#include "graph/graph.h"
 #include "train/trainer.h"
 
 static attncl_status check_whole(const attncl_trainer *t)

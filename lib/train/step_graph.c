@@ -8,13 +8,7 @@
 #include <string.h>
 
 #include "attncl/gradient.h"
-#include "attncl/ops.h"
-#include "attncl/optim.h"
-#include "base/alloc.h"
-#include "base/try.h"
-#include "graph/graph.h"
 #include "layer/layer.h"
-#include "model/loss.h"
 #include "train/trainer.h"
 
 void attncl__drop_step_graphs(attncl_trainer *t)

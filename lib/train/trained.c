@@ -9,10 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/desc.h"
-#include "base/try.h"
-#include "graph/graph.h"
 #include "train/trainer.h"
 
 enum { COMPARE_EVERY = 100 }; // steps: reading all weights takes a part of a step's time

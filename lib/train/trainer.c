@@ -7,10 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/alloc.h"
-#include "base/desc.h"
 #include "base/struct.h"
-#include "base/try.h"
 
 // -- data
 

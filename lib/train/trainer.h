@@ -5,14 +5,54 @@
 
 #include <stdbool.h>
 
-#include "attncl/optim.h"
-#include "attncl/parameters.h"
-#include "attncl/ranks.h"
 #include "attncl/train.h"
+#include "exec/exec.h"
+#include "graph/graph.h"
 #include "model/model.h"
 #include "train/config.h"
-#include "train/dataset.h"
-#include "train/in_flight.h"
+
+// -- the batches in flight: a ring by batch index.  A slot owns everything that enqueued commands read and write on the
+// host, so it stays where it is until its batch was waited for.
+
+// This rank's share of a batch.
+struct part {
+    struct batch batch;
+    bool is_empty;
+    int64_t n_targets, n_all_targets; // that count, here and on all ranks
+};
+
+enum batch_state {
+    BATCH_FREE,
+    BATCH_PREPARED, // on the host
+    BATCH_WRITTEN,  // its inputs are enqueued
+    BATCH_RUNNING,  // its passes are enqueued, and the update where one follows it
+};
+
+struct batch_in_flight {
+    enum batch_state state;
+    int64_t index;
+    struct part part;
+    double share;                       // of its loss in the step's
+    attncl_graph *graph, *update_graph; // NULL: none, since its part is empty, or no update follows
+    bool updates;                       // an update was enqueued, at least in part
+    int32_t number, step;               // inputs
+    float weight, rate;
+    float loss, norm; // outputs
+    struct early_read loss_read, norm_read;
+};
+
+// So many are enqueued at once; one more is prepared meanwhile.
+enum { MAX_ENQUEUED = 2, MAX_STEPS_BEGUN = 2, N_SLOTS = MAX_ENQUEUED + 1 };
+struct in_flight {
+    struct batch_in_flight slot[N_SLOTS];
+};
+
+static inline struct batch_in_flight *in_flight_at(struct in_flight *f, int64_t index)
+{
+    return &f->slot[index % N_SLOTS];
+}
+
+// -- the trainer
 
 // What is kept of a trained tensor from step to step.
 enum kept {
@@ -144,5 +184,28 @@ attncl_status attncl__run_gradients(attncl_trainer *t, attncl_graph *g);
 attncl_status attncl__send_gradients(attncl_trainer *t, attncl_graph *g);
 attncl_status attncl__receive_gradients(attncl_trainer *t);
 void attncl__free_grad_sums(attncl_trainer *t);
+
+// -- checkpoint.c, resume.c: one safetensors file.
+//
+//   NAME                          a parameter of the model; with averages, its average
+//   optimizer.param.NAME          with averages: the parameter
+//   optimizer.exp_avg.NAME ...    what the optimiser keeps for it
+//   metadata                      a model file's, and attncl.train: JSON of the trainer
+
+enum { CHECKPOINT_NAME_BYTES = PARAM_NAME_BYTES + 40 };
+
+// The name in a file of what is kept of a parameter.
+void attncl__checkpoint_name(enum kept kept, bool has_averages, const char *name,
+                             char ret[CHECKPOINT_NAME_BYTES]);
+
+// Where a parameter of the file is among the trained tensors.
+struct place {
+    size_t trained; // index
+    size_t offset;  // of its first element
+    size_t count;
+};
+// False for one that is not trained.
+bool attncl__checkpoint_place(const attncl_trainer *t, const struct param_piece *piece,
+                              struct place *ret);
 
 #endif

@@ -11,8 +11,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/try.h"
 #include "train/dataset_internal.h"
 
 static int64_t valid_len(const struct dataset *d)

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/try.h"
-#include "train/pairs.h"
+#include "train/dataset_internal.h"
 
 static const char *const reserved_words[N_RESERVED_WORDS] = {"<unk>", "<pad>", "<bos>", "<eos>"};
 

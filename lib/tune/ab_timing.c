@@ -12,11 +12,9 @@
 #include "attncl/opencl.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/try.h"
 #include "base/worst_error.h"
-#include "device/context.h"
 #include "graph/nodes.h"
-#include "tune/ab_timing.h"
+#include "tune/internal.h"
 
 enum { MIN_ROUNDS = 3, PROBE_FLOATS = 4096 };
 

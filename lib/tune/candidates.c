@@ -3,7 +3,7 @@
 // Tables: the workloads for each kernel and class of shapes, and the candidate configurations that
 // are compared with the built-in choice.  To try another configuration, add a row.
 
-#include "tune/workloads.h"
+#include "tune/internal.h"
 
 #define BIT(kernel) (1u << (kernel))
 #define GEMMS       (BIT(TUNE_GEMM_CPU) | BIT(TUNE_GEMM_GPU) | BIT(TUNE_GEMM_BACKEND))

@@ -18,10 +18,9 @@
 #include "base/strbuf.h"
 #include "base/struct.h"
 #include "base/suggest.h"
-#include "base/try.h"
-#include "device/program_cache.h"
+#include "device/program.h"
 #include "store/tuning_file.h"
-#include "tune/tuning_trial.h"
+#include "tune/internal.h"
 
 static const double default_seconds = 20.0;
 

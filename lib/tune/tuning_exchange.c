@@ -11,7 +11,6 @@
 #include "base/strbuf.h"
 #include "base/try.h"
 #include "store/tuning_file.h"
-#include "store/tuning_lines.h"
 
 // Entries with the texts that they lie in.
 struct entries {

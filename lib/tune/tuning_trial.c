@@ -2,7 +2,7 @@
 //
 // The first round is short and finds the best candidate.  The second round is longer and decides.
 
-#include "tune/tuning_trial.h"
+#include "tune/internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "base/try.h"
 
 // The gain that a candidate needs, the loss allowed on one workload, and shares of the trial's
 // time.

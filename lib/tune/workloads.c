@@ -2,7 +2,7 @@
 //
 // Workloads as graphs.
 
-#include "tune/workloads.h"
+#include "tune/internal.h"
 
 #include <string.h>
 
@@ -10,7 +10,6 @@
 #include "attncl/attention.h"
 #include "attncl/ops.h"
 #include "base/alloc.h"
-#include "base/try.h"
 
 // -- data
 

@@ -10,7 +10,7 @@
 #include "accuracy/table.h"
 #include "base/alloc.h"
 #include "device/context.h"
-#include "device/source.h"
+#include "device/program.h"
 #include "support/compare.h"
 #include "support/directory.h"
 #include "support/test.h"

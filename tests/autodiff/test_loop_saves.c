@@ -3,8 +3,7 @@
 
 #include "attncl/gradient.h"
 #include "attncl/ops.h"
-#include "autodiff/loop_saves.h"
-#include "autodiff/loop_sums.h"
+#include "autodiff/loops.h"
 #include "compile/program.h"
 #include "exec/exec.h"
 #include "graph/nodes.h"

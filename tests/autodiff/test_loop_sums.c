@@ -3,7 +3,7 @@
 
 #include "attncl/gradient.h"
 #include "attncl/ops.h"
-#include "autodiff/loop_sums.h"
+#include "autodiff/loops.h"
 #include "exec/exec.h"
 #include "graph/nodes.h"
 #include "support/test.h"

@@ -8,7 +8,6 @@
 
 #include "attncl/log.h"
 #include "attncl/ops.h"
-#include "compile/fit.h"
 #include "compile/lowered.h"
 #include "device/context.h"
 #include "support/directory.h"

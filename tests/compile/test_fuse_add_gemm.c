@@ -8,7 +8,7 @@
 #include "attncl/optim.h"
 #include "compile/lowered.h"
 #include "graph/graph.h"
-#include "op/matmul/linear.h"
+#include "op/matmul/matmul.h"
 #include "ref/ref.h"
 #include "support/layer_test.h"
 

@@ -6,7 +6,7 @@
 #include "device/context.h"
 #include "exec/exec.h"
 #include "graph/graph.h"
-#include "op/fused/fused_loop_copies.h"
+#include "op/fused/fused.h"
 #include "support/fused_nodes.h"
 #include "support/test.h"
 

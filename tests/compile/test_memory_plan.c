@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "compile/memory_plan.h"
+#include "compile/lowered.h"
 #include "support/test.h"
 
 NO_DEVICE;

@@ -5,7 +5,6 @@
 
 #include "device/context.h"
 #include "device/internal.h"
-#include "device/quirks.h"
 #include "support/test.h"
 
 // A device as its driver describes it, and what becomes of max_group 1024, vector_width 8 and no

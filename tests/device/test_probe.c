@@ -9,8 +9,8 @@
 #include "attncl/log.h"
 #include "base/env.h"
 #include "device/probe.h"
-#include "device/source.h"
-#include "store/verdict_file.h"
+#include "device/program.h"
+#include "store/private_dir.h"
 #include "support/directory.h"
 #include "support/test.h"
 

@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "device/context.h"
-#include "store/cache_file.h"
+#include "store/private_dir.h"
 #include "support/directory.h"
 #include "support/test.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/select.h"
+#include "device/internal.h"
 #include "support/test.h"
 
 NO_DEVICE;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "device/source.h"
+#include "device/program.h"
 #include "support/directory.h"
 #include "support/test.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "io/json.h"
-#include "store/cache_file.h"
+#include "store/private_dir.h"
 #include "support/test.h"
 
 enum { MAX_REQUESTS = 2000 };

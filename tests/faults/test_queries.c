@@ -9,7 +9,6 @@
 #include "attncl/opencl.h"
 #include "base/alloc.h"
 #include "device/context.h"
-#include "device/limits.h"
 #include "support/directory.h"
 #include "support/faults.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "gemm/clblast.h"
+#include "gemm/internal.h"
 #include "launch/command_list.h"
 #include "support/compare.h"
 #include "support/test.h"

@@ -2,8 +2,8 @@
 // Which GPU tiles a GEMM gets, and what happens when they do not fit, on devices that are only
 // described.  Split-K and, where kernels compile quickly, every vendor's tiles also run.
 
-#include "device/limits.h"
-#include "gemm/gemm_native.h"
+#include "device/context.h"
+#include "gemm/internal.h"
 #include "support/gemm_test.h"
 #include "support/launch_mock.h"
 #include "support/test.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "gemm/gemm_native.h"
+#include "gemm/internal.h"
 #include "support/compare.h"
 #include "support/gemm_test.h"
 #include "support/launch_mock.h"

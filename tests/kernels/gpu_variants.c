@@ -15,7 +15,7 @@
 #include "attncl/status.h"
 #include "base/alloc.h"
 #include "device/context.h"
-#include "device/source.h"
+#include "device/program.h"
 #include "graph/nodes.h"
 #include "launch/command_list.h"
 #include "support/launch_mock.h"

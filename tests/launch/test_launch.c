@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "device/limits.h"
+#include "device/context.h"
 #include "launch/command_list.h"
-#include "launch/tuned.h"
+#include "launch/launch.h"
 #include "support/directory.h"
 #include "support/launch_mock.h"
 #include "support/test.h"

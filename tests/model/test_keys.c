@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "model/arch.h"
-#include "model/entry_list.h"
+#include "model/describe.h"
 #include "support/test.h"
 
 NO_DEVICE;

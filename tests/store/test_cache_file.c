@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "store/cache_file.h"
+#include "store/private_dir.h"
 #include "support/directory.h"
 #include "support/test.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
-#include "launch/tuned.h"
+#include "launch/launch.h"
 #include "support/test.h"
 
 bool emulated_mma_caps(attncl_context *ctx, enum matrix_instruction mma,

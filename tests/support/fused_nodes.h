@@ -4,7 +4,7 @@
 #define ATTNCL_TEST_FUSED_NODES_H
 
 #include "attncl/attncl.h"
-#include "op/fused/fused_linear.h"
+#include "op/fused/fused.h"
 
 // Live nodes of this class once the graph is lowered and fused.
 int count_fused(const attncl_graph *g, const struct op_class *cls);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/source.h"
+#include "device/program.h"
 #include "support/directory.h"
 #include "support/test.h"
 

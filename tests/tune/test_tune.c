@@ -14,7 +14,7 @@
 #include "support/directory.h"
 #include "support/sources.h"
 #include "support/test.h"
-#include "tune/ab_timing.h"
+#include "tune/internal.h"
 
 static char log_text[4096];
 

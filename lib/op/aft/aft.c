@@ -13,9 +13,9 @@
 //
 // Rows whose bias is 0 enter as sums of whole blocks, so that the cost is O(T window) per channel;
 // a mask makes it O(T^2).  Channels are split into blocks that run one after another in the same
-// scratch (aft_channel_block.h).
+// scratch (aft_channel_block.c).
 
-#include "op/aft/aft_channel_block.h"
+#include "op/aft/aft.h"
 
 attncl_status attncl__aft_check_heads(const struct op_sig *sig)
 {

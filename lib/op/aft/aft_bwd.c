@@ -13,9 +13,7 @@
 // turned.  So the same kernels compute them.  dw is a product over the channels, of pairs in the
 // window alone.
 
-#include "op/aft/aft_bwd_passes.h"
-#include "op/aft/aft_bwd_table.h"
-#include "op/aft/aft_channel_block.h"
+#include "op/aft/aft.h"
 
 enum { IN_Y = AFT_IN_Y, IN_LOG = AFT_IN_LOG, IN_G = AFT_IN_G };
 enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };

@@ -2,7 +2,7 @@
 //
 // The small passes around the gradients of attention-free mixing (cl/aft/aft_bwd.cl).
 
-#include "op/aft/aft_bwd_passes.h"
+#include "op/aft/aft.h"
 
 // One work-item for `per_item` of `count` things.
 struct small {

@@ -2,7 +2,7 @@
 //
 // The gradient of the mixing op's biases: cl/aft/aft_bwd_cpu_*.cl, cl/aft/aft_bwd_gpu_pairs.cl.
 
-#include "op/aft/aft_bwd_table.h"
+#include "op/aft/aft.h"
 
 enum { PAIR_QUERIES = 8 };   // QUERIES of the GPU variant
 enum { PAIR_CHANNELS = 16 }; // and CHANNELS

@@ -2,7 +2,7 @@
 //
 // What both variants need to launch a channel block: arguments, and the scan of block sums.
 
-#include "op/aft/aft_channel_block.h"
+#include "op/aft/aft.h"
 
 #include "op/row_launch.h"
 

@@ -4,7 +4,7 @@
 // for all channels, mix (cl/aft/aft_cpu_*.cl).  Weights that would take much memory are packed for
 // some target rows at a time.
 
-#include "op/aft/aft_channel_block.h"
+#include "op/aft/aft.h"
 
 attncl_status attncl__aft_sources(struct launcher *l, const struct aft_channel_block *s)
 {

@@ -8,7 +8,7 @@
 // flagged by running maxima (aft_gpu_rows).  The last alone does masks.  Weights that would take
 // much memory are computed for some target rows at a time.
 
-#include "op/aft/aft_channel_block.h"
+#include "op/aft/aft.h"
 
 // Per vendor the larger tile first; from cl/aft/aft_gpu_band.cl's counts and the sources named in
 // docs/dev/kernels.md, not yet measured by this library.  Local memory: 25 KiB at most.

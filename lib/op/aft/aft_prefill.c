@@ -4,8 +4,7 @@
 // aft_step.c would leave, from all keys and values at once (cl/aft/aft_prefill.cl).  Rings of 16 bits: keys and
 // values are given rounded, since those that have left the window were.
 
-#include "op/aft/aft_tiling.h"
-#include "op/op.h"
+#include "op/aft/aft.h"
 #include "op/row_launch.h"
 
 enum { IN_K, IN_V, IN_LAST, IN_SUMS, IN_KEYS, IN_VALUES };

@@ -3,7 +3,7 @@
 // Attention-free mixing without biases and mask (AFT-simple): block sums, scan, results.  Nothing is packed or weighted by
 // pairs: a row needs no source but as part of a sum (cl/aft/aft_simple.cl).
 
-#include "op/aft/aft_channel_block.h"
+#include "op/aft/aft.h"
 
 static struct kspec simple_spec(const struct aft_tiling *p, const char *kernel, bool backward)
 {

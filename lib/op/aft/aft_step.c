@@ -8,7 +8,7 @@
 // `window` keys and values in two rings, rounded to their type: F32, F16 or BF16.  The position is read on the device, so that one compiled
 // step serves every position (cl/aft/aft_step.cl).
 
-#include "op/aft/aft_tiling.h"
+#include "op/aft/aft.h"
 #include "op/row_launch.h"
 
 enum { IN_Q, IN_K, IN_V, IN_BIAS, IN_POSITION, IN_SUMS, IN_KEYS, IN_VALUES };

@@ -3,7 +3,7 @@
 // Tiling of the mixing op.  Channel blocks are small to fit caches and to bound scratch, and run
 // one after another.
 
-#include "op/aft/aft_tiling.h"
+#include "op/aft/aft.h"
 
 // Scratch of a channel block: its target, its maximum, and the minimum of lanes of a block.
 enum {

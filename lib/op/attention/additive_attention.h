@@ -5,7 +5,6 @@
 #define ATTNCL_OP_ATTENTION_ADDITIVE_ATTENTION_H
 
 #include "op/dropout_mask.h"
-#include "op/op.h"
 
 enum additive_input { IN_Q, IN_K, IN_V, IN_W, IN_LENS, IN_STEP, IN_POSITION, N_ADDITIVE_INPUTS };
 

@@ -13,8 +13,8 @@
 // (cl/attention/attention_cpu.cl); the GPU variant reads them where they are
 // (lib/op/attention/attention_gpu.c).
 
+#include "op/attention/attention.h"
 #include "attncl/kinds.h"
-#include "op/attention/attention_tiling.h"
 
 enum { MAX_LENGTH = 1 << 29 }; // kernels add T and S as ints
 

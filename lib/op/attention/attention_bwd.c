@@ -14,7 +14,7 @@
 // for delta, then for some heads at a time one for dk and dv, which keeps ds, and one for dq
 // (cl/attention/attention_bwd_gpu.cl; by matrix instructions attention_bwd_gpu_mma.cl, each pass where it fits).
 
-#include "op/attention/attention_bwd_tiling.h"
+#include "op/attention/attention.h"
 
 enum { IN_Y = ATT_IN_LENS + 1, IN_WEIGHTS, IN_ROWS, IN_G, IN_C, IN_STEP };
 enum { OUT_DQ, OUT_DK, OUT_DV };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "op/attention/attention_bwd_tiling.h"
+#include "op/attention/attention.h"
 
 static int64_t local_floats(const struct backward_tiling *b, int64_t block)
 {

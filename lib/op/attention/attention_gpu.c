@@ -3,7 +3,7 @@
 // Attention, GPU variant: the launches (cl/attention/attention_gpu.cl, attention_gpu_merge.cl; by
 // matrix instructions attention_gpu_mma.c).
 
-#include "op/attention/attention_tiling.h"
+#include "op/attention/attention.h"
 
 static struct kspec attention_spec(const struct attention_tiling *p, bool weights)
 {

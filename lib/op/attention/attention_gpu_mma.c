@@ -3,7 +3,7 @@
 // Attention by matrix instructions, GPU variant: the launch (cl/attention/attention_gpu_mma.cl).  Which
 // launches it takes: attention_gpu_tiles.c.
 
-#include "op/attention/attention_tiling.h"
+#include "op/attention/attention.h"
 
 static struct kspec mma_spec(const struct device_caps *caps, const struct attention_tiling *p)
 {

@@ -2,7 +2,7 @@
 //
 // Attention, GPU variant: the table of tile configurations by width, and what goes by matrix instructions.
 
-#include "op/attention/attention_tiling.h"
+#include "op/attention/attention.h"
 
 // The best first; local memory is what local_bytes() says, 25 KiB at most.  From the register
 // tiles that published fp32 kernels use (docs/dev/kernels.md); not yet measured on a GPU.

@@ -3,8 +3,6 @@
 #include "op/attention/attention_split.h"
 
 #include "base/ckd.h"
-#include "base/try.h"
-#include "op/op.h"
 #include "op/row_launch.h"
 
 int64_t attncl__step_parts(const struct device_caps *caps, int64_t n_groups, int64_t limit)

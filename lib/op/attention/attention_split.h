@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Attention of one position on GPUs: the keys so far are shared out to several work-groups, whose
 // results a second pass merges (cl/attention/attention_split_gpu.cl).
-#ifndef ATTNCL_OP_ATTENTION_SPLIT_H
-#define ATTNCL_OP_ATTENTION_SPLIT_H
+#ifndef ATTNCL_OP_ATTENTION_ATTENTION_SPLIT_H
+#define ATTNCL_OP_ATTENTION_ATTENTION_SPLIT_H
 
 #include "launch/launch.h"
 
@@ -42,5 +42,19 @@ attncl_status attncl__attention_split_launch(struct launcher *l, const struct at
 // Parts of up to `limit` rows when `n_groups` work-groups would share each of them: as many as fill the
 // device, and none of less than 32 rows.
 int64_t attncl__step_parts(const struct device_caps *caps, int64_t n_groups, int64_t limit);
+
+// Inputs of the ops that it computes, attention_step_fwd and feedback_attention_fwd.
+enum attention_step_input { STEP_Q, STEP_K, STEP_V, STEP_POSITION, STEP_KEYS, STEP_VALUES };
+enum feedback_attention_input {
+    FEEDBACK_Q,
+    FEEDBACK_KEYS,
+    FEEDBACK_VALUES,
+    FEEDBACK_PLACES,
+    FEEDBACK_U,
+    FEEDBACK_PLACE_BIAS,
+    FEEDBACK_POSITION,
+    FEEDBACK_DCACHE, // for the backward pass alone, as the step of dropout is for training
+    FEEDBACK_STEP
+};
 
 #endif

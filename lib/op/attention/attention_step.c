@@ -10,9 +10,7 @@
 // The position is read on the device, so that one compiled step serves every position
 // (cl/attention/attention_step_cpu.cl, attention_split.c).
 
-#include "op/attention/attention_step.h"
 #include "op/attention/attention_split.h"
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { MAX_LENGTH = 1 << 30 }; // kernels count B C and positions with ints

@@ -2,7 +2,7 @@
 //
 // Tiling of attention on a device.
 
-#include "op/attention/attention_tiling.h"
+#include "op/attention/attention.h"
 
 #include "attncl/kinds.h"
 

@@ -4,7 +4,6 @@
 // (cl/elementwise/activation.cl).
 
 #include "attncl/kinds.h"
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { ARGUMENT = 1 }; // output: x + bias, for gradients alone

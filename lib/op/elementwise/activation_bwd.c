@@ -8,7 +8,6 @@
 //
 // ReLU's slope at y is that at x, so the argument may be y.
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status bwd_infer(struct op_sig *sig)

@@ -2,7 +2,6 @@
 //
 // y = a + b and y = a * b, elementwise, one shape (cl/elementwise/binary.cl).
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status launch(struct launcher *l, const struct op_call *call,

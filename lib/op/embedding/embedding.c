@@ -2,7 +2,6 @@
 //
 // y[..., :] = weight[tokens[...], :] * scale (cl/embedding/embedding.cl).
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)

@@ -8,7 +8,6 @@
 // table walks its own list (cl/embedding/embedding_bwd.cl).  A CPU links them one after another,
 // O(n); on a GPU each occurrence looks for its neighbours, O(n) steps at worst, all at once.
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status bwd_infer(struct op_sig *sig)

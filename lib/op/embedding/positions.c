@@ -11,10 +11,9 @@
 // Kernels: cl/embedding/positions.cl, column_sum.cl.
 
 #include "attncl/kinds.h"
-#include "op/matmul/column_sum.h"
-#include "op/op.h"
+#include "op/matmul/matmul.h"
 #include "op/row_launch.h"
-#include "op/view/view_scatter_add.h"
+#include "op/view/view.h"
 
 static int time_axis(const struct op_sig *sig)
 {

@@ -23,8 +23,6 @@
 
 #include "op/attention/attention_split.h"
 #include "op/dropout_mask.h"
-#include "op/feedback/feedback_attention.h"
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)

@@ -13,7 +13,6 @@
 #include <math.h>
 
 #include "op/dropout_mask.h"
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DY, DWEIGHTS, STEP };

@@ -9,7 +9,6 @@
 //
 // Kernels: cl/feedback/feedback_memory.cl.
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { WEIGHTS, SUM, X, N_MIX_INPUTS = X + 8 };

@@ -8,7 +8,6 @@
 //
 // Kernels: cl/feedback/feedback_memory_bwd.cl.
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { WEIGHTS, X, DY = X + 8 };

@@ -10,7 +10,7 @@
 // Only fusion creates it (compile/fusion_prologue.c, fusion_products.c), so that it has no gradient: where one is
 // requested, the backward ops read z too, and nothing is fused.
 
-#include "op/fused/fused_linear.h"
+#include "op/fused/fused.h"
 
 #include <string.h>
 

@@ -10,9 +10,8 @@
 //
 // Created when a graph is compiled (compile/fusion_loop_copies.c), so that it has no gradient.
 
-#include "op/fused/fused_loop_copies.h"
+#include "op/fused/fused.h"
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status infer_row(const struct tensor_desc *x, int32_t n_rows, struct tensor_desc *y)

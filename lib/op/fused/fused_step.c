@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Fused decode steps (fused_step.h): what all inner steps share.
+// Fused decode steps (fused.h): what all inner steps share.
 
-#include "op/fused/fused_step.h"
-#include "gemm/skinny_gemm.h"
+#include "op/fused/fused.h"
 
 static const struct inner_step *const inner_steps[N_FUSED_STEPS] = {
     [FUSED_AFT] = &attncl__inner_aft,

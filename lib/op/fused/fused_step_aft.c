@@ -2,7 +2,7 @@
 //
 // The inner step of an AFT layer without heads (aft_step.c), for the fused step.
 
-#include "op/fused/fused_step.h"
+#include "op/fused/fused.h"
 
 static attncl_status infer(const struct op_sig *sig)
 {

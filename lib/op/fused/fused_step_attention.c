@@ -3,7 +3,7 @@
 // The inner step of multi-head attention (attention_step.c), for the fused step: blocks are whole
 // heads.
 
-#include "op/fused/fused_step.h"
+#include "op/fused/fused.h"
 
 static attncl_status infer(const struct op_sig *sig)
 {

@@ -3,8 +3,7 @@
 // The inner step of a feed-forward network, for the fused step: the activation of a block of
 // hidden units.
 
-#include "gemm/gemm.h"
-#include "op/fused/fused_step.h"
+#include "op/fused/fused.h"
 
 static attncl_status infer(const struct op_sig *sig)
 {

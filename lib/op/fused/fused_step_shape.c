@@ -2,7 +2,7 @@
 //
 // Sizes of a fused step, for the op and its inner steps.
 
-#include "op/fused/fused_step.h"
+#include "op/fused/fused.h"
 
 int64_t attncl__fused_step_width(const struct op_sig *sig)
 {

@@ -4,8 +4,7 @@
 //
 //   y = residual + (bias + sum_s partials[s])        partials [S, m, d], bias [d], residual, y [..., d]
 
-#include "op/fused/split_k_reduce.h"
-#include "op/op.h"
+#include "op/fused/fused.h"
 #include "op/row_launch.h"
 
 static attncl_status infer(struct op_sig *sig)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "op/matmul/column_sum.h"
+#include "op/matmul/matmul.h"
 #include "op/row_launch.h"
 
 // About as many blocks as rows in each once there are many: no sum has a long tail, and the second

@@ -12,8 +12,7 @@
 // p is there only for gradients, and only where y = p does not do: it is saved for backward, for
 // making it again would take the GEMM again, a third of what the backward pass costs.
 
-#include "gemm/gemm.h"
-#include "op/matmul/linear.h"
+#include "op/matmul/matmul.h"
 #include "op/row_launch.h"
 
 enum { X = LINEAR_X, WEIGHT, BIAS, GATE, RESIDUAL };

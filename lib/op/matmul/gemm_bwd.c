@@ -11,8 +11,7 @@
 //
 // What the epilogue of a linear map does to p is undone first (activation_bwd.c).
 
-#include "op/matmul/column_sum.h"
-#include "op/matmul/linear.h"
+#include "op/matmul/matmul.h"
 #include "op/row_launch.h"
 
 static struct column_sum rows_of_bias(const struct op_sig *sig)

@@ -12,7 +12,6 @@
 
 #include "base/ckd.h"
 #include "gemm/gemm.h"
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)

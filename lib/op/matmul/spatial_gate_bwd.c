@@ -11,7 +11,6 @@
 // forward op, as [B, T, C] (spatial_gate.c).  Kernels: cl/matmul/spatial_gate_bwd.cl.
 
 #include "gemm/gemm.h"
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static const char *const file = "matmul/spatial_gate_bwd.cl";

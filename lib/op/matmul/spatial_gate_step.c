@@ -9,7 +9,6 @@
 // pass adds up (cl/matmul/spatial_gate_step_cpu.cl, _gpu.cl).
 
 #include "op/attention/attention_split.h"
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)

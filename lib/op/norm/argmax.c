@@ -6,7 +6,6 @@
 //
 // All leading axes fold into rows (cl/norm/argmax.cl).
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { MAX_WIDTH = 1 << 24 }; // indices pass through a reduction of floats

@@ -6,7 +6,6 @@
 //
 // All leading axes fold into rows (cl/norm/layer_norm.cl).
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)

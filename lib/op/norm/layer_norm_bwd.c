@@ -10,7 +10,6 @@
 // kernel adds the blocks (cl/norm/layer_norm_bwd.cl, cl/matmul/column_sum.cl).  Blocks depend on the
 // shape alone.
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status bwd_infer(struct op_sig *sig)

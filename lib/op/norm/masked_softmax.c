@@ -8,7 +8,6 @@
 // below -1e6 lose to masked columns.  Without lengths it is softmax.  Kernel:
 // cl/norm/masked_softmax.cl.
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)

@@ -9,7 +9,6 @@
 //   sample_store   step = [position + 1, tokens] and drawn[position mod R] = tokens; with a window I32 [W, B], its
 //                  rows move up by one and the tokens become its last.  Where a token is -1, step and window take 0
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { MAX_WIDTH = 1 << 24 }; // the sum of so many weights of 2^38 fits in 64 bits

@@ -6,7 +6,6 @@
 //
 // All leading axes fold into rows (cl/norm/softmax.cl).
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)

@@ -7,7 +7,6 @@
 // With lengths, those of masked_softmax, dx is 0 in the columns from a row's length on: the score
 // they had was a constant.  Kernel: cl/norm/softmax_bwd.cl.
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status bwd_infer(struct op_sig *sig)

@@ -12,7 +12,6 @@
 
 #include "attncl/kinds.h"
 #include "gemm/gemm.h"
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { IN_XI, IN_WEIGHT, IN_BIAS, IN_H0 };

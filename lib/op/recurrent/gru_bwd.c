@@ -11,7 +11,6 @@
 
 #include "attncl/kinds.h"
 #include "gemm/gemm.h"
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { IN_WEIGHT, IN_H0, IN_Y, IN_GATES, IN_DY };

@@ -10,7 +10,6 @@
 //
 // Kernels: cl/recurrent/loop.cl.
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status index_infer(struct op_sig *sig)

@@ -8,7 +8,6 @@
 //
 // Where keep is 0 what `into` held is not read.  With a guard [] that is not a number `into` stays as it is.
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { IN_INTO, IN_VALUE, IN_GUARD };

@@ -19,7 +19,6 @@
 
 #include <math.h>
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { IN_PARAM, IN_GRAD, IN_MEAN, IN_SQUARE, IN_RATES, IN_LARGEST };

@@ -15,7 +15,6 @@
 // finite gradient overflows or vanishes.  Work-groups sum in an order of their own, a last one
 // their sums: the same bits every time.
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { SUMS = 3, MAX_BLOCKS = 1024 };

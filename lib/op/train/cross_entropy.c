@@ -14,7 +14,6 @@
 // blocks.
 
 #include "attncl/kinds.h"
-#include "op/op.h"
 #include "op/row_launch.h"
 
 // Rows in a block: about as many blocks as rows in each once there are many, so that no sum has a

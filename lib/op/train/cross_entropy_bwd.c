@@ -8,7 +8,6 @@
 // are not padding, which one work-group counts first (cl/train/cross_entropy_bwd.cl).
 
 #include "attncl/kinds.h"
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status bwd_infer(struct op_sig *sig)

@@ -13,7 +13,6 @@
 //
 // sgd_step gives new arrays, and takes an absent b as a first step; sgd_update writes over the old.
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 enum { IN_PARAM, IN_GRAD, IN_RATES, IN_BUFFER };

@@ -7,11 +7,9 @@
 //                to its type, and y is x as the state has it; else y is absent
 //   round        y = x as a type of 16 bits has it, by way of scratch
 
-#include "op/view/copy.h"
+#include "op/view/view.h"
 
-#include "op/op.h"
 #include "op/row_launch.h"
-#include "op/view/strided_iter.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {

@@ -8,7 +8,6 @@
 //
 // With table rows (cos a, cos a) and (sin a, -sin a) at each pair it turns by -a.
 
-#include "op/op.h"
 #include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "op/view/strided_iter.h"
+#include "op/view/view.h"
 
 static struct nd_iter collapse_axes(const struct tensor_desc *x)
 {

@@ -10,11 +10,9 @@
 // at the positions of their views.  Where the views do not overlap and fill y, they are only
 // written.
 
-#include "op/view/view_scatter_add.h"
+#include "op/view/view.h"
 
-#include "op/op.h"
 #include "op/row_launch.h"
-#include "op/view/copy.h"
 
 static attncl_status zeros_infer(struct op_sig *sig)
 {

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "attncl/kinds.h"
-#include "op/attention/attention_tiling.h"
+#include "op/attention/attention.h"
 #include "support/attention_gradient.h"
 #include "support/compare.h"
 #include "support/emulated_mma.h"

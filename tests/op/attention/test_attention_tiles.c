@@ -2,7 +2,7 @@
 // Which queries of attention's GPU variant stay in local memory, and the tiles of its gradients, on devices that are only
 // described.
 
-#include "op/attention/attention_bwd_tiling.h"
+#include "op/attention/attention.h"
 #include "support/test.h"
 
 NO_DEVICE;

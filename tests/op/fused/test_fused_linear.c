@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "device/context.h"
-#include "op/fused/fused_linear.h"
+#include "op/fused/fused.h"
 #include "ref/ref.h"
 #include "support/op_test.h"
 

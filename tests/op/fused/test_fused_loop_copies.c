@@ -2,7 +2,7 @@
 // Rows, stacks and sums of a loop's iteration at once: exactly what each is by itself.
 // Reference: what they must give is computed in the tests.
 
-#include "op/fused/fused_loop_copies.h"
+#include "op/fused/fused.h"
 #include "support/op_test.h"
 
 // A part's x, what y holds before, and what it must hold; count: of what is moved.

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "device/context.h"
-#include "op/fused/fused_step.h"
+#include "op/fused/fused.h"
 #include "ref/ref.h"
 #include "support/fused_step_test.h"
 

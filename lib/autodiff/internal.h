@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// Reverse mode inside: backward.c marks values and visits nodes, grad_node.c handles one node or
+// region.
+#ifndef ATTNCL_AUTODIFF_INTERNAL_H
+#define ATTNCL_AUTODIFF_INTERNAL_H
+
+#include "base/alloc.h"
+#include "graph/nodes.h"
+
+// -- view_grads.c: the gradients of views of some elements of a value, collected until their sum is requested
+
+struct view_grad {
+    struct tensor_desc view; // in elements of the base
+    int64_t low, high;       // the range of elements it spans
+    int value;
+    int next;      // of the same base, -1: none
+    int root;      // the base; -1: summed
+    int next_hash; // in the same bucket, -1: none
+};
+
+struct view_grads {
+    struct view_grad *list;
+    int n;
+    size_t capacity;
+    int *buckets; // of `capacity` lists of view gradients with one hash
+};
+
+void attncl__view_grads_free(struct view_grads *v);
+
+// Adds `gradient`, of a view of the value `root`, to the list that begins at *first; the gradients of
+// equal views are summed immediately.
+void attncl__view_grads_add(struct view_grads *v, attncl_graph *g, int root,
+                            const struct tensor_desc *view, attncl_value gradient, int *first);
+
+// The sum of the list that begins at `first` and of `whole`, the gradient of all elements (0: none):
+// as many elements as `base`, contiguous.  The list is used up.  The null value when the graph fails.
+attncl_value attncl__view_grads_sum(struct view_grads *v, attncl_graph *g, int first, int whole,
+                                    const struct tensor_desc *base);
+
+// a + b; `a`, a value's id, may be 0.
+attncl_value attncl__grad_sum(attncl_graph *g, int a, attncl_value b);
+
+// -- grad_accum.c: accumulates the gradients of a graph's values during the backward pass
+
+// The gradient of one value: a sum for all of it, and a list for views of parts of it.
+struct grad_slot {
+    int whole;           // value id, 0: none
+    int first_view_grad; // of its list, -1: none
+};
+
+struct grad_accum {
+    attncl_graph *g;
+    int n_values; // when the backward pass began; later ones get no gradient
+    int *root; // by value: the one that holds its gradient: the base, one for all uses of a tensor
+    struct grad_slot *slots; // by root
+    struct view_grads view_grads;
+};
+
+// ERR_NO_MEMORY.  Free it in either case; a zeroed struct may be freed too.
+attncl_status attncl__grad_accum_begin(struct grad_accum *a, attncl_graph *g);
+void attncl__grad_accum_free(struct grad_accum *a);
+
+// Accumulates `gradient`, of the shape of `value` or of as many elements.  Gradients of whole
+// values are added immediately, in the order of the calls.
+void attncl__grad_accum_add(struct grad_accum *a, int value, attncl_value gradient);
+
+// True when a gradient has been accumulated.
+bool attncl__grad_accum_any(const struct grad_accum *a, int value);
+
+// The accumulated gradient of `value`'s base, in the base's shape; the null value when there is
+// none or when the graph fails.
+attncl_value attncl__grad_accum_get(struct grad_accum *a, int value);
+
+// -- backward.c, grad_node.c
+
+struct backward {
+    attncl_graph *g;
+    int first, n_nodes; // of the forward graph: nodes first .. n_nodes - 1
+    struct grad_accum accum;
+    struct tensor_desc *descs; // of one signature
+    bool *requires_grad;       // by root: an x, or depends on one
+    bool *reaches_output;      // by root: a y, or one depends on it
+};
+
+static inline bool attncl__backward_requires_grad(const struct backward *b, int value)
+{
+    return value != 0 && b->requires_grad[b->accum.root[value]];
+}
+
+// Whether one of a node's inputs is an x or depends on one; whether one of its outputs is a y or a
+// y depends on it.
+bool attncl__backward_node_requires_grad(const struct backward *b, const struct node *node);
+bool attncl__backward_node_reaches_output(const struct backward *b, const struct node *node);
+
+// True when one of the values is marked.
+bool attncl__backward_any(const struct backward *b, const bool *marks, int n,
+                          const attncl_value *values);
+
+// Fails the graph when node n lies between an x and a y and lacks a required gradient.
+void attncl__backward_check(const struct backward *b, int n);
+
+// Adds the gradients of the inputs of node n, or of a region, from those of its outputs.
+void attncl__backward_node(struct backward *b, int n);
+void attncl__backward_region(struct backward *b, const struct grad_region *region);
+
+attncl_value attncl__backward_zeros(attncl_graph *g, int value); // like that value
+
+#endif

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// The native GEMM kernels and CLBlast, for the files of gemm/.  gemm_backend.c chooses among them.
+#ifndef ATTNCL_GEMM_INTERNAL_H
+#define ATTNCL_GEMM_INTERNAL_H
+
+#include "attncl/context.h"
+#include "gemm/gemm.h"
+
+// How a GEMM is computed, for the log.
+enum { GEMM_HOW_BYTES = 96 };
+
+// Tiles: any GEMM with k > 0, by the device's variant.  ERR_UNSUPPORTED when no tile configuration
+// runs on the device or the grid is too large.
+attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g,
+                                 char how[GEMM_HOW_BYTES]);
+attncl_status attncl__gemm_cpu(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES]);
+attncl_status attncl__gemm_gpu(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES]);
+
+// Their scratch, for a GEMM that is not empty and not skinny.
+size_t attncl__gemm_cpu_scratch(const struct device_caps *caps, const struct gemm *g);
+size_t attncl__gemm_gpu_scratch(const struct device_caps *caps, const struct gemm *g);
+
+// Skinny: few enough rows of A that B is read once.
+bool attncl__gemm_is_skinny(const struct device_caps *caps, const struct gemm *g);
+attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
+                                  char how[GEMM_HOW_BYTES]);
+// Those that gemm_skinny.c leaves to cl/gemm/gemv_*.cl; and with layer norm, in the GPU variant.
+enum { GEMV_MAX_ROWS = 4 }; // but for blocks of rows
+bool attncl__gemv_takes(const struct device_caps *caps, const struct gemm *g);
+bool attncl__gemv_norms(const struct device_caps *caps, const struct gemm *g);
+attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES]);
+
+// Whether the longest loop nest of a work-item may have so many iterations.
+bool attncl__gemm_loops_fit(const struct device_caps *caps, int64_t iterations);
+
+// True when the GEMM has an activation, a bias, a gate or a residual.
+bool attncl__gemm_has_epilogue(const struct gemm *g);
+
+// Applies the epilogue to what is in C, to zero, or to the sum of `n_splits` dense partial results
+// in g->scratch.
+enum gemm_sums { GEMM_SUMS_IN_C, GEMM_SUMS_ZERO, GEMM_SPLIT_K };
+attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm *g,
+                                          enum gemm_sums sums, int64_t n_splits);
+
+// The GEMM's class among tuned values: TUNE_SMALL, TUNE_MEDIUM or TUNE_LARGE.
+int attncl__gemm_class(const struct gemm *g);
+// Of tiles on GPUs; TUNE_SKINNY: at most 32 rows.
+int attncl__gemm_gpu_class(const struct gemm *g);
+
+// An argument list: sizes first, then matrices, then the epilogue (EPILOGUE_PARAMS of
+// cl/common/epilogue.clh).
+void attncl__gemm_add_matrix(struct arg_list *args, const struct gemm_matrix *x);
+void attncl__gemm_add_epilogue(struct arg_list *args, const struct gemm *g);
+
+// The macros that both tile variants have: TRANS_A, TRANS_B, CAUSAL, WTYPE, ACT.
+void attncl__gemm_add_macros(struct kspec *spec, const struct gemm *g);
+
+// Tiles of one batch entry, and ERR_UNSUPPORTED when those of all entries are too many.
+int64_t attncl__gemm_tile_count(const struct gemm *g, int64_t tile_m, int64_t tile_n);
+attncl_status attncl__gemm_check_groups(const struct gemm *g, int64_t groups);
+
+// The largest work-group for rows of `width` elements that the built kernel can run: halved from
+// what the device can.  `make` gives the specialisation for a work-group size.
+typedef struct kspec (*gemm_spec_fn)(const struct device_caps *caps, const struct gemm *g,
+                                     size_t local);
+size_t attncl__gemm_fit_group(struct launcher *l, const struct gemm *g, int64_t width,
+                              gemm_spec_fn make, struct kspec *spec);
+
+// -- gemm_gpu_tiles.c: which tile a GEMM of the GPU variant gets, and in how many splits along k
+
+// A tile of bm x bn elements of C, in blocks of bk along k, by tx x ty work-items.  Each work-item
+// sums bm bn / (tx ty) elements.  Local memory: (bm + bn + 8) bk floats, 16.5 KiB at most.
+// By a matrix instruction: a sub-group has bm / ty rows, and with its neighbours along n all bn columns;
+// (bm + bn + 32) bk floats.
+struct gpu_tile {
+    enum device_vendor vendor; // VENDOR_OTHER: any
+    unsigned group_multiple;   // warp or wave; 0: any
+    int bm, bn, bk, tx, ty;
+    enum matrix_instruction mma; // MMA_NONE: FMAs
+};
+
+// The kernel and its macros.
+struct kspec attncl__gpu_tile_spec(const struct launcher *l, const struct gemm *g,
+                                   const struct gpu_tile *t);
+
+// Of all batch entries.
+int64_t attncl__gpu_tile_count(const struct gemm *g, const struct gpu_tile *t);
+
+// Number of splits of k, each but the last of *step_ret terms; 1: no split-K.
+int64_t attncl__gpu_split_k_count(const struct device_caps *caps, const struct gemm *g,
+                                  const struct gpu_tile *t, int64_t *step_ret);
+
+// The tuned tile of the GEMM's class, else the first of the table that is profitable, else any, preferably
+// without spills.  False: none runs on the device.
+bool attncl__gpu_tile_choose(struct launcher *l, const struct gemm *g, struct gpu_tile *ret,
+                             bool *tuned_ret);
+
+// -- clblast.c: CLBlast with guards against its known faults.  Only this file includes its header.
+
+// Why CLBlast cannot compute this GEMM, in a few words; NULL: it can.
+const char *attncl__clblast_unsupported_reason(const struct gemm *g);
+
+// True for GPUs in CLBlast's tuning database; its defaults are slow on others.
+bool attncl__clblast_has_tuning(const struct device_caps *caps);
+
+// Appends the GEMM without its epilogue.  ERR_BLAS at run time when CLBlast fails.
+attncl_status attncl__clblast_gemm(struct launcher *l, const struct gemm *g);
+
+// Gives CLBlast parameters for an NVIDIA GPU that its database lacks; attncl__clblast_gemm() calls
+// it once per context.
+attncl_status attncl__clblast_add_tuning(attncl_context *ctx);
+
+#endif

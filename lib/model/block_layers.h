@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// The settings and parameters of layers.
+#ifndef ATTNCL_MODEL_BLOCK_LAYERS_H
+#define ATTNCL_MODEL_BLOCK_LAYERS_H
+
+#include "attncl/aft.h"
+#include "attncl/attention.h"
+#include "attncl/gmlp.h"
+#include "attncl/recurrent.h"
+#include "attncl/transformer.h"
+#include "model/inputs.h"
+
+// -- block_norm.c: a layer norm under a name: its parameters and what it adds to a graph
+
+// The row of key layer_norm_eps: that of all norms of a model, but for an encoder's final_norm_eps.
+#define NORM_EPS_KEY(at)                                                                           \
+    {                                                                                              \
+        "layer_norm_eps", KEY_NUMBER, (at), .min = 1e-30, OR(1e-5)                                 \
+    }
+
+struct norm_params {
+    attncl_value weight, bias; // [width]
+};
+struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width);
+// A norm that the file may lack, both null values then.
+struct norm_params attncl__norm_optional(struct params *p, const char *name, int64_t width);
+
+attncl_value attncl__norm(struct build *b, const char *name, int64_t width, float eps,
+                          attncl_value x);
+
+// -- block_ffn.c: a feed-forward network
+
+// Activations by their PyTorch class ("ReLU") or function name ("relu"), for any_case.
+extern const struct choice attncl__activation_choices[];
+
+struct ffn_settings {
+    int64_t d_model, d_ff;
+    attncl_activation activation;
+    bool gated, bias1, bias2, bias_gate;
+};
+extern const struct key attncl__ffn_keys[];
+void attncl__ffn_params(struct params *p, const struct ffn_settings *s, attncl_ffn_params *ret);
+
+// -- block_aft.c: an AFT layer
+
+struct aft_settings {
+    attncl_aft_kind kind;
+    int64_t d_model;
+    int64_t seq_len; // 0: no limit
+    int64_t window;
+    int64_t heads, filter; // AFT-conv: biases [heads, filter]
+    bool bias;
+};
+extern const struct key attncl__aft_local_keys[], attncl__aft_full_keys[],
+    attncl__aft_simple_keys[], attncl__aft_conv_keys[];
+void attncl__aft_params(struct params *p, const struct aft_settings *s, attncl_aft_params *ret);
+attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal);
+// Whether its step keeps keys and values; else sums alone.
+bool attncl__aft_keeps_rows(const struct aft_settings *s);
+
+// -- block_mha.c: multi-head attention
+
+struct mha_settings {
+    int64_t d_model, heads;
+    bool bias; // of queries and keys; values always have one
+};
+extern const struct key attncl__mha_keys[];
+void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret);
+
+// -- block_gmlp.c: a spatial gating unit and a gMLP block
+
+struct sgu_settings {
+    int64_t d_z, seq_len;
+    double norm_eps;
+};
+extern const struct key attncl__sgu_keys[];
+void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_sgu_params *ret);
+
+struct gmlp_settings {
+    int64_t d_model, d_ffn, seq_len;
+    double norm_eps;
+};
+extern const struct key attncl__gmlp_keys[];
+// ret->sgu becomes `gate`.
+void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl_sgu_params *gate,
+                         attncl_gmlp_params *ret);
+
+// -- block_rnn.c: recurrent layers, and a state of each
+
+struct rnn_settings {
+    int64_t input, hidden, n_layers;
+    bool xavier; // the weights of a new model
+};
+
+// Parameters named weight_ih_l0 and so on; `ret` has space for n_layers, NULL: loading.
+void attncl__rnn_params(struct params *p, const struct rnn_settings *s, attncl_gru_params *ret);
+
+// Layers and a state of each, for a graph.
+struct rnn {
+    size_t n;
+    attncl_gru_params *layers;
+    attncl_value *states; // null values: zeros
+    attncl_dropout_desc *dropped;
+};
+attncl_status attncl__rnn_create(int64_t n_layers, struct rnn *ret);
+void attncl__rnn_free(struct rnn *rnn);
+
+// Gives every layer but the first dropout of what it reads, at the next places.
+void attncl__rnn_drop(struct rnn *rnn, struct dropout_sites *sites);
+
+// The states as [L, B, H].
+attncl_value attncl__rnn_stack_states(attncl_graph *g, const struct rnn *rnn);
+
+// ERR_SHAPE for an input without a step.
+attncl_status attncl__check_steps(const char *name, int64_t n_steps);
+
+#endif

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// The settings, parameters and nodes of what models consist of.
+#ifndef ATTNCL_MODEL_BLOCK_MODELS_H
+#define ATTNCL_MODEL_BLOCK_MODELS_H
+
+#include "attncl/feedback.h"
+#include "model/block_layers.h"
+
+// -- block_embed.c: tokens to vectors: embedding(tokens) * scale + positions, then a layer norm where there is one
+
+enum embed_positions { EMBED_FIXED, EMBED_LEARNED, EMBED_NO_POSITIONS };
+struct embed_settings {
+    enum embed_positions positions;
+    int64_t n_vocab, width;
+    int64_t max_len; // rows of the table of positions
+    int64_t limit;   // longest sequence of positions and layers, 0: any
+    double scale;
+    bool norm;
+    double norm_eps;
+};
+
+// The keys; _plain: without positions, for layers that know the order of tokens themselves.
+extern const struct key attncl__embed_keys[], attncl__embed_plain_keys[];
+// `layers_limit`: the longest sequence that the layers take, 0: any.
+void attncl__embed_set_limit(struct embed_settings *s, int64_t layers_limit);
+
+void attncl__embed_load(struct params *p, const struct embed_settings *s);
+
+// tokens [T, B] -> [T, B, C] or, by the layout, [B, T] -> [B, T, C].  At a position: [B] -> [B, C].
+attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attncl_value tokens,
+                           attncl_value position, attncl_layout layout);
+// The embedding's own weight [V, C], once more.
+attncl_value attncl__embed_weight(struct build *b, const struct embed_settings *s);
+
+// -- block_classes.c: scores of classes from what an encoder gives: one row of them for a sequence, or for each
+// position
+
+enum pool { POOL_MEAN, POOL_FIRST, POOL_NONE };
+struct classes_settings {
+    int64_t n; // 0: no scores
+    int64_t width;
+    enum pool pool;
+};
+extern const struct key attncl__classes_keys[];
+void attncl__classes_load(struct params *p, const struct classes_settings *s);
+// x [T, B, C] or, by the layout, [B, T, C] -> [B, N], or without pooling [T, B, N], [B, T, N].
+attncl_status attncl__classes(struct build *b, const struct classes_settings *s,
+                              attncl_layout layout, attncl_value x, attncl_value valid_lens,
+                              attncl_value *y_ret);
+
+// -- block_encoder.c: a layer of an encoder, which is a gMLP block, or an AFT layer or multi-head attention and a
+// feed-forward network; and the encoder
+
+enum block_kind { BLOCK_AFT, BLOCK_GMLP, BLOCK_TRANSFORMER };
+// What `layer` may be: an AFT layer's kind, or one of these.
+enum { LAYER_GMLP = 100, LAYER_TRANSFORMER, LAYER_FEEDBACK, LAYER_FEEDBACK_KV };
+// Their words.  The first are layers of a language model that no encoder has.
+enum { N_LM_ONLY_LAYERS = 2 };
+extern const struct choice attncl__lm_layers[];
+struct block_settings {
+    int layer;
+    enum block_kind kind;
+    bool norm_first; // x + f(LN(x)), else LN(x + f(x))
+    double norm_eps;
+    struct gmlp_settings gmlp;
+    struct aft_settings aft;
+    struct mha_settings mha;
+    struct ffn_settings ffn;
+};
+extern const struct key attncl__block_keys[];
+void attncl__block_load(struct params *p, const struct block_settings *s);
+const char *
+attncl__block_name(const struct block_settings *s); // the configuration's word for its layer
+int64_t attncl__block_width(const struct block_settings *s);
+int64_t attncl__block_limit(const struct block_settings *s); // longest sequence, 0: none
+// Whether a step keeps something of every position before it, so that decoding needs a limit.
+bool attncl__block_keeps_all(const struct block_settings *s);
+// Whether its step keeps state of the type that is asked for; else F32.
+bool attncl__block_state_has_type(const struct block_settings *s);
+int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch);
+
+// What layers work on: x [T, B, C] or, by the layout, [B, T, C]; with a position, [B, C] of one
+// position of a causal sequence.  With `last`, x is a prompt that fills the state of decoding
+// (layer/decoding.h), and the encoder's result is its row `last`, [B, C].
+struct block_call {
+    bool causal;
+    attncl_value mask;       // null: none
+    attncl_value valid_lens; // [B], how many positions are seen; null: all.  As `layout`
+    attncl_value position;
+    attncl_value last;    // of a prompt, for decoding: the position of its last token; null: none
+    attncl_layout layout; // batch first: layers of kind BLOCK_TRANSFORMER alone
+};
+attncl_value attncl__block(struct build *b, const struct block_settings *s,
+                           const struct block_call *call, attncl_value x);
+
+// A stack of them and, where there is one, a layer norm.
+struct encoder_settings {
+    struct block_settings block;
+    int64_t n_layers;
+    enum presence final_norm;
+    double final_norm_eps;
+};
+extern const struct key attncl__encoder_keys[];
+void attncl__encoder_load(struct params *p, const struct encoder_settings *s);
+attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
+                             const struct block_call *call, attncl_value x);
+
+// -- block_feedback.c: a feedback transformer, its layers and its attention
+
+struct feedback_settings {
+    int64_t d_model, n_heads, n_layers;
+    int64_t n_positions; // P
+    int split;           // scores
+    bool shared;         // one projection of keys and values for all layers
+    struct ffn_settings ffn;
+    double norm_eps;
+};
+
+// One projection of keys and values for all layers: _kv.
+extern const struct key attncl__feedback_attention_keys[], attncl__feedback_layer_keys[],
+    attncl__feedback_keys[], attncl__feedback_kv_keys[];
+void attncl__feedback_load(struct params *p, const struct feedback_settings *s);
+int64_t attncl__feedback_limit(const struct feedback_settings *s); // longest sequence
+// x [T, B, C] -> [T, B, C] and, with memory_ret, the memories; [B, C] at a position -> [B, C].
+attncl_status attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
+                               attncl_value *y_ret, attncl_value *memory_ret);
+attncl_status attncl__feedback_step(struct build *b, const struct feedback_settings *s,
+                                    attncl_value x, attncl_value position, attncl_value *y_ret);
+// A prompt x [T, B, C] that fills the state of steps -> [B, C] at position `last` (layer/decoding.h).
+attncl_status attncl__feedback_prefill(struct build *b, const struct feedback_settings *s,
+                                       attncl_value x, attncl_value last, attncl_value *y_ret);
+
+// What the attention of a layer has parameters for.
+enum feedback_keys {
+    KEYS_OWN,       // projects keys and values itself
+    KEYS_PROJECTED, // is given projected ones
+};
+void attncl__feedback_attention_params(struct params *p, const struct feedback_settings *s,
+                                       enum feedback_keys keys, attncl_feedback_params *ret);
+
+// What a layer's parameters point to.
+struct feedback_parts {
+    attncl_feedback_params attn;
+    attncl_ffn_params ffn;
+};
+// `ret` points into `parts`.
+void attncl__feedback_layer_params(struct params *p, const struct feedback_settings *s,
+                                   enum feedback_keys keys, struct feedback_parts *parts,
+                                   attncl_feedback_layer_params *ret);
+
+// -- block_lm.c: a language model, of a sequence, of a step and of a prompt
+
+struct lm_settings {
+    int layer;
+    bool norm_first;  // of a feedback transformer; it knows no other order
+    bool is_feedback; // a feedback transformer, else an encoder with a causal mask
+    struct encoder_settings encoder;
+    struct feedback_settings feedback;
+    struct embed_settings embed;
+    bool tied; // the generator's weight is the embedding's
+    enum presence generator_bias;
+};
+
+extern const struct key attncl__lm_keys[];
+void attncl__lm_load(struct params *p, const void *settings);
+attncl_status attncl__lm_build(struct build *b, const void *settings);
+attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch);
+attncl_status attncl__lm_build_sampling_step(struct build *b, const void *settings, int64_t batch);
+attncl_status attncl__lm_build_cropped_step(struct build *b, const void *settings, int64_t n_tokens,
+                                            int64_t batch);
+attncl_status attncl__lm_build_prefill(struct build *b, const void *settings, int64_t n_tokens,
+                                       int64_t batch);
+int64_t attncl__lm_vocabulary(const void *settings);
+int64_t attncl__lm_limit(const void *settings);      // longest sequence, 0: any
+int64_t attncl__lm_step_limit(const void *settings); // the same for a decoder
+
+#endif

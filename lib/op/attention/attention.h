@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// Tiling of attention on a device: tiles of keys, blocks of queries, scratch.
+#ifndef ATTNCL_OP_ATTENTION_ATTENTION_H
+#define ATTNCL_OP_ATTENTION_ATTENTION_H
+
+#include "op/dropout_mask.h"
+
+enum attention_input { ATT_IN_Q, ATT_IN_K, ATT_IN_V, ATT_IN_MASK, ATT_IN_LENS };
+enum { ATT_IN_STEP = ATT_IN_LENS + 1 };         // of the forward op
+enum { ATT_OUT_WEIGHTS = 1, ATT_OUT_ROWS = 2 }; // of the forward op
+
+// What hides keys beside the range; MASKING of cl/attention/attention.clh.
+enum attention_masking { MASKING_NONE, MASKING_MASK, MASKING_LENS };
+
+// Shape of a work-group of the GPU variant, as in the macro table of cl/attention/attention_gpu.cl:
+// 4 ty queries, 4 tx keys at a time, 4 tx ne columns of values.
+struct attention_tile_config {
+    int tx, ty, ne, dc;
+    bool rematerialize; // a work-item computes its addresses again for each tile, and keeps none
+};
+
+// By matrix instructions (cl/attention/attention_gpu_mma.clh): queries and keys of a work-group, columns of
+// values at a time.
+enum { ATT_MMA_ROWS = 64, ATT_MMA_KEYS = 32, ATT_MMA_COLUMNS = 32 };
+
+struct attention_tiling {
+    int64_t heads; // of all batch entries
+    int64_t n_queries, n_keys, width, value_width;
+    int64_t window_left,
+        window_right; // query i sees keys i + S - T - window_left .. i + S - T + window_right
+    enum attention_masking masking;
+    bool dropout; // of the weights
+    unsigned vw;
+    bool gpu;            // GPU variant
+    bool aligned;        // rows of inputs start at and consist of whole float4s
+    int key_tile, block; // keys and queries at a time
+    int sum_vectors;     // NE of the CPU variant's kernel
+    // CPU variant, see the macro table of cl/attention/attention_cpu.cl.
+    int score_rows, score_vectors;
+    int64_t value_pitch; // values padded to whole panels
+    bool copy_values;    // into scratch, after the keys
+    int64_t key_floats, value_floats;
+    // GPU variant: keys are split among `n_splits` work-groups; their rows and sums are merged.
+    enum matrix_instruction mma; // MMA_NONE: FMAs, with `tile`
+    const struct attention_tile_config *tile;
+    int query_channels; // that stay in local memory; 0: queries are read for each tile of keys
+    int64_t n_splits, split_keys;
+    int64_t
+        row_floats; // with weights, unless they are an output: maximum and 1 / total of each row
+    int64_t partial_floats; // with splits: maximum and total of each split's rows, then its sums
+};
+
+// CPU variant, for a device of little local memory: shorter tiles of keys, then fewer rows.  False: there
+// are no smaller ones.
+bool attncl__attention_shrink(struct attention_tiling *p);
+
+// ERR_UNSUPPORTED when the device cannot hold a block or would exceed its iteration cap.
+attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attention_tiling *ret);
+
+// The GPU variant's launches (attention_gpu.c).
+attncl_status attncl__attention_gpu(struct launcher *l, const struct op_call *call,
+                                    const struct attention_tiling *tiling);
+// By matrix instructions: what the forward op's launch may use, the one condition, and its work-group
+// (attention_gpu_tiles.c); whether its kernel builds and fits without spills; the launch, `rows` being
+// absent where no statistics of rows are wanted (attention_gpu_mma.c).
+size_t attncl__attention_mma_group(enum matrix_instruction mma);
+enum matrix_instruction attncl__attention_mma(const struct device_caps *caps,
+                                              const struct attention_tiling *p, bool weights);
+// The one condition for the gradients, and the columns of a work-group's result; reads_ds: it is a pass that
+// makes no tiles.
+enum matrix_instruction attncl__attention_bwd_mma(const struct device_caps *caps,
+                                                  const struct attention_tiling *p);
+int64_t attncl__attention_bwd_mma_columns(enum matrix_instruction mma, int64_t columns,
+                                          bool reads_ds);
+bool attncl__attention_mma_fits(struct launcher *l, const struct attention_tiling *p);
+attncl_status attncl__attention_mma_launch(struct launcher *l, const struct op_call *call,
+                                           const struct attention_tiling *p, struct span rows);
+// Tile configurations of the GPU variant for this shape, the best first; `skip` of them are passed
+// over.  NULL: no more, the device's work-groups or local memory are smaller.
+const struct attention_tile_config *attncl__attention_tile_config(const struct device_caps *caps,
+                                                                  int64_t n_queries,
+                                                                  int64_t value_width, int skip);
+
+// Of the gradients, by the columns of their result.
+const struct attention_tile_config *
+attncl__attention_bwd_tile_config(const struct device_caps *caps, int64_t columns);
+
+void attncl__attention_tile_macros(struct kspec *spec, const struct attention_tile_config *r);
+
+// The width in whole dc channels where a work-group has local memory for all channels of its queries, and
+// a compute unit for enough such work-groups; else 0.
+int attncl__attention_query_channels(const struct device_caps *caps,
+                                     const struct attention_tile_config *tile, int64_t width);
+
+// What HEADS of cl/attention/attention.clh takes for an input, and what VISIBILITY_PARAMS does.
+#define ATTENTION_HEADS(call, i) ATTENTION_HEADS_OF((call)->in[i], &(call)->sig.in[i])
+#define ATTENTION_HEADS_OF(x, d)                                                                   \
+    arg_mem(x), arg_i64((d)->start), arg_i64((d)->stride[0]), arg_i64((d)->stride[1]),             \
+        arg_i64((d)->stride[2])
+#define ATTENTION_VISIBILITY(call, p)                                                              \
+    ATTENTION_VISIBILITY_OF(call, p, &(call)->sig.in[ATT_IN_MASK], &(call)->sig.in[ATT_IN_LENS])
+#define ATTENTION_VISIBILITY_OF(call, p, mask, lens)                                               \
+    arg_i32((p)->window_left), arg_i32((p)->window_right), arg_mem((call)->in[ATT_IN_MASK]),       \
+        arg_i64((mask)->dim[0] == 1 ? 0 : (mask)->dim[1] * (mask)->dim[2]),                        \
+        arg_i32((mask)->dim[2]), arg_i32((mask)->dim[2] > 1), arg_mem((call)->in[ATT_IN_LENS]),    \
+        arg_i32((lens)->rank > 1), arg_i32((lens)->rank > 1 ? (lens)->dim[1] : 1)
+
+// What WEIGHT_MASK_PARAMS of cl/attention/attention.clh takes.
+#define ATTENTION_WEIGHT_MASK(mask, step, call, p)                                                 \
+    DROPOUT_ARGS(mask, step),                                                                      \
+        arg_i64((mask)->batch_begin *(call)->sig.in[ATT_IN_Q].dim[1] * (p)->n_queries)
+
+// The shape of y, for infer.
+const char *attncl__attention_result(const struct op_sig *sig);
+
+// y or its like, [T, B, H, E] or [B, T, H, E]: from a batch entry, and from a query, to the next.
+void attncl__attention_strides(const struct op_sig *sig, const struct tensor_desc *y,
+                               int64_t *b_ret, int64_t *t_ret);
+
+static inline int64_t round_up(int64_t x, int64_t to)
+{
+    return ceil_div(x, to) * to;
+}
+
+// CPU variant: a kernel over blocks of queries and tiles of keys (cl/attention/attention_cpu.clh).
+struct kspec attncl__attention_cpu_spec(const struct attention_tiling *p, const char *file,
+                                        const char *kernel);
+
+// CPU variant: an input laid out in the scratch in tiles of keys, and one as rows `pitch` apart (0:
+// not).
+struct attention_packing {
+    enum attention_input tiles, rows;
+    int64_t tiles_at, rows_at, pitch; // floats
+};
+attncl_status attncl__attention_pack(struct launcher *l, const struct op_call *call,
+                                     const struct attention_tiling *p,
+                                     const struct attention_packing *x);
+
+// Pairs of query and key in range, of one head.
+double attncl__attention_pairs(const struct op_sig *sig);
+
+// -- of its gradients (attention_bwd_tiling.c): blocks of queries, splits, scratch, local memory
+
+// GPU variant: work-items of a work-group, and what it takes of local memory.
+enum { ATT_BWD_GROUP = 128, ATT_BWD_LOCAL_BYTES = 26 * 1024 };
+
+// Tiling of the CPU variant, besides the forward pass's: splits of a head that have sums of their
+// own, and places in the scratch, in floats.
+struct backward_tiling {
+    struct attention_tiling p;
+    int64_t n_splits, tile_keys, key_pitch, value_pitch;
+    int64_t values_at, rows_at, dk_at, dv_at, floats;
+    int64_t local; // floats of local memory
+    // GPU variant: heads whose ds is kept at the same time, 0: it is computed again for dq; where it is, in
+    // floats, and how far apart its rows are.
+    int64_t kept_heads, ds_at, ds_pitch;
+};
+
+// ERR_UNSUPPORTED when the device cannot hold a block or would exceed its iteration cap.
+attncl_status attncl__attention_bwd_tiling(const struct op_sig *sig, struct backward_tiling *ret);
+
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// Fused ops, for the patterns of compile/ that create them: inputs, and where they run.
+#ifndef ATTNCL_OP_FUSED_FUSED_H
+#define ATTNCL_OP_FUSED_FUSED_H
+
+#include "op/matmul/matmul.h"
+
+// -- fused_linear_fwd, whose first inputs are those of linear_fwd
+
+enum fused_linear_input {
+    FUSED_LINEAR_NORM_W = N_LINEAR_INPUTS, // [in]; norm weight and bias: both or none
+    FUSED_LINEAR_NORM_B,
+    FUSED_LINEAR_POSITION, // present: x is [B, H, parts, 2 + D], as steps of attention leave it
+    FUSED_LINEAR_MORE,     // weight and bias of the other products: all weights or none
+    N_FUSED_LINEAR_INPUTS = FUSED_LINEAR_MORE + 2 * GEMM_MAX_OTHERS
+};
+
+// Whether one launch on this device computes it, and in less time than several would.
+bool attncl__fused_linear_supported(const struct op_sig *sig);
+
+// -- fused_loop_copies_fwd
+
+// Input LOOP_COPIES_X + i and output i are the x and y of part i.
+enum { LOOP_COPIES_MAX = 8 };
+enum {
+    LOOP_COPIES_ITERATION,
+    LOOP_COPIES_X,
+    N_LOOP_COPIES_INPUTS = LOOP_COPIES_X + LOOP_COPIES_MAX
+};
+
+// A part is a loop_row, loop_stack or loop_sum: two bits of `kinds` each, the first part's the lowest.
+enum { LOOP_COPY_ROW, LOOP_COPY_STACK, LOOP_COPY_SUM, LOOP_COPY_BITS = 2 };
+
+static inline int attncl__loop_copy_kind(int32_t kinds, int part)
+{
+    return kinds >> LOOP_COPY_BITS * part & ((1 << LOOP_COPY_BITS) - 1);
+}
+
+// -- split_k_reduce_fwd
+
+enum { SPLIT_K_PARTIALS, SPLIT_K_BIAS, SPLIT_K_RESIDUAL, N_SPLIT_K_INPUTS };
+
+// -- fused_step_fwd: one position of a layer for a few rows, from the layer norm to the output projection, one launch:
+//
+//   x' = x + (partials_bias + sum_s partials[s])     the residual stream; without partials x' = x
+//   h = LN(x') W_i^T + b_i, ...                      input projections
+//   sum_g out[g] = inner(h) Wo^T                     inner: a step of AFT or attention, an activation
+//
+// Channels of AFT, heads of attention and hidden units do not mix before the output projection, so that blocks of them
+// are independent: block g leaves the partial sum out[g], which the consumer adds (split-K).  Decoding has no gradient,
+// and neither has this op; compile/fusion_rules.c creates it.
+
+// Position and states are those of aft_step_fwd and attention_step_fwd.  The one input projection of a
+// feed-forward network is q.
+enum fused_step_input {
+    FUSED_X,
+    FUSED_NORM_W,
+    FUSED_NORM_B,
+    FUSED_PARTIALS,
+    FUSED_PARTIALS_BIAS,
+    FUSED_WQ,
+    FUSED_BQ,
+    FUSED_WK,
+    FUSED_BK,
+    FUSED_WV,
+    FUSED_BV,
+    FUSED_WO,
+    FUSED_POS_BIAS,
+    FUSED_POSITION,
+    FUSED_SUMS,
+    FUSED_KEYS,
+    FUSED_VALUES,
+    N_FUSED_INPUTS
+};
+
+// Outputs: [n_blocks, m, d_out]; x', like x, absent without partials.
+enum fused_step_output { FUSED_PARTIAL_SUMS, FUSED_RESIDUAL_OUT };
+
+enum fused_step_kind { FUSED_AFT, FUSED_ATTENTION, FUSED_FFN, N_FUSED_STEPS };
+
+// What the kinds of steps differ in.
+struct inner_step {
+    const char *file, *kernel;
+    const char *name;  // in messages
+    int n_projections; // 1 or 3
+    // Checks the inputs of the inner step alone.
+    attncl_status (*infer)(const struct op_sig *sig);
+    // Channels that one block holds together: a vector, a head.
+    int64_t (*granule)(const struct op_sig *sig);
+    // Floats of local memory beside rows and projections; NULL: none.
+    int64_t (*local_floats)(const struct op_sig *sig);
+    void (*macros)(const struct op_sig *sig, struct kspec *spec);
+    // Appends the kernel's own arguments.
+    void (*args)(const struct op_call *call, struct arg_list *args);
+    // Adds operations and bytes of the inner step.
+    void (*cost)(const struct op_sig *sig, double *flop, double *bytes);
+};
+extern const struct inner_step attncl__inner_aft, attncl__inner_attention, attncl__inner_ffn;
+
+// m; d; C
+int64_t attncl__fused_step_rows(const struct op_sig *sig);
+int64_t attncl__fused_step_width(const struct op_sig *sig);
+int64_t attncl__fused_step_channels(const struct op_sig *sig);
+
+// infer() of the op that the step fuses, given q, k and v [m, C] and then the n inputs listed.
+attncl_status attncl__fused_step_check(const struct op_sig *sig, const struct op_class *cls,
+                                       const void *params, const int *inputs, int n);
+
+// The number of channel blocks that suits the device; 1 at least.
+int32_t attncl__fused_step_blocks(const struct op_sig *sig);
+
+// Whether the kernel runs on this device, with params->n_blocks blocks: few rows, contiguous
+// inputs, weights of one type, widths of whole vectors, enough local memory.
+bool attncl__fused_step_supported(const struct op_sig *sig);
+
+#endif

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// What linear_fwd (gemm.c), its gradients (gemm_bwd.c) and the fused linear maps (op/fused/fused_linear.c) share: inputs,
+// outputs, the GEMM; and sums over rows.
+#ifndef ATTNCL_OP_MATMUL_MATMUL_H
+#define ATTNCL_OP_MATMUL_MATMUL_H
+
+#include "gemm/gemm.h"
+#include "op/op.h"
+
+enum linear_input {
+    LINEAR_X,
+    LINEAR_WEIGHT,
+    LINEAR_BIAS,
+    LINEAR_GATE,
+    LINEAR_RESIDUAL,
+    N_LINEAR_INPUTS
+};
+
+// Of linear_bwd_input and linear_bwd_weight: the product of the first two, plus the third.
+enum linear_bwd_input { LINEAR_BWD_D, LINEAR_BWD_FACTOR, LINEAR_BWD_ADDEND, N_LINEAR_BWD_INPUTS };
+
+// An input as a matrix of rows, and how many; an absent one is absent.
+struct gemm_matrix attncl__linear_rows(const struct op_call *call, int input);
+int64_t attncl__linear_row_count(const struct tensor_desc *d);
+
+// Sizes and form, no operands.
+struct gemm attncl__linear_gemm(const struct op_sig *sig);
+// The same with operands and epilogue.
+struct gemm attncl__linear_operands(const struct op_call *call,
+                                    const struct linear_fwd_params *params);
+
+// -- column_sum.c: sums over rows, without atomics: blocks of rows first, then their sums (cl/matmul/column_sum.cl).
+// The order depends on the shape alone.
+
+// y[a, c] = sum_r x[a, r, c]: x [batch, rows, width] contiguous, y [batch, width].
+struct column_sum {
+    int64_t batch, rows, width;
+};
+
+size_t attncl__column_sum_scratch(const struct column_sum *s); // bytes
+// `scratch` may be absent when no bytes were asked for.  y must not be in it.
+attncl_status attncl__column_sum(struct launcher *l, const struct column_sum *s, struct span x,
+                                 struct span y, struct span scratch);
+
+#endif
