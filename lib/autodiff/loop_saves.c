@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// What the iterations of a loop compute, kept as rows for the loop that differentiates them.
 
 #include "autodiff/loops.h"
 #include "base/alloc.h"

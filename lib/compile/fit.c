@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Classes of ops with the capabilities that their kernels fit, where those of the device are too large.
 
 #include "compile/lowered.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Matching over producer and consumer links, for the rules of fusions.
 
 #include "compile/fuse.h"
 

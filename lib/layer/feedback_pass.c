@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// What the backward pass of a feedback transformer's steps reads and differentiates.
 
 #include "layer/feedback_internal.h"
 

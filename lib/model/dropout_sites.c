@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Numbers the places where a model drops elements in training.
 
 #include "model/inputs.h"
 

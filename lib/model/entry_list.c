@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// The entries of a description, with their texts.
 
 #include "model/describe.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// The lines of a tuning file and their cells.
 
 #include "store/tuning_file.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Tiling of the gradients of attention: blocks of queries, splits, scratch, local memory.
 
 #include "op/attention/attention.h"
 

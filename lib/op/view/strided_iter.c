@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Iterates over a view of any strides, as rows of its collapsed axes.
 
 #include "op/view/view.h"
 
