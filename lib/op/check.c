@@ -2,6 +2,9 @@
 //
 // Infers an op's outputs from the shapes that its class declares; checks that infer functions share; costs.
 
+#include <ctype.h>
+#include <stdlib.h>
+
 #include "attncl/kinds.h"
 #include "op/op.h"
 
@@ -46,7 +49,9 @@ static attncl_status match_inputs(const struct op_class *cls, const struct op_si
         if (arg->shape)
             TRY(attncl__axes_match(sig->axes, arg->shape, arg->name, &sig->in[i]));
     }
-    return cls->int_axes ? attncl__check_axes(sig, cls->int_axes, 0, INT32_MAX) : ATTNCL_OK;
+    if (cls->int_axes)
+        TRY(attncl__check_axes(sig, cls->int_axes, 0, INT32_MAX));
+    return cls->filled_axes ? attncl__check_axes(sig, cls->filled_axes, 1, INT32_MAX) : ATTNCL_OK;
 }
 
 // The input that an output of shape "=x" is like.
@@ -174,27 +179,70 @@ attncl_status attncl__check_width(const char *name, int64_t width)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__check_activation(int32_t kind)
+attncl_status attncl__check_activation(struct op_sig *sig)
 {
-    REQUIRE(kind >= ATTNCL_IDENTITY && kind <= ATTNCL_GELU_TANH, ATTNCL_ERR_ARGUMENT,
-            "there is no activation %d, the last one is %d", (int)kind, ATTNCL_GELU_TANH);
+    const int32_t *const kind = sig->params;
+
+    REQUIRE(*kind >= ATTNCL_IDENTITY && *kind <= ATTNCL_GELU_TANH, ATTNCL_ERR_ARGUMENT,
+            "there is no activation %d, the last one is %d", (int)*kind, ATTNCL_GELU_TANH);
     return ATTNCL_OK;
+}
+
+static double count_present(const struct tensor_desc *d)
+{
+    return attncl__desc_present(d) ? (double)attncl__desc_count(d) : 0;
+}
+
+static double evaluate_sum(const char *sum, const struct op_sig *sig)
+{
+    double total = 0, product = 1;
+
+    for (const char *c = sum; *c; ++c)
+        if (isdigit((unsigned char)*c)) {
+            char *end;
+            product *= (double)strtol(c, &end, 10);
+            c = end - 1;
+        } else if (*c == '+') {
+            total += product;
+            product = 1;
+        } else if (*c != ' ') {
+            product *= *c == 'p'   ? sig->cls->pairs(sig)
+                       : *c == 'x' ? count_present(&sig->in[0])
+                       : *c > 'x'  ? count_present(&sig->out[*c - 'y'])
+                                   : (double)sig->axes->of[(int)*c];
+        }
+    return total + product;
+}
+
+// Of argument i, where the inputs come first.
+static double count_bytes(const struct op_sig *sig, int i)
+{
+    const struct op_class *const cls = sig->cls;
+    const bool is_input = i < cls->n_in;
+    const struct tensor_desc *const d = is_input ? &sig->in[i] : &sig->out[i - cls->n_in];
+    const unsigned flags = is_input ? cls->in[i].flags : 0;
+
+    if (!attncl__desc_present(d) || flags & SHAPE_ONLY)
+        return 0;
+    if (i < MAX_MOVED && cls->moved[i])
+        return (double)attncl_dtype_bytes(d->dtype) * evaluate_sum(cls->moved[i], sig);
+    return (double)attncl__desc_bytes(d) * (flags & STATE ? 2 : 1);
 }
 
 void attncl__op_cost(const struct op_class *cls, const struct op_sig *sig, double *flop_ret,
                      double *bytes_ret)
 {
-    *flop_ret = cls->flop_per_element > 0
-                    ? cls->flop_per_element * (double)attncl__desc_count(&sig->in[0])
-                    : 0;
+    struct axes axes;
+    struct op_sig with_axes = *sig;
+
+    attncl__axes_init(&axes);
+    with_axes.cls = cls;
+    with_axes.axes = &axes;
+    (void)match_inputs(cls, &with_axes); // as infer did
+    *flop_ret = cls->flop ? evaluate_sum(cls->flop, &with_axes) : 0;
     *bytes_ret = 0;
-    for (int i = 0; i < cls->n_in; ++i) // state is read and written
-        if (attncl__desc_present(&sig->in[i]))
-            *bytes_ret +=
-                (double)attncl__desc_bytes(&sig->in[i]) * (cls->in[i].flags & STATE ? 2 : 1);
-    for (int i = 0; i < cls->n_out; ++i)
-        if (attncl__desc_present(&sig->out[i]))
-            *bytes_ret += (double)attncl__desc_bytes(&sig->out[i]);
+    for (int i = 0; i < cls->n_in + cls->n_out; ++i)
+        *bytes_ret += count_bytes(&with_axes, i);
     if (cls->cost)
         cls->cost(sig, flop_ret, bytes_ret);
 }

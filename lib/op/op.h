@@ -10,7 +10,7 @@
 #include "base/shape_spec.h"
 #include "launch/launch.h"
 
-enum { VIEW_SCATTER_ADD_MAX_IN = 10 };
+enum { VIEW_SCATTER_ADD_MAX_IN = 10, MAX_MOVED = 10 };
 
 // The parameter struct of each op class, `struct CLASS_params`, from its line in op_list.def.
 #define NO_PARAMS char none;
@@ -118,7 +118,8 @@ struct op_class {
     size_t params_bytes;
     const struct op_arg *in, *out;
     int n_in, n_out;
-    const char *int_axes; // letters of axes that kernels count with int; NULL: none
+    const char *int_axes;    // letters of axes that kernels count with int; NULL: none
+    const char *filled_axes; // of such that are 1 at least
     // Checks parameters and limits; sets the letters that only outputs have (sig->axes) and the types of
     // optional outputs.  Called on contiguous and on strided inputs alike.  NULL: shapes are enough.
     attncl_status (*infer)(struct op_sig *sig);
@@ -126,10 +127,13 @@ struct op_class {
     attncl_status (*scratch)(const struct op_sig *sig, size_t *bytes_ret);
     // Appends the kernels.  Never called when an output is empty, unless the op has state.
     attncl_status (*launch)(struct launcher *l, const struct op_call *call);
-    // Floating-point operations and least bytes moved, for reports (attncl__op_cost).  They come as
-    // flop_per_element of input 0 and the bytes of inputs and outputs.  NULL: so they are.
+    // For reports (attncl__op_cost): floating-point operations, NULL: none; and elements moved at least of
+    // inputs and then of outputs, NULL: all, of a state twice, of SHAPE_ONLY none.  Both are sums of products,
+    // "4SBH + 2y": numbers, letters, elements x of input 0, y and z of outputs 0 and 1, and p, what `pairs` says.
+    const char *flop, *moved[MAX_MOVED];
+    double (*pairs)(const struct op_sig *sig);
+    // Changes what those cannot say.
     void (*cost)(const struct op_sig *sig, double *flop_ret, double *bytes_ret);
-    double flop_per_element;
 
     const struct grad_rule *grad;
     int n_grad;
@@ -177,8 +181,8 @@ attncl_status attncl__check_axes(const struct op_sig *sig, const char *letters, 
 attncl_status attncl__check_product(const struct op_sig *sig, const char *letters, int64_t max);
 attncl_status attncl__check_at_most(const struct op_sig *sig, char a, char b);
 
-// ERR_ARGUMENT unless there is an activation of this number.
-attncl_status attncl__check_activation(int32_t kind);
+// ERR_ARGUMENT unless there is an activation of the number that is the first parameter.
+attncl_status attncl__check_activation(struct op_sig *sig);
 
 // ERR_SHAPE unless an axis fits the int that kernels count columns with.
 attncl_status attncl__check_width(const char *name, int64_t width);

@@ -61,17 +61,6 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
              arg_local(sizeof(float) * p.vw * (size_t)ceil_div(value_width, p.vw))));
 }
 
-// A pair of query and key: N sums, tanh (as one) and products, the softmax, and E products.  Of
-// lengths only the device knows.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    (void)bytes_ret; // those of inputs and outputs
-    const struct tensor_desc *q = &sig->in[IN_Q], *v = &sig->in[IN_V];
-    const double pairs = (double)(q->dim[0] * q->dim[1]) * (double)v->dim[1];
-
-    *flop_ret = pairs * (4 * (double)q->dim[2] + 2 * (double)v->dim[2] + 5);
-}
-
 static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_additive_attention_bwd,
@@ -93,6 +82,6 @@ const struct op_class attncl__op_additive_attention_fwd = {
     .int_axes = "TSNE",
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .cost = fwd_cost,
+    .flop = "4BTSN + 2BTSE + 5BTS", // N sums, tanh (as one) and products, the softmax, E products
     .grad = GRAD_RULES(fwd_grad),
 };

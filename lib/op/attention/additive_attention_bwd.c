@@ -128,16 +128,6 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     return launch_sum(l, call, &x);
 }
 
-// A pair of query and key: tanh three times with three products of N, two of E, the softmax.
-static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    (void)bytes_ret; // those of inputs and outputs
-    const struct tensor_desc *q = &sig->in[IN_Q], *v = &sig->in[IN_V];
-    const double pairs = (double)(q->dim[0] * q->dim[1]) * (double)v->dim[1];
-
-    *flop_ret = pairs * (15 * (double)q->dim[2] + 4 * (double)v->dim[2] + 10);
-}
-
 const struct op_class attncl__op_additive_attention_bwd = {
     .name = OP_CLASS(additive_attention_bwd),
     .in = OP_IN({"q", F32, "B T N"}, {"k", F32, "B S N"}, {"v", F32, "B S E"}, {"w", F32, "1? N"},
@@ -149,5 +139,5 @@ const struct op_class attncl__op_additive_attention_bwd = {
     .int_axes = "TSNE",
     .scratch = bwd_scratch,
     .launch = bwd_launch,
-    .cost = bwd_cost,
+    .flop = "15BTSN + 4BTSE + 10BTS", // three tanh and products of N, two of E, the softmax
 };

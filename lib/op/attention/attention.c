@@ -118,17 +118,6 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     return launch_blocks(l, call, &p);
 }
 
-// A pair of query and key: two products of vectors, and the softmax.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    (void)bytes_ret; // those of inputs and outputs
-    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
-    const double heads = (double)(q->dim[0] * q->dim[1]);
-    const double pairs = heads * attncl__attention_pairs(sig);
-
-    *flop_ret = pairs * (2 * (double)q->dim[3] + 2 * (double)v->dim[3] + 5);
-}
-
 static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_attention_bwd,
@@ -151,6 +140,7 @@ const struct op_class attncl__op_attention_fwd = {
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .cost = fwd_cost,
+    .flop = "2BHpD + 2BHpE + 5BHp", // two products of vectors, and the softmax
+    .pairs = attncl__attention_pairs,
     .grad = GRAD_RULES(fwd_grad),
 };

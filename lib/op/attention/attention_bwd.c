@@ -243,17 +243,6 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     return ATTNCL_OK;
 }
 
-// A pair of query and key: five products of vectors.
-static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    (void)bytes_ret; // those of inputs and outputs
-    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
-    const double heads = (double)(q->dim[0] * q->dim[1]);
-    const double pairs = heads * attncl__attention_pairs(sig);
-
-    *flop_ret = pairs * (6 * (double)q->dim[3] + 4 * (double)v->dim[3] + 8);
-}
-
 const struct op_class attncl__op_attention_bwd = {
     .name = OP_CLASS(attention_bwd),
     .in = OP_IN({"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B H S D"},
@@ -265,5 +254,6 @@ const struct op_class attncl__op_attention_bwd = {
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,
-    .cost = bwd_cost,
+    .flop = "6BHpD + 4BHpE + 8BHp", // five products of vectors
+    .pairs = attncl__attention_pairs,
 };

@@ -50,16 +50,6 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                                arg_f32((float)(1 / fabs((double)p->sigma)))));
 }
 
-// The kernel at each pair, twice where weights are stored, and the sums.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const struct attention_pooling_fwd_params *p = sig->params;
-    const double n = (double)sig->in[IN_KEYS].dim[0], m = (double)sig->in[IN_QUERIES].dim[0];
-
-    *flop_ret = (p->want_weights ? 44 : 24) * n * m;
-    *bytes_ret = 4 * (2 * n + 2 * m + (p->want_weights ? n * m : 0));
-}
-
 static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_attention_pooling_bwd,
@@ -77,6 +67,6 @@ const struct op_class attncl__op_attention_pooling_fwd = {
     .int_axes = "NM",
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .cost = fwd_cost,
+    .flop = "24NM + 20z", // the kernel, twice where weights are stored, and the sums
     .grad = GRAD_RULES(fwd_grad),
 };

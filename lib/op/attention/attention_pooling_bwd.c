@@ -61,15 +61,6 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
                                arg_i32(n), arg_i32(m), arg_f32(inverse)));
 }
 
-static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double n = (double)sig->in[IN_KEYS].dim[0], m = (double)sig->in[IN_QUERIES].dim[0];
-    const bool weights = attncl__desc_present(&sig->in[IN_C]);
-
-    *flop_ret = 90 * n * m;
-    *bytes_ret = 4 * (4 * n + 3 * m + (weights ? n * m : 0));
-}
-
 const struct op_class attncl__op_attention_pooling_bwd = {
     .name = OP_CLASS(attention_pooling_bwd),
     .in = OP_IN({"x_train", F32, "N"}, {"y_train", F32, "N"}, {"x_val", F32, "M"}, {"dy", F32, "M"},
@@ -78,5 +69,5 @@ const struct op_class attncl__op_attention_pooling_bwd = {
     .int_axes = "NM",
     .scratch = bwd_scratch,
     .launch = bwd_launch,
-    .cost = bwd_cost,
+    .flop = "90NM",
 };

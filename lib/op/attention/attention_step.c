@@ -110,16 +110,10 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                                arg_local(sizeof(float) * (size_t)(vw * ceil_div(width, vw)))));
 }
 
-// At the last position: earlier ones cost less, but which it is, only the device knows.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+static double count_heads(const struct op_sig *sig)
 {
     const struct attention_step_fwd_params *params = sig->params;
-    const double limit = (double)sig->in[STEP_KEYS].dim[0];
-    const double bytes = (double)attncl_dtype_bytes(sig->in[STEP_KEYS].dtype);
-    const double count = (double)attncl__desc_count(&sig->in[STEP_Q]);
-
-    *flop_ret = limit * (4 * count + 5 * (double)params->n_heads * (double)sig->in[STEP_Q].dim[0]);
-    *bytes_ret = count * (bytes * (2 * limit + 2) + 16);
+    return params->n_heads;
 }
 
 const struct op_class attncl__op_attention_step_fwd = {
@@ -131,5 +125,7 @@ const struct op_class attncl__op_attention_step_fwd = {
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .cost = fwd_cost,
+    .flop = "4LBC + 5BLp", // at the last position, which only the device knows
+    .pairs = count_heads,
+    .moved = {[STEP_KEYS] = "LBC + BC", [STEP_VALUES] = "LBC + BC"},
 };

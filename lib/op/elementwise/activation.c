@@ -8,18 +8,6 @@
 
 enum { ARGUMENT = 1 }; // output: x + bias, for gradients alone
 
-static attncl_status fwd_infer(struct op_sig *sig)
-{
-    const struct activation_fwd_params *params = sig->params;
-    return attncl__check_activation(params->kind);
-}
-
-static attncl_status bias_infer(struct op_sig *sig)
-{
-    const struct bias_activation_fwd_params *params = sig->params;
-    return attncl__check_activation(params->kind);
-}
-
 // f of an argument, all of y.
 static attncl_status append_flat(struct launcher *l, const struct op_call *call, int32_t kind,
                                  struct span x)
@@ -77,9 +65,9 @@ const struct op_class attncl__op_activation_fwd = {
     .name = OP_CLASS(activation_fwd),
     .in = OP_IN({"x", F32, "..."}),
     .out = OP_OUT({"y", F32, "..."}),
-    .infer = fwd_infer,
+    .infer = attncl__check_activation,
     .launch = fwd_launch,
-    .flop_per_element = 1,
+    .flop = "x",
     .grad = GRAD_RULES(fwd_grad),
 };
 
@@ -116,8 +104,8 @@ const struct op_class attncl__op_bias_activation_fwd = {
     .in = OP_IN({"x", F32, "... C"}, {"bias", F32, "C"}),
     .out = OP_OUT({"y", F32, "... C"}, {"argument", F32 | FOR_BACKWARD, "... C"}),
     .int_axes = "C",
-    .infer = bias_infer,
+    .infer = attncl__check_activation,
     .launch = bias_launch,
-    .flop_per_element = 2,
+    .flop = "2x",
     .grad = GRAD_RULES(bias_grad),
 };

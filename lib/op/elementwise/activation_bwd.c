@@ -10,18 +10,6 @@
 
 #include "op/row_launch.h"
 
-static attncl_status bwd_infer(struct op_sig *sig)
-{
-    const struct activation_bwd_params *params = sig->params;
-    return attncl__check_activation(params->kind);
-}
-
-static attncl_status epilogue_infer(struct op_sig *sig)
-{
-    const struct linear_bwd_epilogue_params *params = sig->params;
-    return attncl__check_activation(params->activation);
-}
-
 static attncl_status launch(struct launcher *l, const struct op_call *call, int32_t kind,
                             struct span gate)
 {
@@ -54,16 +42,16 @@ const struct op_class attncl__op_activation_bwd = {
     .name = OP_CLASS(activation_bwd),
     .in = OP_IN({"argument", F32, "..."}, {"dy", F32, "..."}),
     .out = OP_OUT({"dx", F32, "..."}),
-    .infer = bwd_infer,
+    .infer = attncl__check_activation,
     .launch = bwd_launch,
-    .flop_per_element = 2,
+    .flop = "2x",
 };
 
 const struct op_class attncl__op_linear_bwd_epilogue = {
     .name = OP_CLASS(linear_bwd_epilogue),
     .in = OP_IN({"argument", F32, "..."}, {"dy", F32, "..."}, {"gate", F32 | OPTIONAL, "..."}),
     .out = OP_OUT({"dp", F32, "..."}, {"dgate", F32, "=gate"}),
-    .infer = epilogue_infer,
+    .infer = attncl__check_activation,
     .launch = epilogue_launch,
-    .flop_per_element = 2,
+    .flop = "2x",
 };

@@ -35,7 +35,7 @@ const struct op_class attncl__op_add_fwd = {
     .in = OP_IN({"a", F32, "..."}, {"b", F32, "..."}),
     .out = OP_OUT({"y", F32, "..."}),
     .launch = add_launch,
-    .flop_per_element = 1,
+    .flop = "x",
     .grad = GRAD_RULES(add_grad),
 };
 
@@ -48,6 +48,6 @@ const struct op_class attncl__op_mul_fwd = {
     .in = OP_IN({"a", F32, "..."}, {"b", F32, "..."}),
     .out = OP_OUT({"y", F32, "..."}),
     .launch = mul_launch,
-    .flop_per_element = 1,
+    .flop = "x",
     .grad = GRAD_RULES(mul_grad),
 };

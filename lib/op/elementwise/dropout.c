@@ -93,6 +93,6 @@ const struct op_class attncl__op_dropout_fwd = {
     .out = OP_OUT({"y", F32, "..."}),
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .flop_per_element = 2,
+    .flop = "2x",
     .grad = GRAD_RULES(fwd_grad),
 };

@@ -4,11 +4,6 @@
 
 #include "op/row_launch.h"
 
-static attncl_status fwd_infer(struct op_sig *sig)
-{
-    return attncl__check_axes(sig, "V", 1, INT32_MAX);
-}
-
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *tokens = &call->sig.in[0], *weight = &call->sig.in[1];
@@ -28,15 +23,6 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                                arg_i32(p.rows_per_group), arg_f32(params->scale)));
 }
 
-// The rows that are read, not the table.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = count;
-    *bytes_ret = (4 + (double)attncl_dtype_bytes(sig->in[1].dtype)) * count +
-                 4 * (double)attncl__desc_count(&sig->in[0]);
-}
-
 static const struct grad_rule fwd_grad[] = {{.op = OP_embedding_bwd,
                                              .same_params = true,
                                              .in = {REF_X(0), REF_X(1), REF_DY(0)},
@@ -47,8 +33,9 @@ const struct op_class attncl__op_embedding_fwd = {
     .in = OP_IN({"tokens", I32 | STRIDED, "..."}, {"weight", STORED, "V C"}),
     .out = OP_OUT({"y", F32, "... C"}),
     .int_axes = "C",
-    .infer = fwd_infer,
+    .filled_axes = "V",
     .launch = fwd_launch,
-    .cost = fwd_cost,
+    .flop = "y",
+    .moved = {[1] = "y"}, // the rows that are read, not the table
     .grad = GRAD_RULES(fwd_grad),
 };

@@ -52,20 +52,14 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
                                arg_f32(params->scale)));
 }
 
-static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[2]);
-    *flop_ret = count;
-    *bytes_ret = 4 * (count + (double)attncl__desc_count(&sig->out[0]));
-}
-
 const struct op_class attncl__op_embedding_bwd = {
     .name = OP_CLASS(embedding_bwd),
-    .in = OP_IN({"tokens", I32, "..."}, {"weight", STORED, "V C"}, {"dy", F32, "... C"}),
+    .in =
+        OP_IN({"tokens", I32, "..."}, {"weight", STORED | SHAPE_ONLY, "V C"}, {"dy", F32, "... C"}),
     .out = OP_OUT({"dweight", F32, "V C"}),
     .int_axes = "VC",
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,
-    .cost = bwd_cost,
+    .flop = ".C",
 };

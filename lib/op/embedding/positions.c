@@ -32,11 +32,6 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__check_at_most(sig, 'T', 'P');
 }
 
-static attncl_status at_infer(struct op_sig *sig)
-{
-    return attncl__check_axes(sig, "P", 1, INT32_MAX);
-}
-
 static struct row_launch choose_tiling(struct launcher *l, const char *kernel,
                                        const struct tensor_desc *x, const struct rows *rows)
 {
@@ -97,26 +92,6 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     return attncl__column_sum(l, &s, call->in[0], call->out[0], call->scratch);
 }
 
-// x in and out, and the table's rows that are read.
-static void cost(double count, double n_positions, double width, double *flop_ret,
-                 double *bytes_ret)
-{
-    *flop_ret = count;
-    *bytes_ret = 8 * count + 4 * n_positions * width;
-}
-
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    cost((double)attncl__desc_count(&sig->out[0]), (double)sig->in[0].dim[time_axis(sig)],
-         (double)sig->in[0].dim[2], flop_ret, bytes_ret);
-}
-
-static void at_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    cost((double)attncl__desc_count(&sig->out[0]), 1, (double)sig->in[0].dim[1], flop_ret,
-         bytes_ret);
-}
-
 const struct op_class attncl__op_add_positions_bwd = {
     .name = OP_CLASS(add_positions_bwd),
     .in = OP_IN({"dy", F32, NULL}, {"table", F32, "P C"}),
@@ -135,6 +110,11 @@ static const struct grad_rule fwd_grad[] = {
      .out = {REF_DX(1)}},
 };
 
+static double count_positions(const struct op_sig *sig)
+{
+    return (double)sig->in[0].dim[time_axis(sig)];
+}
+
 const struct op_class attncl__op_add_positions_fwd = {
     .name = OP_CLASS(add_positions_fwd),
     .in = OP_IN({"x", F32 | STRIDED, NULL}, {"table", F32, "P C"}),
@@ -142,7 +122,9 @@ const struct op_class attncl__op_add_positions_fwd = {
     .int_axes = "PC",
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .cost = fwd_cost,
+    .flop = "y",
+    .pairs = count_positions,
+    .moved = {[1] = "pC"}, // the rows that are read
     .grad = GRAD_RULES(fwd_grad),
 };
 
@@ -151,7 +133,8 @@ const struct op_class attncl__op_add_position_at_fwd = {
     .in = OP_IN({"x", F32 | STRIDED, "B C"}, {"table", F32, "P C"}, {"position", I32, "1"}),
     .out = OP_OUT({"y", F32, "B C"}),
     .int_axes = "C",
-    .infer = at_infer,
+    .filled_axes = "P",
     .launch = at_launch,
-    .cost = at_cost,
+    .flop = "y",
+    .moved = {[1] = "C"},
 };

@@ -146,18 +146,6 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
              arg_i32(attncl__dropout_batch(&params->dropout, k->dim[1]))));
 }
 
-// At the last position: earlier ones cost less, but which it is, only the device knows.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[FEEDBACK_KEYS]);
-    const double places =
-        (double)sig->in[FEEDBACK_KEYS].dim[0] * (double)sig->in[FEEDBACK_Q].dim[1];
-    *flop_ret = 6 * count;
-    const double key_bytes = (double)attncl_dtype_bytes(sig->in[FEEDBACK_KEYS].dtype);
-    *bytes_ret =
-        2 * key_bytes * count + 4 * (places + 2 * (double)attncl__desc_count(&sig->in[FEEDBACK_Q]));
-}
-
 static bool is_whole(const struct op_sig *sig)
 {
     return !attncl__desc_present(&sig->in[FEEDBACK_POSITION]);
@@ -214,6 +202,7 @@ const struct op_class attncl__op_feedback_attention_fwd = {
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .cost = fwd_cost,
+    .flop = "6SBHD", // at the last position, which only the device knows
+    .moved = {[FEEDBACK_PLACES] = "SHD", [FEEDBACK_PLACE_BIAS] = "SH", [FEEDBACK_DCACHE] = "0"},
     .grad = GRAD_RULES(fwd_grad),
 };

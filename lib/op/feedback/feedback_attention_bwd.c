@@ -19,15 +19,6 @@ enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DY, DWEIGHTS, STEP };
 enum { ACCUMULATE_CACHE = DWEIGHTS }; // input of _accumulate in that position
 enum { OUT_DQ, OUT_SCORES, OUT_DU_PARTS };
 
-static attncl_status query_infer(struct op_sig *sig)
-{
-    const int64_t *of = sig->axes->of;
-
-    REQUIRE(of['H'] * of['D'] == of['C'], ATTNCL_ERR_SHAPE, "key is %s, query is %s",
-            SHAPE(&sig->in[KEYS]), SHAPE(&sig->in[Q]));
-    return ATTNCL_OK;
-}
-
 // An operand of rows that lie a stride apart.
 struct row_args {
     int64_t start, stride;
@@ -135,7 +126,7 @@ static attncl_status accumulate_infer(struct op_sig *sig)
     REQUIRE(params->slot >= 0 && params->slot + 2 <= sig->axes->of['L'], ATTNCL_ERR_SHAPE,
             "dcache is %s, from slot %d on there must be two", SHAPE(&sig->in[ACCUMULATE_CACHE]),
             params->slot);
-    return query_infer(sig);
+    return ATTNCL_OK;
 }
 
 static attncl_status accumulate_launch(struct launcher *l, const struct op_call *call)
@@ -163,7 +154,7 @@ static attncl_status accumulate_launch(struct launcher *l, const struct op_call 
     return append_memory(l, &m);
 }
 
-enum { M_Q, M_U, M_SCORES, M_DY, M_KEYS };
+enum { M_Q, M_U, M_SCORES, M_DY };
 
 static attncl_status memory_launch(struct launcher *l, const struct op_call *call)
 {
@@ -203,21 +194,6 @@ static attncl_status places_launch(struct launcher *l, const struct op_call *cal
              arg_i32(in[P_SCORES].dim[3]), arg_i32(places->dim[0]), arg_i32(width)));
 }
 
-// Scores, dp, and the sums of dq: four products of a memory's keys and values.
-static void query_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[KEYS]);
-    *flop_ret = 9 * count;
-    *bytes_ret = 4 * (3 * count + 4 * (double)attncl__desc_count(&sig->in[Q]));
-}
-
-static void memory_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[M_KEYS]);
-    *flop_ret = 3 * count;
-    *bytes_ret = 4 * 2 * count;
-}
-
 const struct op_class attncl__op_feedback_attention_bwd_query = {
     .name = OP_CLASS(feedback_attention_bwd_query),
     .in = OP_IN({"query", F32 | STRIDED, "B C"}, {"key", F32 | ANY_VIEW, "S B H D"},
@@ -226,9 +202,9 @@ const struct op_class attncl__op_feedback_attention_bwd_query = {
                 {"position", I32 | OPTIONAL, "1"}, {"dy", F32, "B C"},
                 {"dweights", F32 | OPTIONAL, "S B H"}, {"step", I32 | OPTIONAL, ""}),
     .out = OP_OUT({"dquery", F32, "B C"}, {"scores", F32, "2 B H S"}, {"du_parts", F32, "B C"}),
-    .infer = query_infer,
     .launch = query_launch,
-    .cost = query_cost,
+    .flop = "9SBHD", // scores, dp, and the sums of dq
+    .moved = {[PLACES] = "SHD", [PLACE_BIAS] = "SH"},
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_accumulate = {
@@ -241,16 +217,18 @@ const struct op_class attncl__op_feedback_attention_bwd_accumulate = {
     .out = OP_OUT({"dquery", F32, "B C"}, {"scores", F32, "2 B H S"}, {"du_parts", F32, "B C"}),
     .infer = accumulate_infer,
     .launch = accumulate_launch,
-    .cost = query_cost,
+    .flop = "9SBHD",
+    .moved = {[PLACES] = "SHD", [PLACE_BIAS] = "SH", [ACCUMULATE_CACHE] = "4SBHD"},
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_memory = {
     .name = OP_CLASS(feedback_attention_bwd_memory),
     .in = OP_IN({"query", F32 | STRIDED, "B C"}, {"query_pos_bias", F32, "H D"},
-                {"scores", F32, "2 B H S"}, {"dy", F32, "B C"}, {"key", F32 | ANY_VIEW, "S B H D"}),
+                {"scores", F32, "2 B H S"}, {"dy", F32, "B C"},
+                {"key", F32 | ANY_VIEW | SHAPE_ONLY, "S B H D"}),
     .out = OP_OUT({"dkey", F32, "S B H D"}, {"dvalue", F32, "S B H D"}),
     .launch = memory_launch,
-    .cost = memory_cost,
+    .flop = "3SBHD",
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_positions = {

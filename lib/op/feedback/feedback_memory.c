@@ -96,19 +96,6 @@ static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
         ARGS(arg_mem(call->in[1]), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
 }
 
-static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    *flop_ret = 0;
-    *bytes_ret = (4 + (double)attncl_dtype_bytes(sig->in[2].dtype)) *
-                 (double)attncl__desc_count(&sig->in[0]);
-}
-
-static void gate_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    *flop_ret = 0;
-    *bytes_ret = 4 * (double)attncl__desc_count(&sig->out[0]);
-}
-
 // Value i of those that are mixed, in the array of all their gradients.
 static void part_of(const struct op_sig *sig, int input, struct tensor_desc *view)
 {
@@ -163,7 +150,7 @@ const struct op_class attncl__op_feedback_store_fwd = {
     .int_axes = "LBHPD",
     .infer = store_infer,
     .launch = store_launch,
-    .cost = store_cost,
+    .moved = {[2] = "x"},
 };
 
 const struct op_class attncl__op_feedback_gate_fwd = {
@@ -171,5 +158,4 @@ const struct op_class attncl__op_feedback_gate_fwd = {
     .in = OP_IN({"x", F32 | SHAPE_ONLY, "..."}, {"position", I32, "1"}),
     .out = OP_OUT({"y", F32, "..."}),
     .launch = gate_launch,
-    .cost = gate_cost,
 };

@@ -102,20 +102,6 @@ static attncl_status load_launch(struct launcher *l, const struct op_call *call)
              arg_i32(params->n_steps), arg_i32(width), arg_i64(rows), arg_i32(p.rows_per_group)));
 }
 
-// A multiplication for dx and two operations for the product, of each value.
-static void mix_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = 3 * count;
-    *bytes_ret = 4 * (2 * count + (double)attncl__desc_count(&sig->in[DY]));
-}
-
-static void load_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    *flop_ret = 0;
-    *bytes_ret = 8 * (double)attncl__desc_count(&sig->out[0]);
-}
-
 const struct op_class attncl__op_feedback_mix_bwd = {
     .name = OP_CLASS(feedback_mix_bwd),
     .in = OP_IN({"weights", F32, "W"}, {"x0", F32, "..."}, {"x1", F32 | OPTIONAL, "..."},
@@ -126,7 +112,7 @@ const struct op_class attncl__op_feedback_mix_bwd = {
     .infer = mix_infer,
     .scratch = mix_scratch,
     .launch = mix_launch,
-    .cost = mix_cost,
+    .flop = "3y", // a multiplication for dx and two operations for the product
 };
 
 const struct op_class attncl__op_feedback_load_fwd = {
@@ -136,5 +122,5 @@ const struct op_class attncl__op_feedback_load_fwd = {
     .int_axes = "LBHPD",
     .infer = load_infer,
     .launch = load_launch,
-    .cost = load_cost,
+    .moved = {[L_CACHE] = "y"},
 };

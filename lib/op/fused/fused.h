@@ -83,8 +83,6 @@ struct inner_step {
     const char *file, *kernel;
     const char *name;  // in messages
     int n_projections; // 1 or 3
-    // Checks the inputs of the inner step alone.
-    attncl_status (*infer)(const struct op_sig *sig);
     // Channels that one block holds together: a vector, a head.
     int64_t (*granule)(const struct op_sig *sig);
     // Floats of local memory beside rows and projections; NULL: none.
@@ -101,10 +99,6 @@ extern const struct inner_step attncl__inner_aft, attncl__inner_attention, attnc
 int64_t attncl__fused_step_rows(const struct op_sig *sig);
 int64_t attncl__fused_step_width(const struct op_sig *sig);
 int64_t attncl__fused_step_channels(const struct op_sig *sig);
-
-// infer() of the op that the step fuses, given q, k and v [m, C] and then the n inputs listed.
-attncl_status attncl__fused_step_check(const struct op_sig *sig, const struct op_class *cls,
-                                       const void *params, const int *inputs, int n);
 
 // The number of channel blocks that suits the device; 1 at least.
 int32_t attncl__fused_step_blocks(const struct op_sig *sig);

@@ -24,24 +24,17 @@ static int product_count(const struct op_sig *sig)
     return has(sig, FUSED_LINEAR_MORE) ? 1 + GEMM_MAX_OTHERS : 1;
 }
 
-// Checks each product by the rules of linear_fwd.
 static attncl_status infer(struct op_sig *sig)
 {
-    const struct tensor_desc *x = &sig->in[LINEAR_X], *weight = &sig->in[LINEAR_WEIGHT];
-    struct tensor_desc in[N_LINEAR_INPUTS], out[2];
-    struct op_sig linear = {.params = sig->params, .in = in, .out = out};
+    const struct tensor_desc *x = &sig->in[LINEAR_X];
+    const int rank = has(sig, FUSED_LINEAR_POSITION) ? 2 : x->rank;
+    int64_t dim[ATTNCL_MAX_RANK];
 
-    memcpy(in, sig->in, sizeof in);
-    if (has(sig, FUSED_LINEAR_POSITION)) {
-        assert(x->rank == 4 && x->dim[1] * (x->dim[3] - 2) == weight->dim[1]);
-        TRY(attncl__desc_make(ATTNCL_F32, 2, (int64_t[]){x->dim[0], weight->dim[1]},
-                              &in[LINEAR_X]));
-    }
+    assert(rank > 0);
+    memcpy(dim, x->dim, (size_t)rank * sizeof dim[0]);
     for (int i = 0; i < product_count(sig); ++i) {
-        if (i > 0)
-            memcpy(&in[LINEAR_WEIGHT], &sig->in[FUSED_LINEAR_MORE + 2 * (i - 1)], 2 * sizeof in[0]);
-        TRY(attncl__op_infer(&attncl__op_linear_fwd, &linear));
-        sig->out[i] = out[0];
+        dim[rank - 1] = sig->in[i ? FUSED_LINEAR_MORE + 2 * (i - 1) : LINEAR_WEIGHT].dim[0];
+        TRY(attncl__desc_make(ATTNCL_F32, rank, dim, &sig->out[i]));
     }
     return ATTNCL_OK;
 }
@@ -100,10 +93,9 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
 
 static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    attncl__op_linear_fwd.cost(sig, flop_ret, bytes_ret);
-    *flop_ret *= product_count(sig);
-    for (int i = 1; i < product_count(sig); ++i)
-        *bytes_ret += (double)attncl__desc_bytes(&sig->out[i]);
+    (void)bytes_ret; // those of inputs and outputs
+    *flop_ret = 2.0 * product_count(sig) * (double)attncl__desc_count(&sig->out[0]) *
+                (double)sig->in[LINEAR_WEIGHT].dim[1];
     if (has(sig, FUSED_LINEAR_NORM_W))
         *flop_ret += 8 * (double)attncl__desc_count(&sig->in[LINEAR_X]);
 }

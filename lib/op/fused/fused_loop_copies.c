@@ -14,37 +14,18 @@
 
 #include "op/row_launch.h"
 
-static attncl_status infer_row(const struct tensor_desc *x, int32_t n_rows, struct tensor_desc *y)
-{
-    REQUIRE(x->rank >= 1 && x->dim[0] == n_rows, ATTNCL_ERR_SHAPE, "x is %s, expected %d rows",
-            SHAPE(x), n_rows);
-    return attncl__desc_make(ATTNCL_F32, x->rank - 1, x->dim + 1, y);
-}
-
-static attncl_status infer_stack(const struct tensor_desc *x, int32_t n_rows, struct tensor_desc *y)
-{
-    int64_t dim[ATTNCL_MAX_RANK] = {n_rows};
-
-    REQUIRE(x->rank < ATTNCL_MAX_RANK, ATTNCL_ERR_SHAPE, "x %s has %d axes, at most %d", SHAPE(x),
-            x->rank, ATTNCL_MAX_RANK - 1);
-    memcpy(dim + 1, x->dim, (size_t)x->rank * sizeof dim[0]);
-    return attncl__desc_make(ATTNCL_F32, x->rank + 1, dim, y);
-}
-
 static attncl_status infer(struct op_sig *sig)
 {
     const struct fused_loop_copies_fwd_params *params = sig->params;
 
-    REQUIRE(params->n >= 1 && params->n <= LOOP_COPIES_MAX, ATTNCL_ERR_ARGUMENT,
-            "%d copies, expected 1 to %d", params->n, LOOP_COPIES_MAX);
     for (int i = 0; i < params->n; ++i) {
         const struct tensor_desc *x = &sig->in[LOOP_COPIES_X + i];
         const int kind = attncl__loop_copy_kind(params->kinds, i);
-        if (kind == LOOP_COPY_SUM)
-            TRY(attncl__desc_make(ATTNCL_F32, x->rank, x->dim, &sig->out[i]));
-        else
-            TRY(kind == LOOP_COPY_ROW ? infer_row(x, params->n_rows, &sig->out[i])
-                                      : infer_stack(x, params->n_rows, &sig->out[i]));
+        const int first = kind == LOOP_COPY_STACK ? 0 : kind == LOOP_COPY_SUM ? 1 : 2;
+        int64_t dim[1 + ATTNCL_MAX_RANK] = {params->n_rows};
+        assert(kind != LOOP_COPY_ROW || (x->rank >= 1 && x->dim[0] == params->n_rows));
+        memcpy(dim + 1, x->dim, (size_t)x->rank * sizeof dim[0]);
+        TRY(attncl__desc_make(ATTNCL_F32, 1 + x->rank - first, dim + first, &sig->out[i]));
     }
     return ATTNCL_OK;
 }

@@ -22,6 +22,7 @@ static const struct inner_step *inner_of(const struct op_sig *sig)
 
 // -- shapes
 
+// The inner step's own inputs were checked when it was an op by itself.
 static attncl_status infer(struct op_sig *sig)
 {
     const struct fused_step_fwd_params *params = sig->params;
@@ -30,11 +31,8 @@ static attncl_status infer(struct op_sig *sig)
     assert(params->kind >= 0 && params->kind < N_FUSED_STEPS);
     assert(inner_of(sig)->n_projections == 1 ||
            (attncl__desc_present(&sig->in[FUSED_WK]) && attncl__desc_present(&sig->in[FUSED_WV])));
-    REQUIRE(of['M'] < 0 || of['M'] == of['.'], ATTNCL_ERR_SHAPE,
-            "partials is %s, x has %" PRId64 " rows", SHAPE(&sig->in[FUSED_PARTIALS]), of['.']);
-    TRY(inner_of(sig)->infer(sig));
-    REQUIRE(params->n_blocks >= 1, ATTNCL_ERR_ARGUMENT, "%d channel blocks, must be at least 1",
-            (int)params->n_blocks);
+    assert(of['M'] < 0 || of['M'] == of['.']);
+    assert(params->n_blocks >= 1);
     of['N'] = params->n_blocks;
     of['M'] = of['.'];
     if (attncl__desc_present(&sig->in[FUSED_PARTIALS]))

@@ -4,16 +4,6 @@
 
 #include "op/fused/fused.h"
 
-static attncl_status infer(const struct op_sig *sig)
-{
-    static const int inputs[] = {FUSED_POS_BIAS, FUSED_POSITION, FUSED_SUMS, FUSED_KEYS,
-                                 FUSED_VALUES};
-    const struct fused_step_fwd_params *params = sig->params;
-
-    REQUIRE(!params->aft.per_head, ATTNCL_ERR_UNSUPPORTED, "a fused step of AFT has no heads");
-    return attncl__fused_step_check(sig, &attncl__op_aft_step_fwd, &params->aft, inputs, 5);
-}
-
 static int64_t granule(const struct op_sig *sig)
 {
     return sig->caps->vector_width;
@@ -53,7 +43,6 @@ const struct inner_step attncl__inner_aft = {
     .kernel = "fused_step_cpu_aft",
     .name = "AFT",
     .n_projections = 3,
-    .infer = infer,
     .granule = granule,
     .macros = macros,
     .args = args,

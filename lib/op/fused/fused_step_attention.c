@@ -5,15 +5,6 @@
 
 #include "op/fused/fused.h"
 
-static attncl_status infer(const struct op_sig *sig)
-{
-    static const int inputs[] = {FUSED_POSITION, FUSED_KEYS, FUSED_VALUES};
-    const struct fused_step_fwd_params *params = sig->params;
-
-    return attncl__fused_step_check(sig, &attncl__op_attention_step_fwd, &params->attention, inputs,
-                                    3);
-}
-
 static int64_t head_width(const struct op_sig *sig)
 {
     const struct fused_step_fwd_params *params = sig->params;
@@ -51,7 +42,6 @@ const struct inner_step attncl__inner_attention = {
     .kernel = "fused_step_cpu_attention",
     .name = "attention",
     .n_projections = 3,
-    .infer = infer,
     .granule = head_width,
     .local_floats = head_width, // a head's running sums
     .macros = macros,

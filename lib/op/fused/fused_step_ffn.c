@@ -5,15 +5,6 @@
 
 #include "op/fused/fused.h"
 
-static attncl_status infer(const struct op_sig *sig)
-{
-    const struct fused_step_fwd_params *params = sig->params;
-
-    REQUIRE(params->activation >= GEMM_ACT_NONE && params->activation <= GEMM_ACT_GELU_TANH,
-            ATTNCL_ERR_ARGUMENT, "there is no activation %d", (int)params->activation);
-    return ATTNCL_OK;
-}
-
 static int64_t granule(const struct op_sig *sig)
 {
     return sig->caps->vector_width;
@@ -30,7 +21,6 @@ const struct inner_step attncl__inner_ffn = {
     .kernel = "fused_step_cpu_ffn",
     .name = "a feed-forward network",
     .n_projections = 1,
-    .infer = infer,
     .granule = granule,
     .macros = macros,
 };

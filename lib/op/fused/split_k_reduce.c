@@ -22,8 +22,6 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
     const struct group_launch p =
         attncl__group_launch(l->caps, "fused/split_k_reduce.cl", "split_k_reduce_fwd", d);
 
-    REQUIRE(m <= INT32_MAX && partials->dim[0] <= INT32_MAX, ATTNCL_ERR_UNSUPPORTED,
-            "partials are %s, too many", SHAPE(partials));
     TRY(attncl__check_loops(l->caps, p.spec.kernel, partials->dim[0] * (d / (int64_t)p.local + 1)));
     return attncl__launch(l, &p.spec, grid_1d(m, p.local),
                           ARGS(arg_i32(d), arg_i32(partials->dim[0]),
@@ -38,7 +36,7 @@ const struct op_class attncl__op_split_k_reduce_fwd = {
     .in = OP_IN({"partials", F32, "S M D"}, {"bias", F32 | OPTIONAL, "D"},
                 {"residual", F32, "... D"}),
     .out = OP_OUT({"y", F32, "... D"}),
-    .int_axes = "D",
+    .int_axes = "SMD",
     .infer = infer,
     .launch = launch,
 };

@@ -18,12 +18,6 @@
 enum { X = LINEAR_X, WEIGHT, BIAS, GATE, RESIDUAL };
 enum { Y, ARGUMENT };
 
-static attncl_status linear_infer(struct op_sig *sig)
-{
-    const struct linear_fwd_params *params = sig->params;
-    return attncl__check_activation(params->activation);
-}
-
 struct gemm_matrix attncl__linear_rows(const struct op_call *call, int input)
 {
     const struct tensor_desc *d = &call->sig.in[input];
@@ -87,22 +81,6 @@ static attncl_status linear_launch(struct launcher *l, const struct op_call *cal
     return attncl__gemm(l, &g);
 }
 
-static double count_bytes(const struct op_sig *sig)
-{
-    double bytes = (double)attncl__desc_bytes(&sig->out[0]);
-
-    for (int i = 0; i < sig->n_in; ++i)
-        if (attncl__desc_present(&sig->in[i]))
-            bytes += (double)attncl__desc_bytes(&sig->in[i]);
-    return bytes;
-}
-
-static void linear_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    *flop_ret = 2.0 * (double)attncl__desc_count(&sig->out[0]) * (double)sig->in[WEIGHT].dim[1];
-    *bytes_ret = count_bytes(sig);
-}
-
 static bool changes_argument(const struct op_sig *sig)
 {
     const struct linear_fwd_params *params = sig->params;
@@ -152,10 +130,10 @@ const struct op_class attncl__op_linear_fwd = {
                 {"bias", F32 | OPTIONAL, "N"}, {"gate", F32 | STRIDED | OPTIONAL, "... N"},
                 {"residual", F32 | STRIDED | OPTIONAL, "... N"}),
     .out = OP_OUT({"y", F32, "... N"}, {"argument", F32 | FOR_BACKWARD, "... N"}),
-    .infer = linear_infer,
+    .infer = attncl__check_activation,
     .scratch = linear_scratch,
     .launch = linear_launch,
-    .cost = linear_cost,
+    .flop = "2Ky",
     .grad = GRAD_RULES(linear_grad),
 };
 
@@ -189,12 +167,6 @@ static attncl_status bmm_launch(struct launcher *l, const struct op_call *call)
     return attncl__gemm(l, &g);
 }
 
-static void bmm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    *flop_ret = 2.0 * (double)attncl__desc_count(&sig->out[0]) * (double)sig->in[0].dim[2];
-    *bytes_ret = count_bytes(sig);
-}
-
 static const struct grad_rule bmm_grad[] = {
     {.op = OP_bmm_bwd_a, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}},
     {.op = OP_bmm_bwd_b, .in = {REF_DY(0), REF_X(0)}, .out = {REF_DX(1)}},
@@ -206,6 +178,6 @@ const struct op_class attncl__op_bmm_fwd = {
     .out = OP_OUT({"y", F32, "B N P"}),
     .scratch = bmm_scratch,
     .launch = bmm_launch,
-    .cost = bmm_cost,
+    .flop = "2My",
     .grad = GRAD_RULES(bmm_grad),
 };

@@ -143,26 +143,6 @@ static attncl_status bmm_b_launch(struct launcher *l, const struct op_call *call
     return bmm_launch(l, call, 1, 0);
 }
 
-// `axis` of the other operand is what a value of d meets.
-static void axis_cost(const struct op_sig *sig, int axis, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[0]);
-
-    *flop_ret = 2.0 * count * (double)sig->in[1].dim[axis];
-    *bytes_ret = 4.0 * (count + (double)attncl__desc_count(&sig->in[1]) +
-                        (double)attncl__desc_count(&sig->out[0]));
-}
-
-static void bmm_a_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    axis_cost(sig, 1, flop_ret, bytes_ret);
-}
-
-static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    axis_cost(sig, sig->in[1].rank - 1, flop_ret, bytes_ret);
-}
-
 const struct op_class attncl__op_linear_bwd_input = {
     .name = OP_CLASS(linear_bwd_input),
     .in = OP_IN({"d", F32 | STRIDED, "... N"}, {"weight", STORED | STRIDED, "N K"},
@@ -170,7 +150,7 @@ const struct op_class attncl__op_linear_bwd_input = {
     .out = OP_OUT({"dx", F32, "... K"}),
     .scratch = input_scratch,
     .launch = input_launch,
-    .cost = gemm_cost,
+    .flop = "2Kx",
 };
 
 const struct op_class attncl__op_linear_bwd_weight = {
@@ -180,7 +160,7 @@ const struct op_class attncl__op_linear_bwd_weight = {
     .out = OP_OUT({"dweight", F32, "N K"}),
     .scratch = weight_scratch,
     .launch = weight_launch,
-    .cost = gemm_cost,
+    .flop = "2Kx",
 };
 
 const struct op_class attncl__op_linear_bwd_bias = {
@@ -197,7 +177,7 @@ const struct op_class attncl__op_bmm_bwd_a = {
     .out = OP_OUT({"da", F32, "B N M"}),
     .scratch = bmm_a_scratch,
     .launch = bmm_a_launch,
-    .cost = bmm_a_cost,
+    .flop = "2Mx",
 };
 
 const struct op_class attncl__op_bmm_bwd_b = {
@@ -206,5 +186,5 @@ const struct op_class attncl__op_bmm_bwd_b = {
     .out = OP_OUT({"db", F32, "B M P"}),
     .scratch = bmm_b_scratch,
     .launch = bmm_b_launch,
-    .cost = gemm_cost,
+    .flop = "2Mx",
 };

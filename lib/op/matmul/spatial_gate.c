@@ -73,18 +73,15 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     return attncl__gemm(l, &g);
 }
 
+// REF_TEMP(0): the gradient of the second factor.
 // Causal: the lower triangle only.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+static double count_pairs(const struct op_sig *sig)
 {
     const struct spatial_gate_fwd_params *params = sig->params;
-    const double length = (double)sig->in[2].dim[0];
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    const double pairs = params->causal ? length * (length + 1) / 2 : length * length;
-    *flop_ret = length == 0 ? 0 : 2 * pairs * (count / length);
-    *bytes_ret = 4 * (pairs + length + 3 * count);
+    const double length = (double)sig->axes->of['T'];
+    return params->causal ? length * (length + 1) / 2 : length * length;
 }
 
-// REF_TEMP(0): the gradient of the second factor.
 static const struct grad_rule fwd_grad[] = {
     {.op = OP_spatial_gate_bwd_gate,
      .in = {REF_Y(1), REF_X(3), REF_DY(0)},
@@ -109,6 +106,8 @@ const struct op_class attncl__op_spatial_gate_fwd = {
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .cost = fwd_cost,
+    .flop = "2pBC",
+    .pairs = count_pairs,
+    .moved = {[0] = "p", [1] = "T"},
     .grad = GRAD_RULES(fwd_grad),
 };

@@ -132,18 +132,6 @@ static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
                                arg_i32(p.rows_per_group)));
 }
 
-// Causal: the lower triangle only, as of the forward op.
-static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const struct spatial_gate_fwd_params *params = sig->params;
-    const double length = (double)sig->in[1].dim[0];
-    const double count = (double)attncl__desc_count(&sig->in[1]);
-    const double pairs = params->causal ? length * (length + 1) / 2 : length * length;
-
-    *flop_ret = length == 0 ? 0 : 2 * pairs * (count / length);
-    *bytes_ret = 4 * (2 * count + 2 * pairs);
-}
-
 const struct op_class attncl__op_spatial_gate_bwd_gate = {
     .name = OP_CLASS(spatial_gate_bwd_gate),
     .in = OP_IN({"s", F32, "B T C"}, {"z1", F32, "T B C"}, {"dy", F32, "T B C"}),
@@ -152,16 +140,26 @@ const struct op_class attncl__op_spatial_gate_bwd_gate = {
     .launch = gate_launch,
 };
 
+// Causal: the lower triangle only.
+static double count_pairs(const struct op_sig *sig)
+{
+    const struct spatial_gate_fwd_params *params = sig->params;
+    const double length = (double)sig->axes->of['T'];
+    return params->causal ? length * (length + 1) / 2 : length * length;
+}
+
 const struct op_class attncl__op_spatial_gate_bwd_weight = {
     .name = OP_CLASS(spatial_gate_bwd_weight),
-    .in = OP_IN({"weight", F32, "N N"}, {"ds", F32, "T B C"}, {"u", F32, "T B C"},
+    .in = OP_IN({"weight", F32 | SHAPE_ONLY, "N N"}, {"ds", F32, "T B C"}, {"u", F32, "T B C"},
                 {"mask", U8 | OPTIONAL, "T|1 T 1"}),
     .out = OP_OUT({"dweight", F32, "N N"}),
     .int_axes = "T",
     .infer = matrix_infer,
     .scratch = matrix_scratch,
     .launch = weight_launch,
-    .cost = gemm_cost,
+    .flop = "2pBC",
+    .pairs = count_pairs,
+    .moved = {[4] = "2p"}, // and scratch memory
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_input = {
@@ -172,7 +170,9 @@ const struct op_class attncl__op_spatial_gate_bwd_input = {
     .infer = matrix_infer,
     .scratch = matrix_scratch,
     .launch = input_launch,
-    .cost = gemm_cost,
+    .flop = "2pBC",
+    .pairs = count_pairs,
+    .moved = {[0] = "2p"}, // and scratch memory
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_bias = {

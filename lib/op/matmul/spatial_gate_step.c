@@ -11,11 +11,6 @@
 #include "op/attention/attention_split.h"
 #include "op/row_launch.h"
 
-static attncl_status fwd_infer(struct op_sig *sig)
-{
-    return attncl__check_axes(sig, "N", 1, INT32_MAX);
-}
-
 enum { CHANNELS = 64 }; // of a work-group: few, as one position has little work to share out
 
 static int64_t count_parts(const struct device_caps *caps, const struct op_sig *sig)
@@ -79,14 +74,6 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                                arg_i32(call->sig.in[0].dim[0]), arg_i32(width), arg_i32(CHANNELS)));
 }
 
-// At the last position: earlier ones cost less, but which it is, only the device knows.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double n = (double)sig->in[0].dim[0], count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = 2 * n * count;
-    *bytes_ret = 4 * (n + 4 * count) + (double)attncl_dtype_bytes(sig->in[5].dtype) * n * count;
-}
-
 const struct op_class attncl__op_spatial_gate_step_fwd = {
     .name = OP_CLASS(spatial_gate_step_fwd),
     .in = OP_IN({"weight", F32, "N N"}, {"bias", F32, "N"}, {"u", F32, "B C"},
@@ -94,8 +81,9 @@ const struct op_class attncl__op_spatial_gate_step_fwd = {
                 {"history", STORED | STATE, "N B C"}),
     .out = OP_OUT({"y", F32, "B C"}),
     .int_axes = "C",
-    .infer = fwd_infer,
+    .filled_axes = "N",
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .cost = fwd_cost,
+    .flop = "2NBC", // at the last position, which only the device knows
+    .moved = {[0] = "N", [1] = "1", [5] = "NBC + BC"},
 };

@@ -51,6 +51,6 @@ const struct op_class attncl__op_layer_norm_fwd = {
     .out = OP_OUT({"y", F32, "=x"}),
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .flop_per_element = 8,
+    .flop = "8x",
     .grad = GRAD_RULES(fwd_grad),
 };

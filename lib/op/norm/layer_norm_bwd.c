@@ -68,5 +68,5 @@ const struct op_class attncl__op_layer_norm_bwd = {
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,
-    .flop_per_element = 17,
+    .flop = "17x",
 };

@@ -38,6 +38,6 @@ const struct op_class attncl__op_masked_softmax_fwd = {
     .out = OP_OUT({"y", F32, "B Q K"}),
     .int_axes = "K",
     .launch = fwd_launch,
-    .flop_per_element = 4, // subtract, exp, add, divide
+    .flop = "4x", // subtract, exp, add, divide
     .grad = GRAD_RULES(fwd_grad),
 };

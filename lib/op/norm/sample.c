@@ -91,12 +91,6 @@ static attncl_status store_launch(struct launcher *l, const struct op_call *call
                                arg_i32(n_window)));
 }
 
-static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    *flop_ret = 0;
-    *bytes_ret = (12 + 8 * (double)window_rows(&sig->in[3])) * (double)sig->in[0].dim[0];
-}
-
 const struct op_class attncl__op_sample_store_fwd = {
     .name = OP_CLASS(sample_store_fwd),
     .in = OP_IN({"tokens", I32, "B"}, {"step", I32 | STATE, "N"}, {"drawn", I32 | STATE, "R B"},
@@ -104,5 +98,5 @@ const struct op_class attncl__op_sample_store_fwd = {
     .int_axes = "B",
     .infer = store_infer,
     .launch = store_launch,
-    .cost = store_cost,
+    .moved = {[1] = "N", [2] = "B"}, // written; a window is moved up
 };

@@ -31,6 +31,6 @@ const struct op_class attncl__op_softmax_fwd = {
     .out = OP_OUT({"y", F32, "... C"}),
     .int_axes = "C",
     .launch = fwd_launch,
-    .flop_per_element = 4, // subtract, exp, add, divide
+    .flop = "4x", // subtract, exp, add, divide
     .grad = GRAD_RULES(fwd_grad),
 };

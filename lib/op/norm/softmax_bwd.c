@@ -41,5 +41,5 @@ const struct op_class attncl__op_softmax_bwd = {
     .int_axes = "C",
     .infer = bwd_infer,
     .launch = bwd_launch,
-    .flop_per_element = 4,
+    .flop = "4x",
 };

@@ -143,16 +143,6 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     return ATTNCL_OK;
 }
 
-// The GEMMs, and 13 operations a channel with sigmoid and tanh as one each.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[OUT_Y]);
-    const double width = (double)sig->in[IN_WEIGHT].dim[1];
-
-    *flop_ret = count * (6 * width + 13);
-    *bytes_ret = 4 * (4 * count + 3 * width * (width + 1));
-}
-
 // REF_TEMP(0), REF_TEMP(1): dhh and the states before the steps, as of a linear map.
 static const struct grad_rule gru_grad[] = {
     {.op = OP_gru_bwd,
@@ -173,6 +163,6 @@ const struct op_class attncl__op_gru_fwd = {
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .cost = fwd_cost,
+    .flop = "6Hy + 13y", // the GEMMs; sigmoid and tanh as one each
     .grad = GRAD_RULES(gru_grad),
 };

@@ -27,16 +27,6 @@ static int64_t batch_count(const struct op_sig *sig)
     return sig->in[IN_Y].dim[time_first(sig) ? 1 : 0];
 }
 
-static attncl_status bwd_infer(struct op_sig *sig)
-{
-    const int64_t *of = sig->axes->of;
-
-    REQUIRE(of['G'] == 3 * of['H'] && of['Z'] == 4 * of['H'], ATTNCL_ERR_SHAPE,
-            "y is %s, weight_hh is %s, gates is %s", SHAPE(&sig->in[IN_Y]),
-            SHAPE(&sig->in[IN_WEIGHT]), SHAPE(&sig->in[IN_GATES]));
-    return ATTNCL_OK;
-}
-
 // Elements of a state, up to a multiple of what vectors are aligned to.
 static int64_t state_floats(const struct op_sig *sig)
 {
@@ -133,16 +123,6 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     return ATTNCL_OK;
 }
 
-// A GEMM of the forward size, and 18 operations a channel.
-static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[IN_Y]);
-    const double width = (double)sig->in[IN_WEIGHT].dim[1];
-
-    *flop_ret = count * (6 * width + 18);
-    *bytes_ret = 4 * (13 * count + 3 * width * width);
-}
-
 const struct op_class attncl__op_gru_bwd = {
     .name = OP_CLASS(gru_bwd),
     .in = OP_IN({"weight_hh", F32, "G H"}, {"h0", F32 | STRIDED | OPTIONAL, "B H"},
@@ -150,8 +130,7 @@ const struct op_class attncl__op_gru_bwd = {
     .out = OP_OUT({"dxi", F32, "X Y G"}, {"dhh", F32, "X Y G"}, {"before", F32, "X Y H"},
                   {"dh0", F32, "=h0"}),
     .int_axes = "Z",
-    .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,
-    .cost = bwd_cost,
+    .flop = "6HHXY + 18HXY", // a GEMM of the forward size, and the channels
 };

@@ -76,19 +76,6 @@ static attncl_status sum_launch(struct launcher *l, const struct op_call *call)
                                arg_i32(params->first), arg_i64(count), arg_i32(p.per_group)));
 }
 
-// One row in and out.
-static void row_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    *flop_ret = 0;
-    *bytes_ret = 8 * (double)attncl__desc_count(&sig->out[0]);
-}
-
-static void stack_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    *flop_ret = 0;
-    *bytes_ret = 8 * (double)attncl__desc_count(&sig->in[0]);
-}
-
 const struct op_class attncl__op_loop_index_fwd = {
     .name = OP_CLASS(loop_index_fwd),
     .in = OP_IN({"iteration", I32 | STATE, "1"}),
@@ -103,7 +90,7 @@ const struct op_class attncl__op_loop_row_fwd = {
     .out = OP_OUT({"y", F32, "..."}),
     .int_axes = "N",
     .launch = row_launch,
-    .cost = row_cost,
+    .moved = {[0] = "y"}, // one row in and out
 };
 
 const struct op_class attncl__op_loop_stack_fwd = {
@@ -112,7 +99,7 @@ const struct op_class attncl__op_loop_stack_fwd = {
     .out = OP_OUT({"y", F32, "N ..."}),
     .infer = stack_infer,
     .launch = stack_launch,
-    .cost = stack_cost,
+    .moved = {[2] = "x"},
 };
 
 const struct op_class attncl__op_loop_sum_fwd = {

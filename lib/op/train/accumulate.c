@@ -34,5 +34,5 @@ const struct op_class attncl__op_accumulate_fwd = {
     .in = OP_IN({"into", F32 | STATE, "..."}, {"value", F32 | OPTIONAL, "..."},
                 {"guard", F32 | OPTIONAL, ""}),
     .launch = accumulate_launch,
-    .flop_per_element = 2,
+    .flop = "2x",
 };

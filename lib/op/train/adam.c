@@ -104,7 +104,7 @@ const struct op_class attncl__op_adam_step_fwd = {
     .out = OP_OUT({"param", F32, "..."}, {"exp_avg", F32, "..."}, {"exp_avg_sq", F32, "..."},
                   {"max_exp_avg_sq", F32, "=max_exp_avg_sq"}),
     .launch = step_launch,
-    .flop_per_element = 14,
+    .flop = "14x",
 };
 
 const struct op_class attncl__op_adam_update_fwd = {
@@ -113,5 +113,5 @@ const struct op_class attncl__op_adam_update_fwd = {
                 {"exp_avg", F32 | STATE, "..."}, {"exp_avg_sq", F32 | STATE, "..."},
                 {"rates", F32, "3"}, {"max_exp_avg_sq", F32 | STATE | OPTIONAL, "..."}),
     .launch = update_launch,
-    .flop_per_element = 14,
+    .flop = "14x",
 };

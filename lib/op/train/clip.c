@@ -115,7 +115,7 @@ const struct op_class attncl__op_sum_squares_fwd = {
     .out = OP_OUT({"sums", F32, "3"}),
     .scratch = squares_scratch,
     .launch = squares_launch,
-    .flop_per_element = 8,
+    .flop = "8x",
 };
 
 const struct op_class attncl__op_clip_factor_fwd = {
@@ -131,7 +131,7 @@ const struct op_class attncl__op_scale_by_fwd = {
     .in = OP_IN({"x", F32, "..."}, {"factor", F32, ""}),
     .out = OP_OUT({"y", F32, "..."}),
     .launch = scale_launch,
-    .flop_per_element = 1,
+    .flop = "x",
 };
 
 const struct op_class attncl__op_clamp_fwd = {
@@ -140,5 +140,5 @@ const struct op_class attncl__op_clamp_fwd = {
     .out = OP_OUT({"y", F32, "..."}),
     .infer = clamp_infer,
     .launch = clamp_launch,
-    .flop_per_element = 2,
+    .flop = "2x",
 };

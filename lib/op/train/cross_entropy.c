@@ -132,6 +132,6 @@ const struct op_class attncl__op_cross_entropy_fwd = {
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .flop_per_element = 3, // subtract, exp, add
+    .flop = "3x", // subtract, exp, add
     .grad = GRAD_RULES(fwd_grad),
 };

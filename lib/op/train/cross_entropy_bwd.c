@@ -59,5 +59,5 @@ const struct op_class attncl__op_cross_entropy_bwd = {
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,
-    .flop_per_element = 5,
+    .flop = "5x",
 };

@@ -111,7 +111,7 @@ const struct op_class attncl__op_sgd_step_fwd = {
     .out = OP_OUT({"param", F32, "..."}, {"momentum_buffer", F32 | OPTIONAL, "..."}),
     .infer = step_infer,
     .launch = step_launch,
-    .flop_per_element = 8,
+    .flop = "8x",
 };
 
 const struct op_class attncl__op_sgd_update_fwd = {
@@ -120,5 +120,5 @@ const struct op_class attncl__op_sgd_update_fwd = {
                 {"momentum_buffer", F32 | STATE | OPTIONAL, "..."}),
     .infer = update_infer,
     .launch = update_launch,
-    .flop_per_element = 8,
+    .flop = "8x",
 };

@@ -99,22 +99,13 @@ static attncl_status store_launch(struct launcher *l, const struct op_call *call
     return store_and_read(l, call, call->in[1], call->sig.in[1].dtype);
 }
 
-static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    *flop_ret = 0;
-    const double bytes = (double)attncl_dtype_bytes(sig->in[1].dtype);
-
-    *bytes_ret =
-        (4 + bytes + (bytes < 4 ? 4 + bytes : 0)) * (double)attncl__desc_count(&sig->in[0]);
-}
-
 const struct op_class attncl__op_store_rows_fwd = {
     .name = OP_CLASS(store_rows_fwd),
     .in = OP_IN({"x", F32 | ANY_VIEW, "T ..."}, {"state", STORED | STATE, "S ..."}),
     .out = OP_OUT({"y", F32 | OPTIONAL, "T ..."}),
     .infer = store_infer,
     .launch = store_launch,
-    .cost = store_cost,
+    .moved = {[1] = "x + y"}, // 16 bits are read back
 };
 
 static attncl_status round_infer(struct op_sig *sig)
@@ -138,12 +129,6 @@ static attncl_status round_launch(struct launcher *l, const struct op_call *call
     return store_and_read(l, call, call->scratch, (attncl_dtype)params->dtype);
 }
 
-static void round_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    *flop_ret = 0;
-    *bytes_ret = 12 * (double)attncl__desc_count(&sig->in[0]);
-}
-
 const struct op_class attncl__op_round_fwd = {
     .name = OP_CLASS(round_fwd),
     .in = OP_IN({"x", F32 | ANY_VIEW, "..."}),
@@ -151,5 +136,5 @@ const struct op_class attncl__op_round_fwd = {
     .infer = round_infer,
     .scratch = round_scratch,
     .launch = round_launch,
-    .cost = round_cost,
+    .moved = {[0] = "2x"}, // and 16 bits there and back
 };

@@ -47,7 +47,7 @@ const struct op_class attncl__op_rotate_bwd = {
     .int_axes = "C",
     .infer = fwd_infer,
     .launch = bwd_launch,
-    .flop_per_element = 3,
+    .flop = "3x",
 };
 
 // A rotation is by a given angle: the table has no gradient.
@@ -61,6 +61,6 @@ const struct op_class attncl__op_rotate_fwd = {
     .int_axes = "C",
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .flop_per_element = 3,
+    .flop = "3x",
     .grad = GRAD_RULES(fwd_grad),
 };

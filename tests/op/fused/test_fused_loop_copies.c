@@ -65,15 +65,3 @@ TEST(an_iteration_outside_counts_as_the_nearest)
     for (size_t i = 0; i < COUNT_OF(iterations); ++i)
         check(moved, 2, iterations[i]);
 }
-
-TEST(refusals)
-{
-    struct fused_loop_copies_fwd_params params = {.n = 9, .n_rows = 4};
-    struct host *x = host_new(ATTNCL_F32, DIMS(3, 2)), *at = host_index(0);
-
-    ck_refused("fused_loop_copies_fwd", &params, HOSTS(at, x), ATTNCL_ERR_ARGUMENT,
-               "9 copies, expected 1 to 8");
-    params.n = 1;
-    ck_refused("fused_loop_copies_fwd", &params, HOSTS(at, x), ATTNCL_ERR_SHAPE,
-               "x is [3, 2], expected 4 rows");
-}

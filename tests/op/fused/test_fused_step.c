@@ -264,11 +264,6 @@ TEST(refuses_aft)
 
     ck_fails(attempt(&l, &params, map, NULL, keys), ATTNCL_ERR_SHAPE,
              "wk is [16, 17], must be [C, D] with D = 16 as x");
-    keys = host_new(ATTNCL_F32, DIMS(3, 16));
-    ck_fails(attempt(&l, &params, NULL, NULL, keys), ATTNCL_ERR_SHAPE,
-             "keys is [3, 16], expected [2, 16]");
-    params.aft.per_head = true;
-    ck_fails(attempt(&l, &params, NULL, NULL, keys), ATTNCL_ERR_UNSUPPORTED, "has no heads");
 }
 
 TEST(refuses_attention)
@@ -276,15 +271,9 @@ TEST(refuses_attention)
     const struct layer l = {FUSED_ATTENTION, 1, 16, 32, 16, 0, 4, 1, true, 0, 2, 1, false, 0};
     struct fused_step_fwd_params params = params_of(&l);
     struct host *keys = host_new(ATTNCL_F32, DIMS(4, 1, 32)), *map = host_random(2, DIMS(32, 17));
-    struct host *narrow = host_new(ATTNCL_F32, DIMS(4, 1, 31));
 
     ck_fails(attempt(&l, &params, map, NULL, keys), ATTNCL_ERR_SHAPE,
              "wk is [32, 17], must be [C, D] with D = 16 as x");
-    ck_fails(attempt(&l, &params, NULL, NULL, narrow), ATTNCL_ERR_SHAPE,
-             "keys is [4, 1, 31], must be [L, B, C] with C = 32");
-    params.attention.n_heads = 5;
-    ck_fails(attempt(&l, &params, NULL, NULL, keys), ATTNCL_ERR_SHAPE,
-             "C = 32 cannot be cut into H = 5 heads");
     params.attention.n_heads = 16; // heads narrower than any vector
     ck_fails(attempt(&l, &params, NULL, NULL, keys), ATTNCL_ERR_UNSUPPORTED,
              "a step of attention with 1 rows and 32 channels in 1 blocks cannot be one launch");
@@ -308,8 +297,6 @@ TEST(refuses_feed_forward)
                HOSTS(s.x, s.norm_weight, s.norm_bias, many.partials, s.bias, w.in[0], NULL, NULL,
                      NULL, NULL, NULL, w.out),
                ATTNCL_ERR_SHAPE, "partials is [1, 2, 17], must be [S, M, D] with D = 16 as x");
-    params.n_blocks = 0;
-    ck_fails(attempt(&l, &params, NULL, NULL, NULL), ATTNCL_ERR_ARGUMENT, "0 channel blocks");
     params.n_blocks = 1000;
     ck_fails(attempt(&l, &params, NULL, NULL, NULL), ATTNCL_ERR_UNSUPPORTED,
              "1000 blocks cannot be one launch");
