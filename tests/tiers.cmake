@@ -4,7 +4,7 @@
 # runs.  The last row whose pattern is the whole name decides; none: full.
 set(attncl_tiers
     "ci      (autodiff|compile|exec|gemm|launch|layer|model|op|train|tune)\\..*"
-    "ci      faults\\.(batches|queues|runs|tune)"
+    "ci      faults\\.(queues|runs|tune)"
     "ci      accuracy\\.(functions|rows)"
     "ci      personas\\.limits"
     "ci      tools\\.(architectures|convert|language|manual|pictures|train|train_resume)"
@@ -12,7 +12,7 @@ set(attncl_tiers
     "ci      style\\..*"
     "full    model\\.(alloc|decoder_crop|describe|dropout|initial|keys|refuse|status|steady|tolerate)@gpu"
     "full    op\\..*\\.groups_of_.*"
-    "full    gemm\\.clblast"
+    "full    (gemm\\.clblast|launch\\.shuffle)"
     "default (base|device|graph|io|store)\\..*"
     "default (autodiff|compile|exec|layer)\\.[a-z_]*"
     "default (launch\\.launch|model\\.golden|op\\.registry)"

@@ -197,12 +197,12 @@ static const struct subject subjects[] = {
     GRADIENTS("f32", MMA_MFMA, GEMM_F32),
 };
 
-// Emulated attention and shuffles take PoCL seconds to compile: smoke runs have one kind of either.
+// Emulated attention takes PoCL seconds to compile: smoke runs have one kind.
 static bool is_slow(const struct subject *s)
 {
     const bool is_attention = s->mma && s->cls != &attncl__op_linear_fwd;
 
-    return s == &subjects[OF_AMD] || (is_attention && s != &subjects[GRADIENTS_BY_MMA]);
+    return is_attention && s != &subjects[GRADIENTS_BY_MMA];
 }
 
 TABLE_TEST(right_ones_pass, subjects)
