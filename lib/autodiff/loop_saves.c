@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the iterations of a loop compute, kept as rows for the loop that differentiates them.
+// Keeps the results of a loop's iterations, a row each, for the loop that differentiates them.
 
 #include "autodiff/loops.h"
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradients of what every iteration of a loop reads: sums over the iterations.
+// Gradients of values that every iteration of a loop reads: sums over the iterations.
 
 #include "autodiff/loops.h"
 #include "base/alloc.h"

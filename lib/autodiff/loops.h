@@ -5,11 +5,11 @@
 
 #include "graph/graph.h"
 
-// -- loop_saves.c: what the iterations of a loop compute, kept
+// -- loop_saves.c: results of iterations, kept
 //
-// A backward loop adds the forward nodes of an iteration again, so that gradients can be built from them.  What they
-// compute has been kept by the forward loop: consumers read the kept rows instead, and the nodes that have none left
-// are eliminated.  Without a backward loop the stacks have no consumer, and are eliminated too.
+// A backward loop adds an iteration's forward nodes again, to build gradients from them.  The forward loop has kept their
+// results, so that consumers read the kept rows instead and nodes without a consumer are eliminated.  Without a backward
+// loop the stacks have no consumer and are eliminated too.
 
 // The first of a forward loop's nodes that are kept, and the stacks that keep their results.
 struct loop_saves {
@@ -38,10 +38,10 @@ attncl_status attncl__loop_reads_replace(attncl_graph *g, const struct loop_read
                                          int first_again);
 void attncl__loop_reads_free(struct loop_reads *r);
 
-// -- loop_sums.c: the gradient of what every iteration reads, the sum of what the iterations compute
+// -- loop_sums.c: gradients of values that every iteration reads, summed over the iterations
 //
-// What a linear map adds to the gradient of its weight, d^T x, is not computed in each iteration: the rows of d and x
-// are kept, and multiplied at once after the loop, as those of a layer that has all rows from the beginning.
+// The gradient of a linear map's weight, d^T x, is one product after the loop rather than a sum in each iteration: the
+// loop keeps the rows of d and x.
 
 struct loop_sums {
     attncl_graph *g;

@@ -21,7 +21,7 @@ struct op_trial {
     unsigned sub_groups;           // of a work-group, at most; 0: as the device allows
     unsigned compute_units;        // 0: the device's
     double max_error[N_GEMM_PRECISIONS]; // by the candidate's precision
-    // What errors of element i are shares of.  NULL: of the result's largest.
+    // The scale of an error of element i.  NULL: the largest value of the result.
     double (*unit)(int result, int64_t i, double expected);
     // Element i of result 0, in double.  NULL: the kernels of the reference give all results.
     double (*expected)(const struct op_trial *t, const float *const *in, int64_t i);

@@ -46,45 +46,41 @@ static attncl_status append_node(const struct lowered *p, struct program *g, str
 
 // A byte counts as eight operations: no GPU moves fewer.
 static void estimate(const struct device_caps *caps, struct command_list *list, size_t first,
-                     const struct op_sig *sig, const struct op_class *cls)
+                     double flop, double bytes)
 {
     enum { FLOP_PER_BYTE = 8 };
-    double flop = 0, bytes = 0;
 
-    if (caps->flop_per_second <= 0)
-        return;
-    attncl__op_cost(cls, sig, &flop, &bytes);
-    attncl__command_list_estimate(list, first,
-                                  (flop + FLOP_PER_BYTE * bytes) / caps->flop_per_second);
+    if (caps->flop_per_second > 0)
+        attncl__command_list_estimate(list, first,
+                                      (flop + FLOP_PER_BYTE * bytes) / caps->flop_per_second);
 }
 
 // A node's row in profiles.
-static struct program_node describe(const struct lowered *p, int n, const struct op_sig *sig)
+static struct program_node describe(const struct lowered *p, int n, double flop, double bytes)
 {
     const struct lowered_node *node = &p->nodes[n];
     const double times = node->loop < 0 ? 1 : (double)p->loops[node->loop].trip_count;
-    struct program_node row = {.op = node->cls->name, .scope = node->scope};
 
-    attncl__op_cost(node->cls, sig, &row.flop, &row.bytes);
-    row.flop *= times;
-    row.bytes *= times;
-    return row;
+    return (struct program_node){
+        .op = node->cls->name, .scope = node->scope, .flop = flop * times, .bytes = bytes * times};
 }
 
 static attncl_status record_node(const struct lowered *p, struct program *g, struct launcher *l,
                                  int n)
 {
     const size_t first = g->command_list.n_commands;
+    double flop = 0, bytes = 0;
     struct op_sig sig;
 
     if (p->nodes[n].dead)
         return ATTNCL_OK;
     attncl__lowered_sig(p, &p->nodes[n], &sig);
-    g->nodes[n] = describe(p, n, &sig);
+    attncl__op_cost(p->nodes[n].cls, &sig, &flop, &bytes);
+    g->nodes[n] = describe(p, n, flop, bytes);
     if (p->nodes[n].loop >= 0 && p->loops[p->nodes[n].loop].trip_count == 0)
         return ATTNCL_OK;
     TRY(append_node(p, g, l, &sig));
-    estimate(&g->ctx->caps, &g->command_list, first, &sig, p->nodes[n].cls);
+    estimate(&g->ctx->caps, &g->command_list, first, flop, bytes);
     return ATTNCL_OK;
 }
 

@@ -181,7 +181,7 @@ attncl_status attncl__side_queues_finish(attncl_context *ctx);
 
 // -- query.c: limits of the device that launches ask for only where they may be met
 
-// What every device allows, those of the embedded profile too.
+// The least that a device may allow, that of the embedded profile.
 enum { MIN_ARGUMENT_BYTES = 256 };
 
 // Bytes that the arguments of one kernel may take together.

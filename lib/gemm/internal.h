@@ -83,7 +83,7 @@ struct gpu_tile {
 struct kspec attncl__gpu_tile_spec(const struct launcher *l, const struct gemm *g,
                                    const struct gpu_tile *t);
 
-// Of all batch entries.
+// The number of tiles in all batch entries.
 int64_t attncl__gpu_tile_count(const struct gemm *g, const struct gpu_tile *t);
 
 // Number of splits of k, each but the last of *step_ret terms; 1: no split-K.

@@ -12,8 +12,8 @@
 // step what steps 0 .. T - 1 would.  The states are created in the same order and of the same shapes, so that both
 // graphs can share them (attncl__graph_share_state).
 //
-// `last`: I32 [1], the position of the prompt's last token, at most T - 1; what follows it is padding, of which nothing
-// is kept, or only what steps overwrite before they read it.  residual may be null.
+// `last`: I32 [1], the position of the prompt's last token, at most T - 1.  Padding follows it: its keys and values
+// are not kept, or steps overwrite them before they read them.  residual may be null.
 
 // With rings of a type: F32, F16, BF16.  Sums stay F32.
 attncl_value attncl__aft_prefill(attncl_graph *g, const attncl_aft_desc *desc,
@@ -74,7 +74,7 @@ enum { SAMPLING_WORDS = 4, SAMPLING_ROWS = 256 };
 void attncl__sampling_words(double temperature, int64_t top_k, uint64_t seed,
                             int32_t words[SAMPLING_WORDS]);
 
-// What a step reads, I32 [1 + batch]: state "step", the position and the tokens.
+// State "step", I32 [1 + batch]: the position and the tokens of a step.
 attncl_value attncl__sampling_step(attncl_graph *g, int64_t batch);
 
 // A token for each row of logits [B, V], by input "sampling" and the position in `step`: the step of the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the backward pass of a feedback transformer's steps reads and differentiates.
+// Inputs and outputs of the backward pass of a feedback transformer's steps.
 
 #include "layer/feedback_internal.h"
 

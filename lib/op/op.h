@@ -119,7 +119,7 @@ struct op_class {
     const struct op_arg *in, *out;
     int n_in, n_out;
     const char *int_axes;    // letters of axes that kernels count with int; NULL: none
-    const char *filled_axes; // of such that are 1 at least
+    const char *filled_axes; // the same of axes that must not be empty
     // Checks parameters and limits; sets the letters that only outputs have (sig->axes) and the types of
     // optional outputs.  Called on contiguous and on strided inputs alike.  NULL: shapes are enough.
     attncl_status (*infer)(struct op_sig *sig);

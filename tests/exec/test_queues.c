@@ -15,7 +15,7 @@
 #include "support/directory.h"
 #include "support/test.h"
 
-enum { ROWS = 96, N = ROWS * ROWS, N_BRANCHES = 3, DEPTH = 4, N_RUNS = 8 };
+enum { ROWS = 96, N = ROWS * ROWS, N_BRANCHES = 3, DEPTH = 4 };
 
 static attncl_value add(attncl_graph *g, attncl_value a, attncl_value b)
 {
@@ -90,11 +90,12 @@ static int n_queues_used(const attncl_graph *g)
 LOOP_TEST(results_are_those_of_one_queue, 2, MAX_QUEUES + 1)
 {
     static float want[N], got[N];
+    const int n_runs = test_has_full_sizes() ? 20 : 8;
     attncl_graph *one = compiled(1), *several = compiled(_i);
 
     ck_assert_int_eq(n_queues_used(one), 1);
     ck_assert_int_eq(n_queues_used(several), _i < N_BRANCHES ? _i : N_BRANCHES);
-    for (int i = 0; i < N_RUNS; ++i) {
+    for (int i = 0; i < n_runs; ++i) {
         run(one, i, want);
         run(several, i, got);
         ck_assert_mem_eq(got, want, sizeof want);

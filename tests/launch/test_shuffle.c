@@ -89,12 +89,6 @@ static void reduce(attncl_context *ctx, const struct device_caps *caps, size_t g
 
 static const enum lane_shuffle emulated[] = {SHUFFLE_EMULATED, SHUFFLE_AMD_EMULATED};
 
-// Smoke runs take one of them a shape.
-static bool is_left_out(int shape, size_t k)
-{
-    return (size_t)shape % COUNT_OF(emulated) != k && !test_has_full_sizes();
-}
-
 static const struct {
     unsigned lanes;
     size_t group;
@@ -114,8 +108,6 @@ TABLE_TEST(every_work_item_gets_the_same_bits, sizes)
         for (size_t i = 0; i < group; ++i)
             ck_assert_float_eq(expected[i], expected[0]);
         for (size_t k = 0; k < COUNT_OF(emulated); ++k) {
-            if (is_left_out(_i, k))
-                continue;
             caps.shuffle = emulated[k];
             reduce(ctx, &caps, group, found);
             ck_assert_mem_eq(found, expected, 2 * group * sizeof(float));
@@ -181,8 +173,6 @@ TABLE_TEST(every_work_item_gets_the_same_bits_of_its_row, rows)
         run(ctx, &caps, &spec, group, expected, ROW_SUMS * group);
         check_rows(expected, group, rows[_i].per_row);
         for (size_t k = 0; k < COUNT_OF(emulated); ++k) {
-            if (is_left_out(_i, k))
-                continue;
             caps.shuffle = emulated[k];
             run(ctx, &caps, &spec, group, found, ROW_SUMS * group);
             ck_assert_mem_eq(found, expected, ROW_SUMS * group * sizeof(float));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What linear_fwd (gemm.c), its gradients (gemm_bwd.c) and the fused linear maps (op/fused/fused_linear.c) share: inputs,
-// outputs, the GEMM; and sums over rows.
+// outputs, the GEMM; sums over rows; and what the ops of spatial gates share.
 #ifndef ATTNCL_OP_MATMUL_MATMUL_H
 #define ATTNCL_OP_MATMUL_MATMUL_H
 
@@ -41,5 +41,10 @@ size_t attncl__column_sum_scratch(const struct column_sum *s); // bytes
 // `scratch` may be absent when no bytes were asked for.  y must not be in it.
 attncl_status attncl__column_sum(struct launcher *l, const struct column_sum *s, struct span x,
                                  struct span y, struct span scratch);
+
+// -- spatial_gate.c
+
+// The pairs of positions that a gate sums over: a causal one the lower triangle only.
+double attncl__spatial_gate_pairs(const struct op_sig *sig);
 
 #endif

@@ -11,7 +11,7 @@
 // (gemm/gemm.h); a mask is first multiplied into a copy of the weight (cl/matmul/spatial_gate.cl).
 
 #include "base/ckd.h"
-#include "gemm/gemm.h"
+#include "op/matmul/matmul.h"
 #include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
@@ -73,15 +73,14 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     return attncl__gemm(l, &g);
 }
 
-// REF_TEMP(0): the gradient of the second factor.
-// Causal: the lower triangle only.
-static double count_pairs(const struct op_sig *sig)
+double attncl__spatial_gate_pairs(const struct op_sig *sig)
 {
     const struct spatial_gate_fwd_params *params = sig->params;
     const double length = (double)sig->axes->of['T'];
     return params->causal ? length * (length + 1) / 2 : length * length;
 }
 
+// REF_TEMP(0): the gradient of the second factor.
 static const struct grad_rule fwd_grad[] = {
     {.op = OP_spatial_gate_bwd_gate,
      .in = {REF_Y(1), REF_X(3), REF_DY(0)},
@@ -107,7 +106,7 @@ const struct op_class attncl__op_spatial_gate_fwd = {
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .flop = "2pBC",
-    .pairs = count_pairs,
+    .pairs = attncl__spatial_gate_pairs,
     .moved = {[0] = "p", [1] = "T"},
     .grad = GRAD_RULES(fwd_grad),
 };

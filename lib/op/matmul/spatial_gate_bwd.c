@@ -10,7 +10,7 @@
 // A [T, B, C] value is one [T, B C] matrix here, so that each sum is one GEMM.  s is saved by the
 // forward op, as [B, T, C] (spatial_gate.c).  Kernels: cl/matmul/spatial_gate_bwd.cl.
 
-#include "gemm/gemm.h"
+#include "op/matmul/matmul.h"
 #include "op/row_launch.h"
 
 static const char *const file = "matmul/spatial_gate_bwd.cl";
@@ -140,14 +140,6 @@ const struct op_class attncl__op_spatial_gate_bwd_gate = {
     .launch = gate_launch,
 };
 
-// Causal: the lower triangle only.
-static double count_pairs(const struct op_sig *sig)
-{
-    const struct spatial_gate_fwd_params *params = sig->params;
-    const double length = (double)sig->axes->of['T'];
-    return params->causal ? length * (length + 1) / 2 : length * length;
-}
-
 const struct op_class attncl__op_spatial_gate_bwd_weight = {
     .name = OP_CLASS(spatial_gate_bwd_weight),
     .in = OP_IN({"weight", F32 | SHAPE_ONLY, "N N"}, {"ds", F32, "T B C"}, {"u", F32, "T B C"},
@@ -158,7 +150,7 @@ const struct op_class attncl__op_spatial_gate_bwd_weight = {
     .scratch = matrix_scratch,
     .launch = weight_launch,
     .flop = "2pBC",
-    .pairs = count_pairs,
+    .pairs = attncl__spatial_gate_pairs,
     .moved = {[4] = "2p"}, // and scratch memory
 };
 
@@ -171,7 +163,7 @@ const struct op_class attncl__op_spatial_gate_bwd_input = {
     .scratch = matrix_scratch,
     .launch = input_launch,
     .flop = "2pBC",
-    .pairs = count_pairs,
+    .pairs = attncl__spatial_gate_pairs,
     .moved = {[0] = "2p"}, // and scratch memory
 };
 
