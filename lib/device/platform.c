@@ -32,36 +32,30 @@ static void copy_trimmed(const char *text, char *out, size_t capacity)
             *out = ' ';
 }
 
-// The query of a device's or platform's text, of either kind.
-typedef cl_int query_fn(const void *id, cl_uint what, size_t bytes, void *value, size_t *bytes_ret);
-
-static cl_int query_device(const void *id, cl_uint what, size_t bytes, void *value,
-                           size_t *bytes_ret)
+// Of a device, or where that is NULL of a platform.
+static cl_int query(cl_device_id device, cl_platform_id platform, cl_uint what, size_t bytes,
+                    void *value, size_t *bytes_ret)
 {
-    return clGetDeviceInfo((cl_device_id)(uintptr_t)id, what, bytes, value, bytes_ret);
+    return device ? clGetDeviceInfo(device, what, bytes, value, bytes_ret)
+                  : clGetPlatformInfo(platform, what, bytes, value, bytes_ret);
 }
 
-static cl_int query_platform(const void *id, cl_uint what, size_t bytes, void *value,
-                             size_t *bytes_ret)
-{
-    return clGetPlatformInfo((cl_platform_id)(uintptr_t)id, what, bytes, value, bytes_ret);
-}
-
-static attncl_status query_text(query_fn *query, const char *call, const void *id, cl_uint what,
+static attncl_status query_text(cl_device_id device, cl_platform_id platform, cl_uint what,
                                 char **ret)
 {
+    const char *call = device ? "clGetDeviceInfo" : "clGetPlatformInfo";
     attncl_status status = ATTNCL_OK;
     size_t bytes = 0;
     char *text = NULL;
 
-    const cl_int code = query(id, what, 0, NULL, &bytes);
+    const cl_int code = query(device, platform, what, 0, NULL, &bytes);
     const bool unknown = attncl__cl_is_refusal(code) || bytes > MAX_TEXT_BYTES;
     TRY(CL_CODE(unknown ? CL_SUCCESS : code, call));
     // One byte more, zeroed, in case the driver omits the terminating zero.
     text = attncl__alloc_zero(unknown ? 1 : bytes + 1);
     REQUIRE(text, ATTNCL_ERR_NO_MEMORY, "a driver's text of %zu bytes", bytes);
     if (!unknown)
-        TRY_DONE(CL_CODE(query(id, what, bytes, text, NULL), call));
+        TRY_DONE(CL_CODE(query(device, platform, what, bytes, text, NULL), call));
     *ret = text;
     text = NULL;
 
@@ -72,16 +66,17 @@ done:
 
 attncl_status attncl__device_text_whole(cl_device_id id, cl_device_info what, char **ret)
 {
-    TRY(query_text(query_device, "clGetDeviceInfo", id, what, ret));
+    TRY(query_text(id, NULL, what, ret));
     copy_trimmed(*ret, *ret, strlen(*ret) + 1);
     return ATTNCL_OK;
 }
 
-static attncl_status device_text(cl_device_id id, cl_device_info what, char *out, size_t capacity)
+static attncl_status cut_text(cl_device_id device, cl_platform_id platform, cl_uint what, char *out,
+                              size_t capacity)
 {
     char *text = NULL;
 
-    TRY(query_text(query_device, "clGetDeviceInfo", id, what, &text));
+    TRY(query_text(device, platform, what, &text));
     copy_trimmed(text, out, capacity);
     attncl__free(text);
     return ATTNCL_OK;
@@ -90,12 +85,7 @@ static attncl_status device_text(cl_device_id id, cl_device_info what, char *out
 attncl_status attncl__platform_text(cl_platform_id id, cl_platform_info what, char *out,
                                     size_t capacity)
 {
-    char *text = NULL;
-
-    TRY(query_text(query_platform, "clGetPlatformInfo", id, what, &text));
-    copy_trimmed(text, out, capacity);
-    attncl__free(text);
-    return ATTNCL_OK;
+    return cut_text(NULL, id, what, out, capacity);
 }
 
 // A simulator may claim every type at once; it counts as a CPU.
@@ -113,12 +103,12 @@ static attncl_status describe_texts(cl_device_id id, attncl_device_info *info)
     TRY(DEVICE_ANSWER(id, CL_DEVICE_PLATFORM, &platform));
     TRY(attncl__platform_text(platform, CL_PLATFORM_NAME, info->platform_name,
                               sizeof info->platform_name));
-    TRY(device_text(id, CL_DEVICE_NAME, info->name, sizeof info->name));
-    TRY(device_text(id, CL_DEVICE_VENDOR, info->vendor, sizeof info->vendor));
-    TRY(device_text(id, CL_DRIVER_VERSION, info->driver_version, sizeof info->driver_version));
-    TRY(device_text(id, CL_DEVICE_VERSION, info->opencl_version, sizeof info->opencl_version));
-    return device_text(id, CL_DEVICE_OPENCL_C_VERSION, info->opencl_c_version,
-                       sizeof info->opencl_c_version);
+    TRY(cut_text(id, NULL, CL_DEVICE_NAME, info->name, sizeof info->name));
+    TRY(cut_text(id, NULL, CL_DEVICE_VENDOR, info->vendor, sizeof info->vendor));
+    TRY(cut_text(id, NULL, CL_DRIVER_VERSION, info->driver_version, sizeof info->driver_version));
+    TRY(cut_text(id, NULL, CL_DEVICE_VERSION, info->opencl_version, sizeof info->opencl_version));
+    return cut_text(id, NULL, CL_DEVICE_OPENCL_C_VERSION, info->opencl_c_version,
+                    sizeof info->opencl_c_version);
 }
 
 attncl_status attncl__device_describe(cl_device_id id, attncl_device_info *ret)

@@ -29,7 +29,7 @@ static const struct {
 struct quirk {
     enum device_vendor vendor; // VENDOR_OTHER: any
     attncl_device_type type;
-    const char *name, *driver; // part of the device's name; start of the driver's version
+    const char *name; // part of the device's
     size_t max_group;
     uint64_t max_loop_iterations;
     unsigned vector_width;
@@ -185,8 +185,7 @@ static bool matches(const struct quirk *q, enum device_vendor vendor,
         return false;
     if (q->type && q->type != info->type)
         return false;
-    return part_of(q->name, info->name) &&
-           (!q->driver || strncmp(info->driver_version, q->driver, strlen(q->driver)) == 0);
+    return part_of(q->name, info->name);
 }
 
 void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *caps)
