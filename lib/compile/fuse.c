@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
-// Fusion: applies the rules of fusion_rules.c to each node, producers before their consumers.
+// Fusion: the rules, of which the op classes know nothing, applied to each node, producers before their consumers.
 
 #include "compile/fuse.h"
 
+// For each node the first one that applies is taken.
+static const struct fusion_rule *const rules[] = {
+    &attncl__fuse_norm,        &attncl__fuse_add_gemm,    &attncl__fuse_products,
+    &attncl__fuse_merge,       &attncl__fuse_loop_copies, &attncl__fuse_mixing_step_after,
+    &attncl__fuse_mixing_step, &attncl__fuse_ffn_after,
+};
+
 static attncl_status fuse_node(struct lowered *p, int n)
 {
-    for (int r = 0; attncl__fusion_rules[r]; ++r) {
-        const struct fusion_rule *rule = attncl__fusion_rules[r];
+    for (size_t r = 0; r < sizeof rules / sizeof rules[0]; ++r) {
         struct fusion f = {.n_nodes = 0};
-        if (rule->match(p, n, &f) && rule->is_legal(p, &f) && rule->is_profitable(p, &f))
-            return rule->build(p, &f);
+        if (rules[r]->match(p, n, &f) && (!rules[r]->is_legal || rules[r]->is_legal(p, &f)) &&
+            rules[r]->is_profitable(p, &f))
+            return rules[r]->build(p, &f);
     }
     return ATTNCL_OK;
 }

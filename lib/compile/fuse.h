@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fusion: nodes replaced by fewer ones that compute the same.  Adding one: a rule in a file of its
-// own, fusion_<name>.c, a line in fusion_rules.c, the op it creates, and tests that the pattern
+// own, fusion_<name>.c, a line in fuse.c, the op it creates, and tests that the pattern
 // matches and that it does not (tests/compile/test_fuse_<name>.c).
 #ifndef ATTNCL_COMPILE_FUSE_H
 #define ATTNCL_COMPILE_FUSE_H
@@ -19,18 +19,14 @@ struct fusion {
 };
 
 struct fusion_rule {
-    const char *name;
     // Whether `node` and its neighbours form the pattern; fills the fusion.
     bool (*match)(const struct lowered *p, int node, struct fusion *f);
-    // Whether nodes in between neither write what the fused op reads nor read what it will write.
+    // Whether nodes in between neither write what the fused op reads nor read what it will write.  NULL: there are none.
     bool (*is_legal)(const struct lowered *p, const struct fusion *f);
     // Whether the device has the fused op for these sizes, and gains by it; fills f->params.
     bool (*is_profitable)(const struct lowered *p, struct fusion *f);
     attncl_status (*build)(struct lowered *p, const struct fusion *f);
 };
-
-// For each node the first rule that applies is taken.  NULL ends the list.
-extern const struct fusion_rule *const attncl__fusion_rules[];
 
 extern const struct fusion_rule attncl__fuse_norm, attncl__fuse_merge; // fusion_prologue.c
 extern const struct fusion_rule attncl__fuse_add_gemm;                 // fusion_add_gemm.c
@@ -65,6 +61,9 @@ int attncl__fusion_sole_producer_of(const struct lowered *p, int n, int i,
 
 // Whether a node between n and `end` writes to what node n reads.
 bool attncl__fusion_overwritten_before(const struct lowered *p, int n, int end);
+
+// Node f->last, which was replaced, takes the first results of all nodes of the fusion, in their order; the others go.
+void attncl__fusion_take_results(struct lowered *p, const struct fusion *f);
 
 // A map is a node of linear_fwd or fused_linear_fwd.
 

@@ -62,5 +62,5 @@ static attncl_status build_add_gemm(struct lowered *p, const struct fusion *f)
     return ATTNCL_OK;
 }
 
-const struct fusion_rule attncl__fuse_add_gemm = {"add_gemm", match_add_gemm, add_gemm_is_legal,
+const struct fusion_rule attncl__fuse_add_gemm = {match_add_gemm, add_gemm_is_legal,
                                                   add_gemm_is_profitable, build_add_gemm};

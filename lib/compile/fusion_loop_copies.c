@@ -85,13 +85,6 @@ static bool match_loop_copies(const struct lowered *p, int last, struct fusion *
            (f->n_nodes > 1 && !(next >= 0 && joins(p, next, f, &params)));
 }
 
-// Nothing stands between them.
-static bool loop_copies_are_legal(const struct lowered *p, const struct fusion *f)
-{
-    (void)p, (void)f;
-    return true;
-}
-
 static bool loop_copies_are_profitable(const struct lowered *p, struct fusion *f)
 {
     struct fused_loop_copies_fwd_params *params = (void *)f->params;
@@ -113,25 +106,17 @@ static attncl_status build_loop_copies(struct lowered *p, const struct fusion *f
 {
     const struct op_class *cls = &attncl__op_fused_loop_copies_fwd;
     void *params = attncl__lowered_alloc(p, cls->params_bytes);
-    int in[N_LOOP_COPIES_INPUTS] = {0}, out[LOOP_COPIES_MAX];
+    int in[N_LOOP_COPIES_INPUTS] = {0};
 
     REQUIRE(params, ATTNCL_ERR_NO_MEMORY, "node of %s", cls->name);
     memcpy(params, f->params, cls->params_bytes);
     in[LOOP_COPIES_ITERATION] = input_of(p, f->last, COPY_ITERATION);
-    for (int i = 0; i < f->n_nodes; ++i) {
+    for (int i = 0; i < f->n_nodes; ++i)
         in[LOOP_COPIES_X + i] = input_of(p, f->node[i], COPY_X);
-        out[i] = p->nodes[f->node[i]].outputs[0];
-    }
     TRY(attncl__lowered_replace(p, f->last, cls, params, in));
-    for (int i = 0; i < f->n_nodes; ++i) {
-        p->nodes[f->last].outputs[i] = out[i];
-        p->values[out[i]].producer = f->last;
-        if (f->node[i] != f->last)
-            attncl__lowered_remove(p, f->node[i]);
-    }
+    attncl__fusion_take_results(p, f);
     return ATTNCL_OK;
 }
 
-const struct fusion_rule attncl__fuse_loop_copies = {"loop_copies", match_loop_copies,
-                                                     loop_copies_are_legal,
+const struct fusion_rule attncl__fuse_loop_copies = {match_loop_copies, NULL,
                                                      loop_copies_are_profitable, build_loop_copies};

@@ -34,6 +34,19 @@ bool attncl__fusion_overwritten_before(const struct lowered *p, int n, int end)
     return false;
 }
 
+void attncl__fusion_take_results(struct lowered *p, const struct fusion *f)
+{
+    const int own = p->nodes[f->last].outputs[0];
+
+    for (int i = 0; i < f->n_nodes; ++i) {
+        const int n = f->node[i], result = n == f->last ? own : p->nodes[n].outputs[0];
+        p->nodes[f->last].outputs[i] = result;
+        p->values[result].producer = f->last;
+        if (n != f->last)
+            attncl__lowered_remove(p, n);
+    }
+}
+
 // Its own parameters begin with those of linear_fwd, or are those.
 static const struct fused_linear_fwd_params *map_params(const struct lowered *p, int n)
 {

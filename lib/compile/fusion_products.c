@@ -55,20 +55,13 @@ static bool products_are_profitable(const struct lowered *p, struct fusion *f)
 static attncl_status build_products(struct lowered *p, const struct fusion *f)
 {
     struct fused_linear_fwd_params *params;
-    int in[N_FUSED_LINEAR_INPUTS], out[N_MAPS];
+    int in[N_FUSED_LINEAR_INPUTS];
 
     products_inputs(p, f, in);
-    for (int i = 0; i < N_MAPS; ++i)
-        out[i] = p->nodes[f->node[i]].outputs[0];
     TRY(attncl__fusion_replace_map(p, f->last, in, &params));
-    for (int i = 0; i < N_MAPS; ++i) {
-        p->nodes[f->last].outputs[i] = out[i];
-        p->values[out[i]].producer = f->last;
-        if (f->node[i] != f->last)
-            attncl__lowered_remove(p, f->node[i]);
-    }
+    attncl__fusion_take_results(p, f);
     return ATTNCL_OK;
 }
 
-const struct fusion_rule attncl__fuse_products = {
-    "products", match_products, maps_are_not_overwritten, products_are_profitable, build_products};
+const struct fusion_rule attncl__fuse_products = {match_products, maps_are_not_overwritten,
+                                                  products_are_profitable, build_products};

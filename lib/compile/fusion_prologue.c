@@ -85,7 +85,7 @@ static attncl_status build_norm(struct lowered *p, const struct fusion *f)
     return ATTNCL_OK;
 }
 
-const struct fusion_rule attncl__fuse_norm = {"norm", match_norm, first_is_not_overwritten,
+const struct fusion_rule attncl__fuse_norm = {match_norm, first_is_not_overwritten,
                                               norm_is_profitable, build_norm};
 
 // Kinds of attention: of a decoder, which stores the position's key and value first; of a feedback transformer.
@@ -186,5 +186,5 @@ static attncl_status build_merge(struct lowered *p, const struct fusion *f)
     return ATTNCL_OK;
 }
 
-const struct fusion_rule attncl__fuse_merge = {"merge", match_merge, first_is_not_overwritten,
+const struct fusion_rule attncl__fuse_merge = {match_merge, first_is_not_overwritten,
                                                merge_is_profitable, build_merge};

@@ -210,9 +210,9 @@ static attncl_status build_step(struct lowered *p, const struct fusion *f)
     return attncl__lowered_replace(p, outer, &attncl__op_split_k_reduce_fwd, NULL, reduce);
 }
 
-const struct fusion_rule attncl__fuse_mixing_step_after = {
-    "mixing_step_after", match_mixing_step_after, step_is_legal, step_is_profitable, build_step};
-const struct fusion_rule attncl__fuse_mixing_step = {"mixing_step", match_mixing_step,
-                                                     step_is_legal, step_is_profitable, build_step};
-const struct fusion_rule attncl__fuse_ffn_after = {"ffn_after", match_ffn_after, step_is_legal,
+const struct fusion_rule attncl__fuse_mixing_step_after = {match_mixing_step_after, step_is_legal,
+                                                           step_is_profitable, build_step};
+const struct fusion_rule attncl__fuse_mixing_step = {match_mixing_step, step_is_legal,
+                                                     step_is_profitable, build_step};
+const struct fusion_rule attncl__fuse_ffn_after = {match_ffn_after, step_is_legal,
                                                    step_is_profitable, build_step};
