@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The schedule: which of several in-order queues each node goes to, and what it waits for.  List
-// scheduling in the order of execution: a node goes where it can begin first, by an estimate of how long
-// nodes take; to the queue of what it waits for where that is as good.
+// The schedule: which of several in-order queues each node goes to, and what it waits for.  In the order
+// of execution a node goes to the queue whose last node it waits for, if there is one, else to the one
+// with the fewest nodes.
 //
 // A node waits for the last writer of what it reads, and for the last writer and readers of what it
 // writes.  Queues are in order, so one node of each queue is enough, and one that is complete when a
@@ -10,9 +10,6 @@
 // one: a unit.
 
 #include "compile/lowered.h"
-
-// Estimates, in operations.  No GPU's launches and waits were measured.
-enum { FLOP_PER_BYTE = 8, LAUNCH_FLOP = 100000, WAIT_FLOP = 100000 };
 
 // Last users of one piece of memory: a base value, or, [0], all weights.
 struct memory_users {
@@ -25,8 +22,7 @@ struct schedule {
     struct memory_users *users; // of each base value
     bool weights_written;
     struct progress tail[MAX_QUEUES]; // what is complete when what comes next on each queue begins
-    double *finish;                   // of each node, estimated
-    double available[MAX_QUEUES];
+    int n_nodes[MAX_QUEUES];          // of each queue
 };
 
 static const struct progress nothing = {{-1, -1, -1, -1}};
@@ -106,52 +102,15 @@ static void use(struct schedule *s, int first, int last)
     }
 }
 
-static double duration(const struct lowered *p, int first, int last)
-{
-    double work = 0;
-
-    for (int n = first; n <= last; ++n) {
-        const struct lowered_node *node = &p->nodes[n];
-        struct op_sig sig;
-        double flop = 0, bytes = 0;
-        if (node->dead)
-            continue;
-        attncl__lowered_sig(p, node, &sig);
-        attncl__op_cost(node->cls, &sig, &flop, &bytes);
-        const double trips = node->loop < 0 ? 1 : (double)p->loops[node->loop].trip_count;
-        work += trips * (flop + FLOP_PER_BYTE * bytes + LAUNCH_FLOP);
-    }
-    return work;
-}
-
-// When the unit could begin on queue q.
-static double earliest(const struct schedule *s, const struct progress *need, int q)
-{
-    double start = s->available[q];
-
-    for (int other = 0; other < s->p->n_queues; ++other) {
-        const int node = need->node[other];
-        if (other == q || node <= s->tail[q].node[other])
-            continue;
-        const double at = s->finish[node] + WAIT_FLOP;
-        start = at > start ? at : start;
-    }
-    return start;
-}
-
-static int choose(const struct schedule *s, const struct progress *need, double *start_ret)
+static int choose(const struct schedule *s, const struct progress *need)
 {
     int best = 0;
-    bool best_follows = false;
 
     for (int q = 0; q < s->p->n_queues; ++q) {
-        const double start = earliest(s, need, q);
-        const bool follows = need->node[q] >= 0 && need->node[q] == s->tail[q].node[q];
-        if (q == 0 || start < *start_ret || (start <= *start_ret && follows && !best_follows)) {
+        if (need->node[q] >= 0 && need->node[q] == s->tail[q].node[q])
+            return q;
+        if (s->n_nodes[q] < s->n_nodes[best])
             best = q;
-            best_follows = follows;
-            *start_ret = start;
-        }
     }
     return best;
 }
@@ -160,8 +119,7 @@ static void schedule_unit(struct schedule *s, int first, int last)
 {
     struct lowered *p = s->p;
     const struct progress need = needs(s, first, last);
-    double start = 0;
-    const int q = choose(s, &need, &start);
+    const int q = choose(s, &need);
     struct progress *tail = &s->tail[q];
 
     for (int other = 0; other < p->n_queues; ++other) {
@@ -174,13 +132,11 @@ static void schedule_unit(struct schedule *s, int first, int last)
         join(tail, &p->begun[node]);
         advance(&tail->node[other], node);
     }
-    const double end = start + duration(p, first, last);
     for (int n = first; n <= last; ++n) {
         p->nodes[n].queue = q;
         p->begun[n] = *tail;
-        s->finish[n] = end;
     }
-    s->available[q] = end;
+    s->n_nodes[q] += last - first + 1;
     advance(&tail->node[q], last);
     advance(&p->end.node[q], last);
     use(s, first, last);
@@ -221,13 +177,11 @@ attncl_status attncl__schedule(struct lowered *p)
     }
     if (p->n_queues == 1)
         return ATTNCL_OK;
-    struct schedule s = {.p = p,
-                         .users = attncl__lowered_alloc(p, n_values * sizeof *s.users),
-                         .finish = attncl__lowered_alloc(p, n_nodes * sizeof *s.finish)};
+    struct schedule s = {.p = p, .users = attncl__lowered_alloc(p, n_values * sizeof *s.users)};
     p->begun = attncl__lowered_alloc(p, n_nodes * sizeof *p->begun);
     p->waits = attncl__lowered_alloc(p, n_nodes * sizeof *p->waits);
-    REQUIRE(s.users && s.finish && p->begun && p->waits, ATTNCL_ERR_NO_MEMORY,
-            "schedule of %d nodes", p->n_nodes);
+    REQUIRE(s.users && p->begun && p->waits, ATTNCL_ERR_NO_MEMORY, "schedule of %d nodes",
+            p->n_nodes);
     for (int v = 0; v < p->n_values; ++v) {
         s.users[v] = (struct memory_users){-1, nothing};
         s.weights_written |= p->values[v].n_writes > 0 && p->values[v].origin->kind == VALUE_TENSOR;
