@@ -49,6 +49,7 @@ void attncl__lowered_sig_of(const struct lowered *p, const struct op_class *cls,
                             struct op_sig *sig)
 {
     *sig = (struct op_sig){.caps = attncl__fit_caps(p->fit, cls, p->caps),
+                           .cls = cls,
                            .n_in = cls->n_in,
                            .n_out = cls->n_out,
                            .in = p->descs,

@@ -47,6 +47,7 @@ static struct op_sig sig_of(struct trial_run *r)
     const struct op_class *cls = r->trial.cls;
 
     return (struct op_sig){.caps = &r->caps,
+                           .cls = cls,
                            .params = r->trial.params,
                            .n_in = cls->n_in,
                            .n_out = cls->n_out,

@@ -125,6 +125,7 @@ void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct te
     const int n_in = node->cls->n_in, n_out = node->cls->n_out;
 
     *sig = (struct op_sig){.caps = g->ctx ? &g->ctx->caps : NULL,
+                           .cls = node->cls,
                            .params = node->params,
                            .n_in = n_in,
                            .n_out = n_out,

@@ -22,6 +22,7 @@ enum { VIEW_SCATTER_ADD_MAX_IN = 10, MAX_MOVED = 10 };
 #undef OP
 
 struct op_class;
+struct gemm;
 
 // Shapes in, shapes out.
 struct op_sig {
@@ -31,9 +32,8 @@ struct op_sig {
     struct tensor_desc *in;         // dtype NONE where an optional input is absent
     struct tensor_desc *out;        // dtype NONE: absent, such as an absent input's gradient
     bool save_for_backward; // a gradient reads the class's saved outputs: describe and write them
-    // While infer runs: the class, and the extents that the letters of its inputs have.
     const struct op_class *cls;
-    struct axes *axes;
+    struct axes *axes; // while infer runs: the extents that the letters of its inputs have
 };
 
 // The same, with memory.
@@ -127,6 +127,7 @@ struct op_class {
     attncl_status (*scratch)(const struct op_sig *sig, size_t *bytes_ret);
     // Appends the kernels.  Never called when an output is empty, unless the op has state.
     attncl_status (*launch)(struct launcher *l, const struct op_call *call);
+    struct gemm (*gemm)(const struct op_call *call); // of those with GEMM_OP (op/matmul/matmul.h)
     // For reports (attncl__op_cost): floating-point operations, NULL: none; and elements moved at least of
     // inputs and then of outputs, NULL: all, of a state twice, of SHAPE_ONLY none.  Both are sums of products,
     // "4SBH + 2y": numbers, letters, elements x of input 0, y and z of outputs 0 and 1, and p, what `pairs` says.

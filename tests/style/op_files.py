@@ -3,19 +3,19 @@
 reference, of one name, and a test: an OP_SPEC beside the reference, or tests/op/FAMILY/test_NAME.c.  Instead of a kernel
 file, lib/op/FAMILY/NAME.c may say "No kernel: reason"; instead of a reference file, the test may name another below
 tests/ref, or say "Reference: what it is".  The host file has one order:
-infer, scratch, launch, of several ops one after another; gradient rules before the class that states them."""
+infer, scratch, launch or gemm, of several ops one after another; gradient rules before the class that states them."""
 import pathlib
 import re
 import sys
 
 
 ORDER = re.compile("((I*S*L+)+(G*C)+)+")
-PARTS = re.compile(r"^static attncl_status (?:\w+_)?(infer|scratch|launch)\(|^static const struct (grad_rule)|"
+PARTS = re.compile(r"^static (?:attncl_status|struct gemm) (?:\w+_)?(infer|scratch|launch|gemm)\(|^static const struct (grad_rule)|"
                    r"^const struct (op_class)", re.M)
 
 
 def in_order(text):
-    letter = {"infer": "I", "scratch": "S", "launch": "L", "grad_rule": "G", "op_class": "C"}
+    letter = {"infer": "I", "scratch": "S", "launch": "L", "gemm": "L", "grad_rule": "G", "op_class": "C"}
     return ORDER.fullmatch("".join(letter[part[1] or part[2] or part[3]] for part in PARTS.finditer(text)))
 
 

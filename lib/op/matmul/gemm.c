@@ -44,12 +44,23 @@ struct gemm attncl__linear_gemm(const struct op_sig *sig)
                    .b_dtype = weight->dtype, .trans_b = true);
 }
 
-static attncl_status linear_scratch(const struct op_sig *sig, size_t *bytes_ret)
+attncl_status attncl__gemm_op_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct gemm g = attncl__linear_gemm(sig);
+    static const struct span none[GRAD_MAX_IN];
+    const struct op_call call = {.sig = *sig, .in = none, .out = none};
+    const struct gemm g = sig->cls->gemm(&call);
 
     *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
     return ATTNCL_OK;
+}
+
+attncl_status attncl__gemm_op_launch(struct launcher *l, const struct op_call *call)
+{
+    struct gemm g = call->sig.cls->gemm(call);
+
+    g.scratch = call->scratch;
+    g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
+    return attncl__gemm(l, &g);
 }
 
 struct gemm attncl__linear_operands(const struct op_call *call,
@@ -70,15 +81,13 @@ struct gemm attncl__linear_operands(const struct op_call *call,
     return g;
 }
 
-static attncl_status linear_launch(struct launcher *l, const struct op_call *call)
+static struct gemm linear_gemm(const struct op_call *call)
 {
     struct gemm g = attncl__linear_operands(call, call->sig.params);
 
-    if (call->sig.n_out > ARGUMENT && attncl__desc_present(&call->sig.out[ARGUMENT]))
+    if (attncl__desc_present(&call->sig.out[ARGUMENT]))
         g.saved_for_backward = call->out[ARGUMENT];
-    g.scratch = call->scratch;
-    g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
-    return attncl__gemm(l, &g);
+    return g;
 }
 
 static bool changes_argument(const struct op_sig *sig)
@@ -131,40 +140,30 @@ const struct op_class attncl__op_linear_fwd = {
                 {"residual", F32 | STRIDED | OPTIONAL, "... N"}),
     .out = OP_OUT({"y", F32, "... N"}, {"argument", F32 | FOR_BACKWARD, "... N"}),
     .infer = attncl__check_activation,
-    .scratch = linear_scratch,
-    .launch = linear_launch,
+    GEMM_OP(linear_gemm),
     .flop = "2Ky",
     .grad = GRAD_RULES(linear_grad),
 };
 
-// Sizes and strides, no operands.
-static struct gemm bmm_gemm(const struct op_sig *sig)
+static struct gemm_matrix entries_of(struct span span, const struct tensor_desc *d)
 {
-    const struct tensor_desc *a = &sig->in[0], *b = &sig->in[1];
-    const int64_t n = a->dim[1], m = a->dim[2], p = b->dim[2];
-
-    return GEMM_OF(a->dim[0], n, p, m, .a = {.ld = m, .batch_stride = n * m},
-                   .b = {.ld = p, .batch_stride = m * p}, .c = {.ld = p, .batch_stride = n * p});
+    return (struct gemm_matrix){
+        .span = span, .ld = d->dim[2], .batch_stride = d->dim[1] * d->dim[2]};
 }
 
-static attncl_status bmm_scratch(const struct op_sig *sig, size_t *bytes_ret)
+struct gemm attncl__bmm_gemm(const struct op_call *call, int a, int b, bool trans_a, bool trans_b)
 {
-    const struct gemm g = bmm_gemm(sig);
+    const struct tensor_desc *out = &call->sig.out[0], *left = &call->sig.in[a];
 
-    *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
-    return ATTNCL_OK;
+    return GEMM_OF(out->dim[0], out->dim[1], out->dim[2], left->dim[trans_a ? 1 : 2],
+                   .a = entries_of(call->in[a], left),
+                   .b = entries_of(call->in[b], &call->sig.in[b]),
+                   .c = entries_of(call->out[0], out), .trans_a = trans_a, .trans_b = trans_b);
 }
 
-static attncl_status bmm_launch(struct launcher *l, const struct op_call *call)
+static struct gemm bmm_gemm(const struct op_call *call)
 {
-    struct gemm g = bmm_gemm(&call->sig);
-
-    g.a.span = call->in[0];
-    g.b.span = call->in[1];
-    g.c.span = call->out[0];
-    g.scratch = call->scratch;
-    g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
-    return attncl__gemm(l, &g);
+    return attncl__bmm_gemm(call, 0, 1, false, false);
 }
 
 static const struct grad_rule bmm_grad[] = {
@@ -176,8 +175,7 @@ const struct op_class attncl__op_bmm_fwd = {
     .name = OP_CLASS(bmm_fwd),
     .in = OP_IN({"a", F32, "B N M"}, {"b", F32, "B M P"}),
     .out = OP_OUT({"y", F32, "B N P"}),
-    .scratch = bmm_scratch,
-    .launch = bmm_launch,
+    GEMM_OP(bmm_gemm),
     .flop = "2My",
     .grad = GRAD_RULES(bmm_grad),
 };

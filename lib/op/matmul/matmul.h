@@ -29,6 +29,15 @@ struct gemm attncl__linear_gemm(const struct op_sig *sig);
 struct gemm attncl__linear_operands(const struct op_call *call,
                                     const struct linear_fwd_params *params);
 
+// Input `a`, or its transpose, times input `b`, per batch entry: output 0.
+struct gemm attncl__bmm_gemm(const struct op_call *call, int a, int b, bool trans_a, bool trans_b);
+
+// An op that is one GEMM, which `make` gives; where memory is planned, of a call without memory.
+#define GEMM_OP(make)                                                                              \
+    .gemm = (make), .scratch = attncl__gemm_op_scratch, .launch = attncl__gemm_op_launch
+attncl_status attncl__gemm_op_scratch(const struct op_sig *sig, size_t *bytes_ret);
+attncl_status attncl__gemm_op_launch(struct launcher *l, const struct op_call *call);
+
 // -- column_sum.c: sums over rows, without atomics: blocks of rows first, then their sums (cl/matmul/column_sum.cl).
 // The order depends on the shape alone.
 
@@ -42,7 +51,12 @@ size_t attncl__column_sum_scratch(const struct column_sum *s); // bytes
 attncl_status attncl__column_sum(struct launcher *l, const struct column_sum *s, struct span x,
                                  struct span y, struct span scratch);
 
-// -- spatial_gate.c
+// -- spatial_gate_bwd.c
+
+// to[i, j] = from[i, j] where input `mask` and causality show it, else 0; i, j < `length` in both, `to` has n rows of n.
+attncl_status attncl__spatial_gate_show(struct launcher *l, const struct op_call *call, int mask,
+                                        int64_t length, struct gemm_matrix from, struct span to,
+                                        int64_t n);
 
 // The pairs of positions that a gate sums over: a causal one the lower triangle only.
 double attncl__spatial_gate_pairs(const struct op_sig *sig);

@@ -8,11 +8,10 @@
 // For gradients the second factor is saved, as [B, T, C].
 //
 // One GEMM per batch entry with the bias of its row and the gate z1 in the epilogue
-// (gemm/gemm.h); a mask is first multiplied into a copy of the weight (cl/matmul/spatial_gate.cl).
+// (gemm/gemm.h).  No kernel: the gradient's puts a mask into a copy of the weight (cl/matmul/spatial_gate_bwd.cl).
 
 #include "base/ckd.h"
 #include "op/matmul/matmul.h"
-#include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -37,18 +36,14 @@ static attncl_status masked_weight(struct launcher *l, const struct op_call *cal
                                    struct gemm_matrix *ret)
 {
     const int64_t n = call->sig.in[0].dim[1], length = call->sig.in[2].dim[0];
-    const struct tensor_desc *mask = &call->sig.in[4];
 
-    *ret = (struct gemm_matrix){.span = call->in[0], .ld = n};
-    if (!attncl__desc_present(mask))
+    const struct gemm_matrix weight = {.span = call->in[0], .ld = n};
+
+    *ret = weight;
+    if (!attncl__desc_present(&call->sig.in[4]))
         return ATTNCL_OK;
     *ret = (struct gemm_matrix){.span = call->scratch, .ld = length};
-    const struct row_launch p = attncl__row_launch(l->caps, "matmul/spatial_gate.cl",
-                                                   "spatial_gate_mask_fwd", length, length);
-    return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[4]), arg_mem(call->scratch),
-                               arg_i64(n), arg_i32(length), arg_i64(mask->dim[0] == 1 ? 0 : length),
-                               arg_i32(p.rows_per_group)));
+    return attncl__spatial_gate_show(l, call, 4, length, weight, call->scratch, length);
 }
 
 // A [T, B, C] value as one [T, C] matrix per batch entry.
@@ -71,13 +66,6 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
         g.saved_for_backward = call->out[1];
     TRY(masked_weight(l, call, &g.a));
     return attncl__gemm(l, &g);
-}
-
-double attncl__spatial_gate_pairs(const struct op_sig *sig)
-{
-    const struct spatial_gate_fwd_params *params = sig->params;
-    const double length = (double)sig->axes->of['T'];
-    return params->causal ? length * (length + 1) / 2 : length * length;
 }
 
 // REF_TEMP(0): the gradient of the second factor.

@@ -40,23 +40,28 @@ static attncl_status matrix_scratch(const struct op_sig *sig, size_t *bytes_ret)
     return ATTNCL_OK;
 }
 
-// to[i, j] = from[i, j] where the mask and causality show it, else 0; i, j < T in both, `to` has
-// n rows of n.
-static attncl_status show(struct launcher *l, const struct op_call *call, int mask,
-                          struct span from, int64_t from_ld, struct span to, int64_t n)
+attncl_status attncl__spatial_gate_show(struct launcher *l, const struct op_call *call, int mask,
+                                        int64_t length, struct gemm_matrix from, struct span to,
+                                        int64_t n)
 {
     const struct spatial_gate_fwd_params *params = call->sig.params;
-    const int64_t length = call->sig.in[1].dim[0];
     const struct tensor_desc *d = &call->sig.in[mask];
     const bool has_mask = attncl__desc_present(d);
     const struct row_launch p = attncl__row_launch(l->caps, file, "spatial_gate_bwd_show", n, n);
 
     return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(from),
+                          ARGS(arg_mem(from.span),
                                arg_mem(has_mask ? call->in[mask] : (struct span){NULL}),
-                               arg_mem(to), arg_i64(from_ld), arg_i32(n), arg_i32(length),
+                               arg_mem(to), arg_i64(from.ld), arg_i32(n), arg_i32(length),
                                arg_i64(has_mask && d->dim[0] > 1 ? length : 0), arg_i32(has_mask),
                                arg_i32(params->causal), arg_i32(p.rows_per_group)));
+}
+
+double attncl__spatial_gate_pairs(const struct op_sig *sig)
+{
+    const struct spatial_gate_fwd_params *params = sig->params;
+    const double length = (double)sig->axes->of['T'];
+    return params->causal ? length * (length + 1) / 2 : length * length;
 }
 
 static struct gemm_matrix part(struct span span, int64_t start, int64_t ld)
@@ -90,7 +95,8 @@ static attncl_status weight_launch(struct launcher *l, const struct op_call *cal
             .c = part(call->scratch, i * length, length), .trans_b = true);
         TRY(attncl__gemm(l, &g));
     }
-    return show(l, call, 3, call->scratch, length, call->out[0], call->sig.in[0].dim[0]);
+    return attncl__spatial_gate_show(l, call, 3, length, part(call->scratch, 0, length),
+                                     call->out[0], call->sig.in[0].dim[0]);
 }
 
 static attncl_status input_launch(struct launcher *l, const struct op_call *call)
@@ -99,7 +105,8 @@ static attncl_status input_launch(struct launcher *l, const struct op_call *call
     const int64_t length = dim[0], columns = dim[1] * dim[2], n = call->sig.in[0].dim[1];
     const int64_t rows = block_rows(call, length);
 
-    TRY(show(l, call, 2, call->in[0], n, call->scratch, length));
+    TRY(attncl__spatial_gate_show(l, call, 2, length, part(call->in[0], 0, n), call->scratch,
+                                  length));
     for (int64_t j = 0; j < length; j += rows) {
         const int64_t end = j + rows < length ? j + rows : length;
         // W' has zeros above its diagonal: the first j rows have none of these columns.
