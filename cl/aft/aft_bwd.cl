@@ -4,7 +4,7 @@
 //
 //   dq = g y (1 - sigmoid(q))
 //
-//   Work      gate, zero: one work-item = `per_item` elements; turn: one key, all queries near it;
+//   Work      gate: a work-group = `per_group` elements; turn: one key, all queries near it;
 //             flip: one head; sums: VW columns
 //   Memory    each element once
 //   Numerics  sums in the order of the rows
@@ -16,23 +16,15 @@
 
 KERNEL void aft_bwd_gate(__global const float *restrict q, __global const float *restrict y,
                          __global const float *restrict g, __global float *restrict dq, long count,
-                         int per_item)
+                         int per_group)
 {
-    const long first = (long)get_global_id(0) * per_item, end = min(first + per_item, count);
+    const long first = (long)get_group_id(0) * per_group, end = min(first + per_group, count);
 
-    for (long i = first; i < end; i += VW) {
+    for (long i = first + VW * (long)get_local_id(0); i < end; i += VW * LS) {
         const int n = (int)min(end - i, (long)VW);
         const FV gy = load_some(g + i, n, 0.0f) * load_some(y + i, n, 0.0f);
         store_some(gy * sigmoid_v(-load_some(q + i, n, 0.0f)), dq + i, n);
     }
-}
-
-KERNEL void aft_bwd_zero(__global float *restrict x, long start, long count, int per_item)
-{
-    const long first = (long)get_global_id(0) * per_item, end = min(first + per_item, count);
-
-    for (long i = first; i < end; i += VW)
-        store_some((FV)(0.0f), x + start + i, (int)min(end - i, (long)VW));
 }
 
 // turned[j][window - 1 + i - j] = table[i][j], rows of 2 window - 1, where |i - j| < window.

@@ -9,13 +9,9 @@
 //
 //   Macro     Meaning                               Values
 //   VW        channels of a lane, rows of a vector  16, 8, 4
-//   GROUP     lanes of a work-item                  4
-//   BACKWARD  sources are queries: no               0
 
-#ifndef GROUP
-#error "GROUP: lanes of a work-item"
-#endif
-
+#define BACKWARD 0
+#include "aft/aft_cpu.clh"
 #include "aft/aft_source.clh"
 #include "common/transpose.clh"
 

@@ -16,11 +16,8 @@
 //
 //   Macro   Meaning                               Values
 //   VW      channels of a lane, keys of a vector  16, 8, 4
-//   BLOCKS  blocks of a work-item, at most        8
 
-#ifndef BLOCKS
-#error "BLOCKS: blocks of a work-item, at most"
-#endif
+#define BLOCKS 8 // of a work-item at most: MAX_BLOCKS of the host side
 
 #include "aft/aft_bias_lane.clh"
 #include "common/transpose.clh"

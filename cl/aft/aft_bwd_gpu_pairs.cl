@@ -11,16 +11,12 @@
 //
 //   Macro     Meaning                                 Values
 //   LS        work-group size, a multiple of QUERIES  64 .. 8
-//   QUERIES   queries of a work-group                 8
-//   CHANNELS  channels at a time                      16
-
-#if !defined QUERIES || !defined CHANNELS
-#error "QUERIES and CHANNELS must be defined"
-#endif
 
 #include "aft/aft_bias.clh"
 
-#define KEYS (LS / QUERIES)
+#define QUERIES  8  // of a work-group: PAIR_QUERIES of the host side
+#define CHANNELS 16 // at a time
+#define KEYS     (LS / QUERIES)
 
 // Arguments as in aft_bwd_cpu_table.
 KERNEL void aft_bwd_gpu_pairs(PAIR_PARAMS, BIAS_PARAMS, int steps, int batch, int channels,

@@ -8,11 +8,144 @@
 //             are in a cache, and its weights; the sources themselves are read only where a product
 //             of factors will not do
 //   Numerics  a lane takes the product of factors where ranges allow it (aft/aft_cpu_product.clh),
-//             else running maxima (aft/aft_cpu_exact.clh); a row that sees nothing gives 0
+//             else running maxima (exact_region()); a row that sees nothing gives 0
 
-#include "aft/aft_cpu_exact.clh"
 #include "aft/aft_cpu_product.clh"
 #include "aft/aft_source.clh"
+
+// -- sums for any finite input: each row keeps a running maximum, as in online softmax; source blocks come one by one
+
+// A block of sources: those there are, and their range.
+struct block {
+    FV kappa[ROWS], beta[ROWS];
+#if BACKWARD
+    FV alpha[ROWS];
+#define TIMES_ALPHA(e, x, j) ((e) * (x)->alpha[j])
+#else
+#define TIMES_ALPHA(e, x, j) (e)
+#endif
+    FV max_exponent, bottom;
+    int n;
+};
+
+static inline void block_load(struct block *x, const struct source *from, int t0, int steps)
+{
+    x->n = min(ROWS, steps - t0);
+    x->max_exponent = (FV)(NOTHING);
+    x->bottom = (FV)(-NOTHING);
+    for (int t = 0; t < x->n; ++t) {
+        x->kappa[t] = source_kappa(from, t0 + t);
+        x->beta[t] = source_beta(from, t0 + t);
+#if BACKWARD
+        x->alpha[t] = source_alpha(from, t0 + t);
+#endif
+        x->max_exponent = max_v(x->kappa[t], x->max_exponent);
+        x->bottom = min_v(x->kappa[t], x->bottom);
+    }
+}
+
+// The least weight of a block, and the least of its rows' largest: tells when a product is good
+// enough.
+LOCAL_INLINE void weights_range(__global const float *weights, int n, float *min_ret,
+                                float *min_peak_ret)
+{
+    float lowest = 1.0f, min_peak = 1.0f;
+    for (int r = 0; r < ROWS; ++r) {
+        float max_exponent = 0.0f;
+        for (int j = 0; j < n; ++j) {
+            lowest = fmin(lowest, weights[j * ROWS + r]);
+            max_exponent = fmax(max_exponent, weights[j * ROWS + r]);
+        }
+        min_peak = fmin(min_peak, max_exponent);
+    }
+    *min_ret = lowest;
+    *min_peak_ret = min_peak;
+}
+
+static inline void exact_start(struct mix *s, const struct outside *o)
+{
+    const struct sums x = sums_merge(o->before, o->after);
+    for (int r = 0; r < ROWS; ++r) {
+        s->max_exponent[r] = x.max_exponent;
+        s->a[r] = x.a;
+        s->b[r] = x.b;
+    }
+}
+
+// The block as a product, relative to its own maximum.
+LOCAL_INLINE void exact_add_product(struct mix *s, const struct block *x,
+                                    __global const float *peak, __global const float *weights)
+{
+    FV alpha[ROWS], beta[ROWS];
+    for (int j = 0; j < x->n; ++j) {
+        const FV e = exp_nonpos_v(x->kappa[j] - x->max_exponent);
+        alpha[j] = TIMES_ALPHA(e, x, j);
+        beta[j] = e * x->beta[j];
+    }
+    for (int r = 0; r < ROWS; ++r) {
+        FV a = (FV)(0.0f), b = (FV)(0.0f), sum, error;
+        for (int j = 0; j < x->n; ++j) {
+            a += (FV)(weights[j * ROWS + r]) * alpha[j];
+            b += (FV)(weights[j * ROWS + r]) * beta[j];
+        }
+        two_sum(x->max_exponent, (FV)(peak[r]), &sum, &error);
+        const FV max_exponent = max_v(sum, s->max_exponent[r]),
+                 old = exp_nonpos_v(s->max_exponent[r] - max_exponent),
+                 now = exp_nonpos_v((sum - max_exponent) + error);
+        s->a[r] = s->a[r] * old + a * now;
+        s->b[r] = s->b[r] * old + b * now;
+        s->max_exponent[r] = max_exponent;
+    }
+}
+
+// Each exponential by itself.
+static inline void exact_add_elements(struct mix *s, const struct block *x, const struct bias *w,
+                                      int t0, int source)
+{
+    for (int r = 0; r < ROWS; ++r) {
+        FV sum[ROWS], error[ROWS], max_exponent = s->max_exponent[r];
+        for (int j = 0; j < x->n; ++j) {
+            two_sum_seen(x->kappa[j], bias_one(w, min(t0 + r, w->steps - 1), source + j), &sum[j],
+                         &error[j]);
+            max_exponent = max_v(sum[j], max_exponent);
+        }
+        const FV old = exp_nonpos_v(s->max_exponent[r] - max_exponent);
+        FV a = s->a[r] * old, b = s->b[r] * old;
+        for (int j = 0; j < x->n; ++j) {
+            const FV e = exp_nonpos_v((sum[j] - max_exponent) + error[j]);
+            a += TIMES_ALPHA(e, x, j);
+            b += e * x->beta[j];
+        }
+        s->a[r] = a;
+        s->b[r] = b;
+        s->max_exponent[r] = max_exponent;
+    }
+}
+
+// Adds the sources of the region, as product_region() does.
+LOCAL_INLINE void exact_region(struct mix *s, const struct targets *targets,
+                               const struct source *lane, const struct bias *w)
+{
+    for (int block = targets->from; block < targets->to; ++block) {
+        if (MASKED && targets->seen[block - targets->from] == 0.0f)
+            continue;
+        __global const float *own =
+            targets->packed + AT_WEIGHTS + (block - targets->from) * ROWS * ROWS;
+        struct block x;
+        float lowest, min_peak;
+        block_load(&x, lane, block * ROWS, w->steps);
+        weights_range(own, x.n, &lowest, &min_peak);
+        // Some term of each row is at least e^-REACH of the block's reference: all weights are, or
+        // the row's largest weight and its source's kappa together.
+        if (lowest >= EXP_MINUS_REACH ||
+            all(x.max_exponent - x.bottom <= (FV)(REACH + log_f(min_peak))))
+            exact_add_product(s, &x, targets->packed + AT_PEAK, own);
+        else
+            exact_add_elements(s, &x, w, targets->t0, block * ROWS);
+    }
+}
+
+// -- a lane
 
 // before, after: the lane's sums of blocks before and after each
 static inline struct outside outside_load(const struct targets *x, __global const float *before,

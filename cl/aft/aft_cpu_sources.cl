@@ -8,15 +8,9 @@
 //   Numerics  packed rows are relative to their panel's maximum, block sums to the block's own: a
 //             later large key in the panel must not flush an earlier block to 0, for causal rows
 //             see only that one
-//
-//   Macro  Meaning               Values
-//   GROUP  lanes of a work-item  4
-
-#ifndef GROUP
-#error "GROUP: lanes of a work-item"
-#endif
 
 #include "aft/aft_cpu.clh"
+#include "aft/aft_source.clh"
 
 // Replaces n rows of (kappa, beta) by (e^(kappa - max_exponent) alpha, e^(kappa - max_exponent)
 // beta); the block's sums go to place `block`.  t0: the first row's.

@@ -19,24 +19,20 @@
 //
 //   Macro       Meaning                                         Values
 //   LS          work-group size                                 TX TY
-//   BLOCK       source rows of a block                          16
 //   ROWS        target rows of a work-item, a divisor of BLOCK  16, 8
 //   ITEM_LANES  lanes of a work-item, TX apart                  1, 2
 //   TX          work-items across lanes                         64, 32, 8; lib/op/aft/aft_gpu.c
 //   TY          work-items across rows                          4, 2
 //   KEYS        sources in local memory                         32, 16, 8
-//   MASKED      a mask tensor says what is seen                 0
 
-#if !defined BLOCK || !defined ROWS || !defined ITEM_LANES || !defined TX || !defined TY
-#error "BLOCK, ROWS, ITEM_LANES, TX and TY must be defined"
-#endif
-#ifndef KEYS
-#error "KEYS: sources in local memory"
+#if !defined ROWS || !defined ITEM_LANES || !defined TX || !defined TY || !defined KEYS
+#error "ROWS, ITEM_LANES, TX, TY and KEYS must be defined"
 #endif
 #if !defined LS || LS != TX * TY
 #error "LS: work-group size, TX * TY"
 #endif
 
+#define MASKED 0
 #include "aft/aft_bias.clh"
 #include "aft/aft_source.clh"
 

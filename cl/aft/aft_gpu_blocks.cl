@@ -5,13 +5,6 @@
 //   Work      one work-item = one lane of channels, one block of BLOCK source rows
 //   Memory    reads the sources, kappa twice, writes 5 floats per block and channel
 //   Numerics  sums are relative to the block's own maximum
-//
-//   Macro  Meaning                 Values
-//   BLOCK  source rows of a block  16
-
-#ifndef BLOCK
-#error "BLOCK: source rows of a block"
-#endif
 
 #include "aft/aft_source.clh"
 

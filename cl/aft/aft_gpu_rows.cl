@@ -12,16 +12,16 @@
 //
 //   Macro    Meaning                                         Values
 //   LS       work-group size, a multiple of CHUNK            64 .. 8; what the device can run
-//   BLOCK    source rows of a block                          16
 //   TARGETS  target rows of a work-item, a divisor of BLOCK  4 | 8
-//   CHUNK    sources added between two updates of a maximum  4 | 8
 
-#if !defined BLOCK || !defined TARGETS || !defined CHUNK
-#error "BLOCK, TARGETS and CHUNK must be defined"
+#ifndef TARGETS
+#error "TARGETS: target rows of a work-item"
 #endif
 
 #include "aft/aft_bias.clh"
 #include "aft/aft_source.clh"
+
+#define CHUNK TARGETS // sources added between two updates of a maximum
 
 // Adds CHUNK sources to one row.  bias: those of the row, TARGETS apart.
 LOCAL_INLINE void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV alpha[CHUNK],

@@ -9,14 +9,13 @@
 //             their spread costs nothing.  What is unseen weighs 0
 //
 //   Macro   Meaning                                          Values
-//   BLOCK   source rows of a block                           16
 //   ROWS    target rows of a work-group, a divisor of BLOCK  16, 8
-//   MASKED  a mask tensor says what is seen                  0
 
-#if !defined BLOCK || !defined ROWS
-#error "BLOCK and ROWS must be defined"
+#ifndef ROWS
+#error "ROWS: target rows of a work-group"
 #endif
 
+#define MASKED 0
 #include "aft/aft_bias.clh"
 
 // NOTHING past the last row.

@@ -5,15 +5,11 @@
 //   Work      one work-item = one lane, over all blocks
 //   Memory    reads and writes 3 floats per block and channel, twice when two_sided
 //   Numerics  running maximum and sums relative to it, from either end: nothing is subtracted
-//
-//   Macro             Meaning                                                                       Values
-//   LOOKAHEAD_BLOCKS  blocks read before a merge: lanes are few, and each merge waits for the last  1 (CPU), 8 (GPU)
-
-#ifndef LOOKAHEAD_BLOCKS
-#error "LOOKAHEAD_BLOCKS: blocks read before the first of them is merged"
-#endif
 
 #include "common/aft.clh"
+
+// Blocks read before the first of them is merged: on GPUs lanes are few, and each merge waits for the last.
+#define LOOKAHEAD_BLOCKS (VW > 1 ? 1 : 8)
 
 // The sums of LOOKAHEAD_BLOCKS blocks, from `first` on in a direction; past the last or first, that
 // once more.

@@ -9,16 +9,17 @@
 //   Numerics  sums: relative to the block's largest exponent; causal rows: to the largest so far, a running maximum
 //
 //   Macro     Meaning                                                       Values
-//   ROWS      rows of a block                                               64 (CPU), 16 (GPU)
-//   GROUP     lanes of a work-item                                          4 (CPU), 1 (GPU)
 //   PER_HEAD  0: heads have biases                                          0
 //   CAUSAL    a target sees sources up to its own row; backward from it on  0, 1
 
 #include "aft/aft_source.clh"
 
-#if !defined ROWS || !defined GROUP || !defined CAUSAL
-#error "ROWS, GROUP and CAUSAL must be defined"
+#ifndef CAUSAL
+#error "CAUSAL: a target sees sources up to its own row"
 #endif
+
+#define ROWS  (VW > 1 ? 64 : BLOCK) // of a block; CPU: AFT_SIMPLE_ROWS of lib/op/aft/aft.h
+#define GROUP (VW > 1 ? 4 : 1)      // lanes of a work-item; CPU: AFT_SIMPLE_GROUP
 
 // This work-item's lanes, the last one again where they are fewer.  Mesa's llvmpipe (22.3) crashes on pointers that are
 // kept in arrays.

@@ -19,20 +19,11 @@
 
 #include "attention/attention.clh"
 #include "common/dropout_row.clh"
-#include "common/reduce.clh"
+#include "common/rows.clh"
 
 #ifndef DROPOUT
 #error "DROPOUT: weights are dropped"
 #endif
-
-static inline float dot(__global const float *a, __global const float *b, int width)
-{
-    FV sum = (FV)(0.0f);
-
-    for (int d = 0; d < width; d += VW)
-        sum += load_some(a + d, width - d, 0.0f) * load_some(b + d, width - d, 0.0f);
-    return horizontal_sum(sum);
-}
 
 static inline float score(__global const float *q, __global const float *k, __global const float *w,
                           int width)
@@ -72,7 +63,7 @@ KERNEL void additive_attention_bwd_rows(
     row_max = GROUP_MAX(row_max, tmp);
     for (int j = id; j < n_keys; j += LS) {
         const long key = (long)b * n_keys + j;
-        ds[j] = dot(g + row * value_width, v + key * value_width, value_width);
+        ds[j] = row_dot(g + row * value_width, v + key * value_width, value_width);
     }
 #if DROPOUT
     const struct dropout dropped = DROPOUT_OF;

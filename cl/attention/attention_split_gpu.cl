@@ -14,7 +14,6 @@
 //   Numerics  float; exponentials relative to a part's largest score so far, then to the largest
 //
 //   Macro      Meaning                                         Values
-//   KEY_LANES  work-items that share a key                     1 .. 8
 //   FLOAT4     rows are whole, aligned vectors of four         0, 1
 //   STORES     this position's key and value are stored first  0, 1
 //   PLACES     relative positions: none, joint, split          0, 1, 2
@@ -22,13 +21,14 @@
 #include "common/attention_merge.clh"
 #include "common/stored.clh"
 
-#if !defined LS || !defined KEY_LANES || !defined FLOAT4 || !defined STORES || !defined PLACES
-#error "LS, KEY_LANES, FLOAT4, STORES and PLACES must be defined"
+#if !defined LS || !defined FLOAT4 || !defined STORES || !defined PLACES
+#error "LS, FLOAT4, STORES and PLACES must be defined"
 #endif
 #ifndef CACHE_TYPE
 #error "CACHE_TYPE: type of keys and values"
 #endif
 
+#define KEY_LANES    (LS < 8 ? LS : 8) // work-items that share a key
 #define KEYS_AT_ONCE (LS / KEY_LANES)
 
 #if FLOAT4

@@ -14,27 +14,17 @@ static inline void add_row(__global const float *restrict x, __global const floa
                  row_vec_store(row_vec_load(x, c, n, 0.0f) + row_vec_load(p, c, n, 0.0f), y, c, n));
 }
 
-// Row r of x has position r / inner % length; rows of x are `stride` apart.
+// Row r of x has position r / inner % length, or where has_position that in position[0], the nearest row of `length` where it
+// is outside the table; rows of x are `stride` apart.
 KERNEL void positions_rows_fwd(__global const float *restrict x,
-                               __global const float *restrict table, __global float *restrict y,
+                               __global const float *restrict table,
+                               __global const int *restrict position, __global float *restrict y,
                                long start, long stride, int width, long rows, int per_group,
-                               long inner, long length)
+                               int has_position, long inner, long length)
 {
     FOR_ROWS (row, rows, per_group) {
-        add_row(x + start + row * stride, table + row / inner % length * width, y + row * width,
-                row < rows ? width : 0);
-    }
-}
-
-// All rows have the position in position[0]; one outside the table counts as its nearest row.
-KERNEL void positions_at_fwd(__global const float *restrict x, __global const float *restrict table,
-                             __global const int *restrict position, __global float *restrict y,
-                             long start, long stride, int width, long rows, int per_group,
-                             int n_positions)
-{
-    const long at = clamp(position[0], 0, n_positions - 1);
-
-    FOR_ROWS (row, rows, per_group) {
+        const long at =
+            has_position ? clamp((long)position[0], 0l, length - 1) : row / inner % length;
         add_row(x + start + row * stride, table + at * width, y + row * width,
                 row < rows ? width : 0);
     }

@@ -13,8 +13,6 @@
 //
 //   Macro     Meaning                                 Values
 //   VW        floats in a vector                      1 (GPU) | 4 | 8 | 16
-//   BLOCK     memories scored before values are read  a multiple of 4 VW
-//   AT_ONCE   memories scored side by side            1 (GPU), VW (CPU)
 //   HAS_TAIL  the width is no multiple of VW          0, 1
 //   SPLIT     split scores                            0, 1
 //   WEIGHTS   the weights are an output too           0, 1
@@ -23,16 +21,21 @@
 #include "common/math.clh"
 #include "common/reduce.clh"
 #include "common/stored.clh"
-#if AT_ONCE > 1
+#if VW > 1
 #include "common/transpose_reduce.clh"
 #endif
 
-#if !defined BLOCK || !defined AT_ONCE || !defined HAS_TAIL
-#error "BLOCK, AT_ONCE and HAS_TAIL must be defined"
+#if !defined HAS_TAIL || !defined SPLIT || !defined WEIGHTS
+#error "HAS_TAIL, SPLIT and WEIGHTS must be defined"
 #endif
-#if !defined SPLIT || !defined WEIGHTS || !defined DROPOUT || !defined CACHE_TYPE
-#error "SPLIT, WEIGHTS, DROPOUT and CACHE_TYPE must be defined"
+#if !defined DROPOUT || !defined CACHE_TYPE
+#error "DROPOUT and CACHE_TYPE must be defined"
 #endif
+
+// Memories scored side by side, and before values are read: a block's values of one head stay in a core's first cache on a
+// CPU; on a GPU every work-item of a work-group scores a memory or more.
+#define AT_ONCE VW
+#define BLOCK   (VW > 1 ? 64 : 256)
 
 // One head's query and its biases, `width` floats each.
 struct query {

@@ -24,7 +24,7 @@
 
 #include "common/dropout_row.clh"
 #include "common/math.clh"
-#include "common/reduce.clh"
+#include "common/rows.clh"
 
 #if !defined SPLIT || !defined DROPOUT
 #error "SPLIT: split scores; DROPOUT: weights are dropped"
@@ -52,15 +52,6 @@ static inline float score(__global const float *q, __global const float *u, __gl
         all += both * (key + at);
 #endif
     }
-    return horizontal_sum(all);
-}
-
-static inline float dot_rows(__global const float *a, __global const float *b, int width)
-{
-    FV all = (FV)(0.0f);
-
-    for (int c = 0; c < width; c += VW)
-        all += load_some(a + c, width - c, 0.0f) * load_some(b + c, width - c, 0.0f);
     return horizontal_sum(all);
 }
 
@@ -110,7 +101,7 @@ KERNEL void feedback_attention_bwd_query(
     const long entry = (growing ? count : 0) * (long)batch_total + batch_begin + b;
     const ulong block = (ulong)((entry * n_heads + h) * ((n_memories + 3) / 4));
     for (int j = lid; j < count; j += LS)
-        ds[j] = dot_rows(dy + row * width, v + j * value_memory, width);
+        ds[j] = row_dot(dy + row * width, v + j * value_memory, width);
     drop_row(&dropout, block, ds, count);
 #endif
 
@@ -120,7 +111,7 @@ KERNEL void feedback_attention_bwd_query(
 #if DROPOUT
         const float of_y = ds[j];
 #else
-        const float of_y = dot_rows(dy + row * width, v + j * value_memory, width);
+        const float of_y = row_dot(dy + row * width, v + j * value_memory, width);
 #endif
         const float dp = of_y + (has_dweights ? dweights[j * n_rows + row] : 0.0f);
         p[j] = e;

@@ -2,7 +2,7 @@
 // One position of an AFT layer without heads, from the layer norm to the output projection, its
 // result split-K partial sums, CPU variant.  Host side: lib/op/fused/fused_step_aft.c
 //
-//   x' = x + (partials_bias + sum_s partials_in[s]),  z = LN(x')             prenorm_prologue.clh
+//   x' = x + (partials_bias + sum_s partials_in[s]),  z = LN(x')             channel_block.clh
 //   q, k, v = z Wq_g^T + bq_g, z Wk_g^T + bk_g, z Wv_g^T + bv_g       a block of channels
 //   partials[g] = AFT(q, k, v) Wo_g^T                                    aft_step.clh
 //
@@ -13,10 +13,10 @@
 //             aft_step.clh
 //   Numerics  float; VW chains of FMAs for each product, summed by a tree
 //
-//   Macro     Meaning                                Values
-//   VW        vector width, a divisor of all widths  4 | 8 | 16
-//   PER_HEAD  one key a row for all channels: no     0
+//   Macro  Meaning                                Values
+//   VW     vector width, a divisor of all widths  4 | 8 | 16
 
+#define PER_HEAD 0
 #include "common/aft_step.clh"
 #include "fused/channel_block.clh"
 

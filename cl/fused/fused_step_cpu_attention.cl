@@ -2,7 +2,7 @@
 // One position of a layer of multi-head attention, from the layer norm to the output projection,
 // its result split-K partial sums, CPU variant.  Host side: lib/op/fused/fused_step_attention.c
 //
-//   x' = x + (partials_bias + sum_s partials_in[s]),  z = LN(x')             prenorm_prologue.clh
+//   x' = x + (partials_bias + sum_s partials_in[s]),  z = LN(x')             channel_block.clh
 //   q, k, v = z Wq_g^T + bq_g, z Wk_g^T + bk_g, z Wv_g^T + bv_g       a block: some of the heads
 //   partials[g] = attention of q over the keys so far, Wo_g^T
 //

@@ -12,11 +12,9 @@
 //             for the hardware prefetcher
 //   Numerics  float, of weights as they are stored; one chain of FMAs over k for each element
 //
-//   Macro       Meaning                                Values
-//   NV          vectors of columns of a panel          1 | 2
-//   ROWS        rows of A whose sums are in registers  8
-//   MAX_ROWS    maximum rows of A                      8 | 16
-//   MAX_PANELS  maximum panels of a work-item          8 | 16
+//   Macro     Meaning                        Values
+//   NV        vectors of columns of a panel  1 | 2
+//   MAX_ROWS  maximum rows of A              8 | 16
 
 #include "common/epilogue.clh"
 #include "common/prefetch.clh"
@@ -24,11 +22,13 @@
 #include "common/vector.clh"
 #include "common/weights.clh"
 
-#if !defined NV || !defined ROWS || !defined MAX_ROWS || !defined MAX_PANELS
-#error "NV, ROWS, MAX_ROWS and MAX_PANELS must be defined"
+#if !defined NV || !defined MAX_ROWS
+#error "NV and MAX_ROWS must be defined"
 #endif
 
-#define CHUNK 64 // rows of B, whose part of A is in the first-level cache
+#define ROWS       8 // rows of A whose sums are in registers: SKINNY_NN_ROWS of the host side
+#define MAX_PANELS (16 / NV) // of a work-item: SKINNY_NN_MAX_VECTORS
+#define CHUNK      64        // rows of B, whose part of A is in the first-level cache
 
 // Rows of B times elements of ROWS rows of A, of which m are there, added to the sums: n of them, `left` columns.
 static inline void add_products(__global const float *a, long lda, int m, __global const WEIGHT *b,

@@ -11,7 +11,7 @@
 
 static inline int first_largest(__global const float *xr, int width)
 {
-    const float largest = WORKGROUP_ROW_MAX(xr, width, 0);
+    const float largest = item_max(xr, width);
     int place = 0;
 
     while (place < width && xr[place] != largest)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Inputs and results of the iterations of a loop.  Host side: lib/op/recurrent/loop.c
 //
-//   Work      index: one work-item; copy, sum: a work-group moves `per_group` elements, work-item i vectors
-//             i, i + LS ... of them; copies: of the part that is its second index, nothing beyond the part's count
-//   Memory    one row of x, one row of y; sum reads y too
+//   Work      index: one work-item; copies: a work-group moves `per_group` elements of the part that is its second index,
+//             nothing beyond the part's count, work-item i vectors i, i + LS ... of them
+//   Memory    one row of x, one row of y; sums read y too
 //   Numerics  sums in the order of the iterations
 
 #include "common/vector.clh"
@@ -17,40 +17,8 @@ KERNEL void loop_index_fwd(__global int *restrict next, __global int *restrict y
     next[0] = iteration + 1 < trip_count ? iteration + 1 : 0;
 }
 
-// x and y have rows x_stride and y_stride apart, 0 where there is one only; an iteration outside 0
-// .. n_rows - 1 counts as the nearest.
-KERNEL void loop_copy_fwd(__global const float *restrict x, __global const int *restrict iteration,
-                          __global float *restrict y, long x_stride, long y_stride, long count,
-                          int per_group, int n_rows)
-{
-    const long row = clamp(iteration[0], 0, n_rows - 1);
-    const long first = (long)get_group_id(0) * per_group;
-    const long end = min(first + per_group, count);
-    __global const float *from = x + row * x_stride;
-    __global float *to = y + row * y_stride;
-
-    for (long i = first + VW * (long)get_local_id(0); i < end; i += VW * LS) {
-        const int n = (int)min(end - i, (long)VW);
-        store_some(load_some(from + i, n, 0.0f), to + i, n);
-    }
-}
-
-// y is x in iteration `first`, and gets x added in the others.
-KERNEL void loop_sum_fwd(__global const float *restrict x, __global const int *restrict iteration,
-                         __global float *y, int first_iteration, long count, int per_group)
-{
-    const int adds = iteration[0] != first_iteration;
-    const long first = (long)get_group_id(0) * per_group;
-    const long end = min(first + per_group, count);
-
-    for (long i = first + VW * (long)get_local_id(0); i < end; i += VW * LS) {
-        const int n = (int)min(end - i, (long)VW);
-        const FV v = load_some(x + i, n, 0.0f);
-        store_some(adds ? load_some(y + i, n, 0.0f) + v : v, y + i, n);
-    }
-}
-
-// Parts of loop_copies_fwd: x and y as in loop_copy_fwd with the rows on the side of x or of y, or as in loop_sum_fwd.
+// Parts: one row of x becomes y, x becomes one row of y, or y is x in iteration `first` and gets x added in the others.  An
+// iteration outside 0 .. n_rows - 1 counts as the nearest.
 enum { COPY_ROW, COPY_STACK, COPY_SUM };
 
 #define PART_PARAMS(i) , __global const float *x_##i, __global float *y_##i, long count_##i

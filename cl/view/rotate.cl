@@ -24,13 +24,14 @@ static inline FV swap_pairs(FV v, __global const float *x, int c)
 #endif
 }
 
-// x: `rows` rows of `width`, even, from `start`, `stride` apart; y: contiguous; table: [2, width]
-KERNEL void rotate_rows_fwd(__global const float *restrict x, __global const float *restrict table,
-                            __global float *restrict y, long start, long stride, int width,
-                            long rows, int rows_per_group)
+// x: `rows` rows of `width`, even, from `start`, `stride` apart; y: contiguous; table: [2, width]; back: x is dy, y is dx
+KERNEL void rotate_rows(__global const float *restrict x, __global const float *restrict table,
+                        __global float *restrict y, long start, long stride, int width, long rows,
+                        int rows_per_group, int back)
 {
     const long first = (long)get_group_id(0) * rows_per_group;
     const long end = min(first + rows_per_group, rows);
+    __global const float *cross = table + width;
 
     for (long row = first; row < end; ++row) {
         __global const float *xr = x + start + row * stride;
@@ -38,35 +39,16 @@ KERNEL void rotate_rows_fwd(__global const float *restrict x, __global const flo
         int c = VW * (int)get_local_id(0);
         for (; c + VW <= width; c += VW * LS) {
             const FV v = VLOAD(xr + c);
-            VSTORE(VLOAD(table + c) * v + VLOAD(table + width + c) * swap_pairs(v, xr, c), yr + c);
+            FV other = VLOAD(cross + c);
+            other = back ? swap_pairs(other, cross, c) : other;
+            VSTORE(VLOAD(table + c) * v + other * swap_pairs(v, xr, c), yr + c);
         }
         if (c < width) {
             const int n = width - c;
-            const FV v = load_part(xr + c, n, 0.0f);
-            const FV own = load_part(table + c, n, 0.0f),
-                     other = load_part(table + width + c, n, 0.0f);
+            const FV v = load_part(xr + c, n, 0.0f), own = load_part(table + c, n, 0.0f);
+            FV other = load_part(cross + c, n, 0.0f);
+            other = back ? swap_pairs(other, cross, c) : other;
             store_part(own * v + other * swap_pairs(v, xr, c), yr + c, n);
-        }
-    }
-}
-
-// dy, dx: as x and y of rotate_rows_fwd.
-KERNEL void rotate_rows_bwd(__global const float *restrict dy, __global const float *restrict table,
-                            __global float *restrict dx, long start, long stride, int width,
-                            long rows, int rows_per_group)
-{
-    const long first = (long)get_group_id(0) * rows_per_group;
-    const long end = min(first + rows_per_group, rows);
-
-    for (long row = first; row < end; ++row) {
-        __global const float *dyr = dy + start + row * stride;
-        __global float *dxr = dx + row * width;
-        for (int c = VW * (int)get_local_id(0); c < width; c += VW * LS) {
-            const int n = width - c;
-            const FV v = load_some(dyr + c, n, 0.0f), own = load_some(table + c, n, 0.0f);
-            const FV other = load_some(table + width + c, n, 0.0f);
-            const FV turned = swap_pairs(other, table + width, c) * swap_pairs(v, dyr, c);
-            store_some(own * v + turned, dxr + c, n);
         }
     }
 }

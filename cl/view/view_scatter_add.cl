@@ -8,13 +8,13 @@
 
 #include "common/vector.clh"
 
-KERNEL void view_scatter_add_fill(__global float *restrict y, long count, int per_group)
+KERNEL void view_scatter_add_fill(__global float *restrict y, long start, long count, int per_group)
 {
     const long first = (long)get_group_id(0) * per_group;
     const int n = (int)min((long)per_group, count - first);
     int c = VW * (int)get_local_id(0);
 
-    y += first;
+    y += start + first;
     for (; c + VW <= n; c += VW * LS)
         VSTORE((FV)(0.0f), y + c);
     if (c < n)

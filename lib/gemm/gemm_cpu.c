@@ -44,11 +44,6 @@ static const struct cpu_tile cpu_tile_configs[] = {
 };
 enum { N_CPU_WIDE_TILES = 7, N_CPU_TILES = sizeof cpu_tile_configs / sizeof cpu_tile_configs[0] };
 
-static int64_t round_up(int64_t x, int64_t to)
-{
-    return ceil_div(x, to) * to;
-}
-
 // True when a transposed A and a plain B are read where they are: a C so small does not use copied
 // elements often enough.  Their rows must be short, too: of blocks of longer ones too many lines would
 // fall in the same cache sets.  Blocks of k are long: not where loops are limited.

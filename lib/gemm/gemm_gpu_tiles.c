@@ -180,8 +180,7 @@ static bool gpu_tile_fits(struct launcher *l, const struct gemm *g, const struct
     const size_t group = (size_t)(t->tx * t->ty);
     const struct kspec spec = attncl__gpu_tile_spec(l, g, t);
 
-    return no_spills ? attncl__kernel_has_no_spills(l, &spec, group)
-                     : attncl__kernel_is_launchable(l, &spec, group);
+    return attncl__kernel_fits(l, &spec, group, no_spills);
 }
 
 // The tuned tile of this class, if it gives every compute unit work; few rows are split for that.

@@ -37,11 +37,6 @@ int64_t attncl__gemm_tile_count(const struct gemm *g, int64_t tile_m, int64_t ti
     return ceil_div(g->m, tile_m) * ceil_div(g->n, tile_n);
 }
 
-bool attncl__gemm_loops_fit(const struct device_caps *caps, int64_t iterations)
-{
-    return caps->max_loop_iterations == 0 || (uint64_t)iterations < caps->max_loop_iterations;
-}
-
 attncl_status attncl__gemm_check_groups(const struct gemm *g, int64_t groups)
 {
     REQUIRE(groups <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
@@ -56,7 +51,7 @@ size_t attncl__gemm_fit_group(struct launcher *l, const struct gemm *g, int64_t 
     size_t local = l->caps->variant == VARIANT_CPU ? 1 : attncl__group_for_row(l->caps, width);
 
     *spec = make(l->caps, g, local);
-    while (local > 1 && !attncl__kernel_is_launchable(l, spec, local)) {
+    while (local > 1 && !attncl__kernel_fits(l, spec, local, false)) {
         local /= 2;
         *spec = make(l->caps, g, local);
     }

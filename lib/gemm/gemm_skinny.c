@@ -41,8 +41,7 @@ bool attncl__gemm_is_skinny(const struct device_caps *caps, const struct gemm *g
     if (!row_dots && !uses_row_sums(caps, g))
         return attncl__gemv_takes(caps, g);
     return g->m <= SKINNY_GEMM_MAX_ROWS && !g->trans_a && !g->causal &&
-           attncl__gemm_loops_fit(caps,
-                                  row_dots ? g->m * (g->k + 16) : SKINNY_GEMM_MAX_ROWS * g->k * 8);
+           attncl__loops_fit(caps, row_dots ? g->m * (g->k + 16) : SKINNY_GEMM_MAX_ROWS * g->k * 8);
 }
 
 // Normalised rows, each padded to whole vectors.
@@ -60,7 +59,7 @@ bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g)
         return attncl__gemv_norms(caps, g);
     return attncl__gemm_is_skinny(caps, g) && uses_row_dots(caps, g) && g->n > 1 && g->k > 0 &&
            g->batch == 1 && g->k <= MAX_K && norm_bytes(caps, g) <= caps->local_bytes / 2 &&
-           attncl__gemm_loops_fit(caps, (NORM_VECTORS + 3) * g->m * (g->k + 16));
+           attncl__loops_fit(caps, (NORM_VECTORS + 3) * g->m * (g->k + 16));
 }
 
 // Columns of C, which are rows of a transposed B, per pass.
@@ -111,9 +110,7 @@ static struct kspec skinny_nn_spec(const struct device_caps *caps, const struct 
 
     kspec_set_vw_ls(&spec, caps->vector_width, 1);
     kspec_int(&spec, "NV", nv);
-    kspec_int(&spec, "ROWS", SKINNY_NN_ROWS);
     kspec_int(&spec, "MAX_ROWS", ceil_div(g->m, SKINNY_NN_ROWS) * SKINNY_NN_ROWS);
-    kspec_int(&spec, "MAX_PANELS", SKINNY_NN_MAX_VECTORS / nv);
     kspec_int(&spec, "USE_PREFETCH", caps->builtin_prefetch);
     kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);

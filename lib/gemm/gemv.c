@@ -36,7 +36,7 @@ static bool uses_blocks(const struct device_caps *caps, const struct gemm *g)
 bool attncl__gemv_takes(const struct device_caps *caps, const struct gemm *g)
 {
     return (g->m <= GEMV_MAX_ROWS || uses_blocks(caps, g)) && !g->trans_a && !g->causal &&
-           attncl__gemm_loops_fit(caps, g->trans_b ? g->k : 2 * g->m * g->k);
+           attncl__loops_fit(caps, g->trans_b ? g->k : 2 * g->m * g->k);
 }
 
 // By gemv_dot or gemv_blocks, of one batch entry.
@@ -102,7 +102,7 @@ bool attncl__gemm_merges(const struct device_caps *caps, const struct gemm *g)
            ceil_div(g->n, columns) * g->m * g->k * g->merge.n_parts <= MAX_READ && n_heads > 0 &&
            g->k % (n_heads * gemv_vector_width(caps, g)) == 0 &&
            merge_bytes(g) <= caps->local_bytes / (blocks ? 4 : 2) && // blocks have sums there
-           attncl__gemm_loops_fit(caps, elements * g->merge.n_parts);
+           attncl__loops_fit(caps, elements * g->merge.n_parts);
 }
 
 static int product_count(const struct gemm *g)

@@ -30,9 +30,6 @@ bool attncl__gemv_takes(const struct device_caps *caps, const struct gemm *g);
 bool attncl__gemv_norms(const struct device_caps *caps, const struct gemm *g);
 attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES]);
 
-// Whether the longest loop nest of a work-item may have so many iterations.
-bool attncl__gemm_loops_fit(const struct device_caps *caps, int64_t iterations);
-
 // True when the GEMM has an activation, a bias, a gate or a residual.
 bool attncl__gemm_has_epilogue(const struct gemm *g);
 

@@ -177,8 +177,7 @@ static attncl_status set_range(const struct launcher *l, const struct grid *grid
 attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
                                   int64_t iterations)
 {
-    REQUIRE(caps->max_loop_iterations == 0 || (uint64_t)iterations < caps->max_loop_iterations,
-            ATTNCL_ERR_UNSUPPORTED,
+    REQUIRE(attncl__loops_fit(caps, iterations), ATTNCL_ERR_UNSUPPORTED,
             "%s takes %" PRId64 " loop iterations, the device stops at %" PRIu64, kernel,
             iterations, caps->max_loop_iterations);
     return ATTNCL_OK;
@@ -221,8 +220,7 @@ done:
     return status;
 }
 
-static bool is_launchable(struct launcher *l, const struct kspec *spec, size_t local,
-                          bool no_spills)
+bool attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local, bool no_spills)
 {
     cl_kernel kernel = NULL;
     size_t private_bytes = 0;
@@ -237,16 +235,6 @@ static bool is_launchable(struct launcher *l, const struct kspec *spec, size_t l
     if (status != ATTNCL_OK)
         attncl__log(ATTNCL_LOG_WARN, "%s is not used: %s", spec->kernel, attncl_last_error());
     return status == ATTNCL_OK;
-}
-
-bool attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec, size_t local)
-{
-    return is_launchable(l, spec, local, false);
-}
-
-bool attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec, size_t local)
-{
-    return is_launchable(l, spec, local, true);
 }
 
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width)

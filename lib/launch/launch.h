@@ -127,6 +127,11 @@ static inline int64_t ceil_div(int64_t a, int64_t b)
     return a / b + (a % b > 0);
 }
 
+static inline int64_t round_up(int64_t x, int64_t to)
+{
+    return ceil_div(x, to) * to;
+}
+
 // -- arguments, in the kernel's order
 
 enum arg_kind { ARG_MEM, ARG_I32, ARG_I64, ARG_F32, ARG_LOCAL };
@@ -170,7 +175,7 @@ static inline struct arg arg_local(size_t bytes)
         sizeof((const struct arg[]){__VA_ARGS__}) / sizeof(struct arg)
 
 // Arguments that several functions append.
-enum { ARG_LIST_MAX = 48 };
+enum { ARG_LIST_MAX = 64 };
 struct arg_list {
     struct arg arg[ARG_LIST_MAX];
     size_t n;
@@ -183,8 +188,12 @@ static inline void arg_list_add(struct arg_list *list, const struct arg *args, s
     list->n += n;
 }
 
-// ERR_UNSUPPORTED when one work-item of `kernel` takes `iterations` of its loops, or more, and the
-// device's iteration cap is lower.  `iterations`: an upper bound.
+// Whether the device's iteration cap, if any, is higher than those of all loops of one work-item, at most.
+static inline bool attncl__loops_fit(const struct device_caps *caps, int64_t iterations)
+{
+    return caps->max_loop_iterations == 0 || (uint64_t)iterations < caps->max_loop_iterations;
+}
+// ERR_UNSUPPORTED unless they fit.
 attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
                                   int64_t iterations);
 
@@ -193,13 +202,12 @@ attncl_status attncl__check_loops(const struct device_caps *caps, const char *ke
 attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                              const struct arg *args, size_t n_args);
 
-// True when the kernel builds and a work-group of `local` work-items is within its limits.  Appends
-// nothing: for choosing a tile configuration before the first launch.
-bool attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec, size_t local);
-
-// True when, in addition, a work-item's values fit in registers on a GPU, as far as the driver
-// reports.  Preferred by the choice of a configuration, not required.
-bool attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec, size_t local);
+// True when the kernel builds and a work-group of `local` work-items is within its limits; with
+// no_spills, which a choice prefers and does not require, when in addition a work-item's values fit in
+// registers on a GPU, as far as the driver reports.  Appends nothing: for choosing a tile configuration
+// before the first launch.
+bool attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local,
+                         bool no_spills);
 
 // Work-items per row for a row kernel, GPU variant: a power of two, at most caps->max_group and
 // 256.

@@ -51,9 +51,7 @@ int64_t attncl__row_iterations(int64_t rows, int64_t width, unsigned vw, size_t 
 bool attncl__row_is_one_items(const struct device_caps *caps, int64_t width)
 {
     return caps->variant == VARIANT_CPU &&
-           (caps->max_loop_iterations == 0 ||
-            (uint64_t)attncl__row_iterations(1, width, caps->vector_width, 1) <
-                caps->max_loop_iterations);
+           attncl__loops_fit(caps, attncl__row_iterations(1, width, caps->vector_width, 1));
 }
 
 struct row_launch attncl__row_launch(const struct device_caps *caps, const char *file,

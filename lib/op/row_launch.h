@@ -8,6 +8,11 @@
 // The rows of an input whose bit in `strided` is set, or of a contiguous one.
 struct rows attncl__rows(const struct tensor_desc *x);
 
+// The same as a kernel takes them: memory, start, stride.
+#define ROW_ARGS(call, i)                                                                          \
+    arg_mem((call)->in[i]), arg_i64((call)->sig.in[i].start),                                      \
+        arg_i64(attncl__rows(&(call)->sig.in[i]).stride)
+
 // A launch over rows: each work-group takes `rows_per_group` consecutive ones.
 struct row_launch {
     struct kspec spec; // VW and LS are set

@@ -100,7 +100,7 @@ static bool tuned_row_launch(struct launcher *l, const struct row_problem *w,
             r.vecs_per_lane = vecs_per_lane;
     if ((size_t)lanes_per_row <= l->caps->max_group) {
         *ret = launch_of_tile(l->caps, w, &r);
-        if (attncl__kernel_has_no_spills(l, &ret->spec, ret->grid.local[0]))
+        if (attncl__kernel_fits(l, &ret->spec, ret->grid.local[0], true))
             return true;
     }
     attncl__tuned_reject(l->caps, TUNE_ROWS_GPU, class, "does not run on this device; not used");
@@ -120,7 +120,7 @@ static struct row_launch strided_row_launch(struct launcher *l, const struct row
         r.rows = groups[i] / r.lanes_per_row;
         config = launch_of_tile(l->caps, w, &r);
         if (is_for_device(l->caps, &r) &&
-            attncl__kernel_is_launchable(l, &config.spec, config.grid.local[0]))
+            attncl__kernel_fits(l, &config.spec, config.grid.local[0], false))
             break;
     }
     return config;
@@ -139,8 +139,7 @@ static struct row_launch gpu_row_launch(struct launcher *l, const struct row_pro
             if (!is_for_device(l->caps, &tile_configs[i]) || !holds(&tile_configs[i], w))
                 continue;
             config = launch_of_tile(l->caps, w, &tile_configs[i]);
-            if (registers ? attncl__kernel_has_no_spills(l, &config.spec, config.grid.local[0])
-                          : attncl__kernel_is_launchable(l, &config.spec, config.grid.local[0]))
+            if (attncl__kernel_fits(l, &config.spec, config.grid.local[0], registers))
                 return config;
         }
     return config;
@@ -181,6 +180,6 @@ struct row_launch attncl__row_per_workgroup(struct launcher *l, const char *file
         attncl__no_row_sharing(&config.spec, local);
         local = local > 4 ? local / 2 : 1; // the kernels know no work-group of two
     } while (config.grid.local[0] > 1 &&
-             !attncl__kernel_is_launchable(l, &config.spec, config.grid.local[0]));
+             !attncl__kernel_fits(l, &config.spec, config.grid.local[0], false));
     return config;
 }

@@ -13,7 +13,7 @@ from compilers import launches  # noqa: E402
 
 NAME = r"[A-Z][A-Z0-9_]*"
 # Sizes, of which the rows of the library choose some.
-SIZES = {"VW", "LS", "LANES_PER_ROW", "VECS_PER_LANE", "N_X", "KEY_LANES"}
+SIZES = {"VW", "LS", "LANES_PER_ROW", "VECS_PER_LANE", "N_X"}
 # What no GPU gets, by its macro: matrix instructions emulated; prefetching, several vectors and tails of vectors are the
 # CPU variant's; there is no launch of the activation that changes nothing; all products with an activation have a
 # transposed B.

@@ -274,7 +274,7 @@ TEST(a_broken_kernel_gives_the_compilers_line)
     // The second refusal came from memory.
     ck_assert_int_eq(before.created[OBJECT_PROGRAM], after.created[OBJECT_PROGRAM]);
     ck_assert_uint_eq(command_list.n_commands, 0);
-    ck_assert(!attncl__kernel_is_launchable(&launcher, &spec, 1));
+    ck_assert(!attncl__kernel_fits(&launcher, &spec, 1, false));
 }
 
 TEST(what_does_not_fit_is_unsupported)
@@ -286,8 +286,8 @@ TEST(what_does_not_fit_is_unsupported)
 
     kspec_int(&hog, "OFFSET", 0);
     kspec_int(&hog, "HOG", 1024);
-    ck_assert(attncl__kernel_is_launchable(&launcher, &hog, 1));
-    ck_assert(!attncl__kernel_is_launchable(&launcher, &hog, (size_t)1 << 20));
+    ck_assert(attncl__kernel_fits(&launcher, &hog, 1, false));
+    ck_assert(!attncl__kernel_fits(&launcher, &hog, (size_t)1 << 20, false));
     ck_fails(attncl__launch(&launcher, &hog, grid_1d(1, (size_t)1 << 20),
                             ARGS(arg_mem((struct span){&dst}))),
              ATTNCL_ERR_UNSUPPORTED, "work-items");

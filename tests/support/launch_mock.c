@@ -39,20 +39,16 @@ struct device_caps launch_mock_gpu(enum device_vendor vendor, unsigned multiple,
 // The linker's --wrap sends calls of X to __wrap_X; __real_X is the library's function.
 attncl_status __real_attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                                     const struct arg *args, size_t n_args);
-bool __real_attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec,
-                                         size_t local);
-bool __real_attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec,
-                                         size_t local);
+bool __real_attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local,
+                                bool no_spills);
 attncl_status __real_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
                                            size_t *local_ret, size_t *private_ret);
 attncl_status __wrap_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
                                            size_t *local_ret, size_t *private_ret);
 attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                                     const struct arg *args, size_t n_args);
-bool __wrap_attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec,
-                                         size_t local);
-bool __wrap_attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec,
-                                         size_t local);
+bool __wrap_attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local,
+                                bool no_spills);
 
 attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                                     const struct arg *args, size_t n_args)
@@ -69,11 +65,6 @@ attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec
     return current->launch(spec, &grid);
 }
 
-static bool is_launchable(const struct kspec *spec, bool no_spills)
-{
-    return !current->is_launchable || current->is_launchable(spec, no_spills);
-}
-
 attncl_status __wrap_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
                                            size_t *local_ret, size_t *private_ret)
 {
@@ -86,16 +77,12 @@ attncl_status __wrap_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel
     return status;
 }
 
-bool __wrap_attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec, size_t local)
+bool __wrap_attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local,
+                                bool no_spills)
 {
-    return current ? is_launchable(spec, false)
-                   : __real_attncl__kernel_is_launchable(l, spec, local);
-}
-
-bool __wrap_attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec, size_t local)
-{
-    return current ? is_launchable(spec, true)
-                   : __real_attncl__kernel_has_no_spills(l, spec, local);
+    if (!current)
+        return __real_attncl__kernel_fits(l, spec, local, no_spills);
+    return !current->is_launchable || current->is_launchable(spec, no_spills);
 }
 
 cl_int (*launch_mock_flush)(cl_command_queue queue);

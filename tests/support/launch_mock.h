@@ -11,8 +11,7 @@
 // says when asked: a device whose kernels take many registers.
 
 struct launch_mock {
-    // Stands in for attncl__kernel_is_launchable() and, with no_spills,
-    // attncl__kernel_has_no_spills().  NULL: every kernel is.
+    // Stands in for attncl__kernel_fits().  NULL: every kernel does.
     bool (*is_launchable)(const struct kspec *spec, bool no_spills);
     // Stands in for attncl__launch().  Not called for empty grids.
     attncl_status (*launch)(const struct kspec *spec, const struct grid *grid);

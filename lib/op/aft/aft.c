@@ -77,29 +77,13 @@ static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 static attncl_status launch_series(struct launcher *l, const struct op_call *call,
                                    const struct aft_tiling *p, int64_t head, int64_t b)
 {
-    const struct tensor_desc *in = call->sig.in, *mask = &in[AFT_IN_MASK];
-    const int64_t first = head * p->channels, width = p->heads * p->channels;
-    struct aft_channel_block s = {
-        .p = p,
-        .target = {attncl__aft_matrix(p, &in[AFT_IN_Q], call->in[AFT_IN_Q], b, first)},
-        .source = {attncl__aft_matrix(p, &in[AFT_IN_K], call->in[AFT_IN_K], b,
-                                      p->per_head ? head : first),
-                   attncl__aft_matrix(p, &in[AFT_IN_V], call->in[AFT_IN_V], b, first)},
-        .to = {call->out[0], b * width + first, width},
-        .to_too = call->out[1],
-        .keep = attncl__desc_present(&call->sig.out[1]),
-        .scratch = call->scratch,
-        .bias = call->in[AFT_IN_BIAS],
-        .mask = call->in[AFT_IN_MASK],
-        .bias_start = p->variant.bias_start + head * p->variant.bias_head,
-        .bias_row = p->variant.bias_row,
-        .causal = p->variant.causal,
-    };
-    if (p->masked) {
-        s.mask_start = b;
-        s.mask_column = mask->dim[2];
-        s.mask_row = mask->dim[0] == 1 ? 0 : mask->dim[1] * mask->dim[2];
-    }
+    const int64_t width = p->heads * p->channels;
+    struct aft_channel_block s = attncl__aft_forward(call, p, head, b);
+
+    s.target[0] = attncl__aft_input(call, p, AFT_IN_Q, head, b);
+    s.to = (struct aft_matrix){call->out[0], b * width + head * p->channels, width};
+    s.to_too = call->out[1];
+    s.keep = attncl__desc_present(&call->sig.out[1]);
     for (; s.lane0 < p->lanes; s.lane0 += p->block_lanes) {
         s.lanes = p->lanes - s.lane0 < p->block_lanes ? p->lanes - s.lane0 : p->block_lanes;
         TRY(attncl__aft_launch_channel_block(l, &s));

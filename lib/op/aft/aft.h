@@ -13,11 +13,11 @@ enum aft_bwd_input { AFT_IN_Y = AFT_IN_MASK + 1, AFT_IN_LOG, AFT_IN_G };
 // log: the logarithms of the sums of weights, [T, B, C], kept for gradients.
 enum aft_output { AFT_OUT_Y, AFT_OUT_LOG };
 
-// Variants of the kernels, see their macro tables: CPU, then GPU.
+// As the kernels have them.  CPU variant: ROWS, PANEL and GROUP of cl/aft/aft_cpu.clh, ROWS and GROUP of aft_simple.cl.  GPU
+// variant: BLOCK of cl/common/aft.clh, TARGETS of aft_gpu_rows.cl, at the most.
 enum { AFT_ROWS = 12, AFT_PANEL = 8, AFT_SOURCE_GROUP = 4 };
 enum { AFT_SIMPLE_ROWS = 64, AFT_SIMPLE_GROUP = 4 };
-enum { AFT_BLOCK = 16, AFT_SCAN_LOOKAHEAD = 8 };
-enum { AFT_TARGETS = 8, AFT_CHUNK = 8 }; // at the most
+enum { AFT_BLOCK = 16, AFT_TARGETS = 8 };
 
 // Shape of a work-group of aft_gpu_band, as in its macro table.  TY * ROWS divides AFT_TILE, and
 // a work-group has at least AFT_TILE_LANES lanes.
@@ -45,21 +45,25 @@ struct aft_tiling {
     int64_t steps, batch, channels, window;
     int64_t heads, entries;     // series of launches: heads times batch entries
     int64_t lanes, block_lanes; // lanes of VW channels; those of a channel block
-    int64_t blocks, panels;
-    int64_t group, item_blocks; // CPU: lanes and target blocks of a work-item
-    int64_t lane_floats, ranges_at, before_at, after_at; // CPU: scratch of one lane
-    // Weights of target rows, in the CPU variant and without a mask in the GPU variant: where they
-    // begin in the scratch; rows whose weights fit; sources that a row's weights are for, in the CPU
-    // variant floats of a block of rows.
-    int64_t weights_at, weight_rows, pitch;
-    // GPU variant without a mask: the tile chosen, NULL where none runs or none is wanted; where
-    // flags begin.
-    const struct aft_tile_config *tile;
-    int64_t flags_at;
+    int64_t blocks;
     int64_t block_floats; // scratch of a channel block
     unsigned vw;
     size_t local;       // work-items of a work-group
     int64_t iterations; // of the loops of one work-item, at the most
+    // Unless `simple`, in the GPU variant without a mask.  Weights of target rows: where they begin in
+    // the scratch; rows whose weights fit; sources that a row's weights are for, in the CPU variant
+    // floats of a block of rows.
+    int64_t weights_at, weight_rows, pitch;
+    union {
+        struct { // CPU variant, and `simple` in both
+            int64_t lane_floats, ranges_at, before_at, after_at; // scratch of one lane
+            int64_t panels, group, item_blocks; // lanes and target blocks of a work-item
+        };
+        struct { // GPU variant without a mask: the tile, NULL where none runs; where flags begin
+            const struct aft_tile_config *tile;
+            int64_t flags_at;
+        };
+    };
 };
 
 // Of the forward op and of its gradient, whose inputs and parameters begin alike.
@@ -108,9 +112,12 @@ struct aft_channel_block {
 
 struct kspec attncl__aft_spec(const struct aft_tiling *p, const char *file, const char *kernel);
 
-// A tensor's rows of batch entry `b` (all, when entries are folded), from channel `first` on.
-struct aft_matrix attncl__aft_matrix(const struct aft_tiling *p, const struct tensor_desc *x,
-                                     struct span span, int64_t b, int64_t first);
+// An input's rows of batch entry `b` (all, when entries are folded), from a head's first channel or key on.
+struct aft_matrix attncl__aft_input(const struct op_call *call, const struct aft_tiling *p, int i,
+                                    int64_t head, int64_t b);
+// The forward pass of a series, without targets and results.
+struct aft_channel_block attncl__aft_forward(const struct op_call *call, const struct aft_tiling *p,
+                                             int64_t head, int64_t b);
 
 // CPU variant (aft_cpu.c): packs the channel block's sources in the scratch; all its passes.
 attncl_status attncl__aft_sources(struct launcher *l, const struct aft_channel_block *s);
@@ -150,16 +157,9 @@ struct aft_sums_layout attncl__aft_sums_layout(const struct aft_channel_block *s
 // Sums of blocks become sums of all before and, where rows want those too, after each.
 attncl_status attncl__aft_scan(struct launcher *l, const struct aft_channel_block *s);
 
-// A kernel's arguments: those that depend on the direction first (SOURCE_PARAMS and TARGET_PARAMS
-// of cl/aft/aft_source.clh).
-enum { AFT_MAX_ARGS = 64 };
-struct aft_args {
-    struct arg arg[AFT_MAX_ARGS];
-    size_t n;
-};
-void attncl__aft_put(struct aft_args *to, const struct arg *args, size_t n);
-void attncl__aft_put_sources(struct aft_args *to, const struct aft_channel_block *s);
-void attncl__aft_put_targets(struct aft_args *to, const struct aft_channel_block *s);
+// Arguments that depend on the direction: SOURCE_PARAMS and TARGET_PARAMS of cl/aft/aft_source.clh.
+void attncl__aft_put_sources(struct arg_list *to, const struct aft_channel_block *s);
+void attncl__aft_put_targets(struct arg_list *to, const struct aft_channel_block *s);
 
 #define AFT_MATRIX(m) arg_mem((m).span), arg_i64((m).start), arg_i64((m).stride)
 #define AFT_RANGE(s)                                                                               \
@@ -173,8 +173,6 @@ void attncl__aft_put_targets(struct aft_args *to, const struct aft_channel_block
 
 // dq, output 0 of aft_bwd.
 attncl_status attncl__aft_bwd_gate(struct launcher *l, const struct op_call *call);
-
-attncl_status attncl__aft_bwd_zero(struct launcher *l, struct span x, int64_t start, int64_t count);
 
 // Biases as keys see them, into the scratch.
 attncl_status attncl__aft_bwd_turn(struct launcher *l, const struct op_call *call,
@@ -194,7 +192,6 @@ attncl_status attncl__aft_bwd_sums(struct launcher *l, const struct aft_sums *s)
 // One series in both directions, and where its dw goes.
 struct aft_series {
     struct aft_channel_block forward, backward;
-    struct aft_matrix q, log, y, g;
     struct span table;
     int64_t table_start, table_row;
 };

@@ -14,6 +14,7 @@
 // window alone.
 
 #include "op/aft/aft.h"
+#include "op/view/view.h"
 
 enum { IN_Y = AFT_IN_Y, IN_LOG = AFT_IN_LOG, IN_G = AFT_IN_G };
 enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
@@ -71,74 +72,47 @@ static attncl_status launch_channel_blocks(struct launcher *l, struct aft_series
     return ATTNCL_OK;
 }
 
-static void find_mask(const struct op_call *call, const struct aft_tiling *p, int64_t b,
-                      struct aft_series *s)
-{
-    const struct tensor_desc *mask = &call->sig.in[AFT_IN_MASK];
-
-    if (!p->masked)
-        return;
-    s->forward.mask_start = s->backward.mask_start = b;
-    s->forward.mask_column = s->backward.mask_row = mask->dim[2];
-    s->forward.mask_row = s->backward.mask_column =
-        mask->dim[0] == 1 ? 0 : mask->dim[1] * mask->dim[2];
-}
-
 static attncl_status launch_series(struct launcher *l, const struct op_call *call,
                                    const struct aft_tiling *p, const struct places *x, int64_t head,
                                    int64_t b)
 {
     const struct aft_variant *variant = &p->variant;
-    const struct tensor_desc *in = call->sig.in;
-    const int64_t first = head * p->channels, width = p->heads * p->channels;
-#define INPUT(i) attncl__aft_matrix(p, &in[i], call->in[i], b, first)
-    const struct aft_matrix k =
-        attncl__aft_matrix(p, &in[AFT_IN_K], call->in[AFT_IN_K], b, p->per_head ? head : first);
+    const int64_t width = p->heads * p->channels;
+    const struct aft_channel_block f = attncl__aft_forward(call, p, head, b);
     struct aft_series s = {
-        .forward =
-            {
-                .p = p,
-                .source = {k, INPUT(AFT_IN_V)},
-                .scratch = call->scratch,
-                .bias = call->in[AFT_IN_BIAS],
-                .bias_start = variant->bias_start + head * variant->bias_head,
-                .bias_row = variant->bias_row,
-                .mask = call->in[AFT_IN_MASK],
-                .causal = variant->causal,
-            },
+        .forward = f,
         .backward =
             {
                 .p = p,
                 .backward = true,
-                .source = {INPUT(IN_LOG), INPUT(AFT_IN_Q), INPUT(IN_Y), INPUT(IN_G)},
-                .target = {k, INPUT(AFT_IN_V)},
-                .to = {call->out[OUT_DK], b * width + first, width},
+                .source = {attncl__aft_input(call, p, IN_LOG, head, b),
+                           attncl__aft_input(call, p, AFT_IN_Q, head, b),
+                           attncl__aft_input(call, p, IN_Y, head, b),
+                           attncl__aft_input(call, p, IN_G, head, b)},
+                .target = {f.source[0], f.source[1]},
+                .to = {call->out[OUT_DK], b * width + head * p->channels, width},
                 .to_too = call->out[OUT_DV],
                 .scratch = call->scratch,
                 .bias = call->scratch,
                 .bias_start = x->turned_at + p->window - 1,
                 .bias_row = 2 * p->window - 2,
-                .mask = call->in[AFT_IN_MASK],
-                .causal = -variant->causal,
+                .mask = f.mask,
+                .mask_start = f.mask_start,
+                .mask_row = f.mask_column,
+                .mask_column = f.mask_row,
+                .causal = -f.causal,
             },
-        .q = INPUT(AFT_IN_Q),
-        .log = INPUT(IN_LOG),
-        .y = INPUT(IN_Y),
-        .g = INPUT(IN_G),
         .table = call->out[OUT_DW],
         .table_row = variant->bias_row,
     };
-#undef INPUT
-    find_mask(call, p, b, &s);
     if (p->per_head) {
-        const int64_t size = in[AFT_IN_BIAS].dim[1];
         s.backward.to.span = call->scratch;
         s.backward.to_at = x->keys_at;
-        s.backward.bias_start = x->turned_at + head * variant->bias_head + variant->bias_start;
+        s.backward.bias_start = x->turned_at + f.bias_start;
         s.backward.bias_row = variant->bias_row;
         s.table = call->scratch;
         s.table_start = x->table_at + variant->bias_start;
-        s.table_row = size - 1;
+        s.table_row = call->sig.in[AFT_IN_BIAS].dim[1] - 1;
     }
     return launch_channel_blocks(l, &s);
 }
@@ -149,7 +123,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 
     if (attncl__desc_count(&in[AFT_IN_Q]) == 0)
         return attncl__desc_present(w)
-                   ? attncl__aft_bwd_zero(l, call->out[OUT_DW], 0, attncl__desc_count(w))
+                   ? attncl__zeros(l, call->out[OUT_DW], 0, attncl__desc_count(w))
                    : ATTNCL_OK;
     struct aft_tiling p = attncl__aft_tiling(&call->sig);
     const struct places x = places_of(&call->sig, &p);
@@ -159,10 +133,10 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     TRY(attncl__aft_bwd_gate(l, call));
     TRY(attncl__aft_bwd_turn(l, call, &p, x.turned_at));
     if (!p.per_head && attncl__desc_present(w))
-        TRY(attncl__aft_bwd_zero(l, call->out[OUT_DW], 0, attncl__desc_count(w)));
+        TRY(attncl__zeros(l, call->out[OUT_DW], 0, attncl__desc_count(w)));
     for (int64_t head = 0; head < p.heads; ++head) {
         if (p.per_head)
-            TRY(attncl__aft_bwd_zero(l, call->scratch, x.table_at, p.steps * w->dim[1]));
+            TRY(attncl__zeros(l, call->scratch, x.table_at, p.steps * w->dim[1]));
         for (int64_t b = 0; b < p.entries; ++b)
             TRY(launch_series(l, call, &p, &x, head, b));
         if (p.per_head)

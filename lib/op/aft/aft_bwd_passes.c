@@ -3,67 +3,47 @@
 // The small passes around the gradients of attention-free mixing (cl/aft/aft_bwd.cl).
 
 #include "op/aft/aft.h"
-
-// One work-item for `per_item` of `count` things.
-struct small {
-    struct kspec spec;
-    struct grid grid;
-};
-
-static struct small small_pass(const struct launcher *l, const char *kernel, int64_t work_items)
-{
-    enum { GPU_GROUP = 64 };
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const size_t group = l->caps->max_group < GPU_GROUP ? l->caps->max_group : GPU_GROUP;
-    const size_t local = cpu ? 1 : group;
-    struct small s = {kspec_begin("aft/aft_bwd.cl", kernel),
-                      grid_1d(ceil_div(work_items, (int64_t)local), local)};
-
-    kspec_set_vw_ls(&s.spec, cpu ? l->caps->vector_width : 1, local);
-    return s;
-}
-
-static int64_t per_item(const struct launcher *l)
-{
-    enum { CPU_ITEM = 4096, GPU_ITEM = 4 };
-    return l->caps->variant == VARIANT_CPU ? CPU_ITEM : GPU_ITEM;
-}
+#include "op/row_launch.h"
 
 attncl_status attncl__aft_bwd_gate(struct launcher *l, const struct op_call *call)
 {
-    const int64_t count = attncl__desc_count(&call->sig.in[AFT_IN_Q]), each = per_item(l);
-    const struct small s = small_pass(l, "aft_bwd_gate", ceil_div(count, each));
+    const int64_t count = attncl__desc_count(&call->sig.in[AFT_IN_Q]);
+    const struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "aft/aft_bwd.cl", "aft_bwd_gate", count);
 
-    return attncl__launch(l, &s.spec, s.grid,
+    return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[AFT_IN_Q]), arg_mem(call->in[AFT_IN_Y]),
                                arg_mem(call->in[AFT_IN_G]), arg_mem(call->out[0]), arg_i64(count),
-                               arg_i32(each)));
+                               arg_i32(p.per_group)));
 }
 
-attncl_status attncl__aft_bwd_zero(struct launcher *l, struct span x, int64_t start, int64_t count)
+// A kernel with one work-item for each of `count` things, in GPU variant 64 to a work-group.
+static struct group_launch pass_of(const struct launcher *l, const char *kernel, int64_t count,
+                                   struct grid *grid_ret)
 {
-    const int64_t each = per_item(l);
-    const struct small s = small_pass(l, "aft_bwd_zero", ceil_div(count, each));
+    enum { WIDTH = 4 * 64 };
+    const struct group_launch p = attncl__group_launch(l->caps, "aft/aft_bwd.cl", kernel, WIDTH);
 
-    return attncl__launch(l, &s.spec, s.grid,
-                          ARGS(arg_mem(x), arg_i64(start), arg_i64(count), arg_i32(each)));
+    *grid_ret = grid_1d(ceil_div(count, (int64_t)p.local), p.local);
+    return p;
 }
 
 attncl_status attncl__aft_bwd_turn(struct launcher *l, const struct op_call *call,
                                    const struct aft_tiling *p, int64_t turned_at)
 {
     const struct tensor_desc *w = &call->sig.in[AFT_IN_BIAS];
+    struct grid grid;
 
     if (p->per_head) {
-        const struct small s = small_pass(l, "aft_bwd_flip", p->heads);
-        return attncl__launch(l, &s.spec, s.grid,
+        const struct group_launch s = pass_of(l, "aft_bwd_flip", p->heads, &grid);
+        return attncl__launch(l, &s.spec, grid,
                               ARGS(arg_mem(call->in[AFT_IN_BIAS]), arg_mem(call->scratch),
                                    arg_i64(turned_at), arg_i32(p->heads), arg_i32(w->dim[1])));
     }
     if (p->window == 0)
         return ATTNCL_OK;
-    const struct small s = small_pass(l, "aft_bwd_turn", p->steps);
-    return attncl__launch(l, &s.spec, s.grid,
+    const struct group_launch s = pass_of(l, "aft_bwd_turn", p->steps, &grid);
+    return attncl__launch(l, &s.spec, grid,
                           ARGS(arg_mem(call->in[AFT_IN_BIAS]), arg_i32(w->dim[1]),
                                arg_mem(call->scratch), arg_i64(turned_at), arg_i32(p->steps),
                                arg_i32(p->window)));
@@ -72,9 +52,10 @@ attncl_status attncl__aft_bwd_turn(struct launcher *l, const struct op_call *cal
 attncl_status attncl__aft_bwd_sums(struct launcher *l, const struct aft_sums *s)
 {
     const int64_t vw = l->caps->variant == VARIANT_CPU ? l->caps->vector_width : 1;
-    const struct small p = small_pass(l, "aft_bwd_sums", ceil_div(s->count, vw));
+    struct grid grid;
+    const struct group_launch p = pass_of(l, "aft_bwd_sums", ceil_div(s->count, vw), &grid);
 
-    return attncl__launch(l, &p.spec, p.grid,
+    return attncl__launch(l, &p.spec, grid,
                           ARGS(arg_mem(s->x), arg_i64(s->x_start), arg_i64(s->x_row), arg_i32(s->n),
                                arg_i32(s->count), arg_i32(s->down), arg_mem(s->y),
                                arg_i64(s->y_start)));

@@ -4,16 +4,16 @@
 
 #include "op/aft/aft.h"
 
-enum { PAIR_QUERIES = 8 };   // QUERIES of the GPU variant
-enum { PAIR_CHANNELS = 16 }; // and CHANNELS
+enum { PAIR_QUERIES = 8 }; // QUERIES of cl/aft/aft_bwd_gpu_pairs.cl
 
-// Of the CPU variant's work-items: lanes at a time and blocks, at most; how many for each core; local
+// Of the CPU variant's work-items: lanes at a time and blocks (BLOCKS of the kernel), at most; how many for each core; local
 // memory for factors, which stay in a core's second-level cache beside the keys of a tile.
 enum { MAX_CHUNK = 16, MAX_BLOCKS = 8, ITEMS_PER_CORE = 8, FACTOR_BYTES = 256 << 10 };
 
 #define TABLE_TENSORS(s)                                                                           \
-    AFT_MATRIX((s)->forward.source[0]), AFT_MATRIX((s)->forward.source[1]), AFT_MATRIX((s)->log),  \
-        AFT_MATRIX((s)->q), AFT_MATRIX((s)->y), AFT_MATRIX((s)->g)
+    AFT_MATRIX((s)->forward.source[0]), AFT_MATRIX((s)->forward.source[1]),                        \
+        AFT_MATRIX((s)->backward.source[0]), AFT_MATRIX((s)->backward.source[1]),                  \
+        AFT_MATRIX((s)->backward.source[2]), AFT_MATRIX((s)->backward.source[3])
 #define TABLE(s) arg_mem((s)->table), arg_i64((s)->table_start), arg_i32((s)->table_row)
 
 static attncl_status launch_keys(struct launcher *l, const struct aft_channel_block *f,
@@ -21,12 +21,10 @@ static attncl_status launch_keys(struct launcher *l, const struct aft_channel_bl
 {
     struct kspec spec = attncl__aft_spec(f->p, "aft/aft_bwd_cpu_keys.cl", kernel);
     const int64_t groups = ceil_div(f->lanes, AFT_SOURCE_GROUP);
-    struct aft_args args = {.n = 0};
+    struct arg_list args = {.n = 0};
 
-    kspec_int(&spec, "GROUP", AFT_SOURCE_GROUP);
-    kspec_int(&spec, "BACKWARD", 0);
     attncl__aft_put_sources(&args, f);
-    attncl__aft_put(&args, ARGS(arg_mem(f->scratch), arg_i64(ranges_at), AFT_RANGE(f)));
+    arg_list_add(&args, ARGS(arg_mem(f->scratch), arg_i64(ranges_at), AFT_RANGE(f)));
     return attncl__launch(l, &spec,
                           vectors > 0 ? grid_2d(vectors, groups, 1, 1) : grid_1d(groups, 1),
                           args.arg, args.n);
@@ -69,8 +67,6 @@ attncl_status attncl__aft_bwd_table(struct launcher *l, const struct aft_series 
     assert(ranges_at + f->lanes * 2 * p->vw <= p->block_floats);
     TRY(launch_keys(l, f, "aft_bwd_cpu_keys_range", 0, ranges_at));
     TRY(launch_keys(l, f, "aft_bwd_cpu_keys_pack", vectors, ranges_at));
-    kspec_int(&spec, "ROWS", AFT_ROWS);
-    kspec_int(&spec, "BLOCKS", MAX_BLOCKS);
     kspec_int(&spec, "MASKED", p->masked);
     return attncl__launch(l, &spec, grid_1d(ceil_div(p->blocks, t.blocks), 1),
                           ARGS(TABLE_TENSORS(s), arg_mem(f->scratch), arg_i64(ranges_at),
@@ -86,8 +82,6 @@ attncl_status attncl__aft_bwd_pairs(struct launcher *l, const struct aft_series 
     const int64_t keys = (int64_t)p->local / PAIR_QUERIES;
     struct kspec spec = attncl__aft_spec(p, "aft/aft_bwd_gpu_pairs.cl", "aft_bwd_gpu_pairs");
 
-    kspec_int(&spec, "QUERIES", PAIR_QUERIES);
-    kspec_int(&spec, "CHANNELS", PAIR_CHANNELS);
     kspec_int(&spec, "MASKED", p->masked);
     return attncl__launch(l, &spec,
                           grid_2d(ceil_div(2 * p->window - 1 + PAIR_QUERIES - 1, keys),

@@ -14,37 +14,57 @@ struct kspec attncl__aft_spec(const struct aft_tiling *p, const char *file, cons
     return spec;
 }
 
-void attncl__aft_put(struct aft_args *to, const struct arg *args, size_t n)
-{
-    assert(to->n + n <= AFT_MAX_ARGS);
-    memcpy(to->arg + to->n, args, n * sizeof *args);
-    to->n += n;
-}
-
-void attncl__aft_put_sources(struct aft_args *to, const struct aft_channel_block *s)
+void attncl__aft_put_sources(struct arg_list *to, const struct aft_channel_block *s)
 {
     for (int i = 0; i < (s->backward ? 4 : 2); ++i)
-        attncl__aft_put(to, ARGS(AFT_MATRIX(s->source[i])));
+        arg_list_add(to, ARGS(AFT_MATRIX(s->source[i])));
 }
 
-void attncl__aft_put_targets(struct aft_args *to, const struct aft_channel_block *s)
+void attncl__aft_put_targets(struct arg_list *to, const struct aft_channel_block *s)
 {
     for (int i = 0; i < (s->backward ? 2 : 1); ++i)
-        attncl__aft_put(to, ARGS(AFT_MATRIX(s->target[i])));
-    attncl__aft_put(to, ARGS(arg_mem(s->to.span)));
+        arg_list_add(to, ARGS(AFT_MATRIX(s->target[i])));
+    arg_list_add(to, ARGS(arg_mem(s->to.span)));
     if (s->backward)
-        attncl__aft_put(to, ARGS(arg_i64(s->to_at), arg_mem(s->to_too)));
+        arg_list_add(to, ARGS(arg_i64(s->to_at), arg_mem(s->to_too)));
     else
-        attncl__aft_put(to, ARGS(arg_mem(s->to_too), arg_i32(s->keep)));
-    attncl__aft_put(to, ARGS(arg_i64(s->to.start), arg_i64(s->to.stride)));
+        arg_list_add(to, ARGS(arg_mem(s->to_too), arg_i32(s->keep)));
+    arg_list_add(to, ARGS(arg_i64(s->to.start), arg_i64(s->to.stride)));
 }
 
-struct aft_matrix attncl__aft_matrix(const struct aft_tiling *p, const struct tensor_desc *x,
-                                     struct span span, int64_t b, int64_t first)
+struct aft_matrix attncl__aft_input(const struct op_call *call, const struct aft_tiling *p, int i,
+                                    int64_t head, int64_t b)
 {
+    const struct tensor_desc *x = &call->sig.in[i];
     const int64_t row = attncl__rows(x).stride;
+    const int64_t first = i == AFT_IN_K && p->per_head ? head : head * p->channels;
 
-    return (struct aft_matrix){span, x->start + b * row + first, p->folded ? p->channels : row};
+    return (struct aft_matrix){call->in[i], x->start + b * row + first,
+                               p->folded ? p->channels : row};
+}
+
+struct aft_channel_block attncl__aft_forward(const struct op_call *call, const struct aft_tiling *p,
+                                             int64_t head, int64_t b)
+{
+    const struct tensor_desc *mask = &call->sig.in[AFT_IN_MASK];
+    struct aft_channel_block s = {
+        .p = p,
+        .source = {attncl__aft_input(call, p, AFT_IN_K, head, b),
+                   attncl__aft_input(call, p, AFT_IN_V, head, b)},
+        .scratch = call->scratch,
+        .bias = call->in[AFT_IN_BIAS],
+        .bias_start = p->variant.bias_start + head * p->variant.bias_head,
+        .bias_row = p->variant.bias_row,
+        .mask = call->in[AFT_IN_MASK],
+        .causal = p->variant.causal,
+    };
+
+    if (p->masked) {
+        s.mask_start = b;
+        s.mask_column = mask->dim[2];
+        s.mask_row = mask->dim[0] == 1 ? 0 : mask->dim[1] * mask->dim[2];
+    }
+    return s;
 }
 
 struct aft_sums_layout attncl__aft_sums_layout(const struct aft_channel_block *s)
@@ -59,9 +79,8 @@ attncl_status attncl__aft_scan(struct launcher *l, const struct aft_channel_bloc
 {
     const struct aft_tiling *p = s->p;
     const struct aft_sums_layout at = attncl__aft_sums_layout(s);
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_scan.cl", "aft_scan");
+    const struct kspec spec = attncl__aft_spec(p, "aft/aft_scan.cl", "aft_scan");
 
-    kspec_int(&spec, "LOOKAHEAD_BLOCKS", p->cpu ? 1 : AFT_SCAN_LOOKAHEAD);
     return attncl__launch(l, &spec, grid_1d(ceil_div(s->lanes, (int64_t)p->local), p->local),
                           ARGS(arg_mem(s->scratch), arg_i64(at.lane_stride), arg_i64(at.before),
                                arg_i64(at.after), arg_i32(at.step), arg_i32(p->blocks),

@@ -10,15 +10,12 @@ attncl_status attncl__aft_sources(struct launcher *l, const struct aft_channel_b
 {
     const struct aft_tiling *p = s->p;
     struct kspec spec = attncl__aft_spec(p, "aft/aft_cpu_sources.cl", "aft_cpu_sources");
-    struct aft_args args = {.n = 0};
+    struct arg_list args = {.n = 0};
 
-    kspec_int(&spec, "ROWS", AFT_ROWS);
-    kspec_int(&spec, "PANEL", AFT_PANEL);
-    kspec_int(&spec, "GROUP", AFT_SOURCE_GROUP);
     kspec_int(&spec, "BACKWARD", s->backward);
     attncl__aft_put_sources(&args, s);
-    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
-                                arg_i64(p->before_at), AFT_RANGE(s)));
+    arg_list_add(&args, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
+                             arg_i64(p->before_at), AFT_RANGE(s)));
     return attncl__launch(l, &spec, grid_2d(p->panels, ceil_div(s->lanes, AFT_SOURCE_GROUP), 1, 1),
                           args.arg, args.n);
 }
@@ -28,7 +25,6 @@ static struct kspec mix_spec(const struct aft_channel_block *s, const char *file
 {
     struct kspec spec = attncl__aft_spec(s->p, file, kernel);
 
-    kspec_int(&spec, "ROWS", AFT_ROWS);
     kspec_int(&spec, "MASKED", s->p->masked);
     return spec;
 }
@@ -51,17 +47,16 @@ static attncl_status launch_mix(struct launcher *l, const struct aft_channel_blo
 {
     const struct aft_tiling *p = s->p;
     struct kspec spec = mix_spec(s, "aft/aft_cpu_mix.cl", "aft_cpu_mix");
-    struct aft_args args = {.n = 0};
+    struct arg_list args = {.n = 0};
 
-    kspec_int(&spec, "PANEL", AFT_PANEL);
     kspec_int(&spec, "BACKWARD", s->backward);
     attncl__aft_put_targets(&args, s);
     attncl__aft_put_sources(&args, s);
-    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
-                                arg_i64(p->before_at), arg_i64(p->after_at), arg_i64(p->weights_at),
-                                arg_i64(p->pitch), arg_i32(block0), arg_i32(count), AFT_BIAS(s),
-                                AFT_RANGE(s), arg_i32(p->window), arg_i32(s->causal),
-                                arg_i32(p->group), arg_i32(p->item_blocks)));
+    arg_list_add(&args, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
+                             arg_i64(p->before_at), arg_i64(p->after_at), arg_i64(p->weights_at),
+                             arg_i64(p->pitch), arg_i32(block0), arg_i32(count), AFT_BIAS(s),
+                             AFT_RANGE(s), arg_i32(p->window), arg_i32(s->causal),
+                             arg_i32(p->group), arg_i32(p->item_blocks)));
     return attncl__launch(
         l, &spec, grid_2d(ceil_div(count, p->item_blocks), ceil_div(s->lanes, p->group), 1, 1),
         args.arg, args.n);

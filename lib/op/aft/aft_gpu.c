@@ -28,22 +28,10 @@ static const struct {
 };
 enum { N_TILE_CONFIGS = sizeof tile_configs / sizeof tile_configs[0] };
 
-// aft_gpu_rows.cl: target rows of a work-item, and sources between two updates of a maximum.
-static const struct rows_config {
-    enum device_vendor vendor; // VENDOR_OTHER: any
-    int targets, chunk;
-} rows_configs[] = {
-    {VENDOR_INTEL, 4, 4}, // more do not fit its registers
-    {VENDOR_OTHER, AFT_TARGETS, AFT_CHUNK},
-};
-
-static const struct rows_config *rows_config(const struct device_caps *caps)
+// aft_gpu_rows.cl: target rows of a work-item; more do not fit Intel's registers.
+static int row_targets(const struct device_caps *caps)
 {
-    const struct rows_config *r = rows_configs;
-
-    while (r->vendor != VENDOR_OTHER && r->vendor != caps->vendor)
-        ++r;
-    return r;
+    return caps->vendor == VENDOR_INTEL ? AFT_TARGETS / 2 : AFT_TARGETS;
 }
 
 // Work-groups for each multiprocessor that keep it busy; pairs of row and lane in a tile that is
@@ -89,14 +77,12 @@ static struct kspec band_spec(const struct aft_tiling *p, const struct aft_tile_
 
     kspec_set_vw_ls(&spec, p->vw, tile_work_items(r));
     kspec_int(&spec, "PER_HEAD", p->per_head);
-    kspec_int(&spec, "BLOCK", AFT_BLOCK);
     kspec_int(&spec, "ROWS", r->rows);
     kspec_int(&spec, "ITEM_LANES", r->item_lanes);
     kspec_int(&spec, "TX", r->tx);
     kspec_int(&spec, "TY", r->ty);
     kspec_int(&spec, "KEYS", r->keys);
     kspec_int(&spec, "BACKWARD", backward);
-    kspec_int(&spec, "MASKED", 0);
     return spec;
 }
 
@@ -113,21 +99,17 @@ static const struct aft_tile_config *choose_tile(struct launcher *l, const struc
                 (round == FILLS_DEVICE && !fills_device(l->caps, p, r)))
                 continue;
             const struct kspec spec = band_spec(p, r, backward);
-            if (round < ANY ? attncl__kernel_has_no_spills(l, &spec, tile_work_items(r))
-                            : attncl__kernel_is_launchable(l, &spec, tile_work_items(r)))
+            if (attncl__kernel_fits(l, &spec, tile_work_items(r), round < ANY))
                 return r;
         }
     return NULL;
 }
 
-static struct kspec rows_spec(const struct aft_tiling *p, const struct rows_config *r,
-                              bool backward)
+static struct kspec rows_spec(const struct launcher *l, const struct aft_tiling *p, bool backward)
 {
     struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_rows.cl", "aft_gpu_rows");
 
-    kspec_int(&spec, "BLOCK", AFT_BLOCK);
-    kspec_int(&spec, "TARGETS", r->targets);
-    kspec_int(&spec, "CHUNK", r->chunk);
+    kspec_int(&spec, "TARGETS", row_targets(l->caps));
     kspec_int(&spec, "BACKWARD", backward);
     kspec_int(&spec, "MASKED", p->masked);
     return spec;
@@ -135,11 +117,11 @@ static struct kspec rows_spec(const struct aft_tiling *p, const struct rows_conf
 
 void attncl__aft_gpu_fit(struct launcher *l, struct aft_tiling *p, bool backward)
 {
-    const struct rows_config *r = rows_config(l->caps);
-    struct kspec spec = rows_spec(p, r, backward);
-    while (p->local > AFT_CHUNK && !attncl__kernel_is_launchable(l, &spec, p->local)) {
+    struct kspec spec = rows_spec(l, p, backward);
+
+    while (p->local > AFT_TARGETS && !attncl__kernel_fits(l, &spec, p->local, false)) {
         p->local /= 2;
-        spec = rows_spec(p, r, backward);
+        spec = rows_spec(l, p, backward);
     }
     p->tile = p->weight_rows > 0 ? choose_tile(l, p, backward) : NULL;
 }
@@ -148,12 +130,11 @@ static attncl_status launch_blocks(struct launcher *l, const struct aft_channel_
 {
     const struct aft_tiling *p = s->p;
     struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_blocks.cl", "aft_gpu_blocks");
-    struct aft_args args = {.n = 0};
+    struct arg_list args = {.n = 0};
 
-    kspec_int(&spec, "BLOCK", AFT_BLOCK);
     kspec_int(&spec, "BACKWARD", s->backward);
     attncl__aft_put_sources(&args, s);
-    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), AFT_RANGE(s)));
+    arg_list_add(&args, ARGS(arg_mem(s->scratch), AFT_RANGE(s)));
     return attncl__launch(l, &spec,
                           grid_2d(ceil_div(s->lanes, (int64_t)p->local), p->blocks, p->local, 1),
                           args.arg, args.n);
@@ -166,9 +147,7 @@ static attncl_status launch_weights(struct launcher *l, const struct aft_channel
     const struct aft_tiling *p = s->p;
     struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_weights.cl", "aft_gpu_weights");
 
-    kspec_int(&spec, "BLOCK", AFT_BLOCK);
     kspec_int(&spec, "ROWS", p->tile->rows);
-    kspec_int(&spec, "MASKED", 0);
     return attncl__launch(l, &spec, grid_1d(ceil_div(count, (int64_t)p->tile->rows), p->local),
                           ARGS(arg_mem(s->bias), arg_i64(s->bias_start), arg_i32(s->bias_row),
                                arg_i32(p->steps), arg_i32(p->window), arg_i32(s->causal),
@@ -185,15 +164,15 @@ static attncl_status launch_band(struct launcher *l, const struct aft_channel_bl
 
     for (int64_t row0 = 0; row0 < p->steps; row0 += p->weight_rows) {
         const int64_t left = p->steps - row0, count = left < p->weight_rows ? left : p->weight_rows;
-        struct aft_args args = {.n = 0};
+        struct arg_list args = {.n = 0};
 
         if (s->lane0 == 0 || p->steps > p->weight_rows)
             TRY(launch_weights(l, s, row0, count));
         attncl__aft_put_targets(&args, s);
         attncl__aft_put_sources(&args, s);
-        attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(p->flags_at), arg_i32(row0),
-                                    arg_i64(p->weights_at), arg_i32(p->pitch), AFT_RANGE(s),
-                                    arg_i32(p->window), arg_i32(s->causal)));
+        arg_list_add(&args, ARGS(arg_mem(s->scratch), arg_i64(p->flags_at), arg_i32(row0),
+                                 arg_i64(p->weights_at), arg_i32(p->pitch), AFT_RANGE(s),
+                                 arg_i32(p->window), arg_i32(s->causal)));
         TRY(attncl__launch(
             l, &spec,
             grid_2d(columns, ceil_div(count, (int64_t)r->ty * r->rows), tile_work_items(r), 1),
@@ -206,19 +185,18 @@ static attncl_status launch_rows(struct launcher *l, const struct aft_channel_bl
 {
     const struct aft_tiling *p = s->p;
     const struct aft_tile_config *band = p->tile;
-    const struct rows_config *r = rows_config(l->caps);
-    const struct kspec spec = rows_spec(p, r, s->backward);
-    struct aft_args args = {.n = 0};
+    const struct kspec spec = rows_spec(l, p, s->backward);
+    struct arg_list args = {.n = 0};
 
     attncl__aft_put_targets(&args, s);
     attncl__aft_put_sources(&args, s);
-    attncl__aft_put(&args,
-                    ARGS(arg_mem(s->scratch), arg_i64(p->flags_at), arg_i32(band ? band->rows : 0),
-                         arg_i32(band ? band->tx * band->item_lanes : 0), AFT_BIAS(s), AFT_RANGE(s),
-                         arg_i32(p->window), arg_i32(s->causal)));
+    arg_list_add(&args,
+                 ARGS(arg_mem(s->scratch), arg_i64(p->flags_at), arg_i32(band ? band->rows : 0),
+                      arg_i32(band ? band->tx * band->item_lanes : 0), AFT_BIAS(s), AFT_RANGE(s),
+                      arg_i32(p->window), arg_i32(s->causal)));
     return attncl__launch(l, &spec,
                           grid_2d(ceil_div(s->lanes, (int64_t)p->local),
-                                  ceil_div(p->steps, (int64_t)r->targets), p->local, 1),
+                                  ceil_div(p->steps, row_targets(l->caps)), p->local, 1),
                           args.arg, args.n);
 }
 

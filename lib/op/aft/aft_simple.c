@@ -9,8 +9,6 @@ static struct kspec simple_spec(const struct aft_tiling *p, const char *kernel, 
 {
     struct kspec spec = attncl__aft_spec(p, "aft/aft_simple.cl", kernel);
 
-    kspec_int(&spec, "ROWS", p->cpu ? AFT_SIMPLE_ROWS : AFT_BLOCK);
-    kspec_int(&spec, "GROUP", p->cpu ? AFT_SIMPLE_GROUP : 1);
     kspec_int(&spec, "BACKWARD", backward);
     kspec_int(&spec, "CAUSAL", p->variant.causal);
     return spec;
@@ -23,7 +21,7 @@ void attncl__aft_simple_fit(struct launcher *l, struct aft_tiling *p, bool backw
 
     for (int i = 0; i < 2 && !p->cpu; ++i) {
         struct kspec spec = simple_spec(p, kernels[i], backward);
-        while (p->local > MIN_GROUP && !attncl__kernel_is_launchable(l, &spec, p->local)) {
+        while (p->local > MIN_GROUP && !attncl__kernel_fits(l, &spec, p->local, false)) {
             p->local /= 2;
             spec = simple_spec(p, kernels[i], backward);
         }
@@ -38,19 +36,19 @@ attncl_status attncl__aft_simple(struct launcher *l, const struct aft_channel_bl
     const struct aft_sums_layout at = attncl__aft_sums_layout(s);
     const int64_t of_group = (int64_t)p->local * (p->cpu ? AFT_SIMPLE_GROUP : 1);
     const int64_t groups = ceil_div(s->lanes, of_group), blocks = p->blocks - 1;
-    struct aft_args args = {.n = 0};
+    struct arg_list args = {.n = 0};
 
     attncl__aft_put_sources(&args, s);
-    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(at.lane_stride), arg_i64(at.before),
-                                arg_i32(at.step), AFT_RANGE(s)));
+    arg_list_add(&args, ARGS(arg_mem(s->scratch), arg_i64(at.lane_stride), arg_i64(at.before),
+                             arg_i32(at.step), AFT_RANGE(s)));
     TRY(attncl__launch(l, &sums, grid_2d(groups, p->blocks, p->local, 1), args.arg, args.n));
     TRY(attncl__aft_scan(l, s));
 
     args.n = 0;
     attncl__aft_put_targets(&args, s);
     attncl__aft_put_sources(&args, s);
-    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(at.lane_stride),
-                                arg_i64(s->causal < 0 ? at.after : at.before), arg_i32(at.step),
-                                arg_i32(blocks), AFT_RANGE(s)));
+    arg_list_add(&args, ARGS(arg_mem(s->scratch), arg_i64(at.lane_stride),
+                             arg_i64(s->causal < 0 ? at.after : at.before), arg_i32(at.step),
+                             arg_i32(blocks), AFT_RANGE(s)));
     return attncl__launch(l, &rows, grid_2d(groups, blocks, p->local, 1), args.arg, args.n);
 }

@@ -72,9 +72,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const int64_t lanes = ceil_div(channels, vw) * (all / row);
     return attncl__launch(
         l, &spec, grid_2d(ceil_div(lanes, (int64_t)local), heads, local, 1),
-        ARGS(arg_mem(call->in[IN_Q]), arg_i64(q->start), arg_i64(attncl__rows(q).stride),
-             arg_mem(call->in[IN_K]), arg_i64(k->start), arg_i64(attncl__rows(k).stride),
-             arg_mem(call->in[IN_V]), arg_i64(v->start), arg_i64(attncl__rows(v).stride),
+        ARGS(ROW_ARGS(call, IN_Q), ROW_ARGS(call, IN_K), ROW_ARGS(call, IN_V),
              arg_mem(call->out[0]), arg_mem(call->in[IN_BIAS]), arg_i64(variant.bias_start),
              arg_i64(variant.bias_row), arg_i64(variant.bias_head), arg_i32(n),
              arg_mem(call->in[IN_POSITION]), arg_mem(call->in[IN_SUMS]), arg_mem(call->in[IN_KEYS]),

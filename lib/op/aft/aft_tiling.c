@@ -35,12 +35,22 @@ static bool contiguous(const struct op_sig *sig)
            attncl__desc_contiguous(&sig->in[AFT_IN_V]);
 }
 
+static size_t group_of(size_t max_group)
+{
+    size_t local = 1;
+
+    while (local < GPU_GROUP && 2 * local <= max_group)
+        local *= 2;
+    return local;
+}
+
 // Sums of blocks alone.  On CPUs an odd number of vectors: lanes do not share cache sets.
-static void tile_simple(struct aft_tiling *p)
+static void tile_simple(struct aft_tiling *p, size_t max_group)
 {
     const int64_t rows = p->cpu ? AFT_SIMPLE_ROWS : AFT_BLOCK;
     const int64_t group = p->cpu ? AFT_SIMPLE_GROUP : GPU_GROUP;
 
+    p->local = p->cpu ? 1 : group_of(max_group);
     p->blocks = ceil_div(p->steps, rows) + 1;
     p->after_at = p->blocks * 3 * p->vw;
     p->lane_floats = 2 * p->after_at + (p->cpu ? p->vw : 0);
@@ -62,6 +72,7 @@ static void tile_cpu_channels(struct aft_tiling *p, const int *tuned)
     const int64_t page = 1024,
                   off_page = 160; // floats: lanes a multiple of 4 KiB apart would share cache sets
 
+    p->panels = ceil_div(p->blocks, AFT_PANEL);
     p->ranges_at = packed;
     p->before_at = p->ranges_at + p->panels * 2 * p->vw;
     p->after_at = p->before_at + sums;
@@ -115,19 +126,39 @@ static void tile_cpu_group(struct aft_tiling *p, unsigned cores, const int *tune
         p->item_blocks = (p->item_blocks + 1) / 2;
 }
 
-// Blocks that a block of targets reaches, and what a pass does for each: CPU, packing its weights,
-// or adding element by element in all lanes; GPU, a block's sources to all targets.
-static int64_t count_iterations(const struct aft_tiling *p)
+// A pass does `each` for every block of `rows` that a block of targets reaches.
+static int64_t count_iterations(const struct aft_tiling *p, int64_t rows, int64_t each)
 {
-    const int64_t rows = p->cpu ? AFT_ROWS : AFT_BLOCK;
     const int64_t window = ceil_div(2 * p->window, rows) + 2;
-    const int64_t reach = p->masked || window > p->blocks ? p->blocks : window;
-    const int64_t pack = 4 * rows * rows, add = 3 * rows * rows + 2 * rows;
-    const int64_t items = p->cpu ? p->group * p->item_blocks : 0;
-    const int64_t max =
-        p->cpu ? reach * (items > 1 ? items * add : pack) : reach * rows * (2 * AFT_TARGETS + 4);
+    const int64_t max = each * (p->masked || window > p->blocks ? p->blocks : window);
 
     return max > 2 * p->blocks ? max : 2 * p->blocks; // the scan's
+}
+
+// Packing weights, or adding element by element in all lanes.
+static int64_t count_cpu_iterations(const struct aft_tiling *p)
+{
+    enum { PACK = 4 * AFT_ROWS * AFT_ROWS, ADD = 3 * AFT_ROWS * AFT_ROWS + 2 * AFT_ROWS };
+    const int64_t items = p->group * p->item_blocks;
+
+    return count_iterations(p, AFT_ROWS, items > 1 ? items * ADD : PACK);
+}
+
+static void tile_cpu(struct aft_tiling *p, const struct device_caps *caps)
+{
+    const int *tuned = attncl__tuned(caps, TUNE_AFT_CPU, p->masked ? TUNE_MASKED : TUNE_PLAIN);
+
+    tile_cpu_channels(p, tuned);
+    tile_cpu_weights(p);
+    tile_cpu_group(p, caps->compute_units, tuned);
+    p->iterations = count_cpu_iterations(p);
+    while (!attncl__loops_fit(caps, p->iterations) && p->group * p->item_blocks > 1) {
+        if (p->group > 1)
+            p->group /= 2;
+        else
+            p->item_blocks /= 2;
+        p->iterations = count_cpu_iterations(p);
+    }
 }
 
 // Keys inside the window of AFT_BLOCK rows, in whole blocks.
@@ -139,20 +170,12 @@ static int64_t find_pitch(const struct aft_tiling *p)
     return AFT_BLOCK * (blocks < p->blocks ? blocks : p->blocks);
 }
 
-static size_t group_of(size_t max_group)
-{
-    size_t local = 1;
-
-    while (local < GPU_GROUP && 2 * local <= max_group)
-        local *= 2;
-    return local;
-}
-
 // Without a mask: sums before and after each block and its range, flags, weights.
 static void tile_gpu(struct aft_tiling *p, size_t max_group)
 {
     const int64_t lane_floats = p->blocks * (2 * 3 + 2);
 
+    p->iterations = count_iterations(p, AFT_BLOCK, AFT_BLOCK * (2 * AFT_TARGETS + 4));
     p->local = group_of(max_group);
     p->block_lanes = p->lanes;
     if (p->masked)
@@ -226,32 +249,12 @@ struct aft_tiling attncl__aft_tiling(const struct op_sig *sig)
     p.vw = p.cpu ? sig->caps->vector_width : 1;
     p.simple = p.window == 0 && !p.masked;
     p.blocks = ceil_div(p.steps, p.cpu ? AFT_ROWS : AFT_BLOCK);
-    p.panels = ceil_div(p.blocks, AFT_PANEL);
     p.lanes = ceil_div(p.channels, p.vw) * (own_mask ? 1 : p.batch);
-    if (p.simple) {
-        p.local = p.cpu ? 1 : group_of(sig->caps->max_group);
-        tile_simple(&p);
-        return p;
-    }
-    if (p.cpu) {
-        const int *tuned =
-            attncl__tuned(sig->caps, TUNE_AFT_CPU, p.masked ? TUNE_MASKED : TUNE_PLAIN);
-        tile_cpu_channels(&p, tuned);
-        tile_cpu_weights(&p);
-        tile_cpu_group(&p, sig->caps->compute_units, tuned);
-        p.iterations = count_iterations(&p);
-        for (; sig->caps->max_loop_iterations && p.group * p.item_blocks > 1;
-             p.iterations = count_iterations(&p)) {
-            if ((uint64_t)p.iterations < sig->caps->max_loop_iterations)
-                break;
-            if (p.group > 1)
-                p.group /= 2;
-            else
-                p.item_blocks /= 2;
-        }
-        return p;
-    }
-    p.iterations = count_iterations(&p);
-    tile_gpu(&p, sig->caps->max_group);
+    if (p.simple)
+        tile_simple(&p, sig->caps->max_group);
+    else if (p.cpu)
+        tile_cpu(&p, sig->caps);
+    else
+        tile_gpu(&p, sig->caps->max_group);
     return p;
 }

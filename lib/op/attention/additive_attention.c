@@ -24,10 +24,6 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__check_dropout(&params->dropout, &sig->in[IN_STEP], sig->axes->of['B']);
 }
 
-#define ROWS(call, i)                                                                              \
-    arg_mem((call)->in[i]), arg_i64((call)->sig.in[i].start),                                      \
-        arg_i64(attncl__rows(&(call)->sig.in[i]).stride)
-
 // A key: its score, and its part of the sums; twice with weights.
 static int64_t iterations(const struct op_call *call, int64_t vw, int64_t local)
 {
@@ -54,10 +50,10 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     kspec_int(&p.spec, "DROPOUT", params->dropout.p > 0);
     return attncl__launch(
         l, &p.spec, grid_1d(q->dim[0] * n_queries, p.local),
-        ARGS(ROWS(call, IN_Q), ROWS(call, IN_K), ROWS(call, IN_V), arg_mem(call->in[IN_W]),
-             arg_mem(call->in[IN_LENS]), arg_i32(lens->rank == 2), arg_mem(call->out[0]),
-             arg_mem(call->out[1]), arg_i32(n_queries), arg_i32(n_keys), arg_i32(q->dim[2]),
-             arg_i32(value_width), ADDITIVE_MASK(call, &params->dropout),
+        ARGS(ROW_ARGS(call, IN_Q), ROW_ARGS(call, IN_K), ROW_ARGS(call, IN_V),
+             arg_mem(call->in[IN_W]), arg_mem(call->in[IN_LENS]), arg_i32(lens->rank == 2),
+             arg_mem(call->out[0]), arg_mem(call->out[1]), arg_i32(n_queries), arg_i32(n_keys),
+             arg_i32(q->dim[2]), arg_i32(value_width), ADDITIVE_MASK(call, &params->dropout),
              arg_local(sizeof(float) * p.vw * (size_t)ceil_div(value_width, p.vw))));
 }
 

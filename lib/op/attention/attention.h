@@ -117,11 +117,6 @@ const char *attncl__attention_result(const struct op_sig *sig);
 void attncl__attention_strides(const struct op_sig *sig, const struct tensor_desc *y,
                                int64_t *b_ret, int64_t *t_ret);
 
-static inline int64_t round_up(int64_t x, int64_t to)
-{
-    return ceil_div(x, to) * to;
-}
-
 // CPU variant: a kernel over blocks of queries and tiles of keys (cl/attention/attention_cpu.clh).
 struct kspec attncl__attention_cpu_spec(const struct attention_tiling *p, const char *file,
                                         const char *kernel);

@@ -191,7 +191,7 @@ static struct gpu_pass choose_pass(struct launcher *l, const struct backward_til
 
     if (b->p.mma) {
         set_mma(&pass, l->caps, b);
-        if (attncl__kernel_has_no_spills(l, &pass.spec, (size_t)pass.group))
+        if (attncl__kernel_fits(l, &pass.spec, (size_t)pass.group, true))
             return pass;
     }
     set_fmas(&pass, l->caps, b);

@@ -49,8 +49,7 @@ static attncl_status choose_blocks(const struct op_sig *sig, struct backward_til
             "gradients of attention with D = %" PRId64 " and E = %" PRId64
             " take %zu bytes of local memory, the device has %zu",
             p->width, p->value_width, sizeof(float) * (size_t)b->local, caps->local_bytes);
-    REQUIRE(caps->max_loop_iterations == 0 || (uint64_t)iterations(b) < caps->max_loop_iterations,
-            ATTNCL_ERR_UNSUPPORTED,
+    REQUIRE(attncl__loops_fit(caps, iterations(b)), ATTNCL_ERR_UNSUPPORTED,
             "gradients of attention over S = %" PRId64 " keys take %" PRId64
             " loop iterations, the device stops at %" PRIu64,
             p->n_keys, iterations(b), caps->max_loop_iterations);

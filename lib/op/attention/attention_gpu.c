@@ -25,8 +25,7 @@ static bool tile_fits(struct launcher *l, const struct attention_tiling *p, bool
     const struct kspec spec = attention_spec(p, false);
     const size_t group = (size_t)(p->tile->tx * p->tile->ty);
 
-    return registers ? attncl__kernel_has_no_spills(l, &spec, group)
-                     : attncl__kernel_is_launchable(l, &spec, group);
+    return attncl__kernel_fits(l, &spec, group, registers);
 }
 
 // A tile that the device runs, with all values of a work-item in registers if there is one.  Keys

@@ -23,7 +23,7 @@ bool attncl__attention_mma_fits(struct launcher *l, const struct attention_tilin
 {
     const struct kspec spec = mma_spec(l->caps, p);
 
-    return attncl__kernel_has_no_spills(l, &spec, attncl__attention_mma_group(p->mma));
+    return attncl__kernel_fits(l, &spec, attncl__attention_mma_group(p->mma), true);
 }
 
 attncl_status attncl__attention_mma_launch(struct launcher *l, const struct op_call *call,

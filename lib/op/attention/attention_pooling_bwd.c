@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "op/op.h"
+#include "op/row_launch.h"
 
 enum { IN_KEYS, IN_VALUES, IN_QUERIES, IN_G, IN_C };
 enum { OUT_DX, OUT_DY, OUT_DZ };
@@ -24,18 +24,14 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 static struct kspec pass_spec(const struct launcher *l, const struct op_call *call,
                               const char *kernel, int64_t count, struct grid *grid_ret)
 {
-    enum { GPU_GROUP = 64 };
+    enum { WIDTH = 4 * 64 }; // work-groups of 64 on GPUs
     const struct attention_pooling_fwd_params *p = call->sig.params;
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const unsigned vw = cpu ? l->caps->vector_width : 1;
-    const size_t group = l->caps->max_group < GPU_GROUP ? l->caps->max_group : GPU_GROUP;
-    const size_t local = cpu ? 1 : group;
-    struct kspec spec = kspec_begin("attention/attention_pooling_bwd.cl", kernel);
+    struct group_launch pass =
+        attncl__group_launch(l->caps, "attention/attention_pooling_bwd.cl", kernel, WIDTH);
 
-    kspec_set_vw_ls(&spec, vw, local);
-    kspec_int(&spec, "KIND", p->kind);
-    *grid_ret = grid_1d(ceil_div(count, (int64_t)(vw * local)), local);
-    return spec;
+    kspec_int(&pass.spec, "KIND", p->kind);
+    *grid_ret = grid_1d(ceil_div(count, (int64_t)(pass.vw * pass.local)), pass.local);
+    return pass.spec;
 }
 
 #define INPUTS(call)                                                                               \

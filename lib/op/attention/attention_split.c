@@ -45,10 +45,8 @@ static bool is_float4(const struct head_rows *x)
     return x->start % 4 == 0 && x->memory % 4 == 0 && x->batch % 4 == 0 && x->head % 4 == 0;
 }
 
-static void set_macros(struct kspec *spec, const struct attention_split *p, size_t local)
+static void set_macros(struct kspec *spec, const struct attention_split *p)
 {
-    enum { MAX_LANES = 8 };
-    kspec_int(spec, "KEY_LANES", local < MAX_LANES ? (int)local : MAX_LANES);
     kspec_int(spec, "FLOAT4", p->width % 4 == 0 && is_float4(&p->keys));
     kspec_set_stored(spec, "CACHE_TYPE", p->dtype);
     kspec_int(spec, "STORES", p->stores);
@@ -68,7 +66,7 @@ static attncl_status launch_parts(struct launcher *l, const struct attention_spl
 
     TRY(attncl__check_loops(l->caps, parts.spec.kernel,
                             of_part * (ceil_div(p->width, local) + 2 + p->width / local)));
-    set_macros(&parts.spec, p, parts.local);
+    set_macros(&parts.spec, p);
     return attncl__launch(l, &parts.spec, grid_2d(rows, n_parts, parts.local, 1),
                           ARGS(STEP_ROWS(&p->q), STEP_ROWS(&p->new_key), STEP_ROWS(&p->new_value),
                                HEAD_ROWS(&p->keys), HEAD_ROWS(&p->values), arg_mem(p->place_rows),
@@ -87,7 +85,7 @@ static attncl_status launch_merge(struct launcher *l, const struct attention_spl
         attncl__group_launch(l->caps, "attention/attention_split_gpu.cl",
                              "attention_split_gpu_merge_fwd", p->width > 64 ? 512 : 256);
 
-    set_macros(&merge.spec, p, merge.local);
+    set_macros(&merge.spec, p);
     return attncl__launch(l, &merge.spec, grid_1d(rows, merge.local),
                           ARGS(arg_mem(p->scratch), arg_mem(p->position), arg_mem(p->y),
                                arg_i32(n_parts), arg_i32(p->width), arg_i32(p->limit),

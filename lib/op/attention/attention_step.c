@@ -30,10 +30,6 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__make_output(sig, 0, params->n_parts ? "B H P W" : "B C");
 }
 
-#define ROWS(call, i)                                                                              \
-    arg_mem((call)->in[i]), arg_i64((call)->sig.in[i].start),                                      \
-        arg_i64(attncl__rows(&(call)->sig.in[i]).stride)
-
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     const struct attention_step_fwd_params *params = sig->params;
@@ -102,11 +98,11 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     TRY(attncl__check_loops(l->caps, spec.kernel,
                             (keys->dim[0] + 1) * (2 * ceil_div(width, vw) + 8)));
     return attncl__launch(l, &spec, grid_1d(q->dim[0] * n_heads, 1),
-                          ARGS(ROWS(call, STEP_Q), ROWS(call, STEP_K), ROWS(call, STEP_V),
-                               arg_mem(call->in[STEP_POSITION]), arg_mem(call->in[STEP_KEYS]),
-                               arg_mem(call->in[STEP_VALUES]), arg_mem(call->out[0]),
-                               arg_i32(q->dim[0]), arg_i32(n_heads), arg_i32(width),
-                               arg_i32(keys->dim[0]), arg_f32(params->scale),
+                          ARGS(ROW_ARGS(call, STEP_Q), ROW_ARGS(call, STEP_K),
+                               ROW_ARGS(call, STEP_V), arg_mem(call->in[STEP_POSITION]),
+                               arg_mem(call->in[STEP_KEYS]), arg_mem(call->in[STEP_VALUES]),
+                               arg_mem(call->out[0]), arg_i32(q->dim[0]), arg_i32(n_heads),
+                               arg_i32(width), arg_i32(keys->dim[0]), arg_f32(params->scale),
                                arg_local(sizeof(float) * (size_t)(vw * ceil_div(width, vw)))));
 }
 

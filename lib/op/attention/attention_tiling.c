@@ -102,8 +102,7 @@ static attncl_status tile_cpu(const struct device_caps *caps, struct attention_t
             "attention with D = %" PRId64 " and E = %" PRId64
             " takes %zu bytes of local memory, the device has %zu",
             p->width, p->value_width, local_bytes(p, p->block), caps->local_bytes);
-    REQUIRE(caps->max_loop_iterations == 0 || (uint64_t)iterations(p) < caps->max_loop_iterations,
-            ATTNCL_ERR_UNSUPPORTED,
+    REQUIRE(attncl__loops_fit(caps, iterations(p)), ATTNCL_ERR_UNSUPPORTED,
             "attention over S = %" PRId64 " keys takes %" PRId64
             " loop iterations, the device stops at %" PRIu64,
             p->n_keys, iterations(p), caps->max_loop_iterations);

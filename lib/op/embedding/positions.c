@@ -32,39 +32,35 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__check_at_most(sig, 'T', 'P');
 }
 
-static struct row_launch choose_tiling(struct launcher *l, const char *kernel,
-                                       const struct tensor_desc *x, const struct rows *rows)
+// position: absent, or one for all rows.  Else row r has position r / inner % length.
+static attncl_status launch(struct launcher *l, const struct op_call *call, struct span position,
+                            int64_t inner, int64_t length)
 {
-    return attncl__choose_row_tiling(
-        l, &(struct row_problem){kspec_begin("embedding/positions.cl", kernel), rows->count,
-                                 rows->width, 0, attncl__rows_are_float4_aligned(x->start, rows)});
+    const struct tensor_desc *x = &call->sig.in[0];
+    const struct rows rows = attncl__rows(x);
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("embedding/positions.cl", "positions_rows_fwd"),
+                                 rows.count, rows.width, 0,
+                                 attncl__rows_are_float4_aligned(x->start, &rows)});
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(position),
+                               arg_mem(call->out[0]), arg_i64(x->start), arg_i64(rows.stride),
+                               arg_i32(rows.width), arg_i64(rows.count), arg_i32(p.rows_per_group),
+                               arg_i32(position.storage != NULL), arg_i64(inner), arg_i64(length)));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct tensor_desc *x = &call->sig.in[0];
-    const struct rows rows = attncl__rows(x);
-    const int64_t inner = time_axis(&call->sig) == 0 ? x->dim[1] : 1;
-    const struct row_launch p = choose_tiling(l, "positions_rows_fwd", x, &rows);
+    const int64_t *dim = call->sig.in[0].dim;
+    const int axis = time_axis(&call->sig);
 
-    return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
-                               arg_i64(x->start), arg_i64(rows.stride), arg_i32(rows.width),
-                               arg_i64(rows.count), arg_i32(p.rows_per_group), arg_i64(inner),
-                               arg_i64(x->dim[time_axis(&call->sig)])));
+    return launch(l, call, (struct span){NULL}, axis == 0 ? dim[1] : 1, dim[axis]);
 }
 
 static attncl_status at_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct tensor_desc *x = &call->sig.in[0];
-    const struct rows rows = attncl__rows(x);
-    const struct row_launch p = choose_tiling(l, "positions_at_fwd", x, &rows);
-
-    return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
-                               arg_mem(call->out[0]), arg_i64(x->start), arg_i64(rows.stride),
-                               arg_i32(rows.width), arg_i64(rows.count), arg_i32(p.rows_per_group),
-                               arg_i32(call->sig.in[1].dim[0])));
+    return launch(l, call, call->in[2], 1, call->sig.in[1].dim[0]);
 }
 
 // The batch is the second axis of [T, B, C], or the first: then positions and channels are one row.
@@ -88,7 +84,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct column_sum s = sums_of(&call->sig);
 
-    TRY(attncl__zeros(l, call->out[0], attncl__desc_count(&call->sig.out[0])));
+    TRY(attncl__zeros(l, call->out[0], 0, attncl__desc_count(&call->sig.out[0])));
     return attncl__column_sum(l, &s, call->in[0], call->out[0], call->scratch);
 }
 

@@ -105,20 +105,13 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    // A block's values of one head stay in a core's first cache on a CPU; on a GPU every work-item
-    // of a work-group scores a memory or more.
-    enum { CPU_BLOCK = 64, GPU_BLOCK = 256 };
     const struct feedback_attention_fwd_params *params = call->sig.params;
-    const bool cpu = l->caps->variant == VARIANT_CPU;
     const struct tensor_desc *in = call->sig.in, *q = &in[FEEDBACK_Q], *k = &in[FEEDBACK_KEYS],
                              *v = &in[FEEDBACK_VALUES];
     const int64_t width = k->dim[3];
-    const struct rows rows = attncl__rows(q);
     struct group_launch p = attncl__group_launch(l->caps, "feedback/feedback_attention.cl",
                                                  "feedback_attention_fwd", width > 64 ? width : 64);
 
-    kspec_int(&p.spec, "BLOCK", cpu ? CPU_BLOCK : GPU_BLOCK);
-    kspec_int(&p.spec, "AT_ONCE", p.vw);
     kspec_int(&p.spec, "HAS_TAIL", width % p.vw != 0);
     kspec_int(&p.spec, "SPLIT", attncl__desc_present(&in[FEEDBACK_PLACE_BIAS]));
     kspec_int(&p.spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
@@ -131,13 +124,12 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     assert(!params->n_parts);
     return attncl__launch(
         l, &p.spec, grid_2d(k->dim[2], k->dim[1], p.local, 1),
-        ARGS(arg_mem(call->in[FEEDBACK_Q]), arg_i64(q->start), arg_i64(rows.stride),
-             arg_mem(call->in[FEEDBACK_KEYS]), arg_i64(k->start), arg_i64(k->stride[0]),
-             arg_i64(k->stride[1]), arg_i64(k->stride[2]), arg_mem(call->in[FEEDBACK_VALUES]),
-             arg_i64(v->start), arg_i64(v->stride[0]), arg_i64(v->stride[1]), arg_i64(v->stride[2]),
-             arg_mem(call->in[FEEDBACK_PLACES]), arg_mem(call->in[FEEDBACK_U]),
-             arg_mem(call->in[FEEDBACK_PLACE_BIAS]), arg_mem(call->in[FEEDBACK_POSITION]),
-             arg_mem(call->out[0]), arg_mem(call->out[1]),
+        ARGS(ROW_ARGS(call, FEEDBACK_Q), arg_mem(call->in[FEEDBACK_KEYS]), arg_i64(k->start),
+             arg_i64(k->stride[0]), arg_i64(k->stride[1]), arg_i64(k->stride[2]),
+             arg_mem(call->in[FEEDBACK_VALUES]), arg_i64(v->start), arg_i64(v->stride[0]),
+             arg_i64(v->stride[1]), arg_i64(v->stride[2]), arg_mem(call->in[FEEDBACK_PLACES]),
+             arg_mem(call->in[FEEDBACK_U]), arg_mem(call->in[FEEDBACK_PLACE_BIAS]),
+             arg_mem(call->in[FEEDBACK_POSITION]), arg_mem(call->out[0]), arg_mem(call->out[1]),
              arg_i32(attncl__desc_present(&in[FEEDBACK_POSITION])), arg_i32(k->dim[0]),
              arg_i32(in[FEEDBACK_PLACES].dim[0]), arg_i32(width),
              arg_f32((float)(1 / sqrt((double)width))),

@@ -19,16 +19,6 @@ enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DY, DWEIGHTS, STEP };
 enum { ACCUMULATE_CACHE = DWEIGHTS }; // input of _accumulate in that position
 enum { OUT_DQ, OUT_SCORES, OUT_DU_PARTS };
 
-// An operand of rows that lie a stride apart.
-struct row_args {
-    int64_t start, stride;
-};
-static struct row_args rows_of(const struct tensor_desc *d)
-{
-    const struct rows rows = attncl__rows(d);
-    return (struct row_args){d->start, rows.stride};
-}
-
 #define MEMORIES(span, d)                                                                          \
     arg_mem(span), arg_i64((d)->start), arg_i64((d)->stride[0]), arg_i64((d)->stride[1]),          \
         arg_i64((d)->stride[2])
@@ -49,14 +39,13 @@ static attncl_status append_query(struct launcher *l, const struct op_call *call
 {
     const struct tensor_desc *in = call->sig.in, *k = &in[KEYS];
     const struct feedback_attention_fwd_params *params = call->sig.params;
-    const struct row_args q = rows_of(&in[Q]);
     const struct group_launch p =
         pass_of(l, "feedback_attention_bwd_query", attncl__desc_present(&in[PLACE_BIAS]),
                 params->dropout.p > 0, k->dim[3]);
 
     return attncl__launch(
         l, &p.spec, grid_2d(k->dim[2], k->dim[1], p.local, 1),
-        ARGS(arg_mem(call->in[Q]), arg_i64(q.start), arg_i64(q.stride), MEMORIES(call->in[KEYS], k),
+        ARGS(ROW_ARGS(call, Q), MEMORIES(call->in[KEYS], k),
              MEMORIES(call->in[VALUES], &in[VALUES]), arg_mem(call->in[PLACES]),
              arg_mem(call->in[U]), arg_mem(call->in[PLACE_BIAS]), arg_mem(call->in[POSITION]),
              arg_mem(call->in[DY]), arg_mem(dweights), arg_i32(dweights.storage != NULL),
@@ -75,8 +64,8 @@ static attncl_status query_launch(struct launcher *l, const struct op_call *call
 
 // What the kernel over memories is given, by either op that has it.
 struct memory_call {
-    const struct tensor_desc *q_desc;
-    struct span q, u, scores, dy, position;
+    const struct op_call *call; // its query is input Q
+    struct span u, scores, dy, position;
     struct span dkeys, dvalues;
     struct tensor_desc keys, values; // [S, B, H, D] there
     bool growing, adds;
@@ -86,7 +75,6 @@ enum { GROUPS_PER_CORE = 8 };
 
 static attncl_status append_memory(struct launcher *l, const struct memory_call *m)
 {
-    const struct row_args q = rows_of(m->q_desc);
     const struct group_launch p =
         pass_of(l, "feedback_attention_bwd_memory", false, false, m->keys.dim[3]);
 
@@ -101,10 +89,10 @@ static attncl_status append_memory(struct launcher *l, const struct memory_call 
     return attncl__launch(
         l, &p.spec,
         grid_3d(m->keys.dim[2], m->keys.dim[1], ceil_div(m->keys.dim[0], per_group), p.local, 1),
-        ARGS(arg_mem(m->q), arg_i64(q.start), arg_i64(q.stride), arg_mem(m->u), arg_mem(m->scores),
-             arg_mem(m->dy), arg_mem(m->position), MEMORIES(m->dkeys, &m->keys),
-             MEMORIES(m->dvalues, &m->values), arg_i32(m->growing), arg_i32(m->adds),
-             arg_i32(m->keys.dim[0]), arg_i32(per_group), arg_i32(m->keys.dim[3])));
+        ARGS(ROW_ARGS(m->call, Q), arg_mem(m->u), arg_mem(m->scores), arg_mem(m->dy),
+             arg_mem(m->position), MEMORIES(m->dkeys, &m->keys), MEMORIES(m->dvalues, &m->values),
+             arg_i32(m->growing), arg_i32(m->adds), arg_i32(m->keys.dim[0]), arg_i32(per_group),
+             arg_i32(m->keys.dim[3])));
 }
 
 // A slot of a cache [slots, B, H, S, D] as [S, B, H, D].
@@ -134,8 +122,7 @@ static attncl_status accumulate_launch(struct launcher *l, const struct op_call 
     const struct feedback_attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *cache = &call->sig.in[ACCUMULATE_CACHE];
     const struct memory_call m = {
-        .q_desc = &call->sig.in[Q],
-        .q = call->in[Q],
+        .call = call,
         .u = call->in[U],
         .scores = call->out[OUT_SCORES],
         .dy = call->in[DY],
@@ -154,13 +141,12 @@ static attncl_status accumulate_launch(struct launcher *l, const struct op_call 
     return append_memory(l, &m);
 }
 
-enum { M_Q, M_U, M_SCORES, M_DY };
+enum { M_U = Q + 1, M_SCORES, M_DY };
 
 static attncl_status memory_launch(struct launcher *l, const struct op_call *call)
 {
     const struct memory_call m = {
-        .q_desc = &call->sig.in[M_Q],
-        .q = call->in[M_Q],
+        .call = call,
         .u = call->in[M_U],
         .scores = call->in[M_SCORES],
         .dy = call->in[M_DY],
@@ -179,19 +165,18 @@ enum { OUT_DPLACES, OUT_DU, OUT_DPLACE_BIAS };
 static attncl_status places_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *in = call->sig.in, *places = &in[P_PLACES];
-    const struct row_args q = rows_of(&in[P_Q]);
     const int64_t n_heads = places->dim[1], width = places->dim[2];
     const struct group_launch p = pass_of(l, "feedback_attention_bwd_positions",
                                           attncl__desc_present(&in[P_PLACE_BIAS]), false, width);
 
-    return attncl__launch(
-        l, &p.spec, grid_2d(n_heads, places->dim[0] + 1, p.local, 1),
-        ARGS(arg_mem(call->in[P_Q]), arg_i64(q.start), arg_i64(q.stride), arg_mem(call->in[P_U]),
-             arg_mem(call->in[P_SCORES]), arg_mem(call->in[P_DU_PARTS]),
-             arg_mem(call->in[P_POSITION]), arg_mem(call->out[OUT_DPLACES]),
-             arg_mem(call->out[OUT_DU]), arg_mem(call->out[OUT_DPLACE_BIAS]),
-             arg_i32(attncl__desc_present(&in[P_POSITION])), arg_i32(in[P_SCORES].dim[1]),
-             arg_i32(in[P_SCORES].dim[3]), arg_i32(places->dim[0]), arg_i32(width)));
+    return attncl__launch(l, &p.spec, grid_2d(n_heads, places->dim[0] + 1, p.local, 1),
+                          ARGS(ROW_ARGS(call, P_Q), arg_mem(call->in[P_U]),
+                               arg_mem(call->in[P_SCORES]), arg_mem(call->in[P_DU_PARTS]),
+                               arg_mem(call->in[P_POSITION]), arg_mem(call->out[OUT_DPLACES]),
+                               arg_mem(call->out[OUT_DU]), arg_mem(call->out[OUT_DPLACE_BIAS]),
+                               arg_i32(attncl__desc_present(&in[P_POSITION])),
+                               arg_i32(in[P_SCORES].dim[1]), arg_i32(in[P_SCORES].dim[3]),
+                               arg_i32(places->dim[0]), arg_i32(width)));
 }
 
 const struct op_class attncl__op_feedback_attention_bwd_query = {

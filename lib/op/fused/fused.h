@@ -36,6 +36,15 @@ static inline int attncl__loop_copy_kind(int32_t kinds, int part)
     return kinds >> LOOP_COPY_BITS * part & ((1 << LOOP_COPY_BITS) - 1);
 }
 
+// recurrent/loop.c: the launch, also of one part.
+struct loop_part {
+    struct span x, y;
+    int64_t count; // of elements that it moves
+};
+attncl_status attncl__loop_copies(struct launcher *l, struct span iteration,
+                                  const struct fused_loop_copies_fwd_params *params,
+                                  const struct loop_part part[LOOP_COPIES_MAX]);
+
 // -- split_k_reduce_fwd
 
 enum { SPLIT_K_PARTIALS, SPLIT_K_BIAS, SPLIT_K_RESIDUAL, N_SPLIT_K_INPUTS };
@@ -48,7 +57,7 @@ enum { SPLIT_K_PARTIALS, SPLIT_K_BIAS, SPLIT_K_RESIDUAL, N_SPLIT_K_INPUTS };
 //
 // Channels of AFT, heads of attention and hidden units do not mix before the output projection, so that blocks of them
 // are independent: block g leaves the partial sum out[g], which the consumer adds (split-K).  Decoding has no gradient,
-// and neither has this op; compile/fusion_rules.c creates it.
+// and neither has this op; compile/fusion_step.c creates it.
 
 // Position and states are those of aft_step_fwd and attention_step_fwd.  The one input projection of a
 // feed-forward network is q.
@@ -95,10 +104,20 @@ struct inner_step {
 };
 extern const struct inner_step attncl__inner_aft, attncl__inner_attention, attncl__inner_ffn;
 
-// m; d; C
-int64_t attncl__fused_step_rows(const struct op_sig *sig);
-int64_t attncl__fused_step_width(const struct op_sig *sig);
-int64_t attncl__fused_step_channels(const struct op_sig *sig);
+// d; m; C
+static inline int64_t attncl__fused_step_width(const struct op_sig *sig)
+{
+    return sig->in[FUSED_NORM_W].dim[0];
+}
+static inline int64_t attncl__fused_step_rows(const struct op_sig *sig)
+{
+    const int64_t d = attncl__fused_step_width(sig);
+    return d > 0 ? attncl__desc_count(&sig->in[FUSED_X]) / d : 0;
+}
+static inline int64_t attncl__fused_step_channels(const struct op_sig *sig)
+{
+    return sig->in[FUSED_WQ].dim[0];
+}
 
 // The number of channel blocks that suits the device; 1 at least.
 int32_t attncl__fused_step_blocks(const struct op_sig *sig);

@@ -12,8 +12,6 @@
 
 #include "op/fused/fused.h"
 
-#include "op/row_launch.h"
-
 static attncl_status infer(struct op_sig *sig)
 {
     const struct fused_loop_copies_fwd_params *params = sig->params;
@@ -42,26 +40,14 @@ static int64_t count_of(const struct op_sig *sig, int part)
                                   : &sig->out[part]);
 }
 
-#define PART(i) arg_mem(call->in[LOOP_COPIES_X + (i)]), arg_mem(call->out[i]), arg_i64(count[i])
-
 static attncl_status launch(struct launcher *l, const struct op_call *call)
 {
-    const struct fused_loop_copies_fwd_params *params = call->sig.params;
-    int64_t count[LOOP_COPIES_MAX], most = 0;
+    struct loop_part part[LOOP_COPIES_MAX];
 
-    for (int i = 0; i < LOOP_COPIES_MAX; ++i) {
-        count[i] = count_of(&call->sig, i);
-        most = count[i] > most ? count[i] : most;
-    }
-    if (most == 0)
-        return ATTNCL_OK;
-    const struct elementwise_launch p =
-        attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_copies_fwd", most);
-    return attncl__launch(
-        l, &p.spec, grid_2d(ceil_div(most, p.per_group), params->n, p.grid.local[0], 1),
-        ARGS(arg_mem(call->in[LOOP_COPIES_ITERATION]), arg_i32(params->n_rows),
-             arg_i32(params->first), arg_i32(params->kinds), arg_i32(p.per_group), PART(0), PART(1),
-             PART(2), PART(3), PART(4), PART(5), PART(6), PART(7)));
+    for (int i = 0; i < LOOP_COPIES_MAX; ++i)
+        part[i] =
+            (struct loop_part){call->in[LOOP_COPIES_X + i], call->out[i], count_of(&call->sig, i)};
+    return attncl__loop_copies(l, call->in[LOOP_COPIES_ITERATION], call->sig.params, part);
 }
 
 static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)

@@ -11,7 +11,6 @@ static int64_t granule(const struct op_sig *sig)
 
 static void macros(const struct op_sig *sig, struct kspec *spec)
 {
-    kspec_int(spec, "PER_HEAD", 0);
     kspec_set_stored(spec, "CACHE_TYPE", sig->in[FUSED_KEYS].dtype);
 }
 

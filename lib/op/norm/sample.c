@@ -31,8 +31,7 @@ static struct row_launch choose_launch(const struct device_caps *caps, const str
     const char *file = "norm/sample.cl", *kernel = "sample_rows_fwd";
     struct row_launch p = attncl__row_launch(caps, file, kernel, rows->count, rows->width);
 
-    if (caps->max_loop_iterations &&
-        (uint64_t)iterations(&p, rows->width) >= caps->max_loop_iterations) {
+    if (!attncl__loops_fit(caps, iterations(&p, rows->width))) {
         const size_t local = attncl__group_for_row(caps, rows->width);
         p = (struct row_launch){kspec_begin(file, kernel), grid_1d(rows->count, local), 1, 1};
         kspec_set_vw_ls(&p.spec, p.vw, local);

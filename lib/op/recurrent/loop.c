@@ -10,6 +10,7 @@
 //
 // Kernels: cl/recurrent/loop.cl.
 
+#include "op/fused/fused.h"
 #include "op/row_launch.h"
 
 static attncl_status index_infer(struct op_sig *sig)
@@ -39,41 +40,54 @@ static attncl_status index_launch(struct launcher *l, const struct op_call *call
                                arg_i32(params->trip_count), arg_i32(params->reversed)));
 }
 
-// One row of x to one of y; a side without rows has a stride of 0.
-static attncl_status launch_copy(struct launcher *l, const struct op_call *call, int64_t count,
-                                 int64_t n_rows, bool from_rows)
-{
-    const struct elementwise_launch p =
-        attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_copy_fwd", count);
+#define PART(i) arg_mem(part[i].x), arg_mem(part[i].y), arg_i64(part[i].count)
 
-    return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
-                               arg_i64(from_rows ? count : 0), arg_i64(from_rows ? 0 : count),
-                               arg_i64(count), arg_i32(p.per_group), arg_i32(n_rows)));
+attncl_status attncl__loop_copies(struct launcher *l, struct span iteration,
+                                  const struct fused_loop_copies_fwd_params *params,
+                                  const struct loop_part part[LOOP_COPIES_MAX])
+{
+    int64_t most = 0;
+
+    for (int i = 0; i < params->n; ++i)
+        most = part[i].count > most ? part[i].count : most;
+    if (most == 0)
+        return ATTNCL_OK;
+    const struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_copies_fwd", most);
+    return attncl__launch(l, &p.spec,
+                          grid_2d(ceil_div(most, p.per_group), params->n, p.grid.local[0], 1),
+                          ARGS(arg_mem(iteration), arg_i32(params->n_rows), arg_i32(params->first),
+                               arg_i32(params->kinds), arg_i32(p.per_group), PART(0), PART(1),
+                               PART(2), PART(3), PART(4), PART(5), PART(6), PART(7)));
+}
+
+static attncl_status launch_one(struct launcher *l, const struct op_call *call, int kind,
+                                int64_t n_rows, int32_t first)
+{
+    const struct fused_loop_copies_fwd_params params = {
+        .n = 1, .kinds = kind, .n_rows = (int32_t)n_rows, .first = first};
+    const struct tensor_desc *moved =
+        kind == LOOP_COPY_STACK ? &call->sig.in[0] : &call->sig.out[0];
+    const struct loop_part part[LOOP_COPIES_MAX] = {
+        {call->in[0], call->out[0], attncl__desc_count(moved)}};
+
+    return attncl__loop_copies(l, call->in[1], &params, part);
 }
 
 static attncl_status row_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct tensor_desc *x = &call->sig.in[0];
-    return launch_copy(l, call, attncl__desc_count(&call->sig.out[0]), x->dim[0], true);
+    return launch_one(l, call, LOOP_COPY_ROW, call->sig.in[0].dim[0], 0);
 }
 
 static attncl_status stack_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct tensor_desc *y = &call->sig.out[0];
-    return launch_copy(l, call, attncl__desc_count(&call->sig.in[0]), y->dim[0], false);
+    return launch_one(l, call, LOOP_COPY_STACK, call->sig.out[0].dim[0], 0);
 }
 
 static attncl_status sum_launch(struct launcher *l, const struct op_call *call)
 {
     const struct loop_sum_fwd_params *params = call->sig.params;
-    const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    const struct elementwise_launch p =
-        attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_sum_fwd", count);
-
-    return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
-                               arg_i32(params->first), arg_i64(count), arg_i32(p.per_group)));
+    return launch_one(l, call, LOOP_COPY_SUM, 1, params->first);
 }
 
 const struct op_class attncl__op_loop_index_fwd = {

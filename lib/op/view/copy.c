@@ -22,10 +22,74 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
+// A view's last axis apart from the others, outermost first.
+struct nd_iter {
+    int n_outer;
+    int64_t dim[ATTNCL_MAX_RANK], stride[ATTNCL_MAX_RANK];
+    int64_t width, inner_stride; // of the last axis; the last row may be shorter
+    int64_t rows;
+};
+
+static struct nd_iter collapse_axes(const struct tensor_desc *x)
+{
+    struct nd_iter w = {.width = 1, .inner_stride = 1, .rows = 1};
+    int64_t dim[ATTNCL_MAX_RANK], stride[ATTNCL_MAX_RANK];
+    int n = 0; // innermost first
+
+    for (int i = x->rank - 1; i >= 0; --i) {
+        if (x->dim[i] == 1)
+            continue;
+        if (n > 0 && x->stride[i] == stride[n - 1] * dim[n - 1]) {
+            dim[n - 1] *= x->dim[i];
+        } else {
+            dim[n] = x->dim[i];
+            stride[n++] = x->stride[i];
+        }
+    }
+    if (n > 0) {
+        w.width = dim[0];
+        w.inner_stride = stride[0];
+    }
+    for (int i = n - 1; i >= 1; --i) {
+        w.dim[w.n_outer] = dim[i];
+        w.stride[w.n_outer++] = stride[i];
+        w.rows *= dim[i];
+    }
+    return w;
+}
+
+// Adjacent axes are collapsed, so that most views become a few long rows; a
+// single long row is split, to occupy all cores and because kernels count columns with int.
+static struct nd_iter iterate(const struct tensor_desc *view)
+{
+    enum { LONGEST = 4096 };
+    struct nd_iter w = collapse_axes(view);
+
+    if (w.n_outer > 0 || w.width <= LONGEST)
+        return w;
+    w.dim[0] = ceil_div(w.width, LONGEST);
+    w.stride[0] = w.inner_stride * LONGEST;
+    w.n_outer = 1;
+    w.rows = w.dim[0];
+    w.width = LONGEST;
+    return w;
+}
+
+// The outer axes as a kernel takes them, (dim, stride) seven times.
+enum { N_ND_ITER_ARGS = 2 * (ATTNCL_MAX_RANK - 1) };
+static void add_outer_axes(const struct nd_iter *w, struct arg args[N_ND_ITER_ARGS])
+{
+    for (int i = 0; i < ATTNCL_MAX_RANK - 1; ++i) {
+        const int axis = i - (ATTNCL_MAX_RANK - 1 - w->n_outer);
+        args[2 * i] = arg_i64(axis >= 0 ? w->dim[axis] : 1);
+        args[2 * i + 1] = arg_i64(axis >= 0 ? w->stride[axis] : 0);
+    }
+}
+
 attncl_status attncl__copy_view(struct launcher *l, const struct view_copy *copy)
 {
     const struct tensor_desc *view = copy->view;
-    const struct nd_iter w = attncl__nd_iter(view);
+    const struct nd_iter w = iterate(view);
 
     TRY(attncl__check_width(copy->scatter ? "a row to scatter" : "a row to copy", w.width));
     struct row_launch p =
@@ -41,7 +105,7 @@ attncl_status attncl__copy_view(struct launcher *l, const struct view_copy *copy
         arg_i64(attncl__desc_count(view)),
         arg_i32(p.rows_per_group),
     };
-    attncl__nd_iter_args(&w, args + N_PLAIN);
+    add_outer_axes(&w, args + N_PLAIN);
     const bool converts = attncl__is_16_bit(copy->from_dtype) || attncl__is_16_bit(copy->to_dtype);
     kspec_word(&p.spec, "ELEMENT",
                copy->add || converts                  ? "float"

@@ -17,27 +17,27 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-static attncl_status launch(struct launcher *l, const struct op_call *call, const char *kernel)
+static attncl_status launch(struct launcher *l, const struct op_call *call, bool back)
 {
     const struct tensor_desc *x = &call->sig.in[0];
     const struct rows rows = attncl__rows(x);
     const struct row_launch p =
-        attncl__row_launch(l->caps, "view/rotate.cl", kernel, rows.count, rows.width);
+        attncl__row_launch(l->caps, "view/rotate.cl", "rotate_rows", rows.count, rows.width);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
                                arg_i64(x->start), arg_i64(rows.stride), arg_i32(rows.width),
-                               arg_i64(rows.count), arg_i32(p.rows_per_group)));
+                               arg_i64(rows.count), arg_i32(p.rows_per_group), arg_i32(back)));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    return launch(l, call, "rotate_rows_fwd");
+    return launch(l, call, false);
 }
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
-    return launch(l, call, "rotate_rows_bwd");
+    return launch(l, call, true);
 }
 
 const struct op_class attncl__op_rotate_bwd = {

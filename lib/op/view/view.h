@@ -16,25 +16,7 @@ struct view_copy {
 };
 attncl_status attncl__copy_view(struct launcher *l, const struct view_copy *copy);
 
-// Zeros into the first `count` floats of y.
-attncl_status attncl__zeros(struct launcher *l, struct span y, int64_t count);
-
-// -- strided_iter.c: iterates over a view, as rows of its collapsed axes
-
-// The view's last axis apart from the others, outermost first.
-struct nd_iter {
-    int n_outer;
-    int64_t dim[ATTNCL_MAX_RANK], stride[ATTNCL_MAX_RANK];
-    int64_t width, inner_stride; // of the last axis; the last row may be shorter
-    int64_t rows;
-};
-
-// Adjacent axes are collapsed, so that most views become a few long rows; a
-// single long row is split, to occupy all cores and because kernels count columns with int.
-struct nd_iter attncl__nd_iter(const struct tensor_desc *view);
-
-// The outer axes as a kernel takes them, (dim, stride) seven times.
-enum { N_ND_ITER_ARGS = 2 * (ATTNCL_MAX_RANK - 1) };
-void attncl__nd_iter_args(const struct nd_iter *w, struct arg args[N_ND_ITER_ARGS]);
+// Zeros into `count` floats of y, from `start` on.
+attncl_status attncl__zeros(struct launcher *l, struct span y, int64_t start, int64_t count);
 
 #endif

@@ -20,18 +20,18 @@ static attncl_status zeros_infer(struct op_sig *sig)
     return attncl__desc_make(ATTNCL_F32, params->shape.rank, params->shape.dim, &sig->out[0]);
 }
 
-attncl_status attncl__zeros(struct launcher *l, struct span y, int64_t count)
+attncl_status attncl__zeros(struct launcher *l, struct span y, int64_t start, int64_t count)
 {
     const struct elementwise_launch p = attncl__elementwise_launch(
         l->caps, "view/view_scatter_add.cl", "view_scatter_add_fill", count);
 
     return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(y), arg_i64(count), arg_i32(p.per_group)));
+                          ARGS(arg_mem(y), arg_i64(start), arg_i64(count), arg_i32(p.per_group)));
 }
 
 static attncl_status zeros_launch(struct launcher *l, const struct op_call *call)
 {
-    return attncl__zeros(l, call->out[0], attncl__desc_count(&call->sig.out[0]));
+    return attncl__zeros(l, call->out[0], 0, attncl__desc_count(&call->sig.out[0]));
 }
 
 const struct op_class attncl__op_zeros_fwd = {
