@@ -9,7 +9,6 @@
 // A graph that belongs to no context: it infers shapes and cannot be compiled.  Owned by the caller.
 attncl_status attncl__graph_create_unbound(attncl_graph **graph_ret);
 
-bool attncl__graph_is_unbound(const attncl_graph *g);
 // A weight of which only the shape is known: of graphs without a context.
 attncl_value attncl__graph_placeholder(attncl_graph *g, attncl_dtype dtype, int rank,
                                        const int64_t *dim);
@@ -83,7 +82,7 @@ attncl_value attncl__graph_fail(attncl_graph *g, attncl_status status, const cha
 #define GRAPH_FAIL(g, status, ...)                                                                 \
     attncl__graph_fail((g), (status), __FILE__, __LINE__, __VA_ARGS__)
 
-// True after a builder has failed.
+// True after a builder has failed, and for NULL: builders then add nothing and return null values.
 bool attncl__graph_failed(const attncl_graph *g);
 
 bool attncl__graph_has_input(const attncl_graph *g, const char *name);

@@ -120,11 +120,6 @@ attncl_value attncl_graph_tensor(attncl_graph *g, attncl_tensor *tensor)
     return attncl__graph_handle(g, attncl__graph_add_value(g, v));
 }
 
-bool attncl__graph_is_unbound(const attncl_graph *g)
-{
-    return !g->ctx;
-}
-
 attncl_value attncl__graph_placeholder(attncl_graph *g, attncl_dtype dtype, int rank,
                                        const int64_t *dim)
 {

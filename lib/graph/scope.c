@@ -8,7 +8,7 @@
 
 bool attncl__graph_failed(const attncl_graph *g)
 {
-    return g->status != ATTNCL_OK;
+    return !g || g->status != ATTNCL_OK;
 }
 
 attncl_context *attncl__graph_context(const attncl_graph *g)
@@ -49,7 +49,7 @@ attncl_status attncl_graph_status(const attncl_graph *g)
 
 bool attncl__graph_building(attncl_graph *g)
 {
-    if (!g || attncl__graph_failed(g))
+    if (attncl__graph_failed(g))
         return false;
     if (g->program) {
         GRAPH_FAIL(g, ATTNCL_ERR_STATE, "the graph is compiled and takes no more nodes");
@@ -65,7 +65,7 @@ void attncl__graph_override_scope(attncl_graph *g, const char *scope)
 
 void attncl_graph_push_scope(attncl_graph *g, const char *name)
 {
-    if (!g || attncl__graph_failed(g) || !name)
+    if (attncl__graph_failed(g) || !name)
         return;
     if (g->scope_depth == MAX_SCOPE_DEPTH) {
         GRAPH_FAIL(g, ATTNCL_ERR_STATE, "scope %s is nested deeper than %d", name, MAX_SCOPE_DEPTH);
@@ -88,7 +88,7 @@ void attncl_graph_push_scope(attncl_graph *g, const char *name)
 
 void attncl_graph_pop_scope(attncl_graph *g)
 {
-    if (!g || attncl__graph_failed(g) || g->scope_depth == 0)
+    if (attncl__graph_failed(g) || g->scope_depth == 0)
         return;
     g->scope_used = g->scope_marks[--g->scope_depth];
     g->scope[g->scope_used] = '\0';

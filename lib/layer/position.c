@@ -32,9 +32,6 @@ attncl_value attncl_sinusoid(attncl_graph *g, int64_t n_positions, int64_t n_cha
     const attncl_status status = attncl__desc_make(ATTNCL_F32, 2, dim, &d);
     if (status != ATTNCL_OK)
         return GRAPH_FAIL(g, status, "%s", attncl_last_error());
-    if (attncl__graph_is_unbound(g))
-        return attncl__graph_placeholder(g, ATTNCL_F32, 2, dim);
-
     float *table = attncl__alloc_array((size_t)attncl__desc_count(&d), sizeof *table);
     if (!table)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "positional table %s", SHAPE(&d));
@@ -61,8 +58,6 @@ attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, attncl_valu
 static attncl_value rotation_table(attncl_graph *g, int64_t width, double delta)
 {
     const int64_t dim[2] = {2, width};
-    if (attncl__graph_is_unbound(g))
-        return attncl__graph_placeholder(g, ATTNCL_F32, 2, dim);
     float *table = attncl__alloc_array(2 * (size_t)width, sizeof *table);
     if (!table)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "table of a shift [2, %" PRId64 "]", width);

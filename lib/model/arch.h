@@ -19,11 +19,10 @@ struct arch_class {
 
     const struct key *keys; // of the configuration, into the settings; NULL: there are none
     const struct port *inputs, *outputs; // up to {0}; inputs NULL: there are none
-    // Names every parameter with its shape; NULL: there are none.  A failure is kept by `p`.
-    void (*load)(struct params *p, const void *settings);
-    // Adds the inputs, the layers and the outputs.
+    // Adds the inputs, the parameters, the layers and the outputs.  Without a graph it gives every parameter's name
+    // and shape alone; b->params keeps a failure.
     attncl_status (*build)(struct build *b, const void *settings);
-    // What is not one graph runs by itself instead; `build` is then NULL.
+    // What is not one graph runs by itself; `build` then only names the parameters, or is NULL.
     attncl_status (*run)(attncl_model *model, const attncl_array *inputs, size_t n,
                          attncl_results **results_ret);
 

@@ -5,12 +5,6 @@
 #include "model/arch.h"
 #include "model/block_layers.h"
 
-static void load(struct params *p, const void *settings)
-{
-    attncl_aft_params ignored = ATTNCL_AFT_PARAMS_INIT;
-    attncl__aft_params(p, settings, &ignored);
-}
-
 static attncl_status build(struct build *b, const void *settings)
 {
     const struct aft_settings *s = settings;
@@ -44,7 +38,6 @@ const struct arch_class attncl__arch_aft_local = {
     .keys = attncl__aft_local_keys,
     .inputs = inputs,
     .outputs = outputs,
-    .load = load,
     .build = build,
 };
 
@@ -55,7 +48,6 @@ const struct arch_class attncl__arch_aft_full = {
     .keys = attncl__aft_full_keys,
     .inputs = inputs,
     .outputs = outputs,
-    .load = load,
     .build = build,
 };
 
@@ -66,7 +58,6 @@ const struct arch_class attncl__arch_aft_simple = {
     .keys = attncl__aft_simple_keys,
     .inputs = inputs,
     .outputs = outputs,
-    .load = load,
     .build = build,
 };
 
@@ -77,6 +68,5 @@ const struct arch_class attncl__arch_aft_conv = {
     .keys = attncl__aft_conv_keys,
     .inputs = inputs,
     .outputs = outputs,
-    .load = load,
     .build = build,
 };

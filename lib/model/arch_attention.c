@@ -88,41 +88,24 @@ static const struct key additive_keys[] = {
     {0},
 };
 
-struct additive_params {
-    attncl_value key_weight, query_weight, score_weight; // [N, key], [N, query], [1, N]
-};
-
-static struct additive_params additive_params(struct params *p, const struct additive_settings *s)
-{
-    struct additive_params params;
-    params.key_weight =
-        PARAM(p, "W_k.weight", attncl__init_fan_in(s->key_size), s->num_hiddens, s->key_size);
-    params.query_weight =
-        PARAM(p, "W_q.weight", attncl__init_fan_in(s->query_size), s->num_hiddens, s->query_size);
-    params.score_weight =
-        PARAM(p, "w_v.weight", attncl__init_fan_in(s->num_hiddens), 1, s->num_hiddens);
-    return params;
-}
-
-static void additive_load(struct params *p, const void *settings)
-{
-    additive_params(p, settings);
-}
-
 static attncl_status additive_build(struct build *b, const void *settings)
 {
     const struct additive_settings *s = settings;
+    const int64_t n_query = s->query_size, n_key = s->key_size, n_hidden = s->num_hiddens;
     const attncl_value none = ATTNCL_NONE_VALUE;
+    struct params *p = &b->params;
     attncl_graph *g = b->graph;
     struct attended in;
     attncl_value weights;
     TRY(take_inputs(b, &in));
 
-    const struct additive_params params = additive_params(&b->params, s);
-    const attncl_value q = attncl_linear(g, in.queries, params.query_weight, none);
-    const attncl_value k = attncl_linear(g, in.keys, params.key_weight, none);
-    const attncl_value y =
-        attncl_additive_attention(g, q, k, in.values, params.score_weight, in.lens, &weights);
+    const attncl_value w_k = PARAM(p, "W_k.weight", attncl__init_fan_in(n_key), n_hidden, n_key);
+    const attncl_value w_q =
+        PARAM(p, "W_q.weight", attncl__init_fan_in(n_query), n_hidden, n_query);
+    const attncl_value w_v = PARAM(p, "w_v.weight", attncl__init_fan_in(n_hidden), 1, n_hidden);
+    const attncl_value q = attncl_linear(g, in.queries, w_q, none);
+    const attncl_value k = attncl_linear(g, in.keys, w_k, none);
+    const attncl_value y = attncl_additive_attention(g, q, k, in.values, w_v, in.lens, &weights);
     attncl_graph_output(g, "output", y);
     attncl_graph_output(g, "attention_weights", weights);
     return ATTNCL_OK;
@@ -143,7 +126,6 @@ const struct arch_class attncl__arch_additive_attention = {
     .keys = additive_keys,
     .inputs = additive_inputs,
     .outputs = attended_outputs,
-    .load = additive_load,
     .build = additive_build,
 };
 
@@ -194,11 +176,6 @@ static attncl_mha_params multi_head_params(struct params *p, const struct multi_
     return params;
 }
 
-static void multi_head_load(struct params *p, const void *settings)
-{
-    multi_head_params(p, settings);
-}
-
 static attncl_status multi_head_build(struct build *b, const void *settings)
 {
     const struct multi_head_settings *s = settings;
@@ -243,6 +220,5 @@ const struct arch_class attncl__arch_multi_head_attention = {
     .keys = multi_head_keys,
     .inputs = multi_head_inputs,
     .outputs = multi_head_outputs,
-    .load = multi_head_load,
     .build = multi_head_build,
 };

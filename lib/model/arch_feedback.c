@@ -21,14 +21,6 @@ static const struct key attention_keys[] = {
     {0},
 };
 
-static void attention_load(struct params *p, const void *settings)
-{
-    const struct attention_settings *s = settings;
-    attncl_feedback_params ignored = ATTNCL_FEEDBACK_PARAMS_INIT;
-    attncl__feedback_attention_params(p, &s->feedback, s->precomputed ? KEYS_PROJECTED : KEYS_OWN,
-                                      &ignored);
-}
-
 static attncl_status check_memories(const char *name, int64_t n, const struct feedback_settings *s)
 {
     REQUIRE(n <= s->n_positions, ATTNCL_ERR_SHAPE,
@@ -78,18 +70,10 @@ const struct arch_class attncl__arch_feedback_attention = {
     .keys = attention_keys,
     .inputs = attention_inputs,
     .outputs = attention_outputs,
-    .load = attention_load,
     .build = attention_build,
 };
 
 // -- feedback_layer
-
-static void layer_load(struct params *p, const void *settings)
-{
-    struct feedback_parts parts;
-    attncl_feedback_layer_params ignored;
-    attncl__feedback_layer_params(p, settings, KEYS_OWN, &parts, &ignored);
-}
 
 static attncl_status layer_build(struct build *b, const void *settings)
 {
@@ -119,16 +103,10 @@ const struct arch_class attncl__arch_feedback_layer = {
     .keys = attncl__feedback_layer_keys,
     .inputs = layer_inputs,
     .outputs = layer_outputs,
-    .load = layer_load,
     .build = layer_build,
 };
 
 // -- feedback_transformer, feedback_transformer_kv
-
-static void transformer_load(struct params *p, const void *settings)
-{
-    attncl__feedback_load(p, settings);
-}
 
 static attncl_status transformer_build(struct build *b, const void *settings)
 {
@@ -136,7 +114,7 @@ static attncl_status transformer_build(struct build *b, const void *settings)
     attncl_value x, y, memory;
     TRY(attncl__input(b, "x_seq", &x));
     TRY(attncl__check_length("x_seq", attncl__input_axis(b, 'T'), attncl__feedback_limit(s)));
-    TRY(attncl__feedback(b, s, x, &y, &memory));
+    TRY(attncl__feedback(b, s, x, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, &y, &memory));
     attncl_graph_output(b->graph, "output", y);
     attncl_graph_output(b->graph, "memory", memory);
     return ATTNCL_OK;
@@ -146,9 +124,7 @@ static const struct port transformer_inputs[] = {PORT("x_seq", F32, "T B d_model
 static const struct port transformer_outputs[] = {
     PORT("output", F32, "T B d_model"), PORT("memory", F32, "T B d_model"), {0}};
 
-#define TRANSFORMER                                                                                \
-    .settings_bytes = sizeof(struct feedback_settings), .load = transformer_load,                  \
-    .build = transformer_build
+#define TRANSFORMER .settings_bytes = sizeof(struct feedback_settings), .build = transformer_build
 
 const struct arch_class attncl__arch_feedback_transformer = {
     .name = "feedback_transformer",

@@ -5,12 +5,6 @@
 #include "model/arch.h"
 #include "model/block_layers.h"
 
-static void sgu_load(struct params *p, const void *settings)
-{
-    attncl_sgu_params ignored = ATTNCL_SGU_PARAMS_INIT;
-    attncl__sgu_params(p, settings, &ignored);
-}
-
 static attncl_status sgu_build(struct build *b, const void *settings)
 {
     const struct sgu_settings *s = settings;
@@ -36,16 +30,8 @@ const struct arch_class attncl__arch_spatial_gating_unit = {
     .keys = attncl__sgu_keys,
     .inputs = sgu_inputs,
     .outputs = sgu_outputs,
-    .load = sgu_load,
     .build = sgu_build,
 };
-
-static void block_load(struct params *p, const void *settings)
-{
-    attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
-    attncl_gmlp_params ignored = ATTNCL_GMLP_PARAMS_INIT;
-    attncl__gmlp_params(p, settings, &gate, &ignored);
-}
 
 static attncl_status block_build(struct build *b, const void *settings)
 {
@@ -71,6 +57,5 @@ const struct arch_class attncl__arch_gmlp_block = {
     .keys = attncl__gmlp_keys,
     .inputs = block_inputs,
     .outputs = block_outputs,
-    .load = block_load,
     .build = block_build,
 };

@@ -18,11 +18,6 @@ static const struct key keys[] = {
     {0},
 };
 
-static void gru_load(struct params *p, const void *settings)
-{
-    attncl__rnn_params(p, &((const struct gru_settings *)settings)->rnn, NULL);
-}
-
 static attncl_status take_h0(struct build *b, const struct rnn_settings *s, struct rnn *rnn)
 {
     attncl_value h0;
@@ -46,9 +41,9 @@ static attncl_status gru_build(struct build *b, const void *settings)
     TRY(attncl__input(b, "input", &x));
     TRY(attncl__check_steps("input", attncl__input_axis(b, 'T')));
 
-    TRY_DONE(attncl__rnn_create(s->rnn.n_layers, &rnn));
+    TRY_DONE(attncl__rnn_create(b, s->rnn.n_layers, &rnn));
     TRY_DONE(take_h0(b, &s->rnn, &rnn));
-    attncl__rnn_params(&b->params, &s->rnn, rnn.layers);
+    attncl__rnn_params(&b->params, &s->rnn, &rnn);
     attncl_graph_output(b->graph, "output",
                         attncl_gru_layers(b->graph, rnn.layers, rnn.n, x, layout, rnn.states));
     attncl_graph_output(b->graph, "h_n", attncl__rnn_stack_states(b->graph, &rnn));
@@ -76,6 +71,5 @@ const struct arch_class attncl__arch_gru = {
     .keys = keys,
     .inputs = inputs,
     .outputs = outputs,
-    .load = gru_load,
     .build = gru_build,
 };

@@ -21,7 +21,8 @@ static attncl_status split_build(struct build *b, const void *settings)
     const struct settings *s = settings;
     attncl_value x;
     TRY(attncl__input(b, "X", &x));
-    const int64_t *d = attncl__input_find(b, "X")->dim;
+    const attncl_shape shape = attncl_graph_shape(b->graph, x);
+    const int64_t *d = shape.dim;
     REQUIRE(d[2] % s->heads == 0, ATTNCL_ERR_SHAPE,
             "input X has %" PRId64 " channels, num_heads = %" PRId64 " does not divide them", d[2],
             s->heads);
@@ -40,7 +41,8 @@ static attncl_status merge_build(struct build *b, const void *settings)
     const struct settings *s = settings;
     attncl_value x;
     TRY(attncl__input(b, "X", &x));
-    const int64_t *d = attncl__input_find(b, "X")->dim;
+    const attncl_shape shape = attncl_graph_shape(b->graph, x);
+    const int64_t *d = shape.dim;
     REQUIRE(d[0] % s->heads == 0, ATTNCL_ERR_SHAPE,
             "input X has a batch of %" PRId64 ", num_heads = %" PRId64 " does not divide it", d[0],
             s->heads);

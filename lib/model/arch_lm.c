@@ -21,7 +21,6 @@ const struct arch_class attncl__arch_lm = {
     .keys = attncl__lm_keys,
     .inputs = inputs,
     .outputs = outputs,
-    .load = attncl__lm_load,
     .build = attncl__lm_build,
     .target = TARGET_NEXT_TOKENS,
     .build_step = attncl__lm_build_step,

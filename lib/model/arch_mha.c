@@ -16,12 +16,6 @@ static const struct key keys[] = {
     {0},
 };
 
-static void load(struct params *p, const void *settings)
-{
-    attncl_mha_params ignored = ATTNCL_MHA_PARAMS_INIT;
-    attncl__mha_params(p, &((const struct arch_mha_settings *)settings)->mha, &ignored);
-}
-
 static attncl_status build(struct build *b, const void *settings)
 {
     static const int to_tsbh[] = {2, 3, 0, 1};
@@ -65,7 +59,6 @@ const struct arch_class attncl__arch_mha = {
     .keys = keys,
     .inputs = inputs,
     .outputs = outputs,
-    .load = load,
     .build = build,
     .detached = "attn",
 };

@@ -23,8 +23,8 @@ static attncl_status softmax_build(struct build *b, const void *settings)
     const struct softmax_settings *s = settings;
     attncl_value x;
     TRY(attncl__input(b, "x", &x));
-    const int rank = attncl__input_find(b, "x")->rank;
-    REQUIRE(s->dim >= -rank && s->dim < rank, ATTNCL_ERR_SHAPE,
+    const int rank = attncl_graph_shape(b->graph, x).rank;
+    REQUIRE(!x.id || (s->dim >= -rank && s->dim < rank), ATTNCL_ERR_SHAPE,
             "dim is %" PRId64 ", input x has %d axes", s->dim, rank);
     attncl_graph_output(b->graph, "output", attncl_softmax(b->graph, x, (int)s->dim));
     return ATTNCL_OK;
@@ -81,27 +81,18 @@ static const struct key layer_norm_keys[] = {
     {0},
 };
 
-static struct norm_params layer_norm_params(struct params *p, const struct layer_norm_settings *s)
-{
-    struct norm_params norm;
-    norm.weight = attncl__param(p, "weight", INIT_CONSTANT(1), (int)s->shape.n, s->shape.list);
-    norm.bias = attncl__param(p, "bias", INIT_CONSTANT(0), (int)s->shape.n, s->shape.list);
-    return norm;
-}
-
-static void layer_norm_load(struct params *p, const void *settings)
-{
-    layer_norm_params(p, settings);
-}
-
 static attncl_status layer_norm_build(struct build *b, const void *settings)
 {
     const struct layer_norm_settings *s = settings;
+    const int rank = (int)s->shape.n;
     attncl_value x;
     TRY(attncl__input(b, "x", &x));
-    const struct norm_params norm = layer_norm_params(&b->params, s);
+    const attncl_value weight =
+        attncl__param(&b->params, "weight", INIT_CONSTANT(1), rank, s->shape.list);
+    const attncl_value bias =
+        attncl__param(&b->params, "bias", INIT_CONSTANT(0), rank, s->shape.list);
     attncl_graph_output(b->graph, "output",
-                        attncl_layer_norm(b->graph, x, norm.weight, norm.bias, (float)s->eps));
+                        attncl_layer_norm(b->graph, x, weight, bias, (float)s->eps));
     return ATTNCL_OK;
 }
 
@@ -115,7 +106,6 @@ const struct arch_class attncl__arch_layer_norm = {
     .keys = layer_norm_keys,
     .inputs = layer_norm_inputs,
     .outputs = layer_norm_outputs,
-    .load = layer_norm_load,
     .build = layer_norm_build,
 };
 
@@ -159,26 +149,14 @@ static const struct key linear_keys[] = {
     {0},
 };
 
-static void linear_params(struct params *p, const struct linear_settings *s,
-                          attncl_value *weight_ret, attncl_value *bias_ret)
-{
-    const struct param_init init = attncl__init_fan_in(s->in);
-    *weight_ret = attncl__param_kept(p, "weight", init, s->out, s->in);
-    *bias_ret = PARAM_IF(s->bias, p, "bias", init, s->out);
-}
-
-static void linear_load(struct params *p, const void *settings)
-{
-    attncl_value weight, bias;
-    linear_params(p, settings, &weight, &bias);
-}
-
 static attncl_status linear_build(struct build *b, const void *settings)
 {
     const struct linear_settings *s = settings;
-    attncl_value x, weight, bias;
+    const struct param_init init = attncl__init_fan_in(s->in);
+    attncl_value x;
     TRY(attncl__input(b, "x", &x));
-    linear_params(&b->params, s, &weight, &bias);
+    const attncl_value weight = attncl__param_kept(&b->params, "weight", init, s->out, s->in);
+    const attncl_value bias = PARAM_IF(s->bias, &b->params, "bias", init, s->out);
     attncl_graph_output(b->graph, "output", attncl_linear(b->graph, x, weight, bias));
     return ATTNCL_OK;
 }
@@ -193,7 +171,6 @@ const struct arch_class attncl__arch_linear = {
     .keys = linear_keys,
     .inputs = linear_inputs,
     .outputs = linear_outputs,
-    .load = linear_load,
     .build = linear_build,
 };
 

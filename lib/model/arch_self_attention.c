@@ -15,20 +15,20 @@ static attncl_status basic_build(struct build *b, const void *settings)
     (void)settings;
     TRY(attncl__input(b, "x", &x));
 
-    const int rank = attncl__input_find(b, "x")->rank;
-    const int64_t *dim = attncl__input_find(b, "x")->dim;
-    const int64_t n_batch = rank == 2 ? 1 : dim[0], n_seq = attncl__input_axis(b, 'T');
+    const attncl_shape shape = attncl_graph_shape(g, x);
+    const bool has_batch = shape.rank == 3;
+    const int64_t n_batch = has_batch ? shape.dim[0] : 1, n_seq = attncl__input_axis(b, 'T');
+    const int64_t one_head[4] = {n_batch, 1, n_seq, attncl__input_axis(b, 'C')};
     desc.scale = 1;
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
-    const attncl_value head =
-        attncl_reshape(g, x, 4, (const int64_t[]){n_batch, 1, n_seq, dim[rank - 1]});
+    const attncl_value head = attncl_reshape(g, x, 4, one_head);
     const attncl_attention_inputs in = {
         .struct_size = sizeof in, .query = head, .key = head, .value = head};
     const attncl_value y = attncl_attention(g, &desc, &in, &weights);
     const int64_t pairs[3] = {n_batch, n_seq, n_seq};
-    attncl_graph_output(g, "output", attncl_reshape(g, y, rank, dim));
+    attncl_graph_output(g, "output", attncl_reshape(g, y, shape.rank, shape.dim));
     attncl_graph_output(g, "attention_weights",
-                        attncl_reshape(g, weights, rank, pairs + (3 - rank)));
+                        attncl_reshape(g, weights, shape.rank, has_batch ? pairs : pairs + 1));
     return ATTNCL_OK;
 }
 
@@ -52,31 +52,22 @@ struct wide_settings {
     int64_t width, heads;
 };
 
-struct wide_params {
-    attncl_value query, key, value; // [H C, C]
-};
-
-// The maps of all heads stacked, so that each projection is one GEMM.
-static attncl_value as_one_map(struct build *b, const struct wide_settings *s, attncl_value u)
-{
-    const int64_t dim[2] = {s->heads * s->width, s->width};
-    return attncl_reshape(b->graph, u, 2, dim);
-}
-
-// x [T, C] -> z [1, H, T, C], weights [1, H, T, T]
+// x [T, C] -> z [1, H, T, C], weights [1, H, T, T].  The maps of all heads are stacked, so that each projection is one
+// GEMM: parameters [H, C, C], or [C, C] under the other names.
 static attncl_value attend(struct build *b, const struct wide_settings *s,
-                           const struct wide_params *params, attncl_value x,
+                           const char *const names[3], int rank, attncl_value x,
                            attncl_value *weights_ret)
 {
     attncl_graph *g = b->graph;
-    const int64_t n_seq = attncl__input_axis(b, 'T');
-    const int64_t dim[3] = {n_seq, 1, s->heads * s->width};
-    const attncl_value maps[3] = {params->query, params->key, params->value};
+    const int64_t n_seq = attncl__input_axis(b, 'T'), c = s->width, h = s->heads;
+    const int64_t map_dim[3] = {h, c, c}, one_map[2] = {h * c, c}, dim[3] = {n_seq, 1, h * c};
     attncl_value heads[3];
     for (int i = 0; i < 3; ++i) {
-        const attncl_value y = attncl_linear(g, x, as_one_map(b, s, maps[i]), ATTNCL_NONE_VALUE);
-        heads[i] =
-            attncl_split_heads(g, attncl_reshape(g, y, 3, dim), s->heads, ATTNCL_LAYOUT_TIME_FIRST);
+        const attncl_value map =
+            attncl__param(&b->params, names[i], INIT_UNIFORM(0, 1), rank, map_dim + (3 - rank));
+        const attncl_value y =
+            attncl_linear(g, x, attncl_reshape(g, map, 2, one_map), ATTNCL_NONE_VALUE);
+        heads[i] = attncl_split_heads(g, attncl_reshape(g, y, 3, dim), h, ATTNCL_LAYOUT_TIME_FIRST);
     }
     const attncl_attention_inputs in = {
         .struct_size = sizeof in, .query = heads[0], .key = heads[1], .value = heads[2]};
@@ -89,27 +80,13 @@ static const struct key one_keys[] = {
     {0},
 };
 
-static struct wide_params one_params(struct params *p, const struct wide_settings *s)
-{
-    struct wide_params params;
-    params.query = PARAM(p, "U_query", INIT_UNIFORM(0, 1), s->width, s->width);
-    params.key = PARAM(p, "U_key", INIT_UNIFORM(0, 1), s->width, s->width);
-    params.value = PARAM(p, "U_value", INIT_UNIFORM(0, 1), s->width, s->width);
-    return params;
-}
-
-static void one_load(struct params *p, const void *settings)
-{
-    one_params(p, settings);
-}
-
 static attncl_status one_build(struct build *b, const void *settings)
 {
+    static const char *const names[] = {"U_query", "U_key", "U_value"};
     const struct wide_settings *s = settings;
     attncl_value x, weights;
     TRY(attncl__input(b, "x", &x));
-    const struct wide_params params = one_params(&b->params, s);
-    const attncl_value z = attend(b, s, &params, x, &weights);
+    const attncl_value z = attend(b, s, names, 2, x, &weights);
 
     const int64_t n_seq = attncl__input_axis(b, 'T');
     const int64_t dim[2] = {n_seq, s->width}, pairs[2] = {n_seq, n_seq};
@@ -129,7 +106,6 @@ const struct arch_class attncl__arch_raschka_self_attention = {
     .keys = one_keys,
     .inputs = wide_inputs,
     .outputs = one_outputs,
-    .load = one_load,
     .build = one_build,
 };
 
@@ -139,41 +115,21 @@ static const struct key many_keys[] = {
     {0},
 };
 
-struct many_params {
-    struct wide_params heads;
-    attncl_value weight, bias; // [C, H C], [C]
-};
-
-static struct many_params many_params(struct params *p, const struct wide_settings *s)
-{
-    const struct param_init linear = attncl__init_fan_in(s->heads * s->width);
-    struct many_params params;
-    params.heads.query =
-        PARAM(p, "multihead_U_query", INIT_UNIFORM(0, 1), s->heads, s->width, s->width);
-    params.heads.key =
-        PARAM(p, "multihead_U_key", INIT_UNIFORM(0, 1), s->heads, s->width, s->width);
-    params.heads.value =
-        PARAM(p, "multihead_U_value", INIT_UNIFORM(0, 1), s->heads, s->width, s->width);
-    params.weight = PARAM(p, "linear.weight", linear, s->width, s->heads * s->width);
-    params.bias = PARAM(p, "linear.bias", linear, s->width);
-    return params;
-}
-
-static void many_load(struct params *p, const void *settings)
-{
-    many_params(p, settings);
-}
-
 static attncl_status many_build(struct build *b, const void *settings)
 {
+    static const char *const names[] = {"multihead_U_query", "multihead_U_key",
+                                        "multihead_U_value"};
     const struct wide_settings *s = settings;
+    const struct param_init linear = attncl__init_fan_in(s->heads * s->width);
     attncl_graph *g = b->graph;
     attncl_value x, weights;
     TRY(attncl__input(b, "x", &x));
-    const struct many_params params = many_params(&b->params, s);
-    const attncl_value z = attend(b, s, &params.heads, x, &weights);
+    const attncl_value z = attend(b, s, names, 3, x, &weights);
+    const attncl_value weight =
+        PARAM(&b->params, "linear.weight", linear, s->width, s->heads * s->width);
+    const attncl_value bias = PARAM(&b->params, "linear.bias", linear, s->width);
     const attncl_value merged = attncl_merge_heads(g, z, ATTNCL_LAYOUT_TIME_FIRST); // [T, 1, H C]
-    const attncl_value y = attncl_linear(g, merged, params.weight, params.bias);
+    const attncl_value y = attncl_linear(g, merged, weight, bias);
 
     const int64_t n_seq = attncl__input_axis(b, 'T');
     const int64_t dim[2] = {n_seq, s->width}, pairs[3] = {s->heads, n_seq, n_seq};
@@ -198,6 +154,5 @@ const struct arch_class attncl__arch_raschka_multi_head = {
     .keys = many_keys,
     .inputs = wide_inputs,
     .outputs = many_outputs,
-    .load = many_load,
     .build = many_build,
 };

@@ -41,26 +41,6 @@ static const struct key predict_keys[] = {
     {0},
 };
 
-struct encoder {
-    attncl_value embedding; // [V source, E]
-};
-
-// `layers` NULL: loading.
-static struct encoder encoder_params(struct params *p, const struct seq2seq_settings *s,
-                                     attncl_gru_params *layers)
-{
-    const struct rnn_settings rnn = {s->embed, s->hidden, s->n_layers, true};
-    struct encoder encoder;
-    attncl__params_enter(p, "encoder");
-    encoder.embedding =
-        attncl__param_kept(p, "embedding.weight", INIT_NORMAL, s->n_source, s->embed);
-    attncl__params_enter(p, "rnn");
-    attncl__rnn_params(p, &rnn, layers);
-    attncl__params_leave(p);
-    attncl__params_leave(p);
-    return encoder;
-}
-
 struct decoder {
     attncl_bahdanau_params bahdanau;
     attncl_value embedding;                // [V target, E]
@@ -68,14 +48,14 @@ struct decoder {
 };
 
 static struct decoder decoder_params(struct params *p, const struct seq2seq_settings *s,
-                                     attncl_gru_params *layers)
+                                     struct rnn *rnn)
 {
-    const struct rnn_settings rnn = {s->embed + s->hidden, s->hidden, s->n_layers, true};
+    const struct rnn_settings layers = {s->embed + s->hidden, s->hidden, s->n_layers, true};
     const int64_t hidden = s->hidden;
     const struct param_init linear = attncl__init_fan_in(hidden);
     struct decoder decoder = {.bahdanau = ATTNCL_BAHDANAU_PARAMS_INIT};
-    decoder.bahdanau.layers = layers;
-    decoder.bahdanau.n_layers = (size_t)s->n_layers;
+    decoder.bahdanau.layers = rnn->layers;
+    decoder.bahdanau.n_layers = rnn->n;
     attncl__params_enter(p, "decoder");
     attncl__params_enter(p, "attention");
     decoder.bahdanau.key_weight = PARAM(p, "W_k.weight", linear, hidden, hidden);
@@ -85,7 +65,7 @@ static struct decoder decoder_params(struct params *p, const struct seq2seq_sett
     decoder.embedding =
         attncl__param_kept(p, "embedding.weight", INIT_NORMAL, s->n_target, s->embed);
     attncl__params_enter(p, "rnn");
-    attncl__rnn_params(p, &rnn, layers);
+    attncl__rnn_params(p, &layers, rnn);
     attncl__params_leave(p);
     decoder.dense_weight = attncl__param_kept(p, "dense.weight", linear, s->n_target, hidden);
     decoder.dense_bias = PARAM(p, "dense.bias", linear, s->n_target);
@@ -93,29 +73,29 @@ static struct decoder decoder_params(struct params *p, const struct seq2seq_sett
     return decoder;
 }
 
-static void seq2seq_load(struct params *p, const void *settings)
-{
-    encoder_params(p, settings, NULL);
-    decoder_params(p, settings, NULL);
-}
-
 // Declares the source's inputs and runs the encoder over them, padding and all.  The states become
 // those the decoder begins with.
 static attncl_status encode(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
                             attncl_value *outputs_ret, attncl_value *lens_ret)
 {
+    const struct rnn_settings layers = {s->embed, s->hidden, s->n_layers, true};
+    struct params *p = &b->params;
     attncl_value tokens;
     TRY(attncl__input(b, "enc_X", &tokens));
     TRY(attncl__check_steps("enc_X", attncl__input_axis(b, 'S')));
     TRY(attncl__input(b, "enc_valid_lens", lens_ret));
 
-    const struct encoder encoder = encoder_params(&b->params, s, rnn->layers);
+    attncl__params_enter(p, "encoder");
+    const attncl_value embedding =
+        attncl__param_kept(p, "embedding.weight", INIT_NORMAL, s->n_source, s->embed);
+    attncl__params_enter(p, "rnn");
+    attncl__rnn_params(p, &layers, rnn);
+    attncl__params_leave(p);
     attncl__rnn_drop(rnn, &b->dropout);
-    attncl_graph_push_scope(b->graph, "encoder");
-    const attncl_value x = attncl_embedding(b->graph, tokens, encoder.embedding, 1.0f);
+    const attncl_value x = attncl_embedding(b->graph, tokens, embedding, 1.0f);
     *outputs_ret =
         attncl_gru_layers(b->graph, rnn->layers, rnn->n, x, ATTNCL_LAYOUT_BATCH_FIRST, rnn->states);
-    attncl_graph_pop_scope(b->graph);
+    attncl__params_leave(p);
     return ATTNCL_OK;
 }
 
@@ -129,7 +109,7 @@ static void add_teacher(struct build *b, const struct seq2seq_settings *s, struc
                         attncl_value tokens, attncl_value outputs, attncl_value lens)
 {
     attncl_graph *g = b->graph;
-    struct decoder decoder = decoder_params(&b->params, s, rnn->layers);
+    struct decoder decoder = decoder_params(&b->params, s, rnn);
     const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout, 0);
     attncl_value weights;
     decoder.bahdanau.dropout = &dropped;
@@ -155,7 +135,7 @@ static attncl_status seq2seq_build(struct build *b, const void *settings)
     attncl_value outputs, lens, tokens;
     struct rnn rnn = {0};
 
-    TRY_DONE(attncl__rnn_create(s->n_layers, &rnn));
+    TRY_DONE(attncl__rnn_create(b, s->n_layers, &rnn));
     TRY_DONE(encode(b, s, &rnn, &outputs, &lens));
     TRY_DONE(attncl__input(b, "dec_X", &tokens));
     TRY_DONE(attncl__check_steps("dec_X", attncl__input_axis(b, 'T')));
@@ -188,7 +168,6 @@ const struct arch_class attncl__arch_seq2seq_bahdanau = {
     .keys = attncl__seq2seq_keys,
     .inputs = teacher_inputs,
     .outputs = teacher_outputs,
-    .load = seq2seq_load,
     .build = seq2seq_build,
     .target = TARGET_SENTENCES,
 };
@@ -228,7 +207,7 @@ static attncl_status predict_build(struct build *b, const void *settings)
     attncl_value outputs, lens, bos, *tokens = NULL, *weights = NULL;
     struct rnn rnn = {0};
 
-    TRY_DONE(attncl__rnn_create(s->n_layers, &rnn));
+    TRY_DONE(attncl__rnn_create(b, s->n_layers, &rnn));
     TRY_DONE(encode(b, s, &rnn, &outputs, &lens));
     TRY_DONE(add_first_tokens(g, s->bos, attncl__input_axis(b, 'B'), &bos));
     tokens = attncl__alloc_array((size_t)s->n_steps, sizeof *tokens);
@@ -237,11 +216,11 @@ static attncl_status predict_build(struct build *b, const void *settings)
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " steps", s->n_steps);
         goto done;
     }
-    const struct decoder decoder = decoder_params(&b->params, s, rnn.layers);
+    const struct decoder decoder = decoder_params(&b->params, s, &rnn);
     attncl_graph_push_scope(g, "decoder");
     attncl_bahdanau_source source = ATTNCL_BAHDANAU_SOURCE_INIT;
     attncl_bahdanau_attend(g, &decoder.bahdanau, outputs, lens, &source);
-    for (int64_t t = 0; t < s->n_steps && attncl_graph_status(g) == ATTNCL_OK; ++t)
+    for (int64_t t = 0; t < s->n_steps && !attncl__graph_failed(g); ++t)
         tokens[t] =
             add_step(g, &decoder, &source, t ? tokens[t - 1] : bos, rnn.states, &weights[t]);
     attncl_graph_pop_scope(g);
@@ -268,7 +247,6 @@ const struct arch_class attncl__arch_seq2seq_predict = {
     .keys = predict_keys,
     .inputs = predict_inputs,
     .outputs = predict_outputs,
-    .load = seq2seq_load,
     .build = predict_build,
     .no_gradients = true,
 };

@@ -20,22 +20,13 @@ static const struct key embedding_keys[] = {
     {0},
 };
 
-static attncl_value embedding_weight(struct params *p, const struct embedding_settings *s)
-{
-    return attncl__param_kept(p, "weight", INIT_NORMAL, s->count, s->width);
-}
-
-static void embedding_load(struct params *p, const void *settings)
-{
-    embedding_weight(p, settings);
-}
-
 static attncl_status embedding_build(struct build *b, const void *settings)
 {
     const struct embedding_settings *s = settings;
     attncl_value tokens;
     TRY(attncl__input(b, "tokens", &tokens));
-    const attncl_value weight = embedding_weight(&b->params, s);
+    const attncl_value weight =
+        attncl__param_kept(&b->params, "weight", INIT_NORMAL, s->count, s->width);
     attncl_graph_output(b->graph, "output", attncl_embedding(b->graph, tokens, weight, 1.0f));
     return ATTNCL_OK;
 }
@@ -51,7 +42,6 @@ const struct arch_class attncl__arch_embedding = {
     .keys = embedding_keys,
     .inputs = embedding_inputs,
     .outputs = embedding_outputs,
-    .load = embedding_load,
     .build = embedding_build,
 };
 

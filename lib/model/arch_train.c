@@ -60,11 +60,11 @@ static const struct key keys[] = {
     {0},
 };
 
-static void train_load(struct params *p, const void *settings)
+static attncl_status build(struct build *b, const void *settings)
 {
     const struct train_settings *s = settings;
-    p->all_floats = true;
-    s->inner->load(p, s->inner_settings);
+    b->params.all_floats = true;
+    return s->inner->build(b, s->inner_settings);
 }
 
 // -- batches
@@ -270,7 +270,7 @@ const struct arch_class attncl__arch_train = {
     .keys = keys,
     .inputs = inputs,
     .outputs = outputs,
-    .load = train_load,
+    .build = build,
     .run = run,
     .no_gradients = true,
 };

@@ -5,12 +5,6 @@
 #include "model/arch.h"
 #include "model/block_models.h"
 
-static void ffn_load(struct params *p, const void *settings)
-{
-    attncl_ffn_params ignored = ATTNCL_FFN_PARAMS_INIT;
-    attncl__ffn_params(p, settings, &ignored);
-}
-
 static attncl_status ffn_build(struct build *b, const void *settings)
 {
     const struct ffn_settings *s = settings;
@@ -34,7 +28,6 @@ const struct arch_class attncl__arch_feed_forward = {
     .keys = attncl__ffn_keys,
     .inputs = ffn_inputs,
     .outputs = ffn_outputs,
-    .load = ffn_load,
     .build = ffn_build,
 };
 
@@ -103,11 +96,6 @@ static const struct key layer_keys[] = {
     {0},
 };
 
-static void layer_load(struct params *p, const void *settings)
-{
-    attncl__block_load(p, &((const struct layers_settings *)settings)->encoder.block);
-}
-
 static attncl_status layer_build(struct build *b, const void *settings)
 {
     const struct layers_settings *s = settings;
@@ -135,7 +123,6 @@ const struct arch_class attncl__arch_transformer_layer = {
     .keys = layer_keys,
     .inputs = layer_inputs,
     .outputs = layer_outputs,
-    .load = layer_load,
     .build = layer_build,
 };
 
@@ -156,15 +143,6 @@ static const struct key encoder_keys[] = {
     CHECK(check_encoder),
     {0},
 };
-
-static void encoder_load(struct params *p, const void *settings)
-{
-    const struct layers_settings *s = settings;
-    if (s->embed.n_vocab > 0)
-        attncl__embed_load(p, &s->embed);
-    attncl__encoder_load(p, &s->encoder);
-    attncl__classes_load(p, &s->classes);
-}
 
 // Layers that mix along the first axis alone have swapped the axes of x.
 static attncl_status class_output(struct build *b, const struct layers_settings *s, attncl_value x,
@@ -221,7 +199,6 @@ const struct arch_class attncl__arch_encoder = {
     .keys = encoder_keys,
     .inputs = encoder_inputs,
     .outputs = encoder_outputs,
-    .load = encoder_load,
     .build = encoder_build,
     .target = TARGET_LABELS,
 };

@@ -17,19 +17,6 @@ const struct key attncl__classes_keys[] = {
     {0},
 };
 
-static void params(struct params *p, const struct classes_settings *s, attncl_value *weight_ret,
-                   attncl_value *bias_ret)
-{
-    attncl__param_linear(p, "classifier", s->n, s->width, true, weight_ret, bias_ret);
-}
-
-void attncl__classes_load(struct params *p, const struct classes_settings *s)
-{
-    attncl_value weight, bias;
-    if (s->n > 0)
-        params(p, s, &weight, &bias);
-}
-
 // F32 [rows, 1, T], each element 1 / T.
 static attncl_status add_parts(attncl_graph *g, int64_t n_rows, int64_t n_seq, attncl_value *ret)
 {
@@ -88,14 +75,13 @@ attncl_status attncl__classes(struct build *b, const struct classes_settings *s,
                               attncl_value *y_ret)
 {
     attncl_value weight, bias;
-    TRY(attncl_graph_status(b->graph));
     if (s->pool == POOL_MEAN && valid_lens.id)
         x = valid_mean(b->graph, layout, x, valid_lens);
     else if (s->pool == POOL_MEAN)
         TRY(mean(b->graph, layout, x, &x));
     if (s->pool == POOL_FIRST)
         x = first(b->graph, layout, x);
-    params(&b->params, s, &weight, &bias);
+    attncl__param_linear(&b->params, "classifier", s->n, s->width, true, &weight, &bias);
     attncl_graph_push_scope(b->graph, "classifier");
     *y_ret = attncl_linear(b->graph, x, weight, bias);
     attncl_graph_pop_scope(b->graph);

@@ -54,35 +54,23 @@ static attncl_value weight_param(struct params *p, const struct embed_settings *
     return attncl__param_kept(p, name, INIT_NORMAL, s->n_vocab, s->width);
 }
 
-static void embed_params(struct params *p, const struct embed_settings *s, attncl_value *weight_ret,
-                         attncl_value *table_ret)
+static attncl_value position_table(struct params *p, const struct embed_settings *s)
 {
-    const char *table = "positional_encodings";
-
-    *weight_ret = weight_param(p, s);
-    *table_ret = ATTNCL_NONE_VALUE;
+    const char *name = "positional_encodings";
     if (s->positions == EMBED_LEARNED)
-        *table_ret = attncl__param_positions(p, table, s->max_len, s->width);
-    if (s->positions == EMBED_FIXED)
-        *table_ret = attncl__param_sinusoid(p, table, s->max_len, s->limit, s->width);
-}
-
-void attncl__embed_load(struct params *p, const struct embed_settings *s)
-{
-    attncl_value weight, table;
-    attncl__params_enter(p, "src_embed");
-    embed_params(p, s, &weight, &table);
-    if (s->norm)
-        attncl__norm_params(p, "norm", s->width);
-    attncl__params_leave(p);
+        return attncl__param_positions(p, name, s->max_len, s->width);
+    return s->positions == EMBED_FIXED
+               ? attncl__param_sinusoid(p, name, s->max_len, s->limit, s->width)
+               : ATTNCL_NONE_VALUE;
 }
 
 attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attncl_value tokens,
                            attncl_value position, attncl_layout layout)
 {
-    attncl_value weight, table;
-    attncl__params_enter(&b->params, "src_embed");
-    embed_params(&b->params, s, &weight, &table);
+    struct params *p = &b->params;
+    attncl__params_enter(p, "src_embed");
+    const attncl_value weight = weight_param(p, s);
+    attncl_value table = position_table(p, s);
     attncl_value x = attncl_embedding(b->graph, tokens, weight, (float)s->scale);
     if (table.id) {
         const int64_t dim[2] = {attncl_graph_shape(b->graph, table).dim[0], s->width};
@@ -91,8 +79,8 @@ attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attn
                         : attncl_add_positions(b->graph, x, table, layout);
     }
     if (s->norm)
-        x = attncl__norm(b, "norm", s->width, (float)s->norm_eps, x);
-    attncl__params_leave(&b->params);
+        x = attncl__norm(b, attncl__norm_params(p, "norm", s->width), s->norm_eps, x);
+    attncl__params_leave(p);
     return x;
 }
 

@@ -59,30 +59,6 @@ const struct key attncl__block_keys[] = {
     {0},
 };
 
-void attncl__block_load(struct params *p, const struct block_settings *s)
-{
-    attncl_aft_params aft = ATTNCL_AFT_PARAMS_INIT;
-    attncl_mha_params mha = ATTNCL_MHA_PARAMS_INIT;
-    attncl_ffn_params ffn = ATTNCL_FFN_PARAMS_INIT;
-    attncl_gmlp_params gmlp = ATTNCL_GMLP_PARAMS_INIT;
-    attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
-    if (s->kind == BLOCK_GMLP) {
-        attncl__gmlp_params(p, &s->gmlp, &gate, &gmlp);
-        return;
-    }
-    attncl__norm_params(p, "norm_self_attn", s->ffn.d_model);
-    attncl__params_enter(p, "self_attn");
-    if (s->kind == BLOCK_TRANSFORMER)
-        attncl__mha_params(p, &s->mha, &mha);
-    else
-        attncl__aft_params(p, &s->aft, &aft);
-    attncl__params_leave(p);
-    attncl__norm_params(p, "norm_ff", s->ffn.d_model);
-    attncl__params_enter(p, "feed_forward");
-    attncl__ffn_params(p, &s->ffn, &ffn);
-    attncl__params_leave(p);
-}
-
 int64_t attncl__block_width(const struct block_settings *s)
 {
     return s->kind == BLOCK_GMLP ? s->gmlp.d_model : s->ffn.d_model;
@@ -218,28 +194,25 @@ static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,
                : attncl_gmlp_block(b->graph, &params, x, call->causal, call->mask);
 }
 
-static attncl_value norm_if(bool wanted, struct build *b, const struct block_settings *s,
-                            const char *name, attncl_value x)
-{
-    return wanted ? attncl__norm(b, name, s->ffn.d_model, (float)s->norm_eps, x) : x;
-}
-
 attncl_value attncl__block(struct build *b, const struct block_settings *s,
                            const struct block_call *call, attncl_value x)
 {
     if (s->kind == BLOCK_GMLP)
         return gmlp(b, &s->gmlp, call, x);
 
-    const bool before = s->norm_first, after = !before;
-    attncl_value z = norm_if(before, b, s, "norm_self_attn", x);
-    attncl__params_enter(&b->params, "self_attn");
+    struct params *p = &b->params;
+    const struct norm_params norm_attn = attncl__norm_params(p, "norm_self_attn", s->ffn.d_model);
+    attncl_value z = s->norm_first ? attncl__norm(b, norm_attn, s->norm_eps, x) : x;
+    attncl__params_enter(p, "self_attn");
     x = s->kind == BLOCK_AFT ? aft(b, &s->aft, call, z, x) : mha(b, &s->mha, call, z, x);
-    attncl__params_leave(&b->params);
-    x = norm_if(after, b, s, "norm_self_attn", x);
+    attncl__params_leave(p);
+    if (!s->norm_first)
+        x = attncl__norm(b, norm_attn, s->norm_eps, x);
 
-    z = norm_if(before, b, s, "norm_ff", x);
+    const struct norm_params norm_ff = attncl__norm_params(p, "norm_ff", s->ffn.d_model);
+    z = s->norm_first ? attncl__norm(b, norm_ff, s->norm_eps, x) : x;
     x = feed_forward(b, &s->ffn, call, z, x);
-    return norm_if(after, b, s, "norm_ff", x);
+    return s->norm_first ? x : attncl__norm(b, norm_ff, s->norm_eps, x);
 }
 
 static double default_final_norm(const void *settings)
@@ -262,31 +235,22 @@ const struct key attncl__encoder_keys[] = {
     {0},
 };
 
-void attncl__encoder_load(struct params *p, const struct encoder_settings *s)
-{
-    const int64_t width = attncl__block_width(&s->block);
-    for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
-        attncl__params_enter(p, "layers.%d", (int)i);
-        attncl__block_load(p, &s->block);
-        attncl__params_leave(p);
-    }
-    if (s->final_norm == PRESENT_ALWAYS)
-        attncl__norm_params(p, "norm", width);
-    else if (s->final_norm == PRESENT_IF_IN_FILE)
-        attncl__norm_optional(p, "norm", width);
-}
-
 attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
                              const struct block_call *call, attncl_value x)
 {
-    for (int64_t i = 0; i < s->n_layers; ++i) {
-        attncl__params_enter(&b->params, "layers.%d", (int)i);
+    struct params *p = &b->params;
+    const int64_t width = attncl__block_width(&s->block);
+    for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
+        attncl__params_enter(p, "layers.%d", (int)i);
         x = attncl__block(b, &s->block, call, x);
-        attncl__params_leave(&b->params);
+        attncl__params_leave(p);
     }
     if (call->last.id)
         x = attncl__prefill_last_row(b->graph, x, call->last);
-    if (!attncl__param_given(&b->params, "norm.weight"))
+    if (s->final_norm == PRESENT_NEVER)
         return x;
-    return attncl__norm(b, "norm", attncl__block_width(&s->block), (float)s->final_norm_eps, x);
+    const struct norm_params norm = s->final_norm == PRESENT_ALWAYS
+                                        ? attncl__norm_params(p, "norm", width)
+                                        : attncl__norm_optional(p, "norm", width);
+    return norm.weight.id ? attncl__norm(b, norm, s->final_norm_eps, x) : x;
 }

@@ -148,17 +148,15 @@ static attncl_value key_value_bias(struct params *p, const struct feedback_setti
     return attncl__param_stack_end(&stack);
 }
 
-// `parts`, `layers`: space for n_layers; NULL when loading.
-static void transformer_params(struct params *p, const struct feedback_settings *s,
+// `parts`, `layers`: space for n of the n_layers.
+static void transformer_params(struct params *p, const struct feedback_settings *s, size_t n,
                                struct feedback_parts *parts, attncl_feedback_layer_params *layers,
                                attncl_feedback_transformer_params *ret)
 {
-    struct feedback_parts ignored_parts;
-    attncl_feedback_layer_params ignored;
     for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
+        const size_t at = (size_t)i % n;
         attncl__params_enter(p, "layers.%" PRId64, i);
-        attncl__feedback_layer_params(p, s, KEYS_PROJECTED, parts ? &parts[i] : &ignored_parts,
-                                      layers ? &layers[i] : &ignored);
+        attncl__feedback_layer_params(p, s, KEYS_PROJECTED, &parts[at], &layers[at]);
         attncl__params_leave(p);
     }
     *ret = (attncl_feedback_transformer_params)ATTNCL_FEEDBACK_TRANSFORMER_PARAMS_INIT;
@@ -174,12 +172,6 @@ static void transformer_params(struct params *p, const struct feedback_settings 
     ret->norm_weight = norm.weight;
     ret->norm_bias = norm.bias;
     ret->norm_eps = (float)s->norm_eps;
-}
-
-void attncl__feedback_load(struct params *p, const struct feedback_settings *s)
-{
-    attncl_feedback_transformer_params ignored;
-    transformer_params(p, s, NULL, NULL, &ignored);
 }
 
 // A layer's places of dropout, in the order of the forward pass.
@@ -200,23 +192,19 @@ static void drop_layer(struct dropout_sites *sites, struct feedback_parts *parts
     layer->ffn_dropout = &ret->ffn;
 }
 
-// With a position one step of x, with `last` a prompt for decoding, else all of them.
-static attncl_status build_steps(struct build *b, const struct feedback_settings *s, attncl_value x,
-                                 attncl_value position, attncl_value last, attncl_value *y_ret,
-                                 attncl_value *memory_ret)
+attncl_status attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
+                               attncl_value position, attncl_value last, attncl_value *y_ret,
+                               attncl_value *memory_ret)
 {
+    attncl_status status = ATTNCL_OK;
     attncl_feedback_transformer_params params;
-    const size_t n = (size_t)s->n_layers;
+    const size_t n = b->graph ? (size_t)s->n_layers : 1; // without a graph one stands for all
     attncl_feedback_layer_params *layers = attncl__alloc_array(n, sizeof *layers);
     struct feedback_parts *parts = attncl__alloc_array(n, sizeof *parts);
     struct layer_dropout *dropped = attncl__alloc_array(n, sizeof *dropped);
-    if (!layers || !parts || !dropped) {
-        attncl__free(layers);
-        attncl__free(parts);
-        attncl__free(dropped);
-        return FAIL(ATTNCL_ERR_NO_MEMORY, "%zu layers", n);
-    }
-    transformer_params(&b->params, s, parts, layers, &params);
+    if (!layers || !parts || !dropped)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu layers", n));
+    transformer_params(&b->params, s, n, parts, layers, &params);
     for (size_t i = 0; i < n; ++i)
         drop_layer(&b->dropout, &parts[i], &layers[i], &dropped[i]);
     const struct cache_desc cache = {attncl__feedback_limit(s), b->state_dtype};
@@ -227,27 +215,9 @@ static attncl_status build_steps(struct build *b, const struct feedback_settings
         *y_ret = attncl__feedback_transformer_prefill(b->graph, &params, &cache, x, last);
     else
         *y_ret = attncl_feedback_transformer(b->graph, &params, x, memory_ret);
+done:
     attncl__free(layers);
     attncl__free(parts);
     attncl__free(dropped);
-    return attncl_graph_status(b->graph);
-}
-
-attncl_status attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
-                               attncl_value *y_ret, attncl_value *memory_ret)
-{
-    const attncl_value none = ATTNCL_NONE_VALUE;
-    return build_steps(b, s, x, none, none, y_ret, memory_ret);
-}
-
-attncl_status attncl__feedback_step(struct build *b, const struct feedback_settings *s,
-                                    attncl_value x, attncl_value position, attncl_value *y_ret)
-{
-    return build_steps(b, s, x, position, ATTNCL_NONE_VALUE, y_ret, NULL);
-}
-
-attncl_status attncl__feedback_prefill(struct build *b, const struct feedback_settings *s,
-                                       attncl_value x, attncl_value last, attncl_value *y_ret)
-{
-    return build_steps(b, s, x, ATTNCL_NONE_VALUE, last, y_ret, NULL);
+    return status;
 }

@@ -19,14 +19,14 @@
     }
 
 struct norm_params {
+    const char *name;
     attncl_value weight, bias; // [width]
 };
 struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width);
 // A norm that the file may lack, both null values then.
 struct norm_params attncl__norm_optional(struct params *p, const char *name, int64_t width);
 
-attncl_value attncl__norm(struct build *b, const char *name, int64_t width, float eps,
-                          attncl_value x);
+attncl_value attncl__norm(struct build *b, struct norm_params norm, double eps, attncl_value x);
 
 // -- block_ffn.c: a feed-forward network
 
@@ -92,18 +92,18 @@ struct rnn_settings {
     bool xavier; // the weights of a new model
 };
 
-// Parameters named weight_ih_l0 and so on; `ret` has space for n_layers, NULL: loading.
-void attncl__rnn_params(struct params *p, const struct rnn_settings *s, attncl_gru_params *ret);
-
-// Layers and a state of each, for a graph.
+// Layers and a state of each; without a graph one stands for all.
 struct rnn {
     size_t n;
     attncl_gru_params *layers;
     attncl_value *states; // null values: zeros
     attncl_dropout_desc *dropped;
 };
-attncl_status attncl__rnn_create(int64_t n_layers, struct rnn *ret);
+attncl_status attncl__rnn_create(const struct build *b, int64_t n_layers, struct rnn *ret);
 void attncl__rnn_free(struct rnn *rnn);
+
+// Parameters named weight_ih_l0 and so on.
+void attncl__rnn_params(struct params *p, const struct rnn_settings *s, struct rnn *rnn);
 
 // Gives every layer but the first dropout of what it reads, at the next places.
 void attncl__rnn_drop(struct rnn *rnn, struct dropout_sites *sites);

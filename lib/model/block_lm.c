@@ -59,55 +59,22 @@ int64_t attncl__lm_step_limit(const void *settings)
     return limit == 0 && attncl__block_keeps_all(&s->encoder.block) ? s->embed.max_len : limit;
 }
 
-static const char *layers_name(const struct lm_settings *s)
-{
-    return s->is_feedback ? "transformer" : "encoder";
-}
-
-static const char *projection_name(const struct lm_settings *s)
-{
-    return s->is_feedback ? "generator" : "generator.projection";
-}
-
-// A tied weight is no parameter of its own.
-static void projection_params(struct params *p, const struct lm_settings *s,
-                              attncl_value *weight_ret, attncl_value *bias_ret)
+// [..., C] -> [..., V].  A tied weight is no parameter of its own.
+static attncl_value project(struct build *b, const struct lm_settings *s, attncl_value x)
 {
     const int64_t n_vocab = s->embed.n_vocab, width = s->embed.width;
     const struct param_init init = attncl__init_fan_in(width);
-    attncl__params_enter(p, "%s", projection_name(s));
-    *weight_ret =
-        s->tied ? ATTNCL_NONE_VALUE : attncl__param_kept(p, "weight", init, n_vocab, width);
-    *bias_ret = s->generator_bias == PRESENT_IF_IN_FILE
-                    ? PARAM_OPTIONAL(p, "bias", n_vocab)
-                    : PARAM_IF(s->generator_bias == PRESENT_ALWAYS, p, "bias", init, n_vocab);
-    attncl__params_leave(p);
-}
-
-void attncl__lm_load(struct params *p, const void *settings)
-{
-    const struct lm_settings *s = settings;
-    attncl_value weight, bias;
-    attncl__embed_load(p, &s->embed);
-    attncl__params_enter(p, "%s", layers_name(s));
-    if (s->is_feedback)
-        attncl__feedback_load(p, &s->feedback);
-    else
-        attncl__encoder_load(p, &s->encoder);
-    attncl__params_leave(p);
-    projection_params(p, s, &weight, &bias);
-}
-
-// [..., C] -> [..., V]
-static attncl_value project(struct build *b, const struct lm_settings *s, attncl_value x)
-{
-    attncl_value weight, bias;
-    projection_params(&b->params, s, &weight, &bias);
-    if (s->tied)
-        weight = attncl__embed_weight(b, &s->embed);
-    attncl_graph_push_scope(b->graph, projection_name(s));
+    struct params *p = &b->params;
+    attncl_value weight = s->tied ? attncl__embed_weight(b, &s->embed) : ATTNCL_NONE_VALUE;
+    attncl__params_enter(p, s->is_feedback ? "generator" : "generator.projection");
+    if (!s->tied)
+        weight = attncl__param_kept(p, "weight", init, n_vocab, width);
+    const attncl_value bias =
+        s->generator_bias == PRESENT_IF_IN_FILE
+            ? PARAM_OPTIONAL(p, "bias", n_vocab)
+            : PARAM_IF(s->generator_bias == PRESENT_ALWAYS, p, "bias", init, n_vocab);
     const attncl_value y = attncl_linear(b->graph, x, weight, bias);
-    attncl_graph_pop_scope(b->graph);
+    attncl__params_leave(p);
     return y;
 }
 
@@ -127,19 +94,14 @@ static attncl_status layers(struct build *b, const struct lm_settings *s, attncl
                             attncl_value last, attncl_value *x)
 {
     const struct block_call call = {.causal = true, .position = position, .last = last};
-    attncl_status status = ATTNCL_OK;
     TRY(check_state(b, s));
-    attncl__params_enter(&b->params, "%s", layers_name(s));
-    if (!s->is_feedback)
-        *x = attncl__encoder(b, &s->encoder, &call, *x);
-    else if (position.id)
-        status = attncl__feedback_step(b, &s->feedback, *x, position, x);
-    else if (last.id)
-        status = attncl__feedback_prefill(b, &s->feedback, *x, last, x);
+    attncl__params_enter(&b->params, s->is_feedback ? "transformer" : "encoder");
+    if (s->is_feedback)
+        TRY(attncl__feedback(b, &s->feedback, *x, position, last, x, NULL));
     else
-        status = attncl__feedback(b, &s->feedback, *x, x, NULL);
+        *x = attncl__encoder(b, &s->encoder, &call, *x);
     attncl__params_leave(&b->params);
-    return status;
+    return ATTNCL_OK;
 }
 
 attncl_status attncl__lm_build(struct build *b, const void *settings)

@@ -24,8 +24,6 @@ extern const struct key attncl__embed_keys[], attncl__embed_plain_keys[];
 // `layers_limit`: the longest sequence that the layers take, 0: any.
 void attncl__embed_set_limit(struct embed_settings *s, int64_t layers_limit);
 
-void attncl__embed_load(struct params *p, const struct embed_settings *s);
-
 // tokens [T, B] -> [T, B, C] or, by the layout, [B, T] -> [B, T, C].  At a position: [B] -> [B, C].
 attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attncl_value tokens,
                            attncl_value position, attncl_layout layout);
@@ -42,7 +40,6 @@ struct classes_settings {
     enum pool pool;
 };
 extern const struct key attncl__classes_keys[];
-void attncl__classes_load(struct params *p, const struct classes_settings *s);
 // x [T, B, C] or, by the layout, [B, T, C] -> [B, N], or without pooling [T, B, N], [B, T, N].
 attncl_status attncl__classes(struct build *b, const struct classes_settings *s,
                               attncl_layout layout, attncl_value x, attncl_value valid_lens,
@@ -68,7 +65,6 @@ struct block_settings {
     struct ffn_settings ffn;
 };
 extern const struct key attncl__block_keys[];
-void attncl__block_load(struct params *p, const struct block_settings *s);
 const char *
 attncl__block_name(const struct block_settings *s); // the configuration's word for its layer
 int64_t attncl__block_width(const struct block_settings *s);
@@ -101,7 +97,6 @@ struct encoder_settings {
     double final_norm_eps;
 };
 extern const struct key attncl__encoder_keys[];
-void attncl__encoder_load(struct params *p, const struct encoder_settings *s);
 attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
                              const struct block_call *call, attncl_value x);
 
@@ -119,16 +114,12 @@ struct feedback_settings {
 // One projection of keys and values for all layers: _kv.
 extern const struct key attncl__feedback_attention_keys[], attncl__feedback_layer_keys[],
     attncl__feedback_keys[], attncl__feedback_kv_keys[];
-void attncl__feedback_load(struct params *p, const struct feedback_settings *s);
 int64_t attncl__feedback_limit(const struct feedback_settings *s); // longest sequence
-// x [T, B, C] -> [T, B, C] and, with memory_ret, the memories; [B, C] at a position -> [B, C].
+// x [T, B, C] -> [T, B, C] and, with memory_ret, the memories; [B, C] at a position -> [B, C].  With `last`,
+// x is a prompt that fills the state of steps, and the result is its row `last`, [B, C] (layer/decoding.h).
 attncl_status attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
-                               attncl_value *y_ret, attncl_value *memory_ret);
-attncl_status attncl__feedback_step(struct build *b, const struct feedback_settings *s,
-                                    attncl_value x, attncl_value position, attncl_value *y_ret);
-// A prompt x [T, B, C] that fills the state of steps -> [B, C] at position `last` (layer/decoding.h).
-attncl_status attncl__feedback_prefill(struct build *b, const struct feedback_settings *s,
-                                       attncl_value x, attncl_value last, attncl_value *y_ret);
+                               attncl_value position, attncl_value last, attncl_value *y_ret,
+                               attncl_value *memory_ret);
 
 // What the attention of a layer has parameters for.
 enum feedback_keys {
@@ -162,7 +153,6 @@ struct lm_settings {
 };
 
 extern const struct key attncl__lm_keys[];
-void attncl__lm_load(struct params *p, const void *settings);
 attncl_status attncl__lm_build(struct build *b, const void *settings);
 attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch);
 attncl_status attncl__lm_build_sampling_step(struct build *b, const void *settings, int64_t batch);

@@ -6,7 +6,7 @@
 
 struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width)
 {
-    struct norm_params norm;
+    struct norm_params norm = {.name = name};
     attncl__params_enter(p, "%s", name);
     norm.weight = PARAM(p, "weight", INIT_CONSTANT(1), width);
     norm.bias = PARAM(p, "bias", INIT_CONSTANT(0), width);
@@ -16,7 +16,7 @@ struct norm_params attncl__norm_params(struct params *p, const char *name, int64
 
 struct norm_params attncl__norm_optional(struct params *p, const char *name, int64_t width)
 {
-    struct norm_params norm;
+    struct norm_params norm = {.name = name};
     attncl__params_enter(p, "%s", name);
     const bool half = attncl__param_given(p, "weight") != attncl__param_given(p, "bias");
     const struct param_init none = INIT_CONSTANT(0); // a new model has no such norm
@@ -26,12 +26,10 @@ struct norm_params attncl__norm_optional(struct params *p, const char *name, int
     return norm;
 }
 
-attncl_value attncl__norm(struct build *b, const char *name, int64_t width, float eps,
-                          attncl_value x)
+attncl_value attncl__norm(struct build *b, struct norm_params norm, double eps, attncl_value x)
 {
-    const struct norm_params norm = attncl__norm_params(&b->params, name, width);
-    attncl_graph_push_scope(b->graph, name);
-    const attncl_value y = attncl_layer_norm(b->graph, x, norm.weight, norm.bias, eps);
+    attncl_graph_push_scope(b->graph, norm.name);
+    const attncl_value y = attncl_layer_norm(b->graph, x, norm.weight, norm.bias, (float)eps);
     attncl_graph_pop_scope(b->graph);
     return y;
 }

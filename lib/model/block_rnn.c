@@ -29,25 +29,20 @@ static attncl_gru_params layer_params(struct params *p, const struct rnn_setting
 }
 
 // A missing layer ends the traversal, whatever number the configuration gives.
-void attncl__rnn_params(struct params *p, const struct rnn_settings *s, attncl_gru_params *ret)
+void attncl__rnn_params(struct params *p, const struct rnn_settings *s, struct rnn *rnn)
 {
-    for (int64_t k = 0; k < s->n_layers && p->status == ATTNCL_OK; ++k) {
-        const attncl_gru_params layer = layer_params(p, s, k);
-        if (ret)
-            ret[k] = layer;
-    }
+    for (int64_t k = 0; k < s->n_layers && p->status == ATTNCL_OK; ++k)
+        rnn->layers[(size_t)k % rnn->n] = layer_params(p, s, k);
 }
 
-attncl_status attncl__rnn_create(int64_t n_layers, struct rnn *ret)
+attncl_status attncl__rnn_create(const struct build *b, int64_t n_layers, struct rnn *ret)
 {
-    *ret = (struct rnn){.n = (size_t)n_layers,
-                        .layers = attncl__alloc_array((size_t)n_layers, sizeof *ret->layers),
-                        .states = attncl__alloc_array((size_t)n_layers, sizeof *ret->states),
-                        .dropped = attncl__alloc_array((size_t)n_layers, sizeof *ret->dropped)};
-    REQUIRE(ret->layers && ret->states && ret->dropped, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " layers",
-            n_layers);
-    for (int64_t k = 0; k < n_layers; ++k)
-        ret->states[k] = ATTNCL_NONE_VALUE;
+    const size_t n = b->graph ? (size_t)n_layers : 1;
+    *ret = (struct rnn){.n = n,
+                        .layers = attncl__alloc_array(n, sizeof *ret->layers),
+                        .states = attncl__alloc_array(n, sizeof *ret->states),
+                        .dropped = attncl__alloc_array(n, sizeof *ret->dropped)};
+    REQUIRE(ret->layers && ret->states && ret->dropped, ATTNCL_ERR_NO_MEMORY, "%zu layers", n);
     return ATTNCL_OK;
 }
 

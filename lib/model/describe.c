@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Descriptions: the parameters that load() names, the keys, inputs and outputs that are declared.
+// Descriptions: the parameters that build() names, the keys, inputs and outputs that are declared.
 
 #include <inttypes.h>
 #include <string.h>

@@ -27,8 +27,9 @@ void attncl__inputs_begin(struct build *b, const struct port *ports, struct conf
 
 int64_t attncl__input_axis(const struct build *b, char letter)
 {
-    assert(b->axes.of[(unsigned char)letter] >= 0);
-    return b->axes.of[(unsigned char)letter];
+    const int64_t extent = b->graph ? b->axes.of[(unsigned char)letter] : 1;
+    assert(extent >= 0);
+    return extent;
 }
 
 static bool takes(enum port_type type, attncl_dtype dtype)
@@ -83,10 +84,12 @@ static attncl_status declare(struct build *b, const struct port *port, const att
 
 attncl_status attncl__input(struct build *b, const char *name, attncl_value *ret)
 {
+    *ret = ATTNCL_NONE_VALUE;
+    if (!b->graph)
+        return ATTNCL_OK;
     const struct port *port = attncl__port_find(b->ports, b->config, name);
     const attncl_array *a = attncl__input_find(b, name);
     assert(port);
-    *ret = ATTNCL_NONE_VALUE;
     REQUIRE(a || port->optional, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
     return a ? declare(b, port, a, ret) : ATTNCL_OK;
 }

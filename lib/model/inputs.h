@@ -96,6 +96,8 @@ int64_t attncl__port_below(const struct port *port, struct config_values config,
 
 enum { BUILD_MAX_INPUTS = 8 };
 struct build {
+    // NULL: the parameters are listed or loaded, in the order in which the graph asks for them.  Inputs
+    // are then null values, free axes 1, and builders add nothing.
     attncl_graph *graph;
     struct params params;
     const attncl_array *inputs; // names, types and shapes; the elements come later

@@ -58,12 +58,19 @@ attncl_status attncl__model_configure(attncl_model *model)
     return status;
 }
 
+// Lists or loads the parameters.
+static attncl_status declare(const attncl_model *model, struct params params)
+{
+    struct build b = {.params = params};
+    const attncl_status status =
+        model->arch->build ? model->arch->build(&b, model->settings) : ATTNCL_OK;
+    return b.params.status != ATTNCL_OK ? b.params.status : status;
+}
+
 attncl_status attncl__model_list_params(const attncl_model *model, struct param_list *list)
 {
-    struct params params = {.list = list, .file = list->file};
-    if (model->arch->load)
-        model->arch->load(&params, model->settings);
-    return list->is_cut ? ATTNCL_OK : params.status;
+    const attncl_status status = declare(model, (struct params){.list = list, .file = list->file});
+    return list->is_cut ? ATTNCL_OK : status;
 }
 
 // From the file; NULL: a new model's.
@@ -75,16 +82,13 @@ static attncl_status load_parameters(attncl_model *model, const attncl_safetenso
     struct initial initial = {0};
     struct params params = {.table = &model->params, .file = file};
 
-    if (!model->arch->load)
-        return ATTNCL_OK;
     TRY_DONE(attncl__model_list_params(model, &list));
     TRY_DONE(attncl__param_list_check(&list));
     if (!file) {
         TRY_DONE(attncl__initial_create(seed, &list, &initial));
         params.initial = &initial;
     }
-    model->arch->load(&params, model->settings);
-    status = params.status;
+    status = declare(model, params);
 done:
     attncl__initial_free(&initial);
     attncl__param_list_free(&list);

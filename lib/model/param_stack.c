@@ -89,7 +89,7 @@ attncl_value attncl__param_stack_end(struct param_stack *s)
     char full[PARAM_NAME_BYTES];
     attncl__params_name(p, s->name, full);
     if (p->graph)
-        return attncl__params_fetch(p, full, rank, dim);
+        return attncl__params_fetch(p, full);
     const attncl_shape shape = attncl__param_shape(ATTNCL_F32, rank, dim);
     if (!p->list && p->status == ATTNCL_OK)
         p->status = attncl__param_table_add(p->table, full, &shape, ATTNCL_F32, s->rows);

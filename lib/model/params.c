@@ -52,7 +52,7 @@ static const struct param *find_loaded(const struct params *p, const char *name)
     return NULL;
 }
 
-static attncl_value fetch(struct params *p, const char *name)
+attncl_value attncl__params_fetch(struct params *p, const char *name)
 {
     const struct param *param = find_loaded(p, name);
     if (!param)
@@ -94,19 +94,13 @@ static attncl_status load(const struct params *p, const char *name, const struct
     return attncl__param_table_add_whole(p->table);
 }
 
-// In a graph without a table: only the shape is known.
-attncl_value attncl__params_fetch(struct params *p, const char *name, int rank, const int64_t *dim)
-{
-    return p->table ? fetch(p, name) : attncl__graph_placeholder(p->graph, ATTNCL_F32, rank, dim);
-}
-
 static attncl_value param(struct params *p, const char *name, struct param_init init, int rank,
                           const int64_t *dim, bool kept)
 {
     char full[PARAM_NAME_BYTES];
     attncl__params_name(p, name, full);
     if (p->graph)
-        return attncl__params_fetch(p, full, rank, dim);
+        return attncl__params_fetch(p, full);
     if (p->status == ATTNCL_OK)
         p->status = p->list ? attncl__param_list_add(p->list, full, rank, dim, PARAM_REQUIRED)
                             : load(p, full, &init, rank, dim, kept);
@@ -129,9 +123,8 @@ bool attncl__param_given(const struct params *p, const char *name)
 {
     char full[PARAM_NAME_BYTES];
     attncl__params_name(p, name, full);
-    if (p->graph)
-        return !p->table || find_loaded(p, full);
-    return p->file && attncl_safetensors_find(p->file, full);
+    return p->graph ? find_loaded(p, full) != NULL
+                    : p->file && attncl_safetensors_find(p->file, full);
 }
 
 attncl_value attncl__param_optional(struct params *p, const char *name, int rank,
@@ -205,7 +198,7 @@ attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t 
     char full[PARAM_NAME_BYTES];
     attncl__params_name(p, name, full);
     if (p->graph)
-        return attncl__params_fetch(p, full, 3, dim);
+        return attncl__params_fetch(p, full);
     if (p->status != ATTNCL_OK)
         return ATTNCL_NONE_VALUE;
     const int rank = positions_rank(p, full);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A model's parameters.  One traversal of their names serves three times: it lists them with their
-// shapes, which checks a file; when the model is opened it loads them; when a graph is built it
-// gives their values.
+// A model's parameters.  One traversal of their names, an architecture's build(), serves three times: it
+// lists them with their shapes, which checks a file; when the model is opened it loads them; when a
+// graph is built it gives their values.
 #ifndef ATTNCL_MODEL_PARAMS_H
 #define ATTNCL_MODEL_PARAMS_H
 
@@ -15,7 +15,7 @@
 #include "base/name_table.h"
 #include "base/try.h"
 
-// -- param_list.c: every parameter that an architecture's load() names, with its shape; with a file, what is wrong with
+// -- param_list.c: every parameter that an architecture's build() names, with its shape; with a file, what is wrong with
 // each.  Needs no device.
 
 struct listed_param {
@@ -136,7 +136,7 @@ enum { PARAM_NAME_BYTES = 256, PARAM_MAX_DEPTH = 8 };
 
 struct params {
     struct param_list *list;        // listing; else NULL
-    struct param_table *table;      // loading, fetching; NULL: the graph's weights are placeholders
+    struct param_table *table;      // loading, fetching
     const attncl_safetensors *file; // loading; listing: NULL when there is none
     const struct initial *initial;  // loading a new model, without a file; else NULL
     bool all_floats;      // loading: what the file has in 16 bits becomes F32, to be trained
@@ -156,8 +156,8 @@ void attncl__params_leave(struct params *p);
 
 // The name after those entered.
 void attncl__params_name(const struct params *p, const char *name, char ret[PARAM_NAME_BYTES]);
-// In a graph: the tensor of the table called `full`, or a placeholder.
-attncl_value attncl__params_fetch(struct params *p, const char *full, int rank, const int64_t *dim);
+// In a graph: the tensor of the table called `full`.
+attncl_value attncl__params_fetch(struct params *p, const char *full);
 
 // A parameter of exactly this shape, with its rule for a new model.  The null value except in a graph.
 attncl_value attncl__param(struct params *p, const char *name, struct param_init init, int rank,
@@ -180,7 +180,7 @@ attncl_value attncl__param_optional(struct params *p, const char *name, int rank
 #define PARAM_OPTIONAL(p, name, ...)                                                               \
     attncl__param_optional((p), (name), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
                            (const int64_t[]){__VA_ARGS__})
-// Whether the file or, in a graph, the table has the parameter; true for placeholders.
+// Whether the file or, in a graph, the table has the parameter.
 bool attncl__param_given(const struct params *p, const char *name);
 
 // A linear map: name.weight [out, in] and, where it has one, name.bias [out]; else the null value.

@@ -61,7 +61,7 @@ attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs
 {
     REQUIRE(graph_ret, ATTNCL_ERR_ARGUMENT, "graph_ret is NULL");
     TRY(check_call(model, inputs, n));
-    REQUIRE(model->arch->build, ATTNCL_ERR_UNSUPPORTED,
+    REQUIRE(!model->arch->run, ATTNCL_ERR_UNSUPPORTED,
             "arch %s is not one graph; attncl_model_run() runs it", model->arch->name);
 
     attncl_status status = ATTNCL_OK;
