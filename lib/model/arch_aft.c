@@ -31,42 +31,34 @@ static const struct port inputs[] = {
 };
 static const struct port outputs[] = {PORT("output", F32, "T B d_model"), {0}};
 
+#define AFT                                                                                        \
+    .settings_bytes = sizeof(struct aft_settings), .inputs = inputs, .outputs = outputs,           \
+    .build = build
+
 const struct arch_class attncl__arch_aft_local = {
     .name = "aft_local",
     .example = "{\"d_model\": 64, \"seq_len\": 40, \"local_window_size\": 8}",
-    .settings_bytes = sizeof(struct aft_settings),
     .keys = attncl__aft_local_keys,
-    .inputs = inputs,
-    .outputs = outputs,
-    .build = build,
+    AFT,
 };
 
 const struct arch_class attncl__arch_aft_full = {
     .name = "aft_full",
     .example = "{\"d_model\": 64, \"seq_len\": 40}",
-    .settings_bytes = sizeof(struct aft_settings),
     .keys = attncl__aft_full_keys,
-    .inputs = inputs,
-    .outputs = outputs,
-    .build = build,
+    AFT,
 };
 
 const struct arch_class attncl__arch_aft_simple = {
     .name = "aft_simple",
     .example = "{\"d_model\": 64}",
-    .settings_bytes = sizeof(struct aft_settings),
     .keys = attncl__aft_simple_keys,
-    .inputs = inputs,
-    .outputs = outputs,
-    .build = build,
+    AFT,
 };
 
 const struct arch_class attncl__arch_aft_conv = {
     .name = "aft_conv",
     .example = "{\"d_model\": 64, \"heads\": 4, \"window_size\": 7}",
-    .settings_bytes = sizeof(struct aft_settings),
     .keys = attncl__aft_conv_keys,
-    .inputs = inputs,
-    .outputs = outputs,
-    .build = build,
+    AFT,
 };

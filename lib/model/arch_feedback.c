@@ -124,15 +124,15 @@ static const struct port transformer_inputs[] = {PORT("x_seq", F32, "T B d_model
 static const struct port transformer_outputs[] = {
     PORT("output", F32, "T B d_model"), PORT("memory", F32, "T B d_model"), {0}};
 
-#define TRANSFORMER .settings_bytes = sizeof(struct feedback_settings), .build = transformer_build
+#define TRANSFORMER                                                                                \
+    .settings_bytes = sizeof(struct feedback_settings), .inputs = transformer_inputs,              \
+    .outputs = transformer_outputs, .build = transformer_build
 
 const struct arch_class attncl__arch_feedback_transformer = {
     .name = "feedback_transformer",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256, "
                "\"n_layers\": 2}",
     .keys = attncl__feedback_keys,
-    .inputs = transformer_inputs,
-    .outputs = transformer_outputs,
     TRANSFORMER,
 };
 
@@ -141,7 +141,5 @@ const struct arch_class attncl__arch_feedback_transformer_kv = {
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256, "
                "\"n_layers\": 2}",
     .keys = attncl__feedback_kv_keys,
-    .inputs = transformer_inputs,
-    .outputs = transformer_outputs,
     TRANSFORMER,
 };

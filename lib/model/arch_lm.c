@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: MIT
 //
-// lm.
+// lm, and lm_sample: the likeliest next token, `steps` times, by a decoder that keeps its state.
 
-#include "model/arch.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/ckd.h"
 #include "model/block_models.h"
+#include "model/model.h"
 
-static const struct port inputs[] = {
+static const struct port lm_inputs[] = {
     PORT("tokens", INDEX, "T B", .below = "n_vocab"),
     PORT("targets", INDEX, "T B", .optional = true, .below = "n_vocab"),
     {0},
 };
-static const struct port outputs[] = {
+static const struct port lm_outputs[] = {
     PORT("output", F32, "T B n_vocab"), PORT("loss", F32, "", .optional = true), {0}};
+
+#define LM                                                                                         \
+    .build = attncl__lm_build, .build_step = attncl__lm_build_step,                                \
+    .build_prefill = attncl__lm_build_prefill,                                                     \
+    .build_sampling_step = attncl__lm_build_sampling_step,                                         \
+    .build_cropped_step = attncl__lm_build_cropped_step, .vocabulary = attncl__lm_vocabulary,      \
+    .limit = attncl__lm_step_limit
 
 const struct arch_class attncl__arch_lm = {
     .name = "lm",
@@ -19,14 +31,200 @@ const struct arch_class attncl__arch_lm = {
                "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40}",
     .settings_bytes = sizeof(struct lm_settings),
     .keys = attncl__lm_keys,
+    .inputs = lm_inputs,
+    .outputs = lm_outputs,
+    .target = TARGET_NEXT_TOKENS,
+    LM,
+};
+
+// -- lm_sample
+
+struct sample_settings {
+    struct lm_settings lm; // first: the lm's functions take these settings too
+    int64_t steps;
+};
+
+static const struct key keys[] = {
+    KEYS_OF(attncl__lm_keys, AT(sample_settings, lm)),
+    {"steps", KEY_INT, AT(sample_settings, steps), .max = CONFIG_MAX_TOKENS},
+    {0},
+};
+
+// A prompt [T0, B] and what follows it.
+struct sequences {
+    int64_t n_prompt, n_steps, batch;
+    int32_t *tokens; // [T0, B]
+    int64_t *all;    // [T0 + steps, B]
+    int32_t *drawn;  // [steps, B]
+    float *logits;   // [B, V]
+};
+
+static void free_sequences(struct sequences *q)
+{
+    attncl__free(q->tokens);
+    attncl__free(q->all);
+    attncl__free(q->drawn);
+    attncl__free(q->logits);
+}
+
+static attncl_status check_prompt(const struct sample_settings *s, const attncl_array *a)
+{
+    REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input tokens is missing");
+    REQUIRE(a->dtype == ATTNCL_I32 || a->dtype == ATTNCL_I64, ATTNCL_ERR_DTYPE,
+            "input tokens has type %s, expected I64 or I32", attncl_dtype_name(a->dtype));
+    REQUIRE(a->rank == 2, ATTNCL_ERR_SHAPE, "input tokens has %d axes, expected [T, B]", a->rank);
+    REQUIRE(a->dim[0] >= 1, ATTNCL_ERR_SHAPE, "input tokens has length 0, must be at least 1");
+
+    const int64_t limit = attncl__lm_limit(&s->lm);
+    int64_t fed; // the last token drawn is not fed
+    REQUIRE(ckd_add_i64(a->dim[0], s->steps - 1, &fed) && (limit == 0 || fed <= limit),
+            ATTNCL_ERR_SHAPE,
+            "a prompt of %" PRId64 " and %" PRId64 " steps: the model takes at most %" PRId64,
+            a->dim[0], s->steps, limit);
+    return ATTNCL_OK;
+}
+
+static attncl_status take_prompt(const struct sample_settings *s, const attncl_array *a,
+                                 struct sequences *q)
+{
+    const int64_t n_vocab = s->lm.embed.n_vocab;
+    size_t n_prompt, n_all, n_drawn, n_logits;
+    *q = (struct sequences){.n_prompt = a->dim[0], .n_steps = s->steps, .batch = a->dim[1]};
+    REQUIRE(ckd_mul_size((size_t)q->n_prompt, (size_t)q->batch, &n_prompt) &&
+                ckd_mul_size((size_t)(q->n_prompt + q->n_steps), (size_t)q->batch, &n_all) &&
+                ckd_mul_size((size_t)q->n_steps, (size_t)q->batch, &n_drawn) &&
+                ckd_mul_size((size_t)n_vocab, (size_t)q->batch, &n_logits),
+            ATTNCL_ERR_SHAPE, "%" PRId64 " sequences are too many", q->batch);
+    q->tokens = attncl__alloc_array(n_prompt, sizeof *q->tokens);
+    q->all = attncl__alloc_array(n_all, sizeof *q->all);
+    q->drawn = attncl__alloc_array(n_drawn, sizeof *q->drawn);
+    q->logits = attncl__alloc_array(n_logits, sizeof *q->logits);
+    REQUIRE(q->tokens && q->all && q->drawn && q->logits, ATTNCL_ERR_NO_MEMORY, "%zu tokens",
+            n_all);
+
+    const attncl_status status =
+        attncl__convert(a->dtype, a->data, ATTNCL_I32, q->tokens, n_prompt);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("input tokens");
+        return status;
+    }
+    for (size_t i = 0; i < n_prompt; ++i) {
+        REQUIRE(q->tokens[i] >= 0 && q->tokens[i] < n_vocab, ATTNCL_ERR_ARGUMENT,
+                "tokens: element %zu is %d, allowed are 0 to %" PRId64, i, (int)q->tokens[i],
+                n_vocab - 1);
+        q->all[i] = q->tokens[i];
+    }
+    return ATTNCL_OK;
+}
+
+// The likeliest class of each row; the first among equals.  NaN is never the likeliest, as in attncl_argmax();
+// a row without a number gives 0.
+static void choose(const float *logits, int64_t n_rows, int64_t n_classes, int32_t *tokens)
+{
+    for (int64_t r = 0; r < n_rows; ++r) {
+        const float *row = logits + r * n_classes;
+        int64_t best = 0;
+        for (int64_t c = 1; c < n_classes; ++c)
+            if (row[c] > row[best] || (isnan(row[best]) && !isnan(row[c])))
+                best = c;
+        tokens[r] = (int32_t)best;
+    }
+}
+
+// The prompt: at once, if it is worth a graph of its own.
+static attncl_status take_known(attncl_decoder *decoder, const struct sequences *q)
+{
+    enum { AT_ONCE = 32 };
+    if (q->n_prompt >= AT_ONCE)
+        return attncl_decoder_prefill(decoder, q->n_prompt, q->tokens, q->logits);
+    for (int64_t t = 0; t < q->n_prompt; ++t)
+        TRY(attncl_decoder_step(decoder, q->tokens + t * q->batch,
+                                t + 1 == q->n_prompt ? q->logits : NULL));
+    return ATTNCL_OK;
+}
+
+// The likeliest tokens, of which the first is there.
+static attncl_status draw_on_host(attncl_decoder *decoder, struct sequences *q)
+{
+    const int64_t n_vocab = attncl_decoder_vocabulary(decoder);
+
+    for (int64_t t = 1; t < q->n_steps; ++t) {
+        int32_t *next = q->drawn + t * q->batch;
+        TRY(attncl_decoder_step(decoder, next - q->batch, q->logits));
+        choose(q->logits, q->batch, n_vocab, next);
+    }
+    return ATTNCL_OK;
+}
+
+// The first from the prompt's scores, the others on the device, without a wait for each.  There scores that are
+// not finite end it, which are rare enough to begin again for.
+static attncl_status draw(attncl_decoder *decoder, struct sequences *q)
+{
+    enum { MIN_ON_DEVICE = 16 }; // the graph that draws takes as long to compile as so many waits
+    const attncl_sampling best = {sizeof best, 0, 0, 0};
+
+    TRY(take_known(decoder, q));
+    choose(q->logits, q->batch, attncl_decoder_vocabulary(decoder), q->drawn);
+    if (q->n_steps < MIN_ON_DEVICE)
+        return draw_on_host(decoder, q);
+    const attncl_status status =
+        attncl_decoder_sample(decoder, q->n_steps - 1, q->drawn, &best, q->drawn + q->batch);
+    if (status == ATTNCL_ERR_DEVICE_MEMORY || status == ATTNCL_ERR_UNSUPPORTED)
+        return draw_on_host(decoder, q); // the graph that draws has not begun
+    if (status != ATTNCL_ERR_STATE)
+        return status;
+    TRY(attncl_decoder_reset(decoder));
+    TRY(take_known(decoder, q));
+    return draw_on_host(decoder, q);
+}
+
+static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
+                         attncl_results **results_ret)
+{
+    const struct sample_settings *s = model->settings;
+    const struct build named = {.inputs = inputs, .n_inputs = n};
+    const attncl_array *prompt = attncl__input_find(&named, "tokens");
+    attncl_status status = ATTNCL_OK;
+    struct sequences q = {0};
+    attncl_decoder *decoder = NULL;
+    attncl_results *results = NULL;
+
+    TRY(check_prompt(s, prompt));
+    TRY_DONE(take_prompt(s, prompt, &q));
+    if (q.n_steps > 0 && q.batch > 0) {
+        const int64_t n_fed = q.n_prompt + q.n_steps - 1; // the last token drawn is not fed
+        TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, ATTNCL_F32, &decoder));
+        TRY_DONE(draw(decoder, &q));
+        for (int64_t i = 0; i < q.n_steps * q.batch; ++i)
+            q.all[q.n_prompt * q.batch + i] = q.drawn[i];
+    }
+    TRY_DONE(attncl__results_create(1, &results));
+    const int64_t dim[2] = {q.n_prompt + q.n_steps, q.batch};
+    TRY_DONE(attncl__results_add(results, "tokens", ATTNCL_I64, 2, dim, q.all));
+    q.all = NULL; // ownership has passed to the results
+    *results_ret = results;
+    results = NULL;
+
+done:
+    attncl_results_destroy(results);
+    attncl_decoder_destroy(decoder);
+    free_sequences(&q);
+    return status;
+}
+
+static const struct port inputs[] = {PORT("tokens", INDEX, "T B", .below = "n_vocab"), {0}};
+static const struct port outputs[] = {PORT("tokens", I64, "T+steps B"), {0}};
+
+const struct arch_class attncl__arch_lm_sample = {
+    .name = "lm_sample",
+    .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
+               "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40, "
+               "\"steps\": 9}",
+    .settings_bytes = sizeof(struct sample_settings),
+    .keys = keys,
     .inputs = inputs,
     .outputs = outputs,
-    .build = attncl__lm_build,
-    .target = TARGET_NEXT_TOKENS,
-    .build_step = attncl__lm_build_step,
-    .build_prefill = attncl__lm_build_prefill,
-    .build_sampling_step = attncl__lm_build_sampling_step,
-    .build_cropped_step = attncl__lm_build_cropped_step,
-    .vocabulary = attncl__lm_vocabulary,
-    .limit = attncl__lm_step_limit,
+    .run = run,
+    LM,
+    .no_gradients = true,
 };

@@ -10,7 +10,9 @@
 #include "attncl/transformer.h"
 #include "model/inputs.h"
 
-// -- block_norm.c: a layer norm under a name: its parameters and what it adds to a graph
+// -- block_layers.c
+
+// A layer norm under a name: its parameters and what it adds to a graph.
 
 // The row of key layer_norm_eps: that of all norms of a model, but for an encoder's final_norm_eps.
 #define NORM_EPS_KEY(at)                                                                           \
@@ -28,7 +30,7 @@ struct norm_params attncl__norm_optional(struct params *p, const char *name, int
 
 attncl_value attncl__norm(struct build *b, struct norm_params norm, double eps, attncl_value x);
 
-// -- block_ffn.c: a feed-forward network
+// A feed-forward network.
 
 // Activations by their PyTorch class ("ReLU") or function name ("relu"), for any_case.
 extern const struct choice attncl__activation_choices[];
@@ -41,7 +43,7 @@ struct ffn_settings {
 extern const struct key attncl__ffn_keys[];
 void attncl__ffn_params(struct params *p, const struct ffn_settings *s, attncl_ffn_params *ret);
 
-// -- block_aft.c: an AFT layer
+// An AFT layer.
 
 struct aft_settings {
     attncl_aft_kind kind;
@@ -58,7 +60,7 @@ attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal);
 // Whether its step keeps keys and values; else sums alone.
 bool attncl__aft_keeps_rows(const struct aft_settings *s);
 
-// -- block_mha.c: multi-head attention
+// Multi-head attention.
 
 struct mha_settings {
     int64_t d_model, heads;
@@ -67,7 +69,7 @@ struct mha_settings {
 extern const struct key attncl__mha_keys[];
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret);
 
-// -- block_gmlp.c: a spatial gating unit and a gMLP block
+// A spatial gating unit and a gMLP block.
 
 struct sgu_settings {
     int64_t d_z, seq_len;

@@ -9,12 +9,146 @@
 #include "model/describe.h"
 #include "model/model.h"
 
+enum { MAX_SYMBOLS = 24 };
+
+// Extents as expressions in the integers of a configuration, 128 as "d_ffn/2".
+struct symbols {
+    struct symbol {
+        const char *name; // of the configuration
+        int64_t value;
+    } list[MAX_SYMBOLS];
+    size_t n;
+};
+
 struct attncl_description {
     attncl_model *model; // without a context: metadata, configuration and settings
     struct param_list params;
-    struct symbols *symbols; // NULL: extents are numbers
+    bool has_symbols; // else extents are numbers
+    struct symbols symbols;
     struct entry_list entries;
 };
+
+// -- entries
+
+enum { N_TEXTS = 5 };
+
+struct listed_entry {
+    attncl_entry entry;
+    char *text[N_TEXTS]; // owns name, shape, standard, choices, condition
+};
+
+attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *entry)
+{
+    struct listed_entry new = {.entry = *entry};
+    const char **const texts[N_TEXTS] = {&new.entry.name, &new.entry.shape, &new.entry.standard,
+                                         &new.entry.choices, &new.entry.condition};
+    struct listed_entry *list =
+        attncl__grow_list(entries->list, entries->n, &entries->capacity, sizeof *list);
+    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", entries->n);
+    entries->list = list;
+    bool complete = true;
+    for (int i = 0; i < N_TEXTS; ++i) {
+        if (!*texts[i])
+            continue;
+        new.text[i] = attncl__copy_text(*texts[i]);
+        complete &= new.text[i] != NULL;
+        *texts[i] = new.text[i];
+    }
+    new.entry.struct_size = sizeof new.entry;
+    list[entries->n++] = new;
+    REQUIRE(complete, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", entries->n);
+    return ATTNCL_OK;
+}
+
+// The same with this shape, which is freed.
+static attncl_status add_shaped(attncl_description *d, attncl_entry *entry, struct strbuf *shape)
+{
+    entry->shape = shape->data;
+    const attncl_status status = shape->failed
+                                     ? FAIL(ATTNCL_ERR_NO_MEMORY, "shape of %s", entry->name)
+                                     : attncl__entry_add(&d->entries, entry);
+    attncl__strbuf_free(shape);
+    return status;
+}
+
+// -- symbols.  The forms that parameters' shapes have: k, k/2 (a gating unit), 3*k (a GRU's gates), k*l, k/l
+// (heads and their width), k + l (an attention decoder's input), k + 1 (a feedback transformer).
+
+static void add_symbol(struct symbols *symbols, const char *name, int64_t value)
+{
+    if (symbols->n < MAX_SYMBOLS && value > 1)
+        symbols->list[symbols->n++] = (struct symbol){name, value};
+}
+
+static void read_symbols(struct symbols *symbols, const struct json *config)
+{
+    const char *key = NULL;
+    while ((key = attncl__json_next(config, key)) != NULL) {
+        const struct json *inner;
+        int64_t value;
+        size_t n;
+        bool present;
+        if (attncl__json_int(config, key, &present, &value) == ATTNCL_OK)
+            add_symbol(symbols, key, value);
+        else if (attncl__json_ints(config, key, &present, 1, &value, &n) == ATTNCL_OK && n == 1)
+            add_symbol(symbols, key, value);
+        else if (attncl__json_object(config, key, &present, &inner) == ATTNCL_OK)
+            read_symbols(symbols, inner);
+    }
+}
+
+static bool write_one(const struct symbols *symbols, int64_t value, struct strbuf *text)
+{
+    for (size_t i = 0; i < symbols->n; ++i) {
+        if (symbols->list[i].value == value) {
+            attncl__strbuf_add(text, "%s", symbols->list[i].name);
+            return true;
+        }
+    }
+    for (size_t i = 0; i < symbols->n; ++i) {
+        const struct symbol *k = &symbols->list[i];
+        if (value != k->value * 3 && value * 2 != k->value)
+            continue;
+        attncl__strbuf_add(text, value > k->value ? "3*%s" : "%s/2", k->name);
+        return true;
+    }
+    return false;
+}
+
+static bool write_two(const struct symbols *symbols, int64_t value, struct strbuf *text)
+{
+    static const char forms[] = "*/+";
+    for (int form = 0; form < 3; ++form) {
+        for (size_t i = 0; i < symbols->n * symbols->n; ++i) {
+            const struct symbol *k = &symbols->list[i / symbols->n];
+            const struct symbol *l = &symbols->list[i % symbols->n];
+            const int64_t results[] = {k->value * l->value,
+                                       k->value % l->value ? -1 : k->value / l->value,
+                                       k->value + l->value};
+            if (k == l || results[form] != value)
+                continue;
+            attncl__strbuf_add(text, form == 2 ? "%s %c %s" : "%s%c%s", k->name, forms[form],
+                               l->name);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_extent(const struct symbols *symbols, int64_t value, struct strbuf *text)
+{
+    if (value > 1) {
+        if (write_one(symbols, value, text) || write_two(symbols, value, text))
+            return;
+        for (size_t i = 0; i < symbols->n; ++i) {
+            if (symbols->list[i].value + 1 == value) {
+                attncl__strbuf_add(text, "%s + 1", symbols->list[i].name);
+                return;
+            }
+        }
+    }
+    attncl__strbuf_add(text, "%" PRId64, value);
+}
 
 // -- parameters
 
@@ -26,11 +160,11 @@ static attncl_status add_tensor(attncl_description *d, attncl_entry entry, int r
     for (int i = 0; i < rank; ++i) {
         entry.dim[i] = dim[i];
         attncl__strbuf_add(&shape, "%s", i ? ", " : "");
-        attncl__symbols_write(d->symbols, dim[i], &shape);
+        write_extent(&d->symbols, dim[i], &shape);
     }
     attncl__strbuf_add(&shape, "]");
     entry.rank = rank;
-    return attncl__entry_add_shaped(&d->entries, &entry, &shape);
+    return add_shaped(d, &entry, &shape);
 }
 
 static attncl_status add_params(attncl_description *d)
@@ -77,8 +211,8 @@ static attncl_status add_ports(attncl_description *d, attncl_entry_kind kind,
                               .rank = -1};
         if (!attncl__port_applies(port, config))
             continue;
-        attncl__port_write_shape(port, config, d->symbols != NULL, &shape);
-        TRY(attncl__entry_add_shaped(&d->entries, &entry, &shape));
+        attncl__port_write_shape(port, config, d->has_symbols, &shape);
+        TRY(add_shaped(d, &entry, &shape));
     }
     return ATTNCL_OK;
 }
@@ -88,8 +222,8 @@ static attncl_status add_ports(attncl_description *d, attncl_entry_kind kind,
 static attncl_status fill(attncl_description *d, const attncl_safetensors *file)
 {
     TRY(attncl__model_configure(d->model));
-    if (d->symbols)
-        attncl__symbols_read(d->symbols, d->model->config);
+    if (d->has_symbols)
+        read_symbols(&d->symbols, d->model->config);
     TRY(attncl__describe_keys(d->model->arch, &d->entries));
     d->params.file = file;
     TRY(attncl__model_list_params(d->model, &d->params));
@@ -110,12 +244,9 @@ static attncl_status create(const attncl_safetensors *file, const char *arch, co
     attncl_description *d = attncl__alloc_zero(sizeof *d);
     REQUIRE(d, ATTNCL_ERR_NO_MEMORY, "description");
     d->model = attncl__alloc_zero(sizeof *d->model);
-    if (symbols)
-        d->symbols = attncl__alloc_zero(sizeof *d->symbols);
-    if (!d->model || (symbols && !d->symbols)) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "description");
-        goto done;
-    }
+    d->has_symbols = symbols;
+    if (!d->model)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "description"));
     TRY_DONE(file ? attncl__model_copy_metadata(d->model, file)
                   : attncl__model_set_metadata(d->model, arch, config));
     TRY_DONE(fill(d, file));
@@ -146,8 +277,10 @@ void attncl_description_destroy(attncl_description *description)
 {
     if (!description)
         return;
-    attncl__entry_list_free(&description->entries);
-    attncl__free(description->symbols);
+    for (size_t i = 0; i < description->entries.n; ++i)
+        for (int k = 0; k < N_TEXTS; ++k)
+            attncl__free(description->entries.list[i].text[k]);
+    attncl__free(description->entries.list);
     attncl__param_list_free(&description->params);
     attncl_model_destroy(description->model);
     attncl__free(description);
@@ -176,7 +309,7 @@ size_t attncl_description_count(const attncl_description *description)
 
 const attncl_entry *attncl_description_at(const attncl_description *description, size_t i)
 {
-    return description ? attncl__entry_at(&description->entries, i) : NULL;
+    return description && i < description->entries.n ? &description->entries.list[i].entry : NULL;
 }
 
 attncl_status attncl_description_check(const attncl_description *description)

@@ -7,8 +7,7 @@
 #include "base/strbuf.h"
 #include "io/json.h"
 
-// -- entry_list.c: the entries of a description, with their texts
-
+// The entries of a description, with their texts.
 struct entry_list {
     struct listed_entry *list; // owned
     size_t n, capacity;
@@ -16,12 +15,6 @@ struct entry_list {
 
 // Copies the entry and its texts; `type` and `problem` outlive the list.
 attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *entry);
-// The same with this shape, which is freed.
-attncl_status attncl__entry_add_shaped(struct entry_list *entries, attncl_entry *entry,
-                                       struct strbuf *shape);
-// NULL past the end.
-const attncl_entry *attncl__entry_at(const struct entry_list *entries, size_t i);
-void attncl__entry_list_free(struct entry_list *entries);
 
 // The keys of a table and of those inside it, in order.
 enum { CONFIG_MAX_ROWS = 160, CONFIG_MAX_NESTING = 4 };
@@ -36,23 +29,5 @@ size_t attncl__config_rows(const struct key *table, struct config_row rows[CONFI
 // Adds the keys of the architecture's configuration.
 struct arch_class;
 attncl_status attncl__describe_keys(const struct arch_class *arch, struct entry_list *entries);
-
-// -- symbols.c: extents as expressions in the integers of a configuration, 128 as "d_ffn/2"
-
-enum { MAX_SYMBOLS = 24 };
-
-struct symbols {
-    struct symbol {
-        const char *name; // of the configuration
-        int64_t value;
-    } list[MAX_SYMBOLS];
-    size_t n;
-};
-
-// Adds the integers of an object and of those inside it, 1 excepted: it is a constant in shapes.
-void attncl__symbols_read(struct symbols *symbols, const struct json *config);
-
-// Adds the number, as an expression if one symbol or two give it.  `symbols` NULL: the number.
-void attncl__symbols_write(const struct symbols *symbols, int64_t value, struct strbuf *text);
 
 #endif

@@ -101,7 +101,7 @@ static attncl_status list_y(struct build *b, const struct arch_class *arch, stru
         const attncl_value y = attncl__graph_output_named(b->graph, name);
         REQUIRE(y.id, ATTNCL_ERR_ARGUMENT, "input %s: there is no output %s", a->name, name);
         const attncl_shape shape = attncl_graph_shape(b->graph, y);
-        TRY(attncl__input_real(b, a->name, shape.rank, shape.dim, &l->dy[l->n_y]));
+        TRY(attncl__input_exact(b, a->name, shape.rank, shape.dim, 0, &l->dy[l->n_y]));
         if (!is_detached(arch, name))
             l->y[l->n_y++] = y;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Inputs of a model's graph.
+// Inputs and outputs of a model's graph, and its places of dropout.
 
 #include <assert.h>
 #include <inttypes.h>
@@ -96,10 +96,11 @@ attncl_status attncl__input(struct build *b, const char *name, attncl_value *ret
 
 // -- inputs that no architecture declares
 
-static attncl_status declare_exact(struct build *b, enum port_type type, const char *name, int rank,
-                                   const int64_t *dim, const attncl_array **ret)
+attncl_status attncl__input_exact(struct build *b, const char *name, int rank, const int64_t *dim,
+                                  int64_t below, attncl_value *ret)
 {
-    const attncl_array *a = *ret = attncl__input_find(b, name);
+    const enum port_type type = below > 0 ? PORT_INDEX : PORT_F32;
+    const attncl_array *a = attncl__input_find(b, name);
     struct tensor_desc d, want;
     REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
     TRY(read_shape(a, &d));
@@ -108,24 +109,8 @@ static attncl_status declare_exact(struct build *b, enum port_type type, const c
             name, SHAPE(&d), SHAPE(&want));
     REQUIRE(takes(type, a->dtype), ATTNCL_ERR_DTYPE, "input %s has type %s, expected %s", name,
             attncl_dtype_name(a->dtype), attncl__port_type_text(type));
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__input_real(struct build *b, const char *name, int rank, const int64_t *dim,
-                                 attncl_value *ret)
-{
-    const attncl_array *a;
-    TRY(declare_exact(b, PORT_F32, name, rank, dim, &a));
-    *ret = attncl_graph_input(b->graph, name, ATTNCL_F32, a->rank, a->dim);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__input_index(struct build *b, const char *name, int rank, const int64_t *dim,
-                                  int64_t high, attncl_value *ret)
-{
-    const attncl_array *a;
-    TRY(declare_exact(b, PORT_INDEX, name, rank, dim, &a));
-    *ret = attncl_graph_index_input(b->graph, name, a->rank, a->dim, 0, high);
+    *ret = below > 0 ? attncl_graph_index_input(b->graph, name, a->rank, a->dim, 0, below)
+                     : attncl_graph_input(b->graph, name, ATTNCL_F32, a->rank, a->dim);
     return ATTNCL_OK;
 }
 
@@ -143,4 +128,29 @@ void attncl__output(struct build *b, const char *name, attncl_value value)
         attncl_graph_output(b->graph, name, value);
     else if (strcmp(name, "output") == 0)
         b->scores = value;
+}
+
+// -- dropout
+
+attncl_dropout_desc attncl__dropout_next(struct dropout_sites *sites, int batch_axis)
+{
+    attncl_dropout_desc desc = ATTNCL_DROPOUT_DESC_INIT;
+    if (sites->p == 0)
+        return desc;
+    desc.p = sites->p;
+    desc.seed = sites->seed;
+    desc.site = sites->n++;
+    desc.step = sites->step;
+    desc.batch_axis = batch_axis;
+    desc.batch_begin = sites->batch_begin;
+    desc.batch_total = sites->batch_total;
+    return desc;
+}
+
+attncl_value attncl__dropout_add(attncl_graph *g, struct dropout_sites *sites, int batch_axis,
+                                 attncl_value y, attncl_value residual)
+{
+    attncl_dropout_desc desc = attncl__dropout_next(sites, batch_axis);
+    desc.residual = residual;
+    return attncl_dropout(g, y, &desc);
 }

@@ -12,7 +12,7 @@
 #include "model/config.h"
 #include "model/params.h"
 
-// -- dropout_sites.c: where a model drops elements in training.  Places are numbered from 0 as the forward pass meets
+// -- inputs.c: where a model drops elements in training.  Places are numbered from 0 as the forward pass meets
 // them: of a layer its attention weights, what its attention adds, its hidden channels, what its feed-forward network
 // adds; a layer that is run step by step has one number for all steps.
 
@@ -135,11 +135,9 @@ attncl_status attncl__input(struct build *b, const char *name, attncl_value *ret
 // The extent of a free axis of the inputs declared until here.
 int64_t attncl__input_axis(const struct build *b, char letter);
 
-// Inputs of what follows from the graph: cotangents, real, and targets, integers in [0, high).
-attncl_status attncl__input_real(struct build *b, const char *name, int rank, const int64_t *dim,
-                                 attncl_value *ret);
-attncl_status attncl__input_index(struct build *b, const char *name, int rank, const int64_t *dim,
-                                  int64_t high, attncl_value *ret);
+// Inputs that follow from the graph: cotangents, real, where `below` is 0, and targets, integers in [0, below).
+attncl_status attncl__input_exact(struct build *b, const char *name, int rank, const int64_t *dim,
+                                  int64_t below, attncl_value *ret);
 
 // ERR_SHAPE when an input is longer than the model takes.
 attncl_status attncl__check_length(const char *name, int64_t n_seq, int64_t limit);

@@ -50,7 +50,7 @@ attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
     TRY(attncl_graph_status(b->graph));
     const attncl_shape shape = attncl_graph_shape(b->graph, b->scores);
     const int64_t n_classes = shape.dim[shape.rank - 1];
-    TRY(attncl__input_index(b, "targets", shape.rank - 1, shape.dim, n_classes, &targets));
+    TRY(attncl__input_exact(b, "targets", shape.rank - 1, shape.dim, n_classes, &targets));
     const attncl_cross_entropy_desc mean = {
         .struct_size = sizeof mean, .pad = desc->pad, .label_smoothing = desc->label_smoothing};
     *loss_ret = attncl_cross_entropy(b->graph, b->scores, targets, &mean);

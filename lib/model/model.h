@@ -45,7 +45,7 @@ attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *in
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
                                          attncl_dtype state_dtype, attncl_decoder **decoder_ret);
 
-// -- results.c: filling the results of a run
+// -- run.c: filling the results of a run
 
 // Results with space for `capacity` arrays.
 attncl_status attncl__results_create(size_t capacity, attncl_results **ret);
@@ -53,17 +53,6 @@ attncl_status attncl__results_create(size_t capacity, attncl_results **ret);
 // Appends an array; on success `data` (from attncl__alloc) belongs to the results.
 attncl_status attncl__results_add(attncl_results *results, const char *name, attncl_dtype dtype,
                                   int rank, const int64_t *dim, void *data);
-
-// -- input_names.c: whether a call gives a model the inputs that its architecture names
-
-// ERR_ARGUMENT when the inputs hold a name that the architecture does not know, a cotangent of no
-// output, or lack inputs that must be there: the message names all of these, and the nearest of the
-// names there are.
-attncl_status attncl__input_names_check(const attncl_model *model, const attncl_array *inputs,
-                                        size_t n);
-
-// Whether an input is neither one of the graph's nor a cotangent.
-bool attncl__input_names_left(const attncl_graph *g, const attncl_array *inputs, size_t n);
 
 // -- gradients.c: gradients of a model: inputs called cotangent.OUTPUT ask for outputs called grad.NAME
 

@@ -30,6 +30,24 @@ attncl_shape attncl__param_shape(attncl_dtype dtype, int rank, const int64_t *di
     return shape;
 }
 
+static attncl_status add_piece(struct param_table *t, struct param_piece piece)
+{
+    struct param_piece *pieces =
+        attncl__grow_list(t->pieces, t->n_pieces, &t->pieces_capacity, sizeof *pieces);
+    REQUIRE(pieces, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", t->n_pieces + 1);
+    t->pieces = pieces;
+    const char *name = piece.name;
+    piece.name = attncl__copy_text(name);
+    REQUIRE(piece.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
+    const attncl_status status = attncl__name_add(&t->piece_names, piece.name, (int)t->n_pieces);
+    if (status == ATTNCL_OK)
+        t->pieces[t->n_pieces++] = piece;
+    else
+        attncl__free(piece.name);
+    return status;
+}
+
+// A tensor without rows of the file's is one of its parameters.
 static attncl_status add(struct param_table *t, const char *name, const attncl_shape *shape,
                          const struct tensor_source *source)
 {
@@ -46,7 +64,10 @@ static attncl_status add(struct param_table *t, const char *name, const attncl_s
         return status;
     }
     t->list[t->n++] = param;
-    return ATTNCL_OK;
+    if (t->n_pieces > 0 && t->pieces[t->n_pieces - 1].param == t->n - 1)
+        return ATTNCL_OK;
+    const int64_t n_rows = shape->rank > 0 ? shape->dim[0] : 1;
+    return add_piece(t, (struct param_piece){param.name, t->n - 1, 0, n_rows, *shape});
 }
 
 attncl_status attncl__param_table_add(struct param_table *t, const char *name,
@@ -73,30 +94,6 @@ attncl_status attncl__param_table_load(struct param_table *t, const char *name,
 {
     const struct in_file from = {file, array};
     return add(t, name, shape, &(struct tensor_source){array->dtype, read_elements, &from});
-}
-
-static attncl_status add_piece(struct param_table *t, struct param_piece piece)
-{
-    struct param_piece *pieces =
-        attncl__grow_list(t->pieces, t->n_pieces, &t->pieces_capacity, sizeof *pieces);
-    REQUIRE(pieces, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", t->n_pieces + 1);
-    t->pieces = pieces;
-    const char *name = piece.name;
-    piece.name = attncl__copy_text(name);
-    REQUIRE(piece.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
-    const attncl_status status = attncl__name_add(&t->piece_names, piece.name, (int)t->n_pieces);
-    if (status == ATTNCL_OK)
-        t->pieces[t->n_pieces++] = piece;
-    else
-        attncl__free(piece.name);
-    return status;
-}
-
-attncl_status attncl__param_table_add_whole(struct param_table *t)
-{
-    const struct param *last = &t->list[t->n - 1];
-    const int64_t n_rows = last->shape.rank > 0 ? last->shape.dim[0] : 1;
-    return add_piece(t, (struct param_piece){last->name, t->n - 1, 0, n_rows, last->shape});
 }
 
 attncl_status attncl__param_table_add_rows(struct param_table *t, const char *name, int64_t first,

@@ -71,9 +71,7 @@ static attncl_status make(const struct params *p, const char *name, const struct
     REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu elements of parameter %s", count, name);
     attncl__initial_fill(p->initial, name, init, data, count);
     const attncl_shape shape = attncl__param_shape(ATTNCL_F32, rank, dim);
-    attncl_status status = attncl__param_table_add(p->table, name, &shape, ATTNCL_F32, data);
-    if (status == ATTNCL_OK)
-        status = attncl__param_table_add_whole(p->table);
+    const attncl_status status = attncl__param_table_add(p->table, name, &shape, ATTNCL_F32, data);
     attncl__free(data);
     return status;
 }
@@ -90,8 +88,7 @@ static attncl_status load(const struct params *p, const char *name, const struct
     assert(a); // the list has been checked
     const attncl_shape shape = attncl__param_shape(
         kept && !p->all_floats && attncl__is_16_bit(a->dtype) ? a->dtype : ATTNCL_F32, rank, dim);
-    TRY(attncl__param_table_load(p->table, name, &shape, p->file, a));
-    return attncl__param_table_add_whole(p->table);
+    return attncl__param_table_load(p->table, name, &shape, p->file, a);
 }
 
 static attncl_value param(struct params *p, const char *name, struct param_init init, int rank,
@@ -184,9 +181,7 @@ static attncl_status derive_sinusoid(const struct params *p, const char *name, i
     REQUIRE(table, ATTNCL_ERR_NO_MEMORY, "%s %s", name, SHAPE(&d));
     attncl__sinusoid_fill(table, n, width);
     const attncl_shape shape = attncl__param_shape(ATTNCL_F32, 3, dim);
-    attncl_status status = attncl__param_table_add(p->table, name, &shape, ATTNCL_F32, table);
-    if (status == ATTNCL_OK)
-        status = attncl__param_table_add_whole(p->table);
+    const attncl_status status = attncl__param_table_add(p->table, name, &shape, ATTNCL_F32, table);
     attncl__free(table);
     return status;
 }

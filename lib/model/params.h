@@ -112,7 +112,8 @@ struct param_table {
 };
 void attncl__param_table_free(struct param_table *table);
 
-// Uploads float elements, kept as those of shape.dtype, and appends them under a name.
+// Uploads float elements, kept as those of shape.dtype, and appends them under a name: a parameter of the file
+// unless its rows are.
 attncl_status attncl__param_table_add(struct param_table *t, const char *name,
                                       const attncl_shape *shape, attncl_dtype dtype,
                                       const void *data);
@@ -120,8 +121,7 @@ attncl_status attncl__param_table_add(struct param_table *t, const char *name,
 attncl_status attncl__param_table_load(struct param_table *t, const char *name,
                                        const attncl_shape *shape, const attncl_safetensors *file,
                                        const attncl_array *array);
-// Appends a parameter of the file: all of the last tensor, or rows of the one that comes next.
-attncl_status attncl__param_table_add_whole(struct param_table *t);
+// Appends a parameter of the file that is rows of the tensor that comes next.
 attncl_status attncl__param_table_add_rows(struct param_table *t, const char *name, int64_t first,
                                            int rank, const int64_t *dim);
 
@@ -213,7 +213,7 @@ attncl_value attncl__param_stack_end(struct param_stack *s);
 // A stored mask [n, n] must be |i - j| < window.  An absent one is fine.
 void attncl__param_check_window(struct params *p, const char *name, int64_t n, int64_t window);
 
-// -- trained.c: what training changes of a model: the tensors that are no buffers, and their gradients in a graph
+// -- parameters.c: what training changes of a model: the tensors that are no buffers, and their gradients in a graph
 
 size_t attncl__trained_count(const struct param_table *t);
 // The i-th of them; NULL beyond the last.

@@ -2,10 +2,13 @@
 //
 // A model's graph for given input shapes, and a run of it from arrays to arrays.
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/suggest.h"
+#include "graph/graph.h"
 #include "model/model.h"
 
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
@@ -33,6 +36,79 @@ static attncl_status check_call(const attncl_model *model, const attncl_array *i
     return attncl__gradients_check(model->arch, inputs, n);
 }
 
+// -- names of inputs
+
+// Whether an input is neither one of the graph's nor a cotangent.
+static bool has_names_left(const attncl_graph *g, const attncl_array *inputs, size_t n)
+{
+    for (size_t i = 0; i < n; ++i)
+        if (!attncl__gradients_output(inputs[i].name) &&
+            !attncl__graph_has_input(g, inputs[i].name))
+            return true;
+    return false;
+}
+
+static attncl_status refuse(const attncl_array *input, const struct port *table,
+                            struct config_values config, const char *output)
+{
+    struct suggestion s = {.word = output ? output : input->name};
+    for (const struct port *port = table; port && port->type; ++port)
+        if (attncl__port_applies(port, config))
+            attncl__suggestion_add(&s, port->name);
+    if (output)
+        return FAIL(ATTNCL_ERR_ARGUMENT, "input %.200s: there is no output %.200s%s", input->name,
+                    output, attncl__suggestion_text(&s, "outputs"));
+    return FAIL(ATTNCL_ERR_ARGUMENT, "input %.200s is not known%s", input->name,
+                attncl__suggestion_text(&s, "inputs"));
+}
+
+static bool is_given(const struct port *port, const attncl_array *inputs, size_t n)
+{
+    struct port one[] = {*port, {0}};
+    one[0].when.key = NULL; // it applies
+    for (size_t i = 0; i < n; ++i)
+        if (attncl__port_find(one, (struct config_values){0}, inputs[i].name))
+            return true;
+    return false;
+}
+
+static attncl_status check_missing(const struct port *table, struct config_values config,
+                                   const attncl_array *inputs, size_t n)
+{
+    struct strbuf missing = STRBUF_EMPTY;
+    size_t n_missing = 0;
+    for (const struct port *port = table; port && port->type; ++port)
+        if (!port->optional && attncl__port_applies(port, config) && !is_given(port, inputs, n))
+            attncl__strbuf_add(&missing, "%s%s", n_missing++ ? ", " : "", port->name);
+    if (n_missing == 0)
+        return ATTNCL_OK;
+    const attncl_status status =
+        missing.failed
+            ? FAIL(ATTNCL_ERR_NO_MEMORY, "%zu missing inputs", n_missing)
+            : FAIL(ATTNCL_ERR_ARGUMENT, "%s %s %s missing", n_missing > 1 ? "inputs" : "input",
+                   missing.data, n_missing > 1 ? "are" : "is");
+    attncl__strbuf_free(&missing);
+    return status;
+}
+
+// ERR_ARGUMENT when the inputs hold a name that the architecture does not know, a cotangent of no
+// output, or lack inputs that must be there: the message names all of these, and the nearest of the
+// names there are.
+static attncl_status check_names(const attncl_model *model, const attncl_array *inputs, size_t n)
+{
+    const struct arch_class *arch = model->arch;
+    const struct config_values config = attncl__model_values(model);
+    for (size_t i = 0; i < n; ++i) {
+        const char *output = attncl__gradients_output(inputs[i].name);
+        const struct port *table = output ? arch->outputs : arch->inputs;
+        if (!attncl__port_find(table, config, output ? output : inputs[i].name))
+            return refuse(&inputs[i], table, config, output);
+    }
+    return check_missing(arch->inputs, config, inputs, n);
+}
+
+// -- the graph
+
 static attncl_status build_all(struct build *b, const attncl_model *model)
 {
     b->gradients = attncl__gradients_asked(b->inputs, b->n_inputs);
@@ -47,12 +123,12 @@ static attncl_status build(struct build *b, const attncl_model *model)
 {
     char message[512];
     const attncl_status status = build_all(b, model);
-    if (status == ATTNCL_OK && !attncl__input_names_left(b->graph, b->inputs, b->n_inputs))
+    if (status == ATTNCL_OK && !has_names_left(b->graph, b->inputs, b->n_inputs))
         return ATTNCL_OK;
     if (status != ATTNCL_OK && status != ATTNCL_ERR_ARGUMENT)
         return status;
     snprintf(message, sizeof message, "%s", attncl_last_error());
-    TRY(attncl__input_names_check(model, b->inputs, b->n_inputs));
+    TRY(check_names(model, b->inputs, b->n_inputs));
     return status == ATTNCL_OK ? status : FAIL(status, "%s", message);
 }
 
@@ -76,6 +152,74 @@ done:
     attncl_graph_destroy(b.graph);
     return status;
 }
+
+// -- results: arrays that own their names and data
+
+struct attncl_results {
+    size_t n, capacity;
+    struct result {
+        attncl_array array;
+        char *name;
+        void *data;
+    } * list;
+};
+
+attncl_status attncl__results_create(size_t capacity, attncl_results **ret)
+{
+    attncl_results *results = attncl__alloc_zero(sizeof *results);
+    struct result *list = attncl__alloc_array(capacity, sizeof *list);
+    if (!results || !list) {
+        attncl__free(results);
+        attncl__free(list);
+        return FAIL(ATTNCL_ERR_NO_MEMORY, "results of %zu arrays", capacity);
+    }
+    *results = (attncl_results){.capacity = capacity, .list = list};
+    *ret = results;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__results_add(attncl_results *results, const char *name, attncl_dtype dtype,
+                                  int rank, const int64_t *dim, void *data)
+{
+    assert(results->n < results->capacity);
+    struct result *r = &results->list[results->n];
+    struct tensor_desc d;
+    TRY(attncl__desc_make(dtype, rank, dim, &d));
+    char *copy = attncl__copy_text(name);
+    REQUIRE(copy, ATTNCL_ERR_NO_MEMORY, "name of result %s", name);
+
+    r->name = copy;
+    r->data = data;
+    r->array = (attncl_array){
+        .name = copy, .dtype = dtype, .rank = rank, .data = data, .bytes = attncl__desc_bytes(&d)};
+    memcpy(r->array.dim, d.dim, sizeof r->array.dim);
+    ++results->n;
+    return ATTNCL_OK;
+}
+
+size_t attncl_results_count(const attncl_results *results)
+{
+    return results ? results->n : 0;
+}
+
+const attncl_array *attncl_results_at(const attncl_results *results, size_t i)
+{
+    return results && i < results->n ? &results->list[i].array : NULL;
+}
+
+void attncl_results_destroy(attncl_results *results)
+{
+    if (!results)
+        return;
+    for (size_t i = 0; i < results->n; ++i) {
+        attncl__free(results->list[i].name);
+        attncl__free(results->list[i].data);
+    }
+    attncl__free(results->list);
+    attncl__free(results);
+}
+
+// -- a run
 
 // An array whose size is what its shape says.  Sub-byte types have none; no input takes them.
 static attncl_status check_data(const attncl_array *a)
@@ -161,7 +305,7 @@ attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, 
     if (graph_ret)
         *graph_ret = NULL;
     if (model->arch->run) {
-        TRY(attncl__input_names_check(model, inputs, n));
+        TRY(check_names(model, inputs, n));
         return model->arch->run(model, inputs, n, results_ret);
     }
 

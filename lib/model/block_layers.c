@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+//
+// The keys and parameters of layers.
+
+#include <inttypes.h>
+
+#include "model/block_layers.h"
+
+// -- layer norm
+
+struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width)
+{
+    struct norm_params norm = {.name = name};
+    attncl__params_enter(p, "%s", name);
+    norm.weight = PARAM(p, "weight", INIT_CONSTANT(1), width);
+    norm.bias = PARAM(p, "bias", INIT_CONSTANT(0), width);
+    attncl__params_leave(p);
+    return norm;
+}
+
+struct norm_params attncl__norm_optional(struct params *p, const char *name, int64_t width)
+{
+    struct norm_params norm = {.name = name};
+    attncl__params_enter(p, "%s", name);
+    const bool half = attncl__param_given(p, "weight") != attncl__param_given(p, "bias");
+    const struct param_init none = INIT_CONSTANT(0); // a new model has no such norm
+    norm.weight = half ? PARAM(p, "weight", none, width) : PARAM_OPTIONAL(p, "weight", width);
+    norm.bias = half ? PARAM(p, "bias", none, width) : PARAM_OPTIONAL(p, "bias", width);
+    attncl__params_leave(p);
+    return norm;
+}
+
+attncl_value attncl__norm(struct build *b, struct norm_params norm, double eps, attncl_value x)
+{
+    attncl_graph_push_scope(b->graph, norm.name);
+    const attncl_value y = attncl_layer_norm(b->graph, x, norm.weight, norm.bias, (float)eps);
+    attncl_graph_pop_scope(b->graph);
+    return y;
+}
+
+// -- a feed-forward network
+
+const struct choice attncl__activation_choices[] = {
+    {"identity", ATTNCL_IDENTITY},   {"gelu", ATTNCL_GELU},
+    {"relu", ATTNCL_RELU},           {"sigmoid", ATTNCL_SIGMOID},
+    {"tanh", ATTNCL_TANH},           {"silu", ATTNCL_SILU},
+    {"gelu_tanh", ATTNCL_GELU_TANH}, {0},
+};
+
+const struct key attncl__ffn_keys[] = {
+    {"d_model", KEY_INT, AT(ffn_settings, d_model), .min = 1},
+    {"d_ff", KEY_INT, AT(ffn_settings, d_ff), .min = 1},
+    {"activation", KEY_WORD, AT(ffn_settings, activation), .choices = attncl__activation_choices,
+     .any_case = true, OR_WORD("ReLU")},
+    {"is_gated", KEY_BOOL, AT(ffn_settings, gated), OR(false)},
+    {"bias1", KEY_BOOL, AT(ffn_settings, bias1), OR(true)},
+    {"bias2", KEY_BOOL, AT(ffn_settings, bias2), OR(true)},
+    {"bias_gate", KEY_BOOL, AT(ffn_settings, bias_gate), OR(true)},
+    {0},
+};
+
+void attncl__ffn_params(struct params *p, const struct ffn_settings *s, attncl_ffn_params *ret)
+{
+    const int64_t c = s->d_model, f = s->d_ff;
+    attncl__param_linear(p, "layer1", f, c, s->bias1, &ret->layer1_weight, &ret->layer1_bias);
+    ret->gate_weight = ret->gate_bias = ATTNCL_NONE_VALUE;
+    if (s->gated)
+        attncl__param_linear(p, "linear_v", f, c, s->bias_gate, &ret->gate_weight, &ret->gate_bias);
+    attncl__param_linear(p, "layer2", c, f, s->bias2, &ret->layer2_weight, &ret->layer2_bias);
+}
+
+// -- an AFT layer
+
+#define KIND(value) SETTING(KEY_WORD, AT(aft_settings, kind), .otherwise = (value))
+#define D_MODEL     "d_model", KEY_INT, AT(aft_settings, d_model), .min = 1
+#define SEQ_LEN     "seq_len", KEY_INT, AT(aft_settings, seq_len), .min = 1
+#define BIAS        "bias", KEY_BOOL, AT(aft_settings, bias), OR(true)
+
+const struct key attncl__aft_local_keys[] = {
+    KIND(ATTNCL_AFT_LOCAL),
+    {D_MODEL},
+    {SEQ_LEN},
+    {"local_window_size", KEY_INT, AT(aft_settings, window), .min = 0},
+    {BIAS},
+    {0},
+};
+
+const struct key attncl__aft_full_keys[] = {
+    KIND(ATTNCL_AFT_FULL), {D_MODEL}, {SEQ_LEN}, {BIAS}, {0}};
+
+const struct key attncl__aft_simple_keys[] = {KIND(ATTNCL_AFT_SIMPLE), {D_MODEL}, {BIAS}, {0}};
+
+static attncl_status check_conv(void *settings)
+{
+    const struct aft_settings *s = settings;
+    REQUIRE(s->d_model % s->heads == 0, ATTNCL_ERR_FORMAT,
+            "d_model is %" PRId64 ", not a multiple of heads, %" PRId64, s->d_model, s->heads);
+    return attncl__check_parity("window_size", s->filter, false);
+}
+
+const struct key attncl__aft_conv_keys[] = {
+    KIND(ATTNCL_AFT_CONV),
+    {D_MODEL},
+    {"heads", KEY_INT, AT(aft_settings, heads), .min = 1},
+    {"window_size", KEY_INT, AT(aft_settings, filter), .min = 1},
+    {BIAS},
+    CHECK(check_conv),
+    {0},
+};
+
+// [out, width] and, with a bias, [out]
+void attncl__aft_params(struct params *p, const struct aft_settings *s, attncl_aft_params *ret)
+{
+    const int64_t width = s->d_model, n = s->seq_len;
+    const int64_t keys = s->kind == ATTNCL_AFT_CONV ? s->heads : width;
+    const struct param_init zero = INIT_CONSTANT(0);
+    attncl__param_linear(p, "query", width, width, s->bias, &ret->query_weight, &ret->query_bias);
+    attncl__param_linear(p, "key", keys, width, s->bias, &ret->key_weight, &ret->key_bias);
+    attncl__param_linear(p, "value", width, width, s->bias, &ret->value_weight, &ret->value_bias);
+    if (s->kind == ATTNCL_AFT_CONV)
+        ret->pos_bias = PARAM(p, "w", zero, s->heads, s->filter);
+    else
+        ret->pos_bias = PARAM_IF(s->kind != ATTNCL_AFT_SIMPLE, p, "pos_bias", zero, n, n);
+    if (s->kind == ATTNCL_AFT_LOCAL)
+        attncl__param_check_window(p, "local_mask", n, s->window);
+    attncl__param_linear(p, "output", width, width, true, &ret->output_weight, &ret->output_bias);
+}
+
+bool attncl__aft_keeps_rows(const struct aft_settings *s)
+{
+    return s->kind != ATTNCL_AFT_SIMPLE && !(s->kind == ATTNCL_AFT_LOCAL && s->window == 0);
+}
+
+attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal)
+{
+    attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
+    desc.kind = s->kind;
+    desc.window = s->window;
+    desc.causal = causal;
+    return desc;
+}
+
+// -- multi-head attention
+
+static attncl_status check_mha(void *settings)
+{
+    const struct mha_settings *s = settings;
+    REQUIRE(s->d_model % s->heads == 0, ATTNCL_ERR_FORMAT,
+            "d_model = %" PRId64 " cannot be cut into heads = %" PRId64, s->d_model, s->heads);
+    return ATTNCL_OK;
+}
+
+const struct key attncl__mha_keys[] = {
+    {"d_model", KEY_INT, AT(mha_settings, d_model), .min = 1},
+    {"heads", KEY_INT, AT(mha_settings, heads), .min = 1},
+    {"bias", KEY_BOOL, AT(mha_settings, bias), OR(true)},
+    CHECK(check_mha),
+    {0},
+};
+
+void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret)
+{
+    const int64_t c = s->d_model;
+    attncl__param_linear(p, "query.linear", c, c, s->bias, &ret->query_weight, &ret->query_bias);
+    attncl__param_linear(p, "key.linear", c, c, s->bias, &ret->key_weight, &ret->key_bias);
+    attncl__param_linear(p, "value.linear", c, c, true, &ret->value_weight, &ret->value_bias);
+    attncl__param_linear(p, "output", c, c, true, &ret->output_weight, &ret->output_bias);
+}
+
+// -- a spatial gating unit and a gMLP block
+
+void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_sgu_params *ret)
+{
+    const struct norm_params norm = attncl__norm_params(p, "norm", s->d_z / 2);
+    ret->norm_weight = norm.weight;
+    ret->norm_bias = norm.bias;
+    ret->norm_eps = (float)s->norm_eps;
+    ret->weight = PARAM(p, "weight", INIT_UNIFORM(-0.01, 0.01), s->seq_len, s->seq_len);
+    ret->bias = PARAM(p, "bias", INIT_CONSTANT(1), s->seq_len);
+}
+
+// The gating unit halves this width.
+static attncl_status check_sgu(void *settings)
+{
+    return attncl__check_parity("d_z", ((const struct sgu_settings *)settings)->d_z, true);
+}
+
+const struct key attncl__sgu_keys[] = {
+    {"d_z", KEY_INT, AT(sgu_settings, d_z), .min = 2},
+    {"seq_len", KEY_INT, AT(sgu_settings, seq_len), .min = 1},
+    NORM_EPS_KEY(AT(sgu_settings, norm_eps)),
+    CHECK(check_sgu),
+    {0},
+};
+
+static attncl_status check_gmlp(void *settings)
+{
+    return attncl__check_parity("d_ffn", ((const struct gmlp_settings *)settings)->d_ffn, true);
+}
+
+const struct key attncl__gmlp_keys[] = {
+    {"d_model", KEY_INT, AT(gmlp_settings, d_model), .min = 1},
+    {"d_ffn", KEY_INT, AT(gmlp_settings, d_ffn), .min = 2},
+    {"seq_len", KEY_INT, AT(gmlp_settings, seq_len), .min = 1},
+    NORM_EPS_KEY(AT(gmlp_settings, norm_eps)),
+    CHECK(check_gmlp),
+    {0},
+};
+
+void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl_sgu_params *gate,
+                         attncl_gmlp_params *ret)
+{
+    const struct sgu_settings sgu = {s->d_ffn, s->seq_len, s->norm_eps};
+
+    const struct norm_params norm = attncl__norm_params(p, "norm", s->d_model);
+    ret->norm_weight = norm.weight;
+    ret->norm_bias = norm.bias;
+    ret->norm_eps = (float)s->norm_eps;
+    attncl__param_linear(p, "proj1", s->d_ffn, s->d_model, true, &ret->proj1_weight,
+                         &ret->proj1_bias);
+    attncl__params_enter(p, "sgu");
+    attncl__sgu_params(p, &sgu, gate);
+    ret->sgu = gate;
+    attncl__params_leave(p);
+    attncl__param_linear(p, "proj2", s->d_model, s->d_ffn / 2, true, &ret->proj2_weight,
+                         &ret->proj2_bias);
+}
