@@ -5,6 +5,8 @@
 //     x^0 = input_t;   x^l = layer_l(x^(l-1), memories of the steps before t)
 //     memory_t = sum over l = 0 .. L of softmax(weights)_l x^l;   result_t = LN(x^L)
 
+#include <inttypes.h>
+
 #include "base/alloc.h"
 #include "layer/feedback_internal.h"
 
@@ -44,6 +46,54 @@ static bool read_model(attncl_graph *g, const attncl_feedback_transformer_params
     };
     return true;
 }
+
+// -- the key and value maps of all layers, stacked:
+//
+//   [key of layer 0; value of layer 0; key of layer 1 ...]   [2 N C, C], biases [2 N C]
+//
+// A step's memory is then projected by one GEMM instead of 2 N.  Worth a copy of the weights where
+// many steps share it.
+
+static bool has_biases(const struct feedback_model *p)
+{
+    for (int64_t i = 0; i < p->n_layers; ++i)
+        if (attncl__given(p->layers[i].attn.value_bias))
+            return true;
+    return false;
+}
+
+static void list_maps(attncl_graph *g, const struct feedback_model *p, int64_t width,
+                      attncl_value *weights, attncl_value *biases)
+{
+    const attncl_value none = has_biases(p) ? attncl__graph_zeros(g, 1, &width) : ATTNCL_NONE_VALUE;
+
+    for (int64_t i = 0; i < p->n_layers; ++i) {
+        const attncl_feedback_params *attn = &p->layers[i].attn;
+        weights[2 * i] = attn->key_weight;
+        weights[2 * i + 1] = attn->value_weight;
+        biases[2 * i] = none;
+        biases[2 * i + 1] = attncl__given(attn->value_bias) ? attn->value_bias : none;
+    }
+}
+
+// Sets key_value_weight and key_value_bias from the layers' own maps, [width, width] each.
+static void stack_maps(attncl_graph *g, struct feedback_model *p, int64_t width)
+{
+    const int64_t n = 2 * p->n_layers;
+    attncl_value *list = attncl__alloc_array((size_t)(2 * n), sizeof *list);
+
+    if (!list) {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "maps of %" PRId64 " layers", p->n_layers);
+        return;
+    }
+    list_maps(g, p, width, list, list + n);
+    p->key_value_weight = attncl_concat(g, (size_t)n, list, 0);
+    if (has_biases(p))
+        p->key_value_bias = attncl_concat(g, (size_t)n, list + n, 0);
+    attncl__free(list);
+}
+
+// -- steps
 
 static attncl_value step(attncl_graph *g, const struct feedback_model *model,
                          const struct cache_desc *cache, attncl_value x, attncl_value position,
@@ -96,7 +146,7 @@ static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attn
     if (!attncl__layer_axes(g, x, "x", 3, "[T, B, C]", &d))
         return ATTNCL_NONE_VALUE;
     if (d.dim[0] >= STACK_STEPS && model->n_layers > 0 && !attncl__given(model->key_value_weight))
-        attncl__feedback_stack(g, model, d.dim[2]);
+        stack_maps(g, model, d.dim[2]);
     const struct cache_desc cache = {d.dim[0], ATTNCL_F32};
     if (!attncl__feedback_begin(g, model, d.dim[1], d.dim[2], &cache, &s))
         return ATTNCL_NONE_VALUE;

@@ -48,7 +48,7 @@ bool attncl__layer_shape(attncl_graph *g, attncl_value v, const char *name,
 bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int rank,
                         const char *axes, struct tensor_desc *ret);
 
-// A linear map under a scope of its own, `residual` (or null) added by the same kernel (project.c).
+// A linear map under a scope of its own, `residual` (or null) added by the same kernel.
 attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_value x,
                                    attncl_value weight, attncl_value bias, attncl_value residual);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Single operations as builders: one node each, but for a softmax over an inner axis.
+// Single operations as builders: one node each, but for a softmax over an inner axis and a dropout of
+// nothing.
 
 #include "layer/layer.h"
 
@@ -79,6 +80,18 @@ attncl_value attncl_linear(attncl_graph *g, attncl_value x, attncl_value weight,
     return attncl_linear_fused(g, NULL, x, weight, bias);
 }
 
+attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_value x,
+                                   attncl_value weight, attncl_value bias, attncl_value residual)
+{
+    attncl_linear_desc desc = ATTNCL_LINEAR_DESC_INIT;
+    desc.residual = residual;
+
+    attncl_graph_push_scope(g, scope);
+    const attncl_value y = attncl_linear_fused(g, &desc, x, weight, bias);
+    attncl_graph_pop_scope(g);
+    return y;
+}
+
 attncl_value attncl_bmm(attncl_graph *g, attncl_value a, attncl_value b)
 {
     return attncl__graph_add(g, &attncl__op_bmm_fwd, NULL, IN(a, b));
@@ -104,4 +117,29 @@ attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits, attncl_v
 attncl_value attncl_argmax(attncl_graph *g, attncl_value x)
 {
     return attncl__graph_add(g, &attncl__op_argmax_fwd, NULL, IN(x));
+}
+
+bool attncl__layer_dropout(attncl_graph *g, const attncl_dropout_desc *given,
+                           attncl_dropout_desc *ret, struct dropout_fwd_params *params_ret)
+{
+    *ret = (attncl_dropout_desc)ATTNCL_DROPOUT_DESC_INIT;
+    *params_ret = (struct dropout_fwd_params){0};
+    if (given && !LAYER_STRUCT(g, attncl_dropout_desc, ret, given))
+        return false;
+    *params_ret = (struct dropout_fwd_params){
+        ret->p, ret->seed, ret->site, ret->batch_axis, ret->batch_begin, ret->batch_total,
+    };
+    return !attncl__graph_failed(g);
+}
+
+attncl_value attncl_dropout(attncl_graph *g, attncl_value x, const attncl_dropout_desc *desc)
+{
+    struct dropout_fwd_params params;
+    attncl_dropout_desc d;
+    if (!attncl__layer_dropout(g, desc, &d, &params))
+        return ATTNCL_NONE_VALUE;
+    if (d.p == 0)
+        return attncl__given(d.residual) ? attncl_add(g, x, d.residual) : x;
+    return attncl__graph_add(g, &attncl__op_dropout_fwd, &params,
+                             IN(x, d.step, d.position, d.residual));
 }

@@ -12,6 +12,21 @@
 // The classes that its output scores, which are the targets of attncl_model_loss() and of training.
 enum target_kind { TARGET_NONE, TARGET_NEXT_TOKENS, TARGET_SENTENCES, TARGET_LABELS };
 
+// The graphs of a decoder, of `batch` sequences.
+enum decoding {
+    // A token each: input "step" [1 + batch], the position and the tokens in one; output "logits".
+    // `b->n_positions` bounds the positions it will be asked for.
+    DECODE_STEP,
+    // A step whose position and tokens are state, and which draws the next ones (layer/decoding.h).
+    DECODE_SAMPLING,
+    // The first n_tokens of each sequence at once: input "tokens" [n_tokens, batch] and "last" [1], the
+    // position of the last token that counts; output "logits" after that one.  Fills the step's states.
+    DECODE_PREFILL,
+    // The last n_tokens of a longer text, as state "window" [n_tokens, batch], computed as the first ones: output
+    // "logits" of the next token, which is also drawn and moves the window on.
+    DECODE_CROPPED,
+};
+
 struct arch_class {
     const char *name;
     const char *example; // a small configuration; its integers differ, so that shapes can be read
@@ -26,20 +41,9 @@ struct arch_class {
     attncl_status (*run)(attncl_model *model, const attncl_array *inputs, size_t n,
                          attncl_results **results_ret);
 
-    // Language models only.  One token per sequence: input "step" [1 + batch], the position
-    // and the tokens in one; output "logits".  `b->n_positions` bounds the positions it will be asked for;
-    // ERR_UNSUPPORTED where its states cannot be of b->state_dtype.
-    attncl_status (*build_step)(struct build *b, const void *settings, int64_t batch);
-    // The first `n_tokens` of each sequence at once: input "tokens" [n_tokens, batch] and "last" [1], the
-    // position of the last token that counts; output "logits" after that one.  Fills the step's states.
-    attncl_status (*build_prefill)(struct build *b, const void *settings, int64_t n_tokens,
-                                   int64_t batch);
-    // A step whose position and tokens are state, and which draws the next ones (layer/decoding.h).
-    attncl_status (*build_sampling_step)(struct build *b, const void *settings, int64_t batch);
-    // The last n_tokens of a longer text, as state "window" [n_tokens, batch], computed as the first ones: output
-    // "logits" of the next token, which is also drawn and moves the window on.
-    attncl_status (*build_cropped_step)(struct build *b, const void *settings, int64_t n_tokens,
-                                        int64_t batch);
+    // Language models only.  ERR_UNSUPPORTED where states cannot be of b->state_dtype.
+    attncl_status (*build_decoding)(struct build *b, const void *settings, enum decoding kind,
+                                    int64_t n_tokens, int64_t batch);
     int64_t (*vocabulary)(const void *settings);
     int64_t (*limit)(const void *settings); // maximum number of positions of a decoder, 0: any
 

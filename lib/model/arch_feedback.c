@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "model/arch.h"
 #include "model/block_models.h"
 
 // -- feedback_attention

@@ -19,11 +19,8 @@ static const struct port lm_outputs[] = {
     PORT("output", F32, "T B n_vocab"), PORT("loss", F32, "", .optional = true), {0}};
 
 #define LM                                                                                         \
-    .build = attncl__lm_build, .build_step = attncl__lm_build_step,                                \
-    .build_prefill = attncl__lm_build_prefill,                                                     \
-    .build_sampling_step = attncl__lm_build_sampling_step,                                         \
-    .build_cropped_step = attncl__lm_build_cropped_step, .vocabulary = attncl__lm_vocabulary,      \
-    .limit = attncl__lm_step_limit
+    .build = attncl__lm_build, .build_decoding = attncl__lm_build_decoding,                        \
+    .vocabulary = attncl__lm_vocabulary, .limit = attncl__lm_step_limit
 
 const struct arch_class attncl__arch_lm = {
     .name = "lm",

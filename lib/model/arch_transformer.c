@@ -2,7 +2,6 @@
 //
 // feed_forward, transformer_layer, encoder.
 
-#include "model/arch.h"
 #include "model/block_models.h"
 
 static attncl_status ffn_build(struct build *b, const void *settings)

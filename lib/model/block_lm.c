@@ -123,74 +123,37 @@ attncl_status attncl__lm_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-// What a step takes, [1 + B], and the scores of the next token [B, V].
-static attncl_status build_step(struct build *b, const struct lm_settings *s, attncl_value step,
-                                int64_t batch, attncl_value *logits_ret)
+attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, enum decoding kind,
+                                        int64_t n_tokens, int64_t batch)
 {
-    const attncl_value position = attncl_slice(b->graph, step, 0, 0, 1);
-    const attncl_value tokens = attncl_slice(b->graph, step, 0, 1, 1 + batch);
+    const struct lm_settings *s = settings;
+    const bool draws = kind == DECODE_SAMPLING || kind == DECODE_CROPPED;
+    const int64_t one = 1, n_step = 1 + batch, sequence[2] = {n_tokens, batch};
+    attncl_value step = ATTNCL_NONE_VALUE, position = step, last = step, window = step, tokens;
+    attncl_graph *g = b->graph;
+    if (draws)
+        step = attncl__sampling_step(g, batch);
+    else if (kind == DECODE_STEP)
+        step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n_step);
+    if (kind == DECODE_PREFILL) {
+        tokens = attncl_graph_index_input(g, "tokens", 2, sequence, 0, s->embed.n_vocab);
+        last = attncl_graph_input(g, "last", ATTNCL_I32, 1, &one);
+    } else if (kind == DECODE_CROPPED) {
+        tokens = window = attncl_graph_state(g, "window", ATTNCL_I32, 2, sequence);
+    } else {
+        position = attncl_slice(g, step, 0, 0, 1);
+        tokens = attncl_slice(g, step, 0, 1, n_step);
+    }
 
     attncl_value x = attncl__embed(b, &s->embed, tokens, position, ATTNCL_LAYOUT_TIME_FIRST);
-    TRY(layers(b, s, position, ATTNCL_NONE_VALUE, &x));
-    *logits_ret = project(b, s, x);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch)
-{
-    attncl_graph *g = b->graph;
-    const int64_t n = 1 + batch;
-    const attncl_value step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n);
-    attncl_value logits = ATTNCL_NONE_VALUE;
-
-    TRY(build_step(b, settings, step, batch, &logits));
-    attncl_graph_output(g, "logits", logits);
-    return attncl_graph_status(g);
-}
-
-attncl_status attncl__lm_build_sampling_step(struct build *b, const void *settings, int64_t batch)
-{
-    attncl_graph *g = b->graph;
-    const attncl_value step = attncl__sampling_step(g, batch);
-    attncl_value logits = ATTNCL_NONE_VALUE;
-
-    TRY(build_step(b, settings, step, batch, &logits));
-    attncl__sample(g, logits, step, ATTNCL_NONE_VALUE);
-    return attncl_graph_status(g);
-}
-
-attncl_status attncl__lm_build_cropped_step(struct build *b, const void *settings, int64_t n_tokens,
-                                            int64_t batch)
-{
-    const struct lm_settings *s = settings;
-    attncl_graph *g = b->graph;
-    const int64_t sequence[2] = {n_tokens, batch}, row[2] = {batch, s->embed.width};
-    const attncl_value step = attncl__sampling_step(g, batch);
-    const attncl_value window = attncl_graph_state(g, "window", ATTNCL_I32, 2, sequence);
-
-    attncl_value x =
-        attncl__embed(b, &s->embed, window, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);
-    TRY(layers(b, s, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, &x));
-    x = attncl_reshape(g, attncl_slice(g, x, 0, n_tokens - 1, n_tokens), 2, row);
+    TRY(layers(b, s, position, last, &x));
+    if (kind == DECODE_CROPPED)
+        x = attncl_reshape(g, attncl_slice(g, x, 0, n_tokens - 1, n_tokens), 2,
+                           (const int64_t[]){batch, s->embed.width});
     const attncl_value logits = project(b, s, x);
-    attncl_graph_output(g, "logits", logits);
-    attncl__sample(g, logits, step, window);
-    return attncl_graph_status(g);
-}
-
-attncl_status attncl__lm_build_prefill(struct build *b, const void *settings, int64_t n_tokens,
-                                       int64_t batch)
-{
-    const struct lm_settings *s = settings;
-    attncl_graph *g = b->graph;
-    const int64_t sequence[2] = {n_tokens, batch}, one = 1;
-    const attncl_value tokens =
-        attncl_graph_index_input(g, "tokens", 2, sequence, 0, s->embed.n_vocab);
-    const attncl_value last = attncl_graph_input(g, "last", ATTNCL_I32, 1, &one);
-
-    attncl_value x =
-        attncl__embed(b, &s->embed, tokens, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);
-    TRY(layers(b, s, ATTNCL_NONE_VALUE, last, &x));
-    attncl_graph_output(g, "logits", project(b, s, x));
+    if (kind != DECODE_SAMPLING)
+        attncl_graph_output(g, "logits", logits);
+    if (draws)
+        attncl__sample(g, logits, step, window);
     return attncl_graph_status(g);
 }

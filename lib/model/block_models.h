@@ -4,6 +4,7 @@
 #define ATTNCL_MODEL_BLOCK_MODELS_H
 
 #include "attncl/feedback.h"
+#include "model/arch.h"
 #include "model/block_layers.h"
 
 // -- block_embed.c: tokens to vectors: embedding(tokens) * scale + positions, then a layer norm where there is one
@@ -154,12 +155,8 @@ struct lm_settings {
 
 extern const struct key attncl__lm_keys[];
 attncl_status attncl__lm_build(struct build *b, const void *settings);
-attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch);
-attncl_status attncl__lm_build_sampling_step(struct build *b, const void *settings, int64_t batch);
-attncl_status attncl__lm_build_cropped_step(struct build *b, const void *settings, int64_t n_tokens,
-                                            int64_t batch);
-attncl_status attncl__lm_build_prefill(struct build *b, const void *settings, int64_t n_tokens,
-                                       int64_t batch);
+attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, enum decoding kind,
+                                        int64_t n_tokens, int64_t batch);
 int64_t attncl__lm_vocabulary(const void *settings);
 int64_t attncl__lm_limit(const void *settings);      // longest sequence, 0: any
 int64_t attncl__lm_step_limit(const void *settings); // the same for a decoder

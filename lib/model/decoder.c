@@ -10,43 +10,54 @@
 #include "base/struct.h"
 #include "model/decoder.h"
 
+attncl_status attncl__decoder_open(const attncl_decoder *d, enum decoding kind, int64_t n_tokens,
+                                   attncl_graph **graph_ret)
+{
+    attncl_model *model = d->model;
+    attncl_status status = ATTNCL_OK;
+    struct build b = {0};
+
+    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
+    b.n_positions = d->limit;
+    b.state_dtype = d->state_dtype;
+    TRY_DONE(model->arch->build_decoding(&b, model->settings, kind, n_tokens, d->batch));
+    if (kind == DECODE_SAMPLING || kind == DECODE_PREFILL)
+        attncl__graph_share_state(b.graph, d->graph);
+    TRY_DONE(attncl_graph_compile(b.graph, NULL));
+    *graph_ret = b.graph;
+    b.graph = NULL; // ownership has passed to the caller
+done:
+    attncl_graph_destroy(b.graph);
+    return status;
+}
+
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
                                          attncl_dtype state_dtype, attncl_decoder **decoder_ret)
 {
     REQUIRE(model && decoder_ret, ATTNCL_ERR_ARGUMENT, "model or decoder_ret is NULL");
-    REQUIRE(model->arch->build_step, ATTNCL_ERR_UNSUPPORTED, "arch %s is no language model",
+    REQUIRE(model->arch->build_decoding, ATTNCL_ERR_UNSUPPORTED, "arch %s is no language model",
             model->arch->name);
     REQUIRE(batch >= 1 && batch <= INT32_MAX, ATTNCL_ERR_ARGUMENT,
             "batch is %" PRId64 ", must be at least 1", batch);
 
     attncl_status status = ATTNCL_OK;
-    struct build b = {0};
     attncl_decoder *decoder = attncl__alloc_zero(sizeof *decoder);
     REQUIRE(decoder, ATTNCL_ERR_NO_MEMORY, "decoder");
-    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
-    b.n_positions = n_positions > 0 ? n_positions : model->arch->limit(model->settings);
-    b.state_dtype = state_dtype;
-    TRY_DONE(model->arch->build_step(&b, model->settings, batch));
-    TRY_DONE(attncl_graph_compile(b.graph, NULL));
     *decoder = (attncl_decoder){
         .model = model,
-        .graph = b.graph,
         .step = attncl__alloc_array(1 + (size_t)batch, sizeof *decoder->step),
         .batch = batch,
         .vocabulary = model->arch->vocabulary(model->settings),
-        .limit = b.n_positions,
+        .limit = n_positions > 0 ? n_positions : model->arch->limit(model->settings),
         .state_dtype = state_dtype,
     };
-    b.graph = NULL; // ownership has passed to the decoder
-    if (!decoder->step) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", batch);
-        goto done;
-    }
+    if (!decoder->step)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", batch));
+    TRY_DONE(attncl__decoder_open(decoder, DECODE_STEP, 0, &decoder->graph));
     *decoder_ret = decoder;
-    decoder = NULL;
+    decoder = NULL; // ownership has passed to the caller
 
 done:
-    attncl_graph_destroy(b.graph);
     attncl_decoder_destroy(decoder);
     return status;
 }
@@ -83,10 +94,14 @@ void attncl_decoder_destroy(attncl_decoder *decoder)
 {
     if (!decoder)
         return;
-    attncl__decoder_prefill_free(decoder);
-    attncl__decoder_sample_free(decoder);
-    attncl__decoder_crop_free(decoder);
+    for (int i = 0; i < N_PREFILLS; ++i)
+        attncl__decoder_prefill_free(&decoder->prefills[i]);
+    attncl_graph_destroy(decoder->sampling_step);
+    attncl_graph_destroy(decoder->cropped);
     attncl_graph_destroy(decoder->graph); // waits
+    attncl__free(decoder->drawn);
+    attncl__free(decoder->text);
+    attncl__free(decoder->cropped_text);
     attncl__free(decoder->step);
     attncl__free(decoder);
 }
@@ -95,9 +110,13 @@ attncl_status attncl_decoder_reset(attncl_decoder *decoder)
 {
     REQUIRE(decoder, ATTNCL_ERR_ARGUMENT, "decoder is NULL");
     TRY(attncl_graph_reset(decoder->graph));
-    TRY(attncl__decoder_prefill_reset(decoder));
-    TRY(attncl__decoder_sample_reset(decoder));
-    TRY(attncl__decoder_crop_reset(decoder));
+    for (int i = 0; i < N_PREFILLS; ++i)
+        if (decoder->prefills[i].graph)
+            TRY(attncl_graph_reset(decoder->prefills[i].graph));
+    if (decoder->sampling_step)
+        TRY(attncl_graph_reset(decoder->sampling_step));
+    if (decoder->cropped)
+        TRY(attncl_graph_reset(decoder->cropped));
     decoder->position = 0;
     return ATTNCL_OK;
 }

@@ -38,11 +38,14 @@ struct attncl_decoder {
     int32_t *cropped_text;       // [window, batch], what it is given
 };
 
+// Compiles a graph of n_tokens, which a step has none of.  Prompts and steps that draw share the step's state.
+attncl_status attncl__decoder_open(const attncl_decoder *d, enum decoding kind, int64_t n_tokens,
+                                   attncl_graph **graph_ret);
+
 // A prompt at position 0.  Not taken, without an error: the device has not the memory or loops for it.
 attncl_status attncl__decoder_prefill_take(attncl_decoder *decoder, int64_t n,
                                            const int32_t *tokens, float *logits, bool *taken_ret);
-void attncl__decoder_prefill_free(attncl_decoder *decoder);
-attncl_status attncl__decoder_prefill_reset(attncl_decoder *decoder);
+void attncl__decoder_prefill_free(struct prefill *p);
 
 // Steps that draw, as attncl_decoder_sample() after the checks of its tokens; all in the window.  The position stays.
 attncl_status attncl__decoder_sample_take(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
@@ -53,13 +56,9 @@ attncl_status attncl__decoder_draw_begin(attncl_decoder *decoder, attncl_graph *
 // Then its runs.  The position stays.
 attncl_status attncl__decoder_draw(attncl_decoder *decoder, attncl_graph *graph, int64_t n,
                                    int32_t *tokens_ret);
-void attncl__decoder_sample_free(attncl_decoder *decoder);
-attncl_status attncl__decoder_sample_reset(attncl_decoder *decoder);
 
 // The window, of a decoder that has none yet.
 attncl_status attncl__decoder_crop_init(attncl_decoder *decoder, int64_t window);
-void attncl__decoder_crop_free(attncl_decoder *decoder);
-attncl_status attncl__decoder_crop_reset(attncl_decoder *decoder);
 // The decoder takes tokens [n, batch] at its position: they are kept.
 void attncl__decoder_crop_taken(attncl_decoder *decoder, int64_t n, const int32_t *tokens);
 // n steps have taken `tokens` [batch] and all but the last of `drawn` [n, batch]: the position after them.

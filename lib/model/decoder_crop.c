@@ -24,18 +24,6 @@ attncl_status attncl__decoder_crop_init(attncl_decoder *d, int64_t window)
     return ATTNCL_OK;
 }
 
-void attncl__decoder_crop_free(attncl_decoder *d)
-{
-    attncl_graph_destroy(d->cropped);
-    attncl__free(d->text);
-    attncl__free(d->cropped_text);
-}
-
-attncl_status attncl__decoder_crop_reset(attncl_decoder *d)
-{
-    return d->cropped ? attncl_graph_reset(d->cropped) : ATTNCL_OK;
-}
-
 void attncl__decoder_crop_taken(attncl_decoder *d, int64_t n, const int32_t *tokens)
 {
     const size_t row = (size_t)d->batch * sizeof *tokens;
@@ -56,20 +44,7 @@ void attncl__decoder_crop_drawn(attncl_decoder *d, int64_t n, const int32_t *tok
 
 attncl_status attncl__decoder_crop_open(attncl_decoder *d)
 {
-    attncl_model *model = d->model;
-    attncl_status status = ATTNCL_OK;
-    struct build b = {0};
-
-    if (d->cropped)
-        return ATTNCL_OK;
-    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
-    TRY_DONE(model->arch->build_cropped_step(&b, model->settings, d->window, d->batch));
-    TRY_DONE(attncl_graph_compile(b.graph, NULL));
-    d->cropped = b.graph;
-    b.graph = NULL; // ownership has passed to the decoder
-done:
-    attncl_graph_destroy(b.graph);
-    return status;
+    return d->cropped ? ATTNCL_OK : attncl__decoder_open(d, DECODE_CROPPED, d->window, &d->cropped);
 }
 
 // The last tokens of the text with `n` more, the oldest first.

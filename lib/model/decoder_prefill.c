@@ -20,51 +20,25 @@ static int64_t padded_length(const attncl_decoder *d, int64_t n)
     return d->limit > 0 && padded > d->limit ? d->limit : padded;
 }
 
-static void free_prefill(struct prefill *p)
+void attncl__decoder_prefill_free(struct prefill *p)
 {
     attncl_graph_destroy(p->graph);
     attncl__free(p->tokens);
     *p = (struct prefill){NULL, 0, NULL};
 }
 
-void attncl__decoder_prefill_free(attncl_decoder *d)
-{
-    for (int i = 0; i < N_PREFILLS; ++i)
-        free_prefill(&d->prefills[i]);
-}
-
-attncl_status attncl__decoder_prefill_reset(attncl_decoder *d)
-{
-    for (int i = 0; i < N_PREFILLS; ++i)
-        if (d->prefills[i].graph)
-            TRY(attncl_graph_reset(d->prefills[i].graph));
-    return ATTNCL_OK;
-}
-
 static attncl_status open_prefill(attncl_decoder *d, int64_t n_tokens, struct prefill *p)
 {
-    attncl_model *model = d->model;
-    attncl_status status = ATTNCL_OK;
-    struct build b = {0};
     size_t count;
-
     REQUIRE(ckd_mul_size((size_t)n_tokens, (size_t)d->batch, &count), ATTNCL_ERR_NO_MEMORY,
             "a prompt of %" PRId64 " tokens", n_tokens);
-    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
-    b.n_positions = d->limit;
-    b.state_dtype = d->state_dtype;
-    TRY_DONE(model->arch->build_prefill(&b, model->settings, n_tokens, d->batch));
-    attncl__graph_share_state(b.graph, d->graph);
-    TRY_DONE(attncl_graph_compile(b.graph, NULL));
-    *p = (struct prefill){b.graph, n_tokens, attncl__alloc_array(count, sizeof *p->tokens)};
-    b.graph = NULL; // ownership has passed to the prefill
-    if (!p->tokens) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "a prompt of %" PRId64 " tokens", n_tokens);
-        free_prefill(p);
-    }
-done:
-    attncl_graph_destroy(b.graph);
-    return status;
+    TRY(attncl__decoder_open(d, DECODE_PREFILL, n_tokens, &p->graph));
+    p->n_tokens = n_tokens;
+    p->tokens = attncl__alloc_array(count, sizeof *p->tokens);
+    if (!p->tokens)
+        attncl__decoder_prefill_free(p);
+    REQUIRE(p->tokens, ATTNCL_ERR_NO_MEMORY, "a prompt of %" PRId64 " tokens", n_tokens);
+    return ATTNCL_OK;
 }
 
 static attncl_status find_prefill(attncl_decoder *d, int64_t n_tokens, struct prefill **ret)
@@ -79,7 +53,7 @@ static attncl_status find_prefill(attncl_decoder *d, int64_t n_tokens, struct pr
     TRY(open_prefill(d, length, &made));
     *ret = &d->prefills[d->oldest];
     d->oldest = (d->oldest + 1) % N_PREFILLS;
-    free_prefill(*ret);
+    attncl__decoder_prefill_free(*ret);
     **ret = made;
     return ATTNCL_OK;
 }

@@ -11,38 +11,6 @@
 #include "layer/decoding.h"
 #include "model/decoder.h"
 
-void attncl__decoder_sample_free(attncl_decoder *d)
-{
-    attncl_graph_destroy(d->sampling_step);
-    attncl__free(d->drawn);
-}
-
-attncl_status attncl__decoder_sample_reset(attncl_decoder *d)
-{
-    return d->sampling_step ? attncl_graph_reset(d->sampling_step) : ATTNCL_OK;
-}
-
-static attncl_status open_graph(attncl_decoder *d)
-{
-    attncl_model *model = d->model;
-    attncl_status status = ATTNCL_OK;
-    struct build b = {0};
-
-    if (d->sampling_step)
-        return ATTNCL_OK;
-    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
-    b.n_positions = d->limit;
-    b.state_dtype = d->state_dtype;
-    TRY_DONE(model->arch->build_sampling_step(&b, model->settings, d->batch));
-    attncl__graph_share_state(b.graph, d->graph);
-    TRY_DONE(attncl_graph_compile(b.graph, NULL));
-    d->sampling_step = b.graph;
-    b.graph = NULL; // ownership has passed to the decoder
-done:
-    attncl_graph_destroy(b.graph);
-    return status;
-}
-
 static attncl_status check_sampling(const attncl_sampling *given, attncl_sampling *ret)
 {
     TRY(STRUCT_READ(attncl_sampling, ret, given));
@@ -134,7 +102,8 @@ attncl_status attncl__decoder_draw(attncl_decoder *decoder, attncl_graph *graph,
 attncl_status attncl__decoder_sample_take(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
                                           const attncl_sampling *sampling, int32_t *tokens_ret)
 {
-    TRY(open_graph(decoder));
+    if (!decoder->sampling_step)
+        TRY(attncl__decoder_open(decoder, DECODE_SAMPLING, 0, &decoder->sampling_step));
     TRY(attncl__decoder_draw_begin(decoder, decoder->sampling_step, tokens, sampling));
     return attncl__decoder_draw(decoder, decoder->sampling_step, n, tokens_ret);
 }
