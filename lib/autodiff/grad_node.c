@@ -9,22 +9,23 @@
 
 enum { MAX_RULES = 16 }; // of one op
 
-bool attncl__backward_node_requires_grad(const struct backward *b, const struct node *node)
+static bool is_any_marked(const struct backward *b, const bool *marks, int n, const int *values)
 {
     bool any = false;
 
-    for (int i = 0; i < node->cls->n_in; ++i)
-        any = any || attncl__backward_requires_grad(b, node->in[i]);
+    for (int i = 0; i < n; ++i)
+        any = any || (values[i] != 0 && marks[b->accum.root[values[i]]]);
     return any;
+}
+
+bool attncl__backward_node_requires_grad(const struct backward *b, const struct node *node)
+{
+    return is_any_marked(b, b->requires_grad, node->cls->n_in, node->in);
 }
 
 bool attncl__backward_node_reaches_output(const struct backward *b, const struct node *node)
 {
-    bool any = false;
-
-    for (int i = 0; i < node->cls->n_out; ++i)
-        any = any || b->reaches_output[node->out[i]];
-    return any;
+    return is_any_marked(b, b->reaches_output, node->cls->n_out, node->out);
 }
 
 bool attncl__backward_any(const struct backward *b, const bool *marks, int n,
@@ -222,29 +223,22 @@ void attncl__backward_node(struct backward *b, int n)
 }
 
 // The gradients of a region's inputs from those of its outputs.
-static attncl_status alloc_region_grads(const struct grad_region *region, attncl_value **dy,
-                                        attncl_value **dx, bool **requires_grad)
-{
-    *dy = attncl__alloc_array((size_t)region->n_out + 1, sizeof **dy);
-    *dx = attncl__alloc_array((size_t)region->n_in + 1, sizeof **dx);
-    *requires_grad = attncl__alloc_array((size_t)region->n_in + 1, sizeof **requires_grad);
-    REQUIRE(*dy && *dx && *requires_grad, ATTNCL_ERR_NO_MEMORY, "gradients of %d values",
-            region->n_in);
-    return ATTNCL_OK;
-}
-
 void attncl__backward_region(struct backward *b, const struct grad_region *region)
 {
     attncl_graph *g = b->g;
-    attncl_value *dy = NULL, *dx = NULL;
-    bool *requires_grad = NULL, any = false;
-    attncl_status status = ATTNCL_OK;
+    bool any = false;
 
     for (int i = 0; i < region->n_out; ++i)
         any = any || (region->out[i].id && attncl__grad_accum_any(&b->accum, region->out[i].id));
     if (!any || !attncl__backward_any(b, b->requires_grad, region->n_in, region->in))
         return;
-    TRY_DONE(alloc_region_grads(region, &dy, &dx, &requires_grad));
+    attncl_value *dy = attncl__alloc_array((size_t)region->n_out, sizeof *dy);
+    attncl_value *dx = attncl__alloc_array((size_t)region->n_in, sizeof *dx);
+    bool *requires_grad = attncl__alloc_array((size_t)region->n_in, sizeof *requires_grad);
+    if (!dy || !dx || !requires_grad) {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "gradients of %d values", region->n_in);
+        goto done;
+    }
     for (int i = 0; i < region->n_out; ++i)
         dy[i] = region->out[i].id ? attncl__grad_accum_get(&b->accum, region->out[i].id)
                                   : ATTNCL_NONE_VALUE;
@@ -257,8 +251,6 @@ void attncl__backward_region(struct backward *b, const struct grad_region *regio
         if (requires_grad[i] && dx[i].id)
             attncl__grad_accum_add(&b->accum, region->in[i].id, dx[i]);
 done:
-    if (status != ATTNCL_OK)
-        attncl__graph_keep_failure(g, status);
     attncl__free(dy);
     attncl__free(dx);
     attncl__free(requires_grad);

@@ -136,22 +136,15 @@ static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc, attnc
         IN(qkv[0], qkv[1], qkv[2], pos_bias, position, s.sums, s.ring_k, s.ring_v));
 }
 
-attncl_value attncl__aft_prefill(attncl_graph *g, const attncl_aft_desc *desc,
-                                 const attncl_aft_params *params, attncl_dtype dtype,
-                                 attncl_value x, attncl_value last, attncl_value residual)
+// y of all positions of a prompt.
+static attncl_value mix_prompt(attncl_graph *g, attncl_aft_desc desc, attncl_dtype dtype,
+                               attncl_value qkv[3], attncl_value pos_bias, attncl_value last)
 {
-    const attncl_attention_inputs in = {.query = x, .key = x, .value = x};
-    attncl_aft_params p = ATTNCL_AFT_PARAMS_INIT;
+    attncl_value table = pos_bias;
     struct decode_state s;
     struct tensor_desc d;
-    attncl_aft_desc checked;
-    attncl_value qkv[3];
-    if (!LAYER_STRUCT(g, attncl_aft_params, &p, params) || !read_desc(g, desc, &checked))
-        return ATTNCL_NONE_VALUE;
-    project_inputs(g, &p, &in, qkv);
-    attncl_value pos_bias = p.pos_bias;
     if (!attncl__layer_axes(g, qkv[0], "x", 3, "[T, B, C]", &d) ||
-        !make_state(g, &checked, dtype, d.dim[1] * d.dim[2], &pos_bias, &s))
+        !make_state(g, &desc, dtype, d.dim[1] * d.dim[2], &table, &s))
         return ATTNCL_NONE_VALUE;
     for (int i = 1; i < 3 && attncl__is_16_bit(dtype); ++i)
         qkv[i] = attncl__graph_add(g, &attncl__op_round_fwd,
@@ -159,15 +152,13 @@ attncl_value attncl__aft_prefill(attncl_graph *g, const attncl_aft_desc *desc,
     const struct aft_prefill_fwd_params kept = {.per_head = s.per_head, .window = s.window};
     attncl__graph_add(g, &attncl__op_aft_prefill_fwd, &kept,
                       IN(qkv[1], qkv[2], last, s.sums, s.ring_k, s.ring_v));
-    checked.causal = 1;
-    const attncl_value y =
-        attncl_aft_mix(g, &checked, qkv[0], qkv[1], qkv[2], p.pos_bias, ATTNCL_NONE_VALUE);
-    return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
+    desc.causal = 1;
+    return attncl_aft_mix(g, &desc, qkv[0], qkv[1], qkv[2], pos_bias, ATTNCL_NONE_VALUE);
 }
 
-attncl_value attncl__aft_step(attncl_graph *g, const attncl_aft_desc *desc,
-                              const attncl_aft_params *params, attncl_dtype dtype, attncl_value x,
-                              attncl_value position, attncl_value residual)
+attncl_value attncl__aft_decode(attncl_graph *g, const attncl_aft_desc *desc,
+                                const attncl_aft_params *params, attncl_dtype dtype, attncl_value x,
+                                const struct decode_at *at, attncl_value residual)
 {
     const attncl_attention_inputs in = {.query = x, .key = x, .value = x};
     attncl_aft_params p = ATTNCL_AFT_PARAMS_INIT;
@@ -176,7 +167,9 @@ attncl_value attncl__aft_step(attncl_graph *g, const attncl_aft_desc *desc,
     if (!LAYER_STRUCT(g, attncl_aft_params, &p, params) || !read_desc(g, desc, &d))
         return ATTNCL_NONE_VALUE;
     project_inputs(g, &p, &in, qkv);
-    const attncl_value y = mix_step(g, &d, dtype, qkv, p.pos_bias, position);
+    const attncl_value y = attncl__given(at->last)
+                               ? mix_prompt(g, d, dtype, qkv, p.pos_bias, at->last)
+                               : mix_step(g, &d, dtype, qkv, p.pos_bias, at->position);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
 }
 
@@ -184,5 +177,6 @@ attncl_value attncl_aft_step(attncl_graph *g, const attncl_aft_desc *desc,
                              const attncl_aft_params *params, attncl_value x, attncl_value position,
                              attncl_value residual)
 {
-    return attncl__aft_step(g, desc, params, ATTNCL_F32, x, position, residual);
+    const struct decode_at at = {.position = position};
+    return attncl__aft_decode(g, desc, params, ATTNCL_F32, x, &at, residual);
 }

@@ -189,41 +189,13 @@ static attncl_value attend_step(attncl_graph *g, int64_t n_heads, const struct c
                              IN(in->query, in->key, in->value, position, keys, values));
 }
 
-attncl_value attncl__multi_head_attention_step(attncl_graph *g, const attncl_mha_params *params,
-                                               int64_t n_heads, const struct cache_desc *cache,
-                                               attncl_value x, attncl_value position,
-                                               attncl_value residual)
-{
-    attncl_attention_inputs in = {.query = x, .key = x, .value = x};
-    attncl_mha_params p = ATTNCL_MHA_PARAMS_INIT;
-    if (!LAYER_STRUCT(g, attncl_mha_params, &p, params))
-        return ATTNCL_NONE_VALUE;
-    project_inputs(g, &p, &in);
-    const attncl_value y = attend_step(g, n_heads, cache, &in, position);
-    return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
-}
-
-attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_params *params,
-                                              int64_t n_heads, int64_t limit, attncl_value x,
-                                              attncl_value position, attncl_value residual)
-{
-    const struct cache_desc cache = {limit, ATTNCL_F32};
-    return attncl__multi_head_attention_step(g, params, n_heads, &cache, x, position, residual);
-}
-
-attncl_value attncl__multi_head_attention_prefill(attncl_graph *g, const attncl_mha_params *params,
-                                                  int64_t n_heads, const struct cache_desc *cache,
-                                                  attncl_value x, attncl_value residual)
+static attncl_value attend_prompt(attncl_graph *g, int64_t n_heads, const struct cache_desc *cache,
+                                  attncl_attention_inputs in)
 {
     const attncl_layout layout = ATTNCL_LAYOUT_TIME_FIRST;
-    attncl_attention_inputs in = {.query = x, .key = x, .value = x};
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    attncl_mha_params p = ATTNCL_MHA_PARAMS_INIT;
     attncl_value keys, values;
     struct tensor_desc d;
-    if (!LAYER_STRUCT(g, attncl_mha_params, &p, params))
-        return ATTNCL_NONE_VALUE;
-    project_inputs(g, &p, &in);
     if (!attncl__layer_axes(g, in.key, "x", 3, "[T, B, C]", &d))
         return ATTNCL_NONE_VALUE;
     make_caches(g, cache, d.dim[1], d.dim[2], &keys, &values);
@@ -235,8 +207,33 @@ attncl_value attncl__multi_head_attention_prefill(attncl_graph *g, const attncl_
     in.value = attncl_split_heads(g, in.value, n_heads, layout);
     desc.causal = 1;
     desc.layout = layout;
-    const attncl_value y = attncl_merge_heads(g, attend(g, &desc, &in, NULL), layout);
+    return attncl_merge_heads(g, attend(g, &desc, &in, NULL), layout);
+}
+
+attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_mha_params *params,
+                                                 int64_t n_heads, const struct cache_desc *cache,
+                                                 attncl_value x, attncl_value position,
+                                                 attncl_value residual)
+{
+    attncl_attention_inputs in = {.query = x, .key = x, .value = x};
+    attncl_mha_params p = ATTNCL_MHA_PARAMS_INIT;
+    if (!LAYER_STRUCT(g, attncl_mha_params, &p, params))
+        return ATTNCL_NONE_VALUE;
+    project_inputs(g, &p, &in);
+    const attncl_value y = attncl__given(position) ? attend_step(g, n_heads, cache, &in, position)
+                                                   : attend_prompt(g, n_heads, cache, in);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
+}
+
+attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_params *params,
+                                              int64_t n_heads, int64_t limit, attncl_value x,
+                                              attncl_value position, attncl_value residual)
+{
+    const struct cache_desc cache = {limit, ATTNCL_F32};
+    struct tensor_desc d;
+    if (!attncl__layer_shape(g, position, "position", &d))
+        return ATTNCL_NONE_VALUE;
+    return attncl__multi_head_attention_decode(g, params, n_heads, &cache, x, position, residual);
 }
 
 attncl_value attncl_attention_pooling(attncl_graph *g, attncl_pooling_kernel kind, float sigma,

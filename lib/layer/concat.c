@@ -53,7 +53,7 @@ static size_t join(attncl_graph *g, attncl_value *list, size_t n)
 
 attncl_value attncl_concat(attncl_graph *g, size_t n, const attncl_value *values, int axis)
 {
-    struct tensor_desc d, joined;
+    struct tensor_desc d;
     if (attncl__graph_failed(g) || !check_values(g, n, values, axis, &d))
         return ATTNCL_NONE_VALUE;
     if (n == 1)
@@ -76,6 +76,5 @@ attncl_value attncl_concat(attncl_graph *g, size_t n, const attncl_value *values
         n = join(g, list, n);
     const attncl_value y = list[0];
     attncl__free(list);
-    return attncl__layer_shape(g, y, "values", &joined) ? attncl_reshape(g, y, d.rank, d.dim)
-                                                        : ATTNCL_NONE_VALUE;
+    return attncl_reshape(g, y, d.rank, d.dim);
 }

@@ -8,21 +8,22 @@
 #include "attncl/gmlp.h"
 #include "layer/layer.h"
 
-// -- a prompt at once, for decoding: a layer's result for x [T, B, C], causal, which leaves in the state of the layer's
-// step what steps 0 .. T - 1 would.  The states are created in the same order and of the same shapes, so that both
-// graphs can share them (attncl__graph_share_state).
-//
-// `last`: I32 [1], the position of the prompt's last token, at most T - 1.  Padding follows it: its keys and values
-// are not kept, or steps overwrite them before they read them.  residual may be null.
+// -- layers that decode: a step x [B, C] at a position, or a prompt x [T, B, C] at once, which leaves in the state of the
+// layer's step what steps 0 .. T - 1 would.  The states are created in the same order and of the same shapes, so that both
+// graphs can share them (attncl__graph_share_state).  residual may be null.
+
+// One of them is null.
+struct decode_at {
+    attncl_value position; // of a step
+    // Of a prompt: I32 [1], the position of its last token, at most T - 1.  Padding follows it: its keys and values
+    // are not kept, or steps overwrite them before they read them.
+    attncl_value last;
+};
 
 // With rings of a type: F32, F16, BF16.  Sums stay F32.
-attncl_value attncl__aft_prefill(attncl_graph *g, const attncl_aft_desc *desc,
-                                 const attncl_aft_params *params, attncl_dtype dtype,
-                                 attncl_value x, attncl_value last, attncl_value residual);
-// attncl_aft_step() with such rings.
-attncl_value attncl__aft_step(attncl_graph *g, const attncl_aft_desc *desc,
-                              const attncl_aft_params *params, attncl_dtype dtype, attncl_value x,
-                              attncl_value position, attncl_value residual);
+attncl_value attncl__aft_decode(attncl_graph *g, const attncl_aft_desc *desc,
+                                const attncl_aft_params *params, attncl_dtype dtype, attncl_value x,
+                                const struct decode_at *at, attncl_value residual);
 
 // Of keys and values, [limit, B, C] each.  limit: positions, in a prefill at least T.  Prompts attend to what
 // is stored, as steps do.
@@ -30,37 +31,27 @@ struct cache_desc {
     int64_t limit;
     attncl_dtype dtype; // F32, F16, BF16
 };
-attncl_value attncl__multi_head_attention_prefill(attncl_graph *g, const attncl_mha_params *params,
-                                                  int64_t n_heads, const struct cache_desc *cache,
-                                                  attncl_value x, attncl_value residual);
-// attncl_multi_head_attention_step() with such caches.
-attncl_value attncl__multi_head_attention_step(attncl_graph *g, const attncl_mha_params *params,
-                                               int64_t n_heads, const struct cache_desc *cache,
-                                               attncl_value x, attncl_value position,
-                                               attncl_value residual);
+// position null: a prompt.
+attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_mha_params *params,
+                                                 int64_t n_heads, const struct cache_desc *cache,
+                                                 attncl_value x, attncl_value position,
+                                                 attncl_value residual);
 
-// With a history of a type: F32, F16, BF16.
-attncl_value attncl__gmlp_prefill(attncl_graph *g, const attncl_gmlp_params *params,
-                                  attncl_dtype dtype, attncl_value x);
-// attncl_gmlp_step() with such a history.
-attncl_value attncl__gmlp_step(attncl_graph *g, const attncl_gmlp_params *params,
-                               attncl_dtype dtype, attncl_value x, attncl_value position);
+// With a history of a type: F32, F16, BF16.  position null: a prompt.
+attncl_value attncl__gmlp_decode(attncl_graph *g, const attncl_gmlp_params *params,
+                                 attncl_dtype dtype, attncl_value x, attncl_value position);
 
 // Stores rows [T, B, C] from position 0 of a state on; gives them as they are stored.
 attncl_value attncl__store_rows(attncl_graph *g, attncl_value x, attncl_dtype dtype,
                                 attncl_value state);
 
-// The steps one after another, without the host between them.  cache: of the keys and values of memories,
+// A prompt's steps run one after another, without the host between them.  cache: of the keys and values of memories,
 // [limit - 1, B, C] each.
-attncl_value attncl__feedback_transformer_prefill(attncl_graph *g,
-                                                  const attncl_feedback_transformer_params *params,
-                                                  const struct cache_desc *cache, attncl_value x,
-                                                  attncl_value last);
-// attncl_feedback_transformer_step() with such a cache.
-attncl_value attncl__feedback_transformer_step(attncl_graph *g,
-                                               const attncl_feedback_transformer_params *params,
-                                               const struct cache_desc *cache, attncl_value x,
-                                               attncl_value position, attncl_value *memory_ret);
+attncl_value attncl__feedback_transformer_decode(attncl_graph *g,
+                                                 const attncl_feedback_transformer_params *params,
+                                                 const struct cache_desc *cache, attncl_value x,
+                                                 const struct decode_at *at,
+                                                 attncl_value *memory_ret);
 
 // Row `last` of x [T, ...].
 attncl_value attncl__prefill_last_row(attncl_graph *g, attncl_value x, attncl_value last);

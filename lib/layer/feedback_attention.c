@@ -8,15 +8,6 @@
 
 #include "layer/feedback_internal.h"
 
-attncl_value attncl__feedback_normalise(attncl_graph *g, const char *scope, attncl_value x,
-                                        attncl_value weight, attncl_value bias, float eps)
-{
-    attncl_graph_push_scope(g, scope);
-    const attncl_value y = attncl_layer_norm(g, x, weight, bias, eps);
-    attncl_graph_pop_scope(g);
-    return y;
-}
-
 attncl_value attncl__feedback_attend(attncl_graph *g, const attncl_feedback_params *p,
                                      attncl_value query, const struct feedback_memories *m,
                                      attncl_value residual, attncl_value *weights_ret)
@@ -123,8 +114,8 @@ attncl_value attncl__feedback_ffn(attncl_graph *g, const struct feedback_layer *
     hidden.batch_axis = 0;
     hidden.position = position;
     ffn.dropout = &hidden;
-    const attncl_value z = attncl__feedback_normalise(g, "norm_ff", x, p->norm_ffn_weight,
-                                                      p->norm_ffn_bias, p->norm_eps);
+    const attncl_value z =
+        attncl__layer_normalise(g, "norm_ff", x, p->norm_ffn_weight, p->norm_ffn_bias, p->norm_eps);
     attncl_graph_push_scope(g, "feed_forward");
     const attncl_value y =
         attncl_feed_forward(g, &ffn, p->activation, z, drops ? ATTNCL_NONE_VALUE : x);
@@ -174,8 +165,8 @@ attncl_value attncl_feedback_layer(attncl_graph *g, const attncl_feedback_layer_
     if (!attncl__feedback_layer_read(g, params, &p))
         return ATTNCL_NONE_VALUE;
     if (attncl__given(memory) && attncl__layer_shape(g, memory, "memory", &d) && d.dim[0] != 0) {
-        const attncl_value z = attncl__feedback_normalise(
-            g, "norm_self_attn", x, p.norm_attn_weight, p.norm_attn_bias, p.norm_eps);
+        const attncl_value z = attncl__layer_normalise(g, "norm_self_attn", x, p.norm_attn_weight,
+                                                       p.norm_attn_bias, p.norm_eps);
         const attncl_feedback_params attn = attncl__feedback_attn_params(&p);
         const attncl_attention_inputs in = {.query = z,
                                             .key = memory,

@@ -30,9 +30,6 @@ struct feedback_model {
 bool attncl__feedback_layer_read(attncl_graph *g, const attncl_feedback_layer_params *params,
                                  struct feedback_layer *ret);
 
-attncl_value attncl__feedback_normalise(attncl_graph *g, const char *scope, attncl_value x,
-                                        attncl_value weight, attncl_value bias, float eps);
-
 // What a query attends to.
 struct feedback_memories {
     attncl_value keys, values; // [S, B, H, D]

@@ -88,8 +88,8 @@ static attncl_value layer_step(attncl_graph *g, const struct feedback_steps *s, 
 
     snprintf(scope, sizeof scope, "layers.%" PRId64, i);
     attncl_graph_push_scope(g, scope);
-    const attncl_value z = attncl__feedback_normalise(g, "norm_self_attn", x, p->norm_attn_weight,
-                                                      p->norm_attn_bias, p->norm_eps);
+    const attncl_value z = attncl__layer_normalise(g, "norm_self_attn", x, p->norm_attn_weight,
+                                                   p->norm_attn_bias, p->norm_eps);
     attncl_graph_push_scope(g, "attn");
     const attncl_feedback_params attn = attncl__feedback_attn_params(p);
     const attncl_value y =

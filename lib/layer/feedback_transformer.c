@@ -109,32 +109,8 @@ static attncl_value step(attncl_graph *g, const struct feedback_model *model,
     attncl__feedback_keep(g, &s, memory);
     if (memory_ret)
         *memory_ret = memory;
-    return attncl__feedback_normalise(g, "norm", x, model->norm_weight, model->norm_bias,
-                                      model->norm_eps);
-}
-
-attncl_value attncl__feedback_transformer_step(attncl_graph *g,
-                                               const attncl_feedback_transformer_params *params,
-                                               const struct cache_desc *cache, attncl_value x,
-                                               attncl_value position, attncl_value *memory_ret)
-{
-    struct feedback_model model;
-    if (memory_ret)
-        *memory_ret = ATTNCL_NONE_VALUE;
-    if (!read_model(g, params, &model))
-        return ATTNCL_NONE_VALUE;
-    const attncl_value y = step(g, &model, cache, x, position, memory_ret);
-    attncl__free(model.layers);
-    return y;
-}
-
-attncl_value attncl_feedback_transformer_step(attncl_graph *g,
-                                              const attncl_feedback_transformer_params *params,
-                                              int64_t limit, attncl_value x, attncl_value position,
-                                              attncl_value *memory_ret)
-{
-    const struct cache_desc cache = {limit, ATTNCL_F32};
-    return attncl__feedback_transformer_step(g, params, &cache, x, position, memory_ret);
+    return attncl__layer_normalise(g, "norm", x, model->norm_weight, model->norm_bias,
+                                   model->norm_eps);
 }
 
 static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attncl_value x,
@@ -166,8 +142,8 @@ static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attn
     attncl__graph_loop_end(g);
     attncl__feedback_backward_end(g, region, x, memory_ret ? *memory_ret : ATTNCL_NONE_VALUE,
                                   &saves);
-    return attncl__feedback_normalise(g, "norm", x, model->norm_weight, model->norm_bias,
-                                      model->norm_eps);
+    return attncl__layer_normalise(g, "norm", x, model->norm_weight, model->norm_bias,
+                                   model->norm_eps);
 }
 
 attncl_value attncl_feedback_transformer(attncl_graph *g,
@@ -202,19 +178,34 @@ static attncl_value prefill(attncl_graph *g, const struct feedback_model *model,
     attncl__feedback_keep(g, &s, memory);
     x = attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(x, position));
     attncl__graph_loop_end(g);
-    return attncl__feedback_normalise(g, "norm", attncl__prefill_last_row(g, x, last),
-                                      model->norm_weight, model->norm_bias, model->norm_eps);
+    return attncl__layer_normalise(g, "norm", attncl__prefill_last_row(g, x, last),
+                                   model->norm_weight, model->norm_bias, model->norm_eps);
 }
 
-attncl_value attncl__feedback_transformer_prefill(attncl_graph *g,
-                                                  const attncl_feedback_transformer_params *params,
-                                                  const struct cache_desc *cache, attncl_value x,
-                                                  attncl_value last)
+attncl_value attncl__feedback_transformer_decode(attncl_graph *g,
+                                                 const attncl_feedback_transformer_params *params,
+                                                 const struct cache_desc *cache, attncl_value x,
+                                                 const struct decode_at *at,
+                                                 attncl_value *memory_ret)
 {
     struct feedback_model model;
+    if (memory_ret)
+        *memory_ret = ATTNCL_NONE_VALUE;
     if (!read_model(g, params, &model))
         return ATTNCL_NONE_VALUE;
-    const attncl_value y = prefill(g, &model, cache, x, last);
+    const attncl_value y = attncl__given(at->last)
+                               ? prefill(g, &model, cache, x, at->last)
+                               : step(g, &model, cache, x, at->position, memory_ret);
     attncl__free(model.layers);
     return y;
+}
+
+attncl_value attncl_feedback_transformer_step(attncl_graph *g,
+                                              const attncl_feedback_transformer_params *params,
+                                              int64_t limit, attncl_value x, attncl_value position,
+                                              attncl_value *memory_ret)
+{
+    const struct cache_desc cache = {limit, ATTNCL_F32};
+    const struct decode_at at = {.position = position};
+    return attncl__feedback_transformer_decode(g, params, &cache, x, &at, memory_ret);
 }

@@ -21,10 +21,8 @@ static bool split_halves(attncl_graph *g, const attncl_sgu_params *params, attnc
     *z1_ret = attncl_slice(g, z, rank - 1, 0, width / 2);
     const attncl_value z2 = attncl_slice(g, z, rank - 1, width / 2, width);
 
-    attncl_graph_push_scope(g, "norm");
-    *u_ret = attncl_layer_norm(g, z2, params->norm_weight, params->norm_bias,
-                               attncl__norm_eps(params->norm_eps));
-    attncl_graph_pop_scope(g);
+    *u_ret = attncl__layer_normalise(g, "norm", z2, params->norm_weight, params->norm_bias,
+                                     attncl__norm_eps(params->norm_eps));
     return true;
 }
 
@@ -50,10 +48,8 @@ static attncl_value expand(attncl_graph *g, const attncl_gmlp_params *p, attncl_
     attncl_linear_desc gelu = ATTNCL_LINEAR_DESC_INIT;
     gelu.activation = ATTNCL_GELU;
 
-    attncl_graph_push_scope(g, "norm");
-    const attncl_value h =
-        attncl_layer_norm(g, x, p->norm_weight, p->norm_bias, attncl__norm_eps(p->norm_eps));
-    attncl_graph_pop_scope(g);
+    const attncl_value h = attncl__layer_normalise(g, "norm", x, p->norm_weight, p->norm_bias,
+                                                   attncl__norm_eps(p->norm_eps));
     attncl_graph_push_scope(g, "proj1");
     const attncl_value z = attncl_linear_fused(g, &gelu, h, p->proj1_weight, p->proj1_bias);
     attncl_graph_pop_scope(g);
@@ -100,8 +96,8 @@ static attncl_value gate_and_keep(attncl_graph *g, const attncl_sgu_params *para
                              IN(p.weight, p.bias, u, z1, ATTNCL_NONE_VALUE));
 }
 
-static attncl_value block_and_keep(attncl_graph *g, const attncl_gmlp_params *params,
-                                   attncl_dtype dtype, attncl_value x, attncl_value position)
+attncl_value attncl__gmlp_decode(attncl_graph *g, const attncl_gmlp_params *params,
+                                 attncl_dtype dtype, attncl_value x, attncl_value position)
 {
     attncl_gmlp_params p = ATTNCL_GMLP_PARAMS_INIT;
     if (!LAYER_STRUCT(g, attncl_gmlp_params, &p, params))
@@ -113,23 +109,11 @@ static attncl_value block_and_keep(attncl_graph *g, const attncl_gmlp_params *pa
     return attncl__layer_project(g, "proj2", s, p.proj2_weight, p.proj2_bias, x);
 }
 
-attncl_value attncl__gmlp_step(attncl_graph *g, const attncl_gmlp_params *params,
-                               attncl_dtype dtype, attncl_value x, attncl_value position)
-{
-    struct tensor_desc d;
-    if (!attncl__layer_shape(g, position, "position", &d))
-        return ATTNCL_NONE_VALUE;
-    return block_and_keep(g, params, dtype, x, position);
-}
-
 attncl_value attncl_gmlp_step(attncl_graph *g, const attncl_gmlp_params *params, attncl_value x,
                               attncl_value position)
 {
-    return attncl__gmlp_step(g, params, ATTNCL_F32, x, position);
-}
-
-attncl_value attncl__gmlp_prefill(attncl_graph *g, const attncl_gmlp_params *params,
-                                  attncl_dtype dtype, attncl_value x)
-{
-    return block_and_keep(g, params, dtype, x, ATTNCL_NONE_VALUE);
+    struct tensor_desc d;
+    return attncl__layer_shape(g, position, "position", &d)
+               ? attncl__gmlp_decode(g, params, ATTNCL_F32, x, position)
+               : ATTNCL_NONE_VALUE;
 }

@@ -52,6 +52,10 @@ bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int r
 attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_value x,
                                    attncl_value weight, attncl_value bias, attncl_value residual);
 
+// A layer norm under a scope of its own.
+attncl_value attncl__layer_normalise(attncl_graph *g, const char *scope, attncl_value x,
+                                     attncl_value weight, attncl_value bias, float eps);
+
 // attncl_additive_attention() of q, k, v, w and valid_lens, with dropout of the weights; NULL: none.
 attncl_value attncl__layer_additive(attncl_graph *g, const attncl_dropout_desc *desc,
                                     const attncl_value in[5], attncl_value *weights_ret);

@@ -92,6 +92,15 @@ attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_va
     return y;
 }
 
+attncl_value attncl__layer_normalise(attncl_graph *g, const char *scope, attncl_value x,
+                                     attncl_value weight, attncl_value bias, float eps)
+{
+    attncl_graph_push_scope(g, scope);
+    const attncl_value y = attncl_layer_norm(g, x, weight, bias, eps);
+    attncl_graph_pop_scope(g);
+    return y;
+}
+
 attncl_value attncl_bmm(attncl_graph *g, attncl_value a, attncl_value b)
 {
     return attncl__graph_add(g, &attncl__op_bmm_fwd, NULL, IN(a, b));

@@ -16,11 +16,9 @@ attncl_value attncl_feed_forward(attncl_graph *g, const attncl_ffn_params *param
 
     // The gate comes first, so that layer1's kernel can apply activation and gate as it stores.
     inner.activation = activation;
-    if (attncl__given(p.gate_weight)) {
-        attncl_graph_push_scope(g, "linear_v");
-        inner.gate = attncl_linear(g, x, p.gate_weight, p.gate_bias);
-        attncl_graph_pop_scope(g);
-    }
+    if (attncl__given(p.gate_weight))
+        inner.gate =
+            attncl__layer_project(g, "linear_v", x, p.gate_weight, p.gate_bias, ATTNCL_NONE_VALUE);
     attncl_graph_push_scope(g, "layer1");
     attncl_value h = attncl_linear_fused(g, &inner, x, p.layer1_weight, p.layer1_bias);
     h = attncl_dropout(g, h, p.dropout);

@@ -113,7 +113,7 @@ static attncl_status transformer_build(struct build *b, const void *settings)
     attncl_value x, y, memory;
     TRY(attncl__input(b, "x_seq", &x));
     TRY(attncl__check_length("x_seq", attncl__input_axis(b, 'T'), attncl__feedback_limit(s)));
-    TRY(attncl__feedback(b, s, x, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, &y, &memory));
+    TRY(attncl__feedback(b, s, x, (struct decode_at){.last = ATTNCL_NONE_VALUE}, &y, &memory));
     attncl_graph_output(b->graph, "output", y);
     attncl_graph_output(b->graph, "memory", memory);
     return ATTNCL_OK;

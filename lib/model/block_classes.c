@@ -4,7 +4,7 @@
 
 #include "model/block_models.h"
 
-#include "graph/graph.h"
+#include "layer/layer.h"
 
 static const struct choice pools[] = {
     {"mean", POOL_MEAN}, {"first", POOL_FIRST}, {"none", POOL_NONE}, {0}};
@@ -82,8 +82,6 @@ attncl_status attncl__classes(struct build *b, const struct classes_settings *s,
     if (s->pool == POOL_FIRST)
         x = first(b->graph, layout, x);
     attncl__param_linear(&b->params, "classifier", s->n, s->width, true, &weight, &bias);
-    attncl_graph_push_scope(b->graph, "classifier");
-    *y_ret = attncl_linear(b->graph, x, weight, bias);
-    attncl_graph_pop_scope(b->graph);
+    *y_ret = attncl__layer_project(b->graph, "classifier", x, weight, bias, ATTNCL_NONE_VALUE);
     return ATTNCL_OK;
 }

@@ -133,16 +133,14 @@ static attncl_attention_inputs self_attention(const struct block_call *call, att
 static attncl_value aft(struct build *b, const struct aft_settings *s,
                         const struct block_call *call, attncl_value z, attncl_value x)
 {
-    const bool is_step = call->position.id != 0;
-    const attncl_aft_desc desc = attncl__aft_desc(s, is_step || call->causal);
+    const struct decode_at at = {call->position, call->last};
+    const attncl_aft_desc desc = attncl__aft_desc(s, call->causal);
     const attncl_attention_inputs in = self_attention(call, z, residual_in(b, x));
     attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     attncl__aft_params(&b->params, s, &params);
-    if (call->last.id)
-        return attncl__aft_prefill(b->graph, &desc, &params, b->state_dtype, z, call->last, x);
-    return is_step
-               ? attncl__aft_step(b->graph, &desc, &params, b->state_dtype, z, call->position, x)
-               : add_residual(b, call, attncl_aft(b->graph, &desc, &params, &in), x);
+    if (at.position.id || at.last.id)
+        return attncl__aft_decode(b->graph, &desc, &params, b->state_dtype, z, &at, x);
+    return add_residual(b, call, attncl_aft(b->graph, &desc, &params, &in), x);
 }
 
 // [B, H, T, S] as mha gives them, [T, S, B, H], under the layer's name.
@@ -165,11 +163,9 @@ static attncl_value mha(struct build *b, const struct mha_settings *s,
     attncl_value weights;
 
     attncl__mha_params(&b->params, s, &params);
-    if (call->position.id)
-        return attncl__multi_head_attention_step(b->graph, &params, s->heads, &cache, z,
-                                                 call->position, x);
-    if (call->last.id)
-        return attncl__multi_head_attention_prefill(b->graph, &params, s->heads, &cache, z, x);
+    if (call->position.id || call->last.id)
+        return attncl__multi_head_attention_decode(b->graph, &params, s->heads, &cache, z,
+                                                   call->position, x);
     desc.causal = call->causal;
     desc.layout = call->layout;
     const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout, batch_axis(call));
@@ -187,10 +183,8 @@ static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,
     attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
     attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
     attncl__gmlp_params(&b->params, s, &gate, &params);
-    if (call->last.id)
-        return attncl__gmlp_prefill(b->graph, &params, b->state_dtype, x);
-    return call->position.id
-               ? attncl__gmlp_step(b->graph, &params, b->state_dtype, x, call->position)
+    return call->position.id || call->last.id
+               ? attncl__gmlp_decode(b->graph, &params, b->state_dtype, x, call->position)
                : attncl_gmlp_block(b->graph, &params, x, call->causal, call->mask);
 }
 

@@ -193,8 +193,7 @@ static void drop_layer(struct dropout_sites *sites, struct feedback_parts *parts
 }
 
 attncl_status attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
-                               attncl_value position, attncl_value last, attncl_value *y_ret,
-                               attncl_value *memory_ret)
+                               struct decode_at at, attncl_value *y_ret, attncl_value *memory_ret)
 {
     attncl_status status = ATTNCL_OK;
     attncl_feedback_transformer_params params;
@@ -208,13 +207,10 @@ attncl_status attncl__feedback(struct build *b, const struct feedback_settings *
     for (size_t i = 0; i < n; ++i)
         drop_layer(&b->dropout, &parts[i], &layers[i], &dropped[i]);
     const struct cache_desc cache = {attncl__feedback_limit(s), b->state_dtype};
-    if (position.id)
-        *y_ret =
-            attncl__feedback_transformer_step(b->graph, &params, &cache, x, position, memory_ret);
-    else if (last.id)
-        *y_ret = attncl__feedback_transformer_prefill(b->graph, &params, &cache, x, last);
-    else
-        *y_ret = attncl_feedback_transformer(b->graph, &params, x, memory_ret);
+    *y_ret =
+        at.position.id || at.last.id
+            ? attncl__feedback_transformer_decode(b->graph, &params, &cache, x, &at, memory_ret)
+            : attncl_feedback_transformer(b->graph, &params, x, memory_ret);
 done:
     attncl__free(layers);
     attncl__free(parts);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "layer/layer.h"
 #include "model/block_layers.h"
 
 // -- layer norm
@@ -32,10 +33,7 @@ struct norm_params attncl__norm_optional(struct params *p, const char *name, int
 
 attncl_value attncl__norm(struct build *b, struct norm_params norm, double eps, attncl_value x)
 {
-    attncl_graph_push_scope(b->graph, norm.name);
-    const attncl_value y = attncl_layer_norm(b->graph, x, norm.weight, norm.bias, (float)eps);
-    attncl_graph_pop_scope(b->graph);
-    return y;
+    return attncl__layer_normalise(b->graph, norm.name, x, norm.weight, norm.bias, (float)eps);
 }
 
 // -- a feed-forward network

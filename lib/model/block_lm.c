@@ -94,10 +94,11 @@ static attncl_status layers(struct build *b, const struct lm_settings *s, attncl
                             attncl_value last, attncl_value *x)
 {
     const struct block_call call = {.causal = true, .position = position, .last = last};
+    const struct decode_at at = {position, last};
     TRY(check_state(b, s));
     attncl__params_enter(&b->params, s->is_feedback ? "transformer" : "encoder");
     if (s->is_feedback)
-        TRY(attncl__feedback(b, &s->feedback, *x, position, last, x, NULL));
+        TRY(attncl__feedback(b, &s->feedback, *x, at, x, NULL));
     else
         *x = attncl__encoder(b, &s->encoder, &call, *x);
     attncl__params_leave(&b->params);

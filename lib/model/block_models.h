@@ -4,6 +4,7 @@
 #define ATTNCL_MODEL_BLOCK_MODELS_H
 
 #include "attncl/feedback.h"
+#include "layer/decoding.h"
 #include "model/arch.h"
 #include "model/block_layers.h"
 
@@ -119,8 +120,7 @@ int64_t attncl__feedback_limit(const struct feedback_settings *s); // longest se
 // x [T, B, C] -> [T, B, C] and, with memory_ret, the memories; [B, C] at a position -> [B, C].  With `last`,
 // x is a prompt that fills the state of steps, and the result is its row `last`, [B, C] (layer/decoding.h).
 attncl_status attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
-                               attncl_value position, attncl_value last, attncl_value *y_ret,
-                               attncl_value *memory_ret);
+                               struct decode_at at, attncl_value *y_ret, attncl_value *memory_ret);
 
 // What the attention of a layer has parameters for.
 enum feedback_keys {
