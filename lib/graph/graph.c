@@ -4,7 +4,8 @@
 
 #include <stdatomic.h>
 
-#include "graph/internal.h"
+#include "base/alloc.h"
+#include "graph/nodes.h"
 
 static atomic_uint n_created;
 

@@ -2,7 +2,8 @@
 //
 // Where values come from and go to: inputs, tensors, constants, state, outputs.
 
-#include "graph/internal.h"
+#include "base/alloc.h"
+#include "graph/nodes.h"
 
 bool attncl__graph_has_input(const attncl_graph *g, const char *name)
 {

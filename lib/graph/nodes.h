@@ -102,6 +102,9 @@ struct attncl_graph {
     void (*program_free)(struct program *program);
 };
 
+// Appends a value; for graph/.  0: no memory, the graph has failed.
+int attncl__graph_add_value(attncl_graph *g, struct value v);
+
 // The value of a handle; NULL: none.
 const struct value *attncl__graph_value(const attncl_graph *g, attncl_value v);
 

@@ -4,7 +4,8 @@
 
 #include <stdarg.h>
 
-#include "graph/internal.h"
+#include "base/alloc.h"
+#include "graph/nodes.h"
 
 bool attncl__graph_failed(const attncl_graph *g)
 {

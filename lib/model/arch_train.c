@@ -120,31 +120,19 @@ static void next_batch(struct batches *batches)
 
 // -- the graph of a step
 
-// What is trained: a tensor, its gradient, and that clipped.
+// What is trained: a tensor, its gradient, and that clipped.  One allocation, `param` first.
 struct trained {
     size_t n;
     attncl_value *param, *grad, *clipped;
 };
 
-static void free_trained(struct trained *t)
-{
-    attncl__free(t->param);
-    attncl__free(t->grad);
-    attncl__free(t->clipped);
-}
-
 static attncl_status add_gradients(struct build *b, attncl_value loss, struct trained *t)
 {
     const struct param_table *table = b->params.table;
     const size_t n = attncl__trained_count(table);
-    *t = (struct trained){
-        .n = n,
-        .param = attncl__alloc_array(n + 1, sizeof *t->param),
-        .grad = attncl__alloc_array(n + 1, sizeof *t->grad),
-        .clipped = attncl__alloc_array(n + 1, sizeof *t->clipped),
-    };
-    REQUIRE(t->param && t->grad && t->clipped, ATTNCL_ERR_NO_MEMORY, "gradients of %zu parameters",
-            n);
+    attncl_value *values = attncl__alloc_array(n, 3 * sizeof *values);
+    REQUIRE(values, ATTNCL_ERR_NO_MEMORY, "gradients of %zu parameters", n);
+    *t = (struct trained){n, values, values + n, values + 2 * n};
     return attncl__trained_gradient(table, b->graph, loss, t->param, t->grad);
 }
 
@@ -241,7 +229,7 @@ done:
     attncl_results_destroy(results);
     attncl__free(losses);
     attncl__free(norms);
-    free_trained(&trained);
+    attncl__free(trained.param);
     attncl_graph_destroy(b.graph);
     return status;
 }

@@ -42,32 +42,21 @@ attncl_status attncl__gradients_check(const struct arch_class *arch, const attnc
     return ATTNCL_OK;
 }
 
-// What to differentiate, and after what.
+// What to differentiate, and after what.  One allocation, `y` first.
 struct lists {
     attncl_value *y, *dy, *x, *dx;
     size_t n_y, n_x, n_inputs; // n_inputs: of the x; the parameters follow
 };
 
-static void free_lists(struct lists *l)
-{
-    attncl__free(l->y);
-    attncl__free(l->dy);
-    attncl__free(l->x);
-    attncl__free(l->dx);
-}
-
 static attncl_status make_lists(const struct build *b, struct lists *l)
 {
-    const size_t n_y = attncl_graph_output_count(b->graph) + 1;
-    const size_t n_x = attncl_graph_input_count(b->graph) + b->params.table->n + 1;
+    const size_t n_y = b->n_inputs; // a cotangent each, at most
+    const size_t n_x = attncl_graph_input_count(b->graph) + b->params.table->n;
+    attncl_value *values = attncl__alloc_array(n_y + n_x, 2 * sizeof *values);
 
+    REQUIRE(values, ATTNCL_ERR_NO_MEMORY, "gradients of %zu values", n_x);
     *l = (struct lists){
-        .y = attncl__alloc_array(n_y, sizeof *l->y),
-        .dy = attncl__alloc_array(n_y, sizeof *l->dy),
-        .x = attncl__alloc_array(n_x, sizeof *l->x),
-        .dx = attncl__alloc_array(n_x, sizeof *l->dx),
-    };
-    REQUIRE(l->y && l->dy && l->x && l->dx, ATTNCL_ERR_NO_MEMORY, "gradients of %zu values", n_x);
+        .y = values, .dy = values + n_y, .x = values + 2 * n_y, .dx = values + 2 * n_y + n_x};
     return ATTNCL_OK;
 }
 
@@ -164,6 +153,6 @@ attncl_status attncl__gradients_build(struct build *b, const struct arch_class *
     name_results(b, &l, n_inputs);
     status = attncl_graph_status(b->graph);
 done:
-    free_lists(&l);
+    attncl__free(l.y);
     return status;
 }

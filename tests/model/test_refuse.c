@@ -259,6 +259,16 @@ TEST(an_input_without_a_name_is_refused)
     golden_close(&golden, model);
 }
 
+TEST(a_cotangent_is_given_once)
+{
+    struct golden golden;
+    attncl_model *model = golden_open(&golden, "softmax");
+    for (int i = 0; i < 4; ++i)
+        golden_give(&golden, "another")->name = "cotangent.output";
+    refuse(model, &golden, "cotangent.output is given twice");
+    golden_close(&golden, model);
+}
+
 TEST(some_models_are_not_one_graph)
 {
     struct golden golden;

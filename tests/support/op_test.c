@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "device/context.h"
 #include "exec/exec.h"
-#include "graph/internal.h"
+#include "graph/nodes.h"
 
 // A view's rows are VIEW_GAP wider in memory than they seem, and begin at VIEW_START.
 enum { VIEW_GAP = 5, VIEW_START = 3 };
