@@ -10,27 +10,6 @@
 #include "base/struct.h"
 #include "model/decoder.h"
 
-attncl_status attncl__decoder_open(const attncl_decoder *d, enum decoding kind, int64_t n_tokens,
-                                   attncl_graph **graph_ret)
-{
-    attncl_model *model = d->model;
-    attncl_status status = ATTNCL_OK;
-    struct build b = {0};
-
-    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
-    b.n_positions = d->limit;
-    b.state_dtype = d->state_dtype;
-    TRY_DONE(model->arch->build_decoding(&b, model->settings, kind, n_tokens, d->batch));
-    if (kind == DECODE_SAMPLING || kind == DECODE_PREFILL)
-        attncl__graph_share_state(b.graph, d->graph);
-    TRY_DONE(attncl_graph_compile(b.graph, NULL));
-    *graph_ret = b.graph;
-    b.graph = NULL; // ownership has passed to the caller
-done:
-    attncl_graph_destroy(b.graph);
-    return status;
-}
-
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
                                          attncl_dtype state_dtype, attncl_decoder **decoder_ret)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Steps that draw the next token on the device: their graph shares the state of the step's graph, and has what
-// the next step takes as state of its own.
+// Opens a decoder's graphs.  Steps that draw the next token on the device: their graph shares the state of the step's
+// graph, and has what the next step takes as state of its own.
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,6 +10,27 @@
 #include "base/struct.h"
 #include "layer/decoding.h"
 #include "model/decoder.h"
+
+attncl_status attncl__decoder_open(const attncl_decoder *d, enum decoding kind, int64_t n_tokens,
+                                   attncl_graph **graph_ret)
+{
+    attncl_model *model = d->model;
+    attncl_status status = ATTNCL_OK;
+    struct build b = {0};
+
+    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
+    b.n_positions = d->limit;
+    b.state_dtype = d->state_dtype;
+    TRY_DONE(model->arch->build_decoding(&b, model->settings, kind, n_tokens, d->batch));
+    if (kind == DECODE_SAMPLING || kind == DECODE_PREFILL)
+        attncl__graph_share_state(b.graph, d->graph);
+    TRY_DONE(attncl_graph_compile(b.graph, NULL));
+    *graph_ret = b.graph;
+    b.graph = NULL; // ownership has passed to the caller
+done:
+    attncl_graph_destroy(b.graph);
+    return status;
+}
 
 static attncl_status check_sampling(const attncl_sampling *given, attncl_sampling *ret)
 {

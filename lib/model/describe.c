@@ -30,37 +30,7 @@ struct attncl_description {
 
 // -- entries
 
-enum { N_TEXTS = 5 };
-
-struct listed_entry {
-    attncl_entry entry;
-    char *text[N_TEXTS]; // owns name, shape, standard, choices, condition
-};
-
-attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *entry)
-{
-    struct listed_entry new = {.entry = *entry};
-    const char **const texts[N_TEXTS] = {&new.entry.name, &new.entry.shape, &new.entry.standard,
-                                         &new.entry.choices, &new.entry.condition};
-    struct listed_entry *list =
-        attncl__grow_list(entries->list, entries->n, &entries->capacity, sizeof *list);
-    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", entries->n);
-    entries->list = list;
-    bool complete = true;
-    for (int i = 0; i < N_TEXTS; ++i) {
-        if (!*texts[i])
-            continue;
-        new.text[i] = attncl__copy_text(*texts[i]);
-        complete &= new.text[i] != NULL;
-        *texts[i] = new.text[i];
-    }
-    new.entry.struct_size = sizeof new.entry;
-    list[entries->n++] = new;
-    REQUIRE(complete, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", entries->n);
-    return ATTNCL_OK;
-}
-
-// The same with this shape, which is freed.
+// Adds the entry with this shape, which is freed.
 static attncl_status add_shaped(attncl_description *d, attncl_entry *entry, struct strbuf *shape)
 {
     entry->shape = shape->data;

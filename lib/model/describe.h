@@ -8,6 +8,13 @@
 #include "io/json.h"
 
 // The entries of a description, with their texts.
+enum { N_TEXTS = 5 };
+
+struct listed_entry {
+    attncl_entry entry;
+    char *text[N_TEXTS]; // owns name, shape, standard, choices, condition
+};
+
 struct entry_list {
     struct listed_entry *list; // owned
     size_t n, capacity;

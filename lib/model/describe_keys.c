@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Descriptions: the keys of an architecture's configuration, from its table.  Rows of one name are one
+// Descriptions: an entry; the keys of an architecture's configuration, from its table.  Rows of one name are one
 // key, read where one of them is.
 
 #include <assert.h>
@@ -8,6 +8,29 @@
 
 #include "model/describe.h"
 #include "model/model.h"
+
+attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *entry)
+{
+    struct listed_entry new = {.entry = *entry};
+    const char **const texts[N_TEXTS] = {&new.entry.name, &new.entry.shape, &new.entry.standard,
+                                         &new.entry.choices, &new.entry.condition};
+    struct listed_entry *list =
+        attncl__grow_list(entries->list, entries->n, &entries->capacity, sizeof *list);
+    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", entries->n);
+    entries->list = list;
+    bool complete = true;
+    for (int i = 0; i < N_TEXTS; ++i) {
+        if (!*texts[i])
+            continue;
+        new.text[i] = attncl__copy_text(*texts[i]);
+        complete &= new.text[i] != NULL;
+        *texts[i] = new.text[i];
+    }
+    new.entry.struct_size = sizeof new.entry;
+    list[entries->n++] = new;
+    REQUIRE(complete, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", entries->n);
+    return ATTNCL_OK;
+}
 
 struct key_rows {
     struct config_row list[CONFIG_MAX_ROWS];
