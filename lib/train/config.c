@@ -175,8 +175,8 @@ attncl_status attncl__train_config_end(struct train_config *c, int64_t source_vo
     struct json *model, *train;
     TRY_DONE(check_root(c->root));
     TRY_DONE(find_parts(c, &model, &train));
-    TRY_DONE(
-        complete_model(c->arch, model, c->settings.seq_len, source_vocabulary, target_vocabulary));
+    TRY_DONE(complete_model(c->arch, model, c->settings.data.seq_len, source_vocabulary,
+                            target_vocabulary));
     TRY_DONE(fill_model(c->arch, model));
     status = read_train(c, model, train, pad);
     if (status != ATTNCL_OK)

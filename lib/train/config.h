@@ -8,7 +8,8 @@
 #include "train/dataset.h"
 
 struct train_settings {
-    int64_t batch_size, seq_len, valid_len, steps;
+    struct dataset_options data; // without the seed and the vocabularies
+    int64_t steps;
     struct optim_settings optimizer;
     double grad_norm_clip, grad_value_clip; // 0: none
     attncl_clip_style clip;
@@ -16,12 +17,6 @@ struct train_settings {
     int64_t pad; // -1: none
     int64_t accumulate;
     double ema; // 0: none
-    double valid_fraction;
-    enum dataset_order order;
-    enum pair_form pair_form;
-    bool time_first; // sequences of a batch are columns: [T, B]
-    bool with_lens;  // a labelled source says how long it is
-    int64_t min_frequency;
     int64_t eval_every, checkpoint_every, keep, patience, sample;
     int64_t seed;
     struct {                    // what the model says

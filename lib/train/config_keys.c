@@ -12,16 +12,16 @@ attncl_status attncl__train_data_form(const struct arch_class *arch, const struc
 {
     bool batch_first = false, present;
     const char *pool = "mean", *layer = "";
-    s->pair_form = PAIR_SENTENCES;
-    s->time_first = arch->target == TARGET_NEXT_TOKENS;
+    s->data.pair_form = PAIR_SENTENCES;
+    s->data.time_first = arch->target == TARGET_NEXT_TOKENS;
     if (arch->target != TARGET_LABELS)
         return ATTNCL_OK;
     TRY(attncl__json_bool(model, "batch_first", &present, &batch_first));
     TRY(attncl__json_text(model, "pool", &present, &pool));
-    s->pair_form = strcmp(pool, "none") == 0 ? PAIR_TAGS : PAIR_CLASS;
+    s->data.pair_form = strcmp(pool, "none") == 0 ? PAIR_TAGS : PAIR_CLASS;
     TRY(attncl__json_text(model, "layer", &present, &layer));
-    s->time_first = !batch_first;
-    s->with_lens = strcmp(layer, "transformer") == 0; // the others take no lengths
+    s->data.time_first = !batch_first;
+    s->data.with_lens = strcmp(layer, "transformer") == 0; // the others take no lengths
     return ATTNCL_OK;
 }
 
@@ -39,13 +39,13 @@ attncl_status attncl__train_read_model(const struct arch_class *arch, const stru
     s->model.longest_window = max_len >= 1 ? max_len : INT64_MAX;
     if (n_memories >= 1 && n_memories + 1 < s->model.longest_window)
         s->model.longest_window = n_memories + 1;
-    s->seq_len = arch->target == TARGET_SENTENCES ? PAIR_LENGTH
-                 : arch->target == TARGET_LABELS  ? LABELLED_LENGTH
-                                                  : WINDOW;
+    s->data.seq_len = arch->target == TARGET_SENTENCES ? PAIR_LENGTH
+                      : arch->target == TARGET_LABELS  ? LABELLED_LENGTH
+                                                       : WINDOW;
     if (attncl__json_has(model, "seq_len"))
-        s->seq_len = s->model.seq_len;
+        s->data.seq_len = s->model.seq_len;
     else if (attncl__json_has(model, "max_len"))
-        s->seq_len = max_len < WINDOW ? max_len : WINDOW;
+        s->data.seq_len = max_len < WINDOW ? max_len : WINDOW;
     return ATTNCL_OK;
 }
 
@@ -53,7 +53,7 @@ attncl_status attncl__train_read_model(const struct arch_class *arch, const stru
 static double default_valid_len(const void *settings)
 {
     const struct train_settings *s = settings;
-    const int64_t n = s->model.seq_len ? s->model.seq_len : s->seq_len;
+    const int64_t n = s->model.seq_len ? s->model.seq_len : s->data.seq_len;
     return (double)(n < s->model.longest_window ? n : s->model.longest_window);
 }
 
@@ -61,12 +61,13 @@ static const struct choice orders[] = {
     {"sequential", ORDER_SEQUENTIAL}, {"shuffled", ORDER_SHUFFLED}, {"random", ORDER_RANDOM}, {0}};
 
 const struct key attncl__train_data_keys[] = {
-    {"batch_size", KEY_INT, AT(train_settings, batch_size), .min = 1, OR(32)},
-    {"seq_len", KEY_INT, AT(train_settings, seq_len), .min = 1, OR_PRESET},
-    {"valid_len", KEY_INT, AT(train_settings, valid_len), .min = 1, OR_FROM(default_valid_len)},
-    {"valid_fraction", KEY_NUMBER, AT(train_settings, valid_fraction), .below = 1, OR(0.1)},
-    {"batches", KEY_WORD, AT(train_settings, order), .choices = orders, OR_WORD("shuffled")},
-    {"min_frequency", KEY_INT, AT(train_settings, min_frequency), .min = 1, OR(2)},
+    {"batch_size", KEY_INT, AT(train_settings, data.batch_size), .min = 1, OR(32)},
+    {"seq_len", KEY_INT, AT(train_settings, data.seq_len), .min = 1, OR_PRESET},
+    {"valid_len", KEY_INT, AT(train_settings, data.valid_len), .min = 1,
+     OR_FROM(default_valid_len)},
+    {"valid_fraction", KEY_NUMBER, AT(train_settings, data.valid_fraction), .below = 1, OR(0.1)},
+    {"batches", KEY_WORD, AT(train_settings, data.order), .choices = orders, OR_WORD("shuffled")},
+    {"min_frequency", KEY_INT, AT(train_settings, data.min_frequency), .min = 1, OR(2)},
     {"steps", KEY_INT, AT(train_settings, steps), .min = 1, OR(1000)},
     {"seed", KEY_INT, AT(train_settings, seed), OR(0)},
     {0},

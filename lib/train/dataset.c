@@ -27,45 +27,36 @@ static attncl_status check_options(const struct dataset_options *o)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__dataset_create(const struct dataset_class *class, size_t bytes,
-                                     const char *path, const struct dataset_options *options,
-                                     struct dataset **ret)
+static attncl_status read_arrays(struct dataset *d)
 {
-    TRY(check_options(options));
-    struct dataset *d = attncl__alloc_zero(bytes);
-    REQUIRE(d, ATTNCL_ERR_NO_MEMORY, "a dataset");
-    const attncl_status status = attncl__data_file_open(path, &d->file);
-    if (status != ATTNCL_OK) {
-        attncl__free(d);
-        return status;
-    }
-    d->class = class;
-    d->pad = -1;
-    d->options = *options;
-    d->options.vocabulary = d->options.target_vocabulary = NULL; // the caller's, gone later
-    *ret = d;
-    return ATTNCL_OK;
+    attncl_safetensors *file = NULL;
+
+    TRY(attncl_safetensors_open(d->file.path, &file));
+    const attncl_status status = d->class->read_arrays(d, file);
+    attncl_safetensors_close(file);
+    return status;
 }
 
-attncl_status attncl__dataset_open_arrays(const struct dataset_class *class, size_t bytes,
-                                          const char *path, const struct dataset_options *options,
-                                          attncl_status (*read)(struct dataset *,
-                                                                const attncl_safetensors *),
-                                          struct dataset **ret)
+attncl_status attncl__dataset_open(const struct dataset_class *class, const char *path,
+                                   const struct dataset_options *options, struct dataset **ret)
 {
     attncl_status status = ATTNCL_OK;
-    attncl_safetensors *file = NULL;
-    struct dataset *d = NULL;
 
-    TRY(attncl__dataset_create(class, bytes, path, options, &d));
-    TRY_DONE(attncl_safetensors_open(path, &file));
-    TRY_DONE(read(d, file));
-    TRY_DONE(attncl__data_file_check(&d->file)); // between the hash and the reading
+    TRY(check_options(options));
+    struct dataset *d = attncl__alloc_zero(class->bytes);
+    REQUIRE(d, ATTNCL_ERR_NO_MEMORY, "a dataset");
+    d->class = class;
+    d->options = *options;
+    d->file = DATA_FILE_EMPTY;
+    d->pad = -1;
+    TRY_DONE(attncl__data_file_open(path, &d->file));
+    TRY_DONE(class->read ? class->read(d) : read_arrays(d));
+    TRY_DONE(attncl__data_file_check(&d->file));                 // between the hash and the reading
+    d->options.vocabulary = d->options.target_vocabulary = NULL; // the caller's, gone later
     *ret = d;
     d = NULL; // ownership has passed to the caller
 
 done:
-    attncl_safetensors_close(file);
     attncl__dataset_close(d);
     return status;
 }
@@ -82,9 +73,11 @@ void attncl__dataset_close(struct dataset *d)
     attncl__free(d);
 }
 
-int64_t attncl__dataset_n_train(const struct dataset *d, int64_t n)
+void attncl__dataset_split(struct dataset *d)
 {
-    return (int64_t)floor((double)n - (double)n * d->options.valid_fraction);
+    const double n = (double)d->n;
+
+    d->n_train = (int64_t)floor(n - n * d->options.valid_fraction);
 }
 
 const char *attncl__dataset_metadata(const struct dataset *d, size_t i, const char **value_ret)

@@ -26,7 +26,7 @@ enum pair_form {    // what the target of a pair is
 };
 
 struct dataset_options {
-    int64_t batch_size; // B
+    int64_t batch_size; // B; ready batches have their own, as all options but pair_form
     int64_t seq_len;    // T; of a pair: the length of source and target
     enum pair_form pair_form;
     bool time_first;       // labelled pairs: [T, B] instead of [B, T]
@@ -61,14 +61,10 @@ struct dataset;
 // and "targets" [N, T, B], or "enc_X", "dec_X", "targets" [N, B, T] and "enc_valid_lens" [N, B], which
 // may be missing; of labels "tokens" of rank 3, "valid_lens" [N, B], which may be missing, and
 // "targets", [N, B] of classes, like "tokens" of tags).
-attncl_status attncl__dataset_open_text(const char *path, const struct dataset_options *options,
-                                        struct dataset **ret);
-attncl_status attncl__dataset_open_tokens(const char *path, const struct dataset_options *options,
-                                          struct dataset **ret);
-attncl_status attncl__dataset_open_pairs(const char *path, const struct dataset_options *options,
-                                         struct dataset **ret);
-attncl_status attncl__dataset_open_batches(const char *path, enum pair_form form,
-                                           struct dataset **ret);
+extern const struct dataset_class attncl__data_text, attncl__data_tokens, attncl__data_pairs,
+    attncl__data_batches;
+attncl_status attncl__dataset_open(const struct dataset_class *class, const char *path,
+                                   const struct dataset_options *options, struct dataset **ret);
 // From now on the batches of SPLIT_TRAIN are the ready ones of a file; all else stays as the data say.
 attncl_status attncl__dataset_use_batches(struct dataset *d, const char *path);
 void attncl__dataset_close(struct dataset *d); // accepts NULL

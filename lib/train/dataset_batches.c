@@ -21,38 +21,22 @@ struct expected {
     bool optional;
     int vocabulary; // its ids are of; -1: they are no ids
 };
-static const struct expected of_text[] = {{"tokens", 3, false, 0}, {"targets", 3, false, 0}};
-static const struct expected of_pairs[] = {{"enc_X", 3, false, 0},
-                                           {"dec_X", 3, false, 1},
-                                           {"enc_valid_lens", 2, true, -1},
-                                           {"targets", 3, false, 1}};
-
-static const struct expected of_classes[] = {
-    {"tokens", 3, false, 0}, {"valid_lens", 2, true, -1}, {"targets", 2, false, 1}};
-static const struct expected of_tags[] = {
-    {"tokens", 3, false, 0}, {"valid_lens", 2, true, -1}, {"targets", 3, false, 1}};
-
-struct kind {
-    const struct expected *list;
-    size_t n;
-    const char *names;
-};
-#define KIND(list, names)                                                                          \
-    {                                                                                              \
-        (list), sizeof(list) / sizeof(list)[0], names                                              \
-    }
-static const struct kind kinds[] = {
-    KIND(of_text, "tokens and targets, or enc_X, dec_X, enc_valid_lens and targets"),
-    KIND(of_pairs, "tokens and targets, or enc_X, dec_X, enc_valid_lens and targets"),
-    KIND(of_classes, "tokens, valid_lens and targets"),
-    KIND(of_tags, "tokens, valid_lens and targets"),
+enum kind { OF_TEXT, OF_PAIRS, OF_CLASSES, OF_TAGS };
+static const struct expected kinds[][BATCH_MAX_ARRAYS + 1] = {
+    [OF_TEXT] = {{"tokens", 3, false, 0}, {"targets", 3, false, 0}},
+    [OF_PAIRS] = {{"enc_X", 3, false, 0},
+                  {"dec_X", 3, false, 1},
+                  {"enc_valid_lens", 2, true, -1},
+                  {"targets", 3, false, 1}},
+    [OF_CLASSES] = {{"tokens", 3, false, 0}, {"valid_lens", 2, true, -1}, {"targets", 2, false, 1}},
+    [OF_TAGS] = {{"tokens", 3, false, 0}, {"valid_lens", 2, true, -1}, {"targets", 3, false, 1}},
 };
 
-static const struct kind *kind_of(const struct ready *r, const attncl_safetensors *file)
+static enum kind kind_of(const struct ready *r, const attncl_safetensors *file)
 {
     if (r->base.options.pair_form == PAIR_SENTENCES) // or a text
-        return &kinds[attncl_safetensors_find(file, "enc_X") != NULL];
-    return &kinds[r->base.options.pair_form == PAIR_CLASS ? 2 : 3];
+        return attncl_safetensors_find(file, "enc_X") ? OF_PAIRS : OF_TEXT;
+    return r->base.options.pair_form == PAIR_CLASS ? OF_CLASSES : OF_TAGS;
 }
 
 static void close_ready(struct dataset *d)
@@ -76,8 +60,6 @@ static attncl_status ready_batch(struct dataset *d, enum dataset_split split, in
     }
     return ATTNCL_OK;
 }
-
-static const struct dataset_class ready_class = {close_ready, ready_batch, false};
 
 // All arrays have as many batches and rows: [N, T, B] both of a text, [N, B, ...] all of pairs, where
 // dec_X has the shape of targets.  Whether B is the first axis of labelled batches, the model knows.
@@ -121,55 +103,53 @@ static attncl_status add_array(struct ready *r, const struct expected *e, const 
     return ATTNCL_OK;
 }
 
-static bool is_one_of(const struct expected *e, size_t n, const char *name)
+static bool is_one_of(const struct expected *e, const char *name)
 {
-    for (size_t i = 0; i < n; ++i)
-        if (strcmp(e[i].name, name) == 0)
-            return true;
-    return false;
+    while (e->name && strcmp(e->name, name) != 0)
+        ++e;
+    return e->name;
 }
 
-static attncl_status read_arrays(struct dataset *d, const attncl_safetensors *file)
+static attncl_status read_batches(struct dataset *d, const attncl_safetensors *file)
 {
     struct ready *r = (struct ready *)d;
     const char *path = d->file.path;
-    const struct kind *kind = kind_of(r, file);
-    const struct expected *e = kind->list;
-    const size_t n = kind->n;
-    const int rank = e[n - 1].rank;
+    const enum kind kind = kind_of(r, file);
+    const int rank = kind == OF_CLASSES ? 2 : 3;
     const attncl_array *targets = attncl_safetensors_find(file, "targets");
 
     for (size_t i = 0; i < attncl_safetensors_count(file); ++i) {
         const char *name = attncl_safetensors_at(file, i)->name;
-        REQUIRE(is_one_of(e, n, name), ATTNCL_ERR_FORMAT,
-                "%s: array \"%s\" is not of batches, which are %s", path, name, kind->names);
+        REQUIRE(is_one_of(kinds[kind], name), ATTNCL_ERR_FORMAT,
+                "%s: array \"%s\" is not of batches, which are %s", path, name,
+                kind <= OF_PAIRS ? "tokens and targets, or enc_X, dec_X, enc_valid_lens and targets"
+                                 : "tokens, valid_lens and targets");
     }
     REQUIRE(targets && targets->rank == rank, ATTNCL_ERR_FORMAT,
             "%s: holds no array \"targets\" of %d axes", path, rank);
-    for (size_t i = 0; i < n; ++i) {
-        const attncl_array *array = attncl_safetensors_find(file, e[i].name);
-        REQUIRE(array || e[i].optional, ATTNCL_ERR_FORMAT, "%s: holds no array \"%s\"", path,
-                e[i].name);
+    for (const struct expected *e = kinds[kind]; e->name; ++e) {
+        const attncl_array *array = attncl_safetensors_find(file, e->name);
+        REQUIRE(array || e->optional, ATTNCL_ERR_FORMAT, "%s: holds no array \"%s\"", path,
+                e->name);
         if (array)
-            TRY(add_array(r, &e[i], array, targets));
+            TRY(add_array(r, e, array, targets));
     }
     d->count[SPLIT_TRAIN] = targets->dim[0];
     return ATTNCL_OK;
 }
 
-attncl_status attncl__dataset_open_batches(const char *path, enum pair_form form,
-                                           struct dataset **ret)
-{
-    const struct dataset_options options = {.batch_size = 1, .seq_len = 1, .pair_form = form};
-    return attncl__dataset_open_arrays(&ready_class, sizeof(struct ready), path, &options,
-                                       read_arrays, ret);
-}
+const struct dataset_class attncl__data_batches = {
+    .bytes = sizeof(struct ready),
+    .read_arrays = read_batches,
+    .close = close_ready,
+    .batch = ready_batch,
+};
 
 attncl_status attncl__dataset_use_batches(struct dataset *d, const char *path)
 {
     struct dataset *ready = NULL;
 
-    TRY(attncl__dataset_open_batches(path, d->options.pair_form, &ready));
+    TRY(attncl__dataset_open(&attncl__data_batches, path, &d->options, &ready));
     attncl__dataset_close(d->ready);
     d->ready = ready;
     return ATTNCL_OK;

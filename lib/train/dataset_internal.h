@@ -52,10 +52,16 @@ int64_t attncl__order_offset(uint64_t seed, int64_t bound, int64_t position);
 // -- dataset.c
 
 struct dataset_class {
+    size_t bytes; // of the kind, which begins with struct dataset
+    // Takes from the file what the kind keeps; read_arrays: from a safetensors file.
+    attncl_status (*read)(struct dataset *d);
+    attncl_status (*read_arrays)(struct dataset *d, const attncl_safetensors *file);
     void (*close)(struct dataset *d); // frees what the kind adds
     // index is at least 0, and below the count but for SPLIT_TRAIN where `endless`.
     attncl_status (*batch)(struct dataset *d, enum dataset_split split, int64_t index,
                            struct batch *ret);
+    // Of windows: the tokens from `at` on.
+    attncl_status (*tokens)(struct dataset *d, int64_t at, int64_t n, int32_t *ret);
     bool endless;
 };
 
@@ -63,9 +69,10 @@ enum { DATASET_MAX_METADATA = 2 };
 
 struct dataset { // the first member of each kind
     const struct dataset_class *class;
-    struct dataset_options options; // without the vocabularies
+    struct dataset_options options; // without the vocabularies once it is open
     struct data_file file;
-    int64_t count[2]; // by split
+    int64_t n, n_train; // characters, tokens or pairs; those for training come first
+    int64_t count[2];   // by split
     const char *key[DATASET_MAX_METADATA];
     char *value[DATASET_MAX_METADATA];
     int64_t n_vocab[2];
@@ -73,21 +80,8 @@ struct dataset { // the first member of each kind
     struct dataset *ready; // whose batches stand for those of SPLIT_TRAIN; NULL: its own do
 };
 
-// Allocates a kind of `bytes`, opens its file and copies the options.  On success the
-// caller owns *ret, also while it is incomplete: attncl__dataset_close().
-attncl_status attncl__dataset_create(const struct dataset_class *class, size_t bytes,
-                                     const char *path, const struct dataset_options *options,
-                                     struct dataset **ret);
-
-// The same of a safetensors file: `read` takes from it what the kind keeps.
-attncl_status attncl__dataset_open_arrays(const struct dataset_class *class, size_t bytes,
-                                          const char *path, const struct dataset_options *options,
-                                          attncl_status (*read)(struct dataset *d,
-                                                                const attncl_safetensors *file),
-                                          struct dataset **ret);
-
-// How many of n things are for training; the rest is held out.
-int64_t attncl__dataset_n_train(const struct dataset *d, int64_t n);
+// Sets n_train, of n.
+void attncl__dataset_split(struct dataset *d);
 
 // Adds an array to the batch, which is empty at first; its elements are the caller's to fill.
 struct batch_array {
@@ -103,17 +97,12 @@ int32_t *attncl__batch_data(const struct batch *batch, size_t i);
 attncl_status attncl__dataset_ids(const struct dataset *d, const attncl_array *array,
                                   int64_t *largest_ret, int32_t **ret);
 
-// -- windows.c
+// -- windows.c: windows [T, B] of a sequence of n tokens
 
-// Windows [T, B] of a sequence of n tokens; `read` gives the tokens from `at` on.
-struct windows {
-    const char *unit; // "characters"
-    int64_t n_train, n_valid;
-    attncl_status (*read)(struct dataset *d, int64_t at, int64_t n, int32_t *ret);
-};
-attncl_status attncl__windows_split(struct dataset *d, struct windows *w, int64_t n);
-attncl_status attncl__windows_batch(struct dataset *d, const struct windows *w,
-                                    enum dataset_split split, int64_t index, struct batch *ret);
+// `unit` is for messages: "characters".
+attncl_status attncl__windows_split(struct dataset *d, const char *unit);
+attncl_status attncl__windows_batch(struct dataset *d, enum dataset_split split, int64_t index,
+                                    struct batch *ret);
 
 // -- words.c: vocabularies of words
 
@@ -159,7 +148,6 @@ enum side { SOURCE, TARGET, N_SIDES };
 
 struct pair_dataset {
     struct dataset base;
-    int64_t n, n_train;
     // [n][length] of each side.  While lines are read: indices of counted words, -1 is padding.
     int32_t *ids[N_SIDES];
     int64_t length[N_SIDES];  // T, or 1 of a class

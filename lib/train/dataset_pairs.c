@@ -30,12 +30,13 @@ static struct vocabulary_kind kind_of(const struct pair_dataset *p, enum side si
 }
 
 // From indices of counted words to those of the vocabulary, which replaces the counted ones.
-static attncl_status number_words(struct pair_dataset *p, enum side side, const char *given)
+static attncl_status number_words(struct pair_dataset *p, enum side side)
 {
     const struct vocabulary_kind kind = kind_of(p, side);
     struct dataset *d = &p->base;
+    const char *given = side == SOURCE ? d->options.vocabulary : d->options.target_vocabulary;
     struct words vocabulary = {0}, *counted = &p->words[side];
-    const int64_t n = p->n * p->length[side];
+    const int64_t n = d->n * p->length[side];
     attncl_status status = ATTNCL_OK;
 
     TRY(given ? attncl__words_of_text(kind.key, given, kind.reserved, &vocabulary)
@@ -60,17 +61,16 @@ done:
     return status;
 }
 
-static attncl_status split(struct pair_dataset *p)
+static attncl_status split(struct dataset *d)
 {
-    struct dataset *d = &p->base;
     const int64_t B = d->options.batch_size;
 
-    p->n_train = attncl__dataset_n_train(d, p->n);
-    REQUIRE(p->n_train >= 1, ATTNCL_ERR_FORMAT,
-            "%s: %" PRId64 " pairs, valid_fraction %g leaves none to train on", d->file.path, p->n,
+    attncl__dataset_split(d);
+    REQUIRE(d->n_train >= 1, ATTNCL_ERR_FORMAT,
+            "%s: %" PRId64 " pairs, valid_fraction %g leaves none to train on", d->file.path, d->n,
             d->options.valid_fraction);
-    d->count[SPLIT_TRAIN] = (p->n_train + B - 1) / B;
-    d->count[SPLIT_VALID] = (p->n - p->n_train + B - 1) / B;
+    d->count[SPLIT_TRAIN] = (d->n_train + B - 1) / B;
+    d->count[SPLIT_VALID] = (d->n - d->n_train + B - 1) / B;
     return ATTNCL_OK;
 }
 
@@ -78,7 +78,8 @@ static attncl_status split(struct pair_dataset *p)
 static attncl_status check_labels(const struct pair_dataset *p)
 {
     const struct words *labels = &p->words[TARGET];
-    const int64_t n_train = p->n_train * p->length[TARGET], n = p->n * p->length[TARGET];
+    const int64_t n_train = p->base.n_train * p->length[TARGET];
+    const int64_t n = p->base.n * p->length[TARGET];
     const int32_t *ids = p->ids[TARGET];
     int64_t i;
     bool *seen = attncl__alloc_array((size_t)labels->n, sizeof *seen);
@@ -167,12 +168,12 @@ static attncl_status pairs_batch(struct dataset *d, enum dataset_split split, in
     const bool train = split == SPLIT_TRAIN;
     int64_t B = o->batch_size;
 
-    if (!train && p->n - p->n_train - first < B)
-        B = p->n - p->n_train - first;
+    if (!train && d->n - d->n_train - first < B)
+        B = d->n - d->n_train - first;
     TRY(create_batch(p, B, ret));
     for (int64_t b = 0; b < B; ++b) {
-        const int64_t pair = train ? attncl__order_item(o->order, o->seed, p->n_train, first + b)
-                                   : p->n_train + first + b;
+        const int64_t pair = train ? attncl__order_item(o->order, o->seed, d->n_train, first + b)
+                                   : d->n_train + first + b;
         if (o->pair_form == PAIR_SENTENCES)
             fill_sentences(p, pair, b, ret);
         else
@@ -194,32 +195,26 @@ static void close_pairs(struct dataset *d)
     attncl__free(p->line);
 }
 
-static const struct dataset_class pairs_class = {close_pairs, pairs_batch, true};
-
-attncl_status attncl__dataset_open_pairs(const char *path, const struct dataset_options *options,
-                                         struct dataset **ret)
+static attncl_status read_pairs(struct dataset *d)
 {
-    attncl_status status = ATTNCL_OK;
-    struct dataset *d = NULL;
-
-    TRY(attncl__dataset_create(&pairs_class, sizeof(struct pair_dataset), path, options, &d));
     struct pair_dataset *p = (struct pair_dataset *)d;
-    p->length[SOURCE] = options->seq_len;
-    p->length[TARGET] = options->pair_form == PAIR_CLASS ? 1 : options->seq_len;
-    TRY_DONE(attncl__pairs_read(p));
-    if (p->n == 0)
-        TRY_DONE(FAIL(ATTNCL_ERR_FORMAT, "%s: holds no pair", path));
-    TRY_DONE(number_words(p, SOURCE, options->vocabulary));
-    TRY_DONE(number_words(p, TARGET, options->target_vocabulary));
-    d->pad = p->words[TARGET].reserved[WORD_PAD];
-    TRY_DONE(split(p));
-    if (options->pair_form != PAIR_SENTENCES && !options->target_vocabulary)
-        TRY_DONE(check_labels(p));
-    TRY_DONE(attncl__data_file_check(&d->file)); // between the hash and the reading
-    *ret = d;
-    d = NULL;
+    const struct dataset_options *o = &d->options;
 
-done:
-    attncl__dataset_close(d);
-    return status;
+    p->length[SOURCE] = o->seq_len;
+    p->length[TARGET] = o->pair_form == PAIR_CLASS ? 1 : o->seq_len;
+    TRY(attncl__pairs_read(p));
+    REQUIRE(d->n > 0, ATTNCL_ERR_FORMAT, "%s: holds no pair", d->file.path);
+    TRY(number_words(p, SOURCE));
+    TRY(number_words(p, TARGET));
+    d->pad = p->words[TARGET].reserved[WORD_PAD];
+    TRY(split(d));
+    return o->pair_form != PAIR_SENTENCES && !o->target_vocabulary ? check_labels(p) : ATTNCL_OK;
 }
+
+const struct dataset_class attncl__data_pairs = {
+    .bytes = sizeof(struct pair_dataset),
+    .read = read_pairs,
+    .close = close_pairs,
+    .batch = pairs_batch,
+    .endless = true,
+};

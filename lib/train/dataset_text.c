@@ -19,11 +19,9 @@ struct characters {
 
 struct text_dataset {
     struct dataset base;
-    struct windows windows;
     struct characters characters;
     uint64_t *mark; // byte of character i * MARK_CHARACTERS
     size_t n_marks, marks_capacity;
-    int64_t n; // characters
 };
 
 // -- the vocabulary
@@ -75,21 +73,21 @@ static attncl_status number_characters(struct characters *c, char **text_ret)
 
 // -- the pass over the text
 
-// Character text->n, at byte `at`.
+// Character base.n, at byte `at`.
 static attncl_status add_character(struct text_dataset *text, const char *bytes, size_t length,
-                                   uint32_t code, uint64_t at, bool given)
+                                   uint32_t code, uint64_t at)
 {
     const char *path = text->base.file.path;
 
     REQUIRE(code != 0, ATTNCL_ERR_FORMAT, "%s: a zero byte at byte %" PRIu64 ": it is no text",
             path, at);
-    if (!given)
+    if (!text->base.options.vocabulary)
         text->characters.index[code] = 0;
     REQUIRE(text->characters.index[code] >= 0, ATTNCL_ERR_FORMAT,
             "%s: character '%.*s' (U+%04" PRIX32 ") at byte %" PRIu64
             " is not in the model's vocabulary",
             path, code < ' ' ? 0 : (int)length, bytes, code, at);
-    if (text->n++ % MARK_CHARACTERS != 0)
+    if (text->base.n++ % MARK_CHARACTERS != 0)
         return ATTNCL_OK;
     uint64_t *mark =
         attncl__grow_list(text->mark, text->n_marks, &text->marks_capacity, sizeof *mark);
@@ -102,7 +100,7 @@ static attncl_status add_character(struct text_dataset *text, const char *bytes,
 // All characters in `bytes` bytes from byte `at` of the file on; *used_ret: without one that is cut at
 // the end.
 static attncl_status scan_chunk(struct text_dataset *text, const char *chunk, size_t bytes,
-                                uint64_t at, bool given, size_t *used_ret)
+                                uint64_t at, size_t *used_ret)
 {
     const uint64_t total = text->base.file.bytes;
     size_t used = 0;
@@ -114,14 +112,14 @@ static attncl_status scan_chunk(struct text_dataset *text, const char *chunk, si
             break;
         REQUIRE(length > 0, ATTNCL_ERR_FORMAT, "%s: is not UTF-8 at byte %" PRIu64,
                 text->base.file.path, at + used);
-        TRY(add_character(text, chunk + used, length, code, at + used, given));
+        TRY(add_character(text, chunk + used, length, code, at + used));
         used += length;
     }
     *used_ret = used;
     return ATTNCL_OK;
 }
 
-static attncl_status scan(struct text_dataset *text, bool given)
+static attncl_status scan(struct text_dataset *text)
 {
     attncl_status status = ATTNCL_OK;
     const uint64_t total = text->base.file.bytes;
@@ -131,7 +129,7 @@ static attncl_status scan(struct text_dataset *text, bool given)
     for (uint64_t at = 0; at < total;) {
         size_t used = 0, n = total - at < CHUNK_BYTES ? (size_t)(total - at) : CHUNK_BYTES;
         TRY_DONE(attncl__data_file_read(&text->base.file, at, chunk, n));
-        TRY_DONE(scan_chunk(text, chunk, n, at, given, &used));
+        TRY_DONE(scan_chunk(text, chunk, n, at, &used));
         at += used;
     }
 
@@ -186,23 +184,16 @@ static void close_text(struct dataset *d)
     attncl__free(text->mark);
 }
 
-static attncl_status text_batch(struct dataset *d, enum dataset_split split, int64_t index,
-                                struct batch *ret)
-{
-    return attncl__windows_batch(d, &((struct text_dataset *)d)->windows, split, index, ret);
-}
-
-static const struct dataset_class text_class = {close_text, text_batch, true};
-
-static attncl_status open_characters(struct text_dataset *text, const char *given)
+static attncl_status open_characters(struct text_dataset *text)
 {
     struct dataset *d = &text->base;
+    const char *given = d->options.vocabulary;
 
     if (given)
         TRY(read_vocabulary(given, &text->characters));
     else
         TRY(create_characters(&text->characters));
-    TRY(scan(text, given != NULL));
+    TRY(scan(text));
     d->key[0] = "attncl.vocab";
     if (given)
         d->value[0] = attncl__copy_text(given);
@@ -213,24 +204,18 @@ static attncl_status open_characters(struct text_dataset *text, const char *give
     return ATTNCL_OK;
 }
 
-attncl_status attncl__dataset_open_text(const char *path, const struct dataset_options *options,
-                                        struct dataset **ret)
+static attncl_status read_text(struct dataset *d)
 {
-    attncl_status status = ATTNCL_OK;
-    struct dataset *d = NULL;
-
-    TRY(attncl__dataset_create(&text_class, sizeof(struct text_dataset), path, options, &d));
-    struct text_dataset *text = (struct text_dataset *)d;
-    text->windows = (struct windows){.unit = "characters", .read = read_characters};
-    if (d->file.bytes == 0)
-        TRY_DONE(FAIL(ATTNCL_ERR_FORMAT, "%s: is empty", path));
-    TRY_DONE(open_characters(text, options->vocabulary));
-    TRY_DONE(attncl__windows_split(d, &text->windows, text->n));
-    TRY_DONE(attncl__data_file_check(&d->file)); // between the hash and the pass over the text
-    *ret = d;
-    d = NULL;
-
-done:
-    attncl__dataset_close(d);
-    return status;
+    REQUIRE(d->file.bytes > 0, ATTNCL_ERR_FORMAT, "%s: is empty", d->file.path);
+    TRY(open_characters((struct text_dataset *)d));
+    return attncl__windows_split(d, "characters");
 }
+
+const struct dataset_class attncl__data_text = {
+    .bytes = sizeof(struct text_dataset),
+    .read = read_text,
+    .close = close_text,
+    .batch = attncl__windows_batch,
+    .tokens = read_characters,
+    .endless = true,
+};

@@ -13,6 +13,57 @@
 #include "base/utf8.h"
 #include "train/dataset_internal.h"
 
+// What reading the lines needs beside the dataset.
+struct reader {
+    struct pair_dataset *p;
+    locale_t locale;    // says what lower case is
+    struct strbuf word; // so far
+};
+
+// -- rows
+
+static const char *const side_name[N_SIDES] = {"source", "target"};
+
+// A row of one side.
+struct row {
+    enum side side;
+    int32_t *ids;    // [length]
+    int64_t n_words; // may pass the length: the row takes the first words
+};
+
+// The row of pair n of a side, filled with padding.
+static attncl_status add_row(struct pair_dataset *p, enum side side, struct row *ret)
+{
+    const size_t length = (size_t)p->length[side], n = (size_t)p->base.n;
+    size_t row_bytes;
+
+    REQUIRE(ckd_mul_size(length, sizeof(int32_t), &row_bytes), ATTNCL_ERR_NO_MEMORY, "a sentence");
+    int32_t *ids = attncl__grow_list(p->ids[side], n, &p->capacity[side], row_bytes);
+    REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%zu pairs", n + 1);
+    p->ids[side] = ids;
+    *ret = (struct row){.side = side, .ids = ids + n * length};
+    for (size_t i = 0; i < length; ++i)
+        ret->ids[i] = -1;
+    return ATTNCL_OK;
+}
+
+// Counts the word that was read, if there is one, and begins the next.
+static attncl_status end_word(struct reader *r, struct row *row)
+{
+    int index;
+
+    REQUIRE(!r->word.failed, ATTNCL_ERR_NO_MEMORY, "a word of the %s", side_name[row->side]);
+    if (r->word.used == 0)
+        return ATTNCL_OK;
+    if (row->n_words < r->p->length[row->side]) {
+        TRY(attncl__words_count(&r->p->words[row->side], r->word.data, &index));
+        row->ids[row->n_words] = index;
+    }
+    row->n_words += 1;
+    r->word.used = 0;
+    return ATTNCL_OK;
+}
+
 // -- sentences as words
 
 enum sentence_form {
@@ -22,167 +73,94 @@ enum sentence_form {
 };
 enum { NO_BREAK_SPACE = 0xa0, NARROW_NO_BREAK_SPACE = 0x202f };
 
-static attncl_status add_words(const char *sentence, size_t bytes, enum sentence_form form,
-                               locale_t locale, struct strbuf *ret)
+// The words of UTF-8 text; no-break spaces are spaces.
+static attncl_status add_words(struct reader *r, const char *sentence, size_t bytes,
+                               enum sentence_form form, struct row *row)
 {
-    bool at_begin = true; // of a word
-
-    for (size_t at = 0, length; at < bytes; at += length) {
+    for (size_t at = 0; at < bytes;) {
+        char encoded[UTF8_MAX_BYTES];
         uint32_t code;
-        length = attncl__utf8_decode(sentence + at, bytes - at, &code);
-        REQUIRE(length > 0, ATTNCL_ERR_FORMAT, "is not UTF-8 at byte %zu", at);
+        at += attncl__utf8_decode(sentence + at, bytes - at, &code);
         const bool space = code == ' ' || code == NO_BREAK_SPACE || code == NARROW_NO_BREAK_SPACE;
-        const bool mark =
-            form == SENTENCE_TEXT && code < 0x80 && code != 0 && strchr(",.!?", (int)code);
-        if (!space && (at_begin || mark))
-            attncl__strbuf_add_bytes(ret, " ", 1);
-        at_begin = space;
+        const bool mark = form == SENTENCE_TEXT && code < 0x80 && strchr(",.!?", (int)code);
+        if (space || mark)
+            TRY(end_word(r, row));
         if (space)
             continue;
         if (form != SENTENCE_NAMES)
-            code = (uint32_t)towlower_l((wint_t)code, locale);
-        char encoded[UTF8_MAX_BYTES];
-        attncl__strbuf_add_bytes(ret, encoded, attncl__utf8_encode(code, encoded));
+            code = (uint32_t)towlower_l((wint_t)code, r->locale);
+        attncl__strbuf_add_bytes(&r->word, encoded, attncl__utf8_encode(code, encoded));
     }
-    return ATTNCL_OK;
+    return end_word(r, row);
 }
 
-// A sentence of `bytes` bytes of UTF-8 as words with a space before each; no-break spaces are spaces.
-static attncl_status divide_sentence(const char *sentence, size_t bytes, enum sentence_form form,
-                                     struct strbuf *ret)
-{
-    const locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+// -- lines
 
-    REQUIRE(locale, ATTNCL_ERR_UNSUPPORTED,
-            "the C library has no locale C.UTF-8, which says what lower case is");
-    const attncl_status status = add_words(sentence, bytes, form, locale, ret);
-    freelocale(locale);
-    return status;
-}
-
-// -- rows
-
-static const char *const side_name[N_SIDES] = {"source", "target"};
-
-// The row of pair p->n of a side, filled with padding.
-static attncl_status add_row(struct pair_dataset *p, enum side side, int32_t **ret)
-{
-    const size_t length = (size_t)p->length[side];
-    size_t row_bytes;
-
-    REQUIRE(ckd_mul_size(length, sizeof(int32_t), &row_bytes), ATTNCL_ERR_NO_MEMORY, "a sentence");
-    int32_t *ids = attncl__grow_list(p->ids[side], (size_t)p->n, &p->capacity[side], row_bytes);
-    REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " pairs", p->n + 1);
-    p->ids[side] = ids;
-    *ret = ids + (size_t)p->n * length;
-    for (size_t i = 0; i < length; ++i)
-        (*ret)[i] = -1;
-    return ATTNCL_OK;
-}
-
-// Divides `text`, words with a space before each, and counts those that the row takes.
-static attncl_status count_words(struct pair_dataset *p, enum side side, char *text, int32_t *row,
-                                 int64_t *n_ret)
-{
-    *n_ret = 0;
-    for (char *word = text; *word; ++*n_ret) {
-        word += 1;
-        char *end = word + strcspn(word, " ");
-        const bool last = *end == '\0';
-        *end = '\0';
-        if (*n_ret < p->length[side]) {
-            int index;
-            TRY(attncl__words_count(&p->words[side], word, &index));
-            row[*n_ret] = index;
-        }
-        word = end;
-        if (!last)
-            *end = ' ';
-    }
-    return ATTNCL_OK;
-}
-
-// Adds a sentence as pair p->n of its side.  *n_ret: its words.
-static attncl_status add_sentence(struct pair_dataset *p, enum side side, const char *sentence,
-                                  size_t bytes, int64_t *n_ret)
+// Adds a sentence as that of pair n.
+static attncl_status add_sentence(struct reader *r, enum side side, const char *sentence,
+                                  size_t bytes, struct row *row)
 {
     static const enum sentence_form forms[][N_SIDES] = {
         [PAIR_SENTENCES] = {SENTENCE_TEXT, SENTENCE_TEXT},
         [PAIR_CLASS] = {SENTENCE_TEXT, SENTENCE_NAMES},
         [PAIR_TAGS] = {SENTENCE_WORDS, SENTENCE_NAMES}};
-    const enum pair_form form = p->base.options.pair_form;
-    attncl_status status = ATTNCL_OK;
-    struct strbuf text = STRBUF_EMPTY;
-    int32_t *row;
+    const enum pair_form form = r->p->base.options.pair_form;
 
-    TRY(add_row(p, side, &row));
-    TRY_DONE(divide_sentence(sentence, bytes, forms[form][side], &text));
-    if (text.used == 0 && !text.failed)
-        TRY_DONE(FAIL(ATTNCL_ERR_FORMAT, "no word in the %s", side_name[side]));
-    if (form == PAIR_SENTENCES)
-        attncl__strbuf_add(&text, " <eos>");
-    if (text.failed)
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "a sentence of %zu bytes", bytes));
-    TRY_DONE(count_words(p, side, text.data, row, n_ret));
-
-done:
-    attncl__strbuf_free(&text);
-    return status;
+    TRY(add_row(r->p, side, row));
+    TRY(add_words(r, sentence, bytes, forms[form][side], row));
+    REQUIRE(row->n_words > 0, ATTNCL_ERR_FORMAT, "no word in the %s", side_name[side]);
+    if (form != PAIR_SENTENCES)
+        return ATTNCL_OK;
+    attncl__strbuf_add(&r->word, "<eos>");
+    return end_word(r, row);
 }
 
 // The whole text is one label, but for spaces before and after.
-static attncl_status add_class(struct pair_dataset *p, const char *text, size_t bytes)
+static attncl_status add_class(struct reader *r, const char *text, size_t bytes)
 {
-    struct strbuf label = STRBUF_EMPTY;
-    int32_t *row;
-    int index;
+    struct row row;
 
     while (bytes > 0 && text[0] == ' ')
         ++text, --bytes;
     while (bytes > 0 && text[bytes - 1] == ' ')
         --bytes;
     REQUIRE(bytes > 0, ATTNCL_ERR_FORMAT, "no label in the target");
-    TRY(add_row(p, TARGET, &row));
-    attncl__strbuf_add_bytes(&label, text, bytes);
-    const attncl_status status = label.failed
-                                     ? FAIL(ATTNCL_ERR_NO_MEMORY, "a label of %zu bytes", bytes)
-                                     : attncl__words_count(&p->words[TARGET], label.data, &index);
-    attncl__strbuf_free(&label);
-    if (status == ATTNCL_OK)
-        row[0] = index;
-    return status;
+    TRY(add_row(r->p, TARGET, &row));
+    attncl__strbuf_add_bytes(&r->word, text, bytes);
+    return end_word(r, &row);
 }
 
-static attncl_status add_target(struct pair_dataset *p, const char *text, size_t bytes,
-                                int64_t n_source)
+static attncl_status add_target(struct reader *r, const char *text, size_t bytes, int64_t n_source)
 {
-    int64_t n;
+    const enum pair_form form = r->p->base.options.pair_form;
+    struct row row;
 
-    if (p->base.options.pair_form == PAIR_CLASS)
-        return add_class(p, text, bytes);
-    TRY(add_sentence(p, TARGET, text, bytes, &n));
-    REQUIRE(p->base.options.pair_form != PAIR_TAGS || n == n_source, ATTNCL_ERR_FORMAT,
+    if (form == PAIR_CLASS)
+        return add_class(r, text, bytes);
+    TRY(add_sentence(r, TARGET, text, bytes, &row));
+    REQUIRE(form != PAIR_TAGS || row.n_words == n_source, ATTNCL_ERR_FORMAT,
             "%" PRId64 " words in the source, %" PRId64
             " labels in the target; each word needs a label",
-            n_source, n);
+            n_source, row.n_words);
     return ATTNCL_OK;
 }
 
-static attncl_status add_line(struct pair_dataset *p, const char *line, size_t bytes,
-                              int64_t number)
+static attncl_status add_line(struct reader *r, const char *line, size_t bytes, int64_t number)
 {
+    struct pair_dataset *p = r->p;
+    const size_t n = (size_t)p->base.n;
     const char *tab = memchr(line, '\t', bytes), *end = line + bytes;
-    int64_t n_source;
+    struct row source;
 
     REQUIRE(tab, ATTNCL_ERR_FORMAT, "no TAB between source and target");
     const char *after = memchr(tab + 1, '\t', (size_t)(end - tab - 1));
-    int64_t *lines = attncl__grow_list(p->line, (size_t)p->n, &p->line_capacity, sizeof *p->line);
-    REQUIRE(lines, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " pairs", p->n + 1);
+    int64_t *lines = attncl__grow_list(p->line, n, &p->line_capacity, sizeof *p->line);
+    REQUIRE(lines, ATTNCL_ERR_NO_MEMORY, "%zu pairs", n + 1);
     p->line = lines;
-    p->line[p->n] = number;
-    TRY(add_sentence(p, SOURCE, line, (size_t)(tab - line), &n_source));
-    TRY(add_target(p, tab + 1, (size_t)((after ? after : end) - tab - 1), n_source));
-    p->n++;
+    p->line[n] = number;
+    TRY(add_sentence(r, SOURCE, line, (size_t)(tab - line), &source));
+    TRY(add_target(r, tab + 1, (size_t)((after ? after : end) - tab - 1), source.n_words));
+    p->base.n++;
     return ATTNCL_OK;
 }
 
@@ -199,7 +177,7 @@ static attncl_status check_text(const struct pair_dataset *p, const char *text, 
     return ATTNCL_OK;
 }
 
-static attncl_status add_lines(struct pair_dataset *p, const char *text, size_t bytes)
+static attncl_status add_lines(struct reader *r, const char *text, size_t bytes)
 {
     int64_t number = 1;
 
@@ -210,9 +188,9 @@ static attncl_status add_lines(struct pair_dataset *p, const char *text, size_t 
         length -= length > 0 && line[length - 1] == '\r';
         if (length == 0)
             continue;
-        const attncl_status status = add_line(p, line, length, number);
+        const attncl_status status = add_line(r, line, length, number);
         if (status != ATTNCL_OK) {
-            attncl__error_prefix("%s: line %" PRId64, p->base.file.path, number);
+            attncl__error_prefix("%s: line %" PRId64, r->p->base.file.path, number);
             return status;
         }
     }
@@ -222,15 +200,22 @@ static attncl_status add_lines(struct pair_dataset *p, const char *text, size_t 
 attncl_status attncl__pairs_read(struct pair_dataset *p)
 {
     attncl_status status = ATTNCL_OK;
+    struct reader r = {p, newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0), STRBUF_EMPTY};
     const size_t bytes = (size_t)p->base.file.bytes;
-    char *text = attncl__alloc(bytes);
+    char *text = NULL;
 
-    REQUIRE(text, ATTNCL_ERR_NO_MEMORY, "%s: %zu bytes", p->base.file.path, bytes);
+    REQUIRE(r.locale, ATTNCL_ERR_UNSUPPORTED,
+            "the C library has no locale C.UTF-8, which says what lower case is");
+    text = attncl__alloc(bytes);
+    if (!text)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%s: %zu bytes", p->base.file.path, bytes));
     TRY_DONE(attncl__data_file_read(&p->base.file, 0, text, bytes));
     TRY_DONE(check_text(p, text, bytes));
-    TRY_DONE(add_lines(p, text, bytes));
+    TRY_DONE(add_lines(&r, text, bytes));
 
 done:
+    attncl__strbuf_free(&r.word);
     attncl__free(text);
+    freelocale(r.locale);
     return status;
 }

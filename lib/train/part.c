@@ -26,7 +26,7 @@ int64_t attncl__count_targets(const attncl_trainer *t, const struct batch *batch
 // Sequences are the columns of [T, B] or the first axis.
 static int batch_axis(const attncl_trainer *t, const attncl_array *array)
 {
-    return t->config.settings.time_first && array->rank > 1;
+    return t->config.settings.data.time_first && array->rank > 1;
 }
 
 // Moves the elements [first, last) of an axis together, within the array's own memory.

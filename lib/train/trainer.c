@@ -24,38 +24,26 @@ static attncl_status check_kind(const struct arch_class *arch, const attncl_trai
 static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *o,
                                const attncl_safetensors *init)
 {
-    const struct train_settings *s = &t->config.settings;
+    struct dataset_options options = t->config.settings.data;
     const char *vocab_key = o->pairs ? "attncl.source_vocab" : "attncl.vocab";
     const char *target_key =
-        s->pair_form == PAIR_SENTENCES ? "attncl.target_vocab" : "attncl.labels";
-    const struct dataset_options options = {
-        .batch_size = s->batch_size,
-        .seq_len = s->seq_len,
-        .pair_form = s->pair_form,
-        .time_first = s->time_first,
-        .with_lens = s->with_lens,
-        .valid_len = s->valid_len,
-        .valid_fraction = s->valid_fraction,
-        .order = s->order,
-        .seed = (uint64_t)s->seed,
-        .min_frequency = s->min_frequency,
-        .vocabulary = init ? attncl_safetensors_metadata(init, vocab_key) : NULL,
-        .target_vocabulary = init ? attncl_safetensors_metadata(init, target_key) : NULL,
-    };
+        options.pair_form == PAIR_SENTENCES ? "attncl.target_vocab" : "attncl.labels";
     const int n_given = (o->data != NULL) + (o->tokens != NULL) + (o->pairs != NULL);
     REQUIRE(n_given <= 1, ATTNCL_ERR_ARGUMENT,
             "%d of data, tokens and pairs are given, expected one", n_given);
     REQUIRE(n_given || o->batches, ATTNCL_ERR_ARGUMENT,
             "none of data, tokens, pairs and batches is given");
     TRY(check_kind(t->config.arch, o));
+    options.seed = (uint64_t)t->config.settings.seed;
+    options.vocabulary = init ? attncl_safetensors_metadata(init, vocab_key) : NULL;
+    options.target_vocabulary = init ? attncl_safetensors_metadata(init, target_key) : NULL;
     if (n_given == 0)
-        return attncl__dataset_open_batches(o->batches, s->pair_form, &t->data);
-    if (o->data)
-        TRY(attncl__dataset_open_text(o->data, &options, &t->data));
-    if (o->tokens)
-        TRY(attncl__dataset_open_tokens(o->tokens, &options, &t->data));
-    if (o->pairs)
-        TRY(attncl__dataset_open_pairs(o->pairs, &options, &t->data));
+        return attncl__dataset_open(&attncl__data_batches, o->batches, &options, &t->data);
+    const struct dataset_class *class = o->data     ? &attncl__data_text
+                                        : o->tokens ? &attncl__data_tokens
+                                                    : &attncl__data_pairs;
+    const char *path = o->data ? o->data : o->tokens ? o->tokens : o->pairs;
+    TRY(attncl__dataset_open(class, path, &options, &t->data));
     return o->batches ? attncl__dataset_use_batches(t->data, o->batches) : ATTNCL_OK;
 }
 
@@ -135,9 +123,9 @@ static attncl_status complete_config(attncl_trainer *t)
     attncl__dataset_vocabularies(t->data, &source, &target);
     TRY(attncl__train_config_end(c, source, target, attncl__dataset_pad(t->data)));
     const int n_ranks = attncl_ranks_size(t->ranks);
-    REQUIRE(c->settings.batch_size >= n_ranks, ATTNCL_ERR_FORMAT,
+    REQUIRE(c->settings.data.batch_size >= n_ranks, ATTNCL_ERR_FORMAT,
             "configuration: train: batch_size is %" PRId64 ", there are %d ranks to share it",
-            c->settings.batch_size, n_ranks);
+            c->settings.data.batch_size, n_ranks);
     return attncl__json_write(c->root, JSON_LINES, &t->config_text);
 }
 

@@ -128,7 +128,7 @@ static inline bool attncl__sums_gradients(const attncl_trainer *t)
 // Targets are labels, whose share of right ones evaluation counts.
 static inline bool attncl__has_labels(const attncl_trainer *t)
 {
-    return t->config.settings.pair_form != PAIR_SENTENCES;
+    return t->config.settings.data.pair_form != PAIR_SENTENCES;
 }
 
 // -- step.c

@@ -23,50 +23,50 @@ static int64_t divide_up(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-attncl_status attncl__windows_split(struct dataset *d, struct windows *w, int64_t n)
+attncl_status attncl__windows_split(struct dataset *d, const char *unit)
 {
     const int64_t T = d->options.seq_len, B = d->options.batch_size;
 
-    w->n_train = attncl__dataset_n_train(d, n);
-    w->n_valid = n - w->n_train;
-    REQUIRE(w->n_train > T, ATTNCL_ERR_FORMAT,
+    attncl__dataset_split(d);
+    const int64_t n_valid = d->n - d->n_train;
+    REQUIRE(d->n_train > T, ATTNCL_ERR_FORMAT,
             "%s: %" PRId64 " %s to train on, a window of seq_len %" PRId64 " needs %" PRId64,
-            d->file.path, w->n_train, w->unit, T, T + 1);
-    REQUIRE(w->n_valid != 1, ATTNCL_ERR_FORMAT,
+            d->file.path, d->n_train, unit, T, T + 1);
+    REQUIRE(n_valid != 1, ATTNCL_ERR_FORMAT,
             "%s: valid_fraction %g holds out 1 of %" PRId64 " %s, at least 2 are needed",
-            d->file.path, d->options.valid_fraction, n, w->unit);
-    d->count[SPLIT_TRAIN] = divide_up((w->n_train - 1) / T, B);
-    if (w->n_valid > 0) {
-        const int64_t n_targets = w->n_valid - 1, length = valid_len(d);
+            d->file.path, d->options.valid_fraction, d->n, unit);
+    d->count[SPLIT_TRAIN] = divide_up((d->n_train - 1) / T, B);
+    if (n_valid > 0) {
+        const int64_t n_targets = n_valid - 1, length = valid_len(d);
         d->count[SPLIT_VALID] = divide_up(n_targets / length, B) + (n_targets % length != 0);
     }
     return ATTNCL_OK;
 }
 
 // Where window `position` of the training begins.
-static int64_t train_window(const struct dataset *d, const struct windows *w, int64_t position)
+static int64_t train_window(const struct dataset *d, int64_t position)
 {
     const int64_t T = d->options.seq_len;
     const uint64_t seed = d->options.seed;
-    const int64_t n = d->options.order == ORDER_RANDOM ? w->n_train - T : (w->n_train - 1) / T;
+    const int64_t n = d->options.order == ORDER_RANDOM ? d->n_train - T : (d->n_train - 1) / T;
     const int64_t item = attncl__order_item(d->options.order, seed, n, position);
 
     if (d->options.order == ORDER_RANDOM)
         return item;
-    const int64_t start = item * T, after = w->n_train - start - T;
+    const int64_t start = item * T, after = d->n_train - start - T;
     if (d->options.order == ORDER_SHUFFLED)
         return start + attncl__order_offset(seed, after < T ? after : T, position);
     return start;
 }
 
 // Column b of the batch is the window that begins at `start`.
-static attncl_status fill_window(struct dataset *d, const struct windows *w, int64_t start,
-                                 int64_t b, int32_t *window, struct batch *batch)
+static attncl_status fill_window(struct dataset *d, int64_t start, int64_t b, int32_t *window,
+                                 struct batch *batch)
 {
     const int64_t T = batch->array[0].dim[0], B = batch->array[0].dim[1];
     int32_t *tokens = attncl__batch_data(batch, 0), *targets = attncl__batch_data(batch, 1);
 
-    TRY(w->read(d, start, T + 1, window));
+    TRY(d->class->tokens(d, start, T + 1, window));
     for (int64_t t = 0; t < T; ++t) {
         tokens[t * B + b] = window[t];
         targets[t * B + b] = window[t + 1];
@@ -74,8 +74,8 @@ static attncl_status fill_window(struct dataset *d, const struct windows *w, int
     return ATTNCL_OK;
 }
 
-attncl_status attncl__windows_batch(struct dataset *d, const struct windows *w,
-                                    enum dataset_split split, int64_t index, struct batch *ret)
+attncl_status attncl__windows_batch(struct dataset *d, enum dataset_split split, int64_t index,
+                                    struct batch *ret)
 {
     attncl_status status = ATTNCL_OK;
     const bool train = split == SPLIT_TRAIN;
@@ -84,7 +84,7 @@ attncl_status attncl__windows_batch(struct dataset *d, const struct windows *w,
 
     const int64_t first = index * B; // window
     if (!train) {
-        const int64_t n_targets = w->n_valid - 1;
+        const int64_t n_targets = d->n - d->n_train - 1;
         T = valid_len(d);
         start = first * T;
         if (start + T > n_targets) { // the tokens left over, after the last of the whole windows
@@ -101,8 +101,7 @@ attncl_status attncl__windows_batch(struct dataset *d, const struct windows *w,
     if (!window)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "a window of %" PRId64 " tokens", T));
     for (int64_t b = 0; b < B; ++b)
-        TRY_DONE(fill_window(d, w,
-                             train ? train_window(d, w, first + b) : w->n_train + start + b * T, b,
+        TRY_DONE(fill_window(d, train ? train_window(d, first + b) : d->n_train + start + b * T, b,
                              window, ret));
 
 done:

@@ -27,13 +27,13 @@ static attncl_status open_data(const uint8_t how[N_OPTIONS], const char *path, s
     };
     switch (how[0] % N_FORMS) {
     case TEXT:
-        return attncl__dataset_open_text(path, &options, ret);
+        return attncl__dataset_open(&attncl__data_text, path, &options, ret);
     case TOKENS:
-        return attncl__dataset_open_tokens(path, &options, ret);
+        return attncl__dataset_open(&attncl__data_tokens, path, &options, ret);
     case PAIRS:
-        return attncl__dataset_open_pairs(path, &options, ret);
+        return attncl__dataset_open(&attncl__data_pairs, path, &options, ret);
     default:
-        return attncl__dataset_open_batches(path, options.pair_form, ret);
+        return attncl__dataset_open(&attncl__data_batches, path, &options, ret);
     }
 }
 

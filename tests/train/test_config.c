@@ -177,11 +177,11 @@ TABLE_TEST(the_model_says_what_pairs_are, form_cases)
     struct train_config c;
     snprintf(text, sizeof text, "{\"arch\": %s}, \"train\": {}}", f->model);
     ck_ok(attncl__train_config_begin(&c, text, NULL, NULL));
-    ck_assert_int_eq(c.settings.pair_form, f->form);
-    ck_assert_int_eq(c.settings.time_first, f->time_first);
-    ck_assert_int_eq(c.settings.with_lens, f->with_lens);
-    ck_assert_int_eq(c.settings.seq_len, f->seq_len);
-    ck_assert_int_eq(c.settings.valid_len, f->valid_len);
+    ck_assert_int_eq(c.settings.data.pair_form, f->form);
+    ck_assert_int_eq(c.settings.data.time_first, f->time_first);
+    ck_assert_int_eq(c.settings.data.with_lens, f->with_lens);
+    ck_assert_int_eq(c.settings.data.seq_len, f->seq_len);
+    ck_assert_int_eq(c.settings.data.valid_len, f->valid_len);
     attncl__train_config_free(&c);
 }
 

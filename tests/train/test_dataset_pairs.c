@@ -14,7 +14,7 @@ static struct dataset *opened(const char *text, const struct dataset_options *op
     struct dataset *d = NULL;
 
     directory_write("pairs", text);
-    ck_ok(attncl__dataset_open_pairs(IN_DIRECTORY("pairs"), options, &d));
+    ck_ok(attncl__dataset_open(&attncl__data_pairs, IN_DIRECTORY("pairs"), options, &d));
     return d;
 }
 
@@ -23,8 +23,8 @@ static void refuse(const char *text, const struct dataset_options *options, cons
     struct dataset *d = NULL;
 
     directory_write("pairs", text);
-    ck_fails(attncl__dataset_open_pairs(IN_DIRECTORY("pairs"), options, &d), ATTNCL_ERR_FORMAT,
-             words);
+    ck_fails(attncl__dataset_open(&attncl__data_pairs, IN_DIRECTORY("pairs"), options, &d),
+             ATTNCL_ERR_FORMAT, words);
     ck_assert_ptr_null(d);
 }
 

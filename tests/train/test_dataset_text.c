@@ -20,7 +20,7 @@ static struct dataset *opened(const char *text, const struct dataset_options *op
     struct dataset *d = NULL;
 
     directory_write("text", text);
-    ck_ok(attncl__dataset_open_text(IN_DIRECTORY("text"), options, &d));
+    ck_ok(attncl__dataset_open(&attncl__data_text, IN_DIRECTORY("text"), options, &d));
     return d;
 }
 
@@ -30,8 +30,8 @@ static void refuse(const char *text, size_t bytes, const struct dataset_options 
     struct dataset *d = NULL;
 
     directory_write_bytes("text", text, bytes);
-    ck_fails(attncl__dataset_open_text(IN_DIRECTORY("text"), options, &d), ATTNCL_ERR_FORMAT,
-             words);
+    ck_fails(attncl__dataset_open(&attncl__data_text, IN_DIRECTORY("text"), options, &d),
+             ATTNCL_ERR_FORMAT, words);
     ck_assert_ptr_null(d);
 }
 
@@ -270,18 +270,19 @@ TEST(bad_texts_are_refused)
     refuse("abcdefghijklmno\xc3(", 17, &o, "text: is not UTF-8 at byte 15");
     refuse("abcdefghijklmno\xe2\x82", 17, &o, "is not UTF-8 at byte 15");
     refuse("abcdefgh\0jklmnopq", 17, &o, "a zero byte at byte 8");
-    ck_fails(attncl__dataset_open_text(IN_DIRECTORY("absent"), &o, &d), ATTNCL_ERR_IO,
-             "absent: No such file");
-    ck_fails(attncl__dataset_open_text(IN_DIRECTORY("."), &o, &d), ATTNCL_ERR_IO, "is a directory");
+    ck_fails(attncl__dataset_open(&attncl__data_text, IN_DIRECTORY("absent"), &o, &d),
+             ATTNCL_ERR_IO, "absent: No such file");
+    ck_fails(attncl__dataset_open(&attncl__data_text, IN_DIRECTORY("."), &o, &d), ATTNCL_ERR_IO,
+             "is a directory");
     const struct dataset_options none = {.batch_size = 0, .seq_len = 8};
-    ck_fails(attncl__dataset_open_text(IN_DIRECTORY("text"), &none, &d), ATTNCL_ERR_ARGUMENT,
-             "batch_size 0");
+    ck_fails(attncl__dataset_open(&attncl__data_text, IN_DIRECTORY("text"), &none, &d),
+             ATTNCL_ERR_ARGUMENT, "batch_size 0");
     const struct dataset_options short_windows = {.batch_size = 1};
-    ck_fails(attncl__dataset_open_text(IN_DIRECTORY("text"), &short_windows, &d),
+    ck_fails(attncl__dataset_open(&attncl__data_text, IN_DIRECTORY("text"), &short_windows, &d),
              ATTNCL_ERR_ARGUMENT, "seq_len 0");
     const struct dataset_options all = {.batch_size = 1, .seq_len = 8, .valid_fraction = 1};
-    ck_fails(attncl__dataset_open_text(IN_DIRECTORY("text"), &all, &d), ATTNCL_ERR_ARGUMENT,
-             "valid_fraction 1 is not in [0, 1)");
+    ck_fails(attncl__dataset_open(&attncl__data_text, IN_DIRECTORY("text"), &all, &d),
+             ATTNCL_ERR_ARGUMENT, "valid_fraction 1 is not in [0, 1)");
 }
 
 // A mistake in the second chunk of the pass over the text.

@@ -36,7 +36,8 @@ static void refuse_tokens(attncl_status status, const char *words)
 {
     struct dataset *d = NULL;
 
-    ck_fails(attncl__dataset_open_tokens(IN_DIRECTORY("data"), &plain, &d), status, words);
+    ck_fails(attncl__dataset_open(&attncl__data_tokens, IN_DIRECTORY("data"), &plain, &d), status,
+             words);
     ck_assert_ptr_null(d);
 }
 
@@ -44,7 +45,8 @@ static void refuse_batches(attncl_status status, const char *words)
 {
     struct dataset *d = NULL;
 
-    ck_fails(attncl__dataset_open_batches(IN_DIRECTORY("data"), PAIR_SENTENCES, &d), status, words);
+    ck_fails(attncl__dataset_open(&attncl__data_batches, IN_DIRECTORY("data"), &plain, &d), status,
+             words);
     ck_assert_ptr_null(d);
 }
 
@@ -66,7 +68,7 @@ TEST(tokens_of_any_integers)
 
     count_up();
     write_arrays(arrays, 1);
-    ck_ok(attncl__dataset_open_tokens(IN_DIRECTORY("data"), &o, &d));
+    ck_ok(attncl__dataset_open(&attncl__data_tokens, IN_DIRECTORY("data"), &o, &d));
     attncl__dataset_vocabularies(d, &source, &target);
     ck_assert_int_eq(source, 10);
     ck_assert_int_eq(attncl__dataset_count(d, SPLIT_TRAIN), 2); // 7 tokens, 3 windows
@@ -115,7 +117,7 @@ TEST(ready_batches_of_a_text)
 
     count_up();
     write_arrays(arrays, 2);
-    ck_ok(attncl__dataset_open_batches(IN_DIRECTORY("data"), PAIR_SENTENCES, &d));
+    ck_ok(attncl__dataset_open(&attncl__data_batches, IN_DIRECTORY("data"), &plain, &d));
     ck_assert_int_eq(attncl__dataset_count(d, SPLIT_TRAIN), 2);
     ck_assert_int_eq(attncl__dataset_count(d, SPLIT_VALID), 0);
     ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 1, &b));
@@ -141,7 +143,7 @@ TEST(ready_batches_of_pairs)
     count_up();
     for (size_t n = 3; n <= 4; ++n) {
         write_arrays(arrays, n);
-        ck_ok(attncl__dataset_open_batches(IN_DIRECTORY("data"), PAIR_SENTENCES, &d));
+        ck_ok(attncl__dataset_open(&attncl__data_batches, IN_DIRECTORY("data"), &plain, &d));
         attncl__dataset_vocabularies(d, &source, &target);
         ck_assert_int_eq(source, 24);
         ck_assert_int_eq(target, 30);
@@ -153,7 +155,7 @@ TEST(ready_batches_of_pairs)
         attncl__dataset_close(d);
     }
     directory_write("pairs", "a\tb\n"); // in place of which they have more words
-    ck_ok(attncl__dataset_open_pairs(IN_DIRECTORY("pairs"), &plain, &d));
+    ck_ok(attncl__dataset_open(&attncl__data_pairs, IN_DIRECTORY("pairs"), &plain, &d));
     ck_ok(attncl__dataset_use_batches(d, IN_DIRECTORY("data")));
     attncl__dataset_vocabularies(d, &source, &target);
     ck_assert(source == 24 && target == 30);
@@ -164,13 +166,15 @@ TEST(ready_batches_of_pairs)
 TEST(ready_batches_of_labels)
 {
     const attncl_array arrays[] = {of_i32("tokens", 3, 2, 3, 4), of_i32("targets", 2, 2, 3, 0)};
+    const struct dataset_options class = {.batch_size = 1, .seq_len = 3, .pair_form = PAIR_CLASS};
+    const struct dataset_options tags = {.batch_size = 1, .seq_len = 3, .pair_form = PAIR_TAGS};
     struct dataset *d = NULL;
 
     write_arrays(arrays, 2);
-    ck_ok(attncl__dataset_open_batches(IN_DIRECTORY("data"), PAIR_CLASS, &d));
+    ck_ok(attncl__dataset_open(&attncl__data_batches, IN_DIRECTORY("data"), &class, &d));
     attncl__dataset_close(d);
-    ck_fails(attncl__dataset_open_batches(IN_DIRECTORY("data"), PAIR_TAGS, &d), ATTNCL_ERR_FORMAT,
-             "holds no array \"targets\" of 3 axes");
+    ck_fails(attncl__dataset_open(&attncl__data_batches, IN_DIRECTORY("data"), &tags, &d),
+             ATTNCL_ERR_FORMAT, "holds no array \"targets\" of 3 axes");
 }
 
 // The text's vocabulary and held-out part, the file's batches.
@@ -185,7 +189,7 @@ TEST(ready_batches_replace_those_of_a_text)
     count_up();
     write_arrays(arrays, 2);
     directory_write("text", "abcabcabcabc");
-    ck_ok(attncl__dataset_open_text(IN_DIRECTORY("text"), &o, &d));
+    ck_ok(attncl__dataset_open(&attncl__data_text, IN_DIRECTORY("text"), &o, &d));
     const uint64_t hash = attncl__dataset_hash(d);
     ck_fails(attncl__dataset_use_batches(d, IN_DIRECTORY("absent")), ATTNCL_ERR_IO, "absent");
     ck_assert_uint_eq(attncl__dataset_hash(d), hash);
@@ -229,16 +233,15 @@ TEST(bad_batches_are_refused)
 }
 
 static const struct {
-    attncl_status (*open)(const char *path, const struct dataset_options *options,
-                          struct dataset **ret);
+    const struct dataset_class *class;
     const char *content; // NULL: tokens
     enum pair_form form;
 } kinds[] = {
-    {attncl__dataset_open_text, "abcdefgh", PAIR_SENTENCES},
-    {attncl__dataset_open_pairs, "Go.\tVa !\nHi,  you.\t\xc3\x89t\xc3\xa9!\n", PAIR_SENTENCES},
-    {attncl__dataset_open_pairs, "So good!\t very happy \nbad\tSad\n", PAIR_CLASS},
-    {attncl__dataset_open_pairs, "a b\tX Y\nb\tY\n", PAIR_TAGS},
-    {attncl__dataset_open_tokens, NULL, PAIR_SENTENCES},
+    {&attncl__data_text, "abcdefgh", PAIR_SENTENCES},
+    {&attncl__data_pairs, "Go.\tVa !\nHi,  you.\t\xc3\x89t\xc3\xa9!\n", PAIR_SENTENCES},
+    {&attncl__data_pairs, "So good!\t very happy \nbad\tSad\n", PAIR_CLASS},
+    {&attncl__data_pairs, "a b\tX Y\nb\tY\n", PAIR_TAGS},
+    {&attncl__data_tokens, NULL, PAIR_SENTENCES},
 };
 
 TABLE_TEST(no_memory_is_reported, kinds)
@@ -256,7 +259,7 @@ TABLE_TEST(no_memory_is_reported, kinds)
         directory_write("data", kinds[_i].content);
     for (size_t n = 1; status == ATTNCL_ERR_NO_MEMORY; ++n) {
         attncl__alloc_fail_at(n);
-        status = kinds[_i].open(IN_DIRECTORY("data"), &o, &d);
+        status = attncl__dataset_open(kinds[_i].class, IN_DIRECTORY("data"), &o, &d);
         if (status == ATTNCL_OK)
             status = attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b);
         attncl__alloc_fail_at(0);
