@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,8 +193,8 @@ static attncl_status sync_directory(const char *file)
     return ATTNCL_OK;
 }
 
-static attncl_status replace(const char *path, const struct file_part *parts, size_t n,
-                             bool durably)
+attncl_status attncl__file_replace(const char *path, const struct file_part *parts, size_t n,
+                                   bool durably)
 {
     attncl_status status = ATTNCL_OK;
     char target[PATH_MAX], temporary[PATH_MAX];
@@ -225,15 +224,4 @@ done:
     if (status != ATTNCL_OK)
         attncl__error_prefix("%s", path);
     return status;
-}
-
-attncl_status attncl__file_replace(const char *path, const struct file_part *parts, size_t n)
-{
-    return replace(path, parts, n, false);
-}
-
-attncl_status attncl__file_replace_durably(const char *path, const struct file_part *parts,
-                                           size_t n)
-{
-    return replace(path, parts, n, true);
 }

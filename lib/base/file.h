@@ -3,6 +3,7 @@
 #ifndef ATTNCL_BASE_FILE_H
 #define ATTNCL_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,9 +32,8 @@ void attncl__file_close(int *fd); // accepts -1; sets -1
 // Writes the parts one after another into a new file beside `path` and renames it to `path`, which
 // keeps its old content until then.  A symbolic link stays; its target is replaced.  ERR_IO,
 // without a temporary file left, on failure or when `path` is no regular file.
-attncl_status attncl__file_replace(const char *path, const struct file_part *parts, size_t n);
-// The same, and the new file is on disk under its name when the call returns.
-attncl_status attncl__file_replace_durably(const char *path, const struct file_part *parts,
-                                           size_t n);
+// `durably`: the new file is on disk under its name when the call returns.
+attncl_status attncl__file_replace(const char *path, const struct file_part *parts, size_t n,
+                                   bool durably);
 
 #endif

@@ -81,20 +81,8 @@ attncl_status attncl__st_refuse_foreign(const unsigned char *data, size_t n, att
 attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char *text,
                                      size_t bytes, size_t data_bytes);
 
-// A file to write, as consecutive parts.
-struct st_layout {
-    unsigned char length[ST_LENGTH_BYTES];
-    struct strbuf header;
-    struct file_part *part; // length, header, tensors in the file's order
-    size_t n_parts;
-};
-
-attncl_status attncl__st_lay_out(struct st_layout *layout, const attncl_array *arrays, size_t n,
-                                 const char *const *metadata);
-void attncl__st_layout_free(struct st_layout *layout);
-
-// attncl_safetensors_write(), and the file is on disk when the call returns.
-attncl_status attncl__st_write_durably(const char *path, const attncl_array *arrays, size_t n,
-                                       const char *const *metadata);
+// attncl_safetensors_write(); `durably`: the file is on disk when the call returns.
+attncl_status attncl__st_write(const char *path, const attncl_array *arrays, size_t n,
+                               const char *const *metadata, bool durably);
 
 #endif

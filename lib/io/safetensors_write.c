@@ -1,35 +1,174 @@
 // SPDX-License-Identifier: MIT
 //
-// Writing a safetensors file atomically.
+// Writing a safetensors file atomically: order of the tensors, header, parts.
 
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/ckd.h"
+#include "base/dtype.h"
+#include "base/utf8.h"
 #include "io/safetensors.h"
+
+// A file to write, as consecutive parts.
+struct layout {
+    unsigned char length[ST_LENGTH_BYTES];
+    struct strbuf header;
+    struct file_part *part; // length, header, tensors in the file's order
+    size_t n_parts;
+};
+
+// Wide types first, so that every tensor begins at a multiple of its element size.
+static int by_alignment(const void *a, const void *b)
+{
+    const attncl_array *x = *(const attncl_array *const *)a;
+    const attncl_array *y = *(const attncl_array *const *)b;
+    const size_t x_bits = attncl__dtype_bits(x->dtype), y_bits = attncl__dtype_bits(y->dtype);
+    if (x_bits != y_bits)
+        return x_bits > y_bits ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const attncl_array *const *)a)->name, (*(const attncl_array *const *)b)->name);
+}
+
+static attncl_status check_array(const attncl_array *array)
+{
+    size_t bytes;
+    TRY(attncl__st_check_name(array->name, ATTNCL_ERR_ARGUMENT));
+    const attncl_status status = attncl__st_bytes(array, ATTNCL_ERR_ARGUMENT, &bytes);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("tensor %.200s", array->name);
+        return status;
+    }
+    REQUIRE(array->bytes == bytes, ATTNCL_ERR_ARGUMENT,
+            "tensor %.200s: %zu bytes are given, type and shape ask for %zu", array->name,
+            array->bytes, bytes);
+    REQUIRE(array->data || bytes == 0, ATTNCL_ERR_ARGUMENT, "tensor %.200s: data is NULL",
+            array->name);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_double_names(const attncl_array **order, size_t n)
+{
+    qsort(order, n, sizeof *order, by_name);
+    for (size_t i = 1; i < n; ++i)
+        REQUIRE(strcmp(order[i - 1]->name, order[i]->name) != 0, ATTNCL_ERR_ARGUMENT,
+                "two tensors are named %.200s", order[i]->name);
+    return ATTNCL_OK;
+}
+
+static attncl_status add_metadata(struct strbuf *header, const char *const *metadata)
+{
+    const char *mark = "";
+
+    attncl__strbuf_add(header, "\"" ST_METADATA_KEY "\":{");
+    for (size_t i = 0; metadata[i]; i += 2, mark = ",") {
+        const char *key = metadata[i], *value = metadata[i + 1];
+        REQUIRE(value, ATTNCL_ERR_ARGUMENT, "metadata %.200s has no value", key);
+        REQUIRE(attncl__is_utf8(key) && attncl__is_utf8(value), ATTNCL_ERR_ARGUMENT,
+                "metadata %.200s is not UTF-8", key);
+        for (size_t j = 0; j < i; j += 2)
+            REQUIRE(strcmp(metadata[j], key) != 0, ATTNCL_ERR_ARGUMENT,
+                    "metadata %.200s is given twice", key);
+        attncl__strbuf_add(header, "%s", mark);
+        attncl__strbuf_add_quoted(header, key);
+        attncl__strbuf_add(header, ":");
+        attncl__strbuf_add_quoted(header, value);
+    }
+    attncl__strbuf_add(header, "}");
+    return ATTNCL_OK;
+}
+
+static void add_tensor(struct strbuf *header, const attncl_array *array, size_t begin, size_t end)
+{
+    attncl__strbuf_add_quoted(header, array->name);
+    attncl__strbuf_add(header, ":{\"dtype\":\"%s\",\"shape\":[", attncl_dtype_name(array->dtype));
+    for (int i = 0; i < array->rank; ++i)
+        attncl__strbuf_add(header, "%s%" PRId64, i ? "," : "", array->dim[i]);
+    attncl__strbuf_add(header, "],\"data_offsets\":[%zu,%zu]}", begin, end);
+}
+
+static attncl_status write_header(struct layout *layout, const attncl_array *const *order, size_t n,
+                                  const char *const *metadata)
+{
+    struct strbuf *header = &layout->header;
+    size_t begin = 0, end;
+
+    attncl__strbuf_add(header, "{");
+    if (metadata && metadata[0])
+        TRY(add_metadata(header, metadata));
+    for (size_t i = 0; i < n; ++i, begin = end) {
+        if (header->used > 1)
+            attncl__strbuf_add(header, ",");
+        REQUIRE(ckd_add_size(begin, order[i]->bytes, &end) && end < (UINT64_C(1) << 48),
+                ATTNCL_ERR_ARGUMENT, "tensors of more than 2^48 bytes");
+        add_tensor(header, order[i], begin, end);
+    }
+    attncl__strbuf_add(header, "}");
+    while (header->used % ST_ALIGN != 0 && !header->failed)
+        attncl__strbuf_add(header, " ");
+    REQUIRE(!header->failed, ATTNCL_ERR_NO_MEMORY, "the header of %zu tensors", n);
+    REQUIRE(header->used <= ST_MAX_HEADER_BYTES, ATTNCL_ERR_ARGUMENT,
+            "a header of %zu bytes, at most %d are possible", header->used, ST_MAX_HEADER_BYTES);
+    return ATTNCL_OK;
+}
+
+static attncl_status lay_out(struct layout *layout, const attncl_array *arrays, size_t n,
+                             const char *const *metadata)
+{
+    attncl_status status = ATTNCL_OK;
+    const attncl_array **order = NULL;
+
+    REQUIRE(n <= ST_MAX_TENSORS, ATTNCL_ERR_ARGUMENT, "%zu tensors, at most %d are possible", n,
+            ST_MAX_TENSORS);
+    for (size_t i = 0; i < n; ++i)
+        TRY(check_array(&arrays[i]));
+    order = attncl__alloc_array(n, sizeof *order);
+    layout->part = attncl__alloc_array(n + 2, sizeof *layout->part);
+    if (!order || !layout->part)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "the order of %zu tensors", n));
+    for (size_t i = 0; i < n; ++i)
+        order[i] = &arrays[i];
+    TRY_DONE(check_double_names(order, n));
+    qsort(order, n, sizeof *order, by_alignment);
+    TRY_DONE(write_header(layout, order, n, metadata));
+
+    for (int i = 0; i < ST_LENGTH_BYTES; ++i)
+        layout->length[i] = (unsigned char)((uint64_t)layout->header.used >> 8 * i);
+    layout->part[0] = (struct file_part){layout->length, ST_LENGTH_BYTES};
+    layout->part[1] = (struct file_part){layout->header.data, layout->header.used};
+    for (size_t i = 0; i < n; ++i)
+        layout->part[i + 2] = (struct file_part){order[i]->data, order[i]->bytes};
+    layout->n_parts = n + 2;
+
+done:
+    attncl__free(order);
+    return status;
+}
+
+attncl_status attncl__st_write(const char *path, const attncl_array *arrays, size_t n,
+                               const char *const *metadata, bool durably)
+{
+    attncl_status status = ATTNCL_OK;
+    struct layout layout = {.header = STRBUF_EMPTY};
+
+    TRY_DONE(lay_out(&layout, arrays, n, metadata));
+    TRY_DONE(attncl__file_replace(path, layout.part, layout.n_parts, durably));
+
+done:
+    attncl__free(layout.part);
+    attncl__strbuf_free(&layout.header);
+    return status;
+}
 
 attncl_status attncl_safetensors_write(const char *path, const attncl_array *arrays, size_t n,
                                        const char *const *metadata)
 {
     REQUIRE(path && (arrays || n == 0), ATTNCL_ERR_ARGUMENT, "path or arrays is NULL");
-
-    attncl_status status = ATTNCL_OK;
-    struct st_layout layout = {.header = STRBUF_EMPTY};
-
-    TRY_DONE(attncl__st_lay_out(&layout, arrays, n, metadata));
-    TRY_DONE(attncl__file_replace(path, layout.part, layout.n_parts));
-
-done:
-    attncl__st_layout_free(&layout);
-    return status;
-}
-
-attncl_status attncl__st_write_durably(const char *path, const attncl_array *arrays, size_t n,
-                                       const char *const *metadata)
-{
-    attncl_status status = ATTNCL_OK;
-    struct st_layout layout = {.header = STRBUF_EMPTY};
-
-    TRY_DONE(attncl__st_lay_out(&layout, arrays, n, metadata));
-    TRY_DONE(attncl__file_replace_durably(path, layout.part, layout.n_parts));
-
-done:
-    attncl__st_layout_free(&layout);
-    return status;
+    return attncl__st_write(path, arrays, n, metadata, false);
 }

@@ -33,6 +33,24 @@ static inline struct config_values attncl__model_values(const attncl_model *mode
     return (struct config_values){model->arch->keys, model->settings};
 }
 
+// -- parameters.c: parameters on their way to a file
+
+// The byte of its tensor's floats at which a parameter begins.
+size_t attncl__param_offset(const struct param_piece *piece);
+
+struct saved_params {     // starts zeroed
+    attncl_array *arrays; // they own their names and data
+    size_t n, capacity;
+};
+void attncl__saved_free(struct saved_params *saved);
+// Reads the elements that `tensor`, one of the shape of the parameter's, has in its place.  Their name
+// is the parameter's after `prefix`.
+attncl_status attncl__saved_add(struct saved_params *saved, const struct param_piece *piece,
+                                const char *prefix, attncl_tensor *tensor);
+// Writes the file, with the model's metadata but for keys that `metadata` has.
+attncl_status attncl__saved_write(const struct saved_params *saved, const attncl_model *model,
+                                  const char *const *metadata, const char *path, bool durably);
+
 // Begins the construction of one of the model's graphs; the graph is the caller's, also on failure.
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct build *ret);

@@ -7,8 +7,10 @@
 
 #include "attncl/gradient.h"
 #include "attncl/ops.h"
+#include "base/strbuf.h"
 #include "base/struct.h"
 #include "graph/graph.h"
+#include "io/safetensors.h"
 #include "model/model.h"
 
 size_t attncl_model_param_count(const attncl_model *model)
@@ -42,6 +44,12 @@ static size_t shape_bytes(attncl_shape shape)
     return bytes;
 }
 
+size_t attncl__param_offset(const struct param_piece *piece)
+{
+    return piece->n_rows ? shape_bytes(piece->shape) / (size_t)piece->n_rows * (size_t)piece->first
+                         : 0;
+}
+
 // Where a parameter is, which must have so many bytes of floats.
 static attncl_status locate(attncl_model *model, const char *name, const void *data, size_t bytes,
                             attncl_tensor **tensor_ret, size_t *offset_ret,
@@ -54,7 +62,7 @@ static attncl_status locate(attncl_model *model, const char *name, const void *d
     REQUIRE(bytes == have, ATTNCL_ERR_ARGUMENT, "parameter %s has %zu bytes, %zu were given", name,
             have, bytes);
     *tensor_ret = model->params.list[piece->param].tensor;
-    *offset_ret = piece->n_rows ? have / (size_t)piece->n_rows * (size_t)piece->first : 0;
+    *offset_ret = attncl__param_offset(piece);
     *stored_ret = piece->shape.dtype;
     assert(*stored_ret == ATTNCL_F32 || *offset_ret == 0); // those of 16 bits are whole tensors
     return ATTNCL_OK;
@@ -85,6 +93,13 @@ static attncl_status write_converted(attncl_tensor *tensor, attncl_dtype stored,
     return status;
 }
 
+static attncl_status read_floats(attncl_tensor *tensor, size_t offset, attncl_dtype stored,
+                                 void *data, size_t bytes)
+{
+    return stored == ATTNCL_F32 ? attncl__tensor_read_part(tensor, offset, data, bytes)
+                                : read_converted(tensor, stored, data, bytes / sizeof(float));
+}
+
 attncl_status attncl_model_param_read(attncl_model *model, const char *name, void *data,
                                       size_t bytes)
 {
@@ -92,8 +107,7 @@ attncl_status attncl_model_param_read(attncl_model *model, const char *name, voi
     size_t offset;
     attncl_dtype stored;
     TRY(locate(model, name, data, bytes, &tensor, &offset, &stored));
-    return stored == ATTNCL_F32 ? attncl__tensor_read_part(tensor, offset, data, bytes)
-                                : read_converted(tensor, stored, data, bytes / sizeof(float));
+    return read_floats(tensor, offset, stored, data, bytes);
 }
 
 attncl_status attncl_model_param_write(attncl_model *model, const char *name, const void *data,
@@ -109,42 +123,34 @@ attncl_status attncl_model_param_write(attncl_model *model, const char *name, co
 
 // -- saving
 
-struct saved {
-    attncl_array *arrays; // they own their data
-    size_t n;
-    const char **metadata;
-};
-
-static void free_saved(struct saved *saved)
+void attncl__saved_free(struct saved_params *saved)
 {
-    for (size_t i = 0; i < saved->n; ++i)
+    for (size_t i = 0; i < saved->n; ++i) {
+        attncl__free((char *)saved->arrays[i].name);
         attncl__free((void *)saved->arrays[i].data);
+    }
     attncl__free(saved->arrays);
-    attncl__free(saved->metadata);
 }
 
-static attncl_status read_trained(attncl_model *model, struct saved *saved)
+attncl_status attncl__saved_add(struct saved_params *saved, const struct param_piece *piece,
+                                const char *prefix, attncl_tensor *tensor)
 {
-    const struct param_table *t = &model->params;
-    saved->arrays = attncl__alloc_array(t->n_pieces, sizeof *saved->arrays);
-    REQUIRE(saved->arrays, ATTNCL_ERR_NO_MEMORY, "%zu parameters", t->n_pieces);
-    for (size_t i = 0; i < t->n_pieces; ++i) {
-        const struct param_piece *piece = &t->pieces[i];
-        if (!is_trained(model, piece))
-            continue;
-        const size_t bytes = shape_bytes(piece->shape);
-        void *data = attncl__alloc(bytes);
-        REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of parameter %s", bytes, piece->name);
-        attncl_array *array = &saved->arrays[saved->n++];
-        *array = (attncl_array){.name = piece->name,
-                                .dtype = ATTNCL_F32,
-                                .rank = piece->shape.rank,
-                                .data = data,
-                                .bytes = bytes};
-        memcpy(array->dim, piece->shape.dim, sizeof array->dim);
-        TRY(attncl_model_param_read(model, piece->name, data, bytes));
-    }
-    return ATTNCL_OK;
+    const attncl_shape *shape = &piece->shape;
+    const size_t bytes = shape_bytes(*shape);
+    struct strbuf name = STRBUF_EMPTY;
+    attncl_array *arrays =
+        attncl__grow_list(saved->arrays, saved->n, &saved->capacity, sizeof *arrays);
+    REQUIRE(arrays, ATTNCL_ERR_NO_MEMORY, "%zu parameters", saved->n + 1);
+    saved->arrays = arrays;
+    void *data = attncl__alloc(bytes);
+    attncl__strbuf_add(&name, "%s%s", prefix, piece->name);
+    attncl_array *array = &arrays[saved->n++];
+    *array = (attncl_array){
+        .name = name.data, .dtype = ATTNCL_F32, .rank = shape->rank, .data = data, .bytes = bytes};
+    memcpy(array->dim, shape->dim, sizeof array->dim);
+    REQUIRE(data && name.data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of parameter %s", bytes,
+            piece->name);
+    return read_floats(tensor, attncl__param_offset(piece), shape->dtype, data, bytes);
 }
 
 static bool has_key(const char *const *metadata, const char *key)
@@ -155,36 +161,41 @@ static bool has_key(const char *const *metadata, const char *key)
     return false;
 }
 
-static attncl_status merge_metadata(const attncl_model *model, const char *const *metadata,
-                                    struct saved *saved)
+attncl_status attncl__saved_write(const struct saved_params *saved, const attncl_model *model,
+                                  const char *const *metadata, const char *path, bool durably)
 {
     size_t n = 0, n_given = 0;
     while (metadata && metadata[n_given])
         n_given += 2;
-    saved->metadata = attncl__alloc_array(n_given + model->n_metadata + 1, sizeof *saved->metadata);
-    REQUIRE(saved->metadata, ATTNCL_ERR_NO_MEMORY, "%zu metadata values", n_given);
+    const char **all = attncl__alloc_array(n_given + model->n_metadata + 1, sizeof *all);
+    REQUIRE(all, ATTNCL_ERR_NO_MEMORY, "%zu metadata values", n_given);
     for (size_t i = 0; i + 1 < model->n_metadata; i += 2) {
         if (has_key(metadata, model->metadata[i]))
             continue;
-        saved->metadata[n++] = model->metadata[i];
-        saved->metadata[n++] = model->metadata[i + 1];
+        all[n++] = model->metadata[i];
+        all[n++] = model->metadata[i + 1];
     }
     for (size_t i = 0; i < n_given; ++i)
-        saved->metadata[n++] = metadata[i];
-    return ATTNCL_OK;
+        all[n++] = metadata[i];
+    const attncl_status status = attncl__st_write(path, saved->arrays, saved->n, all, durably);
+    attncl__free(all);
+    return status;
 }
 
 attncl_status attncl_model_save(attncl_model *model, const char *path, const char *const *metadata)
 {
     attncl_status status = ATTNCL_OK;
-    struct saved saved = {0};
+    struct saved_params saved = {0};
 
     REQUIRE(model && path, ATTNCL_ERR_ARGUMENT, "model or path is NULL");
-    TRY_DONE(merge_metadata(model, metadata, &saved));
-    TRY_DONE(read_trained(model, &saved));
-    TRY_DONE(attncl_safetensors_write(path, saved.arrays, saved.n, saved.metadata));
+    const struct param_table *t = &model->params;
+    for (size_t i = 0; i < t->n_pieces; ++i)
+        if (is_trained(model, &t->pieces[i]))
+            TRY_DONE(
+                attncl__saved_add(&saved, &t->pieces[i], "", t->list[t->pieces[i].param].tensor));
+    TRY_DONE(attncl__saved_write(&saved, model, metadata, path, false));
 done:
-    free_saved(&saved);
+    attncl__saved_free(&saved);
     return status;
 }
 

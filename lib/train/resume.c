@@ -15,7 +15,6 @@ struct saved {
     const struct json *config;
     int64_t step, best_step, n_worse;
     double best_loss;
-    float **values; // [n_trained * N_KEPT], owned
 };
 
 // -- reading
@@ -103,66 +102,49 @@ static attncl_status compare_data(const attncl_trainer *t, const struct saved *s
 
 // -- elements
 
+static attncl_status check_array(const attncl_array *a, const struct param_piece *piece)
+{
+    struct tensor_desc have, want;
+    TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &have));
+    TRY(attncl__desc_make(ATTNCL_F32, piece->shape.rank, piece->shape.dim, &want));
+    REQUIRE(a->dtype == ATTNCL_F32, ATTNCL_ERR_FORMAT, "tensor %s has type %s, expected F32",
+            a->name, attncl_dtype_name(a->dtype));
+    REQUIRE(attncl__desc_same_shape(&have, &want), ATTNCL_ERR_SHAPE,
+            "tensor %s has shape %s, expected %s", a->name, SHAPE(&have), SHAPE(&want));
+    return ATTNCL_OK;
+}
+
 // What the file has of a parameter.  Files without averages have the weights in the averages' place.
 static attncl_status find(const struct saved *saved, const struct param_piece *piece,
                           enum kept kept, const attncl_array **ret)
 {
-    char name[CHECKPOINT_NAME_BYTES];
-    attncl__checkpoint_name(kept, true, piece->name, name);
-    *ret = attncl_safetensors_find(saved->file, name);
-    if (!*ret) {
-        attncl__checkpoint_name(kept, false, piece->name, name);
+    for (int has_averages = 1; has_averages >= 0; --has_averages) {
+        char name[PARAM_NAME_BYTES + 40];
+        snprintf(name, sizeof name, "%s%s", attncl__checkpoint_prefix(kept, has_averages),
+                 piece->name);
         *ret = attncl_safetensors_find(saved->file, name);
+        if (*ret)
+            return check_array(*ret, piece);
     }
-    REQUIRE(*ret, ATTNCL_ERR_FORMAT, "tensor %s is missing", name);
-    struct tensor_desc have, want;
-    TRY(attncl__desc_make((*ret)->dtype, (*ret)->rank, (*ret)->dim, &have));
-    TRY(attncl__desc_make(ATTNCL_F32, piece->shape.rank, piece->shape.dim, &want));
-    REQUIRE((*ret)->dtype == ATTNCL_F32, ATTNCL_ERR_FORMAT, "tensor %s has type %s, expected F32",
-            name, attncl_dtype_name((*ret)->dtype));
-    REQUIRE(attncl__desc_same_shape(&have, &want), ATTNCL_ERR_SHAPE,
-            "tensor %s has shape %s, expected %s", name, SHAPE(&have), SHAPE(&want));
-    return ATTNCL_OK;
+    return FAIL(ATTNCL_ERR_FORMAT, "tensor %s%s is missing", attncl__checkpoint_prefix(kept, false),
+                piece->name);
 }
 
-static attncl_status take_piece(const attncl_trainer *t, const struct param_piece *piece,
-                                enum kept kept, struct saved *saved)
-{
-    struct place place;
-    const attncl_array *array;
-    if (!attncl__checkpoint_place(t, piece, &place))
-        return ATTNCL_OK;
-    const struct trained *trained = &t->trained[place.trained];
-    if (!trained->tensor[kept])
-        return ATTNCL_OK;
-    TRY(find(saved, piece, kept, &array));
-    float **values = &saved->values[place.trained * N_KEPT + kept];
-    if (!*values) // rows that no parameter fills are zero
-        *values = attncl__alloc_array(trained->count, sizeof **values);
-    REQUIRE(*values, ATTNCL_ERR_NO_MEMORY, "%zu elements of %s", trained->count, trained->name);
-    memcpy(*values + place.offset, array->data, place.count * sizeof **values);
-    return ATTNCL_OK;
-}
-
-static attncl_status take_values(const attncl_trainer *t, struct saved *saved)
+// Finds all that is kept in the file; then writes it.  Rows that no parameter fills stay zero.
+static attncl_status take_arrays(const attncl_trainer *t, const struct saved *saved, bool writes)
 {
     const struct param_table *table = &t->model->params;
-    saved->values = attncl__alloc_array(t->n_trained * N_KEPT, sizeof *saved->values);
-    REQUIRE(saved->values, ATTNCL_ERR_NO_MEMORY, "%zu tensors of a checkpoint", t->n_trained);
-    for (size_t i = 0; i < table->n_pieces; ++i)
-        for (int kept = 0; kept < N_KEPT; ++kept)
-            TRY(take_piece(t, &table->pieces[i], (enum kept)kept, saved));
-    return ATTNCL_OK;
-}
-
-static attncl_status write_values(attncl_trainer *t, const struct saved *saved)
-{
-    for (size_t i = 0; i < t->n_trained; ++i)
-        for (int kept = 0; kept < N_KEPT; ++kept)
-            if (saved->values[i * N_KEPT + kept])
-                TRY(attncl_tensor_write(t->trained[i].tensor[kept],
-                                        saved->values[i * N_KEPT + kept],
-                                        t->trained[i].count * sizeof(float)));
+    const attncl_array *array;
+    for (size_t i = 0; i < table->n_pieces * N_KEPT; ++i) {
+        const struct param_piece *piece = &table->pieces[i / N_KEPT];
+        const enum kept kept = (enum kept)(i % N_KEPT);
+        attncl_tensor *tensor = attncl__find_kept(t, piece, kept);
+        if (tensor)
+            TRY(find(saved, piece, kept, &array));
+        if (tensor && writes)
+            TRY(attncl__tensor_write_part(tensor, attncl__param_offset(piece), array->data,
+                                          array->bytes));
+    }
     return ATTNCL_OK;
 }
 
@@ -175,16 +157,7 @@ static attncl_status read_saved(const attncl_trainer *t, const char *path, struc
     TRY(compare_parts(saved->config, t->config.root));
     TRY(compare_precision(t, saved));
     TRY(compare_data(t, saved));
-    return take_values(t, saved);
-}
-
-static void free_saved(const attncl_trainer *t, struct saved *saved)
-{
-    for (size_t i = 0; saved->values && i < t->n_trained * N_KEPT; ++i)
-        attncl__free(saved->values[i]);
-    attncl__free(saved->values);
-    attncl__json_free(saved->state);
-    attncl_safetensors_close(saved->file);
+    return take_arrays(t, saved, false);
 }
 
 attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
@@ -202,7 +175,7 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
     trainer->is_broken = true;             // until all is written
     if (trainer->fault)
         TRY_DONE(attncl__tensor_clear(trainer->fault));
-    TRY_DONE(write_values(trainer, &saved));
+    TRY_DONE(take_arrays(trainer, &saved, true));
     trainer->is_broken = false;
     trainer->step = saved.step;
     trainer->best_loss = saved.best_loss;
@@ -210,6 +183,7 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
     trainer->n_worse = saved.n_worse;
     TRY_DONE(attncl__begin_replicas(trainer));
 done:
-    free_saved(trainer, &saved);
+    attncl__json_free(saved.state);
+    attncl_safetensors_close(saved.file);
     return status;
 }

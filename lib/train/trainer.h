@@ -192,20 +192,10 @@ void attncl__free_grad_sums(attncl_trainer *t);
 //   optimizer.exp_avg.NAME ...    what the optimiser keeps for it
 //   metadata                      a model file's, and attncl.train: JSON of the trainer
 
-enum { CHECKPOINT_NAME_BYTES = PARAM_NAME_BYTES + 40 };
-
-// The name in a file of what is kept of a parameter.
-void attncl__checkpoint_name(enum kept kept, bool has_averages, const char *name,
-                             char ret[CHECKPOINT_NAME_BYTES]);
-
-// Where a parameter of the file is among the trained tensors.
-struct place {
-    size_t trained; // index
-    size_t offset;  // of its first element
-    size_t count;
-};
-// False for one that is not trained.
-bool attncl__checkpoint_place(const attncl_trainer *t, const struct param_piece *piece,
-                              struct place *ret);
+// What stands before a parameter's name where this is kept of it.
+const char *attncl__checkpoint_prefix(enum kept kept, bool has_averages);
+// What is kept of a parameter of the file: a tensor of the shape of the parameter's; NULL: it is not kept.
+attncl_tensor *attncl__find_kept(const attncl_trainer *t, const struct param_piece *piece,
+                                 enum kept kept);
 
 #endif

@@ -146,7 +146,7 @@ attncl_status attncl_tuning_export(const char *path, size_t *n_ret)
     print_entries(&e, &text);
     if (text.failed)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%s", path));
-    TRY_DONE(attncl__file_replace(path, &(struct file_part){text.data, text.used}, 1));
+    TRY_DONE(attncl__file_replace(path, &(struct file_part){text.data, text.used}, 1, false));
     if (n_ret)
         *n_ret = e.n;
 

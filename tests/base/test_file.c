@@ -19,7 +19,7 @@ TEST(parts_are_written_one_after_another)
     uint64_t bytes = 0;
     const struct file_part parts[] = {{"abc", 3}, {NULL, 0}, {"de", 2}};
 
-    ck_ok(attncl__file_replace(IN_DIRECTORY("f"), parts, 3));
+    ck_ok(attncl__file_replace(IN_DIRECTORY("f"), parts, 3, false));
     ck_ok(attncl__file_open(IN_DIRECTORY("f"), &fd, &bytes));
     ck_assert_uint_eq(bytes, 5);
     ck_ok(attncl__file_read(fd, all, 5));

@@ -46,20 +46,6 @@ char *fuzz_text(const uint8_t *data, size_t size)
     return text;
 }
 
-uint8_t *fuzz_gather(const struct st_layout *layout, size_t *size)
-{
-    *size = 0;
-    for (size_t i = 0; i < layout->n_parts; ++i)
-        *size += layout->part[i].bytes;
-    uint8_t *bytes = malloc(*size), *to = bytes;
-    for (size_t i = 0; i < layout->n_parts; ++i) {
-        if (layout->part[i].bytes > 0)
-            memcpy(to, layout->part[i].data, layout->part[i].bytes);
-        to += layout->part[i].bytes;
-    }
-    return bytes;
-}
-
 size_t fuzz_mutate_number(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     static const char *const numbers[] = {

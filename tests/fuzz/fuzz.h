@@ -36,9 +36,6 @@ const char *fuzz_path(const uint8_t *data, size_t size);
 // The bytes with a zero at the end, to be freed.
 char *fuzz_text(const uint8_t *data, size_t size);
 
-// The laid-out file as bytes, to be freed.
-uint8_t *fuzz_gather(const struct st_layout *layout, size_t *size);
-
 // Mutates a safetensors file and keeps its frame: else almost every mutant dies at the header's
 // length.
 size_t fuzz_mutate_framed(uint8_t *data, size_t size, size_t max_size, unsigned seed);
