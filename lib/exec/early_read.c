@@ -8,20 +8,6 @@
 
 #include "exec/exec.h"
 
-static attncl_status output_of(const struct program *p, const struct early_read *read,
-                               struct io_binding **ret)
-{
-    REQUIRE(*ret = attncl__program_output(p, read->name), ATTNCL_ERR_ARGUMENT,
-            "the graph has no output %s", read->name);
-    REQUIRE(!(*ret)->bound, ATTNCL_ERR_STATE, "output %s is bound to a caller's buffer",
-            read->name);
-    const size_t have = attncl__desc_bytes(&(*ret)->desc);
-    REQUIRE(read->bytes == have, ATTNCL_ERR_ARGUMENT,
-            "output %s %s has %zu bytes, capacity for %zu was given", read->name,
-            SHAPE(&(*ret)->desc), have, read->bytes);
-    return ATTNCL_OK;
-}
-
 attncl_status attncl__early_reads_sort(const attncl_graph *g, struct early_read *reads, size_t n)
 {
     struct program *p = NULL;
@@ -29,7 +15,7 @@ attncl_status attncl__early_reads_sort(const attncl_graph *g, struct early_read 
 
     TRY(attncl__program_of(g, &p));
     for (size_t i = 0; i < n; ++i)
-        TRY(output_of(p, &reads[i], &output));
+        TRY(attncl__program_readable(p, reads[i].name, reads[i].bytes, &output));
     // By insertion: equal ones keep their order, and there are some hundreds.
     for (size_t i = 1; i < n; ++i) {
         const struct early_read read = reads[i];
@@ -55,17 +41,23 @@ static void abandon(struct program *p, struct early_read *reads, size_t n)
     release(reads, n);
 }
 
+static attncl_status enqueue_read(struct program *p, const struct io_binding *output,
+                                  struct early_read *read)
+{
+    return read->bytes ? attncl__buffer_read_queued(p->ctx, output->storage->mem, 0, read->data,
+                                                    read->bytes, &read->done)
+                       : ATTNCL_OK;
+}
+
 static attncl_status enqueue_reads(struct program *p, struct early_read *reads, size_t n)
 {
     struct io_binding *output = NULL;
     size_t next = 0;
 
     for (size_t i = 0; i < n; ++i) {
-        TRY(output_of(p, &reads[i], &output));
+        TRY(attncl__program_readable(p, reads[i].name, reads[i].bytes, &output));
         TRY(attncl__command_list_enqueue_nodes(&p->command_list, &next, output->last_node));
-        if (reads[i].bytes)
-            TRY(attncl__buffer_read_queued(p->ctx, output->storage->mem, 0, reads[i].data,
-                                           reads[i].bytes, &reads[i].done));
+        TRY(enqueue_read(p, output, &reads[i]));
     }
     return attncl__command_list_enqueue_nodes(&p->command_list, &next, p->n_nodes);
 }
@@ -82,42 +74,32 @@ attncl_status attncl__graph_run_reading(attncl_graph *g, struct early_read *read
     if (status == ATTNCL_OK)
         status = enqueue_reads(p, reads, n);
     (void)attncl__run_end(p, status);
-    if (status != ATTNCL_OK) {
+    if (status != ATTNCL_OK)
         abandon(p, reads, n);
-    }
     return status;
 }
 
-attncl_status attncl__reads_enqueue(attncl_graph *g, struct early_read *reads, size_t n)
+attncl_status attncl__read_enqueue(attncl_graph *g, struct early_read *read)
 {
     struct program *p = NULL;
     struct io_binding *output = NULL;
 
     TRY(attncl__program_of(g, &p));
-    for (size_t i = 0; i < n; ++i) {
-        TRY(output_of(p, &reads[i], &output));
-        TRY(attncl__buffer_read_queued(p->ctx, output->storage->mem, 0, reads[i].data,
-                                       reads[i].bytes, &reads[i].done));
-    }
-    return ATTNCL_OK;
+    TRY(attncl__program_readable(p, read->name, read->bytes, &output));
+    return enqueue_read(p, output, read);
 }
 
 // The run stays pending, since another may be behind it.
-attncl_status attncl__reads_wait(attncl_graph *g, struct early_read *reads, size_t n)
+attncl_status attncl__read_wait(attncl_graph *g, struct early_read *read)
 {
     struct program *p = NULL;
-    attncl_status status = ATTNCL_OK;
 
     TRY(attncl__program_of(g, &p));
-    for (size_t i = 0; i < n && status == ATTNCL_OK; ++i)
-        if (reads[i].done)
-            status = attncl__event_wait(p->ctx, reads[i].done);
-    if (status != ATTNCL_OK) {
-        abandon(p, reads, n);
-        return attncl__run_waited(p, status);
-    }
-    release(reads, n);
-    return ATTNCL_OK;
+    const attncl_status status = read->done ? attncl__event_wait(p->ctx, read->done) : ATTNCL_OK;
+    if (status != ATTNCL_OK)
+        attncl__queue_drain(p->ctx);
+    release(read, 1);
+    return status == ATTNCL_OK ? status : attncl__run_waited(p, status);
 }
 
 attncl_status attncl__early_read_is_done(const struct early_read *read, bool *ret)

@@ -41,9 +41,9 @@ attncl_status attncl__graph_wait(attncl_graph *g);
 // Waits for all that was enqueued, whatever comes of it; the message of a failure before stays.
 void attncl__graph_drain(attncl_graph *g);
 
-// Reads behind a run, without a wait; then the wait for them, after which no read is under way.
-attncl_status attncl__reads_enqueue(attncl_graph *g, struct early_read *reads, size_t n);
-attncl_status attncl__reads_wait(attncl_graph *g, struct early_read *reads, size_t n);
+// A read behind a run, without a wait; then the wait for it, after which it is not under way.
+attncl_status attncl__read_enqueue(attncl_graph *g, struct early_read *read);
+attncl_status attncl__read_wait(attncl_graph *g, struct early_read *read);
 
 // With ATTNCL_GUARD: fills everything that a run will write with poison; checks the canaries around
 // every value, and names the first op whose neighbour was overwritten.
@@ -78,5 +78,8 @@ attncl_status attncl__program_ready(const attncl_graph *g, struct program **ret)
 // The input or output called `name`; NULL: there is none.
 struct io_binding *attncl__program_input(const struct program *p, const char *name);
 struct io_binding *attncl__program_output(const struct program *p, const char *name);
+// An output that is the graph's own and has so many bytes.
+attncl_status attncl__program_readable(const struct program *p, const char *name, size_t bytes,
+                                       struct io_binding **ret);
 
 #endif

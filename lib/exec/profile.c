@@ -160,16 +160,6 @@ const attncl_profile_row *attncl_graph_profile_row(const attncl_graph *graph, si
     return g && g->profile && i < g->profile->n_rows ? &g->profile->rows[i] : NULL;
 }
 
-// A scope is the caller's text: quotes and backslashes are escaped, control bytes dropped.
-static void add_json_text(struct strbuf *t, const char *s)
-{
-    for (; *s; ++s)
-        if (*s == '"' || *s == '\\')
-            attncl__strbuf_add(t, "\\%c", *s);
-        else if ((unsigned char)*s >= 0x20)
-            attncl__strbuf_add_bytes(t, s, 1);
-}
-
 attncl_status attncl_graph_write_trace(const attncl_graph *graph, const char *path)
 {
     REQUIRE(graph && path, ATTNCL_ERR_ARGUMENT, "graph or path is NULL");
@@ -193,11 +183,11 @@ attncl_status attncl_graph_write_trace(const attncl_graph *graph, const char *pa
         // hands.
         attncl__strbuf_add(&t, "\"ts\":%" PRIu64 ".%03u,", at / 1000, (unsigned)(at % 1000));
         attncl__strbuf_add(&t, "\"dur\":%" PRIu64 ".%03u,", took / 1000, (unsigned)(took % 1000));
-        attncl__strbuf_add(&t, "\"name\":\"");
-        add_json_text(&t, c->name);
-        attncl__strbuf_add(&t, "\",\"cat\":\"%s\",\"args\":{\"scope\":\"", g->nodes[c->node].op);
-        add_json_text(&t, g->nodes[c->node].scope);
-        attncl__strbuf_add(&t, "\"}}");
+        attncl__strbuf_add(&t, "\"name\":");
+        attncl__strbuf_add_quoted(&t, c->name);
+        attncl__strbuf_add(&t, ",\"cat\":\"%s\",\"args\":{\"scope\":", g->nodes[c->node].op);
+        attncl__strbuf_add_quoted(&t, g->nodes[c->node].scope); // the caller's text
+        attncl__strbuf_add(&t, "}}");
     }
     attncl__strbuf_add(&t, "\n]}\n");
     if (t.failed) {

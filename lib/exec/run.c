@@ -19,6 +19,17 @@ static attncl_status find_binding(const struct program *p, bool is_input, const 
     return ATTNCL_OK;
 }
 
+attncl_status attncl__program_readable(const struct program *p, const char *name, size_t bytes,
+                                       struct io_binding **ret)
+{
+    TRY(find_binding(p, false, name, ret));
+    const size_t have = attncl__desc_bytes(&(*ret)->desc);
+    REQUIRE(bytes == have, ATTNCL_ERR_ARGUMENT,
+            "output %s %s has %zu bytes, capacity for %zu was given", name, SHAPE(&(*ret)->desc),
+            have, bytes);
+    return ATTNCL_OK;
+}
+
 static attncl_status check_range(const struct io_binding *b, const void *data)
 {
     const int64_t count = attncl__desc_count(&b->desc);
@@ -170,15 +181,12 @@ attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, s
     struct io_binding *b = NULL;
 
     TRY(attncl__program_ready(g, &p));
-    TRY(find_binding(p, false, name, &b));
-    const size_t have = attncl__desc_bytes(&b->desc);
-    REQUIRE(bytes == have, ATTNCL_ERR_ARGUMENT,
-            "output %s %s has %zu bytes, capacity for %zu was given", name, SHAPE(&b->desc), have,
-            bytes);
-    REQUIRE(data || have == 0, ATTNCL_ERR_ARGUMENT, "data of output %s is NULL", name);
+    TRY(attncl__program_readable(p, name, bytes, &b));
+    REQUIRE(data || bytes == 0, ATTNCL_ERR_ARGUMENT, "data of output %s is NULL", name);
     TRY(attncl__outputs_defined(p));
-    return attncl__run_waited(p, have ? attncl__buffer_read(p->ctx, b->storage->mem, 0, data, bytes)
-                                      : attncl__queue_finish(p->ctx));
+    return attncl__run_waited(p, bytes
+                                     ? attncl__buffer_read(p->ctx, b->storage->mem, 0, data, bytes)
+                                     : attncl__queue_finish(p->ctx));
 }
 
 attncl_status attncl__graph_wait(attncl_graph *g)

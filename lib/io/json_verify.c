@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "base/utf8.h"
 #include "io/json_jansson.h"
 
 // What is left of the text.
@@ -17,10 +18,15 @@ struct cursor {
     const char *at, *end;
 };
 
+static void skip_space(struct cursor *c)
+{
+    while (c->at < c->end && memchr(" \t\r\n", *c->at, 4))
+        ++c->at;
+}
+
 static bool take(struct cursor *c, char wanted)
 {
-    while (c->at < c->end && strchr(" \t\r\n", *c->at) && *c->at)
-        ++c->at;
+    skip_space(c);
     const bool found = c->at < c->end && *c->at == wanted;
     c->at += found;
     return found;
@@ -34,29 +40,16 @@ static bool take_word(struct cursor *c, const char *word)
     return true;
 }
 
-static bool hex4(struct cursor *c, unsigned *ret)
+static bool hex4(struct cursor *c, uint32_t *ret)
 {
-    *ret = 0;
-    for (int i = 0; i < 4; ++i) {
-        const char digit = c->at < c->end ? *c->at++ : '\0';
-        const bool decimal = digit >= '0' && digit <= '9';
-        const char lower = (char)(digit | 0x20);
-        if (!decimal && (lower < 'a' || lower > 'f'))
-            return false;
-        *ret = *ret * 16 + (unsigned)(decimal ? digit - '0' : lower - 'a' + 10);
-    }
-    return true;
-}
+    char digits[5] = "", *end;
 
-static size_t utf8(unsigned code, char out[4])
-{
-    const size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
-
-    for (size_t i = n; i-- > 1; code >>= 6)
-        out[i] = (char)(0x80 | (code & 0x3f));
-    out[0] = (char)(first[n] | code);
-    return n;
+    if (c->end - c->at < 4)
+        return false;
+    memcpy(digits, c->at, 4);
+    c->at += 4;
+    *ret = (uint32_t)strtoul(digits, &end, 16);
+    return !*end;
 }
 
 // The bytes of the escape after a backslash; 0: none is valid.
@@ -64,7 +57,7 @@ static size_t escaped(struct cursor *c, char out[4])
 {
     static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     const char letter = c->at < c->end ? *c->at++ : '\0';
-    unsigned code, low;
+    uint32_t code, low;
 
     if (letter != 'u') {
         const char *found = letter ? strchr(letters, letter) : NULL;
@@ -78,7 +71,7 @@ static size_t escaped(struct cursor *c, char out[4])
             return 0;
         code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
     }
-    return utf8(code, out);
+    return attncl__utf8_encode(code, out);
 }
 
 static bool string_agrees(struct cursor *c, const char *value, size_t n)
@@ -150,8 +143,7 @@ static bool array_agrees(struct cursor *c, json_t *array)
 // Recurses as deep as the text is nested: attncl__json_check() limits that.
 static bool value_agrees(struct cursor *c, json_t *value)
 {
-    while (c->at < c->end && strchr(" \t\r\n", *c->at) && *c->at)
-        ++c->at;
+    skip_space(c);
     switch (json_typeof(value)) {
     case JSON_OBJECT:
         return object_agrees(c, value);

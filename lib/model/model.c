@@ -8,22 +8,24 @@
 #include "io/safetensors.h"
 #include "model/model.h"
 
+attncl_status attncl__model_add_metadata(attncl_model *model, const char *key, const char *value)
+{
+    const size_t n = model->n_metadata;
+    char **list = attncl__grow_array(model->metadata, n + 2, sizeof *list);
+    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "metadata %s", key);
+    model->metadata = list;
+    list[n] = attncl__copy_text(key);
+    list[n + 1] = attncl__copy_text(value);
+    model->n_metadata += 2; // both are freed with the model
+    REQUIRE(list[n] && list[n + 1], ATTNCL_ERR_NO_MEMORY, "metadata %s", key);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__model_copy_metadata(attncl_model *model, const attncl_safetensors *file)
 {
     const char *key, *value;
-    size_t n = 0;
-    while (attncl_safetensors_metadata_at(file, n, &value))
-        ++n;
-    model->metadata = attncl__alloc_array(2 * n, sizeof *model->metadata);
-    REQUIRE(model->metadata, ATTNCL_ERR_NO_MEMORY, "%zu metadata values", n);
-    model->n_metadata = 2 * n;
-    for (size_t i = 0; i < n; ++i) {
-        key = attncl_safetensors_metadata_at(file, i, &value);
-        model->metadata[2 * i] = attncl__copy_text(key);
-        model->metadata[2 * i + 1] = attncl__copy_text(value);
-        REQUIRE(model->metadata[2 * i] && model->metadata[2 * i + 1], ATTNCL_ERR_NO_MEMORY,
-                "metadata %s", key);
-    }
+    for (size_t i = 0; (key = attncl_safetensors_metadata_at(file, i, &value)) != NULL; ++i)
+        TRY(attncl__model_add_metadata(model, key, value));
     return ATTNCL_OK;
 }
 
@@ -111,16 +113,8 @@ static attncl_status begin(attncl_context *context, attncl_model **ret)
 
 attncl_status attncl__model_set_metadata(attncl_model *model, const char *arch, const char *config)
 {
-    const char *const texts[] = {"attncl.arch", arch, "attncl.config", config};
-    const size_t n = sizeof texts / sizeof texts[0];
-    model->metadata = attncl__alloc_array(n, sizeof *model->metadata);
-    REQUIRE(model->metadata, ATTNCL_ERR_NO_MEMORY, "metadata");
-    for (; model->n_metadata < n; ++model->n_metadata) {
-        model->metadata[model->n_metadata] = attncl__copy_text(texts[model->n_metadata]);
-        REQUIRE(model->metadata[model->n_metadata], ATTNCL_ERR_NO_MEMORY, "metadata %s",
-                texts[model->n_metadata & ~(size_t)1]);
-    }
-    return ATTNCL_OK;
+    TRY(attncl__model_add_metadata(model, "attncl.arch", arch));
+    return attncl__model_add_metadata(model, "attncl.config", config);
 }
 
 // `arch` NULL: as the file's metadata says.

@@ -20,6 +20,8 @@ struct attncl_model {
     size_t n_metadata;
 };
 
+// The texts are copied.
+attncl_status attncl__model_add_metadata(attncl_model *model, const char *key, const char *value);
 // Opening, step by step: metadata from the file, or from these texts; the architecture and its settings from that.
 attncl_status attncl__model_copy_metadata(attncl_model *model, const attncl_safetensors *file);
 attncl_status attncl__model_set_metadata(attncl_model *model, const char *arch, const char *config);

@@ -7,8 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/suggest.h"
-
 static const double default_rate = 1e-3, default_noam_rate = 1; // torch.optim.Adam's, labml's
 
 void attncl__train_config_free(struct train_config *c)
@@ -152,28 +150,18 @@ static attncl_status read_train(struct train_config *c, const struct json *model
     return attncl__config_fill(attncl__train_keys, train, &c->settings);
 }
 
-static attncl_status check_root(const struct json *root)
-{
-    static const char *const known[] = {"arch", "model", "train"};
-    for (const char *key = NULL; (key = attncl__json_next(root, key)) != NULL;) {
-        struct suggestion s = {.word = key};
-        bool found = false;
-        for (size_t i = 0; i < sizeof known / sizeof known[0]; ++i) {
-            found |= strcmp(key, known[i]) == 0;
-            attncl__suggestion_add(&s, known[i]);
-        }
-        REQUIRE(found, ATTNCL_ERR_FORMAT, "key %.100s is not known%s", key,
-                attncl__suggestion_text(&s, "keys"));
-    }
-    return ATTNCL_OK;
-}
+// Of the root; what is in them has keys of its own.
+static const struct key root_keys[] = {{.name = "arch", .type = KEY_WORD},
+                                       {.name = "model", .type = KEY_INTS},
+                                       {.name = "train", .type = KEY_INTS},
+                                       {0}};
 
 attncl_status attncl__train_config_end(struct train_config *c, int64_t source_vocabulary,
                                        int64_t target_vocabulary, int64_t pad)
 {
     attncl_status status = ATTNCL_OK;
     struct json *model, *train;
-    TRY_DONE(check_root(c->root));
+    TRY_DONE(attncl__config_check_keys(root_keys, c->root, NULL));
     TRY_DONE(find_parts(c, &model, &train));
     TRY_DONE(complete_model(c->arch, model, c->settings.data.seq_len, source_vocabulary,
                             target_vocabulary));

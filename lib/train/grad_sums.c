@@ -10,21 +10,19 @@
 // rank has rank 0's order, since sums match by their order.
 
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "train/ranks.h"
 #include "train/trainer.h"
 
-enum { MIN_BUCKET = 1 << 18, MIN_PIECE = 1 << 14, NAME_BYTES = 32 };
+enum { MIN_BUCKET = 1 << 18, MIN_PIECE = 1 << 14 };
 
 struct grad_sums {
     float *values;  // [count]
     size_t *order;  // [n_trained], indices of trained tensors
     size_t *bucket; // [n_buckets + 1], first of each in order
     size_t n_buckets;
-    struct early_read *reads;  // [n_trained] into values, as order
-    char (*names)[NAME_BYTES]; // [n_trained], of outputs, as trained tensors
+    struct early_read *reads; // [n_trained] into values, as order
 };
 
 bool attncl__outputs_gradients(const attncl_trainer *t)
@@ -32,18 +30,10 @@ bool attncl__outputs_gradients(const attncl_trainer *t)
     return t->config.settings.accumulate == 1 && !attncl__is_alone(t);
 }
 
-static void write_output_name(size_t i, char name[NAME_BYTES])
-{
-    snprintf(name, NAME_BYTES, "gradient.%zu", i);
-}
-
 void attncl__add_gradient_outputs(attncl_trainer *t, attncl_graph *g)
 {
-    char name[NAME_BYTES];
-    for (size_t i = 0; i < t->n_trained; ++i) {
-        write_output_name(i, name);
-        attncl_graph_output(g, name, t->gradients[i]);
-    }
+    for (size_t i = 0; i < t->n_trained; ++i)
+        attncl_graph_output(g, t->trained[i].output, t->gradients[i]);
 }
 
 void attncl__free_grad_sums(attncl_trainer *t)
@@ -55,7 +45,6 @@ void attncl__free_grad_sums(attncl_trainer *t)
     attncl__free(s->order);
     attncl__free(s->bucket);
     attncl__free(s->reads);
-    attncl__free(s->names);
     attncl__free(s);
     t->grad_sums = NULL;
 }
@@ -72,30 +61,32 @@ static attncl_status alloc_lists(const attncl_trainer *t, struct grad_sums *s)
     s->order = attncl__alloc_array(n, sizeof *s->order);
     s->bucket = attncl__alloc_array(n + 1, sizeof *s->bucket);
     s->reads = attncl__alloc_array(n, sizeof *s->reads);
-    s->names = attncl__alloc_array(n, sizeof *s->names);
-    REQUIRE(s->values && s->order && s->bucket && s->reads && s->names, ATTNCL_ERR_NO_MEMORY,
-            "%zu gradients", count);
+    REQUIRE(s->values && s->order && s->bucket && s->reads, ATTNCL_ERR_NO_MEMORY, "%zu gradients",
+            count);
     return ATTNCL_OK;
 }
 
-static struct early_read read_of(const attncl_trainer *t, const struct grad_sums *s, size_t trained)
+static struct early_read read_of(const struct trained *trained)
 {
-    return (struct early_read){.name = s->names[trained],
-                               .bytes = t->trained[trained].count * sizeof(float)};
+    return (struct early_read){.name = trained->output, .bytes = trained->count * sizeof(float)};
+}
+
+// The trained tensor whose gradient is read.
+static size_t trained_of(const attncl_trainer *t, const struct early_read *read)
+{
+    return (size_t)(read->name - t->trained[0].output) / sizeof *t->trained;
 }
 
 // The order of a graph's gradients; NULL: from the last to the first, as backward passes go.
 static attncl_status find_order(attncl_trainer *t, const attncl_graph *g, struct grad_sums *s)
 {
     const size_t n = t->n_trained;
-    for (size_t i = 0; i < n; ++i) {
-        write_output_name(i, s->names[i]);
-        s->reads[n - 1 - i] = read_of(t, s, i);
-    }
+    for (size_t i = 0; i < n; ++i)
+        s->reads[n - 1 - i] = read_of(&t->trained[i]);
     if (g)
         TRY(attncl__early_reads_sort(g, s->reads, n));
     for (size_t i = 0; i < n; ++i)
-        s->order[i] = (size_t)(s->reads[i].name - s->names[0]) / sizeof s->names[0];
+        s->order[i] = trained_of(t, &s->reads[i]);
     return attncl_ranks_broadcast(t->ranks, s->order, n * sizeof *s->order);
 }
 
@@ -107,7 +98,7 @@ static void cut_buckets(const attncl_trainer *t, struct grad_sums *s)
     float *data = s->values;
     for (size_t i = 0; i < t->n_trained; ++i) {
         const size_t count = t->trained[s->order[i]].count;
-        s->reads[i] = read_of(t, s, s->order[i]);
+        s->reads[i] = read_of(&t->trained[s->order[i]]);
         s->reads[i].data = data;
         data += count;
         in_bucket += count;

@@ -13,7 +13,7 @@
 // Sums under way: more would hold more memory, and the first is the one to wait for anyway.
 enum { MAX_SUMS = 8 };
 
-enum sum_state { SUM_EXCHANGE, SUM_ADDED, SUM_GATHER };
+enum sum_state { SUM_EXCHANGE, SUM_GATHER, SUM_DONE };
 
 struct rank_sum {
     enum sum_state state;
@@ -34,7 +34,10 @@ struct attncl_ranks {
 };
 
 // Whether there is more than one.
-bool attncl__ranks_are_many(const attncl_ranks *ranks);
+static inline bool attncl__ranks_are_many(const attncl_ranks *ranks)
+{
+    return ranks && ranks->place.size > 1;
+}
 
 // A plugin's result as a status.
 attncl_status attncl__ranks_check(attncl_ranks *ranks, const char *failure);

@@ -25,46 +25,49 @@ attncl_status attncl_ranks_broadcast(attncl_ranks *ranks, void *data, size_t byt
     return ATTNCL_OK;
 }
 
-// all [size, bytes]: this rank's row is given, the others are received.  Sums end first, as gathers
-// begin in the same order everywhere.
-static attncl_status gather_rows(attncl_ranks *ranks, void *all, size_t bytes)
+// *all_ret: the bytes of each rank, in the ranks' order, the caller's to free.  Sums end first, as
+// gathers begin in the same order everywhere.
+static attncl_status gather_rows(attncl_ranks *ranks, const void *own, size_t bytes, void **all_ret)
 {
     const size_t size = (size_t)ranks->place.size;
     attncl_status status = ATTNCL_OK;
     struct ranks_request request;
     int *blocks = attncl__alloc_array(size, 2 * sizeof *blocks);
+    char *all = attncl__alloc_array(size, bytes);
 
-    REQUIRE(blocks, ATTNCL_ERR_NO_MEMORY, "blocks of %zu ranks", size);
+    if (!blocks || !all)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu bytes of %zu ranks", bytes, size));
     for (size_t r = 0; r < size; ++r) {
         blocks[r] = (int)(r * bytes);
         blocks[size + r] = (int)bytes;
     }
+    memcpy(all + (size_t)ranks->place.rank * bytes, own, bytes);
     TRY_DONE(attncl_ranks_sum_wait(ranks, 0));
     TRY_DONE(attncl__ranks_check(
         ranks, ranks->plugin->gather(
                    all, (struct ranks_blocks){.at = blocks, .bytes = blocks + size}, &request)));
     TRY_DONE(attncl__ranks_wait_for(ranks, &request));
+    *all_ret = all;
+    all = NULL;
 done:
     attncl__free(blocks);
+    attncl__free(all);
     return status;
 }
 
 static attncl_status sum_doubles(attncl_ranks *ranks, double *data, size_t n)
 {
     const size_t size = (size_t)ranks->place.size;
-    attncl_status status = ATTNCL_OK;
-    double *all = attncl__alloc_array(size, n * sizeof *all);
+    void *rows;
 
-    REQUIRE(all, ATTNCL_ERR_NO_MEMORY, "a sum of %zu doubles over %zu ranks", n, size);
-    memcpy(all + (size_t)ranks->place.rank * n, data, n * sizeof *all);
-    TRY_DONE(gather_rows(ranks, all, n * sizeof *all));
+    TRY(gather_rows(ranks, data, n * sizeof *data, &rows));
+    const double *all = rows;
     memcpy(data, all, n * sizeof *all);
     for (size_t r = 1; r < size; ++r)
         for (size_t i = 0; i < n; ++i)
             data[i] += all[r * n + i];
-done:
-    attncl__free(all);
-    return status;
+    attncl__free(rows);
+    return ATTNCL_OK;
 }
 
 attncl_status attncl_ranks_sum_double(attncl_ranks *ranks, double *data, size_t n)
@@ -89,15 +92,13 @@ attncl_status attncl_ranks_compare(attncl_ranks *ranks, const char *what, uint64
 
     attncl_status status = ATTNCL_OK;
     const size_t size = (size_t)ranks->place.size;
-    uint64_t *all = attncl__alloc_array(size, sizeof *all);
-    REQUIRE(all, ATTNCL_ERR_NO_MEMORY, "values of %zu ranks", size);
-    all[ranks->place.rank] = value;
-    TRY_DONE(gather_rows(ranks, all, sizeof *all));
+    void *rows;
+    TRY(gather_rows(ranks, &value, sizeof value, &rows));
+    const uint64_t *all = rows;
     for (size_t r = 1; r < size && status == ATTNCL_OK; ++r)
         if (all[r] != all[0])
             status = FAIL(ATTNCL_ERR_STATE, "%s: rank %zu has %016llx, rank 0 has %016llx", what, r,
                           (unsigned long long)all[r], (unsigned long long)all[0]);
-done:
-    attncl__free(all);
+    attncl__free(rows);
     return status;
 }

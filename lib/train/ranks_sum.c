@@ -28,11 +28,6 @@ enum { PAUSE_US = 50, BUSY_TURNS = 1000 };
 
 // -- waiting
 
-bool attncl__ranks_are_many(const attncl_ranks *ranks)
-{
-    return ranks && ranks->place.size > 1;
-}
-
 attncl_status attncl__ranks_check(attncl_ranks *ranks, const char *failure)
 {
     if (!failure)
@@ -148,52 +143,37 @@ static struct ranks_blocks blocks_of(const attncl_ranks *ranks, const struct ran
     return (struct ranks_blocks){.at = first, .bytes = first + ranks->place.size};
 }
 
-// One step of a sum as far as it goes without waiting.  All gathers begin in the order of the sums,
-// since MPI matches them by order: one begins only after that of the sum before.
-static attncl_status advance(attncl_ranks *ranks, struct rank_sum *s, bool may_gather,
-                             bool *is_done_ret)
+// One step of a sum, if it need not wait.  All gathers begin in the order of the sums, since MPI
+// matches them by order: one begins only after that of the sum before.
+static attncl_status advance(attncl_ranks *ranks, struct rank_sum *s, bool may_gather)
 {
-    const struct ranks_plugin *plugin = ranks->plugin;
     int done = 0;
 
-    *is_done_ret = false;
+    if (s->state == SUM_DONE) // before one that was begun earlier
+        return ATTNCL_OK;
+    TRY(attncl__ranks_check(ranks, ranks->plugin->test(&s->request, &done)));
+    if (!done || (s->state == SUM_EXCHANGE && !may_gather))
+        return ATTNCL_OK;
     if (s->state == SUM_EXCHANGE) {
-        TRY(attncl__ranks_check(ranks, plugin->test(&s->request, &done)));
-        if (!done)
-            return ATTNCL_OK;
         add_pieces(ranks, s);
-        s->state = SUM_ADDED;
+        TRY(attncl__ranks_check(
+            ranks, ranks->plugin->gather(s->data, blocks_of(ranks, s, 0), &s->request)));
     }
-    if (s->state == SUM_ADDED) {
-        if (!may_gather)
-            return ATTNCL_OK;
-        TRY(attncl__ranks_check(ranks,
-                                plugin->gather(s->data, blocks_of(ranks, s, 0), &s->request)));
-        s->state = SUM_GATHER;
-    }
-    TRY(attncl__ranks_check(ranks, plugin->test(&s->request, &done)));
-    *is_done_ret = done != 0;
+    s->state += 1;
     return ATTNCL_OK;
 }
 
 static attncl_status poll(attncl_ranks *ranks)
 {
-    bool may_gather = true, all_done = true;
-    size_t n_done = 0;
+    bool may_gather = true;
 
     for (size_t i = 0; i < ranks->n_sums; ++i) {
         struct rank_sum *s = &ranks->sum[(ranks->first_sum + i) % MAX_SUMS];
-        bool is_done = false;
-        if (s->data) // NULL: finished before one that was begun earlier
-            TRY(advance(ranks, s, may_gather, &is_done));
-        if (is_done)
-            s->data = NULL;
-        may_gather = may_gather && (!s->data || s->state == SUM_GATHER);
-        all_done = all_done && !s->data;
-        n_done += all_done;
+        TRY(advance(ranks, s, may_gather));
+        may_gather = s->state != SUM_EXCHANGE;
     }
-    ranks->first_sum = (ranks->first_sum + n_done) % MAX_SUMS;
-    ranks->n_sums -= n_done;
+    for (; ranks->n_sums > 0 && ranks->sum[ranks->first_sum].state == SUM_DONE; --ranks->n_sums)
+        ranks->first_sum = (ranks->first_sum + 1) % MAX_SUMS;
     return ATTNCL_OK;
 }
 

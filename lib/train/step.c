@@ -25,6 +25,11 @@
 #include "base/struct.h"
 #include "train/trainer.h"
 
+static struct batch_in_flight *in_flight_at(attncl_trainer *t, int64_t index)
+{
+    return &t->in_flight[index % N_SLOTS];
+}
+
 static attncl_status check_whole(const attncl_trainer *t)
 {
     REQUIRE(!t->is_broken, ATTNCL_ERR_STATE,
@@ -36,7 +41,7 @@ attncl_status attncl__check_usable(const attncl_trainer *t)
 {
     TRY(check_whole(t));
     for (size_t i = 0; i < N_SLOTS; ++i)
-        REQUIRE(t->in_flight.slot[i].state != BATCH_RUNNING, ATTNCL_ERR_STATE,
+        REQUIRE(t->in_flight[i].state != BATCH_RUNNING, ATTNCL_ERR_STATE,
                 "step %" PRId64 " has begun: attncl_trainer_step() comes first", t->step + 1);
     return ATTNCL_OK;
 }
@@ -46,7 +51,7 @@ attncl_status attncl__check_usable(const attncl_trainer *t)
 static attncl_status prepare_batch(attncl_trainer *t, int64_t index)
 {
     const double n_batches = (double)t->config.settings.accumulate;
-    struct batch_in_flight *b = in_flight_at(&t->in_flight, index);
+    struct batch_in_flight *b = in_flight_at(t, index);
     if (b->state != BATCH_FREE)
         return ATTNCL_OK;
     *b = (struct batch_in_flight){.index = index, .share = 1};
@@ -125,7 +130,7 @@ static attncl_status enqueue_update(attncl_trainer *t, struct batch_in_flight *b
     TRY(write_rate(t, b, b->update_graph));
     b->updates = true;
     TRY(attncl_graph_run(b->update_graph));
-    return attncl__reads_enqueue(b->update_graph, &b->norm_read, 1);
+    return attncl__read_enqueue(b->update_graph, &b->norm_read);
 }
 
 // One graph takes the whole step.
@@ -134,8 +139,8 @@ static attncl_status enqueue_step(struct batch_in_flight *b)
     b->update_graph = b->graph;
     b->updates = true;
     TRY(attncl_graph_run(b->graph));
-    TRY(attncl__reads_enqueue(b->graph, &b->loss_read, 1));
-    return attncl__reads_enqueue(b->graph, &b->norm_read, 1);
+    TRY(attncl__read_enqueue(b->graph, &b->loss_read));
+    return attncl__read_enqueue(b->graph, &b->norm_read);
 }
 
 static attncl_status enqueue_passes(attncl_trainer *t, struct batch_in_flight *b)
@@ -149,7 +154,7 @@ static attncl_status enqueue_passes(attncl_trainer *t, struct batch_in_flight *b
             TRY(attncl__tensor_clear(t->trained[i].gradient));
     if (b->graph) {
         TRY(attncl_graph_run(b->graph));
-        TRY(attncl__reads_enqueue(b->graph, &b->loss_read, 1));
+        TRY(attncl__read_enqueue(b->graph, &b->loss_read));
     }
     return is_last_of_step(t, b) && attncl__is_alone(t) ? enqueue_update(t, b) : ATTNCL_OK;
 }
@@ -174,7 +179,7 @@ static attncl_status run_batch(attncl_trainer *t, struct batch_in_flight *b)
 
 static attncl_status begin_batch(attncl_trainer *t, int64_t index)
 {
-    struct batch_in_flight *b = in_flight_at(&t->in_flight, index);
+    struct batch_in_flight *b = in_flight_at(t, index);
     TRY(prepare_batch(t, index));
     if (b->state == BATCH_PREPARED)
         TRY(write_batch(t, b));
@@ -229,15 +234,15 @@ static attncl_status finish_batch(attncl_trainer *t, struct batch_in_flight *b,
     if (sends)
         TRY(attncl__send_gradients(t, b->graph));
     if (b->graph && attncl__outputs_gradients(t))
-        TRY(attncl__reads_enqueue(b->graph, &b->loss_read, 1));
+        TRY(attncl__read_enqueue(b->graph, &b->loss_read));
     if (b->graph)
-        TRY(attncl__reads_wait(b->graph, &b->loss_read, 1));
+        TRY(attncl__read_wait(b->graph, &b->loss_read));
     step->loss += b->share * (double)b->loss;
     step->n_tokens += b->part.n_all_targets;
     if (sends)
         TRY(update_from_sums(t, b, step));
     if (b->update_graph)
-        TRY(attncl__reads_wait(b->update_graph, &b->norm_read, 1));
+        TRY(attncl__read_wait(b->update_graph, &b->norm_read));
     step->grad_norm = (double)b->norm;
     free_batch(b);
     return ATTNCL_OK;
@@ -246,12 +251,12 @@ static attncl_status finish_batch(attncl_trainer *t, struct batch_in_flight *b,
 void attncl__drop_batches(attncl_trainer *t)
 {
     for (size_t i = 0; i < N_SLOTS; ++i) {
-        struct batch_in_flight *b = &t->in_flight.slot[i];
+        struct batch_in_flight *b = &t->in_flight[i];
         if (b->graph)
             attncl__graph_drain(b->graph);
-        if (b->graph && attncl__reads_wait(b->graph, &b->loss_read, 1) != ATTNCL_OK)
+        if (b->graph && attncl__read_wait(b->graph, &b->loss_read) != ATTNCL_OK)
             t->is_broken |= b->updates;
-        if (b->update_graph && attncl__reads_wait(b->update_graph, &b->norm_read, 1) != ATTNCL_OK)
+        if (b->update_graph && attncl__read_wait(b->update_graph, &b->norm_read) != ATTNCL_OK)
             t->is_broken |= b->updates;
         free_batch(b);
     }
@@ -267,7 +272,7 @@ static attncl_status take_batches(attncl_trainer *t, attncl_train_step *step)
         t->run_end = end;
     for (int64_t i = first; i < end; ++i) {
         TRY(begin_batches(t, i, end));
-        TRY(finish_batch(t, in_flight_at(&t->in_flight, i), step));
+        TRY(finish_batch(t, in_flight_at(t, i), step));
     }
     return ATTNCL_OK;
 }
@@ -294,7 +299,7 @@ static attncl_status stop(attncl_trainer *t, attncl_status status, bool has_run_
     char message[1024];
     snprintf(message, sizeof message, "%s", attncl_last_error());
     for (size_t i = 0; i < N_SLOTS && has_run_failed; ++i)
-        t->is_broken |= t->in_flight.slot[i].updates; // whether these were done is not known
+        t->is_broken |= t->in_flight[i].updates; // whether these were done is not known
     attncl__drop_batches(t);
     if (t->fault && attncl__tensor_clear(t->fault) != ATTNCL_OK)
         t->is_broken = true; // updates would do nothing

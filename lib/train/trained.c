@@ -32,23 +32,20 @@ static bool keeps(const attncl_trainer *t, enum kept kept)
     }
 }
 
-// Averages begin as the weights.
+static attncl_status read_weight(const void *from, uint64_t offset, size_t bytes, void *to)
+{
+    attncl_tensor *const *weight = from;
+    return attncl__tensor_read_part(*weight, offset, to, bytes);
+}
+
+// Averages begin as the weights, all else as zeros.
 static attncl_status create_tensor(attncl_trainer *t, struct trained *trained, enum kept kept)
 {
-    const attncl_shape *shape = &trained->shape;
-    const size_t bytes = trained->count * sizeof(float);
-    attncl_status status = ATTNCL_OK;
-    float *values = NULL;
-    if (kept == KEPT_AVERAGE) {
-        values = attncl__alloc(bytes);
-        REQUIRE(values, ATTNCL_ERR_NO_MEMORY, "%zu bytes of %s", bytes, trained->name);
-        status = attncl_tensor_read(trained->tensor[KEPT_WEIGHT], values, bytes);
-    }
-    if (status == ATTNCL_OK)
-        status = attncl_tensor_create(t->context, ATTNCL_F32, shape->rank, shape->dim, ATTNCL_F32,
-                                      values, &trained->tensor[kept]);
-    attncl__free(values);
-    return status;
+    struct tensor_source source = {ATTNCL_F32, NULL, NULL};
+    if (kept == KEPT_AVERAGE)
+        source = (struct tensor_source){ATTNCL_F32, read_weight, &trained->tensor[KEPT_WEIGHT]};
+    return attncl__tensor_create_from(t->context, ATTNCL_F32, trained->shape.rank,
+                                      trained->shape.dim, &source, &trained->tensor[kept]);
 }
 
 static attncl_status create_trained(attncl_trainer *t, const attncl_model_tensor *weight)
@@ -61,6 +58,7 @@ static attncl_status create_trained(attncl_trainer *t, const attncl_model_tensor
                                 .shape = *shape,
                                 .count = (size_t)attncl__desc_count(&desc),
                                 .tensor = {[KEPT_WEIGHT] = weight->tensor}};
+    snprintf(trained->output, sizeof trained->output, "gradient.%zu", t->n_trained);
     if (trained->count > t->largest)
         t->largest = trained->count;
     for (int kept = 0; kept < N_KEPT; ++kept)

@@ -79,19 +79,9 @@ static attncl_status write_first_values(attncl_trainer *t, const attncl_safetens
 // What the data say of themselves goes where a model file has it, for those who sample from the model.
 static attncl_status add_metadata(attncl_trainer *t)
 {
-    attncl_model *model = t->model;
     const char *key, *value;
-    for (size_t i = 0; (key = attncl__dataset_metadata(t->data, i, &value)) != NULL; ++i) {
-        char **list =
-            attncl__grow_array(model->metadata, model->n_metadata + 2, sizeof *model->metadata);
-        REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "metadata %s", key);
-        model->metadata = list;
-        list[model->n_metadata] = attncl__copy_text(key);
-        list[model->n_metadata + 1] = attncl__copy_text(value);
-        model->n_metadata += 2; // both are freed with the model
-        REQUIRE(list[model->n_metadata - 2] && list[model->n_metadata - 1], ATTNCL_ERR_NO_MEMORY,
-                "metadata %s", key);
-    }
+    for (size_t i = 0; (key = attncl__dataset_metadata(t->data, i, &value)) != NULL; ++i)
+        TRY(attncl__model_add_metadata(t->model, key, value));
     return ATTNCL_OK;
 }
 

@@ -43,14 +43,6 @@ struct batch_in_flight {
 
 // So many are enqueued at once; one more is prepared meanwhile.
 enum { MAX_ENQUEUED = 2, MAX_STEPS_BEGUN = 2, N_SLOTS = MAX_ENQUEUED + 1 };
-struct in_flight {
-    struct batch_in_flight slot[N_SLOTS];
-};
-
-static inline struct batch_in_flight *in_flight_at(struct in_flight *f, int64_t index)
-{
-    return &f->slot[index % N_SLOTS];
-}
 
 // -- the trainer
 
@@ -67,6 +59,7 @@ enum kept {
 
 struct trained {
     const char *name; // of the model
+    char output[32];  // of its gradient, where that is an output
     attncl_shape shape;
     size_t count;                  // elements
     attncl_tensor *tensor[N_KEPT]; // NULL where the optimiser keeps none; all but the weight owned
@@ -99,7 +92,7 @@ struct attncl_trainer {
     struct shaped_graph *graphs;
     size_t n_graphs, graphs_capacity;
 
-    struct in_flight in_flight;
+    struct batch_in_flight in_flight[N_SLOTS];
     int64_t run_end; // batches before it may run: those of steps that were begun
     // [], 0, or NaN after a loss or norm that is not finite; NULL with several ranks.
     attncl_tensor *fault;
