@@ -85,18 +85,17 @@ void attncl__file_close(int *fd)
     *fd = -1;
 }
 
-static attncl_status write_part(int fd, const struct file_part *part)
+attncl_status attncl__file_write(int fd, const void *data, size_t bytes)
 {
-    const unsigned char *from = part->data;
-    size_t left = part->bytes;
+    const unsigned char *from = data;
 
-    while (left > 0) {
-        const ssize_t put = write(fd, from, left < max_transfer ? left : max_transfer);
+    while (bytes > 0) {
+        const ssize_t put = write(fd, from, bytes < max_transfer ? bytes : max_transfer);
         if (put < 0 && errno == EINTR)
             continue;
         REQUIRE(put > 0, ATTNCL_ERR_IO, "%s", strerror(put < 0 ? errno : EIO));
         from += put;
-        left -= (size_t)put;
+        bytes -= (size_t)put;
     }
     return ATTNCL_OK;
 }
@@ -205,7 +204,7 @@ attncl_status attncl__file_replace(const char *path, const struct file_part *par
     TRY_DONE(create_beside(target, temporary, &fd));
     exists = true;
     for (size_t i = 0; i < n; ++i)
-        TRY_DONE(write_part(fd, &parts[i]));
+        TRY_DONE(attncl__file_write(fd, parts[i].data, parts[i].bytes));
     if (durably && fsync(fd) != 0)
         TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s", strerror(errno)));
 

@@ -27,6 +27,9 @@ attncl_status attncl__file_read_at(int fd, uint64_t offset, void *data, size_t b
 // ERR_IO unless the file still has `bytes`: it was not changed in size while being read.
 attncl_status attncl__file_unchanged(int fd, uint64_t bytes);
 
+// Writes all of them at the current position.
+attncl_status attncl__file_write(int fd, const void *data, size_t bytes);
+
 void attncl__file_close(int *fd); // accepts -1; sets -1
 
 // Writes the parts one after another into a new file beside `path` and renames it to `path`, which

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/strbuf.h"
 #include "store/private_dir.h"
 
@@ -82,34 +83,6 @@ void attncl__private_dir_close(struct private_dir *directory)
     *directory = (struct private_dir){.fd = -1};
 }
 
-static bool read_all(int fd, void *data, size_t n)
-{
-    for (char *at = data; n > 0;) {
-        const ssize_t got = read(fd, at, n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        at += got;
-        n -= (size_t)got;
-    }
-    return true;
-}
-
-static bool write_all(int fd, const void *data, size_t n)
-{
-    for (const char *at = data; n > 0;) {
-        const ssize_t put = write(fd, at, n);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        at += put;
-        n -= (size_t)put;
-    }
-    return true;
-}
-
 // Why the file may not be read, or NULL.
 static const char *reject_file(const struct stat *st, size_t min_bytes, size_t max_bytes)
 {
@@ -147,7 +120,7 @@ bool attncl__private_file_read(const struct private_dir *directory, const char *
     data = attncl__alloc((size_t)st.st_size);
     if (!data)
         goto done;
-    if (!read_all(fd, data, (size_t)st.st_size)) {
+    if (attncl__file_read(fd, data, (size_t)st.st_size) != ATTNCL_OK) {
         *why_ret = "unreadable";
         goto done;
     }
@@ -190,7 +163,7 @@ bool attncl__private_file_replace(const struct private_dir *directory, const cha
         return false;
     bool good = true;
     for (size_t i = 0; good && i < n; ++i)
-        good = write_all(fd, pieces[i].data, pieces[i].n);
+        good = attncl__file_write(fd, pieces[i].data, pieces[i].n) == ATTNCL_OK;
     good = close(fd) == 0 && good;
     good = good && renameat(directory->fd, temp, directory->fd, name) == 0;
     if (!good)

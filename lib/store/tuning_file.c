@@ -56,6 +56,13 @@ static bool find_location(const struct tuning_key *key, struct location *ret, co
     return true;
 }
 
+static attncl_status locate(const struct tuning_key *key, struct location *ret)
+{
+    const char *why;
+    REQUIRE(find_location(key, ret, &why), ATTNCL_ERR_IO, "no file for tuning entries: %s", why);
+    return ATTNCL_OK;
+}
+
 // The whole file.  False, and *why_ret NULL, when there is none.
 static bool read_file(const struct location *location, char **data_ret, size_t *n_ret,
                       const char **why_ret)
@@ -171,8 +178,7 @@ attncl_status attncl__tuning_check_path(const struct tuning_key *key)
     struct location location = {.name = NULL};
     const char *why = NULL;
 
-    REQUIRE(find_location(key, &location, &why), ATTNCL_ERR_IO, "no file for tuning entries: %s",
-            why);
+    TRY(locate(key, &location));
     if (!attncl__private_dir_open(location.directory, true, &directory, &why))
         status = FAIL(ATTNCL_ERR_IO, "%s: %s", location.directory, why);
     attncl__private_dir_close(&directory);
@@ -220,8 +226,7 @@ attncl_status attncl__tuning_store(const struct tuning_key *key, const struct tu
     char *old = NULL;
     size_t n = 0;
 
-    REQUIRE(find_location(key, &location, &why), ATTNCL_ERR_IO, "no file for tuning entries: %s",
-            why);
+    TRY(locate(key, &location));
     // A file that may not be trusted is not read, and is replaced.
     const bool found = read_file(&location, &old, &n, &why);
     if (!found && !why && !has_entries(table) && !location.explicit)
@@ -244,8 +249,7 @@ attncl_status attncl__tuning_text(char **data_ret, size_t *n_ret)
     struct location location = {.name = NULL};
     const char *why = NULL;
 
-    REQUIRE(find_location(&key, &location, &why), ATTNCL_ERR_IO, "no file for tuning entries: %s",
-            why);
+    TRY(locate(&key, &location));
     const bool found = read_file(&location, data_ret, n_ret, &why);
     const attncl_status status =
         why ? FAIL(ATTNCL_ERR_IO, "%s: %s", location.path, why) : ATTNCL_OK;
@@ -259,10 +263,8 @@ attncl_status attncl__tuning_write(const struct strbuf *text)
 {
     const struct tuning_key key = {.device = NULL};
     struct location location = {.name = NULL};
-    const char *why = NULL;
 
-    REQUIRE(find_location(&key, &location, &why), ATTNCL_ERR_IO, "no file for tuning entries: %s",
-            why);
+    TRY(locate(&key, &location));
     const attncl_status status = write_file(&location, text);
     free_location(&location);
     return status;

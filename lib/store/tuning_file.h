@@ -6,6 +6,7 @@
 
 #include "attncl/status.h"
 #include "attncl/version.h"
+#include "store/keyed_lines.h"
 #include "store/tuning_table.h"
 
 enum { TUNING_MAX_BYTES = 65536 }; // of a file
@@ -41,34 +42,17 @@ attncl_status attncl__tuning_text(char **data_ret, size_t *n_ret);
 // Replaces the whole file.  ERR_IO when it cannot be written.
 attncl_status attncl__tuning_write(const struct strbuf *text);
 
-// -- tuning_lines.c: the lines of the file and their cells
+// -- tuning_text.c: the lines of the file
 
 #define TUNING_FIRST_LINE "attncl-tune 1 " ATTNCL_VERSION_STRING
-
-enum cell { CELL_DEVICE, CELL_DRIVER, CELL_KERNEL, CELL_CLASS, CELL_VALUES, N_CELLS };
+#define TUNING_HEAD                                                                                \
+    TUNING_FIRST_LINE "\n# device, driver, kernel, class of shapes, values; by attncl tune\n"
 
 enum { WHY_BYTES = 128 };
 
-struct slice {
-    const char *at;
-    size_t n;
-};
-
-struct line {
-    struct slice text;
-    int number;
-    struct slice cell[N_CELLS];
-};
-
-bool attncl__slice_is(struct slice p, const char *text);
-// Takes the next line off `rest`; false at the end.
-bool attncl__tuning_next_line(struct slice *rest, struct line *line);
 // True for an empty line and a comment.
-bool attncl__tuning_is_ignored(const struct line *line);
-// Sets the cells; false when their number is wrong.
-bool attncl__tuning_split(struct line *line);
-
-// Splits the line; false, and the reason, unless it is an entry of some device.  In tuning_text.c.
-bool attncl__tuning_is_entry(struct line *line, char why[WHY_BYTES]);
+bool attncl__tuning_is_ignored(struct slice line);
+// False, and the reason, unless the line is an entry of some device.
+bool attncl__tuning_is_entry(struct slice line, char why[WHY_BYTES]);
 
 #endif

@@ -18,6 +18,24 @@
 // Of a thousand bad lines only the first few are logged.
 enum { MAX_LOGGED = 8, NAME_BYTES = 128 };
 
+enum cell { CELL_DEVICE, CELL_DRIVER, CELL_KERNEL, CELL_CLASS, CELL_VALUES, N_CELLS };
+
+struct line {
+    struct slice text;
+    struct slice cell[N_CELLS];
+    int number;
+};
+
+bool attncl__tuning_is_ignored(struct slice line)
+{
+    return line.n == 0 || line.at[0] == '#';
+}
+
+static bool split(struct line *line)
+{
+    return attncl__split_line(line->text, N_CELLS, line->cell);
+}
+
 // Makes a name that a driver gave fit one cell of one line.
 static void clean(const char *name, char ret[NAME_BYTES])
 {
@@ -136,14 +154,15 @@ static bool is_for(const struct line *line, const char *device, const char *driv
            attncl__slice_is(line->cell[CELL_DRIVER], driver);
 }
 
-bool attncl__tuning_is_entry(struct line *line, char why[WHY_BYTES])
+bool attncl__tuning_is_entry(struct slice text, char why[WHY_BYTES])
 {
     int kernel, class, values[TUNE_MAX_FIELDS] = {0};
+    struct line line = {.text = text};
 
     snprintf(why, WHY_BYTES, "an entry has %d cells with tabs between them", N_CELLS);
-    if (memchr(line->text.at, '\0', line->text.n) || !attncl__tuning_split(line))
+    if (memchr(text.at, '\0', text.n) || !split(&line))
         return false;
-    return read_entry(line, &kernel, &class, values, why);
+    return read_entry(&line, &kernel, &class, values, why);
 }
 
 int attncl__tuned_parse(const char *text, size_t n, const char *path, const char *device,
@@ -151,24 +170,24 @@ int attncl__tuned_parse(const char *text, size_t n, const char *path, const char
 {
     char name[NAME_BYTES], version[NAME_BYTES], why[WHY_BYTES];
     struct slice rest = {text, n};
-    struct line line = {.number = 0};
+    struct line line = {.number = 1};
     int taken = 0, n_bad = 0;
 
     clean(device, name);
     clean(driver, version);
-    if (!attncl__tuning_next_line(&rest, &line))
+    if (!attncl__next_line(&rest, &line.text))
         return 0;
     if (!attncl__slice_is(line.text, TUNING_FIRST_LINE)) {
         attncl__log(ATTNCL_LOG_WARN, "%s:1: does not begin with \"%s\"; attncl tune writes it anew",
                     path, TUNING_FIRST_LINE);
         return 0;
     }
-    while (attncl__tuning_next_line(&rest, &line)) {
-        if (attncl__tuning_is_ignored(&line))
+    while (attncl__next_line(&rest, &line.text)) {
+        line.number += 1;
+        if (attncl__tuning_is_ignored(line.text))
             continue;
         snprintf(why, sizeof why, "an entry has %d cells with tabs between them", N_CELLS);
-        if (attncl__tuning_split(&line) &&
-            (!is_for(&line, name, version) || take_entry(&line, table, why))) {
+        if (split(&line) && (!is_for(&line, name, version) || take_entry(&line, table, why))) {
             taken += is_for(&line, name, version);
             continue;
         }
@@ -194,8 +213,8 @@ static bool is_kept(struct line *line, const char *device, const char *driver,
 {
     int kernel, class;
 
-    if (attncl__tuning_is_ignored(line) || memchr(line->text.at, '\0', line->text.n) ||
-        !attncl__tuning_split(line))
+    if (attncl__tuning_is_ignored(line->text) || memchr(line->text.at, '\0', line->text.n) ||
+        !split(line))
         return false;
     if (!is_for(line, device, driver))
         return true;
@@ -212,11 +231,9 @@ void attncl__tuned_merge(const char *old, size_t n, const char *device, const ch
 
     clean(device, name);
     clean(driver, version);
-    attncl__strbuf_add(ret,
-                       "%s\n# device, driver, kernel, class of shapes, values; by attncl tune\n",
-                       TUNING_FIRST_LINE);
-    if (attncl__tuning_next_line(&rest, &line) && attncl__slice_is(line.text, TUNING_FIRST_LINE))
-        while (attncl__tuning_next_line(&rest, &line))
+    attncl__strbuf_add(ret, "%s", TUNING_HEAD);
+    if (attncl__next_line(&rest, &line.text) && attncl__slice_is(line.text, TUNING_FIRST_LINE))
+        while (attncl__next_line(&rest, &line.text))
             if (is_kept(&line, name, version, measured)) {
                 attncl__strbuf_add_bytes(ret, line.text.at, line.text.n);
                 attncl__strbuf_add(ret, "\n");

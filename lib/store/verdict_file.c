@@ -7,35 +7,15 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "store/keyed_lines.h"
 
 static const char file[] = "verdicts.txt";
 
-// A text that fits one cell of one line.
-static void add_cell(struct strbuf *line, const char *text, char end)
-{
-    for (; *text; ++text)
-        attncl__strbuf_add(line, "%c", (unsigned char)*text < 0x20 ? ' ' : *text);
-    attncl__strbuf_add(line, "%c", end);
-}
-
 static void add_key(struct strbuf *line, const struct verdict_key *key)
 {
-    add_cell(line, key->sources, '\t');
-    add_cell(line, key->device, '\t');
-    add_cell(line, key->driver, '\t');
-}
-
-// The line after `at`, or `end`; *n_ret: the length of this one without its newline.
-static const char *next_line(const char *at, const char *end, size_t *n_ret)
-{
-    const char *newline = memchr(at, '\n', (size_t)(end - at));
-    *n_ret = (size_t)((newline ? newline : end) - at);
-    return newline ? newline + 1 : end;
-}
-
-static bool begins_with(const char *line, size_t n, const struct strbuf *begin)
-{
-    return n >= begin->used && memcmp(line, begin->data, begin->used) == 0;
+    attncl__add_cell(line, key->sources, '\t');
+    attncl__add_cell(line, key->device, '\t');
+    attncl__add_cell(line, key->driver, '\t');
 }
 
 // line: what follows the key, changed.
@@ -55,18 +35,18 @@ void attncl__verdicts_read(const struct private_dir *directory, const struct ver
     struct strbuf begin = STRBUF_EMPTY;
     const char *why = NULL;
     char *data = NULL;
-    size_t n = 0, length = 0;
+    size_t n = 0;
+    struct slice line;
 
     if (!attncl__private_file_read(directory, file, 0, VERDICTS_MAX_BYTES, &data, &n, &why))
         return;
     add_key(&begin, key);
-    for (char *at = data, *end = data + n; !begin.failed && at < end; at += length + 1) {
-        (void)next_line(at, end, &length);
-        if (at + length == end)
-            break; // cut off
-        if (!begins_with(at, length, &begin))
+    struct slice rest = {data, begin.failed ? 0 : n};
+    while (attncl__next_line(&rest, &line) && line.at + line.n < data + n) { // else it is cut off
+        if (line.n < begin.used || memcmp(line.at, begin.data, begin.used) != 0)
             continue;
-        at[length] = '\0';
+        char *at = data + (line.at - data);
+        at[line.n] = '\0';
         tell(at + begin.used, fn, user);
     }
     attncl__strbuf_free(&begin);
@@ -76,27 +56,24 @@ void attncl__verdicts_read(const struct private_dir *directory, const struct ver
 bool attncl__verdict_write(const struct private_dir *directory, const struct verdict_key *key,
                            const char *name, const char *verdict)
 {
-    struct strbuf begin = STRBUF_EMPTY, text = STRBUF_EMPTY;
+    struct strbuf all = STRBUF_EMPTY, text = STRBUF_EMPTY;
     const char *why = NULL;
     char *old = NULL;
-    size_t n = 0, length = 0;
+    size_t n = 0;
 
-    add_key(&begin, key);
-    add_cell(&begin, name, '\t');
-    if (!begin.failed &&
-        attncl__private_file_read(directory, file, 0, VERDICTS_MAX_BYTES / 2, &old, &n, &why))
-        for (const char *at = old, *end = old + n, *next; at < end; at = next) {
-            next = next_line(at, end, &length);
-            if (!begins_with(at, length, &begin))
-                attncl__strbuf_add(&text, "%.*s\n", (int)length, at);
-        }
-    if (!begin.failed)
-        attncl__strbuf_add_bytes(&text, begin.data, begin.used);
-    add_cell(&text, verdict, '\n');
+    if (attncl__private_file_read(directory, file, 0, VERDICTS_MAX_BYTES / 2, &old, &n, &why))
+        attncl__strbuf_add_bytes(&all, old, n);
+    if (n > 0 && old[n - 1] != '\n')
+        attncl__strbuf_add(&all, "\n");
+    add_key(&all, key);
+    attncl__add_cell(&all, name, '\t');
+    attncl__add_cell(&all, verdict, '\n');
+    if (!all.failed)
+        attncl__add_last_of_keys(&text, (struct slice){all.data, all.used});
     const bool written =
-        !begin.failed && !text.failed &&
+        !all.failed && !text.failed &&
         attncl__private_file_replace(directory, file, &(struct bytes){text.data, text.used}, 1);
-    attncl__strbuf_free(&begin);
+    attncl__strbuf_free(&all);
     attncl__strbuf_free(&text);
     attncl__free(old);
     return written;
