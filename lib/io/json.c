@@ -109,30 +109,36 @@ attncl_status attncl__json_parse_text(const struct json_span *value, const char 
     return ATTNCL_OK;
 }
 
-// The value of `key` in *ret; NULL when it is absent and optional.
-static attncl_status look_up(const struct json *object, const char *key, bool *present,
-                             const json_t **ret)
+// Sets of types, by their bits.
+enum {
+    INTEGERS = 1 << JSON_INTEGER,
+    NUMBERS = INTEGERS | 1 << JSON_REAL,
+    BOOLS = 1 << JSON_TRUE | 1 << JSON_FALSE,
+    TEXTS = 1 << JSON_STRING,
+    OBJECTS = 1 << JSON_OBJECT,
+    ARRAYS = 1 << JSON_ARRAY,
+};
+
+// The value of `key` in *ret, of one of the types; NULL when it is absent and optional.
+static attncl_status look_up(const struct json *object, const char *key, bool *present, int types,
+                             const char *words, const json_t **ret)
 {
     *ret = json_object_get(jansson(object), key);
     REQUIRE(*ret || present, ATTNCL_ERR_FORMAT, "%s is missing", key);
     if (present)
         *present = *ret != NULL;
+    REQUIRE(!*ret || types >> json_typeof(*ret) & 1, ATTNCL_ERR_FORMAT, "%s is %s, expected %s",
+            key, type_words(*ret), words);
     return ATTNCL_OK;
 }
-
-#define EXPECT(is_type, value, key, words)                                                         \
-    REQUIRE(is_type(value), ATTNCL_ERR_FORMAT, "%s is %s, expected %s", (key), type_words(value),  \
-            (words))
 
 attncl_status attncl__json_int(const struct json *object, const char *key, bool *present,
                                int64_t *value)
 {
     const json_t *found;
-    TRY(look_up(object, key, present, &found));
-    if (found) {
-        EXPECT(json_is_integer, found, key, "an integer");
+    TRY(look_up(object, key, present, INTEGERS, "an integer", &found));
+    if (found)
         *value = json_integer_value(found);
-    }
     return ATTNCL_OK;
 }
 
@@ -140,11 +146,9 @@ attncl_status attncl__json_double(const struct json *object, const char *key, bo
                                   double *value)
 {
     const json_t *found;
-    TRY(look_up(object, key, present, &found));
-    if (found) {
-        EXPECT(json_is_number, found, key, "a number");
+    TRY(look_up(object, key, present, NUMBERS, "a number", &found));
+    if (found)
         *value = json_number_value(found);
-    }
     return ATTNCL_OK;
 }
 
@@ -152,11 +156,9 @@ attncl_status attncl__json_bool(const struct json *object, const char *key, bool
                                 bool *value)
 {
     const json_t *found;
-    TRY(look_up(object, key, present, &found));
-    if (found) {
-        EXPECT(json_is_boolean, found, key, "true or false");
+    TRY(look_up(object, key, present, BOOLS, "true or false", &found));
+    if (found)
         *value = json_is_true(found);
-    }
     return ATTNCL_OK;
 }
 
@@ -164,11 +166,9 @@ attncl_status attncl__json_text(const struct json *object, const char *key, bool
                                 const char **value)
 {
     const json_t *found;
-    TRY(look_up(object, key, present, &found));
-    if (found) {
-        EXPECT(json_is_string, found, key, "a string");
+    TRY(look_up(object, key, present, TEXTS, "a string", &found));
+    if (found)
         *value = json_string_value(found);
-    }
     return ATTNCL_OK;
 }
 
@@ -176,10 +176,20 @@ attncl_status attncl__json_object(const struct json *object, const char *key, bo
                                   const struct json **value)
 {
     const json_t *found;
-    TRY(look_up(object, key, present, &found));
-    if (found) {
-        EXPECT(json_is_object, found, key, "an object");
+    TRY(look_up(object, key, present, OBJECTS, "an object", &found));
+    if (found)
         *value = (const struct json *)(const void *)found;
+    return ATTNCL_OK;
+}
+
+// Whether all entries of an array are of the types.
+static attncl_status check_entries(const json_t *array, const char *key, int types,
+                                   const char *words)
+{
+    for (size_t i = 0; i < json_array_size(array); ++i) {
+        const json_t *entry = json_array_get(array, i);
+        REQUIRE(types >> json_typeof(entry) & 1, ATTNCL_ERR_FORMAT, "%s[%zu] is %s, expected %s",
+                key, i, type_words(entry), words);
     }
     return ATTNCL_OK;
 }
@@ -188,18 +198,13 @@ attncl_status attncl__json_ints(const struct json *object, const char *key, bool
                                 size_t capacity, int64_t *values, size_t *n)
 {
     const json_t *found;
-    TRY(look_up(object, key, present, &found));
+    TRY(look_up(object, key, present, ARRAYS, "an array of integers", &found));
     if (!found)
         return ATTNCL_OK;
-    EXPECT(json_is_array, found, key, "an array of integers");
     const size_t count = json_array_size(found);
     REQUIRE(count <= capacity, ATTNCL_ERR_FORMAT, "%s has %zu entries, at most %zu are possible",
             key, count, capacity);
-    for (size_t i = 0; i < count; ++i) {
-        const json_t *entry = json_array_get(found, i);
-        REQUIRE(json_is_integer(entry), ATTNCL_ERR_FORMAT, "%s[%zu] is %s, expected an integer",
-                key, i, type_words(entry));
-    }
+    TRY(check_entries(found, key, INTEGERS, "an integer"));
     for (size_t i = 0; i < count; ++i)
         values[i] = json_integer_value(json_array_get(found, i));
     *n = count;
@@ -210,17 +215,12 @@ attncl_status attncl__json_doubles(const struct json *object, const char *key, b
                                    size_t n, double *values)
 {
     const json_t *found;
-    TRY(look_up(object, key, present, &found));
+    TRY(look_up(object, key, present, ARRAYS, "an array of numbers", &found));
     if (!found)
         return ATTNCL_OK;
-    EXPECT(json_is_array, found, key, "an array of numbers");
     REQUIRE(json_array_size(found) == n, ATTNCL_ERR_FORMAT, "%s has %zu entries, expected %zu", key,
             json_array_size(found), n);
-    for (size_t i = 0; i < n; ++i) {
-        const json_t *entry = json_array_get(found, i);
-        REQUIRE(json_is_number(entry), ATTNCL_ERR_FORMAT, "%s[%zu] is %s, expected a number", key,
-                i, type_words(entry));
-    }
+    TRY(check_entries(found, key, NUMBERS, "a number"));
     for (size_t i = 0; i < n; ++i)
         values[i] = json_number_value(json_array_get(found, i));
     return ATTNCL_OK;

@@ -9,17 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *attncl__checkpoint_prefix(enum kept kept, bool has_averages)
+void attncl__checkpoint_prefix(const attncl_trainer *t, enum kept kept, bool has_averages,
+                               char ret[PREFIX_BYTES])
 {
-    static const char *const prefix[N_KEPT] = {
-        [KEPT_WEIGHT] = "",
-        [KEPT_EXP_AVG] = "optimizer.exp_avg.",
-        [KEPT_EXP_AVG_SQ] = "optimizer.exp_avg_sq.",
-        [KEPT_MAX_EXP_AVG_SQ] = "optimizer.max_exp_avg_sq.",
-        [KEPT_MOMENTUM_BUFFER] = "optimizer.momentum_buffer.",
-        [KEPT_AVERAGE] = "",
-    };
-    return kept == KEPT_WEIGHT && has_averages ? "optimizer.param." : prefix[kept];
+    ret[0] = '\0';
+    if (kept == KEPT_WEIGHT && has_averages)
+        snprintf(ret, PREFIX_BYTES, "optimizer.param.");
+    else if (kept >= KEPT_STATES && kept < KEPT_AVERAGE)
+        snprintf(ret, PREFIX_BYTES, "optimizer.%s.", t->states[kept - KEPT_STATES]);
 }
 
 attncl_tensor *attncl__find_kept(const attncl_trainer *t, const struct param_piece *piece,
@@ -39,11 +36,12 @@ static attncl_status add_kept(const attncl_trainer *t, enum kept kept, bool mode
     const bool has_averages = t->config.settings.ema > 0;
     const enum kept shown = has_averages ? KEPT_AVERAGE : KEPT_WEIGHT;
     const struct param_table *table = &t->model->params;
+    char prefix[PREFIX_BYTES];
+    attncl__checkpoint_prefix(t, kept, has_averages, prefix);
     for (size_t i = 0; i < table->n_pieces && (!model_alone || kept == shown); ++i) {
         attncl_tensor *tensor = attncl__find_kept(t, &table->pieces[i], kept);
         if (tensor)
-            TRY(attncl__saved_add(saved, &table->pieces[i],
-                                  attncl__checkpoint_prefix(kept, has_averages), tensor));
+            TRY(attncl__saved_add(saved, &table->pieces[i], prefix, tensor));
     }
     return ATTNCL_OK;
 }

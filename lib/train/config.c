@@ -41,14 +41,12 @@ static attncl_status read_data_part(struct train_config *c, const int64_t *steps
                 *seed, INT32_MAX);
         TRY(attncl__json_set_int(train, "seed", (int64_t)*seed));
     }
-    attncl_status status = attncl__train_data_form(c->arch, model, &c->settings);
+    attncl_status status = attncl__train_read_model(c->arch, model, &c->settings);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("model");
         return status;
     }
-    status = attncl__train_read_model(c->arch, model, &c->settings);
-    if (status == ATTNCL_OK)
-        status = attncl__config_read(attncl__train_data_keys, train, &c->settings);
+    status = attncl__config_read(attncl__train_data_keys, train, &c->settings);
     if (status != ATTNCL_OK)
         attncl__error_prefix("train");
     return status;

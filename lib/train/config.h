@@ -47,12 +47,10 @@ attncl_status attncl__train_config_end(struct train_config *c, int64_t source_vo
 
 // -- config_keys.c: the keys of "train", and what "model" says of the data; failures name the key
 
-// The form of the pairs and the order of axes that the model takes.
-attncl_status attncl__train_data_form(const struct arch_class *arch, const struct json *model,
-                                      struct train_settings *s);
 // The keys that the data need to be opened, and all keys, after what the model implies is set; the padding
 // of the settings is the default of that key.
 extern const struct key attncl__train_data_keys[], attncl__train_keys[];
+// The form of the pairs and the order of axes that the model takes, its longest windows and its width.
 attncl_status attncl__train_read_model(const struct arch_class *arch, const struct json *model,
                                        struct train_settings *s);
 

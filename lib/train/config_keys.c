@@ -7,8 +7,8 @@
 #include <string.h>
 
 // What the model makes of the data: which targets pairs have, and the order of axes.
-attncl_status attncl__train_data_form(const struct arch_class *arch, const struct json *model,
-                                      struct train_settings *s)
+static attncl_status read_data_form(const struct arch_class *arch, const struct json *model,
+                                    struct train_settings *s)
 {
     bool batch_first = false, present;
     const char *pool = "mean", *layer = "";
@@ -31,6 +31,7 @@ attncl_status attncl__train_read_model(const struct arch_class *arch, const stru
     enum { PAIR_LENGTH = 10, LABELLED_LENGTH = 64, WINDOW = 256 };
     int64_t max_len = INT64_MAX, n_memories = INT64_MAX - 1;
     bool present;
+    TRY(read_data_form(arch, model, s));
     s->model.seq_len = s->model.width = 0;
     TRY(attncl__json_int(model, "seq_len", &present, &s->model.seq_len));
     TRY(attncl__json_int(model, "max_len", &present, &max_len));

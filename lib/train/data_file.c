@@ -2,12 +2,11 @@
 //
 // Data files.  Read, not mapped: a mapping faults when another process truncates the file.
 
-#define _XOPEN_SOURCE 700 // pread, st_mtim
+#define _XOPEN_SOURCE 700 // st_mtim
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "train/dataset_internal.h"
@@ -81,19 +80,10 @@ void attncl__data_file_close(struct data_file *file)
 attncl_status attncl__data_file_read(const struct data_file *file, uint64_t offset, void *data,
                                      size_t bytes)
 {
-    unsigned char *to = data;
-
-    for (size_t done = 0; done < bytes;) {
-        const ssize_t got = pread(file->fd, to + done, bytes - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        REQUIRE(got >= 0, ATTNCL_ERR_IO, "%s: %s", file->path, strerror(errno));
-        REQUIRE(got > 0, ATTNCL_ERR_IO,
-                "%s: had %" PRIu64 " bytes and ends at %" PRIu64 " now: changed while in use",
-                file->path, file->bytes, offset + done);
-        done += (size_t)got;
-    }
-    return ATTNCL_OK;
+    const attncl_status status = attncl__file_read_at(file->fd, offset, data, bytes);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("%s", file->path);
+    return status;
 }
 
 attncl_status attncl__data_file_check(struct data_file *file)

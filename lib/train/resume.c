@@ -115,19 +115,18 @@ static attncl_status check_array(const attncl_array *a, const struct param_piece
 }
 
 // What the file has of a parameter.  Files without averages have the weights in the averages' place.
-static attncl_status find(const struct saved *saved, const struct param_piece *piece,
-                          enum kept kept, const attncl_array **ret)
+static attncl_status find(const attncl_trainer *t, const struct saved *saved,
+                          const struct param_piece *piece, enum kept kept, const attncl_array **ret)
 {
+    char prefix[PREFIX_BYTES], name[PARAM_NAME_BYTES + PREFIX_BYTES];
     for (int has_averages = 1; has_averages >= 0; --has_averages) {
-        char name[PARAM_NAME_BYTES + 40];
-        snprintf(name, sizeof name, "%s%s", attncl__checkpoint_prefix(kept, has_averages),
-                 piece->name);
+        attncl__checkpoint_prefix(t, kept, has_averages, prefix);
+        snprintf(name, sizeof name, "%s%s", prefix, piece->name);
         *ret = attncl_safetensors_find(saved->file, name);
         if (*ret)
             return check_array(*ret, piece);
     }
-    return FAIL(ATTNCL_ERR_FORMAT, "tensor %s%s is missing", attncl__checkpoint_prefix(kept, false),
-                piece->name);
+    return FAIL(ATTNCL_ERR_FORMAT, "tensor %s is missing", name);
 }
 
 // Finds all that is kept in the file; then writes it.  Rows that no parameter fills stay zero.
@@ -140,7 +139,7 @@ static attncl_status take_arrays(const attncl_trainer *t, const struct saved *sa
         const enum kept kept = (enum kept)(i % N_KEPT);
         attncl_tensor *tensor = attncl__find_kept(t, piece, kept);
         if (tensor)
-            TRY(find(saved, piece, kept, &array));
+            TRY(find(t, saved, piece, kept, &array));
         if (tensor && writes)
             TRY(attncl__tensor_write_part(tensor, attncl__param_offset(piece), array->data,
                                           array->bytes));

@@ -95,10 +95,8 @@ static void add_optimizer(attncl_trainer *t, attncl_graph *g, attncl_value rate,
     const attncl_value rates = attncl__optim_rates(g, s, rate, step);
     for (size_t i = 0; i < t->n_trained; ++i) {
         attncl_value states[OPTIM_MAX_STATES];
-        size_t n = 0;
-        for (int kept = KEPT_EXP_AVG; kept <= KEPT_MOMENTUM_BUFFER; ++kept)
-            if (t->trained[i].tensor[kept])
-                states[n++] = kept_value(g, &t->trained[i], (enum kept)kept);
+        for (int k = 0; k < OPTIM_MAX_STATES; ++k)
+            states[k] = kept_value(g, &t->trained[i], (enum kept)(KEPT_STATES + k));
         attncl__optim_update(g, s, rates, t->clipped[i], t->weights[i], states);
     }
 }

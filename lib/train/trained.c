@@ -13,23 +13,10 @@
 
 enum { COMPARE_EVERY = 100 }; // steps: reading all weights takes a part of a step's time
 
-static bool keeps(const attncl_trainer *t, enum kept kept)
+static bool keeps(const attncl_trainer *t, int kept)
 {
-    const struct train_settings *s = &t->config.settings;
-    const bool is_sgd = s->optimizer.is_sgd;
-    switch (kept) {
-    case KEPT_EXP_AVG:
-    case KEPT_EXP_AVG_SQ:
-        return !is_sgd;
-    case KEPT_MAX_EXP_AVG_SQ:
-        return !is_sgd && s->optimizer.amsgrad;
-    case KEPT_MOMENTUM_BUFFER:
-        return is_sgd && s->optimizer.sgd.momentum > 0;
-    case KEPT_AVERAGE:
-        return s->ema > 0;
-    default:
-        return false;
-    }
+    return kept == KEPT_AVERAGE ? t->config.settings.ema > 0
+                                : kept >= KEPT_STATES && kept < KEPT_STATES + (int)t->n_states;
 }
 
 static attncl_status read_weight(const void *from, uint64_t offset, size_t bytes, void *to)
@@ -62,7 +49,7 @@ static attncl_status create_trained(attncl_trainer *t, const attncl_model_tensor
     if (trained->count > t->largest)
         t->largest = trained->count;
     for (int kept = 0; kept < N_KEPT; ++kept)
-        if (keeps(t, (enum kept)kept))
+        if (keeps(t, kept))
             TRY(create_tensor(t, trained, (enum kept)kept));
     return attncl__sums_gradients(t)
                ? attncl_tensor_create(t->context, ATTNCL_F32, shape->rank, shape->dim, ATTNCL_F32,
@@ -75,6 +62,7 @@ attncl_status attncl__create_trained(attncl_trainer *t)
     if (attncl__is_alone(t))
         TRY(attncl_tensor_create(t->context, ATTNCL_F32, 0, NULL, ATTNCL_F32, NULL, &t->fault));
     const size_t n = attncl_model_tensor_count(t->model);
+    t->n_states = attncl__optim_states(&t->config.settings.optimizer, t->states);
     t->trained = attncl__alloc_array(n, sizeof *t->trained);
     t->weights = attncl__alloc_array(n, 3 * sizeof *t->weights);
     REQUIRE(t->trained && t->weights, ATTNCL_ERR_NO_MEMORY, "%zu trained tensors", n);

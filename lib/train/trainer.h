@@ -49,11 +49,8 @@ enum { MAX_ENQUEUED = 2, MAX_STEPS_BEGUN = 2, N_SLOTS = MAX_ENQUEUED + 1 };
 // What is kept of a trained tensor from step to step.
 enum kept {
     KEPT_WEIGHT, // the model's
-    KEPT_EXP_AVG,
-    KEPT_EXP_AVG_SQ,
-    KEPT_MAX_EXP_AVG_SQ,
-    KEPT_MOMENTUM_BUFFER,
-    KEPT_AVERAGE, // of the weights
+    KEPT_STATES, // the optimiser's, as attncl__optim_states() names them
+    KEPT_AVERAGE = KEPT_STATES + OPTIM_MAX_STATES, // of the weights
     N_KEPT,
 };
 
@@ -86,6 +83,8 @@ struct attncl_trainer {
     char *config_text;
     struct dataset *data;
     attncl_model *model;
+    const char *states[OPTIM_MAX_STATES]; // the optimiser's
+    size_t n_states;
     struct trained *trained;
     size_t n_trained, largest;                   // elements of the largest
     attncl_value *weights, *gradients, *clipped; // [n_trained], of the graph that is being built
@@ -186,7 +185,9 @@ void attncl__free_grad_sums(attncl_trainer *t);
 //   metadata                      a model file's, and attncl.train: JSON of the trainer
 
 // What stands before a parameter's name where this is kept of it.
-const char *attncl__checkpoint_prefix(enum kept kept, bool has_averages);
+enum { PREFIX_BYTES = 40 };
+void attncl__checkpoint_prefix(const attncl_trainer *t, enum kept kept, bool has_averages,
+                               char ret[PREFIX_BYTES]);
 // What is kept of a parameter of the file: a tensor of the shape of the parameter's; NULL: it is not kept.
 attncl_tensor *attncl__find_kept(const attncl_trainer *t, const struct param_piece *piece,
                                  enum kept kept);
