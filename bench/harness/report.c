@@ -149,7 +149,7 @@ bool report_write(const struct report *r, bool complete)
         return true;
     json_object_set_new(r->root, "complete", json_boolean(complete));
     char *text = json_dumps(r->root, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    const struct file_part part = {text, text ? strlen(text) : 0};
+    const struct bytes part = {text, text ? strlen(text) : 0};
     const bool written = text && attncl__file_replace(r->path, &part, 1, false) == ATTNCL_OK;
 
     free(text);

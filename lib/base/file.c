@@ -192,7 +192,7 @@ static attncl_status sync_directory(const char *file)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__file_replace(const char *path, const struct file_part *parts, size_t n,
+attncl_status attncl__file_replace(const char *path, const struct bytes *parts, size_t n,
                                    bool durably)
 {
     attncl_status status = ATTNCL_OK;
@@ -204,7 +204,7 @@ attncl_status attncl__file_replace(const char *path, const struct file_part *par
     TRY_DONE(create_beside(target, temporary, &fd));
     exists = true;
     for (size_t i = 0; i < n; ++i)
-        TRY_DONE(attncl__file_write(fd, parts[i].data, parts[i].bytes));
+        TRY_DONE(attncl__file_write(fd, parts[i].data, parts[i].n));
     if (durably && fsync(fd) != 0)
         TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s", strerror(errno)));
 

@@ -9,9 +9,9 @@
 
 #include "attncl/status.h"
 
-struct file_part {
+struct bytes {
     const void *data;
-    size_t bytes;
+    size_t n;
 };
 
 // Opens for reading and returns the size.  ERR_IO when it cannot be opened or is no regular file
@@ -36,7 +36,7 @@ void attncl__file_close(int *fd); // accepts -1; sets -1
 // keeps its old content until then.  A symbolic link stays; its target is replaced.  ERR_IO,
 // without a temporary file left, on failure or when `path` is no regular file.
 // `durably`: the new file is on disk under its name when the call returns.
-attncl_status attncl__file_replace(const char *path, const struct file_part *parts, size_t n,
+attncl_status attncl__file_replace(const char *path, const struct bytes *parts, size_t n,
                                    bool durably);
 
 #endif

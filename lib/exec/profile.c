@@ -194,7 +194,7 @@ attncl_status attncl_graph_write_trace(const attncl_graph *graph, const char *pa
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "trace of %zu commands", p->n_samples);
         goto done;
     }
-    TRY_DONE(attncl__file_replace(path, &(struct file_part){t.data, t.used}, 1, false));
+    TRY_DONE(attncl__file_replace(path, &(struct bytes){t.data, t.used}, 1, false));
 done:
     attncl__strbuf_free(&t);
     return status;

@@ -68,8 +68,9 @@ attncl_status attncl__st_check_name(const char *name, attncl_status blame);
 // The bytes of a tensor of this type and shape.  Messages do not name the tensor.
 attncl_status attncl__st_bytes(const attncl_array *array, attncl_status blame, size_t *bytes_ret);
 
-// N from the first bytes of a file of `total` bytes, at least ST_LENGTH_BYTES.
-attncl_status attncl__st_header_bytes(const unsigned char first[ST_LENGTH_BYTES], uint64_t total,
+// N from the first `n` bytes, at most ST_FOREIGN_BYTES, of a file of `total` bytes.  ERR_FORMAT names the
+// format where it is another.
+attncl_status attncl__st_header_bytes(const unsigned char *first, size_t n, uint64_t total,
                                       size_t *bytes_ret);
 
 // For a file whose first bytes are no header's length: ERR_FORMAT that says which other format they

@@ -22,19 +22,28 @@ static size_t end_of(const struct st_tensor *t)
     return t->begin + t->array.bytes;
 }
 
-attncl_status attncl__st_header_bytes(const unsigned char first[ST_LENGTH_BYTES], uint64_t total,
-                                      size_t *bytes_ret)
+static attncl_status check_bytes(uint64_t bytes, uint64_t total)
 {
-    uint64_t bytes = 0;
-    for (int i = ST_LENGTH_BYTES - 1; i >= 0; --i)
-        bytes = bytes << 8 | first[i];
-
     REQUIRE(bytes <= ST_MAX_HEADER_BYTES, ATTNCL_ERR_FORMAT,
             "a header of %" PRIu64 " bytes, at most %d are possible", bytes, ST_MAX_HEADER_BYTES);
     REQUIRE(bytes <= total - ST_LENGTH_BYTES, ATTNCL_ERR_FORMAT,
             "a header of %" PRIu64 " bytes in a file of %" PRIu64, bytes, total);
-    *bytes_ret = (size_t)bytes;
     return ATTNCL_OK;
+}
+
+attncl_status attncl__st_header_bytes(const unsigned char *first, size_t n, uint64_t total,
+                                      size_t *bytes_ret)
+{
+    uint64_t bytes = 0;
+    REQUIRE(total >= ST_LENGTH_BYTES, ATTNCL_ERR_FORMAT,
+            "a file of %" PRIu64 " bytes, the header's length alone takes %d", total,
+            ST_LENGTH_BYTES);
+    REQUIRE(total <= SIZE_MAX, ATTNCL_ERR_NO_MEMORY, "a file of %" PRIu64 " bytes", total);
+    for (int i = ST_LENGTH_BYTES - 1; i >= 0; --i)
+        bytes = bytes << 8 | first[i];
+    const attncl_status status = check_bytes(bytes, total);
+    *bytes_ret = (size_t)bytes;
+    return status == ATTNCL_OK ? status : attncl__st_refuse_foreign(first, n, status);
 }
 
 static int by_key(const void *a, const void *b)

@@ -3,49 +3,34 @@
 // Opening safetensors files, from disk or from memory, and reading their contents.
 
 #include <assert.h>
-#include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/dtype.h"
 #include "io/safetensors.h"
 
-static attncl_status check_length(uint64_t total)
+static size_t foreign_bytes(uint64_t total)
 {
-    REQUIRE(total >= ST_LENGTH_BYTES, ATTNCL_ERR_FORMAT,
-            "a file of %" PRIu64 " bytes, the header's length alone takes %d", total,
-            ST_LENGTH_BYTES);
-    REQUIRE(total <= SIZE_MAX, ATTNCL_ERR_NO_MEMORY, "a file of %" PRIu64 " bytes", total);
-    return ATTNCL_OK;
-}
-
-// As attncl__st_header_bytes(), with the format in the message where it is another one.
-static attncl_status read_header_bytes(int fd, uint64_t total, size_t *ret)
-{
-    unsigned char first[ST_FOREIGN_BYTES];
-    TRY(attncl__file_read(fd, first, ST_LENGTH_BYTES));
-    const attncl_status status = attncl__st_header_bytes(first, total, ret);
-    if (status == ATTNCL_OK)
-        return ATTNCL_OK;
-    const size_t n = total < sizeof first ? (size_t)total : sizeof first;
-    TRY(attncl__file_read(fd, first + ST_LENGTH_BYTES, n - ST_LENGTH_BYTES));
-    return attncl__st_refuse_foreign(first, n, status);
+    return total < ST_FOREIGN_BYTES ? (size_t)total : ST_FOREIGN_BYTES;
 }
 
 static attncl_status read_header(struct attncl_safetensors *file)
 {
     attncl_status status = ATTNCL_OK;
+    unsigned char first[ST_FOREIGN_BYTES];
+    const size_t n = foreign_bytes(file->file_bytes);
     size_t header_bytes;
-    char *header = NULL;
 
-    TRY(check_length(file->file_bytes));
-    TRY(read_header_bytes(file->fd, file->file_bytes, &header_bytes));
+    TRY(attncl__file_read(file->fd, first, n));
+    TRY(attncl__st_header_bytes(first, n, file->file_bytes, &header_bytes));
     file->data_at = ST_LENGTH_BYTES + header_bytes;
 
-    header = attncl__alloc(header_bytes);
+    char *header = attncl__alloc(header_bytes);
     REQUIRE(header, ATTNCL_ERR_NO_MEMORY, "a header of %zu bytes", header_bytes);
-    TRY_DONE(attncl__file_read(file->fd, header, header_bytes));
+    TRY_DONE(attncl__file_read_at(file->fd, ST_LENGTH_BYTES, header, header_bytes));
     TRY_DONE(attncl__st_read_header(file, header, header_bytes,
                                     (size_t)(file->file_bytes - file->data_at)));
 
@@ -140,13 +125,7 @@ attncl_status attncl_safetensors_parse(const void *data, size_t bytes,
     REQUIRE(file, ATTNCL_ERR_NO_MEMORY, "safetensors handle");
 
     file->fd = -1;
-    TRY_DONE(check_length(bytes));
-    status = attncl__st_header_bytes(from, bytes, &header_bytes);
-    if (status != ATTNCL_OK) {
-        status = attncl__st_refuse_foreign(
-            from, bytes < ST_FOREIGN_BYTES ? bytes : ST_FOREIGN_BYTES, status);
-        goto done;
-    }
+    TRY_DONE(attncl__st_header_bytes(from, foreign_bytes(bytes), bytes, &header_bytes));
     from += ST_LENGTH_BYTES;
     const size_t data_bytes = bytes - ST_LENGTH_BYTES - header_bytes;
     TRY_DONE(attncl__st_read_header(file, (const char *)from, header_bytes, data_bytes));
@@ -214,4 +193,28 @@ const char *attncl_safetensors_metadata(const attncl_safetensors *file, const ch
         if (strcmp(file->metadata[i].key, key) == 0)
             return file->metadata[i].value;
     return NULL;
+}
+
+// The format allows NaN and infinities, so opening a file does not look for them.
+attncl_status attncl_safetensors_check_finite(const attncl_safetensors *file)
+{
+    REQUIRE(file, ATTNCL_ERR_ARGUMENT, "file is NULL");
+    enum { BLOCK = 512 };
+    double value[BLOCK];
+
+    for (size_t i = 0; i < file->n_tensors; ++i) {
+        const attncl_array *array = &file->tensor[i].array;
+        const unsigned char *from = array->data;
+        const size_t each = attncl_dtype_bytes(array->dtype);
+        if (!attncl__is_float(array->dtype))
+            continue;
+        for (size_t at = 0, n; at < array->bytes / each; at += n) {
+            n = array->bytes / each - at < BLOCK ? array->bytes / each - at : BLOCK;
+            TRY(attncl__convert(array->dtype, from + at * each, ATTNCL_F64, value, n));
+            for (size_t j = 0; j < n; ++j)
+                REQUIRE(isfinite(value[j]), ATTNCL_ERR_FORMAT, "tensor %.200s: element %zu is %g",
+                        array->name, at + j, value[j]);
+        }
+    }
+    return ATTNCL_OK;
 }

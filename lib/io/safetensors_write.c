@@ -16,7 +16,7 @@
 struct layout {
     unsigned char length[ST_LENGTH_BYTES];
     struct strbuf header;
-    struct file_part *part; // length, header, tensors in the file's order
+    struct bytes *part; // length, header, tensors in the file's order
     size_t n_parts;
 };
 
@@ -140,10 +140,10 @@ static attncl_status lay_out(struct layout *layout, const attncl_array *arrays, 
 
     for (int i = 0; i < ST_LENGTH_BYTES; ++i)
         layout->length[i] = (unsigned char)((uint64_t)layout->header.used >> 8 * i);
-    layout->part[0] = (struct file_part){layout->length, ST_LENGTH_BYTES};
-    layout->part[1] = (struct file_part){layout->header.data, layout->header.used};
+    layout->part[0] = (struct bytes){layout->length, ST_LENGTH_BYTES};
+    layout->part[1] = (struct bytes){layout->header.data, layout->header.used};
     for (size_t i = 0; i < n; ++i)
-        layout->part[i + 2] = (struct file_part){order[i]->data, order[i]->bytes};
+        layout->part[i + 2] = (struct bytes){order[i]->data, order[i]->bytes};
     layout->n_parts = n + 2;
 
 done:

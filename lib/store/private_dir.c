@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/strbuf.h"
 #include "store/private_dir.h"
 

@@ -10,16 +10,12 @@
 
 #include "base/alloc.h"
 #include "base/env.h"
+#include "base/file.h"
 
 // An open directory; fd -1: none.
 struct private_dir {
     int fd;
     bool writable;
-};
-
-struct bytes {
-    const void *data;
-    size_t n;
 };
 
 struct strbuf;

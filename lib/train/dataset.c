@@ -140,23 +140,25 @@ done:
 
 // -- arrays
 
-static attncl_status read_ids(const attncl_array *array, int64_t *largest_ret, int32_t **ret)
+attncl_status attncl__dataset_ids(const struct dataset *d, const attncl_array *array,
+                                  int64_t *largest_ret, int32_t **ret)
 {
     attncl_status status = ATTNCL_OK;
+    const char *path = d->file.path;
 
-    REQUIRE(attncl__is_integer(array->dtype), ATTNCL_ERR_FORMAT, "%s is not of integers",
+    REQUIRE(attncl__is_integer(array->dtype), ATTNCL_ERR_FORMAT, "%s: %s is not of integers", path,
             array->name);
     const size_t n = array->bytes * CHAR_BIT / attncl__dtype_bits(array->dtype);
     int32_t *ids = attncl__alloc_array(n, sizeof *ids);
-    REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%s of %zu elements", array->name, n);
+    REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%s: %s of %zu elements", path, array->name, n);
     status = attncl__convert(array->dtype, array->data, ATTNCL_I32, ids, n);
     if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", array->name);
+        attncl__error_prefix("%s: %s", path, array->name);
         goto done;
     }
     for (size_t i = 0; i < n; ++i) {
         if (ids[i] < 0)
-            TRY_DONE(FAIL(ATTNCL_ERR_FORMAT, "%s: element %zu is %" PRId32 ", no token",
+            TRY_DONE(FAIL(ATTNCL_ERR_FORMAT, "%s: %s: element %zu is %" PRId32 ", no token", path,
                           array->name, i, ids[i]));
         if (ids[i] > *largest_ret)
             *largest_ret = ids[i];
@@ -166,15 +168,6 @@ static attncl_status read_ids(const attncl_array *array, int64_t *largest_ret, i
 
 done:
     attncl__free(ids);
-    return status;
-}
-
-attncl_status attncl__dataset_ids(const struct dataset *d, const attncl_array *array,
-                                  int64_t *largest_ret, int32_t **ret)
-{
-    const attncl_status status = read_ids(array, largest_ret, ret);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("%s", d->file.path);
     return status;
 }
 

@@ -102,7 +102,7 @@ attncl_status attncl_tuning_export(const char *path, size_t *n_ret)
     TRY_DONE(make_text(&own, &text, &n));
     if (n == 0)
         TRY_DONE(FAIL(ATTNCL_ERR_STATE, "there are no tuning entries to export: run attncl tune"));
-    TRY_DONE(attncl__file_replace(path, &(struct file_part){text.data, text.used}, 1, false));
+    TRY_DONE(attncl__file_replace(path, &(struct bytes){text.data, text.used}, 1, false));
     if (n_ret)
         *n_ret = n;
 

@@ -17,7 +17,7 @@ TEST(parts_are_written_one_after_another)
     char all[8];
     int fd = -1;
     uint64_t bytes = 0;
-    const struct file_part parts[] = {{"abc", 3}, {NULL, 0}, {"de", 2}};
+    const struct bytes parts[] = {{"abc", 3}, {NULL, 0}, {"de", 2}};
 
     ck_ok(attncl__file_replace(IN_DIRECTORY("f"), parts, 3, false));
     ck_ok(attncl__file_open(IN_DIRECTORY("f"), &fd, &bytes));
