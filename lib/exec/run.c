@@ -54,35 +54,31 @@ static attncl_status writable(attncl_graph *g, const char *name, const void *dat
     return ATTNCL_OK;
 }
 
-// writable(), and the data is what the input takes.
-static attncl_status writable_bytes(attncl_graph *g, const char *name, const void *data,
-                                    size_t bytes, struct program **program_ret,
-                                    struct io_binding **ret)
-{
-    TRY(writable(g, name, data, program_ret, ret));
-    REQUIRE(bytes == (*ret)->storage->bytes, ATTNCL_ERR_ARGUMENT,
-            "input %s %s has %zu bytes, %zu were given", name, SHAPE(&(*ret)->desc),
-            (*ret)->storage->bytes, bytes);
-    return check_range(*ret, data);
-}
-
-attncl_status attncl_graph_write(attncl_graph *g, const char *name, const void *data, size_t bytes)
+// Writes by attncl__buffer_write() or attncl__buffer_write_queued().
+static attncl_status write_bytes(attncl_graph *g, const char *name, const void *data, size_t bytes,
+                                 attncl_status (*write)(attncl_context *, cl_mem, size_t,
+                                                        const void *, size_t))
 {
     struct program *p = NULL;
     struct io_binding *b = NULL;
 
-    TRY(writable_bytes(g, name, data, bytes, &p, &b));
-    return attncl__buffer_write(p->ctx, b->storage->mem, 0, data, bytes);
+    TRY(writable(g, name, data, &p, &b));
+    REQUIRE(bytes == b->storage->bytes, ATTNCL_ERR_ARGUMENT,
+            "input %s %s has %zu bytes, %zu were given", name, SHAPE(&b->desc), b->storage->bytes,
+            bytes);
+    TRY(check_range(b, data));
+    return write(p->ctx, b->storage->mem, 0, data, bytes);
+}
+
+attncl_status attncl_graph_write(attncl_graph *g, const char *name, const void *data, size_t bytes)
+{
+    return write_bytes(g, name, data, bytes, attncl__buffer_write);
 }
 
 attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, const void *data,
                                          size_t bytes)
 {
-    struct program *p = NULL;
-    struct io_binding *b = NULL;
-
-    TRY(writable_bytes(g, name, data, bytes, &p, &b));
-    return attncl__buffer_write_queued(p->ctx, b->storage->mem, 0, data, bytes);
+    return write_bytes(g, name, data, bytes, attncl__buffer_write_queued);
 }
 
 const char *attncl__precision_name(const attncl_context *ctx)

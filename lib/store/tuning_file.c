@@ -124,16 +124,12 @@ void attncl__tuning_free(struct tune_table *table)
 }
 
 // Of this version or another: those of others are read, and their entries left out.
-static bool is_table(const char *data, size_t n)
+static attncl_status check_content(const char *path, const char *data, size_t n)
 {
     static const char begin[] = "attncl-tune ";
 
-    return n >= sizeof begin - 1 && memcmp(data, begin, sizeof begin - 1) == 0;
-}
-
-static attncl_status check_content(const char *path, const char *data, size_t n)
-{
-    REQUIRE(is_table(data, n), ATTNCL_ERR_ARGUMENT,
+    REQUIRE(n >= sizeof begin - 1 && memcmp(data, begin, sizeof begin - 1) == 0,
+            ATTNCL_ERR_ARGUMENT,
             "environment variable ATTNCL_TUNE is %.200s: no tuning file, which begins with "
             "attncl-tune",
             path);

@@ -136,7 +136,7 @@ attncl_status attncl_trainer_check(attncl_trainer *trainer, attncl_train_fault *
         struct batch_in_flight b = {.index = trainer->step * n_batches + i, .share = 1};
         TRY(attncl__prepare_part(trainer, b.index, &b.part));
         const attncl_status status = b.part.is_empty ? ATTNCL_OK : check_batch(trainer, &b, &fault);
-        attncl__free_part(&b.part);
+        attncl__batch_free(&b.part.batch);
         TRY(status);
     }
     return STRUCT_WRITE(attncl_train_fault, fault_ret, &fault);

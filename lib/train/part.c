@@ -6,12 +6,6 @@
 
 #include "train/trainer.h"
 
-void attncl__free_part(struct part *part)
-{
-    attncl__batch_free(&part->batch);
-    *part = (struct part){0};
-}
-
 int64_t attncl__count_targets(const attncl_trainer *t, const struct batch *batch)
 {
     const attncl_array *targets = &batch->array[batch->n - 1];

@@ -69,7 +69,7 @@ static attncl_status prepare_batch(attncl_trainer *t, int64_t index)
 
 static void free_batch(struct batch_in_flight *b)
 {
-    attncl__free_part(&b->part);
+    attncl__batch_free(&b->part.batch);
     *b = (struct batch_in_flight){0};
 }
 

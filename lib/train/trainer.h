@@ -136,7 +136,6 @@ void attncl__drop_batches(attncl_trainer *t);
 
 // This rank's part of batch `index` of the training data.
 attncl_status attncl__prepare_part(attncl_trainer *t, int64_t index, struct part *ret);
-void attncl__free_part(struct part *part);
 // Targets of a batch that count in the loss.
 int64_t attncl__count_targets(const attncl_trainer *t, const struct batch *batch);
 // Enqueues the writes of a batch's arrays, which stay as they are until the queue was waited for.
