@@ -55,8 +55,6 @@ static attncl_status check(void *settings)
     const struct optim_values *read = &s->read;
     s->is_sgd = read->kind == OPTIM_SGD;
     s->is_noam = read->kind == OPTIM_NOAM;
-    s->amsgrad = read->amsgrad;
-    s->learning_rate = read->learning_rate;
     s->schedule = (attncl_schedule_desc)ATTNCL_SCHEDULE_DESC_INIT;
     if (s->is_noam) {
         s->schedule.kind = ATTNCL_RATE_INVERSE_SQRT;
@@ -93,7 +91,7 @@ size_t attncl__optim_states(const struct optim_settings *s, const char *names_re
     names_ret[0] = "exp_avg";
     names_ret[1] = "exp_avg_sq";
     names_ret[2] = "max_exp_avg_sq";
-    return s->amsgrad ? 3 : 2;
+    return s->read.amsgrad ? 3 : 2;
 }
 
 attncl_value attncl__optim_rates(attncl_graph *g, const struct optim_settings *s,
@@ -102,40 +100,36 @@ attncl_value attncl__optim_rates(attncl_graph *g, const struct optim_settings *s
     if (s->is_sgd)
         return attncl_sgd_rates(g, &s->sgd, learning_rate, step);
     if (s->is_noam && !learning_rate.id)
-        learning_rate = attncl_learning_rate(g, &s->schedule, s->learning_rate, step);
+        learning_rate = attncl_learning_rate(g, &s->schedule, s->read.learning_rate, step);
     return attncl_adam_rates(g, &s->adam, learning_rate, step);
 }
 
-static attncl_adam_values adam_values(const struct optim_settings *s, attncl_value param,
-                                      const attncl_value *states)
+static attncl_adam_values adam_values(attncl_value param, const attncl_value *states)
 {
     return (attncl_adam_values){.struct_size = sizeof(attncl_adam_values),
                                 .param = param,
                                 .exp_avg = states[0],
                                 .exp_avg_sq = states[1],
-                                .max_exp_avg_sq = s->amsgrad ? states[2] : ATTNCL_NONE_VALUE};
+                                .max_exp_avg_sq = states[2]};
 }
 
-static attncl_sgd_values sgd_values(const struct optim_settings *s, attncl_value param,
-                                    const attncl_value *states)
+static attncl_sgd_values sgd_values(attncl_value param, const attncl_value *states)
 {
-    return (attncl_sgd_values){.struct_size = sizeof(attncl_sgd_values),
-                               .param = param,
-                               .momentum_buffer =
-                                   s->sgd.momentum != 0 ? states[0] : ATTNCL_NONE_VALUE};
+    return (attncl_sgd_values){
+        .struct_size = sizeof(attncl_sgd_values), .param = param, .momentum_buffer = states[0]};
 }
 
 void attncl__optim_step(attncl_graph *g, const struct optim_settings *s, attncl_value rates,
                         attncl_value grad, attncl_value *param, attncl_value *states)
 {
     if (s->is_sgd) {
-        const attncl_sgd_values before = sgd_values(s, *param, states);
+        const attncl_sgd_values before = sgd_values(*param, states);
         attncl_sgd_values after = ATTNCL_SGD_VALUES_INIT;
         attncl_sgd_step(g, &s->sgd, rates, grad, &before, &after);
         *param = after.param;
         states[0] = after.momentum_buffer;
     } else {
-        const attncl_adam_values before = adam_values(s, *param, states);
+        const attncl_adam_values before = adam_values(*param, states);
         attncl_adam_values after = ATTNCL_ADAM_VALUES_INIT;
         attncl_adam_step(g, &s->adam, rates, grad, &before, &after);
         *param = after.param;
@@ -149,10 +143,10 @@ void attncl__optim_update(attncl_graph *g, const struct optim_settings *s, attnc
                           attncl_value grad, attncl_value param, const attncl_value *states)
 {
     if (s->is_sgd) {
-        const attncl_sgd_values values = sgd_values(s, param, states);
+        const attncl_sgd_values values = sgd_values(param, states);
         attncl_sgd_update(g, &s->sgd, rates, grad, &values);
     } else {
-        const attncl_adam_values values = adam_values(s, param, states);
+        const attncl_adam_values values = adam_values(param, states);
         attncl_adam_update(g, &s->adam, rates, grad, &values);
     }
 }

@@ -16,10 +16,8 @@ struct optim_settings {
         int64_t d_model;
     } read;
     bool is_sgd, is_noam; // else Adam
-    bool amsgrad;
     attncl_adam_desc adam;
     attncl_sgd_desc sgd;
-    double learning_rate;
     attncl_schedule_desc schedule; // Noam's, or a constant rate
 };
 extern const struct key attncl__optim_keys[];
@@ -34,8 +32,8 @@ size_t attncl__optim_states(const struct optim_settings *s,
 attncl_value attncl__optim_rates(attncl_graph *g, const struct optim_settings *s,
                                  attncl_value learning_rate, attncl_value step);
 
-// The values of a parameter after a step; `states` in the order of attncl__optim_states(), of which
-// SGD's may be null before the first step.
+// The values of a parameter after a step; `states` in the order of attncl__optim_states(), null behind
+// the last.  SGD's may be null before the first step.
 void attncl__optim_step(attncl_graph *g, const struct optim_settings *s, attncl_value rates,
                         attncl_value grad, attncl_value *param, attncl_value *states);
 // The same step in place.

@@ -87,12 +87,17 @@ attncl_status attncl__write_inputs(const attncl_trainer *t, struct batch_in_flig
     return attncl__graph_write_queued(b->graph, "loss_weight", &b->weight, sizeof b->weight);
 }
 
-static attncl_status write_rate(attncl_trainer *t, struct batch_in_flight *b, attncl_graph *g)
+static attncl_status find_rate(const attncl_trainer *t, int64_t step, double *ret)
 {
     const struct optim_settings *o = &t->config.settings.optimizer;
+    return attncl_schedule_rate(&o->schedule, o->read.learning_rate, step, ret);
+}
+
+static attncl_status write_rate(attncl_trainer *t, struct batch_in_flight *b, attncl_graph *g)
+{
     const int64_t step = b->index / t->config.settings.accumulate;
     double rate;
-    TRY(attncl_schedule_rate(&o->schedule, o->learning_rate, step, &rate));
+    TRY(find_rate(t, step, &rate));
     b->step = (int32_t)step;
     b->rate = (float)rate;
     TRY(attncl__graph_write_queued(g, "step", &b->step, sizeof b->step));
@@ -312,10 +317,9 @@ attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *st
 {
     REQUIRE(trainer && step_ret, ATTNCL_ERR_ARGUMENT, "trainer or step_ret is NULL");
     TRY(check_whole(trainer));
-    const struct optim_settings *o = &trainer->config.settings.optimizer;
     attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
     step.step = trainer->step + 1;
-    TRY(attncl_schedule_rate(&o->schedule, o->learning_rate, trainer->step, &step.learning_rate));
+    TRY(find_rate(trainer, trainer->step, &step.learning_rate));
     const attncl_status status = take_batches(trainer, &step);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("step %" PRId64, step.step);

@@ -35,17 +35,17 @@ static attncl_status create_tensor(attncl_trainer *t, struct trained *trained, e
                                       trained->shape.dim, &source, &trained->tensor[kept]);
 }
 
-static attncl_status create_trained(attncl_trainer *t, const attncl_model_tensor *weight)
+static attncl_status create_trained(attncl_trainer *t, const struct param *weight)
 {
     const attncl_shape *shape = &weight->shape;
-    struct trained *trained = &t->trained[t->n_trained++];
+    struct trained *trained = &t->trained[t->n_trained];
     struct tensor_desc desc;
     TRY(attncl__desc_make(ATTNCL_F32, shape->rank, shape->dim, &desc));
     *trained = (struct trained){.name = weight->name,
                                 .shape = *shape,
                                 .count = (size_t)attncl__desc_count(&desc),
                                 .tensor = {[KEPT_WEIGHT] = weight->tensor}};
-    snprintf(trained->output, sizeof trained->output, "gradient.%zu", t->n_trained);
+    snprintf(trained->output, sizeof trained->output, "gradient.%zu", t->n_trained++);
     if (trained->count > t->largest)
         t->largest = trained->count;
     for (int kept = 0; kept < N_KEPT; ++kept)
@@ -68,11 +68,9 @@ attncl_status attncl__create_trained(attncl_trainer *t)
     REQUIRE(t->trained && t->weights, ATTNCL_ERR_NO_MEMORY, "%zu trained tensors", n);
     t->gradients = t->weights + n;
     t->clipped = t->gradients + n;
-    for (size_t i = 0; i < n; ++i) {
-        attncl_model_tensor weight = ATTNCL_MODEL_TENSOR_INIT;
-        TRY(attncl_model_tensor_at(t->model, i, &weight));
-        TRY(create_trained(t, &weight));
-    }
+    for (size_t i = 0; i < t->model->params.n; ++i)
+        if (!t->model->params.list[i].fixed)
+            TRY(create_trained(t, &t->model->params.list[i]));
     return ATTNCL_OK;
 }
 

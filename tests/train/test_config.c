@@ -148,7 +148,7 @@ LOOP_TEST(a_schedule_knows_the_model_and_the_steps, 0, 2)
     const attncl_schedule_desc *s = &c.settings.optimizer.schedule;
     ck_assert(s->kind == ATTNCL_RATE_INVERSE_SQRT && s->warmup == 2000 && s->d_model == 8);
     ck_assert(s->n_steps == 30 && s->min_rate == 0.5);
-    ck_assert_double_eq(c.settings.optimizer.learning_rate, 1e-3);
+    ck_assert_double_eq(c.settings.optimizer.read.learning_rate, 1e-3);
     attncl__train_config_free(&c);
 }
 
