@@ -42,7 +42,8 @@ attncl_status attncl__dataset_open(const struct dataset_class *class, const char
 {
     attncl_status status = ATTNCL_OK;
 
-    TRY(check_options(options));
+    if (class->endless) // ready batches have sizes of their own
+        TRY(check_options(options));
     struct dataset *d = attncl__alloc_zero(class->bytes);
     REQUIRE(d, ATTNCL_ERR_NO_MEMORY, "a dataset");
     d->class = class;
