@@ -390,7 +390,7 @@ OP_SPEC(
              "C=33 N=97",
     .gpu = "T=4096 B=8 C=512 N=4096 H=8 S=63",
     .full = "T=12 B=1 C=5 N=12; T=96 B=2 C=9 N=96; T=131 B=3 C=16 N=132; T=499 B=1 C=5 N=500; "
-            "T=101 B=2 C=1500 N=101; T=397 B=1 C=281 N=397",
+            "T=101 B=2 C=700 N=101; T=251 B=1 C=137 N=251",
     .special = "T=5 B=2 C=19 N=5; T=30 B=1 C=5 N=30", .data = MASK_SPARSE | MASK_LAST | MASK_NONE,
     .cases = {{"table", TABLE(5, 0), table},
               {"causal table", TABLE(5, 1), table},
