@@ -56,6 +56,13 @@ class Work:
         self.c.works(*self.words("out"), env=self.environment)
         self.c.check(digest(self.c.at("out")) == self.new, "%s: the next run has another result" % what)
 
+    def works_without_cache(self, why):
+        """With one warning, which says why there is none."""
+        status, _, err = self.c.attncl(*self.words("out"), env=self.environment)
+        self.c.check(status == 0 and err.count("\n") == 1 and "warning: " in err and why in err,
+                     "no cache: status %d, '%s' lacks '%s'" % (status, err.strip(), why))
+        self.c.check(digest(self.c.at("out")) == self.new, "no cache: another result")
+
     def refuses(self, what, name, out="out", **options):
         """Fails with one line that names the file, and leaves the output; or works as if nothing were wrong."""
         child = self.start(out, **options)
@@ -124,7 +131,7 @@ def full_disk(c, work):
                     "full disk: status %d, there are %s" % (status, os.listdir(disk)))
             work.environment["ATTNCL_CACHE_DIR"] = os.path.join(disk, "programs")
             work.begin()
-            c.works(*work.words("out"), env=work.environment)
+            work.works_without_cache("cannot be written into %s/programs" % disk)
             left = [name for _, _, names in os.walk(os.path.join(disk, "programs")) for name in names]
             c.check(left == [], "full disk: the cache has %s" % left)
         finally:
@@ -158,7 +165,7 @@ def read_only(c, work):
         status = work.refuses("read-only", "closed/out", "closed/out")
         c.check(status == 1, "read-only: status %d" % status)
         work.environment["ATTNCL_CACHE_DIR"] = os.path.join(disk, "programs")
-        c.works(*work.words("out"), env=work.environment)
+        work.works_without_cache("no program cache in %s/programs" % disk)
     finally:
         work.environment["ATTNCL_CACHE_DIR"] = work.programs
         if os.geteuid() == 0:
