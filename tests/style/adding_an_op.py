@@ -19,7 +19,8 @@ def blocks(page):
 
 
 def content(tree):
-    return {p.relative_to(tree).as_posix(): p.read_bytes() for p in tree.rglob("*") if p.is_file()}
+    return {p.relative_to(tree).as_posix(): p.read_bytes() for p in tree.rglob("*")
+            if p.is_file() and p.parent.name != "__pycache__"}
 
 
 def run(*command, **environment):
