@@ -38,8 +38,8 @@ for file in "$library" "$tool"; do
     done
 done
 readelf -W --dynamic "$tool" | grep -q "PIE" || complain "${tool##*/}: is not position-independent"
-object=$(find "$build" -path '*attncl_objects.dir/lib/base/file.c.o')
-if [ "$cet" = 1 ] && [ -n "$object" ]; then
+object=$build/CMakeFiles/attncl_objects.dir/lib/base/file.c.o
+if [ "$cet" = 1 ]; then
     readelf -W --notes "$object" >"$tmp/elf"
     has "$object" "IBT, SHSTK" "compiled without -fcf-protection"
 fi
