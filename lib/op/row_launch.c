@@ -96,6 +96,16 @@ struct group_launch attncl__group_launch(const struct device_caps *caps, const c
     return p;
 }
 
+struct item_launch attncl__item_launch(const struct device_caps *caps, const char *file,
+                                       const char *kernel, int64_t count, bool vectors)
+{
+    enum { WIDTH = 4 * 64 };
+    const struct group_launch p = attncl__group_launch(caps, file, kernel, WIDTH);
+    const int64_t per_group = (int64_t)p.local * (vectors ? p.vw : 1);
+
+    return (struct item_launch){p.spec, grid_1d(ceil_div(count, per_group), p.local)};
+}
+
 struct elementwise_launch attncl__elementwise_launch(const struct device_caps *caps,
                                                      const char *file, const char *kernel,
                                                      int64_t count)

@@ -39,6 +39,14 @@ struct group_launch {
 struct group_launch attncl__group_launch(const struct device_caps *caps, const char *file,
                                          const char *kernel, int64_t width);
 
+// A work-item for each of `count` elements, or with `vectors` for each vector of them; GPU variant: work-groups of 64.
+struct item_launch {
+    struct kspec spec; // VW and LS are set
+    struct grid grid;
+};
+struct item_launch attncl__item_launch(const struct device_caps *caps, const char *file,
+                                       const char *kernel, int64_t count, bool vectors);
+
 // A row kernel in which several work-items share a row (cl/common/row_tiling.clh).
 struct row_problem {
     struct kspec spec; // begun, with the macros that are the op's own

@@ -6,8 +6,8 @@
 
 enum { PAIR_QUERIES = 8 }; // QUERIES of cl/aft/aft_bwd_gpu_pairs.cl
 
-// Of the CPU variant's work-items: lanes at a time and blocks (BLOCKS of the kernel), at most; how many for each core; local
-// memory for factors, which stay in a core's second-level cache beside the keys of a tile.
+// CPU variant.  A work-item takes at most so many lanes at a time and blocks (BLOCKS of the kernel); a core has so many
+// work-items; factors stay in a core's second-level cache beside the keys of a tile.
 enum { MAX_CHUNK = 16, MAX_BLOCKS = 8, ITEMS_PER_CORE = 8, FACTOR_BYTES = 256 << 10 };
 
 #define TABLE_TENSORS(s)                                                                           \

@@ -29,20 +29,19 @@ static attncl_status fwd_infer(struct op_sig *sig)
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    enum { WIDTH = 4 * 64 }; // work-groups of 64 on GPUs
     const struct attention_pooling_fwd_params *p = call->sig.params;
     const int64_t n = call->sig.in[IN_KEYS].dim[0], m = call->sig.in[IN_QUERIES].dim[0];
-    struct group_launch pass = attncl__group_launch(l->caps, "attention/attention_pooling.cl",
-                                                    "attention_pooling_columns_fwd", WIDTH);
+    struct item_launch pass = attncl__item_launch(l->caps, "attention/attention_pooling.cl",
+                                                  "attention_pooling_columns_fwd", m, true);
     kspec_int(&pass.spec, "KIND", p->kind);
     kspec_int(&pass.spec, "WEIGHTS", p->want_weights != 0);
 
     TRY(attncl__check_loops(l->caps, pass.spec.kernel, (p->want_weights ? 4 : 3) * n + 4));
-    return attncl__launch(
-        l, &pass.spec, grid_1d(ceil_div(m, (int64_t)(pass.vw * pass.local)), pass.local),
-        ARGS(arg_mem(call->in[IN_KEYS]), arg_mem(call->in[IN_VALUES]),
-             arg_mem(call->in[IN_QUERIES]), arg_mem(call->out[0]), arg_mem(call->out[1]),
-             arg_i32(n), arg_i32(m), arg_f32((float)(1 / fabs((double)p->sigma)))));
+    return attncl__launch(l, &pass.spec, pass.grid,
+                          ARGS(arg_mem(call->in[IN_KEYS]), arg_mem(call->in[IN_VALUES]),
+                               arg_mem(call->in[IN_QUERIES]), arg_mem(call->out[0]),
+                               arg_mem(call->out[1]), arg_i32(n), arg_i32(m),
+                               arg_f32((float)(1 / fabs((double)p->sigma)))));
 }
 
 static const struct grad_rule fwd_grad[] = {

@@ -21,17 +21,15 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     return ATTNCL_OK;
 }
 
-static struct kspec pass_spec(const struct launcher *l, const struct op_call *call,
-                              const char *kernel, int64_t count, struct grid *grid_ret)
+static struct item_launch pass_of(const struct launcher *l, const struct op_call *call,
+                                  const char *kernel, int64_t count)
 {
-    enum { WIDTH = 4 * 64 }; // work-groups of 64 on GPUs
     const struct attention_pooling_fwd_params *p = call->sig.params;
-    struct group_launch pass =
-        attncl__group_launch(l->caps, "attention/attention_pooling_bwd.cl", kernel, WIDTH);
+    struct item_launch pass =
+        attncl__item_launch(l->caps, "attention/attention_pooling_bwd.cl", kernel, count, true);
 
     kspec_int(&pass.spec, "KIND", p->kind);
-    *grid_ret = grid_1d(ceil_div(count, (int64_t)(pass.vw * pass.local)), pass.local);
-    return pass.spec;
+    return pass;
 }
 
 #define INPUTS(call)                                                                               \
@@ -44,15 +42,14 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const struct attention_pooling_fwd_params *p = call->sig.params;
     const int64_t n = call->sig.in[IN_KEYS].dim[0], m = call->sig.in[IN_QUERIES].dim[0];
     const float inverse = (float)(1 / fabs((double)p->sigma));
-    struct grid grid;
-    struct kspec spec = pass_spec(l, call, "attention_pooling_bwd_columns", m, &grid);
+    const struct item_launch columns = pass_of(l, call, "attention_pooling_bwd_columns", m);
+    const struct item_launch rows = pass_of(l, call, "attention_pooling_bwd_rows", n);
 
     TRY(attncl__check_loops(l->caps, "attention_pooling_bwd", 3 * n + (int64_t)20 * m));
     TRY(attncl__launch(
-        l, &spec, grid,
+        l, &columns.spec, columns.grid,
         ARGS(INPUTS(call), arg_mem(call->out[OUT_DZ]), arg_i32(n), arg_i32(m), arg_f32(inverse))));
-    spec = pass_spec(l, call, "attention_pooling_bwd_rows", n, &grid);
-    return attncl__launch(l, &spec, grid,
+    return attncl__launch(l, &rows.spec, rows.grid,
                           ARGS(INPUTS(call), arg_mem(call->out[OUT_DX]), arg_mem(call->out[OUT_DY]),
                                arg_i32(n), arg_i32(m), arg_f32(inverse)));
 }
