@@ -14,7 +14,7 @@ static bool is_any_marked(const struct backward *b, const bool *marks, int n, co
     bool any = false;
 
     for (int i = 0; i < n; ++i)
-        any = any || (values[i] != 0 && marks[b->accum.root[values[i]]]);
+        any = any || attncl__backward_is_marked(b, marks, values[i]);
     return any;
 }
 
@@ -34,7 +34,7 @@ bool attncl__backward_any(const struct backward *b, const bool *marks, int n,
     bool any = false;
 
     for (int i = 0; i < n; ++i)
-        any = any || (values[i].id != 0 && marks[b->accum.root[values[i].id]]);
+        any = any || attncl__backward_is_marked(b, marks, values[i].id);
     return any;
 }
 

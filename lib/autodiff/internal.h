@@ -82,9 +82,15 @@ struct backward {
     bool *reaches_output;      // by root: a y, or one depends on it
 };
 
+static inline bool attncl__backward_is_marked(const struct backward *b, const bool *marks,
+                                              int value)
+{
+    return value != 0 && marks[b->accum.root[value]];
+}
+
 static inline bool attncl__backward_requires_grad(const struct backward *b, int value)
 {
-    return value != 0 && b->requires_grad[b->accum.root[value]];
+    return attncl__backward_is_marked(b, b->requires_grad, value);
 }
 
 // Whether one of a node's inputs is an x or depends on one; whether one of its outputs is a y or a
