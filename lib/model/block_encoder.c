@@ -79,11 +79,6 @@ bool attncl__block_state_has_type(const struct block_settings *s)
     return s->kind != BLOCK_AFT || attncl__aft_keeps_rows(&s->aft);
 }
 
-int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch)
-{
-    return s->kind == BLOCK_GMLP ? 1 : n_batch; // a gating unit's mask is shared by the batch
-}
-
 // The residual that a layer's last kernel adds; null: add_residual() does, after dropout.
 static attncl_value residual_in(const struct build *b, attncl_value x)
 {

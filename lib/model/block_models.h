@@ -75,7 +75,6 @@ int64_t attncl__block_limit(const struct block_settings *s); // longest sequence
 bool attncl__block_keeps_all(const struct block_settings *s);
 // Whether its step keeps state of the type that is asked for; else F32.
 bool attncl__block_state_has_type(const struct block_settings *s);
-int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch);
 
 // What layers work on: x [T, B, C] or, by the layout, [B, T, C]; with a position, [B, C] of one
 // position of a causal sequence.  With `last`, x is a prompt that fills the state of decoding
