@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Fusion: the rules, of which the op classes know nothing, applied to each node, producers before their consumers.
+// Fusion: applies the rules to each node, producers before consumers.  Op classes know nothing of them.
 
 #include "compile/fuse.h"
 

@@ -32,7 +32,7 @@ static void copy_trimmed(const char *text, char *out, size_t capacity)
             *out = ' ';
 }
 
-// Of a device, or where that is NULL of a platform.
+// Asks the device, or where it is NULL the platform.
 static cl_int query(cl_device_id device, cl_platform_id platform, cl_uint what, size_t bytes,
                     void *value, size_t *bytes_ret)
 {

@@ -15,8 +15,8 @@
 // One of them is null.
 struct decode_at {
     attncl_value position; // of a step
-    // Of a prompt: I32 [1], the position of its last token, at most T - 1.  Padding follows it: its keys and values
-    // are not kept, or steps overwrite them before they read them.
+    // I32 [1]: a prompt's last token has this position, at most T - 1.  Padding follows it, whose keys and values are
+    // not kept, or are overwritten by steps before they are read.
     attncl_value last;
 };
 

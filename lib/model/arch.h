@@ -37,7 +37,7 @@ struct arch_class {
     // Adds the inputs, the parameters, the layers and the outputs.  Without a graph it gives every parameter's name
     // and shape alone; b->params keeps a failure.
     attncl_status (*build)(struct build *b, const void *settings);
-    // What is not one graph runs by itself; `build` then only names the parameters, or is NULL.
+    // For an architecture that is more than one graph: runs it.  `build` then only names the parameters, or is NULL.
     attncl_status (*run)(attncl_model *model, const attncl_array *inputs, size_t n,
                          attncl_results **results_ret);
 

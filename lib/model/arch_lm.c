@@ -140,7 +140,7 @@ static attncl_status take_known(attncl_decoder *decoder, const struct sequences 
     return ATTNCL_OK;
 }
 
-// The likeliest tokens, of which the first is there.
+// Draws the likeliest token of each step after the first, which q->drawn already holds.
 static attncl_status draw_on_host(attncl_decoder *decoder, struct sequences *q)
 {
     const int64_t n_vocab = attncl_decoder_vocabulary(decoder);

@@ -120,7 +120,7 @@ static void next_batch(struct batches *batches)
 
 // -- the graph of a step
 
-// What is trained: a tensor, its gradient, and that clipped.  One allocation, `param` first.
+// The trained tensors, their gradients, and the clipped gradients: one allocation, which begins at `param`.
 struct trained {
     size_t n;
     attncl_value *param, *grad, *clipped;

@@ -42,7 +42,7 @@ attncl_status attncl__gradients_check(const struct arch_class *arch, const attnc
     return ATTNCL_OK;
 }
 
-// What to differentiate, and after what.  One allocation, `y` first.
+// The values to differentiate, y, and those to differentiate by, x: one allocation, which begins at `y`.
 struct lists {
     attncl_value *y, *dy, *x, *dx;
     size_t n_y, n_x, n_inputs; // n_inputs: of the x; the parameters follow

@@ -148,7 +148,7 @@ static attncl_status read_train(struct train_config *c, const struct json *model
     return attncl__config_fill(attncl__train_keys, train, &c->settings);
 }
 
-// Of the root; what is in them has keys of its own.
+// The keys of the whole configuration; the objects under "model" and "train" have keys of their own.
 static const struct key root_keys[] = {{.name = "arch", .type = KEY_WORD},
                                        {.name = "model", .type = KEY_INTS},
                                        {.name = "train", .type = KEY_INTS},

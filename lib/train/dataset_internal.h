@@ -60,7 +60,7 @@ struct dataset_class {
     // index is at least 0, and below the count but for SPLIT_TRAIN where `endless`.
     attncl_status (*batch)(struct dataset *d, enum dataset_split split, int64_t index,
                            struct batch *ret);
-    // Of windows: the tokens from `at` on.
+    // For kinds that are read in windows: n tokens from token `at` on.
     attncl_status (*tokens)(struct dataset *d, int64_t at, int64_t n, int32_t *ret);
     bool endless;
 };

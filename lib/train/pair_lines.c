@@ -13,7 +13,7 @@
 #include "base/utf8.h"
 #include "train/dataset_internal.h"
 
-// What reading the lines needs beside the dataset.
+// The state of reading lines into a dataset.
 struct reader {
     struct pair_dataset *p;
     locale_t locale;    // says what lower case is

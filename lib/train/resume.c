@@ -114,7 +114,7 @@ static attncl_status check_array(const attncl_array *a, const struct param_piece
     return ATTNCL_OK;
 }
 
-// What the file has of a parameter.  Files without averages have the weights in the averages' place.
+// Finds a parameter's array in the file.  Plain names are those of averages, or of weights in a file without averages.
 static attncl_status find(const attncl_trainer *t, const struct saved *saved,
                           const struct param_piece *piece, enum kept kept, const attncl_array **ret)
 {

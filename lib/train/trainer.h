@@ -183,11 +183,11 @@ void attncl__free_grad_sums(attncl_trainer *t);
 //   optimizer.exp_avg.NAME ...    what the optimiser keeps for it
 //   metadata                      a model file's, and attncl.train: JSON of the trainer
 
-// What stands before a parameter's name where this is kept of it.
+// The prefix of a parameter's name in a checkpoint, for one kind of kept values.
 enum { PREFIX_BYTES = 40 };
 void attncl__checkpoint_prefix(const attncl_trainer *t, enum kept kept, bool has_averages,
                                char ret[PREFIX_BYTES]);
-// What is kept of a parameter of the file: a tensor of the shape of the parameter's; NULL: it is not kept.
+// The tensor of kept values of a file's parameter, of the shape of the parameter's tensor; NULL: none are kept.
 attncl_tensor *attncl__find_kept(const attncl_trainer *t, const struct param_piece *piece,
                                  enum kept kept);
 

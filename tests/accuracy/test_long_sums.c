@@ -25,8 +25,8 @@ static void report(const char *what, const struct worst *worst, double on_cpus, 
     ck_worst(worst, bound, "%s of 2^24 terms", what);
 }
 
-// Of chains that vectors of 16 floats have: each term is rounded to the sum's last digit, so that the error grows with the
-// chain's length twice, by number and by size.
+// Scales an error measured with vectors of 16 floats to this device's: each term is rounded to the sum's last digit, so
+// that the error grows with the chain's length twice, by number and by size.
 static double of_vectors(double measured)
 {
     const double shorter = 16.0 / test_context()->caps.vector_width;
