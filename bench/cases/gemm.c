@@ -5,9 +5,7 @@
 
 #include <string.h>
 
-#include "base/try.h"
 #include "cases/define.h"
-#include "device/context.h"
 
 enum { N_CHECKED_ROWS = 12 };
 
@@ -50,14 +48,10 @@ static void check_gemm(const struct case_data *t, const struct sizes *s, struct 
 PLAIN_FAMILY(gemm, SUITE_OP)
 FAMILY(bmm, .build = build_bmm, .check = check_gemm)
 
-// By a provider, whatever the library would choose.  CLBlast on CPUs compiles and runs for seconds, and
-// the library never takes it: one size shows why.
+// By a provider, whatever the library would choose.
 static attncl_value build_device_gemm(struct case_data *t, const struct sizes *s)
 {
-    if (strcmp(s->provider, "clblast") != 0 || t->ctx->caps.clblast_allowed || s->N <= 512)
-        return build_gemm(t, s);
-    t->status = FAIL(ATTNCL_ERR_UNSUPPORTED, "skipped: CLBlast is slow on CPUs (see the 512 case)");
-    return ATTNCL_NONE_VALUE;
+    return s->B > 0 ? build_bmm(t, s) : build_gemm(t, s);
 }
 
 FAMILY(device_gemm, .suite = SUITE_DEVICE, .quantity = QUANTITY_GEMM, .build = build_device_gemm,

@@ -15,6 +15,7 @@
 #include "attncl/gradient.h"
 #include "base/alloc.h"
 #include "base/try.h"
+#include "device/context.h"
 
 // splitmix64
 static uint64_t next_bits(uint64_t *state)
@@ -154,15 +155,23 @@ static attncl_status add_result(struct case_data *t)
     return t->status;
 }
 
-// With the case's provider of GEMMs, where it names one.
+// With the case's provider of GEMMs, where it names one.  CLBlast on CPUs compiles and runs for seconds, and the
+// library never takes it: one small product shows why.
 static attncl_status compile(struct case_data *t)
 {
+    const struct sizes *s = &t->c->sizes;
+    const bool shows_why = t->c->family->quantity == QUANTITY_GEMM && s->N <= 512 && s->B == 0;
+
+    REQUIRE(!s->provider || strcmp(s->provider, "clblast") != 0 || shows_why ||
+                t->ctx->caps.clblast_candidate,
+            ATTNCL_ERR_UNSUPPORTED, "skipped: CLBlast is slow on CPUs (see the 512 case)");
+
     const char *given = getenv("ATTNCL_GEMM");
     char *before = given ? attncl__copy_text(given) : NULL;
     const double start = clock_now();
 
-    if (t->c->sizes.provider)
-        setenv("ATTNCL_GEMM", t->c->sizes.provider, 1);
+    if (s->provider)
+        setenv("ATTNCL_GEMM", s->provider, 1);
     const attncl_status status = attncl_graph_compile(t->graph, NULL);
     t->compile_s = clock_now() - start;
     if (before)

@@ -143,11 +143,12 @@ ATTNCL_API attncl_status attncl_context_finish(attncl_context *context);
 ATTNCL_API attncl_status attncl_context_keep_selftest(attncl_context *context, const char *failed);
 
 /**
- * Reads the stored test results of device `index` (as attncl_device_get() counts) and its driver: those of `attncl
- * selftest`, and of the kernel comparisons that compiling graphs made.  One line each, for people: "shuffles: passed",
- * or "softmax gpu: failed: " and the reason.
+ * Says what computes GEMMs on device `index` (as attncl_device_get() counts), and reads the stored test results of the
+ * device and its driver: those of `attncl selftest`, and of the kernel comparisons that compiling graphs made.  One line
+ * each, for people: "GEMMs: native kernels (CLBlast is slow on this device)", "shuffles: passed", or "softmax gpu:
+ * failed: " and the reason.
  *
- * @param text      receives the lines that fit, each with a line end; "" if there are none
+ * @param text      receives the lines that fit, each with a line end
  * @param capacity  bytes at text, at least 1
  *
  * Any thread.

@@ -128,7 +128,8 @@ static attncl_status execute(struct trial_run *r, enum way way, const struct dev
     const struct op_class *cls = r->trial.cls;
     struct command_list *list = &r->list[way];
     struct storage *scratch = &r->scratch[way];
-    struct launcher l = {.caps = &r->caps, .command_list = list, .gemm = "native"};
+    struct launcher l = {
+        .caps = &r->caps, .command_list = list, .gemm = caps->clblast ? "clblast" : "native"};
 
     take_caps(r, caps);
     const struct op_call call = {.sig = sig_of(r),

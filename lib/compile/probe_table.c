@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "gemm/gemm.h"
+
 // -- definitions in double
 
 static int64_t extent(const struct op_trial *t, int input, int axis)
@@ -37,6 +39,14 @@ static double product(const struct op_trial *t, const float *const *in, int64_t 
     const int64_t row = i / n, batch = row / m;
 
     return dot(in[0] + row * k, 1, in[1] + batch * k * n + i % n, n, k);
+}
+
+// d [m, n], x [m, k]
+static double weight_gradient(const struct op_trial *t, const float *const *in, int64_t i)
+{
+    const int64_t m = extent(t, 0, 0), n = extent(t, 0, 1), k = extent(t, 1, 1);
+
+    return dot(in[0] + i / k, n, in[1] + i % k, k, m);
 }
 
 static double softmax(const struct op_trial *t, const float *const *in, int64_t i)
@@ -162,6 +172,16 @@ static const struct op_trial afts[] = {
             {2, {70, 70}}),
 };
 
+// CLBlast has kernels for few operations and others for 512 cubed and more, and pads what is no multiple of its tiles: NN,
+// NT and TN, of odd sizes and of multiples, batches of few and of many.
+static const struct op_trial clblast_products[] = {
+    BY_HOST(bmm_fwd, NULL, 1, NULL, product, {3, {1, 641, 311}}, {3, {1, 311, 677}}),
+    BY_HOST(linear_fwd, &no_activation, 1, NULL, linear, {2, {520, 528}}, {2, {496, 528}}),
+    BY_HOST(linear_bwd_weight, NULL, 1, NULL, weight_gradient, {2, {512, 512}}, {2, {512, 512}}),
+    BY_HOST(bmm_fwd, NULL, 1, NULL, product, {3, {16, 130, 33}}, {3, {16, 33, 70}}),
+    BY_HOST(bmm_fwd, NULL, 1, NULL, product, {3, {2, 520, 500}}, {3, {2, 500, 528}}),
+};
+
 // Equal to those by local memory: sums of work-groups of one sub-group and more, rows of less than a sub-group and of several.
 #define DOTS(n)                                                                                    \
     {                                                                                              \
@@ -250,7 +270,7 @@ static const struct op_trial instruction_gradients[] = {
 
 // -- the probes
 
-#define TRIALS(array) (array), (int)(sizeof(array) / sizeof(array)[0])
+#define TRIALS(array) .trials = (array), .n_trials = (int)(sizeof(array) / sizeof(array)[0])
 #define CLASSES(...)                                                                               \
     (const struct op_class *const[])                                                               \
     {                                                                                              \
@@ -282,6 +302,7 @@ const struct op_probe attncl__probes[] = {
      CLASSES(CLS(aft_fwd), CLS(aft_bwd), CLS(aft_step_fwd), CLS(aft_prefill_fwd)), TRIALS(afts)},
     {"shuffles", SHUFFLES, NULL, TRIALS(reductions)},
     {"mma gemm", GEMM_MMA, CLASSES(PRODUCTS), TRIALS(instruction_products)},
+    {"clblast", CLBLAST, CLASSES(PRODUCTS), TRIALS(clblast_products), .min_flop = CLBLAST_MIN_FLOP},
     {"mma attention", ATTENTION_MMA, CLASSES(CLS(attention_fwd)), TRIALS(instruction_attentions)},
     {"mma attention gradients", ATTENTION_BWD_MMA, CLASSES(CLS(attention_bwd)),
      TRIALS(instruction_gradients)},

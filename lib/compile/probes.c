@@ -40,6 +40,9 @@ static bool is_candidate(const attncl_context *ctx, const struct device_caps *ca
     case SHUFFLES:
         return caps->shuffle_candidate != SHUFFLE_NONE &&
                !(shuffles && strcmp(shuffles, "off") == 0);
+    case CLBLAST: // that another backend is asked for, or is faster for sure, asks for no comparison
+        return caps->clblast_candidate && caps->mma == MMA_NONE &&
+               !attncl__context_env(ctx, ENV_GEMM);
     default:
         return mma_is_candidate(caps, f);
     }
@@ -58,6 +61,9 @@ static void use(struct device_caps *caps, enum feature f, bool candidate)
         break;
     case GEMM_MMA:
         caps->mma = mma;
+        break;
+    case CLBLAST:
+        caps->clblast = candidate;
         break;
     case ATTENTION_MMA:
         caps->attention_mma = mma;
@@ -87,9 +93,9 @@ static void name_of(const struct op_probe *row, const struct device_caps *caps,
     static const char *const variants[] = {[VARIANT_CPU] = " cpu", [VARIANT_GPU] = " gpu"};
 
     snprintf(ret, PROBE_NAME_BYTES, "%s%s", row->name,
-             row->feature == GPU_VARIANT ? variants[caps->variant]
-             : row->feature == SHUFFLES  ? ""
-                                         : precisions[caps->precision]);
+             row->feature == GPU_VARIANT                           ? variants[caps->variant]
+             : row->feature == SHUFFLES || row->feature == CLBLAST ? ""
+                                                                   : precisions[caps->precision]);
 }
 
 // With the candidate, or without: the CPU variant.
@@ -106,17 +112,29 @@ static enum probe_verdict find_out(attncl_context *ctx, struct device_caps caps,
     return attncl__probe(ctx, &caps, &(struct probe){name, run_trials, row}, mode, why);
 }
 
+static bool is_covered(const struct lowered *p, const struct lowered_node *node,
+                       const struct op_probe *row)
+{
+    const struct op_class *const *c = row->covers;
+    double flop, bytes;
+    struct op_sig sig;
+
+    while (c && *c && *c != node->cls)
+        ++c;
+    if (node->dead || (c && !*c))
+        return false;
+    if (row->min_flop == 0)
+        return true;
+    attncl__lowered_sig(p, node, &sig);
+    attncl__op_cost(node->cls, &sig, &flop, &bytes);
+    return flop >= row->min_flop;
+}
+
 static bool is_needed(const struct lowered *p, const struct op_probe *row)
 {
-    for (int n = 0; n < p->n_nodes; ++n) {
-        if (p->nodes[n].dead)
-            continue;
-        if (!row->covers)
+    for (int n = 0; n < p->n_nodes; ++n)
+        if (is_covered(p, &p->nodes[n], row))
             return true;
-        for (const struct op_class *const *c = row->covers; *c; ++c)
-            if (p->nodes[n].cls == *c)
-                return true;
-    }
     return false;
 }
 

@@ -38,7 +38,7 @@ attncl_status attncl__op_trial_compare(attncl_context *ctx, const struct op_tria
 // -- probes.c, probe_table.c
 
 // What is turned on where its trials agree with those without it, or with the host.
-enum feature { GPU_VARIANT, SHUFFLES, GEMM_MMA, ATTENTION_MMA, ATTENTION_BWD_MMA };
+enum feature { GPU_VARIANT, SHUFFLES, GEMM_MMA, CLBLAST, ATTENTION_MMA, ATTENTION_BWD_MMA };
 
 struct op_probe {
     const char *name; // then a variant or precision: "softmax gpu", "mma gemm f32"
@@ -47,11 +47,12 @@ struct op_probe {
         *covers; // run for these; NULL: for all.  GPU_VARIANT: what falls back
     const struct op_trial *trials;
     int n_trials;
+    double min_flop; // of an op that it is run for
 };
 extern const struct op_probe attncl__probes[];
 extern const int attncl__n_probes;
 
-// Sets p->caps->shuffle, mma, attention_mma, attention_bwd_mma, and puts ops whose kernels are wrong into `fit`, in the CPU
+// Sets p->caps->shuffle, mma, clblast, attention_mma, attention_bwd_mma, and puts ops whose kernels are wrong into `fit`, in the CPU
 // variant.  ERR_UNSUPPORTED where they are wrong there too.  fit->probes, LOOK_UP without `fit`: whether kernels are compared
 // now, or what was not compared yet counts as right.
 attncl_status attncl__apply_probes(attncl_context *ctx, struct fit *fit, struct lowered *p);

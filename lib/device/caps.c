@@ -203,7 +203,7 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
         .group_multiple = multiple,
         .address_bits = address_bits == 32 ? 32 : 64,
         .flop_per_second = info->type == ATTNCL_DEVICE_GPU ? low_flop_per_second(info, vendor) : 0,
-        .clblast_allowed = true,
+        .clblast_candidate = true,
         .host_unified = unified != 0,
     };
     while (caps.align_bytes < align_bits / 8 && caps.align_bytes < 65536)

@@ -81,7 +81,9 @@ struct device_caps {
     unsigned shuffle_lanes;              // of a sub-group, where there is a candidate
     unsigned address_bits;               // of the device's size_t: 32 or 64
     double flop_per_second;              // GPUs: what kernels reach at least, a low guess; 0: none
-    bool clblast_allowed;                // false on CPU devices
+    bool
+        clblast_candidate; // false on CPU devices, and GPUs whose compilers its kernels do not suit
+    bool clblast;          // GEMMs use it, where a probe passed
     bool host_unified;
     bool blocking_writes; // clFinish() does not say that a non-blocking write has read its data
     bool keeps_programs;  // the driver has a program cache of its own, and is slow to give a binary

@@ -4,6 +4,7 @@
 
 #include "device/probe.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "device/internal.h"
 #include "device/program.h"
 #include "store/private_dir.h"
+#include "store/tuning_file.h"
 
 _Static_assert((int)PROBE_WHY_BYTES == (int)VERDICT_WHY_BYTES, "the same texts");
 
@@ -169,12 +171,13 @@ struct lines {
     size_t used, capacity;
 };
 
-static void add_line(const char *name, const char *why, void *user)
+static void add_line(struct lines *l, const char *fmt, ...)
 {
-    struct lines *l = user;
-    const int n = snprintf(l->text + l->used, l->capacity - l->used, "%s: %s%s\n", name,
-                           *why ? "failed: " : "passed", why);
+    va_list args;
 
+    va_start(args, fmt);
+    const int n = vsnprintf(l->text + l->used, l->capacity - l->used, fmt, args);
+    va_end(args);
     if (n < 0 || (size_t)n >= l->capacity - l->used) {
         l->text[l->used] = '\0';
         l->capacity = l->used; // no later one either
@@ -183,16 +186,59 @@ static void add_line(const char *name, const char *why, void *user)
     }
 }
 
+static void add_verdict(const char *name, const char *why, void *user)
+{
+    add_line(user, "%s: %s%s\n", name, *why ? "failed: " : "passed", why);
+}
+
+// As lib/gemm/gemm_backend.c chooses.
+static void add_gemm_backend(const attncl_context *ctx, struct lines *l)
+{
+    const char *asked = attncl__context_env(ctx, ENV_GEMM);
+    const struct tuning_key key = {ctx->info.name, ctx->info.driver_version, false};
+    struct tune_table *tuned = attncl__tuning_load(&key);
+    const struct tune_entry *entries = tuned ? tuned->entries[TUNE_GEMM_BACKEND] : NULL;
+
+    if (asked)
+        add_line(l, "GEMMs: %s (ATTNCL_GEMM)\n", asked);
+    else if (!ctx->caps.clblast_candidate || ctx->caps.variant == VARIANT_CPU)
+        add_line(l, "GEMMs: native kernels (CLBlast is slow on this device)\n");
+    else if (ctx->caps.mma_candidate == MMA_MFMA)
+        add_line(l, "GEMMs: native kernels (matrix instructions)\n");
+    else
+        for (int i = TUNE_SINGLE; i <= TUNE_BATCH; ++i)
+            add_line(l, "large %s: %s\n", i == TUNE_BATCH ? "batches of GEMMs" : "GEMMs",
+                     entries && entries[i].line && !entries[i].value[GEMM_BACKEND_CLBLAST]
+                         ? "native kernels (tuned)"
+                         : "CLBlast, where it passed");
+    attncl__tuning_free(tuned);
+}
+
+static attncl_status describe(size_t index, attncl_context *ctx)
+{
+    struct device_list list = {0};
+
+    TRY(attncl_device_get(index, &ctx->info));
+    TRY(attncl__devices_list(&list));
+    const attncl_status status =
+        index < list.n ? attncl__caps_fill(list.entries[index].id, &ctx->info,
+                                           attncl__context_env(ctx, ENV_VARIANT), &ctx->caps)
+                       : FAIL(ATTNCL_ERR_NO_DEVICE, "device %zu is gone", index);
+    attncl__devices_free(&list);
+    return status;
+}
+
 attncl_status attncl_device_findings(size_t index, char *text, size_t capacity)
 {
     attncl_context ctx = {.info = ATTNCL_DEVICE_INFO_INIT}; // of a device that is not opened
     struct lines lines = {text, 0, capacity};
 
     REQUIRE(text && capacity, ATTNCL_ERR_ARGUMENT, "text is NULL or has no capacity");
-    TRY(attncl_device_get(index, &ctx.info));
+    TRY(describe(index, &ctx));
     text[0] = '\0';
+    add_gemm_backend(&ctx, &lines);
     ctx.cache_directory = attncl__cache_directory(&ctx, NULL);
-    read_kept(&ctx, add_line, &lines);
+    read_kept(&ctx, add_verdict, &lines);
     attncl__free(ctx.cache_directory);
     return ATTNCL_OK;
 }

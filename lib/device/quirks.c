@@ -206,7 +206,7 @@ void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *ca
         if (q->group_multiple)
             caps->group_multiple = q->group_multiple;
         if (q->no_clblast)
-            caps->clblast_allowed = false;
+            caps->clblast_candidate = false;
         if (q->cpu_variant)
             caps->variant = VARIANT_CPU;
         if (q->builtin_prefetch)

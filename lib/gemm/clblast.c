@@ -52,18 +52,31 @@ const char *attncl__clblast_unsupported_reason(const struct gemm *g)
     return NULL;
 }
 
+static bool dense(const struct gemm_matrix *x, int64_t rows, int64_t columns)
+{
+    return x->start == 0 && x->ld == columns && x->batch_stride == rows * columns;
+}
+
+static bool is_dense_batch(const struct gemm *g)
+{
+    return g->batch > 1 && dense(&g->c, g->m, g->n) &&
+           (g->trans_a ? dense(&g->a, g->k, g->m) : dense(&g->a, g->m, g->k)) &&
+           (g->trans_b ? dense(&g->b, g->n, g->k) : dense(&g->b, g->k, g->n));
+}
+
+bool attncl__clblast_is_one_call(const struct gemm *g)
+{
+    return g->batch == 1 || is_dense_batch(g);
+}
+
 bool attncl__clblast_has_tuning(const struct device_caps *caps)
 {
     static const unsigned capabilities[] = {70, 75, 80, 86, 89};
 
-    if (!caps->is_gpu)
-        return false;
-    if (caps->vendor != VENDOR_NVIDIA)
-        return caps->vendor == VENDOR_AMD || caps->vendor == VENDOR_INTEL;
     for (size_t i = 0; i < sizeof capabilities / sizeof capabilities[0]; ++i)
         if (caps->nv_compute_capability == capabilities[i])
             return true;
-    return false;
+    return caps->vendor != VENDOR_NVIDIA;
 }
 
 static attncl_status check(CLBlastStatusCode code, const char *what)
@@ -76,29 +89,37 @@ static attncl_status check(CLBlastStatusCode code, const char *what)
 enum { MAX_TUNING_PARAMETERS = 16 };
 struct clblast_tuning {
     const char *kernel;
+    bool replaces; // what the database has too
     size_t n;
     const char *name[MAX_TUNING_PARAMETERS];
     size_t value[MAX_TUNING_PARAMETERS];
 };
 
-// Parameters of GPUs with 128 lanes per multiprocessor (RTX 3070, 3080), for GPUs without an entry.
-static const struct clblast_tuning tuning_128_lanes[] = {
+// Parameters of GPUs with 128 lanes per multiprocessor (RTX 3070, 3080), for NVIDIA's GPUs without an entry.  From
+// 512 cubed on the kernels that pad and transpose first, on every GPU: the ones that were compared at first use.
+static const struct clblast_tuning tunings[] = {
     {"Xgemm",
+     false,
      16,
      {"GEMMK", "KREG", "KWG", "KWI", "MDIMA", "MDIMC", "MWG", "NDIMB", "NDIMC", "NWG", "SA", "SB",
       "STRM", "STRN", "VWM", "VWN"},
      {0, 1, 32, 2, 8, 8, 64, 32, 16, 128, 1, 1, 1, 1, 2, 2}},
     {"XgemmDirect",
+     false,
      10,
      {"KWID", "MDIMAD", "MDIMCD", "NDIMBD", "NDIMCD", "PADA", "PADB", "VWMD", "VWND", "WGD"},
      {2, 8, 8, 8, 8, 1, 1, 4, 4, 32}},
-    {"GemmRoutine", 1, {"XGEMM_MIN_INDIRECT_SIZE"}, {512}},
+    {"GemmRoutine", true, 1, {"XGEMM_MIN_INDIRECT_SIZE"}, {512}},
 };
 
 attncl_status attncl__clblast_add_tuning(attncl_context *ctx)
 {
-    for (size_t i = 0; i < sizeof tuning_128_lanes / sizeof tuning_128_lanes[0]; ++i) {
-        struct clblast_tuning tuning = tuning_128_lanes[i];
+    const bool has_entry = attncl__clblast_has_tuning(&ctx->caps);
+
+    for (size_t i = 0; i < sizeof tunings / sizeof tunings[0]; ++i) {
+        struct clblast_tuning tuning = tunings[i];
+        if (has_entry && !tuning.replaces)
+            continue;
         TRY(check(CLBlastOverrideParameters(ctx->device, tuning.kernel, CLBlastPrecisionSingle,
                                             tuning.n, tuning.name, tuning.value),
                   tuning.kernel));
@@ -130,8 +151,7 @@ static attncl_status add_user(attncl_context *ctx, struct clblast_user **ret)
 
     REQUIRE(user, ATTNCL_ERR_NO_MEMORY, "CLBlast's state");
     user->ctx = ctx;
-    if (ctx->caps.vendor == VENDOR_NVIDIA && !attncl__clblast_has_tuning(&ctx->caps))
-        TRY_DONE(attncl__clblast_add_tuning(ctx));
+    TRY_DONE(attncl__clblast_add_tuning(ctx));
     TRY_DONE(attncl__context_on_destroy(ctx, forget_user, user));
     user->next = users;
     users = user;
@@ -173,18 +193,6 @@ static attncl_status reserve_temp(struct clblast_user *user, const struct gemm *
         }
     }
     return ATTNCL_OK;
-}
-
-static bool dense(const struct gemm_matrix *x, int64_t rows, int64_t columns)
-{
-    return x->start == 0 && x->ld == columns && x->batch_stride == rows * columns;
-}
-
-static bool dense_batch(const struct gemm *g)
-{
-    return g->batch > 1 && dense(&g->c, g->m, g->n) &&
-           (g->trans_a ? dense(&g->a, g->k, g->m) : dense(&g->a, g->m, g->k)) &&
-           (g->trans_b ? dense(&g->b, g->n, g->k) : dense(&g->b, g->k, g->n));
 }
 
 static attncl_status run_batched(attncl_context *ctx, const struct gemm *g, cl_event *event)
@@ -236,7 +244,7 @@ attncl_status attncl__clblast_gemm(struct launcher *l, const struct gemm *g)
     REQUIRE(call, ATTNCL_ERR_NO_MEMORY, "a CLBlast call");
     assert(!attncl__clblast_unsupported_reason(g));
     call->gemm = *g;
-    call->batched = dense_batch(g);
+    call->batched = is_dense_batch(g);
     pthread_mutex_lock(&lock);
     for (call->user = users; call->user && call->user->ctx != ctx;)
         call->user = call->user->next;

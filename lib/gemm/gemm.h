@@ -70,6 +70,10 @@ struct gemm {
     struct span saved_for_backward; // present: receives A B + bias, dense [batch, m, n]
 };
 
+// CLBlast takes several launches, and pads and transposes its operands, for what one native kernel does: GEMMs
+// of less FLOP, with the batch, are not left to it.
+#define CLBLAST_MIN_FLOP (2.0 * 512 * 512 * 512)
+
 // GEMM_OF(batch, m, n, k, .member = value, ...)
 #define GEMM_OF(...) ((struct gemm){.batch = __VA_ARGS__})
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// GEMM backend selection: CLBlast on the GPUs it is tuned for, native kernels on other devices.
-// choose() has the rules in order; the log names the one that decided.
+// GEMM backend selection: CLBlast for the large GEMMs of GPUs, native kernels for the others and on CPUs
+// (docs/dev/decisions/0018-clblast.md).  choose() has the rules in order; the log names the one that decided.
 
 #include <pthread.h>
 
@@ -15,9 +15,6 @@ struct choice {
     const char *reason;
 };
 
-// One launch of a native kernel is faster than CLBlast's several when the GEMM is this small.
-static const double clblast_min_flop = 2.0 * 512 * 512 * 512;
-
 static struct choice choose_native(const struct device_caps *caps, const struct gemm *g,
                                    const char *reason)
 {
@@ -26,9 +23,29 @@ static struct choice choose_native(const struct device_caps *caps, const struct 
     return (struct choice){BACKEND_TILED, reason};
 }
 
+// NULL: CLBlast.  Its kernels have no matrix instructions.
+static const char *reason_for_native(const struct device_caps *caps, const struct gemm *g)
+{
+    const double flop = 2.0 * (double)g->m * (double)g->n * (double)g->k;
+    const bool is_batch = g->batch > 1;
+    const bool one_call = attncl__clblast_is_one_call(g);
+    const int *tuned = attncl__tuned(caps, TUNE_GEMM_BACKEND, is_batch ? TUNE_BATCH : TUNE_SINGLE);
+
+    if (!caps->clblast_candidate)
+        return "CLBlast is slow on this device";
+    if (caps->mma)
+        return "matrix instructions";
+    if ((one_call ? (double)g->batch : 1) * flop < CLBLAST_MIN_FLOP)
+        return one_call ? "too small for CLBlast" : "matrices too small for a call of CLBlast each";
+    if (tuned && !tuned[GEMM_BACKEND_CLBLAST])
+        return "tuned";
+    return caps->clblast ? NULL : "CLBlast's results were not found right";
+}
+
+// The rules in order.
 static struct choice choose(const struct launcher *l, const struct gemm *g)
 {
-    const char *unsupported = attncl__clblast_unsupported_reason(g);
+    const char *reason = attncl__clblast_unsupported_reason(g);
 
     if (g->norm.weight.storage)
         return (struct choice){BACKEND_SKINNY, "skinny, normalised"};
@@ -40,27 +57,14 @@ static struct choice choose(const struct launcher *l, const struct gemm *g)
         return choose_native(l->caps, g, "weights of 16 bits");
     if (l->gemm && strcmp(l->gemm, "native") == 0)
         return choose_native(l->caps, g, "ATTNCL_GEMM=native");
-    if (unsupported)
-        return choose_native(l->caps, g, unsupported);
+    if (reason)
+        return choose_native(l->caps, g, reason);
     if (l->gemm)
         return (struct choice){BACKEND_CLBLAST, "ATTNCL_GEMM=clblast"};
-    if (l->caps->mma)
-        return choose_native(l->caps, g, "matrix instructions");
-    if (!l->caps->clblast_allowed)
-        return choose_native(l->caps, g, "CLBlast is slow on CPU devices");
-    const int *tuned = attncl__tuned(l->caps, TUNE_GEMM_BACKEND, attncl__gemm_class(g));
-    if (tuned && !attncl__gemm_has_epilogue(g))
-        return tuned[GEMM_BACKEND_CLBLAST] ? (struct choice){BACKEND_CLBLAST, "tuned"}
-                                           : choose_native(l->caps, g, "tuned");
-    if (!attncl__clblast_has_tuning(l->caps))
-        return choose_native(l->caps, g, "CLBlast has no tuning for this device");
-    if (attncl__gemm_has_epilogue(g))
-        return choose_native(l->caps, g, "CLBlast cannot fuse the epilogue");
-    if (2.0 * (double)g->m * (double)g->n * (double)g->k < clblast_min_flop)
-        return choose_native(l->caps, g, "too small for CLBlast");
-    if (attncl__gemm_is_skinny(l->caps, g))
-        return (struct choice){BACKEND_SKINNY, "skinny"};
-    return (struct choice){BACKEND_CLBLAST, "large and plain"};
+    reason = reason_for_native(l->caps, g);
+    if (reason || attncl__gemm_is_skinny(l->caps, g))
+        return choose_native(l->caps, g, reason);
+    return (struct choice){BACKEND_CLBLAST, "large"};
 }
 
 // True the first time that `line` is logged.  When the table is full, the oldest line is dropped.

@@ -97,14 +97,17 @@ bool attncl__gpu_tile_choose(struct launcher *l, const struct gemm *g, struct gp
 // Why CLBlast cannot compute this GEMM, in a few words; NULL: it can.
 const char *attncl__clblast_unsupported_reason(const struct gemm *g);
 
-// True for GPUs in CLBlast's tuning database; its defaults are slow on others.
+// True when one call computes all batch entries; else there is a call for each.
+bool attncl__clblast_is_one_call(const struct gemm *g);
+
+// False for NVIDIA's GPUs that CLBlast's tuning database lacks, whose defaults are slow.
 bool attncl__clblast_has_tuning(const struct device_caps *caps);
 
 // Appends the GEMM without its epilogue.  ERR_BLAS at run time when CLBlast fails.
 attncl_status attncl__clblast_gemm(struct launcher *l, const struct gemm *g);
 
-// Gives CLBlast parameters for an NVIDIA GPU that its database lacks; attncl__clblast_gemm() calls
-// it once per context.
+// Gives CLBlast parameters for an NVIDIA GPU that its database lacks, and the size from which it pads operands;
+// attncl__clblast_gemm() calls it once per context.
 attncl_status attncl__clblast_add_tuning(attncl_context *ctx);
 
 #endif

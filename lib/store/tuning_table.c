@@ -22,7 +22,7 @@ const struct tune_kernel attncl__tune_kernels[N_TUNABLES] = {
                         {"BK", 4, 64, 4},
                         {"TX", 1, 32, 0},
                         {"TY", 1, 32, 0}}},
-    [TUNE_GEMM_BACKEND] = {"gemm_by", CPU | GPU, {GEMM_SIZES}, {{"CLBLAST", 0, 1, 1}}},
+    [TUNE_GEMM_BACKEND] = {"gemm_by", CPU | GPU, {"single", "batch"}, {{"CLBLAST", 0, 1, 1}}},
     [TUNE_ATTENTION_CPU] = {"attention_cpu",
                             CPU,
                             {"short", "long"},

@@ -43,6 +43,7 @@ enum { THREE_TERMS_USED };
 // Classes of shapes.
 // GEMM: elements of C; rows of C, on GPUs
 enum { TUNE_SMALL, TUNE_MEDIUM, TUNE_LARGE, TUNE_SKINNY };
+enum { TUNE_SINGLE, TUNE_BATCH };         // GEMM backend
 enum { TUNE_SHORT, TUNE_LONG };           // attention: keys
 enum { TUNE_PLAIN, TUNE_MASKED };         // AFT
 enum { TUNE_NARROW, TUNE_WIDE };          // rows: columns

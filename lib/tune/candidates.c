@@ -6,7 +6,8 @@
 #include "tune/internal.h"
 
 #define BIT(kernel) (1u << (kernel))
-#define GEMMS       (BIT(TUNE_GEMM_CPU) | BIT(TUNE_GEMM_GPU) | BIT(TUNE_GEMM_BACKEND))
+#define GEMMS       (BIT(TUNE_GEMM_CPU) | BIT(TUNE_GEMM_GPU))
+#define BACKEND     BIT(TUNE_GEMM_BACKEND)
 #define ROWS        (BIT(TUNE_ROWS_CPU) | BIT(TUNE_ROWS_GPU))
 #define FLAT        (BIT(TUNE_FLAT_CPU) | BIT(TUNE_FLAT_GPU))
 #define ATTENTION   BIT(TUNE_ATTENTION_CPU)
@@ -21,6 +22,10 @@ const struct workload attncl__workloads[] = {
     {GEMMS, TUNE_LARGE, "2048x512x512 NT", WORK_GEMM, {2048, 512, 512}, true},
     {BIT(TUNE_GEMM_GPU), TUNE_SKINNY, "8x1024x1024 NT", WORK_GEMM, {8, 1024, 1024}, true},
     {BIT(TUNE_GEMM_GPU), TUNE_SKINNY, "16x1024x512 NN", WORK_GEMM, {16, 1024, 512}, false},
+    {BACKEND, TUNE_SINGLE, "1024x1024x512 NN", WORK_GEMM, {1024, 1024, 512}, false},
+    {BACKEND, TUNE_SINGLE, "2048x512x512 NT", WORK_GEMM, {2048, 512, 512}, true},
+    {BACKEND, TUNE_BATCH, "64 of 256x256x64", WORK_BATCH, {64, 256, 64}, false},
+    {BACKEND, TUNE_BATCH, "16 of 1024x1024x64", WORK_BATCH, {16, 1024, 64}, false},
     {ATTENTION, TUNE_SHORT, "16 heads T=256 D=64", WORK_ATTENTION, {16, 256, 64}, false},
     {ATTENTION, TUNE_LONG, "4 heads T=1024 D=64", WORK_ATTENTION, {4, 1024, 64}, false},
     {BIT(TUNE_AFT_CPU), TUNE_PLAIN, "T=1024 C=512 s=64", WORK_AFT, {1024, 512, 64}, false},

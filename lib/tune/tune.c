@@ -55,7 +55,7 @@ static bool takes_part(const struct tuner *t, int kernel)
     if (t->options.kernel && strcmp(t->options.kernel, k->name) != 0)
         return false;
     return (k->variants & (1u << caps->variant)) &&
-           (kernel != TUNE_GEMM_BACKEND || caps->clblast_allowed) &&
+           (kernel != TUNE_GEMM_BACKEND || caps->clblast_candidate) &&
            (kernel != TUNE_THREE_TERMS ||
             (caps->mma_candidate == MMA_PTX && caps->precision == GEMM_F32));
 }

@@ -192,7 +192,7 @@ attncl_status attncl__tuning_trial_run(struct tuning_trial *c)
     // The native tiles are compared with each other, whatever the GEMM backend is otherwise.
     memcpy(backend_rows, table->entries[TUNE_GEMM_BACKEND], sizeof backend_rows);
     if (c->kernel == TUNE_GEMM_GPU)
-        table->entries[TUNE_GEMM_BACKEND][c->class] = (struct tune_entry){.line = 1};
+        table->entries[TUNE_GEMM_BACKEND][TUNE_SINGLE] = (struct tune_entry){.line = 1};
     set_row(c, NULL);
     TRY_DONE(begin_variants(c, c->built_in));
     for (int i = 0; i < c->n_work; ++i) {

@@ -72,6 +72,12 @@ static attncl_status fill(attncl_context *ctx, const struct workload *w, struct 
         }
         TRY(add_floats(ctx, DIMS(1, a, c), &d->in[0]));
         return add_floats(ctx, DIMS(1, c, b), &d->in[1]);
+    case WORK_BATCH:
+        d->n_result = a * b * b;
+        d->terms = (double)c;
+        d->flop = 2.0 * (double)(a * b * b * c);
+        TRY(add_floats(ctx, DIMS(a, b, c), &d->in[0]));
+        return add_floats(ctx, DIMS(a, c, b), &d->in[1]);
     case WORK_ATTENTION:
         d->n_result = a * b * c;
         d->terms = (double)b;
@@ -132,6 +138,8 @@ static attncl_value result(attncl_graph *g, const struct workload *w,
     case WORK_GEMM:
         return w->flag ? attncl_linear(g, in[0], in[1], ATTNCL_NONE_VALUE)
                        : attncl_bmm(g, in[0], in[1]);
+    case WORK_BATCH:
+        return attncl_bmm(g, in[0], in[1]);
     case WORK_ATTENTION:
         return attncl_attention(g, NULL, &qkv, NULL);
     case WORK_AFT:

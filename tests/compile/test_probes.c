@@ -12,6 +12,7 @@
 #include "support/compare.h"
 #include "support/directory.h"
 #include "support/emulated_mma.h"
+#include "support/launch_mock.h"
 #include "support/sources.h"
 #include "support/test.h"
 
@@ -25,7 +26,7 @@ static bool emulated; // else the compiler does not know the instruction
 static void keep_warning(attncl_log_level level, const char *text, void *user)
 {
     (void)user;
-    if (level == ATTNCL_LOG_WARN && strstr(text, "is not used"))
+    if (level == ATTNCL_LOG_WARN && strstr(text, " with driver "))
         snprintf(warning, sizeof warning, "%s", text);
 }
 
@@ -46,6 +47,7 @@ static void down(void)
 {
     attncl_log_set(NULL, NULL, ATTNCL_LOG_WARN);
     unsetenv("ATTNCL_SHUFFLE");
+    launch_mock_clblast = (struct launch_mock_clblast){0};
     for (size_t i = 0; i < COUNT_OF(variables); ++i)
         if (saved[i][0])
             setenv(variables[i], saved[i], 1);
@@ -85,9 +87,11 @@ static bool describe(attncl_context *ctx, const struct subject *s, struct device
     if (s->mma) {
         const bool able = emulated_mma_caps(ctx, s->mma, s->precision, caps);
         caps->mma_emulated = emulated;
+        caps->clblast_candidate = false;
         return able;
     }
     *caps = ctx->caps;
+    caps->clblast_candidate = false; // its probe asks for sizes, which a bare op has not
     caps->variant = VARIANT_GPU;
     caps->vector_width = 4;
     caps->is_gpu = s->shuffle == SHUFFLE_NONE;
@@ -467,6 +471,94 @@ TEST(an_op_that_is_wrong_falls_back_by_itself)
     ck_fails(apply(ctx, &caps, subjects[SOFTMAX].cls, &fit), ATTNCL_ERR_UNSUPPORTED,
              "computes wrongly");
     ck_assert_ptr_nonnull(strstr(attncl_last_error(), "it is known to be wrong"));
+    ck_ok(attncl_context_destroy(ctx));
+}
+
+// -- CLBlast
+
+// On a GPU with CLBlast, whose own kernels are right: batches of [n, k] times [k, n].
+static attncl_context *compile_batch(int batch, int n, int k, attncl_graph **ret)
+{
+    attncl_context *ctx = findings_context();
+
+    describe(ctx, &subjects[PRODUCTS], &ctx->caps);
+    ctx->caps.clblast_candidate = true;
+    attncl__probe_remember(ctx, "products gpu", PROBE_PASSED, "");
+    attncl__probe_remember(ctx, "functions gpu", PROBE_PASSED, "");
+    ck_ok(attncl_graph_create(ctx, ret));
+    const attncl_value a = attncl_graph_input(*ret, "a", ATTNCL_F32, 3, (int64_t[]){batch, n, k});
+    const attncl_value b = attncl_graph_input(*ret, "b", ATTNCL_F32, 3, (int64_t[]){batch, k, n});
+    attncl_graph_output(*ret, "c", attncl_bmm(*ret, a, b));
+    ck_ok(attncl_graph_compile(*ret, NULL));
+    return ctx;
+}
+
+// Of attention's size.
+static attncl_context *run_batch(void)
+{
+    enum { BATCH = 64, N = 256, K = 64 };
+    static float a[BATCH * N * K], c[BATCH * N * N];
+    attncl_graph *g = NULL;
+    attncl_context *ctx = compile_batch(BATCH, N, K, &g);
+
+    for (int i = 0; i < BATCH * N * K; ++i)
+        a[i] = (float)(i % 7 - 3);
+    ck_ok(attncl_graph_write(g, "a", a, sizeof a));
+    ck_ok(attncl_graph_write(g, "b", a, sizeof a));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_graph_read(g, "c", c, sizeof c));
+    for (int i = 0; i < BATCH * N * N; i += 997) {
+        const int batch = i / (N * N), row = i / N % N, column = i % N;
+        float sum = 0;
+        for (int k = 0; k < K; ++k)
+            sum += a[(batch * N + row) * K + k] * a[(batch * K + k) * N + column];
+        ck_assert_float_eq(c[i], sum);
+    }
+    attncl_graph_destroy(g);
+    return ctx;
+}
+
+TEST(clblast_is_not_compared_for_small_products)
+{
+    char why[PROBE_WHY_BYTES];
+    attncl_graph *g = NULL;
+    attncl_context *ctx = compile_batch(2, 16, 16, &g);
+
+    ck_assert_int_eq(known(ctx, "clblast", why), PROBE_UNKNOWN);
+    attncl_graph_destroy(g);
+    ck_ok(attncl_context_destroy(ctx));
+}
+
+enum { N_PROBED_CALLS = 5 };
+
+// Without PoCL's optimiser CLBlast's kernels take it long: smoke runs have the first mistake alone.
+TEST(clblast_computes_batches_where_it_is_right)
+{
+    char why[PROBE_WHY_BYTES];
+
+    if (!test_has_full_sizes())
+        return;
+    attncl_context *ctx = run_batch();
+
+    ck_assert_msg(known(ctx, "clblast", why) == PROBE_PASSED, "%s", why);
+    ck_assert_int_eq(launch_mock_clblast.n_calls, N_PROBED_CALLS + 1);
+    ck_ok(attncl_context_destroy(ctx));
+}
+
+static const int wrong_calls[] = {1, 2, 3, 4, N_PROBED_CALLS};
+
+TABLE_TEST(clblast_is_not_used_where_it_is_wrong, wrong_calls)
+{
+    char why[PROBE_WHY_BYTES];
+
+    if (_i > 0 && !test_has_full_sizes())
+        return;
+    launch_mock_clblast.wrong_one = wrong_calls[_i];
+    attncl_context *ctx = run_batch();
+
+    ck_assert_int_eq(known(ctx, "clblast", why), PROBE_FAILED);
+    ck_assert_msg(strstr(warning, "clblast is not used: result 0 of "), "%s", warning);
+    ck_assert_int_eq(launch_mock_clblast.n_calls, wrong_calls[_i]);
     ck_ok(attncl_context_destroy(ctx));
 }
 

@@ -46,7 +46,7 @@ TABLE_TEST(quirks_change_what_they_are_about, devices)
 {
     attncl_device_info info = {.type = devices[_i].type};
     struct device_caps caps = {
-        .max_group = 1024, .local_bytes = 65536, .vector_width = 8, .clblast_allowed = true};
+        .max_group = 1024, .local_bytes = 65536, .vector_width = 8, .clblast_candidate = true};
 
     strcpy(info.platform_name, devices[_i].platform);
     strcpy(info.vendor, devices[_i].vendor);
@@ -57,7 +57,7 @@ TABLE_TEST(quirks_change_what_they_are_about, devices)
     ck_assert_uint_eq(caps.max_group, devices[_i].max_group);
     ck_assert_uint_eq(caps.vector_width, devices[_i].vector_width);
     ck_assert_uint_eq(caps.max_loop_iterations, devices[_i].max_loop_iterations);
-    ck_assert_int_eq(caps.clblast_allowed, devices[_i].clblast);
+    ck_assert_int_eq(caps.clblast_candidate, devices[_i].clblast);
 }
 
 TEST(local_memory_is_what_can_be_used)

@@ -4,6 +4,7 @@
 
 #include "device/context.h"
 #include "gemm/internal.h"
+#include "launch/command_list.h"
 #include "support/gemm_test.h"
 #include "support/launch_mock.h"
 #include "support/test.h"
@@ -213,7 +214,7 @@ TEST(weights_of_16_bits_stay_as_they_are)
     struct device_caps caps = launch_mock_gpu(VENDOR_NVIDIA, 32, 132);
     struct launcher l = {.caps = &caps, .gemm = "clblast"};
 
-    caps.clblast_allowed = true;
+    caps.clblast = true;
     for (int i = 0; i < 2; ++i) {
         struct gemm g = {
             .batch = 1, .m = 2048, .n = 4096, .k = 1024, .b_dtype = types[i], .trans_b = true};
@@ -231,13 +232,78 @@ TEST(weights_of_16_bits_stay_as_they_are)
 
 // -- on the device
 
+FIXTURE_ONCE(device_up, device_down);
+
+// Who computes a GEMM: a GPU of NVIDIA where CLBlast was found right, but for what a row says.
+enum { IS_CPU = 1, HAS_MMA = 2, UNKNOWN = 4, SLOWER_SINGLE = 8, SLOWER_BATCH = 16 };
+static const struct {
+    int batch, m, n, k;
+    int gap;    // between the matrices of A, in elements
+    int device; // bits
+    bool causal, bias;
+    bool clblast;
+} backends[] = {
+    {1, 512, 512, 512, .clblast = true},
+    {1, 511, 512, 512, .clblast = false},
+    {1, 2048, 512, 512, .bias = true, .clblast = true},
+    {1, 4, 16384, 4096, .clblast = false}, // reads B once
+    {1, 1024, 1024, 1024, .causal = true},
+    {1, 1024, 1024, 1024, .device = IS_CPU},
+    {1, 1024, 1024, 1024, .device = HAS_MMA},
+    {1, 1024, 1024, 1024, .device = UNKNOWN},
+    {1, 1024, 1024, 1024, .device = SLOWER_SINGLE},
+    {1, 1024, 1024, 1024, .device = SLOWER_BATCH, .clblast = true},
+    // Of attention: its scores and its sums.
+    {64, 256, 256, 64, .clblast = true},
+    {16, 1024, 1024, 64, .clblast = true},
+    {16, 1024, 64, 1024, .clblast = true},
+    {16, 1024, 1024, 64, .device = SLOWER_BATCH},
+    {16, 1024, 1024, 64, .device = SLOWER_SINGLE, .clblast = true},
+    {31, 256, 256, 64, .clblast = false},
+    // A call for each matrix pays for large ones.
+    {64, 256, 256, 64, .gap = 256},
+    {4, 512, 512, 512, .gap = 512, .clblast = true},
+};
+
+TABLE_TEST(large_gemms_and_batches_of_gpus_are_left_to_clblast, backends)
+{
+    static const struct launch_mock mock = {NULL, fake_launch};
+    const int device = backends[_i].device;
+    const int64_t m = backends[_i].m, n = backends[_i].n, k = backends[_i].k;
+    struct device_caps caps = launch_mock_gpu(VENDOR_NVIDIA, 32, 132);
+    struct tune_table tuned = {.path = NULL};
+    struct storage storage = {.bytes = 0};
+    struct command_list list;
+    struct launcher l = {.caps = &caps, .command_list = &list};
+    struct gemm g = GEMM_OF(backends[_i].batch, m, n, k, .causal = backends[_i].causal,
+                            .a = {{&storage}, 0, k, m * k + backends[_i].gap},
+                            .b = {{&storage}, 0, n, k * n}, .c = {{&storage}, 0, n, m * n});
+
+    if (backends[_i].bias) {
+        g.bias_kind = GEMM_BIAS_COLUMN;
+        g.bias.storage = &storage;
+    }
+    caps.clblast_candidate = !(device & IS_CPU);
+    caps.clblast = !(device & UNKNOWN);
+    caps.mma = device & HAS_MMA ? MMA_PTX : MMA_NONE;
+    caps.tuned = &tuned;
+    tuned.entries[TUNE_GEMM_BACKEND][TUNE_SINGLE].line = (device & SLOWER_SINGLE) != 0;
+    tuned.entries[TUNE_GEMM_BACKEND][TUNE_BATCH].line = (device & SLOWER_BATCH) != 0;
+    seen.n_asked = seen.n_launched = 0;
+    ck_ok(attncl__command_list_begin(test_context(), &list));
+    launch_mock_set(&mock);
+    ck_ok(attncl__gemm(&l, &g));
+    launch_mock_set(NULL);
+    ck_assert_uint_eq(list.n_commands, backends[_i].clblast);
+    ck_assert_int_eq(seen.n_launched > 0, backends[_i].bias || !backends[_i].clblast);
+    attncl__command_list_free(&list);
+}
+
 static int check_with_bias(const struct device_caps *caps, int m, int n, int k)
 {
     return gemm_check(&GEMM_CASE(1, m, n, k, .bias = GEMM_BIAS_COLUMN, .scratch = true,
                                  .caps = caps, .backend = "native"));
 }
-
-FIXTURE_ONCE(device_up, device_down);
 
 // 1.2 s for all of k at that speed.
 TEST(long_launches_are_cut_along_k)

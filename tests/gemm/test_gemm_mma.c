@@ -42,7 +42,7 @@ static const char *launched_gemm(enum matrix_instruction mma, const struct gemm 
     struct launcher l = {.caps = &caps, .gemm = mma == MMA_NONE ? "native" : NULL};
 
     caps.nv_compute_capability = mma == MMA_PTX ? 80 : 0;
-    caps.clblast_allowed = true;
+    caps.clblast = true;
     caps.mma = mma;
     launch_mock_set(&mock);
     ck_ok(attncl__gemm(&l, g));

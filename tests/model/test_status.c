@@ -103,7 +103,7 @@ TEST(err_opencl)
 TEST(err_blas)
 {
     setenv("ATTNCL_GEMM", "clblast", 1);
-    launch_mock_clblast_fails = true;
+    launch_mock_clblast.fails = true;
     attncl_context *ctx = new_context();
     attncl_graph *g = new_graph(ctx);
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, square);
@@ -114,6 +114,6 @@ TEST(err_blas)
     ck_fails(status, ATTNCL_ERR_BLAS, "CLBlast: ");
     attncl_graph_destroy(g);
     ck_ok(attncl_context_destroy(ctx));
-    launch_mock_clblast_fails = false;
+    launch_mock_clblast.fails = false;
     unsetenv("ATTNCL_GEMM");
 }

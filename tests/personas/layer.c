@@ -167,6 +167,7 @@ enum { // of extensions
     NV_PCI_BUS_ID = 0x4008,
     NV_PCI_SLOT_ID = 0x4009,
     AMD_TOPOLOGY = 0x4037,
+    AMD_BOARD_NAME = 0x4038,
     AMD_WAVEFRONT_WIDTH = 0x4043,
     KHR_PCI_BUS_INFO = 0x410F,
 };
@@ -209,6 +210,10 @@ static cl_int give_device_text(cl_device_info what, size_t n, void *value, size_
         ANSWER_TEXT(CL_DRIVER_VERSION, "persona");
         ANSWER_TEXT(CL_DEVICE_PROFILE, persona->embedded ? "EMBEDDED_PROFILE" : "FULL_PROFILE");
         ANSWER_TEXT(CL_DEVICE_EXTENSIONS, persona->extensions);
+    case AMD_BOARD_NAME: // which CLBlast asks for
+        if (!strstr(persona->extensions, "cl_amd_device_attribute_query"))
+            return CL_INVALID_VALUE;
+        return GIVE_TEXT(persona->device);
     default:
         return -1;
     }

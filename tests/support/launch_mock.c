@@ -86,7 +86,7 @@ bool __wrap_attncl__kernel_fits(struct launcher *l, const struct kspec *spec, si
 }
 
 cl_int (*launch_mock_flush)(cl_command_queue queue);
-bool launch_mock_clblast_fails;
+struct launch_mock_clblast launch_mock_clblast;
 
 cl_int __real_clFlush(cl_command_queue queue);
 cl_int __wrap_clFlush(cl_command_queue queue);
@@ -94,6 +94,11 @@ cl_int __wrap_clFlush(cl_command_queue queue);
 cl_int __wrap_clFlush(cl_command_queue queue)
 {
     return launch_mock_flush ? launch_mock_flush(queue) : __real_clFlush(queue);
+}
+
+static float wrong_alpha(float alpha)
+{
+    return ++launch_mock_clblast.n_calls == launch_mock_clblast.wrong_one ? 1.001f * alpha : alpha;
 }
 
 #define SGEMM_PARAMETERS                                                                           \
@@ -106,9 +111,24 @@ CLBlastStatusCode __wrap_CLBlastSgemmWithTempBuffer(SGEMM_PARAMETERS);
 
 CLBlastStatusCode __wrap_CLBlastSgemmWithTempBuffer(SGEMM_PARAMETERS)
 {
-    return launch_mock_clblast_fails
+    return launch_mock_clblast.fails
                ? CLBlastInsufficientMemoryTemp
-               : __real_CLBlastSgemmWithTempBuffer(layout, trans_a, trans_b, m, n, k, alpha, a,
-                                                   a_offset, a_ld, b, b_offset, b_ld, beta, c,
-                                                   c_offset, c_ld, queue, event, temp);
+               : __real_CLBlastSgemmWithTempBuffer(
+                     layout, trans_a, trans_b, m, n, k, wrong_alpha(alpha), a, a_offset, a_ld, b,
+                     b_offset, b_ld, beta, c, c_offset, c_ld, queue, event, temp);
+}
+
+#define BATCHED_PARAMETERS                                                                         \
+    CLBlastLayout layout, CLBlastTranspose trans_a, CLBlastTranspose trans_b, size_t m, size_t n,  \
+        size_t k, float alpha, cl_mem a, size_t a_offset, size_t a_ld, size_t a_stride, cl_mem b,  \
+        size_t b_offset, size_t b_ld, size_t b_stride, float beta, cl_mem c, size_t c_offset,      \
+        size_t c_ld, size_t c_stride, size_t batch, cl_command_queue *queue, cl_event *event
+CLBlastStatusCode __real_CLBlastSgemmStridedBatched(BATCHED_PARAMETERS);
+CLBlastStatusCode __wrap_CLBlastSgemmStridedBatched(BATCHED_PARAMETERS);
+
+CLBlastStatusCode __wrap_CLBlastSgemmStridedBatched(BATCHED_PARAMETERS)
+{
+    return __real_CLBlastSgemmStridedBatched(
+        layout, trans_a, trans_b, m, n, k, wrong_alpha(alpha), a, a_offset, a_ld, a_stride, b,
+        b_offset, b_ld, b_stride, beta, c, c_offset, c_ld, c_stride, batch, queue, event);
 }

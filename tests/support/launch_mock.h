@@ -26,8 +26,15 @@ size_t launch_mock_local_bytes(void);
 // A GPU of so many lanes in a warp and so many compute units.
 struct device_caps launch_mock_gpu(enum device_vendor vendor, unsigned multiple, unsigned units);
 
-// Stands in for the library's calls of clFlush, and of CLBlastSgemmWithTempBuffer, which then fails; reset to NULL and false.
+// Stands in for the library's calls of clFlush; reset to NULL.
 extern cl_int (*launch_mock_flush)(cl_command_queue queue);
-extern bool launch_mock_clblast_fails;
+
+// Stands in for the library's calls of CLBlast from now on; reset to all zeros.
+struct launch_mock_clblast {
+    bool fails;    // for one matrix: no memory
+    int wrong_one; // the call whose result is a thousandth too large, from 1
+    int n_calls;
+};
+extern struct launch_mock_clblast launch_mock_clblast;
 
 #endif
