@@ -9,7 +9,15 @@
 
 // -- workloads.c, candidates.c: workloads that are timed, and candidates that are tried
 
-enum workload_kind { WORK_GEMM, WORK_BATCH, WORK_ATTENTION, WORK_AFT, WORK_SOFTMAX, WORK_NORM, WORK_GELU };
+enum workload_kind {
+    WORK_GEMM,
+    WORK_BATCH,
+    WORK_ATTENTION,
+    WORK_AFT,
+    WORK_SOFTMAX,
+    WORK_NORM,
+    WORK_GELU
+};
 
 // A graph of one node whose result is output "y"; "probe" is a small part of it, to wait for.
 struct workload {
@@ -17,8 +25,9 @@ struct workload {
     int class;
     const char *name;
     enum workload_kind kind;
-    int64_t size[4]; // GEMM m n k; batch of n x n, k; attention B*H T D; AFT T C window; rows and width
-    bool flag;       // GEMM: B transposed; AFT: with a mask
+    // GEMM m n k; BATCH b n k, of n x n; attention B*H T D; AFT T C window; rows and width
+    int64_t size[4];
+    bool flag; // GEMM: B transposed; AFT: with a mask
 };
 extern const struct workload attncl__workloads[];
 extern const size_t attncl__n_workloads;
