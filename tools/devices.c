@@ -124,6 +124,6 @@ int command_devices(int argc, char **argv)
     if (json)
         printf("]\n");
     if (n == 0)
-        return tool_error("no OpenCL device; install a driver, for example pocl-opencl-icd");
+        return tool_no_device();
     return TOOL_OK;
 }

@@ -53,6 +53,16 @@ int tool_failed(void)
     return tool_error("%s", attncl_last_error());
 }
 
+int tool_no_device(void)
+{
+    attncl_context *ctx = NULL;
+
+    if (attncl_context_create(NULL, &ctx) != ATTNCL_OK)
+        return tool_failed();
+    (void)attncl_context_destroy(ctx);
+    return tool_error("a device has come up only now; try again");
+}
+
 // What the library gives up is a warning: the command goes on, or says itself what is wrong.
 static void log_line(attncl_log_level level, const char *text, void *user)
 {

@@ -35,6 +35,8 @@ int tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // The same with the library's last error.
 int tool_failed(void);
+// The same where no device was listed: the library knows more of the reason than that.
+int tool_no_device(void);
 
 // -- options
 

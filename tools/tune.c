@@ -154,7 +154,7 @@ static int tune_all_devices(const attncl_tune_options *o, json_t *reports)
     if (attncl_device_count(&n) != ATTNCL_OK)
         return tool_failed();
     if (n == 0)
-        return tool_error("no OpenCL device; install a driver, for example pocl-opencl-icd");
+        return tool_no_device();
     for (size_t i = 0; i < n; i++) {
         attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
         char id[32];

@@ -67,17 +67,17 @@ static attncl_status group_multiple(cl_device_id id, const attncl_device_info *i
     return ATTNCL_OK;
 }
 
-// A tenth of the FMA peak.  What a compute unit is, differs among vendors: a multiprocessor, or a
-// unit of 8 lanes; where it is not known, the fewest lanes.
-static double low_flop_per_second(const attncl_device_info *info, enum device_vendor vendor)
+double attncl__peak_flop_per_second(const attncl_device_info *info)
 {
-    const double lanes = vendor == VENDOR_NVIDIA || vendor == VENDOR_APPLE ? 128
-                         : vendor == VENDOR_AMD                            ? 64
-                                                                           : 8;
+    const enum device_vendor vendor = attncl__quirks_vendor(info);
+    const double lanes = info->type != ATTNCL_DEVICE_GPU                     ? 8
+                         : vendor == VENDOR_NVIDIA || vendor == VENDOR_APPLE ? 128
+                         : vendor == VENDOR_AMD                              ? 64
+                                                                             : 8;
     const double units = info->compute_units ? (double)info->compute_units : 1;
     const double mhz = info->clock_mhz ? (double)info->clock_mhz : 500;
 
-    return 0.1 * 2 * lanes * units * mhz * 1e6;
+    return 2 * lanes * units * mhz * 1e6;
 }
 
 static void override_variant(struct device_caps *caps, const char *variant)
@@ -202,7 +202,8 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
         .vector_width = is_cpu ? (info->vector_width >= 16 ? 16 : 8) : 4,
         .group_multiple = multiple,
         .address_bits = address_bits == 32 ? 32 : 64,
-        .flop_per_second = info->type == ATTNCL_DEVICE_GPU ? low_flop_per_second(info, vendor) : 0,
+        .flop_per_second =
+            info->type == ATTNCL_DEVICE_GPU ? 0.1 * attncl__peak_flop_per_second(info) : 0,
         .clblast_candidate = true,
         .host_unified = unified != 0,
     };

@@ -18,6 +18,7 @@ struct device_entry {
 struct device_list {
     struct device_entry *entries;
     size_t n;
+    char empty_platforms[128]; // "NVIDIA CUDA, rusticl": their names, as many as fit
 };
 
 // Every device of every platform, in the loader's order.  Without any, an empty list and ATTNCL_OK.  One
@@ -47,6 +48,18 @@ attncl_status attncl__platform_text(cl_platform_id id, cl_platform_info what, ch
 // or platform's name; NULL or "": the best).  The message of ERR_NO_DEVICE lists the devices.
 attncl_status attncl__device_select(const struct device_list *list, const char *wanted,
                                     size_t *index_ret);
+
+// Appends "; a(n) X GPU is there ..." and the cure, for each maker of whose GPUs the machine under the directory `root` ("")
+// has one, by its files, and the list has none.
+enum { DEVICE_PATH_BYTES = 512 };
+struct strbuf;
+void attncl__gpus_without_driver(const char *root, const struct device_list *list,
+                                 struct strbuf *ret);
+
+// -- caps.c: the FMA peak, estimated.  A compute unit is a multiprocessor or a unit of 8 lanes, as the vendor has it; the
+// fewest lanes where that is not known.
+
+double attncl__peak_flop_per_second(const attncl_device_info *info);
 
 // -- quirks.c: facts about devices that their drivers do not report, one table
 

@@ -4,6 +4,7 @@
 //
 // Names tell quirks apart, and numbers decide variants and limits: a query that fails is an error.
 
+#include <stdio.h>
 #include <string.h>
 
 #include "device/internal.h"
@@ -135,8 +136,19 @@ attncl_status attncl__device_describe(cl_device_id id, attncl_device_info *ret)
     return ATTNCL_OK;
 }
 
-// Appends the platform's devices.  A platform without devices is skipped: Mesa lists such
-// platforms.
+// Mesa lists such platforms; of a GPU's vendor, it is a cause.
+static attncl_status note_empty(struct device_list *list, cl_platform_id platform)
+{
+    const size_t used = strlen(list->empty_platforms);
+    char name[64];
+
+    TRY(attncl__platform_text(platform, CL_PLATFORM_NAME, name, sizeof name));
+    snprintf(list->empty_platforms + used, sizeof list->empty_platforms - used, "%s%s",
+             used ? ", " : "", name);
+    return ATTNCL_OK;
+}
+
+// Appends the platform's devices.
 static attncl_status add_platform(struct device_list *list, cl_platform_id platform, int index)
 {
     attncl_status status = ATTNCL_OK;
@@ -145,7 +157,7 @@ static attncl_status add_platform(struct device_list *list, cl_platform_id platf
 
     const cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n);
     if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && (n == 0 || n > MAX_OBJECTS)))
-        return ATTNCL_OK;
+        return note_empty(list, platform);
     TRY(CL_CODE(code, "clGetDeviceIDs"));
     ids = attncl__alloc_array(n, sizeof(cl_device_id));
     REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%u device ids", n);

@@ -5,8 +5,11 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "base/strbuf.h"
 #include "base/struct.h"
 #include "device/internal.h"
@@ -84,23 +87,125 @@ static bool matches(const attncl_device_info *info, const struct device_filter *
     return !filter->type || info->type == filter->type;
 }
 
-// GPUs, then CPUs, then other hardware, then simulators and software devices; within a kind, by
-// compute units times clock.
-static uint64_t merit(const attncl_device_info *info)
+// GPUs, then CPUs, then other hardware, then simulators and software devices.
+static int rank_of(const attncl_device_info *info)
 {
     const enum device_vendor vendor = attncl__quirks_vendor(info);
-    const uint64_t speed = (uint64_t)info->compute_units * (info->clock_mhz ? info->clock_mhz : 1);
-    uint64_t rank = 2;
 
     if (vendor == VENDOR_OCLGRIND)
-        rank = 0;
-    else if (vendor == VENDOR_MESA_CPU)
-        rank = 1;
-    else if (info->type == ATTNCL_DEVICE_GPU)
-        rank = 4;
-    else if (info->type == ATTNCL_DEVICE_CPU)
-        rank = 3;
-    return (rank << 60) + (speed >> 4);
+        return 0;
+    if (vendor == VENDOR_MESA_CPU)
+        return 1;
+    return info->type == ATTNCL_DEVICE_GPU ? 4 : info->type == ATTNCL_DEVICE_CPU ? 3 : 2;
+}
+
+// Within a kind, by the estimated peak, then by memory.
+static bool is_better(const attncl_device_info *a, const attncl_device_info *b)
+{
+    const double peak_a = attncl__peak_flop_per_second(a), peak_b = attncl__peak_flop_per_second(b);
+
+    if (rank_of(a) != rank_of(b))
+        return rank_of(a) > rank_of(b);
+    if (peak_a != peak_b)
+        return peak_a > peak_b;
+    return a->global_memory_bytes > b->global_memory_bytes;
+}
+
+// A maker of GPUs: its number on the PCI bus, the file that its driver needs, if not the render node, and its OpenCL library.
+static const struct maker {
+    const char *name, *pci_id, *file, *library;
+    enum device_vendor vendor;
+} makers[] = {
+    {"an NVIDIA", "0x10de", "/dev/nvidiactl", "libnvidia-opencl.so.1", VENDOR_NVIDIA},
+    {"an AMD", "0x1002", "/dev/kfd", "libamdocl64.so", VENDOR_AMD},
+    {"an Intel", "0x8086", NULL, "libigdrcl.so", VENDOR_INTEL},
+};
+
+static bool has_gpu_of(const struct device_list *list, const struct maker *m)
+{
+    for (size_t i = 0; i < list->n; ++i)
+        if (list->entries[i].info.type == ATTNCL_DEVICE_GPU &&
+            attncl__quirks_vendor(&list->entries[i].info) == m->vendor)
+            return true;
+    return false;
+}
+
+// The file by which OpenCL would reach a GPU of this maker; false: there is none.
+static bool find_gpu(const char *root, const struct maker *m, char path[DEVICE_PATH_BYTES])
+{
+    enum { FIRST_NODE = 128, N_NODES = 16 };
+
+    for (int i = 0; i < N_NODES; ++i) {
+        char id[16] = "";
+        snprintf(path, DEVICE_PATH_BYTES, "%s/sys/class/drm/renderD%d/device/vendor", root,
+                 FIRST_NODE + i);
+        FILE *file = fopen(path, "r");
+        const bool is_theirs =
+            file && fgets(id, sizeof id, file) && strncmp(id, m->pci_id, strlen(m->pci_id)) == 0;
+        if (file)
+            fclose(file);
+        snprintf(path, DEVICE_PATH_BYTES, "%s/dev/dri/renderD%d", root, FIRST_NODE + i);
+        if (is_theirs && !m->file)
+            return true;
+    }
+    snprintf(path, DEVICE_PATH_BYTES, "%s%s", root, m->file ? m->file : "");
+    return m->file && access(path, F_OK) == 0;
+}
+
+void attncl__gpus_without_driver(const char *root, const struct device_list *list,
+                                 struct strbuf *ret)
+{
+    char path[DEVICE_PATH_BYTES];
+
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; ++i) {
+        if (has_gpu_of(list, &makers[i]) || !find_gpu(root, &makers[i], path))
+            continue;
+        attncl__strbuf_add(ret, "; %s GPU is there", makers[i].name);
+        if (access(path, R_OK | W_OK) != 0)
+            attncl__strbuf_add(ret, ", but this user may not open %s", path);
+        else
+            attncl__strbuf_add(
+                ret, " without its OpenCL driver: install it, or name it by OCL_ICD_VENDORS=%s",
+                makers[i].library);
+    }
+}
+
+static attncl_status refuse(const struct device_list *list, const char *wanted)
+{
+    struct strbuf t = STRBUF_EMPTY;
+    const bool wants_gpu = parse_filter(wanted).type == ATTNCL_DEVICE_GPU;
+
+    if (list->n == 0)
+        attncl__strbuf_add(&t, "no OpenCL device was found");
+    else
+        attncl__strbuf_add(&t, "no available device matches \"%s\"; there is ", wanted);
+    for (size_t i = 0; i < list->n; ++i) {
+        const attncl_device_info *info = &list->entries[i].info;
+        attncl__strbuf_add(&t, "%s%d:%d %s (%s)%s", i ? ", " : "", info->platform, info->device,
+                           info->name, info->platform_name, info->available ? "" : " unavailable");
+    }
+    if (*list->empty_platforms)
+        attncl__strbuf_add(&t, "; without devices: %s", list->empty_platforms);
+    const size_t used = t.used;
+    if (list->n == 0 || wants_gpu)
+        attncl__gpus_without_driver("", list, &t);
+    if (list->n == 0 && t.used == used)
+        attncl__strbuf_add(&t, "; install a driver, for example pocl-opencl-icd");
+    const attncl_status status =
+        FAIL(ATTNCL_ERR_NO_DEVICE, "%s", t.failed ? "no memory to list the devices" : t.data);
+    attncl__strbuf_free(&t);
+    return status;
+}
+
+// A CPU where there is a GPU is worth knowing.
+static void log_gpus_without_driver(const struct device_list *list)
+{
+    struct strbuf t = STRBUF_EMPTY;
+
+    attncl__gpus_without_driver("", list, &t);
+    if (t.used && !t.failed)
+        attncl__log(ATTNCL_LOG_INFO, "no GPU is used%s", t.data);
+    attncl__strbuf_free(&t);
 }
 
 attncl_status attncl__device_select(const struct device_list *list, const char *wanted,
@@ -109,29 +214,16 @@ attncl_status attncl__device_select(const struct device_list *list, const char *
     const struct device_filter filter = parse_filter(wanted);
     size_t best = list->n;
 
-    REQUIRE(list->n > 0, ATTNCL_ERR_NO_DEVICE, "no OpenCL device was found");
-    for (size_t i = 0; i < list->n; ++i) {
-        if (!matches(&list->entries[i].info, &filter))
-            continue;
-        if (best == list->n || merit(&list->entries[i].info) > merit(&list->entries[best].info))
+    for (size_t i = 0; i < list->n; ++i)
+        if (matches(&list->entries[i].info, &filter) &&
+            (best == list->n || is_better(&list->entries[i].info, &list->entries[best].info)))
             best = i;
-    }
-    if (best < list->n) {
-        *index_ret = best;
-        return ATTNCL_OK;
-    }
-
-    struct strbuf there = STRBUF_EMPTY;
-    for (size_t i = 0; i < list->n; ++i) {
-        const attncl_device_info *info = &list->entries[i].info;
-        attncl__strbuf_add(&there, "%s%d:%d %s (%s)%s", i ? ", " : "", info->platform, info->device,
-                           info->name, info->platform_name, info->available ? "" : " unavailable");
-    }
-    const attncl_status status =
-        FAIL(ATTNCL_ERR_NO_DEVICE, "no available device matches \"%s\"; there is %s",
-             wanted ? wanted : "", there.failed ? "no memory to list them" : there.data);
-    attncl__strbuf_free(&there);
-    return status;
+    if (best == list->n)
+        return refuse(list, wanted ? wanted : "");
+    if (!(wanted && *wanted) && list->entries[best].info.type != ATTNCL_DEVICE_GPU)
+        log_gpus_without_driver(list);
+    *index_ret = best;
+    return ATTNCL_OK;
 }
 
 attncl_status attncl_device_count(size_t *count_ret)

@@ -3,8 +3,11 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/strbuf.h"
 #include "device/internal.h"
+#include "support/directory.h"
 #include "support/test.h"
 
 NO_DEVICE;
@@ -25,7 +28,11 @@ static struct device_entry entries[] = {
     {.info = {0, 5, 0, ATTNCL_DEVICE_CPU, "Oclgrind", "Oclgrind Simulator", "Oclgrind",
               .compute_units = 1, .clock_mhz = 1, .available = 1}},
     {.info = {0, 6, 0, ATTNCL_DEVICE_GPU, "Intel(R) OpenCL HD", "UHD 620 too",
-              "Intel(R) Corporation", .compute_units = 24, .clock_mhz = 1000, .available = 1}},
+              "Intel(R) Corporation", .compute_units = 24, .clock_mhz = 1000,
+              .global_memory_bytes = 1 << 30, .available = 1}},
+    {.info = {0, 6, 1, ATTNCL_DEVICE_GPU, "Intel(R) OpenCL HD", "UHD 620 again",
+              "Intel(R) Corporation", .compute_units = 24, .clock_mhz = 1000,
+              .global_memory_bytes = 1 << 30, .available = 1}},
 };
 enum { N_ENTRIES = COUNT_OF(entries) };
 
@@ -35,10 +42,13 @@ static const struct {
     size_t n;
     size_t index;
 } choices[] = {
-    {NULL, N_ENTRIES, 2}, // the first GPU with the most compute units times clock that is available
-    {"", N_ENTRIES, 2},
-    {"gpu", N_ENTRIES, 2},
-    {"GPU", N_ENTRIES, 2},
+    {NULL, N_ENTRIES,
+     4}, // the GPU that is available and computes the most: 10 units of 128 lanes, not 24 of 8
+    {"", N_ENTRIES, 4},
+    {"gpu", N_ENTRIES, 4},
+    {"GPU", N_ENTRIES, 4},
+    {NULL, 4, 2},          // the other one is not available
+    {"hd", N_ENTRIES, 7},  // as fast as another, with more memory; the first of two
     {"cpu", N_ENTRIES, 1}, // not what imitates one, however many cores it claims
     {NULL, 2, 1},
     {"cpu", 1, 0},
@@ -46,7 +56,7 @@ static const struct {
     {"3:1", N_ENTRIES, 4},
     {"0:0", N_ENTRIES, 0},
     {"nvidia", N_ENTRIES, 4}, // part of a platform's name
-    {"uhd", N_ENTRIES, 2},    // part of a device's name
+    {"uhd", 7, 2},            // part of a device's name
     {"SIMULATOR", N_ENTRIES, 6},
     {"pipe (LLVM", N_ENTRIES, 0},
     {"fpga", N_ENTRIES, 5},
@@ -55,7 +65,7 @@ static const struct {
 
 TABLE_TEST(filters_select_devices, choices)
 {
-    const struct device_list list = {entries, choices[_i].n};
+    const struct device_list list = {entries, choices[_i].n, ""};
     size_t index = 99;
 
     ck_ok(attncl__device_select(&list, choices[_i].wanted, &index));
@@ -67,7 +77,7 @@ static const char *const rejected[] = {"3:0", "9:9", "3:", ":", "3:1x", "99999:0
 
 TABLE_TEST(a_refusal_lists_what_there_is, rejected)
 {
-    const struct device_list list = {entries, N_ENTRIES};
+    const struct device_list list = {entries, N_ENTRIES, ""};
     size_t index = 99;
 
     ck_fails(attncl__device_select(&list, rejected[_i], &index), ATTNCL_ERR_NO_DEVICE,
@@ -84,6 +94,53 @@ TEST(an_empty_list_says_so)
 
     ck_fails(attncl__device_select(&list, "gpu", &index), ATTNCL_ERR_NO_DEVICE,
              "no OpenCL device was found");
+}
+
+// What is said of GPUs that the list lacks, by a machine's files; root may open all of them, but not one that is not there.
+static const struct {
+    const char *file, *content;
+    size_t n;          // entries of the list
+    const char *words; // NULL: nothing is said
+} machines[] = {
+    {"dev/no-gpu", "", 2, NULL},
+    {"dev/nvidiactl", "", 2,
+     "; an NVIDIA GPU is there without its OpenCL driver: install it, or name it by "
+     "OCL_ICD_VENDORS=libnvidia-opencl.so.1"},
+    {"dev/nvidiactl", "", N_ENTRIES, NULL},
+    {"dev/kfd", "", N_ENTRIES, "; an AMD GPU is there without"},
+    {"sys/class/drm/renderD130/device/vendor", "0x8086\n", 2,
+     "; an Intel GPU is there, but this user may not open "},
+    {"sys/class/drm/renderD130/device/vendor", "0x10de\n", 2, NULL}, // reached by another file
+};
+
+TABLE_TEST(gpus_without_a_driver_are_named, machines)
+{
+    const struct device_list list = {entries, machines[_i].n, ""};
+    const char *const words = machines[_i].words;
+    struct strbuf t = STRBUF_EMPTY;
+    char path[FILE_BYTES];
+
+    directory_begin();
+    directory_path(machines[_i].file, path);
+    for (char *c = path + 1; (c = strchr(c, '/')) != NULL; *c++ = '/') {
+        *c = '\0';
+        mkdir(path, 0700);
+    }
+    directory_write(machines[_i].file, machines[_i].content);
+    attncl__gpus_without_driver(directory_path("", path), &list, &t);
+    ck_assert_msg(words ? t.data && strncmp(t.data, words, strlen(words)) == 0 : !t.data, "%s",
+                  t.data ? t.data : "nothing");
+    attncl__strbuf_free(&t);
+    directory_end();
+}
+
+TEST(empty_platforms_are_named)
+{
+    const struct device_list list = {.empty_platforms = "NVIDIA CUDA"};
+    size_t index;
+
+    ck_fails(attncl__device_select(&list, NULL, &index), ATTNCL_ERR_NO_DEVICE,
+             "no OpenCL device was found; without devices: NVIDIA CUDA");
 }
 
 TEST(this_machines_devices_are_described)
