@@ -48,12 +48,14 @@ static attncl_status set(struct fit *fit, const struct op_class *cls,
     return ATTNCL_OK;
 }
 
-attncl_status attncl__fit_use_cpu(struct fit *fit, const struct op_class *cls,
-                                  const struct device_caps *device)
+attncl_status attncl__fit_use(struct fit *fit, const struct op_class *cls,
+                              const struct device_caps *others)
 {
-    struct device_caps caps = *attncl__fit_caps(fit, cls, device);
+    struct device_caps caps = *attncl__fit_caps(fit, cls, others);
 
-    caps.variant = VARIANT_CPU;
+    caps.variant = others->variant;
+    if (caps.max_group > others->max_group)
+        caps.max_group = others->max_group;
     return set(fit, cls, &caps);
 }
 

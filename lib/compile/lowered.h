@@ -43,9 +43,9 @@ void attncl__fit_free(struct fit *fit);
 const struct device_caps *attncl__fit_caps(const struct fit *fit, const struct op_class *cls,
                                            const struct device_caps *device);
 
-// From now on the class runs in the CPU variant.
-attncl_status attncl__fit_use_cpu(struct fit *fit, const struct op_class *cls,
-                                  const struct device_caps *device);
+// From now on the class runs in the variant of `others` and in work-groups of their size at most.
+attncl_status attncl__fit_use(struct fit *fit, const struct op_class *cls,
+                              const struct device_caps *others);
 
 // The class that could not be planned or recorded, and why not.
 struct refused_op {

@@ -85,17 +85,22 @@ static attncl_status run_trials(attncl_context *ctx, const struct device_caps *c
     return ATTNCL_OK;
 }
 
-// The name of a verdict on these kernels.
-static void name_of(const struct op_probe *row, const struct device_caps *caps,
-                    char ret[PROBE_NAME_BYTES])
+// The name of a verdict on these kernels: "softmax gpu", and "softmax gpu 32" by smaller work-groups than the device's.
+static void name_of(const attncl_context *ctx, const struct op_probe *row,
+                    const struct device_caps *caps, char ret[PROBE_NAME_BYTES])
 {
     static const char *const precisions[N_GEMM_PRECISIONS] = {" f32", " tf32", " bf16"};
     static const char *const variants[] = {[VARIANT_CPU] = " cpu", [VARIANT_GPU] = " gpu"};
+    const bool has_precision = row->feature != SHUFFLES && row->feature != CLBLAST;
+    char group[24] = "";
 
-    snprintf(ret, PROBE_NAME_BYTES, "%s%s", row->name,
-             row->feature == GPU_VARIANT                           ? variants[caps->variant]
-             : row->feature == SHUFFLES || row->feature == CLBLAST ? ""
-                                                                   : precisions[caps->precision]);
+    if (caps->max_group < ctx->caps.max_group)
+        snprintf(group, sizeof group, " %zu", caps->max_group);
+    snprintf(ret, PROBE_NAME_BYTES, "%s%s%s", row->name,
+             row->feature == GPU_VARIANT ? variants[caps->variant]
+             : has_precision             ? precisions[caps->precision]
+                                         : "",
+             group);
 }
 
 // With the candidate, or without: the CPU variant.
@@ -108,7 +113,7 @@ static enum probe_verdict find_out(attncl_context *ctx, struct device_caps caps,
     use(&caps, row->feature, candidate);
     if (caps.mma_candidate == MMA_MFMA)
         caps.precision = GEMM_F32; // it computes in float, whatever is asked for
-    name_of(row, &caps, name);
+    name_of(ctx, row, &caps, name);
     return attncl__probe(ctx, &caps, &(struct probe){name, run_trials, row}, mode, why);
 }
 
@@ -138,20 +143,34 @@ static bool is_needed(const struct lowered *p, const struct op_probe *row)
     return false;
 }
 
-// Ops whose kernels are wrong take those of one work-item a work-group, if these are right.
+// What nobody has compared counts as right where it is only looked up.
+static bool is_right(enum probe_verdict verdict, enum probe_mode mode)
+{
+    return verdict == PROBE_PASSED || (verdict == PROBE_UNKNOWN && mode == PROBE_LOOK_UP);
+}
+
+// Ops whose kernels are wrong take work-groups of a sub-group, which share little, else those of one work-item: the first
+// that are right.
 static attncl_status fall_back(attncl_context *ctx, const struct lowered *p,
                                const struct op_probe *row, struct fit *fit)
 {
+    enum { SMALL_GROUP = 32 };
+    struct device_caps caps = *p->caps;
     char why[PROBE_WHY_BYTES];
 
-    REQUIRE(find_out(ctx, *p->caps, row, false, fit->probes, why) != PROBE_FAILED,
-            ATTNCL_ERR_UNSUPPORTED,
-            "%s with driver %s computes wrongly, with one work-item a work-group too: %s; "
-            "ATTNCL_VARIANT=gpu uses it all "
-            "the same",
-            ctx->info.name, ctx->info.driver_version, why);
+    caps.max_group = SMALL_GROUP;
+    if (p->caps->max_group <= SMALL_GROUP ||
+        !is_right(find_out(ctx, caps, row, true, fit->probes, why), fit->probes)) {
+        caps = *p->caps;
+        use(&caps, row->feature, false);
+        REQUIRE(find_out(ctx, *p->caps, row, false, fit->probes, why) != PROBE_FAILED,
+                ATTNCL_ERR_UNSUPPORTED,
+                "%s with driver %s computes wrongly, with one work-item a work-group too: %s; "
+                "ATTNCL_VARIANT=gpu uses it all the same",
+                ctx->info.name, ctx->info.driver_version, why);
+    }
     for (const struct op_class *const *c = row->covers; *c; ++c)
-        TRY(attncl__fit_use_cpu(fit, *c, p->caps));
+        TRY(attncl__fit_use(fit, *c, &caps));
     return ATTNCL_OK;
 }
 
@@ -167,8 +186,7 @@ attncl_status attncl__apply_probes(attncl_context *ctx, struct fit *fit, struct 
         const enum probe_verdict verdict =
             find_out(ctx, *p->caps, &attncl__probes[i], true, mode, why);
         if (f != GPU_VARIANT)
-            use(p->caps, f,
-                verdict == PROBE_PASSED || (verdict == PROBE_UNKNOWN && mode == PROBE_LOOK_UP));
+            use(p->caps, f, is_right(verdict, mode));
         else if (verdict == PROBE_FAILED && fit)
             TRY(fall_back(ctx, p, &attncl__probes[i], fit));
     }

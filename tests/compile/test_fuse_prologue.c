@@ -242,9 +242,11 @@ TEST(a_step_that_fell_back_to_the_cpu_variant_stays)
 {
     attncl_graph *g = attend(DECODER, MERGED, ROWS);
     struct fit fit = {.n_queues = 1};
+    struct device_caps caps = test_context()->caps;
     struct lowered p = {0};
 
-    ck_ok(attncl__fit_use_cpu(&fit, &attncl__op_attention_step_fwd, &test_context()->caps));
+    caps.variant = VARIANT_CPU;
+    ck_ok(attncl__fit_use(&fit, &attncl__op_attention_step_fwd, &caps));
     ck_ok(attncl__lower(g, &fit, &p));
     ck_ok(attncl__fuse(&p));
     for (int n = 0; n < p.n_nodes; ++n)

@@ -127,6 +127,8 @@ static void remember_others(attncl_context *ctx, const char *name)
             attncl__probe_remember(ctx, other, PROBE_PASSED, "");
         else if (strcmp(name, other) != 0)
             attncl__probe_remember(ctx, other, PROBE_FAILED, "it is wrong");
+        strcat(other, " 32");
+        attncl__probe_remember(ctx, other, PROBE_FAILED, "it is wrong");
     }
 }
 
@@ -371,8 +373,11 @@ TABLE_TEST(verdicts_decide, uses)
     const unsigned with = 1u << GPU_VARIANT | 1u << uses[_i].feature;
     const unsigned without = with ^ 1u << uses[_i].feature;
     attncl_context *ctx = findings_context();
+    char smaller[PROBE_NAME_BYTES + 4];
     struct object_counts before, after;
 
+    snprintf(smaller, sizeof smaller, "%s 32", s->name);
+    attncl__probe_remember(ctx, smaller, PROBE_FAILED, "it is wrong too");
     attncl__objects_count(&before);
     ck_assert_uint_eq(features(ctx, s, PROBE_LOOK_UP), with);
     attncl__objects_count(&after);
@@ -380,7 +385,7 @@ TABLE_TEST(verdicts_decide, uses)
     ck_ok(attncl__verdict_keep(ctx, s->name, "it is known to be wrong"));
     ck_assert_uint_eq(features(ctx, s, PROBE_LOOK_UP), without);
     ck_ok(attncl_context_destroy(ctx));
-    ck_assert(strstr(warning, s->name) && strstr(warning, "it is known to be wrong"));
+    ck_assert(strstr(warning, s->name) && strstr(warning, "is not used: it is "));
     ctx = findings_context();
     ck_ok(attncl__verdict_keep(ctx, s->name, ""));
     ck_assert_uint_eq(features(ctx, s, PROBE_RUN), with);
@@ -434,6 +439,26 @@ TEST(three_terms_are_used_where_they_were_measured)
     ck_ok(attncl_context_destroy(ctx));
 }
 
+// Wrong in work-groups of more than 32: the op takes smaller ones, and stays in the GPU variant.
+TEST(an_op_that_is_wrong_in_large_work_groups_takes_smaller_ones)
+{
+    char why[PROBE_WHY_BYTES];
+
+    sources_write("norm/softmax.cl", "1.0f / r.sum", "(LS > 32 ? 1.001f : 1.0f) / r.sum");
+    attncl_context *ctx = findings_context();
+    struct fit fit = {.probes = PROBE_RUN};
+    struct device_caps caps;
+
+    describe(ctx, &subjects[SOFTMAX], &caps);
+    ck_ok(apply(ctx, &caps, subjects[SOFTMAX].cls, &fit));
+    ck_assert_int_eq(known(ctx, "softmax gpu", why), PROBE_FAILED);
+    ck_assert_int_eq(known(ctx, "softmax gpu 32", why), PROBE_PASSED);
+    const struct device_caps *const of_op = attncl__fit_caps(&fit, subjects[SOFTMAX].cls, &caps);
+    ck_assert(of_op->variant == VARIANT_GPU && of_op->max_group == 32);
+    attncl__fit_free(&fit);
+    ck_ok(attncl_context_destroy(ctx));
+}
+
 // Two ops, of which the first is wrong in the GPU variant alone: its results are those of the other one.
 TEST(an_op_that_is_wrong_falls_back_by_itself)
 {
@@ -461,7 +486,7 @@ TEST(an_op_that_is_wrong_falls_back_by_itself)
     ck_ok(attncl_graph_read(g, "p", x, sizeof x));
     for (int i = 0; i < N; ++i)
         ck_assert_float_eq_tol(x[i], 1.0f / N, 1e-8f);
-    ck_assert_msg(strstr(warning, "softmax gpu is not used: result 0 of softmax_fwd"), "%s",
+    ck_assert_msg(strstr(warning, "softmax gpu 32 is not used: result 0 of softmax_fwd"), "%s",
                   warning);
     attncl_graph_destroy(g);
     unsetenv("ATTNCL_CL_DIR");
