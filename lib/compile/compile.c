@@ -126,6 +126,7 @@ attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options
     REQUIRE(!g->program, ATTNCL_ERR_STATE, "the graph is compiled already");
     assert(!g->in_loop);
     TRY(attncl__context_usable(g->ctx));
+    attncl__programs_retry(g->ctx);
     do
         status = compile(g, &o, &fit, &again);
     while (again);

@@ -18,6 +18,7 @@ enum way { REFERENCE, CANDIDATE, N_WAYS };
 
 struct trial_run {
     attncl_context *ctx;
+    bool is_rehearsal;     // for the programs alone: there are no numbers and no buffers
     struct op_trial trial; // with the extents of this device
     struct device_caps caps;
     struct tensor_desc in[GRAD_MAX_IN], out[GRAD_MAX_OUT];
@@ -86,6 +87,10 @@ static attncl_status upload_numbers(struct trial_run *r, int i)
             r->trial.in[i].dim[axis] = full_extent(&r->caps);
     TRY(attncl__desc_make(ATTNCL_F32, r->trial.in[i].rank, r->trial.in[i].dim, &r->in[i]));
     const size_t count = (size_t)attncl__desc_count(&r->in[i]);
+    r->in_span[i].storage = s;
+    s->bytes = count * sizeof(float);
+    if (r->is_rehearsal)
+        return ATTNCL_OK;
     r->host_in[i] = attncl__alloc_array(count, sizeof(float));
     REQUIRE(r->host_in[i], ATTNCL_ERR_NO_MEMORY, "inputs of %s", r->trial.cls->name);
     for (size_t k = 0; k < count; ++k) {
@@ -93,8 +98,6 @@ static attncl_status upload_numbers(struct trial_run *r, int i)
         const double x = r->trial.scale * (double)(int32_t)random * 0x1p-31;
         r->host_in[i][k] = (float)(r->trial.whole ? rint(x) : x);
     }
-    s->bytes = count * sizeof(float);
-    r->in_span[i].storage = s;
     TRY(attncl__buffer_create(r->ctx, s->bytes, &s->mem));
     return attncl__buffer_write(r->ctx, s->mem, 0, r->host_in[i], s->bytes);
 }
@@ -119,7 +122,8 @@ static attncl_status run_open(struct trial_run *r, const struct trial_run *befor
             continue;
         s->bytes = attncl__desc_bytes(&r->out[i]);
         r->out_span[i].storage = s;
-        TRY(attncl__buffer_create(r->ctx, s->bytes, &s->mem));
+        if (!r->is_rehearsal)
+            TRY(attncl__buffer_create(r->ctx, s->bytes, &s->mem));
     }
     return ATTNCL_OK;
 }
@@ -129,8 +133,10 @@ static attncl_status execute(struct trial_run *r, enum way way, const struct dev
     const struct op_class *cls = r->trial.cls;
     struct command_list *list = &r->list[way];
     struct storage *scratch = &r->scratch[way];
-    struct launcher l = {
-        .caps = &r->caps, .command_list = list, .gemm = caps->clblast ? "clblast" : "native"};
+    struct launcher l = {.caps = &r->caps,
+                         .command_list = list,
+                         .gemm = caps->clblast ? "clblast" : "native",
+                         .is_rehearsal = r->is_rehearsal};
 
     take_caps(r, caps);
     const struct op_call call = {.sig = sig_of(r),
@@ -138,10 +144,12 @@ static attncl_status execute(struct trial_run *r, enum way way, const struct dev
                                  .out = r->out_span,
                                  .scratch = {cls->scratch ? scratch : NULL}};
     TRY(attncl__command_list_begin(r->ctx, list));
-    if (cls->scratch) {
+    if (cls->scratch)
         TRY(cls->scratch(&call.sig, &scratch->bytes));
+    if (r->is_rehearsal)
+        return cls->launch(&l, &call);
+    if (cls->scratch)
         TRY(attncl__buffer_create(r->ctx, scratch->bytes, &scratch->mem));
-    }
     for (int i = 0; i < cls->n_out; ++i)
         if (r->out_span[i].storage)
             TRY(attncl__buffer_fill(r->ctx, r->out_storage[i].mem, CANARY_WORD, 0,
@@ -154,7 +162,7 @@ static attncl_status read_results(struct trial_run *r, enum way way)
 {
     for (int i = 0; i < r->trial.cls->n_out; ++i) {
         const struct storage *s = &r->out_storage[i];
-        if (!r->out_span[i].storage)
+        if (!r->out_span[i].storage || r->is_rehearsal)
             continue;
         r->host_out[way][i] = attncl__alloc(s->bytes);
         REQUIRE(r->host_out[way][i], ATTNCL_ERR_NO_MEMORY, "results of %s", r->trial.cls->name);
@@ -242,6 +250,8 @@ static attncl_status compare(struct trial_run *r, const struct device_caps *refe
         TRY(read_results(r, REFERENCE));
     }
     const attncl_status status = execute(r, CANDIDATE, candidate);
+    if (r->is_rehearsal)
+        return status;
     const bool refused = status == ATTNCL_ERR_COMPILE || status == ATTNCL_ERR_UNSUPPORTED;
     if (refused && !by_kernels) {
         attncl__log(ATTNCL_LOG_INFO, "%s is not compared: %s", r->trial.cls->name,
@@ -262,11 +272,12 @@ static attncl_status compare(struct trial_run *r, const struct device_caps *refe
 
 attncl_status attncl__op_trial_compare(attncl_context *ctx, const struct op_trial *trial,
                                        const struct device_caps *reference,
-                                       const struct device_caps *candidate,
-                                       char why[PROBE_WHY_BYTES])
+                                       const struct device_caps *candidate, char *why)
 {
     attncl_status status = ATTNCL_OK;
-    struct trial_run before = {.ctx = ctx}, r = {.ctx = ctx, .trial = *trial};
+    const bool is_rehearsal = !why;
+    struct trial_run before = {.ctx = ctx, .is_rehearsal = is_rehearsal};
+    struct trial_run r = {.ctx = ctx, .is_rehearsal = is_rehearsal, .trial = *trial};
 
     take_caps(&r, candidate);
     if (trial->before) {

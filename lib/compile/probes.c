@@ -80,6 +80,13 @@ static attncl_status run_trials(attncl_context *ctx, const struct device_caps *c
     struct device_caps without = *caps;
 
     use(&without, row->feature, false);
+    for (int i = 0; i < row->n_trials; ++i) {
+        const attncl_status status =
+            attncl__op_trial_compare(ctx, &row->trials[i], &without, caps, NULL);
+        if (status != ATTNCL_ERR_UNSUPPORTED)
+            TRY(status);
+    }
+    attncl__programs_build(ctx);
     for (int i = 0; i < row->n_trials && !*why; ++i)
         TRY(attncl__op_trial_compare(ctx, &row->trials[i], &without, caps, why));
     return ATTNCL_OK;

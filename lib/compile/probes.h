@@ -29,11 +29,11 @@ struct op_trial {
 
 // why: unchanged where the kernels that `candidate` chooses agree, else the reason.  With `expected`, a kernel that the device
 // refuses or does not build is no mistake: compilation reports it or falls back.  Without it, the candidate must have a
-// program of its own.
+// program of its own.  Without `why` nothing is compared: programs that it would need are wanted
+// (attncl__program_want()).
 attncl_status attncl__op_trial_compare(attncl_context *ctx, const struct op_trial *trial,
                                        const struct device_caps *reference,
-                                       const struct device_caps *candidate,
-                                       char why[PROBE_WHY_BYTES]);
+                                       const struct device_caps *candidate, char *why);
 
 // -- probes.c, probe_table.c
 

@@ -68,7 +68,7 @@ static struct program_node describe(const struct lowered *p, int n, double flop,
 static attncl_status record_node(const struct lowered *p, struct program *g, struct launcher *l,
                                  int n)
 {
-    const size_t first = g->command_list.n_commands;
+    const size_t first = l->command_list->n_commands;
     double flop = 0, bytes = 0;
     struct op_sig sig;
 
@@ -80,16 +80,28 @@ static attncl_status record_node(const struct lowered *p, struct program *g, str
     if (p->nodes[n].loop >= 0 && p->loops[p->nodes[n].loop].trip_count == 0)
         return ATTNCL_OK;
     TRY(append_node(p, g, l, &sig));
-    estimate(&g->ctx->caps, &g->command_list, first, flop, bytes);
+    estimate(&g->ctx->caps, l->command_list, first, flop, bytes);
     return ATTNCL_OK;
 }
 
-static void tell_progress(const struct lowered *p, const struct program *g, int n_done)
+// All programs that the nodes need, before the first of them waits for one.  A node that is refused will be again.
+static attncl_status build_programs(const struct lowered *p, struct program *g, struct launcher l)
 {
-    const attncl_context *ctx = g->ctx;
+    struct command_list list = {0};
+    attncl_status status = attncl__command_list_begin(g->ctx, &list);
 
-    if (ctx->compile_progress)
-        ctx->compile_progress((size_t)n_done, (size_t)p->n_nodes, ctx->progress_user);
+    l.command_list = &list;
+    l.is_rehearsal = true;
+    for (int n = 0; n < p->n_nodes && status == ATTNCL_OK; ++n) {
+        list.node = n;
+        status = record_node(p, g, &l, n);
+        if (status == ATTNCL_ERR_UNSUPPORTED)
+            status = ATTNCL_OK;
+    }
+    attncl__command_list_free(&list);
+    TRY(status);
+    attncl__programs_build(g->ctx);
+    return ATTNCL_OK;
 }
 
 static int count_used(const struct lowered *p)
@@ -156,13 +168,13 @@ attncl_status attncl__record(struct lowered *p, struct program *g)
                          .gemm = attncl__context_env(g->ctx, ENV_GEMM)};
     size_t loop_start = 0;
 
+    TRY(build_programs(p, g, l));
     TRY(attncl__command_list_begin(g->ctx, &g->command_list));
     TRY(attncl__command_list_begin(g->ctx, &g->copy_in));
     TRY(attncl__command_list_begin(g->ctx, &g->copy_out));
     const bool several = count_used(p) > 1;
     if (several)
         TRY(fork_queues(p, g));
-    tell_progress(p, g, 0);
     for (int n = 0; n < p->n_nodes; ++n) {
         const struct loop *loop = p->nodes[n].loop < 0 ? NULL : &p->loops[p->nodes[n].loop];
         g->command_list.node = n;
@@ -179,7 +191,6 @@ attncl_status attncl__record(struct lowered *p, struct program *g)
             attncl__command_list_loop(&g->command_list, loop_start, loop->trip_count);
         if (several)
             TRY(signal_others(p, g, n));
-        tell_progress(p, g, n + 1);
     }
     if (several)
         TRY(join_queues(p, g));

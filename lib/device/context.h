@@ -58,6 +58,7 @@ struct attncl_context {
     attncl_compile_progress_fn compile_progress; // may be NULL
     void *progress_user;
     double created_s;         // by attncl__seconds()
+    double compiling_s;       // building the programs that are to be stored took; of all threads
     pid_t pid;                // of the creator: a forked child must not use the driver
     atomic_ulong n_faults;    // waits that told of a fault: of any command before them
     char *cache_directory;    // of the program cache; NULL: none, or no cache is wanted
@@ -124,10 +125,16 @@ attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word
 struct kernel_program; // one built program; belongs to the context
 // Finds or builds.  `file` is a path below cl/, "norm/softmax.cl"; `defines` is text of "#define
 // NAME VALUE" lines, put before it.  Together they are the key.  A build failure is ERR_COMPILE
-// with the compiler's first error line.  It is remembered, so that a list of variants does not
-// compile twice.
+// with the compiler's first error line.  Every failure is remembered until attncl__programs_retry(), so that a list of
+// variants does not compile twice.
 attncl_status attncl__program_get(attncl_context *ctx, const char *file, const char *defines,
                                   struct kernel_program **ret);
+// A graph begins to compile: what failed before it is tried again.
+void attncl__programs_retry(attncl_context *ctx);
+// The next attncl__programs_build() builds it, unless it was tried.
+attncl_status attncl__program_want(attncl_context *ctx, const char *file, const char *defines);
+// Builds what is wanted, on GPUs by several threads, and tells the progress.  attncl__program_get() tells of failures.
+void attncl__programs_build(attncl_context *ctx);
 attncl_status attncl__kernel_create(attncl_context *ctx, struct kernel_program *program,
                                     const char *name, cl_kernel *ret);
 void attncl__kernel_release(cl_kernel *kernel);

@@ -3,15 +3,18 @@
 // Programs: one per source file and set of macros, built once per context.
 //
 // The lock is not held while the driver compiles.  A thread that needs a program which another
-// thread is building waits for it.
+// thread is building waits for it.  Those that a graph wants are built by several threads at once.
 
+#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "device/internal.h"
 #include "device/program.h"
 
-enum build_state { BUILDING, BUILT, FAILED };
+enum { MAX_BUILDERS = 4 };
+
+enum build_state { IDLE, WANTED, BUILDING, BUILT, FAILED };
 
 struct kernel_program {
     enum build_state state;
@@ -27,6 +30,7 @@ struct program_table {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct kernel_program *first;
+    size_t n_built; // or failed
 };
 
 attncl_status attncl__programs_create(struct program_table **ret)
@@ -67,16 +71,29 @@ void attncl__programs_free(struct program_table *table)
     attncl__free(table);
 }
 
+static void store(const attncl_context *ctx, struct kernel_program *p)
+{
+    attncl__program_store(ctx, p->source, p->cl);
+    attncl__free(p->source);
+    p->source = NULL;
+}
+
 void attncl__programs_store(attncl_context *ctx)
 {
     const double began = attncl__seconds();
-    const double budget = attncl__cache_budget(ctx, began - ctx->created_s);
-    bool has_begun = false; // whatever the budget is: in the end all are stored
+    int n = 0;
 
-    for (struct kernel_program *p = ctx->programs ? ctx->programs->first : NULL; p; p = p->next) {
+    for (const struct kernel_program *p = ctx->programs ? ctx->programs->first : NULL; p;
+         p = p->next)
+        n += p->source != NULL;
+    const double budget =
+        n ? attncl__cache_budget(ctx, began - ctx->created_s, ctx->compiling_s / n) : 0;
+    bool has_begun = budget < 0; // else one is stored, whatever the budget is: in the end all are
+
+    for (struct kernel_program *p = n ? ctx->programs->first : NULL; p; p = p->next) {
         if (p->state != BUILT || !p->source || (has_begun && attncl__seconds() - began > budget))
             continue;
-        attncl__program_store(ctx, p->source, p->cl);
+        store(ctx, p);
         has_begun = true;
     }
 }
@@ -104,13 +121,39 @@ static struct kernel_program *program_new(const char *file, const char *defines)
     return NULL;
 }
 
-// Remembers a failure that would repeat; running out of memory would not.
-static void settle(struct program_table *table, struct kernel_program *p, attncl_status status)
+// The lock is held.
+static struct kernel_program *find_or_add(struct program_table *table, const char *file,
+                                          const char *defines)
 {
+    struct kernel_program *p = find(table, file, defines);
+
+    if (p)
+        return p;
+    p = program_new(file, defines);
+    if (p) {
+        p->next = table->first;
+        table->first = p;
+    }
+    return p;
+}
+
+// The state is BUILDING, and this thread's.  Where the driver gives binaries at once they are stored: they outlive
+// a process that is interrupted.
+static void build(attncl_context *ctx, struct kernel_program *p)
+{
+    struct program_table *table = ctx->programs;
+    const double began = attncl__seconds();
+    const attncl_status status =
+        attncl__program_build(ctx, p->file, p->defines, &p->cl, &p->source);
+    const double ended = attncl__seconds();
     char *message = status == ATTNCL_OK ? NULL : attncl__copy_text(attncl_last_error());
 
+    if (p->source && !ctx->caps.keeps_programs)
+        store(ctx, p);
     pthread_mutex_lock(&table->lock);
+    ctx->compiling_s += p->source ? ended - began : 0;
     p->state = status == ATTNCL_OK ? BUILT : FAILED;
+    ++table->n_built;
     p->status = status;
     attncl__free(p->message);
     p->message = message;
@@ -124,32 +167,127 @@ attncl_status attncl__program_get(attncl_context *ctx, const char *file, const c
     struct program_table *table = ctx->programs;
 
     pthread_mutex_lock(&table->lock);
-    struct kernel_program *p = find(table, file, defines);
+    struct kernel_program *p = find_or_add(table, file, defines);
     while (p && p->state == BUILDING)
         pthread_cond_wait(&table->changed, &table->lock);
-    const bool ours = !p || (p->state == FAILED && p->status != ATTNCL_ERR_COMPILE);
-    if (!p) {
-        p = program_new(file, defines);
-        if (p) {
-            p->next = table->first;
-            table->first = p;
-        }
-    }
-    if (p && ours)
+    const bool ours = p && p->state != BUILT && p->state != FAILED;
+    if (ours)
         p->state = BUILDING;
     pthread_mutex_unlock(&table->lock);
 
     REQUIRE(p, ATTNCL_ERR_NO_MEMORY, "the program of %s", file);
-    if (ours) {
-        const attncl_status status = attncl__program_build(ctx, file, defines, &p->cl, &p->source);
-
-        settle(table, p, status);
-        TRY(status);
-    }
-    REQUIRE(p->state == BUILT, p->status, "%s",
-            p->message ? p->message : "the program did not build");
+    if (ours)
+        build(ctx, p);
+    pthread_mutex_lock(&table->lock); // another thread may replace the message
+    const attncl_status status =
+        p->state == BUILT
+            ? ATTNCL_OK
+            : FAIL(p->status, "%s", p->message ? p->message : "the program did not build");
+    pthread_mutex_unlock(&table->lock);
+    TRY(status);
     *ret = p;
     return ATTNCL_OK;
+}
+
+attncl_status attncl__program_want(attncl_context *ctx, const char *file, const char *defines)
+{
+    struct program_table *table = ctx->programs;
+
+    pthread_mutex_lock(&table->lock);
+    struct kernel_program *p = find_or_add(table, file, defines);
+    if (p && p->state == IDLE)
+        p->state = WANTED;
+    pthread_mutex_unlock(&table->lock);
+    REQUIRE(p, ATTNCL_ERR_NO_MEMORY, "the program of %s", file);
+    return ATTNCL_OK;
+}
+
+static struct kernel_program *take_wanted(struct program_table *table)
+{
+    pthread_mutex_lock(&table->lock);
+    struct kernel_program *p = table->first;
+    while (p && p->state != WANTED)
+        p = p->next;
+    if (p)
+        p->state = BUILDING;
+    pthread_mutex_unlock(&table->lock);
+    return p;
+}
+
+static void *build_wanted(void *user)
+{
+    attncl_context *ctx = user;
+
+    for (struct kernel_program *p; (p = take_wanted(ctx->programs));)
+        build(ctx, p);
+    return NULL;
+}
+
+struct progress {
+    size_t n_before, total; // built when it began, and wanted then
+};
+
+static struct progress count(struct program_table *table)
+{
+    pthread_mutex_lock(&table->lock);
+    struct progress ret = {.n_before = table->n_built};
+    for (const struct kernel_program *p = table->first; p; p = p->next)
+        ret.total += p->state == WANTED;
+    pthread_mutex_unlock(&table->lock);
+    return ret;
+}
+
+static void tell(attncl_context *ctx, const struct progress *begun, bool is_end)
+{
+    const size_t done = count(ctx->programs).n_before - begun->n_before;
+
+    if (ctx->compile_progress)
+        ctx->compile_progress(is_end || done > begun->total ? begun->total : done, begun->total,
+                              ctx->progress_user);
+}
+
+// Signals are the application's: its own threads take them.
+static int start_builders(attncl_context *ctx, int n, pthread_t *threads)
+{
+    sigset_t all, before;
+    int started = 0;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    while (started < n && pthread_create(&threads[started], NULL, build_wanted, ctx) == 0)
+        ++started;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+void attncl__programs_build(attncl_context *ctx)
+{
+    pthread_t threads[MAX_BUILDERS - 1];
+    const struct progress begun = count(ctx->programs);
+    const int most = begun.total < MAX_BUILDERS ? (int)begun.total : MAX_BUILDERS;
+
+    tell(ctx, &begun, false);
+    // PoCL, the driver of most CPUs, compiles one program at a time.
+    const int n = ctx->caps.is_gpu ? start_builders(ctx, most - 1, threads) : 0;
+    for (struct kernel_program *p; (p = take_wanted(ctx->programs));) {
+        build(ctx, p);
+        tell(ctx, &begun, false);
+    }
+    for (int i = 0; i < n; ++i)
+        pthread_join(threads[i], NULL);
+    if (begun.total > 0)
+        tell(ctx, &begun, true);
+}
+
+void attncl__programs_retry(attncl_context *ctx)
+{
+    struct program_table *table = ctx->programs;
+
+    pthread_mutex_lock(&table->lock);
+    for (struct kernel_program *p = table->first; p; p = p->next)
+        if (p->state == FAILED)
+            p->state = IDLE;
+    pthread_mutex_unlock(&table->lock);
 }
 
 attncl_status attncl__kernel_create(attncl_context *ctx, struct kernel_program *program,
@@ -167,24 +305,6 @@ attncl_status attncl__kernel_create(attncl_context *ctx, struct kernel_program *
     return ATTNCL_OK;
 }
 
-attncl_status attncl__kernel_arg(cl_kernel kernel, cl_uint i, struct kernel_arg *ret)
-{
-    cl_kernel_arg_address_qualifier place = CL_KERNEL_ARG_ADDRESS_PRIVATE;
-
-    const cl_int code =
-        clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof place, &place, NULL);
-    if (code == CL_KERNEL_ARG_INFO_NOT_AVAILABLE)
-        return ATTNCL_OK;
-    TRY(CL_CODE(code, "clGetKernelArgInfo"));
-    if (place == CL_KERNEL_ARG_ADDRESS_PRIVATE)
-        TRY_CL(clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_NAME, sizeof ret->kind, ret->kind,
-                                  NULL));
-    else
-        strcpy(ret->kind, place == CL_KERNEL_ARG_ADDRESS_LOCAL ? "local memory" : "memory");
-    TRY_CL(clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_NAME, sizeof ret->name, ret->name, NULL));
-    return ATTNCL_OK;
-}
-
 void attncl__kernel_release(cl_kernel *kernel)
 {
     if (!*kernel)
@@ -192,26 +312,4 @@ void attncl__kernel_release(cl_kernel *kernel)
     clReleaseKernel(*kernel);
     attncl__object_released(OBJECT_KERNEL);
     *kernel = NULL;
-}
-
-attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
-                                    size_t *local_ret, size_t *private_ret)
-{
-    size_t group = 0;
-    cl_ulong local = 0, spilled = 0;
-
-    TRY_CL(clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof group,
-                                    &group, NULL));
-    TRY_CL(clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
-                                    &local, NULL));
-    const cl_int code = clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_PRIVATE_MEM_SIZE,
-                                                 sizeof spilled, &spilled, NULL);
-    if (attncl__cl_is_refusal(code)) // some drivers do not answer this query
-        spilled = 0;
-    else
-        TRY(CL_CODE(code, "clGetKernelWorkGroupInfo"));
-    *group_ret = group;
-    *local_ret = (size_t)local;
-    *private_ret = (size_t)spilled;
-    return ATTNCL_OK;
 }

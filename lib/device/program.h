@@ -42,8 +42,9 @@ cl_program attncl__cache_load(const attncl_context *ctx, const char *source, con
 
 // True when the cache is writable.
 bool attncl__cache_stores(const attncl_context *ctx);
-// The seconds that a context which lived for so many may spend before it begins to store its last program.
-double attncl__cache_budget(const attncl_context *ctx, double lifetime);
+// The seconds that a context which lived for so many may spend before it begins to store its last program; < 0: it
+// stores none.  seconds_each: that building one took.
+double attncl__cache_budget(const attncl_context *ctx, double lifetime, double seconds_each);
 void attncl__cache_store(const attncl_context *ctx, const char *source, const char *options,
                          cl_program program);
 

@@ -2,11 +2,11 @@
 //
 // The program cache: binaries on disk, keyed by everything that could change them.
 //
-// Binaries are stored when the context is destroyed, not when they are built: by then PoCL has
+// Binaries are stored when they are built; PoCL's when the context is destroyed: by then it has
 // added machine code for every work-group size in use, so that the next process compiles nothing
 // (0.9 ms per program, against 18 ms from source with PoCL's own cache warm).  PoCL takes as long to give its
-// binaries as it took to compile: by default only a small part of the time goes to that, and what is left over is
-// stored by the next processes (docs/dev/decisions/0003-program-cache.md).
+// binaries as it took to compile: by default a process that compiled stores none, and the next ones give a small part
+// of their time to it (docs/dev/decisions/0003-program-cache.md).
 
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct disk_cache {
     struct private_dir directory;
     char *device_key; // the part of the key that all programs share
     bool is_sparing;  // the driver is slow to give binaries, and nobody asked for them
-    bool has_stored, has_failed;
+    atomic_bool has_stored, has_failed; // programs are stored by the threads that build them
 };
 
 static bool make_key(const attncl_context *ctx, const char *source, const char *options,
@@ -187,9 +187,14 @@ bool attncl__cache_stores(const attncl_context *ctx)
     return ctx->cache && ctx->cache->directory.writable;
 }
 
-double attncl__cache_budget(const attncl_context *ctx, double lifetime)
+double attncl__cache_budget(const attncl_context *ctx, double lifetime, double seconds_each)
 {
-    return ctx->cache && ctx->cache->is_sparing ? lifetime / 20 : INFINITY;
+    const double found_s =
+        0.05; // between what PoCL takes to find a program in its cache and to compile it
+
+    if (!ctx->cache || !ctx->cache->is_sparing)
+        return INFINITY;
+    return seconds_each > found_s ? -1 : lifetime / 20;
 }
 
 // Names and binary as one payload.
@@ -226,11 +231,11 @@ void attncl__cache_store(const attncl_context *ctx, const char *source, const ch
         const bool stored =
             attncl__cache_entry_write(&ctx->cache->directory, (struct bytes){key.data, key.used},
                                       (struct bytes){payload.data, payload.used});
-        ctx->cache->has_stored = ctx->cache->has_stored || stored;
-        if (!stored && !ctx->cache->has_failed)
+        if (stored)
+            atomic_store(&ctx->cache->has_stored, true);
+        else if (!atomic_exchange(&ctx->cache->has_failed, true))
             attncl__log(ctx->cache->is_sparing ? ATTNCL_LOG_DEBUG : ATTNCL_LOG_ERROR,
                         "program cache: entries cannot be written into %s", ctx->cache_directory);
-        ctx->cache->has_failed = ctx->cache->has_failed || !stored;
     }
     attncl__strbuf_free(&key);
     attncl__strbuf_free(&payload);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Queries about buffers, events and limits.
+// Queries about buffers, events, kernels and limits.
+
+#include <string.h>
 
 #include "device/internal.h"
 
@@ -43,5 +45,45 @@ attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t 
     TRY_CL(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL));
     *start_ret = start;
     *end_ret = end;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__kernel_arg(cl_kernel kernel, cl_uint i, struct kernel_arg *ret)
+{
+    cl_kernel_arg_address_qualifier place = CL_KERNEL_ARG_ADDRESS_PRIVATE;
+
+    const cl_int code =
+        clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof place, &place, NULL);
+    if (code == CL_KERNEL_ARG_INFO_NOT_AVAILABLE)
+        return ATTNCL_OK;
+    TRY(CL_CODE(code, "clGetKernelArgInfo"));
+    if (place == CL_KERNEL_ARG_ADDRESS_PRIVATE)
+        TRY_CL(clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_NAME, sizeof ret->kind, ret->kind,
+                                  NULL));
+    else
+        strcpy(ret->kind, place == CL_KERNEL_ARG_ADDRESS_LOCAL ? "local memory" : "memory");
+    TRY_CL(clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_NAME, sizeof ret->name, ret->name, NULL));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
+                                    size_t *local_ret, size_t *private_ret)
+{
+    size_t group = 0;
+    cl_ulong local = 0, spilled = 0;
+
+    TRY_CL(clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof group,
+                                    &group, NULL));
+    TRY_CL(clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
+                                    &local, NULL));
+    const cl_int code = clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_PRIVATE_MEM_SIZE,
+                                                 sizeof spilled, &spilled, NULL);
+    if (attncl__cl_is_refusal(code)) // some drivers do not answer this query
+        spilled = 0;
+    else
+        TRY(CL_CODE(code, "clGetKernelWorkGroupInfo"));
+    *group_ret = group;
+    *local_ret = (size_t)local;
+    *private_ret = (size_t)spilled;
     return ATTNCL_OK;
 }

@@ -36,6 +36,9 @@ struct launcher {
     const struct device_caps *caps;
     struct command_list *command_list;
     const char *gemm; // ATTNCL_GEMM's value or NULL
+    // Programs are noted (attncl__program_want()) that the first choices of configurations need; the commands are
+    // good for nothing.
+    bool is_rehearsal;
     struct launch_refusal refusal;
 };
 

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,7 +24,7 @@ NO_DEVICE;
 
 static const char source[] = "__kernel void probe_fill_fwd(__global int *x) { x[0] = VALUE; }\n";
 
-static int n_built, n_cached, n_warned;
+static atomic_int n_built, n_cached, n_warned; // several threads build
 static size_t heap_before;
 
 static void listen(attncl_log_level level, const char *text, void *user)
@@ -98,8 +99,8 @@ static int live_once(const char *defines)
     return got;
 }
 
-// A context that builds two programs and says that it lived for `seconds`.
-static void live_with_two(int value, double seconds)
+// A context that builds two programs and says that it lived for `seconds`, and how long the compiler took.
+static void live_compiling(int value, double seconds, double compiling)
 {
     attncl_context *ctx = NULL;
     struct kernel_program *program = NULL;
@@ -111,7 +112,13 @@ static void live_with_two(int value, double seconds)
         ck_ok(attncl__program_get(ctx, "probe.cl", defines, &program));
     }
     ctx->created_s = attncl__seconds() - seconds;
+    ctx->compiling_s = compiling;
     ck_ok(attncl_context_destroy(ctx));
+}
+
+static void live_with_two(int value, double seconds)
+{
+    live_compiling(value, seconds, 0);
 }
 
 // The one entry of the cache.
@@ -335,6 +342,36 @@ TEST(a_driver_with_a_cache_of_its_own_is_asked_for_few_binaries)
     ck_assert_int_eq(n_warned, 0);
 }
 
+// It asks again what it has just compiled: the next process does that.
+TEST(a_driver_with_a_cache_of_its_own_is_asked_for_nothing_after_compiling)
+{
+    const bool keeps = vendor() == VENDOR_POCL;
+
+    unsetenv("ATTNCL_CACHE");
+    n_binaries_asked = 0;
+    live_compiling(3, 1e6, 1);
+    ck_assert_int_eq(n_binaries_asked > 0, !keeps);
+    setenv("ATTNCL_CACHE", "rw", 1); // somebody asks for it
+    n_binaries_asked = 0;
+    live_compiling(5, 0, 1);
+    ck_assert_int_gt(n_binaries_asked, 0);
+}
+
+// A process that is interrupted loses nothing.
+TEST(binaries_are_stored_when_they_are_built)
+{
+    attncl_context *ctx = NULL;
+    struct kernel_program *program = NULL;
+
+    ck_ok(attncl_context_create(NULL, &ctx));
+    ctx->caps.keeps_programs = false;
+    ck_ok(attncl__program_get(ctx, "probe.cl", "#define VALUE 1\n", &program));
+    ck_assert_uint_eq(directory_count(), 2);
+    n_binaries_asked = 0;
+    ck_ok(attncl_context_destroy(ctx));
+    ck_assert_int_eq(n_binaries_asked, 0); // once
+}
+
 // Nobody asked for its cache.
 TEST(a_driver_with_a_cache_of_its_own_needs_no_directory)
 {
@@ -374,6 +411,75 @@ TEST(threads_share_one_build)
     }
     ck_assert_int_eq(n_built, 1);
     ck_ok(attncl_context_destroy(shared));
+}
+
+// In the place of OpenCL's: waits until so many threads build, or for a second.
+static int n_gathering;
+static atomic_int n_building, most_building;
+
+cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices,
+                      const char *options, void (*told)(cl_program, void *), void *user)
+{
+    cl_int (*real)(cl_program, cl_uint, const cl_device_id *, const char *,
+                   void (*)(cl_program, void *), void *) = NULL;
+    const int now = atomic_fetch_add(&n_building, 1) + 1;
+
+    *(void **)&real = dlsym(RTLD_NEXT, "clBuildProgram");
+    if (now > most_building)
+        most_building = now;
+    for (int ms = 0; most_building < n_gathering && ms < 1000; ++ms)
+        usleep(1000);
+    const cl_int code = real(program, n, devices, options, told, user);
+    atomic_fetch_sub(&n_building, 1);
+    return code;
+}
+
+static struct {
+    size_t calls, done, total;
+} told;
+
+static void take_progress(size_t done, size_t total, void *user)
+{
+    (void)user;
+    ck_assert(told.calls++ ? done >= told.done && total == told.total : done == 0);
+    told.done = done;
+    told.total = total;
+}
+
+// Whether the device is a GPU, how many programs it wants, and by how many threads they are built.
+static const struct {
+    bool is_gpu;
+    int n_wanted, n_threads;
+} wants[] = {{true, 7, 4}, {true, 3, 3}, {false, 7, 1}, {true, 0, 0}};
+
+TABLE_TEST(what_is_wanted_is_built_by_several_threads, wants)
+{
+    attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+    attncl_context *ctx = NULL;
+    struct kernel_program *program = NULL;
+    char defines[32];
+
+    options.compile_progress = take_progress;
+    memset(&told, 0, sizeof told);
+    ck_ok(attncl_context_create(&options, &ctx));
+    ctx->caps.is_gpu = wants[_i].is_gpu;
+    ck_ok(attncl__program_get(ctx, "probe.cl", "#define VALUE 0\n", &program));
+    most_building = 0;
+    n_gathering = wants[_i].n_threads;
+    for (int twice = 0; twice < 2; ++twice)
+        for (int i = 0; i <= wants[_i].n_wanted; ++i) {
+            snprintf(defines, sizeof defines, "#define VALUE %d\n", i);
+            ck_ok(attncl__program_want(ctx, "probe.cl", defines));
+        }
+    attncl__programs_build(ctx);
+    n_gathering = 0;
+    ck_assert_int_eq(most_building, wants[_i].n_threads);
+    ck_assert_int_eq(n_built, 1 + wants[_i].n_wanted);
+    ck_assert_uint_eq(told.total, wants[_i].n_wanted);
+    ck_assert_uint_eq(told.done, told.total);
+    ck_ok(attncl__program_get(ctx, "probe.cl", defines, &program));
+    ck_assert_int_eq(n_built, 1 + wants[_i].n_wanted);
+    ck_ok(attncl_context_destroy(ctx));
 }
 
 TEST(sources_and_logs_are_dumped_on_request)

@@ -7,6 +7,7 @@
 
 #include "attncl/log.h"
 #include "attncl/opencl.h"
+#include "attncl/ops.h"
 #include "base/alloc.h"
 #include "device/context.h"
 #include "support/directory.h"
@@ -148,4 +149,31 @@ TEST(log_of_a_failed_build)
     ck_ok(attncl_context_destroy(ctx));
     unsetenv("ATTNCL_CL_DIR");
     directory_end();
+}
+
+// The next graph tries it again.
+TEST(a_build_that_fails_once)
+{
+    const int64_t dim[] = {3, 4};
+    attncl_context *ctx = NULL;
+
+    setenv("ATTNCL_CACHE", "off", 1);
+    ck_ok(attncl_context_create(NULL, &ctx));
+    for (int fails = 1; fails >= 0; --fails) {
+        attncl_graph *g = NULL;
+        ck_ok(attncl_graph_create(ctx, &g));
+        const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, dim);
+        attncl_graph_output(g, "y", attncl_softmax(g, x, -1));
+        faults_plan((struct fault_plan){
+            .at = (size_t)fails, .code = CL_BUILD_PROGRAM_FAILURE, .only = "clBuildProgram"});
+        const attncl_status status = attncl_graph_compile(g, NULL);
+        const struct fault_report report = faults_taken();
+        if (fails && ctx->caps.variant == VARIANT_CPU)
+            check_failure(1, &report, status);
+        else
+            ck_ok(status); // of the CPU variant
+        ck_assert_uint_eq(report.n_calls, fails && ctx->caps.variant == VARIANT_GPU ? 2 : 1);
+        attncl_graph_destroy(g);
+    }
+    ck_ok(attncl_context_destroy(ctx));
 }

@@ -61,7 +61,7 @@ static void note_progress(size_t done, size_t total, void *user)
 {
     struct progress *p = user;
 
-    ck_assert_uint_eq(done, p->calls++);
+    ck_assert(p->calls++ ? done >= p->done : done == 0);
     p->done = done;
     p->total = total;
 }
