@@ -26,6 +26,8 @@ KERNEL void adam_rates_fwd(__global const int *restrict taken, __global const fl
     const float left1 = -expm1(t * log_beta1), left2 = sqrt(-expm1(t * log_beta2));
     const float now = is_given ? *given : rate;
 
+    if (get_local_id(0) > 0)
+        return;
     rates[0] = optimized ? now * left2 / left1 : now / left1;
     rates[1] = optimized ? 1.0f : 1.0f / left2;
     rates[2] = shrink + scheduled_decay * now;

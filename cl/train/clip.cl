@@ -85,6 +85,8 @@ KERNEL void clip_factor_fwd(__global const float *restrict sums, __global float 
     else if (plain < SMALL)
         norm = sqrt(sums[2]) * DOWN;
     const float scale = max_norm / (norm + 1e-6f);
+    if (get_local_id(0) > 0)
+        return;
     *total = norm;
     if (d2l)
         *factor = norm > max_norm ? max_norm / norm : 1.0f;

@@ -60,11 +60,7 @@ static struct op_sig sig_of(struct trial_run *r)
 
 static void take_caps(struct trial_run *r, const struct device_caps *caps)
 {
-    const size_t group = (size_t)r->trial.sub_groups * caps->shuffle_lanes;
-
     r->caps = *caps;
-    if (group && group < caps->max_group)
-        r->caps.max_group = group;
     if (r->trial.compute_units)
         r->caps.compute_units = r->trial.compute_units;
 }

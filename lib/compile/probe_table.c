@@ -182,24 +182,23 @@ static const struct op_trial clblast_products[] = {
     BY_HOST(bmm_fwd, NULL, 1, NULL, product, {3, {2, 520, 500}}, {3, {2, 500, 528}}),
 };
 
-// Equal to those by local memory: sums of work-groups of one sub-group and more, rows of less than a sub-group and of several.
-#define DOTS(n)                                                                                    \
-    {                                                                                              \
-        .cls = &attncl__op_linear_fwd, .params = &no_activation,                                   \
-        .in = {{2, {3, 300}}, {2, {50, 300}}}, .scale = 1, .sub_groups = n                         \
-    }
-#define NORM(width)                                                                                \
+// Sums of work-groups equal those by local memory.  Rows of less than a sub-group and of several: the row of one is that of
+// the next probe, for which nothing is built again.
+#define NORM(width, units)                                                                         \
     {                                                                                              \
         .cls = &attncl__op_layer_norm_fwd, .params = &norm,                                        \
-        .in = {{2, {9, width}}, {1, {width}}, {1, {width}}}, .scale = 2, .compute_units = 1        \
-    }
-#define SOFTMAX(width)                                                                             \
-    {                                                                                              \
-        .cls = &attncl__op_softmax_fwd, .in = {{2, {9, width}}}, .scale = 20, .compute_units = 1   \
+        .in = {{2, {37, width}}, {1, {width}}, {1, {width}}}, .scale = 2,                          \
+        .max_error = {1e-5, 1e-5, 1e-5}, .compute_units = (units), .expected = layer_norm          \
     }
 static const struct op_trial reductions[] = {
-    DOTS(1),   DOTS(2),    DOTS(0),    NORM(60),     NORM(128),
-    NORM(300), NORM(3000), NORM(8000), SOFTMAX(300), SOFTMAX(8000),
+    {.cls = &attncl__op_linear_fwd,
+     .params = &no_activation,
+     .in = {{2, {3, 300}}, {2, {50, 300}}},
+     .scale = 1},
+    NORM(60, 1),
+    NORM(300, 0),
+    NORM(8000, 0),
+    BY_HOST(softmax_fwd, NULL, 20, NULL, softmax, {2, {37, 8000}}),
 };
 
 // Integers that any precision has, whose sums floats have: a lane with another element than it should have is seen; for
@@ -284,7 +283,9 @@ static const struct op_trial instruction_gradients[] = {
         CLS(spatial_gate_bwd_weight), CLS(spatial_gate_bwd_input), CLS(gru_fwd), CLS(gru_bwd),     \
         CLS(fused_linear_fwd)
 
+// Shuffles are first: the others compare kernels as graphs will use them.
 const struct op_probe attncl__probes[] = {
+    {"shuffles", SHUFFLES, NULL, TRIALS(reductions)},
     {"products", GPU_VARIANT, CLASSES(PRODUCTS), TRIALS(products)},
     {"softmax", GPU_VARIANT,
      CLASSES(CLS(softmax_fwd), CLS(softmax_bwd), CLS(masked_softmax_fwd), CLS(cross_entropy_fwd),
@@ -300,7 +301,6 @@ const struct op_probe attncl__probes[] = {
      CLASSES(CLS(attention_fwd), CLS(attention_bwd), CLS(attention_step_fwd)), TRIALS(attentions)},
     {"aft", GPU_VARIANT,
      CLASSES(CLS(aft_fwd), CLS(aft_bwd), CLS(aft_step_fwd), CLS(aft_prefill_fwd)), TRIALS(afts)},
-    {"shuffles", SHUFFLES, NULL, TRIALS(reductions)},
     {"mma gemm", GEMM_MMA, CLASSES(PRODUCTS), TRIALS(instruction_products)},
     {"clblast", CLBLAST, CLASSES(PRODUCTS), TRIALS(clblast_products), .min_flop = CLBLAST_MIN_FLOP},
     {"mma attention", ATTENTION_MMA, CLASSES(CLS(attention_fwd)), TRIALS(instruction_attentions)},

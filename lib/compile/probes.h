@@ -18,7 +18,6 @@ struct op_trial {
     bool whole;                    // whole numbers
     const struct op_trial *before; // whose results this one reads, by the kernels of the reference
     signed char from[GRAD_MAX_IN]; // 1 + the result of `before` that the input is; 0: none
-    unsigned sub_groups;           // of a work-group, at most; 0: as the device allows
     unsigned compute_units;        // 0: the device's
     double max_error[N_GEMM_PRECISIONS]; // by the candidate's precision
     // The scale of an error of element i.  NULL: the largest value of the result.

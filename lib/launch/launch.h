@@ -58,11 +58,18 @@ static inline struct kspec kspec_begin(const char *file, const char *kernel)
     return (struct kspec){.file = file, .kernel = kernel};
 }
 
+// Lines are sorted: whatever order launches set macros in, the same ones are the same program.
 static inline void kspec_word(struct kspec *k, const char *name, const char *word)
 {
-    const int n =
-        snprintf(k->defines + k->used, sizeof k->defines - k->used, "#define %s %s\n", name, word);
-    assert(n > 0 && k->used + (size_t)n < sizeof k->defines);
+    char line[64];
+    const int n = snprintf(line, sizeof line, "#define %s %s\n", name, word);
+    size_t at = 0;
+
+    assert(n > 0 && (size_t)n < sizeof line && k->used + (size_t)n < sizeof k->defines);
+    while (at < k->used && strcmp(k->defines + at, line) < 0)
+        at += strcspn(k->defines + at, "\n") + 1;
+    memmove(k->defines + at + n, k->defines + at, k->used - at + 1);
+    memcpy(k->defines + at, line, (size_t)n);
     k->used += (size_t)n;
 }
 

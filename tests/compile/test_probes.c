@@ -121,7 +121,9 @@ static void remember_others(attncl_context *ctx, const char *name)
 {
     char other[PROBE_NAME_BYTES];
 
-    for (int i = 0; i < attncl__n_probes && attncl__probes[i].feature == GPU_VARIANT; ++i) {
+    for (int i = 0; i < attncl__n_probes; ++i) {
+        if (attncl__probes[i].feature != GPU_VARIANT)
+            continue;
         snprintf(other, sizeof other, "%s gpu", attncl__probes[i].name);
         if (strncmp(name, other, strlen(other) - 3) != 0)
             attncl__probe_remember(ctx, other, PROBE_PASSED, "");

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
-// How many commands a layer adds to a step of decoding: in the GPU variant, where launches bound a step.
+// How many commands a layer adds to a step of decoding: in the GPU variant, where launches bound a step.  And how many
+// programs the bundled model has built when its first text begins, or its first step of training ends.
 
+#include <stdatomic.h>
 #include <string.h>
 
+#include "attncl/log.h"
+#include "attncl/train.h"
 #include "compile/program.h"
 #include "graph/graph.h"
 #include "model/decoder.h"
 #include "support/golden.h"
+#include "support/launch_mock.h"
 #include "support/test.h"
 
 // Steps of attention and of a spatial gate are two: parts, and merging them.
@@ -53,6 +58,82 @@ TABLE_TEST(launches_of_a_step, models)
     }
     attncl_model_destroy(model);
     golden_free(&golden);
+}
+
+static atomic_size_t n_built; // several threads build
+
+static void count_built(attncl_log_level level, const char *text, void *user)
+{
+    (void)level;
+    (void)user;
+    n_built += strstr(text, " built") != NULL;
+}
+
+// A context whose device may be a GPU's likeness, which compares its kernels and shuffles.
+static attncl_context *open_first(bool like_gpu)
+{
+    attncl_context *ctx = NULL;
+
+    ck_ok(attncl_context_create(NULL, &ctx));
+    launch_mock_spills_nothing = like_gpu;
+    if (like_gpu) {
+        ctx->caps.is_gpu = true;
+        ctx->caps.variant = VARIANT_GPU;
+        ctx->caps.vector_width = 4;
+        ctx->caps.compute_units = 16;
+        ctx->caps.shuffle_candidate = SHUFFLE_EMULATED;
+        ctx->caps.shuffle_lanes = 32;
+    }
+    n_built = 0;
+    attncl_log_set(count_built, NULL, ATTNCL_LOG_DEBUG);
+    return ctx;
+}
+
+static const char bundled[] = ATTNCL_TEST_DATA "/../../examples/models/shakespeare.safetensors";
+
+static const char training[] =
+    "{\"arch\": \"lm\", \"model\": {\"layer\": \"aft_local\", \"d_model\": 128, \"n_layers\": 4, "
+    "\"seq_len\": 128, \"local_window_size\": 32, \"d_ff\": 256}, \"train\": {\"batch_size\": 8}}";
+
+// The most programs.  A GPU compares its kernels first, by 18 programs that the model has no use for; a step of training
+// takes more programs in the GPU variant, whose work-groups vary more.
+static const struct {
+    bool like_gpu;
+    size_t text, step_of_cpu, step_of_gpu;
+} starts[] = {{false, 20, 32, 38}, {true, 26, 53, 53}};
+
+TABLE_TEST(programs_before_the_first_text, starts)
+{
+    attncl_context *ctx = open_first(starts[_i].like_gpu);
+    attncl_model *model = NULL;
+    attncl_decoder *decoder = NULL;
+
+    ck_ok(attncl_model_open(ctx, bundled, NULL, &model));
+    ck_ok(attncl_decoder_create(model, 1, NULL, &decoder));
+    attncl_log_set(NULL, NULL, ATTNCL_LOG_ERROR);
+    ck_assert_uint_gt(n_built, 0);
+    ck_assert_msg(n_built <= starts[_i].text, "%zu programs", (size_t)n_built);
+    attncl_decoder_destroy(decoder);
+    attncl_model_destroy(model);
+    ck_ok(attncl_context_destroy(ctx));
+}
+
+TABLE_TEST(programs_before_the_first_step, starts)
+{
+    attncl_context *ctx = open_first(starts[_i].like_gpu);
+    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
+    attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
+    attncl_trainer *trainer = NULL;
+
+    options.data = ATTNCL_TEST_DATA "/../../examples/romeo_and_juliet.txt";
+    ck_ok(attncl_trainer_create(ctx, training, &options, &trainer));
+    ck_ok(attncl_trainer_step(trainer, &step));
+    attncl_log_set(NULL, NULL, ATTNCL_LOG_ERROR);
+    ck_assert_msg(n_built <= (ctx->caps.variant == VARIANT_CPU ? starts[_i].step_of_cpu
+                                                               : starts[_i].step_of_gpu),
+                  "%zu programs", (size_t)n_built);
+    attncl_trainer_destroy(trainer);
+    ck_ok(attncl_context_destroy(ctx));
 }
 
 FIXTURE_ONCE(device_up, device_down);

@@ -37,8 +37,8 @@ static void check(const struct row_launch *p, int vw, int lanes_per_row, int vec
     char want[128];
 
     snprintf(want, sizeof want,
-             "#define VW %d\n#define LS %zu\n#define LANES_PER_ROW %d\n#define VECS_PER_LANE %d\n",
-             vw, group, lanes_per_row, vecs_per_lane);
+             "#define LANES_PER_ROW %d\n#define LS %zu\n#define VECS_PER_LANE %d\n#define VW %d\n",
+             lanes_per_row, group, vecs_per_lane, vw);
     ck_assert_str_eq(p->spec.defines, want);
     ck_assert_uint_eq(p->grid.local[0], group);
     ck_assert_int_eq((int)p->rows_per_group, (int)group / lanes_per_row);

@@ -8,6 +8,7 @@
 
 static const struct launch_mock *current;
 static size_t argument_bytes, local_bytes;
+bool launch_mock_spills_nothing;
 
 void launch_mock_set(const struct launch_mock *mock)
 {
@@ -74,6 +75,8 @@ attncl_status __wrap_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel
 
     if (most && *group_ret > (size_t)atol(most))
         *group_ret = (size_t)atol(most);
+    if (launch_mock_spills_nothing)
+        *private_ret = 0;
     return status;
 }
 

@@ -37,4 +37,7 @@ struct launch_mock_clblast {
 };
 extern struct launch_mock_clblast launch_mock_clblast;
 
+// No kernel keeps registers in memory, whatever the driver says.
+extern bool launch_mock_spills_nothing;
+
 #endif

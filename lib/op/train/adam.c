@@ -36,11 +36,12 @@ static attncl_status rates_infer(struct op_sig *sig)
 static attncl_status rates_launch(struct launcher *l, const struct op_call *call)
 {
     const struct adam_rates_fwd_params *p = call->sig.params;
-    struct kspec spec = kspec_begin("train/adam.cl", "adam_rates_fwd");
-    kspec_set_vw_ls(&spec, 1, 1);
-    kspec_int(&spec, "AMSGRAD", 0);
+    // One work-item's work, in the program of the steps.
+    struct elementwise_launch one =
+        attncl__elementwise_launch(l->caps, "train/adam.cl", "adam_rates_fwd", 1);
+    kspec_int(&one.spec, "AMSGRAD", 0);
 
-    return attncl__launch(l, &spec, grid_1d(1, 1),
+    return attncl__launch(l, &one.spec, one.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
                                arg_i32(attncl__desc_present(&call->sig.in[1])),
                                arg_f32((float)log(p->beta1)), arg_f32((float)log(p->beta2)),

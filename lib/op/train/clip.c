@@ -69,10 +69,11 @@ static attncl_status factor_infer(struct op_sig *sig)
 static attncl_status factor_launch(struct launcher *l, const struct op_call *call)
 {
     const struct clip_factor_fwd_params *p = call->sig.params;
-    struct kspec spec = kspec_begin("train/clip.cl", "clip_factor_fwd");
-    kspec_set_vw_ls(&spec, 1, 1);
+    // One work-item's work, in the program of the others.
+    const struct elementwise_launch one =
+        attncl__elementwise_launch(l->caps, "train/clip.cl", "clip_factor_fwd", 1);
 
-    return attncl__launch(l, &spec, grid_1d(1, 1),
+    return attncl__launch(l, &one.spec, one.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_mem(call->out[1]),
                                arg_f32((float)p->max_norm), arg_i32(p->style)));
 }
