@@ -23,6 +23,12 @@ int attncl__log_wanted(attncl_log_level level)
     return log_fn && level <= log_level;
 }
 
+void attncl__log_text(attncl_log_level level, const char *text)
+{
+    if (attncl__log_wanted(level))
+        log_fn(level, text, log_user);
+}
+
 void attncl__log(attncl_log_level level, const char *fmt, ...)
 {
     if (!attncl__log_wanted(level))

@@ -9,6 +9,9 @@
 void attncl__log(attncl_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+// The same for a text of any length, which is not formatted; attncl__log() cuts at 511 bytes.
+void attncl__log_text(attncl_log_level level, const char *text);
+
 // True when a message of this level would be delivered: for messages that are costly to format.
 int attncl__log_wanted(attncl_log_level level);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "device/internal.h"
@@ -42,6 +43,93 @@ static char *build_log(const attncl_context *ctx, cl_program cl)
                    CL_SUCCESS)
         log[0] = '\0';
     return log;
+}
+
+// CL_KERNEL_SPILL_MEM_SIZE_INTEL, which older headers lack.
+enum { SPILL_BYTES_INTEL = 0x4109 };
+
+// One of a kernel's sizes, of a size_t or a cl_ulong; "null" where the driver refuses the question.
+static void add_size(struct strbuf *t, const attncl_context *ctx, cl_kernel kernel,
+                     const char *name, cl_kernel_work_group_info what)
+{
+    union {
+        size_t size;
+        cl_ulong bytes;
+    } x = {0};
+    size_t n = 0;
+    const bool known =
+        clGetKernelWorkGroupInfo(kernel, ctx->device, what, sizeof x, &x, &n) == CL_SUCCESS;
+
+    attncl__strbuf_add(t, ", \"%s\": ", name);
+    if (known)
+        attncl__strbuf_add(t, "%llu", (unsigned long long)(n == sizeof x.size ? x.size : x.bytes));
+    else
+        attncl__strbuf_add(t, "null");
+}
+
+static void add_kernel(struct strbuf *t, const attncl_context *ctx, cl_kernel kernel)
+{
+    char name[256] = "";
+
+    clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+    attncl__strbuf_add(t, "{\"name\": ");
+    attncl__strbuf_add_quoted(t, name);
+    add_size(t, ctx, kernel, "work_group", CL_KERNEL_WORK_GROUP_SIZE);
+    add_size(t, ctx, kernel, "local_bytes", CL_KERNEL_LOCAL_MEM_SIZE);
+    add_size(t, ctx, kernel, "private_bytes", CL_KERNEL_PRIVATE_MEM_SIZE);
+    // Elsewhere the number may mean another question.
+    if (strstr(ctx->info.vendor, "Intel"))
+        add_size(t, ctx, kernel, "spill_bytes", SPILL_BYTES_INTEL);
+    else
+        attncl__strbuf_add(t, ", \"spill_bytes\": null");
+    attncl__strbuf_add(t, "}");
+}
+
+static void add_kernels(struct strbuf *t, const attncl_context *ctx, cl_program cl)
+{
+    cl_kernel *kernels = NULL;
+    cl_uint n = 0;
+
+    // A program that did not build has none.
+    if (clCreateKernelsInProgram(cl, 0, NULL, &n) == CL_SUCCESS && n > 0)
+        kernels = attncl__alloc_zero(n * sizeof *kernels);
+    if (!kernels || clCreateKernelsInProgram(cl, n, kernels, NULL) != CL_SUCCESS)
+        n = 0;
+    for (cl_uint i = 0; i < n; ++i) {
+        attncl__strbuf_add(t, i ? ", " : "");
+        add_kernel(t, ctx, kernels[i]);
+        clReleaseKernel(kernels[i]);
+    }
+    attncl__free(kernels);
+}
+
+// The line of attncl/log.h.  seconds below 0: from the cache.
+static void log_program(const attncl_context *ctx, const struct build *b, cl_program cl,
+                        double seconds)
+{
+    struct strbuf line = STRBUF_EMPTY;
+
+    if (!attncl__log_wanted(ATTNCL_LOG_DEBUG))
+        return;
+    char *log = build_log(ctx, cl);
+    attncl__strbuf_add(&line, "program {\"file\": ");
+    attncl__strbuf_add_quoted(&line, b->file);
+    attncl__strbuf_add(&line, ", \"macros\": ");
+    attncl__strbuf_add_quoted(&line, b->defines);
+    attncl__strbuf_add(&line, ", \"options\": ");
+    attncl__strbuf_add_quoted(&line, build_options(ctx));
+    if (seconds < 0)
+        attncl__strbuf_add(&line, ", \"build_s\": null, \"log\": ");
+    else
+        attncl__strbuf_add(&line, ", \"build_s\": %.6f, \"log\": ", seconds);
+    attncl__strbuf_add_quoted(&line, log ? log : "");
+    attncl__strbuf_add(&line, ", \"kernels\": [");
+    add_kernels(&line, ctx, cl);
+    attncl__strbuf_add(&line, "]}");
+    if (!line.failed)
+        attncl__log_text(ATTNCL_LOG_DEBUG, line.data);
+    attncl__strbuf_free(&line);
+    attncl__free(log);
 }
 
 // The first line with "error" in it, else the first line that is not blank.
@@ -88,7 +176,10 @@ static attncl_status compile(attncl_context *ctx, const struct build *b, const c
     cl_program cl = clCreateProgramWithSource(ctx->cl, 1, &source, NULL, &code);
     TRY_DONE(CL_CODE(code, "clCreateProgramWithSource"));
     attncl__object_created(OBJECT_PROGRAM);
+    attncl__log(ATTNCL_LOG_DEBUG, "building %s", b->file);
+    const double began = attncl__seconds();
     code = clBuildProgram(cl, 1, &ctx->device, build_options(ctx), NULL, NULL);
+    log_program(ctx, b, cl, attncl__seconds() - began);
     const char *directory = attncl__context_env(ctx, ENV_DUMP_CL);
     if (directory || code == CL_BUILD_PROGRAM_FAILURE)
         log = build_log(ctx, cl);
@@ -133,6 +224,7 @@ attncl_status attncl__program_build(attncl_context *ctx, const char *file, const
     if (*cl_ret) {
         attncl__object_created(OBJECT_PROGRAM);
         attncl__log(ATTNCL_LOG_DEBUG, "%s from the cache", file);
+        log_program(ctx, &b, *cl_ret, -1);
         goto done;
     }
     TRY_DONE(compile(ctx, &b, source.data, cl_ret));

@@ -24,7 +24,8 @@ NO_DEVICE;
 
 static const char source[] = "__kernel void probe_fill_fwd(__global int *x) { x[0] = VALUE; }\n";
 
-static atomic_int n_built, n_cached, n_warned; // several threads build
+static atomic_int n_built, n_cached, n_warned, // several threads build
+    n_told;                                    // programs with sizes of their kernel
 static size_t heap_before;
 
 static void listen(attncl_log_level level, const char *text, void *user)
@@ -32,6 +33,10 @@ static void listen(attncl_log_level level, const char *text, void *user)
     (void)user;
     n_built += strstr(text, "probe.cl built") != NULL;
     n_cached += strstr(text, "probe.cl from the cache") != NULL;
+    n_told +=
+        strstr(text, "program {\"file\": \"probe.cl\", \"macros\": \"#define VALUE 41\\u000a\"") &&
+        strstr(text, "{\"name\": \"probe_fill_fwd\", \"work_group\": ") &&
+        !strstr(text, "\"work_group\": null");
     n_warned += level <= ATTNCL_LOG_WARN;
 }
 
@@ -50,7 +55,7 @@ static void set_up(void)
     setenv("ATTNCL_CACHE", "rw", 1);
     setenv("ATTNCL_CACHE_DIR", IN_DIRECTORY("cache"), 1);
     attncl_log_set(listen, NULL, ATTNCL_LOG_DEBUG);
-    n_built = n_cached = n_warned = 0;
+    n_built = n_cached = n_warned = n_told = 0;
 }
 
 static void tear_down(void)
@@ -145,6 +150,7 @@ TEST(the_second_process_compiles_nothing)
     ck_assert_int_eq(live_once("#define VALUE 41\n"), 41);
     ck_assert_int_eq(n_built, 1);
     ck_assert_int_eq(n_cached, 1);
+    ck_assert_int_eq(n_told, 2);
     ck_assert_uint_eq(directory_count(), 2); // the source and one entry
 
     // Other macros, another source: other programs.
