@@ -2,7 +2,11 @@
 //
 // attncl devices: every OpenCL device of every platform.
 
+#define _POSIX_C_SOURCE 200809L // strtok_r
+#include <stdlib.h>
 #include <string.h>
+
+#include <attncl/opencl.h>
 
 #include "tool.h"
 
@@ -68,6 +72,99 @@ static json_t *json_lines(const char *text)
     return lines;
 }
 
+// -- what only --json tells, of the driver's own answers
+
+// Limits by the names of OpenCL; vendors' own numbers: their extensions.
+#define LIMIT(name)                                                                                \
+    {                                                                                              \
+#name, CL_DEVICE_##name                                                                    \
+    }
+static const struct {
+    const char *name;
+    cl_device_info what;
+} limits[] = {
+    LIMIT(ADDRESS_BITS),
+    LIMIT(MAX_WORK_ITEM_SIZES),
+    LIMIT(MAX_PARAMETER_SIZE),
+    LIMIT(MAX_CONSTANT_BUFFER_SIZE),
+    LIMIT(GLOBAL_MEM_CACHE_SIZE),
+    LIMIT(GLOBAL_MEM_CACHELINE_SIZE),
+    LIMIT(LOCAL_MEM_TYPE),
+    LIMIT(MEM_BASE_ADDR_ALIGN),
+    LIMIT(PREFERRED_VECTOR_WIDTH_FLOAT),
+    LIMIT(NATIVE_VECTOR_WIDTH_HALF),
+    LIMIT(SINGLE_FP_CONFIG),
+    LIMIT(DOUBLE_FP_CONFIG),
+    LIMIT(HOST_UNIFIED_MEMORY),
+    LIMIT(PROFILING_TIMER_RESOLUTION),
+    {"HALF_FP_CONFIG", 0x1033},
+    {"MAX_NUM_SUB_GROUPS", 0x105c},
+    {"SUB_GROUP_SIZES_INTEL", 0x4108},
+    {"COMPUTE_CAPABILITY_MAJOR_NV", 0x4000},
+    {"COMPUTE_CAPABILITY_MINOR_NV", 0x4001},
+    {"REGISTERS_PER_BLOCK_NV", 0x4002},
+    {"WARP_SIZE_NV", 0x4003},
+    {"WAVEFRONT_WIDTH_AMD", 0x4043},
+};
+
+enum { MAX_LISTED = 64, MAX_NUMBERS = 16 };
+
+// Numbers as attncl_device_info has them; NULL: the driver's list has changed.
+static cl_device_id find_device(const attncl_device_info *d)
+{
+    cl_platform_id platforms[MAX_LISTED];
+    cl_device_id devices[MAX_LISTED];
+    cl_uint n_platforms = 0, n = 0;
+    int at = -1;
+
+    if (clGetPlatformIDs(MAX_LISTED, platforms, &n_platforms) != CL_SUCCESS)
+        return NULL;
+    for (cl_uint i = 0; i < n_platforms && i < MAX_LISTED && at < d->platform; i++)
+        if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, MAX_LISTED, devices, &n) == CL_SUCCESS)
+            at++;
+    return at == d->platform && d->device < (int)n && d->device < MAX_LISTED ? devices[d->device]
+                                                                             : NULL;
+}
+
+// A number, an array of several; null where the driver does not tell.
+static json_t *limit_json(cl_device_id device, cl_device_info what)
+{
+    uint64_t wide[MAX_NUMBERS] = {0};
+    uint32_t narrow;
+    size_t bytes = 0;
+
+    if (clGetDeviceInfo(device, what, sizeof wide, wide, &bytes) != CL_SUCCESS || bytes == 0)
+        return json_null();
+    memcpy(&narrow, wide, sizeof narrow);
+    if (bytes <= sizeof wide[0])
+        return json_integer(bytes == sizeof narrow ? (json_int_t)narrow : (json_int_t)wide[0]);
+    json_t *numbers = json_array();
+    for (size_t i = 0; i < bytes / sizeof wide[0]; i++)
+        json_array_append_new(numbers, json_integer((json_int_t)wide[i]));
+    return numbers;
+}
+
+// Adds "extensions" and "limits".
+static void add_driver_answers(json_t *json, const attncl_device_info *d)
+{
+    const cl_device_id device = find_device(d);
+    json_t *extensions = json_array(), *numbers = json_object();
+    size_t bytes = 0;
+
+    if (device && clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, 0, NULL, &bytes) == CL_SUCCESS) {
+        char *text = calloc(bytes + 1, 1), *rest = text;
+        if (text)
+            clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, bytes, text, NULL);
+        for (char *word; rest && (word = strtok_r(rest, " ", &rest));)
+            json_array_append_new(extensions, json_text(word));
+        free(text);
+    }
+    for (size_t i = 0; device && i < sizeof limits / sizeof limits[0]; i++)
+        json_object_set_new(numbers, limits[i].name, limit_json(device, limits[i].what));
+    json_object_set_new(json, "extensions", extensions);
+    json_object_set_new(json, "limits", numbers);
+}
+
 static bool print_device_json(const attncl_device_info *d, const char *findings)
 {
     char id[32];
@@ -85,8 +182,10 @@ static bool print_device_json(const attncl_device_info *d, const char *findings)
         (json_int_t)d->local_memory_bytes, "max_work_group", (json_int_t)d->max_work_group,
         "vector_width", (json_int_t)d->vector_width, "available", d->available, "findings",
         json_lines(findings));
-    if (device)
+    if (device) {
+        add_driver_answers(device, d);
         json_dumpf(device, stdout, 0);
+    }
     json_decref(device);
     return device != NULL;
 }

@@ -9,12 +9,13 @@
 #include "selftest.h"
 
 static const char usage[] =
-    "usage: attncl selftest [--device D] [--json]\n"
+    "usage: attncl selftest [--brief | --large] [options]\n"
     "\n"
     "Compares operations and their gradients on the device with a double-precision reference on\n"
     "the host.  Compares language models' decode steps with their prefill, and their gradients\n"
     "with finite differences.  Exit status 1 if a result differs; the output names it.  Attach\n"
-    "the JSON to bug reports.  Failures are stored by driver version beside the program cache,\n"
+    "the output of attncl report to bug reports.  Failures are stored by driver version beside the "
+    "program cache,\n"
     "and programs that use the library get a warning in its log.\n";
 
 enum { MAX_SPECS = 64 };
@@ -22,6 +23,7 @@ enum { MAX_SPECS = 64 };
 struct report {
     json_t *rows; // null: lines are printed
     int n_checks, n_failed;
+    bool is_brief;              // too little to say that the device is right
     char failed[OUTCOME_BYTES]; // the first ones
 };
 
@@ -61,28 +63,32 @@ void outcome_compare(struct outcome *o, const char *what, int64_t at, double got
 }
 
 // The specs of what users can call.
-static size_t list_specs(const struct op_spec **specs)
+static size_t list_specs(const struct op_spec **specs, bool brief)
 {
     size_t n = 0;
 
     for (int i = 0; spec_at(i); i++)
-        if (spec_at(i)->build && n < MAX_SPECS)
+        if (spec_at(i)->build && n < MAX_SPECS && (!brief || is_brief_op(spec_at(i))))
             specs[n++] = spec_at(i);
     return n;
 }
 
-static int check_device(attncl_context *context, const attncl_device_info *info, struct report *r)
+static int check_device(attncl_context *context, const attncl_device_info *info,
+                        struct op_check check, struct report *r)
 {
+    const bool brief = check.sizes == CHECK_BRIEF;
     const struct op_spec *specs[MAX_SPECS];
-    const size_t n_specs = list_specs(specs), n_models = n_specs + selftest_n_decodings;
-    const size_t n = n_models + selftest_n_trainings;
+    const size_t n_specs = list_specs(specs, brief);
+    const size_t n_models = n_specs + (brief ? 0 : selftest_n_decodings);
+    const size_t n = n_models + (brief ? 0 : selftest_n_trainings);
     int status = TOOL_OK;
 
+    check.full = info->type == ATTNCL_DEVICE_GPU;
     for (size_t i = 0; i < n && status == TOOL_OK; i++) {
         struct outcome o;
 
         progress_bar("checking", NULL, (int64_t)i, (int64_t)n);
-        status = i < n_specs    ? check_op(specs[i], context, info->type == ATTNCL_DEVICE_GPU, &o)
+        status = i < n_specs    ? check_op(specs[i], context, &check, &o)
                  : i < n_models ? check_decoding(&selftest_decodings[i - n_specs], context, &o)
                                 : check_gradients(&selftest_trainings[i - n_models], context, &o);
         if (status == TOOL_OK)
@@ -95,8 +101,9 @@ static int finish(attncl_context *context, const attncl_device_info *info, struc
                   double seconds)
 {
     progress_clear();
-    (void)attncl_context_keep_selftest(context,
-                                       r->failed); // where there is no cache, nothing is kept
+    if (!r->is_brief)
+        (void)attncl_context_keep_selftest(context,
+                                           r->failed); // where there is no cache, nothing is kept
     if (r->rows) {
         const int printed = json_print(json_pack(
             "{ss so so so so sf sb sO}", "version", attncl_version(), "device",
@@ -115,15 +122,28 @@ static int finish(attncl_context *context, const attncl_device_info *info, struc
     return TOOL_OK;
 }
 
+// Both factors of a product are rounded to 11 or 8 bits instead of a float's 24.
+static double rounding_times(attncl_precision precision)
+{
+    return precision == ATTNCL_PRECISION_TF32   ? 0x1p14
+           : precision == ATTNCL_PRECISION_BF16 ? 0x1p17
+                                                : 1;
+}
+
 int command_selftest(int argc, char **argv)
 {
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
     attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
     attncl_context *context = NULL;
     struct report report = {0};
-    bool json = false;
+    bool json = false, brief = false, large = false;
     const struct option_row rows[] = {
+        {"brief", 0, OPTION_SWITCH, &brief,
+         .help = "only attention and products, of some sizes: not kept for later warnings"},
+        {"large", 0, OPTION_SWITCH, &large,
+         .help = "also attention of 130 x 160 and products of 200 and 1400"},
         JSON_OPTION(&json, "print the device, its driver and every result as JSON, at the end"),
+        PRECISION_OPTION(&options.precision),
         DEVICE_OPTION(&options.device),
         {.name = NULL},
     };
@@ -131,6 +151,18 @@ int command_selftest(int argc, char **argv)
 
     if (status != OPTIONS_OK)
         return status;
+    if (brief && large) {
+        tool_error("selftest: --brief and --large exclude each other");
+        return TOOL_USAGE;
+    }
+    if (rounding_times(options.precision) > 1 && !brief) {
+        tool_error("selftest: --precision is for --brief");
+        return TOOL_USAGE;
+    }
+    const struct op_check check = {.sizes = brief   ? CHECK_BRIEF
+                                            : large ? CHECK_LARGE
+                                                    : CHECK_USUAL,
+                                   .times = rounding_times(options.precision)};
     setenv("ATTNCL_GUARD", "1", 0); // results are NaN before each run
     if (attncl_context_create(&options, &context) != ATTNCL_OK)
         return tool_failed();
@@ -140,7 +172,8 @@ int command_selftest(int argc, char **argv)
     }
     const double start = seconds_now();
     report.rows = json ? json_array() : NULL;
-    status = check_device(context, &info, &report);
+    report.is_brief = brief;
+    status = check_device(context, &info, check, &report);
     if (status == TOOL_OK)
         status = finish(context, &info, &report, seconds_now() - start);
     json_decref(report.rows);

@@ -18,8 +18,24 @@ struct outcome {
 void outcome_compare(struct outcome *o, const char *what, int64_t at, double got, double want,
                      double allowed);
 
-// An op as its spec describes it; `full`: large sizes too.  TOOL_OK also where the check fails, which the outcome says.
-int check_op(const struct op_spec *spec, attncl_context *context, bool full, struct outcome *ret);
+enum check_sizes {
+    CHECK_USUAL,
+    CHECK_BRIEF, // sizes of several tiles alone, of attention and products
+    CHECK_LARGE, // these too, and products of 1400
+};
+
+struct op_check {
+    enum check_sizes sizes;
+    bool full;    // the spec's full sizes too
+    double times; // of the tolerance is allowed
+};
+
+// An op as its spec describes it.  TOOL_OK also where the check fails, which the outcome says.
+int check_op(const struct op_spec *spec, attncl_context *context, const struct op_check *check,
+             struct outcome *ret);
+
+// Whether CHECK_BRIEF has sizes of it.
+bool is_brief_op(const struct op_spec *spec);
 
 // A language model: steps of decoding are compared with a run of all positions, whose ops the other checks
 // compare with the host's; gradients of its loss with differences of that.

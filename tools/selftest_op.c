@@ -10,6 +10,18 @@
 
 enum { NAME_BYTES = 24 };
 
+// Sizes of several tiles with ragged tails, so that kernels for large products and matrix instructions run too.  Of linear
+// maps the forward pass is an NT product, the gradients are NN and TN ones.
+static const struct {
+    const char *op, *tiles, *huge; // huge: some seconds on the host
+} large[] = {
+    {"attention_fwd",
+     "B=1 H=2 T=70 S=75 D=64 E=64; B=1 H=2 T=130 S=160 D=64 E=64; B=1 H=1 T=130 S=160 D=128 E=128",
+     ""},
+    {"linear_fwd", "R=200 K=200 N=200", "R=1400 K=1400 N=1400"},
+    {"bmm_fwd", "B=1 N=200 M=200 P=200", ""},
+};
+
 static const char *name_of(const char *prefix, int i)
 {
     static char name[NAME_BYTES];
@@ -126,19 +138,46 @@ static attncl_status check_sizes(struct spec_point *p, const char *sizes, bool a
     return status;
 }
 
-int check_op(const struct op_spec *spec, attncl_context *context, bool full, struct outcome *ret)
+bool is_brief_op(const struct op_spec *spec)
+{
+    for (size_t i = 0; i < sizeof large / sizeof large[0]; i++)
+        if (strcmp(spec->op, large[i].op) == 0)
+            return true;
+    return false;
+}
+
+static attncl_status check_large(const struct op_spec *spec, bool huge, attncl_context *context)
+{
+    struct spec_point p = spec_point_of(spec, spec->cases);
+    attncl_status status = ATTNCL_OK;
+
+    p.wanted = spec_wanted(&p);
+    for (size_t i = 0; i < sizeof large / sizeof large[0] && status == ATTNCL_OK; i++) {
+        if (strcmp(spec->op, large[i].op) != 0)
+            continue;
+        status = check_sizes(&p, large[i].tiles, true, context);
+        if (status == ATTNCL_OK && huge)
+            status = check_sizes(&p, large[i].huge, true, context);
+    }
+    return status;
+}
+
+int check_op(const struct op_spec *spec, attncl_context *context, const struct op_check *check,
+             struct outcome *ret)
 {
     const bool suffix = strstr(spec->op, "_fwd"); // of ops of the library, which users do not see
     attncl_status status = ATTNCL_OK;
 
-    spec_tally = (struct spec_tally){.is_quiet = true};
+    spec_tally = (struct spec_tally){.is_quiet = true, .times = check->times};
+    if (check->sizes != CHECK_USUAL)
+        status = check_large(spec, check->sizes == CHECK_LARGE, context);
     for (const struct op_case *c = spec->cases;
-         status == ATTNCL_OK && (c == spec->cases || c->name); c++) {
+         check->sizes != CHECK_BRIEF && status == ATTNCL_OK && (c == spec->cases || c->name); c++) {
         struct spec_point p = spec_point_of(spec, c);
         p.wanted = spec_wanted(&p);
         // Of the first case all sizes, so that rows and tiles of every kind occur.
         status = check_sizes(&p, spec_sizes_text(&p, false), c == spec->cases, context);
-        if (status == ATTNCL_OK && full && c == spec->cases)
+        if (status == ATTNCL_OK && check->full && c == spec->cases)
             status = check_sizes(&p, spec_sizes_text(&p, true), true, context);
     }
     host_reset();

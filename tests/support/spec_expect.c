@@ -177,12 +177,13 @@ void spec_compare(const struct spec_point *p, const struct spec_expected *e, enu
     const struct host *const reach = which == SPEC_OUT  ? e->reach[i]
                                      : which == SPEC_DX ? e->dx_reach[i]
                                                         : NULL;
+    const double times = spec_tally.times > 0 ? spec_tally.times : 1;
     struct worst w = {0};
     int64_t n_bad = 0;
 
     for (int64_t at = 0; at < got->count; ++at) {
         const bool reached = reach && !isfinite(reach->data[at]);
-        const double ratio = ratio_of(got->data[at], want->data[at], allowed->data[at],
+        const double ratio = ratio_of(got->data[at], want->data[at], times * allowed->data[at],
                                       leeway | (reached ? SPREADS : 0));
         n_bad += ratio > 1;
         if (at == 0 || ratio > w.ratio)

@@ -67,6 +67,7 @@ void spec_compare(const struct spec_point *p, const struct spec_expected *e, enu
 // What was found since it was set to {0}.
 struct spec_tally {
     bool is_quiet; // else reports go to stderr
+    double times;  // of the tolerance is allowed; 0: once
     int n_compared, n_wrong;
     double worst;                // error, of what is allowed
     char first[SPEC_TEXT_BYTES]; // the first report
