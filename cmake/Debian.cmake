@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Debian packages, by `cpack` in the build directory: libattncl0.1, libattncl-dev, attncl.
+# Debian packages, by `cpack` in the build directory: libattncl0.1, libattncl-dev, attncl.  An archive by `cpack -G TGZ`.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "libattncl authors <noreply@libattncl.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
@@ -54,4 +54,20 @@ if(attncl_build_mpi)
     attncl_package(mpi libattncl-mpi libs "${library} (= ${PROJECT_VERSION})" ""
         "The plugin for several processes, for the MPI that it was built with.")
 endif()
+
+# `cpack -G TGZ`: a tree that runs where it is unpacked, with attncl-bench and the libraries that a machine with an OpenCL
+# driver may lack.  The loader is the machine's own.
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_BINARY_DIR}/archive.cmake)
+file(WRITE ${CPACK_PROJECT_CONFIG_FILE} "if(CPACK_GENERATOR STREQUAL TGZ)
+    set(CPACK_PACKAGING_INSTALL_PREFIX /)
+    set(CPACK_INSTALL_CMAKE_PROJECTS \"${PROJECT_BINARY_DIR};attncl;ALL;/;${PROJECT_BINARY_DIR};attncl;archive;/\")
+endif()\n")
+if(TARGET attncl-bench)
+    set_target_properties(attncl-bench PROPERTIES INSTALL_RPATH "$ORIGIN/${lib_from_bin}")
+    install(TARGETS attncl-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT archive EXCLUDE_FROM_ALL)
+endif()
+install(CODE "file(GET_RUNTIME_DEPENDENCIES LIBRARIES $<TARGET_FILE:attncl> RESOLVED_DEPENDENCIES_VAR found
+        POST_INCLUDE_REGEXES \"/lib(clblast|jansson|crypto)[.]so\" POST_EXCLUDE_REGEXES \".\")
+    file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\" TYPE SHARED_LIBRARY FOLLOW_SYMLINK_CHAIN FILES \${found})"
+    COMPONENT archive EXCLUDE_FROM_ALL)
 include(CPack)

@@ -58,7 +58,8 @@ set(attncl_soversion ${PROJECT_VERSION_MAJOR})
 if(PROJECT_VERSION_MAJOR EQUAL 0)
     set(attncl_soversion 0.${PROJECT_VERSION_MINOR})
 endif()
-set_target_properties(attncl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${attncl_soversion}
+# $ORIGIN: in an archive the libraries that it needs lie beside it.
+set_target_properties(attncl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${attncl_soversion} INSTALL_RPATH "$ORIGIN"
                       LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cmake/attncl.map)
 
 # What lib/train/ranks.c loads where a launcher started several processes: compiled for the one MPI that CMake found.

@@ -7,7 +7,7 @@ set(attncl_tiers
     "ci      faults\\.(queues|runs|tune)"
     "ci      accuracy\\.(functions|rows)"
     "ci      personas\\.limits"
-    "ci      tools\\.(architectures|convert|language|manual|pictures|train|train_resume)"
+    "ci      tools\\.(architectures|convert|language|manual|pictures|report|train|train_resume)"
     "ci      python\\.api"
     "ci      style\\..*"
     "full    model\\.(alloc|decoder_crop|describe|dropout|initial|keys|refuse|status|steady|tolerate)@gpu"

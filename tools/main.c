@@ -31,6 +31,7 @@ static const struct command {
      command_plot},
     {"tune", "", "Time kernel variants on a device and store the fastest", command_tune},
     {"selftest", "", "Check a device's results against a CPU reference", command_selftest},
+    {"report", "OUT.json", "Collect what a bug report or a new device needs", command_report},
     {"help", "[COMMAND]", "Show this text, or a command's options", command_help},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };

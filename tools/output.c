@@ -4,6 +4,8 @@
 
 #define _POSIX_C_SOURCE 200809L // sigwait, strndup
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -109,6 +111,41 @@ void output_file_end(void)
     if (interrupted && n_writing == 0)
         _exit(SIGNAL_STATUS + interrupted);
     pthread_mutex_unlock(&lock);
+}
+
+int output_write(int fd, const char *data, size_t bytes)
+{
+    while (bytes > 0) {
+        const ssize_t put = write(fd, data, bytes);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return TOOL_FAILED;
+        data += put;
+        bytes -= (size_t)put;
+    }
+    return TOOL_OK;
+}
+
+int output_replace(const char *path, const char *data, size_t bytes)
+{
+    char part[PATH_MAX];
+    int status = TOOL_OK;
+
+    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
+        return tool_error("%s: %s", path, strerror(ENAMETOOLONG));
+    output_file_begin();
+    const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0 || output_write(fd, data, bytes) != TOOL_OK || fsync(fd) != 0)
+        status = tool_error("%s: %s", path, strerror(errno));
+    if (fd >= 0 && close(fd) != 0 && status == TOOL_OK)
+        status = tool_error("%s: %s", path, strerror(errno));
+    if (status == TOOL_OK && rename(part, path) != 0)
+        status = tool_error("%s: %s", path, strerror(errno));
+    if (status != TOOL_OK)
+        unlink(part);
+    output_file_end();
+    return status;
 }
 
 int output_flush(void)

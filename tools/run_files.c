@@ -17,44 +17,9 @@ int run_failed_with(const char *path)
     return tool_error("%s: %s", path, strerror(errno));
 }
 
-static int write_all(int fd, const char *data, size_t bytes)
-{
-    while (bytes > 0) {
-        const ssize_t put = write(fd, data, bytes);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return TOOL_FAILED;
-        data += put;
-        bytes -= (size_t)put;
-    }
-    return TOOL_OK;
-}
-
-// A new file beside the old one, on the disk before it takes its place.
-static int replace(const char *path, const char *data, size_t bytes)
-{
-    char part[RUN_PATH_BYTES + sizeof ".part"];
-    int status = TOOL_OK;
-
-    snprintf(part, sizeof part, "%s.part", path);
-    output_file_begin();
-    const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0 || write_all(fd, data, bytes) != TOOL_OK || fsync(fd) != 0)
-        status = run_failed_with(path);
-    if (fd >= 0 && close(fd) != 0 && status == TOOL_OK)
-        status = run_failed_with(path);
-    if (status == TOOL_OK && rename(part, path) != 0)
-        status = run_failed_with(path);
-    if (status != TOOL_OK)
-        unlink(part);
-    output_file_end();
-    return status;
-}
-
 int run_write(const struct run_directory *run, const char *name, const char *text)
 {
-    return replace(IN_RUN(run, name), text, strlen(text));
+    return output_replace(IN_RUN(run, name), text, strlen(text));
 }
 
 // -- the log
@@ -90,7 +55,7 @@ int run_cut_log(const char *path, int64_t step)
     if (!data)
         return TOOL_FAILED;
     const size_t kept = length_to(data, bytes, step);
-    const int status = kept < bytes ? replace(path, data, kept) : TOOL_OK;
+    const int status = kept < bytes ? output_replace(path, data, kept) : TOOL_OK;
     free(data);
     return status;
 }
@@ -103,7 +68,7 @@ int run_log(struct run_directory *run, json_t *line)
 
     if (whole) {
         sprintf(whole, "%s\n", text);
-        if (write_all(run->log, whole, strlen(whole)) != TOOL_OK)
+        if (output_write(run->log, whole, strlen(whole)) != TOOL_OK)
             status = run_failed_with(IN_RUN(run, "log.jsonl"));
     } else {
         status = tool_error("out of memory");

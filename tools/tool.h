@@ -29,6 +29,7 @@ int command_plot(int argc, char **argv);
 int command_train(int argc, char **argv);
 int command_tune(int argc, char **argv);
 int command_selftest(int argc, char **argv);
+int command_report(int argc, char **argv);
 
 // One line on stderr, "attncl: ...".  Returns TOOL_FAILED.
 int tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -93,6 +94,13 @@ bool output_is_same(const char *a, const char *b);
 
 // output_check(), and that the file is neither the model nor the input (null: none).
 int output_check_apart(const char *path, const char *model, const char *input);
+
+// Writes all bytes.  TOOL_FAILED, unreported, leaves errno.
+int output_write(int fd, const char *data, size_t bytes);
+
+// Puts a new file in the place of `path`: it is written beside the old one as PATH.part, and on the disk before it takes
+// its place.  Returns an exit status; a failure is reported.
+int output_replace(const char *path, const char *data, size_t bytes);
 
 // Hands what was printed to standard output.  Returns an exit status; the first failure is reported.
 int output_flush(void);

@@ -140,6 +140,7 @@ class Problem:
 class Joined:
     machines: list
     problems: list
+    kits: list  # (machine, the file of `attncl report`)
 
     def own(self):
         return [d for m in self.machines for d in m.own()]
@@ -310,7 +311,7 @@ def join(paths):
             add_results(device, entry, problems)
     machines = list({id(m): m for m in owners}.values())
     name_machines(machines)
-    return Joined(machines, problems)
+    return Joined(machines, problems, [(m, r.kit) for m, r in zip(owners, reports) if r.kit])
 
 
 def quoted(argument):

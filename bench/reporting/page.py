@@ -174,6 +174,11 @@ def sections(page):
                           lambda id, d: [tables.latencies(d)])
     yield page.per_device("state", "Clock, power, temperature", "Read while the cases ran; a dash: neither sysfs nor the "
                           "driver's library says.", lambda id, d: [details("Figures", tables.state(d))])
+    if joined.kits:
+        yield section("first-contact", "First contact", "The phases of attncl report, the programs as the driver built them, and "
+                      "the log.", [[el("h3", m.name) if len(joined.kits) > 1 else "", tables.phases(kit),
+                                    details("Programs", tables.kernels(kit)), details("Log", tables.log_of(kit))]
+                                   for m, kit in joined.kits])
     yield section("figures", "All figures", "Times are of a run and the wait for it.", [
         details(d.title(len(joined.machines)), tables.results(d))
         for m in joined.machines for d in m.devices if d.results])

@@ -70,8 +70,22 @@ def kind(value):
     return names.get(type(value), "a number")
 
 
+def benchmark_of(kit):
+    """The report of attncl-bench that one of `attncl report` holds; without it the devices, and why they have no results."""
+    phases = {phase.text("name"): phase for phase in kit.objects("phases")}
+    bench = phases.get("bench")
+    if bench and bench.value.get("result") is not None:
+        return bench.object("result")
+    reason = f"its benchmark: {bench.text('reason') or bench.text('outcome')}" if bench else "attncl report did not reach its benchmark"
+    found = phases["devices"].value.get("result") if "devices" in phases else None
+    return Checked({"schema": SCHEMA, "program": "attncl report", "version": kit.text("version"), "date": kit.text("date"), "devices": [
+        {"device": d.text("id"), "kind": "opencl", "type": (d.text("type") or "").lower(), "name": d.text("name"),
+         "platform": d.text("platform"), "driver": d.text("driver_version"), "opencl": d.text("opencl_version"), "reason": reason}
+        for d in (Checked(d, f"{kit.place}.devices[{i}]") for i, d in enumerate(found if isinstance(found, list) else []))]}, kit.place)
+
+
 def load(path):
-    """The report in PATH as a Checked object, its schema known to be ours."""
+    """The report in PATH as a Checked object, its schema known to be ours.  `kit`: the file of `attncl report` it is from."""
     try:
         with open(path, encoding="utf-8") as file:
             value = json.load(file)
@@ -79,7 +93,10 @@ def load(path):
         raise BadReport(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise BadReport(f"{path}: not a JSON report: {error}") from None
-    report = Checked(value, path)
+    report, kit = Checked(value, path), None
+    if report.value.get("program") == "attncl report" and report.value.get("phases") is not None:
+        report, kit = benchmark_of(report), report
+    report.kit = kit
     found = report.value.get("schema")
     if found != SCHEMA or isinstance(found, bool):
         found = "without a schema (before 2)" if found is None else f"of schema {found!r}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The report's figures as tables of the page."""
-from . import ratios, units
+from . import ratios, read, units
 from .html import el, table
 
 
@@ -135,3 +135,41 @@ def origin(machine, n):
               el("dl", [[el("dt", name), el("dd", value)] for name, value in facts if value]),
               table(["program", "revision", "date", "threads", "command"], runs, words=5),
               table(["device or baseline", "driver or version", "settings", "sizes"], used, words=4))
+
+
+def phases(kit):
+    """How the phases of `attncl report` ended."""
+    rows = []
+    for phase in kit.objects("phases"):
+        outcome = ", ".join(filter(None, (phase.text("outcome"), phase.text("signal"), phase.text("reason"))))
+        log = phase.field("log", (list,), "a list") or []
+        row = [phase.text("name") or units.ABSENT, outcome, units.seconds(phase.number("seconds")),
+               el("td", read.plain(log[-1]) if log else units.ABSENT)]
+        rows.append(row if outcome == "ok" else ("bad", row))
+    return table(["phase", "outcome", "time", "last line of the log"], rows, words=2)
+
+
+def kernels(kit):
+    """What the driver's compiler made of each program; several specialisations of a file are rows of their own."""
+    rows = []
+    for phase in kit.objects("phases"):
+        for program in phase.objects("programs"):
+            macros, log = program.text("macros") or "", program.text("log") or ""
+            for kernel in program.objects("kernels") or [read.Checked({}, program.place)]:
+                spill = kernel.number("spill_bytes")
+                row = [kernel.text("name") or "did not build", program.text("file") or "", units.seconds(program.number("build_s")),
+                       *[units.ABSENT if kernel.number(n) is None else f"{kernel.number(n):.0f}"
+                         for n in ("work_group", "local_bytes", "private_bytes", "spill_bytes")],
+                       el("td", el("code", macros.replace("#define ", ""))), el("td", log)]
+                rows.append(("bad", row) if spill or not kernel.value else row)
+    return table(["kernel", "file", "build", "work-group", "local bytes", "private bytes", "spill bytes", "macros", "log"], rows,
+                 words=2) if rows else None
+
+
+def log_of(kit):
+    """The library's log of every phase: the device, probes with their errors, choices and warnings; and what failed."""
+    lines = []
+    for phase in kit.objects("phases"):
+        for name in ("output", "log"):
+            lines += [read.plain(line) for line in phase.field(name, (list,), "a list") or []]
+    return el("pre", "\n".join(line for line in lines if ": debug: " not in line)) if lines else None

@@ -37,6 +37,17 @@ for row in "libattncl0.1:libc6 libclblast1 ocl-icd-libopencl1 libjansson4 libssl
     done
 done
 
+# The archive, unpacked anywhere: attncl report runs every phase with the archive's own files and libraries.
+cpack --config "$build/CPackConfig.cmake" -G TGZ -B "$tmp/archive" -D CPACK_CMAKE_GENERATOR=Ninja >"$tmp/log" 2>&1 || fail "cpack -G TGZ failed:"
+mkdir "$tmp/unpacked"
+tar xzf "$tmp"/archive/*.tar.gz -C "$tmp/unpacked" --strip-components=1
+ldd "$tmp/unpacked/bin/attncl" >"$tmp/log"
+[ "$(grep -cE "(attncl|clblast|jansson|crypto)\.so.* => $tmp/unpacked" "$tmp/log")" = 4 ] || fail "libraries that are not the archive's:"
+if "$tmp/unpacked/bin/attncl" devices >"$tmp/log" 2>&1; then
+    "$tmp/unpacked/bin/attncl" report "$tmp/report.json" --fast --limit 1 >"$tmp/log" 2>&1 || fail "the archive's attncl report fails:"
+    grep -q '"not run"' "$tmp/report.json" && { cp "$tmp/report.json" "$tmp/log"; fail "the archive lacks a phase's files:"; }
+fi
+
 fresh=$tmp/root
 mkdir -p "$fresh/etc" "$fresh/var/lib/dpkg/info" "$fresh/var/lib/dpkg/updates" "$fresh/var/lib/dpkg/triggers" "$fresh/var/log"
 # A shell and ldconfig for the packages' scripts, and the libraries that the dependencies stand for.
