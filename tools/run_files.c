@@ -4,10 +4,8 @@
 // resumed training drops the lines after its checkpoint, and with them one that was cut off.
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "train.h"
