@@ -107,13 +107,16 @@ LOCAL_INLINE float3 norm_of(struct norm_row *r, float eps, __local float *tmp)
         sum += r->v[k];
     const float near = row_reduce_sum(horizontal_sum(sum), ROW_REDUCE_SLOT(tmp, 0)) /
                        (float)min(r->n, BATCH * LANE_STRIDE);
-    do {
+    do { // in batches: a large square swallows small ones of its own batch only
+        FV d0 = (FV)(0.0f), s0 = d0;
 #pragma unroll
         for (int k = 0; k < BATCH; ++k) {
             const FV d = c + k * LANE_STRIDE < r->n ? r->v[k] - near : (FV)(0.0f);
-            d_sum += d;
-            s_sum += d * d;
+            d0 += d;
+            s0 += d * d;
         }
+        d_sum += d0;
+        s_sum += s0;
         c += BATCH * LANE_STRIDE;
         if (!VECS_PER_LANE)
             load_batch(r, c);
