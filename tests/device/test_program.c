@@ -309,7 +309,7 @@ TEST(impossible_directories_are_told_once)
 }
 
 // In the place of OpenCL's: counts what asks for binaries.
-static int n_binaries_asked;
+static atomic_int n_binaries_asked;
 
 cl_int clGetProgramInfo(cl_program program, cl_program_info what, size_t bytes, void *value,
                         size_t *bytes_ret)
