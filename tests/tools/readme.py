@@ -28,7 +28,7 @@ STUBS = {
 "-B build"*) shift 2; exec "$CMAKE" -S . -B configured "$@" ;;
 *) exit 1 ;;
 esac""",
-    "cpack": '[ $# = 0 ] && [ -f CPackConfig.cmake ] && echo "cpack: api.packages" >>"$REPLACED"',
+    "cpack": 'case "$*" in "" | "-G TGZ") ;; *) exit 1 ;; esac; [ -f CPackConfig.cmake ] && echo "cpack: api.packages" >>"$REPLACED"',
     "ldconfig": '[ $# = 0 ]',
     "pip": """case "$*" in "install ./tools/python" | "install ./tools/python[convert]") echo "pip: python.wheel" >>"$REPLACED" ;;
 *) exit 1 ;;
