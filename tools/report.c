@@ -40,7 +40,7 @@ static const char fast_cases[] =
 static const char full_cases[] = "headline,own product,CLBlast product,copy,FMA";
 static const char bench_file[] = ".bench";
 
-// Of several files below the program's directory the first that exists, or the last.
+// Finds the first of two files, relative to the program's directory, that exists; else gives the second.
 static void find_beside(const struct report *r, const char *const names[2], char path[PATH_MAX])
 {
     for (int i = 0; i < 2; i++) {
@@ -50,7 +50,7 @@ static void find_beside(const struct report *r, const char *const names[2], char
     }
 }
 
-// Where OpenCL's loader is and which drivers it is told of.  No driver is loaded for it.
+// Gives the path of OpenCL's loader, the drivers that its .icd files name, and variables that change the run.
 static json_t *describe_loader(void)
 {
     static const char *const names[] = {

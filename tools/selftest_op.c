@@ -12,7 +12,7 @@ enum { NAME_BYTES = 24 };
 
 // Sizes of several tiles with ragged tails, so that kernels for large products and matrix instructions run too.  Of linear
 // maps the forward pass is an NT product, the gradients are NN and TN ones.
-static const struct {
+static const struct large_sizes {
     const char *op, *tiles, *huge; // huge: some seconds on the host
 } large[] = {
     {"attention_fwd",
@@ -138,28 +138,29 @@ static attncl_status check_sizes(struct spec_point *p, const char *sizes, bool a
     return status;
 }
 
-bool is_brief_op(const struct op_spec *spec)
+static const struct large_sizes *find_large(const struct op_spec *spec)
 {
     for (size_t i = 0; i < sizeof large / sizeof large[0]; i++)
         if (strcmp(spec->op, large[i].op) == 0)
-            return true;
-    return false;
+            return &large[i];
+    return NULL;
+}
+
+bool is_brief_op(const struct op_spec *spec)
+{
+    return find_large(spec) != NULL;
 }
 
 static attncl_status check_large(const struct op_spec *spec, bool huge, attncl_context *context)
 {
+    const struct large_sizes *const sizes = find_large(spec);
     struct spec_point p = spec_point_of(spec, spec->cases);
-    attncl_status status = ATTNCL_OK;
 
+    if (!sizes)
+        return ATTNCL_OK;
     p.wanted = spec_wanted(&p);
-    for (size_t i = 0; i < sizeof large / sizeof large[0] && status == ATTNCL_OK; i++) {
-        if (strcmp(spec->op, large[i].op) != 0)
-            continue;
-        status = check_sizes(&p, large[i].tiles, true, context);
-        if (status == ATTNCL_OK && huge)
-            status = check_sizes(&p, large[i].huge, true, context);
-    }
-    return status;
+    const attncl_status status = check_sizes(&p, sizes->tiles, true, context);
+    return status == ATTNCL_OK && huge ? check_sizes(&p, sizes->huge, true, context) : status;
 }
 
 int check_op(const struct op_spec *spec, attncl_context *context, const struct op_check *check,

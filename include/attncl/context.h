@@ -75,8 +75,8 @@ ATTNCL_API attncl_status attncl_device_get(size_t index, attncl_device_info *inf
 
 /**
  * Reports the progress of a compiling graph, in the compiling thread: first with `done` 0, then as its programs
- * of kernels are built or found in the program cache, until `done` is `total`.  Where kernels are compared at first
- * use, theirs are counted before, by themselves.  It must not call the library.
+ * of kernels are built or found in the program cache, until `done` is `total`.  Comparisons at
+ * first use come before that and count their own programs.  It must not call the library.
  */
 typedef void (*attncl_compile_progress_fn)(size_t done, size_t total, void *user);
 

@@ -150,7 +150,7 @@ static bool is_needed(const struct lowered *p, const struct op_probe *row)
     return false;
 }
 
-// What nobody has compared counts as right where it is only looked up.
+// A look-up takes kernels that were never compared for right ones.
 static bool is_right(enum probe_verdict verdict, enum probe_mode mode)
 {
     return verdict == PROBE_PASSED || (verdict == PROBE_UNKNOWN && mode == PROBE_LOOK_UP);

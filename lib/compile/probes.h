@@ -51,8 +51,8 @@ struct op_probe {
 extern const struct op_probe attncl__probes[];
 extern const int attncl__n_probes;
 
-// Sets p->caps->shuffle, mma, clblast, attention_mma, attention_bwd_mma, and puts ops whose kernels are wrong into `fit`, in the CPU
-// variant.  ERR_UNSUPPORTED where they are wrong there too.  fit->probes, LOOK_UP without `fit`: whether kernels are compared
+// Sets p->caps->shuffle, mma, clblast, attention_mma, attention_bwd_mma, and puts ops whose kernels are wrong into `fit`, with
+// smaller work-groups or in the CPU variant.  ERR_UNSUPPORTED where they are wrong there too.  fit->probes, LOOK_UP without `fit`: whether kernels are compared
 // now, or what was not compared yet counts as right.
 attncl_status attncl__apply_probes(attncl_context *ctx, struct fit *fit, struct lowered *p);
 

@@ -49,6 +49,9 @@ attncl_status attncl__platform_text(cl_platform_id id, cl_platform_info what, ch
 attncl_status attncl__device_select(const struct device_list *list, const char *wanted,
                                     size_t *index_ret);
 
+// The device of this index, as attncl_device_get() counts.
+attncl_status attncl__device_entry(size_t index, struct device_entry *ret);
+
 // Appends "; a(n) X GPU is there ..." and the cure, for each maker of whose GPUs the machine under the directory `root` ("")
 // has one, by its files, and the list has none.
 enum { DEVICE_PATH_BYTES = 512 };

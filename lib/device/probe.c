@@ -214,27 +214,16 @@ static void add_gemm_backend(const attncl_context *ctx, struct lines *l)
     attncl__tuning_free(tuned);
 }
 
-static attncl_status describe(size_t index, attncl_context *ctx)
-{
-    struct device_list list = {0};
-
-    TRY(attncl_device_get(index, &ctx->info));
-    TRY(attncl__devices_list(&list));
-    const attncl_status status =
-        index < list.n ? attncl__caps_fill(list.entries[index].id, &ctx->info,
-                                           attncl__context_env(ctx, ENV_VARIANT), &ctx->caps)
-                       : FAIL(ATTNCL_ERR_NO_DEVICE, "device %zu is gone", index);
-    attncl__devices_free(&list);
-    return status;
-}
-
 attncl_status attncl_device_findings(size_t index, char *text, size_t capacity)
 {
-    attncl_context ctx = {.info = ATTNCL_DEVICE_INFO_INIT}; // of a device that is not opened
+    attncl_context ctx = {0}; // of a device that is not opened
     struct lines lines = {text, 0, capacity};
+    struct device_entry entry;
 
     REQUIRE(text && capacity, ATTNCL_ERR_ARGUMENT, "text is NULL or has no capacity");
-    TRY(describe(index, &ctx));
+    TRY(attncl__device_entry(index, &entry));
+    ctx.info = entry.info;
+    TRY(attncl__caps_fill(entry.id, &ctx.info, attncl__context_env(&ctx, ENV_VARIANT), &ctx.caps));
     text[0] = '\0';
     add_gemm_backend(&ctx, &lines);
     ctx.cache_directory = attncl__cache_directory(&ctx, NULL);

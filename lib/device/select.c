@@ -237,18 +237,26 @@ attncl_status attncl_device_count(size_t *count_ret)
     return ATTNCL_OK;
 }
 
-attncl_status attncl_device_get(size_t index, attncl_device_info *info_ret)
+attncl_status attncl__device_entry(size_t index, struct device_entry *ret)
 {
     attncl_status status = ATTNCL_OK;
     struct device_list list = {0};
 
-    REQUIRE(info_ret, ATTNCL_ERR_ARGUMENT, "info_ret is NULL");
     TRY(attncl__devices_list(&list));
     if (index < list.n)
-        status = STRUCT_WRITE(attncl_device_info, info_ret, &list.entries[index].info);
+        *ret = list.entries[index];
     else
         status =
             FAIL(ATTNCL_ERR_NO_DEVICE, "device %zu was asked for, there are %zu", index, list.n);
     attncl__devices_free(&list);
     return status;
+}
+
+attncl_status attncl_device_get(size_t index, attncl_device_info *info_ret)
+{
+    struct device_entry entry;
+
+    REQUIRE(info_ret, ATTNCL_ERR_ARGUMENT, "info_ret is NULL");
+    TRY(attncl__device_entry(index, &entry));
+    return STRUCT_WRITE(attncl_device_info, info_ret, &entry.info);
 }
