@@ -43,6 +43,8 @@ class LanguageModel(TokenLayer):
                  embed_norm: bool = False, tie_generator: bool = False, generator_bias: bool | None = None):
         if encoder.config.get("batch_first"):
             raise ValueError("LanguageModel: batch_first=True of its layers, expected False: tokens are [T, B]")
+        if encoder.classifier is not None:
+            raise ValueError(f"LanguageModel: n_classes={encoder.config['n_classes']} of its encoder, expected none")
         bias = not tie_generator if generator_bias is None else generator_bias
         super().__init__(encoder, n_vocab, pos, max_len, embed_scale, embed_norm, tie_generator=tie_generator, generator_bias=bias)
         self.encoder, self.generator = encoder, Generator(_projection(self.config["d_model"], n_vocab, bias, tie_generator))

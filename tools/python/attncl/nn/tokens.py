@@ -67,15 +67,15 @@ class TokenLayer(Layer):
 
 
 class TokenEncoder(TokenLayer):
-    """An Encoder with an embedding before it: tokens [T, B] to [T, B, d_model], both [B, T ...] with batch_first layers.
+    """An Encoder with an embedding before it: tokens [T, B] to what the encoder gives, tokens [B, T] with batch_first layers.
     The encoder's layers become its own.  `pos`, `embed_scale` and `embed_norm` as of LanguageModel."""
     arch = "encoder"
 
     def __init__(self, encoder: Encoder, n_vocab: int, pos: str = "fixed_pos", max_len: int = 5000, embed_scale: float | None = None,
                  embed_norm: bool = False):
         super().__init__(encoder, n_vocab, pos, max_len, embed_scale, embed_norm, batch_first=encoder.config.get("batch_first", False))
-        self.layers, self.norm = encoder.layers, encoder.norm
+        self.layers, self.norm, self.classifier = encoder.layers, encoder.norm, encoder.classifier
 
-    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, mask: Tensor | None = None, valid_lens: Tensor | None = None) -> Tensor:
         x = self.embed(tokens.T).transpose(0, 1) if self.config["batch_first"] else self.embed(tokens)
-        return run_stack(self.layers, self.norm, x, mask)
+        return run_stack(self, x, mask, valid_lens)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -26,16 +28,24 @@ class MultiHeadAttention(Layer):
         self.dropout = dropout
 
     def forward(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
-                mask: Tensor | None = None) -> Tensor:
-        """query [T, B, d_model], key and value [S, B, d_model]; what is left out is as in AFT layers."""
+                mask: Tensor | None = None, valid_lens: Tensor | None = None) -> Tensor:
+        """query [T, B, d_model], key and value [S, B, d_model]; what is left out is as in AFT layers.
+        valid_lens [B]: scores of later keys are -1e6, so that a length of 0 averages them all."""
         key = query if key is None else key
         value = key if value is None else value
         if self.config["batch_first"]:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
         visible = visible_pairs(mask, query, key.shape[0], "MultiHeadAttention")
         q, k, v = (x.permute(1, 2, 0, 3) for x in (self.query(query), self.key(key), self.value(value)))  # [B, H, T, D]
-        x = F.scaled_dot_product_attention(q, k, v, None if visible is None else visible.permute(2, 0, 1)[:, None],
-                                           self.dropout if self.training else 0.0)
+        visible = None if visible is None else visible.permute(2, 0, 1)[:, None]
+        dropout = self.dropout if self.training else 0.0
+        if valid_lens is None:
+            x = F.scaled_dot_product_attention(q, k, v, visible, dropout)
+        else:
+            scores = _hide_behind(q @ k.mT / math.sqrt(q.shape[-1]), valid_lens[:, None, None, None])
+            if visible is not None:
+                scores = scores.masked_fill(~visible, -torch.inf)
+            x = F.dropout(scores.softmax(-1), dropout) @ v
         x = self.output(x.permute(2, 0, 1, 3).flatten(2))
         return x.transpose(0, 1) if self.config["batch_first"] else x
 
@@ -85,14 +95,19 @@ class TransformerLayer(Layer):
         self.norm_self_attn, self.norm_ff = (nn.LayerNorm(width, eps=layer_norm_eps) for _ in range(2))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None, valid_lens: Tensor | None = None) -> Tensor:
+        visible: dict[str, Any] = {"mask": mask}
+        if valid_lens is not None:
+            visible["valid_lens"] = valid_lens
+            if not isinstance(self.self_attn, MultiHeadAttention):
+                raise ValueError(f"TransformerLayer: valid_lens with {type(self.self_attn).__name__}, expected MultiHeadAttention")
         if self.config["batch_first"]:
             x = x.transpose(0, 1)
         if self.config["norm_first"]:
-            x = x + self.dropout(self.self_attn(self.norm_self_attn(x), mask=mask))
+            x = x + self.dropout(self.self_attn(self.norm_self_attn(x), **visible))
             x = x + self.dropout(self.feed_forward(self.norm_ff(x)))
         else:
-            x = self.norm_self_attn(x + self.dropout(self.self_attn(x, mask=mask)))
+            x = self.norm_self_attn(x + self.dropout(self.self_attn(x, **visible)))
             x = self.norm_ff(x + self.dropout(self.feed_forward(x)))
         return x.transpose(0, 1) if self.config["batch_first"] else x
 
@@ -117,35 +132,58 @@ def stack_keys(layer: Layer) -> dict[str, Any]:
     return {"layer": "gmlp", **layer.config} if isinstance(layer, GMLPBlock) else layer.config
 
 
-def run_stack(layers: nn.ModuleList, norm: nn.Module | None, x: Tensor, mask: Tensor | None) -> Tensor:
-    for layer in layers:
-        x = layer(x, mask)
-    return x if norm is None else norm(x)
+def run_stack(encoder: Layer, x: Tensor, mask: Tensor | None, valid_lens: Tensor | None) -> Tensor:
+    """What follows the embedding, of an Encoder or of a module that took its parts over."""
+    for layer in encoder.layers:
+        x = layer(x, mask) if valid_lens is None else layer(x, mask, valid_lens)
+    if encoder.norm is not None:
+        x = encoder.norm(x)
+    if encoder.classifier is None:
+        return x
+    axis = 1 if encoder.config.get("batch_first") else 0
+    if encoder.config["pool"] == "first":
+        x = x.select(axis, 0)
+    elif encoder.config["pool"] == "mean":
+        lengths = x.new_full((x.shape[1 - axis],), x.shape[axis]) if valid_lens is None else valid_lens
+        parts = torch.zeros(len(lengths), x.shape[axis], dtype=x.dtype, device=x.device)
+        parts = _hide_behind(parts, lengths[:, None]).softmax(-1)
+        x = (x * (parts if axis else parts.T)[..., None]).sum(axis)
+    return encoder.classifier(x)
+
+
+def _hide_behind(scores: Tensor, valid_lens: Tensor) -> Tensor:
+    return scores.masked_fill(torch.arange(scores.shape[-1], device=scores.device) >= valid_lens, -1e6)
 
 
 class Encoder(Layer):
     """`n_layers` copies of a TransformerLayer or GMLPBlock and a layer norm, labml.ai's Encoder.
 
-    Copies start with the layer's values, as in torch.nn.TransformerEncoder.
+    Copies start with the layer's values, as in torch.nn.TransformerEncoder.  `n_classes`: scores of so many classes instead,
+    [B, n_classes] of the positions' mean or of the first one, or of each position, as `pool` is mean, first or none.
     """
     arch = "encoder"
+    classifier: nn.Linear | None
 
-    def __init__(self, layer: Layer, n_layers: int, final_norm: bool = True, final_norm_eps: float | None = None):
+    def __init__(self, layer: Layer, n_layers: int, final_norm: bool = True, final_norm_eps: float | None = None,
+                 n_classes: int = 0, pool: str = "mean"):
+        if pool not in ("mean", "first", "none"):
+            raise ValueError(f"Encoder: pool {pool!r} is none of mean, first, none")
         keys = stack_keys(layer)
         eps = keys["layer_norm_eps"] if final_norm_eps is None else final_norm_eps
-        super().__init__(**keys, n_layers=n_layers, final_norm=final_norm, **({"final_norm_eps": eps} if final_norm else {}))
+        super().__init__(**keys, n_layers=n_layers, final_norm=final_norm, **({"final_norm_eps": eps} if final_norm else {}),
+                         **({"n_classes": n_classes, "pool": pool} if n_classes else {}))
         self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(n_layers))
         self.norm = nn.LayerNorm(keys["d_model"], eps=eps) if final_norm else None
+        self.classifier = nn.Linear(keys["d_model"], n_classes) if n_classes else None
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        return run_stack(self.layers, self.norm, x, mask)
+    def forward(self, x: Tensor, mask: Tensor | None = None, valid_lens: Tensor | None = None) -> Tensor:
+        """valid_lens [B]: the first positions are seen, by layers of MultiHeadAttention and by a mean."""
+        return run_stack(self, x, mask, valid_lens)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Encoder:
-        if config.get("n_vocab") or config.get("n_classes"):
-            raise NotImplementedError("attncl.nn.Encoder has no n_classes, and no n_vocab, which TokenEncoder has")
         if config["layer"] == "gmlp" and config.get("batch_first"):
             raise NotImplementedError("attncl.nn.GMLPBlock has no batch_first")
         layer = GMLPBlock if config["layer"] == "gmlp" else TransformerLayer
         return cls(layer.from_config(config), config["n_layers"], config.get("final_norm", config.get("norm_first", True)),
-                   config.get("final_norm_eps"))
+                   config.get("final_norm_eps"), config.get("n_classes", 0), config.get("pool", "mean"))
