@@ -19,14 +19,14 @@
 #define KEYS     (LS / QUERIES)
 
 // Arguments as in aft_bwd_cpu_table.
-KERNEL void aft_bwd_gpu_pairs(PAIR_PARAMS, BIAS_PARAMS, int steps, int batch, int channels,
-                              int lanes, int window, int causal, __global float *restrict table,
-                              long table_start, int table_row)
+KERNEL void aft_bwd_gpu_pairs(PAIR_PARAMS, BIAS_PARAMS, int row0, int steps, int batch,
+                              int channels, int lanes, int window, int causal,
+                              __global float *restrict table, long table_start, int table_row)
 {
     __local float key[KEYS * CHANNELS], value[KEYS * CHANNELS];
     __local float logs[QUERIES * CHANNELS], gated[QUERIES * CHANNELS], whole[QUERIES * CHANNELS];
     const int id = get_local_id(0), r = id / KEYS, c = id % KEYS;
-    const int i0 = (int)get_group_id(1) * QUERIES;
+    const int i0 = row0 + (int)get_group_id(1) * QUERIES;
     const int j0 = i0 - window + 1 + (int)get_group_id(0) * KEYS;
     const int i = i0 + r, j = j0 + c;
     const struct bias w = BIAS_OF_ARGUMENTS;

@@ -155,8 +155,9 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
                               __global float *restrict y, long y_b, long y_t,
                               __global float *restrict weights, __global float *restrict rows,
                               int keep_rows, __global float *restrict scratch, long partials_at,
-                              int n_splits, int split_keys, int n_heads, int n_queries, int n_keys,
-                              int width, int value_width, float scale, WEIGHT_MASK_PARAMS)
+                              int n_splits, int split_keys, int blocks, int n_heads, int n_queries,
+                              int n_keys, int width, int value_width, float scale,
+                              WEIGHT_MASK_PARAMS)
 {
     __local float stage[STAGE] IN_FLOAT4S, p[BC * ROW_LD] IN_FLOAT4S, red[BR * (TX + 1)];
 #if QUERY_CHANNELS
@@ -166,7 +167,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
 #endif
     __local int flag;
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
-    const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * BR;
+    const int i0 = (blocks - 1 - (int)get_group_id(1)) * BR;
     const int e0 = (int)get_group_id(2) / n_splits * PE;
     const int count = min(BR, n_queries - i0);
     const struct visibility visible = VISIBILITY_OF(b);

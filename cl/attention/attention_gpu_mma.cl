@@ -175,14 +175,14 @@ KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAM
                                   __global float *restrict y, long y_b, long y_t,
                                   __global float *restrict rows, int keep_rows,
                                   __global float *restrict scratch, long partials_at, int n_splits,
-                                  int split_keys, int n_heads, int n_queries, int n_keys, int width,
-                                  int value_width, float scale)
+                                  int split_keys, int blocks, int n_heads, int n_queries,
+                                  int n_keys, int width, int value_width, float scale)
 {
     __local float stage[STAGE] IN_FLOAT4S, red[4 * BR] IN_FLOAT4S;
     __local int flag;
     MMA_LOCAL(box);
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
-    const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * BR;
+    const int i0 = (blocks - 1 - (int)get_group_id(1)) * BR;
     const int split = (int)get_group_id(2), count = min(BR, n_queries - i0);
     const struct visibility visible = VISIBILITY_OF(b);
     const struct block x = {

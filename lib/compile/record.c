@@ -45,14 +45,11 @@ static attncl_status append_node(const struct lowered *p, struct program *g, str
 }
 
 // A byte counts as eight operations: no GPU moves fewer.
-static void estimate(const struct device_caps *caps, struct command_list *list, size_t first,
-                     double flop, double bytes)
+static double estimate(const struct device_caps *caps, double flop, double bytes)
 {
     enum { FLOP_PER_BYTE = 8 };
 
-    if (caps->flop_per_second > 0)
-        attncl__command_list_estimate(list, first,
-                                      (flop + FLOP_PER_BYTE * bytes) / caps->flop_per_second);
+    return caps->flop_per_second > 0 ? (flop + FLOP_PER_BYTE * bytes) / caps->flop_per_second : 0;
 }
 
 // A node's row in profiles.
@@ -79,8 +76,9 @@ static attncl_status record_node(const struct lowered *p, struct program *g, str
     g->nodes[n] = describe(p, n, flop, bytes);
     if (p->nodes[n].loop >= 0 && p->loops[p->nodes[n].loop].trip_count == 0)
         return ATTNCL_OK;
+    l->seconds = estimate(&g->ctx->caps, flop, bytes);
     TRY(append_node(p, g, l, &sig));
-    estimate(&g->ctx->caps, l->command_list, first, flop, bytes);
+    attncl__command_list_estimate(l->command_list, first, l->seconds);
     return ATTNCL_OK;
 }
 

@@ -23,9 +23,10 @@ static struct choice choose_native(const struct device_caps *caps, const struct 
     return (struct choice){BACKEND_TILED, reason};
 }
 
-// NULL: CLBlast.  Its kernels have no matrix instructions.
-static const char *reason_for_native(const struct device_caps *caps, const struct gemm *g)
+// NULL: CLBlast.  Its kernels have no matrix instructions, and a call of it is not split.
+static const char *reason_for_native(const struct launcher *l, const struct gemm *g)
 {
+    const struct device_caps *caps = l->caps;
     const double flop = 2.0 * (double)g->m * (double)g->n * (double)g->k;
     const bool is_batch = g->batch > 1;
     const bool one_call = attncl__clblast_is_one_call(g);
@@ -37,6 +38,8 @@ static const char *reason_for_native(const struct device_caps *caps, const struc
         return "matrix instructions";
     if ((one_call ? (double)g->batch : 1) * flop < CLBLAST_MIN_FLOP)
         return one_call ? "too small for CLBlast" : "matrices too small for a call of CLBlast each";
+    if (attncl__parts_at_once(l, 4, 1) == 1)
+        return "a call of CLBlast may take more than a second";
     if (tuned && !tuned[GEMM_BACKEND_CLBLAST])
         return "tuned";
     return caps->clblast ? NULL : "CLBlast's results were not found right";
@@ -61,7 +64,7 @@ static struct choice choose(const struct launcher *l, const struct gemm *g)
         return choose_native(l->caps, g, reason);
     if (l->gemm)
         return (struct choice){BACKEND_CLBLAST, "ATTNCL_GEMM=clblast"};
-    reason = reason_for_native(l->caps, g);
+    reason = reason_for_native(l, g);
     if (reason || attncl__gemm_is_skinny(l->caps, g))
         return choose_native(l->caps, g, reason);
     return (struct choice){BACKEND_CLBLAST, "large"};

@@ -37,20 +37,13 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
 }
 
 // Terms of a launch: no more than the device's loops may have, of which half are for a block's elements
-// and half for its float4s, and no more than take half a second, which drivers of displays wait for.
-static int64_t k_of_a_launch(const struct device_caps *caps, const struct gemm *g, int bk)
+// and half for its float4s, and no more than a watchdog allows.
+static int64_t k_of_a_launch(const struct launcher *l, const struct gemm *g, int bk)
 {
     enum { MIN_BLOCKS = 64 };
-    const double max_seconds = 0.5;
-    const double seconds_of_block =
-        2.0 * (double)g->batch * (double)g->m * (double)g->n * bk / caps->flop_per_second;
-    int64_t blocks = ceil_div(g->k, bk);
-    const int64_t loops = (int64_t)caps->max_loop_iterations / 2 / bk;
+    int64_t blocks = attncl__parts_at_once(l, ceil_div(g->k, bk), MIN_BLOCKS);
+    const int64_t loops = (int64_t)l->caps->max_loop_iterations / 2 / bk;
 
-    if (caps->flop_per_second > 0 && (double)blocks * seconds_of_block > max_seconds)
-        blocks = (int64_t)(max_seconds / seconds_of_block) > MIN_BLOCKS
-                     ? (int64_t)(max_seconds / seconds_of_block)
-                     : MIN_BLOCKS;
     if (loops > 1 && loops < blocks)
         blocks = loops;
     return blocks * bk;
@@ -66,7 +59,7 @@ attncl_status attncl__gemm_gpu(struct launcher *l, const struct gemm *g, char ho
             "no tile variant of the GEMM runs in the device's %zu work-items and %zu bytes of "
             "local memory",
             l->caps->max_group, l->caps->local_bytes);
-    const int64_t k_step = k_of_a_launch(l->caps, g, t->bk);
+    const int64_t k_step = k_of_a_launch(l, g, t->bk);
     struct k_split split = {.k_to = g->k};
 
     TRY(attncl__gemm_check_groups(g, attncl__gemm_tile_count(g, t->bm, t->bn)));

@@ -182,6 +182,17 @@ static attncl_status set_range(const struct launcher *l, const struct grid *grid
     return ATTNCL_OK;
 }
 
+// Drivers of displays wait for two seconds.
+int64_t attncl__parts_at_once(const struct launcher *l, int64_t n, int64_t step)
+{
+    const double max_seconds = 0.5;
+
+    if (l->seconds <= max_seconds)
+        return n;
+    const int64_t parts = (int64_t)(max_seconds / l->seconds * (double)n) / step * step;
+    return parts > step ? parts : step < n ? step : n;
+}
+
 attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
                                   int64_t iterations)
 {

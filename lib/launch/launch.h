@@ -39,8 +39,13 @@ struct launcher {
     // Programs are noted (attncl__program_want()) that the first choices of configurations need; the commands are
     // good for nothing.
     bool is_rehearsal;
+    double seconds; // that the op may take, on a GPU: a high guess; 0: not known
     struct launch_refusal refusal;
 };
+
+// Of n equal parts of an op's work, as many as a launch may do before a driver's watchdog ends it: a
+// multiple of `step`, or n.
+int64_t attncl__parts_at_once(const struct launcher *l, int64_t n, int64_t step);
 
 // -- a kernel specialisation: source file, entry, and macros
 

@@ -4,6 +4,11 @@
 #include "base/alloc.h"
 #include "compile/lowered.h"
 #include "compile/program.h"
+#include "exec/exec.h"
+#include "op/aft/aft.h"
+#include "op/attention/attention.h"
+#include "support/op_spec.h"
+#include "support/op_test.h"
 #include "support/test.h"
 
 enum { N = 24 };
@@ -115,4 +120,63 @@ TEST(a_failure_names_scope_and_op)
     attncl_graph_pop_scope(g);
     ck_fails(record(g, &p, &program), ATTNCL_ERR_UNSUPPORTED, "here: add_fwd: not on this device");
     end(g, &p, program);
+}
+
+enum { LONG_INPUTS = 4 };
+
+// y and the gradients of an op; returns the number of commands.
+static size_t run_long_op(const struct op_class *cls, const void *params, struct host *const in[],
+                          struct host *y, struct host *ret[1 + LONG_INPUTS])
+{
+    struct op_graph t = {.cls = cls, .n_in = cls->n_in, .n_out = 1, .out = {y}};
+    struct program *program;
+
+    t.dy[0] = host_random(5, y->rank, y->dim);
+    for (int i = 0; i < LONG_INPUTS && in[i]; ++i) {
+        t.in[i] = in[i];
+        t.wanted |= 1u << i;
+    }
+    ck_ok(op_graph_open(&t, params));
+    ck_ok(op_graph_run(&t));
+    ret[0] = host_like(y);
+    ck_ok(op_graph_read(&t, "out", 0, ret[0]));
+    for (int i = 0; i < LONG_INPUTS && in[i]; ++i) {
+        ret[1 + i] = host_like(in[i]);
+        ck_ok(op_graph_read(&t, "dx", i, ret[1 + i]));
+    }
+    ck_ok(attncl__program_of(t.g, &program));
+    const size_t n = program->command_list.n_commands;
+    op_graph_close(&t);
+    return n;
+}
+
+// The results are the same where each launch does as little as it can.
+LOOP_TEST(what_takes_long_is_launched_in_parts, 0, 3)
+{
+    static const struct aft_fwd_params aft[] = {{.window = 9}, {.window = 40, .causal = 1}};
+    static const struct attention_fwd_params attention = {.scale = 0.25f, .causal = 1};
+    const int64_t x[] = {40, 7, 200}, w[] = {40, 40}, q[] = {2, 2, 70, 16}, y[] = {70, 2, 2, 16};
+    struct host *in[LONG_INPUTS] = {NULL}, *whole[1 + LONG_INPUTS], *parts[1 + LONG_INPUTS];
+    struct device_caps *caps = &test_context()->caps;
+    const double flop_per_second = caps->flop_per_second;
+    const bool is_aft = _i < 2;
+
+    if (caps->variant != VARIANT_GPU || on_simulator())
+        return;
+    for (int i = 0; i < 3; ++i)
+        in[i] = host_random(1u + (unsigned)i, is_aft ? 3 : 4, is_aft ? x : q);
+    if (is_aft)
+        in[AFT_IN_BIAS] = host_random(4, 2, w);
+    const struct op_class *cls = is_aft ? &attncl__op_aft_fwd : &attncl__op_attention_fwd;
+    const void *params = is_aft ? (const void *)&aft[_i] : &attention;
+    struct host *const result = is_aft ? host_like(in[0]) : host_new(ATTNCL_F32, 4, y);
+    caps->flop_per_second = 0;
+    const size_t n = run_long_op(cls, params, in, result, whole);
+    caps->flop_per_second = 1;
+    ck_assert_uint_gt(run_long_op(cls, params, in, result, parts), n + (is_aft ? 9 : 4));
+    caps->flop_per_second = flop_per_second;
+    for (int i = 0; i <= LONG_INPUTS && (i == 0 || in[i - 1]); ++i)
+        for (int64_t k = 0; k < whole[i]->count; ++k)
+            ck_assert_msg(whole[i]->data[k] == parts[i]->data[k], "result %d, element %" PRId64, i,
+                          k);
 }

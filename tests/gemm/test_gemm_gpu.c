@@ -66,6 +66,8 @@ static attncl_status choose(const struct device_caps *caps, int64_t m, int64_t n
     struct launcher l = {.caps = caps, .gemm = "native"};
     struct gemm g = {.batch = 1, .m = m, .n = n, .k = k, .causal = seen.causal};
 
+    l.seconds = gemm_seconds(caps, &g);
+
     seen.n_asked = seen.n_launched = 0;
     g.scratch.storage = &storage;
     g.scratch_bytes = attncl__gemm_scratch(caps, &g);
@@ -241,6 +243,7 @@ static const struct {
     int gap;    // between the matrices of A, in elements
     int device; // bits
     bool causal, bias;
+    double seconds; // that it may take
     bool clblast;
 } backends[] = {
     {1, 512, 512, 512, .clblast = true},
@@ -251,6 +254,8 @@ static const struct {
     {1, 1024, 1024, 1024, .device = IS_CPU},
     {1, 1024, 1024, 1024, .device = HAS_MMA},
     {1, 1024, 1024, 1024, .device = UNKNOWN},
+    {1, 1024, 1024, 1024, .seconds = 1.1},
+    {1, 1024, 1024, 1024, .seconds = 0.9, .clblast = true},
     {1, 1024, 1024, 1024, .device = SLOWER_SINGLE},
     {1, 1024, 1024, 1024, .device = SLOWER_BATCH, .clblast = true},
     // Of attention: its scores and its sums.
@@ -274,7 +279,7 @@ TABLE_TEST(large_gemms_and_batches_of_gpus_are_left_to_clblast, backends)
     struct tune_table tuned = {.path = NULL};
     struct storage storage = {.bytes = 0};
     struct command_list list;
-    struct launcher l = {.caps = &caps, .command_list = &list};
+    struct launcher l = {.caps = &caps, .command_list = &list, .seconds = backends[_i].seconds};
     struct gemm g = GEMM_OF(backends[_i].batch, m, n, k, .causal = backends[_i].causal,
                             .a = {{&storage}, 0, k, m * k + backends[_i].gap},
                             .b = {{&storage}, 0, n, k * n}, .c = {{&storage}, 0, n, m * n});

@@ -164,6 +164,7 @@ attncl_status gemm_data_run(struct gemm_data *s)
                                 .gemm = s->p->backend ? s->p->backend
                                                       : attncl__context_env(ctx, ENV_GEMM)};
 
+    launcher.seconds = gemm_seconds(launcher.caps, &s->g);
     void *b = stored_b(s);
     for (int o = 0; o < N_OPERANDS; ++o)
         if (s->count[o])

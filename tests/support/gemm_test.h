@@ -41,6 +41,13 @@ void gemm_data_close(struct gemm_data *d);
 // Writes the operands, runs the GEMM, reads C.
 attncl_status gemm_data_run(struct gemm_data *d);
 
+// As compiling sets it for an op that is this GEMM.
+static inline double gemm_seconds(const struct device_caps *caps, const struct gemm *g)
+{
+    const double flop = 2.0 * (double)g->batch * (double)g->m * (double)g->n * (double)g->k;
+    return caps->flop_per_second > 0 ? flop / caps->flop_per_second : 0;
+}
+
 // Runs the GEMM and compares C with the reference; nothing beside C may have changed.  Returns the
 // number of commands.
 int gemm_check(const struct gemm_case *p);

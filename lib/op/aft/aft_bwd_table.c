@@ -79,14 +79,19 @@ attncl_status attncl__aft_bwd_pairs(struct launcher *l, const struct aft_series 
 {
     const struct aft_channel_block *f = &s->forward;
     const struct aft_tiling *p = f->p;
-    const int64_t keys = (int64_t)p->local / PAIR_QUERIES;
+    const int64_t keys = (int64_t)p->local / PAIR_QUERIES,
+                  groups = ceil_div(p->steps, PAIR_QUERIES);
+    const int64_t at_once = attncl__parts_at_once(l, p->heads * p->entries * groups, 1);
     struct kspec spec = attncl__aft_spec(p, "aft/aft_bwd_gpu_pairs.cl", "aft_bwd_gpu_pairs");
 
     kspec_int(&spec, "MASKED", p->masked);
-    return attncl__launch(l, &spec,
-                          grid_2d(ceil_div(2 * p->window - 1 + PAIR_QUERIES - 1, keys),
-                                  ceil_div(p->steps, PAIR_QUERIES), p->local, 1),
-                          ARGS(TABLE_TENSORS(s), AFT_BIAS(f), arg_i32(p->steps), arg_i32(p->batch),
-                               arg_i32(p->channels), arg_i32(p->lanes), arg_i32(p->window),
-                               arg_i32(f->causal), TABLE(s)));
+    for (int64_t first = 0; first < groups; first += at_once)
+        TRY(attncl__launch(
+            l, &spec,
+            grid_2d(ceil_div(2 * p->window - 1 + PAIR_QUERIES - 1, keys),
+                    groups - first < at_once ? groups - first : at_once, p->local, 1),
+            ARGS(TABLE_TENSORS(s), AFT_BIAS(f), arg_i32(first * PAIR_QUERIES), arg_i32(p->steps),
+                 arg_i32(p->batch), arg_i32(p->channels), arg_i32(p->lanes), arg_i32(p->window),
+                 arg_i32(f->causal), TABLE(s))));
+    return ATTNCL_OK;
 }

@@ -124,6 +124,10 @@ void attncl__aft_gpu_fit(struct launcher *l, struct aft_tiling *p, bool backward
         spec = rows_spec(l, p, backward);
     }
     p->tile = p->weight_rows > 0 ? choose_tile(l, p, backward) : NULL;
+    const int64_t at_once =
+        attncl__parts_at_once(l, p->heads * p->entries * p->lanes, (int64_t)p->local);
+    if (p->block_lanes > at_once)
+        p->block_lanes = at_once;
 }
 
 static attncl_status launch_blocks(struct launcher *l, const struct aft_channel_block *s)

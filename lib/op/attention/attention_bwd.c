@@ -234,7 +234,8 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
         return launch_cpu(l, call, &b);
     TRY(launch_delta(l, call, &b.p));
     const struct gpu_pass dk_dv = choose_pass(l, &b, GPU_DK_DV), dq = choose_pass(l, &b, GPU_DQ);
-    const int64_t at_once = b.kept_heads > 0 ? b.kept_heads : b.p.heads;
+    const int64_t quick = attncl__parts_at_once(l, b.p.heads, 1);
+    const int64_t at_once = b.kept_heads > 0 && b.kept_heads < quick ? b.kept_heads : quick;
     for (int64_t first = 0; first < b.p.heads; first += at_once) {
         const int64_t left = b.p.heads - first, n = left < at_once ? left : at_once;
         TRY(launch_gpu(l, call, &b, &dk_dv, first, n));

@@ -73,21 +73,25 @@ static attncl_status launch_attention(struct launcher *l, const struct op_call *
     const int64_t n_splits = weights ? 1 : p->n_splits;
     const size_t group = (size_t)(p->tile->tx * p->tile->ty);
     const struct span rows = rows_of(call, p);
-    int64_t y_b, y_t;
+    int64_t y_b, y_t, blocks = ceil_div(p->n_queries, (int64_t)4 * p->tile->ty);
+    const int64_t at_once = attncl__parts_at_once(l, blocks, 1);
 
     attncl__attention_strides(&call->sig, &call->sig.out[0], &y_b, &y_t);
-    return attncl__launch(
-        l, &spec,
-        grid_3d(p->heads, ceil_div(p->n_queries, (int64_t)4 * p->tile->ty),
-                weights ? 1 : n_panels * n_splits, group, 1),
-        ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
-             ATTENTION_HEADS(call, ATT_IN_V), ATTENTION_VISIBILITY(call, p), arg_mem(call->out[0]),
-             arg_i64(y_b), arg_i64(y_t), arg_mem(call->out[ATT_OUT_WEIGHTS]), arg_mem(rows),
-             arg_i32(rows.storage != NULL), arg_mem(call->scratch), arg_i64(p->row_floats),
-             arg_i32(n_splits), arg_i32(n_splits > 1 ? p->split_keys : 0),
-             arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
-             arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
-             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_IN_STEP], call, p)));
+    for (; blocks > 0; blocks -= at_once)
+        TRY(attncl__launch(
+            l, &spec,
+            grid_3d(p->heads, blocks < at_once ? blocks : at_once,
+                    weights ? 1 : n_panels * n_splits, group, 1),
+            ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
+                 ATTENTION_HEADS(call, ATT_IN_V), ATTENTION_VISIBILITY(call, p),
+                 arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t),
+                 arg_mem(call->out[ATT_OUT_WEIGHTS]), arg_mem(rows), arg_i32(rows.storage != NULL),
+                 arg_mem(call->scratch), arg_i64(p->row_floats), arg_i32(n_splits),
+                 arg_i32(n_splits > 1 ? p->split_keys : 0), arg_i32(blocks),
+                 arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
+                 arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
+                 ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_IN_STEP], call, p))));
+    return ATTNCL_OK;
 }
 
 static attncl_status launch_merge(struct launcher *l, const struct op_call *call,

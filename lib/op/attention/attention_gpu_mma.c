@@ -31,18 +31,22 @@ attncl_status attncl__attention_mma_launch(struct launcher *l, const struct op_c
 {
     const struct attention_fwd_params *params = call->sig.params;
     const struct kspec spec = mma_spec(l->caps, p);
-    int64_t y_b, y_t;
+    int64_t y_b, y_t, blocks = ceil_div(p->n_queries, ATT_MMA_ROWS);
+    const int64_t at_once = attncl__parts_at_once(l, blocks, 1);
 
     attncl__attention_strides(&call->sig, &call->sig.out[0], &y_b, &y_t);
-    return attncl__launch(
-        l, &spec,
-        grid_3d(p->heads, ceil_div(p->n_queries, ATT_MMA_ROWS), p->n_splits,
-                attncl__attention_mma_group(p->mma), 1),
-        ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
-             ATTENTION_HEADS(call, ATT_IN_V), ATTENTION_VISIBILITY(call, p), arg_mem(call->out[0]),
-             arg_i64(y_b), arg_i64(y_t), arg_mem(rows), arg_i32(rows.storage != NULL),
-             arg_mem(call->scratch), arg_i64(p->row_floats), arg_i32(p->n_splits),
-             arg_i32(p->n_splits > 1 ? p->split_keys : 0), arg_i32(call->sig.in[ATT_IN_Q].dim[1]),
-             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-             arg_f32(params->scale)));
+    for (; blocks > 0; blocks -= at_once)
+        TRY(attncl__launch(l, &spec,
+                           grid_3d(p->heads, blocks < at_once ? blocks : at_once, p->n_splits,
+                                   attncl__attention_mma_group(p->mma), 1),
+                           ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
+                                ATTENTION_HEADS(call, ATT_IN_V), ATTENTION_VISIBILITY(call, p),
+                                arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t), arg_mem(rows),
+                                arg_i32(rows.storage != NULL), arg_mem(call->scratch),
+                                arg_i64(p->row_floats), arg_i32(p->n_splits),
+                                arg_i32(p->n_splits > 1 ? p->split_keys : 0), arg_i32(blocks),
+                                arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries),
+                                arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
+                                arg_f32(params->scale))));
+    return ATTNCL_OK;
 }
