@@ -126,3 +126,19 @@ TABLE_TEST(work_groups_are_powers_of_two_from_four_on, limits)
         ck_assert_uint_eq(caps->max_group, limits[_i].group);
     attncl__fit_free(&fit);
 }
+
+// What a probe finds never makes work-groups larger again.
+TEST(an_op_keeps_the_smallest_work_groups)
+{
+    static const size_t groups[] = {128, 32, 64};
+    const struct op_class *const cls = &attncl__op_add_fwd;
+    struct fit fit = {.n = 0};
+    struct device_caps caps = {.max_group = 256};
+
+    for (int i = 0; i < 3; ++i) {
+        caps.max_group = groups[i];
+        ck_ok(attncl__fit_use(&fit, cls, &caps));
+        ck_assert_uint_eq(attncl__fit_caps(&fit, cls, &caps)->max_group, i ? 32 : 128);
+    }
+    attncl__fit_free(&fit);
+}
