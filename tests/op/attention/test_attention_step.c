@@ -26,6 +26,29 @@ TEST(one_score_may_outweigh_the_rest)
     }
 }
 
+// The first keys, more than a chunk of them, count nothing; the others count alike.
+TEST(scores_may_begin_with_minus_infinity)
+{
+    enum { N = 200, FIRST = 150 };
+    const struct attention_step_fwd_params params = {.scale = 1, .n_heads = 1};
+    struct host *q = host_new(ATTNCL_F32, DIMS(1, 4)), *got = host_like(q), *k = host_like(q);
+    struct host *keys = host_new(ATTNCL_F32, DIMS(N, 1, 4));
+    struct host *values = host_random(1, DIMS(N, 1, 4)), *v = host_random(2, DIMS(1, 4));
+
+    for (int c = 0; c < 4; ++c)
+        q->data[c] = 1;
+    for (int64_t j = 0; j < FIRST; ++j)
+        keys->data[4 * j] = -INFINITY;
+    ck_ok(run_op("attention_step_fwd", &params, HOSTS(q, k, v, host_index(N - 1), keys, values),
+                 HOSTS(got)));
+    for (int c = 0; c < 4; ++c) {
+        double mean = v->data[c] / (N - FIRST);
+        for (int64_t j = FIRST; j < N - 1; ++j)
+            mean += values->data[4 * j + c] / (N - FIRST);
+        ck_assert_double_eq_tol(got->data[c], mean, 1e-6);
+    }
+}
+
 // On a GPU one sequence of 8 heads has work for 64 work-groups and more at 1024 positions; a device of
 // more compute units gets two for each of them, and a large batch no more than one for a head.
 TEST(keys_are_shared_out_to_a_whole_gpu)
