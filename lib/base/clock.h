@@ -4,5 +4,7 @@
 #define ATTNCL_BASE_CLOCK_H
 
 double attncl__seconds(void);
+// Of the calling thread on a processor: what other processes do does not count.
+double attncl__thread_seconds(void);
 
 #endif

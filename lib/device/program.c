@@ -142,10 +142,10 @@ static struct kernel_program *find_or_add(struct program_table *table, const cha
 static void build(attncl_context *ctx, struct kernel_program *p)
 {
     struct program_table *table = ctx->programs;
-    const double began = attncl__seconds();
+    const double began = attncl__thread_seconds();
     const attncl_status status =
         attncl__program_build(ctx, p->file, p->defines, &p->cl, &p->source);
-    const double ended = attncl__seconds();
+    const double ended = attncl__thread_seconds();
     char *message = status == ATTNCL_OK ? NULL : attncl__copy_text(attncl_last_error());
 
     if (p->source && !ctx->caps.keeps_programs)
