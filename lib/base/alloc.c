@@ -26,22 +26,31 @@ static int refuse(void)
     return 0;
 }
 
-void *attncl__alloc(size_t bytes)
+static void *counted(void *p)
 {
-    if (refuse())
-        return NULL;
-    void *p = malloc(bytes ? bytes : 1);
     if (p)
         atomic_fetch_add(&live, 1);
     return p;
 }
 
+void *attncl__alloc(size_t bytes)
+{
+    return refuse() ? NULL : counted(malloc(bytes ? bytes : 1));
+}
+
 void *attncl__alloc_zero(size_t bytes)
 {
-    void *p = attncl__alloc(bytes);
-    if (p)
-        memset(p, 0, bytes);
-    return p;
+    return refuse() ? NULL : counted(calloc(1, bytes ? bytes : 1));
+}
+
+void *attncl__alloc_for_driver(size_t bytes)
+{
+    return refuse() ? NULL : calloc(1, bytes);
+}
+
+void attncl__free_for_driver(void *p)
+{
+    free(p);
 }
 
 void *attncl__alloc_array(size_t count, size_t bytes_each)

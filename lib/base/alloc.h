@@ -17,6 +17,11 @@ char *attncl__copy_text(const char *text);
 char *attncl__copy_bytes(const void *data, size_t bytes); // and a terminating zero byte
 void attncl__free(void *p);                               // accepts NULL
 
+// Zeros, of which a page that was never written takes no memory.  Not counted below: a driver may free it after a wait
+// for its queue, when it has done with it.
+void *attncl__alloc_for_driver(size_t bytes);
+void attncl__free_for_driver(void *p);
+
 // For tests: blocks alive now; make the n-th request from now fail (1 = the next; 0 = none); did
 // one fail since.
 size_t attncl__alloc_live(void);

@@ -76,10 +76,12 @@ static attncl_status allocate_dedicated(const struct lowered *p, struct program 
 
     REQUIRE(ckd_add_size(bytes, 2 * pad + 4, &padded) && ckd_round_up(padded, 4, &padded),
             ATTNCL_ERR_DEVICE_MEMORY, "a value of %zu bytes", bytes);
-    TRY(attncl__buffer_create(g->ctx, padded, &whole));
+    TRY(v->producer < 0 // inputs and state start as zeros
+            ? attncl__buffer_create_zeroed(g->ctx, padded, false, &whole)
+            : attncl__buffer_create(g->ctx, padded, &whole));
     if (pad)
         TRY_DONE(attncl__buffer_fill(g->ctx, whole, CANARY_WORD, 0, padded));
-    if (v->producer < 0) // inputs and state start as zeros
+    if (pad && v->producer < 0)
         TRY_DONE(attncl__buffer_fill(g->ctx, whole, 0, pad, (bytes + 3) & ~(size_t)3));
     s->bytes = bytes;
     if (pad) {

@@ -2,28 +2,75 @@
 //
 // Device memory.
 
+#define _DEFAULT_SOURCE // madvise
 #include <assert.h>
+#include <sys/mman.h>
 
+#include "base/alloc.h"
 #include "device/clerr.h"
 #include "device/context.h"
 
 // OpenCL has no empty buffers: this size is used instead.
 enum { MIN_BYTES = 16 };
 
-attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *ret)
+// `memory`: where it lies; NULL: the driver allocates it.
+static attncl_status create(attncl_context *ctx, size_t bytes, void *memory, cl_mem *ret)
 {
     const size_t size = bytes < MIN_BYTES ? MIN_BYTES : bytes;
+    const cl_mem_flags flags = CL_MEM_READ_WRITE | (memory ? CL_MEM_USE_HOST_PTR : 0);
     cl_int code = CL_SUCCESS;
 
     REQUIRE(!ctx->caps.max_buffer_bytes || size <= ctx->caps.max_buffer_bytes,
             ATTNCL_ERR_DEVICE_MEMORY,
             "a buffer of %zu bytes is needed, the device allows %llu at most", size,
             (unsigned long long)ctx->caps.max_buffer_bytes);
-    cl_mem mem = clCreateBuffer(ctx->cl, CL_MEM_READ_WRITE, size, NULL, &code);
+    cl_mem mem = clCreateBuffer(ctx->cl, flags, size, memory, &code);
     TRY(CL_CODE(code, "clCreateBuffer"));
     attncl__object_created(OBJECT_BUFFER);
     *ret = mem;
     return ATTNCL_OK;
+}
+
+attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *ret)
+{
+    return create(ctx, bytes, NULL, ret);
+}
+
+static void CL_CALLBACK free_memory(cl_mem mem, void *memory)
+{
+    (void)mem;
+    attncl__free_for_driver(memory);
+}
+
+attncl_status attncl__buffer_create_zeroed(attncl_context *ctx, size_t bytes, bool is_dense,
+                                           cl_mem *ret)
+{
+    const size_t huge_page = (size_t)2 << 20;
+    const size_t align = is_dense ? huge_page : 4096; // no driver copies what begins at a page
+    attncl_status status = ATTNCL_OK;
+    cl_mem mem = NULL;
+    char *memory = NULL;
+
+    if (!ctx->caps.uses_host_memory) {
+        TRY_DONE(create(ctx, bytes, NULL, &mem));
+        TRY_DONE(attncl__buffer_fill(ctx, mem, 0, 0, bytes));
+    } else {
+        memory = attncl__alloc_for_driver(bytes + MIN_BYTES + align);
+        REQUIRE(memory, ATTNCL_ERR_NO_MEMORY, "a buffer of %zu bytes", bytes);
+        char *start = memory + (-(uintptr_t)memory & (align - 1));
+        TRY_DONE(create(ctx, bytes, start, &mem));
+        if (is_dense) // where the system has none, its pages are as small as others
+            (void)madvise(start, bytes & ~(huge_page - 1), MADV_HUGEPAGE);
+        TRY_DONE(CL_CODE(clSetMemObjectDestructorCallback(mem, free_memory, memory),
+                         "clSetMemObjectDestructorCallback"));
+        memory = NULL; // the callback's
+    }
+    *ret = mem;
+    mem = NULL;
+done:
+    attncl__buffer_release(&mem);
+    attncl__free_for_driver(memory);
+    return status;
 }
 
 attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t origin, size_t bytes,
@@ -77,6 +124,21 @@ attncl_status attncl__buffer_write_queued(attncl_context *ctx, cl_mem mem, size_
         return attncl__buffer_write(ctx, mem, offset, data, bytes);
     if (bytes)
         TRY_CL(clEnqueueWriteBuffer(ctx->queue, mem, CL_FALSE, offset, bytes, data, 0, NULL, NULL));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__buffer_map(attncl_context *ctx, cl_mem mem, size_t bytes, void **ret)
+{
+    cl_int code = CL_SUCCESS;
+
+    *ret = clEnqueueMapBuffer(ctx->queue, mem, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0, bytes, 0,
+                              NULL, NULL, &code);
+    return attncl__transfer_check(ctx, code, "clEnqueueMapBuffer");
+}
+
+attncl_status attncl__buffer_unmap(attncl_context *ctx, cl_mem mem, void *mapped)
+{
+    TRY_CL(clEnqueueUnmapMemObject(ctx->queue, mem, mapped, 0, NULL, NULL));
     return ATTNCL_OK;
 }
 

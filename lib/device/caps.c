@@ -205,7 +205,7 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
         .flop_per_second =
             info->type == ATTNCL_DEVICE_GPU ? 0.1 * attncl__peak_flop_per_second(info) : 0,
         .clblast_candidate = true,
-        .host_unified = unified != 0,
+        .uses_host_memory = is_cpu && unified != 0,
     };
     while (caps.align_bytes < align_bits / 8 && caps.align_bytes < 65536)
         caps.align_bytes *= 2;

@@ -84,9 +84,9 @@ struct device_caps {
     bool
         clblast_candidate; // false on CPU devices, and GPUs whose compilers its kernels do not suit
     bool clblast;          // GEMMs use it, where a probe passed
-    bool host_unified;
-    bool blocking_writes; // clFinish() does not say that a non-blocking write has read its data
-    bool keeps_programs;  // the driver has a program cache of its own, and is slow to give a binary
+    bool uses_host_memory; // a CPU whose buffers may be the host's own memory
+    bool blocking_writes;  // clFinish() does not say that a non-blocking write has read its data
+    bool keeps_programs; // the driver has a program cache of its own, and is slow to give a binary
     bool builtin_prefetch;    // kernels gain by the compiler's __builtin_prefetch
     struct tune_table *tuned; // of this device (launch/tuned.c); NULL: none
 };

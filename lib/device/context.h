@@ -58,7 +58,7 @@ struct attncl_context {
     attncl_compile_progress_fn compile_progress; // may be NULL
     void *progress_user;
     double created_s;         // by attncl__seconds()
-    double compiling_s;       // building the programs that are to be stored took; of all threads
+    double compiling_s;       // processor time that building the programs to be stored took
     pid_t pid;                // of the creator: a forked child must not use the driver
     atomic_ulong n_faults;    // waits that told of a fault: of any command before them
     char *cache_directory;    // of the program cache; NULL: none, or no cache is wanted
@@ -100,6 +100,10 @@ attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn
 // -- buffers (device/buffer.c).  Sizes are in bytes; size 0 gives a small buffer.  Releasers set
 // their argument to NULL, and accept NULL.
 attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *ret);
+// Zeros, `bytes` a multiple of 4.  Where the device uses the host's memory, a page that was never written takes none.
+// is_dense: all of it will be written, so the pages are huge.
+attncl_status attncl__buffer_create_zeroed(attncl_context *ctx, size_t bytes, bool is_dense,
+                                           cl_mem *ret);
 // Part of `parent`; origin a multiple of caps.align_bytes.
 attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t origin, size_t bytes,
                                   cl_mem *ret);
@@ -114,6 +118,9 @@ attncl_status attncl__buffer_write(attncl_context *ctx, cl_mem mem, size_t offse
                                    size_t bytes);
 attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
                                   size_t bytes);
+// Waits, and gives the buffer's memory to be written, until attncl__buffer_unmap().
+attncl_status attncl__buffer_map(attncl_context *ctx, cl_mem mem, size_t bytes, void **ret);
+attncl_status attncl__buffer_unmap(attncl_context *ctx, cl_mem mem, void *mapped);
 // Non-blocking: `data` is complete when the event is.
 attncl_status attncl__buffer_read_queued(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
                                          size_t bytes, cl_event *event_ret);

@@ -4,6 +4,7 @@
 #define ATTNCL_GRAPH_GRAPH_H
 
 #include "attncl/graph.h"
+#include "device/cl.h"
 #include "op/op.h"
 
 // A graph that belongs to no context: it infers shapes and cannot be compiled.  Owned by the caller.
@@ -93,11 +94,22 @@ attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i);
 // The value of the output called `name`; the null value when there is none.
 attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name);
 
+// Memory for tensors that live equally long, where the device uses the host's: huge pages, which the tensors' elements
+// are read into.  Begins as zeros.
+struct tensor_block {
+    cl_mem mem;
+    char *mapped;
+    size_t used, bytes;
+};
+// To be called before anything runs with the tensors, which keep their memory.
+attncl_status attncl__tensor_block_end(attncl_context *ctx, struct tensor_block *block);
+
 // Elements of a type: all of them at `from`, NULL for zeros, or what read() gets, `bytes` from byte `offset` on.
 struct tensor_source {
     attncl_dtype dtype;
     attncl_status (*read)(const void *from, uint64_t offset, size_t bytes, void *to); // NULL: none
     const void *from;
+    struct tensor_block *block; // NULL: memory of its own
 };
 
 // As attncl_tensor_create(); what read() gets is never in host memory as a whole.

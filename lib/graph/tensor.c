@@ -27,15 +27,16 @@ attncl_context *attncl__tensor_context(const attncl_tensor *t)
     return t->ctx;
 }
 
-static attncl_status upload(attncl_tensor *t, attncl_dtype data_dtype, const void *data)
+// `to`: the tensor's memory; NULL: the host does not see it.
+static attncl_status upload(attncl_tensor *t, attncl_dtype data_dtype, const void *data, char *to)
 {
     attncl_status status = ATTNCL_OK;
     const size_t bytes = t->storage.bytes;
     const size_t count = (size_t)attncl__desc_count(&t->desc);
     void *converted = NULL;
 
-    if (!data)
-        return attncl__buffer_fill(t->ctx, t->storage.mem, 0, 0, (bytes + 3) & ~(size_t)3);
+    if (to)
+        return attncl__convert(data_dtype, data, t->desc.dtype, to, count);
     if (data_dtype == t->desc.dtype && data_dtype != ATTNCL_U8)
         return attncl__buffer_write(t->ctx, t->storage.mem, 0, data, bytes);
 
@@ -50,37 +51,75 @@ done:
 
 enum { CHUNK = 1 << 20 }; // elements, few enough for a processor's cache
 
-// Reads a chunk while the one before is transferred.
-static attncl_status upload_chunks(attncl_tensor *t, const struct tensor_source *source)
+// `to` NULL: reads a chunk while the one before is transferred.  Else it is the tensor's memory.
+static attncl_status upload_chunks(attncl_tensor *t, const struct tensor_source *source, char *to)
 {
     attncl_status status = ATTNCL_OK;
-    const size_t count = (size_t)attncl__desc_count(&t->desc), most = count < CHUNK ? count : CHUNK;
+    const size_t count = (size_t)attncl__desc_count(&t->desc);
     const size_t from_bytes = attncl_dtype_bytes(source->dtype);
     const size_t to_bytes = attncl_dtype_bytes(t->desc.dtype);
     const bool same = source->dtype == t->desc.dtype && source->dtype != ATTNCL_U8;
+    const size_t most = count < CHUNK || (to && same) ? count : CHUNK;
     void *raw = same ? NULL : attncl__alloc_array(most, from_bytes);
-    char *chunks = attncl__alloc_array(2 * most, to_bytes), *chunk = chunks;
+    char *chunks = to ? NULL : attncl__alloc_array(2 * most, to_bytes), *chunk = to ? to : chunks;
 
-    if (!chunks || (!same && !raw))
+    if (!chunk || (!same && !raw))
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu elements of a tensor", 2 * most));
     for (size_t i = 0; i < count; i += most) {
         const size_t n = count - i < most ? count - i : most;
         TRY_DONE(source->read(source->from, i * from_bytes, n * from_bytes, same ? chunk : raw));
         if (!same)
             TRY_DONE(attncl__convert(source->dtype, raw, t->desc.dtype, chunk, n));
+        if (to) {
+            chunk += n * to_bytes;
+            continue;
+        }
         TRY_DONE(attncl__queue_finish(t->ctx));
         TRY_DONE(
             attncl__buffer_write_queued(t->ctx, t->storage.mem, i * to_bytes, chunk, n * to_bytes));
         chunk = chunk == chunks ? chunks + most * to_bytes : chunks;
     }
-    status = attncl__queue_finish(t->ctx);
+    if (!to)
+        status = attncl__queue_finish(t->ctx);
 
 done:
-    if (status != ATTNCL_OK)
+    if (status != ATTNCL_OK && !to)
         attncl__queue_drain(t->ctx); // which may still read a chunk
     attncl__free(chunks);
     attncl__free(raw);
     return status;
+}
+
+attncl_status attncl__tensor_block_end(attncl_context *ctx, struct tensor_block *block)
+{
+    const attncl_status status =
+        block->mapped ? attncl__buffer_unmap(ctx, block->mem, block->mapped) : ATTNCL_OK;
+    attncl__buffer_release(&block->mem);
+    *block = (struct tensor_block){0};
+    return status;
+}
+
+// The next part of the block, or of another one, and its place in the host's memory.
+static attncl_status reserve(attncl_context *ctx, struct tensor_block *block, size_t bytes,
+                             cl_mem *ret, char **place_ret)
+{
+    const size_t least = (size_t)64 << 20; // pages of it that were never written take no memory
+    const uint64_t most = ctx->caps.max_buffer_bytes ? ctx->caps.max_buffer_bytes : UINT64_MAX;
+    const size_t align = ctx->caps.align_bytes, aligned = (bytes + align - 1) & ~(align - 1);
+
+    if (block->bytes - block->used < aligned) {
+        TRY(attncl__tensor_block_end(ctx, block)); // its tensors keep it
+        const size_t size = aligned > least || most < least ? aligned : least;
+        void *mapped;
+        TRY(attncl__buffer_create_zeroed(ctx, size, true, &block->mem));
+        TRY(attncl__buffer_map(ctx, block->mem, size, &mapped));
+        block->mapped = mapped;
+        block->bytes = size;
+    }
+    TRY(attncl__buffer_part(ctx, block->mem, block->used, bytes, ret));
+    *place_ret = block->mapped + block->used;
+    block->used += aligned;
+    return ATTNCL_OK;
 }
 
 attncl_status attncl__tensor_create_from(attncl_context *context, attncl_dtype dtype, int rank,
@@ -101,10 +140,18 @@ attncl_status attncl__tensor_create_from(attncl_context *context, attncl_dtype d
 
     TRY_DONE(attncl__desc_make(dtype, rank, dim, &t->desc));
     t->storage.bytes = attncl__desc_bytes(&t->desc);
-    // A word more than asked, so that a byte tensor can be zeroed in whole words.
-    TRY_DONE(attncl__buffer_create(context, t->storage.bytes + 4, &t->storage.mem));
-    if (t->storage.bytes > 0)
-        TRY_DONE(source->read ? upload_chunks(t, source) : upload(t, source->dtype, source->from));
+    const size_t padded = (t->storage.bytes + 7) & ~(size_t)3; // bytes are zeroed in whole words
+    char *place = NULL;
+    if (!source->read && !source->from)
+        TRY_DONE(attncl__buffer_create_zeroed(context, padded, false, &t->storage.mem));
+    else if (source->block && context->caps.uses_host_memory)
+        TRY_DONE(reserve(context, source->block, padded, &t->storage.mem, &place));
+    else
+        TRY_DONE(attncl__buffer_create(context, padded, &t->storage.mem));
+    if (source->read && t->storage.bytes > 0)
+        TRY_DONE(upload_chunks(t, source, place));
+    else if (source->from && t->storage.bytes > 0)
+        TRY_DONE(upload(t, source->dtype, source->from, place));
 
     *tensor_ret = t;
     t = NULL;
@@ -120,7 +167,8 @@ attncl_status attncl_tensor_create(attncl_context *context, attncl_dtype dtype, 
     REQUIRE(context && tensor_ret && (dim || rank == 0), ATTNCL_ERR_ARGUMENT,
             "context, dim or tensor_ret is NULL");
     return attncl__tensor_create_from(context, dtype, rank, dim,
-                                      &(struct tensor_source){data_dtype, NULL, data}, tensor_ret);
+                                      &(struct tensor_source){data_dtype, NULL, data, NULL},
+                                      tensor_ret);
 }
 
 void attncl_tensor_destroy(attncl_tensor *tensor)

@@ -90,7 +90,8 @@ static attncl_status load_parameters(attncl_model *model, const attncl_safetenso
         TRY_DONE(attncl__initial_create(seed, &list, &initial));
         params.initial = &initial;
     }
-    status = declare(model, params);
+    TRY_DONE(declare(model, params));
+    status = attncl__tensor_block_end(model->context, &model->params.block);
 done:
     attncl__initial_free(&initial);
     attncl__param_list_free(&list);

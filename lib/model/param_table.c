@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "graph/graph.h"
 #include "io/safetensors.h"
 
 void attncl__param_table_free(struct param_table *table)
@@ -17,6 +16,7 @@ void attncl__param_table_free(struct param_table *table)
     }
     for (size_t i = 0; i < table->n_pieces; ++i)
         attncl__free(table->pieces[i].name);
+    (void)attncl__tensor_block_end(table->context, &table->block); // where loading has failed
     attncl__name_table_free(&table->piece_names);
     attncl__free(table->pieces);
     attncl__free(table->list);
@@ -74,7 +74,7 @@ attncl_status attncl__param_table_add(struct param_table *t, const char *name,
                                       const attncl_shape *shape, attncl_dtype dtype,
                                       const void *data)
 {
-    return add(t, name, shape, &(struct tensor_source){dtype, NULL, data});
+    return add(t, name, shape, &(struct tensor_source){dtype, NULL, data, &t->block});
 }
 
 struct in_file {
@@ -93,7 +93,8 @@ attncl_status attncl__param_table_load(struct param_table *t, const char *name,
                                        const attncl_array *array)
 {
     const struct in_file from = {file, array};
-    return add(t, name, shape, &(struct tensor_source){array->dtype, read_elements, &from});
+    return add(t, name, shape,
+               &(struct tensor_source){array->dtype, read_elements, &from, &t->block});
 }
 
 attncl_status attncl__param_table_add_rows(struct param_table *t, const char *name, int64_t first,

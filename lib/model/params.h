@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/name_table.h"
 #include "base/try.h"
+#include "graph/graph.h"
 
 // -- param_list.c: every parameter that an architecture's build() names, with its shape; with a file, what is wrong with
 // each.  Needs no device.
@@ -109,6 +110,7 @@ struct param_table {
     struct param_piece *pieces; // ordered by `param`
     size_t n_pieces, pieces_capacity;
     struct name_table piece_names;
+    struct tensor_block block; // of all tensors
 };
 void attncl__param_table_free(struct param_table *table);
 

@@ -28,9 +28,10 @@ static attncl_status read_weight(const void *from, uint64_t offset, size_t bytes
 // Averages begin as the weights, all else as zeros.
 static attncl_status create_tensor(attncl_trainer *t, struct trained *trained, enum kept kept)
 {
-    struct tensor_source source = {ATTNCL_F32, NULL, NULL};
+    struct tensor_source source = {.dtype = ATTNCL_F32};
     if (kept == KEPT_AVERAGE)
-        source = (struct tensor_source){ATTNCL_F32, read_weight, &trained->tensor[KEPT_WEIGHT]};
+        source =
+            (struct tensor_source){ATTNCL_F32, read_weight, &trained->tensor[KEPT_WEIGHT], NULL};
     return attncl__tensor_create_from(t->context, ATTNCL_F32, trained->shape.rank,
                                       trained->shape.dim, &source, &trained->tensor[kept]);
 }

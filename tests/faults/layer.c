@@ -164,6 +164,8 @@ CALL(clBuildProgram,
      (program, n, devices, options, notify, user))
 CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t bytes, const void *value),
      (kernel, index, bytes, value))
+CALL(clSetMemObjectDestructorCallback,
+     (cl_mem buffer, void(CL_CALLBACK *notify)(cl_mem, void *), void *user), (buffer, notify, user))
 CALL(clFlush, (cl_command_queue queue), (queue))
 
 // A wait that fails has waited.
@@ -276,6 +278,10 @@ ENQUEUE(clEnqueueFillBuffer,
         (cl_command_queue queue, cl_mem buffer, const void *pattern, size_t pattern_bytes,
          size_t offset, size_t bytes, cl_uint n_wait, const cl_event *wait, cl_event *event),
         (queue, buffer, pattern, pattern_bytes, offset, bytes, n_wait, wait, event))
+ENQUEUE(clEnqueueUnmapMemObject,
+        (cl_command_queue queue, cl_mem buffer, void *mapped, cl_uint n_wait, const cl_event *wait,
+         cl_event *event),
+        (queue, buffer, mapped, n_wait, wait, event))
 ENQUEUE(clEnqueueNDRangeKernel,
         (cl_command_queue queue, cl_kernel kernel, cl_uint n_axes, const size_t *offset,
          const size_t *global, const size_t *local, cl_uint n_wait, const cl_event *wait,
@@ -287,6 +293,16 @@ ENQUEUE(clEnqueueMarkerWithWaitList,
 ENQUEUE(clEnqueueBarrierWithWaitList,
         (cl_command_queue queue, cl_uint n_wait, const cl_event *wait, cl_event *event),
         (queue, n_wait, wait, event))
+
+static CL_API_ENTRY void *CL_API_CALL layer_clEnqueueMapBuffer(
+    cl_command_queue queue, cl_mem buffer, cl_bool blocking, cl_map_flags flags, size_t offset,
+    size_t bytes, cl_uint n_wait, const cl_event *wait, cl_event *event, cl_int *ret)
+{
+    *ret = judge("clEnqueueMapBuffer");
+    return *ret == CL_SUCCESS ? target->clEnqueueMapBuffer(queue, buffer, blocking, flags, offset,
+                                                           bytes, n_wait, wait, event, ret)
+                              : NULL;
+}
 
 // -- the loader
 
@@ -304,6 +320,9 @@ static const cl_icd_dispatch entries = {
     ENTRIES(clCreateKernel, clEnqueueReadBuffer, clEnqueueWriteBuffer, clEnqueueCopyBuffer),
     ENTRIES(clEnqueueFillBuffer, clEnqueueNDRangeKernel, clEnqueueMarkerWithWaitList,
             clEnqueueBarrierWithWaitList),
+    ENTRY(clEnqueueMapBuffer),
+    ENTRY(clEnqueueUnmapMemObject),
+    ENTRY(clSetMemObjectDestructorCallback),
     REFERENCE_ENTRIES(Context),
     REFERENCE_ENTRIES(CommandQueue),
     REFERENCE_ENTRIES(MemObject),

@@ -60,6 +60,9 @@ static const struct kind {
 
 // Functions that are called a few times among very many calls.
 static const char *const rare[] = {
+    "clEnqueueMapBuffer",
+    "clEnqueueUnmapMemObject",
+    "clSetMemObjectDestructorCallback",
     "clGetPlatformIDs",
     "clGetPlatformInfo",
     "clGetDeviceIDs",

@@ -423,27 +423,72 @@ static attncl_status fail_in_the_middle(const void *from, uint64_t offset, size_
                       : count_floats(from, offset, bytes, to);
 }
 
+static void check_counted(attncl_tensor *t, int64_t count)
+{
+    const size_t bytes = (size_t)count * sizeof(float);
+    float *got = malloc(bytes);
+
+    ck_ok(attncl_tensor_read(t, got, bytes));
+    for (int64_t i = 0; i < count; ++i)
+        ck_assert_msg(got[i] == (float)i, "element %d of %d is %g", (int)i, (int)count,
+                      (double)got[i]);
+    free(got);
+}
+
 TEST(a_tensor_is_read_in_pieces)
 {
     const int64_t count = 3 * (1 << 20) + 5;
-    const struct tensor_source sources[] = {{ATTNCL_F32, count_floats, NULL},
-                                            {ATTNCL_F64, count_doubles, NULL}};
-    const struct tensor_source broken = {ATTNCL_F32, fail_in_the_middle, NULL};
-    const size_t bytes = (size_t)count * sizeof(float);
-    float *got = malloc(bytes);
+    const struct tensor_source sources[] = {{ATTNCL_F32, count_floats, NULL, NULL},
+                                            {ATTNCL_F64, count_doubles, NULL, NULL}};
+    const struct tensor_source broken = {ATTNCL_F32, fail_in_the_middle, NULL, NULL};
     attncl_tensor *t = NULL;
 
     for (int k = 0; k < 2; ++k) {
         ck_ok(attncl__tensor_create_from(test_context(), ATTNCL_F32, 1, &count, &sources[k], &t));
-        ck_ok(attncl_tensor_read(t, got, bytes));
-        for (int64_t i = 0; i < count; ++i)
-            ck_assert_msg(got[i] == (float)i, "source %d: element %d is %g", k, (int)i,
-                          (double)got[i]);
+        check_counted(t, count);
         attncl_tensor_destroy(t);
     }
     ck_fails(attncl__tensor_create_from(test_context(), ATTNCL_F32, 1, &count, &broken, &t),
              ATTNCL_ERR_IO, "the file ended");
-    free(got);
+}
+
+// Two in one buffer, and one that needs another.  On devices with memory of their own each has a buffer.
+TEST(tensors_of_a_block_are_read_in_place)
+{
+    const int64_t counts[] = {(1 << 20) + 1, (1 << 20) + 5, (64 << 20) / 4};
+    struct tensor_block block = {0};
+    attncl_tensor *t[3];
+
+    for (int k = 0; k < 3; ++k) {
+        const struct tensor_source source = {k == 1 ? ATTNCL_F64 : ATTNCL_F32,
+                                             k == 1 ? count_doubles : count_floats, NULL, &block};
+        ck_ok(
+            attncl__tensor_create_from(test_context(), ATTNCL_F32, 1, &counts[k], &source, &t[k]));
+    }
+    ck_ok(attncl__tensor_block_end(test_context(), &block));
+    for (int k = 0; k < 3; ++k) {
+        check_counted(t[k], counts[k]);
+        attncl_tensor_destroy(t[k]);
+    }
+}
+
+// The second gets the first one's memory.
+TEST(new_tensors_without_data_are_zeros)
+{
+    static const int64_t n = 1000;
+    float data[1000];
+    attncl_tensor *t = NULL;
+
+    for (int k = 0; k < 2; ++k) {
+        ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 1, &n, ATTNCL_F32, NULL, &t));
+        ck_ok(attncl_tensor_read(t, data, sizeof data));
+        for (int64_t i = 0; i < n; ++i) {
+            ck_assert(data[i] == 0);
+            data[i] = 1;
+        }
+        ck_ok(attncl_tensor_write(t, data, sizeof data));
+        attncl_tensor_destroy(t);
+    }
 }
 
 TEST(flags_of_a_tensor_are_0_or_1)
