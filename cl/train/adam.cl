@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Adam.  Host side: lib/op/train/adam.c, which has the formulas.
 //
-//   Work      rates: one work-item; step: a work-group takes `per_group` consecutive elements, work-item
+//   Work      rates: one work-item; step: a work-group takes `per_group` consecutive elements of a part, work-item
 //             i vectors i, i + LS ... of them
 //   Memory    step: reads four arrays, writes three, which may be the same; AMSGrad one more of each
 //   Numerics  1 - b^t as -expm1(t log b): right from the first step on
@@ -10,6 +10,7 @@
 //   AMSGRAD  the largest mean square so far is kept  0, 1
 
 #define ALIGNED_VECTORS
+#include "common/parts.clh"
 #include "common/vector.clh"
 
 #ifndef AMSGRAD
@@ -54,21 +55,32 @@ static inline struct step step_of(struct step old, FV g, const struct constants 
     return s;
 }
 
-// An update gives the same array as old and new: each element is read before it is written.  A rate
-// that is not a number leaves all as it was.
-KERNEL void adam_step_fwd(__global const float *p, __global const float *restrict g,
-                          __global const float *m, __global const float *v,
-                          __global const float *largest, __global const float *restrict rates,
-                          __global float *p_new, __global float *m_new, __global float *v_new,
-                          __global float *largest_new, float beta1, float rest1, float beta2,
-                          float rest2, float eps, float decay, long count, int per_group)
+#define STEP_PARAMS(i)                                                                             \
+    , __global float *p_##i, __global const float *g_##i, __global float *m_##i,                   \
+        __global float *v_##i, __global float *largest_##i PART_PARAMS(i)
+#define TAKE(i) IF_IN_PART(i) p = p_##i, g = g_##i, m = m_##i, v = v_##i, largest = largest_##i;
+
+// in_place: the new arrays are the old ones, each element of which is read before it is written.  factor: [1], of the
+// gradients, where has_factor.  A rate that is not a number leaves all as it was.
+KERNEL void adam_step_fwd(__global const float *restrict rates,
+                          __global const float *restrict factor, __global float *p_new,
+                          __global float *m_new, __global float *v_new, __global float *largest_new,
+                          int in_place, int has_factor, float beta1, float rest1, float beta2,
+                          float rest2, float eps, float decay PARTS(STEP_PARAMS))
 {
     const struct constants k = {rates[0], rates[1], beta1, rest1,   beta2,
                                 rest2,    eps,      decay, rates[2]};
-    const long first = (long)get_group_id(0) * per_group;
-    const int n = (int)min((long)per_group, count - first);
-    const int skip = isnan(k.rate);
+    const float gain = has_factor ? *factor : 1.0f;
+    __global float *p, *m, *v, *largest;
+    __global const float *g;
+    struct part part;
 
+    PARTS(TAKE)
+    const long first = part_first(&part);
+    const int n = part_count(&part), skip = isnan(k.rate);
+
+    if (in_place)
+        p_new = p, m_new = m, v_new = v, largest_new = largest;
     for (int c = VW * (int)get_local_id(0); c < n; c += VW * LS) {
         const long at = first + c;
         const int some = n - c;
@@ -76,7 +88,7 @@ KERNEL void adam_step_fwd(__global const float *p, __global const float *restric
                          load_some(v + at, some, 0.0f),
                          AMSGRAD ? load_some(largest + at, some, 0.0f) : (FV)(0.0f)};
         if (!skip)
-            s = step_of(s, load_some(g + at, some, 0.0f), &k);
+            s = step_of(s, load_some(g + at, some, 0.0f) * gain, &k);
         store_some(s.p, p_new + at, some);
         store_some(s.m, m_new + at, some);
         store_some(s.v, v_new + at, some);

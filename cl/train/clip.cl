@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Clipping by norm and by value.  Host side: lib/op/train/clip.c
 //
-//   Work      squares, scale: a work-group takes `per_group` consecutive elements, work-item i vectors i,
-//             i + LS ... of them; total: one work-group; factor: one work-item
+//   Work      squares, scale: a work-group takes `per_group` consecutive elements (squares: of a part), work-item i
+//             vectors i, i + LS ... of them; total: one work-group; factor: one work-item
 //   Memory    squares reads x once, scale and clamp read and write once
 //   Numerics  sums of squares of x, of x 2^-64 and of x 2^64, in blocks of BLOCK vectors; the norm
 //             takes the first unless that overflowed or is near 0.  A fixed order: the same bits in
 //             every run
 
 #define ALIGNED_VECTORS
+#include "common/parts.clh"
 #include "common/reduce.clh"
 #include "common/vector.clh"
 
@@ -29,16 +30,21 @@ static inline void add_squares(struct squares *s, FV x)
     s->up += (x * UP) * (x * UP);
 }
 
-// sums: [3][blocks]
-KERNEL void clip_squares_fwd(__global const float *restrict x, __global float *restrict sums,
-                             long count, int per_group, int blocks)
+#define SQUARES_PARAMS(i) , __global const float *x_##i PART_PARAMS(i)
+#define TAKE(i)           IF_IN_PART(i) x = x_##i;
+
+// sums: [3][blocks], those of the parts one after another
+KERNEL void clip_squares_fwd(__global float *restrict sums PARTS(SQUARES_PARAMS), int blocks)
 {
     GROUP_SPACE(tmp);
-    const long first = (long)get_group_id(0) * per_group;
-    const int n = (int)min((long)per_group, count - first);
+    __global const float *x;
     struct squares all = {(FV)(0.0f), (FV)(0.0f), (FV)(0.0f)};
+    struct part part;
 
-    x += first;
+    PARTS(TAKE)
+    const int n = part_count(&part);
+
+    x += part_first(&part);
     for (int c = VW * (int)get_local_id(0); c < n;) {
         struct squares s = {(FV)(0.0f), (FV)(0.0f), (FV)(0.0f)};
         for (int i = 0; i < BLOCK && c < n; ++i, c += VW * LS)
@@ -57,20 +63,27 @@ KERNEL void clip_squares_fwd(__global const float *restrict x, __global float *r
     }
 }
 
-// previous: [3], sums of other arrays, where has_previous; result: [3]
+#define TOTAL_PARAM(i) , int blocks_##i
+#define BLOCKS(i)      blocks_##i,
+
+// previous: [3], sums of other arrays, where has_previous; result: [3], the parts' added in their order
 KERNEL void clip_total_fwd(__global const float *restrict sums,
                            __global const float *restrict previous, __global float *restrict result,
-                           int blocks, int has_previous)
+                           int has_previous PARTS(TOTAL_PARAM))
 {
     GROUP_SPACE(tmp);
+    const int blocks[] = {PARTS(BLOCKS)};
 
-    for (int i = 0; i < 3; ++i, sums += blocks) {
-        FV s = (FV)(0.0f);
-        for (int c = VW * (int)get_local_id(0); c < blocks; c += VW * LS)
-            s += load_some(sums + c, blocks - c, 0.0f);
-        const float all = GROUP_SUM(horizontal_sum(s), tmp);
+    for (int i = 0; i < 3; ++i) {
+        float all = has_previous ? previous[i] : 0.0f;
+        for (int part = 0; part < (int)(sizeof blocks / sizeof *blocks); sums += blocks[part++]) {
+            FV s = (FV)(0.0f);
+            for (int c = VW * (int)get_local_id(0); c < blocks[part]; c += VW * LS)
+                s += load_some(sums + c, blocks[part] - c, 0.0f);
+            all += GROUP_SUM(horizontal_sum(s), tmp);
+        }
         if (get_local_id(0) == 0)
-            result[i] = has_previous ? previous[i] + all : all;
+            result[i] = all;
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Gradient descent with momentum.  Host side: lib/op/train/sgd.c, which has the formulas.
 //
-//   Work      rates: one work-item; step: a work-group takes `per_group` consecutive elements, work-item
+//   Work      rates: one work-item; step: a work-group takes `per_group` consecutive elements of a part, work-item
 //             i vectors i, i + LS ... of them
 //   Memory    step: reads two arrays, writes one, which may be the same; MOMENTUM one more of each
 //   Numerics  some 6 roundings an element.  At the first step the buffer is not read
@@ -10,6 +10,7 @@
 //   MOMENTUM  there is a momentum buffer  0, 1
 
 #define ALIGNED_VECTORS
+#include "common/parts.clh"
 #include "common/vector.clh"
 
 #ifndef MOMENTUM
@@ -28,26 +29,37 @@ KERNEL void sgd_rates_fwd(__global const int *restrict taken, __global const flo
     rates[2] = first ? 1.0f : rest;
 }
 
-// An update gives the same array as old and new: each element is read before it is written.  A rate
-// that is not a number leaves all as it was.
-KERNEL void sgd_step_fwd(__global const float *p, __global const float *restrict g,
-                         __global const float *buffer, __global const float *restrict rates,
-                         __global float *p_new, __global float *buffer_new, int has_buffer,
-                         float decay, float momentum, int nesterov, long count, int per_group)
+#define STEP_PARAMS(i)                                                                             \
+    , __global float *p_##i, __global const float *g_##i, __global float *buffer_##i PART_PARAMS(i)
+#define TAKE(i) IF_IN_PART(i) p = p_##i, g = g_##i, buffer = buffer_##i;
+
+// in_place: the new arrays are the old ones, each element of which is read before it is written.  factor: [1], of the
+// gradients, where has_factor.  A rate that is not a number leaves all as it was.
+KERNEL void sgd_step_fwd(__global const float *restrict rates,
+                         __global const float *restrict factor, __global float *p_new,
+                         __global float *buffer_new, int in_place, int has_factor, int has_buffer,
+                         float decay, float momentum, int nesterov PARTS(STEP_PARAMS))
 {
-    const long first = (long)get_group_id(0) * per_group;
-    const int n = (int)min((long)per_group, count - first);
-    const float rate = rates[0];
+    const float rate = rates[0], gain = has_factor ? *factor : 1.0f;
     const int skip = isnan(rate);
 #if MOMENTUM
     const float keep = has_buffer ? rates[1] : 0.0f, rest = has_buffer ? rates[2] : 1.0f;
 #endif
+    __global float *p, *buffer;
+    __global const float *g;
+    struct part part;
 
+    PARTS(TAKE)
+    const long first = part_first(&part);
+    const int n = part_count(&part);
+
+    if (in_place)
+        p_new = p, buffer_new = buffer;
     for (int c = VW * (int)get_local_id(0); c < n; c += VW * LS) {
         const long at = first + c;
         const int some = n - c;
         const FV old = load_some(p + at, some, 0.0f);
-        FV d = load_some(g + at, some, 0.0f);
+        FV d = load_some(g + at, some, 0.0f) * gain;
         d = decay != 0.0f ? d + old * decay : d;
 #if MOMENTUM
         FV b = d * rest;

@@ -55,6 +55,8 @@ static attncl_status allocate_arena(const struct lowered *p, struct program *g)
             TRY(attncl__buffer_retain(g->empty, &s->mem));
             continue;
         }
+        s->begin = offset;
+        s->end = offset + at->bytes;
         TRY(attncl__buffer_part(g->ctx, g->arena, offset, at->bytes, &s->mem));
         if (p->canaries)
             guard(g, &(struct guarded){g->arena, offset, at->bytes, false, node->cls->name,

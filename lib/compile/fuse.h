@@ -23,15 +23,15 @@ struct fusion_rule {
     bool (*match)(const struct lowered *p, int node, struct fusion *f);
     // Whether nodes in between neither write what the fused op reads nor read what it will write.  NULL: there are none.
     bool (*is_legal)(const struct lowered *p, const struct fusion *f);
-    // Whether the device has the fused op for these sizes, and gains by it; fills f->params.
+    // Whether the device has the fused op for these sizes, and gains by it; fills f->params.  NULL: always.
     bool (*is_profitable)(const struct lowered *p, struct fusion *f);
     attncl_status (*build)(struct lowered *p, const struct fusion *f);
 };
 
-extern const struct fusion_rule attncl__fuse_norm, attncl__fuse_merge; // fusion_prologue.c
-extern const struct fusion_rule attncl__fuse_add_gemm;                 // fusion_add_gemm.c
-extern const struct fusion_rule attncl__fuse_products;                 // fusion_products.c
-extern const struct fusion_rule attncl__fuse_loop_copies;              // fusion_loop_copies.c
+extern const struct fusion_rule attncl__fuse_norm, attncl__fuse_merge,
+    attncl__fuse_clipping;                             // fusion_prologue.c
+extern const struct fusion_rule attncl__fuse_add_gemm; // fusion_add_gemm.c
+extern const struct fusion_rule attncl__fuse_products; // fusion_products.c
 extern const struct fusion_rule attncl__fuse_mixing_step_after, attncl__fuse_mixing_step,
     attncl__fuse_ffn_after; // fusion_step.c
 

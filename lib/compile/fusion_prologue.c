@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// What skinny GEMMs compute in front of them, each in less time than a launch takes:
+// What ops compute in front of them.  Skinny GEMMs, each in less time than a launch takes:
 //
 //   layer norm -> maps        every map that reads the norm computes it again
 //   step of attention -> map  the step leaves its parts, which the map merges
+//
+// Updates, instead of writing and reading all gradients once more:
+//
+//   clipping by the norm -> update   it takes the factor
 
 #include "compile/fuse.h"
 #include "op/attention/attention_split.h"
@@ -188,3 +192,34 @@ static attncl_status build_merge(struct lowered *p, const struct fusion *f)
 
 const struct fusion_rule attncl__fuse_merge = {match_merge, first_is_not_overwritten,
                                                merge_is_profitable, build_merge};
+
+enum { UPDATE_GRAD = 1, SCALE_X = 0, SCALE_FACTOR = 1, MAX_UPDATE_INPUTS = 7 };
+
+static bool match_clipping(const struct lowered *p, int update, struct fusion *f)
+{
+    if (!is_op(p, update, &attncl__op_adam_update_fwd) &&
+        !is_op(p, update, &attncl__op_sgd_update_fwd))
+        return false;
+    f->node[f->n_nodes++] =
+        attncl__fusion_sole_producer_of(p, update, UPDATE_GRAD, &attncl__op_scale_by_fwd);
+    f->last = update;
+    return f->node[0] >= 0;
+}
+
+// The factor is the update's last input.
+static attncl_status build_clipping(struct lowered *p, const struct fusion *f)
+{
+    const struct lowered_node *update = &p->nodes[f->last];
+    int in[MAX_UPDATE_INPUTS];
+
+    assert(update->cls->n_in <= MAX_UPDATE_INPUTS);
+    memcpy(in, update->inputs, (size_t)update->cls->n_in * sizeof in[0]);
+    in[UPDATE_GRAD] = input_of(p, f->node[0], SCALE_X);
+    in[update->cls->n_in - 1] = input_of(p, f->node[0], SCALE_FACTOR);
+    TRY(attncl__lowered_replace(p, f->last, update->cls, update->params, in));
+    attncl__lowered_remove(p, f->node[0]);
+    return ATTNCL_OK;
+}
+
+const struct fusion_rule attncl__fuse_clipping = {match_clipping, first_is_not_overwritten, NULL,
+                                                  build_clipping};

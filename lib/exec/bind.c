@@ -87,7 +87,8 @@ static attncl_status copied(const struct io_binding *b, struct change *change)
 {
     change->copied = attncl__alloc(sizeof *change->copied);
     REQUIRE(change->copied, ATTNCL_ERR_NO_MEMORY, "the binding of %s", b->name);
-    *change->copied = (struct storage){change->bound, change->offset_bytes + b->storage->bytes};
+    *change->copied =
+        (struct storage){.mem = change->bound, .bytes = change->offset_bytes + b->storage->bytes};
     return ATTNCL_OK;
 }
 

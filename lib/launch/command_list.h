@@ -12,6 +12,8 @@
 struct storage {
     cl_mem mem; // released by the owner of the storage
     size_t bytes;
+    size_t begin,
+        end; // in the graph's arena, where others may be at other times; both 0: not in it
 };
 
 // SIGNAL: event slot `slot` is complete when the queue's commands before it are.  WAIT: the queue's
@@ -21,6 +23,7 @@ enum command_kind { COMMAND_KERNEL, COMMAND_COPY, COMMAND_CALL, COMMAND_SIGNAL, 
 struct mem_arg {
     cl_uint index;
     struct storage *storage;
+    bool writes; // of a part
 };
 
 // A command that enqueues by itself (CLBlast).  Called at each run; `event` as in clEnqueue*.

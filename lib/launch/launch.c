@@ -106,27 +106,23 @@ static attncl_status check_arg(cl_kernel kernel, const char *name, size_t i, con
     return ATTNCL_OK;
 }
 
-static attncl_status check_args(cl_kernel kernel, const char *name, const struct arg *args,
-                                size_t n_args)
+// Arguments from `first` on.
+static attncl_status set_args(struct launcher *l, struct command *c, size_t first,
+                              const struct arg *args, size_t n_args)
 {
-    for (size_t i = 0; i < n_args; ++i)
-        TRY(check_arg(kernel, name, i, &args[i]));
-    return ATTNCL_OK;
-}
-
-static attncl_status set_args(struct launcher *l, struct command *c, const struct arg *args,
-                              size_t n_args)
-{
-    for (size_t i = 0; i < n_args; ++i) {
-        const struct arg *a = &args[i];
+    for (size_t i = first; i < first + n_args; ++i) {
+        const struct arg *a = &args[i - first];
         const cl_mem *mem = &l->command_list->dummy;
         const void *value = NULL;
         size_t bytes = 0;
 
+        if (attncl__context_env(l->command_list->ctx, ENV_GUARD))
+            TRY(check_arg(c->kernel, c->name, i, a));
         switch (a->kind) {
         case ARG_MEM:
             if (a->u.mem.storage) {
-                c->mem_args[c->n_mem_args++] = (struct mem_arg){(cl_uint)i, a->u.mem.storage};
+                c->mem_args[c->n_mem_args++] =
+                    (struct mem_arg){(cl_uint)i, a->u.mem.storage, a->writes};
                 if (a->u.mem.storage->mem)
                     mem = &a->u.mem.storage->mem;
             }
@@ -225,9 +221,7 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "%zu arguments", n_args);
         goto done;
     }
-    if (attncl__context_env(l->command_list->ctx, ENV_GUARD))
-        TRY_DONE(check_args(command.kernel, spec->kernel, args, n_args));
-    TRY_DONE(set_args(l, &command, args, n_args));
+    TRY_DONE(set_args(l, &command, 0, args, n_args));
     TRY_DONE(check_kernel(l, spec, command.kernel, items_of(&grid), local_arg_bytes(args, n_args),
                           &private_bytes));
     TRY_DONE(attncl__command_list_append(l->command_list, &c));
@@ -239,6 +233,90 @@ done:
     attncl__kernel_release(&command.kernel);
     attncl__free(command.mem_args);
     return status;
+}
+
+// -- parts
+
+static bool same_args(const struct arg *a, const struct arg *b, size_t n)
+{
+    static const size_t bytes[] = {sizeof a->u.mem, sizeof a->u.i32, sizeof a->u.i64,
+                                   sizeof a->u.f32, sizeof a->u.local_bytes};
+    for (size_t i = 0; i < n; ++i)
+        if (a[i].kind != b[i].kind || memcmp(&a[i].u, &b[i].u, bytes[a[i].kind]) != 0)
+            return false;
+    return true;
+}
+
+static bool overlap(const struct storage *a, const struct storage *b)
+{
+    return a == b || (a->begin < b->end && b->begin < a->end);
+}
+
+// Whether the part and the command read or write what the other writes.
+static bool conflict(const struct command *c, const struct arg *part, size_t n)
+{
+    for (size_t i = 0; i < n * c->n_mem_args; ++i) {
+        const struct arg *a = &part[i / c->n_mem_args];
+        const struct mem_arg *b = &c->mem_args[i % c->n_mem_args];
+        if (a->kind == ARG_MEM && a->u.mem.storage && (a->writes || b->writes) &&
+            overlap(a->u.mem.storage, b->storage))
+            return true;
+    }
+    return false;
+}
+
+// The command that the part joins, with `spec` and `shared` as they are; NULL: none.
+static struct command *find_joint(const struct launcher *l, const struct kspec *spec,
+                                  const struct arg *shared, size_t n_shared, const struct arg *part,
+                                  size_t n_part)
+{
+    const struct joint_launch *j = l->joint;
+    const struct command_list *list = l->command_list;
+
+    if (l->is_rehearsal || !j || j->n_parts == 0 || j->n_parts == N_PARTS ||
+        j->command + 1 != list->n_commands)
+        return NULL;
+    struct command *c = &list->commands[j->command];
+    const bool fits = c->queue == list->queue && c->trip_count == 0 &&
+                      strcmp(j->spec.kernel, spec->kernel) == 0 &&
+                      strcmp(j->spec.defines, spec->defines) == 0 &&
+                      same_args(j->args.arg, shared, n_shared) && !conflict(c, part, n_part);
+    return fits ? c : NULL;
+}
+
+static void add_part(struct arg_list *list, const struct arg *part, size_t n_part, size_t first)
+{
+    arg_list_add(list, part, n_part);
+    arg_list_add(list, ARGS(arg_i32((int64_t)first)));
+}
+
+attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, struct grid grid,
+                                  const struct arg *shared, size_t n_shared, const struct arg *part,
+                                  size_t n_part)
+{
+    struct command *c = find_joint(l, spec, shared, n_shared, part, n_part);
+    struct arg_list args = {.n = 0};
+
+    if (grid.groups[0] == 0)
+        return ATTNCL_OK;
+    if (c && c->global[0] / c->local[0] + grid.groups[0] <= INT32_MAX / c->local[0]) {
+        const size_t first = c->global[0] / c->local[0];
+        add_part(&args, part, n_part, first);
+        c->global[0] += grid.groups[0] * grid.local[0];
+        return set_args(l, c, n_shared + (size_t)l->joint->n_parts++ * args.n, args.arg, args.n);
+    }
+    arg_list_add(&args, shared, n_shared);
+    add_part(&args, part, n_part, 0);
+    for (int i = 1; i < N_PARTS; ++i) {
+        add_part(&args, part, n_part, INT32_MAX);
+        for (size_t k = args.n - n_part - 1; k < args.n; ++k)
+            if (args.arg[k].kind == ARG_MEM)
+                args.arg[k] = arg_mem((struct span){NULL});
+    }
+    TRY(attncl__launch(l, spec, grid, args.arg, args.n));
+    if (l->joint && !l->is_rehearsal)
+        *l->joint = (struct joint_launch){*spec, args, l->command_list->n_commands - 1, 1};
+    return ATTNCL_OK;
 }
 
 bool attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local, bool no_spills)

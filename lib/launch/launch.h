@@ -35,7 +35,8 @@ struct launch_refusal {
 struct launcher {
     const struct device_caps *caps;
     struct command_list *command_list;
-    const char *gemm; // ATTNCL_GEMM's value or NULL
+    const char *gemm;           // ATTNCL_GEMM's value or NULL
+    struct joint_launch *joint; // of parts; NULL: each is a launch
     // Programs are noted (attncl__program_want()) that the first choices of configurations need; the commands are
     // good for nothing.
     bool is_rehearsal;
@@ -153,6 +154,7 @@ enum arg_kind { ARG_MEM, ARG_I32, ARG_I64, ARG_F32, ARG_LOCAL };
 
 struct arg {
     enum arg_kind kind;
+    bool writes; // MEM of a part
     union {
         struct span mem; // an absent span (storage NULL) is passed as a small dummy buffer
         int32_t i32;
@@ -165,6 +167,10 @@ struct arg {
 static inline struct arg arg_mem(struct span span)
 {
     return (struct arg){.kind = ARG_MEM, .u.mem = span};
+}
+static inline struct arg arg_written(struct span span) // by a part
+{
+    return (struct arg){.kind = ARG_MEM, .writes = true, .u.mem = span};
 }
 // A length, stride or flag that the kernel takes as int.  The caller has checked that it fits.
 static inline struct arg arg_i32(int64_t x)
@@ -190,7 +196,7 @@ static inline struct arg arg_local(size_t bytes)
         sizeof((const struct arg[]){__VA_ARGS__}) / sizeof(struct arg)
 
 // Arguments that several functions append.
-enum { ARG_LIST_MAX = 64 };
+enum { ARG_LIST_MAX = 96 };
 struct arg_list {
     struct arg arg[ARG_LIST_MAX];
     size_t n;
@@ -216,6 +222,25 @@ attncl_status attncl__check_loops(const struct device_caps *caps, const char *ke
 // build.  ERR_UNSUPPORTED when the device cannot run it with work-groups of this size.
 attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                              const struct arg *args, size_t n_args);
+
+// -- parts: small ops of one kind, one after another, are one launch
+
+enum { N_PARTS = 8 };
+
+// The last launch of parts, which more may join.
+struct joint_launch {
+    struct kspec spec;
+    struct arg_list args; // as it began
+    size_t command;       // its index
+    int n_parts;          // 0: there is none
+};
+
+// attncl__launch() of a kernel that takes `shared`, then N_PARTS times `part` and the part's first work-group
+// (cl/common/parts.clh).  A part joins the launch in front of it where kernel and `shared` are the same, and neither
+// writes memory of the other.
+attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, struct grid grid,
+                                  const struct arg *shared, size_t n_shared, const struct arg *part,
+                                  size_t n_part);
 
 // True when the kernel builds and a work-group of `local` work-items is within its limits; with
 // no_spills, which a choice prefers and does not require, when in addition a work-item's values fit in

@@ -143,8 +143,12 @@ attncl_value attncl_clip_grad_norm(attncl_graph *g, size_t n, const attncl_value
     if (n == 0 || !grads || !clipped_ret)
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%zu gradients to clip, must be at least 1", n);
 
-    for (size_t i = 0; i < n; ++i)
-        sums = attncl__graph_add(g, &attncl__op_sum_squares_fwd, NULL, IN(grads[i], sums));
+    for (size_t i = 0; i < n; i += N_PARTS) {
+        const size_t n_parts = n - i < N_PARTS ? n - i : N_PARTS;
+        attncl_value in[1 + N_PARTS] = {sums};
+        memcpy(in + 1, grads + i, n_parts * sizeof *in);
+        sums = attncl__graph_add(g, &attncl__op_sum_squares_fwd, NULL, in, 1 + (int)n_parts);
+    }
     const attncl_value norm = attncl__graph_add(g, &attncl__op_clip_factor_fwd, &params, IN(sums));
     const attncl_value factor = attncl__graph_result(g, norm, 1);
     for (size_t i = 0; i < n; ++i)

@@ -101,9 +101,6 @@ OP_SPEC(loop_row_fwd, .in = "x f32 T R*; index i32 1", .out = "", .gpu = "T=64 R
 OP_SPEC(loop_stack_fwd, .in = "x f32 R*; index i32 1", .out = "", .gpu = "R=8x512",
         .cases = {{"64", SPEC_PARAMS(loop_stack_fwd, .n_rows = 64)}});
 OP_SPEC(loop_sum_fwd, .in = "x f32 R*; index i32 1", .out = "", .gpu = "R=8x512");
-OP_SPEC(fused_loop_copies_fwd, .in = "index i32 1; rows f32 T R*; x f32 R*; y f32 R*", .out = "",
-        .gpu = "T=64 R=8x512",
-        .cases = {{"3", SPEC_PARAMS(fused_loop_copies_fwd, .n = 3, .kinds = 0x24, .n_rows = 64)}});
 
 OP_SPEC(zeros_fwd, .in = "", .out = "", .gpu = "N=1",
         .cases = {{"matrix", SPEC_PARAMS(zeros_fwd, .shape = WHOLE)}});

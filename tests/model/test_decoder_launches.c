@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How many commands a layer adds to a step of decoding: in the GPU variant, where launches bound a step.  And how many
-// programs the bundled model has built when its first text begins, or its first step of training ends.
+// programs the bundled model has built when its first text begins, or its first step of training ends, and how many commands
+// such a step is.
 
 #include <stdatomic.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "support/golden.h"
 #include "support/launch_mock.h"
 #include "support/test.h"
+#include "train/trainer.h"
 
 // Steps of attention and of a spatial gate are two: parts, and merging them.
 static const struct {
@@ -137,6 +139,9 @@ TABLE_TEST(programs_before_the_first_step, starts)
     ck_assert_msg(n_built <= (ctx->caps.variant == VARIANT_CPU ? starts[_i].step_of_cpu
                                                                : starts[_i].step_of_gpu),
                   "%zu programs", (size_t)n_built);
+    // 531 where each of the 65 weights is squared, summed, scaled and updated by itself.
+    const size_t n = attncl__graph_program(trainer->graphs[0].graph)->command_list.n_commands;
+    ck_assert_msg(n <= 275, "%zu commands", n);
     attncl_trainer_destroy(trainer);
     ck_ok(attncl_context_destroy(ctx));
 }

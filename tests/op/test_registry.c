@@ -55,7 +55,6 @@ static const struct {
     {"loop_stack_fwd", "complete after a loop's last iteration"},
     {"loop_sum_fwd", "complete after a loop's last iteration"},
     {"fused_linear_fwd", "refused where a device or many rows do not allow one launch"},
-    {"fused_loop_copies_fwd", "its inputs depend on its parameters"},
     {"schedule_rate_fwd",
      "its input is one step: the test walks them, on the device and on the host"},
 };

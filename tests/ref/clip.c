@@ -32,19 +32,22 @@ static void squares(const void *params, struct host *const *in, struct host *con
 
     (void)params;
     for (int s = 0; s < 3; ++s) {
-        double sum = in[1] ? in[1]->data[s] : 0;
-        for (int64_t i = 0; i < in[0]->count; ++i)
-            sum += (in[0]->data[i] * scales[s]) * (in[0]->data[i] * scales[s]);
+        double sum = in[0] ? in[0]->data[s] : 0;
+        for (int k = 1; k <= 3; ++k)
+            for (int64_t i = 0; in[k] && i < in[k]->count; ++i)
+                sum += (in[k]->data[i] * scales[s]) * (in[k]->data[i] * scales[s]);
         out[0]->data[s] = (double)(float)sum;
     }
 }
 
 // A sum of terms of one sign over blocks of 64, their sums, lanes and work-groups: 300 additions in a row at most, each half
 // of 2^-23.  Squares that are subnormal may be 0.
-OP_SPEC(sum_squares_fwd, .in = "x f32 N*; sums? f32:0.5:900 3", .out = "total f32 3",
-        .ref = squares, .rel = 300, .tiny = 3e-35, .smoke = "N=1,37; N=9x2063; N=-",
-        .gpu = "N=262144", .special = "N=130", .full = "N=70001; N=7x5", .data = SCALED,
-        .cases = {{"alone"}, {"added", .with = "sums f32:0.5:900 3", .leeway = MEETS}},
+OP_SPEC(sum_squares_fwd, .in = "sums? f32:0.5:900 3; x f32 N*; x2? f32 M*; x3? f32 K*",
+        .out = "total f32 3", .ref = squares, .rel = 300, .tiny = 3e-35,
+        .smoke = "N=1,37; N=9x2063; N=-", .gpu = "N=262144", .special = "N=130",
+        .full = "N=70001; N=7x5", .data = SCALED,
+        .cases = {{"alone"},
+                  {"added", .with = "sums f32:0.5:900 3; x2 f32 M*; x3 f32 K*", .leeway = MEETS}},
         .refusals = {{ATTNCL_ERR_SHAPE, "sums is [4], must be [3]", .with = "sums f32 4"}});
 
 static void factor(const void *params, struct host *const *in, struct host *const *out)

@@ -18,33 +18,6 @@ enum fused_linear_input {
 // Whether one launch on this device computes it, and in less time than several would.
 bool attncl__fused_linear_supported(const struct op_sig *sig);
 
-// -- fused_loop_copies_fwd
-
-// Input LOOP_COPIES_X + i and output i are the x and y of part i.
-enum { LOOP_COPIES_MAX = 8 };
-enum {
-    LOOP_COPIES_ITERATION,
-    LOOP_COPIES_X,
-    N_LOOP_COPIES_INPUTS = LOOP_COPIES_X + LOOP_COPIES_MAX
-};
-
-// A part is a loop_row, loop_stack or loop_sum: two bits of `kinds` each, the first part's the lowest.
-enum { LOOP_COPY_ROW, LOOP_COPY_STACK, LOOP_COPY_SUM, LOOP_COPY_BITS = 2 };
-
-static inline int attncl__loop_copy_kind(int32_t kinds, int part)
-{
-    return kinds >> LOOP_COPY_BITS * part & ((1 << LOOP_COPY_BITS) - 1);
-}
-
-// recurrent/loop.c: the launch, also of one part.
-struct loop_part {
-    struct span x, y;
-    int64_t count; // of elements that it moves
-};
-attncl_status attncl__loop_copies(struct launcher *l, struct span iteration,
-                                  const struct fused_loop_copies_fwd_params *params,
-                                  const struct loop_part part[LOOP_COPIES_MAX]);
-
 // -- split_k_reduce_fwd
 
 enum { SPLIT_K_PARTIALS, SPLIT_K_BIAS, SPLIT_K_RESIDUAL, N_SPLIT_K_INPUTS };

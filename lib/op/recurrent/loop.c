@@ -10,7 +10,6 @@
 //
 // Kernels: cl/recurrent/loop.cl.
 
-#include "op/fused/fused.h"
 #include "op/row_launch.h"
 
 static attncl_status index_infer(struct op_sig *sig)
@@ -40,54 +39,35 @@ static attncl_status index_launch(struct launcher *l, const struct op_call *call
                                arg_i32(params->trip_count), arg_i32(params->reversed)));
 }
 
-#define PART(i) arg_mem(part[i].x), arg_mem(part[i].y), arg_i64(part[i].count)
+enum { COPY_ROW, COPY_STACK, COPY_SUM };
 
-attncl_status attncl__loop_copies(struct launcher *l, struct span iteration,
-                                  const struct fused_loop_copies_fwd_params *params,
-                                  const struct loop_part part[LOOP_COPIES_MAX])
+// Copies of an iteration one after another are one launch.  bound: the number of rows, or of a sum its first iteration.
+static attncl_status copy_launch(struct launcher *l, const struct op_call *call, int kind,
+                                 const struct tensor_desc *moved, int64_t bound)
 {
-    int64_t most = 0;
-
-    for (int i = 0; i < params->n; ++i)
-        most = part[i].count > most ? part[i].count : most;
-    if (most == 0)
-        return ATTNCL_OK;
+    const int64_t count = attncl__desc_count(moved);
     const struct elementwise_launch p =
-        attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_copies_fwd", most);
-    return attncl__launch(l, &p.spec,
-                          grid_2d(ceil_div(most, p.per_group), params->n, p.grid.local[0], 1),
-                          ARGS(arg_mem(iteration), arg_i32(params->n_rows), arg_i32(params->first),
-                               arg_i32(params->kinds), arg_i32(p.per_group), PART(0), PART(1),
-                               PART(2), PART(3), PART(4), PART(5), PART(6), PART(7)));
-}
+        attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_copies_fwd", count);
 
-static attncl_status launch_one(struct launcher *l, const struct op_call *call, int kind,
-                                int64_t n_rows, int32_t first)
-{
-    const struct fused_loop_copies_fwd_params params = {
-        .n = 1, .kinds = kind, .n_rows = (int32_t)n_rows, .first = first};
-    const struct tensor_desc *moved =
-        kind == LOOP_COPY_STACK ? &call->sig.in[0] : &call->sig.out[0];
-    const struct loop_part part[LOOP_COPIES_MAX] = {
-        {call->in[0], call->out[0], attncl__desc_count(moved)}};
-
-    return attncl__loop_copies(l, call->in[1], &params, part);
+    return attncl__launch_part(l, &p.spec, p.grid, ARGS(arg_mem(call->in[1])),
+                               ARGS(arg_mem(call->in[0]), arg_written(call->out[0]), arg_i32(kind),
+                                    arg_i32(bound), arg_i64(count), arg_i32(p.per_group)));
 }
 
 static attncl_status row_launch(struct launcher *l, const struct op_call *call)
 {
-    return launch_one(l, call, LOOP_COPY_ROW, call->sig.in[0].dim[0], 0);
+    return copy_launch(l, call, COPY_ROW, &call->sig.out[0], call->sig.in[0].dim[0]);
 }
 
 static attncl_status stack_launch(struct launcher *l, const struct op_call *call)
 {
-    return launch_one(l, call, LOOP_COPY_STACK, call->sig.out[0].dim[0], 0);
+    return copy_launch(l, call, COPY_STACK, &call->sig.in[0], call->sig.out[0].dim[0]);
 }
 
 static attncl_status sum_launch(struct launcher *l, const struct op_call *call)
 {
     const struct loop_sum_fwd_params *params = call->sig.params;
-    return launch_one(l, call, LOOP_COPY_SUM, 1, params->first);
+    return copy_launch(l, call, COPY_SUM, &call->sig.out[0], params->first);
 }
 
 const struct op_class attncl__op_loop_index_fwd = {

@@ -19,14 +19,13 @@ static attncl_status accumulate_launch(struct launcher *l, const struct op_call 
     const struct elementwise_launch config =
         attncl__elementwise_launch(l->caps, "train/accumulate.cl", "accumulate_fwd", count);
 
-    if (count == 0)
-        return ATTNCL_OK;
-    return attncl__launch(
-        l, &config.spec, config.grid,
-        ARGS(arg_mem(call->in[IN_INTO]), arg_mem(call->in[IN_VALUE]), arg_mem(call->in[IN_GUARD]),
-             arg_i32(attncl__desc_present(&call->sig.in[IN_VALUE])),
-             arg_i32(attncl__desc_present(&call->sig.in[IN_GUARD])), arg_f32((float)p->keep),
-             arg_f32((float)p->gain), arg_i64(count), arg_i32(config.per_group)));
+    return attncl__launch_part(l, &config.spec, config.grid,
+                               ARGS(arg_mem(call->in[IN_GUARD]),
+                                    arg_i32(attncl__desc_present(&call->sig.in[IN_VALUE])),
+                                    arg_i32(attncl__desc_present(&call->sig.in[IN_GUARD])),
+                                    arg_f32((float)p->keep), arg_f32((float)p->gain)),
+                               ARGS(arg_written(call->in[IN_INTO]), arg_mem(call->in[IN_VALUE]),
+                                    arg_i64(count), arg_i32(config.per_group)));
 }
 
 const struct op_class attncl__op_accumulate_fwd = {

@@ -15,13 +15,14 @@
 // with lr_t = lr, or the scalar input where it is given.  Weight decay: g += decay p, or decoupled
 // p *= 1 - rates[2], where rates[2] = shrink + scheduled_decay lr_t.
 //
-// adam_step gives new arrays; adam_update writes over the old.  AMSGrad where v_max is given.
+// adam_step gives new arrays; adam_update writes over the old, and takes the factor of g that clipping would multiply it
+// by (compile/fusion_prologue.c).  AMSGrad where v_max is given.
 
 #include <math.h>
 
 #include "op/row_launch.h"
 
-enum { IN_PARAM, IN_GRAD, IN_MEAN, IN_SQUARE, IN_RATES, IN_LARGEST };
+enum { IN_PARAM, IN_GRAD, IN_MEAN, IN_SQUARE, IN_RATES, IN_LARGEST, IN_FACTOR };
 
 static attncl_status rates_infer(struct op_sig *sig)
 {
@@ -54,39 +55,37 @@ static bool is_amsgrad(const struct op_sig *sig)
     return attncl__desc_present(&sig->in[IN_LARGEST]);
 }
 
-// out: parameter, mean, mean square and largest mean square after the step.
+// out: parameter, mean, mean square and largest mean square after the step; NULL: they replace the old ones.
 static attncl_status append_step(struct launcher *l, const struct op_call *call,
-                                 const struct span out[4])
+                                 const struct span *out, struct span factor)
 {
+    static const struct span in_place[4];
     const struct adam_step_fwd_params *p = call->sig.params;
+    const struct span *in = call->in, *to = out ? out : in_place;
     const int64_t count = attncl__desc_count(&call->sig.in[IN_PARAM]);
     struct elementwise_launch config =
         attncl__elementwise_launch(l->caps, "train/adam.cl", "adam_step_fwd", count);
 
     kspec_int(&config.spec, "AMSGRAD", is_amsgrad(&call->sig));
-    return attncl__launch(
+    return attncl__launch_part(
         l, &config.spec, config.grid,
-        ARGS(arg_mem(call->in[IN_PARAM]), arg_mem(call->in[IN_GRAD]), arg_mem(call->in[IN_MEAN]),
-             arg_mem(call->in[IN_SQUARE]), arg_mem(call->in[IN_LARGEST]),
-             arg_mem(call->in[IN_RATES]), arg_mem(out[0]), arg_mem(out[1]), arg_mem(out[2]),
-             arg_mem(out[3]), arg_f32((float)p->beta1), arg_f32((float)(1 - p->beta1)),
-             arg_f32((float)p->beta2), arg_f32((float)(1 - p->beta2)), arg_f32((float)p->eps),
-             arg_f32((float)p->decay), arg_i64(count), arg_i32(config.per_group)));
+        ARGS(arg_mem(in[IN_RATES]), arg_mem(factor), arg_mem(to[0]), arg_mem(to[1]), arg_mem(to[2]),
+             arg_mem(to[3]), arg_i32(!out), arg_i32(factor.storage != NULL),
+             arg_f32((float)p->beta1), arg_f32((float)(1 - p->beta1)), arg_f32((float)p->beta2),
+             arg_f32((float)(1 - p->beta2)), arg_f32((float)p->eps), arg_f32((float)p->decay)),
+        ARGS(arg_written(in[IN_PARAM]), arg_mem(in[IN_GRAD]), arg_written(in[IN_MEAN]),
+             arg_written(in[IN_SQUARE]), arg_written(in[IN_LARGEST]), arg_i64(count),
+             arg_i32(config.per_group)));
 }
 
 static attncl_status step_launch(struct launcher *l, const struct op_call *call)
 {
-    return append_step(l, call, call->out);
+    return append_step(l, call, call->out, (struct span){NULL});
 }
 
 static attncl_status update_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct span *in = call->in;
-
-    if (attncl__desc_count(&call->sig.in[IN_PARAM]) == 0)
-        return ATTNCL_OK;
-    return append_step(
-        l, call, (const struct span[]){in[IN_PARAM], in[IN_MEAN], in[IN_SQUARE], in[IN_LARGEST]});
+    return append_step(l, call, NULL, call->in[IN_FACTOR]);
 }
 
 const struct op_class attncl__op_adam_rates_fwd = {
@@ -110,9 +109,10 @@ const struct op_class attncl__op_adam_step_fwd = {
 
 const struct op_class attncl__op_adam_update_fwd = {
     .name = OP_CLASS(adam_update_fwd),
-    .in = OP_IN({"param", F32 | STATE, "..."}, {"grad", F32, "..."},
-                {"exp_avg", F32 | STATE, "..."}, {"exp_avg_sq", F32 | STATE, "..."},
-                {"rates", F32, "3"}, {"max_exp_avg_sq", F32 | STATE | OPTIONAL, "..."}),
+    .in =
+        OP_IN({"param", F32 | STATE, "..."}, {"grad", F32, "..."}, {"exp_avg", F32 | STATE, "..."},
+              {"exp_avg_sq", F32 | STATE, "..."}, {"rates", F32, "3"},
+              {"max_exp_avg_sq", F32 | STATE | OPTIONAL, "..."}, {"factor", F32 | OPTIONAL, ""}),
     .launch = update_launch,
     .flop = "14x",
 };

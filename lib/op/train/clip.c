@@ -2,7 +2,7 @@
 //
 // Clipping by the norm of all gradients together, in three ops (cl/train/clip.cl):
 //
-//   sum_squares   sums of squares of an array, added to those of the arrays before it
+//   sum_squares   sums of squares of up to eight arrays, added to those of the arrays before them
 //   clip_factor   total = sqrt(sum);  factor = min(1, max / (total + 1e-6)), as PyTorch has it, or
 //                 max / total where total > max, as d2l has it
 //   scale_by      y = factor x
@@ -32,27 +32,55 @@ static struct elementwise_launch squares_config(const struct device_caps *caps, 
     return p;
 }
 
+enum { IN_SUMS, IN_X };
+
+static int64_t count_of(const struct op_sig *sig, int part)
+{
+    const struct tensor_desc *x = &sig->in[IN_X + part];
+    return attncl__desc_present(x) ? attncl__desc_count(x) : 0;
+}
+
 static attncl_status squares_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct elementwise_launch p = squares_config(sig->caps, attncl__desc_count(&sig->in[0]));
-    *bytes_ret = p.grid.groups[0] * SUMS * sizeof(float);
+    *bytes_ret = 0;
+    for (int i = 0; i < N_PARTS; ++i)
+        *bytes_ret +=
+            squares_config(sig->caps, count_of(sig, i)).grid.groups[0] * SUMS * sizeof(float);
     return ATTNCL_OK;
 }
 
 static attncl_status squares_launch(struct launcher *l, const struct op_call *call)
 {
-    const int64_t count = attncl__desc_count(&call->sig.in[0]);
-    const struct elementwise_launch p = squares_config(l->caps, count);
-    const int64_t blocks = (int64_t)p.grid.groups[0];
-    const struct group_launch total =
-        attncl__group_launch(l->caps, "train/clip.cl", "clip_total_fwd", blocks);
+    struct elementwise_launch p = squares_config(l->caps, 0);
+    struct arg_list squares = {.n = 0}, total = {.n = 0};
+    int64_t blocks = 0, most = 0;
 
-    TRY(attncl__launch(l, &p.spec, p.grid,
-                       ARGS(arg_mem(call->in[0]), arg_mem(call->scratch), arg_i64(count),
-                            arg_i32(p.per_group), arg_i32(blocks))));
-    return attncl__launch(l, &total.spec, grid_1d(1, total.local),
-                          ARGS(arg_mem(call->scratch), arg_mem(call->in[1]), arg_mem(call->out[0]),
-                               arg_i32(blocks), arg_i32(attncl__desc_present(&call->sig.in[1]))));
+    arg_list_add(&squares, ARGS(arg_mem(call->scratch)));
+    arg_list_add(&total,
+                 ARGS(arg_mem(call->scratch), arg_mem(call->in[IN_SUMS]), arg_mem(call->out[0]),
+                      arg_i32(attncl__desc_present(&call->sig.in[IN_SUMS]))));
+    for (int i = 0; i < N_PARTS; ++i) {
+        p = squares_config(l->caps, count_of(&call->sig, i));
+        const int64_t own = (int64_t)p.grid.groups[0];
+        arg_list_add(&squares, ARGS(arg_mem(call->in[IN_X + i]), arg_i64(count_of(&call->sig, i)),
+                                    arg_i32(p.per_group), arg_i32(blocks)));
+        arg_list_add(&total, ARGS(arg_i32(own)));
+        blocks += own;
+        most = own > most ? own : most;
+    }
+    p.grid.groups[0] = (size_t)blocks;
+    arg_list_add(&squares, ARGS(arg_i32(blocks)));
+    TRY(attncl__launch(l, &p.spec, p.grid, squares.arg, squares.n));
+    const struct group_launch one =
+        attncl__group_launch(l->caps, "train/clip.cl", "clip_total_fwd", most);
+    return attncl__launch(l, &one.spec, grid_1d(1, one.local), total.arg, total.n);
+}
+
+static void squares_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    (void)bytes_ret;
+    for (int i = 0; i < N_PARTS; ++i)
+        *flop_ret += 8 * (double)count_of(sig, i);
 }
 
 static attncl_status factor_infer(struct op_sig *sig)
@@ -110,13 +138,18 @@ static attncl_status clamp_launch(struct launcher *l, const struct op_call *call
                                arg_i32(p.per_group)));
 }
 
+#define MORE(name)                                                                                 \
+    {                                                                                              \
+        name, F32 | OPTIONAL, NULL                                                                 \
+    }
 const struct op_class attncl__op_sum_squares_fwd = {
     .name = OP_CLASS(sum_squares_fwd),
-    .in = OP_IN({"x", F32, "..."}, {"sums", F32 | OPTIONAL, "3"}),
+    .in = OP_IN({"sums", F32 | OPTIONAL, "3"}, {"x", F32, NULL}, MORE("x2"), MORE("x3"), MORE("x4"),
+                MORE("x5"), MORE("x6"), MORE("x7"), MORE("x8")),
     .out = OP_OUT({"sums", F32, "3"}),
     .scratch = squares_scratch,
     .launch = squares_launch,
-    .flop = "8x",
+    .cost = squares_cost,
 };
 
 const struct op_class attncl__op_clip_factor_fwd = {

@@ -11,11 +11,12 @@
 //
 //   rates = (lr, 0, 1) at the first step, later (lr, momentum, 1 - dampening)
 //
-// sgd_step gives new arrays, and takes an absent b as a first step; sgd_update writes over the old.
+// sgd_step gives new arrays, and takes an absent b as a first step; sgd_update writes over the old, and
+// takes the factor of g that clipping would multiply it by (compile/fusion_prologue.c).
 
 #include "op/row_launch.h"
 
-enum { IN_PARAM, IN_GRAD, IN_RATES, IN_BUFFER };
+enum { IN_PARAM, IN_GRAD, IN_RATES, IN_BUFFER, IN_FACTOR };
 
 static attncl_status rates_infer(struct op_sig *sig)
 {
@@ -65,35 +66,36 @@ static attncl_status update_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// The parameter and the buffer after the step.
-static attncl_status append_step(struct launcher *l, const struct op_call *call, struct span param,
-                                 struct span buffer)
+// out: the parameter and the buffer after the step; NULL: they replace the old ones.
+static attncl_status append_step(struct launcher *l, const struct op_call *call,
+                                 const struct span *out, struct span factor)
 {
+    static const struct span in_place[2];
     const struct sgd_step_fwd_params *p = call->sig.params;
+    const struct span *in = call->in, *to = out ? out : in_place;
     const int64_t count = attncl__desc_count(&call->sig.in[IN_PARAM]);
     struct elementwise_launch config =
         attncl__elementwise_launch(l->caps, "train/sgd.cl", "sgd_step_fwd", count);
 
     kspec_int(&config.spec, "MOMENTUM", has_momentum(&call->sig));
-    return attncl__launch(l, &config.spec, config.grid,
-                          ARGS(arg_mem(call->in[IN_PARAM]), arg_mem(call->in[IN_GRAD]),
-                               arg_mem(call->in[IN_BUFFER]), arg_mem(call->in[IN_RATES]),
-                               arg_mem(param), arg_mem(buffer),
-                               arg_i32(attncl__desc_present(&call->sig.in[IN_BUFFER])),
-                               arg_f32((float)p->decay), arg_f32((float)p->momentum),
-                               arg_i32(p->nesterov), arg_i64(count), arg_i32(config.per_group)));
+    return attncl__launch_part(
+        l, &config.spec, config.grid,
+        ARGS(arg_mem(in[IN_RATES]), arg_mem(factor), arg_mem(to[0]), arg_mem(to[1]), arg_i32(!out),
+             arg_i32(factor.storage != NULL),
+             arg_i32(attncl__desc_present(&call->sig.in[IN_BUFFER])), arg_f32((float)p->decay),
+             arg_f32((float)p->momentum), arg_i32(p->nesterov)),
+        ARGS(arg_written(in[IN_PARAM]), arg_mem(in[IN_GRAD]), arg_written(in[IN_BUFFER]),
+             arg_i64(count), arg_i32(config.per_group)));
 }
 
 static attncl_status step_launch(struct launcher *l, const struct op_call *call)
 {
-    return append_step(l, call, call->out[0], call->out[1]);
+    return append_step(l, call, call->out, (struct span){NULL});
 }
 
 static attncl_status update_launch(struct launcher *l, const struct op_call *call)
 {
-    if (attncl__desc_count(&call->sig.in[IN_PARAM]) == 0)
-        return ATTNCL_OK;
-    return append_step(l, call, call->in[IN_PARAM], call->in[IN_BUFFER]);
+    return append_step(l, call, NULL, call->in[IN_FACTOR]);
 }
 
 const struct op_class attncl__op_sgd_rates_fwd = {
@@ -117,7 +119,7 @@ const struct op_class attncl__op_sgd_step_fwd = {
 const struct op_class attncl__op_sgd_update_fwd = {
     .name = OP_CLASS(sgd_update_fwd),
     .in = OP_IN({"param", F32 | STATE, "..."}, {"grad", F32, "..."}, {"rates", F32, "3"},
-                {"momentum_buffer", F32 | STATE | OPTIONAL, "..."}),
+                {"momentum_buffer", F32 | STATE | OPTIONAL, "..."}, {"factor", F32 | OPTIONAL, ""}),
     .infer = update_infer,
     .launch = update_launch,
     .flop = "8x",

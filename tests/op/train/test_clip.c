@@ -17,8 +17,8 @@ LOOP_TEST(no_size_is_too_much, 0, 6)
 
     host_scale(x[0], sizes[_i]);
     host_scale(x[1], sizes[_i]);
-    ck_ok(run_op("sum_squares_fwd", NULL, HOSTS(x[0]), HOSTS(sums)));
-    ck_ok(run_op("sum_squares_fwd", NULL, HOSTS(x[1], sums), HOSTS(all)));
+    ck_ok(run_op("sum_squares_fwd", NULL, HOSTS(NULL, x[0]), HOSTS(sums)));
+    ck_ok(run_op("sum_squares_fwd", NULL, HOSTS(sums, x[1]), HOSTS(all)));
     ck_ok(run_op("clip_factor_fwd", &params, HOSTS(all), HOSTS(total, by)));
     want->data[0] = ref_norm(x, 2);
     ck_near(total, want, 300 * 6e-8 / 2, 0);
