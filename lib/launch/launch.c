@@ -296,6 +296,8 @@ attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, 
 {
     struct command *c = find_joint(l, spec, shared, n_shared, part, n_part);
     struct arg_list args = {.n = 0};
+    struct kspec own = *spec;
+    size_t max = MIN_ARGUMENT_BYTES;
 
     if (grid.groups[0] == 0)
         return ATTNCL_OK;
@@ -313,8 +315,15 @@ attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, 
             if (args.arg[k].kind == ARG_MEM)
                 args.arg[k] = arg_mem((struct span){NULL});
     }
-    TRY(attncl__launch(l, spec, grid, args.arg, args.n));
-    if (l->joint && !l->is_rehearsal)
+    if (argument_bytes(l, args.arg, args.n) > max)
+        TRY(attncl__device_argument_bytes(l->command_list->ctx, &max));
+    const bool has_space = argument_bytes(l, args.arg, args.n) <= max;
+    if (!has_space) {
+        args.n = n_shared + n_part + 1;
+        kspec_int(&own, "ONE_PART", 1);
+    }
+    TRY(attncl__launch(l, &own, grid, args.arg, args.n));
+    if (l->joint && !l->is_rehearsal && has_space)
         *l->joint = (struct joint_launch){*spec, args, l->command_list->n_commands - 1, 1};
     return ATTNCL_OK;
 }

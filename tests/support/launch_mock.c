@@ -50,6 +50,12 @@ attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec
                                     const struct arg *args, size_t n_args);
 bool __wrap_attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local,
                                 bool no_spills);
+attncl_status __real_attncl__launch_part(struct launcher *l, const struct kspec *spec,
+                                         struct grid grid, const struct arg *shared,
+                                         size_t n_shared, const struct arg *part, size_t n_part);
+attncl_status __wrap_attncl__launch_part(struct launcher *l, const struct kspec *spec,
+                                         struct grid grid, const struct arg *shared,
+                                         size_t n_shared, const struct arg *part, size_t n_part);
 
 attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                                     const struct arg *args, size_t n_args)
@@ -64,6 +70,22 @@ attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec
         argument_bytes += args[i].kind == ARG_MEM || args[i].kind == ARG_I64 ? 8 : 4;
     }
     return current->launch(spec, &grid);
+}
+
+attncl_status __wrap_attncl__launch_part(struct launcher *l, const struct kspec *spec,
+                                         struct grid grid, const struct arg *shared,
+                                         size_t n_shared, const struct arg *part, size_t n_part)
+{
+    struct arg_list args = {.n = 0};
+
+    if (!current)
+        return __real_attncl__launch_part(l, spec, grid, shared, n_shared, part, n_part);
+    arg_list_add(&args, shared, n_shared);
+    for (int i = 0; i < N_PARTS; ++i) {
+        arg_list_add(&args, part, n_part);
+        arg_list_add(&args, ARGS(arg_i32(0)));
+    }
+    return __wrap_attncl__launch(l, spec, grid, args.arg, args.n);
 }
 
 attncl_status __wrap_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
