@@ -87,6 +87,7 @@ static bool describe(attncl_context *ctx, const struct subject *s, struct device
     if (s->mma) {
         const bool able = emulated_mma_caps(ctx, s->mma, s->precision, caps);
         caps->mma_emulated = emulated;
+        caps->shuffle_candidate = SHUFFLE_NONE;
         caps->clblast_candidate = false;
         return able;
     }
@@ -145,7 +146,9 @@ static void check_judged(const struct subject *s, const char *words)
     if (describe(ctx, s, &caps)) {
         remember_others(ctx, s->name);
         ck_assert(apply(ctx, &caps, s->cls, &fit) == ATTNCL_OK || words); // wrong in both variants
-        ck_assert_int_eq(known(ctx, s->name, why), words ? PROBE_FAILED : PROBE_PASSED);
+        const enum probe_verdict verdict = known(ctx, s->name, why);
+        ck_assert_msg(verdict == (words ? PROBE_FAILED : PROBE_PASSED), "verdict %d: %s", verdict,
+                      why);
         ck_assert_msg(!words || strstr(why, words), "\"%s\" lacks \"%s\"", why, words);
     }
     attncl__fit_free(&fit);

@@ -169,7 +169,9 @@ enum { // of extensions
     AMD_TOPOLOGY = 0x4037,
     AMD_BOARD_NAME = 0x4038,
     AMD_WAVEFRONT_WIDTH = 0x4043,
+    SUB_GROUP_SIZES_INTEL = 0x4108,
     KHR_PCI_BUS_INFO = 0x410F,
+    FEATURES_INTEL = 0x4256,
 };
 
 // The address 0000:41:00.0, as the extension of each vendor gives it; -1: not asked for.
@@ -222,6 +224,7 @@ static cl_int give_device_text(cl_device_info what, size_t n, void *value, size_
 static CL_API_ENTRY cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id id, cl_device_info what,
                                                              size_t n, void *value, size_t *n_ret)
 {
+    static const size_t intel_sizes[] = {8, 16, 32};
     const cl_int text = give_device_text(what, n, value, n_ret);
     const cl_int address = give_pci_address(what, n, value, n_ret);
 
@@ -252,13 +255,22 @@ static CL_API_ENTRY cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id id, cl
     case NV_COMPUTE_CAPABILITY_MINOR:
         if (!strstr(persona->extensions, "cl_nv_device_attribute_query"))
             return CL_INVALID_VALUE;
-        return GIVE(cl_uint, what == NV_WARP_SIZE                  ? persona->warp
-                             : what == NV_COMPUTE_CAPABILITY_MAJOR ? 7
-                                                                   : 5);
+        return GIVE(cl_uint, what == NV_WARP_SIZE ? persona->warp
+                             : what == NV_COMPUTE_CAPABILITY_MAJOR
+                                 ? persona->compute_capability / 10
+                                 : persona->compute_capability % 10);
     case AMD_WAVEFRONT_WIDTH:
         if (!strstr(persona->extensions, "cl_amd_device_attribute_query"))
             return CL_INVALID_VALUE;
         return GIVE(cl_uint, persona->warp);
+    case SUB_GROUP_SIZES_INTEL:
+        if (!strstr(persona->extensions, "cl_intel_required_subgroup_size"))
+            return CL_INVALID_VALUE;
+        return give(intel_sizes, sizeof intel_sizes, n, value, n_ret);
+    case FEATURES_INTEL: // DP4A and DPAS
+        if (!strstr(persona->extensions, "cl_intel_device_attribute_query"))
+            return CL_INVALID_VALUE;
+        return GIVE(cl_uint, 3);
     default:
         return target->clGetDeviceInfo(id, what, n, value, n_ret);
     }

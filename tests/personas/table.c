@@ -133,6 +133,30 @@ const struct persona personas[] = {
         .build_counts = true,
         ARGUMENTS(4352, 9, 64 * KIB),
         UNITS(40, 1, 32),
+        .compute_capability = 75,
+    },
+    // The other limits are those of the row above; units and memory: NVIDIA's data sheet of the H200 with 141 GB.
+    {
+        .name = "h200",
+        TEXTS("NVIDIA CUDA", "NVIDIA Corporation", "NVIDIA H200", "OpenCL 3.0 CUDA",
+              "OpenCL C 1.2 ", ATOMICS " cl_khr_fp64 cl_nv_device_attribute_query"),
+        GROUPS(1024, 1024, 1024, 64, 256),
+        MEMORY(48 * KIB, 139 * GIB, 139 * GIB / 4, 4096),
+        .build_counts = true,
+        ARGUMENTS(4352, 9, 64 * KIB),
+        UNITS(132, 1, 32),
+        .compute_capability = 90,
+    },
+    // The limits are those of "amd"; units, wavefront and memory: AMD's data sheet of the MI210.  Not told there: buffers.
+    {
+        .name = "mi210",
+        TEXTS("AMD Accelerated Parallel Processing", "Advanced Micro Devices, Inc.",
+              "gfx90a:sramecc+:xnack-", "OpenCL 2.0 persona", "OpenCL C 2.0 persona",
+              ATOMICS " cl_khr_fp64 cl_khr_fp16 cl_amd_device_attribute_query"),
+        GROUPS(256, 1024, 1024, 1024, 256),
+        MEMORY(64 * KIB, 64 * GIB, 54 * GIB, 1024),
+        ARGUMENTS(1024, 8, 54 * GIB),
+        UNITS(104, 1, 64),
     },
     // github.com/intel/compute-runtime/issues/428 and 207, github.com/intel/intel-graphics-compiler/issues/390.
     // Not told there: a kernel's limit.
@@ -146,6 +170,20 @@ const struct persona personas[] = {
         ARGUMENTS(2048, 8, 4 * GIB - 8192),
         UNITS(24, 1, 32),
         .unified = true,
+    },
+    // The other limits are those of "intel"; units, memory and sizes of sub-groups: Intel's data sheet of the A770 with
+    // 16 GB.  Not told there: a kernel's limit.
+    {
+        .name = "a770",
+        TEXTS("Intel(R) OpenCL Graphics", "Intel(R) Corporation", "Intel(R) Arc(TM) A770 Graphics",
+              "OpenCL 3.0 NEO ", "OpenCL C 1.2 ",
+              ATOMICS " cl_khr_fp16 cl_khr_pci_bus_info cl_intel_subgroups "
+                      "cl_intel_required_subgroup_size cl_intel_device_attribute_query "
+                      "cl_intel_subgroup_matrix_multiply_accumulate"),
+        GROUPS(1024, 1024, 1024, 1024, 512),
+        MEMORY(64 * KIB, 16 * GIB, 4 * GIB - 8192, 1024),
+        ARGUMENTS(2048, 8, 4 * GIB - 8192),
+        UNITS(512, 1, 32),
     },
 };
 const size_t n_personas = sizeof personas / sizeof personas[0];

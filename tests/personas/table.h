@@ -26,6 +26,7 @@ struct persona {
     cl_uint constant_args;
     cl_ulong constant_bytes;
     cl_uint units, vector_width, warp;
+    cl_uint compute_capability; // of NVIDIA's: 10 * major + minor
     bool unified;
 };
 
