@@ -84,6 +84,11 @@ static void override_variant(struct device_caps *caps, const char *variant)
 {
     if (variant && strcmp(variant, "cpu") == 0) {
         caps->variant = VARIANT_CPU;
+    } else if (variant && strcmp(variant, "gpu") == 0 && caps->max_group < MIN_GPU_GROUP) {
+        attncl__log(
+            ATTNCL_LOG_WARN,
+            "ATTNCL_VARIANT is gpu, which takes work-groups of %d; the device runs %zu: cpu",
+            MIN_GPU_GROUP, caps->max_group);
     } else if (variant && strcmp(variant, "gpu") == 0) {
         caps->variant = VARIANT_GPU;
         caps->vector_width = 4;

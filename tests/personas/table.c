@@ -135,7 +135,7 @@ const struct persona personas[] = {
         UNITS(40, 1, 32),
         .compute_capability = 75,
     },
-    // The other limits are those of the row above; units and memory: NVIDIA's data sheet of the H200 with 141 GB.
+    // Not read from a device: units and memory as announced, a quarter of it in one buffer, else the row above.
     {
         .name = "h200",
         TEXTS("NVIDIA CUDA", "NVIDIA Corporation", "NVIDIA H200", "OpenCL 3.0 CUDA",
@@ -147,7 +147,7 @@ const struct persona personas[] = {
         UNITS(132, 1, 32),
         .compute_capability = 90,
     },
-    // The limits are those of "amd"; units, wavefront and memory: AMD's data sheet of the MI210.  Not told there: buffers.
+    // Not read from a device: units, wavefront and memory as announced, 85 % of it in one buffer, else "amd".
     {
         .name = "mi210",
         TEXTS("AMD Accelerated Parallel Processing", "Advanced Micro Devices, Inc.",
@@ -171,8 +171,7 @@ const struct persona personas[] = {
         UNITS(24, 1, 32),
         .unified = true,
     },
-    // The other limits are those of "intel"; units, memory and sizes of sub-groups: Intel's data sheet of the A770 with
-    // 16 GB.  Not told there: a kernel's limit.
+    // Not read from a device: units, memory and sub-groups as announced, a guess of what a kernel runs, else "intel".
     {
         .name = "a770",
         TEXTS("Intel(R) OpenCL Graphics", "Intel(R) Corporation", "Intel(R) Arc(TM) A770 Graphics",
