@@ -181,10 +181,8 @@ attncl_status attncl__record(struct lowered *p, struct program *g)
         g->command_list.queue = p->nodes[n].queue;
         if (several)
             TRY(wait_for_others(p, g, n));
-        if (loop && loop->first == n) {
+        if (loop && loop->first == n)
             loop_start = g->command_list.n_commands;
-            joint.n_parts = 0; // what is in front of the loop does not run again
-        }
         const attncl_status status = record_node(p, g, &l, n);
         if (status == ATTNCL_ERR_UNSUPPORTED || status == ATTNCL_ERR_COMPILE)
             p->refused = (struct refused_op){p->nodes[n].cls, l.refusal};

@@ -136,10 +136,9 @@ attncl_status attncl__buffer_map(attncl_context *ctx, cl_mem mem, size_t bytes, 
     return attncl__transfer_check(ctx, code, "clEnqueueMapBuffer");
 }
 
-attncl_status attncl__buffer_unmap(attncl_context *ctx, cl_mem mem, void *mapped)
+cl_int attncl__buffer_unmap(attncl_context *ctx, cl_mem mem, void *mapped)
 {
-    TRY_CL(clEnqueueUnmapMemObject(ctx->queue, mem, mapped, 0, NULL, NULL));
-    return ATTNCL_OK;
+    return clEnqueueUnmapMemObject(ctx->queue, mem, mapped, 0, NULL, NULL);
 }
 
 attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset, void *data,

@@ -118,9 +118,9 @@ attncl_status attncl__buffer_write(attncl_context *ctx, cl_mem mem, size_t offse
                                    size_t bytes);
 attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
                                   size_t bytes);
-// Waits, and gives the buffer's memory to be written, until attncl__buffer_unmap().
+// Waits, and gives the buffer's memory to be written, until attncl__buffer_unmap(), which leaves the last error's text.
 attncl_status attncl__buffer_map(attncl_context *ctx, cl_mem mem, size_t bytes, void **ret);
-attncl_status attncl__buffer_unmap(attncl_context *ctx, cl_mem mem, void *mapped);
+cl_int attncl__buffer_unmap(attncl_context *ctx, cl_mem mem, void *mapped);
 // Non-blocking: `data` is complete when the event is.
 attncl_status attncl__buffer_read_queued(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
                                          size_t bytes, cl_event *event_ret);

@@ -103,6 +103,8 @@ struct tensor_block {
 };
 // To be called before anything runs with the tensors, which keep their memory.
 attncl_status attncl__tensor_block_end(attncl_context *ctx, struct tensor_block *block);
+// After a failure, whose text it leaves; nothing after attncl__tensor_block_end().
+void attncl__tensor_block_drop(attncl_context *ctx, struct tensor_block *block);
 
 // Elements of a type: all of them at `from`, NULL for zeros, or what read() gets, `bytes` from byte `offset` on.
 struct tensor_source {

@@ -3,6 +3,7 @@
 // Device tensors: memory that outlives a graph.
 
 #include "base/alloc.h"
+#include "device/clerr.h"
 #include "graph/nodes.h"
 #include "launch/command_list.h"
 
@@ -90,13 +91,23 @@ done:
     return status;
 }
 
-attncl_status attncl__tensor_block_end(attncl_context *ctx, struct tensor_block *block)
+static cl_int close_block(attncl_context *ctx, struct tensor_block *block)
 {
-    const attncl_status status =
-        block->mapped ? attncl__buffer_unmap(ctx, block->mem, block->mapped) : ATTNCL_OK;
+    const cl_int code =
+        block->mapped ? attncl__buffer_unmap(ctx, block->mem, block->mapped) : CL_SUCCESS;
     attncl__buffer_release(&block->mem);
     *block = (struct tensor_block){0};
-    return status;
+    return code;
+}
+
+attncl_status attncl__tensor_block_end(attncl_context *ctx, struct tensor_block *block)
+{
+    return CL_CODE(close_block(ctx, block), "clEnqueueUnmapMemObject");
+}
+
+void attncl__tensor_block_drop(attncl_context *ctx, struct tensor_block *block)
+{
+    (void)close_block(ctx, block);
 }
 
 // The next part of the block, or of another one, and its place in the host's memory.

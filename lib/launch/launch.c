@@ -254,7 +254,8 @@ static bool conflict(const struct command *c, const struct arg *part, size_t n)
     return false;
 }
 
-// The command that the part joins, with `spec` and `shared` as they are; NULL: none.
+// The command that the part joins, with `spec` and `shared` as they are; NULL: none.  A loop begins with its index, which
+// joins nothing, so no part of the loop joins what is in front of it.
 static struct command *find_joint(const struct launcher *l, const struct kspec *spec,
                                   const struct arg *shared, size_t n_shared, const struct arg *part,
                                   size_t n_part)

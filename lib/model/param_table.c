@@ -16,7 +16,7 @@ void attncl__param_table_free(struct param_table *table)
     }
     for (size_t i = 0; i < table->n_pieces; ++i)
         attncl__free(table->pieces[i].name);
-    (void)attncl__tensor_block_end(table->context, &table->block); // where loading has failed
+    attncl__tensor_block_drop(table->context, &table->block);
     attncl__name_table_free(&table->piece_names);
     attncl__free(table->pieces);
     attncl__free(table->list);
