@@ -211,12 +211,12 @@ static const struct subject subjects[] = {
     GRADIENTS("f32", MMA_MFMA, GEMM_F32),
 };
 
-// Emulated attention takes PoCL seconds to compile: smoke runs have one kind.
+// Emulated attention takes PoCL seconds to compile, the reductions half a minute: smoke runs have one kind of each.
 static bool is_slow(const struct subject *s)
 {
     const bool is_attention = s->mma && s->cls != &attncl__op_linear_fwd;
 
-    return is_attention && s != &subjects[GRADIENTS_BY_MMA];
+    return (is_attention && s != &subjects[GRADIENTS_BY_MMA]) || s == &subjects[OF_AMD];
 }
 
 TABLE_TEST(right_ones_pass, subjects)
