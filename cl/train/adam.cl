@@ -60,8 +60,8 @@ static inline struct step step_of(struct step old, FV g, const struct constants 
         __global float *v_##i, __global float *largest_##i PART_PARAMS(i)
 #define TAKE(i) IF_IN_PART(i) p = p_##i, g = g_##i, m = m_##i, v = v_##i, largest = largest_##i;
 
-// in_place: the new arrays are the old ones, each element of which is read before it is written.  factor: [1], of the
-// gradients, where has_factor.  A rate that is not a number leaves all as it was.
+// in_place: the step overwrites its inputs, and reads each element before it writes it.  factor: [1], multiplies the
+// gradients where has_factor is set.  A rate that is not a number leaves all arrays unchanged.
 KERNEL void adam_step_fwd(__global const float *restrict rates,
                           __global const float *restrict factor, __global float *p_new,
                           __global float *m_new, __global float *v_new, __global float *largest_new,

@@ -33,8 +33,8 @@ KERNEL void sgd_rates_fwd(__global const int *restrict taken, __global const flo
     , __global float *p_##i, __global const float *g_##i, __global float *buffer_##i PART_PARAMS(i)
 #define TAKE(i) IF_IN_PART(i) p = p_##i, g = g_##i, buffer = buffer_##i;
 
-// in_place: the new arrays are the old ones, each element of which is read before it is written.  factor: [1], of the
-// gradients, where has_factor.  A rate that is not a number leaves all as it was.
+// in_place: the step overwrites its inputs, and reads each element before it writes it.  factor: [1], multiplies the
+// gradients where has_factor is set.  A rate that is not a number leaves all arrays unchanged.
 KERNEL void sgd_step_fwd(__global const float *restrict rates,
                          __global const float *restrict factor, __global float *p_new,
                          __global float *buffer_new, int in_place, int has_factor, int has_buffer,

@@ -17,8 +17,8 @@ char *attncl__copy_text(const char *text);
 char *attncl__copy_bytes(const void *data, size_t bytes); // and a terminating zero byte
 void attncl__free(void *p);                               // accepts NULL
 
-// Zeros, of which a page that was never written takes no memory.  Not counted below: a driver may free it after a wait
-// for its queue, when it has done with it.
+// Zeroed memory.  Pages that are never written take none.  It is not counted below, because a driver may free it some
+// time after the last wait for its queue.
 void *attncl__alloc_for_driver(size_t bytes);
 void attncl__free_for_driver(void *p);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A clock that only goes forward.
+// Clocks that only go forward.
 #ifndef ATTNCL_BASE_CLOCK_H
 #define ATTNCL_BASE_CLOCK_H
 
 double attncl__seconds(void);
-// Of the calling thread on a processor: what other processes do does not count.
+// Processor time of the calling thread, whatever else the machine does.
 double attncl__thread_seconds(void);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// What ops compute in front of them.  Skinny GEMMs, each in less time than a launch takes:
+// Ops take over the node in front of them.  A skinny GEMM does so in less time than a launch takes:
 //
 //   layer norm -> maps        every map that reads the norm computes it again
 //   step of attention -> map  the step leaves its parts, which the map merges
 //
-// Updates, instead of writing and reading all gradients once more:
+// An update saves writing and reading all gradients once more:
 //
 //   clipping by the norm -> update   it takes the factor
 

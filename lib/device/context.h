@@ -100,8 +100,8 @@ attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn
 // -- buffers (device/buffer.c).  Sizes are in bytes; size 0 gives a small buffer.  Releasers set
 // their argument to NULL, and accept NULL.
 attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *ret);
-// Zeros, `bytes` a multiple of 4.  Where the device uses the host's memory, a page that was never written takes none.
-// is_dense: all of it will be written, so the pages are huge.
+// A zeroed buffer; `bytes` is a multiple of 4.  On devices that use the host's memory, pages that are never written take
+// none.  is_dense: the caller writes all of it, so huge pages are used.
 attncl_status attncl__buffer_create_zeroed(attncl_context *ctx, size_t bytes, bool is_dense,
                                            cl_mem *ret);
 // Part of `parent`; origin a multiple of caps.align_bytes.

@@ -44,7 +44,7 @@ struct launcher {
     struct launch_refusal refusal;
 };
 
-// Of n equal parts of an op's work, as many as a launch may do before a driver's watchdog ends it: a
+// How many of n equal parts of an op's work one launch may do before a driver's watchdog ends it: a
 // multiple of `step`, or n.
 int64_t attncl__parts_at_once(const struct launcher *l, int64_t n, int64_t step);
 
