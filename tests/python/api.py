@@ -9,6 +9,7 @@ import os
 import pickle
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -393,16 +394,27 @@ class Trains(unittest.TestCase):
             self.assert_same(model.params(), want)
 
         def interrupt(step, _):
-            if step.step == 3:
+            if step.step == 1:
                 raise KeyboardInterrupt
         with self.assertRaises(KeyboardInterrupt):
             attncl.train(self.CONFIG, self.text, self.at / "again", progress=interrupt)
-        self.assertTrue((self.at / "again" / "checkpoints" / "step-3.safetensors").exists())
+        self.assertTrue((self.at / "again" / "checkpoints" / "step-2.safetensors").exists())  # it was in flight
         with open(self.at / "again" / "log.jsonl", "a") as file:
-            file.write('{"step": 4, "loss": 0}\n{"st')  # of a killed one
+            file.write('{"step": 3, "loss": 0}\n{"st')  # of a killed one
         with attncl.train(None, self.text, self.at / "again", resume=True, progress=False) as trainer:
             self.assert_same(trainer.model.params(), want)
         self.assertEqual(self.log("again"), self.log("run"))
+
+    def test_an_interrupt_loses_no_line_of_the_log(self):
+        def interrupt(step, _):
+            if step.step == 2:
+                threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT)).start()
+        config = {**self.CONFIG, "train": {"batch_size": 4, "steps": 100000, "eval_every": 0, "checkpoint_every": 0}}
+        with self.assertRaises(KeyboardInterrupt):
+            attncl.train(config, self.text, self.at / "run", progress=interrupt)
+        saved, = (self.at / "run" / "checkpoints").glob("*")
+        steps = [line["step"] for line in self.log("run") if "loss" in line]
+        self.assertEqual([saved.name, steps], [f"step-{steps[-1]}.safetensors", list(range(1, len(steps) + 1))])
 
     def test_resume_keeps_the_first_vocabulary(self):
         with attncl.train(self.CONFIG, self.text, self.at / "run", progress=False, steps=1):

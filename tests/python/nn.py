@@ -217,6 +217,8 @@ class Shapes(support.ExportCase):
             ("LanguageModel: n_classes=4 of its encoder", lambda: own.LanguageModel(own.Encoder(own.GMLPBlock(C, 20, T), 1, n_classes=4), 17)),
             ("valid_lens with AFTSimple, expected MultiHeadAttention",
              lambda: own.Encoder(transformer_layer(own.AFTSimple(C)), 1)(x, valid_lens=torch.ones(B))),
+            ("Encoder: valid_lens with GMLPBlock, expected layers of MultiHeadAttention",
+             lambda: own.Encoder(own.GMLPBlock(C, 20, T), 1)(x[:T], valid_lens=torch.ones(B))),
             ("pos 'rotary' is none of fixed_pos, learned_pos, no_pos", lambda: language_model(pos="rotary")),
             ("d_model is 12 of AFTSimple, 8 of FeedForward", lambda: own.TransformerLayer(own.AFTSimple(C), own.FeedForward(8, 20))),
             ("batch_first=True of MultiHeadAttention", lambda: transformer_layer(own.MultiHeadAttention(C, 3, batch_first=True))),

@@ -262,6 +262,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "trainer_plan": (CHECKED, HANDLE, ctypes.POINTER(TrainPlan)),
     "trainer_state": (CHECKED, HANDLE, ctypes.POINTER(TrainState)),
     "trainer_model": (HANDLE, HANDLE),
+    "trainer_begin": (CHECKED, HANDLE),
     "trainer_step": (CHECKED, HANDLE, ctypes.POINTER(TrainStep)),
     "trainer_evaluate": (CHECKED, HANDLE, ctypes.POINTER(ctypes.c_double)),
     "trainer_save": (CHECKED, HANDLE, TEXT),

@@ -7,6 +7,7 @@ train() writes the files of `attncl train`, and each resumes what the other bega
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -15,8 +16,10 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -195,7 +198,7 @@ def train(config: Mapping[str, Any] | str | os.PathLike[str] | None, data: str |
                loss, None where it was not evaluated
     options    those of Trainer()
 
-    Ctrl-C writes a checkpoint before KeyboardInterrupt leaves.
+    Ctrl-C writes a checkpoint after the steps in flight, one or two, before KeyboardInterrupt leaves.
     """
     run = _Run(pathlib.Path(out), resume)
     try:
@@ -219,33 +222,68 @@ def train(config: Mapping[str, Any] | str | os.PathLike[str] | None, data: str |
 
 
 def _take_steps(trainer: Trainer, run: _Run, progress: bool | Callable[[Step, float | None], Any]) -> None:
-    plan = trainer.plan
+    plan, state = trainer.plan, trainer.state
+    begun = state.step
 
     def is_due(step: int, every: int) -> bool:
-        return every > 0 and step % every == 0
+        return every > 0 and (step % every == 0 or step == plan.steps)
+
+    def is_evaluated(step: int) -> bool:
+        return plan.n_valid_batches > 0 and is_due(step, plan.eval_every)
 
     def is_over(state: State) -> bool:
         return state.step >= plan.steps or 0 < plan.patience <= state.n_worse
+
+    def take_step() -> Step:
+        begin = time.monotonic()
+        step = trainer.step()
+        run.log(step=step.step, loss=step.loss, grad_norm=step.grad_norm, learning_rate=step.learning_rate,
+                tokens_per_s=step.n_tokens / max(time.monotonic() - begin, 1e-9))
+        return step
+    with _interrupts_wait() as check_interrupt:
+        try:
+            while not is_over(state):
+                following = state.step + 1
+                # Another step is in flight where nothing needs the weights as they are between the two.
+                alone = is_evaluated(following) or is_due(following, plan.checkpoint_every) or following >= plan.steps
+                while begun < following + (not alone):
+                    trainer._ask(trainer._lib.trainer_begin)
+                    begun += 1
+                step, loss = take_step(), None
+                if is_evaluated(step.step):
+                    loss = run.evaluate(trainer)
+                state = trainer.state
+                if is_over(state) or is_due(step.step, plan.checkpoint_every):
+                    run.save(trainer)
+                if callable(progress):
+                    progress(step, loss)
+                elif progress and (loss is not None or is_over(state)):
+                    held_out = "" if loss is None else f", held out {loss:.4f}"
+                    print(f"step {step.step} of {plan.steps}: loss {step.loss:.4f}{held_out}", file=sys.stderr)
+                check_interrupt()
+        except KeyboardInterrupt:
+            while trainer.state.step < begun:
+                take_step()
+            run.save(trainer)
+            raise
+
+
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[Callable[[], None]]:
+    """Ctrl-C waits for the function that this yields, so that a step that was taken is in the log."""
+    came: list[int] = []
+    waits = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    def check() -> None:
+        if came:
+            raise KeyboardInterrupt
+    if waits:
+        signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
     try:
-        state = trainer.state
-        while not is_over(state):
-            begin = time.monotonic()
-            step, loss = trainer.step(), None
-            run.log(step=step.step, loss=step.loss, grad_norm=step.grad_norm, learning_rate=step.learning_rate,
-                    tokens_per_s=step.n_tokens / max(time.monotonic() - begin, 1e-9))
-            if plan.n_valid_batches and plan.eval_every and (is_due(step.step, plan.eval_every) or step.step == plan.steps):
-                loss = run.evaluate(trainer)
-            state = trainer.state
-            if is_over(state) or is_due(step.step, plan.checkpoint_every):
-                run.save(trainer)
-            if callable(progress):
-                progress(step, loss)
-            elif progress and (loss is not None or is_over(state)):
-                held_out = "" if loss is None else f", held out {loss:.4f}"
-                print(f"step {step.step} of {plan.steps}: loss {step.loss:.4f}{held_out}", file=sys.stderr)
-    except KeyboardInterrupt:
-        run.save(trainer)
-        raise
+        yield check
+    finally:
+        if waits:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class _Run:

@@ -134,6 +134,8 @@ def stack_keys(layer: Layer) -> dict[str, Any]:
 
 def run_stack(encoder: Layer, x: Tensor, mask: Tensor | None, valid_lens: Tensor | None) -> Tensor:
     """What follows the embedding, of an Encoder or of a module that took its parts over."""
+    if valid_lens is not None and isinstance(encoder.layers[0], GMLPBlock):
+        raise ValueError(f"{type(encoder).__name__}: valid_lens with GMLPBlock, expected layers of MultiHeadAttention")
     for layer in encoder.layers:
         x = layer(x, mask) if valid_lens is None else layer(x, mask, valid_lens)
     if encoder.norm is not None:
