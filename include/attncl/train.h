@@ -59,7 +59,7 @@ typedef struct attncl_train_plan {
     int64_t keep;             /**< checkpoints */
     int64_t patience;         /**< evaluations without improvement before it stops, 0: never */
     int64_t sample;           /**< tokens to sample at each evaluation, 0: none */
-    int64_t n_train_batches;  /**< per epoch */
+    int64_t n_train_batches;  /**< per epoch, of the longest windows */
     int64_t n_valid_batches;  /**< of the held-out part, 0: there is none */
 } attncl_train_plan;
 

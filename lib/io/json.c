@@ -211,6 +211,33 @@ attncl_status attncl__json_ints(const struct json *object, const char *key, bool
     return ATTNCL_OK;
 }
 
+attncl_status attncl__json_pairs(const struct json *object, const char *key, bool *present,
+                                 struct json_pairs *pairs)
+{
+    const json_t *found;
+    TRY(look_up(object, key, present, INTEGERS | ARRAYS, "an integer or an array of pairs",
+                &found));
+    if (!found)
+        return ATTNCL_OK;
+    if (json_is_integer(found)) {
+        *pairs = (struct json_pairs){1, {{0, json_integer_value(found)}}};
+        return ATTNCL_OK;
+    }
+    const size_t n = json_array_size(found);
+    REQUIRE(n >= 1 && n <= JSON_MAX_PAIRS, ATTNCL_ERR_FORMAT,
+            "%s has %zu entries, possible are 1 to %d", key, n, JSON_MAX_PAIRS);
+    for (size_t i = 0; i < n; ++i) {
+        const json_t *pair = json_array_get(found, i);
+        const json_t *first = json_array_get(pair, 0), *second = json_array_get(pair, 1);
+        REQUIRE(json_array_size(pair) == 2 && json_is_integer(first) && json_is_integer(second),
+                ATTNCL_ERR_FORMAT, "%s[%zu] is not a pair of integers", key, i);
+        pairs->list[i][0] = json_integer_value(first);
+        pairs->list[i][1] = json_integer_value(second);
+    }
+    pairs->n = n;
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__json_doubles(const struct json *object, const char *key, bool *present,
                                    size_t n, double *values)
 {

@@ -78,6 +78,15 @@ attncl_status attncl__json_object(const struct json *object, const char *key, bo
 attncl_status attncl__json_ints(const struct json *object, const char *key, bool *present,
                                 size_t capacity, int64_t *values, size_t *n);
 
+// Pairs of integers, [[a, b], ...], at least one.  An integer c stands for [[0, c]].
+enum { JSON_MAX_PAIRS = 32 };
+struct json_pairs {
+    size_t n;
+    int64_t list[JSON_MAX_PAIRS][2];
+};
+attncl_status attncl__json_pairs(const struct json *object, const char *key, bool *present,
+                                 struct json_pairs *pairs);
+
 // Exactly `n` numbers.
 attncl_status attncl__json_doubles(const struct json *object, const char *key, bool *present,
                                    size_t n, double *values);

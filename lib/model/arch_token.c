@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model/arch.h"
+#include "model/block_layers.h"
 
 // -- embedding
 

@@ -7,6 +7,13 @@
 #include "layer/layer.h"
 #include "model/block_layers.h"
 
+attncl_status attncl__check_parity(const char *key, int64_t value, bool even)
+{
+    REQUIRE((value % 2 == 0) == even, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", expected an %s number",
+            key, value, even ? "even" : "odd");
+    return ATTNCL_OK;
+}
+
 // -- layer norm
 
 struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width)

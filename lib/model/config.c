@@ -29,7 +29,8 @@ static void store(const struct key *key, double number, void *value)
 
 static double load(const struct key *key, const void *value)
 {
-    return key->type == KEY_INT                                  ? (double)*(const int64_t *)value
+    return key->type == KEY_INT     ? (double)*(const int64_t *)value
+           : key->type == KEY_PAIRS ? (double)((const struct json_pairs *)value)->list[0][1]
            : key->type == KEY_NUMBER || key->type == KEY_NUMBERS ? *(const double *)value
            : key->type == KEY_BOOL                               ? *(const bool *)value
                                                                  : *(const int *)value;
@@ -51,7 +52,7 @@ const char *attncl__key_text(const struct key *key, double number, char text[KEY
         snprintf(text, KEY_TEXT_BYTES, "[%g, %g]", key->numbers[0], key->numbers[1]);
         return text;
     default:
-        snprintf(text, KEY_TEXT_BYTES, key->type == KEY_INT ? "%.0f" : "%g", number);
+        snprintf(text, KEY_TEXT_BYTES, key->type == KEY_NUMBER ? "%g" : "%.0f", number);
         return text;
     }
 }
@@ -208,6 +209,8 @@ static attncl_status read_value(const struct key *key, const struct json *object
         return word ? choose(key, word, value) : ATTNCL_OK;
     case KEY_INTS:
         return read_ints(key, object, value);
+    case KEY_PAIRS:
+        return attncl__json_pairs(object, key->name, present, value);
     case KEY_NUMBERS:
         return attncl__json_doubles(object, key->name, present, 2, value);
     default:
@@ -337,13 +340,4 @@ attncl_status attncl__config_fill(const struct key *table, struct json *object,
 {
     const struct reader reader = {table, object, settings};
     return fill(&reader, table, settings, object);
-}
-
-// -- checks
-
-attncl_status attncl__check_parity(const char *key, int64_t value, bool even)
-{
-    REQUIRE((value % 2 == 0) == even, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", expected an %s number",
-            key, value, even ? "even" : "odd");
-    return ATTNCL_OK;
 }

@@ -22,6 +22,7 @@ enum key_type {
     KEY_PRESENCE, // enum presence
     KEY_WORD,     // int, or an enumeration: the value of one of `choices`
     KEY_INTS,     // struct int_list
+    KEY_PAIRS,    // struct json_pairs
     KEY_NUMBERS,  // double [2]
     KEY_OBJECT,   // an object with the keys of `inner`
     KEY_TABLE,    // no key: those of `inner`, beside the table's own
@@ -121,9 +122,6 @@ const void *attncl__config_value(const struct key *table, const void *settings, 
                                  const struct key **key_ret);
 bool attncl__config_holds(const struct key *table, const void *settings,
                           const struct condition *when);
-
-// For checks: ERR_FORMAT where the value is not even, or not odd.
-attncl_status attncl__check_parity(const char *key, int64_t value, bool even);
 
 // For descriptions.
 bool attncl__condition_holds(const struct condition *when, const char *word);

@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "model/block_models.h"
+
 static const double default_rate = 1e-3, default_noam_rate = 1; // torch.optim.Adam's, labml's
 
 void attncl__train_config_free(struct train_config *c)
@@ -95,8 +97,8 @@ static attncl_status complete_model(const struct arch_class *arch, struct json *
                                          : ATTNCL_OK;
 }
 
-// The keys that this very model reads get their defaults.
-static attncl_status fill_model(const struct arch_class *arch, struct json *model)
+attncl_status attncl__train_fill_model(const struct arch_class *arch, struct json *model,
+                                       int64_t *limit_ret)
 {
     void *settings = attncl__alloc_zero(arch->settings_bytes);
     attncl_status status =
@@ -105,6 +107,8 @@ static attncl_status fill_model(const struct arch_class *arch, struct json *mode
         status = attncl__arch_configure(arch, model, settings);
     if (status == ATTNCL_OK)
         status = attncl__config_fill(arch->keys, model, settings);
+    if (status == ATTNCL_OK)
+        *limit_ret = arch->target == TARGET_NEXT_TOKENS ? attncl__lm_limit(settings) : 0;
     attncl__free(settings);
     if (status != ATTNCL_OK)
         attncl__error_prefix("model");
@@ -163,7 +167,7 @@ attncl_status attncl__train_config_end(struct train_config *c, int64_t source_vo
     TRY_DONE(find_parts(c, &model, &train));
     TRY_DONE(complete_model(c->arch, model, c->settings.data.seq_len, source_vocabulary,
                             target_vocabulary));
-    TRY_DONE(fill_model(c->arch, model));
+    TRY_DONE(attncl__train_fill_model(c->arch, model, &c->settings.model.limit));
     status = read_train(c, model, train, pad);
     if (status != ATTNCL_OK)
         attncl__error_prefix("train");

@@ -8,7 +8,8 @@
 #include "train/dataset.h"
 
 struct train_settings {
-    struct dataset_options data; // without the seed and the vocabularies
+    struct dataset_options
+        data; // without what trainers add: the seed, `accumulate`, the vocabularies
     int64_t steps;
     struct optim_settings optimizer;
     double grad_norm_clip, grad_value_clip; // 0: none
@@ -19,10 +20,12 @@ struct train_settings {
     double ema; // 0: none
     int64_t eval_every, checkpoint_every, keep, patience, sample;
     int64_t seed;
+    bool clones_layers;         // a new model's layers all begin as layer 0
     struct {                    // what the model says
         int64_t seq_len;        // 0: nothing
         int64_t longest_window; // that it takes
         int64_t width;          // 0: nothing
+        int64_t limit; // of a sequence, once all of the model is read; 0: any, or not known
     } model;
 };
 
@@ -44,6 +47,10 @@ attncl_status attncl__train_config_begin(struct train_config *c, const char *tex
 // reads and checks all keys, and puts every default into c->root.
 attncl_status attncl__train_config_end(struct train_config *c, int64_t source_vocabulary,
                                        int64_t target_vocabulary, int64_t pad);
+
+// Gives the keys that this very model reads their defaults.  *limit_ret: its longest sequence, 0: any.
+attncl_status attncl__train_fill_model(const struct arch_class *arch, struct json *model,
+                                       int64_t *limit_ret);
 
 // -- config_keys.c: the keys of "train", and what "model" says of the data; failures name the key
 

@@ -4,6 +4,8 @@
 
 #include "train/config.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 // What the model makes of the data: which targets pairs have, and the order of axes.
@@ -47,6 +49,42 @@ attncl_status attncl__train_read_model(const struct arch_class *arch, const stru
         s->data.seq_len = s->model.seq_len;
     else if (attncl__json_has(model, "max_len"))
         s->data.seq_len = max_len < WINDOW ? max_len : WINDOW;
+    s->data.lengths = (struct json_pairs){1, {{0, s->data.seq_len}}};
+    return ATTNCL_OK;
+}
+
+// A constant length may be too long for the model: ready batches have lengths of their own.
+static attncl_status check_length(const struct train_settings *s, int64_t step, int64_t length)
+{
+    const bool changes = s->data.lengths.n > 1;
+    const int64_t limit = changes && s->model.limit ? s->model.limit : INT32_MAX;
+    char from[64] = "";
+    if (changes)
+        snprintf(from, sizeof from, " from step %" PRId64 " on", step);
+    REQUIRE(length >= 1, ATTNCL_ERR_FORMAT, "seq_len is %" PRId64 "%s, must be at least 1", length,
+            from);
+    REQUIRE(length <= limit, ATTNCL_ERR_FORMAT,
+            "seq_len is %" PRId64 "%s, the model takes at most %" PRId64, length, from, limit);
+    return ATTNCL_OK;
+}
+
+// Lengths by step, which rise from step 0 on; the longest is seq_len.
+static attncl_status check_lengths(void *settings)
+{
+    struct train_settings *s = settings;
+    const struct json_pairs *lengths = &s->data.lengths;
+    s->data.seq_len = 0;
+    for (size_t i = 0; i < lengths->n; ++i) {
+        const int64_t step = lengths->list[i][0], length = lengths->list[i][1];
+        REQUIRE(i > 0 || step == 0, ATTNCL_ERR_FORMAT,
+                "seq_len begins at step %" PRId64 ", must begin at step 0", step);
+        REQUIRE(i == 0 || (step > lengths->list[i - 1][0] && step <= INT32_MAX), ATTNCL_ERR_FORMAT,
+                "seq_len has step %" PRId64 " after step %" PRId64
+                ", steps must rise, to %d at most",
+                step, lengths->list[i - 1][0], INT32_MAX);
+        TRY(check_length(s, step, length));
+        s->data.seq_len = length > s->data.seq_len ? length : s->data.seq_len;
+    }
     return ATTNCL_OK;
 }
 
@@ -63,14 +101,17 @@ static const struct choice orders[] = {
 
 const struct key attncl__train_data_keys[] = {
     {"batch_size", KEY_INT, AT(train_settings, data.batch_size), .min = 1, OR(32)},
-    {"seq_len", KEY_INT, AT(train_settings, data.seq_len), .min = 1, OR_PRESET},
+    {"seq_len", KEY_PAIRS, AT(train_settings, data.lengths), OR_PRESET},
+    CHECK(check_lengths),
     {"valid_len", KEY_INT, AT(train_settings, data.valid_len), .min = 1,
      OR_FROM(default_valid_len)},
     {"valid_fraction", KEY_NUMBER, AT(train_settings, data.valid_fraction), .below = 1, OR(0.1)},
     {"batches", KEY_WORD, AT(train_settings, data.order), .choices = orders, OR_WORD("shuffled")},
     {"min_frequency", KEY_INT, AT(train_settings, data.min_frequency), .min = 1, OR(2)},
+    {"accumulate", KEY_INT, AT(train_settings, accumulate), .min = 1, OR(1)},
     {"steps", KEY_INT, AT(train_settings, steps), .min = 1, OR(1000)},
     {"seed", KEY_INT, AT(train_settings, seed), OR(0)},
+    {"clone_layers", KEY_BOOL, AT(train_settings, clones_layers), OR(false)},
     {0},
 };
 
@@ -128,7 +169,6 @@ const struct key attncl__train_keys[] = {
     {"dropout", KEY_NUMBER, AT(train_settings, dropout), .max = 1, OR(0)},
     {"label_smoothing", KEY_NUMBER, AT(train_settings, label_smoothing), .below = 1, OR(0)},
     {"pad", KEY_INT, AT(train_settings, pad), .min = INT32_MIN, OR_PRESET},
-    {"accumulate", KEY_INT, AT(train_settings, accumulate), .min = 1, OR(1)},
     {"ema", KEY_NUMBER, AT(train_settings, ema), .below = 1, OR(0)},
     {"eval_every", KEY_INT, AT(train_settings, eval_every), OR(500)},
     {"checkpoint_every", KEY_INT, AT(train_settings, checkpoint_every), OR(500)},

@@ -10,6 +10,7 @@
 
 #include "attncl/array.h"
 #include "attncl/status.h"
+#include "io/json.h"
 
 enum dataset_order {
     ORDER_SEQUENTIAL, // windows or pairs in the order of the data
@@ -28,6 +29,9 @@ enum pair_form {    // what the target of a pair is
 struct dataset_options {
     int64_t batch_size; // B; ready batches have their own, as all options but pair_form
     int64_t seq_len;    // T; of a pair: the length of source and target
+    // T of the training windows of text and tokens, from each step on, at most seq_len; empty: seq_len.
+    struct json_pairs lengths;
+    int64_t accumulate; // batches of a step, for `lengths`
     enum pair_form pair_form;
     bool time_first;       // labelled pairs: [T, B] instead of [B, T]
     bool with_lens;        // labelled pairs: valid_lens [B] too

@@ -38,36 +38,38 @@ static attncl_status read_state(struct saved *saved)
 
 // -- comparing
 
-static attncl_status compare_value(const struct json *saved, const struct json *own,
-                                   const char *what, const char *key)
+attncl_status attncl__compare_value(const struct json *saved, const struct json *own,
+                                    const char *what, const char *key, const char *whose)
 {
     attncl_status status = ATTNCL_OK;
     char *was = NULL, *is = NULL;
     TRY_DONE(attncl__json_write_value(saved, key, &was));
     TRY_DONE(attncl__json_write_value(own, key, &is));
     if (!was || !is || strcmp(was, is) != 0)
-        status = FAIL(ATTNCL_ERR_STATE, "%s %s is %s, the checkpoint's is %s", what, key,
-                      is ? is : "absent", was ? was : "absent");
+        status = FAIL(ATTNCL_ERR_STATE, "%s %s is %s, %s is %s", what, key, is ? is : "absent",
+                      whose, was ? was : "absent");
 done:
     attncl__free(was);
     attncl__free(is);
     return status;
 }
 
+static const char checkpoints[] = "the checkpoint's";
+
 static attncl_status compare_objects(const struct json *saved, const struct json *own,
                                      const char *what)
 {
     for (const char *key = NULL; (key = attncl__json_next(own, key)) != NULL;)
-        TRY(compare_value(saved, own, what, key));
+        TRY(attncl__compare_value(saved, own, what, key, checkpoints));
     for (const char *key = NULL; (key = attncl__json_next(saved, key)) != NULL;)
-        TRY(compare_value(saved, own, what, key));
+        TRY(attncl__compare_value(saved, own, what, key, checkpoints));
     return ATTNCL_OK;
 }
 
 static attncl_status compare_parts(const struct json *saved, const struct json *own)
 {
     const struct json *a, *b;
-    TRY(compare_value(saved, own, "the configuration's", "arch"));
+    TRY(attncl__compare_value(saved, own, "the configuration's", "arch", checkpoints));
     TRY(attncl__json_object(saved, "model", NULL, &a));
     TRY(attncl__json_object(own, "model", NULL, &b));
     TRY(compare_objects(a, b, "the model's"));
@@ -75,7 +77,7 @@ static attncl_status compare_parts(const struct json *saved, const struct json *
     TRY(attncl__json_object(own, "train", NULL, &b));
     TRY(attncl__json_object(a, "optimizer", NULL, &a));
     TRY(attncl__json_object(b, "optimizer", NULL, &b));
-    return compare_value(a, b, "the optimizer's", "kind");
+    return attncl__compare_value(a, b, "the optimizer's", "kind", checkpoints);
 }
 
 // Not in the file: float32.

@@ -11,13 +11,21 @@
 
 // -- data
 
-static attncl_status check_kind(const struct arch_class *arch, const attncl_trainer_options *o)
+static attncl_status check_kind(const struct train_config *c, const attncl_trainer_options *o)
 {
+    const struct arch_class *arch = c->arch;
+    const size_t n_lengths = c->settings.data.lengths.n;
     REQUIRE(arch->target != TARGET_NEXT_TOKENS || !o->pairs, ATTNCL_ERR_ARGUMENT,
             "pairs are for archs seq2seq_bahdanau and encoder, the configuration's is %s",
             arch->name);
     REQUIRE(arch->target <= TARGET_NEXT_TOKENS || (!o->data && !o->tokens), ATTNCL_ERR_ARGUMENT,
             "a text and tokens are for arch lm, the configuration's is %s", arch->name);
+    REQUIRE(n_lengths == 1 || ((o->data || o->tokens) && !o->batches), ATTNCL_ERR_FORMAT,
+            "configuration: train: seq_len has %zu lengths, pairs and ready batches have one",
+            n_lengths);
+    REQUIRE(!c->settings.clones_layers || arch->target != TARGET_SENTENCES, ATTNCL_ERR_FORMAT,
+            "configuration: train: clone_layers is true, arch %s has no layers to copy",
+            arch->name);
     return ATTNCL_OK;
 }
 
@@ -33,8 +41,9 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
             "%d of data, tokens and pairs are given, expected one", n_given);
     REQUIRE(n_given || o->batches, ATTNCL_ERR_ARGUMENT,
             "none of data, tokens, pairs and batches is given");
-    TRY(check_kind(t->config.arch, o));
+    TRY(check_kind(&t->config, o));
     options.seed = (uint64_t)t->config.settings.seed;
+    options.accumulate = t->config.settings.accumulate;
     options.vocabulary = init ? attncl_safetensors_metadata(init, vocab_key) : NULL;
     options.target_vocabulary = init ? attncl_safetensors_metadata(init, target_key) : NULL;
     if (n_given == 0)
@@ -48,33 +57,6 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
 }
 
 // -- model
-
-static attncl_status write_first_values(attncl_trainer *t, const attncl_safetensors *init)
-{
-    for (size_t i = 0; i < attncl_model_param_count(t->model); ++i) {
-        attncl_param param = ATTNCL_PARAM_INIT;
-        TRY(attncl_model_param_at(t->model, i, &param));
-        if (!param.trainable)
-            continue;
-        const attncl_array *a = attncl_safetensors_find(init, param.name);
-        REQUIRE(a, ATTNCL_ERR_FORMAT, "parameter %s is missing", param.name);
-        struct tensor_desc have, want;
-        TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &have));
-        TRY(attncl__desc_make(ATTNCL_F32, param.shape.rank, param.shape.dim, &want));
-        REQUIRE(attncl__desc_same_shape(&have, &want), ATTNCL_ERR_SHAPE,
-                "parameter %s has shape %s, the configuration's is %s", param.name, SHAPE(&have),
-                SHAPE(&want));
-        const size_t bytes = attncl__desc_bytes(&want), count = bytes / sizeof(float);
-        float *values = attncl__alloc(bytes);
-        REQUIRE(values, ATTNCL_ERR_NO_MEMORY, "%zu bytes of parameter %s", bytes, param.name);
-        attncl_status status = attncl__convert(a->dtype, a->data, ATTNCL_F32, values, count);
-        if (status == ATTNCL_OK)
-            status = attncl_model_param_write(t->model, param.name, values, bytes);
-        attncl__free(values);
-        TRY(status);
-    }
-    return ATTNCL_OK;
-}
 
 // What the data say of themselves goes where a model file has it, for those who sample from the model.
 static attncl_status add_metadata(attncl_trainer *t)
@@ -97,10 +79,10 @@ static attncl_status create_model(attncl_trainer *t, const attncl_safetensors *i
     attncl__free(text);
     TRY(status);
     TRY(add_metadata(t));
-    status = init ? write_first_values(t, init) : ATTNCL_OK;
+    status = init ? attncl__write_first_values(t, init) : ATTNCL_OK;
     if (status != ATTNCL_OK)
         attncl__error_prefix("%s", init_path);
-    return status;
+    return init || !t->config.settings.clones_layers ? status : attncl__clone_layers(t);
 }
 
 // -- creation

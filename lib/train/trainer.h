@@ -123,6 +123,13 @@ static inline bool attncl__has_labels(const attncl_trainer *t)
     return t->config.settings.data.pair_form != PAIR_SENTENCES;
 }
 
+// -- first_values.c: what the parameters of a new model begin as
+
+// The file's, under the same names; a transformer's become a feedback transformer's.
+attncl_status attncl__write_first_values(attncl_trainer *t, const attncl_safetensors *init);
+// Copies of layer 0's.
+attncl_status attncl__clone_layers(attncl_trainer *t);
+
 // -- step.c
 
 // ERR_STATE after a step that was left half done, and while one is running.
@@ -183,6 +190,9 @@ void attncl__free_grad_sums(attncl_trainer *t);
 //   optimizer.exp_avg.NAME ...    what the optimiser keeps for it
 //   metadata                      a model file's, and attncl.train: JSON of the trainer
 
+// ERR_STATE, "WHAT KEY is 2, WHOSE is 3", where the values of a key differ.
+attncl_status attncl__compare_value(const struct json *saved, const struct json *own,
+                                    const char *what, const char *key, const char *whose);
 // The prefix of a parameter's name in a checkpoint, for one kind of kept values.
 enum { PREFIX_BYTES = 40 };
 void attncl__checkpoint_prefix(const attncl_trainer *t, enum kept kept, bool has_averages,

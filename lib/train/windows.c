@@ -5,7 +5,8 @@
 // Training windows begin at iT, i < (n - 1) / T, or from there up to T - 1 later where the order is
 // shuffled; what is left of the sequence after the last one is not read when they are sequential.  A
 // batch is B windows, and the one at an epoch's end goes on with the first of the next, so that all
-// have the same shape.  Held-out windows are side by side as `attncl eval` has them: batches of B, the
+// have the same shape.  Where T changes with the step, a batch is that of a training in which its T is that of all
+// steps.  Held-out windows are side by side as `attncl eval` has them: batches of B, the
 // windows left over in a smaller one, and the tokens left over in a shorter window.
 
 #include <inttypes.h>
@@ -43,10 +44,21 @@ attncl_status attncl__windows_split(struct dataset *d, const char *unit)
     return ATTNCL_OK;
 }
 
-// Where window `position` of the training begins.
-static int64_t train_window(const struct dataset *d, int64_t position)
+// T of a batch of the training.
+static int64_t train_len(const struct dataset *d, int64_t index)
 {
-    const int64_t T = d->options.seq_len;
+    const struct json_pairs *lengths = &d->options.lengths;
+    int64_t T = d->options.seq_len;
+
+    for (size_t i = 0; i < lengths->n; ++i)
+        if (lengths->list[i][0] * d->options.accumulate <= index)
+            T = lengths->list[i][1];
+    return T;
+}
+
+// Where window `position` of a training with windows of T begins.
+static int64_t train_window(const struct dataset *d, int64_t T, int64_t position)
+{
     const uint64_t seed = d->options.seed;
     const int64_t n = d->options.order == ORDER_RANDOM ? d->n_train - T : (d->n_train - 1) / T;
     const int64_t item = attncl__order_item(d->options.order, seed, n, position);
@@ -79,7 +91,7 @@ attncl_status attncl__windows_batch(struct dataset *d, enum dataset_split split,
 {
     attncl_status status = ATTNCL_OK;
     const bool train = split == SPLIT_TRAIN;
-    int64_t T = d->options.seq_len, B = d->options.batch_size, start = 0;
+    int64_t T = train_len(d, index), B = d->options.batch_size, start = 0;
     int32_t *window = NULL;
 
     const int64_t first = index * B; // window
@@ -101,8 +113,8 @@ attncl_status attncl__windows_batch(struct dataset *d, enum dataset_split split,
     if (!window)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "a window of %" PRId64 " tokens", T));
     for (int64_t b = 0; b < B; ++b)
-        TRY_DONE(fill_window(d, train ? train_window(d, first + b) : d->n_train + start + b * T, b,
-                             window, ret));
+        TRY_DONE(fill_window(d, train ? train_window(d, T, first + b) : d->n_train + start + b * T,
+                             b, window, ret));
 
 done:
     attncl__free(window);

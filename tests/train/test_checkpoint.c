@@ -36,10 +36,11 @@ static attncl_trainer *start_on(attncl_context *context, const char *train_keys,
     char config[CONFIG_BYTES], path[FILE_BYTES], init_path[FILE_BYTES];
     attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
     attncl_trainer *trainer = NULL;
-    snprintf(config, sizeof config,
-             "{\"arch\": \"lm\", \"model\": {%s}, \"train\": {\"batch_size\": %d, \"seq_len\": 7, "
-             "\"steps\": 20%s%s}}",
-             model_keys, batch_size, *train_keys ? ", " : "", train_keys);
+    snprintf(
+        config, sizeof config,
+        "{\"arch\": \"lm\", \"model\": {%s}, \"train\": {\"batch_size\": %d, %s\"steps\": 20%s%s}}",
+        model_keys, batch_size, strstr(train_keys, "seq_len") ? "" : "\"seq_len\": 7, ",
+        *train_keys ? ", " : "", train_keys);
     options.data = directory_path(data, path);
     options.init = init ? directory_path(init, init_path) : NULL;
     ck_ok(attncl_trainer_create(context, config, &options, &trainer));
@@ -97,6 +98,8 @@ static const char *const configurations[] = {
     "\"ema\": 0.9, \"label_smoothing\": 0.1",
     "\"dropout\": 0.2, \"accumulate\": 2, \"seed\": 5",
     "\"accumulate\": 3, \"ema\": 0.8, \"optimizer\": {\"kind\": \"sgd\", \"momentum\": 0.9}",
+    "\"seq_len\": [[0, 3], [2, 5], [3, 7], [5, 4]]",
+    "\"seq_len\": [[0, 3], [2, 5], [4, 7]], \"accumulate\": 2, \"ema\": 0.9, \"dropout\": 0.2",
 };
 
 static void check_resumed(const char *keys)
@@ -150,6 +153,20 @@ TEST(resumed_training_of_stacked_parameters_gives_the_same_bits)
     model_keys = "\"d_model\": 8, \"n_layers\": 1, \"layer\": \"feedback_kv\", \"heads\": 2, "
                  "\"d_ff\": 12";
     check_resumed("");
+}
+
+// A gate of 7 positions takes less of them; a step's targets are those of its own length.
+TEST(a_model_of_fixed_length_takes_shorter_ones)
+{
+    static const int64_t n_tokens[] = {3 * 4, 3 * 4, 3 * 7};
+    attncl_train_step steps[3];
+    model_keys =
+        "\"d_model\": 8, \"n_layers\": 1, \"layer\": \"gmlp\", \"d_ffn\": 12, \"seq_len\": 7";
+    attncl_trainer *trainer = start("\"seq_len\": [[0, 4], [2, 7]]", "text");
+    take_overlapping(trainer, 3, steps);
+    for (int i = 0; i < 3; ++i)
+        ck_assert_int_eq(steps[i].n_tokens, n_tokens[i]);
+    attncl_trainer_destroy(trainer);
 }
 
 TEST(evaluations_that_were_no_better_are_remembered)

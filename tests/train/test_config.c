@@ -56,6 +56,17 @@ static const struct bad_case {
     {"\"batch_size\": 2.5", "train: batch_size is a number with a fraction"},
     {"\"steps\": 0", "steps is 0"},
     {"\"seed\": -1", "seed is -1"},
+    {"\"seq_len\": 0", "train: seq_len is 0, must be at least 1"},
+    {"\"seq_len\": \"8\"", "seq_len is a string, expected an integer or an array of pairs"},
+    {"\"seq_len\": []", "seq_len has 0 entries, possible are 1 to 32"},
+    {"\"seq_len\": [8, 16]", "seq_len[0] is not a pair of integers"},
+    {"\"seq_len\": [[0, 8], [1, 2, 3]]", "seq_len[1] is not a pair of integers"},
+    {"\"seq_len\": [[0, 8], [1, 2.5]]", "seq_len[1] is not a pair of integers"},
+    {"\"seq_len\": [[1, 8]]", "seq_len begins at step 1, must begin at step 0"},
+    {"\"seq_len\": [[0, 8], [5, 9], [5, 7]]", "seq_len has step 5 after step 5, steps must rise"},
+    {"\"seq_len\": [[0, 8], [5, 0]]", "train: seq_len is 0 from step 5 on, must be at least 1"},
+    {"\"seq_len\": [[0, 8], [5, 5001]]",
+     "train: seq_len is 5001 from step 5 on, the model takes at most 5000"},
     {"\"valid_fraction\": 1", "valid_fraction is 1, must be less than 1"},
     {"\"dropout\": 1.5", "dropout is 1.5, must be at most 1"},
     {"\"label_smoothing\": 1", "label_smoothing is 1"},
@@ -107,6 +118,24 @@ TABLE_TEST(bad_texts_are_refused, bad_texts)
 static void holds(const char *text, const char *part)
 {
     ck_assert_msg(strstr(text, part) != NULL, "%s lacks %s", text, part);
+}
+
+// The longest one is the model's and that of held-out windows.
+TEST(lengths_change_with_the_step)
+{
+    struct train_config c;
+    char *text = NULL;
+    ck_ok(read_train("\"seq_len\": [[0, 8], [5, 5000], [9, 3]]", &c));
+    const struct json_pairs *lengths = &c.settings.data.lengths;
+    ck_assert_uint_eq(lengths->n, 3);
+    ck_assert(lengths->list[1][0] == 5 && lengths->list[1][1] == 5000);
+    ck_assert_int_eq(c.settings.data.seq_len, 5000);
+    ck_assert_int_eq(c.settings.data.valid_len, 5000);
+    ck_assert_int_eq(c.settings.model.seq_len, 5000);
+    ck_ok(attncl__json_write(c.root, JSON_ONE_LINE, &text));
+    holds(text, "\"seq_len\": [[0, 8], [5, 5000], [9, 3]]");
+    attncl__free(text);
+    attncl__train_config_free(&c);
 }
 
 // What is written reads back as the same.

@@ -175,6 +175,44 @@ TEST(random_windows_reach_both_ends)
     attncl__dataset_close(d);
 }
 
+// A batch is that of a training with one length, its own.  Two batches are a step: it changes before batches 6 and 10.
+LOOP_TEST(batches_of_a_length_are_those_of_it_alone, 0, 3)
+{
+    enum { N = 203, B = 3 };
+    static const int64_t T[] = {4, 7, 5};
+    struct dataset_options o = {.batch_size = B,
+                                .seq_len = 7,
+                                .order = (enum dataset_order)_i,
+                                .seed = 11,
+                                .accumulate = 2};
+    char text[2 * N + 1];
+    struct dataset *alone[3];
+
+    make_count(text, N);
+    for (int i = 0; i < 3; ++i) {
+        o.seq_len = T[i];
+        alone[i] = opened(text, &o);
+    }
+    o.seq_len = 7;
+    o.lengths = (struct json_pairs){3, {{0, T[0]}, {3, T[1]}, {5, T[2]}}};
+    struct dataset *d = opened(text, &o);
+    ck_assert_int_eq(attncl__dataset_count(d, SPLIT_TRAIN), (N - 1) / 7 / B + 1);
+    for (int k = 0; k < 40; ++k) {
+        const int i = k < 6 ? 0 : k < 10 ? 1 : 2;
+        struct batch a = batch_of(d, SPLIT_TRAIN, k), b = batch_of(alone[i], SPLIT_TRAIN, k);
+        ck_assert_int_eq(a.array[0].dim[0], T[i]);
+        for (int j = 0; j < 2; ++j) {
+            ck_assert_uint_eq(a.array[j].bytes, b.array[j].bytes);
+            ck_assert_mem_eq(a.array[j].data, b.array[j].data, a.array[j].bytes);
+        }
+        attncl__batch_free(&a);
+        attncl__batch_free(&b);
+    }
+    for (int i = 0; i < 3; ++i)
+        attncl__dataset_close(alone[i]);
+    attncl__dataset_close(d);
+}
+
 // Held out are the last 0.3: tokens 14 to 19.  Targets 15 .. 19: a window of 2 in a batch of 2, and the
 // token that is left.
 TEST(held_out_targets_come_once)

@@ -24,10 +24,11 @@ enum { STEPS = 50, SAVED = 20, DIES_AFTER = 23, TEXT_BYTES = 1500 };
 // Five sequences: no number of ranks shares them evenly.
 #define CONFIG(more)                                                                               \
     "{\"arch\": \"lm\", \"model\": {\"layer\": \"transformer\", \"d_model\": 16, \"heads\": 2, "   \
-    "\"d_ff\": 16, \"n_layers\": 2}, \"train\": {\"batch_size\": 5, \"seq_len\": 8, " more         \
+    "\"d_ff\": 16, \"n_layers\": 2}, \"train\": {\"batch_size\": 5, " more                         \
     "\"steps\": 50, \"optimizer\": {\"learning_rate\": 0.01}}}"
-static const char *const configs[] = {CONFIG(""), CONFIG("\"accumulate\": 2, \"ema\": 0.9, "),
-                                      CONFIG("\"dropout\": 0.2, ")};
+static const char *const configs[] = {CONFIG("\"seq_len\": [[0, 8], [18, 12], [25, 16]], "),
+                                      CONFIG("\"seq_len\": 8, \"accumulate\": 2, \"ema\": 0.9, "),
+                                      CONFIG("\"seq_len\": 8, \"dropout\": 0.2, ")};
 
 static const char *variable(const char *name, const char *otherwise)
 {

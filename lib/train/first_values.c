@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+//
+// What the parameters of a new model begin as, if they are not drawn from the seed: values of a file, copies of a layer.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "train/trainer.h"
+
+// Space for a parameter's values.
+static attncl_status alloc_values(const attncl_param *param, float **values_ret, size_t *bytes_ret)
+{
+    struct tensor_desc desc;
+    TRY(attncl__desc_make(ATTNCL_F32, param->shape.rank, param->shape.dim, &desc));
+    *bytes_ret = attncl__desc_bytes(&desc);
+    *values_ret = attncl__alloc(*bytes_ret);
+    REQUIRE(*values_ret, ATTNCL_ERR_NO_MEMORY, "%zu bytes of parameter %s", *bytes_ret,
+            param->name);
+    return ATTNCL_OK;
+}
+
+// -- a transformer as the beginning of a feedback transformer, whose attention to the memory then scores as
+// self-attention did: query_pos_bias stands beside the query as its bias did, and softmax does not see a bias of keys
+
+// A parameter's name becomes that of its source where each text is replaced.  docs/training.md has the table.
+static const struct {
+    const char *own, *source;
+} renamed[] = {
+    {"src_embed.weight", "src_embed.linear.weight"},
+    {"transformer.", "encoder."},
+    {".attn.", ".self_attn."},
+    {".query_pos_bias", ".query.linear.bias"},
+    {"generator.", "generator.projection."},
+};
+
+enum { SOURCE_NAME_BYTES = PARAM_NAME_BYTES + 64 };
+
+static void name_source(const char *own, char ret[SOURCE_NAME_BYTES])
+{
+    snprintf(ret, SOURCE_NAME_BYTES, "%s", own);
+    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; ++i) {
+        char *at = strstr(ret, renamed[i].own);
+        const size_t n = strlen(renamed[i].source);
+        if (!at)
+            continue;
+        const char *after = at + strlen(renamed[i].own);
+        memmove(at + n, after, strlen(after) + 1);
+        memcpy(at, renamed[i].source, n);
+    }
+}
+
+// What a transformer may lack.
+static bool keeps_initial(const char *name)
+{
+    return strstr(name, "_pos_") || strcmp(name, "transformer.weights") == 0;
+}
+
+// Keys that both models have must agree.  *scale_ret: what makes the source's embedding that of this model.
+static attncl_status compare_models(const struct json *source, const struct json *own,
+                                    double *scale_ret)
+{
+    bool tied, present;
+    double theirs = 1, ours = 1;
+    TRY(attncl__json_bool(own, "tie_generator", NULL, &tied));
+    for (const char *key = NULL; (key = attncl__json_next(own, key)) != NULL;) {
+        const bool may_differ = strcmp(key, "layer") == 0 || strcmp(key, "seq_len") == 0 ||
+                                (strcmp(key, "embed_scale") == 0 && !tied);
+        if (!may_differ && attncl__json_has(source, key))
+            TRY(attncl__compare_value(source, own, "the model's", key, "the file's"));
+    }
+    TRY(attncl__json_double(source, "embed_scale", &present, &theirs));
+    TRY(attncl__json_double(own, "embed_scale", &present, &ours));
+    *scale_ret = theirs == ours ? 1 : theirs / ours;
+    return ATTNCL_OK;
+}
+
+// Whether the file has a transformer, and the configuration asks for a feedback transformer.
+static attncl_status find_mapping(const attncl_trainer *t, const attncl_safetensors *init,
+                                  bool *maps_ret, double *scale_ret)
+{
+    const char *arch = attncl_safetensors_metadata(init, "attncl.arch"), *layer = "";
+    const char *config = attncl_safetensors_metadata(init, "attncl.config"), *own_layer = "";
+    const struct json *own;
+    struct json *source = NULL;
+    bool present;
+    int64_t limit;
+    attncl_status status = ATTNCL_OK;
+    TRY(attncl__json_object(t->config.root, "model", NULL, &own));
+    TRY(attncl__json_text(own, "layer", &present, &own_layer));
+    if (t->config.arch != &attncl__arch_lm || strcmp(own_layer, "feedback") != 0 || !config ||
+        !arch || strcmp(arch, "lm") != 0)
+        return ATTNCL_OK;
+    TRY(attncl__json_parse(config, strlen(config), JSON_CONFIG_LIMITS, &source));
+    TRY_DONE(attncl__json_text(source, "layer", &present, &layer));
+    *maps_ret = strcmp(layer, "transformer") == 0;
+    if (!*maps_ret)
+        goto done;
+    TRY_DONE(attncl__train_fill_model(t->config.arch, source, &limit));
+    status = compare_models(source, own, scale_ret);
+done:
+    attncl__json_free(source);
+    return status;
+}
+
+// -- values of a file
+
+// A bias [C] fits one of heads [H, D].
+static attncl_status check_shape(const attncl_array *a, const attncl_param *param, bool maps)
+{
+    struct tensor_desc have, want;
+    TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &have));
+    TRY(attncl__desc_make(ATTNCL_F32, param->shape.rank, param->shape.dim, &want));
+    const bool of_heads = maps && have.rank == 1 && want.rank == 2 &&
+                          attncl__desc_count(&have) == attncl__desc_count(&want);
+    REQUIRE(of_heads || attncl__desc_same_shape(&have, &want), ATTNCL_ERR_SHAPE,
+            "parameter %s has shape %s, the configuration's is %s", a->name, SHAPE(&have),
+            SHAPE(&want));
+    return ATTNCL_OK;
+}
+
+static attncl_status write_values(attncl_trainer *t, const attncl_param *param,
+                                  const attncl_array *a, double scale)
+{
+    float *values;
+    size_t bytes;
+    TRY(alloc_values(param, &values, &bytes));
+    const size_t count = bytes / sizeof *values;
+    attncl_status status = attncl__convert(a->dtype, a->data, ATTNCL_F32, values, count);
+    for (size_t i = 0; status == ATTNCL_OK && i < count; ++i)
+        values[i] = (float)(scale * (double)values[i]);
+    if (status == ATTNCL_OK)
+        status = attncl_model_param_write(t->model, param->name, values, bytes);
+    attncl__free(values);
+    return status;
+}
+
+attncl_status attncl__write_first_values(attncl_trainer *t, const attncl_safetensors *init)
+{
+    char name[SOURCE_NAME_BYTES];
+    bool maps = false;
+    double scale = 1;
+    TRY(find_mapping(t, init, &maps, &scale));
+    for (size_t i = 0; i < attncl_model_param_count(t->model); ++i) {
+        attncl_param param = ATTNCL_PARAM_INIT;
+        TRY(attncl_model_param_at(t->model, i, &param));
+        if (!param.trainable)
+            continue;
+        const attncl_array *a = attncl_safetensors_find(init, param.name);
+        if (!a && maps) {
+            name_source(param.name, name);
+            a = attncl_safetensors_find(init, name);
+        }
+        if (!a && maps && keeps_initial(param.name))
+            continue;
+        REQUIRE(a, ATTNCL_ERR_FORMAT, "parameter %s is missing", maps ? name : param.name);
+        TRY(check_shape(a, &param, maps));
+        const bool is_embedding = strcmp(param.name, "src_embed.weight") == 0;
+        TRY(write_values(t, &param, a, is_embedding ? scale : 1));
+    }
+    return ATTNCL_OK;
+}
+
+// -- copies of a layer
+
+static attncl_status copy_values(attncl_trainer *t, const char *from, const attncl_param *to)
+{
+    float *values;
+    size_t bytes;
+    TRY(alloc_values(to, &values, &bytes));
+    attncl_status status = attncl_model_param_read(t->model, from, values, bytes);
+    if (status == ATTNCL_OK)
+        status = attncl_model_param_write(t->model, to->name, values, bytes);
+    attncl__free(values);
+    return status;
+}
+
+attncl_status attncl__clone_layers(attncl_trainer *t)
+{
+    static const char layers[] = "layers.";
+    char from[PARAM_NAME_BYTES + 1];
+    for (size_t i = 0; i < attncl_model_param_count(t->model); ++i) {
+        attncl_param param = ATTNCL_PARAM_INIT;
+        TRY(attncl_model_param_at(t->model, i, &param));
+        const char *number = param.trainable ? strstr(param.name, layers) : NULL;
+        if (!number)
+            continue;
+        number += strlen(layers);
+        const size_t digits = strspn(number, "0123456789");
+        snprintf(from, sizeof from, "%.*s0%s", (int)(number - param.name), param.name,
+                 number + digits);
+        TRY(copy_values(t, from, &param));
+    }
+    return ATTNCL_OK;
+}
