@@ -2,6 +2,7 @@
 //
 // What the parameters of a new model begin as, if they are not drawn from the seed: values of a file, copies of a layer.
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,8 +20,9 @@ static attncl_status alloc_values(const attncl_param *param, float **values_ret,
     return ATTNCL_OK;
 }
 
-// -- a transformer as the beginning of a feedback transformer, whose attention to the memory then scores as
-// self-attention did: query_pos_bias stands beside the query as its bias did, and softmax does not see a bias of keys
+// -- a transformer as the beginning of a feedback transformer.  Its attention reads the memory, a mean of what layers
+// give, where the transformer's read a norm of it: keys and values are divided by about the size of such a mean, that of
+// an embedded token.  query_pos_bias stands beside the query as its bias did; a bias of keys is nothing to softmax.
 
 // A parameter's name becomes that of its source where each text is replaced.  docs/training.md has the table.
 static const struct {
@@ -55,12 +57,20 @@ static bool keeps_initial(const char *name)
     return strstr(name, "_pos_") || strcmp(name, "transformer.weights") == 0;
 }
 
-// Keys that both models have must agree.  *scale_ret: what makes the source's embedding that of this model.
+struct mapping {
+    bool is_needed;       // from a transformer to a feedback transformer
+    double embed_factor;  // of the file's embedding: layers see the same vectors
+    double embed_scale;   // the model's
+    bool has_norm;        // behind the embedding
+    double memory_factor; // of keys and values, by the embedding, which is the first parameter
+};
+
+// Keys that both models have must agree.
 static attncl_status compare_models(const struct json *source, const struct json *own,
-                                    double *scale_ret)
+                                    struct mapping *m)
 {
-    bool tied, present;
-    double theirs = 1, ours = 1;
+    bool tied;
+    double scale;
     TRY(attncl__json_bool(own, "tie_generator", NULL, &tied));
     for (const char *key = NULL; (key = attncl__json_next(own, key)) != NULL;) {
         const bool may_differ = strcmp(key, "layer") == 0 || strcmp(key, "seq_len") == 0 ||
@@ -68,15 +78,14 @@ static attncl_status compare_models(const struct json *source, const struct json
         if (!may_differ && attncl__json_has(source, key))
             TRY(attncl__compare_value(source, own, "the model's", key, "the file's"));
     }
-    TRY(attncl__json_double(source, "embed_scale", &present, &theirs));
-    TRY(attncl__json_double(own, "embed_scale", &present, &ours));
-    *scale_ret = theirs == ours ? 1 : theirs / ours;
-    return ATTNCL_OK;
+    TRY(attncl__json_double(source, "embed_scale", NULL, &scale));
+    TRY(attncl__json_double(own, "embed_scale", NULL, &m->embed_scale));
+    m->embed_factor = scale == m->embed_scale ? 1 : scale / m->embed_scale;
+    return attncl__json_bool(own, "embed_norm", NULL, &m->has_norm);
 }
 
-// Whether the file has a transformer, and the configuration asks for a feedback transformer.
 static attncl_status find_mapping(const attncl_trainer *t, const attncl_safetensors *init,
-                                  bool *maps_ret, double *scale_ret)
+                                  struct mapping *m)
 {
     const char *arch = attncl_safetensors_metadata(init, "attncl.arch"), *layer = "";
     const char *config = attncl_safetensors_metadata(init, "attncl.config"), *own_layer = "";
@@ -92,11 +101,11 @@ static attncl_status find_mapping(const attncl_trainer *t, const attncl_safetens
         return ATTNCL_OK;
     TRY(attncl__json_parse(config, strlen(config), JSON_CONFIG_LIMITS, &source));
     TRY_DONE(attncl__json_text(source, "layer", &present, &layer));
-    *maps_ret = strcmp(layer, "transformer") == 0;
-    if (!*maps_ret)
+    m->is_needed = strcmp(layer, "transformer") == 0;
+    if (!m->is_needed)
         goto done;
     TRY_DONE(attncl__train_fill_model(t->config.arch, source, &limit));
-    status = compare_models(source, own, scale_ret);
+    status = compare_models(source, own, m);
 done:
     attncl__json_free(source);
     return status;
@@ -118,44 +127,62 @@ static attncl_status check_shape(const attncl_array *a, const attncl_param *para
     return ATTNCL_OK;
 }
 
+static double root_mean_square(const float *values, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; ++i)
+        sum += (double)values[i] * (double)values[i];
+    return sqrt(sum / (double)n);
+}
+
+static void scale_values(struct mapping *m, const char *name, float *values, size_t n)
+{
+    const bool is_embedding = strcmp(name, "src_embed.weight") == 0;
+    const bool reads_memory =
+        strstr(name, ".key.linear.weight") || strstr(name, ".value.linear.weight");
+    const double factor = is_embedding ? m->embed_factor : reads_memory ? m->memory_factor : 1;
+    for (size_t i = 0; i < n; ++i)
+        values[i] = (float)(factor * (double)values[i]);
+    const double size = is_embedding ? m->embed_scale * root_mean_square(values, n) : 0;
+    if (is_embedding)
+        m->memory_factor = m->has_norm || !(size > 0) ? 1 : 1 / size;
+}
+
 static attncl_status write_values(attncl_trainer *t, const attncl_param *param,
-                                  const attncl_array *a, double scale)
+                                  const attncl_array *a, struct mapping *m)
 {
     float *values;
     size_t bytes;
     TRY(alloc_values(param, &values, &bytes));
     const size_t count = bytes / sizeof *values;
     attncl_status status = attncl__convert(a->dtype, a->data, ATTNCL_F32, values, count);
-    for (size_t i = 0; status == ATTNCL_OK && i < count; ++i)
-        values[i] = (float)(scale * (double)values[i]);
+    if (status == ATTNCL_OK && m->is_needed)
+        scale_values(m, param->name, values, count);
     if (status == ATTNCL_OK)
         status = attncl_model_param_write(t->model, param->name, values, bytes);
     attncl__free(values);
     return status;
 }
-
 attncl_status attncl__write_first_values(attncl_trainer *t, const attncl_safetensors *init)
 {
     char name[SOURCE_NAME_BYTES];
-    bool maps = false;
-    double scale = 1;
-    TRY(find_mapping(t, init, &maps, &scale));
+    struct mapping m = {0};
+    TRY(find_mapping(t, init, &m));
     for (size_t i = 0; i < attncl_model_param_count(t->model); ++i) {
         attncl_param param = ATTNCL_PARAM_INIT;
         TRY(attncl_model_param_at(t->model, i, &param));
         if (!param.trainable)
             continue;
         const attncl_array *a = attncl_safetensors_find(init, param.name);
-        if (!a && maps) {
+        if (!a && m.is_needed) {
             name_source(param.name, name);
             a = attncl_safetensors_find(init, name);
         }
-        if (!a && maps && keeps_initial(param.name))
+        if (!a && m.is_needed && keeps_initial(param.name))
             continue;
-        REQUIRE(a, ATTNCL_ERR_FORMAT, "parameter %s is missing", maps ? name : param.name);
-        TRY(check_shape(a, &param, maps));
-        const bool is_embedding = strcmp(param.name, "src_embed.weight") == 0;
-        TRY(write_values(t, &param, a, is_embedding ? scale : 1));
+        REQUIRE(a, ATTNCL_ERR_FORMAT, "parameter %s is missing", m.is_needed ? name : param.name);
+        TRY(check_shape(a, &param, m.is_needed));
+        TRY(write_values(t, &param, a, &m));
     }
     return ATTNCL_OK;
 }

@@ -155,14 +155,14 @@ TEST(resumed_training_of_stacked_parameters_gives_the_same_bits)
     check_resumed("");
 }
 
-// A gate of 7 positions takes less of them; a step's targets are those of its own length.
+// A gate of 7 positions takes less of them; a step's targets are those of its own length, in both its batches.
 TEST(a_model_of_fixed_length_takes_shorter_ones)
 {
-    static const int64_t n_tokens[] = {3 * 4, 3 * 4, 3 * 7};
+    static const int64_t n_tokens[] = {2 * 3 * 4, 2 * 3 * 4, 2 * 3 * 7};
     attncl_train_step steps[3];
     model_keys =
         "\"d_model\": 8, \"n_layers\": 1, \"layer\": \"gmlp\", \"d_ffn\": 12, \"seq_len\": 7";
-    attncl_trainer *trainer = start("\"seq_len\": [[0, 4], [2, 7]]", "text");
+    attncl_trainer *trainer = start("\"seq_len\": [[0, 4], [2, 7]], \"accumulate\": 2", "text");
     take_overlapping(trainer, 3, steps);
     for (int i = 0; i < 3; ++i)
         ck_assert_int_eq(steps[i].n_tokens, n_tokens[i]);
