@@ -6,12 +6,12 @@
 //
 // g is the gradient of y, c that of p where has_c, m the mask of dropout, or 1.
 //
-//   Work      one work-item = every n-th block of `block` queries of one head; grid (heads of all
-//             batch entries, n).  A block meets the keys a tile of BC at a time.  Tiles that no query
+//   Work      one work-item = every n-th block of `block` queries of one head; grid (heads that share
+//             their keys, key heads of all batch entries, n).  A block meets the keys a tile of BC at a time.  Tiles that no query
 //             sees are skipped
 //   Memory    keys and values packed in tiles and keys as rows by attention_cpu_pack.cl; in local
 //             memory queries and g as panels and as rows, p and ds [block][BC], dq, four numbers a row.
-//             dk and dv of each work-item [keys in tiles][pitch], which attention_bwd_cpu_sum.cl adds
+//             dk and dv of each work-item [keys in tiles][pitch], which attention_bwd_sum.cl adds
 //   Numerics  float; p from the rows' maxima and totals that attention_cpu.cl saved; a row that sees
 //             no key gives and gets 0.  Masked scores, a constant, have no gradient.  Sums in a fixed
 //             order
@@ -184,7 +184,7 @@ static inline void add_gradients(const struct block *x, const struct gradient *y
 // y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e, likewise g.  weights, c:
 // [B, H, T, S].  rows: [B, H, T], a maximum and 1 / total.  packed: keys, from values_at on values,
 // from rows_at on keys as rows.  dq: [B, H, T, width].
-// sums: dk [work-items of a head][heads][keys in tiles][key_pitch] from dk_at on, and dv alike.
+// sums: dk [heads][work-items of a head][keys in tiles][key_pitch] from dk_at on, and dv alike.
 KERNEL void attention_bwd_cpu(
     HEADS(q), __global const float *restrict y, long y_b, long y_t,
     __global const float *restrict g, long g_b, long g_t, __global const float *restrict weights,
@@ -194,15 +194,17 @@ KERNEL void attention_bwd_cpu(
     int n_queries, int n_keys, int width, int value_width, int key_pitch, int value_pitch,
     float scale, int block, WEIGHT_MASK_PARAMS, __local float *local_space)
 {
-    const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
-    const int part = get_group_id(1), parts = get_num_groups(1);
+    const int kv_head = get_group_id(1);
+    const int head = kv_head * (int)get_num_groups(0) + (int)get_group_id(0);
+    const int b = head / n_heads, h = head - b * n_heads;
+    const int part = get_group_id(2), parts = get_num_groups(2);
     const int padded_block = (block + MR - 1) / MR * MR;
     const struct visibility visible = VISIBILITY_OF(b);
     const long tile_keys = (n_keys + BC - 1) / BC * BC;
-    const long own = ((long)part * get_num_groups(0) + head) * tile_keys;
-    const struct head tiles = {packed + head * tile_keys * width,
-                               packed + values_at + head * tile_keys * value_width,
-                               packed + rows_at + (long)head * n_keys * key_pitch,
+    const long own = ((long)head * parts + part) * tile_keys;
+    const struct head tiles = {packed + kv_head * tile_keys * width,
+                               packed + values_at + kv_head * tile_keys * value_width,
+                               packed + rows_at + (long)kv_head * n_keys * key_pitch,
                                sums + dk_at + own * key_pitch, sums + dv_at + own * value_pitch};
     struct block x;
     struct gradient z;

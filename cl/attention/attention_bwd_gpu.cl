@@ -150,10 +150,10 @@ KERNEL void attention_bwd_gpu(GRADIENT_PARAMS)
     const int e0 = (int)get_group_id(2) * PE;
     const struct problem x = PROBLEM_OF(head, b);
     const struct rows queries = {HEAD_OF(q, b, h), q_t, n_queries};
-    const struct rows keys = {HEAD_OF(k, b, h), k_t, n_keys};
+    const struct rows keys = {HEAD_OF(k, b, h / kv_group), k_t, n_keys};
 #if MAKES_TILES
     const struct rows gradients = {g + b * g_b + (long)h * value_width, g_t, n_queries};
-    const struct rows values = {HEAD_OF(v, b, h), v_t, n_keys};
+    const struct rows values = {HEAD_OF(v, b, h / kv_group), v_t, n_keys};
 #endif
 #if OUTPUT == DK_DV
     const struct rows mine = keys, theirs = queries, mine_too = values, theirs_too = gradients;
@@ -210,9 +210,9 @@ KERNEL void attention_bwd_gpu(GRADIENT_PARAMS)
     }
     const int item = (int)get_local_id(0);
     store_sums(item, sums, ones, count, min(PE, width - e0),
-               to + ((long)head * mine.count + i0) * width + e0, width);
+               to + to_at + ((long)head * mine.count + i0) * width + e0, width);
 #if OUTPUT == DK_DV
     store_sums(item, value_sums, ones, count, min(PE, value_width - e0),
-               too + ((long)head * mine.count + i0) * value_width + e0, value_width);
+               too + too_at + ((long)head * mine.count + i0) * value_width + e0, value_width);
 #endif
 }

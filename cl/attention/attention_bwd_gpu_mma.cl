@@ -216,10 +216,10 @@ KERNEL void attention_bwd_gpu_mma(GRADIENT_PARAMS)
     const int row = i0 + (int)get_local_id(0) / MMA_LANES * 16 + LANE_ROW;
     const struct problem x = PROBLEM_OF(head, b);
     const struct rows queries = {HEAD_OF(q, b, h), q_t, n_queries};
-    const struct rows keys = {HEAD_OF(k, b, h), k_t, n_keys};
+    const struct rows keys = {HEAD_OF(k, b, h / kv_group), k_t, n_keys};
 #if MAKES_TILES
     const struct rows gradients = {g + b * g_b + (long)h * value_width, g_t, n_queries};
-    const struct rows values = {HEAD_OF(v, b, h), v_t, n_keys};
+    const struct rows values = {HEAD_OF(v, b, h / kv_group), v_t, n_keys};
 #endif
 #if OUTPUT == DK_DV
     const struct rows mine = keys, theirs = queries, mine_too = values, theirs_too = gradients;
@@ -274,10 +274,10 @@ KERNEL void attention_bwd_gpu_mma(GRADIENT_PARAMS)
 #endif
         add_tile(pairs, rows_from(theirs, j0), e0, width, stage, box, sums);
     }
-    store_sums(sums, ones, row, end_row, width - e0, to + (long)head * mine.count * width + e0,
-               width);
+    store_sums(sums, ones, row, end_row, width - e0,
+               to + to_at + (long)head * mine.count * width + e0, width);
 #if OUTPUT == DK_DV
     store_sums(value_sums, ones, row, end_row, value_width - e0,
-               too + (long)head * mine.count * value_width + e0, value_width);
+               too + too_at + (long)head * mine.count * value_width + e0, value_width);
 #endif
 }

@@ -5,9 +5,9 @@
 //
 // m is the mask of dropout, or 1; the weights that are stored are p.
 //
-//   Work      one work-item = `block` queries of one head; grid (blocks, heads of all batch
-//             entries), so that a head's keys and values stay in cache; last block first since a
-//             causal one has the most keys.  A tile of BC keys at
+//   Work      one work-item = `block` queries of one head; grid (blocks, heads that share their keys,
+//             key heads of all batch entries), so that a head's keys and values stay in cache; last
+//             block first since a causal one has the most keys.  A tile of BC keys at
 //             a time: scores in panels of MR x NS vectors, online softmax, products with the values
 //             in panels of PR x NE vectors.  Tiles that no query sees are skipped
 //   Memory    keys packed by attention_cpu_pack.cl, values packed or in place; in local memory
@@ -172,10 +172,12 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
                               int value_width, int value_pitch, float scale, int block,
                               WEIGHT_MASK_PARAMS, __local float *queries)
 {
-    // One argument, since the embedded profile guarantees 256 bytes of them.
+    // One argument, and the group from the grid, since the embedded profile guarantees 256 bytes of them.
     __local float *const scores = queries + block * width, *const sums = scores + block * BC;
     __local float *const rows = sums + block * value_pitch;
-    const int head = get_group_id(1), b = head / n_heads, h = head - b * n_heads;
+    const int kv_group = get_num_groups(1), kv_head = get_group_id(2);
+    const int head = kv_head * kv_group + (int)get_group_id(1);
+    const int b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(0) - 1 - (int)get_group_id(0)) * block;
     const int count = min(block, n_queries - i0);
     const struct visibility visible = VISIBILITY_OF(b);
@@ -187,8 +189,8 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
     const int to = end_key(&visible, i0 + count - 1);
     const int reach = MASKING == BY_LENGTHS ? longest(&visible, i0, i0 + count) : n_keys;
     const long tiles = (n_keys + BC - 1) / BC;
-    __global const float *keys_of_head = packed_k + head * tiles * BC * width;
-    __global const float *values_of_head = HEAD_OF(v, b, h);
+    __global const float *keys_of_head = packed_k + kv_head * tiles * BC * width;
+    __global const float *values_of_head = HEAD_OF(v, b, h / kv_group);
 
 #if DROPOUT
     const struct weight_mask dropped = WEIGHT_MASK_OF(head);

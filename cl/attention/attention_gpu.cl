@@ -155,8 +155,8 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
                               __global float *restrict y, long y_b, long y_t,
                               __global float *restrict weights, __global float *restrict rows,
                               int keep_rows, __global float *restrict scratch, long partials_at,
-                              int n_splits, int split_keys, int blocks, int n_heads, int n_queries,
-                              int n_keys, int width, int value_width, float scale,
+                              int n_splits, int split_keys, int blocks, int n_heads, int kv_group,
+                              int n_queries, int n_keys, int width, int value_width, float scale,
                               WEIGHT_MASK_PARAMS)
 {
     __local float stage[STAGE] IN_FLOAT4S, p[BC * ROW_LD] IN_FLOAT4S, red[BR * (TX + 1)];
@@ -173,8 +173,8 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     const struct visibility visible = VISIBILITY_OF(b);
     const struct block x = {
         {HEAD_OF(q, b, h) + i0 * q_t, q_t, count},
-        {HEAD_OF(k, b, h), k_t, n_keys},
-        {HEAD_OF(v, b, h) + e0, v_t, n_keys},
+        {HEAD_OF(k, b, h / kv_group), k_t, n_keys},
+        {HEAD_OF(v, b, h / kv_group) + e0, v_t, n_keys},
         i0,
         count,
         width,

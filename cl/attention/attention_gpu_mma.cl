@@ -175,8 +175,9 @@ KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAM
                                   __global float *restrict y, long y_b, long y_t,
                                   __global float *restrict rows, int keep_rows,
                                   __global float *restrict scratch, long partials_at, int n_splits,
-                                  int split_keys, int blocks, int n_heads, int n_queries,
-                                  int n_keys, int width, int value_width, float scale)
+                                  int split_keys, int blocks, int n_heads, int kv_group,
+                                  int n_queries, int n_keys, int width, int value_width,
+                                  float scale)
 {
     __local float stage[STAGE] IN_FLOAT4S, red[4 * BR] IN_FLOAT4S;
     __local int flag;
@@ -189,8 +190,8 @@ KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAM
         {{HEAD_OF(q, b, h), q_t, i0 + count},
          i0 + (int)get_local_id(0) / MMA_LANES * 16 + LANE_ROW,
          width},
-        {HEAD_OF(k, b, h), k_t, n_keys},
-        {HEAD_OF(v, b, h), v_t, n_keys},
+        {HEAD_OF(k, b, h / kv_group), k_t, n_keys},
+        {HEAD_OF(v, b, h / kv_group), v_t, n_keys},
         i0,
         count,
         value_width,

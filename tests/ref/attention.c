@@ -2,7 +2,7 @@
 //
 //   p_ij = softmax over visible j of scale * (q_i . k_j),   y_i = sum_j m_ij p_ij v_j
 //
-// m: the mask of dropout, or 1.
+// m: the mask of dropout, or 1.  H query heads share G key and value heads, H / G neighbours each.
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ void ref_attention_weights(const struct ref_attention *a, const struct host *q,
                            const struct host *k, struct host *weights)
 {
     const int64_t n_heads = q->dim[1], n_queries = q->dim[2], width = q->dim[3];
-    const int64_t n_keys = k->dim[2];
+    const int64_t n_keys = k->dim[2], n_kv = k->dim[1];
 
     for (int64_t head = 0; head < q->dim[0] * n_heads; ++head)
         for (int64_t i = 0; i < n_queries; ++i) {
@@ -66,7 +66,7 @@ void ref_attention_weights(const struct ref_attention *a, const struct host *q,
             double *p = weights->data + (head * n_queries + i) * n_keys;
             const int64_t b = head / n_heads;
             for (int64_t j = 0; j < n_keys; ++j) {
-                const double *kj = k->data + (head * n_keys + j) * width;
+                const double *kj = k->data + (head * n_kv / n_heads * n_keys + j) * width;
                 double dot = 0;
                 for (int64_t d = 0; d < width; ++d)
                     dot += qi[d] * kj[d];
@@ -87,8 +87,8 @@ void ref_attention_drop(const struct ref_attention *a, struct host *weights)
 static void mix(const struct host *weights, const struct host *v, bool time_first, bool reaching,
                 struct host *y)
 {
-    const int64_t n_batch = v->dim[0], n_heads = v->dim[1], n_keys = v->dim[2], width = v->dim[3];
-    const int64_t n_queries = weights->dim[2];
+    const int64_t n_batch = v->dim[0], n_kv = v->dim[1], n_keys = v->dim[2], width = v->dim[3];
+    const int64_t n_heads = weights->dim[1], n_queries = weights->dim[2];
 
     for (int64_t b = 0; b < n_batch; ++b)
         for (int64_t h = 0; h < n_heads; ++h)
@@ -100,7 +100,7 @@ static void mix(const struct host *weights, const struct host *v, bool time_firs
                     for (int64_t j = 0; j < n_keys; ++j) {
                         const double p = weights->data[(head * n_queries + i) * n_keys + j];
                         if (p != 0 || reaching)
-                            sum += p * v->data[(head * n_keys + j) * width + e];
+                            sum += p * v->data[(head * n_kv / n_heads * n_keys + j) * width + e];
                     }
                     y->data[(row * n_heads + h) * width + e] = sum;
                 }
@@ -266,6 +266,7 @@ static void set_rising(struct host *const *in)
 #define TIME       .layout = ATTNCL_LAYOUT_TIME_FIRST
 #define DROPOUT    .dropout = {.p = 0.3, .seed = 0x123456789u, .site = 5}
 #define TIME_FIRST "y f32 T B H E;"
+#define SHARED     "q f32 B G+G+G T D; k f32 B G S D; v f32 B G S E;"
 static const char
     ranges[] = "B=1 H=2 T=4 S=5 D=3 E=2; B=1 H=2 T=5 S=5 D=9 E=10; B=1 H=2 T=70 S=5,139 D=9 E=10",
     window[] = "B=1 H=2 T=64 S=64 D=9 E=10; B=1 H=2 T=70 S=5,139 D=9 E=10",
@@ -273,7 +274,8 @@ static const char
         "B=1 H=2 T=1 S=1 D=9 E=10; B=1 H=2 T=150 S=150 D=9 E=10; B=1 H=2 T=60 S=20 D=9 E=10; "
         "B=1 H=2 T=50 S=150 D=9 E=10; B=1 H=1 T=3 S=530 D=8 E=20",
     hidden[] = "B=2 H=1 T=4 S=5 D=3 E=2; B=2 H=2 T=37 S=135 D=9 E=5",
-    few[] = "B=2 H=3 T=5 S=7 D=4 E=6; B=1 H=2 T=33 S=17 D=40 E=16";
+    few[] = "B=2 H=3 T=5 S=7 D=4 E=6; B=1 H=2 T=33 S=17 D=40 E=16",
+    shared[] = "B=2 G=2 T=5 S=7 D=4 E=6";
 
 // Smoke: one of all; less than a tile, a ragged tile of queries and one of keys; keys that work-groups share in the GPU
 // variant.  What each element may be off by in gradients: of the sum of the sizes of all terms.  Scores of random data are
@@ -317,7 +319,7 @@ OP_SPEC(
     .out = "y f32 B T H E; weights? f32 B H T S; rows? f32 B H T 2", .ref = attention,
     .build = build, .grad = "q k v", .ref_bwd = attention_bwd, .grad_sizes = attention_sizes,
     .grad_tolerance = 1e-5, .reach = reach, .reach_bwd = attention_bwd_reach, .allow = allow,
-    .nonzero = "DE", .leeway = MEETS,
+    .nonzero = "DE", .unequal = "H", .leeway = MEETS,
     .smoke = "B=2 H=3 T=5 S=7 D=4 E=6; B=1 H=1 T=1 S=1 D=1 E=1; B=1 H=2 T=33 S=17 D=40 E=16; "
              "B=1 H=1 T=3 S=129 D=5 E=31; B=2 H=1 T=65 S=1 D=3 E=112; B=1 H=1 T=3 S=530 D=3 E=260",
     .gpu = "B=1 H=16 T=2048 S=2048 D=64 E=64; B=1 H=16 T=2048 S=2048 D=128 E=128",
@@ -346,6 +348,18 @@ OP_SPEC(
                "weights f32 B H T S; step i32:0:99", .smoke = few},
               {"causal window, dropout", AS(TIME, DROPOUT, .causal = 1, .window = 7),
                TIME_FIRST "step i32:0:99", .smoke = ranges, .full = "B=1 H=1 T=140 S=140 D=9 E=10"},
+              {"shared keys", AS(TIME, .want_weights = 1),
+               SHARED "y f32 T B G+G+G E; weights f32 B G+G+G T S",
+               .smoke = "B=2 G=2 T=5 S=7 D=4 E=6; B=1 G=2 T=37 S=135 D=9 E=5",
+               .special = "B=2 G=2 T=5 S=9 D=8 E=8", .gpu = "B=1 G=5 T=2048 S=2048 D=64 E=64"},
+              {"shared keys, causal window", AS(BATCH, .causal = 1, .window = 7),
+               SHARED "y f32 B T G+G+G E", .smoke = "B=1 G=2 T=5 S=13 D=9 E=10", .special = "",
+               .gpu = ""},
+              {"shared keys, mask", AS(BATCH), SHARED "y f32 B T G+G+G E; mask u8:0.5 T S B",
+               .smoke = shared, .special = "", .gpu = ""},
+              {"shared keys, lengths, dropout", AS(TIME, DROPOUT),
+               SHARED "y f32 T B G+G+G E; valid_lens i32:-2:S+10 B T; step i32:0:99",
+               .smoke = shared, .special = "", .gpu = ""},
               {"all dropped", AS(TIME, .dropout = {.p = 1}), TIME_FIRST "step i32:0:99",
                .smoke = few},
               {"extremes", EXACT(BATCH, .want_weights = 1), "weights f32 B H T S",
@@ -356,6 +370,8 @@ OP_SPEC(
                .smoke = "B=1 H=6 T=40 S=300 D=1 E=3", .special = "", .prepare = set_competing},
               {"rising scores", EXACT(BATCH, .want_weights = 1), "weights f32 B H T S",
                .smoke = "B=1 H=2,4 T=7 S=600 D=1 E=3", .special = "", .prepare = set_rising}},
-    .refusals = {{ATTNCL_ERR_ARGUMENT, "window is -1", AS(.window = -1)},
+    .refusals = {{ATTNCL_ERR_SHAPE, "q has H = 6, k has G = 4: G must divide H", NULL,
+                  "k f32 B G S D; v f32 B G S E", "B=1 H=6 G=4 T=1 S=1 D=1 E=1"},
+                 {ATTNCL_ERR_ARGUMENT, "window is -1", AS(.window = -1)},
                  {ATTNCL_ERR_ARGUMENT, "at most one of them, 2 are given", AS(.causal = 1),
                   "valid_lens i32:0:S B"}});

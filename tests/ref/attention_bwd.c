@@ -62,7 +62,8 @@ void ref_attention_bwd(const struct ref_attention *a, const struct ref_attention
                        struct host *dv)
 {
     const int64_t n_batch = x->q->dim[0], n_heads = x->q->dim[1], n_queries = x->q->dim[2];
-    const int64_t width = x->q->dim[3], n_keys = x->k->dim[2], value_width = x->v->dim[3];
+    const int64_t width = x->q->dim[3], n_kv = x->k->dim[1], n_keys = x->k->dim[2];
+    const int64_t value_width = x->v->dim[3];
     struct host *p = host_new(ATTNCL_F32, DIMS(n_batch, n_heads, n_queries, n_keys));
     struct host *ds = host_new(ATTNCL_F32, DIMS(n_keys)), *mask = host_like(p);
 
@@ -79,7 +80,7 @@ void ref_attention_bwd(const struct ref_attention *a, const struct ref_attention
         const int64_t y_row = (time_first ? i * n_batch + b : b * n_queries + i) * n_heads + h;
         const double *g = x->g->data + y_row * value_width, *pi = p->data + row * n_keys;
         for (int64_t j = 0; j < n_keys; ++j) {
-            const int64_t key = head * n_keys + j;
+            const int64_t key = head * n_kv / n_heads * n_keys + j;
             ds->data[j] = 0;
             if (pi[j] == 0 && !a->reaching)
                 continue;
@@ -90,7 +91,7 @@ void ref_attention_bwd(const struct ref_attention *a, const struct ref_attention
         }
         softmax_row(pi, ds->data, n_keys, length_of(a->valid_lens, b, i, n_keys), a->scale, sizes);
         for (int64_t j = 0; j < n_keys; ++j) {
-            const int64_t key = head * n_keys + j;
+            const int64_t key = head * n_kv / n_heads * n_keys + j;
             if (pi[j] == 0 && !a->reaching)
                 continue;
             add(dq->data + row * width, ds->data[j], x->k->data + key * width, width, sizes);

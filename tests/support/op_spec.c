@@ -334,7 +334,8 @@ static void check_refusals_of_input(struct spec_point *p, int i)
         const char letters[] = {*at, 0};
         const bool sums = at[1] == '+';
         in[i] = x;
-        if (isupper((unsigned char)*at) && uses(p, *at) > 1 && p->sizes.rank[*at - 'A'] > 0)
+        if (isupper((unsigned char)*at) && uses(p, *at) > 1 && p->sizes.rank[*at - 'A'] > 0 &&
+            !(p->spec->unequal && strchr(p->spec->unequal, *at)))
             check_extent_refused(p, in, i, axis, letters);
         axis += isdigit((unsigned char)*at) ? 1 : p->sizes.rank[*at - 'A'];
         while (sums && at[1] && (at[1] == '+' || *at == '+'))

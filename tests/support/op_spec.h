@@ -129,7 +129,8 @@ struct op_spec {
     // `ref` and `ref_bwd` with 0 times what has weight 0: where they are not finite, a result may be NaN too.
     ref_forward reach;
     spec_backward reach_bwd;
-    const char *nonzero;                  // letters that must not be 0; all others may
+    const char *nonzero; // letters that must not be 0; all others may
+    const char *unequal; // letters of which one input's extent may differ from another's
     struct op_case cases[SPEC_MAX_CASES]; // none: one without parameters
     struct op_refusal refusals[SPEC_MAX_REFUSALS];
 };

@@ -8,9 +8,9 @@
 // gradients each row's maximum and one over its total are saved: p_ij = exp(s_ij - maximum) / total.
 // That maximum may be a score up to 8 below the largest (SLACK of cl/attention/attention_cpu.cl).
 //
-// q [B, H, T, D], k [B, H, S, D], v [B, H, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Keys are
-// first packed into tiles (cl/attention/attention_cpu_pack.cl), then blocks of queries run over them
-// (cl/attention/attention_cpu.cl); the GPU variant reads them where they are
+// q [B, H, T, D], k [B, G, S, D], v [B, G, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Query head h reads
+// key and value head h / (H / G).  Keys are first packed into tiles (cl/attention/attention_cpu_pack.cl), then
+// blocks of queries run over them (cl/attention/attention_cpu.cl); the GPU variant reads them where they are
 // (lib/op/attention/attention_gpu.c).
 
 #include "op/attention/attention.h"
@@ -39,6 +39,9 @@ static attncl_status fwd_infer(struct op_sig *sig)
     TRY(attncl__check_axes(sig, "DE", 1, MAX_LENGTH));
     REQUIRE(of['H'] <= INT32_MAX && of['B'] <= INT32_MAX / (of['H'] + 1), ATTNCL_ERR_SHAPE,
             "B H = %" PRId64 " * %" PRId64 ", at most %d", of['B'], of['H'], INT32_MAX);
+    REQUIRE(of['H'] == of['G'] || (of['G'] > 0 && of['H'] > 0 && of['H'] % of['G'] == 0),
+            ATTNCL_ERR_SHAPE, "q has H = %" PRId64 ", k has G = %" PRId64 ": G must divide H",
+            of['H'], of['G']);
     REQUIRE(params->window >= 0, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", at least 0",
             params->window);
     REQUIRE(mask + lens + (params->causal || params->window) <= 1, ATTNCL_ERR_ARGUMENT,
@@ -74,7 +77,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
     const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in;
     const bool weights = attncl__desc_present(&call->sig.out[ATT_OUT_WEIGHTS]);
-    const int64_t n_heads = in[ATT_IN_Q].dim[1], block = p->block;
+    const int64_t block = p->block;
     struct tensor_desc v = in[ATT_IN_V];
     struct kspec spec =
         attncl__attention_cpu_spec(p, "attention/attention_cpu.cl", "attention_cpu_fwd");
@@ -85,18 +88,19 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
         v.start = p->key_floats;
         v.stride[2] = p->value_pitch;
         v.stride[1] = p->n_keys * p->value_pitch;
-        v.stride[0] = n_heads * v.stride[1];
+        v.stride[0] = v.dim[1] * v.stride[1];
     }
     kspec_int(&spec, "WEIGHTS", weights);
     return attncl__launch(
-        l, &spec, grid_2d(ceil_div(p->n_queries, block), p->heads, 1, 1),
+        l, &spec, grid_3d(ceil_div(p->n_queries, block), p->kv_group, p->kv_heads, 1, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->scratch),
              ATTENTION_HEADS_OF(p->copy_values ? call->scratch : call->in[ATT_IN_V], &v),
              ATTENTION_VISIBILITY(call, p), arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t),
              arg_mem(call->out[ATT_OUT_WEIGHTS]), arg_mem(call->out[ATT_OUT_ROWS]),
-             arg_i32(attncl__desc_present(&call->sig.out[ATT_OUT_ROWS])), arg_i32(n_heads),
-             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-             arg_i32(p->value_pitch), arg_f32(params->scale), arg_i32(block),
+             arg_i32(attncl__desc_present(&call->sig.out[ATT_OUT_ROWS])),
+             arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
+             arg_i32(p->width), arg_i32(p->value_width), arg_i32(p->value_pitch),
+             arg_f32(params->scale), arg_i32(block),
              ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_IN_STEP], call, p),
              arg_local(floats(block * (p->width + p->key_tile + p->value_pitch + 1 + p->vw)))));
 }
@@ -132,8 +136,8 @@ static const struct grad_rule fwd_grad[] = {
 // one over its total, 0 and 0 where it sees no key, for the gradients.
 const struct op_class attncl__op_attention_fwd = {
     .name = OP_CLASS(attention_fwd),
-    .in = OP_IN({"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B H S D"},
-                {"v", F32 | ANY_VIEW, "B H S E"}, {"mask", U8 | OPTIONAL, "T|1 S B|1"},
+    .in = OP_IN({"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B G S D"},
+                {"v", F32 | ANY_VIEW, "B G S E"}, {"mask", U8 | OPTIONAL, "T|1 S B|1"},
                 {"valid_lens", I32 | OPTIONAL, "B T?"}, {"step", I32 | OPTIONAL, ""}),
     .out = OP_OUT({"y", F32, NULL}, {"weights", F32 | OPTIONAL, "B H T S"},
                   {"rows", F32 | FOR_BACKWARD, "B H T 2"}),

@@ -24,7 +24,8 @@ struct attention_tile_config {
 enum { ATT_MMA_ROWS = 64, ATT_MMA_KEYS = 32, ATT_MMA_COLUMNS = 32 };
 
 struct attention_tiling {
-    int64_t heads; // of all batch entries
+    int64_t heads, kv_heads; // of all batch entries
+    int64_t kv_group;        // query heads that share a key and value head
     int64_t n_queries, n_keys, width, value_width;
     int64_t window_left,
         window_right; // query i sees keys i + S - T - window_left .. i + S - T + window_right
@@ -144,8 +145,9 @@ enum { ATT_BWD_GROUP = 128, ATT_BWD_LOCAL_BYTES = 26 * 1024 };
 struct backward_tiling {
     struct attention_tiling p;
     int64_t n_splits, tile_keys, key_pitch, value_pitch;
-    int64_t values_at, rows_at, dk_at, dv_at, floats;
-    int64_t local; // floats of local memory
+    int64_t values_at, rows_at, floats;
+    int64_t dk_at, dv_at; // of parts; GPU variant: those of query heads that share a key head
+    int64_t local;        // floats of local memory
     // GPU variant: heads whose ds is kept at the same time, 0: it is computed again for dq; where it is, in
     // floats, and how far apart its rows are.
     int64_t kept_heads, ds_at, ds_pitch;

@@ -8,10 +8,10 @@
 //   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i
 //
 // y is the forward op's result, g its gradient, c that of the weights where they are asked for,
-// m the mask of dropout, made again, or 1.
+// m the mask of dropout, made again, or 1.  dk and dv are summed over the query heads that share a key head.
 // CPU variant: one pass over blocks of queries computes all three (cl/attention/attention_bwd_cpu.cl);
 // each work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass
-// for delta, then for some heads at a time one for dk and dv, which keeps ds, and one for dq
+// for delta, then for some query heads at a time one for dk and dv, which keeps ds, and one for dq
 // (cl/attention/attention_bwd_gpu.cl; by matrix instructions attention_bwd_gpu_mma.cl, each pass where it fits).
 
 #include "op/attention/attention.h"
@@ -68,7 +68,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
 
     result_strides(call, &y_b, &y_t);
     return attncl__launch(
-        l, &spec, grid_2d(p->heads, b->n_splits, 1, 1),
+        l, &spec, grid_3d(p->kv_group, p->kv_heads, b->n_splits, 1, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->in[IN_Y]), arg_i64(y_b), arg_i64(y_t),
              arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t), WEIGHTS_AND_GRADIENT(call),
              arg_mem(call->in[IN_ROWS]), arg_mem(call->scratch), arg_i64(b->values_at),
@@ -80,20 +80,23 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
              arg_local(sizeof(float) * (size_t)b->local)));
 }
 
+// dk or dv, from parts in the scratch, which in the GPU variant have no padding.
 static attncl_status launch_sum(struct launcher *l, const struct op_call *call,
                                 const struct backward_tiling *b, int out)
 {
     const bool keys = out == OUT_DK;
-    const int64_t rows = b->p.key_tile;
-    struct kspec spec = kspec_begin("attention/attention_bwd_cpu_sum.cl", "attention_bwd_cpu_sum");
+    const int64_t width = keys ? b->p.width : b->p.value_width, rows = b->p.key_tile;
+    const int64_t pitch = keys ? b->key_pitch : b->value_pitch;
+    const size_t group = b->p.gpu ? ATT_BWD_GROUP : 1;
+    struct kspec spec = kspec_begin("attention/attention_bwd_sum.cl", "attention_bwd_sum");
 
-    kspec_set_vw_ls(&spec, b->p.vw, 1);
-    return attncl__launch(l, &spec, grid_2d(b->p.heads, ceil_div(b->p.n_keys, rows), 1, 1),
+    kspec_set_vw_ls(&spec, b->p.gpu ? 1 : b->p.vw, group);
+    return attncl__launch(l, &spec, grid_2d(b->p.kv_heads, ceil_div(b->p.n_keys, rows), group, 1),
                           ARGS(arg_mem(call->scratch), arg_i64(keys ? b->dk_at : b->dv_at),
-                               arg_i32(b->n_splits), arg_i32(b->tile_keys),
-                               arg_i32(keys ? b->key_pitch : b->value_pitch),
-                               arg_mem(call->out[out]), arg_i32(b->p.n_keys),
-                               arg_i32(keys ? b->p.width : b->p.value_width), arg_i32(rows)));
+                               arg_i32((b->p.gpu ? 1 : b->n_splits) * b->p.kv_group),
+                               arg_i32(b->p.gpu ? b->p.n_keys : b->tile_keys),
+                               arg_i32(b->p.gpu ? width : pitch), arg_mem(call->out[out]),
+                               arg_i32(b->p.n_keys), arg_i32(width), arg_i32(rows)));
 }
 
 static attncl_status launch_cpu(struct launcher *l, const struct op_call *call,
@@ -205,7 +208,7 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
 {
     const struct attention_fwd_params *params = call->sig.params;
     const struct attention_tiling *p = &b->p;
-    const bool of_keys = pass->output == GPU_DK_DV;
+    const bool of_keys = pass->output == GPU_DK_DV, in_parts = of_keys && p->kv_group > 1;
     const int64_t rows = of_keys ? p->n_keys : p->n_queries;
     int64_t y_b, y_t;
 
@@ -218,10 +221,14 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
              ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
              GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p), arg_mem(call->in[IN_ROWS]),
              arg_mem(call->scratch), arg_i64(b->ds_at), arg_i32(b->ds_pitch),
-             arg_mem(call->out[of_keys ? OUT_DK : OUT_DQ]),
-             arg_mem(of_keys ? call->out[OUT_DV] : (struct span){NULL}), arg_i32(first),
-             arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
-             arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
+             arg_mem(in_parts ? call->scratch : call->out[of_keys ? OUT_DK : OUT_DQ]),
+             arg_i64(in_parts ? b->dk_at : 0),
+             arg_mem(in_parts  ? call->scratch
+                     : of_keys ? call->out[OUT_DV]
+                               : (struct span){NULL}),
+             arg_i64(in_parts ? b->dv_at : 0), arg_i32(first),
+             arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->kv_group), arg_i32(p->n_queries),
+             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
              ATTENTION_WEIGHT_MASK(&params->dropout, call->in[IN_STEP], call, p)));
 }
 
@@ -241,17 +248,20 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
         TRY(launch_gpu(l, call, &b, &dk_dv, first, n));
         TRY(launch_gpu(l, call, &b, &dq, first, n));
     }
-    return ATTNCL_OK;
+    if (b.p.kv_group == 1)
+        return ATTNCL_OK;
+    TRY(launch_sum(l, call, &b, OUT_DK));
+    return launch_sum(l, call, &b, OUT_DV);
 }
 
 const struct op_class attncl__op_attention_bwd = {
     .name = OP_CLASS(attention_bwd),
-    .in = OP_IN({"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B H S D"},
-                {"v", F32 | ANY_VIEW, "B H S E"}, {"mask", U8 | OPTIONAL, "T|1 S B|1"},
+    .in = OP_IN({"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B G S D"},
+                {"v", F32 | ANY_VIEW, "B G S E"}, {"mask", U8 | OPTIONAL, "T|1 S B|1"},
                 {"valid_lens", I32 | OPTIONAL, "B T?"}, {"y", F32, NULL},
                 {"weights", F32 | OPTIONAL, "B H T S"}, {"rows", F32, "B H T 2"}, {"dy", F32, NULL},
                 {"dweights", F32 | OPTIONAL, "B H T S"}, {"step", I32 | OPTIONAL, ""}),
-    .out = OP_OUT({"dq", F32, "B H T D"}, {"dk", F32, "B H S D"}, {"dv", F32, "B H S E"}),
+    .out = OP_OUT({"dq", F32, "B H T D"}, {"dk", F32, "B G S D"}, {"dv", F32, "B G S E"}),
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,

@@ -60,9 +60,9 @@ static attncl_status choose_blocks(const struct op_sig *sig, struct backward_til
     if (b->n_splits < 1)
         b->n_splits = 1; // no query: dk and dv are 0
     b->tile_keys = round_up(p->n_keys, p->key_tile);
-    b->values_at = p->heads * b->tile_keys * p->width;
-    b->rows_at = b->values_at + p->heads * b->tile_keys * p->value_width;
-    b->dk_at = b->rows_at + p->heads * p->n_keys * b->key_pitch;
+    b->values_at = p->kv_heads * b->tile_keys * p->width;
+    b->rows_at = b->values_at + p->kv_heads * b->tile_keys * p->value_width;
+    b->dk_at = b->rows_at + p->kv_heads * p->n_keys * b->key_pitch;
     b->dv_at = b->dk_at + b->n_splits * p->heads * b->tile_keys * b->key_pitch;
     b->floats = b->dv_at + b->n_splits * p->heads * b->tile_keys * b->value_pitch;
     return ATTNCL_OK;
@@ -98,6 +98,11 @@ attncl_status attncl__attention_bwd_tiling(const struct op_sig *sig, struct back
             ATT_BWD_GROUP, ATT_BWD_LOCAL_BYTES, sig->caps->max_group, sig->caps->local_bytes);
     ret->p.mma = attncl__attention_bwd_mma(sig->caps, &ret->p);
     ret->floats = ret->p.heads * ret->p.n_queries;
+    if (ret->p.kv_group > 1) {
+        ret->dk_at = ret->floats;
+        ret->dv_at = ret->dk_at + ret->p.heads * ret->p.n_keys * ret->p.width;
+        ret->floats = ret->dv_at + ret->p.heads * ret->p.n_keys * ret->p.value_width;
+    }
     keep_ds(sig->caps, ret);
     return ATTNCL_OK;
 }

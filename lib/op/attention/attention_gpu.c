@@ -88,8 +88,9 @@ static attncl_status launch_attention(struct launcher *l, const struct op_call *
                  arg_mem(call->out[ATT_OUT_WEIGHTS]), arg_mem(rows), arg_i32(rows.storage != NULL),
                  arg_mem(call->scratch), arg_i64(p->row_floats), arg_i32(n_splits),
                  arg_i32(n_splits > 1 ? p->split_keys : 0), arg_i32(blocks),
-                 arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
-                 arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
+                 arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->kv_group), arg_i32(p->n_queries),
+                 arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
+                 arg_f32(params->scale),
                  ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_IN_STEP], call, p))));
     return ATTNCL_OK;
 }

@@ -45,8 +45,8 @@ attncl_status attncl__attention_mma_launch(struct launcher *l, const struct op_c
                                 arg_i32(rows.storage != NULL), arg_mem(call->scratch),
                                 arg_i64(p->row_floats), arg_i32(p->n_splits),
                                 arg_i32(p->n_splits > 1 ? p->split_keys : 0), arg_i32(blocks),
-                                arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries),
-                                arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-                                arg_f32(params->scale))));
+                                arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->kv_group),
+                                arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width),
+                                arg_i32(p->value_width), arg_f32(params->scale))));
     return ATTNCL_OK;
 }

@@ -111,8 +111,8 @@ static attncl_status tile_cpu(const struct device_caps *caps, struct attention_t
     // copy pays once several blocks read it.
     p->copy_values = p->value_pitch != p->value_width ||
                      (value_stride != p->value_width && p->n_queries > 4 * p->block);
-    p->key_floats = p->heads * round_up(p->n_keys, p->key_tile) * p->width;
-    p->value_floats = p->copy_values ? p->heads * p->n_keys * p->value_pitch : 0;
+    p->key_floats = p->kv_heads * round_up(p->n_keys, p->key_tile) * p->width;
+    p->value_floats = p->copy_values ? p->kv_heads * p->n_keys * p->value_pitch : 0;
     return ATTNCL_OK;
 }
 
@@ -158,6 +158,8 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
 
     *ret = (struct attention_tiling){
         .heads = q->dim[0] * q->dim[1],
+        .kv_heads = v->dim[0] * v->dim[1],
+        .kv_group = v->dim[1] > 0 ? q->dim[1] / v->dim[1] : 1,
         .n_queries = q->dim[2],
         .n_keys = v->dim[2],
         .width = q->dim[3],
@@ -237,7 +239,7 @@ attncl_status attncl__attention_pack(struct launcher *l, const struct op_call *c
     kspec_int(&spec, "BC", p->key_tile);
     kspec_int(&spec, "PANEL", p->score_vectors * (int64_t)p->vw);
     kspec_int(&spec, "MASKING", p->masking);
-    return attncl__launch(l, &spec, grid_2d(p->heads, ceil_div(p->n_keys, p->key_tile), 1, 1),
+    return attncl__launch(l, &spec, grid_2d(p->kv_heads, ceil_div(p->n_keys, p->key_tile), 1, 1),
                           ARGS(ATTENTION_HEADS(call, x->tiles), ATTENTION_HEADS(call, x->rows),
                                ATTENTION_VISIBILITY(call, p), arg_mem(call->scratch),
                                arg_i64(x->tiles_at), arg_i64(x->rows_at), arg_i32(tiles->dim[1]),

@@ -261,6 +261,8 @@ BOTH_MMA_TEST(views)
 
     if (!emulate_mma(_i, GEMM_F32) || is_left_out(1, _i))
         return;
+    p.x.k = host_random(2, DIMS(2, 1, 37, 16)); // both heads'
+    p.x.v = host_random(3, DIMS(2, 1, 37, 32));
     host_view(p.x.q);
     host_view(p.x.k);
     host_view(p.x.v);
