@@ -108,7 +108,8 @@ LOCAL_INLINE float sum_of_column(__local const float *e, __global const void *v,
     return (a0 + a1) + (a2 + a3);
 }
 
-// q, k, v: rows of all heads, `_stride` apart per batch entry
+// q, k, v: rows of all heads, `_stride` apart per batch entry; kv_group query heads share a head of k and v, whose
+// position each of them stores alike
 // keys, values: element (j, b, h, c) at start + j * memory + b * batch + h * head + c, j below limit
 // places: [P, H, width], place_bias: [P, H], of which the last rows are those of the newest keys; u:
 // [H, width]
@@ -121,21 +122,23 @@ KERNEL void attention_split_gpu_fwd(
     __global void *values, long value_start, long value_memory, long value_batch, long value_head,
     __global const float *restrict places, __global const float *restrict u,
     __global const float *restrict place_bias, __global const int *restrict position,
-    __global float *restrict parts, int n_heads, int n_places, int width, int limit, float scale,
-    __local float *query)
+    __global float *restrict parts, int n_heads, int kv_group, int n_places, int width, int limit,
+    float scale, __local float *query)
 {
     __local float dots[LS * KEY_LANES], scores[LS], e[LS];
     const int lid = (int)get_local_id(0), row = (int)get_group_id(0);
     const int n_parts = (int)get_num_groups(1), part = (int)get_group_id(1);
-    const int b = row / n_heads, h = row - b * n_heads;
+    const int b = row / n_heads, h = row - b * n_heads, kv_h = h / kv_group;
     const int count = STORES ? clamp(position[0], 0, limit - 1) + 1 : clamp(position[0], 0, limit);
     const int per_part = keys_of_part(count, n_parts);
     const int first = part * per_part, end = min(first + per_part, count);
-    const long head = (long)h * width, place_step = (long)n_heads * width;
+    const long head = (long)h * width, kv_head = (long)kv_h * width;
+    const long place_step = (long)n_heads * width;
 
     parts += ((long)row * n_parts + part) * (2 + width);
-    keys = (__global void *)stored_at(keys, key_start + b * key_batch + h * key_head, CACHE_TYPE);
-    values = (__global void *)stored_at(values, value_start + b * value_batch + h * value_head,
+    keys =
+        (__global void *)stored_at(keys, key_start + b * key_batch + kv_h * key_head, CACHE_TYPE);
+    values = (__global void *)stored_at(values, value_start + b * value_batch + kv_h * value_head,
                                         CACHE_TYPE);
     for (int c = lid; c < width; c += LS) {
         const float x = q[q_start + b * q_stride + head + c];
@@ -143,9 +146,9 @@ KERNEL void attention_split_gpu_fwd(
         query[width + c] = PLACES ? x + u[head + c] : x;
 #if STORES
         if (first < end && end == count) {
-            store_stored_one(k[k_start + b * k_stride + head + c], keys,
+            store_stored_one(k[k_start + b * k_stride + kv_head + c], keys,
                              (count - 1) * key_memory + c, CACHE_TYPE);
-            store_stored_one(v[v_start + b * v_stride + head + c], values,
+            store_stored_one(v[v_start + b * v_stride + kv_head + c], values,
                              (count - 1) * value_memory + c, CACHE_TYPE);
         }
 #endif

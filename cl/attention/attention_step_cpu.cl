@@ -2,9 +2,10 @@
 // Attention of one position over the keys so far, for decoding, on CPUs.  Host side:
 // lib/op/attention/attention_step.c
 //
-//   Work      one work-item = one head of one batch entry
-//   Memory    stores this position's key and value in the caches [limit][batch][heads * width],
-//             rounded to their type; reads all up to it; `sums` [width] in local memory
+//   Work      one work-item = `at_once` heads of one batch entry, which share their keys
+//   Memory    stores this position's key and value in the caches [limit][batch][key heads * width],
+//             rounded to their type; reads all up to it; `sums` [at_once][width], whole vectors, in local
+//             memory, then a state each
 //   Numerics  float, online softmax; the position is clamped to the caches
 
 #include "common/attention_row.clh"
@@ -28,22 +29,26 @@ static inline float dot_rows(__global const float *query, __global const void *k
     return horizontal_sum(sum_v);
 }
 
-// q, k, v: rows of all heads, `_stride` apart per batch entry.
+// q, k, v: rows of all heads, `_stride` apart per batch entry; kv_group heads of q share one of k and v.  Where they
+// are several work-items, all of them store the same.
 KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_start, long q_stride,
                                    __global const float *restrict k, long k_start, long k_stride,
                                    __global const float *restrict v, long v_start, long v_stride,
                                    __global const int *restrict position, __global void *keys,
                                    __global void *values, __global float *restrict y, int batch,
-                                   int n_heads, int width, int limit, float scale,
-                                   __local float *sums)
+                                   int n_heads, int kv_group, int at_once, int width, int limit,
+                                   float scale, __local float *sums)
 {
     SOFTMAX_LOCALS;
-    const int b = (int)get_group_id(0) / n_heads, h = (int)get_group_id(0) - b * n_heads;
-    const int t = clamp(position[0], 0, limit - 1);
-    const long row = (long)batch * n_heads * width, at = (long)get_group_id(0) * width;
+    const int head = (int)get_group_id(0) * at_once, b = head / n_heads, h = head - b * n_heads;
+    const int t = clamp(position[0], 0, limit - 1), pitch = (width + VW - 1) / VW * VW;
+    const long row = (long)batch * (n_heads / kv_group) * width;
+    const long at = (long)(head / kv_group) * width, kv_h = h / kv_group;
     __global const float *query = q + q_start + b * q_stride + (long)h * width;
-    __global const float *key = k + k_start + b * k_stride + (long)h * width;
-    __global const float *value = v + v_start + b * v_stride + (long)h * width;
+    __global const float *key = k + k_start + b * k_stride + kv_h * width;
+    __global const float *value = v + v_start + b * v_stride + kv_h * width;
+    __local struct online_softmax_state *r =
+        (__local struct online_softmax_state *)(sums + at_once * pitch);
 
     for (int d = 0; d < width; ++d) {
         store_stored_one(key[d], keys, t * row + at + d, CACHE_TYPE);
@@ -52,14 +57,19 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
 #if CACHE_TYPE != STORED_FLOAT
     mem_fence(CLK_GLOBAL_MEM_FENCE); // they are read as another type
 #endif
-    struct online_softmax_state r = online_softmax_start(width, sums);
-    for (int j0 = 0; j0 <= t; j0 += CHUNK) {
-        const int n = min(CHUNK, t + 1 - j0);
-        for (int i = 0; i < CHUNK; ++i)
-            scores[i] =
-                i < n ? scale * dot_rows(query, keys, (j0 + i) * row + at, width) : -INFINITY;
-        r = online_softmax_update(r, scores, n, stored_at(values, j0 * row + at, CACHE_TYPE),
-                                  CACHE_TYPE, row, width, sums, tmp);
-    }
-    online_softmax_store(r, sums, width, y + at);
+    for (int o = 0; o < at_once; ++o)
+        r[o] = online_softmax_start(width, sums + o * pitch);
+    for (int j0 = 0; j0 <= t; j0 += CHUNK)
+        for (int o = 0; o < at_once; ++o) {
+            const int n = min(CHUNK, t + 1 - j0);
+            for (int i = 0; i < CHUNK; ++i)
+                scores[i] =
+                    i < n ? scale * dot_rows(query + o * width, keys, (j0 + i) * row + at, width)
+                          : -INFINITY;
+            r[o] =
+                online_softmax_update(r[o], scores, n, stored_at(values, j0 * row + at, CACHE_TYPE),
+                                      CACHE_TYPE, row, width, sums + o * pitch, tmp);
+        }
+    for (int o = 0; o < at_once; ++o)
+        online_softmax_store(r[o], sums + o * pitch, width, y + (long)(head + o) * width);
 }

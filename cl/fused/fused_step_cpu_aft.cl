@@ -31,7 +31,7 @@ KERNEL void fused_step_cpu_aft(QKV_PARAMS, __global const float *restrict pos_bi
     const int t = *position;
     const long all = (long)m * channels;
 
-    PROJECT_QKV;
+    PROJECT_QKV(1);
     for (int i = 0; i < m; ++i)
         for (int c = 0; c < width; c += VW) {
             const long at = (long)i * channels + first + c;

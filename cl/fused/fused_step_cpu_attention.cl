@@ -6,12 +6,12 @@
 //   q, k, v = z Wq_g^T + bq_g, z Wk_g^T + bk_g, z Wv_g^T + bv_g       a block: some of the heads
 //   partials[g] = attention of q over the keys so far, Wo_g^T
 //
-//   Work      one work-group = one block of `block_width` channels, whole heads, for all rows: heads do not
-//             mix before the output projection, so that all of it is one launch.  Each work-group reduces and
-//             normalises all rows redundantly: cheaper than a launch
+//   Work      one work-group = one block of `block_width` channels, all heads that share their keys, for all rows:
+//             heads do not mix before the output projection, so that all of it is one launch.  Each work-group
+//             reduces and normalises all rows redundantly: cheaper than a launch
 //   Memory    reads each weight once; stores this position's keys and values in the caches
-//             [limit][m][channels], rounded to their type; reads all up to it; rows and a block's q, k and v in local
-//             memory
+//             [limit][m][channels / kv_group], rounded to their type; reads all up to it once for a group; rows and a
+//             block's q, k and v in local memory
 //   Numerics  float; projections as in skinny_gemm.clh, online softmax (attention_row.clh); the position
 //             is clamped to the caches
 //
@@ -92,44 +92,52 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const void *keys,
     }
 }
 
-// position: [1]; keys, values: [limit, m, channels]; head: channels of a head; sums: [head]
-KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int limit, float scale,
+// position: [1]; keys, values: [limit, m, channels / kv_group]; head: channels of a head; kv_group: heads that share
+// their keys; sums: [kv_group][head], then a state of each
+KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int limit, float scale,
                                      __global const int *restrict position, __global void *keys,
                                      __global void *values, __local float *sums)
 {
     SOFTMAX_LOCALS;
     const int t = clamp(position[0], 0, limit - 1);
-    const long row = (long)m * channels;
+    const int kv_channels = channels / kv_group;
+    const long row = (long)m * kv_channels;
+    __local struct online_softmax_state *r =
+        (__local struct online_softmax_state *)(sums + kv_group * head);
 
-    PROJECT_QKV;
+    PROJECT_QKV(kv_group);
     for (int i = 0; i < m; ++i)
-        for (int c = 0; c < width; c += VW) {
-            const long at = t * row + (long)i * channels + first + c;
-            store_stored(VLOAD(k + i * block_width + c), keys, at, CACHE_TYPE);
-            store_stored(VLOAD(v + i * block_width + c), values, at, CACHE_TYPE);
+        for (int c = 0; c < kv_width; c += VW) {
+            const long at = t * row + (long)i * kv_channels + kv_first + c;
+            store_stored(VLOAD(k + i * kv_block_width + c), keys, at, CACHE_TYPE);
+            store_stored(VLOAD(v + i * kv_block_width + c), values, at, CACHE_TYPE);
         }
 #if CACHE_TYPE != STORED_FLOAT
     mem_fence(CLK_GLOBAL_MEM_FENCE); // they are read as another type
 #endif
 
     for (int i = 0; i < m; ++i)
-        for (int c0 = 0; c0 < width; c0 += head) {
-            const long at = (long)i * channels + first + c0;
-            __local float *y = q + i * block_width + c0;
+        for (int c0 = 0; c0 < kv_width; c0 += head) {
+            const long at = (long)i * kv_channels + kv_first + c0;
+            __local float *y = q + i * block_width + c0 * kv_group;
             const bool fetch = (t + 1) * row > MAX_CACHED;
-            struct online_softmax_state r = online_softmax_start(head, sums);
-            for (int j0 = 0; j0 <= t; j0 += CHUNK) {
-                const int n = min(CHUNK, t + 1 - j0);
-                score_chunk(y, stored_at(keys, j0 * row + at, CACHE_TYPE),
-                            stored_at(values, j0 * row + at, CACHE_TYPE), row, t + 1 - j0, head,
-                            scale, fetch, scores);
-                r = online_softmax_update(r, scores, n,
-                                          stored_at(values, j0 * row + at, CACHE_TYPE), CACHE_TYPE,
-                                          row, head, sums, tmp);
+            for (int o = 0; o < kv_group; ++o)
+                r[o] = online_softmax_start(head, sums + o * head);
+            for (int j0 = 0; j0 <= t; j0 += CHUNK)
+                for (int o = 0; o < kv_group; ++o) {
+                    const int n = min(CHUNK, t + 1 - j0);
+                    score_chunk(y + o * head, stored_at(keys, j0 * row + at, CACHE_TYPE),
+                                stored_at(values, j0 * row + at, CACHE_TYPE), row, t + 1 - j0, head,
+                                scale, fetch && o == 0, scores);
+                    r[o] = online_softmax_update(r[o], scores, n,
+                                                 stored_at(values, j0 * row + at, CACHE_TYPE),
+                                                 CACHE_TYPE, row, head, sums + o * head, tmp);
+                }
+            for (int o = 0; o < kv_group; ++o) {
+                const float factor = r[o].total == 0.0f ? 0.0f : 1.0f / r[o].total;
+                for (int c = o * head; c < (o + 1) * head; c += VW)
+                    VSTORE(VLOAD(sums + c) * factor, y + c);
             }
-            const float factor = r.total == 0.0f ? 0.0f : 1.0f / r.total;
-            for (int c = 0; c < head; c += VW)
-                VSTORE(VLOAD(sums + c) * factor, y + c);
         }
     store_partial(q, m, block_width, width, wo + first, channels, d_out, prefetch_rows_2, group,
                   out);

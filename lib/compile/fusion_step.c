@@ -154,6 +154,17 @@ static bool step_is_legal(const struct lowered *p, const struct fusion *f)
     return true;
 }
 
+// A block holds all heads that share a key head: few blocks would leave compute units idle.
+static bool has_enough_blocks(const struct op_sig *sig)
+{
+    enum { ENOUGH = 8 };
+    const struct fused_step_fwd_params *params = sig->params;
+    const int64_t kv_group = attncl__fused_step_kv_group(sig);
+    const int64_t n = params->attention.n_heads / kv_group;
+
+    return kv_group == 1 || n >= ENOUGH || n >= (int64_t)sig->caps->compute_units;
+}
+
 static bool step_is_profitable(const struct lowered *p, struct fusion *f)
 {
     const void *inner = p->nodes[f->node[INNER]].params;
@@ -174,7 +185,7 @@ static bool step_is_profitable(const struct lowered *p, struct fusion *f)
     attncl__lowered_sig_of(p, &attncl__op_fused_step_fwd, in, &sig);
     sig.params = params;
     params->n_blocks = attncl__fused_step_blocks(&sig);
-    return attncl__fused_step_supported(&sig);
+    return attncl__fused_step_supported(&sig) && has_enough_blocks(&sig);
 }
 
 static attncl_status build_step(struct lowered *p, const struct fusion *f)

@@ -16,22 +16,23 @@ static void store(struct host *cache, int64_t position, const struct host *row)
            (size_t)row->count * sizeof rounded->data[0]);
 }
 
-// keys[t] = k, values[t] = v, then softmax attention of each head over positions 0 .. t
+// keys[t] = k, values[t] = v, then softmax attention of each head over positions 0 .. t.  Heads of q share those of k.
 void ref_attention_step_fwd(const struct host *q, const struct host *k, const struct host *v,
                             int64_t position, int64_t n_heads, double scale, struct host *keys,
                             struct host *values, struct host *y)
 {
-    const int64_t n = q->count, width = q->dim[1] / n_heads;
+    const int64_t n = q->count, n_stored = k->count, width = q->dim[1] / n_heads;
     double *p = host_new(ATTNCL_F32, DIMS(position + 1))->data;
 
     store(keys, position, k);
     store(values, position, v);
-    for (int64_t at = 0; at < n; at += width) { // a head of a batch entry
+    for (int64_t at = 0; at < n; at += width) {                 // a head of a batch entry
+        const int64_t from = at / width * n_stored / n * width; // at / width: of all heads
         double row_max = -INFINITY, sum = 0;
         for (int64_t j = 0; j <= position; ++j) {
             p[j] = 0;
             for (int64_t d = 0; d < width; ++d)
-                p[j] += scale * q->data[at + d] * keys->data[j * n + at + d];
+                p[j] += scale * q->data[at + d] * keys->data[j * n_stored + from + d];
             row_max = fmax(row_max, p[j]);
         }
         for (int64_t j = 0; j <= position; ++j)
@@ -39,7 +40,8 @@ void ref_attention_step_fwd(const struct host *q, const struct host *k, const st
         for (int64_t e = 0; e < width; ++e) {
             y->data[at + e] = 0;
             for (int64_t j = 0; j <= position; ++j)
-                y->data[at + e] += sum == 0 ? 0 : p[j] / sum * values->data[j * n + at + e];
+                y->data[at + e] +=
+                    sum == 0 ? 0 : p[j] / sum * values->data[j * n_stored + from + e];
         }
     }
 }
@@ -74,12 +76,13 @@ static void allow(const struct spec_point *p, int k, const struct host *want, st
 
 static void hide_future(struct host *const *in) // is not looked at
 {
-    for (int64_t i = (position_of(in) + 1) * in[Q]->count; i < in[KEYS]->count; ++i)
+    for (int64_t i = (position_of(in) + 1) * in[K]->count; i < in[KEYS]->count; ++i)
         in[KEYS]->data[i] = in[VALUES]->data[i] = NAN;
 }
 
 #define HEADS(n, scale_) SPEC_PARAMS(attention_step_fwd, .scale = (float)(scale_), .n_heads = n)
 #define STORED(type)     "keys " type " P B C; values " type " P B C"
+#define SHARED(type)     "k f32 B K; v f32 B K; keys " type " P B K; values " type " P B K"
 static const char wide[] = "P=140 B=2 C=66; P=66 B=1 C=128",
                   parts[] = "P=1024 B=1 C=24; P=1024 B=2 C=258";
 // Parts of the keys that are full, cut short, and not there yet; more of them than work-groups are wanted for.
@@ -87,7 +90,7 @@ OP_SPEC(
     attention_step_fwd,
     .in =
         "q f32 B C; k f32 B C; v f32 B C; position i32:-2:P+2 1; keys f32 P B C; values f32 P B C",
-    .out = "y f32 B C", .ref = step, .allow = allow, .nonzero = "P", .data = INT_ENDS,
+    .out = "y f32 B C", .ref = step, .allow = allow, .nonzero = "PCK", .data = INT_ENDS,
     .smoke = "P=1 B=1 C=3; P=9 B=2 C=21", .gpu = "P=1024 B=1 C=90,192", .special = "P=9 B=2 C=21",
     .cases = {{"three heads", HEADS(3, 0.35)},
               {"what is to come", HEADS(3, 0.35), .special = "", .prepare = hide_future},
@@ -97,6 +100,13 @@ OP_SPEC(
                .special = ""},
               {"F16", HEADS(3, 0.35), STORED("f16"), .special = ""},
               {"BF16", HEADS(3, 0.35), STORED("bf16"), .special = ""},
-              {"F16 parts", HEADS(2, 0.2), STORED("f16"), .smoke = parts, .special = ""}},
-    .refusals = {{ATTNCL_ERR_DTYPE, "values is F16, must be F32 as keys", NULL, "values f16 P B C"},
-                 {ATTNCL_ERR_SHAPE, "C = 3 cannot be cut into H = 4 heads", HEADS(4, 1)}});
+              {"F16 parts", HEADS(2, 0.2), STORED("f16"), .smoke = parts, .special = ""},
+              {"shared keys", HEADS(6, 0.35), SHARED("f32"), .special = "", .prepare = hide_future,
+               .smoke = "P=70 B=2 C=42 K=14; P=300 B=1 C=96 K=16", .gpu = ""},
+              {"shared keys, F16", HEADS(6, 0.35), SHARED("f16"), .special = "",
+               .smoke = "P=70 B=2 C=42 K=21", .gpu = ""}},
+    .refusals = {
+        {ATTNCL_ERR_DTYPE, "values is F16, must be F32 as keys", NULL, "values f16 P B C"},
+        {ATTNCL_ERR_SHAPE, "q has C = 3, which cannot be cut into H = 4 heads", HEADS(4, 1)},
+        {ATTNCL_ERR_SHAPE, "k has K = 8, which H = 3 heads of width 4 cannot share", HEADS(3, 1),
+         SHARED("f32"), "P=1 B=1 C=12 K=8"}});

@@ -72,8 +72,9 @@ static attncl_status launch_parts(struct launcher *l, const struct attention_spl
                                HEAD_ROWS(&p->keys), HEAD_ROWS(&p->values), arg_mem(p->place_rows),
                                arg_mem(p->u), arg_mem(p->place_bias), arg_mem(p->position),
                                arg_mem(p->n_parts ? p->y : p->scratch), arg_i32(p->n_heads),
-                               arg_i32(p->n_places), arg_i32(p->width), arg_i32(p->limit),
-                               arg_f32(p->scale), arg_local(2 * sizeof(float) * (size_t)p->width)));
+                               arg_i32(p->kv_group), arg_i32(p->n_places), arg_i32(p->width),
+                               arg_i32(p->limit), arg_f32(p->scale),
+                               arg_local(2 * sizeof(float) * (size_t)p->width)));
 }
 
 static attncl_status launch_merge(struct launcher *l, const struct attention_split *p,

@@ -12,7 +12,7 @@ struct head_rows {
     int64_t start, memory, batch, head;
 };
 
-// A row [H width] for each batch entry.
+// A row [H width] for each batch entry, [G width] of keys and values.
 struct step_rows {
     struct span mem;
     int64_t start, stride;
@@ -28,7 +28,8 @@ struct attention_split {
     struct span place_rows, u, place_bias; // of relative positions
     int64_t n_places;
     struct span position, y, scratch;
-    int64_t batch, n_heads, width, limit; // limit: of positions
+    int64_t batch, n_heads, kv_group, width,
+        limit;       // kv_group: heads that share a key head; limit: of positions
     int64_t n_parts; // 0: y is merged from those in scratch; else y receives so many
     float scale;
 };

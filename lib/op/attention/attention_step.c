@@ -3,7 +3,9 @@
 // One position t of causal multi-head attention, for decoding.
 //
 //   keys[t] = k, values[t] = v, rounded to the caches' type: F32, F16 or BF16
-//   y_bh = sum over j <= t of p_j values[j]_bh,   p_j = softmax of scale * (q_bh . keys[j]_bh)
+//   y_bh = sum over j <= t of p_j values[j]_bg,   p_j = softmax of scale * (q_bh . keys[j]_bg)
+//
+// The K channels of k are heads as wide as those of q: head g of G serves heads g H / G .. (g + 1) H / G - 1.
 //
 // With n_parts, which fusion sets in the GPU variant, y is what so many parts leave: [B, H, n_parts, 2 + D].
 //
@@ -20,13 +22,18 @@ static attncl_status fwd_infer(struct op_sig *sig)
     const struct attention_step_fwd_params *params = sig->params;
     int64_t *of = sig->axes->of;
 
-    TRY(attncl__check_axes(sig, "L", 1, MAX_LENGTH));
+    TRY(attncl__check_axes(sig, "LCK", 1, MAX_LENGTH));
     TRY(attncl__check_product(sig, "BC", MAX_LENGTH));
     REQUIRE(params->n_heads >= 1 && of['C'] % params->n_heads == 0, ATTNCL_ERR_SHAPE,
-            "C = %" PRId64 " cannot be cut into H = %d heads", of['C'], params->n_heads);
+            "q has C = %" PRId64 ", which cannot be cut into H = %d heads", of['C'],
+            params->n_heads);
+    const int64_t width = of['C'] / params->n_heads;
+    REQUIRE(of['K'] % width == 0 && of['C'] % of['K'] == 0, ATTNCL_ERR_SHAPE,
+            "k has K = %" PRId64 ", which H = %d heads of width %" PRId64 " cannot share", of['K'],
+            params->n_heads, width);
     of['H'] = params->n_heads;
     of['P'] = params->n_parts;
-    of['W'] = 2 + of['C'] / params->n_heads;
+    of['W'] = 2 + width;
     return attncl__make_output(sig, 0, params->n_parts ? "B H P W" : "B C");
 }
 
@@ -53,9 +60,9 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
 {
     const struct attention_step_fwd_params *params = call->sig.params;
     const struct tensor_desc *q = &call->sig.in[STEP_Q], *keys = &call->sig.in[STEP_KEYS];
-    const int64_t width = q->dim[1] / params->n_heads;
+    const int64_t width = q->dim[1] / params->n_heads, channels = keys->dim[2];
     const struct head_rows cache = {
-        .memory = q->dim[0] * q->dim[1], .batch = q->dim[1], .head = width};
+        .memory = q->dim[0] * channels, .batch = channels, .head = width};
     struct attention_split p = {
         .q = step_rows(call, STEP_Q),
         .new_key = step_rows(call, STEP_K),
@@ -69,6 +76,7 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
         .scratch = call->scratch,
         .batch = q->dim[0],
         .n_heads = params->n_heads,
+        .kv_group = q->dim[1] / channels,
         .width = width,
         .limit = keys->dim[0],
         .n_parts = params->n_parts,
@@ -77,6 +85,19 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
     p.keys.mem = call->in[STEP_KEYS];
     p.values.mem = call->in[STEP_VALUES];
     return attncl__attention_split_launch(l, &p);
+}
+
+// CPU variant: query heads of a work-item, which then read each key once.  All that share it, unless compute
+// units would idle.
+static int64_t heads_at_once(const struct device_caps *caps, int64_t n_heads, int64_t kv_group,
+                             size_t head_bytes)
+{
+    int64_t n = kv_group;
+
+    while (n > 1 && (kv_group % n != 0 || n_heads / n < (int64_t)caps->compute_units ||
+                     (size_t)n * head_bytes > caps->local_bytes / 2))
+        --n;
+    return n;
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
@@ -92,18 +113,22 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     if (l->caps->variant == VARIANT_GPU)
         return launch_split(l, call);
     assert(!params->n_parts);
+    const int64_t kv_group = q->dim[1] / keys->dim[2];
+    const size_t head_bytes = sizeof(float) * (size_t)(vw * ceil_div(width, vw) + 2);
+    const int64_t at_once = heads_at_once(l->caps, q->dim[0] * n_heads, kv_group, head_bytes);
     kspec_set_vw_ls(&spec, (unsigned)vw, 1);
     kspec_set_stored(&spec, "CACHE_TYPE", keys->dtype);
     // A key: its score, and its part of the sums.
     TRY(attncl__check_loops(l->caps, spec.kernel,
-                            (keys->dim[0] + 1) * (2 * ceil_div(width, vw) + 8)));
-    return attncl__launch(l, &spec, grid_1d(q->dim[0] * n_heads, 1),
+                            at_once * (keys->dim[0] + 1) * (2 * ceil_div(width, vw) + 8)));
+    return attncl__launch(l, &spec, grid_1d(q->dim[0] * n_heads / at_once, 1),
                           ARGS(ROW_ARGS(call, STEP_Q), ROW_ARGS(call, STEP_K),
                                ROW_ARGS(call, STEP_V), arg_mem(call->in[STEP_POSITION]),
                                arg_mem(call->in[STEP_KEYS]), arg_mem(call->in[STEP_VALUES]),
                                arg_mem(call->out[0]), arg_i32(q->dim[0]), arg_i32(n_heads),
-                               arg_i32(width), arg_i32(keys->dim[0]), arg_f32(params->scale),
-                               arg_local(sizeof(float) * (size_t)(vw * ceil_div(width, vw)))));
+                               arg_i32(kv_group), arg_i32(at_once), arg_i32(width),
+                               arg_i32(keys->dim[0]), arg_f32(params->scale),
+                               arg_local((size_t)at_once * head_bytes)));
 }
 
 static double count_heads(const struct op_sig *sig)
@@ -114,14 +139,14 @@ static double count_heads(const struct op_sig *sig)
 
 const struct op_class attncl__op_attention_step_fwd = {
     .name = OP_CLASS(attention_step_fwd),
-    .in = OP_IN({"q", F32 | STRIDED, "B C"}, {"k", F32 | STRIDED, "B C"},
-                {"v", F32 | STRIDED, "B C"}, {"position", I32, "1"},
-                {"keys", STORED | STATE, "L B C"}, {"values", SAME_TYPE | STATE, "L B C"}),
+    .in = OP_IN({"q", F32 | STRIDED, "B C"}, {"k", F32 | STRIDED, "B K"},
+                {"v", F32 | STRIDED, "B K"}, {"position", I32, "1"},
+                {"keys", STORED | STATE, "L B K"}, {"values", SAME_TYPE | STATE, "L B K"}),
     .out = OP_OUT({"y", F32, NULL}),
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .flop = "4LBC + 5BLp", // at the last position, which only the device knows
     .pairs = count_heads,
-    .moved = {[STEP_KEYS] = "LBC + BC", [STEP_VALUES] = "LBC + BC"},
+    .moved = {[STEP_KEYS] = "LBK + BK", [STEP_VALUES] = "LBK + BK"},
 };

@@ -95,6 +95,7 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
         .scratch = call->scratch,
         .batch = k->dim[1],
         .n_heads = k->dim[2],
+        .kv_group = 1,
         .width = k->dim[3],
         .limit = k->dim[0],
         .n_parts = params->n_parts,

@@ -65,7 +65,7 @@ struct inner_step {
     const char *file, *kernel;
     const char *name;  // in messages
     int n_projections; // 1 or 3
-    // Channels that one block holds together: a vector, a head.
+    // Channels that one block holds together: a vector, the heads that share a key head.
     int64_t (*granule)(const struct op_sig *sig);
     // Floats of local memory beside rows and projections; NULL: none.
     int64_t (*local_floats)(const struct op_sig *sig);
@@ -90,6 +90,15 @@ static inline int64_t attncl__fused_step_rows(const struct op_sig *sig)
 static inline int64_t attncl__fused_step_channels(const struct op_sig *sig)
 {
     return sig->in[FUSED_WQ].dim[0];
+}
+
+// Query heads that share a key and value head; 1 where k is as wide as q.
+static inline int64_t attncl__fused_step_kv_group(const struct op_sig *sig)
+{
+    const struct tensor_desc *wk = &sig->in[FUSED_WK];
+    return attncl__desc_present(wk) && wk->dim[0] > 0
+               ? attncl__fused_step_channels(sig) / wk->dim[0]
+               : 1;
 }
 
 // The number of channel blocks that suits the device; 1 at least.

@@ -49,11 +49,18 @@ static int64_t block_width(const struct op_sig *sig, int64_t n_blocks)
     return ceil_div(granules, n_blocks) * granule;
 }
 
+// Channels of all projections together, of as many of q.
+static int64_t projected(const struct op_sig *sig, int64_t channels)
+{
+    return channels +
+           (inner_of(sig)->n_projections - 1) * (channels / attncl__fused_step_kv_group(sig));
+}
+
 static int64_t weights_count(const struct op_sig *sig)
 {
-    return attncl__fused_step_channels(sig) *
-           (inner_of(sig)->n_projections * attncl__fused_step_width(sig) +
-            sig->in[FUSED_WO].dim[0]);
+    const int64_t channels = attncl__fused_step_channels(sig);
+    return projected(sig, channels) * attncl__fused_step_width(sig) +
+           channels * sig->in[FUSED_WO].dim[0];
 }
 
 // Two channel blocks for each compute unit, for load balance.  Starting another unit takes as long
@@ -82,7 +89,7 @@ static int64_t local_floats(const struct op_sig *sig)
     const int64_t m = attncl__fused_step_rows(sig);
 
     return m * attncl__fused_step_width(sig) +
-           inner->n_projections * m * block_width(sig, params_of(sig)->n_blocks) +
+           m * projected(sig, block_width(sig, params_of(sig)->n_blocks)) +
            (inner->local_floats ? inner->local_floats(sig) : 0);
 }
 
@@ -95,7 +102,8 @@ bool attncl__fused_step_supported(const struct op_sig *sig)
     const int64_t widths[] = {attncl__fused_step_channels(sig), d, sig->in[FUSED_WO].dim[0]};
 
     if (caps->variant != VARIANT_CPU || vw < 4 || caps->max_loop_iterations || m < 1 ||
-        m > SKINNY_GEMM_MAX_ROWS || d > MAX_WIDTH || inner_of(sig)->granule(sig) % vw)
+        m > SKINNY_GEMM_MAX_ROWS || d > MAX_WIDTH ||
+        inner_of(sig)->granule(sig) / attncl__fused_step_kv_group(sig) % vw)
         return false;
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; ++i)
         if (widths[i] < 1 || widths[i] % vw || widths[i] > INT32_MAX / 16)
@@ -121,6 +129,7 @@ static void add_shared(const struct device_caps *caps, const struct op_call *cal
     const int n_projections = inner_of(sig)->n_projections;
     const int64_t m = attncl__fused_step_rows(sig), d = attncl__fused_step_width(sig);
     const int64_t width = block_width(sig, params->n_blocks);
+    const int64_t kv_group = attncl__fused_step_kv_group(sig);
     const bool has_partials = attncl__desc_present(&sig->in[FUSED_PARTIALS]);
     int has_bias = 0;
 
@@ -143,7 +152,8 @@ static void add_shared(const struct device_caps *caps, const struct op_call *cal
     arg_list_add(to, ARGS(arg_mem(call->in[FUSED_WO]), arg_mem(call->out[FUSED_PARTIAL_SUMS]),
                           arg_local((size_t)(m * d) * sizeof(float))));
     for (int i = 0; i < n_projections; ++i)
-        arg_list_add(to, ARGS(arg_local((size_t)(m * width) * sizeof(float))));
+        arg_list_add(to,
+                     ARGS(arg_local((size_t)(m * (i ? width / kv_group : width)) * sizeof(float))));
 }
 
 static attncl_status launch(struct launcher *l, const struct op_call *call)
@@ -189,8 +199,8 @@ const struct op_class attncl__op_fused_step_fwd = {
     .in = OP_IN(
         {"x", F32, "... D"}, {"norm_weight", F32, "D"}, {"norm_bias", F32, "D"},
         {"partials", F32 | OPTIONAL, "S M D"}, {"partials_bias", F32 | OPTIONAL, "D"},
-        {"wq", STORED, "C D"}, {"bq", F32 | OPTIONAL, "C"}, {"wk", STORED | OPTIONAL, "C D"},
-        {"bk", F32 | OPTIONAL, "C"}, {"wv", STORED | OPTIONAL, "C D"}, {"bv", F32 | OPTIONAL, "C"},
+        {"wq", STORED, "C D"}, {"bq", F32 | OPTIONAL, "C"}, {"wk", STORED | OPTIONAL, "K D"},
+        {"bk", F32 | OPTIONAL, "K"}, {"wv", STORED | OPTIONAL, "K D"}, {"bv", F32 | OPTIONAL, "K"},
         {"wo", STORED, "E C"}, {"pos_bias", F32 | OPTIONAL, NULL},
         {"position", I32 | OPTIONAL, NULL}, {"sums", F32 | STATE | OPTIONAL, NULL},
         {"keys", STORED | STATE | OPTIONAL, NULL}, {"values", STORED | STATE | OPTIONAL, NULL}),

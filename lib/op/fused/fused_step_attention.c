@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The inner step of multi-head attention (attention_step.c), for the fused step: blocks are whole
-// heads.
+// groups of heads that share their keys.
 
 #include "op/fused/fused.h"
 
@@ -9,6 +9,17 @@ static int64_t head_width(const struct op_sig *sig)
 {
     const struct fused_step_fwd_params *params = sig->params;
     return attncl__fused_step_channels(sig) / params->attention.n_heads;
+}
+
+static int64_t group_width(const struct op_sig *sig)
+{
+    return head_width(sig) * attncl__fused_step_kv_group(sig);
+}
+
+// A group's running sums, and states of two floats.
+static int64_t local_floats(const struct op_sig *sig)
+{
+    return group_width(sig) + 2 * attncl__fused_step_kv_group(sig);
 }
 
 static void macros(const struct op_sig *sig, struct kspec *spec)
@@ -21,10 +32,11 @@ static void args(const struct op_call *call, struct arg_list *to)
     const struct op_sig *sig = &call->sig;
     const struct fused_step_fwd_params *params = sig->params;
 
-    arg_list_add(to, ARGS(arg_i32(head_width(sig)), arg_i32(sig->in[FUSED_KEYS].dim[0]),
-                          arg_f32(params->attention.scale), arg_mem(call->in[FUSED_POSITION]),
-                          arg_mem(call->in[FUSED_KEYS]), arg_mem(call->in[FUSED_VALUES]),
-                          arg_local((size_t)head_width(sig) * sizeof(float))));
+    arg_list_add(to, ARGS(arg_i32(head_width(sig)), arg_i32(attncl__fused_step_kv_group(sig)),
+                          arg_i32(sig->in[FUSED_KEYS].dim[0]), arg_f32(params->attention.scale),
+                          arg_mem(call->in[FUSED_POSITION]), arg_mem(call->in[FUSED_KEYS]),
+                          arg_mem(call->in[FUSED_VALUES]),
+                          arg_local((size_t)local_floats(sig) * sizeof(float))));
 }
 
 // At the last position: earlier ones cost less, but only the device knows which it is.
@@ -34,7 +46,8 @@ static void cost(const struct op_sig *sig, double *flop, double *bytes)
                          (double)(attncl__fused_step_rows(sig) * attncl__fused_step_channels(sig));
 
     *flop += 4 * count;
-    *bytes += 2 * (double)attncl_dtype_bytes(sig->in[FUSED_KEYS].dtype) * count;
+    *bytes += 2 * (double)attncl_dtype_bytes(sig->in[FUSED_KEYS].dtype) * count /
+              (double)attncl__fused_step_kv_group(sig);
 }
 
 const struct inner_step attncl__inner_attention = {
@@ -42,8 +55,8 @@ const struct inner_step attncl__inner_attention = {
     .kernel = "fused_step_cpu_attention",
     .name = "attention",
     .n_projections = 3,
-    .granule = head_width,
-    .local_floats = head_width, // a head's running sums
+    .granule = group_width,
+    .local_floats = local_floats,
     .macros = macros,
     .args = args,
     .cost = cost,

@@ -167,14 +167,14 @@ static void check_rows(const struct attention_problem *p, const struct host *wei
 
     for (int64_t row = 0; row < rows->count / 2; ++row) {
         const double *weight = weights->data + row * n_keys;
-        const int64_t head = row / n_queries;
+        const int64_t head = row / n_queries, kv_head = head * k->dim[1] / q->dim[1];
         int64_t best = 0;
         double score = 0;
         for (int64_t j = 1; j < n_keys; ++j)
             best = weight[j] > weight[best] ? j : best;
         for (int64_t d = 0; d < width; ++d)
-            score +=
-                p->a.scale * q->data[row * width + d] * k->data[(head * n_keys + best) * width + d];
+            score += p->a.scale * q->data[row * width + d] *
+                     k->data[(kv_head * n_keys + best) * width + d];
         if (lens) {
             const int64_t b = head / q->dim[1], i = row % n_queries;
             if (best >= lens->data[lens->rank > 1 ? b * n_queries + i : b])

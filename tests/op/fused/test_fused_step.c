@@ -263,7 +263,7 @@ TEST(refuses_aft)
     struct host *keys = host_new(ATTNCL_F32, DIMS(2, 16)), *map = host_random(2, DIMS(16, 17));
 
     ck_fails(attempt(&l, &params, map, NULL, keys), ATTNCL_ERR_SHAPE,
-             "wk is [16, 17], must be [C, D] with D = 16 as x");
+             "wk is [16, 17], must be [K, D] with D = 16 as x");
 }
 
 TEST(refuses_attention)
@@ -273,7 +273,7 @@ TEST(refuses_attention)
     struct host *keys = host_new(ATTNCL_F32, DIMS(4, 1, 32)), *map = host_random(2, DIMS(32, 17));
 
     ck_fails(attempt(&l, &params, map, NULL, keys), ATTNCL_ERR_SHAPE,
-             "wk is [32, 17], must be [C, D] with D = 16 as x");
+             "wk is [32, 17], must be [K, D] with D = 16 as x");
     params.attention.n_heads = 16; // heads narrower than any vector
     ck_fails(attempt(&l, &params, NULL, NULL, keys), ATTNCL_ERR_UNSUPPORTED,
              "a step of attention with 1 rows and 32 channels in 1 blocks cannot be one launch");

@@ -16,9 +16,9 @@ struct caches {
     struct host *keys, *values;
 };
 
-static struct host *map_of(unsigned seed)
+static struct host *map_of(unsigned seed, int64_t channels)
 {
-    struct host *w = host_random(seed, DIMS(CHANNELS, D));
+    struct host *w = host_random(seed, DIMS(channels, D));
     host_scale(w, 1 / sqrt((double)D));
     return w;
 }
@@ -40,17 +40,19 @@ static void ck_row(const struct host *cache, int t, const struct stream *s, cons
 }
 
 // Position t, with the caches as the steps before left them.
-static void check_step(int64_t m, int t, struct caches *c)
+static void check_step(int64_t m, int t, int n_heads, struct caches *c)
 {
+    const int64_t kv_channels = c->keys->dim[2];
     const struct stream s = stream_make(100 + 10 * (unsigned)t, m, D, t % 2);
     const struct fused_step_fwd_params params = {
         .kind = FUSED_ATTENTION,
         .n_blocks = 2,
         .eps = stream_eps,
-        .attention = {(float)(1 / sqrt((double)(CHANNELS / HEADS))), HEADS},
+        .attention = {(float)(1 / sqrt((double)(CHANNELS / n_heads))), n_heads},
     };
-    struct host *wq = map_of(1), *wk = map_of(2), *wv = map_of(3);
-    struct host *wo = host_random(4, DIMS(D, CHANNELS)), *bk = host_random(5, DIMS(CHANNELS));
+    struct host *wq = map_of(1, CHANNELS), *wk = map_of(2, kv_channels),
+                *wv = map_of(3, kv_channels);
+    struct host *wo = host_random(4, DIMS(D, CHANNELS)), *bk = host_random(5, DIMS(kv_channels));
     struct host *partials = host_new(ATTNCL_F32, DIMS(params.n_blocks, m, D));
     const attncl_status status =
         run_op("fused_step_fwd", &params,
@@ -71,8 +73,8 @@ static void check_step(int64_t m, int t, struct caches *c)
     for (int64_t i = 0; i < sizes->count; ++i)
         sizes->data[i] = fabs(sizes->data[i]);
     const double scale = (double)params.attention.scale;
-    ref_attention_step_fwd(q, k, v, t, HEADS, scale, c->keys, c->values, y);
-    ref_attention_step_fwd(q, k, host_row(sizes, t), t, HEADS, scale, c->keys, sizes, size);
+    ref_attention_step_fwd(q, k, v, t, n_heads, scale, c->keys, c->values, y);
+    ref_attention_step_fwd(q, k, host_row(sizes, t), t, n_heads, scale, c->keys, sizes, size);
     ck_partials(partials, map_rows(y, wo, NULL), map_sizes(size, wo, NULL), 2e-5);
 }
 
@@ -81,7 +83,7 @@ static void check(attncl_dtype dtype, int64_t m, int steps)
     struct caches c = {host_new(dtype, DIMS(LIMIT, m, CHANNELS)),
                        host_new(dtype, DIMS(LIMIT, m, CHANNELS))};
     for (int t = 0; t < steps; ++t)
-        check_step(m, t, &c);
+        check_step(m, t, HEADS, &c);
 }
 
 TEST(rounds_what_it_stores)
@@ -100,9 +102,18 @@ TEST(many_keys)
                            host_random(7, DIMS(LIMIT, 1, CHANNELS))};
         host_stored(c.keys, dtypes[i]);
         host_stored(c.values, dtypes[i]);
-        check_step(1, LIMIT - 1, &c);
-        check_step(1, 70, &c);
+        check_step(1, LIMIT - 1, HEADS, &c);
+        check_step(1, 70, HEADS, &c);
     }
+}
+
+// Heads of several rows share their keys, a chunk and a few more of them.
+TEST(shared_keys)
+{
+    enum { SHARED = CHANNELS / 3 };
+    struct caches c = {host_stored(host_random(6, DIMS(LIMIT, 2, SHARED)), ATTNCL_F16),
+                       host_stored(host_random(7, DIMS(LIMIT, 2, SHARED)), ATTNCL_F16)};
+    check_step(2, 70, 6, &c);
 }
 
 static void copy_row(struct host *to, int t, const struct host *from, int row)
@@ -117,7 +128,7 @@ static void check_aft(attncl_dtype dtype, int64_t m, int window)
     enum { STEPS = 7 };
     const struct fused_step_fwd_params params = {
         .kind = FUSED_AFT, .n_blocks = 2, .eps = stream_eps, .aft = {.window = window}};
-    struct host *wq = map_of(1), *wk = map_of(2), *wv = map_of(3);
+    struct host *wq = map_of(1, CHANNELS), *wk = map_of(2, CHANNELS), *wv = map_of(3, CHANNELS);
     struct host *wo = host_random(4, DIMS(D, CHANNELS)), *bk = host_random(5, DIMS(CHANNELS));
     struct host *table = host_random(6, DIMS(STEPS, STEPS));
     struct host *sums = host_new(ATTNCL_F32, DIMS(3, m * CHANNELS));
