@@ -49,11 +49,11 @@ KERNEL void gemv_blocks(GEMV_PARAMS)
     __local float partial[SUMS_AT_ONCE * (LS + 1)];
     const int n_blocks = (m + MAX_ROWS - 1) / MAX_ROWS, group = (int)get_group_id(0) / n_blocks;
     const int i0 = (int)get_group_id(0) % n_blocks * MAX_ROWS, rows = m - i0;
-    const int j0 = group % groups_n * COLS_PER_GROUP;
-    const struct operands x = OPERANDS_OF(group / groups_n);
+    const int j0 = COLUMN_OF(group);
+    const struct operands x = OPERANDS_OF(ENTRY_OF(group));
     float sum[MAX_ROWS][COLS_PER_GROUP];
 
-    sum_products(x.a + i0 * A_ROW, lda, rows, x.b, x.b_row, j0, n, k,
+    sum_products(x.a + i0 * A_ROW, lda, rows, x.b, x.b_row, j0, x.n, k,
                  sum TMP_ARG NORM_ARGS MERGE_ARGS);
 #pragma unroll
     for (int first = 0; first < MAX_ROWS; first += ROWS_AT_ONCE) {
@@ -68,8 +68,8 @@ KERNEL void gemv_blocks(GEMV_PARAMS)
             float dot = 0.0f;
             for (int i = 0; i < LS; i += PIECE)
                 dot += partial[s * (LS + 1) + i];
-            if (r < rows && j < n)
-                x.c[(i0 + r) * ldc + j] = epilogue_f(&x.e, dot, i0 + r, j);
+            if (r < rows && j < x.n)
+                x.c[(i0 + r) * x.c_row + j] = epilogue_f(&x.e, dot, i0 + r, j);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -19,17 +19,17 @@
 KERNEL void gemv_dot(GEMV_PARAMS)
 {
     GROUP_SPACE(tmp);
-    const int group = (int)get_group_id(0), j0 = group % groups_n * COLS_PER_GROUP;
-    const struct operands x = OPERANDS_OF(group / groups_n);
+    const int group = (int)get_group_id(0), j0 = COLUMN_OF(group);
+    const struct operands x = OPERANDS_OF(ENTRY_OF(group));
     FV sum[MAX_ROWS][COLS_PER_GROUP];
 
-    sum_products(x.a, lda, m, x.b, x.b_row, j0, n, k, sum TMP_ARG NORM_ARGS MERGE_ARGS);
+    sum_products(x.a, lda, m, x.b, x.b_row, j0, x.n, k, sum TMP_ARG NORM_ARGS MERGE_ARGS);
 #pragma unroll
     for (int r = 0; r < MAX_ROWS; r++)
 #pragma unroll
         for (int o = 0; o < COLS_PER_GROUP; o++) {
             const float dot = GROUP_SUM(horizontal_sum(sum[r][o]), tmp);
-            if (get_local_id(0) == 0 && r < m && j0 + o < n)
-                x.c[r * ldc + j0 + o] = epilogue_f(&x.e, dot, r, j0 + o);
+            if (get_local_id(0) == 0 && r < m && j0 + o < x.n)
+                x.c[r * x.c_row + j0 + o] = epilogue_f(&x.e, dot, r, j0 + o);
         }
 }

@@ -43,7 +43,7 @@ struct gemm_merge {
         own_keys; // of the position itself, 0 or 1: it has position + own_keys keys, at most limit
 };
 
-// Another product of the same A: B of the same shape and type, C dense.  Absent B: none.
+// Another product of the same A: B of the same type, with n_other columns, C dense.  Absent B: none.
 struct gemm_other {
     struct gemm_matrix b;
     struct span bias, c; // bias [n], may be absent
@@ -67,6 +67,7 @@ struct gemm {
     struct gemm_merge merge; // only where attncl__gemm_merges()
     struct gemm_other
         other[GEMM_MAX_OTHERS];     // both or none; only where attncl__gemm_takes_others()
+    int64_t n_other;                // n at most
     struct span saved_for_backward; // present: receives A B + bias, dense [batch, m, n]
 };
 
@@ -89,7 +90,7 @@ bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g);
 // the GEMM's sizes and layout and on the numbers of heads and parts.
 bool attncl__gemm_merges(const struct device_caps *caps, const struct gemm *g);
 
-// True when one launch computes the GEMM and two other products of A, and reads every B once.  Depends
+// True when one launch computes the GEMM and two other products of A, as wide at most, and reads every B once.  Depends
 // on the GEMM's sizes and layout only.
 bool attncl__gemm_takes_others(const struct device_caps *caps, const struct gemm *g);
 

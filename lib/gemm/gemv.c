@@ -150,6 +150,7 @@ static void add_merge(struct arg_list *args, const struct gemm *g)
 
 static void add_others(struct arg_list *args, const struct gemm *g)
 {
+    arg_list_add(args, ARGS(arg_i32(g->n_other)));
     for (int i = 0; i < GEMM_MAX_OTHERS; ++i) {
         const struct gemm_other *o = &g->other[i];
         arg_list_add(args, ARGS(arg_mem(o->b.span), arg_i64(o->b.start), arg_i64(o->b.ld),
@@ -181,10 +182,11 @@ attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GE
         !g->trans_b ? gemv_vectors(l->caps) * gemv_vector_width(l->caps, g) * (int64_t)local
         : blocks    ? BLOCK_COLS
                     : GEMV_COLS_PER_GROUP;
-    const int64_t groups_n = ceil_div(g->n, columns),
-                  others = product_count(g) * (blocks ? ceil_div(g->m, BLOCK_ROWS) : 1);
+    const int64_t groups_n = ceil_div(g->n, columns);
+    const int64_t groups = (groups_n + (product_count(g) - 1) * ceil_div(g->n_other, columns)) *
+                           (blocks ? ceil_div(g->m, BLOCK_ROWS) : 1);
 
-    TRY(attncl__gemm_check_groups(g, groups_n * others));
+    TRY(attncl__gemm_check_groups(g, groups));
     arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(groups_n)));
     attncl__gemm_add_matrix(&args, &g->a);
     attncl__gemm_add_matrix(&args, &g->b);
@@ -201,5 +203,5 @@ attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GE
     if (product_count(g) > 1)
         add_others(&args, g);
     snprintf(how, GEMM_HOW_BYTES, "native %s, work-groups of %zu", spec.kernel, local);
-    return attncl__launch(l, &spec, grid_1d(groups_n * others * g->batch, local), args.arg, args.n);
+    return attncl__launch(l, &spec, grid_1d(groups * g->batch, local), args.arg, args.n);
 }

@@ -98,6 +98,7 @@ TEST(arguments_are_few)
         struct launcher l = {.caps = &caps, .gemm = "native"};
         struct gemm g = forms[i];
         g.batch = 1;
+        g.n_other = g.n;
         seen.n_asked = seen.n_launched = 0;
         launch_mock_set(&mock);
         ck_ok(attncl__gemm(&l, &g));

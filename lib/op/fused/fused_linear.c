@@ -60,7 +60,9 @@ bool attncl__fused_linear_supported(const struct op_sig *sig)
 
     for (int i = 1; i < product_count(sig); ++i) {
         const struct tensor_desc *other = &sig->in[FUSED_LINEAR_MORE + 2 * (i - 1)];
-        if (!attncl__desc_same_shape(other, weight) || other->dtype != weight->dtype)
+        if (!attncl__desc_same_shape(other, &sig->in[FUSED_LINEAR_MORE]) ||
+            other->dim[0] > weight->dim[0] || other->dim[1] != weight->dim[1] ||
+            other->dtype != weight->dtype)
             return false;
     }
     return (!has(sig, FUSED_LINEAR_NORM_W) ||
@@ -83,6 +85,8 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
     g.merge.position = call->in[FUSED_LINEAR_POSITION];
     g.merge.limit = params->limit;
     g.merge.own_keys = params->own_keys;
+    if (product_count(&call->sig) > 1)
+        g.n_other = call->sig.in[FUSED_LINEAR_MORE].dim[0];
     for (int i = 1; i < product_count(&call->sig); ++i) {
         const int weight = FUSED_LINEAR_MORE + 2 * (i - 1);
         g.other[i - 1] = (struct gemm_other){attncl__linear_rows(call, weight),
@@ -94,8 +98,10 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
 static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     (void)bytes_ret; // those of inputs and outputs
-    *flop_ret = 2.0 * product_count(sig) * (double)attncl__desc_count(&sig->out[0]) *
-                (double)sig->in[LINEAR_WEIGHT].dim[1];
+    *flop_ret = 0;
+    for (int i = 0; i < product_count(sig); ++i)
+        *flop_ret +=
+            2.0 * (double)attncl__desc_count(&sig->out[i]) * (double)sig->in[LINEAR_WEIGHT].dim[1];
     if (has(sig, FUSED_LINEAR_NORM_W))
         *flop_ret += 8 * (double)attncl__desc_count(&sig->in[LINEAR_X]);
 }

@@ -11,7 +11,8 @@
 
 struct map_case {
     int64_t rows, in, out;
-    bool norm, more;               // three products
+    bool norm;
+    int64_t more;                  // columns of the two other products; 0: one
     int64_t n_heads, parts, limit; // n_heads 0: x is rows
     int position;                  // of the parts: has position + own_key keys
     bool own_key, refused;         // refused: by every device
@@ -35,9 +36,9 @@ static struct host *random_if(bool wanted, unsigned seed, int rank, const int64_
     return wanted ? host_random(seed, rank, dim) : NULL;
 }
 
-static struct host *random_weight(const struct map_case *c, unsigned seed)
+static struct host *random_weight(const struct map_case *c, unsigned seed, int64_t out)
 {
-    struct host *w = host_random(seed, DIMS(c->out, c->in));
+    struct host *w = host_random(seed, DIMS(out, c->in));
     return view_if(c->views, attncl__is_16_bit(c->dtype) ? host_stored(w, c->dtype) : w);
 }
 
@@ -108,9 +109,10 @@ static void normalise(const struct map_case *c, const struct host *x,
 static double carried(const struct map_case *c, const struct host *weight, const struct host *off,
                       int64_t i)
 {
+    const int64_t out = weight->dim[0];
     double sum = 0;
     for (int64_t k = 0; k < c->in; ++k)
-        sum += fabs(weight->data[i % c->out * c->in + k]) * off->data[i / c->out * c->in + k];
+        sum += fabs(weight->data[i % out * c->in + k]) * off->data[i / out * c->in + k];
     return 1.13 * sum;
 }
 
@@ -119,7 +121,7 @@ static void compare(const struct map_case *c, struct host *const in[N_LINEAR_INP
                     const struct host *off, const struct host *got)
 {
     const struct gemm g =
-        ref_linear(c->rows, c->out, c->in, in[LINEAR_BIAS] != NULL, c->activation);
+        ref_linear(c->rows, got->dim[1], c->in, in[LINEAR_BIAS] != NULL, c->activation);
     struct host *want = host_like(got), *bound = host_like(got);
     const double *data[N_LINEAR_INPUTS];
 
@@ -163,9 +165,10 @@ static void check(const struct map_case *c)
     const int n_products = c->more ? N_PRODUCTS : 1;
 
     for (int i = 0; i < n_products; ++i) {
-        w[i] = random_weight(c, 10 + (unsigned)i);
-        b[i] = random_if(c->biased >> i & 1, 20 + (unsigned)i, DIMS(c->out));
-        y[i] = host_new(ATTNCL_F32, DIMS(c->rows, c->out));
+        const int64_t out = i ? c->more : c->out;
+        w[i] = random_weight(c, 10 + (unsigned)i, out);
+        b[i] = random_if(c->biased >> i & 1, 20 + (unsigned)i, DIMS(out));
+        y[i] = host_new(ATTNCL_F32, DIMS(c->rows, out));
     }
     struct host *const in[N_FUSED_LINEAR_INPUTS] = {
         x,        w[0],    b[0],    gate,
@@ -213,18 +216,18 @@ TABLE_TEST(norm, norms)
 }
 
 static const struct map_case products[] = {
-    {1, 32, 32, .norm = true, .more = true, .biased = 7},
-    {1, 7, 5, .more = true, .biased = 2},
-    {3, 67, 21, .norm = true, .more = true, .biased = 5},
-    {4, 515, 6, .norm = true, .more = true},
-    {2, 33, 9, .norm = true, .more = true, .biased = 4, .views = true},
-    {2, 37, 10, .norm = true, .more = true, .dtype = ATTNCL_F16},
-    {5, 67, 21, .norm = true, .more = true, .biased = 5},
-    {8, 515, 16, .norm = true, .more = true},
-    {17, 33, 9, .more = true, .biased = 4, .views = true},
-    {32, 37, 10, .norm = true, .more = true, .dtype = ATTNCL_BF16},
-    {33, 8, 8, .more = true, .refused = true},
-    {32, 512, 704, .more = true, .refused = true}, // a launch more takes less time
+    {1, 32, 32, .norm = true, .more = 32, .biased = 7},
+    {1, 7, 5, .more = 1, .biased = 2},
+    {3, 67, 21, .norm = true, .more = 7, .biased = 5},
+    {4, 515, 6, .norm = true, .more = 6},
+    {2, 33, 9, .norm = true, .more = 9, .biased = 4, .views = true},
+    {2, 37, 10, .norm = true, .more = 5, .dtype = ATTNCL_F16},
+    {5, 67, 21, .norm = true, .more = 21, .biased = 5},
+    {8, 515, 16, .norm = true, .more = 8},
+    {17, 33, 19, .more = 9, .biased = 4, .views = true},
+    {32, 37, 10, .norm = true, .more = 10, .dtype = ATTNCL_BF16},
+    {33, 8, 8, .more = 8, .refused = true},
+    {32, 512, 704, .more = 704, .refused = true}, // a launch more takes less time
 };
 TABLE_TEST(several_products, products)
 {
