@@ -5,8 +5,11 @@
  *
  *     out_i = sum_j p_ij v_j,   p_ij = softmax over visible j of score_ij
  *
- * Letters: B batch, H heads, T queries, S keys, D head width, E value width.  All values may be
- * views: heads are cut out of a projection by attncl_split_heads() without a copy.
+ * Letters: B batch, H heads, G key and value heads, T queries, S keys, D head width, E value width.  All
+ * values may be views: heads are cut out of a projection by attncl_split_heads() without a copy.
+ *
+ * G is H or a divisor of it.  Query head h reads key and value head h / (H / G): grouped-query attention,
+ * with G = 1 multi-query attention.
  *
  * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
@@ -56,7 +59,7 @@ typedef struct attncl_attention_inputs {
  * the weights are asked for.
  *
  * @param desc         borrowed for the call; NULL: all defaults
- * @param inputs       query [B, H, T, D], key [B, H, S, D], value [B, H, S, E]; D and E at most 256.  At most one of
+ * @param inputs       query [B, H, T, D], key [B, G, S, D], value [B, G, S, E]; D and E at most 256.  At most one of
  *                     mask, valid_lens, and causal or window:
  *                     mask U8 [T or 1, S, B or 1], non-zero: visible; null: all keys are;
  *                     valid_lens I32 [B] or [B, T]: keys at or beyond the length score -1e6, and length 0 gives equal
@@ -109,8 +112,8 @@ ATTNCL_API attncl_value attncl_merge_heads(attncl_graph *g, attncl_value x, attn
 typedef struct attncl_mha_params {
     size_t struct_size;
     attncl_value query_weight, query_bias;   /**< [C, query width], [C] */
-    attncl_value key_weight, key_bias;       /**< [C, key width], [C] */
-    attncl_value value_weight, value_bias;   /**< [C, value width], [C] */
+    attncl_value key_weight, key_bias;       /**< [G C / H, key width], [G C / H] */
+    attncl_value value_weight, value_bias;   /**< [G C / H, value width], [G C / H] */
     attncl_value output_weight, output_bias; /**< [C out, C], [C out] */
 } attncl_mha_params;
 
@@ -122,7 +125,8 @@ typedef struct attncl_mha_params {
     }
 
 /**
- * Multi-head attention: projections, attention of H heads of width C / H, output projection.
+ * Multi-head attention: projections, attention of H heads of width C / H, output projection.  The rows of
+ * the key's weight say how many key and value heads there are.
  *
  * @param desc               borrowed for the call; NULL: all defaults
  * @param inputs             query [T, B, .], key and value [S, B, .], or batch first, as
@@ -137,8 +141,8 @@ ATTNCL_API attncl_value attncl_multi_head_attention(
 
 /**
  * One position of causal multi-head self-attention for decoding: x [B, C] -> [B, C out], position
- * I32 [1] in device memory.  Keys and values of `limit` positions are kept in the graph and
- * appended in place.
+ * I32 [1] in device memory.  Keys and values of `limit` positions, G heads of them, are kept in the graph
+ * and appended in place.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_multi_head_attention_step(attncl_graph *g,

@@ -143,6 +143,20 @@ static void project_inputs(attncl_graph *g, const attncl_mha_params *p, attncl_a
     in->value = attncl__layer_project(g, "value", in->value, p->value_weight, p->value_bias, none);
 }
 
+// Heads of projected inputs: as many of key and value, as wide as the query's, as the key has channels for.
+static void split_inputs(attncl_graph *g, int64_t n_heads, attncl_layout layout,
+                         attncl_attention_inputs *in)
+{
+    struct tensor_desc q, k;
+    in->query = attncl_split_heads(g, in->query, n_heads, layout);
+    const bool fits = attncl__layer_shape(g, in->query, "query", &q) &&
+                      attncl__layer_shape(g, in->key, "key", &k) && k.rank == 3 && q.dim[3] > 0 &&
+                      k.dim[2] % q.dim[3] == 0;
+    const int64_t n_kv_heads = fits ? k.dim[2] / q.dim[3] : n_heads; // the op refuses other widths
+    in->key = attncl_split_heads(g, in->key, n_kv_heads, layout);
+    in->value = attncl_split_heads(g, in->value, n_kv_heads, layout);
+}
+
 attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention_desc *desc,
                                          const attncl_mha_params *params, int64_t n_heads,
                                          const attncl_attention_inputs *inputs,
@@ -157,14 +171,12 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
         !read_desc(g, desc, &d))
         return ATTNCL_NONE_VALUE;
     project_inputs(g, &p, &in);
-    in.query = attncl_split_heads(g, in.query, n_heads, d.layout);
-    in.key = attncl_split_heads(g, in.key, n_heads, d.layout);
-    in.value = attncl_split_heads(g, in.value, n_heads, d.layout);
+    split_inputs(g, n_heads, d.layout, &in);
     const attncl_value y = attncl_merge_heads(g, attend(g, &d, &in, weights_ret), d.layout);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, in.residual);
 }
 
-// The keys and values [B, C] of all positions so far, which decoding keeps.
+// The keys and values [B, K] of all positions so far, which decoding keeps.
 static void make_caches(attncl_graph *g, const struct cache_desc *cache, int64_t n_batch,
                         int64_t width, attncl_value *keys_ret, attncl_value *values_ret)
 {
@@ -177,14 +189,15 @@ static void make_caches(attncl_graph *g, const struct cache_desc *cache, int64_t
 static attncl_value attend_step(attncl_graph *g, int64_t n_heads, const struct cache_desc *cache,
                                 const attncl_attention_inputs *in, attncl_value position)
 {
-    struct tensor_desc d;
+    struct tensor_desc d, key;
     if (!attncl__layer_axes(g, in->query, "x", 2, "[B, C]", &d) ||
+        !attncl__layer_axes(g, in->key, "key", 2, "[B, K]", &key) ||
         !attncl__layer_heads(g, n_heads, d.dim[1]))
         return ATTNCL_NONE_VALUE;
     const struct attention_step_fwd_params params = {
         .scale = (float)(1 / sqrt((double)(d.dim[1] / n_heads))), .n_heads = (int32_t)n_heads};
     attncl_value keys, values;
-    make_caches(g, cache, d.dim[0], d.dim[1], &keys, &values);
+    make_caches(g, cache, d.dim[0], key.dim[1], &keys, &values);
     return attncl__graph_add(g, &attncl__op_attention_step_fwd, &params,
                              IN(in->query, in->key, in->value, position, keys, values));
 }
@@ -202,9 +215,7 @@ static attncl_value attend_prompt(attncl_graph *g, int64_t n_heads, const struct
     in.key = attncl__store_rows(g, in.key, cache->dtype, keys);
     in.value = attncl__store_rows(g, in.value, cache->dtype, values);
 
-    in.query = attncl_split_heads(g, in.query, n_heads, layout);
-    in.key = attncl_split_heads(g, in.key, n_heads, layout);
-    in.value = attncl_split_heads(g, in.value, n_heads, layout);
+    split_inputs(g, n_heads, layout, &in);
     desc.causal = 1;
     desc.layout = layout;
     return attncl_merge_heads(g, attend(g, &desc, &in, NULL), layout);

@@ -152,12 +152,21 @@ static attncl_status check_mha(void *settings)
     const struct mha_settings *s = settings;
     REQUIRE(s->d_model % s->heads == 0, ATTNCL_ERR_FORMAT,
             "d_model = %" PRId64 " cannot be cut into heads = %" PRId64, s->d_model, s->heads);
+    REQUIRE(s->heads % s->n_kv_heads == 0, ATTNCL_ERR_FORMAT,
+            "heads = %" PRId64 " is not a multiple of n_kv_heads = %" PRId64, s->heads,
+            s->n_kv_heads);
     return ATTNCL_OK;
+}
+
+static double default_kv_heads(const void *settings)
+{
+    return (double)((const struct mha_settings *)settings)->heads;
 }
 
 const struct key attncl__mha_keys[] = {
     {"d_model", KEY_INT, AT(mha_settings, d_model), .min = 1},
     {"heads", KEY_INT, AT(mha_settings, heads), .min = 1},
+    {"n_kv_heads", KEY_INT, AT(mha_settings, n_kv_heads), .min = 1, OR_FROM(default_kv_heads)},
     {"bias", KEY_BOOL, AT(mha_settings, bias), OR(true)},
     CHECK(check_mha),
     {0},
@@ -165,10 +174,10 @@ const struct key attncl__mha_keys[] = {
 
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret)
 {
-    const int64_t c = s->d_model;
+    const int64_t c = s->d_model, kv = c / s->heads * s->n_kv_heads;
     attncl__param_linear(p, "query.linear", c, c, s->bias, &ret->query_weight, &ret->query_bias);
-    attncl__param_linear(p, "key.linear", c, c, s->bias, &ret->key_weight, &ret->key_bias);
-    attncl__param_linear(p, "value.linear", c, c, true, &ret->value_weight, &ret->value_bias);
+    attncl__param_linear(p, "key.linear", kv, c, s->bias, &ret->key_weight, &ret->key_bias);
+    attncl__param_linear(p, "value.linear", kv, c, true, &ret->value_weight, &ret->value_bias);
     attncl__param_linear(p, "output", c, c, true, &ret->output_weight, &ret->output_bias);
 }
 

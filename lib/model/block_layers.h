@@ -66,7 +66,7 @@ bool attncl__aft_keeps_rows(const struct aft_settings *s);
 // Multi-head attention.
 
 struct mha_settings {
-    int64_t d_model, heads;
+    int64_t d_model, heads, n_kv_heads;
     bool bias; // of queries and keys; values always have one
 };
 extern const struct key attncl__mha_keys[];

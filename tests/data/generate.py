@@ -61,7 +61,7 @@ GRADIENTS = {
     "encoder_aft_batch_first", "lm_post_norm", "encoder_tokens_batch_first",
     "lm_feedback_eps", "gelu_tanh", "feed_forward_gelu_tanh",
     "lm_aft_post_norm", "lm_feedback_tied", "classes_mean", "classes_mean_batch_first", "classes_first",
-    "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens"}
+    "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens", "mha_shared", "lm_shared"}
 
 
 def case(name, arch, config, params, inputs, expected, **how):
@@ -755,6 +755,18 @@ def classifiers():
             {"output": m(tokens, (torch.arange(7)[:, None] < lens).unsqueeze(0))})
 
 
+def shared_heads():
+    """Query heads that share their keys and values."""
+    torch.manual_seed(36)
+    q, k, v, mask = randn(4, 2, 12), randn(7, 2, 12), randn(7, 2, 12), torch.rand(4, 7, 2) < 0.6
+    m = module(MHA(12, 6, n_kv_heads=2))
+    y, p = m.weighted(q, k, v, mask)
+    case("mha_shared", "mha", {"d_model": 12, "heads": 6, "n_kv_heads": 2}, state(m),
+         {"query": q, "key": k, "value": v, "mask": mask}, {"output": y, "attn": p})
+    language_model("lm_shared", {"layer": "transformer", "heads": 4, "n_kv_heads": 2, "d_ff": 6, "d_model": 8, "n_layers": 2,
+                                 "n_vocab": 11, "max_len": 12})
+
+
 def with_masks(name, arch, c, m, place, p, inputs, logits):
     """The loss and its gradients with the library's own masks."""
     seed, step = 0x123456789ABCDEF, 7
@@ -808,7 +820,7 @@ def main():
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
-                 classifiers, dropout):
+                 classifiers, dropout, shared_heads):
         make()
 
 

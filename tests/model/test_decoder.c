@@ -11,10 +11,23 @@
 #include "support/op_test.h"
 
 static const char *const names[] = {
-    "lm_aft_local",          "lm_aft_window_0", "lm_aft_window_over", "lm_aft_full",
-    "lm_aft_simple",         "lm_gmlp",         "lm_transformer",     "lm_transformer_learned",
-    "lm_transformer_no_pos", "lm_feedback",     "lm_feedback_kv",     "lm_gpt2",
-    "lm_post_norm",          "lm_no_bias",      "lm_aft_post_norm",   "lm_feedback_tied",
+    "lm_aft_local",
+    "lm_aft_window_0",
+    "lm_aft_window_over",
+    "lm_aft_full",
+    "lm_aft_simple",
+    "lm_gmlp",
+    "lm_transformer",
+    "lm_transformer_learned",
+    "lm_transformer_no_pos",
+    "lm_feedback",
+    "lm_feedback_kv",
+    "lm_gpt2",
+    "lm_post_norm",
+    "lm_no_bias",
+    "lm_aft_post_norm",
+    "lm_feedback_tied",
+    "lm_shared",
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 

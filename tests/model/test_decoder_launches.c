@@ -21,8 +21,8 @@ static const struct {
     const char *name;
     int of_a_layer;
 } models[] = {
-    {"lm_aft_local", 5}, {"lm_aft_full", 5}, {"lm_transformer", 5},
-    {"lm_gmlp", 5},      {"lm_feedback", 5}, {"lm_feedback_kv", 5},
+    {"lm_aft_local", 5}, {"lm_aft_full", 5},    {"lm_transformer", 5}, {"lm_gmlp", 5},
+    {"lm_feedback", 5},  {"lm_feedback_kv", 5}, {"lm_shared", 5},
 };
 static const int batches[] = {1, 4, 5, 8, 16, 32};
 

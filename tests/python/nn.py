@@ -40,7 +40,7 @@ def token_encoder(pos, **more):
 
 def modules():
     yield from attentions()
-    yield own.MultiHeadAttention(C, 2, bias=False, batch_first=True)
+    yield own.MultiHeadAttention(C, 4, bias=False, batch_first=True, n_kv_heads=2)
     yield own.SpatialGatingUnit(C, T, 1e-2)
     yield own.GMLPBlock(C, 20, T, 1e-2)
     yield own.FeedForward(C, 20, "silu", is_gated=True, bias1=False)
@@ -50,7 +50,7 @@ def modules():
         yield transformer_layer(attention, norm_first=i % 2 == 0, batch_first=i < 2)
     yield own.Encoder(transformer_layer(own.AFTConv(C, 3, 5), norm_first=False), 2, final_norm_eps=1e-2)
     yield own.Encoder(own.GMLPBlock(C, 20, T), 2, final_norm=False)
-    yield own.Encoder(transformer_layer(own.MultiHeadAttention(C, 3), batch_first=True), 1, n_classes=4, pool="first")
+    yield own.Encoder(transformer_layer(own.MultiHeadAttention(C, 3, n_kv_heads=1), batch_first=True), 1, n_classes=4, pool="first")
     yield own.TokenEncoder(own.Encoder(own.GMLPBlock(C, 20, T), 1, n_classes=4), 17, max_len=30)
     for pos in ("fixed_pos", "learned_pos", "no_pos"):
         yield token_encoder(pos, embed_norm=pos == "learned_pos", embed_scale=0.7 if pos == "no_pos" else None)
@@ -207,6 +207,7 @@ class Shapes(support.ExportCase):
              lambda: own.MultiHeadAttention(C, 3)(x, mask=torch.ones(10, 9, 1))),
             ("AFTConv: d_model 12 must be divisible by heads 5, window_size 4 odd", lambda: own.AFTConv(C, 5, 4)),
             ("MultiHeadAttention: d_model 12 is not divisible by heads 5", lambda: own.MultiHeadAttention(C, 5)),
+            ("MultiHeadAttention: heads 4 is not divisible by n_kv_heads 3", lambda: own.MultiHeadAttention(C, 4, n_kv_heads=3)),
             ("SpatialGatingUnit: d_z 7 is odd", lambda: own.SpatialGatingUnit(7, T)),
             ("FeedForward: activation 'elu' is none of relu, gelu", lambda: own.FeedForward(C, 20, "elu")),
             ("score 'both' is none of joint, split", lambda: own.FeedbackTransformer(C, 3, 20, 1, score="both")),
@@ -262,7 +263,7 @@ class Operations(support.ExportCase):
         near = ((n[:, None] - n).abs() < 3)[None]
         at = (n - n[:, None] + 2).clamp(0, 4)
         qkv, bias, w = [normal(T, B, C) for _ in range(3)], normal(T + 2, T + 2), normal(3, 5)
-        heads = [normal(B, 2, 6, 4), normal(B, 2, 7, 4), normal(B, 2, 7, 5)]
+        heads = [normal(B, 4, 6, 4), normal(B, 2, 7, 4), normal(B, 2, 7, 5)]  # two share a key head
         square = [normal(B, 2, 6, 4) for _ in range(3)]
         hidden = torch.rand(6, 7, B) < 0.3
         hidden[:, 0] = False
@@ -282,7 +283,7 @@ class Operations(support.ExportCase):
             yield how, lambda x: ops.cross_entropy(x, targets, how), \
                 lambda x: F.cross_entropy(x.movedim(-1, 1), targets, reduction=how), [x]
         yield "attention", lambda *v: ops.attention(*v, ~hidden), \
-            lambda *v: F.scaled_dot_product_attention(*v, ~hidden.permute(2, 0, 1)[:, None]), heads
+            lambda *v: F.scaled_dot_product_attention(*v, ~hidden.permute(2, 0, 1)[:, None], enable_gqa=True), heads
         yield "square attention", ops.attention, F.scaled_dot_product_attention, square
         yield "causal attention", lambda *v: ops.attention(*v, is_causal=True, scale=0.3), \
             lambda *v: F.scaled_dot_product_attention(*v, is_causal=True, scale=0.3), square

@@ -52,20 +52,22 @@ def einsum_attention(q, k, v, mask=None):
 class MHA(nn.Module):
     """Multi-head attention, time first; values and output always have a bias."""
 
-    def __init__(self, d_model, heads, bias=True):
+    def __init__(self, d_model, heads, bias=True, n_kv_heads=None):
         super().__init__()
-        self.heads = heads
+        self.heads, self.shared = heads, heads // (n_kv_heads or heads)
         for name in ("query", "key", "value"):
             setattr(self, name, nn.Module())
-            getattr(self, name).linear = nn.Linear(d_model, d_model, bias=bias or name == "value")
+            width = d_model if name == "query" else d_model // self.shared
+            getattr(self, name).linear = nn.Linear(d_model, width, bias=bias or name == "value")
         self.output = nn.Linear(d_model, d_model)
         self.core = einsum_attention
 
     def weighted(self, query, key, value, mask):
         """The result and the weights, which are detached, as published."""
         pairs = ((self.query, query), (self.key, key), (self.value, value))
-        heads = (m.linear(x).unflatten(-1, (self.heads, -1)) for m, x in pairs)
-        y, p = self.core(*heads, None if mask is None else mask != 0)
+        q, k, v = (m.linear(x).unflatten(-1, (-1, query.shape[-1] // self.heads)) for m, x in pairs)
+        k, v = (x.repeat_interleave(self.shared, 2) for x in (k, v))
+        y, p = self.core(q, k, v, None if mask is None else mask != 0)
         return self.output(y.flatten(2)), p.detach()
 
     def forward(self, query, key, value, mask):

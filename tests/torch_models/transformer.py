@@ -45,7 +45,7 @@ class Layer(nn.Module):
         super().__init__()
         d = c["d_model"]
         if c["layer"] == "transformer":
-            self.self_attn = MHA(d, c["heads"], c.get("bias", True))
+            self.self_attn = MHA(d, c["heads"], c.get("bias", True), c.get("n_kv_heads"))
         else:
             window = c.get("local_window_size", c.get("window_size", 0))
             self.self_attn = AFT(c["layer"], d, c.get("seq_len", 0), window, c.get("bias", True), c.get("heads", 0))

@@ -185,8 +185,9 @@ def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> T
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, is_causal: bool = False,
               window: int = 0, scale: float | None = None) -> Tensor:
-    """Scaled dot-product attention: query [B, H, T, D], key [B, H, S, D], value [B, H, S, E] to [B, H, T, E].
+    """Scaled dot-product attention: query [B, H, T, D], key [B, G, S, D], value [B, G, S, E] to [B, H, T, E].
 
+    G is H or a divisor of it: H / G neighbouring heads of the query share a key and value head, as with PyTorch's enable_gqa
     mask       [T or 1, S, B or 1], True where a key is visible
     is_causal  query i sees keys up to i + S - T; window: only keys less than this far away
     """

@@ -54,11 +54,12 @@ def visible_pairs(mask: Tensor | None, x: Tensor, n_keys: int, name: str) -> Ten
 
 
 class Heads(nn.Module):
-    """A linear map to heads: [..., C] to [..., H, D]."""
+    """A linear map to heads: [..., C] to [..., H, D]; `kept`: to so many of the H."""
 
-    def __init__(self, d_model: int, heads: int, bias: bool):
+    def __init__(self, d_model: int, heads: int, bias: bool, kept: int | None = None):
         super().__init__()
-        self.linear, self.heads = nn.Linear(d_model, d_model, bias=bias), heads
+        self.heads = heads if kept is None else kept
+        self.linear = nn.Linear(d_model, d_model // heads * self.heads, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.linear(x).unflatten(-1, (self.heads, -1))

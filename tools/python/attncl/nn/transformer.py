@@ -16,14 +16,19 @@ from .layer import ACTIVATIONS, Heads, Layer, check_heads, made_of, visible_pair
 
 
 class MultiHeadAttention(Layer):
-    """Softmax attention, labml.ai's MultiHeadAttention: `bias` is that of queries and keys."""
+    """Softmax attention, labml.ai's MultiHeadAttention: `bias` is that of queries and keys.  `n_kv_heads`: key and value heads,
+    each shared by neighbouring query heads; None: as many as heads."""
     arch = "mha"
 
-    def __init__(self, d_model: int, heads: int, bias: bool = True, batch_first: bool = False, dropout: float = 0.0):
+    def __init__(self, d_model: int, heads: int, bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
+                 n_kv_heads: int | None = None):
         check_heads("MultiHeadAttention", d_model, heads)
-        super().__init__(d_model=d_model, heads=heads, bias=bias, batch_first=batch_first)
-        self.query, self.key = Heads(d_model, heads, bias), Heads(d_model, heads, bias)
-        self.value = Heads(d_model, heads, True)
+        if n_kv_heads is not None and (n_kv_heads < 1 or heads % n_kv_heads):
+            raise ValueError(f"MultiHeadAttention: heads {heads} is not divisible by n_kv_heads {n_kv_heads}")
+        shared = {} if n_kv_heads is None else {"n_kv_heads": n_kv_heads}
+        super().__init__(d_model=d_model, heads=heads, **shared, bias=bias, batch_first=batch_first)
+        self.query, self.key = Heads(d_model, heads, bias), Heads(d_model, heads, bias, n_kv_heads)
+        self.value = Heads(d_model, heads, True, n_kv_heads)
         self.output = nn.Linear(d_model, d_model)
         self.dropout = dropout
 
@@ -37,6 +42,8 @@ class MultiHeadAttention(Layer):
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
         visible = visible_pairs(mask, query, key.shape[0], "MultiHeadAttention")
         q, k, v = (x.permute(1, 2, 0, 3) for x in (self.query(query), self.key(key), self.value(value)))  # [B, H, T, D]
+        if k.shape[1] != q.shape[1]:
+            k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
         visible = None if visible is None else visible.permute(2, 0, 1)[:, None]
         dropout = self.dropout if self.training else 0.0
         if valid_lens is None:
