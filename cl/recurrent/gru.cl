@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT
-// The gates of one step of gated recurrent units.  Host side: lib/op/recurrent/gru.c
+// The gates of one step of recurrent units.  Host side: lib/op/recurrent/gru.c
 //
-//   r, z = sigmoid(xi_r + hh_r), sigmoid(xi_z + hh_z)
-//   n    = tanh(xi_n + r * hh_n),   h' = (1 - z) n + z h
+//   gated  r, z = sigmoid(xi_r + hh_r), sigmoid(xi_z + hh_z)
+//          n    = tanh(xi_n + r * hh_n),   h' = (1 - z) n + z h
+//   plain  h'   = f(xi + hh)
 //
 //   Work      a work-group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
 //             ... of them; 1-D grid: `n_chunks` work-groups to an entry
 //   Memory    reads xi, hh and h once, writes h' once and, to be kept, r, z and n; h and h' are rows of
 //             the same sequence
 //   Numerics  float; gates saturate to 0, 1 and -1, 1
+//
+//   Macro  Meaning                                              Values
+//   KIND   attncl_activation: f of plain units; identity: gated  0, 2, 4
 
-#include "common/math.clh"
+#include "common/activation.clh"
 
-// xi, hh: rows of 3 width, gates in the order r, z, n; h, y: rows of width.  Rows of each are a
-// stride apart.  has_h 0: h is zero and not read.  keep: rows of hh have 4 width, of which 3 are
-// there; they become r, z, hh_n, n.
+// xi, hh: rows of 3 width, gates in the order r, z, n, or plain of width; h, y: rows of width.  Rows of
+// each are a stride apart.  has_h 0: h is zero and not read.  keep: rows of hh have 4 width, of which 3
+// are there; they become r, z, hh_n, n.
 KERNEL void gru_gates_fwd(__global const float *restrict xi, long xi_start, long xi_stride,
                           __global float *restrict hh, long hh_start, long hh_stride,
                           __global const float *h, long h_start, long h_stride, int has_h,
@@ -31,6 +35,10 @@ KERNEL void gru_gates_fwd(__global const float *restrict xi, long xi_start, long
 
     for (int c = first + VW * (int)get_local_id(0); c < end; c += VW * LS) {
         const int count = end - c;
+#if KIND != ACT_IDENTITY
+        const FV sum = load_some(x + c, count, 0.0f) + load_some(s + c, count, 0.0f);
+        store_some(ACTIVATE(sum), after + c, count);
+#else
         const FV r = sigmoid_v(load_some(x + c, count, 0.0f) + load_some(s + c, count, 0.0f));
         const FV z = sigmoid_v(load_some(x + width + c, count, 0.0f) +
                                load_some(s + width + c, count, 0.0f));
@@ -43,5 +51,6 @@ KERNEL void gru_gates_fwd(__global const float *restrict xi, long xi_start, long
             store_some(z, s + width + c, count);
             store_some(n, s + 3 * width + c, count);
         }
+#endif
     }
 }

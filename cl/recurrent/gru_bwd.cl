@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: MIT
-// One backward step of gated recurrent units.  Host side: lib/op/recurrent/gru_bwd.c
+// One backward step of recurrent units.  Host side: lib/op/recurrent/gru_bwd.c
 //
 //   forward   r, z = sigmoid(xi_r + hh_r), sigmoid(xi_z + hh_z)
 //             n    = tanh(xi_n + r hh_n),   h' = (1 - z) n + z h
 //   backward  g = dh',  dn = g (1 - z) (1 - n^2),  dz = g (h - n) z (1 - z),  dr = dn hh_n r (1 - r)
 //             dxi = dr, dz, dn;  dhh = dr, dz, r dn;  carry = g z, the part of dh that skips W_hh
+//   plain     h' = f(xi + hh);  dxi = dhh = g f', which follows from h'; no carry
 //
 //   Work      a work-group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
 //             ... of them; 1-D grid: `n_chunks` work-groups to an entry
 //   Memory    reads the gates, h and the gradients of h' once, writes dxi, dhh, h and carry once
 //   Numerics  float
+//
+//   Macro  Meaning                                              Values
+//   KIND   attncl_activation: f of plain units; identity: gated  0, 2, 4
 
-#include "common/math.clh"
+#include "common/kinds.clh"
+#include "common/vector.clh"
+
+#ifndef KIND
+#error "KIND: which activation"
+#endif
 
 // Rows of gates: 4 width, r, z, hh_n, n; of dxi, dhh: 3 width, in the order r, z, n; of dy, before:
-// width.  Entry b of a step is row first_row + b * row_step of all of them.  h: what the step started
-// from, row b at h_start + b * h_stride; has_h 0: zero and not read; before receives it.  states: carry
-// [entries][width], written, and from dh_at on dh [entries][width], the gradient that comes from the
-// next step; has_dh 0: none does.
+// width.  Plain units: gates is h', and all rows have width.  Entry b of a step is row first_row + b *
+// row_step of all of them.  h: what the step started from, row b at h_start + b * h_stride; has_h 0: zero
+// and not read; before receives it.  states: carry [entries][width], written, and from dh_at on dh
+// [entries][width], the gradient that comes from the next step; has_dh 0: none does.
 KERNEL void gru_bwd_gates(__global const float *restrict gates, __global const float *restrict h,
                           long h_start, long h_stride, int has_h, __global const float *restrict dy,
                           __global float *restrict dxi, __global float *restrict dhh,
@@ -32,15 +41,26 @@ KERNEL void gru_bwd_gates(__global const float *restrict gates, __global const f
 
     for (int c = first + VW * (int)get_local_id(0); c < end; c += VW * LS) {
         const int count = end - c;
-        __global const float *s = gates + 4 * one + c;
-        __global float *d = dxi + 3 * one + c, *e = dhh + 3 * one + c;
         const FV old = has_h ? load_some(h + h_start + b * h_stride + c, count, 0.0f) : (FV)(0.0f);
-        const FV r = load_some(s, count, 0.0f), z = load_some(s + width, count, 0.0f);
-        const FV hh_n = load_some(s + 2 * width, count, 0.0f);
-        const FV n = load_some(s + 3 * width, count, 0.0f);
         FV g = load_some(dy + one + c, count, 0.0f);
         if (has_dh)
             g += load_some(states + dh_at + (long)b * width + c, count, 0.0f);
+        store_some(old, before + one + c, count);
+#if KIND != ACT_IDENTITY
+        const FV after = load_some(gates + one + c, count, 0.0f);
+#if KIND == ACT_TANH
+        const FV d = g * (1.0f - after * after);
+#else
+        const FV d = after <= 0.0f ? (FV)(0.0f) : g;
+#endif
+        store_some(d, dxi + one + c, count);
+        store_some(d, dhh + one + c, count);
+#else
+        __global const float *s = gates + 4 * one + c;
+        __global float *d = dxi + 3 * one + c, *e = dhh + 3 * one + c;
+        const FV r = load_some(s, count, 0.0f), z = load_some(s + width, count, 0.0f);
+        const FV hh_n = load_some(s + 2 * width, count, 0.0f);
+        const FV n = load_some(s + 3 * width, count, 0.0f);
         const FV dn = g * (1.0f - z) * (1.0f - n * n);
         const FV dz = g * (old - n) * z * (1.0f - z);
         const FV dr = dn * hh_n * r * (1.0f - r);
@@ -50,7 +70,7 @@ KERNEL void gru_bwd_gates(__global const float *restrict gates, __global const f
         store_some(dr, e, count);
         store_some(dz, e + width, count);
         store_some(dn * r, e + 2 * width, count);
-        store_some(old, before + one + c, count);
         store_some(g * z, states + (long)b * width + c, count);
+#endif
     }
 }

@@ -2,7 +2,8 @@
 /**
  * @file attncl/recurrent.h
  * Gated recurrent units (Cho et al. 2014, arXiv 1406.1078) in PyTorch's form, with gates in the order r, z, n and the
- * reset gate after the linear map of the state; and the attention decoder of Bahdanau et al. 2014 (arXiv 1409.0473).
+ * reset gate after the linear map of the state; plain ones of one activation, as torch.nn.RNN has them; and the
+ * attention decoder of Bahdanau et al. 2014 (arXiv 1409.0473).
  *
  *     r, z = sigmoid(W_i x + b_i + W_h h + b_h)
  *     n = tanh(W_in x + b_in + r * (W_hn h + b_hn)),   h' = (1 - z) n + z h
@@ -24,20 +25,23 @@
 
 ATTNCL_BEGIN
 
-/** One layer's parameters. */
+/** One layer's parameters.  Plain units have weights and biases of H rows where gated ones have 3 H. */
 typedef struct attncl_gru_params {
     size_t struct_size;
     attncl_value weight_ih, bias_ih; /**< [3 H, I], [3 H] */
     attncl_value weight_hh, bias_hh; /**< [3 H, H], [3 H] */
     const attncl_dropout_desc
-        *dropout; /**< of what the layer reads, borrowed; NULL: none.  A decoder's
+        *dropout;            /**< of what the layer reads, borrowed; NULL: none.  A decoder's
                                            has row t for step t, and none for layers[0] */
+    attncl_activation plain; /**< TANH or RELU: plain units, h' = plain(W_i x + b_i + W_h h + b_h);
+                                  IDENTITY: gated ones */
+    int reversed;            /**< not 0: from the last step to the first */
 } attncl_gru_params;
 
 #define ATTNCL_GRU_PARAMS_INIT                                                                     \
     {                                                                                              \
         sizeof(attncl_gru_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,        \
-            ATTNCL_VALUE_INIT, NULL                                                                \
+            ATTNCL_VALUE_INIT, NULL, ATTNCL_IDENTITY, 0                                            \
     }
 
 /**
@@ -53,19 +57,20 @@ ATTNCL_API attncl_value attncl_gru_cell(attncl_graph *g, const attncl_gru_params
 /**
  * One layer over a sequence: x [T, B, I] -> [T, B, H], or [B, T, I] -> [B, T, H].  The input half
  * is one GEMM over all steps; a step is one GEMM and one kernel.  ERR_SHAPE when T is 0.
- * @param h0        [B, H], the state before the first step, or null: zeros
- * @param last_ret  NULL, or receives the state after the last step, [B, H], a view
+ * @param h0        [B, H], the state before the step that is taken first, or null: zeros
+ * @param last_ret  NULL, or receives the state after the step that is taken last, [B, H], a view
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *params, attncl_value x,
                                    attncl_value h0, attncl_layout layout, attncl_value *last_ret);
 
 /**
- * Stacked layers: layer k > 0 reads the output of layer k - 1.
+ * Stacked layers: layer k > 0 reads the output of layer k - 1.  A reversed layer after one that is not
+ * reads what that reads, and both outputs side by side, [.., .., 2 H], are the pair's (a bidirectional layer).
  * @param layers  n_layers of them, at least 1, borrowed for the call
  * @param states  n_layers states: each layer's before the first step (null: zeros), replaced by
  * that after the last
- * @return        the last layer's output, of the shape that attncl_gru() gives
+ * @return        the output of the last layer or pair, of the shape that attncl_gru() gives
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_gru_layers(attncl_graph *g, const attncl_gru_params *layers,

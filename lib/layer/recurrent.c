@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Gated recurrent units.
+// Recurrent units.
 
 #include <stdio.h>
 
@@ -35,7 +35,9 @@ attncl_value attncl__layer_step_axis(attncl_graph *g, attncl_value x, const char
 static attncl_value add_gru(attncl_graph *g, const attncl_gru_params *params, attncl_value xi,
                             attncl_value h0, attncl_layout layout)
 {
-    const struct gru_fwd_params gru = {.layout = (int32_t)layout};
+    const struct gru_fwd_params gru = {.layout = (int32_t)layout,
+                                       .reversed = params->reversed != 0,
+                                       .plain = (int32_t)params->plain};
     return attncl__graph_add(g, &attncl__op_gru_fwd, &gru,
                              IN(xi, params->weight_hh, params->bias_hh, h0));
 }
@@ -85,7 +87,7 @@ attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *params, attncl
     const attncl_value xi = attncl_linear(g, x, p.weight_ih, p.bias_ih);
     const attncl_value y = add_gru(g, &p, xi, h0, layout);
     if (last_ret)
-        *last_ret = attncl__layer_row(g, y, steps, d.dim[steps] - 1);
+        *last_ret = attncl__layer_row(g, y, steps, p.reversed ? 0 : d.dim[steps] - 1);
     return y;
 }
 
@@ -115,10 +117,15 @@ attncl_value attncl_gru_layers(attncl_graph *g, const attncl_gru_params *layers,
     attncl_gru_params *list = attncl__gru_layers_read(g, layers, n_layers, states);
     if (!list)
         return ATTNCL_NONE_VALUE;
-    for (size_t k = 0; k < n_layers; ++k) {
-        attncl__gru_layer_push(g, k);
-        x = attncl_gru(g, &list[k], x, states[k], layout, &states[k]);
-        attncl_graph_pop_scope(g);
+    for (size_t k = 0; k < n_layers;) {
+        const bool paired = k + 1 < n_layers && !list[k].reversed && list[k + 1].reversed;
+        attncl_value y[2];
+        for (int i = 0; i <= paired; ++i, ++k) {
+            attncl__gru_layer_push(g, k);
+            y[i] = attncl_gru(g, &list[k], x, states[k], layout, &states[k]);
+            attncl_graph_pop_scope(g);
+        }
+        x = paired ? attncl_concat(g, 2, y, 2) : y[0];
     }
     attncl__free(list);
     return x;

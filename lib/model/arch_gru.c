@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// gru: stacked recurrent layers.
+// gru, rnn: stacked recurrent layers of gated and of plain units.
 
 #include "model/arch.h"
 #include "model/block_layers.h"
@@ -10,11 +10,21 @@ struct gru_settings {
     bool batch_first;
 };
 
-static const struct key keys[] = {
+static const struct key gru_keys[] = {
     {"input_size", KEY_INT, AT(gru_settings, rnn.input), .min = 1},
     {"hidden_size", KEY_INT, AT(gru_settings, rnn.hidden), .min = 1},
     {"num_layers", KEY_INT, AT(gru_settings, rnn.n_layers), .min = 1},
     {"batch_first", KEY_BOOL, AT(gru_settings, batch_first), OR(false)},
+    {"bidirectional", KEY_BOOL, AT(gru_settings, rnn.bidirectional), OR(false)},
+    {0},
+};
+
+static const struct choice nonlinearities[] = {{"tanh", ATTNCL_TANH}, {"relu", ATTNCL_RELU}, {0}};
+
+static const struct key rnn_keys[] = {
+    KEYS_OF(gru_keys, 0),
+    {"nonlinearity", KEY_WORD, AT(gru_settings, rnn.plain), .choices = nonlinearities,
+     OR_WORD("tanh")},
     {0},
 };
 
@@ -22,9 +32,9 @@ static attncl_status take_h0(struct build *b, const struct rnn_settings *s, stru
 {
     attncl_value h0;
     TRY(attncl__input(b, "h0", &h0));
-    for (int64_t k = 0; k < s->n_layers && h0.id; ++k) {
+    for (size_t k = 0; k < rnn->n && h0.id; ++k) {
         const int64_t dim[2] = {attncl__input_axis(b, 'B'), s->hidden};
-        const attncl_value one = attncl_slice(b->graph, h0, 0, k, k + 1);
+        const attncl_value one = attncl_slice(b->graph, h0, 0, (int64_t)k, (int64_t)k + 1);
         rnn->states[k] = attncl_reshape(b->graph, one, 2, dim);
     }
     return ATTNCL_OK;
@@ -41,7 +51,7 @@ static attncl_status gru_build(struct build *b, const void *settings)
     TRY(attncl__input(b, "input", &x));
     TRY(attncl__check_steps("input", attncl__input_axis(b, 'T')));
 
-    TRY_DONE(attncl__rnn_create(b, s->rnn.n_layers, &rnn));
+    TRY_DONE(attncl__rnn_create(b, s->rnn.n_layers * (s->rnn.bidirectional ? 2 : 1), &rnn));
     TRY_DONE(take_h0(b, &s->rnn, &rnn));
     attncl__rnn_params(&b->params, &s->rnn, &rnn);
     attncl_graph_output(b->graph, "output",
@@ -53,14 +63,20 @@ done:
     return status;
 }
 
+#define ONE_WAY   WHEN("bidirectional", "false")
+#define BOTH_WAYS WHEN("bidirectional", "true")
+
 static const struct port inputs[] = {
     PORT("input", F32, "T B input_size", .batch_first = true),
-    PORT("h0", F32, "num_layers B hidden_size", .optional = true),
+    PORT("h0", F32, "num_layers B hidden_size", .optional = true, ONE_WAY),
+    PORT("h0", F32, "2*num_layers B hidden_size", .optional = true, BOTH_WAYS),
     {0},
 };
 static const struct port outputs[] = {
-    PORT("output", F32, "T B hidden_size", .batch_first = true),
-    PORT("h_n", F32, "num_layers B hidden_size"),
+    PORT("output", F32, "T B hidden_size", .batch_first = true, ONE_WAY),
+    PORT("output", F32, "T B 2*hidden_size", .batch_first = true, BOTH_WAYS),
+    PORT("h_n", F32, "num_layers B hidden_size", ONE_WAY),
+    PORT("h_n", F32, "2*num_layers B hidden_size", BOTH_WAYS),
     {0},
 };
 
@@ -68,7 +84,17 @@ const struct arch_class attncl__arch_gru = {
     .name = "gru",
     .example = "{\"input_size\": 20, \"hidden_size\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct gru_settings),
-    .keys = keys,
+    .keys = gru_keys,
+    .inputs = inputs,
+    .outputs = outputs,
+    .build = gru_build,
+};
+
+const struct arch_class attncl__arch_rnn = {
+    .name = "rnn",
+    .example = "{\"input_size\": 20, \"hidden_size\": 32, \"num_layers\": 2}",
+    .settings_bytes = sizeof(struct gru_settings),
+    .keys = rnn_keys,
     .inputs = inputs,
     .outputs = outputs,
     .build = gru_build,

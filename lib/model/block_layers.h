@@ -94,7 +94,9 @@ void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl
 
 struct rnn_settings {
     int64_t input, hidden, n_layers;
-    bool xavier; // the weights of a new model
+    bool xavier;             // the weights of a new model
+    bool bidirectional;      // every layer is two, the second reversed
+    attncl_activation plain; // of attncl_gru_params
 };
 
 // Layers and a state of each; without a graph one stands for all.
@@ -107,7 +109,7 @@ struct rnn {
 attncl_status attncl__rnn_create(const struct build *b, int64_t n_layers, struct rnn *ret);
 void attncl__rnn_free(struct rnn *rnn);
 
-// Parameters named weight_ih_l0 and so on.
+// Parameters named weight_ih_l0 and so on, weight_ih_l0_reverse of reversed layers.
 void attncl__rnn_params(struct params *p, const struct rnn_settings *s, struct rnn *rnn);
 
 // Gives every layer but the first dropout of what it reads, at the next places.

@@ -8,31 +8,37 @@
 #include "model/block_layers.h"
 
 // Layer k of names like "weight_ih_l0".
-static attncl_gru_params layer_params(struct params *p, const struct rnn_settings *s, int64_t k)
+static attncl_gru_params layer_params(struct params *p, const struct rnn_settings *s, int64_t k,
+                                      bool reversed)
 {
-    const int64_t input = k == 0 ? s->input : s->hidden, hidden = s->hidden;
-    char names[4][40];
-    snprintf(names[0], sizeof names[0], "weight_ih_l%" PRId64, k);
-    snprintf(names[1], sizeof names[1], "weight_hh_l%" PRId64, k);
-    snprintf(names[2], sizeof names[2], "bias_ih_l%" PRId64, k);
-    snprintf(names[3], sizeof names[3], "bias_hh_l%" PRId64, k);
+    const int64_t hidden = s->hidden, gates = s->plain ? hidden : 3 * hidden;
+    const int64_t input = k == 0 ? s->input : s->bidirectional ? 2 * hidden : hidden;
+    static const char *const kinds[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
+    char names[4][48];
+    for (int i = 0; i < 4; ++i)
+        snprintf(names[i], sizeof names[i], "%s_l%" PRId64 "%s", kinds[i], k,
+                 reversed ? "_reverse" : "");
 
     attncl_gru_params layer = ATTNCL_GRU_PARAMS_INIT;
     const struct param_init standard = attncl__init_fan_in(hidden);
-    const struct param_init ih = s->xavier ? attncl__init_xavier(input, 3 * hidden) : standard;
-    const struct param_init hh = s->xavier ? attncl__init_xavier(hidden, 3 * hidden) : standard;
-    layer.weight_ih = PARAM(p, names[0], ih, 3 * hidden, input);
-    layer.weight_hh = PARAM(p, names[1], hh, 3 * hidden, hidden);
-    layer.bias_ih = PARAM(p, names[2], standard, 3 * hidden);
-    layer.bias_hh = PARAM(p, names[3], standard, 3 * hidden);
+    const struct param_init ih = s->xavier ? attncl__init_xavier(input, gates) : standard;
+    const struct param_init hh = s->xavier ? attncl__init_xavier(hidden, gates) : standard;
+    layer.weight_ih = PARAM(p, names[0], ih, gates, input);
+    layer.weight_hh = PARAM(p, names[1], hh, gates, hidden);
+    layer.bias_ih = PARAM(p, names[2], standard, gates);
+    layer.bias_hh = PARAM(p, names[3], standard, gates);
+    layer.plain = s->plain;
+    layer.reversed = reversed;
     return layer;
 }
 
 // A missing layer ends the traversal, whatever number the configuration gives.
 void attncl__rnn_params(struct params *p, const struct rnn_settings *s, struct rnn *rnn)
 {
-    for (int64_t k = 0; k < s->n_layers && p->status == ATTNCL_OK; ++k)
-        rnn->layers[(size_t)k % rnn->n] = layer_params(p, s, k);
+    const int64_t n_directions = s->bidirectional ? 2 : 1;
+    for (int64_t i = 0; i < s->n_layers * n_directions && p->status == ATTNCL_OK; ++i)
+        rnn->layers[(size_t)i % rnn->n] =
+            layer_params(p, s, i / n_directions, i % n_directions == 1);
 }
 
 attncl_status attncl__rnn_create(const struct build *b, int64_t n_layers, struct rnn *ret)

@@ -41,8 +41,8 @@ static attncl_status add_shaped(attncl_description *d, attncl_entry *entry, stru
     return status;
 }
 
-// -- symbols.  The forms that parameters' shapes have: k, k/2 (a gating unit), 3*k (a GRU's gates), k*l, k/l
-// (heads and their width), k + l (an attention decoder's input), k + 1 (a feedback transformer).
+// -- symbols.  The forms that parameters' shapes have: k, k/2 (a gating unit), 2*k and 3*k (a GRU's directions and
+// gates), k*l, k/l (heads and their width), k + l (an attention decoder's input), k + 1 (a feedback transformer).
 
 static void add_symbol(struct symbols *symbols, const char *name, int64_t value)
 {
@@ -69,18 +69,18 @@ static void read_symbols(struct symbols *symbols, const struct json *config)
 
 static bool write_one(const struct symbols *symbols, int64_t value, struct strbuf *text)
 {
-    for (size_t i = 0; i < symbols->n; ++i) {
-        if (symbols->list[i].value == value) {
-            attncl__strbuf_add(text, "%s", symbols->list[i].name);
+    static const struct {
+        int64_t times, over;
+        const char *before, *after;
+    } forms[] = {{1, 1, "", ""}, {3, 1, "3*", ""}, {1, 2, "", "/2"}, {2, 1, "2*", ""}};
+    for (size_t form = 0; form < sizeof forms / sizeof forms[0]; ++form) {
+        for (size_t i = 0; i < symbols->n; ++i) {
+            const struct symbol *k = &symbols->list[i];
+            if (value * forms[form].over != k->value * forms[form].times)
+                continue;
+            attncl__strbuf_add(text, "%s%s%s", forms[form].before, k->name, forms[form].after);
             return true;
         }
-    }
-    for (size_t i = 0; i < symbols->n; ++i) {
-        const struct symbol *k = &symbols->list[i];
-        if (value != k->value * 3 && value * 2 != k->value)
-            continue;
-        attncl__strbuf_add(text, value > k->value ? "3*%s" : "%s/2", k->name);
-        return true;
     }
     return false;
 }

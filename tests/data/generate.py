@@ -61,7 +61,8 @@ GRADIENTS = {
     "encoder_aft_batch_first", "lm_post_norm", "encoder_tokens_batch_first",
     "lm_feedback_eps", "gelu_tanh", "feed_forward_gelu_tanh",
     "lm_aft_post_norm", "lm_feedback_tied", "classes_mean", "classes_mean_batch_first", "classes_first",
-    "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens", "mha_shared", "lm_shared"}
+    "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens", "mha_shared", "lm_shared",
+    "gru_bidirectional", "rnn_tanh", "rnn_relu_bidirectional"}
 
 
 def case(name, arch, config, params, inputs, expected, **how):
@@ -767,6 +768,18 @@ def shared_heads():
                                  "n_vocab": 11, "max_len": 12})
 
 
+def recurrent_directions():
+    torch.manual_seed(36)
+    for name, cls, batch_first, more in (("gru_bidirectional", nn.GRU, False, {"bidirectional": True}),
+                                         ("rnn_tanh", nn.RNN, False, {}),
+                                         ("rnn_relu_bidirectional", nn.RNN, True, {"bidirectional": True, "nonlinearity": "relu"})):
+        m = module(cls(4, 6, 2, batch_first=batch_first, **more))
+        x, h0 = randn(*((3, 5) if batch_first else (5, 3)), 4), randn(4 if m.bidirectional else 2, 3, 6)
+        y, h = m(x, h0)
+        c = {"input_size": 4, "hidden_size": 6, "num_layers": 2, "batch_first": batch_first, **more}
+        case(name, cls.__name__.lower(), c, state(m), {"input": x, "h0": h0}, {"output": y, "h_n": h})
+
+
 def with_masks(name, arch, c, m, place, p, inputs, logits):
     """The loss and its gradients with the library's own masks."""
     seed, step = 0x123456789ABCDEF, 7
@@ -820,7 +833,7 @@ def main():
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
-                 classifiers, dropout, shared_heads):
+                 classifiers, dropout, recurrent_directions, shared_heads):
         make()
 
 

@@ -70,6 +70,10 @@ class Modules(Case):
         for layers, bias, batch_first in ((1, True, False), (2, True, True), (2, False, False)):
             with self.subTest(layers=layers, bias=bias, batch_first=batch_first):
                 self.export(nn.GRU(5, 7, layers, bias=bias, batch_first=batch_first, dropout=0.1 if layers > 1 else 0))
+        self.assertEqual(self.export(nn.GRU(3, 5, 3, bias=False, bidirectional=True)).arch, "gru")
+        for more in ({}, {"nonlinearity": "relu", "bias": False}, {"num_layers": 2, "batch_first": True, "bidirectional": True}):
+            with self.subTest(more):
+                self.assertEqual(self.export(nn.RNN(5, 7, **more)).arch, "rnn")
 
     def test_attention(self):
         for bias, batch_first in itertools.product((True, False), (True, False)):
@@ -191,7 +195,6 @@ class Refusals(Case):
         normed = nn.TransformerEncoder(Layer(6, 2, 9), 1, norm=nn.RMSNorm(6))
         parametrized = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
         for module, words in (
-            (nn.GRU(3, 4, bidirectional=True), "bidirectional=True cannot be expressed: "),
             (nn.Embedding(5, 3, max_norm=1.0), "max_norm=1.0 cannot be expressed: "),
             (nn.MultiheadAttention(6, 2, kdim=5), "kdim=5 cannot be expressed: "),
             (nn.MultiheadAttention(6, 2, vdim=4), "vdim=4 cannot be expressed: "),
@@ -244,6 +247,7 @@ class Checkpoints(Case):
         ("LayerNorm", {"eps": 1e-2}, lambda: nn.LayerNorm((2, 3), eps=1e-2)),
         ("Embedding", {}, lambda: nn.Embedding(5, 3)),
         ("GRU", {"batch_first": True}, lambda: nn.GRU(3, 4, 2, batch_first=True)),
+        ("RNN", {"nonlinearity": "relu"}, lambda: nn.RNN(3, 4, nonlinearity="relu", bidirectional=True)),
         ("MultiheadAttention", {"num_heads": 3}, lambda: nn.MultiheadAttention(6, 3, bias=False)),
         ("TransformerEncoderLayer", {"nhead": 2, "norm_first": True}, lambda: Layer(6, 2, 9, norm_first=True)),
         ("TransformerEncoder", {"nhead": 2, "activation": "gelu_tanh", "layer_norm_eps": 1e-2, "norm_eps": 1e-3},

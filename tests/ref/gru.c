@@ -13,35 +13,44 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-// r, z = sigmoid(xi + hh),  n = tanh(xi_n + r hh_n),  h' = (1 - z) n + z h,  hh = W_hh h + b_hh
-static void step(const double *xi, const struct host *weight, const struct host *bias,
+// r, z = sigmoid(xi + hh),  n = tanh(xi_n + r hh_n),  h' = (1 - z) n + z h,  hh = W_hh h + b_hh;
+// plain units: h' = f(xi + hh)
+static void step(int plain, const double *xi, const struct host *weight, const struct host *bias,
                  const double *h, double *y)
 {
     const int64_t width = weight->dim[1];
 
     for (int64_t c = 0; c < width; ++c) {
-        double gate[3];
-        for (int i = 0; i < 3; ++i) {
+        double gate[3] = {0};
+        for (int i = 0; i < (plain ? 1 : 3); ++i) {
             const int64_t row = i * width + c;
             double hh = bias->data[row];
             for (int64_t k = 0; h && k < width; ++k)
                 hh += weight->data[row * width + k] * h[k];
-            gate[i] = i < 2 ? sigmoid(xi[row] + hh) : tanh(xi[row] + gate[0] * hh);
+            if (plain)
+                y[c] = plain == ATTNCL_TANH ? tanh(xi[row] + hh)
+                       : xi[row] + hh < 0   ? 0
+                                            : xi[row] + hh;
+            else
+                gate[i] = i < 2 ? sigmoid(xi[row] + hh) : tanh(xi[row] + gate[0] * hh);
         }
-        y[c] = (1 - gate[1]) * gate[2] + gate[1] * (h ? h[c] : 0);
+        if (!plain)
+            y[c] = (1 - gate[1]) * gate[2] + gate[1] * (h ? h[c] : 0);
     }
 }
 
 void ref_gru_fwd(const struct host *xi, const struct host *weight, const struct host *bias,
-                 const struct host *h0, bool time_first, struct host *y)
+                 const struct host *h0, const struct gru_fwd_params *p, struct host *y)
 {
+    const bool time_first = p->layout == ATTNCL_LAYOUT_TIME_FIRST;
     const int64_t width = weight->dim[1], n_steps = y->dim[!time_first], batch = y->dim[time_first];
 
     for (int64_t b = 0; b < batch; ++b) {
         const double *h = h0 ? h0->data + b * width : NULL;
-        for (int64_t t = 0; t < n_steps; ++t) {
+        for (int64_t i = 0; i < n_steps; ++i) {
+            const int64_t t = p->reversed ? n_steps - 1 - i : i;
             const int64_t row = time_first ? t * batch + b : b * n_steps + t;
-            step(xi->data + row * 3 * width, weight, bias, h, y->data + row * width);
+            step(p->plain, xi->data + row * weight->dim[0], weight, bias, h, y->data + row * width);
             h = y->data + row * width;
         }
     }
@@ -51,14 +60,9 @@ void ref_gru_fwd(const struct host *xi, const struct host *weight, const struct 
 
 enum { XI, WEIGHT, BIAS, H0 };
 
-static bool time_first(const void *params)
-{
-    return ((const struct gru_fwd_params *)params)->layout == ATTNCL_LAYOUT_TIME_FIRST;
-}
-
 static void gru(const void *params, struct host *const *in, struct host *const *out)
 {
-    ref_gru_fwd(in[XI], in[WEIGHT], in[BIAS], in[H0], time_first(params), out[0]);
+    ref_gru_fwd(in[XI], in[WEIGHT], in[BIAS], in[H0], params, out[0]);
 }
 
 static void gru_bwd(const void *params, struct host *const *in, struct host *const *dy,
@@ -67,8 +71,8 @@ static void gru_bwd(const void *params, struct host *const *in, struct host *con
     struct host *y = host_like(dy[0]), *before = host_like(y), *dhh = host_like(in[XI]);
 
     gru(params, in, &y);
-    ref_gru_bwd(in[XI], in[WEIGHT], in[BIAS], in[H0], time_first(params), y, dy[0], dx[XI], dhh,
-                before, dx[H0]);
+    ref_gru_bwd(in[XI], in[WEIGHT], in[BIAS], in[H0], params, y, dy[0], dx[XI], dhh, before,
+                dx[H0]);
     ref_linear_bwd_weight(dhh, before, dx[WEIGHT]);
     ref_linear_bwd_bias(dhh, dx[BIAS]);
 }
@@ -104,14 +108,23 @@ static void set_limits(struct host *const *in)
         in[XI]->data[i] = i % 3 ? 3e38f : -3e38f;
 }
 
-#define TIME        SPEC_PARAMS(gru_fwd, ATTNCL_LAYOUT_TIME_FIRST)
-#define FROM_STATE  "h0 f32 B H"
-#define BATCH_FIRST "xi f32 B T X; y f32 B T H;"
+#define FORM(layout_, reversed_, plain_)                                                           \
+    SPEC_PARAMS(gru_fwd, .layout = (layout_), .reversed = (reversed_), .plain = (plain_))
+#define TIME                  FORM(ATTNCL_LAYOUT_TIME_FIRST, false, 0)
+#define BATCH                 FORM(ATTNCL_LAYOUT_BATCH_FIRST, false, 0)
+#define REVERSED(layout)      FORM(layout, true, 0)
+#define PLAIN(kind, reversed) FORM(ATTNCL_LAYOUT_TIME_FIRST, reversed, kind)
+#define FROM_STATE            "h0 f32 B H"
+#define BATCH_FIRST           "xi f32 B T X; y f32 B T H;"
 #define CASE(name_, ...)                                                                           \
     {                                                                                              \
         name_, __VA_ARGS__, .prepare = scale_weight                                                \
     }
 static const char some[] = "T=3 B=2 X=60 H=20";
+// Plain units: the gates' axis is the state's.
+#define OF_PLAIN                                                                                   \
+    .smoke = "T=4 B=3 X=3 H=3; T=1 B=1 X=1 H=1; T=5 B=3 X=21 H=21", .full = "T=2 B=9 X=64 H=64",   \
+    .special = "T=4 B=2 X=3 H=3", .gpu = "T=4 B=8 X=256 H=256"
 OP_SPEC(
     gru_fwd, .in = "xi f32 T B X; weight_hh f32 X H; bias_hh f32 X; h0? f32 B H",
     .out = "y f32 T B H; gates? f32 T B X", .ref = gru, .grad = "xi weight_hh bias_hh h0",
@@ -122,13 +135,21 @@ OP_SPEC(
     .special = "T=4 B=2 X=9 H=3",
     .cases = {CASE("time first", TIME),
               CASE("from a state", TIME, FROM_STATE),
-              CASE("batch first", SPEC_PARAMS(gru_fwd, ATTNCL_LAYOUT_BATCH_FIRST), BATCH_FIRST),
-              CASE("batch first, from a state", SPEC_PARAMS(gru_fwd, ATTNCL_LAYOUT_BATCH_FIRST),
-                   BATCH_FIRST FROM_STATE),
+              CASE("batch first", BATCH, BATCH_FIRST),
+              CASE("batch first, from a state", BATCH, BATCH_FIRST FROM_STATE),
+              CASE("reversed", REVERSED(ATTNCL_LAYOUT_TIME_FIRST), .gpu = ""),
+              CASE("reversed, batch first, from a state", REVERSED(ATTNCL_LAYOUT_BATCH_FIRST),
+                   BATCH_FIRST FROM_STATE, .gpu = ""),
+              CASE("tanh", PLAIN(ATTNCL_TANH, false), FROM_STATE, OF_PLAIN),
+              CASE("relu, reversed", PLAIN(ATTNCL_RELU, true), OF_PLAIN),
               {"extremes", TIME, FROM_STATE, .grad = "", .smoke = some, .special = "",
                .prepare = set_extremes},
               {"limits", TIME, .grad = "", .smoke = some, .special = "", .prepare = set_limits}},
-    .refusals = {{ATTNCL_ERR_ARGUMENT, "layout 7", SPEC_PARAMS(gru_fwd, 7)}});
+    .refusals = {
+        {ATTNCL_ERR_ARGUMENT, "layout 7", FORM(7, false, 0)},
+        {ATTNCL_ERR_ARGUMENT, "activation 3 of recurrent units, must be tanh or relu",
+         PLAIN(ATTNCL_SIGMOID, false)},
+        {ATTNCL_ERR_SHAPE, "weight_hh is [9, 3], must be [H, H]", PLAIN(ATTNCL_TANH, false)}});
 
 // The layer as users call it, with the map of its input.
 enum { LAYER_X, WEIGHT_IH, BIAS_IH, WEIGHT_HH, BIAS_HH, LAYER_H0 };
@@ -139,16 +160,22 @@ static void layer(const void *params, struct host *const *in, struct host *const
         host_new(ATTNCL_F32, DIMS(in[LAYER_X]->dim[0], in[LAYER_X]->dim[1], in[WEIGHT_IH]->dim[0]));
 
     ref_dense(in[LAYER_X], in[WEIGHT_IH], in[BIAS_IH], xi);
-    ref_gru_fwd(xi, in[WEIGHT_HH], in[BIAS_HH], in[LAYER_H0], time_first(params), out[0]);
+    ref_gru_fwd(xi, in[WEIGHT_HH], in[BIAS_HH], in[LAYER_H0], params, out[0]);
 }
 
 static void build(attncl_graph *g, const void *params, const attncl_value *in, attncl_value *out)
 {
-    const attncl_gru_params p = {sizeof p,      in[WEIGHT_IH], in[BIAS_IH],
-                                 in[WEIGHT_HH], in[BIAS_HH],   NULL};
+    const struct gru_fwd_params *const gru_params = params;
+    const attncl_gru_params p = {sizeof p,
+                                 in[WEIGHT_IH],
+                                 in[BIAS_IH],
+                                 in[WEIGHT_HH],
+                                 in[BIAS_HH],
+                                 NULL,
+                                 (attncl_activation)gru_params->plain,
+                                 gru_params->reversed};
 
-    out[0] = attncl_gru(g, &p, in[LAYER_X], in[LAYER_H0],
-                        (attncl_layout)((const struct gru_fwd_params *)params)->layout, NULL);
+    out[0] = attncl_gru(g, &p, in[LAYER_X], in[LAYER_H0], (attncl_layout)gru_params->layout, NULL);
 }
 
 // Terms of some units in size, summed within gates; states below 1.
@@ -159,5 +186,6 @@ OP_SPEC(gru,
         .grad = "x weight_ih bias_ih weight_hh bias_hh h0", .rel = 40, .tiny = 40 * 0x1p-24,
         .grad_tolerance = 3e-5, .smoke = "T=3 B=2 I=5 H=7",
         .cases = {{"time first", TIME},
-                  {"batch first, from a state", SPEC_PARAMS(gru_fwd, ATTNCL_LAYOUT_BATCH_FIRST),
-                   "x f32 B T I; y f32 B T H; h0 f32 B H"}});
+                  {"batch first, from a state", BATCH, "x f32 B T I; y f32 B T H; h0 f32 B H"},
+                  {"tanh, reversed", PLAIN(ATTNCL_TANH, true),
+                   "weight_ih f32+ H I; bias_ih f32 H; weight_hh f32 H H; bias_hh f32 H"}});

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "attncl/kinds.h"
+#include "op/op.h"
 #include "ref/layers.h"
 
 // Row t of each batch entry, [B, C].
@@ -19,11 +21,14 @@ static void get_step(const struct host *x, bool time_first, int64_t t, struct ho
 void ref_gru_layers(const struct ref_gru *layers, int n_layers, const struct host *x,
                     bool time_first, struct host *const *states, struct host *y)
 {
+    const struct gru_fwd_params params = {.layout = time_first ? ATTNCL_LAYOUT_TIME_FIRST
+                                                               : ATTNCL_LAYOUT_BATCH_FIRST};
+
     for (int k = 0; k < n_layers; ++k) {
         struct host *xi = host_new(ATTNCL_F32, DIMS(x->dim[0], x->dim[1], 3 * y->dim[2]));
         struct host *h = host_like(y);
         ref_dense(x, layers[k].weight_ih, layers[k].bias_ih, xi);
-        ref_gru_fwd(xi, layers[k].weight_hh, layers[k].bias_hh, states[k], time_first, h);
+        ref_gru_fwd(xi, layers[k].weight_hh, layers[k].bias_hh, states[k], &params, h);
         get_step(h, time_first, h->dim[!time_first] - 1, states[k]);
         x = h;
     }

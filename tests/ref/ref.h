@@ -170,6 +170,7 @@ double ref_schedule_rate(const struct ref_schedule *s, double t);
 
 double ref_norm(struct host *const *x, int n); // of all arrays together; clip.c
 
+struct gru_fwd_params;
 #include "ref/prototypes.h"
 
 #endif

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// A layer of gated recurrent units over a sequence, its input half already there.
+// A layer of recurrent units over a sequence, its input half already there: gated, or plain ones of an
+// activation f.
 //
-//   r, z = sigmoid(xi_r + hh_r), sigmoid(xi_z + hh_z),   hh = W_hh h + b_hh
-//   n    = tanh(xi_n + r * hh_n)
-//   h'   = (1 - z) n + z h
+//   gated   r, z = sigmoid(xi_r + hh_r), sigmoid(xi_z + hh_z),   hh = W_hh h + b_hh
+//           n    = tanh(xi_n + r * hh_n)
+//           h'   = (1 - z) n + z h
+//   plain   h'   = f(xi + hh)
 //
 // Two launches a step: the GEMM hh, and the gates (cl/recurrent/gru.cl), which write the step's
-// rows of the output; the next step reads its state there.  For gradients the gates of all steps are
-// kept: hh is written where they go, and r, z and n replace what of it is not needed again.
+// rows of the output; the next step reads its state there.  A reversed layer begins with the last step.
+// For gradients the gates of all steps are kept: hh is written where they go, and r, z and n replace what
+// of it is not needed again.  Those of plain units follow from the output.
 
 #include "attncl/kinds.h"
 #include "gemm/gemm.h"
@@ -33,9 +36,16 @@ static attncl_status fwd_infer(struct op_sig *sig)
     REQUIRE(params->layout == ATTNCL_LAYOUT_TIME_FIRST ||
                 params->layout == ATTNCL_LAYOUT_BATCH_FIRST,
             ATTNCL_ERR_ARGUMENT, "layout %d is unknown", (int)params->layout);
-    REQUIRE(of['G'] == 3 * of['H'], ATTNCL_ERR_SHAPE, "weight_hh is %s, must be [3 H, H]",
-            SHAPE(&sig->in[IN_WEIGHT]));
+    REQUIRE(params->plain == ATTNCL_IDENTITY || params->plain == ATTNCL_TANH ||
+                params->plain == ATTNCL_RELU,
+            ATTNCL_ERR_ARGUMENT, "activation %d of recurrent units, must be tanh or relu",
+            (int)params->plain);
+    REQUIRE(of['G'] == (params->plain ? 1 : 3) * of['H'], ATTNCL_ERR_SHAPE,
+            "weight_hh is %s, must be [%sH, H]", SHAPE(&sig->in[IN_WEIGHT]),
+            params->plain ? "" : "3 ");
     of['Z'] = 4 * of['H'];
+    if (params->plain)
+        sig->out[OUT_GATES].dtype = ATTNCL_DTYPE_NONE;
     REQUIRE(of['B'] < 0 || of['B'] == batch, ATTNCL_ERR_SHAPE,
             "h0 is %s, expected [%" PRId64 ", %" PRId64 "]", SHAPE(&sig->in[IN_H0]), batch,
             of['H']);
@@ -94,11 +104,11 @@ static attncl_status append_gemm(struct launcher *l, const struct op_call *call,
                                  struct step_rows hh)
 {
     const int64_t n_batch = call->sig.out[OUT_Y].dim[batch_axis(&call->sig)];
-    const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
+    const int64_t *dim = call->sig.in[IN_WEIGHT].dim;
     const struct gemm gemm =
-        GEMM_OF(1, n_batch, 3 * width, h.span.storage ? width : 0,
+        GEMM_OF(1, n_batch, dim[0], h.span.storage ? dim[1] : 0,
                 .a = {.span = h.span, .start = h.start, .ld = h.stride},
-                .b = {.span = call->in[IN_WEIGHT], .ld = width},
+                .b = {.span = call->in[IN_WEIGHT], .ld = dim[1]},
                 .c = {.span = hh.span, .start = hh.start, .ld = hh.stride}, .trans_b = true,
                 .bias_kind = GEMM_BIAS_COLUMN, .bias = call->in[IN_BIAS]);
 
@@ -117,9 +127,11 @@ static attncl_status append_gates(struct launcher *l, const struct op_call *call
     const int64_t per_group = width < CHANNELS ? width : CHANNELS;
     const int64_t n_chunks = ceil_div(width, per_group);
     const bool keep = attncl__desc_present(&call->sig.out[OUT_GATES]);
-    const struct group_launch p =
+    const struct gru_fwd_params *params = call->sig.params;
+    struct group_launch p =
         attncl__group_launch(l->caps, "recurrent/gru.cl", "gru_gates_fwd", per_group);
 
+    kspec_int(&p.spec, "KIND", params->plain);
     return attncl__launch(l, &p.spec, grid_1d(n_batch * n_chunks, p.local),
                           ARGS(ROWS(xi), ROWS(hh), ROWS(h), arg_i32(h.span.storage != NULL),
                                ROWS(y), arg_i32(keep), arg_i32(width), arg_i32(n_chunks),
@@ -128,11 +140,13 @@ static attncl_status append_gates(struct launcher *l, const struct op_call *call
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
+    const struct gru_fwd_params *params = call->sig.params;
     const struct tensor_desc *out = &call->sig.out[OUT_Y];
     const int64_t n_steps = out->dim[1 - batch_axis(&call->sig)];
     struct step_rows h = initial_state(call);
 
-    for (int64_t t = 0; t < n_steps; ++t) {
+    for (int64_t i = 0; i < n_steps; ++i) {
+        const int64_t t = params->reversed ? n_steps - 1 - i : i;
         const struct step_rows xi = step_of(&call->sig, call->in[IN_XI], &call->sig.in[IN_XI], t);
         const struct step_rows y = step_of(&call->sig, call->out[OUT_Y], out, t);
         const struct step_rows hh = hh_of(call, t);
@@ -153,7 +167,7 @@ static const struct grad_rule gru_grad[] = {
     {.op = OP_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(IN_BIAS)}},
 };
 
-// Output 1 is r, z, hh_n and n of each step, [.., .., 4 H], for the gradients.
+// Output 1 is r, z, hh_n and n of each step, [.., .., 4 H], for the gradients; of plain units absent.
 const struct op_class attncl__op_gru_fwd = {
     .name = OP_CLASS(gru_fwd),
     .in = OP_IN({"xi", F32, "X Y G"}, {"weight_hh", F32, "G H"}, {"bias_hh", F32, "G"},
@@ -163,6 +177,6 @@ const struct op_class attncl__op_gru_fwd = {
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .flop = "6Hy + 13y", // the GEMMs; sigmoid and tanh as one each
+    .flop = "2Gy + 13y", // the GEMMs; sigmoid and tanh of gates as one each
     .grad = GRAD_RULES(gru_grad),
 };

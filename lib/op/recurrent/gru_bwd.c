@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Backward pass of a layer of gated recurrent units, from the last step to the first.
+// Backward pass of a layer of recurrent units, from the last step that was taken to the first.
 //
-//   r, z, hh_n and n have been kept by the forward op (gru.c)
+//   r, z, hh_n and n have been kept by the forward op (gru.c); plain units need its output alone
 //   a step: the gates' gradients (cl/recurrent/gru_bwd.cl), dhh among them, and
-//   dh = g z + W_hh^T dhh, which is what reaches the step before
+//   dh = g z + W_hh^T dhh, which is what reaches the step before; of plain units without g z
 //
 // The gradients of W_hh and b_hh are those of a linear map that took `before` to dhh, and are left
 // to its ops: both are outputs.
@@ -13,7 +13,7 @@
 #include "gemm/gemm.h"
 #include "op/row_launch.h"
 
-enum { IN_WEIGHT, IN_H0, IN_Y, IN_GATES, IN_DY };
+enum { IN_WEIGHT, IN_H0, IN_Y, IN_GATES /* absent for plain units */, IN_DY };
 enum { OUT_DXI, OUT_DHH, OUT_BEFORE, OUT_DH0 };
 
 static bool time_first(const struct op_sig *sig)
@@ -45,26 +45,33 @@ struct step_rows {
     int64_t first, step;
 };
 
-static struct step_rows rows_of(const struct op_sig *sig, int64_t t)
+static int64_t step_count(const struct op_sig *sig)
 {
-    const int64_t n_steps = sig->in[IN_Y].dim[time_first(sig) ? 0 : 1];
+    return sig->in[IN_Y].dim[time_first(sig) ? 0 : 1];
+}
+
+// The i-th step that was taken.
+static struct step_rows rows_of(const struct op_sig *sig, int64_t i)
+{
+    const struct gru_bwd_params *params = sig->params;
+    const int64_t n_steps = step_count(sig), t = params->reversed ? n_steps - 1 - i : i;
     return time_first(sig) ? (struct step_rows){t * batch_count(sig), 1}
                            : (struct step_rows){t, n_steps};
 }
 
-// What step t started from: entry b at start + b * stride; absent: zeros.
+// What the i-th step started from: entry b at start + b * stride; absent: zeros.
 struct states_before {
     struct span span;
     int64_t start, stride;
 };
 
-static struct states_before states_before(const struct op_call *call, int64_t t)
+static struct states_before states_before(const struct op_call *call, int64_t i)
 {
     const struct tensor_desc *h0 = &call->sig.in[IN_H0];
     const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
 
-    if (t > 0) {
-        const struct step_rows rows = rows_of(&call->sig, t - 1);
+    if (i > 0) {
+        const struct step_rows rows = rows_of(&call->sig, i - 1);
         return (struct states_before){call->in[IN_Y], rows.first * width, rows.step * width};
     }
     if (!attncl__desc_present(h0))
@@ -79,46 +86,50 @@ static attncl_status append_gates(struct launcher *l, const struct op_call *call
     const int64_t n_batch = batch_count(&call->sig), width = call->sig.in[IN_WEIGHT].dim[1];
     const int64_t per_group = width < CHANNELS ? width : CHANNELS;
     const int64_t n_chunks = ceil_div(width, per_group);
-    const struct group_launch p =
+    const struct gru_bwd_params *params = call->sig.params;
+    struct group_launch p =
         attncl__group_launch(l->caps, "recurrent/gru_bwd.cl", "gru_bwd_gates", per_group);
 
-    return attncl__launch(
-        l, &p.spec, grid_1d(n_batch * n_chunks, p.local),
-        ARGS(arg_mem(call->in[IN_GATES]), arg_mem(h.span), arg_i64(h.start), arg_i64(h.stride),
-             arg_i32(h.span.storage != NULL), arg_mem(call->in[IN_DY]), arg_mem(call->out[OUT_DXI]),
-             arg_mem(call->out[OUT_DHH]), arg_mem(call->out[OUT_BEFORE]), arg_mem(call->scratch),
-             arg_i64(state_floats(&call->sig)), arg_i32(!is_last), arg_i64(rows.first),
-             arg_i64(rows.step), arg_i32(width), arg_i32(n_chunks), arg_i32(per_group)));
+    kspec_int(&p.spec, "KIND", params->plain);
+    return attncl__launch(l, &p.spec, grid_1d(n_batch * n_chunks, p.local),
+                          ARGS(arg_mem(call->in[params->plain ? IN_Y : IN_GATES]), arg_mem(h.span),
+                               arg_i64(h.start), arg_i64(h.stride), arg_i32(h.span.storage != NULL),
+                               arg_mem(call->in[IN_DY]), arg_mem(call->out[OUT_DXI]),
+                               arg_mem(call->out[OUT_DHH]), arg_mem(call->out[OUT_BEFORE]),
+                               arg_mem(call->scratch), arg_i64(state_floats(&call->sig)),
+                               arg_i32(!is_last), arg_i64(rows.first), arg_i64(rows.step),
+                               arg_i32(width), arg_i32(n_chunks), arg_i32(per_group)));
 }
 
-// dh = carry + dhh W_hh
+// dh = dhh W_hh, and where units are gated carry
 static attncl_status append_state(struct launcher *l, const struct op_call *call,
                                   struct step_rows rows, struct gemm_matrix dh)
 {
+    const struct gru_bwd_params *params = call->sig.params;
+    const int64_t n_gates = call->sig.in[IN_WEIGHT].dim[0];
     const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
-    const struct gemm gemm = GEMM_OF(1, batch_count(&call->sig), width, 3 * width,
-                                     .a = {.span = call->out[OUT_DHH],
-                                           .start = rows.first * 3 * width,
-                                           .ld = rows.step * 3 * width},
-                                     .b = {.span = call->in[IN_WEIGHT], .ld = width}, .c = dh,
-                                     .residual = {.span = call->scratch, .ld = width});
+    struct gemm gemm = GEMM_OF(
+        1, batch_count(&call->sig), width, n_gates,
+        .a = {.span = call->out[OUT_DHH], .start = rows.first * n_gates, .ld = rows.step * n_gates},
+        .b = {.span = call->in[IN_WEIGHT], .ld = width}, .c = dh);
 
+    if (!params->plain)
+        gemm.residual = (struct gemm_matrix){.span = call->scratch, .ld = width};
     return attncl__gemm(l, &gemm);
 }
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct op_sig *sig = &call->sig;
-    const int64_t n_steps = sig->in[IN_Y].dim[time_first(sig) ? 0 : 1];
-    const int64_t width = sig->in[IN_WEIGHT].dim[1];
+    const int64_t n_steps = step_count(sig), width = sig->in[IN_WEIGHT].dim[1];
     const struct gemm_matrix dh = {.span = call->scratch, .start = state_floats(sig), .ld = width};
     const struct gemm_matrix dh0 = {.span = call->out[OUT_DH0], .ld = width};
 
-    for (int64_t t = n_steps - 1; t >= 0; --t) {
-        const struct step_rows rows = rows_of(sig, t);
-        TRY(append_gates(l, call, rows, states_before(call, t), t == n_steps - 1));
-        if (t > 0 || attncl__desc_present(&sig->out[OUT_DH0]))
-            TRY(append_state(l, call, rows, t > 0 ? dh : dh0));
+    for (int64_t i = n_steps - 1; i >= 0; --i) {
+        const struct step_rows rows = rows_of(sig, i);
+        TRY(append_gates(l, call, rows, states_before(call, i), i == n_steps - 1));
+        if (i > 0 || attncl__desc_present(&sig->out[OUT_DH0]))
+            TRY(append_state(l, call, rows, i > 0 ? dh : dh0));
     }
     return ATTNCL_OK;
 }
@@ -126,11 +137,11 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 const struct op_class attncl__op_gru_bwd = {
     .name = OP_CLASS(gru_bwd),
     .in = OP_IN({"weight_hh", F32, "G H"}, {"h0", F32 | STRIDED | OPTIONAL, "B H"},
-                {"y", F32, "X Y H"}, {"gates", F32, "X Y Z"}, {"dy", F32, "X Y H"}),
+                {"y", F32, "X Y H"}, {"gates", F32 | OPTIONAL, "X Y Z"}, {"dy", F32, "X Y H"}),
     .out = OP_OUT({"dxi", F32, "X Y G"}, {"dhh", F32, "X Y G"}, {"before", F32, "X Y H"},
                   {"dh0", F32, "=h0"}),
-    .int_axes = "Z",
+    .int_axes = "G",
     .scratch = bwd_scratch,
     .launch = bwd_launch,
-    .flop = "6HHXY + 18HXY", // a GEMM of the forward size, and the channels
+    .flop = "2GHXY + 18HXY", // a GEMM of the forward size, and the channels
 };

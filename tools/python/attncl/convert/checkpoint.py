@@ -90,7 +90,7 @@ def _embedding(state: dict[str, torch.Tensor]) -> dict[str, Any]:
     return dict(zip(("num_embeddings", "embedding_dim"), _of(state, "weight").shape))
 
 
-def _gru(state: dict[str, torch.Tensor]) -> dict[str, Any]:
+def _recurrent(state: dict[str, torch.Tensor]) -> dict[str, Any]:
     return {"input_size": _of(state, "weight_ih_l0").shape[1], "hidden_size": _of(state, "weight_hh_l0").shape[1],
             "num_layers": _count(state, "weight_ih_l{}"), "bias": "bias_ih_l0" in state,
             "bidirectional": "weight_ih_l0_reverse" in state}
@@ -133,7 +133,8 @@ CLASSES: dict[str, tuple[Callable[..., nn.Module], Callable[[Any], dict[str, Any
     "Linear": (nn.Linear, _linear, ()),
     "LayerNorm": (nn.LayerNorm, _layer_norm, ("eps",)),
     "Embedding": (nn.Embedding, _embedding, ("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq")),
-    "GRU": (nn.GRU, _gru, ("batch_first", "dropout")),
+    "GRU": (nn.GRU, _recurrent, ("batch_first", "dropout")),
+    "RNN": (nn.RNN, _recurrent, ("nonlinearity", "batch_first", "dropout")),
     "MultiheadAttention": (nn.MultiheadAttention, _attention, ("num_heads", "batch_first", "add_zero_attn", "dropout")),
 }
 _LAYER = ("nhead", "activation", "layer_norm_eps", "batch_first", "norm_first", "dropout")
@@ -196,8 +197,8 @@ def _word(value: Any) -> Any:
 
 
 def _defaults(make: Callable[..., Any]) -> dict[str, Any]:
-    return {key: p.default for key, p in inspect.signature(make).parameters.items()} if make is not nn.GRU else \
-        {"batch_first": False, "dropout": 0.0}
+    return {key: p.default for key, p in inspect.signature(make).parameters.items()} if make not in (nn.GRU, nn.RNN) else \
+        {"nonlinearity": "tanh", "batch_first": False, "dropout": 0.0}
 
 
 def build(source: Any, module: str | None, settings: dict[str, Any], config: Any, key: str | None,

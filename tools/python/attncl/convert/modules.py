@@ -47,19 +47,20 @@ def embedding(module: nn.Embedding, out: Conversion) -> None:
     out.copy("weight")
 
 
-def gru(module: nn.GRU, out: Conversion) -> None:
-    only("bidirectional", module.bidirectional, False, "arch gru runs forward only")
-    out.arch = "gru"
+def recurrent(module: nn.GRU | nn.RNN, out: Conversion) -> None:
+    out.arch = "gru" if isinstance(module, nn.GRU) else "rnn"
     out.config = {"input_size": module.input_size, "hidden_size": module.hidden_size, "num_layers": module.num_layers,
-                  "batch_first": module.batch_first}
-    for layer in range(module.num_layers):
-        for side in ("ih", "hh"):
-            out.copy(f"weight_{side}_l{layer}")
-            if module.bias:
-                out.copy(f"bias_{side}_l{layer}")
-            else:
-                weight = out.take(f"weight_{side}_l{layer}")
-                out.put(f"bias_{side}_l{layer}", torch.zeros(3 * module.hidden_size, dtype=weight.dtype))
+                  "batch_first": module.batch_first, "bidirectional": module.bidirectional}
+    if isinstance(module, nn.RNN):
+        out.config["nonlinearity"] = module.nonlinearity
+    ends = ("", "_reverse") if module.bidirectional else ("",)
+    for name in (f"{side}_l{layer}{end}" for layer in range(module.num_layers) for end in ends for side in ("ih", "hh")):
+        out.copy(f"weight_{name}")
+        if module.bias:
+            out.copy(f"bias_{name}")
+        else:
+            weight = out.take(f"weight_{name}")
+            out.put(f"bias_{name}", torch.zeros(len(weight), dtype=weight.dtype))
 
 
 def attention_keys(module: nn.MultiheadAttention) -> dict[str, Any]:
@@ -222,9 +223,9 @@ def embedding_probe(module: nn.Embedding) -> Probe:
     return {"tokens": tokens}, {"output": module(tokens)}
 
 
-def gru_probe(module: nn.GRU) -> Probe:
+def recurrent_probe(module: nn.GRU | nn.RNN) -> Probe:
     x = _sequence(module, module.input_size, module.batch_first)
-    h0 = _normal(module, module.num_layers, B, module.hidden_size)
+    h0 = _normal(module, module.num_layers * (2 if module.bidirectional else 1), B, module.hidden_size)
     output, h_n = module(x, h0)
     return {"input": x, "h0": h0}, {"output": output, "h_n": h_n}
 
@@ -270,7 +271,8 @@ MODULES: dict[type[nn.Module], tuple[Callable[[Any, Conversion], None], Callable
     nn.Linear: (linear, linear_probe),
     nn.LayerNorm: (layer_norm, layer_norm_probe),
     nn.Embedding: (embedding, embedding_probe),
-    nn.GRU: (gru, gru_probe),
+    nn.GRU: (recurrent, recurrent_probe),
+    nn.RNN: (recurrent, recurrent_probe),
     nn.MultiheadAttention: (attention, attention_probe),
     nn.TransformerEncoderLayer: (encoder_layer, encoder_probe),
     nn.TransformerEncoder: (encoder, encoder_probe),
