@@ -126,27 +126,29 @@ static const struct weights_output outputs[] = {
 static const struct weights_output of_a_layer = {NULL, NULL, "qkbh", NULL};
 enum { N_OUTPUTS = sizeof outputs / sizeof outputs[0] };
 
-float *array_floats(attncl_context *context, const attncl_array *array)
+float *array_floats(const attncl_array *array)
 {
-    attncl_tensor *tensor = NULL;
     size_t count = 1;
 
     for (int i = 0; i < array->rank; i++)
         count *= (size_t)array->dim[i];
     float *values = calloc(count + 1, sizeof *values);
-    if (!values) {
-        tool_error("out of memory");
-        return NULL;
+    int64_t *integers = calloc(count + 1, sizeof *integers);
+    attncl_status status = ATTNCL_ERR_NO_MEMORY;
+    if (values && integers)
+        status = attncl_elements_convert(array->dtype, array->data, ATTNCL_F32, values, count);
+    if (status == ATTNCL_ERR_DTYPE) { // of integers
+        status = attncl_elements_convert(array->dtype, array->data, ATTNCL_I64, integers, count);
+        for (size_t i = 0; i < count; i++)
+            values[i] = (float)integers[i];
     }
-    // A device tensor converts any real type.
-    if (attncl_tensor_create(context, ATTNCL_F32, array->rank, array->dim, array->dtype,
-                             array->data, &tensor) != ATTNCL_OK ||
-        attncl_tensor_read(tensor, values, count * sizeof *values) != ATTNCL_OK) {
-        tool_error("%s: %s", array->name, attncl_last_error());
+    if (status != ATTNCL_OK) {
+        tool_error("%s: %s", array->name,
+                   values && integers ? attncl_last_error() : "out of memory");
         free(values);
         values = NULL;
     }
-    attncl_tensor_destroy(tensor);
+    free(integers);
     return values;
 }
 
@@ -234,7 +236,7 @@ static int draw_weights(const struct session *session, const attncl_results *res
             output->heads ? attncl_model_config_int(session->model, output->heads, 1) : 1;
         if (!read_axes(&s, array, output->axes, heads))
             continue;
-        float *values = array_floats(session->context, array);
+        float *values = array_floats(array);
         status = values ? draw_values(&s, values, directory, n_drawn) : TOOL_FAILED;
     }
     return status;
@@ -265,7 +267,7 @@ static int draw_bias(const struct session *session, const attncl_array *array,
 
     if (!table && !conv)
         return TOOL_OK;
-    float *values = array_floats(session->context, array);
+    float *values = array_floats(array);
     if (!values)
         return TOOL_FAILED;
     s.n_queries = array->dim[0];

@@ -28,6 +28,12 @@ static void put_quoted(FILE *out, const char *text)
     putc('\'', out);
 }
 
+static bool is_svg(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > 4 && strcmp(path + length - 4, ".svg") == 0;
+}
+
 int picture_open(const char *path, int rows, int columns, struct picture *picture)
 {
     *picture = (struct picture){0};
@@ -43,9 +49,8 @@ int picture_open(const char *path, int rows, int columns, struct picture *pictur
     if (!picture->commands)
         return picture_close(picture, tool_error("%s: %s", path, strerror(errno)));
     FILE *out = picture->commands;
-    const size_t length = strlen(path);
     fprintf(out, "size_x = %d\nsize_y = %d\n", columns * PANEL_WIDTH, rows * PANEL_HEIGHT);
-    if (length > 4 && strcmp(path + length - 4, ".svg") == 0)
+    if (is_svg(path))
         fputs("set terminal svg size size_x,size_y dynamic background '#ffffff'\n", out);
     else
         fputs(
@@ -54,8 +59,8 @@ int picture_open(const char *path, int rows, int columns, struct picture *pictur
             out);
     fputs("set encoding utf8\nset output ", out);
     put_quoted(out, picture->part);
-    fprintf(out, "\nset multiplot layout %d,%d\nset tics out nomirror\nset key below\n", rows,
-            columns);
+    fprintf(out, "\nset multiplot layout %d,%d\nset tics out nomirror\nset key below samplen 2\n",
+            rows, columns);
     return TOOL_OK;
 }
 
@@ -127,12 +132,16 @@ void picture_heatmap(struct picture *picture, const char *title, const char *x_l
 {
     FILE *out = picture->commands;
 
+    // Browsers smooth the image inside an SVG file: only at the edges, where a number has several pixels.
+    const int64_t longest = m->rows > m->columns ? m->rows : m->columns;
+    const int64_t repeat = is_svg(picture->path) ? 1 + 200 / (longest + 1) : 1;
+
     if (!(high > low))
         high = low + 1;
     fputs("$panel << END_OF_PANEL\n", out);
-    for (int64_t i = 0; i < m->rows; i++) {
-        for (int64_t j = 0; j < m->columns; j++)
-            put_number(out, m->data[i * m->row_step + j * m->column_step]);
+    for (int64_t i = 0; i < m->rows * repeat; i++) {
+        for (int64_t j = 0; j < m->columns * repeat; j++)
+            put_number(out, m->data[i / repeat * m->row_step + j / repeat * m->column_step]);
         putc('\n', out);
     }
     fputs("END_OF_PANEL\n", out);
@@ -143,7 +152,10 @@ void picture_heatmap(struct picture *picture, const char *title, const char *x_l
         fputs("set palette defined (0 '#ffffff', 0.5 '#6baed6', 1 '#08306b')\n", out);
     fprintf(out, "set cbrange [%.7g:%.7g]\nset xrange [-0.5:%lld.5]\nset yrange [%lld.5:-0.5]\n",
             low, high, (long long)m->columns - 1, (long long)m->rows - 1);
-    fputs("plot $panel matrix with image notitle\n", out);
+    fprintf(out,
+            "plot $panel matrix using (($1 + 0.5) / %d - 0.5):(($2 + 0.5) / %d - 0.5):3 with image "
+            "notitle\n",
+            (int)repeat, (int)repeat);
 }
 
 void picture_curves(struct picture *picture, const char *title, const char *x_label,
@@ -164,7 +176,9 @@ void picture_curves(struct picture *picture, const char *title, const char *x_la
     fputs("set autoscale x\nset autoscale y\n", out);
     for (int c = 0; c < n; c++) {
         fprintf(out, "%s$curve%d with %s title ", c ? ", " : "plot ", c,
-                curves[c].points ? "points pointtype 7 pointsize 0.6" : "lines linewidth 2");
+                curves[c].points   ? "points pointtype 7 pointsize 0.6"
+                : curves[c].dashed ? "lines linewidth 2 dashtype 2"
+                                   : "lines linewidth 2");
         put_quoted(out, curves[c].title);
         fputs(" noenhanced", out);
     }

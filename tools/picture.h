@@ -38,13 +38,14 @@ struct curve {
     const float *x, *y;
     int64_t n, step;
     bool points; // dots instead of a line
+    bool dashed;
 };
 void picture_curves(struct picture *picture, const char *title, const char *x_label,
                     const char *y_label, const struct curve *curves, int n);
 
 // An array's elements as floats, free() them; NULL, reported, when there is no memory or the type
 // is not real.
-float *array_floats(attncl_context *context, const attncl_array *array);
+float *array_floats(const attncl_array *array);
 
 // Weights that a run has because of attncl_model_show_attention(): for pictures alone.
 bool is_shown_attention(const attncl_array *array);

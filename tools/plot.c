@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl plot: curves and heat map of a positional encoding or of attention pooling.
+// attncl plot: curves and heat maps of a positional encoding or of attention pooling.
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "picture.h"
 
-static const char usage[] = "usage: attncl plot MODEL INPUT FILE.png [options]\n"
-                            "\n"
-                            "Runs a model of arch positional_encoding or attention_pooling on the "
-                            "arrays in INPUT and draws\n"
-                            "the result: an encoding's columns over the positions and the whole "
-                            "table, or the pooled curve\n"
-                            "with its data points and the attention weights.  Needs gnuplot.\n";
+static const char usage[] =
+    "usage: attncl plot MODEL INPUT FILE [options]\n"
+    "\n"
+    "Runs a model of arch positional_encoding or attention_pooling on the arrays in INPUT\n"
+    "and draws the result: an encoding's columns over the positions and the whole table, or\n"
+    "the pooled curve with its data points, the true curve y_val where INPUT has one, and the\n"
+    "attention weights.  FILE is an SVG file where its name ends so, else PNG.  Needs\n"
+    "gnuplot.\n";
 
-enum { MAX_CURVES = 16 };
+enum { MAX_CURVES = 16, MAX_VARIED = 8 };
 
 struct request {
     struct session_options session;
     const char *output;
     int64_t columns[2]; // first and last; -1: none given
+    const char *vary;   // KEY=VALUE,VALUE... of the configuration; null: none
 };
 
 static const attncl_array *result_named(const attncl_results *results, const char *name)
@@ -31,8 +33,7 @@ static const attncl_array *result_named(const attncl_results *results, const cha
     return NULL;
 }
 
-static int draw_encoding(const struct request *r, const struct session *s,
-                         const attncl_results *results)
+static int draw_encoding(const struct request *r, const attncl_results *results)
 {
     const attncl_array *table = result_named(results, "encoding");
     struct curve curves[MAX_CURVES];
@@ -53,7 +54,7 @@ static int draw_encoding(const struct request *r, const struct session *s,
         return tool_error(
             "--columns %lld:%lld: the encoding has %lld columns, at most %d are drawn",
             (long long)first, (long long)last, (long long)width, MAX_CURVES);
-    float *values = array_floats(s->context, table);
+    float *values = array_floats(table);
     if (!values)
         return TOOL_FAILED;
     for (int64_t c = first; c <= last; c++, n++) {
@@ -71,60 +72,179 @@ static int draw_encoding(const struct request *r, const struct session *s,
     return status;
 }
 
-static int draw_pooling(const struct request *r, const struct session *s,
-                        const attncl_results *results)
+// A configuration's curve and weights.
+struct pooled {
+    char title[136]; // a key and a value
+    float *y_hat, *weights;
+};
+
+// What is drawn beside the results.
+struct data {
+    const attncl_array *arrays[4]; // x_train, y_train, x_val, y_val; the last may be NULL
+    float *values[4];
+};
+
+static int read_data(const struct session *s, struct data *data)
 {
-    // The given points, where they are pooled, the pooled values and their weights.
-    const attncl_array *arrays[] = {
-        attncl_safetensors_find(s->input, "x_train"), attncl_safetensors_find(s->input, "y_train"),
-        attncl_safetensors_find(s->input, "x_val"), result_named(results, "y_hat"),
-        result_named(results, "attention_w")};
-    float *values[5] = {NULL};
-    struct picture picture;
+    static const char *const names[] = {"x_train", "y_train", "x_val", "y_val"};
+
+    for (int i = 0; i < 4; i++) {
+        data->arrays[i] = attncl_safetensors_find(s->input, names[i]);
+        if (data->arrays[i] && !(data->values[i] = array_floats(data->arrays[i])))
+            return TOOL_FAILED;
+    }
+    const attncl_array *x = data->arrays[2], *y = data->arrays[3];
+    if (x && y && (y->rank != 1 || x->rank != 1 || x->dim[0] != y->dim[0]))
+        return tool_error("y_val, the true curve, has not the shape of x_val");
+    return TOOL_OK;
+}
+
+static int run_pooling(const struct session *s, attncl_model *model, struct pooled *ret)
+{
+    const size_t n = attncl_safetensors_count(s->input);
+    attncl_array *inputs = calloc(n + 1, sizeof *inputs);
+    attncl_results *results = NULL;
+    size_t n_inputs = 0;
     int status = TOOL_OK;
 
-    for (int i = 0; status == TOOL_OK && i < 5; i++) {
-        values[i] = arrays[i] ? array_floats(s->context, arrays[i]) : NULL;
-        if (!values[i])
-            status = TOOL_FAILED;
+    if (!inputs)
+        return tool_error("out of memory");
+    for (size_t i = 0; i < n; i++) {
+        const attncl_array *array = attncl_safetensors_at(s->input, i);
+        if (strcmp(array->name, "y_val") != 0) // for the picture alone
+            inputs[n_inputs++] = *array;
     }
-    if (status == TOOL_OK)
-        status = picture_open(r->output, 1, 2, &picture);
+    if (attncl_model_run(model, inputs, n_inputs, &results, NULL) != ATTNCL_OK)
+        status = tool_failed();
+    free(inputs);
     if (status == TOOL_OK) {
-        const int64_t n = arrays[0]->dim[0], m = arrays[2]->dim[0];
-        const struct curve curves[] = {
-            {.title = "y_hat", .x = values[2], .y = values[3], .n = m, .step = 1},
-            {.title = "y_train",
-             .x = values[0],
-             .y = values[1],
-             .n = n,
-             .step = 1,
-             .points = true}};
-        // attention_w is [keys, queries]: queries go down.
-        const struct matrix_view weights = {values[4], m, n, 1, m};
-        picture_curves(&picture, "attention pooling", "x", "y", curves, 2);
-        picture_heatmap(&picture, "attention weights", "keys", "queries", &weights, 0,
-                        matrix_max_abs(&weights));
+        ret->y_hat = array_floats(result_named(results, "y_hat"));
+        ret->weights = array_floats(result_named(results, "attention_w"));
+        status = ret->y_hat && ret->weights ? TOOL_OK : TOOL_FAILED;
+    }
+    attncl_results_destroy(results);
+    return status;
+}
+
+// The model with another value of a key, a JSON value or a bare word.
+static int run_varied(const struct session *s, const char *key, const char *value,
+                      struct pooled *ret)
+{
+    json_t *config = json_loads(attncl_model_metadata(s->model, "attncl.config"), 0, NULL);
+    json_t *set = json_loads(value, JSON_DECODE_ANY, NULL);
+    attncl_model *model = NULL;
+    int status = TOOL_OK;
+
+    json_object_set_new(config, key, set ? set : json_string(value));
+    char *text = json_dumps(config, 0);
+    snprintf(ret->title, sizeof ret->title, "%s %s", key, value);
+    if (!text)
+        status = tool_error("--vary: %s=%s is not UTF-8", key, value);
+    else if (attncl_model_create(s->context, "attention_pooling", text, 0, &model) != ATTNCL_OK)
+        status = tool_failed();
+    else
+        status = run_pooling(s, model, ret);
+    free(text);
+    json_decref(config);
+    attncl_model_destroy(model);
+    return status;
+}
+
+// The model's results, or those of each value of --vary.
+static int run_all(const struct request *r, const struct session *s,
+                   struct pooled pooled[MAX_VARIED], int *n_ret)
+{
+    char key[64];
+    const size_t length = r->vary ? strcspn(r->vary, "=") : 0;
+    int status = TOOL_OK;
+
+    *n_ret = 1;
+    strcpy(pooled[0].title, "attention pooling");
+    if (!r->vary)
+        return run_pooling(s, s->model, &pooled[0]);
+    if (length == 0 || length >= sizeof key || !r->vary[length] || !r->vary[length + 1])
+        return tool_error("--vary: '%s' is not of the form KEY=VALUE,VALUE...", r->vary);
+    snprintf(key, sizeof key, "%.*s", (int)length, r->vary);
+    const char *at = r->vary + length;
+    for (*n_ret = 0; status == TOOL_OK && *at; ++*n_ret) {
+        char value[64];
+        const size_t n = strcspn(++at, ",");
+        if (*n_ret == MAX_VARIED)
+            return tool_error("--vary: more than %d values", MAX_VARIED);
+        snprintf(value, sizeof value, "%.*s", (int)n, at);
+        status = run_varied(s, key, value, &pooled[*n_ret]);
+        at += n;
+    }
+    return status;
+}
+
+static void draw_estimate(struct picture *picture, const struct data *d, const struct pooled *p)
+{
+    const int64_t n = d->arrays[0]->dim[0], m = d->arrays[2]->dim[0];
+    const struct curve curves[] = {
+        {.title = "y_hat", .x = d->values[2], .y = p->y_hat, .n = m, .step = 1},
+        {.title = "y_train",
+         .x = d->values[0],
+         .y = d->values[1],
+         .n = n,
+         .step = 1,
+         .points = true},
+        {.title = "y", .x = d->values[2], .y = d->values[3], .n = m, .step = 1, .dashed = true}};
+
+    picture_curves(picture, p->title, "x", "y", curves, d->values[3] ? 3 : 2);
+}
+
+// The estimates, and below them their weights; of one configuration beside each other.
+static int draw_pooling(const struct request *r, const struct session *s)
+{
+    struct data data = {{0}, {0}};
+    struct pooled pooled[MAX_VARIED] = {{{0}, NULL, NULL}};
+    struct picture picture;
+    int n = 0, status = read_data(s, &data);
+
+    if (status == TOOL_OK)
+        status = run_all(r, s, pooled, &n);
+    if (status == TOOL_OK)
+        status = picture_open(r->output, n > 1 ? 2 : 1, n > 1 ? n : 2, &picture);
+    if (status == TOOL_OK) {
+        const int64_t n_keys = data.arrays[0]->dim[0], n_queries = data.arrays[2]->dim[0];
+        for (int i = 0; i < n; i++)
+            draw_estimate(&picture, &data, &pooled[i]);
+        for (int i = 0; i < n; i++) {
+            // attention_w is [keys, queries]: queries go down.
+            const struct matrix_view weights = {pooled[i].weights, n_queries, n_keys, 1, n_queries};
+            picture_heatmap(&picture, n > 1 ? pooled[i].title : "attention weights", "keys",
+                            "queries", &weights, 0, matrix_max_abs(&weights));
+        }
         status = picture_close(&picture, status);
     }
-    for (int i = 0; i < 5; i++)
-        free(values[i]);
+    for (int i = 0; i < MAX_VARIED; i++) {
+        free(pooled[i].y_hat);
+        free(pooled[i].weights);
+    }
+    for (int i = 0; i < 4; i++)
+        free(data.values[i]);
     return status;
 }
 
 static int draw(struct session *s, const void *request)
 {
+    const struct request *r = request;
     const char *arch = attncl_model_arch(s->model);
-    const bool encoding = strcmp(arch, "positional_encoding") == 0;
     attncl_results *results = NULL;
     int status;
 
-    if (!encoding && strcmp(arch, "attention_pooling") != 0)
+    if (strcmp(arch, "attention_pooling") == 0)
+        return draw_pooling(r, s);
+    if (strcmp(arch, "positional_encoding") != 0)
         return tool_error("arch %s has no plot; positional_encoding and attention_pooling have",
                           arch);
+    if (r->vary)
+        return tool_error(
+            "--vary is for arch attention_pooling, the model has positional_encoding");
     status = session_run_model(s, &results, NULL);
     if (status == TOOL_OK)
-        status = encoding ? draw_encoding(request, s, results) : draw_pooling(request, s, results);
+        status = draw_encoding(r, results);
     attncl_results_destroy(results);
     return status;
 }
@@ -136,6 +256,9 @@ int command_plot(int argc, char **argv)
         {"columns", 0, OPTION_RANGE, r.columns, "A:B",
          .help = "draw columns A to B of an encoding, both included (default 6:9)",
          .high = INT32_MAX},
+        {"vary", 0, OPTION_TEXT, &r.vary, "K=V,V",
+         .help = "attention pooling with each value of a key of the configuration, up to 8:\n"
+                 "kernel=constant,gaussian or sigma=0.1,0.5,1"},
         DEVICE_OPTION(&r.session.device),
         PRECISION_OPTION(&r.session.precision),
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},

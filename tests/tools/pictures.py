@@ -136,6 +136,30 @@ def plots(c):
     c.check(near(got[0], pooled) and near(got[1], points), "curves of pooling")
     c.check(near(blocks(c.at("pool.png"), "panel")[0], matrices(c.at("out"), "attention_w", "kq")[0]), "weights of pooling")
 
+    # Values of a key side by side, estimates above weights; the true curve is no input.
+    truth, given = [[x, 0.5 * x] for x, _ in pooled], load(c.at("in"))[0]
+    write(c.at("in"), {**given, "y_val": ("F32", (len(truth),), [y for _, y in truth])})
+    c.works("plot", model, c.at("in"), c.at("varied.png"), "--vary", "sigma=0.5,2")
+    curves, panels = blocks(c.at("varied.png"), "curve"), blocks(c.at("varied.png"), "panel")
+    c.check(len(curves) == 6 and len(panels) == 2 and near(curves[2], truth) and near(curves[4], points), "curves of --vary")
+    write(c.at("in"), given)
+    for i, sigma in enumerate(("0.5", "2")):
+        write(c.at("m2"), {}, {"attncl.arch": "attention_pooling", "attncl.config": '{"kernel": "gaussian", "sigma": %s}' % sigma})
+        c.works("run", c.at("m2"), c.at("in"), c.at("out"))
+        c.check(near(panels[i], matrices(c.at("out"), "attention_w", "kq")[0]), "weights of sigma " + sigma)
+        c.check(near(curves[3 * i], [[x, y] for (x, _), y in zip(truth, read(c.at("out"), "y_hat"))]), "curve of sigma " + sigma)
+    for vary, words in (("sigma", "'sigma' is not of the form KEY=VALUE"), ("sigma=", "is not of the form"), ("width=1", "key width is not known"),
+                        ("kernel=box", "kernel box is not known"), ("sigma=" + "1," * 8 + "2", "more than 8 values")):
+        c.refused(words, "plot", model, c.at("in"), c.at("no.png"), "--vary", vary)
+    experiment = subprocess.run([sys.executable, os.path.join(c.root, "examples/experiments/attention_pooling.py"), c.tool, c.at("published")],
+                                capture_output=True, text=True)
+    c.check(experiment.returncode == 0 and len(re.findall(r" 0\.\d{4}\n", experiment.stdout)) == 8, experiment.stderr + experiment.stdout)
+    for name in ("kernels.svg", "widths.svg"):
+        c.check(len(blocks(c.at("published/" + name), "panel")) == 4 and len(blocks(c.at("published/" + name), "curve")) == 12, name)
+    write(c.at("in"), {**given, "y_val": ("F32", (1,), [0.0])})
+    c.refused("y_val, the true curve, has not the shape of x_val", "plot", model, c.at("in"), c.at("no.png"))
+    c.refused("--vary is for arch attention_pooling", "plot", c.at("m"), c.at("table"), c.at("no.png"), "--vary", "sigma=1")
+
 
 def failures(c):
     """What cannot be drawn is one line, and leaves neither picture nor output."""
