@@ -55,4 +55,13 @@ bool is_shown_attention(const attncl_array *array);
 int draw_heatmaps(const struct session *session, const char *model_path,
                   const attncl_results *results, const char *directory);
 
+// Draws an array of a safetensors or .npy file: its last two axes are a matrix, those before them a grid.  Returns an
+// exit status; a failure is reported.
+struct array_request {
+    const char *file, *picture;
+    const char *name;  // null: the only one
+    const char *index; // of the first axes, "2,0"; null: none
+};
+int draw_file(const struct array_request *request);
+
 #endif

@@ -9,20 +9,23 @@
 
 static const char usage[] =
     "usage: attncl plot MODEL INPUT FILE [options]\n"
+    "       attncl plot ARRAYS FILE [options]\n"
     "\n"
     "Runs a model of arch positional_encoding or attention_pooling on the arrays in INPUT\n"
     "and draws the result: an encoding's columns over the positions and the whole table, or\n"
     "the pooled curve with its data points, the true curve y_val where INPUT has one, and the\n"
-    "attention weights.  FILE is an SVG file where its name ends so, else PNG.  Needs\n"
-    "gnuplot.\n";
+    "attention weights.  Or draws an array of ARRAYS, a safetensors or .npy file, as a heat\n"
+    "map: of three axes a panel for each matrix, of four a grid of panels.  FILE is an SVG\n"
+    "file where its name ends so, else PNG.  Needs gnuplot.\n";
 
 enum { MAX_CURVES = 16, MAX_VARIED = 8 };
 
 struct request {
     struct session_options session;
-    const char *output;
+    const char *output; // null: no model but a file of arrays is drawn
     int64_t columns[2]; // first and last; -1: none given
     const char *vary;   // KEY=VALUE,VALUE... of the configuration; null: none
+    struct array_request arrays;
 };
 
 static const attncl_array *result_named(const attncl_results *results, const char *name)
@@ -259,18 +262,33 @@ int command_plot(int argc, char **argv)
         {"vary", 0, OPTION_TEXT, &r.vary, "K=V,V",
          .help = "attention pooling with each value of a key of the configuration, up to 8:\n"
                  "kernel=constant,gaussian or sigma=0.1,0.5,1"},
+        {"array", 0, OPTION_TEXT, &r.arrays.name, "NAME",
+         .help = "which array of a file of several"},
+        {"index", 0, OPTION_TEXT, &r.arrays.index, "I,J",
+         .help = "draw the part of the array at these indices of its first axes"},
         DEVICE_OPTION(&r.session.device),
         PRECISION_OPTION(&r.session.precision),
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
         {"INPUT", .kind = OPTION_OPERAND, .value = &r.session.input},
-        {"FILE", .kind = OPTION_OPERAND, .value = &r.output},
+        {"FILE", .kind = OPTION_LAST, .value = &r.output},
         {.name = NULL},
     };
     const int status = tool_options("plot", usage, rows, argc, argv);
 
     if (status != OPTIONS_OK)
         return status;
-    if (output_check_apart(r.output, r.session.model, r.session.input) != TOOL_OK)
+    if (r.output && (r.arrays.name || r.arrays.index)) {
+        tool_error("plot: --array and --index are for a file of arrays, not for a model");
+        return TOOL_USAGE;
+    }
+    if (!r.output && (r.vary || r.columns[0] >= 0 || r.columns[1] >= 0)) {
+        tool_error("plot: --vary and --columns are for a model, INPUT and FILE");
+        return TOOL_USAGE;
+    }
+    r.arrays.file = r.session.model;
+    r.arrays.picture = r.output ? r.output : r.session.input;
+    if (output_check_apart(r.arrays.picture, r.session.model, r.output ? r.session.input : NULL) !=
+        TOOL_OK)
         return TOOL_FAILED;
-    return session_use(&r.session, draw, &r);
+    return r.output ? session_use(&r.session, draw, &r) : draw_file(&r.arrays);
 }

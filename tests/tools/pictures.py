@@ -161,6 +161,61 @@ def plots(c):
     c.refused("--vary is for arch attention_pooling", "plot", c.at("m"), c.at("table"), c.at("no.png"), "--vary", "sigma=1")
 
 
+def save_npy(path, code, shape, data, order="False", version=b"\1\0"):
+    header = "{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }" % (code, order, "".join("%d, " % n for n in shape).rstrip(" "))
+    length = struct.pack("<H" if version == b"\1\0" else "<I", len(header) + 1)
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY" + version + length + header.encode() + b"\n" + data)
+
+
+def arrays(c):
+    """Of a file: a matrix, or a grid of them."""
+    eye = [[float(i == j) for j in range(10)] for i in range(10)]
+    flat = sum(eye, [])
+    for code, letter, version in (("<f8", "d", b"\1\0"), ("<f4", "f", b"\3\0"), ("<i8", "q", b"\2\0"), ("|b1", "?", b"\1\0"), ("<u2", "H", b"\1\0")):
+        kind = (float if letter in "df" else bool if letter == "?" else int)
+        save_npy(c.at("eye.npy"), code, (10, 10), struct.pack("<100" + letter, *map(kind, flat)), version=version)
+        c.works("plot", c.at("eye.npy"), c.at("eye.png"))
+        c.check(near(blocks(c.at("eye.png"), "panel")[0], eye), "eye of " + code)
+    with open(c.at("eye.png")) as f:
+        c.check("set cbrange [0:1]" in f.read(), "the range of eye")
+
+    values = [float(i - 20) for i in range(2 * 2 * 3 * 5)]
+    grid = [[values[at + 5 * r:at + 5 * r + 5] for r in range(3)] for at in range(0, 60, 15)]
+    write(c.at("a"), {"x": ("F32", (2, 2, 3, 5), values), "y": ("I64", (4,), [3, 1, 2, 0]), "none": ("F32", (0, 3), [])})
+    c.works("plot", c.at("a"), c.at("grid.png"), "--array", "x")
+    c.check(blocks(c.at("grid.png"), "panel") == grid, "the grid")
+    with open(c.at("grid.png")) as f:
+        text = f.read()
+    c.check("set cbrange [-39:39]" in text and "layout 2,2" in text and "set title 'x 1 0'" in text, "the grid's layout")
+    for index, want in (("1", grid[2:]), ("1,0", grid[2:3]), ("0,1,2", [[grid[1][2]]])):
+        c.works("plot", c.at("a"), c.at("part.png"), "--array", "x", "--index", index)
+        c.check(blocks(c.at("part.png"), "panel") == want, "index " + index)
+    c.works("plot", c.at("a"), c.at("part.png"), "--array", "y")
+    c.check(blocks(c.at("part.png"), "panel") == [[[3, 1, 2, 0]]], "a row")
+
+    for words, name, *more in (
+            ("--array is missing, one of none, x, y", "a"), ("no array z; there are none, x, y", "a", "--array", "z"),
+            ("none has no element", "a", "--array", "none"), ("2 is not in an axis of 2 of x", "a", "--array", "x", "--index", "0,2"),
+            ("'0;1' is not of the form I,J", "a", "--array", "x", "--index", "0;1"), ("has fewer axes", "a", "--array", "y", "--index", "0,0"),
+            ("y has 0 axes, a picture one to four", "a", "--array", "y", "--index", "0")):
+        c.refused(words, "plot", c.at(name), c.at("no.png"), *more)
+    save_npy(c.at("bad.npy"), "<f4", (9, 1, 1), bytes(36))
+    c.refused("has 1 x 9 matrices, at most 8 x 8", "plot", c.at("bad.npy"), c.at("no.png"))
+    for words, code, shape, more in (
+            ("in C order", "<f4", (1, 1), {"order": "True"}), ("type >f4', ", ">f4", (1, 1), {}), ("type <c8', ", "<c8", (1, 1), {}),
+            ("does not fit", "<f4", (2, 1), {}), ("does not fit", "<f4", (2**62, 2**62), {}), ("does not fit", "<f4", (7, 7905747460161236407), {}), ("does not fit", "<f4", (1,) * 9, {})):
+        save_npy(c.at("bad.npy"), code, shape, bytes(4), **more)
+        c.refused(words, "plot", c.at("bad.npy"), c.at("no.png"))
+    for data, words in ((b"", "not a .npy file"), (b"\x93NUMPY\1\0\xff\xff{", "a header of 65535 bytes")):
+        with open(c.at("bad.npy"), "wb") as f:
+            f.write(data)
+        c.refused(words, "plot", c.at("bad.npy"), c.at("no.png"))
+    c.refused("would overwrite", "plot", c.at("a"), c.at("a"), "--array", "x")
+    c.refused("are for a file of arrays", "plot", c.at("m"), c.at("table"), c.at("no.png"), "--index", "0", status=2)
+    c.refused("are for a model", "plot", c.at("a"), c.at("no.png"), "--columns", "1:2", status=2)
+
+
 def failures(c):
     """What cannot be drawn is one line, and leaves neither picture nor output."""
     write(c.at("s"), {}, {"attncl.arch": "softmax", "attncl.config": "{}"})
@@ -185,7 +240,7 @@ def real(c):
 
 
 def run(c):
-    for part in (weights, biases, plots, failures, real):
+    for part in (weights, biases, plots, arrays, failures, real):
         part(c)
 
 
