@@ -780,6 +780,38 @@ def recurrent_directions():
         case(name, cls.__name__.lower(), c, state(m), {"input": x, "h0": h0}, {"output": y, "h_n": h})
 
 
+def printed(t, numbers):
+    """The numbers that a text prints, to its last digit."""
+    assert torch.allclose(t.flatten(), torch.tensor([float(x) for x in numbers.split()]), rtol=2e-5, atol=1e-4), t
+
+
+def chapter_16():
+    """The worked example of Raschka's chapter, in float32 as printed there, and the same in double."""
+    torch.manual_seed(123)
+    x = torch.nn.Embedding(10, 16)(torch.tensor([0, 7, 1, 2, 5, 6, 4, 3])).detach()
+    torch.manual_seed(123)
+    u = {"U_" + name: torch.rand(16, 16) for name in ("query", "key", "value")}
+    q, k, v = (x @ w.T for w in u.values())
+    printed(q[1] @ k.T, "-25.1623 9.3602 14.3667 32.1482 53.8976 46.6626 -1.2131 -32.9391")
+    printed(attend(q, k, v)[0][1], "-1.2226 -3.4387 -4.3928 -5.2125 -1.1249 -3.3041 -1.4316 -3.2765 "
+            "-2.5114 -2.6105 -1.5793 -2.8433 -2.4142 -0.3998 -1.9917 -3.3499")
+    wide = x.double()
+    y, p = attend(*(wide @ w.double().T for w in u.values()))
+    case("raschka_chapter", "raschka_self_attention", {"d": 16}, u, {"x": x}, {"output": y, "attention_weights": p})
+
+    torch.manual_seed(123)
+    torch.rand(16, 16)  # one_U_query
+    u = {"multihead_U_" + name: torch.rand(8, 16, 16) for name in ("query", "key", "value")}
+    printed((u["multihead_U_key"] @ x[1])[2], "-1.9619 -0.7701 -0.7280 -1.6840 -1.0801 -1.6778 0.6763 0.6547 "
+            "1.4445 -2.7016 -1.1364 -1.1204 -2.4430 -0.5982 -0.8292 -1.4401")
+    torch.rand(8, 16)  # multihead_z_2
+    m = nn.Linear(128, 16)
+    z, p = attend(*(wide @ w.double().transpose(1, 2) for w in u.values()))
+    case("raschka_chapter_heads", "raschka_multi_head", {"d": 16, "heads": 8},
+         {**u, "linear.weight": m.weight, "linear.bias": m.bias}, {"x": x},
+         {"output": m.double()(z.transpose(0, 1).flatten(1)), "z": z, "attention_weights": p})
+
+
 def with_masks(name, arch, c, m, place, p, inputs, logits):
     """The loss and its gradients with the library's own masks."""
     seed, step = 0x123456789ABCDEF, 7
@@ -833,7 +865,7 @@ def main():
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
-                 classifiers, dropout, recurrent_directions, shared_heads):
+                 classifiers, dropout, recurrent_directions, chapter_16, shared_heads):
         make()
 
 
