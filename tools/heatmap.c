@@ -115,6 +115,7 @@ static const struct weights_output outputs[] = {
     {"raschka_self_attention", "attention_weights", "qk", NULL},
     {"raschka_multi_head", "attention_weights", "hqk", NULL},
     {"dot_product_attention", "attention_weights", "bqk", NULL},
+    {"bilinear_attention", "attention_weights", "bqk", NULL},
     {"additive_attention", "attention_weights", "bqk", NULL},
     {"multi_head_attention", "attention_weights", "mqk", "num_heads"},
     {"seq2seq_bahdanau", "attention_weights", "bqk", NULL},

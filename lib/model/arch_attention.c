@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// dot_product_attention, additive_attention, multi_head_attention: batch first, keys cut off by
-// lengths.
+// dot_product_attention, bilinear_attention, additive_attention, multi_head_attention: batch first, keys cut off
+// by lengths.
 
 #include <inttypes.h>
 
@@ -36,24 +36,31 @@ static attncl_value one_head(struct build *b, attncl_value x)
     return attncl_split_heads(b->graph, x, 1, ATTNCL_LAYOUT_BATCH_FIRST);
 }
 
-static attncl_status dot_product_build(struct build *b, const void *settings)
+// scale 0: 1 / sqrt(C)
+static void add_dot_product(struct build *b, const struct attended *in, float scale)
 {
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    struct attended in;
     attncl_value weights;
-    (void)settings;
-    TRY(take_inputs(b, &in));
+    desc.scale = scale;
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_attention_inputs heads = {.struct_size = sizeof heads,
-                                           .query = one_head(b, in.queries),
-                                           .key = one_head(b, in.keys),
-                                           .value = one_head(b, in.values),
-                                           .valid_lens = in.lens};
+                                           .query = one_head(b, in->queries),
+                                           .key = one_head(b, in->keys),
+                                           .value = one_head(b, in->values),
+                                           .valid_lens = in->lens};
     const attncl_value y = attncl_attention(b->graph, &desc, &heads, &weights);
-    const int64_t dim[3] = {in.n_batch, in.n_queries, in.n_keys};
+    const int64_t dim[3] = {in->n_batch, in->n_queries, in->n_keys};
     attncl_graph_output(b->graph, "output",
                         attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BATCH_FIRST));
     attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 3, dim));
+}
+
+static attncl_status dot_product_build(struct build *b, const void *settings)
+{
+    struct attended in;
+    (void)settings;
+    TRY(take_inputs(b, &in));
+    add_dot_product(b, &in, 0);
     return ATTNCL_OK;
 }
 
@@ -75,22 +82,59 @@ const struct arch_class attncl__arch_dot_product_attention = {
     .build = dot_product_build,
 };
 
-// -- additive_attention
+// -- bilinear_attention: scores q^T M k, as they are
 
-struct additive_settings {
-    int64_t query_size, key_size, num_hiddens;
+struct sizes_settings {
+    int64_t query_size, key_size, num_hiddens; // the last of additive_attention
 };
 
+static const struct key bilinear_keys[] = {
+    {"query_size", KEY_INT, AT(sizes_settings, query_size), .min = 1},
+    {"key_size", KEY_INT, AT(sizes_settings, key_size), .min = 1},
+    {0},
+};
+
+static attncl_status bilinear_build(struct build *b, const void *settings)
+{
+    const struct sizes_settings *s = settings;
+    struct attended in;
+    TRY(take_inputs(b, &in));
+    const attncl_value m =
+        PARAM(&b->params, "M", attncl__init_fan_in(s->key_size), s->query_size, s->key_size);
+    in.keys = attncl_linear(b->graph, in.keys, m, ATTNCL_NONE_VALUE);
+    add_dot_product(b, &in, 1);
+    return ATTNCL_OK;
+}
+
+static const struct port sized_inputs[] = {
+    PORT("queries", F32, "B Q query_size"),
+    PORT("keys", F32, "B K key_size"),
+    PORT("values", F32, "B K E"),
+    VALID_LENS,
+    {0},
+};
+
+const struct arch_class attncl__arch_bilinear_attention = {
+    .name = "bilinear_attention",
+    .example = "{\"query_size\": 20, \"key_size\": 24}",
+    .settings_bytes = sizeof(struct sizes_settings),
+    .keys = bilinear_keys,
+    .inputs = sized_inputs,
+    .outputs = attended_outputs,
+    .build = bilinear_build,
+};
+
+// -- additive_attention
+
 static const struct key additive_keys[] = {
-    {"query_size", KEY_INT, AT(additive_settings, query_size), .min = 1},
-    {"key_size", KEY_INT, AT(additive_settings, key_size), .min = 1},
-    {"num_hiddens", KEY_INT, AT(additive_settings, num_hiddens), .min = 1},
+    KEYS_OF(bilinear_keys, 0),
+    {"num_hiddens", KEY_INT, AT(sizes_settings, num_hiddens), .min = 1},
     {0},
 };
 
 static attncl_status additive_build(struct build *b, const void *settings)
 {
-    const struct additive_settings *s = settings;
+    const struct sizes_settings *s = settings;
     const int64_t n_query = s->query_size, n_key = s->key_size, n_hidden = s->num_hiddens;
     const attncl_value none = ATTNCL_NONE_VALUE;
     struct params *p = &b->params;
@@ -111,20 +155,12 @@ static attncl_status additive_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port additive_inputs[] = {
-    PORT("queries", F32, "B Q query_size"),
-    PORT("keys", F32, "B K key_size"),
-    PORT("values", F32, "B K E"),
-    VALID_LENS,
-    {0},
-};
-
 const struct arch_class attncl__arch_additive_attention = {
     .name = "additive_attention",
     .example = "{\"query_size\": 20, \"key_size\": 24, \"num_hiddens\": 32}",
-    .settings_bytes = sizeof(struct additive_settings),
+    .settings_bytes = sizeof(struct sizes_settings),
     .keys = additive_keys,
-    .inputs = additive_inputs,
+    .inputs = sized_inputs,
     .outputs = attended_outputs,
     .build = additive_build,
 };

@@ -62,7 +62,7 @@ GRADIENTS = {
     "lm_feedback_eps", "gelu_tanh", "feed_forward_gelu_tanh",
     "lm_aft_post_norm", "lm_feedback_tied", "classes_mean", "classes_mean_batch_first", "classes_first",
     "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens", "mha_shared", "lm_shared",
-    "gru_bidirectional", "rnn_tanh", "rnn_relu_bidirectional"}
+    "gru_bidirectional", "rnn_tanh", "rnn_relu_bidirectional", "bilinear_attention"}
 
 
 def case(name, arch, config, params, inputs, expected, **how):
@@ -812,6 +812,15 @@ def chapter_16():
          {"output": m.double()(z.transpose(0, 1).flatten(1)), "z": z, "attention_weights": p})
 
 
+def bilinear():
+    torch.manual_seed(37)
+    q, k, v, m = randn(3, 4, 6), randn(3, 7, 5), randn(3, 7, 5), randn(6, 5)
+    lens = torch.tensor([0, 3, 7], dtype=torch.int32)
+    y, p = attend(q @ m, k, v, lens, scale=1)
+    case("bilinear_attention", "bilinear_attention", {"query_size": 6, "key_size": 5}, {"M": m},
+         {"queries": q, "keys": k, "values": v, "valid_lens": lens}, {"output": y, "attention_weights": p})
+
+
 def with_masks(name, arch, c, m, place, p, inputs, logits):
     """The loss and its gradients with the library's own masks."""
     seed, step = 0x123456789ABCDEF, 7
@@ -865,7 +874,7 @@ def main():
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
-                 classifiers, dropout, recurrent_directions, chapter_16, shared_heads):
+                 classifiers, dropout, recurrent_directions, chapter_16, bilinear, shared_heads):
         make()
 
 

@@ -49,6 +49,7 @@ SOURCES = {
     **{arch: ("d2l", module, f"{D2L}{page}.html") for arch, module, page in (
         ("masked_softmax", "masked_softmax", "attention-scoring-functions"),
         ("dot_product_attention", "DotProductAttention", "attention-scoring-functions"),
+        ("bilinear_attention", "q^T M k", "attention-scoring-functions"),
         ("additive_attention", "AdditiveAttention", "attention-scoring-functions"),
         ("multi_head_attention", "MultiHeadAttention", "multihead-attention"),
         ("transpose_qkv", "transpose_qkv", "multihead-attention"),
