@@ -24,6 +24,7 @@ static const struct key common[] = {
     {"n_vocab", KEY_INT, AT(embed_settings, n_vocab), .min = 1},
     {"embed_scale", KEY_NUMBER, AT(embed_settings, scale), OR_FROM(default_scale)},
     {"embed_norm", KEY_BOOL, AT(embed_settings, norm), OR(false)},
+    {"embed_dropout", KEY_BOOL, AT(embed_settings, dropped), OR(false)},
     NORM_EPS_KEY(AT(embed_settings, norm_eps)),
     {0},
 };
@@ -81,7 +82,10 @@ attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attn
     if (s->norm)
         x = attncl__norm(b, attncl__norm_params(p, "norm", s->width), s->norm_eps, x);
     attncl__params_leave(p);
-    return x;
+    const int batch_axis = layout == ATTNCL_LAYOUT_BATCH_FIRST ? 0 : 1;
+    return s->dropped && b->dropout.p > 0
+               ? attncl__dropout_add(b->graph, &b->dropout, batch_axis, x, ATTNCL_NONE_VALUE)
+               : x;
 }
 
 attncl_value attncl__embed_weight(struct build *b, const struct embed_settings *s)

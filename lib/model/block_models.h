@@ -19,6 +19,7 @@ struct embed_settings {
     double scale;
     bool norm;
     double norm_eps;
+    bool dropped; // in training, as the first place of dropout
 };
 
 // The keys; _plain: without positions, for layers that know the order of tokens themselves.

@@ -869,12 +869,24 @@ def dropout():
     dropout_feedback(feedback)
 
 
+def embed_dropout():
+    torch.manual_seed(38)
+    c = {"d_model": 6, "n_layers": 1, "n_vocab": 7, "d_ff": 7, "layer": "transformer", "heads": 2, "pos": "learned_pos", "max_len": 9,
+         "embed_dropout": True}
+    m, tokens, targets = module(LM(c)), torch.randint(0, 7, (9, 2)), torch.randint(0, 7, (9, 2))
+
+    def place(masks):
+        m.drop_embed = masks.next_site()
+        drop_layers(m.encoder.layers, masks)
+    with_masks("lm_embed", "lm", c, m, place, 0.25, {"tokens": tokens, "targets": targets}, lambda m: m(tokens))
+
+
 def main():
     torch.manual_seed(20)
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
-                 classifiers, dropout, recurrent_directions, chapter_16, bilinear, shared_heads):
+                 classifiers, dropout, recurrent_directions, chapter_16, bilinear, embed_dropout, shared_heads):
         make()
 
 

@@ -150,10 +150,11 @@ class LM(nn.Module):
         self.generator = nn.Module()
         has_bias = c.get("generator_bias", not c.get("tie_generator"))
         self.generator.projection = nn.Linear(c["d_model"], c["n_vocab"], bias=has_bias)
+        self.drop_embed = nn.Identity()
         if c.get("tie_generator"):
             embed = self.src_embed
             self.generator.projection.weight = embed.weight if embed.pos == "no_pos" else embed.linear.weight
 
     def forward(self, tokens):
-        x = self.src_embed(tokens)
+        x = self.drop_embed(self.src_embed(tokens))
         return self.generator.projection(self.encoder(x, causal_mask(len(tokens), x.device)))
