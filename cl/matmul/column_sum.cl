@@ -45,10 +45,11 @@ KERNEL void column_sum_blocks(__global const float *restrict x, __global float *
     }
 }
 
-// The same of two arrays at once, `per_group` columns to a work-group: parts [blocks, 2, width] of the
-// gradients of a layer norm's weight and bias (lib/op/norm/layer_norm_bwd.c).
+// The same of one or two arrays at once, `per_group` columns to a work-group: parts [blocks, sums, width] of the
+// gradients of a norm's weight and bias (lib/op/norm/layer_norm_bwd.c).  One sum: db is not written.
 KERNEL void column_sum_pair(__global const float *restrict parts, __global float *restrict dw,
-                            __global float *restrict db, int width, long blocks, int per_group)
+                            __global float *restrict db, int width, long blocks, int per_group,
+                            int sums)
 {
     const int first = (int)get_group_id(0) * per_group;
     const int end = min(first + per_group, width);
@@ -56,11 +57,13 @@ KERNEL void column_sum_pair(__global const float *restrict parts, __global float
     for (int c = first + VW * (int)get_local_id(0); c < end; c += STEP) {
         FV w = (FV)(0.0f), b = w;
         for (long k = 0; k < blocks; ++k) {
-            __global const float *part = parts + 2 * k * width + c;
+            __global const float *part = parts + sums * k * width + c;
             w += load_some(part, end - c, 0.0f);
-            b += load_some(part + width, end - c, 0.0f);
+            if (sums > 1)
+                b += load_some(part + width, end - c, 0.0f);
         }
         store_some(w, dw + c, end - c);
-        store_some(b, db + c, end - c);
+        if (sums > 1)
+            store_some(b, db + c, end - c);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Layer normalisation.  Host side: lib/op/norm/layer_norm.c
+// Layer normalisation, and RMS normalisation, whose mean and bias are 0.  Host side: lib/op/norm/layer_norm.c
 //
 //   Work      LANES_PER_ROW work-items share a row, LS / LANES_PER_ROW rows a work-group; CPU variant: one work-item walks
 //             `per_group` rows
@@ -12,6 +12,7 @@
 //
 //   Macro   Meaning                  Values
 //   PIECES  a row is several pieces  0 | 1
+//   RMS     RMS normalisation        0 | 1
 
 #include "common/row_tiling.clh"
 
@@ -19,6 +20,15 @@
 
 #ifndef PIECES
 #error "PIECES: a row is several pieces"
+#endif
+#ifndef RMS
+#error "RMS: RMS normalisation"
+#endif
+
+#if RMS
+#define BIAS(v) 0.0f
+#else
+#define BIAS(v) (v)
 #endif
 
 #if LS == 1
@@ -45,8 +55,8 @@ static inline float write_piece(__global const float *x, __global const float *w
     for (; c + ROW_STEP + VW <= width; c += 2 * ROW_STEP) {
         const int e = c + ROW_STEP;
         const FV d0 = (VLOAD(x + c) - norm.x) - norm.y, d1 = (VLOAD(x + e) - norm.x) - norm.y;
-        VSTORE(d0 * norm.z * VLOAD(weight + c) + VLOAD(bias + c), y + c);
-        VSTORE(d1 * norm.z * VLOAD(weight + e) + VLOAD(bias + e), y + e);
+        VSTORE(d0 * norm.z * VLOAD(weight + c) + BIAS(VLOAD(bias + c)), y + c);
+        VSTORE(d1 * norm.z * VLOAD(weight + e) + BIAS(VLOAD(bias + e)), y + e);
         if (next) {
             a0 += VLOAD(next + c);
             a1 += VLOAD(next + e);
@@ -54,14 +64,14 @@ static inline float write_piece(__global const float *x, __global const float *w
     }
     for (; c + VW <= width; c += ROW_STEP) {
         const FV d = (VLOAD(x + c) - norm.x) - norm.y;
-        VSTORE(d * norm.z * VLOAD(weight + c) + VLOAD(bias + c), y + c);
+        VSTORE(d * norm.z * VLOAD(weight + c) + BIAS(VLOAD(bias + c)), y + c);
         if (next)
             a0 += VLOAD(next + c);
     }
     if (c < width) {
         const FV d = (load_tail(x, width, 0.0f) - norm.x) - norm.y;
-        const FV w = load_tail(weight, width, 0.0f), b = load_tail(bias, width, 0.0f);
-        store_tail(d * norm.z * w + b, y, width);
+        const FV w = load_tail(weight, width, 0.0f);
+        store_tail(d * norm.z * w + BIAS(load_tail(bias, width, 0.0f)), y, width);
         if (next)
             a1 += load_tail(next, width, 0.0f);
     }
@@ -105,8 +115,9 @@ LOCAL_INLINE float3 norm_of(struct norm_row *r, float eps, __local float *tmp)
 #pragma unroll
     for (int k = 0; k < BATCH; ++k)
         sum += r->v[k];
-    const float near = row_reduce_sum(horizontal_sum(sum), ROW_REDUCE_SLOT(tmp, 0)) /
-                       (float)min(r->n, BATCH * LANE_STRIDE);
+    const float near = RMS ? 0.0f
+                           : row_reduce_sum(horizontal_sum(sum), ROW_REDUCE_SLOT(tmp, 0)) /
+                                 (float)min(r->n, BATCH * LANE_STRIDE);
     do { // in batches: a large square swallows small ones of its own batch only
         FV d0 = (FV)(0.0f), s0 = d0;
 #pragma unroll
@@ -124,13 +135,15 @@ LOCAL_INLINE float3 norm_of(struct norm_row *r, float eps, __local float *tmp)
 
     const float2 d = row_reduce_sum2((float2)(horizontal_sum(d_sum), horizontal_sum(s_sum)),
                                      ROW_REDUCE_SLOT(tmp, 1));
+    if (RMS)
+        return (float3)(0.0f, 0.0f, rms_scale(d.y, (float)r->n, eps));
     return (float3)(near, d.x / (float)r->n, norm_scale(d, (float)r->n, eps));
 }
 
 #endif
 
 // A row is `parts` pieces of `width` floats, `stride` apart: one piece, but for views normalised
-// over several axes.  weight, bias: [parts, width]; y: [rows, parts, width]
+// over several axes.  weight, bias: [parts, width], with RMS bias is not read; y: [rows, parts, width]
 KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
                                 __global const float *restrict weight,
                                 __global const float *restrict bias, __global float *restrict y,
@@ -150,12 +163,12 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
         __global float *yr = y + row * parts * width;
 
         // Pass 1, done with the row before: the mean, rounded.
-        const float mean = sum / n;
+        const float mean = RMS ? 0.0f : sum / n;
 
         // Pass 2: distances from it, whose own mean is what rounding left out, and their squares.
         const float2 d = row_distances(xr, stride, width, parts, mean);
-        const float rest = d.x / n;
-        const float scale = norm_scale(d, n, eps);
+        const float rest = RMS ? 0.0f : d.x / n;
+        const float scale = RMS ? rms_scale(d.y, n, eps) : norm_scale(d, n, eps);
 
         // Pass 3: normalise.
         sum = 0.0f;
@@ -178,8 +191,9 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
         FOR_ROW_VECS (k, c, n) {
             const FV v = ROW_CACHED(r.v, k, load_at(&r, c));
             const FV d = ((v - norm.x) - norm.y) * norm.z;
-            row_vec_store(d * row_vec_load(weight, c, n, 0.0f) + row_vec_load(bias, c, n, 0.0f), yr,
-                          c, n);
+            row_vec_store(d * row_vec_load(weight, c, n, 0.0f) +
+                              BIAS(row_vec_load(bias, c, n, 0.0f)),
+                          yr, c, n);
         }
     }
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradients of layer normalisation.  Host side: lib/op/norm/layer_norm_bwd.c
+// The gradients of layer normalisation, and of RMS normalisation, whose mean and bias are 0.  Host side: lib/op/norm/layer_norm_bwd.c
 //
 //   Work      LANES_PER_ROW work-items share a block of `block` rows, always the same columns of each, and
 //             LS / LANES_PER_ROW blocks make a work-group; CPU variant: one work-item walks `per_group` blocks
@@ -9,9 +9,19 @@
 //   Numerics  mean and variance as in layer_norm.cl, from the whole row's mean; sums over rows in
 //             their order
 
+//
+//   Macro  Meaning            Values
+//   RMS    RMS normalisation  0 | 1
+
 #include "common/row_tiling.clh"
 
 #include "common/norm.clh"
+
+#ifndef RMS
+#error "RMS: RMS normalisation"
+#endif
+
+enum { SUMS = 2 - RMS }; // rows of a block's partial sums
 
 // A work-item's part of the sums of four columns of one row, d = x - near, g = dy weight.
 struct sums {
@@ -34,15 +44,16 @@ static inline void row_bwd(__global const float *x, __global const float *weight
                            __global const float *dy, __global float *dx, __global float *dw,
                            __global float *db, int width, float eps)
 {
-    const float count = (float)width, near = item_sum(x, width) / count;
+    const float count = (float)width, near = RMS ? 0.0f : item_sum(x, width) / count;
     struct sums s = {(FV)(0.0f), (FV)(0.0f), (FV)(0.0f), (FV)(0.0f)};
 
     MAP_ROW_VECS(c, n, width,
                  add_vector(&s, row_vec_load(x, c, n, near) - near,
                             row_vec_load(dy, c, n, 0.0f) * row_vec_load(weight, c, n, 0.0f)));
     const float2 d = (float2)(horizontal_sum(s.d), horizontal_sum(s.dd));
-    const float g_sum = horizontal_sum(s.g), gd_sum = horizontal_sum(s.gd);
-    const float rest = d.x / count, scale = norm_scale(d, count, eps);
+    const float g_sum = RMS ? 0.0f : horizontal_sum(s.g), gd_sum = horizontal_sum(s.gd);
+    const float rest = RMS ? 0.0f : d.x / count;
+    const float scale = RMS ? rms_scale(d.y, count, eps) : norm_scale(d, count, eps);
     const float g_mean = g_sum / count, gh_mean = (gd_sum - rest * g_sum) * scale / count;
 
     MAP_ROW_VECS(c, n, width, const FV h = ((row_vec_load(x, c, n, 0.0f) - near) - rest) * scale;
@@ -50,7 +61,7 @@ static inline void row_bwd(__global const float *x, __global const float *weight
                  const FV g = d_y * row_vec_load(weight, c, n, 0.0f);
                  row_vec_store(scale * ((g - g_mean) - h * gh_mean), dx, c, n);
                  row_vec_store(row_vec_load(dw, c, n, 0.0f) + d_y * h, dw, c, n);
-                 row_vec_store(row_vec_load(db, c, n, 0.0f) + d_y, db, c, n));
+                 if (!RMS) row_vec_store(row_vec_load(db, c, n, 0.0f) + d_y, db, c, n));
 }
 
 #else
@@ -67,7 +78,7 @@ static inline void add_to(FV *held, __global float *sum, FV v, int c, int n)
 
 #endif
 
-// x, dy, dx: [rows, width]; parts: [blocks, 2, width], the sums of dy h and of dy, where
+// x, dy, dx: [rows, width]; parts: [blocks, SUMS, width], the sums of dy h and of dy, where
 // h = (x - mean) scale
 KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
                                 __global const float *restrict weight,
@@ -77,10 +88,10 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
 {
 #if LS == 1
     FOR_ROWS (part, blocks, per_group) {
-        __global float *dw = parts + 2 * part * width, *db = dw + width;
+        __global float *dw = parts + SUMS * part * width, *db = dw + width;
         const long end = min((part + 1) * block, rows);
 
-        MAP_ROW_VECS(c, n, 2 * width, row_vec_store((FV)(0.0f), dw, c, n));
+        MAP_ROW_VECS(c, n, SUMS * width, row_vec_store((FV)(0.0f), dw, c, n));
         for (long row = part * block; row < end; ++row)
             row_bwd(x + row * width, weight, dy + row * width, dx + row * width, dw, db, width,
                     eps);
@@ -90,7 +101,7 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
 
     FOR_ROWS (part, blocks, per_group) {
         const int columns = part < blocks ? width : 0;
-        __global float *dw = parts + 2 * part * width, *db = dw + width;
+        __global float *dw = parts + SUMS * part * width, *db = dw + width;
         FV dw_v[VECS_PER_LANE ? VECS_PER_LANE : 1], db_v[VECS_PER_LANE ? VECS_PER_LANE : 1];
         ROW_CACHE_ARRAY(x_v);
         ROW_CACHE_ARRAY(dy_v);
@@ -98,7 +109,8 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
         FOR_ROW_VECS (k, c, columns) {
             dw_v[VECS_PER_LANE ? k : 0] = db_v[VECS_PER_LANE ? k : 0] = (FV)(0.0f);
             row_vec_store((FV)(0.0f), dw, c, columns);
-            row_vec_store((FV)(0.0f), db, c, columns);
+            if (!RMS)
+                row_vec_store((FV)(0.0f), db, c, columns);
         }
         for (int i = 0; i < block; ++i) {
             const long row = part * block + i;
@@ -109,7 +121,8 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
             FV sum = (FV)(0.0f);
             FOR_ROW_VECS (k, c, n)
                 sum += ROW_CACHE(x_v, k, row_vec_load(xr, c, n, 0.0f));
-            const float near = row_reduce_sum(horizontal_sum(sum), ROW_REDUCE_SLOT(tmp, 0)) / count;
+            const float near =
+                RMS ? 0.0f : row_reduce_sum(horizontal_sum(sum), ROW_REDUCE_SLOT(tmp, 0)) / count;
 
             struct sums s = {(FV)(0.0f), (FV)(0.0f), (FV)(0.0f), (FV)(0.0f)};
             FOR_ROW_VECS (k, c, n) {
@@ -118,10 +131,19 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
                              row_vec_load(weight, c, n, 0.0f);
                 add_vector(&s, LANES < (IV)(n - c) ? v - near : (FV)(0.0f), g);
             }
+#if RMS // no other reduction comes between those of two rows: they take turns in local memory
+            const float2 both =
+                row_reduce_sum2((float2)(horizontal_sum(s.dd), horizontal_sum(s.gd)),
+                                ROW_REDUCE_SLOT(tmp, 2 * (i & 1)));
+            const float4 all = (float4)(0.0f, both.x, 0.0f, both.y);
+            const float scale = rms_scale(all.y, count, eps);
+#else
             const float4 all = row_reduce_sum4((float4)(horizontal_sum(s.d), horizontal_sum(s.dd),
                                                         horizontal_sum(s.g), horizontal_sum(s.gd)),
                                                ROW_REDUCE_SLOT(tmp, 1));
-            const float rest = all.x / count, scale = norm_scale(all.xy, count, eps);
+            const float scale = norm_scale(all.xy, count, eps);
+#endif
+            const float rest = all.x / count;
             const float g_mean = all.z / count;
             const float gh_mean = (all.w - rest * all.z) * scale / count;
 
@@ -132,13 +154,15 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
                 const FV g = d_y * row_vec_load(weight, c, n, 0.0f);
                 row_vec_store(scale * ((g - g_mean) - h * gh_mean), dx + row * width, c, n);
                 add_to(&dw_v[VECS_PER_LANE ? k : 0], dw, d_y * h, c, n);
-                add_to(&db_v[VECS_PER_LANE ? k : 0], db, d_y, c, n);
+                if (!RMS)
+                    add_to(&db_v[VECS_PER_LANE ? k : 0], db, d_y, c, n);
             }
         }
 #if VECS_PER_LANE
         FOR_ROW_VECS (k, c, columns) {
             row_vec_store(dw_v[k], dw, c, columns);
-            row_vec_store(db_v[k], db, c, columns);
+            if (!RMS)
+                row_vec_store(db_v[k], db, c, columns);
         }
 #endif
     }

@@ -19,6 +19,7 @@
 #include "attncl/dropout.h"
 #include "attncl/graph.h"
 #include "attncl/kinds.h"
+#include "attncl/ops.h"
 
 ATTNCL_BEGIN
 
@@ -32,11 +33,16 @@ typedef struct attncl_attention_desc {
     const attncl_dropout_desc
         *dropout; /**< of the weights [B, H, T, S] before they meet the values,
                                            borrowed; NULL: none */
+    attncl_value
+        rotary; /**< of multi-head attention: attncl_rotary_table(), by which queries and keys turn; null: none */
+    attncl_rotary_pairs rotary_pairs;
+    float qk_norm_eps; /**< of query_norm and key_norm; 0: 1e-6 */
 } attncl_attention_desc;
 
 #define ATTNCL_ATTENTION_DESC_INIT                                                                 \
     {                                                                                              \
-        sizeof(attncl_attention_desc), 0.0f, 0, 0, ATTNCL_LAYOUT_TIME_FIRST, NULL                  \
+        sizeof(attncl_attention_desc), 0.0f, 0, 0, ATTNCL_LAYOUT_TIME_FIRST, NULL,                 \
+            ATTNCL_VALUE_INIT, ATTNCL_ROTARY_HALVES, 0.0f                                          \
     }
 
 /** What an attention or AFT layer reads.  Null values for what is absent. */
@@ -115,13 +121,14 @@ typedef struct attncl_mha_params {
     attncl_value key_weight, key_bias;       /**< [G C / H, key width], [G C / H] */
     attncl_value value_weight, value_bias;   /**< [G C / H, value width], [G C / H] */
     attncl_value output_weight, output_bias; /**< [C out, C], [C out] */
+    attncl_value query_norm, key_norm; /**< [D], weights of an RMS norm of each head; null: none */
 } attncl_mha_params;
 
 #define ATTNCL_MHA_PARAMS_INIT                                                                     \
     {                                                                                              \
         sizeof(attncl_mha_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,        \
             ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,            \
-            ATTNCL_VALUE_INIT                                                                      \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT                                \
     }
 
 /**

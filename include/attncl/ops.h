@@ -38,6 +38,12 @@ ATTNCL_API attncl_value attncl_masked_softmax(attncl_graph *g, attncl_value x,
 ATTNCL_API attncl_value attncl_layer_norm(attncl_graph *g, attncl_value x, attncl_value weight,
                                           attncl_value bias, float eps);
 
+/** RMS norm: x / sqrt(mean(x^2) + eps) * weight over the trailing axes that weight has, in the shape of x.  NaN and
+ * infinity in x make their row NaN.  Source: Zhang and Sennrich 2019, arXiv 1910.07467.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
+ATTNCL_API attncl_value attncl_rms_norm(attncl_graph *g, attncl_value x, attncl_value weight,
+                                        float eps);
+
 /** Elementwise activation, in the shape of x.  NaN stays NaN, for ReLU too; infinity gives the limit:
  * at -inf, GELU and SiLU are 0, where x Phi(x) and x sigmoid(x) as formulas would be NaN.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
@@ -113,6 +119,65 @@ ATTNCL_API attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, 
  * Errors: ERR_SHAPE, ERR_NO_MEMORY, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, double delta);
+
+/** Which channels of a head turn together: i and i + width / 2 (Llama, GPT-NeoX), or 2 i and 2 i + 1 (GPT-J). */
+typedef enum attncl_rotary_pairs {
+    ATTNCL_ROTARY_HALVES = 0,
+    ATTNCL_ROTARY_NEIGHBOURS = 1,
+} attncl_rotary_pairs;
+
+/** How frequencies are changed for contexts longer than those of training. */
+typedef enum attncl_rotary_scaling {
+    ATTNCL_ROTARY_UNSCALED = 0,
+    ATTNCL_ROTARY_LINEAR = 1, /**< positions divided by factor */
+    ATTNCL_ROTARY_LLAMA3 =
+        2, /**< low frequencies divided by factor, from low_freq_factor to high_freq_factor in part */
+    ATTNCL_ROTARY_YARN =
+        3, /**< by parts, arXiv 2309.00071: beta_fast, beta_slow, attention_factor, mscale */
+} attncl_rotary_scaling;
+
+/** Rotary positions (Su et al. 2021, arXiv 2104.09864).  Start from ATTNCL_ROTARY_DESC_INIT and set width. */
+typedef struct attncl_rotary_desc {
+    size_t struct_size;
+    int64_t width; /**< channels of a head that turn, even; the others stay */
+    double theta;  /**< base of the frequencies */
+    attncl_rotary_pairs pairs;
+    attncl_rotary_scaling scaling;
+    double factor;                            /**< of the scalings, at least 1 */
+    int64_t original_max_position;            /**< of LLAMA3, YARN: the context of training */
+    double low_freq_factor, high_freq_factor; /**< of LLAMA3 */
+    double beta_fast, beta_slow;              /**< of YARN */
+    double
+        attention_factor; /**< of YARN, on cosines and sines; 0: by mscale, or 0.1 ln factor + 1 */
+    double mscale, mscale_all_dim; /**< of YARN; 0: not given */
+    int truncate;                  /**< of YARN: whole pairs */
+} attncl_rotary_desc;
+
+#define ATTNCL_ROTARY_DESC_INIT                                                                    \
+    {                                                                                              \
+        sizeof(attncl_rotary_desc), 0, 10000, ATTNCL_ROTARY_HALVES, ATTNCL_ROTARY_UNSCALED, 1, 0,  \
+            1, 4, 32, 1, 0, 0, 0, 1                                                                \
+    }
+
+/**
+ * The cosines and sines of positions 0 to n_positions - 1, F32 [n_positions, 2, width / 2]: a constant of the graph.  An
+ * angle is a product in float, as in PyTorch, its cosine and sine are rounded once.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_NO_MEMORY, kept by the graph.
+ */
+ATTNCL_API attncl_value attncl_rotary_table(attncl_graph *g, const attncl_rotary_desc *desc,
+                                            int64_t n_positions);
+
+/**
+ * Rotates each row of x [T, B, ..., C] by its position: the first 2 F channels, in pairs; the others stay.
+ *
+ * @param table     [P, 2, F] of attncl_rotary_table(); P = 1: for all rows
+ * @param position  I32 [T or 1, B or 1]; null: row t has position t, T at most P.  Positions outside the table are those of
+ *                  its ends
+ * @return          like x
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
+ */
+ATTNCL_API attncl_value attncl_rotary(attncl_graph *g, attncl_value x, attncl_value table,
+                                      attncl_rotary_pairs pairs, attncl_value position);
 
 /** How attncl_cross_entropy() sums.  Start from ATTNCL_CROSS_ENTROPY_DESC_INIT; NULL: the mean. */
 typedef struct attncl_cross_entropy_desc {

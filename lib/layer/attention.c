@@ -134,13 +134,53 @@ attncl_value attncl_merge_heads(attncl_graph *g, attncl_value x, attncl_layout l
     return attncl_reshape(g, attncl_permute(g, x, time_first ? to_tbhe : to_bthe), 3, dim);
 }
 
-// The maps of query, key and value under the names of a layer's parameters.
-static void project_inputs(attncl_graph *g, const attncl_mha_params *p, attncl_attention_inputs *in)
+static attncl_value swap_first_axes(attncl_graph *g, attncl_value x)
+{
+    static const int swapped[] = {1, 0, 2, 3};
+    return attncl_permute(g, x, swapped);
+}
+
+// The heads of x [T, B, C] or [B, T, C], or at a position [B, C]: normalised and turned, in the shape of x.
+static attncl_value turn_heads(attncl_graph *g, const attncl_attention_desc *desc, int64_t width,
+                               attncl_value norm, attncl_value position, attncl_value x)
+{
+    static const int64_t one[2] = {1, 1};
+    const bool swaps = desc->layout == ATTNCL_LAYOUT_BATCH_FIRST;
+    struct tensor_desc d;
+    if ((!attncl__given(norm) && !attncl__given(desc->rotary)) ||
+        !attncl__layer_shape(g, x, "x", &d))
+        return x;
+    const int64_t n = d.dim[d.rank - 1] / width,
+                  rows[2] = {d.rank == 3 ? d.dim[0] : 1, d.dim[d.rank - 2]};
+    x = attncl_reshape(g, x, 4, (const int64_t[]){rows[0], rows[1], n, width});
+    if (attncl__given(norm))
+        x = attncl_rms_norm(g, x, norm, desc->qk_norm_eps != 0 ? desc->qk_norm_eps : 1e-6f);
+    if (attncl__given(desc->rotary)) {
+        if (attncl__given(position))
+            position = attncl_reshape(g, position, 2, one);
+        x = swaps ? swap_first_axes(g, x) : x;
+        x = attncl_rotary(g, x, desc->rotary, desc->rotary_pairs, position);
+        x = swaps ? swap_first_axes(g, x) : x;
+    }
+    return attncl_reshape(g, x, d.rank, d.dim);
+}
+
+// The maps of query, key and value under the names of a layer's parameters.  position: of a step; else null.
+static void project_inputs(attncl_graph *g, const attncl_attention_desc *desc,
+                           const attncl_mha_params *p, int64_t n_heads, attncl_value position,
+                           attncl_attention_inputs *in)
 {
     const attncl_value none = ATTNCL_NONE_VALUE;
+    struct tensor_desc d;
     in->query = attncl__layer_project(g, "query", in->query, p->query_weight, p->query_bias, none);
     in->key = attncl__layer_project(g, "key", in->key, p->key_weight, p->key_bias, none);
     in->value = attncl__layer_project(g, "value", in->value, p->value_weight, p->value_bias, none);
+    if (!attncl__layer_shape(g, in->query, "query", &d) ||
+        !attncl__layer_heads(g, n_heads, d.dim[d.rank - 1]))
+        return;
+    const int64_t width = d.dim[d.rank - 1] / n_heads;
+    in->query = turn_heads(g, desc, width, p->query_norm, position, in->query);
+    in->key = turn_heads(g, desc, width, p->key_norm, position, in->key);
 }
 
 // Heads of projected inputs: as many of key and value, as wide as the query's, as the key has channels for.
@@ -170,7 +210,7 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
     if (!LAYER_STRUCT(g, attncl_mha_params, &p, params) || !attncl__layer_inputs(g, inputs, &in) ||
         !read_desc(g, desc, &d))
         return ATTNCL_NONE_VALUE;
-    project_inputs(g, &p, &in);
+    project_inputs(g, &d, &p, n_heads, ATTNCL_NONE_VALUE, &in);
     split_inputs(g, n_heads, d.layout, &in);
     const attncl_value y = attncl_merge_heads(g, attend(g, &d, &in, weights_ret), d.layout);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, in.residual);
@@ -230,7 +270,7 @@ attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_m
     attncl_mha_params p = ATTNCL_MHA_PARAMS_INIT;
     if (!LAYER_STRUCT(g, attncl_mha_params, &p, params))
         return ATTNCL_NONE_VALUE;
-    project_inputs(g, &p, &in);
+    project_inputs(g, cache->desc, &p, n_heads, position, &in);
     const attncl_value y = attncl__given(position) ? attend_step(g, n_heads, cache, &in, position)
                                                    : attend_prompt(g, n_heads, cache, in);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
@@ -240,7 +280,8 @@ attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_
                                               int64_t n_heads, int64_t limit, attncl_value x,
                                               attncl_value position, attncl_value residual)
 {
-    const struct cache_desc cache = {limit, ATTNCL_F32};
+    const attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
+    const struct cache_desc cache = {limit, ATTNCL_F32, &desc};
     struct tensor_desc d;
     if (!attncl__layer_shape(g, position, "position", &d))
         return ATTNCL_NONE_VALUE;

@@ -123,7 +123,7 @@ static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attn
         return ATTNCL_NONE_VALUE;
     if (d.dim[0] >= STACK_STEPS && model->n_layers > 0 && !attncl__given(model->key_value_weight))
         stack_maps(g, model, d.dim[2]);
-    const struct cache_desc cache = {d.dim[0], ATTNCL_F32};
+    const struct cache_desc cache = {.limit = d.dim[0], .dtype = ATTNCL_F32};
     if (!attncl__feedback_begin(g, model, d.dim[1], d.dim[2], &cache, &s))
         return ATTNCL_NONE_VALUE;
 
@@ -205,7 +205,7 @@ attncl_value attncl_feedback_transformer_step(attncl_graph *g,
                                               int64_t limit, attncl_value x, attncl_value position,
                                               attncl_value *memory_ret)
 {
-    const struct cache_desc cache = {limit, ATTNCL_F32};
+    const struct cache_desc cache = {.limit = limit, .dtype = ATTNCL_F32};
     const struct decode_at at = {.position = position};
     return attncl__feedback_transformer_decode(g, params, &cache, x, &at, memory_ret);
 }

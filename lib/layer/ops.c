@@ -40,6 +40,12 @@ attncl_value attncl_layer_norm(attncl_graph *g, attncl_value x, attncl_value wei
     return attncl__graph_add(g, &attncl__op_layer_norm_fwd, &params, IN(x, weight, bias));
 }
 
+attncl_value attncl_rms_norm(attncl_graph *g, attncl_value x, attncl_value weight, float eps)
+{
+    const struct rms_norm_fwd_params params = {eps};
+    return attncl__graph_add(g, &attncl__op_rms_norm_fwd, &params, IN(x, weight));
+}
+
 attncl_value attncl_activate(attncl_graph *g, attncl_value x, attncl_activation kind)
 {
     const struct activation_fwd_params params = {(int32_t)kind};

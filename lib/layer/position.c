@@ -53,35 +53,3 @@ attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, attncl_valu
 {
     return attncl__graph_add(g, &attncl__op_add_position_at_fwd, NULL, IN(x, table, position));
 }
-
-// [2, width]: cosines, and sines with their signs.
-static attncl_value rotation_table(attncl_graph *g, int64_t width, double delta)
-{
-    const int64_t dim[2] = {2, width};
-    float *table = attncl__alloc_array(2 * (size_t)width, sizeof *table);
-    if (!table)
-        return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "table of a shift [2, %" PRId64 "]", width);
-    for (int64_t c = 0; c < width; c += 2) {
-        const double angle = delta * pow(10000.0, -(double)c / (double)width);
-        table[c] = table[c + 1] = (float)cos(angle);
-        table[width + c] = (float)sin(angle);
-        table[width + c + 1] = -table[width + c];
-    }
-    const attncl_value rotation = attncl_graph_constant(g, ATTNCL_F32, 2, dim, table);
-    attncl__free(table);
-    return rotation;
-}
-
-attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, double delta)
-{
-    struct tensor_desc d;
-    if (!attncl__layer_shape(g, x, "x", &d))
-        return ATTNCL_NONE_VALUE;
-    const int64_t width = d.rank > 0 ? d.dim[d.rank - 1] : 0;
-    if (d.rank == 0 || width % 2 != 0 || !isfinite(delta))
-        return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE,
-                          "x is %s, delta is %g: expected an even last axis and a finite delta",
-                          SHAPE(&d), delta);
-    return attncl__graph_add(g, &attncl__op_rotate_fwd, NULL,
-                             IN(x, rotation_table(g, width, delta)));
-}

@@ -32,6 +32,9 @@ static attncl_status build(struct build *b, const void *settings)
 
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
     attncl__mha_params(&b->params, &s->mha, &params);
+    const int64_t n_queries = attncl__input_axis(b, 'T'), n_keys = attncl__input_axis(b, 'S');
+    desc.rotary = attncl__rotary_table(b, &s->mha, n_queries > n_keys ? n_queries : n_keys);
+    desc.rotary_pairs = s->mha.rotary.pairs;
     const attncl_value y =
         attncl_multi_head_attention(b->graph, &desc, &params, s->mha.heads, &in, &weights);
     attncl_graph_output(b->graph, "output", y);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// softmax, masked_softmax, layer_norm, activation, linear, bmm.
+// softmax, masked_softmax, layer_norm, rms_norm, activation, linear, bmm.
 
 #include <inttypes.h>
 
@@ -107,6 +107,29 @@ const struct arch_class attncl__arch_layer_norm = {
     .inputs = layer_norm_inputs,
     .outputs = layer_norm_outputs,
     .build = layer_norm_build,
+};
+
+// -- rms_norm
+
+static attncl_status rms_norm_build(struct build *b, const void *settings)
+{
+    const struct layer_norm_settings *s = settings;
+    attncl_value x;
+    TRY(attncl__input(b, "x", &x));
+    const attncl_value weight =
+        attncl__param(&b->params, "weight", INIT_CONSTANT(1), (int)s->shape.n, s->shape.list);
+    attncl_graph_output(b->graph, "output", attncl_rms_norm(b->graph, x, weight, (float)s->eps));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_rms_norm = {
+    .name = "rms_norm",
+    .example = "{\"normalized_shape\": [64]}",
+    .settings_bytes = sizeof(struct layer_norm_settings),
+    .keys = layer_norm_keys,
+    .inputs = layer_norm_inputs,
+    .outputs = layer_norm_outputs,
+    .build = rms_norm_build,
 };
 
 // -- activation

@@ -50,7 +50,10 @@ struct decoder {
 static struct decoder decoder_params(struct params *p, const struct seq2seq_settings *s,
                                      struct rnn *rnn)
 {
-    const struct rnn_settings layers = {s->embed + s->hidden, s->hidden, s->n_layers, true};
+    const struct rnn_settings layers = {.input = s->embed + s->hidden,
+                                        .hidden = s->hidden,
+                                        .n_layers = s->n_layers,
+                                        .xavier = true};
     const int64_t hidden = s->hidden;
     const struct param_init linear = attncl__init_fan_in(hidden);
     struct decoder decoder = {.bahdanau = ATTNCL_BAHDANAU_PARAMS_INIT};
@@ -78,7 +81,8 @@ static struct decoder decoder_params(struct params *p, const struct seq2seq_sett
 static attncl_status encode(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
                             attncl_value *outputs_ret, attncl_value *lens_ret)
 {
-    const struct rnn_settings layers = {s->embed, s->hidden, s->n_layers, true};
+    const struct rnn_settings layers = {
+        .input = s->embed, .hidden = s->hidden, .n_layers = s->n_layers, .xavier = true};
     struct params *p = &b->params;
     attncl_value tokens;
     TRY(attncl__input(b, "enc_X", &tokens));

@@ -4,6 +4,7 @@
 //
 //     norm_first    x += attn(z, z, z, mask), z = LN(x);   x += FF(LN(x))
 //     else          x = LN(x + attn(x, x, x, mask));   x = LN(x + FF(x))
+//     parallel      x += attn(z, z, z, mask) + FF(LN'(x)), z = LN(x): both norms are of the same x
 //
 // A gMLP block has its norms and residual inside.  In training what attn and FF give is dropped in part
 // before it is added, and so are FF's hidden channels and the attention's weights.
@@ -41,13 +42,19 @@ static attncl_status check_block(void *settings)
                                               : BLOCK_AFT;
     REQUIRE(s->norm_first || s->kind != BLOCK_GMLP, ATTNCL_ERR_FORMAT,
             "norm_first is false, layer gmlp has its norm first");
+    REQUIRE(s->norm_first || !s->parallel, ATTNCL_ERR_FORMAT,
+            "norm_first is false, parallel is true: parallel layers have their norms first");
     return ATTNCL_OK;
 }
+
+static const struct choice norms[] = {{"layer", NORM_LAYER}, {"rms", NORM_RMS}, {0}};
 
 const struct key attncl__block_keys[] = {
     {"layer", KEY_WORD, AT(block_settings, layer), .choices = attncl__lm_layers + N_LM_ONLY_LAYERS},
     {"norm_first", KEY_BOOL, AT(block_settings, norm_first), OR(true)},
     NORM_EPS_KEY(AT(block_settings, norm_eps)),
+    {"norm", KEY_WORD, AT(block_settings, norm), .choices = norms, OR_WORD("layer"), OFF("gmlp")},
+    {"parallel", KEY_BOOL, AT(block_settings, parallel), OR(false), OFF("gmlp")},
     KEYS_OF(attncl__mha_keys, AT(block_settings, mha), ON("transformer")),
     KEYS_OF(attncl__aft_local_keys, AT(block_settings, aft), ON("aft_local")),
     KEYS_OF(attncl__aft_full_keys, AT(block_settings, aft), ON("aft_full")),
@@ -148,16 +155,20 @@ static void show_attention(struct build *b, attncl_value weights)
     attncl_graph_output(b->graph, name, attncl_permute(b->graph, weights, to_tsbh));
 }
 
-static attncl_value mha(struct build *b, const struct mha_settings *s,
+static attncl_value mha(struct build *b, const struct mha_settings *s, double norm_eps,
                         const struct block_call *call, attncl_value z, attncl_value x)
 {
     const attncl_attention_inputs in = self_attention(call, z, residual_in(b, x));
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
-    const struct cache_desc cache = {b->n_positions, b->state_dtype};
+    const struct cache_desc cache = {b->n_positions, b->state_dtype, &desc};
+    const int64_t n_steps = attncl_graph_shape(b->graph, z).dim[batch_axis(call) == 0 ? 1 : 0];
     attncl_value weights;
 
     attncl__mha_params(&b->params, s, &params);
+    desc.rotary = attncl__rotary_table(b, s, call->position.id ? b->n_positions : n_steps);
+    desc.rotary_pairs = s->rotary.pairs;
+    desc.qk_norm_eps = (float)norm_eps;
     if (call->position.id || call->last.id)
         return attncl__multi_head_attention_decode(b->graph, &params, s->heads, &cache, z,
                                                    call->position, x);
@@ -183,6 +194,14 @@ static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,
                : attncl_gmlp_block(b->graph, &params, x, call->causal, call->mask);
 }
 
+static struct norm_params norm_params(struct params *p, const struct block_settings *s,
+                                      const char *name)
+{
+    const int64_t width = attncl__block_width(s);
+    return s->norm == NORM_RMS ? attncl__rms_norm_params(p, name, width)
+                               : attncl__norm_params(p, name, width);
+}
+
 attncl_value attncl__block(struct build *b, const struct block_settings *s,
                            const struct block_call *call, attncl_value x)
 {
@@ -190,16 +209,18 @@ attncl_value attncl__block(struct build *b, const struct block_settings *s,
         return gmlp(b, &s->gmlp, call, x);
 
     struct params *p = &b->params;
-    const struct norm_params norm_attn = attncl__norm_params(p, "norm_self_attn", s->ffn.d_model);
+    const struct norm_params norm_attn = norm_params(p, s, "norm_self_attn");
+    const attncl_value given = x;
     attncl_value z = s->norm_first ? attncl__norm(b, norm_attn, s->norm_eps, x) : x;
     attncl__params_enter(p, "self_attn");
-    x = s->kind == BLOCK_AFT ? aft(b, &s->aft, call, z, x) : mha(b, &s->mha, call, z, x);
+    x = s->kind == BLOCK_AFT ? aft(b, &s->aft, call, z, x)
+                             : mha(b, &s->mha, s->norm_eps, call, z, x);
     attncl__params_leave(p);
     if (!s->norm_first)
         x = attncl__norm(b, norm_attn, s->norm_eps, x);
 
-    const struct norm_params norm_ff = attncl__norm_params(p, "norm_ff", s->ffn.d_model);
-    z = s->norm_first ? attncl__norm(b, norm_ff, s->norm_eps, x) : x;
+    const struct norm_params norm_ff = norm_params(p, s, "norm_ff");
+    z = s->norm_first ? attncl__norm(b, norm_ff, s->norm_eps, s->parallel ? given : x) : x;
     x = feed_forward(b, &s->ffn, call, z, x);
     return s->norm_first ? x : attncl__norm(b, norm_ff, s->norm_eps, x);
 }
@@ -228,7 +249,6 @@ attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
                              const struct block_call *call, attncl_value x)
 {
     struct params *p = &b->params;
-    const int64_t width = attncl__block_width(&s->block);
     for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
         attncl__params_enter(p, "layers.%d", (int)i);
         x = attncl__block(b, &s->block, call, x);
@@ -238,8 +258,9 @@ attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
         x = attncl__prefill_last_row(b->graph, x, call->last);
     if (s->final_norm == PRESENT_NEVER)
         return x;
-    const struct norm_params norm = s->final_norm == PRESENT_ALWAYS
-                                        ? attncl__norm_params(p, "norm", width)
-                                        : attncl__norm_optional(p, "norm", width);
+    const struct norm_params norm =
+        s->final_norm == PRESENT_ALWAYS || s->block.norm == NORM_RMS
+            ? norm_params(p, &s->block, "norm")
+            : attncl__norm_optional(p, "norm", attncl__block_width(&s->block));
     return norm.weight.id ? attncl__norm(b, norm, s->final_norm_eps, x) : x;
 }

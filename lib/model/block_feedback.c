@@ -206,7 +206,7 @@ attncl_status attncl__feedback(struct build *b, const struct feedback_settings *
     transformer_params(&b->params, s, n, parts, layers, &params);
     for (size_t i = 0; i < n; ++i)
         drop_layer(&b->dropout, &parts[i], &layers[i], &dropped[i]);
-    const struct cache_desc cache = {attncl__feedback_limit(s), b->state_dtype};
+    const struct cache_desc cache = {.limit = attncl__feedback_limit(s), .dtype = b->state_dtype};
     *y_ret =
         at.position.id || at.last.id
             ? attncl__feedback_transformer_decode(b->graph, &params, &cache, x, &at, memory_ret)

@@ -26,6 +26,15 @@ struct norm_params attncl__norm_params(struct params *p, const char *name, int64
     return norm;
 }
 
+struct norm_params attncl__rms_norm_params(struct params *p, const char *name, int64_t width)
+{
+    struct norm_params norm = {.name = name, .rms = true};
+    attncl__params_enter(p, "%s", name);
+    norm.weight = PARAM(p, "weight", INIT_CONSTANT(1), width);
+    attncl__params_leave(p);
+    return norm;
+}
+
 struct norm_params attncl__norm_optional(struct params *p, const char *name, int64_t width)
 {
     struct norm_params norm = {.name = name};
@@ -40,7 +49,12 @@ struct norm_params attncl__norm_optional(struct params *p, const char *name, int
 
 attncl_value attncl__norm(struct build *b, struct norm_params norm, double eps, attncl_value x)
 {
-    return attncl__layer_normalise(b->graph, norm.name, x, norm.weight, norm.bias, (float)eps);
+    if (!norm.rms)
+        return attncl__layer_normalise(b->graph, norm.name, x, norm.weight, norm.bias, (float)eps);
+    attncl_graph_push_scope(b->graph, norm.name);
+    const attncl_value y = attncl_rms_norm(b->graph, x, norm.weight, (float)eps);
+    attncl_graph_pop_scope(b->graph);
+    return y;
 }
 
 // -- a feed-forward network
@@ -150,12 +164,58 @@ attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal)
 static attncl_status check_mha(void *settings)
 {
     const struct mha_settings *s = settings;
-    REQUIRE(s->d_model % s->heads == 0, ATTNCL_ERR_FORMAT,
+    REQUIRE(!s->rope || (s->rotary.width % 2 == 0 && s->rotary.width <= s->head_dim),
+            ATTNCL_ERR_FORMAT,
+            "rope_width is %" PRId64 ", must be even and at most head_dim, %" PRId64,
+            s->rotary.width, s->head_dim);
+    REQUIRE(s->d_model % s->heads == 0 || s->head_dim != s->d_model / s->heads, ATTNCL_ERR_FORMAT,
             "d_model = %" PRId64 " cannot be cut into heads = %" PRId64, s->d_model, s->heads);
     REQUIRE(s->heads % s->n_kv_heads == 0, ATTNCL_ERR_FORMAT,
             "heads = %" PRId64 " is not a multiple of n_kv_heads = %" PRId64, s->heads,
             s->n_kv_heads);
     return ATTNCL_OK;
+}
+
+static double default_head_dim(const void *settings)
+{
+    const struct mha_settings *s = settings;
+    return (double)(s->d_model / s->heads);
+}
+
+static const struct choice rope_pairs[] = {
+    {"halves", ATTNCL_ROTARY_HALVES}, {"neighbours", ATTNCL_ROTARY_NEIGHBOURS}, {0}};
+static const struct choice rope_scalings[] = {{"none", ATTNCL_ROTARY_UNSCALED},
+                                              {"linear", ATTNCL_ROTARY_LINEAR},
+                                              {"llama3", ATTNCL_ROTARY_LLAMA3},
+                                              {"yarn", ATTNCL_ROTARY_YARN},
+                                              {0}};
+
+#define ROTARY(field) offsetof(attncl_rotary_desc, field)
+#define LLAMA3        WHEN("rope_scaling", "llama3")
+#define YARN          WHEN("rope_scaling", "yarn")
+#define LONGER        UNLESS("rope_scaling", "none")
+
+// Keys as transformers call them, with rope_ before each.
+static const struct key rotary_keys[] = {
+    {"rope_theta", KEY_NUMBER, ROTARY(theta), .min = 1.000001, OR(10000)},
+    {"rope_pairs", KEY_WORD, ROTARY(pairs), .choices = rope_pairs, OR_WORD("halves")},
+    {"rope_scaling", KEY_WORD, ROTARY(scaling), .choices = rope_scalings, OR_WORD("none")},
+    {"rope_factor", KEY_NUMBER, ROTARY(factor), .min = 1, LONGER},
+    {"rope_original_max_position_embeddings", KEY_INT, ROTARY(original_max_position), .min = 1,
+     WHEN("rope_scaling", "llama3", "yarn")},
+    {"rope_low_freq_factor", KEY_NUMBER, ROTARY(low_freq_factor), .min = 1e-9, OR(1), LLAMA3},
+    {"rope_high_freq_factor", KEY_NUMBER, ROTARY(high_freq_factor), .min = 1e-9, OR(4), LLAMA3},
+    {"rope_beta_fast", KEY_NUMBER, ROTARY(beta_fast), .min = 1e-9, OR(32), YARN},
+    {"rope_beta_slow", KEY_NUMBER, ROTARY(beta_slow), .min = 1e-9, OR(1), YARN},
+    {"rope_attention_factor", KEY_NUMBER, ROTARY(attention_factor), OR(0), YARN},
+    {"rope_mscale", KEY_NUMBER, ROTARY(mscale), OR(0), YARN},
+    {"rope_mscale_all_dim", KEY_NUMBER, ROTARY(mscale_all_dim), OR(0), YARN},
+    {0},
+};
+
+static double default_rope_width(const void *settings)
+{
+    return (double)((const struct mha_settings *)settings)->head_dim;
 }
 
 static double default_kv_heads(const void *settings)
@@ -167,18 +227,46 @@ const struct key attncl__mha_keys[] = {
     {"d_model", KEY_INT, AT(mha_settings, d_model), .min = 1},
     {"heads", KEY_INT, AT(mha_settings, heads), .min = 1},
     {"n_kv_heads", KEY_INT, AT(mha_settings, n_kv_heads), .min = 1, OR_FROM(default_kv_heads)},
+    {"head_dim", KEY_INT, AT(mha_settings, head_dim), .min = 1, OR_FROM(default_head_dim)},
     {"bias", KEY_BOOL, AT(mha_settings, bias), OR(true)},
+    {"value_bias", KEY_BOOL, AT(mha_settings, value_bias), OR(true)},
+    {"output_bias", KEY_BOOL, AT(mha_settings, output_bias), OR(true)},
+    {"qk_norm", KEY_BOOL, AT(mha_settings, qk_norm), OR(false)},
+    {"rope", KEY_BOOL, AT(mha_settings, rope), OR(false)},
+    {"rope_width", KEY_INT, AT(mha_settings, rotary.width), .min = 2, OR_FROM(default_rope_width),
+     WHEN("rope", "true")},
+    KEYS_OF(rotary_keys, AT(mha_settings, rotary), WHEN("rope", "true")),
     CHECK(check_mha),
     {0},
 };
 
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret)
 {
-    const int64_t c = s->d_model, kv = c / s->heads * s->n_kv_heads;
-    attncl__param_linear(p, "query.linear", c, c, s->bias, &ret->query_weight, &ret->query_bias);
-    attncl__param_linear(p, "key.linear", kv, c, s->bias, &ret->key_weight, &ret->key_bias);
-    attncl__param_linear(p, "value.linear", kv, c, true, &ret->value_weight, &ret->value_bias);
-    attncl__param_linear(p, "output", c, c, true, &ret->output_weight, &ret->output_bias);
+    const int64_t c = s->d_model, heads = s->heads * s->head_dim;
+    const int64_t groups = s->n_kv_heads * s->head_dim;
+    attncl__param_linear(p, "query.linear", heads, c, s->bias, &ret->query_weight,
+                         &ret->query_bias);
+    attncl__param_linear(p, "key.linear", groups, c, s->bias, &ret->key_weight, &ret->key_bias);
+    attncl__param_linear(p, "value.linear", groups, c, s->value_bias, &ret->value_weight,
+                         &ret->value_bias);
+    attncl__param_linear(p, "output", c, heads, s->output_bias, &ret->output_weight,
+                         &ret->output_bias);
+    if (s->qk_norm) {
+        ret->query_norm = attncl__rms_norm_params(p, "query_norm", s->head_dim).weight;
+        ret->key_norm = attncl__rms_norm_params(p, "key_norm", s->head_dim).weight;
+    }
+}
+
+attncl_value attncl__rotary_table(struct build *b, const struct mha_settings *s, int64_t n)
+{
+    attncl_rotary_desc desc = s->rotary;
+    if (!s->rope)
+        return ATTNCL_NONE_VALUE;
+    desc.struct_size = sizeof desc;
+    desc.truncate = 1;
+    if (!b->rotary.id)
+        b->rotary = attncl_rotary_table(b->graph, &desc, n);
+    return b->rotary;
 }
 
 // -- a spatial gating unit and a gMLP block

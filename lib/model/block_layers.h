@@ -25,9 +25,11 @@ attncl_status attncl__check_parity(const char *key, int64_t value, bool even);
 
 struct norm_params {
     const char *name;
+    bool rms;                  // RMS norm, which has no bias
     attncl_value weight, bias; // [width]
 };
 struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width);
+struct norm_params attncl__rms_norm_params(struct params *p, const char *name, int64_t width);
 // A norm that the file may lack, both null values then.
 struct norm_params attncl__norm_optional(struct params *p, const char *name, int64_t width);
 
@@ -67,10 +69,16 @@ bool attncl__aft_keeps_rows(const struct aft_settings *s);
 
 struct mha_settings {
     int64_t d_model, heads, n_kv_heads;
-    bool bias; // of queries and keys; values always have one
+    int64_t head_dim;
+    bool bias, value_bias, output_bias; // bias: of queries and keys
+    bool qk_norm;                       // RMS norm of each head's queries and keys
+    bool rope;                          // queries and keys are rotated by their positions
+    attncl_rotary_desc rotary;
 };
 extern const struct key attncl__mha_keys[];
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret);
+// The rotations of positions below n, one table for all layers of a graph; the null value where none turns.
+attncl_value attncl__rotary_table(struct build *b, const struct mha_settings *s, int64_t n);
 
 // A spatial gating unit and a gMLP block.
 

@@ -51,6 +51,7 @@ attncl_status attncl__classes(struct build *b, const struct classes_settings *s,
 // -- block_encoder.c: a layer of an encoder, which is a gMLP block, or an AFT layer or multi-head attention and a
 // feed-forward network; and the encoder
 
+enum { NORM_LAYER, NORM_RMS }; // what `norm` may be
 enum block_kind { BLOCK_AFT, BLOCK_GMLP, BLOCK_TRANSFORMER };
 // What `layer` may be: an AFT layer's kind, or one of these.
 enum { LAYER_GMLP = 100, LAYER_TRANSFORMER, LAYER_FEEDBACK, LAYER_FEEDBACK_KV };
@@ -61,6 +62,8 @@ struct block_settings {
     int layer;
     enum block_kind kind;
     bool norm_first; // x + f(LN(x)), else LN(x + f(x))
+    bool parallel;   // x + attn(LN(x)) + FF(LN'(x)), layer norms of the same x
+    int norm;
     double norm_eps;
     struct gmlp_settings gmlp;
     struct aft_settings aft;

@@ -24,7 +24,7 @@ struct entry_list {
 attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *entry);
 
 // The keys of a table and of those inside it, in order.
-enum { CONFIG_MAX_ROWS = 160, CONFIG_MAX_NESTING = 4 };
+enum { CONFIG_MAX_ROWS = 240, CONFIG_MAX_NESTING = 6 };
 struct config_row {
     const struct key *key;
     const char *object;                               // that it is in; NULL: the whole

@@ -24,6 +24,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 from support.safetensors_file import write  # noqa: E402
 from torch_models.aft import AFT  # noqa: E402
 from torch_models.attention import MHA, BatchFirstMHA, additive, attend, masked_softmax  # noqa: E402
+from torch_models.decoder import DecoderLM  # noqa: E402
 from torch_models.dropout import DroppedSeq2Seq, Masks, drop_feedback_layers, drop_layers  # noqa: E402
 from torch_models.feedback import Feedback, FeedbackAttention, FeedbackLayer, FeedbackLM  # noqa: E402
 from torch_models.gmlp import GMLP, SGU  # noqa: E402
@@ -62,7 +63,8 @@ GRADIENTS = {
     "lm_feedback_eps", "gelu_tanh", "feed_forward_gelu_tanh",
     "lm_aft_post_norm", "lm_feedback_tied", "classes_mean", "classes_mean_batch_first", "classes_first",
     "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens", "mha_shared", "lm_shared",
-    "gru_bidirectional", "rnn_tanh", "rnn_relu_bidirectional", "bilinear_attention"}
+    "gru_bidirectional", "rnn_tanh", "rnn_relu_bidirectional", "bilinear_attention", "lm_rotary",
+    "rms_norm"}
 
 
 def case(name, arch, config, params, inputs, expected, **how):
@@ -881,12 +883,30 @@ def embed_dropout():
     with_masks("lm_embed", "lm", c, m, place, 0.25, {"tokens": tokens, "targets": targets}, lambda m: m(tokens))
 
 
+def decoders():
+    """Norms of heads and grouped heads of an own width; a parallel layer, positions in part."""
+    torch.manual_seed(37)
+    c = {"layer": "transformer", "heads": 4, "d_model": 8, "d_ff": 12, "n_layers": 2, "n_vocab": 11, "pos": "no_pos",
+         "max_len": 12, "embed_scale": 1, "generator_bias": False, "rope": True}
+    none = dict.fromkeys(("bias", "value_bias", "output_bias", "bias1", "bias2", "bias_gate"), False)
+    language_model("lm_rotary", {**c, **none, "n_kv_heads": 2, "head_dim": 6, "norm": "rms", "qk_norm": True, "is_gated": True,
+                                  "activation": "silu", "layer_norm_eps": 1e-6, "rope_width": 6, "rope_theta": 100,
+                                  "rope_scaling": "linear", "rope_factor": 2, "parallel": False}, DecoderLM)
+    language_model("lm_parallel", {**c, "heads": 2, "n_kv_heads": 1, "head_dim": 4, "norm": "layer", "qk_norm": False, "bias": True,
+                                   "value_bias": True, "output_bias": True, "is_gated": False, "activation": "gelu", "bias1": True,
+                                   "bias2": True, "bias_gate": False, "layer_norm_eps": 1e-5, "rope_width": 2, "rope_theta": 10000,
+                                   "rope_pairs": "neighbours", "parallel": True}, DecoderLM)
+    x, m = randn(3, 4, 6), module(nn.RMSNorm([4, 6], eps=0.01))
+    m.weight.data = randn(4, 6).data
+    case("rms_norm", "rms_norm", {"normalized_shape": [4, 6], "eps": 0.01}, state(m), {"x": x}, {"output": m(x)})
+
+
 def main():
     torch.manual_seed(20)
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
-                 classifiers, dropout, recurrent_directions, chapter_16, bilinear, embed_dropout, shared_heads):
+                 classifiers, dropout, recurrent_directions, chapter_16, bilinear, embed_dropout, shared_heads, decoders):
         make()
 
 

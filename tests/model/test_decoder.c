@@ -28,6 +28,8 @@ static const char *const names[] = {
     "lm_aft_post_norm",
     "lm_feedback_tied",
     "lm_shared",
+    "lm_rotary",
+    "lm_parallel",
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 

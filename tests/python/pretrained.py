@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: MIT
 """pretrained.py LIBRARY: GPT-2 and BERT of the transformers package, of odd sizes and random weights, as model files."""
 import json
+import os
+import shutil
+import subprocess
 import sys
 
 import support
@@ -119,6 +122,81 @@ class Bert(Case):
         self.refused("is_decoder=True cannot be expressed", bert(is_decoder=True))
         self.refused("hidden_act cannot be expressed", bert(hidden_act="quick_gelu"))
         self.refused("BertForMaskedLM cannot be converted", bert(transformers.BertForMaskedLM))
+
+
+class Decoders(Case):
+    """Families of decoder-only models: their directories without torch or transformers, and live models."""
+
+    SIZES = {"vocab_size": 31, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 6,
+             "num_key_value_heads": 2, "max_position_embeddings": 40, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None}
+    ROPES = ({"rope_type": "linear", "factor": 2.0}, {"rope_type": "dynamic", "factor": 2.0},
+             {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 10},
+             {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16})
+
+    def model(self, family, **more):
+        config = getattr(transformers, f"{family}Config")(**{**self.SIZES, **more})
+        model = getattr(transformers, f"{family}ForCausalLM")(config)
+        with torch.no_grad():
+            for p in model.parameters():
+                p.add_(torch.randn_like(p) * 0.1)
+        return model.eval()
+
+    def same(self, model, limit=2e-5):
+        """The directory, converted by a process that has neither package, gives the model's scores and greedy tokens."""
+        directory = self.at / "saved"
+        shutil.rmtree(directory, ignore_errors=True)
+        model.save_pretrained(directory)
+        subprocess.run([sys.executable, "-c", "import sys; sys.modules.update(torch=None, transformers=None); "
+                        "from attncl.convert_command import main; sys.exit(main(sys.argv[1:]))", directory, self.file], check=True,
+                       env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools" / "python")}, stdout=subprocess.DEVNULL)
+        tokens = torch.randint(31, (3, 20))
+        with torch.no_grad():
+            want = model(tokens).logits.transpose(0, 1).numpy()
+        text = model.generate(tokens[:, :4], attention_mask=torch.ones(3, 4), max_new_tokens=16, do_sample=False)
+        with attncl.Model(self.file) as file:
+            got = file.run(tokens=tokens.t().numpy())["output"]
+            np.testing.assert_allclose(got, want, atol=limit * max(1, np.abs(want).max()), rtol=0)
+            np.testing.assert_array_equal(file.generate(tokens[:, :4].t().numpy(), 16, temperature=0), text.t().numpy())
+
+    def test_families(self):
+        for family, more in (("Llama", {}), ("Llama", {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
+                             ("Llama", {"num_key_value_heads": 1, "head_dim": 6}), ("Mistral", {"sliding_window": None}),
+                             ("Qwen2", {}), ("Qwen3", {"head_dim": 10}), ("SmolLM3", {"no_rope_layers": [1, 1]}),
+                             ("Gemma", {"head_dim": 10}), ("Phi3", {"partial_rotary_factor": 0.5}),
+                             ("GPTNeoX", {"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5, "rope_type": "default"}}),
+                             ("GPTNeoX", {"use_parallel_residual": False})):
+            with self.subTest(family, **more):
+                self.same(self.model(family, **more))
+
+    def test_scaled_positions(self):
+        for rope in self.ROPES:
+            with self.subTest(**rope):
+                self.same(self.model("Llama", rope_parameters={"rope_theta": 1e4, **rope}))
+
+    def test_live_and_gradients(self):
+        model = self.model("Qwen3", head_dim=10, pad_token_id=None)  # an embedding of padding has no gradient
+        self.export(model)
+        tokens, targets = torch.randint(31, (12, 2)), torch.randint(31, (12, 2))
+        torch.nn.functional.cross_entropy(model(tokens.t()).logits.transpose(0, 1).flatten(0, 1), targets.flatten()).backward()
+        with attncl.Model(self.file) as file:
+            _, got = file.gradients({"loss": np.ones((), np.float32)}, tokens=tokens.numpy(), targets=targets.numpy())
+        for name, source in (("src_embed.weight", model.model.embed_tokens), ("encoder.norm.weight", model.model.norm),
+                             ("encoder.layers.0.self_attn.key.linear.weight", model.model.layers[0].self_attn.k_proj),
+                             ("encoder.layers.1.self_attn.query_norm.weight", model.model.layers[1].self_attn.q_norm),
+                             ("encoder.layers.1.feed_forward.linear_v.weight", model.model.layers[1].mlp.up_proj)):
+            np.testing.assert_allclose(got[name], source.weight.grad.numpy(), atol=1e-5, rtol=1e-4, err_msg=name)
+
+    def test_refusals(self):
+        self.model("Llama").save_pretrained(self.at / "d")
+        good = json.loads((self.at / "d" / "config.json").read_text())
+        for more, words in (({"hidden_act": "relu6"}, "activation 'relu6' is none of silu"), ({"novel": 1}, "config.json: novel: not known"),
+                            ({"rope_parameters": {"rope_type": "longrope"}}, "rope_type 'longrope' is none of default, linear"),
+                            ({"num_hidden_layers": 3}, "there is no tensor model.layers.2.input_layernorm.weight"),
+                            ({"num_hidden_layers": 1}, "arch lm has no place for: model.layers.1."),
+                            ({"intermediate_size": 41}, r"mlp.gate_proj.weight becomes .*layer1.weight \[40, 24\], expected \[41, 24\]"),
+                            ({"pretraining_tp": 2}, "pretraining_tp is 2, expected 1")):
+            (self.at / "d" / "config.json").write_text(json.dumps({**good, **more}))
+            self.refused(words, self.at / "d")
 
 
 class Checkpoints(Case):

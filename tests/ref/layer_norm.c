@@ -91,3 +91,65 @@ OP_SPEC(layer_norm_fwd, .in = "x f32 R* C*; weight f32 C*; bias f32 C*", .out = 
                   {"steps", &usual, .grad = "", .smoke = "R=4 C=8196", .special = "",
                    .data = NORMAL, .prepare = set_steps}},
         .refusals = {{ATTNCL_ERR_ARGUMENT, "eps is -1", SPEC_PARAMS(layer_norm_fwd, -1.0f)}});
+
+// -- RMS norm: mean and bias are 0
+
+static void rms(const void *p, struct host *const *in, struct host *const *out)
+{
+    const int64_t width = in[1]->count;
+
+    (void)p;
+    for (int64_t first = 0; first < in[0]->count; first += width) {
+        const double *x = in[0]->data + first;
+        double square = 0;
+        for (int64_t c = 0; c < width; ++c)
+            square += x[c] * x[c] / (double)width;
+        for (int64_t c = 0; c < width; ++c)
+            out[0]->data[first + c] = x[c] / sqrt(square + (double)usual.eps) * in[1]->data[c];
+    }
+}
+
+// dx = r (g - h mean(g h)), dweight = sum of dy h; h = x r, r = 1 / sqrt(mean(x^2) + eps), g = dy weight
+static void rms_gradients(const void *p, struct host *const *in, struct host *const *dy,
+                          struct host *const *dx)
+{
+    const int64_t width = in[1]->count;
+    const double n = (double)width;
+
+    (void)p;
+    for (int64_t c = 0; c < width; ++c)
+        dx[1]->data[c] = 0;
+    for (int64_t first = 0; first < in[0]->count; first += width) {
+        const double *x = in[0]->data + first, *d = dy[0]->data + first;
+        double square = 0, gh = 0;
+        for (int64_t c = 0; c < width; ++c)
+            square += x[c] * x[c] / n;
+        const double r = 1 / sqrt(square + (double)usual.eps);
+        for (int64_t c = 0; c < width; ++c)
+            gh += d[c] * in[1]->data[c] * x[c] * r / n;
+        for (int64_t c = 0; c < width; ++c) {
+            dx[0]->data[first + c] = r * (d[c] * in[1]->data[c] - x[c] * r * gh);
+            dx[1]->data[c] += d[c] * x[c] * r;
+        }
+    }
+}
+
+static void allow_rms(const struct spec_point *p, int k, const struct host *want,
+                      struct host *allowed)
+{
+    (void)k;
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] = relative(spec_extent(p, 'C')) * fabs(want->data[i]);
+}
+
+SPEC_BUILD(build_rms,
+           attncl_rms_norm(g, in[0], in[1], ((const struct rms_norm_fwd_params *)params)->eps))
+
+OP_SPEC(rms_norm_fwd, .in = "x f32 R* C*; weight f32 C*", .out = "y f32 R* C*", .ref = rms,
+        .build = build_rms, .grad = "x weight", .ref_bwd = rms_gradients, .grad_tolerance = 4e-6,
+        .allow = allow_rms,
+        .smoke = "R=1,5 C=3,7,16; R=70 C=19; R=- C=2x5x3; R=3 C=257; R=1 C=8209",
+        .gpu = "R=65536 C=1024", .special = "R=3 C=21", .full = "R=4 C=256; R=3 C=4100; R=300 C=33",
+        .data = OFFSET | SCALED | PEAK | ALIKE | RISING, .leeway = MEETS,
+        .cases = {{"rows", SPEC_PARAMS(rms_norm_fwd, 1e-5f)}},
+        .refusals = {{ATTNCL_ERR_ARGUMENT, "eps is -1", SPEC_PARAMS(rms_norm_fwd, -1.0f)}});

@@ -134,8 +134,6 @@ struct ref_operands {
 // c and bound are dense [batch, m, n]; bound: how far a float result may be off (gemm.c says why).
 void ref_gemm(const struct gemm *g, const struct ref_operands *x, double *c, double *bound);
 
-void ref_rotate_fwd(const struct host *x, const struct host *table, struct host *y); // rotate.c
-
 // kind: Gaussian, boxcar, constant, Epanechikov; attention_pooling.c
 void ref_attention_pooling_fwd(int kind, double sigma, const struct host *x, const struct host *y,
                                const struct host *z, struct host *out, struct host *weights);

@@ -30,7 +30,7 @@ RASCHKA = "https://github.com/rasbt/machine-learning-book/tree/main/ch16"
 # Of each architecture: whose module, its name, the page.
 SOURCES = {
     **{arch: ("PyTorch", module, f"{TORCH}{module}.html") for arch, module in (
-        ("softmax", "nn.Softmax"), ("layer_norm", "nn.LayerNorm"), ("linear", "nn.Linear"), ("bmm", "bmm"),
+        ("softmax", "nn.Softmax"), ("layer_norm", "nn.LayerNorm"), ("rms_norm", "nn.RMSNorm"), ("linear", "nn.Linear"), ("bmm", "bmm"),
         ("embedding", "nn.Embedding"), ("cross_entropy", "nn.CrossEntropyLoss"), ("gru", "nn.GRU"), ("rnn", "nn.RNN"), ("activation", "nn.GELU"),
         ("clip_grad_norm", "nn.utils.clip_grad_norm_"))},
     **{arch: ("labml.ai", module, f"{LABML}{page}.html") for arch, module, page in (

@@ -6,6 +6,8 @@
 //   dx = r (g - mean(g) - h mean(g h))        dweight = sum over rows of dy h
 //                                             dbias   = sum over rows of dy
 //
+// RMS normalisation has mean 0, mean(g) left out, and no bias.
+//
 // One walk over the rows computes dx and, for each block of rows, its part of the sums; a second
 // kernel adds the blocks (cl/norm/layer_norm_bwd.cl, cl/matmul/column_sum.cl).  Blocks depend on the
 // shape alone.
@@ -37,7 +39,7 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     const struct blocks b = blocks_of(sig);
 
-    *bytes_ret = (size_t)(2 * b.n * b.width) * sizeof(float);
+    *bytes_ret = (size_t)((sig->cls->n_out - 1) * b.n * b.width) * sizeof(float);
     return ATTNCL_OK;
 }
 
@@ -45,9 +47,11 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct layer_norm_bwd_params *params = call->sig.params;
     const struct blocks b = blocks_of(&call->sig);
-    const struct row_launch p = attncl__choose_row_tiling(
-        l, &(struct row_problem){kspec_begin("norm/layer_norm_bwd.cl", "layer_norm_bwd_rows"), b.n,
-                                 b.width, 4, b.width % 4 == 0});
+    const int sums = call->sig.cls->n_out - 1;
+    struct row_problem work = {kspec_begin("norm/layer_norm_bwd.cl", "layer_norm_bwd_rows"), b.n,
+                               b.width, 4, b.width % 4 == 0};
+    kspec_int(&work.spec, "RMS", sums == 1);
+    const struct row_launch p = attncl__choose_row_tiling(l, &work);
     const struct elementwise_launch sum =
         attncl__elementwise_launch(l->caps, "matmul/column_sum.cl", "column_sum_pair", b.width);
 
@@ -57,8 +61,9 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
                             arg_i64(b.rows), arg_i32(b.block), arg_i64(b.n),
                             arg_i32(p.rows_per_group), arg_f32(params->eps))));
     return attncl__launch(l, &sum.spec, sum.grid,
-                          ARGS(arg_mem(call->scratch), arg_mem(call->out[1]), arg_mem(call->out[2]),
-                               arg_i32(b.width), arg_i64(b.n), arg_i32(sum.per_group)));
+                          ARGS(arg_mem(call->scratch), arg_mem(call->out[1]),
+                               arg_mem(call->out[sums]), arg_i32(b.width), arg_i64(b.n),
+                               arg_i32(sum.per_group), arg_i32(sums)));
 }
 
 const struct op_class attncl__op_layer_norm_bwd = {
@@ -69,4 +74,14 @@ const struct op_class attncl__op_layer_norm_bwd = {
     .scratch = bwd_scratch,
     .launch = bwd_launch,
     .flop = "17x",
+};
+
+const struct op_class attncl__op_rms_norm_bwd = {
+    .name = OP_CLASS(rms_norm_bwd),
+    .in = OP_IN({"x", F32, "..."}, {"weight", F32, NULL}, {"dy", F32, "..."}),
+    .out = OP_OUT({"dx", F32, "..."}, {"dweight", F32, "=weight"}),
+    .infer = bwd_infer,
+    .scratch = bwd_scratch,
+    .launch = bwd_launch,
+    .flop = "12x",
 };

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import functools
+import math
 import os
 import pathlib
 from collections.abc import Mapping
@@ -370,14 +371,20 @@ def c_arrays(arrays: Mapping[str, Any]) -> tuple[Any, list[np.ndarray]]:
     return c, alive
 
 
-def numpy_array(array: Array) -> np.ndarray:
-    """A copy of an attncl_array."""
+def numpy_view(array: Array) -> np.ndarray:
+    """An attncl_array, whose memory it borrows."""
     kind = library().name_of_dtype.get(array.dtype)
     if kind not in DTYPES:
         raise TypeError(f"array {array.name.decode()} is {kind}: numpy has no such type")
-    value = np.empty(array.dim[:array.rank], DTYPES[kind])
-    if value.nbytes != array.bytes:
-        raise error_of(Status.ERR_FORMAT, f"array {array.name.decode()} has {array.bytes} bytes, expected {value.nbytes}")
-    if array.bytes:
-        ctypes.memmove(value.ctypes.data, array.data, array.bytes)
-    return value
+    dim, dtype = tuple(array.dim[:array.rank]), np.dtype(DTYPES[kind])
+    if math.prod(dim) * dtype.itemsize != array.bytes:
+        raise error_of(Status.ERR_FORMAT, f"array {array.name.decode()} has {array.bytes} bytes, expected "
+                       f"{math.prod(dim) * dtype.itemsize}")
+    if not array.bytes:
+        return np.empty(dim, dtype)
+    return np.frombuffer((ctypes.c_char * array.bytes).from_address(array.data), dtype).reshape(dim)
+
+
+def numpy_array(array: Array) -> np.ndarray:
+    """A copy of an attncl_array."""
+    return numpy_view(array).copy()

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from . import decoders
 from .c_api import AttnclError
 
 EPILOG = """\
@@ -53,15 +54,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = vars(parser.parse_args(arguments))
     given["settings"] = dict(given["settings"])
     try:
-        from .convert import ConversionError, export
-        export(given.pop("source"), given.pop("output"), **given)
-    except (ImportError, OSError, AttnclError, TypeError) as error:
-        return _failed(error)
-    except ValueError as error:
-        if not isinstance(error, ConversionError):
-            raise
+        if decoders.is_directory(given["source"]):
+            _convert_directory(given)
+        else:
+            from .convert import export
+            export(given.pop("source"), given.pop("output"), **given)
+    except (ImportError, OSError, AttnclError, TypeError, decoders.ConversionError) as error:
         return _failed(error)
     return 0
+
+
+def _convert_directory(given: dict[str, Any]) -> None:
+    unused = [name for name in ("module", "settings", "config", "key", "prefix") if given[name]]
+    if unused:
+        decoders.refuse(f"{unused[0]}: {given['source']}/config.json tells all")
+    config = decoders.convert(given["source"], given["output"])
+    print(f"{given['output']}: arch lm, {config['n_layers']} layers of width {config['d_model']}, texts of at most "
+          f"{config['max_len']} tokens")
 
 
 def _failed(error: BaseException) -> int:

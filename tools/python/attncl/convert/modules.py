@@ -37,6 +37,16 @@ def layer_norm(module: nn.LayerNorm, out: Conversion) -> None:
         out.put("bias", torch.zeros(shape))
 
 
+def rms_norm(module: nn.RMSNorm, out: Conversion) -> None:
+    shape = list(module.normalized_shape)
+    eps = torch.finfo(torch.float32).eps if module.eps is None else module.eps
+    out.arch, out.config = "rms_norm", {"normalized_shape": shape, "eps": eps}
+    if out.has("weight"):
+        out.copy("weight")
+    else:
+        out.put("weight", torch.ones(shape))
+
+
 def embedding(module: nn.Embedding, out: Conversion) -> None:
     only("max_norm", module.max_norm, None, "it changes the weights as they are looked up")
     if module.padding_idx is not None or module.scale_grad_by_freq:
@@ -213,7 +223,7 @@ def linear_probe(module: nn.Linear) -> Probe:
     return {"x": x}, {"output": module(x)}
 
 
-def layer_norm_probe(module: nn.LayerNorm) -> Probe:
+def layer_norm_probe(module: nn.LayerNorm | nn.RMSNorm) -> Probe:
     x = _normal(module, B, *module.normalized_shape)
     return {"x": x}, {"output": module(x)}
 
@@ -270,6 +280,7 @@ def sequential_probe(module: nn.Sequential) -> Probe:
 MODULES: dict[type[nn.Module], tuple[Callable[[Any, Conversion], None], Callable[[Any], Probe]]] = {
     nn.Linear: (linear, linear_probe),
     nn.LayerNorm: (layer_norm, layer_norm_probe),
+    nn.RMSNorm: (rms_norm, layer_norm_probe),
     nn.Embedding: (embedding, embedding_probe),
     nn.GRU: (recurrent, recurrent_probe),
     nn.RNN: (recurrent, recurrent_probe),

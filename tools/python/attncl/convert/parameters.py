@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
+from ..decoders import ConversionError, refuse
 from ..model import some
 from ..nn.layer import ACTIVATIONS
 
-
-class ConversionError(ValueError):
-    """The module is not something that a model file can hold, or the file computes something else."""
+__all__ = ["Conversion", "ConversionError", "activation_name", "only", "refuse", "some"]
 
 
 class Conversion:
@@ -75,10 +74,6 @@ class Conversion:
     def finish(self) -> None:
         if self._unused:
             refuse(f"parameters that arch {self.arch} has no place for: {some(self._unused)}")
-
-
-def refuse(words: str) -> NoReturn:
-    raise ConversionError(words)
 
 
 def only(setting: str, value: Any, expected: Any, why: str) -> None:

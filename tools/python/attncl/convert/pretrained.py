@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Models of the transformers package as model files; both take `tokens` [T, B].
+"""Models of the transformers package as model files; all take `tokens` [T, B].
 
-GPT2LMHeadModel becomes arch lm, BertModel arch encoder with n_vocab.  The package is not imported here: classes are told
-by name.
+GPT2LMHeadModel and the families of attncl.decoders become arch lm, BertModel arch encoder with n_vocab.  The package is
+not imported here: classes are told by name.
 """
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from typing import Any
 
 import torch
 
+from ..decoders import plan
+from ..model import as_array
+from ..nn import as_tensor
 from .parameters import Conversion, activation_name, only, refuse, some
 
 T, B = 7, 2
@@ -105,7 +108,23 @@ def bert_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"tokens": tokens}, {"output": model(tokens.t()).last_hidden_state.transpose(0, 1)}
 
 
-MODELS = {"GPT2LMHeadModel": (gpt2, gpt2_probe), "BertModel": (bert, bert_probe)}
+def decoder(model: Any, out: Conversion) -> None:
+    out.arch = "lm"
+    out.config, moves = plan(model.config.to_dict())
+    for target, source, cut in moves:
+        tensor = out.take(source)
+        out.put(target, tensor if cut is None else as_tensor(cut(as_array(tensor))))
+    out.leave_out("the generator's weight is the embedding's", "lm_head.weight", "embed_out.weight")
+
+
+def decoder_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    tokens = torch.randint(model.config.vocab_size, (min(T, model.config.max_position_embeddings), B))
+    return {"tokens": tokens}, {"output": model(tokens.t(), use_cache=False).logits.transpose(0, 1)}
+
+
+MODELS = {"GPT2LMHeadModel": (gpt2, gpt2_probe), "BertModel": (bert, bert_probe),
+          **{f"{name}ForCausalLM": (decoder, decoder_probe)
+             for name in ("Llama", "Mistral", "Qwen2", "Qwen3", "SmolLM3", "Gemma", "Phi3", "GPTNeoX")}}
 # By config.json's model_type, or by a tensor's name where it has none.
 OF_TYPE = {"gpt2": ("GPT2LMHeadModel", "wte.weight"), "bert": ("BertModel", "embeddings.word_embeddings.weight")}
 

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: MIT
+"""Decoder-only language models of the transformers package as model files of arch lm, layer transformer.
+
+Needs neither torch nor transformers: a directory's config.json says what its *.safetensors hold.  A table a family gives
+the configuration and where each tensor goes; every key of config.json is understood, harmless or refused by name.
+"""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import json
+import os
+import pathlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .c_api import BFLOAT16, check_readable, library, numpy_view
+from .description import describe
+from .files import save
+from .model import some
+
+
+class ConversionError(ValueError):
+    """The module is not something that a model file can hold, or the file computes something else."""
+
+
+def refuse(words: str) -> NoReturn:
+    raise ConversionError(words)
+
+
+# Of training, of generation and of the package: nothing that the logits depend on.
+_HARMLESS = {
+    "_name_or_path", "architectures", "auto_map", "bos_token_id", "chunk_size_feed_forward", "classifier_dropout", "dtype",
+    "eos_token_id", "id2label", "initializer_range", "is_decoder", "is_encoder_decoder", "label2id", "output_attentions",
+    "output_hidden_states", "pad_token_id", "problem_type", "resid_pdrop", "embd_pdrop", "return_dict", "torch_dtype",
+    "transformers_version", "use_cache", "attention_dropout", "hidden_dropout", "max_window_layers", "model_type",
+}
+_ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
+                "gelu_fast": "gelu_tanh", "relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid"}
+# Tensors that follow from config.json.
+_DERIVED = ("rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias")
+_REQUIRED = object()
+
+Cut = Callable[[np.ndarray], np.ndarray]
+# target, source, what is done to it; None: nothing
+Move = tuple[str, str, Cut | None]
+
+
+class Config:
+    """config.json, and which of its keys were read."""
+
+    def __init__(self, values: Mapping[str, Any]):
+        self._values, self._left = dict(values), set(values) - _HARMLESS
+
+    def take(self, key: str, default: Any = _REQUIRED) -> Any:
+        self._left.discard(key)
+        value = self._values.get(key)
+        if value is None:
+            value = default
+        return refuse(f"config.json has no {key}") if value is _REQUIRED else value
+
+    def expect(self, key: str, *allowed: Any, why: str) -> None:
+        """Refuses a key with another value; one that is absent is fine."""
+        value = self.take(key, allowed[0])
+        if value not in allowed:
+            refuse(f"config.json: {key} is {value!r}, expected {' or '.join(map(repr, allowed))}: {why}")
+
+    def finish(self) -> None:
+        if self._left:
+            refuse(f"config.json: {some(sorted(self._left))}: not known for model_type {self._values.get('model_type')!r}")
+
+
+def _rope(c: Config, head_dim: int) -> dict[str, Any]:
+    """The keys of rotary positions, as transformers writes them today or wrote them up to version 4."""
+    old = {key: value for key, value in (("rope_theta", c.take("rope_theta", None)), ("partial_rotary_factor",
+           c.take("partial_rotary_factor", None))) if value is not None}
+    given = {**old, **c.take("rope_scaling", {}), **c.take("rope_parameters", {})}
+    original = c.take("original_max_position_embeddings", None)
+    kind = given.pop("rope_type", given.pop("type", "default"))
+    given.pop("type", None)
+    share = given.pop("partial_rotary_factor", 1.0)
+    keys = {"rope": True, "rope_theta": given.pop("rope_theta", 10000.0), "rope_width": int(head_dim * share)}
+    if kind == "dynamic":  # changes nothing up to max_position_embeddings, and no text is longer
+        given.pop("factor", None)
+        given.pop("original_max_position_embeddings", None)
+        kind = "default"
+    if kind in ("default", None):
+        if given:
+            refuse(f"config.json: rope_parameters: {some(sorted(given))}: not known for rope_type 'default'")
+        return keys
+    if kind not in ("linear", "llama3", "yarn"):
+        refuse(f"config.json: rope_type {kind!r} is none of default, linear, dynamic, llama3, yarn")
+    if not given.pop("truncate", True):
+        refuse("config.json: rope_parameters: truncate is false, expected true")
+    if kind != "linear" and original is not None:
+        given.setdefault("original_max_position_embeddings", original)
+    return {**keys, "rope_scaling": kind, **{f"rope_{key}": value for key, value in given.items() if value is not None}}
+
+
+def _common(c: Config, **more: Any) -> dict[str, Any]:
+    """Sizes, feed-forward network and positions; the norms are RMS."""
+    width, heads = c.take("hidden_size"), c.take("num_attention_heads")
+    head_dim = c.take("head_dim", width // heads)
+    name = c.take("hidden_activation", None) or c.take("hidden_act", "silu")
+    c.take("hidden_act", None)
+    if name not in _ACTIVATIONS:
+        refuse(f"config.json: activation {name!r} is none of {', '.join(_ACTIVATIONS)}")
+    return {
+        "layer": "transformer", "n_vocab": c.take("vocab_size"), "d_model": width, "n_layers": c.take("num_hidden_layers"),
+        "heads": heads, "n_kv_heads": c.take("num_key_value_heads", heads), "head_dim": head_dim,
+        "d_ff": c.take("intermediate_size"), "activation": _ACTIVATIONS[name], "is_gated": True, "norm": "rms",
+        "norm_first": True, "final_norm": True, "pos": "no_pos", "max_len": c.take("max_position_embeddings"),
+        "embed_scale": 1, "tie_generator": c.take("tie_word_embeddings", False), "generator_bias": False,
+        **dict.fromkeys(("bias", "value_bias", "output_bias", "bias1", "bias2", "bias_gate"), False), **_rope(c, head_dim), **more,
+    }
+
+
+def _limit_by_window(c: Config, config: dict[str, Any]) -> None:
+    """Attention within a window is that of all positions while a text is no longer."""
+    window = c.take("sliding_window", None)
+    if c.take("use_sliding_window", True) and window is not None:
+        config["max_len"] = min(config["max_len"], window)
+
+
+def _only_full(c: Config) -> None:
+    kinds = set(c.take("layer_types", ["full_attention"]))
+    if kinds != {"full_attention"}:
+        refuse(f"config.json: layer_types has {some(sorted(kinds - {'full_attention'}))}, expected full_attention alone")
+
+
+def _plus_one(weight: np.ndarray) -> np.ndarray:
+    """Gemma's norms multiply by 1 + weight."""
+    return _float(weight) + np.float32(1)
+
+
+def _float(a: np.ndarray) -> np.ndarray:
+    return (a.view(np.uint16).astype(np.uint32) << 16).view(np.float32) if a.dtype == BFLOAT16 else a.astype(np.float32)
+
+
+def _rows(first: int, n: int) -> Cut:
+    return lambda weight: weight[first:first + n]
+
+
+_ATTENTION = (("query.linear", "q_proj"), ("key.linear", "k_proj"), ("value.linear", "v_proj"), ("output", "o_proj"))
+_FEED_FORWARD = (("layer1", "gate_proj"), ("linear_v", "up_proj"), ("layer2", "down_proj"))
+
+
+def _moves(config: dict[str, Any], norm: Cut | None = None) -> Iterator[Move]:
+    """Llama's names."""
+    yield "src_embed.weight", "model.embed_tokens.weight", None
+    biases = dict(zip(("query.linear", "key.linear", "value.linear", "output"),
+                      (config["bias"], config["bias"], config["value_bias"], config["output_bias"])))
+    for i in range(config["n_layers"]):
+        source, target = f"model.layers.{i}.", f"encoder.layers.{i}."
+        yield f"{target}norm_self_attn.weight", f"{source}input_layernorm.weight", norm
+        yield f"{target}norm_ff.weight", f"{source}post_attention_layernorm.weight", norm
+        for own, name in _ATTENTION:
+            yield f"{target}self_attn.{own}.weight", f"{source}self_attn.{name}.weight", None
+            if biases[own]:
+                yield f"{target}self_attn.{own}.bias", f"{source}self_attn.{name}.bias", None
+        if config.get("qk_norm"):
+            yield f"{target}self_attn.query_norm.weight", f"{source}self_attn.q_norm.weight", norm
+            yield f"{target}self_attn.key_norm.weight", f"{source}self_attn.k_norm.weight", norm
+        for own, name in _FEED_FORWARD:
+            yield f"{target}feed_forward.{own}.weight", f"{source}mlp.{name}.weight", None
+            if config["bias1"]:
+                yield f"{target}feed_forward.{own}.bias", f"{source}mlp.{name}.bias", None
+    yield "encoder.norm.weight", "model.norm.weight", norm
+    if not config["tie_generator"]:
+        yield "generator.projection.weight", "lm_head.weight", None
+
+
+Family = Callable[[Config], tuple[dict[str, Any], Iterator[Move]]]
+
+
+def _llama(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+    c.expect("pretraining_tp", 1, why="products are not split")
+    attention, feed_forward = c.take("attention_bias", False), c.take("mlp_bias", False)
+    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"), **dict.fromkeys(("bias", "value_bias", "output_bias"), attention),
+                     **dict.fromkeys(("bias1", "bias2", "bias_gate"), feed_forward))
+    return config, _moves(config)
+
+
+def _mistral(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"))
+    _limit_by_window(c, config)
+    return config, _moves(config)
+
+
+def _qwen2(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+    _only_full(c)
+    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"), bias=True, value_bias=True)
+    _limit_by_window(c, config)
+    return config, _moves(config)
+
+
+def _qwen3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+    _only_full(c)
+    attention = c.take("attention_bias", False)
+    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"), qk_norm=True,
+                     **dict.fromkeys(("bias", "value_bias", "output_bias"), attention))
+    _limit_by_window(c, config)
+    return config, _moves(config)
+
+
+def _smollm3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+    c.take("no_rope_layer_interval", None)
+    if not all(c.take("no_rope_layers", [1])):
+        refuse("config.json: no_rope_layers has layers without rotary positions, expected 1 for every layer")
+    _only_full(c)
+    attention, feed_forward = c.take("attention_bias", False), c.take("mlp_bias", False)
+    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"), **dict.fromkeys(("bias", "value_bias", "output_bias"), attention),
+                     **dict.fromkeys(("bias1", "bias2", "bias_gate"), feed_forward))
+    _limit_by_window(c, config)
+    return config, _moves(config)
+
+
+def _gemma(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+    c.expect("use_bidirectional_attention", False, why="arch lm is causal")
+    attention = c.take("attention_bias", False)
+    tied = c.take("tie_word_embeddings", True)
+    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"), **dict.fromkeys(("bias", "value_bias", "output_bias"), attention))
+    config.update(embed_scale=config["d_model"] ** 0.5, tie_generator=tied)
+    return config, _moves(config, _plus_one)
+
+
+def _phi3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"))
+    _limit_by_window(c, config)
+    width, kv = config["heads"] * config["head_dim"], config["n_kv_heads"] * config["head_dim"]
+    features = config["d_ff"]
+    parts = {"q_proj": ("qkv_proj", _rows(0, width)), "k_proj": ("qkv_proj", _rows(width, kv)),
+             "v_proj": ("qkv_proj", _rows(width + kv, kv)), "gate_proj": ("gate_up_proj", _rows(0, features)),
+             "up_proj": ("gate_up_proj", _rows(features, features))}
+
+    def cut(move: Move) -> Move:
+        target, source, change = move
+        for name, (fused, rows) in parts.items():
+            if f".{name}." in source:
+                return target, source.replace(name, fused), rows
+        return target, source, change
+    return config, map(cut, _moves(config))
+
+
+def _gpt_neox(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+    c.take("rotary_emb_base", None)
+    share = c.take("rotary_pct", None)
+    biased = c.take("attention_bias", True)
+    parallel = c.take("use_parallel_residual", True)
+    config = _common(c, layer_norm_eps=c.take("layer_norm_eps"), norm="layer", is_gated=False, parallel=parallel, bias1=True, bias2=True,
+                     **dict.fromkeys(("bias", "value_bias", "output_bias"), biased))
+    if share is not None:
+        config["rope_width"] = int(config["head_dim"] * share)
+    heads, head_dim = config["heads"], config["head_dim"]
+
+    def third(k: int) -> Cut:
+        """[H, 3, D] rows: queries, keys, values."""
+        return lambda a: np.ascontiguousarray(a.reshape(heads, 3, head_dim, *a.shape[1:])[:, k]).reshape(heads * head_dim, *a.shape[1:])
+
+    def moves() -> Iterator[Move]:
+        yield "src_embed.weight", "gpt_neox.embed_in.weight", None
+        for i in range(config["n_layers"]):
+            source, target = f"gpt_neox.layers.{i}.", f"encoder.layers.{i}."
+            for kind in ("weight", "bias"):
+                yield f"{target}norm_self_attn.{kind}", f"{source}input_layernorm.{kind}", None
+                yield f"{target}norm_ff.{kind}", f"{source}post_attention_layernorm.{kind}", None
+                yield f"{target}feed_forward.layer1.{kind}", f"{source}mlp.dense_h_to_4h.{kind}", None
+                yield f"{target}feed_forward.layer2.{kind}", f"{source}mlp.dense_4h_to_h.{kind}", None
+                if kind == "bias" and not biased:
+                    continue
+                for k, own in enumerate(("query", "key", "value")):
+                    yield f"{target}self_attn.{own}.linear.{kind}", f"{source}attention.query_key_value.{kind}", third(k)
+                yield f"{target}self_attn.output.{kind}", f"{source}attention.dense.{kind}", None
+        for kind in ("weight", "bias"):
+            yield f"encoder.norm.{kind}", f"gpt_neox.final_layer_norm.{kind}", None
+        if not config["tie_generator"]:
+            yield "generator.projection.weight", "embed_out.weight", None
+    return config, moves()
+
+
+FAMILIES: dict[str, Family] = {"llama": _llama, "mistral": _mistral, "qwen2": _qwen2, "qwen3": _qwen3, "smollm3": _smollm3,
+                               "gemma": _gemma, "phi3": _phi3, "gpt_neox": _gpt_neox}
+
+
+def plan(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Move]]:
+    """The configuration of a model file and its tensors, of what config.json says."""
+    kind = values.get("model_type")
+    if kind not in FAMILIES:
+        refuse(f"config.json: model_type {kind!r} is none of {', '.join(FAMILIES)}")
+    c = Config(values)
+    config, moves = FAMILIES[kind](c)
+    c.finish()
+    return config, list(moves)
+
+
+class _Shards(contextlib.AbstractContextManager["_Shards"]):
+    """The tensors of a directory's *.safetensors, as the system maps them: memory is needed for those in use alone."""
+
+    def __init__(self, directory: pathlib.Path):
+        self._lib, self._files, self._arrays = library(), [], {}
+        paths = sorted(directory.glob("*.safetensors"))
+        if not paths:
+            refuse(f"{directory} holds no *.safetensors")
+        try:
+            for path in paths:
+                file = ctypes.c_void_p()
+                self._lib.safetensors_open(check_readable(path), ctypes.byref(file))
+                self._files.append(file)
+                for array in itertools.takewhile(bool, (self._lib.safetensors_at(file, i) for i in itertools.count())):
+                    name = array.contents.name.decode()
+                    if name in self._arrays:
+                        refuse(f"{path}: tensor {name} is in another file too")
+                    self._arrays[name] = numpy_view(array.contents)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_: Any) -> None:
+        self._arrays.clear()
+        for file in self._files:
+            self._lib.safetensors_close(file)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._arrays[name] if name in self._arrays else refuse(f"there is no tensor {name}; there are {some(self._arrays)}")
+
+
+def is_directory(source: str | os.PathLike[str]) -> bool:
+    """Whether convert() knows what this directory holds."""
+    try:
+        return json.loads((pathlib.Path(source) / "config.json").read_text(encoding="utf-8")).get("model_type") in FAMILIES
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def convert(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Writes the model of a directory as the model file `path`, and returns its configuration."""
+    directory = pathlib.Path(source)
+    config, moves = plan(json.loads((directory / "config.json").read_text(encoding="utf-8")))
+    shapes = {entry.name: entry.shape for entry in describe("lm", config) if entry.kind == "parameter"}
+    with _Shards(directory) as shards:
+        tensors, used = {}, set()
+        for target, name, cut in moves:
+            array = shards[name] if cut is None else cut(shards[name])
+            expected = shapes.pop(target, "no such parameter")
+            if str(list(array.shape)) != expected:
+                refuse(f"tensor {name} becomes {target} {list(array.shape)}, expected {expected}")
+            tensors[target] = array
+            used.add(name)
+        if shapes:
+            refuse(f"config.json asks for {some(shapes)}, which {directory} lacks")
+        left = [name for name in shards if name not in used and not name.endswith(_DERIVED)
+                and not (config["tie_generator"] and name == "lm_head.weight")]
+        if left:
+            refuse(f"tensors that arch lm has no place for: {some(sorted(left))}")
+        save(path, tensors, {"attncl.arch": "lm", "attncl.config": json.dumps(config)})
+    return config
