@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // An OpenCL layer (OPENCL_LAYERS) that plays the device named by ATTNCL_PERSONA: every device answers as the
-// table's row says, and calls beyond its limits fail as on such a device, with a line on stderr.
+// table's row says, and calls beyond its limits fail as on such a device, with a line on stderr.  Of two names,
+// "intel,a770", the first is played by the driver's first device, the second by the others.
 
 #define CL_TARGET_OPENCL_VERSION 300
 #include <pthread.h>
@@ -13,6 +14,9 @@
 #include "personas/table.h"
 #include "support/icd_layer.h"
 
+static const struct persona *named[2];
+static cl_device_id first_device;
+// Whose limits hold: that of the device asked of last, since a test uses one of two at a time.
 static const struct persona *persona;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -141,10 +145,10 @@ static CL_API_ENTRY cl_int CL_API_CALL layer_clGetPlatformInfo(cl_platform_id id
                                                                void *value, size_t *n_ret)
 {
     switch (what) {
-        ANSWER_TEXT(CL_PLATFORM_NAME, persona->platform);
-        ANSWER_TEXT(CL_PLATFORM_VENDOR, persona->vendor);
-        ANSWER_TEXT(CL_PLATFORM_VERSION, persona->version);
-        ANSWER_TEXT(CL_PLATFORM_PROFILE, persona->embedded ? "EMBEDDED_PROFILE" : "FULL_PROFILE");
+        ANSWER_TEXT(CL_PLATFORM_NAME, named[0]->platform);
+        ANSWER_TEXT(CL_PLATFORM_VENDOR, named[0]->vendor);
+        ANSWER_TEXT(CL_PLATFORM_VERSION, named[0]->version);
+        ANSWER_TEXT(CL_PLATFORM_PROFILE, named[0]->embedded ? "EMBEDDED_PROFILE" : "FULL_PROFILE");
     default:
         return target->clGetPlatformInfo(id, what, n, value, n_ret);
     }
@@ -157,7 +161,9 @@ static CL_API_ENTRY cl_int CL_API_CALL layer_clGetDeviceIDs(cl_platform_id platf
 {
     if (!(type & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_DEFAULT)))
         return CL_DEVICE_NOT_FOUND;
-    return target->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids, n_ret);
+    const cl_int code = target->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids, n_ret);
+    first_device = code == CL_SUCCESS && n > 0 && ids ? ids[0] : first_device;
+    return code;
 }
 
 enum { // of extensions
@@ -225,6 +231,7 @@ static CL_API_ENTRY cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id id, cl
                                                              size_t n, void *value, size_t *n_ret)
 {
     static const size_t intel_sizes[] = {8, 16, 32};
+    persona = named[id != first_device];
     const cl_int text = give_device_text(what, n, value, n_ret);
     const cl_int address = give_pci_address(what, n, value, n_ret);
 
@@ -442,11 +449,17 @@ static const cl_icd_dispatch entries = {
 
 static void begin_layer(void)
 {
-    const char *const name = getenv("ATTNCL_PERSONA");
+    const char *const names = getenv("ATTNCL_PERSONA");
+    const char *const comma = names ? strchr(names, ',') : NULL;
+    char first[32] = "";
 
-    persona = name ? persona_find(name) : NULL;
-    if (!persona) { // never silently the driver's own device
-        fprintf(stderr, "ATTNCL_PERSONA is \"%s\", none of the personas\n", name ? name : "");
+    if (names)
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(names, ","), names);
+    named[0] = persona_find(first);
+    named[1] = comma ? persona_find(comma + 1) : named[0];
+    persona = named[0];
+    if (!named[0] || !named[1]) { // never silently the driver's own device
+        fprintf(stderr, "ATTNCL_PERSONA is \"%s\", none of the personas\n", names ? names : "");
         exit(EXIT_FAILURE);
     }
 }
