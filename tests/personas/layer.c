@@ -26,7 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 // -- what kernels take: by handle, in a hash table with open addressing
 
-enum { KERNEL_SLOTS = 1 << 14, MAX_ARGS = 64, REGISTERS_FROM = 4096 };
+enum { KERNEL_SLOTS = 1 << 14, MAX_ARGS = 256, REGISTERS_FROM = 4096 };
 
 static struct kernel {
     cl_kernel handle;

@@ -3,8 +3,9 @@
 """run.py BUILD --persona NAME[,NAME...]|all [--only REGEX] [--jobs N]
 
 Runs the tests of a build directory on devices that the layer of layer.c plays.  A case that fails must be in the
-list of refusals, with its message; a case that an entry names and that does not fail is an error too.  Prints a line per persona; exit status 1 when something is not as the list says, 77 when the
-OpenCL loader does not load layers.
+list of refusals, with its message; a case that an entry names and that does not fail is an error too.  Without --only the
+cards' first starts may build no more programs than STARTS says.  Prints a line per persona; exit status 1 when
+something is not as the list says, 77 when the OpenCL loader does not load layers.
 """
 import argparse
 import concurrent.futures
@@ -13,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from support.ctest_list import ctest_list  # noqa: E402
@@ -21,11 +23,38 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ONLY = r"^(op|layer|model|gemm|launch|exec|compile|autodiff)[.]"
 VENDOR = "/etc/OpenCL/vendors/pocl.icd"
 TIMEOUT = 1200
+# Programs until the first text of the bundled model and the first step of its training.  Shuffles are off, which PoCL's
+# compiler does not know, and CLBlast, which builds its own.
+CARDS = ("h200", "mi210", "a770")
+MODEL = os.path.join(HERE, os.pardir, os.pardir, "examples", "models", "shakespeare.safetensors")
+STARTS = [(27, ("sample", MODEL, "--prompt", "ROMEO", "--length", "1")),
+          (32, ("train", "--init", MODEL, "--data", "text", "--steps", "1", "--out", "run"))]
 
 
 def names():
     with open(os.path.join(HERE, "table.c")) as f:
         return re.findall(r'\.name = "(\w+)"', f.read())
+
+
+def environment_of(build, persona):
+    layer = os.path.join(build, "tests", "libattncl_persona_layer.so")
+    return {"OCL_ICD_VENDORS": VENDOR, **os.environ, "OPENCL_LAYERS": layer, "ATTNCL_PERSONA": persona}
+
+
+def first_starts(build, persona):
+    """Those that build too many programs."""
+    for most, words in STARTS:
+        with tempfile.TemporaryDirectory() as tmp:
+            with open(os.path.join(tmp, "text"), "w") as f:
+                f.write("ROMEO: hello world, so we go. " * 200)
+            env = dict(environment_of(build, persona), ATTNCL_CACHE="off", ATTNCL_CACHE_DIR=tmp, ATTNCL_SHUFFLE="off",
+                       ATTNCL_GEMM="native")
+            r = subprocess.run([os.path.join(build, "tools", "attncl"), *words, "--verbose"], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, env=env, cwd=tmp, encoding="utf-8", timeout=TIMEOUT)
+        n = len(re.findall(r"\.cl built$", r.stdout, re.M))
+        print(f"{persona}: {words[0]} builds {n} programs first")
+        if r.returncode != 0 or not 0 < n <= most:
+            yield f"{persona}: {words[0]}: exit status {r.returncode}, {n} programs, at most {most}: {r.stdout[-400:]}"
 
 
 class Refusal:
@@ -73,9 +102,7 @@ def run(build, persona, name, command, environment):
     """(outcome, cases): outcome is "passed", "skipped" or "failed"."""
     if not command or not os.path.exists(command[0]):
         return "failed", {"": "not built"}
-    env = dict(os.environ, **environment, ATTNCL_PERSONA=persona, CK_VERBOSITY="verbose",
-               OPENCL_LAYERS=os.path.join(build, "tests", "libattncl_persona_layer.so"))
-    env.setdefault("OCL_ICD_VENDORS", VENDOR)
+    env = dict(environment_of(build, persona), **environment, CK_VERBOSITY="verbose")
     env.pop("ATTNCL_DUMP_CL", None)
     try:
         r = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, timeout=TIMEOUT,
@@ -125,10 +152,8 @@ def play(build, persona, wanted, listed, jobs):
 def loads_layers(build, listed_names):
     """Whether a device is the persona's: otherwise every test would pass on the driver's own."""
     tool = os.path.join(build, "tools", "attncl")
-    env = dict(os.environ, ATTNCL_PERSONA=listed_names[0],
-               OPENCL_LAYERS=os.path.join(build, "tests", "libattncl_persona_layer.so"))
-    env.setdefault("OCL_ICD_VENDORS", VENDOR)
-    r = subprocess.run([tool, "devices"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, encoding="utf-8")
+    r = subprocess.run([tool, "devices"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+                       env=environment_of(build, listed_names[0]))
     if " persona" not in r.stdout and "Apple M1" not in r.stdout:
         print(f"skipped: the OpenCL loader has not loaded the layer: {r.stdout}", file=sys.stderr)
         return False
@@ -154,7 +179,9 @@ def main():
     if not wanted:
         sys.exit(f"run.py: no test matches '{o.only}'")
     errors = sum(play(build, persona, wanted, listed, o.jobs) for persona in chosen)
-    return 1 if errors else 0
+    starts = [line for persona in chosen if persona in CARDS and o.only == ONLY for line in first_starts(build, persona)]
+    print(*starts, sep="\n", end="\n" if starts else "")
+    return 1 if errors or starts else 0
 
 
 if __name__ == "__main__":

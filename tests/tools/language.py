@@ -19,7 +19,7 @@ from training import TESTS, load, main, read, write  # noqa: E402
 DATA = os.path.join(TESTS, "data")
 VOCAB = "\nab é→𝄞zßc—"  # one to four bytes a character
 V, T = len(VOCAB), 12  # the models have 11 characters and read 12 at most
-MODELS = ("lm_aft_local_grad", "lm_feedback_kv", "lm_transformer")
+MODELS = ("lm_aft_local_grad", "lm_transformer")
 
 
 DRAWN = "7 7 9 7 7 7 9 7 2 7 2 2 7 7 7 7"  # attncl_decoder_sample()'s
