@@ -10,7 +10,7 @@ set(attncl_tiers
     "ci      tools\\.(architectures|convert|language|manual|pictures|report|train|train_resume)"
     "ci      python\\.api"
     "ci      style\\..*"
-    "full    model\\.(alloc|decoder_(crop|sample|state)|describe|dropout|initial|keys|parameters|refuse|status|steady|tolerate)@gpu"
+    "full    model\\.(alloc|decoder_(crop|sample|state)|describe|dropout(_golden)?|initial|keys|parameters|refuse|status|steady|tolerate)@gpu"
     "full    exec\\.queues@gpu"
     "full    op\\..*\\.groups_of_.*"
     "full    (gemm\\.clblast|launch\\.shuffle)"
