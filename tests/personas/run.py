@@ -3,9 +3,9 @@
 """run.py BUILD --persona NAME[,NAME...]|all [--only REGEX] [--jobs N]
 
 Runs the tests of a build directory on devices that the layer of layer.c plays.  A case that fails must be in the
-list of refusals, with its message; a case that an entry names and that does not fail is an error too.  Without --only the
-cards' first starts may build no more programs than STARTS says.  Prints a line per persona; exit status 1 when
-something is not as the list says, 77 when the OpenCL loader does not load layers.
+list of refusals, with its message; a case that an entry names and that does not fail is an error too.  Without
+--only the cards' first starts may build no more programs than STARTS says.  Prints a line per persona; exit status 1
+when something is not as the list says, 77 when the OpenCL loader does not load layers.
 """
 import argparse
 import concurrent.futures
@@ -23,9 +23,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ONLY = r"^(op|layer|model|gemm|launch|exec|compile|autodiff)[.]"
 VENDOR = "/etc/OpenCL/vendors/pocl.icd"
 TIMEOUT = 1200
-# The most programs that the first text of the bundled model builds, and the first step of its training with an evaluation:
-# 23 and 62, 49 of these before the evaluation, in November 2026; 20 and 32 are wanted.  Shuffles are off, which PoCL's compiler does
-# not know, and CLBlast, which builds its own.
+# The most programs that the first text of the bundled model builds, and the first step of its training with an
+# evaluation: 23 and 62, 49 of these before the evaluation, in November 2026; 20 and 32 are wanted.  Shuffles are off,
+# which PoCL's compiler does not know, and CLBlast, which builds its own.
 CARDS = ("h200", "mi210", "a770")
 MODEL = os.path.join(HERE, os.pardir, os.pardir, "examples", "models", "shakespeare.safetensors")
 STARTS = [(27, ("sample", MODEL, "--prompt", "ROMEO", "--length", "1")),
@@ -180,7 +180,8 @@ def main():
     if not wanted:
         sys.exit(f"run.py: no test matches '{o.only}'")
     errors = sum(play(build, persona, wanted, listed, o.jobs) for persona in chosen)
-    starts = [line for persona in chosen if persona in CARDS and o.only == ONLY for line in first_starts(build, persona)]
+    cards = [p for p in chosen if p in CARDS and o.only == ONLY]
+    starts = [line for persona in cards for line in first_starts(build, persona)]
     print(*starts, sep="\n", end="\n" if starts else "")
     return 1 if errors or starts else 0
 
