@@ -255,6 +255,7 @@ def _gpt_neox(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     if share is not None:
         config["rope_width"] = int(config["head_dim"] * share)
     heads, head_dim = config["heads"], config["head_dim"]
+    config["n_kv_heads"] = heads
 
     def third(k: int) -> Cut:
         """[H, 3, D] rows: queries, keys, values."""
