@@ -134,18 +134,21 @@ float *array_floats(const attncl_array *array)
     for (int i = 0; i < array->rank; i++)
         count *= (size_t)array->dim[i];
     float *values = calloc(count + 1, sizeof *values);
-    int64_t *integers = calloc(count + 1, sizeof *integers);
+    int64_t *integers = NULL;
     attncl_status status = ATTNCL_ERR_NO_MEMORY;
-    if (values && integers)
+    if (values)
         status = attncl_elements_convert(array->dtype, array->data, ATTNCL_F32, values, count);
     if (status == ATTNCL_ERR_DTYPE) { // of integers
-        status = attncl_elements_convert(array->dtype, array->data, ATTNCL_I64, integers, count);
-        for (size_t i = 0; i < count; i++)
+        integers = calloc(count + 1, sizeof *integers);
+        status = integers ? attncl_elements_convert(array->dtype, array->data, ATTNCL_I64, integers,
+                                                    count)
+                          : ATTNCL_ERR_NO_MEMORY;
+        for (size_t i = 0; integers && i < count; i++)
             values[i] = (float)integers[i];
     }
     if (status != ATTNCL_OK) {
         tool_error("%s: %s", array->name,
-                   values && integers ? attncl_last_error() : "out of memory");
+                   status == ATTNCL_ERR_NO_MEMORY ? "out of memory" : attncl_last_error());
         free(values);
         values = NULL;
     }

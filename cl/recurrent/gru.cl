@@ -17,8 +17,8 @@
 #include "common/activation.clh"
 
 // xi, hh: rows of 3 width, gates in the order r, z, n, or plain of width; h, y: rows of width.  Rows of
-// each are a stride apart.  has_h 0: h is zero and not read.  keep: rows of hh have 4 width, of which 3
-// are there; they become r, z, hh_n, n.
+// each are a stride apart.  has_h 0: h is zero and not read.  keep: rows of hh have 4 width; the first 3
+// are read, and all become r, z, hh_n, n.
 KERNEL void gru_gates_fwd(__global const float *restrict xi, long xi_start, long xi_stride,
                           __global float *restrict hh, long hh_start, long hh_stride,
                           __global const float *h, long h_start, long h_stride, int has_h,

@@ -147,8 +147,7 @@ static attncl_value turn_heads(attncl_graph *g, const attncl_attention_desc *des
     static const int64_t one[2] = {1, 1};
     const bool swaps = desc->layout == ATTNCL_LAYOUT_BATCH_FIRST;
     struct tensor_desc d;
-    if ((!attncl__given(norm) && !attncl__given(desc->rotary)) ||
-        !attncl__layer_shape(g, x, "x", &d))
+    if (!attncl__layer_shape(g, x, "x", &d))
         return x;
     const int64_t n = d.dim[d.rank - 1] / width,
                   rows[2] = {d.rank == 3 ? d.dim[0] : 1, d.dim[d.rank - 2]};
@@ -175,7 +174,9 @@ static void project_inputs(attncl_graph *g, const attncl_attention_desc *desc,
     in->query = attncl__layer_project(g, "query", in->query, p->query_weight, p->query_bias, none);
     in->key = attncl__layer_project(g, "key", in->key, p->key_weight, p->key_bias, none);
     in->value = attncl__layer_project(g, "value", in->value, p->value_weight, p->value_bias, none);
-    if (!attncl__layer_shape(g, in->query, "query", &d) ||
+    if ((!attncl__given(p->query_norm) && !attncl__given(p->key_norm) &&
+         !attncl__given(desc->rotary)) ||
+        !attncl__layer_shape(g, in->query, "query", &d) ||
         !attncl__layer_heads(g, n_heads, d.dim[d.rank - 1]))
         return;
     const int64_t width = d.dim[d.rank - 1] / n_heads;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the parameters of a new model begin as, if they are not drawn from the seed: values of a file, copies of a layer.
+// Initial values of parameters that are not drawn from the seed: those of a file, copies of a layer.
 
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void name_source(const char *own, char ret[SOURCE_NAME_BYTES])
     }
 }
 
-// What a transformer may lack.
+// A transformer may lack these.
 static bool keeps_initial(const char *name)
 {
     return strstr(name, "_pos_") || strcmp(name, "transformer.weights") == 0;
@@ -163,6 +163,7 @@ static attncl_status write_values(attncl_trainer *t, const attncl_param *param,
     attncl__free(values);
     return status;
 }
+
 attncl_status attncl__write_first_values(attncl_trainer *t, const attncl_safetensors *init)
 {
     char name[SOURCE_NAME_BYTES];

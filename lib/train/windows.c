@@ -56,7 +56,7 @@ static int64_t train_len(const struct dataset *d, int64_t index)
     return T;
 }
 
-// Where window `position` of a training with windows of T begins.
+// The first token of window `position` where all windows of a training have T.
 static int64_t train_window(const struct dataset *d, int64_t T, int64_t position)
 {
     const uint64_t seed = d->options.seed;

@@ -59,7 +59,7 @@ static struct step_rows rows_of(const struct op_sig *sig, int64_t i)
                            : (struct step_rows){t, n_steps};
 }
 
-// What the i-th step started from: entry b at start + b * stride; absent: zeros.
+// The state before the i-th step: entry b at start + b * stride; absent: zeros.
 struct states_before {
     struct span span;
     int64_t start, stride;

@@ -70,7 +70,7 @@ def _convert_directory(given: dict[str, Any]) -> None:
         decoders.refuse(f"{unused[0]}: {given['source']}/config.json tells all")
     config = decoders.convert(given["source"], given["output"])
     print(f"{given['output']}: arch lm, {config['n_layers']} layers of width {config['d_model']}, texts of at most "
-          f"{config['max_len']} tokens")
+          f"{config['max_len']} tokens, not compared")
 
 
 def _failed(error: BaseException) -> int:

@@ -100,8 +100,18 @@ def _rope(c: Config, head_dim: int) -> dict[str, Any]:
     return {**keys, "rope_scaling": kind, **{f"rope_{key}": value for key, value in given.items() if value is not None}}
 
 
+def _attention_biases(c: Config, default: bool = False) -> dict[str, bool]:
+    return dict.fromkeys(("bias", "value_bias", "output_bias"), c.take("attention_bias", default))
+
+
+def _feed_forward_biases(c: Config) -> dict[str, bool]:
+    return dict.fromkeys(("bias1", "bias2", "bias_gate"), c.take("mlp_bias", False))
+
+
 def _common(c: Config, **more: Any) -> dict[str, Any]:
-    """Sizes, feed-forward network and positions; the norms are RMS."""
+    """Sizes, feed-forward network and positions; the norms are RMS unless `more` has an eps of others."""
+    if "layer_norm_eps" not in more:
+        more["layer_norm_eps"] = c.take("rms_norm_eps")
     width, heads = c.take("hidden_size"), c.take("num_attention_heads")
     head_dim = c.take("head_dim", width // heads)
     name = c.take("hidden_activation", None) or c.take("hidden_act", "silu")
@@ -178,30 +188,26 @@ Family = Callable[[Config], tuple[dict[str, Any], Iterator[Move]]]
 
 def _llama(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     c.expect("pretraining_tp", 1, why="products are not split")
-    attention, feed_forward = c.take("attention_bias", False), c.take("mlp_bias", False)
-    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"), **dict.fromkeys(("bias", "value_bias", "output_bias"), attention),
-                     **dict.fromkeys(("bias1", "bias2", "bias_gate"), feed_forward))
+    config = _common(c, **_attention_biases(c), **_feed_forward_biases(c))
     return config, _moves(config)
 
 
 def _mistral(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
-    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"))
+    config = _common(c)
     _limit_by_window(c, config)
     return config, _moves(config)
 
 
 def _qwen2(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     _only_full(c)
-    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"), bias=True, value_bias=True)
+    config = _common(c, bias=True, value_bias=True)
     _limit_by_window(c, config)
     return config, _moves(config)
 
 
 def _qwen3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     _only_full(c)
-    attention = c.take("attention_bias", False)
-    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"), qk_norm=True,
-                     **dict.fromkeys(("bias", "value_bias", "output_bias"), attention))
+    config = _common(c, qk_norm=True, **_attention_biases(c))
     _limit_by_window(c, config)
     return config, _moves(config)
 
@@ -211,24 +217,21 @@ def _smollm3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     if not all(c.take("no_rope_layers", [1])):
         refuse("config.json: no_rope_layers has layers without rotary positions, expected 1 for every layer")
     _only_full(c)
-    attention, feed_forward = c.take("attention_bias", False), c.take("mlp_bias", False)
-    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"), **dict.fromkeys(("bias", "value_bias", "output_bias"), attention),
-                     **dict.fromkeys(("bias1", "bias2", "bias_gate"), feed_forward))
+    config = _common(c, **_attention_biases(c), **_feed_forward_biases(c))
     _limit_by_window(c, config)
     return config, _moves(config)
 
 
 def _gemma(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     c.expect("use_bidirectional_attention", False, why="arch lm is causal")
-    attention = c.take("attention_bias", False)
     tied = c.take("tie_word_embeddings", True)
-    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"), **dict.fromkeys(("bias", "value_bias", "output_bias"), attention))
+    config = _common(c, **_attention_biases(c))
     config.update(embed_scale=config["d_model"] ** 0.5, tie_generator=tied)
     return config, _moves(config, _plus_one)
 
 
 def _phi3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
-    config = _common(c, layer_norm_eps=c.take("rms_norm_eps"))
+    config = _common(c)
     _limit_by_window(c, config)
     width, kv = config["heads"] * config["head_dim"], config["n_kv_heads"] * config["head_dim"]
     features = config["d_ff"]
@@ -248,10 +251,10 @@ def _phi3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
 def _gpt_neox(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     c.take("rotary_emb_base", None)
     share = c.take("rotary_pct", None)
-    biased = c.take("attention_bias", True)
+    biases = _attention_biases(c, True)
     parallel = c.take("use_parallel_residual", True)
     config = _common(c, layer_norm_eps=c.take("layer_norm_eps"), norm="layer", is_gated=False, parallel=parallel, bias1=True, bias2=True,
-                     **dict.fromkeys(("bias", "value_bias", "output_bias"), biased))
+                     **biases)
     if share is not None:
         config["rope_width"] = int(config["head_dim"] * share)
     heads, head_dim = config["heads"], config["head_dim"]
@@ -270,7 +273,7 @@ def _gpt_neox(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
                 yield f"{target}norm_ff.{kind}", f"{source}post_attention_layernorm.{kind}", None
                 yield f"{target}feed_forward.layer1.{kind}", f"{source}mlp.dense_h_to_4h.{kind}", None
                 yield f"{target}feed_forward.layer2.{kind}", f"{source}mlp.dense_4h_to_h.{kind}", None
-                if kind == "bias" and not biased:
+                if kind == "bias" and not config["bias"]:
                     continue
                 for k, own in enumerate(("query", "key", "value")):
                     yield f"{target}self_attn.{own}.linear.{kind}", f"{source}attention.query_key_value.{kind}", third(k)
