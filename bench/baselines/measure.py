@@ -207,21 +207,26 @@ class Ours:
 
 
 def start_baselines(arguments):
-    """(those that are there, those that are not); they start side by side."""
+    """(those that are there, those that are not); they start side by side.  With `--device cpu` or `--device gpu` those of that
+    kind alone: devices of the other are not compared with them."""
     threads, compiled = ["--threads", str(arguments.threads)], not arguments.no_compile
-    baselines = [] if arguments.quick else [Baseline("PyTorch", "torch-eager", {}, threads)]
-    for name, words, environment in settings(arguments.quick):
-        options = ["--setting", words, *threads]
-        baselines.append(Baseline("PyTorch", f"torch-eager-{name}", environment, options))
-        if compiled and name.startswith("tuned"):
-            baselines.append(Baseline("PyTorch", f"torch-compile-{name}", environment, [*options, "--compile"]))
-    baselines.append(Baseline("PyTorch on CUDA", "torch-cuda", {}, ["--device", "cuda"]))
-    if compiled:
-        baselines.append(Baseline("PyTorch on CUDA", "torch-cuda-compile", {}, ["--device", "cuda", "--compile"]))
-    baselines.append(Baseline("transformers", "transformers", KEEP, ["--program", "transformers", "--setting", "tuned malloc", *threads]))
-    baselines.append(Baseline("llama.cpp", "llama.cpp", {}, threads, "llama_worker.py"))
-    if not arguments.quick:
-        baselines.append(Baseline("OpenBLAS", "openblas", {"OPENBLAS_NUM_THREADS": str(arguments.threads)}, [], "openblas_worker.py"))
+    baselines = []
+    if arguments.kind != "gpu":
+        if not arguments.quick:
+            baselines.append(Baseline("PyTorch", "torch-eager", {}, threads))
+        for name, words, environment in settings(arguments.quick):
+            options = ["--setting", words, *threads]
+            baselines.append(Baseline("PyTorch", f"torch-eager-{name}", environment, options))
+            if compiled and name.startswith("tuned"):
+                baselines.append(Baseline("PyTorch", f"torch-compile-{name}", environment, [*options, "--compile"]))
+        baselines.append(Baseline("transformers", "transformers", KEEP, ["--program", "transformers", "--setting", "tuned malloc", *threads]))
+        baselines.append(Baseline("llama.cpp", "llama.cpp", {}, threads, "llama_worker.py"))
+        if not arguments.quick:
+            baselines.append(Baseline("OpenBLAS", "openblas", {"OPENBLAS_NUM_THREADS": str(arguments.threads)}, [], "openblas_worker.py"))
+    if arguments.kind != "cpu":
+        baselines.append(Baseline("PyTorch on CUDA", "torch-cuda", {}, ["--device", "cuda"]))
+        if compiled:
+            baselines.append(Baseline("PyTorch on CUDA", "torch-cuda-compile", {}, ["--device", "cuda", "--compile"]))
     found = [p for p in baselines if "version" in p.describe()]
     for baseline in found:
         print(f"interleaved with {baseline.about['name']}", flush=True)
@@ -320,6 +325,9 @@ def main():
     parser.add_argument("--brief", action="store_true", help="PyTorch as with --quick: the tuned malloc alone, short rounds")
     arguments, arguments.options = parser.parse_known_args()
 
+    devices = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    devices.add_argument("-d", "--device", dest="kind", default="")
+    devices.parse_known_args(arguments.options, arguments)
     arguments.quick = arguments.brief or "--quick" in arguments.options
     short = arguments.quick or "--small" in arguments.options
     arguments.no_compile |= short and not arguments.compile

@@ -18,10 +18,11 @@ static attncl_status alloc_tables(const struct lowered *p, struct program *g)
     g->inputs = attncl__alloc_array((size_t)p->n_inputs, sizeof *g->inputs);
     g->outputs = attncl__alloc_array((size_t)p->n_outputs, sizeof *g->outputs);
     g->states = attncl__alloc_array(n_values, sizeof *g->states);
+    g->parts = attncl__alloc_array(p->n_items, sizeof(struct storage *));
     g->padded = attncl__alloc_array(p->canaries ? n_values : 0, sizeof *g->padded);
     g->guarded = attncl__alloc_array(p->canaries ? n_values + n_nodes : 0, sizeof *g->guarded);
-    REQUIRE(g->storages && g->nodes && g->inputs && g->outputs && g->states && g->padded &&
-                g->guarded,
+    REQUIRE(g->storages && g->nodes && g->inputs && g->outputs && g->states && g->parts &&
+                g->padded && g->guarded,
             ATTNCL_ERR_NO_MEMORY, "program of %zu nodes", n_nodes);
     g->n_storages = n_values + n_nodes;
     g->n_nodes = p->n_nodes;
@@ -58,6 +59,7 @@ static attncl_status allocate_arena(const struct lowered *p, struct program *g)
         s->begin = offset;
         s->end = offset + at->bytes;
         TRY(attncl__buffer_part(g->ctx, g->arena, offset, at->bytes, &s->mem));
+        g->parts[g->n_parts++] = s;
         if (p->canaries)
             guard(g, &(struct guarded){g->arena, offset, at->bytes, false, node->cls->name,
                                        node->scope});

@@ -29,6 +29,9 @@ void attncl__program_free(struct program *p)
     attncl__command_list_free(&p->copy_out);
     free_bindings(p->inputs, p->n_inputs);
     free_bindings(p->outputs, p->n_outputs);
+    // The last part first: where parts overlap NVIDIA's driver (580) crashes in another order.
+    while (p->n_parts > 0)
+        attncl__buffer_release(&p->parts[--p->n_parts]->mem);
     for (size_t i = 0; p->storages && i < p->n_storages; ++i)
         attncl__buffer_release(&p->storages[i].mem);
     for (size_t i = 0; i < p->n_padded; ++i)
@@ -40,6 +43,7 @@ void attncl__program_free(struct program *p)
     attncl__free(p->states);
     attncl__free(p->nodes);
     attncl__free(p->storages);
+    attncl__free(p->parts);
     attncl__free(p->padded);
     attncl__free(p->guarded);
     attncl__free(p);

@@ -72,6 +72,8 @@ struct program {
     size_t n_padded;
     cl_mem arena;
     size_t arena_bytes;
+    struct storage **parts; // those in the arena, as they were created
+    size_t n_parts;
     cl_mem empty; // stands for values without elements
     struct guarded *guarded;
     size_t n_guarded;

@@ -97,6 +97,62 @@ LOOP_TEST(inputs_and_state_start_as_zeros, 0, 2)
 
 // Results are poisoned before a run, inputs and state are not.  No value is without a canary,
 // except where it has no elements.
+// -- the order in which parts of the arena are released
+
+enum { MAX_PARTS = 64 };
+
+static cl_mem parts[MAX_PARTS];
+static int n_parts, n_disordered;
+static bool is_watching;
+
+cl_mem __real_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type,
+                                const void *region, cl_int *ret);
+cl_int __real_clReleaseMemObject(cl_mem mem);
+cl_mem __wrap_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type,
+                                const void *region, cl_int *ret);
+cl_int __wrap_clReleaseMemObject(cl_mem mem);
+
+cl_mem __wrap_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type,
+                                const void *region, cl_int *ret)
+{
+    cl_mem mem = __real_clCreateSubBuffer(buffer, flags, type, region, ret);
+
+    if (is_watching && n_parts < MAX_PARTS)
+        parts[n_parts++] = mem;
+    return mem;
+}
+
+cl_int __wrap_clReleaseMemObject(cl_mem mem)
+{
+    for (int i = 0; is_watching && i < n_parts; ++i)
+        if (parts[i] == mem) {
+            n_disordered += i != n_parts - 1;
+            parts[i] = parts[--n_parts];
+        }
+    return __real_clReleaseMemObject(mem);
+}
+
+// NVIDIA's driver crashes where parts that overlap are released otherwise.
+TEST(the_last_part_is_released_first)
+{
+    attncl_graph *g = NULL;
+    n_parts = n_disordered = 0;
+
+    is_watching = true;
+    ck_ok(attncl_graph_create(test_context(), &g));
+    g->canaries = false;
+    attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, (int64_t[]){4, N});
+    for (int i = 0; i < 8; ++i)
+        x = attncl_softmax(g, add(g, x, x), -1);
+    attncl_graph_output(g, "y", x);
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_assert_int_gt(n_parts, 4);
+    attncl_graph_destroy(g);
+    is_watching = false;
+    ck_assert_int_eq(n_parts, 0);
+    ck_assert_int_eq(n_disordered, 0);
+}
+
 TEST(canaries_surround_each_value)
 {
     struct fixture f = begin(true);
