@@ -173,11 +173,12 @@ static struct worst_error compare_result(const struct trial_run *r, int result)
     const float *found = r->host_out[CANDIDATE][result], *in[GRAD_MAX_IN];
     const int64_t count = attncl__desc_count(&r->out[result]);
     struct worst_error worst = {0};
+    struct row_figures row = {.number = -1};
 
     memcpy(in, r->host_in, sizeof in);
     for (int64_t i = 0; i < count; ++i) {
         const double expected =
-            t->expected ? t->expected(t, in, i) : (double)r->host_out[REFERENCE][result][i];
+            t->expected ? t->expected(t, in, i, &row) : (double)r->host_out[REFERENCE][result][i];
         attncl__worst_error_add(&worst, i, (double)found[i], expected,
                                 t->unit ? t->unit(result, i, expected) : 1);
     }

@@ -25,16 +25,20 @@ static double dot(const float *a, int64_t a_step, const float *b, int64_t b_step
 }
 
 // x [m, k], weight [n, k]
-static double linear(const struct op_trial *t, const float *const *in, int64_t i)
+static double linear(const struct op_trial *t, const float *const *in, int64_t i,
+                     struct row_figures *figures)
 {
+    (void)figures;
     const int64_t n = extent(t, 1, 0), k = extent(t, 1, 1);
 
     return dot(in[0] + i / n * k, 1, in[1] + i % n * k, 1, k);
 }
 
 // a [batch, m, k], b [batch, k, n]
-static double product(const struct op_trial *t, const float *const *in, int64_t i)
+static double product(const struct op_trial *t, const float *const *in, int64_t i,
+                      struct row_figures *figures)
 {
+    (void)figures;
     const int64_t m = extent(t, 0, 1), k = extent(t, 0, 2), n = extent(t, 1, 2);
     const int64_t row = i / n, batch = row / m;
 
@@ -42,54 +46,69 @@ static double product(const struct op_trial *t, const float *const *in, int64_t 
 }
 
 // d [m, n], x [m, k]
-static double weight_gradient(const struct op_trial *t, const float *const *in, int64_t i)
+static double weight_gradient(const struct op_trial *t, const float *const *in, int64_t i,
+                              struct row_figures *figures)
 {
+    (void)figures;
     const int64_t m = extent(t, 0, 0), n = extent(t, 0, 1), k = extent(t, 1, 1);
 
     return dot(in[0] + i / k, n, in[1] + i % k, k, m);
 }
 
-static double softmax(const struct op_trial *t, const float *const *in, int64_t i)
+static double softmax(const struct op_trial *t, const float *const *in, int64_t i,
+                      struct row_figures *figures)
 {
     const int64_t n = extent(t, 0, 1);
     const float *x = in[0] + i / n * n;
-    double total = 0;
 
-    for (int64_t k = 0; k < n; ++k)
-        total += exp((double)x[k] - (double)x[i % n]);
-    return 1 / total;
+    if (figures->number != i / n) { // scores are small: no maximum is needed
+        *figures = (struct row_figures){.number = i / n};
+        for (int64_t k = 0; k < n; ++k)
+            figures->total += exp((double)x[k]);
+    }
+    return exp((double)x[i % n]) / figures->total;
 }
 
-static double layer_norm(const struct op_trial *t, const float *const *in, int64_t i)
+static double layer_norm(const struct op_trial *t, const float *const *in, int64_t i,
+                         struct row_figures *figures)
 {
     const struct layer_norm_fwd_params *p = t->params;
     const int64_t n = extent(t, 0, 1);
     const float *x = in[0] + i / n * n;
-    double mean = 0, variance = 0;
 
-    for (int64_t k = 0; k < n; ++k)
-        mean += (double)x[k] / (double)n;
-    for (int64_t k = 0; k < n; ++k)
-        variance += ((double)x[k] - mean) * ((double)x[k] - mean) / (double)n;
-    return ((double)x[i % n] - mean) / sqrt(variance + (double)p->eps) * (double)in[1][i % n] +
+    if (figures->number != i / n) {
+        *figures = (struct row_figures){.number = i / n};
+        for (int64_t k = 0; k < n; ++k)
+            figures->mean += (double)x[k] / (double)n;
+        for (int64_t k = 0; k < n; ++k)
+            figures->total += ((double)x[k] - figures->mean) * ((double)x[k] - figures->mean);
+    }
+    return ((double)x[i % n] - figures->mean) / sqrt(figures->total / (double)n + (double)p->eps) *
+               (double)in[1][i % n] +
            (double)in[2][i % n];
 }
 
-static double gelu(const struct op_trial *t, const float *const *in, int64_t i)
+static double gelu(const struct op_trial *t, const float *const *in, int64_t i,
+                   struct row_figures *figures)
 {
+    (void)figures;
     (void)t;
     return (double)in[0][i] * erfc(-(double)in[0][i] / sqrt(2)) / 2;
 }
 
-static double sigmoid(const struct op_trial *t, const float *const *in, int64_t i)
+static double sigmoid(const struct op_trial *t, const float *const *in, int64_t i,
+                      struct row_figures *figures)
 {
+    (void)figures;
     (void)t;
     return 1 / (1 + exp(-(double)in[0][i]));
 }
 
 // q, k, v [B, H, T, D], causal; the result [B, T, H, D]
-static double attention(const struct op_trial *t, const float *const *in, int64_t i)
+static double attention(const struct op_trial *t, const float *const *in, int64_t i,
+                        struct row_figures *figures)
 {
+    (void)figures;
     const struct attention_fwd_params *p = t->params;
     const int64_t n_heads = extent(t, 0, 1), n = extent(t, 0, 2), d = extent(t, 0, 3);
     const int64_t head = i / d % n_heads, row = i / d / n_heads % n, b = i / d / n_heads / n;
@@ -106,8 +125,10 @@ static double attention(const struct op_trial *t, const float *const *in, int64_
 }
 
 // q, k, v [T, B, C], biases [T, T] within the window
-static double aft(const struct op_trial *t, const float *const *in, int64_t i)
+static double aft(const struct op_trial *t, const float *const *in, int64_t i,
+                  struct row_figures *figures)
 {
+    (void)figures;
     const struct aft_fwd_params *p = t->params;
     const int64_t n = extent(t, 0, 0), lanes = extent(t, 0, 1) * extent(t, 0, 2);
     const int64_t row = i / lanes, lane = i % lanes;

@@ -7,6 +7,12 @@
 
 // -- op_trial.c: one op with made-up inputs, compared with its definition on the host or with itself by other kernels
 
+// What the elements of a row share, computed for the row's first; number -1: of none yet.
+struct row_figures {
+    int64_t number;
+    double mean, total;
+};
+
 struct op_trial {
     const struct op_class *cls;
     const void *params;
@@ -23,7 +29,8 @@ struct op_trial {
     // The scale of an error of element i.  NULL: the largest value of the result.
     double (*unit)(int result, int64_t i, double expected);
     // Element i of result 0, in double.  NULL: the kernels of the reference give all results.
-    double (*expected)(const struct op_trial *t, const float *const *in, int64_t i);
+    double (*expected)(const struct op_trial *t, const float *const *in, int64_t i,
+                       struct row_figures *figures);
 };
 
 // why: unchanged where the kernels that `candidate` chooses agree, else the reason.  With `expected`, a kernel that the device
