@@ -5,14 +5,15 @@
 //
 //   e^(w + kappa) = e^(w - peak) e^(kappa - max_exponent) e^(peak + max_exponent)
 //
-//   Work      one work-item = ITEM_LANES lanes of channels, ROWS target rows; a work-group = TX *
-//             ITEM_LANES lanes, TY blocks of rows.  A source is 2 ROWS ITEM_LANES FMAs to
-//             a work-item; its exponential is computed once for the work-group
+//   Work      one work-item = ITEM_LANES neighbouring lanes of channels, ROWS target rows; a work-group =
+//             LANES = TX * ITEM_LANES lanes, TY blocks of rows.  A source is 2 ROWS ITEM_LANES FMAs to
+//             a work-item; its exponential is computed once for the work-group, by the work-items in
+//             their order, so that neighbours read neighbouring lanes
 //   Memory    reads the sources inside the work-group's window once, their ranges, the rows'
-//             weights and the targets once; writes results once.  Local memory: KEYS * (2 * TX *
-//             ITEM_LANES + TY * ROWS) + LS floats
+//             weights and the targets once; writes results once.  Local memory: KEYS * (2 * LANES +
+//             TY * ROWS) + LANES + LS floats
 //   Numerics  max_exponent is the largest kappa inside the work-group's window.  A block of rows and
-//             TX * ITEM_LANES lanes is done here where its exponents stay within REACH: kappa >=
+//             LANES lanes is done here where its exponents stay within REACH: kappa >=
 //             max_exponent - REACH inside its window, so that the source of a row's peak keeps the
 //             row's sum above e^-REACH, and at most e^REACH from outside.  Else it is flagged, for
 //             aft_gpu_rows
@@ -20,24 +21,41 @@
 //   Macro       Meaning                                         Values
 //   LS          work-group size                                 TX TY
 //   ROWS        target rows of a work-item, a divisor of BLOCK  16, 8
-//   ITEM_LANES  lanes of a work-item, TX apart                  1, 2
+//   ITEM_LANES  lanes of a work-item, a divisor of TY           1, 2, 4
 //   TX          work-items across lanes                         64, 32, 8; lib/op/aft/aft_gpu.c
-//   TY          work-items across rows                          4, 2
-//   KEYS        sources in local memory                         32, 16, 8
+//   TY          work-items across rows                          8, 4, 2
+//   KEYS        sources in local memory, a divisor of BLOCK     16, 8
 
 #if !defined ROWS || !defined ITEM_LANES || !defined TX || !defined TY || !defined KEYS
 #error "ROWS, ITEM_LANES, TX, TY and KEYS must be defined"
 #endif
-#if !defined LS || LS != TX * TY
-#error "LS: work-group size, TX * TY"
+#if !defined LS || LS != TX * TY || TY % ITEM_LANES != 0 || KEYS * ITEM_LANES % TY != 0
+#error "LS: work-group size, TX * TY; ITEM_LANES divides TY, TY divides KEYS ITEM_LANES"
 #endif
 
 #define MASKED 0
 #include "aft/aft_bias.clh"
 #include "aft/aft_source.clh"
 
-#define QUADS       (ROWS / 4)
-#define SOURCE_STEP (ITEM_LANES * 2 * TX) // floats of a source in local memory
+#define LANES (TX * ITEM_LANES)
+
+// One float of each of a work-item's lanes.
+#if ITEM_LANES == 4
+typedef float4 item_lanes;
+#define LOAD_LANES(from)   vload4(0, from)
+#define LANES_OF(x)        ((float4)((x)[0], (x)[1], (x)[2], (x)[3]))
+#define STORE_LANES(x, to) vstore4(x, 0, to)
+#elif ITEM_LANES == 2
+typedef float2 item_lanes;
+#define LOAD_LANES(from)   vload2(0, from)
+#define LANES_OF(x)        ((float2)((x)[0], (x)[1]))
+#define STORE_LANES(x, to) vstore2(x, 0, to)
+#else
+typedef float item_lanes;
+#define LOAD_LANES(from)   (*(from))
+#define LANES_OF(x)        ((x)[0])
+#define STORE_LANES(x, to) (*(to) = (x))
+#endif
 
 // The target rows of a work-item: those there are, and the sources [from, to) inside their window.
 struct tile {
@@ -77,85 +95,101 @@ static inline float largest(__global const float *figures, int from, int to, int
     return max_exponent;
 }
 
-// Sums of one lane; row r stands for e^(max_exponent + peak[r]) times them.
+// Row r stands for e^(max_exponent + peak[r]) times its sums.
 struct part {
-    float max_exponent;
-    float4 a[QUADS], b[QUADS];
+    item_lanes a[ROWS], b[ROWS];
 };
 
-// exp(x - peak) of four rows.
-static inline float4 over_peaks(float x, const float *peak)
-{
-    return (float4)(exp_f(x - peak[0]), exp_f(x - peak[1]), exp_f(x - peak[2]), exp_f(x - peak[3]));
-}
-
-// What lies outside the window, before any source inside it.  True: a product will do.
-static inline int part_start(struct part *s, const struct tile *x, const struct sums *outside,
-                             const float peak[ROWS], float max_exponent, float bottom)
+// What lies outside the window, before any source inside it; bottom: each lane's least kappa inside.  True: a product will do.
+LOCAL_INLINE int part_start(struct part *s, const struct sums outside[ITEM_LANES],
+                            const float peak[ROWS], __local const float *max_exponent,
+                            const float bottom[ITEM_LANES], int rows)
 {
     float lowest = -NOTHING;
-    UNROLL
-    for (int r = 0; r < ROWS; ++r)
-        lowest = r < x->rows ? min_v(peak[r], lowest) : lowest;
-    s->max_exponent = max_exponent;
-    UNROLL
-    for (int q = 0; q < QUADS; ++q) {
-        const float4 f = over_peaks(outside->max_exponent - max_exponent, peak + 4 * q);
-        s->a[q] = f * outside->a;
-        s->b[q] = f * outside->b;
-    }
-    return max_exponent - bottom <= REACH &&
-           outside->max_exponent <= max_exponent + (REACH + lowest);
-}
+    int hold = 1;
 
-// Every TY-th of the sources [j0, j0 + KEYS), which end at `end`, for one lane.
-// packed: [source][lane][2][TX] from the work-item's lane on
-LOCAL_INLINE void pack_sources(__local float *packed, const struct source *from, float max_exponent,
-                               int j0, int end, int first)
-{
-    for (int j = first; j < KEYS; j += TY) {
-        const int t = min(j0 + j, end - 1);
-        const float e = exp_nonpos_f(source_kappa(from, t) - max_exponent);
-        packed[j * SOURCE_STEP] = e * source_alpha(from, t);
-        packed[j * SOURCE_STEP + TX] = e * source_beta(from, t);
-    }
-}
-
-// Adds the sources [from, to).  weights: [source][ROWS]
-LOCAL_INLINE void add_sources(struct part *s, __local const float *packed,
-                              __local const float *weights, int from, int to)
-{
-    for (int j = from; j < to; ++j) {
-        float4 weight[QUADS];
-        UNROLL
-        for (int q = 0; q < QUADS; ++q)
-            weight[q] = vload4(q, weights + j * ROWS);
+    UNROLL
+    for (int r = 0; r < ROWS; ++r) {
+        float a[ITEM_LANES], b[ITEM_LANES];
+        lowest = r < rows ? min_v(peak[r], lowest) : lowest;
         UNROLL
         for (int n = 0; n < ITEM_LANES; ++n) {
-            const float alpha = packed[j * SOURCE_STEP + n * 2 * TX];
-            const float beta = packed[j * SOURCE_STEP + n * 2 * TX + TX];
+            const float f = exp_f(outside[n].max_exponent - max_exponent[n] - peak[r]);
+            a[n] = f * outside[n].a;
+            b[n] = f * outside[n].b;
+        }
+        s->a[r] = LANES_OF(a);
+        s->b[r] = LANES_OF(b);
+    }
+    UNROLL
+    for (int n = 0; n < ITEM_LANES; ++n)
+        hold &= max_exponent[n] - bottom[n] <= REACH &&
+                outside[n].max_exponent <= max_exponent[n] + (REACH + lowest);
+    return hold;
+}
+
+// What a work-item brings of KEYS sources: every LS / LANES-th source of one lane, and of the weights of its rows every TX-th.
+enum { BROUGHT = KEYS * LANES / LS, BROUGHT_WEIGHTS = (KEYS * ROWS + TX - 1) / TX };
+struct brought {
+    float kappa[BROUGHT], alpha[BROUGHT], beta[BROUGHT], weight[BROUGHT_WEIGHTS];
+};
+
+// Sources j0 .. j0 + KEYS - 1; those from `end` on have weights of 0.  table: the weights of the rows' sources from x->from on.
+static inline void fetch(struct brought *b, const struct source *from, const struct tile *x,
+                         __global const float *table, int j0, int end, int id)
+{
+    UNROLL
+    for (int i = 0; i < BROUGHT; ++i) {
+        const int t = min(j0 + id / LANES + i * (LS / LANES), end - 1);
+        b->kappa[i] = source_kappa(from, t);
+        b->alpha[i] = source_alpha(from, t);
+        b->beta[i] = source_beta(from, t);
+    }
+    UNROLL
+    for (int i = 0; i < BROUGHT_WEIGHTS; ++i) {
+        const int at = (j0 - x->from) * ROWS + id % TX + i * TX;
+        const bool there = at >= 0 && at < (x->to - x->from) * ROWS;
+        b->weight[i] = there ? table[at] : 0.0f;
+    }
+}
+
+// packed: [source][2][LANES]; weights: [source][ROWS] of the work-item's rows
+LOCAL_INLINE void place(__local float *packed, __local float *weights, const struct brought *b,
+                        float max_exponent, int id)
+{
+    UNROLL
+    for (int i = 0; i < BROUGHT; ++i) {
+        const int j = id / LANES + i * (LS / LANES);
+        const float e = exp_nonpos_f(b->kappa[i] - max_exponent);
+        __local float *to = packed + j * 2 * LANES + id % LANES;
+        to[0] = e * b->alpha[i];
+        to[LANES] = e * b->beta[i];
+    }
+    UNROLL
+    for (int i = 0; i < BROUGHT_WEIGHTS; ++i)
+        if (id % TX + i * TX < KEYS * ROWS)
+            weights[id % TX + i * TX] = b->weight[i];
+}
+
+// Adds KEYS sources.  packed: from the work-item's lanes on; weights: [source][ROWS]
+LOCAL_INLINE void add_sources(struct part *s, __local const float *packed,
+                              __local const float *weights)
+{
+#pragma unroll 8
+    for (int j = 0; j < KEYS; ++j) {
+        const item_lanes alpha = LOAD_LANES(packed + j * 2 * LANES);
+        const item_lanes beta = LOAD_LANES(packed + j * 2 * LANES + LANES);
+        UNROLL
+        for (int q = 0; q < ROWS / 4; ++q) {
+            const float4 four = vload4(q, weights + j * ROWS);
+            const float weight[4] = {four.s0, four.s1, four.s2, four.s3};
             UNROLL
-            for (int q = 0; q < QUADS; ++q) {
-                s[n].a[q] += weight[q] * alpha;
-                s[n].b[q] += weight[q] * beta;
+            for (int r = 0; r < 4; ++r) {
+                s->a[4 * q + r] += weight[r] * alpha;
+                s->b[4 * q + r] += weight[r] * beta;
             }
         }
     }
-}
-
-static inline void part_store(const struct part *s, const struct tile *x, const float peak[ROWS],
-                              const struct target *to)
-{
-    float a[ROWS], b[ROWS];
-    UNROLL
-    for (int q = 0; q < QUADS; ++q) {
-        vstore4(s->a[q], q, a);
-        vstore4(s->b[q], q, b);
-    }
-    UNROLL
-    for (int r = 0; r < ROWS; ++r)
-        if (r < x->rows)
-            target_store(to, x->t0 + r, s->max_exponent + peak[r], a[r], b[r]);
 }
 
 // Arguments as in aft_gpu_rows, and those of aft_gpu_weights that say where weights are.
@@ -166,11 +200,12 @@ KERNEL void aft_gpu_band(TARGET_PARAMS, SOURCE_PARAMS, __global float *scratch, 
                          int row0, long weights_at, int pitch, int steps, int batch, int channels,
                          int lane0, int lanes, int window, int causal)
 {
-    __local float packed[KEYS * SOURCE_STEP], weights[TY * KEYS * ROWS];
+    __local float packed[KEYS * 2 * LANES] __attribute__((aligned(16)));
+    __local float weights[TY * KEYS * ROWS] __attribute__((aligned(16)));
+    __local float maxima[LANES];
     __local int all_hold[LS];
     const int id = get_local_id(0), tx = id % TX, ty = id / TX, groups = get_num_groups(0);
-    const int column = get_group_id(0), line = get_group_id(1),
-              first = column * TX * ITEM_LANES + tx;
+    const int column = get_group_id(0), line = get_group_id(1), first = column * LANES;
     const struct bias w = {0, 0, window, causal, 0, 0, 0, steps};
     const int t0 = row0 + line * TY * ROWS, last = (steps - 1) / ROWS * ROWS;
     struct tile head, tail, mine;
@@ -180,52 +215,57 @@ KERNEL void aft_gpu_band(TARGET_PARAMS, SOURCE_PARAMS, __global float *scratch, 
     __global const float *table =
         scratch + weights_at + ((long)line * TY + ty) * (pitch + 1) * ROWS;
     __global const float *ranges = scratch + (long)((steps + BLOCK - 1) / BLOCK) * 6 * lanes;
-    struct source source[ITEM_LANES];
-    struct part s[ITEM_LANES];
-    float peak[ROWS];
-    int hold = 1;
+    struct part s;
+    struct sums outside[ITEM_LANES];
+    float peak[ROWS], bottom[ITEM_LANES]; // no registers in the loop
 
+    // Sources are packed lane by lane, whoever adds them.
+    const int packer = min(first + id % LANES, lanes - 1);
+    const struct source source = SOURCE_AT(lane0 + packer);
+    const float max_exponent = largest(ranges + packer, head.from, tail.to, 2 * lanes);
+    if (id < LANES)
+        maxima[id] = max_exponent;
     for (int r = 0; r < ROWS; ++r)
         peak[r] = r < mine.rows ? table[r] : 0.0f;
+    barrier(CLK_LOCAL_MEM_FENCE);
     UNROLL
     for (int n = 0; n < ITEM_LANES; ++n) {
-        const int lane = min(first + n * TX, lanes - 1), l = lane0 + lane;
-        const struct source own = SOURCE_AT(l);
-        source[n] = own;
-        struct sums outside;
-        tile_outside(&outside, &mine, &w, scratch + lane, lanes);
-        hold &= part_start(&s[n], &mine, &outside, peak,
-                           largest(ranges + lane, head.from, tail.to, 2 * lanes),
-                           -largest(ranges + lanes + lane, mine.from, mine.to, 2 * lanes));
+        const int lane = min(first + tx * ITEM_LANES + n, lanes - 1);
+        bottom[n] = -largest(ranges + lanes + lane, mine.from, mine.to, 2 * lanes);
+        tile_outside(&outside[n], &mine, &w, scratch + lane, lanes);
     }
+    int hold = part_start(&s, outside, peak, maxima + tx * ITEM_LANES, bottom, mine.rows);
     all_hold[id] = hold;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = 0; i < TX; ++i)
         hold &= all_hold[ty * TX + i];
     mine.to = hold ? mine.to : mine.from;
 
+    struct brought next;
+    fetch(&next, &source, &mine, table + ROWS, head.from, tail.to, id);
     for (int j0 = head.from; j0 < tail.to; j0 += KEYS) {
-        UNROLL
-        for (int n = 0; n < ITEM_LANES; ++n)
-            pack_sources(packed + n * 2 * TX + tx, &source[n], s[n].max_exponent, j0, tail.to, ty);
-        for (int i = tx; i < KEYS * ROWS; i += TX) {
-            const int at = (j0 - mine.from) * ROWS + i;
-            const int there = at >= 0 && at < (mine.to - mine.from) * ROWS;
-            weights[ty * KEYS * ROWS + i] = there ? table[ROWS + at] : 0.0f;
-        }
+        place(packed, weights + ty * KEYS * ROWS, &next, max_exponent, id);
         barrier(CLK_LOCAL_MEM_FENCE);
-        add_sources(s, packed + tx, weights + ty * KEYS * ROWS, clamp(mine.from - j0, 0, KEYS),
-                    clamp(mine.to - j0, 0, KEYS));
+        fetch(&next, &source, &mine, table + ROWS, j0 + KEYS, tail.to, id);
+        if (j0 >= mine.from && j0 < mine.to) // in whole blocks
+            add_sources(&s, packed + tx * ITEM_LANES, weights + ty * KEYS * ROWS);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
     if (tx == 0 && mine.rows > 0)
         scratch[flags_at + (long)(mine.t0 / ROWS) * groups + column] = !hold;
     UNROLL
-    for (int n = 0; n < ITEM_LANES; ++n) {
-        const int lane = first + n * TX, l = lane0 + lane;
-        const struct target results = TARGET_AT(l);
-        if (hold && lane < lanes)
-            part_store(&s[n], &mine, peak, &results);
+    for (int r = 0; r < ROWS; ++r) {
+        float a[ITEM_LANES], b[ITEM_LANES];
+        STORE_LANES(s.a[r], a);
+        STORE_LANES(s.b[r], b);
+        UNROLL
+        for (int n = 0; n < ITEM_LANES; ++n) {
+            const int lane = first + tx * ITEM_LANES + n, l = lane0 + lane;
+            const struct target results = TARGET_AT(l);
+            if (hold && r < mine.rows && lane < lanes)
+                target_store(&results, mine.t0 + r, maxima[tx * ITEM_LANES + n] + table[r], a[n],
+                             b[n]);
+        }
     }
 }
