@@ -16,7 +16,7 @@ class KeptAttention:
         """A token, or at position 0 a prompt."""
         n = len(q)
         if self.kept is None:
-            self.kept = torch.empty(2, *q.shape[1:3], self.n, q.shape[3])
+            self.kept = torch.empty(2, *q.shape[1:3], self.n, q.shape[3], device=q.device)
         for kept, new in zip(self.kept, (k, v)):
             kept[:, :, self.t:self.t + n] = new.permute(1, 2, 0, 3)
         self.t += n
@@ -29,14 +29,14 @@ class KeptAFT:
     """sum_j e^(w_ij + k_j) v_j = sum_j e^k_j v_j + sum over the window of (e^w_ij - 1) e^k_j v_j."""
 
     def __init__(self, aft, n, batch):
-        width = aft.value.out_features
+        width, device = aft.value.out_features, aft.value.weight.device
         if aft.kind == "aft_simple":
             self.weight, self.window = None, 0
         else:
             w = aft.pos_bias.data * aft.local_mask if aft.kind == "aft_local" else aft.pos_bias.data
             self.weight = torch.exp(w) - 1
             self.window = int(aft.local_mask[0].sum()) if aft.kind == "aft_local" else n
-        self.terms, self.sums, self.t = torch.empty(n, 2, batch * width), torch.zeros(2, batch * width), 0
+        self.terms, self.sums, self.t = torch.empty(n, 2, batch * width, device=device), torch.zeros(2, batch * width, device=device), 0
 
     def __call__(self, q, k, v, mask):
         if self.t == 0:
@@ -55,7 +55,7 @@ class KeptAFT:
 
 class KeptGate:
     def __init__(self, gate, n, batch):
-        self.gate, self.rows, self.t = gate, torch.empty(n, batch, gate.norm.normalized_shape[0]), 0
+        self.gate, self.rows, self.t = gate, torch.empty(n, batch, gate.norm.normalized_shape[0], device=gate.weight.device), 0
 
     def __call__(self, u, mask):
         self.rows[self.t] = u[0]

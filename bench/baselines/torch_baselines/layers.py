@@ -173,7 +173,7 @@ masked("encoder_layer", encoder, "one product, bias prepared")
 # -- recurrent networks
 
 def gru_of(c, n_in):
-    return c.fill(torch.nn.GRU(n_in, c.C, c.layers), lambda name: f"rnn.{name}")
+    return c.fill(torch.nn.GRU(n_in, c.C, c.layers), lambda name: f"rnn.{name}").train(c.backward)  # else cuDNN has no gradient
 
 
 @formulation("gru", "nn.GRU", compiles=False)

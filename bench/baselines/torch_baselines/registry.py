@@ -102,7 +102,7 @@ class Case:
         for name, p in module.named_parameters():
             name = rename(name)
             array = self.array(data.uniform, name, spread_of(name, p, bias), tuple(p.shape))
-            array = data.as_half(array.numpy()) if self.half and p.dim() == 2 else array
+            array = torch.from_numpy(data.as_half(array.cpu().numpy())).to(self.device) if self.half and p.dim() == 2 else array
             p.data = array.clone() if self.trains else torch.as_tensor(array)
         self.module = module = module.to(self.device).eval()
         if self.backward:
