@@ -321,6 +321,7 @@ attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, 
 bool attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local, bool no_spills)
 {
     cl_kernel kernel = NULL;
+    enum { FEW_BYTES = 32 }; // a few values, which cost less than other work-groups or kernels
     size_t private_bytes = 0;
 
     if (l->is_rehearsal)
@@ -329,7 +330,7 @@ bool attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t lo
     if (status == ATTNCL_OK)
         status = check_kernel(l, spec, kernel, local, 0, &private_bytes);
     attncl__kernel_release(&kernel);
-    if (status == ATTNCL_OK && no_spills && l->caps->is_gpu && private_bytes > 0)
+    if (status == ATTNCL_OK && no_spills && l->caps->is_gpu && private_bytes > FEW_BYTES)
         status = FAIL(ATTNCL_ERR_UNSUPPORTED, "%s keeps %zu bytes of a work-item's in memory",
                       spec->kernel, private_bytes);
     if (status != ATTNCL_OK)

@@ -184,8 +184,9 @@ static void ck_weight(int i, float want)
     static float data[4099];
     ck_ok(attncl_tensor_read(weights[i], data, (size_t)lengths[i] * sizeof *data));
     for (int64_t k = 0; k < lengths[i]; ++k)
-        ck_assert_msg(data[k] == want, "weight %d, element %lld is %g, want %g", i, (long long)k,
-                      (double)data[k], (double)want);
+        ck_assert_msg(fabsf(data[k] - want) <= 1e-6f * fabsf(want),
+                      "weight %d, element %lld is %g, want %g", i, (long long)k, (double)data[k],
+                      (double)want);
 }
 
 static void run(attncl_graph *g)

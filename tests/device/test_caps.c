@@ -28,6 +28,8 @@ static const struct {
     {ATTNCL_DEVICE_CPU, "Oclgrind", "Oclgrind", "Oclgrind Simulator", VENDOR_OCLGRIND, 256, 8, 0,
      false},
     {ATTNCL_DEVICE_GPU, "NVIDIA CUDA", "NVIDIA Corporation", "NVIDIA H200", VENDOR_NVIDIA, 1024, 8,
+     0, false},
+    {ATTNCL_DEVICE_GPU, "NVIDIA CUDA", "NVIDIA Corporation", "NVIDIA A100", VENDOR_NVIDIA, 1024, 8,
      0, true},
     {ATTNCL_DEVICE_GPU, "AMD Accelerated Parallel Processing", "Advanced Micro Devices, Inc.",
      "gfx1030", VENDOR_AMD, 256, 8, 0, true},

@@ -113,7 +113,7 @@ TEST(arguments_are_few)
 // error.
 TEST(tiles_that_do_not_fit_fall_back)
 {
-    static const char *const fallbacks[] = {"128x128x8/256", "64x128x8/128", "64x64x16/128",
+    static const char *const fallbacks[] = {"128x128x8/256", "64x64x16/256", "64x64x16/128",
                                             "32x32x32/64", "16x16x16/16"};
     const struct device_caps caps = launch_mock_gpu(VENDOR_NVIDIA, 32, 4);
 
@@ -143,7 +143,8 @@ static const struct {
     const char *tile, *causal;
 } vendors[] = {
     {VENDOR_NVIDIA, 32, 1, "128x128x8/256", "128x128x8/256"},
-    {VENDOR_NVIDIA, 32, 4, "64x64x16/128", "64x64x16/128"},
+    {VENDOR_NVIDIA, 32, 4, "128x128x8/256", "128x128x8/256"},
+    {VENDOR_NVIDIA, 32, 6, "64x64x16/256", "64x64x16/256"},
     {VENDOR_AMD, 32, 1, "128x128x8/128", "128x64x16/128"},
     {VENDOR_AMD, 64, 1, "128x128x16/256", "128x128x16/256"},
     {VENDOR_AMD, 64, 8, "64x64x16/256", "64x64x16/256"},
@@ -180,7 +181,7 @@ TEST(long_sums_use_split_k)
 
     ck_ok(choose(&caps, 64, 64, 65536));
     ck_assert_int_eq(seen.n_launched, 2);
-    ck_assert_str_eq(seen.launched[0], "64x64x16/128");
+    ck_assert_str_eq(seen.launched[0], "64x64x16/256");
     ck_assert_int_eq((int)seen.splits[0], 256); // two for each compute unit, of whole blocks
     ck_assert_str_eq(seen.launched[1], "gemm_epilogue");
     ck_ok(choose(&caps, 64, 64, 256)); // splits of a few blocks are not worth it

@@ -311,7 +311,8 @@ TEST(what_does_not_fit_is_unsupported)
     small.local_bytes = LOCAL * sizeof(float) - 1;
     launcher.caps = &small;
     launcher.refusal = (struct launch_refusal){false, 1};
-    ck_fails(launch_probe(1.0f, 0, 0), ATTNCL_ERR_UNSUPPORTED, "16 bytes of local memory");
+    ck_fails(launch_probe(1.0f, 0, 0), ATTNCL_ERR_UNSUPPORTED,
+             "bytes of local memory, the device has 15"); // some drivers add a few of their own
     ck_assert(launcher.refusal.refused && launcher.refusal.max_group == 0);
     ck_fails(
         attncl__launch(&launcher, &hog, grid_1d(INT64_MAX, 4), ARGS(arg_mem((struct span){&dst}))),

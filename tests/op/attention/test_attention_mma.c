@@ -42,7 +42,7 @@ struct launch_case {
     int queries, keys, width, value_width;
     const char *launched; // of gradients for dk and dv, for dq
     double dropout;
-    bool weights;
+    bool weights, causal;
 };
 
 // Eight heads, or two with gradients, on a device of which a buffer holds 16 MiB of ds at most.
@@ -57,8 +57,10 @@ static void check_launches(const struct launch_case *c, bool backward)
                                      .vector_width = 4,
                                      .attention_mma = c->mma,
                                      .attention_bwd_mma = c->mma};
-    const struct attention_bwd_params params = {
-        {.scale = 1, .want_weights = c->weights, .dropout = {.p = c->dropout}}};
+    const struct attention_bwd_params params = {{.scale = 1,
+                                                 .causal = c->causal,
+                                                 .want_weights = c->weights,
+                                                 .dropout = {.p = c->dropout}}};
     const struct op_class *cls = backward ? &attncl__op_attention_bwd : &attncl__op_attention_fwd;
     const int64_t heads = backward ? 2 : 8;
     const int64_t q[] = {1, heads, c->queries, c->width}, k[] = {1, heads, c->keys, c->width},
@@ -92,17 +94,21 @@ static void check_launches(const struct launch_case *c, bool backward)
 }
 
 static const struct launch_case forward[] = {
-    {MMA_NONE, 200, 200, 64, 64, "gpu_fwd of 128, 8 x 4 x 1", 0, false},
-    {MMA_PTX, 200, 200, 64, 64, "gpu_mma_fwd of 128, 8 x 4 x 1", 0, false},
-    {MMA_MFMA, 200, 200, 64, 64, "gpu_mma_fwd of 256, 8 x 4 x 1", 0, false},
-    {MMA_PTX, 32, 200, 16, 128, "gpu_mma_fwd of 128, 8 x 1 x 1", 0, false},
-    {MMA_PTX, 32, 1200, 300, 16, "gpu_mma_fwd of 128, 8 x 1 x 4", 0, false},
-    {MMA_PTX, 31, 200, 64, 64, "gpu_fwd of 128, 8 x 1 x 1", 0, false},
-    {MMA_PTX, 200, 200, 15, 64, "gpu_fwd of 128, 8 x 4 x 1", 0, false},
-    {MMA_PTX, 200, 200, 64, 15, "gpu_fwd of 128, 8 x 4 x 1", 0, false},
-    {MMA_PTX, 200, 200, 64, 129, "gpu_fwd of 64, 8 x 13 x 1", 0, false},
-    {MMA_PTX, 200, 200, 64, 64, "gpu_fwd of 128, 8 x 4 x 1", 0.1, false},
-    {MMA_PTX, 200, 200, 64, 64, "gpu_fwd of 128, 8 x 4 x 1; gpu_fwd of 128, 8 x 4 x 1", 0, true},
+    {MMA_NONE, 200, 200, 64, 64, "gpu_fwd of 128, 8 x 7 x 1", 0, false, false},
+    {MMA_PTX, 200, 200, 64, 64, "gpu_mma_fwd of 128, 8 x 4 x 1", 0, false, false},
+    {MMA_MFMA, 200, 200, 64, 64, "gpu_mma_fwd of 256, 8 x 4 x 1", 0, false, false},
+    {MMA_PTX, 32, 200, 16, 128, "gpu_mma_fwd of 128, 8 x 1 x 1", 0, false, false},
+    {MMA_PTX, 32, 1200, 300, 16, "gpu_mma_fwd of 128, 8 x 1 x 4", 0, false, false},
+    {MMA_PTX, 31, 200, 64, 64, "gpu_fwd of 128, 8 x 1 x 1", 0, false, false},
+    {MMA_PTX, 200, 200, 15, 64, "gpu_fwd of 128, 8 x 7 x 1", 0, false, false},
+    {MMA_PTX, 200, 200, 64, 15, "gpu_fwd of 128, 8 x 7 x 1", 0, false, false},
+    {MMA_PTX, 200, 200, 64, 129, "gpu_fwd of 64, 8 x 13 x 1", 0, false, false},
+    {MMA_PTX, 200, 200, 64, 64, "gpu_fwd of 128, 8 x 7 x 1", 0.1, false, false},
+    {MMA_PTX, 200, 200, 64, 64, "gpu_fwd of 128, 8 x 7 x 1; gpu_fwd of 128, 8 x 7 x 1", 0, true,
+     false},
+    // Four work-groups for each of 16 multiprocessors where the last has the most to do, else two.
+    {MMA_NONE, 200, 512, 64, 64, "gpu_fwd of 128, 8 x 7 x 1", 0, false, false},
+    {MMA_NONE, 200, 512, 64, 64, "gpu_fwd of 128, 8 x 7 x 2", 0, false, true},
 };
 
 TABLE_TEST(launches_by_device_and_shape, forward)
@@ -111,22 +117,26 @@ TABLE_TEST(launches_by_device_and_shape, forward)
 }
 
 static const struct launch_case backward[] = {
-    {MMA_NONE, 200, 150, 64, 64, "gpu of 128, 2 x 5 x 1; gpu of 128, 2 x 7 x 1", 0, false},
-    {MMA_PTX, 200, 150, 64, 64, "gpu_mma of 128, 2 x 3 x 1; gpu_mma of 128, 2 x 4 x 1", 0, false},
-    {MMA_MFMA, 200, 150, 64, 64, "gpu_mma of 256, 2 x 3 x 1; gpu_mma of 256, 2 x 4 x 1", 0, false},
-    {MMA_PTX, 32, 32, 16, 128, "gpu_mma of 128, 2 x 1 x 2; gpu_mma of 128, 2 x 1 x 1", 0, false},
-    {MMA_PTX, 200, 150, 128, 16, "gpu_mma of 128, 2 x 3 x 2; gpu_mma of 128, 2 x 4 x 1", 0, false},
-    {MMA_MFMA, 200, 150, 100, 128, "gpu_mma of 256, 2 x 3 x 1; gpu_mma of 256, 2 x 4 x 1", 0,
+    {MMA_NONE, 200, 150, 64, 64, "gpu of 128, 2 x 5 x 1; gpu of 128, 2 x 7 x 1", 0, false, false},
+    {MMA_PTX, 200, 150, 64, 64, "gpu_mma of 128, 2 x 3 x 1; gpu_mma of 128, 2 x 4 x 1", 0, false,
+     false},
+    {MMA_MFMA, 200, 150, 64, 64, "gpu_mma of 256, 2 x 3 x 1; gpu_mma of 256, 2 x 4 x 1", 0, false,
+     false},
+    {MMA_PTX, 32, 32, 16, 128, "gpu_mma of 128, 2 x 1 x 2; gpu_mma of 128, 2 x 1 x 1", 0, false,
+     false},
+    {MMA_PTX, 200, 150, 128, 16, "gpu_mma of 128, 2 x 3 x 2; gpu_mma of 128, 2 x 4 x 1", 0, false,
+     false},
+    {MMA_MFMA, 200, 150, 100, 128, "gpu_mma of 256, 2 x 3 x 1; gpu_mma of 256, 2 x 4 x 1", 0, false,
      false},
     // ds is computed again.
     {MMA_PTX, 200, 32768, 128, 64, "gpu_mma of 128, 2 x 512 x 2; gpu_mma of 128, 2 x 4 x 2", 0,
-     false},
-    {MMA_PTX, 31, 150, 64, 64, "gpu of 128, 2 x 5 x 1; gpu of 128, 2 x 1 x 1", 0, false},
-    {MMA_PTX, 200, 31, 64, 64, "gpu of 128, 2 x 1 x 1; gpu of 128, 2 x 7 x 1", 0, false},
-    {MMA_PTX, 200, 150, 15, 64, "gpu of 128, 2 x 5 x 1; gpu of 128, 2 x 7 x 1", 0, false},
-    {MMA_PTX, 200, 150, 64, 15, "gpu of 128, 2 x 5 x 1; gpu of 128, 2 x 7 x 1", 0, false},
-    {MMA_PTX, 200, 150, 129, 64, "gpu of 128, 2 x 5 x 2; gpu of 128, 2 x 7 x 2", 0, false},
-    {MMA_PTX, 200, 150, 64, 129, "gpu of 128, 2 x 5 x 2; gpu of 128, 2 x 7 x 1", 0, false},
+     false, false},
+    {MMA_PTX, 31, 150, 64, 64, "gpu of 128, 2 x 5 x 1; gpu of 128, 2 x 1 x 1", 0, false, false},
+    {MMA_PTX, 200, 31, 64, 64, "gpu of 128, 2 x 1 x 1; gpu of 128, 2 x 7 x 1", 0, false, false},
+    {MMA_PTX, 200, 150, 15, 64, "gpu of 128, 2 x 5 x 1; gpu of 128, 2 x 7 x 1", 0, false, false},
+    {MMA_PTX, 200, 150, 64, 15, "gpu of 128, 2 x 5 x 1; gpu of 128, 2 x 7 x 1", 0, false, false},
+    {MMA_PTX, 200, 150, 129, 64, "gpu of 128, 2 x 5 x 2; gpu of 128, 2 x 7 x 2", 0, false, false},
+    {MMA_PTX, 200, 150, 64, 129, "gpu of 128, 2 x 5 x 2; gpu of 128, 2 x 7 x 1", 0, false, false},
 };
 
 TABLE_TEST(launches_of_gradients, backward)

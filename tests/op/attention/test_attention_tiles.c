@@ -22,7 +22,7 @@ static const struct {
     {"RTX 4090", false, 48, 100, 64, 0},
     {"of unknown size", false, 48, 0, 64, 0},
     {"PoCL", true, 512, 0, 64, 64},
-    {"a small CPU", true, 32, 0, 64, 0},
+    {"a small CPU", true, 28, 0, 64, 0},
     {"PoCL", true, 512, 0, 320, 0},
 };
 
