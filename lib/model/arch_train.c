@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "graph/graph.h"
-#include "model/block_models.h"
 #include "model/block_optim.h"
+#include "model/block_seq2seq.h"
 #include "model/model.h"
 
 enum { INNER_BYTES = 1024 };
@@ -30,13 +30,18 @@ struct train_settings {
     int64_t pad; // -1: none
 };
 
-enum { LM, SEQ2SEQ };
-static const struct choice archs[] = {{"lm", LM}, {"seq2seq_bahdanau", SEQ2SEQ}, {0}};
+enum { LM, BAHDANAU, TRANSFORMER };
+static const struct choice archs[] = {{"lm", LM},
+                                      {"seq2seq_bahdanau", BAHDANAU},
+                                      {"seq2seq_transformer", TRANSFORMER},
+                                      {0}};
 
 static attncl_status check_model(void *settings)
 {
     struct train_settings *s = settings;
-    s->inner = s->inner_arch == LM ? &attncl__arch_lm : &attncl__arch_seq2seq_bahdanau;
+    s->inner = s->inner_arch == LM         ? &attncl__arch_lm
+               : s->inner_arch == BAHDANAU ? &attncl__arch_seq2seq_bahdanau
+                                           : &attncl__arch_seq2seq_transformer;
     assert(s->inner->settings_bytes <= INNER_BYTES);
     return ATTNCL_OK;
 }
@@ -46,6 +51,8 @@ static const struct key model_keys[] = {
     KEYS_OF(attncl__lm_keys, AT(train_settings, inner_settings), WHEN("arch", "lm")),
     KEYS_OF(attncl__seq2seq_keys, AT(train_settings, inner_settings),
             WHEN("arch", "seq2seq_bahdanau")),
+    KEYS_OF(attncl__seq2seq_transformer_keys, AT(train_settings, inner_settings),
+            WHEN("arch", "seq2seq_transformer")),
     CHECK(check_model),
     {0},
 };
@@ -236,7 +243,7 @@ done:
 
 // Each step's along the first axis.
 #define OF_LM      WHEN("model.arch", "lm")
-#define OF_SEQ2SEQ WHEN("model.arch", "seq2seq_bahdanau")
+#define OF_SEQ2SEQ WHEN("model.arch", "seq2seq_bahdanau", "seq2seq_transformer")
 static const struct port inputs[] = {
     PORT("tokens", INT, "N T B", OF_LM),
     PORT("enc_X", INT, "N B S", OF_SEQ2SEQ),

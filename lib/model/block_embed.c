@@ -19,9 +19,13 @@ static double default_scale(const void *settings)
     return s->positions == EMBED_NO_POSITIONS ? 1 : sqrt((double)s->width);
 }
 
-static const struct key common[] = {
+static const struct key sizes[] = {
     {"d_model", KEY_INT, AT(embed_settings, width), .min = 1},
     {"n_vocab", KEY_INT, AT(embed_settings, n_vocab), .min = 1},
+    {0},
+};
+
+static const struct key common[] = {
     {"embed_scale", KEY_NUMBER, AT(embed_settings, scale), OR_FROM(default_scale)},
     {"embed_norm", KEY_BOOL, AT(embed_settings, norm), OR(false)},
     {"embed_dropout", KEY_BOOL, AT(embed_settings, dropped), OR(false)},
@@ -29,15 +33,29 @@ static const struct key common[] = {
     {0},
 };
 
+static const struct key order[] = {
+    {"pos", KEY_WORD, AT(embed_settings, positions), .choices = positions, OR_WORD("fixed_pos")},
+    {"max_len", KEY_INT, AT(embed_settings, max_len), .min = 1, OR(5000)},
+    {0},
+};
+
 const struct key attncl__embed_plain_keys[] = {
     SETTING(KEY_WORD, AT(embed_settings, positions), .otherwise = EMBED_NO_POSITIONS),
+    KEYS_OF(sizes, 0),
     KEYS_OF(common, 0),
     {0},
 };
 
 const struct key attncl__embed_keys[] = {
-    {"pos", KEY_WORD, AT(embed_settings, positions), .choices = positions, OR_WORD("fixed_pos")},
-    {"max_len", KEY_INT, AT(embed_settings, max_len), .min = 1, OR(5000)},
+    KEYS_OF(order, 0),
+    KEYS_OF(sizes, 0),
+    KEYS_OF(common, 0),
+    {0},
+};
+
+const struct key attncl__embed_sized_keys[] = {
+    KEYS_OF(order, 0),
+    {"d_model", KEY_INT, AT(embed_settings, width), .min = 1},
     KEYS_OF(common, 0),
     {0},
 };
@@ -47,6 +65,11 @@ void attncl__embed_set_limit(struct embed_settings *s, int64_t layers_limit)
     s->limit = layers_limit;
     if (s->positions != EMBED_NO_POSITIONS && (layers_limit == 0 || s->max_len < layers_limit))
         s->limit = s->max_len;
+}
+
+static const char *scope(const struct embed_settings *s)
+{
+    return s->name ? s->name : "src_embed";
 }
 
 static attncl_value weight_param(struct params *p, const struct embed_settings *s)
@@ -69,7 +92,7 @@ attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attn
                            attncl_value position, attncl_layout layout)
 {
     struct params *p = &b->params;
-    attncl__params_enter(p, "src_embed");
+    attncl__params_enter(p, "%s", scope(s));
     const attncl_value weight = weight_param(p, s);
     attncl_value table = position_table(p, s);
     attncl_value x = attncl_embedding(b->graph, tokens, weight, (float)s->scale);
@@ -90,7 +113,7 @@ attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attn
 
 attncl_value attncl__embed_weight(struct build *b, const struct embed_settings *s)
 {
-    attncl__params_enter(&b->params, "src_embed");
+    attncl__params_enter(&b->params, "%s", scope(s));
     const attncl_value weight = weight_param(&b->params, s);
     attncl__params_leave(&b->params);
     return weight;

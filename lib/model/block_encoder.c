@@ -6,6 +6,8 @@
 //     else          x = LN(x + attn(x, x, x, mask));   x = LN(x + FF(x))
 //     parallel      x += attn(z, z, z, mask) + FF(LN'(x)), z = LN(x): both norms are of the same x
 //
+// A layer of a decoder also has x += attn(z, memory, memory), with a norm of its own, between the two.
+//
 // A gMLP block has its norms and residual inside.  In training what attn and FF give is dropped in part
 // before it is added, and so are FF's hidden channels and the attention's weights.
 
@@ -155,6 +157,22 @@ static void show_attention(struct build *b, attncl_value weights)
     attncl_graph_output(b->graph, name, attncl_permute(b->graph, weights, to_tsbh));
 }
 
+// Attention of a whole sequence; its weights are dropped in part and, where they are asked for, shown.
+static attncl_value attend(struct build *b, const struct mha_settings *s,
+                           const struct block_call *call, attncl_attention_desc desc,
+                           const attncl_mha_params *params, const attncl_attention_inputs *in)
+{
+    const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout, batch_axis(call));
+    attncl_value weights;
+    desc.layout = call->layout;
+    desc.dropout = &dropped;
+    const attncl_value y = attncl_multi_head_attention(b->graph, &desc, params, s->heads, in,
+                                                       b->shows_attention ? &weights : NULL);
+    if (b->shows_attention)
+        show_attention(b, weights);
+    return y;
+}
+
 static attncl_value mha(struct build *b, const struct mha_settings *s, double norm_eps,
                         const struct block_call *call, attncl_value z, attncl_value x)
 {
@@ -163,7 +181,6 @@ static attncl_value mha(struct build *b, const struct mha_settings *s, double no
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
     const struct cache_desc cache = {b->n_positions, b->state_dtype, &desc};
     const int64_t n_steps = attncl_graph_shape(b->graph, z).dim[batch_axis(call) == 0 ? 1 : 0];
-    attncl_value weights;
 
     attncl__mha_params(&b->params, s, &params);
     desc.rotary = attncl__rotary_table(b, s, call->position.id ? b->n_positions : n_steps);
@@ -173,14 +190,26 @@ static attncl_value mha(struct build *b, const struct mha_settings *s, double no
         return attncl__multi_head_attention_decode(b->graph, &params, s->heads, &cache, z,
                                                    call->position, x);
     desc.causal = call->causal;
-    desc.layout = call->layout;
-    const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout, batch_axis(call));
-    desc.dropout = &dropped;
-    const attncl_value y = attncl_multi_head_attention(b->graph, &desc, &params, s->heads, &in,
-                                                       b->shows_attention ? &weights : NULL);
-    if (b->shows_attention)
-        show_attention(b, weights);
-    return add_residual(b, call, y, x);
+    return add_residual(b, call, attend(b, s, call, desc, &params, &in), x);
+}
+
+// x + attn(z, memory, memory)
+static attncl_value memory_attention(struct build *b, const struct mha_settings *s,
+                                     const struct block_call *call, attncl_value z, attncl_value x)
+{
+    const attncl_attention_inputs in = {.struct_size = sizeof in,
+                                        .query = z,
+                                        .key = call->memory,
+                                        .value = call->memory,
+                                        .valid_lens = call->memory_lens,
+                                        .residual = residual_in(b, x)};
+    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
+    attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
+
+    attncl__mha_params(&b->params, s, &params);
+    if (call->position.id)
+        return attncl__memory_attention_step(b, s, call, &params, z, x);
+    return add_residual(b, call, attend(b, s, call, desc, &params, &in), x);
 }
 
 static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,
@@ -202,6 +231,17 @@ static struct norm_params norm_params(struct params *p, const struct block_setti
                                : attncl__norm_params(p, name, width);
 }
 
+static attncl_value read_memory(struct build *b, const struct block_settings *s,
+                                const struct block_call *call, attncl_value x)
+{
+    const struct norm_params norm = norm_params(&b->params, s, "norm_src_attn");
+    const attncl_value z = s->norm_first ? attncl__norm(b, norm, s->norm_eps, x) : x;
+    attncl__params_enter(&b->params, "src_attn");
+    x = memory_attention(b, &s->mha, call, z, x);
+    attncl__params_leave(&b->params);
+    return s->norm_first ? x : attncl__norm(b, norm, s->norm_eps, x);
+}
+
 attncl_value attncl__block(struct build *b, const struct block_settings *s,
                            const struct block_call *call, attncl_value x)
 {
@@ -219,6 +259,8 @@ attncl_value attncl__block(struct build *b, const struct block_settings *s,
     if (!s->norm_first)
         x = attncl__norm(b, norm_attn, s->norm_eps, x);
 
+    if (s->reads_memory)
+        x = read_memory(b, s, call, x);
     const struct norm_params norm_ff = norm_params(p, s, "norm_ff");
     z = s->norm_first ? attncl__norm(b, norm_ff, s->norm_eps, s->parallel ? given : x) : x;
     x = feed_forward(b, &s->ffn, call, z, x);

@@ -12,6 +12,7 @@
 
 enum embed_positions { EMBED_FIXED, EMBED_LEARNED, EMBED_NO_POSITIONS };
 struct embed_settings {
+    const char *name; // NULL: src_embed
     enum embed_positions positions;
     int64_t n_vocab, width;
     int64_t max_len; // rows of the table of positions
@@ -22,8 +23,8 @@ struct embed_settings {
     bool dropped; // in training, as the first place of dropout
 };
 
-// The keys; _plain: without positions, for layers that know the order of tokens themselves.
-extern const struct key attncl__embed_keys[], attncl__embed_plain_keys[];
+// The keys; _plain: without positions, for layers that know the order of tokens themselves; _sized: without n_vocab.
+extern const struct key attncl__embed_keys[], attncl__embed_plain_keys[], attncl__embed_sized_keys[];
 // `layers_limit`: the longest sequence that the layers take, 0: any.
 void attncl__embed_set_limit(struct embed_settings *s, int64_t layers_limit);
 
@@ -63,6 +64,7 @@ struct block_settings {
     enum block_kind kind;
     bool norm_first; // x + f(LN(x)), else LN(x + f(x))
     bool parallel;   // x + attn(LN(x)) + FF(LN'(x)), layer norms of the same x
+    bool reads_memory; // attends to an encoder's result too: kind BLOCK_TRANSFORMER alone
     int norm;
     double norm_eps;
     struct gmlp_settings gmlp;
@@ -90,6 +92,10 @@ struct block_call {
     attncl_value position;
     attncl_value last;    // of a prompt, for decoding: the position of its last token; null: none
     attncl_layout layout; // batch first: layers of kind BLOCK_TRANSFORMER alone
+    // Of layers that read a memory: [S, B, C] or, by the layout, [B, S, C], and the length of each; null: all of it.
+    attncl_value memory, memory_lens;
+    // At a position: rows of x that share a memory, and the memories' extents [B, S] (block_memory.c).
+    int64_t n_beams, memory_dim[2];
 };
 attncl_value attncl__block(struct build *b, const struct block_settings *s,
                            const struct block_call *call, attncl_value x);
@@ -104,6 +110,16 @@ struct encoder_settings {
 extern const struct key attncl__encoder_keys[];
 attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
                              const struct block_call *call, attncl_value x);
+
+// -- block_memory.c: layers that read a memory at a position: its keys and values are state, computed once
+
+// Projects the memory [B, S, C] for each layer of a decoder, whose step then finds it.
+void attncl__memory_store(struct build *b, const struct encoder_settings *s, attncl_value memory);
+// x + attn(z, memory, memory) for rows z, x [B n_beams, C].
+attncl_value attncl__memory_attention_step(struct build *b, const struct mha_settings *s,
+                                           const struct block_call *call,
+                                           const attncl_mha_params *params, attncl_value z,
+                                           attncl_value x);
 
 // -- block_feedback.c: a feedback transformer, its layers and its attention
 

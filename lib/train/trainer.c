@@ -16,14 +16,15 @@ static attncl_status check_kind(const struct train_config *c, const attncl_train
     const struct arch_class *arch = c->arch;
     const size_t n_lengths = c->settings.data.lengths.n;
     REQUIRE(arch->target != TARGET_NEXT_TOKENS || !o->pairs, ATTNCL_ERR_ARGUMENT,
-            "pairs are for archs seq2seq_bahdanau and encoder, the configuration's is %s",
+            "pairs are for archs seq2seq_bahdanau, seq2seq_transformer and encoder, the "
+            "configuration's is %s",
             arch->name);
     REQUIRE(arch->target <= TARGET_NEXT_TOKENS || (!o->data && !o->tokens), ATTNCL_ERR_ARGUMENT,
             "a text and tokens are for arch lm, the configuration's is %s", arch->name);
     REQUIRE(n_lengths == 1 || ((o->data || o->tokens) && !o->batches), ATTNCL_ERR_FORMAT,
             "configuration: train: seq_len has %zu lengths, pairs and ready batches have one",
             n_lengths);
-    REQUIRE(!c->settings.clones_layers || arch->target != TARGET_SENTENCES, ATTNCL_ERR_FORMAT,
+    REQUIRE(!c->settings.clones_layers || arch != &attncl__arch_seq2seq_bahdanau, ATTNCL_ERR_FORMAT,
             "configuration: train: clone_layers is true, arch %s has no layers to copy",
             arch->name);
     return ATTNCL_OK;

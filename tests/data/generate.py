@@ -25,11 +25,12 @@ from support.safetensors_file import write  # noqa: E402
 from torch_models.aft import AFT  # noqa: E402
 from torch_models.attention import MHA, BatchFirstMHA, additive, attend, masked_softmax  # noqa: E402
 from torch_models.decoder import DecoderLM  # noqa: E402
-from torch_models.dropout import DroppedSeq2Seq, Masks, drop_feedback_layers, drop_layers  # noqa: E402
+from torch_models.dropout import BatchFirst, DroppedSeq2Seq, Masks, drop_feedback_layers, drop_layers  # noqa: E402
 from torch_models.feedback import Feedback, FeedbackAttention, FeedbackLayer, FeedbackLM  # noqa: E402
 from torch_models.gmlp import GMLP, SGU  # noqa: E402
 from torch_models.recurrent import Seq2Seq  # noqa: E402
-from torch_models.transformer import LM, Classifier, Encoder, FeedForward, Layer, TokenEncoder, sinusoid  # noqa: E402
+from torch_models.transformer import (LM, Classifier, Encoder, FeedForward, Layer, Seq2SeqTransformer, TokenEncoder,  # noqa: E402
+                                      sinusoid)
 
 DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "bool": "BOOL",
           "uint8": "U8", "bfloat16": "BF16"}
@@ -64,7 +65,7 @@ GRADIENTS = {
     "lm_aft_post_norm", "lm_feedback_tied", "classes_mean", "classes_mean_batch_first", "classes_first",
     "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens", "mha_shared", "lm_shared",
     "gru_bidirectional", "rnn_tanh", "rnn_relu_bidirectional", "bilinear_attention", "lm_rotary",
-    "rms_norm"}
+    "rms_norm", "seq2seq_transformer", "seq2seq_transformer_post_norm", "seq2seq_transformer_vectors"}
 
 
 def case(name, arch, config, params, inputs, expected, **how):
@@ -901,12 +902,66 @@ def decoders():
     case("rms_norm", "rms_norm", {"normalized_shape": [4, 6], "eps": 0.01}, state(m), {"x": x}, {"output": m(x)})
 
 
+def torch_transformer(params):
+    """Our parameters by the names of nn.Transformer, of which it has three in one."""
+    names = {"output": "out_proj", "feed_forward": "", "layer1": "linear1", "layer2": "linear2", "norm_self_attn": "norm1",
+             "src_attn": "multihead_attn"}
+    found = {}
+    for name, p in params.items():
+        after = {"norm_src_attn": "norm2", "norm_ff": "norm3" if name.startswith("decoder") else "norm2"}
+        theirs = ".".join(filter(None, ({**names, **after}.get(part, part) for part in name.split("."))))
+        if ".query.linear." in theirs:
+            p = torch.cat([params[name.replace("query", part)] for part in ("query", "key", "value")])
+        if ".key." not in theirs and ".value." not in theirs:
+            found[theirs.replace("query.linear.", "in_proj_")] = p
+    return found
+
+
+def transformer_pairs():
+    torch.manual_seed(39)
+    c = {"src_vocab_size": 11, "tgt_vocab_size": 9, "d_model": 6, "heads": 3, "d_ff": 10, "n_layers": 2, "n_decoder_layers": 1, "max_len": 9}
+    source, target, lens = torch.randint(0, 11, (4, 5)), torch.randint(0, 9, (4, 7)), torch.tensor([5, 1, 2**40, 3])
+    m = module(Seq2SeqTransformer(c))
+    case("seq2seq_transformer", "seq2seq_transformer", c, state(m), {"enc_X": source, "dec_X": target, "enc_valid_lens": lens},
+         {"output": m(source, target, lens)})
+    k = dict(c, n_layers=1, n_decoder_layers=2, norm_first=False, pos="learned_pos", tie_generator=True, embed_scale=1, activation="gelu",
+             is_gated=True, layer_norm_eps=0.01, final_norm=True)
+    m = with_eps(module(Seq2SeqTransformer(k)), k)
+    case("seq2seq_transformer_post_norm", "seq2seq_transformer", k, without_tied(state(m), k), {"enc_X": source, "dec_X": target},
+         {"output": m(source, target, torch.full((4,), 5))})
+
+    k = {"src_vocab_size": 0, "d_model": 6, "heads": 2, "d_ff": 9, "n_layers": 2, "n_decoder_layers": 1, "norm_first": False,
+         "layer_norm_eps": 0.01, "activation": "gelu", "final_norm": True}
+    stacks = {"encoder": Encoder(dict(k, layer="transformer")), "decoder": Encoder(dict(k, layer="transformer", n_layers=1), True)}
+    params = {f"{name}.{key}": p for name, m in stacks.items() for key, p in state(module(m)).items()}
+    x, y, lens = randn(5, 4, 6), randn(7, 4, 6), torch.tensor([5, 1, 4, 3])
+    hidden, future = torch.arange(5)[None] >= lens[:, None], torch.ones(7, 7, dtype=torch.bool).triu(1)
+    out = torch.func.functional_call(
+        nn.Transformer(6, 2, 2, 1, 9, 0.0, "gelu", layer_norm_eps=0.01, dtype=torch.float64), torch_transformer(params), (x, y),
+        {"tgt_mask": future, "src_key_padding_mask": hidden, "memory_key_padding_mask": hidden}, strict=True)
+    case("seq2seq_transformer_vectors", "seq2seq_transformer", k, params, {"enc_X": x, "dec_X": y, "enc_valid_lens": lens}, {"output": out})
+
+    targets, lens = torch.randint(0, 9, (4, 3, 6)), torch.randint(1, 6, (4, 3))
+    targets[2] = 1  # a batch of padding alone
+    train("seq2seq_transformer", {"arch": "seq2seq_transformer", **c}, module(Seq2SeqTransformer(c)),
+          {"enc_X": torch.randint(0, 11, (4, 3, 5)), "dec_X": torch.randint(0, 9, (4, 3, 6)), "enc_valid_lens": lens, "targets": targets},
+          lambda m, batch: m(batch["enc_X"], batch["dec_X"], batch["enc_valid_lens"]),
+          optimizer={"kind": "adam", "learning_rate": 0.01}, grad_norm_clip=0.5, pad=1)
+
+    def place(masks):
+        drop_layers(m.encoder.layers, masks, BatchFirst), drop_layers(m.decoder.layers, masks, BatchFirst)
+    m, lens = module(Seq2SeqTransformer(c)), torch.tensor([5, 1, 4, 3])
+    with_masks("seq2seq_transformer", "seq2seq_transformer", c, m, place, 0.2,
+               {"enc_X": source, "dec_X": target, "enc_valid_lens": lens, "targets": torch.randint(0, 9, (4, 7))},
+               lambda m: m(source, target, lens))
+
+
 def main():
     torch.manual_seed(20)
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
-                 classifiers, dropout, recurrent_directions, chapter_16, bilinear, embed_dropout, shared_heads, decoders):
+                 classifiers, dropout, recurrent_directions, chapter_16, bilinear, embed_dropout, shared_heads, decoders, transformer_pairs):
         make()
 
 

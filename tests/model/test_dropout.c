@@ -24,7 +24,7 @@ enum { NO_DESC = -1 };
 
 static void open_problem(struct loss_graph *p, const char *name, double dropout)
 {
-    const bool pairs = strcmp(name, "seq2seq_bahdanau") == 0; // then T is the batch
+    const bool pairs = strncmp(name, "seq2seq", 7) == 0; // then T is the batch
     const attncl_array in[] = {ints("targets", targets), ints(pairs ? "enc_X" : "tokens", tokens),
                                ints("dec_X", tokens)};
     attncl_loss_desc desc = ATTNCL_LOSS_DESC_INIT;
@@ -47,7 +47,7 @@ static float plain_loss(const char *name)
 }
 
 static const char *const dropping[] = {"lm_transformer_learned", "lm_aft_full", "lm_post_norm",
-                                       "seq2seq_bahdanau"};
+                                       "seq2seq_bahdanau", "seq2seq_transformer"};
 
 TABLE_TEST(each_step_has_its_masks, dropping)
 {
@@ -100,13 +100,13 @@ static attncl_array some(const attncl_array *whole, int axis, int64_t begin, int
 
 static const char *const batched[] = {"lm_transformer_learned", "lm_aft_full",
                                       "lm_post_norm",           "lm_feedback",
-                                      "lm_feedback_kv",         "seq2seq_bahdanau"};
+                                      "lm_feedback_kv", "seq2seq_bahdanau", "seq2seq_transformer"};
 
 // Loss and gradients of a batch are the means over its parts.
 TABLE_TEST(parts_of_a_batch_have_its_masks, batched)
 {
     const char *name = batched[_i];
-    const bool pairs = strcmp(name, "seq2seq_bahdanau") == 0;
+    const bool pairs = strncmp(name, "seq2seq", 7) == 0;
     const int axis = pairs ? 0 : 1;
     const int64_t all = shape_tb[axis], cut = 1;
     const attncl_array in[] = {ints("targets", targets), ints(pairs ? "enc_X" : "tokens", tokens),

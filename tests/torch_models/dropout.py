@@ -60,14 +60,28 @@ def attend_dropped(drop, q, k, v, mask=None):
     return torch.einsum("ijbh,jbhd->ibhd", drop(p.permute(2, 3, 0, 1)).permute(2, 3, 0, 1), v), p
 
 
-def drop_layers(layers, masks):
+class BatchFirst(nn.Module):
+    """A site of a value [B, T, C] that is [T, B, C] here."""
+
+    def __init__(self, site):
+        super().__init__()
+        self.site = site
+
+    def forward(self, x):
+        return self.site(x.transpose(0, 1)).transpose(0, 1)
+
+
+def drop_layers(layers, masks, wrap=lambda site: site):
     """Gives each Layer its sites, in the order of the forward pass."""
     for layer in layers:
         if isinstance(layer.self_attn, MHA):
             layer.self_attn.core = functools.partial(attend_dropped, masks.next_site())
-        layer.drop_attn = masks.next_site()
-        layer.feed_forward.drop = masks.next_site()
-        layer.drop_ff = masks.next_site()
+        layer.drop_attn = wrap(masks.next_site())
+        if layer.src_attn:
+            layer.src_attn.core = functools.partial(attend_dropped, masks.next_site())
+            layer.drop_src = wrap(masks.next_site())
+        layer.feed_forward.drop = wrap(masks.next_site())
+        layer.drop_ff = wrap(masks.next_site())
 
 
 class Step(nn.Module):

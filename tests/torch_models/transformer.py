@@ -41,7 +41,9 @@ def feed_forward_of(c):
 
 
 class Layer(nn.Module):
-    def __init__(self, c):
+    """`reads_memory`: a decoder's, which attends to an encoder's result too."""
+
+    def __init__(self, c, reads_memory=False):
         super().__init__()
         d = c["d_model"]
         if c["layer"] == "transformer":
@@ -53,29 +55,36 @@ class Layer(nn.Module):
         self.norm_self_attn = nn.LayerNorm([d])
         self.norm_ff = nn.LayerNorm([d])
         self.norm_first = c.get("norm_first", True)
-        self.drop_attn, self.drop_ff = nn.Identity(), nn.Identity()  # dropout.py places others
+        self.drop_attn, self.drop_src, self.drop_ff = (nn.Identity() for _ in range(3))  # dropout.py places others
+        self.src_attn = MHA(d, c["heads"], c.get("bias", True)) if reads_memory else None
+        if reads_memory:
+            self.norm_src_attn = nn.LayerNorm([d])
 
-    def forward(self, x, mask):
+    def forward(self, x, mask, memory=None, memory_mask=None):
         if not self.norm_first:
             x = self.norm_self_attn(x + self.drop_attn(self.self_attn(x, x, x, mask)))
+            if self.src_attn:
+                x = self.norm_src_attn(x + self.drop_src(self.src_attn(x, memory, memory, memory_mask)))
             return self.norm_ff(x + self.drop_ff(self.feed_forward(x)))
         z = self.norm_self_attn(x)
         x = x + self.drop_attn(self.self_attn(z, z, z, mask))
+        if self.src_attn:
+            x = x + self.drop_src(self.src_attn(self.norm_src_attn(x), memory, memory, memory_mask))
         return x + self.drop_ff(self.feed_forward(self.norm_ff(x)))
 
 
 class Encoder(nn.Module):
-    def __init__(self, c):
+    def __init__(self, c, reads_memory=False):
         super().__init__()
         self.layers = nn.ModuleList(
-            [GMLP(c["d_model"], c["d_ffn"], c["seq_len"]) if c["layer"] == "gmlp" else Layer(c)
+            [GMLP(c["d_model"], c["d_ffn"], c["seq_len"]) if c["layer"] == "gmlp" else Layer(c, reads_memory)
              for _ in range(c["n_layers"])])
         has_norm = c.get("final_norm", c.get("norm_first", True))
         self.norm = nn.LayerNorm([c["d_model"]]) if has_norm else nn.Identity()
 
-    def forward(self, x, mask):
+    def forward(self, x, mask, memory=None, memory_mask=None):
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x, mask, memory, memory_mask)
         return self.norm(x)
 
 
@@ -158,3 +167,30 @@ class LM(nn.Module):
     def forward(self, tokens):
         x = self.drop_embed(self.src_embed(tokens))
         return self.generator.projection(self.encoder(x, causal_mask(len(tokens), x.device)))
+
+
+class Seq2SeqTransformer(nn.Module):
+    """Tokens [B, S] and [B, T] to scores [B, T, V]; inside time first."""
+
+    def __init__(self, c):
+        super().__init__()
+        c = dict(c, layer="transformer")
+        self.src_embed, self.tgt_embed = (Embed(dict(c, n_vocab=c[f"{end}_vocab_size"])) for end in ("src", "tgt"))
+        self.encoder = Encoder(c)
+        self.decoder = Encoder(dict(c, n_layers=c.get("n_decoder_layers", c["n_layers"])), reads_memory=True)
+        self.generator = nn.Module()
+        self.generator.projection = nn.Linear(c["d_model"], c["tgt_vocab_size"])
+        if c.get("tie_generator"):
+            self.generator.projection.weight = self.tgt_embed.weight if self.tgt_embed.pos == "no_pos" else self.tgt_embed.linear.weight
+
+    def encode(self, source, lens):
+        """The memory [S, B, C] and its mask."""
+        seen = (torch.arange(source.shape[1], device=source.device)[:, None] < lens[None])[None]
+        return self.encoder(self.src_embed(source.T), seen), seen
+
+    def decode(self, target, memory, seen):
+        y = self.decoder(self.tgt_embed(target.T), causal_mask(target.shape[1], target.device), memory, seen)
+        return self.generator.projection(y).transpose(0, 1)
+
+    def forward(self, source, target, lens):
+        return self.decode(target, *self.encode(source, lens))

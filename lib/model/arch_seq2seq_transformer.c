@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+//
+// seq2seq_transformer: the original transformer, an encoder and a decoder that attends to its result.
+//
+//     memory = encoder(embed(source));   output = projection(decoder(embed(target), memory))
+
+#include <inttypes.h>
+
+#include "model/block_seq2seq.h"
+
+static double default_decoder_layers(const void *settings)
+{
+    return (double)((const struct seq2seq_transformer_settings *)settings)->encoder.n_layers;
+}
+
+static double default_final_norm(const void *settings)
+{
+    const struct seq2seq_transformer_settings *s = settings;
+    return s->encoder.block.norm_first ? PRESENT_ALWAYS : PRESENT_IF_IN_FILE;
+}
+
+static attncl_status check(void *settings)
+{
+    struct seq2seq_transformer_settings *s = settings;
+    struct mha_settings *mha = &s->encoder.block.mha;
+    REQUIRE(mha->d_model % mha->heads == 0, ATTNCL_ERR_FORMAT,
+            "d_model = %" PRId64 " cannot be cut into heads = %" PRId64, mha->d_model, mha->heads);
+    mha->n_kv_heads = mha->heads;
+    mha->head_dim = mha->d_model / mha->heads;
+    s->encoder.final_norm_eps = s->encoder.block.norm_eps;
+    const int64_t n_layers = s->decoder.n_layers, n_target = s->target.n_vocab;
+    s->decoder = s->encoder;
+    s->decoder.n_layers = n_layers;
+    s->decoder.block.reads_memory = true;
+    attncl__embed_set_limit(&s->source, 0);
+    s->target = s->source;
+    s->target.n_vocab = n_target;
+    s->target.name = "tgt_embed";
+    return ATTNCL_OK;
+}
+
+#define BLOCK(field)  AT(seq2seq_transformer_settings, encoder.block.field)
+#define TOKENS        UNLESS("src_vocab_size", "0")
+#define VECTORS       WHEN("src_vocab_size", "0")
+#define WHOLE(field_) AT(seq2seq_transformer_settings, field_)
+
+const struct key attncl__seq2seq_transformer_keys[] = {
+    {"src_vocab_size", KEY_INT, WHOLE(source.n_vocab), OR(0)},
+    {"tgt_vocab_size", KEY_INT, WHOLE(target.n_vocab), .min = 1, TOKENS},
+    SETTING(KEY_WORD, BLOCK(layer), .otherwise = LAYER_TRANSFORMER),
+    SETTING(KEY_WORD, BLOCK(kind), .otherwise = BLOCK_TRANSFORMER),
+    {"norm_first", KEY_BOOL, BLOCK(norm_first), OR(true)},
+    NORM_EPS_KEY(BLOCK(norm_eps)),
+    {"d_model", KEY_INT, BLOCK(mha.d_model), .min = 1},
+    {"heads", KEY_INT, BLOCK(mha.heads), .min = 1},
+    {"bias", KEY_BOOL, BLOCK(mha.bias), OR(true)},
+    {"value_bias", KEY_BOOL, BLOCK(mha.value_bias), OR(true)},
+    {"output_bias", KEY_BOOL, BLOCK(mha.output_bias), OR(true)},
+    KEYS_OF(attncl__ffn_keys, BLOCK(ffn)),
+    {"n_layers", KEY_INT, WHOLE(encoder.n_layers), .min = 1},
+    {"n_decoder_layers", KEY_INT, WHOLE(decoder.n_layers), .min = 1,
+     OR_FROM(default_decoder_layers)},
+    {"final_norm", KEY_PRESENCE, WHOLE(encoder.final_norm), OR_FROM(default_final_norm)},
+    KEYS_OF(attncl__embed_sized_keys, WHOLE(source), TOKENS),
+    {"tie_generator", KEY_BOOL, WHOLE(tied), OR(false), TOKENS},
+    {"batch_first", KEY_BOOL, WHOLE(batch_first), OR(false), VECTORS},
+    CHECK(check),
+    {0},
+};
+
+static bool has_tokens(const struct seq2seq_transformer_settings *s)
+{
+    return s->source.n_vocab > 0;
+}
+
+// -- the encoder
+
+attncl_status attncl__seq2seq_encode(struct build *b, const struct seq2seq_transformer_settings *s,
+                                     attncl_layout layout, attncl_value *memory_ret,
+                                     attncl_value *lens_ret)
+{
+    struct block_call call = {.layout = layout};
+    attncl_value x;
+    TRY(attncl__input(b, "enc_X", &x));
+    TRY(attncl__check_length("enc_X", attncl__input_axis(b, 'S'), s->source.limit));
+    TRY(attncl__check_steps("enc_X", attncl__input_axis(b, 'S')));
+    TRY(attncl__input(b, "enc_valid_lens", lens_ret));
+    if (has_tokens(s))
+        x = attncl__embed(b, &s->source, x, ATTNCL_NONE_VALUE, layout);
+    call.valid_lens = *lens_ret;
+    attncl__params_enter(&b->params, "encoder");
+    *memory_ret = attncl__encoder(b, &s->encoder, &call, x);
+    attncl__params_leave(&b->params);
+    return ATTNCL_OK;
+}
+
+// -- the decoder
+
+attncl_value attncl__seq2seq_embed_target(struct build *b,
+                                          const struct seq2seq_transformer_settings *s,
+                                          attncl_value tokens, attncl_value position)
+{
+    return attncl__embed(b, &s->target, tokens, position, ATTNCL_LAYOUT_BATCH_FIRST);
+}
+
+// [..., C] -> [..., V].  A tied weight is no parameter of its own.
+static attncl_value project(struct build *b, const struct seq2seq_transformer_settings *s,
+                            attncl_value x)
+{
+    const int64_t n_vocab = s->target.n_vocab, width = s->target.width;
+    const struct param_init init = attncl__init_fan_in(width);
+    attncl_value weight = s->tied ? attncl__embed_weight(b, &s->target) : ATTNCL_NONE_VALUE;
+    attncl__params_enter(&b->params, "generator.projection");
+    if (!s->tied)
+        weight = attncl__param_kept(&b->params, "weight", init, n_vocab, width);
+    const attncl_value bias = PARAM(&b->params, "bias", init, n_vocab);
+    const attncl_value y = attncl_linear(b->graph, x, weight, bias);
+    attncl__params_leave(&b->params);
+    return y;
+}
+
+attncl_value attncl__seq2seq_decode(struct build *b, const struct seq2seq_transformer_settings *s,
+                                    const struct block_call *call, attncl_value x)
+{
+    attncl__params_enter(&b->params, "decoder");
+    x = attncl__encoder(b, &s->decoder, call, x);
+    attncl__params_leave(&b->params);
+    return has_tokens(s) ? project(b, s, x) : x;
+}
+
+// -- both, of whole sequences
+
+static attncl_status build(struct build *b, const void *settings)
+{
+    const struct seq2seq_transformer_settings *s = settings;
+    struct block_call call = {.causal = true, .layout = ATTNCL_LAYOUT_BATCH_FIRST};
+    attncl_value x;
+    REQUIRE(!b->for_loss || has_tokens(s), ATTNCL_ERR_UNSUPPORTED,
+            "the decoder has no tokens to compare with targets: src_vocab_size is 0");
+    if (!has_tokens(s) && !s->batch_first)
+        call.layout = ATTNCL_LAYOUT_TIME_FIRST;
+    TRY(attncl__seq2seq_encode(b, s, call.layout, &call.memory, &call.memory_lens));
+    TRY(attncl__input(b, "dec_X", &x));
+    TRY(attncl__check_length("dec_X", attncl__input_axis(b, 'T'), s->target.limit));
+    TRY(attncl__check_steps("dec_X", attncl__input_axis(b, 'T')));
+    if (has_tokens(s))
+        x = attncl__seq2seq_embed_target(b, s, x, ATTNCL_NONE_VALUE);
+    attncl__output(b, "output", attncl__seq2seq_decode(b, s, &call, x));
+    return ATTNCL_OK;
+}
+
+static const struct port inputs[] = {
+    PORT("enc_X", INDEX, "B S", .below = "src_vocab_size", TOKENS),
+    PORT("enc_X", F32, "S B d_model", .batch_first = true, VECTORS),
+    PORT("enc_valid_lens", INT, "B", .optional = true),
+    PORT("dec_X", INDEX, "B T", .below = "tgt_vocab_size", TOKENS),
+    PORT("dec_X", F32, "T B d_model", .batch_first = true, VECTORS),
+    {0},
+};
+static const struct port outputs[] = {
+    PORT("output", F32, "B T tgt_vocab_size", TOKENS),
+    PORT("output", F32, "T B d_model", .batch_first = true, VECTORS),
+    {0},
+};
+
+const struct arch_class attncl__arch_seq2seq_transformer = {
+    .name = "seq2seq_transformer",
+    .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, \"d_model\": 64, \"heads\": 4, "
+               "\"d_ff\": 256, \"n_layers\": 2, \"max_len\": 40}",
+    .settings_bytes = sizeof(struct seq2seq_transformer_settings),
+    .keys = attncl__seq2seq_transformer_keys,
+    .inputs = inputs,
+    .outputs = outputs,
+    .build = build,
+    .target = TARGET_SENTENCES,
+};
