@@ -956,12 +956,55 @@ def transformer_pairs():
                lambda m: m(source, target, lens))
 
 
+def search(m, source, lens, bos, n_steps, n_beams, eos, penalty):
+    """Beam search that computes the whole prefix at each step.  The tokens and the log probability of each sequence."""
+    tokens, scores = [], []
+    for row, seen in zip(source[:, None], lens[:, None]):
+        memory = m.encode(row, seen)
+        beams = [([], 0.0)]
+        for _ in range(n_steps):
+            found = []
+            for words, score in beams:
+                if eos in words:
+                    found.append((words, score))
+                    continue
+                p = torch.log_softmax(m.decode(torch.tensor([[bos] + words]), *memory)[0, -1], -1)
+                found += [(words + [word], score + p[word].item()) for word in range(len(p))]
+            found.sort(key=lambda beam: -beam[1])
+            assert len(found) == n_beams or found[n_beams - 1][1] - found[n_beams][1] > 1e-4  # no rounding decides
+            beams = found[:n_beams]
+        words, score = max(beams, key=lambda beam: beam[1] / len(beam[0]) ** penalty)
+        tokens.append(words + [eos] * (n_steps - len(words))), scores.append(score)
+    return {"tokens": torch.tensor(tokens, dtype=torch.int32), "scores": torch.tensor(scores, dtype=torch.float64)}
+
+
+def transformer_search():
+    c = {"src_vocab_size": 11, "tgt_vocab_size": 9, "d_model": 6, "heads": 3, "d_ff": 10, "n_layers": 2, "n_decoder_layers": 2, "max_len": 12}
+    for name, seed, k, how in (  # seeds: sequences that do not settle at once, of many lengths, and other ones than with one beam
+            ("predict", 41, c, {"num_steps": 11, "bos": 4}),
+            ("beams", 51, dict(c, norm_first=False, final_norm=True),
+             {"num_steps": 9, "bos": 1, "eos": 6, "beams": 3, "length_penalty": 0.5}),
+            ("beams_all", 41, c, {"num_steps": 7, "bos": 0, "beams": 9})):
+        torch.manual_seed(seed)
+        inputs = {"enc_X": torch.randint(0, 11, (5, 4)), "enc_valid_lens": torch.tensor([4, 1, 9, 3, 2]) if name != "beams_all" else
+                  torch.full((5,), 4)}
+        m = module(Seq2SeqTransformer(k))
+        for p in m.parameters():
+            p.data *= 2
+        with torch.no_grad():
+            expected = search(m, *inputs.values(), how["bos"], how["num_steps"], how.get("beams", 1), how.get("eos", -1),
+                              how.get("length_penalty", 0.75))
+        if name == "beams_all":  # nothing is hidden
+            del inputs["enc_valid_lens"]
+        case("seq2seq_transformer_" + name, "seq2seq_transformer_predict", dict(k, **how), state(m), inputs, expected)
+
+
 def main():
     torch.manual_seed(20)
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
-                 classifiers, dropout, recurrent_directions, chapter_16, bilinear, embed_dropout, shared_heads, decoders, transformer_pairs):
+                 classifiers, dropout, recurrent_directions, chapter_16, bilinear, embed_dropout, shared_heads, decoders, transformer_pairs, transformer_search):
         make()
 
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_WEIGHTS = 64, LABEL_BYTES = 32 };
+enum { MAX_WEIGHTS = 96, LABEL_BYTES = 32 };
 
 void loss_graph_open(struct loss_graph *p, const char *name)
 {
