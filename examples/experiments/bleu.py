@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""bleu.py RUN PAIRS.tsv [ATTNCL]: translates the held-out pairs with RUN/best.safetensors and prints the mean BLEU.
+"""bleu.py RUN PAIRS.tsv [ATTNCL [BEAMS]]: translates the held-out pairs with RUN/best.safetensors and prints the mean BLEU.
 
-The translation is arch seq2seq_predict: greedy, from <bos> on, cut at <eos>.  BLEU as in "Dive into Deep Learning", of pairs of words at
+The translation is arch seq2seq_predict or seq2seq_transformer_predict, from <bos> on, cut at <eos>: greedy, and of a transformer
+with BEAMS above 1 a beam search.  BLEU as in "Dive into Deep Learning", of pairs of words at
 most: exp(min(0, 1 - length of the label / length of the prediction)) times the products of p_n^(1 / 2^n).  ATTNCL is the command.
 """
 import collections
@@ -19,6 +20,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 from support.safetensors_file import load, read, write  # noqa: E402
 
 LONGEST = 2  # n-gram
+PREDICTION = {"seq2seq_bahdanau": "seq2seq_predict", "seq2seq_transformer": "seq2seq_transformer_predict"}
 
 
 def bleu(predicted, label, k=LONGEST):
@@ -45,17 +47,22 @@ def held_out(path, fraction):
     return [(words_of(pair[0]), words_of(pair[1])) for pair in lines[first:]]
 
 
-def translate(command, run, pairs, n_steps):
-    """Lists of words, greedily."""
+def translate(command, run, pairs, n_steps, n_beams):
+    """Lists of words."""
     tensors, metadata = load(os.path.join(run, "best.safetensors"))
     source, target = (metadata[key].split("\n") for key in ("attncl.source_vocab", "attncl.target_vocab"))
+    arch = PREDICTION[metadata["attncl.arch"]]
     config = dict(json.loads(metadata["attncl.config"]), bos=target.index("<bos>"), num_steps=n_steps)
+    if arch == "seq2seq_transformer_predict":
+        config.update(eos=target.index("<eos>"), beams=n_beams)
+    elif n_beams > 1:
+        sys.exit(f"bleu.py: {n_beams} beams, arch {metadata['attncl.arch']} is translated greedily")
     number = {word: i for i, word in enumerate(source)}
     rows = [[number.get(w, number["<unk>"]) for w in words + ["<eos>"]][:n_steps] for words, _ in pairs]
     ids = [i for row in rows for i in row + [number["<pad>"]] * (n_steps - len(row))]
     with tempfile.TemporaryDirectory() as directory:
         model, inputs, outputs = (os.path.join(directory, name + ".safetensors") for name in ("model", "in", "out"))
-        write(model, tensors, {"attncl.arch": "seq2seq_predict", "attncl.config": json.dumps(config)})
+        write(model, tensors, {"attncl.arch": arch, "attncl.config": json.dumps(config)})
         write(inputs, {"enc_X": ("I32", [len(rows), n_steps], ids),
                        "enc_valid_lens": ("I32", [len(rows)], [len(row) for row in rows])})
         subprocess.run([command, "run", model, inputs, outputs], check=True, stdout=subprocess.DEVNULL)
@@ -64,10 +71,10 @@ def translate(command, run, pairs, n_steps):
     return [words[:words.index("<eos>")] if "<eos>" in words else words for words in found]
 
 
-def main(run, path, command="attncl"):
+def main(run, path, command="attncl", n_beams="1"):
     train = json.loads(pathlib.Path(run, "config.json").read_text())["train"]
     pairs = held_out(path, train["valid_fraction"])
-    predictions = translate(command, run, pairs, train["seq_len"])
+    predictions = translate(command, run, pairs, train["seq_len"], int(n_beams))
     for (source, label), words in list(zip(pairs, predictions))[:5]:
         print(f"{' '.join(source)} -> {' '.join(words)}, bleu {bleu(words, label):.3f}")
     exact = sum(words == label for (_, label), words in zip(pairs, predictions))
@@ -76,6 +83,6 @@ def main(run, path, command="attncl"):
 
 
 if __name__ == "__main__":
-    if not 3 <= len(sys.argv) <= 4:
-        sys.exit("usage: bleu.py RUN PAIRS.tsv [ATTNCL]")
+    if not 3 <= len(sys.argv) <= 5:
+        sys.exit("usage: bleu.py RUN PAIRS.tsv [ATTNCL [BEAMS]]")
     main(*sys.argv[1:])

@@ -31,10 +31,8 @@ struct train_settings {
 };
 
 enum { LM, BAHDANAU, TRANSFORMER };
-static const struct choice archs[] = {{"lm", LM},
-                                      {"seq2seq_bahdanau", BAHDANAU},
-                                      {"seq2seq_transformer", TRANSFORMER},
-                                      {0}};
+static const struct choice archs[] = {
+    {"lm", LM}, {"seq2seq_bahdanau", BAHDANAU}, {"seq2seq_transformer", TRANSFORMER}, {0}};
 
 static attncl_status check_model(void *settings)
 {

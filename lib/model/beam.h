@@ -14,7 +14,7 @@ struct beam {
     double score;   // log probability
     int64_t length; // eos counts
     bool is_finished;
-    int32_t from; // the beam of the step before that it goes on from
+    int32_t from;    // the beam of the step before that it goes on from
     int32_t *tokens; // [n_steps], eos after the end
 };
 

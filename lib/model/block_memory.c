@@ -22,8 +22,7 @@ static void store(struct build *b, const struct mha_settings *s, attncl_value me
 
     attncl__mha_params(&b->params, s, &p);
     memory_states(g, attncl_graph_shape(g, memory).dim, &keys, &values);
-    const attncl_value k =
-        attncl__layer_project(g, "key", memory, p.key_weight, p.key_bias, none);
+    const attncl_value k = attncl__layer_project(g, "key", memory, p.key_weight, p.key_bias, none);
     const attncl_value v =
         attncl__layer_project(g, "value", memory, p.value_weight, p.value_bias, none);
     attncl__store_rows(g, k, ATTNCL_F32, keys);

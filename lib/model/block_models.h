@@ -24,7 +24,8 @@ struct embed_settings {
 };
 
 // The keys; _plain: without positions, for layers that know the order of tokens themselves; _sized: without n_vocab.
-extern const struct key attncl__embed_keys[], attncl__embed_plain_keys[], attncl__embed_sized_keys[];
+extern const struct key attncl__embed_keys[], attncl__embed_plain_keys[],
+    attncl__embed_sized_keys[];
 // `layers_limit`: the longest sequence that the layers take, 0: any.
 void attncl__embed_set_limit(struct embed_settings *s, int64_t layers_limit);
 
@@ -62,8 +63,8 @@ extern const struct choice attncl__lm_layers[];
 struct block_settings {
     int layer;
     enum block_kind kind;
-    bool norm_first; // x + f(LN(x)), else LN(x + f(x))
-    bool parallel;   // x + attn(LN(x)) + FF(LN'(x)), layer norms of the same x
+    bool norm_first;   // x + f(LN(x)), else LN(x + f(x))
+    bool parallel;     // x + attn(LN(x)) + FF(LN'(x)), layer norms of the same x
     bool reads_memory; // attends to an encoder's result too: kind BLOCK_TRANSFORMER alone
     int norm;
     double norm_eps;

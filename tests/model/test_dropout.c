@@ -98,9 +98,9 @@ static attncl_array some(const attncl_array *whole, int axis, int64_t begin, int
     return part;
 }
 
-static const char *const batched[] = {"lm_transformer_learned", "lm_aft_full",
-                                      "lm_post_norm",           "lm_feedback",
-                                      "lm_feedback_kv", "seq2seq_bahdanau", "seq2seq_transformer"};
+static const char *const batched[] = {
+    "lm_transformer_learned", "lm_aft_full",      "lm_post_norm",       "lm_feedback",
+    "lm_feedback_kv",         "seq2seq_bahdanau", "seq2seq_transformer"};
 
 // Loss and gradients of a batch are the means over its parts.
 TABLE_TEST(parts_of_a_batch_have_its_masks, batched)

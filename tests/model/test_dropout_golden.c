@@ -67,9 +67,10 @@ static void check_gradient(struct loss_graph *p, const attncl_param *param)
     free(gradient);
 }
 
-static const char *const names[] = {"dropout_lm_transformer",   "dropout_lm_aft_local",
-                                    "dropout_lm_feedback",      "dropout_lm_feedback_kv",
-                                    "dropout_seq2seq_bahdanau", "dropout_lm_embed", "dropout_seq2seq_transformer"};
+static const char *const names[] = {"dropout_lm_transformer",     "dropout_lm_aft_local",
+                                    "dropout_lm_feedback",        "dropout_lm_feedback_kv",
+                                    "dropout_seq2seq_bahdanau",   "dropout_lm_embed",
+                                    "dropout_seq2seq_transformer"};
 
 TABLE_TEST(losses_and_gradients_are_those_of_pytorch_with_the_same_masks, names)
 {

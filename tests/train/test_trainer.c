@@ -11,8 +11,9 @@
 #include "train/files.h"
 
 static const char *const cases[] = {
-    "train_lm_transformer", "train_lm_aft_local", "train_lm_gmlp",        "train_lm_tied",
-    "train_lm_sgd",         "train_lm_adamw",     "train_lm_feedback_kv", "train_seq2seq_bahdanau", "train_seq2seq_transformer"};
+    "train_lm_transformer", "train_lm_aft_local",     "train_lm_gmlp",
+    "train_lm_tied",        "train_lm_sgd",           "train_lm_adamw",
+    "train_lm_feedback_kv", "train_seq2seq_bahdanau", "train_seq2seq_transformer"};
 
 static const char *config_of(const struct golden *golden)
 {
