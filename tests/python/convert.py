@@ -176,6 +176,48 @@ class Encoders(Case):
             np.testing.assert_allclose(gradients[name], tensor.grad.numpy(), atol=2e-5, rtol=2e-5)
 
 
+class Transformers(Case):
+    def test_sizes(self):
+        for norm_first, bias, batch_first in itertools.product((True, False), (True, False), (True, False)):
+            with self.subTest(norm_first=norm_first, bias=bias, batch_first=batch_first):
+                net = randomise(nn.Transformer(15, 3, 2, 3, 21, norm_first=norm_first, bias=bias, batch_first=batch_first,
+                                               activation="gelu", layer_norm_eps=1e-2))
+                report = self.export(net)
+                self.assertEqual(report.arch, "seq2seq_transformer")
+                self.assertRegex(report.notes[0], "causal")
+                self.check_padded(net)
+
+    def check_padded(self, net):
+        """Other lengths than the probe's, and sources with padding."""
+        x, y, lens = torch.randn(2, 6, 15), torch.randn(2, 4, 15), torch.tensor([4, 6])
+        if not net.batch_first:
+            x, y = x.transpose(0, 1), y.transpose(0, 1)
+        hidden = torch.arange(6)[None] >= lens[:, None]
+        with torch.no_grad():
+            want = net.eval()(x, y, tgt_mask=torch.ones(4, 4, dtype=torch.bool).triu(1), src_key_padding_mask=hidden,
+                              memory_key_padding_mask=hidden)
+        with attncl.Model(self.file) as model:
+            got = model.run(enc_X=x.numpy(), dec_X=y.numpy(), enc_valid_lens=lens.numpy())["output"]
+        np.testing.assert_allclose(got, want.numpy(), atol=support.LIMIT, rtol=support.LIMIT)
+
+    def test_what_cannot_be_expressed(self):
+        def net(**more):
+            return nn.Transformer(6, 2, 2, 1, 9, **more)
+        eps, heads, epsilon, normless = net(), net(), net(), net()
+        eps.decoder.layers[0].norm3.eps = 1e-3
+        heads.decoder.layers[0].multihead_attn = nn.MultiheadAttention(6, 3)
+        epsilon.encoder.norm.eps = 1e-3
+        normless.decoder.norm = None
+        wide = net(custom_decoder=nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2, 10), 1, norm=nn.LayerNorm(6)))
+        for module, words in ((eps, r"norm3.eps=0.001 cannot"), (heads, "multihead_attn: heads=3 cannot be expressed: self_attn has 2"),
+                              (epsilon, "encoder.norm.eps=0.001"), (normless, "decoder.norm='none' cannot be expressed: as encoder.norm"),
+                              (wide, "layers.0: d_ff=10 cannot be expressed: encoder.layers.0 has 9"),
+                              (nn.Transformer(6, 2, 1, 0, 9), "num_decoder_layers=0 cannot be expressed"),
+                              (net(custom_encoder=nn.Linear(6, 6)), "encoder='Linear' cannot be expressed")):
+            with self.subTest(words):
+                self.refused(words, module)
+
+
 def net_width(net):
     layer = net if isinstance(net, nn.TransformerEncoderLayer) else net.layers[0]
     return layer.self_attn.embed_dim
@@ -213,8 +255,7 @@ class Refusals(Case):
             (changed(encoder(), "layers.1.self_attn.head", nn.Linear(2, 2)),
              "has no place for: layers.1.self_attn.head.weight, layers.1.self_attn.head.bias$"),
             (parametrized, "cannot be converted|has no place for|there is no parameter weight"),
-            (nn.Transformer(6, 2, 1, 1, 9), "Transformer cannot be converted; what can: nn.Linear, "),
-            (nn.LSTM(3, 4), "LSTM cannot be converted"),
+            (nn.LSTM(3, 4), "LSTM cannot be converted; what can: nn.Linear, "),
         ):
             with self.subTest(words):
                 self.refused(words, module)
@@ -250,6 +291,7 @@ class Checkpoints(Case):
         ("RNN", {"nonlinearity": "relu"}, lambda: nn.RNN(3, 4, nonlinearity="relu", bidirectional=True)),
         ("MultiheadAttention", {"num_heads": 3}, lambda: nn.MultiheadAttention(6, 3, bias=False)),
         ("TransformerEncoderLayer", {"nhead": 2, "norm_first": True}, lambda: Layer(6, 2, 9, norm_first=True)),
+        ("Transformer", {"nhead": 2, "norm_first": True}, lambda: nn.Transformer(6, 2, 1, 2, 9, norm_first=True)),
         ("TransformerEncoder", {"nhead": 2, "activation": "gelu_tanh", "layer_norm_eps": 1e-2, "norm_eps": 1e-3},
          lambda: nn.TransformerEncoder(Layer(6, 2, 9, activation=nn.GELU("tanh"), layer_norm_eps=1e-2, bias=False), 3,
                                        norm=nn.LayerNorm(6, eps=1e-3, bias=False), enable_nested_tensor=False)),

@@ -22,7 +22,7 @@ from .parameters import refuse, some
 from .pretrained import from_checkpoint
 
 # What a file of torch.save() may name: loading one that names more could run any code.
-SAFE = [*MODULES, *own.PARTS, nn.ModuleList, nn.Dropout, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Identity, F.relu, F.gelu,
+SAFE = [*MODULES, *own.PARTS, nn.TransformerDecoder, nn.TransformerDecoderLayer, nn.ModuleList, nn.Dropout, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Identity, F.relu, F.gelu,
         F.silu, torch.tanh, torch.sigmoid, nn.modules.linear.NonDynamicallyQuantizableLinear, functools.partial, set]
 
 
@@ -112,6 +112,11 @@ def _encoder(state: dict[str, torch.Tensor]) -> dict[str, Any]:
     return {**_encoder_layer(first), "num_layers": _count(state, "layers.{}.linear1.weight"), "norm": "norm.weight" in state}
 
 
+def _transformer(state: dict[str, torch.Tensor]) -> dict[str, Any]:
+    first = {name[len("encoder.layers.0."):]: tensor for name, tensor in state.items() if name.startswith("encoder.layers.0.")}
+    return {**_encoder_layer(first), **{f"num_{part}_layers": _count(state, part + ".layers.{}.linear1.weight") for part in ("encoder", "decoder")}}
+
+
 def _of(state: dict[str, torch.Tensor], name: str) -> torch.Tensor:
     return state[name] if name in state else refuse(f"the state dict has no {name}; it has {some(state)}")
 
@@ -140,6 +145,7 @@ CLASSES: dict[str, tuple[Callable[..., nn.Module], Callable[[Any], dict[str, Any
 _LAYER = ("nhead", "activation", "layer_norm_eps", "batch_first", "norm_first", "dropout")
 CLASSES["TransformerEncoderLayer"] = (nn.TransformerEncoderLayer, _encoder_layer, _LAYER)
 CLASSES["TransformerEncoder"] = (_make_encoder, _encoder, (*_LAYER, "norm_eps"))
+CLASSES["Transformer"] = (nn.Transformer, _transformer, _LAYER)
 OWN = {cls.__name__: cls for cls in own.LAYERS}
 ACTIVATIONS = {"gelu_tanh": nn.GELU(approximate="tanh"), "silu": F.silu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
 

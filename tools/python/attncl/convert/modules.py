@@ -115,11 +115,16 @@ def layer_keys(layer: nn.TransformerEncoderLayer) -> dict[str, Any]:
 
 
 def layer_parameters(layer: nn.TransformerEncoderLayer, out: Conversion) -> None:
-    with out.scope("self_attn.", "self_attn."):
-        attention_parameters(layer.self_attn, out)
-    width = layer.self_attn.embed_dim
-    for source, target in (("norm1.", "norm_self_attn."), ("norm2.", "norm_ff.")):
-        out.affine(source, target, width)
+    put_parts(layer, {"self_attn.": "self_attn."}, {"norm1.": "norm_self_attn.", "norm2.": "norm_ff."}, out)
+
+
+def put_parts(layer: Any, attentions: dict[str, str], norms: dict[str, str], out: Conversion) -> None:
+    """The parameters of a layer of PyTorch: its names of attentions and norms, and the file's."""
+    for source, target in attentions.items():
+        with out.scope(source, target):
+            attention_parameters(getattr(layer, source[:-1]), out)
+    for source, target in norms.items():
+        out.affine(source, target, layer.self_attn.embed_dim)
     for source, target in (("linear1.", "feed_forward.layer1."), ("linear2.", "feed_forward.layer2.")):
         out.affine(source, target)
 
@@ -127,6 +132,19 @@ def layer_parameters(layer: nn.TransformerEncoderLayer, out: Conversion) -> None
 def encoder_layer(module: nn.TransformerEncoderLayer, out: Conversion) -> None:
     out.arch, out.config = "transformer_layer", layer_keys(module)
     layer_parameters(module, out)
+
+
+def decoder_layer_keys(layer: nn.TransformerDecoderLayer) -> dict[str, Any]:
+    keys = layer_keys(layer)  # of the names that both have
+    only("norm3.eps", layer.norm3.eps, layer.norm1.eps, "a layer has one layer_norm_eps")
+    for key, value in attention_keys(layer.multihead_attn).items():
+        only(f"multihead_attn: {key}", value, keys[key], f"self_attn has {keys[key]!r}, and one key serves both")
+    return keys
+
+
+def decoder_layer_parameters(layer: nn.TransformerDecoderLayer, out: Conversion) -> None:
+    put_parts(layer, {"self_attn.": "self_attn.", "multihead_attn.": "src_attn."},
+              {"norm1.": "norm_self_attn.", "norm2.": "norm_src_attn.", "norm3.": "norm_ff."}, out)
 
 
 def own_layer(module: own.Layer, out: Conversion) -> None:
@@ -137,11 +155,32 @@ def own_layer(module: own.Layer, out: Conversion) -> None:
 
 
 # The keys of a stack of a class, and what writes a layer's parameters.
-STACKED: dict[type[nn.Module], tuple[Callable[[Any], dict[str, Any]], Callable[[Any, Conversion], None]]] = {
+Functions = tuple[Callable[[Any], dict[str, Any]], Callable[[Any, Conversion], None]]
+STACKED: dict[type[nn.Module], Functions] = {
     nn.TransformerEncoderLayer: (layer_keys, layer_parameters),
     own.TransformerLayer: (stack_keys, own_layer),
     own.GMLPBlock: (stack_keys, own_layer),
 }
+
+
+def put_layers(layers: dict[str, nn.Module], functions: Functions, first: str, keys: dict[str, Any], out: Conversion) -> None:
+    """Layers of one class, whose keys must be those of layer `first`."""
+    for i, (name, layer) in enumerate(layers.items()):
+        for key, value in functions[0](layer).items():
+            only(f"{name}: {key}", value, keys[key], f"{first} has {keys[key]!r}, and one key serves all layers")
+        with out.scope(f"{name}.", f"layers.{i}."):
+            functions[1](layer, out)
+
+
+def put_norm(name: str, norm: nn.Module | None, out: Conversion) -> nn.LayerNorm:
+    only(name, type(norm).__name__, "LayerNorm", f"the final norm of arch {out.arch} is a layer norm")
+    assert isinstance(norm, nn.LayerNorm)
+    if not out.has(f"{name}.weight"):
+        out.put("norm.weight", torch.ones(norm.normalized_shape))
+        out.put("norm.bias", torch.zeros(norm.normalized_shape))
+    else:
+        out.affine(f"{name}.", "norm.", norm.normalized_shape)
+    return norm
 
 
 def stack(layers: dict[str, nn.Module], norms: dict[str, nn.Module], out: Conversion) -> None:
@@ -151,24 +190,37 @@ def stack(layers: dict[str, nn.Module], norms: dict[str, nn.Module], out: Conver
         if type(layer) not in STACKED or type(layer) is not type(layers[first]):
             refuse(f"{name}={type(layer).__name__!r} cannot be expressed: the layers of arch encoder are all of one class, of "
                    + ", ".join(map(class_name, STACKED)))
-    keys_of, put_parameters = STACKED[type(layers[first])]
-    keys = keys_of(layers[first])
-    for i, (name, layer) in enumerate(layers.items()):
-        for key, value in keys_of(layer).items():
-            only(f"{name}: {key}", value, keys[key], f"{first} has {keys[key]!r}, and one key serves all layers")
-        with out.scope(f"{name}.", f"layers.{i}."):
-            put_parameters(layer, out)
+    functions = STACKED[type(layers[first])]
+    keys = functions[0](layers[first])
+    put_layers(layers, functions, first, keys, out)
     out.arch = "encoder"
     out.config = {**keys, "n_layers": len(layers), "final_norm": bool(norms)}
     for name, norm in norms.items():
-        only(name, type(norm).__name__, "LayerNorm", "the final norm of arch encoder is a layer norm")
-        assert isinstance(norm, nn.LayerNorm)
-        out.config["final_norm_eps"] = norm.eps
-        if not out.has(f"{name}.weight"):
-            out.put("norm.weight", torch.ones(norm.normalized_shape))
-            out.put("norm.bias", torch.zeros(norm.normalized_shape))
-        else:
-            out.affine(f"{name}.", "norm.", norm.normalized_shape)
+        out.config["final_norm_eps"] = put_norm(name, norm, out).eps
+
+
+def transformer(module: nn.Transformer, out: Conversion) -> None:
+    """An encoder and a decoder; both have a final norm, or neither."""
+    out.arch = "seq2seq_transformer"
+    parts = (("encoder", module.encoder, nn.TransformerEncoder, nn.TransformerEncoderLayer, (layer_keys, layer_parameters)),
+             ("decoder", module.decoder, nn.TransformerDecoder, nn.TransformerDecoderLayer, (decoder_layer_keys, decoder_layer_parameters)))
+    for name, part, kind, layer_kind, _ in parts:
+        only(name, type(part).__name__, kind.__name__, f"arch {out.arch} has PyTorch's own layers")
+        for i, layer in enumerate(part.layers):
+            only(f"{name}.layers.{i}", type(layer).__name__, layer_kind.__name__, f"arch {out.arch} has PyTorch's own layers")
+        if not part.layers:
+            refuse(f"num_{name}_layers=0 cannot be expressed: arch {out.arch} has at least one")
+    keys, normed = layer_keys(module.encoder.layers[0]), module.encoder.norm is not None
+    only("decoder.norm", "none" if module.decoder.norm is None else "given", "given" if normed else "none", "as encoder.norm, it is there or not")
+    for name, part, _, _, functions in parts:
+        with out.scope(f"{name}.", f"{name}."):
+            put_layers({f"layers.{i}": layer for i, layer in enumerate(part.layers)}, functions, "encoder.layers.0", keys, out)
+            if normed:
+                only(f"{name}.norm.eps", put_norm("norm", part.norm, out).eps, keys["layer_norm_eps"], "one key serves all norms")
+    del keys["layer"]
+    out.config = {"src_vocab_size": 0, **keys, "final_norm": normed, "n_layers": len(module.encoder.layers),
+                  "n_decoder_layers": len(module.decoder.layers)}
+    out.notes.append("the decoder is causal, as with tgt_mask=generate_square_subsequent_mask(T)")
 
 
 def encoder(module: nn.TransformerEncoder, out: Conversion) -> None:
@@ -253,6 +305,11 @@ def encoder_probe(module: nn.TransformerEncoderLayer | nn.TransformerEncoder) ->
     return {"x": x}, {"output": module(x)}
 
 
+def transformer_probe(module: nn.Transformer) -> Probe:
+    inputs = {name: _sequence(module, module.d_model, module.batch_first) for name in ("enc_X", "dec_X")}
+    return inputs, {"output": module(*inputs.values(), tgt_mask=torch.ones(T, T, dtype=torch.bool).triu(1))}
+
+
 def own_probe(module: own.Layer) -> Probe:
     """Random inputs of the shapes that the architecture's description says."""
     limits = {"seq_len": 0, "max_len": 0, "P": 1}
@@ -287,6 +344,7 @@ MODULES: dict[type[nn.Module], tuple[Callable[[Any, Conversion], None], Callable
     nn.MultiheadAttention: (attention, attention_probe),
     nn.TransformerEncoderLayer: (encoder_layer, encoder_probe),
     nn.TransformerEncoder: (encoder, encoder_probe),
+    nn.Transformer: (transformer, transformer_probe),
     nn.Sequential: (sequential, sequential_probe),
     **dict.fromkeys(own.LAYERS, (own_layer, own_probe)),
 }
