@@ -116,6 +116,30 @@ TABLE_TEST(all_layers_begin_as_the_first_on_request, cloned)
     attncl_trainer_destroy(plain);
 }
 
+static attncl_trainer *start_pairs(const char *clones)
+{
+    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
+    char config[CONFIG_BYTES], data[FILE_BYTES];
+    attncl_trainer *trainer = NULL;
+    snprintf(config, sizeof config,
+             "{\"arch\": \"seq2seq_transformer\", \"model\": {" SIZES
+             "\"max_len\": 8, \"n_layers\": 2, \"n_decoder_layers\": 3}, \"train\": {"
+             "\"batch_size\": 2, \"seq_len\": 4, \"clone_layers\": %s}}",
+             clones);
+    directory_write("pairs", "a b\tc d\nb a\td c\na a\tc c\nb b\td d\n");
+    options.pairs = directory_path("pairs", data);
+    ck_ok(attncl_trainer_create(test_context(), config, &options, &trainer));
+    return trainer;
+}
+
+TEST(an_encoder_and_a_decoder_copy_each_their_own)
+{
+    attncl_trainer *plain = start_pairs("false"), *trainer = start_pairs("true");
+    ck_assert_int_ge(compare(trainer, plain, true), 4 + 2 * 6);
+    attncl_trainer_destroy(trainer);
+    attncl_trainer_destroy(plain);
+}
+
 TEST(a_translator_has_no_layers_to_copy)
 {
     static const char config[] =
