@@ -139,7 +139,7 @@ typedef struct attncl_loss_desc {
  *
  * @param desc      NULL: the defaults
  * @param inputs    as of attncl_model_graph(), and "targets": integers, one for each row of the
- *                  output, [T, B] of lm, [B, T] of seq2seq_bahdanau
+ *                  output, [T, B] of lm, [B, T] of seq2seq_bahdanau and seq2seq_transformer
  * @param loss_ret  the mean over the targets that are not padding, []
  *
  * ERR_UNSUPPORTED for an architecture whose output is not class scores.

@@ -41,6 +41,8 @@ SOURCES = {
         ("feed_forward", "FeedForward", "transformers/feed_forward"),
         ("transformer_layer", "TransformerLayer", "transformers/models"), ("encoder", "Encoder", "transformers/models"),
         ("lm", "AutoregressiveTransformer", "transformers/aft/experiment"),
+        ("seq2seq_transformer", "EncoderDecoder", "transformers/models"),
+        ("seq2seq_transformer_predict", "EncoderDecoder", "transformers/models"),
         ("feedback_attention", "FeedbackAttention", "transformers/feedback/index"),
         ("feedback_layer", "FeedbackTransformerLayer", "transformers/feedback/index"),
         ("feedback_transformer", "FeedbackTransformer", "transformers/feedback/index"),
@@ -69,7 +71,8 @@ LAYERS = {"aft_local": {"seq_len": 40, "local_window_size": 8}, "aft_full": {"se
           "aft_conv": {"window_size": 7}, "gmlp": {"seq_len": 40, "d_ffn": 192}, "feedback": {"P": 24}, "feedback_kv": {"P": 24}}
 LAYERS_SHOWN = {"transformer_layer": ("aft_local", "aft_full", "aft_simple", "aft_conv", "gmlp"), "lm": ("feedback", "feedback_kv")}
 SAME_AS_LM = {"lm_sample": "The model is [lm](#lm): its keys and tensors, and",
-              "train": "The model inside is [lm](#lm) or [seq2seq_bahdanau](#seq2seq_bahdanau): their keys and tensors, and"}
+              "train": "The model inside is [lm](#lm), [seq2seq_bahdanau](#seq2seq_bahdanau) or\n[seq2seq_transformer](#seq2seq_transformer): "
+                       "their keys and tensors, and"}
 
 
 def inspect(tool, arch, *options):
@@ -140,7 +143,8 @@ def other_values(key):
         return [key.get("default") != "true"]
     if key["type"] == "word" and key["name"] != "layer":
         return [word for word in key["choices"].split(", ") if word != key.get("default")]
-    return [100] if key["name"] == "n_vocab" and not key["required"] else []
+    sizes = {"n_vocab": [100], "src_vocab_size": [0]}
+    return sizes.get(key["name"], []) if not key["required"] else []
 
 
 def changes(tool, arch, key, value, config, base):
@@ -152,7 +156,7 @@ def changes(tool, arch, key, value, config, base):
 
 def without_model(tool, text):
     """The lines but keys and tensors of the models inside."""
-    models = [json.loads(inspect(tool, model, "--json")) for model in ("lm", "seq2seq_bahdanau")]
+    models = [json.loads(inspect(tool, model, "--json")) for model in ("lm", "seq2seq_bahdanau", "seq2seq_transformer")]
     keys = {key["name"] for model in models for key in model["keys"]}
     lines = re.sub(r"\n {14}", "\0", text).splitlines()
     kept = [line for line in lines if not line.startswith(("parameter", "buffer"))
