@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -78,6 +79,20 @@ def contract(c):
     c.check("\n21 301 \n" in curve and "\n20 300 \n" not in curve, "means of the curve")
 
 
+def translate(c):
+    """The pairs once more, by an encoder and a decoder that learn them, read by the example."""
+    config = {**SEQ2SEQ, "arch": "seq2seq_transformer",
+              "model": {"d_model": 16, "heads": 2, "d_ff": 32, "n_layers": 1, "max_len": 5, "embed_scale": 1}}
+    config["train"] = {**SEQ2SEQ["train"], "batch_size": 8, "steps": 150, "eval_every": 50}
+    run, example = c.at("of-transformer"), os.path.join(c.root, "examples", "experiments", "bleu.py")
+    c.works("train", c.save("translator.json", config), "--pairs", c.at("pairs.tsv"), "--out", run)
+    for beams in ("1", "3"):
+        done = subprocess.run([sys.executable, example, run, c.at("pairs.tsv"), c.tool, beams], capture_output=True, text=True)
+        c.check("5 held-out pairs: BLEU 1.0000, 5 without a mistake" in done.stdout, done.stdout + done.stderr)
+    done = subprocess.run([sys.executable, example, c.at("of-pairs"), c.at("pairs.tsv"), c.tool, "3"], capture_output=True, text=True)
+    c.check(done.returncode == 1 and "3 beams, arch seq2seq_bahdanau is translated greedily" in done.stderr, done.stderr)
+
+
 def other_data(c):
     """Token numbers, pairs, ready batches, a model to begin from."""
     tokens = [i % 7 for i in range(400)]
@@ -90,6 +105,7 @@ def other_data(c):
     c.works("train", c.save("seq.json", SEQ2SEQ), "--pairs", c.save("pairs.tsv", pairs), "--out", c.at("of-pairs"))
     c.check(len(log_of(c.at("of-pairs"))) == 14, "log of pairs")
     c.works("inspect", os.path.join(c.at("of-pairs"), "model.safetensors"))
+    translate(c)
 
     shape = (3, T, B)
     ids = [i % 10 for i in range(3 * T * B)]

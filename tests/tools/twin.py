@@ -17,6 +17,7 @@ AFT = {**LM, "layer": "aft_local", "seq_len": 9, "local_window_size": 4, "d_ff":
 TRANSFORMER = {**LM, "layer": "transformer", "heads": 3, "d_ff": 14, "max_len": 11}
 ENCODER = {**TRANSFORMER, "n_classes": 5, "activation": "GELU"}
 SEQ2SEQ = {"src_vocab_size": 9, "tgt_vocab_size": 11, "embed_size": 5, "num_hiddens": 6, "num_layers": 2}
+TRANSLATOR = {"src_vocab_size": 9, "tgt_vocab_size": 11, "d_model": 12, "heads": 3, "d_ff": 14, "n_layers": 2, "max_len": 11}
 ADAM = {"kind": "adam", "learning_rate": 0.01}
 TORCH_ADAM = {**ADAM, "optimized_update": False}
 
@@ -52,13 +53,18 @@ CASES = {
         "optimizer": {"kind": "sgd", "learning_rate": 0.1}, "clip": "d2l"}),
     "encoder, a label for each word": ({**ENCODER, "pool": "none", "layer_norm_eps": 0.01}, {
         "optimizer": {**ADAM, "kind": "adamw", "weight_decay": 0.1}, "pad": 4, "schedule": {"kind": "linear", "warmup": 3}}),
+    "encoder and decoder, padding": ({**TRANSLATOR, "n_decoder_layers": 1}, {"optimizer": TORCH_ADAM, "pad": 3, "accumulate": 2}),
+    "encoder and decoder, Noam, post-norm": (
+        {**TRANSLATOR, "norm_first": False, "tie_generator": True, "pos": "learned_pos", "layer_norm_eps": 0.01},
+        {"optimizer": {"kind": "noam", "learning_rate": 0.5, "warmup": 8}, "label_smoothing": 0.1}),
     "Bahdanau, padding": (SEQ2SEQ, {"optimizer": TORCH_ADAM, "clip": "d2l", "pad": 3, "accumulate": 2}),
 }
 N_STEPS, LENGTH, BATCH = 12, 7, 3
 
 
 def arch_of(model):
-    return "encoder" if "n_classes" in model else "lm" if "n_vocab" in model else "seq2seq_bahdanau"
+    translator = "seq2seq_transformer" if "heads" in model else "seq2seq_bahdanau"
+    return "encoder" if "n_classes" in model else "lm" if "n_vocab" in model else translator
 
 
 def batches_of(model, n):

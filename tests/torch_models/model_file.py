@@ -10,7 +10,7 @@ from support.safetensors_file import load, write
 
 from .feedback import FeedbackLM
 from .recurrent import Seq2Seq
-from .transformer import LM, Classifier
+from .transformer import LM, Classifier, Seq2SeqTransformer
 
 DTYPES = {"F64": torch.float64, "F32": torch.float32, "I64": torch.int64, "I32": torch.int32}
 SHAPE_KEYS = ("src_vocab_size", "tgt_vocab_size", "embed_size", "num_hiddens", "num_layers")
@@ -28,7 +28,7 @@ def completed(c, names):
     c = dict(c)
     if not c.get("norm_first", True):
         c.setdefault("final_norm", "encoder.norm.weight" in names)
-    if c.get("tie_generator"):
+    if c.get("tie_generator") and "layer" in c:
         bias = "generator.bias" if c["layer"].startswith("feedback") else "generator.projection.bias"
         c.setdefault("generator_bias", bias in names)
     return c
@@ -38,9 +38,11 @@ def model_of(arch, c, names=()):
     """A module without meaningful values.  `names`: of the parameters in the file."""
     if arch == "seq2seq_bahdanau":
         return Seq2Seq(*(c[key] for key in SHAPE_KEYS))
-    if arch not in ("lm", "encoder"):
-        raise ValueError(f"arch {arch}, expected lm, encoder or seq2seq_bahdanau")
-    if arch == "encoder":
+    if arch not in ("lm", "encoder", "seq2seq_transformer"):
+        raise ValueError(f"arch {arch}, expected lm, encoder, seq2seq_bahdanau or seq2seq_transformer")
+    if arch == "seq2seq_transformer":
+        model = Seq2SeqTransformer(completed(c, names))
+    elif arch == "encoder":
         model = Classifier(c)
         model.pool = c.get("pool", "mean")
     else:
@@ -49,7 +51,7 @@ def model_of(arch, c, names=()):
     for norm in model.modules():
         if isinstance(norm, nn.LayerNorm):
             norm.eps = c.get("layer_norm_eps", 1e-5)
-    encoder = model if arch == "encoder" else model.encoder if c["layer"][:8] != "feedback" else None
+    encoder = model if arch == "encoder" else model.encoder if c.get("layer", "")[:8] != "feedback" else None
     if encoder and isinstance(encoder.norm, nn.LayerNorm):
         encoder.norm.eps = c.get("final_norm_eps", c.get("layer_norm_eps", 1e-5))
     return model

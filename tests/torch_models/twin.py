@@ -104,7 +104,8 @@ def logits_of(model, batch):
     lens = batch.get("enc_valid_lens")
     if lens is None:
         lens = torch.full(batch["enc_X"].shape[:1], batch["enc_X"].shape[1])
-    return model(batch["enc_X"], batch["dec_X"], lens)[0]
+    found = model(batch["enc_X"], batch["dec_X"], lens)
+    return found[0] if isinstance(found, tuple) else found
 
 
 def loss_of(model, batch, train):
