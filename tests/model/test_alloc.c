@@ -75,9 +75,16 @@ static const struct {
     const char *golden;
     attncl_status (*act)(const struct golden *golden);
 } walks[] = {
-    {"linear", whole_run},     {"lm_sample", whole_run},   {"encoder_gmlp", whole_run},
-    {"lm_aft_local", decode},  {"linear_grad", whole_run}, {"train_lm_gmlp", whole_run},
-    {"aft_local", describe},   {"gru", describe_example},  {"gru", whole_run},
+    {"seq2seq_transformer_beams", whole_run},
+    {"linear", whole_run},
+    {"lm_sample", whole_run},
+    {"encoder_gmlp", whole_run},
+    {"lm_aft_local", decode},
+    {"linear_grad", whole_run},
+    {"train_lm_gmlp", whole_run},
+    {"aft_local", describe},
+    {"gru", describe_example},
+    {"gru", whole_run},
     {"linear", count_devices},
 };
 enum { N_WALKS = sizeof walks / sizeof walks[0] };
