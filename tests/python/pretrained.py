@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""pretrained.py LIBRARY: GPT-2 and BERT of the transformers package, of odd sizes and random weights, as model files."""
+"""pretrained.py LIBRARY: GPT-2, BERT, Marian, BART and others of the transformers package, of odd sizes and random weights, as model files."""
 import json
 import os
 import shutil
@@ -122,6 +122,54 @@ class Bert(Case):
         self.refused("is_decoder=True cannot be expressed", bert(is_decoder=True))
         self.refused("hidden_act cannot be expressed", bert(hidden_act="quick_gelu"))
         self.refused("BertForMaskedLM cannot be converted", bert(transformers.BertForMaskedLM))
+
+
+class Translators(Case):
+    SIZES = {"vocab_size": 29, "d_model": 18, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 3,
+             "decoder_attention_heads": 3, "encoder_ffn_dim": 31, "decoder_ffn_dim": 31, "max_position_embeddings": 17,
+             "pad_token_id": 28, "decoder_start_token_id": 28, "eos_token_id": 3, "forced_eos_token_id": None, "bos_token_id": 1}
+
+    def model(self, family, **more):
+        cls = {"Marian": transformers.MarianMTModel, "Bart": transformers.BartForConditionalGeneration}[family]
+        model = random_weights(cls(getattr(transformers, f"{family}Config")(**{**self.SIZES, **more})))
+        model.final_logits_bias.normal_()
+        return model
+
+    def test_settings(self):
+        for family, more in (("Marian", {}), ("Bart", {}), ("Marian", {"scale_embedding": True, "activation_function": "swish"}),
+                             ("Marian", {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False, "decoder_vocab_size": 31}),
+                             ("Bart", {"scale_embedding": True, "activation_function": "relu", "decoder_layers": 3})):
+            with self.subTest(family, **more):
+                report = self.export(self.model(family, **more))
+                self.assertEqual(report.arch, "seq2seq_transformer")
+                self.assertEqual(report.notes[-1], "arch seq2seq_transformer_predict takes bos 28 and eos 3")
+
+    def test_directories(self):
+        for family in ("Marian", "Bart"):
+            with self.subTest(family):
+                self.model(family).save_pretrained(self.at / family)
+                self.assertEqual(self.export(self.at / family).arch, "seq2seq_transformer")
+
+    def test_translation(self):
+        """Greedy and by beams, with padded sources.  Beams of a fixed length: transformers ends a search early in its own way."""
+        model, source, seen = self.model("Marian"), torch.randint(28, (3, 6)), torch.ones(3, 6, dtype=torch.int64)
+        seen[1, 4:] = 0
+        self.export(model)
+        tensors, metadata = files.load(self.file)
+        for beams, more in ((1, {"eos": 3}), (4, {"length_penalty": 1})):
+            config = {**json.loads(metadata["attncl.config"]), "bos": 28, "num_steps": 9, "beams": beams, **more}
+            files.save(self.file, tensors, {"attncl.arch": "seq2seq_transformer_predict", "attncl.config": json.dumps(config)})
+            want = model.generate(source, attention_mask=seen, max_new_tokens=9, min_new_tokens=1 if beams == 1 else 9, num_beams=beams, do_sample=False,
+                                  eos_token_id=3 if beams == 1 else None, bad_words_ids=None)[:, 1:].numpy()
+            with attncl.Model(self.file) as file:
+                got = file.run(enc_X=source.numpy(), enc_valid_lens=seen.sum(1).numpy())["tokens"]
+            for a, b in zip(got, want):
+                end = np.flatnonzero(b == 3)[:1]
+                np.testing.assert_array_equal(a[:end[0] + 1 if len(end) else 9], b[:end[0] + 1 if len(end) else 9])
+
+    def test_refusals(self):
+        self.refused("decoder_ffn_dim=30 cannot be expressed", self.model("Marian", decoder_ffn_dim=30))
+        self.refused("decoder_attention_heads=2 cannot be expressed", self.model("Bart", decoder_attention_heads=2))
 
 
 class Decoders(Case):

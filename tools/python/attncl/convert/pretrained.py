@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Models of the transformers package as model files; all take `tokens` [T, B].
+"""Models of the transformers package as model files; all take `tokens` [T, B], but Marian and BART `enc_X` and `dec_X` [B, T].
 
-GPT2LMHeadModel and the families of attncl.decoders become arch lm, BertModel arch encoder with n_vocab.  The package is
+GPT2LMHeadModel and the families of attncl.decoders become arch lm, BertModel arch encoder with n_vocab, Marian and BART arch
+seq2seq_transformer.  The package is
 not imported here: classes are told by name.
 """
 from __future__ import annotations
@@ -108,6 +109,55 @@ def bert_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"tokens": tokens}, {"output": model(tokens.t()).last_hidden_state.transpose(0, 1)}
 
 
+def translator(model: Any, out: Conversion) -> None:
+    """Marian, whose table of positions is fixed and in the file, and BART, whose table begins with two rows of no use."""
+    c, parts = model.config, {"encoder": model.model.encoder, "decoder": model.model.decoder}
+    for key in ("attention_heads", "ffn_dim"):
+        only(f"decoder_{key}", getattr(c, f"decoder_{key}"), getattr(c, f"encoder_{key}"), "encoder and decoder have the same layers")
+    width, first, is_bart = c.d_model, parts["encoder"].layers[0], c.model_type == "bart"
+    tied = model.lm_head.weight.data_ptr() == parts["decoder"].embed_tokens.weight.data_ptr()
+    out.arch = "seq2seq_transformer"
+    out.config = {
+        "src_vocab_size": parts["encoder"].embed_tokens.num_embeddings, "tgt_vocab_size": parts["decoder"].embed_tokens.num_embeddings,
+        "d_model": width, "heads": c.encoder_attention_heads, "d_ff": c.encoder_ffn_dim, "n_layers": len(parts["encoder"].layers),
+        "n_decoder_layers": len(parts["decoder"].layers), "activation": activation_name(first.activation_fn, "activation_function"),
+        "norm_first": False, "final_norm": False, "layer_norm_eps": first.final_layer_norm.eps, "max_len": c.max_position_embeddings,
+        "pos": "learned_pos" if is_bart else "fixed_pos", "embed_scale": width ** 0.5 if c.scale_embedding else 1, "embed_norm": is_bart,
+        "tie_generator": tied,
+    }
+    for name, part in parts.items():
+        with out.scope(f"model.{name}.", "src_embed." if name == "encoder" else "tgt_embed."):
+            out.copy("embed_tokens.weight", "linear.weight")
+            out.put("positional_encodings", _positions(out.take("embed_positions.weight")[2 if is_bart else 0:]))
+            if is_bart:
+                out.affine("layernorm_embedding.", "norm.", width)
+        for i in range(len(part.layers)):
+            with out.scope(f"model.{name}.layers.{i}.", f"{name}.layers.{i}."):
+                _translator_layer(width, name == "decoder", out)
+    out.put("generator.projection.bias", out.take("final_logits_bias")[0])
+    generator = out.take("lm_head.weight")
+    if not tied:
+        out.put("generator.projection.weight", generator)
+    out.leave_out("the embeddings are those of encoder and decoder", "model.shared.")
+    out.notes.append(f"arch seq2seq_transformer_predict takes bos {c.decoder_start_token_id} and eos {c.eos_token_id}")
+
+
+def _translator_layer(width: int, reads_memory: bool, out: Conversion) -> None:
+    for source, target in (("self_attn", "self_attn"), ("encoder_attn", "src_attn"))[:1 + reads_memory]:
+        for letter, name in (("q", "query.linear"), ("k", "key.linear"), ("v", "value.linear"), ("out", "output")):
+            out.affine(f"{source}.{letter}_proj.", f"{target}.{name}.")
+        out.affine(f"{source}_layer_norm.", f"norm_{target}.", width)
+    for source, target in (("fc1.", "feed_forward.layer1."), ("fc2.", "feed_forward.layer2."), ("final_layer_norm.", "norm_ff.")):
+        out.affine(source, target)
+
+
+def translator_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    n, c = min(T, model.config.max_position_embeddings), model.config
+    sizes = {"enc_X": c.vocab_size, "dec_X": model.lm_head.out_features}
+    inputs = {name: torch.randint(size, (B, n)) for name, size in sizes.items()}
+    return inputs, {"output": model(inputs["enc_X"], decoder_input_ids=inputs["dec_X"], use_cache=False).logits}
+
+
 def decoder(model: Any, out: Conversion) -> None:
     out.arch = "lm"
     out.config, moves = plan(model.config.to_dict())
@@ -123,10 +173,13 @@ def decoder_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 MODELS = {"GPT2LMHeadModel": (gpt2, gpt2_probe), "BertModel": (bert, bert_probe),
+          **dict.fromkeys(("MarianMTModel", "BartForConditionalGeneration"), (translator, translator_probe)),
           **{f"{name}ForCausalLM": (decoder, decoder_probe)
              for name in ("Llama", "Mistral", "Qwen2", "Qwen3", "SmolLM3", "Gemma", "Phi3", "GPTNeoX")}}
 # By config.json's model_type, or by a tensor's name where it has none.
-OF_TYPE = {"gpt2": ("GPT2LMHeadModel", "wte.weight"), "bert": ("BertModel", "embeddings.word_embeddings.weight")}
+OF_TYPE = {"gpt2": ("GPT2LMHeadModel", "wte.weight"), "bert": ("BertModel", "embeddings.word_embeddings.weight"),
+           "bart": ("BartForConditionalGeneration", "encoder.layernorm_embedding.weight"),
+           "marian": ("MarianMTModel", "encoder.embed_positions.weight")}
 
 
 @contextlib.contextmanager
