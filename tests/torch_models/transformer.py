@@ -82,9 +82,10 @@ class Encoder(nn.Module):
         has_norm = c.get("final_norm", c.get("norm_first", True))
         self.norm = nn.LayerNorm([c["d_model"]]) if has_norm else nn.Identity()
 
-    def forward(self, x, mask, memory=None, memory_mask=None):
+    def forward(self, x, mask, *memory):
+        """memory: of a decoder, an encoder's result and its mask."""
         for layer in self.layers:
-            x = layer(x, mask, memory, memory_mask)
+            x = layer(x, mask, *memory)
         return self.norm(x)
 
 
