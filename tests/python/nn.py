@@ -78,15 +78,22 @@ class Published(support.ExportCase):
     seed = 3
 
     def test_golden_files(self):
-        seen = set()
+        seen, lacking = set(), set()
         for path in sorted(support.DATA.glob("*.safetensors")):
             arrays, metadata = files.load(path)
             if metadata.get("attncl.arch") not in own.CLASSES or path.stem.startswith("dropout_"):
                 continue
             with self.subTest(path.stem):
                 seen.add(metadata["attncl.arch"])
-                self.check(own.load(path), {n: torch.from_numpy(a) for n, a in arrays.items()})
+                try:
+                    module = own.load(path)
+                except NotImplementedError as error:
+                    self.assertIn(f"{path}: attncl.nn has no layer with ", str(error))
+                    lacking.add(path.stem)
+                    continue
+                self.check(module, {n: torch.from_numpy(a) for n, a in arrays.items()})
         self.assertEqual(seen, set(own.CLASSES))
+        self.assertEqual(lacking, {"lm_parallel", "lm_rotary_grad"})
 
     def check(self, module, arrays):
         inputs = {n[len("input."):]: a for n, a in arrays.items() if n.startswith("input.") and "cotangent" not in n}

@@ -7,6 +7,7 @@ labml.ai's code.  Masks are True where a position is visible, [T or 1, S, B or 1
 """
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from typing import Any
@@ -43,6 +44,19 @@ def as_tensor(array: Any) -> Tensor:
     return torch.from_numpy(array.view("int16")).view(torch.bfloat16) if array.dtype == BFLOAT16 else torch.from_numpy(array)
 
 
+def _refuse_unknown(config: dict[str, Any], module: Layer) -> None:
+    """A key that no class has is a part of the library's models that attncl.nn lacks, unless it says what all classes do."""
+    known = {name for m in module.modules() if isinstance(m, Layer) for name in m.config}
+    known |= {name for cls in CLASSES.values() for name in inspect.signature(cls).parameters}
+    heads = config.get("heads", 1)
+    done = {"norm": "layer", "parallel": False, "qk_norm": False, "rope": False, "value_bias": True, "output_bias": True,
+            "embed_dropout": False, "n_kv_heads": heads, "head_dim": config.get("d_model", 0) // heads,
+            "final_norm_eps": config.get("layer_norm_eps")}
+    for key in config:
+        if key not in known and not (key in done and done[key] == config[key]):
+            raise NotImplementedError(f"attncl.nn has no layer with {key}={config[key]!r}")
+
+
 def load(path: str | os.PathLike[str]) -> Layer:
     """The module of a model file, with its parameters: a file that export() or `attncl train` wrote."""
     arrays, metadata = load_file(path)
@@ -56,13 +70,14 @@ def load(path: str | os.PathLike[str]) -> Layer:
     try:
         cls = TokenEncoder if arch == "encoder" and config.get("n_vocab") else CLASSES[arch]
         module = cls.from_config(config)
+        _refuse_unknown(config, module)
         state = {name: as_tensor(arrays[name]) for name in module.state_dict() if name in arrays}
         positions = state.get("src_embed.positional_encodings")
         if positions is not None and positions.dim() == 2:  # [max_len, d_model], which the library takes as well
             state["src_embed.positional_encodings"] = positions[:, None]
         module.load_state_dict({**dict(module.named_buffers()), **state})  # buffers follow from the keys: a file may lack them
-    except NotImplementedError:
-        raise
+    except NotImplementedError as error:
+        raise NotImplementedError(f"{os.fspath(path)}: {error}") from None
     except (KeyError, RuntimeError, TypeError) as error:
         raise ValueError(f"{os.fspath(path)}: " + " ".join(str(error).split())) from None
     return module
