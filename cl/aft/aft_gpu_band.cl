@@ -21,9 +21,9 @@
 //   Macro       Meaning                                         Values
 //   LS          work-group size                                 TX TY
 //   ROWS        target rows of a work-item, a divisor of BLOCK  16, 8
-//   ITEM_LANES  lanes of a work-item, a divisor of TY           1, 2, 4
+//   ITEM_LANES  lanes of a work-item, a divisor of TY           1, 2
 //   TX          work-items across lanes                         64, 32, 8; lib/op/aft/aft_gpu.c
-//   TY          work-items across rows                          8, 4, 2
+//   TY          work-items across rows                          4, 2
 //   KEYS        sources in local memory, a divisor of BLOCK     16, 8
 
 #if !defined ROWS || !defined ITEM_LANES || !defined TX || !defined TY || !defined KEYS
@@ -40,12 +40,7 @@
 #define LANES (TX * ITEM_LANES)
 
 // One float of each of a work-item's lanes.
-#if ITEM_LANES == 4
-typedef float4 item_lanes;
-#define LOAD_LANES(from)   vload4(0, from)
-#define LANES_OF(x)        ((float4)((x)[0], (x)[1], (x)[2], (x)[3]))
-#define STORE_LANES(x, to) vstore4(x, 0, to)
-#elif ITEM_LANES == 2
+#if ITEM_LANES == 2
 typedef float2 item_lanes;
 #define LOAD_LANES(from)   vload2(0, from)
 #define LANES_OF(x)        ((float2)((x)[0], (x)[1]))

@@ -23,7 +23,7 @@ static const struct {
     {VENDOR_AMD, 64, {8, 1, 64, 4, 16}},   // 16
     {VENDOR_OTHER, 0, {16, 1, 32, 4, 16}}, // and Intel: 32
     {VENDOR_OTHER, 0, {8, 1, 32, 4, 16}},  // 16
-    {VENDOR_OTHER, 0, {8, 1, 8, 2, 16}},   // 16 work-items, 3 KiB
+    {VENDOR_OTHER, 0, {8, 1, 8, 2, 8}},    // 16 work-items, 2 KiB
 };
 enum { N_TILE_CONFIGS = sizeof tile_configs / sizeof tile_configs[0] };
 
