@@ -29,12 +29,11 @@ KERNEL void spatial_gate_bwd_gate(__global const float *restrict s,
     }
 }
 
-// from: rows `ld` apart; to: [n, n], 0 from column and row `length` on; mask: [length or 1,
+// from: rows `ld` apart, also those of `to`; to: [n, n], 0 from column and row `length` on; mask: [length or 1,
 // length], `mask_stride` 0 for one row; absent without has_mask
-KERNEL void spatial_gate_bwd_show(__global const float *restrict from,
-                                  __global const uchar *restrict mask, __global float *restrict to,
-                                  long ld, int n, int length, long mask_stride, int has_mask,
-                                  int causal, int per_group)
+KERNEL void spatial_gate_bwd_show(__global const float *from, __global const uchar *restrict mask,
+                                  __global float *to, long ld, int n, int length, long mask_stride,
+                                  int has_mask, int causal, int per_group)
 {
     const int first = (int)get_group_id(0) * per_group;
     const int end = min(first + per_group, n);

@@ -32,14 +32,6 @@ static attncl_status matrix_infer(struct op_sig *sig)
     return attncl__check_at_most(sig, 'T', 'N');
 }
 
-// A matrix [T, T] beside the inputs: of sums, or W'.
-static attncl_status matrix_scratch(const struct op_sig *sig, size_t *bytes_ret)
-{
-    const size_t length = (size_t)sig->in[1].dim[0];
-    *bytes_ret = length * length * sizeof(float);
-    return ATTNCL_OK;
-}
-
 attncl_status attncl__spatial_gate_show(struct launcher *l, const struct op_call *call, int mask,
                                         int64_t length, struct gemm_matrix from, struct span to,
                                         int64_t n)
@@ -70,40 +62,78 @@ static struct gemm_matrix part(struct span span, int64_t start, int64_t ld)
 }
 
 // Rows of a block: under a causal mask each has a GEMM of its own, of the columns that it sees.
-static int64_t block_rows(const struct op_call *call, int64_t length)
+static int64_t block_rows(const struct op_sig *sig, int64_t length)
 {
-    enum { N_BLOCKS = 4, MIN_ROWS = 48 };
-    const struct spatial_gate_fwd_params *params = call->sig.params;
-    const int64_t rows = ceil_div(length, N_BLOCKS);
+    enum {
+        N_BLOCKS = 4,
+        MIN_ROWS = 48,
+        GPU_MIN_ROWS = 256
+    }; // of less, a launch takes longer than the half that it saves
+    const struct spatial_gate_fwd_params *params = sig->params;
+    const int64_t rows = ceil_div(length, N_BLOCKS),
+                  least = sig->caps->variant == VARIANT_GPU ? GPU_MIN_ROWS : MIN_ROWS;
 
     if (!params->causal)
         return length;
-    return rows > MIN_ROWS ? rows : MIN_ROWS;
+    return rows > least ? rows : least;
+}
+
+// Rows i .. of the block of dW, in place.
+static struct gemm weight_gemm(const struct op_call *call, int64_t i, int64_t rows)
+{
+    const struct spatial_gate_fwd_params *params = call->sig.params;
+    const int64_t *dim = call->sig.in[1].dim, n = call->sig.in[0].dim[0];
+    const int64_t length = dim[0], columns = dim[1] * dim[2];
+    const int64_t end = i + rows < length ? i + rows : length;
+
+    return GEMM_OF(1, end - i, params->causal ? end : length, columns,
+                   .a = part(call->in[1], i * columns, columns), .b = part(call->in[2], 0, columns),
+                   .c = part(call->out[0], i * n, n), .trans_b = true);
+}
+
+// There are few elements, of long sums, which GPUs split.
+static attncl_status weight_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct span none[8] = {{NULL}};
+    const struct op_call call = {.sig = *sig, .in = none, .out = none};
+    const int64_t length = sig->in[1].dim[0], rows = block_rows(sig, length);
+
+    *bytes_ret = 0;
+    for (int64_t i = 0; i < length; i += rows) {
+        const struct gemm g = weight_gemm(&call, i, rows);
+        const size_t bytes = attncl__gemm_scratch(sig->caps, &g);
+        *bytes_ret = bytes > *bytes_ret ? bytes : *bytes_ret;
+    }
+    return ATTNCL_OK;
 }
 
 static attncl_status weight_launch(struct launcher *l, const struct op_call *call)
 {
-    const int64_t *dim = call->sig.in[1].dim;
-    const int64_t length = dim[0], columns = dim[1] * dim[2], rows = block_rows(call, length);
-    const struct spatial_gate_fwd_params *params = call->sig.params;
+    const int64_t length = call->sig.in[1].dim[0], n = call->sig.in[0].dim[0],
+                  rows = block_rows(&call->sig, length);
 
     for (int64_t i = 0; i < length; i += rows) {
-        const int64_t end = i + rows < length ? i + rows : length;
-        const struct gemm g = GEMM_OF(
-            1, end - i, params->causal ? end : length, columns,
-            .a = part(call->in[1], i * columns, columns), .b = part(call->in[2], 0, columns),
-            .c = part(call->scratch, i * length, length), .trans_b = true);
+        struct gemm g = weight_gemm(call, i, rows);
+        g.scratch = call->scratch;
+        g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
         TRY(attncl__gemm(l, &g));
     }
-    return attncl__spatial_gate_show(l, call, 3, length, part(call->scratch, 0, length),
-                                     call->out[0], call->sig.in[0].dim[0]);
+    return attncl__spatial_gate_show(l, call, 3, length, part(call->out[0], 0, n), call->out[0], n);
+}
+
+// W' beside the inputs, [T, T].
+static attncl_status input_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const size_t length = (size_t)sig->in[1].dim[0];
+    *bytes_ret = length * length * sizeof(float);
+    return ATTNCL_OK;
 }
 
 static attncl_status input_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t *dim = call->sig.in[1].dim;
     const int64_t length = dim[0], columns = dim[1] * dim[2], n = call->sig.in[0].dim[1];
-    const int64_t rows = block_rows(call, length);
+    const int64_t rows = block_rows(&call->sig, length);
 
     TRY(attncl__spatial_gate_show(l, call, 2, length, part(call->in[0], 0, n), call->scratch,
                                   length));
@@ -154,7 +184,7 @@ const struct op_class attncl__op_spatial_gate_bwd_weight = {
     .out = OP_OUT({"dweight", F32, "N N"}),
     .int_axes = "T",
     .infer = matrix_infer,
-    .scratch = matrix_scratch,
+    .scratch = weight_scratch,
     .launch = weight_launch,
     .flop = "2pBC",
     .pairs = attncl__spatial_gate_pairs,
@@ -167,7 +197,7 @@ const struct op_class attncl__op_spatial_gate_bwd_input = {
     .out = OP_OUT({"du", F32, "T B C"}),
     .int_axes = "T",
     .infer = matrix_infer,
-    .scratch = matrix_scratch,
+    .scratch = input_scratch,
     .launch = input_launch,
     .flop = "2pBC",
     .pairs = attncl__spatial_gate_pairs,
