@@ -43,7 +43,7 @@ endmacro()
 attncl_package(library ${library} libs "" "pocl-opencl-icd | opencl-icd"
     "The shared library.  It needs an OpenCL driver: a GPU's, or PoCL for CPUs.")
 attncl_package(development libattncl-dev libdevel "${library} (= ${PROJECT_VERSION}), ocl-icd-opencl-dev | opencl-dev"
-    "libclblast-dev, libjansson-dev, libssl-dev"
+    "libclblast-dev, libjansson-dev, libpcre2-dev, libssl-dev, libutf8proc-dev"
     "Headers, the static library, documents, examples.
 Linking statically needs the recommended packages.")
 attncl_package(tool attncl science "${library} (= ${PROJECT_VERSION})" "gnuplot-nox | gnuplot"
@@ -67,7 +67,7 @@ if(TARGET attncl-bench)
     install(TARGETS attncl-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT archive EXCLUDE_FROM_ALL)
 endif()
 install(CODE "file(GET_RUNTIME_DEPENDENCIES LIBRARIES $<TARGET_FILE:attncl> RESOLVED_DEPENDENCIES_VAR found
-        POST_INCLUDE_REGEXES \"/lib(clblast|jansson|crypto)[.]so\" POST_EXCLUDE_REGEXES \".\")
+        POST_INCLUDE_REGEXES \"/lib(clblast|jansson|pcre2-8|utf8proc|crypto)[.]so\" POST_EXCLUDE_REGEXES \".\")
     file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\" TYPE SHARED_LIBRARY FOLLOW_SYMLINK_CHAIN FILES \${found})"
     COMPONENT archive EXCLUDE_FROM_ALL)
 include(CPack)

@@ -23,7 +23,7 @@ foreach(op IN LISTS attncl_ops)
 endforeach()
 
 # Sizes and offsets from untrusted files pass through these two: no silent conversion.
-file(GLOB checked_sources lib/base/*.c lib/io/*.c)
+file(GLOB checked_sources lib/base/*.c lib/io/*.c lib/tokenizer/*.c)
 set_source_files_properties(${checked_sources} PROPERTIES COMPILE_OPTIONS "-Wconversion;-Wsign-conversion")
 
 add_library(attncl_objects OBJECT ${lib_sources} ${attncl_sources_c})
@@ -31,7 +31,7 @@ set_target_properties(attncl_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_V
 target_include_directories(attncl_objects PUBLIC include PRIVATE lib)
 target_compile_definitions(attncl_objects PRIVATE ATTNCL_BUILDING)
 attncl_warnings(attncl_objects)
-set(attncl_links OpenCL::OpenCL clblast PkgConfig::JANSSON OpenSSL::Crypto Threads::Threads m ${CMAKE_DL_LIBS})
+set(attncl_links OpenCL::OpenCL clblast PkgConfig::JANSSON PkgConfig::PCRE2 PkgConfig::UTF8PROC OpenSSL::Crypto Threads::Threads m ${CMAKE_DL_LIBS})
 target_link_libraries(attncl_objects PUBLIC ${attncl_links})
 
 add_library(attncl SHARED)

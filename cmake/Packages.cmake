@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What the library links: the OpenCL loader, CLBlast, jansson (JSON), libcrypto (SHA-256), threads.  What is missing is
-# named with its Debian package.
+# What the library links: the OpenCL loader, CLBlast, jansson (JSON), libcrypto (SHA-256), PCRE2 and utf8proc (tokenizers),
+# threads.  What is missing is named with its Debian package.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(OpenCL QUIET)
@@ -9,10 +9,13 @@ find_package(OpenSSL QUIET COMPONENTS Crypto)
 find_package(PkgConfig QUIET)
 if(PKG_CONFIG_FOUND)
     pkg_check_modules(JANSSON QUIET IMPORTED_TARGET jansson)
+    pkg_check_modules(PCRE2 QUIET IMPORTED_TARGET libpcre2-8>=10.40) # \p{White_Space}
+    pkg_check_modules(UTF8PROC QUIET IMPORTED_TARGET libutf8proc)
 endif()
 set(missing "")
 foreach(row "OpenCL_FOUND:OpenCL's loader and headers:ocl-icd-opencl-dev opencl-headers" "CLBlast_FOUND:CLBlast:libclblast-dev"
-        "OPENSSL_FOUND:OpenSSL's libcrypto:libssl-dev" "PKG_CONFIG_FOUND:pkg-config:pkg-config" "JANSSON_FOUND:Jansson:libjansson-dev")
+        "OPENSSL_FOUND:OpenSSL's libcrypto:libssl-dev" "PKG_CONFIG_FOUND:pkg-config:pkg-config" "JANSSON_FOUND:Jansson:libjansson-dev"
+        "PCRE2_FOUND:PCRE2 10.40:libpcre2-dev" "UTF8PROC_FOUND:utf8proc:libutf8proc-dev")
     string(REPLACE ":" ";" row "${row}")
     list(GET row 0 found)
     list(GET row 1 what)

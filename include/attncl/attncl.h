@@ -36,6 +36,7 @@
 #include "attncl/safetensors.h"
 #include "attncl/status.h"
 #include "attncl/tensor.h"
+#include "attncl/tokenizer.h"
 #include "attncl/train.h"
 #include "attncl/transformer.h"
 #include "attncl/tune.h"

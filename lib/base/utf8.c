@@ -41,6 +41,20 @@ size_t attncl__utf8_decode(const char *text, size_t bytes, uint32_t *code_ret)
     return length;
 }
 
+size_t attncl__utf8_broken(const char *text, size_t bytes, bool *cut_ret)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    // A second byte that may follow most first ones; after E0 and F0 only higher ones may.
+    const unsigned char second = bytes > 1 ? p[1] : p[0] == 0xf0 || p[0] == 0xe0 ? 0xbf : 0x80;
+    const size_t length = length_of(p[0], second);
+    size_t n = 1;
+
+    while (length > 0 && n < length && n < bytes && p[n] >= 0x80 && p[n] <= 0xbf)
+        ++n;
+    *cut_ret = length > 0 && n == bytes;
+    return n;
+}
+
 size_t attncl__utf8_encode(uint32_t code, char ret[UTF8_MAX_BYTES])
 {
     static const unsigned char first[UTF8_MAX_BYTES + 1] = {0, 0, 0xc0, 0xe0, 0xf0};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "base/utf8.h"
 #include "io/json_jansson.h"
 
 static const json_t *jansson(const struct json *object)
@@ -77,16 +78,20 @@ attncl_status attncl__json_parse_value(const struct json_span *value, const char
     return ATTNCL_OK;
 }
 
-// Whether a string means what stands between its quotes: ASCII that can be printed, no escapes.
+// Whether a string means what stands between its quotes: UTF-8 without escapes.
 static bool is_plain(const struct json_span *value)
 {
     const char *last = value->text + value->bytes - 1;
+    uint32_t code;
 
     if (value->bytes < 2 || *value->text != '"' || *last != '"')
         return false;
-    for (const char *p = value->text + 1; p < last; ++p)
-        if (*p < ' ' || *p > '~' || *p == '\\')
+    for (const char *p = value->text + 1; p < last;) {
+        const size_t length = attncl__utf8_decode(p, (size_t)(last - p), &code);
+        if (length == 0 || code < ' ' || code == '\\')
             return false;
+        p += length;
+    }
     return true;
 }
 
@@ -179,6 +184,20 @@ attncl_status attncl__json_object(const struct json *object, const char *key, bo
     TRY(look_up(object, key, present, OBJECTS, "an object", &found));
     if (found)
         *value = (const struct json *)(const void *)found;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__json_item(const struct json *object, const char *key, size_t i,
+                                const struct json **value)
+{
+    const json_t *found;
+    bool present;
+
+    TRY(look_up(object, key, &present, ARRAYS, "an array of objects", &found));
+    const json_t *item = json_array_get(found, i);
+    REQUIRE(!item || json_is_object(item), ATTNCL_ERR_FORMAT, "%s[%zu] is %s, expected an object",
+            key, i, item ? type_words(item) : "");
+    *value = (const struct json *)(const void *)item;
     return ATTNCL_OK;
 }
 

@@ -47,8 +47,11 @@ struct json_span {
 struct json_members {
     const char *text;
     size_t bytes, at, n; // n: members that were returned
+    char close;          // ] or }
 };
 attncl_status attncl__json_members(const char *text, size_t bytes, struct json_members *members);
+// The same of an array, whose elements have empty keys.
+attncl_status attncl__json_elements(const char *text, size_t bytes, struct json_members *members);
 attncl_status attncl__json_next_member(struct json_members *members, struct json_span *key,
                                        struct json_span *value);
 
@@ -73,6 +76,9 @@ attncl_status attncl__json_text(const struct json *object, const char *key, bool
                                 const char **value);
 attncl_status attncl__json_object(const struct json *object, const char *key, bool *present,
                                   const struct json **value);
+// Entry `i` of an array of objects; NULL beyond the last one, and where the key is absent.
+attncl_status attncl__json_item(const struct json *object, const char *key, size_t i,
+                                const struct json **value);
 
 // Reads up to `capacity` integers and their number *n; more are ERR_FORMAT.
 attncl_status attncl__json_ints(const struct json *object, const char *key, bool *present,

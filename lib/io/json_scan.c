@@ -127,7 +127,30 @@ attncl_status attncl__json_members(const char *text, size_t bytes, struct json_m
             "the JSON text is an array, expected an object");
     if (at == bytes || text[at] != '{')
         return expected("an object", at);
-    *members = (struct json_members){.text = text, .bytes = bytes, .at = at + 1};
+    *members = (struct json_members){.text = text, .bytes = bytes, .at = at + 1, .close = '}'};
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__json_elements(const char *text, size_t bytes, struct json_members *members)
+{
+    const size_t at = skip_space(text, bytes, 0);
+
+    if (at == bytes || text[at] != '[')
+        return expected("an array", at);
+    *members = (struct json_members){.text = text, .bytes = bytes, .at = at + 1, .close = ']'};
+    return ATTNCL_OK;
+}
+
+// The key at `at` in *key; *at is then behind its colon.
+static attncl_status take_key(const struct json_members *m, size_t *at, struct json_span *key)
+{
+    if (*at == m->bytes || m->text[*at] != '"')
+        return expected("a key", *at);
+    *key = (struct json_span){m->text + *at, skip_string(m->text, m->bytes, *at) - *at};
+    *at = skip_space(m->text, m->bytes, *at + key->bytes);
+    if (*at == m->bytes || m->text[*at] != ':')
+        return expected("a colon", *at);
+    *at = skip_space(m->text, m->bytes, *at + 1);
     return ATTNCL_OK;
 }
 
@@ -147,20 +170,16 @@ attncl_status attncl__json_next_member(struct json_members *m, struct json_span 
     const char *text = m->text;
     size_t at = skip_space(text, m->bytes, m->at);
 
-    if (at < m->bytes && text[at] == '}')
+    if (at < m->bytes && text[at] == m->close)
         return end_members(m, at, key);
     if (m->n > 0) {
         if (at == m->bytes || text[at] != ',')
-            return expected("a comma or }", at);
+            return expected(m->close == '}' ? "a comma or }" : "a comma or ]", at);
         at = skip_space(text, m->bytes, at + 1);
     }
-    if (at == m->bytes || text[at] != '"')
-        return expected("a key", at);
-    *key = (struct json_span){text + at, skip_string(text, m->bytes, at) - at};
-    at = skip_space(text, m->bytes, at + key->bytes);
-    if (at == m->bytes || text[at] != ':')
-        return expected("a colon", at);
-    at = skip_space(text, m->bytes, at + 1);
+    *key = (struct json_span){text + at, 0};
+    if (m->close == '}')
+        TRY(take_key(m, &at, key));
     if (at == m->bytes || memchr(",:]}", text[at], 4))
         return expected("a value", at);
     *value = (struct json_span){text + at, skip_value(text, m->bytes, at) - at};

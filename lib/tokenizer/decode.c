@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT
+//
+// Tokens as text: what each token's text becomes by itself is known in advance; bytes are gathered to characters.
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/try.h"
+#include "base/utf8.h"
+#include "tokenizer/read.h"
+
+static const char replacement[] = "\xef\xbf\xbd"; // U+FFFD
+enum { REPLACEMENT_BYTES = 3 };
+
+static const char kinds[] = "ByteLevel Replace Metaspace ByteFallback Fuse Strip Sequence";
+enum { BYTE_LEVEL, REPLACE, METASPACE, BYTE_FALLBACK, FUSE, STRIP, SEQUENCE };
+
+// -- what the file says
+
+static attncl_status read_strip(attncl_tokenizer *t, const struct json *object)
+{
+    int64_t stop;
+
+    TRY(attncl__check_keys(object, "decoder Strip", "type content start stop"));
+    REQUIRE(t->is_fused, ATTNCL_ERR_UNSUPPORTED, "decoder: Strip without Fuse is not supported");
+    TRY(attncl__read_span(t, object, "content", &t->strip_content));
+    TRY(attncl__json_int(object, "start", NULL, &t->strip));
+    TRY(attncl__json_int(object, "stop", NULL, &stop));
+    REQUIRE(stop == 0 && t->strip >= 0, ATTNCL_ERR_UNSUPPORTED,
+            "decoder Strip: stop is %lld, only 0 is supported", (long long)stop);
+    return ATTNCL_OK;
+}
+
+static attncl_status read_step(attncl_tokenizer *t, const struct json *object, int kind)
+{
+    static const char *const keys[] = {"type add_prefix_space trim_offsets use_regex",
+                                       "type pattern content",
+                                       "type replacement prepend_scheme split add_prefix_space"};
+    const char *scheme = "always";
+    struct decode_step *step;
+    bool present, prefix;
+    void *added;
+
+    TRY(attncl__check_keys(object, "decoder", keys[kind]));
+    TRY(attncl__add_element((void **)&t->step, &t->n_step, sizeof *step, &added));
+    step = added;
+    if (kind == BYTE_LEVEL)
+        return ATTNCL_OK;
+    if (kind == REPLACE) {
+        step->kind = DECODE_REPLACE;
+        TRY(attncl__read_span(t, object, "content", &step->content));
+        return attncl__read_pattern(object, &step->pattern);
+    }
+    step->kind = DECODE_METASPACE;
+    TRY(attncl__json_text(object, "prepend_scheme", &present, &scheme));
+    TRY(attncl__read_bool(object, "add_prefix_space", true, &prefix));
+    step->drops_first = prefix && strcmp(scheme, "never") != 0;
+    TRY(attncl__json_text(object, "replacement", NULL, &scheme));
+    TRY(attncl__read_span(t, object, "replacement", &step->content));
+    return attncl__pattern_string(scheme, &step->pattern);
+}
+
+// The order is that of the converters: steps of one token, then bytes, then what the whole text needs.
+attncl_status attncl__decoder_read(attncl_tokenizer *t, const struct json *object)
+{
+    const struct json *item = NULL;
+    const char *name;
+    int kind;
+
+    TRY(attncl__json_text(object, "type", NULL, &name));
+    TRY(attncl__choose("decoder", name, kinds, &kind));
+    const bool is_late = t->has_byte_fallback || t->is_fused;
+    const bool is_alone = t->n_step > 0 && t->step[0].kind == DECODE_BYTE_LEVEL;
+    REQUIRE(kind == FUSE || kind == STRIP || kind == SEQUENCE ||
+                !(is_late || is_alone || (kind == BYTE_LEVEL && t->n_step > 0)),
+            ATTNCL_ERR_UNSUPPORTED, "decoder: %s at this place of a Sequence is not supported",
+            name);
+    if (kind == STRIP)
+        return read_strip(t, object);
+    if (kind <= METASPACE)
+        return read_step(t, object, kind);
+    t->has_byte_fallback = t->has_byte_fallback || kind == BYTE_FALLBACK;
+    t->is_fused = t->is_fused || kind == FUSE;
+    TRY(attncl__check_keys(object, "decoder", kind == SEQUENCE ? "type decoders" : "type"));
+    for (size_t i = 0; kind == SEQUENCE; ++i) {
+        TRY(attncl__json_item(object, "decoders", i, &item));
+        if (!item)
+            break;
+        TRY(attncl__decoder_read(t, item));
+    }
+    return ATTNCL_OK;
+}
+
+// -- a token's text
+
+// Printable bytes stand for themselves, others for U+0100 and what follows, in their order.
+int attncl__byte_of_character(uint32_t code)
+{
+    if ((code >= '!' && code <= '~') || (code >= 0xa1 && code <= 0xff && code != 0xad))
+        return (int)code;
+    if (code < 0x100 || code > 0x143)
+        return -1;
+    const int n = (int)code - 0x100;
+    return n < 33 ? n : n < 67 ? n + 94 : 0xad;
+}
+
+bool attncl__bytes_of_token(const char *text, size_t bytes, struct strbuf *out)
+{
+    uint32_t code;
+
+    for (size_t at = 0, length; at < bytes; at += length) {
+        length = attncl__utf8_decode(text + at, bytes - at, &code);
+        const int byte = length ? attncl__byte_of_character(code) : -1;
+        const char character = (char)byte;
+        if (byte < 0)
+            return false;
+        attncl__strbuf_add_bytes(out, &character, 1);
+    }
+    return true;
+}
+
+// *out: of the caller or one of the two buffers.
+static attncl_status apply_steps(const attncl_tokenizer *t, struct span span, bool is_first,
+                                 struct strbuf scratch[2], struct strbuf *out)
+{
+    const char *text = attncl__span(t, span);
+    size_t bytes = span.n;
+
+    for (size_t i = 0; i < t->n_step; ++i) {
+        const struct decode_step *step = &t->step[i];
+        struct strbuf *to = &scratch[i % 2];
+        to->used = 0;
+        if (step->kind == DECODE_BYTE_LEVEL) {
+            if (!attncl__bytes_of_token(text, bytes, to)) {
+                to->used = 0;
+                attncl__strbuf_add_bytes(to, text, bytes);
+            }
+        } else {
+            const bool is_space = step->kind == DECODE_METASPACE;
+            const char *content = is_space ? " " : attncl__span(t, step->content);
+            size_t n = is_space ? 1 : step->content.n;
+            if (is_space && is_first && step->drops_first)
+                n = 0;
+            TRY(attncl__pattern_replace(step->pattern, text, bytes, content, n, to));
+        }
+        text = to->data;
+        bytes = to->used;
+    }
+    attncl__strbuf_add_bytes(out, text, bytes);
+    REQUIRE(!out->failed && !scratch[0].failed && !scratch[1].failed, ATTNCL_ERR_NO_MEMORY,
+            "a token's text");
+    return ATTNCL_OK;
+}
+
+static int16_t byte_of(const char *text, size_t bytes)
+{
+    static const char digits[] = "0123456789ABCDEFabcdef";
+    int value = 0;
+
+    if (bytes != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
+        return -1;
+    for (int i = 3; i < 5; ++i) {
+        const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
+        if (!digit)
+            return -1;
+        const int n = (int)(digit - digits);
+        value = 16 * value + (n < 16 ? n : n - 6);
+    }
+    return (int16_t)value;
+}
+
+attncl_status attncl__decode_prepare(attncl_tokenizer *t)
+{
+    struct strbuf scratch[2] = {STRBUF_EMPTY, STRBUF_EMPTY}, out = STRBUF_EMPTY;
+    attncl_status status = ATTNCL_OK;
+
+    for (size_t id = 0; id < t->n_tokens; ++id) {
+        struct token *token = &t->token[id];
+        if (!token->is_known)
+            continue;
+        out.used = 0;
+        TRY_DONE(apply_steps(t, token->text, false, scratch, &out));
+        token->byte = t->has_byte_fallback ? byte_of(out.data, out.used) : -1;
+        if (out.used == token->text.n &&
+            memcmp(out.data, attncl__span(t, token->text), out.used) == 0)
+            token->out = token->text;
+        else
+            TRY_DONE(attncl__arena_add(t, out.data, out.used, &token->out));
+    }
+
+done:
+    attncl__strbuf_free(&out);
+    attncl__strbuf_free(&scratch[0]);
+    attncl__strbuf_free(&scratch[1]);
+    return status;
+}
+
+// -- a text
+
+static void emit(struct decoding *d, const char *text, size_t bytes)
+{
+    const struct span strip = d->t->strip_content;
+
+    for (; d->strip > 0 && bytes > 0; --d->strip) {
+        if (bytes < strip.n || memcmp(text, attncl__span(d->t, strip), strip.n) != 0) {
+            d->strip = 0;
+            break;
+        }
+        text += strip.n;
+        bytes -= strip.n;
+    }
+    attncl__strbuf_add_bytes(&d->out, text, bytes);
+}
+
+static void drop_pending(struct decoding *d, size_t n)
+{
+    memmove(d->pending.data, d->pending.data + n, d->pending.used - n);
+    d->pending.used -= n;
+}
+
+// Whole characters among the bytes that wait; U+FFFD for what is none, also for what is unfinished where `ends`.
+// Byte-level BPE replaces the beginning of a character by one, byte fallback each byte.
+static void emit_characters(struct decoding *d, bool ends)
+{
+    const struct strbuf *p = &d->pending;
+    uint32_t code;
+    size_t at = 0, length;
+    bool is_cut = false;
+
+    for (; at < p->used; at += length) {
+        length = attncl__utf8_decode(p->data + at, p->used - at, &code);
+        if (length > 0) {
+            emit(d, p->data + at, length);
+            continue;
+        }
+        length = attncl__utf8_broken(p->data + at, p->used - at, &is_cut);
+        if (is_cut && !ends)
+            break;
+        if (d->t->has_byte_fallback)
+            length = 1;
+        emit(d, replacement, REPLACEMENT_BYTES);
+    }
+    if (at > 0)
+        drop_pending(d, at);
+}
+
+// The end of bytes one after another.  All at once, they are characters together or not at all, as in `tokenizers`.
+static void end_bytes(struct decoding *d)
+{
+    uint32_t code;
+    size_t at = 0, length;
+    struct strbuf *p = &d->pending;
+
+    if (!d->is_stream && d->t->has_byte_fallback) {
+        while (at < p->used && (length = attncl__utf8_decode(p->data + at, p->used - at, &code)))
+            at += length;
+        for (size_t i = 0; i < p->used && at < p->used; ++i)
+            emit(d, replacement, REPLACEMENT_BYTES);
+        p->used = at < p->used ? 0 : p->used;
+    }
+    emit_characters(d, true);
+}
+
+static attncl_status add_token(struct decoding *d, const struct token *token)
+{
+    const attncl_tokenizer *t = d->t;
+    const bool is_byte = token->byte >= 0;
+    const char byte = (char)token->byte;
+    const bool is_byte_level = t->n_step > 0 && t->step[0].kind == DECODE_BYTE_LEVEL;
+    struct span out = token->out;
+
+    if (!is_byte && !is_byte_level)
+        end_bytes(d);
+    if (t->joins_by_space && d->is_started)
+        emit(d, " ", 1);
+    if (is_byte) {
+        attncl__strbuf_add_bytes(&d->pending, &byte, 1);
+    } else if (is_byte_level) {
+        attncl__strbuf_add_bytes(&d->pending, attncl__span(t, out), out.n);
+    } else if (!d->is_started && t->n_step > 0) { // Metaspace has another text for the first token
+        struct strbuf first = STRBUF_EMPTY;
+        const attncl_status status = apply_steps(t, token->text, true, d->scratch, &first);
+        if (status == ATTNCL_OK)
+            emit(d, first.data, first.used);
+        attncl__strbuf_free(&first);
+        TRY(status);
+    } else {
+        emit(d, attncl__span(t, out), out.n);
+    }
+    if (is_byte_level || (is_byte && d->is_stream))
+        emit_characters(d, false);
+    d->is_started = true;
+    return ATTNCL_OK;
+}
+
+static attncl_status finish(struct decoding *d)
+{
+    attncl__strbuf_add_bytes(&d->out, "", 0);
+    REQUIRE(!d->out.failed && !d->pending.failed, ATTNCL_ERR_NO_MEMORY, "a text");
+    return ATTNCL_OK;
+}
+
+void attncl__decode_begin(struct decoding *d)
+{
+    d->is_started = false;
+    d->strip = d->t->strip;
+    d->pending.used = 0;
+}
+
+attncl_status attncl__decode_add(struct decoding *d, const int32_t *tokens, size_t n)
+{
+    d->out.used = 0;
+    for (size_t i = 0; i < n; ++i) {
+        const size_t id = (size_t)(uint32_t)tokens[i];
+        const struct token *token = id < d->t->n_tokens ? &d->t->token[id] : NULL;
+        if (token && token->is_known && !(d->skip_special && token->is_special))
+            TRY(add_token(d, token));
+    }
+    return finish(d);
+}
+
+attncl_status attncl__decode_end(struct decoding *d)
+{
+    end_bytes(d);
+    return finish(d);
+}
+
+void attncl__decode_free(struct decoding *d)
+{
+    attncl__strbuf_free(&d->pending);
+    attncl__strbuf_free(&d->out);
+    attncl__strbuf_free(&d->scratch[0]);
+    attncl__strbuf_free(&d->scratch[1]);
+}

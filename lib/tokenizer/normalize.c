@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+//
+// Normalizers: Unicode's forms by utf8proc, text put before, patterns replaced.
+
+#include <stdint.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/alloc.h"
+#include "base/try.h"
+#include "tokenizer/read.h"
+
+static const char kinds[] = "NFC NFD NFKC NFKD Prepend Replace Sequence";
+enum { PREPEND = 4, REPLACE, SEQUENCE };
+
+static attncl_status read_one(attncl_tokenizer *t, const struct json *object, int kind)
+{
+    static const int options[] = {
+        UTF8PROC_STABLE | UTF8PROC_COMPOSE, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,
+        UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT,
+        UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT};
+    static const char *const keys[] = {"type", "type", "type", "type", "type prepend",
+                                       "type pattern content"};
+    struct normalizer *n;
+    void *added;
+
+    TRY(attncl__check_keys(object, "normalizer", keys[kind]));
+    TRY(attncl__add_element((void **)&t->normalizer, &t->n_normalizer, sizeof *n, &added));
+    n = added;
+    n->kind = kind == PREPEND ? NORM_PREPEND : kind == REPLACE ? NORM_REPLACE : NORM_UNICODE;
+    if (kind < PREPEND)
+        n->options = options[kind];
+    if (kind == PREPEND)
+        return attncl__read_span(t, object, "prepend", &n->content);
+    if (kind == REPLACE) {
+        TRY(attncl__read_span(t, object, "content", &n->content));
+        return attncl__read_pattern(object, &n->pattern);
+    }
+    return ATTNCL_OK;
+}
+
+// A sequence is nested as deep as JSON may be.
+attncl_status attncl__normalizer_read(attncl_tokenizer *t, const struct json *object)
+{
+    const struct json *item;
+    const char *name;
+    int kind;
+
+    TRY(attncl__json_text(object, "type", NULL, &name));
+    TRY(attncl__choose("normalizer", name, kinds, &kind));
+    if (kind != SEQUENCE)
+        return read_one(t, object, kind);
+    TRY(attncl__check_keys(object, "normalizer", "type normalizers"));
+    for (size_t i = 0;; ++i) {
+        TRY(attncl__json_item(object, "normalizers", i, &item));
+        if (!item)
+            return ATTNCL_OK;
+        TRY(attncl__normalizer_read(t, item));
+    }
+}
+
+static attncl_status add_form(const char *text, size_t bytes, int options, struct strbuf *out)
+{
+    const utf8proc_uint8_t *from = (const utf8proc_uint8_t *)text;
+    attncl_status status = ATTNCL_OK;
+    utf8proc_int32_t *codes = NULL;
+    utf8proc_ssize_t n =
+        utf8proc_decompose(from, (utf8proc_ssize_t)bytes, NULL, 0, (utf8proc_option_t)options);
+
+    if (n >= 0) // the text is encoded in place, with a zero behind it
+        codes = attncl__alloc_array((size_t)n + 1, sizeof *codes);
+    if (n < 0 || !codes)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu bytes of text", bytes));
+    n = utf8proc_decompose(from, (utf8proc_ssize_t)bytes, codes, n, (utf8proc_option_t)options);
+    n = utf8proc_reencode(codes, n, (utf8proc_option_t)options);
+    if (n < 0)
+        TRY_DONE(FAIL(ATTNCL_ERR_ARGUMENT, "%s", utf8proc_errmsg(n)));
+    attncl__strbuf_add_bytes(out, codes, (size_t)n);
+
+done:
+    attncl__free(codes);
+    return status;
+}
+
+// ASCII stays as it is, and begins a part that the text before it does not change.
+static attncl_status add_unicode(const char *text, size_t bytes, int options, struct strbuf *out)
+{
+    for (size_t at = 0, end; at < bytes; at = end) {
+        for (end = at; end < bytes && (unsigned char)text[end] < 0x80;)
+            ++end;
+        const size_t plain = end < bytes && end > at ? end - 1 - at : end - at;
+        attncl__strbuf_add_bytes(out, text + at, plain);
+        for (; end < bytes && (unsigned char)text[end] >= 0x80;)
+            ++end;
+        if (end > at + plain)
+            TRY(add_form(text + at + plain, end - at - plain, options, out));
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__normalize(attncl_tokenizer *t, const char **text, size_t *bytes)
+{
+    for (size_t i = 0; i < t->n_normalizer; ++i) {
+        const struct normalizer *n = &t->normalizer[i];
+        const char *content = attncl__span(t, n->content);
+        struct strbuf *out = &t->normal[i % 2];
+        out->used = 0;
+        if (n->kind == NORM_UNICODE) {
+            TRY(add_unicode(*text, *bytes, n->options, out));
+        } else if (n->kind == NORM_REPLACE) {
+            TRY(attncl__pattern_replace(n->pattern, *text, *bytes, content, n->content.n, out));
+        } else if (*bytes > 0) {
+            attncl__strbuf_add_bytes(out, content, n->content.n);
+            attncl__strbuf_add_bytes(out, *text, *bytes);
+        }
+        REQUIRE(!out->failed, ATTNCL_ERR_NO_MEMORY, "%zu bytes of text", *bytes);
+        *text = out->data ? out->data : "";
+        *bytes = out->used;
+    }
+    return ATTNCL_OK;
+}

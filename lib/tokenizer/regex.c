@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+//
+// Regular expressions of tokenizer.json, which are Oniguruma's in Ruby's syntax, as PCRE2 means the same.  What has
+// another meaning there is rewritten or refused.
+
+#include <string.h>
+
+#include "base/try.h"
+#include "tokenizer/pattern.h"
+
+struct reader {
+    const char *regex, *at;
+    struct strbuf *out;
+    bool in_class;
+};
+
+static attncl_status refuse(const struct reader *r, const char *what, size_t bytes)
+{
+    return FAIL(ATTNCL_ERR_UNSUPPORTED, "the regular expression %.200s: %.*s is not supported",
+                r->regex, (int)bytes, what);
+}
+
+static void copy(struct reader *r, size_t bytes)
+{
+    attncl__strbuf_add_bytes(r->out, r->at, bytes);
+    r->at += bytes;
+}
+
+// \p{Han} is a script there, and a character's other scripts too in PCRE2.
+static attncl_status property(struct reader *r)
+{
+    const char *end = r->at[2] == '{' ? strchr(r->at, '}') : NULL;
+
+    if (!end)
+        return refuse(r, r->at, 2);
+    const char *name = r->at + 3 + (r->at[3] == '^');
+    const size_t bytes = (size_t)(end - name);
+    const char *kind = bytes > 2 && attncl__regex_has_script(name, bytes) ? "sc:" : "";
+    attncl__strbuf_add(r->out, "\\%c{%s%s%.*s}", r->at[1], name > r->at + 3 ? "^" : "", kind,
+                       (int)bytes, name);
+    r->at = end + 1;
+    return ATTNCL_OK;
+}
+
+// \uHHHH and \xHH of ASCII.
+static attncl_status number(struct reader *r)
+{
+    const size_t digits = r->at[1] == 'u' ? 4 : 2;
+
+    if (r->at[1] == 'x' && r->at[2] == '{') {
+        copy(r, 3);
+        return ATTNCL_OK;
+    }
+    if (strspn(r->at + 2, "0123456789abcdefABCDEF") < digits || (digits == 2 && r->at[2] > '7'))
+        return refuse(r, r->at, 2);
+    attncl__strbuf_add(r->out, "\\x{%.*s}", (int)digits, r->at + 2);
+    r->at += 2 + digits;
+    return ATTNCL_OK;
+}
+
+static attncl_status escape(struct reader *r)
+{
+    static const struct {
+        char letter;
+        const char *outside, *inside; // NULL: refused
+    } rows[] = {
+        {'s', "\\p{White_Space}", "\\p{White_Space}"},
+        {'S', "\\P{White_Space}", "\\P{White_Space}"},
+        {'d', "\\p{Nd}", "\\p{Nd}"},
+        {'D', "\\P{Nd}", "\\P{Nd}"},
+        {'w', "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}]", "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"},
+        {'W', "[^\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}]", NULL},
+        {'v', "\\x{b}", "\\x{b}"},
+        {'n', "\\n", "\\n"},
+        {'r', "\\r", "\\r"},
+        {'t', "\\t", "\\t"},
+        {'f', "\\f", "\\f"},
+        {'a', "\\a", "\\a"},
+        {'e', "\\e", "\\e"},
+        {'A', "\\A", NULL},
+        {'z', "\\z", NULL},
+    };
+    const char letter = r->at[1];
+
+    if (letter == 'p' || letter == 'P')
+        return property(r);
+    if (letter == 'u' || letter == 'x')
+        return number(r);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        const char *text = r->in_class ? rows[i].inside : rows[i].outside;
+        if (rows[i].letter == letter && text) {
+            attncl__strbuf_add(r->out, "%s", text);
+            r->at += 2;
+            return ATTNCL_OK;
+        }
+    }
+    const bool is_letter = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+                           (letter >= '0' && letter <= '9') || !letter;
+    if (is_letter)
+        return refuse(r, r->at, letter ? 2 : 1);
+    copy(r, 2);
+    return ATTNCL_OK;
+}
+
+// In [...]: classes do not nest in PCRE2, and && is no operator.
+static attncl_status in_class(struct reader *r)
+{
+    if (*r->at == '[' || (r->at[0] == '&' && r->at[1] == '&'))
+        return refuse(r, r->at, *r->at == '[' ? 1 : 2);
+    r->in_class = *r->at != ']';
+    copy(r, 1);
+    return ATTNCL_OK;
+}
+
+static attncl_status group(struct reader *r)
+{
+    // Further on, Ruby's (?i) would hold the alternatives behind it together.
+    static const char *const known[] = {"(?:", "(?=",  "(?!",   "(?<=", "(?<!",
+                                        "(?>", "(?i:", "(?-i:", "(?i)"};
+    const size_t n = sizeof known / sizeof *known - (r->at > r->regex);
+
+    if (r->at[1] != '?' && r->at[1] != '*') {
+        copy(r, 1);
+        return ATTNCL_OK;
+    }
+    for (size_t i = 0; i < n; ++i)
+        if (strncmp(r->at, known[i], strlen(known[i])) == 0) {
+            copy(r, strlen(known[i]));
+            return ATTNCL_OK;
+        }
+    return refuse(r, r->at, 3);
+}
+
+// {,n} means {0,n} there; {n}+ and {n}? are no possessive and lazy ones.
+static attncl_status repeat(struct reader *r)
+{
+    const size_t bytes = 1 + strspn(r->at + 1, "0123456789,");
+
+    if (r->at[bytes] == '}' && (r->at[bytes + 1] == '+' || r->at[bytes + 1] == '?'))
+        return refuse(r, r->at, bytes + 2);
+    copy(r, 1);
+    if (*r->at == ',')
+        attncl__strbuf_add(r->out, "0");
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__regex_translate(const char *regex, struct strbuf *out)
+{
+    struct reader r = {regex, regex, out, false};
+
+    while (*r.at) {
+        if (*r.at == '\\') {
+            TRY(escape(&r));
+        } else if (r.in_class) {
+            TRY(in_class(&r));
+        } else if (*r.at == '[') {
+            r.in_class = true;
+            copy(&r, r.at[1] == '^' ? 2 : 1);
+        } else if (*r.at == '(') {
+            TRY(group(&r));
+        } else if (*r.at == '{') {
+            TRY(repeat(&r));
+        } else {
+            copy(&r, 1);
+        }
+    }
+    REQUIRE(out->used > 0, ATTNCL_ERR_UNSUPPORTED, "an empty regular expression");
+    return ATTNCL_OK;
+}
