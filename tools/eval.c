@@ -27,10 +27,10 @@ static const char usage[] =
     "usage: attncl eval MODEL TEXT [options]\n"
     "\n"
     "Measures how well a language model predicts a UTF-8 text: the mean negative log likelihood\n"
-    "per character (nats), and the perplexity.  The model file needs attncl.vocab in its\n"
-    "metadata.  The text is read in windows of the model's seq_len (default 256), at most\n"
-    "max_len and P + 1.  Every character but the first is predicted once.  Under mpirun, the\n"
-    "ranks share the windows.\n";
+    "per token (nats), and the perplexity.  The model file needs attncl.tokenizer or attncl.vocab\n"
+    "(tokens are characters then) in its metadata.  The text is read in windows of the model's\n"
+    "seq_len (default 256), at most max_len and P + 1.  Every token but the first is predicted\n"
+    "once.  Under mpirun, the ranks share the windows.\n";
 
 struct request {
     struct session_options session;
@@ -209,14 +209,10 @@ static int evaluate(attncl_model *model, const struct cut *c, attncl_ranks *rank
     return status;
 }
 
-static const char *unit(const struct request *r)
-{
-    return r->session.text_is_numbers ? "tokens" : "characters";
-}
-
 static int report(const struct request *r, const struct session *session,
                   const struct outcome *found, int64_t n)
 {
+    const char *unit = token_unit(session, r->session.text_is_numbers);
     const double nll = found->loss / (double)n, perplexity = exp(nll);
     const double start_up = found->start - session->opened;
     attncl_device_info device = ATTNCL_DEVICE_INFO_INIT;
@@ -224,14 +220,14 @@ static int report(const struct request *r, const struct session *session,
     if (r->json)
         return json_print(
             json_pack("{so so sI so sI so so so}", "nll", json_number(nll), "perplexity",
-                      json_number(perplexity), unit(r), (json_int_t)n, "start_up_s",
+                      json_number(perplexity), unit, (json_int_t)n, "start_up_s",
                       json_number(start_up), "step_tokens", (json_int_t)found->step_tokens,
                       "step_s", json_number(found->step_s), "step_tokens_per_s",
                       json_number(found->tokens_per_s), "device", json_device(session->context)));
     if (attncl_context_device(session->context, &device) != ATTNCL_OK)
         return tool_failed();
-    printf("nll %.6f  perplexity %.4f  %s %lld\n", nll, perplexity, unit(r), (long long)n);
-    printf("%.1f %s per second after %.2f s of start-up on %s\n", found->tokens_per_s, unit(r),
+    printf("nll %.6f  perplexity %.4f  %s %lld\n", nll, perplexity, unit, (long long)n);
+    printf("%.1f %s per second after %.2f s of start-up on %s\n", found->tokens_per_s, unit,
            start_up, device.name);
     return TOOL_OK;
 }
@@ -262,7 +258,7 @@ static int run(struct session *session, const void *request)
 
     if (session->n_tokens < 2)
         return tool_error("%s: %zu %s in the range, at least 2 are needed", r->text,
-                          session->n_tokens, unit(r));
+                          session->n_tokens, token_unit(session, r->session.text_is_numbers));
     status = evaluate(session->model, &cut, r->ranks, session->tokens, &found);
     if (status == TOOL_OK && attncl_ranks_rank(r->ranks) == 0)
         status = report(r, session, &found, cut.total);

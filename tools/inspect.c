@@ -80,10 +80,16 @@ static void print_shape(const attncl_array *array)
     printf("]");
 }
 
-// A value on one line: control characters as JSON writes them.
+// A value on one line: control characters as JSON writes them.  Of a long one, a tokenizer, the beginning.
 static void print_value(const char *text)
 {
-    for (; *text; text++) {
+    enum { LONG = 4000, SHOWN = 100 };
+    const size_t bytes = strlen(text);
+    const char *end = text + (bytes > LONG ? SHOWN : bytes);
+
+    while ((*end & 0xc0) == 0x80) // not within a character
+        end--;
+    for (; text < end; text++) {
         if (*text == '\n')
             fputs("\\n", stdout);
         else if (*text == '\t')
@@ -93,6 +99,8 @@ static void print_value(const char *text)
         else
             putchar(*text);
     }
+    if (bytes > LONG)
+        printf("... (%zu bytes)", bytes);
 }
 
 static void print_text(const struct inspected *x)

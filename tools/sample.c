@@ -14,7 +14,7 @@ static const char usage[] =
     "usage: attncl sample MODEL --prompt S [options]\n"
     "\n"
     "Prints the prompt and its continuation by a language model, as it is generated: N\n"
-    "characters, or up to the model's limit.  On a terminal, the speeds of prompt and steps\n"
+    "tokens, or up to the model's limit.  On a terminal, the speeds of prompt and steps\n"
     "follow.\n";
 
 struct request {
@@ -128,6 +128,7 @@ static json_t *json_characters(const struct continuation *t)
 
     if (memory) {
         tokens_print(t->session, 0, false, memory);
+        tokens_print_end(t->session, memory);
         const bool failed = ferror(memory) != 0;
         if (fclose(memory) == 0 && !failed)
             text = json_stringn(characters, bytes);
@@ -141,6 +142,7 @@ static int report(const struct continuation *t)
     const struct session *s = t->session;
 
     if (!t->request->json) {
+        tokens_print_end(s, stdout);
         printf("\n");
         return t->is_timed && t->times.prompt > 0 ? report_line(t) : TOOL_OK;
     }

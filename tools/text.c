@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A file's text, a vocabulary's characters, and UTF-8 text as their indices.
+// A file's text, and UTF-8 text as tokens: by a tokenizer, or as indices of a vocabulary's characters.
 
 #include <errno.h>
 #include <iconv.h>
@@ -132,18 +132,30 @@ static int check_is_lm(const attncl_model *model)
                                    : tool_error("the model's architecture is %s, not lm", arch);
 }
 
+static int open_tokenizer(struct vocabulary *v, const char *text)
+{
+    if (attncl_tokenizer_create(text, strlen(text), &v->tokenizer) != ATTNCL_OK ||
+        attncl_tokenizer_stream_create(v->tokenizer, 1, &v->stream) != ATTNCL_OK)
+        return tool_failed();
+    return TOOL_OK;
+}
+
 int vocabulary_open(struct session *s)
 {
     const int64_t n_vocab = attncl_model_config_int(s->model, "n_vocab", -1);
     struct vocabulary *v = &s->vocabulary;
     int status;
 
+    const char *tokenizer = attncl_model_metadata(s->model, "attncl.tokenizer");
+
     v->text = attncl_model_metadata(s->model, "attncl.vocab");
     if (check_is_lm(s->model) != TOOL_OK)
         return TOOL_FAILED;
+    if (tokenizer)
+        return open_tokenizer(v, tokenizer);
     if (!v->text)
-        return tool_error(
-            "the model has no attncl.vocab in its metadata; --tokens reads token numbers instead");
+        return tool_error("the model has no attncl.tokenizer and no attncl.vocab in its metadata; "
+                          "--tokens reads token numbers instead");
     status = index_codes(v);
     if (status == TOOL_OK && v->n != n_vocab)
         status = tool_error("attncl.vocab has %d characters, the model's n_vocab is %lld",
@@ -202,10 +214,28 @@ int tokens_read(struct session *s, const char *name, const char *text)
     return s->n_tokens > 0 ? TOOL_OK : tool_error("%s: holds no token number", name);
 }
 
+void tokens_print_end(const struct session *s, FILE *out)
+{
+    const char *text;
+    size_t bytes;
+
+    if (s->vocabulary.stream &&
+        attncl_tokenizer_stream_end(s->vocabulary.stream, &text, &bytes) == ATTNCL_OK)
+        fwrite(text, 1, bytes, out);
+}
+
 void tokens_print(const struct session *s, size_t from, bool as_numbers, FILE *out)
 {
     const struct vocabulary *v = &s->vocabulary;
+    const char *text;
+    size_t bytes;
 
+    if (v->stream && !as_numbers) {
+        if (attncl_tokenizer_stream_add(v->stream, s->tokens + from, s->n_tokens - from, &text,
+                                        &bytes) == ATTNCL_OK)
+            fwrite(text, 1, bytes, out);
+        return;
+    }
     for (size_t i = from; i < s->n_tokens; i++) {
         const int32_t token = s->tokens[i];
         if (as_numbers)
@@ -217,8 +247,37 @@ void tokens_print(const struct session *s, size_t from, bool as_numbers, FILE *o
 
 void vocabulary_close(struct vocabulary *vocabulary)
 {
+    attncl_tokenizer_stream_destroy(vocabulary->stream);
+    attncl_tokenizer_destroy(vocabulary->tokenizer);
     free(vocabulary->start);
     free(vocabulary->character);
+}
+
+const char *token_unit(const struct session *s, bool as_numbers)
+{
+    return as_numbers || s->vocabulary.tokenizer ? "tokens" : "characters";
+}
+
+// A token that the text begins with is the first of them; of a piece of a text the tokenizer sees no more than that.
+static int tokenize(struct session *s, const char *name, const char *text, size_t bytes)
+{
+    const int32_t *tokens;
+    int status = TOOL_OK;
+    size_t n;
+
+    if (attncl_tokenizer_encode(s->vocabulary.tokenizer, text, bytes, 1, &tokens, &n) != ATTNCL_OK)
+        return tool_error("%s: %s", name, attncl_last_error());
+    s->tokens = calloc(n + 1, sizeof *s->tokens);
+    if (!s->tokens)
+        return tool_error("out of memory");
+    for (size_t i = 0; i < n && status == TOOL_OK; i++)
+        status = add_token(s, name, tokens[i]);
+    return status;
+}
+
+static int not_utf8(const char *name, int64_t offset)
+{
+    return tool_error("%s: is not UTF-8 at byte %lld", name, (long long)offset);
 }
 
 int vocabulary_encode(struct session *s, const char *name, const char *text, size_t bytes,
@@ -229,12 +288,19 @@ int vocabulary_encode(struct session *s, const char *name, const char *text, siz
     int status = TOOL_OK;
     size_t n = 0, valid;
 
+    if (!code)
+        return tool_error("out of memory");
+    valid = decode(text, bytes, code, &n);
+    if (s->vocabulary.tokenizer) {
+        free(code);
+        return valid < bytes ? not_utf8(name, offset + (int64_t)valid)
+                             : tokenize(s, name, text, bytes);
+    }
     s->tokens = calloc(bytes + 1, sizeof *s->tokens);
-    if (!code || !s->tokens) {
+    if (!s->tokens) {
         free(code);
         return tool_error("out of memory");
     }
-    valid = decode(text, bytes, code, &n);
     for (size_t i = 0; i < n && status == TOOL_OK; i++, at += character_bytes(at)) {
         const struct character key = {.code = code[i]};
         const struct character *found = bsearch(&key, s->vocabulary.character,
@@ -245,8 +311,7 @@ int vocabulary_encode(struct session *s, const char *name, const char *text, siz
             status = unknown_character(name, at, code[i], offset + (at - text));
     }
     if (status == TOOL_OK && valid < bytes)
-        status =
-            tool_error("%s: is not UTF-8 at byte %lld", name, (long long)offset + (long long)valid);
+        status = not_utf8(name, offset + (int64_t)valid);
     free(code);
     return status;
 }

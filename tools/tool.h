@@ -145,8 +145,10 @@ int ranks_end(int status);
 // reported.
 char *read_range(const char *path, const int64_t range[2], size_t *bytes_ret);
 
-// A model's characters, from the metadata value "attncl.vocab".
+// A model's tokenizer, from the metadata value "attncl.tokenizer", or else its characters, from "attncl.vocab".
 struct vocabulary {
+    attncl_tokenizer *tokenizer; // null: the model has characters
+    attncl_tokenizer_stream *stream; // of what is printed
     int32_t n;
     const char *text;            // in index order, of the model
     size_t *start;               // [n + 1], of each character's bytes in the text
@@ -181,8 +183,14 @@ int tokens_read(struct session *session, const char *name, const char *text);
 // The same of "tokens" [n] of the session's input.
 int tokens_take(struct session *session, const char *name);
 
-// Prints the session's tokens from number `from` on, as characters or as numbers.
+// Prints the session's tokens from number `from` on, as text or as numbers.  A tokenizer's text is printed by calls one
+// after another, the first from 0 on, and tokens_print_end().
 void tokens_print(const struct session *session, size_t from, bool as_numbers, FILE *out);
+// Prints what is left of an unfinished character.
+void tokens_print_end(const struct session *session, FILE *out);
+
+// What the session's tokens are: "characters" or "tokens".
+const char *token_unit(const struct session *session, bool as_numbers);
 
 // Whether the last part of a parameter's name, after its last point, is `last`.
 bool name_ends_with(const char *name, const char *last);

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 from .c_api import AttnclError, Status, library
 from .description import Entry, describe
 from .model import Decoder, Device, Model, devices
+from .tokenizer import Tokenizer
 from .training import Trainer, train
 
 if TYPE_CHECKING:
     from . import nn, ops
     from .convert import ConversionError, export
 
-__all__ = ["AttnclError", "ConversionError", "Decoder", "Device", "Entry", "Model", "Status", "Trainer", "describe", "devices",
-           "export", "nn", "ops", "train", "version"]
+__all__ = ["AttnclError", "ConversionError", "Decoder", "Device", "Entry", "Model", "Status", "Tokenizer", "Trainer", "describe",
+           "devices", "export", "nn", "ops", "train", "version"]
 
 
 def version() -> str:

@@ -51,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-check", action="store_false", dest="check", help="do not run both and compare")
     parser.add_argument("--limit", type=float, default=1e-4, help="largest difference allowed (%(default)s)")
     parser.add_argument("--device", metavar="D", help="device to check on: gpu, cpu, PLATFORM:DEVICE, or part of a name")
+    parser.add_argument("--no-tokenizer", action="store_false", dest="tokenizer",
+                        help="leave a directory's tokenizer.json out: the model takes token numbers")
     given = vars(parser.parse_args(arguments))
     given["settings"] = dict(given["settings"])
     try:
@@ -68,7 +70,7 @@ def _convert_directory(given: dict[str, Any]) -> None:
     unused = [name for name in ("module", "settings", "config", "key", "prefix") if given[name]]
     if unused:
         decoders.refuse(f"{unused[0]}: {given['source']}/config.json tells all")
-    config = decoders.convert(given["source"], given["output"])
+    config = decoders.convert(given["source"], given["output"], given["tokenizer"])
     print(f"{given['output']}: arch lm, {config['n_layers']} layers of width {config['d_model']}, texts of at most "
           f"{config['max_len']} tokens, not compared")
 

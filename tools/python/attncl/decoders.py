@@ -21,6 +21,7 @@ from .c_api import BFLOAT16, check_readable, library, numpy_view
 from .description import describe
 from .files import save
 from .model import some
+from .tokenizer import of_directory
 
 
 class ConversionError(ValueError):
@@ -342,9 +343,10 @@ def is_directory(source: str | os.PathLike[str]) -> bool:
         return False
 
 
-def convert(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Writes the model of a directory as the model file `path`, and returns its configuration."""
+def convert(source: str | os.PathLike[str], path: str | os.PathLike[str], tokenizer: bool = True) -> dict[str, Any]:
+    """Writes the model of a directory as the model file `path`, with its tokenizer.json, and returns its configuration."""
     directory = pathlib.Path(source)
+    text = of_directory(directory) if tokenizer else None
     config, moves = plan(json.loads((directory / "config.json").read_text(encoding="utf-8")))
     shapes = {entry.name: entry.shape for entry in describe("lm", config) if entry.kind == "parameter"}
     with _Shards(directory) as shards:
@@ -362,5 +364,6 @@ def convert(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> dic
                 and not (config["tie_generator"] and name == "lm_head.weight")]
         if left:
             refuse(f"tensors that arch lm has no place for: {some(sorted(left))}")
-        save(path, tensors, {"attncl.arch": "lm", "attncl.config": json.dumps(config)})
+        more = {} if text is None else {"attncl.tokenizer": text}
+        save(path, tensors, {"attncl.arch": "lm", "attncl.config": json.dumps(config), **more})
     return config

@@ -7,13 +7,14 @@ import ctypes
 import difflib
 import fnmatch
 import functools
+import itertools
 import json
 import os
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from .c_api import (BFLOAT16, DTYPES, AttnclError, AttnclKeyError, AttnclMemoryE
                     ContextOptions, DecoderOptions, DeviceInfo, Param, Sampling, Shape, Status, c_arrays, c_texts, check_readable,
                     error_of, library, numpy_array)
 from .description import Entry, describe
+
+if TYPE_CHECKING:
+    from .tokenizer import Tokenizer
 
 _TYPES = {1: "cpu", 2: "gpu", 3: "other"}
 _KEPT_GRAPHS = 2  # of the last shapes: a training's batches and a validation's
@@ -237,6 +241,7 @@ class Model(Handle):
         self._graphs: Graphs = collections.OrderedDict()
         self._owner: object = None  # what must live as long: a trainer
         self._described: dict[str, dict[str, Entry]] = {}
+        self._text: Tokenizer | None = None
 
     def close(self) -> None:
         with self._lock:
@@ -411,7 +416,9 @@ class Model(Handle):
         return Decoder(self, batch, state_dtype, window)
 
     def encode(self, text: str) -> np.ndarray:
-        """A text as the token numbers of its characters, by the model's attncl.vocab."""
+        """A text as token numbers: by the model's attncl.tokenizer, or those of its characters in attncl.vocab."""
+        if tokenizer := self._tokenizer():
+            return tokenizer.encode(text)
         vocabulary = self._vocabulary()
         unknown = next((i for i, character in enumerate(text) if character not in vocabulary), None)
         if unknown is not None:
@@ -419,14 +426,24 @@ class Model(Handle):
         return np.array([vocabulary.index(character) for character in text], np.int32)
 
     def decode(self, tokens: Any) -> str:
-        """The characters of token numbers [T]."""
+        """The text of token numbers [T], without special tokens."""
+        if tokenizer := self._tokenizer():
+            return tokenizer.decode(tokens)
         vocabulary = self._vocabulary()
         return "".join(vocabulary[token] for token in as_array(tokens))
+
+    def _tokenizer(self) -> Tokenizer | None:
+        from .tokenizer import Tokenizer  # which needs this file
+        with self._lock:
+            if self._text is None and (text := self.metadata("attncl.tokenizer")) is not None:
+                self._text = Tokenizer(text)
+            return self._text
 
     def _vocabulary(self) -> str:
         vocabulary = self.metadata("attncl.vocab")
         if vocabulary is None:
-            raise error_of(Status.ERR_UNSUPPORTED, "the model has no attncl.vocab in its metadata: it takes token numbers, not text")
+            raise error_of(Status.ERR_UNSUPPORTED,
+                           "the model has no attncl.tokenizer and no attncl.vocab in its metadata: it takes token numbers, not text")
         return vocabulary
 
     def generate(self, prompt: Any, length: int | None = None, *, temperature: float = 1.0, top_k: int = 0, seed: int = 0,
@@ -438,7 +455,7 @@ class Model(Handle):
         top_k        only the top_k likeliest tokens; 0: all
         state_dtype  as of decoder()
         crop         reads the last seq_len tokens of a text that is longer than seq_len
-        stream       an iterator over the new characters or tokens alone ([B] at a time), each as soon as it is drawn
+        stream       an iterator over the new text or tokens alone ([B] at a time), each as soon as it is drawn
         """
         tokens = self.encode(prompt) if isinstance(prompt, str) else as_array(prompt)
         if tokens.ndim not in (1, 2) or not tokens.size or tokens.dtype.kind not in "iu":
@@ -458,7 +475,13 @@ class Model(Handle):
             length = self._length(len(tokens), length, limit, bool(window))
             decoder = self.decoder(taken.shape[1], state_dtype=state_dtype, window=window)
             drawn = decoder._continue(taken, length, 1 if stream else max(length, 1), temperature=temperature, top_k=top_k, seed=seed)
-            return (row for rows in drawn for row in of_prompt(rows)) if stream else of_prompt(np.concatenate([taken, *drawn]))
+            if not stream:
+                return of_prompt(np.concatenate([taken, *drawn]))
+            if isinstance(prompt, str) and (tokenizer := self._tokenizer()):
+                new = (token for rows in drawn for token in rows[:, 0])
+                pieces = tokenizer.stream(itertools.chain(tokens, new))
+                return filter(None, itertools.islice(pieces, len(tokens), None))
+            return (row for rows in drawn for row in of_prompt(rows))
 
     @staticmethod
     def _length(n: int, length: int | None, limit: int, crops: bool) -> int:

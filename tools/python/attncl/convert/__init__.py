@@ -21,6 +21,7 @@ except ImportError as error:
 from .. import decoders
 from ..files import save
 from ..model import Model, as_array
+from ..tokenizer import of_directory
 from .checkpoint import build, load_source
 from .modules import MODULES, class_name
 from .parameters import Conversion, ConversionError, refuse
@@ -83,7 +84,7 @@ def _check_output(path: str, source: Any) -> None:
 
 def export(source: Any, path: str | os.PathLike[str], *, module: str | None = None, settings: dict[str, Any] | None = None,
            config: Any = None, key: str | None = None, prefix: str = "", check: bool = True, limit: float = 1e-4,
-           device: str | None = None, quiet: bool = False) -> Report:
+           device: str | None = None, quiet: bool = False, tokenizer: bool = True) -> Report:
     """Writes a module as the model file `path`, runs both on random inputs and prints the largest difference.
 
     source    an nn.Module; or a state dict or the path of a file or directory, as attncl-convert takes them
@@ -92,6 +93,7 @@ def export(source: Any, path: str | os.PathLike[str], *, module: str | None = No
     key       which entry of a checkpoint holds the state dict; prefix: only its tensors below this name
     limit     ConversionError when they differ by more, relative to outputs above 1; no file is written then
     device    the device to check on, as Model() takes it
+    tokenizer whether the model file of a directory's language model holds its tokenizer.json, so that it takes text
 
     Raises ConversionError, which names what cannot be expressed.  Every parameter is used, or named in the error or in
     a note.  The module is not changed; it is taken as in evaluation, without dropout.
@@ -100,7 +102,8 @@ def export(source: Any, path: str | os.PathLike[str], *, module: str | None = No
     path = os.fspath(path)
     _check_output(path, source)
     if isinstance(source, (str, os.PathLike)) and decoders.is_directory(source) and not (module or settings or config or key or prefix):
-        return Report("lm", decoders.convert(source, path), [])
+        return Report("lm", decoders.convert(source, path, tokenizer), [])
+    directory = source if tokenizer and isinstance(source, (str, os.PathLike)) else ""
     if not isinstance(source, torch.nn.Module):
         if isinstance(source, (str, os.PathLike)):
             if module and config:
@@ -115,6 +118,8 @@ def export(source: Any, path: str | os.PathLike[str], *, module: str | None = No
     out.finish()
 
     metadata = {"attncl.arch": out.arch, "attncl.config": json.dumps(out.config)}
+    if out.arch == "lm" and os.path.isdir(directory) and (text := of_directory(directory)) is not None:
+        metadata["attncl.tokenizer"] = text
     report = Report(out.arch, out.config, notes + out.notes)
     with tempfile.TemporaryDirectory(dir=os.path.dirname(path) or ".", prefix=".attncl-") as directory:
         written = os.path.join(directory, "model.safetensors")
