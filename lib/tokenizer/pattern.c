@@ -111,7 +111,6 @@ static attncl_status make_code(struct pattern *p, const char *regex)
     int error = PCRE2_ERROR_NOMEMORY;
 
     TRY(attncl__regex_translate(regex, &p->text));
-    REQUIRE(!p->text.failed, ATTNCL_ERR_NO_MEMORY, "a regular expression");
     p->general = pcre2_general_context_create(take_memory, give_memory, NULL);
     p->code = p->general ? compile(p->general, p->text.data, p->text.used, &error) : NULL;
     REQUIRE(p->code || error != PCRE2_ERROR_HEAP_FAILED, ATTNCL_ERR_NO_MEMORY,
@@ -164,6 +163,7 @@ static attncl_status find_regex(struct pattern_search *s, bool *found)
     if (n == PCRE2_ERROR_JIT_STACKLIMIT)
         n = pcre2_match(p->code, text, s->bytes, s->at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, p->data,
                         p->context);
+    REQUIRE(n != PCRE2_ERROR_NOMEMORY, ATTNCL_ERR_NO_MEMORY, "a search in %zu bytes", s->bytes);
     REQUIRE(n >= 0 || n == PCRE2_ERROR_NOMATCH, ATTNCL_ERR_UNSUPPORTED,
             "the regular expression %.200s takes too many steps on this text (PCRE2's error %d)",
             p->text.data, n);

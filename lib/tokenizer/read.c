@@ -199,6 +199,7 @@ static attncl_status name_added(attncl_tokenizer *t, int64_t id, const char *con
     const int32_t other = attncl__token_find(t, content, span.n);
     const bool is_there = id >= 0 && (size_t)id < t->n_tokens && t->token[id].is_known;
 
+    REQUIRE(!t->key.failed, ATTNCL_ERR_NO_MEMORY, "%zu bytes of text", (size_t)span.n);
     REQUIRE(other < 0 || other == id, ATTNCL_ERR_FORMAT,
             "added token %.100s has number %lld, in the vocabulary it has %d", content,
             (long long)id, (int)other);
@@ -236,6 +237,7 @@ static attncl_status read_added(attncl_tokenizer *t, const struct json *object)
         size_t bytes = token.span.n;
         TRY(attncl__normalize(t, &content, &bytes));
         TRY(attncl__arena_add(t, content, bytes, &token.span));
+        t->token[id].text = token.span; // which is also what `tokenizers` decodes it to
         if (bytes == 0)
             return ATTNCL_OK;
     }

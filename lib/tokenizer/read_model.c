@@ -70,7 +70,9 @@ static attncl_status add_token(attncl_tokenizer *t, const struct strbuf *text, i
     key = span;
     if (t->bpe.is_byte_level) {
         t->key.used = 0;
-        if (text->used == 0 || !attncl__bytes_of_token(text->data, text->used, &t->key))
+        const bool is_bytes = attncl__bytes_of_token(text->data, text->used, &t->key);
+        REQUIRE(!t->key.failed, ATTNCL_ERR_NO_MEMORY, "%zu bytes of text", text->used);
+        if (!is_bytes || text->used == 0)
             return ATTNCL_OK;
         TRY(attncl__arena_add(t, t->key.data, t->key.used, &key));
     }
@@ -142,6 +144,7 @@ static attncl_status find_in_vocab(attncl_tokenizer *t, const char *text, size_t
                                    int32_t *ret)
 {
     *ret = attncl__token_find(t, text, bytes);
+    REQUIRE(!t->key.failed, ATTNCL_ERR_NO_MEMORY, "%zu bytes of text", bytes);
     REQUIRE(*ret >= 0, ATTNCL_ERR_FORMAT, "%.*s is not in the vocabulary", (int)bytes, text);
     return ATTNCL_OK;
 }

@@ -164,6 +164,7 @@ attncl_status attncl__regex_translate(const char *regex, struct strbuf *out)
             copy(&r, 1);
         }
     }
+    REQUIRE(!out->failed, ATTNCL_ERR_NO_MEMORY, "a regular expression");
     REQUIRE(out->used > 0, ATTNCL_ERR_UNSUPPORTED, "an empty regular expression");
     return ATTNCL_OK;
 }
