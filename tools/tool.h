@@ -147,7 +147,7 @@ char *read_range(const char *path, const int64_t range[2], size_t *bytes_ret);
 
 // A model's tokenizer, from the metadata value "attncl.tokenizer", or else its characters, from "attncl.vocab".
 struct vocabulary {
-    attncl_tokenizer *tokenizer; // null: the model has characters
+    attncl_tokenizer *tokenizer;     // null: the model has characters
     attncl_tokenizer_stream *stream; // of what is printed
     int32_t n;
     const char *text;            // in index order, of the model

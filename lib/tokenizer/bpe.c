@@ -62,8 +62,8 @@ static struct vocab_entry *entry_of(const attncl_tokenizer *t, const char *text,
 
     for (size_t i = (size_t)hash;; ++i) {
         struct vocab_entry *entry = &bpe->vocab[i & (bpe->vocab_capacity - 1)];
-        if (entry->id < 0 || (entry->key.n == bytes &&
-                              memcmp(attncl__span(t, entry->key), text, bytes) == 0))
+        if (entry->id < 0 ||
+            (entry->key.n == bytes && memcmp(attncl__span(t, entry->key), text, bytes) == 0))
             return entry;
     }
 }
@@ -236,8 +236,7 @@ static attncl_status encode_word(attncl_tokenizer *t, const char *text, size_t b
     TRY(merge_word(t, text, bytes));
     const size_t n = ids->n - before;
     if (n <= CACHE_TOKENS) {
-        *word =
-            (struct cached_word){.hash = hash, .bytes = (uint8_t)bytes, .n_tokens = (uint8_t)n};
+        *word = (struct cached_word){.hash = hash, .bytes = (uint8_t)bytes, .n_tokens = (uint8_t)n};
         memcpy(word->word, text, bytes);
         memcpy(word->token, ids->id + before, n * sizeof *word->token);
     }

@@ -9,6 +9,17 @@
 
 static const uint64_t free_pair = UINT64_MAX;
 
+attncl_status attncl__ids_add(struct id_list *ids, int32_t id)
+{
+    if (ids->n == ids->capacity) {
+        int32_t *grown = attncl__grow_list(ids->id, ids->n, &ids->capacity, sizeof *ids->id);
+        REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "%zu tokens", ids->n);
+        ids->id = grown;
+    }
+    ids->id[ids->n++] = id;
+    return ATTNCL_OK;
+}
+
 static struct merge_rule *rule_of(const struct bpe *bpe, int32_t left, int32_t right)
 {
     const uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;

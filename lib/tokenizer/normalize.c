@@ -15,12 +15,12 @@ enum { PREPEND = 4, REPLACE, SEQUENCE };
 
 static attncl_status read_one(attncl_tokenizer *t, const struct json *object, int kind)
 {
-    static const int options[] = {
-        UTF8PROC_STABLE | UTF8PROC_COMPOSE, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,
-        UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT,
-        UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT};
-    static const char *const keys[] = {"type", "type", "type", "type", "type prepend",
-                                       "type pattern content"};
+    static const int options[] = {UTF8PROC_STABLE | UTF8PROC_COMPOSE,
+                                  UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,
+                                  UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT,
+                                  UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT};
+    static const char *const keys[] = {"type", "type",         "type",
+                                       "type", "type prepend", "type pattern content"};
     struct normalizer *n;
     void *added;
 

@@ -5,7 +5,6 @@
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -74,25 +73,10 @@ static pcre2_code *compile(pcre2_general_context *general, const char *text, siz
     if (!context)
         return NULL;
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    pcre2_code *code =
-        pcre2_compile((PCRE2_SPTR)text, bytes, PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, error,
-                      &offset, context);
+    pcre2_code *code = pcre2_compile(
+        (PCRE2_SPTR)text, bytes, PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, error, &offset, context);
     pcre2_compile_context_free(context);
     return code;
-}
-
-bool attncl__regex_has_script(const char *name, size_t bytes)
-{
-    char text[64];
-    int error;
-
-    if (bytes > 40)
-        return false;
-    snprintf(text, sizeof text, "\\p{sc:%.*s}", (int)bytes, name);
-    pcre2_code *code = compile(NULL, text, strlen(text), &error);
-    const bool found = code != NULL;
-    pcre2_code_free(code);
-    return found;
 }
 
 // Machine code is an advantage, not a need: some systems forbid it.

@@ -34,7 +34,5 @@ attncl_status attncl__pattern_replace(struct pattern *p, const char *text, size_
 
 // The PCRE2 form of an expression in Oniguruma's Ruby syntax.
 attncl_status attncl__regex_translate(const char *regex, struct strbuf *out);
-// Whether PCRE2 knows a script of that name (regex.c asks pattern.c).
-bool attncl__regex_has_script(const char *name, size_t bytes);
 
 #endif

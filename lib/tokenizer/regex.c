@@ -3,6 +3,9 @@
 // Regular expressions of tokenizer.json, which are Oniguruma's in Ruby's syntax, as PCRE2 means the same.  What has
 // another meaning there is rewritten or refused.
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/try.h"
@@ -26,6 +29,22 @@ static void copy(struct reader *r, size_t bytes)
     r->at += bytes;
 }
 
+static bool has_script(const char *name, size_t bytes)
+{
+    char text[64];
+    PCRE2_SIZE offset;
+    int error;
+
+    if (bytes > 40)
+        return false;
+    snprintf(text, sizeof text, "\\p{sc:%.*s}", (int)bytes, name);
+    pcre2_code *code =
+        pcre2_compile((PCRE2_SPTR)text, strlen(text), PCRE2_UTF, &error, &offset, NULL);
+    const bool found = code != NULL;
+    pcre2_code_free(code);
+    return found;
+}
+
 // \p{Han} is a script there, and a character's other scripts too in PCRE2.
 static attncl_status property(struct reader *r)
 {
@@ -35,7 +54,7 @@ static attncl_status property(struct reader *r)
         return refuse(r, r->at, 2);
     const char *name = r->at + 3 + (r->at[3] == '^');
     const size_t bytes = (size_t)(end - name);
-    const char *kind = bytes > 2 && attncl__regex_has_script(name, bytes) ? "sc:" : "";
+    const char *kind = bytes > 2 && has_script(name, bytes) ? "sc:" : "";
     attncl__strbuf_add(r->out, "\\%c{%s%s%.*s}", r->at[1], name > r->at + 3 ? "^" : "", kind,
                        (int)bytes, name);
     r->at = end + 1;

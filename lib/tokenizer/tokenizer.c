@@ -13,17 +13,6 @@ struct attncl_tokenizer_stream {
     struct decoding decoding;
 };
 
-attncl_status attncl__ids_add(struct id_list *ids, int32_t id)
-{
-    if (ids->n == ids->capacity) {
-        int32_t *grown = attncl__grow_list(ids->id, ids->n, &ids->capacity, sizeof *ids->id);
-        REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "%zu tokens", ids->n);
-        ids->id = grown;
-    }
-    ids->id[ids->n++] = id;
-    return ATTNCL_OK;
-}
-
 attncl_status attncl_tokenizer_create(const char *text, size_t bytes,
                                       attncl_tokenizer **tokenizer_ret)
 {

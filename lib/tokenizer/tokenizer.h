@@ -60,13 +60,13 @@ struct bpe {
     struct vocab_entry {
         struct span key;
         int32_t id; // -1: free
-    } *vocab;
+    } * vocab;
     size_t n_vocab, vocab_capacity; // a power of two
     struct merge_rule *rules;
     size_t n_rules, rules_capacity; // a power of two
-    int32_t byte_id[256];           // of the tokens of one byte; with byte_fallback of <0xNN>; -1: none
-    int32_t ascii_id[128];          // of the tokens of one character; -1: none
-    int32_t unk;                    // -1: none
+    int32_t byte_id[256];  // of the tokens of one byte; with byte_fallback of <0xNN>; -1: none
+    int32_t ascii_id[128]; // of the tokens of one character; -1: none
+    int32_t unk;           // -1: none
     bool is_byte_level, byte_fallback, fuse_unk, ignore_merges;
     bool can_cut[CUT_SPACE + 1]; // before U+2581, by the character before it
     bool has_cuts;
@@ -158,7 +158,7 @@ struct token {
 struct decoding {
     const attncl_tokenizer *t;
     bool skip_special, is_stream, is_started;
-    int64_t strip;        // characters that may still be stripped
+    int64_t strip;         // characters that may still be stripped
     struct strbuf pending; // bytes that are no text yet
     struct strbuf out;
     struct strbuf scratch[2];

@@ -244,7 +244,10 @@ TEST(expressions_mean_what_they_mean_there)
     static const struct {
         const char *regex, *text;
         size_t n; // pieces
-    } rows[] = {{"\\\\s", "a\xe1\xa0\x8e" "a", 1}, // U+180E is no white space
+    } rows[] = {{"\\\\s",
+                 "a\xe1\xa0\x8e"
+                 "a",
+                 1},                                    // U+180E is no white space
                 {"\\\\w+", "a\xcc\x81\xe2\x93\x90", 1}, // a mark, and a circled letter
                 {"\\\\v", "a\n\v", 2},
                 {"b{,2}$", "abb\nb", 4},
