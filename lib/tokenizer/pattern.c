@@ -14,6 +14,8 @@
 
 // Stack of compiled expressions: long runs of characters that may be given back need some.
 enum { JIT_STACK_FIRST = 1 << 15, JIT_STACK_MOST = 1 << 24 };
+// Steps of one match: hostile expressions take exponentially many, good ones a few per byte.
+enum { STEPS = 10000000, STEPS_PER_BYTE = 8 };
 
 struct pattern {
     struct strbuf text; // searched for as it is, where there is no code
@@ -142,6 +144,10 @@ static attncl_status find_regex(struct pattern_search *s, bool *found)
     const PCRE2_SPTR text = (PCRE2_SPTR)s->text;
     int n = PCRE2_ERROR_JIT_STACKLIMIT;
 
+    if (s->at == 0) {
+        const size_t steps = STEPS + STEPS_PER_BYTE * s->bytes;
+        pcre2_set_match_limit(p->context, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
+    }
     if (p->stack)
         n = pcre2_jit_match(p->code, text, s->bytes, s->at, 0, p->data, p->context);
     if (n == PCRE2_ERROR_JIT_STACKLIMIT)

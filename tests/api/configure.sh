@@ -22,10 +22,11 @@ says() {
 mkdir "$tmp/none" "$tmp/jansson"
 jansson=$(pkg-config --variable=pcfiledir jansson 2>/dev/null || true)
 [ -n "$jansson" ] || { echo "skipped: no pkg-config, or one that does not say where jansson.pc is" >&2; exit 77; }
-cp "$jansson/jansson.pc" "$tmp/jansson"
+cp "$jansson/jansson.pc" "$(pkg-config --variable=pcfiledir libpcre2-8)/libpcre2-8.pc" \
+    "$(pkg-config --variable=pcfiledir libutf8proc)/libutf8proc.pc" "$tmp/jansson"
 
 PKG_CONFIG_LIBDIR=$tmp/none cmake -S "$root" -B "$tmp/a" >"$tmp/log" 2>&1 && fail "configured without Jansson:"
-says "Jansson (Debian: libjansson-dev)"
+says "Jansson (Debian: libjansson-dev) PCRE2 10.40 (Debian: libpcre2-dev) utf8proc (Debian: libutf8proc-dev)"
 PKG_CONFIG_LIBDIR=$tmp/jansson cmake -S "$root" -B "$tmp/a" >"$tmp/log" 2>&1 || fail "not configured without Check:"
 says "the test suite will not be built: Check (Debian: check) is not found; with -DATTNCL_BUILD_TESTS=ON that is an error"
 PKG_CONFIG_LIBDIR=$tmp/jansson cmake -S "$root" -B "$tmp/a" -DATTNCL_BUILD_TESTS=ON >"$tmp/log" 2>&1 &&

@@ -31,7 +31,7 @@ for package in libattncl0.1 libattncl-dev attncl; do
     dpkg-deb --contents "$tmp/debs/${package}_"*.deb | grep -q " ./usr/share/doc/$package/copyright$" || fail "$package has no copyright"
 done
 # What each needs, by name.
-for row in "libattncl0.1:libc6 libclblast1 ocl-icd-libopencl1 libjansson4 libssl3" "libattncl-dev:libattncl0.1" "attncl:libattncl0.1 libjansson4"; do
+for row in "libattncl0.1:libc6 libclblast1 ocl-icd-libopencl1 libjansson4 libpcre2-8-0 libssl3 libutf8proc2" "libattncl-dev:libattncl0.1" "attncl:libattncl0.1 libjansson4"; do
     for needs in ${row#*:}; do
         grep '^Depends:' "$tmp/${row%%:*}" | grep -qF "$needs" || { cp "$tmp/${row%%:*}" "$tmp/log"; fail "${row%%:*} does not depend on $needs:"; }
     done
@@ -42,7 +42,7 @@ cpack --config "$build/CPackConfig.cmake" -G TGZ -B "$tmp/archive" -D CPACK_CMAK
 mkdir "$tmp/unpacked"
 tar xzf "$tmp"/archive/*.tar.gz -C "$tmp/unpacked" --strip-components=1
 ldd "$tmp/unpacked/bin/attncl" >"$tmp/log"
-[ "$(grep -cE "(attncl|clblast|jansson|crypto)\.so.* => $tmp/unpacked" "$tmp/log")" = 4 ] || fail "libraries that are not the archive's:"
+[ "$(grep -cE "(attncl|clblast|jansson|pcre2-8|utf8proc|crypto)\.so.* => $tmp/unpacked" "$tmp/log")" = 6 ] || fail "libraries that are not the archive's:"
 if "$tmp/unpacked/bin/attncl" devices >"$tmp/log" 2>&1; then
     "$tmp/unpacked/bin/attncl" report "$tmp/report.json" --fast --limit 1 >"$tmp/log" 2>&1 || fail "the archive's attncl report fails:"
     grep -q '"not run"' "$tmp/report.json" && { cp "$tmp/report.json" "$tmp/log"; fail "the archive lacks a phase's files:"; }

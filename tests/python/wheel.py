@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """wheel.py LIBRARY [bundled]: pip builds the wheel, a virtual environment installs it and runs a model from another directory.
 
-The wheel takes the library from the build directory that LIBRARY lies in.  With "bundled" auditwheel adds CLBlast and Jansson, as
-docs/python.md says, and they are loaded from there.  Skipped where pip, venv, setuptools or auditwheel is missing.
+The wheel takes the library from the build directory that LIBRARY lies in.  With "bundled" auditwheel adds CLBlast, Jansson, PCRE2 and
+utf8proc, as docs/python.md says, and they are loaded from there.  Skipped where pip, venv, setuptools or auditwheel is missing.
 """
 import importlib.util
 import os
@@ -27,8 +27,8 @@ assert str(package).startswith(sys.prefix), package
 assert attncl.c_api.library().version.argtypes == []
 maps = [line.split()[-1] for line in open("/proc/self/maps")]
 assert {path for path in maps if "libattncl" in path} == {str(package / attncl.c_api.SONAME)}, maps
-inside = {path for path in maps if "clblast" in path or "jansson" in path}
-assert len(inside) == 2 and all(path.startswith(str(package.parent)) for path in inside) == (sys.argv[2:] == ["bundled"]), inside
+inside = {path for path in maps if any(name in path for name in ("clblast", "jansson", "libpcre2-8", "utf8proc"))}
+assert len(inside) == 4 and all(path.startswith(str(package.parent)) for path in inside) == (sys.argv[2:] == ["bundled"]), inside
 if attncl.devices():
     with attncl.Model(sys.argv[1]) as model:
         print(model.run(x=numpy.ones((5, 2, 7), "float32"))["output"].shape)

@@ -41,7 +41,7 @@ class BuildWithLibrary(build_py):
         subprocess.run(["strip", "--strip-debug", str(copied)], check=True)
         (package / "licenses").mkdir(exist_ok=True)
         shutil.copyfile(ROOT / "LICENSE", package / "licenses" / "libattncl")
-        for name in ("libclblast1", "libjansson4"):  # what auditwheel adds; Debian keeps their terms here
+        for name in ("libclblast1", "libjansson4", "libpcre2-8-0", "libutf8proc2"):  # what auditwheel adds; Debian keeps their terms here
             terms = pathlib.Path("/usr/share/doc", name, "copyright")
             if terms.exists():
                 shutil.copyfile(terms, package / "licenses" / name)
