@@ -14,7 +14,7 @@ set(attncl_tiers
     "full    exec\\.queues@gpu"
     "full    op\\..*\\.groups_of_.*"
     "full    (gemm\\.clblast|launch\\.shuffle)"
-    "default (base|device|graph|io|store)\\..*"
+    "default (base|device|graph|io|store|tokenizer)\\..*"
     "default (autodiff|compile|exec|layer)\\.[a-z_]*"
     "default (launch\\.launch|model\\.golden|op\\.registry)"
     "default (op\\.[a-z_]*|gemm\\.gemm)@(cpu|gpu)"

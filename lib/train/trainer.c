@@ -30,6 +30,8 @@ static attncl_status check_kind(const struct train_config *c, const attncl_train
     return ATTNCL_OK;
 }
 
+static const char tokenizer_key[] = "attncl.tokenizer";
+
 static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *o,
                                const attncl_safetensors *init)
 {
@@ -43,6 +45,10 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
     REQUIRE(n_given || o->batches, ATTNCL_ERR_ARGUMENT,
             "none of data, tokens, pairs and batches is given");
     TRY(check_kind(&t->config, o));
+    REQUIRE(!o->data || !init || !attncl_safetensors_metadata(init, tokenizer_key),
+            ATTNCL_ERR_UNSUPPORTED,
+            "%s: the model has a tokenizer, a text is trained on by characters; give its tokens",
+            o->data);
     options.seed = (uint64_t)t->config.settings.seed;
     options.accumulate = t->config.settings.accumulate;
     options.vocabulary = init ? attncl_safetensors_metadata(init, vocab_key) : NULL;
@@ -60,9 +66,13 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
 // -- model
 
 // What the data say of themselves goes where a model file has it, for those who sample from the model.
-static attncl_status add_metadata(attncl_trainer *t)
+static attncl_status add_metadata(attncl_trainer *t, const attncl_safetensors *init)
 {
     const char *key, *value;
+    const char *tokenizer = init ? attncl_safetensors_metadata(init, tokenizer_key) : NULL;
+
+    if (tokenizer)
+        TRY(attncl__model_add_metadata(t->model, tokenizer_key, tokenizer));
     for (size_t i = 0; (key = attncl__dataset_metadata(t->data, i, &value)) != NULL; ++i)
         TRY(attncl__model_add_metadata(t->model, key, value));
     return ATTNCL_OK;
@@ -79,7 +89,7 @@ static attncl_status create_model(attncl_trainer *t, const attncl_safetensors *i
                                                (uint64_t)t->config.settings.seed, &t->model);
     attncl__free(text);
     TRY(status);
-    TRY(add_metadata(t));
+    TRY(add_metadata(t, init));
     status = init ? attncl__write_first_values(t, init) : ATTNCL_OK;
     if (status != ATTNCL_OK)
         attncl__error_prefix("%s", init_path);

@@ -91,3 +91,26 @@ TEST(codes_and_lengths)
             ck_assert_uint_eq(attncl__utf8_decode(rows[i].text, cut, &code), 0);
     }
 }
+
+// As Unicode 15 recommends: one U+FFFD for the longest beginning of a character.
+TEST(broken_characters_have_a_length)
+{
+    static const struct {
+        const char *text;
+        size_t bytes, length;
+        bool is_cut;
+    } rows[] = {
+        {"\xff", 1, 1, false},      {"\x80", 1, 1, false},      {"\xc3", 1, 1, true},
+        {"\xc3(", 2, 1, false},     {"\xe0", 1, 1, true},       {"\xe0\x80", 2, 1, false},
+        {"\xe2\x82", 2, 2, true},   {"\xe2\x82(", 3, 2, false}, {"\xed", 1, 1, true},
+        {"\xed\xa0", 2, 1, false},  {"\xf0", 1, 1, true},       {"\xf0\x9f\x98", 3, 3, true},
+        {"\xf0\x9f(", 3, 2, false}, {"\xf4\x90", 2, 1, false},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
+        bool is_cut;
+        ck_assert_uint_eq(attncl__utf8_broken(rows[i].text, rows[i].bytes, &is_cut),
+                          rows[i].length);
+        ck_assert_msg(is_cut == rows[i].is_cut, "row %zu", i);
+    }
+}

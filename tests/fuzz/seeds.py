@@ -89,7 +89,19 @@ def inputs():
         yield bytes([which]) + frame(kept, bytes_kept)
 
 
-TARGETS = {"safetensors": goldens, "train_config": train_config, "dataset": dataset, "model": goldens, "input": inputs}
+def tokenizers():
+    """Golden tokenizers with a few of their tokens."""
+    for path in sorted(DATA.glob("tokenizer_*.json")):
+        file = json.loads(path.read_text(encoding="utf-8"))
+        model = file["tokenizer"]["model"]
+        named = {one["content"] for one in file["tokenizer"]["added_tokens"]} | {model["unk_token"], *"abc the"}
+        pairs = [pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"][:12]]
+        kept = named.union(*(pair + ["".join(pair)] for pair in pairs), (f"<0x{i:02X}>" for i in (0xc3, 0xa9, 0xff)))
+        model.update(merges=pairs, vocab={token: id for token, id in model["vocab"].items() if token in kept})
+        yield json.dumps(file["tokenizer"], ensure_ascii=False).encode() + b"\0" + "The café <mask> a  b\n".encode()
+
+
+TARGETS = {"safetensors": goldens, "tokenizer": tokenizers, "train_config": train_config, "dataset": dataset, "model": goldens, "input": inputs}
 
 
 def words(path, pattern):
@@ -101,6 +113,8 @@ def dictionary(target):
     if target == "safetensors":
         types = words("include/attncl/dtype.h", r"X\((\w+), \d+, \d+\)")
         return {f'"{word}"' for word in types | {"dtype", "shape", "data_offsets", "__metadata__"}}
+    if target == "tokenizer":
+        return {f'"{word}"' for word in words("docs/model-files.md", r"`(\w+)`")} | words("lib/tokenizer/regex.c", r"\(\?[:=!<>]+")
     if target == "train_config":
         return keys | {f'"{word}"' for word in words("docs/training.md", r"`(\w+)`")}
     if target == "dataset":

@@ -218,3 +218,53 @@ TEST(limits_count_what_is_outside_of_strings)
     REFUSED(attncl__json_parse("{\"a\":-1}", 8, &tight, &got), "the number -1 at byte 5");
     ck_assert_ptr_null(got);
 }
+
+TEST(elements_come_one_after_another)
+{
+    static const char text[] = " [1, [2, \"]\"], {\"a\": 3}, \"\\u00e9\x7f\xc3\xa9\"]",
+                      open[] = "[1}";
+    static const char *const want[] = {"1", "[2, \"]\"]", "{\"a\": 3}", "\"\\u00e9\x7f\xc3\xa9\""};
+    struct json_members elements;
+    struct json_span key, value;
+    char to[20], *end;
+
+    ck_ok(attncl__json_elements(text, sizeof text - 1, &elements));
+    for (size_t i = 0; i < COUNT_OF(want); ++i) {
+        ck_ok(attncl__json_next_member(&elements, &key, &value));
+        ck_assert(key.text && key.bytes == 0 && value.bytes == strlen(want[i]));
+        ck_assert_mem_eq(value.text, want[i], value.bytes);
+    }
+    ck_ok(attncl__json_parse_text(&value, "key", JSON_CONFIG_LIMITS, to, &end));
+    ck_assert_str_eq(to, "\xc3\xa9\x7f\xc3\xa9");
+    ck_ok(attncl__json_next_member(&elements, &key, &value));
+    ck_assert(!key.text);
+    ck_fails(attncl__json_elements("{}", 2, &elements), ATTNCL_ERR_FORMAT, "an array expected");
+    ck_ok(attncl__json_elements(open, sizeof open - 1, &elements));
+    ck_ok(attncl__json_next_member(&elements, &key, &value));
+    ck_fails(attncl__json_next_member(&elements, &key, &value), ATTNCL_ERR_FORMAT, "a comma or ]");
+    value = (struct json_span){"\"a\nb\"", 5};
+    ck_fails(attncl__json_parse_text(&value, "key", JSON_CONFIG_LIMITS, to, &end),
+             ATTNCL_ERR_FORMAT, "unexpected newline");
+}
+
+TEST(items_are_objects)
+{
+    static const char text[] = "{\"list\": [{\"n\": 1}, {\"n\": 2}], \"odd\": [1], \"not\": 1}";
+    const struct json *item;
+    struct json *object;
+    int64_t n;
+
+    ck_ok(attncl__json_parse(text, sizeof text - 1, JSON_CONFIG_LIMITS, &object));
+    ck_ok(attncl__json_item(object, "list", 1, &item));
+    ck_ok(attncl__json_int(item, "n", NULL, &n));
+    ck_assert(n == 2);
+    ck_ok(attncl__json_item(object, "list", 2, &item));
+    ck_assert(!item);
+    ck_ok(attncl__json_item(object, "none", 0, &item));
+    ck_assert(!item);
+    ck_fails(attncl__json_item(object, "odd", 0, &item), ATTNCL_ERR_FORMAT,
+             "odd[0] is an integer, expected an object");
+    ck_fails(attncl__json_item(object, "not", 0, &item), ATTNCL_ERR_FORMAT,
+             "not is an integer, expected an array of objects");
+    attncl__json_free(object);
+}

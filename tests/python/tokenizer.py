@@ -21,6 +21,7 @@ support.use_package(sys.argv[1])
 sys.path.insert(0, str(support.DATA))
 import attncl  # noqa: E402
 import generate_tokenizers as made  # noqa: E402
+from attncl import files  # noqa: E402
 from attncl.convert_command import main as convert_main  # noqa: E402
 
 TOOL = pathlib.Path(sys.argv[1]).resolve().parent / "tools" / "attncl"
@@ -141,6 +142,19 @@ class Models(support.ExportCase):
             self.assertAlmostEqual(json.loads(out)["nll"], sum(losses) / (len(tokens) - 1), delta=1e-4)
             (self.at / "text").write_bytes(b"ab\xff")
             self.assertIn("text: is not UTF-8 at byte 2", self.tool("eval", self.file, self.at / "text")[1])
+
+    @unittest.skipUnless(TOOL.exists(), "no tool")
+    def test_training(self):
+        """Tokens train a model, which keeps its tokenizer; a text does not, since characters are other tokens."""
+        self.directory("llama2")
+        self.assertEqual(convert_main([str(self.at / "llama2"), str(self.file)]), 0)
+        (self.at / "text").write_text(made.TEXT[:3000], encoding="utf-8")
+        files.save(self.at / "tokens", {"tokens": attncl.Tokenizer(saved("llama2")).encode(made.TEXT[:3000])})
+        words = ("train", "--init", self.file, "--out", self.at / "run", "--steps", "1", "--set", "train.seq_len=16", "--data")
+        self.assertIn("text: the model has a tokenizer", self.tool(*words, self.at / "text")[1])
+        said = self.tool(*words, self.at / "tokens", "--tokens")
+        with attncl.Model(self.at / "run" / "model.safetensors") as file, attncl.Model(self.file) as first:
+            self.assertEqual(file.metadata("attncl.tokenizer"), first.metadata("attncl.tokenizer"), said)
 
     def test_directories(self):
         """A rule that is not known is refused before anything is written, unless the tokenizer is left out."""

@@ -272,6 +272,49 @@ TEST(expressions_mean_what_they_mean_there)
     }
 }
 
+// Texts are cut before U+2581 only where no merge goes over that place; unknown characters come in their place.
+TEST(merges_over_spaces_and_unknown_characters)
+{
+    static const char model[] =
+        "{\"model\": {\"unk_token\": \"?\", \"fuse_unk\": true, \"vocab\": {\"?\": 0, \"a\": 1, "
+        "\"\xe2\x96\x81\": 2, \"b\": 3, \"a\xe2\x96\x81\": 4, \"a\xe2\x96\x81"
+        "b\": 5, \"\xe2\x96\x81"
+        "b\": 6}, \"merges\": "
+        "[\"a \xe2\x96\x81\", \"a\xe2\x96\x81 b\", \"\xe2\x96\x81 b\"]}}";
+    static const struct {
+        const char *text;
+        size_t n;
+        int32_t ids[5];
+    } rows[] = {{"a\xe2\x96\x81"
+                 "b",
+                 1,
+                 {5}},
+                {"b\xe2\x96\x81"
+                 "b",
+                 2,
+                 {3, 6}},
+                {"xy\xe2\x96\x81"
+                 "b",
+                 2,
+                 {0, 6}},
+                {"xaxxb", 4, {0, 1, 0, 3}},
+                {"\xe2\x96\x81\xe2\x96\x81"
+                 "bx",
+                 3,
+                 {2, 6, 0}}};
+    attncl_tokenizer *t;
+
+    ck_ok(attncl_tokenizer_create(model, strlen(model), &t));
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
+        const int32_t *ids;
+        size_t n;
+        ck_ok(attncl_tokenizer_encode(t, rows[i].text, strlen(rows[i].text), 0, &ids, &n));
+        ck_assert_msg(n == rows[i].n && memcmp(ids, rows[i].ids, n * sizeof *ids) == 0, "%s",
+                      rows[i].text);
+    }
+    attncl_tokenizer_destroy(t);
+}
+
 static attncl_status use(const char *text)
 {
     attncl_tokenizer *t = NULL;
