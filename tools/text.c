@@ -272,7 +272,7 @@ static int tokenize(struct session *s, const char *name, const char *text, size_
         return tool_error("out of memory");
     for (size_t i = 0; i < n && status == TOOL_OK; i++)
         status = add_token(s, name, tokens[i]);
-    return status;
+    return n > 0 ? status : tool_error("%s: has no token", name);
 }
 
 static int not_utf8(const char *name, int64_t offset)

@@ -132,6 +132,41 @@ TEST(tokens_before_a_text_are_asked_for)
     json_decref(file);
 }
 
+TEST(a_character_is_shown_with_its_last_byte)
+{
+    enum { FIRST_BYTE = 3 }; // the token of byte 0
+    static const struct {
+        int32_t byte;
+        const char *text;
+    } rows[] = {{0xc3, ""},
+                {0xa9, "\xc3\xa9"},
+                {0xe2, ""},
+                {0x82, ""},
+                {'a', "\xef\xbf\xbd\xef\xbf\xbd"
+                      "a"},
+                {0xff, "\xef\xbf\xbd"},
+                {0xf0, ""}};
+    attncl_tokenizer_stream *stream;
+    attncl_tokenizer *t;
+    const char *text;
+    size_t bytes;
+    json_t *file = load("llama2", &t);
+
+    ck_ok(attncl_tokenizer_stream_create(t, 1, &stream));
+    for (int twice = 0; twice < 2; ++twice) {
+        for (size_t i = 0; i < COUNT_OF(rows); ++i) {
+            const int32_t id = FIRST_BYTE + rows[i].byte;
+            ck_ok(attncl_tokenizer_stream_add(stream, &id, 1, &text, &bytes));
+            ck_assert_str_eq(text, rows[i].text);
+        }
+        ck_ok(attncl_tokenizer_stream_end(stream, &text, &bytes));
+        ck_assert_str_eq(text, "\xef\xbf\xbd");
+    }
+    attncl_tokenizer_stream_destroy(stream);
+    attncl_tokenizer_destroy(t);
+    json_decref(file);
+}
+
 // A long word without a rule for how it can be cut, and a run of what an expression may give back.
 TEST(long_texts_take_no_stack)
 {
@@ -238,21 +273,35 @@ TABLE_TEST(a_rule_that_is_not_known_is_named, bad)
     ck_assert_uint_eq(attncl__alloc_live(), live);
 }
 
-// What `tokenizers` does with expressions that PCRE2 reads otherwise.
-TEST(expressions_mean_what_they_mean_there)
+// As many pieces as `tokenizers` makes; some expressions mean something else to PCRE2.
+TEST(pieces_are_those_of_tokenizers)
 {
     static const struct {
-        const char *regex, *text;
+        const char *behavior, *invert, *regex, *text;
         size_t n; // pieces
-    } rows[] = {{"\\\\s",
-                 "a\xe1\xa0\x8e"
-                 "a",
-                 1},                                    // U+180E is no white space
-                {"\\\\w+", "a\xcc\x81\xe2\x93\x90", 1}, // a mark, and a circled letter
-                {"\\\\v", "a\n\v", 2},
-                {"b{,2}$", "abb\nb", 4},
-                {"[\\\\s\\\\d]", "a1 b", 4},
-                {"\\\\u0062", "abc", 3}};
+    } rows[] = {
+        {"Isolated", "false", "\\\\s",
+         "a\xe1\xa0\x8e"
+         "a",
+         1},                                                         // U+180E is no white space
+        {"Isolated", "false", "\\\\w+", "a\xcc\x81\xe2\x93\x90", 1}, // a mark, a circled letter
+        {"Isolated", "false", "\\\\v", "a\n\v", 2},
+        {"Isolated", "false", "b{,2}$", "abb\nb", 4},
+        {"Isolated", "false", "[\\\\s\\\\d]", "a1 b", 4},
+        {"Isolated", "false", "\\\\u0062", "abc", 3},
+        {"Isolated", "false", "\\\\p{Han}",
+         "a\xe3\x80\x81"
+         "b",
+         1}, // U+3001 has several scripts
+        {"Isolated", "false", "x*", "axxb", 3},
+        {"MergedWithPrevious", "false", "o", "aoobao", 3},
+        {"MergedWithPrevious", "true", "o", "aoobao", 4},
+        {"MergedWithNext", "false", "o", "aoobao", 4},
+        {"MergedWithNext", "true", "o", "aoobao", 3},
+        {"Contiguous", "false", "o", "aoobao", 4},
+        {"Contiguous", "true", "o", "aoobao", 4},
+        {"Removed", "false", "o", "aoobao", 2},
+        {"Removed", "true", "o", "aoobao", 3}};
 
     for (size_t i = 0; i < COUNT_OF(rows); ++i) {
         char text[500];
@@ -263,11 +312,11 @@ TEST(expressions_mean_what_they_mean_there)
         snprintf(text, sizeof text,
                  "{\"model\": {\"unk_token\": \"?\", \"fuse_unk\": true, \"vocab\": {\"?\": 0}, "
                  "\"merges\": []}, \"pre_tokenizer\": {\"type\": \"Split\", \"behavior\": "
-                 "\"Isolated\", \"pattern\": {\"Regex\": \"%s\"}}}",
-                 rows[i].regex);
+                 "\"%s\", \"invert\": %s, \"pattern\": {\"Regex\": \"%s\"}}}",
+                 rows[i].behavior, rows[i].invert, rows[i].regex);
         ck_ok(attncl_tokenizer_create(text, strlen(text), &t));
         ck_ok(attncl_tokenizer_encode(t, rows[i].text, strlen(rows[i].text), 0, &ids, &n));
-        ck_assert_msg(n == rows[i].n, "%s: %zu pieces, expected %zu", rows[i].regex, n, rows[i].n);
+        ck_assert_msg(n == rows[i].n, "row %zu: %zu pieces, expected %zu", i, n, rows[i].n);
         attncl_tokenizer_destroy(t);
     }
 }
