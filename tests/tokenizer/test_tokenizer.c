@@ -364,6 +364,25 @@ TEST(merges_over_spaces_and_unknown_characters)
     attncl_tokenizer_destroy(t);
 }
 
+TEST(the_longest_added_token_is_taken)
+{
+    static const char model[] =
+        "{\"model\": {\"unk_token\": \"?\", \"vocab\": {\"?\": 0}, \"merges\": []}, "
+        "\"added_tokens\": [{\"id\": 4, \"content\": \"abcd\", \"special\": true}, {\"id\": 3, "
+        "\"content\": \"abc\", \"special\": true}, {\"id\": 1, \"content\": \"a\", \"special\": "
+        "true}, {\"id\": 5, \"content\": \"b\", \"special\": true}]}";
+    static const int32_t want[] = {4, 3, 0, 1, 5, 1, 3};
+    attncl_tokenizer *t;
+    const int32_t *ids;
+    size_t n;
+
+    ck_ok(attncl_tokenizer_create(model, strlen(model), &t));
+    ck_ok(attncl_tokenizer_encode(t, "abcdabcxabaabc", 14, 0, &ids, &n));
+    ck_assert_uint_eq(n, COUNT_OF(want));
+    ck_assert_mem_eq(ids, want, sizeof want);
+    attncl_tokenizer_destroy(t);
+}
+
 static attncl_status use(const char *text)
 {
     attncl_tokenizer *t = NULL;
