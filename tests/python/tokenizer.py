@@ -6,6 +6,7 @@ import pathlib
 import random
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import support
@@ -23,8 +24,10 @@ import attncl  # noqa: E402
 import generate_tokenizers as made  # noqa: E402
 from attncl import files  # noqa: E402
 from attncl.convert_command import main as convert_main  # noqa: E402
+from attncl.tokenizer import of_directory  # noqa: E402
 
 TOOL = pathlib.Path(sys.argv[1]).resolve().parent / "tools" / "attncl"
+END = "<|end|>"
 NAMES = ("gpt2", "llama3", "llama2", "metaspace", "splits")
 # First and last of what strings are drawn from: scripts, symbols, private and unassigned ones.
 RANGES = ((0x20, 0x7e), (0, 0x1f), (0x7f, 0x24f), (0x300, 0x36f), (0x370, 0x5ff), (0x600, 0x97f), (0xe00, 0xe7f), (0x1100, 0x11ff),
@@ -82,6 +85,26 @@ class Tokenizers(unittest.TestCase):
         self.assertTrue(any("▁" in token.strip("▁") for token in t.get_vocab()))
         t.pre_tokenizer, t.decoder = tokenizers.pre_tokenizers.Sequence([]), tokenizers.decoders.Fuse()
         self.same(t.to_str(), 500, 3)
+
+    def test_vocabulary_and_merges(self):
+        """GPT-2's and Qwen's files without a tokenizer.json."""
+        for family, theirs in (("gpt2", transformers.GPT2Tokenizer), ("qwen2", transformers.Qwen2Tokenizer)):
+            model = json.loads(saved("gpt2"))["model"]
+            with tempfile.TemporaryDirectory() as directory:
+                at = pathlib.Path(directory)
+                self.assertIsNone(of_directory(at))
+                (at / "config.json").write_text(json.dumps({"model_type": family}))
+                self.assertIsNone(of_directory(at))
+                (at / "vocab.json").write_text(json.dumps(model["vocab"], ensure_ascii=False), encoding="utf-8")
+                (at / "merges.txt").write_text("#version: 0.2\n" + "".join(f"{a} {b}\n" for a, b in model["merges"]), encoding="utf-8")
+                added = {str(i): {"content": word, "special": True} for word, i in ((END, model["vocab"][END]), ("<x>", 420))}
+                (at / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": added}))
+                ours = attncl.Tokenizer(of_directory(at))
+                hf = theirs(vocab=model["vocab"], merges=[tuple(pair) for pair in model["merges"]], unk_token=END, bos_token=END,
+                            eos_token=END, pad_token=END)
+                hf.add_special_tokens({"extra_special_tokens": ["<x>"]})
+                for words in [*texts(300, 8), "a<x> b" + END]:
+                    self.assertEqual(ours.encode(words).tolist(), hf.encode(words), words)
 
     def test_errors(self):
         with attncl.Tokenizer(saved("llama3")) as t:

@@ -69,12 +69,39 @@ def _text(ask: Callable[..., Any], function: Callable[..., Any], *arguments: Any
     return ctypes.string_at(text.value or 0, n.value).decode()
 
 
-def of_directory(directory: str | os.PathLike[str]) -> str | None:
-    """tokenizer.json of a directory in its shortest form, which the library takes; None where there is none."""
-    path = pathlib.Path(directory) / "tokenizer.json"
-    if not path.exists():
+# Of GPT-2 and Qwen: the pattern of words and the normalizer that vocab.json and merges.txt do not tell.
+_QWEN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+", {"type": "NFC"})
+_PATTERNS: dict[str, tuple[str | None, Any]] = {"gpt2": (None, None), "qwen2": _QWEN, "qwen3": _QWEN}
+
+
+def _read(path: pathlib.Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def _of_merges(directory: pathlib.Path) -> dict[str, Any] | None:
+    """tokenizer.json of a directory that has vocab.json and merges.txt only, as transformers makes it."""
+    family = _read(directory / "config.json").get("model_type")
+    if family not in _PATTERNS or not (directory / "vocab.json").exists() or not (directory / "merges.txt").exists():
         return None
-    values = json.loads(path.read_text(encoding="utf-8"))
+    lines = (directory / "merges.txt").read_text(encoding="utf-8").split("\n")
+    vocab, (pattern, normalizer) = _read(directory / "vocab.json"), _PATTERNS[family]
+    added = {int(id): one for id, one in _read(directory / "tokenizer_config.json").get("added_tokens_decoder", {}).items()}
+    if "<|endoftext|>" in vocab:
+        added.setdefault(vocab["<|endoftext|>"], {"content": "<|endoftext|>", "special": True})
+    words = [] if pattern is None else [{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": pattern is None}
+    return {"added_tokens": [{**added[id], "id": id} for id in sorted(added)], "normalizer": normalizer,
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*words, byte_level]}, "decoder": {"type": "ByteLevel"},
+            "model": {"type": "BPE", "vocab": vocab, "merges": [line for line in lines if line and not line.startswith("#version")]}}
+
+
+def of_directory(directory: str | os.PathLike[str]) -> str | None:
+    """The tokenizer of a directory in the shortest form, which the library takes: its tokenizer.json, or vocab.json and merges.txt of
+    GPT-2 and Qwen.  None where there is none."""
+    path = pathlib.Path(directory)
+    values = _read(path / "tokenizer.json") or _of_merges(path)
+    if values is None:
+        return None
     for key in ("truncation", "padding"):  # of the calls that saved it, not of the model
         values.pop(key, None)
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
