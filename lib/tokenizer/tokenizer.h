@@ -56,14 +56,16 @@ struct merge {
     int32_t id;
 };
 
+struct vocab_entry {
+    struct span key;
+    int32_t id; // -1: free
+};
+
+// Two hash tables of open addressing, their capacities powers of two, and what encoding needs.
 struct bpe {
-    struct vocab_entry {
-        struct span key;
-        int32_t id; // -1: free
-    } * vocab;
-    size_t n_vocab, vocab_capacity; // a power of two
+    struct vocab_entry *vocab;
     struct merge_rule *rules;
-    size_t n_rules, rules_capacity; // a power of two
+    size_t vocab_capacity, rules_capacity;
     int32_t byte_id[256];  // of the tokens of one byte; with byte_fallback of <0xNN>; -1: none
     int32_t ascii_id[128]; // of the tokens of one character; -1: none
     int32_t unk;           // -1: none
