@@ -8,13 +8,16 @@
 #include "base/try.h"
 #include "tokenizer/read.h"
 
-static const char kinds[] = "Split ByteLevel Metaspace Digits Punctuation WhitespaceSplit Sequence";
-enum { SPLIT, BYTE_LEVEL, METASPACE, DIGITS, PUNCTUATION, WHITE_SPACE, SEQUENCE };
+static const char kinds[] =
+    "Split ByteLevel Metaspace Digits Punctuation WhitespaceSplit Whitespace "
+    "Sequence";
+enum { SPLIT, BYTE_LEVEL, METASPACE, DIGITS, PUNCTUATION, WHITE_SPACE, WORDS, SEQUENCE };
 static const char behaviors[] =
     "Removed Isolated MergedWithPrevious MergedWithNext Contiguous"; // as enum split_behavior
 
 static const char gpt2_words[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+static const char words[] = "[\\w\\u200c\\u200d]+|[^\\w\\s\\u200c\\u200d]+";
 static const char punctuation[] = "[!-/:-@\\[-`{-~\\p{P}]";
 
 static attncl_status add_split(attncl_tokenizer *t, struct split **ret)
@@ -155,6 +158,11 @@ attncl_status attncl__split_read(attncl_tokenizer *t, const struct json *object)
     case WHITE_SPACE:
         TRY(attncl__check_keys(object, "pre_tokenizer WhitespaceSplit", "type"));
         return add_regex(t, "\\s", SPLIT_REMOVED);
+    case WORDS:
+        TRY(attncl__check_keys(object, "pre_tokenizer Whitespace", "type"));
+        TRY(add_regex(t, words, SPLIT_REMOVED));
+        t->split[t->n_split - 1].invert = true;
+        return ATTNCL_OK;
     default:
         return read_sequence(t, object);
     }

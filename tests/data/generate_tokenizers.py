@@ -84,6 +84,9 @@ def main():
                                                pre_tokenizers.Split("o", "merged_with_previous"), pre_tokenizers.Punctuation("contiguous"),
                                                pre_tokenizers.Split(Regex(r"[^q-t]"), "removed", invert=True)])
     write("splits", t, 160, (), ["<u>"])
+    t = Tokenizer(models.BPE(unk_token="<u>", fuse_unk=True))
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Whitespace(), pre_tokenizers.Digits(False), pre_tokenizers.WhitespaceSplit()])
+    write("words", t, 160, (), ["<u>"])
 
 
 if __name__ == "__main__":

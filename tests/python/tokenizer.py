@@ -28,7 +28,7 @@ from attncl.tokenizer import of_directory  # noqa: E402
 
 TOOL = pathlib.Path(sys.argv[1]).resolve().parent / "tools" / "attncl"
 END = "<|end|>"
-NAMES = ("gpt2", "llama3", "llama2", "metaspace", "splits")
+NAMES = ("gpt2", "llama3", "llama2", "metaspace", "splits", "words")
 # First and last of what strings are drawn from: scripts, symbols, private and unassigned ones.
 RANGES = ((0x20, 0x7e), (0, 0x1f), (0x7f, 0x24f), (0x300, 0x36f), (0x370, 0x5ff), (0x600, 0x97f), (0xe00, 0xe7f), (0x1100, 0x11ff),
           (0x1e00, 0x206f), (0x2070, 0x2bff), (0x3000, 0x30ff), (0x4e00, 0x9fff), (0xac00, 0xd7a3), (0xe000, 0xfaff), (0xfe00, 0xffff),
@@ -57,8 +57,8 @@ def saved(name):
 class Tokenizers(unittest.TestCase):
     def same(self, text, n, seed):
         theirs, ours, rng = tokenizers.Tokenizer.from_str(text), attncl.Tokenizer(text), random.Random(seed)
-        # They decompose what Unicode 12 knows, we what Unicode 15 does.
-        old = (lambda s: s) if "NFKD" not in text else (lambda s: "".join(c for c in s if ord(c) < 0xa000 and c != "\u32ff"))
+        # They decompose what Unicode 12 knows, we what Unicode 15 does; in Whitespace they have newer letters than PCRE2.
+        old = (lambda s: s) if "NFKD" not in text and "Whitespace" not in text else (lambda s: "".join(c for c in s if ord(c) < 0xa000 and c != "\u32ff"))
         for words in map(old, texts(n, seed)):
             begin, skip = rng.random() < 0.5, rng.random() < 0.5
             want = theirs.encode(words, add_special_tokens=begin).ids

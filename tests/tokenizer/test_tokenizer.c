@@ -12,7 +12,7 @@
 
 NO_DEVICE;
 
-static const char *const files[] = {"gpt2", "llama3", "llama2", "metaspace", "splits"};
+static const char *const files[] = {"gpt2", "llama3", "llama2", "metaspace", "splits", "words"};
 
 static json_t *load(const char *name, attncl_tokenizer **ret)
 {
