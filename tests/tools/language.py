@@ -22,6 +22,18 @@ V, T = len(VOCAB), 12  # the models have 11 characters and read 12 at most
 MODELS = ("lm_aft_local_grad", "lm_transformer")
 
 
+# Of 11 tokens: words, and the bytes of an accented letter.
+TOKENIZER = {
+    "model": {"type": "BPE", "byte_fallback": True, "merges": ["a b"],
+              "vocab": {"<s>": 0, "a": 1, "b": 2, "\u2581": 3, "<0xC3>": 4, "<0xA9>": 5, "ab": 6, "c": 7, "d": 8, "e": 9, "f": 10}},
+    "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
+    "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+                                                 {"type": "ByteFallback"}, {"type": "Fuse"}]},
+    "added_tokens": [{"id": 0, "content": "<s>", "special": True}],
+    "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}],
+                       "special_tokens": {"<s>": {"ids": [0]}}}}
+TOKEN_BYTES = [b"", b"a", b"b", b" ", b"\xc3", b"\xa9", b"ab", b"c", b"d", b"e", b"f"]
+
 DRAWN = "7 7 9 7 7 7 9 7 2 7 2 2 7 7 7 7"  # attncl_decoder_sample()'s
 
 
@@ -152,6 +164,29 @@ def run(c):
         check("device" in log and " built" not in log and "from the cache" not in log, "a limit found late: " + log)
         return want
 
+    def text_by_a_tokenizer(tensors, metadata):
+        """The same as its token numbers, and always UTF-8: cut after each length, in the middle of characters too."""
+        write(at("lm"), tensors, dict(metadata, **{"attncl.tokenizer": json.dumps(TOKENIZER), "attncl.vocab": "unused"}))
+        for seed in "12345":
+            more = ["--length", str(T - 5), "--seed", seed, "--temperature", "9"]
+            drawn = works("sample", at("lm"), "--tokens", "--prompt", "0 6 3 4 5 7", *more).split()
+            want = b"".join(TOKEN_BYTES[int(token)] for token in drawn).decode(errors="replace")
+            got = works("sample", at("lm"), "--prompt", "ab \u00e9c", *more)
+            check(got == want + "\n", "sample: '%s', expected '%s'" % (got, want))
+            said = json.loads(works("sample", at("lm"), "--prompt", "ab \u00e9c", *more, "--json"))
+            check(said["text"] == want and said["tokens"] == [int(token) for token in drawn], "sample --json: %s" % said)
+        with open(at("prose"), "wb") as f:
+            f.write("ab \u00e9cd\u00e9".encode())
+        with open(at("numbers"), "w") as f:
+            f.write("0 6 3 4 5 7 8 4 5")
+        got, want = (works("eval", at("lm"), at("prose")), works("eval", at("lm"), at("numbers"), "--tokens"))
+        check(got.split()[:6] == want.split()[:6] and got.split()[4:6] == ["tokens", "8"], "eval: %s, expected %s" % (got, want))
+        with open(at("broken"), "wb") as f:
+            f.write(b"abab\xc3(")
+        refused("broken: is not UTF-8 at byte 4", "eval", at("lm"), at("broken"))
+        refused("broken: is not UTF-8 at byte 4", "eval", at("lm"), at("broken"), "--bytes", "2:")
+        refused("--prompt: has no token", "sample", at("no_token"), "--prompt", "z")
+
     n_not_finite = 0
     for model in MODELS:
         tensors, metadata = load(os.path.join(DATA, model + ".safetensors"))
@@ -162,6 +197,12 @@ def run(c):
         n_not_finite += ends_where_scores_are_not_finite(tensors, metadata, got)
         refused("%d positions" % (T + 1), "sample", at("lm"), "--prompt", prompt, "--length", str(steps + 2))
 
+    nothing = {"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "post_processor": None}
+    write(at("no_token"), tensors, dict(metadata, **{"attncl.tokenizer": json.dumps(nothing)}))
+    text_by_a_tokenizer(tensors, metadata)
+    write(at("bad_rule"), tensors, dict(metadata, **{"attncl.tokenizer": json.dumps(dict(TOKENIZER, normalizer={"type": "Nmt"}))}))
+    refused("tokenizer.json: normalizer Nmt is not supported", "sample", at("bad_rule"), "--prompt", "a")
+    write(at("lm"), tensors, metadata)
     want = crop_agrees()
     draws_by_the_seed(steps)
     draws_as_often_as_scores_say(tensors, metadata)
