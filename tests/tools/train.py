@@ -118,6 +118,13 @@ def other_data(c):
             "--out", c.at("of-batches"), "--set", "train.optimizer.learning_rate=0")
     before, after = (load(path)[0] for path in (first, os.path.join(c.at("of-batches"), "model.safetensors")))
     c.check(before == after, "a rate of 0 leaves the first weights")
+    # A model with a tokenizer takes tokens, and keeps it; a text would be read by characters.
+    tensors, metadata = load(first)
+    write(c.at("with-rules"), tensors, dict(metadata, **{"attncl.tokenizer": "{}"}))
+    c.refused("text: the model has a tokenizer", "train", "--init", c.at("with-rules"), "--data", c.at("text"), "--out", c.at("none"))
+    c.works("train", "--init", c.at("with-rules"), "--data", c.at("tokens"), "--tokens", "--steps", "1", "--out", c.at("of-rules"))
+    kept = load(os.path.join(c.at("of-rules"), "model.safetensors"))[1]
+    c.check(kept.get("attncl.tokenizer") == "{}", "the metadata of a training by tokens: %s" % kept)
     c.refused("batch 3", "train", "--init", first, "--data", c.at("text"), "--batches", c.at("batches"), "--steps", "4",
               "--out", c.at("too-few"))
 
