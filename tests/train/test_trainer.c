@@ -96,6 +96,41 @@ TEST(batches_stand_for_those_of_a_text)
     golden_free(&golden);
 }
 
+// A model with a tokenizer keeps it, and learns from tokens: a text is read by characters.
+TEST(a_tokenizer_is_kept)
+{
+    enum { MAX_TENSORS = 100 };
+    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
+    char batches[FILE_BYTES], init[FILE_BYTES];
+    attncl_array tensors[MAX_TENSORS];
+    attncl_trainer *trainer = NULL;
+    struct golden golden;
+    golden_load(&golden, cases[1]);
+    write_batches(&golden);
+    const size_t n = attncl_safetensors_count(golden.file);
+    ck_assert_uint_le(n, MAX_TENSORS);
+    for (size_t i = 0; i < n; ++i)
+        tensors[i] = *attncl_safetensors_at(golden.file, i);
+    const char *const metadata[] = {"attncl.arch",
+                                    attncl_safetensors_metadata(golden.file, "attncl.arch"),
+                                    "attncl.config",
+                                    attncl_safetensors_metadata(golden.file, "attncl.config"),
+                                    "attncl.tokenizer",
+                                    "{}",
+                                    NULL};
+    ck_ok(attncl_safetensors_write(IN_DIRECTORY("init"), tensors, n, metadata));
+    options.batches = directory_path("batches", batches);
+    options.init = directory_path("init", init);
+    ck_ok(attncl_trainer_create(test_context(), config_of(&golden), &options, &trainer));
+    ck_assert_str_eq(attncl_model_metadata(attncl_trainer_model(trainer), "attncl.tokenizer"),
+                     "{}");
+    attncl_trainer_destroy(trainer);
+    options.data = "text";
+    ck_fails(attncl_trainer_create(test_context(), config_of(&golden), &options, &trainer),
+             ATTNCL_ERR_UNSUPPORTED, "text: the model has a tokenizer");
+    golden_free(&golden);
+}
+
 // The golden file with one element of a parameter replaced, as first values.
 static void spoil(const struct golden *golden, const char *name, float value)
 {
