@@ -22,7 +22,7 @@ except ImportError as error:
 support.use_package(sys.argv[1])
 import attncl  # noqa: E402
 from attncl import files  # noqa: E402
-from attncl import convert_command as command  # noqa: E402
+from attncl import convert as command  # noqa: E402
 
 Layer = functools.partial(nn.TransformerEncoderLayer, dropout=0.1)
 
@@ -345,7 +345,7 @@ class Checkpoints(Case):
         torch.save(nn.TransformerEncoder(Layer(6, 2, 9), 2).state_dict(), self.at / "c.pt")
         words = [self.at / "c.pt", self.file, "--module", "TransformerEncoder", "--set", "nhead=2", "--set", "norm_first=true",
                  "--set", "activation=gelu"]
-        done = subprocess.run([sys.executable, "-m", "attncl.convert_command", *words], capture_output=True, text=True, timeout=240,
+        done = subprocess.run([sys.executable, "-m", "attncl.convert", *words], capture_output=True, text=True, timeout=240,
                               env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"m.safetensors: arch encoder, \d+ tensors, largest difference \d")

@@ -195,7 +195,7 @@ class Decoders(Case):
         shutil.rmtree(directory, ignore_errors=True)
         model.save_pretrained(directory)
         subprocess.run([sys.executable, "-c", "import sys; sys.modules.update(torch=None, transformers=None); "
-                        "from attncl.convert_command import main; sys.exit(main(sys.argv[1:]))", directory, self.file], check=True,
+                        "from attncl.convert import main; sys.exit(main(sys.argv[1:]))", directory, self.file], check=True,
                        env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools" / "python")}, stdout=subprocess.DEVNULL)
         tokens = torch.randint(31, (3, 20))
         with torch.no_grad():

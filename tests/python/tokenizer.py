@@ -23,7 +23,7 @@ sys.path.insert(0, str(support.DATA))
 import attncl  # noqa: E402
 import generate_tokenizers as made  # noqa: E402
 from attncl import files  # noqa: E402
-from attncl.convert_command import main as convert_main  # noqa: E402
+from attncl.convert import main as convert_main  # noqa: E402
 from attncl.tokenizer import of_directory  # noqa: E402
 
 TOOL = pathlib.Path(sys.argv[1]).resolve().parent / "tools" / "attncl"

@@ -80,7 +80,7 @@ def main():
         assert wheel.name.startswith("attncl-") and "-py3-none-linux_" in wheel.name, wheel.name
         names = zipfile.ZipFile(wheel).namelist()
         soname = library.resolve().name.rpartition(".")[0]
-        for name in (f"attncl/{soname}", "attncl/convert_command.py", "attncl/py.typed", "attncl/nn/aft.py"):
+        for name in (f"attncl/{soname}", "attncl/convert.py", "attncl/py.typed", "attncl/nn/aft.py"):
             assert name in names, (name, names)
         if bundled:
             repaired = run(*bundle_command(wheel))

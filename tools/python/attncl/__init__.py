@@ -16,7 +16,7 @@ from .training import Trainer, train
 
 if TYPE_CHECKING:
     from . import nn, ops
-    from .convert import ConversionError, export
+    from .exporting import ConversionError, export
 
 __all__ = ["AttnclError", "ConversionError", "Decoder", "Device", "Entry", "Model", "Status", "Tokenizer", "Trainer", "describe",
            "devices", "export", "nn", "ops", "train", "version"]
@@ -31,5 +31,5 @@ def __getattr__(name: str) -> Any:
     if name in ("nn", "ops"):
         return importlib.import_module(f".{name}", __name__)
     if name in ("export", "ConversionError"):
-        return getattr(importlib.import_module(".convert", __name__), name)
+        return getattr(importlib.import_module(".exporting", __name__), name)
     raise AttributeError(f"module 'attncl' has no attribute '{name}'")

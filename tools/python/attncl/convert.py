@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if decoders.is_directory(given["source"]):
             _convert_directory(given)
         else:
-            from .convert import export
+            from .exporting import export
             export(given.pop("source"), given.pop("output"), **given)
     except (ImportError, OSError, AttnclError, TypeError, decoders.ConversionError) as error:
         return _failed(error)
