@@ -32,7 +32,8 @@ static const char *name_of(const char *prefix, int i)
 
 static bool is_written(const struct host *h) // before a run
 {
-    return h && h->dtype != ATTNCL_F16 && h->dtype != ATTNCL_BF16;
+    return h && h->dtype != ATTNCL_F16 && h->dtype != ATTNCL_BF16 && h->dtype != ATTNCL_Q8 &&
+           h->dtype != ATTNCL_Q4;
 }
 
 static attncl_value add_array(attncl_graph *g, const char *name, const struct host *h)

@@ -9,10 +9,26 @@
 #include "common/row_tiling.clh"
 #include "common/weights.clh"
 
-// The part of a vector that lies below n columns.
-static inline FV load_row(__global const WEIGHT *w, int c, int n)
+#if VW == 1
+#define row_of(v) (v)[0]
+#else
+#define row_of(v) CAT(vload, VW)(0, v)
+#endif
+
+// Of a row, the part of a vector that lies below n columns.
+static inline FV load_row(__global const WEIGHT *weight, int row, int width, int c, int n)
 {
+#if WTYPE >= STORED_Q8
+    float v[VW];
+
+#pragma unroll
+    for (int i = 0; i < VW; ++i)
+        v[i] = c + i < n ? quantised_one(weight, width, row, c + i) : 0.0f;
+    return row_of(v);
+#else
+    __global const WEIGHT *w = weight + (long)row * width;
     return c + VW <= n ? load_weights(w + c) : load_weights_part(w + c, n - c);
+#endif
 }
 
 // tokens: `rows` of them, from `start` on, `line` beside each other and `stride` to the next ones;
@@ -25,9 +41,9 @@ KERNEL void embedding_rows_fwd(__global const int *restrict tokens, long start, 
     FOR_ROWS (row, rows, per_group) {
         const long at = start + (line >= rows ? row : row / line * stride + row % line);
         const int token = row < rows ? clamp(tokens[at], 0, n_tokens - 1) : 0;
-        __global const WEIGHT *w = weight + (long)token * width;
 
-        MAP_ROW_VECS(c, n, row < rows ? width : 0,
-                     row_vec_store(load_row(w, c, n) * scale, y + row * width, c, n));
+        MAP_ROW_VECS(
+            c, n, row < rows ? width : 0,
+            row_vec_store(load_row(weight, token, width, c, n) * scale, y + row * width, c, n));
     }
 }

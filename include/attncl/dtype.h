@@ -9,6 +9,7 @@
 #define ATTNCL_DTYPE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "attncl/export.h"
 #include "attncl/status.h"
@@ -43,10 +44,15 @@ ATTNCL_BEGIN
     X(F6_E3M2, 21, 6)                                                                              \
     X(F4, 22, 4)
 
+/** Types of weights on devices, of no element by itself: attncl_quantise(). */
+#define ATTNCL_QUANTISED_LIST(X)                                                                   \
+    X(Q8, 23, 8)                                                                                   \
+    X(Q4, 24, 4)
+
 typedef enum attncl_dtype {
     ATTNCL_DTYPE_NONE = 0,
 #define ATTNCL_DTYPE_ENUM(name, value, bits) ATTNCL_##name = value,
-    ATTNCL_DTYPE_LIST(ATTNCL_DTYPE_ENUM)
+    ATTNCL_DTYPE_LIST(ATTNCL_DTYPE_ENUM) ATTNCL_QUANTISED_LIST(ATTNCL_DTYPE_ENUM)
 #undef ATTNCL_DTYPE_ENUM
 } attncl_dtype;
 
@@ -57,7 +63,7 @@ typedef enum attncl_dtype {
  * Errors: none. */
 ATTNCL_API const char *attncl_dtype_name(attncl_dtype dtype);
 
-/** Bytes of one element; 0 for an unknown or sub-byte type.  Any thread.
+/** Bytes of one element; 0 for an unknown, quantised or sub-byte type.  Any thread.
  * Errors: none. */
 ATTNCL_API size_t attncl_dtype_bytes(attncl_dtype dtype);
 
@@ -75,6 +81,34 @@ ATTNCL_API size_t attncl_dtype_bytes(attncl_dtype dtype);
  */
 ATTNCL_API attncl_status attncl_elements_convert(attncl_dtype from_type, const void *from,
                                                  attncl_dtype to_type, void *to, size_t count);
+
+/**
+ * Weights [n, k] of a linear map or an embedding in 8 or 4 bits, k a multiple of 32: blocks of 32 along k
+ * with a scale d in F16, an element is d q (Q8, q from -127 to 127) or d (q - 8) (Q4, q from 0 to 15).
+ * docs/model-files.md has the layout.  A tensor of such a type is made from these bytes, and only
+ * attncl_linear() and attncl_embedding() take it, whole.
+ */
+
+/** Bytes of the whole; 0 for another type, and sizes that are not possible.  Any thread.
+ * Errors: none. */
+ATTNCL_API size_t attncl_quantised_bytes(attncl_dtype dtype, int64_t n, int64_t k);
+
+/**
+ * Rounds floats to a quantised type.  What attncl_dequantise() gives stays what it is.
+ *
+ * @param from  [n, k] floats, borrowed
+ * @param to    space for attncl_quantised_bytes()
+ *
+ * ERR_ARGUMENT names the first element that is not finite or too large for an F16 scale.  Any thread.
+ * Errors: ERR_ARGUMENT, ERR_DTYPE for another type, ERR_SHAPE where k is no multiple of 32.
+ */
+ATTNCL_API attncl_status attncl_quantise(attncl_dtype dtype, int64_t n, int64_t k,
+                                         const float *from, void *to);
+
+/** The floats [n, k] that the bytes stand for, exact.  ERR_FORMAT when a scale is not finite.  Any thread.
+ * Errors: ERR_FORMAT, ERR_ARGUMENT, ERR_DTYPE, ERR_SHAPE. */
+ATTNCL_API attncl_status attncl_dequantise(attncl_dtype dtype, int64_t n, int64_t k,
+                                           const void *from, float *to);
 
 ATTNCL_END
 

@@ -8,6 +8,7 @@
 
 #include "base/ckd.h"
 #include "base/desc.h"
+#include "base/quantised.h"
 #include "base/try.h"
 
 // With this limit, sizes in bytes stay far below the limits of int64 and size_t.
@@ -16,11 +17,15 @@ static const int64_t max_elements = INT64_C(1) << 48;
 attncl_status attncl__desc_make(attncl_dtype dtype, int rank, const int64_t *dim,
                                 struct tensor_desc *ret)
 {
-    REQUIRE(attncl_dtype_bytes(dtype) > 0, ATTNCL_ERR_DTYPE, "element type %d is unknown",
-            (int)dtype);
+    REQUIRE(attncl_dtype_bytes(dtype) > 0 || attncl__is_quantised(dtype), ATTNCL_ERR_DTYPE,
+            "element type %d is unknown", (int)dtype);
     REQUIRE(rank >= 0 && rank <= ATTNCL_MAX_RANK, ATTNCL_ERR_SHAPE,
             "rank %d, at most %d axes are possible", rank, ATTNCL_MAX_RANK);
 
+    if (attncl__is_quantised(dtype))
+        REQUIRE(rank == 2 && dim[1] % QUANTISED_BLOCK == 0, ATTNCL_ERR_SHAPE,
+                "a %s tensor is [n, k], k a multiple of %d, not of rank %d with k = %" PRId64,
+                attncl_dtype_name(dtype), QUANTISED_BLOCK, rank, rank > 0 ? dim[rank - 1] : 0);
     struct tensor_desc d = {.dtype = dtype, .rank = rank};
     int64_t count = 1;
     for (int i = rank - 1; i >= 0; --i) {
@@ -45,6 +50,8 @@ int64_t attncl__desc_count(const struct tensor_desc *d)
 
 size_t attncl__desc_bytes(const struct tensor_desc *d)
 {
+    if (attncl__is_quantised(d->dtype))
+        return attncl_quantised_bytes(d->dtype, d->dim[0], d->dim[1]);
     return (size_t)attncl__desc_count(d) * attncl_dtype_bytes(d->dtype);
 }
 

@@ -16,6 +16,7 @@ const char *attncl_dtype_name(attncl_dtype dtype)
     case ATTNCL_##name:                                                                            \
         return #name;
         ATTNCL_DTYPE_LIST(NAME_OF)
+        ATTNCL_QUANTISED_LIST(NAME_OF)
 #undef NAME_OF
     case ATTNCL_DTYPE_NONE:
         break;
@@ -41,6 +42,8 @@ size_t attncl__dtype_bits(attncl_dtype dtype)
         return bits;
         ATTNCL_DTYPE_LIST(BITS_OF)
 #undef BITS_OF
+    case ATTNCL_Q8:
+    case ATTNCL_Q4:
     case ATTNCL_DTYPE_NONE:
         break;
     }

@@ -53,7 +53,7 @@ enum { GEMM_MAX_OTHERS = 2 };
 struct gemm {
     int64_t batch, m, n, k;
     struct gemm_matrix a, b, c;
-    attncl_dtype b_dtype; // F16 or BF16: weights as they are stored, batch 1; else float
+    attncl_dtype b_dtype; // F16, BF16, Q8, Q4: weights as they are stored, batch 1; else float
     bool trans_a, trans_b;
     bool causal; // A is square, lower triangular, not transposed: (i, j > i) is not read
     enum gemm_bias bias_kind;

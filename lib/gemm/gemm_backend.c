@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "gemm/internal.h"
 
-enum gemm_backend { BACKEND_CLBLAST, BACKEND_SKINNY, BACKEND_TILED };
+enum gemm_backend { BACKEND_CLBLAST, BACKEND_SKINNY, BACKEND_TILED, BACKEND_QUANTISED };
 
 struct choice {
     enum gemm_backend backend;
@@ -50,6 +50,8 @@ static struct choice choose(const struct launcher *l, const struct gemm *g)
 {
     const char *reason = attncl__clblast_unsupported_reason(g);
 
+    if (attncl__is_quantised(g->b_dtype))
+        return (struct choice){BACKEND_QUANTISED, "weights of 8 or 4 bits"};
     if (g->norm.weight.storage)
         return (struct choice){BACKEND_SKINNY, "skinny, normalised"};
     if (g->merge.position.storage)
@@ -128,7 +130,8 @@ static attncl_status check(const struct launcher *l, const struct gemm *g)
 
 size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g)
 {
-    if (g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0 || attncl__gemm_is_skinny(caps, g))
+    if (g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0 || attncl__is_quantised(g->b_dtype) ||
+        attncl__gemm_is_skinny(caps, g))
         return 0;
     return caps->variant == VARIANT_CPU ? attncl__gemm_cpu_scratch(caps, g)
                                         : attncl__gemm_gpu_scratch(caps, g);
@@ -147,7 +150,8 @@ static struct gemm as_one_row(const struct gemm *g)
     struct gemm t = *g;
 
     if (g->n != 1 || g->m == 1 || g->causal || !column_is_dense || g->c.ld != 1 ||
-        attncl__is_16_bit(g->b_dtype) || (g->gate.span.storage && g->gate.ld != 1) ||
+        attncl__is_16_bit(g->b_dtype) || attncl__is_quantised(g->b_dtype) ||
+        (g->gate.span.storage && g->gate.ld != 1) ||
         (g->residual.span.storage && g->residual.ld != 1))
         return t;
     t.m = 1;
@@ -205,6 +209,9 @@ attncl_status attncl__gemm(struct launcher *l, const struct gemm *problem)
         break;
     case BACKEND_SKINNY:
         TRY(attncl__gemm_skinny(l, &g, how));
+        break;
+    case BACKEND_QUANTISED:
+        TRY(attncl__gemm_quantised(l, &g, how));
         break;
     case BACKEND_TILED:
         TRY(attncl__gemm_tiles(l, &g, how));

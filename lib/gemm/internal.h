@@ -4,6 +4,7 @@
 #define ATTNCL_GEMM_INTERNAL_H
 
 #include "attncl/context.h"
+#include "base/quantised.h"
 #include "gemm/gemm.h"
 
 // How a GEMM is computed, for the log.
@@ -29,6 +30,11 @@ enum { GEMV_MAX_ROWS = 4 }; // but for blocks of rows
 bool attncl__gemv_takes(const struct device_caps *caps, const struct gemm *g);
 bool attncl__gemv_norms(const struct device_caps *caps, const struct gemm *g);
 attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES]);
+
+// B in 8 or 4 bits, transposed and whole: few rows of A, and all in the GPU variant, by a kernel of its own, the others
+// by tiles (gemm_quantised.c).
+attncl_status attncl__gemm_quantised(struct launcher *l, const struct gemm *g,
+                                     char how[GEMM_HOW_BYTES]);
 
 // True when the GEMM has an activation, a bias, a gate or a residual.
 bool attncl__gemm_has_epilogue(const struct gemm *g);

@@ -5,6 +5,7 @@
 
 #include "graph/nodes.h"
 #include "base/alloc.h"
+#include "base/quantised.h"
 
 int attncl__graph_add_value(attncl_graph *g, struct value v)
 {
@@ -65,6 +66,9 @@ attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "a view of a value of another graph");
     if (!of)
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "a view of the null value");
+    if (attncl__is_quantised(desc->dtype))
+        return GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "a view of %s weights, which are read whole",
+                          attncl_dtype_name(desc->dtype));
     struct value view = {.kind = VALUE_VIEW, .base = of->base, .desc = *desc};
     view.desc.start += of->desc.start; // of a view: the base begins further in front
     return attncl__graph_handle(g, attncl__graph_add_value(g, view));

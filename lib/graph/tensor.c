@@ -3,6 +3,7 @@
 // Device tensors: memory that outlives a graph.
 
 #include "base/alloc.h"
+#include "base/quantised.h"
 #include "device/clerr.h"
 #include "graph/nodes.h"
 #include "launch/command_list.h"
@@ -36,8 +37,12 @@ static attncl_status upload(attncl_tensor *t, attncl_dtype data_dtype, const voi
     const size_t count = (size_t)attncl__desc_count(&t->desc);
     void *converted = NULL;
 
-    if (to)
+    if (to && attncl__is_quantised(data_dtype))
+        memcpy(to, data, bytes);
+    else if (to)
         return attncl__convert(data_dtype, data, t->desc.dtype, to, count);
+    if (to)
+        return ATTNCL_OK;
     if (data_dtype == t->desc.dtype && data_dtype != ATTNCL_U8)
         return attncl__buffer_write(t->ctx, t->storage.mem, 0, data, bytes);
 
@@ -137,9 +142,16 @@ attncl_status attncl__tensor_create_from(attncl_context *context, attncl_dtype d
                                          const int64_t *dim, const struct tensor_source *source,
                                          attncl_tensor **tensor_ret)
 {
+    const bool quantised = attncl__is_quantised(dtype);
+
     REQUIRE(dtype == ATTNCL_F32 || attncl__is_16_bit(dtype) || dtype == ATTNCL_I32 ||
-                dtype == ATTNCL_U8,
-            ATTNCL_ERR_DTYPE, "a tensor on the device is F32, F16, BF16, I32 or U8, not %s",
+                dtype == ATTNCL_U8 || quantised,
+            ATTNCL_ERR_DTYPE, "a tensor on the device is F32, F16, BF16, I32, U8, Q8 or Q4, not %s",
+            attncl_dtype_name(dtype));
+    REQUIRE(quantised || attncl__is_quantised(source->dtype)
+                ? source->dtype == dtype && !source->read
+                : true,
+            ATTNCL_ERR_DTYPE, "%s does not convert to %s", attncl_dtype_name(source->dtype),
             attncl_dtype_name(dtype));
     TRY(attncl__context_usable(context));
 

@@ -93,10 +93,15 @@ static inline void kspec_set_vw_ls(struct kspec *k, unsigned vw, size_t ls)
     kspec_int(k, "LS", (int64_t)ls);
 }
 
-// A type of stored elements (cl/common/stored.clh): F16, BF16, or any other for float.
+// A type of stored elements (cl/common/stored.clh, quantised.clh): F16, BF16, Q8, Q4, or any other for float.
 static inline void kspec_set_stored(struct kspec *k, const char *name, attncl_dtype dtype)
 {
-    kspec_int(k, name, dtype == ATTNCL_F16 ? 1 : dtype == ATTNCL_BF16 ? 2 : 0);
+    const int type = dtype == ATTNCL_F16    ? 1
+                     : dtype == ATTNCL_BF16 ? 2
+                     : dtype == ATTNCL_Q8   ? 3
+                     : dtype == ATTNCL_Q4   ? 4
+                                            : 0;
+    kspec_int(k, name, type);
 }
 
 // WTYPE, the type of weights (cl/common/weights.clh).

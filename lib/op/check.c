@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "attncl/kinds.h"
+#include "base/quantised.h"
 #include "op/op.h"
 
 unsigned attncl__op_inputs(const struct op_class *cls, enum op_arg_flag flag)
@@ -24,6 +25,8 @@ static attncl_status check_type(const struct op_sig *sig, const struct op_arg *a
     const attncl_dtype got = sig->in[i].dtype;
 
     if (type == ANY_TYPE)
+        return ATTNCL_OK;
+    if (arg->flags & OR_QUANTISED && attncl__is_quantised(got))
         return ATTNCL_OK;
     if (type == STORED) {
         REQUIRE(got == ATTNCL_F32 || attncl__is_16_bit(got), ATTNCL_ERR_DTYPE,

@@ -105,7 +105,8 @@ enum op_arg_flag {
     ANY_VIEW = 1 << 5,   // input: may be any view at all, with strides as they come
     STATE = 1 << 6,      // input: the op updates it in place
     SHAPE_ONLY = 1 << 7, // input: only its shape counts, no gradient reaches it
-    FOR_BACKWARD = 1 << 8 // output: absent unless sig->save_for_backward
+    OR_QUANTISED = 1 << 9, // input with STORED: Q8 and Q4, too
+    FOR_BACKWARD = 1 << 8  // output: absent unless sig->save_for_backward
 };
 struct op_arg {
     const char *name;

@@ -43,4 +43,9 @@ OP_SPEC(embedding_fwd, .in = "tokens i32:0:V R*; weight f32 V C", .out = "y f32 
         .cases = {{"scaled", SCALE(22.627417f)},
                   {"plain", SCALE(1)},
                   {"F16", SCALE(22.6f), "weight f16 V C"},
-                  {"BF16", SCALE(1), "weight bf16 V C", .gpu = "R=8x1024 V=50257 C=511,512"}});
+                  {"BF16", SCALE(1), "weight bf16 V C", .gpu = "R=8x1024 V=50257 C=511,512"},
+                  {"Q8", SCALE(22.6f), "weight q8 V C", .grad = "",
+                   .smoke = "R=5x3 V=19 C=96; R=1 V=1 C=32", .full = "R=700 V=65 C=64",
+                   .special = "", .gpu = "R=8x1024 V=50257 C=512"},
+                  {"Q4", SCALE(1), "weight q4 V C", .grad = "", .smoke = "R=5x3 V=19 C=96",
+                   .full = "R=700 V=65 C=64", .special = "", .gpu = "R=8x1024 V=50257 C=512"}});

@@ -134,28 +134,37 @@ static void build_linear(attncl_graph *g, const void *params, const attncl_value
     out[0] = attncl_linear_fused(g, &desc, in[0], in[1], in[2]);
 }
 
+// One block and several, pairs of them and one left; whole panels of 16 and rows in the last; few rows, more of them than
+// kernels for few rows take.
+#define QUANTISED_SIZES                                                                            \
+    .smoke = "R=1 K=32,160 N=7,65; R=3,2x7,40 K=96 N=35", .gpu = "R=1,4,2048 K=1024 N=1024",       \
+    .full = "R=1,2,4,5,8,9,32,33 K=64,96 N=48,200; R=130 K=352 N=81; R=2 K=4096 N=31"
+
 // Sizes: few rows, of which kernels for few rows are made; whole vectors and ragged tails; a column, which other weights
 // take as a row.  Gradients: the slope is that of a rounded sum, 50 roundings of the largest; test_gemm_bwd.c has the
 // products alone.
-OP_SPEC(linear_fwd,
-        .in = "x f32 R* K; weight f32+ N K; bias? f32 N; gate? f32 R* N; residual? f32 R* N",
-        .out = "y f32 R* N", .ref = linear, .build = build_linear,
-        .grad = "x weight bias gate residual", .ref_bwd = linear_bwd, .allow = allow_linear,
-        .grad_tolerance = 3e-6, .smoke = "R=2 K=33 N=7; R=5x7 K=33 N=65",
-        .gpu = "R=1,2048 K=1024 N=1024", .special = "R=5 K=21 N=19; R=21 K=5 N=35",
-        .full =
-            "R=1 K=1,64 N=1,48; R=2 K=128 N=31; R=37 K=19 N=33; R=70 K=129 N=67; R=130 K=64 N=48; "
+OP_SPEC(
+    linear_fwd,
+    .in = "x f32 R* K; weight f32+ N K; bias? f32 N; gate? f32 R* N; residual? f32 R* N",
+    .out = "y f32 R* N", .ref = linear, .build = build_linear,
+    .grad = "x weight bias gate residual", .ref_bwd = linear_bwd, .allow = allow_linear,
+    .grad_tolerance = 3e-6, .smoke = "R=2 K=33 N=7; R=5x7 K=33 N=65",
+    .gpu = "R=1,2048 K=1024 N=1024", .special = "R=5 K=21 N=19; R=21 K=5 N=35",
+    .full = "R=1 K=1,64 N=1,48; R=2 K=128 N=31; R=37 K=19 N=33; R=70 K=129 N=67; R=130 K=64 N=48; "
             "R=16 K=128 N=31; R=4 K=16 N=3; R=40 K=24 N=1; R=3 K=24 N=1; R=- K=5 N=3",
-        .data = SCALED,
-        .cases = {{"plain", ACT(IDENTITY), .gpu = "R=1,4,8,16,2048 K=512,1024 N=512"},
-                  {"GELU", ACT(GELU), ALL_IN},
-                  {"ReLU", ACT(RELU), "bias f32 N"},
-                  {"F16", ACT(IDENTITY), "weight f16 N K", .gpu = "R=1,8,4096 K=4096,4095 N=4096"},
-                  {"BF16", ACT(GELU), "weight bf16 N K;" ALL_IN,
-                   .gpu = "R=1,4 K=4096 N=4096; R=4096 K=4096,4095 N=4096"}},
-        .refusals = {{ATTNCL_ERR_ARGUMENT, "activation 9", SPEC_PARAMS(linear_fwd, 9)},
-                     {ATTNCL_ERR_DTYPE, "weight is I32", .with = "weight i32:0:3 N K"},
-                     {ATTNCL_ERR_DTYPE, "bias is F16", .with = "bias f16 N"}});
+    .data = SCALED,
+    .cases = {{"plain", ACT(IDENTITY), .gpu = "R=1,4,8,16,2048 K=512,1024 N=512"},
+              {"GELU", ACT(GELU), ALL_IN},
+              {"ReLU", ACT(RELU), "bias f32 N"},
+              {"F16", ACT(IDENTITY), "weight f16 N K", .gpu = "R=1,8,4096 K=4096,4095 N=4096"},
+              {"BF16", ACT(GELU), "weight bf16 N K;" ALL_IN,
+               .gpu = "R=1,4 K=4096 N=4096; R=4096 K=4096,4095 N=4096"},
+              {"Q8", ACT(GELU), "weight q8 N K;" ALL_IN, .grad = "", .special = "",
+               QUANTISED_SIZES},
+              {"Q4", ACT(IDENTITY), "weight q4 N K", .grad = "", .special = "", QUANTISED_SIZES}},
+    .refusals = {{ATTNCL_ERR_ARGUMENT, "activation 9", SPEC_PARAMS(linear_fwd, 9)},
+                 {ATTNCL_ERR_DTYPE, "weight is I32", .with = "weight i32:0:3 N K"},
+                 {ATTNCL_ERR_DTYPE, "bias is F16", .with = "bias f16 N"}});
 
 static void bmm(const void *params, struct host *const *in, struct host *const *out)
 {

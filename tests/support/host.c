@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attncl/status.h"
+#include "base/quantised.h"
+
 // Everything handed out since the last reset, as a chain.
 struct piece {
     struct piece *next;
@@ -75,8 +78,15 @@ struct host *host_row(const struct host *h, int64_t t)
     return host_with(h->dtype, h->data + t * (h->count / h->dim[0]), h->rank - 1, h->dim + 1);
 }
 
+bool host_is_constant(const struct host *h)
+{
+    return attncl__is_16_bit(h->dtype) || attncl__is_quantised(h->dtype);
+}
+
 size_t host_bytes(const struct host *h)
 {
+    if (attncl__is_quantised(h->dtype))
+        return attncl_quantised_bytes(h->dtype, h->dim[0], h->dim[1]);
     return (size_t)h->count * attncl_dtype_bytes(h->dtype);
 }
 
@@ -129,8 +139,30 @@ static double of_16_bits(uint16_t word, attncl_dtype dtype)
                         low - bits + (field > 0 ? field - 1 : 0));
 }
 
+static float *floats_of(const struct host *h)
+{
+    float *floats = arena_alloc((size_t)h->count * sizeof *floats);
+
+    for (int64_t i = 0; i < h->count; ++i)
+        floats[i] = (float)h->data[i];
+    return floats;
+}
+
+static void *quantised(const struct host *h, float *floats)
+{
+    void *bytes = arena_alloc(host_bytes(h));
+
+    if (attncl_quantise(h->dtype, h->dim[0], h->dim[1], floats, bytes) != ATTNCL_OK) {
+        fprintf(stderr, "%s\n", attncl_last_error());
+        abort();
+    }
+    return bytes;
+}
+
 void *host_pack(const struct host *h)
 {
+    if (attncl__is_quantised(h->dtype))
+        return quantised(h, floats_of(h));
     void *bytes = arena_alloc(host_bytes(h));
 
     for (int64_t i = 0; i < h->count; ++i) {
@@ -163,6 +195,14 @@ void host_unpack(struct host *h, const void *bytes)
 struct host *host_stored(struct host *h, attncl_dtype dtype)
 {
     h->dtype = dtype;
+    if (attncl__is_quantised(dtype)) {
+        float *floats = floats_of(h);
+        void *bytes = quantised(h, floats);
+        attncl_dequantise(dtype, h->dim[0], h->dim[1], bytes, floats);
+        for (int64_t i = 0; i < h->count; ++i)
+            h->data[i] = floats[i];
+        return h;
+    }
     for (int64_t i = 0; i < h->count; ++i)
         h->data[i] = rounded(h->data[i], dtype);
     return h;

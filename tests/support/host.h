@@ -36,7 +36,8 @@ struct host *host_ints(unsigned seed, int low, int high, int rank,
                        const int64_t *dim); // I32 in [low, high)
 struct host *host_mask(unsigned seed, double p_visible, int rank, const int64_t *dim); // U8, 0 or 1
 struct host *host_stored(struct host *h,
-                         attncl_dtype dtype);        // rounds to a type of floats, returns h
+                         attncl_dtype dtype); // rounds to a type of floats, or Q8 or Q4; returns h
+bool host_is_constant(const struct host *h);  // of a type that inputs of graphs have not
 void host_scale(struct host *h, double factor);      // and rounds to float
 void host_set(struct host *h, const double *values); // all of them, in C order
 struct host *host_view(struct host *h);              // sets as_view and returns h

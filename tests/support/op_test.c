@@ -33,9 +33,8 @@ static struct host *widened(const struct host *h)
 // An input of the graph, or a weight of 16-bit elements, which an input has not.
 static attncl_value add_array(attncl_graph *g, const char *name, const struct host *h)
 {
-    return attncl__is_16_bit(h->dtype)
-               ? attncl_graph_constant(g, h->dtype, h->rank, h->dim, host_pack(h))
-               : attncl_graph_input(g, name, h->dtype, h->rank, h->dim);
+    return host_is_constant(h) ? attncl_graph_constant(g, h->dtype, h->rank, h->dim, host_pack(h))
+                               : attncl_graph_input(g, name, h->dtype, h->rank, h->dim);
 }
 
 static const char *port(const char *prefix, int i)
@@ -176,7 +175,7 @@ static cl_mem state_memory(const struct op_graph *t, int i)
 
 static attncl_status write_one(const struct op_graph *t, const char *name, const struct host *h)
 {
-    return h && h->count > 0 && !attncl__is_16_bit(h->dtype)
+    return h && h->count > 0 && !host_is_constant(h)
                ? attncl_graph_write(t->g, name, host_pack(h), host_bytes(h))
                : ATTNCL_OK;
 }

@@ -52,8 +52,8 @@ static void must(bool holds, const char *op, const char *what)
 
 static struct spec_slot parse_slot(char *text)
 {
-    static const attncl_dtype types[] = {ATTNCL_F32, ATTNCL_I32, ATTNCL_U8, ATTNCL_F16,
-                                         ATTNCL_BF16};
+    static const attncl_dtype types[] = {ATTNCL_F32,  ATTNCL_I32, ATTNCL_U8, ATTNCL_F16,
+                                         ATTNCL_BF16, ATTNCL_Q8,  ATTNCL_Q4};
     struct spec_slot s = {.low = "0", .high = "0"};
     char type[8] = "", axes[64] = "";
     int n = 0, end = 0;

@@ -30,7 +30,7 @@ static const struct grad_rule fwd_grad[] = {{.op = OP_embedding_bwd,
 
 const struct op_class attncl__op_embedding_fwd = {
     .name = OP_CLASS(embedding_fwd),
-    .in = OP_IN({"tokens", I32 | STRIDED, "..."}, {"weight", STORED, "V C"}),
+    .in = OP_IN({"tokens", I32 | STRIDED, "..."}, {"weight", STORED | OR_QUANTISED, "V C"}),
     .out = OP_OUT({"y", F32, "... C"}),
     .int_axes = "C",
     .filled_axes = "V",

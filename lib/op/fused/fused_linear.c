@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+#include "base/quantised.h"
+
 static bool has(const struct op_sig *sig, int input)
 {
     return attncl__desc_present(&sig->in[input]);
@@ -58,6 +60,8 @@ bool attncl__fused_linear_supported(const struct op_sig *sig)
     const struct tensor_desc *norm = &sig->in[FUSED_LINEAR_NORM_W],
                              *weight = &sig->in[LINEAR_WEIGHT];
 
+    if (attncl__is_quantised(weight->dtype))
+        return false;
     for (int i = 1; i < product_count(sig); ++i) {
         const struct tensor_desc *other = &sig->in[FUSED_LINEAR_MORE + 2 * (i - 1)];
         if (!attncl__desc_same_shape(other, &sig->in[FUSED_LINEAR_MORE]) ||

@@ -2,8 +2,8 @@
 //
 // GEMMs.
 //
-//   linear   y = act(x W^T + b) * gate + residual      x [..., in], W [out, in] F32, F16 or BF16, b [out],
-//            p = x W^T + b                             y, p [..., out]
+//   linear   y = act(x W^T + b) * gate + residual      x [..., in], W [out, in] F32, F16, BF16, Q8 or Q4,,
+//            p = x W^T + b                             b [out], y, p [..., out]
 //   bmm      y_i = a_i b_i                             a [B, n, m], b [B, m, p], y [B, n, p]
 //
 // No kernel: gemm/gemm_backend.c chooses a backend, and cl/gemm has the kernels.  A layer norm in
@@ -135,7 +135,7 @@ static const struct grad_rule linear_grad[] = {
 
 const struct op_class attncl__op_linear_fwd = {
     .name = OP_CLASS(linear_fwd),
-    .in = OP_IN({"x", F32 | STRIDED, "... K"}, {"weight", STORED | STRIDED, "N K"},
+    .in = OP_IN({"x", F32 | STRIDED, "... K"}, {"weight", STORED | OR_QUANTISED | STRIDED, "N K"},
                 {"bias", F32 | OPTIONAL, "N"}, {"gate", F32 | STRIDED | OPTIONAL, "... N"},
                 {"residual", F32 | STRIDED | OPTIONAL, "... N"}),
     .out = OP_OUT({"y", F32, "... N"}, {"argument", F32 | FOR_BACKWARD, "... N"}),

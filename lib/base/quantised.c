@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+//
+// Weights in 8 and 4 bits: rounding to blocks, and back.
+
+#include "base/quantised.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/ckd.h"
+#include "base/dtype.h"
+#include "base/try.h"
+
+enum { SCALE_BYTES = 2 * QUANTISED_ROWS * 2 };
+
+// Of one weight.
+static int bits_of(attncl_dtype dtype)
+{
+    return dtype == ATTNCL_Q8 ? 8 : 4;
+}
+
+size_t attncl__quantised_pair_bytes(attncl_dtype dtype)
+{
+    return SCALE_BYTES + (size_t)(2 * QUANTISED_ROWS * QUANTISED_BLOCK * bits_of(dtype) / 8);
+}
+
+static int64_t pair_count(int64_t k)
+{
+    return (k / QUANTISED_BLOCK + 1) / 2;
+}
+
+static int64_t panel_count(int64_t n)
+{
+    return (n + QUANTISED_ROWS - 1) / QUANTISED_ROWS;
+}
+
+size_t attncl_quantised_bytes(attncl_dtype dtype, int64_t n, int64_t k)
+{
+    const int64_t most = INT64_C(1) << 47;
+    size_t pairs, bytes;
+
+    if (!attncl__is_quantised(dtype) || n < 0 || k < 0 || n > most || k > most ||
+        k % QUANTISED_BLOCK != 0 ||
+        !ckd_mul_size((size_t)panel_count(n), (size_t)pair_count(k), &pairs) ||
+        !ckd_mul_size(pairs, attncl__quantised_pair_bytes(dtype), &bytes))
+        return 0;
+    return bytes;
+}
+
+// Where a row's part of a block is.
+struct place {
+    size_t scale, first; // bytes from the start
+};
+
+static struct place place_of(attncl_dtype dtype, int64_t k, int64_t row, int64_t block)
+{
+    const size_t pair_bytes = attncl__quantised_pair_bytes(dtype), half = (size_t)(block % 2);
+    const size_t pair = (size_t)(row / QUANTISED_ROWS * pair_count(k) + block / 2) * pair_bytes;
+    const size_t r = (size_t)(row % QUANTISED_ROWS);
+
+    return (struct place){pair + (half * QUANTISED_ROWS + r) * 2,
+                          pair + SCALE_BYTES + half * (pair_bytes - SCALE_BYTES) / 2 + 4 * r};
+}
+
+// Where column c of the block is, or half of the byte.
+static size_t byte_of(attncl_dtype dtype, struct place at, int c)
+{
+    return at.first + (size_t)(64 * (c / (32 / bits_of(dtype))) + c % 4);
+}
+
+static float scale_at(const unsigned char *data, size_t at)
+{
+    uint16_t half;
+    memcpy(&half, data + at, sizeof half);
+    return attncl__half_to_float(half);
+}
+
+static void unpack_block(attncl_dtype dtype, const unsigned char *data, struct place at, float *to)
+{
+    const float d = scale_at(data, at.scale);
+
+    for (int c = 0; c < QUANTISED_BLOCK; ++c) {
+        const int byte = data[byte_of(dtype, at, c)];
+        to[c] = dtype == ATTNCL_Q8 ? d * (float)(byte - 128)
+                                   : d * (float)((c % 8 < 4 ? byte & 15 : byte >> 4) - 8);
+    }
+}
+
+void attncl__dequantise_row(attncl_dtype dtype, int64_t k, const void *from, int64_t row, float *to)
+{
+    for (int64_t b = 0; b < k / QUANTISED_BLOCK; ++b)
+        unpack_block(dtype, from, place_of(dtype, k, row, b), to + b * QUANTISED_BLOCK);
+}
+
+static attncl_status check_type(attncl_dtype dtype, int64_t n, int64_t k)
+{
+    REQUIRE(attncl__is_quantised(dtype), ATTNCL_ERR_DTYPE, "%s is not Q8 or Q4",
+            attncl_dtype_name(dtype));
+    REQUIRE(n >= 0 && k >= 0 && k % QUANTISED_BLOCK == 0, ATTNCL_ERR_SHAPE,
+            "[%" PRId64 ", %" PRId64 "] in %s: k must be a multiple of %d", n, k,
+            attncl_dtype_name(dtype), QUANTISED_BLOCK);
+    REQUIRE(n == 0 || k == 0 || attncl_quantised_bytes(dtype, n, k) > 0, ATTNCL_ERR_SHAPE,
+            "[%" PRId64 ", %" PRId64 "] is too large", n, k);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__quantised_check(attncl_dtype dtype, int64_t n, int64_t k, const void *data)
+{
+    TRY(check_type(dtype, n, k));
+    for (int64_t row = 0; row < n; ++row)
+        for (int64_t b = 0; b < k / QUANTISED_BLOCK; ++b) {
+            const float d = scale_at(data, place_of(dtype, k, row, b).scale);
+            REQUIRE(isfinite(d), ATTNCL_ERR_FORMAT,
+                    "the scale of block %" PRId64 " of row %" PRId64 " is %g, not finite", b, row,
+                    (double)d);
+        }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_dequantise(attncl_dtype dtype, int64_t n, int64_t k, const void *from,
+                                float *to)
+{
+    REQUIRE((from && to) || n == 0 || k == 0, ATTNCL_ERR_ARGUMENT, "from or to is NULL");
+    TRY(attncl__quantised_check(dtype, n, k, from));
+    for (int64_t row = 0; row < n; ++row)
+        attncl__dequantise_row(dtype, k, from, row, to + row * k);
+    return ATTNCL_OK;
+}
+
+// The nearest level of w, 0 to 2^bits - 1; of 8 bits 0 is not used.
+static int level(attncl_dtype dtype, float w, float d)
+{
+    const int zero = 1 << (bits_of(dtype) - 1);
+    const float least = dtype == ATTNCL_Q8 ? -127.0f : -8.0f, most = (float)(zero - 1);
+    const float q = d != 0.0f ? w / d : 0.0f;
+    return (int)rintf(q < least ? least : q > most ? most : q) + zero;
+}
+
+static double squared_error(attncl_dtype dtype, const float *w, float d)
+{
+    const int zero = 1 << (bits_of(dtype) - 1);
+    double sum = 0;
+
+    for (int c = 0; c < QUANTISED_BLOCK; ++c) {
+        const double e = (double)w[c] - (double)d * (level(dtype, w[c], d) - zero);
+        sum += e * e;
+    }
+    return sum;
+}
+
+// Infinite where F16 has no such scale.
+static float rounded_scale(double d, uint16_t *half_ret)
+{
+    if (attncl__convert(ATTNCL_F64, &d, ATTNCL_F16, half_ret, 1) != ATTNCL_OK)
+        return INFINITY;
+    return attncl__half_to_float(*half_ret);
+}
+
+// The element of the largest size becomes an end of the levels.  Of 4 bits other ends are tried: some elements are
+// cut, the others fall on finer levels.  The first of the smallest error.
+static bool choose_scale(attncl_dtype dtype, const float *w, uint16_t *half_ret)
+{
+    static const double ends_8[] = {127}, ends_4[] = {-8, -7.5, -7, -7.25, -8.5, -9};
+    const double *ends = dtype == ATTNCL_Q8 ? ends_8 : ends_4;
+    const int n_ends = dtype == ATTNCL_Q8 ? 1 : (int)(sizeof ends_4 / sizeof ends_4[0]);
+    double largest = 0, least = INFINITY;
+
+    for (int c = 0; c < QUANTISED_BLOCK; ++c)
+        if (fabs((double)w[c]) > fabs(largest))
+            largest = (double)w[c];
+    for (int i = 0; i < n_ends; ++i) {
+        uint16_t half;
+        const float d = rounded_scale(largest / ends[i], &half);
+        const double error = !isfinite(d) ? INFINITY : n_ends == 1 ? 0 : squared_error(dtype, w, d);
+        if (error < least) {
+            least = error;
+            *half_ret = half;
+        }
+    }
+    return isfinite(least);
+}
+
+static void pack_block(attncl_dtype dtype, const float *w, uint16_t half, struct place at,
+                       unsigned char *data)
+{
+    const float d = attncl__half_to_float(half);
+
+    memcpy(data + at.scale, &half, sizeof half);
+    for (int c = 0; c < QUANTISED_BLOCK; ++c) {
+        const int q = level(dtype, w[c], d);
+        data[byte_of(dtype, at, c)] |=
+            (unsigned char)(dtype == ATTNCL_Q4 && c % 8 >= 4 ? q << 4 : q);
+    }
+}
+
+attncl_status attncl_quantise(attncl_dtype dtype, int64_t n, int64_t k, const float *from, void *to)
+{
+    REQUIRE((from && to) || n == 0 || k == 0, ATTNCL_ERR_ARGUMENT, "from or to is NULL");
+    TRY(check_type(dtype, n, k));
+    if (n == 0 || k == 0)
+        return ATTNCL_OK;
+    memset(to, 0, attncl_quantised_bytes(dtype, n, k));
+    for (int64_t row = 0; row < n; ++row)
+        for (int64_t b = 0; b < k / QUANTISED_BLOCK; ++b) {
+            const float *w = from + row * k + b * QUANTISED_BLOCK;
+            uint16_t half = 0;
+            for (int c = 0; c < QUANTISED_BLOCK; ++c)
+                REQUIRE(isfinite(w[c]), ATTNCL_ERR_ARGUMENT,
+                        "element [%" PRId64 ", %" PRId64 "] is %g, not finite", row,
+                        b * QUANTISED_BLOCK + c, (double)w[c]);
+            REQUIRE(choose_scale(dtype, w, &half), ATTNCL_ERR_ARGUMENT,
+                    "block %" PRId64 " of row %" PRId64 " is too large for a scale in F16", b, row);
+            pack_block(dtype, w, half, place_of(dtype, k, row, b), to);
+        }
+    return ATTNCL_OK;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+//
+// GEMM of weights in 8 and 4 bits: few rows of A by cl/gemm/gemm_cpu_quantised.cl, in the GPU variant any by
+// gemm_gpu_quantised.cl; more of them by the CPU's tiles, which widen B where they pack it.
+
+#include "gemm/internal.h"
+
+// With more rows of A packing B pays.
+enum { CPU_MAX_ROWS = 32, CPU_ROWS = 8, GPU_ROWS = 8, GPU_GROUP = 64, MIN_GPU_GROUP = 16 };
+// Work-items a core, to balance them; each sums the rows of A for itself.
+enum { CPU_ITEMS_PER_CORE = 4 };
+
+static int64_t rows_at_once(const struct gemm *g)
+{
+    return g->m == 1 ? 1 : g->m <= 4 ? 4 : CPU_ROWS;
+}
+
+static size_t sums_bytes(const struct gemm *g)
+{
+    const int64_t rows = ceil_div(g->m, rows_at_once(g)) * rows_at_once(g);
+    return (size_t)(rows * (g->k / QUANTISED_BLOCK)) * sizeof(float);
+}
+
+static attncl_status launch_cpu(struct launcher *l, const struct gemm *g)
+{
+    const int64_t panels = ceil_div(g->n, QUANTISED_ROWS);
+    const int64_t each = ceil_div(panels, CPU_ITEMS_PER_CORE * (int64_t)l->caps->compute_units);
+    struct kspec spec = kspec_begin("gemm/gemm_cpu_quantised.cl", "gemm_cpu_quantised");
+    struct arg_list args = {.n = 0};
+
+    kspec_set_vw_ls(&spec, l->caps->vector_width, 1);
+    kspec_int(&spec, "MAX_ROWS", rows_at_once(g));
+    kspec_set_wtype(&spec, g->b_dtype);
+    kspec_int(&spec, "ACT", g->activation);
+    arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(each)));
+    attncl__gemm_add_matrix(&args, &g->a);
+    attncl__gemm_add_matrix(&args, &g->b);
+    attncl__gemm_add_matrix(&args, &g->c);
+    attncl__gemm_add_epilogue(&args, g);
+    arg_list_add(&args, ARGS(arg_local(sums_bytes(g))));
+    return attncl__launch(l, &spec, grid_1d(ceil_div(panels, each), 1), args.arg, args.n);
+}
+
+static struct kspec gpu_spec(const struct device_caps *caps, const struct gemm *g, size_t local)
+{
+    struct kspec spec = kspec_begin("gemm/gemm_gpu_quantised.cl", "gemm_gpu_quantised");
+
+    (void)caps;
+    kspec_set_vw_ls(&spec, 1, local);
+    kspec_int(&spec, "MAX_ROWS", g->m == 1 ? 1 : GPU_ROWS);
+    kspec_set_wtype(&spec, g->b_dtype);
+    kspec_int(&spec, "ACT", g->activation);
+    return spec;
+}
+
+static attncl_status launch_gpu(struct launcher *l, const struct gemm *g)
+{
+    const int64_t panels = ceil_div(g->n, QUANTISED_ROWS);
+    const int64_t row_groups = g->m == 1 ? 1 : ceil_div(g->m, GPU_ROWS);
+    struct arg_list args = {.n = 0};
+    size_t local = GPU_GROUP;
+    struct kspec spec = gpu_spec(l->caps, g, local);
+
+    while (local > MIN_GPU_GROUP && !attncl__kernel_fits(l, &spec, local, false))
+        spec = gpu_spec(l->caps, g, local /= 2);
+    TRY(attncl__gemm_check_groups(g, panels * row_groups));
+    arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(row_groups)));
+    attncl__gemm_add_matrix(&args, &g->a);
+    attncl__gemm_add_matrix(&args, &g->b);
+    attncl__gemm_add_matrix(&args, &g->c);
+    attncl__gemm_add_epilogue(&args, g);
+    return attncl__launch(l, &spec, grid_1d(panels * row_groups, local), args.arg, args.n);
+}
+
+attncl_status attncl__gemm_quantised(struct launcher *l, const struct gemm *g,
+                                     char how[GEMM_HOW_BYTES])
+{
+    const bool is_cpu = l->caps->variant == VARIANT_CPU;
+
+    assert(g->trans_b && !g->trans_a && !g->causal && g->batch == 1);
+    if (is_cpu && (g->m > CPU_MAX_ROWS || sums_bytes(g) > l->caps->local_bytes / 2 ||
+                   !attncl__loops_fit(l->caps, (g->m + CPU_ROWS) * g->k * 16)))
+        return attncl__gemm_tiles(l, g, how);
+    snprintf(how, GEMM_HOW_BYTES, "native gemm_%s_quantised", is_cpu ? "cpu" : "gpu");
+    return is_cpu ? launch_cpu(l, g) : launch_gpu(l, g);
+}
