@@ -1,40 +1,51 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl convert: a model file with its matrices in another float type.  Needs no device.
+// attncl convert: a model file with its matrices in another type.  Needs no device.
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
 
 static const char usage[] =
-    "usage: attncl convert MODEL OUTPUT --dtype f16|bf16|f32\n"
+    "usage: attncl convert MODEL OUTPUT --dtype f16|bf16|f32|q8|q4\n"
     "\n"
     "Converts a model's matrices (trained parameters with two or more axes) to another float\n"
     "type, rounded to nearest.  Vectors, such as biases and norms, and tables that are not\n"
     "trained keep their type.  On a device, f16 and bf16 weights of linear layers and\n"
-    "embeddings take half the memory of f32; the kernels compute in float32.\n";
+    "embeddings take half the memory of f32; the kernels compute in float32.\n"
+    "\n"
+    "q8 and q4 are 8 and 4 bits for weights of linear layers and embeddings alone, in blocks of "
+    "32\n"
+    "inputs; where their number is no multiple of 32, weights become f16.  Other matrices\n"
+    "keep their type.  Such a model is not trained; --dtype f32 makes floats of it again.\n";
 
 static bool take_dtype(const char *text, void *dtype_ret)
 {
-    return take_float_type("--dtype", text, dtype_ret);
+    return take_weight_type("--dtype", text, dtype_ret);
 }
 
-// What is written: the file's arrays, some of them replaced.
+// What is written: the file's arrays and metadata, some of them replaced.
 struct converted {
     attncl_array *arrays;
     void **data; // of those that were converted, else NULL
     size_t n;
     const char **metadata;
+    char **described; // keys and values of metadata that are new, two for each array
+    size_t n_metadata;
 };
 
 static void converted_free(struct converted *c)
 {
     for (size_t i = 0; c->data && i < c->n; i++)
         free(c->data[i]);
+    for (size_t i = 0; c->described && i < 2 * c->n; i++)
+        free(c->described[i]);
     free(c->data);
     free(c->arrays);
     free(c->metadata);
+    free(c->described);
 }
 
 static attncl_array *array_named(struct converted *c, const char *name)
@@ -55,39 +66,161 @@ static int copy_list(const attncl_safetensors *file, struct converted *c)
         n++;
     c->arrays = calloc(c->n + 1, sizeof *c->arrays);
     c->data = calloc(c->n + 1, sizeof *c->data);
-    c->metadata = calloc(2 * n + 1, sizeof *c->metadata);
-    if (!c->arrays || !c->data || !c->metadata)
+    c->metadata = calloc(2 * (n + c->n) + 1, sizeof *c->metadata);
+    c->described = calloc(2 * c->n + 1, sizeof *c->described);
+    if (!c->arrays || !c->data || !c->metadata || !c->described)
         return tool_error("out of memory");
     for (size_t i = 0; i < c->n; i++)
         c->arrays[i] = *attncl_safetensors_at(file, i);
     for (size_t i = 0; i < n; i++) {
         key = attncl_safetensors_metadata_at(file, i, &value);
-        c->metadata[2 * i] = key;
-        c->metadata[2 * i + 1] = value;
+        c->metadata[c->n_metadata++] = key;
+        c->metadata[c->n_metadata++] = value;
     }
     return TOOL_OK;
 }
 
-static int convert_array(attncl_array *array, attncl_dtype dtype, void **data_ret)
+static bool is_quantised(attncl_dtype dtype)
 {
-    const size_t count = array->bytes / attncl_dtype_bytes(array->dtype);
-    const size_t bytes = count * attncl_dtype_bytes(dtype);
-    void *data = malloc(bytes + 1);
+    return dtype == ATTNCL_Q8 || dtype == ATTNCL_Q4;
+}
 
-    if (!data)
-        return tool_error("out of memory");
-    *data_ret = data;
-    if (attncl_elements_convert(array->dtype, array->data, dtype, data, count) != ATTNCL_OK)
-        return tool_error("%s: %s", array->name, attncl_last_error());
+// Elements, which `data` gets, as the array's.
+static void replace(attncl_array *array, attncl_dtype dtype, void *data, size_t bytes)
+{
     array->dtype = dtype;
     array->data = data;
     array->bytes = bytes;
+}
+
+static int convert_array(attncl_array *array, attncl_dtype dtype, void **data)
+{
+    const size_t count = array->bytes / attncl_dtype_bytes(array->dtype);
+    const size_t bytes = count * attncl_dtype_bytes(dtype);
+    void *to = malloc(bytes + 1);
+
+    if (!to)
+        return tool_error("out of memory");
+    if (attncl_elements_convert(array->dtype, array->data, dtype, to, count) != ATTNCL_OK) {
+        free(to);
+        return tool_error("%s: %s", array->name, attncl_last_error());
+    }
+    free(*data);
+    *data = to;
+    replace(array, dtype, to, bytes);
     return TOOL_OK;
 }
 
+static void forget_metadata(struct converted *c, const char *key)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->n_metadata; i += 2)
+        if (strcmp(c->metadata[i], key) != 0) {
+            c->metadata[n++] = c->metadata[i];
+            c->metadata[n++] = c->metadata[i + 1];
+        }
+    for (size_t i = n; i < c->n_metadata; i++)
+        c->metadata[i] = NULL;
+    c->n_metadata = n;
+}
+
+static char *quantised_key(const char *name)
+{
+    const size_t bytes = sizeof ATTNCL_QUANTISED_KEY + strlen(name);
+    char *key = malloc(bytes);
+
+    if (key)
+        snprintf(key, bytes, ATTNCL_QUANTISED_KEY "%s", name);
+    return key;
+}
+
+// What is in 8 or 4 bits becomes floats [n, k].
+static int widen(struct converted *c, size_t i, attncl_dtype dtype, const int64_t dim[2])
+{
+    attncl_array *array = &c->arrays[i];
+    const size_t bytes = (size_t)(dim[0] * dim[1]) * sizeof(float);
+    float *values = malloc(bytes + 1);
+    char *key = quantised_key(array->name);
+
+    if (!values || !key) {
+        free(values);
+        free(key);
+        return tool_error("out of memory");
+    }
+    c->data[i] = values;
+    forget_metadata(c, key);
+    free(key);
+    if (attncl_dequantise(dtype, dim[0], dim[1], array->data, values) != ATTNCL_OK)
+        return tool_error("%s: %s", array->name, attncl_last_error());
+    array->rank = 2;
+    memcpy(array->dim, dim, 2 * sizeof dim[0]);
+    replace(array, ATTNCL_F32, values, bytes);
+    return TOOL_OK;
+}
+
+// Floats [n, k] become bytes, and metadata say what they are.
+static int quantise(struct converted *c, size_t i, attncl_dtype dtype)
+{
+    attncl_array *array = &c->arrays[i];
+    const int64_t n = array->dim[0], k = array->dim[1];
+    const size_t bytes = attncl_quantised_bytes(dtype, n, k);
+    unsigned char *to = malloc(bytes + 1);
+    char *text = malloc(64), **described = &c->described[2 * i];
+
+    described[0] = quantised_key(array->name);
+    described[1] = text;
+    if (!to || !text || !described[0]) {
+        free(to);
+        return tool_error("out of memory");
+    }
+    if (attncl_quantise(dtype, n, k, array->data, to) != ATTNCL_OK) {
+        free(to);
+        return tool_error("%s: %s", array->name, attncl_last_error());
+    }
+    snprintf(text, 64, "%s [%" PRId64 ", %" PRId64 "]", dtype == ATTNCL_Q8 ? "q8" : "q4", n, k);
+    c->metadata[c->n_metadata++] = described[0];
+    c->metadata[c->n_metadata++] = text;
+    free(c->data[i]);
+    c->data[i] = to;
+    array->rank = 3;
+    array->dim[0] = (n + 15) / 16;
+    array->dim[1] = (k / 32 + 1) / 2;
+    array->dim[2] = (int64_t)attncl_quantised_bytes(dtype, 1, 32);
+    replace(array, ATTNCL_U8, to, bytes);
+    return TOOL_OK;
+}
+
+static int convert_parameter(const attncl_safetensors *file, const attncl_entry *e,
+                             attncl_dtype dtype, struct converted *c, size_t i)
+{
+    attncl_array *array = &c->arrays[i];
+    attncl_dtype was = array->dtype, becomes = dtype;
+    int64_t dim[2];
+    int status = TOOL_OK;
+
+    if (is_quantised(dtype) && !e->is_map)
+        return TOOL_OK;
+    if (array->dtype == ATTNCL_U8) {
+        if (attncl_safetensors_quantised(file, array->name, &was, dim) != ATTNCL_OK)
+            return tool_error("%s: %s", array->name, attncl_last_error());
+        if (was != dtype)
+            status = widen(c, i, was, dim);
+    }
+    if (was == dtype || status != TOOL_OK)
+        return status;
+    if (is_quantised(dtype))
+        becomes = array->dim[1] % 32 == 0 ? ATTNCL_F32 : ATTNCL_F16;
+    if (array->dtype != becomes)
+        status = convert_array(array, becomes, &c->data[i]);
+    if (status == TOOL_OK && is_quantised(dtype) && becomes == ATTNCL_F32)
+        status = quantise(c, i, dtype);
+    return status;
+}
+
 // Converts the parameters that the description names.
-static int convert_parameters(const attncl_description *description, attncl_dtype dtype,
-                              struct converted *c)
+static int convert_parameters(const attncl_safetensors *file, const attncl_description *description,
+                              attncl_dtype dtype, struct converted *c)
 {
     const attncl_entry *e;
     int status = TOOL_OK;
@@ -95,8 +228,8 @@ static int convert_parameters(const attncl_description *description, attncl_dtyp
     for (size_t i = 0; status == TOOL_OK && (e = attncl_description_at(description, i)) != NULL;
          i++) {
         attncl_array *array = e->kind == ATTNCL_ENTRY_PARAMETER ? array_named(c, e->name) : NULL;
-        if (array && array->rank >= 2 && array->dtype != dtype)
-            status = convert_array(array, dtype, &c->data[array - c->arrays]);
+        if (array && array->rank >= 2)
+            status = convert_parameter(file, e, dtype, c, (size_t)(array - c->arrays));
     }
     return status;
 }
@@ -116,7 +249,7 @@ static int convert(const char *from, const char *to, attncl_dtype dtype)
     else
         status = copy_list(file, &c);
     if (status == TOOL_OK)
-        status = convert_parameters(description, dtype, &c);
+        status = convert_parameters(file, description, dtype, &c);
     output_file_begin();
     if (status == TOOL_OK && attncl_safetensors_write(to, c.arrays, c.n, c.metadata) != ATTNCL_OK)
         status = tool_failed();
@@ -132,7 +265,7 @@ int command_convert(int argc, char **argv)
     const char *from = NULL, *to = NULL;
     attncl_dtype dtype = ATTNCL_DTYPE_NONE;
     const struct option_row rows[] = {
-        {"dtype", 0, OPTION_CALL, &dtype, "TYPE", .help = "the new type: f16, bf16 or f32",
+        {"dtype", 0, OPTION_CALL, &dtype, "TYPE", .help = "the new type: f16, bf16, f32, q8 or q4",
          .take = take_dtype},
         {"MODEL", .kind = OPTION_OPERAND, .value = &from},
         {"OUTPUT", .kind = OPTION_OPERAND, .value = &to},
@@ -143,7 +276,7 @@ int command_convert(int argc, char **argv)
     if (status != OPTIONS_OK)
         return status;
     if (dtype == ATTNCL_DTYPE_NONE) {
-        tool_error("convert: --dtype is missing: f16, bf16 or f32");
+        tool_error("convert: --dtype is missing: f16, bf16, f32, q8 or q4");
         return TOOL_USAGE;
     }
     status = output_check_apart(to, from, NULL);

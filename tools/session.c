@@ -21,19 +21,39 @@ bool take_precision(const char *text, void *precision_ret)
     return false;
 }
 
-bool take_float_type(const char *option, const char *text, void *dtype_ret)
-{
-    static const struct {
-        const char *name;
-        attncl_dtype dtype;
-    } dtypes[] = {{"f16", ATTNCL_F16}, {"bf16", ATTNCL_BF16}, {"f32", ATTNCL_F32}};
+static const struct {
+    const char *name;
+    attncl_dtype dtype;
+} dtypes[] = {{"f16", ATTNCL_F16},
+              {"bf16", ATTNCL_BF16},
+              {"f32", ATTNCL_F32},
+              {"q8", ATTNCL_Q8},
+              {"q4", ATTNCL_Q4}};
+enum { N_FLOAT_TYPES = 3, N_TYPES = sizeof dtypes / sizeof dtypes[0] };
 
-    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
+static bool find_type(const char *text, size_t n, void *dtype_ret)
+{
+    for (size_t i = 0; i < n; i++)
         if (strcmp(text, dtypes[i].name) == 0) {
             *(attncl_dtype *)dtype_ret = dtypes[i].dtype;
             return true;
         }
+    return false;
+}
+
+bool take_float_type(const char *option, const char *text, void *dtype_ret)
+{
+    if (find_type(text, N_FLOAT_TYPES, dtype_ret))
+        return true;
     tool_error("%s: '%s' is not f16, bf16 or f32", option, text);
+    return false;
+}
+
+bool take_weight_type(const char *option, const char *text, void *dtype_ret)
+{
+    if (find_type(text, N_TYPES, dtype_ret))
+        return true;
+    tool_error("%s: '%s' is not f16, bf16, f32, q8 or q4", option, text);
     return false;
 }
 

@@ -44,14 +44,12 @@ typedef struct attncl_entry {
     const char *condition; /**< when a key is read: "layer is aft_local, gmlp"; NULL: always */
     int rank;              /**< of parameters, buffers and extra tensors; else -1 */
     int64_t dim[ATTNCL_MAX_RANK];
+    int is_map; /**< of a parameter: 1: only linear maps and embeddings read it, which take 8 and 4 bits */
 } attncl_entry;
 
 #define ATTNCL_ENTRY_INIT                                                                          \
     {                                                                                              \
-        sizeof(attncl_entry), ATTNCL_ENTRY_KEY, 0, 0, 0, 0, 0, 0, 0, 0, 0,                         \
-        {                                                                                          \
-            0                                                                                      \
-        }                                                                                          \
+        sizeof(attncl_entry), ATTNCL_ENTRY_KEY, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0                  \
     }
 
 /** The name of architecture `i`, static; NULL beyond the last.

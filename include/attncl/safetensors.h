@@ -59,6 +59,22 @@ ATTNCL_API const char *attncl_safetensors_metadata(const attncl_safetensors *fil
 ATTNCL_API const char *attncl_safetensors_metadata_at(const attncl_safetensors *file, size_t i,
                                                       const char **value_ret);
 
+/** Metadata of a tensor of U8 that holds weights in 8 or 4 bits: this and its name; the value "q8 [7, 64]". */
+#define ATTNCL_QUANTISED_KEY "attncl.quantised."
+
+/**
+ * Whether a tensor holds weights in 8 or 4 bits (docs/model-files.md), whose bytes attncl_dequantise() takes.
+ *
+ * @param dtype_ret  Q8 or Q4; ATTNCL_DTYPE_NONE where the metadata do not say so
+ * @param dim_ret    2 extents, n and k
+ *
+ * The message has what is wrong without the tensor's name.
+ * Errors: ERR_FORMAT where metadata and tensor do not agree, ERR_ARGUMENT without such a tensor.
+ */
+ATTNCL_API attncl_status attncl_safetensors_quantised(const attncl_safetensors *file,
+                                                      const char *name, attncl_dtype *dtype_ret,
+                                                      int64_t *dim_ret);
+
 /**
  * ERR_FORMAT, naming the first, when an element of a F32, F16, BF16 or F64 tensor is infinite or no
  * number.  The format allows such elements; opening a file does not look for them.

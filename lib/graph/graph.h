@@ -120,6 +120,7 @@ attncl_status attncl__tensor_create_from(attncl_context *context, attncl_dtype d
                                          attncl_tensor **tensor_ret);
 
 // Bytes of a tensor from `offset` on, which must be there.  Blocks.
+struct tensor_desc attncl__tensor_desc(const attncl_tensor *t);
 attncl_status attncl__tensor_read_part(attncl_tensor *tensor, size_t offset, void *data,
                                        size_t bytes);
 attncl_status attncl__tensor_write_part(attncl_tensor *tensor, size_t offset, const void *data,

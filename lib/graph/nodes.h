@@ -126,7 +126,6 @@ void attncl__graph_save_for_backward(attncl_graph *g, int n);
 
 // A device tensor's shape, memory and context.
 struct storage;
-struct tensor_desc attncl__tensor_desc(const attncl_tensor *t);
 struct storage *attncl__tensor_storage(attncl_tensor *t);
 attncl_context *attncl__tensor_context(const attncl_tensor *t);
 

@@ -146,6 +146,7 @@ static attncl_status add_params(attncl_description *d)
                                     .optional = param->optional,
                                     .name = param->name,
                                     .type = param->type,
+                                    .is_map = param->is_map,
                                     .problem = param->problem};
         TRY(add_tensor(d, entry, param->rank, param->dim));
     }

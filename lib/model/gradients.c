@@ -145,6 +145,7 @@ attncl_status attncl__gradients_build(struct build *b, const struct arch_class *
     struct lists l = {0};
 
     TRY(attncl_graph_status(b->graph));
+    TRY(attncl__trained_check(b->params.table));
     TRY_DONE(make_lists(b, &l));
     list_x(b, &l);
     TRY_DONE(list_y(b, arch, &l));

@@ -48,7 +48,8 @@ static attncl_status append(struct param_list *l, const char *name, const struct
     REQUIRE(param->name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
     memcpy(param->dim, want->dim, sizeof param->dim);
     param->type = attncl_dtype_name(want->dtype);
-    param->optional = kind != PARAM_REQUIRED;
+    param->optional = kind == PARAM_OPTIONAL_WEIGHT || kind == PARAM_BUFFER;
+    param->is_map = kind == PARAM_MAP;
     param->fixed = kind == PARAM_BUFFER;
     const attncl_status status = attncl__name_add(&l->names, param->name, (int)l->n);
     if (status != ATTNCL_OK)
@@ -86,6 +87,24 @@ static attncl_status check_array(struct param_list *l, const attncl_array *a,
     return add_problem(l, "has shape %s, expected %s", SHAPE(&got), SHAPE(want));
 }
 
+// Bytes of a tensor in 8 or 4 bits, or a tensor of flags, which no parameter is.
+static attncl_status check_quantised(struct param_list *l, const attncl_array *a,
+                                     const struct tensor_desc *want)
+{
+    attncl_dtype dtype;
+    struct tensor_desc got;
+    int64_t dim[2];
+
+    if (attncl_safetensors_quantised(l->file, a->name, &dtype, dim) != ATTNCL_OK)
+        return add_problem(l, "%s", attncl_last_error());
+    if (dtype == ATTNCL_DTYPE_NONE)
+        return add_problem(l, "has type U8, expected F32");
+    TRY(attncl__desc_make(dtype, 2, dim, &got));
+    if (attncl__desc_same_shape(&got, want))
+        return ATTNCL_OK;
+    return add_problem(l, "has shape %s, expected %s", SHAPE(&got), SHAPE(want));
+}
+
 attncl_status attncl__param_list_add(struct param_list *l, const char *name, int rank,
                                      const int64_t *dim, enum param_kind kind)
 {
@@ -101,12 +120,14 @@ attncl_status attncl__param_list_add(struct param_list *l, const char *name, int
     if (!l->file)
         return ATTNCL_OK;
     const attncl_array *a = attncl_safetensors_find(l->file, name);
-    if (!a && kind != PARAM_REQUIRED)
+    if (!a && l->list[l->n - 1].optional)
         return ATTNCL_OK;
     if (!a) {
         l->list[l->n - 1].is_missing = true;
         return add_problem(l, "is missing");
     }
+    if (a->dtype == ATTNCL_U8)
+        return check_quantised(l, a, &want);
     if (!attncl__is_float(a->dtype))
         return add_problem(l, "has type %s, expected F32", attncl_dtype_name(a->dtype));
     return check_array(l, a, &want);

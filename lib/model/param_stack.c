@@ -30,20 +30,6 @@ static attncl_status reserve_rows(struct param_stack *s, size_t used, size_t cou
     return ATTNCL_OK;
 }
 
-static attncl_status read_rows(const attncl_safetensors *file, const attncl_array *a, float *rows)
-{
-    if (a->dtype == ATTNCL_F32)
-        return attncl__st_read(file, a, 0, a->bytes, rows);
-    void *data = attncl__alloc(a->bytes);
-    REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of parameter %s", a->bytes, a->name);
-    attncl_status status = attncl__st_read(file, a, 0, a->bytes, data);
-    if (status == ATTNCL_OK)
-        status = attncl__convert(a->dtype, data, ATTNCL_F32, rows,
-                                 a->bytes / attncl_dtype_bytes(a->dtype));
-    attncl__free(data);
-    return status;
-}
-
 // `full` NULL: rows of zeros.
 static attncl_status load(struct param_stack *s, const char *full, const struct param_init *init,
                           int64_t n_rows)
@@ -60,7 +46,7 @@ static attncl_status load(struct param_stack *s, const char *full, const struct 
         }
         const attncl_array *a = attncl_safetensors_find(s->p->file, full);
         assert(a); // the list has been checked
-        return read_rows(s->p->file, a, s->rows + used);
+        return attncl__param_read_floats(s->p->file, a, s->rows + used);
     }
     memset(s->rows + used, 0, count * sizeof *s->rows);
     return ATTNCL_OK;

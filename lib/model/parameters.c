@@ -7,6 +7,7 @@
 
 #include "attncl/gradient.h"
 #include "attncl/ops.h"
+#include "base/quantised.h"
 #include "base/strbuf.h"
 #include "base/struct.h"
 #include "graph/graph.h"
@@ -68,6 +69,19 @@ static attncl_status locate(attncl_model *model, const char *name, const void *d
     return ATTNCL_OK;
 }
 
+static attncl_status read_quantised(attncl_tensor *tensor, float *data)
+{
+    const struct tensor_desc d = attncl__tensor_desc(tensor);
+    const size_t bytes = attncl__desc_bytes(&d);
+    void *blocks = attncl__alloc(bytes);
+    REQUIRE(blocks, ATTNCL_ERR_NO_MEMORY, "%zu bytes to convert", bytes);
+    attncl_status status = attncl_tensor_read(tensor, blocks, bytes);
+    if (status == ATTNCL_OK)
+        status = attncl_dequantise(d.dtype, d.dim[0], d.dim[1], blocks, data);
+    attncl__free(blocks);
+    return status;
+}
+
 // Between floats and a tensor of 16-bit elements.
 static attncl_status read_converted(attncl_tensor *tensor, attncl_dtype stored, float *data,
                                     size_t count)
@@ -96,6 +110,8 @@ static attncl_status write_converted(attncl_tensor *tensor, attncl_dtype stored,
 static attncl_status read_floats(attncl_tensor *tensor, size_t offset, attncl_dtype stored,
                                  void *data, size_t bytes)
 {
+    if (attncl__is_quantised(stored))
+        return read_quantised(tensor, data);
     return stored == ATTNCL_F32 ? attncl__tensor_read_part(tensor, offset, data, bytes)
                                 : read_converted(tensor, stored, data, bytes / sizeof(float));
 }
@@ -117,6 +133,8 @@ attncl_status attncl_model_param_write(attncl_model *model, const char *name, co
     size_t offset;
     attncl_dtype stored;
     TRY(locate(model, name, data, bytes, &tensor, &offset, &stored));
+    REQUIRE(!attncl__is_quantised(stored), ATTNCL_ERR_UNSUPPORTED,
+            "parameter %s is in %s, which is not written", name, attncl_dtype_name(stored));
     return stored == ATTNCL_F32 ? attncl__tensor_write_part(tensor, offset, data, bytes)
                                 : write_converted(tensor, stored, data, bytes / sizeof(float));
 }
@@ -218,6 +236,16 @@ const struct param *attncl__trained_at(const struct param_table *t, size_t i)
     return NULL;
 }
 
+attncl_status attncl__trained_check(const struct param_table *t)
+{
+    for (size_t i = 0; i < t->n; ++i)
+        REQUIRE(!attncl__is_quantised(t->list[i].shape.dtype), ATTNCL_ERR_UNSUPPORTED,
+                "parameter %s is in %s, which has no gradient; attncl convert --dtype f32 makes "
+                "floats of it",
+                t->list[i].name, attncl_dtype_name(t->list[i].shape.dtype));
+    return ATTNCL_OK;
+}
+
 static attncl_value zero_rows(attncl_graph *g, attncl_shape like, int64_t n_rows)
 {
     like.dim[0] = n_rows;
@@ -264,6 +292,7 @@ attncl_status attncl__trained_gradient(const struct param_table *t, attncl_graph
 {
     size_t n = 0, piece = 0;
 
+    TRY(attncl__trained_check(t));
     for (size_t i = 0; i < t->n; ++i)
         if (!t->list[i].fixed)
             weights[n++] = attncl_graph_tensor(g, t->list[i].tensor);

@@ -76,7 +76,36 @@ static attncl_status make(const struct params *p, const char *name, const struct
     return status;
 }
 
-// `kept`: 16-bit elements stay so on the device.
+// From 8 or 4 bits; `kept`: they stay so on the device.
+static attncl_status load_quantised(const struct params *p, const char *name, const attncl_array *a,
+                                    int rank, const int64_t *dim, bool kept)
+{
+    attncl_status status = ATTNCL_OK;
+    struct tensor_desc d;
+    attncl_dtype dtype = ATTNCL_F32;
+    void *data = NULL;
+
+    REQUIRE(!p->all_floats, ATTNCL_ERR_UNSUPPORTED,
+            "parameter %s is in 8 or 4 bits, which are not trained; attncl convert --dtype f32 "
+            "makes floats of it",
+            name);
+    if (kept) {
+        TRY(attncl__param_read_quantised(p->file, a, &dtype, &data));
+    } else {
+        TRY(attncl__desc_make(ATTNCL_F32, rank, dim, &d));
+        data = attncl__alloc(attncl__desc_bytes(&d));
+        REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of parameter %s", attncl__desc_bytes(&d),
+                name);
+        TRY_DONE(attncl__param_read_floats(p->file, a, data));
+    }
+    const attncl_shape shape = attncl__param_shape(dtype, rank, dim);
+    status = attncl__param_table_add(p->table, name, &shape, dtype, data);
+done:
+    attncl__free(data);
+    return status;
+}
+
+// `kept`: elements of 16 bits and fewer stay so on the device.
 static attncl_status load(const struct params *p, const char *name, const struct param_init *init,
                           int rank, const int64_t *dim, bool kept)
 {
@@ -86,6 +115,8 @@ static attncl_status load(const struct params *p, const char *name, const struct
         return make(p, name, init, rank, dim);
     const attncl_array *a = attncl_safetensors_find(p->file, name);
     assert(a); // the list has been checked
+    if (a->dtype == ATTNCL_U8)
+        return load_quantised(p, name, a, rank, dim, kept);
     const attncl_shape shape = attncl__param_shape(
         kept && !p->all_floats && attncl__is_16_bit(a->dtype) ? a->dtype : ATTNCL_F32, rank, dim);
     return attncl__param_table_load(p->table, name, &shape, p->file, a);
@@ -99,7 +130,8 @@ static attncl_value param(struct params *p, const char *name, struct param_init 
     if (p->graph)
         return attncl__params_fetch(p, full);
     if (p->status == ATTNCL_OK)
-        p->status = p->list ? attncl__param_list_add(p->list, full, rank, dim, PARAM_REQUIRED)
+        p->status = p->list ? attncl__param_list_add(p->list, full, rank, dim,
+                                                     kept ? PARAM_MAP : PARAM_REQUIRED)
                             : load(p, full, &init, rank, dim, kept);
     return ATTNCL_NONE_VALUE;
 }

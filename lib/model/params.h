@@ -26,6 +26,7 @@ struct listed_param {
     const char *type;
     bool optional; // a file may lack it
     bool fixed;    // a buffer: nothing to train
+    bool is_map;   // attncl__param_kept()
     bool is_missing;
     char *problem; // "is missing", "has shape [2], expected [3]"; NULL: none, or there is no file
 };
@@ -39,7 +40,7 @@ struct param_list {
 };
 void attncl__param_list_free(struct param_list *l);
 
-enum param_kind { PARAM_REQUIRED, PARAM_OPTIONAL_WEIGHT, PARAM_BUFFER };
+enum param_kind { PARAM_REQUIRED, PARAM_MAP, PARAM_OPTIONAL_WEIGHT, PARAM_BUFFER };
 
 // Appends a parameter and checks the file's.  Errors: ERR_SHAPE for an impossible shape, ERR_FORMAT
 // when the list is full.
@@ -49,6 +50,15 @@ attncl_status attncl__param_list_add(struct param_list *l, const char *name, int
 // Appends an optional mask BOOL [n, n]; the file's must be |i - j| < window.
 attncl_status attncl__param_list_add_window(struct param_list *l, const char *name, int64_t n,
                                             int64_t window);
+
+// -- param_quantised.c: parameters that the file has in 8 or 4 bits
+
+// The bytes of one, whose scales are finite, released by attncl__free(); NULL where it has plain elements.
+attncl_status attncl__param_read_quantised(const attncl_safetensors *file, const attncl_array *a,
+                                           attncl_dtype *dtype_ret, void **data_ret);
+// Any parameter's elements as floats.
+attncl_status attncl__param_read_floats(const attncl_safetensors *file, const attncl_array *a,
+                                        float *values);
 
 // ERR_FORMAT with the first problems and the number of the others, ATTNCL_OK when there is none.
 attncl_status attncl__param_list_check(const struct param_list *l);
@@ -141,10 +151,11 @@ struct params {
     struct param_table *table;      // loading, fetching
     const attncl_safetensors *file; // loading; listing: NULL when there is none
     const struct initial *initial;  // loading a new model, without a file; else NULL
-    bool all_floats;      // loading: what the file has in 16 bits becomes F32, to be trained
-    attncl_graph *graph;  // fetching; else NULL
-    attncl_status status; // listing, loading: the first failure, its message kept
-    size_t next;          // fetching: where the next name is expected
+    bool
+        all_floats; // loading: what the file has in 16 bits becomes F32, to be trained; 8 and 4 bits are refused
+    attncl_graph *graph;           // fetching; else NULL
+    attncl_status status;          // listing, loading: the first failure, its message kept
+    size_t next;                   // fetching: where the next name is expected
     char prefix[PARAM_NAME_BYTES]; // "encoder.layers.3."
     size_t marks[PARAM_MAX_DEPTH];
     int depth;
@@ -171,7 +182,7 @@ attncl_value attncl__param(struct params *p, const char *name, struct param_init
 #define PARAM_IF(given, p, name, init, ...)                                                        \
     ((given) ? PARAM((p), (name), (init), __VA_ARGS__) : ATTNCL_NONE_VALUE)
 
-// The same for a matrix [rows, columns] that only linear maps and embeddings read: it stays in 16 bits on the
+// The same for a matrix [rows, columns] that only linear maps and embeddings read: it stays in 16, 8 or 4 bits on the
 // device where the file has it so.
 attncl_value attncl__param_kept(struct params *p, const char *name, struct param_init init,
                                 int64_t rows, int64_t columns);
@@ -218,6 +229,8 @@ void attncl__param_check_window(struct params *p, const char *name, int64_t n, i
 // -- parameters.c: what training changes of a model: the tensors that are no buffers, and their gradients in a graph
 
 size_t attncl__trained_count(const struct param_table *t);
+// ERR_UNSUPPORTED when a parameter is in 8 or 4 bits.
+attncl_status attncl__trained_check(const struct param_table *t);
 // The i-th of them; NULL beyond the last.
 const struct param *attncl__trained_at(const struct param_table *t, size_t i);
 

@@ -117,6 +117,10 @@ done:
 static attncl_status check_shape(const attncl_array *a, const attncl_param *param, bool maps)
 {
     struct tensor_desc have, want;
+    REQUIRE(
+        attncl__is_float(a->dtype), ATTNCL_ERR_UNSUPPORTED,
+        "parameter %s is %s, training begins with floats%s", a->name, attncl_dtype_name(a->dtype),
+        a->dtype == ATTNCL_U8 ? "; attncl convert --dtype f32 makes floats of 8 and 4 bits" : "");
     TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &have));
     TRY(attncl__desc_make(ATTNCL_F32, param->shape.rank, param->shape.dim, &want));
     const bool of_heads = maps && have.rank == 1 && want.rank == 2 &&

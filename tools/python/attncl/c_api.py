@@ -122,7 +122,7 @@ class DescriptionEntry(Sized):
     """attncl_entry, filled by the library."""
     _fields_ = [("kind", ctypes.c_int), ("optional", ctypes.c_int),
                 *((name, ctypes.c_char_p) for name in ("name", "type", "shape", "problem", "standard", "choices", "condition")),
-                ("rank", ctypes.c_int), ("dim", ctypes.c_int64 * MAX_RANK)]
+                ("rank", ctypes.c_int), ("dim", ctypes.c_int64 * MAX_RANK), ("is_map", ctypes.c_int)]
 
 
 class DeviceInfo(Sized):
