@@ -94,7 +94,7 @@ ATTNCL_API attncl_status attncl_elements_convert(attncl_dtype from_type, const v
 ATTNCL_API size_t attncl_quantised_bytes(attncl_dtype dtype, int64_t n, int64_t k);
 
 /**
- * Rounds floats to a quantised type.  What attncl_dequantise() gives stays what it is.
+ * Rounds floats to a quantised type.  What attncl_dequantise() gives becomes the same bytes again.
  *
  * @param from  [n, k] floats, borrowed
  * @param to    space for attncl_quantised_bytes()

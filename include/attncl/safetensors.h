@@ -65,7 +65,7 @@ ATTNCL_API const char *attncl_safetensors_metadata_at(const attncl_safetensors *
 /**
  * Whether a tensor holds weights in 8 or 4 bits (docs/model-files.md), whose bytes attncl_dequantise() takes.
  *
- * @param dtype_ret  Q8 or Q4; ATTNCL_DTYPE_NONE where the metadata do not say so
+ * @param dtype_ret  Q8 or Q4; ATTNCL_DTYPE_NONE where it has another type or the metadata do not say so
  * @param dim_ret    2 extents, n and k
  *
  * The message has what is wrong without the tensor's name.

@@ -178,6 +178,12 @@ static bool choose_scale(attncl_dtype dtype, const float *w, uint16_t *half_ret)
             *half_ret = half;
         }
     }
+    // Of two scales with the same floats the positive one: only level 0 has no counterpart.
+    bool is_lopsided = false;
+    for (int c = 0; c < QUANTISED_BLOCK; ++c)
+        is_lopsided |= level(dtype, w[c], attncl__half_to_float(*half_ret)) == 0;
+    if (!is_lopsided)
+        *half_ret &= 0x7fff;
     return isfinite(least);
 }
 

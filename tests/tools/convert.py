@@ -4,8 +4,10 @@
 model computes as the same values in F32; what cannot be converted is refused without a file.  Standard library only.
 Exit status 77 when there is no device.
 """
+import json
 import math
 import os
+import random
 import struct
 import sys
 
@@ -14,6 +16,103 @@ from training import TESTS, load, main, write  # noqa: E402
 
 TEXT = "abcabcbacbabcbabacabcb"
 LM = os.path.join(TESTS, "data", "lm_transformer.safetensors")
+
+
+# -- 8 and 4 bits: two layers of 32 and 96 channels, one map of a block, odd numbers of blocks and panels
+
+SIZES = {"layer": "transformer", "heads": 2, "d_ff": 96, "d_model": 32, "n_layers": 2, "n_vocab": 11, "max_len": 40}
+
+
+def floats_of(raw):
+    return struct.unpack("<%df" % (len(raw) // 4), raw)
+
+
+def widened(text, raw):
+    """Rows of floats and of scales from bytes, as docs/model-files.md says."""
+    bits = int(text[1])
+    n, k = (int(x) for x in text[4:-1].split(","))
+    pairs, pair_bytes = (k // 32 + 1) // 2, 64 + 128 * bits
+    rows, scales = [], []
+    for j in range(n):
+        row = []
+        for column in range(k):
+            pair = (j // 16 * pairs + column // 64) * pair_bytes
+            half, within = column // 32 % 2, column % 32
+            d, = struct.unpack_from("<e", raw, pair + 32 * half + j % 16 * 2)
+            group, inside = divmod(within, 32 // bits)
+            byte = raw[pair + 64 + half * 64 * bits + group * 64 + j % 16 * 4 + inside % 4]
+            q = byte - 128 if bits == 8 else (byte >> 4 * (inside // 4) & 15) - 8
+            row.append(d * q)
+            scales.append(abs(d))
+        rows += row
+    return rows, scales
+
+
+def random_model(c):
+    random.seed(1)
+    config = json.dumps(SIZES)
+    tensors = {}
+    for t in json.loads(c.works("inspect", "--arch", "lm", "--config", config, "--json"))["tensors"]:
+        shape = t["shape"]
+        n = math.prod(shape)
+        scale = 0.3 if len(shape) > 1 else 0.1
+        base = 1.0 if "norm" in t["name"] and t["name"].endswith("weight") else 0.0
+        tensors[t["name"]] = ("F32", shape, struct.pack("<%df" % n, *(random.gauss(base, scale) for _ in range(n))))
+    return tensors, {"attncl.arch": "lm", "attncl.config": config, "attncl.vocab": "abcdefghijk"}
+
+
+def check_quantised(c, name):
+    at, check, works = c.at, c.check, c.works
+    before, metadata = load(at("maps"))
+    works("convert", at("maps"), at(name), "--dtype", name)
+    works("convert", at(name), at("back"), "--dtype", "f32")
+    works("convert", at("back"), at("again"), "--dtype", name)
+    after, described = load(at(name))
+    back, metadata_back = load(at("back"))
+    check(load(at("again")) == (after, described), "%s: another rounding the second time" % name)
+    check(metadata_back == metadata, "%s and back: metadata differ" % name)
+    n_converted = 0
+    for tensor, (kind, shape, old) in before.items():
+        text = described.get("attncl.quantised." + tensor)
+        check((text is not None) == (len(shape) == 2 and "pos" not in tensor), "%s: %s is %s" % (name, tensor, text))
+        if text is None:
+            check(after[tensor] == back[tensor] == before[tensor], "%s: %s changed" % (name, tensor))
+            continue
+        n_converted += 1
+        check(text == "%s [%d, %d]" % (name, *shape), "%s is %s" % (tensor, text))
+        values, scales = widened(text, after[tensor][2])
+        check(list(floats_of(back[tensor][2])) == values, "%s: %s is not what the bytes say" % (name, tensor))
+        off = [abs(x - y) / d for x, y, d in zip(floats_of(old), values, scales)]
+        check(0 < max(off) <= (0.51 if name == "q8" else 1.6), "%s: %s is off by %g steps" % (name, tensor, max(off)))
+    check(n_converted == 14, "%s: %d tensors were converted" % (name, n_converted))
+    nll = [float(works("eval", at(file), at("text")).split()[1]) for file in (name, "back")]
+    check(abs(nll[0] - nll[1]) < 5e-6, "%s: %g, the same values in F32 %g" % (name, *nll))
+    greedy = [works("sample", at(file), "--prompt", "ab", "--length", "30", "--temperature", "0") for file in (name, "back")]
+    check(greedy[0] == greedy[1], "%s: writes %s instead of %s" % (name, *greedy))
+
+
+def check_refusals(c):
+    """Of files in 8 bits that are not right."""
+    tensors, metadata = load(c.at("q8"))
+    name = "generator.projection.weight"
+    key = "attncl.quantised." + name
+    kind, shape, raw = tensors[name]
+
+    def refused(words, tensor, text):
+        write(c.at("wrong"), {**tensors, name: tensor}, {**metadata, key: text})
+        for command in (("eval", c.at("wrong"), c.at("text")), ("convert", c.at("wrong"), c.at("no"), "--dtype", "f32")):
+            c.refused(words, *command)
+
+    plain = tensors[name]
+    refused("generator.projection.weight metadata says q5, it can be q8 or q4", plain, "q5 [11, 32]")
+    refused('metadata says "q8 11", not for example "q8 [7, 64]"', plain, "q8 11")
+    refused("has 1088 bytes or another shape, but q4 [11, 32] is [1, 1, 576]", plain, "q4 [11, 32]")
+    refused("q8 [11, 33], but 33 is no multiple of 32", plain, "q8 [11, 33]")
+    refused("has shape [12, 32], expected [11, 32]", plain, "q8 [12, 32]")
+    infinite = (kind, shape, struct.pack("<e", math.inf) + raw[2:])
+    refused("generator.projection.weight: the scale of block 0 of row 0 is inf, not finite", infinite, metadata[key])
+    write(c.at("wrong"), tensors, {k: v for k, v in metadata.items() if k != key})
+    c.refused("generator.projection.weight has type U8, expected F32", "eval", c.at("wrong"), c.at("text"))
 
 
 def run(c):
@@ -49,8 +148,8 @@ def run(c):
                 check(after[tensor] == before[tensor], "%s became %s" % (tensor, after[tensor][:2]))
         check(n_converted >= 10, "%s: %d tensors were converted" % (name, n_converted))
 
-    refused(2, "--dtype is missing: f16, bf16 or f32", at("no"), at("lm"), at("no"))
-    refused(2, "'F64' is not f16, bf16 or f32", at("no"), at("lm"), at("no"), "--dtype", "F64")
+    refused(2, "--dtype is missing: f16, bf16, f32, q8 or q4", at("no"), at("lm"), at("no"))
+    refused(2, "'F64' is not f16, bf16, f32, q8 or q4", at("no"), at("lm"), at("no"), "--dtype", "F64")
     refused(1, "No such file", at("no"), at("none"), at("no"), "--dtype", "f16")
     refused(1, "none/no: No such file", at("none/no"), at("lm"), at("none/no"), "--dtype", "f16")
     write(at("plain"), tensors, {})
@@ -73,6 +172,16 @@ def run(c):
         greedy = [works("sample", at(file), "--prompt", "ab", "--length", "6", "--temperature", "0")
                   for file in (name, "back")]
         check(greedy[0] == greedy[1], "%s: writes %s instead of %s" % (name, *greedy))
+
+    tensors, metadata = random_model(c)
+    write(at("maps"), tensors, metadata)
+    check_quantised(c, "q8")
+    check_quantised(c, "q4")
+    check_refusals(c)
+    write(at("odd"), {"weight": ("F32", [2, 33], bytes(264))}, {"attncl.arch": "linear", "attncl.config":
+                                                               '{"in_features": 33, "out_features": 2, "bias": false}'})
+    works("convert", at("odd"), at("odd16"), "--dtype", "q8")
+    check(load(at("odd16"))[0]["weight"][:2] == ("F16", [2, 33]), "33 inputs are not F16")
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ MISTAKES = [
         ("inspect: --symbols is for --arch, not for a file", ("inspect", "linear", "--symbols")),
         ("inspect: --config is for --arch, not for a file", ("inspect", "linear", "--config", LINEAR)),
         ("inspect: a file name or --arch is missing", ("inspect", "--json")),
-        ("convert: --dtype is missing: f16, bf16 or f32", ("convert", "linear", "out")),
+        ("convert: --dtype is missing: f16, bf16, f32, q8 or q4", ("convert", "linear", "out")),
         ("train: --prompt is for a text in --data", ("train", "train.json", "--tokens", "--data", "x", "--out", "out", "--prompt", "a")),
     )],
     (1, "attncl.vocab", {}, ("sample", "lm", "--prompt", "To be")),
