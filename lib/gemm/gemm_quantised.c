@@ -80,7 +80,7 @@ attncl_status attncl__gemm_quantised(struct launcher *l, const struct gemm *g,
     assert(g->trans_b && !g->trans_a && !g->causal && g->batch == 1);
     if (is_cpu && (g->m > CPU_MAX_ROWS || sums_bytes(g) > l->caps->local_bytes / 2 ||
                    !attncl__loops_fit(l->caps, (g->m + CPU_ROWS) * g->k * 16)))
-        return attncl__gemm_tiles(l, g, how);
+        return attncl__gemm_cpu(l, g, how);
     snprintf(how, GEMM_HOW_BYTES, "native gemm_%s_quantised", is_cpu ? "cpu" : "gpu");
     return is_cpu ? launch_cpu(l, g) : launch_gpu(l, g);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/quantised.h"
+#include "support/compare.h"
 #include "support/host.h"
 #include "support/test.h"
 
@@ -40,13 +41,10 @@ TABLE_TEST(rounding_is_to_the_nearest_level, types)
     ck_ok(attncl_quantise(types[_i].dtype, N, K, back, again));
     ck_assert_int_eq(memcmp(bytes, again, types[_i].bytes), 0);
     for (int b = 0; b < N * K / 32; ++b) {
-        double largest = 0, error = 0;
-        for (int i = 32 * b; i < 32 * b + 32; ++i) {
+        double largest = 0;
+        for (int i = 32 * b; i < 32 * b + 32; ++i)
             largest = fmax(largest, fabs((double)w[i]));
-            error = fmax(error, fabs((double)w[i] - (double)back[i]));
-        }
-        ck_assert_msg(error <= types[_i].steps * largest, "block %d is off by %g of %g", b, error,
-                      largest);
+        ck_floats(back + 32 * b, w + 32 * b, 32, 0, types[_i].steps * largest, "block %d", b);
     }
     free(w);
     free(back);

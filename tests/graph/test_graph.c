@@ -506,3 +506,38 @@ TEST(flags_of_a_tensor_are_0_or_1)
         ck_assert_int_eq(got[i], given[i] != 0);
     attncl_tensor_destroy(t);
 }
+
+// Weights in 8 bits: made from their bytes alone, without views and gradients.
+TEST(quantised_tensors_are_whole)
+{
+    static const unsigned char bytes[1088];
+    static const float floats[16 * 32];
+    const int64_t dim[] = {16, 32}, odd[] = {16, 33}, x_dim[] = {2, 32}, y_dim[] = {2, 16};
+    attncl_context *ctx = test_context();
+    attncl_tensor *t = NULL;
+    attncl_value dx;
+
+    ck_fails(attncl_tensor_create(ctx, ATTNCL_Q8, 2, dim, ATTNCL_F32, floats, &t), ATTNCL_ERR_DTYPE,
+             "F32 does not convert to Q8");
+    ck_fails(attncl_tensor_create(ctx, ATTNCL_F32, 2, dim, ATTNCL_Q8, bytes, &t), ATTNCL_ERR_DTYPE,
+             "Q8 does not convert to F32");
+    ck_fails(attncl_tensor_create(ctx, ATTNCL_Q8, 2, odd, ATTNCL_Q8, bytes, &t), ATTNCL_ERR_SHAPE,
+             "k = 33");
+    ck_ok(attncl_tensor_create(ctx, ATTNCL_Q8, 2, dim, ATTNCL_Q8, bytes, &t));
+    for (int i = 0; i < 2; ++i) {
+        attncl_graph *g = NULL;
+        ck_ok(attncl_graph_create(ctx, &g));
+        const attncl_value w = attncl_graph_tensor(g, t);
+        const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, x_dim);
+        if (i == 0) {
+            attncl_slice(g, w, 0, 0, 8);
+        } else {
+            const attncl_value y = attncl_linear(g, x, w, ATTNCL_NONE_VALUE);
+            const attncl_value dy = attncl_graph_input(g, "dy", ATTNCL_F32, 2, y_dim);
+            attncl_graph_gradient(g, 1, &y, &dy, 1, &x, &dx);
+        }
+        ck_fails(attncl_graph_status(g), ATTNCL_ERR_DTYPE, i ? "weight is Q8" : "a view of Q8");
+        attncl_graph_destroy(g);
+    }
+    attncl_tensor_destroy(t);
+}

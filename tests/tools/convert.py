@@ -111,6 +111,13 @@ def check_refusals(c):
     refused("has shape [12, 32], expected [11, 32]", plain, "q8 [12, 32]")
     infinite = (kind, shape, struct.pack("<e", math.inf) + raw[2:])
     refused("generator.projection.weight: the scale of block 0 of row 0 is inf, not finite", infinite, metadata[key])
+    floats = struct.pack("<22f", *range(22))
+    write(c.at("cotangents"), {"tokens": ("I64", [2, 1], struct.pack("<2q", 1, 2)), "cotangent.output": ("F32", [2, 1, 11], floats)}, {})
+    c.refused("is in Q8, which has no gradient", "run", c.at("q8"), c.at("cotangents"), c.at("no"))
+    write(c.at("step"), tensors, {**metadata, "attncl.arch": "train", "attncl.config": json.dumps(
+        {"model": {"arch": "lm", **SIZES}, "optimizer": {"kind": "sgd", "learning_rate": 0.1}})})
+    write(c.at("batches"), {n: ("I64", [1, 2, 1], struct.pack("<2q", 1, 2)) for n in ("tokens", "targets")}, {})
+    c.refused("is in 8 or 4 bits, which are not trained", "run", c.at("step"), c.at("batches"), c.at("no"))
     write(c.at("wrong"), tensors, {k: v for k, v in metadata.items() if k != key})
     c.refused("generator.projection.weight has type U8, expected F32", "eval", c.at("wrong"), c.at("text"))
 
