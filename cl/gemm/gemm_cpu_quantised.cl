@@ -35,7 +35,8 @@ LOCAL_INLINE void sum_blocks(__global const float *x, int blocks, int r, int row
     }
 }
 
-// A block's 16 columns of MAX_ROWS rows are added to total.
+// A block's 16 columns of MAX_ROWS rows are added to total.  With its loop over vectors unrolled, eight rows took a third longer
+// with 8 bits, and one row a tenth.
 LOCAL_INLINE void add_block(__global const uchar *pair, int h, __global const float *const *row,
                             int c0, __local const float *sums, float16 *total)
 {
@@ -45,7 +46,7 @@ LOCAL_INLINE void add_block(__global const uchar *pair, int h, __global const fl
 #pragma unroll
     for (int r = 0; r < MAX_ROWS; r++)
         part[r][0] = part[r][CHAINS - 1] = (float16)(0.0f);
-#pragma unroll
+#pragma unroll 1
     for (int v = 0; v < BITS; v++) {
         const uint16 words = quantised_words(pair, h, v);
 #pragma unroll
