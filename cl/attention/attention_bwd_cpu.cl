@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Gradients of fused attention, CPU variant.  Host side: lib/op/attention/attention_bwd.c
 //
-//   ds_ij = scale p_ij (m_ij g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
+//   ds_ij = scale slope_ij p_ij (m_ij g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
 //   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i m_ij p_ij g_i
 //
-// g is the gradient of y, c that of p where has_c, m the mask of dropout, or 1.
+// g is the gradient of y, c that of p where has_c, m the mask of dropout, or 1, slope that of
+// a soft cap, or 1.
 //
 //   Work      one work-item = every n-th block of `block` queries of one head; grid (heads that share
 //             their keys, key heads of all batch entries, n).  A block meets the keys a tile of BC at a time.  Tiles that no query
@@ -41,6 +42,18 @@ static inline void weigh_row(const struct block *x, int r, int columns)
         VSTORE(exp_nonpos_v(VLOAD(s + i) - shift) * factor, s + i);
 }
 
+#if SOFTCAP
+// A capped score is known from its weight.
+static inline FV slope(const struct block *x, int r, FV weight)
+{
+    const FV score = x->row_max[r] + log_v(weight / x->total[r]);
+    return weight == 0.0f ? (FV)(0.0f) : CAP_SLOPE(score, x->softcap);
+}
+#define SLOPE(x, r, weight) slope(x, r, weight)
+#else
+#define SLOPE(x, r, weight) 1.0f
+#endif
+
 #if DROPOUT
 // p of row r becomes m p and, where there are any, g . v becomes ds.
 LOCAL_INLINE void drop_and_finish_row(const struct block *x, const struct gradient *y, int r,
@@ -65,7 +78,7 @@ LOCAL_INLINE void drop_and_finish_row(const struct block *x, const struct gradie
             FV d = VLOAD(ds + i) * kept[k] - delta;
             if (y->has_c && i < keys)
                 d += load_some(y->c + (long)r * y->n_keys + j0 + i, keys - i, 0.0f);
-            VSTORE(weight * d * x->scale, ds + i);
+            VSTORE(weight * d * (x->scale * SLOPE(x, r, weight)), ds + i);
         }
     }
 }
@@ -83,7 +96,7 @@ static inline void finish_row(const struct block *x, const struct gradient *y, i
         FV d = VLOAD(ds + i) - delta;
         if (y->has_c && i < keys)
             d += load_some(y->c + (long)r * y->n_keys + j0 + i, keys - i, 0.0f);
-        VSTORE(VLOAD(p + i) * d * x->scale, ds + i);
+        VSTORE(VLOAD(p + i) * d * (x->scale * SLOPE(x, r, VLOAD(p + i))), ds + i);
     }
 }
 
@@ -192,7 +205,7 @@ KERNEL void attention_bwd_cpu(
     __global const float *restrict packed, long values_at, long rows_at, VISIBILITY_PARAMS,
     __global float *restrict dq, __global float *restrict sums, long dk_at, long dv_at, int n_heads,
     int n_queries, int n_keys, int width, int value_width, int key_pitch, int value_pitch,
-    float scale, int block, WEIGHT_MASK_PARAMS, __local float *local_space)
+    float scale, float softcap, int block, WEIGHT_MASK_PARAMS, __local float *local_space)
 {
     const int kv_head = get_group_id(1);
     const int head = kv_head * (int)get_num_groups(0) + (int)get_group_id(0);
@@ -212,6 +225,7 @@ KERNEL void attention_bwd_cpu(
     x.width = width;
     x.sum_pitch = key_pitch;
     x.scale = scale;
+    x.softcap = softcap;
     x.queries = local_space;
     x.scores = x.queries + padded_block * width;
     x.sums = x.scores + padded_block * BC;

@@ -88,8 +88,8 @@ LOCAL_INLINE void make_tile(int of_tile, const struct problem *x, struct rows ro
                 P(r, c) = DS(r, c) = 0.0f;
                 continue;
             }
-            const float weight = weight_of(x, P(r, c), query, first_key + k);
-            DS(r, c) = score_gradient(x, weight, KEPT(k) DS(r, c), query, first_key + k);
+            const float product = P(r, c), weight = weight_of(x, product, query, first_key + k);
+            DS(r, c) = score_gradient(x, product, weight, KEPT(k) DS(r, c), query, first_key + k);
             P(r, c) = KEPT(k) weight;
         }
     }

@@ -140,8 +140,8 @@ LOCAL_INLINE void make_tile(const struct problem *x, int row, int i0, int j0, ui
             const int query = min(QUERY(i, j), x->n_queries - 1);
             const int key = min(KEY(i, j), x->n_keys - 1);
             const float weight = weight_of(x, p[PAIR(n, c)], query, key);
-            const float product = KEPT(query, key) ds[PAIR(n, c)];
-            const float e = score_gradient(x, weight, product, query, key);
+            const float g_v = KEPT(query, key) ds[PAIR(n, c)];
+            const float e = score_gradient(x, p[PAIR(n, c)], weight, g_v, query, key);
             ds[PAIR(n, c)] = IS_WANTED(n, c) ? e : 0.0f;
             p[PAIR(n, c)] = IS_WANTED(n, c) ? KEPT(query, key) weight : 0.0f;
         }

@@ -169,9 +169,10 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
                               VISIBILITY_PARAMS, __global float *restrict y, long y_b, long y_t,
                               __global float *restrict weights, __global float *restrict saved_rows,
                               int save_rows, int n_heads, int n_queries, int n_keys, int width,
-                              int value_width, int value_pitch, float scale, int block,
+                              int value_width, float scale, float softcap, int block,
                               WEIGHT_MASK_PARAMS, __local float *queries)
 {
+    const int value_pitch = (value_width + NE * VW - 1) / (NE * VW) * (NE * VW);
     // One argument, and the group from the grid, since the embedded profile guarantees 256 bytes of them.
     __local float *const scores = queries + block * width, *const sums = scores + block * BC;
     __local float *const rows = sums + block * value_pitch;
@@ -183,8 +184,8 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
     const struct visibility visible = VISIBILITY_OF(b);
     const struct block x = {i0,      count,       (count + MR - 1) / MR * MR,
                             width,   value_pitch, scale,
-                            queries, scores,      sums,
-                            rows,    rows + block};
+                            softcap, queries,     scores,
+                            sums,    rows,        rows + block};
     const int from = first_key(&visible, i0) / BC * BC;
     const int to = end_key(&visible, i0 + count - 1);
     const int reach = MASKING == BY_LENGTHS ? longest(&visible, i0, i0 + count) : n_keys;

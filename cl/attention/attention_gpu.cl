@@ -29,11 +29,12 @@
 #define UNROLL_STAGED    _Pragma("unroll 2")
 #define UNROLL_ROW_ITEMS _Pragma("unroll 1")
 #include "attention/attention_gpu.clh"
+#include "common/softcap.clh"
 
 struct block {
     struct rows queries, keys, values; // of the block; of the head
     int i0, count, width, panel_width, n_keys, reach;
-    float scale;
+    float scale, softcap;
     __local float *stage, *p, *red, *kept;
     __local int *flag;
 };
@@ -75,7 +76,8 @@ static inline bool score_tile(int item, const struct block *x, const struct visi
 #pragma unroll
         for (int c = 0; c < 4; c++) {
             const bool masked = MASKING == BY_LENGTHS && j0 + 4 * tx + c >= length;
-            const float score = masked ? MASKED_SCORE : s[r][c] * x->scale;
+            const float score =
+                masked ? MASKED_SCORE : CAP_SCORE(f, s[r][c] * x->scale, x->softcap);
             s[r][c] = seen >> (4 * r + c) & 1u ? score : -INFINITY;
         }
     }
@@ -157,7 +159,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
                               int keep_rows, __global float *restrict scratch, long partials_at,
                               int n_splits, int split_keys, int blocks, int n_heads, int kv_group,
                               int n_queries, int n_keys, int width, int value_width, float scale,
-                              WEIGHT_MASK_PARAMS)
+                              float softcap, WEIGHT_MASK_PARAMS)
 {
     __local float stage[STAGE] IN_FLOAT4S, p[BC * ROW_LD] IN_FLOAT4S, red[BR * (TX + 1)];
 #if QUERY_CHANNELS
@@ -182,6 +184,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
         n_keys,
         MASKING == BY_LENGTHS ? longest(&visible, i0, i0 + count) : n_keys,
         scale,
+        softcap,
         stage,
         p,
         red,

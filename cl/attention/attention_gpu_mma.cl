@@ -14,12 +14,13 @@
 //             are taken; a row that sees no key gives 0
 
 #include "attention/attention_gpu_mma.clh"
+#include "common/softcap.clh"
 
 struct block {
     struct queries queries;   // of the head, up to the block's last
     struct rows keys, values; // of the head
     int i0, count, value_width, reach;
-    float scale;
+    float scale, softcap;
     __local float *stage, *red, *box;
     __local int *flag;
 };
@@ -68,7 +69,9 @@ LOCAL_INLINE bool score_tile(const struct block *x, const struct visibility *v, 
         for (int c = 0; c < MMA_C; c++) {
             const int i = x->queries.row + ROW_OF(c), j = j0 + TERM_OF(n, c);
             const bool masked = MASKING == BY_LENGTHS && i <= last && j >= length_of(v, i);
-            const float score = masked ? MASKED_SCORE : mma_total(s[n][c], rest[n][c]) * x->scale;
+            const float score =
+                masked ? MASKED_SCORE
+                       : CAP_SCORE(f, mma_total(s[n][c], rest[n][c]) * x->scale, x->softcap);
             s[n][c] = seen >> (MMA_C * n + c) & 1u ? score : -INFINITY;
         }
     return true;
@@ -177,7 +180,7 @@ KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAM
                                   __global float *restrict scratch, long partials_at, int n_splits,
                                   int split_keys, int blocks, int n_heads, int kv_group,
                                   int n_queries, int n_keys, int width, int value_width,
-                                  float scale)
+                                  float scale, float softcap)
 {
     __local float stage[STAGE] IN_FLOAT4S, red[4 * BR] IN_FLOAT4S;
     __local int flag;
@@ -197,6 +200,7 @@ KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAM
         value_width,
         MASKING == BY_LENGTHS ? longest(&visible, i0, i0 + count) : n_keys,
         scale,
+        softcap,
         stage,
         red,
         box,

@@ -19,6 +19,7 @@
 //   PLACES     relative positions: none, joint, split          0, 1, 2
 
 #include "common/attention_merge.clh"
+#include "common/softcap.clh"
 #include "common/stored.clh"
 
 #if !defined LS || !defined FLOAT4 || !defined STORES || !defined PLACES
@@ -113,7 +114,7 @@ LOCAL_INLINE float sum_of_column(__local const float *e, __global const void *v,
 // keys, values: element (j, b, h, c) at start + j * memory + b * batch + h * head + c, j below limit
 // places: [P, H, width], place_bias: [P, H], of which the last rows are those of the newest keys; u:
 // [H, width]
-// position: [1]; with STORES there are position + 1 keys, else `position`
+// position: [1]; with STORES there are position + 1 keys, else `position`, of which the last `span` count
 // parts: [batch, H, n_parts, 2 + width]; query: 2 width floats
 KERNEL void attention_split_gpu_fwd(
     __global const float *restrict q, long q_start, long q_stride, __global const float *restrict k,
@@ -123,15 +124,15 @@ KERNEL void attention_split_gpu_fwd(
     __global const float *restrict places, __global const float *restrict u,
     __global const float *restrict place_bias, __global const int *restrict position,
     __global float *restrict parts, int n_heads, int kv_group, int n_places, int width, int limit,
-    float scale, __local float *query)
+    int span, float scale, float softcap, __local float *query)
 {
     __local float dots[LS * KEY_LANES], scores[LS], e[LS];
     const int lid = (int)get_local_id(0), row = (int)get_group_id(0);
     const int n_parts = (int)get_num_groups(1), part = (int)get_group_id(1);
     const int b = row / n_heads, h = row - b * n_heads, kv_h = h / kv_group;
     const int count = STORES ? clamp(position[0], 0, limit - 1) + 1 : clamp(position[0], 0, limit);
-    const int per_part = keys_of_part(count, n_parts);
-    const int first = part * per_part, end = min(first + per_part, count);
+    const int hidden = max(0, count - span), per_part = keys_of_part(count - hidden, n_parts);
+    const int first = hidden + part * per_part, end = min(first + per_part, count);
     const long head = (long)h * width, kv_head = (long)kv_h * width;
     const long place_step = (long)n_heads * width;
 
@@ -168,7 +169,7 @@ KERNEL void attention_split_gpu_fwd(
 #if PLACES == 2
         s += place_bias[(place + min(lid, n - 1)) * n_heads + h];
 #endif
-        scores[lid] = scale * s;
+        scores[lid] = CAP_SCORE(f, scale * s, softcap);
         barrier(CLK_LOCAL_MEM_FENCE);
 
         const float larger = largest_of(scores, n, largest);
@@ -198,10 +199,10 @@ KERNEL void attention_split_gpu_fwd(
 KERNEL void attention_split_gpu_merge_fwd(__global const float *restrict parts,
                                           __global const int *restrict position,
                                           __global float *restrict y, int n_parts, int width,
-                                          int limit, __local float *weights)
+                                          int span, __local float *weights)
 {
     const long row = (long)get_group_id(0);
-    const int count = STORES ? clamp(position[0], 0, limit - 1) + 1 : clamp(position[0], 0, limit);
+    const int count = STORES ? clamp(position[0], 0, span - 1) + 1 : clamp(position[0], 0, span);
     const int n = used_parts(count, n_parts);
 
     parts += row * n_parts * (2 + width);

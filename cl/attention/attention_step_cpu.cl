@@ -4,11 +4,12 @@
 //
 //   Work      one work-item = `at_once` heads of one batch entry, which share their keys
 //   Memory    stores this position's key and value in the caches [limit][batch][key heads * width],
-//             rounded to their type; reads all up to it; `sums` [at_once][width], whole vectors, in local
+//             rounded to their type; reads the last `span` up to it; `sums` [at_once][width], whole vectors, in local
 //             memory, then a state each
 //   Numerics  float, online softmax; the position is clamped to the caches
 
 #include "common/attention_row.clh"
+#include "common/softcap.clh"
 
 #ifndef CACHE_TYPE
 #error "CACHE_TYPE: type of the caches' elements"
@@ -37,7 +38,7 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
                                    __global const int *restrict position, __global void *keys,
                                    __global void *values, __global float *restrict y, int batch,
                                    int n_heads, int kv_group, int at_once, int width, int limit,
-                                   float scale, __local float *sums)
+                                   int span, float scale, float softcap, __local float *sums)
 {
     SOFTMAX_LOCALS;
     const int head = (int)get_group_id(0) * at_once, b = head / n_heads, h = head - b * n_heads;
@@ -59,13 +60,15 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
 #endif
     for (int o = 0; o < at_once; ++o)
         r[o] = online_softmax_start(width, sums + o * pitch);
-    for (int j0 = 0; j0 <= t; j0 += CHUNK)
+    for (int j0 = max(0, t + 1 - span); j0 <= t; j0 += CHUNK)
         for (int o = 0; o < at_once; ++o) {
             const int n = min(CHUNK, t + 1 - j0);
             for (int i = 0; i < CHUNK; ++i)
-                scores[i] =
-                    i < n ? scale * dot_rows(query + o * width, keys, (j0 + i) * row + at, width)
-                          : -INFINITY;
+                scores[i] = i < n ? CAP_SCORE(f,
+                                              scale * dot_rows(query + o * width, keys,
+                                                               (j0 + i) * row + at, width),
+                                              softcap)
+                                  : -INFINITY;
             r[o] =
                 online_softmax_update(r[o], scores, n, stored_at(values, j0 * row + at, CACHE_TYPE),
                                       CACHE_TYPE, row, width, sums + o * pitch, tmp);

@@ -19,6 +19,7 @@
 //   VW     vector width, a divisor of a head's width  4 | 8 | 16
 
 #include "common/attention_row.clh"
+#include "common/softcap.clh"
 #include "fused/channel_block.clh"
 
 #ifndef CACHE_TYPE
@@ -77,7 +78,7 @@ LOCAL_INLINE FV score_keys(__local const float *q, __global const void *keys, lo
 // head are far apart and short: fetched ahead, where asked for, the keys of the next chunk and the values of this one.
 LOCAL_INLINE void score_chunk(__local const float *q, __global const void *keys,
                               __global const void *values, long row, int n, int width, float scale,
-                              bool fetch, __local float *scores)
+                              float softcap, bool fetch, __local float *scores)
 {
     for (int i = 0; i < CHUNK; i += VW) {
         FV y = (FV)(-INFINITY);
@@ -86,7 +87,8 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const void *keys,
                 prefetch_row(keys, (o + CHUNK) * row, width);
                 prefetch_row(values, o * row, width);
             }
-            y = LANES + i < n ? scale * score_keys(q, keys, row, i, n, width) : y;
+            y = LANES + i < n ? CAP_SCORE(v, scale * score_keys(q, keys, row, i, n, width), softcap)
+                              : y;
         }
         VSTORE(y, scores + i);
     }
@@ -94,7 +96,8 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const void *keys,
 
 // position: [1]; keys, values: [limit, m, channels / kv_group]; head: channels of a head; kv_group: heads that share
 // their keys; sums: [kv_group][head], then a state of each
-KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int limit, float scale,
+KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int limit, int span,
+                                     float scale, float softcap,
                                      __global const int *restrict position, __global void *keys,
                                      __global void *values, __local float *sums)
 {
@@ -120,15 +123,15 @@ KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int lim
         for (int c0 = 0; c0 < kv_width; c0 += head) {
             const long at = (long)i * kv_channels + kv_first + c0;
             __local float *y = q + i * block_width + c0 * kv_group;
-            const bool fetch = (t + 1) * row > MAX_CACHED;
+            const bool fetch = min(t + 1, span) * row > MAX_CACHED;
             for (int o = 0; o < kv_group; ++o)
                 r[o] = online_softmax_start(head, sums + o * head);
-            for (int j0 = 0; j0 <= t; j0 += CHUNK)
+            for (int j0 = max(0, t + 1 - span); j0 <= t; j0 += CHUNK)
                 for (int o = 0; o < kv_group; ++o) {
                     const int n = min(CHUNK, t + 1 - j0);
                     score_chunk(y + o * head, stored_at(keys, j0 * row + at, CACHE_TYPE),
                                 stored_at(values, j0 * row + at, CACHE_TYPE), row, t + 1 - j0, head,
-                                scale, fetch && o == 0, scores);
+                                scale, softcap, fetch && o == 0, scores);
                     r[o] = online_softmax_update(r[o], scores, n,
                                                  stored_at(values, j0 * row + at, CACHE_TYPE),
                                                  CACHE_TYPE, row, head, sums + o * head, tmp);

@@ -37,12 +37,13 @@ typedef struct attncl_attention_desc {
         rotary; /**< of multi-head attention: attncl_rotary_table(), by which queries and keys turn; null: none */
     attncl_rotary_pairs rotary_pairs;
     float qk_norm_eps; /**< of query_norm and key_norm; 0: 1e-6 */
+    float softcap;     /**< > 0: scores become softcap tanh(score / softcap) */
 } attncl_attention_desc;
 
 #define ATTNCL_ATTENTION_DESC_INIT                                                                 \
     {                                                                                              \
         sizeof(attncl_attention_desc), 0.0f, 0, 0, ATTNCL_LAYOUT_TIME_FIRST, NULL,                 \
-            ATTNCL_VALUE_INIT, ATTNCL_ROTARY_HALVES, 0.0f                                          \
+            ATTNCL_VALUE_INIT, ATTNCL_ROTARY_HALVES, 0.0f, 0.0f                                    \
     }
 
 /** What an attention or AFT layer reads.  Null values for what is absent. */

@@ -157,7 +157,8 @@ static bool merge_is_profitable(const struct lowered *p, struct fusion *f)
     _Static_assert(sizeof *feedback <= sizeof f->params, "a step's parameters");
     memcpy(f->params, step->params, step->cls->params_bytes);
     if (f->kind == DECODER)
-        decoder->n_parts = (int32_t)attncl__step_parts(caps, keys[1] * decoder->n_heads, keys[0]);
+        decoder->n_parts = (int32_t)attncl__step_parts(caps, keys[1] * decoder->n_heads,
+                                                       attncl__step_span(decoder->window, keys[0]));
     else
         feedback->n_parts = (int32_t)attncl__step_parts(caps, keys[1] * keys[2], keys[0]);
     if (caps->variant != VARIANT_GPU || infer_parts(p, f, &sig) != ATTNCL_OK)
@@ -185,6 +186,9 @@ static attncl_status build_merge(struct lowered *p, const struct fusion *f)
     TRY(attncl__fusion_replace_map(p, f->last, in, &map));
     map->own_keys = f->kind == DECODER;
     map->limit = (int32_t)sig.in[kinds[f->kind].keys].dim[0];
+    if (f->kind == DECODER) // parts are of the keys in the window
+        map->limit = (int32_t)attncl__step_span(
+            ((const struct attention_step_fwd_params *)f->params)->window, map->limit);
     step->params = memcpy(params, f->params, step->cls->params_bytes);
     p->values[step->outputs[0]].desc = parts;
     return ATTNCL_OK;

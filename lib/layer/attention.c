@@ -30,6 +30,11 @@ static attncl_value with_whole_rows(attncl_graph *g, attncl_value x)
     return attncl__graph_add(g, &attncl__op_copy_fwd, NULL, IN(x));
 }
 
+static float scale_of(const attncl_attention_desc *desc, int64_t width)
+{
+    return desc->scale != 0 ? desc->scale : (float)(1 / sqrt((double)width));
+}
+
 // Attention of heads [B, H, ., .], under a description that was checked.
 static attncl_value attend(attncl_graph *g, const attncl_attention_desc *desc,
                            const attncl_attention_inputs *in, attncl_value *weights_ret)
@@ -45,12 +50,13 @@ static attncl_value attend(attncl_graph *g, const attncl_attention_desc *desc,
         return ATTNCL_NONE_VALUE;
 
     const struct attention_fwd_params params = {
-        .scale = desc->scale != 0 ? desc->scale : (float)(1 / sqrt((double)d.dim[3])),
+        .scale = scale_of(desc, d.dim[3]),
         .causal = desc->causal != 0,
         .window = desc->window,
         .layout = desc->layout,
         .want_weights = weights_ret != NULL,
         .dropout = mask,
+        .softcap = desc->softcap,
     };
     const attncl_value y =
         attncl__graph_add(g, &attncl__op_attention_fwd, &params,
@@ -236,7 +242,11 @@ static attncl_value attend_step(attncl_graph *g, int64_t n_heads, const struct c
         !attncl__layer_heads(g, n_heads, d.dim[1]))
         return ATTNCL_NONE_VALUE;
     const struct attention_step_fwd_params params = {
-        .scale = (float)(1 / sqrt((double)(d.dim[1] / n_heads))), .n_heads = (int32_t)n_heads};
+        .scale = scale_of(cache->desc, d.dim[1] / n_heads),
+        .n_heads = (int32_t)n_heads,
+        .window = cache->desc->window < cache->limit ? (int32_t)cache->desc->window : 0,
+        .softcap = cache->desc->softcap,
+    };
     attncl_value keys, values;
     make_caches(g, cache, d.dim[0], key.dim[1], &keys, &values);
     return attncl__graph_add(g, &attncl__op_attention_step_fwd, &params,
@@ -247,7 +257,7 @@ static attncl_value attend_prompt(attncl_graph *g, int64_t n_heads, const struct
                                   attncl_attention_inputs in)
 {
     const attncl_layout layout = ATTNCL_LAYOUT_TIME_FIRST;
-    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
+    attncl_attention_desc desc = *cache->desc;
     attncl_value keys, values;
     struct tensor_desc d;
     if (!attncl__layer_axes(g, in.key, "x", 3, "[T, B, C]", &d))
@@ -259,6 +269,7 @@ static attncl_value attend_prompt(attncl_graph *g, int64_t n_heads, const struct
     split_inputs(g, n_heads, layout, &in);
     desc.causal = 1;
     desc.layout = layout;
+    desc.dropout = NULL;
     return attncl_merge_heads(g, attend(g, &desc, &in, NULL), layout);
 }
 

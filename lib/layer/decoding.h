@@ -30,7 +30,7 @@ attncl_value attncl__aft_decode(attncl_graph *g, const attncl_aft_desc *desc,
 struct cache_desc {
     int64_t limit;
     attncl_dtype dtype;                // F32, F16, BF16
-    const attncl_attention_desc *desc; // its rotation and norms; the rest is causal, time first
+    const attncl_attention_desc *desc; // without dropout; causal, time first
 };
 // position null: a prompt.
 attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_mha_params *params,

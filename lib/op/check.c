@@ -3,6 +3,7 @@
 // Infers an op's outputs from the shapes that its class declares; checks that infer functions share; costs.
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "attncl/kinds.h"
@@ -188,6 +189,13 @@ attncl_status attncl__check_activation(struct op_sig *sig)
 
     REQUIRE(*kind >= ATTNCL_IDENTITY && *kind <= ATTNCL_GELU_TANH, ATTNCL_ERR_ARGUMENT,
             "there is no activation %d, the last one is %d", (int)*kind, ATTNCL_GELU_TANH);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__check_softcap(float softcap)
+{
+    REQUIRE(isfinite(softcap) && softcap >= 0, ATTNCL_ERR_ARGUMENT,
+            "softcap is %g, must be finite and at least 0", (double)softcap);
     return ATTNCL_OK;
 }
 

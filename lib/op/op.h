@@ -185,6 +185,8 @@ attncl_status attncl__check_at_most(const struct op_sig *sig, char a, char b);
 
 // ERR_ARGUMENT unless there is an activation of the number that is the first parameter.
 attncl_status attncl__check_activation(struct op_sig *sig);
+// Of scores of attention; 0: none.
+attncl_status attncl__check_softcap(float softcap);
 
 // ERR_SHAPE unless an axis fits the int that kernels count columns with.
 attncl_status attncl__check_width(const char *name, int64_t width);

@@ -11,7 +11,7 @@
 #include "support/fused_nodes.h"
 #include "support/test.h"
 
-enum { ROWS = 2, C = 20, MANY = 33, HEADS = 2, LIMIT = 70 };
+enum { ROWS = 2, C = 20, MANY = 33, HEADS = 2, LIMIT = 70, WINDOW = 40 };
 static const float eps = 1e-5f;
 
 static attncl_value sines(attncl_graph *g, int rank, const int64_t *dim, float phase)
@@ -167,7 +167,8 @@ enum form { MERGED, WANTED, DROPS, WHOLE, GRADIENTS, N_FORMS };
 static attncl_graph *attend(enum kind kind, enum form form, int64_t rows)
 {
     const int64_t cache[] = {LIMIT, rows, C}, memory[] = {LIMIT, rows, HEADS, C / HEADS};
-    const struct attention_step_fwd_params decoder = {.scale = 0.3f, .n_heads = HEADS};
+    const struct attention_step_fwd_params decoder = {
+        .scale = 0.3f, .n_heads = HEADS, .window = WINDOW};
     const struct feedback_attention_fwd_params feedback = {
         .dropout = {.p = form == DROPS ? 0.5 : 0}};
     const attncl_value none = ATTNCL_NONE_VALUE;

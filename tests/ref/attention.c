@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-//   p_ij = softmax over visible j of scale * (q_i . k_j),   y_i = sum_j m_ij p_ij v_j
+//   p_ij = softmax over visible j of s_ij,   s_ij = scale * (q_i . k_j) or softcap tanh of that / softcap,   y_i = sum_j m_ij p_ij v_j
 //
 // m: the mask of dropout, or 1.  H query heads share G key and value heads, H / G neighbours each.
 
@@ -54,6 +54,12 @@ static void softmax_row(double *p, int64_t n, bool reaching)
         p[j] = p[j] == HIDDEN ? (reaching ? 0 * sum : 0) : sum != 0 ? exp(p[j] - row_max) / sum : 0;
 }
 
+double ref_attention_score(const struct ref_attention *a, double dot)
+{
+    const double score = a->scale * dot;
+    return a->softcap > 0 ? a->softcap * tanh(score / a->softcap) : score;
+}
+
 void ref_attention_weights(const struct ref_attention *a, const struct host *q,
                            const struct host *k, struct host *weights)
 {
@@ -72,7 +78,7 @@ void ref_attention_weights(const struct ref_attention *a, const struct host *q,
                     dot += qi[d] * kj[d];
                 p[j] = !visible(a, b, i, j, n_keys - n_queries) ? HIDDEN
                        : j >= length(a, b, i)                   ? -1e6
-                                                                : a->scale * dot;
+                                                                : ref_attention_score(a, dot);
             }
             softmax_row(p, n_keys, a->reaching);
         }
@@ -127,6 +133,7 @@ static struct ref_attention definition(const void *params, struct host *const *i
     const struct attention_fwd_params *p = params;
     return (struct ref_attention){
         .scale = (double)p->scale,
+        .softcap = (double)p->softcap,
         .causal = p->causal,
         .window = p->window,
         .mask = in[MASK],
@@ -210,7 +217,8 @@ static void allow(const struct spec_point *p, int k, const struct host *want, st
     const struct attention_fwd_params *params = spec_params(p);
     const double unit = 0x1p-24, width = spec_extent(p, 'D'), dropped = params->dropout.p;
     const double score = (width + 2) * unit * (double)params->scale * width *
-                         host_largest(spec_in(p, Q)) * host_largest(spec_in(p, K));
+                             host_largest(spec_in(p, Q)) * host_largest(spec_in(p, K)) +
+                         4 * unit * (double)params->softcap;
     const double relative = (is_exact(params) ? 0 : 2 * score) + (spec_extent(p, 'S') + 16) * unit;
     const double largest = host_largest(spec_in(p, V)) / (dropped < 1 ? 1 - dropped : 1);
 
@@ -293,6 +301,7 @@ static void build(attncl_graph *g, const void *params, const attncl_value *in, a
     desc.scale = p->scale;
     desc.causal = p->causal;
     desc.window = p->window;
+    desc.softcap = p->softcap;
     desc.layout = (attncl_layout)p->layout;
     desc.dropout = &dropout;
     inputs.query = in[Q];
@@ -306,6 +315,7 @@ static void build(attncl_graph *g, const void *params, const attncl_value *in, a
                        time_first(params) ? (const int[]){2, 0, 1, 3} : (const int[]){0, 2, 1, 3});
 }
 
+static const char caps[] = "B=1 H=16 T=2048 S=2048 D=64 E=64; B=1 H=16 T=2048 S=2048 D=256 E=256";
 static const char widths[] =
     "B=1 H=16 T=1,2048 S=2048,8192 D=32 E=32; B=1 H=16 T=1,2048 S=2048,8192 D=63 E=63; "
     "B=1 H=16 T=1,2048,8192 S=2048,8192 D=64 E=64; B=1 H=16 T=1,2048 S=2048,8192 D=96 E=96; "
@@ -360,6 +370,12 @@ OP_SPEC(
               {"shared keys, lengths, dropout", AS(TIME, DROPOUT),
                SHARED "y f32 T B G+G+G E; valid_lens i32:-2:S+10 B T; step i32:0:99",
                .smoke = shared, .special = "", .gpu = ""},
+              {"soft cap", AS(BATCH, .softcap = 0.7f, .want_weights = 1), "weights f32 B H T S",
+               .smoke = few, .full = long_ranges, .special = "", .gpu = caps},
+              {"soft cap, causal, dropout", AS(TIME, DROPOUT, .softcap = 0.7f, .causal = 1),
+               TIME_FIRST "step i32:0:99", .smoke = few, .special = "", .gpu = ""},
+              {"soft cap, lengths", AS(BATCH, .softcap = 0.7f), "valid_lens i32:-2:S+10 B",
+               .smoke = hidden, .special = "", .gpu = ""},
               {"all dropped", AS(TIME, .dropout = {.p = 1}), TIME_FIRST "step i32:0:99",
                .smoke = few},
               {"extremes", EXACT(BATCH, .want_weights = 1), "weights f32 B H T S",
@@ -370,8 +386,10 @@ OP_SPEC(
                .smoke = "B=1 H=6 T=40 S=300 D=1 E=3", .special = "", .prepare = set_competing},
               {"rising scores", EXACT(BATCH, .want_weights = 1), "weights f32 B H T S",
                .smoke = "B=1 H=2,4 T=7 S=600 D=1 E=3", .special = "", .prepare = set_rising}},
-    .refusals = {{ATTNCL_ERR_SHAPE, "q has H = 6, k has G = 4: G must divide H", NULL,
-                  "k f32 B G S D; v f32 B G S E", "B=1 H=6 G=4 T=1 S=1 D=1 E=1"},
-                 {ATTNCL_ERR_ARGUMENT, "window is -1", AS(.window = -1)},
-                 {ATTNCL_ERR_ARGUMENT, "at most one of them, 2 are given", AS(.causal = 1),
-                  "valid_lens i32:0:S B"}});
+    .refusals = {
+        {ATTNCL_ERR_ARGUMENT, "softcap is -1, must be finite and at least 0", AS(.softcap = -1)},
+        {ATTNCL_ERR_SHAPE, "q has H = 6, k has G = 4: G must divide H", NULL,
+         "k f32 B G S D; v f32 B G S E", "B=1 H=6 G=4 T=1 S=1 D=1 E=1"},
+        {ATTNCL_ERR_ARGUMENT, "window is -1", AS(.window = -1)},
+        {ATTNCL_ERR_ARGUMENT, "at most one of them, 2 are given", AS(.causal = 1),
+         "valid_lens i32:0:S B"}});

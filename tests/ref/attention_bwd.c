@@ -2,10 +2,10 @@
 //
 // Gradients of sum_i y_i . g_i + sum_ij p_ij c_ij:
 //
-//   dv_j = sum_i m_ij p_ij g_i,   dp_ij = m_ij g_i . v_j + c_ij,   ds_ij = scale p_ij (dp_ij - sum_j p_ij
+//   dv_j = sum_i m_ij p_ij g_i,   dp_ij = m_ij g_i . v_j + c_ij,   ds_ij = scale slope_ij p_ij (dp_ij - sum_j p_ij
 //   dp_ij) dq_i = sum_j ds_ij k_j,   dk_j = sum_i ds_ij q_i
 //
-// A masked score is a constant: ds is 0 there.  With `sizes` all terms are taken as positive: what
+// slope is that of a soft cap, or 1.  A masked score is a constant: ds is 0 there.  With `sizes` all terms are taken as positive: what
 // a result's rounding errors are measured by.  A key of weight 0 contributes nothing, not 0 times what may be NaN; with
 // `reaching` it does.
 
@@ -51,6 +51,14 @@ static void add(double *to, double factor, const double *x, int64_t n, bool size
         to[i] += signed_or_size(factor * x[i], sizes);
 }
 
+// Of the soft cap at the score of a pair.  As a size: it is known to some roundings of 1, of which a result's limit is 1e-5.
+static double slope(const struct ref_attention *a, const double *q, const double *k, int64_t width,
+                    bool sizes)
+{
+    const double capped = ref_attention_score(a, dot(q, k, width, false)) / a->softcap;
+    return a->softcap > 0 ? 1 - capped * capped + (sizes ? 0.25 : 0) : 1;
+}
+
 static void clear(struct host *x)
 {
     for (int64_t i = 0; i < x->count; ++i)
@@ -94,6 +102,8 @@ void ref_attention_bwd(const struct ref_attention *a, const struct ref_attention
             const int64_t key = head * n_kv / n_heads * n_keys + j;
             if (pi[j] == 0 && !a->reaching)
                 continue;
+            ds->data[j] *=
+                slope(a, x->q->data + row * width, x->k->data + key * width, width, sizes);
             add(dq->data + row * width, ds->data[j], x->k->data + key * width, width, sizes);
             add(dk->data + key * width, ds->data[j], x->q->data + row * width, width, sizes);
         }

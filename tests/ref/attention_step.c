@@ -16,12 +16,15 @@ static void store(struct host *cache, int64_t position, const struct host *row)
            (size_t)row->count * sizeof rounded->data[0]);
 }
 
-// keys[t] = k, values[t] = v, then softmax attention of each head over positions 0 .. t.  Heads of q share those of k.
+// keys[t] = k, values[t] = v, then softmax attention of each head over the last positions up to t.  Heads of q share those of k.
 void ref_attention_step_fwd(const struct host *q, const struct host *k, const struct host *v,
-                            int64_t position, int64_t n_heads, double scale, struct host *keys,
-                            struct host *values, struct host *y)
+                            int64_t position, const struct attention_step_fwd_params *params,
+                            struct host *keys, struct host *values, struct host *y)
 {
-    const int64_t n = q->count, n_stored = k->count, width = q->dim[1] / n_heads;
+    const int64_t n = q->count, n_stored = k->count, width = q->dim[1] / params->n_heads;
+    const int64_t first =
+        params->window > 0 && params->window <= position ? position + 1 - params->window : 0;
+    const double scale = (double)params->scale, cap = (double)params->softcap;
     double *p = host_new(ATTNCL_F32, DIMS(position + 1))->data;
 
     store(keys, position, k);
@@ -29,17 +32,18 @@ void ref_attention_step_fwd(const struct host *q, const struct host *k, const st
     for (int64_t at = 0; at < n; at += width) {                 // a head of a batch entry
         const int64_t from = at / width * n_stored / n * width; // at / width: of all heads
         double row_max = -INFINITY, sum = 0;
-        for (int64_t j = 0; j <= position; ++j) {
+        for (int64_t j = first; j <= position; ++j) {
             p[j] = 0;
             for (int64_t d = 0; d < width; ++d)
                 p[j] += scale * q->data[at + d] * keys->data[j * n_stored + from + d];
+            p[j] = cap > 0 ? cap * tanh(p[j] / cap) : p[j];
             row_max = fmax(row_max, p[j]);
         }
-        for (int64_t j = 0; j <= position; ++j)
+        for (int64_t j = first; j <= position; ++j)
             sum += p[j] = p[j] == -INFINITY ? 0 : exp(p[j] - row_max);
         for (int64_t e = 0; e < width; ++e) {
             y->data[at + e] = 0;
-            for (int64_t j = 0; j <= position; ++j)
+            for (int64_t j = first; j <= position; ++j)
                 y->data[at + e] +=
                     sum == 0 ? 0 : p[j] / sum * values->data[j * n_stored + from + e];
         }
@@ -59,16 +63,16 @@ static int64_t position_of(struct host *const *in)
 static void step(const void *params, struct host *const *in, struct host *const *out)
 {
     const struct attention_step_fwd_params *p = params;
-    ref_attention_step_fwd(in[Q], in[K], in[V], position_of(in), p->n_heads, (double)p->scale,
-                           in[KEYS], in[VALUES], out[0]);
+    ref_attention_step_fwd(in[Q], in[K], in[V], position_of(in), p, in[KEYS], in[VALUES], out[0]);
 }
 
-// The caches are exact.  A score of D products rounds D + 2 times; weights feel it twice, and a sum of t terms besides.
+// The caches are exact.  A score of D products rounds D + 2 times, a capped one 4 times more; weights feel it twice, and a sum of t terms besides.
 static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
     const struct attention_step_fwd_params *params = spec_params(p);
     const double width = spec_extent(p, 'C') / params->n_heads;
-    const double score = 2 * (double)params->scale * (width + 2) * width * 25;
+    const double score =
+        2 * ((double)params->scale * (width + 2) * width * 25 + 4 * (double)params->softcap);
 
     for (int64_t i = 0; i < want->count; ++i)
         allowed->data[i] = k == 0 ? (score + spec_extent(p, 'P') + 16) * 5 * 0x1p-24 : 0;
@@ -80,9 +84,18 @@ static void hide_future(struct host *const *in) // is not looked at
         in[KEYS]->data[i] = in[VALUES]->data[i] = NAN;
 }
 
-#define HEADS(n, scale_) SPEC_PARAMS(attention_step_fwd, .scale = (float)(scale_), .n_heads = n)
-#define STORED(type)     "keys " type " P B C; values " type " P B C"
-#define SHARED(type)     "k f32 B K; v f32 B K; keys " type " P B K; values " type " P B K"
+enum { WINDOW = 40 };
+
+static void hide_all_but_window(struct host *const *in)
+{
+    hide_future(in);
+    for (int64_t i = 0; i < (position_of(in) + 1 - WINDOW) * in[K]->count; ++i)
+        in[KEYS]->data[i] = in[VALUES]->data[i] = NAN;
+}
+
+#define HEADS(n, ...) SPEC_PARAMS(attention_step_fwd, .n_heads = n, .scale = (float)__VA_ARGS__)
+#define STORED(type)  "keys " type " P B C; values " type " P B C"
+#define SHARED(type)  "k f32 B K; v f32 B K; keys " type " P B K; values " type " P B K"
 static const char wide[] = "P=140 B=2 C=66; P=66 B=1 C=128",
                   parts[] = "P=1024 B=1 C=24; P=1024 B=2 C=258";
 // Parts of the keys that are full, cut short, and not there yet; more of them than work-groups are wanted for.
@@ -104,9 +117,17 @@ OP_SPEC(
               {"shared keys", HEADS(6, 0.35), SHARED("f32"), .special = "", .prepare = hide_future,
                .smoke = "P=70 B=2 C=42 K=14; P=300 B=1 C=96 K=16", .gpu = ""},
               {"shared keys, F16", HEADS(6, 0.35), SHARED("f16"), .special = "",
-               .smoke = "P=70 B=2 C=42 K=21", .gpu = ""}},
+               .smoke = "P=70 B=2 C=42 K=21", .gpu = ""},
+              {"window", HEADS(2, 0.2, .window = WINDOW), .special = "", .gpu = "",
+               .smoke = "P=20 B=1 C=6; P=140 B=2 C=66; P=1024 B=1 C=24",
+               .prepare = hide_all_but_window},
+              {"soft cap", HEADS(6, 0.35, .softcap = 1.5f, .window = WINDOW), SHARED("f32"),
+               .special = "P=9 B=2 C=42 K=14", .smoke = "P=70 B=2 C=42 K=14", .gpu = ""}},
     .refusals = {
         {ATTNCL_ERR_DTYPE, "values is F16, must be F32 as keys", NULL, "values f16 P B C"},
         {ATTNCL_ERR_SHAPE, "q has C = 3, which cannot be cut into H = 4 heads", HEADS(4, 1)},
+        {ATTNCL_ERR_ARGUMENT, "window is -1, at least 0", HEADS(1, 1, .window = -1)},
+        {ATTNCL_ERR_ARGUMENT, "softcap is -2, must be finite and at least 0",
+         HEADS(1, 1, .softcap = -2)},
         {ATTNCL_ERR_SHAPE, "k has K = 8, which H = 3 heads of width 4 cannot share", HEADS(3, 1),
          SHARED("f32"), "P=1 B=1 C=12 K=8"}});

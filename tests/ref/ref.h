@@ -70,7 +70,7 @@ void ref_aft_bwd(const struct ref_aft_data *x, bool sizes, struct host *log_ret,
 
 // -- softmax attention: attention.c
 struct ref_attention {
-    double scale;
+    double scale, softcap; // softcap 0: none
     int causal;
     int64_t window; // 0: none
     const struct host *mask, *valid_lens;
@@ -80,6 +80,8 @@ struct ref_attention {
 // q [B, H, T, D], k [B, H, S, D] -> [B, H, T, S]
 void ref_attention_weights(const struct ref_attention *a, const struct host *q,
                            const struct host *k, struct host *weights);
+// Of a pair, from q . k.
+double ref_attention_score(const struct ref_attention *a, double dot);
 // p becomes m p, [B, H, T, S].
 void ref_attention_drop(const struct ref_attention *a, struct host *weights);
 // v [B, H, S, E] -> [T, B, H, E] or [B, T, H, E]
@@ -97,10 +99,11 @@ void ref_attention_bwd(const struct ref_attention *a, const struct ref_attention
                        bool time_first, bool sizes, struct host *dq, struct host *dk,
                        struct host *dv); // attention_bwd.c
 
+struct attention_step_fwd_params;
 // keys, values [limit, B, C] are updated
 void ref_attention_step_fwd(const struct host *q, const struct host *k, const struct host *v,
-                            int64_t position, int64_t n_heads, double scale, struct host *keys,
-                            struct host *values, struct host *y);
+                            int64_t position, const struct attention_step_fwd_params *params,
+                            struct host *keys, struct host *values, struct host *y);
 // q [B, T, N], k [B, S, N], v [B, S, E], w [N] -> y [B, T, E], weights [B, T, S]
 void ref_additive_attention(const struct host *q, const struct host *k, const struct host *v,
                             const struct host *w, const struct host *lens, struct host *y,

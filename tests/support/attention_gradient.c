@@ -57,7 +57,8 @@ static struct attention_bwd_params params_of(const struct attention_problem *p)
          p->a.window,
          p->time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST,
          false,
-         {.p = p->a.dropout.p, .seed = p->a.dropout.seed, .site = p->a.dropout.site}}};
+         {.p = p->a.dropout.p, .seed = p->a.dropout.seed, .site = p->a.dropout.site},
+         (float)p->a.softcap}};
 }
 
 static struct host *step_of(const struct attention_problem *p)

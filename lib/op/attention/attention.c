@@ -2,9 +2,9 @@
 //
 // Softmax attention, one fused kernel with an online softmax.
 //
-//   y_i = sum_j m_ij p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
+//   y_i = sum_j m_ij p_ij v_j,   p_ij = softmax over visible j of s_ij,   s_ij = scale * (q_i . k_j)
 //
-// m is the mask of dropout, [B, H, T, S], or 1; the weights that are asked for are p.  For the
+// With a soft cap, s_ij is softcap tanh(s_ij / softcap) instead.  m is the mask of dropout, [B, H, T, S], or 1; the weights that are asked for are p.  For the
 // gradients each row's maximum and one over its total are saved: p_ij = exp(s_ij - maximum) / total.
 // That maximum may be a score up to 8 below the largest (SLACK of cl/attention/attention_cpu.cl).
 //
@@ -47,6 +47,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     REQUIRE(mask + lens + (params->causal || params->window) <= 1, ATTNCL_ERR_ARGUMENT,
             "mask, valid_lens and causal or window: at most one of them, %d are given",
             mask + lens + (params->causal || params->window));
+    TRY(attncl__check_softcap(params->softcap));
     TRY(attncl__check_dropout(&params->dropout, &sig->in[ATT_IN_STEP], of['B']));
     if (params->want_weights)
         sig->out[ATT_OUT_WEIGHTS].dtype = ATTNCL_F32;
@@ -99,8 +100,8 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
              arg_mem(call->out[ATT_OUT_WEIGHTS]), arg_mem(call->out[ATT_OUT_ROWS]),
              arg_i32(attncl__desc_present(&call->sig.out[ATT_OUT_ROWS])),
              arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
-             arg_i32(p->width), arg_i32(p->value_width), arg_i32(p->value_pitch),
-             arg_f32(params->scale), arg_i32(block),
+             arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
+             arg_f32(params->softcap), arg_i32(block),
              ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_IN_STEP], call, p),
              arg_local(floats(block * (p->width + p->key_tile + p->value_pitch + 1 + p->vw)))));
 }

@@ -31,6 +31,7 @@ struct attention_tiling {
         window_right; // query i sees keys i + S - T - window_left .. i + S - T + window_right
     enum attention_masking masking;
     bool dropout; // of the weights
+    bool softcap; // of the scores
     unsigned vw;
     bool gpu;            // GPU variant
     bool aligned;        // rows of inputs start at and consist of whole float4s

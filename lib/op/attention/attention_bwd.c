@@ -4,11 +4,11 @@
 // pass saved, p_ij = exp(s_ij - maximum) / total: no [T, S] buffer.
 //
 //   dv_j = sum_i m_ij p_ij g_i
-//   ds_ij = scale p_ij (m_ij g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
+//   ds_ij = scale slope_ij p_ij (m_ij g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
 //   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i
 //
 // y is the forward op's result, g its gradient, c that of the weights where they are asked for,
-// m the mask of dropout, made again, or 1.  dk and dv are summed over the query heads that share a key head.
+// m the mask of dropout, made again, or 1, slope_ij = 1 - (s_ij / softcap)^2 with a soft cap, or 1.  dk and dv are summed over the query heads that share a key head.
 // CPU variant: one pass over blocks of queries computes all three (cl/attention/attention_bwd_cpu.cl);
 // each work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass
 // for delta, then for some query heads at a time one for dk and dv, which keeps ds, and one for dq
@@ -76,7 +76,8 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
              arg_mem(call->scratch), arg_i64(b->dk_at), arg_i64(b->dv_at), arg_i32(q->dim[1]),
              arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
              arg_i32(b->key_pitch), arg_i32(b->value_pitch), arg_f32(params->scale),
-             arg_i32(p->block), ATTENTION_WEIGHT_MASK(&params->dropout, call->in[IN_STEP], call, p),
+             arg_f32(params->softcap), arg_i32(p->block),
+             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[IN_STEP], call, p),
              arg_local(sizeof(float) * (size_t)b->local)));
 }
 
@@ -149,6 +150,7 @@ static void set_pass(struct gpu_pass *pass, const struct backward_tiling *b)
     kspec_int(&pass->spec, "ALIGNED", b->p.aligned);
     kspec_int(&pass->spec, "MASKING", b->p.masking);
     kspec_int(&pass->spec, "DROPOUT", b->p.dropout);
+    kspec_int(&pass->spec, "SOFTCAP", b->p.softcap);
     kspec_int(&pass->spec, "OUTPUT", pass->output);
     kspec_int(&pass->spec, "KEEP", b->kept_heads > 0);
 }
@@ -229,6 +231,7 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
              arg_i64(in_parts ? b->dv_at : 0), arg_i32(first),
              arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->kv_group), arg_i32(p->n_queries),
              arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
+             arg_f32(params->softcap),
              ATTENTION_WEIGHT_MASK(&params->dropout, call->in[IN_STEP], call, p)));
 }
 

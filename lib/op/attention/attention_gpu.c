@@ -16,6 +16,7 @@ static struct kspec attention_spec(const struct attention_tiling *p, bool weight
     kspec_int(&spec, "ALIGNED", p->aligned);
     kspec_int(&spec, "MASKING", p->masking);
     kspec_int(&spec, "DROPOUT", p->dropout);
+    kspec_int(&spec, "SOFTCAP", p->softcap);
     kspec_int(&spec, "WEIGHTS", weights);
     return spec;
 }
@@ -90,7 +91,7 @@ static attncl_status launch_attention(struct launcher *l, const struct op_call *
                  arg_i32(n_splits > 1 ? p->split_keys : 0), arg_i32(blocks),
                  arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->kv_group), arg_i32(p->n_queries),
                  arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-                 arg_f32(params->scale),
+                 arg_f32(params->scale), arg_f32(params->softcap),
                  ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_IN_STEP], call, p))));
     return ATTNCL_OK;
 }

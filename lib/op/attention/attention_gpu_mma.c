@@ -16,6 +16,7 @@ static struct kspec mma_spec(const struct device_caps *caps, const struct attent
     kspec_int(&spec, "VALUE_WIDTH", round_up(p->value_width, ATT_MMA_COLUMNS));
     kspec_int(&spec, "ALIGNED", p->aligned);
     kspec_int(&spec, "MASKING", p->masking);
+    kspec_int(&spec, "SOFTCAP", p->softcap);
     return spec;
 }
 
@@ -36,17 +37,17 @@ attncl_status attncl__attention_mma_launch(struct launcher *l, const struct op_c
 
     attncl__attention_strides(&call->sig, &call->sig.out[0], &y_b, &y_t);
     for (; blocks > 0; blocks -= at_once)
-        TRY(attncl__launch(l, &spec,
-                           grid_3d(p->heads, blocks < at_once ? blocks : at_once, p->n_splits,
-                                   attncl__attention_mma_group(p->mma), 1),
-                           ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
-                                ATTENTION_HEADS(call, ATT_IN_V), ATTENTION_VISIBILITY(call, p),
-                                arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t), arg_mem(rows),
-                                arg_i32(rows.storage != NULL), arg_mem(call->scratch),
-                                arg_i64(p->row_floats), arg_i32(p->n_splits),
-                                arg_i32(p->n_splits > 1 ? p->split_keys : 0), arg_i32(blocks),
-                                arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->kv_group),
-                                arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width),
-                                arg_i32(p->value_width), arg_f32(params->scale))));
+        TRY(attncl__launch(
+            l, &spec,
+            grid_3d(p->heads, blocks < at_once ? blocks : at_once, p->n_splits,
+                    attncl__attention_mma_group(p->mma), 1),
+            ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
+                 ATTENTION_HEADS(call, ATT_IN_V), ATTENTION_VISIBILITY(call, p),
+                 arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t), arg_mem(rows),
+                 arg_i32(rows.storage != NULL), arg_mem(call->scratch), arg_i64(p->row_floats),
+                 arg_i32(p->n_splits), arg_i32(p->n_splits > 1 ? p->split_keys : 0),
+                 arg_i32(blocks), arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->kv_group),
+                 arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width),
+                 arg_i32(p->value_width), arg_f32(params->scale), arg_f32(params->softcap))));
     return ATTNCL_OK;
 }

@@ -19,6 +19,11 @@ int64_t attncl__step_parts(const struct device_caps *caps, int64_t n_groups, int
     return parts > 1 ? parts : 1;
 }
 
+int64_t attncl__step_span(int64_t window, int64_t limit)
+{
+    return window > 0 && window < limit ? window : limit;
+}
+
 attncl_status attncl__attention_split_scratch(const struct device_caps *caps, int64_t rows,
                                               int64_t limit, int64_t width, size_t *bytes_ret)
 {
@@ -50,6 +55,7 @@ static void set_macros(struct kspec *spec, const struct attention_split *p)
     kspec_int(spec, "FLOAT4", p->width % 4 == 0 && is_float4(&p->keys));
     kspec_set_stored(spec, "CACHE_TYPE", p->dtype);
     kspec_int(spec, "STORES", p->stores);
+    kspec_int(spec, "SOFTCAP", p->softcap > 0);
     kspec_int(spec, "PLACES", (int)p->places);
 }
 
@@ -62,19 +68,19 @@ static attncl_status launch_parts(struct launcher *l, const struct attention_spl
                              p->width > 64 ? 512 : 256);
     const int64_t local = (int64_t)parts.local;
     // A key: its share of a score, and of each column that a work-item has.
-    const int64_t of_part = ceil_div(p->limit, n_parts) + 32;
+    const int64_t of_part = ceil_div(p->span, n_parts) + 32;
 
     TRY(attncl__check_loops(l->caps, parts.spec.kernel,
                             of_part * (ceil_div(p->width, local) + 2 + p->width / local)));
     set_macros(&parts.spec, p);
-    return attncl__launch(l, &parts.spec, grid_2d(rows, n_parts, parts.local, 1),
-                          ARGS(STEP_ROWS(&p->q), STEP_ROWS(&p->new_key), STEP_ROWS(&p->new_value),
-                               HEAD_ROWS(&p->keys), HEAD_ROWS(&p->values), arg_mem(p->place_rows),
-                               arg_mem(p->u), arg_mem(p->place_bias), arg_mem(p->position),
-                               arg_mem(p->n_parts ? p->y : p->scratch), arg_i32(p->n_heads),
-                               arg_i32(p->kv_group), arg_i32(p->n_places), arg_i32(p->width),
-                               arg_i32(p->limit), arg_f32(p->scale),
-                               arg_local(2 * sizeof(float) * (size_t)p->width)));
+    return attncl__launch(
+        l, &parts.spec, grid_2d(rows, n_parts, parts.local, 1),
+        ARGS(STEP_ROWS(&p->q), STEP_ROWS(&p->new_key), STEP_ROWS(&p->new_value),
+             HEAD_ROWS(&p->keys), HEAD_ROWS(&p->values), arg_mem(p->place_rows), arg_mem(p->u),
+             arg_mem(p->place_bias), arg_mem(p->position), arg_mem(p->n_parts ? p->y : p->scratch),
+             arg_i32(p->n_heads), arg_i32(p->kv_group), arg_i32(p->n_places), arg_i32(p->width),
+             arg_i32(p->limit), arg_i32(p->span), arg_f32(p->scale), arg_f32(p->softcap),
+             arg_local(2 * sizeof(float) * (size_t)p->width)));
 }
 
 static attncl_status launch_merge(struct launcher *l, const struct attention_split *p,
@@ -89,7 +95,7 @@ static attncl_status launch_merge(struct launcher *l, const struct attention_spl
     set_macros(&merge.spec, p);
     return attncl__launch(l, &merge.spec, grid_1d(rows, merge.local),
                           ARGS(arg_mem(p->scratch), arg_mem(p->position), arg_mem(p->y),
-                               arg_i32(n_parts), arg_i32(p->width), arg_i32(p->limit),
+                               arg_i32(n_parts), arg_i32(p->width), arg_i32(p->span),
                                arg_local(PART_FLOATS * sizeof(float) * (size_t)n_parts)));
 }
 
@@ -97,7 +103,7 @@ attncl_status attncl__attention_split_launch(struct launcher *l, const struct at
 {
     if (p->n_parts)
         return launch_parts(l, p, p->n_parts);
-    const int64_t n_parts = attncl__step_parts(l->caps, p->batch * p->n_heads, p->limit);
+    const int64_t n_parts = attncl__step_parts(l->caps, p->batch * p->n_heads, p->span);
     TRY(launch_parts(l, p, n_parts));
     return launch_merge(l, p, n_parts);
 }

@@ -29,9 +29,10 @@ struct attention_split {
     int64_t n_places;
     struct span position, y, scratch;
     int64_t batch, n_heads, kv_group, width,
-        limit;       // kv_group: heads that share a key head; limit: of positions
-    int64_t n_parts; // 0: y is merged from those in scratch; else y receives so many
-    float scale;
+        limit;            // kv_group: heads that share a key head; limit: of positions
+    int64_t span;         // keys that are seen, the last of those so far; at most limit
+    int64_t n_parts;      // 0: y is merged from those in scratch; else y receives so many
+    float scale, softcap; // softcap 0: none
 };
 
 // Of the scratch; 0 in the CPU variant.  ERR_SHAPE where that is too much.
@@ -43,6 +44,9 @@ attncl_status attncl__attention_split_launch(struct launcher *l, const struct at
 // Parts of up to `limit` rows when `n_groups` work-groups would share each of them: as many as fill the
 // device, and none of less than 32 rows.
 int64_t attncl__step_parts(const struct device_caps *caps, int64_t n_groups, int64_t limit);
+
+// Keys that a step sees at most, of `limit`; window 0: all.
+int64_t attncl__step_span(int64_t window, int64_t limit);
 
 // Inputs of the ops that it computes, attention_step_fwd and feedback_attention_fwd.
 enum attention_step_input { STEP_Q, STEP_K, STEP_V, STEP_POSITION, STEP_KEYS, STEP_VALUES };

@@ -3,7 +3,9 @@
 // One position t of causal multi-head attention, for decoding.
 //
 //   keys[t] = k, values[t] = v, rounded to the caches' type: F32, F16 or BF16
-//   y_bh = sum over j <= t of p_j values[j]_bg,   p_j = softmax of scale * (q_bh . keys[j]_bg)
+//   y_bh = sum over t - window < j <= t of p_j values[j]_bg,   p_j = softmax of s_j,  s_j = scale * (q_bh . keys[j]_bg)
+//
+// A window of 0 has no end.  With a soft cap, scores are softcap tanh(s_j / softcap).
 //
 // The K channels of k are heads as wide as those of q: head g of G serves heads g H / G .. (g + 1) H / G - 1.
 //
@@ -24,6 +26,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
 
     TRY(attncl__check_axes(sig, "LCK", 1, MAX_LENGTH));
     TRY(attncl__check_product(sig, "BC", MAX_LENGTH));
+    REQUIRE(params->window >= 0, ATTNCL_ERR_ARGUMENT, "window is %d, at least 0", params->window);
+    TRY(attncl__check_softcap(params->softcap));
     REQUIRE(params->n_heads >= 1 && of['C'] % params->n_heads == 0, ATTNCL_ERR_SHAPE,
             "q has C = %" PRId64 ", which cannot be cut into H = %d heads", of['C'],
             params->n_heads);
@@ -46,8 +50,8 @@ static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     return params->n_parts
                ? ATTNCL_OK
                : attncl__attention_split_scratch(sig->caps, q->dim[0] * params->n_heads,
-                                                 keys->dim[0], q->dim[1] / params->n_heads,
-                                                 bytes_ret);
+                                                 attncl__step_span(params->window, keys->dim[0]),
+                                                 q->dim[1] / params->n_heads, bytes_ret);
 }
 
 static struct step_rows step_rows(const struct op_call *call, int i)
@@ -79,8 +83,10 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
         .kv_group = q->dim[1] / channels,
         .width = width,
         .limit = keys->dim[0],
+        .span = attncl__step_span(params->window, keys->dim[0]),
         .n_parts = params->n_parts,
         .scale = params->scale,
+        .softcap = params->softcap,
     };
     p.keys.mem = call->in[STEP_KEYS];
     p.values.mem = call->in[STEP_VALUES];
@@ -114,27 +120,37 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
         return launch_split(l, call);
     assert(!params->n_parts);
     const int64_t kv_group = q->dim[1] / keys->dim[2];
+    const int64_t span = attncl__step_span(params->window, keys->dim[0]);
     const size_t head_bytes = sizeof(float) * (size_t)(vw * ceil_div(width, vw) + 2);
     const int64_t at_once = heads_at_once(l->caps, q->dim[0] * n_heads, kv_group, head_bytes);
     kspec_set_vw_ls(&spec, (unsigned)vw, 1);
     kspec_set_stored(&spec, "CACHE_TYPE", keys->dtype);
+    kspec_int(&spec, "SOFTCAP", params->softcap > 0);
     // A key: its score, and its part of the sums.
     TRY(attncl__check_loops(l->caps, spec.kernel,
-                            at_once * (keys->dim[0] + 1) * (2 * ceil_div(width, vw) + 8)));
+                            at_once * (span + 1) * (2 * ceil_div(width, vw) + 8)));
     return attncl__launch(l, &spec, grid_1d(q->dim[0] * n_heads / at_once, 1),
                           ARGS(ROW_ARGS(call, STEP_Q), ROW_ARGS(call, STEP_K),
                                ROW_ARGS(call, STEP_V), arg_mem(call->in[STEP_POSITION]),
                                arg_mem(call->in[STEP_KEYS]), arg_mem(call->in[STEP_VALUES]),
                                arg_mem(call->out[0]), arg_i32(q->dim[0]), arg_i32(n_heads),
                                arg_i32(kv_group), arg_i32(at_once), arg_i32(width),
-                               arg_i32(keys->dim[0]), arg_f32(params->scale),
-                               arg_local((size_t)at_once * head_bytes)));
+                               arg_i32(keys->dim[0]), arg_i32(span), arg_f32(params->scale),
+                               arg_f32(params->softcap), arg_local((size_t)at_once * head_bytes)));
 }
 
-static double count_heads(const struct op_sig *sig)
+// Keys of a head.
+static double count_keys(const struct op_sig *sig)
 {
     const struct attention_step_fwd_params *params = sig->params;
-    return params->n_heads;
+    return (double)attncl__step_span(params->window, sig->in[STEP_KEYS].dim[0]);
+}
+
+static void add_softmax(const struct op_sig *sig, double *flop, double *bytes)
+{
+    const struct attention_step_fwd_params *params = sig->params;
+    (void)bytes;
+    *flop += 5 * (double)sig->in[STEP_Q].dim[0] * params->n_heads * count_keys(sig);
 }
 
 const struct op_class attncl__op_attention_step_fwd = {
@@ -146,7 +162,8 @@ const struct op_class attncl__op_attention_step_fwd = {
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .flop = "4LBC + 5BLp", // at the last position, which only the device knows
-    .pairs = count_heads,
-    .moved = {[STEP_KEYS] = "LBK + BK", [STEP_VALUES] = "LBK + BK"},
+    .flop = "4BpC", // at the last position, which only the device knows
+    .pairs = count_keys,
+    .cost = add_softmax,
+    .moved = {[STEP_KEYS] = "pBK + BK", [STEP_VALUES] = "pBK + BK"},
 };

@@ -171,6 +171,7 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
                    : attncl__desc_present(&sig->in[ATT_IN_LENS]) ? MASKING_LENS
                                                                  : MASKING_NONE,
         .dropout = params->dropout.p > 0,
+        .softcap = params->softcap > 0,
         .aligned =
             has_whole_float4s(q) && has_whole_float4s(&sig->in[ATT_IN_K]) && has_whole_float4s(v),
         .vw = sig->caps->variant == VARIANT_CPU ? sig->caps->vector_width : 4,
@@ -226,6 +227,7 @@ struct kspec attncl__attention_cpu_spec(const struct attention_tiling *p, const 
     kspec_int(&spec, "NE", p->sum_vectors);
     kspec_int(&spec, "MASKING", p->masking);
     kspec_int(&spec, "DROPOUT", p->dropout);
+    kspec_int(&spec, "SOFTCAP", p->softcap);
     return spec;
 }
 

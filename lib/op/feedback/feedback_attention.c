@@ -98,6 +98,7 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
         .kv_group = 1,
         .width = k->dim[3],
         .limit = k->dim[0],
+        .span = k->dim[0],
         .n_parts = params->n_parts,
         .scale = (float)(1 / sqrt((double)k->dim[3])),
     };

@@ -14,6 +14,8 @@ enum { D = 16, CHANNELS = 96, HEADS = 2, LIMIT = 80 };
 
 struct caches {
     struct host *keys, *values;
+    int32_t window;
+    float softcap;
 };
 
 static struct host *map_of(unsigned seed, int64_t channels)
@@ -48,7 +50,8 @@ static void check_step(int64_t m, int t, int n_heads, struct caches *c)
         .kind = FUSED_ATTENTION,
         .n_blocks = 2,
         .eps = stream_eps,
-        .attention = {(float)(1 / sqrt((double)(CHANNELS / n_heads))), n_heads},
+        .attention = {(float)(1 / sqrt((double)(CHANNELS / n_heads))), n_heads, 0, c->window,
+                      c->softcap},
     };
     struct host *wq = map_of(1, CHANNELS), *wk = map_of(2, kv_channels),
                 *wv = map_of(3, kv_channels);
@@ -72,16 +75,15 @@ static void check_step(int64_t m, int t, int n_heads, struct caches *c)
     struct host *sizes = host_copy(c->values);
     for (int64_t i = 0; i < sizes->count; ++i)
         sizes->data[i] = fabs(sizes->data[i]);
-    const double scale = (double)params.attention.scale;
-    ref_attention_step_fwd(q, k, v, t, n_heads, scale, c->keys, c->values, y);
-    ref_attention_step_fwd(q, k, host_row(sizes, t), t, n_heads, scale, c->keys, sizes, size);
+    ref_attention_step_fwd(q, k, v, t, &params.attention, c->keys, c->values, y);
+    ref_attention_step_fwd(q, k, host_row(sizes, t), t, &params.attention, c->keys, sizes, size);
     ck_partials(partials, map_rows(y, wo, NULL), map_sizes(size, wo, NULL), 2e-5);
 }
 
 static void check(attncl_dtype dtype, int64_t m, int steps)
 {
-    struct caches c = {host_new(dtype, DIMS(LIMIT, m, CHANNELS)),
-                       host_new(dtype, DIMS(LIMIT, m, CHANNELS))};
+    struct caches c = {.keys = host_new(dtype, DIMS(LIMIT, m, CHANNELS)),
+                       .values = host_new(dtype, DIMS(LIMIT, m, CHANNELS))};
     for (int t = 0; t < steps; ++t)
         check_step(m, t, HEADS, &c);
 }
@@ -98,8 +100,8 @@ TEST(many_keys)
 {
     static const attncl_dtype dtypes[] = {ATTNCL_F16, ATTNCL_BF16};
     for (size_t i = 0; i < COUNT_OF(dtypes); ++i) {
-        struct caches c = {host_random(6, DIMS(LIMIT, 1, CHANNELS)),
-                           host_random(7, DIMS(LIMIT, 1, CHANNELS))};
+        struct caches c = {.keys = host_random(6, DIMS(LIMIT, 1, CHANNELS)),
+                           .values = host_random(7, DIMS(LIMIT, 1, CHANNELS))};
         host_stored(c.keys, dtypes[i]);
         host_stored(c.values, dtypes[i]);
         check_step(1, LIMIT - 1, HEADS, &c);
@@ -111,9 +113,20 @@ TEST(many_keys)
 TEST(shared_keys)
 {
     enum { SHARED = CHANNELS / 3 };
-    struct caches c = {host_stored(host_random(6, DIMS(LIMIT, 2, SHARED)), ATTNCL_F16),
-                       host_stored(host_random(7, DIMS(LIMIT, 2, SHARED)), ATTNCL_F16)};
+    struct caches c = {.keys = host_stored(host_random(6, DIMS(LIMIT, 2, SHARED)), ATTNCL_F16),
+                       .values = host_stored(host_random(7, DIMS(LIMIT, 2, SHARED)), ATTNCL_F16)};
     check_step(2, 70, 6, &c);
+}
+
+// Of the keys so far the last ones, whose scores are capped.
+TEST(window_and_soft_cap)
+{
+    struct caches c = {.keys = host_random(6, DIMS(LIMIT, 1, CHANNELS)),
+                       .values = host_random(7, DIMS(LIMIT, 1, CHANNELS)),
+                       .window = 40,
+                       .softcap = 0.25f};
+    check_step(1, 30, HEADS, &c);
+    check_step(1, 70, HEADS, &c);
 }
 
 static void copy_row(struct host *to, int t, const struct host *from, int row)
@@ -132,8 +145,8 @@ static void check_aft(attncl_dtype dtype, int64_t m, int window)
     struct host *wo = host_random(4, DIMS(D, CHANNELS)), *bk = host_random(5, DIMS(CHANNELS));
     struct host *table = host_random(6, DIMS(STEPS, STEPS));
     struct host *sums = host_new(ATTNCL_F32, DIMS(3, m * CHANNELS));
-    struct caches ring = {host_new(dtype, DIMS(window, m * CHANNELS)),
-                          host_new(dtype, DIMS(window, m * CHANNELS))};
+    struct caches ring = {.keys = host_new(dtype, DIMS(window, m * CHANNELS)),
+                          .values = host_new(dtype, DIMS(window, m * CHANNELS))};
     struct host *q = host_new(ATTNCL_F32, DIMS(STEPS, m, CHANNELS)), *k = host_like(q);
     struct host *v = host_like(q), *y = host_like(q), *size = host_like(q);
 
