@@ -3,6 +3,7 @@
 // JSON objects by Jansson (docs/dev/decisions/0001-jansson-json.md).  A struct json is its json_t under
 // another name.
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/try.h"
@@ -228,6 +229,26 @@ attncl_status attncl__json_ints(const struct json *object, const char *key, bool
         values[i] = json_integer_value(json_array_get(found, i));
     *n = count;
     return ATTNCL_OK;
+}
+
+attncl_status attncl__json_flags(const struct json *object, const char *key, bool *present,
+                                 struct json_flags *flags)
+{
+    int64_t list[JSON_MAX_FLAGS];
+    *flags = (struct json_flags){0};
+    TRY(attncl__json_ints(object, key, present, JSON_MAX_FLAGS, list, &flags->n));
+    REQUIRE(!*present || flags->n >= 1, ATTNCL_ERR_FORMAT, "%s is empty", key);
+    for (size_t i = 0; i < flags->n; ++i) {
+        REQUIRE(list[i] == 0 || list[i] == 1, ATTNCL_ERR_FORMAT,
+                "%s holds %" PRId64 ", expected 0 or 1", key, list[i]);
+        flags->list[i] = list[i] == 1;
+    }
+    return ATTNCL_OK;
+}
+
+bool attncl__json_flag(const struct json_flags *flags, int64_t i)
+{
+    return flags->n == 0 || flags->list[(size_t)i % flags->n];
 }
 
 attncl_status attncl__json_pairs(const struct json *object, const char *key, bool *present,

@@ -93,6 +93,16 @@ struct json_pairs {
 attncl_status attncl__json_pairs(const struct json *object, const char *key, bool *present,
                                  struct json_pairs *pairs);
 
+// An array of 0 and 1, which repeats: of i it is list[i mod n], and with n = 0, where the key is absent, true.
+enum { JSON_MAX_FLAGS = 128 };
+struct json_flags {
+    size_t n;
+    bool list[JSON_MAX_FLAGS];
+};
+attncl_status attncl__json_flags(const struct json *object, const char *key, bool *present,
+                                 struct json_flags *flags);
+bool attncl__json_flag(const struct json_flags *flags, int64_t i);
+
 // Exactly `n` numbers.
 attncl_status attncl__json_doubles(const struct json *object, const char *key, bool *present,
                                    size_t n, double *values);

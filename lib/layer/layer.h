@@ -52,6 +52,9 @@ bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int r
 attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_value x,
                                    attncl_value weight, attncl_value bias, attncl_value residual);
 
+// cap tanh(x / cap), elementwise.
+attncl_value attncl__softcap(attncl_graph *g, attncl_value x, float cap);
+
 // A layer norm under a scope of its own.
 attncl_value attncl__layer_normalise(attncl_graph *g, const char *scope, attncl_value x,
                                      attncl_value weight, attncl_value bias, float eps);

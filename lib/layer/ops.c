@@ -64,6 +64,12 @@ attncl_value attncl_add(attncl_graph *g, attncl_value a, attncl_value b)
     return attncl__graph_add(g, &attncl__op_add_fwd, NULL, IN(a, b));
 }
 
+attncl_value attncl__softcap(attncl_graph *g, attncl_value x, float cap)
+{
+    const struct softcap_fwd_params params = {cap};
+    return attncl__graph_add(g, &attncl__op_softcap_fwd, &params, IN(x));
+}
+
 attncl_value attncl_mul(attncl_graph *g, attncl_value a, attncl_value b)
 {
     return attncl__graph_add(g, &attncl__op_mul_fwd, NULL, IN(a, b));

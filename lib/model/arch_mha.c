@@ -20,10 +20,8 @@ static attncl_status build(struct build *b, const void *settings)
 {
     static const int to_tsbh[] = {2, 3, 0, 1};
     const struct arch_mha_settings *s = settings;
-    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     attncl_value weights;
-    desc.layout = s->batch_first ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
 
     TRY(attncl__input(b, "query", &in.query));
     TRY(attncl__input(b, "key", &in.key));
@@ -33,8 +31,9 @@ static attncl_status build(struct build *b, const void *settings)
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
     attncl__mha_params(&b->params, &s->mha, &params);
     const int64_t n_queries = attncl__input_axis(b, 'T'), n_keys = attncl__input_axis(b, 'S');
-    desc.rotary = attncl__rotary_table(b, &s->mha, n_queries > n_keys ? n_queries : n_keys);
-    desc.rotary_pairs = s->mha.rotary.pairs;
+    attncl_attention_desc desc =
+        attncl__mha_desc(b, &s->mha, n_queries > n_keys ? n_queries : n_keys);
+    desc.layout = s->batch_first ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
     const attncl_value y =
         attncl_multi_head_attention(b->graph, &desc, &params, s->mha.heads, &in, &weights);
     attncl_graph_output(b->graph, "output", y);

@@ -4,12 +4,13 @@
 //
 //     norm_first    x += attn(z, z, z, mask), z = LN(x);   x += FF(LN(x))
 //     else          x = LN(x + attn(x, x, x, mask));   x = LN(x + FF(x))
+//     post_norm     x += LN''(attn(z, z, z, mask)), z = LN(x); FF alike
 //     parallel      x += attn(z, z, z, mask) + FF(LN'(x)), z = LN(x): both norms are of the same x
 //
 // A layer of a decoder also has x += attn(z, memory, memory), with a norm of its own, between the two.
 //
-// A gMLP block has its norms and residual inside.  In training what attn and FF give is dropped in part
-// before it is added, and so are FF's hidden channels and the attention's weights.
+// A gMLP block has its norms and residual inside.  In training what attn and FF give is dropped in part before it
+// is added, and so are FF's hidden channels and the attention's weights.
 
 #include <stdio.h>
 
@@ -44,6 +45,8 @@ static attncl_status check_block(void *settings)
                                               : BLOCK_AFT;
     REQUIRE(s->norm_first || s->kind != BLOCK_GMLP, ATTNCL_ERR_FORMAT,
             "norm_first is false, layer gmlp has its norm first");
+    REQUIRE(!s->post_norm || (s->norm_first && !s->parallel), ATTNCL_ERR_FORMAT,
+            "post_norm is true, which needs norm_first true and parallel false");
     REQUIRE(s->norm_first || !s->parallel, ATTNCL_ERR_FORMAT,
             "norm_first is false, parallel is true: parallel layers have their norms first");
     return ATTNCL_OK;
@@ -56,6 +59,7 @@ const struct key attncl__block_keys[] = {
     {"norm_first", KEY_BOOL, AT(block_settings, norm_first), OR(true)},
     NORM_EPS_KEY(AT(block_settings, norm_eps)),
     {"norm", KEY_WORD, AT(block_settings, norm), .choices = norms, OR_WORD("layer"), OFF("gmlp")},
+    {"post_norm", KEY_BOOL, AT(block_settings, post_norm), OR(false), OFF("gmlp")},
     {"parallel", KEY_BOOL, AT(block_settings, parallel), OR(false), OFF("gmlp")},
     KEYS_OF(attncl__mha_keys, AT(block_settings, mha), ON("transformer")),
     KEYS_OF(attncl__aft_local_keys, AT(block_settings, aft), ON("aft_local")),
@@ -102,8 +106,9 @@ static int batch_axis(const struct block_call *call)
 static attncl_value add_residual(struct build *b, const struct block_call *call, attncl_value y,
                                  attncl_value x)
 {
-    return b->dropout.p > 0 ? attncl__dropout_add(b->graph, &b->dropout, batch_axis(call), y, x)
-                            : y;
+    if (b->dropout.p == 0 || !x.id)
+        return y;
+    return attncl__dropout_add(b->graph, &b->dropout, batch_axis(call), y, x);
 }
 
 // x + FF(z)
@@ -177,14 +182,13 @@ static attncl_value mha(struct build *b, const struct mha_settings *s, double no
                         const struct block_call *call, attncl_value z, attncl_value x)
 {
     const attncl_attention_inputs in = self_attention(call, z, residual_in(b, x));
-    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
+    const int64_t n_steps = attncl_graph_shape(b->graph, z).dim[1 - batch_axis(call)];
+    const int64_t n = call->position.id ? b->n_positions : n_steps;
+    attncl_attention_desc desc = attncl__mha_desc(b, s, n);
     const struct cache_desc cache = {b->n_positions, b->state_dtype, &desc};
-    const int64_t n_steps = attncl_graph_shape(b->graph, z).dim[batch_axis(call) == 0 ? 1 : 0];
 
     attncl__mha_params(&b->params, s, &params);
-    desc.rotary = attncl__rotary_table(b, s, call->position.id ? b->n_positions : n_steps);
-    desc.rotary_pairs = s->rotary.pairs;
     desc.qk_norm_eps = (float)norm_eps;
     if (call->position.id || call->last.id)
         return attncl__multi_head_attention_decode(b->graph, &params, s->heads, &cache, z,
@@ -231,6 +235,15 @@ static struct norm_params norm_params(struct params *p, const struct block_setti
                                : attncl__norm_params(p, name, width);
 }
 
+// x + LN(y)
+static attncl_value add_normed(struct build *b, const struct block_settings *s,
+                               const struct block_call *call, const char *name, attncl_value y,
+                               attncl_value x)
+{
+    y = attncl__norm(b, norm_params(&b->params, s, name), s->norm_eps, y);
+    return b->dropout.p > 0 ? add_residual(b, call, y, x) : attncl_add(b->graph, y, x);
+}
+
 static attncl_value read_memory(struct build *b, const struct block_settings *s,
                                 const struct block_call *call, attncl_value x)
 {
@@ -252,17 +265,21 @@ attncl_value attncl__block(struct build *b, const struct block_settings *s,
     const struct norm_params norm_attn = norm_params(p, s, "norm_self_attn");
     const attncl_value given = x;
     attncl_value z = s->norm_first ? attncl__norm(b, norm_attn, s->norm_eps, x) : x;
+    const attncl_value added = s->post_norm ? ATTNCL_NONE_VALUE : x; // by the last map
     attncl__params_enter(p, "self_attn");
-    x = s->kind == BLOCK_AFT ? aft(b, &s->aft, call, z, x)
-                             : mha(b, &s->mha, s->norm_eps, call, z, x);
+    x = s->kind == BLOCK_AFT ? aft(b, &s->aft, call, z, added)
+                             : mha(b, &s->mha, s->norm_eps, call, z, added);
     attncl__params_leave(p);
+    if (s->post_norm)
+        x = add_normed(b, s, call, "post_norm_self_attn", x, given);
     if (!s->norm_first)
         x = attncl__norm(b, norm_attn, s->norm_eps, x);
-
     if (s->reads_memory)
         x = read_memory(b, s, call, x);
     const struct norm_params norm_ff = norm_params(p, s, "norm_ff");
     z = s->norm_first ? attncl__norm(b, norm_ff, s->norm_eps, s->parallel ? given : x) : x;
+    if (s->post_norm)
+        return add_normed(b, s, call, "post_norm_ff", feed_forward(b, &s->ffn, call, z, added), x);
     x = feed_forward(b, &s->ffn, call, z, x);
     return s->norm_first ? x : attncl__norm(b, norm_ff, s->norm_eps, x);
 }
@@ -278,14 +295,38 @@ static double default_final_eps(const void *settings)
     return ((const struct encoder_settings *)settings)->block.norm_eps;
 }
 
+// What layers differ in.
+static const struct key layer_keys[] = {
+    {"window_layers", KEY_FLAGS, AT(encoder_settings, window_layers), OR(1)},
+    {"rope_layers", KEY_FLAGS, AT(encoder_settings, rope_layers), OR(1), WHEN("rope", "true")},
+    {"rope_local_theta", KEY_NUMBER, AT(encoder_settings, rope_local_theta), OR(0),
+     WHEN("rope", "true")},
+    {0},
+};
+
 const struct key attncl__encoder_keys[] = {
     KEYS_OF(attncl__block_keys, AT(encoder_settings, block)),
     {"final_norm", KEY_PRESENCE, AT(encoder_settings, final_norm), OR_FROM(default_final_norm)},
     {"final_norm_eps", KEY_NUMBER, AT(encoder_settings, final_norm_eps), .min = 1e-30,
      OR_FROM(default_final_eps)},
     {"n_layers", KEY_INT, AT(encoder_settings, n_layers), .min = 0},
+    KEYS_OF(layer_keys, 0, ON("transformer")),
     {0},
 };
+
+static struct block_settings block_of_layer(const struct encoder_settings *s, int64_t i)
+{
+    struct block_settings block = s->block;
+    struct mha_settings *const mha = &block.mha;
+    mha->window = attncl__json_flag(&s->window_layers, i) ? mha->window : 0;
+    mha->rope = mha->rope && attncl__json_flag(&s->rope_layers, i);
+    mha->is_local = mha->window > 0 && s->rope_local_theta > 0;
+    if (mha->is_local) {
+        mha->rotary.theta = s->rope_local_theta;
+        mha->rotary.scaling = ATTNCL_ROTARY_UNSCALED;
+    }
+    return block;
+}
 
 attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
                              const struct block_call *call, attncl_value x)
@@ -293,7 +334,8 @@ attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
     struct params *p = &b->params;
     for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
         attncl__params_enter(p, "layers.%d", (int)i);
-        x = attncl__block(b, &s->block, call, x);
+        const struct block_settings block = block_of_layer(s, i);
+        x = attncl__block(b, &block, call, x);
         attncl__params_leave(p);
     }
     if (call->last.id)

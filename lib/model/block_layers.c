@@ -232,6 +232,9 @@ const struct key attncl__mha_keys[] = {
     {"value_bias", KEY_BOOL, AT(mha_settings, value_bias), OR(true)},
     {"output_bias", KEY_BOOL, AT(mha_settings, output_bias), OR(true)},
     {"qk_norm", KEY_BOOL, AT(mha_settings, qk_norm), OR(false)},
+    {"window", KEY_INT, AT(mha_settings, window), .min = 0, OR(0)},
+    {"attention_scale", KEY_NUMBER, AT(mha_settings, scale), .min = 0, OR(0)},
+    {"softcap", KEY_NUMBER, AT(mha_settings, softcap), .min = 0, OR(0)},
     {"rope", KEY_BOOL, AT(mha_settings, rope), OR(false)},
     {"rope_width", KEY_INT, AT(mha_settings, rotary.width), .min = 2, OR_FROM(default_rope_width),
      WHEN("rope", "true")},
@@ -257,16 +260,29 @@ void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_m
     }
 }
 
-attncl_value attncl__rotary_table(struct build *b, const struct mha_settings *s, int64_t n)
+// One table for all layers of a graph that turn alike; the null value where none turns.
+static attncl_value rotary_table(struct build *b, const struct mha_settings *s, int64_t n)
 {
+    attncl_value *const table = &b->rotary[s->is_local];
     attncl_rotary_desc desc = s->rotary;
     if (!s->rope)
         return ATTNCL_NONE_VALUE;
     desc.struct_size = sizeof desc;
     desc.truncate = 1;
-    if (!b->rotary.id)
-        b->rotary = attncl_rotary_table(b->graph, &desc, n);
-    return b->rotary;
+    if (!table->id)
+        *table = attncl_rotary_table(b->graph, &desc, n);
+    return *table;
+}
+
+attncl_attention_desc attncl__mha_desc(struct build *b, const struct mha_settings *s, int64_t n)
+{
+    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
+    desc.scale = (float)s->scale;
+    desc.softcap = (float)s->softcap;
+    desc.window = s->window;
+    desc.rotary = rotary_table(b, s, n);
+    desc.rotary_pairs = s->rotary.pairs;
+    return desc;
 }
 
 // -- a spatial gating unit and a gMLP block

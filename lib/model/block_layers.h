@@ -74,11 +74,14 @@ struct mha_settings {
     bool qk_norm;                       // RMS norm of each head's queries and keys
     bool rope;                          // queries and keys are rotated by their positions
     attncl_rotary_desc rotary;
+    bool is_local;         // its rotations are those of layers within a window, another table
+    int64_t window;        // keys that a query sees, itself the last of them where causal; 0: all
+    double scale, softcap; // of the scores; 0: 1 / sqrt(head_dim), none
 };
 extern const struct key attncl__mha_keys[];
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret);
-// The rotations of positions below n, one table for all layers of a graph; the null value where none turns.
-attncl_value attncl__rotary_table(struct build *b, const struct mha_settings *s, int64_t n);
+// Scale, soft cap, window and rotations of positions below n.
+attncl_attention_desc attncl__mha_desc(struct build *b, const struct mha_settings *s, int64_t n);
 
 // A spatial gating unit and a gMLP block.
 

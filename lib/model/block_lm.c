@@ -37,6 +37,7 @@ const struct key attncl__lm_keys[] = {
     {"tie_generator", KEY_BOOL, AT(lm_settings, tied), OR(false)},
     {"generator_bias", KEY_PRESENCE, AT(lm_settings, generator_bias),
      OR_FROM(default_generator_bias)},
+    {"logit_softcap", KEY_NUMBER, AT(lm_settings, logit_softcap), .min = 0, OR(0)},
     CHECK(check),
     {0},
 };
@@ -75,7 +76,7 @@ static attncl_value project(struct build *b, const struct lm_settings *s, attncl
             : PARAM_IF(s->generator_bias == PRESENT_ALWAYS, p, "bias", init, n_vocab);
     const attncl_value y = attncl_linear(b->graph, x, weight, bias);
     attncl__params_leave(p);
-    return y;
+    return s->logit_softcap > 0 ? attncl__softcap(b->graph, y, (float)s->logit_softcap) : y;
 }
 
 static attncl_status check_state(const struct build *b, const struct lm_settings *s)

@@ -64,6 +64,7 @@ struct block_settings {
     int layer;
     enum block_kind kind;
     bool norm_first;   // x + f(LN(x)), else LN(x + f(x))
+    bool post_norm;    // x + LN''(f(LN(x)))
     bool parallel;     // x + attn(LN(x)) + FF(LN'(x)), layer norms of the same x
     bool reads_memory; // attends to an encoder's result too: kind BLOCK_TRANSFORMER alone
     int norm;
@@ -107,6 +108,9 @@ struct encoder_settings {
     int64_t n_layers;
     enum presence final_norm;
     double final_norm_eps;
+    // Which layers have the block's window and turn by position, and theta of those with a window; 0: the block's.
+    struct json_flags window_layers, rope_layers;
+    double rope_local_theta;
 };
 extern const struct key attncl__encoder_keys[];
 attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
@@ -169,7 +173,8 @@ struct lm_settings {
     struct encoder_settings encoder;
     struct feedback_settings feedback;
     struct embed_settings embed;
-    bool tied; // the generator's weight is the embedding's
+    bool tied;            // the generator's weight is the embedding's
+    double logit_softcap; // 0: none
     enum presence generator_bias;
 };
 

@@ -48,6 +48,8 @@ const char *attncl__key_text(const struct key *key, double number, char text[KEY
     case KEY_BOOL:
     case KEY_PRESENCE:
         return presences[(int)number];
+    case KEY_FLAGS:
+        return "[1]";
     case KEY_NUMBERS:
         snprintf(text, KEY_TEXT_BYTES, "[%g, %g]", key->numbers[0], key->numbers[1]);
         return text;
@@ -209,6 +211,8 @@ static attncl_status read_value(const struct key *key, const struct json *object
         return word ? choose(key, word, value) : ATTNCL_OK;
     case KEY_INTS:
         return read_ints(key, object, value);
+    case KEY_FLAGS:
+        return attncl__json_flags(object, key->name, present, value);
     case KEY_PAIRS:
         return attncl__json_pairs(object, key->name, present, value);
     case KEY_NUMBERS:
@@ -226,7 +230,7 @@ static attncl_status read_key(const struct reader *r, const struct key *key, cha
         return ATTNCL_OK;
     if (key->type == KEY_NUMBERS)
         memcpy(value, key->numbers, sizeof key->numbers);
-    else if (!key->name || (key->optional && !key->is_preset))
+    else if (!key->name || (key->optional && !key->is_preset && key->type != KEY_FLAGS))
         store(key, key->derive ? key->derive(settings) : key->otherwise, value);
     return key->name ? read_value(key, r->object, key->optional ? &present : NULL, value)
                      : ATTNCL_OK;

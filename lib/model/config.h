@@ -22,6 +22,7 @@ enum key_type {
     KEY_PRESENCE, // enum presence
     KEY_WORD,     // int, or an enumeration: the value of one of `choices`
     KEY_INTS,     // struct int_list
+    KEY_FLAGS,    // struct json_flags
     KEY_PAIRS,    // struct json_pairs
     KEY_NUMBERS,  // double [2]
     KEY_OBJECT,   // an object with the keys of `inner`

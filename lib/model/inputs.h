@@ -118,7 +118,7 @@ struct build {
     bool for_loss;   // "output" becomes `scores`, other outputs are not named
     attncl_value scores;          // of classes, [..., V]
     struct dropout_sites dropout; // training; zeros: nothing is dropped
-    attncl_value rotary;          // attncl__rotary_table(), once it is made
+    attncl_value rotary[2]; // attncl__rotary_table(), once it is made: of all positions, local
 };
 
 // Before any input: what the architecture declares, and its configuration.
