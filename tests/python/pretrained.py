@@ -183,7 +183,8 @@ class Decoders(Case):
 
     def model(self, family, **more):
         config = getattr(transformers, f"{family}Config")(**{**self.SIZES, **more})
-        model = getattr(transformers, f"{family}ForCausalLM")(config)
+        config._attn_implementation = "eager"  # others leave out soft caps
+        model = getattr(transformers, family.replace("3Text", "3") + "ForCausalLM")(config)
         with torch.no_grad():
             for p in model.parameters():
                 p.add_(torch.randn_like(p) * 0.1)
@@ -207,10 +208,20 @@ class Decoders(Case):
             np.testing.assert_array_equal(file.generate(tokens[:, :4].t().numpy(), 16, temperature=0), text.t().numpy())
 
     def test_families(self):
+        caps = {"head_dim": 10, "query_pre_attn_scalar": 7, "sliding_window": 5, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5}
         for family, more in (("Llama", {}), ("Llama", {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
                              ("Llama", {"num_key_value_heads": 1, "head_dim": 6}), ("Mistral", {"sliding_window": None}),
-                             ("Qwen2", {}), ("Qwen3", {"head_dim": 10}), ("SmolLM3", {"no_rope_layers": [1, 1]}),
-                             ("Gemma", {"head_dim": 10}), ("Phi3", {"partial_rotary_factor": 0.5}),
+                             ("Mistral", {"sliding_window": 5}), ("Qwen2", {}),
+                             ("Qwen2", {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1}),
+                             ("Qwen3", {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 0}), ("Qwen3", {"head_dim": 10}), ("SmolLM3", {"no_rope_layers": [1, 1]}),
+                             ("SmolLM3", {"no_rope_layer_interval": 2, "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 6}),
+                             ("Gemma", {"head_dim": 10}), ("Gemma2", {**caps, "num_hidden_layers": 3}),
+                             ("Gemma2", {**caps, "final_logit_softcapping": None, "sliding_window": 40}),
+                             ("Gemma3Text", {**caps, "num_hidden_layers": 7, "attn_logit_softcapping": None}),
+                             ("Gemma3Text", {**caps, "attn_logit_softcapping": None, "final_logit_softcapping": None,
+                                             "layer_types": ["full_attention", "sliding_attention"], "rope_parameters": {
+                                                 "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e5},
+                                                 "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}}), ("Phi3", {"partial_rotary_factor": 0.5}),
                              ("GPTNeoX", {"num_attention_heads": 3}),
                              ("GPTNeoX", {"num_attention_heads": 3, "use_parallel_residual": False})):
             with self.subTest(family, **more):
@@ -242,6 +253,9 @@ class Decoders(Case):
                             ({"num_hidden_layers": 3}, "there is no tensor model.layers.2.input_layernorm.weight"),
                             ({"num_hidden_layers": 1}, "arch lm has no place for: model.layers.1."),
                             ({"intermediate_size": 41}, r"mlp.gate_proj.weight becomes .*layer1.weight \[40, 24\], expected \[41, 24\]"),
+                            ({"model_type": "gemma3_text", "attn_logit_softcapping": 3.0}, "attn_logit_softcapping is 3.0, expected None"),
+                            ({"model_type": "qwen2", "layer_types": ["full_attention"]}, "layer_types has 1 entries, num_hidden_layers is 2"),
+                            ({"model_type": "qwen2", "layer_types": ["full_attention", "chunked"]}, "layer_types has chunked, expected full_attention"),
                             ({"pretraining_tp": 2}, "pretraining_tp is 2, expected 1")):
             (self.at / "d" / "config.json").write_text(json.dumps({**good, **more}))
             self.refused(words, self.at / "d")

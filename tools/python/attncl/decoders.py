@@ -37,7 +37,7 @@ _HARMLESS = {
     "_name_or_path", "architectures", "auto_map", "bos_token_id", "chunk_size_feed_forward", "classifier_dropout", "dtype",
     "eos_token_id", "id2label", "initializer_range", "is_decoder", "is_encoder_decoder", "label2id", "output_attentions",
     "output_hidden_states", "pad_token_id", "problem_type", "resid_pdrop", "embd_pdrop", "return_dict", "torch_dtype",
-    "transformers_version", "use_cache", "attention_dropout", "hidden_dropout", "max_window_layers", "model_type",
+    "transformers_version", "use_cache", "attention_dropout", "hidden_dropout", "model_type",
 }
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
                 "gelu_fast": "gelu_tanh", "relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid"}
@@ -76,14 +76,20 @@ class Config:
 
 def _rope(c: Config, head_dim: int) -> dict[str, Any]:
     """The keys of rotary positions, as transformers writes them today or wrote them up to version 4."""
+    parameters, local = dict(c.take("rope_parameters", {})), {}
+    if "full_attention" in parameters:  # Gemma 3: a set for each kind of layer
+        sliding, parameters = dict(parameters.pop("sliding_attention", None) or {}), {**parameters.pop("full_attention"), **parameters}
+        local = {"rope_local_theta": sliding.pop("rope_theta", 10000.0)}
+        if sliding.pop("rope_type", "default") != "default" or sliding:
+            refuse("config.json: rope_parameters: sliding_attention has more than rope_theta, and rope_type 'default' expected")
     old = {key: value for key, value in (("rope_theta", c.take("rope_theta", None)), ("partial_rotary_factor",
            c.take("partial_rotary_factor", None))) if value is not None}
-    given = {**old, **c.take("rope_scaling", {}), **c.take("rope_parameters", {})}
+    given = {**old, **c.take("rope_scaling", {}), **parameters}
     original = c.take("original_max_position_embeddings", None)
     kind = given.pop("rope_type", given.pop("type", "default"))
     given.pop("type", None)
     share = given.pop("partial_rotary_factor", 1.0)
-    keys = {"rope": True, "rope_theta": given.pop("rope_theta", 10000.0), "rope_width": int(head_dim * share)}
+    keys = {"rope": True, "rope_theta": given.pop("rope_theta", 10000.0), "rope_width": int(head_dim * share), **local}
     if kind == "dynamic":  # changes nothing up to max_position_embeddings, and no text is longer
         given.pop("factor", None)
         given.pop("original_max_position_embeddings", None)
@@ -129,17 +135,37 @@ def _common(c: Config, **more: Any) -> dict[str, Any]:
     }
 
 
-def _limit_by_window(c: Config, config: dict[str, Any]) -> None:
-    """Attention within a window is that of all positions while a text is no longer."""
+def _period(flags: list[int]) -> list[int]:
+    """The shortest list that repeats to these."""
+    return next(flags[:n] for n in range(1, len(flags) + 1) if all(flag == flags[i % n] for i, flag in enumerate(flags)))
+
+
+def _layers(c: Config, key: str, n: int, default: list[Any]) -> list[Any]:
+    """A list with an entry for each layer, or more."""
+    kinds = c.take(key, default)
+    if len(kinds) < n:
+        refuse(f"config.json: {key} has {len(kinds)} entries, num_hidden_layers is {n}")
+    return kinds[:n]
+
+
+def _one_window(c: Config) -> dict[str, int]:
     window = c.take("sliding_window", None)
-    if c.take("use_sliding_window", True) and window is not None:
-        config["max_len"] = min(config["max_len"], window)
+    return {} if window is None else {"window": window}
 
 
-def _only_full(c: Config) -> None:
-    kinds = set(c.take("layer_types", ["full_attention"]))
-    if kinds != {"full_attention"}:
-        refuse(f"config.json: layer_types has {some(sorted(kinds - {'full_attention'}))}, expected full_attention alone")
+def _window(c: Config, config: dict[str, Any], sliding: Callable[[int], bool] = lambda i: True, on: bool = True) -> None:
+    """The window and its layers: those of layer_types or, where it is absent, those that `sliding` says; on: of use_sliding_window."""
+    kinds = _layers(c, "layer_types", config["n_layers"],
+                    ["sliding_attention" if sliding(i) else "full_attention" for i in range(config["n_layers"])])
+    if not set(kinds) <= {"sliding_attention", "full_attention"}:
+        refuse(f"config.json: layer_types has {some(sorted(set(kinds) - {'sliding_attention', 'full_attention'}))}, "
+               "expected full_attention or sliding_attention")
+    window, flags = c.take("sliding_window", None), [int(kind == "sliding_attention") for kind in kinds]
+    if not c.take("use_sliding_window", on) or window is None or not any(flags):
+        return
+    config["window"] = window
+    if not all(flags):
+        config["window_layers"] = _period(flags)
 
 
 def _plus_one(weight: np.ndarray) -> np.ndarray:
@@ -156,6 +182,8 @@ def _rows(first: int, n: int) -> Cut:
 
 
 _ATTENTION = (("query.linear", "q_proj"), ("key.linear", "k_proj"), ("value.linear", "v_proj"), ("output", "o_proj"))
+_POST_NORMS = (("post_norm_self_attn", "post_attention_layernorm"), ("norm_ff", "pre_feedforward_layernorm"),
+               ("post_norm_ff", "post_feedforward_layernorm"))
 _FEED_FORWARD = (("layer1", "gate_proj"), ("linear_v", "up_proj"), ("layer2", "down_proj"))
 
 
@@ -167,7 +195,8 @@ def _moves(config: dict[str, Any], norm: Cut | None = None) -> Iterator[Move]:
     for i in range(config["n_layers"]):
         source, target = f"model.layers.{i}.", f"encoder.layers.{i}."
         yield f"{target}norm_self_attn.weight", f"{source}input_layernorm.weight", norm
-        yield f"{target}norm_ff.weight", f"{source}post_attention_layernorm.weight", norm
+        norms = _POST_NORMS if config.get("post_norm") else (("norm_ff", "post_attention_layernorm"),)
+        yield from ((f"{target}{own}.weight", f"{source}{name}.weight", norm) for own, name in norms)
         for own, name in _ATTENTION:
             yield f"{target}self_attn.{own}.weight", f"{source}self_attn.{name}.weight", None
             if biases[own]:
@@ -195,45 +224,67 @@ def _llama(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
 
 def _mistral(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     config = _common(c)
-    _limit_by_window(c, config)
+    config.update(_one_window(c))
+    return config, _moves(config)
+
+
+def _qwen(c: Config, config: dict[str, Any]) -> tuple[dict[str, Any], Iterator[Move]]:
+    first = c.take("max_window_layers", 28)
+    _window(c, config, lambda i: i >= first, on=False)
     return config, _moves(config)
 
 
 def _qwen2(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
-    _only_full(c)
-    config = _common(c, bias=True, value_bias=True)
-    _limit_by_window(c, config)
-    return config, _moves(config)
+    return _qwen(c, _common(c, bias=True, value_bias=True))
 
 
 def _qwen3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
-    _only_full(c)
-    config = _common(c, qk_norm=True, **_attention_biases(c))
-    _limit_by_window(c, config)
-    return config, _moves(config)
+    return _qwen(c, _common(c, qk_norm=True, **_attention_biases(c)))
 
 
 def _smollm3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
-    c.take("no_rope_layer_interval", None)
-    if not all(c.take("no_rope_layers", [1])):
-        refuse("config.json: no_rope_layers has layers without rotary positions, expected 1 for every layer")
-    _only_full(c)
     config = _common(c, **_attention_biases(c), **_feed_forward_biases(c))
-    _limit_by_window(c, config)
+    interval, n = c.take("no_rope_layer_interval", 4), config["n_layers"]
+    turned = [int(bool(flag)) for flag in _layers(c, "no_rope_layers", n, [(i + 1) % interval != 0 for i in range(n)])]
+    if not all(turned):
+        config["rope_layers"] = _period(turned)
+    _window(c, config, lambda i: not turned[i], on=False)
     return config, _moves(config)
 
 
-def _gemma(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+def _gemma(c: Config, **more: Any) -> tuple[dict[str, Any], Iterator[Move]]:
     c.expect("use_bidirectional_attention", False, why="arch lm is causal")
     tied = c.take("tie_word_embeddings", True)
-    config = _common(c, **_attention_biases(c))
+    config = _common(c, **_attention_biases(c), **more)
     config.update(embed_scale=config["d_model"] ** 0.5, tie_generator=tied)
     return config, _moves(config, _plus_one)
 
 
+def _gemma_2_and_3(c: Config, period: int, **more: Any) -> tuple[dict[str, Any], Iterator[Move]]:
+    """Every last layer of a period sees all positions."""
+    config, _ = _gemma(c, **more)
+    period = c.take("sliding_window_pattern", c.take("_sliding_window_pattern", period))
+    _window(c, config, lambda i: (i + 1) % period != 0)
+    config.update(post_norm=True, attention_scale=c.take("query_pre_attn_scalar", 256) ** -0.5)
+    return config, _moves(config, _plus_one)
+
+
+def _gemma2(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+    caps = {"softcap": c.take("attn_logit_softcapping", None), "logit_softcap": c.take("final_logit_softcapping", None)}
+    return _gemma_2_and_3(c, 2, **{key: cap for key, cap in caps.items() if cap is not None})
+
+
+def _gemma3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+    c.expect("attn_logit_softcapping", None, why="transformers' Gemma 3 caps no scores")
+    cap = c.take("final_logit_softcapping", None)
+    config, moves = _gemma_2_and_3(c, 6, qk_norm=True, **({} if cap is None else {"logit_softcap": cap}))
+    config.setdefault("rope_local_theta", c.take("rope_local_base_freq", 10000.0))
+    return config, moves
+
+
 def _phi3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     config = _common(c)
-    _limit_by_window(c, config)
+    config.update(_one_window(c))
     width, kv = config["heads"] * config["head_dim"], config["n_kv_heads"] * config["head_dim"]
     features = config["d_ff"]
     parts = {"q_proj": ("qkv_proj", _rows(0, width)), "k_proj": ("qkv_proj", _rows(width, kv)),
@@ -287,7 +338,7 @@ def _gpt_neox(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
 
 
 FAMILIES: dict[str, Family] = {"llama": _llama, "mistral": _mistral, "qwen2": _qwen2, "qwen3": _qwen3, "smollm3": _smollm3,
-                               "gemma": _gemma, "phi3": _phi3, "gpt_neox": _gpt_neox}
+                               "gemma": _gemma, "gemma2": _gemma2, "gemma3_text": _gemma3, "phi3": _phi3, "gpt_neox": _gpt_neox}
 
 
 def plan(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Move]]:
