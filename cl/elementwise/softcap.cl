@@ -6,6 +6,7 @@
 //   Numerics  cl/common/softcap.clh
 
 #define ALIGNED_VECTORS
+#define SOFTCAP 1
 #include "common/softcap.clh"
 
 KERNEL void softcap_flat_fwd(__global const float *restrict x, __global const float *restrict none,

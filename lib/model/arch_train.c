@@ -18,7 +18,7 @@
 #include "model/block_seq2seq.h"
 #include "model/model.h"
 
-enum { INNER_BYTES = 1024 };
+enum { INNER_BYTES = 2048 };
 
 struct train_settings {
     alignas(max_align_t) char inner_settings[INNER_BYTES];

@@ -122,7 +122,8 @@ OP_SPEC(
                .smoke = "P=20 B=1 C=6; P=140 B=2 C=66; P=1024 B=1 C=24",
                .prepare = hide_all_but_window},
               {"soft cap", HEADS(6, 0.35, .softcap = 1.5f, .window = WINDOW), SHARED("f32"),
-               .special = "P=9 B=2 C=42 K=14", .smoke = "P=70 B=2 C=42 K=14", .gpu = ""}},
+               .special = "P=9 B=2 C=42 K=14", .smoke = "P=70 B=2 C=42 K=14",
+               .gpu = "P=1024 B=1 C=96 K=16"}},
     .refusals = {
         {ATTNCL_ERR_DTYPE, "values is F16, must be F32 as keys", NULL, "values f16 P B C"},
         {ATTNCL_ERR_SHAPE, "q has C = 3, which cannot be cut into H = 4 heads", HEADS(4, 1)},

@@ -16,10 +16,9 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, cons
 {
     const struct softcap_fwd_params *params = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct elementwise_launch p =
+    const struct elementwise_launch p =
         attncl__elementwise_launch(l->caps, "elementwise/softcap.cl", kernel, count);
 
-    kspec_int(&p.spec, "SOFTCAP", 1);
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(dy), arg_mem(call->out[0]),
                                arg_f32(params->cap), arg_i64(count), arg_i32(p.per_group)));
