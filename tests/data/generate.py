@@ -65,7 +65,7 @@ GRADIENTS = {
     "lm_aft_post_norm", "lm_feedback_tied", "classes_mean", "classes_mean_batch_first", "classes_first",
     "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens", "mha_shared", "lm_shared",
     "gru_bidirectional", "rnn_tanh", "rnn_relu_bidirectional", "bilinear_attention", "lm_rotary",
-    "rms_norm", "seq2seq_transformer", "seq2seq_transformer_post_norm", "seq2seq_transformer_vectors"}
+    "lm_windows", "rms_norm", "seq2seq_transformer", "seq2seq_transformer_post_norm", "seq2seq_transformer_vectors"}
 
 
 def case(name, arch, config, params, inputs, expected, **how):
@@ -902,6 +902,18 @@ def decoders():
     case("rms_norm", "rms_norm", {"normalized_shape": [4, 6], "eps": 0.01}, state(m), {"x": x}, {"output": m(x)})
 
 
+def windows():
+    """Layers with a window and a theta of their own, with all positions, and without rotations; soft caps; post norms."""
+    torch.manual_seed(40)
+    c = dict.fromkeys(("bias", "value_bias", "output_bias", "bias1", "bias2", "bias_gate", "qk_norm", "parallel", "generator_bias"), False)
+    language_model("lm_windows", {
+        **c, "layer": "transformer", "heads": 4, "n_kv_heads": 2, "head_dim": 4, "d_model": 8, "d_ff": 12, "n_layers": 3, "n_vocab": 11,
+        "pos": "no_pos", "max_len": 12, "embed_scale": 1, "norm": "rms", "is_gated": True, "activation": "silu", "layer_norm_eps": 1e-6,
+        "rope": True, "rope_width": 4, "rope_theta": 1000, "rope_scaling": "linear", "rope_factor": 2, "rope_local_theta": 20,
+        "window": 2, "window_layers": [1, 0, 0], "rope_layers": [1, 0, 1], "attention_scale": 0.7, "softcap": 0.8,
+        "post_norm": True, "logit_softcap": 1.5}, DecoderLM)
+
+
 def torch_transformer(params):
     """Our parameters by the names of nn.Transformer, of which it has three in one."""
     names = {"output": "out_proj", "feed_forward": "", "layer1": "linear1", "layer2": "linear2", "norm_self_attn": "norm1",
@@ -1004,7 +1016,8 @@ def main():
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
-                 classifiers, dropout, recurrent_directions, chapter_16, bilinear, embed_dropout, shared_heads, decoders, transformer_pairs, transformer_search):
+                 classifiers, dropout, recurrent_directions, chapter_16, bilinear, embed_dropout, shared_heads, decoders, transformer_pairs, transformer_search,
+                 windows):
         make()
 
 

@@ -30,6 +30,7 @@ static const char *const names[] = {
     "lm_shared",
     "lm_rotary",
     "lm_parallel",
+    "lm_windows",
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 

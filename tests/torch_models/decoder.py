@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Decoder-only language models as Llama, Qwen 3 and GPT-NeoX have them: RMS norm, rotary positions, grouped heads."""
+"""Decoder-only language models as Llama, Qwen 3, GPT-NeoX and Gemma have them: RMS norm, rotary positions, grouped heads, windows,
+soft caps."""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -33,6 +34,10 @@ def rotate(x, c):
     return torch.cat([turned, x[..., width:]], -1)
 
 
+def cap(x, bound):
+    return bound * (x / bound).tanh() if bound else x
+
+
 class Linear(nn.Module):
     def __init__(self, n_in, n_out, bias):
         super().__init__()
@@ -56,10 +61,12 @@ class Attention(nn.Module):
         q, k, v = (part.unflatten(-1, (-1, self.c["head_dim"])) for part in (self.query(x), self.key(x), self.value(x)))
         if self.c["qk_norm"]:
             q, k = self.query_norm(q), self.key_norm(k)
-        q, k = rotate(q, self.c), rotate(k, self.c)
+        if self.c["rope"]:
+            q, k = rotate(q, self.c), rotate(k, self.c)
         k, v = (part.repeat_interleave(q.shape[2] // part.shape[2], 2) for part in (k, v))
-        scores = torch.einsum("ibhd,jbhd->bhij", q, k) / self.c["head_dim"] ** 0.5
-        hidden = torch.ones(len(x), len(x), dtype=torch.bool).triu(1)
+        scores = cap(torch.einsum("ibhd,jbhd->bhij", q, k) * (self.c.get("attention_scale") or self.c["head_dim"] ** -0.5), self.c.get("softcap"))
+        seen = torch.ones(len(x), len(x), dtype=torch.bool).tril()
+        hidden = ~(seen.triu(1 - self.c["window"]) if self.c.get("window") else seen)
         y = torch.einsum("bhij,jbhd->ibhd", scores.masked_fill(hidden, -torch.inf).softmax(-1), v)
         return self.output(y.flatten(-2))
 
@@ -82,18 +89,32 @@ class Layer(nn.Module):
         super().__init__()
         self.norm_self_attn, self.norm_ff = (make_norm(c, c["d_model"]) for _ in range(2))
         self.self_attn, self.feed_forward, self.parallel = Attention(c), FeedForward(c), c["parallel"]
+        self.post_norm_self_attn, self.post_norm_ff = (
+            make_norm(c, c["d_model"]) if c.get("post_norm") else nn.Identity() for _ in range(2))
 
     def forward(self, x):
-        y = x + self.self_attn(self.norm_self_attn(x))
-        return y + self.feed_forward(self.norm_ff(x if self.parallel else y))
+        y = x + self.post_norm_self_attn(self.self_attn(self.norm_self_attn(x)))
+        return y + self.post_norm_ff(self.feed_forward(self.norm_ff(x if self.parallel else y)))
+
+
+def of_layer(c, i):
+    """The configuration of layer i."""
+    c = dict(c)
+    for key, flags in (("window", c.get("window_layers")), ("rope", c.get("rope_layers"))):
+        if flags and not flags[i % len(flags)]:
+            c[key] = 0
+    if c.get("window") and c.get("rope_local_theta"):
+        c.update(rope_theta=c["rope_local_theta"], rope_scaling="none")
+    return c
 
 
 class DecoderLM(nn.Module):
     def __init__(self, c):
         super().__init__()
+        self.c = c
         self.src_embed = nn.Embedding(c["n_vocab"], c["d_model"])
         self.encoder = nn.Module()
-        self.encoder.layers, self.encoder.norm = nn.ModuleList(Layer(c) for _ in range(c["n_layers"])), make_norm(c, c["d_model"])
+        self.encoder.layers, self.encoder.norm = nn.ModuleList(Layer(of_layer(c, i)) for i in range(c["n_layers"])), make_norm(c, c["d_model"])
         self.generator = nn.Module()
         self.generator.projection = nn.Linear(c["d_model"], c["n_vocab"], bias=False)
 
@@ -101,4 +122,4 @@ class DecoderLM(nn.Module):
         x = self.src_embed(tokens)
         for layer in self.encoder.layers:
             x = layer(x)
-        return self.generator.projection(self.encoder.norm(x))
+        return cap(self.generator.projection(self.encoder.norm(x)), self.c.get("logit_softcap"))

@@ -183,8 +183,8 @@ static void check_rows(const struct attention_problem *p, const struct host *wei
         for (int64_t j = 1; j < n_keys; ++j)
             best = weight[j] > weight[best] ? j : best;
         for (int64_t d = 0; d < width; ++d)
-            score += p->a.scale * q->data[row * width + d] *
-                     k->data[(kv_head * n_keys + best) * width + d];
+            score += q->data[row * width + d] * k->data[(kv_head * n_keys + best) * width + d];
+        score = ref_attention_score(&p->a, score);
         if (lens) {
             const int64_t b = head / q->dim[1], i = row % n_queries;
             if (best >= lens->data[lens->rank > 1 ? b * n_queries + i : b])
@@ -262,6 +262,13 @@ BOTH_MMA_TEST(matches_the_reference)
     for (size_t i = 0; i < COUNT_OF(sizes); ++i)
         if (!is_left_out(i, _i))
             check_random(sizes[i], (struct ref_attention){0}, i % 2, i % 3 == 1);
+}
+
+BOTH_MMA_TEST(soft_cap)
+{
+    if (emulate_mma(_i, GEMM_F32) && !is_left_out(4, _i))
+        check_random((struct attention_size){1, 1, 50, 45, 20, 32},
+                     (struct ref_attention){.softcap = 0.7, .causal = 1}, true, false);
 }
 
 BOTH_MMA_TEST(views)
