@@ -177,6 +177,7 @@ class Decoders(Case):
 
     SIZES = {"vocab_size": 31, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 6,
              "num_key_value_heads": 2, "max_position_embeddings": 40, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None}
+    CAPS = {"head_dim": 10, "query_pre_attn_scalar": 7, "sliding_window": 5, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5}
     ROPES = ({"rope_type": "linear", "factor": 2.0}, {"rope_type": "dynamic", "factor": 2.0},
              {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 10},
              {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16})
@@ -208,7 +209,7 @@ class Decoders(Case):
             np.testing.assert_array_equal(file.generate(tokens[:, :4].t().numpy(), 16, temperature=0), text.t().numpy())
 
     def test_families(self):
-        caps = {"head_dim": 10, "query_pre_attn_scalar": 7, "sliding_window": 5, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5}
+        caps = self.CAPS
         for family, more in (("Llama", {}), ("Llama", {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
                              ("Llama", {"num_key_value_heads": 1, "head_dim": 6}), ("Mistral", {"sliding_window": None}),
                              ("Mistral", {"sliding_window": 5}), ("Qwen2", {}),
@@ -233,7 +234,11 @@ class Decoders(Case):
                 self.same(self.model("Llama", rope_parameters={"rope_theta": 1e4, **rope}))
 
     def test_live_and_gradients(self):
-        model = self.model("Qwen3", head_dim=10, pad_token_id=None)  # an embedding of padding has no gradient
+        for family, more in (("Qwen3", {"head_dim": 10}), ("Gemma2", self.CAPS), ("Gemma3Text", {**self.CAPS, "attn_logit_softcapping": None})):
+            with self.subTest(family):
+                self.same_gradients(self.model(family, pad_token_id=None, **more))  # an embedding of padding has no gradient
+
+    def same_gradients(self, model):
         self.export(model)
         tokens, targets = torch.randint(31, (12, 2)), torch.randint(31, (12, 2))
         torch.nn.functional.cross_entropy(model(tokens.t()).logits.transpose(0, 1).flatten(0, 1), targets.flatten()).backward()
@@ -241,8 +246,12 @@ class Decoders(Case):
             _, got = file.gradients({"loss": np.ones((), np.float32)}, tokens=tokens.numpy(), targets=targets.numpy())
         for name, source in (("src_embed.weight", model.model.embed_tokens), ("encoder.norm.weight", model.model.norm),
                              ("encoder.layers.0.self_attn.key.linear.weight", model.model.layers[0].self_attn.k_proj),
-                             ("encoder.layers.1.self_attn.query_norm.weight", model.model.layers[1].self_attn.q_norm),
+                             ("encoder.layers.1.self_attn.query.linear.weight", model.model.layers[1].self_attn.q_proj),
+                             ("encoder.layers.1.self_attn.query_norm.weight", getattr(model.model.layers[1].self_attn, "q_norm", None)),
+                             ("encoder.layers.0.post_norm_ff.weight", getattr(model.model.layers[0], "post_feedforward_layernorm", None)),
                              ("encoder.layers.1.feed_forward.linear_v.weight", model.model.layers[1].mlp.up_proj)):
+            if source is None:
+                continue
             np.testing.assert_allclose(got[name], source.weight.grad.numpy(), atol=1e-5, rtol=1e-4, err_msg=name)
 
     def test_refusals(self):

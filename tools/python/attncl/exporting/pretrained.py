@@ -175,7 +175,7 @@ def decoder_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 MODELS = {"GPT2LMHeadModel": (gpt2, gpt2_probe), "BertModel": (bert, bert_probe),
           **dict.fromkeys(("MarianMTModel", "BartForConditionalGeneration"), (translator, translator_probe)),
           **{f"{name}ForCausalLM": (decoder, decoder_probe)
-             for name in ("Llama", "Mistral", "Qwen2", "Qwen3", "SmolLM3", "Gemma", "Phi3", "GPTNeoX")}}
+             for name in ("Llama", "Mistral", "Qwen2", "Qwen3", "SmolLM3", "Gemma", "Gemma2", "Gemma3", "Phi3", "GPTNeoX")}}
 # By config.json's model_type, or by a tensor's name where it has none.
 OF_TYPE = {"gpt2": ("GPT2LMHeadModel", "wte.weight"), "bert": ("BertModel", "embeddings.word_embeddings.weight"),
            "bart": ("BartForConditionalGeneration", "encoder.layernorm_embedding.weight"),
