@@ -184,7 +184,6 @@ class Decoders(Case):
 
     def model(self, family, **more):
         config = getattr(transformers, f"{family}Config")(**{**self.SIZES, **more})
-        config._attn_implementation = "eager"  # others leave out soft caps
         model = getattr(transformers, family.replace("3Text", "3") + "ForCausalLM")(config)
         with torch.no_grad():
             for p in model.parameters():
