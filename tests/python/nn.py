@@ -294,6 +294,8 @@ class Operations(support.ExportCase):
         yield "square attention", ops.attention, F.scaled_dot_product_attention, square
         yield "causal attention", lambda *v: ops.attention(*v, is_causal=True, scale=0.3), \
             lambda *v: F.scaled_dot_product_attention(*v, is_causal=True, scale=0.3), square
+        yield "attention with a soft cap", lambda *v: ops.attention(*v, softcap=0.5), \
+            lambda q, k, v: (0.5 * (q @ k.mT / q.shape[-1] ** 0.5 / 0.5).tanh()).softmax(-1) @ v, square
         yield "aft_full", lambda *v: ops.aft_full(*v, seen), lambda q, k, v, b: self.aft(q, k, v, b[None, :T, :T], seen), [*qkv, bias]
         yield "aft_local", lambda *v: ops.aft_local(*v, 3, causal=True), \
             lambda q, k, v, b: self.aft(q, k, v, b[None, :T, :T] * near, causal), [*qkv, bias]
@@ -333,6 +335,7 @@ class Operations(support.ExportCase):
             (ValueError, "allowed are 0 to 3", lambda: ops.cross_entropy(x, torch.tensor([0, -100, 1]))),
             (ValueError, "reduction 'max' is none of mean, sum, none", lambda: ops.cross_entropy(x, torch.tensor([0, 1, 2]), "max")),
             (ValueError, "approximate 'erf' is none of", lambda: ops.gelu(x, "erf")),
+            (ValueError, "softcap is -1, must be finite and at least 0", lambda: ops.attention(*[x[None, None]] * 3, softcap=-1.0)),
             (ValueError, "scale is 0, expected", lambda: ops.attention(x, x, x, scale=0)),
             (ValueError, "weight", lambda: ops.linear(x, x[:, :3])),
             (ValueError, "axis", lambda: ops.softmax(x, 2)),

@@ -18,6 +18,7 @@ except ImportError as error:
 support.use_package(sys.argv[1])
 import attncl  # noqa: E402
 from attncl import files  # noqa: E402
+from attncl.decoders import plan  # noqa: E402
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
@@ -231,6 +232,19 @@ class Decoders(Case):
         for rope in self.ROPES:
             with self.subTest(**rope):
                 self.same(self.model("Llama", rope_parameters={"rope_theta": 1e4, **rope}))
+
+    def test_published_configurations(self):
+        """As transformers 4 wrote them: positions beside each other, a pattern of layers, keys of a family's first code."""
+        for family, gone, old in (
+                ("Gemma3Text", ("layer_types", "rope_parameters", "_sliding_window_pattern"),
+                 {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "rope_scaling": None, "sliding_window_pattern": 6, "cache_implementation": "hybrid"}),
+                ("Gemma2", ("layer_types", "rope_parameters"), {"rope_theta": 1e4, "hidden_act": "gelu_pytorch_tanh", "cache_implementation": "hybrid"}),
+                ("SmolLM3", ("rope_parameters",), {"rope_theta": 2e6, "max_window_layers": 28, "rope_scaling": None}),
+                ("Qwen2", ("layer_types", "rope_parameters"), {"rope_theta": 1e4, "use_sliding_window": False, "sliding_window": 131072})):
+            new = getattr(transformers, f"{family}Config")(**{**self.SIZES, "num_hidden_layers": 7}).to_dict()
+            with self.subTest(family):
+                older = {**{k: v for k, v in new.items() if k not in gone}, **old}
+                self.assertEqual(plan(older)[0], plan(new)[0])
 
     def test_live_and_gradients(self):
         for family, more in (("Qwen3", {"head_dim": 10}), ("Gemma2", self.CAPS), ("Gemma3Text", {**self.CAPS, "attn_logit_softcapping": None})):

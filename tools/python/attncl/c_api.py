@@ -199,7 +199,8 @@ class Value(ctypes.Structure):
 class AttentionDesc(Sized):
     """attncl_attention_desc."""
     _fields_ = [("scale", ctypes.c_float), ("causal", ctypes.c_int), ("window", ctypes.c_int64), ("layout", ctypes.c_int),
-                ("dropout", ctypes.c_void_p)]
+                ("dropout", ctypes.c_void_p), ("rotary", Value), ("rotary_pairs", ctypes.c_int), ("qk_norm_eps", ctypes.c_float),
+                ("softcap", ctypes.c_float)]
 
 
 class AttentionInputs(Sized):

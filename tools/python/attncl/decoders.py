@@ -37,7 +37,8 @@ _HARMLESS = {
     "_name_or_path", "architectures", "auto_map", "bos_token_id", "chunk_size_feed_forward", "classifier_dropout", "dtype",
     "eos_token_id", "id2label", "initializer_range", "is_decoder", "is_encoder_decoder", "label2id", "output_attentions",
     "output_hidden_states", "pad_token_id", "problem_type", "resid_pdrop", "embd_pdrop", "return_dict", "torch_dtype",
-    "transformers_version", "use_cache", "attention_dropout", "hidden_dropout", "model_type",
+    "transformers_version", "use_cache", "attention_dropout", "hidden_dropout", "max_window_layers", "model_type",
+    "cache_implementation",
 }
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
                 "gelu_fast": "gelu_tanh", "relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid"}

@@ -184,20 +184,21 @@ def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> T
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, is_causal: bool = False,
-              window: int = 0, scale: float | None = None) -> Tensor:
+              window: int = 0, scale: float | None = None, softcap: float = 0.0) -> Tensor:
     """Scaled dot-product attention: query [B, H, T, D], key [B, G, S, D], value [B, G, S, E] to [B, H, T, E].
 
     G is H or a divisor of it: H / G neighbouring heads of the query share a key and value head, as with PyTorch's enable_gqa
     mask       [T or 1, S, B or 1], True where a key is visible
     is_causal  query i sees keys up to i + S - T; window: only keys less than this far away
+    softcap    above 0: scores become softcap * tanh(score / softcap)
     """
     def build(g: ctypes.c_void_p, v: list[Value]) -> Value:
-        desc = AttentionDesc(scale=scale or 0.0, causal=is_causal, window=window)
+        desc = AttentionDesc(scale=scale or 0.0, causal=is_causal, window=window, softcap=softcap)
         inputs = AttentionInputs(query=v[0], key=v[1], value=v[2], mask=v[3])
         return library().attention(g, ctypes.byref(desc), ctypes.byref(inputs), None)
     if scale is not None and not (scale != 0 and math.isfinite(scale)):
         raise ValueError(f"attncl.ops.attention: scale is {scale}, expected a finite number other than 0")
-    return _apply(_Op("attention", (is_causal, window, scale), build), query, key, value, _flags(mask))
+    return _apply(_Op("attention", (is_causal, window, scale, softcap), build), query, key, value, _flags(mask))
 
 
 def _aft(name: str, kind: int, q: Tensor, k: Tensor, v: Tensor, pos_bias: Tensor | None, mask: Tensor | None, causal: bool,
