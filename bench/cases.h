@@ -23,7 +23,7 @@ struct sizes {
     bool causal;
     bool transposed;   // GEMMs: B is [N, K]
     bool backward;     // gradients of all float inputs and weights too, in the same run
-    bool half;         // language models: matrices are F16
+    attncl_dtype weights; // language models: of matrices, F16, Q8 or Q4; NONE: F32
     const char *layer; // language models: as "layer" in their configuration
     // suite `device`
     int64_t VW;           // floats in a vector

@@ -96,8 +96,9 @@ class Worker:
         self.directory = tempfile.TemporaryDirectory()
         tokens = self.data.indices("tokens", 0, sizes["V"], (sizes["T"],)).tolist()
         write_gguf(self.path("F32"), self.data, sizes, case["dtype"] == "f16")
+        of_case = TYPES[case["dtype"].upper()][1]  # the library's weights are rounded so too
         for name, (kind, limit) in TYPES.items():
-            answer = {"variant": name, "reference": False, "equal": name.lower() == case["dtype"], "limit": limit}
+            answer = {"variant": name, "reference": False, "equal": name.lower() == case["dtype"], "limit": max(limit, of_case)}
             try:
                 run = self.prepared(case["family"], sizes, tokens, name, kind, answer["equal"])
                 scores = self.data.numpy.ctypeslib.as_array(run(), (sizes["V"],))

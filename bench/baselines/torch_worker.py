@@ -65,6 +65,8 @@ class Worker:
         from torch_baselines import Case, formulations
         cases = [Case(request["case"], self.arguments.device, packed) for packed in (False, True)]
         self.running, answers, self.trains, self.repeats = {}, [], cases[0].trains, cases[0].repeats
+        if request["case"]["dtype"].startswith("q"):  # PyTorch has no such weights
+            return {"formulations": []}
         for f in self.chosen(cases[0], formulations(cases[0].family)):
             answer = {"variant": f.name, "reference": f.reference}
             try:

@@ -69,14 +69,55 @@ static uint16_t to_half(float x)
                       (unsigned)nearbyint(ldexp(fraction, 11)));
 }
 
-static bool is_half(const struct case_data *t, const struct case_array *a)
+// Of an array in the model's file.
+static attncl_dtype stored_type(const struct case_data *t, const struct case_array *a)
 {
-    return t->c->sizes.half && a->dtype == ATTNCL_F32 && a->rank == 2;
+    const attncl_dtype weights = t->c->sizes.weights;
+    const bool in_blocks = weights == ATTNCL_Q8 || weights == ATTNCL_Q4;
+
+    return weights == ATTNCL_DTYPE_NONE || a->dtype != ATTNCL_F32 || a->rank != 2 ||
+                   (in_blocks && !strstr(a->name, "weight"))
+               ? a->dtype
+               : weights;
+}
+
+// What a matrix is in the file: allocated; NULL: there is no memory.
+static void *stored(const struct case_array *a, attncl_dtype type, size_t *bytes_ret)
+{
+    const size_t bytes = type == ATTNCL_F16 ? (size_t)a->count * sizeof(uint16_t)
+                                            : attncl_quantised_bytes(type, a->dim[0], a->dim[1]);
+    void *to = attncl__alloc(bytes);
+
+    *bytes_ret = bytes;
+    for (int64_t k = 0; to && type == ATTNCL_F16 && k < a->count; ++k)
+        ((uint16_t *)to)[k] = to_half(((const float *)a->data)[k]);
+    if (!to || type == ATTNCL_F16 ||
+        attncl_quantise(type, a->dim[0], a->dim[1], a->data, to) == ATTNCL_OK)
+        return to;
+    attncl__free(to);
+    return NULL;
+}
+
+// The numbers that the file stands for.
+static attncl_status round_array(const struct case_array *a, attncl_dtype type)
+{
+    size_t bytes;
+    void *as_stored = stored(a, type, &bytes);
+    attncl_status status = ATTNCL_OK;
+
+    REQUIRE(as_stored, ATTNCL_ERR_NO_MEMORY, "%s: %s", a->name, attncl_last_error());
+    for (int64_t k = 0; type == ATTNCL_F16 && k < a->count; ++k)
+        ((float *)a->data)[k] = attncl__half_to_float(((const uint16_t *)as_stored)[k]);
+    if (type != ATTNCL_F16)
+        status = attncl_dequantise(type, a->dim[0], a->dim[1], as_stored, a->data);
+    attncl__free(as_stored);
+    return status;
 }
 
 attncl_status lm_parameters(struct case_data *t)
 {
     attncl_description *d = NULL;
+    attncl_status status = ATTNCL_OK;
     char config[512];
 
     config_text(&t->c->sizes, config);
@@ -86,51 +127,77 @@ attncl_status lm_parameters(struct case_data *t)
         if (e->kind != ATTNCL_ENTRY_PARAMETER || e->optional)
             continue;
         const struct case_array *a = case_array_add(t, e->name, spread_of(e), e->rank, e->dim);
-        for (int64_t k = 0; a && is_half(t, a) && k < a->count; ++k)
-            ((float *)a->data)[k] = attncl__half_to_float(to_half(((float *)a->data)[k]));
+        if (a && stored_type(t, a) != a->dtype)
+            TRY_DONE(round_array(a, stored_type(t, a)));
     }
+    status = t->status;
+done:
     attncl_description_destroy(d);
-    return t->status;
+    return status;
+}
+
+// A model's arrays as its file has them, and what it says of them.
+struct model_file {
+    attncl_array arrays[MAX_CASE_ARRAYS];
+    void *owned[MAX_CASE_ARRAYS];
+    char keys[MAX_CASE_ARRAYS][96], texts[MAX_CASE_ARRAYS][48];
+    const char *metadata[2 * MAX_CASE_ARRAYS + 8];
+    size_t n, n_metadata;
+};
+
+static attncl_status add_array(struct model_file *f, const struct case_array *a, attncl_dtype type)
+{
+    attncl_array *to = &f->arrays[f->n];
+
+    *to = (attncl_array){.name = a->name,
+                         .dtype = a->dtype,
+                         .rank = a->rank,
+                         .data = a->data,
+                         .bytes = case_array_bytes(a)};
+    memcpy(to->dim, a->dim, sizeof a->dim);
+    if (type != a->dtype) {
+        f->owned[f->n] = stored(a, type, &to->bytes);
+        REQUIRE(f->owned[f->n], ATTNCL_ERR_NO_MEMORY, "%s: %s", a->name, attncl_last_error());
+        to->data = f->owned[f->n];
+        to->dtype = type;
+    }
+    if (type == ATTNCL_Q8 || type == ATTNCL_Q4) {
+        snprintf(f->keys[f->n], sizeof f->keys[0], ATTNCL_QUANTISED_KEY "%s", a->name);
+        snprintf(f->texts[f->n], sizeof f->texts[0], "%s [%lld, %lld]",
+                 type == ATTNCL_Q8 ? "q8" : "q4", (long long)a->dim[0], (long long)a->dim[1]);
+        f->metadata[f->n_metadata++] = f->keys[f->n];
+        f->metadata[f->n_metadata++] = f->texts[f->n];
+        to->dtype = ATTNCL_U8;
+        to->rank = 3;
+        to->dim[0] = (a->dim[0] + 15) / 16;
+        to->dim[1] = (a->dim[1] + 63) / 64;
+        to->dim[2] = (int64_t)to->bytes / to->dim[0] / to->dim[1];
+    }
+    ++f->n;
+    return ATTNCL_OK;
 }
 
 static attncl_status write_model(const struct case_data *t, const char *path)
 {
-    attncl_array arrays[MAX_CASE_ARRAYS] = {0};
-    char config[512];
-    const char *const metadata[] = {"attncl.arch", arch_of(&t->c->sizes), "attncl.config", config,
-                                    NULL};
-    uint16_t *halves[MAX_CASE_ARRAYS] = {0};
+    struct model_file *f = attncl__alloc_zero(sizeof *f);
     attncl_status status = ATTNCL_OK;
-    size_t n = 0;
+    char config[512];
 
+    REQUIRE(f, ATTNCL_ERR_NO_MEMORY, "a model's file");
     config_text(&t->c->sizes, config);
-    for (int i = 0; i < t->n_arrays; ++i) {
-        const struct case_array *a = &t->arrays[i];
-        if (strcmp(a->name, "y") == 0) // after the weights
-            break;
-        arrays[n] = (attncl_array){.name = a->name,
-                                   .dtype = a->dtype,
-                                   .rank = a->rank,
-                                   .data = a->data,
-                                   .bytes = case_array_bytes(a)};
-        memcpy(arrays[n].dim, a->dim, sizeof a->dim);
-        if (is_half(t, a)) {
-            halves[n] = attncl__alloc_array((size_t)a->count, sizeof *halves[n]);
-            if (!halves[n])
-                TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%s in F16", a->name));
-            for (int64_t k = 0; k < a->count; ++k)
-                halves[n][k] = to_half(((const float *)a->data)[k]);
-            arrays[n].dtype = ATTNCL_F16;
-            arrays[n].data = halves[n];
-            arrays[n].bytes /= 2;
-        }
-        ++n;
-    }
-    status = attncl_safetensors_write(path, arrays, n, metadata);
+    f->metadata[f->n_metadata++] = "attncl.arch";
+    f->metadata[f->n_metadata++] = arch_of(&t->c->sizes);
+    f->metadata[f->n_metadata++] = "attncl.config";
+    f->metadata[f->n_metadata++] = config;
+    for (int i = 0; i < t->n_arrays && strcmp(t->arrays[i].name, "y") != 0;
+         ++i) // after the weights
+        TRY_DONE(add_array(f, &t->arrays[i], stored_type(t, &t->arrays[i])));
+    status = attncl_safetensors_write(path, f->arrays, f->n, f->metadata);
 
 done:
-    for (size_t i = 0; i <= n && i < MAX_CASE_ARRAYS; ++i)
-        attncl__free(halves[i]);
+    for (size_t i = 0; i < MAX_CASE_ARRAYS; ++i)
+        attncl__free(f->owned[i]);
+    attncl__free(f);
     return status;
 }
 

@@ -136,6 +136,12 @@ json_t *json_case(const struct bench_case *c)
     json_t *extents = json_pack("{s:b, s:b, s:b}", "causal", s->causal, "transposed", s->transposed,
                                 "backward", s->backward);
 
+    // Those in blocks as llama.cpp calls them.
+    const char *weights = s->weights == ATTNCL_F16  ? "f16"
+                          : s->weights == ATTNCL_Q8 ? "q8_0"
+                          : s->weights == ATTNCL_Q4 ? "q4_0"
+                                                    : "f32";
+
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
         if (sizes[i].value)
             json_object_set_new(extents, sizes[i].name, json_integer(sizes[i].value));
@@ -146,7 +152,7 @@ json_t *json_case(const struct bench_case *c)
     return json_pack("{s:s, s:s, s:s, s:s, s:b, s:s, s:o}", "case", c->name, "suite",
                      bench_suite_names[c->family->suite], "family", c->family->name, "set",
                      c->sets & SMALL ? "small" : "full", "headline", (c->sets & HEADLINE) != 0,
-                     "dtype", s->half ? "f16" : "f32", "sizes", extents);
+                     "dtype", weights, "sizes", extents);
 }
 
 // JSON has no infinity.

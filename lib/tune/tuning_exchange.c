@@ -95,7 +95,7 @@ attncl_status attncl_tuning_export(const char *path, size_t *n_ret)
 {
     attncl_status status = ATTNCL_OK;
     struct strbuf own = STRBUF_EMPTY, text = STRBUF_EMPTY;
-    size_t n;
+    size_t n = 0;
 
     REQUIRE(path, ATTNCL_ERR_ARGUMENT, "no path");
     TRY_DONE(add_own(&own));
@@ -116,7 +116,7 @@ attncl_status attncl_tuning_import(const char *const *paths, size_t n_paths, siz
 {
     attncl_status status = ATTNCL_OK;
     struct strbuf given = STRBUF_EMPTY, all = STRBUF_EMPTY, text = STRBUF_EMPTY;
-    size_t n_given, n_all;
+    size_t n_given = 0, n_all;
 
     REQUIRE(paths && n_paths > 0 && n_paths < 1000, ATTNCL_ERR_ARGUMENT, "%zu tuning files",
             n_paths);
