@@ -21,10 +21,10 @@ struct sizes {
     int64_t heads, layers;
     int64_t window; // AFT-conv: length of the filter
     bool causal;
-    bool transposed;   // GEMMs: B is [N, K]
-    bool backward;     // gradients of all float inputs and weights too, in the same run
+    bool transposed;      // GEMMs: B is [N, K]
+    bool backward;        // gradients of all float inputs and weights too, in the same run
     attncl_dtype weights; // language models: of matrices, F16, Q8 or Q4; NONE: F32
-    const char *layer; // language models: as "layer" in their configuration
+    const char *layer;    // language models: as "layer" in their configuration
     // suite `device`
     int64_t VW;           // floats in a vector
     const char *provider; // of GEMMs: "native", "clblast"
