@@ -18,6 +18,7 @@ except ImportError as error:
     raise ImportError("attncl.nn needs PyTorch: pip install 'attncl[convert]'") from error
 from torch import Tensor
 
+from ..description import describe
 from ..files import BFLOAT16, load as load_file
 from .aft import AFTConv, AFTFull, AFTLocal, AFTSimple
 from .feedback import FeedbackAttention, FeedbackLayer, FeedbackTransformer, FeedbackTransformerKV
@@ -44,17 +45,23 @@ def as_tensor(array: Any) -> Tensor:
     return torch.from_numpy(array.view("int16")).view(torch.bfloat16) if array.dtype == BFLOAT16 else torch.from_numpy(array)
 
 
-def _refuse_unknown(config: dict[str, Any], module: Layer) -> None:
-    """A key that no class has is a part of the library's models that attncl.nn lacks, unless it says what all classes do."""
+def _default(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text  # a word
+
+
+def _refuse_unknown(arch: str, config: dict[str, Any], module: Layer) -> None:
+    """A key that no class has is a part of the library's models that attncl.nn lacks, unless it has the value of none."""
     known = {name for m in module.modules() if isinstance(m, Layer) for name in m.config}
     known |= {name for cls in CLASSES.values() for name in inspect.signature(cls).parameters}
     heads = config.get("heads", 1)
-    done = {"norm": "layer", "parallel": False, "qk_norm": False, "rope": False, "value_bias": True, "output_bias": True,
-            "embed_dropout": False, "n_kv_heads": heads, "head_dim": config.get("d_model", 0) // heads,
-            "final_norm_eps": config.get("layer_norm_eps")}
-    for key in config:
-        if key not in known and not (key in done and done[key] == config[key]):
-            raise NotImplementedError(f"attncl.nn has no layer with {key}={config[key]!r}")
+    usual: dict[str, Any] = {e.name: _default(e.default) for e in describe(arch) if e.kind == "key" and e.default is not None}
+    usual.update(n_kv_heads=heads, head_dim=config.get("d_model", 0) // heads, final_norm_eps=config.get("layer_norm_eps"))
+    for key, value in config.items():
+        if key not in known and usual.get(key) != value:
+            raise NotImplementedError(f"attncl.nn has no layer with {key}={value!r}")
 
 
 def load(path: str | os.PathLike[str]) -> Layer:
@@ -70,7 +77,7 @@ def load(path: str | os.PathLike[str]) -> Layer:
     try:
         cls = TokenEncoder if arch == "encoder" and config.get("n_vocab") else CLASSES[arch]
         module = cls.from_config(config)
-        _refuse_unknown(config, module)
+        _refuse_unknown(arch, config, module)
         state = {name: as_tensor(arrays[name]) for name in module.state_dict() if name in arrays}
         positions = state.get("src_embed.positional_encodings")
         if positions is not None and positions.dim() == 2:  # [max_len, d_model], which the library takes as well
