@@ -69,7 +69,7 @@ static uint16_t to_half(float x)
                       (unsigned)nearbyint(ldexp(fraction, 11)));
 }
 
-// Of an array in the model's file.
+// The type in which the model's file stores an array.
 static attncl_dtype stored_type(const struct case_data *t, const struct case_array *a)
 {
     const attncl_dtype weights = t->c->sizes.weights;
@@ -81,7 +81,7 @@ static attncl_dtype stored_type(const struct case_data *t, const struct case_arr
                : weights;
 }
 
-// What a matrix is in the file: allocated; NULL: there is no memory.
+// A matrix as the file stores it, allocated; NULL if there is no memory or its numbers cannot be quantised.
 static void *stored(const struct case_array *a, attncl_dtype type, size_t *bytes_ret)
 {
     const size_t bytes = type == ATTNCL_F16 ? (size_t)a->count * sizeof(uint16_t)
@@ -98,7 +98,7 @@ static void *stored(const struct case_array *a, attncl_dtype type, size_t *bytes
     return NULL;
 }
 
-// The numbers that the file stands for.
+// Gives an array the values that a reader of the file gets.
 static attncl_status round_array(const struct case_array *a, attncl_dtype type)
 {
     size_t bytes;
@@ -136,7 +136,7 @@ done:
     return status;
 }
 
-// A model's arrays as its file has them, and what it says of them.
+// A model's arrays as its file stores them, and the file's metadata.
 struct model_file {
     attncl_array arrays[MAX_CASE_ARRAYS];
     void *owned[MAX_CASE_ARRAYS];
@@ -189,8 +189,8 @@ static attncl_status write_model(const struct case_data *t, const char *path)
     f->metadata[f->n_metadata++] = arch_of(&t->c->sizes);
     f->metadata[f->n_metadata++] = "attncl.config";
     f->metadata[f->n_metadata++] = config;
-    for (int i = 0; i < t->n_arrays && strcmp(t->arrays[i].name, "y") != 0;
-         ++i) // after the weights
+    // The results, from "y" on, come after the weights.
+    for (int i = 0; i < t->n_arrays && strcmp(t->arrays[i].name, "y") != 0; ++i)
         TRY_DONE(add_array(f, &t->arrays[i], stored_type(t, &t->arrays[i])));
     status = attncl_safetensors_write(path, f->arrays, f->n, f->metadata);
 

@@ -136,7 +136,7 @@ json_t *json_case(const struct bench_case *c)
     json_t *extents = json_pack("{s:b, s:b, s:b}", "causal", s->causal, "transposed", s->transposed,
                                 "backward", s->backward);
 
-    // Those in blocks as llama.cpp calls them.
+    // Quantised types have llama.cpp's names.
     const char *weights = s->weights == ATTNCL_F16  ? "f16"
                           : s->weights == ATTNCL_Q8 ? "q8_0"
                           : s->weights == ATTNCL_Q4 ? "q4_0"

@@ -95,7 +95,8 @@ struct part {
     item_lanes a[ROWS], b[ROWS];
 };
 
-// What lies outside the window, before any source inside it; bottom: each lane's least kappa inside.  True: a product will do.
+// Starts the sums with the sources outside the window.  bottom: each lane's smallest kappa inside it.  Returns whether the
+// exponents allow the product.
 LOCAL_INLINE int part_start(struct part *s, const struct sums outside[ITEM_LANES],
                             const float peak[ROWS], __local const float *max_exponent,
                             const float bottom[ITEM_LANES], int rows)
@@ -123,7 +124,7 @@ LOCAL_INLINE int part_start(struct part *s, const struct sums outside[ITEM_LANES
     return hold;
 }
 
-// What a work-item brings of KEYS sources: every LS / LANES-th source of one lane, and of the weights of its rows every TX-th.
+// A work-item's share of the loads of KEYS sources: of one lane every (LS / LANES)-th source, and every TX-th weight of its rows.
 enum { BROUGHT = KEYS * LANES / LS, BROUGHT_WEIGHTS = (KEYS * ROWS + TX - 1) / TX };
 struct brought {
     float kappa[BROUGHT], alpha[BROUGHT], beta[BROUGHT], weight[BROUGHT_WEIGHTS];
@@ -214,7 +215,7 @@ KERNEL void aft_gpu_band(TARGET_PARAMS, SOURCE_PARAMS, __global float *scratch, 
     struct sums outside[ITEM_LANES];
     float peak[ROWS], bottom[ITEM_LANES]; // no registers in the loop
 
-    // Sources are packed lane by lane, whoever adds them.
+    // A work-item packs sources of one lane, which need not be among the lanes that it adds.
     const int packer = min(first + id % LANES, lanes - 1);
     const struct source source = SOURCE_AT(lane0 + packer);
     const float max_exponent = largest(ranges + packer, head.from, tail.to, 2 * lanes);

@@ -114,7 +114,7 @@ LOCAL_INLINE float sum_of_column(__local const float *e, __global const void *v,
 // keys, values: element (j, b, h, c) at start + j * memory + b * batch + h * head + c, j below limit
 // places: [P, H, width], place_bias: [P, H], of which the last rows are those of the newest keys; u:
 // [H, width]
-// position: [1]; with STORES there are position + 1 keys, else `position`, of which the last `span` count
+// position: [1].  There are position + 1 keys with STORES, `position` without; attention sees the last `span` of them
 // parts: [batch, H, n_parts, 2 + width]; query: 2 width floats
 KERNEL void attention_split_gpu_fwd(
     __global const float *restrict q, long q_start, long q_stride, __global const float *restrict k,

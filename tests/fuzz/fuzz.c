@@ -74,6 +74,12 @@ size_t fuzz_mutate_number(uint8_t *data, size_t size, size_t max_size, unsigned 
     return size - (end - at) + n;
 }
 
+size_t fuzz_mutate_text(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return seed % 3 == 0 ? fuzz_mutate_number(data, size, max_size, seed)
+                         : LLVMFuzzerMutate(data, size, max_size);
+}
+
 static size_t header_length(const uint8_t *data, size_t size)
 {
     uint64_t length = 0;

@@ -43,4 +43,7 @@ size_t fuzz_mutate_framed(uint8_t *data, size_t size, size_t max_size, unsigned 
 // Replaces a number of a text by one that is a limit of something.
 size_t fuzz_mutate_number(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
+// That for a third of the seeds, else libFuzzer's own mutations.
+size_t fuzz_mutate_text(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+
 #endif

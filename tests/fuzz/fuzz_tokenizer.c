@@ -68,6 +68,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    return seed % 3 == 0 ? fuzz_mutate_number(data, size, max_size, seed)
-                         : LLVMFuzzerMutate(data, size, max_size);
+    return fuzz_mutate_text(data, size, max_size, seed);
 }
