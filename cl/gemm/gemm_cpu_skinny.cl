@@ -2,7 +2,8 @@
 // Skinny GEMM (small M) with transposed weights and an epilogue, CPU variant.  Host side: lib/gemm/gemm_skinny.c
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= MAX_ROWS, B [n, k]
-//   With NORM, the rows of A are normalised first: (a - mean) / sqrt(variance + eps) * norm_weight + norm_bias
+//   With NORM, the rows of A are normalised first: (a - mean) / sqrt(variance + eps) * norm_weight + norm_bias, or by RMS
+//   normalisation, without mean and bias
 //
 //   Work      one work-item = `cols_per_item` columns of C, VW at a time, all rows.  A pass computes ROWS_PER_PASS x
 //             COLS_PER_PASS dot products of a row of A and a row of B, ROWS_PER_PASS = VW / COLS_PER_PASS.  1-D grid:
@@ -14,7 +15,7 @@
 //   Numerics  float, of weights as they are stored; VW chains of FMAs for each element, summed by a tree; layer norm as in layer_norm.cl
 //
 //   Macro  Meaning                       Values
-//   NORM   the rows of A are normalised  0 | 1
+//   NORM   the rows of A are normalised  0 | NORM_LAYER | NORM_RMS
 
 #ifndef NORM
 #error "NORM: the rows of A are normalised"
@@ -33,25 +34,6 @@
 
 #if NORM
 #include "common/norm.clh"
-
-// One row, padded with zeros to a multiple of VW.
-LOCAL_INLINE void normalise(__global const float *x, int k, __global const float *weight,
-                            __global const float *bias, float eps, __local float *y)
-{
-    const float n = (float)k;
-    const float mean = item_sum(x, k) / n;
-    const float2 d = row_distances(x, 0, k, 1, mean);
-    const float rest = d.x / n, scale = norm_scale(d, n, eps);
-    int c = 0;
-
-    for (; c + VW <= k; c += VW)
-        VSTORE(((VLOAD(x + c) - mean) - rest) * scale * VLOAD(weight + c) + VLOAD(bias + c), y + c);
-    if (c < k)
-        VSTORE(((load_part(x + c, k - c, 0.0f) - mean) - rest) * scale *
-                       load_part(weight + c, k - c, 0.0f) +
-                   load_part(bias + c, k - c, 0.0f),
-               y + c);
-}
 #endif
 
 // The columns j0 .. j0 + columns - 1 of C, VW at most.
@@ -95,7 +77,7 @@ KERNEL void gemm_cpu_skinny(int m, int n, int k, int groups_n, int cols_per_item
 #if NORM
     const int pitch = (k + VW - 1) / VW * VW;
     for (int i = 0; i < m; i++)
-        normalise(from + i * lda, k, norm_weight, norm_bias, eps, rows + i * pitch);
+        normalise_row(from + i * lda, k, norm_weight, norm_bias, eps, rows + i * pitch);
     A_SPACE const float *a = rows;
 #else
     const long pitch = lda;

@@ -135,9 +135,7 @@ LOCAL_INLINE float3 norm_of(struct norm_row *r, float eps, __local float *tmp)
 
     const float2 d = row_reduce_sum2((float2)(horizontal_sum(d_sum), horizontal_sum(s_sum)),
                                      ROW_REDUCE_SLOT(tmp, 1));
-    if (RMS)
-        return (float3)(0.0f, 0.0f, rms_scale(d.y, (float)r->n, eps));
-    return (float3)(near, d.x / (float)r->n, norm_scale(d, (float)r->n, eps));
+    return norm_terms(near, d, (float)r->n, eps, RMS);
 }
 
 #endif
@@ -167,8 +165,7 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
 
         // Pass 2: distances from it, whose own mean is what rounding left out, and their squares.
         const float2 d = row_distances(xr, stride, width, parts, mean);
-        const float rest = RMS ? 0.0f : d.x / n;
-        const float scale = RMS ? rms_scale(d.y, n, eps) : norm_scale(d, n, eps);
+        const float3 norm = norm_terms(mean, d, n, eps, RMS);
 
         // Pass 3: normalise.
         sum = 0.0f;
@@ -176,8 +173,7 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
             const long at = (long)part * width;
             __global const float *xp = xr + part * stride;
             __global const float *next = row + 1 < end ? xp + row_stride : 0;
-            sum += write_piece(xp, weight + at, bias + at, yr + at, next, width,
-                               (float3)(mean, rest, scale));
+            sum += write_piece(xp, weight + at, bias + at, yr + at, next, width, norm);
         }
     }
 #else

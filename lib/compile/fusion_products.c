@@ -1,28 +1,50 @@
 // SPDX-License-Identifier: MIT
 //
 // Three linear maps of the same rows -> step of attention or attention-free mixing: the maps become one
-// node of three results, in the place of the last.  With the layer norm that each has in front, or none.
+// node of three results, in the place of the last.  With the norm that each has in front, or none.  Queries and keys
+// may be normalised and turned by their positions before the step.
 
 #include "compile/fuse.h"
 
 enum { N_MAPS = 1 + GEMM_MAX_OTHERS };
 
+// The map that input i of a node comes from, by norms and rotations alone, or -1.  *user_ret: the node that reads it.
+static int map_behind(const struct lowered *p, int n, int i, int *user_ret)
+{
+    for (;; i = 0) {
+        const int base = p->values[input_of(p, n, i)].base, producer = p->values[base].producer;
+
+        *user_ret = n;
+        if (p->values[base].n_uses != 1 || p->values[base].is_output || producer < 0 ||
+            p->nodes[producer].outputs[0] != base || p->nodes[producer].loop != p->nodes[n].loop)
+            return -1;
+        if (is_op(p, producer, &attncl__op_linear_fwd) ||
+            is_op(p, producer, &attncl__op_fused_linear_fwd))
+            return producer;
+        if (!is_op(p, producer, &attncl__op_rotate_fwd) &&
+            !is_op(p, producer, &attncl__op_rms_norm_fwd))
+            return -1;
+        n = producer;
+    }
+}
+
 static bool match_products(const struct lowered *p, int step, struct fusion *f)
 {
+    int first_user = step;
+
     if (!is_op(p, step, &attncl__op_aft_step_fwd) &&
         !is_op(p, step, &attncl__op_attention_step_fwd))
         return false;
     for (int i = 0; i < N_MAPS; ++i) {
-        const int fused = attncl__fusion_sole_producer_of(p, step, i, &attncl__op_fused_linear_fwd);
-        f->node[i] = fused >= 0
-                         ? fused
-                         : attncl__fusion_sole_producer_of(p, step, i, &attncl__op_linear_fwd);
+        int user;
+        f->node[i] = map_behind(p, step, i, &user);
         if (f->node[i] < 0 || !attncl__fusion_is_plain_map(p, f->node[i], f->node[0]))
             return false;
         f->last = f->node[i] > f->last ? f->node[i] : f->last;
+        first_user = user < first_user ? user : first_user;
     }
     f->n_nodes = N_MAPS;
-    return true;
+    return f->last < first_user;
 }
 
 static bool maps_are_not_overwritten(const struct lowered *p, const struct fusion *f)

@@ -2,7 +2,7 @@
 //
 // Ops take over the node in front of them.  A skinny GEMM does so in less time than a launch takes:
 //
-//   layer norm -> maps        every map that reads the norm computes it again
+//   norm -> maps              every map that reads the norm computes it again
 //   step of attention -> map  the step leaves its parts, which the map merges
 //
 // An update saves writing and reading all gradients once more:
@@ -29,7 +29,7 @@ static bool takes_norm(const struct lowered *p, int n, int norm)
 
 static bool match_norm(const struct lowered *p, int norm, struct fusion *f)
 {
-    if (!is_op(p, norm, &attncl__op_layer_norm_fwd))
+    if (!is_op(p, norm, &attncl__op_layer_norm_fwd) && !is_op(p, norm, &attncl__op_rms_norm_fwd))
         return false;
     const struct lowered_value *result = &p->values[p->nodes[norm].outputs[0]];
     if (result->is_output)
@@ -53,7 +53,8 @@ static void norm_inputs(const struct lowered *p, int map, int norm, int in[N_FUS
     attncl__fusion_map_inputs(p, map, in);
     in[LINEAR_X] = input_of(p, norm, NORM_X);
     in[FUSED_LINEAR_NORM_W] = input_of(p, norm, NORM_WEIGHT);
-    in[FUSED_LINEAR_NORM_B] = input_of(p, norm, NORM_BIAS);
+    in[FUSED_LINEAR_NORM_B] =
+        p->nodes[norm].cls->n_in > NORM_BIAS ? input_of(p, norm, NORM_BIAS) : 0;
 }
 
 static bool norm_is_profitable(const struct lowered *p, struct fusion *f)
@@ -74,7 +75,7 @@ static bool norm_is_profitable(const struct lowered *p, struct fusion *f)
 static attncl_status build_norm(struct lowered *p, const struct fusion *f)
 {
     const struct lowered_node *norm = &p->nodes[f->node[0]];
-    const struct layer_norm_fwd_params *norm_params = norm->params;
+    const struct layer_norm_fwd_params *norm_params = norm->params; // of RMS norm, too
     const struct lowered_value *result = &p->values[norm->outputs[0]];
     struct fused_linear_fwd_params *params;
     int in[N_FUSED_LINEAR_INPUTS];

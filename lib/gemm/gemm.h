@@ -28,7 +28,7 @@ struct gemm_matrix {
     int64_t batch_stride; // 0: shared by all entries
 };
 
-// Layer normalisation of the rows of A, weight and bias [k]; absent: none.
+// Normalisation of the rows of A, weight and bias [k]; without bias RMS normalisation.  Absent weight: none.
 struct gemm_norm {
     struct span weight, bias;
     float eps;
@@ -82,7 +82,7 @@ struct gemm {
 // so that planning and launching agree.
 size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g);
 
-// True when the GEMM can apply a layer norm to the rows of A itself, in less time than a separate
+// True when the GEMM can normalise the rows of A itself, in less time than a separate
 // launch.  Depends on the GEMM's sizes and layout only.
 bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g);
 

@@ -7,8 +7,9 @@
 
 // With more rows of A packing B pays.
 enum { CPU_MAX_ROWS = 32, CPU_ROWS = 8, GPU_ROWS = 8, GPU_GROUP = 64, MIN_GPU_GROUP = 16 };
-// Work-items a core, to balance them; each sums the rows of A for itself.
-enum { CPU_ITEMS_PER_CORE = 4 };
+// Work-items a core, to balance them; each sums the rows of A for itself.  With a norm, panels of each at least, and rows
+// at most: the work-item normalises them.
+enum { CPU_ITEMS_PER_CORE = 4, CPU_NORM_PANELS = 4, CPU_NORM_ROWS = 4 };
 
 static int64_t rows_at_once(const struct gemm *g)
 {
@@ -24,7 +25,9 @@ static size_t sums_bytes(const struct gemm *g)
 static attncl_status launch_cpu(struct launcher *l, const struct gemm *g)
 {
     const int64_t panels = ceil_div(g->n, QUANTISED_ROWS);
-    const int64_t each = ceil_div(panels, CPU_ITEMS_PER_CORE * (int64_t)l->caps->compute_units);
+    const int64_t even = ceil_div(panels, CPU_ITEMS_PER_CORE * (int64_t)l->caps->compute_units);
+    const bool norms = g->norm.weight.storage != NULL;
+    const int64_t each = norms && even < CPU_NORM_PANELS ? CPU_NORM_PANELS : even;
     struct kspec spec = kspec_begin("gemm/gemm_cpu_quantised.cl", "gemm_cpu_quantised");
     struct arg_list args = {.n = 0};
 
@@ -32,12 +35,17 @@ static attncl_status launch_cpu(struct launcher *l, const struct gemm *g)
     kspec_int(&spec, "MAX_ROWS", rows_at_once(g));
     kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);
+    attncl__gemm_add_norm_macro(&spec, g);
     arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(each)));
     attncl__gemm_add_matrix(&args, &g->a);
     attncl__gemm_add_matrix(&args, &g->b);
     attncl__gemm_add_matrix(&args, &g->c);
     attncl__gemm_add_epilogue(&args, g);
     arg_list_add(&args, ARGS(arg_local(sums_bytes(g))));
+    if (norms)
+        arg_list_add(&args,
+                     ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias), arg_f32(g->norm.eps),
+                          arg_local(attncl__gemm_norm_bytes(l->caps, g))));
     return attncl__launch(l, &spec, grid_1d(ceil_div(panels, each), 1), args.arg, args.n);
 }
 
@@ -72,14 +80,26 @@ static attncl_status launch_gpu(struct launcher *l, const struct gemm *g)
     return attncl__launch(l, &spec, grid_1d(panels * row_groups, local), args.arg, args.n);
 }
 
+static bool is_skinny(const struct device_caps *caps, const struct gemm *g)
+{
+    return caps->variant == VARIANT_CPU && g->m <= CPU_MAX_ROWS &&
+           sums_bytes(g) <= caps->local_bytes / 2 &&
+           attncl__loops_fit(caps, (g->m + CPU_ROWS) * g->k * 16);
+}
+
+bool attncl__gemm_quantised_norms(const struct device_caps *caps, const struct gemm *g)
+{
+    return is_skinny(caps, g) && g->m <= CPU_NORM_ROWS && g->n > 1 && g->k > 0 &&
+           attncl__gemm_norm_bytes(caps, g) <= caps->local_bytes / 4;
+}
+
 attncl_status attncl__gemm_quantised(struct launcher *l, const struct gemm *g,
                                      char how[GEMM_HOW_BYTES])
 {
     const bool is_cpu = l->caps->variant == VARIANT_CPU;
 
     assert(g->trans_b && !g->trans_a && !g->causal && g->batch == 1);
-    if (is_cpu && (g->m > CPU_MAX_ROWS || sums_bytes(g) > l->caps->local_bytes / 2 ||
-                   !attncl__loops_fit(l->caps, (g->m + CPU_ROWS) * g->k * 16)))
+    if (is_cpu && !is_skinny(l->caps, g))
         return attncl__gemm_cpu(l, g, how);
     snprintf(how, GEMM_HOW_BYTES, "native gemm_%s_quantised", is_cpu ? "cpu" : "gpu");
     return is_cpu ? launch_cpu(l, g) : launch_gpu(l, g);

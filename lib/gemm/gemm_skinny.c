@@ -44,8 +44,7 @@ bool attncl__gemm_is_skinny(const struct device_caps *caps, const struct gemm *g
            attncl__loops_fit(caps, row_dots ? g->m * (g->k + 16) : SKINNY_GEMM_MAX_ROWS * g->k * 8);
 }
 
-// Normalised rows, each padded to whole vectors.
-static size_t norm_bytes(const struct device_caps *caps, const struct gemm *g)
+size_t attncl__gemm_norm_bytes(const struct device_caps *caps, const struct gemm *g)
 {
     const size_t vw = caps->vector_width;
     return (size_t)g->m * (((size_t)g->k + vw - 1) / vw * vw) * sizeof(float);
@@ -55,10 +54,13 @@ bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g)
 {
     enum { MAX_K = 4096 }; // rows that stay in the second-level cache
 
+    if (attncl__is_quantised(g->b_dtype))
+        return attncl__gemm_quantised_norms(caps, g);
     if (caps->variant == VARIANT_GPU)
         return attncl__gemv_norms(caps, g);
     return attncl__gemm_is_skinny(caps, g) && uses_row_dots(caps, g) && g->n > 1 && g->k > 0 &&
-           g->batch == 1 && g->k <= MAX_K && norm_bytes(caps, g) <= caps->local_bytes / 2 &&
+           g->batch == 1 && g->k <= MAX_K &&
+           attncl__gemm_norm_bytes(caps, g) <= caps->local_bytes / 2 &&
            attncl__loops_fit(caps, (NORM_VECTORS + 3) * g->m * (g->k + 16));
 }
 
@@ -91,7 +93,7 @@ static struct kspec skinny_spec(const struct device_caps *caps, const struct gem
     struct kspec spec = kspec_begin("gemm/gemm_cpu_skinny.cl", "gemm_cpu_skinny");
 
     attncl__skinny_gemm_macros(caps, g->m, &spec);
-    kspec_int(&spec, "NORM", g->norm.weight.storage != NULL);
+    attncl__gemm_add_norm_macro(&spec, g);
     kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);
     return spec;
@@ -144,8 +146,9 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
     attncl__gemm_add_matrix(&args, &g->c);
     attncl__gemm_add_epilogue(&args, g);
     if (norms)
-        arg_list_add(&args, ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias),
-                                 arg_f32(g->norm.eps), arg_local(norm_bytes(l->caps, g))));
+        arg_list_add(&args,
+                     ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias), arg_f32(g->norm.eps),
+                          arg_local(attncl__gemm_norm_bytes(l->caps, g))));
     snprintf(how, GEMM_HOW_BYTES, "native %s, work-groups of 1", spec.kernel);
     return attncl__launch(l, &spec, grid_1d(groups_n * g->batch, 1), args.arg, args.n);
 }

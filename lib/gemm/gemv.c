@@ -131,7 +131,7 @@ static struct kspec dot_spec(const struct device_caps *caps, const struct gemm *
     kspec_set_vw_ls(&spec, gemv_vector_width(caps, g), local);
     if (!blocks)
         kspec_int(&spec, "MAX_ROWS", g->m == 1 ? 1 : GEMV_MAX_ROWS);
-    kspec_int(&spec, "NORM", g->norm.weight.storage != NULL);
+    attncl__gemm_add_norm_macro(&spec, g);
     kspec_int(&spec, "MERGE", g->merge.position.storage != NULL);
     kspec_int(&spec, "PRODUCTS", product_count(g));
     kspec_set_wtype(&spec, g->b_dtype);

@@ -33,8 +33,22 @@ attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GE
 
 // B in 8 or 4 bits, transposed and whole: few rows of A, and all in the GPU variant, by a kernel of its own, the others
 // by tiles (gemm_quantised.c).
+bool attncl__gemm_quantised_norms(const struct device_caps *caps, const struct gemm *g);
 attncl_status attncl__gemm_quantised(struct launcher *l, const struct gemm *g,
                                      char how[GEMM_HOW_BYTES]);
+
+// Of normalised rows in the CPU variant's local memory, each padded to whole vectors.
+size_t attncl__gemm_norm_bytes(const struct device_caps *caps, const struct gemm *g);
+
+// The macro NORM: how the rows of A are normalised.
+enum gemm_norm_kind { GEMM_NORM_NONE, GEMM_NORM_LAYER, GEMM_NORM_RMS };
+static inline void attncl__gemm_add_norm_macro(struct kspec *spec, const struct gemm *g)
+{
+    const enum gemm_norm_kind kind = !g->norm.weight.storage ? GEMM_NORM_NONE
+                                     : g->norm.bias.storage  ? GEMM_NORM_LAYER
+                                                             : GEMM_NORM_RMS;
+    kspec_int(spec, "NORM", kind);
+}
 
 // True when the GEMM has an activation, a bias, a gate or a residual.
 bool attncl__gemm_has_epilogue(const struct gemm *g);

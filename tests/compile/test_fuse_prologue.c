@@ -22,14 +22,14 @@ static attncl_value sines(attncl_graph *g, int rank, const int64_t *dim, float p
     return attncl_graph_constant(g, ATTNCL_F32, rank, dim, data);
 }
 
-// -- layer norm -> skinny GEMM
+// -- layer norm or RMS norm -> skinny GEMM
 
 struct fixture {
     attncl_graph *g;
     attncl_value x, z, weight, maps[2]; // z = LN(x)
 };
 
-static struct fixture begin(int64_t rows)
+static struct fixture begin_with(int64_t rows, bool rms)
 {
     static const int64_t square[] = {C, C};
     struct fixture f = {.g = NULL};
@@ -37,10 +37,16 @@ static struct fixture begin(int64_t rows)
     ck_ok(attncl_graph_create(test_context(), &f.g));
     f.x = attncl_graph_input(f.g, "x", ATTNCL_F32, 2, (int64_t[]){rows, C});
     f.weight = sines(f.g, 1, square, 1);
-    f.z = attncl_layer_norm(f.g, f.x, f.weight, sines(f.g, 1, square, 2), eps);
+    f.z = rms ? attncl_rms_norm(f.g, f.x, f.weight, eps)
+              : attncl_layer_norm(f.g, f.x, f.weight, sines(f.g, 1, square, 2), eps);
     f.maps[0] = sines(f.g, 2, square, 3);
     f.maps[1] = sines(f.g, 2, square, 4);
     return f;
+}
+
+static struct fixture begin(int64_t rows)
+{
+    return begin_with(rows, false);
 }
 
 static attncl_value map(const struct fixture *f, int i)
@@ -56,7 +62,9 @@ static bool device_fuses_norms(void)
 
 static void expect_norms(const attncl_graph *g, int norms, int fused)
 {
-    ck_assert_int_eq(count_fused(g, &attncl__op_layer_norm_fwd), norms);
+    ck_assert_int_eq(count_fused(g, &attncl__op_layer_norm_fwd) +
+                         count_fused(g, &attncl__op_rms_norm_fwd),
+                     norms);
     ck_assert_int_eq(count_maps(g, FUSED_LINEAR_NORM_W), fused);
 }
 
@@ -76,17 +84,17 @@ static attncl_value sum_of_maps(const struct fixture *f)
     return attncl_add(f->g, map(f, 0), map(f, 1));
 }
 
-TEST(every_gemm_computes_the_norm)
+LOOP_TEST(every_gemm_computes_the_norm, 0, 2)
 {
     float fused[ROWS * C], apart[ROWS * C];
-    struct fixture f = begin(ROWS);
+    struct fixture f = begin_with(ROWS, _i);
     attncl_graph_output(f.g, "y", sum_of_maps(&f));
     ck_ok(attncl_graph_compile(f.g, NULL));
     expect_norms(f.g, device_fuses_norms() ? 0 : 1, device_fuses_norms() ? 2 : 0);
     run(f.g, "y", fused);
     attncl_graph_destroy(f.g);
 
-    f = begin(ROWS);
+    f = begin_with(ROWS, _i);
     attncl_graph_output(f.g, "y", sum_of_maps(&f));
     attncl_graph_output(f.g, "z", f.z); // another consumer
     ck_ok(attncl_graph_compile(f.g, NULL));

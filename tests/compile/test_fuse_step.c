@@ -49,13 +49,15 @@ static attncl_value filled(attncl_graph *g, int rank, int64_t rows, int64_t colu
     return attncl_graph_constant(g, ATTNCL_F32, rank, (int64_t[]){rows, columns}, data);
 }
 
-static attncl_value norm(attncl_graph *g, attncl_value x, float phase)
+enum kind { AFT, MHA, N_KINDS, AFT_HEADS = N_KINDS, AFT_RMS };
+
+static attncl_value norm(attncl_graph *g, enum kind kind, attncl_value x, float phase)
 {
+    if (kind == AFT_RMS)
+        return attncl_rms_norm(g, x, filled(g, 1, CHANNELS, 0, phase), 1e-5f);
     return attncl_layer_norm(g, x, filled(g, 1, CHANNELS, 0, phase),
                              filled(g, 1, CHANNELS, 0, phase + 1), 1e-5f);
 }
-
-enum kind { AFT, MHA, N_KINDS, AFT_HEADS = N_KINDS };
 
 static attncl_value mix(attncl_graph *g, enum kind kind, attncl_value z, attncl_value position,
                         float phase, attncl_value x)
@@ -103,9 +105,9 @@ static attncl_value layer(attncl_graph *g, enum kind kind, attncl_value x, attnc
         .layer2_bias = filled(g, 1, CHANNELS, 0, phase + 12),
     };
 
-    between[0] = norm(g, x, phase);
+    between[0] = norm(g, kind, x, phase);
     x = mix(g, kind, between[0], position, phase, x);
-    between[1] = norm(g, x, phase + 20);
+    between[1] = norm(g, kind, x, phase + 20);
     return attncl_feed_forward(g, &ffn, ATTNCL_GELU, between[1], x);
 }
 
@@ -207,6 +209,11 @@ LOOP_TEST(two_launches_a_layer_compute_the_same, 0, N_KINDS)
 TEST(steps_with_biases_of_heads_stay)
 {
     stays(AFT_HEADS, ROWS);
+}
+
+TEST(steps_behind_an_rms_norm_stay)
+{
+    stays(AFT_RMS, ROWS);
 }
 
 // A layer whose norm is an output is not fused; a new chain starts after it.

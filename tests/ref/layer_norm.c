@@ -14,13 +14,13 @@ void ref_layer_norm_fwd(const struct host *x, const struct host *weight, const s
     for (int64_t first = 0; first < x->count; first += width) {
         const double *in = x->data + first;
         double mean = 0, variance = 0;
-        for (int64_t c = 0; c < width; ++c)
+        for (int64_t c = 0; bias && c < width; ++c)
             mean += in[c] / (double)width;
         for (int64_t c = 0; c < width; ++c)
             variance += (in[c] - mean) * (in[c] - mean) / (double)width;
         for (int64_t c = 0; c < width; ++c)
-            y->data[first + c] =
-                (in[c] - mean) / sqrt(variance + eps) * weight->data[c] + bias->data[c];
+            y->data[first + c] = (in[c] - mean) / sqrt(variance + eps) * weight->data[c] +
+                                 (bias ? bias->data[c] : 0);
     }
 }
 
@@ -96,17 +96,8 @@ OP_SPEC(layer_norm_fwd, .in = "x f32 R* C*; weight f32 C*; bias f32 C*", .out = 
 
 static void rms(const void *p, struct host *const *in, struct host *const *out)
 {
-    const int64_t width = in[1]->count;
-
     (void)p;
-    for (int64_t first = 0; first < in[0]->count; first += width) {
-        const double *x = in[0]->data + first;
-        double square = 0;
-        for (int64_t c = 0; c < width; ++c)
-            square += x[c] * x[c] / (double)width;
-        for (int64_t c = 0; c < width; ++c)
-            out[0]->data[first + c] = x[c] / sqrt(square + (double)usual.eps) * in[1]->data[c];
-    }
+    ref_layer_norm_fwd(in[0], in[1], NULL, (double)usual.eps, out[0]);
 }
 
 // dx = r (g - h mean(g h)), dweight = sum of dy h; h = x r, r = 1 / sqrt(mean(x^2) + eps), g = dy weight

@@ -8,7 +8,7 @@
 // -- fused_linear_fwd, whose first inputs are those of linear_fwd
 
 enum fused_linear_input {
-    FUSED_LINEAR_NORM_W = N_LINEAR_INPUTS, // [in]; norm weight and bias: both or none
+    FUSED_LINEAR_NORM_W = N_LINEAR_INPUTS, // [in]; without norm bias RMS normalisation
     FUSED_LINEAR_NORM_B,
     FUSED_LINEAR_POSITION, // present: x is [B, H, parts, 2 + D], as steps of attention leave it
     FUSED_LINEAR_MORE,     // weight and bias of the other products: all weights or none
@@ -104,8 +104,8 @@ static inline int64_t attncl__fused_step_kv_group(const struct op_sig *sig)
 // The number of channel blocks that suits the device; 1 at least.
 int32_t attncl__fused_step_blocks(const struct op_sig *sig);
 
-// Whether the kernel runs on this device, with params->n_blocks blocks: few rows, contiguous
-// inputs, weights of one type, widths of whole vectors, enough local memory.
+// Whether the kernel runs on this device, with params->n_blocks blocks: a layer norm, few rows, contiguous
+// inputs, weights of one type that is not quantised, widths of whole vectors, enough local memory.
 bool attncl__fused_step_supported(const struct op_sig *sig);
 
 #endif

@@ -2,7 +2,8 @@
 //
 // Linear maps of a few rows with what comes in front of them, one launch:
 //
-//   y   = act(z W^T + b) * gate + residual      z = x, LN(x), or the rows that the parts x of a step of attention merge to
+//   y   = act(z W^T + b) * gate + residual      z = x, its layer or RMS norm, or the rows that the parts x of a step of
+//                                               attention merge to
 //   y_i = z W_i^T + b_i                         other products of z; then y is without activation, gate and residual
 //
 // No kernel: it is cl/gemm/gemm_cpu_skinny.cl, on GPUs gemv_dot.cl and gemv_blocks.cl there, with NORM, MERGE or PRODUCTS.
@@ -60,8 +61,6 @@ bool attncl__fused_linear_supported(const struct op_sig *sig)
     const struct tensor_desc *norm = &sig->in[FUSED_LINEAR_NORM_W],
                              *weight = &sig->in[LINEAR_WEIGHT];
 
-    if (attncl__is_quantised(weight->dtype))
-        return false;
     for (int i = 1; i < product_count(sig); ++i) {
         const struct tensor_desc *other = &sig->in[FUSED_LINEAR_MORE + 2 * (i - 1)];
         if (!attncl__desc_same_shape(other, &sig->in[FUSED_LINEAR_MORE]) ||
@@ -69,7 +68,9 @@ bool attncl__fused_linear_supported(const struct op_sig *sig)
             other->dtype != weight->dtype)
             return false;
     }
-    return (!has(sig, FUSED_LINEAR_NORM_W) ||
+    return (!attncl__is_quantised(weight->dtype) ||
+            (!has(sig, FUSED_LINEAR_POSITION) && !has(sig, FUSED_LINEAR_MORE))) &&
+           (!has(sig, FUSED_LINEAR_NORM_W) ||
             (norm->rank == 1 && attncl__gemm_norms(sig->caps, &g))) &&
            (!has(sig, FUSED_LINEAR_POSITION) || attncl__gemm_merges(sig->caps, &g)) &&
            (!has(sig, FUSED_LINEAR_MORE) || attncl__gemm_takes_others(sig->caps, &g));
@@ -115,8 +116,8 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 #define Y      "y", F32, NULL
 const struct op_class attncl__op_fused_linear_fwd = {
     .name = OP_CLASS(fused_linear_fwd),
-    .in = OP_IN({"x", F32 | STRIDED, NULL}, {"weight", STORED | STRIDED, NULL}, {BIAS},
-                {"gate", F32 | STRIDED | OPTIONAL, NULL},
+    .in = OP_IN({"x", F32 | STRIDED, NULL}, {"weight", STORED | OR_QUANTISED | STRIDED, NULL},
+                {BIAS}, {"gate", F32 | STRIDED | OPTIONAL, NULL},
                 {"residual", F32 | STRIDED | OPTIONAL, NULL}, {"norm_weight", F32 | OPTIONAL, NULL},
                 {"norm_bias", F32 | OPTIONAL, NULL}, {"position", I32 | OPTIONAL, NULL}, {WEIGHT},
                 {BIAS}, {WEIGHT}, {BIAS}),

@@ -2,6 +2,7 @@
 //
 // Fused decode steps (fused.h): what all inner steps share.
 
+#include "base/quantised.h"
 #include "op/fused/fused.h"
 
 static const struct inner_step *const inner_steps[N_FUSED_STEPS] = {
@@ -103,7 +104,9 @@ bool attncl__fused_step_supported(const struct op_sig *sig)
 
     if (caps->variant != VARIANT_CPU || vw < 4 || caps->max_loop_iterations || m < 1 ||
         m > SKINNY_GEMM_MAX_ROWS || d > MAX_WIDTH ||
-        inner_of(sig)->granule(sig) / attncl__fused_step_kv_group(sig) % vw)
+        inner_of(sig)->granule(sig) / attncl__fused_step_kv_group(sig) % vw ||
+        !attncl__desc_present(&sig->in[FUSED_NORM_B]) ||
+        attncl__is_quantised(sig->in[FUSED_WO].dtype))
         return false;
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; ++i)
         if (widths[i] < 1 || widths[i] % vw || widths[i] > INT32_MAX / 16)

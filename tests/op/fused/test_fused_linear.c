@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Linear maps with a layer norm or parts of attention in front, and several at once, against the references of what they
+// Linear maps with a norm or parts of attention in front, and several at once, against the references of what they
 // stand for: tests/ref/layer_norm.c, tests/ref/gemm.c; parts are merged here.
 
 #include <math.h>
 
+#include "base/quantised.h"
 #include "device/context.h"
 #include "op/fused/fused.h"
 #include "ref/ref.h"
@@ -11,7 +12,7 @@
 
 struct map_case {
     int64_t rows, in, out;
-    bool norm;
+    bool norm, rms;                // rms: by RMS
     int64_t more;                  // columns of the two other products; 0: one
     int64_t n_heads, parts, limit; // n_heads 0: x is rows
     int position;                  // of the parts: has position + own_key keys
@@ -39,7 +40,7 @@ static struct host *random_if(bool wanted, unsigned seed, int rank, const int64_
 static struct host *random_weight(const struct map_case *c, unsigned seed, int64_t out)
 {
     struct host *w = host_random(seed, DIMS(out, c->in));
-    return view_if(c->views, attncl__is_16_bit(c->dtype) ? host_stored(w, c->dtype) : w);
+    return view_if(c->views, c->dtype ? host_stored(w, c->dtype) : w);
 }
 
 // Rows, or parts that have keys; what the other ones hold is not looked at.
@@ -98,7 +99,7 @@ static void normalise(const struct map_case *c, const struct host *x,
                       const struct host *const norm[2], struct host *z, struct host *off)
 {
     const double n = (double)c->in;
-    const double size = fmax(host_largest(norm[0]), host_largest(norm[1]));
+    const double size = fmax(host_largest(norm[0]), norm[1] ? host_largest(norm[1]) : 0);
 
     ref_layer_norm_fwd(x, norm[0], norm[1], 1e-5, z);
     for (int64_t i = 0; i < z->count; ++i)
@@ -144,10 +145,11 @@ static bool is_supported(const struct map_case *c)
     const bool does = (!c->norm || attncl__gemm_norms(caps, &g)) &&
                       (!c->n_heads || attncl__gemm_merges(caps, &g)) &&
                       (!c->more || attncl__gemm_takes_others(caps, &g));
-    const bool by_cpu = !c->more && !c->n_heads && c->rows <= 16;
+    const bool quantised = attncl__is_quantised(c->dtype);
+    const bool by_cpu = !c->more && !c->n_heads && c->rows <= (quantised ? 4 : 16);
 
     if (caps->local_bytes >= 32 << 10 && !caps->max_loop_iterations)
-        ck_assert(does == (!c->refused && (by_cpu || caps->variant == VARIANT_GPU)));
+        ck_assert(does == (!c->refused && (caps->variant == VARIANT_GPU ? !quantised : by_cpu)));
     return does;
 }
 
@@ -156,7 +158,8 @@ static void check(const struct map_case *c)
     const struct fused_linear_fwd_params params = {
         {c->activation}, 1e-5f, c->own_key, (int32_t)c->limit};
     const int64_t n_used = used_parts(c);
-    struct host *norm[2] = {random_if(c->norm, 2, DIMS(c->in)), random_if(c->norm, 3, DIMS(c->in))};
+    struct host *norm[2] = {random_if(c->norm, 2, DIMS(c->in)),
+                            random_if(c->norm && !c->rms, 3, DIMS(c->in))};
     struct host *x = random_x(c, n_used), *z = host_new(ATTNCL_F32, DIMS(c->rows, c->in)),
                 *off = host_like(z);
     struct host *gate = view_if(c->views, random_if(c->gate, 4, DIMS(c->rows, c->out)));
@@ -209,6 +212,16 @@ static const struct map_case norms[] = {
     {7, 37, 20, .norm = true, .activation = ATTNCL_GELU, .dtype = ATTNCL_BF16},
     {3, 100, 9, .norm = true,
      .mean = 1e4}, // the mean is corrected: it does not matter how large it is
+    {1, 37, 65, .norm = true, .rms = true, .mean = 2},
+    {3, 515, 18, .norm = true, .rms = true, .gate = true, .residual = true, .views = true},
+    {8, 67, 35, .norm = true, .rms = true, .biased = 1, .activation = ATTNCL_GELU,
+     .dtype = ATTNCL_F16},
+    {1, 32, 7, .norm = true, .dtype = ATTNCL_Q8},
+    {1, 160, 259, .norm = true, .rms = true, .mean = 3, .biased = 1, .dtype = ATTNCL_Q4},
+    {3, 96, 35, .norm = true, .gate = true, .residual = true, .activation = ATTNCL_GELU,
+     .dtype = ATTNCL_Q4},
+    {4, 64, 200, .norm = true, .rms = true, .dtype = ATTNCL_Q8},
+    {5, 64, 20, .norm = true, .dtype = ATTNCL_Q8, .refused = true},
 };
 TABLE_TEST(norm, norms)
 {
@@ -222,6 +235,7 @@ static const struct map_case products[] = {
     {4, 515, 6, .norm = true, .more = 6},
     {2, 33, 9, .norm = true, .more = 9, .biased = 4, .views = true},
     {2, 37, 10, .norm = true, .more = 5, .dtype = ATTNCL_F16},
+    {2, 37, 10, .norm = true, .rms = true, .more = 5, .biased = 7, .mean = 2},
     {5, 67, 21, .norm = true, .more = 21, .biased = 5},
     {8, 515, 16, .norm = true, .more = 8},
     {17, 33, 19, .more = 9, .biased = 4, .views = true},
