@@ -44,12 +44,6 @@ bool attncl__gemm_is_skinny(const struct device_caps *caps, const struct gemm *g
            attncl__loops_fit(caps, row_dots ? g->m * (g->k + 16) : SKINNY_GEMM_MAX_ROWS * g->k * 8);
 }
 
-size_t attncl__gemm_norm_bytes(const struct device_caps *caps, const struct gemm *g)
-{
-    const size_t vw = caps->vector_width;
-    return (size_t)g->m * (((size_t)g->k + vw - 1) / vw * vw) * sizeof(float);
-}
-
 bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g)
 {
     enum { MAX_K = 4096 }; // rows that stay in the second-level cache

@@ -38,7 +38,10 @@ attncl_status attncl__gemm_quantised(struct launcher *l, const struct gemm *g,
                                      char how[GEMM_HOW_BYTES]);
 
 // Of normalised rows in the CPU variant's local memory, each padded to whole vectors.
-size_t attncl__gemm_norm_bytes(const struct device_caps *caps, const struct gemm *g);
+static inline size_t attncl__gemm_norm_bytes(const struct device_caps *caps, const struct gemm *g)
+{
+    return (size_t)(g->m * round_up(g->k, caps->vector_width)) * sizeof(float);
+}
 
 // The macro NORM: how the rows of A are normalised.
 enum gemm_norm_kind { GEMM_NORM_NONE, GEMM_NORM_LAYER, GEMM_NORM_RMS };

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "attncl/attention.h"
+#include "layer/layer.h"
 #include "model/arch.h"
 
 struct attended {
@@ -132,26 +133,29 @@ static const struct key additive_keys[] = {
     {0},
 };
 
-static attncl_status additive_build(struct build *b, const void *settings)
+static attncl_value attend_additively(struct build *b, const struct sizes_settings *s,
+                                      const struct attended *in, attncl_value *weights_ret)
 {
-    const struct sizes_settings *s = settings;
     const int64_t n_query = s->query_size, n_key = s->key_size, n_hidden = s->num_hiddens;
     const attncl_value none = ATTNCL_NONE_VALUE;
     struct params *p = &b->params;
     attncl_graph *g = b->graph;
-    struct attended in;
-    attncl_value weights;
-    TRY(take_inputs(b, &in));
-
     const attncl_value w_k = PARAM(p, "W_k.weight", attncl__init_fan_in(n_key), n_hidden, n_key);
     const attncl_value w_q =
         PARAM(p, "W_q.weight", attncl__init_fan_in(n_query), n_hidden, n_query);
     const attncl_value w_v = PARAM(p, "w_v.weight", attncl__init_fan_in(n_hidden), 1, n_hidden);
-    const attncl_value q = attncl_linear(g, in.queries, w_q, none);
-    const attncl_value k = attncl_linear(g, in.keys, w_k, none);
-    const attncl_value y = attncl_additive_attention(g, q, k, in.values, w_v, in.lens, &weights);
-    attncl_graph_output(g, "output", y);
-    attncl_graph_output(g, "attention_weights", weights);
+    const attncl_value q = attncl_linear(g, in->queries, w_q, none);
+    const attncl_value k = attncl_linear(g, in->keys, w_k, none);
+    return attncl_additive_attention(g, q, k, in->values, w_v, in->lens, weights_ret);
+}
+
+static attncl_status additive_build(struct build *b, const void *settings)
+{
+    struct attended in;
+    attncl_value weights;
+    TRY(take_inputs(b, &in));
+    attncl_graph_output(b->graph, "output", attend_additively(b, settings, &in, &weights));
+    attncl_graph_output(b->graph, "attention_weights", weights);
     return ATTNCL_OK;
 }
 
@@ -167,14 +171,23 @@ const struct arch_class attncl__arch_additive_attention = {
 
 // -- multi_head_attention
 
+enum score { SCORE_DOT, SCORE_ADDITIVE };
+
 struct multi_head_settings {
-    int64_t num_hiddens, num_heads, query_size, key_size, value_size;
+    int64_t num_hiddens, num_heads, query_size, key_size, value_size, additive_size;
     bool bias;
+    enum score score;
 };
 
 static double default_size(const void *settings)
 {
     return (double)((const struct multi_head_settings *)settings)->num_hiddens;
+}
+
+static double default_additive_size(const void *settings)
+{
+    const struct multi_head_settings *s = settings;
+    return (double)(s->num_hiddens / s->num_heads);
 }
 
 static attncl_status multi_head_check(void *settings)
@@ -186,6 +199,8 @@ static attncl_status multi_head_check(void *settings)
     return ATTNCL_OK;
 }
 
+static const struct choice scores[] = {{"dot", SCORE_DOT}, {"additive", SCORE_ADDITIVE}, {0}};
+
 static const struct key multi_head_keys[] = {
     {"num_hiddens", KEY_INT, AT(multi_head_settings, num_hiddens), .min = 1},
     {"num_heads", KEY_INT, AT(multi_head_settings, num_heads), .min = 1},
@@ -194,6 +209,9 @@ static const struct key multi_head_keys[] = {
     {"value_size", KEY_INT, AT(multi_head_settings, value_size), .min = 1, OR_FROM(default_size)},
     {"bias", KEY_BOOL, AT(multi_head_settings, bias), OR(false)},
     CHECK(multi_head_check),
+    {"score", KEY_WORD, AT(multi_head_settings, score), .choices = scores, OR_WORD("dot")},
+    {"additive_size", KEY_INT, AT(multi_head_settings, additive_size), .min = 1,
+     OR_FROM(default_additive_size), WHEN("score", "additive")},
     {0},
 };
 
@@ -212,6 +230,58 @@ static attncl_mha_params multi_head_params(struct params *p, const struct multi_
     return params;
 }
 
+// x [B, n, C] mapped, its heads as entries of the batch: [B H, n, C / H].
+static attncl_value batch_of_heads(attncl_graph *g, const struct multi_head_settings *s,
+                                   const struct attended *in, attncl_value x, int64_t n,
+                                   attncl_value weight, attncl_value bias)
+{
+    const int64_t dim[3] = {in->n_batch * s->num_heads, n, s->num_hiddens / s->num_heads};
+    x = attncl_linear(g, x, weight, bias);
+    x = attncl_split_heads(g, x, s->num_heads, ATTNCL_LAYOUT_BATCH_FIRST);
+    return attncl_reshape(g, x, 3, dim);
+}
+
+// Lengths [B] or [B, Q] of each head: [B H] or [B H, Q].
+static attncl_status repeat_lens(attncl_graph *g, int64_t n_heads, attncl_value *lens)
+{
+    struct tensor_desc d;
+    attncl_value *each;
+    if (!attncl__given(*lens) || !attncl__layer_shape(g, *lens, "valid_lens", &d))
+        return ATTNCL_OK;
+    each = attncl__alloc_zero((size_t)n_heads * sizeof *each);
+    REQUIRE(each, ATTNCL_ERR_NO_MEMORY, "lengths of %" PRId64 " heads", n_heads);
+    const int64_t n_batch = d.dim[0], n_each = d.rank == 2 ? d.dim[1] : 1;
+    for (int64_t i = 0; i < n_heads; ++i)
+        each[i] = i ? each[0] : attncl_reshape(g, *lens, 3, (const int64_t[]){n_batch, 1, n_each});
+    *lens = attncl_reshape(g, attncl_concat(g, (size_t)n_heads, each, 1), d.rank,
+                           (const int64_t[]){n_batch * n_heads, n_each});
+    attncl__free(each);
+    return ATTNCL_OK;
+}
+
+static attncl_status additive_heads(struct build *b, const struct multi_head_settings *s,
+                                    const attncl_mha_params *p, struct attended in,
+                                    attncl_value *y_ret, attncl_value *weights_ret)
+{
+    const int64_t width = s->num_hiddens / s->num_heads;
+    const int64_t heads[4] = {in.n_batch, s->num_heads, in.n_queries, width};
+    const struct sizes_settings sizes = {width, width, s->additive_size};
+    attncl_graph *g = b->graph;
+    attncl_value y;
+    TRY(repeat_lens(g, s->num_heads, &in.lens));
+    in.queries =
+        batch_of_heads(g, s, &in, in.queries, in.n_queries, p->query_weight, p->query_bias);
+    in.keys = batch_of_heads(g, s, &in, in.keys, in.n_keys, p->key_weight, p->key_bias);
+    in.values = batch_of_heads(g, s, &in, in.values, in.n_keys, p->value_weight, p->value_bias);
+    attncl__params_enter(&b->params, "attention");
+    y = attend_additively(b, &sizes, &in, weights_ret);
+    attncl__params_leave(&b->params);
+    y = attncl_merge_heads(g, attncl_reshape(g, y, 4, heads), ATTNCL_LAYOUT_BATCH_FIRST);
+    *y_ret =
+        attncl__layer_project(g, "output", y, p->output_weight, p->output_bias, ATTNCL_NONE_VALUE);
+    return ATTNCL_OK;
+}
+
 static attncl_status multi_head_build(struct build *b, const void *settings)
 {
     const struct multi_head_settings *s = settings;
@@ -227,8 +297,12 @@ static attncl_status multi_head_build(struct build *b, const void *settings)
                                                .key = in.keys,
                                                .value = in.values,
                                                .valid_lens = in.lens};
-    const attncl_value y =
-        attncl_multi_head_attention(b->graph, &desc, &params, s->num_heads, &sequences, &weights);
+    attncl_value y = ATTNCL_NONE_VALUE;
+    if (s->score == SCORE_ADDITIVE)
+        TRY(additive_heads(b, s, &params, in, &y, &weights));
+    else
+        y = attncl_multi_head_attention(b->graph, &desc, &params, s->num_heads, &sequences,
+                                        &weights);
     const int64_t dim[3] = {in.n_batch * s->num_heads, in.n_queries, in.n_keys};
     attncl_graph_output(b->graph, "output", y);
     attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 3, dim));

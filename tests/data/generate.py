@@ -65,7 +65,8 @@ GRADIENTS = {
     "lm_aft_post_norm", "lm_feedback_tied", "classes_mean", "classes_mean_batch_first", "classes_first",
     "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens", "mha_shared", "lm_shared",
     "gru_bidirectional", "rnn_tanh", "rnn_relu_bidirectional", "bilinear_attention", "lm_rotary",
-    "lm_windows", "rms_norm", "seq2seq_transformer", "seq2seq_transformer_post_norm", "seq2seq_transformer_vectors"}
+    "lm_windows", "rms_norm", "seq2seq_transformer", "seq2seq_transformer_post_norm", "seq2seq_transformer_vectors",
+    "multi_head_additive", "multi_head_additive_queries"}
 
 
 def case(name, arch, config, params, inputs, expected, **how):
@@ -1011,13 +1012,25 @@ def transformer_search():
         case("seq2seq_transformer_" + name, "seq2seq_transformer_predict", dict(k, **how), state(m), inputs, expected)
 
 
+def additive_heads():
+    """d2l's exercise: heads that score additively; lengths of a row, of a query."""
+    for name, lens, size in (("", [0, 3, 7], {}), ("_queries", [[0, 3, 7, 1], [7, 2, 1, 4], [5, 5, 6, 0]], {"additive_size": 9})):
+        torch.manual_seed(31)
+        c = {"num_hiddens": 12, "num_heads": 3, "bias": True, "query_size": 6, "key_size": 5, "value_size": 5}
+        m = module(BatchFirstMHA(**c, additive_size=size.get("additive_size", 4)))
+        q, k, v, lens = randn(3, 4, 6), randn(3, 7, 5), randn(3, 7, 5), torch.tensor(lens, dtype=torch.int32)
+        y, p = m(q, k, v, lens)
+        case("multi_head_additive" + name, "multi_head_attention", {**c, **size, "score": "additive"}, state(m),
+             {"queries": q, "keys": k, "values": v, "valid_lens": lens}, {"output": y, "attention_weights": p})
+
+
 def main():
     torch.manual_seed(20)
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
                  classifiers, dropout, recurrent_directions, chapter_16, bilinear, embed_dropout, shared_heads, decoders, transformer_pairs, transformer_search,
-                 windows):
+                 windows, additive_heads):
         make()
 
 

@@ -74,20 +74,36 @@ class MHA(nn.Module):
         return self.weighted(query, key, value, mask)[0]
 
 
+class AdditiveScores(nn.Module):
+    def __init__(self, width, size):
+        super().__init__()
+        self.W_q, self.W_k = nn.Linear(width, size, bias=False), nn.Linear(width, size, bias=False)
+        self.w_v = nn.Linear(size, 1, bias=False)
+
+    def forward(self, q, k, v, lens):
+        return additive(q, k, v, lens, self.W_q.weight, self.W_k.weight, self.w_v.weight)
+
+
 class BatchFirstMHA(nn.Module):
-    def __init__(self, num_hiddens, num_heads, bias=False, query_size=None, key_size=None, value_size=None):
+    def __init__(self, num_hiddens, num_heads, bias=False, query_size=None, key_size=None, value_size=None,
+                 additive_size=None):
         super().__init__()
         self.heads = num_heads
         self.W_q = nn.Linear(query_size or num_hiddens, num_hiddens, bias=bias)
         self.W_k = nn.Linear(key_size or num_hiddens, num_hiddens, bias=bias)
         self.W_v = nn.Linear(value_size or num_hiddens, num_hiddens, bias=bias)
         self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=bias)
+        self.attention = AdditiveScores(num_hiddens // num_heads, additive_size) if additive_size else None
 
     def split(self, x):  # [B, T, C] -> [B H, T, C / H]
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2).flatten(0, 1)
 
     def forward(self, queries, keys, values, lens):
         q, k, v = self.split(self.W_q(queries)), self.split(self.W_k(keys)), self.split(self.W_v(values))
-        scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(q.shape[-1])
-        p = masked_softmax(scores, lens.repeat_interleave(self.heads, 0))
-        return self.W_o(torch.bmm(p, v).unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)), p
+        lens = lens.repeat_interleave(self.heads, 0)
+        if self.attention:
+            y, p = self.attention(q, k, v, lens)
+        else:
+            p = masked_softmax(torch.bmm(q, k.transpose(1, 2)) / math.sqrt(q.shape[-1]), lens)
+            y = torch.bmm(p, v)
+        return self.W_o(y.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)), p
