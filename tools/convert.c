@@ -2,7 +2,6 @@
 //
 // attncl convert: a model file with its matrices in another type.  Needs no device.
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +31,6 @@ struct converted {
     void **data; // of those that were converted, else NULL
     size_t n;
     const char **metadata;
-    char **described; // keys and values of metadata that are new, two for each array
     size_t n_metadata;
 };
 
@@ -40,12 +38,9 @@ static void converted_free(struct converted *c)
 {
     for (size_t i = 0; c->data && i < c->n; i++)
         free(c->data[i]);
-    for (size_t i = 0; c->described && i < 2 * c->n; i++)
-        free(c->described[i]);
     free(c->data);
     free(c->arrays);
     free(c->metadata);
-    free(c->described);
 }
 
 static attncl_array *array_named(struct converted *c, const char *name)
@@ -66,9 +61,8 @@ static int copy_list(const attncl_safetensors *file, struct converted *c)
         n++;
     c->arrays = calloc(c->n + 1, sizeof *c->arrays);
     c->data = calloc(c->n + 1, sizeof *c->data);
-    c->metadata = calloc(2 * (n + c->n) + 1, sizeof *c->metadata);
-    c->described = calloc(2 * c->n + 1, sizeof *c->described);
-    if (!c->arrays || !c->data || !c->metadata || !c->described)
+    c->metadata = calloc(2 * n + 1, sizeof *c->metadata);
+    if (!c->arrays || !c->data || !c->metadata)
         return tool_error("out of memory");
     for (size_t i = 0; i < c->n; i++)
         c->arrays[i] = *attncl_safetensors_at(file, i);
@@ -159,35 +153,23 @@ static int widen(struct converted *c, size_t i, attncl_dtype dtype, const int64_
     return TOOL_OK;
 }
 
-// Floats [n, k] become bytes, and metadata say what they are.
+// Floats [n, k] become bytes.
 static int quantise(struct converted *c, size_t i, attncl_dtype dtype)
 {
     attncl_array *array = &c->arrays[i];
     const int64_t n = array->dim[0], k = array->dim[1];
     const size_t bytes = attncl_quantised_bytes(dtype, n, k);
     unsigned char *to = malloc(bytes + 1);
-    char *text = malloc(64), **described = &c->described[2 * i];
 
-    described[0] = quantised_key(array->name);
-    described[1] = text;
-    if (!to || !text || !described[0]) {
-        free(to);
+    if (!to)
         return tool_error("out of memory");
-    }
     if (attncl_quantise(dtype, n, k, array->data, to) != ATTNCL_OK) {
         free(to);
         return tool_error("%s: %s", array->name, attncl_last_error());
     }
-    snprintf(text, 64, "%s [%" PRId64 ", %" PRId64 "]", dtype == ATTNCL_Q8 ? "q8" : "q4", n, k);
-    c->metadata[c->n_metadata++] = described[0];
-    c->metadata[c->n_metadata++] = text;
     free(c->data[i]);
     c->data[i] = to;
-    array->rank = 3;
-    array->dim[0] = (n + 15) / 16;
-    array->dim[1] = (k / 32 + 1) / 2;
-    array->dim[2] = (int64_t)attncl_quantised_bytes(dtype, 1, 32);
-    replace(array, ATTNCL_U8, to, bytes);
+    replace(array, dtype, to, bytes);
     return TOOL_OK;
 }
 

@@ -136,13 +136,11 @@ done:
     return status;
 }
 
-// A model's arrays as its file stores them, and the file's metadata.
+// A model's arrays as its file stores them.
 struct model_file {
     attncl_array arrays[MAX_CASE_ARRAYS];
     void *owned[MAX_CASE_ARRAYS];
-    char keys[MAX_CASE_ARRAYS][96], texts[MAX_CASE_ARRAYS][48];
-    const char *metadata[2 * MAX_CASE_ARRAYS + 8];
-    size_t n, n_metadata;
+    size_t n;
 };
 
 static attncl_status add_array(struct model_file *f, const struct case_array *a, attncl_dtype type)
@@ -161,18 +159,6 @@ static attncl_status add_array(struct model_file *f, const struct case_array *a,
         to->data = f->owned[f->n];
         to->dtype = type;
     }
-    if (type == ATTNCL_Q8 || type == ATTNCL_Q4) {
-        snprintf(f->keys[f->n], sizeof f->keys[0], ATTNCL_QUANTISED_KEY "%s", a->name);
-        snprintf(f->texts[f->n], sizeof f->texts[0], "%s [%lld, %lld]",
-                 type == ATTNCL_Q8 ? "q8" : "q4", (long long)a->dim[0], (long long)a->dim[1]);
-        f->metadata[f->n_metadata++] = f->keys[f->n];
-        f->metadata[f->n_metadata++] = f->texts[f->n];
-        to->dtype = ATTNCL_U8;
-        to->rank = 3;
-        to->dim[0] = (a->dim[0] + 15) / 16;
-        to->dim[1] = (a->dim[1] + 63) / 64;
-        to->dim[2] = (int64_t)to->bytes / to->dim[0] / to->dim[1];
-    }
     ++f->n;
     return ATTNCL_OK;
 }
@@ -182,17 +168,15 @@ static attncl_status write_model(const struct case_data *t, const char *path)
     struct model_file *f = attncl__alloc_zero(sizeof *f);
     attncl_status status = ATTNCL_OK;
     char config[512];
+    const char *const metadata[] = {"attncl.arch", arch_of(&t->c->sizes), "attncl.config", config,
+                                    NULL};
 
     REQUIRE(f, ATTNCL_ERR_NO_MEMORY, "a model's file");
     config_text(&t->c->sizes, config);
-    f->metadata[f->n_metadata++] = "attncl.arch";
-    f->metadata[f->n_metadata++] = arch_of(&t->c->sizes);
-    f->metadata[f->n_metadata++] = "attncl.config";
-    f->metadata[f->n_metadata++] = config;
     // The results, from "y" on, come after the weights.
     for (int i = 0; i < t->n_arrays && strcmp(t->arrays[i].name, "y") != 0; ++i)
         TRY_DONE(add_array(f, &t->arrays[i], stored_type(t, &t->arrays[i])));
-    status = attncl_safetensors_write(path, f->arrays, f->n, f->metadata);
+    status = attncl_safetensors_write(path, f->arrays, f->n, metadata);
 
 done:
     for (size_t i = 0; i < MAX_CASE_ARRAYS; ++i)

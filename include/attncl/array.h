@@ -31,6 +31,8 @@ static inline attncl_array attncl_array_make(const char *name, attncl_dtype dtyp
         array.dim[i] = dim[i];
         array.bytes *= (size_t)dim[i];
     }
+    if (rank == 2 && (dtype == ATTNCL_Q8 || dtype == ATTNCL_Q4))
+        array.bytes = attncl_quantised_bytes(dtype, dim[0], dim[1]);
     return array;
 }
 

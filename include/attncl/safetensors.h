@@ -87,7 +87,8 @@ ATTNCL_API attncl_status attncl_safetensors_check_finite(const attncl_safetensor
  * then renamed.  On failure (ERR_IO, ERR_ARGUMENT for a double or unusable name) nothing is left
  * behind and the old file is as it was.
  *
- * @param arrays    `n` arrays, borrowed
+ * @param arrays    `n` arrays, borrowed; those of Q8 and Q4, [n, k] with the bytes of attncl_quantise(), become
+ *                  tensors of U8 with metadata (docs/model-files.md)
  * @param metadata  key, value, key, value ... NULL; or NULL
  * Errors: ERR_IO, ERR_ARGUMENT, ERR_NO_MEMORY.
  */

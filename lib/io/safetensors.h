@@ -28,6 +28,8 @@ enum {
     ST_MAX_METADATA = 100000, // entries
     ST_MAX_NAME_BYTES = 4096,
     ST_FOREIGN_BYTES = 256, // enough to recognise another format
+    ST_QUANTISED_KEY_BYTES = sizeof ATTNCL_QUANTISED_KEY + ST_MAX_NAME_BYTES,
+    ST_QUANTISED_TEXT_BYTES = 48,
 };
 
 struct st_entry {
@@ -81,6 +83,13 @@ attncl_status attncl__st_refuse_foreign(const unsigned char *data, size_t n, att
 // caller closes `file`.
 attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char *text,
                                      size_t bytes, size_t data_bytes);
+
+// An array as the file holds it: weights in 8 and 4 bits as bytes, others as they are.  Messages do not name the tensor.
+attncl_status attncl__st_stored(const attncl_array *array, attncl_array *stored_ret);
+
+// Metadata of weights in 8 and 4 bits.
+void attncl__st_describe_quantised(const attncl_array *array, char key_ret[ST_QUANTISED_KEY_BYTES],
+                                   char text_ret[ST_QUANTISED_TEXT_BYTES]);
 
 // attncl_safetensors_write(); `durably`: the file is on disk when the call returns.
 attncl_status attncl__st_write(const char *path, const attncl_array *arrays, size_t n,

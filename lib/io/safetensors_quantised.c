@@ -13,7 +13,7 @@
 
 static const char *description_of(const attncl_safetensors *file, const char *name)
 {
-    char key[sizeof ATTNCL_QUANTISED_KEY + ST_MAX_NAME_BYTES];
+    char key[ST_QUANTISED_KEY_BYTES];
     snprintf(key, sizeof key, ATTNCL_QUANTISED_KEY "%s", name);
     return attncl_safetensors_metadata(file, key);
 }
@@ -43,17 +43,52 @@ static attncl_status parse(const char *text, attncl_dtype *dtype_ret, int64_t di
     return ATTNCL_OK;
 }
 
+// The bytes of weights [n, k] as a tensor.
+static void set_form(attncl_dtype dtype, const int64_t dim[2], int64_t form_ret[3])
+{
+    form_ret[0] = (dim[0] + QUANTISED_ROWS - 1) / QUANTISED_ROWS;
+    form_ret[1] = (dim[1] / QUANTISED_BLOCK + 1) / 2;
+    form_ret[2] = (int64_t)attncl__quantised_pair_bytes(dtype);
+}
+
 static attncl_status check_bytes(const attncl_array *a, const char *text, attncl_dtype dtype,
                                  const int64_t dim[2])
 {
-    const int64_t want[3] = {(dim[0] + QUANTISED_ROWS - 1) / QUANTISED_ROWS,
-                             (dim[1] / QUANTISED_BLOCK + 1) / 2,
-                             (int64_t)attncl__quantised_pair_bytes(dtype)};
+    int64_t want[3];
 
+    set_form(dtype, dim, want);
     REQUIRE(a->rank == 3 && memcmp(a->dim, want, sizeof want) == 0, ATTNCL_ERR_FORMAT,
             "has %zu bytes or another shape, but %s is [%" PRId64 ", %" PRId64 ", %" PRId64 "]",
             a->bytes, text, want[0], want[1], want[2]);
     return ATTNCL_OK;
+}
+
+attncl_status attncl__st_stored(const attncl_array *array, attncl_array *stored_ret)
+{
+    const int64_t *dim = array->dim;
+
+    *stored_ret = *array;
+    if (!attncl__is_quantised(array->dtype))
+        return ATTNCL_OK;
+    REQUIRE(array->rank == 2, ATTNCL_ERR_ARGUMENT, "%s has %d axes, not 2",
+            attncl_dtype_name(array->dtype), array->rank);
+    REQUIRE(attncl_quantised_bytes(array->dtype, dim[0], dim[1]) > 0 ||
+                (dim[0] == 0 && dim[1] >= 0 && dim[1] % QUANTISED_BLOCK == 0) ||
+                (dim[1] == 0 && dim[0] > 0),
+            ATTNCL_ERR_ARGUMENT, "%s cannot have shape [%" PRId64 ", %" PRId64 "]",
+            attncl_dtype_name(array->dtype), dim[0], dim[1]);
+    stored_ret->dtype = ATTNCL_U8;
+    stored_ret->rank = 3;
+    set_form(array->dtype, dim, stored_ret->dim);
+    return ATTNCL_OK;
+}
+
+void attncl__st_describe_quantised(const attncl_array *array, char key_ret[ST_QUANTISED_KEY_BYTES],
+                                   char text_ret[ST_QUANTISED_TEXT_BYTES])
+{
+    snprintf(key_ret, ST_QUANTISED_KEY_BYTES, ATTNCL_QUANTISED_KEY "%s", array->name);
+    snprintf(text_ret, ST_QUANTISED_TEXT_BYTES, "%s [%" PRId64 ", %" PRId64 "]",
+             array->dtype == ATTNCL_Q8 ? "q8" : "q4", array->dim[0], array->dim[1]);
 }
 
 attncl_status attncl_safetensors_quantised(const attncl_safetensors *file, const char *name,

@@ -9,11 +9,14 @@
 #include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/dtype.h"
+#include "base/quantised.h"
 #include "base/utf8.h"
 #include "io/safetensors.h"
 
 // A file to write, as consecutive parts.
 struct layout {
+    const attncl_array *arrays; // the caller's
+    attncl_array *stored;       // as the file holds them
     unsigned char length[ST_LENGTH_BYTES];
     struct strbuf header;
     struct bytes *part; // length, header, tensors in the file's order
@@ -36,11 +39,13 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(const attncl_array *const *)a)->name, (*(const attncl_array *const *)b)->name);
 }
 
-static attncl_status check_array(const attncl_array *array)
+static attncl_status store_array(const attncl_array *array, attncl_array *stored)
 {
     size_t bytes;
     TRY(attncl__st_check_name(array->name, ATTNCL_ERR_ARGUMENT));
-    const attncl_status status = attncl__st_bytes(array, ATTNCL_ERR_ARGUMENT, &bytes);
+    attncl_status status = attncl__st_stored(array, stored);
+    if (status == ATTNCL_OK)
+        status = attncl__st_bytes(stored, ATTNCL_ERR_ARGUMENT, &bytes);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("tensor %.200s", array->name);
         return status;
@@ -62,25 +67,51 @@ static attncl_status check_double_names(const attncl_array **order, size_t n)
     return ATTNCL_OK;
 }
 
-static attncl_status add_metadata(struct strbuf *header, const char *const *metadata)
+static bool has_key(const char *const *metadata, size_t n, const char *key)
 {
-    const char *mark = "";
+    for (size_t i = 0; i < n; i += 2)
+        if (strcmp(metadata[i], key) == 0)
+            return true;
+    return false;
+}
 
-    attncl__strbuf_add(header, "\"" ST_METADATA_KEY "\":{");
-    for (size_t i = 0; metadata[i]; i += 2, mark = ",") {
+static void add_entry(struct strbuf *header, const char *key, const char *value, bool *any)
+{
+    attncl__strbuf_add(header, *any ? "," : "\"" ST_METADATA_KEY "\":{");
+    attncl__strbuf_add_quoted(header, key);
+    attncl__strbuf_add(header, ":");
+    attncl__strbuf_add_quoted(header, value);
+    *any = true;
+}
+
+// The caller's, then those of weights in 8 and 4 bits, in the file's order.
+static attncl_status add_metadata(struct layout *layout, const attncl_array *const *order, size_t n,
+                                  const char *const *metadata)
+{
+    char own_key[ST_QUANTISED_KEY_BYTES], own_value[ST_QUANTISED_TEXT_BYTES];
+    bool any = false;
+    size_t n_given = 0;
+
+    for (size_t i = 0; metadata && metadata[i]; n_given = i += 2) {
         const char *key = metadata[i], *value = metadata[i + 1];
         REQUIRE(value, ATTNCL_ERR_ARGUMENT, "metadata %.200s has no value", key);
         REQUIRE(attncl__is_utf8(key) && attncl__is_utf8(value), ATTNCL_ERR_ARGUMENT,
                 "metadata %.200s is not UTF-8", key);
-        for (size_t j = 0; j < i; j += 2)
-            REQUIRE(strcmp(metadata[j], key) != 0, ATTNCL_ERR_ARGUMENT,
-                    "metadata %.200s is given twice", key);
-        attncl__strbuf_add(header, "%s", mark);
-        attncl__strbuf_add_quoted(header, key);
-        attncl__strbuf_add(header, ":");
-        attncl__strbuf_add_quoted(header, value);
+        REQUIRE(!has_key(metadata, i, key), ATTNCL_ERR_ARGUMENT, "metadata %.200s is given twice",
+                key);
+        add_entry(&layout->header, key, value, &any);
     }
-    attncl__strbuf_add(header, "}");
+    for (size_t i = 0; i < n; ++i) {
+        const attncl_array *given = &layout->arrays[order[i] - layout->stored];
+        if (!attncl__is_quantised(given->dtype))
+            continue;
+        attncl__st_describe_quantised(given, own_key, own_value);
+        REQUIRE(!has_key(metadata, n_given, own_key), ATTNCL_ERR_ARGUMENT,
+                "metadata %.200s is given twice", own_key);
+        add_entry(&layout->header, own_key, own_value, &any);
+    }
+    if (any)
+        attncl__strbuf_add(&layout->header, "}");
     return ATTNCL_OK;
 }
 
@@ -100,8 +131,7 @@ static attncl_status write_header(struct layout *layout, const attncl_array *con
     size_t begin = 0, end;
 
     attncl__strbuf_add(header, "{");
-    if (metadata && metadata[0])
-        TRY(add_metadata(header, metadata));
+    TRY(add_metadata(layout, order, n, metadata));
     for (size_t i = 0; i < n; ++i, begin = end) {
         if (header->used > 1)
             attncl__strbuf_add(header, ",");
@@ -126,14 +156,16 @@ static attncl_status lay_out(struct layout *layout, const attncl_array *arrays, 
 
     REQUIRE(n <= ST_MAX_TENSORS, ATTNCL_ERR_ARGUMENT, "%zu tensors, at most %d are possible", n,
             ST_MAX_TENSORS);
-    for (size_t i = 0; i < n; ++i)
-        TRY(check_array(&arrays[i]));
     order = attncl__alloc_array(n, sizeof *order);
+    layout->arrays = arrays;
+    layout->stored = attncl__alloc_array(n, sizeof *layout->stored);
     layout->part = attncl__alloc_array(n + 2, sizeof *layout->part);
-    if (!order || !layout->part)
+    if (!order || !layout->stored || !layout->part)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "the order of %zu tensors", n));
-    for (size_t i = 0; i < n; ++i)
-        order[i] = &arrays[i];
+    for (size_t i = 0; i < n; ++i) {
+        TRY_DONE(store_array(&arrays[i], &layout->stored[i]));
+        order[i] = &layout->stored[i];
+    }
     TRY_DONE(check_double_names(order, n));
     qsort(order, n, sizeof *order, by_alignment);
     TRY_DONE(write_header(layout, order, n, metadata));
@@ -161,6 +193,7 @@ attncl_status attncl__st_write(const char *path, const attncl_array *arrays, siz
     TRY_DONE(attncl__file_replace(path, layout.part, layout.n_parts, durably));
 
 done:
+    attncl__free(layout.stored);
     attncl__free(layout.part);
     attncl__strbuf_free(&layout.header);
     return status;

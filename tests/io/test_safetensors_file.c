@@ -184,6 +184,42 @@ TEST(the_file_is_ordered_by_width_then_name_and_padded)
         ck_assert_int_eq(bytes[i], ' ');
 }
 
+TEST(weights_in_8_and_4_bits_are_bytes_with_metadata)
+{
+    const attncl_dtype types[] = {ATTNCL_Q8, ATTNCL_Q4};
+    const char *const taken[] = {ATTNCL_QUANTISED_KEY "w", "x", NULL};
+    const char *const other[] = {"k", "v", NULL};
+    unsigned char bytes[4096];
+
+    for (size_t i = 0; i < sizeof bytes; ++i)
+        bytes[i] = (unsigned char)(i * 37);
+    for (int i = 0; i < 2; ++i) {
+        attncl_safetensors *got = NULL;
+        attncl_dtype dtype;
+        int64_t dim[2];
+        const attncl_array arrays[] = {
+            attncl_array_make("w", types[i], 2, (const int64_t[]){17, 32}, bytes),
+            array_of("v", ATTNCL_F32, 2)};
+        ck_fails(attncl_safetensors_write(IN_DIRECTORY("f"), arrays, 2, taken), ATTNCL_ERR_ARGUMENT,
+                 "metadata attncl.quantised.w is given twice");
+        ck_ok(attncl_safetensors_write(IN_DIRECTORY("f"), arrays, 2, other));
+        ck_ok(attncl_safetensors_open(IN_DIRECTORY("f"), &got));
+        ck_ok(attncl_safetensors_quantised(got, "w", &dtype, dim));
+        ck_assert_int_eq(dtype, types[i]);
+        ck_assert_int_eq(dim[0], 17);
+        ck_assert_int_eq(dim[1], 32);
+        const attncl_array *w = attncl_safetensors_find(got, "w");
+        ck_assert_int_eq(w->dtype, ATTNCL_U8);
+        ck_assert_uint_eq(w->bytes, attncl_quantised_bytes(types[i], 17, 32));
+        ck_assert_mem_eq(w->data, bytes, w->bytes);
+        ck_ok(attncl_safetensors_quantised(got, "v", &dtype, dim));
+        ck_assert_int_eq(dtype, ATTNCL_DTYPE_NONE);
+        ck_assert_str_eq(attncl_safetensors_metadata(got, ATTNCL_QUANTISED_KEY "w"),
+                         types[i] == ATTNCL_Q8 ? "q8 [17, 32]" : "q4 [17, 32]");
+        attncl_safetensors_close(got);
+    }
+}
+
 TEST(an_empty_set_is_sixteen_bytes)
 {
     struct stat info;
@@ -222,6 +258,9 @@ static const struct {
     {{"w", ATTNCL_F32, 1, {-1}, elements, 8}, "extent -1"},
     {{"w", ATTNCL_DTYPE_NONE, 1, {2}, elements, 8}, "element type 0"},
     {{"w", ATTNCL_F4, 1, {3}, elements, 8}, "no whole number"},
+    {{"w", ATTNCL_Q8, 1, {32}, elements, 8}, "tensor w: Q8 has 1 axes, not 2"},
+    {{"w", ATTNCL_Q8, 2, {1, 33}, elements, 8}, "tensor w: Q8 cannot have shape [1, 33]"},
+    {{"w", ATTNCL_Q4, 2, {17, 32}, elements, 8}, "type and shape ask for 1152"},
 };
 
 TABLE_TEST(unusable_arrays_are_refused, bad_arrays)
