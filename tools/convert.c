@@ -25,49 +25,42 @@ static bool take_dtype(const char *text, void *dtype_ret)
     return take_weight_type("--dtype", text, dtype_ret);
 }
 
-// What is written: the file's arrays and metadata, some of them replaced.
-struct converted {
-    attncl_array *arrays;
-    void **data; // of those that were converted, else NULL
+// A file's arrays as they are read and as they are written, one after another.
+struct conversion {
+    attncl_safetensors *file;
+    attncl_array *from, *to; // of Q8 and Q4 where metadata say so and the type changes
     size_t n;
     const char **metadata;
     size_t n_metadata;
+    void *data; // of the array that is written, in steps
 };
 
-static void converted_free(struct converted *c)
+static void conversion_free(struct conversion *c)
 {
-    for (size_t i = 0; c->data && i < c->n; i++)
-        free(c->data[i]);
-    free(c->data);
-    free(c->arrays);
+    free(c->from);
+    free(c->to);
     free(c->metadata);
+    free(c->data);
+    attncl_safetensors_close(c->file);
 }
 
-static attncl_array *array_named(struct converted *c, const char *name)
-{
-    for (size_t i = 0; i < c->n; i++)
-        if (strcmp(c->arrays[i].name, name) == 0)
-            return &c->arrays[i];
-    return NULL;
-}
-
-static int copy_list(const attncl_safetensors *file, struct converted *c)
+static int list_arrays(struct conversion *c)
 {
     const char *key, *value;
     size_t n = 0;
 
-    c->n = attncl_safetensors_count(file);
-    while (attncl_safetensors_metadata_at(file, n, &value))
+    c->n = attncl_safetensors_count(c->file);
+    while (attncl_safetensors_metadata_at(c->file, n, &value))
         n++;
-    c->arrays = calloc(c->n + 1, sizeof *c->arrays);
-    c->data = calloc(c->n + 1, sizeof *c->data);
+    c->from = calloc(c->n + 1, sizeof *c->from);
+    c->to = calloc(c->n + 1, sizeof *c->to);
     c->metadata = calloc(2 * n + 1, sizeof *c->metadata);
-    if (!c->arrays || !c->data || !c->metadata)
+    if (!c->from || !c->to || !c->metadata)
         return tool_error("out of memory");
     for (size_t i = 0; i < c->n; i++)
-        c->arrays[i] = *attncl_safetensors_at(file, i);
+        c->from[i] = c->to[i] = *attncl_safetensors_at(c->file, i);
     for (size_t i = 0; i < n; i++) {
-        key = attncl_safetensors_metadata_at(file, i, &value);
+        key = attncl_safetensors_metadata_at(c->file, i, &value);
         c->metadata[c->n_metadata++] = key;
         c->metadata[c->n_metadata++] = value;
     }
@@ -79,166 +72,136 @@ static bool is_quantised(attncl_dtype dtype)
     return dtype == ATTNCL_Q8 || dtype == ATTNCL_Q4;
 }
 
-// Elements, which `data` gets, as the array's.
-static void replace(attncl_array *array, attncl_dtype dtype, void *data, size_t bytes)
+// The writer says again what is in 8 and 4 bits.
+static void forget_quantised(struct conversion *c, const char *name)
 {
-    array->dtype = dtype;
-    array->data = data;
-    array->bytes = bytes;
-}
-
-static int convert_array(attncl_array *array, attncl_dtype dtype, void **data)
-{
-    const size_t count = array->bytes / attncl_dtype_bytes(array->dtype);
-    const size_t bytes = count * attncl_dtype_bytes(dtype);
-    void *to = malloc(bytes + 1);
-
-    if (!to)
-        return tool_error("out of memory");
-    if (attncl_elements_convert(array->dtype, array->data, dtype, to, count) != ATTNCL_OK) {
-        free(to);
-        return tool_error("%s: %s", array->name, attncl_last_error());
-    }
-    free(*data);
-    *data = to;
-    replace(array, dtype, to, bytes);
-    return TOOL_OK;
-}
-
-static void forget_metadata(struct converted *c, const char *key)
-{
+    const size_t prefix = sizeof ATTNCL_QUANTISED_KEY - 1;
     size_t n = 0;
 
     for (size_t i = 0; i < c->n_metadata; i += 2)
-        if (strcmp(c->metadata[i], key) != 0) {
+        if (strncmp(c->metadata[i], ATTNCL_QUANTISED_KEY, prefix) != 0 ||
+            strcmp(c->metadata[i] + prefix, name) != 0) {
             c->metadata[n++] = c->metadata[i];
             c->metadata[n++] = c->metadata[i + 1];
         }
-    for (size_t i = n; i < c->n_metadata; i++)
-        c->metadata[i] = NULL;
-    c->n_metadata = n;
+    c->metadata[c->n_metadata = n] = NULL;
 }
 
-static char *quantised_key(const char *name)
+static int plan_parameter(struct conversion *c, const attncl_entry *e, attncl_dtype dtype, size_t i)
 {
-    const size_t bytes = sizeof ATTNCL_QUANTISED_KEY + strlen(name);
-    char *key = malloc(bytes);
-
-    if (key)
-        snprintf(key, bytes, ATTNCL_QUANTISED_KEY "%s", name);
-    return key;
-}
-
-// What is in 8 or 4 bits becomes floats [n, k].
-static int widen(struct converted *c, size_t i, attncl_dtype dtype, const int64_t dim[2])
-{
-    attncl_array *array = &c->arrays[i];
-    const size_t bytes = (size_t)(dim[0] * dim[1]) * sizeof(float);
-    float *values = malloc(bytes + 1);
-    char *key = quantised_key(array->name);
-
-    if (!values || !key) {
-        free(values);
-        free(key);
-        return tool_error("out of memory");
-    }
-    c->data[i] = values;
-    forget_metadata(c, key);
-    free(key);
-    if (attncl_dequantise(dtype, dim[0], dim[1], array->data, values) != ATTNCL_OK)
-        return tool_error("%s: %s", array->name, attncl_last_error());
-    array->rank = 2;
-    memcpy(array->dim, dim, 2 * sizeof dim[0]);
-    replace(array, ATTNCL_F32, values, bytes);
-    return TOOL_OK;
-}
-
-// Floats [n, k] become bytes.
-static int quantise(struct converted *c, size_t i, attncl_dtype dtype)
-{
-    attncl_array *array = &c->arrays[i];
-    const int64_t n = array->dim[0], k = array->dim[1];
-    const size_t bytes = attncl_quantised_bytes(dtype, n, k);
-    unsigned char *to = malloc(bytes + 1);
-
-    if (!to)
-        return tool_error("out of memory");
-    if (attncl_quantise(dtype, n, k, array->data, to) != ATTNCL_OK) {
-        free(to);
-        return tool_error("%s: %s", array->name, attncl_last_error());
-    }
-    free(c->data[i]);
-    c->data[i] = to;
-    replace(array, dtype, to, bytes);
-    return TOOL_OK;
-}
-
-static int convert_parameter(const attncl_safetensors *file, const attncl_entry *e,
-                             attncl_dtype dtype, struct converted *c, size_t i)
-{
-    attncl_array *array = &c->arrays[i];
-    attncl_dtype was = array->dtype, becomes = dtype;
+    attncl_array *from = &c->from[i];
+    attncl_dtype was = from->dtype;
     int64_t dim[2];
-    int status = TOOL_OK;
 
     if (is_quantised(dtype) && !e->is_map)
         return TOOL_OK;
-    if (array->dtype == ATTNCL_U8) {
-        if (attncl_safetensors_quantised(file, array->name, &was, dim) != ATTNCL_OK)
-            return tool_error("%s: %s", array->name, attncl_last_error());
-        if (was != dtype)
-            status = widen(c, i, was, dim);
+    if (was == ATTNCL_U8) {
+        if (attncl_safetensors_quantised(c->file, from->name, &was, dim) != ATTNCL_OK)
+            return tool_error("%s: %s", from->name, attncl_last_error());
+        if (was == dtype)
+            return TOOL_OK;
+        if (is_quantised(was)) {
+            *from = attncl_array_make(from->name, was, 2, dim, NULL);
+            forget_quantised(c, from->name);
+        }
     }
-    if (was == dtype || status != TOOL_OK)
-        return status;
-    if (is_quantised(dtype))
-        becomes = array->dim[1] % 32 == 0 ? ATTNCL_F32 : ATTNCL_F16;
-    if (array->dtype != becomes)
-        status = convert_array(array, becomes, &c->data[i]);
-    if (status == TOOL_OK && is_quantised(dtype) && becomes == ATTNCL_F32)
-        status = quantise(c, i, dtype);
-    return status;
+    c->to[i] = attncl_array_make(from->name,
+                                 is_quantised(dtype) && from->dim[1] % 32 != 0 ? ATTNCL_F16 : dtype,
+                                 from->rank, from->dim, NULL);
+    return TOOL_OK;
 }
 
-// Converts the parameters that the description names.
-static int convert_parameters(const attncl_safetensors *file, const attncl_description *description,
-                              attncl_dtype dtype, struct converted *c)
+// What becomes of the parameters that the description names.
+static int plan_parameters(struct conversion *c, const attncl_description *description,
+                           attncl_dtype dtype)
 {
     const attncl_entry *e;
     int status = TOOL_OK;
 
     for (size_t i = 0; status == TOOL_OK && (e = attncl_description_at(description, i)) != NULL;
          i++) {
-        attncl_array *array = e->kind == ATTNCL_ENTRY_PARAMETER ? array_named(c, e->name) : NULL;
-        if (array && array->rank >= 2)
-            status = convert_parameter(file, e, dtype, c, (size_t)(array - c->arrays));
+        if (e->kind != ATTNCL_ENTRY_PARAMETER)
+            continue;
+        for (size_t k = 0; k < c->n; k++)
+            if (strcmp(c->from[k].name, e->name) == 0 && c->from[k].rank >= 2) {
+                status = plan_parameter(c, e, dtype, k);
+                break;
+            }
     }
+    return status;
+}
+
+// c->data, an array of type `from`, as type `to`; one of the two is F32 where the other is quantised.
+static attncl_status change_type(struct conversion *c, const attncl_array *array, attncl_dtype from,
+                                 attncl_dtype to)
+{
+    const attncl_array result = attncl_array_make(array->name, to, array->rank, array->dim, NULL);
+    const int64_t n = array->dim[0], k = array->dim[1];
+    attncl_status status;
+    void *data = malloc(result.bytes + 1);
+
+    if (!data)
+        return ATTNCL_ERR_NO_MEMORY;
+    if (is_quantised(from))
+        status = attncl_dequantise(from, n, k, c->data, data);
+    else if (is_quantised(to))
+        status = attncl_quantise(to, n, k, c->data, data);
+    else
+        status =
+            attncl_elements_convert(from, c->data, to, data, result.bytes / attncl_dtype_bytes(to));
+    free(c->data);
+    c->data = data;
+    return status;
+}
+
+// Gives an array as it is written; by way of F32 where it is or becomes quantised.
+static attncl_status give_array(void *conversion, size_t i, const void **data_ret)
+{
+    struct conversion *c = conversion;
+    const attncl_array *from = &c->from[i], *to = &c->to[i];
+    attncl_dtype type = from->dtype;
+    attncl_status status;
+
+    free(c->data);
+    c->data = output_interrupted() ? NULL : malloc(from->bytes + 1);
+    if (!c->data)
+        return ATTNCL_ERR_NO_MEMORY;
+    status = attncl_safetensors_read(c->file, from->name, c->data, from->bytes);
+    if (status == ATTNCL_OK && type != to->dtype && type != ATTNCL_F32 &&
+        (is_quantised(type) || is_quantised(to->dtype))) {
+        status = change_type(c, to, type, ATTNCL_F32);
+        type = ATTNCL_F32;
+    }
+    if (status == ATTNCL_OK && type != to->dtype)
+        status = change_type(c, to, type, to->dtype);
+    *data_ret = c->data;
     return status;
 }
 
 static int convert(const char *from, const char *to, attncl_dtype dtype)
 {
-    attncl_safetensors *file = NULL;
     attncl_description *description = NULL;
-    struct converted c = {.n = 0};
+    struct conversion c = {.n = 0};
     int status;
 
-    if (attncl_safetensors_open(from, &file) != ATTNCL_OK)
+    if (attncl_safetensors_open_header(from, &c.file) != ATTNCL_OK)
         return tool_failed();
-    if (attncl_description_create_for(file, &description) != ATTNCL_OK ||
+    if (attncl_description_create_for(c.file, &description) != ATTNCL_OK ||
         attncl_description_check(description) != ATTNCL_OK)
         status = tool_error("%s: %s", from, attncl_last_error());
     else
-        status = copy_list(file, &c);
+        status = list_arrays(&c);
     if (status == TOOL_OK)
-        status = convert_parameters(file, description, dtype, &c);
+        status = plan_parameters(&c, description, dtype);
     output_file_begin();
-    if (status == TOOL_OK && attncl_safetensors_write(to, c.arrays, c.n, c.metadata) != ATTNCL_OK)
-        status = tool_failed();
+    const attncl_status written =
+        status == TOOL_OK ? attncl_safetensors_write_from(to, c.to, c.n, c.metadata, give_array, &c)
+                          : ATTNCL_OK;
     output_file_end();
-    converted_free(&c);
+    if (written != ATTNCL_OK)
+        status = tool_failed();
     attncl_description_destroy(description);
-    attncl_safetensors_close(file);
+    conversion_free(&c);
     return status;
 }
 

@@ -29,7 +29,25 @@ typedef struct attncl_safetensors attncl_safetensors;
  */
 ATTNCL_API attncl_status attncl_safetensors_open(const char *path, attncl_safetensors **file_ret);
 
-/** The same from memory, which is copied; the file is owned by the caller as well.
+/**
+ * The same, but the tensors stay in the file, which stays open: their `data` is NULL, and attncl_safetensors_read() reads
+ * them, one or many times.  For files that are larger than memory.
+ * Errors: ERR_IO, ERR_FORMAT, ERR_NO_MEMORY.
+ */
+ATTNCL_API attncl_status attncl_safetensors_open_header(const char *path,
+                                                        attncl_safetensors **file_ret);
+
+/**
+ * Reads a tensor's elements, of any open file.
+ *
+ * @param bytes  of the tensor, and of space at `to`
+ *
+ * Errors: ERR_ARGUMENT without such a tensor or with another number of bytes, ERR_IO when the file is shorter than it was.
+ */
+ATTNCL_API attncl_status attncl_safetensors_read(const attncl_safetensors *file, const char *name,
+                                                 void *to, size_t bytes);
+
+/** As attncl_safetensors_open(), from memory, which is copied; the file is owned by the caller as well.
  * Errors: ERR_FORMAT, ERR_NO_MEMORY. */
 ATTNCL_API attncl_status attncl_safetensors_parse(const void *data, size_t bytes,
                                                   attncl_safetensors **file_ret);
@@ -94,6 +112,21 @@ ATTNCL_API attncl_status attncl_safetensors_check_finite(const attncl_safetensor
  */
 ATTNCL_API attncl_status attncl_safetensors_write(const char *path, const attncl_array *arrays,
                                                   size_t n, const char *const *metadata);
+
+/**
+ * Gives the elements of array `i` of attncl_safetensors_write_from(): as many bytes as the array has, which stay until the
+ * next call.  Another status than OK ends the writing; its message is that of the last call of the library that failed.
+ */
+typedef attncl_status (*attncl_array_source)(void *user, size_t i, const void **data_ret);
+
+/**
+ * attncl_safetensors_write() of arrays that are not in memory at once: their `data` is not looked at, `source` is asked for
+ * each, in the file's order.
+ * Errors: those of attncl_safetensors_write(), and those of `source`.
+ */
+ATTNCL_API attncl_status attncl_safetensors_write_from(const char *path, const attncl_array *arrays,
+                                                       size_t n, const char *const *metadata,
+                                                       attncl_array_source source, void *user);
 
 ATTNCL_END
 

@@ -192,10 +192,11 @@ static attncl_status sync_directory(const char *file)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__file_replace(const char *path, const struct bytes *parts, size_t n,
-                                   bool durably)
+attncl_status attncl__file_replace_from(const char *path, file_part_source source, void *user,
+                                        size_t n, bool durably)
 {
     attncl_status status = ATTNCL_OK;
+    struct bytes part;
     char target[PATH_MAX], temporary[PATH_MAX];
     bool exists = false; // the temporary file
     int fd = -1;
@@ -203,8 +204,10 @@ attncl_status attncl__file_replace(const char *path, const struct bytes *parts, 
     TRY_DONE(resolve(path, target));
     TRY_DONE(create_beside(target, temporary, &fd));
     exists = true;
-    for (size_t i = 0; i < n; ++i)
-        TRY_DONE(attncl__file_write(fd, parts[i].data, parts[i].n));
+    for (size_t i = 0; i < n; ++i) {
+        TRY_DONE(source(user, i, &part));
+        TRY_DONE(attncl__file_write(fd, part.data, part.n));
+    }
     if (durably && fsync(fd) != 0)
         TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s", strerror(errno)));
 
@@ -223,4 +226,16 @@ done:
     if (status != ATTNCL_OK)
         attncl__error_prefix("%s", path);
     return status;
+}
+
+static attncl_status given_part(void *parts, size_t i, struct bytes *part_ret)
+{
+    *part_ret = ((const struct bytes *)parts)[i];
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__file_replace(const char *path, const struct bytes *parts, size_t n,
+                                   bool durably)
+{
+    return attncl__file_replace_from(path, given_part, (void *)(uintptr_t)parts, n, durably);
 }

@@ -39,4 +39,11 @@ void attncl__file_close(int *fd); // accepts -1; sets -1
 attncl_status attncl__file_replace(const char *path, const struct bytes *parts, size_t n,
                                    bool durably);
 
+// Gives part `i`, whose data stays until the next call.
+typedef attncl_status (*file_part_source)(void *user, size_t i, struct bytes *part_ret);
+
+// The same with `n` parts from a source, asked for one after another.
+attncl_status attncl__file_replace_from(const char *path, file_part_source source, void *user,
+                                        size_t n, bool durably);
+
 #endif

@@ -52,15 +52,11 @@ struct attncl_safetensors {
     uint64_t file_bytes, data_at;
 };
 
-// As attncl_safetensors_open(), but the data stays in the file, which stays open: there is no second copy of
-// a model in host memory while its parameters go to the device.
-attncl_status attncl__st_open(const char *path, attncl_safetensors **file_ret);
-
 // `bytes` of a tensor's data, from byte `offset` on, of any open file.
 attncl_status attncl__st_read(const attncl_safetensors *file, const attncl_array *array,
                               uint64_t offset, size_t bytes, void *to);
 
-// ERR_IO if the file of attncl__st_open() has another size than when it was opened.
+// ERR_IO if the file of attncl_safetensors_open_header() has another size than when it was opened.
 attncl_status attncl__st_unchanged(const attncl_safetensors *file);
 
 // A tensor's name: 1 to ST_MAX_NAME_BYTES bytes of UTF-8 without control characters, not
@@ -91,8 +87,8 @@ attncl_status attncl__st_stored(const attncl_array *array, attncl_array *stored_
 void attncl__st_describe_quantised(const attncl_array *array, char key_ret[ST_QUANTISED_KEY_BYTES],
                                    char text_ret[ST_QUANTISED_TEXT_BYTES]);
 
-// attncl_safetensors_write(); `durably`: the file is on disk when the call returns.
-attncl_status attncl__st_write(const char *path, const attncl_array *arrays, size_t n,
-                               const char *const *metadata, bool durably);
+// attncl_safetensors_write(), the file on disk when the call returns.
+attncl_status attncl__st_write_durably(const char *path, const attncl_array *arrays, size_t n,
+                                       const char *const *metadata);
 
 #endif

@@ -90,8 +90,9 @@ attncl_status attncl_safetensors_open(const char *path, attncl_safetensors **fil
     return open_file(path, true, file_ret);
 }
 
-attncl_status attncl__st_open(const char *path, attncl_safetensors **file_ret)
+attncl_status attncl_safetensors_open_header(const char *path, attncl_safetensors **file_ret)
 {
+    REQUIRE(path && file_ret, ATTNCL_ERR_ARGUMENT, "path or file_ret is NULL");
     return open_file(path, false, file_ret);
 }
 
@@ -106,6 +107,18 @@ attncl_status attncl__st_read(const attncl_safetensors *file, const attncl_array
     if (bytes > 0)
         memcpy(to, (const char *)array->data + offset, bytes);
     return ATTNCL_OK;
+}
+
+attncl_status attncl_safetensors_read(const attncl_safetensors *file, const char *name, void *to,
+                                      size_t bytes)
+{
+    REQUIRE(file && name && (to || bytes == 0), ATTNCL_ERR_ARGUMENT, "file, name or to is NULL");
+    const attncl_array *a = attncl_safetensors_find(file, name);
+
+    REQUIRE(a, ATTNCL_ERR_ARGUMENT, "the file has no tensor %.200s", name);
+    REQUIRE(bytes == a->bytes, ATTNCL_ERR_ARGUMENT, "tensor %.200s has %zu bytes, not %zu", name,
+            a->bytes, bytes);
+    return attncl__st_read(file, a, 0, bytes, to);
 }
 
 attncl_status attncl__st_unchanged(const attncl_safetensors *file)
@@ -204,13 +217,14 @@ attncl_status attncl_safetensors_check_finite(const attncl_safetensors *file)
 
     for (size_t i = 0; i < file->n_tensors; ++i) {
         const attncl_array *array = &file->tensor[i].array;
-        const unsigned char *from = array->data;
+        unsigned char from[BLOCK * sizeof(double)];
         const size_t each = attncl_dtype_bytes(array->dtype);
         if (!attncl__is_float(array->dtype))
             continue;
         for (size_t at = 0, n; at < array->bytes / each; at += n) {
             n = array->bytes / each - at < BLOCK ? array->bytes / each - at : BLOCK;
-            TRY(attncl__convert(array->dtype, from + at * each, ATTNCL_F64, value, n));
+            TRY(attncl__st_read(file, array, at * each, n * each, from));
+            TRY(attncl__convert(array->dtype, from, ATTNCL_F64, value, n));
             for (size_t j = 0; j < n; ++j)
                 REQUIRE(isfinite(value[j]), ATTNCL_ERR_FORMAT, "tensor %.200s: element %zu is %g",
                         array->name, at + j, value[j]);

@@ -15,13 +15,17 @@
 
 // A file to write, as consecutive parts.
 struct layout {
+    attncl_array_source source; // NULL: the arrays have their data
+    void *user;
     const attncl_array *arrays; // the caller's
     attncl_array *stored;       // as the file holds them
     unsigned char length[ST_LENGTH_BYTES];
     struct strbuf header;
-    struct bytes *part; // length, header, tensors in the file's order
-    size_t n_parts;
+    const attncl_array **order; // `stored` in the file's order
+    size_t n;
 };
+
+enum { N_HEADER_PARTS = 2 }; // length and header, before the tensors
 
 // Wide types first, so that every tensor begins at a multiple of its element size.
 static int by_alignment(const void *a, const void *b)
@@ -39,7 +43,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(const attncl_array *const *)a)->name, (*(const attncl_array *const *)b)->name);
 }
 
-static attncl_status store_array(const attncl_array *array, attncl_array *stored)
+static attncl_status store_array(const attncl_array *array, bool with_data, attncl_array *stored)
 {
     size_t bytes;
     TRY(attncl__st_check_name(array->name, ATTNCL_ERR_ARGUMENT));
@@ -53,8 +57,8 @@ static attncl_status store_array(const attncl_array *array, attncl_array *stored
     REQUIRE(array->bytes == bytes, ATTNCL_ERR_ARGUMENT,
             "tensor %.200s: %zu bytes are given, type and shape ask for %zu", array->name,
             array->bytes, bytes);
-    REQUIRE(array->data || bytes == 0, ATTNCL_ERR_ARGUMENT, "tensor %.200s: data is NULL",
-            array->name);
+    REQUIRE(array->data || bytes == 0 || !with_data, ATTNCL_ERR_ARGUMENT,
+            "tensor %.200s: data is NULL", array->name);
     return ATTNCL_OK;
 }
 
@@ -85,8 +89,7 @@ static void add_entry(struct strbuf *header, const char *key, const char *value,
 }
 
 // The caller's, then those of weights in 8 and 4 bits, in the file's order.
-static attncl_status add_metadata(struct layout *layout, const attncl_array *const *order, size_t n,
-                                  const char *const *metadata)
+static attncl_status add_metadata(struct layout *layout, const char *const *metadata)
 {
     char own_key[ST_QUANTISED_KEY_BYTES], own_value[ST_QUANTISED_TEXT_BYTES];
     bool any = false;
@@ -101,8 +104,8 @@ static attncl_status add_metadata(struct layout *layout, const attncl_array *con
                 key);
         add_entry(&layout->header, key, value, &any);
     }
-    for (size_t i = 0; i < n; ++i) {
-        const attncl_array *given = &layout->arrays[order[i] - layout->stored];
+    for (size_t i = 0; i < layout->n; ++i) {
+        const attncl_array *given = &layout->arrays[layout->order[i] - layout->stored];
         if (!attncl__is_quantised(given->dtype))
             continue;
         attncl__st_describe_quantised(given, own_key, own_value);
@@ -124,14 +127,15 @@ static void add_tensor(struct strbuf *header, const attncl_array *array, size_t 
     attncl__strbuf_add(header, "],\"data_offsets\":[%zu,%zu]}", begin, end);
 }
 
-static attncl_status write_header(struct layout *layout, const attncl_array *const *order, size_t n,
-                                  const char *const *metadata)
+static attncl_status write_header(struct layout *layout, const char *const *metadata)
 {
+    const attncl_array *const *order = (const attncl_array *const *)layout->order;
+    const size_t n = layout->n;
     struct strbuf *header = &layout->header;
     size_t begin = 0, end;
 
     attncl__strbuf_add(header, "{");
-    TRY(add_metadata(layout, order, n, metadata));
+    TRY(add_metadata(layout, metadata));
     for (size_t i = 0; i < n; ++i, begin = end) {
         if (header->used > 1)
             attncl__strbuf_add(header, ",");
@@ -148,60 +152,96 @@ static attncl_status write_header(struct layout *layout, const attncl_array *con
     return ATTNCL_OK;
 }
 
-static attncl_status lay_out(struct layout *layout, const attncl_array *arrays, size_t n,
-                             const char *const *metadata)
+static attncl_status lay_out(struct layout *layout, const char *const *metadata)
 {
-    attncl_status status = ATTNCL_OK;
-    const attncl_array **order = NULL;
+    const size_t n = layout->n;
 
     REQUIRE(n <= ST_MAX_TENSORS, ATTNCL_ERR_ARGUMENT, "%zu tensors, at most %d are possible", n,
             ST_MAX_TENSORS);
-    order = attncl__alloc_array(n, sizeof *order);
-    layout->arrays = arrays;
+    layout->order = attncl__alloc_array(n, sizeof *layout->order);
     layout->stored = attncl__alloc_array(n, sizeof *layout->stored);
-    layout->part = attncl__alloc_array(n + 2, sizeof *layout->part);
-    if (!order || !layout->stored || !layout->part)
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "the order of %zu tensors", n));
+    REQUIRE(layout->order && layout->stored, ATTNCL_ERR_NO_MEMORY, "the order of %zu tensors", n);
     for (size_t i = 0; i < n; ++i) {
-        TRY_DONE(store_array(&arrays[i], &layout->stored[i]));
-        order[i] = &layout->stored[i];
+        TRY(store_array(&layout->arrays[i], !layout->source, &layout->stored[i]));
+        layout->order[i] = &layout->stored[i];
     }
-    TRY_DONE(check_double_names(order, n));
-    qsort(order, n, sizeof *order, by_alignment);
-    TRY_DONE(write_header(layout, order, n, metadata));
-
+    TRY(check_double_names(layout->order, n));
+    qsort(layout->order, n, sizeof *layout->order, by_alignment);
+    TRY(write_header(layout, metadata));
     for (int i = 0; i < ST_LENGTH_BYTES; ++i)
         layout->length[i] = (unsigned char)((uint64_t)layout->header.used >> 8 * i);
-    layout->part[0] = (struct bytes){layout->length, ST_LENGTH_BYTES};
-    layout->part[1] = (struct bytes){layout->header.data, layout->header.used};
-    for (size_t i = 0; i < n; ++i)
-        layout->part[i + 2] = (struct bytes){order[i]->data, order[i]->bytes};
-    layout->n_parts = n + 2;
+    return ATTNCL_OK;
+}
 
-done:
-    attncl__free(order);
+static attncl_status ask_source(const struct layout *layout, const attncl_array *array,
+                                const void **data_ret)
+{
+    (void)FAIL(ATTNCL_ERR_STATE, "its source failed"); // unless a call that it makes says more
+    const attncl_status status =
+        layout->source(layout->user, (size_t)(array - layout->stored), data_ret);
+
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("tensor %.200s", array->name);
+    else
+        REQUIRE(*data_ret || array->bytes == 0, ATTNCL_ERR_ARGUMENT,
+                "tensor %.200s: its source gave NULL", array->name);
     return status;
 }
 
-attncl_status attncl__st_write(const char *path, const attncl_array *arrays, size_t n,
-                               const char *const *metadata, bool durably)
+static attncl_status file_part(void *user, size_t i, struct bytes *part_ret)
+{
+    const struct layout *layout = user;
+    const attncl_array *array = i < N_HEADER_PARTS ? NULL : layout->order[i - N_HEADER_PARTS];
+
+    if (i == 0)
+        *part_ret = (struct bytes){layout->length, ST_LENGTH_BYTES};
+    else if (!array)
+        *part_ret = (struct bytes){layout->header.data, layout->header.used};
+    else
+        *part_ret = (struct bytes){layout->source ? NULL : array->data, array->bytes};
+    return array && layout->source ? ask_source(layout, array, &part_ret->data) : ATTNCL_OK;
+}
+
+static attncl_status write_file(const char *path, struct layout layout, const char *const *metadata,
+                                bool durably)
 {
     attncl_status status = ATTNCL_OK;
-    struct layout layout = {.header = STRBUF_EMPTY};
 
-    TRY_DONE(lay_out(&layout, arrays, n, metadata));
-    TRY_DONE(attncl__file_replace(path, layout.part, layout.n_parts, durably));
+    TRY_DONE(lay_out(&layout, metadata));
+    TRY_DONE(
+        attncl__file_replace_from(path, file_part, &layout, layout.n + N_HEADER_PARTS, durably));
 
 done:
     attncl__free(layout.stored);
-    attncl__free(layout.part);
+    attncl__free(layout.order);
     attncl__strbuf_free(&layout.header);
     return status;
+}
+
+attncl_status attncl__st_write_durably(const char *path, const attncl_array *arrays, size_t n,
+                                       const char *const *metadata)
+{
+    return write_file(path, (struct layout){.header = STRBUF_EMPTY, .arrays = arrays, .n = n},
+                      metadata, true);
 }
 
 attncl_status attncl_safetensors_write(const char *path, const attncl_array *arrays, size_t n,
                                        const char *const *metadata)
 {
     REQUIRE(path && (arrays || n == 0), ATTNCL_ERR_ARGUMENT, "path or arrays is NULL");
-    return attncl__st_write(path, arrays, n, metadata, false);
+    return write_file(path, (struct layout){.header = STRBUF_EMPTY, .arrays = arrays, .n = n},
+                      metadata, false);
+}
+
+attncl_status attncl_safetensors_write_from(const char *path, const attncl_array *arrays, size_t n,
+                                            const char *const *metadata, attncl_array_source source,
+                                            void *user)
+{
+    REQUIRE(path && (arrays || n == 0) && source, ATTNCL_ERR_ARGUMENT,
+            "path, arrays or source is NULL");
+    return write_file(
+        path,
+        (struct layout){
+            .header = STRBUF_EMPTY, .arrays = arrays, .n = n, .source = source, .user = user},
+        metadata, false);
 }

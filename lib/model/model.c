@@ -136,7 +136,7 @@ static attncl_status open_file(attncl_context *context, const char *path, const 
     attncl_model *model = NULL;
 
     TRY_DONE(begin(context, &model));
-    TRY_DONE(attncl__st_open(path, &file));
+    TRY_DONE(attncl_safetensors_open_header(path, &file));
     status = fill(model, file, arch, config);
     if (status == ATTNCL_OK)
         status = attncl__st_unchanged(file);

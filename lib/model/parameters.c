@@ -195,7 +195,9 @@ attncl_status attncl__saved_write(const struct saved_params *saved, const attncl
     }
     for (size_t i = 0; i < n_given; ++i)
         all[n++] = metadata[i];
-    const attncl_status status = attncl__st_write(path, saved->arrays, saved->n, all, durably);
+    const attncl_status status = durably
+                                     ? attncl__st_write_durably(path, saved->arrays, saved->n, all)
+                                     : attncl_safetensors_write(path, saved->arrays, saved->n, all);
     attncl__free(all);
     return status;
 }

@@ -289,6 +289,65 @@ TABLE_TEST(unusable_metadata_is_refused, bad_metadata)
     ck_assert_uint_eq(directory_entries(), 0);
 }
 
+// -- one tensor after another --
+
+struct asked {
+    attncl_status status; // of the second
+    size_t n, order[4];
+};
+
+static attncl_status give_elements(void *user, size_t i, const void **data_ret)
+{
+    struct asked *asked = user;
+    asked->order[asked->n++] = i;
+    *data_ret = asked->n == 2 && asked->status == ATTNCL_OK ? NULL : elements + i;
+    return asked->n == 2 ? asked->status : ATTNCL_OK;
+}
+
+TEST(what_a_source_gives_is_read_back_one_by_one)
+{
+    attncl_array arrays[] = {array_of("c", ATTNCL_U8, 1), array_of("b", ATTNCL_F32, 0),
+                             array_of("a", ATTNCL_F32, 2)};
+    struct asked asked = {.n = 0};
+    attncl_safetensors *got = NULL;
+    float a[2];
+
+    for (int i = 0; i < 3; ++i)
+        arrays[i].data = NULL;
+    memset(elements, 0x11, sizeof elements);
+    ck_ok(attncl_safetensors_write_from(IN_DIRECTORY("f"), arrays, 3, NULL, give_elements, &asked));
+    ck_assert_uint_eq(asked.n, 3);
+    ck_assert_uint_eq(asked.order[0], 2);
+    ck_assert_uint_eq(asked.order[2], 0);
+    ck_ok(attncl_safetensors_open_header(IN_DIRECTORY("f"), &got));
+    ck_assert_ptr_null(attncl_safetensors_find(got, "a")->data);
+    ck_ok(attncl_safetensors_read(got, "a", a, 8));
+    ck_assert_mem_eq(a, elements + 2, 8);
+    ck_ok(attncl_safetensors_check_finite(got));
+    ck_fails(attncl_safetensors_read(got, "a", a, 4), ATTNCL_ERR_ARGUMENT,
+             "tensor a has 8 bytes, not 4");
+    ck_fails(attncl_safetensors_read(got, "x", a, 8), ATTNCL_ERR_ARGUMENT, "no tensor x");
+    ck_assert_int_eq(truncate(IN_DIRECTORY("f"), 20), 0);
+    ck_fails(attncl_safetensors_read(got, "a", a, 8), ATTNCL_ERR_IO, "");
+    attncl_safetensors_close(got);
+}
+
+TEST(a_source_that_fails_leaves_the_old_file)
+{
+    const attncl_array arrays[] = {array_of("a", ATTNCL_F32, 2), array_of("b", ATTNCL_U8, 3)};
+    struct asked none = {.n = 0}, failing = {.status = ATTNCL_ERR_IO};
+
+    directory_write_bytes("f", "old", 3);
+    ck_fails(
+        attncl_safetensors_write_from(IN_DIRECTORY("f"), arrays, 2, NULL, give_elements, &failing),
+        ATTNCL_ERR_IO, "f: tensor b: its source failed");
+    ck_fails(
+        attncl_safetensors_write_from(IN_DIRECTORY("f"), arrays, 2, NULL, give_elements, &none),
+        ATTNCL_ERR_ARGUMENT, "f: tensor b: its source gave NULL");
+    ck_assert_uint_eq(directory_entries(), 1);
+    ck_assert_uint_eq(none.n, 2);
+}
+
 // -- nothing half-written --
 
 TEST(a_failed_write_leaves_nothing_behind)

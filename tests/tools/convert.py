@@ -122,6 +122,35 @@ def check_refusals(c):
     c.refused("generator.projection.weight has type U8, expected F32", "eval", c.at("wrong"), c.at("text"))
 
 
+def check_memory(c):
+    """Of a model of 97 MiB whose largest tensor has 4: a large file takes little more memory than a small one."""
+    def peak(name, dtype):
+        # Freed memory that a sanitizer holds back would count.
+        options = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=0"}
+        words = [c.tool, "convert", c.at(name), c.at("less"), "--dtype", dtype]
+        _, status, usage = os.wait4(os.posix_spawn(c.tool, words, options), 0)
+        c.check(status == 0, "%s: status %d" % (" ".join(words), status))
+        return usage.ru_maxrss / 1024
+
+    def empty(name, config):
+        """A file of zeros, with a hole in the place of data."""
+        config, header, end = json.dumps({**SIZES, **config}), {}, 0
+        for t in json.loads(c.works("inspect", "--arch", "lm", "--config", config, "--json"))["tensors"]:
+            begin, end = end, end + 4 * math.prod(t["shape"])
+            header[t["name"]] = {"dtype": "F32", "shape": t["shape"], "data_offsets": [begin, end]}
+        header["__metadata__"] = {"attncl.arch": "lm", "attncl.config": config}
+        text = json.dumps(header).encode()
+        with open(c.at(name), "wb") as f:
+            f.write(struct.pack("<Q", len(text)) + text)
+            f.truncate(8 + len(text) + end)
+
+    empty("little", {})
+    empty("much", {"n_layers": 8, "d_model": 512, "d_ff": 2048, "heads": 8})
+    for dtype in ("f16", "bf16", "q8", "q4", "f32"):
+        more = peak("much", dtype) - peak("little", dtype)
+        c.check(more < 30, "%s: %.0f MiB more than of a small file" % (dtype, more))
+
+
 def run(c):
     at, check, works = c.at, c.check, c.works
 
@@ -185,6 +214,7 @@ def run(c):
     check_quantised(c, "q8")
     check_quantised(c, "q4")
     check_refusals(c)
+    check_memory(c)
     write(at("odd"), {"weight": ("F32", [2, 33], bytes(264))}, {"attncl.arch": "linear", "attncl.config":
                                                                '{"in_features": 33, "out_features": 2, "bias": false}'})
     works("convert", at("odd"), at("odd16"), "--dtype", "q8")
