@@ -3,6 +3,7 @@
 """pretrained.py LIBRARY: GPT-2, BERT, Marian, BART and others of the transformers package, of odd sizes and random weights, as model files."""
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -191,14 +192,19 @@ class Decoders(Case):
                 p.add_(torch.randn_like(p) * 0.1)
         return model.eval()
 
-    def same(self, model, limit=2e-5):
-        """The directory, converted by a process that has neither package, gives the model's scores and greedy tokens."""
+    def save(self, model, prefix=""):
+        """The model's directory; `prefix` is taken off the tensors' names, as the published GPT-2 has them."""
         directory = self.at / "saved"
         shutil.rmtree(directory, ignore_errors=True)
         model.save_pretrained(directory)
-        subprocess.run([sys.executable, "-c", "import sys; sys.modules.update(torch=None, transformers=None); "
-                        "from attncl.convert import main; sys.exit(main(sys.argv[1:]))", directory, self.file], check=True,
-                       env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools" / "python")}, stdout=subprocess.DEVNULL)
+        if prefix:
+            tensors, metadata = files.load(directory / "model.safetensors")
+            files.save(directory / "model.safetensors", {name.removeprefix(prefix): a for name, a in tensors.items()}, metadata)
+        return directory
+
+    def same(self, model, limit=2e-5, **more):
+        """The directory, converted by a process that has neither package, gives the model's scores and greedy tokens."""
+        support.convert_alone(self.save(model, **more), self.file)
         tokens = torch.randint(31, (3, 20))
         with torch.no_grad():
             want = model(tokens).logits.transpose(0, 1).numpy()
@@ -227,6 +233,50 @@ class Decoders(Case):
                              ("GPTNeoX", {"num_attention_heads": 3, "use_parallel_residual": False})):
             with self.subTest(family, **more):
                 self.same(self.model(family, **more))
+
+    def test_gpt2(self):
+        sizes = {"vocab_size": 31, "n_positions": 40}
+        for more in ({}, {"scale_attn_weights": False, "n_inner": 31}, {"scale_attn_by_inverse_layer_idx": True, "tie_word_embeddings": False}):
+            with self.subTest(**more):
+                self.same(gpt2(**sizes, **more))
+        self.same(gpt2(**sizes), prefix="transformer.")
+
+    def test_types(self):
+        """--dtype gives the bytes of attncl convert."""
+        tool = pathlib.Path(sys.argv[1]).parent / "tools" / "attncl"
+        if not tool.exists():
+            self.skipTest("no attncl")
+        wide = {"hidden_size": 64, "head_dim": 16, "num_attention_heads": 4}
+        for model in (self.model("Llama", **wide), self.model("Gemma", **wide).bfloat16(), self.model("GPTNeoX", hidden_size=64, num_attention_heads=4),
+                      self.model("Phi3", **wide).half(), gpt2(n_embd=96)):
+            support.convert_alone(self.save(model), self.file)
+            kinds = set()
+            for dtype in ("f32", "f16", "bf16", "q8", "q4"):
+                with self.subTest(type(model).__name__, dtype=dtype):
+                    support.convert_alone(self.at / "saved", self.at / "here", "--dtype", dtype)
+                    subprocess.run([tool, "convert", self.file, self.at / "there", "--dtype", dtype], check=True)
+                    self.assertEqual((self.at / "here").read_bytes(), (self.at / "there").read_bytes())
+                    kinds |= set(files.load(self.at / "here")[1])
+            self.assertTrue(any("quantised" in key for key in kinds))
+        big = self.model("Llama", **wide)
+        with torch.no_grad():
+            big.model.layers[1].mlp.up_proj.weight[0, 0] = 1e9
+        for dtype, words in (("f16", "encoder.layers.1.feed_forward.linear_v.weight: element 0 is 1e.09, which does not fit F16"),
+                             ("q4", "encoder.layers.1.feed_forward.linear_v.weight: block 0 of row 0 is too large")):
+            done = support.convert_alone(self.save(big), self.at / "large", "--dtype", dtype, status=1)
+            self.assertRegex(done.stderr, words)
+            self.assertFalse((self.at / "large").exists())
+        done = support.convert_alone(self.at / "there", self.at / "large", "--dtype", "q8", status=1)
+        self.assertRegex(done.stderr, "--dtype and --tokenizer are for directories and ..gguf of gpt2, llama, ")
+
+    def test_memory(self):
+        """A model of 120 MiB whose largest tensors have 8 takes little more memory than a small one."""
+        def peak(**sizes):
+            model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**self.SIZES, **sizes}))
+            directory = self.save(model)
+            return [support.convert_alone(directory, self.file, *more, peak=True) for more in ((), ("--dtype", "q8"), ("--dtype", "bf16"))]
+        for big, small in zip(peak(hidden_size=512, intermediate_size=4096, num_attention_heads=8, num_hidden_layers=4, head_dim=64), peak()):
+            self.assertLess(big - small, 40)
 
     def test_scaled_positions(self):
         for rope in self.ROPES:

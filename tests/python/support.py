@@ -2,6 +2,7 @@
 """What the tests of tools/python share.  They end with 77 where what they need is missing."""
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -27,6 +28,25 @@ def need_device():
     import attncl
     if not attncl.devices():
         skip("no OpenCL device")
+
+
+_ALONE = """
+import sys
+sys.modules.update(torch=None, transformers=None)
+from attncl.convert import main
+status = main(sys.argv[1:])
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")))
+sys.exit(status)
+"""
+
+
+def convert_alone(*words, status=0, peak=False):
+    """attncl-convert in a process that has neither torch nor transformers: what it did, or the MiB of memory that it took at most."""
+    done = subprocess.run([sys.executable, "-c", _ALONE, *map(str, words)], capture_output=True, text=True, timeout=240,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "tools" / "python")})
+    if done.returncode != status:
+        raise AssertionError(f"status {done.returncode}: {done.stdout}{done.stderr}")
+    return int(done.stdout.split()[-1]) / 1024 if peak else done
 
 
 class ExportCase(unittest.TestCase):

@@ -218,6 +218,8 @@ class SguParams(Sized):
     _fields_ = [*((name, Value) for name in ("norm_weight", "norm_bias", "weight", "bias")), ("norm_eps", ctypes.c_double)]
 
 
+# attncl_array_source
+SOURCE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p))
 HANDLE, TEXT, SIZE, INT64 = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64
 HANDLE_RET, ARRAY = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(Array)
 VALUES = ctypes.POINTER(Value)
@@ -306,10 +308,17 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "description_count": (SIZE, HANDLE),
     "description_at": (ctypes.POINTER(DescriptionEntry), HANDLE, SIZE),
     "safetensors_open": (CHECKED, TEXT, HANDLE_RET),
+    "safetensors_open_header": (CHECKED, TEXT, HANDLE_RET),
+    "safetensors_read": (CHECKED, HANDLE, TEXT, HANDLE, SIZE),
     "safetensors_close": (None, HANDLE),
     "safetensors_at": (ARRAY, HANDLE, SIZE),
     "safetensors_metadata_at": (TEXT, HANDLE, SIZE, ctypes.POINTER(TEXT)),
     "safetensors_write": (CHECKED, TEXT, ARRAY, SIZE, ctypes.POINTER(TEXT)),
+    "safetensors_write_from": (CHECKED, TEXT, ARRAY, SIZE, ctypes.POINTER(TEXT), SOURCE, HANDLE),
+    "elements_convert": (CHECKED, ctypes.c_int, HANDLE, ctypes.c_int, HANDLE, SIZE),
+    "quantised_bytes": (SIZE, ctypes.c_int, INT64, INT64),
+    "quantise": (CHECKED, ctypes.c_int, INT64, INT64, HANDLE, HANDLE),
+    "dequantise": (CHECKED, ctypes.c_int, INT64, INT64, HANDLE, HANDLE),
 }
 
 

@@ -8,15 +8,16 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from . import decoders
+from . import converting, decoders
 from .c_api import AttnclError
 
 EPILOG = """\
-SOURCE is a file of torch.save() with a module or a state dict, a *.safetensors state dict, or a directory as the
-transformers package saves them.  A state dict needs --module, unless config.json lies beside it (GPT-2, BERT).
+SOURCE is a directory as the transformers package saves them, a *.gguf of llama.cpp, a *.safetensors state dict, or a file of
+torch.save() with a module or a state dict.  A state dict needs --module, unless config.json lies beside it (GPT-2, BERT).
 
   attncl-convert encoder.pt encoder.safetensors --module TransformerEncoder --set nhead=4 --set activation=gelu
-  attncl-convert gpt2/ gpt2.safetensors
+  attncl-convert SmolLM2-135M/ smollm2.safetensors --dtype q8
+  attncl-convert smollm2-q8_0.gguf smollm2.safetensors
 """
 
 
@@ -51,13 +52,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-check", action="store_false", dest="check", help="do not run both and compare")
     parser.add_argument("--limit", type=float, default=1e-4, help="largest difference allowed (%(default)s)")
     parser.add_argument("--device", metavar="D", help="device to check on: gpu, cpu, PLATFORM:DEVICE, or part of a name")
+    parser.add_argument("--dtype", choices=("f32", "f16", "bf16", "q8", "q4"),
+                        help="type of the matrices of a directory or a *.gguf, as of attncl convert; else they keep theirs")
+    parser.add_argument("--tokenizer", metavar="FILE", default=True, help="the tokenizer.json that a directory's or *.gguf's model takes text by")
     parser.add_argument("--no-tokenizer", action="store_false", dest="tokenizer",
                         help="leave a directory's tokenizer.json out: the model takes token numbers")
     given = vars(parser.parse_args(arguments))
     given["settings"] = dict(given["settings"])
     try:
-        if decoders.is_directory(given["source"]):
-            _convert_directory(given)
+        if decoders.family_of(given["source"]) or given["source"].endswith(".gguf"):
+            _convert_here(given)
+        elif given.pop("dtype") or not isinstance(given["tokenizer"], bool):
+            decoders.refuse(f"--dtype and --tokenizer are for directories and *.gguf of {', '.join(decoders.FAMILIES)}; "
+                            "attncl convert changes the types of others")
         else:
             from .exporting import export
             export(given.pop("source"), given.pop("output"), **given)
@@ -66,11 +73,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _convert_directory(given: dict[str, Any]) -> None:
+def _convert_here(given: dict[str, Any]) -> None:
+    """Without PyTorch."""
     unused = [name for name in ("module", "settings", "config", "key", "prefix") if given[name]]
     if unused:
-        decoders.refuse(f"{unused[0]}: {given['source']}/config.json tells all")
-    config = decoders.convert(given["source"], given["output"], given["tokenizer"])
+        decoders.refuse(f"{unused[0]}: {given['source']} tells all")
+    config = converting.convert(given["source"], given["output"], given["tokenizer"], given["dtype"] and given["dtype"].upper())
     print(f"{given['output']}: arch lm, {config['n_layers']} layers of width {config['d_model']}, texts of at most "
           f"{config['max_len']} tokens, not compared")
 

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Decoder-only language models of the transformers package as model files of arch lm, layer transformer.
+"""Decoder-only language models of the transformers package as arch lm, layer transformer.
 
-Needs neither torch nor transformers: a directory's config.json says what its *.safetensors hold.  A table a family gives
-the configuration and where each tensor goes; every key of config.json is understood, harmless or refused by name.
+A table a family says, from config.json, the configuration and where each tensor goes; every key of config.json is understood,
+harmless or refused by name.  attncl.converting reads and writes the tensors.
 """
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import itertools
 import json
 import os
 import pathlib
@@ -17,11 +14,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .c_api import BFLOAT16, check_readable, library, numpy_view
-from .description import describe
-from .files import save
+from .c_api import BFLOAT16
 from .model import some
-from .tokenizer import of_directory
 
 
 class ConversionError(ValueError):
@@ -38,12 +32,13 @@ _HARMLESS = {
     "eos_token_id", "id2label", "initializer_range", "is_decoder", "is_encoder_decoder", "label2id", "output_attentions",
     "output_hidden_states", "pad_token_id", "problem_type", "resid_pdrop", "embd_pdrop", "return_dict", "torch_dtype",
     "transformers_version", "use_cache", "attention_dropout", "hidden_dropout", "max_window_layers", "model_type",
-    "cache_implementation",
+    "cache_implementation", "attn_pdrop", "n_ctx", "reorder_and_upcast_attn", "summary_activation", "summary_first_dropout",
+    "summary_proj_to_labels", "summary_type", "summary_use_proj", "task_specific_params",
 }
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
                 "gelu_fast": "gelu_tanh", "relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid"}
 # Tensors that follow from config.json.
-_DERIVED = ("rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias")
+DERIVED = ("rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias", ".attn.bias", ".attn.masked_bias")
 _REQUIRED = object()
 
 Cut = Callable[[np.ndarray], np.ndarray]
@@ -116,6 +111,10 @@ def _feed_forward_biases(c: Config) -> dict[str, bool]:
     return dict.fromkeys(("bias1", "bias2", "bias_gate"), c.take("mlp_bias", False))
 
 
+def _activation(name: str) -> str:
+    return _ACTIVATIONS[name] if name in _ACTIVATIONS else refuse(f"config.json: activation {name!r} is none of {', '.join(_ACTIVATIONS)}")
+
+
 def _common(c: Config, **more: Any) -> dict[str, Any]:
     """Sizes, feed-forward network and positions; the norms are RMS unless `more` has an eps of others."""
     if "layer_norm_eps" not in more:
@@ -124,12 +123,10 @@ def _common(c: Config, **more: Any) -> dict[str, Any]:
     head_dim = c.take("head_dim", width // heads)
     name = c.take("hidden_activation", None) or c.take("hidden_act", "silu")
     c.take("hidden_act", None)
-    if name not in _ACTIVATIONS:
-        refuse(f"config.json: activation {name!r} is none of {', '.join(_ACTIVATIONS)}")
     return {
         "layer": "transformer", "n_vocab": c.take("vocab_size"), "d_model": width, "n_layers": c.take("num_hidden_layers"),
         "heads": heads, "n_kv_heads": c.take("num_key_value_heads", heads), "head_dim": head_dim,
-        "d_ff": c.take("intermediate_size"), "activation": _ACTIVATIONS[name], "is_gated": True, "norm": "rms",
+        "d_ff": c.take("intermediate_size"), "activation": _activation(name), "is_gated": True, "norm": "rms",
         "norm_first": True, "final_norm": True, "pos": "no_pos", "max_len": c.take("max_position_embeddings"),
         "embed_scale": 1, "tie_generator": c.take("tie_word_embeddings", False), "generator_bias": False,
         **dict.fromkeys(("bias", "value_bias", "output_bias", "bias1", "bias2", "bias_gate"), False), **_rope(c, head_dim), **more,
@@ -178,7 +175,7 @@ def _float(a: np.ndarray) -> np.ndarray:
     return (a.view(np.uint16).astype(np.uint32) << 16).view(np.float32) if a.dtype == BFLOAT16 else a.astype(np.float32)
 
 
-def _rows(first: int, n: int) -> Cut:
+def rows(first: int, n: int) -> Cut:
     return lambda weight: weight[first:first + n]
 
 
@@ -288,15 +285,15 @@ def _phi3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     config.update(_one_window(c))
     width, kv = config["heads"] * config["head_dim"], config["n_kv_heads"] * config["head_dim"]
     features = config["d_ff"]
-    parts = {"q_proj": ("qkv_proj", _rows(0, width)), "k_proj": ("qkv_proj", _rows(width, kv)),
-             "v_proj": ("qkv_proj", _rows(width + kv, kv)), "gate_proj": ("gate_up_proj", _rows(0, features)),
-             "up_proj": ("gate_up_proj", _rows(features, features))}
+    parts = {"q_proj": ("qkv_proj", rows(0, width)), "k_proj": ("qkv_proj", rows(width, kv)),
+             "v_proj": ("qkv_proj", rows(width + kv, kv)), "gate_proj": ("gate_up_proj", rows(0, features)),
+             "up_proj": ("gate_up_proj", rows(features, features))}
 
     def cut(move: Move) -> Move:
         target, source, change = move
-        for name, (fused, rows) in parts.items():
+        for name, (fused, part) in parts.items():
             if f".{name}." in source:
-                return target, source.replace(name, fused), rows
+                return target, source.replace(name, fused), part
         return target, source, change
     return config, map(cut, _moves(config))
 
@@ -315,7 +312,7 @@ def _gpt_neox(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
 
     def third(k: int) -> Cut:
         """[H, 3, D] rows: queries, keys, values."""
-        return lambda a: np.ascontiguousarray(a.reshape(heads, 3, head_dim, *a.shape[1:])[:, k]).reshape(heads * head_dim, *a.shape[1:])
+        return lambda a: a.reshape(heads, 3, head_dim, *a.shape[1:])[:, k].reshape(heads * head_dim, *a.shape[1:])
 
     def moves() -> Iterator[Move]:
         yield "src_embed.weight", "gpt_neox.embed_in.weight", None
@@ -338,7 +335,48 @@ def _gpt_neox(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     return config, moves()
 
 
-FAMILIES: dict[str, Family] = {"llama": _llama, "mistral": _mistral, "qwen2": _qwen2, "qwen3": _qwen3, "smollm3": _smollm3,
+def _gpt2(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+    c.expect("add_cross_attention", False, why="arch lm has no encoder to attend to")
+    width, heads, n = c.take("n_embd"), c.take("n_head"), c.take("n_layer")
+    config = {
+        "layer": "transformer", "n_vocab": c.take("vocab_size"), "d_model": width, "heads": heads, "n_layers": n,
+        "d_ff": c.take("n_inner", None) or 4 * width, "activation": _activation(c.take("activation_function", "gelu_new")),
+        "norm_first": True, "final_norm": True, "layer_norm_eps": c.take("layer_norm_epsilon", 1e-5), "pos": "learned_pos",
+        "max_len": c.take("n_positions"), "embed_scale": 1, "tie_generator": c.take("tie_word_embeddings", True),
+        "generator_bias": False,
+    }
+    scale = 1 if c.take("scale_attn_weights", True) else (width // heads) ** 0.5
+    by_layer = c.take("scale_attn_by_inverse_layer_idx", False)
+
+    def columns(first: int, size: int, by: float = 1) -> Cut:
+        """Of Conv1D, which has [in, out]; what scales the scores beside 1/sqrt(D) scales queries as well."""
+        def cut(a: np.ndarray) -> np.ndarray:
+            part = a[..., first:first + size].T
+            return part if by == 1 else _float(np.ascontiguousarray(part)) * np.float32(by)
+        return cut
+
+    def moves() -> Iterator[Move]:
+        yield "src_embed.linear.weight", "transformer.wte.weight", None
+        yield "src_embed.positional_encodings", "transformer.wpe.weight", lambda a: a[:, None]
+        for i in range(n):
+            source, target = f"transformer.h.{i}.", f"encoder.layers.{i}."
+            for kind in ("weight", "bias"):
+                yield f"{target}norm_self_attn.{kind}", f"{source}ln_1.{kind}", None
+                yield f"{target}norm_ff.{kind}", f"{source}ln_2.{kind}", None
+                for k, own in enumerate(("query", "key", "value")):
+                    by = (scale / (i + 1) if by_layer else scale) if own == "query" else 1
+                    yield f"{target}self_attn.{own}.linear.{kind}", f"{source}attn.c_attn.{kind}", columns(k * width, width, by)
+                yield f"{target}self_attn.output.{kind}", f"{source}attn.c_proj.{kind}", np.transpose
+                yield f"{target}feed_forward.layer1.{kind}", f"{source}mlp.c_fc.{kind}", np.transpose
+                yield f"{target}feed_forward.layer2.{kind}", f"{source}mlp.c_proj.{kind}", np.transpose
+        for kind in ("weight", "bias"):
+            yield f"encoder.norm.{kind}", f"transformer.ln_f.{kind}", None
+        if not config["tie_generator"]:
+            yield "generator.projection.weight", "lm_head.weight", None
+    return config, moves()
+
+
+FAMILIES: dict[str, Family] = {"gpt2": _gpt2, "llama": _llama, "mistral": _mistral, "qwen2": _qwen2, "qwen3": _qwen3, "smollm3": _smollm3,
                                "gemma": _gemma, "gemma2": _gemma2, "gemma3_text": _gemma3, "phi3": _phi3, "gpt_neox": _gpt_neox}
 
 
@@ -353,69 +391,11 @@ def plan(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Move]]:
     return config, list(moves)
 
 
-class _Shards(contextlib.AbstractContextManager["_Shards"]):
-    """The tensors of a directory's *.safetensors, as the system maps them: memory is needed for those in use alone."""
-
-    def __init__(self, directory: pathlib.Path):
-        self._lib, self._files, self._arrays = library(), [], {}
-        paths = sorted(directory.glob("*.safetensors"))
-        if not paths:
-            refuse(f"{directory} holds no *.safetensors")
-        try:
-            for path in paths:
-                file = ctypes.c_void_p()
-                self._lib.safetensors_open(check_readable(path), ctypes.byref(file))
-                self._files.append(file)
-                for array in itertools.takewhile(bool, (self._lib.safetensors_at(file, i) for i in itertools.count())):
-                    name = array.contents.name.decode()
-                    if name in self._arrays:
-                        refuse(f"{path}: tensor {name} is in another file too")
-                    self._arrays[name] = numpy_view(array.contents)
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *_: Any) -> None:
-        self._arrays.clear()
-        for file in self._files:
-            self._lib.safetensors_close(file)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._arrays[name] if name in self._arrays else refuse(f"there is no tensor {name}; there are {some(self._arrays)}")
-
-
-def is_directory(source: str | os.PathLike[str]) -> bool:
-    """Whether convert() knows what this directory holds."""
+def family_of(source: str | os.PathLike[str]) -> str | None:
+    """The family of a directory that attncl.converting reads, else None."""
     try:
-        return json.loads((pathlib.Path(source) / "config.json").read_text(encoding="utf-8")).get("model_type") in FAMILIES
+        kind = json.loads((pathlib.Path(source) / "config.json").read_text(encoding="utf-8")).get("model_type")
     except (OSError, ValueError, AttributeError):
-        return False
-
-
-def convert(source: str | os.PathLike[str], path: str | os.PathLike[str], tokenizer: bool = True) -> dict[str, Any]:
-    """Writes the model of a directory as the model file `path`, with its tokenizer.json, and returns its configuration."""
-    directory = pathlib.Path(source)
-    text = of_directory(directory) if tokenizer else None
-    config, moves = plan(json.loads((directory / "config.json").read_text(encoding="utf-8")))
-    shapes = {entry.name: entry.shape for entry in describe("lm", config) if entry.kind == "parameter"}
-    with _Shards(directory) as shards:
-        tensors, used = {}, set()
-        for target, name, cut in moves:
-            array = shards[name] if cut is None else cut(shards[name])
-            expected = shapes.pop(target, "no such parameter")
-            if str(list(array.shape)) != expected:
-                refuse(f"tensor {name} becomes {target} {list(array.shape)}, expected {expected}")
-            tensors[target] = array
-            used.add(name)
-        if shapes:
-            refuse(f"config.json asks for {some(shapes)}, which {directory} lacks")
-        left = [name for name in shards if name not in used and not name.endswith(_DERIVED)
-                and not (config["tie_generator"] and name == "lm_head.weight")]
-        if left:
-            refuse(f"tensors that arch lm has no place for: {some(sorted(left))}")
-        more = {} if text is None else {"attncl.tokenizer": text}
-        save(path, tensors, {"attncl.arch": "lm", "attncl.config": json.dumps(config), **more})
-    return config
+        return None
+    # A GPT-2 of pytorch_model.bin alone is read by PyTorch.
+    return kind if kind in FAMILIES and (kind != "gpt2" or any(pathlib.Path(source).glob("*.safetensors"))) else None

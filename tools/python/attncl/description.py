@@ -21,6 +21,7 @@ class Entry(NamedTuple):
     default: str | None
     choices: str | None
     condition: str | None
+    is_map: bool  # the weight of a linear map or an embedding, which 8 and 4 bits are for
 
 
 def _text(value: bytes | None) -> Any:
@@ -39,6 +40,6 @@ def describe(arch: str, config: dict[str, Any] | None = None) -> list[Entry]:
     try:
         found = (lib.description_at(description, i).contents for i in range(lib.description_count(description)))
         return [Entry(_KINDS[e.kind], _text(e.name), _text(e.type), _text(e.shape), bool(e.optional), _text(e.standard),
-                      _text(e.choices), _text(e.condition)) for e in found]
+                      _text(e.choices), _text(e.condition), bool(e.is_map)) for e in found]
     finally:
         lib.description_destroy(description)

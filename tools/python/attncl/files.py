@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from .c_api import BFLOAT16, TEXT, c_arrays, c_texts, check_readable, library, numpy_array
+from .c_api import BFLOAT16, DTYPES, SOURCE, TEXT, Array, AttnclError, Status, c_arrays, c_texts, check_readable, library, numpy_array
 
 
 def load(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -35,4 +36,35 @@ def save(path: str | os.PathLike[str], arrays: Mapping[str, Any], metadata: Mapp
     library().safetensors_write(os.fsencode(path), c, len(arrays), c_texts(metadata))
 
 
-__all__ = ["BFLOAT16", "load", "save"]
+def save_from(path: str | os.PathLike[str], tensors: Mapping[str, tuple[str, tuple[int, ...]]], read: Callable[[str], np.ndarray],
+              metadata: Mapping[str, str] | None = None) -> None:
+    """save() of tensors that are not in memory at once: `tensors` has the type, of F32, Q8 ..., and the shape of each, and read(name)
+    is asked for each, in the file's order; of Q8 and Q4 [n, k] for their bytes."""
+    lib, names, failed, alive = library(), list(tensors), [], []
+    arrays = (Array * max(len(names), 1))()
+    for array, (name, (kind, shape)) in zip(arrays, tensors.items()):
+        array.name, array.dtype, array.rank = name.encode(), lib.dtype_of_name[kind], len(shape)
+        array.dim[:len(shape)] = shape
+        array.bytes = math.prod(shape) * np.dtype(DTYPES[kind]).itemsize if kind in DTYPES else lib.quantised_bytes(array.dtype, *shape)
+
+    @SOURCE
+    def give(_: Any, i: int, data_ret: Any) -> int:
+        alive.clear()  # the last one, before the next is read
+        try:
+            value = np.ascontiguousarray(read(names[i]))
+            if value.nbytes != arrays[i].bytes:
+                raise ValueError(f"tensor {names[i]} has {value.nbytes} bytes, expected {arrays[i].bytes}")
+            alive.append(value)
+            data_ret[0] = value.ctypes.data
+            return Status.OK
+        except BaseException as error:  # not through C
+            failed.append(error)
+            return Status.ERR_STATE
+
+    try:
+        lib.safetensors_write_from(os.fsencode(path), arrays, len(names), c_texts(metadata), give, None)
+    except AttnclError as error:
+        raise failed[0] if failed else error
+
+
+__all__ = ["BFLOAT16", "load", "save", "save_from"]

@@ -69,9 +69,41 @@ def _text(ask: Callable[..., Any], function: Callable[..., Any], *arguments: Any
     return ctypes.string_at(text.value or 0, n.value).decode()
 
 
-# Of GPT-2 and Qwen: the pattern of words and the normalizer that vocab.json and merges.txt do not tell.
-_QWEN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+", {"type": "NFC"})
-_PATTERNS: dict[str, tuple[str | None, Any]] = {"gpt2": (None, None), "qwen2": _QWEN, "qwen3": _QWEN}
+_QWEN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_DIGITS = {"type": "Digits", "individual_digits": True}
+# How byte-level tokenizers find words, by llama.cpp's names: the steps before ByteLevel, and its own regular expression or none.
+WORDS: dict[str, tuple[list[dict[str, Any]], bool]] = {
+    "gpt-2": ([], True), "smollm": ([_DIGITS], True),
+    **{name: ([{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}], False)
+       for name, pattern in (("qwen2", _QWEN), ("llama-bpe", _QWEN.replace(r"\p{N}|", r"\p{N}{1,3}|")))}}
+BEGINNING = {"llama-bpe"}  # a text's first token is one that begins it
+_FAMILIES = {"gpt2": "gpt-2", "qwen2": "qwen2", "qwen3": "qwen2"}  # by model_type
+
+
+def byte_level(vocab: dict[str, int], merges: list[str], added: list[dict[str, Any]], words: str) -> dict[str, Any]:
+    """tokenizer.json of a byte-level BPE."""
+    steps, use_regex = WORDS[words]
+    own = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": use_regex}
+    return {"added_tokens": added, "normalizer": {"type": "NFC"} if words == "qwen2" else None,
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*steps, own]}, "decoder": {"type": "ByteLevel"},
+            "model": {"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": words == "llama-bpe"}}
+
+
+def of_pieces(pieces: dict[str, int], scores: list[float], vocab: dict[str, int], added: list[dict[str, Any]], unknown: str | None,
+              prefix: bool) -> dict[str, Any]:
+    """tokenizer.json of a SentencePiece BPE, whose merges are the pieces that two pieces make, the best score first, as transformers
+    finds them; prefix: a text begins with a space."""
+    merges = sorted(((-scores[i], len(piece[:k]), len(piece[k:]), i, pieces[piece[:k]], pieces[piece[k:]], piece[:k], piece[k:])
+                     for piece, i in pieces.items() for k in range(1, len(piece)) if piece[:k] in pieces and piece[k:] in pieces),
+                    key=lambda one: (one[0], -one[1], -one[2], one[3:6]))
+    first = [{"type": "Prepend", "prepend": "\u2581"}] if prefix else []
+    last = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] if prefix else []
+    return {"added_tokens": added, "pre_tokenizer": None,
+            "normalizer": {"type": "Sequence", "normalizers": [*first, {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
+            "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+                                                         {"type": "ByteFallback"}, {"type": "Fuse"}, *last]},
+            "model": {"type": "BPE", "vocab": vocab, "merges": [[one[-2], one[-1]] for one in merges], "unk_token": unknown,
+                      "fuse_unk": True, "byte_fallback": True}}
 
 
 def _read(path: pathlib.Path) -> Any:
@@ -81,18 +113,15 @@ def _read(path: pathlib.Path) -> Any:
 def _of_merges(directory: pathlib.Path) -> dict[str, Any] | None:
     """tokenizer.json of a directory that has vocab.json and merges.txt only, as transformers makes it."""
     family = _read(directory / "config.json").get("model_type")
-    if family not in _PATTERNS or not (directory / "vocab.json").exists() or not (directory / "merges.txt").exists():
+    if family not in _FAMILIES or not (directory / "vocab.json").exists() or not (directory / "merges.txt").exists():
         return None
     lines = (directory / "merges.txt").read_text(encoding="utf-8").split("\n")
-    vocab, (pattern, normalizer) = _read(directory / "vocab.json"), _PATTERNS[family]
+    vocab = _read(directory / "vocab.json")
     added = {int(id): one for id, one in _read(directory / "tokenizer_config.json").get("added_tokens_decoder", {}).items()}
     if "<|endoftext|>" in vocab:
         added.setdefault(vocab["<|endoftext|>"], {"content": "<|endoftext|>", "special": True})
-    words = [] if pattern is None else [{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}]
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": pattern is None}
-    return {"added_tokens": [{**added[id], "id": id} for id in sorted(added)], "normalizer": normalizer,
-            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*words, byte_level]}, "decoder": {"type": "ByteLevel"},
-            "model": {"type": "BPE", "vocab": vocab, "merges": [line for line in lines if line and not line.startswith("#version")]}}
+    merges = [line for line in lines if line and not line.startswith("#version")]
+    return byte_level(vocab, merges, [{**added[id], "id": id} for id in sorted(added)], _FAMILIES[family])
 
 
 def of_directory(directory: str | os.PathLike[str]) -> str | None:
@@ -100,8 +129,16 @@ def of_directory(directory: str | os.PathLike[str]) -> str | None:
     GPT-2 and Qwen.  None where there is none."""
     path = pathlib.Path(directory)
     values = _read(path / "tokenizer.json") or _of_merges(path)
-    if values is None:
-        return None
+    return None if values is None else shortest(values)
+
+
+def of_file(path: str | os.PathLike[str]) -> str:
+    """A tokenizer.json in the shortest form."""
+    return shortest(json.loads(pathlib.Path(path).read_text(encoding="utf-8")))
+
+
+def shortest(values: dict[str, Any]) -> str:
+    """The shortest text of a tokenizer.json that the library takes."""
     for key in ("truncation", "padding"):  # of the calls that saved it, not of the model
         values.pop(key, None)
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))

@@ -18,7 +18,7 @@ try:
 except ImportError as error:
     raise ImportError("conversion needs PyTorch: pip install 'attncl[convert]'") from error
 
-from .. import decoders
+from .. import converting, decoders
 from ..files import save
 from ..model import Model, as_array
 from ..tokenizer import of_directory
@@ -101,8 +101,8 @@ def export(source: Any, path: str | os.PathLike[str], *, module: str | None = No
     notes: list[str] = []
     path = os.fspath(path)
     _check_output(path, source)
-    if isinstance(source, (str, os.PathLike)) and decoders.is_directory(source) and not (module or settings or config or key or prefix):
-        return Report("lm", decoders.convert(source, path, tokenizer), [])
+    if isinstance(source, (str, os.PathLike)) and decoders.family_of(source) not in (None, "gpt2") and not (module or settings or config or key or prefix):
+        return Report("lm", converting.convert(source, path, tokenizer), [])
     directory = source if tokenizer and isinstance(source, (str, os.PathLike)) else ""
     if not isinstance(source, torch.nn.Module):
         if isinstance(source, (str, os.PathLike)):

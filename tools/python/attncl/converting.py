@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""Models as model files, one tensor after another: where tensors come from, the type that each gets, and the file.
+
+Needs neither torch nor transformers.  A source is a directory of transformers or, by attncl.gguf_input, a file of llama.cpp.
+"""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import itertools
+import json
+import os
+import pathlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .c_api import DTYPES, AttnclError, check_readable, library
+from .decoders import DERIVED, Cut, Move, plan, refuse
+from .description import Entry, describe
+from .files import save_from
+from .model import some
+from .tokenizer import of_directory, of_file
+
+QUANTISED = {"Q8", "Q4"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """A tensor of a source: its type, its shape, and a function that reads it, cut; of Q8 and Q4 the bytes of a model file."""
+    kind: str
+    shape: tuple[int, ...]
+    read: Callable[[Cut | None], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A model: its configuration, its tensors by name, and where each goes."""
+    config: dict[str, Any]
+    moves: list[Move]
+    tensors: Mapping[str, Stored]
+    unused: Callable[[str], bool]  # whether a tensor may be left over
+
+
+@contextlib.contextmanager
+def _directory(path: pathlib.Path) -> Iterator[Source]:
+    """A directory of transformers; its files stay open, and tensors in them."""
+    values = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    config, moves = plan(values)
+    tensors: dict[str, Stored] = {}
+    with contextlib.ExitStack() as files:
+        for shard in sorted(path.glob("*.safetensors")) or refuse(f"{path} holds no *.safetensors"):
+            for name, stored in _shard(shard, files):
+                if name in tensors:
+                    refuse(f"{shard}: tensor {name} is in another file too")
+                tensors[name] = stored
+        if values["model_type"] == "gpt2" and "transformer.wte.weight" not in tensors:  # the published ones
+            moves = [(target, name.removeprefix("transformer."), cut) for target, name, cut in moves]
+        yield Source(config, moves, tensors, lambda name: name.endswith(DERIVED) or (config["tie_generator"] and name == "lm_head.weight"))
+
+
+def _shard(path: pathlib.Path, files: contextlib.ExitStack) -> Iterator[tuple[str, Stored]]:
+    lib, file = library(), ctypes.c_void_p()
+    lib.safetensors_open_header(check_readable(path), ctypes.byref(file))
+    files.callback(lib.safetensors_close, file)
+    for array in itertools.takewhile(bool, (lib.safetensors_at(file, i) for i in itertools.count())):
+        name, shape = array.contents.name, tuple(array.contents.dim[:array.contents.rank])
+        kind = lib.name_of_dtype.get(array.contents.dtype, "an unknown type")
+
+        def read(cut: Cut | None, name: bytes = name, kind: str = kind, shape: tuple[int, ...] = shape) -> np.ndarray:
+            whole = np.empty(shape, DTYPES[kind])
+            lib.safetensors_read(file, name, whole.ctypes.data, whole.nbytes)
+            return whole if cut is None else cut(whole)
+        yield name.decode(), Stored(kind, shape, read)
+
+
+def _change(array: np.ndarray, kind: str, to: str, shape: tuple[int, ...]) -> np.ndarray:
+    lib, array = library(), np.ascontiguousarray(array)
+    before, after = lib.dtype_of_name[kind], lib.dtype_of_name[to]
+    if to in QUANTISED:
+        out = np.empty(lib.quantised_bytes(after, *shape), np.uint8)
+        lib.quantise(after, *shape, array.ctypes.data, out.ctypes.data)
+        return out
+    out = np.empty(shape, DTYPES[to])
+    if kind in QUANTISED:
+        lib.dequantise(before, *shape, array.ctypes.data, out.ctypes.data)
+    else:
+        lib.elements_convert(before, array.ctypes.data, after, out.ctypes.data, array.size)
+    return out
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tensor:
+    """A tensor of the model file: read as `kind`, written as `to`."""
+    stored: Stored
+    cut: Cut | None
+    kind: str
+    to: str
+    shape: tuple[int, ...]
+
+    def read(self) -> np.ndarray:
+        array, kind = self.stored.read(self.cut), self.kind
+        if kind not in (self.to, "F32") and {kind, self.to} & QUANTISED:
+            array, kind = _change(array, kind, "F32", self.shape), "F32"
+        return array if kind == self.to else _change(array, kind, self.to, self.shape)
+
+
+def _type(kind: str, shape: tuple[int, ...], entry: Entry, dtype: str | None) -> str:
+    """What attncl convert makes of it."""
+    if kind in QUANTISED and not entry.is_map:
+        kind = "F32"
+    if dtype is None or len(shape) < 2 or (dtype in QUANTISED and not entry.is_map):
+        return kind
+    return "F16" if dtype in QUANTISED and shape[1] % 32 else dtype
+
+
+def _tensors(source: Source, where: pathlib.Path, dtype: str | None) -> dict[str, _Tensor]:
+    """All tensors of the model file, checked by their shapes before one is read."""
+    entries = {entry.name: entry for entry in describe("lm", source.config) if entry.kind == "parameter"}
+    tensors = {}
+    for target, name, cut in source.moves:
+        stored = source.tensors.get(name) or refuse(f"there is no tensor {name}; there are {some(source.tensors)}")
+        if stored.kind not in DTYPES and stored.kind not in QUANTISED:
+            refuse(f"tensor {name} is {stored.kind}, which no weight can be")
+        like = np.broadcast_to(np.zeros((), DTYPES.get(stored.kind, np.uint8)), stored.shape)  # of one element
+        result = like if cut is None else cut(like)
+        entry = entries.pop(target, None)
+        expected = "no such parameter" if entry is None else entry.shape
+        if entry is None or str(list(result.shape)) != expected:
+            refuse(f"tensor {name} becomes {target} {list(result.shape)}, expected {expected}")
+        kind = stored.kind if result.dtype == like.dtype else next(k for k, own in DTYPES.items() if result.dtype == own)
+        tensors[target] = _Tensor(stored, cut, kind, _type(kind, result.shape, entry, dtype), result.shape)
+    if entries:
+        refuse(f"{'config.json' if where.is_dir() else 'the file'} asks for {some(entries)}, which {where} lacks")
+    used = {name for _, name, _ in source.moves}
+    left = [name for name in source.tensors if name not in used and not source.unused(name)]
+    if left:
+        refuse(f"tensors that arch lm has no place for: {some(sorted(left))}")
+    return tensors
+
+
+def convert(source: str | os.PathLike[str], path: str | os.PathLike[str], tokenizer: bool | str | os.PathLike[str] = True,
+            dtype: str | None = None) -> dict[str, Any]:
+    """Writes the model of a directory or a GGUF file as the model file `path`, and returns its configuration.
+
+    tokenizer: True for that of the source, False for none, or a tokenizer.json.  dtype: "F32", "F16", "BF16", "Q8" or "Q4" for
+    matrices, as of attncl convert; None: as they are.
+    """
+    where, text = pathlib.Path(source), None
+    if not isinstance(tokenizer, bool):
+        text = of_file(tokenizer)
+    with contextlib.ExitStack() as stack:
+        if where.is_dir():
+            opened = stack.enter_context(_directory(where))
+            text = of_directory(where) if tokenizer is True else text
+        else:
+            from . import gguf_input
+            file = gguf_input.File(where)
+            opened = file.source()
+            text = file.tokenizer() if tokenizer is True else text
+        tensors = _tensors(opened, where, dtype)
+        more = {} if text is None else {"attncl.tokenizer": text}
+
+        def read(name: str) -> np.ndarray:
+            try:
+                return tensors[name].read()
+            except AttnclError as error:
+                refuse(f"{name}: {error}")
+        save_from(path, {name: (tensor.to, tensor.shape) for name, tensor in tensors.items()}, read,
+                  {"attncl.arch": "lm", "attncl.config": json.dumps(opened.config), **more})
+    return opened.config
