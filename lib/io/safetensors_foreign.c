@@ -24,7 +24,7 @@ static const struct {
     {"\x80\4", 2, NULL, "a Python pickle: " CONVERT},
     {"\x80\5", 2, NULL, "a Python pickle: " CONVERT},
     {"\x93NUMPY", 6, NULL, "a NumPy array (NPY): save it with safetensors.numpy.save_file()"},
-    {"GGUF", 4, NULL, "a GGUF file: convert the model from its PyTorch checkpoint"},
+    {"GGUF", 4, NULL, "a GGUF file: " CONVERT},
     {"\211HDF\r\n", 6, NULL,
      "an HDF5 file (Keras, say): convert the model from its PyTorch checkpoint"},
     {"\x08", 1, "\x12\7pytorch", "an ONNX model: convert the model from its PyTorch checkpoint"},
