@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Models of the transformers package as model files; all take `tokens` [T, B], but Marian and BART `enc_X` and `dec_X` [B, T].
 
-GPT2LMHeadModel and the families of attncl.decoders become arch lm, BertModel arch encoder with n_vocab, Marian and BART arch
+The families of attncl.decoders become arch lm, BertModel arch encoder with n_vocab, Marian and BART arch
 seq2seq_transformer.  The package is
 not imported here: classes are told by name.
 """
@@ -23,51 +23,6 @@ T, B = 7, 2
 
 def _positions(weight: torch.Tensor) -> torch.Tensor:
     return weight.unsqueeze(1)  # [max_len, 1, C]
-
-
-def gpt2(model: Any, out: Conversion) -> None:
-    c = model.config
-    only("add_cross_attention", bool(c.add_cross_attention), False, "arch lm has no encoder to attend to")
-    width = c.n_embd
-    blocks = model.transformer.h
-    tied = model.lm_head.weight.data_ptr() == model.transformer.wte.weight.data_ptr()
-    out.arch = "lm"
-    out.config = {
-        "layer": "transformer", "n_vocab": c.vocab_size, "d_model": width, "heads": c.n_head, "n_layers": len(blocks),
-        "d_ff": c.n_inner or 4 * width, "activation": activation_name(blocks[0].mlp.act, "activation_function"),
-        "norm_first": True, "final_norm": True, "layer_norm_eps": c.layer_norm_epsilon, "pos": "learned_pos",
-        "max_len": c.n_positions, "embed_scale": 1, "tie_generator": tied, "generator_bias": False,
-    }
-    out.copy("transformer.wte.weight", "src_embed.linear.weight")
-    out.put("src_embed.positional_encodings", _positions(out.take("transformer.wpe.weight")))
-    for i in range(len(blocks)):
-        with out.scope(f"transformer.h.{i}.", f"encoder.layers.{i}."):
-            _gpt2_block(c, i, out)
-    out.affine("transformer.ln_f.", "encoder.norm.", width)
-    generator = out.take("lm_head.weight")
-    if not tied:
-        out.put("generator.projection.weight", generator)
-
-
-def _gpt2_block(c: Any, i: int, out: Conversion) -> None:
-    width = c.n_embd
-    # What scales the scores beside 1/sqrt(D) scales queries as well.
-    scale = (1 if c.scale_attn_weights else (width // c.n_head) ** 0.5) / (i + 1 if c.scale_attn_by_inverse_layer_idx else 1)
-    out.affine("ln_1.", "norm_self_attn.", width)
-    weights, biases = out.take("attn.c_attn.weight").t().chunk(3), out.take("attn.c_attn.bias").chunk(3)
-    for name, weight, bias, by in zip(("query", "key", "value"), weights, biases, (scale, 1, 1)):
-        out.put(f"self_attn.{name}.linear.weight", weight * by if by != 1 else weight)
-        out.put(f"self_attn.{name}.linear.bias", bias * by if by != 1 else bias)
-    for source, target in (("attn.c_proj.", "self_attn.output."), ("mlp.c_fc.", "feed_forward.layer1."),
-                           ("mlp.c_proj.", "feed_forward.layer2.")):
-        out.put(f"{target}weight", out.take(f"{source}weight").t())  # Conv1D has [in, out]
-        out.copy(f"{source}bias", f"{target}bias")
-    out.affine("ln_2.", "norm_ff.", width)
-
-
-def gpt2_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    tokens = torch.randint(model.config.vocab_size, (min(T, model.config.n_positions), B))
-    return {"tokens": tokens}, {"output": model(tokens.t(), use_cache=False).logits.transpose(0, 1)}
 
 
 def bert(model: Any, out: Conversion) -> None:
@@ -172,7 +127,7 @@ def decoder_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"tokens": tokens}, {"output": model(tokens.t(), use_cache=False).logits.transpose(0, 1)}
 
 
-MODELS = {"GPT2LMHeadModel": (gpt2, gpt2_probe), "BertModel": (bert, bert_probe),
+MODELS = {"GPT2LMHeadModel": (decoder, decoder_probe), "BertModel": (bert, bert_probe),
           **dict.fromkeys(("MarianMTModel", "BartForConditionalGeneration"), (translator, translator_probe)),
           **{f"{name}ForCausalLM": (decoder, decoder_probe)
              for name in ("Llama", "Mistral", "Qwen2", "Qwen3", "SmolLM3", "Gemma", "Gemma2", "Gemma3", "Phi3", "GPTNeoX")}}
