@@ -143,7 +143,7 @@ class Case(support.ExportCase):
             if name.endswith(("inv_freq", "attention.bias")) or (tied and name in ("lm_head.weight", "embed_out.weight")):
                 continue
             a, own = moved(arch, c, name, tensor.float().numpy()), names.get_name(name, (".weight", ".bias"))
-            data, dtype, value = rounded(np.ascontiguousarray(a), "F32" if name.endswith("wpe.weight") else kind(own) if callable(kind) else kind)
+            data, dtype, value = rounded(np.ascontiguousarray(a), kind(own) if callable(kind) else "F32" if name.endswith("wpe.weight") else kind)
             values[own] = value
             if own not in drop:
                 writer.add_tensor(own, data, raw_dtype=dtype)
@@ -265,6 +265,13 @@ class Models(Case):
         self.assertIn("attncl.quantised.src_embed.weight", described)
         converting.convert(self.gguf, self.file, dtype="Q8")
         self.assertEqual(files.load(self.file)[1]["attncl.quantised.generator.projection.weight"], "q8 [31, 256]")
+
+    def test_positions(self):
+        """A table that is no map is not in blocks."""
+        values = self.write(self.model("GPT2"), "GPT2", lambda name: "Q8_0")
+        for dtype in (None, "Q8"):
+            converting.convert(self.gguf, self.file, dtype=dtype)
+            np.testing.assert_array_equal(files.load(self.file)[0]["src_embed.positional_encodings"][:, 0], values["position_embd.weight"])
 
     def test_memory(self):
         """A file of 110 MiB whose largest tensors have 8 takes little more memory than a small one."""

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """pretrained.py LIBRARY: GPT-2, BERT, Marian, BART and others of the transformers package, of odd sizes and random weights, as model files."""
 import json
-import os
 import pathlib
 import shutil
 import subprocess

@@ -109,8 +109,6 @@ class _Tensor:
 
 def _type(kind: str, shape: tuple[int, ...], entry: Entry, dtype: str | None) -> str:
     """What attncl convert makes of it."""
-    if kind in QUANTISED and not entry.is_map:
-        kind = "F32"
     if dtype is None or len(shape) < 2 or (dtype in QUANTISED and not entry.is_map):
         return kind
     return "F16" if dtype in QUANTISED and shape[1] % 32 else dtype

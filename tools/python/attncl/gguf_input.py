@@ -16,7 +16,7 @@ import numpy as np
 from . import tokenizer
 from .c_api import DTYPES, check_readable
 from .converting import Source, Stored
-from .decoders import Cut, Move, plan, refuse, rows
+from .decoders import Cut, plan, refuse, rows
 from .model import some
 
 # Of each architecture the model_type, and the activation, which a file does not tell.
@@ -183,7 +183,8 @@ class File:
         name, shape = tensor.tensor_type.name, tuple(int(n) for n in reversed(tensor.shape))
         if name not in _KEPT and name not in _AS_F16:
             refuse(f"tensor {tensor.name} is {name}, none of {', '.join((*_KEPT, *sorted(_AS_F16)))}")
-        kind = "F16" if name in _AS_F16 else "F32" if name in ("Q8_0", "Q4_0") and len(shape) != 2 else _KEPT[name]
+        is_map = len(shape) == 2 and tensor.name != "position_embd.weight"
+        kind = "F16" if name in _AS_F16 else "F32" if name in ("Q8_0", "Q4_0") and not is_map else _KEPT[name]
 
         def read(cut: Cut | None) -> np.ndarray:
             element = np.dtype(DTYPES.get(name, np.uint8))
@@ -192,10 +193,10 @@ class File:
             if data.size != n:
                 refuse(f"{self._path}: tensor {tensor.name} has {data.nbytes} bytes, expected {tensor.n_bytes}")
             data = data.reshape(*shape[:-1], -1) if shape else data.reshape(())
+            if name not in DTYPES and kind in DTYPES:
+                data = self._gguf.quants.dequantize(data, tensor.tensor_type).astype(DTYPES[kind])
             data = data if cut is None else cut(data)  # of whole rows, whatever their type
-            if kind in ("Q8", "Q4"):
-                return _pack(tensor.name, kind, data)
-            return data if name in DTYPES else self._gguf.quants.dequantize(np.ascontiguousarray(data), tensor.tensor_type).astype(DTYPES[kind])
+            return data if kind in DTYPES else _pack(tensor.name, kind, data)
         return Stored(kind, shape, read)
 
     def tokenizer(self) -> str | None:
