@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: MIT
 """gguf_files.py LIBRARY: models of transformers as GGUF files, written as llama.cpp's convert_hf_to_gguf.py does, and those as model files.
 
-Where llama_cpp is, it judges the writer here.
+Where llama_cpp is, it is the judge of both.
 """
 import functools
-import importlib.util
 import json
 import sys
 import unittest
@@ -19,6 +18,10 @@ try:
     import transformers
 except ImportError as error:
     support.skip(f"no {error.name}")
+try:
+    import llama_cpp
+except ImportError:
+    llama_cpp = None
 support.use_package(sys.argv[1])
 sys.path.insert(0, str(support.DATA))
 import attncl  # noqa: E402
@@ -187,10 +190,9 @@ class Models(Case):
                 support.convert_alone(self.gguf, self.file)
                 self.close(self.ours(tokens), self.scores(model, tokens))
 
-    @unittest.skipUnless(importlib.util.find_spec("llama_cpp"), "no llama_cpp")
+    @unittest.skipUnless(llama_cpp, "no llama_cpp")
     def test_llama_cpp(self):
         """The judge of the writer here: llama.cpp finds the same in its files.  Its GELU comes from a table of F16."""
-        import llama_cpp
         tokens = torch.randint(31, (1, 20))
         for family, more in (*self.MADE, *(("Llama", {"rope_parameters": {"rope_theta": 1e4, **rope}}) for rope in self.ROPES)):
             if family == "Phi3" and "sliding_window" in more:  # llama.cpp leaves it out
@@ -364,6 +366,11 @@ class Tokenizers(Case):
         for text in (*made.TEXTS, made.TEXT[:2000], "", " ", "  a  b", "12345 3", "don't  'LL", "\u4e2d\U0001f600e\u0301", *(one["content"] for one in values["added_tokens"])):
             self.assertEqual(ours.encode(text).tolist(), theirs.encode(text).tolist(), text)
             self.assertEqual(ours.decode(theirs.encode(text)), theirs.decode(theirs.encode(text)), text)
+        if llama_cpp:
+            file = llama_cpp.Llama(str(self.gguf), n_ctx=256, vocab_only=True, verbose=False)
+            for begin in range(0, 9000, 45):
+                text = made.TEXT[begin:begin + 45]
+                self.assertEqual(ours.encode(text).tolist(), file.tokenize(text.encode(), add_bos=True, special=True), text)
 
     def test_byte_level(self):
         for name, pre in (("gpt2", "gpt-2"), ("llama3", "llama-bpe")):

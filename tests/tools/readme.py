@@ -30,7 +30,7 @@ STUBS = {
 esac""",
     "cpack": 'case "$*" in "" | "-G TGZ") ;; *) exit 1 ;; esac; [ -f CPackConfig.cmake ] && echo "cpack: api.packages" >>"$REPLACED"',
     "ldconfig": '[ $# = 0 ]',
-    "pip": """case "$*" in "install ./tools/python" | "install ./tools/python[convert]") echo "pip: python.wheel" >>"$REPLACED" ;;
+    "pip": """case "$*" in "install ./tools/python" | "install ./tools/python[convert]" | "install ./tools/python[gguf]") echo "pip: python.wheel" >>"$REPLACED" ;;
 *) exit 1 ;;
 esac""",
     "sudo": 'exec "$@"',
