@@ -324,7 +324,8 @@ class Models(Case):
         at = next(t for t in reader.tensors if t.name == "blk.1.ffn_up.weight").data_offset
         self.gguf.write_bytes(whole[:at] + b"\x00\x7c" + whole[at + 2:])
         self.refused("tensor blk.1.ffn_up.weight: a scale is not finite")
-        for more, words in (((self.at / "absent.gguf", self.file), "absent.gguf"), ((self.gguf, self.file, "--set", "a=1"), "settings: .*m.gguf tells all")):
+        for more, words in (((self.at / "absent.gguf", self.file), "absent.gguf"), ((self.gguf, self.file, "--set", "a=1"), "settings: .*m.gguf tells all"),
+                            ((self.gguf, self.gguf), "m.gguf: the output would overwrite what is read")):
             self.assertRegex(support.convert_alone(*more, status=1).stderr, words)
 
     def _restored(self, whole):

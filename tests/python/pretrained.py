@@ -330,6 +330,9 @@ class Decoders(Case):
                             ({"pretraining_tp": 2}, "pretraining_tp is 2, expected 1")):
             (self.at / "d" / "config.json").write_text(json.dumps({**good, **more}))
             self.refused(words, self.at / "d")
+        (self.at / "d" / "config.json").write_text(json.dumps(good))
+        done = support.convert_alone(self.at / "d", self.at / "d" / "model.safetensors", status=1)
+        self.assertRegex(done.stderr, "model.safetensors: the output would overwrite what is read")
 
 
 class Checkpoints(Case):

@@ -147,6 +147,8 @@ def convert(source: str | os.PathLike[str], path: str | os.PathLike[str], tokeni
     matrices, as of attncl convert; None: as they are.
     """
     where, text = pathlib.Path(source), None
+    if os.path.exists(path) and any(os.path.samefile(path, read) for read in (where.glob("*") if where.is_dir() else [where])):
+        refuse(f"{path}: the output would overwrite what is read")
     if not isinstance(tokenizer, bool):
         text = of_file(tokenizer)
     with contextlib.ExitStack() as stack:
