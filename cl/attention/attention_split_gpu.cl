@@ -16,14 +16,16 @@
 //   Macro      Meaning                                         Values
 //   FLOAT4     rows are whole, aligned vectors of four         0, 1
 //   STORES     this position's key and value are stored first  0, 1
+//   SLOTS      a position for each batch entry: with STORES, a
+//              negative one stores nothing and gives zeros     0, 1
 //   PLACES     relative positions: none, joint, split          0, 1, 2
 
 #include "common/attention_merge.clh"
 #include "common/softcap.clh"
 #include "common/stored.clh"
 
-#if !defined LS || !defined FLOAT4 || !defined STORES || !defined PLACES
-#error "LS, FLOAT4, STORES and PLACES must be defined"
+#if !defined LS || !defined FLOAT4 || !defined STORES || !defined SLOTS || !defined PLACES
+#error "LS, FLOAT4, STORES, SLOTS and PLACES must be defined"
 #endif
 #ifndef CACHE_TYPE
 #error "CACHE_TYPE: type of keys and values"
@@ -31,6 +33,11 @@
 
 #define KEY_LANES    (LS < 8 ? LS : 8) // work-items that share a key
 #define KEYS_AT_ONCE (LS / KEY_LANES)
+
+// The keys of batch entry b, `most` at most.
+#define COUNT_KEYS(position, b, most)                                                              \
+    (STORES ? clamp((position)[SLOTS ? (b) : 0], SLOTS ? -1 : 0, (most)-1) + 1                     \
+            : clamp((position)[0], 0, most))
 
 #if FLOAT4
 #define UNIT 4
@@ -114,7 +121,8 @@ LOCAL_INLINE float sum_of_column(__local const float *e, __global const void *v,
 // keys, values: element (j, b, h, c) at start + j * memory + b * batch + h * head + c, j below limit
 // places: [P, H, width], place_bias: [P, H], of which the last rows are those of the newest keys; u:
 // [H, width]
-// position: [1].  There are position + 1 keys with STORES, `position` without; attention sees the last `span` of them
+// position: [1], with SLOTS [batch].  There are position + 1 keys with STORES, `position` without; attention sees the last
+// `span` of them
 // parts: [batch, H, n_parts, 2 + width]; query: 2 width floats
 KERNEL void attention_split_gpu_fwd(
     __global const float *restrict q, long q_start, long q_stride, __global const float *restrict k,
@@ -130,7 +138,7 @@ KERNEL void attention_split_gpu_fwd(
     const int lid = (int)get_local_id(0), row = (int)get_group_id(0);
     const int n_parts = (int)get_num_groups(1), part = (int)get_group_id(1);
     const int b = row / n_heads, h = row - b * n_heads, kv_h = h / kv_group;
-    const int count = STORES ? clamp(position[0], 0, limit - 1) + 1 : clamp(position[0], 0, limit);
+    const int count = COUNT_KEYS(position, b, limit);
     const int hidden = max(0, count - span), per_part = keys_of_part(count - hidden, n_parts);
     const int first = hidden + part * per_part, end = min(first + per_part, count);
     const long head = (long)h * width, kv_head = (long)kv_h * width;
@@ -195,14 +203,14 @@ KERNEL void attention_split_gpu_fwd(
     }
 }
 
-// y: [batch, H, width]; weights: PART_FLOATS n_parts floats
+// y: [batch, H, width]; weights: PART_FLOATS n_parts floats; n_heads is read with SLOTS alone
 KERNEL void attention_split_gpu_merge_fwd(__global const float *restrict parts,
                                           __global const int *restrict position,
-                                          __global float *restrict y, int n_parts, int width,
-                                          int span, __local float *weights)
+                                          __global float *restrict y, int n_heads, int n_parts,
+                                          int width, int span, __local float *weights)
 {
     const long row = (long)get_group_id(0);
-    const int count = STORES ? clamp(position[0], 0, span - 1) + 1 : clamp(position[0], 0, span);
+    const int count = COUNT_KEYS(position, row / n_heads, span);
     const int n = used_parts(count, n_parts);
 
     parts += row * n_parts * (2 + width);

@@ -7,12 +7,18 @@
 //             rounded to their type; reads the last `span` up to it; `sums` [at_once][width], whole vectors, in local
 //             memory, then a state each
 //   Numerics  float, online softmax; the position is clamped to the caches
+//
+//   Macro  Meaning                                                                            Values
+//   SLOTS  a position for each batch entry: a negative one stores nothing and gives zeros     0, 1
 
 #include "common/attention_row.clh"
 #include "common/softcap.clh"
 
 #ifndef CACHE_TYPE
 #error "CACHE_TYPE: type of the caches' elements"
+#endif
+#ifndef SLOTS
+#error "SLOTS: one position for all, or one for each batch entry"
 #endif
 
 // The query with the key that begins at element `at` of the cache.
@@ -42,7 +48,8 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
 {
     SOFTMAX_LOCALS;
     const int head = (int)get_group_id(0) * at_once, b = head / n_heads, h = head - b * n_heads;
-    const int t = clamp(position[0], 0, limit - 1), pitch = (width + VW - 1) / VW * VW;
+    const int t = clamp(position[SLOTS ? b : 0], SLOTS ? -1 : 0, limit - 1);
+    const int pitch = (width + VW - 1) / VW * VW;
     const long row = (long)batch * (n_heads / kv_group) * width;
     const long at = (long)(head / kv_group) * width, kv_h = h / kv_group;
     __global const float *query = q + q_start + b * q_stride + (long)h * width;
@@ -51,7 +58,7 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
     __local struct online_softmax_state *r =
         (__local struct online_softmax_state *)(sums + at_once * pitch);
 
-    for (int d = 0; d < width; ++d) {
+    for (int d = 0; d < (SLOTS && t < 0 ? 0 : width); ++d) {
         store_stored_one(key[d], keys, t * row + at + d, CACHE_TYPE);
         store_stored_one(value[d], values, t * row + at + d, CACHE_TYPE);
     }

@@ -14,17 +14,18 @@ static inline void add_row(__global const float *restrict x, __global const floa
                  row_vec_store(row_vec_load(x, c, n, 0.0f) + row_vec_load(p, c, n, 0.0f), y, c, n));
 }
 
-// Row r of x has position r / inner % length, or where has_position that in position[0], the nearest row of `length` where it
-// is outside the table; rows of x are `stride` apart.
+// Row r of x has position r / inner % length, or where has_position that in position[r position_stride], the nearest row of
+// `length` where it is outside the table; rows of x are `stride` apart.
 KERNEL void positions_rows_fwd(__global const float *restrict x,
                                __global const float *restrict table,
                                __global const int *restrict position, __global float *restrict y,
                                long start, long stride, int width, long rows, int per_group,
-                               int has_position, long inner, long length)
+                               int has_position, int position_stride, long inner, long length)
 {
     FOR_ROWS (row, rows, per_group) {
+        const long p = min(row, rows - 1) * position_stride;
         const long at =
-            has_position ? clamp((long)position[0], 0l, length - 1) : row / inner % length;
+            has_position ? clamp((long)position[p], 0l, length - 1) : row / inner % length;
         add_row(x + start + row * stride, table + at * width, y + row * width,
                 row < rows ? width : 0);
     }

@@ -17,6 +17,8 @@
 //
 //   Macro  Meaning                                    Values
 //   VW     vector width, a divisor of a head's width  4 | 8 | 16
+//   SLOTS  a position for each row: a negative one
+//          stores nothing and attends to nothing      0 | 1
 
 #include "common/attention_row.clh"
 #include "common/softcap.clh"
@@ -24,6 +26,9 @@
 
 #ifndef CACHE_TYPE
 #error "CACHE_TYPE: type of the caches' elements"
+#endif
+#ifndef SLOTS
+#error "SLOTS: one position for all, or one for each row"
 #endif
 
 #if CACHE_TYPE == STORED_FLOAT
@@ -94,7 +99,7 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const void *keys,
     }
 }
 
-// position: [1]; keys, values: [limit, m, channels / kv_group]; head: channels of a head; kv_group: heads that share
+// position: [1], with SLOTS [m]; keys, values: [limit, m, channels / kv_group]; head: channels of a head; kv_group: heads that share
 // their keys; sums: [kv_group][head], then a state of each
 KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int limit, int span,
                                      float scale, float softcap,
@@ -102,24 +107,35 @@ KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int lim
                                      __global void *values, __local float *sums)
 {
     SOFTMAX_LOCALS;
+#if !SLOTS
     const int t = clamp(position[0], 0, limit - 1);
+#endif
     const int kv_channels = channels / kv_group;
     const long row = (long)m * kv_channels;
     __local struct online_softmax_state *r =
         (__local struct online_softmax_state *)(sums + kv_group * head);
 
     PROJECT_QKV(kv_group);
-    for (int i = 0; i < m; ++i)
+    for (int i = 0; i < m; ++i) {
+#if SLOTS
+        const int t = min(position[i], limit - 1);
+        if (t < 0)
+            continue;
+#endif
         for (int c = 0; c < kv_width; c += VW) {
             const long at = t * row + (long)i * kv_channels + kv_first + c;
             store_stored(VLOAD(k + i * kv_block_width + c), keys, at, CACHE_TYPE);
             store_stored(VLOAD(v + i * kv_block_width + c), values, at, CACHE_TYPE);
         }
+    }
 #if CACHE_TYPE != STORED_FLOAT
     mem_fence(CLK_GLOBAL_MEM_FENCE); // they are read as another type
 #endif
 
-    for (int i = 0; i < m; ++i)
+    for (int i = 0; i < m; ++i) {
+#if SLOTS
+        const int t = clamp(position[i], -1, limit - 1);
+#endif
         for (int c0 = 0; c0 < kv_width; c0 += head) {
             const long at = (long)i * kv_channels + kv_first + c0;
             __local float *y = q + i * block_width + c0 * kv_group;
@@ -142,6 +158,7 @@ KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int lim
                     VSTORE(VLOAD(sums + c) * factor, y + c);
             }
         }
+    }
     store_partial(q, m, block_width, width, wo + first, channels, d_out, prefetch_rows_2, group,
                   out);
 }

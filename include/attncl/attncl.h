@@ -34,6 +34,7 @@
 #include "attncl/ranks.h"
 #include "attncl/recurrent.h"
 #include "attncl/safetensors.h"
+#include "attncl/slots.h"
 #include "attncl/status.h"
 #include "attncl/tensor.h"
 #include "attncl/tokenizer.h"

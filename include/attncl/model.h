@@ -129,18 +129,21 @@ typedef struct attncl_decoder_options {
     /** 0 (default): the decoder stops at the model's limit.  Else, at most that limit, it has none: beyond `window`
      * tokens each step recomputes the last `window` tokens as a text of their own, which costs O(window) steps. */
     int64_t window;
+    /** 0 (default): the sequences share a position.  Else each is a slot with a position of its own (slots.h) and takes
+     * at most this many tokens, at most the model's limit. */
+    int64_t slot_limit;
 } attncl_decoder_options;
 
 #define ATTNCL_DECODER_OPTIONS_INIT                                                                \
     {                                                                                              \
-        sizeof(attncl_decoder_options), ATTNCL_F32, 0                                              \
+        sizeof(attncl_decoder_options), ATTNCL_F32, 0, 0                                           \
     }
 
 /** Creates a decoder at position 0 for a batch of `batch` sequences.
  * @param options      borrowed for the call; NULL: all defaults
  * @param decoder_ret  owned by the caller, released by attncl_decoder_destroy()
  *
- * ERR_UNSUPPORTED if the model is not an lm, and for a 16-bit state_dtype if the layers keep nothing but F32
+ * ERR_UNSUPPORTED if the model is not an lm, for slots if its layers have no KV cache, and for a 16-bit state_dtype if the layers keep nothing but F32
  * sums: AFT without a window.
  * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, and those of attncl_graph_compile().  Threads: one at a time per model
  * and its decoders. */
@@ -154,9 +157,9 @@ ATTNCL_API void attncl_decoder_destroy(attncl_decoder *decoder);
  * Errors: ERR_ARGUMENT, ERR_OPENCL. */
 ATTNCL_API attncl_status attncl_decoder_reset(attncl_decoder *decoder);
 
-/** Tokens taken so far.  Errors: none. */
+/** Tokens taken so far; by the fullest slot.  Errors: none. */
 ATTNCL_API int64_t attncl_decoder_position(const attncl_decoder *decoder);
-/** The most tokens it can take, 0: no limit.  Layers and positional encodings limit it; transformer layers,
+/** The most tokens that it, or each slot, can take, 0: no limit.  Layers and positional encodings limit it; transformer layers,
  * whose KV cache has max_len rows, do so also without a positional encoding.  Errors: none. */
 ATTNCL_API int64_t attncl_decoder_limit(const attncl_decoder *decoder);
 /** Size of the vocabulary.  Errors: none. */
@@ -164,7 +167,7 @@ ATTNCL_API int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder);
 
 /**
  * Takes one token per sequence.
- * @param tokens  [batch]
+ * @param tokens  [batch]; -1 for an idle slot, whose logits mean nothing
  * @param logits  [batch, vocabulary], the scores of the next token; NULL: not wanted (and the call
  * does not wait)
  *

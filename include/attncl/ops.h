@@ -108,7 +108,7 @@ ATTNCL_API attncl_value attncl_sinusoid(attncl_graph *g, int64_t n_positions, in
 ATTNCL_API attncl_value attncl_add_positions(attncl_graph *g, attncl_value x, attncl_value table,
                                              attncl_layout layout);
 
-/** x [B, C] plus row `position` of table [n, C]; position is an I32 value [1] in device memory.
+/** x [B, C] plus row `position` of table [n, C]; position is an I32 value in device memory: [1], or [B] for a row each.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, attncl_value table,
                                                attncl_value position);

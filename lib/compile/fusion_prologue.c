@@ -111,6 +111,12 @@ static bool is_feedback_step(const struct lowered *p, int n)
            params->dropout.p == 0 && !params->want_weights;
 }
 
+// Not one for each batch entry: the map counts the parts of all rows alike.
+static bool has_one_position(const struct lowered *p, int n)
+{
+    return p->values[input_of(p, n, STEP_POSITION)].desc->dim[0] == 1;
+}
+
 static bool match_merge(const struct lowered *p, int map, struct fusion *f)
 {
     int step = -1;
@@ -123,7 +129,9 @@ static bool match_merge(const struct lowered *p, int map, struct fusion *f)
     }
     f->node[f->n_nodes++] = step;
     f->last = map;
-    return step >= 0 && (f->kind == DECODER || is_feedback_step(p, step));
+    if (step < 0)
+        return false;
+    return f->kind == DECODER ? has_one_position(p, step) : is_feedback_step(p, step);
 }
 
 static void merge_inputs(const struct lowered *p, const struct fusion *f,

@@ -163,6 +163,34 @@ attncl_status attncl__buffer_read_queued(attncl_context *ctx, cl_mem mem, size_t
     return ATTNCL_OK;
 }
 
+// Rows of a sub-buffer as those of its parent: PoCL 3.1 crashes where they are copied as they are.
+static attncl_status find_whole(const struct buffer_rows *rows, cl_mem *ret, size_t origin[3])
+{
+    cl_mem parent = NULL;
+    size_t start = 0;
+
+    TRY_CL(
+        clGetMemObjectInfo(rows->mem, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(cl_mem), &parent, NULL));
+    TRY_CL(clGetMemObjectInfo(rows->mem, CL_MEM_OFFSET, sizeof start, &start, NULL));
+    *ret = parent ? parent : rows->mem;
+    origin[0] = start + rows->offset;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__buffer_copy_rows(attncl_context *ctx, const struct buffer_rows *from,
+                                       const struct buffer_rows *to, size_t bytes, size_t n)
+{
+    size_t from_origin[3] = {0}, to_origin[3] = {0};
+    const size_t region[3] = {bytes, n, 1};
+    cl_mem source, target;
+
+    TRY(find_whole(from, &source, from_origin));
+    TRY(find_whole(to, &target, to_origin));
+    TRY_CL(clEnqueueCopyBufferRect(ctx->queue, source, target, from_origin, to_origin, region,
+                                   from->pitch, 0, to->pitch, 0, 0, NULL, NULL));
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word, size_t offset,
                                   size_t bytes)
 {

@@ -125,6 +125,14 @@ cl_int attncl__buffer_unmap(attncl_context *ctx, cl_mem mem, void *mapped);
 attncl_status attncl__buffer_read_queued(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
                                          size_t bytes, cl_event *event_ret);
 // Non-blocking: sets every 4-byte word of [offset, offset + bytes), multiples of 4, to `word`.
+// Rows of a buffer, `pitch` bytes apart from `offset` on, which is less than `pitch`.
+struct buffer_rows {
+    cl_mem mem;
+    size_t offset, pitch;
+};
+// n rows of so many bytes, which do not overlap.
+attncl_status attncl__buffer_copy_rows(attncl_context *ctx, const struct buffer_rows *from,
+                                       const struct buffer_rows *to, size_t bytes, size_t n);
 attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word, size_t offset,
                                   size_t bytes);
 

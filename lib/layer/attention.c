@@ -150,7 +150,6 @@ static attncl_value swap_first_axes(attncl_graph *g, attncl_value x)
 static attncl_value turn_heads(attncl_graph *g, const attncl_attention_desc *desc, int64_t width,
                                attncl_value norm, attncl_value position, attncl_value x)
 {
-    static const int64_t one[2] = {1, 1};
     const bool swaps = desc->layout == ATTNCL_LAYOUT_BATCH_FIRST;
     struct tensor_desc d;
     if (!attncl__layer_shape(g, x, "x", &d))
@@ -162,7 +161,8 @@ static attncl_value turn_heads(attncl_graph *g, const attncl_attention_desc *des
         x = attncl_rms_norm(g, x, norm, desc->qk_norm_eps != 0 ? desc->qk_norm_eps : 1e-6f);
     if (attncl__given(desc->rotary)) {
         if (attncl__given(position))
-            position = attncl_reshape(g, position, 2, one);
+            position = attncl_reshape(g, position, 2,
+                                      (const int64_t[]){1, attncl_graph_shape(g, position).dim[0]});
         x = swaps ? swap_first_axes(g, x) : x;
         x = attncl_rotary(g, x, desc->rotary, desc->rotary_pairs, position);
         x = swaps ? swap_first_axes(g, x) : x;

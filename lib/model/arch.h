@@ -17,6 +17,9 @@ enum decoding {
     // A token each: input "step" [1 + batch], the position and the tokens in one; output "logits".
     // `b->n_positions` bounds the positions it will be asked for.
     DECODE_STEP,
+    // The same at a position for each sequence: input "step" [2 batch], positions and tokens.  A negative position is that
+    // of an idle sequence, whose state stays and whose logits mean nothing.
+    DECODE_SLOTS,
     // A step whose position and tokens are state, and which draws the next ones (layer/decoding.h).
     DECODE_SAMPLING,
     // The first n_tokens of each sequence at once: input "tokens" [n_tokens, batch] and "last" [1], the

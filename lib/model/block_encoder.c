@@ -29,10 +29,10 @@ const struct choice attncl__lm_layers[] = {
     {0},
 };
 
-const char *attncl__block_name(const struct block_settings *s)
+const char *attncl__layer_word(int layer)
 {
     size_t i = 0;
-    while (attncl__lm_layers[i].value != s->layer)
+    while (attncl__lm_layers[i].value != layer)
         ++i;
     return attncl__lm_layers[i].word;
 }

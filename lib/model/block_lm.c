@@ -18,8 +18,7 @@ static attncl_status check(void *settings)
     struct lm_settings *s = settings;
     s->is_feedback = s->layer >= LAYER_FEEDBACK;
     REQUIRE(s->norm_first || !s->is_feedback, ATTNCL_ERR_FORMAT,
-            "norm_first is false, layer %s has its norms first",
-            s->layer == LAYER_FEEDBACK_KV ? "feedback_kv" : "feedback");
+            "norm_first is false, layer %s has its norms first", attncl__layer_word(s->layer));
     attncl__embed_set_limit(&s->embed, s->is_feedback ? attncl__feedback_limit(&s->feedback)
                                                       : attncl__block_limit(&s->encoder.block));
     return ATTNCL_OK;
@@ -79,14 +78,18 @@ static attncl_value project(struct build *b, const struct lm_settings *s, attncl
     return s->logit_softcap > 0 ? attncl__softcap(b->graph, y, (float)s->logit_softcap) : y;
 }
 
-static attncl_status check_state(const struct build *b, const struct lm_settings *s)
+static attncl_status check_state(const struct build *b, const struct lm_settings *s,
+                                 enum decoding kind)
 {
+    REQUIRE(kind != DECODE_SLOTS || (!s->is_feedback && attncl__block_keeps_all(&s->encoder.block)),
+            ATTNCL_ERR_UNSUPPORTED, "layer %s has no slots, only layers with a KV cache do",
+            attncl__layer_word(s->layer));
     REQUIRE(!attncl__is_16_bit(b->state_dtype) || s->is_feedback ||
                 attncl__block_state_has_type(&s->encoder.block),
             ATTNCL_ERR_UNSUPPORTED,
             "state_dtype is %s, layer %s keeps its state in F32: sums, and no position's keys and "
             "values",
-            attncl_dtype_name(b->state_dtype), attncl__block_name(&s->encoder.block));
+            attncl_dtype_name(b->state_dtype), attncl__layer_word(s->layer));
     return ATTNCL_OK;
 }
 
@@ -96,7 +99,6 @@ static attncl_status layers(struct build *b, const struct lm_settings *s, attncl
 {
     const struct block_call call = {.causal = true, .position = position, .last = last};
     const struct decode_at at = {position, last};
-    TRY(check_state(b, s));
     attncl__params_enter(&b->params, s->is_feedback ? "transformer" : "encoder");
     if (s->is_feedback)
         TRY(attncl__feedback(b, &s->feedback, *x, at, x, NULL));
@@ -130,12 +132,14 @@ attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, e
 {
     const struct lm_settings *s = settings;
     const bool draws = kind == DECODE_SAMPLING || kind == DECODE_CROPPED;
-    const int64_t one = 1, n_step = 1 + batch, sequence[2] = {n_tokens, batch};
+    const int64_t one = 1, n_positions = kind == DECODE_SLOTS ? batch : 1;
+    const int64_t n_step = n_positions + batch, sequence[2] = {n_tokens, batch};
     attncl_value step = ATTNCL_NONE_VALUE, position = step, last = step, window = step, tokens;
     attncl_graph *g = b->graph;
+    TRY(check_state(b, s, kind));
     if (draws)
         step = attncl__sampling_step(g, batch);
-    else if (kind == DECODE_STEP)
+    else if (kind == DECODE_STEP || kind == DECODE_SLOTS)
         step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n_step);
     if (kind == DECODE_PREFILL) {
         tokens = attncl_graph_index_input(g, "tokens", 2, sequence, 0, s->embed.n_vocab);
@@ -143,8 +147,8 @@ attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, e
     } else if (kind == DECODE_CROPPED) {
         tokens = window = attncl_graph_state(g, "window", ATTNCL_I32, 2, sequence);
     } else {
-        position = attncl_slice(g, step, 0, 0, 1);
-        tokens = attncl_slice(g, step, 0, 1, n_step);
+        position = attncl_slice(g, step, 0, 0, n_positions);
+        tokens = attncl_slice(g, step, 0, n_positions, n_step);
     }
 
     attncl_value x = attncl__embed(b, &s->embed, tokens, position, ATTNCL_LAYOUT_TIME_FIRST);

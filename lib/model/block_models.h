@@ -75,8 +75,7 @@ struct block_settings {
     struct ffn_settings ffn;
 };
 extern const struct key attncl__block_keys[];
-const char *
-attncl__block_name(const struct block_settings *s); // the configuration's word for its layer
+const char *attncl__layer_word(int layer);
 int64_t attncl__block_width(const struct block_settings *s);
 int64_t attncl__block_limit(const struct block_settings *s); // longest sequence, 0: none
 // Whether a step keeps something of every position before it, so that decoding needs a limit.

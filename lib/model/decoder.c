@@ -2,7 +2,8 @@
 //
 // Decoding token by token: one compiled graph of a step serves every position, which it reads from
 // device memory.  Prompts at once: decoder_prefill.c; steps that draw
-// the next token: decoder_sample.c; texts longer than a window: decoder_crop.c.
+// the next token: decoder_sample.c; texts longer than a window: decoder_crop.c; a position for each sequence:
+// decoder_slots.c.
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,8 +11,8 @@
 #include "base/struct.h"
 #include "model/decoder.h"
 
-attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
-                                         attncl_dtype state_dtype, attncl_decoder **decoder_ret)
+static attncl_status create(attncl_model *model, int64_t batch, int64_t n_positions,
+                            attncl_dtype state_dtype, bool slots, attncl_decoder **decoder_ret)
 {
     REQUIRE(model && decoder_ret, ATTNCL_ERR_ARGUMENT, "model or decoder_ret is NULL");
     REQUIRE(model->arch->build_decoding, ATTNCL_ERR_UNSUPPORTED, "arch %s is no language model",
@@ -24,21 +25,44 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
     REQUIRE(decoder, ATTNCL_ERR_NO_MEMORY, "decoder");
     *decoder = (attncl_decoder){
         .model = model,
-        .step = attncl__alloc_array(1 + (size_t)batch, sizeof *decoder->step),
+        .step = attncl__alloc_array(2 * (size_t)batch, sizeof *decoder->step),
+        .slot_positions =
+            slots ? attncl__alloc_array((size_t)batch, sizeof *decoder->slot_positions) : NULL,
         .batch = batch,
         .vocabulary = model->arch->vocabulary(model->settings),
         .limit = n_positions > 0 ? n_positions : model->arch->limit(model->settings),
         .state_dtype = state_dtype,
     };
-    if (!decoder->step)
+    if (!decoder->step || (slots && !decoder->slot_positions))
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", batch));
-    TRY_DONE(attncl__decoder_open(decoder, DECODE_STEP, 0, &decoder->graph));
+    attncl__decoder_slots_reset(decoder);
+    TRY_DONE(attncl__decoder_open(decoder, slots ? DECODE_SLOTS : DECODE_STEP, 0, &decoder->graph));
     *decoder_ret = decoder;
     decoder = NULL; // ownership has passed to the caller
 
 done:
     attncl_decoder_destroy(decoder);
     return status;
+}
+
+attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
+                                         attncl_dtype state_dtype, attncl_decoder **decoder_ret)
+{
+    return create(model, batch, n_positions, state_dtype, false, decoder_ret);
+}
+
+static attncl_status check_lengths(const attncl_model *model, const attncl_decoder_options *o)
+{
+    const int64_t limit = attncl_model_decoder_limit(model), most = limit > 0 ? limit : INT32_MAX;
+
+    REQUIRE(o->window >= 0 && o->window <= most, ATTNCL_ERR_ARGUMENT,
+            "window is %" PRId64 ", allowed are 0 to %" PRId64, o->window, most);
+    REQUIRE(o->slot_limit >= 0 && o->slot_limit <= most, ATTNCL_ERR_ARGUMENT,
+            "slot_limit is %" PRId64 ", allowed are 0 to %" PRId64, o->slot_limit, most);
+    REQUIRE(o->window == 0 || o->slot_limit == 0, ATTNCL_ERR_ARGUMENT,
+            "window is %" PRId64 " and slot_limit is %" PRId64 ": slots have no window", o->window,
+            o->slot_limit);
+    return ATTNCL_OK;
 }
 
 attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
@@ -55,11 +79,9 @@ attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
         o.state_dtype = ATTNCL_F32;
     REQUIRE(o.state_dtype == ATTNCL_F32 || attncl__is_16_bit(o.state_dtype), ATTNCL_ERR_ARGUMENT,
             "state_dtype is %s, must be F32, F16 or BF16", attncl_dtype_name(o.state_dtype));
-    const int64_t limit = attncl_model_decoder_limit(model);
-    REQUIRE(o.window >= 0 && o.window <= (limit > 0 ? limit : INT32_MAX), ATTNCL_ERR_ARGUMENT,
-            "window is %" PRId64 ", allowed are 0 to %" PRId64, o.window,
-            limit > 0 ? limit : INT32_MAX);
-    TRY(attncl__decoder_create_for(model, batch, o.window, o.state_dtype, &decoder));
+    TRY(check_lengths(model, &o));
+    TRY(create(model, batch, o.slot_limit ? o.slot_limit : o.window, o.state_dtype,
+               o.slot_limit > 0, &decoder));
     const attncl_status status =
         o.window ? attncl__decoder_crop_init(decoder, o.window) : ATTNCL_OK;
     if (status == ATTNCL_OK)
@@ -81,6 +103,7 @@ void attncl_decoder_destroy(attncl_decoder *decoder)
     attncl__free(decoder->drawn);
     attncl__free(decoder->text);
     attncl__free(decoder->cropped_text);
+    attncl__free(decoder->slot_positions);
     attncl__free(decoder->step);
     attncl__free(decoder);
 }
@@ -97,6 +120,7 @@ attncl_status attncl_decoder_reset(attncl_decoder *decoder)
     if (decoder->cropped)
         TRY(attncl_graph_reset(decoder->cropped));
     decoder->position = 0;
+    attncl__decoder_slots_reset(decoder);
     return ATTNCL_OK;
 }
 
@@ -135,9 +159,10 @@ static attncl_status check_capacity(const attncl_decoder *decoder, int64_t n)
     return ATTNCL_OK;
 }
 
-static attncl_status check_tokens(const attncl_decoder *d, int64_t n, const int32_t *tokens)
+attncl_status attncl__decoder_check_tokens(const attncl_decoder *d, int64_t n,
+                                           const int32_t *tokens)
 {
-    for (int64_t i = 0; i < n * d->batch; ++i)
+    for (int64_t i = 0; i < n; ++i)
         REQUIRE(tokens[i] >= 0 && tokens[i] < d->vocabulary, ATTNCL_ERR_ARGUMENT,
                 "tokens: element %" PRId64 " is %d, allowed are 0 to %" PRId64, i, (int)tokens[i],
                 d->vocabulary - 1);
@@ -152,21 +177,16 @@ static int64_t count_inside(const attncl_decoder *d, int64_t n)
     return d->position < d->window ? d->window - d->position : 0;
 }
 
-attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens, float *logits)
+attncl_status attncl__decoder_step_begin(attncl_decoder *decoder)
 {
-    REQUIRE(decoder && tokens, ATTNCL_ERR_ARGUMENT, "decoder or tokens is NULL");
-    TRY(check_capacity(decoder, 1));
-    TRY(attncl__graph_state_defined(decoder->graph));
-    TRY(check_tokens(decoder, 1, tokens)); // before anything changes on the device
-    if (count_inside(decoder, 1) == 0)
-        return attncl__decoder_crop_take(decoder, 1, tokens, logits);
-    const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
-    if (decoder->uploads_pending)
-        TRY(attncl_context_finish(attncl__graph_context(decoder->graph)));
-    decoder->step[0] = (int32_t)decoder->position;
-    memcpy(decoder->step + 1, tokens, bytes);
+    return decoder->uploads_pending ? attncl_context_finish(attncl__graph_context(decoder->graph))
+                                    : ATTNCL_OK;
+}
+
+attncl_status attncl__decoder_step_run(attncl_decoder *decoder, size_t bytes, float *logits)
+{
     decoder->uploads_pending = true;
-    TRY(attncl__graph_write_queued(decoder->graph, "step", decoder->step, bytes + sizeof *tokens));
+    TRY(attncl__graph_write_queued(decoder->graph, "step", decoder->step, bytes));
     TRY(attncl_graph_run(decoder->graph));
     if (logits) {
         const size_t n = (size_t)(decoder->batch * decoder->vocabulary);
@@ -176,6 +196,24 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
             return attncl__graph_run_failed(decoder->graph, status); // the run cannot be taken back
         decoder->uploads_pending = false;
     }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens, float *logits)
+{
+    REQUIRE(decoder && tokens, ATTNCL_ERR_ARGUMENT, "decoder or tokens is NULL");
+    if (decoder->slot_positions)
+        return attncl__decoder_slots_step(decoder, tokens, logits);
+    TRY(check_capacity(decoder, 1));
+    TRY(attncl__graph_state_defined(decoder->graph));
+    TRY(attncl__decoder_check_tokens(decoder, decoder->batch, tokens)); // before anything changes
+    if (count_inside(decoder, 1) == 0)
+        return attncl__decoder_crop_take(decoder, 1, tokens, logits);
+    const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
+    TRY(attncl__decoder_step_begin(decoder));
+    decoder->step[0] = (int32_t)decoder->position;
+    memcpy(decoder->step + 1, tokens, bytes);
+    TRY(attncl__decoder_step_run(decoder, bytes + sizeof *tokens, logits));
     attncl__decoder_crop_taken(decoder, 1, tokens);
     ++decoder->position;
     return ATTNCL_OK;
@@ -184,17 +222,23 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
 attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
                                      float *logits)
 {
-    bool taken = false;
+    attncl_graph *taken = NULL;
 
     REQUIRE(decoder && tokens, ATTNCL_ERR_ARGUMENT, "decoder or tokens is NULL");
+    REQUIRE(!decoder->slot_positions, ATTNCL_ERR_UNSUPPORTED,
+            "the decoder has slots: attncl_decoder_slot_prefill() takes their prompts");
     REQUIRE(n >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " tokens, must be at least 1", n);
     TRY(check_capacity(decoder, n));
     TRY(attncl__graph_state_defined(decoder->graph));
-    TRY(check_tokens(decoder, n, tokens));
+    TRY(attncl__decoder_check_tokens(decoder, n * decoder->batch, tokens));
     if (count_inside(decoder, n) < n)
         return attncl__decoder_crop_take(decoder, n, tokens, logits);
     if (decoder->position == 0 && n > 1)
         TRY(attncl__decoder_prefill_take(decoder, n, tokens, logits, &taken));
+    if (taken) {
+        attncl__decoder_crop_taken(decoder, n, tokens);
+        decoder->position = n;
+    }
     for (int64_t i = 0; i < n && !taken; ++i)
         TRY(attncl_decoder_step(decoder, tokens + i * decoder->batch, i + 1 == n ? logits : NULL));
     return ATTNCL_OK;
@@ -232,8 +276,10 @@ attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t n, const in
     REQUIRE(decoder && tokens && sampling && tokens_ret, ATTNCL_ERR_ARGUMENT,
             "decoder, tokens, sampling or tokens_ret is NULL");
     REQUIRE(n >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " tokens, must be at least 1", n);
+    REQUIRE(!decoder->slot_positions, ATTNCL_ERR_UNSUPPORTED,
+            "the decoder has slots: draw their tokens from the scores of attncl_decoder_step()");
     TRY(check_capacity(decoder, n));
     TRY(attncl__graph_state_defined(decoder->graph));
-    TRY(check_tokens(decoder, 1, tokens));
+    TRY(attncl__decoder_check_tokens(decoder, decoder->batch, tokens));
     return sample(decoder, n, tokens, sampling, tokens_ret);
 }

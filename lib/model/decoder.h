@@ -4,6 +4,7 @@
 #ifndef ATTNCL_MODEL_DECODER_H
 #define ATTNCL_MODEL_DECODER_H
 
+#include "attncl/slots.h"
 #include "exec/exec.h"
 #include "graph/graph.h"
 #include "model/model.h"
@@ -12,7 +13,7 @@
 struct prefill {
     attncl_graph *graph; // NULL: none
     int64_t n_tokens;
-    int32_t *tokens; // [n_tokens, batch]
+    int32_t *tokens; // [n_tokens, batch], of slots [n_tokens, 1]
 };
 
 enum { N_PREFILLS = 4 }; // lengths that a decoder keeps a graph of
@@ -23,10 +24,11 @@ struct attncl_decoder {
     int64_t batch, vocabulary;
     int64_t limit; // 0: none
     attncl_dtype state_dtype;
-    int64_t position;
+    int64_t position;        // of the fullest slot
+    int32_t *slot_positions; // [batch], of each slot; NULL: all sequences have `position`
     // Host copy of a step's input while it is uploaded, the position and the tokens: a wait for it would
     // take longer than a small model's step.
-    int32_t *step;        // [1 + batch]
+    int32_t *step;        // [1 + batch], of slots [2 batch]
     bool uploads_pending; // no wait on the queue since the last step
     struct prefill prefills[N_PREFILLS];
     int oldest;                  // of them, to be replaced
@@ -42,9 +44,25 @@ struct attncl_decoder {
 attncl_status attncl__decoder_open(const attncl_decoder *d, enum decoding kind, int64_t n_tokens,
                                    attncl_graph **graph_ret);
 
-// A prompt at position 0.  Not taken, without an error: the device has not the memory or loops for it.
+// The queue has read decoder->step.
+attncl_status attncl__decoder_step_begin(attncl_decoder *decoder);
+// A run of the step's graph on decoder->step.  The position stays.
+attncl_status attncl__decoder_step_run(attncl_decoder *decoder, size_t bytes, float *logits);
+
+// Tokens [n] are of the vocabulary.
+attncl_status attncl__decoder_check_tokens(const attncl_decoder *decoder, int64_t n,
+                                           const int32_t *tokens);
+
+// A prompt from position 0 on, of slots that of one, which the position after it is up to.  *graph_ret: what ran; NULL,
+// without an error: the device has not the memory or loops for it.
 attncl_status attncl__decoder_prefill_take(attncl_decoder *decoder, int64_t n,
-                                           const int32_t *tokens, float *logits, bool *taken_ret);
+                                           const int32_t *tokens, float *logits,
+                                           attncl_graph **graph_ret);
+// Sequences of a prompt's graph.
+static inline int64_t attncl__decoder_prompt_batch(const attncl_decoder *d)
+{
+    return d->slot_positions ? 1 : d->batch;
+}
 void attncl__decoder_prefill_free(struct prefill *p);
 
 // Steps that draw, as attncl_decoder_sample() after the checks of its tokens; all in the window.  The position stays.
@@ -56,6 +74,12 @@ attncl_status attncl__decoder_draw_begin(attncl_decoder *decoder, attncl_graph *
 // Then its runs.  The position stays.
 attncl_status attncl__decoder_draw(attncl_decoder *decoder, attncl_graph *graph, int64_t n,
                                    int32_t *tokens_ret);
+
+// As attncl_decoder_step() of slots.
+attncl_status attncl__decoder_slots_step(attncl_decoder *decoder, const int32_t *tokens,
+                                         float *logits);
+// All are empty.
+void attncl__decoder_slots_reset(attncl_decoder *decoder);
 
 // The window, of a decoder that has none yet.
 attncl_status attncl__decoder_crop_init(attncl_decoder *decoder, int64_t window);

@@ -30,8 +30,8 @@ void attncl__decoder_prefill_free(struct prefill *p)
 static attncl_status open_prefill(attncl_decoder *d, int64_t n_tokens, struct prefill *p)
 {
     size_t count;
-    REQUIRE(ckd_mul_size((size_t)n_tokens, (size_t)d->batch, &count), ATTNCL_ERR_NO_MEMORY,
-            "a prompt of %" PRId64 " tokens", n_tokens);
+    REQUIRE(ckd_mul_size((size_t)n_tokens, (size_t)attncl__decoder_prompt_batch(d), &count),
+            ATTNCL_ERR_NO_MEMORY, "a prompt of %" PRId64 " tokens", n_tokens);
     TRY(attncl__decoder_open(d, DECODE_PREFILL, n_tokens, &p->graph));
     p->n_tokens = n_tokens;
     p->tokens = attncl__alloc_array(count, sizeof *p->tokens);
@@ -66,15 +66,15 @@ static attncl_status run_prefill(attncl_decoder *d, int64_t n, struct prefill *p
     TRY(attncl_graph_run(p->graph));
     if (!logits)
         return attncl__graph_wait(p->graph);
-    const size_t count = (size_t)(d->batch * d->vocabulary);
+    const size_t count = (size_t)(attncl__decoder_prompt_batch(d) * d->vocabulary);
     return attncl_graph_read(p->graph, "logits", logits, count * sizeof *logits);
 }
 
-// From position 0 on.
 static attncl_status take_at_once(attncl_decoder *d, int64_t n, struct prefill *p,
                                   const int32_t *tokens, float *logits)
 {
-    const size_t given = (size_t)(n * d->batch), all = (size_t)(p->n_tokens * d->batch);
+    const int64_t batch = attncl__decoder_prompt_batch(d);
+    const size_t given = (size_t)(n * batch), all = (size_t)(p->n_tokens * batch);
     memcpy(p->tokens, tokens, given * sizeof *tokens);
     memset(p->tokens + given, 0, (all - given) * sizeof *tokens);
     // Nothing has changed on the device if this fails.
@@ -83,18 +83,16 @@ static attncl_status take_at_once(attncl_decoder *d, int64_t n, struct prefill *
     if (status != ATTNCL_OK)
         return attncl__graph_run_failed(d->graph, status); // what the states hold is unknown
     d->uploads_pending = false;
-    attncl__decoder_crop_taken(d, n, tokens);
-    d->position = n;
     return ATTNCL_OK;
 }
 
 attncl_status attncl__decoder_prefill_take(attncl_decoder *d, int64_t n, const int32_t *tokens,
-                                           float *logits, bool *taken_ret)
+                                           float *logits, attncl_graph **graph_ret)
 {
     struct prefill *p = NULL;
     const attncl_status status = find_prefill(d, n, &p);
 
-    *taken_ret = status == ATTNCL_OK;
+    *graph_ret = status == ATTNCL_OK ? p->graph : NULL;
     if (status == ATTNCL_OK)
         return take_at_once(d, n, p, tokens, logits);
     if (status != ATTNCL_ERR_DEVICE_MEMORY && status != ATTNCL_ERR_UNSUPPORTED)

@@ -7,30 +7,34 @@
 #include "ref/ref.h"
 #include "support/op_spec.h"
 
-// cache[position] = row, rounded to the cache's type
-static void store(struct host *cache, int64_t position, const struct host *row)
+// Row b of cache[position] = that of row, rounded to the cache's type
+static void store(struct host *cache, int64_t position, int64_t b, const struct host *row)
 {
+    const int64_t width = row->dim[1];
     const struct host *rounded =
         attncl__is_16_bit(cache->dtype) ? host_stored(host_copy(row), cache->dtype) : row;
-    memcpy(cache->data + position * row->count, rounded->data,
-           (size_t)row->count * sizeof rounded->data[0]);
+    memcpy(cache->data + position * row->count + b * width, rounded->data + b * width,
+           (size_t)width * sizeof rounded->data[0]);
 }
 
-// keys[t] = k, values[t] = v, then softmax attention of each head over the last positions up to t.  Heads of q share those of k.
-void ref_attention_step_fwd(const struct host *q, const struct host *k, const struct host *v,
-                            int64_t position, const struct attention_step_fwd_params *params,
-                            struct host *keys, struct host *values, struct host *y)
+// Batch entry b: keys[t] = k, values[t] = v, then softmax attention of each head over the last positions up to t.  Heads of q
+// share those of k.  A position of -1: zeros.
+static void entry_step(const struct host *q, const struct host *k, const struct host *v, int64_t b,
+                       int64_t position, const struct attention_step_fwd_params *params,
+                       struct host *keys, struct host *values, struct host *y)
 {
-    const int64_t n = q->count, n_stored = k->count, width = q->dim[1] / params->n_heads;
+    const int64_t n = q->dim[1], n_stored = k->count, width = n / params->n_heads;
     const int64_t first =
         params->window > 0 && params->window <= position ? position + 1 - params->window : 0;
     const double scale = (double)params->scale, cap = (double)params->softcap;
     double *p = host_new(ATTNCL_F32, DIMS(position + 1))->data;
 
-    store(keys, position, k);
-    store(values, position, v);
-    for (int64_t at = 0; at < n; at += width) {                 // a head of a batch entry
-        const int64_t from = at / width * n_stored / n * width; // at / width: of all heads
+    if (position >= 0) {
+        store(keys, position, b, k);
+        store(values, position, b, v);
+    }
+    for (int64_t at = b * n; at < (b + 1) * n; at += width) {          // a head
+        const int64_t from = at / width * n_stored / q->count * width; // at / width: of all heads
         double row_max = -INFINITY, sum = 0;
         for (int64_t j = first; j <= position; ++j) {
             p[j] = 0;
@@ -50,20 +54,31 @@ void ref_attention_step_fwd(const struct host *q, const struct host *k, const st
     }
 }
 
+void ref_attention_step_fwd(const struct host *q, const struct host *k, const struct host *v,
+                            int64_t position, const struct attention_step_fwd_params *params,
+                            struct host *keys, struct host *values, struct host *y)
+{
+    for (int64_t b = 0; b < q->dim[0]; ++b)
+        entry_step(q, k, v, b, position, params, keys, values, y);
+}
+
 // -- the op
 
 enum { Q, K, V, POSITION, KEYS, VALUES };
 
-// A position outside counts as the nearest.
-static int64_t position_of(struct host *const *in)
+// A position outside counts as the nearest; where each batch entry has one, a negative one is idle.
+static int64_t position_of(struct host *const *in, int64_t b)
 {
-    return (int64_t)fmin(fmax(in[POSITION]->data[0], 0), (double)in[KEYS]->dim[0] - 1);
+    const bool slots = in[POSITION]->count > 1;
+    return (int64_t)fmin(fmax(in[POSITION]->data[slots ? b : 0], slots ? -1 : 0),
+                         (double)in[KEYS]->dim[0] - 1);
 }
 
 static void step(const void *params, struct host *const *in, struct host *const *out)
 {
-    const struct attention_step_fwd_params *p = params;
-    ref_attention_step_fwd(in[Q], in[K], in[V], position_of(in), p, in[KEYS], in[VALUES], out[0]);
+    for (int64_t b = 0; b < in[Q]->dim[0]; ++b)
+        entry_step(in[Q], in[K], in[V], b, position_of(in, b), params, in[KEYS], in[VALUES],
+                   out[0]);
 }
 
 // The caches are exact.  A score of D products rounds D + 2 times, a capped one 4 times more; weights feel it twice, and a sum of t terms besides.
@@ -78,24 +93,33 @@ static void allow(const struct spec_point *p, int k, const struct host *want, st
         allowed->data[i] = k == 0 ? (score + spec_extent(p, 'P') + 16) * 5 * 0x1p-24 : 0;
 }
 
-static void hide_future(struct host *const *in) // is not looked at
+// Positions of entry b that are not looked at: all but the last n up to its own.
+static void hide_all_but(struct host *const *in, int64_t n)
 {
-    for (int64_t i = (position_of(in) + 1) * in[K]->count; i < in[KEYS]->count; ++i)
-        in[KEYS]->data[i] = in[VALUES]->data[i] = NAN;
+    for (int64_t i = 0; i < in[KEYS]->count; ++i) {
+        const int64_t t = i / in[K]->count,
+                      last = position_of(in, i % in[K]->count / in[K]->dim[1]);
+        if (t > last || t <= last - n)
+            in[KEYS]->data[i] = in[VALUES]->data[i] = NAN;
+    }
+}
+
+static void hide_future(struct host *const *in)
+{
+    hide_all_but(in, in[KEYS]->dim[0]);
 }
 
 enum { WINDOW = 40 };
 
 static void hide_all_but_window(struct host *const *in)
 {
-    hide_future(in);
-    for (int64_t i = 0; i < (position_of(in) + 1 - WINDOW) * in[K]->count; ++i)
-        in[KEYS]->data[i] = in[VALUES]->data[i] = NAN;
+    hide_all_but(in, WINDOW);
 }
 
 #define HEADS(n, ...) SPEC_PARAMS(attention_step_fwd, .n_heads = n, .scale = (float)__VA_ARGS__)
 #define STORED(type)  "keys " type " P B C; values " type " P B C"
 #define SHARED(type)  "k f32 B K; v f32 B K; keys " type " P B K; values " type " P B K"
+#define SLOTS(more)   more "position i32:-2:P+2 B"
 static const char wide[] = "P=140 B=2 C=66; P=66 B=1 C=128",
                   parts[] = "P=1024 B=1 C=24; P=1024 B=2 C=258";
 // Parts of the keys that are full, cut short, and not there yet; more of them than work-groups are wanted for.
@@ -123,8 +147,15 @@ OP_SPEC(
                .prepare = hide_all_but_window},
               {"soft cap", HEADS(6, 0.35, .softcap = 1.5f, .window = WINDOW), SHARED("f32"),
                .special = "P=9 B=2 C=42 K=14", .smoke = "P=70 B=2 C=42 K=14",
-               .gpu = "P=1024 B=1 C=96 K=16"}},
+               .gpu = "P=1024 B=1 C=96 K=16"},
+              {"slots", HEADS(3, 0.35), SLOTS(""), .special = "P=9 B=3 C=21",
+               .smoke = "P=9 B=3 C=21; P=70 B=8 C=42", .gpu = "P=1024 B=8 C=96"},
+              {"slots, hidden", HEADS(6, 0.35, .window = WINDOW), SLOTS(SHARED("f16") ";"),
+               .special = "", .smoke = "P=140 B=5 C=42 K=21; P=1024 B=3 C=96 K=16",
+               .gpu = "P=1024 B=8 C=96 K=16", .prepare = hide_all_but_window}},
     .refusals = {
+        {ATTNCL_ERR_SHAPE, "position has N = 2, must be 1 or B = 3", HEADS(1, 1), "position i32 2",
+         "P=1 B=3 C=12"},
         {ATTNCL_ERR_DTYPE, "values is F16, must be F32 as keys", NULL, "values f16 P B C"},
         {ATTNCL_ERR_SHAPE, "q has C = 3, which cannot be cut into H = 4 heads", HEADS(4, 1)},
         {ATTNCL_ERR_ARGUMENT, "window is -1, at least 0", HEADS(1, 1, .window = -1)},

@@ -17,15 +17,6 @@ void ref_add_positions_fwd(const struct host *x, const struct host *table, int l
     }
 }
 
-void ref_add_position_at_fwd(const struct host *x, const struct host *table, int64_t position,
-                             struct host *y)
-{
-    const int64_t n_channels = x->dim[1];
-
-    for (int64_t i = 0; i < x->count; ++i)
-        y->data[i] = x->data[i] + table->data[position * n_channels + i % n_channels];
-}
-
 // -- the op
 
 static int layout_of(const void *params)
@@ -65,13 +56,18 @@ OP_SPEC(add_positions_fwd, .in = "x f32 T B C; table f32 P C", .out = "y f32 T B
         .refusals = {{ATTNCL_ERR_SHAPE, "x has T = 6, table has P = 5", .sizes = "T=6 B=4 C=3 P=5"},
                      {ATTNCL_ERR_ARGUMENT, "layout 2", LAYOUT(2)}});
 
-// A position outside: the nearest.
+// One for all, or one for each row.  A position outside: the nearest.
 static void position_at(const void *params, struct host *const *in, struct host *const *out)
 {
-    const double last = (double)in[1]->dim[0] - 1, at = in[2]->data[0];
+    const double last = (double)in[1]->dim[0] - 1;
+    const int64_t width = in[1]->dim[1];
 
     (void)params;
-    ref_add_position_at_fwd(in[0], in[1], (int64_t)(at < 0 ? 0 : at > last ? last : at), out[0]);
+    for (int64_t i = 0; i < out[0]->count; ++i) {
+        const double at = in[2]->data[in[2]->count > 1 ? i / width : 0];
+        const int64_t row = (int64_t)(at < 0 ? 0 : at > last ? last : at);
+        out[0]->data[i] = in[0]->data[i] + in[1]->data[row * width + i % width];
+    }
 }
 
 SPEC_BUILD(build_at, attncl_add_position_at(g, in[0], in[1], in[2]))
@@ -84,4 +80,8 @@ OP_SPEC(add_position_at_fwd, .in = "x f32 B C; table f32 P C; position i32:0:P 1
                   {"first", .with = "position i32:0:1 1"},
                   {"last", .with = "position i32:P-1:P 1"},
                   {"before", .with = "position i32:-1:0 1"},
-                  {"behind", .with = "position i32:P:P+9 1"}});
+                  {"behind", .with = "position i32:P:P+9 1"},
+                  {"slots", .with = "position i32:-2:P+2 B",
+                   .smoke = "B=3 C=37 P=5; B=8 C=20 P=4"}},
+        .refusals = {{ATTNCL_ERR_SHAPE, "position has N = 2, must be 1 or B = 3",
+                      .with = "position i32 2", .sizes = "B=3 C=5 P=2"}});

@@ -55,6 +55,7 @@ static void set_macros(struct kspec *spec, const struct attention_split *p)
     kspec_int(spec, "FLOAT4", p->width % 4 == 0 && is_float4(&p->keys));
     kspec_set_stored(spec, "CACHE_TYPE", p->dtype);
     kspec_int(spec, "STORES", p->stores);
+    kspec_int(spec, "SLOTS", p->slots);
     kspec_int(spec, "SOFTCAP", p->softcap > 0);
     kspec_int(spec, "PLACES", (int)p->places);
 }
@@ -95,7 +96,8 @@ static attncl_status launch_merge(struct launcher *l, const struct attention_spl
     set_macros(&merge.spec, p);
     return attncl__launch(l, &merge.spec, grid_1d(rows, merge.local),
                           ARGS(arg_mem(p->scratch), arg_mem(p->position), arg_mem(p->y),
-                               arg_i32(n_parts), arg_i32(p->width), arg_i32(p->span),
+                               arg_i32(p->n_heads), arg_i32(n_parts), arg_i32(p->width),
+                               arg_i32(p->span),
                                arg_local(PART_FLOATS * sizeof(float) * (size_t)n_parts)));
 }
 

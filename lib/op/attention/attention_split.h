@@ -22,6 +22,7 @@ struct attention_split {
     struct step_rows q;
     struct step_rows new_key, new_value; // stored at the position first; `stores` false: none
     bool stores;
+    bool slots; // a position for each batch entry, of entries that store
     struct head_rows keys, values;
     attncl_dtype dtype; // of keys and values: F16 or BF16, else F32
     enum { NO_PLACES, JOINT_PLACES, SPLIT_PLACES } places;

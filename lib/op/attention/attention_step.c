@@ -9,6 +9,9 @@
 //
 // The K channels of k are heads as wide as those of q: head g of G serves heads g H / G .. (g + 1) H / G - 1.
 //
+// One position for all, or one for each batch entry: an entry whose position is negative is idle, stores nothing and
+// gives zeros.
+//
 // With n_parts, which fusion sets in the GPU variant, y is what so many parts leave: [B, H, n_parts, 2 + D].
 //
 // The position is read on the device, so that one compiled step serves every position
@@ -26,6 +29,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
 
     TRY(attncl__check_axes(sig, "LCK", 1, MAX_LENGTH));
     TRY(attncl__check_product(sig, "BC", MAX_LENGTH));
+    REQUIRE(of['N'] == 1 || of['N'] == of['B'], ATTNCL_ERR_SHAPE,
+            "position has N = %" PRId64 ", must be 1 or B = %" PRId64, of['N'], of['B']);
     REQUIRE(params->window >= 0, ATTNCL_ERR_ARGUMENT, "window is %d, at least 0", params->window);
     TRY(attncl__check_softcap(params->softcap));
     REQUIRE(params->n_heads >= 1 && of['C'] % params->n_heads == 0, ATTNCL_ERR_SHAPE,
@@ -54,6 +59,11 @@ static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
                                                  q->dim[1] / params->n_heads, bytes_ret);
 }
 
+static bool has_slots(const struct op_sig *sig)
+{
+    return sig->in[STEP_POSITION].dim[0] > 1;
+}
+
 static struct step_rows step_rows(const struct op_call *call, int i)
 {
     const struct tensor_desc *d = &call->sig.in[i];
@@ -72,6 +82,7 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
         .new_key = step_rows(call, STEP_K),
         .new_value = step_rows(call, STEP_V),
         .stores = true,
+        .slots = has_slots(&call->sig),
         .dtype = keys->dtype,
         .keys = cache,
         .values = cache,
@@ -126,6 +137,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     kspec_set_vw_ls(&spec, (unsigned)vw, 1);
     kspec_set_stored(&spec, "CACHE_TYPE", keys->dtype);
     kspec_int(&spec, "SOFTCAP", params->softcap > 0);
+    kspec_int(&spec, "SLOTS", has_slots(&call->sig));
     // A key: its score, and its part of the sums.
     TRY(attncl__check_loops(l->caps, spec.kernel,
                             at_once * (span + 1) * (2 * ceil_div(width, vw) + 8)));
@@ -156,7 +168,7 @@ static void add_softmax(const struct op_sig *sig, double *flop, double *bytes)
 const struct op_class attncl__op_attention_step_fwd = {
     .name = OP_CLASS(attention_step_fwd),
     .in = OP_IN({"q", F32 | STRIDED, "B C"}, {"k", F32 | STRIDED, "B K"},
-                {"v", F32 | STRIDED, "B K"}, {"position", I32, "1"},
+                {"v", F32 | STRIDED, "B K"}, {"position", I32, "N"},
                 {"keys", STORED | STATE, "L B K"}, {"values", SAME_TYPE | STATE, "L B K"}),
     .out = OP_OUT({"y", F32, NULL}),
     .infer = fwd_infer,

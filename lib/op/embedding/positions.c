@@ -3,7 +3,7 @@
 // Adds rows of a table of positions.
 //
 //   add_positions     y[t, b, :] = x[t, b, :] + table[t, :]      or x [B, T, C]
-//   add_position_at   y[b, :]    = x[b, :] + table[position, :]
+//   add_position_at   y[b, :]    = x[b, :] + table[position, :]          one position for all, or one for each b
 //
 // The gradient of x is dy; row t of the table's is the sum of dy over the batch at t, and 0 after
 // the last position.
@@ -32,7 +32,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__check_at_most(sig, 'T', 'P');
 }
 
-// position: absent, or one for all rows.  Else row r has position r / inner % length.
+// position: absent, or one for all rows or each of them.  Else row r has position r / inner % length.
 static attncl_status launch(struct launcher *l, const struct op_call *call, struct span position,
                             int64_t inner, int64_t length)
 {
@@ -47,7 +47,9 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, stru
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(position),
                                arg_mem(call->out[0]), arg_i64(x->start), arg_i64(rows.stride),
                                arg_i32(rows.width), arg_i64(rows.count), arg_i32(p.rows_per_group),
-                               arg_i32(position.storage != NULL), arg_i64(inner), arg_i64(length)));
+                               arg_i32(position.storage != NULL),
+                               arg_i32(position.storage && call->sig.in[2].dim[0] > 1),
+                               arg_i64(inner), arg_i64(length)));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
@@ -56,6 +58,15 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const int axis = time_axis(&call->sig);
 
     return launch(l, call, (struct span){NULL}, axis == 0 ? dim[1] : 1, dim[axis]);
+}
+
+static attncl_status at_infer(struct op_sig *sig)
+{
+    const int64_t *of = sig->axes->of;
+
+    REQUIRE(of['N'] == 1 || of['N'] == of['B'], ATTNCL_ERR_SHAPE,
+            "position has N = %" PRId64 ", must be 1 or B = %" PRId64, of['N'], of['B']);
+    return ATTNCL_OK;
 }
 
 static attncl_status at_launch(struct launcher *l, const struct op_call *call)
@@ -126,11 +137,12 @@ const struct op_class attncl__op_add_positions_fwd = {
 
 const struct op_class attncl__op_add_position_at_fwd = {
     .name = OP_CLASS(add_position_at_fwd),
-    .in = OP_IN({"x", F32 | STRIDED, "B C"}, {"table", F32, "P C"}, {"position", I32, "1"}),
+    .in = OP_IN({"x", F32 | STRIDED, "B C"}, {"table", F32, "P C"}, {"position", I32, "N"}),
     .out = OP_OUT({"y", F32, "B C"}),
     .int_axes = "C",
     .filled_axes = "P",
+    .infer = at_infer,
     .launch = at_launch,
     .flop = "y",
-    .moved = {[1] = "C"},
+    .moved = {[1] = "NC"},
 };

@@ -28,6 +28,7 @@ static void macros(const struct op_sig *sig, struct kspec *spec)
     const struct fused_step_fwd_params *params = sig->params;
     kspec_set_stored(spec, "CACHE_TYPE", sig->in[FUSED_KEYS].dtype);
     kspec_int(spec, "SOFTCAP", params->attention.softcap > 0);
+    kspec_int(spec, "SLOTS", sig->in[FUSED_POSITION].dim[0] > 1);
 }
 
 static int64_t span(const struct op_sig *sig)

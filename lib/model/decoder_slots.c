@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+//
+// Slots: a position for each sequence of a decoder, as input of the step's graph.  Idle slots have a negative one there.  A
+// prompt's graph has the state of one sequence, whose rows are copied to the slot's.
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "device/context.h"
+#include "model/decoder.h"
+
+enum { IDLE = -1 };
+
+void attncl__decoder_slots_reset(attncl_decoder *d)
+{
+    if (d->slot_positions)
+        memset(d->slot_positions, 0, (size_t)d->batch * sizeof *d->slot_positions);
+}
+
+static void move_slot(attncl_decoder *d, int64_t slot, int64_t position)
+{
+    d->slot_positions[slot] = (int32_t)position;
+    d->position = 0;
+    for (int64_t i = 0; i < d->batch; ++i)
+        d->position = d->slot_positions[i] > d->position ? d->slot_positions[i] : d->position;
+}
+
+static attncl_status check_slot(const attncl_decoder *d, int64_t slot)
+{
+    REQUIRE(d, ATTNCL_ERR_ARGUMENT, "decoder is NULL");
+    REQUIRE(d->slot_positions, ATTNCL_ERR_STATE,
+            "the decoder has no slots, it was created with slot_limit 0");
+    REQUIRE(slot >= 0 && slot < d->batch, ATTNCL_ERR_ARGUMENT,
+            "slot is %" PRId64 ", allowed are 0 to %" PRId64, slot, d->batch - 1);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_capacity(const attncl_decoder *d, int64_t slot, int64_t n)
+{
+    REQUIRE(n <= d->limit - d->slot_positions[slot], ATTNCL_ERR_STATE,
+            "slot %" PRId64 " has taken %d tokens and takes at most %" PRId64 ", not %" PRId64
+            " more",
+            slot, (int)d->slot_positions[slot], d->limit, n);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_kept(const attncl_decoder *d, int64_t slot, int64_t n)
+{
+    REQUIRE(n >= 0 && n <= d->slot_positions[slot], ATTNCL_ERR_ARGUMENT,
+            "n is %" PRId64 ", allowed are 0 to %d, the tokens that slot %" PRId64 " has taken", n,
+            (int)d->slot_positions[slot], slot);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__decoder_slots_step(attncl_decoder *d, const int32_t *tokens, float *logits)
+{
+    int64_t n_taken = 0;
+
+    for (int64_t i = 0; i < d->batch; ++i) {
+        if (tokens[i] == IDLE)
+            continue;
+        REQUIRE(tokens[i] >= 0 && tokens[i] < d->vocabulary, ATTNCL_ERR_ARGUMENT,
+                "the token of slot %" PRId64 " is %d, allowed are 0 to %" PRId64 ", and -1: idle",
+                i, (int)tokens[i], d->vocabulary - 1);
+        TRY(check_capacity(d, i, 1));
+        ++n_taken;
+    }
+    TRY(attncl__graph_state_defined(d->graph));
+    if (n_taken == 0)
+        return ATTNCL_OK;
+    TRY(attncl__decoder_step_begin(d));
+    for (int64_t i = 0; i < d->batch; ++i) {
+        d->step[i] = tokens[i] == IDLE ? IDLE : d->slot_positions[i];
+        d->step[d->batch + i] = tokens[i] == IDLE ? 0 : tokens[i];
+    }
+    TRY(attncl__decoder_step_run(d, 2 * (size_t)d->batch * sizeof *tokens, logits));
+    for (int64_t i = 0; i < d->batch; ++i)
+        if (tokens[i] != IDLE)
+            move_slot(d, i, d->slot_positions[i] + 1);
+    return ATTNCL_OK;
+}
+
+// Rows 0 to n - 1 of sequence `from` of a graph's states become those of slot `to`.
+static attncl_status copy_rows(attncl_decoder *d, attncl_graph *graph, int64_t from, int64_t to,
+                               int64_t n)
+{
+    const struct program *source = attncl__graph_program(graph);
+    const struct program *target = attncl__graph_program(d->graph);
+    attncl_status status = ATTNCL_OK;
+
+    assert(source->n_states == target->n_states);
+    for (int i = 0; i < target->n_states && n > 0; ++i) {
+        const struct state *s = &source->states[i], *t = &target->states[i]; // [limit, B, K]
+        const size_t row = attncl_dtype_bytes(t->desc.dtype) * (size_t)t->desc.dim[2];
+        assert(strcmp(s->name, t->name) == 0 && s->desc.dim[2] == t->desc.dim[2]);
+        const struct buffer_rows rows_from = {s->storage->mem, (size_t)from * row,
+                                              (size_t)s->desc.dim[1] * row};
+        const struct buffer_rows rows_to = {t->storage->mem, (size_t)to * row,
+                                            (size_t)t->desc.dim[1] * row};
+        TRY_DONE(attncl__buffer_copy_rows(target->ctx, &rows_from, &rows_to, row, (size_t)n));
+    }
+    move_slot(d, to, n);
+done:
+    return status == ATTNCL_OK ? status : attncl__graph_run_failed(d->graph, status);
+}
+
+// A token at a time, all other slots idle.
+static attncl_status take_steps(attncl_decoder *d, int64_t slot, int64_t n, const int32_t *tokens,
+                                float *logits)
+{
+    const size_t row = (size_t)d->vocabulary * sizeof *logits;
+    int32_t *step = attncl__alloc_array((size_t)d->batch, sizeof *step);
+    float *all = logits ? attncl__alloc_array((size_t)d->batch, row) : NULL;
+    attncl_status status = ATTNCL_OK;
+
+    if (!step || (logits && !all))
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "the scores of %" PRId64 " slots", d->batch));
+    for (int64_t i = 0; i < d->batch; ++i)
+        step[i] = IDLE;
+    for (int64_t i = 0; i < n; ++i) {
+        step[slot] = tokens[i];
+        TRY_DONE(attncl__decoder_slots_step(d, step, i + 1 == n ? all : NULL));
+    }
+    if (logits)
+        memcpy(logits, all + slot * d->vocabulary, row);
+done:
+    attncl__free(all);
+    attncl__free(step);
+    return status;
+}
+
+attncl_status attncl_decoder_slot_prefill(attncl_decoder *decoder, int64_t slot, int64_t n,
+                                          const int32_t *tokens, float *logits)
+{
+    attncl_graph *taken = NULL;
+
+    TRY(check_slot(decoder, slot));
+    REQUIRE(tokens, ATTNCL_ERR_ARGUMENT, "tokens is NULL");
+    REQUIRE(n >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " tokens, must be at least 1", n);
+    TRY(check_capacity(decoder, slot, n));
+    TRY(attncl__graph_state_defined(decoder->graph));
+    TRY(attncl__decoder_check_tokens(decoder, n, tokens));
+    if (decoder->slot_positions[slot] == 0 && n > 1)
+        TRY(attncl__decoder_prefill_take(decoder, n, tokens, logits, &taken));
+    return taken ? copy_rows(decoder, taken, 0, slot, n)
+                 : take_steps(decoder, slot, n, tokens, logits);
+}
+
+attncl_status attncl_decoder_slot_copy(attncl_decoder *decoder, int64_t to, int64_t from, int64_t n)
+{
+    TRY(check_slot(decoder, to));
+    TRY(check_slot(decoder, from));
+    TRY(check_kept(decoder, from, n));
+    TRY(attncl__graph_state_defined(decoder->graph));
+    if (to == from)
+        move_slot(decoder, to, n);
+    return to == from ? ATTNCL_OK : copy_rows(decoder, decoder->graph, from, to, n);
+}
+
+attncl_status attncl_decoder_slot_truncate(attncl_decoder *decoder, int64_t slot, int64_t n)
+{
+    TRY(check_slot(decoder, slot));
+    TRY(check_kept(decoder, slot, n));
+    move_slot(decoder, slot, n);
+    return ATTNCL_OK;
+}
+
+int64_t attncl_decoder_slot_position(const attncl_decoder *decoder, int64_t slot)
+{
+    return decoder && decoder->slot_positions && slot >= 0 && slot < decoder->batch
+               ? decoder->slot_positions[slot]
+               : 0;
+}
