@@ -159,44 +159,12 @@ static attncl_status check_capacity(const attncl_decoder *decoder, int64_t n)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__decoder_check_tokens(const attncl_decoder *d, int64_t n,
-                                           const int32_t *tokens)
-{
-    for (int64_t i = 0; i < n; ++i)
-        REQUIRE(tokens[i] >= 0 && tokens[i] < d->vocabulary, ATTNCL_ERR_ARGUMENT,
-                "tokens: element %" PRId64 " is %d, allowed are 0 to %" PRId64, i, (int)tokens[i],
-                d->vocabulary - 1);
-    return ATTNCL_OK;
-}
-
 // How many of n tokens more are in the window.
 static int64_t count_inside(const attncl_decoder *d, int64_t n)
 {
     if (d->window == 0 || n <= d->window - d->position)
         return n;
     return d->position < d->window ? d->window - d->position : 0;
-}
-
-attncl_status attncl__decoder_step_begin(attncl_decoder *decoder)
-{
-    return decoder->uploads_pending ? attncl_context_finish(attncl__graph_context(decoder->graph))
-                                    : ATTNCL_OK;
-}
-
-attncl_status attncl__decoder_step_run(attncl_decoder *decoder, size_t bytes, float *logits)
-{
-    decoder->uploads_pending = true;
-    TRY(attncl__graph_write_queued(decoder->graph, "step", decoder->step, bytes));
-    TRY(attncl_graph_run(decoder->graph));
-    if (logits) {
-        const size_t n = (size_t)(decoder->batch * decoder->vocabulary);
-        const attncl_status status =
-            attncl_graph_read(decoder->graph, "logits", logits, n * sizeof *logits);
-        if (status != ATTNCL_OK)
-            return attncl__graph_run_failed(decoder->graph, status); // the run cannot be taken back
-        decoder->uploads_pending = false;
-    }
-    return ATTNCL_OK;
 }
 
 attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens, float *logits)

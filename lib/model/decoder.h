@@ -40,6 +40,8 @@ struct attncl_decoder {
     int32_t *cropped_text;       // [window, batch], what it is given
 };
 
+// -- decoder_graph.c
+
 // Compiles a graph of n_tokens, which a step has none of.  Prompts and steps that draw share the step's state.
 attncl_status attncl__decoder_open(const attncl_decoder *d, enum decoding kind, int64_t n_tokens,
                                    attncl_graph **graph_ret);

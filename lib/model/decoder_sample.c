@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Opens a decoder's graphs.  Steps that draw the next token on the device: their graph shares the state of the step's
-// graph, and has what the next step takes as state of its own.
+// Steps that draw the next token on the device: their graph shares the state of the step's graph, and has what the next
+// step takes as state of its own.
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,42 +10,6 @@
 #include "base/struct.h"
 #include "layer/decoding.h"
 #include "model/decoder.h"
-
-// Whose state a graph shares; NULL: it has its own.  A prompt of one slot has that of a prompt before it.
-static const attncl_graph *state_owner(const attncl_decoder *d, enum decoding kind)
-{
-    if (kind != DECODE_SAMPLING && kind != DECODE_PREFILL)
-        return NULL;
-    if (!d->slot_positions)
-        return d->graph;
-    for (int i = 0; i < N_PREFILLS; ++i)
-        if (d->prefills[i].graph)
-            return d->prefills[i].graph;
-    return NULL;
-}
-
-attncl_status attncl__decoder_open(const attncl_decoder *d, enum decoding kind, int64_t n_tokens,
-                                   attncl_graph **graph_ret)
-{
-    attncl_model *model = d->model;
-    const attncl_graph *owner = state_owner(d, kind);
-    const int64_t batch = kind == DECODE_PREFILL ? attncl__decoder_prompt_batch(d) : d->batch;
-    attncl_status status = ATTNCL_OK;
-    struct build b = {0};
-
-    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
-    b.n_positions = d->limit;
-    b.state_dtype = d->state_dtype;
-    TRY_DONE(model->arch->build_decoding(&b, model->settings, kind, n_tokens, batch));
-    if (owner)
-        attncl__graph_share_state(b.graph, owner);
-    TRY_DONE(attncl_graph_compile(b.graph, NULL));
-    *graph_ret = b.graph;
-    b.graph = NULL; // ownership has passed to the caller
-done:
-    attncl_graph_destroy(b.graph);
-    return status;
-}
 
 static attncl_status check_sampling(const attncl_sampling *given, attncl_sampling *ret)
 {

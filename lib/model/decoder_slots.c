@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "device/context.h"
 #include "model/decoder.h"
 
 enum { IDLE = -1 };
@@ -80,28 +79,16 @@ attncl_status attncl__decoder_slots_step(attncl_decoder *d, const int32_t *token
     return ATTNCL_OK;
 }
 
-// Rows 0 to n - 1 of sequence `from` of a graph's states become those of slot `to`.
+// A slot takes the first n tokens of sequence `from` of a graph.
 static attncl_status copy_rows(attncl_decoder *d, attncl_graph *graph, int64_t from, int64_t to,
                                int64_t n)
 {
-    const struct program *source = attncl__graph_program(graph);
-    const struct program *target = attncl__graph_program(d->graph);
-    attncl_status status = ATTNCL_OK;
+    const attncl_status status = attncl__graph_copy_rows(graph, from, d->graph, to, n);
 
-    assert(source->n_states == target->n_states);
-    for (int i = 0; i < target->n_states && n > 0; ++i) {
-        const struct state *s = &source->states[i], *t = &target->states[i]; // [limit, B, K]
-        const size_t row = attncl_dtype_bytes(t->desc.dtype) * (size_t)t->desc.dim[2];
-        assert(strcmp(s->name, t->name) == 0 && s->desc.dim[2] == t->desc.dim[2]);
-        const struct buffer_rows rows_from = {s->storage->mem, (size_t)from * row,
-                                              (size_t)s->desc.dim[1] * row};
-        const struct buffer_rows rows_to = {t->storage->mem, (size_t)to * row,
-                                            (size_t)t->desc.dim[1] * row};
-        TRY_DONE(attncl__buffer_copy_rows(target->ctx, &rows_from, &rows_to, row, (size_t)n));
-    }
+    if (status != ATTNCL_OK)
+        return attncl__graph_run_failed(d->graph, status);
     move_slot(d, to, n);
-done:
-    return status == ATTNCL_OK ? status : attncl__graph_run_failed(d->graph, status);
+    return ATTNCL_OK;
 }
 
 // A token at a time, all other slots idle.

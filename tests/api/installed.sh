@@ -27,7 +27,7 @@ done
 softmax_model "$tmp/model.safetensors"
 softmax_input "$tmp/input.safetensors"
 
-programs="softmax one_layer attention gmlp feedback recurrent train ranks run_model interop decode state_types"
+programs="softmax one_layer attention gmlp feedback recurrent train ranks run_model interop decode batch state_types"
 have_device=1
 "$prefix/bin/attncl" devices >"$tmp/devices" 2>&1 || have_device=0
 

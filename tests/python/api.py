@@ -270,6 +270,24 @@ class Decodes(unittest.TestCase):
             with self.assertRaisesRegex(attncl.AttnclError, "window is -1, allowed are 0 to"):
                 model.decoder(window=-1)
 
+    def test_slots(self):
+        inputs, expected = golden("lm_transformer")
+        tokens, want = inputs["tokens"], expected["output"]
+        with attncl.Model(path("lm_transformer")) as model, model.decoder(3, slot_limit=12) as decoder:
+            np.testing.assert_allclose(decoder.slot_prefill(1, tokens[:3, 0]), want[2, 0], rtol=2e-4, atol=2e-5)
+            self.assertIsNone(decoder.slot_prefill(0, tokens[:1, 1], logits=False))
+            decoder.slot_copy(2, 1, 2)
+            scores = decoder.step([tokens[1, 1], -1, tokens[2, 0]])
+            np.testing.assert_allclose(scores[0], want[1, 1], rtol=2e-4, atol=2e-5)
+            np.testing.assert_allclose(scores[2], want[2, 0], rtol=2e-4, atol=2e-5)
+            decoder.slot_truncate(0)
+            self.assertEqual([decoder.slot_position(i) for i in range(3)], [0, 3, 3])
+            for wrong in ([], [[1]], 1, [0.5]):
+                with self.assertRaises(attncl.AttnclError):
+                    decoder.slot_prefill(0, wrong)
+            with self.assertRaisesRegex(attncl.AttnclError, "slot is 3, allowed are 0 to 2"):
+                decoder.slot_copy(3, 0, 0)
+
     def test_tokens_drawn_on_the_device(self):
         tokens = golden("lm_transformer")[0]["tokens"]
         with attncl.Model(path("lm_transformer")) as model, model.decoder(tokens.shape[1]) as decoder:

@@ -159,7 +159,7 @@ class CrossEntropyDesc(Sized):
 
 class DecoderOptions(Sized):
     """attncl_decoder_options."""
-    _fields_ = [("state_dtype", ctypes.c_int), ("window", ctypes.c_int64)]
+    _fields_ = [("state_dtype", ctypes.c_int), ("window", ctypes.c_int64), ("slot_limit", ctypes.c_int64)]
 
 
 class TrainerOptions(Sized):
@@ -258,6 +258,10 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "decoder_vocabulary": (INT64, HANDLE),
     "decoder_step": (CHECKED, HANDLE, HANDLE, HANDLE),
     "decoder_prefill": (CHECKED, HANDLE, INT64, HANDLE, HANDLE),
+    "decoder_slot_position": (INT64, HANDLE, INT64),
+    "decoder_slot_prefill": (CHECKED, HANDLE, INT64, INT64, HANDLE, HANDLE),
+    "decoder_slot_copy": (CHECKED, HANDLE, INT64, INT64, INT64),
+    "decoder_slot_truncate": (CHECKED, HANDLE, INT64, INT64),
     "decoder_sample": (CHECKED, HANDLE, INT64, HANDLE, ctypes.POINTER(Sampling), HANDLE),
     "model_decoder_limit": (INT64, HANDLE),
     "tokenizer_create": (CHECKED, TEXT, SIZE, HANDLE_RET),

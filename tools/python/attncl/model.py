@@ -409,11 +409,12 @@ class Model(Handle):
 
     # -- language models --
 
-    def decoder(self, batch: int = 1, *, state_dtype: str = "F32", window: int = 0) -> Decoder:
+    def decoder(self, batch: int = 1, *, state_dtype: str = "F32", window: int = 0, slot_limit: int = 0) -> Decoder:
         """A language model's state for `batch` sequences, token by token.  Transformer layers can keep keys and
         values, and gMLP its rows, as "F16" or "BF16", in half the memory of "F32".  With a window the text may be
-        longer than the model's limit: its last `window` tokens count, computed again for each score."""
-        return Decoder(self, batch, state_dtype, window)
+        longer than the model's limit: its last `window` tokens count, computed again for each score.  With a
+        slot_limit each sequence is a slot with a position of its own, of at most so many tokens: Decoder.slot_prefill()."""
+        return Decoder(self, batch, state_dtype, window, slot_limit)
 
     def encode(self, text: str) -> np.ndarray:
         """A text as token numbers: by the model's attncl.tokenizer, or those of its characters in attncl.vocab."""
@@ -500,11 +501,11 @@ class Model(Handle):
 class Decoder(Handle):
     """A language model's state after a prefix."""
 
-    def __init__(self, model: Model, batch: int, state_dtype: str = "F32", window: int = 0):
+    def __init__(self, model: Model, batch: int, state_dtype: str = "F32", window: int = 0, slot_limit: int = 0):
         lib, decoder = library(), ctypes.c_void_p()
         if state_dtype not in ("F32", "F16", "BF16"):
             raise error_of(Status.ERR_ARGUMENT, f"state_dtype is {state_dtype!r}, it can be 'F32', 'F16' or 'BF16'")
-        options = DecoderOptions(state_dtype=lib.dtype_of_name[state_dtype], window=window)
+        options = DecoderOptions(state_dtype=lib.dtype_of_name[state_dtype], window=window, slot_limit=slot_limit)
         with model._lock:
             model._ask(lib.decoder_create, batch, ctypes.byref(options), ctypes.byref(decoder))
             self._lib, self._lock, self._model, self._handle, self.batch = lib, model._lock, model, decoder, batch
@@ -521,7 +522,7 @@ class Decoder(Handle):
 
     @property
     def position(self) -> int:
-        """Tokens taken so far."""
+        """Tokens taken so far; by the fullest slot."""
         return self._ask(self._lib.decoder_position)
 
     @property
@@ -539,7 +540,8 @@ class Decoder(Handle):
         self._ask(self._lib.decoder_reset)
 
     def step(self, tokens: Any, *, logits: bool = True) -> np.ndarray | None:
-        """Takes one token for each sequence, [batch]; the scores of the next one [batch, vocabulary], or None."""
+        """Takes one token for each sequence, [batch], -1 for an idle slot; the scores of the next one [batch, vocabulary],
+        or None."""
         return self._take(self._lib.decoder_step, (), tokens, (self.batch,), logits)
 
     def prefill(self, tokens: Any, *, logits: bool = True) -> np.ndarray | None:
@@ -549,6 +551,27 @@ class Decoder(Handle):
         if not length:
             raise error_of(Status.ERR_ARGUMENT, "a prompt of no tokens")
         return self._take(self._lib.decoder_prefill, (length,), tokens, (length, self.batch), logits)
+
+    def slot_position(self, slot: int) -> int:
+        """Tokens that a slot has taken."""
+        return self._ask(self._lib.decoder_slot_position, slot)
+
+    def slot_prefill(self, slot: int, tokens: Any, *, logits: bool = True) -> np.ndarray | None:
+        """One slot takes a prompt, [T], while the others stay: at position 0 at once; the scores of the token after it
+        [vocabulary], or None."""
+        taken = self._tokens(tokens, (len(tokens) if np.ndim(tokens) else 0,))
+        scores = np.empty(self.vocabulary, np.float32) if logits else None
+        self._ask(self._lib.decoder_slot_prefill, slot, taken.size, taken.ctypes.data,
+                  None if scores is None else scores.ctypes.data)
+        return scores
+
+    def slot_copy(self, to: int, from_: int, n: int) -> None:
+        """Slot `to` takes the first n tokens of slot `from_`, as they were computed there, in the place of its own."""
+        self._ask(self._lib.decoder_slot_copy, to, from_, n)
+
+    def slot_truncate(self, slot: int, n: int = 0) -> None:
+        """A slot keeps the first n of its tokens."""
+        self._ask(self._lib.decoder_slot_truncate, slot, n)
 
     def sample(self, tokens: Any, length: int, *, temperature: float = 1.0, top_k: int = 0, seed: int = 0) -> np.ndarray:
         """Takes one token for each sequence, [batch], and then the tokens drawn, on the device: [length, batch] of

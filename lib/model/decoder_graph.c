@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+//
+// Opens a decoder's graphs, and runs that of a step.
+
+#include <inttypes.h>
+
+#include "model/decoder.h"
+
+// Whose state a graph shares; NULL: it has its own.  A prompt of one slot has that of a prompt before it.
+static const attncl_graph *state_owner(const attncl_decoder *d, enum decoding kind)
+{
+    if (kind != DECODE_SAMPLING && kind != DECODE_PREFILL)
+        return NULL;
+    if (!d->slot_positions)
+        return d->graph;
+    for (int i = 0; i < N_PREFILLS; ++i)
+        if (d->prefills[i].graph)
+            return d->prefills[i].graph;
+    return NULL;
+}
+
+attncl_status attncl__decoder_open(const attncl_decoder *d, enum decoding kind, int64_t n_tokens,
+                                   attncl_graph **graph_ret)
+{
+    attncl_model *model = d->model;
+    const attncl_graph *owner = state_owner(d, kind);
+    const int64_t batch = kind == DECODE_PREFILL ? attncl__decoder_prompt_batch(d) : d->batch;
+    attncl_status status = ATTNCL_OK;
+    struct build b = {0};
+
+    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
+    b.n_positions = d->limit;
+    b.state_dtype = d->state_dtype;
+    TRY_DONE(model->arch->build_decoding(&b, model->settings, kind, n_tokens, batch));
+    if (owner)
+        attncl__graph_share_state(b.graph, owner);
+    TRY_DONE(attncl_graph_compile(b.graph, NULL));
+    *graph_ret = b.graph;
+    b.graph = NULL; // ownership has passed to the caller
+done:
+    attncl_graph_destroy(b.graph);
+    return status;
+}
+
+attncl_status attncl__decoder_check_tokens(const attncl_decoder *d, int64_t n,
+                                           const int32_t *tokens)
+{
+    for (int64_t i = 0; i < n; ++i)
+        REQUIRE(tokens[i] >= 0 && tokens[i] < d->vocabulary, ATTNCL_ERR_ARGUMENT,
+                "tokens: element %" PRId64 " is %d, allowed are 0 to %" PRId64, i, (int)tokens[i],
+                d->vocabulary - 1);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__decoder_step_begin(attncl_decoder *decoder)
+{
+    return decoder->uploads_pending ? attncl_context_finish(attncl__graph_context(decoder->graph))
+                                    : ATTNCL_OK;
+}
+
+attncl_status attncl__decoder_step_run(attncl_decoder *decoder, size_t bytes, float *logits)
+{
+    decoder->uploads_pending = true;
+    TRY(attncl__graph_write_queued(decoder->graph, "step", decoder->step, bytes));
+    TRY(attncl_graph_run(decoder->graph));
+    if (logits) {
+        const size_t n = (size_t)(decoder->batch * decoder->vocabulary);
+        const attncl_status status =
+            attncl_graph_read(decoder->graph, "logits", logits, n * sizeof *logits);
+        if (status != ATTNCL_OK)
+            return attncl__graph_run_failed(decoder->graph, status); // the run cannot be taken back
+        decoder->uploads_pending = false;
+    }
+    return ATTNCL_OK;
+}
