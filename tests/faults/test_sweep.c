@@ -35,6 +35,7 @@ static const struct piece {
     {work_adopted, "adopted"},
     {work_cache, "cache"},
     {work_cold, "cold"},
+    {work_slots, "lm_transformer"},
 };
 
 // Calls whose failure need not be one of the work, and why.
@@ -81,6 +82,7 @@ static const char *const rare[] = {
     "clFinish",
     "clWaitForEvents",
     "clEnqueueCopyBuffer",
+    "clEnqueueCopyBufferRect",
     "clEnqueueMarkerWithWaitList",
     "clGetEventInfo",
     "clGetEventProfilingInfo",

@@ -6,6 +6,7 @@
 #include "attncl/opencl.h"
 #include "attncl/ops.h"
 #include "attncl/profile.h"
+#include "attncl/slots.h"
 #include "attncl/train.h"
 #include "base/alloc.h"
 #include "device/clerr.h"
@@ -89,6 +90,32 @@ done:
 attncl_status work_decoder(const char *name, struct strbuf *result)
 {
     return decode_golden(test_context(), use_golden(name), result);
+}
+
+attncl_status work_slots(const char *name, struct strbuf *result)
+{
+    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
+    attncl_status status = ATTNCL_OK;
+    attncl_model *model = NULL;
+    attncl_decoder *decoder = NULL;
+    float logits[MAX_LOGITS];
+
+    options.slot_limit = N_STEPS;
+    TRY_DONE(attncl_model_open(test_context(), use_golden(name)->path, NULL, &model));
+    TRY_DONE(attncl_decoder_create(model, 2, &options, &decoder));
+    const size_t n = (size_t)attncl_decoder_vocabulary(decoder);
+    ck_assert_uint_le(2 * n, MAX_LOGITS);
+    TRY_DONE(attncl_decoder_slot_prefill(decoder, 0, 1, (int32_t[]){3}, logits));
+    add(result, logits, n * sizeof *logits);
+    TRY_DONE(attncl_decoder_step(decoder, (int32_t[]){1, -1}, NULL));
+    TRY_DONE(attncl_decoder_slot_copy(decoder, 1, 0, 2));
+    TRY_DONE(attncl_decoder_slot_truncate(decoder, 0, 1));
+    TRY_DONE(attncl_decoder_step(decoder, (int32_t[]){2, 4}, logits));
+    add(result, logits, 2 * n * sizeof *logits);
+done:
+    attncl_decoder_destroy(decoder);
+    attncl_model_destroy(model);
+    return status;
 }
 
 // -- training

@@ -12,6 +12,7 @@ typedef attncl_status work_fn(const char *what, struct strbuf *result);
 
 work_fn work_model;   // a run of a model file
 work_fn work_decoder; // tokens one by one, with and without a wait
+work_fn work_slots;   // a slot takes tokens, another one its beginning, then both
 work_fn work_trainer; // of these keys: steps, evaluation, a checkpoint, and going on from it
 work_fn work_bound;   // a graph in buffers of the caller, at this offset
 work_fn work_events;  // reads of outputs as they are completed, lists of events
