@@ -16,8 +16,7 @@
 //   Macro      Meaning                                         Values
 //   FLOAT4     rows are whole, aligned vectors of four         0, 1
 //   STORES     this position's key and value are stored first  0, 1
-//   SLOTS      a position for each batch entry: with STORES, a
-//              negative one stores nothing and gives zeros     0, 1
+//   SLOTS      with STORES: a position for each batch entry    0, 1
 //   PLACES     relative positions: none, joint, split          0, 1, 2
 
 #include "common/attention_merge.clh"
@@ -122,7 +121,7 @@ LOCAL_INLINE float sum_of_column(__local const float *e, __global const void *v,
 // places: [P, H, width], place_bias: [P, H], of which the last rows are those of the newest keys; u:
 // [H, width]
 // position: [1], with SLOTS [batch].  There are position + 1 keys with STORES, `position` without; attention sees the last
-// `span` of them
+// `span` of them.  With SLOTS, a negative position stores nothing and has no keys
 // parts: [batch, H, n_parts, 2 + width]; query: 2 width floats
 KERNEL void attention_split_gpu_fwd(
     __global const float *restrict q, long q_start, long q_stride, __global const float *restrict k,

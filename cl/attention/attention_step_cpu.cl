@@ -9,7 +9,7 @@
 //   Numerics  float, online softmax; the position is clamped to the caches
 //
 //   Macro  Meaning                                                                            Values
-//   SLOTS  a position for each batch entry: a negative one stores nothing and gives zeros     0, 1
+//   SLOTS  a position for each batch entry, where a negative one stores nothing, gives zeros  0, 1
 
 #include "common/attention_row.clh"
 #include "common/softcap.clh"

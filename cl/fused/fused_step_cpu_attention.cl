@@ -17,8 +17,7 @@
 //
 //   Macro  Meaning                                    Values
 //   VW     vector width, a divisor of a head's width  4 | 8 | 16
-//   SLOTS  a position for each row: a negative one
-//          stores nothing and attends to nothing      0 | 1
+//   SLOTS  a position for each row                    0 | 1
 
 #include "common/attention_row.clh"
 #include "common/softcap.clh"
@@ -99,8 +98,8 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const void *keys,
     }
 }
 
-// position: [1], with SLOTS [m]; keys, values: [limit, m, channels / kv_group]; head: channels of a head; kv_group: heads that share
-// their keys; sums: [kv_group][head], then a state of each
+// position: [1], with SLOTS [m], where a negative one stores nothing and has no keys; keys, values: [limit, m, channels /
+// kv_group]; head: channels of a head; kv_group: heads that share their keys; sums: [kv_group][head], then a state of each
 KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int limit, int span,
                                      float scale, float softcap,
                                      __global const int *restrict position, __global void *keys,

@@ -26,8 +26,8 @@ ATTNCL_API int64_t attncl_decoder_slot_position(const attncl_decoder *decoder, i
 
 /**
  * One slot takes its next n tokens; the others stay as they are.  At position 0 one graph computes all of them, as in
- * attncl_decoder_prefill().  At later positions they are taken step by step: steps of attncl_decoder_step() cost the
- * same, and let other slots go on.
+ * attncl_decoder_prefill(); at later positions it does if they are many, and computes those before them again.  Few are
+ * taken step by step: attncl_decoder_step() costs the same, and lets other slots go on.
  * @param n       at least 1
  * @param tokens  [n]
  * @param logits  [vocabulary], the scores of the token after the last; NULL: not wanted

@@ -26,17 +26,16 @@ static attncl_status create(attncl_model *model, int64_t batch, int64_t n_positi
     *decoder = (attncl_decoder){
         .model = model,
         .step = attncl__alloc_array(2 * (size_t)batch, sizeof *decoder->step),
-        .slot_positions =
-            slots ? attncl__alloc_array((size_t)batch, sizeof *decoder->slot_positions) : NULL,
         .batch = batch,
         .vocabulary = model->arch->vocabulary(model->settings),
         .limit = n_positions > 0 ? n_positions : model->arch->limit(model->settings),
         .state_dtype = state_dtype,
     };
-    if (!decoder->step || (slots && !decoder->slot_positions))
+    if (!decoder->step)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", batch));
-    attncl__decoder_slots_reset(decoder);
     TRY_DONE(attncl__decoder_open(decoder, slots ? DECODE_SLOTS : DECODE_STEP, 0, &decoder->graph));
+    if (slots)
+        TRY_DONE(attncl__decoder_slots_init(decoder));
     *decoder_ret = decoder;
     decoder = NULL; // ownership has passed to the caller
 
@@ -104,6 +103,7 @@ void attncl_decoder_destroy(attncl_decoder *decoder)
     attncl__free(decoder->text);
     attncl__free(decoder->cropped_text);
     attncl__free(decoder->slot_positions);
+    attncl__free(decoder->slot_tokens);
     attncl__free(decoder->step);
     attncl__free(decoder);
 }
@@ -120,7 +120,8 @@ attncl_status attncl_decoder_reset(attncl_decoder *decoder)
     if (decoder->cropped)
         TRY(attncl_graph_reset(decoder->cropped));
     decoder->position = 0;
-    attncl__decoder_slots_reset(decoder);
+    for (int64_t i = 0; decoder->slot_positions && i < decoder->batch; ++i)
+        decoder->slot_positions[i] = 0;
     return ATTNCL_OK;
 }
 

@@ -26,6 +26,7 @@ struct attncl_decoder {
     attncl_dtype state_dtype;
     int64_t position;        // of the fullest slot
     int32_t *slot_positions; // [batch], of each slot; NULL: all sequences have `position`
+    int32_t *slot_tokens;    // [batch, limit], what each slot has taken
     // Host copy of a step's input while it is uploaded, the position and the tokens: a wait for it would
     // take longer than a small model's step.
     int32_t *step;        // [1 + batch], of slots [2 batch]
@@ -80,8 +81,8 @@ attncl_status attncl__decoder_draw(attncl_decoder *decoder, attncl_graph *graph,
 // As attncl_decoder_step() of slots.
 attncl_status attncl__decoder_slots_step(attncl_decoder *decoder, const int32_t *tokens,
                                          float *logits);
-// All are empty.
-void attncl__decoder_slots_reset(attncl_decoder *decoder);
+// Slots, all empty, of a decoder that has none yet.
+attncl_status attncl__decoder_slots_init(attncl_decoder *decoder);
 
 // The window, of a decoder that has none yet.
 attncl_status attncl__decoder_crop_init(attncl_decoder *decoder, int64_t window);

@@ -203,7 +203,7 @@ LOOP_TEST(texts_are_those_of_decoders_of_their_own, 0, N_FORMS)
     static struct server s;
 
     open_server(&s, _i);
-    for (int round = 0; round < (on_simulator() ? 8 : 70); ++round) {
+    for (int round = 0; round < (on_simulator() ? 8 : 40); ++round) {
         for (int i = 0; i < SLOTS; ++i) {
             if (s.texts[i].n == 0 && draw_below(&s, 3) == 0)
                 start_slot(&s, i);
