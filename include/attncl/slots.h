@@ -9,7 +9,8 @@
  *     attncl_decoder_step(decoder, tokens, logits);                 a token for each slot, -1 where it is idle
  *     attncl_decoder_slot_truncate(decoder, 3, 0);                  slot 3 is free again
  *
- * The scores of a slot depend on its own tokens alone, not on those of others.
+ * The scores of a slot depend on its own tokens alone, not on those of others.  The first prompt takes the memory of one
+ * slot more.
  *
  * Threads: one at a time per model and its decoders.
  */
