@@ -76,8 +76,7 @@ KERNEL void additive_attention_fwd(__global const float *restrict q, long q_star
     SOFTMAX_LOCALS;
     const long row = get_group_id(0);
     const int b = (int)(row / n_queries);
-    const int length =
-        MASKING == BY_LENGTHS ? clamp(lengths[lengths_t ? row : b], 0, n_keys) : n_keys;
+    const int length = BY_LENGTHS ? clamp(lengths[lengths_t ? row : b], 0, n_keys) : n_keys;
     __global const float *query = q + q_start + row * q_stride;
     __global const float *keys = k + k_start + (long)b * n_keys * k_stride;
     __global const float *values = v + v_start + (long)b * n_keys * v_stride;

@@ -50,8 +50,7 @@ KERNEL void additive_attention_bwd_rows(
     GROUP_SPACE(tmp);
     const long row = get_group_id(0);
     const int b = (int)(row / n_queries), id = get_local_id(0);
-    const int length =
-        MASKING == BY_LENGTHS ? clamp(lengths[lengths_t ? row : b], 0, n_keys) : n_keys;
+    const int length = BY_LENGTHS ? clamp(lengths[lengths_t ? row : b], 0, n_keys) : n_keys;
     __global float *p = scratch + row * n_keys, *ds = p + ds_at;
     float row_max = -INFINITY, total = 0.0f, mean = 0.0f;
 

@@ -17,88 +17,10 @@
 //             no key gives and gets 0.  Masked scores, a constant, have no gradient.  Sums in a fixed
 //             order
 
-#include "attention/attention_cpu.clh"
+#include "attention/attention_bwd_cpu.clh"
 
 // Keys of a panel of dk and dv.
 #define PC 4
-
-// A block's other half.  g: packed; rows: as they are, a pitch apart, zeros beyond their width.
-struct gradient {
-    int value_width, value_pitch, n_keys, has_c;
-    __local float *g, *query_rows, *g_rows, *ds, *delta;
-    __global const float *c; // of the block's first row and the first key
-#if DROPOUT
-    struct weight_mask dropped;
-#endif
-};
-
-// Scores become weights; x->total is 1 / total here.
-static inline void weigh_row(const struct block *x, int r, int columns)
-{
-    const float shift = x->row_max[r], factor = x->total[r];
-    __local float *s = x->scores + r * BC;
-
-    for (int i = 0; i < columns; i += VW)
-        VSTORE(exp_nonpos_v(VLOAD(s + i) - shift) * factor, s + i);
-}
-
-#if SOFTCAP
-// A capped score is known from its weight.
-static inline FV slope(const struct block *x, int r, FV weight)
-{
-    const FV score = x->row_max[r] + log_v(weight / x->total[r]);
-    return weight == 0.0f ? (FV)(0.0f) : CAP_SLOPE(score, x->softcap);
-}
-#define SLOPE(x, r, weight) slope(x, r, weight)
-#else
-#define SLOPE(x, r, weight) 1.0f
-#endif
-
-#if DROPOUT
-// p of row r becomes m p and, where there are any, g . v becomes ds.
-LOCAL_INLINE void drop_and_finish_row(const struct block *x, const struct gradient *y, int r,
-                                      int j0, int keys, int columns, bool has_ds)
-{
-    const ulong block = mask_block(&y->dropped, x->i0 + r, j0);
-    __local float *p = x->scores + r * BC, *ds = y->ds + r * BC;
-    const float delta = y->delta[r];
-
-    for (int c = 0; c < columns; c += 4 * VW) {
-        FV kept[4] = {(FV)(1.0f), (FV)(1.0f), (FV)(1.0f), (FV)(1.0f)};
-        drop_vectors(&y->dropped.d, block + c / 4, kept);
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            const int i = c + k * VW;
-            if (i >= columns)
-                break;
-            const FV weight = VLOAD(p + i);
-            VSTORE(weight * kept[k], p + i);
-            if (!has_ds)
-                continue;
-            FV d = VLOAD(ds + i) * kept[k] - delta;
-            if (y->has_c && i < keys)
-                d += load_some(y->c + (long)r * y->n_keys + j0 + i, keys - i, 0.0f);
-            VSTORE(weight * d * (x->scale * SLOPE(x, r, weight)), ds + i);
-        }
-    }
-}
-#endif
-
-// g . v becomes ds.
-static inline void finish_row(const struct block *x, const struct gradient *y, int r, int j0,
-                              int keys, int columns)
-{
-    __local const float *p = x->scores + r * BC;
-    __local float *ds = y->ds + r * BC;
-    const float delta = y->delta[r];
-
-    for (int i = 0; i < columns; i += VW) {
-        FV d = VLOAD(ds + i) - delta;
-        if (y->has_c && i < keys)
-            d += load_some(y->c + (long)r * y->n_keys + j0 + i, keys - i, 0.0f);
-        VSTORE(VLOAD(p + i) * d * (x->scale * SLOPE(x, r, VLOAD(p + i))), ds + i);
-    }
-}
 
 // sums [keys][pitch] += the transpose of factors [count][BC] * rows [count][pitch].
 LOCAL_INLINE void add_columns(__global float *sums, int pitch, __local const float *factors,
@@ -156,11 +78,11 @@ static inline void add_gradients(const struct block *x, const struct gradient *y
             VSTORE((FV)(0.0f), x->sums + r * x->sum_pitch + d);
     for (int j0 = from; j0 < to; j0 += BC) {
         const int keys = min(BC, to - j0), columns = (keys + PANEL - 1) / PANEL * PANEL;
-        if (MASKING == BY_LENGTHS && j0 >= reach && !masked_keys_count(x))
+        if (BY_LENGTHS && j0 >= reach && !masked_keys_count(x))
             break;
         if (!score_tile(x, v, h->keys, j0, keys, reach))
             continue;
-        const bool has_ds = MASKING != BY_LENGTHS || j0 < reach;
+        const bool has_ds = !BY_LENGTHS || j0 < reach;
         for (int r = 0; r < x->count; r++)
             weigh_row(x, r, columns);
 #if !DROPOUT
@@ -184,7 +106,7 @@ static inline void add_gradients(const struct block *x, const struct gradient *y
 #if !DROPOUT
             finish_row(x, y, r, j0, keys, columns);
 #endif
-#if MASKING == BY_LENGTHS
+#if BY_LENGTHS
             fill_outside(y->ds + r * BC, columns, 0, length_of(v, x->i0 + r) - j0, 0.0f);
 #endif
         }
@@ -198,14 +120,17 @@ static inline void add_gradients(const struct block *x, const struct gradient *y
 // [B, H, T, S].  rows: [B, H, T], a maximum and 1 / total.  packed: keys, from values_at on values,
 // from rows_at on keys as rows.  dq: [B, H, T, width].
 // sums: dk [heads][work-items of a head][keys in tiles][key_pitch] from dk_at on, and dv alike.
-KERNEL void attention_bwd_cpu(
-    HEADS(q), __global const float *restrict y, long y_b, long y_t,
-    __global const float *restrict g, long g_b, long g_t, __global const float *restrict weights,
-    __global const float *restrict c, int has_c, __global const float *restrict rows,
-    __global const float *restrict packed, long values_at, long rows_at, VISIBILITY_PARAMS,
-    __global float *restrict dq, __global float *restrict sums, long dk_at, long dv_at, int n_heads,
-    int n_queries, int n_keys, int width, int value_width, int key_pitch, int value_pitch,
-    float scale, float softcap, int block, WEIGHT_MASK_PARAMS, __local float *local_space)
+KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y_b, long y_t,
+                              __global const float *restrict g, long g_b, long g_t,
+                              __global const float *restrict weights,
+                              __global const float *restrict c, int has_c,
+                              __global const float *restrict rows,
+                              __global const float *restrict packed, long values_at, long rows_at,
+                              VISIBILITY_PARAMS, __global float *restrict dq,
+                              __global float *restrict sums, long dk_at, long dv_at, int n_heads,
+                              int n_queries, int n_keys, int width, int value_width, int key_pitch,
+                              int value_pitch, float scale, float softcap, int block,
+                              WEIGHT_MASK_PARAMS, __local float *local_space BIAS_PARAMS)
 {
     const int kv_head = get_group_id(1);
     const int head = kv_head * (int)get_num_groups(0) + (int)get_group_id(0);
@@ -219,7 +144,11 @@ KERNEL void attention_bwd_cpu(
                                packed + values_at + kv_head * tile_keys * value_width,
                                packed + rows_at + (long)kv_head * n_keys * key_pitch,
                                sums + dk_at + own * key_pitch, sums + dv_at + own * value_pitch};
+#if BIAS
+    struct block x = {.bias = {BIAS_TABLE_OF(b, h) BIAS_SLOPE_OF(h)}};
+#else
     struct block x;
+#endif
     struct gradient z;
 
     x.width = width;
@@ -259,7 +188,7 @@ KERNEL void attention_bwd_cpu(
         z.c = c + row0 * n_keys;
         const int from = first_key(&visible, i0) / BC * BC;
         const int to = end_key(&visible, i0 + x.count - 1);
-        const int reach = MASKING == BY_LENGTHS ? longest(&visible, i0, i0 + x.count) : n_keys;
+        const int reach = BY_LENGTHS ? longest(&visible, i0, i0 + x.count) : n_keys;
 
         pack_rows(&x, query, q_t, width, x.queries);
         pack_rows(&x, gradient, g_t, value_width, z.g);

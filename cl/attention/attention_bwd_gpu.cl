@@ -148,7 +148,7 @@ KERNEL void attention_bwd_gpu(GRADIENT_PARAMS)
     const int head = first_head + (int)get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * BR;
     const int e0 = (int)get_group_id(2) * PE;
-    const struct problem x = PROBLEM_OF(head, b);
+    const struct problem x = PROBLEM_OF(head, b, h);
     const struct rows queries = {HEAD_OF(q, b, h), q_t, n_queries};
     const struct rows keys = {HEAD_OF(k, b, h / kv_group), k_t, n_keys};
 #if MAKES_TILES

@@ -28,7 +28,7 @@
 #define TILE_QUERIES QUERY(BR, BC)
 #define TILE_KEYS    KEY(BR, BC)
 
-#if MASKING == BY_LENGTHS
+#if BY_LENGTHS && !BY_MASK
 #define BY_RANGE (OUTPUT == DK_DV) // nothing else says which pairs are wanted
 #else
 #define BY_RANGE (MASKING == 0)
@@ -214,7 +214,7 @@ KERNEL void attention_bwd_gpu_mma(GRADIENT_PARAMS)
     const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * BR;
     const int e0 = (int)get_group_id(2) * COLUMNS;
     const int row = i0 + (int)get_local_id(0) / MMA_LANES * 16 + LANE_ROW;
-    const struct problem x = PROBLEM_OF(head, b);
+    const struct problem x = PROBLEM_OF(head, b, h);
     const struct rows queries = {HEAD_OF(q, b, h), q_t, n_queries};
     const struct rows keys = {HEAD_OF(k, b, h / kv_group), k_t, n_keys};
 #if MAKES_TILES

@@ -170,7 +170,7 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
                               __global float *restrict weights, __global float *restrict saved_rows,
                               int save_rows, int n_heads, int n_queries, int n_keys, int width,
                               int value_width, float scale, float softcap, int block,
-                              WEIGHT_MASK_PARAMS, __local float *queries)
+                              WEIGHT_MASK_PARAMS, __local float *queries BIAS_PARAMS)
 {
     const int value_pitch = (value_width + NE * VW - 1) / (NE * VW) * (NE * VW);
     // One argument, and the group from the grid, since the embedded profile guarantees 256 bytes of them.
@@ -185,10 +185,10 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
     const struct block x = {i0,      count,       (count + MR - 1) / MR * MR,
                             width,   value_pitch, scale,
                             softcap, queries,     scores,
-                            sums,    rows,        rows + block};
+                            sums,    rows,        rows + block BIAS_OF(b, h)};
     const int from = first_key(&visible, i0) / BC * BC;
     const int to = end_key(&visible, i0 + count - 1);
-    const int reach = MASKING == BY_LENGTHS ? longest(&visible, i0, i0 + count) : n_keys;
+    const int reach = BY_LENGTHS ? longest(&visible, i0, i0 + count) : n_keys;
     const long tiles = (n_keys + BC - 1) / BC;
     __global const float *keys_of_head = packed_k + kv_head * tiles * BC * width;
     __global const float *values_of_head = HEAD_OF(v, b, h / kv_group);
@@ -201,7 +201,7 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
     start_rows(&x);
     for (int j0 = from; j0 < to; j0 += BC) {
         const int keys = min(BC, to - j0);
-        if (MASKING == BY_LENGTHS && j0 >= reach && !masked_keys_count(&x))
+        if (BY_LENGTHS && j0 >= reach && !masked_keys_count(&x))
             break;
         if (!score_tile(&x, &visible, keys_of_head, j0, keys, reach))
             continue;

@@ -76,7 +76,7 @@ KERNEL void attention_cpu_pack_fwd(HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     if (value_pitch)
         pack_values(HEAD_OF(v, b, h) + j0 * v_t, v_t, keys, value_width, value_pitch,
                     packed + values_at + ((long)head * n_keys + j0) * value_pitch);
-    if (MASKING == BY_LENGTHS && j0 >= longest(&visible, 0, n_queries))
+    if (BY_LENGTHS && j0 >= longest(&visible, 0, n_queries))
         return;
     pack_keys(HEAD_OF(k, b, h) + j0 * k_t, k_t, keys, width,
               packed + keys_at + (head * tiles + tile) * BC * width);

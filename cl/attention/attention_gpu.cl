@@ -37,6 +37,9 @@ struct block {
     float scale, softcap;
     __local float *stage, *p, *red, *kept;
     __local int *flag;
+#if BIAS
+    struct bias bias;
+#endif
 };
 
 // s[r]: scores of query i0 + 4 ty + r and keys j0 + 4 tx .. + 3.  False, in every work-item, when
@@ -50,8 +53,8 @@ static inline bool score_tile(int item, const struct block *x, const struct visi
     if (j0 >= end_key(v, last) || j0 + BC <= first_key(v, x->i0))
         return false;
     // Inside, every query of the block sees every key of the tile: no pair is asked.
-    const bool inside = MASKING != BY_MASK && x->count == BR && j0 >= first_key(v, last) &&
-                        j0 + BC <= end_key(v, x->i0);
+    const bool inside =
+        !BY_MASK && x->count == BR && j0 >= first_key(v, last) && j0 + BC <= end_key(v, x->i0);
     const int n_asked = inside ? 0 : 4; // rows
     uint seen = inside ? 0xffffu : 0;   // bit 4 r + c
 #pragma unroll 1
@@ -60,7 +63,7 @@ static inline bool score_tile(int item, const struct block *x, const struct visi
         for (int c = 0; c < 4; c++)
             if (row + r <= last && is_visible(v, row + r, j0 + 4 * tx + c))
                 seen |= 1u << (4 * r + c);
-    if (MASKING == BY_MASK && !in_any(seen != 0, x->flag))
+    if (BY_MASK && !in_any(seen != 0, x->flag))
         return false;
 
 #pragma unroll
@@ -72,13 +75,15 @@ static inline bool score_tile(int item, const struct block *x, const struct visi
         multiply_rows(item, x->queries, rows_from(x->keys, j0), x->width, x->kept, x->stage, s);
 #pragma unroll
     for (int r = 0; r < 4; r++) {
-        const int length = MASKING == BY_LENGTHS && row + r <= last ? length_of(v, row + r) : 0;
+        const int length = BY_LENGTHS && row + r <= last ? length_of(v, row + r) : 0;
 #pragma unroll
         for (int c = 0; c < 4; c++) {
-            const bool masked = MASKING == BY_LENGTHS && j0 + 4 * tx + c >= length;
+            const bool masked = BY_LENGTHS && j0 + 4 * tx + c >= length;
             const float score =
                 masked ? MASKED_SCORE : CAP_SCORE(f, s[r][c] * x->scale, x->softcap);
-            s[r][c] = seen >> (4 * r + c) & 1u ? score : -INFINITY;
+            s[r][c] = !(seen >> (4 * r + c) & 1u) ? -INFINITY
+                      : masked                    ? score
+                                                  : BIASED(x, score, row + r, j0 + 4 * tx + c);
         }
     }
     return true;
@@ -159,7 +164,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
                               int keep_rows, __global float *restrict scratch, long partials_at,
                               int n_splits, int split_keys, int blocks, int n_heads, int kv_group,
                               int n_queries, int n_keys, int width, int value_width, float scale,
-                              float softcap, WEIGHT_MASK_PARAMS)
+                              float softcap, WEIGHT_MASK_PARAMS BIAS_PARAMS)
 {
     __local float stage[STAGE] IN_FLOAT4S, p[BC * ROW_LD] IN_FLOAT4S, red[BR * (TX + 1)];
 #if QUERY_CHANNELS
@@ -182,14 +187,14 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
         width,
         min(PE, value_width - e0),
         n_keys,
-        MASKING == BY_LENGTHS ? longest(&visible, i0, i0 + count) : n_keys,
+        BY_LENGTHS ? longest(&visible, i0, i0 + count) : n_keys,
         scale,
         softcap,
         stage,
         p,
         red,
         kept,
-        &flag,
+        &flag BIAS_OF(b, h),
     };
     const int row = 4 * ((int)get_local_id(0) / TX);
     const long block_row = (long)head * n_queries + i0;
@@ -232,7 +237,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     for (int j0 = from; j0 < to; j0 += BC) {
         const int item = ITEM_AT(j0, width);
         float s[4][4];
-        if (MASKING == BY_LENGTHS && j0 >= x.reach && !masked_keys_count(item, &x, row_max))
+        if (BY_LENGTHS && j0 >= x.reach && !masked_keys_count(item, &x, row_max))
             break;
         if (!score_tile(item, &x, &visible, j0, s))
             continue;

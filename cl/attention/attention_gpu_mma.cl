@@ -23,6 +23,9 @@ struct block {
     float scale, softcap;
     __local float *stage, *red, *box;
     __local int *flag;
+#if BIAS
+    struct bias bias;
+#endif
 };
 
 // Of the work-item's pairs of a tile, bit MMA_C n + c, those that are visible.
@@ -53,10 +56,10 @@ LOCAL_INLINE bool score_tile(const struct block *x, const struct visibility *v, 
     if (j0 >= end_key(v, last) || j0 + BC <= first_key(v, x->i0))
         return false;
     // Inside, every query of the block sees every key of the tile: no pair is asked.
-    const bool inside = MASKING != BY_MASK && x->count == BR && j0 >= first_key(v, last) &&
-                        j0 + BC <= end_key(v, x->i0);
+    const bool inside =
+        !BY_MASK && x->count == BR && j0 >= first_key(v, last) && j0 + BC <= end_key(v, x->i0);
     const uint seen = inside ? 0xffffffffu : visible_pairs(x, v, j0);
-    if (MASKING == BY_MASK && !in_any(seen != 0, x->flag))
+    if (BY_MASK && !in_any(seen != 0, x->flag))
         return false;
 
     clear_tile(s);
@@ -68,11 +71,13 @@ LOCAL_INLINE bool score_tile(const struct block *x, const struct visibility *v, 
 #pragma unroll
         for (int c = 0; c < MMA_C; c++) {
             const int i = x->queries.row + ROW_OF(c), j = j0 + TERM_OF(n, c);
-            const bool masked = MASKING == BY_LENGTHS && i <= last && j >= length_of(v, i);
+            const bool masked = BY_LENGTHS && i <= last && j >= length_of(v, i);
             const float score =
                 masked ? MASKED_SCORE
                        : CAP_SCORE(f, mma_total(s[n][c], rest[n][c]) * x->scale, x->softcap);
-            s[n][c] = seen >> (MMA_C * n + c) & 1u ? score : -INFINITY;
+            s[n][c] = !(seen >> (MMA_C * n + c) & 1u) ? -INFINITY
+                      : masked                        ? score
+                                                      : BIASED(x, score, i, j);
         }
     return true;
 }
@@ -180,7 +185,7 @@ KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAM
                                   __global float *restrict scratch, long partials_at, int n_splits,
                                   int split_keys, int blocks, int n_heads, int kv_group,
                                   int n_queries, int n_keys, int width, int value_width,
-                                  float scale, float softcap)
+                                  float scale, float softcap BIAS_PARAMS)
 {
     __local float stage[STAGE] IN_FLOAT4S, red[4 * BR] IN_FLOAT4S;
     __local int flag;
@@ -198,13 +203,13 @@ KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAM
         i0,
         count,
         value_width,
-        MASKING == BY_LENGTHS ? longest(&visible, i0, i0 + count) : n_keys,
+        BY_LENGTHS ? longest(&visible, i0, i0 + count) : n_keys,
         scale,
         softcap,
         stage,
         red,
         box,
-        &flag,
+        &flag BIAS_OF(b, h),
     };
     const bool whole = n_splits == 1;
     const int from = max(first_key(&visible, i0) / BC * BC, split * split_keys);
@@ -220,7 +225,7 @@ KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAM
     clear_sums(sums);
     for (int j0 = from; j0 < to; j0 += BC) {
         float s[KEY_PIECES][MMA_C];
-        if (MASKING == BY_LENGTHS && j0 >= x.reach && !masked_keys_count(&x, row_max))
+        if (BY_LENGTHS && j0 >= x.reach && !masked_keys_count(&x, row_max))
             break;
         if (score_tile(&x, &visible, j0, s))
             add_tile(&x, j0, s, row_max, total, sums);

@@ -267,8 +267,8 @@ static const struct op_trial instruction_attentions[] = {
      .unit = attention_unit},
 };
 
-enum { IN_Y = 5, IN_ROWS = 7, IN_G = 8 }; // of attention_bwd
-enum { OUT_Y, OUT_ROWS = 2 };             // of attention_fwd
+enum { IN_Y = 7, IN_ROWS = 9, IN_G = 10 }; // of attention_bwd
+enum { OUT_Y, OUT_ROWS = 2 };              // of attention_fwd
 #define FROM_FORWARD .from = {[IN_Y] = 1 + OUT_Y, [IN_ROWS] = 1 + OUT_ROWS}
 static const struct op_trial instruction_gradients[] = {
     {.cls = &attncl__op_attention_bwd,

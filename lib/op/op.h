@@ -65,7 +65,7 @@ struct grad_ref {
 #define REF_DY(i)   GRAD_REF(REF_KIND_DY, i)
 #define REF_DX(i)   GRAD_REF(REF_KIND_DX, i)
 #define REF_TEMP(i) GRAD_REF(REF_KIND_TEMP, i)
-enum { N_GRAD_TEMPS = 2, GRAD_MAX_IN = 12, GRAD_MAX_OUT = 6 };
+enum { N_GRAD_TEMPS = 2, GRAD_MAX_IN = 13, GRAD_MAX_OUT = 6 };
 
 // OP_X for the class X of each line of the list.  Rules name ops by number, so that the file of an op
 // depends on no other's.

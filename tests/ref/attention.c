@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-//   p_ij = softmax over visible j of s_ij,   s_ij = scale * (q_i . k_j) or softcap tanh of that / softcap,   y_i = sum_j m_ij p_ij v_j
+//   p_ij = softmax over visible j of s_ij,   s_ij = scale * (q_i . k_j) or softcap tanh of that / softcap, + bias_ij + slope (j - i - S + T),   y_i = sum_j m_ij p_ij v_j
 //
 // m: the mask of dropout, or 1.  H query heads share G key and value heads, H / G neighbours each.
 
@@ -60,6 +60,19 @@ double ref_attention_score(const struct ref_attention *a, double dot)
     return a->softcap > 0 ? a->softcap * tanh(score / a->softcap) : score;
 }
 
+double ref_attention_bias(const struct ref_attention *a, int64_t b, int64_t h, int64_t i, int64_t j,
+                          int64_t offset)
+{
+    const struct host *table = a->bias;
+    const int64_t at[] = {b, h, i, j};
+    int64_t place = 0;
+
+    for (int k = 0; k < 4 && table; ++k)
+        place = place * table->dim[k] + (table->dim[k] == 1 ? 0 : at[k]);
+    return (table ? table->data[place] : 0) +
+           (a->slopes ? a->slopes->data[h] * (double)(j - i - offset) : 0);
+}
+
 void ref_attention_weights(const struct ref_attention *a, const struct host *q,
                            const struct host *k, struct host *weights)
 {
@@ -76,9 +89,12 @@ void ref_attention_weights(const struct ref_attention *a, const struct host *q,
                 double dot = 0;
                 for (int64_t d = 0; d < width; ++d)
                     dot += qi[d] * kj[d];
-                p[j] = !visible(a, b, i, j, n_keys - n_queries) ? HIDDEN
-                       : j >= length(a, b, i)                   ? -1e6
-                                                                : ref_attention_score(a, dot);
+                const bool beyond = j >= length(a, b, i), hidden = beyond && a->hard_lens;
+                p[j] = hidden || !visible(a, b, i, j, n_keys - n_queries) ? HIDDEN
+                       : beyond
+                           ? -1e6
+                           : ref_attention_score(a, dot) +
+                                 ref_attention_bias(a, b, head % n_heads, i, j, n_keys - n_queries);
             }
             softmax_row(p, n_keys, a->reaching);
         }
@@ -126,7 +142,7 @@ void ref_attention_reach(const struct host *weights, const struct host *v, bool 
 
 // -- the op
 
-enum { Q, K, V, MASK, LENS, STEP };
+enum { Q, K, V, MASK, LENS, BIAS, SLOPES, STEP };
 
 static struct ref_attention definition(const void *params, struct host *const *in)
 {
@@ -138,6 +154,9 @@ static struct ref_attention definition(const void *params, struct host *const *i
         .window = p->window,
         .mask = in[MASK],
         .valid_lens = in[LENS],
+        .bias = in[BIAS],
+        .slopes = in[SLOPES],
+        .hard_lens = p->hard_lens,
         .dropout = {p->dropout.p, p->dropout.seed, (uint32_t)p->dropout.site,
                     in[STEP] ? (uint32_t)in[STEP]->data[0] : 0},
     };
@@ -183,7 +202,7 @@ static void backward(const void *params, struct host *const *in, struct host *co
     struct ref_attention a = definition(params, in);
 
     a.reaching = reaching;
-    ref_attention_bwd(&a, &x, time_first(params), sizes, dx[Q], dx[K], dx[V]);
+    ref_attention_bwd(&a, &x, time_first(params), sizes, dx[Q], dx[K], dx[V], dx[BIAS]);
 }
 
 static void attention_bwd(const void *params, struct host *const *in, struct host *const *dy,
@@ -275,6 +294,7 @@ static void set_rising(struct host *const *in)
 #define DROPOUT    .dropout = {.p = 0.3, .seed = 0x123456789u, .site = 5}
 #define TIME_FIRST "y f32 T B H E;"
 #define SHARED     "q f32 B G+G+G T D; k f32 B G S D; v f32 B G S E;"
+#define ADDED      "y f32 T B G+G+G E; bias f32 1 1 T S; slopes f32:-1:1 G+G+G;"
 static const char
     ranges[] = "B=1 H=2 T=4 S=5 D=3 E=2; B=1 H=2 T=5 S=5 D=9 E=10; B=1 H=2 T=70 S=5,139 D=9 E=10",
     window[] = "B=1 H=2 T=64 S=64 D=9 E=10; B=1 H=2 T=70 S=5,139 D=9 E=10",
@@ -283,7 +303,8 @@ static const char
         "B=1 H=2 T=50 S=150 D=9 E=10; B=1 H=1 T=3 S=530 D=8 E=20",
     hidden[] = "B=2 H=1 T=4 S=5 D=3 E=2; B=2 H=2 T=37 S=135 D=9 E=5",
     few[] = "B=2 H=3 T=5 S=7 D=4 E=6; B=1 H=2 T=33 S=17 D=40 E=16",
-    shared[] = "B=2 G=2 T=5 S=7 D=4 E=6";
+    shared[] = "B=2 G=2 T=5 S=7 D=4 E=6",
+    biased[] = "B=2 H=2 T=5 S=7 D=4 E=6; B=2 H=1 T=37 S=135 D=9 E=5; B=1 H=2 T=70 S=40 D=9 E=10";
 
 // Smoke: one of all; less than a tile, a ragged tile of queries and one of keys; keys that work-groups share in the GPU
 // variant.  What each element may be off by in gradients: of the sum of the sizes of all terms.  Scores of random data are
@@ -309,6 +330,9 @@ static void build(attncl_graph *g, const void *params, const attncl_value *in, a
     inputs.value = in[V];
     inputs.mask = in[MASK];
     inputs.valid_lens = in[LENS];
+    inputs.bias = in[BIAS];
+    inputs.slopes = in[SLOPES];
+    desc.hard_lens = p->hard_lens;
     // As it lies in memory.
     out[0] =
         attncl_permute(g, attncl_attention(g, &desc, &inputs, p->want_weights ? &out[1] : NULL),
@@ -325,9 +349,9 @@ static const char widths[] =
 OP_SPEC(
     attention_fwd,
     .in = "q f32 B H T D; k f32 B H S D; v f32 B H S E; mask? u8 T S B; valid_lens? i32:-2:S+10 B; "
-          "step? i32",
+          "bias? f32 B H T S; slopes? f32 H; step? i32",
     .out = "y f32 B T H E; weights? f32 B H T S; rows? f32 B H T 2", .ref = attention,
-    .build = build, .grad = "q k v", .ref_bwd = attention_bwd, .grad_sizes = attention_sizes,
+    .build = build, .grad = "q k v bias", .ref_bwd = attention_bwd, .grad_sizes = attention_sizes,
     .grad_tolerance = 1e-5, .reach = reach, .reach_bwd = attention_bwd_reach, .allow = allow,
     .nonzero = "DE", .unequal = "H", .leeway = MEETS,
     .smoke = "B=2 H=3 T=5 S=7 D=4 E=6; B=1 H=1 T=1 S=1 D=1 E=1; B=1 H=2 T=33 S=17 D=40 E=16; "
@@ -337,59 +361,79 @@ OP_SPEC(
         "B=1 H=1 T=70 S=40 D=64 E=64; B=1 H=1 T=50 S=130 D=17 E=80; B=1 H=1 T=7 S=33 D=100 E=33; "
         "B=1 H=1 T=13 S=9 D=256 E=256; B=1 H=2 T=1 S=65 D=31 E=7; B=1 H=1 T=10 S=7 D=9 E=170",
     .special = "B=2 H=2 T=5 S=9 D=8 E=8", .data = MASK_SPARSE | MASK_LAST | MASK_NONE | INT_ENDS,
-    .cases = {{"plain", AS(BATCH), .gpu = widths},
-              {"time first, weights", AS(TIME, .want_weights = 1), TIME_FIRST "weights f32 B H T S",
-               .smoke = few},
-              {"causal", AS(BATCH, .causal = 1), NULL, .smoke = ranges, .full = long_ranges,
-               .special = tiles},
-              {"window", AS(TIME, .window = 34), TIME_FIRST, .smoke = window, .full = long_ranges,
-               .special = tiles},
-              {"causal window", AS(BATCH, .causal = 1, .window = 7), NULL, .smoke = ranges,
-               .full = long_ranges},
-              {"mask", AS(BATCH), "mask u8:0.5 T S B", .smoke = hidden, .special = tiles},
-              {"mask for all", AS(TIME), TIME_FIRST "mask u8:0.5 1 S 1", .smoke = hidden},
-              {"mask for each entry", AS(TIME), TIME_FIRST "mask u8:0.5 1 S B", .smoke = hidden},
-              {"mask of rows", AS(BATCH, .want_weights = 1),
-               "mask u8:0.5 T S 1; weights f32 B H T S", .smoke = hidden},
-              {"lengths", AS(BATCH), "valid_lens i32:-2:S+10 B", .smoke = hidden},
-              {"lengths of rows", AS(TIME), TIME_FIRST "valid_lens i32:-2:S+10 B T",
-               .smoke = hidden},
-              {"dropout", AS(BATCH, DROPOUT, .want_weights = 1),
-               "weights f32 B H T S; step i32:0:99", .smoke = few},
-              {"causal window, dropout", AS(TIME, DROPOUT, .causal = 1, .window = 7),
-               TIME_FIRST "step i32:0:99", .smoke = ranges, .full = "B=1 H=1 T=140 S=140 D=9 E=10"},
-              {"shared keys", AS(TIME, .want_weights = 1),
-               SHARED "y f32 T B G+G+G E; weights f32 B G+G+G T S",
-               .smoke = "B=2 G=2 T=5 S=7 D=4 E=6; B=1 G=2 T=37 S=135 D=9 E=5",
-               .special = "B=2 G=2 T=5 S=9 D=8 E=8", .gpu = "B=1 G=5 T=2048 S=2048 D=64 E=64"},
-              {"shared keys, causal window", AS(BATCH, .causal = 1, .window = 7),
-               SHARED "y f32 B T G+G+G E", .smoke = "B=1 G=2 T=5 S=13 D=9 E=10", .special = "",
-               .gpu = ""},
-              {"shared keys, mask", AS(BATCH), SHARED "y f32 B T G+G+G E; mask u8:0.5 T S B",
-               .smoke = shared, .special = "", .gpu = ""},
-              {"shared keys, lengths, dropout", AS(TIME, DROPOUT),
-               SHARED "y f32 T B G+G+G E; valid_lens i32:-2:S+10 B T; step i32:0:99",
-               .smoke = shared, .special = "", .gpu = ""},
-              {"soft cap", AS(BATCH, .softcap = 0.7f, .want_weights = 1), "weights f32 B H T S",
-               .smoke = few, .full = long_ranges, .special = ""},
-              {"soft cap, causal, dropout", AS(TIME, DROPOUT, .softcap = 0.7f, .causal = 1),
-               TIME_FIRST "step i32:0:99", .smoke = few, .special = "", .gpu = ""},
-              {"soft cap, lengths", AS(BATCH, .softcap = 0.7f), "valid_lens i32:-2:S+10 B",
-               .smoke = hidden, .special = "", .gpu = caps},
-              {"all dropped", AS(TIME, .dropout = {.p = 1}), TIME_FIRST "step i32:0:99",
-               .smoke = few},
-              {"extremes", EXACT(BATCH, .want_weights = 1), "weights f32 B H T S",
-               .smoke = "B=1 H=3 T=70 S=70 D=1 E=3", .special = "", .prepare = set_extremes},
-              {"causal extremes", EXACT(TIME, .causal = 1), TIME_FIRST,
-               .smoke = "B=1 H=3 T=70 S=70 D=1 E=3", .special = "", .prepare = set_extremes},
-              {"masked scores compete", EXACT(BATCH), "valid_lens i32:2:S B T",
-               .smoke = "B=1 H=6 T=40 S=300 D=1 E=3", .special = "", .prepare = set_competing},
-              {"rising scores", EXACT(BATCH, .want_weights = 1), "weights f32 B H T S",
-               .smoke = "B=1 H=2,4 T=7 S=600 D=1 E=3", .special = "", .prepare = set_rising}},
+    .cases =
+        {{"plain", AS(BATCH), .gpu = widths},
+         {"time first, weights", AS(TIME, .want_weights = 1), TIME_FIRST "weights f32 B H T S",
+          .smoke = few},
+         {"causal", AS(BATCH, .causal = 1), NULL, .smoke = ranges, .full = long_ranges,
+          .special = tiles},
+         {"window", AS(TIME, .window = 34), TIME_FIRST, .smoke = window, .full = long_ranges,
+          .special = tiles},
+         {"causal window", AS(BATCH, .causal = 1, .window = 7), NULL, .smoke = ranges,
+          .full = long_ranges},
+         {"mask", AS(BATCH), "mask u8:0.5 T S B", .smoke = hidden, .special = tiles},
+         {"mask for all", AS(TIME), TIME_FIRST "mask u8:0.5 1 S 1", .smoke = hidden},
+         {"mask for each entry", AS(TIME), TIME_FIRST "mask u8:0.5 1 S B", .smoke = hidden},
+         {"mask of rows", AS(BATCH, .want_weights = 1), "mask u8:0.5 T S 1; weights f32 B H T S",
+          .smoke = hidden},
+         {"lengths", AS(BATCH), "valid_lens i32:-2:S+10 B", .smoke = hidden},
+         {"lengths of rows", AS(TIME), TIME_FIRST "valid_lens i32:-2:S+10 B T", .smoke = hidden},
+         {"dropout", AS(BATCH, DROPOUT, .want_weights = 1), "weights f32 B H T S; step i32:0:99",
+          .smoke = few},
+         {"causal window, dropout", AS(TIME, DROPOUT, .causal = 1, .window = 7),
+          TIME_FIRST "step i32:0:99", .smoke = ranges, .full = "B=1 H=1 T=140 S=140 D=9 E=10"},
+         {"shared keys", AS(TIME, .want_weights = 1),
+          SHARED "y f32 T B G+G+G E; weights f32 B G+G+G T S",
+          .smoke = "B=2 G=2 T=5 S=7 D=4 E=6; B=1 G=2 T=37 S=135 D=9 E=5",
+          .special = "B=2 G=2 T=5 S=9 D=8 E=8", .gpu = "B=1 G=5 T=2048 S=2048 D=64 E=64"},
+         {"shared keys, causal window", AS(BATCH, .causal = 1, .window = 7),
+          SHARED "y f32 B T G+G+G E", .smoke = "B=1 G=2 T=5 S=13 D=9 E=10", .special = "",
+          .gpu = ""},
+         {"shared keys, mask", AS(BATCH), SHARED "y f32 B T G+G+G E; mask u8:0.5 T S B",
+          .smoke = shared, .special = "", .gpu = ""},
+         {"shared keys, lengths, dropout", AS(TIME, DROPOUT),
+          SHARED "y f32 T B G+G+G E; valid_lens i32:-2:S+10 B T; step i32:0:99", .smoke = shared,
+          .special = "", .gpu = ""},
+         {"soft cap", AS(BATCH, .softcap = 0.7f, .want_weights = 1), "weights f32 B H T S",
+          .smoke = few, .full = long_ranges, .special = ""},
+         {"soft cap, causal, dropout", AS(TIME, DROPOUT, .softcap = 0.7f, .causal = 1),
+          TIME_FIRST "step i32:0:99", .smoke = few, .special = "", .gpu = ""},
+         {"soft cap, lengths", AS(BATCH, .softcap = 0.7f), "valid_lens i32:-2:S+10 B",
+          .smoke = hidden, .special = "", .gpu = caps},
+         {"all together", AS(BATCH, .causal = 1, .window = 30, .hard_lens = 1),
+          "mask u8:0.5 T S B; valid_lens i32:-2:S+10 B T", .smoke = hidden, .special = tiles},
+         {"mask, lengths, window", AS(TIME, .window = 30),
+          TIME_FIRST "mask u8:0.5 1 S B; valid_lens i32:-2:S+10 B", .smoke = hidden, .special = ""},
+         {"lengths, causal", AS(BATCH, .causal = 1), "valid_lens i32:-2:S+10 B T", .smoke = hidden,
+          .special = "", .gpu = ""},
+         {"hard lengths", AS(TIME, .hard_lens = 1), TIME_FIRST "valid_lens i32:-2:S+10 B",
+          .smoke = hidden},
+         {"bias", AS(BATCH, .want_weights = 1), "bias f32 B H T S; weights f32 B H T S",
+          .smoke = biased, .gpu = "B=1 H=16 T=2048 S=2048 D=63,64 E=64"},
+         {"bias of heads, causal", AS(TIME, .causal = 1, .window = 40),
+          TIME_FIRST "bias f32 1 H T S", .smoke = biased, .special = "", .gpu = ""},
+         {"bias of keys, dropout, mask, lengths", AS(BATCH, DROPOUT, .softcap = 0.7f),
+          "bias f32 B 1 1 S; step i32:0:99; mask u8:0.5 T S 1; valid_lens i32:-2:S+10 B",
+          .smoke = biased, .special = ""},
+         {"bias of rows, shared keys, slopes", AS(TIME, .want_weights = 1),
+          SHARED ADDED "weights f32 B G+G+G T S", .smoke = shared, .special = "",
+          .gpu = "B=1 G=5 T=2048 S=2048 D=64 E=64"},
+         {"slopes", AS(BATCH, .causal = 1, .softcap = 0.7f), "slopes f32:-1:1 H", .smoke = biased},
+         {"all dropped", AS(TIME, .dropout = {.p = 1}), TIME_FIRST "step i32:0:99", .smoke = few},
+         {"extremes", EXACT(BATCH, .want_weights = 1), "weights f32 B H T S",
+          .smoke = "B=1 H=3 T=70 S=70 D=1 E=3", .special = "", .prepare = set_extremes},
+         {"causal extremes", EXACT(TIME, .causal = 1), TIME_FIRST,
+          .smoke = "B=1 H=3 T=70 S=70 D=1 E=3", .special = "", .prepare = set_extremes},
+         {"masked scores compete", EXACT(BATCH), "valid_lens i32:2:S B T",
+          .smoke = "B=1 H=6 T=40 S=300 D=1 E=3", .special = "", .prepare = set_competing},
+         {"rising scores", EXACT(BATCH, .want_weights = 1), "weights f32 B H T S",
+          .smoke = "B=1 H=2,4 T=7 S=600 D=1 E=3", .special = "", .prepare = set_rising}},
     .refusals = {
         {ATTNCL_ERR_ARGUMENT, "softcap is -1, must be finite and at least 0", AS(.softcap = -1)},
         {ATTNCL_ERR_SHAPE, "q has H = 6, k has G = 4: G must divide H", NULL,
          "k f32 B G S D; v f32 B G S E", "B=1 H=6 G=4 T=1 S=1 D=1 E=1"},
         {ATTNCL_ERR_ARGUMENT, "window is -1", AS(.window = -1)},
-        {ATTNCL_ERR_ARGUMENT, "at most one of them, 2 are given", AS(.causal = 1),
-         "valid_lens i32:0:S B"}});
+        {ATTNCL_ERR_ARGUMENT, "hard_lens is 1, valid_lens are missing", AS(.hard_lens = 1)},
+        {ATTNCL_ERR_SHAPE, "bias is [2, 3, 5, 6], must be [B or 1, H or 1, T or 1, S]", NULL,
+         "bias f32 B H T 6"},
+        {ATTNCL_ERR_SHAPE, "slopes is [2], must be [H] with H = 3", NULL, "slopes f32 2"}});

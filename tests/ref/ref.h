@@ -76,12 +76,17 @@ struct ref_attention {
     const struct host *mask, *valid_lens;
     struct ref_dropout dropout; // of the weights before they meet the values
     bool reaching;              // unseen keys count, with weight 0: where NaN may be too
+    const struct host *bias, *slopes;
+    bool hard_lens; // keys beyond a length are unseen
 };
 // q [B, H, T, D], k [B, H, S, D] -> [B, H, T, S]
 void ref_attention_weights(const struct ref_attention *a, const struct host *q,
                            const struct host *k, struct host *weights);
-// Of a pair, from q . k.
+// Of a pair, from q . k, without bias.
 double ref_attention_score(const struct ref_attention *a, double dot);
+// What is added to it; offset: S - T.
+double ref_attention_bias(const struct ref_attention *a, int64_t b, int64_t h, int64_t i, int64_t j,
+                          int64_t offset);
 // p becomes m p, [B, H, T, S].
 void ref_attention_drop(const struct ref_attention *a, struct host *weights);
 // v [B, H, S, E] -> [T, B, H, E] or [B, T, H, E]
@@ -97,7 +102,8 @@ struct ref_attention_data {
 };
 void ref_attention_bwd(const struct ref_attention *a, const struct ref_attention_data *x,
                        bool time_first, bool sizes, struct host *dq, struct host *dk,
-                       struct host *dv); // attention_bwd.c
+                       struct host *dv,
+                       struct host *dbias); // attention_bwd.c; dbias may be NULL
 
 struct attention_step_fwd_params;
 // keys, values [limit, B, C] are updated

@@ -58,7 +58,8 @@ static struct attention_bwd_params params_of(const struct attention_problem *p)
          p->time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST,
          false,
          {.p = p->a.dropout.p, .seed = p->a.dropout.seed, .site = p->a.dropout.site},
-         (float)p->a.softcap}};
+         (float)p->a.softcap,
+         p->a.hard_lens}};
 }
 
 static struct host *step_of(const struct attention_problem *p)
@@ -75,7 +76,8 @@ void attention_problem_run(const struct attention_problem *p, struct host *y, st
 
     ck_ok(run_op_saving("attention_fwd", &params.attention,
                         HOSTS(p->x.q, p->x.k, p->x.v, (struct host *)p->a.mask,
-                              (struct host *)p->a.valid_lens, step_of(p)),
+                              (struct host *)p->a.valid_lens, (struct host *)p->a.bias,
+                              (struct host *)p->a.slopes, step_of(p)),
                         HOSTS(y, NULL, rows)));
 }
 
@@ -97,12 +99,13 @@ double attention_problem_check(const struct attention_problem *p, double toleran
     struct host *weights = attention_problem_weights(p), *rows = attention_problem_rows(x->q);
     attention_problem_forward(p, y, weights);
     attention_problem_run(p, host_like(y), rows);
-    ref_attention_bwd(&p->a, x, p->time_first, false, want[0], want[1], want[2]);
-    ref_attention_bwd(&p->a, x, p->time_first, true, size[0], size[1], size[2]);
-    ck_ok(run_op(
-        "attention_bwd", &params,
-        HOSTS(x->q, x->k, x->v, mask, lens, y, x->c ? weights : NULL, rows, x->g, x->c, step_of(p)),
-        HOSTS(got[0], got[1], got[2])));
+    ref_attention_bwd(&p->a, x, p->time_first, false, want[0], want[1], want[2], NULL);
+    ref_attention_bwd(&p->a, x, p->time_first, true, size[0], size[1], size[2], NULL);
+    ck_ok(run_op("attention_bwd", &params,
+                 HOSTS(x->q, x->k, x->v, mask, lens, (struct host *)p->a.bias,
+                       (struct host *)p->a.slopes, y, x->c ? weights : NULL, rows, x->g, x->c,
+                       step_of(p)),
+                 HOSTS(got[0], got[1], got[2])));
     for (int i = 0; i < 3; ++i) {
         ck_terms(got[i], want[i], size[i], tolerance, tiny, names[i]);
         for (int64_t j = 0; j < got[i]->count; ++j)

@@ -4,7 +4,9 @@
 //
 //   y_i = sum_j m_ij p_ij v_j,   p_ij = softmax over visible j of s_ij,   s_ij = scale * (q_i . k_j)
 //
-// With a soft cap, s_ij is softcap tanh(s_ij / softcap) instead.  m is the mask of dropout, [B, H, T, S], or 1; the weights that are asked for are p.  For the
+// With a soft cap, s_ij is softcap tanh(s_ij / softcap) instead; then bias_ij and slope (j - i - S + T) are added,
+// but not to the score of a key beyond a length.  m is the mask of dropout, [B, H, T, S], or 1; the
+// weights that are asked for are p.  For the
 // gradients each row's maximum and one over its total are saved: p_ij = exp(s_ij - maximum) / total.
 // That maximum may be a score up to 8 below the largest (SLACK of cl/attention/attention_cpu.cl).
 //
@@ -28,8 +30,6 @@ static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct attention_fwd_params *params = sig->params;
     const int64_t *of = sig->axes->of;
-    const bool mask = attncl__desc_present(&sig->in[ATT_IN_MASK]);
-    const bool lens = attncl__desc_present(&sig->in[ATT_IN_LENS]);
 
     for (int i = ATT_IN_Q; i <= ATT_IN_V; ++i)
         REQUIRE(sig->in[i].stride[3] == 1 || sig->in[i].dim[3] == 1, ATTNCL_ERR_UNSUPPORTED,
@@ -44,9 +44,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
             of['H'], of['G']);
     REQUIRE(params->window >= 0, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", at least 0",
             params->window);
-    REQUIRE(mask + lens + (params->causal || params->window) <= 1, ATTNCL_ERR_ARGUMENT,
-            "mask, valid_lens and causal or window: at most one of them, %d are given",
-            mask + lens + (params->causal || params->window));
+    REQUIRE(!params->hard_lens || attncl__desc_present(&sig->in[ATT_IN_LENS]), ATTNCL_ERR_ARGUMENT,
+            "hard_lens is %d, valid_lens are missing", (int)params->hard_lens);
     TRY(attncl__check_softcap(params->softcap));
     TRY(attncl__check_dropout(&params->dropout, &sig->in[ATT_IN_STEP], of['B']));
     if (params->want_weights)
@@ -92,8 +91,8 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
         v.stride[0] = v.dim[1] * v.stride[1];
     }
     kspec_int(&spec, "WEIGHTS", weights);
-    return attncl__launch(
-        l, &spec, grid_3d(ceil_div(p->n_queries, block), p->kv_group, p->kv_heads, 1, 1),
+    return attncl__attention_launch(
+        l, call, &spec, grid_3d(ceil_div(p->n_queries, block), p->kv_group, p->kv_heads, 1, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->scratch),
              ATTENTION_HEADS_OF(p->copy_values ? call->scratch : call->in[ATT_IN_V], &v),
              ATTENTION_VISIBILITY(call, p), arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t),
@@ -123,13 +122,24 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     return launch_blocks(l, call, &p);
 }
 
+#define GRADIENT_INPUTS                                                                            \
+    {                                                                                              \
+        REF_X(0), REF_X(1), REF_X(2), REF_X(3), REF_X(4), REF_X(5), REF_X(6), REF_Y(0),            \
+            REF_Y(ATT_OUT_WEIGHTS), REF_Y(ATT_OUT_ROWS), REF_DY(0), REF_DY(ATT_OUT_WEIGHTS),       \
+            REF_X(ATT_IN_STEP)                                                                     \
+    }
 static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_attention_bwd,
         .same_params = true,
-        .in = {REF_X(0), REF_X(1), REF_X(2), REF_X(3), REF_X(4), REF_Y(0), REF_Y(ATT_OUT_WEIGHTS),
-               REF_Y(ATT_OUT_ROWS), REF_DY(0), REF_DY(ATT_OUT_WEIGHTS), REF_X(ATT_IN_STEP)},
-        .out = {REF_DX(0), REF_DX(1), REF_DX(2)},
+        .in = GRADIENT_INPUTS,
+        .out = {REF_DX(ATT_IN_Q), REF_DX(ATT_IN_K), REF_DX(ATT_IN_V)},
+    },
+    {
+        .op = OP_attention_bwd_bias,
+        .same_params = true,
+        .in = GRADIENT_INPUTS,
+        .out = {REF_DX(ATT_IN_BIAS)},
     },
 };
 
@@ -139,7 +149,8 @@ const struct op_class attncl__op_attention_fwd = {
     .name = OP_CLASS(attention_fwd),
     .in = OP_IN({"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B G S D"},
                 {"v", F32 | ANY_VIEW, "B G S E"}, {"mask", U8 | OPTIONAL, "T|1 S B|1"},
-                {"valid_lens", I32 | OPTIONAL, "B T?"}, {"step", I32 | OPTIONAL, ""}),
+                {"valid_lens", I32 | OPTIONAL, "B T?"}, {"bias", F32 | OPTIONAL, "B|1 H|1 T|1 S"},
+                {"slopes", F32 | OPTIONAL, "H"}, {"step", I32 | OPTIONAL, ""}),
     .out = OP_OUT({"y", F32, NULL}, {"weights", F32 | OPTIONAL, "B H T S"},
                   {"rows", F32 | FOR_BACKWARD, "B H T 2"}),
     .infer = fwd_infer,

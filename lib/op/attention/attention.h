@@ -5,12 +5,32 @@
 
 #include "op/dropout_mask.h"
 
-enum attention_input { ATT_IN_Q, ATT_IN_K, ATT_IN_V, ATT_IN_MASK, ATT_IN_LENS };
-enum { ATT_IN_STEP = ATT_IN_LENS + 1 };         // of the forward op
+enum attention_input {
+    ATT_IN_Q,
+    ATT_IN_K,
+    ATT_IN_V,
+    ATT_IN_MASK,
+    ATT_IN_LENS,
+    ATT_IN_BIAS,
+    ATT_IN_SLOPES,
+    ATT_N_IN // of all ops of attention
+};
+enum { ATT_IN_STEP = ATT_N_IN };                // of the forward op
 enum { ATT_OUT_WEIGHTS = 1, ATT_OUT_ROWS = 2 }; // of the forward op
 
-// What hides keys beside the range; MASKING of cl/attention/attention.clh.
-enum attention_masking { MASKING_NONE, MASKING_MASK, MASKING_LENS };
+// Of the gradients' ops, which take the same inputs.
+enum {
+    ATT_BWD_IN_Y = ATT_N_IN,
+    ATT_BWD_IN_WEIGHTS,
+    ATT_BWD_IN_ROWS,
+    ATT_BWD_IN_G,
+    ATT_BWD_IN_C,
+    ATT_BWD_IN_STEP
+};
+
+// Bits of MASKING and BIAS of cl/attention/attention.clh: what hides keys beside the range, what is added to scores.
+enum { MASKING_MASK = 1, MASKING_LENS = 2, MASKING_HARD_LENS = 4 };
+enum { BIAS_TABLE = 1, BIAS_SLOPES = 2 };
 
 // Shape of a work-group of the GPU variant, as in the macro table of cl/attention/attention_gpu.cl:
 // 4 ty queries, 4 tx keys at a time, 4 tx ne columns of values.
@@ -29,7 +49,7 @@ struct attention_tiling {
     int64_t n_queries, n_keys, width, value_width;
     int64_t window_left,
         window_right; // query i sees keys i + S - T - window_left .. i + S - T + window_right
-    enum attention_masking masking;
+    int masking, bias;
     bool dropout; // of the weights
     bool softcap; // of the scores
     unsigned vw;
@@ -112,6 +132,11 @@ int attncl__attention_query_channels(const struct device_caps *caps,
     DROPOUT_ARGS(mask, step),                                                                      \
         arg_i64((mask)->batch_begin *(call)->sig.in[ATT_IN_Q].dim[1] * (p)->n_queries)
 
+// attncl__launch() with, behind `args`, what BIAS_PARAMS of cl/attention/attention.clh takes.
+attncl_status attncl__attention_launch(struct launcher *l, const struct op_call *call,
+                                       const struct kspec *spec, struct grid grid,
+                                       const struct arg *args, size_t n_args);
+
 // The shape of y, for infer.
 const char *attncl__attention_result(const struct op_sig *sig);
 
@@ -156,5 +181,14 @@ struct backward_tiling {
 
 // ERR_UNSUPPORTED when the device cannot hold a block or would exceed its iteration cap.
 attncl_status attncl__attention_bwd_tiling(const struct op_sig *sig, struct backward_tiling *ret);
+
+#define GRADIENT_OF_WEIGHTS(call)                                                                  \
+    arg_mem((call)->in[ATT_BWD_IN_C]), arg_i32(attncl__desc_present(&(call)->sig.in[ATT_BWD_IN_C]))
+#define WEIGHTS_AND_GRADIENT(call)                                                                 \
+    arg_mem((call)->in[ATT_BWD_IN_WEIGHTS]), GRADIENT_OF_WEIGHTS(call)
+// Of both ops of gradients.  The GPU variant's deltas go to the start of the scratch.
+attncl_status attncl__attention_bwd_infer(struct op_sig *sig);
+attncl_status attncl__attention_bwd_delta(struct launcher *l, const struct op_call *call,
+                                          const struct attention_tiling *p);
 
 #endif

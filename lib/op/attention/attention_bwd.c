@@ -16,14 +16,14 @@
 
 #include "op/attention/attention.h"
 
-enum { IN_Y = ATT_IN_LENS + 1, IN_WEIGHTS, IN_ROWS, IN_G, IN_C, IN_STEP };
 enum { OUT_DQ, OUT_DK, OUT_DV };
 
-static attncl_status bwd_infer(struct op_sig *sig)
+attncl_status attncl__attention_bwd_infer(struct op_sig *sig)
 {
-    TRY(attncl__check_shape(sig, IN_Y, attncl__attention_result(sig)));
-    TRY(attncl__check_shape(sig, IN_G, attncl__attention_result(sig)));
-    REQUIRE(!attncl__desc_present(&sig->in[IN_C]) || attncl__desc_present(&sig->in[IN_WEIGHTS]),
+    TRY(attncl__check_shape(sig, ATT_BWD_IN_Y, attncl__attention_result(sig)));
+    TRY(attncl__check_shape(sig, ATT_BWD_IN_G, attncl__attention_result(sig)));
+    REQUIRE(!attncl__desc_present(&sig->in[ATT_BWD_IN_C]) ||
+                attncl__desc_present(&sig->in[ATT_BWD_IN_WEIGHTS]),
             ATTNCL_ERR_ARGUMENT, "the gradient of the weights is given, the weights are missing");
     return ATTNCL_OK;
 }
@@ -46,14 +46,10 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     return ATTNCL_OK;
 }
 
-#define GRADIENT_OF_WEIGHTS(call)                                                                  \
-    arg_mem((call)->in[IN_C]), arg_i32(attncl__desc_present(&(call)->sig.in[IN_C]))
-#define WEIGHTS_AND_GRADIENT(call) arg_mem((call)->in[IN_WEIGHTS]), GRADIENT_OF_WEIGHTS(call)
-
 // y and its gradient share their strides.
 static void result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret)
 {
-    attncl__attention_strides(&call->sig, &call->sig.in[IN_Y], b_ret, t_ret);
+    attncl__attention_strides(&call->sig, &call->sig.in[ATT_BWD_IN_Y], b_ret, t_ret);
 }
 
 static attncl_status launch_blocks(struct launcher *l, const struct op_call *call,
@@ -67,17 +63,18 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
-    return attncl__launch(
-        l, &spec, grid_3d(p->kv_group, p->kv_heads, b->n_splits, 1, 1),
-        ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->in[IN_Y]), arg_i64(y_b), arg_i64(y_t),
-             arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t), WEIGHTS_AND_GRADIENT(call),
-             arg_mem(call->in[IN_ROWS]), arg_mem(call->scratch), arg_i64(b->values_at),
-             arg_i64(b->rows_at), ATTENTION_VISIBILITY(call, p), arg_mem(call->out[OUT_DQ]),
-             arg_mem(call->scratch), arg_i64(b->dk_at), arg_i64(b->dv_at), arg_i32(q->dim[1]),
-             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-             arg_i32(b->key_pitch), arg_i32(b->value_pitch), arg_f32(params->scale),
-             arg_f32(params->softcap), arg_i32(p->block),
-             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[IN_STEP], call, p),
+    return attncl__attention_launch(
+        l, call, &spec, grid_3d(p->kv_group, p->kv_heads, b->n_splits, 1, 1),
+        ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->in[ATT_BWD_IN_Y]), arg_i64(y_b),
+             arg_i64(y_t), arg_mem(call->in[ATT_BWD_IN_G]), arg_i64(y_b), arg_i64(y_t),
+             WEIGHTS_AND_GRADIENT(call), arg_mem(call->in[ATT_BWD_IN_ROWS]), arg_mem(call->scratch),
+             arg_i64(b->values_at), arg_i64(b->rows_at), ATTENTION_VISIBILITY(call, p),
+             arg_mem(call->out[OUT_DQ]), arg_mem(call->scratch), arg_i64(b->dk_at),
+             arg_i64(b->dv_at), arg_i32(q->dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
+             arg_i32(p->width), arg_i32(p->value_width), arg_i32(b->key_pitch),
+             arg_i32(b->value_pitch), arg_f32(params->scale), arg_f32(params->softcap),
+             arg_i32(p->block),
+             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_BWD_IN_STEP], call, p),
              arg_local(sizeof(float) * (size_t)b->local)));
 }
 
@@ -114,8 +111,8 @@ static attncl_status launch_cpu(struct launcher *l, const struct op_call *call,
     return launch_sum(l, call, b, OUT_DV);
 }
 
-static attncl_status launch_delta(struct launcher *l, const struct op_call *call,
-                                  const struct attention_tiling *p)
+attncl_status attncl__attention_bwd_delta(struct launcher *l, const struct op_call *call,
+                                          const struct attention_tiling *p)
 {
     enum { LANES_PER_ROW = 16 };
     const int64_t rows = p->heads * p->n_queries;
@@ -129,10 +126,10 @@ static attncl_status launch_delta(struct launcher *l, const struct op_call *call
     kspec_int(&spec, "VECS_PER_LANE", 0);
     return attncl__launch(
         l, &spec, grid_1d(ceil_div(rows, ATT_BWD_GROUP / LANES_PER_ROW), ATT_BWD_GROUP),
-        ARGS(arg_mem(call->in[IN_Y]), arg_i64(y_b), arg_i64(y_t), arg_mem(call->in[IN_G]),
-             WEIGHTS_AND_GRADIENT(call), arg_mem(call->scratch), arg_i64(rows),
-             arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
-             arg_i32(p->value_width)));
+        ARGS(arg_mem(call->in[ATT_BWD_IN_Y]), arg_i64(y_b), arg_i64(y_t),
+             arg_mem(call->in[ATT_BWD_IN_G]), WEIGHTS_AND_GRADIENT(call), arg_mem(call->scratch),
+             arg_i64(rows), arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries),
+             arg_i32(p->n_keys), arg_i32(p->value_width)));
 }
 
 enum gpu_output { GPU_DQ, GPU_DK_DV };
@@ -151,6 +148,7 @@ static void set_pass(struct gpu_pass *pass, const struct backward_tiling *b)
     kspec_int(&pass->spec, "MASKING", b->p.masking);
     kspec_int(&pass->spec, "DROPOUT", b->p.dropout);
     kspec_int(&pass->spec, "SOFTCAP", b->p.softcap);
+    kspec_int(&pass->spec, "BIAS", b->p.bias);
     kspec_int(&pass->spec, "OUTPUT", pass->output);
     kspec_int(&pass->spec, "KEEP", b->kept_heads > 0);
 }
@@ -215,14 +213,15 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
-    return attncl__launch(
-        l, &pass->spec,
+    return attncl__attention_launch(
+        l, call, &pass->spec,
         grid_3d(n, ceil_div(rows, pass->rows), ceil_div(pass->all_columns, pass->columns),
                 (size_t)pass->group, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
-             ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
-             GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p), arg_mem(call->in[IN_ROWS]),
-             arg_mem(call->scratch), arg_i64(b->ds_at), arg_i32(b->ds_pitch),
+             ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[ATT_BWD_IN_G]), arg_i64(y_b),
+             arg_i64(y_t), GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p),
+             arg_mem(call->in[ATT_BWD_IN_ROWS]), arg_mem(call->scratch), arg_i64(b->ds_at),
+             arg_i32(b->ds_pitch),
              arg_mem(in_parts ? call->scratch : call->out[of_keys ? OUT_DK : OUT_DQ]),
              arg_i64(in_parts ? b->dk_at : 0),
              arg_mem(in_parts  ? call->scratch
@@ -232,7 +231,7 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
              arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->kv_group), arg_i32(p->n_queries),
              arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
              arg_f32(params->softcap),
-             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[IN_STEP], call, p)));
+             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_BWD_IN_STEP], call, p)));
 }
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
@@ -242,7 +241,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     TRY(attncl__attention_bwd_tiling(&call->sig, &b));
     if (!b.p.gpu)
         return launch_cpu(l, call, &b);
-    TRY(launch_delta(l, call, &b.p));
+    TRY(attncl__attention_bwd_delta(l, call, &b.p));
     const struct gpu_pass dk_dv = choose_pass(l, &b, GPU_DK_DV), dq = choose_pass(l, &b, GPU_DQ);
     const int64_t quick = attncl__parts_at_once(l, b.p.heads, 1);
     const int64_t at_once = b.kept_heads > 0 && b.kept_heads < quick ? b.kept_heads : quick;
@@ -261,11 +260,12 @@ const struct op_class attncl__op_attention_bwd = {
     .name = OP_CLASS(attention_bwd),
     .in = OP_IN({"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B G S D"},
                 {"v", F32 | ANY_VIEW, "B G S E"}, {"mask", U8 | OPTIONAL, "T|1 S B|1"},
-                {"valid_lens", I32 | OPTIONAL, "B T?"}, {"y", F32, NULL},
+                {"valid_lens", I32 | OPTIONAL, "B T?"}, {"bias", F32 | OPTIONAL, "B|1 H|1 T|1 S"},
+                {"slopes", F32 | OPTIONAL, "H"}, {"y", F32, NULL},
                 {"weights", F32 | OPTIONAL, "B H T S"}, {"rows", F32, "B H T 2"}, {"dy", F32, NULL},
                 {"dweights", F32 | OPTIONAL, "B H T S"}, {"step", I32 | OPTIONAL, ""}),
     .out = OP_OUT({"dq", F32, "B H T D"}, {"dk", F32, "B G S D"}, {"dv", F32, "B G S E"}),
-    .infer = bwd_infer,
+    .infer = attncl__attention_bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,
     .flop = "6BHpD + 4BHpE + 8BHp", // five products of vectors

@@ -18,10 +18,11 @@ static int64_t iterations(const struct backward_tiling *b)
     const int64_t panels = tile / (p->score_vectors * vw) * (block / p->score_rows);
     const int64_t sum_rows = p->score_rows < 6 ? p->score_rows : 6;
     const int64_t strips = (b->key_pitch + b->value_pitch) / (p->sum_vectors * vw);
-    const int64_t each = panels * (p->width + p->value_width + 2) +
-                         strips * (tile / 4 * (block + 1) + block / sum_rows * (tile + 1)) +
-                         block * ((p->dropout ? 7 : 6) * tile / vw + 8) +
-                         (p->masking == MASKING_MASK ? 4 * block * tile : 4 * block * tile / vw);
+    const int64_t each =
+        panels * (p->width + p->value_width + 2) +
+        strips * (tile / 4 * (block + 1) + block / sum_rows * (tile + 1)) +
+        block * ((p->dropout ? 7 : 6) * tile / vw + (p->bias ? tile / vw : 0) + 8) +
+        (p->masking & MASKING_MASK ? 4 * block * tile : 4 * block * tile / vw);
 
     return ceil_div(p->n_keys, tile) * (each + tile * (b->key_pitch + b->value_pitch) / vw) +
            3 * block * (p->width + p->value_width + 4) + block * (p->n_keys / vw + 1);

@@ -17,6 +17,7 @@ static struct kspec attention_spec(const struct attention_tiling *p, bool weight
     kspec_int(&spec, "MASKING", p->masking);
     kspec_int(&spec, "DROPOUT", p->dropout);
     kspec_int(&spec, "SOFTCAP", p->softcap);
+    kspec_int(&spec, "BIAS", p->bias);
     kspec_int(&spec, "WEIGHTS", weights);
     return spec;
 }
@@ -79,8 +80,8 @@ static attncl_status launch_attention(struct launcher *l, const struct op_call *
 
     attncl__attention_strides(&call->sig, &call->sig.out[0], &y_b, &y_t);
     for (; blocks > 0; blocks -= at_once)
-        TRY(attncl__launch(
-            l, &spec,
+        TRY(attncl__attention_launch(
+            l, call, &spec,
             grid_3d(p->heads, blocks < at_once ? blocks : at_once,
                     weights ? 1 : n_panels * n_splits, group, 1),
             ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),

@@ -17,6 +17,7 @@ static struct kspec mma_spec(const struct device_caps *caps, const struct attent
     kspec_int(&spec, "ALIGNED", p->aligned);
     kspec_int(&spec, "MASKING", p->masking);
     kspec_int(&spec, "SOFTCAP", p->softcap);
+    kspec_int(&spec, "BIAS", p->bias);
     return spec;
 }
 
@@ -37,8 +38,8 @@ attncl_status attncl__attention_mma_launch(struct launcher *l, const struct op_c
 
     attncl__attention_strides(&call->sig, &call->sig.out[0], &y_b, &y_t);
     for (; blocks > 0; blocks -= at_once)
-        TRY(attncl__launch(
-            l, &spec,
+        TRY(attncl__attention_launch(
+            l, call, &spec,
             grid_3d(p->heads, blocks < at_once ? blocks : at_once, p->n_splits,
                     attncl__attention_mma_group(p->mma), 1),
             ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),

@@ -73,9 +73,10 @@ static int64_t iterations(const struct attention_tiling *p)
     const int64_t sum_rows = p->score_rows < SUM_ROWS ? p->score_rows : SUM_ROWS;
     const int64_t panels = tile / (p->score_vectors * vw) * (block / p->score_rows);
     const int64_t sums = p->value_pitch / (p->sum_vectors * vw) * (block / sum_rows);
-    const int64_t masks = p->masking == MASKING_MASK ? 2 * block * tile : 2 * block * tile / vw;
+    const int64_t masks = p->masking & MASKING_MASK ? 2 * block * tile : 2 * block * tile / vw;
     const int64_t each = panels * (p->width + 1) + sums * (tile + 1) + masks +
-                         block * ((p->dropout ? 4 : 3) * tile / vw + p->value_pitch / vw + 4);
+                         block * ((p->dropout ? 4 : 3) * tile / vw + (p->bias ? tile / vw : 0) +
+                                  p->value_pitch / vw + 4);
 
     return ceil_div(p->n_keys, tile) * each + block * (p->width + 2 * p->value_pitch / vw + 4);
 }
@@ -149,6 +150,31 @@ static bool has_whole_float4s(const struct tensor_desc *x)
            x->stride[2] % 4 == 0 && x->dim[3] % 4 == 0;
 }
 
+static int bias_of(const struct op_sig *sig)
+{
+    return (attncl__desc_present(&sig->in[ATT_IN_BIAS]) ? BIAS_TABLE : 0) |
+           (attncl__desc_present(&sig->in[ATT_IN_SLOPES]) ? BIAS_SLOPES : 0);
+}
+
+attncl_status attncl__attention_launch(struct launcher *l, const struct op_call *call,
+                                       const struct kspec *spec, struct grid grid,
+                                       const struct arg *args, size_t n_args)
+{
+    const struct tensor_desc *table = &call->sig.in[ATT_IN_BIAS];
+    const int bias = bias_of(&call->sig);
+    struct arg_list list = {.n = 0};
+    int axes = 0;
+
+    arg_list_add(&list, args, n_args);
+    for (int i = 0; i < 3 && bias & BIAS_TABLE; ++i)
+        axes |= table->dim[i] > 1 ? 1 << i : 0;
+    if (bias & BIAS_TABLE)
+        arg_list_add(&list, ARGS(arg_mem(call->in[ATT_IN_BIAS]), arg_i32(axes)));
+    if (bias & BIAS_SLOPES)
+        arg_list_add(&list, ARGS(arg_mem(call->in[ATT_IN_SLOPES])));
+    return attncl__launch(l, spec, grid, list.arg, list.n);
+}
+
 attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attention_tiling *ret)
 {
     const struct attention_fwd_params *params = sig->params;
@@ -167,9 +193,11 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
         .value_width = v->dim[3],
         .window_left = aside,
         .window_right = params->causal ? 0 : aside,
-        .masking = attncl__desc_present(&sig->in[ATT_IN_MASK])   ? MASKING_MASK
-                   : attncl__desc_present(&sig->in[ATT_IN_LENS]) ? MASKING_LENS
-                                                                 : MASKING_NONE,
+        .masking = (attncl__desc_present(&sig->in[ATT_IN_MASK]) ? MASKING_MASK : 0) |
+                   (!attncl__desc_present(&sig->in[ATT_IN_LENS]) ? 0
+                    : params->hard_lens                          ? MASKING_HARD_LENS
+                                                                 : MASKING_LENS),
+        .bias = bias_of(sig),
         .dropout = params->dropout.p > 0,
         .softcap = params->softcap > 0,
         .aligned =
@@ -228,6 +256,7 @@ struct kspec attncl__attention_cpu_spec(const struct attention_tiling *p, const 
     kspec_int(&spec, "MASKING", p->masking);
     kspec_int(&spec, "DROPOUT", p->dropout);
     kspec_int(&spec, "SOFTCAP", p->softcap);
+    kspec_int(&spec, "BIAS", p->bias);
     return spec;
 }
 

@@ -86,7 +86,8 @@ TEST(refusals)
                 *bad = host_new(ATTNCL_F32, DIMS(4, 2, 3, 8)), *rows = attention_problem_rows(q),
                 *weights = host_new(ATTNCL_F32, DIMS(2, 3, 4, 5));
 #define REFUSED(status, words, ...)                                                                \
-    ck_refused("attention_bwd", &params, HOSTS(q, k, k, NULL, NULL, y, __VA_ARGS__), status, words)
+    ck_refused("attention_bwd", &params, HOSTS(q, k, k, NULL, NULL, NULL, NULL, y, __VA_ARGS__),   \
+               status, words)
 
     REFUSED(ATTNCL_ERR_SHAPE,
             "dy is [4, 2, 3, 8], must be [B, T, H, E] with B = 2 as q [2, 3, 4, 8]", NULL, rows,

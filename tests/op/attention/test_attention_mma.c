@@ -66,8 +66,8 @@ static void check_launches(const struct launch_case *c, bool backward)
     const int64_t q[] = {1, heads, c->queries, c->width}, k[] = {1, heads, c->keys, c->width},
                   v[] = {1, heads, c->keys, c->value_width},
                   y[] = {c->queries, 1, heads, c->value_width}, rows[] = {1, heads, c->queries, 2};
-    const int64_t *const dims[] = {q, k, v, NULL, NULL, y, NULL, rows, y, NULL, NULL};
-    enum { N_FWD = 6, N_BWD = COUNT_OF(dims) };
+    const int64_t *const dims[] = {q, k, v, NULL, NULL, NULL, NULL, y, NULL, rows, y, NULL, NULL};
+    enum { N_FWD = 8, N_BWD = COUNT_OF(dims) };
     struct tensor_desc in[N_BWD] = {{0}}, out[3] = {{0}};
     struct span none[N_BWD] = {{0}};
     struct op_call call = {.sig = {.caps = &caps,
@@ -184,9 +184,10 @@ static void check_rows(const struct attention_problem *p, const struct host *wei
             best = weight[j] > weight[best] ? j : best;
         for (int64_t d = 0; d < width; ++d)
             score += q->data[row * width + d] * k->data[(kv_head * n_keys + best) * width + d];
-        score = ref_attention_score(&p->a, score);
+        const int64_t b = head / q->dim[1], i = row % n_queries;
+        score = ref_attention_score(&p->a, score) +
+                ref_attention_bias(&p->a, b, head % q->dim[1], i, best, n_keys - n_queries);
         if (lens) {
-            const int64_t b = head / q->dim[1], i = row % n_queries;
             if (best >= lens->data[lens->rank > 1 ? b * n_queries + i : b])
                 score = -1e6;
         }
@@ -269,6 +270,26 @@ BOTH_MMA_TEST(soft_cap)
     if (emulate_mma(_i, GEMM_F32) && !is_left_out(4, _i))
         check_random((struct attention_size){1, 1, 50, 45, 20, 32},
                      (struct ref_attention){.softcap = 0.7, .causal = 1}, true, false);
+}
+
+BOTH_MMA_TEST(biases)
+{
+    struct host *slopes = host_random(7, DIMS(2));
+
+    if (!emulate_mma(_i, GEMM_F32) || is_left_out(4, _i))
+        return;
+    check_random((struct attention_size){2, 2, 50, 45, 20, 32},
+                 (struct ref_attention){.bias = host_random(6, DIMS(1, 2, 50, 45)),
+                                        .softcap = 0.7,
+                                        .mask = host_mask(8, 0.5, DIMS(50, 45, 1))},
+                 true, false);
+    check_random((struct attention_size){2, 2, 50, 45, 20, 32},
+                 (struct ref_attention){.slopes = slopes,
+                                        .bias = host_random(6, DIMS(2, 1, 1, 45)),
+                                        .mask = host_mask(8, 0.5, DIMS(1, 45, 2)),
+                                        .valid_lens = host_ints(9, -2, 50, DIMS(2)),
+                                        .hard_lens = true},
+                 false, false);
 }
 
 BOTH_MMA_TEST(views)

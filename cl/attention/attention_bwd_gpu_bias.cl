@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// The gradient of attention's bias, GPU variant.  Host side: lib/op/attention/attention_bwd_bias.c
+//
+//   dbias_ij = sum over what shares an element of p_ij (m_ij g_i . v_j + c_ij - delta_i)
+//
+//   Work      one work-group of TX x TY work-items = BR x BC elements of the table, or BC of its one row; grid (tiles of
+//             keys, blocks of queries, batch entries and heads of the table).  It meets the batch entries, heads and
+//             queries that share an element.  A work-item holds 4 x 4 products of each kind and 4 x 4 sums
+//   Memory    as attention_gpu.cl
+//   Numerics  float; p from the same scores as the forward pass; sums in the order of batch entries, heads and queries
+//
+//   Macro    Meaning                 Values
+//   TX       work-items along keys   16
+//   TY       along queries           8
+//   DC       channels at a time      32
+//   MASKING  as attention.clh        0 | 3
+//   BIAS     as attention.clh, a table  1 | 3
+
+#if !defined BIAS || !(BIAS & 1)
+#error "BIAS: a table"
+#endif
+
+#define OUTPUT         2
+#define KEEP           0
+#define NE             1
+#define QUERY_CHANNELS 0
+#include "attention/attention_bwd_gpu.clh"
+
+#include "attention/attention_gpu.clh"
+
+// Of the work-item's pairs, bit 4 r + c, those that are to be computed.
+static inline uint wanted_pairs(int item, const struct problem *x, int i0, int j0)
+{
+    uint wanted = 0;
+
+    for (int n = 0; n < 16; n++)
+        if (is_wanted(x, i0 + 4 * TILE_Y + n / 4, j0 + 4 * TILE_X + n % 4))
+            wanted |= 1u << n;
+    return wanted;
+}
+
+// sum += the gradients of the pairs' scores; p, g_v: their products.
+static inline void add_pairs(int item, const struct problem *x, int i0, int j0, uint wanted,
+                             float p[4][4], float g_v[4][4], float sum[4][4])
+{
+    const int key = j0 + 4 * TILE_X;
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+        const int query = i0 + 4 * TILE_Y + r;
+        float kept[4] = {1.0f, 1.0f, 1.0f, 1.0f};
+#if DROPOUT
+        const float4 four =
+            drop_four(&x->dropped.d, mask_block(&x->dropped, query, key), (float4)(1.0f));
+        kept[0] = four.s0;
+        kept[1] = four.s1;
+        kept[2] = four.s2;
+        kept[3] = four.s3;
+#endif
+#pragma unroll
+        for (int c = 0; c < 4; c++)
+            if (wanted >> (4 * r + c) & 1u) {
+                const float weight = weight_of(x, p[r][c], query, key + c);
+                sum[r][c] +=
+                    score_gradient(x, p[r][c], weight, kept[c] * g_v[r][c], query, key + c);
+            }
+    }
+}
+
+// The sums of the work-group's rows, each work-item's in `parts` [TY][BC].
+LOCAL_INLINE void store_row(int item, float sum[4][4], int keys, __local float *parts,
+                            __global float *to)
+{
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int c = 0; c < 4; c++)
+        parts[TILE_Y * BC + 4 * TILE_X + c] = sum[0][c] + sum[1][c] + sum[2][c] + sum[3][c];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int j = item; j < keys; j += LS) {
+        float all = parts[j];
+        for (int y = 1; y < TY; y++)
+            all += parts[y * BC + j];
+        to[j] = all;
+    }
+}
+
+// dbias: as the table; the other arguments as attention_bwd_gpu.clh.
+KERNEL void attention_bwd_gpu_bias(int n_batch, GRADIENT_PARAMS)
+{
+    __local float stage[STAGE] IN_FLOAT4S;
+    __local int flag;
+    const int item = (int)get_local_id(0), j0 = (int)get_group_id(0) * BC;
+    const int first = axes & 4 ? (int)get_group_id(1) * BR : 0;
+    const int end = axes & 4 ? min(n_queries, first + BR) : n_queries;
+    const int entry = get_group_id(2), table_heads = axes & 2 ? n_heads : 1;
+    const int b0 = axes & 1 ? entry / table_heads : 0, end_b = axes & 1 ? b0 + 1 : n_batch;
+    const int h0 = axes & 2 ? entry % table_heads : 0, end_h = axes & 2 ? h0 + 1 : n_heads;
+    float sum[4][4];
+
+#pragma unroll
+    for (int n = 0; n < 16; n++)
+        sum[n / 4][n % 4] = 0.0f;
+    for (int b = b0; b < end_b; b++)
+        for (int h = h0; h < end_h; h++)
+            for (int i0 = first; i0 < end; i0 += BR) {
+                const struct problem x = PROBLEM_OF(b * n_heads + h, b, h);
+                const uint wanted = wanted_pairs(item, &x, i0, j0);
+                float p[4][4], g_v[4][4];
+                if (!in_any(wanted != 0, &flag))
+                    continue;
+                const struct rows queries = {HEAD_OF(q, b, h) + i0 * q_t, q_t, min(BR, end - i0)};
+                const struct rows keys = {HEAD_OF(k, b, h / kv_group), k_t, n_keys};
+                const struct rows gradients = {g + b * g_b + i0 * g_t + (long)h * value_width, g_t,
+                                               min(BR, end - i0)};
+                const struct rows values = {HEAD_OF(v, b, h / kv_group), v_t, n_keys};
+#pragma unroll
+                for (int n = 0; n < 16; n++)
+                    p[n / 4][n % 4] = g_v[n / 4][n % 4] = 0.0f;
+                multiply_rows(item, queries, rows_from(keys, j0), width, stage, stage, p);
+                multiply_rows(item, gradients, rows_from(values, j0), value_width, stage, stage,
+                              g_v);
+                add_pairs(item, &x, i0, j0, wanted, p, g_v, sum);
+            }
+    __global float *row = to + ((long)entry * (axes & 4 ? n_queries : 1) + first) * n_keys + j0;
+    if (!(axes & 4)) {
+        store_row(item, sum, min(BC, n_keys - j0), stage, row);
+        return;
+    }
+    for (int n = 0; n < 16; n++) {
+        const int r = 4 * TILE_Y + n / 4, c = 4 * TILE_X + n % 4;
+        if (first + r < end && j0 + c < n_keys)
+            row[(long)r * n_keys + c] = sum[n / 4][n % 4];
+    }
+}
