@@ -39,12 +39,15 @@ typedef struct attncl_attention_desc {
     float qk_norm_eps; /**< of query_norm and key_norm; 0: 1e-6 */
     float softcap;     /**< > 0: scores become softcap tanh(score / softcap) */
     int hard_lens; /**< 1: keys at or beyond their length are not seen, instead of scoring -1e6 */
+    attncl_value
+        slopes; /**< [H], of ALiBi (arXiv 2108.12409): slope (j - i - S + T) is added to the score of query i
+                     and key j; constants, without a gradient; null: none */
 } attncl_attention_desc;
 
 #define ATTNCL_ATTENTION_DESC_INIT                                                                 \
     {                                                                                              \
         sizeof(attncl_attention_desc), 0.0f, 0, 0, ATTNCL_LAYOUT_TIME_FIRST, NULL,                 \
-            ATTNCL_VALUE_INIT, ATTNCL_ROTARY_HALVES, 0.0f, 0.0f, 0                                 \
+            ATTNCL_VALUE_INIT, ATTNCL_ROTARY_HALVES, 0.0f, 0.0f, 0, ATTNCL_VALUE_INIT              \
     }
 
 /** What an attention or AFT layer reads.  Null values for what is absent. */
@@ -55,14 +58,12 @@ typedef struct attncl_attention_inputs {
     attncl_value valid_lens; /**< how many keys a query sees */
     attncl_value residual;   /**< added to a layer's result in the same kernel */
     attncl_value bias;       /**< added to scores */
-    attncl_value slopes;     /**< of attention with linear biases (ALiBi), one a head */
 } attncl_attention_inputs;
 
 #define ATTNCL_ATTENTION_INPUTS_INIT                                                               \
     {                                                                                              \
         sizeof(attncl_attention_inputs), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,  \
-            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,            \
-            ATTNCL_VALUE_INIT                                                                      \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT             \
     }
 
 /**
@@ -76,9 +77,7 @@ typedef struct attncl_attention_inputs {
  *                     valid_lens I32 [B] or [B, T]: keys at or beyond the length score -1e6, and length 0 gives equal
  *                     weights, unless desc->hard_lens hides them; null: none;
  *                     bias [B or 1, H or 1, T or 1, S], added to scores after a soft cap, -inf hides a key; it has a
- *                     gradient; null: none;
- *                     slopes [H]: slope (j - i - S + T) is added to the score of query i and key j (Press et al.
- *                     2022, arXiv 2108.12409); constants, without a gradient; null: none
+ *                     gradient; null: none
  * @param weights_ret  NULL, or receives the weights [B, H, T, S] before dropout
  * @return             [B, H, T, E], a view laid out in memory as desc->layout says, so that attncl_merge_heads()
  *                     copies nothing

@@ -77,7 +77,7 @@ attncl_value attncl_aft(attncl_graph *g, const attncl_aft_desc *desc,
     attncl_value qkv[3];
     if (!LAYER_STRUCT(g, attncl_aft_params, &p, params) || !attncl__layer_inputs(g, inputs, &in) ||
         !attncl__layer_absent(g, in.valid_lens, "valid_lens") ||
-        !attncl__layer_absent(g, in.bias, "bias") || !attncl__layer_absent(g, in.slopes, "slopes"))
+        !attncl__layer_absent(g, in.bias, "bias"))
         return ATTNCL_NONE_VALUE;
     project_inputs(g, &p, &in, qkv);
     const attncl_value y = attncl_aft_mix(g, desc, qkv[0], qkv[1], qkv[2], p.pos_bias, in.mask);

@@ -63,7 +63,7 @@ static attncl_value attend(attncl_graph *g, const attncl_attention_desc *desc,
         attncl__graph_add(g, &attncl__op_attention_fwd, &params,
                           IN(with_whole_rows(g, in->query), with_whole_rows(g, in->key),
                              with_whole_rows(g, in->value), in->mask, in->valid_lens, in->bias,
-                             in->slopes, mask.p > 0 ? dropout.step : ATTNCL_NONE_VALUE));
+                             desc->slopes, mask.p > 0 ? dropout.step : ATTNCL_NONE_VALUE));
     if (weights_ret)
         *weights_ret = attncl__graph_result(g, y, 1);
     return attncl_permute(g, y, desc->layout == ATTNCL_LAYOUT_TIME_FIRST ? from_tbhe : from_bthe);

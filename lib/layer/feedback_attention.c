@@ -73,7 +73,7 @@ attncl_value attncl_feedback_attention(attncl_graph *g, const attncl_feedback_pa
     if (!LAYER_STRUCT(g, attncl_feedback_params, &p, params) ||
         !attncl__layer_inputs(g, inputs, &in) || !attncl__layer_absent(g, in.mask, "mask") ||
         !attncl__layer_absent(g, in.valid_lens, "valid_lens") ||
-        !attncl__layer_absent(g, in.bias, "bias") || !attncl__layer_absent(g, in.slopes, "slopes"))
+        !attncl__layer_absent(g, in.bias, "bias"))
         return ATTNCL_NONE_VALUE;
     return attention(g, &p, n_heads, &in, weights_ret);
 }

@@ -2,7 +2,9 @@
 // Attention of any view, and what its parts refuse.  Golden models have results of multi-head attention (tests/model), with
 // steps by decoders.
 
+#include "attncl/aft.h"
 #include "attncl/attention.h"
+#include "attncl/feedback.h"
 #include "attncl/ops.h"
 #include "ref/ref.h"
 #include "support/layer_test.h"
@@ -16,7 +18,14 @@ static const double absolute = 3e-5, relative = 1e-5;
 // Values whose last axis has gaps are copied; a head of another order is merged by a copy.
 TEST(any_view)
 {
-    const struct ref_attention a = {.scale = 0.25, .window = 3};
+    struct host *bias = host_random(41, DIMS(1, H, 1, T)), *slopes = host_random(42, DIMS(H));
+    struct host *lens = host_with(ATTNCL_I32, (const double[]){5, T}, DIMS(B));
+    const struct ref_attention a = {.scale = 0.25,
+                                    .window = 3,
+                                    .bias = bias,
+                                    .slopes = slopes,
+                                    .valid_lens = lens,
+                                    .hard_lens = true};
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     struct host *x = host_random(40, DIMS(T, 5, B, H)),
                 *y = host_new(ATTNCL_F32, DIMS(B, T, H * 5));
@@ -34,8 +43,15 @@ TEST(any_view)
     rig_open(&b);
     desc.scale = 0.25f;
     desc.window = 3;
+    desc.hard_lens = 1;
+    desc.slopes = rig_in(&b, slopes);
     const attncl_value v = attncl_permute(b.g, rig_in(&b, x), order);
-    const attncl_attention_inputs in = {.struct_size = sizeof in, .query = v, .key = v, .value = v};
+    const attncl_attention_inputs in = {.struct_size = sizeof in,
+                                        .query = v,
+                                        .key = v,
+                                        .value = v,
+                                        .valid_lens = rig_in(&b, lens),
+                                        .bias = rig_in(&b, bias)};
     const attncl_value z = attncl_attention(b.g, &desc, &in, NULL);
     rig_out(&b, attncl_merge_heads(b.g, z, ATTNCL_LAYOUT_BATCH_FIRST), y);
     rig_run_once(&b);
@@ -59,4 +75,18 @@ TEST(refusals)
         attncl_split_heads(b.g, rig_in(&b, x), 4, ATTNCL_LAYOUT_TIME_FIRST);
     attncl_attention(b.g, &desc, &in, NULL);
     ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "struct_size 1");
+
+    rig_open(&b);
+    const attncl_aft_params aft = ATTNCL_AFT_PARAMS_INIT;
+    in = (attncl_attention_inputs)ATTNCL_ATTENTION_INPUTS_INIT;
+    in.bias = rig_in(&b, x);
+    attncl_aft(b.g, NULL, &aft, &in);
+    ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "bias is given, this layer has none");
+
+    rig_open(&b);
+    const attncl_feedback_params feedback = ATTNCL_FEEDBACK_PARAMS_INIT;
+    in = (attncl_attention_inputs)ATTNCL_ATTENTION_INPUTS_INIT;
+    in.bias = rig_in(&b, x);
+    attncl_feedback_attention(b.g, &feedback, 3, &in, NULL);
+    ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "bias is given, this layer has none");
 }

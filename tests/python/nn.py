@@ -296,6 +296,21 @@ class Operations(support.ExportCase):
             lambda *v: F.scaled_dot_product_attention(*v, is_causal=True, scale=0.3), square
         yield "attention with a soft cap", lambda *v: ops.attention(*v, softcap=0.5), \
             lambda q, k, v: (0.5 * (q @ k.mT / q.shape[-1] ** 0.5 / 0.5).tanh()).softmax(-1) @ v, square
+        yield "attention with a bias", lambda q, k, v, b: ops.attention(q, k, v, ~hidden, bias=b), \
+            lambda q, k, v, b: F.scaled_dot_product_attention(
+                q, k, v, b.masked_fill(hidden.permute(2, 0, 1)[:, None], -torch.inf), enable_gqa=True), \
+            [*heads, normal(1, heads[0].shape[1], 1, heads[1].shape[2])]
+        slopes, lengths = torch.tensor([0.5, 0.25]), torch.tensor([1, 3, 5])
+        yield "attention with slopes and lengths", lambda *v: ops.attention(*v, slopes=slopes, lengths=lengths), \
+            lambda *v: F.scaled_dot_product_attention(
+                *v, slopes[:, None, None] * (torch.arange(5.0) - torch.arange(5.0)[:, None])
+                + torch.zeros(3, 1, 1, 5).masked_fill(torch.arange(5) >= lengths[:, None, None, None], -torch.inf)), \
+            [normal(3, 2, 5, 4) for _ in range(3)]
+        yield "rms_norm", ops.rms_norm, lambda x, w: F.rms_norm(x, (C,), w, 1e-6), [x, normal(C)]
+        angles, places = torch.randn(7, 3), torch.tensor([[2, 0], [6, 1], [3, 3]])
+        yield "rotary", lambda x: ops.rotary(x, torch.stack([angles.cos(), angles.sin()], 1), places, neighbours=True), \
+            lambda x: torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (3, 2))) * torch.exp(1j * angles[places])).flatten(2), \
+            [normal(3, 2, 6)]
         yield "aft_full", lambda *v: ops.aft_full(*v, seen), lambda q, k, v, b: self.aft(q, k, v, b[None, :T, :T], seen), [*qkv, bias]
         yield "aft_local", lambda *v: ops.aft_local(*v, 3, causal=True), \
             lambda q, k, v, b: self.aft(q, k, v, b[None, :T, :T] * near, causal), [*qkv, bias]

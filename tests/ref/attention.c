@@ -331,7 +331,7 @@ static void build(attncl_graph *g, const void *params, const attncl_value *in, a
     inputs.mask = in[MASK];
     inputs.valid_lens = in[LENS];
     inputs.bias = in[BIAS];
-    inputs.slopes = in[SLOPES];
+    desc.slopes = in[SLOPES];
     desc.hard_lens = p->hard_lens;
     // As it lies in memory.
     out[0] =

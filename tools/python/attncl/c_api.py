@@ -200,12 +200,12 @@ class AttentionDesc(Sized):
     """attncl_attention_desc."""
     _fields_ = [("scale", ctypes.c_float), ("causal", ctypes.c_int), ("window", ctypes.c_int64), ("layout", ctypes.c_int),
                 ("dropout", ctypes.c_void_p), ("rotary", Value), ("rotary_pairs", ctypes.c_int), ("qk_norm_eps", ctypes.c_float),
-                ("softcap", ctypes.c_float)]
+                ("softcap", ctypes.c_float), ("hard_lens", ctypes.c_int), ("slopes", Value)]
 
 
 class AttentionInputs(Sized):
     """attncl_attention_inputs."""
-    _fields_ = [(name, Value) for name in ("query", "key", "value", "mask", "valid_lens", "residual")]
+    _fields_ = [(name, Value) for name in ("query", "key", "value", "mask", "valid_lens", "residual", "bias")]
 
 
 class AftDesc(Sized):
@@ -293,6 +293,8 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "graph_compile": (CHECKED, HANDLE, HANDLE),
     "softmax": (Value, HANDLE, Value, ctypes.c_int),
     "layer_norm": (Value, HANDLE, Value, Value, Value, ctypes.c_float),
+    "rms_norm": (Value, HANDLE, Value, Value, ctypes.c_float),
+    "rotary": (Value, HANDLE, Value, Value, ctypes.c_int, Value),
     "activate": (Value, HANDLE, Value, ctypes.c_int),
     "linear": (Value, HANDLE, Value, Value, Value),
     "bmm": (Value, HANDLE, Value, Value),

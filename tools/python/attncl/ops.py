@@ -25,7 +25,7 @@ from .c_api import AftDesc, AttentionDesc, AttentionInputs, CrossEntropyDesc, Sg
 from .model import Graphs, Handle, drop_graphs, kept_graph, open_context, run_graph
 
 __all__ = ["aft_conv", "aft_full", "aft_local", "aft_simple", "attention", "bmm", "cross_entropy", "embedding", "gelu",
-           "layer_norm", "linear", "relu", "sigmoid", "silu", "softmax", "spatial_gating_unit", "tanh"]
+           "layer_norm", "linear", "relu", "rms_norm", "rotary", "sigmoid", "silu", "softmax", "spatial_gating_unit", "tanh"]
 
 _KEPT_GRAPHS = 64
 _ACTIVATIONS = {"gelu": 1, "relu": 2, "sigmoid": 3, "tanh": 4, "silu": 5, "gelu_tanh": 6}  # attncl_activation
@@ -135,6 +135,22 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Te
     return _apply(_Op("layer_norm", (eps,), lambda g, v: library().layer_norm(g, *v, eps)), x, weight, bias)
 
 
+def rms_norm(x: Tensor, weight: Tensor, eps: float = 1e-6) -> Tensor:
+    """Over the trailing axes that weight has."""
+    return _apply(_Op("rms_norm", (eps,), lambda g, v: library().rms_norm(g, *v, eps)), x, weight)
+
+
+def rotary(x: Tensor, table: Tensor, positions: Tensor | None = None, *, neighbours: bool = False) -> Tensor:
+    """Turns the first 2 F channels of each row of x [T, B, ..., C] by its position.
+
+    table       [P, 2, F]: the cosines and sines of each position
+    positions   [T or 1, B or 1]; None: row t has position t
+    neighbours  channels 2 i and 2 i + 1 turn together, else i and i + F
+    """
+    op = _Op("rotary", (neighbours,), lambda g, v: library().rotary(g, v[0], v[1], int(neighbours), v[2]), len(table))
+    return _apply(op, x, table, None if positions is None else _integers(positions, len(table), "rotary"))
+
+
 def _activation(x: Tensor, kind: str) -> Tensor:
     return _apply(_Op(kind, (), lambda g, v: library().activate(g, v[0], _ACTIVATIONS[kind])), x)
 
@@ -184,21 +200,28 @@ def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> T
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, is_causal: bool = False,
-              window: int = 0, scale: float | None = None, softcap: float = 0.0) -> Tensor:
+              window: int = 0, scale: float | None = None, softcap: float = 0.0, bias: Tensor | None = None,
+              slopes: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
     """Scaled dot-product attention: query [B, H, T, D], key [B, G, S, D], value [B, G, S, E] to [B, H, T, E].
 
     G is H or a divisor of it: H / G neighbouring heads of the query share a key and value head, as with PyTorch's enable_gqa
     mask       [T or 1, S, B or 1], True where a key is visible
     is_causal  query i sees keys up to i + S - T; window: only keys less than this far away
     softcap    above 0: scores become softcap * tanh(score / softcap)
+    bias       [B or 1, H or 1, T or 1, S], added to scores after that; it has a gradient
+    slopes     [H], of attention with linear biases: slope * (j - i - S + T) is added to scores; constants
+    lengths    [B] or [B, T]: how many keys a query sees
     """
     def build(g: ctypes.c_void_p, v: list[Value]) -> Value:
-        desc = AttentionDesc(scale=scale or 0.0, causal=is_causal, window=window, softcap=softcap)
-        inputs = AttentionInputs(query=v[0], key=v[1], value=v[2], mask=v[3])
+        desc = AttentionDesc(scale=scale or 0.0, causal=is_causal, window=window, softcap=softcap,
+                             hard_lens=lengths is not None, slopes=v[5])
+        inputs = AttentionInputs(query=v[0], key=v[1], value=v[2], mask=v[3], bias=v[4], valid_lens=v[6])
         return library().attention(g, ctypes.byref(desc), ctypes.byref(inputs), None)
     if scale is not None and not (scale != 0 and math.isfinite(scale)):
         raise ValueError(f"attncl.ops.attention: scale is {scale}, expected a finite number other than 0")
-    return _apply(_Op("attention", (is_causal, window, scale, softcap), build), query, key, value, _flags(mask))
+    n_keys = key.shape[-2] if key.dim() > 1 else 0
+    return _apply(_Op("attention", (is_causal, window, scale, softcap), build, n_keys + 1), query, key, value, _flags(mask), bias,
+                  slopes, None if lengths is None else _integers(lengths, n_keys, "attention"))
 
 
 def _aft(name: str, kind: int, q: Tensor, k: Tensor, v: Tensor, pos_bias: Tensor | None, mask: Tensor | None, causal: bool,
