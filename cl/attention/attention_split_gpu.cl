@@ -18,6 +18,7 @@
 //   STORES     this position's key and value are stored first  0, 1
 //   SLOTS      with STORES: a position for each batch entry    0, 1
 //   PLACES     relative positions: none, joint, split          0, 1, 2
+//   SLOPES     slopes times distances are added to scores      0, 1
 
 #include "common/attention_merge.clh"
 #include "common/softcap.clh"
@@ -28,6 +29,9 @@
 #endif
 #ifndef CACHE_TYPE
 #error "CACHE_TYPE: type of keys and values"
+#endif
+#ifndef SLOPES
+#error "SLOPES: are slopes times distances added?"
 #endif
 
 #define KEY_LANES    (LS < 8 ? LS : 8) // work-items that share a key
@@ -131,7 +135,7 @@ KERNEL void attention_split_gpu_fwd(
     __global const float *restrict places, __global const float *restrict u,
     __global const float *restrict place_bias, __global const int *restrict position,
     __global float *restrict parts, int n_heads, int kv_group, int n_places, int width, int limit,
-    int span, float scale, float softcap, __local float *query)
+    int span, float scale, float softcap, __local float *query SLOPES_PARAM)
 {
     __local float dots[LS * KEY_LANES], scores[LS], e[LS];
     const int lid = (int)get_local_id(0), row = (int)get_group_id(0);
@@ -177,6 +181,9 @@ KERNEL void attention_split_gpu_fwd(
         s += place_bias[(place + min(lid, n - 1)) * n_heads + h];
 #endif
         scores[lid] = CAP_SCORE(f, scale * s, softcap);
+#if SLOPES
+        scores[lid] += slopes[h] * (float)(j0 + lid - (count - 1));
+#endif
         barrier(CLK_LOCAL_MEM_FENCE);
 
         const float larger = largest_of(scores, n, largest);

@@ -8,8 +8,9 @@
 //             memory, then a state each
 //   Numerics  float, online softmax; the position is clamped to the caches
 //
-//   Macro  Meaning                                                                            Values
-//   SLOTS  a position for each batch entry, where a negative one stores nothing, gives zeros  0, 1
+//   Macro   Meaning                                                                            Values
+//   SLOTS   a position for each batch entry, where a negative one stores nothing, gives zeros  0 | 1
+//   SLOPES  slopes times distances are added to scores                                         0 | 1
 
 #include "common/attention_row.clh"
 #include "common/softcap.clh"
@@ -19,6 +20,9 @@
 #endif
 #ifndef SLOTS
 #error "SLOTS: one position for all, or one for each batch entry"
+#endif
+#ifndef SLOPES
+#error "SLOPES: are slopes times distances added?"
 #endif
 
 // The query with the key that begins at element `at` of the cache.
@@ -44,7 +48,8 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
                                    __global const int *restrict position, __global void *keys,
                                    __global void *values, __global float *restrict y, int batch,
                                    int n_heads, int kv_group, int at_once, int width, int limit,
-                                   int span, float scale, float softcap, __local float *sums)
+                                   int span, float scale, float softcap,
+                                   __local float *sums SLOPES_PARAM)
 {
     SOFTMAX_LOCALS;
     const int head = (int)get_group_id(0) * at_once, b = head / n_heads, h = head - b * n_heads;
@@ -76,6 +81,10 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
                                                                (j0 + i) * row + at, width),
                                               softcap)
                                   : -INFINITY;
+#if SLOPES
+            for (int i = 0; i < n; ++i)
+                scores[i] += slopes[h + o] * (float)(j0 + i - t);
+#endif
             r[o] =
                 online_softmax_update(r[o], scores, n, stored_at(values, j0 * row + at, CACHE_TYPE),
                                       CACHE_TYPE, row, width, sums + o * pitch, tmp);

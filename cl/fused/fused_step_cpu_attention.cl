@@ -18,6 +18,7 @@
 //   Macro  Meaning                                    Values
 //   VW     vector width, a divisor of a head's width  4 | 8 | 16
 //   SLOTS  a position for each row                    0 | 1
+//   SLOPES slopes times distances are added to scores 0 | 1
 
 #include "common/attention_row.clh"
 #include "common/softcap.clh"
@@ -28,6 +29,9 @@
 #endif
 #ifndef SLOTS
 #error "SLOTS: one position for all, or one for each row"
+#endif
+#ifndef SLOPES
+#error "SLOPES: are slopes times distances added?"
 #endif
 
 #if CACHE_TYPE == STORED_FLOAT
@@ -103,7 +107,7 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const void *keys,
 KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int limit, int span,
                                      float scale, float softcap,
                                      __global const int *restrict position, __global void *keys,
-                                     __global void *values, __local float *sums)
+                                     __global void *values, __local float *sums SLOPES_PARAM)
 {
     SOFTMAX_LOCALS;
 #if !SLOTS
@@ -147,6 +151,11 @@ KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int lim
                     score_chunk(y + o * head, stored_at(keys, j0 * row + at, CACHE_TYPE),
                                 stored_at(values, j0 * row + at, CACHE_TYPE), row, t + 1 - j0, head,
                                 scale, softcap, fetch && o == 0, scores);
+#if SLOPES
+                    const float slope = slopes[(kv_first + c0) / head * kv_group + o];
+                    for (int j = 0; j < n; ++j)
+                        scores[j] += slope * (float)(j0 + j - t);
+#endif
                     r[o] = online_softmax_update(r[o], scores, n,
                                                  stored_at(values, j0 * row + at, CACHE_TYPE),
                                                  CACHE_TYPE, row, head, sums + o * head, tmp);

@@ -40,7 +40,7 @@ typedef struct attncl_attention_desc {
     float softcap;     /**< > 0: scores become softcap tanh(score / softcap) */
     int hard_lens; /**< 1: keys at or beyond their length are not seen, instead of scoring -1e6 */
     attncl_value
-        slopes; /**< [H], of ALiBi (arXiv 2108.12409): slope (j - i - S + T) is added to the score of query i
+        slopes; /**< [H], attncl_alibi_slopes() (arXiv 2108.12409): slope (j - i - S + T) is added to the score of query i
                      and key j; constants, without a gradient; null: none */
 } attncl_attention_desc;
 
@@ -94,6 +94,15 @@ typedef struct attncl_attention_inputs {
 ATTNCL_API attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc,
                                          const attncl_attention_inputs *inputs,
                                          attncl_value *weights_ret);
+
+/**
+ * The slopes of attention with linear biases as published, F32 [H]: 2^(-max k / H) for k = 1 .. H; where H is no
+ * power of two, those of the next lower one, then every other one of twice as many.  A constant of the graph.
+ *
+ * @param max  8 in the paper, BLOOM and MPT
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_NO_MEMORY, kept by the graph.
+ */
+ATTNCL_API attncl_value attncl_alibi_slopes(attncl_graph *g, int64_t n_heads, double max);
 
 /**
  * Additive attention (Bahdanau et al. 2014): score_ij = w . tanh(q_i + k_j), never forming [B, T,

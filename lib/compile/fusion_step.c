@@ -20,7 +20,7 @@ static const struct {
                    {FUSED_POS_BIAS, FUSED_POSITION, FUSED_SUMS, FUSED_KEYS, FUSED_VALUES}},
     [FUSED_ATTENTION] = {&attncl__op_attention_step_fwd,
                          3,
-                         {FUSED_POSITION, FUSED_KEYS, FUSED_VALUES}},
+                         {FUSED_POSITION, FUSED_KEYS, FUSED_VALUES, FUSED_POS_BIAS}},
     [FUSED_FFN] = {&attncl__op_fused_linear_fwd, 1, {0}},
 };
 

@@ -250,8 +250,9 @@ static attncl_value attend_step(attncl_graph *g, int64_t n_heads, const struct c
     };
     attncl_value keys, values;
     make_caches(g, cache, d.dim[0], key.dim[1], &keys, &values);
-    return attncl__graph_add(g, &attncl__op_attention_step_fwd, &params,
-                             IN(in->query, in->key, in->value, position, keys, values));
+    return attncl__graph_add(
+        g, &attncl__op_attention_step_fwd, &params,
+        IN(in->query, in->key, in->value, position, keys, values, cache->desc->slopes));
 }
 
 static attncl_value attend_prompt(attncl_graph *g, int64_t n_heads, const struct cache_desc *cache,

@@ -7,6 +7,10 @@
 // Rotations of pairs of channels by positions (Su et al. 2021):
 //
 //     angle[p, i] = p f_i,   f_i = theta^(-2i / R), changed by the scaling of longer contexts
+//
+// Slopes of linear biases (Press et al. 2022), of n heads, a power of two:
+//
+//     slope[h] = 2^(-max (h + 1) / n)
 
 #include <inttypes.h>
 #include <math.h>
@@ -206,6 +210,25 @@ attncl_value attncl_rotary(attncl_graph *g, attncl_value x, attncl_value table,
 {
     const struct rotate_fwd_params params = {.half = pairs == ATTNCL_ROTARY_HALVES};
     return attncl__graph_add(g, &attncl__op_rotate_fwd, &params, IN(x, table, position));
+}
+
+attncl_value attncl_alibi_slopes(attncl_graph *g, int64_t n_heads, double max)
+{
+    int64_t whole = 1;
+    if (n_heads < 1 || !(max > 0) || !isfinite(max))
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT,
+                          "n_heads is %" PRId64 ", at least 1; max is %g, above 0", n_heads, max);
+    float *slopes = begin_table(g, 1, &n_heads);
+    if (!slopes)
+        return ATTNCL_NONE_VALUE;
+    while (whole <= n_heads / 2)
+        whole *= 2;
+    for (int64_t h = 0; h < n_heads;
+         ++h) { // beyond a power of two, every other one of twice as many
+        const double k = h < whole ? (double)(h + 1) : (double)(h - whole) + 0.5;
+        slopes[h] = (float)exp2(-max * k / (double)whole);
+    }
+    return end_table(g, 1, &n_heads, slopes);
 }
 
 attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, double delta)

@@ -235,6 +235,9 @@ const struct key attncl__mha_keys[] = {
     {"window", KEY_INT, AT(mha_settings, window), .min = 0, OR(0)},
     {"attention_scale", KEY_NUMBER, AT(mha_settings, scale), .min = 0, OR(0)},
     {"softcap", KEY_NUMBER, AT(mha_settings, softcap), .min = 0, OR(0)},
+    {"alibi", KEY_BOOL, AT(mha_settings, alibi), OR(false)},
+    {"alibi_max", KEY_NUMBER, AT(mha_settings, alibi_max), .min = 1e-9, OR(8),
+     WHEN("alibi", "true")},
     {"rope", KEY_BOOL, AT(mha_settings, rope), OR(false)},
     {"rope_width", KEY_INT, AT(mha_settings, rotary.width), .min = 2, OR_FROM(default_rope_width),
      WHEN("rope", "true")},
@@ -282,6 +285,8 @@ attncl_attention_desc attncl__mha_desc(struct build *b, const struct mha_setting
     desc.window = s->window;
     desc.rotary = rotary_table(b, s, n);
     desc.rotary_pairs = s->rotary.pairs;
+    if (s->alibi)
+        desc.slopes = attncl_alibi_slopes(b->graph, s->heads, s->alibi_max);
     return desc;
 }
 

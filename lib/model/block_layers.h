@@ -77,10 +77,12 @@ struct mha_settings {
     bool is_local;         // its rotations are those of layers within a window, another table
     int64_t window;        // keys that a query sees, itself the last of them where causal; 0: all
     double scale, softcap; // of the scores; 0: 1 / sqrt(head_dim), none
+    bool alibi;            // scores fall by distance times slopes
+    double alibi_max;      // the powers of two of slopes end at this
 };
 extern const struct key attncl__mha_keys[];
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret);
-// Scale, soft cap, window and rotations of positions below n.
+// Scale, soft cap, window, slopes and rotations of positions below n.
 attncl_attention_desc attncl__mha_desc(struct build *b, const struct mha_settings *s, int64_t n);
 
 // A spatial gating unit and a gMLP block.

@@ -10,6 +10,7 @@
 #include "compile/lowered.h"
 #include "device/context.h"
 #include "exec/exec.h"
+#include "layer/decoding.h"
 #include "op/fused/fused.h"
 #include "support/compare.h"
 #include "support/fused_nodes.h"
@@ -63,6 +64,8 @@ static attncl_value mix(attncl_graph *g, enum kind kind, attncl_value z, attncl_
                         float phase, attncl_value x)
 {
     attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
+    attncl_attention_desc attention = ATTNCL_ATTENTION_DESC_INIT;
+    const struct cache_desc cache = {STEPS, ATTNCL_F32, &attention};
     const bool heads = kind == AFT_HEADS; // one for each channel
     const attncl_aft_params p = {
         .struct_size = sizeof(attncl_aft_params),
@@ -87,11 +90,13 @@ static attncl_value mix(attncl_graph *g, enum kind kind, attncl_value z, attncl_
         .output_bias = p.output_bias,
     };
 
+    attention.slopes = filled(g, 1, HEADS, 0, phase + 9);
     desc.kind = heads ? ATTNCL_AFT_CONV : ATTNCL_AFT_LOCAL;
     desc.window = WINDOW;
     desc.causal = 1;
-    return kind != MHA ? attncl_aft_step(g, &desc, &p, z, position, x)
-                       : attncl_multi_head_attention_step(g, &mha, HEADS, STEPS, z, position, x);
+    return kind != MHA
+               ? attncl_aft_step(g, &desc, &p, z, position, x)
+               : attncl__multi_head_attention_decode(g, &mha, HEADS, &cache, z, position, x);
 }
 
 static attncl_value layer(attncl_graph *g, enum kind kind, attncl_value x, attncl_value position,

@@ -65,7 +65,7 @@ GRADIENTS = {
     "lm_aft_post_norm", "lm_feedback_tied", "classes_mean", "classes_mean_batch_first", "classes_first",
     "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens", "mha_shared", "lm_shared",
     "gru_bidirectional", "rnn_tanh", "rnn_relu_bidirectional", "bilinear_attention", "lm_rotary",
-    "lm_windows", "rms_norm", "seq2seq_transformer", "seq2seq_transformer_post_norm", "seq2seq_transformer_vectors",
+    "lm_windows", "lm_alibi", "rms_norm", "seq2seq_transformer", "seq2seq_transformer_post_norm", "seq2seq_transformer_vectors",
     "multi_head_additive", "multi_head_additive_queries"}
 
 
@@ -915,6 +915,17 @@ def windows():
         "post_norm": True, "logit_softcap": 1.5}, DecoderLM)
 
 
+def linear_biases():
+    """ALiBi, of heads that are no power of two."""
+    torch.manual_seed(43)
+    c = dict.fromkeys(("bias", "value_bias", "output_bias", "bias1", "bias2", "bias_gate", "qk_norm", "parallel", "generator_bias",
+                       "is_gated", "rope"), False)
+    language_model("lm_alibi", {
+        **c, "layer": "transformer", "heads": 6, "n_kv_heads": 2, "head_dim": 4, "d_model": 12, "d_ff": 10, "n_layers": 2, "n_vocab": 11,
+        "pos": "no_pos", "max_len": 12, "embed_scale": 1, "norm": "layer", "activation": "gelu", "layer_norm_eps": 1e-5, "alibi": True,
+        "alibi_max": 6}, DecoderLM)
+
+
 def torch_transformer(params):
     """Our parameters by the names of nn.Transformer, of which it has three in one."""
     names = {"output": "out_proj", "feed_forward": "", "layer1": "linear1", "layer2": "linear2", "norm_self_attn": "norm1",
@@ -1030,7 +1041,7 @@ def main():
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
                  classifiers, dropout, recurrent_directions, chapter_16, bilinear, embed_dropout, shared_heads, decoders, transformer_pairs, transformer_search,
-                 windows, additive_heads):
+                 windows, linear_biases, additive_heads):
         make()
 
 

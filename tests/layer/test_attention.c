@@ -19,7 +19,7 @@ static const double absolute = 3e-5, relative = 1e-5;
 TEST(any_view)
 {
     struct host *bias = host_random(41, DIMS(1, H, 1, T)), *slopes = host_random(42, DIMS(H));
-    struct host *lens = host_with(ATTNCL_I32, (const double[]){5, T}, DIMS(B));
+    struct host *lens = host_with(ATTNCL_I32, (const double[]){2, T}, DIMS(B));
     const struct ref_attention a = {.scale = 0.25,
                                     .window = 3,
                                     .bias = bias,
@@ -75,6 +75,10 @@ TEST(refusals)
         attncl_split_heads(b.g, rig_in(&b, x), 4, ATTNCL_LAYOUT_TIME_FIRST);
     attncl_attention(b.g, &desc, &in, NULL);
     ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "struct_size 1");
+
+    rig_open(&b);
+    attncl_alibi_slopes(b.g, 0, 8);
+    ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "n_heads is 0, at least 1; max is 8");
 
     rig_open(&b);
     const attncl_aft_params aft = ATTNCL_AFT_PARAMS_INIT;

@@ -31,6 +31,7 @@ static const char *const names[] = {
     "lm_rotary",
     "lm_parallel",
     "lm_windows",
+    "lm_alibi",
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 

@@ -19,9 +19,10 @@ static void store(struct host *cache, int64_t position, int64_t b, const struct 
 
 // Batch entry b: keys[t] = k, values[t] = v, then softmax attention of each head over the last positions up to t.  Heads of q
 // share those of k.  A position of -1: zeros.
-static void entry_step(const struct host *q, const struct host *k, const struct host *v, int64_t b,
-                       int64_t position, const struct attention_step_fwd_params *params,
-                       struct host *keys, struct host *values, struct host *y)
+static void entry_step(const struct host *q, const struct host *k, const struct host *v,
+                       const struct host *slopes, int64_t b, int64_t position,
+                       const struct attention_step_fwd_params *params, struct host *keys,
+                       struct host *values, struct host *y)
 {
     const int64_t n = q->dim[1], n_stored = k->count, width = n / params->n_heads;
     const int64_t first =
@@ -41,6 +42,8 @@ static void entry_step(const struct host *q, const struct host *k, const struct 
             for (int64_t d = 0; d < width; ++d)
                 p[j] += scale * q->data[at + d] * keys->data[j * n_stored + from + d];
             p[j] = cap > 0 ? cap * tanh(p[j] / cap) : p[j];
+            if (slopes)
+                p[j] += slopes->data[at / width % params->n_heads] * (double)(j - position);
             row_max = fmax(row_max, p[j]);
         }
         for (int64_t j = first; j <= position; ++j)
@@ -55,16 +58,17 @@ static void entry_step(const struct host *q, const struct host *k, const struct 
 }
 
 void ref_attention_step_fwd(const struct host *q, const struct host *k, const struct host *v,
-                            int64_t position, const struct attention_step_fwd_params *params,
-                            struct host *keys, struct host *values, struct host *y)
+                            const struct host *slopes, int64_t position,
+                            const struct attention_step_fwd_params *params, struct host *keys,
+                            struct host *values, struct host *y)
 {
     for (int64_t b = 0; b < q->dim[0]; ++b)
-        entry_step(q, k, v, b, position, params, keys, values, y);
+        entry_step(q, k, v, slopes, b, position, params, keys, values, y);
 }
 
 // -- the op
 
-enum { Q, K, V, POSITION, KEYS, VALUES };
+enum { Q, K, V, POSITION, KEYS, VALUES, SLOPES };
 
 // A position outside counts as the nearest; where each batch entry has one, a negative one is idle.
 static int64_t position_of(struct host *const *in, int64_t b)
@@ -77,8 +81,8 @@ static int64_t position_of(struct host *const *in, int64_t b)
 static void step(const void *params, struct host *const *in, struct host *const *out)
 {
     for (int64_t b = 0; b < in[Q]->dim[0]; ++b)
-        entry_step(in[Q], in[K], in[V], b, position_of(in, b), params, in[KEYS], in[VALUES],
-                   out[0]);
+        entry_step(in[Q], in[K], in[V], in[SLOPES], b, position_of(in, b), params, in[KEYS],
+                   in[VALUES], out[0]);
 }
 
 // The caches are exact.  A score of D products rounds D + 2 times, a capped one 4 times more; weights feel it twice, and a sum of t terms besides.
@@ -126,7 +130,8 @@ static const char wide[] = "P=140 B=2 C=66; P=66 B=1 C=128",
 OP_SPEC(
     attention_step_fwd,
     .in =
-        "q f32 B C; k f32 B C; v f32 B C; position i32:-2:P+2 1; keys f32 P B C; values f32 P B C",
+        "q f32 B C; k f32 B C; v f32 B C; position i32:-2:P+2 1; keys f32 P B C; values f32 P B C; "
+        "slopes? f32 H",
     .out = "y f32 B C", .ref = step, .allow = allow, .nonzero = "PCK", .data = INT_ENDS,
     .smoke = "P=1 B=1 C=3; P=9 B=2 C=21", .gpu = "P=1024 B=1 C=90,192", .special = "P=9 B=2 C=21",
     .cases = {{"three heads", HEADS(3, 0.35)},
@@ -152,7 +157,10 @@ OP_SPEC(
                .smoke = "P=9 B=3 C=21; P=70 B=8 C=42", .gpu = "P=1024 B=8 C=96"},
               {"slots, hidden", HEADS(6, 0.35, .window = WINDOW), SLOTS(SHARED("f16") ";"),
                .special = "", .smoke = "P=140 B=5 C=42 K=21; P=1024 B=3 C=96 K=16",
-               .gpu = "P=1024 B=8 C=96 K=16", .prepare = hide_all_but_window}},
+               .gpu = "P=1024 B=8 C=96 K=16", .prepare = hide_all_but_window},
+              {"slopes", HEADS(6, 0.35, .softcap = 1.5f), SHARED("f16") "; slopes f32:0:1 6",
+               .special = "P=9 B=2 C=42 K=14", .smoke = "P=70 B=2 C=42 K=14; P=1024 B=1 C=96 K=16",
+               .gpu = "P=1024 B=1 C=96 K=16", .prepare = hide_future}},
     .refusals = {
         {ATTNCL_ERR_SHAPE, "position has N = 2, must be 1 or B = 3", HEADS(1, 1), "position i32 2",
          "P=1 B=3 C=12"},
@@ -161,5 +169,6 @@ OP_SPEC(
         {ATTNCL_ERR_ARGUMENT, "window is -1, at least 0", HEADS(1, 1, .window = -1)},
         {ATTNCL_ERR_ARGUMENT, "softcap is -2, must be finite and at least 0",
          HEADS(1, 1, .softcap = -2)},
+        {ATTNCL_ERR_SHAPE, "slopes is [2], must be [H] with H = 1", HEADS(1, 1), "slopes f32 2"},
         {ATTNCL_ERR_SHAPE, "k has K = 8, which H = 3 heads of width 4 cannot share", HEADS(3, 1),
          SHARED("f32"), "P=1 B=1 C=12 K=8"}});

@@ -106,10 +106,11 @@ void ref_attention_bwd(const struct ref_attention *a, const struct ref_attention
                        struct host *dbias); // attention_bwd.c; dbias may be NULL
 
 struct attention_step_fwd_params;
-// keys, values [limit, B, C] are updated
+// keys, values [limit, B, C] are updated; slopes [H] or NULL
 void ref_attention_step_fwd(const struct host *q, const struct host *k, const struct host *v,
-                            int64_t position, const struct attention_step_fwd_params *params,
-                            struct host *keys, struct host *values, struct host *y);
+                            const struct host *slopes, int64_t position,
+                            const struct attention_step_fwd_params *params, struct host *keys,
+                            struct host *values, struct host *y);
 // q [B, T, N], k [B, S, N], v [B, S, E], w [N] -> y [B, T, E], weights [B, T, S]
 void ref_additive_attention(const struct host *q, const struct host *k, const struct host *v,
                             const struct host *w, const struct host *lens, struct host *y,

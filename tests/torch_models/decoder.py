@@ -34,6 +34,13 @@ def rotate(x, c):
     return torch.cat([turned, x[..., width:]], -1)
 
 
+def slopes(c):
+    """As BLOOM has them: a power of two of them, then every other one of twice as many."""
+    whole = 2 ** (c["heads"].bit_length() - 1)
+    powers = [*range(1, whole + 1), *(i + 0.5 for i in range(c["heads"] - whole))]
+    return 2.0 ** (-c["alibi_max"] * torch.tensor(powers, dtype=torch.float64) / whole)
+
+
 def cap(x, bound):
     return bound * (x / bound).tanh() if bound else x
 
@@ -65,6 +72,9 @@ class Attention(nn.Module):
             q, k = rotate(q, self.c), rotate(k, self.c)
         k, v = (part.repeat_interleave(q.shape[2] // part.shape[2], 2) for part in (k, v))
         scores = cap(torch.einsum("ibhd,jbhd->bhij", q, k) * (self.c.get("attention_scale") or self.c["head_dim"] ** -0.5), self.c.get("softcap"))
+        if self.c.get("alibi"):
+            n = torch.arange(len(x))
+            scores = scores + slopes(self.c)[:, None, None].to(scores) * (n - n[:, None])
         seen = torch.ones(len(x), len(x), dtype=torch.bool).tril()
         hidden = ~(seen.triu(1 - self.c["window"]) if self.c.get("window") else seen)
         y = torch.einsum("bhij,jbhd->ibhd", scores.masked_fill(hidden, -torch.inf).softmax(-1), v)

@@ -34,6 +34,7 @@ struct attention_split {
     int64_t span;         // keys that are seen, the last of those so far; at most limit
     int64_t n_parts;      // 0: y is merged from those in scratch; else y receives so many
     float scale, softcap; // softcap 0: none
+    struct span slopes;   // absent: none
 };
 
 // Of the scratch; 0 in the CPU variant.  ERR_SHAPE where that is too much.
@@ -50,7 +51,15 @@ int64_t attncl__step_parts(const struct device_caps *caps, int64_t n_groups, int
 int64_t attncl__step_span(int64_t window, int64_t limit);
 
 // Inputs of the ops that it computes, attention_step_fwd and feedback_attention_fwd.
-enum attention_step_input { STEP_Q, STEP_K, STEP_V, STEP_POSITION, STEP_KEYS, STEP_VALUES };
+enum attention_step_input {
+    STEP_Q,
+    STEP_K,
+    STEP_V,
+    STEP_POSITION,
+    STEP_KEYS,
+    STEP_VALUES,
+    STEP_SLOPES
+};
 enum feedback_attention_input {
     FEEDBACK_Q,
     FEEDBACK_KEYS,

@@ -5,7 +5,7 @@
 //   keys[t] = k, values[t] = v, rounded to the caches' type: F32, F16 or BF16
 //   y_bh = sum over t - window < j <= t of p_j values[j]_bg,   p_j = softmax of s_j,  s_j = scale * (q_bh . keys[j]_bg)
 //
-// A window of 0 has no end.  With a soft cap, scores are softcap tanh(s_j / softcap).
+// A window of 0 has no end.  With a soft cap, scores are softcap tanh(s_j / softcap).  Slopes [H] add slope_h (j - t).
 //
 // The K channels of k are heads as wide as those of q: head g of G serves heads g H / G .. (g + 1) H / G - 1.
 //
@@ -41,6 +41,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
             "k has K = %" PRId64 ", which H = %d heads of width %" PRId64 " cannot share", of['K'],
             params->n_heads, width);
     of['H'] = params->n_heads;
+    if (attncl__desc_present(&sig->in[STEP_SLOPES]))
+        TRY(attncl__check_shape(sig, STEP_SLOPES, "H"));
     of['P'] = params->n_parts;
     of['W'] = 2 + width;
     return attncl__make_output(sig, 0, params->n_parts ? "B H P W" : "B C");
@@ -98,6 +100,7 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
         .n_parts = params->n_parts,
         .scale = params->scale,
         .softcap = params->softcap,
+        .slopes = call->in[STEP_SLOPES],
     };
     p.keys.mem = call->in[STEP_KEYS];
     p.values.mem = call->in[STEP_VALUES];
@@ -124,6 +127,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const int64_t vw = l->caps->vector_width;
     struct kspec spec = kspec_begin("attention/attention_step_cpu.cl", "attention_step_cpu_fwd");
     const int64_t n_heads = params->n_heads, width = q->dim[1] / n_heads;
+    struct arg_list args = {.n = 0};
 
     if (attncl__desc_count(q) == 0)
         return ATTNCL_OK;
@@ -138,17 +142,20 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     kspec_set_stored(&spec, "CACHE_TYPE", keys->dtype);
     kspec_int(&spec, "SOFTCAP", params->softcap > 0);
     kspec_int(&spec, "SLOTS", has_slots(&call->sig));
+    kspec_int(&spec, "SLOPES", attncl__desc_present(&call->sig.in[STEP_SLOPES]));
     // A key: its score, and its part of the sums.
     TRY(attncl__check_loops(l->caps, spec.kernel,
                             at_once * (span + 1) * (2 * ceil_div(width, vw) + 8)));
-    return attncl__launch(l, &spec, grid_1d(q->dim[0] * n_heads / at_once, 1),
-                          ARGS(ROW_ARGS(call, STEP_Q), ROW_ARGS(call, STEP_K),
-                               ROW_ARGS(call, STEP_V), arg_mem(call->in[STEP_POSITION]),
-                               arg_mem(call->in[STEP_KEYS]), arg_mem(call->in[STEP_VALUES]),
-                               arg_mem(call->out[0]), arg_i32(q->dim[0]), arg_i32(n_heads),
-                               arg_i32(kv_group), arg_i32(at_once), arg_i32(width),
-                               arg_i32(keys->dim[0]), arg_i32(span), arg_f32(params->scale),
-                               arg_f32(params->softcap), arg_local((size_t)at_once * head_bytes)));
+    arg_list_add(&args,
+                 ARGS(ROW_ARGS(call, STEP_Q), ROW_ARGS(call, STEP_K), ROW_ARGS(call, STEP_V),
+                      arg_mem(call->in[STEP_POSITION]), arg_mem(call->in[STEP_KEYS]),
+                      arg_mem(call->in[STEP_VALUES]), arg_mem(call->out[0]), arg_i32(q->dim[0]),
+                      arg_i32(n_heads), arg_i32(kv_group), arg_i32(at_once), arg_i32(width),
+                      arg_i32(keys->dim[0]), arg_i32(span), arg_f32(params->scale),
+                      arg_f32(params->softcap), arg_local((size_t)at_once * head_bytes)));
+    if (attncl__desc_present(&call->sig.in[STEP_SLOPES]))
+        arg_list_add(&args, ARGS(arg_mem(call->in[STEP_SLOPES])));
+    return attncl__launch(l, &spec, grid_1d(q->dim[0] * n_heads / at_once, 1), args.arg, args.n);
 }
 
 // Keys of a head.
@@ -167,9 +174,10 @@ static void add_softmax(const struct op_sig *sig, double *flop, double *bytes)
 
 const struct op_class attncl__op_attention_step_fwd = {
     .name = OP_CLASS(attention_step_fwd),
-    .in = OP_IN({"q", F32 | STRIDED, "B C"}, {"k", F32 | STRIDED, "B K"},
-                {"v", F32 | STRIDED, "B K"}, {"position", I32, "N"},
-                {"keys", STORED | STATE, "L B K"}, {"values", SAME_TYPE | STATE, "L B K"}),
+    .in =
+        OP_IN({"q", F32 | STRIDED, "B C"}, {"k", F32 | STRIDED, "B K"}, {"v", F32 | STRIDED, "B K"},
+              {"position", I32, "N"}, {"keys", STORED | STATE, "L B K"},
+              {"values", SAME_TYPE | STATE, "L B K"}, {"slopes", F32 | OPTIONAL, NULL}),
     .out = OP_OUT({"y", F32, NULL}),
     .infer = fwd_infer,
     .scratch = fwd_scratch,

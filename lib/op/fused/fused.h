@@ -32,7 +32,7 @@ enum { SPLIT_K_PARTIALS, SPLIT_K_BIAS, SPLIT_K_RESIDUAL, N_SPLIT_K_INPUTS };
 // are independent: block g leaves the partial sum out[g], which the consumer adds (split-K).  Decoding has no gradient,
 // and neither has this op; compile/fusion_step.c creates it.
 
-// Position and states are those of aft_step_fwd and attention_step_fwd.  The one input projection of a
+// Position and states are those of aft_step_fwd and attention_step_fwd, as is pos_bias, which stands for slopes too.  The one input projection of a
 // feed-forward network is q.
 enum fused_step_input {
     FUSED_X,

@@ -29,6 +29,7 @@ static void macros(const struct op_sig *sig, struct kspec *spec)
     kspec_set_stored(spec, "CACHE_TYPE", sig->in[FUSED_KEYS].dtype);
     kspec_int(spec, "SOFTCAP", params->attention.softcap > 0);
     kspec_int(spec, "SLOTS", sig->in[FUSED_POSITION].dim[0] > 1);
+    kspec_int(spec, "SLOPES", attncl__desc_present(&sig->in[FUSED_POS_BIAS]));
 }
 
 static int64_t span(const struct op_sig *sig)
@@ -48,6 +49,8 @@ static void args(const struct op_call *call, struct arg_list *to)
                           arg_mem(call->in[FUSED_POSITION]), arg_mem(call->in[FUSED_KEYS]),
                           arg_mem(call->in[FUSED_VALUES]),
                           arg_local((size_t)local_floats(sig) * sizeof(float))));
+    if (attncl__desc_present(&sig->in[FUSED_POS_BIAS]))
+        arg_list_add(to, ARGS(arg_mem(call->in[FUSED_POS_BIAS])));
 }
 
 // At the last position: earlier ones cost less, but only the device knows which it is.

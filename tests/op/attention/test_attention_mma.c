@@ -283,11 +283,11 @@ BOTH_MMA_TEST(biases)
                                         .softcap = 0.7,
                                         .mask = host_mask(8, 0.5, DIMS(50, 45, 1))},
                  true, false);
-    check_random((struct attention_size){2, 2, 50, 45, 20, 32},
+    check_random((struct attention_size){2, 2, 50, 70, 20, 32},
                  (struct ref_attention){.slopes = slopes,
-                                        .bias = host_random(6, DIMS(2, 1, 1, 45)),
-                                        .mask = host_mask(8, 0.5, DIMS(1, 45, 2)),
-                                        .valid_lens = host_ints(9, -2, 50, DIMS(2)),
+                                        .bias = host_random(6, DIMS(2, 1, 1, 70)),
+                                        .mask = host_mask(8, 0.5, DIMS(1, 70, 2)),
+                                        .valid_lens = host_ints(9, -2, 75, DIMS(2)),
                                         .hard_lens = true},
                  false, false);
 }

@@ -16,6 +16,7 @@ struct caches {
     struct host *keys, *values;
     int32_t window;
     float softcap;
+    struct host *slopes;
 };
 
 static struct host *map_of(unsigned seed, int64_t channels)
@@ -60,7 +61,7 @@ static void check_step(int64_t m, int t, int n_heads, struct caches *c)
     const attncl_status status =
         run_op("fused_step_fwd", &params,
                HOSTS(s.x, s.norm_weight, s.norm_bias, s.partials, s.bias, wq, NULL, wk, bk, wv,
-                     NULL, wo, NULL, host_index(t), NULL, c->keys, c->values),
+                     NULL, wo, c->slopes, host_index(t), NULL, c->keys, c->values),
                (struct host *const[]){partials, host_like(s.x)}, s.partials ? 2 : 1);
     if (test_context()->caps.variant != VARIANT_CPU || test_context()->caps.max_loop_iterations) {
         ck_fails(status, ATTNCL_ERR_UNSUPPORTED, "cannot be one launch on this device");
@@ -75,8 +76,9 @@ static void check_step(int64_t m, int t, int n_heads, struct caches *c)
     struct host *sizes = host_copy(c->values);
     for (int64_t i = 0; i < sizes->count; ++i)
         sizes->data[i] = fabs(sizes->data[i]);
-    ref_attention_step_fwd(q, k, v, t, &params.attention, c->keys, c->values, y);
-    ref_attention_step_fwd(q, k, host_row(sizes, t), t, &params.attention, c->keys, sizes, size);
+    ref_attention_step_fwd(q, k, v, c->slopes, t, &params.attention, c->keys, c->values, y);
+    ref_attention_step_fwd(q, k, host_row(sizes, t), c->slopes, t, &params.attention, c->keys,
+                           sizes, size);
     ck_partials(partials, map_rows(y, wo, NULL), map_sizes(size, wo, NULL), 2e-5);
 }
 
@@ -127,6 +129,16 @@ TEST(window_and_soft_cap)
                        .softcap = 0.25f};
     check_step(1, 30, HEADS, &c);
     check_step(1, 70, HEADS, &c);
+}
+
+// Two rows; two groups of heads that share their keys.
+TEST(slopes)
+{
+    enum { SHARED = CHANNELS / 3 };
+    struct caches c = {.keys = host_random(6, DIMS(LIMIT, 2, SHARED)),
+                       .values = host_random(7, DIMS(LIMIT, 2, SHARED)),
+                       .slopes = host_random(8, DIMS(6))};
+    check_step(2, 70, 6, &c);
 }
 
 static void copy_row(struct host *to, int t, const struct host *from, int row)
