@@ -27,6 +27,7 @@ static attncl_status build(struct build *b, const void *settings)
     TRY(attncl__input(b, "key", &in.key));
     TRY(attncl__input(b, "value", &in.value));
     TRY(attncl__input(b, "mask", &in.mask));
+    TRY(attncl__input(b, "bias", &in.bias));
 
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
     attncl__mha_params(&b->params, &s->mha, &params);
@@ -46,6 +47,7 @@ static const struct port inputs[] = {
     PORT("key", F32, "S B d_model", .batch_first = true),
     PORT("value", F32, "S B d_model", .batch_first = true),
     PORT("mask", MASK, "T|1 S B|1", .optional = true),
+    PORT("bias", F32, "B|1 heads|1 T|1 S", .optional = true),
     {0},
 };
 static const struct port outputs[] = {

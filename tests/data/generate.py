@@ -56,7 +56,7 @@ GRADIENTS = {
     "attention_pooling_gaussian", "attention_pooling_boxcar", "attention_pooling_epanechikov", "aft_local", "aft_full",
     "aft_simple", "aft_conv", "spatial_gating_unit", "gmlp_block", "feed_forward", "transformer_layer",
     "layer_transformer", "encoder_gmlp", "encoder_transformer", "basic_self_attention", "raschka_self_attention",
-    "raschka_multi_head", "dot_product_attention", "additive_attention", "multi_head_attention", "mha", "gru",
+    "raschka_multi_head", "dot_product_attention", "additive_attention", "multi_head_attention", "mha", "mha_bias", "gru",
     "seq2seq_bahdanau", "feedback_attention_joint", "feedback_attention_split", "feedback_layer",
     "feedback_transformer", "feedback_transformer_kv", "lm_aft_local", "lm_transformer_learned", "layer_post_norm",
     "encoder_post_norm", "encoder_no_norm", "encoder_bert", "lm_gpt2", "mha_batch_first", "gru_batch_first",
@@ -916,7 +916,7 @@ def windows():
 
 
 def linear_biases():
-    """ALiBi, of heads that are no power of two."""
+    """ALiBi, of heads that are no power of two; a bias of each head, with a mask."""
     torch.manual_seed(43)
     c = dict.fromkeys(("bias", "value_bias", "output_bias", "bias1", "bias2", "bias_gate", "qk_norm", "parallel", "generator_bias",
                        "is_gated", "rope"), False)
@@ -924,6 +924,18 @@ def linear_biases():
         **c, "layer": "transformer", "heads": 6, "n_kv_heads": 2, "head_dim": 4, "d_model": 12, "d_ff": 10, "n_layers": 2, "n_vocab": 11,
         "pos": "no_pos", "max_len": 12, "embed_scale": 1, "norm": "layer", "activation": "gelu", "layer_norm_eps": 1e-5, "alibi": True,
         "alibi_max": 6}, DecoderLM)
+    q, k, v, mask, bias = randn(4, 2, 8), randn(7, 2, 8), randn(7, 2, 8), torch.rand(4, 7, 2) < 0.6, randn(1, 4, 4, 7)
+    mask[:, 0] = True
+    m = module(MHA(8, 4))
+
+    def core(q, k, v, mask):
+        scores = torch.einsum("ibhd,jbhd->ijbh", q, k) / math.sqrt(q.shape[-1]) + bias.permute(2, 3, 0, 1)
+        p = scores.masked_fill(~mask.unsqueeze(-1), -math.inf).softmax(1)
+        return torch.einsum("ijbh,jbhd->ibhd", p, v), p
+    m.core = core
+    y, p = m.weighted(q, k, v, mask)
+    case("mha_bias", "mha", {"d_model": 8, "heads": 4}, state(m), {"query": q, "key": k, "value": v, "mask": mask, "bias": bias},
+         {"output": y, "attn": p})
 
 
 def torch_transformer(params):

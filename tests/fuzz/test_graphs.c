@@ -13,7 +13,7 @@
 #include "support/compare.h"
 #include "support/op_test.h"
 
-enum { N_GRAPHS = 1000, MAX_WANTED = MAX_VALUES, MAX_OPS = 64, UPDATES_PERCENT = 15 };
+enum { N_GRAPHS = 1300, MAX_WANTED = MAX_VALUES, MAX_OPS = 64, UPDATES_PERCENT = 15 };
 static const double largest_with_gradients = 1e4; // a rounding there moves a softmax
 static const double too_large = 1e9;              // beyond it, float has lost what double still has
 

@@ -33,9 +33,10 @@ class MultiHeadAttention(Layer):
         self.dropout = dropout
 
     def forward(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
-                mask: Tensor | None = None, valid_lens: Tensor | None = None) -> Tensor:
+                mask: Tensor | None = None, valid_lens: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
         """query [T, B, d_model], key and value [S, B, d_model]; what is left out is as in AFT layers.
-        valid_lens [B]: scores of later keys are -1e6, so that a length of 0 averages them all."""
+        valid_lens [B]: scores of later keys are -1e6, so that a length of 0 averages them all.
+        bias [B or 1, heads or 1, T or 1, S] is added to scores."""
         key = query if key is None else key
         value = key if value is None else value
         if self.config["batch_first"]:
@@ -47,9 +48,12 @@ class MultiHeadAttention(Layer):
         visible = None if visible is None else visible.permute(2, 0, 1)[:, None]
         dropout = self.dropout if self.training else 0.0
         if valid_lens is None:
+            if bias is not None:
+                visible = bias if visible is None else bias.masked_fill(~visible, -torch.inf)
             x = F.scaled_dot_product_attention(q, k, v, visible, dropout)
         else:
-            scores = _hide_behind(q @ k.mT / math.sqrt(q.shape[-1]), valid_lens[:, None, None, None])
+            scores = q @ k.mT / math.sqrt(q.shape[-1]) + (0.0 if bias is None else bias)
+            scores = _hide_behind(scores, valid_lens[:, None, None, None])
             if visible is not None:
                 scores = scores.masked_fill(~visible, -torch.inf)
             x = F.dropout(scores.softmax(-1), dropout) @ v
