@@ -160,7 +160,9 @@ OP_SPEC(
                .gpu = "P=1024 B=8 C=96 K=16", .prepare = hide_all_but_window},
               {"slopes", HEADS(6, 0.35, .softcap = 1.5f), SHARED("f16") "; slopes f32:0:1 6",
                .special = "P=9 B=2 C=42 K=14", .smoke = "P=70 B=2 C=42 K=14; P=1024 B=1 C=96 K=16",
-               .gpu = "P=1024 B=1 C=96 K=16", .prepare = hide_future}},
+               .gpu = "P=1024 B=1 C=96 K=16", .prepare = hide_future},
+              {"slots, slopes", HEADS(6, 0.35), SLOTS(SHARED("f16") "; slopes f32:0:1 6;"),
+               .special = "", .smoke = "P=140 B=5 C=42 K=21", .gpu = "P=1024 B=8 C=96 K=16"}},
     .refusals = {
         {ATTNCL_ERR_SHAPE, "position has N = 2, must be 1 or B = 3", HEADS(1, 1), "position i32 2",
          "P=1 B=3 C=12"},
