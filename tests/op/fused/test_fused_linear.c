@@ -148,7 +148,7 @@ static bool is_supported(const struct map_case *c)
     const bool quantised = attncl__is_quantised(c->dtype);
     const bool by_cpu = !c->more && !c->n_heads && c->rows <= (quantised ? 4 : 16);
 
-    if (caps->local_bytes >= 32 << 10 && !caps->max_loop_iterations)
+    if (caps->local_bytes >= 48 << 10 && !caps->max_loop_iterations)
         ck_assert(does == (!c->refused && (caps->variant == VARIANT_GPU ? !quantised : by_cpu)));
     return does;
 }
