@@ -17,6 +17,8 @@
 // Check's own sends a message through a file for each assertion that holds: of millions, seconds.
 #undef ck_assert_msg
 #define ck_assert_msg(holds, ...) ((holds) ? (void)0 : ck_abort_msg(__VA_ARGS__))
+#undef ck_assert
+#define ck_assert(holds) ck_assert_msg(holds, "%s", #holds)
 
 // TEST(name) { ... }: a case.  LOOP_TEST: a case for each _i of [first, end); TABLE_TEST: for each
 // row table[_i].
