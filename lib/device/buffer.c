@@ -182,7 +182,7 @@ attncl_status attncl__buffer_copy_rows(attncl_context *ctx, const struct buffer_
 {
     size_t from_origin[3] = {0}, to_origin[3] = {0};
     const size_t region[3] = {bytes, n, 1};
-    cl_mem source, target;
+    cl_mem source = NULL, target = NULL;
 
     TRY(find_whole(from, &source, from_origin));
     TRY(find_whole(to, &target, to_origin));
