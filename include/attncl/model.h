@@ -61,6 +61,10 @@ ATTNCL_API const char *attncl_model_metadata(const attncl_model *model, const ch
 ATTNCL_API int64_t attncl_model_config_int(const attncl_model *model, const char *key,
                                            int64_t otherwise);
 
+/** 1 if the token ends a text: the file's metadata attncl.eos lists it.  attncl_decoder_sample() goes on after it.
+ * Errors: none. */
+ATTNCL_API int attncl_model_ends_text(const attncl_model *model, int32_t token);
+
 /**
  * Builds and compiles the model's graph for inputs of these shapes.  Only the name, dtype and shape of each of the `n`
  * arrays are read.  Leave out optional inputs that you do not use.

@@ -2,6 +2,7 @@
 //
 // Opening a model file, or making a new model: metadata, configuration, parameters to the device.
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/struct.h"
@@ -39,6 +40,44 @@ const char *attncl_model_metadata(const attncl_model *model, const char *key)
     return NULL;
 }
 
+static const char eos_key[] = "attncl.eos"; // "[2, 5]"
+static const char digits[] = "0123456789";
+
+static attncl_status check_eos(const attncl_model *model)
+{
+    enum { MAX_DIGITS = 9 }; // below 2^31
+    const char *text = attncl_model_metadata(model, eos_key);
+    struct json_members list;
+    struct json_span key, value;
+
+    if (!text)
+        return ATTNCL_OK;
+    attncl_status status = attncl__json_elements(text, strlen(text), &list);
+    while (status == ATTNCL_OK) {
+        status = attncl__json_next_member(&list, &key, &value);
+        if (status != ATTNCL_OK || !key.text)
+            break;
+        if (value.bytes > MAX_DIGITS || strspn(value.text, digits) < value.bytes)
+            status = ATTNCL_ERR_FORMAT;
+    }
+    REQUIRE(status == ATTNCL_OK, ATTNCL_ERR_FORMAT,
+            "%s is %.40s, expected a list of token numbers such as [2, 5]", eos_key, text);
+    return ATTNCL_OK;
+}
+
+int attncl_model_ends_text(const attncl_model *model, int32_t token)
+{
+    const char *at = attncl_model_metadata(model, eos_key);
+
+    while (at && (at = strpbrk(at, digits)) != NULL) {
+        char *end;
+        if (strtol(at, &end, 10) == token)
+            return 1;
+        at = end;
+    }
+    return 0;
+}
+
 attncl_status attncl__model_configure(attncl_model *model)
 {
     const char *arch = attncl_model_metadata(model, "attncl.arch");
@@ -48,6 +87,7 @@ attncl_status attncl__model_configure(attncl_model *model)
             "attncl-convert, see docs/model-files.md");
     REQUIRE(config, ATTNCL_ERR_FORMAT, "metadata attncl.config is missing");
     TRY(attncl__arch_find(arch, &model->arch));
+    TRY(check_eos(model));
 
     model->settings = attncl__alloc_zero(model->arch->settings_bytes);
     REQUIRE(model->settings, ATTNCL_ERR_NO_MEMORY, "settings of arch %s", arch);

@@ -17,6 +17,16 @@ enum { CHUNK_BYTES = 1 << 16 };
 static const uint64_t hash_begin = UINT64_C(0xcbf29ce484222325),
                       hash_prime = UINT64_C(0x100000001b3);
 
+uint64_t attncl__data_hash(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+
+    hash = hash ? hash : hash_begin;
+    for (size_t i = 0; i < bytes; ++i)
+        hash = (hash ^ at[i]) * hash_prime;
+    return hash;
+}
+
 // Of what the path names now; *to keeps its path.
 static attncl_status look(struct data_file *to)
 {
@@ -40,12 +50,11 @@ static attncl_status take(struct data_file *to)
     REQUIRE(chunk, ATTNCL_ERR_NO_MEMORY, "%d bytes", CHUNK_BYTES);
     TRY_DONE(attncl__file_open(to->path, &to->fd, &bytes));
     TRY_DONE(look(to)); // before the content: a change of it while it is read is seen later
-    to->hash = hash_begin;
+    to->hash = attncl__data_hash(0, NULL, 0);
     for (uint64_t done = 0; done < to->bytes;) {
         const size_t n = to->bytes - done < CHUNK_BYTES ? (size_t)(to->bytes - done) : CHUNK_BYTES;
         TRY_DONE(attncl__data_file_read(to, done, chunk, n));
-        for (size_t i = 0; i < n; ++i)
-            to->hash = (to->hash ^ chunk[i]) * hash_prime;
+        to->hash = attncl__data_hash(to->hash, chunk, n);
         done += n;
     }
 

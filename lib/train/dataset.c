@@ -54,6 +54,7 @@ attncl_status attncl__dataset_open(const struct dataset_class *class, const char
     TRY_DONE(class->read ? class->read(d) : read_arrays(d));
     TRY_DONE(attncl__data_file_check(&d->file));                 // between the hash and the reading
     d->options.vocabulary = d->options.target_vocabulary = NULL; // the caller's, gone later
+    d->options.tokenizer = NULL;
     *ret = d;
     d = NULL; // ownership has passed to the caller
 
@@ -109,7 +110,8 @@ int32_t attncl__dataset_pad(const struct dataset *d)
 uint64_t attncl__dataset_hash(const struct dataset *d)
 {
     // The order matters: a and b are other data than b and a.
-    return d->ready ? d->file.hash * 31 + d->ready->file.hash : d->file.hash;
+    const uint64_t own = d->file.hash + d->tokenizer_hash * 31;
+    return d->ready ? own * 31 + d->ready->file.hash : own;
 }
 
 int64_t attncl__dataset_count(const struct dataset *d, enum dataset_split split)

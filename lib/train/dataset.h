@@ -43,6 +43,9 @@ struct dataset_options {
     // Of an existing model, as its metadata has them; NULL: made of the data.  Text: its characters;
     // pairs: the words of the source, a line each.
     const char *vocabulary;
+    // Text: the tokenizer.json that encodes it, in place of characters; NULL: characters.
+    const char *tokenizer;
+    bool has_model; // its n_vocab is given: only the text's own tokens need to fit
     const char *target_vocabulary; // pairs: the words of the target, or the labels
 };
 
@@ -59,14 +62,14 @@ void attncl__batch_free(struct batch *batch);
 
 struct dataset;
 
-// A UTF-8 text by characters; token ids in a safetensors file ("tokens" [n]); pairs of a TSV file
+// A UTF-8 text by characters, or by a tokenizer; token ids in a safetensors file ("tokens" [n]); pairs of a TSV file
 // ("source TAB target", a line each), whose words are prepared as d2l does, or with labels as targets
 // (batches of "tokens", "valid_lens" where wanted, and "targets"); or ready batches ("tokens"
 // and "targets" [N, T, B], or "enc_X", "dec_X", "targets" [N, B, T] and "enc_valid_lens" [N, B], which
 // may be missing; of labels "tokens" of rank 3, "valid_lens" [N, B], which may be missing, and
 // "targets", [N, B] of classes, like "tokens" of tags).
-extern const struct dataset_class attncl__data_text, attncl__data_tokens, attncl__data_pairs,
-    attncl__data_batches;
+extern const struct dataset_class attncl__data_text, attncl__data_encoded, attncl__data_tokens,
+    attncl__data_pairs, attncl__data_batches;
 attncl_status attncl__dataset_open(const struct dataset_class *class, const char *path,
                                    const struct dataset_options *options, struct dataset **ret);
 // From now on the batches of SPLIT_TRAIN are the ready ones of a file; all else stays as the data say.
@@ -75,13 +78,13 @@ void attncl__dataset_close(struct dataset *d); // accepts NULL
 
 // What a model file says of its data, key and value ("attncl.vocab"); NULL after the last.
 const char *attncl__dataset_metadata(const struct dataset *d, size_t i, const char **value_ret);
-// Sizes of the vocabularies: of the tokens, or of source and target.  Of token ids and ready batches:
+// Sizes of the vocabularies: of the tokens, or of source and target.  Of token ids, of ready batches and with has_model:
 // the largest plus 1, the least a model must have.  0: there is no such vocabulary.
 void attncl__dataset_vocabularies(const struct dataset *d, int64_t *source_ret,
                                   int64_t *target_ret);
 // The target that is padding; -1: none is.
 int32_t attncl__dataset_pad(const struct dataset *d);
-// Changes when the data do: of the whole file.
+// Changes when the data do: of the whole file, and of the tokenizer.
 uint64_t attncl__dataset_hash(const struct dataset *d);
 // Batches of a split: of an epoch of SPLIT_TRAIN, where the last one may go on into the next epoch, or
 // of all of SPLIT_VALID.

@@ -28,6 +28,9 @@ struct data_file { // starts as DATA_FILE_EMPTY
 };
 #define DATA_FILE_EMPTY ((struct data_file){.fd = -1})
 
+// A hash that goes on from `hash`, 0: begins.
+uint64_t attncl__data_hash(uint64_t hash, const void *data, size_t bytes);
+
 // Opens the file and hashes it.  Messages start with the path.
 attncl_status attncl__data_file_open(const char *path, struct data_file *file);
 void attncl__data_file_close(struct data_file *file);
@@ -71,6 +74,7 @@ struct dataset { // the first member of each kind
     const struct dataset_class *class;
     struct dataset_options options; // without the vocabularies once it is open
     struct data_file file;
+    uint64_t tokenizer_hash; // 0: there is none
     int64_t n, n_train; // characters, tokens or pairs; those for training come first
     int64_t count[2];   // by split
     const char *key[DATASET_MAX_METADATA];

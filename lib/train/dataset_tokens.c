@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Token ids of a safetensors file, "tokens" [n] of any integers: windows of them.
+// Token ids: "tokens" [n] of a safetensors file, any integers, or those of a UTF-8 text by a tokenizer.  Windows of them.
 
 #include <inttypes.h>
 #include <string.h>
 
+#include "attncl/tokenizer.h"
 #include "train/dataset_internal.h"
 
 struct token_dataset {
@@ -37,6 +38,76 @@ static attncl_status read_ids(struct dataset *d, const attncl_safetensors *file)
     d->n = array->dim[0];
     return attncl__windows_split(d, "tokens");
 }
+
+// -- a text
+
+static attncl_status read_all(const struct data_file *file, char **ret)
+{
+    REQUIRE(file->bytes < SIZE_MAX && (*ret = attncl__alloc((size_t)file->bytes + 1)) != NULL,
+            ATTNCL_ERR_NO_MEMORY, "%s: %" PRIu64 " bytes of text", file->path, file->bytes);
+    TRY(attncl__data_file_read(file, 0, *ret, (size_t)file->bytes));
+    const char *zero = memchr(*ret, 0, (size_t)file->bytes);
+    REQUIRE(!zero, ATTNCL_ERR_FORMAT, "%s: a zero byte at byte %zu: it is no text", file->path,
+            (size_t)(zero - *ret));
+    return ATTNCL_OK;
+}
+
+// As `attncl eval` reads it: at once, since a piece's tokens depend on what surrounds it.
+static attncl_status encode(struct dataset *d, attncl_tokenizer *tokenizer, const char *text)
+{
+    struct token_dataset *to = (struct token_dataset *)d;
+    const int32_t *ids;
+    int32_t largest = -1;
+    size_t n;
+
+    attncl_status status =
+        attncl_tokenizer_encode(tokenizer, text, (size_t)d->file.bytes, 1, &ids, &n);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("%s", d->file.path);
+        return status;
+    }
+    to->ids = attncl__alloc_array(n + 1, sizeof *ids);
+    REQUIRE(to->ids, ATTNCL_ERR_NO_MEMORY, "%s: %zu tokens", d->file.path, n);
+    memcpy(to->ids, ids, n * sizeof *ids);
+    d->n = (int64_t)n;
+    for (size_t i = 0; i < n; ++i)
+        if (ids[i] > largest)
+            largest = ids[i];
+    d->n_vocab[0] =
+        d->options.has_model ? (int64_t)largest + 1 : attncl_tokenizer_count(tokenizer);
+    return ATTNCL_OK;
+}
+
+static attncl_status read_text(struct dataset *d)
+{
+    attncl_status status = ATTNCL_OK;
+    const char *rules = d->options.tokenizer;
+    attncl_tokenizer *tokenizer = NULL;
+    char *text = NULL;
+
+    TRY_DONE(attncl_tokenizer_create(rules, strlen(rules), &tokenizer));
+    TRY_DONE(read_all(&d->file, &text));
+    TRY_DONE(encode(d, tokenizer, text));
+    d->tokenizer_hash = attncl__data_hash(0, rules, strlen(rules));
+    d->key[0] = "attncl.tokenizer";
+    d->value[0] = attncl__copy_text(rules);
+    status = d->value[0] ? attncl__windows_split(d, "tokens")
+                         : FAIL(ATTNCL_ERR_NO_MEMORY, "a tokenizer of %zu bytes", strlen(rules));
+
+done:
+    attncl__free(text);
+    attncl_tokenizer_destroy(tokenizer);
+    return status;
+}
+
+const struct dataset_class attncl__data_encoded = {
+    .bytes = sizeof(struct token_dataset),
+    .read = read_text,
+    .close = close_tokens,
+    .batch = attncl__windows_batch,
+    .tokens = copy_tokens,
+    .endless = true,
+};
 
 const struct dataset_class attncl__data_tokens = {
     .bytes = sizeof(struct token_dataset),

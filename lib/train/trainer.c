@@ -6,7 +6,9 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
+#include "base/file.h"
 #include "base/struct.h"
 
 // -- data
@@ -30,12 +32,52 @@ static attncl_status check_kind(const struct train_config *c, const attncl_train
     return ATTNCL_OK;
 }
 
-static const char tokenizer_key[] = "attncl.tokenizer";
+// What init's metadata tell a sampler, beside what the data say.
+static const char *const kept_keys[] = {"attncl.tokenizer", "attncl.eos"};
 
+// A tokenizer.json, without the spaces between its values: it becomes metadata.
+static attncl_status read_tokenizer(const char *path, char **ret)
+{
+    attncl_status status = ATTNCL_OK;
+    bool quoted = false;
+    uint64_t bytes = 0;
+    size_t n = 0;
+    int fd = -1;
+    char *text = NULL;
+
+    TRY_DONE(attncl__file_open(path, &fd, &bytes));
+    text = attncl__alloc((size_t)bytes + 1);
+    if (!text)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRIu64 " bytes", bytes));
+    TRY_DONE(attncl__file_read(fd, text, (size_t)bytes));
+    text[bytes] = '\0';
+    for (size_t i = 0; i < bytes; ++i) {
+        if (text[i] == '"')
+            quoted = !quoted;
+        else if (!quoted && strchr(" \t\r\n", text[i]))
+            continue;
+        text[n++] = text[i];
+        if (quoted && text[i] == '\\')
+            text[n++] = text[++i]; // at the end the zero
+    }
+    text[n] = '\0';
+    *ret = text;
+    text = NULL; // ownership has passed to the caller
+
+done:
+    attncl__free(text);
+    attncl__file_close(&fd);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("%s", path);
+    return status;
+}
+
+// tokenizer: a tokenizer.json; NULL: there is none.
 static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *o,
-                               const attncl_safetensors *init)
+                               const attncl_safetensors *init, const char *tokenizer)
 {
     struct dataset_options options = t->config.settings.data;
+    const struct json *model;
     const char *vocab_key = o->pairs ? "attncl.source_vocab" : "attncl.vocab";
     const char *target_key =
         options.pair_form == PAIR_SENTENCES ? "attncl.target_vocab" : "attncl.labels";
@@ -44,18 +86,20 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
             "%d of data, tokens and pairs are given, expected one", n_given);
     REQUIRE(n_given || o->batches, ATTNCL_ERR_ARGUMENT,
             "none of data, tokens, pairs and batches is given");
+    REQUIRE(!o->tokenizer || o->data, ATTNCL_ERR_ARGUMENT,
+            "%s: a tokenizer is for a text in data, which is not given", o->tokenizer);
     TRY(check_kind(&t->config, o));
-    REQUIRE(!o->data || !init || !attncl_safetensors_metadata(init, tokenizer_key),
-            ATTNCL_ERR_UNSUPPORTED,
-            "%s: the model has a tokenizer, a text is trained on by characters; give its tokens",
-            o->data);
     options.seed = (uint64_t)t->config.settings.seed;
     options.accumulate = t->config.settings.accumulate;
+    options.tokenizer = tokenizer;
+    TRY(attncl__json_object(t->config.root, "model", NULL, &model));
+    options.has_model = init && attncl__json_has(model, "n_vocab");
     options.vocabulary = init ? attncl_safetensors_metadata(init, vocab_key) : NULL;
     options.target_vocabulary = init ? attncl_safetensors_metadata(init, target_key) : NULL;
     if (n_given == 0)
         return attncl__dataset_open(&attncl__data_batches, o->batches, &options, &t->data);
-    const struct dataset_class *class = o->data     ? &attncl__data_text
+    const struct dataset_class *text = tokenizer ? &attncl__data_encoded : &attncl__data_text;
+    const struct dataset_class *class = o->data     ? text
                                         : o->tokens ? &attncl__data_tokens
                                                     : &attncl__data_pairs;
     const char *path = o->data ? o->data : o->tokens ? o->tokens : o->pairs;
@@ -69,12 +113,13 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
 static attncl_status add_metadata(attncl_trainer *t, const attncl_safetensors *init)
 {
     const char *key, *value;
-    const char *tokenizer = init ? attncl_safetensors_metadata(init, tokenizer_key) : NULL;
-
-    if (tokenizer)
-        TRY(attncl__model_add_metadata(t->model, tokenizer_key, tokenizer));
     for (size_t i = 0; (key = attncl__dataset_metadata(t->data, i, &value)) != NULL; ++i)
         TRY(attncl__model_add_metadata(t->model, key, value));
+    for (size_t i = 0; init && i < sizeof kept_keys / sizeof *kept_keys; ++i) {
+        value = attncl_safetensors_metadata(init, kept_keys[i]);
+        if (value && !attncl_model_metadata(t->model, kept_keys[i]))
+            TRY(attncl__model_add_metadata(t->model, kept_keys[i], value));
+    }
     return ATTNCL_OK;
 }
 
@@ -117,15 +162,20 @@ static attncl_status fill(attncl_trainer *t, const char *config_json,
 {
     attncl_status status = ATTNCL_OK;
     attncl_safetensors *init = NULL;
+    char *given = NULL;
     if (o->init)
         TRY_DONE(attncl_safetensors_open(o->init, &init));
     TRY_DONE(attncl__train_config_begin(&t->config, config_json, o->steps, o->seed));
-    TRY_DONE(open_data(t, o, init));
+    if (o->tokenizer)
+        TRY_DONE(read_tokenizer(o->tokenizer, &given));
+    const char *of_init = init ? attncl_safetensors_metadata(init, kept_keys[0]) : NULL;
+    TRY_DONE(open_data(t, o, init, given ? given : of_init));
     TRY_DONE(complete_config(t));
     TRY_DONE(create_model(t, init, o->init));
     TRY_DONE(attncl__create_trained(t));
     TRY_DONE(attncl__begin_replicas(t));
 done:
+    attncl__free(given);
     attncl_safetensors_close(init);
     return status;
 }

@@ -18,7 +18,7 @@ set(may_compile  base device launch gemm op graph)
 set(may_exec     base device launch compile)
 set(may_layer    base op graph autodiff)
 set(may_model    base io graph autodiff exec layer)
-set(may_train    base io graph autodiff exec layer model)
+set(may_train    base io tokenizer graph autodiff exec layer model)
 set(may_mpi      train)
 set(may_tune     base device store launch gemm op graph layer)
 # Callers of the public API too: of the directories before them in this list.
