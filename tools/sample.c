@@ -14,17 +14,17 @@ static const char usage[] =
     "usage: attncl sample MODEL --prompt S [options]\n"
     "\n"
     "Prints the prompt and its continuation by a language model, as it is generated: N\n"
-    "tokens, or up to the model's limit.  On a terminal, the speeds of prompt and steps\n"
-    "follow.\n";
+    "tokens, or up to the model's limit, unless a token of the model's attncl.eos ends the\n"
+    "text before.  On a terminal, the speeds of prompt and steps follow.\n";
 
 struct request {
     struct session_options session;
-    const char *prompt;
-    int64_t length; // -1: up to the limit
+    const char *prompt, *stop; // stop null: none
+    int64_t length;            // -1: up to the limit
     int64_t top_k, seed;
     double temperature;
     attncl_dtype state_dtype;
-    bool crop, json;
+    bool crop, ignores_eos, json;
 };
 
 // Seconds of a stopwatch.
@@ -42,14 +42,56 @@ struct continuation {
     size_t n_prompt;
     bool is_timed;
     struct times times;
+    FILE *memory; // takes the text, or the numbers
+    char *text;
+    size_t bytes;       // of it
+    size_t known;       // of these, in front of the stop text or what may be its beginning
+    size_t shown;       // printed
+    bool ended, failed; // by the stop text; there was no memory
 };
 
-static int print_new(const struct continuation *t, size_t from)
+// Where the stop text is, or at the end its beginning.
+static size_t find_stop(const struct continuation *t)
+{
+    const char *stop = t->request->stop;
+    const size_t n = stop ? strlen(stop) : 0;
+    size_t at = n > 0 ? t->known : t->bytes;
+
+    while (at < t->bytes && memcmp(t->text + at, stop, t->bytes - at < n ? t->bytes - at : n) != 0)
+        at++;
+    return at;
+}
+
+static void flush_memory(struct continuation *t)
+{
+    t->failed = t->failed || fflush(t->memory) != 0 || ferror(t->memory);
+}
+
+// The text of the tokens from number `from` on, up to the one that completes the stop text.
+static void add_tokens(struct continuation *t, size_t from)
+{
+    struct session *s = t->session;
+    const char *stop = t->request->stop;
+    const size_t end = s->n_tokens;
+
+    for (; from < end && !t->ended; from = s->n_tokens) {
+        s->n_tokens = stop ? from + 1 : end;
+        tokens_print(s, from, t->request->session.text_is_numbers, t->memory);
+        flush_memory(t);
+        t->known = find_stop(t);
+        t->ended = stop && t->bytes - t->known >= strlen(stop);
+    }
+}
+
+static int print_new(struct continuation *t)
 {
     progress_clear();
+    if (t->failed)
+        return tool_error("out of memory");
     if (t->request->json)
         return TOOL_OK;
-    tokens_print(t->session, from, t->request->session.text_is_numbers, stdout);
+    fwrite(t->text + t->shown, 1, t->known - t->shown, stdout);
+    t->shown = t->known;
     return output_flush();
 }
 
@@ -74,15 +116,17 @@ static int generate(struct continuation *t, struct sampler *sampler, int64_t len
     struct session *s = t->session;
 
     if (length == 0)
-        return print_new(t, 0);
+        return print_new(t);
     if (t->is_timed && sampler_warm_up(sampler, s->tokens, s->n_tokens) != TOOL_OK)
         return TOOL_FAILED;
-    for (size_t before = s->n_tokens; length > 0; before = s->n_tokens) {
+    for (size_t before = s->n_tokens; length > 0 && !sampler->ended && !t->ended;
+         before = s->n_tokens) {
         const double begin = seconds_now();
         if (sampler_next(sampler, s, length) != TOOL_OK)
             return TOOL_FAILED;
         add_time(t, begin, (int64_t)(s->n_tokens - before));
-        if (print_new(t, before == t->n_prompt ? 0 : before) != TOOL_OK)
+        add_tokens(t, before);
+        if (print_new(t) != TOOL_OK)
             return TOOL_FAILED;
         length -= (int64_t)(s->n_tokens - before);
     }
@@ -121,28 +165,23 @@ static json_t *json_times(const struct continuation *t)
 
 static json_t *json_characters(const struct continuation *t)
 {
-    char *characters = NULL;
-    size_t bytes = 0;
-    json_t *text = NULL;
-    FILE *memory = t->request->session.text_is_numbers ? NULL : open_memstream(&characters, &bytes);
+    json_t *text = t->request->session.text_is_numbers ? NULL : json_stringn(t->text, t->known);
 
-    if (memory) {
-        tokens_print(t->session, 0, false, memory);
-        tokens_print_end(t->session, memory);
-        const bool failed = ferror(memory) != 0;
-        if (fclose(memory) == 0 && !failed)
-            text = json_stringn(characters, bytes);
-    }
-    free(characters);
     return text ? text : json_null();
 }
 
-static int report(const struct continuation *t)
+static int report(struct continuation *t)
 {
     const struct session *s = t->session;
 
+    if (!t->ended) {
+        tokens_print_end(s, t->memory);
+        flush_memory(t);
+        t->known = t->bytes;
+    }
+    if (print_new(t) != TOOL_OK)
+        return TOOL_FAILED;
     if (!t->request->json) {
-        tokens_print_end(s, stdout);
         printf("\n");
         return t->is_timed && t->times.prompt > 0 ? report_line(t) : TOOL_OK;
     }
@@ -155,6 +194,22 @@ static int report(const struct continuation *t)
     json_object_update(told, times);
     json_decref(times);
     return json_print(told);
+}
+
+static int write_text(struct continuation *t, struct sampler *sampler, int64_t length)
+{
+    t->memory = open_memstream(&t->text, &t->bytes);
+    if (!t->memory)
+        return tool_error("out of memory");
+    tokens_print(t->session, 0, t->request->session.text_is_numbers, t->memory);
+    flush_memory(t);
+    t->known = t->bytes; // the prompt may hold the stop text
+    int status = generate(t, sampler, length);
+    if (status == TOOL_OK)
+        status = report(t);
+    fclose(t->memory);
+    free(t->text);
+    return status;
 }
 
 // How many tokens to generate after a prompt of n, -1 where that is a mistake.  The last one is written, not
@@ -206,13 +261,12 @@ static int run(struct session *session, const void *request)
     sampler.sampling.temperature = r->temperature;
     sampler.sampling.top_k = r->top_k;
     sampler.sampling.seed = (uint64_t)r->seed;
+    sampler.ignores_end = r->ignores_eos;
     text.n_prompt = session->n_tokens;
     const int64_t length = length_of(r, (int64_t)text.n_prompt, window);
     if (length < 0)
         return TOOL_FAILED;
-    int status = generate(&text, &sampler, length);
-    if (status == TOOL_OK)
-        status = report(&text);
+    int status = write_text(&text, &sampler, length);
     sampler_close(&sampler);
     return status;
 }
@@ -243,6 +297,10 @@ int command_sample(int argc, char **argv)
          .help = "draw from the K likeliest tokens (default 0: from all)", .high = INT32_MAX},
         {"seed", 's', OPTION_INTEGER, &r.seed, "S",
          .help = "seed of the random numbers (default 0)", .high = INT64_MAX},
+        {"ignore-eos", 0, OPTION_SWITCH, &r.ignores_eos,
+         .help = "go on after the tokens that end a text, attncl.eos of the model"},
+        {"stop", 0, OPTION_TEXT, &r.stop, "TEXT",
+         .help = "end in front of TEXT where the continuation holds it"},
         {"state-dtype", 0, OPTION_CALL, &r.state_dtype, "TYPE",
          .help = "type of the KV cache and of gMLP's rows: f16, bf16 or f32 (default f32)",
          .take = take_state_dtype},
@@ -258,6 +316,11 @@ int command_sample(int argc, char **argv)
         return status;
     if (!r.prompt || !*r.prompt) {
         tool_error("sample: --prompt is missing or empty; see attncl sample --help");
+        return TOOL_USAGE;
+    }
+    if (r.stop && (!*r.stop || r.session.text_is_numbers)) {
+        tool_error("sample: --stop %s; see attncl sample --help",
+                   *r.stop ? "is a text, with --tokens there are numbers" : "is empty");
         return TOOL_USAGE;
     }
     r.session.text = r.prompt;

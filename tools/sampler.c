@@ -64,9 +64,9 @@ int sampler_next(struct sampler *p, struct session *s, int64_t max)
         attncl_decoder_sample(p->decoder, count, drawn - 1, &p->sampling, drawn) != ATTNCL_OK;
     if (*drawn < 0)
         return tool_failed();
-    while (drawn < tokens + s->n_tokens + count && *drawn >= 0)
-        drawn++;
-    s->n_tokens = (size_t)(drawn - tokens);
+    for (; drawn < tokens + s->n_tokens + count && *drawn >= 0 && !p->ended; drawn++)
+        p->ended = !p->ignores_end && attncl_model_ends_text(p->model, *drawn);
+    s->n_tokens = (size_t)(drawn - tokens) - p->ended;
     adapt(p, seconds_now() - start);
     return TOOL_OK;
 }

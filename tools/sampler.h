@@ -10,14 +10,16 @@ struct sampler {
     attncl_model *model;
     attncl_decoder_options options;
     attncl_sampling sampling;
+    bool ignores_end; // of the text, attncl.eos
 
     attncl_decoder *decoder; // null: nothing has been read yet
     int64_t at_once;         // tokens that the device draws before the host waits
     bool failed;             // after the tokens that were appended
+    bool ended;              // there is no next token: one that ends the text was drawn
 };
 
-// Appends to the session's tokens those that follow: at least one, and at most `max` >= 1.  The first call reads the
-// prompt and draws one.  Returns an exit status; a failure is reported.
+// Appends to the session's tokens those that follow: at least one, unless the text ends, and at most `max` >= 1.  The
+// first call reads the prompt and draws one.  Returns an exit status; a failure is reported.
 int sampler_next(struct sampler *sampler, struct session *session, int64_t max);
 
 // Takes the prompt's beginning and draws a token in advance: some drivers compile when a kernel is first launched.

@@ -13,7 +13,7 @@
 static const char usage[] =
     "usage: attncl train [CONFIG.json] --data TEXT --out RUN [options]\n"
     "\n"
-    "Trains a language model on a UTF-8 text's characters or on token numbers, a translator on\n"
+    "Trains a language model on a UTF-8 text or on token numbers, a translator on\n"
     "pairs of sentences, or an encoder on sentences that have a label, or a label for each\n"
     "word.  CONFIG.json is {\"arch\", \"model\", \"train\"}: the keys of a model file, and those\n"
     "of docs/training.md.  All keys of \"train\" have defaults; RUN/config.json lists\n"
@@ -22,11 +22,12 @@ static const char usage[] =
 // What a target is.
 static const char *unit_of(const struct training *t)
 {
+    const attncl_model *model = attncl_trainer_model(t->trainer);
     const struct train_request *r = t->request;
 
-    if (r->pairs && attncl_model_metadata(attncl_trainer_model(t->trainer), "attncl.labels"))
-        return "label";
-    return r->data ? "character" : r->pairs ? "word" : "token";
+    if (r->pairs)
+        return attncl_model_metadata(model, "attncl.labels") ? "label" : "word";
+    return r->data && !attncl_model_metadata(model, "attncl.tokenizer") ? "character" : "token";
 }
 
 // The configuration: of its file, of a training that is resumed, of the model to begin from.
@@ -59,6 +60,7 @@ static int create_trainer(struct training *t, int64_t resumed)
     options.tokens = r->tokens;
     options.pairs = r->pairs;
     options.batches = r->batches;
+    options.tokenizer = r->tokenizer;
     options.init = resumed >= 0 ? run_checkpoint(&t->run, resumed, checkpoint) : r->init;
     options.steps = r->steps >= 0 ? &r->steps : NULL;
     options.seed = r->seed >= 0 ? &seed : NULL;
@@ -174,7 +176,9 @@ static int check_request(const struct train_request *r, bool data_is_numbers)
     if (!r->out)
         return mistake("--out is missing");
     if (r->prompt && (!r->data || data_is_numbers))
-        return mistake("--prompt is for a text in --data, samples are of characters");
+        return mistake("--prompt is for a text in --data, samples are text");
+    if (r->tokenizer && (!r->data || data_is_numbers))
+        return mistake("--tokenizer is for a text in --data");
     return TOOL_OK;
 }
 
@@ -184,7 +188,10 @@ int command_train(int argc, char **argv)
     bool data_is_numbers = false;
     const struct option_row rows[] = {
         {"config", 'c', OPTION_TEXT, &r.config, "C", .help = "the same as CONFIG"},
-        {"data", 0, OPTION_TEXT, &r.data, "TEXT", .help = "a UTF-8 text, read by characters"},
+        {"data", 0, OPTION_TEXT, &r.data, "TEXT",
+         .help = "a UTF-8 text, read by the tokenizer if there is one, else by characters"},
+        {"tokenizer", 0, OPTION_TEXT, &r.tokenizer, "FILE",
+         .help = "a tokenizer.json for the text (default: that of the model of --init)"},
         {"tokens", 'i', OPTION_SWITCH, &data_is_numbers,
          .help = "the data holds token numbers: \"tokens\" [n] of a safetensors file"},
         {"pairs", 0, OPTION_TEXT, &r.pairs, "FILE",

@@ -9,7 +9,7 @@ enum { MAX_SETS = 64, RUN_PATH_BYTES = 4096 };
 
 struct train_request {
     const char *config, *operand; // the configuration's file, by option or as operand
-    const char *data, *tokens, *pairs, *batches, *init, *out, *device, *prompt;
+    const char *data, *tokens, *pairs, *batches, *init, *out, *device, *prompt, *tokenizer;
     const char *set[MAX_SETS]; // "KEY=VALUE"
     int n_sets;
     int64_t steps, seed; // -1: the configuration's
@@ -96,7 +96,7 @@ void train_print_evaluation(const struct train_progress *p);
 int train_print_end(const struct train_progress *p, const struct train_request *r, bool early,
                     const char *model_path, attncl_context *context);
 
-// Whether the model knows the prompt's characters.  Returns an exit status; a failure is reported.
+// Whether the prompt has tokens of the model.  Returns an exit status; a failure is reported.
 int train_check_prompt(attncl_model *model, const char *prompt);
 
 // Prints n tokens that the model file continues the prompt with (NULL: a line's begin).  TOOL_FAILED where

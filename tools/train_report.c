@@ -102,10 +102,11 @@ static int print_tokens(struct session *s, struct sampler *sampler, int64_t n)
     int status = TOOL_OK;
 
     tokens_print(s, 0, false, stdout);
-    for (size_t before; (before = s->n_tokens) < end && status == TOOL_OK;) {
+    for (size_t before; (before = s->n_tokens) < end && status == TOOL_OK && !sampler->ended;) {
         status = sampler_next(sampler, s, (int64_t)(end - before));
         tokens_print(s, before, false, stdout);
     }
+    tokens_print_end(s, stdout);
     printf("\n\n");
     fflush(stdout);
     return status;
@@ -115,15 +116,12 @@ static int print_tokens(struct session *s, struct sampler *sampler, int64_t n)
 static int read_prompt(struct session *s, const char *prompt)
 {
     const struct vocabulary *v = &s->vocabulary;
-    const char *first = strchr(v->text, '\n') ? "\n" : NULL;
+    const char *text = prompt ? prompt : "\n";
     char only[8] = "";
 
-    if (!prompt && !first) {
-        memcpy(only, v->text, v->start[1]);
-        first = only;
-    }
-    return vocabulary_encode(s, "--prompt", prompt ? prompt : first,
-                             strlen(prompt ? prompt : first), 0);
+    if (!prompt && !v->tokenizer && !strchr(v->text, '\n'))
+        text = memcpy(only, v->text, v->start[1]);
+    return vocabulary_encode(s, "--prompt", text, strlen(text), 0);
 }
 
 int train_check_prompt(attncl_model *model, const char *prompt)

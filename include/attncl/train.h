@@ -35,14 +35,14 @@ typedef struct attncl_trainer attncl_trainer;
  * ATTNCL_TRAINER_OPTIONS_INIT. */
 typedef struct attncl_trainer_options {
     size_t struct_size;
-    const char *data;     /**< UTF-8 text, by the tokenizer if there is one, else by characters */
-    const char *tokens;   /**< safetensors file: "tokens" [n] */
-    const char *pairs;    /**< TSV file: source, target; of arch encoder: source, labels */
-    const char *batches;  /**< safetensors file: the model's inputs and "targets", steps first */
-    const char *init;     /**< safetensors file: initial values of the parameters; NULL: random */
-    const int64_t *steps; /**< NULL: the configuration's */
-    const uint64_t *seed; /**< NULL: the configuration's */
-    attncl_ranks *ranks;  /**< NULL: one; borrowed until the trainer is destroyed */
+    const char *data;      /**< UTF-8 text, by the tokenizer if there is one, else by characters */
+    const char *tokens;    /**< safetensors file: "tokens" [n] */
+    const char *pairs;     /**< TSV file: source, target; of arch encoder: source, labels */
+    const char *batches;   /**< safetensors file: the model's inputs and "targets", steps first */
+    const char *init;      /**< safetensors file: initial values of the parameters; NULL: random */
+    const int64_t *steps;  /**< NULL: the configuration's */
+    const uint64_t *seed;  /**< NULL: the configuration's */
+    attncl_ranks *ranks;   /**< NULL: one; borrowed until the trainer is destroyed */
     const char *tokenizer; /**< tokenizer.json for data; NULL: that of init, if any */
 } attncl_trainer_options;
 

@@ -9,9 +9,33 @@
 #include "io/safetensors.h"
 #include "model/model.h"
 
+static const char eos_key[] = "attncl.eos"; // "[2, 5]"
+static const char digits[] = "0123456789";
+
+static attncl_status check_eos(const char *text)
+{
+    enum { MAX_DIGITS = 9 }; // below 2^31
+    struct json_members list;
+    struct json_span key, value;
+
+    attncl_status status = attncl__json_elements(text, strlen(text), &list);
+    while (status == ATTNCL_OK) {
+        status = attncl__json_next_member(&list, &key, &value);
+        if (status != ATTNCL_OK || !key.text)
+            break;
+        if (value.bytes > MAX_DIGITS || strspn(value.text, digits) < value.bytes)
+            status = ATTNCL_ERR_FORMAT;
+    }
+    REQUIRE(status == ATTNCL_OK, ATTNCL_ERR_FORMAT,
+            "%s is %.40s, expected a list of token numbers such as [2, 5]", eos_key, text);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__model_add_metadata(attncl_model *model, const char *key, const char *value)
 {
     const size_t n = model->n_metadata;
+    if (strcmp(key, eos_key) == 0)
+        TRY(check_eos(value));
     char **list = attncl__grow_array(model->metadata, n + 2, sizeof *list);
     REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "metadata %s", key);
     model->metadata = list;
@@ -40,31 +64,6 @@ const char *attncl_model_metadata(const attncl_model *model, const char *key)
     return NULL;
 }
 
-static const char eos_key[] = "attncl.eos"; // "[2, 5]"
-static const char digits[] = "0123456789";
-
-static attncl_status check_eos(const attncl_model *model)
-{
-    enum { MAX_DIGITS = 9 }; // below 2^31
-    const char *text = attncl_model_metadata(model, eos_key);
-    struct json_members list;
-    struct json_span key, value;
-
-    if (!text)
-        return ATTNCL_OK;
-    attncl_status status = attncl__json_elements(text, strlen(text), &list);
-    while (status == ATTNCL_OK) {
-        status = attncl__json_next_member(&list, &key, &value);
-        if (status != ATTNCL_OK || !key.text)
-            break;
-        if (value.bytes > MAX_DIGITS || strspn(value.text, digits) < value.bytes)
-            status = ATTNCL_ERR_FORMAT;
-    }
-    REQUIRE(status == ATTNCL_OK, ATTNCL_ERR_FORMAT,
-            "%s is %.40s, expected a list of token numbers such as [2, 5]", eos_key, text);
-    return ATTNCL_OK;
-}
-
 int attncl_model_ends_text(const attncl_model *model, int32_t token)
 {
     const char *at = attncl_model_metadata(model, eos_key);
@@ -87,7 +86,6 @@ attncl_status attncl__model_configure(attncl_model *model)
             "attncl-convert, see docs/model-files.md");
     REQUIRE(config, ATTNCL_ERR_FORMAT, "metadata attncl.config is missing");
     TRY(attncl__arch_find(arch, &model->arch));
-    TRY(check_eos(model));
 
     model->settings = attncl__alloc_zero(model->arch->settings_bytes);
     REQUIRE(model->settings, ATTNCL_ERR_NO_MEMORY, "settings of arch %s", arch);

@@ -45,7 +45,7 @@ struct dataset_options {
     const char *vocabulary;
     // Text: the tokenizer.json that encodes it, in place of characters; NULL: characters.
     const char *tokenizer;
-    bool has_model; // its n_vocab is given: only the text's own tokens need to fit
+    bool has_model;                // its n_vocab is given: only the text's own tokens need to fit
     const char *target_vocabulary; // pairs: the words of the target, or the labels
 };
 

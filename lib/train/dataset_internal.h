@@ -75,8 +75,8 @@ struct dataset { // the first member of each kind
     struct dataset_options options; // without the vocabularies once it is open
     struct data_file file;
     uint64_t tokenizer_hash; // 0: there is none
-    int64_t n, n_train; // characters, tokens or pairs; those for training come first
-    int64_t count[2];   // by split
+    int64_t n, n_train;      // characters, tokens or pairs; those for training come first
+    int64_t count[2];        // by split
     const char *key[DATASET_MAX_METADATA];
     char *value[DATASET_MAX_METADATA];
     int64_t n_vocab[2];

@@ -73,8 +73,7 @@ static attncl_status encode(struct dataset *d, attncl_tokenizer *tokenizer, cons
     for (size_t i = 0; i < n; ++i)
         if (ids[i] > largest)
             largest = ids[i];
-    d->n_vocab[0] =
-        d->options.has_model ? (int64_t)largest + 1 : attncl_tokenizer_count(tokenizer);
+    d->n_vocab[0] = d->options.has_model ? (int64_t)largest + 1 : attncl_tokenizer_count(tokenizer);
     return ATTNCL_OK;
 }
 

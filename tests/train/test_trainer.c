@@ -96,38 +96,146 @@ TEST(batches_stand_for_those_of_a_text)
     golden_free(&golden);
 }
 
-// A model with a tokenizer keeps it, and learns from tokens: a text is read by characters.
-TEST(a_tokenizer_is_kept)
+// A text begins with <s>.  Token 9 is beyond the golden model's 7.
+static const char tokenizer[] =
+    "{\"model\": {\"type\": \"BPE\", \"merges\": [\"a b\"],\n"
+    "  \"vocab\": {\"<s>\": 0, \"a\": 1, \"b\": 2, \"ab\": 3, \"\\\"\": 4, \" \": 5, \"c\": 9}},\t"
+    "\"added_tokens\": [{\"id\": 0, \"content\": \"<s>\", \"special\": true}],\r\n"
+    "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": "
+    "{\"id\": \"<s>\"}}, {\"Sequence\": {\"id\": \"A\"}}], \"special_tokens\": {\"<s>\": "
+    "{\"ids\": [0]}}}}";
+
+// The golden model's file with these two entries of metadata, null: none.
+static void write_init(const struct golden *golden, const char *rules, const char *eos)
 {
     enum { MAX_TENSORS = 100 };
+    attncl_array tensors[MAX_TENSORS];
+    const size_t n = attncl_safetensors_count(golden->file);
+    ck_assert_uint_le(n, MAX_TENSORS);
+    for (size_t i = 0; i < n; ++i)
+        tensors[i] = *attncl_safetensors_at(golden->file, i);
+    const char *const metadata[] = {"attncl.arch",
+                                    attncl_safetensors_metadata(golden->file, "attncl.arch"),
+                                    "attncl.config",
+                                    attncl_safetensors_metadata(golden->file, "attncl.config"),
+                                    "attncl.eos",
+                                    eos,
+                                    rules ? "attncl.tokenizer" : NULL,
+                                    rules,
+                                    NULL};
+    ck_ok(attncl_safetensors_write(IN_DIRECTORY("init"), tensors, n, metadata));
+}
+
+// Also of a training by tokens.
+TEST(a_tokenizer_is_kept)
+{
     attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
     char batches[FILE_BYTES], init[FILE_BYTES];
-    attncl_array tensors[MAX_TENSORS];
     attncl_trainer *trainer = NULL;
     struct golden golden;
     golden_load(&golden, cases[1]);
     write_batches(&golden);
-    const size_t n = attncl_safetensors_count(golden.file);
-    ck_assert_uint_le(n, MAX_TENSORS);
-    for (size_t i = 0; i < n; ++i)
-        tensors[i] = *attncl_safetensors_at(golden.file, i);
-    const char *const metadata[] = {"attncl.arch",
-                                    attncl_safetensors_metadata(golden.file, "attncl.arch"),
-                                    "attncl.config",
-                                    attncl_safetensors_metadata(golden.file, "attncl.config"),
-                                    "attncl.tokenizer",
-                                    "{}",
-                                    NULL};
-    ck_ok(attncl_safetensors_write(IN_DIRECTORY("init"), tensors, n, metadata));
+    write_init(&golden, "{}", "[2, 0]");
     options.batches = directory_path("batches", batches);
     options.init = directory_path("init", init);
     ck_ok(attncl_trainer_create(test_context(), config_of(&golden), &options, &trainer));
     ck_assert_str_eq(attncl_model_metadata(attncl_trainer_model(trainer), "attncl.tokenizer"),
                      "{}");
+    const attncl_model *model = attncl_trainer_model(trainer);
+    for (int32_t token = -1; token < 30; ++token)
+        ck_assert_int_eq(attncl_model_ends_text(model, token), token == 0 || token == 2);
+    ck_assert_int_eq(attncl_model_ends_text(NULL, 2), 0);
     attncl_trainer_destroy(trainer);
-    options.data = "text";
-    ck_fails(attncl_trainer_create(test_context(), config_of(&golden), &options, &trainer),
-             ATTNCL_ERR_UNSUPPORTED, "text: the model has a tokenizer");
+    static const char *const wrong[] = {"2",     "[2",         "[-1]",        "[1.5]",
+                                        "[[2]]", "{\"a\": 2}", "[1234567890]"};
+    for (size_t i = 0; i < COUNT_OF(wrong); ++i) {
+        write_init(&golden, "{}", wrong[i]);
+        ck_fails(attncl_trainer_create(test_context(), config_of(&golden), &options, &trainer),
+                 ATTNCL_ERR_FORMAT, "expected a list of token numbers such as [2, 5]");
+    }
+    golden_free(&golden);
+}
+
+static attncl_status train_on_text(const struct golden *golden, const char *config,
+                                   const char *tokenizer_name, attncl_trainer **ret)
+{
+    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
+    char text[FILE_BYTES], init[FILE_BYTES], rules[FILE_BYTES];
+    options.data = directory_path("text", text);
+    options.init = golden ? directory_path("init", init) : NULL;
+    options.tokenizer = tokenizer_name ? directory_path(tokenizer_name, rules) : NULL;
+    return attncl_trainer_create(test_context(), config, &options, ret);
+}
+
+// The same loss as that of the tokens; the tokenizer of the option replaces that of the model, and both are data.
+TEST(a_text_by_a_tokenizer)
+{
+    static const int32_t ids[] = {0, 3, 5, 1, 5, 3, 3, 4, 1, 3, 2, 5,
+                                  3, 5, 1, 5, 3, 3, 2, 4, 1, 3, 5};
+    static const char sized[] = "{\"arch\": \"lm\", \"model\": {\"layer\": \"aft_simple\", "
+                                "\"d_model\": 8, \"n_layers\": 1, \"d_ff\": 8, \"n_vocab\": 9}, "
+                                "\"train\": {\"batch_size\": 2, \"seq_len\": 5}}";
+    const attncl_array tokens = {.name = "tokens",
+                                 .dtype = ATTNCL_I32,
+                                 .rank = 1,
+                                 .dim = {COUNT_OF(ids)},
+                                 .bytes = sizeof ids,
+                                 .data = ids};
+    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
+    attncl_train_step want = ATTNCL_TRAIN_STEP_INIT, got = ATTNCL_TRAIN_STEP_INIT;
+    char path[FILE_BYTES], init[FILE_BYTES], config[1024];
+    attncl_trainer *trainer = NULL;
+    struct golden golden;
+    golden_load(&golden, cases[1]);
+    const char *whole = config_of(&golden);
+    snprintf(config, sizeof config,
+             "%.*s{\"batch_size\": 2, \"seq_len\": 5, \"valid_fraction\": 0}}",
+             (int)(strstr(whole, "{\"optimizer\"") - whole), whole);
+    directory_write("text", "ab a abab\"aabb ab a ababb\"aab ");
+    directory_write("rules", tokenizer);
+    write_init(&golden, NULL, "[0]");
+    ck_ok(attncl_safetensors_write(IN_DIRECTORY("tokens"), &tokens, 1, NULL));
+    options.tokens = directory_path("tokens", path);
+    options.init = directory_path("init", init);
+    ck_ok(attncl_trainer_create(test_context(), config, &options, &trainer));
+    ck_ok(attncl_trainer_step(trainer, &want));
+    attncl_trainer_destroy(trainer);
+
+    ck_ok(train_on_text(&golden, config, "rules", &trainer));
+    ck_ok(attncl_trainer_step(trainer, &got));
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("checkpoint")));
+    ck_assert(got.loss == want.loss);
+    const char *kept = attncl_model_metadata(attncl_trainer_model(trainer), "attncl.tokenizer");
+    ck_assert_ptr_nonnull(strstr(kept, "{\"model\":{\"type\":\"BPE\","));
+    ck_assert_ptr_nonnull(strstr(kept, "\"\\\"\":4,\" \":5,\"c\":9}},\"added"));
+    write_init(&golden, kept, "[0]");
+    attncl_trainer_destroy(trainer);
+    ck_ok(train_on_text(&golden, config, NULL, &trainer));
+    ck_ok(attncl_trainer_resume(trainer, IN_DIRECTORY("checkpoint")));
+    attncl_trainer_destroy(trainer);
+    write_init(&golden,
+               "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 1, \"b\": 2}, \"merges\": []}}",
+               "[0]");
+    ck_ok(train_on_text(&golden, config, NULL, &trainer));
+    ck_fails(attncl_trainer_resume(trainer, IN_DIRECTORY("checkpoint")), ATTNCL_ERR_STATE,
+             "the data have hash");
+    attncl_trainer_destroy(trainer);
+
+    // A new model has all of the tokenizer's tokens; one to begin from, at least those of the text.
+    ck_fails(train_on_text(NULL, sized, "rules", &trainer), ATTNCL_ERR_FORMAT,
+             "n_vocab is 9, the data have a vocabulary of 10");
+    directory_write("text", "ababababababababababababababababc");
+    ck_fails(train_on_text(&golden, config, "rules", &trainer), ATTNCL_ERR_FORMAT,
+             "n_vocab is 7, the data have a vocabulary of 10");
+    directory_write("text", "abab\xc3(");
+    ck_fails(train_on_text(&golden, config, "rules", &trainer), ATTNCL_ERR_ARGUMENT,
+             "text: the text is not UTF-8 at byte 4");
+    directory_write("rules", "{\"model\": ");
+    ck_fails(train_on_text(&golden, config, "rules", &trainer), ATTNCL_ERR_FORMAT,
+             "tokenizer.json");
+    options.tokenizer = options.tokens;
+    ck_fails(attncl_trainer_create(test_context(), config, &options, &trainer), ATTNCL_ERR_ARGUMENT,
+             "a tokenizer is for a text in data");
     golden_free(&golden);
 }
 

@@ -165,7 +165,8 @@ class DecoderOptions(Sized):
 class TrainerOptions(Sized):
     """attncl_trainer_options."""
     _fields_ = [*((name, ctypes.c_char_p) for name in ("data", "tokens", "pairs", "batches", "init")),
-                ("steps", ctypes.POINTER(ctypes.c_int64)), ("seed", ctypes.POINTER(ctypes.c_uint64)), ("ranks", ctypes.c_void_p)]
+                ("steps", ctypes.POINTER(ctypes.c_int64)), ("seed", ctypes.POINTER(ctypes.c_uint64)), ("ranks", ctypes.c_void_p),
+                ("tokenizer", ctypes.c_char_p)]
 
 
 class TrainPlan(Sized):

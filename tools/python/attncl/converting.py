@@ -22,7 +22,7 @@ from .decoders import DERIVED, Cut, Move, plan, refuse
 from .description import Entry, describe
 from .files import save_from
 from .model import some
-from .tokenizer import of_directory, of_file
+from .tokenizer import ends_of_directory, of_directory, of_file
 
 QUANTISED = {"Q8", "Q4"}
 
@@ -155,13 +155,16 @@ def convert(source: str | os.PathLike[str], path: str | os.PathLike[str], tokeni
         if where.is_dir():
             opened = stack.enter_context(_directory(where))
             text = of_directory(where) if tokenizer is True else text
+            more = ends_of_directory(opened.config["n_vocab"], where)
         else:
             from . import gguf_input
             file = gguf_input.File(where)
             opened = file.source()
             text = file.tokenizer() if tokenizer is True else text
+            more = file.ends(opened.config["n_vocab"])
         tensors = _tensors(opened, where, dtype)
-        more = {} if text is None else {"attncl.tokenizer": text}
+        if text is not None:
+            more["attncl.tokenizer"] = text
 
         def read(name: str) -> np.ndarray:
             try:

@@ -199,6 +199,11 @@ class File:
             return data if kind in DTYPES else _pack(tensor.name, kind, data)
         return Stored(kind, shape, read)
 
+    def ends(self, n_vocab: int) -> dict[str, str]:
+        """Metadata of the tokens that end a text: of all, of a turn, and of a message."""
+        ids = [self._field(f"tokenizer.ggml.{name}_token_id", None) for name in ("eos", "eot", "eom")]
+        return tokenizer.ends_of(n_vocab, list(dict.fromkeys(id for id in ids if id is not None)))
+
     def tokenizer(self) -> str | None:
         """The tokenizer.json of the file's tokenizer; None where it has none."""
         model = self._field("tokenizer.ggml.model", "none")

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _TYPES = {1: "cpu", 2: "gpu", 3: "other"}
 _KEPT_GRAPHS = 2  # of the last shapes: a training's batches and a validation's
+_DRAWN = 32  # tokens at a time where one of them may end the text
 _PREFILLED = 32  # tokens: a shorter prompt is not worth a graph of its own, as in attncl sample
 _LENGTHS = ("valid_lens", "enc_valid_lens")  # beyond 32 bits they mean what the largest 32 bits mean
 
@@ -448,14 +449,16 @@ class Model(Handle):
         return vocabulary
 
     def generate(self, prompt: Any, length: int | None = None, *, temperature: float = 1.0, top_k: int = 0, seed: int = 0,
-                 state_dtype: str = "F32", crop: bool = False, stream: bool = False) -> Any:
-        """The prompt and `length` tokens more, as `attncl sample` draws them: by default up to the model's limit.
+                 state_dtype: str = "F32", crop: bool = False, stream: bool = False, eos: Any = "model") -> Any:
+        """The prompt and `length` tokens more, as `attncl sample` draws them: by default up to the model's limit.  A token of `eos` ends
+        the text before, and is no part of it; of [T, B], all must have ended, and a text that has repeats the token.
 
         prompt       a text, whose continuation is a text, too; or token numbers, [T] or [T, B]
         temperature  scores are divided by it; 0: always the likeliest token
         top_k        only the top_k likeliest tokens; 0: all
         state_dtype  as of decoder()
         crop         reads the last seq_len tokens of a text that is longer than seq_len
+        eos          "model": what the file's attncl.eos lists; None: no token; or token numbers
         stream       an iterator over the new text or tokens alone ([B] at a time), each as soon as it is drawn
         """
         tokens = self.encode(prompt) if isinstance(prompt, str) else as_array(prompt)
@@ -475,7 +478,9 @@ class Model(Handle):
             window = min(filter(None, (self.config.get("seq_len", 0), limit)), default=0) if crop else 0
             length = self._length(len(tokens), length, limit, bool(window))
             decoder = self.decoder(taken.shape[1], state_dtype=state_dtype, window=window)
-            drawn = decoder._continue(taken, length, 1 if stream else max(length, 1), temperature=temperature, top_k=top_k, seed=seed)
+            ends = self._ends(eos)
+            at_once = 1 if stream else _DRAWN if ends else max(length, 1)
+            drawn = _until(ends, decoder._continue(taken, length, at_once, temperature=temperature, top_k=top_k, seed=seed))
             if not stream:
                 return of_prompt(np.concatenate([taken, *drawn]))
             if isinstance(prompt, str) and (tokenizer := self._tokenizer()):
@@ -483,6 +488,15 @@ class Model(Handle):
                 pieces = tokenizer.stream(itertools.chain(tokens, new))
                 return filter(None, itertools.islice(pieces, len(tokens), None))
             return (row for rows in drawn for row in of_prompt(rows))
+
+    def _ends(self, eos: Any) -> list[int]:
+        if eos is None:
+            return []
+        if isinstance(eos, str):
+            if eos != "model":
+                raise error_of(Status.ERR_ARGUMENT, f"eos is {eos!r}, it can be 'model', None or token numbers")
+            return json.loads(self.metadata("attncl.eos") or "[]")
+        return np.atleast_1d(as_array(eos)).tolist()
 
     @staticmethod
     def _length(n: int, length: int | None, limit: int, crops: bool) -> int:
@@ -496,6 +510,20 @@ class Model(Handle):
             raise error_of(Status.ERR_ARGUMENT, f"{n} tokens and {length or 0} more need {needed} positions, the model has {limit}; "
                            "crop=True goes on beyond them")
         return limit - n + 1 if length is None else length
+
+
+def _until(ends: list[int], drawn: Generator[np.ndarray, None, None]) -> Iterator[np.ndarray]:
+    """The tokens [n, B] that are drawn until each sequence has ended; one that has repeats its last token."""
+    last: Any = -1
+    for rows in drawn:
+        for i, row in enumerate(rows if ends else ()):
+            row[:] = np.where(last >= 0, last, row)
+            last = np.where(np.isin(row, ends), row, -1)
+            if (last >= 0).all():
+                drawn.close()
+                yield rows[:i]
+                return
+        yield rows
 
 
 class Decoder(Handle):
@@ -582,7 +610,7 @@ class Decoder(Handle):
         self._ask(self._lib.decoder_sample, length, taken.ctypes.data, ctypes.byref(sampling), drawn.ctypes.data)
         return drawn
 
-    def _continue(self, prompt: np.ndarray, length: int, at_once: int, **sampling: Any) -> Iterator[np.ndarray]:
+    def _continue(self, prompt: np.ndarray, length: int, at_once: int, **sampling: Any) -> Generator[np.ndarray, None, None]:
         """The `length` tokens after a prompt [T, batch], at most `at_once` of them at a time; closes the decoder."""
         with self:
             if len(prompt) > _PREFILLED:

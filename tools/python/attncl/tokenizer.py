@@ -137,6 +137,19 @@ def of_file(path: str | os.PathLike[str]) -> str:
     return shortest(json.loads(pathlib.Path(path).read_text(encoding="utf-8")))
 
 
+def ends_of(n_vocab: int, *given: Any) -> dict[str, str]:
+    """Metadata of the tokens that end a text, by the first eos_token_id that is given: one or a list.  Tokens that the model does not have,
+    as of configurations with another family's defaults, are left out."""
+    ids = next((one for one in given if one is not None), [])
+    found = [id for id in (ids if isinstance(ids, (list, tuple)) else [ids]) if 0 <= id < n_vocab]
+    return {"attncl.eos": json.dumps(found)} if found else {}
+
+
+def ends_of_directory(n_vocab: int, directory: str | os.PathLike[str]) -> dict[str, str]:
+    """The same of a directory of transformers, whose generation_config.json comes first."""
+    return ends_of(n_vocab, *(_read(pathlib.Path(directory) / f"{name}.json").get("eos_token_id") for name in ("generation_config", "config")))
+
+
 def shortest(values: dict[str, Any]) -> str:
     """The shortest text of a tokenizer.json that the library takes."""
     for key in ("truncation", "padding"):  # of the calls that saved it, not of the model

@@ -67,16 +67,17 @@ class Trainer(Handle):
     """A model in training: for step in trainer, or trainer.step().
 
     config    {"arch", "model", "train"} as docs/training.md lists them, or the path of its JSON file
-    data      the path of a UTF-8 text; or one of tokens, pairs and batches, which may be paths, too
+    data      the path of a UTF-8 text, read by a tokenizer or by characters; or one of tokens, pairs and batches, which may be paths, too
     tokens    token numbers, integers [n]
     batches   a dict of the model's inputs and "targets", steps first
-    init      a model file with the first values of the parameters
+    init      a model file with the first values of the parameters, and for `data` the tokenizer
+    tokenizer the path of a tokenizer.json for `data`, in place of that of `init` or of characters
     steps, seed    in place of the configuration's
     """
 
     def __init__(self, config: Mapping[str, Any] | str | os.PathLike[str], data: str | os.PathLike[str] | None = None, *,
                  tokens: Any = None, pairs: str | os.PathLike[str] | None = None, batches: Any = None,
-                 init: str | os.PathLike[str] | None = None, steps: int | None = None, seed: int | None = None,
+                 init: str | os.PathLike[str] | None = None, tokenizer: str | os.PathLike[str] | None = None, steps: int | None = None, seed: int | None = None,
                  device: str | None = None, precision: str | None = None):
         options = TrainerOptions()
         if steps is not None:
@@ -86,7 +87,7 @@ class Trainer(Handle):
         text = json.dumps({"arch": "lm", **read_config(config)}).encode()
         if tokens is not None and not isinstance(tokens, (str, os.PathLike)):
             tokens = {"tokens": tokens}
-        sources = {"data": data, "tokens": tokens, "pairs": pairs, "batches": batches, "init": init}
+        sources = {"data": data, "tokens": tokens, "pairs": pairs, "batches": batches, "init": init, "tokenizer": tokenizer}
         lib, context, trainer = library(), ctypes.c_void_p(), ctypes.c_void_p()
         directory = tempfile.mkdtemp(prefix="attncl-")  # arrays as files, which the library watches while it trains
         try:

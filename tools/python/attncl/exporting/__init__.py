@@ -21,7 +21,7 @@ except ImportError as error:
 from .. import converting, decoders
 from ..files import save
 from ..model import Model, as_array
-from ..tokenizer import of_directory
+from ..tokenizer import ends_of, ends_of_directory, of_directory
 from .checkpoint import build, load_source
 from .modules import MODULES, class_name
 from .parameters import Conversion, ConversionError, refuse
@@ -103,7 +103,7 @@ def export(source: Any, path: str | os.PathLike[str], *, module: str | None = No
     _check_output(path, source)
     if isinstance(source, (str, os.PathLike)) and decoders.family_of(source) not in (None, "gpt2") and not (module or settings or config or key or prefix):
         return Report("lm", converting.convert(source, path, tokenizer), [])
-    directory = source if tokenizer and isinstance(source, (str, os.PathLike)) else ""
+    directory = source if isinstance(source, (str, os.PathLike)) and os.path.isdir(source) else ""
     if not isinstance(source, torch.nn.Module):
         if isinstance(source, (str, os.PathLike)):
             if module and config:
@@ -118,8 +118,13 @@ def export(source: Any, path: str | os.PathLike[str], *, module: str | None = No
     out.finish()
 
     metadata = {"attncl.arch": out.arch, "attncl.config": json.dumps(out.config)}
-    if out.arch == "lm" and os.path.isdir(directory) and (text := of_directory(directory)) is not None:
-        metadata["attncl.tokenizer"] = text
+    if out.arch == "lm" and directory:
+        metadata.update(ends_of_directory(out.config["n_vocab"], directory))
+        if tokenizer and (text := of_directory(directory)) is not None:
+            metadata["attncl.tokenizer"] = text
+    elif out.arch == "lm":
+        said = (getattr(getattr(source, name, None), "eos_token_id", None) for name in ("generation_config", "config"))
+        metadata.update(ends_of(out.config["n_vocab"], *said))
     report = Report(out.arch, out.config, notes + out.notes)
     with tempfile.TemporaryDirectory(dir=os.path.dirname(path) or ".", prefix=".attncl-") as directory:
         written = os.path.join(directory, "model.safetensors")
