@@ -125,7 +125,31 @@ def run(c):
               "drawn at temperature 2: %s" % " ".join(drawn))
         # No rounding of scores can change these.
         check(" ".join(drawn[:16]) == DRAWN, "another text of a seed: %s" % " ".join(drawn[:16]))
+        draw = ["sample", at("lm"), "--crop", "--temperature", "2", "--top-k", "3", "--seed", "5", "--prompt"]
+        for eos, want in (([2, 5], DRAWN[:16]), ([9], DRAWN[:4]), ([7], ""), ([1], DRAWN)):
+            write(at("lm"), {**tensors, **flat}, {**metadata, "attncl.eos": json.dumps(eos)})
+            numbers = works(*draw, "0", "--tokens", "--length", "16").split()
+            check(numbers == ["0", *want.split()], "eos %s: %s" % (eos, numbers))
+            check(works(*draw, "0", "--tokens", "--length", "16", "--ignore-eos").split() == ["0", *DRAWN.split()], "--ignore-eos")
+        write(at("lm"), {**tensors, **flat}, {**metadata, "attncl.eos": "[2]"})
+        check(works(*draw, "a") == "azzczzzcz\n", "a text without a length ends by itself")
+        write(at("lm"), {**tensors, **flat}, {**metadata, "attncl.eos": "2"})
+        refused("attncl.eos is 2, expected a list of token numbers", *draw, "a")
+        write(at("lm"), {**tensors, **flat}, metadata)
+        ends_at_a_text(draw)
         write(at("lm"), tensors, metadata)
+
+    def ends_at_a_text(draw):
+        whole = "".join(VOCAB[int(token)] for token in DRAWN.split())
+        for stop, prompt in (("zb", "a"), ("c", "a"), ("zzzc", "a"), ("b", "b"), ("zzzzz", "a")):
+            want = prompt + whole.partition(stop)[0]
+            got = works(*draw, prompt, "--length", "16", "--stop", stop)
+            check(got == want + "\n", "--stop %s: '%s', expected '%s'" % (stop, got, want))
+            said = json.loads(works(*draw, prompt, "--length", "16", "--stop", stop, "--json"))
+            n = min(len(want + stop), 17)
+            check(said["text"] == want and len(said["tokens"]) == n, "--stop %s --json: %s" % (stop, said))
+        check(attncl(*draw, "a", "--stop", "")[::2] == (2, "attncl: sample: --stop is empty; see attncl sample --help\n"), "--stop ''")
+        refused("--stop is a text", *draw, "1", "--tokens", "--stop", "1", status=2)
 
     def keeps_16_bits():
         """Near enough for most of the likeliest tokens."""

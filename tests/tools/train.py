@@ -12,7 +12,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from training import CONFIG, B, T, config_with, load, log_of, main, text_of, write  # noqa: E402
+from language import TOKENIZER  # noqa: E402
+from training import CONFIG, B, T, config_with, difference, load, log_of, main, results_of, text_of, write  # noqa: E402
 
 N_TEXT = 3000
 SEQ2SEQ = {"arch": "seq2seq_bahdanau", "model": {"embed_size": 8, "num_hiddens": 8, "num_layers": 1},
@@ -118,15 +119,53 @@ def other_data(c):
             "--out", c.at("of-batches"), "--set", "train.optimizer.learning_rate=0")
     before, after = (load(path)[0] for path in (first, os.path.join(c.at("of-batches"), "model.safetensors")))
     c.check(before == after, "a rate of 0 leaves the first weights")
-    # A model with a tokenizer takes tokens, and keeps it; a text would be read by characters.
-    tensors, metadata = load(first)
-    write(c.at("with-rules"), tensors, dict(metadata, **{"attncl.tokenizer": "{}"}))
-    c.refused("text: the model has a tokenizer", "train", "--init", c.at("with-rules"), "--data", c.at("text"), "--out", c.at("none"))
-    c.works("train", "--init", c.at("with-rules"), "--data", c.at("tokens"), "--tokens", "--steps", "1", "--out", c.at("of-rules"))
-    kept = load(os.path.join(c.at("of-rules"), "model.safetensors"))[1]
-    c.check(kept.get("attncl.tokenizer") == "{}", "the metadata of a training by tokens: %s" % kept)
     c.refused("batch 3", "train", "--init", first, "--data", c.at("text"), "--batches", c.at("batches"), "--steps", "4",
               "--out", c.at("too-few"))
+
+
+def by_a_tokenizer(c):
+    """A text by a tokenizer is trained on as its tokens, and resumed; the model keeps tokenizer and ends, and takes text."""
+    prose, numbers = "ab \u00e9cd ab fe " * 40, [6, 3, 4, 5, 7, 8, 3, 6, 3, 10, 9, 3] * 40
+    rules, text = c.save("tokenizer.json", json.dumps(TOKENIZER, indent=1)), c.save("prose", prose)
+    write(c.at("numbers"), {"tokens": ("I32", (len(numbers) + 1,), [0, *numbers])})
+    config = c.save("prose.json", config_with(steps=20, eval_every=10))
+    out = c.works("train", config, "--data", text, "--tokenizer", rules, "--out", c.at("of-prose"), "--prompt", "ab")
+    c.works("train", config, "--data", c.at("numbers"), "--tokens", "--set", "model.n_vocab=11", "--out", c.at("of-numbers"))
+    got, want = (results_of(c.at(name))[1] for name in ("of-prose", "of-numbers"))
+    c.check(got == want and len(got) == 22, "logs by a tokenizer and by tokens: %s" % difference(({}, got), ({}, want)))
+    samples = re.findall(r" left\n(.*?)\n\n(?=step |20 steps)", out, re.S)
+    c.check("bits per token" in out and len(samples) == 2 and all(s.startswith("ab") for s in samples), "what is printed: %s" % out)
+    model = os.path.join(c.at("of-prose"), "model.safetensors")
+    tensors, metadata = load(model)
+    c.check(metadata["attncl.tokenizer"] == json.dumps(TOKENIZER, separators=(",", ":")) and "attncl.vocab" not in metadata,
+            "metadata: %s" % metadata)
+    c.check(json.loads(c.works("eval", model, text, "--json"))["tokens"] == len(numbers), "eval of the text")
+
+    write(c.at("first"), tensors, dict(metadata, **{"attncl.eos": "[3, 9]"}))
+    words = ["train", "--init", c.at("first"), "--data", text, "--set", "train.seq_len=8", "--set", "train.eval_every=2",
+             "--set", "train.checkpoint_every=2", "--out"]
+    c.works(*words, c.at("whole"), "--steps", "4")
+    c.works(*words, c.at("parts"), "--steps", "2")
+    c.works("train", "--data", text, "--out", c.at("parts"), "--resume", "--steps", "4")
+    parts, whole = results_of(c.at("parts")), results_of(c.at("whole"))
+    for files, _ in (parts, whole):
+        files.pop("checkpoints/step-2.safetensors")  # which holds another number of steps
+    c.check(parts == whole, "resumed: %s" % difference(parts, whole))
+    for name in ("model", "best"):
+        kept = load(os.path.join(c.at("parts"), name + ".safetensors"))[1]
+        c.check(kept.get("attncl.eos") == "[3, 9]" and kept.get("attncl.tokenizer") == metadata["attncl.tokenizer"], "kept: %s" % kept)
+    c.works(*words[:-1], "--data", c.at("numbers"), "--tokens", "--steps", "1", "--out", c.at("of-more"))
+    kept = load(os.path.join(c.at("of-more"), "model.safetensors"))[1]
+    c.check("attncl.eos" in kept and "attncl.tokenizer" in kept, "the metadata of a training by tokens: %s" % kept)
+
+    never = ("--out", c.at("never"), "--data")
+    c.refused("n_vocab is 10, the data have a vocabulary of 11", "train", config, "--tokenizer", rules, "--set", "model.n_vocab=10", *never, text)
+    c.refused("latin: the text is not UTF-8 at byte 3", "train", "--init", c.at("first"), *never, c.save("latin", b"ab \xe9 ab"))
+    c.refused("zeros: a zero byte at byte 2", "train", "--init", c.at("first"), *never, c.save("zeros", b"ab\0ab"))
+    c.refused("normalizer Nmt is not supported", "train", config, *never, text, "--tokenizer",
+              c.save("rule.json", json.dumps(dict(TOKENIZER, normalizer={"type": "Nmt"}))))
+    c.refused("absent.json: No such file", "train", config, *never, text, "--tokenizer", c.at("absent.json"))
+    c.refused("--tokenizer is for a text", "train", config, "--tokenizer", rules, *never, c.at("numbers"), "--tokens", status=2)
 
 
 def encoder_with(seq_len, **model):
@@ -249,7 +288,7 @@ def documented(c):
 
 def run(c):
     c.save("text", text_of(N_TEXT))
-    for part in (contract, other_data, labels, window, early_stop, mistakes, documented):
+    for part in (contract, other_data, by_a_tokenizer, labels, window, early_stop, mistakes, documented):
         part(c)
 
 

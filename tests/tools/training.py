@@ -78,8 +78,9 @@ class Checks:
             print(what, file=sys.stderr)
 
     def save(self, name, content):
-        with open(self.at(name), "w", encoding="utf-8") as f:
-            f.write(content if isinstance(content, str) else json.dumps(content))
+        content = content if isinstance(content, (str, bytes)) else json.dumps(content)
+        with open(self.at(name), "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
         return self.at(name)
 
     def attncl(self, *words, **options):
