@@ -391,7 +391,11 @@ class Tokenizers(Case):
                     writer.add_add_bos_token(begin is not None)
                     if begin is not None:
                         writer.add_bos_token_id(begin)
+                    writer.add_eos_token_id(9)
+                    writer.add_eot_token_id(5)
+                    writer.add_eom_token_id(5000)  # the model has 2000 tokens
                 self.same(self.convert(write), values)
+                self.assertEqual(files.load(self.file)[1]["attncl.eos"], "[9, 5]")
 
     def begin(self, values):
         tokens = attncl.Tokenizer(json.dumps(values)).encode("")

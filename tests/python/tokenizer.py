@@ -120,14 +120,19 @@ class Tokenizers(unittest.TestCase):
 class Models(support.ExportCase):
     seed = 5
 
-    def directory(self, name):
+    def directory(self, name, more={}, generation=None):
         sizes = {"vocab_size": 480, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 1, "num_attention_heads": 2,
                  "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None}
+        torch.manual_seed(self.seed)
         model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes))
         with torch.no_grad():
             for p in model.parameters():
                 p.add_(torch.randn_like(p) * 0.3)
         model.save_pretrained(self.at / name)
+        path = self.at / name / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **more}))
+        if generation is not None:
+            (self.at / name / "generation_config.json").write_text(json.dumps(generation))
         (self.at / name / "tokenizer.json").write_text(saved(name), encoding="utf-8")
         return model.eval()
 
@@ -168,16 +173,78 @@ class Models(support.ExportCase):
 
     @unittest.skipUnless(TOOL.exists(), "no tool")
     def test_training(self):
-        """Tokens train a model, which keeps its tokenizer; a text does not, since characters are other tokens."""
-        self.directory("llama2")
+        """A text trains a model as its tokens do, here and there; the model keeps its tokenizer and its ends."""
+        self.directory("llama2", {"eos_token_id": 2})
         self.assertEqual(convert_main([str(self.at / "llama2"), str(self.file)]), 0)
-        (self.at / "text").write_text(made.TEXT[:3000], encoding="utf-8")
+        text, keys = self.at / "text", ("attncl.tokenizer", "attncl.eos")
+        text.write_text(made.TEXT[:3000], encoding="utf-8")
         files.save(self.at / "tokens", {"tokens": attncl.Tokenizer(saved("llama2")).encode(made.TEXT[:3000])})
-        words = ("train", "--init", self.file, "--out", self.at / "run", "--steps", "1", "--set", "train.seq_len=16", "--data")
-        self.assertIn("text: the model has a tokenizer", self.tool(*words, self.at / "text")[1])
-        said = self.tool(*words, self.at / "tokens", "--tokens")
-        with attncl.Model(self.at / "run" / "model.safetensors") as file, attncl.Model(self.file) as first:
-            self.assertEqual(file.metadata("attncl.tokenizer"), first.metadata("attncl.tokenizer"), said)
+        words = ("train", "--init", self.file, "--steps", "2", "--set", "train.seq_len=16", "--json", "--out", self.at / "run", "--data")
+        want = json.loads(self.tool(*words, self.at / "tokens", "--tokens")[0])
+        words = (*words[:-3], "--out", self.at / "of-text", "--data")
+        self.assertEqual(json.loads(self.tool(*words, text)[0])["loss"], want["loss"])
+        with attncl.Model(self.file) as first:
+            given, config = [first.metadata(key) for key in keys], {"model": first.config, "train": {"seq_len": 16, "steps": 2}}
+        self.assertEqual(given[1], "[2]")
+        trainer = attncl.train(config, text, self.at / "here", progress=False, init=self.file)
+        for out in ("run", "of-text", "here"):
+            with attncl.Model(self.at / out / "model.safetensors") as file:
+                self.assertEqual([file.metadata(key) for key in keys], given, out)
+        self.assertAlmostEqual(json.loads((self.at / "here" / "log.jsonl").read_text().splitlines()[1])["loss"], want["loss"], places=6)
+        trainer.close()
+        convert_main([str(self.at / "llama2"), str(self.file), "--no-tokenizer"])
+        (self.at / "t.json").write_text(saved("llama2"), encoding="utf-8")
+        with attncl.Trainer(config, text, init=self.file, tokenizer=self.at / "t.json") as trainer:
+            for step in trainer:
+                pass
+            self.assertAlmostEqual(step.loss, want["loss"], places=6)
+            self.assertEqual(trainer.model.decode(trainer.model.encode("a text")), "a text")
+
+    def test_ends(self):
+        """A text ends in front of the first of the tokens that transformers ends at."""
+        prompt = "Hello"
+        model, hf = self.directory("llama3"), tokenizers.Tokenizer.from_str(saved("llama3"))
+        self.assertEqual(convert_main([str(self.at / "llama3"), str(self.file)]), 0)
+        ids = hf.encode(prompt).ids
+        batch = torch.tensor([ids, ids[::-1], ids[:1] * len(ids)])
+        with attncl.Model(self.file) as file:
+            self.assertIsNone(file.metadata("attncl.eos"))
+            whole = file.generate(batch.t().numpy(), 40, temperature=1, seed=4)
+            plain = file.generate(np.array(ids), 40, temperature=0)
+        end = int(plain[len(ids) + 6])
+        n = plain.tolist().index(end, len(ids))
+        for directory in ({"eos_token_id": [end, 999], "generation": 3}, {"eos_token_id": 3, "generation": [end, 999]}):
+            self.directory("llama3", {"eos_token_id": directory["eos_token_id"]}, {"eos_token_id": directory["generation"]})
+            self.assertEqual(convert_main([str(self.at / "llama3"), str(self.file)]), 0)
+            with attncl.Model(self.file) as file:
+                self.assertEqual(file.metadata("attncl.eos"), "[3]" if directory["generation"] == 3 else f"[{end}]")
+        drawn = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), max_new_tokens=40, do_sample=False, eos_token_id=end)
+        self.assertEqual(drawn[0].tolist(), [*plain[:n].tolist(), end])
+        with attncl.Model(self.file) as file:
+            self.assertEqual(file.generate(np.array(ids), 40, temperature=0).tolist(), plain[:n].tolist())
+            self.assertEqual(len(list(file.generate(np.array(ids), 40, temperature=0, stream=True))), n - len(ids))
+            self.assertEqual(file.generate(prompt, 40, temperature=0), hf.decode(plain[:n].tolist()))
+            self.assertEqual("".join(file.generate(prompt, 40, temperature=0, stream=True, eos=[end, 1])),
+                             hf.decode(plain[:n].tolist())[len(hf.decode(ids)):])
+            self.assertEqual(file.generate(np.array(ids), 40, temperature=0, eos=None).tolist(), plain.tolist())
+            for last in (4, 36):  # tokens of this row, at which the last sequence ends: of the first part that is drawn, of the second
+                ends, want, at = whole[len(ids) + last].tolist(), whole.copy(), []
+                for row in want.T:
+                    at.append(next(i for i in range(len(ids), len(row)) if row[i] in ends))
+                    row[at[-1]:] = row[at[-1]]
+                self.assertEqual((max(at) > len(ids) + 32, len(set(at)) > 1), (last == 36, last == 36))
+                np.testing.assert_array_equal(file.generate(batch.t().numpy(), 40, seed=4, eos=ends), want[:max(at)])
+            with self.assertRaisesRegex(ValueError, "eos is 'none', it can be 'model', None or token numbers"):
+                file.generate(prompt, 40, eos="none")
+        if TOOL.exists():
+            words = ("sample", self.file, "--prompt", prompt, "--length", "40", "--temperature", "0")
+            self.assertEqual(json.loads(self.tool(*words, "--json")[0])["tokens"], plain[:n].tolist())
+            self.assertEqual(json.loads(self.tool(*words, "--json", "--ignore-eos")[0])["tokens"], plain.tolist())
+        attncl.export(model, self.file, quiet=True, check=False)
+        self.assertNotIn("attncl.eos", files.load(self.file)[1])
+        model.generation_config.eos_token_id = [7, 5]
+        attncl.export(model, self.file, quiet=True, check=False)
+        self.assertEqual(files.load(self.file)[1]["attncl.eos"], "[7, 5]")
 
     def test_directories(self):
         """A rule that is not known is refused before anything is written, unless the tokenizer is left out."""
