@@ -161,7 +161,6 @@ def by_a_tokenizer(c):
     never = ("--out", c.at("never"), "--data")
     c.refused("n_vocab is 10, the data have a vocabulary of 11", "train", config, "--tokenizer", rules, "--set", "model.n_vocab=10", *never, text)
     c.refused("latin: the text is not UTF-8 at byte 3", "train", "--init", c.at("first"), *never, c.save("latin", b"ab \xe9 ab"))
-    c.refused("zeros: a zero byte at byte 2", "train", "--init", c.at("first"), *never, c.save("zeros", b"ab\0ab"))
     c.refused("normalizer Nmt is not supported", "train", config, *never, text, "--tokenizer",
               c.save("rule.json", json.dumps(dict(TOKENIZER, normalizer={"type": "Nmt"}))))
     c.refused("absent.json: No such file", "train", config, *never, text, "--tokenizer", c.at("absent.json"))

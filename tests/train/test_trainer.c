@@ -230,6 +230,9 @@ TEST(a_text_by_a_tokenizer)
     directory_write("text", "abab\xc3(");
     ck_fails(train_on_text(&golden, config, "rules", &trainer), ATTNCL_ERR_ARGUMENT,
              "text: the text is not UTF-8 at byte 4");
+    directory_write_bytes("text", "abab\0ab", 7);
+    ck_fails(train_on_text(&golden, config, "rules", &trainer), ATTNCL_ERR_FORMAT,
+             "text: a zero byte at byte 4");
     directory_write("rules", "{\"model\": ");
     ck_fails(train_on_text(&golden, config, "rules", &trainer), ATTNCL_ERR_FORMAT,
              "tokenizer.json");
