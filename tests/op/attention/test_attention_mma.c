@@ -382,6 +382,8 @@ BOTH_MMA_TEST(kept_scores)
         return;
     struct device_caps *caps = &test_context()->caps;
     const uint64_t saved = caps->max_buffer_bytes;
+    if (caps->local_bytes < 32 << 10) // for another kernel, which keeps all scores
+        return;
     caps->max_buffer_bytes = 2 * of_head + 100;
     check_random(three, (struct ref_attention){0}, true, false);
     caps->max_buffer_bytes = of_head - 100;
