@@ -165,7 +165,8 @@ ATTNCL_API attncl_value attncl_multi_head_attention(
 
 /**
  * One position of causal multi-head self-attention for decoding: x [B, C] -> [B, C out], position
- * I32 [1] or [B] in device memory: one for all, or one for each entry, of which a negative one appends nothing.  Keys and values of `limit` positions, G heads of them, are kept in the graph
+ * I32 [1] or [B] in device memory: one for all, or one for each entry, of which a negative one appends nothing.
+ * Keys and values of `limit` positions, G heads of them, are kept in the graph
  * and appended in place.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
