@@ -273,7 +273,7 @@ static int run(struct session *session, const void *request)
 
 static bool take_state_dtype(const char *text, void *dtype_ret)
 {
-    return take_float_type("--state-dtype", text, dtype_ret);
+    return take_state_type("--state-dtype", text, dtype_ret);
 }
 
 int command_sample(int argc, char **argv)
@@ -302,7 +302,9 @@ int command_sample(int argc, char **argv)
         {"stop", 0, OPTION_TEXT, &r.stop, "TEXT",
          .help = "end in front of TEXT where the continuation holds it"},
         {"state-dtype", 0, OPTION_CALL, &r.state_dtype, "TYPE",
-         .help = "type of the KV cache and of gMLP's rows: f16, bf16 or f32 (default f32)",
+         .help =
+             "type of the KV cache and of gMLP's rows: f16, bf16 or f32 (default f32); q8: of the "
+             "KV cache alone",
          .take = take_state_dtype},
         JSON_OPTION(&r.json, "print the text, its tokens and the times as JSON, at the end"),
         DEVICE_OPTION(&r.session.device),

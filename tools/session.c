@@ -29,7 +29,7 @@ static const struct {
               {"f32", ATTNCL_F32},
               {"q8", ATTNCL_Q8},
               {"q4", ATTNCL_Q4}};
-enum { N_FLOAT_TYPES = 3, N_TYPES = sizeof dtypes / sizeof dtypes[0] };
+enum { N_STATE_TYPES = 4, N_TYPES = sizeof dtypes / sizeof dtypes[0] };
 
 static bool find_type(const char *text, size_t n, void *dtype_ret)
 {
@@ -41,11 +41,11 @@ static bool find_type(const char *text, size_t n, void *dtype_ret)
     return false;
 }
 
-bool take_float_type(const char *option, const char *text, void *dtype_ret)
+bool take_state_type(const char *option, const char *text, void *dtype_ret)
 {
-    if (find_type(text, N_FLOAT_TYPES, dtype_ret))
+    if (find_type(text, N_STATE_TYPES, dtype_ret))
         return true;
-    tool_error("%s: '%s' is not f16, bf16 or f32", option, text);
+    tool_error("%s: '%s' is not f16, bf16, f32 or q8", option, text);
     return false;
 }
 

@@ -67,9 +67,9 @@ int tool_options(const char *command, const char *usage, const struct option_row
 // clang-format on
 bool take_precision(const char *text, void *precision_ret);
 
-// The type that an option names: f16, bf16 or f32, as attncl_dtype *.  False, and said, for another text.
-bool take_float_type(const char *option, const char *text, void *dtype_ret);
-// The same, or q8 or q4.
+// The type that an option names: f16, bf16, f32 or q8, as attncl_dtype *.  False, and said, for another text.
+bool take_state_type(const char *option, const char *text, void *dtype_ret);
+// The same, or q4.
 bool take_weight_type(const char *option, const char *text, void *dtype_ret);
 
 #define JSON_OPTION(pointer, what)                                                                 \

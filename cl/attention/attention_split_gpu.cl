@@ -21,6 +21,7 @@
 //   SLOPES     slopes times distances are added to scores      0, 1
 
 #include "common/attention_merge.clh"
+#include "common/q8_row.clh"
 #include "common/softcap.clh"
 #include "common/stored.clh"
 
@@ -119,6 +120,18 @@ LOCAL_INLINE float sum_of_column(__local const float *e, __global const void *v,
     return (a0 + a1) + (a2 + a3);
 }
 
+#if CACHE_TYPE == STORED_Q8
+// This work-item's part of a head's new row.
+static inline void store_q8(__global const float *x, int width, __global char *to, long scale_at)
+{
+    const float m = q8_largest(x, 1, width);
+    for (int c = (int)get_local_id(0); c < width; c += LS)
+        to[c] = q8_of(x[c], m);
+    if (get_local_id(0) == 0)
+        *(__global float *)(to + scale_at) = q8_scale(m);
+}
+#endif
+
 // q, k, v: rows of all heads, `_stride` apart per batch entry; kv_group query heads share a head of k and v, whose
 // position each of them stores alike
 // keys, values: element (j, b, h, c) at start + j * memory + b * batch + h * head + c, j below limit
@@ -147,6 +160,12 @@ KERNEL void attention_split_gpu_fwd(
     const long head = (long)h * width, kv_head = (long)kv_h * width;
     const long place_step = (long)n_heads * width;
 
+#if CACHE_TYPE == STORED_Q8
+    __local float scaled[LS];
+    const long scale_at = Q8_SCALES(n_heads / kv_group * width) + 4 * kv_h - kv_head; // of the head
+#else
+    __local float *const scaled = e;
+#endif
     parts += ((long)row * n_parts + part) * (2 + width);
     keys =
         (__global void *)stored_at(keys, key_start + b * key_batch + kv_h * key_head, CACHE_TYPE);
@@ -156,7 +175,7 @@ KERNEL void attention_split_gpu_fwd(
         const float x = q[q_start + b * q_stride + head + c];
         query[c] = x;
         query[width + c] = PLACES ? x + u[head + c] : x;
-#if STORES
+#if STORES && CACHE_TYPE != STORED_Q8
         if (first < end && end == count) {
             store_stored_one(k[k_start + b * k_stride + kv_head + c], keys,
                              (count - 1) * key_memory + c, CACHE_TYPE);
@@ -165,6 +184,14 @@ KERNEL void attention_split_gpu_fwd(
         }
 #endif
     }
+#if CACHE_TYPE == STORED_Q8
+    if (first < end && end == count) {
+        store_q8(k + k_start + b * k_stride + kv_head, width,
+                 (__global char *)keys + (count - 1) * key_memory, scale_at);
+        store_q8(v + v_start + b * v_stride + kv_head, width,
+                 (__global char *)values + (count - 1) * value_memory, scale_at);
+    }
+#endif
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 
     float largest = -INFINITY, total = 0.0f;
@@ -177,6 +204,9 @@ KERNEL void attention_split_gpu_fwd(
         float s = 0.0f;
         for (int i = 0; i < KEY_LANES; ++i)
             s += dots[lid * KEY_LANES + i];
+#if CACHE_TYPE == STORED_Q8
+        s *= Q8_SCALE_AT(keys, (j0 + min(lid, n - 1)) * key_memory + scale_at);
+#endif
 #if PLACES == 2
         s += place_bias[(place + min(lid, n - 1)) * n_heads + h];
 #endif
@@ -191,6 +221,10 @@ KERNEL void attention_split_gpu_fwd(
         const float decay = exp_nonpos_f(largest - base);
         largest = larger;
         e[lid] = exp_nonpos_f(scores[lid] - base);
+#if CACHE_TYPE == STORED_Q8
+        scaled[lid] =
+            e[lid] * Q8_SCALE_AT(values, (j0 + min(lid, n - 1)) * value_memory + scale_at);
+#endif
         barrier(CLK_LOCAL_MEM_FENCE);
 
         float sum = 0.0f;
@@ -198,8 +232,8 @@ KERNEL void attention_split_gpu_fwd(
             sum += e[j];
         total = total * decay + sum;
         for (int c = lid; c < width; c += LS) {
-            const float now = sum_of_column(e, stored_at(values, j0 * value_memory + c, CACHE_TYPE),
-                                            value_memory, n);
+            const float now = sum_of_column(
+                scaled, stored_at(values, j0 * value_memory + c, CACHE_TYPE), value_memory, n);
             parts[2 + c] = (j0 == first ? 0.0f : parts[2 + c] * decay) + now;
         }
     }

@@ -4,7 +4,7 @@
 //
 //   Work      one work-item = `at_once` heads of one batch entry, which share their keys
 //   Memory    stores this position's key and value in the caches [limit][batch][key heads * width],
-//             rounded to their type; reads the last `span` up to it; `sums` [at_once][width], whole vectors, in local
+//             rounded to their type, or as rows in 8 bits (q8_row.clh); reads the last `span` up to it; `sums` [at_once][width], whole vectors, in local
 //             memory, then a state each
 //   Numerics  float, online softmax; the position is clamped to the caches
 //
@@ -13,6 +13,7 @@
 //   SLOPES  slopes times distances are added to scores                                         0 | 1
 
 #include "common/attention_row.clh"
+#include "common/q8_row.clh"
 #include "common/softcap.clh"
 
 #ifndef CACHE_TYPE
@@ -40,6 +41,21 @@ static inline float dot_rows(__global const float *query, __global const void *k
     return horizontal_sum(sum_v);
 }
 
+#if CACHE_TYPE == STORED_Q8
+#define TIMES_SCALE(rows, j) *Q8_SCALE_AT(rows, (j)*row + scale_at)
+
+static inline void store_q8(__global const float *x, int width, __global char *to,
+                            __global float *scale)
+{
+    const float m = q8_largest(x, 1, width);
+    for (int d = 0; d < width; ++d)
+        to[d] = q8_of(x[d], m);
+    *scale = q8_scale(m);
+}
+#else
+#define TIMES_SCALE(rows, j)
+#endif
+
 // q, k, v: rows of all heads, `_stride` apart per batch entry; kv_group heads of q share one of k and v.  Where they
 // are several work-items, all of them store the same.
 KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_start, long q_stride,
@@ -55,18 +71,35 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
     const int head = (int)get_group_id(0) * at_once, b = head / n_heads, h = head - b * n_heads;
     const int t = clamp(position[SLOTS ? b : 0], SLOTS ? -1 : 0, limit - 1);
     const int pitch = (width + VW - 1) / VW * VW;
+    const long kv_h = h / kv_group;
+#if CACHE_TYPE == STORED_Q8
+    const int kv_heads = n_heads / kv_group;
+    const long entry = Q8_ROW_BYTES(kv_heads * width, kv_heads), row = batch * entry;
+    const long at = b * entry + kv_h * width;
+    const long scale_at = b * entry + Q8_SCALES(kv_heads * width) + 4 * kv_h;
+#else
     const long row = (long)batch * (n_heads / kv_group) * width;
-    const long at = (long)(head / kv_group) * width, kv_h = h / kv_group;
+    const long at = (long)(head / kv_group) * width;
+#endif
     __global const float *query = q + q_start + b * q_stride + (long)h * width;
     __global const float *key = k + k_start + b * k_stride + kv_h * width;
     __global const float *value = v + v_start + b * v_stride + kv_h * width;
     __local struct online_softmax_state *r =
         (__local struct online_softmax_state *)(sums + at_once * pitch);
 
+#if CACHE_TYPE == STORED_Q8
+    if (t >= 0) {
+        store_q8(key, width, (__global char *)keys + t * row + at,
+                 (__global float *)((__global char *)keys + t * row + scale_at));
+        store_q8(value, width, (__global char *)values + t * row + at,
+                 (__global float *)((__global char *)values + t * row + scale_at));
+    }
+#else
     for (int d = 0; d < (SLOTS && t < 0 ? 0 : width); ++d) {
         store_stored_one(key[d], keys, t * row + at + d, CACHE_TYPE);
         store_stored_one(value[d], values, t * row + at + d, CACHE_TYPE);
     }
+#endif
 #if CACHE_TYPE != STORED_FLOAT
     mem_fence(CLK_GLOBAL_MEM_FENCE); // they are read as another type
 #endif
@@ -76,18 +109,24 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
         for (int o = 0; o < at_once; ++o) {
             const int n = min(CHUNK, t + 1 - j0);
             for (int i = 0; i < CHUNK; ++i)
-                scores[i] = i < n ? CAP_SCORE(f,
-                                              scale * dot_rows(query + o * width, keys,
-                                                               (j0 + i) * row + at, width),
-                                              softcap)
-                                  : -INFINITY;
+                scores[i] =
+                    i < n ? CAP_SCORE(f,
+                                      scale * dot_rows(query + o * width, keys, (j0 + i) * row + at,
+                                                       width) TIMES_SCALE(keys, j0 + i),
+                                      softcap)
+                          : -INFINITY;
 #if SLOPES
             for (int i = 0; i < n; ++i)
                 scores[i] += slopes[h + o] * (float)(j0 + i - t);
 #endif
-            r[o] =
-                online_softmax_update(r[o], scores, n, stored_at(values, j0 * row + at, CACHE_TYPE),
-                                      CACHE_TYPE, row, width, sums + o * pitch, tmp);
+            float factor;
+            r[o] = online_softmax_exponentials(r[o], scores, tmp, &factor);
+#if CACHE_TYPE == STORED_Q8
+            for (int i = 0; i < n; ++i)
+                scores[i] = scores[i] TIMES_SCALE(values, j0 + i);
+#endif
+            online_softmax_add(factor, scores, n, stored_at(values, j0 * row + at, CACHE_TYPE),
+                               CACHE_TYPE, row, width, sums + o * pitch);
         }
     for (int o = 0; o < at_once; ++o)
         online_softmax_store(r[o], sums + o * pitch, width, y + (long)(head + o) * width);

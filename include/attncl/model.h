@@ -128,7 +128,10 @@ typedef struct attncl_decoder_options {
     size_t struct_size;
     /** Type of the KV cache, of a Feedback Transformer's memories, of AFT's window and of gMLP's rows: F32
      * (default), or F16 or BF16 for half the memory.  Steps round to nearest when they store (F16 overflows to
-     * infinity from 65520) and compute in F32.  AFT's sums over older keys stay F32. */
+     * infinity from 65520) and compute in F32.  AFT's sums over older keys stay F32.
+     * Q8: a KV cache in about a quarter, of layer transformer alone.  States "keys" and "values" are U8 then: in a row a
+     * signed byte q for each channel, filled up to a multiple of 4, then an F32 scale d for each head.  An element is
+     * d q, d the head's largest magnitude / 127, q rounded to nearest: off by at most d / 2. */
     attncl_dtype state_dtype;
     /** 0 (default): the decoder stops at the model's limit.  Else, at most that limit, it has none: beyond `window`
      * tokens each step recomputes the last `window` tokens as a text of their own, which costs O(window) steps. */
@@ -147,8 +150,8 @@ typedef struct attncl_decoder_options {
  * @param options      borrowed for the call; NULL: all defaults
  * @param decoder_ret  owned by the caller, released by attncl_decoder_destroy()
  *
- * ERR_UNSUPPORTED if the model is not an lm, for slots if its layers have no KV cache, and for a 16-bit state_dtype if the layers keep nothing but F32
- * sums: AFT without a window.
+ * ERR_UNSUPPORTED if the model is not an lm, for slots if its layers have no KV cache, and for a state_dtype that the layers lack: 16 bits
+ * where they keep nothing but F32 sums (AFT without a window), Q8 where they have no KV cache.
  * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, and those of attncl_graph_compile().  Threads: one at a time per model
  * and its decoders. */
 ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,

@@ -33,10 +33,10 @@ static int add_named(attncl_graph *g, enum value_kind kind, const char *name, at
         return 0;
     }
     const bool is_state = kind == VALUE_STATE;
-    if (dtype != ATTNCL_F32 && dtype != ATTNCL_I32 &&
-        !(is_state ? attncl__is_16_bit(dtype) : dtype == ATTNCL_U8)) {
+    if (dtype != ATTNCL_F32 && dtype != ATTNCL_I32 && dtype != ATTNCL_U8 &&
+        !(is_state && attncl__is_16_bit(dtype))) {
         GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s: %s, not %s", name,
-                   is_state ? "state is F32, F16, BF16 or I32" : "a value is F32, I32 or U8",
+                   is_state ? "state is F32, F16, BF16, I32 or U8" : "a value is F32, I32 or U8",
                    attncl_dtype_name(dtype));
         return 0;
     }

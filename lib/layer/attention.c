@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "layer/decoding.h"
+#include "op/attention/q8_row.h"
 
 static bool read_desc(attncl_graph *g, const attncl_attention_desc *given,
                       attncl_attention_desc *ret)
@@ -226,11 +227,15 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
 
 // The keys and values [B, K] of all positions so far, which decoding keeps.
 static void make_caches(attncl_graph *g, const struct cache_desc *cache, int64_t n_batch,
-                        int64_t width, attncl_value *keys_ret, attncl_value *values_ret)
+                        int64_t n_channels, int64_t width, attncl_value caches_ret[2])
 {
-    const int64_t dim[3] = {cache->limit, n_batch, width};
-    *keys_ret = attncl_graph_state(g, "keys", cache->dtype, 3, dim);
-    *values_ret = attncl_graph_state(g, "values", cache->dtype, 3, dim);
+    const bool is_q8 = cache->dtype == ATTNCL_Q8;
+    const attncl_dtype dtype = is_q8 ? ATTNCL_U8 : cache->dtype;
+    const int64_t row =
+        is_q8 && width > 0 ? attncl__q8_row_bytes(n_channels, n_channels / width) : n_channels;
+    const int64_t dim[3] = {cache->limit, n_batch, row};
+    caches_ret[0] = attncl_graph_state(g, "keys", dtype, 3, dim);
+    caches_ret[1] = attncl_graph_state(g, "values", dtype, 3, dim);
 }
 
 // y [B, C] of one position.
@@ -248,11 +253,11 @@ static attncl_value attend_step(attncl_graph *g, int64_t n_heads, const struct c
         .window = cache->desc->window < cache->limit ? (int32_t)cache->desc->window : 0,
         .softcap = cache->desc->softcap,
     };
-    attncl_value keys, values;
-    make_caches(g, cache, d.dim[0], key.dim[1], &keys, &values);
+    attncl_value caches[2];
+    make_caches(g, cache, d.dim[0], key.dim[1], d.dim[1] / n_heads, caches);
     return attncl__graph_add(
         g, &attncl__op_attention_step_fwd, &params,
-        IN(in->query, in->key, in->value, position, keys, values, cache->desc->slopes));
+        IN(in->query, in->key, in->value, position, caches[0], caches[1], cache->desc->slopes));
 }
 
 static attncl_value attend_prompt(attncl_graph *g, int64_t n_heads, const struct cache_desc *cache,
@@ -260,13 +265,15 @@ static attncl_value attend_prompt(attncl_graph *g, int64_t n_heads, const struct
 {
     const attncl_layout layout = ATTNCL_LAYOUT_TIME_FIRST;
     attncl_attention_desc desc = *cache->desc;
-    attncl_value keys, values;
-    struct tensor_desc d;
-    if (!attncl__layer_axes(g, in.key, "x", 3, "[T, B, C]", &d))
+    attncl_value caches[2];
+    struct tensor_desc q, d;
+    if (!attncl__layer_axes(g, in.query, "x", 3, "[T, B, C]", &q) ||
+        !attncl__layer_axes(g, in.key, "key", 3, "[T, B, K]", &d) ||
+        !attncl__layer_heads(g, n_heads, q.dim[2]))
         return ATTNCL_NONE_VALUE;
-    make_caches(g, cache, d.dim[1], d.dim[2], &keys, &values);
-    in.key = attncl__store_rows(g, in.key, cache->dtype, keys);
-    in.value = attncl__store_rows(g, in.value, cache->dtype, values);
+    make_caches(g, cache, d.dim[1], d.dim[2], q.dim[2] / n_heads, caches);
+    in.key = attncl__store_rows(g, in.key, cache->dtype, caches[0]);
+    in.value = attncl__store_rows(g, in.value, cache->dtype, caches[1]);
 
     split_inputs(g, n_heads, layout, &in);
     desc.causal = 1;

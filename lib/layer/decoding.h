@@ -29,7 +29,7 @@ attncl_value attncl__aft_decode(attncl_graph *g, const attncl_aft_desc *desc,
 // is stored, as steps do.
 struct cache_desc {
     int64_t limit;
-    attncl_dtype dtype;                // F32, F16, BF16
+    attncl_dtype dtype; // F32, F16, BF16, of a step or prompt of multi-head attention Q8
     const attncl_attention_desc *desc; // without dropout; causal, time first
 };
 // position null: a prompt.
@@ -42,7 +42,7 @@ attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_m
 attncl_value attncl__gmlp_decode(attncl_graph *g, const attncl_gmlp_params *params,
                                  attncl_dtype dtype, attncl_value x, attncl_value position);
 
-// Stores rows [T, B, C] from position 0 of a state on; gives them as they are stored.
+// Stores rows [T, B, C] from position 0 of a state on, with Q8 in rows of 8 bits; gives them as they are stored.
 attncl_value attncl__store_rows(attncl_graph *g, attncl_value x, attncl_dtype dtype,
                                 attncl_value state);
 

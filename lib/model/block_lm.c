@@ -84,6 +84,13 @@ static attncl_status check_state(const struct build *b, const struct lm_settings
     REQUIRE(kind != DECODE_SLOTS || (!s->is_feedback && attncl__block_keeps_all(&s->encoder.block)),
             ATTNCL_ERR_UNSUPPORTED, "layer %s has no slots, only layers with a KV cache do",
             attncl__layer_word(s->layer));
+    REQUIRE(b->state_dtype != ATTNCL_Q8 ||
+                (!s->is_feedback && attncl__block_keeps_all(&s->encoder.block)),
+            ATTNCL_ERR_UNSUPPORTED,
+            "state_dtype is Q8, only for layer transformer; layer %s keeps its state in %s",
+            attncl__layer_word(s->layer),
+            s->is_feedback || attncl__block_state_has_type(&s->encoder.block) ? "F32, F16 or BF16"
+                                                                              : "F32");
     REQUIRE(!attncl__is_16_bit(b->state_dtype) || s->is_feedback ||
                 attncl__block_state_has_type(&s->encoder.block),
             ATTNCL_ERR_UNSUPPORTED,

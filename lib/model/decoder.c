@@ -76,8 +76,10 @@ attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
         TRY(STRUCT_READ(attncl_decoder_options, &o, options));
     if (o.state_dtype == ATTNCL_DTYPE_NONE)
         o.state_dtype = ATTNCL_F32;
-    REQUIRE(o.state_dtype == ATTNCL_F32 || attncl__is_16_bit(o.state_dtype), ATTNCL_ERR_ARGUMENT,
-            "state_dtype is %s, must be F32, F16 or BF16", attncl_dtype_name(o.state_dtype));
+    REQUIRE(o.state_dtype == ATTNCL_F32 || o.state_dtype == ATTNCL_Q8 ||
+                attncl__is_16_bit(o.state_dtype),
+            ATTNCL_ERR_ARGUMENT, "state_dtype is %s, must be F32, F16, BF16 or Q8",
+            attncl_dtype_name(o.state_dtype));
     TRY(check_lengths(model, &o));
     TRY(create(model, batch, o.slot_limit ? o.slot_limit : o.window, o.state_dtype,
                o.slot_limit > 0, &decoder));

@@ -29,6 +29,8 @@ static attncl_status check_type(const struct op_sig *sig, const struct op_arg *a
         return ATTNCL_OK;
     if (arg->flags & OR_QUANTISED && attncl__is_quantised(got))
         return ATTNCL_OK;
+    if (arg->flags & OR_U8 && got == ATTNCL_U8)
+        return ATTNCL_OK;
     if (type == STORED) {
         REQUIRE(got == ATTNCL_F32 || attncl__is_16_bit(got), ATTNCL_ERR_DTYPE,
                 "%s is %s, must be F32, F16 or BF16", arg->name, attncl_dtype_name(got));

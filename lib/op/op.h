@@ -106,6 +106,7 @@ enum op_arg_flag {
     STATE = 1 << 6,      // input: the op updates it in place
     SHAPE_ONLY = 1 << 7, // input: only its shape counts, no gradient reaches it
     OR_QUANTISED = 1 << 9, // input with STORED: Q8 and Q4, too
+    OR_U8 = 1 << 10,       // the same: U8, rows in 8 bits (op/attention/q8_row.h)
     FOR_BACKWARD = 1 << 8  // output: absent unless sig->save_for_backward
 };
 struct op_arg {

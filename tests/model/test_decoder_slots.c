@@ -29,6 +29,9 @@ static const struct {
      "\"logit_softcap\": 1.5, \"post_norm\": true, \"rope_width\": 8, \"rope_layers\": [0, 1]",
      ATTNCL_F32, 2e-5},
     {LM "\"heads\": 3, \"d_ff\": 48, \"parallel\": true, \"window\": 5", ATTNCL_BF16, 2e-2},
+    {LM LLAMA_FORM
+     "\"heads\": 4, \"n_kv_heads\": 2, \"head_dim\": 7, \"rope_width\": 4, \"d_ff\": 40",
+     ATTNCL_Q8, 2e-2},
 };
 enum { N_FORMS = sizeof forms / sizeof forms[0] };
 

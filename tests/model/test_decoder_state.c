@@ -87,6 +87,56 @@ static void fill_tokens(int32_t tokens[LONGEST * BATCH])
         tokens[i] = (i * 7 + i * i / 5) % VOCABULARY;
 }
 
+// With rows in 8 bits, also of heads that share keys and of a width that is no multiple of 4: scores near those of F32, a prompt
+// as its tokens, and bytes: half a step of 1 / 254 of a head's largest.
+LOOP_TEST(rows_in_8_bits, 0, 2)
+{
+    enum { LENGTH = 17 };
+    static const char *const configs[] = {
+        "\"layer\": \"transformer\", \"heads\": 3, \"d_ff\": 40",
+        "\"layer\": \"transformer\", \"heads\": 4, \"n_kv_heads\": 2, \"d_ff\": 40"};
+    static const int row_bytes[] = {24 + 4 * 3, 12 + 4 * 2};
+    const double rounding = 1.0 / 254;
+    attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
+    int32_t tokens[LONGEST * BATCH];
+    float got[ROW], want[ROW];
+    struct worst worst = {0};
+    attncl_model *model = create(configs[_i], 2);
+    attncl_decoder *narrow = open_decoder(model, ATTNCL_Q8);
+    attncl_decoder *wide = open_decoder(model, ATTNCL_F32);
+
+    fill_tokens(tokens);
+    for (int t = 0; t < LENGTH; ++t) {
+        ck_ok(attncl_decoder_step(narrow, tokens + t * BATCH, got));
+        ck_ok(attncl_decoder_step(wide, tokens + t * BATCH, want));
+        for (int i = 0; i < ROW; ++i)
+            worst_add(&worst, t * ROW + i, (double)got[i], (double)want[i], largest_of(want, ROW));
+    }
+    ck_worst(&worst, 8 * rounding, "Q8");
+    ck_assert_double_gt(worst.ratio, rounding / 64);
+    memcpy(want, got, sizeof want);
+    ck_ok(attncl_decoder_reset(narrow));
+    ck_ok(attncl_decoder_prefill(narrow, LENGTH, tokens, got));
+    ck_floats(got, want, ROW, 0, (2e-6 + rounding / 64) * largest_of(want, ROW), "a prompt");
+    ck_ok(attncl_graph_memory(attncl_decoder_graph(narrow), &report));
+    ck_assert_int_eq((int)report.state_bytes, 2 * 2 * 155 * BATCH * row_bytes[_i]);
+    attncl_decoder_destroy(narrow);
+    attncl_decoder_destroy(wide);
+    attncl_model_destroy(model);
+}
+
+TEST(rows_in_8_bits_are_of_a_kv_cache)
+{
+    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
+    attncl_decoder *decoder = NULL;
+    attncl_model *model = create_form(2);
+
+    options.state_dtype = ATTNCL_Q8;
+    ck_fails(attncl_decoder_create(model, 1, &options, &decoder), ATTNCL_ERR_UNSUPPORTED,
+             "only for layer transformer; layer gmlp keeps its state in F32, F16 or BF16");
+    attncl_model_destroy(model);
+}
+
 // Scores move by about as much as a key or a value.  None stays.
 LOOP_TEST(scores_are_near_those_of_f32, 0, N_FORMS)
 {
@@ -275,7 +325,7 @@ TEST(options_are_checked)
 
     options.state_dtype = ATTNCL_F64;
     ck_fails(attncl_decoder_create(model, 1, &options, &decoder), ATTNCL_ERR_ARGUMENT,
-             "state_dtype is F64, must be F32, F16 or BF16");
+             "state_dtype is F64, must be F32, F16, BF16 or Q8");
     options.struct_size = 3;
     ck_fails(attncl_decoder_create(model, 1, &options, &decoder), ATTNCL_ERR_ARGUMENT,
              "attncl_decoder_options");

@@ -246,16 +246,19 @@ class Decodes(unittest.TestCase):
             with attncl.Model(path(name)) as model:
                 with model.decoder(tokens.shape[1]) as decoder:
                     want = decoder.prefill(tokens)
-                for dtype, rtol in ("F16", 2e-3), ("BF16", 2e-2):
+                q8 = [("q8", 2e-2)] if name == "lm_transformer" else []
+                for dtype, rtol in [("F16", 2e-3), ("BF16", 2e-2), *q8]:
                     with model.decoder(tokens.shape[1], state_dtype=dtype) as decoder:
                         scores = decoder.prefill(tokens)
                         self.assertFalse(np.array_equal(scores, want))
                         np.testing.assert_allclose(scores, want, rtol=rtol, atol=rtol * np.abs(want).max())
-                with self.assertRaisesRegex(attncl.AttnclError, "state_dtype is 'F64', it can be 'F32', 'F16' or 'BF16'"):
+                with self.assertRaisesRegex(attncl.AttnclError, "state_dtype is 'F64', it can be 'F32', 'F16', 'BF16' or 'Q8'"):
                     model.decoder(state_dtype="F64")
         with attncl.Model(path("lm_aft_window_0")) as model:
             with self.assertRaisesRegex(attncl.AttnclError, "layer aft_local keeps its state in F32: sums"):
                 model.decoder(state_dtype="F16")
+            with self.assertRaisesRegex(attncl.AttnclError, "Q8, only for layer transformer; layer aft_local keeps its state in F32$"):
+                model.decoder(state_dtype="Q8")
 
     def test_texts_longer_than_a_window(self):
         tokens = golden("lm_transformer")[0]["tokens"]

@@ -4,17 +4,39 @@
 #include <string.h>
 
 #include "op/attention/attention_split.h"
+#include "op/attention/q8_row.h"
 #include "ref/ref.h"
 #include "support/op_spec.h"
 
-// Row b of cache[position] = that of row, rounded to the cache's type
-static void store(struct host *cache, int64_t position, int64_t b, const struct host *row)
+// Row b of cache[position] = that of row, of heads that wide, rounded to the cache's type
+static void store(struct host *cache, int64_t position, int64_t b, const struct host *row,
+                  int64_t head)
 {
     const int64_t width = row->dim[1];
+    if (cache->dtype == ATTNCL_U8) {
+        const int64_t n = cache->dim[2], heads = width / head;
+        ref_q8_encode(row->data + b * width, heads, head,
+                      cache->data + (position * cache->dim[1] + b) * n);
+        return;
+    }
     const struct host *rounded =
         attncl__is_16_bit(cache->dtype) ? host_stored(host_copy(row), cache->dtype) : row;
     memcpy(cache->data + position * row->count + b * width, rounded->data + b * width,
            (size_t)width * sizeof rounded->data[0]);
+}
+
+// What the cache holds, like `row`.
+static const double *stored(const struct host *cache, const struct host *row, int64_t head)
+{
+    const int64_t n = cache->dim[0] * cache->dim[1], width = row->dim[1];
+    struct host *x;
+
+    if (cache->dtype != ATTNCL_U8)
+        return cache->data;
+    x = host_new(ATTNCL_F32, DIMS(n, width));
+    for (int64_t i = 0; i < n; ++i)
+        ref_q8_decode(cache->data + i * cache->dim[2], width / head, head, x->data + i * width);
+    return x->data;
 }
 
 // Batch entry b: keys[t] = k, values[t] = v, then softmax attention of each head over the last positions up to t.  Heads of q
@@ -31,16 +53,17 @@ static void entry_step(const struct host *q, const struct host *k, const struct 
     double *p = host_new(ATTNCL_F32, DIMS(position + 1))->data;
 
     if (position >= 0) {
-        store(keys, position, b, k);
-        store(values, position, b, v);
+        store(keys, position, b, k, width);
+        store(values, position, b, v, width);
     }
+    const double *key = stored(keys, k, width), *value = stored(values, v, width);
     for (int64_t at = b * n; at < (b + 1) * n; at += width) {          // a head
         const int64_t from = at / width * n_stored / q->count * width; // at / width: of all heads
         double row_max = -INFINITY, sum = 0;
         for (int64_t j = first; j <= position; ++j) {
             p[j] = 0;
             for (int64_t d = 0; d < width; ++d)
-                p[j] += scale * q->data[at + d] * keys->data[j * n_stored + from + d];
+                p[j] += scale * q->data[at + d] * key[j * n_stored + from + d];
             p[j] = cap > 0 ? cap * tanh(p[j] / cap) : p[j];
             if (slopes)
                 p[j] += slopes->data[at / width % params->n_heads] * (double)(j - position);
@@ -51,8 +74,7 @@ static void entry_step(const struct host *q, const struct host *k, const struct 
         for (int64_t e = 0; e < width; ++e) {
             y->data[at + e] = 0;
             for (int64_t j = first; j <= position; ++j)
-                y->data[at + e] +=
-                    sum == 0 ? 0 : p[j] / sum * values->data[j * n_stored + from + e];
+                y->data[at + e] += sum == 0 ? 0 : p[j] / sum * value[j * n_stored + from + e];
         }
     }
 }
@@ -120,6 +142,27 @@ static void hide_all_but_window(struct host *const *in)
     hide_all_but(in, WINDOW);
 }
 
+// Rows in 8 bits of six heads of q; those to come are NaN.
+static void fill_q8(struct host *const *in)
+{
+    const int64_t width = in[Q]->dim[1] / 6, n = in[K]->dim[1], row = in[KEYS]->dim[2];
+    double *x = host_new(ATTNCL_F32, DIMS(n))->data;
+
+    if (width == 0 || row != attncl__q8_row_bytes(n, n / width))
+        return; // to be refused
+    for (int64_t i = 0; i < in[KEYS]->dim[0] * in[K]->dim[0]; ++i) {
+        const bool hidden = i / in[K]->dim[0] > position_of(in, i % in[K]->dim[0]);
+        for (int side = KEYS; side <= VALUES; ++side) {
+            for (int64_t c = 0; c < n; ++c)
+                x[c] = in[V]->data[(i * 5 + c * 3 + side) % in[V]->count] * (double)(1 + i % 3);
+            ref_q8_encode(x, n / width, width, in[side]->data + i * row);
+            for (int64_t c = row - 4 * (n / width); hidden && c < row; ++c)
+                in[side]->data[i * row + c] = 0xff;
+        }
+    }
+}
+
+#define Q8            "k f32 B K; v f32 B K; keys u8:0.5 P B R; values u8:0.5 P B R"
 #define HEADS(n, ...) SPEC_PARAMS(attention_step_fwd, .n_heads = n, .scale = (float)__VA_ARGS__)
 #define STORED(type)  "keys " type " P B C; values " type " P B C"
 #define SHARED(type)  "k f32 B K; v f32 B K; keys " type " P B K; values " type " P B K"
@@ -132,7 +175,7 @@ OP_SPEC(
     .in =
         "q f32 B C; k f32 B C; v f32 B C; position i32:-2:P+2 1; keys f32 P B C; values f32 P B C; "
         "slopes? f32 H",
-    .out = "y f32 B C", .ref = step, .allow = allow, .nonzero = "PCK", .data = INT_ENDS,
+    .out = "y f32 B C", .ref = step, .allow = allow, .nonzero = "PCKR", .data = INT_ENDS,
     .smoke = "P=1 B=1 C=3; P=9 B=2 C=21", .gpu = "P=1024 B=1 C=90,192", .special = "P=9 B=2 C=21",
     .cases = {{"three heads", HEADS(3, 0.35)},
               {"what is to come", HEADS(3, 0.35), .special = "", .prepare = hide_future},
@@ -143,6 +186,13 @@ OP_SPEC(
               {"F16", HEADS(3, 0.35), STORED("f16"), .special = ""},
               {"BF16", HEADS(3, 0.35), STORED("bf16"), .special = ""},
               {"F16 parts", HEADS(2, 0.2), STORED("f16"), .smoke = parts, .special = ""},
+              {"Q8", HEADS(6, 0.35), Q8, .special = "", .prepare = fill_q8,
+               .smoke = "P=70 B=2 C=42 K=14 R=24; P=300 B=1 C=96 K=16 R=20",
+               .gpu = "P=1024 B=1 C=384 K=128 R=136"},
+              {"Q8 slots", HEADS(6, 0.35, .softcap = 1.5f), SLOTS(Q8 "; slopes f32:0:1 6;"),
+               .special = "", .prepare = fill_q8,
+               .smoke = "P=140 B=5 C=42 K=42 R=68; P=1024 B=3 C=96 K=48 R=60",
+               .gpu = "P=1024 B=8 C=384 K=128 R=136"},
               {"shared keys", HEADS(6, 0.35), SHARED("f32"), .special = "", .prepare = hide_future,
                .smoke = "P=70 B=2 C=42 K=14; P=300 B=1 C=96 K=16", .gpu = ""},
               {"shared keys, F16", HEADS(6, 0.35), SHARED("f16"), .special = "",

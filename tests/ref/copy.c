@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "graph/graph.h"
+#include "op/attention/q8_row.h"
 #include "ref/ref.h"
 #include "support/op_spec.h"
 
@@ -61,6 +62,64 @@ OP_SPEC(store_rows_fwd, .in = "x f32 T R*; state f32 S R*", .out = "y? f32 T R*"
                   {"BF16", .with = "state bf16 S R*; y f32 T R*"}},
         .refusals = {
             {ATTNCL_ERR_SHAPE, "x has T = 6, state has S = 5", .sizes = "T=6 S=5 R=2x21"}});
+
+static unsigned char *scale_bytes(float *scale)
+{
+    return (unsigned char *)scale;
+}
+
+void ref_q8_encode(const double *x, int64_t n, int64_t width, double *row_ret)
+{
+    double *scales = row_ret + attncl__q8_scales(n * width);
+
+    for (int64_t h = 0; h < n; ++h) {
+        float largest = 0;
+        for (int64_t c = h * width; c < (h + 1) * width; ++c)
+            largest = isfinite(x[c]) && !isnan(largest) ? fmaxf(largest, (float)fabs(x[c])) : NAN;
+        float d = largest * (1.0f / 127.0f);
+        for (int64_t c = 0; c < width; ++c) {
+            const double q = largest > 1e-30f ? rint(x[h * width + c] * 127 / (double)largest) : 0;
+            row_ret[h * width + c] = q < 0 ? q + 256 : q;
+        }
+        for (int i = 0; i < 4; ++i)
+            scales[4 * h + i] = scale_bytes(&d)[i];
+    }
+}
+
+void ref_q8_decode(const double *row, int64_t n, int64_t width, double *x_ret)
+{
+    const double *scales = row + attncl__q8_scales(n * width);
+
+    for (int64_t h = 0; h < n; ++h) {
+        float d;
+        for (int i = 0; i < 4; ++i)
+            scale_bytes(&d)[i] = (unsigned char)scales[4 * h + i];
+        for (int64_t c = h * width; c < (h + 1) * width; ++c)
+            x_ret[c] = (double)d * (row[c] > 127 ? row[c] - 256 : row[c]);
+    }
+}
+
+static void store_q8_rows(const void *params, struct host *const *in, struct host *const *out)
+{
+    const int64_t k = in[0]->dim[2], row = in[1]->dim[2];
+    const int64_t n = (row - attncl__q8_scales(k)) / 4;
+
+    (void)params;
+    for (int64_t i = 0; i < in[0]->dim[0] * in[0]->dim[1]; ++i) {
+        ref_q8_encode(in[0]->data + i * k, n, k / n, in[1]->data + i * row);
+        ref_q8_decode(in[1]->data + i * row, n, k / n, out[0]->data + i * k);
+    }
+}
+
+// rel: the scale, and a product.
+OP_SPEC(store_q8_rows_fwd, .in = "x f32 T B K; state u8:0.5 S B R", .out = "y f32 T B K",
+        .ref = store_q8_rows, .rel = 2, .nonzero = "SKR", .unequal = "R", .data = SCALED | NAN_ROWS,
+        .smoke = "T=1,5 S=5 B=2 K=21 R=36; T=2 S=3 B=1 K=64 R=72",
+        .gpu = "T=512 S=1024 B=1 K=512 R=544",
+        .refusals = {
+            {ATTNCL_ERR_SHAPE, "x has T = 6, state has S = 5", .sizes = "T=6 S=5 B=2 K=21 R=36"},
+            {ATTNCL_ERR_SHAPE, "state has R = 32, which is no row of K = 21 channels in 8 bits",
+             .sizes = "T=1 S=5 B=2 K=21 R=32"}});
 
 static void round_to(const void *params, struct host *const *in, struct host *const *out)
 {

@@ -13,6 +13,9 @@
 
 // -- rows and elements
 // y[i...] = base[start + i . stride]
+// Rows in 8 bits (op/attention/q8_row.h): `width` channels of each of n heads, a byte in each double.
+void ref_q8_encode(const double *x, int64_t n, int64_t width, double *row_ret);
+void ref_q8_decode(const double *row, int64_t n, int64_t width, double *x_ret);
 void ref_copy_fwd(const struct host *base, const struct tensor_desc *view, struct host *y);
 void ref_activation_fwd(const struct host *x, int kind, struct host *y); // kind: attncl_activation
 void ref_add_positions_fwd(const struct host *x, const struct host *table, int layout,

@@ -153,13 +153,13 @@ def run(c):
 
     def keeps_16_bits():
         """Near enough for most of the likeliest tokens."""
-        for dtype in ("f16", "bf16"):
+        for dtype in ("f16", "bf16", "q8"):
             words = ["sample", at("lm"), *options, *greedy, "--state-dtype", dtype]
             check(len(works(*words)) == len(prompt) + steps + 1, "--state-dtype %s" % dtype)
         wide = ["sample", at("lm"), *options, *greedy]
         check(works(*wide, "--state-dtype", "f32") == works(*wide), "--state-dtype f32 is not the default")
         status, _, err = attncl("sample", at("lm"), *options, "--state-dtype", "f64")
-        check(status == 2 and "--state-dtype: 'f64' is not f16, bf16 or f32" in err, "--state-dtype f64: %d, %s" % (status, err))
+        check(status == 2 and "--state-dtype: 'f64' is not f16, bf16, f32 or q8" in err, "--state-dtype f64: %d, %s" % (status, err))
 
     def run_greedy(tokens):
         """The likeliest token after each, by a run of the whole window."""

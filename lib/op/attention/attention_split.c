@@ -53,7 +53,7 @@ static bool is_float4(const struct head_rows *x)
 static void set_macros(struct kspec *spec, const struct attention_split *p)
 {
     kspec_int(spec, "FLOAT4", p->width % 4 == 0 && is_float4(&p->keys));
-    kspec_set_stored(spec, "CACHE_TYPE", p->dtype);
+    attncl__set_cache_type(spec, p->dtype);
     kspec_int(spec, "STORES", p->stores);
     kspec_int(spec, "SLOTS", p->slots);
     kspec_int(spec, "SOFTCAP", p->softcap > 0);

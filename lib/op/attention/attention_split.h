@@ -24,7 +24,8 @@ struct attention_split {
     bool stores;
     bool slots; // a position for each batch entry, of entries that store
     struct head_rows keys, values;
-    attncl_dtype dtype; // of keys and values: F16 or BF16, else F32
+    attncl_dtype
+        dtype; // of keys and values: F16, BF16, U8 (rows in 8 bits, of entries that store), else F32
     enum { NO_PLACES, JOINT_PLACES, SPLIT_PLACES } places;
     struct span place_rows, u, place_bias; // of relative positions
     int64_t n_places;
@@ -36,6 +37,11 @@ struct attention_split {
     float scale, softcap; // softcap 0: none
     struct span slopes;   // absent: none
 };
+
+static inline void attncl__set_cache_type(struct kspec *spec, attncl_dtype dtype)
+{
+    kspec_set_stored(spec, "CACHE_TYPE", dtype == ATTNCL_U8 ? ATTNCL_Q8 : dtype);
+}
 
 // Of the scratch; 0 in the CPU variant.  ERR_SHAPE where that is too much.
 attncl_status attncl__attention_split_scratch(const struct device_caps *caps, int64_t rows,

@@ -2,7 +2,7 @@
 //
 // One position t of causal multi-head attention, for decoding.
 //
-//   keys[t] = k, values[t] = v, rounded to the caches' type: F32, F16 or BF16
+//   keys[t] = k, values[t] = v, rounded to the caches' type: F32, F16, BF16 or, as U8, rows in 8 bits (q8_row.h)
 //   y_bh = sum over t - window < j <= t of p_j values[j]_bg,   p_j = softmax of s_j,  s_j = scale * (q_bh . keys[j]_bg)
 //
 // A window of 0 has no end.  With a soft cap, scores are softcap tanh(s_j / softcap).  Slopes [H] add slope_h (j - t).
@@ -18,6 +18,7 @@
 // (cl/attention/attention_step_cpu.cl, attention_split.c).
 
 #include "op/attention/attention_split.h"
+#include "op/attention/q8_row.h"
 #include "op/row_launch.h"
 
 enum { MAX_LENGTH = 1 << 30 }; // kernels count B C and positions with ints
@@ -40,6 +41,11 @@ static attncl_status fwd_infer(struct op_sig *sig)
     REQUIRE(of['K'] % width == 0 && of['C'] % of['K'] == 0, ATTNCL_ERR_SHAPE,
             "k has K = %" PRId64 ", which H = %d heads of width %" PRId64 " cannot share", of['K'],
             params->n_heads, width);
+    const int64_t row = sig->in[STEP_KEYS].dtype == ATTNCL_U8
+                            ? attncl__q8_row_bytes(of['K'], of['K'] / width)
+                            : of['K'];
+    REQUIRE(of['R'] == row, ATTNCL_ERR_SHAPE, "keys has R = %" PRId64 ", must be %" PRId64, of['R'],
+            row);
     of['H'] = params->n_heads;
     if (attncl__desc_present(&sig->in[STEP_SLOPES]))
         TRY(attncl__check_shape(sig, STEP_SLOPES, "H"));
@@ -76,9 +82,8 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
 {
     const struct attention_step_fwd_params *params = call->sig.params;
     const struct tensor_desc *q = &call->sig.in[STEP_Q], *keys = &call->sig.in[STEP_KEYS];
-    const int64_t width = q->dim[1] / params->n_heads, channels = keys->dim[2];
-    const struct head_rows cache = {
-        .memory = q->dim[0] * channels, .batch = channels, .head = width};
+    const int64_t width = q->dim[1] / params->n_heads, row = keys->dim[2];
+    const struct head_rows cache = {.memory = q->dim[0] * row, .batch = row, .head = width};
     struct attention_split p = {
         .q = step_rows(call, STEP_Q),
         .new_key = step_rows(call, STEP_K),
@@ -93,7 +98,7 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
         .scratch = call->scratch,
         .batch = q->dim[0],
         .n_heads = params->n_heads,
-        .kv_group = q->dim[1] / channels,
+        .kv_group = q->dim[1] / call->sig.in[STEP_K].dim[1],
         .width = width,
         .limit = keys->dim[0],
         .span = attncl__step_span(params->window, keys->dim[0]),
@@ -134,12 +139,12 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     if (l->caps->variant == VARIANT_GPU)
         return launch_split(l, call);
     assert(!params->n_parts);
-    const int64_t kv_group = q->dim[1] / keys->dim[2];
+    const int64_t kv_group = q->dim[1] / call->sig.in[STEP_K].dim[1];
     const int64_t span = attncl__step_span(params->window, keys->dim[0]);
     const size_t head_bytes = sizeof(float) * (size_t)(vw * ceil_div(width, vw) + 2);
     const int64_t at_once = heads_at_once(l->caps, q->dim[0] * n_heads, kv_group, head_bytes);
     kspec_set_vw_ls(&spec, (unsigned)vw, 1);
-    kspec_set_stored(&spec, "CACHE_TYPE", keys->dtype);
+    attncl__set_cache_type(&spec, keys->dtype);
     kspec_int(&spec, "SOFTCAP", params->softcap > 0);
     kspec_int(&spec, "SLOTS", has_slots(&call->sig));
     kspec_int(&spec, "SLOPES", attncl__desc_present(&call->sig.in[STEP_SLOPES]));
@@ -176,8 +181,8 @@ const struct op_class attncl__op_attention_step_fwd = {
     .name = OP_CLASS(attention_step_fwd),
     .in =
         OP_IN({"q", F32 | STRIDED, "B C"}, {"k", F32 | STRIDED, "B K"}, {"v", F32 | STRIDED, "B K"},
-              {"position", I32, "N"}, {"keys", STORED | STATE, "L B K"},
-              {"values", SAME_TYPE | STATE, "L B K"}, {"slopes", F32 | OPTIONAL, NULL}),
+              {"position", I32, "N"}, {"keys", STORED | OR_U8 | STATE, "L B R"},
+              {"values", SAME_TYPE | STATE, "L B R"}, {"slopes", F32 | OPTIONAL, NULL}),
     .out = OP_OUT({"y", F32, NULL}),
     .infer = fwd_infer,
     .scratch = fwd_scratch,
@@ -185,5 +190,5 @@ const struct op_class attncl__op_attention_step_fwd = {
     .flop = "4BpC", // at the last position, which only the device knows
     .pairs = count_keys,
     .cost = add_softmax,
-    .moved = {[STEP_KEYS] = "pBK + BK", [STEP_VALUES] = "pBK + BK"},
+    .moved = {[STEP_KEYS] = "pBR + BR", [STEP_VALUES] = "pBR + BR"},
 };

@@ -106,7 +106,7 @@ bool attncl__fused_step_supported(const struct op_sig *sig)
         m > SKINNY_GEMM_MAX_ROWS || d > MAX_WIDTH ||
         inner_of(sig)->granule(sig) / attncl__fused_step_kv_group(sig) % vw ||
         !attncl__desc_present(&sig->in[FUSED_NORM_B]) ||
-        attncl__is_quantised(sig->in[FUSED_WO].dtype))
+        attncl__is_quantised(sig->in[FUSED_WO].dtype) || sig->in[FUSED_KEYS].dtype == ATTNCL_U8)
         return false;
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; ++i)
         if (widths[i] < 1 || widths[i] % vw || widths[i] > INT32_MAX / 16)

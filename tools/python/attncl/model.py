@@ -412,7 +412,8 @@ class Model(Handle):
 
     def decoder(self, batch: int = 1, *, state_dtype: str = "F32", window: int = 0, slot_limit: int = 0) -> Decoder:
         """A language model's state for `batch` sequences, token by token.  Transformer layers can keep keys and
-        values, and gMLP its rows, as "F16" or "BF16", in half the memory of "F32".  With a window the text may be
+        values, and gMLP its rows, as "F16" or "BF16", in half the memory of "F32", and
+        transformer layers as "Q8", in a quarter.  With a window the text may be
         longer than the model's limit: its last `window` tokens count, computed again for each score.  With a
         slot_limit each sequence is a slot with a position of its own, of at most so many tokens: Decoder.slot_prefill()."""
         return Decoder(self, batch, state_dtype, window, slot_limit)
@@ -531,8 +532,9 @@ class Decoder(Handle):
 
     def __init__(self, model: Model, batch: int, state_dtype: str = "F32", window: int = 0, slot_limit: int = 0):
         lib, decoder = library(), ctypes.c_void_p()
-        if state_dtype not in ("F32", "F16", "BF16"):
-            raise error_of(Status.ERR_ARGUMENT, f"state_dtype is {state_dtype!r}, it can be 'F32', 'F16' or 'BF16'")
+        state_dtype = state_dtype.upper()
+        if state_dtype not in ("F32", "F16", "BF16", "Q8"):
+            raise error_of(Status.ERR_ARGUMENT, f"state_dtype is {state_dtype!r}, it can be 'F32', 'F16', 'BF16' or 'Q8'")
         options = DecoderOptions(state_dtype=lib.dtype_of_name[state_dtype], window=window, slot_limit=slot_limit)
         with model._lock:
             model._ask(lib.decoder_create, batch, ctypes.byref(options), ctypes.byref(decoder))

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Rows of a KV cache in 8 bits (cl/common/q8_row.clh), tensors of U8.
+#ifndef ATTNCL_OP_ATTENTION_Q8_ROW_H
+#define ATTNCL_OP_ATTENTION_Q8_ROW_H
+
+#include <stdint.h>
+
+static inline int64_t attncl__q8_scales(int64_t channels) // where they begin
+{
+    return (channels + 3) / 4 * 4;
+}
+
+static inline int64_t attncl__q8_row_bytes(int64_t channels, int64_t n_heads)
+{
+    return attncl__q8_scales(channels) + 4 * n_heads;
+}
+
+#endif
