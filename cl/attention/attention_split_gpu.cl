@@ -19,6 +19,7 @@
 //   SLOTS      with STORES: a position for each batch entry    0, 1
 //   PLACES     relative positions: none, joint, split          0, 1, 2
 //   SLOPES     slopes times distances are added to scores      0, 1
+//   CACHE_TYPE as in stored.clh; 3: rows in 8 bits             0, 1, 2, 3
 
 #include "common/attention_merge.clh"
 #include "common/q8_row.clh"

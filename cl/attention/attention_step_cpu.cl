@@ -11,6 +11,7 @@
 //   Macro   Meaning                                                                            Values
 //   SLOTS   a position for each batch entry, where a negative one stores nothing, gives zeros  0 | 1
 //   SLOPES  slopes times distances are added to scores                                         0 | 1
+//   CACHE_TYPE  as in stored.clh; 3: rows in 8 bits                                            0 | 1 | 2 | 3
 
 #include "common/attention_row.clh"
 #include "common/q8_row.clh"

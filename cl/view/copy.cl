@@ -7,7 +7,7 @@
 //   Numerics  bits are copied, or converted between float and a type of 16 bits; one rounding when it adds.  A view to
 //             write has each of its elements once, so that no element is written twice
 //
-//   store_q8_rows_fwd: a work-item takes a head of a row, which becomes one in 8 bits (q8_row.clh)
+//   copy_q8_rows_fwd: a work-item takes a head of a row, which becomes one in 8 bits (q8_row.clh)
 //
 //   Macro    Meaning                                                                   Values
 //   ELEMENT  type of an element                                                        float | uint | uchar
@@ -100,9 +100,9 @@ KERNEL void copy_rows_fwd(__global const FROM *restrict x, __global TO *restrict
 
 // x: row t of entry b at start + t * row + b * entry, `step` apart; state: [][batch][Q8_ROW_BYTES]; y: [][batch][heads][width], as
 // the state has them
-KERNEL void store_q8_rows_fwd(__global const float *restrict x, long start, long row, long entry,
-                              long step, __global char *restrict state, __global float *restrict y,
-                              int batch, int heads, int width)
+KERNEL void copy_q8_rows_fwd(__global const float *restrict x, long start, long row, long entry,
+                             long step, __global char *restrict state, __global float *restrict y,
+                             int batch, int heads, int width)
 {
     const long i = (long)get_group_id(0), at = i / heads; // t * batch + b
     const int h = (int)(i - at * heads);

@@ -190,7 +190,7 @@ static attncl_status store_q8_launch(struct launcher *l, const struct op_call *c
     const struct tensor_desc *x = &call->sig.in[0], *state = &call->sig.in[1];
     const int64_t channels = x->dim[2];
     const int64_t heads = (state->dim[2] - attncl__q8_scales(channels)) / 4;
-    struct kspec spec = kspec_begin("view/copy.cl", "store_q8_rows_fwd");
+    struct kspec spec = kspec_begin("view/copy.cl", "copy_q8_rows_fwd");
 
     if (attncl__desc_count(x) == 0)
         return ATTNCL_OK;
