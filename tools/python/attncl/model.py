@@ -532,7 +532,7 @@ class Decoder(Handle):
 
     def __init__(self, model: Model, batch: int, state_dtype: str = "F32", window: int = 0, slot_limit: int = 0):
         lib, decoder = library(), ctypes.c_void_p()
-        state_dtype = state_dtype.upper()
+        state_dtype = str(state_dtype).upper()
         if state_dtype not in ("F32", "F16", "BF16", "Q8"):
             raise error_of(Status.ERR_ARGUMENT, f"state_dtype is {state_dtype!r}, it can be 'F32', 'F16', 'BF16' or 'Q8'")
         options = DecoderOptions(state_dtype=lib.dtype_of_name[state_dtype], window=window, slot_limit=slot_limit)
