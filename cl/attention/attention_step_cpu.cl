@@ -4,14 +4,14 @@
 //
 //   Work      one work-item = `at_once` heads of one batch entry, which share their keys
 //   Memory    stores this position's key and value in the caches [limit][batch][key heads * width],
-//             rounded to their type, or as rows in 8 bits (q8_row.clh); reads the last `span` up to it; `sums` [at_once][width], whole vectors, in local
-//             memory, then a state each
+//             rounded to their type, or as rows in 8 bits (q8_row.clh); reads the last `span` up to it; `sums`
+//             [at_once][width], whole vectors, in local memory, then a state each
 //   Numerics  float, online softmax; the position is clamped to the caches
 //
-//   Macro   Meaning                                                                            Values
-//   SLOTS   a position for each batch entry, where a negative one stores nothing, gives zeros  0 | 1
-//   SLOPES  slopes times distances are added to scores                                         0 | 1
-//   CACHE_TYPE  as in stored.clh; 3: rows in 8 bits                                            0 | 1 | 2 | 3
+//   Macro       Meaning                                                                            Values
+//   SLOTS       a position for each batch entry, where a negative one stores nothing, gives zeros  0 | 1
+//   SLOPES      slopes times distances are added to scores                                         0 | 1
+//   CACHE_TYPE  as in stored.clh; 3: rows in 8 bits                                                0 | 1 | 2 | 3
 
 #include "common/attention_row.clh"
 #include "common/q8_row.clh"

@@ -150,8 +150,8 @@ typedef struct attncl_decoder_options {
  * @param options      borrowed for the call; NULL: all defaults
  * @param decoder_ret  owned by the caller, released by attncl_decoder_destroy()
  *
- * ERR_UNSUPPORTED if the model is not an lm, for slots if its layers have no KV cache, and for a state_dtype that the layers lack: 16 bits
- * where they keep nothing but F32 sums (AFT without a window), Q8 where they have no KV cache.
+ * ERR_UNSUPPORTED if the model is not an lm, for slots if its layers have no KV cache, and for a state_dtype that
+ * the layers lack: 16 bits where they keep nothing but F32 sums (AFT without a window), Q8 where they have no KV cache.
  * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, and those of attncl_graph_compile().  Threads: one at a time per model
  * and its decoders. */
 ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
@@ -166,8 +166,8 @@ ATTNCL_API attncl_status attncl_decoder_reset(attncl_decoder *decoder);
 
 /** Tokens taken so far; by the fullest slot.  Errors: none. */
 ATTNCL_API int64_t attncl_decoder_position(const attncl_decoder *decoder);
-/** The most tokens that it, or each slot, can take, 0: no limit.  Layers and positional encodings limit it; transformer layers,
- * whose KV cache has max_len rows, do so also without a positional encoding.  Errors: none. */
+/** The most tokens that it, or each slot, can take, 0: no limit.  Layers and positional encodings limit it;
+ * transformer layers, whose KV cache has max_len rows, do so also without a positional encoding.  Errors: none. */
 ATTNCL_API int64_t attncl_decoder_limit(const attncl_decoder *decoder);
 /** Size of the vocabulary.  Errors: none. */
 ATTNCL_API int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder);
