@@ -125,6 +125,7 @@ KERNEL void attention_bwd_gpu_bias(int n_batch, GRADIENT_PARAMS)
         store_row(item, sum, min(BC, n_keys - j0), stage, row);
         return;
     }
+#pragma unroll
     for (int n = 0; n < 16; n++) {
         const int r = 4 * TILE_Y + n / 4, c = 4 * TILE_X + n % 4;
         if (first + r < end && j0 + c < n_keys)

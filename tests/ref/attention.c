@@ -414,7 +414,7 @@ OP_SPEC(
           TIME_FIRST "bias f32 1 H T S", .smoke = biased, .special = "", .gpu = ""},
          {"bias of keys, dropout, mask, lengths", AS(BATCH, DROPOUT, .softcap = 0.7f),
           "bias f32 B 1 1 S; step i32:0:99; mask u8:0.5 T S 1; valid_lens i32:-2:S+10 B",
-          .smoke = biased, .special = ""},
+          .smoke = biased, .special = "", .gpu = "B=1 H=16 T=2048 S=2048 D=256 E=256"},
          {"bias of rows, shared keys, slopes", AS(TIME, .want_weights = 1),
           SHARED ADDED "weights f32 B G+G+G T S", .grad = "q k v bias", .smoke = shared,
           .special = "", .gpu = "B=1 G=5 T=2048 S=2048 D=64 E=64"},
