@@ -28,7 +28,7 @@
 
 #include "attention/attention_gpu.clh"
 
-// Of the work-item's pairs, bit 4 r + c, those that are to be computed.
+// Bit 4 r + c says whether the work-item computes that pair.
 static inline uint wanted_pairs(int item, const struct problem *x, int i0, int j0)
 {
     uint wanted = 0;

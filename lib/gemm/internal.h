@@ -37,7 +37,7 @@ bool attncl__gemm_quantised_norms(const struct device_caps *caps, const struct g
 attncl_status attncl__gemm_quantised(struct launcher *l, const struct gemm *g,
                                      char how[GEMM_HOW_BYTES]);
 
-// Of normalised rows in the CPU variant's local memory, each padded to whole vectors.
+// Bytes of local memory that normalised rows take in the CPU variant, each padded to whole vectors.
 static inline size_t attncl__gemm_norm_bytes(const struct device_caps *caps, const struct gemm *g)
 {
     return (size_t)(g->m * round_up(g->k, caps->vector_width)) * sizeof(float);
