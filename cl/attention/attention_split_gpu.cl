@@ -121,18 +121,6 @@ LOCAL_INLINE float sum_of_column(__local const float *e, __global const void *v,
     return (a0 + a1) + (a2 + a3);
 }
 
-#if CACHE_TYPE == STORED_Q8
-// This work-item's part of a head's new row.
-static inline void store_q8(__global const float *x, int width, __global char *to, long scale_at)
-{
-    const float m = q8_largest(x, 1, width);
-    for (int c = (int)get_local_id(0); c < width; c += LS)
-        to[c] = q8_of(x[c], m);
-    if (get_local_id(0) == 0)
-        *(__global float *)(to + scale_at) = q8_scale(m);
-}
-#endif
-
 // q, k, v: rows of all heads, `_stride` apart per batch entry; kv_group query heads share a head of k and v, whose
 // position each of them stores alike
 // keys, values: element (j, b, h, c) at start + j * memory + b * batch + h * head + c, j below limit

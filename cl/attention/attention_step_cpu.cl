@@ -44,15 +44,6 @@ static inline float dot_rows(__global const float *query, __global const void *k
 
 #if CACHE_TYPE == STORED_Q8
 #define TIMES_SCALE(rows, j) *Q8_SCALE_AT(rows, (j)*row + scale_at)
-
-static inline void store_q8(__global const float *x, int width, __global char *to,
-                            __global float *scale)
-{
-    const float m = q8_largest(x, 1, width);
-    for (int d = 0; d < width; ++d)
-        to[d] = q8_of(x[d], m);
-    *scale = q8_scale(m);
-}
 #else
 #define TIMES_SCALE(rows, j)
 #endif
@@ -90,10 +81,8 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
 
 #if CACHE_TYPE == STORED_Q8
     if (t >= 0) {
-        store_q8(key, width, (__global char *)keys + t * row + at,
-                 (__global float *)((__global char *)keys + t * row + scale_at));
-        store_q8(value, width, (__global char *)values + t * row + at,
-                 (__global float *)((__global char *)values + t * row + scale_at));
+        store_q8(key, width, (__global char *)keys + t * row + at, scale_at - at);
+        store_q8(value, width, (__global char *)values + t * row + at, scale_at - at);
     }
 #else
     for (int d = 0; d < (SLOTS && t < 0 ? 0 : width); ++d) {
