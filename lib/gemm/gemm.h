@@ -101,8 +101,9 @@ attncl_status attncl__gemm(struct launcher *l, const struct gemm *g);
 
 enum { SKINNY_GEMM_MAX_ROWS = 16 }; // of A
 
-// VW, LS = 1, COLS_PER_PASS, MAX_ROWS and USE_PREFETCH for m rows.
-void attncl__skinny_gemm_macros(const struct device_caps *caps, int64_t m, struct kspec *spec);
+// VW, LS = 1, COLS_PER_PASS, MAX_ROWS and USE_PREFETCH for m rows and weights of k elements.
+void attncl__skinny_gemm_macros(const struct device_caps *caps, int64_t m, int64_t k,
+                                attncl_dtype dtype, struct kspec *spec);
 
 // Prefetch distance, in rows of weights of k elements.
 int64_t attncl__skinny_gemm_prefetch_rows(const struct device_caps *caps, int64_t m, int64_t k,

@@ -64,12 +64,21 @@ static int64_t skinny_gemm_cols_per_pass(const struct device_caps *caps, int64_t
     return m <= 2 ? caps->vector_width / m : SKINNY_GEMM_COLS_PER_PASS;
 }
 
-void attncl__skinny_gemm_macros(const struct device_caps *caps, int64_t m, struct kspec *spec)
+// Long rows of floats, many of which are read at once, the hardware fetches sooner by itself (decision 0009).
+static bool is_prefetched(const struct device_caps *caps, int64_t m, int64_t k, attncl_dtype dtype)
+{
+    enum { LONG_ROW = 512 };
+
+    return caps->builtin_prefetch && (m > 2 || k < LONG_ROW || attncl__is_16_bit(dtype));
+}
+
+void attncl__skinny_gemm_macros(const struct device_caps *caps, int64_t m, int64_t k,
+                                attncl_dtype dtype, struct kspec *spec)
 {
     kspec_set_vw_ls(spec, caps->vector_width, 1);
     kspec_int(spec, "COLS_PER_PASS", skinny_gemm_cols_per_pass(caps, m));
     kspec_int(spec, "MAX_ROWS", m <= 2 ? m : SKINNY_GEMM_MAX_ROWS);
-    kspec_int(spec, "USE_PREFETCH", caps->builtin_prefetch);
+    kspec_int(spec, "USE_PREFETCH", is_prefetched(caps, m, k, dtype));
 }
 
 // At least the next pass, and PREFETCH_BYTES.
@@ -86,7 +95,7 @@ static struct kspec skinny_spec(const struct device_caps *caps, const struct gem
 {
     struct kspec spec = kspec_begin("gemm/gemm_cpu_skinny.cl", "gemm_cpu_skinny");
 
-    attncl__skinny_gemm_macros(caps, g->m, &spec);
+    attncl__skinny_gemm_macros(caps, g->m, g->k, g->b_dtype, &spec);
     attncl__gemm_add_norm_macro(&spec, g);
     kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);

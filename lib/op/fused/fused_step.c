@@ -174,7 +174,8 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
             "a step of %s with %" PRId64 " rows and %" PRId64
             " channels in %d blocks cannot be one launch on this device",
             inner->name, attncl__fused_step_rows(sig), channels, (int)params->n_blocks);
-    attncl__skinny_gemm_macros(l->caps, attncl__fused_step_rows(sig), &spec);
+    attncl__skinny_gemm_macros(l->caps, attncl__fused_step_rows(sig), attncl__fused_step_width(sig),
+                               sig->in[FUSED_WO].dtype, &spec);
     kspec_set_wtype(&spec, sig->in[FUSED_WO].dtype);
     if (inner->macros)
         inner->macros(sig, &spec);
