@@ -11,15 +11,16 @@
 
 #include "common/vector.clh"
 
-// lists: [n_tokens] the first occurrence of each token, then [n] the next one of the same token; -1:
-// there is none
+// lists: [n_tokens] 1 + the first occurrence of each token, then [n] 1 + the next one of the same token; 0: there is none.
+// 0, since Mesa's llvmpipe (22.3) has idle lanes walk along with what they loaded, which is 0: another end would let them
+// turn until its count of iterations ends the work-item.
 KERNEL void embedding_bwd_none(__global int *restrict lists, int n_tokens, int per_group)
 {
     const int first = (int)get_group_id(0) * per_group;
     const int end = min(first + per_group, n_tokens);
 
     for (int v = first + (int)get_local_id(0); v < end; v += LS)
-        lists[v] = -1;
+        lists[v] = 0;
 }
 
 KERNEL void embedding_bwd_link(__global const int *restrict tokens, __global int *restrict lists,
@@ -30,7 +31,7 @@ KERNEL void embedding_bwd_link(__global const int *restrict tokens, __global int
     for (int r = n - 1; r >= 0; --r) {
         const int v = clamp(tokens[r], 0, n_tokens - 1);
         next[r] = lists[v];
-        lists[v] = r;
+        lists[v] = 1 + r;
     }
 #else
     const int r = (int)get_group_id(0) * LS + (int)get_local_id(0);
@@ -42,9 +43,9 @@ KERNEL void embedding_bwd_link(__global const int *restrict tokens, __global int
         ++later;
     while (earlier >= 0 && clamp(tokens[earlier], 0, n_tokens - 1) != v)
         --earlier;
-    next[r] = later < n ? later : -1;
+    next[r] = later < n ? 1 + later : 0;
     if (earlier < 0)
-        lists[v] = r;
+        lists[v] = 1 + r;
 #endif
 }
 
@@ -62,8 +63,8 @@ KERNEL void embedding_bwd_rows(__global const int *restrict lists,
         const int from = VW * (int)get_local_id(0);
         for (int c = from; c < width; c += VW * LS)
             store_some((FV)(0.0f), sums + c, width - c);
-        for (int r = lists[v]; r >= 0; r = next[r]) {
-            __global const float *row = dy + (long)r * width;
+        for (int r = lists[v]; r > 0; r = next[r - 1]) {
+            __global const float *row = dy + (r - 1L) * width;
             for (int c = from; c < width; c += VW * LS) {
                 const int n = width - c;
                 store_some(load_some(sums + c, n, 0.0f) + load_some(row + c, n, 0.0f) * scale,
