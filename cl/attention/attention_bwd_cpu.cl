@@ -116,21 +116,18 @@ static inline void add_gradients(const struct block *x, const struct gradient *y
     }
 }
 
-// y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e, likewise g.  weights, c:
-// [B, H, T, S].  rows: [B, H, T], a maximum and 1 / total.  packed: keys, from values_at on values,
+// y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights, c: [B, H, T, S].  rows: [B, H, T], a maximum and 1 / total.  packed: keys, from values_at on values,
 // from rows_at on keys as rows.  dq: [B, H, T, width].
 // sums: dk [heads][work-items of a head][keys in tiles][key_pitch] from dk_at on, and dv alike.
 KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y_b, long y_t,
-                              __global const float *restrict g, long g_b, long g_t,
+                              __global const float *restrict g,
                               __global const float *restrict weights,
                               __global const float *restrict c, int has_c,
                               __global const float *restrict rows,
                               __global const float *restrict packed, long values_at, long rows_at,
-                              VISIBILITY_PARAMS, __global float *restrict dq,
-                              __global float *restrict sums, long dk_at, long dv_at, int n_heads,
-                              int n_queries, int n_keys, int width, int value_width, int key_pitch,
-                              int value_pitch, float scale, float softcap, int block,
-                              WEIGHT_MASK_PARAMS, __local float *local_space BIAS_PARAMS)
+                              __global float *restrict dq, __global float *restrict sums,
+                              long dk_at, long dv_at, int key_pitch, int value_pitch, int block,
+                              __local float *local_space, ATTENTION_PARAMS)
 {
     const int kv_head = get_group_id(1);
     const int head = kv_head * (int)get_num_groups(0) + (int)get_group_id(0);
@@ -179,7 +176,7 @@ KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y
     zero(tiles.dv, tile_keys * value_pitch);
     for (int i0 = part * block; i0 < n_queries; i0 += parts * block) {
         __global const float *query = HEAD_OF(q, b, h) + i0 * q_t;
-        __global const float *gradient = g + b * g_b + i0 * g_t + (long)h * value_width;
+        __global const float *gradient = g + b * y_b + i0 * y_t + (long)h * value_width;
         __global const float *result = y + b * y_b + i0 * y_t + (long)h * value_width;
         x.i0 = i0;
         x.count = min(block, n_queries - i0);
@@ -191,13 +188,13 @@ KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y
         const int reach = BY_LENGTHS ? longest(&visible, i0, i0 + x.count) : n_keys;
 
         pack_rows(&x, query, q_t, width, x.queries);
-        pack_rows(&x, gradient, g_t, value_width, z.g);
+        pack_rows(&x, gradient, y_t, value_width, z.g);
         copy_rows(query, q_t, x.count, width, z.query_rows, key_pitch);
-        copy_rows(gradient, g_t, x.count, value_width, z.g_rows, value_pitch);
+        copy_rows(gradient, y_t, x.count, value_width, z.g_rows, value_pitch);
         for (int r = 0; r < x.count; r++) {
             x.row_max[r] = rows[2 * (row0 + r)];
             x.total[r] = rows[2 * (row0 + r) + 1];
-            z.delta[r] = dot_row(gradient + r * g_t, result + r * y_t, value_width);
+            z.delta[r] = dot_row(gradient + r * y_t, result + r * y_t, value_width);
             if (has_c)
                 z.delta[r] +=
                     dot_row(weights + (row0 + r) * n_keys, z.c + (long)r * n_keys, n_keys);

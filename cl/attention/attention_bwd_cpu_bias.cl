@@ -53,10 +53,8 @@ KERNEL void attention_bwd_cpu_bias(HEADS(q), __global const float *restrict y, l
                                    __global const float *restrict c, int has_c,
                                    __global const float *restrict rows,
                                    __global const float *restrict packed, long values_at,
-                                   VISIBILITY_PARAMS, __global float *restrict dbias, int n_batch,
-                                   int n_heads, int kv_group, int n_queries, int n_keys, int width,
-                                   int value_width, float scale, float softcap, int block,
-                                   WEIGHT_MASK_PARAMS, __local float *queries BIAS_PARAMS)
+                                   __global float *restrict dbias, int n_batch, int kv_group,
+                                   int block, __local float *queries, ATTENTION_PARAMS)
 {
     const int j0 = (int)get_group_id(0) * BC, keys = min(BC, n_keys - j0);
     const int first = axes & 4 ? (int)get_group_id(1) * block : 0;

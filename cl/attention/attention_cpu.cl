@@ -166,11 +166,9 @@ static inline void store_weights(const struct block *x, bool seen, __global floa
 // y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights: [B, H, T, S].
 // saved_rows, when save_rows: [B, H, T], a maximum, up to SLACK too low, and 1 / total.
 KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k, HEADS(v),
-                              VISIBILITY_PARAMS, __global float *restrict y, long y_b, long y_t,
+                              __global float *restrict y, long y_b, long y_t,
                               __global float *restrict weights, __global float *restrict saved_rows,
-                              int save_rows, int n_heads, int n_queries, int n_keys, int width,
-                              int value_width, float scale, float softcap, int block,
-                              WEIGHT_MASK_PARAMS, __local float *queries BIAS_PARAMS)
+                              int save_rows, int block, __local float *queries, ATTENTION_PARAMS)
 {
     const int value_pitch = (value_width + NE * VW - 1) / (NE * VW) * (NE * VW);
     // One argument, and the group from the grid, since the embedded profile guarantees 256 bytes of them.
