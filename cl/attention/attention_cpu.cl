@@ -21,6 +21,7 @@
 //   WEIGHTS  p is stored too  0 | 1
 
 #include "attention/attention_cpu.clh"
+#include "common/dropout_row.clh"
 
 #define SLACK 8.0f
 
@@ -90,28 +91,6 @@ static inline void absorb_row(const struct block *x, int r, int columns)
 #endif
     VSTORE(VLOAD(x->total + r * VW) + sum_v[0], x->total + r * VW);
 }
-
-#if DROPOUT
-// Row r's exponentials of keys j0 .., once the total has them.
-LOCAL_INLINE void drop_row(const struct block *x, const struct weight_mask *m, int r, int j0,
-                           int columns)
-{
-    const ulong block = mask_block(m, x->i0 + r, j0);
-    __local float *s = x->scores + r * BC;
-
-    for (int c = 0; c < columns; c += 4 * VW) {
-        FV e[4];
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-            e[k] = c + k * VW < columns ? VLOAD(s + c + k * VW) : (FV)(0.0f);
-        drop_vectors(&m->d, block + c / 4, e);
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-            if (c + k * VW < columns)
-                VSTORE(e[k], s + c + k * VW);
-    }
-}
-#endif
 
 static inline void start_rows(const struct block *x)
 {
@@ -207,7 +186,7 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
             absorb_row(&x, r, (keys + PANEL - 1) / PANEL * PANEL);
 #if DROPOUT
         for (int r = 0; r < count; r++)
-            drop_row(&x, &dropped, r, j0, keys);
+            drop_scores(&dropped.d, mask_block(&dropped, i0 + r, j0), scores + r * BC, keys);
 #endif
         add_values(&x, scores, values_of_head + j0 * v_t, v_t, keys);
     }
