@@ -77,39 +77,17 @@ static inline void add_gradients(const struct block *x, const struct gradient *y
         for (int d = 0; d < x->sum_pitch; d += VW)
             VSTORE((FV)(0.0f), x->sums + r * x->sum_pitch + d);
     for (int j0 = from; j0 < to; j0 += BC) {
-        const int keys = min(BC, to - j0), columns = (keys + PANEL - 1) / PANEL * PANEL;
+        const int keys = min(BC, to - j0);
         if (BY_LENGTHS && j0 >= reach && !masked_keys_count(x))
             break;
         if (!score_tile(x, v, h->keys, j0, keys, reach))
             continue;
         const bool has_ds = !BY_LENGTHS || j0 < reach;
-        for (int r = 0; r < x->count; r++)
-            weigh_row(x, r, columns);
-#if !DROPOUT
+        make_ds(x, y, v, h->values + (long)j0 * y->value_width, j0, keys, has_ds);
         add_columns(h->dv + (long)j0 * y->value_pitch, y->value_pitch, x->scores, y->g_rows,
                     x->count, keys);
         if (!has_ds)
             continue;
-#endif
-        if (has_ds)
-            multiply_tile(x, y->g, y->value_width, h->values + (long)j0 * y->value_width, columns,
-                          1.0f, y->ds);
-#if DROPOUT
-        for (int r = 0; r < x->count; r++)
-            drop_and_finish_row(x, y, r, j0, keys, columns, has_ds);
-        add_columns(h->dv + (long)j0 * y->value_pitch, y->value_pitch, x->scores, y->g_rows,
-                    x->count, keys);
-        if (!has_ds)
-            continue;
-#endif
-        for (int r = 0; r < x->count; r++) {
-#if !DROPOUT
-            finish_row(x, y, r, j0, keys, columns);
-#endif
-#if BY_LENGTHS
-            fill_outside(y->ds + r * BC, columns, 0, length_of(v, x->i0 + r) - j0, 0.0f);
-#endif
-        }
         add_values(x, y->ds, h->key_rows + (long)j0 * x->sum_pitch, x->sum_pitch, keys);
         add_columns(h->dk + (long)j0 * x->sum_pitch, x->sum_pitch, y->ds, y->query_rows, x->count,
                     keys);
@@ -191,14 +169,7 @@ KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y
         pack_rows(&x, gradient, y_t, value_width, z.g);
         copy_rows(query, q_t, x.count, width, z.query_rows, key_pitch);
         copy_rows(gradient, y_t, x.count, value_width, z.g_rows, value_pitch);
-        for (int r = 0; r < x.count; r++) {
-            x.row_max[r] = rows[2 * (row0 + r)];
-            x.total[r] = rows[2 * (row0 + r) + 1];
-            z.delta[r] = dot_row(gradient + r * y_t, result + r * y_t, value_width);
-            if (has_c)
-                z.delta[r] +=
-                    dot_row(weights + (row0 + r) * n_keys, z.c + (long)r * n_keys, n_keys);
-        }
+        load_rows(&x, &z, rows + 2 * row0, weights + row0 * n_keys, gradient, result, y_t);
         add_gradients(&x, &z, &visible, &tiles, from, to, reach);
         for (int r = 0; r < x.count; r++)
             for (int d = 0; d < width; d += VW)

@@ -175,9 +175,9 @@ KERNEL void attention_split_gpu_fwd(
     }
 #if CACHE_TYPE == STORED_Q8
     if (first < end && end == count) {
-        store_q8(k + k_start + b * k_stride + kv_head, width,
+        store_q8(k + k_start + b * k_stride + kv_head, 1, width,
                  (__global char *)keys + (count - 1) * key_memory, scale_at);
-        store_q8(v + v_start + b * v_stride + kv_head, width,
+        store_q8(v + v_start + b * v_stride + kv_head, 1, width,
                  (__global char *)values + (count - 1) * value_memory, scale_at);
     }
 #endif

@@ -81,8 +81,8 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
 
 #if CACHE_TYPE == STORED_Q8
     if (t >= 0) {
-        store_q8(key, width, (__global char *)keys + t * row + at, scale_at - at);
-        store_q8(value, width, (__global char *)values + t * row + at, scale_at - at);
+        store_q8(key, 1, width, (__global char *)keys + t * row + at, scale_at - at);
+        store_q8(value, 1, width, (__global char *)values + t * row + at, scale_at - at);
     }
 #else
     for (int d = 0; d < (SLOTS && t < 0 ? 0 : width); ++d) {

@@ -42,8 +42,8 @@ bool attncl__gemv_takes(const struct device_caps *caps, const struct gemm *g)
 // By gemv_dot or gemv_blocks, of one batch entry.
 static bool uses_gpu_dots(const struct device_caps *caps, const struct gemm *g)
 {
-    return caps->variant == VARIANT_GPU && attncl__gemv_takes(caps, g) && g->trans_b && g->n > 1 &&
-           g->k > 0 && g->batch == 1;
+    return caps->variant == VARIANT_GPU && !attncl__is_quantised(g->b_dtype) &&
+           attncl__gemv_takes(caps, g) && g->trans_b && g->n > 1 && g->k > 0 && g->batch == 1;
 }
 
 bool attncl__gemv_norms(const struct device_caps *caps, const struct gemm *g)
