@@ -94,7 +94,8 @@ static inline void add_gradients(const struct block *x, const struct gradient *y
     }
 }
 
-// y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights, c: [B, H, T, S].  rows: [B, H, T], a maximum and 1 / total.  packed: keys, from values_at on values,
+// y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights, c:
+// [B, H, T, S].  rows: [B, H, T], a maximum and 1 / total.  packed: keys, from values_at on values,
 // from rows_at on keys as rows.  dq: [B, H, T, width].
 // sums: dk [heads][work-items of a head][keys in tiles][key_pitch] from dk_at on, and dv alike.
 KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y_b, long y_t,
