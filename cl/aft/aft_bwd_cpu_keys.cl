@@ -17,7 +17,7 @@
 
 // ranges: [lanes][2][VW], the largest and the least key of each channel
 KERNEL void aft_bwd_cpu_keys_range(SOURCE_PARAMS, __global float *restrict scratch, long ranges_at,
-                                   int steps, int batch, int channels, int lane0, int lanes)
+                                   RANGE_PARAMS)
 {
     const int first = (int)get_group_id(0) * GROUP, n = min(GROUP, lanes - first);
     __global float *range = scratch + ranges_at + first * 2 * VW;
@@ -49,7 +49,7 @@ KERNEL void aft_bwd_cpu_keys_range(SOURCE_PARAMS, __global float *restrict scrat
 // keys: [rows / VW][2][lanes * VW][VW], of VW rows and a channel e^(k - highest) v, then
 // e^(k - highest); zeros past the last row
 KERNEL void aft_bwd_cpu_keys_pack(SOURCE_PARAMS, __global float *restrict scratch, long ranges_at,
-                                  int steps, int batch, int channels, int lane0, int lanes)
+                                  RANGE_PARAMS)
 {
     const int t0 = (int)get_group_id(0) * VW, first = (int)get_group_id(1) * GROUP;
     const long half_floats = (long)lanes * VW * VW;

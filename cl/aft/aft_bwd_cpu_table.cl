@@ -200,10 +200,9 @@ LOCAL_INLINE FV exact_pair(const struct lane *l, int t, int z, float bias)
 // ranges from aft_bwd_cpu_keys.  factors: 2 * HALF_FLOATS(chunk) floats for
 // each of `blocks`.
 KERNEL void aft_bwd_cpu_table(PAIR_PARAMS, __global const float *restrict scratch, long ranges_at,
-                              BIAS_PARAMS, int steps, int batch, int channels, int lane0, int lanes,
-                              int window, int causal, __global float *restrict table,
-                              long table_start, int table_row, int chunk, int blocks,
-                              __local float *factors)
+                              BIAS_PARAMS, RANGE_PARAMS, int window, int causal,
+                              __global float *restrict table, long table_start, int table_row,
+                              int chunk, int blocks, __local float *factors)
 {
     const long half_floats = (long)lanes * VW * VW;
     const int place = (int)get_num_groups(0) - 1 - (int)get_group_id(0);

@@ -185,8 +185,7 @@ LOCAL_INLINE bool mix_lane(struct mix *s, const struct targets *x, __global cons
 KERNEL void aft_cpu_mix(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict scratch,
                         long lane_floats, long ranges_at, long before_at, long after_at,
                         long weights_at, long pitch, int block0, int n_blocks, BIAS_PARAMS,
-                        int steps, int batch, int channels, int lane0, int lanes, int window,
-                        int causal, int group, int blocks)
+                        RANGE_PARAMS, int window, int causal, int group, int blocks)
 {
     // Late rows first: under a causal mask and a wide window they are the long ones.
     const int place = get_group_id(0);

@@ -66,8 +66,7 @@ static inline void weigh_panel(__global float *rows, const struct source *from, 
 //   packed rows at 0: [blocks * ROWS][2][VW]; ranges: [panels][2][VW]; sums of blocks at before_at:
 //   [blocks][3][VW]
 KERNEL void aft_cpu_sources(SOURCE_PARAMS, __global float *restrict scratch, long lane_floats,
-                            long ranges_at, long before_at, int steps, int batch, int channels,
-                            int lane0, int lanes)
+                            long ranges_at, long before_at, RANGE_PARAMS)
 {
     const int panel = get_group_id(0), first = get_group_id(1) * GROUP,
               end = min(first + GROUP, lanes);

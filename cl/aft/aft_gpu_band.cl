@@ -193,8 +193,7 @@ LOCAL_INLINE void add_sources(struct part *s, __local const float *packed,
 // flags_at, for each block of rows and each work-group along lanes, 1 where aft_gpu_rows is to do
 // it
 KERNEL void aft_gpu_band(TARGET_PARAMS, SOURCE_PARAMS, __global float *scratch, long flags_at,
-                         int row0, long weights_at, int pitch, int steps, int batch, int channels,
-                         int lane0, int lanes, int window, int causal)
+                         int row0, long weights_at, int pitch, RANGE_PARAMS, int window, int causal)
 {
     __local float packed[KEYS * 2 * LANES] __attribute__((aligned(16)));
     __local float weights[TY * KEYS * ROWS] __attribute__((aligned(16)));

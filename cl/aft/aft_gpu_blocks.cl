@@ -10,8 +10,7 @@
 
 // sums: [blocks][3][lanes]; after as many more, for those after each block, the ranges:
 // [blocks][2][lanes], the largest kappa and the largest -kappa
-KERNEL void aft_gpu_blocks(SOURCE_PARAMS, __global float *restrict sums, int steps, int batch,
-                           int channels, int lane0, int lanes)
+KERNEL void aft_gpu_blocks(SOURCE_PARAMS, __global float *restrict sums, RANGE_PARAMS)
 {
     const int lane = get_global_id(0), block = get_group_id(1), t0 = block * BLOCK,
               n = min(BLOCK, steps - t0);

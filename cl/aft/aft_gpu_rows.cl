@@ -60,8 +60,8 @@ static inline int any_flag(__global const float *flags, int t0, int lanes, int f
 // each.  flag_rows: 0, or only what aft_gpu_band has flagged, each flag for so many rows and
 // lanes.
 KERNEL void aft_gpu_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict sums,
-                         long flags_at, int flag_rows, int flag_lanes, BIAS_PARAMS, int steps,
-                         int batch, int channels, int lane0, int lanes, int window, int causal)
+                         long flags_at, int flag_rows, int flag_lanes, BIAS_PARAMS, RANGE_PARAMS,
+                         int window, int causal)
 {
     __local float bias[LS * TARGETS]; // [source][target]
     __local int seen[LS];

@@ -37,8 +37,7 @@
 // scratch: lane l of `lanes`, the first of which is lane `lane0` of the tensors, at l * lane_stride; in it the sums of blocks
 // at sums_at, [blocks][3][step]
 KERNEL void aft_simple_sums(SOURCE_PARAMS, __global float *restrict scratch, long lane_stride,
-                            long sums_at, int step, int steps, int batch, int channels, int lane0,
-                            int lanes)
+                            long sums_at, int step, RANGE_PARAMS)
 {
     const int block = get_group_id(1), end = min(block * ROWS + ROWS, steps);
     struct sums s[GROUP];
@@ -84,8 +83,7 @@ static inline struct sums sums_add(struct sums s, FV kappa, FV alpha, FV beta)
 // scratch: as aft_scan leaves it, lane by lane; at sums_at of a lane, causal at place `block` of it, what the first row
 // sees besides the block, else at place `blocks` all sources
 KERNEL void aft_simple_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict scratch,
-                            long lane_stride, long sums_at, int step, int blocks, int steps,
-                            int batch, int channels, int lane0, int lanes)
+                            long lane_stride, long sums_at, int step, int blocks, RANGE_PARAMS)
 {
     const int block = get_group_id(1), t0 = block * ROWS, rows = min(ROWS, steps - t0);
     struct sums s[GROUP];

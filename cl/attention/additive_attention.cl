@@ -17,33 +17,10 @@
 
 #include "attention/attention.clh"
 #include "common/attention_row.clh"
+#include "common/dropout_row.clh"
 
 #if !defined(WEIGHTS) || !defined(DROPOUT)
 #error "WEIGHTS: p is stored too; DROPOUT: weights are dropped"
-#endif
-
-#if DROPOUT
-// The exponentials of the chunk whose first key is j0, a row's blocks being those from `row` on.
-LOCAL_INLINE void drop_chunk(const struct dropout *d, ulong row, int j0, __local float *scores)
-{
-#if LS > 1
-    const int j = j0 + (int)get_local_id(0);
-
-    scores[get_local_id(0)] = drop_one(d, row + j / 4, j % 4, scores[get_local_id(0)]);
-    barrier(CLK_LOCAL_MEM_FENCE);
-#elif VW == 1
-    vstore4(drop_four(d, row + j0 / 4, vload4(0, scores)), 0, scores);
-#else
-    FV e[4];
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-        e[k] = VLOAD(scores + k * VW);
-    drop_vectors(d, row + j0 / 4, e);
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-        VSTORE(e[k], scores + k * VW);
-#endif
-}
 #endif
 
 static inline float score(__global const float *q, __global const float *k, __global const float *w,
@@ -104,7 +81,8 @@ KERNEL void additive_attention_fwd(__global const float *restrict q, long q_star
         float factor;
         r = online_softmax_exponentials(r, scores, tmp, &factor);
 #if DROPOUT
-        drop_chunk(&dropped, mask_block, j0, scores);
+        drop_scores(&dropped, mask_block + j0 / 4, scores, CHUNK);
+        SOFTMAX_BARRIER();
 #endif
         online_softmax_add(factor, scores, n, values + j0 * v_stride, STORED_FLOAT, v_stride,
                            value_width, sums);

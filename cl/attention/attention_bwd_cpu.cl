@@ -77,60 +77,36 @@ static inline void add_gradients(const struct block *x, const struct gradient *y
         for (int d = 0; d < x->sum_pitch; d += VW)
             VSTORE((FV)(0.0f), x->sums + r * x->sum_pitch + d);
     for (int j0 = from; j0 < to; j0 += BC) {
-        const int keys = min(BC, to - j0), columns = (keys + PANEL - 1) / PANEL * PANEL;
+        const int keys = min(BC, to - j0);
         if (BY_LENGTHS && j0 >= reach && !masked_keys_count(x))
             break;
         if (!score_tile(x, v, h->keys, j0, keys, reach))
             continue;
         const bool has_ds = !BY_LENGTHS || j0 < reach;
-        for (int r = 0; r < x->count; r++)
-            weigh_row(x, r, columns);
-#if !DROPOUT
+        make_ds(x, y, v, h->values + (long)j0 * y->value_width, j0, keys, has_ds);
         add_columns(h->dv + (long)j0 * y->value_pitch, y->value_pitch, x->scores, y->g_rows,
                     x->count, keys);
         if (!has_ds)
             continue;
-#endif
-        if (has_ds)
-            multiply_tile(x, y->g, y->value_width, h->values + (long)j0 * y->value_width, columns,
-                          1.0f, y->ds);
-#if DROPOUT
-        for (int r = 0; r < x->count; r++)
-            drop_and_finish_row(x, y, r, j0, keys, columns, has_ds);
-        add_columns(h->dv + (long)j0 * y->value_pitch, y->value_pitch, x->scores, y->g_rows,
-                    x->count, keys);
-        if (!has_ds)
-            continue;
-#endif
-        for (int r = 0; r < x->count; r++) {
-#if !DROPOUT
-            finish_row(x, y, r, j0, keys, columns);
-#endif
-#if BY_LENGTHS
-            fill_outside(y->ds + r * BC, columns, 0, length_of(v, x->i0 + r) - j0, 0.0f);
-#endif
-        }
         add_values(x, y->ds, h->key_rows + (long)j0 * x->sum_pitch, x->sum_pitch, keys);
         add_columns(h->dk + (long)j0 * x->sum_pitch, x->sum_pitch, y->ds, y->query_rows, x->count,
                     keys);
     }
 }
 
-// y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e, likewise g.  weights, c:
+// y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights, c:
 // [B, H, T, S].  rows: [B, H, T], a maximum and 1 / total.  packed: keys, from values_at on values,
 // from rows_at on keys as rows.  dq: [B, H, T, width].
 // sums: dk [heads][work-items of a head][keys in tiles][key_pitch] from dk_at on, and dv alike.
 KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y_b, long y_t,
-                              __global const float *restrict g, long g_b, long g_t,
+                              __global const float *restrict g,
                               __global const float *restrict weights,
                               __global const float *restrict c, int has_c,
                               __global const float *restrict rows,
                               __global const float *restrict packed, long values_at, long rows_at,
-                              VISIBILITY_PARAMS, __global float *restrict dq,
-                              __global float *restrict sums, long dk_at, long dv_at, int n_heads,
-                              int n_queries, int n_keys, int width, int value_width, int key_pitch,
-                              int value_pitch, float scale, float softcap, int block,
-                              WEIGHT_MASK_PARAMS, __local float *local_space BIAS_PARAMS)
+                              __global float *restrict dq, __global float *restrict sums,
+                              long dk_at, long dv_at, int key_pitch, int value_pitch, int block,
+                              __local float *local_space, ATTENTION_PARAMS)
 {
     const int kv_head = get_group_id(1);
     const int head = kv_head * (int)get_num_groups(0) + (int)get_group_id(0);
@@ -179,7 +155,7 @@ KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y
     zero(tiles.dv, tile_keys * value_pitch);
     for (int i0 = part * block; i0 < n_queries; i0 += parts * block) {
         __global const float *query = HEAD_OF(q, b, h) + i0 * q_t;
-        __global const float *gradient = g + b * g_b + i0 * g_t + (long)h * value_width;
+        __global const float *gradient = g + b * y_b + i0 * y_t + (long)h * value_width;
         __global const float *result = y + b * y_b + i0 * y_t + (long)h * value_width;
         x.i0 = i0;
         x.count = min(block, n_queries - i0);
@@ -191,17 +167,10 @@ KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y
         const int reach = BY_LENGTHS ? longest(&visible, i0, i0 + x.count) : n_keys;
 
         pack_rows(&x, query, q_t, width, x.queries);
-        pack_rows(&x, gradient, g_t, value_width, z.g);
+        pack_rows(&x, gradient, y_t, value_width, z.g);
         copy_rows(query, q_t, x.count, width, z.query_rows, key_pitch);
-        copy_rows(gradient, g_t, x.count, value_width, z.g_rows, value_pitch);
-        for (int r = 0; r < x.count; r++) {
-            x.row_max[r] = rows[2 * (row0 + r)];
-            x.total[r] = rows[2 * (row0 + r) + 1];
-            z.delta[r] = dot_row(gradient + r * g_t, result + r * y_t, value_width);
-            if (has_c)
-                z.delta[r] +=
-                    dot_row(weights + (row0 + r) * n_keys, z.c + (long)r * n_keys, n_keys);
-        }
+        copy_rows(gradient, y_t, x.count, value_width, z.g_rows, value_pitch);
+        load_rows(&x, &z, rows + 2 * row0, weights + row0 * n_keys, gradient, result, y_t);
         add_gradients(&x, &z, &visible, &tiles, from, to, reach);
         for (int r = 0; r < x.count; r++)
             for (int d = 0; d < width; d += VW)

@@ -24,28 +24,6 @@ LOCAL_INLINE void add_rows(const struct block *x, const struct gradient *y, int 
     }
 }
 
-// ds of a tile whose scores are there.
-LOCAL_INLINE void make_ds(const struct block *x, const struct gradient *y,
-                          const struct visibility *v, __global const float *values, int j0,
-                          int keys)
-{
-    const int columns = (keys + PANEL - 1) / PANEL * PANEL;
-
-    for (int r = 0; r < x->count; r++)
-        weigh_row(x, r, columns);
-    multiply_tile(x, y->g, y->value_width, values, columns, 1.0f, y->ds);
-    for (int r = 0; r < x->count; r++) {
-#if DROPOUT
-        drop_and_finish_row(x, y, r, j0, keys, columns, true);
-#else
-        finish_row(x, y, r, j0, keys, columns);
-#endif
-#if BY_LENGTHS
-        fill_outside(y->ds + r * BC, columns, 0, length_of(v, x->i0 + r) - j0, 0.0f);
-#endif
-    }
-}
-
 // y, g, weights, c, rows: as attention_bwd_cpu.cl.  packed: keys, from values_at on values.  dbias: as the table.
 KERNEL void attention_bwd_cpu_bias(HEADS(q), __global const float *restrict y, long y_b, long y_t,
                                    __global const float *restrict g,
@@ -53,10 +31,8 @@ KERNEL void attention_bwd_cpu_bias(HEADS(q), __global const float *restrict y, l
                                    __global const float *restrict c, int has_c,
                                    __global const float *restrict rows,
                                    __global const float *restrict packed, long values_at,
-                                   VISIBILITY_PARAMS, __global float *restrict dbias, int n_batch,
-                                   int n_heads, int kv_group, int n_queries, int n_keys, int width,
-                                   int value_width, float scale, float softcap, int block,
-                                   WEIGHT_MASK_PARAMS, __local float *queries BIAS_PARAMS)
+                                   __global float *restrict dbias, int n_batch, int kv_group,
+                                   int block, __local float *queries, ATTENTION_PARAMS)
 {
     const int j0 = (int)get_group_id(0) * BC, keys = min(BC, n_keys - j0);
     const int first = axes & 4 ? (int)get_group_id(1) * block : 0;
@@ -105,19 +81,13 @@ KERNEL void attention_bwd_cpu_bias(HEADS(q), __global const float *restrict y, l
                     continue;
                 pack_rows(&x, HEAD_OF(q, b, h) + i0 * q_t, q_t, width, x.queries);
                 pack_rows(&x, gradient, y_t, value_width, z.g);
-                for (int r = 0; r < count; r++) {
-                    x.row_max[r] = rows[2 * (row0 + r)];
-                    x.total[r] = rows[2 * (row0 + r) + 1];
-                    z.delta[r] = dot_row(gradient + r * y_t, result + r * y_t, value_width);
-                    if (has_c)
-                        z.delta[r] +=
-                            dot_row(weights + (row0 + r) * n_keys, z.c + (long)r * n_keys, n_keys);
-                }
+                load_rows(&x, &z, rows + 2 * row0, weights + row0 * n_keys, gradient, result, y_t);
                 if (!score_tile(&x, &visible, packed + kv_head * tile_keys * width, j0, keys,
                                 reach))
                     continue;
                 make_ds(&x, &z, &visible,
-                        packed + values_at + (kv_head * tile_keys + j0) * value_width, j0, keys);
+                        packed + values_at + (kv_head * tile_keys + j0) * value_width, j0, keys,
+                        true);
                 add_rows(&x, &z, keys, !(axes & 4), to);
             }
 }

@@ -22,7 +22,6 @@
 
 #define OUTPUT         2
 #define KEEP           0
-#define NE             1
 #define QUERY_CHANNELS 0
 #include "attention/attention_bwd_gpu.clh"
 

@@ -21,6 +21,7 @@
 //   WEIGHTS  p is stored too  0 | 1
 
 #include "attention/attention_cpu.clh"
+#include "common/dropout_row.clh"
 
 #define SLACK 8.0f
 
@@ -91,28 +92,6 @@ static inline void absorb_row(const struct block *x, int r, int columns)
     VSTORE(VLOAD(x->total + r * VW) + sum_v[0], x->total + r * VW);
 }
 
-#if DROPOUT
-// Row r's exponentials of keys j0 .., once the total has them.
-LOCAL_INLINE void drop_row(const struct block *x, const struct weight_mask *m, int r, int j0,
-                           int columns)
-{
-    const ulong block = mask_block(m, x->i0 + r, j0);
-    __local float *s = x->scores + r * BC;
-
-    for (int c = 0; c < columns; c += 4 * VW) {
-        FV e[4];
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-            e[k] = c + k * VW < columns ? VLOAD(s + c + k * VW) : (FV)(0.0f);
-        drop_vectors(&m->d, block + c / 4, e);
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-            if (c + k * VW < columns)
-                VSTORE(e[k], s + c + k * VW);
-    }
-}
-#endif
-
 static inline void start_rows(const struct block *x)
 {
     for (int r = 0; r < x->padded; r++) {
@@ -166,11 +145,9 @@ static inline void store_weights(const struct block *x, bool seen, __global floa
 // y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights: [B, H, T, S].
 // saved_rows, when save_rows: [B, H, T], a maximum, up to SLACK too low, and 1 / total.
 KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k, HEADS(v),
-                              VISIBILITY_PARAMS, __global float *restrict y, long y_b, long y_t,
+                              __global float *restrict y, long y_b, long y_t,
                               __global float *restrict weights, __global float *restrict saved_rows,
-                              int save_rows, int n_heads, int n_queries, int n_keys, int width,
-                              int value_width, float scale, float softcap, int block,
-                              WEIGHT_MASK_PARAMS, __local float *queries BIAS_PARAMS)
+                              int save_rows, int block, __local float *queries, ATTENTION_PARAMS)
 {
     const int value_pitch = (value_width + NE * VW - 1) / (NE * VW) * (NE * VW);
     // One argument, and the group from the grid, since the embedded profile guarantees 256 bytes of them.
@@ -209,7 +186,7 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
             absorb_row(&x, r, (keys + PANEL - 1) / PANEL * PANEL);
 #if DROPOUT
         for (int r = 0; r < count; r++)
-            drop_row(&x, &dropped, r, j0, keys);
+            drop_scores(&dropped.d, mask_block(&dropped, i0 + r, j0), scores + r * BC, keys);
 #endif
         add_values(&x, scores, values_of_head + j0 * v_t, v_t, keys);
     }

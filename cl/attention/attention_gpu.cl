@@ -153,18 +153,7 @@ static inline bool masked_keys_count(int item, const struct block *x, const floa
     return in_any(here, x->flag);
 }
 
-// rows: maximum and 1 / total of each row of [B, H, T], or twice 0, for the weights and the gradients,
-// when keep_rows.  scratch, with n_splits > 1 splits of split_keys keys each: from partials_at on
-// maximum and total of each split, [n_splits, B, H, T], then its sums [n_splits, B, H, T,
-// value_width].
-// y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights: [B, H, T, S].
-KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
-                              __global float *restrict y, long y_b, long y_t,
-                              __global float *restrict weights, __global float *restrict rows,
-                              int keep_rows, __global float *restrict scratch, long partials_at,
-                              int n_splits, int split_keys, int blocks, int n_heads, int kv_group,
-                              int n_queries, int n_keys, int width, int value_width, float scale,
-                              float softcap, WEIGHT_MASK_PARAMS BIAS_PARAMS)
+KERNEL void attention_gpu_fwd(FORWARD_PARAMS)
 {
     __local float stage[STAGE] IN_FLOAT4S, p[BC * ROW_LD] IN_FLOAT4S, red[BR * (TX + 1)];
 #if QUERY_CHANNELS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fused attention with an online softmax by matrix instructions, GPU variant.  Host side:
-// lib/op/attention/attention_gpu_mma.c
+// lib/op/attention/attention_gpu.c
 //
 //   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
 //
@@ -178,14 +178,8 @@ LOCAL_INLINE void store_pairs(const struct block *x, bool whole, int keep_rows,
     }
 }
 
-// Arguments: those of attention_gpu_fwd (attention_gpu.cl), but for weights and dropout.
-KERNEL void attention_gpu_mma_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
-                                  __global float *restrict y, long y_b, long y_t,
-                                  __global float *restrict rows, int keep_rows,
-                                  __global float *restrict scratch, long partials_at, int n_splits,
-                                  int split_keys, int blocks, int n_heads, int kv_group,
-                                  int n_queries, int n_keys, int width, int value_width,
-                                  float scale, float softcap BIAS_PARAMS)
+// weights and dropout: none.
+KERNEL void attention_gpu_mma_fwd(FORWARD_PARAMS)
 {
     __local float stage[STAGE] IN_FLOAT4S, red[4 * BR] IN_FLOAT4S;
     __local int flag;

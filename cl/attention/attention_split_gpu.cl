@@ -29,11 +29,8 @@
 #if !defined LS || !defined FLOAT4 || !defined STORES || !defined SLOTS || !defined PLACES
 #error "LS, FLOAT4, STORES, SLOTS and PLACES must be defined"
 #endif
-#ifndef CACHE_TYPE
-#error "CACHE_TYPE: type of keys and values"
-#endif
-#ifndef SLOPES
-#error "SLOPES: are slopes times distances added?"
+#if !defined CACHE_TYPE || !defined SLOPES
+#error "CACHE_TYPE and SLOPES must be defined"
 #endif
 
 #define KEY_LANES    (LS < 8 ? LS : 8) // work-items that share a key
@@ -137,7 +134,8 @@ KERNEL void attention_split_gpu_fwd(
     __global const float *restrict places, __global const float *restrict u,
     __global const float *restrict place_bias, __global const int *restrict position,
     __global float *restrict parts, int n_heads, int kv_group, int n_places, int width, int limit,
-    int span, float scale, float softcap, __local float *query SLOPES_PARAM)
+    int span, float scale, float softcap, __local float *query,
+    __global const float *restrict slopes)
 {
     __local float dots[LS * KEY_LANES], scores[LS], e[LS];
     const int lid = (int)get_local_id(0), row = (int)get_group_id(0);
@@ -175,9 +173,9 @@ KERNEL void attention_split_gpu_fwd(
     }
 #if CACHE_TYPE == STORED_Q8
     if (first < end && end == count) {
-        store_q8(k + k_start + b * k_stride + kv_head, width,
+        store_q8(k + k_start + b * k_stride + kv_head, 1, width,
                  (__global char *)keys + (count - 1) * key_memory, scale_at);
-        store_q8(v + v_start + b * v_stride + kv_head, width,
+        store_q8(v + v_start + b * v_stride + kv_head, 1, width,
                  (__global char *)values + (count - 1) * value_memory, scale_at);
     }
 #endif

@@ -17,14 +17,8 @@
 #include "common/q8_row.clh"
 #include "common/softcap.clh"
 
-#ifndef CACHE_TYPE
-#error "CACHE_TYPE: type of the caches' elements"
-#endif
-#ifndef SLOTS
-#error "SLOTS: one position for all, or one for each batch entry"
-#endif
-#ifndef SLOPES
-#error "SLOPES: are slopes times distances added?"
+#if !defined CACHE_TYPE || !defined SLOTS || !defined SLOPES
+#error "CACHE_TYPE, SLOTS and SLOPES must be defined"
 #endif
 
 // The query with the key that begins at element `at` of the cache.
@@ -56,8 +50,8 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
                                    __global const int *restrict position, __global void *keys,
                                    __global void *values, __global float *restrict y, int batch,
                                    int n_heads, int kv_group, int at_once, int width, int limit,
-                                   int span, float scale, float softcap,
-                                   __local float *sums SLOPES_PARAM)
+                                   int span, float scale, float softcap, __local float *sums,
+                                   __global const float *restrict slopes)
 {
     SOFTMAX_LOCALS;
     const int head = (int)get_group_id(0) * at_once, b = head / n_heads, h = head - b * n_heads;
@@ -81,8 +75,8 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
 
 #if CACHE_TYPE == STORED_Q8
     if (t >= 0) {
-        store_q8(key, width, (__global char *)keys + t * row + at, scale_at - at);
-        store_q8(value, width, (__global char *)values + t * row + at, scale_at - at);
+        store_q8(key, 1, width, (__global char *)keys + t * row + at, scale_at - at);
+        store_q8(value, 1, width, (__global char *)values + t * row + at, scale_at - at);
     }
 #else
     for (int d = 0; d < (SLOTS && t < 0 ? 0 : width); ++d) {

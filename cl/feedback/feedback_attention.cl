@@ -17,7 +17,7 @@
 //   SPLIT     split scores                            0, 1
 //   WEIGHTS   the weights are an output too           0, 1
 
-#include "common/dropout.clh"
+#include "common/dropout_row.clh"
 #include "common/math.clh"
 #include "common/reduce.clh"
 #include "common/stored.clh"
@@ -145,28 +145,6 @@ LOCAL_INLINE float exponentials(__local float *scores, int n, float row_max)
     }
     return horizontal_sum(sum);
 }
-
-#if DROPOUT
-// The first n of BLOCK scores, whose first is of `block`.
-LOCAL_INLINE void drop_scores(const struct dropout *d, ulong block, __local float *scores, int n)
-{
-#if LS == 1 && VW > 1
-    for (int j = 0; j < n; j += 4 * VW) {
-        FV e[4];
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-            e[k] = VLOAD(scores + j + k * VW);
-        drop_vectors(d, block + j / 4, e);
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-            VSTORE(e[k], scores + j + k * VW);
-    }
-#else
-    for (int j = 4 * (int)get_local_id(0); j < n; j += 4 * LS)
-        vstore4(drop_four(d, block + j / 4, vload4(0, scores + j)), 0, scores + j);
-#endif
-}
-#endif
 
 // q: [B, H width], rows q_stride apart; keys, values: element (j, b, h, c) at start + j * memory +
 // b * batch + h * head + c; places: [P, H, width]; u: [H, width]; place_bias: [P, H]

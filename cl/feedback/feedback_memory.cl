@@ -1,22 +1,36 @@
 // SPDX-License-Identifier: MIT
-// What a step of a feedback transformer does with its memory.  Host side:
+// What a step of a feedback transformer does with its memory, and its backward pass.  Host side:
 // lib/op/feedback/feedback_memory.c
 //
-//   Work      store: a work-group takes `per_group` rows of `width`, work-item i vectors i, i + LS ... of
-//             each; mix, gate: a work-group takes `per_group` elements
-//   Memory    store reads and writes a step's keys and values once; mix reads each value once
-//   Numerics  mix subtracts the largest weight; sums in the order of the values
+//   mix        y = sum + sum_f p_f x_f,   p = softmax(weights)
+//   backward   dx_f = p_f dy,   dot_f = dy . x_f,   dweights_i = p_i ([i was mixed] dot_i - sum_f p_f
+//              dot_f)
+//
+//   Work      store, load: a work-group takes `per_group` rows of `width`, work-item i vectors i, i + LS ... of
+//             each; mix, parts, gate: a work-group takes `per_group` elements; dots: a work-group takes one x;
+//             weights: one work-item
+//   Memory    store reads and writes a step's keys and values once; mix, parts and dots read each value once
+//   Numerics  mix subtracts the largest weight; sums in the order of the values, dots in one that depends on LS
+//             alone
 //
 //   Macro       Meaning                        Values
 //   N_X         values that are mixed at once  1 .. 8; 0: not for mixing
 //   CACHE_TYPE  type of the cache              0 | 1 | 2; 0: not for storing
 
 #include "common/math.clh"
+#include "common/rows.clh"
 #include "common/stored.clh"
 
 #if !defined N_X || !defined CACHE_TYPE
 #error "N_X and CACHE_TYPE must be defined"
 #endif
+
+// The first of the `limit` rows of the cache that are for a row of [B, n_slots, H].
+static inline long cache_row(long row, long n_batch, int slot, int n_slots, int n_heads, int limit)
+{
+    const long h = row % n_heads, s = row / n_heads % n_slots, b = row / n_heads / n_slots;
+    return (((slot + s) * n_batch + b) * n_heads + h) * limit;
+}
 
 // x: [B, n_slots, H, width]; cache: [.., B, H, limit, width], of which row position[0] of n_slots
 // slots from `slot` on becomes x.  A position outside 0 .. limit - 1 is not stored.
@@ -33,12 +47,35 @@ KERNEL void feedback_memory_store_fwd(__global const float *restrict x,
         return;
 
     for (long row = first; row < end; ++row) {
-        const long h = row % n_heads, s = row / n_heads % n_slots, b = row / n_heads / n_slots;
         __global const float *from = x + row * width;
-        const long to = ((((slot + s) * n_batch + b) * n_heads + h) * limit + place) * width;
+        const long to = (cache_row(row, n_batch, slot, n_slots, n_heads, limit) + place) * width;
         for (int c = VW * (int)get_local_id(0); c < width; c += VW * LS)
             store_stored_some(load_some(from + c, width - c, 0.0f), cache, to + c, width - c,
                               CACHE_TYPE);
+    }
+}
+
+// The gradient of what a step stored: row position[0] of n_slots slots from `slot` on of the
+// gradients [.., B, H, limit, width], 0 for a position outside 0 .. limit - 1, which was not stored,
+// and for position n_steps - 1, which no step read.  y: [B, n_slots, H, width]
+KERNEL void feedback_memory_bwd_load(__global const float *restrict cache,
+                                     __global const int *restrict position,
+                                     __global float *restrict y, int slot, int n_slots, int n_heads,
+                                     int limit, int n_steps, int width, long rows, int per_group)
+{
+    const long first = (long)get_group_id(0) * per_group;
+    const long end = min(first + per_group, rows);
+    const long n_batch = rows / n_slots / n_heads;
+    const int place = position[0], is_read = place >= 0 && place < limit && place < n_steps - 1;
+
+    for (long row = first; row < end; ++row) {
+        __global const float *from =
+            cache +
+            (cache_row(row, n_batch, slot, n_slots, n_heads, limit) + (is_read ? place : 0)) *
+                width;
+        for (int c = VW * (int)get_local_id(0); c < width; c += VW * LS)
+            store_some(is_read ? load_some(from + c, width - c, 0.0f) : (FV)(0.0f),
+                       y + row * width + c, width - c);
     }
 }
 
@@ -56,28 +93,46 @@ KERNEL void feedback_memory_gate_fwd(__global const int *restrict position,
 
 #if N_X > 0
 
+struct softmax {
+    float largest, total;
+};
+
+static inline struct softmax softmax_of(__global const float *weights, int n)
+{
+    struct softmax s = {-INFINITY, 0.0f};
+
+    for (int i = 0; i < n; ++i)
+        s.largest = fmax(s.largest, weights[i]);
+    for (int i = 0; i < n; ++i)
+        s.total += exp_nonpos_f(weights[i] - s.largest);
+    return s;
+}
+
+static inline float share_of(const struct softmax *s, float weight)
+{
+    return exp_nonpos_f(weight - s->largest) / s->total;
+}
+
+#define X_PARAMS                                                                                   \
+    __global const float *x0, __global const float *x1, __global const float *x2,                  \
+        __global const float *x3, __global const float *x4, __global const float *x5,              \
+        __global const float *x6, __global const float *x7
+
 // y = sum + softmax(weights)[first_x] x0 + softmax(weights)[first_x + 1] x1 ...; `sum` when
 // `continued`; all [count]
 KERNEL void feedback_memory_mix_fwd(__global const float *restrict weights,
-                                    __global const float *sum, __global const float *x0,
-                                    __global const float *x1, __global const float *x2,
-                                    __global const float *x3, __global const float *x4,
-                                    __global const float *x5, __global const float *x6,
-                                    __global const float *x7, __global float *restrict y,
+                                    __global const float *sum, X_PARAMS, __global float *restrict y,
                                     int n_weights, int first_x, int continued, long count,
                                     int per_group)
 {
     __global const float *const x[8] = {x0, x1, x2, x3, x4, x5, x6, x7};
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, count);
-    float row_max = -INFINITY, total = 0.0f, share[N_X];
+    const struct softmax all_weights = softmax_of(weights, n_weights);
+    float share[N_X];
 
-    for (int i = 0; i < n_weights; ++i)
-        row_max = fmax(row_max, weights[i]);
-    for (int i = 0; i < n_weights; ++i)
-        total += exp_nonpos_f(weights[i] - row_max);
     for (int i = 0; i < N_X; ++i)
-        share[i] = exp_nonpos_f(weights[first_x + i] - row_max) / total;
+        share[i] = share_of(&all_weights, weights[first_x + i]);
 
     for (long i = first + VW * (long)get_local_id(0); i < end; i += VW * LS) {
         const int n = (int)min(end - i, (long)VW);
@@ -85,6 +140,66 @@ KERNEL void feedback_memory_mix_fwd(__global const float *restrict weights,
         for (int k = 0; k < N_X; ++k)
             all += share[k] * load_some(x[k] + i, n, 0.0f);
         store_some(all, y + i, n);
+    }
+}
+
+// dx: [N_X][count]
+KERNEL void feedback_memory_bwd_parts(__global const float *restrict weights,
+                                      __global const float *restrict dy,
+                                      __global float *restrict dx, int n_weights, int first_x,
+                                      long count, int per_group)
+{
+    const long first = (long)get_group_id(0) * per_group;
+    const long end = min(first + per_group, count);
+    const struct softmax all_weights = softmax_of(weights, n_weights);
+    float share[N_X];
+
+    for (int i = 0; i < N_X; ++i)
+        share[i] = share_of(&all_weights, weights[first_x + i]);
+
+    for (long i = first + VW * (long)get_local_id(0); i < end; i += VW * LS) {
+        const int n = (int)min(end - i, (long)VW);
+        const FV g = load_some(dy + i, n, 0.0f);
+        for (int k = 0; k < N_X; ++k)
+            store_some(share[k] * g, dx + k * count + i, n);
+    }
+}
+
+// dots: [N_X]
+KERNEL void feedback_memory_bwd_dots(__global const float *dy, X_PARAMS,
+                                     __global float *restrict dots, long count)
+{
+    GROUP_SPACE(tmp);
+    const int k = (int)get_group_id(0);
+    // Chosen without an array of pointers, which GPUs keep in memory.
+    __global const float *const low = k < 2 ? (k == 0 ? x0 : x1) : (k == 2 ? x2 : x3);
+    __global const float *const high = k < 6 ? (k == 4 ? x4 : x5) : (k == 6 ? x6 : x7);
+    __global const float *const x = k < 4 ? low : high;
+    FV sum_v = (FV)(0.0f);
+
+    for (long i = VW * (long)get_local_id(0); i < count; i += VW * LS) {
+        const int n = (int)min(count - i, (long)VW);
+        sum_v += load_some(dy + i, n, 0.0f) * load_some(x + i, n, 0.0f);
+    }
+    const float sum = GROUP_SUM(horizontal_sum(sum_v), tmp);
+    if (get_local_id(0) == 0)
+        dots[k] = sum;
+}
+
+KERNEL void feedback_memory_bwd_weights(__global const float *restrict weights,
+                                        __global const float *restrict dots,
+                                        __global float *restrict dweights, int n_weights,
+                                        int first_x)
+{
+    const struct softmax all_weights = softmax_of(weights, n_weights);
+    float mean = 0.0f;
+
+    for (int k = 0; k < N_X; ++k)
+        mean += share_of(&all_weights, weights[first_x + k]) * dots[k];
+    for (int i = 0; i < n_weights; ++i) {
+        const int k = i - first_x;
+        const float own = k >= 0 && k < N_X ? dots[k] : 0.0f;
+        dweights[i] = share_of(&all_weights, weights[i]) * (own - mean);
     }
 }
 

@@ -24,14 +24,8 @@
 #include "common/softcap.clh"
 #include "fused/channel_block.clh"
 
-#ifndef CACHE_TYPE
-#error "CACHE_TYPE: type of the caches' elements"
-#endif
-#ifndef SLOTS
-#error "SLOTS: one position for all, or one for each row"
-#endif
-#ifndef SLOPES
-#error "SLOPES: are slopes times distances added?"
+#if !defined CACHE_TYPE || !defined SLOTS || !defined SLOPES
+#error "CACHE_TYPE, SLOTS and SLOPES must be defined"
 #endif
 
 #if CACHE_TYPE == STORED_FLOAT
@@ -107,7 +101,8 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const void *keys,
 KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int limit, int span,
                                      float scale, float softcap,
                                      __global const int *restrict position, __global void *keys,
-                                     __global void *values, __local float *sums SLOPES_PARAM)
+                                     __global void *values, __local float *sums,
+                                     __global const float *restrict slopes)
 {
     SOFTMAX_LOCALS;
 #if !SLOTS

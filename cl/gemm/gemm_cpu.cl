@@ -17,7 +17,6 @@
 //   CAUSAL  A is square and lower triangular  0 | 1; 0 with TRANS_A
 
 #include "common/prefetch.clh"
-#include "common/types.clh"
 
 #ifndef CAUSAL
 #error "CAUSAL: A is lower triangular"
@@ -169,12 +168,9 @@ LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e,
 
 // Elements k_from .. k_to - 1 of the sums; the launch with k_to = k finishes them.
 KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m, int tile_n,
-                          int tile_k, int tiles_m, int tiles_n, int batch,
-                          __global const float *restrict a_base, long a_start, long lda,
-                          long a_batch, __global const WEIGHT *restrict b_base, long b_start,
-                          long ldb, long b_batch, __global float *restrict c_base, long c_start,
-                          long ldc, long c_batch, __local float *restrict b_pack,
-                          __local float *restrict a_pack, EPILOGUE_PARAMS)
+                          int tile_k, int tiles_m, int tiles_n, int batch, MATRIX_PARAMS,
+                          __local float *restrict b_pack, __local float *restrict a_pack,
+                          EPILOGUE_PARAMS)
 {
     const int group = get_group_id(0);
     const int entry = group / tiles_n % batch;
@@ -183,9 +179,9 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
     const int i0 = (CAUSAL ? tiles_m - 1 - row_tile : row_tile) * tile_m;
     const int rows = min(tile_m, m - i0), columns = min(tile_n, n - j0);
     const int k_all = CAUSAL ? min(k, i0 + rows) : k, k_end = min(k_to, k_all);
-    __global const float *a = a_base + a_start + entry * a_batch;
-    __global const WEIGHT *b = b_base + b_start + entry * b_batch;
-    __global float *c = c_base + c_start + entry * c_batch + i0 * ldc + j0;
+    __global const float *a = A_OF(entry);
+    __global const WEIGHT *b = B_OF(entry);
+    __global float *c = C_OF(entry) + i0 * ldc + j0;
     struct epilogue e = EPILOGUE_OF(entry);
     // A residual that is the whole epilogue is what the first block's sums are added to.
     __global const float *start = 0;

@@ -17,11 +17,8 @@
 #include "common/epilogue.clh"
 #include "common/weights.clh"
 
-#ifndef MAX_ROWS
-#error "MAX_ROWS: rows of A at a time"
-#endif
-#ifndef NORM
-#error "NORM: the rows of A are normalised"
+#if !defined MAX_ROWS || !defined NORM
+#error "MAX_ROWS: rows of A at a time; NORM: they are normalised"
 #endif
 
 #if NORM
@@ -90,35 +87,30 @@ LOCAL_INLINE void store_row(float16 sum, const struct epilogue *e, __global floa
     }
 }
 
-KERNEL void gemm_cpu_quantised(int m, int n, int k, int panels_per_item,
-                               __global const float *restrict a_base, long a_start, long lda,
-                               long a_batch, __global const WEIGHT *restrict b, long b_start,
-                               long ldb, long b_batch, __global float *restrict c_base,
-                               long c_start, long ldc, long c_batch, EPILOGUE_PARAMS,
-                               __local float *restrict sums NORM_PARAMS)
+KERNEL void gemm_cpu_quantised(int m, int n, int k, int panels_per_item, MATRIX_PARAMS,
+                               EPILOGUE_PARAMS, __local float *restrict sums NORM_PARAMS)
 {
     const int blocks = k / 32, rows = (m + MAX_ROWS - 1) / MAX_ROWS * MAX_ROWS;
     const int first = (int)get_group_id(0) * panels_per_item;
     const int end = min(first + panels_per_item, (n + 15) / 16);
     const struct epilogue e = EPILOGUE_OF(0);
-    __global float *c = c_base + c_start;
+    __global float *c = C_OF(0);
 #if NORM
     const long pitch = k;
     A_SPACE const float *a = normalised;
 
     for (int r = 0; r < m; r++)
-        normalise_row(a_base + a_start + r * lda, k, norm_weight, norm_bias, eps,
-                      normalised + r * pitch);
+        normalise_row(A_OF(0) + r * lda, k, norm_weight, norm_bias, eps, normalised + r * pitch);
 #else
     const long pitch = lda;
-    A_SPACE const float *a = a_base + a_start;
+    A_SPACE const float *a = A_OF(0);
 #endif
 
     for (int r = 0; r < rows; r++)
         sum_blocks(a + min(r, m - 1) * pitch, blocks, r, rows, sums);
     for (int panel = first; panel < end; panel++)
         for (int i0 = 0; i0 < m; i0 += MAX_ROWS) {
-            __global const uchar *pair = b + (long)panel * PAIRS(k) * PAIR_BYTES;
+            __global const uchar *pair = b_base + (long)panel * PAIRS(k) * PAIR_BYTES;
             __local const float *block_sums = sums + i0;
             A_SPACE const float *row[MAX_ROWS];
             float16 total[MAX_ROWS];

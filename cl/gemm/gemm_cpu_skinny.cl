@@ -61,17 +61,14 @@ LOCAL_INLINE void store_columns(A_SPACE const float *a, long lda, int m, __globa
 #endif
 
 KERNEL void gemm_cpu_skinny(int m, int n, int k, int groups_n, int cols_per_item, int prefetch_rows,
-                            __global const float *restrict a_base, long a_start, long lda,
-                            long a_batch, __global const WEIGHT *restrict b_base, long b_start,
-                            long ldb, long b_batch, __global float *restrict c_base, long c_start,
-                            long ldc, long c_batch, EPILOGUE_PARAMS NORM_PARAMS)
+                            MATRIX_PARAMS, EPILOGUE_PARAMS NORM_PARAMS)
 {
     const int entry = (int)get_group_id(0) / groups_n;
     const int first = (int)get_group_id(0) % groups_n * cols_per_item;
     const int end = min(first + cols_per_item, n);
-    __global const float *from = a_base + a_start + entry * a_batch;
-    __global const WEIGHT *b = b_base + b_start + entry * b_batch;
-    __global float *c = c_base + c_start + entry * c_batch;
+    __global const float *from = A_OF(entry);
+    __global const WEIGHT *b = B_OF(entry);
+    __global float *c = C_OF(entry);
     const struct epilogue e = EPILOGUE_OF(entry);
 
 #if NORM

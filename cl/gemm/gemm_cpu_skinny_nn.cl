@@ -18,8 +18,6 @@
 
 #include "common/epilogue.clh"
 #include "common/prefetch.clh"
-#include "common/types.clh"
-#include "common/vector.clh"
 #include "common/weights.clh"
 
 #if !defined NV || !defined MAX_ROWS
@@ -63,19 +61,16 @@ static inline void add_products(__global const float *a, long lda, int m, __glob
             sums[r * NV + v] = sum[r][v];
 }
 
-KERNEL void gemm_cpu_skinny_nn(int m, int n, int k, int groups_n, int cols_per_item,
-                               __global const float *restrict a_base, long a_start, long lda,
-                               long a_batch, __global const WEIGHT *restrict b_base, long b_start,
-                               long ldb, long b_batch, __global float *restrict c_base,
-                               long c_start, long ldc, long c_batch, EPILOGUE_PARAMS)
+KERNEL void gemm_cpu_skinny_nn(int m, int n, int k, int groups_n, int cols_per_item, MATRIX_PARAMS,
+                               EPILOGUE_PARAMS)
 {
     const int entry = (int)get_group_id(0) / groups_n;
     const int first = (int)get_group_id(0) % groups_n * cols_per_item;
     const int columns = min(cols_per_item, n - first);
     const int n_panels = (columns + NV * VW - 1) / (NV * VW);
-    __global const float *a = a_base + a_start + entry * a_batch;
-    __global const WEIGHT *b = b_base + b_start + entry * b_batch + first;
-    __global float *c = c_base + c_start + entry * c_batch + first;
+    __global const float *a = A_OF(entry);
+    __global const WEIGHT *b = B_OF(entry) + first;
+    __global float *c = C_OF(entry) + first;
     const struct epilogue e = EPILOGUE_OF(entry);
     FV sums[MAX_PANELS * MAX_ROWS * NV];
 

@@ -8,8 +8,6 @@
 //   Numerics  as the epilogue of gemm_cpu.cl and gemm_gpu.cl; partial sums are added in order
 
 #include "common/epilogue.clh"
-#include "common/types.clh"
-#include "common/vector.clh"
 
 #define SUMS_IN_C    0
 #define SUMS_ZERO    1

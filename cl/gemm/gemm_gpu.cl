@@ -20,23 +20,14 @@
 //   TY      work-items along m                a power of two
 //   CAUSAL  A is square and lower triangular  0 | 1; 0 with TRANS_A
 
-#include "common/types.clh"
-#include "common/vector.clh"
+#include "common/epilogue.clh"
 
-#if !defined BM || !defined BN || !defined BK || !defined TX || !defined TY
-#error "BM, BN, BK, TX and TY must be defined"
-#endif
-#if !defined ALIGNED || !defined TRANS_A || !defined TRANS_B || !defined CAUSAL
-#error "ALIGNED, TRANS_A, TRANS_B and CAUSAL must be defined"
+#if !defined TX || !defined TY || !defined CAUSAL
+#error "TX, TY and CAUSAL must be defined"
 #endif
 #if VW != 4 || BM % (4 * TY) != 0 || BN % (4 * TX) != 0 || BK % 4 != 0 || LS != TX * TY
 #error "BM, BN, BK, TX, TY, LS, VW do not go together"
 #endif
-#if BM * BK % (4 * LS) != 0 || BN * BK % (4 * LS) != 0
-#error "BM BK and BN BK: multiples of 4 LS"
-#endif
-
-#include "common/epilogue.clh"
 
 #define RM (BM / TY)
 #define RN (BN / TX)
@@ -94,15 +85,7 @@ LOCAL_INLINE void multiply_blocks(__local const float *a_block, __local const fl
     }
 }
 
-// Elements k_from .. k_to - 1 of the sums, k_step of them per split; their results are c_split
-// apart.  What is in C is added where k_from > 0, and `apply_epilogue` applies the epilogue: both
-// without split-K.
-KERNEL void gemm_gpu_tile(int m, int n, int k_from, int k_to, int k_step, int apply_epilogue,
-                          long c_split, int tiles_m, int tiles_n, int batch,
-                          __global const float *restrict a_base, long a_start, long lda,
-                          long a_batch, __global const WEIGHT *restrict b_base, long b_start,
-                          long ldb, long b_batch, __global float *restrict c_base, long c_start,
-                          long ldc, long c_batch, EPILOGUE_PARAMS)
+KERNEL void gemm_gpu_tile(TILE_PARAMS)
 {
     __local float a_block[BK * A_LD] __attribute__((aligned(16)));
     __local float b_block[BK * B_LD] __attribute__((aligned(16)));
@@ -115,9 +98,9 @@ KERNEL void gemm_gpu_tile(int m, int n, int k_from, int k_to, int k_step, int ap
     const int k_start = k_from + (int)get_group_id(1) * k_step,
               k_stop = min(k_start + k_step, k_to);
     const int k_end = CAUSAL ? min(k_stop, i0 + BM) : k_stop;
-    __global const float *a = a_base + a_start + entry * a_batch;
-    __global const WEIGHT *b = b_base + b_start + entry * b_batch;
-    __global float *out = c_base + c_start + entry * c_batch + (int)get_group_id(1) * c_split;
+    __global const float *a = A_OF(entry);
+    __global const WEIGHT *b = B_OF(entry);
+    __global float *out = C_OF(entry) + (int)get_group_id(1) * c_split;
     const struct epilogue e = EPILOGUE_OF(entry);
     float4 sum[RM][RN / 4], a_part[A_PARTS];
     b_four b_part[B_PARTS];

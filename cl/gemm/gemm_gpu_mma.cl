@@ -17,18 +17,12 @@
 //   BK       length of a block of the sums  a multiple of 16
 //   WAVES_N  sub-groups along n             2 | 4
 
-#include "common/types.clh"
-#include "common/vector.clh"
-
-#if !defined BM || !defined BN || !defined BK || !defined WAVES_N
-#error "BM, BN, BK and WAVES_N must be defined"
-#endif
-#if !defined ALIGNED || !defined TRANS_A || !defined TRANS_B
-#error "ALIGNED, TRANS_A and TRANS_B must be defined"
-#endif
-
 #include "common/epilogue.clh"
 #include "common/mma.clh"
+
+#ifndef WAVES_N
+#error "WAVES_N: sub-groups along n"
+#endif
 
 #define WAVES_M (LS / MMA_LANES / WAVES_N)
 #define WM      (BM / WAVES_M)
@@ -48,15 +42,7 @@
 #define PIECES_M (WM / MMA_M)
 #define PIECES_N (WN / MMA_N)
 
-// Elements k_from .. k_to - 1 of the sums, k_step of them per split; their results are c_split
-// apart.  What is in C is added where k_from > 0, and `apply_epilogue` applies the epilogue: both
-// without split-K.
-KERNEL void gemm_gpu_mma_tile(int m, int n, int k_from, int k_to, int k_step, int apply_epilogue,
-                              long c_split, int tiles_m, int tiles_n, int batch,
-                              __global const float *restrict a_base, long a_start, long lda,
-                              long a_batch, __global const WEIGHT *restrict b_base, long b_start,
-                              long ldb, long b_batch, __global float *restrict c_base, long c_start,
-                              long ldc, long c_batch, EPILOGUE_PARAMS)
+KERNEL void gemm_gpu_mma_tile(TILE_PARAMS)
 {
     __local float a_block[BK * A_LD] __attribute__((aligned(16)));
     __local float b_block[BK * B_LD] __attribute__((aligned(16)));
@@ -67,9 +53,9 @@ KERNEL void gemm_gpu_mma_tile(int m, int n, int k_from, int k_to, int k_step, in
     const int entry = group / tiles_n % batch;
     const int j0 = group % tiles_n * BN, i0 = group / tiles_n / batch * BM;
     const int k_start = k_from + (int)get_group_id(1) * k_step, k_end = min(k_start + k_step, k_to);
-    __global const float *a = a_base + a_start + entry * a_batch;
-    __global const WEIGHT *b = b_base + b_start + entry * b_batch;
-    __global float *out = c_base + c_start + entry * c_batch + (int)get_group_id(1) * c_split;
+    __global const float *a = A_OF(entry);
+    __global const WEIGHT *b = B_OF(entry);
+    __global float *out = C_OF(entry) + (int)get_group_id(1) * c_split;
     const struct epilogue e = EPILOGUE_OF(entry);
     float4 a_part[A_PARTS];
     b_four b_part[B_PARTS];

@@ -23,11 +23,7 @@
 
 #define SHARES (LS / 16)
 
-KERNEL void gemm_gpu_quantised(int m, int n, int k, int row_groups,
-                               __global const float *restrict a_base, long a_start, long lda,
-                               long a_batch, __global const WEIGHT *restrict b, long b_start,
-                               long ldb, long b_batch, __global float *restrict c_base,
-                               long c_start, long ldc, long c_batch, EPILOGUE_PARAMS)
+KERNEL void gemm_gpu_quantised(int m, int n, int k, int row_groups, MATRIX_PARAMS, EPILOGUE_PARAMS)
 {
     __local float partial[LS];
     const int id = (int)get_local_id(0), column = id % 16;
@@ -40,11 +36,11 @@ KERNEL void gemm_gpu_quantised(int m, int n, int k, int row_groups,
     for (int r = 0; r < MAX_ROWS; r++)
         total[r] = 0.0f;
     for (int block = id / 16; block < k / 32; block += SHARES) {
-        __global const uchar *pair = b + ((long)panel * PAIRS(k) + block / 2) * PAIR_BYTES;
+        __global const uchar *pair = b_base + ((long)panel * PAIRS(k) + block / 2) * PAIR_BYTES;
         const int h = block % 2;
         const float d = vload_half(h * 16 + column, (__global const half *)pair);
         __global const uint *words = (__global const uint *)(pair + 64 + h * BLOCK_BYTES) + column;
-        __global const float *a = a_base + a_start + block * 32;
+        __global const float *a = A_OF(0) + block * 32;
         float part[MAX_ROWS];
 
 #pragma unroll
@@ -73,7 +69,7 @@ KERNEL void gemm_gpu_quantised(int m, int n, int k, int row_groups,
             float sum = partial[id];
             for (int share = 1; share < SHARES; share++)
                 sum += partial[share * 16 + id];
-            c_base[c_start + (i0 + r) * ldc + j] = epilogue_f(&e, sum, i0 + r, j);
+            C_OF(0)[(i0 + r) * ldc + j] = epilogue_f(&e, sum, i0 + r, j);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -12,24 +12,19 @@
 //   MAX_ROWS  maximum rows of A                  1 | 4
 
 #include "common/epilogue.clh"
-#include "common/types.clh"
-#include "common/vector.clh"
 #include "common/weights.clh"
 
 #if !defined NV || !defined MAX_ROWS
 #error "NV and MAX_ROWS must be defined"
 #endif
 
-KERNEL void gemv_axpy(int m, int n, int k, int groups_n, __global const float *restrict a_base,
-                      long a_start, long lda, long a_batch, __global const WEIGHT *restrict b_base,
-                      long b_start, long ldb, long b_batch, __global float *restrict c_base,
-                      long c_start, long ldc, long c_batch, EPILOGUE_PARAMS)
+KERNEL void gemv_axpy(int m, int n, int k, int groups_n, MATRIX_PARAMS, EPILOGUE_PARAMS)
 {
     const int entry = (int)get_group_id(0) / groups_n;
     const int j0 = ((int)get_group_id(0) % groups_n * LS + (int)get_local_id(0)) * (NV * VW);
-    __global const float *a = a_base + a_start + entry * a_batch;
-    __global const WEIGHT *b = b_base + b_start + entry * b_batch + j0;
-    __global float *c = c_base + c_start + entry * c_batch;
+    __global const float *a = A_OF(entry);
+    __global const WEIGHT *b = B_OF(entry) + j0;
+    __global float *c = C_OF(entry);
     const struct epilogue e = EPILOGUE_OF(entry);
     const int columns = min(NV * VW, n - j0);
     FV sum[MAX_ROWS][NV];

@@ -18,11 +18,8 @@
 
 #include "common/norm.clh"
 
-#ifndef PIECES
-#error "PIECES: a row is several pieces"
-#endif
-#ifndef RMS
-#error "RMS: RMS normalisation"
+#if !defined PIECES || !defined RMS
+#error "PIECES and RMS must be defined"
 #endif
 
 #if RMS

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradient of softmax over the last axis.  Host side: lib/op/norm/softmax_bwd.c
+// The gradient of softmax over the last axis.  Host side: lib/op/norm/masked_softmax.c
 //
 //   Work      LANES_PER_ROW work-items share a row, LS / LANES_PER_ROW rows a work-group; CPU variant: one work-item walks
 //             `per_group` rows

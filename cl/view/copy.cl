@@ -109,11 +109,8 @@ KERNEL void copy_q8_rows_fwd(__global const float *restrict x, long start, long 
     __global char *to = state + at * Q8_ROW_BYTES(heads * width, heads);
 
     x += start + at / batch * row + at % batch * entry + (long)h * width * step;
-    const float largest = q8_largest(x, step, width), d = q8_scale(largest);
-    *(__global float *)(to + Q8_SCALES(heads * width) + 4 * h) = d;
-    for (int c = 0; c < width; ++c) {
-        const char q = q8_of(x[c * step], largest);
-        to[h * width + c] = q;
-        y[i * width + c] = d * (float)q;
-    }
+    const int scale_at = Q8_SCALES(heads * width) + 4 * h;
+    store_q8(x, step, width, to + h * width, scale_at - h * width);
+    for (int c = 0; c < width; ++c)
+        y[i * width + c] = Q8_SCALE_AT(to, scale_at) * (float)to[h * width + c];
 }

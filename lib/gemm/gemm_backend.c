@@ -137,12 +137,6 @@ size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g
                                         : attncl__gemm_gpu_scratch(caps, g);
 }
 
-attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
-{
-    return l->caps->variant == VARIANT_CPU ? attncl__gemm_cpu(l, g, how)
-                                           : attncl__gemm_gpu(l, g, how);
-}
-
 // A matrix times one column as a row times the transposed matrix, which is a skinny GEMM.
 static struct gemm as_one_row(const struct gemm *g)
 {
@@ -214,7 +208,8 @@ attncl_status attncl__gemm(struct launcher *l, const struct gemm *problem)
         TRY(attncl__gemm_quantised(l, &g, how));
         break;
     case BACKEND_TILED:
-        TRY(attncl__gemm_tiles(l, &g, how));
+        TRY(l->caps->variant == VARIANT_CPU ? attncl__gemm_cpu(l, &g, how)
+                                            : attncl__gemm_gpu(l, &g, how));
         break;
     }
     log_choice(&g, how, choice.reason);

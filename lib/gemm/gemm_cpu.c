@@ -226,9 +226,7 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
                                  arg_i32(k + k_step < g->k ? k + k_step : g->k), arg_i32(t->m),
                                  arg_i32(t->n), arg_i32(t->k), arg_i32(tiles_m), arg_i32(tiles_n),
                                  arg_i32(g->batch)));
-        attncl__gemm_add_matrix(&args, &g->a);
-        attncl__gemm_add_matrix(&args, &g->b);
-        attncl__gemm_add_matrix(&args, &g->c);
+        attncl__gemm_add_matrices(&args, g, &g->c);
         if (direct) // of a kernel that does not touch them; an argument has at least one element
             arg_list_add(&args, ARGS(arg_local(sizeof(float)), arg_local(sizeof(float))));
         else

@@ -28,9 +28,7 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
                              arg_i64(split.n_splits > 1 ? g->batch * g->m * g->n : 0),
                              arg_i32(ceil_div(g->m, t->bm)), arg_i32(ceil_div(g->n, t->bn)),
                              arg_i32(g->batch)));
-    attncl__gemm_add_matrix(&args, &g->a);
-    attncl__gemm_add_matrix(&args, &g->b);
-    attncl__gemm_add_matrix(&args, split.n_splits > 1 ? &partials : &g->c);
+    attncl__gemm_add_matrices(&args, g, split.n_splits > 1 ? &partials : &g->c);
     attncl__gemm_add_epilogue(&args, g);
     return attncl__launch(l, &spec, grid_2d(attncl__gpu_tile_count(g, t), split.n_splits, local, 1),
                           args.arg, args.n);

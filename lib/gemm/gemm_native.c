@@ -23,6 +23,14 @@ void attncl__gemm_add_matrix(struct arg_list *args, const struct gemm_matrix *x)
         args, ARGS(arg_mem(x->span), arg_i64(x->start), arg_i64(x->ld), arg_i64(x->batch_stride)));
 }
 
+void attncl__gemm_add_matrices(struct arg_list *args, const struct gemm *g,
+                               const struct gemm_matrix *c)
+{
+    attncl__gemm_add_matrix(args, &g->a);
+    attncl__gemm_add_matrix(args, &g->b);
+    attncl__gemm_add_matrix(args, c);
+}
+
 void attncl__gemm_add_macros(struct kspec *spec, const struct gemm *g)
 {
     kspec_int(spec, "TRANS_A", g->trans_a);

@@ -37,9 +37,7 @@ static attncl_status launch_cpu(struct launcher *l, const struct gemm *g)
     kspec_int(&spec, "ACT", g->activation);
     attncl__gemm_add_norm_macro(&spec, g);
     arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(each)));
-    attncl__gemm_add_matrix(&args, &g->a);
-    attncl__gemm_add_matrix(&args, &g->b);
-    attncl__gemm_add_matrix(&args, &g->c);
+    attncl__gemm_add_matrices(&args, g, &g->c);
     attncl__gemm_add_epilogue(&args, g);
     arg_list_add(&args, ARGS(arg_local(sums_bytes(g))));
     if (norms)
@@ -73,9 +71,7 @@ static attncl_status launch_gpu(struct launcher *l, const struct gemm *g)
         spec = gpu_spec(l->caps, g, local /= 2);
     TRY(attncl__gemm_check_groups(g, panels * row_groups));
     arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(row_groups)));
-    attncl__gemm_add_matrix(&args, &g->a);
-    attncl__gemm_add_matrix(&args, &g->b);
-    attncl__gemm_add_matrix(&args, &g->c);
+    attncl__gemm_add_matrices(&args, g, &g->c);
     attncl__gemm_add_epilogue(&args, g);
     return attncl__launch(l, &spec, grid_1d(panels * row_groups, local), args.arg, args.n);
 }

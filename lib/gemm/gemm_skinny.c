@@ -144,9 +144,7 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
     if (row_dots)
         arg_list_add(&args, ARGS(arg_i32(attncl__skinny_gemm_prefetch_rows(l->caps, g->m, g->k,
                                                                            g->b_dtype))));
-    attncl__gemm_add_matrix(&args, &g->a);
-    attncl__gemm_add_matrix(&args, &g->b);
-    attncl__gemm_add_matrix(&args, &g->c);
+    attncl__gemm_add_matrices(&args, g, &g->c);
     attncl__gemm_add_epilogue(&args, g);
     if (norms)
         arg_list_add(&args,

@@ -42,8 +42,8 @@ bool attncl__gemv_takes(const struct device_caps *caps, const struct gemm *g)
 // By gemv_dot or gemv_blocks, of one batch entry.
 static bool uses_gpu_dots(const struct device_caps *caps, const struct gemm *g)
 {
-    return caps->variant == VARIANT_GPU && attncl__gemv_takes(caps, g) && g->trans_b && g->n > 1 &&
-           g->k > 0 && g->batch == 1;
+    return caps->variant == VARIANT_GPU && !attncl__is_quantised(g->b_dtype) &&
+           attncl__gemv_takes(caps, g) && g->trans_b && g->n > 1 && g->k > 0 && g->batch == 1;
 }
 
 bool attncl__gemv_norms(const struct device_caps *caps, const struct gemm *g)
@@ -188,9 +188,7 @@ attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GE
 
     TRY(attncl__gemm_check_groups(g, groups));
     arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(groups_n)));
-    attncl__gemm_add_matrix(&args, &g->a);
-    attncl__gemm_add_matrix(&args, &g->b);
-    attncl__gemm_add_matrix(&args, &g->c);
+    attncl__gemm_add_matrices(&args, g, &g->c);
     if (product_count(g) > 1)
         add_biases(&args, g);
     else

@@ -12,8 +12,6 @@ enum { GEMM_HOW_BYTES = 96 };
 
 // Tiles: any GEMM with k > 0, by the device's variant.  ERR_UNSUPPORTED when no tile configuration
 // runs on the device or the grid is too large.
-attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g,
-                                 char how[GEMM_HOW_BYTES]);
 attncl_status attncl__gemm_cpu(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES]);
 attncl_status attncl__gemm_gpu(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES]);
 
@@ -67,9 +65,11 @@ int attncl__gemm_class(const struct gemm *g);
 // Of tiles on GPUs; TUNE_SKINNY: at most 32 rows.
 int attncl__gemm_gpu_class(const struct gemm *g);
 
-// An argument list: sizes first, then matrices, then the epilogue (EPILOGUE_PARAMS of
+// An argument list: sizes first, then A, B and C, then the epilogue (MATRIX_PARAMS, EPILOGUE_PARAMS of
 // cl/common/epilogue.clh).
 void attncl__gemm_add_matrix(struct arg_list *args, const struct gemm_matrix *x);
+void attncl__gemm_add_matrices(struct arg_list *args, const struct gemm *g,
+                               const struct gemm_matrix *c);
 void attncl__gemm_add_epilogue(struct arg_list *args, const struct gemm *g);
 
 // The macros that both tile variants have: TRANS_A, TRANS_B, CAUSAL, WTYPE, ACT.

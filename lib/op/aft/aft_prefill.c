@@ -54,15 +54,6 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                                arg_i32(lanes), arg_i32(p->window)));
 }
 
-// Each key: its exponential, and the sums.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[IN_V]);
-
-    *flop_ret = 20 * count;
-    *bytes_ret = 4 * 3 * count;
-}
-
 const struct op_class attncl__op_aft_prefill_fwd = {
     .name = OP_CLASS(aft_prefill_fwd),
     .in = OP_IN({"k", F32 | STRIDED, NULL}, {"v", F32 | STRIDED, "T B C"}, {"last", I32, "1"},
@@ -70,5 +61,7 @@ const struct op_class attncl__op_aft_prefill_fwd = {
                 {"values", SAME_TYPE | STATE, "W A"}),
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .cost = fwd_cost,
+    .flop = "20TBC", // each key: its exponential, and the sums
+    .moved =
+        {[IN_K] = "2TBC", [IN_LAST] = "0", [IN_SUMS] = "0", [IN_KEYS] = "0", [IN_VALUES] = "0"},
 };

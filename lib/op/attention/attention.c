@@ -20,10 +20,15 @@
 
 enum { MAX_LENGTH = 1 << 29 }; // kernels add T and S as ints
 
-const char *attncl__attention_result(const struct op_sig *sig)
+int attncl__attention_time_axis(const struct op_sig *sig)
 {
     const struct attention_fwd_params *params = sig->params;
-    return params->layout == ATTNCL_LAYOUT_TIME_FIRST ? "T B H E" : "B T H E";
+    return params->layout == ATTNCL_LAYOUT_TIME_FIRST ? 0 : 1;
+}
+
+const char *attncl__attention_result(const struct op_sig *sig)
+{
+    return attncl__attention_time_axis(sig) == 0 ? "T B H E" : "B T H E";
 }
 
 static attncl_status fwd_infer(struct op_sig *sig)
@@ -74,16 +79,12 @@ static size_t floats(int64_t count)
 static attncl_status launch_blocks(struct launcher *l, const struct op_call *call,
                                    const struct attention_tiling *p)
 {
-    const struct attention_fwd_params *params = call->sig.params;
-    const struct tensor_desc *in = call->sig.in;
     const bool weights = attncl__desc_present(&call->sig.out[ATT_OUT_WEIGHTS]);
     const int64_t block = p->block;
-    struct tensor_desc v = in[ATT_IN_V];
+    struct tensor_desc v = call->sig.in[ATT_IN_V];
     struct kspec spec =
         attncl__attention_cpu_spec(p, "attention/attention_cpu.cl", "attention_cpu_fwd");
-    int64_t y_b, y_t;
 
-    attncl__attention_strides(&call->sig, &call->sig.out[0], &y_b, &y_t);
     if (p->copy_values) {
         v.start = p->key_floats;
         v.stride[2] = p->value_pitch;
@@ -92,16 +93,12 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
     }
     kspec_int(&spec, "WEIGHTS", weights);
     return attncl__attention_launch(
-        l, call, &spec, grid_3d(ceil_div(p->n_queries, block), p->kv_group, p->kv_heads, 1, 1),
+        l, call, p, &spec, grid_3d(ceil_div(p->n_queries, block), p->kv_group, p->kv_heads, 1, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->scratch),
              ATTENTION_HEADS_OF(p->copy_values ? call->scratch : call->in[ATT_IN_V], &v),
-             ATTENTION_VISIBILITY(call, p), arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t),
+             arg_mem(call->out[0]), ATTENTION_STRIDES(call, &call->sig.out[0]),
              arg_mem(call->out[ATT_OUT_WEIGHTS]), arg_mem(call->out[ATT_OUT_ROWS]),
-             arg_i32(attncl__desc_present(&call->sig.out[ATT_OUT_ROWS])),
-             arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
-             arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
-             arg_f32(params->softcap), arg_i32(block),
-             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_IN_STEP], call, p),
+             arg_i32(attncl__desc_present(&call->sig.out[ATT_OUT_ROWS])), arg_i32(block),
              arg_local(floats(block * (p->width + p->key_tile + p->value_pitch + 1 + p->vw)))));
 }
 
@@ -147,10 +144,7 @@ static const struct grad_rule fwd_grad[] = {
 // one over its total, 0 and 0 where it sees no key, for the gradients.
 const struct op_class attncl__op_attention_fwd = {
     .name = OP_CLASS(attention_fwd),
-    .in = OP_IN({"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B G S D"},
-                {"v", F32 | ANY_VIEW, "B G S E"}, {"mask", U8 | OPTIONAL, "T|1 S B|1"},
-                {"valid_lens", I32 | OPTIONAL, "B T?"}, {"bias", F32 | OPTIONAL, "B|1 H|1 T|1 S"},
-                {"slopes", F32 | OPTIONAL, "H"}, {"step", I32 | OPTIONAL, ""}),
+    .in = OP_IN(ATTENTION_IN(F32 | OPTIONAL), {"step", I32 | OPTIONAL, ""}),
     .out = OP_OUT({"y", F32, NULL}, {"weights", F32 | OPTIONAL, "B H T S"},
                   {"rows", F32 | FOR_BACKWARD, "B H T 2"}),
     .infer = fwd_infer,

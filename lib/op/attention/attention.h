@@ -82,9 +82,8 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
 // The GPU variant's launches (attention_gpu.c).
 attncl_status attncl__attention_gpu(struct launcher *l, const struct op_call *call,
                                     const struct attention_tiling *tiling);
-// By matrix instructions: what the forward op's launch may use, the one condition, and its work-group
-// (attention_gpu_tiles.c); whether its kernel builds and fits without spills; the launch, `rows` being
-// absent where no statistics of rows are wanted (attention_gpu_mma.c).
+// By matrix instructions (attention_gpu_tiles.c): its work-group, and what the forward op's launch may use, the one
+// condition.
 size_t attncl__attention_mma_group(enum matrix_instruction mma);
 enum matrix_instruction attncl__attention_mma(const struct device_caps *caps,
                                               const struct attention_tiling *p, bool weights);
@@ -94,9 +93,6 @@ enum matrix_instruction attncl__attention_bwd_mma(const struct device_caps *caps
                                                   const struct attention_tiling *p);
 int64_t attncl__attention_bwd_mma_columns(enum matrix_instruction mma, int64_t columns,
                                           bool reads_ds);
-bool attncl__attention_mma_fits(struct launcher *l, const struct attention_tiling *p);
-attncl_status attncl__attention_mma_launch(struct launcher *l, const struct op_call *call,
-                                           const struct attention_tiling *p, struct span rows);
 // Tile configurations of the GPU variant for this shape, the best first; `skip` of them are passed
 // over.  NULL: no more, the device's work-groups or local memory are smaller.
 const struct attention_tile_config *attncl__attention_tile_config(const struct device_caps *caps,
@@ -107,7 +103,12 @@ const struct attention_tile_config *attncl__attention_tile_config(const struct d
 const struct attention_tile_config *
 attncl__attention_bwd_tile_config(const struct device_caps *caps, int64_t columns);
 
+// Macros: of a tile; of matrix instructions; of every kernel in the GPU variant, but for QUERY_CHANNELS.
 void attncl__attention_tile_macros(struct kspec *spec, const struct attention_tile_config *r);
+void attncl__attention_mma_macros(struct kspec *spec, const struct device_caps *caps,
+                                  enum matrix_instruction mma);
+void attncl__attention_gpu_macros(struct kspec *spec, const struct attention_tiling *p,
+                                  size_t group);
 
 // The width in whole dc channels where a work-group has local memory for all channels of its queries, and
 // a compute unit for enough such work-groups; else 0.
@@ -127,22 +128,20 @@ int attncl__attention_query_channels(const struct device_caps *caps,
         arg_i32((mask)->dim[2]), arg_i32((mask)->dim[2] > 1), arg_mem((call)->in[ATT_IN_LENS]),    \
         arg_i32((lens)->rank > 1), arg_i32((lens)->rank > 1 ? (lens)->dim[1] : 1)
 
-// What WEIGHT_MASK_PARAMS of cl/attention/attention.clh takes.
-#define ATTENTION_WEIGHT_MASK(mask, step, call, p)                                                 \
-    DROPOUT_ARGS(mask, step),                                                                      \
-        arg_i64((mask)->batch_begin *(call)->sig.in[ATT_IN_Q].dim[1] * (p)->n_queries)
-
-// attncl__launch() with, behind `args`, what BIAS_PARAMS of cl/attention/attention.clh takes.
+// attncl__launch() with, behind `args`, what ATTENTION_PARAMS of cl/attention/attention.clh takes.
 attncl_status attncl__attention_launch(struct launcher *l, const struct op_call *call,
-                                       const struct kspec *spec, struct grid grid,
-                                       const struct arg *args, size_t n_args);
+                                       const struct attention_tiling *p, const struct kspec *spec,
+                                       struct grid grid, const struct arg *args, size_t n_args);
 
-// The shape of y, for infer.
+// y and its like are [T, B, H, E] or [B, T, H, E]: the shape, for infer; the axis of T; and strides of y from a batch
+// entry, and from a query, to the next.
 const char *attncl__attention_result(const struct op_sig *sig);
-
-// y or its like, [T, B, H, E] or [B, T, H, E]: from a batch entry, and from a query, to the next.
-void attncl__attention_strides(const struct op_sig *sig, const struct tensor_desc *y,
-                               int64_t *b_ret, int64_t *t_ret);
+int attncl__attention_time_axis(const struct op_sig *sig);
+#define ATTENTION_STRIDES(call, y)                                                                 \
+    arg_i64((y)->stride[1 - attncl__attention_time_axis(&(call)->sig)]),                           \
+        arg_i64((y)->stride[attncl__attention_time_axis(&(call)->sig)])
+// Those of the forward op's result, among the inputs of its gradients.
+#define ATTENTION_BWD_STRIDES(call) ATTENTION_STRIDES(call, &(call)->sig.in[ATT_BWD_IN_Y])
 
 // CPU variant: a kernel over blocks of queries and tiles of keys (cl/attention/attention_cpu.clh).
 struct kspec attncl__attention_cpu_spec(const struct attention_tiling *p, const char *file,
@@ -186,6 +185,19 @@ attncl_status attncl__attention_bwd_tiling(const struct op_sig *sig, struct back
     arg_mem((call)->in[ATT_BWD_IN_C]), arg_i32(attncl__desc_present(&(call)->sig.in[ATT_BWD_IN_C]))
 #define WEIGHTS_AND_GRADIENT(call)                                                                 \
     arg_mem((call)->in[ATT_BWD_IN_WEIGHTS]), GRADIENT_OF_WEIGHTS(call)
+
+// Inputs of the ops: all have the first seven, and those of gradients the same.
+#define ATTENTION_IN(bias_flags)                                                                   \
+    {"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B G S D"},                            \
+        {"v", F32 | ANY_VIEW, "B G S E"}, {"mask", U8 | OPTIONAL, "T|1 S B|1"},                    \
+        {"valid_lens", I32 | OPTIONAL, "B T?"}, {"bias", bias_flags, "B|1 H|1 T|1 S"},             \
+    {                                                                                              \
+        "slopes", F32 | OPTIONAL, "H"                                                              \
+    }
+#define ATTENTION_BWD_IN(bias_flags)                                                               \
+    OP_IN(ATTENTION_IN(bias_flags), {"y", F32, NULL}, {"weights", F32 | OPTIONAL, "B H T S"},      \
+          {"rows", F32, "B H T 2"}, {"dy", F32, NULL}, {"dweights", F32 | OPTIONAL, "B H T S"},    \
+          {"step", I32 | OPTIONAL, ""})
 // Of both ops of gradients.  The GPU variant's deltas go to the start of the scratch.
 attncl_status attncl__attention_bwd_infer(struct op_sig *sig);
 attncl_status attncl__attention_bwd_delta(struct launcher *l, const struct op_call *call,

@@ -46,35 +46,21 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     return ATTNCL_OK;
 }
 
-// y and its gradient share their strides.
-static void result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret)
-{
-    attncl__attention_strides(&call->sig, &call->sig.in[ATT_BWD_IN_Y], b_ret, t_ret);
-}
-
 static attncl_status launch_blocks(struct launcher *l, const struct op_call *call,
                                    const struct backward_tiling *b)
 {
-    const struct attention_fwd_params *params = call->sig.params;
     const struct attention_tiling *p = &b->p;
-    const struct tensor_desc *q = &call->sig.in[ATT_IN_Q];
-    struct kspec spec =
+    const struct kspec spec =
         attncl__attention_cpu_spec(p, "attention/attention_bwd_cpu.cl", "attention_bwd_cpu");
-    int64_t y_b, y_t;
 
-    result_strides(call, &y_b, &y_t);
     return attncl__attention_launch(
-        l, call, &spec, grid_3d(p->kv_group, p->kv_heads, b->n_splits, 1, 1),
-        ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->in[ATT_BWD_IN_Y]), arg_i64(y_b),
-             arg_i64(y_t), arg_mem(call->in[ATT_BWD_IN_G]), arg_i64(y_b), arg_i64(y_t),
+        l, call, p, &spec, grid_3d(p->kv_group, p->kv_heads, b->n_splits, 1, 1),
+        ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->in[ATT_BWD_IN_Y]),
+             ATTENTION_BWD_STRIDES(call), arg_mem(call->in[ATT_BWD_IN_G]),
              WEIGHTS_AND_GRADIENT(call), arg_mem(call->in[ATT_BWD_IN_ROWS]), arg_mem(call->scratch),
-             arg_i64(b->values_at), arg_i64(b->rows_at), ATTENTION_VISIBILITY(call, p),
-             arg_mem(call->out[OUT_DQ]), arg_mem(call->scratch), arg_i64(b->dk_at),
-             arg_i64(b->dv_at), arg_i32(q->dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
-             arg_i32(p->width), arg_i32(p->value_width), arg_i32(b->key_pitch),
-             arg_i32(b->value_pitch), arg_f32(params->scale), arg_f32(params->softcap),
-             arg_i32(p->block),
-             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_BWD_IN_STEP], call, p),
+             arg_i64(b->values_at), arg_i64(b->rows_at), arg_mem(call->out[OUT_DQ]),
+             arg_mem(call->scratch), arg_i64(b->dk_at), arg_i64(b->dv_at), arg_i32(b->key_pitch),
+             arg_i32(b->value_pitch), arg_i32(p->block),
              arg_local(sizeof(float) * (size_t)b->local)));
 }
 
@@ -118,15 +104,13 @@ attncl_status attncl__attention_bwd_delta(struct launcher *l, const struct op_ca
     const int64_t rows = p->heads * p->n_queries;
     struct kspec spec =
         kspec_begin("attention/attention_bwd_gpu_delta.cl", "attention_bwd_gpu_delta");
-    int64_t y_b, y_t;
 
-    result_strides(call, &y_b, &y_t);
     kspec_set_vw_ls(&spec, 1, ATT_BWD_GROUP);
     kspec_int(&spec, "LANES_PER_ROW", LANES_PER_ROW);
     kspec_int(&spec, "VECS_PER_LANE", 0);
     return attncl__launch(
         l, &spec, grid_1d(ceil_div(rows, ATT_BWD_GROUP / LANES_PER_ROW), ATT_BWD_GROUP),
-        ARGS(arg_mem(call->in[ATT_BWD_IN_Y]), arg_i64(y_b), arg_i64(y_t),
+        ARGS(arg_mem(call->in[ATT_BWD_IN_Y]), ATTENTION_BWD_STRIDES(call),
              arg_mem(call->in[ATT_BWD_IN_G]), WEIGHTS_AND_GRADIENT(call), arg_mem(call->scratch),
              arg_i64(rows), arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries),
              arg_i32(p->n_keys), arg_i32(p->value_width)));
@@ -143,12 +127,7 @@ struct gpu_pass {
 
 static void set_pass(struct gpu_pass *pass, const struct backward_tiling *b)
 {
-    kspec_set_vw_ls(&pass->spec, b->p.vw, (size_t)pass->group);
-    kspec_int(&pass->spec, "ALIGNED", b->p.aligned);
-    kspec_int(&pass->spec, "MASKING", b->p.masking);
-    kspec_int(&pass->spec, "DROPOUT", b->p.dropout);
-    kspec_int(&pass->spec, "SOFTCAP", b->p.softcap);
-    kspec_int(&pass->spec, "BIAS", b->p.bias);
+    attncl__attention_gpu_macros(&pass->spec, &b->p, (size_t)pass->group);
     kspec_int(&pass->spec, "OUTPUT", pass->output);
     kspec_int(&pass->spec, "KEEP", b->kept_heads > 0);
 }
@@ -177,9 +156,7 @@ static void set_mma(struct gpu_pass *pass, const struct device_caps *caps,
     pass->columns = attncl__attention_bwd_mma_columns(b->p.mma, pass->all_columns, reads_ds);
     pass->spec = kspec_begin("attention/attention_bwd_gpu_mma.cl", "attention_bwd_gpu_mma");
     set_pass(pass, b);
-    kspec_int(&pass->spec, "MMA", b->p.mma);
-    kspec_int(&pass->spec, "EMULATED", caps->mma_emulated);
-    kspec_int(&pass->spec, "PRECISION", b->p.mma == MMA_PTX ? caps->precision : GEMM_F32);
+    attncl__attention_mma_macros(&pass->spec, caps, b->p.mma);
     kspec_int(&pass->spec, "COLUMNS", pass->columns);
 }
 
@@ -206,20 +183,17 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
                                 const struct backward_tiling *b, const struct gpu_pass *pass,
                                 int64_t first, int64_t n)
 {
-    const struct attention_fwd_params *params = call->sig.params;
     const struct attention_tiling *p = &b->p;
     const bool of_keys = pass->output == GPU_DK_DV, in_parts = of_keys && p->kv_group > 1;
     const int64_t rows = of_keys ? p->n_keys : p->n_queries;
-    int64_t y_b, y_t;
 
-    result_strides(call, &y_b, &y_t);
     return attncl__attention_launch(
-        l, call, &pass->spec,
+        l, call, p, &pass->spec,
         grid_3d(n, ceil_div(rows, pass->rows), ceil_div(pass->all_columns, pass->columns),
                 (size_t)pass->group, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
-             ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[ATT_BWD_IN_G]), arg_i64(y_b),
-             arg_i64(y_t), GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p),
+             ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[ATT_BWD_IN_G]),
+             ATTENTION_BWD_STRIDES(call), GRADIENT_OF_WEIGHTS(call),
              arg_mem(call->in[ATT_BWD_IN_ROWS]), arg_mem(call->scratch), arg_i64(b->ds_at),
              arg_i32(b->ds_pitch),
              arg_mem(in_parts ? call->scratch : call->out[of_keys ? OUT_DK : OUT_DQ]),
@@ -227,11 +201,7 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
              arg_mem(in_parts  ? call->scratch
                      : of_keys ? call->out[OUT_DV]
                                : (struct span){NULL}),
-             arg_i64(in_parts ? b->dv_at : 0), arg_i32(first),
-             arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->kv_group), arg_i32(p->n_queries),
-             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
-             arg_f32(params->softcap),
-             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_BWD_IN_STEP], call, p)));
+             arg_i64(in_parts ? b->dv_at : 0), arg_i32(first), arg_i32(p->kv_group)));
 }
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
@@ -258,12 +228,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 
 const struct op_class attncl__op_attention_bwd = {
     .name = OP_CLASS(attention_bwd),
-    .in = OP_IN({"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B G S D"},
-                {"v", F32 | ANY_VIEW, "B G S E"}, {"mask", U8 | OPTIONAL, "T|1 S B|1"},
-                {"valid_lens", I32 | OPTIONAL, "B T?"}, {"bias", F32 | OPTIONAL, "B|1 H|1 T|1 S"},
-                {"slopes", F32 | OPTIONAL, "H"}, {"y", F32, NULL},
-                {"weights", F32 | OPTIONAL, "B H T S"}, {"rows", F32, "B H T 2"}, {"dy", F32, NULL},
-                {"dweights", F32 | OPTIONAL, "B H T S"}, {"step", I32 | OPTIONAL, ""}),
+    .in = ATTENTION_BWD_IN(F32 | OPTIONAL),
     .out = OP_OUT({"dq", F32, "B H T D"}, {"dk", F32, "B G S D"}, {"dv", F32, "B G S E"}),
     .infer = attncl__attention_bwd_infer,
     .scratch = bwd_scratch,

@@ -49,71 +49,49 @@ static int64_t iterations(const struct attention_tiling *p, const struct bias_sh
 static attncl_status launch_cpu(struct launcher *l, const struct op_call *call,
                                 const struct backward_tiling *b)
 {
-    const struct attention_fwd_params *params = call->sig.params;
     const struct attention_packing keys = {ATT_IN_K, ATT_IN_K, .rows_at = 0};
     const struct attention_packing values = {ATT_IN_V, ATT_IN_V, .tiles_at = b->values_at};
-    const struct tensor_desc *q = &call->sig.in[ATT_IN_Q];
     const struct attention_tiling *p = &b->p;
     const struct bias_shape s = shape_of(call);
     const int64_t row_floats = p->width + p->value_width + 2 * p->key_tile + 3;
     struct kspec spec = attncl__attention_cpu_spec(p, "attention/attention_bwd_cpu_bias.cl",
                                                    "attention_bwd_cpu_bias");
-    int64_t y_b, y_t;
 
     TRY(attncl__check_loops(l->caps, spec.kernel, iterations(p, &s)));
     TRY(attncl__attention_pack(l, call, p, &keys));
     TRY(attncl__attention_pack(l, call, p, &values));
-    attncl__attention_strides(&call->sig, &call->sig.in[ATT_BWD_IN_Y], &y_b, &y_t);
     return attncl__attention_launch(
-        l, call, &spec,
+        l, call, p, &spec,
         grid_3d(ceil_div(p->n_keys, p->key_tile), ceil_div(s.rows, p->block), s.entries, 1, 1),
-        ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->in[ATT_BWD_IN_Y]), arg_i64(y_b),
-             arg_i64(y_t), arg_mem(call->in[ATT_BWD_IN_G]), WEIGHTS_AND_GRADIENT(call),
-             arg_mem(call->in[ATT_BWD_IN_ROWS]), arg_mem(call->scratch), arg_i64(b->values_at),
-             ATTENTION_VISIBILITY(call, p), arg_mem(call->out[0]), arg_i32(q->dim[0]),
-             arg_i32(q->dim[1]), arg_i32(p->kv_group), arg_i32(p->n_queries), arg_i32(p->n_keys),
-             arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
-             arg_f32(params->softcap), arg_i32(p->block),
-             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_BWD_IN_STEP], call, p),
+        ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->in[ATT_BWD_IN_Y]),
+             ATTENTION_BWD_STRIDES(call), arg_mem(call->in[ATT_BWD_IN_G]),
+             WEIGHTS_AND_GRADIENT(call), arg_mem(call->in[ATT_BWD_IN_ROWS]), arg_mem(call->scratch),
+             arg_i64(b->values_at), arg_mem(call->out[0]), arg_i32(call->sig.in[ATT_IN_Q].dim[0]),
+             arg_i32(p->kv_group), arg_i32(p->block),
              arg_local(sizeof(float) * (size_t)(p->block * row_floats))));
 }
 
 static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
                                 const struct attention_tiling *p)
 {
-    const struct attention_fwd_params *params = call->sig.params;
     const struct attention_tile_config *r = attncl__attention_bwd_tile_config(l->caps, 1);
-    const struct tensor_desc *q = &call->sig.in[ATT_IN_Q];
     const struct bias_shape s = shape_of(call);
     const size_t group = (size_t)(r->tx * r->ty);
     struct kspec spec =
         kspec_begin("attention/attention_bwd_gpu_bias.cl", "attention_bwd_gpu_bias");
-    int64_t y_b, y_t;
 
-    kspec_set_vw_ls(&spec, p->vw, group);
-    kspec_int(&spec, "TX", r->tx);
-    kspec_int(&spec, "TY", r->ty);
-    kspec_int(&spec, "DC", r->dc);
-    kspec_int(&spec, "REMATERIALIZE", r->rematerialize);
-    kspec_int(&spec, "ALIGNED", p->aligned);
-    kspec_int(&spec, "MASKING", p->masking);
-    kspec_int(&spec, "DROPOUT", p->dropout);
-    kspec_int(&spec, "SOFTCAP", p->softcap);
-    kspec_int(&spec, "BIAS", p->bias);
+    attncl__attention_tile_macros(&spec, r);
+    attncl__attention_gpu_macros(&spec, p, group);
     TRY(attncl__attention_bwd_delta(l, call, p));
-    attncl__attention_strides(&call->sig, &call->sig.in[ATT_BWD_IN_Y], &y_b, &y_t);
     return attncl__attention_launch(
-        l, call, &spec,
+        l, call, p, &spec,
         grid_3d(ceil_div(p->n_keys, 4 * r->tx), ceil_div(s.rows, 4 * r->ty), s.entries, group, 1),
-        ARGS(arg_i32(q->dim[0]), ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
-             ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[ATT_BWD_IN_G]), arg_i64(y_b),
-             arg_i64(y_t), GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p),
-             arg_mem(call->in[ATT_BWD_IN_ROWS]), arg_mem(call->scratch), arg_i64(0), arg_i32(0),
-             arg_mem(call->out[0]), arg_i64(0), arg_mem((struct span){NULL}), arg_i64(0),
-             arg_i32(0), arg_i32(q->dim[1]), arg_i32(p->kv_group), arg_i32(p->n_queries),
-             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
-             arg_f32(params->softcap),
-             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_BWD_IN_STEP], call, p)));
+        ARGS(arg_i32(call->sig.in[ATT_IN_Q].dim[0]), ATTENTION_HEADS(call, ATT_IN_Q),
+             ATTENTION_HEADS(call, ATT_IN_K), ATTENTION_HEADS(call, ATT_IN_V),
+             arg_mem(call->in[ATT_BWD_IN_G]), ATTENTION_BWD_STRIDES(call),
+             GRADIENT_OF_WEIGHTS(call), arg_mem(call->in[ATT_BWD_IN_ROWS]), arg_mem(call->scratch),
+             arg_i64(0), arg_i32(0), arg_mem(call->out[0]), arg_i64(0),
+             arg_mem((struct span){NULL}), arg_i64(0), arg_i32(0), arg_i32(p->kv_group)));
 }
 
 static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
@@ -126,12 +104,7 @@ static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
 
 const struct op_class attncl__op_attention_bwd_bias = {
     .name = OP_CLASS(attention_bwd_bias),
-    .in = OP_IN({"q", F32 | ANY_VIEW, "B H T D"}, {"k", F32 | ANY_VIEW, "B G S D"},
-                {"v", F32 | ANY_VIEW, "B G S E"}, {"mask", U8 | OPTIONAL, "T|1 S B|1"},
-                {"valid_lens", I32 | OPTIONAL, "B T?"}, {"bias", F32, "B|1 H|1 T|1 S"},
-                {"slopes", F32 | OPTIONAL, "H"}, {"y", F32, NULL},
-                {"weights", F32 | OPTIONAL, "B H T S"}, {"rows", F32, "B H T 2"}, {"dy", F32, NULL},
-                {"dweights", F32 | OPTIONAL, "B H T S"}, {"step", I32 | OPTIONAL, ""}),
+    .in = ATTENTION_BWD_IN(F32),
     .out = OP_OUT({"dbias", F32, "=bias"}),
     .infer = attncl__attention_bwd_infer,
     .scratch = bias_scratch,

@@ -51,6 +51,14 @@ void attncl__attention_tile_macros(struct kspec *spec, const struct attention_ti
     kspec_int(spec, "REMATERIALIZE", r->rematerialize);
 }
 
+void attncl__attention_mma_macros(struct kspec *spec, const struct device_caps *caps,
+                                  enum matrix_instruction mma)
+{
+    kspec_int(spec, "MMA", mma);
+    kspec_int(spec, "EMULATED", caps->mma_emulated);
+    kspec_int(spec, "PRECISION", mma == MMA_PTX ? caps->precision : GEMM_F32);
+}
+
 // As the kernel declares it.
 static size_t local_bytes(const struct attention_tile_config *r, int query_channels)
 {

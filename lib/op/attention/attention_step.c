@@ -132,7 +132,6 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const int64_t vw = l->caps->vector_width;
     struct kspec spec = kspec_begin("attention/attention_step_cpu.cl", "attention_step_cpu_fwd");
     const int64_t n_heads = params->n_heads, width = q->dim[1] / n_heads;
-    struct arg_list args = {.n = 0};
 
     if (attncl__desc_count(q) == 0)
         return ATTNCL_OK;
@@ -151,16 +150,14 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     // A key: its score, and its part of the sums.
     TRY(attncl__check_loops(l->caps, spec.kernel,
                             at_once * (span + 1) * (2 * ceil_div(width, vw) + 8)));
-    arg_list_add(&args,
-                 ARGS(ROW_ARGS(call, STEP_Q), ROW_ARGS(call, STEP_K), ROW_ARGS(call, STEP_V),
-                      arg_mem(call->in[STEP_POSITION]), arg_mem(call->in[STEP_KEYS]),
-                      arg_mem(call->in[STEP_VALUES]), arg_mem(call->out[0]), arg_i32(q->dim[0]),
-                      arg_i32(n_heads), arg_i32(kv_group), arg_i32(at_once), arg_i32(width),
-                      arg_i32(keys->dim[0]), arg_i32(span), arg_f32(params->scale),
-                      arg_f32(params->softcap), arg_local((size_t)at_once * head_bytes)));
-    if (attncl__desc_present(&call->sig.in[STEP_SLOPES]))
-        arg_list_add(&args, ARGS(arg_mem(call->in[STEP_SLOPES])));
-    return attncl__launch(l, &spec, grid_1d(q->dim[0] * n_heads / at_once, 1), args.arg, args.n);
+    return attncl__launch(
+        l, &spec, grid_1d(q->dim[0] * n_heads / at_once, 1),
+        ARGS(ROW_ARGS(call, STEP_Q), ROW_ARGS(call, STEP_K), ROW_ARGS(call, STEP_V),
+             arg_mem(call->in[STEP_POSITION]), arg_mem(call->in[STEP_KEYS]),
+             arg_mem(call->in[STEP_VALUES]), arg_mem(call->out[0]), arg_i32(q->dim[0]),
+             arg_i32(n_heads), arg_i32(kv_group), arg_i32(at_once), arg_i32(width),
+             arg_i32(keys->dim[0]), arg_i32(span), arg_f32(params->scale), arg_f32(params->softcap),
+             arg_local((size_t)at_once * head_bytes), arg_mem(call->in[STEP_SLOPES])));
 }
 
 // Keys of a head.

@@ -4,8 +4,6 @@
 
 #include "op/attention/attention.h"
 
-#include "attncl/kinds.h"
-
 // Blocks of 48 queries and tiles of 128 keys: scores, sums and queries of one block stay in a
 // core's second-level cache.  Smaller blocks where cores would be idle.
 enum { MAX_BLOCK = 48, TILE = 128, SHORT_TILE = 32, GROUPS_PER_CORE = 8 };
@@ -150,27 +148,28 @@ static bool has_whole_float4s(const struct tensor_desc *x)
            x->stride[2] % 4 == 0 && x->dim[3] % 4 == 0;
 }
 
-static int bias_of(const struct op_sig *sig)
-{
-    return (attncl__desc_present(&sig->in[ATT_IN_BIAS]) ? BIAS_TABLE : 0) |
-           (attncl__desc_present(&sig->in[ATT_IN_SLOPES]) ? BIAS_SLOPES : 0);
-}
-
 attncl_status attncl__attention_launch(struct launcher *l, const struct op_call *call,
-                                       const struct kspec *spec, struct grid grid,
-                                       const struct arg *args, size_t n_args)
+                                       const struct attention_tiling *p, const struct kspec *spec,
+                                       struct grid grid, const struct arg *args, size_t n_args)
 {
+    const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *table = &call->sig.in[ATT_IN_BIAS];
-    const int bias = bias_of(&call->sig);
+    const int64_t n_heads = call->sig.in[ATT_IN_Q].dim[1];
+    const struct span step = call->in[call->sig.n_in - 1]; // of every op
     struct arg_list list = {.n = 0};
     int axes = 0;
 
     arg_list_add(&list, args, n_args);
-    for (int i = 0; i < 3 && bias & BIAS_TABLE; ++i)
+    arg_list_add(&list, ARGS(ATTENTION_VISIBILITY(call, p), arg_i32(n_heads), arg_i32(p->n_queries),
+                             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
+                             arg_f32(params->scale), arg_f32(params->softcap),
+                             DROPOUT_ARGS(&params->dropout, step),
+                             arg_i64(params->dropout.batch_begin * n_heads * p->n_queries)));
+    for (int i = 0; i < 3 && p->bias & BIAS_TABLE; ++i)
         axes |= table->dim[i] > 1 ? 1 << i : 0;
-    if (bias & BIAS_TABLE)
+    if (p->bias & BIAS_TABLE)
         arg_list_add(&list, ARGS(arg_mem(call->in[ATT_IN_BIAS]), arg_i32(axes)));
-    if (bias & BIAS_SLOPES)
+    if (p->bias & BIAS_SLOPES)
         arg_list_add(&list, ARGS(arg_mem(call->in[ATT_IN_SLOPES])));
     return attncl__launch(l, spec, grid, list.arg, list.n);
 }
@@ -197,7 +196,8 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
                    (!attncl__desc_present(&sig->in[ATT_IN_LENS]) ? 0
                     : params->hard_lens                          ? MASKING_HARD_LENS
                                                                  : MASKING_LENS),
-        .bias = bias_of(sig),
+        .bias = (attncl__desc_present(&sig->in[ATT_IN_BIAS]) ? BIAS_TABLE : 0) |
+                (attncl__desc_present(&sig->in[ATT_IN_SLOPES]) ? BIAS_SLOPES : 0),
         .dropout = params->dropout.p > 0,
         .softcap = params->softcap > 0,
         .aligned =
@@ -233,14 +233,20 @@ double attncl__attention_pairs(const struct op_sig *sig)
     return window > 0 && wide < pairs ? wide : pairs;
 }
 
-void attncl__attention_strides(const struct op_sig *sig, const struct tensor_desc *y,
-                               int64_t *b_ret, int64_t *t_ret)
+static void add_macros(struct kspec *spec, const struct attention_tiling *p)
 {
-    const struct attention_fwd_params *params = sig->params;
-    const bool time_first = params->layout == ATTNCL_LAYOUT_TIME_FIRST;
+    kspec_int(spec, "MASKING", p->masking);
+    kspec_int(spec, "DROPOUT", p->dropout);
+    kspec_int(spec, "SOFTCAP", p->softcap);
+    kspec_int(spec, "BIAS", p->bias);
+}
 
-    *b_ret = y->stride[time_first ? 1 : 0];
-    *t_ret = y->stride[time_first ? 0 : 1];
+void attncl__attention_gpu_macros(struct kspec *spec, const struct attention_tiling *p,
+                                  size_t group)
+{
+    kspec_set_vw_ls(spec, p->vw, group);
+    kspec_int(spec, "ALIGNED", p->aligned);
+    add_macros(spec, p);
 }
 
 struct kspec attncl__attention_cpu_spec(const struct attention_tiling *p, const char *file,
@@ -253,10 +259,7 @@ struct kspec attncl__attention_cpu_spec(const struct attention_tiling *p, const 
     kspec_int(&spec, "NS", p->score_vectors);
     kspec_int(&spec, "MR", p->score_rows);
     kspec_int(&spec, "NE", p->sum_vectors);
-    kspec_int(&spec, "MASKING", p->masking);
-    kspec_int(&spec, "DROPOUT", p->dropout);
-    kspec_int(&spec, "SOFTCAP", p->softcap);
-    kspec_int(&spec, "BIAS", p->bias);
+    add_macros(&spec, p);
     return spec;
 }
 

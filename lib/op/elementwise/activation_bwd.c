@@ -34,8 +34,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 static attncl_status epilogue_launch(struct launcher *l, const struct op_call *call)
 {
     const struct linear_bwd_epilogue_params *params = call->sig.params;
-    const bool has_gate = attncl__desc_present(&call->sig.in[2]);
-    return launch(l, call, params->activation, has_gate ? call->in[2] : (struct span){NULL});
+    return launch(l, call, params->activation, call->in[2]);
 }
 
 const struct op_class attncl__op_activation_bwd = {

@@ -7,24 +7,45 @@
 //           cache's type: F32, F16 or BF16
 //   gate    y = position > 0 ? 1 : 0: the first step has no memory to attend to
 //
+// Backward:
+//
+//   mix     dx_f = p_f dy as one array [n, ...], and the weights' gradient through their softmax
+//   load    the gradients of the keys and values that a step stored: y[b, s, h, :] =
+//           cache[slot + s, b, h, position, :], zeros for the last of n_steps steps
+//
 // Kernels: cl/feedback/feedback_memory.cl.
 
 #include "op/row_launch.h"
 
-enum { WEIGHTS, SUM, X, N_MIX_INPUTS = X + 8 };
+static const char file[] = "feedback/feedback_memory.cl";
 
-static int count_x(const struct op_sig *sig)
+enum { MAX_X = 8 };
+enum { WEIGHTS, SUM, X };
+enum { BWD_X = 1, BWD_DY = BWD_X + MAX_X };
+
+// Of the inputs from `first` on.
+static int count_x(const struct op_sig *sig, int first)
 {
     int n = 0;
-    while (X + n < N_MIX_INPUTS && attncl__desc_present(&sig->in[X + n]))
+    while (n < MAX_X && attncl__desc_present(&sig->in[first + n]))
         ++n;
     return n;
 }
 
+static void set_macros(struct kspec *spec, int n_x, attncl_dtype cache)
+{
+    kspec_int(spec, "N_X", n_x);
+    kspec_set_stored(spec, "CACHE_TYPE", cache);
+}
+
+#define X_ARGS(x)                                                                                  \
+    arg_mem((x)[0]), arg_mem((x)[1]), arg_mem((x)[2]), arg_mem((x)[3]), arg_mem((x)[4]),           \
+        arg_mem((x)[5]), arg_mem((x)[6]), arg_mem((x)[7])
+
 static attncl_status mix_infer(struct op_sig *sig)
 {
     const struct feedback_mix_fwd_params *params = sig->params;
-    const int end = params->first + count_x(sig);
+    const int end = params->first + count_x(sig, X);
 
     REQUIRE(params->first >= 0 && end <= sig->axes->of['W'], ATTNCL_ERR_SHAPE,
             "weights has %" PRId64 " elements, there are %d values and more", sig->axes->of['W'],
@@ -49,18 +70,15 @@ static attncl_status mix_launch(struct launcher *l, const struct op_call *call)
 {
     const struct feedback_mix_fwd_params *params = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct elementwise_launch p = attncl__elementwise_launch(l->caps, "feedback/feedback_memory.cl",
-                                                             "feedback_memory_mix_fwd", count);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, file, "feedback_memory_mix_fwd", count);
     const struct span *in = call->in;
 
-    kspec_int(&p.spec, "N_X", count_x(&call->sig));
-    kspec_set_stored(&p.spec, "CACHE_TYPE", ATTNCL_F32);
+    set_macros(&p.spec, count_x(&call->sig, X), ATTNCL_F32);
     return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(in[WEIGHTS]), arg_mem(in[SUM]), arg_mem(in[X]),
-                               arg_mem(in[X + 1]), arg_mem(in[X + 2]), arg_mem(in[X + 3]),
-                               arg_mem(in[X + 4]), arg_mem(in[X + 5]), arg_mem(in[X + 6]),
-                               arg_mem(in[X + 7]), arg_mem(call->out[0]),
-                               arg_i32(call->sig.in[WEIGHTS].dim[0]), arg_i32(params->first),
+                          ARGS(arg_mem(in[WEIGHTS]), arg_mem(in[SUM]), X_ARGS(in + X),
+                               arg_mem(call->out[0]), arg_i32(call->sig.in[WEIGHTS].dim[0]),
+                               arg_i32(params->first),
                                arg_i32(attncl__desc_present(&call->sig.in[SUM])), arg_i64(count),
                                arg_i32(p.per_group)));
 }
@@ -71,11 +89,10 @@ static attncl_status store_launch(struct launcher *l, const struct op_call *call
     const struct tensor_desc *x = &call->sig.in[0], *cache = &call->sig.in[2];
     const int64_t n_heads = cache->dim[2], limit = cache->dim[3], width = cache->dim[4];
     const int64_t rows = attncl__desc_count(x) / width;
-    struct row_launch p = attncl__row_launch(l->caps, "feedback/feedback_memory.cl",
-                                             "feedback_memory_store_fwd", rows, width);
+    struct row_launch p =
+        attncl__row_launch(l->caps, file, "feedback_memory_store_fwd", rows, width);
 
-    kspec_int(&p.spec, "N_X", 0);
-    kspec_set_stored(&p.spec, "CACHE_TYPE", cache->dtype);
+    set_macros(&p.spec, 0, cache->dtype);
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
                                arg_i32(params->slot), arg_i32(x->dim[1] / (n_heads * width)),
@@ -86,11 +103,10 @@ static attncl_status store_launch(struct launcher *l, const struct op_call *call
 static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct elementwise_launch p = attncl__elementwise_launch(l->caps, "feedback/feedback_memory.cl",
-                                                             "feedback_memory_gate_fwd", count);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, file, "feedback_memory_gate_fwd", count);
 
-    kspec_int(&p.spec, "N_X", 0);
-    kspec_set_stored(&p.spec, "CACHE_TYPE", ATTNCL_F32);
+    set_macros(&p.spec, 0, ATTNCL_F32);
     return attncl__launch(
         l, &p.spec, p.grid,
         ARGS(arg_mem(call->in[1]), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
@@ -158,4 +174,108 @@ const struct op_class attncl__op_feedback_gate_fwd = {
     .in = OP_IN({"x", F32 | SHAPE_ONLY, "..."}, {"position", I32, "1"}),
     .out = OP_OUT({"y", F32, "..."}),
     .launch = gate_launch,
+};
+
+// -- backward
+
+static attncl_status mix_bwd_infer(struct op_sig *sig)
+{
+    sig->axes->of['N'] = count_x(sig, BWD_X);
+    return ATTNCL_OK;
+}
+
+// The products dy . x_f.
+static attncl_status mix_bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    *bytes_ret = sizeof(float) * (size_t)count_x(sig, BWD_X);
+    return ATTNCL_OK;
+}
+
+static attncl_status append_weights(struct launcher *l, const struct op_call *call, int64_t count)
+{
+    const struct feedback_mix_bwd_params *params = call->sig.params;
+    const struct span *in = call->in;
+    const int n = count_x(&call->sig, BWD_X);
+    struct group_launch dots =
+        attncl__group_launch(l->caps, file, "feedback_memory_bwd_dots", count);
+    struct kspec weights = kspec_begin(file, "feedback_memory_bwd_weights");
+
+    set_macros(&dots.spec, n, ATTNCL_F32);
+    kspec_set_vw_ls(&weights, 1, 1);
+    set_macros(&weights, n, ATTNCL_F32);
+    TRY(attncl__launch(
+        l, &dots.spec, grid_1d(n, dots.local),
+        ARGS(arg_mem(in[BWD_DY]), X_ARGS(in + BWD_X), arg_mem(call->scratch), arg_i64(count))));
+    return attncl__launch(l, &weights, grid_1d(1, 1),
+                          ARGS(arg_mem(in[WEIGHTS]), arg_mem(call->scratch), arg_mem(call->out[1]),
+                               arg_i32(call->sig.in[WEIGHTS].dim[0]), arg_i32(params->first)));
+}
+
+static attncl_status mix_bwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct feedback_mix_bwd_params *params = call->sig.params;
+    const int64_t count = attncl__desc_count(&call->sig.in[BWD_DY]);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, file, "feedback_memory_bwd_parts", count);
+
+    set_macros(&p.spec, count_x(&call->sig, BWD_X), ATTNCL_F32);
+    TRY(attncl__launch(l, &p.spec, p.grid,
+                       ARGS(arg_mem(call->in[WEIGHTS]), arg_mem(call->in[BWD_DY]),
+                            arg_mem(call->out[0]), arg_i32(call->sig.in[WEIGHTS].dim[0]),
+                            arg_i32(params->first), arg_i64(count), arg_i32(p.per_group))));
+    return append_weights(l, call, count);
+}
+
+enum { L_CACHE, L_POSITION };
+
+static attncl_status load_infer(struct op_sig *sig)
+{
+    const struct feedback_load_fwd_params *params = sig->params;
+    int64_t *of = sig->axes->of;
+
+    REQUIRE(params->slot >= 0 && params->n_slots > 0 && params->slot + params->n_slots <= of['L'],
+            ATTNCL_ERR_SHAPE, "%d slots from slot %d on, cache is %s", params->n_slots,
+            params->slot, SHAPE(&sig->in[L_CACHE]));
+    of['X'] = params->n_slots * of['H'] * of['D'];
+    return ATTNCL_OK;
+}
+
+static attncl_status load_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct feedback_load_fwd_params *params = call->sig.params;
+    const struct tensor_desc *cache = &call->sig.in[L_CACHE];
+    const int64_t n_heads = cache->dim[2], limit = cache->dim[3], width = cache->dim[4];
+    const int64_t rows = attncl__desc_count(&call->sig.out[0]) / width;
+    struct row_launch p =
+        attncl__row_launch(l->caps, file, "feedback_memory_bwd_load", rows, width);
+
+    set_macros(&p.spec, 0, ATTNCL_F32);
+    return attncl__launch(
+        l, &p.spec, p.grid,
+        ARGS(arg_mem(call->in[L_CACHE]), arg_mem(call->in[L_POSITION]), arg_mem(call->out[0]),
+             arg_i32(params->slot), arg_i32(params->n_slots), arg_i32(n_heads), arg_i32(limit),
+             arg_i32(params->n_steps), arg_i32(width), arg_i64(rows), arg_i32(p.rows_per_group)));
+}
+
+const struct op_class attncl__op_feedback_mix_bwd = {
+    .name = OP_CLASS(feedback_mix_bwd),
+    .in = OP_IN({"weights", F32, "W"}, {"x0", F32, "..."}, {"x1", F32 | OPTIONAL, "..."},
+                {"x2", F32 | OPTIONAL, "..."}, {"x3", F32 | OPTIONAL, "..."},
+                {"x4", F32 | OPTIONAL, "..."}, {"x5", F32 | OPTIONAL, "..."},
+                {"x6", F32 | OPTIONAL, "..."}, {"x7", F32 | OPTIONAL, "..."}, {"dy", F32, "..."}),
+    .out = OP_OUT({"dx", F32, "N ..."}, {"dweights", F32, "W"}),
+    .infer = mix_bwd_infer,
+    .scratch = mix_bwd_scratch,
+    .launch = mix_bwd_launch,
+    .flop = "3y", // a multiplication for dx and two operations for the product
+};
+
+const struct op_class attncl__op_feedback_load_fwd = {
+    .name = OP_CLASS(feedback_load_fwd),
+    .in = OP_IN({"cache", F32, "L B H P D"}, {"position", I32, "1"}),
+    .out = OP_OUT({"y", F32, "B X"}),
+    .int_axes = "LBHPD",
+    .infer = load_infer,
+    .launch = load_launch,
+    .moved = {[L_CACHE] = "y"},
 };

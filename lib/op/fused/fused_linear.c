@@ -15,8 +15,6 @@
 
 #include <string.h>
 
-#include "base/quantised.h"
-
 static bool has(const struct op_sig *sig, int input)
 {
     return attncl__desc_present(&sig->in[input]);
@@ -68,9 +66,7 @@ bool attncl__fused_linear_supported(const struct op_sig *sig)
             other->dtype != weight->dtype)
             return false;
     }
-    return (!attncl__is_quantised(weight->dtype) ||
-            (!has(sig, FUSED_LINEAR_POSITION) && !has(sig, FUSED_LINEAR_MORE))) &&
-           (!has(sig, FUSED_LINEAR_NORM_W) ||
+    return (!has(sig, FUSED_LINEAR_NORM_W) ||
             (norm->rank == 1 && attncl__gemm_norms(sig->caps, &g))) &&
            (!has(sig, FUSED_LINEAR_POSITION) || attncl__gemm_merges(sig->caps, &g)) &&
            (!has(sig, FUSED_LINEAR_MORE) || attncl__gemm_takes_others(sig->caps, &g));

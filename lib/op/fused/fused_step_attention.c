@@ -48,9 +48,8 @@ static void args(const struct op_call *call, struct arg_list *to)
                           arg_f32(params->attention.scale), arg_f32(params->attention.softcap),
                           arg_mem(call->in[FUSED_POSITION]), arg_mem(call->in[FUSED_KEYS]),
                           arg_mem(call->in[FUSED_VALUES]),
-                          arg_local((size_t)local_floats(sig) * sizeof(float))));
-    if (attncl__desc_present(&sig->in[FUSED_POS_BIAS]))
-        arg_list_add(to, ARGS(arg_mem(call->in[FUSED_POS_BIAS])));
+                          arg_local((size_t)local_floats(sig) * sizeof(float)),
+                          arg_mem(call->in[FUSED_POS_BIAS])));
 }
 
 // At the last position: earlier ones cost less, but only the device knows which it is.

@@ -66,15 +66,13 @@ attncl_status attncl__gemm_op_launch(struct launcher *l, const struct op_call *c
 struct gemm attncl__linear_operands(const struct op_call *call,
                                     const struct linear_fwd_params *params)
 {
-    const bool has_bias = attncl__desc_present(&call->sig.in[BIAS]);
     struct gemm g = attncl__linear_gemm(&call->sig);
 
     g.a = attncl__linear_rows(call, X);
     g.b = attncl__linear_rows(call, WEIGHT);
     g.c = (struct gemm_matrix){.span = call->out[0], .ld = g.n};
-    g.bias_kind = has_bias ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE;
-    if (has_bias)
-        g.bias = call->in[BIAS];
+    g.bias_kind = attncl__desc_present(&call->sig.in[BIAS]) ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE;
+    g.bias = call->in[BIAS];
     g.activation = (enum gemm_activation)params->activation;
     g.gate = attncl__linear_rows(call, GATE);
     g.residual = attncl__linear_rows(call, RESIDUAL);

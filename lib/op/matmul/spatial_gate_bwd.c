@@ -42,9 +42,8 @@ attncl_status attncl__spatial_gate_show(struct launcher *l, const struct op_call
     const struct row_launch p = attncl__row_launch(l->caps, file, "spatial_gate_bwd_show", n, n);
 
     return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(from.span),
-                               arg_mem(has_mask ? call->in[mask] : (struct span){NULL}),
-                               arg_mem(to), arg_i64(from.ld), arg_i32(n), arg_i32(length),
+                          ARGS(arg_mem(from.span), arg_mem(call->in[mask]), arg_mem(to),
+                               arg_i64(from.ld), arg_i32(n), arg_i32(length),
                                arg_i64(has_mask && d->dim[0] > 1 ? length : 0), arg_i32(has_mask),
                                arg_i32(params->causal), arg_i32(p.rows_per_group)));
 }

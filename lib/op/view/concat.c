@@ -40,7 +40,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
         end += block;
         n += given;
         longest = block > longest ? block : longest;
-        args[4 + 2 * i] = arg_mem(given ? call->in[i] : (struct span){NULL});
+        args[4 + 2 * i] = arg_mem(call->in[i]);
         args[5 + 2 * i] = arg_i64(end);
     }
     const int64_t n_chunks = ceil_div(longest, ELEMENTS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mixing, keeping and gating a step's memory (tests/ref/feedback_memory.c, feedback_memory_bwd.c; the rest is defined here).
+// Mixing, keeping and gating a step's memory (tests/ref/feedback_memory.c; the rest is defined here).
 
 #include "ref/ref.h"
 #include "support/op_test.h"
