@@ -109,13 +109,15 @@ attncl_status attncl__env_check(void)
     return ATTNCL_OK;
 }
 
-void attncl__env_each(const char *prefix, void (*fn)(const char *entry, void *user), void *user)
+const char *attncl__env_next(const char *prefix, const char *entry)
 {
-    const size_t n = strlen(prefix);
+    const char *next = NULL;
 
-    for (char **entry = environ; entry && *entry; ++entry)
-        if (strncmp(*entry, prefix, n) == 0)
-            fn(*entry, user);
+    for (char **at = environ; at && *at; ++at)
+        if (strncmp(*at, prefix, strlen(prefix)) == 0 && (!entry || strcmp(*at, entry) > 0) &&
+            (!next || strcmp(*at, next) < 0))
+            next = *at;
+    return next;
 }
 
 bool attncl__privileged(void)

@@ -211,16 +211,12 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
             info->type == ATTNCL_DEVICE_GPU ? 0.1 * attncl__peak_flop_per_second(info) : 0,
         .clblast_candidate = true,
         .uses_host_memory = is_cpu && unified != 0,
+        .nv_compute_capability = 10 * major + minor,
     };
     while (caps.align_bytes < align_bits / 8 && caps.align_bytes < 65536)
         caps.align_bytes *= 2;
     if (caps.max_group < MIN_GPU_GROUP)
         caps.variant = VARIANT_CPU;
-    caps.nv_compute_capability = 10 * major + minor;
-    caps.unit_local_bytes = attncl__quirks_unit_local_bytes(caps.nv_compute_capability);
-    caps.mma_candidate = attncl__quirks_mma(info, caps.nv_compute_capability);
-    caps.shuffle_candidate =
-        attncl__quirks_shuffle(info, caps.nv_compute_capability, &caps.shuffle_lanes);
     attncl__quirks_apply(info, &caps);
     TRY(find_by_extensions(id, &caps));
     override_variant(&caps, variant);

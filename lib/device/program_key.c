@@ -5,7 +5,6 @@
 
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -43,44 +42,15 @@ static attncl_status add_driver_file(struct strbuf *t, cl_platform_id platform)
     return ATTNCL_OK;
 }
 
-struct lines {
-    const char **lines;
-    size_t n;
-    bool failed;
-};
-
-static void add_line(const char *entry, void *user)
-{
-    struct lines *l = user;
-    const char **grown = attncl__grow_array(l->lines, l->n + 1, sizeof(char *));
-
-    l->failed = l->failed || !grown;
-    if (!grown)
-        return;
-    l->lines = grown;
-    l->lines[l->n++] = entry;
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 // Environment variables that change what drivers compile.
 static void add_driver_environment(struct strbuf *t)
 {
-    static const char *const prefixes[] = {"POCL_", "CL_",      "NEO",      "IGC_",
-                                           "AMD_",  "RUSTICL_", "OCLGRIND_"};
-    struct lines l = {0};
+    static const char *const prefixes[] = {"AMD_",      "CL_",   "IGC_",    "NEO",
+                                           "OCLGRIND_", "POCL_", "RUSTICL_"};
 
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; ++i)
-        attncl__env_each(prefixes[i], add_line, &l);
-    if (l.n > 0)
-        qsort(l.lines, l.n, sizeof *l.lines, by_text);
-    for (size_t i = 0; i < l.n; ++i)
-        attncl__strbuf_add(t, "%s\n", l.lines[i]);
-    t->failed = t->failed || l.failed;
-    attncl__free(l.lines);
+        for (const char *entry = NULL; (entry = attncl__env_next(prefixes[i], entry)) != NULL;)
+            attncl__strbuf_add(t, "%s\n", entry);
 }
 
 static attncl_status add_all(const attncl_context *ctx, struct strbuf *t)
