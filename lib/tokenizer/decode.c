@@ -63,7 +63,6 @@ static attncl_status read_step(attncl_tokenizer *t, const struct json *object, i
 // The order is that of the converters: steps of one token, then bytes, then what the whole text needs.
 attncl_status attncl__decoder_read(attncl_tokenizer *t, const struct json *object)
 {
-    const struct json *item = NULL;
     const char *name;
     int kind;
 
@@ -81,14 +80,9 @@ attncl_status attncl__decoder_read(attncl_tokenizer *t, const struct json *objec
         return read_step(t, object, kind);
     t->has_byte_fallback = t->has_byte_fallback || kind == BYTE_FALLBACK;
     t->is_fused = t->is_fused || kind == FUSE;
-    TRY(attncl__check_keys(object, "decoder", kind == SEQUENCE ? "type decoders" : "type"));
-    for (size_t i = 0; kind == SEQUENCE; ++i) {
-        TRY(attncl__json_item(object, "decoders", i, &item));
-        if (!item)
-            break;
-        TRY(attncl__decoder_read(t, item));
-    }
-    return ATTNCL_OK;
+    return kind == SEQUENCE
+               ? attncl__read_sequence(t, object, "decoder", "decoders", attncl__decoder_read)
+               : attncl__check_keys(object, "decoder", "type");
 }
 
 // -- a token's text

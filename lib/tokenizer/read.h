@@ -16,6 +16,10 @@ attncl_status attncl__read_span(attncl_tokenizer *t, const struct json *object, 
                                 struct span *ret);
 // The value of "pattern": {"String": s} or {"Regex": s}.
 attncl_status attncl__read_pattern(const struct json *object, struct pattern **ret);
+// Reads one after another the objects of a list, which is all that `object` has beside its type.
+typedef attncl_status (*attncl__object_reader)(attncl_tokenizer *t, const struct json *object);
+attncl_status attncl__read_sequence(attncl_tokenizer *t, const struct json *object,
+                                    const char *what, const char *key, attncl__object_reader read);
 // One more element, zeroed, of an array that grows one by one.
 attncl_status attncl__add_element(void **list, size_t *n, size_t bytes_each, void **ret);
 

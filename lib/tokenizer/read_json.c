@@ -2,6 +2,7 @@
 //
 // Reading JSON objects whose every key and word must be known, and the texts of a tokenizer.
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -52,6 +53,22 @@ attncl_status attncl__check_keys(const struct json *object, const char *what, co
                 what, key, known);
     }
     return ATTNCL_OK;
+}
+
+attncl_status attncl__read_sequence(attncl_tokenizer *t, const struct json *object,
+                                    const char *what, const char *key, attncl__object_reader read)
+{
+    const struct json *item;
+    char known[MAX_WORD];
+
+    snprintf(known, sizeof known, "type %s", key);
+    TRY(attncl__check_keys(object, what, known));
+    for (size_t i = 0;; ++i) {
+        TRY(attncl__json_item(object, key, i, &item));
+        if (!item)
+            return ATTNCL_OK;
+        TRY(read(t, item));
+    }
 }
 
 attncl_status attncl__read_bool(const struct json *object, const char *key, bool otherwise,
