@@ -85,7 +85,10 @@ static inline void attncl__caps_set_precision(struct device_caps *caps, attncl_p
 }
 
 // The environment variable's value for this context: NULL when it ignores the environment.
-const char *attncl__context_env(const attncl_context *ctx, enum env_var var);
+static inline const char *attncl__context_env(const attncl_context *ctx, enum env_var var)
+{
+    return ctx->ignore_environment ? NULL : attncl__env(var);
+}
 
 // ERR_ARGUMENT where it is none of the values.
 attncl_status attncl__precision_check(attncl_precision precision);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Contexts in use: by which process, by how many objects, on which device.
+// Contexts in use: by which process, by how many objects, on which device; and a count of all OpenCL objects.
 
 #include <assert.h>
 #include <unistd.h>
@@ -32,6 +32,11 @@ void attncl__context_remove_child(attncl_context *ctx)
     pthread_mutex_unlock(&ctx->lock);
 }
 
+attncl_status attncl_environment_check(void)
+{
+    return attncl__env_check();
+}
+
 attncl_status attncl_context_device(const attncl_context *context, attncl_device_info *info_ret)
 {
     REQUIRE(context && info_ret, ATTNCL_ERR_ARGUMENT, "context or info_ret is NULL");
@@ -39,9 +44,41 @@ attncl_status attncl_context_device(const attncl_context *context, attncl_device
     return STRUCT_WRITE(attncl_device_info, info_ret, &context->info);
 }
 
-attncl_status attncl_context_keep_selftest(attncl_context *context, const char *failed)
+// -- OpenCL objects, created and alive
+
+static atomic_long live[N_OBJECT_KINDS];
+static atomic_long created[N_OBJECT_KINDS];
+
+void attncl__objects_count(struct object_counts *ret)
 {
-    REQUIRE(context && failed, ATTNCL_ERR_ARGUMENT, "context or failed is NULL");
-    TRY(attncl__context_usable(context));
-    return attncl__selftest_keep(context, failed);
+    for (int i = 0; i < N_OBJECT_KINDS; ++i) {
+        ret->live[i] = atomic_load(&live[i]);
+        ret->created[i] = atomic_load(&created[i]);
+    }
+}
+
+void attncl__object_created(enum object_kind kind)
+{
+    atomic_fetch_add(&live[kind], 1);
+    atomic_fetch_add(&created[kind], 1);
+}
+
+void attncl__object_released(enum object_kind kind)
+{
+    atomic_fetch_sub(&live[kind], 1);
+}
+
+void attncl__event_release(cl_event *event)
+{
+    if (!*event)
+        return;
+    clReleaseEvent(*event);
+    attncl__object_released(OBJECT_EVENT);
+    *event = NULL;
+}
+
+void attncl__event_transfer(cl_event event)
+{
+    if (event)
+        attncl__object_released(OBJECT_EVENT);
 }

@@ -93,8 +93,6 @@ char *attncl__program_device_key(const attncl_context *ctx);
 
 // What is kept of this device; logs a warning where attncl selftest failed.
 void attncl__verdicts_read_kept(attncl_context *ctx);
-// What attncl_context_keep_selftest() does.
-attncl_status attncl__selftest_keep(attncl_context *ctx, const char *failed);
 
 attncl_status attncl__programs_create(struct program_table **ret);
 // Stores programs that were built from source in the program cache; at the context's end.
