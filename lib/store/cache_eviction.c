@@ -33,17 +33,10 @@ static int oldest_first(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static bool ends_with(const char *name, const char *end)
-{
-    const size_t n = strlen(name), m = strlen(end);
-    return n >= m && strcmp(name + n - m, end) == 0;
-}
-
 // Files with other names are never touched.
-static bool ours(const char *name, size_t n_digits, const char *end)
+static bool is_ours(const char *name, size_t n_digits, const char *end)
 {
-    return strlen(name) == n_digits + strlen(end) && strspn(name, "0123456789abcdef") >= n_digits &&
-           ends_with(name, end);
+    return strspn(name, "0123456789abcdef") >= n_digits && strcmp(name + n_digits, end) == 0;
 }
 
 // Lists the entries and removes abandoned temporary files.
@@ -56,9 +49,9 @@ static size_t list_entries(int fd, DIR *dir, struct found **ret)
     struct stat st;
 
     while ((entry = readdir(dir))) {
-        const bool temp = ours(entry->d_name, 32, ".tmp");
+        const bool temp = is_ours(entry->d_name, 32, ".tmp");
 
-        if (!temp && !ours(entry->d_name, 64, ".program"))
+        if (!temp && !is_ours(entry->d_name, 64, ".program"))
             continue;
         if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
