@@ -13,26 +13,6 @@
 #include "device/program.h"
 #include "store/tuning_file.h"
 
-struct destroy_hook {
-    attncl__destroy_fn fn;
-    void *user;
-    struct destroy_hook *next;
-};
-
-attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn fn, void *user)
-{
-    struct destroy_hook *hook = attncl__alloc(sizeof *hook);
-
-    REQUIRE(hook, ATTNCL_ERR_NO_MEMORY, "a destroy hook");
-    hook->fn = fn;
-    hook->user = user;
-    pthread_mutex_lock(&ctx->lock);
-    hook->next = ctx->hooks;
-    ctx->hooks = hook;
-    pthread_mutex_unlock(&ctx->lock);
-    return ATTNCL_OK;
-}
-
 static void finish_queue(cl_command_queue queue)
 {
     const cl_int code = clFinish(queue);
@@ -56,13 +36,8 @@ static void release(attncl_context *ctx)
 {
     if (!ctx)
         return;
-    while (ctx->hooks) {
-        struct destroy_hook *hook = ctx->hooks;
-
-        ctx->hooks = hook->next;
-        hook->fn(hook->user);
-        attncl__free(hook);
-    }
+    if (ctx->on_destroy)
+        ctx->on_destroy(ctx->destroy_user);
     attncl__programs_store(ctx);
     attncl__programs_free(ctx->programs);
     for (int i = atomic_load(&ctx->n_side_queues); i >= 0; --i)

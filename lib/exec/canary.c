@@ -7,11 +7,6 @@
 
 #include "exec/exec.h"
 
-static size_t up4(size_t bytes)
-{
-    return (bytes + 3) & ~(size_t)3;
-}
-
 attncl_status attncl__program_poison(struct program *p)
 {
     if (p->n_guarded && p->arena)
@@ -20,7 +15,7 @@ attncl_status attncl__program_poison(struct program *p)
         const struct guarded *v = &p->guarded[i];
         if (v->poisoned)
             TRY(attncl__buffer_fill(p->ctx, v->whole, CANARY_WORD, 0,
-                                    up4(v->bytes + 2 * CANARY_BYTES)));
+                                    whole_words(v->bytes + 2 * CANARY_BYTES)));
     }
     return ATTNCL_OK;
 }
@@ -39,7 +34,7 @@ static bool intact(const unsigned char *bytes, size_t from, size_t to)
 
 static attncl_status check_one(attncl_context *ctx, const struct guarded *v)
 {
-    const size_t end = v->start + up4(v->bytes);
+    const size_t end = v->start + whole_words(v->bytes);
     unsigned char before[CANARY_BYTES], after[CANARY_BYTES];
 
     TRY(attncl__buffer_read(ctx, v->whole, v->start - CANARY_BYTES, before, sizeof before));

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/try.h"
 #include "base/utf8.h"
-#include "tokenizer/read.h"
+#include "tokenizer/tokenizer.h"
 
 static const char replacement[] = "\xef\xbf\xbd"; // U+FFFD
 enum { REPLACEMENT_BYTES = 3 };

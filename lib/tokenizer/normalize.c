@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/try.h"
-#include "tokenizer/read.h"
+#include "tokenizer/tokenizer.h"
 
 static const char kinds[] = "NFC NFD NFKC NFKD Prepend Replace Sequence";
 enum { PREPEND = 4, REPLACE, SEQUENCE };

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/suggest.h"
 #include "base/try.h"
-#include "tokenizer/read.h"
+#include "tokenizer/tokenizer.h"
 
 enum { MAX_WORD = 64 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "tokenizer/read.h"
+#include "tokenizer/tokenizer.h"
 
 // Reading scratch: a JSON string's text.
 static attncl_status read_text(const struct json_span *value, struct strbuf *scratch)

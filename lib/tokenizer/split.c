@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/try.h"
-#include "tokenizer/read.h"
+#include "tokenizer/tokenizer.h"
 
 static const char kinds[] =
     "Split ByteLevel Metaspace Digits Punctuation WhitespaceSplit Whitespace "
