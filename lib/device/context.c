@@ -13,24 +13,6 @@
 #include "device/program.h"
 #include "store/tuning_file.h"
 
-static void finish_queue(cl_command_queue queue)
-{
-    const cl_int code = clFinish(queue);
-
-    if (code != CL_SUCCESS) // too late for a caller to act on
-        attncl__log(ATTNCL_LOG_WARN,
-                    "a context is destroyed whose last commands failed: clFinish: %s",
-                    attncl__cl_name(code));
-}
-
-static void release_queue(cl_command_queue queue)
-{
-    if (!queue)
-        return;
-    clReleaseCommandQueue(queue);
-    attncl__object_released(OBJECT_QUEUE);
-}
-
 // Accepts a partly created context.
 static void release(attncl_context *ctx)
 {
@@ -40,8 +22,10 @@ static void release(attncl_context *ctx)
         ctx->on_destroy(ctx->destroy_user);
     attncl__programs_store(ctx);
     attncl__programs_free(ctx->programs);
-    for (int i = atomic_load(&ctx->n_side_queues); i >= 0; --i)
-        release_queue(attncl__queue(ctx, i));
+    for (int i = atomic_load(&ctx->n_side_queues); i >= 0 && ctx->queue; --i) {
+        clReleaseCommandQueue(attncl__queue(ctx, i));
+        attncl__object_released(OBJECT_QUEUE);
+    }
     if (ctx->cl) {
         clReleaseContext(ctx->cl);
         attncl__object_released(OBJECT_CONTEXT);
@@ -247,8 +231,13 @@ attncl_status attncl_context_destroy(attncl_context *context)
     REQUIRE(n == 0, ATTNCL_ERR_STATE, "%ld %s of the context alive, the last one created was a %s",
             n, n == 1 ? "object is" : "objects are", kind);
     // Some drivers lose queued work when the queue is released first.
-    for (int i = atomic_load(&context->n_side_queues); i >= 0; --i)
-        finish_queue(attncl__queue(context, i));
+    for (int i = atomic_load(&context->n_side_queues); i >= 0; --i) {
+        const cl_int code = clFinish(attncl__queue(context, i));
+        if (code != CL_SUCCESS) // too late for a caller to act on
+            attncl__log(ATTNCL_LOG_WARN,
+                        "a context is destroyed whose last commands failed: clFinish: %s",
+                        attncl__cl_name(code));
+    }
     release(context);
     return ATTNCL_OK;
 }

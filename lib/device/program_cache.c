@@ -62,8 +62,7 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx)
     struct disk_cache *cache = NULL;
 
     if (!ctx->cache_directory) {
-        const bool wanted = !mode || strcmp(mode, "off") != 0;
-        if (wanted && writable && !is_sparing && !ctx->ignore_environment && !attncl__privileged())
+        if (writable && !is_sparing && !ctx->ignore_environment && !attncl__privileged())
             attncl__log(ATTNCL_LOG_ERROR,
                         "no program cache: neither ATTNCL_CACHE_DIR nor an absolute "
                         "XDG_CACHE_HOME or HOME names a directory");
@@ -189,8 +188,7 @@ bool attncl__cache_stores(const attncl_context *ctx)
 
 double attncl__cache_budget(const attncl_context *ctx, double lifetime, double seconds_each)
 {
-    const double found_s =
-        0.1; // PoCL finds a program in 0.02 to 0.06, and compiles for 0.15 or more
+    const double found_s = 0.1; // PoCL finds a program in 0.02 to 0.06, compiles for 0.15 or more
 
     if (!ctx->cache || !ctx->cache->is_sparing)
         return INFINITY;

@@ -12,4 +12,7 @@
 attncl_status attncl__json_load(const char *text, size_t bytes, const struct json_limits *limits,
                                 size_t flags, json_t **ret);
 
+// "an object", "true": what a value is.
+const char *attncl__json_type_words(const json_t *value);
+
 #endif

@@ -231,6 +231,7 @@ attncl_status attncl__tokenizer_read(attncl_tokenizer *t, const char *text, size
 // A new token.  ERR_FORMAT: there is one of that number.
 attncl_status attncl__token_set(attncl_tokenizer *t, int64_t id, struct span text);
 
+size_t attncl__table_capacity(size_t n); // of a hash table of n entries
 attncl_status attncl__vocab_reserve(struct bpe *bpe, size_t n);
 // False: it is there.
 bool attncl__vocab_add(attncl_tokenizer *t, struct span key, int32_t id);
