@@ -11,7 +11,7 @@
 #include "base/struct.h"
 #include "device/internal.h"
 #include "device/program.h"
-#include "store/tuning_file.h"
+#include "store/tuning_table.h"
 
 // Accepts a partly created context.
 static void release(attncl_context *ctx)

@@ -87,10 +87,6 @@ void attncl__program_release(cl_program *cl);
 // Stores a program in the program cache, with the source that it was built from.
 void attncl__program_store(const attncl_context *ctx, const char *source, cl_program cl);
 
-// What all keys of the program cache begin with: the library, the device, the driver and its
-// environment.  The caller's to free; NULL when there is no memory.
-char *attncl__program_device_key(const attncl_context *ctx);
-
 // What is kept of this device; logs a warning where attncl selftest failed.
 void attncl__verdicts_read_kept(attncl_context *ctx);
 

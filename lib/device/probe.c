@@ -12,7 +12,7 @@
 #include "device/internal.h"
 #include "device/program.h"
 #include "store/private_dir.h"
-#include "store/tuning_file.h"
+#include "store/tuning_table.h"
 
 _Static_assert((int)PROBE_WHY_BYTES == (int)VERDICT_WHY_BYTES, "the same texts");
 

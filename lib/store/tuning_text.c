@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "store/tuning_file.h"
+#include "store/tuning_table.h"
 
 // Of a thousand bad lines only the first few are logged.
 enum { MAX_LOGGED = 8, NAME_BYTES = 128 };
