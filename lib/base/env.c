@@ -33,19 +33,6 @@ const char *attncl__env(enum env_var var)
     return value && *value ? value : NULL;
 }
 
-// Whether `value` is one of the words "a, b, c".
-static bool is_listed(const char *value, const char *words)
-{
-    const size_t n = strlen(value);
-    for (const char *word = words; *word; word += strspn(word, ", ")) {
-        const size_t length = strcspn(word, ",");
-        if (length == n && strncmp(word, value, n) == 0)
-            return true;
-        word += length;
-    }
-    return false;
-}
-
 static bool is_accepted(const char *value, const char *values)
 {
     struct stat found;
@@ -58,7 +45,7 @@ static bool is_accepted(const char *value, const char *values)
         return exists || strcmp(value, "off") == 0 || strpbrk(value, "/.");
     if (strcmp(values, SECONDS) == 0)
         return strlen(value) <= 9 && strspn(value, "0123456789") == strlen(value);
-    return is_listed(value, values);
+    return attncl__has_word(values, value);
 }
 
 static attncl_status check_value(enum env_var var)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/suggest.h"
 #include "device/internal.h"
 
 // Extensions' queries: cl_nv_device_attribute_query, cl_amd_device_attribute_query, OpenCL 3.0.
@@ -97,16 +98,6 @@ static void override_variant(struct device_caps *caps, const char *variant)
     }
 }
 
-static bool has_word(const char *text, const char *word)
-{
-    const size_t n = strlen(word);
-
-    for (const char *at = text; (at = strstr(at, word)) != NULL; at += n)
-        if ((at == text || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
-            return true;
-    return false;
-}
-
 // The smallest sub-groups of 8 work-items or more, which leave each the most registers: 8, and 16 where registers are twice as
 // wide.  0: none is told.
 static attncl_status smallest_sub_group(cl_device_id id, unsigned *ret)
@@ -131,9 +122,9 @@ static attncl_status find_dpas(cl_device_id id, const char *extensions, struct d
     unsigned features = 0, lanes = 0;
 
     if (caps->vendor != VENDOR_INTEL || !caps->is_gpu ||
-        !has_word(extensions, "cl_intel_subgroup_matrix_multiply_accumulate") ||
-        !has_word(extensions, "cl_intel_required_subgroup_size") ||
-        !has_word(extensions, "cl_intel_device_attribute_query"))
+        !attncl__has_word(extensions, "cl_intel_subgroup_matrix_multiply_accumulate") ||
+        !attncl__has_word(extensions, "cl_intel_required_subgroup_size") ||
+        !attncl__has_word(extensions, "cl_intel_device_attribute_query"))
         return ATTNCL_OK;
     TRY(smallest_sub_group(id, &lanes));
     TRY(extension(id, FEATURES_INTEL, &features));
@@ -149,12 +140,12 @@ static attncl_status find_shuffle(cl_device_id id, const char *extensions, struc
 
     if (caps->shuffle_candidate != SHUFFLE_NONE)
         return ATTNCL_OK;
-    if (has_word(extensions, "cl_intel_subgroups") &&
-        has_word(extensions, "cl_intel_required_subgroup_size"))
+    if (attncl__has_word(extensions, "cl_intel_subgroups") &&
+        attncl__has_word(extensions, "cl_intel_required_subgroup_size"))
         TRY(smallest_sub_group(id, &lanes));
     if (lanes) {
         caps->shuffle_candidate = SHUFFLE_INTEL;
-    } else if (has_word(extensions, "cl_khr_subgroup_shuffle")) {
+    } else if (attncl__has_word(extensions, "cl_khr_subgroup_shuffle")) {
         caps->shuffle_candidate = SHUFFLE_KHR;
         lanes = KHR_LANES;
     }

@@ -34,15 +34,6 @@ static uint64_t hash_of(const char *text, size_t bytes)
     return hash ^ hash >> 29;
 }
 
-size_t attncl__table_capacity(size_t n)
-{
-    size_t capacity = 256;
-
-    while (capacity < 2 * n)
-        capacity *= 2;
-    return capacity;
-}
-
 attncl_status attncl__vocab_reserve(struct bpe *bpe, size_t n)
 {
     const size_t capacity = attncl__table_capacity(n);

@@ -32,6 +32,15 @@ static struct merge_rule *rule_of(const struct bpe *bpe, int32_t left, int32_t r
     }
 }
 
+size_t attncl__table_capacity(size_t n)
+{
+    size_t capacity = 256;
+
+    while (capacity < 2 * n)
+        capacity *= 2;
+    return capacity;
+}
+
 attncl_status attncl__rules_reserve(struct bpe *bpe, size_t n)
 {
     const size_t capacity = attncl__table_capacity(n);
