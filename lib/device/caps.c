@@ -39,15 +39,6 @@ static attncl_status ask(cl_device_id id, cl_device_info what, size_t size, void
     return ATTNCL_OK;
 }
 
-static attncl_status extension(cl_device_id id, cl_device_info what, unsigned *ret)
-{
-    cl_uint x;
-
-    TRY(ask(id, what, sizeof x, &x));
-    *ret = x;
-    return ATTNCL_OK;
-}
-
 // A driver may answer a query that it does not know with success and any value, so each vendor is
 // asked its own query only.
 static attncl_status group_multiple(cl_device_id id, const attncl_device_info *info,
@@ -57,9 +48,9 @@ static attncl_status group_multiple(cl_device_id id, const attncl_device_info *i
     size_t preferred = 0;
 
     if (vendor == VENDOR_NVIDIA) {
-        TRY(extension(id, NV_WARP_SIZE, &multiple));
+        TRY(ask(id, NV_WARP_SIZE, sizeof multiple, &multiple));
     } else if (vendor == VENDOR_AMD) {
-        TRY(extension(id, AMD_WAVEFRONT_WIDTH, &multiple));
+        TRY(ask(id, AMD_WAVEFRONT_WIDTH, sizeof multiple, &multiple));
     } else if (strncmp(info->opencl_version, "OpenCL 3", 8) == 0) {
         TRY(DEVICE_ANSWER(id, PREFERRED_GROUP_MULTIPLE, &preferred));
         multiple = preferred <= 1024 ? (unsigned)preferred : 0;
@@ -127,7 +118,7 @@ static attncl_status find_dpas(cl_device_id id, const char *extensions, struct d
         !attncl__has_word(extensions, "cl_intel_device_attribute_query"))
         return ATTNCL_OK;
     TRY(smallest_sub_group(id, &lanes));
-    TRY(extension(id, FEATURES_INTEL, &features));
+    TRY(ask(id, FEATURES_INTEL, sizeof features, &features));
     if (features & FEATURE_DPAS_INTEL)
         caps->mma_candidate = lanes == 8 ? MMA_DPAS_8 : lanes == 16 ? MMA_DPAS_16 : MMA_NONE;
     return ATTNCL_OK;
@@ -175,13 +166,14 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
     cl_uint align_bits = 0, address_bits = 0;
     unsigned multiple = 1, major = 0, minor = 0, unified = 0;
 
-    TRY(extension(id, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified)); // deprecated since OpenCL 2.0
+    TRY(ask(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified,
+            &unified)); // deprecated since OpenCL 2.0
     TRY(DEVICE_ANSWER(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align_bits));
     TRY(DEVICE_ANSWER(id, CL_DEVICE_ADDRESS_BITS, &address_bits));
     TRY(group_multiple(id, info, vendor, &multiple));
     if (vendor == VENDOR_NVIDIA) {
-        TRY(extension(id, NV_COMPUTE_CAPABILITY_MAJOR, &major));
-        TRY(extension(id, NV_COMPUTE_CAPABILITY_MINOR, &minor));
+        TRY(ask(id, NV_COMPUTE_CAPABILITY_MAJOR, sizeof major, &major));
+        TRY(ask(id, NV_COMPUTE_CAPABILITY_MINOR, sizeof minor, &minor));
     }
     struct device_caps caps = {
         .vendor = vendor,

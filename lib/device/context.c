@@ -104,11 +104,7 @@ static attncl_status open_device(attncl_context *ctx, const struct device_entry 
     TRY(CL_CODE(code, "clCreateContext"));
     attncl__object_created(OBJECT_CONTEXT);
     ctx->profile = profile;
-    ctx->queue =
-        clCreateCommandQueue(ctx->cl, ctx->device, profile ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
-    TRY(CL_CODE(code, "clCreateCommandQueue"));
-    attncl__object_created(OBJECT_QUEUE);
-    return ATTNCL_OK;
+    return attncl__queue_create(ctx, &ctx->queue);
 }
 
 static attncl_status create(const attncl_context_options *options, bool tunes,

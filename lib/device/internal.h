@@ -72,7 +72,10 @@ enum device_vendor attncl__quirks_vendor(const attncl_device_info *info);
 // order.
 void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *caps);
 
-// -- capabilities, programs, verdicts
+// -- queues, capabilities, programs, verdicts
+
+// One more in-order queue of the context's OpenCL context.
+attncl_status attncl__queue_create(attncl_context *ctx, cl_command_queue *ret);
 
 // `variant`: ATTNCL_VARIANT's value or NULL.
 attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,

@@ -9,7 +9,7 @@
 
 #include "device/internal.h"
 
-static attncl_status open_side_queue(attncl_context *ctx, cl_command_queue *ret)
+attncl_status attncl__queue_create(attncl_context *ctx, cl_command_queue *ret)
 {
     cl_int code = CL_SUCCESS;
 
@@ -27,7 +27,7 @@ attncl_status attncl__queues_open(attncl_context *ctx, int n)
     assert(n >= 1 && n <= MAX_QUEUES);
     pthread_mutex_lock(&ctx->lock);
     for (int i = atomic_load(&ctx->n_side_queues); i < n - 1 && status == ATTNCL_OK; ++i) {
-        status = open_side_queue(ctx, &ctx->side_queues[i]);
+        status = attncl__queue_create(ctx, &ctx->side_queues[i]);
         if (status == ATTNCL_OK)
             atomic_store(&ctx->n_side_queues, i + 1);
     }

@@ -258,8 +258,6 @@ void attncl__added_prepare(const attncl_tokenizer *t, struct added_set *set);
 attncl_status attncl__added_find(const attncl_tokenizer *t, const struct added_set *set,
                                  const char *text, size_t bytes, struct added_match *m);
 
-// Bytes that byte-level BPE writes as a character of their own, and back; -1: it writes none so.
-int attncl__byte_of_character(uint32_t code);
 // The bytes that a token's text stands for; false: it has a character that stands for none.
 bool attncl__bytes_of_token(const char *text, size_t bytes, struct strbuf *out);
 // Fills token.out and token.byte.
