@@ -43,7 +43,7 @@ struct attncl_context {
     cl_context cl;
     cl_device_id device;
     cl_command_queue queue;                       // in order
-    cl_command_queue side_queues[MAX_QUEUES - 1]; // device/queue.c
+    cl_command_queue side_queues[MAX_QUEUES - 1]; // device/context_use.c
     atomic_int n_side_queues;
     struct device_caps caps;
     attncl_device_info info;
@@ -182,7 +182,7 @@ attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t 
 // Passes the code of a blocking transfer on, and counts what may be a fault of commands before it.
 attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const char *call);
 
-// -- queues (device/queue.c).  Queue 0 is that of transfers and of all that has no reason for another;
+// -- queues (device/context_use.c).  Queue 0 is that of transfers and of all that has no reason for another;
 // the rest are in order too.
 static inline cl_command_queue attncl__queue(const attncl_context *ctx, int i)
 {

@@ -86,7 +86,7 @@ struct tune_table {
     struct tune_entry entries[N_TUNABLES][TUNE_MAX_CLASSES];
 };
 
-// -- as text (tuning_text.c)
+// -- as text (tuning_table.c)
 
 // Takes a file's entries for one device and driver.  Other lines that are no entry are logged with
 // their number and left out.  `path` is for the log.  Returns the number of entries taken.
@@ -136,7 +136,7 @@ attncl_status attncl__tuning_text(char **data_ret, size_t *n_ret);
 // Replaces the whole file.  ERR_IO when it cannot be written.
 attncl_status attncl__tuning_write(const struct strbuf *text);
 
-// -- tuning_text.c: the lines of the file
+// -- tuning_table.c: the lines of the file
 
 #define TUNING_FIRST_LINE "attncl-tune 1 " ATTNCL_VERSION_STRING
 #define TUNING_HEAD                                                                                \
