@@ -78,12 +78,9 @@ static void unlink_inputs(struct lowered *p, struct lowered_node *node)
         struct lowered_value *base = &p->values[p->values[node->inputs[i]].base];
         if (!node->inputs[i])
             continue;
-        if (use->previous)
-            use->previous->next = use->next;
-        else
-            base->first_use = use->next;
+        *use->link = use->next;
         if (use->next)
-            use->next->previous = use->previous;
+            use->next->link = use->link;
         --base->n_uses;
         base->n_writes -= use->writes;
     }
@@ -98,10 +95,12 @@ static void link_inputs(struct lowered *p, int n)
         struct lowered_value *base = &p->values[p->values[node->inputs[i]].base];
         if (!node->inputs[i])
             continue;
-        *use = (struct use){
-            .node = n, .writes = node->cls->in[i].flags & STATE, .next = base->first_use};
+        *use = (struct use){.node = n,
+                            .writes = node->cls->in[i].flags & STATE,
+                            .next = base->first_use,
+                            .link = &base->first_use};
         if (use->next)
-            use->next->previous = use;
+            use->next->link = &use->next;
         base->first_use = use;
         ++base->n_uses;
         base->n_writes += use->writes;
