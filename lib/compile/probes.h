@@ -42,8 +42,7 @@ enum feature { GPU_VARIANT, SHUFFLES, GEMM_MMA, CLBLAST, ATTENTION_MMA, ATTENTIO
 struct op_probe {
     const char *name; // then a variant or precision: "softmax gpu", "mma gemm f32"
     enum feature feature;
-    const struct op_class *const
-        *covers; // run for these; NULL: for all.  GPU_VARIANT: what falls back
+    const struct op_class *const *covers; // run for these, NULL: for all; GPU_VARIANT: falls back
     const struct op_trial *trials;
     int n_trials;
     double min_flop; // of an op that it is run for

@@ -171,8 +171,6 @@ attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *byte
 
 // -- events.  An enqueue function that creates one calls attncl__object_created(OBJECT_EVENT).
 void attncl__event_release(cl_event *event);
-// Passes the event to the application, which calls clReleaseEvent().  It is no longer counted.
-void attncl__event_transfer(cl_event event);
 attncl_status attncl__event_is_complete(cl_event event, bool *ret);
 // Counts a fault, as blocking transfers do.
 attncl_status attncl__event_wait(attncl_context *ctx, cl_event event);

@@ -153,9 +153,3 @@ void attncl__event_release(cl_event *event)
     attncl__object_released(OBJECT_EVENT);
     *event = NULL;
 }
-
-void attncl__event_transfer(cl_event event)
-{
-    if (event)
-        attncl__object_released(OBJECT_EVENT);
-}

@@ -207,8 +207,8 @@ attncl_status attncl_graph_enqueue(attncl_graph *graph, cl_uint n_wait, const cl
             "%u events to wait for, but the list is %s", (unsigned)n_wait, wait ? "given" : "NULL");
     TRY(attncl__run_begin(p));
     TRY(attncl__run_end(p, enqueue_run(p, n_wait, wait, event_ret)));
-    if (event_ret)
-        attncl__event_transfer(*event_ret);
+    if (event_ret && *event_ret) // the application releases it
+        attncl__object_released(OBJECT_EVENT);
     return ATTNCL_OK;
 }
 
