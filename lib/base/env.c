@@ -33,19 +33,6 @@ const char *attncl__env(enum env_var var)
     return value && *value ? value : NULL;
 }
 
-// Whether `value` is one of the words "a, b, c".
-static bool is_listed(const char *value, const char *words)
-{
-    const size_t n = strlen(value);
-    for (const char *word = words; *word; word += strspn(word, ", ")) {
-        const size_t length = strcspn(word, ",");
-        if (length == n && strncmp(word, value, n) == 0)
-            return true;
-        word += length;
-    }
-    return false;
-}
-
 static bool is_accepted(const char *value, const char *values)
 {
     struct stat found;
@@ -58,7 +45,7 @@ static bool is_accepted(const char *value, const char *values)
         return exists || strcmp(value, "off") == 0 || strpbrk(value, "/.");
     if (strcmp(values, SECONDS) == 0)
         return strlen(value) <= 9 && strspn(value, "0123456789") == strlen(value);
-    return is_listed(value, values);
+    return attncl__has_word(values, value);
 }
 
 static attncl_status check_value(enum env_var var)
@@ -109,13 +96,15 @@ attncl_status attncl__env_check(void)
     return ATTNCL_OK;
 }
 
-void attncl__env_each(const char *prefix, void (*fn)(const char *entry, void *user), void *user)
+const char *attncl__env_next(const char *prefix, const char *entry)
 {
-    const size_t n = strlen(prefix);
+    const char *next = NULL;
 
-    for (char **entry = environ; entry && *entry; ++entry)
-        if (strncmp(*entry, prefix, n) == 0)
-            fn(*entry, user);
+    for (char **at = environ; at && *at; ++at)
+        if (strncmp(*at, prefix, strlen(prefix)) == 0 && (!entry || strcmp(*at, entry) > 0) &&
+            (!next || strcmp(*at, next) < 0))
+            next = *at;
+    return next;
 }
 
 bool attncl__privileged(void)

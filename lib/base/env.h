@@ -21,9 +21,9 @@ const char *attncl__env(enum env_var var);
 // name is nearly that of a variable.
 attncl_status attncl__env_check(void);
 
-// Calls `fn` for every variable "NAME=value" whose name begins with `prefix`.  For drivers'
-// variables, which are part of the program cache's key.
-void attncl__env_each(const char *prefix, void (*fn)(const char *entry, void *user), void *user);
+// The entries "NAME=value" of all variables whose name begins with `prefix`, in the order of their texts: the first for
+// NULL, else the one after `entry`.  NULL after the last.  For drivers' variables, which are part of the program cache's key.
+const char *attncl__env_next(const char *prefix, const char *entry);
 
 // True for a privileged (setuid) process, which must not trust the environment or the user's files.
 bool attncl__privileged(void);

@@ -31,24 +31,20 @@ static void flatten(char *text)
 void attncl__error_prefix(const char *fmt, ...)
 {
     char text[MESSAGE_BYTES];
-    char old[MESSAGE_BYTES];
     va_list args;
 
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     flatten(text);
-    memcpy(old, last_message, sizeof old);
     const size_t used = strlen(text);
     if (used + 2 >= sizeof last_message)
         return;
+    const size_t capacity = sizeof last_message - used - 2, length = strlen(last_message);
+    const size_t keep = length < capacity ? length : capacity - 1;
+    memmove(last_message + used + 2, last_message, keep);
     memcpy(last_message, text, used);
     memcpy(last_message + used, ": ", 2);
-    const size_t capacity = sizeof last_message - used - 2;
-    size_t keep = strlen(old);
-    if (keep >= capacity)
-        keep = capacity - 1;
-    memcpy(last_message + used + 2, old, keep);
     last_message[used + 2 + keep] = '\0';
 }
 

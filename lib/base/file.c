@@ -2,7 +2,7 @@
 //
 // Whole files.
 
-#define _GNU_SOURCE // O_CLOEXEC, realpath, getrandom
+#define _GNU_SOURCE // O_CLOEXEC, getrandom
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -122,10 +122,11 @@ static attncl_status follow_link(char path[PATH_MAX], bool *followed_ret)
     return ATTNCL_OK;
 }
 
-// The file to create where there is none: the target of a symbolic link that leads nowhere yet.
-static attncl_status resolve_new(const char *path, char target[PATH_MAX])
+// The file to replace or to create: the target of symbolic links, never a device, FIFO or directory.
+static attncl_status resolve(const char *path, char target[PATH_MAX])
 {
     bool followed = true;
+    struct stat info;
 
     REQUIRE(strlen(path) > 0 && strlen(path) < PATH_MAX, ATTNCL_ERR_IO, "%s",
             strerror(*path ? ENAMETOOLONG : ENOENT));
@@ -134,21 +135,10 @@ static attncl_status resolve_new(const char *path, char target[PATH_MAX])
         REQUIRE(i <= MAX_LINKS, ATTNCL_ERR_IO, "%s", strerror(ELOOP));
         TRY(follow_link(target, &followed));
     }
-    return ATTNCL_OK;
-}
-
-// The file to replace: the target of a symbolic link, never a device, FIFO or directory.
-static attncl_status resolve(const char *path, char target[PATH_MAX])
-{
-    struct stat info;
-
-    if (stat(path, &info) != 0) {
-        REQUIRE(errno == ENOENT, ATTNCL_ERR_IO, "%s", strerror(errno));
-        return resolve_new(path, target);
-    }
-    REQUIRE(!S_ISDIR(info.st_mode), ATTNCL_ERR_IO, "is a directory");
-    REQUIRE(S_ISREG(info.st_mode), ATTNCL_ERR_IO, "is no regular file");
-    REQUIRE(realpath(path, target), ATTNCL_ERR_IO, "%s", strerror(errno));
+    const bool exists = stat(target, &info) == 0;
+    REQUIRE(exists || errno == ENOENT, ATTNCL_ERR_IO, "%s", strerror(errno));
+    REQUIRE(!exists || !S_ISDIR(info.st_mode), ATTNCL_ERR_IO, "is a directory");
+    REQUIRE(!exists || S_ISREG(info.st_mode), ATTNCL_ERR_IO, "is no regular file");
     return ATTNCL_OK;
 }
 

@@ -87,12 +87,6 @@ static void unpack_block(attncl_dtype dtype, const unsigned char *data, struct p
     }
 }
 
-void attncl__dequantise_row(attncl_dtype dtype, int64_t k, const void *from, int64_t row, float *to)
-{
-    for (int64_t b = 0; b < k / QUANTISED_BLOCK; ++b)
-        unpack_block(dtype, from, place_of(dtype, k, row, b), to + b * QUANTISED_BLOCK);
-}
-
 static attncl_status check_type(attncl_dtype dtype, int64_t n, int64_t k)
 {
     REQUIRE(attncl__is_quantised(dtype), ATTNCL_ERR_DTYPE, "%s is not Q8 or Q4",
@@ -124,7 +118,9 @@ attncl_status attncl_dequantise(attncl_dtype dtype, int64_t n, int64_t k, const 
     REQUIRE((from && to) || n == 0 || k == 0, ATTNCL_ERR_ARGUMENT, "from or to is NULL");
     TRY(attncl__quantised_check(dtype, n, k, from));
     for (int64_t row = 0; row < n; ++row)
-        attncl__dequantise_row(dtype, k, from, row, to + row * k);
+        for (int64_t b = 0; b < k / QUANTISED_BLOCK; ++b)
+            unpack_block(dtype, from, place_of(dtype, k, row, b),
+                         to + row * k + b * QUANTISED_BLOCK);
     return ATTNCL_OK;
 }
 

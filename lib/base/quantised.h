@@ -24,10 +24,6 @@ static inline bool attncl__is_quantised(attncl_dtype dtype)
 // Bytes of a pair of blocks of a panel's rows.
 size_t attncl__quantised_pair_bytes(attncl_dtype dtype);
 
-// attncl_dequantise() of one row, whose scales have been checked.
-void attncl__dequantise_row(attncl_dtype dtype, int64_t k, const void *from, int64_t row,
-                            float *to);
-
 // ERR_FORMAT when a scale is not finite.
 attncl_status attncl__quantised_check(attncl_dtype dtype, int64_t n, int64_t k, const void *data);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Structs of callers that were compiled against older or newer headers.
+// The library's version, and structs of callers that were compiled against older or newer headers.
 
 #include "base/struct.h"
 
 #include <string.h>
 
+#include "attncl/version.h"
 #include "base/try.h"
 
 // No struct of any version is larger: a size beyond it was never set.
@@ -47,4 +48,9 @@ attncl_status attncl__struct_write(const char *type, void *to, const void *from,
     if (given > size)
         memset((unsigned char *)to + size, 0, given - size);
     return ATTNCL_OK;
+}
+
+const char *attncl_version(void)
+{
+    return ATTNCL_VERSION_STRING;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The known word nearest to an unknown one.
+// Lists of words, and the known word nearest to an unknown one.
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +44,18 @@ size_t attncl__edit_distance(const char *a, const char *b)
         }
     }
     return rows[n_a % 3][n_b];
+}
+
+bool attncl__has_word(const char *list, const char *word)
+{
+    static const char separators[] = ", ";
+
+    for (size_t n; *(list += strspn(list, separators)); list += n) {
+        n = strcspn(list, separators);
+        if (n == strlen(word) && memcmp(list, word, n) == 0)
+            return true;
+    }
+    return false;
 }
 
 // "eps" and "epsilon", "num_heads" and "heads".

@@ -3,6 +3,7 @@
 #ifndef ATTNCL_BASE_SUGGEST_H
 #define ATTNCL_BASE_SUGGEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 // The known words, offered one by one.  Starts as {.word = what was given}.
@@ -19,6 +20,9 @@ void attncl__suggestion_add(struct suggestion *s, const char *known);
 
 // ", nearest: b; KIND: a, b, c", for the end of a message.  Valid as long as *s.
 const char *attncl__suggestion_text(struct suggestion *s, const char *kind);
+
+// Whether the list "a, b c" has this word.
+bool attncl__has_word(const char *list, const char *word);
 
 // Insertions, deletions, replacements and exchanges of neighbours that turn one word into the
 // other, letters in either case being equal.  A word of more than 64 bytes is far from everything.

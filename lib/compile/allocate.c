@@ -19,21 +19,15 @@ static attncl_status alloc_tables(const struct lowered *p, struct program *g)
     g->outputs = attncl__alloc_array((size_t)p->n_outputs, sizeof *g->outputs);
     g->states = attncl__alloc_array(n_values, sizeof *g->states);
     g->parts = attncl__alloc_array(p->n_items, sizeof(struct storage *));
-    g->padded = attncl__alloc_array(p->canaries ? n_values : 0, sizeof *g->padded);
     g->guarded = attncl__alloc_array(p->canaries ? n_values + n_nodes : 0, sizeof *g->guarded);
     REQUIRE(g->storages && g->nodes && g->inputs && g->outputs && g->states && g->parts &&
-                g->padded && g->guarded,
+                g->guarded,
             ATTNCL_ERR_NO_MEMORY, "program of %zu nodes", n_nodes);
     g->n_storages = n_values + n_nodes;
     g->n_nodes = p->n_nodes;
     g->n_inputs = p->n_inputs;
     g->n_outputs = p->n_outputs;
     return ATTNCL_OK;
-}
-
-static void guard(struct program *g, const struct guarded *guarded)
-{
-    g->guarded[g->n_guarded++] = *guarded;
 }
 
 static attncl_status allocate_arena(const struct lowered *p, struct program *g)
@@ -61,8 +55,8 @@ static attncl_status allocate_arena(const struct lowered *p, struct program *g)
         TRY(attncl__buffer_part(g->ctx, g->arena, offset, at->bytes, &s->mem));
         g->parts[g->n_parts++] = s;
         if (p->canaries)
-            guard(g, &(struct guarded){g->arena, offset, at->bytes, false, node->cls->name,
-                                       node->scope});
+            g->guarded[g->n_guarded++] =
+                (struct guarded){g->arena, offset, at->bytes, false, node->cls->name, node->scope};
     }
     return ATTNCL_OK;
 }
@@ -86,16 +80,18 @@ static attncl_status allocate_dedicated(const struct lowered *p, struct program 
     if (pad)
         TRY_DONE(attncl__buffer_fill(g->ctx, whole, CANARY_WORD, 0, padded));
     if (pad && v->producer < 0)
-        TRY_DONE(attncl__buffer_fill(g->ctx, whole, 0, pad, (bytes + 3) & ~(size_t)3));
+        TRY_DONE(attncl__buffer_fill(g->ctx, whole, 0, pad, whole_words(bytes)));
     s->bytes = bytes;
     if (pad) {
         const struct lowered_node *node = v->producer < 0 ? NULL : &p->nodes[v->producer];
         // To whole words, which a reset writes.
-        TRY_DONE(attncl__buffer_part(g->ctx, whole, pad, (bytes + 3) & ~(size_t)3, &s->mem));
-        guard(g,
-              &(struct guarded){whole, pad, bytes, node != NULL,
-                                node ? node->cls->name : v->origin->name, node ? node->scope : ""});
-        g->padded[g->n_padded++] = whole;
+        TRY_DONE(attncl__buffer_part(g->ctx, whole, pad, whole_words(bytes), &s->mem));
+        g->guarded[g->n_guarded++] = (struct guarded){whole,
+                                                      pad,
+                                                      bytes,
+                                                      node != NULL,
+                                                      node ? node->cls->name : v->origin->name,
+                                                      node ? node->scope : ""};
     } else {
         s->mem = whole;
     }
@@ -186,4 +182,49 @@ attncl_status attncl__allocate(const struct lowered *p, struct program *g)
     bind_own(p, g, p->inputs, p->n_inputs, g->inputs);
     bind_own(p, g, p->outputs, p->n_outputs, g->outputs);
     return ATTNCL_OK;
+}
+
+// -- the end of a compiled graph
+
+static void free_bindings(struct io_binding *bindings, int n)
+{
+    for (int i = 0; bindings && i < n; ++i) {
+        struct io_binding *b = &bindings[i];
+        if (b->own && b->storage->mem != b->own) { // bound in place
+            attncl__buffer_release(&b->storage->mem);
+            b->storage->mem = b->own;
+        }
+        attncl__buffer_release(&b->bound);
+        attncl__free(b->copied);
+    }
+    attncl__free(bindings);
+}
+
+void attncl__program_free(struct program *p)
+{
+    if (!p)
+        return;
+    attncl__command_list_free(&p->command_list);
+    attncl__command_list_free(&p->copy_in);
+    attncl__command_list_free(&p->copy_out);
+    free_bindings(p->inputs, p->n_inputs);
+    free_bindings(p->outputs, p->n_outputs);
+    // The last part first: where parts overlap NVIDIA's driver (580) crashes in another order.
+    while (p->n_parts > 0)
+        attncl__buffer_release(&p->parts[--p->n_parts]->mem);
+    for (size_t i = 0; p->storages && i < p->n_storages; ++i)
+        attncl__buffer_release(&p->storages[i].mem);
+    for (size_t i = 0; i < p->n_guarded; ++i)
+        if (p->guarded[i].whole != p->arena)
+            attncl__buffer_release(&p->guarded[i].whole);
+    attncl__buffer_release(&p->arena);
+    attncl__buffer_release(&p->empty);
+    if (p->profile)
+        p->profile_free(p->profile);
+    attncl__free(p->states);
+    attncl__free(p->nodes);
+    attncl__free(p->storages);
+    attncl__free(p->parts);
+    attncl__free(p->guarded);
+    attncl__free(p);
 }

@@ -11,12 +11,33 @@ static const struct fusion_rule *const rules[] = {
     &attncl__fuse_ffn_after, &attncl__fuse_clipping,
 };
 
+// Whether a node between n and `end` writes to what node n reads.
+static bool is_overwritten_before(const struct lowered *p, int n, int end)
+{
+    for (int i = 0; i < p->nodes[n].cls->n_in; ++i) {
+        const struct lowered_value *base = &p->values[p->values[input_of(p, n, i)].base];
+        if (base->n_writes == 0)
+            continue;
+        for (const struct use *use = base->first_use; use; use = use->next)
+            if (use->writes && n < use->node && use->node < end)
+                return true;
+    }
+    return false;
+}
+
+static bool is_overwritten(const struct lowered *p, const struct fusion *f)
+{
+    for (int i = 0; i < f->n_nodes; ++i)
+        if (is_overwritten_before(p, f->node[i], f->last))
+            return true;
+    return false;
+}
+
 static attncl_status fuse_node(struct lowered *p, int n)
 {
     for (size_t r = 0; r < sizeof rules / sizeof rules[0]; ++r) {
         struct fusion f = {.n_nodes = 0};
-        if (rules[r]->match(p, n, &f) && (!rules[r]->is_legal || rules[r]->is_legal(p, &f)) &&
-            (!rules[r]->is_profitable || rules[r]->is_profitable(p, &f)))
+        if (rules[r]->match(p, n, &f) && !is_overwritten(p, &f))
             return rules[r]->build(p, &f);
     }
     return ATTNCL_OK;

@@ -19,12 +19,10 @@ struct fusion {
 };
 
 struct fusion_rule {
-    // Whether `node` and its neighbours form the pattern; fills the fusion.
+    // Whether `node` and its neighbours form the pattern, and the device has the fused op for these sizes and gains by it;
+    // fills the fusion.
     bool (*match)(const struct lowered *p, int node, struct fusion *f);
-    // Whether nodes in between neither write what the fused op reads nor read what it will write.  NULL: there are none.
-    bool (*is_legal)(const struct lowered *p, const struct fusion *f);
-    // Whether the device has the fused op for these sizes, and gains by it; fills f->params.  NULL: always.
-    bool (*is_profitable)(const struct lowered *p, struct fusion *f);
+    // Called unless a node between one of the fusion and the last writes what it reads.
     attncl_status (*build)(struct lowered *p, const struct fusion *f);
 };
 
@@ -58,9 +56,6 @@ int attncl__fusion_producer_of(const struct lowered *p, int n, int i, const stru
 // The same where nothing else reads the result.
 int attncl__fusion_sole_producer_of(const struct lowered *p, int n, int i,
                                     const struct op_class *cls);
-
-// Whether a node between n and `end` writes to what node n reads.
-bool attncl__fusion_overwritten_before(const struct lowered *p, int n, int end);
 
 // Node f->last, which was replaced, takes the first results of all nodes of the fusion, in their order; the others go.
 void attncl__fusion_take_results(struct lowered *p, const struct fusion *f);

@@ -21,7 +21,8 @@ static int gemm_of(const struct lowered *p, int n, int i)
     return -1;
 }
 
-// Where both addends are products the later one adds, since the other one's operands need not live on.
+// Where both addends are products the later one adds, since the other one's operands need not live on.  Only where the
+// addend is there before the product: until it is, the product's operands would be kept.
 static bool match_add_gemm(const struct lowered *p, int sum, struct fusion *f)
 {
     if (!is_op(p, sum, &attncl__op_add_fwd) || input_of(p, sum, 0) == input_of(p, sum, 1))
@@ -30,22 +31,10 @@ static bool match_add_gemm(const struct lowered *p, int sum, struct fusion *f)
 
     f->kind = second > first ? 0 : 1; // the addend that is no product
     f->node[PRODUCT] = second > first ? second : first;
-    f->node[SUM] = sum;
+    f->node[SUM] = f->last = sum;
     f->n_nodes = 2;
-    f->last = sum;
-    return f->node[PRODUCT] >= 0;
-}
-
-static bool add_gemm_is_legal(const struct lowered *p, const struct fusion *f)
-{
-    return !attncl__fusion_overwritten_before(p, f->node[PRODUCT], f->last);
-}
-
-// Only where the addend is there before the product: until it is, the product's operands would be kept.
-static bool add_gemm_is_profitable(const struct lowered *p, struct fusion *f)
-{
-    const int addend = p->values[input_of(p, f->node[SUM], f->kind)].base;
-    return p->values[addend].producer < f->node[PRODUCT];
+    const int addend = p->values[input_of(p, sum, f->kind)].base;
+    return f->node[PRODUCT] >= 0 && p->values[addend].producer < f->node[PRODUCT];
 }
 
 static attncl_status build_add_gemm(struct lowered *p, const struct fusion *f)
@@ -62,5 +51,4 @@ static attncl_status build_add_gemm(struct lowered *p, const struct fusion *f)
     return ATTNCL_OK;
 }
 
-const struct fusion_rule attncl__fuse_add_gemm = {match_add_gemm, add_gemm_is_legal,
-                                                  add_gemm_is_profitable, build_add_gemm};
+const struct fusion_rule attncl__fuse_add_gemm = {match_add_gemm, build_add_gemm};

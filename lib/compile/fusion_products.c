@@ -28,6 +28,25 @@ static int map_behind(const struct lowered *p, int n, int i, int *user_ret)
     }
 }
 
+static void products_inputs(const struct lowered *p, const struct fusion *f,
+                            int in[N_FUSED_LINEAR_INPUTS])
+{
+    attncl__fusion_map_inputs(p, f->node[0], in);
+    for (int i = 1; i < N_MAPS; ++i)
+        memcpy(&in[FUSED_LINEAR_MORE + 2 * (i - 1)], &p->nodes[f->node[i]].inputs[LINEAR_WEIGHT],
+               2 * sizeof in[0]);
+}
+
+static bool products_are_profitable(const struct lowered *p, const struct fusion *f)
+{
+    int in[N_FUSED_LINEAR_INPUTS];
+    struct op_sig sig;
+
+    products_inputs(p, f, in);
+    attncl__lowered_sig_of(p, &attncl__op_fused_linear_fwd, in, &sig);
+    return attncl__fused_linear_supported(&sig);
+}
+
 static bool match_products(const struct lowered *p, int step, struct fusion *f)
 {
     int first_user = step;
@@ -44,34 +63,7 @@ static bool match_products(const struct lowered *p, int step, struct fusion *f)
         first_user = user < first_user ? user : first_user;
     }
     f->n_nodes = N_MAPS;
-    return f->last < first_user;
-}
-
-static bool maps_are_not_overwritten(const struct lowered *p, const struct fusion *f)
-{
-    for (int i = 0; i < N_MAPS; ++i)
-        if (attncl__fusion_overwritten_before(p, f->node[i], f->last))
-            return false;
-    return true;
-}
-
-static void products_inputs(const struct lowered *p, const struct fusion *f,
-                            int in[N_FUSED_LINEAR_INPUTS])
-{
-    attncl__fusion_map_inputs(p, f->node[0], in);
-    for (int i = 1; i < N_MAPS; ++i)
-        memcpy(&in[FUSED_LINEAR_MORE + 2 * (i - 1)], &p->nodes[f->node[i]].inputs[LINEAR_WEIGHT],
-               2 * sizeof in[0]);
-}
-
-static bool products_are_profitable(const struct lowered *p, struct fusion *f)
-{
-    int in[N_FUSED_LINEAR_INPUTS];
-    struct op_sig sig;
-
-    products_inputs(p, f, in);
-    attncl__lowered_sig_of(p, &attncl__op_fused_linear_fwd, in, &sig);
-    return attncl__fused_linear_supported(&sig);
+    return f->last < first_user && products_are_profitable(p, f);
 }
 
 static attncl_status build_products(struct lowered *p, const struct fusion *f)
@@ -85,5 +77,4 @@ static attncl_status build_products(struct lowered *p, const struct fusion *f)
     return ATTNCL_OK;
 }
 
-const struct fusion_rule attncl__fuse_products = {match_products, maps_are_not_overwritten,
-                                                  products_are_profitable, build_products};
+const struct fusion_rule attncl__fuse_products = {match_products, build_products};

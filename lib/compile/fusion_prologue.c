@@ -27,6 +27,30 @@ static bool takes_norm(const struct lowered *p, int n, int norm)
     return true;
 }
 
+static void norm_inputs(const struct lowered *p, int map, int norm, int in[N_FUSED_LINEAR_INPUTS])
+{
+    attncl__fusion_map_inputs(p, map, in);
+    in[LINEAR_X] = input_of(p, norm, NORM_X);
+    in[FUSED_LINEAR_NORM_W] = input_of(p, norm, NORM_WEIGHT);
+    in[FUSED_LINEAR_NORM_B] =
+        p->nodes[norm].cls->n_in > NORM_BIAS ? input_of(p, norm, NORM_BIAS) : 0;
+}
+
+static bool norm_is_profitable(const struct lowered *p, const struct fusion *f)
+{
+    const struct lowered_value *result = &p->values[p->nodes[f->node[0]].outputs[0]];
+    int in[N_FUSED_LINEAR_INPUTS];
+    struct op_sig sig;
+
+    for (const struct use *use = result->first_use; use; use = use->next) {
+        norm_inputs(p, use->node, f->node[0], in);
+        attncl__lowered_sig_of(p, &attncl__op_fused_linear_fwd, in, &sig);
+        if (!attncl__fused_linear_supported(&sig))
+            return false;
+    }
+    return true;
+}
+
 static bool match_norm(const struct lowered *p, int norm, struct fusion *f)
 {
     if (!is_op(p, norm, &attncl__op_layer_norm_fwd) && !is_op(p, norm, &attncl__op_rms_norm_fwd))
@@ -40,36 +64,7 @@ static bool match_norm(const struct lowered *p, int norm, struct fusion *f)
         f->last = use->node > f->last ? use->node : f->last;
     }
     f->node[f->n_nodes++] = norm;
-    return result->n_uses > 0;
-}
-
-static bool first_is_not_overwritten(const struct lowered *p, const struct fusion *f)
-{
-    return !attncl__fusion_overwritten_before(p, f->node[0], f->last);
-}
-
-static void norm_inputs(const struct lowered *p, int map, int norm, int in[N_FUSED_LINEAR_INPUTS])
-{
-    attncl__fusion_map_inputs(p, map, in);
-    in[LINEAR_X] = input_of(p, norm, NORM_X);
-    in[FUSED_LINEAR_NORM_W] = input_of(p, norm, NORM_WEIGHT);
-    in[FUSED_LINEAR_NORM_B] =
-        p->nodes[norm].cls->n_in > NORM_BIAS ? input_of(p, norm, NORM_BIAS) : 0;
-}
-
-static bool norm_is_profitable(const struct lowered *p, struct fusion *f)
-{
-    const struct lowered_value *result = &p->values[p->nodes[f->node[0]].outputs[0]];
-    int in[N_FUSED_LINEAR_INPUTS];
-    struct op_sig sig;
-
-    for (const struct use *use = result->first_use; use; use = use->next) {
-        norm_inputs(p, use->node, f->node[0], in);
-        attncl__lowered_sig_of(p, &attncl__op_fused_linear_fwd, in, &sig);
-        if (!attncl__fused_linear_supported(&sig))
-            return false;
-    }
-    return true;
+    return result->n_uses > 0 && norm_is_profitable(p, f);
 }
 
 static attncl_status build_norm(struct lowered *p, const struct fusion *f)
@@ -90,8 +85,7 @@ static attncl_status build_norm(struct lowered *p, const struct fusion *f)
     return ATTNCL_OK;
 }
 
-const struct fusion_rule attncl__fuse_norm = {match_norm, first_is_not_overwritten,
-                                              norm_is_profitable, build_norm};
+const struct fusion_rule attncl__fuse_norm = {match_norm, build_norm};
 
 // Kinds of attention: of a decoder, which stores the position's key and value first; of a feedback transformer.
 enum { DECODER, FEEDBACK, N_KINDS };
@@ -115,23 +109,6 @@ static bool is_feedback_step(const struct lowered *p, int n)
 static bool has_one_position(const struct lowered *p, int n)
 {
     return p->values[input_of(p, n, STEP_POSITION)].desc->dim[0] == 1;
-}
-
-static bool match_merge(const struct lowered *p, int map, struct fusion *f)
-{
-    int step = -1;
-
-    if (!is_op(p, map, &attncl__op_linear_fwd))
-        return false;
-    for (int kind = 0; step < 0 && kind < N_KINDS; ++kind) {
-        step = attncl__fusion_sole_producer_of(p, map, LINEAR_X, kinds[kind].step);
-        f->kind = kind;
-    }
-    f->node[f->n_nodes++] = step;
-    f->last = map;
-    if (step < 0)
-        return false;
-    return f->kind == DECODER ? has_one_position(p, step) : is_feedback_step(p, step);
 }
 
 static void merge_inputs(const struct lowered *p, const struct fusion *f,
@@ -179,6 +156,23 @@ static bool merge_is_profitable(const struct lowered *p, struct fusion *f)
     return attncl__fused_linear_supported(&sig);
 }
 
+static bool match_merge(const struct lowered *p, int map, struct fusion *f)
+{
+    int step = -1;
+
+    if (!is_op(p, map, &attncl__op_linear_fwd))
+        return false;
+    for (int kind = 0; step < 0 && kind < N_KINDS; ++kind) {
+        step = attncl__fusion_sole_producer_of(p, map, LINEAR_X, kinds[kind].step);
+        f->kind = kind;
+    }
+    f->node[f->n_nodes++] = step;
+    f->last = map;
+    return step >= 0 &&
+           (f->kind == DECODER ? has_one_position(p, step) : is_feedback_step(p, step)) &&
+           merge_is_profitable(p, f);
+}
+
 static attncl_status build_merge(struct lowered *p, const struct fusion *f)
 {
     struct lowered_node *step = &p->nodes[f->node[0]];
@@ -203,8 +197,7 @@ static attncl_status build_merge(struct lowered *p, const struct fusion *f)
     return ATTNCL_OK;
 }
 
-const struct fusion_rule attncl__fuse_merge = {match_merge, first_is_not_overwritten,
-                                               merge_is_profitable, build_merge};
+const struct fusion_rule attncl__fuse_merge = {match_merge, build_merge};
 
 enum { UPDATE_GRAD = 1, SCALE_X = 0, SCALE_FACTOR = 1, MAX_UPDATE_INPUTS = 7 };
 
@@ -234,5 +227,4 @@ static attncl_status build_clipping(struct lowered *p, const struct fusion *f)
     return ATTNCL_OK;
 }
 
-const struct fusion_rule attncl__fuse_clipping = {match_clipping, first_is_not_overwritten, NULL,
-                                                  build_clipping};
+const struct fusion_rule attncl__fuse_clipping = {match_clipping, build_clipping};

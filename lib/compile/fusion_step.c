@@ -55,7 +55,7 @@ static bool is_plain_outer(const struct lowered *p, int n)
            !has_input(p, n, LINEAR_GATE) && has_input(p, n, LINEAR_RESIDUAL);
 }
 
-static bool match_mixing_step(const struct lowered *p, int outer, struct fusion *f)
+static bool find_mixing_step(const struct lowered *p, int outer, struct fusion *f)
 {
     int inner = -1;
 
@@ -68,7 +68,7 @@ static bool match_mixing_step(const struct lowered *p, int outer, struct fusion 
     if (inner < 0 || (f->kind == FUSED_AFT && aft_step_params(p, inner)->per_head))
         return false;
     f->node[OUTER] = outer;
-    f->node[INNER] = inner;
+    f->node[INNER] = f->last = inner;
     for (int i = MAP_Q; i <= MAP_V; ++i) {
         f->node[i] =
             attncl__fusion_sole_producer_of(p, inner, i - MAP_Q, &attncl__op_fused_linear_fwd);
@@ -77,32 +77,6 @@ static bool match_mixing_step(const struct lowered *p, int outer, struct fusion 
     }
     f->n_nodes = MAP_V + 1;
     return true;
-}
-
-static bool match_stream(const struct lowered *p, struct fusion *f)
-{
-    const int map = f->node[first_map(f)];
-    const int stream = attncl__fusion_producer_of(p, map, LINEAR_X, &attncl__op_split_k_reduce_fwd);
-
-    f->node[f->n_nodes++] = stream;
-    return stream >= 0;
-}
-
-static bool match_mixing_step_after(const struct lowered *p, int outer, struct fusion *f)
-{
-    return match_mixing_step(p, outer, f) && match_stream(p, f);
-}
-
-static bool match_ffn_after(const struct lowered *p, int outer, struct fusion *f)
-{
-    if (!is_plain_outer(p, outer))
-        return false;
-    const int inner =
-        attncl__fusion_sole_producer_of(p, outer, LINEAR_X, inner_steps[FUSED_FFN].cls);
-    if (inner < 0 || has_input(p, inner, LINEAR_GATE) || has_input(p, inner, LINEAR_RESIDUAL))
-        return false;
-    *f = (struct fusion){.node = {outer, inner}, .n_nodes = INNER + 1, .kind = FUSED_FFN};
-    return match_stream(p, f);
 }
 
 static void step_inputs(const struct lowered *p, const struct fusion *f, int in[N_FUSED_INPUTS])
@@ -135,15 +109,12 @@ static bool is_replaced(const struct fusion *f, int n)
 
 static bool step_is_legal(const struct lowered *p, const struct fusion *f)
 {
-    const int position = f->node[INNER], stream = stream_of(f);
+    const int position = f->last, stream = stream_of(f);
     int in[N_FUSED_INPUTS];
 
     step_inputs(p, f, in);
     for (int i = 0; i < N_FUSED_INPUTS; ++i)
         if (p->values[p->values[in[i]].base].producer >= position)
-            return false;
-    for (int i = INNER + 1; i < f->n_nodes; ++i)
-        if (attncl__fusion_overwritten_before(p, f->node[i], position))
             return false;
     if (stream < 0)
         return true;
@@ -188,6 +159,39 @@ static bool step_is_profitable(const struct lowered *p, struct fusion *f)
     return attncl__fused_step_supported(&sig) && has_enough_blocks(&sig);
 }
 
+static bool match_mixing_step(const struct lowered *p, int outer, struct fusion *f)
+{
+    return find_mixing_step(p, outer, f) && step_is_legal(p, f) && step_is_profitable(p, f);
+}
+
+// With the node in front that adds up the residual stream.
+static bool match_stream(const struct lowered *p, struct fusion *f)
+{
+    const int map = f->node[first_map(f)];
+    const int stream = attncl__fusion_producer_of(p, map, LINEAR_X, &attncl__op_split_k_reduce_fwd);
+
+    f->node[f->n_nodes++] = stream;
+    return stream >= 0 && step_is_legal(p, f) && step_is_profitable(p, f);
+}
+
+static bool match_mixing_step_after(const struct lowered *p, int outer, struct fusion *f)
+{
+    return find_mixing_step(p, outer, f) && match_stream(p, f);
+}
+
+static bool match_ffn_after(const struct lowered *p, int outer, struct fusion *f)
+{
+    if (!is_plain_outer(p, outer))
+        return false;
+    const int inner =
+        attncl__fusion_sole_producer_of(p, outer, LINEAR_X, inner_steps[FUSED_FFN].cls);
+    if (inner < 0 || has_input(p, inner, LINEAR_GATE) || has_input(p, inner, LINEAR_RESIDUAL))
+        return false;
+    *f = (struct fusion){
+        .node = {outer, inner}, .n_nodes = INNER + 1, .last = inner, .kind = FUSED_FFN};
+    return match_stream(p, f);
+}
+
 static attncl_status build_step(struct lowered *p, const struct fusion *f)
 {
     const struct op_class *cls = &attncl__op_fused_step_fwd;
@@ -221,9 +225,6 @@ static attncl_status build_step(struct lowered *p, const struct fusion *f)
     return attncl__lowered_replace(p, outer, &attncl__op_split_k_reduce_fwd, NULL, reduce);
 }
 
-const struct fusion_rule attncl__fuse_mixing_step_after = {match_mixing_step_after, step_is_legal,
-                                                           step_is_profitable, build_step};
-const struct fusion_rule attncl__fuse_mixing_step = {match_mixing_step, step_is_legal,
-                                                     step_is_profitable, build_step};
-const struct fusion_rule attncl__fuse_ffn_after = {match_ffn_after, step_is_legal,
-                                                   step_is_profitable, build_step};
+const struct fusion_rule attncl__fuse_mixing_step_after = {match_mixing_step_after, build_step};
+const struct fusion_rule attncl__fuse_mixing_step = {match_mixing_step, build_step};
+const struct fusion_rule attncl__fuse_ffn_after = {match_ffn_after, build_step};

@@ -1,11 +1,142 @@
 // SPDX-License-Identifier: MIT
 //
-// Lowering: a copy of a graph with producer and consumer links.  Views that an op cannot read are
-// copied when the graph is built, so that nodes are lowered one by one.
+// The lowered copy of a graph: its memory, the edits that keep its links true, and lowering itself.  Views that an op cannot
+// read are copied when the graph is built, so that nodes are lowered one by one.
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "compile/lowered.h"
+
+enum { POOL_BLOCK_BYTES = 1 << 16 };
+
+struct pool_block {
+    struct pool_block *next;
+    size_t used, capacity;
+    max_align_t data[];
+};
+
+void *attncl__lowered_alloc(struct lowered *p, size_t bytes)
+{
+    const size_t each = sizeof(max_align_t), need = (bytes + each - 1) / each;
+
+    if (!p->pool || p->pool->capacity - p->pool->used < need) {
+        const size_t least = POOL_BLOCK_BYTES / each, capacity = need > least ? need : least;
+        struct pool_block *block = attncl__alloc_zero(sizeof *block + capacity * each);
+        if (!block)
+            return NULL;
+        *block = (struct pool_block){.next = p->pool, .capacity = capacity};
+        p->pool = block;
+    }
+    void *const memory = p->pool->data + p->pool->used;
+    p->pool->used += need;
+    return memory;
+}
+
+void attncl__lowered_free(struct lowered *p)
+{
+    for (struct pool_block *next; p->pool; p->pool = next) {
+        next = p->pool->next;
+        attncl__free(p->pool);
+    }
+    *p = (struct lowered){0};
+}
+
+void attncl__lowered_prefix(const struct lowered_node *node)
+{
+    attncl__error_prefix("%s%s%s", node->scope, *node->scope ? ": " : "", node->cls->name);
+}
+
+void attncl__lowered_sig_of(const struct lowered *p, const struct op_class *cls, const int *inputs,
+                            struct op_sig *sig)
+{
+    *sig = (struct op_sig){.caps = attncl__fit_caps(p->fit, cls, p->caps),
+                           .cls = cls,
+                           .n_in = cls->n_in,
+                           .n_out = cls->n_out,
+                           .in = p->descs,
+                           .out = p->descs + cls->n_in};
+    for (int i = 0; i < cls->n_in; ++i)
+        sig->in[i] = *p->values[inputs[i]].desc;
+    memset(sig->out, 0, (size_t)cls->n_out * sizeof *sig->out);
+}
+
+void attncl__lowered_sig(const struct lowered *p, const struct lowered_node *node,
+                         struct op_sig *sig)
+{
+    attncl__lowered_sig_of(p, node->cls, node->inputs, sig);
+    sig->params = node->params;
+    sig->save_for_backward = node->save_for_backward;
+    for (int i = 0; i < node->cls->n_out; ++i)
+        sig->out[i] = *p->values[node->outputs[i]].desc;
+}
+
+static void unlink_inputs(struct lowered *p, struct lowered_node *node)
+{
+    for (int i = 0; i < node->cls->n_in; ++i) {
+        struct use *use = &node->uses[i];
+        struct lowered_value *base = &p->values[p->values[node->inputs[i]].base];
+        if (!node->inputs[i])
+            continue;
+        *use->link = use->next;
+        if (use->next)
+            use->next->link = use->link;
+        --base->n_uses;
+        base->n_writes -= use->writes;
+    }
+}
+
+static void link_inputs(struct lowered *p, int n)
+{
+    struct lowered_node *node = &p->nodes[n];
+
+    for (int i = 0; i < node->cls->n_in; ++i) {
+        struct use *use = &node->uses[i];
+        struct lowered_value *base = &p->values[p->values[node->inputs[i]].base];
+        if (!node->inputs[i])
+            continue;
+        *use = (struct use){.node = n,
+                            .writes = node->cls->in[i].flags & STATE,
+                            .next = base->first_use,
+                            .link = &base->first_use};
+        if (use->next)
+            use->next->link = &use->next;
+        base->first_use = use;
+        ++base->n_uses;
+        base->n_writes += use->writes;
+    }
+}
+
+attncl_status attncl__lowered_replace(struct lowered *p, int n, const struct op_class *cls,
+                                      const void *params, const int *inputs)
+{
+    struct lowered_node *node = &p->nodes[n];
+    const int output = node->cls && node->cls->n_out ? node->outputs[0] : 0;
+    int *const links =
+        attncl__lowered_alloc(p, (size_t)(cls->n_in + cls->n_out) * sizeof *node->inputs);
+    struct use *const uses = attncl__lowered_alloc(p, (size_t)cls->n_in * sizeof *uses);
+    REQUIRE(links && uses, ATTNCL_ERR_NO_MEMORY, "node of %s", cls->name);
+
+    if (node->cls)
+        unlink_inputs(p, node);
+    node->cls = cls;
+    node->params = params;
+    node->inputs = memcpy(links, inputs, (size_t)cls->n_in * sizeof *inputs);
+    node->outputs = links + cls->n_in;
+    if (cls->n_out)
+        node->outputs[0] = output;
+    node->uses = uses;
+    link_inputs(p, n);
+    return ATTNCL_OK;
+}
+
+void attncl__lowered_remove(struct lowered *p, int n)
+{
+    unlink_inputs(p, &p->nodes[n]);
+    p->nodes[n].dead = true;
+}
+
+// -- lowering
 
 static void lower_value(const attncl_graph *g, struct lowered *p, int v)
 {

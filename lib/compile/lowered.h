@@ -63,8 +63,8 @@ attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refuse
 // One input of one node, in the list of its value's consumers.
 struct use {
     int node;
-    bool writes; // the input is state
-    struct use *next, *previous;
+    bool writes;              // the input is state
+    struct use *next, **link; // link: what points here
 };
 
 struct lowered_value {

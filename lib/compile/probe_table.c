@@ -25,122 +25,115 @@ static double dot(const float *a, int64_t a_step, const float *b, int64_t b_step
 }
 
 // x [m, k], weight [n, k]
-static double linear(const struct op_trial *t, const float *const *in, int64_t i,
-                     struct row_figures *figures)
+static void linear(const struct op_trial *t, const float *const *in, int64_t row, double *ret)
 {
-    (void)figures;
     const int64_t n = extent(t, 1, 0), k = extent(t, 1, 1);
 
-    return dot(in[0] + i / n * k, 1, in[1] + i % n * k, 1, k);
+    for (int64_t i = 0; i < n; ++i)
+        ret[i] = dot(in[0] + row * k, 1, in[1] + i * k, 1, k);
 }
 
 // a [batch, m, k], b [batch, k, n]
-static double product(const struct op_trial *t, const float *const *in, int64_t i,
-                      struct row_figures *figures)
+static void product(const struct op_trial *t, const float *const *in, int64_t row, double *ret)
 {
-    (void)figures;
     const int64_t m = extent(t, 0, 1), k = extent(t, 0, 2), n = extent(t, 1, 2);
-    const int64_t row = i / n, batch = row / m;
 
-    return dot(in[0] + row * k, 1, in[1] + batch * k * n + i % n, n, k);
+    for (int64_t i = 0; i < n; ++i)
+        ret[i] = dot(in[0] + row * k, 1, in[1] + row / m * k * n + i, n, k);
 }
 
 // d [m, n], x [m, k]
-static double weight_gradient(const struct op_trial *t, const float *const *in, int64_t i,
-                              struct row_figures *figures)
+static void weight_gradient(const struct op_trial *t, const float *const *in, int64_t row,
+                            double *ret)
 {
-    (void)figures;
     const int64_t m = extent(t, 0, 0), n = extent(t, 0, 1), k = extent(t, 1, 1);
 
-    return dot(in[0] + i / k, n, in[1] + i % k, k, m);
+    for (int64_t i = 0; i < k; ++i)
+        ret[i] = dot(in[0] + row, n, in[1] + i, k, m);
 }
 
-static double softmax(const struct op_trial *t, const float *const *in, int64_t i,
-                      struct row_figures *figures)
+// Scores are small: no maximum is needed.
+static void softmax(const struct op_trial *t, const float *const *in, int64_t row, double *ret)
 {
     const int64_t n = extent(t, 0, 1);
-    const float *x = in[0] + i / n * n;
+    double total = 0;
 
-    if (figures->number != i / n) { // scores are small: no maximum is needed
-        *figures = (struct row_figures){.number = i / n};
-        for (int64_t k = 0; k < n; ++k)
-            figures->total += exp((double)x[k]);
-    }
-    return exp((double)x[i % n]) / figures->total;
+    for (int64_t i = 0; i < n; ++i)
+        total += ret[i] = exp((double)in[0][row * n + i]);
+    for (int64_t i = 0; i < n; ++i)
+        ret[i] /= total;
 }
 
-static double layer_norm(const struct op_trial *t, const float *const *in, int64_t i,
-                         struct row_figures *figures)
+static void layer_norm(const struct op_trial *t, const float *const *in, int64_t row, double *ret)
 {
     const struct layer_norm_fwd_params *p = t->params;
     const int64_t n = extent(t, 0, 1);
-    const float *x = in[0] + i / n * n;
+    const float *x = in[0] + row * n;
+    double mean = 0, total = 0;
 
-    if (figures->number != i / n) {
-        *figures = (struct row_figures){.number = i / n};
-        for (int64_t k = 0; k < n; ++k)
-            figures->mean += (double)x[k] / (double)n;
-        for (int64_t k = 0; k < n; ++k)
-            figures->total += ((double)x[k] - figures->mean) * ((double)x[k] - figures->mean);
-    }
-    return ((double)x[i % n] - figures->mean) / sqrt(figures->total / (double)n + (double)p->eps) *
-               (double)in[1][i % n] +
-           (double)in[2][i % n];
+    for (int64_t i = 0; i < n; ++i)
+        mean += (double)x[i] / (double)n;
+    for (int64_t i = 0; i < n; ++i)
+        total += ((double)x[i] - mean) * ((double)x[i] - mean);
+    for (int64_t i = 0; i < n; ++i)
+        ret[i] =
+            ((double)x[i] - mean) / sqrt(total / (double)n + (double)p->eps) * (double)in[1][i] +
+            (double)in[2][i];
 }
 
-static double gelu(const struct op_trial *t, const float *const *in, int64_t i,
-                   struct row_figures *figures)
+static void gelu(const struct op_trial *t, const float *const *in, int64_t row, double *ret)
 {
-    (void)figures;
-    (void)t;
-    return (double)in[0][i] * erfc(-(double)in[0][i] / sqrt(2)) / 2;
+    (void)row; // there is one
+    for (int64_t i = 0; i < extent(t, 0, 0); ++i)
+        ret[i] = (double)in[0][i] * erfc(-(double)in[0][i] / sqrt(2)) / 2;
 }
 
-static double sigmoid(const struct op_trial *t, const float *const *in, int64_t i,
-                      struct row_figures *figures)
+static void sigmoid(const struct op_trial *t, const float *const *in, int64_t row, double *ret)
 {
-    (void)figures;
-    (void)t;
-    return 1 / (1 + exp(-(double)in[0][i]));
+    (void)row;
+    for (int64_t i = 0; i < extent(t, 0, 0); ++i)
+        ret[i] = 1 / (1 + exp(-(double)in[0][i]));
 }
 
-// q, k, v [B, H, T, D], causal; the result [B, T, H, D]
-static double attention(const struct op_trial *t, const float *const *in, int64_t i,
-                        struct row_figures *figures)
+// q, k, v [B, H, T, D], causal; the result [B, T, H, D].  Scores are small.
+static void attention(const struct op_trial *t, const float *const *in, int64_t row, double *ret)
 {
-    (void)figures;
     const struct attention_fwd_params *p = t->params;
     const int64_t n_heads = extent(t, 0, 1), n = extent(t, 0, 2), d = extent(t, 0, 3);
-    const int64_t head = i / d % n_heads, row = i / d / n_heads % n, b = i / d / n_heads / n;
+    const int64_t head = row % n_heads, query = row / n_heads % n, b = row / n_heads / n;
     const int64_t base = (b * n_heads + head) * n * d;
-    double total = 0, sum = 0;
+    double total = 0;
 
-    for (int64_t s = 0; s <= row; ++s) { // scores are small: no maximum is needed
+    memset(ret, 0, (size_t)d * sizeof *ret);
+    for (int64_t s = 0; s <= query; ++s) {
         const double w =
-            exp((double)p->scale * dot(in[0] + base + row * d, 1, in[1] + base + s * d, 1, d));
+            exp((double)p->scale * dot(in[0] + base + query * d, 1, in[1] + base + s * d, 1, d));
         total += w;
-        sum += w * (double)in[2][base + s * d + i % d];
+        for (int64_t i = 0; i < d; ++i)
+            ret[i] += w * (double)in[2][base + s * d + i];
     }
-    return sum / total;
+    for (int64_t i = 0; i < d; ++i)
+        ret[i] /= total;
 }
 
 // q, k, v [T, B, C], biases [T, T] within the window
-static double aft(const struct op_trial *t, const float *const *in, int64_t i,
-                  struct row_figures *figures)
+static void aft(const struct op_trial *t, const float *const *in, int64_t row, double *ret)
 {
-    (void)figures;
     const struct aft_fwd_params *p = t->params;
-    const int64_t n = extent(t, 0, 0), lanes = extent(t, 0, 1) * extent(t, 0, 2);
-    const int64_t row = i / lanes, lane = i % lanes;
-    double total = 0, sum = 0;
+    const int64_t n = extent(t, 0, 0), batch = extent(t, 0, 1), c = extent(t, 0, 2);
+    const int64_t query = row / batch;
 
-    for (int64_t s = 0; s < n; ++s) {
-        const double bias = llabs(row - s) < p->window ? (double)in[3][row * n + s] : 0;
-        const double w = exp(bias + (double)in[1][s * lanes + lane]);
-        total += w;
-        sum += w * (double)in[2][s * lanes + lane];
+    for (int64_t i = 0; i < c; ++i) {
+        double total = 0, sum = 0;
+        for (int64_t s = 0; s < n; ++s) {
+            const int64_t at = (s * batch + row % batch) * c + i;
+            const double bias = llabs(query - s) < p->window ? (double)in[3][query * n + s] : 0;
+            const double w = exp(bias + (double)in[1][at]);
+            total += w;
+            sum += w * (double)in[2][at];
+        }
+        ret[i] = sum / total / (1 + exp(-(double)in[0][row * c + i]));
     }
-    return sum / total / (1 + exp(-(double)in[0][i]));
 }
 
 // -- trials

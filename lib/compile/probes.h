@@ -7,12 +7,6 @@
 
 // -- op_trial.c: one op with made-up inputs, compared with its definition on the host or with itself by other kernels
 
-// What the elements of a row share, computed for the row's first; number -1: of none yet.
-struct row_figures {
-    int64_t number;
-    double mean, total;
-};
-
 struct op_trial {
     const struct op_class *cls;
     const void *params;
@@ -28,9 +22,8 @@ struct op_trial {
     double max_error[N_GEMM_PRECISIONS]; // by the candidate's precision
     // The scale of an error of element i.  NULL: the largest value of the result.
     double (*unit)(int result, int64_t i, double expected);
-    // Element i of result 0, in double.  NULL: the kernels of the reference give all results.
-    double (*expected)(const struct op_trial *t, const float *const *in, int64_t i,
-                       struct row_figures *figures);
+    // A row of result 0, in double: all axes but the last are one.  NULL: the kernels of the reference give all results.
+    void (*expected)(const struct op_trial *t, const float *const *in, int64_t row, double *ret);
 };
 
 // why: unchanged where the kernels that `candidate` chooses agree, else the reason.  With `expected`, a kernel that the device
@@ -49,8 +42,7 @@ enum feature { GPU_VARIANT, SHUFFLES, GEMM_MMA, CLBLAST, ATTENTION_MMA, ATTENTIO
 struct op_probe {
     const char *name; // then a variant or precision: "softmax gpu", "mma gemm f32"
     enum feature feature;
-    const struct op_class *const
-        *covers; // run for these; NULL: for all.  GPU_VARIANT: what falls back
+    const struct op_class *const *covers; // run for these, NULL: for all; GPU_VARIANT: falls back
     const struct op_trial *trials;
     int n_trials;
     double min_flop; // of an op that it is run for

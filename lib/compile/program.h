@@ -18,6 +18,12 @@ static inline size_t canary_pad(const struct device_caps *caps)
     return caps->align_bytes > CANARY_BYTES ? caps->align_bytes : CANARY_BYTES;
 }
 
+// Buffers are filled by words of 4 bytes.
+static inline size_t whole_words(size_t bytes)
+{
+    return (bytes + 3) & ~(size_t)3;
+}
+
 // An input or output, and the caller's buffer bound to it.
 struct io_binding {
     const char *name;
@@ -41,7 +47,7 @@ struct state {
 
 // A value between two canaries, in the arena or in a buffer of its own.
 struct guarded {
-    cl_mem whole; // borrowed
+    cl_mem whole; // the program's arena, or owned
     size_t start, bytes;
     bool poisoned; // before each run; the arena is poisoned as a whole
     const char *name, *scope;
@@ -68,8 +74,6 @@ struct program {
 
     struct storage *storages; // of values, then of the nodes' scratch
     size_t n_storages;
-    cl_mem *padded; // buffers of their own that have canaries
-    size_t n_padded;
     cl_mem arena;
     size_t arena_bytes;
     struct storage **parts; // those in the arena, as they were created

@@ -140,7 +140,7 @@ static attncl_status join_queues(const struct lowered *p, struct program *g)
     return ATTNCL_OK;
 }
 
-// Around the nodes of a unit; see schedule.c.
+// Before the nodes of a unit; see schedule.c.
 static attncl_status wait_for_others(const struct lowered *p, struct program *g, int n)
 {
     for (int q = 0; q < p->n_queues; ++q) {
@@ -150,14 +150,6 @@ static attncl_status wait_for_others(const struct lowered *p, struct program *g,
                                               p->nodes[node].signal));
     }
     return ATTNCL_OK;
-}
-
-static attncl_status signal_others(const struct lowered *p, struct program *g, int n)
-{
-    if (p->nodes[n].signal < 0)
-        return ATTNCL_OK;
-    return attncl__command_list_add_sync(&g->command_list, COMMAND_SIGNAL, p->nodes[n].queue,
-                                         p->nodes[n].signal);
 }
 
 attncl_status attncl__record(struct lowered *p, struct program *g)
@@ -189,8 +181,9 @@ attncl_status attncl__record(struct lowered *p, struct program *g)
         TRY(status);
         if (loop && loop->last == n)
             attncl__command_list_loop(&g->command_list, loop_start, loop->trip_count);
-        if (several)
-            TRY(signal_others(p, g, n));
+        if (several && p->nodes[n].signal >= 0)
+            TRY(attncl__command_list_add_sync(&g->command_list, COMMAND_SIGNAL, p->nodes[n].queue,
+                                              p->nodes[n].signal));
     }
     if (several)
         TRY(join_queues(p, g));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/suggest.h"
 #include "device/internal.h"
 
 // Extensions' queries: cl_nv_device_attribute_query, cl_amd_device_attribute_query, OpenCL 3.0.
@@ -38,15 +39,6 @@ static attncl_status ask(cl_device_id id, cl_device_info what, size_t size, void
     return ATTNCL_OK;
 }
 
-static attncl_status extension(cl_device_id id, cl_device_info what, unsigned *ret)
-{
-    cl_uint x;
-
-    TRY(ask(id, what, sizeof x, &x));
-    *ret = x;
-    return ATTNCL_OK;
-}
-
 // A driver may answer a query that it does not know with success and any value, so each vendor is
 // asked its own query only.
 static attncl_status group_multiple(cl_device_id id, const attncl_device_info *info,
@@ -56,9 +48,9 @@ static attncl_status group_multiple(cl_device_id id, const attncl_device_info *i
     size_t preferred = 0;
 
     if (vendor == VENDOR_NVIDIA) {
-        TRY(extension(id, NV_WARP_SIZE, &multiple));
+        TRY(ask(id, NV_WARP_SIZE, sizeof multiple, &multiple));
     } else if (vendor == VENDOR_AMD) {
-        TRY(extension(id, AMD_WAVEFRONT_WIDTH, &multiple));
+        TRY(ask(id, AMD_WAVEFRONT_WIDTH, sizeof multiple, &multiple));
     } else if (strncmp(info->opencl_version, "OpenCL 3", 8) == 0) {
         TRY(DEVICE_ANSWER(id, PREFERRED_GROUP_MULTIPLE, &preferred));
         multiple = preferred <= 1024 ? (unsigned)preferred : 0;
@@ -97,16 +89,6 @@ static void override_variant(struct device_caps *caps, const char *variant)
     }
 }
 
-static bool has_word(const char *text, const char *word)
-{
-    const size_t n = strlen(word);
-
-    for (const char *at = text; (at = strstr(at, word)) != NULL; at += n)
-        if ((at == text || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
-            return true;
-    return false;
-}
-
 // The smallest sub-groups of 8 work-items or more, which leave each the most registers: 8, and 16 where registers are twice as
 // wide.  0: none is told.
 static attncl_status smallest_sub_group(cl_device_id id, unsigned *ret)
@@ -131,12 +113,12 @@ static attncl_status find_dpas(cl_device_id id, const char *extensions, struct d
     unsigned features = 0, lanes = 0;
 
     if (caps->vendor != VENDOR_INTEL || !caps->is_gpu ||
-        !has_word(extensions, "cl_intel_subgroup_matrix_multiply_accumulate") ||
-        !has_word(extensions, "cl_intel_required_subgroup_size") ||
-        !has_word(extensions, "cl_intel_device_attribute_query"))
+        !attncl__has_word(extensions, "cl_intel_subgroup_matrix_multiply_accumulate") ||
+        !attncl__has_word(extensions, "cl_intel_required_subgroup_size") ||
+        !attncl__has_word(extensions, "cl_intel_device_attribute_query"))
         return ATTNCL_OK;
     TRY(smallest_sub_group(id, &lanes));
-    TRY(extension(id, FEATURES_INTEL, &features));
+    TRY(ask(id, FEATURES_INTEL, sizeof features, &features));
     if (features & FEATURE_DPAS_INTEL)
         caps->mma_candidate = lanes == 8 ? MMA_DPAS_8 : lanes == 16 ? MMA_DPAS_16 : MMA_NONE;
     return ATTNCL_OK;
@@ -149,12 +131,12 @@ static attncl_status find_shuffle(cl_device_id id, const char *extensions, struc
 
     if (caps->shuffle_candidate != SHUFFLE_NONE)
         return ATTNCL_OK;
-    if (has_word(extensions, "cl_intel_subgroups") &&
-        has_word(extensions, "cl_intel_required_subgroup_size"))
+    if (attncl__has_word(extensions, "cl_intel_subgroups") &&
+        attncl__has_word(extensions, "cl_intel_required_subgroup_size"))
         TRY(smallest_sub_group(id, &lanes));
     if (lanes) {
         caps->shuffle_candidate = SHUFFLE_INTEL;
-    } else if (has_word(extensions, "cl_khr_subgroup_shuffle")) {
+    } else if (attncl__has_word(extensions, "cl_khr_subgroup_shuffle")) {
         caps->shuffle_candidate = SHUFFLE_KHR;
         lanes = KHR_LANES;
     }
@@ -184,13 +166,14 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
     cl_uint align_bits = 0, address_bits = 0;
     unsigned multiple = 1, major = 0, minor = 0, unified = 0;
 
-    TRY(extension(id, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified)); // deprecated since OpenCL 2.0
+    TRY(ask(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified,
+            &unified)); // deprecated since OpenCL 2.0
     TRY(DEVICE_ANSWER(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align_bits));
     TRY(DEVICE_ANSWER(id, CL_DEVICE_ADDRESS_BITS, &address_bits));
     TRY(group_multiple(id, info, vendor, &multiple));
     if (vendor == VENDOR_NVIDIA) {
-        TRY(extension(id, NV_COMPUTE_CAPABILITY_MAJOR, &major));
-        TRY(extension(id, NV_COMPUTE_CAPABILITY_MINOR, &minor));
+        TRY(ask(id, NV_COMPUTE_CAPABILITY_MAJOR, sizeof major, &major));
+        TRY(ask(id, NV_COMPUTE_CAPABILITY_MINOR, sizeof minor, &minor));
     }
     struct device_caps caps = {
         .vendor = vendor,
@@ -211,16 +194,12 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
             info->type == ATTNCL_DEVICE_GPU ? 0.1 * attncl__peak_flop_per_second(info) : 0,
         .clblast_candidate = true,
         .uses_host_memory = is_cpu && unified != 0,
+        .nv_compute_capability = 10 * major + minor,
     };
     while (caps.align_bytes < align_bits / 8 && caps.align_bytes < 65536)
         caps.align_bytes *= 2;
     if (caps.max_group < MIN_GPU_GROUP)
         caps.variant = VARIANT_CPU;
-    caps.nv_compute_capability = 10 * major + minor;
-    caps.unit_local_bytes = attncl__quirks_unit_local_bytes(caps.nv_compute_capability);
-    caps.mma_candidate = attncl__quirks_mma(info, caps.nv_compute_capability);
-    caps.shuffle_candidate =
-        attncl__quirks_shuffle(info, caps.nv_compute_capability, &caps.shuffle_lanes);
     attncl__quirks_apply(info, &caps);
     TRY(find_by_extensions(id, &caps));
     override_variant(&caps, variant);

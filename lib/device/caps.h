@@ -81,13 +81,12 @@ struct device_caps {
     unsigned shuffle_lanes;              // of a sub-group, where there is a candidate
     unsigned address_bits;               // of the device's size_t: 32 or 64
     double flop_per_second;              // GPUs: what kernels reach at least, a low guess; 0: none
-    bool
-        clblast_candidate; // false on CPU devices, and GPUs whose compilers its kernels do not suit
-    bool clblast;          // GEMMs use it, where a probe passed
-    bool uses_host_memory; // a CPU whose buffers may be the host's own memory
-    bool blocking_writes;  // clFinish() does not say that a non-blocking write has read its data
-    bool keeps_programs; // the driver has a program cache of its own, and is slow to give a binary
-    bool builtin_prefetch;    // kernels gain by the compiler's __builtin_prefetch
+    bool clblast_candidate; // not on CPU devices, and GPUs whose compilers its kernels do not suit
+    bool clblast;           // GEMMs use it, where a probe passed
+    bool uses_host_memory;  // a CPU whose buffers may be the host's own memory
+    bool blocking_writes;   // clFinish() does not say that a non-blocking write has read its data
+    bool keeps_programs;    // the driver has its own program cache, and is slow to give a binary
+    bool builtin_prefetch;  // kernels gain by the compiler's __builtin_prefetch
     struct tune_table *tuned; // of this device (launch/tuned.c); NULL: none
 };
 

@@ -84,7 +84,7 @@ const char *attncl__cl_name(cl_int code)
     return "unknown OpenCL error";
 }
 
-attncl_status attncl__cl_status(cl_int code)
+static attncl_status status_of(cl_int code)
 {
     switch (code) {
     case CL_SUCCESS:
@@ -118,6 +118,6 @@ attncl_status attncl__cl_fail(cl_int code, const char *call, const char *file, i
 {
     const int name_bytes = (int)strcspn(call, "(");
 
-    return attncl__fail(attncl__cl_status(code), file, line, "%.*s: %s (%d)", name_bytes, call,
+    return attncl__fail(status_of(code), file, line, "%.*s: %s (%d)", name_bytes, call,
                         attncl__cl_name(code), (int)code);
 }

@@ -11,8 +11,6 @@
 
 // "CL_OUT_OF_RESOURCES"; "unknown OpenCL error" for other codes.
 const char *attncl__cl_name(cl_int code);
-// ERR_DEVICE_MEMORY, ERR_NO_MEMORY, ERR_COMPILE, ERR_NO_DEVICE or ERR_OPENCL.
-attncl_status attncl__cl_status(cl_int code);
 // Whether a query's code says that the driver does not know the question: not that it failed.
 bool attncl__cl_is_refusal(cl_int code);
 attncl_status attncl__cl_fail(cl_int code, const char *call, const char *file, int line);

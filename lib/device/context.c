@@ -11,62 +11,21 @@
 #include "base/struct.h"
 #include "device/internal.h"
 #include "device/program.h"
-#include "store/tuning_file.h"
-
-struct destroy_hook {
-    attncl__destroy_fn fn;
-    void *user;
-    struct destroy_hook *next;
-};
-
-attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn fn, void *user)
-{
-    struct destroy_hook *hook = attncl__alloc(sizeof *hook);
-
-    REQUIRE(hook, ATTNCL_ERR_NO_MEMORY, "a destroy hook");
-    hook->fn = fn;
-    hook->user = user;
-    pthread_mutex_lock(&ctx->lock);
-    hook->next = ctx->hooks;
-    ctx->hooks = hook;
-    pthread_mutex_unlock(&ctx->lock);
-    return ATTNCL_OK;
-}
-
-static void finish_queue(cl_command_queue queue)
-{
-    const cl_int code = clFinish(queue);
-
-    if (code != CL_SUCCESS) // too late for a caller to act on
-        attncl__log(ATTNCL_LOG_WARN,
-                    "a context is destroyed whose last commands failed: clFinish: %s",
-                    attncl__cl_name(code));
-}
-
-static void release_queue(cl_command_queue queue)
-{
-    if (!queue)
-        return;
-    clReleaseCommandQueue(queue);
-    attncl__object_released(OBJECT_QUEUE);
-}
+#include "store/tuning_table.h"
 
 // Accepts a partly created context.
 static void release(attncl_context *ctx)
 {
     if (!ctx)
         return;
-    while (ctx->hooks) {
-        struct destroy_hook *hook = ctx->hooks;
-
-        ctx->hooks = hook->next;
-        hook->fn(hook->user);
-        attncl__free(hook);
-    }
+    if (ctx->on_destroy)
+        ctx->on_destroy(ctx->destroy_user);
     attncl__programs_store(ctx);
     attncl__programs_free(ctx->programs);
-    for (int i = atomic_load(&ctx->n_side_queues); i >= 0; --i)
-        release_queue(attncl__queue(ctx, i));
+    for (int i = atomic_load(&ctx->n_side_queues); i >= 0 && ctx->queue; --i) {
+        clReleaseCommandQueue(attncl__queue(ctx, i));
+        attncl__object_released(OBJECT_QUEUE);
+    }
     if (ctx->cl) {
         clReleaseContext(ctx->cl);
         attncl__object_released(OBJECT_CONTEXT);
@@ -145,11 +104,7 @@ static attncl_status open_device(attncl_context *ctx, const struct device_entry 
     TRY(CL_CODE(code, "clCreateContext"));
     attncl__object_created(OBJECT_CONTEXT);
     ctx->profile = profile;
-    ctx->queue =
-        clCreateCommandQueue(ctx->cl, ctx->device, profile ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
-    TRY(CL_CODE(code, "clCreateCommandQueue"));
-    attncl__object_created(OBJECT_QUEUE);
-    return ATTNCL_OK;
+    return attncl__queue_create(ctx, &ctx->queue);
 }
 
 static attncl_status create(const attncl_context_options *options, bool tunes,
@@ -272,8 +227,13 @@ attncl_status attncl_context_destroy(attncl_context *context)
     REQUIRE(n == 0, ATTNCL_ERR_STATE, "%ld %s of the context alive, the last one created was a %s",
             n, n == 1 ? "object is" : "objects are", kind);
     // Some drivers lose queued work when the queue is released first.
-    for (int i = atomic_load(&context->n_side_queues); i >= 0; --i)
-        finish_queue(attncl__queue(context, i));
+    for (int i = atomic_load(&context->n_side_queues); i >= 0; --i) {
+        const cl_int code = clFinish(attncl__queue(context, i));
+        if (code != CL_SUCCESS) // too late for a caller to act on
+            attncl__log(ATTNCL_LOG_WARN,
+                        "a context is destroyed whose last commands failed: clFinish: %s",
+                        attncl__cl_name(code));
+    }
     release(context);
     return ATTNCL_OK;
 }

@@ -35,19 +35,15 @@ void attncl__objects_count(struct object_counts *ret);
 void attncl__object_created(enum object_kind kind);
 void attncl__object_released(enum object_kind kind);
 
-// Teardown of the directories above: called by attncl_context_destroy(), last registered first.
-typedef void (*attncl__destroy_fn)(void *user);
-
 struct program_table; // device/program.c
 struct disk_cache;    // device/program_cache.c
-struct destroy_hook;  // device/context.c
 struct known_verdict; // device/probe.c
 
 struct attncl_context {
     cl_context cl;
     cl_device_id device;
     cl_command_queue queue;                       // in order
-    cl_command_queue side_queues[MAX_QUEUES - 1]; // device/queue.c
+    cl_command_queue side_queues[MAX_QUEUES - 1]; // device/context_use.c
     atomic_int n_side_queues;
     struct device_caps caps;
     attncl_device_info info;
@@ -64,11 +60,14 @@ struct attncl_context {
     char *cache_directory;    // of the program cache; NULL: none, or no cache is wanted
     struct disk_cache *cache; // NULL: none
     struct program_table *programs;
-    struct destroy_hook *hooks;
+    void (*on_destroy)(
+        void
+            *user); // of gemm/clblast.c, the one file above that keeps something; NULL: nothing yet
+    void *destroy_user;
     pthread_mutex_t probe_lock; // guards the next two, while kernels are compared too
     struct known_verdict *verdicts;
     int n_verdicts;
-    pthread_mutex_t lock;        // guards programs, hooks and children
+    pthread_mutex_t lock;        // guards children and side queues
     long n_children;             // tensors, graphs, models alive
     const char *last_child_kind; // "graph", for the message of a refused destroy
 };
@@ -85,7 +84,10 @@ static inline void attncl__caps_set_precision(struct device_caps *caps, attncl_p
 }
 
 // The environment variable's value for this context: NULL when it ignores the environment.
-const char *attncl__context_env(const attncl_context *ctx, enum env_var var);
+static inline const char *attncl__context_env(const attncl_context *ctx, enum env_var var)
+{
+    return ctx->ignore_environment ? NULL : attncl__env(var);
+}
 
 // ERR_ARGUMENT where it is none of the values.
 attncl_status attncl__precision_check(attncl_precision precision);
@@ -95,7 +97,6 @@ attncl_status attncl__context_usable(const attncl_context *ctx);
 
 void attncl__context_add_child(attncl_context *ctx, const char *kind); // kind: static text
 void attncl__context_remove_child(attncl_context *ctx);
-attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn fn, void *user);
 
 // -- buffers (device/buffer.c).  Sizes are in bytes; size 0 gives a small buffer.  Releasers set
 // their argument to NULL, and accept NULL.
@@ -124,7 +125,6 @@ cl_int attncl__buffer_unmap(attncl_context *ctx, cl_mem mem, void *mapped);
 // Non-blocking: `data` is complete when the event is.
 attncl_status attncl__buffer_read_queued(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
                                          size_t bytes, cl_event *event_ret);
-// Non-blocking: sets every 4-byte word of [offset, offset + bytes), multiples of 4, to `word`.
 // Rows of a buffer, `pitch` bytes apart from `offset` on, which is less than `pitch`.
 struct buffer_rows {
     cl_mem mem;
@@ -133,6 +133,7 @@ struct buffer_rows {
 // n rows of so many bytes, which do not overlap.
 attncl_status attncl__buffer_copy_rows(attncl_context *ctx, const struct buffer_rows *from,
                                        const struct buffer_rows *to, size_t bytes, size_t n);
+// Non-blocking: sets every 4-byte word of [offset, offset + bytes), multiples of 4, to `word`.
 attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word, size_t offset,
                                   size_t bytes);
 
@@ -170,8 +171,6 @@ attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *byte
 
 // -- events.  An enqueue function that creates one calls attncl__object_created(OBJECT_EVENT).
 void attncl__event_release(cl_event *event);
-// Passes the event to the application, which calls clReleaseEvent().  It is no longer counted.
-void attncl__event_transfer(cl_event event);
 attncl_status attncl__event_is_complete(cl_event event, bool *ret);
 // Counts a fault, as blocking transfers do.
 attncl_status attncl__event_wait(attncl_context *ctx, cl_event event);
@@ -181,7 +180,7 @@ attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t 
 // Passes the code of a blocking transfer on, and counts what may be a fault of commands before it.
 attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const char *call);
 
-// -- queues (device/queue.c).  Queue 0 is that of transfers and of all that has no reason for another;
+// -- queues (device/context_use.c).  Queue 0 is that of transfers and of all that has no reason for another;
 // the rest are in order too.
 static inline cl_command_queue attncl__queue(const attncl_context *ctx, int i)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Contexts in use: by which process, by how many objects, on which device.
+// Contexts in use: by which process, by how many objects, on which device; their queues, and a count of
+// all OpenCL objects.
 
 #include <assert.h>
 #include <unistd.h>
@@ -32,6 +33,11 @@ void attncl__context_remove_child(attncl_context *ctx)
     pthread_mutex_unlock(&ctx->lock);
 }
 
+attncl_status attncl_environment_check(void)
+{
+    return attncl__env_check();
+}
+
 attncl_status attncl_context_device(const attncl_context *context, attncl_device_info *info_ret)
 {
     REQUIRE(context && info_ret, ATTNCL_ERR_ARGUMENT, "context or info_ret is NULL");
@@ -39,9 +45,111 @@ attncl_status attncl_context_device(const attncl_context *context, attncl_device
     return STRUCT_WRITE(attncl_device_info, info_ret, &context->info);
 }
 
-attncl_status attncl_context_keep_selftest(attncl_context *context, const char *failed)
+// -- the queues: the one that everything goes to, and side queues for independent branches of graphs, which are created when
+// the first graph that has some is compiled
+//
+// What a wait for them fails with is counted: a graph that ran meanwhile refuses to be read.
+
+attncl_status attncl__queue_create(attncl_context *ctx, cl_command_queue *ret)
 {
-    REQUIRE(context && failed, ATTNCL_ERR_ARGUMENT, "context or failed is NULL");
+    cl_int code = CL_SUCCESS;
+
+    *ret = clCreateCommandQueue(ctx->cl, ctx->device, ctx->profile ? CL_QUEUE_PROFILING_ENABLE : 0,
+                                &code);
+    TRY(CL_CODE(code, "clCreateCommandQueue"));
+    attncl__object_created(OBJECT_QUEUE);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__queues_open(attncl_context *ctx, int n)
+{
+    attncl_status status = ATTNCL_OK;
+
+    assert(n >= 1 && n <= MAX_QUEUES);
+    pthread_mutex_lock(&ctx->lock);
+    for (int i = atomic_load(&ctx->n_side_queues); i < n - 1 && status == ATTNCL_OK; ++i) {
+        status = attncl__queue_create(ctx, &ctx->side_queues[i]);
+        if (status == ATTNCL_OK)
+            atomic_store(&ctx->n_side_queues, i + 1);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return status;
+}
+
+// Waits for queue `lowest` and those above it; the first failure, which is counted.
+static cl_int finish_from(attncl_context *ctx, int lowest)
+{
+    cl_int first = CL_SUCCESS;
+
+    for (int i = atomic_load(&ctx->n_side_queues); i >= lowest; --i) {
+        const cl_int code = clFinish(attncl__queue(ctx, i));
+        first = first == CL_SUCCESS ? code : first;
+    }
+    if (first != CL_SUCCESS) // whatever it is, nothing says that the commands are done
+        atomic_fetch_add(&ctx->n_faults, 1);
+    return first;
+}
+
+void attncl__queue_drain(attncl_context *ctx)
+{
+    (void)finish_from(ctx, 0);
+}
+
+attncl_status attncl__queue_finish(attncl_context *ctx)
+{
+    return CL_CODE(finish_from(ctx, 0), "clFinish");
+}
+
+attncl_status attncl__side_queues_finish(attncl_context *ctx)
+{
+    return CL_CODE(finish_from(ctx, 1), "clFinish");
+}
+
+attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const char *call)
+{
+    // The two are about the call itself, which had something to allocate.
+    if (code != CL_SUCCESS && code != CL_OUT_OF_HOST_MEMORY &&
+        code != CL_MEM_OBJECT_ALLOCATION_FAILURE)
+        atomic_fetch_add(&ctx->n_faults, 1);
+    return CL_CODE(code, call);
+}
+
+attncl_status attncl_context_finish(attncl_context *context)
+{
+    REQUIRE(context, ATTNCL_ERR_ARGUMENT, "context is NULL");
     TRY(attncl__context_usable(context));
-    return attncl__selftest_keep(context, failed);
+    return attncl__queue_finish(context);
+}
+
+// -- OpenCL objects, created and alive
+
+static atomic_long live[N_OBJECT_KINDS];
+static atomic_long created[N_OBJECT_KINDS];
+
+void attncl__objects_count(struct object_counts *ret)
+{
+    for (int i = 0; i < N_OBJECT_KINDS; ++i) {
+        ret->live[i] = atomic_load(&live[i]);
+        ret->created[i] = atomic_load(&created[i]);
+    }
+}
+
+void attncl__object_created(enum object_kind kind)
+{
+    atomic_fetch_add(&live[kind], 1);
+    atomic_fetch_add(&created[kind], 1);
+}
+
+void attncl__object_released(enum object_kind kind)
+{
+    atomic_fetch_sub(&live[kind], 1);
+}
+
+void attncl__event_release(cl_event *event)
+{
+    if (!*event)
+        return;
+    clReleaseEvent(*event);
+    attncl__object_released(OBJECT_EVENT);
+    *event = NULL;
 }

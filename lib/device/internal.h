@@ -68,22 +68,14 @@ double attncl__peak_flop_per_second(const attncl_device_info *info);
 
 enum device_vendor attncl__quirks_vendor(const attncl_device_info *info);
 
-// Local memory of a multiprocessor, by NVIDIA's compute capability (major * 10 + minor); 0: not known.
-size_t attncl__quirks_unit_local_bytes(unsigned compute_capability);
-
-// Applies every matching row, in the table's order.
+// Sets what the device's architecture has, by caps->nv_compute_capability, then applies every matching row, in the table's
+// order.
 void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *caps);
 
-// The matrix instruction that the device's architecture has, by its exact name: a compiler may abort
-// where it does not know the instruction.  compute_capability: NVIDIA's, major * 10 + minor.
-enum matrix_instruction attncl__quirks_mma(const attncl_device_info *info,
-                                           unsigned compute_capability);
+// -- queues, capabilities, programs, verdicts
 
-// Shuffles, alike; *lanes_ret: the lanes that one reaches, 0 where there are none.
-enum lane_shuffle attncl__quirks_shuffle(const attncl_device_info *info,
-                                         unsigned compute_capability, unsigned *lanes_ret);
-
-// -- capabilities, programs, verdicts
+// One more in-order queue of the context's OpenCL context.
+attncl_status attncl__queue_create(attncl_context *ctx, cl_command_queue *ret);
 
 // `variant`: ATTNCL_VARIANT's value or NULL.
 attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
@@ -98,14 +90,8 @@ void attncl__program_release(cl_program *cl);
 // Stores a program in the program cache, with the source that it was built from.
 void attncl__program_store(const attncl_context *ctx, const char *source, cl_program cl);
 
-// What all keys of the program cache begin with: the library, the device, the driver and its
-// environment.  The caller's to free; NULL when there is no memory.
-char *attncl__program_device_key(const attncl_context *ctx);
-
 // What is kept of this device; logs a warning where attncl selftest failed.
 void attncl__verdicts_read_kept(attncl_context *ctx);
-// What attncl_context_keep_selftest() does.
-attncl_status attncl__selftest_keep(attncl_context *ctx, const char *failed);
 
 attncl_status attncl__programs_create(struct program_table **ret);
 // Stores programs that were built from source in the program cache; at the context's end.

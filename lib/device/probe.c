@@ -4,15 +4,15 @@
 
 #include "device/probe.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/strbuf.h"
 #include "device/internal.h"
 #include "device/program.h"
 #include "store/private_dir.h"
-#include "store/tuning_file.h"
+#include "store/tuning_table.h"
 
 _Static_assert((int)PROBE_WHY_BYTES == (int)VERDICT_WHY_BYTES, "the same texts");
 
@@ -25,19 +25,6 @@ struct known_verdict {
 static struct verdict_key key_of(const attncl_context *ctx)
 {
     return (struct verdict_key){attncl__sources_digest, ctx->info.name, ctx->info.driver_version};
-}
-
-static void read_kept(const attncl_context *ctx, attncl__verdict_fn fn, void *user)
-{
-    const struct verdict_key key = key_of(ctx);
-    struct private_dir directory;
-    const char *why = NULL;
-
-    if (!ctx->cache_directory || attncl__context_env(ctx, ENV_CL_DIR) ||
-        !attncl__private_dir_open(ctx->cache_directory, false, &directory, &why))
-        return;
-    attncl__verdicts_read(&directory, &key, fn, user);
-    attncl__private_dir_close(&directory);
 }
 
 static struct known_verdict *find(const attncl_context *ctx, const char *name)
@@ -149,50 +136,40 @@ static void take_kept(const char *name, const char *why, void *user)
     attncl__probe_remember(user, name, *why ? PROBE_FAILED : PROBE_PASSED, why);
 }
 
+static void read_kept(attncl_context *ctx)
+{
+    const struct verdict_key key = key_of(ctx);
+    struct private_dir directory;
+    const char *why = NULL;
+
+    if (!ctx->cache_directory || attncl__context_env(ctx, ENV_CL_DIR) ||
+        !attncl__private_dir_open(ctx->cache_directory, false, &directory, &why))
+        return;
+    attncl__verdicts_read(&directory, &key, take_kept, ctx);
+    attncl__private_dir_close(&directory);
+}
+
 void attncl__verdicts_read_kept(attncl_context *ctx)
 {
-    read_kept(ctx, take_kept, ctx);
+    read_kept(ctx);
     const struct known_verdict *selftest = find(ctx, selftest_name(ctx));
     if (selftest && selftest->verdict == PROBE_FAILED)
         attncl__log(ATTNCL_LOG_WARN, "attncl selftest failed on %s with driver %s: %s",
                     ctx->info.name, ctx->info.driver_version, selftest->why);
 }
 
-attncl_status attncl__selftest_keep(attncl_context *ctx, const char *failed)
+attncl_status attncl_context_keep_selftest(attncl_context *context, const char *failed)
 {
-    pthread_mutex_lock(&ctx->probe_lock);
-    const attncl_status status = attncl__verdict_keep(ctx, selftest_name(ctx), failed);
-    pthread_mutex_unlock(&ctx->probe_lock);
+    REQUIRE(context && failed, ATTNCL_ERR_ARGUMENT, "context or failed is NULL");
+    TRY(attncl__context_usable(context));
+    pthread_mutex_lock(&context->probe_lock);
+    const attncl_status status = attncl__verdict_keep(context, selftest_name(context), failed);
+    pthread_mutex_unlock(&context->probe_lock);
     return status;
 }
 
-struct lines {
-    char *text;
-    size_t used, capacity;
-};
-
-static void add_line(struct lines *l, const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    const int n = vsnprintf(l->text + l->used, l->capacity - l->used, fmt, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= l->capacity - l->used) {
-        l->text[l->used] = '\0';
-        l->capacity = l->used; // no later one either
-    } else {
-        l->used += (size_t)n;
-    }
-}
-
-static void add_verdict(const char *name, const char *why, void *user)
-{
-    add_line(user, "%s: %s%s\n", name, *why ? "failed: " : "passed", why);
-}
-
 // As lib/gemm/gemm_backend.c chooses.
-static void add_gemm_backend(const attncl_context *ctx, struct lines *l)
+static void add_gemm_backend(const attncl_context *ctx, struct strbuf *text)
 {
     const char *asked = attncl__context_env(ctx, ENV_GEMM);
     const struct tuning_key key = {ctx->info.name, ctx->info.driver_version, false};
@@ -200,34 +177,46 @@ static void add_gemm_backend(const attncl_context *ctx, struct lines *l)
     const struct tune_entry *entries = tuned ? tuned->entries[TUNE_GEMM_BACKEND] : NULL;
 
     if (asked)
-        add_line(l, "GEMMs: %s (ATTNCL_GEMM)\n", asked);
+        attncl__strbuf_add(text, "GEMMs: %s (ATTNCL_GEMM)\n", asked);
     else if (!ctx->caps.clblast_candidate || ctx->caps.variant == VARIANT_CPU)
-        add_line(l, "GEMMs: native kernels (CLBlast is slow on this device)\n");
+        attncl__strbuf_add(text, "GEMMs: native kernels (CLBlast is slow on this device)\n");
     else if (ctx->caps.mma_candidate == MMA_MFMA)
-        add_line(l, "GEMMs: native kernels (matrix instructions)\n");
+        attncl__strbuf_add(text, "GEMMs: native kernels (matrix instructions)\n");
     else
         for (int i = TUNE_SINGLE; i <= TUNE_BATCH; ++i)
-            add_line(l, "large %s: %s\n", i == TUNE_BATCH ? "batches of GEMMs" : "GEMMs",
-                     entries && entries[i].line && !entries[i].value[GEMM_BACKEND_CLBLAST]
-                         ? "native kernels (tuned)"
-                         : "CLBlast, where it passed");
+            attncl__strbuf_add(text, "large %s: %s\n",
+                               i == TUNE_BATCH ? "batches of GEMMs" : "GEMMs",
+                               entries && entries[i].line && !entries[i].value[GEMM_BACKEND_CLBLAST]
+                                   ? "native kernels (tuned)"
+                                   : "CLBlast, where it passed");
     attncl__tuning_free(tuned);
 }
 
 attncl_status attncl_device_findings(size_t index, char *text, size_t capacity)
 {
     attncl_context ctx = {0}; // of a device that is not opened
-    struct lines lines = {text, 0, capacity};
+    struct strbuf lines = STRBUF_EMPTY;
     struct device_entry entry;
 
     REQUIRE(text && capacity, ATTNCL_ERR_ARGUMENT, "text is NULL or has no capacity");
     TRY(attncl__device_entry(index, &entry));
     ctx.info = entry.info;
     TRY(attncl__caps_fill(entry.id, &ctx.info, attncl__context_env(&ctx, ENV_VARIANT), &ctx.caps));
-    text[0] = '\0';
     add_gemm_backend(&ctx, &lines);
     ctx.cache_directory = attncl__cache_directory(&ctx, NULL);
-    read_kept(&ctx, add_verdict, &lines);
+    read_kept(&ctx);
+    for (const struct known_verdict *v = ctx.verdicts; v < ctx.verdicts + ctx.n_verdicts; ++v)
+        attncl__strbuf_add(&lines, "%s: %s%s\n", v->name, *v->why ? "failed: " : "passed", v->why);
+    // Whole lines only, as many as fit.
+    const attncl_status status =
+        lines.failed ? FAIL(ATTNCL_ERR_NO_MEMORY, "what is known of a device") : ATTNCL_OK;
+    size_t n = lines.failed ? 0 : lines.used;
+    while (n >= capacity || (n > 0 && lines.data[n - 1] != '\n'))
+        --n;
+    memcpy(text, lines.data ? lines.data : "", n);
+    text[n] = '\0';
+    attncl__strbuf_free(&lines);
+    attncl__free(ctx.verdicts);
     attncl__free(ctx.cache_directory);
-    return ATTNCL_OK;
+    return status;
 }

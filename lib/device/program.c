@@ -46,8 +46,6 @@ attncl_status attncl__programs_create(struct program_table **ret)
 
 static void program_free(struct kernel_program *p)
 {
-    if (!p)
-        return;
     attncl__program_release(&p->cl);
     attncl__free(p->source);
     attncl__free(p->message);
@@ -98,43 +96,25 @@ void attncl__programs_store(attncl_context *ctx)
     }
 }
 
-static struct kernel_program *find(const struct program_table *table, const char *file,
-                                   const char *defines)
+// The lock is held.  NULL: there is no memory.
+static struct kernel_program *find_or_add(struct program_table *table, const char *file,
+                                          const char *defines)
 {
     for (struct kernel_program *p = table->first; p; p = p->next)
         if (strcmp(p->file, file) == 0 && strcmp(p->defines, defines) == 0)
             return p;
-    return NULL;
-}
-
-static struct kernel_program *program_new(const char *file, const char *defines)
-{
-    struct kernel_program *p = attncl__alloc_zero(sizeof *p);
-
-    if (!p)
+    struct kernel_program *added = attncl__alloc_zero(sizeof *added);
+    if (!added)
         return NULL;
-    p->file = attncl__copy_text(file);
-    p->defines = attncl__copy_text(defines);
-    if (p->file && p->defines)
-        return p;
-    program_free(p);
-    return NULL;
-}
-
-// The lock is held.
-static struct kernel_program *find_or_add(struct program_table *table, const char *file,
-                                          const char *defines)
-{
-    struct kernel_program *p = find(table, file, defines);
-
-    if (p)
-        return p;
-    p = program_new(file, defines);
-    if (p) {
-        p->next = table->first;
-        table->first = p;
+    added->file = attncl__copy_text(file);
+    added->defines = attncl__copy_text(defines);
+    if (!added->file || !added->defines) {
+        program_free(added);
+        return NULL;
     }
-    return p;
+    added->next = table->first;
+    table->first = added;
+    return added;
 }
 
 // The state is BUILDING, and this thread's.  Where the driver gives binaries at once they are stored: they outlive

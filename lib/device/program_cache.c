@@ -8,9 +8,13 @@
 // binaries as it took to compile: by default a process that compiled stores none, and the next ones give a small part
 // of their time to it (docs/dev/decisions/0003-program-cache.md).
 
+#define _GNU_SOURCE // dladdr
+#include <dlfcn.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "attncl/version.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "device/internal.h"
@@ -25,6 +29,82 @@ struct disk_cache {
     bool is_sparing;  // the driver is slow to give binaries, and nobody asked for them
     atomic_bool has_stored, has_failed; // programs are stored by the threads that build them
 };
+
+// -- the key: what all share is whatever but a program's own source could change its binary
+
+static attncl_status add_device_text(struct strbuf *t, cl_device_id id, cl_device_info what)
+{
+    char *value = NULL;
+
+    TRY(attncl__device_text_whole(id, what, &value));
+    attncl__strbuf_add(t, "%s\n", value);
+    attncl__free(value);
+    return ATTNCL_OK;
+}
+
+// Size and time of the driver's file: a rebuilt driver may keep its version number.  A platform
+// with cl_khr_icd begins with a pointer to its functions; the first one leads to the file.
+static attncl_status add_driver_file(struct strbuf *t, cl_platform_id platform)
+{
+    char extensions[1024];
+    struct stat st;
+    Dl_info info;
+
+    TRY(attncl__platform_text(platform, CL_PLATFORM_EXTENSIONS, extensions, sizeof extensions));
+    if (!strstr(extensions, "cl_khr_icd"))
+        return ATTNCL_OK;
+    void *const *const *first_word = (void *const *const *)platform;
+    if (!*first_word || !dladdr(**first_word, &info) || !info.dli_fname ||
+        stat(info.dli_fname, &st) != 0)
+        return ATTNCL_OK;
+    attncl__strbuf_add(t, "%s %lld %lld\n", info.dli_fname, (long long)st.st_size,
+                       (long long)st.st_mtime);
+    return ATTNCL_OK;
+}
+
+// Environment variables that change what drivers compile.
+static void add_driver_environment(struct strbuf *t)
+{
+    static const char *const prefixes[] = {"AMD_",      "CL_",   "IGC_",    "NEO",
+                                           "OCLGRIND_", "POCL_", "RUSTICL_"};
+
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; ++i)
+        for (const char *entry = NULL; (entry = attncl__env_next(prefixes[i], entry)) != NULL;)
+            attncl__strbuf_add(t, "%s\n", entry);
+}
+
+static attncl_status add_all(const attncl_context *ctx, struct strbuf *t)
+{
+    static const cl_device_info texts[] = {
+        CL_DEVICE_NAME,    CL_DEVICE_VENDOR,     CL_DEVICE_VERSION,          CL_DRIVER_VERSION,
+        CL_DEVICE_PROFILE, CL_DEVICE_EXTENSIONS, CL_DEVICE_OPENCL_C_VERSION,
+    };
+    char version[256];
+    cl_platform_id platform = NULL;
+    cl_uint vendor_id = 0, address_bits = 0;
+
+    TRY(DEVICE_ANSWER(ctx->device, CL_DEVICE_PLATFORM, &platform));
+    TRY(attncl__platform_text(platform, CL_PLATFORM_VERSION, version, sizeof version));
+    TRY(DEVICE_ANSWER(ctx->device, CL_DEVICE_VENDOR_ID, &vendor_id));
+    TRY(DEVICE_ANSWER(ctx->device, CL_DEVICE_ADDRESS_BITS, &address_bits));
+    attncl__strbuf_add(t, "libattncl %s\n%s\n%s\n%u %u\n", ATTNCL_VERSION_STRING,
+                       ctx->info.platform_name, version, vendor_id, address_bits);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i)
+        TRY(add_device_text(t, ctx->device, texts[i]));
+    TRY(add_driver_file(t, platform));
+    add_driver_environment(t);
+    return ATTNCL_OK;
+}
+
+// NULL when there is no memory.
+static char *device_key(const attncl_context *ctx)
+{
+    struct strbuf t = STRBUF_EMPTY;
+
+    if (add_all(ctx, &t) != ATTNCL_OK || t.failed)
+        attncl__strbuf_free(&t);
+    return t.data;
+}
 
 static bool make_key(const attncl_context *ctx, const char *source, const char *options,
                      struct strbuf *ret)
@@ -62,8 +142,7 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx)
     struct disk_cache *cache = NULL;
 
     if (!ctx->cache_directory) {
-        const bool wanted = !mode || strcmp(mode, "off") != 0;
-        if (wanted && writable && !is_sparing && !ctx->ignore_environment && !attncl__privileged())
+        if (writable && !is_sparing && !ctx->ignore_environment && !attncl__privileged())
             attncl__log(ATTNCL_LOG_ERROR,
                         "no program cache: neither ATTNCL_CACHE_DIR nor an absolute "
                         "XDG_CACHE_HOME or HOME names a directory");
@@ -77,7 +156,7 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx)
     if (attncl__private_dir_open(ctx->cache_directory, writable, &cache->directory, &why) ||
         (is_sparing &&
          attncl__private_dir_open(ctx->cache_directory, false, &cache->directory, &why)))
-        cache->device_key = attncl__program_device_key(ctx);
+        cache->device_key = device_key(ctx);
     if (!cache->device_key) {
         // Nothing is missing where a driver that keeps programs by itself finds no directory.
         attncl__log(is_sparing ? ATTNCL_LOG_DEBUG : ATTNCL_LOG_ERROR, "no program cache in %s: %s",
@@ -189,8 +268,7 @@ bool attncl__cache_stores(const attncl_context *ctx)
 
 double attncl__cache_budget(const attncl_context *ctx, double lifetime, double seconds_each)
 {
-    const double found_s =
-        0.1; // PoCL finds a program in 0.02 to 0.06, and compiles for 0.15 or more
+    const double found_s = 0.1; // PoCL finds a program in 0.02 to 0.06, compiles for 0.15 or more
 
     if (!ctx->cache || !ctx->cache->is_sparing)
         return INFINITY;

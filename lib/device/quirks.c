@@ -97,25 +97,13 @@ static const struct quirk quirks[] = {
     {.vendor = VENDOR_APPLE, .type = ATTNCL_DEVICE_CPU, .max_group = 1},
 };
 
-// As NVIDIA's programming guide has them.
-static const struct {
-    unsigned compute_capability, kib;
-} unit_local[] = {{70, 96},  {75, 64},  {80, 164},  {86, 100}, {87, 164},
-                  {89, 100}, {90, 228}, {100, 228}, {120, 100}};
-
-size_t attncl__quirks_unit_local_bytes(unsigned compute_capability)
-{
-    for (size_t i = 0; i < sizeof unit_local / sizeof unit_local[0]; ++i)
-        if (unit_local[i].compute_capability == compute_capability)
-            return (size_t)1024 * unit_local[i].kib;
-    return 0;
-}
-
-// Each runs its vendor's own driver.  AMD's puts features behind a colon: "gfx90a:sramecc+:xnack-".
-// Lanes: AMD's later architectures have waves of 32 or 64, which shuffle in halves.
+// Each runs its vendor's own driver.  AMD's puts features behind a colon: "gfx90a:sramecc+:xnack-".  By exact names: a
+// compiler may abort where it does not know an instruction.
+// Local memory of a compute unit: as NVIDIA's programming guide has it; 0: not known.
+// Lanes that a shuffle reaches: AMD's later architectures have waves of 32 or 64, which shuffle in halves.
 struct architecture {
-    const char *platform, *name; // NULL: by its compute capability
-    unsigned compute_capability;
+    const char *platform, *name; // name NULL: by its compute capability
+    unsigned compute_capability, unit_local_kib;
     enum matrix_instruction mma;
     unsigned lanes;
 };
@@ -123,50 +111,41 @@ struct architecture {
 static const char cuda[] = "NVIDIA CUDA", amd[] = "AMD Accelerated Parallel Processing";
 
 static const struct architecture architectures[] = {
-    {cuda, NULL, 70, MMA_NONE, 32},          {cuda, NULL, 75, MMA_NONE, 32},
-    {cuda, NULL, 80, MMA_PTX, 32},           {cuda, NULL, 86, MMA_PTX, 32},
-    {cuda, NULL, 87, MMA_PTX, 32},           {cuda, NULL, 89, MMA_PTX, 32},
-    {cuda, NULL, 90, MMA_PTX, 32},           {cuda, NULL, 100, MMA_PTX, 32},
-    {cuda, NULL, 120, MMA_PTX, 32},          {amd, "gfx906", 0, MMA_NONE, 64},
-    {amd, "gfx908", 0, MMA_NONE, 64},        {amd, "gfx90a", 0, MMA_MFMA, 64},
-    {amd, "gfx942", 0, MMA_MFMA, 64},        {amd, "gfx1030", 0, MMA_NONE, 32},
-    {amd, "gfx1031", 0, MMA_NONE, 32},       {amd, "gfx1032", 0, MMA_NONE, 32},
-    {amd, "gfx1100", 0, MMA_WMMA, 32},       {amd, "gfx1101", 0, MMA_WMMA, 32},
-    {amd, "gfx1102", 0, MMA_WMMA, 32},       {amd, "gfx1103", 0, MMA_WMMA, 32},
-    {amd, "gfx1150", 0, MMA_WMMA, 32},       {amd, "gfx1151", 0, MMA_WMMA, 32},
-    {amd, "gfx1200", 0, MMA_WMMA_GFX12, 32}, {amd, "gfx1201", 0, MMA_WMMA_GFX12, 32},
+    {cuda, NULL, 70, 96, MMA_NONE, 32},         {cuda, NULL, 75, 64, MMA_NONE, 32},
+    {cuda, NULL, 80, 164, MMA_PTX, 32},         {cuda, NULL, 86, 100, MMA_PTX, 32},
+    {cuda, NULL, 87, 164, MMA_PTX, 32},         {cuda, NULL, 89, 100, MMA_PTX, 32},
+    {cuda, NULL, 90, 228, MMA_PTX, 32},         {cuda, NULL, 100, 228, MMA_PTX, 32},
+    {cuda, NULL, 120, 100, MMA_PTX, 32},        {amd, "gfx906", 0, 0, MMA_NONE, 64},
+    {amd, "gfx908", 0, 0, MMA_NONE, 64},        {amd, "gfx90a", 0, 0, MMA_MFMA, 64},
+    {amd, "gfx942", 0, 0, MMA_MFMA, 64},        {amd, "gfx1030", 0, 0, MMA_NONE, 32},
+    {amd, "gfx1031", 0, 0, MMA_NONE, 32},       {amd, "gfx1032", 0, 0, MMA_NONE, 32},
+    {amd, "gfx1100", 0, 0, MMA_WMMA, 32},       {amd, "gfx1101", 0, 0, MMA_WMMA, 32},
+    {amd, "gfx1102", 0, 0, MMA_WMMA, 32},       {amd, "gfx1103", 0, 0, MMA_WMMA, 32},
+    {amd, "gfx1150", 0, 0, MMA_WMMA, 32},       {amd, "gfx1151", 0, 0, MMA_WMMA, 32},
+    {amd, "gfx1200", 0, 0, MMA_WMMA_GFX12, 32}, {amd, "gfx1201", 0, 0, MMA_WMMA_GFX12, 32},
 };
 
-static const struct architecture *architecture_of(const attncl_device_info *info,
-                                                  unsigned compute_capability)
+static bool is_architecture(const struct architecture *a, const attncl_device_info *info,
+                            unsigned compute_capability)
 {
     const size_t n = strcspn(info->name, ":");
 
+    return strcmp(info->platform_name, a->platform) == 0 &&
+           (a->name ? strlen(a->name) == n && strncmp(a->name, info->name, n) == 0
+                    : a->compute_capability == compute_capability);
+}
+
+static void apply_architecture(const attncl_device_info *info, struct device_caps *caps)
+{
     for (size_t i = 0; i < sizeof architectures / sizeof architectures[0]; ++i) {
         const struct architecture *a = &architectures[i];
-        if (strcmp(info->platform_name, a->platform) == 0 &&
-            (a->name ? strlen(a->name) == n && strncmp(a->name, info->name, n) == 0
-                     : a->compute_capability == compute_capability))
-            return a;
+        if (!is_architecture(a, info, caps->nv_compute_capability))
+            continue;
+        caps->unit_local_bytes = (size_t)1024 * a->unit_local_kib;
+        caps->mma_candidate = a->mma;
+        caps->shuffle_candidate = a->platform == cuda ? SHUFFLE_PTX : SHUFFLE_AMD;
+        caps->shuffle_lanes = a->lanes;
     }
-    return NULL;
-}
-
-enum matrix_instruction attncl__quirks_mma(const attncl_device_info *info,
-                                           unsigned compute_capability)
-{
-    const struct architecture *a = architecture_of(info, compute_capability);
-
-    return a ? a->mma : MMA_NONE;
-}
-
-enum lane_shuffle attncl__quirks_shuffle(const attncl_device_info *info,
-                                         unsigned compute_capability, unsigned *lanes_ret)
-{
-    const struct architecture *a = architecture_of(info, compute_capability);
-
-    *lanes_ret = a ? a->lanes : 0;
-    return !a ? SHUFFLE_NONE : a->platform == cuda ? SHUFFLE_PTX : SHUFFLE_AMD;
 }
 
 static bool part_of(const char *part, const char *text)
@@ -186,15 +165,13 @@ enum device_vendor attncl__quirks_vendor(const attncl_device_info *info)
 static bool matches(const struct quirk *q, enum device_vendor vendor,
                     const attncl_device_info *info)
 {
-    if (q->vendor != VENDOR_OTHER && q->vendor != vendor)
-        return false;
-    if (q->type && q->type != info->type)
-        return false;
-    return part_of(q->name, info->name);
+    return (q->vendor == VENDOR_OTHER || q->vendor == vendor) &&
+           (!q->type || q->type == info->type) && part_of(q->name, info->name);
 }
 
 void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *caps)
 {
+    apply_architecture(info, caps);
     for (size_t i = 0; i < sizeof quirks / sizeof quirks[0]; ++i) {
         const struct quirk *q = &quirks[i];
 

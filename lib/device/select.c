@@ -2,11 +2,11 @@
 //
 // Choosing a device, and the public list of them.
 
-#include <ctype.h>
-#include <inttypes.h>
-#include <stdbool.h>
+#define _GNU_SOURCE // strcasestr
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -14,77 +14,22 @@
 #include "base/struct.h"
 #include "device/internal.h"
 
-// The parsed form of `wanted`.
-struct device_filter {
-    attncl_device_type type; // 0: any
-    int platform, device;    // -1: any
-    const char *part;        // of a name; NULL: any
-};
-
-static bool same_word(const char *a, const char *b)
+// wanted: as attncl__device_select() has it.
+static bool matches(const attncl_device_info *info, const char *wanted)
 {
-    for (; *a && tolower((unsigned char)*a) == tolower((unsigned char)*b); ++a)
-        ++b;
-    return *a == *b;
-}
+    char platform[5] = "", device[5] = "";
+    int end = 0;
 
-static bool contains(const char *text, const char *part)
-{
-    for (; *text; ++text) {
-        size_t n = 0;
-        while (part[n] && tolower((unsigned char)text[n]) == tolower((unsigned char)part[n]))
-            ++n;
-        if (!part[n])
-            return true;
-    }
-    return false;
-}
-
-// Parses up to four digits at *text and advances it; -1 when there are none or too many.
-static int short_number(const char **text)
-{
-    int x = 0, digits = 0;
-
-    for (; isdigit((unsigned char)**text); ++*text)
-        x = ++digits > 4 ? 0 : 10 * x + (**text - '0');
-    return digits >= 1 && digits <= 4 ? x : -1;
-}
-
-static struct device_filter parse_filter(const char *wanted)
-{
-    struct device_filter filter = {.platform = -1, .device = -1};
-
-    if (!wanted || !*wanted)
-        return filter;
-    if (same_word(wanted, "gpu")) {
-        filter.type = ATTNCL_DEVICE_GPU;
-        return filter;
-    }
-    if (same_word(wanted, "cpu")) {
-        filter.type = ATTNCL_DEVICE_CPU;
-        return filter;
-    }
-    const char *at = wanted;
-    const int platform = short_number(&at);
-    if (platform >= 0 && *at == ':') {
-        ++at;
-        const int device = short_number(&at);
-        if (device >= 0 && !*at)
-            return (struct device_filter){.platform = platform, .device = device};
-    }
-    filter.part = wanted;
-    return filter;
-}
-
-static bool matches(const attncl_device_info *info, const struct device_filter *filter)
-{
-    if (!info->available)
-        return false;
-    if (filter->platform >= 0)
-        return info->platform == filter->platform && info->device == filter->device;
-    if (filter->part)
-        return contains(info->name, filter->part) || contains(info->platform_name, filter->part);
-    return !filter->type || info->type == filter->type;
+    if (!info->available || !wanted || !*wanted)
+        return info->available;
+    if (strcasecmp(wanted, "gpu") == 0)
+        return info->type == ATTNCL_DEVICE_GPU;
+    if (strcasecmp(wanted, "cpu") == 0)
+        return info->type == ATTNCL_DEVICE_CPU;
+    sscanf(wanted, "%4[0-9]:%4[0-9]%n", platform, device, &end);
+    if (end > 0 && wanted[end] == '\0')
+        return info->platform == atoi(platform) && info->device == atoi(device);
+    return strcasestr(info->name, wanted) || strcasestr(info->platform_name, wanted);
 }
 
 // GPUs, then CPUs, then other hardware, then simulators and software devices.
@@ -173,7 +118,7 @@ void attncl__gpus_without_driver(const char *root, const struct device_list *lis
 static attncl_status refuse(const struct device_list *list, const char *wanted)
 {
     struct strbuf t = STRBUF_EMPTY;
-    const bool wants_gpu = parse_filter(wanted).type == ATTNCL_DEVICE_GPU;
+    const bool wants_gpu = strcasecmp(wanted, "gpu") == 0;
 
     if (list->n == 0)
         attncl__strbuf_add(&t, "no OpenCL device was found");
@@ -211,11 +156,10 @@ static void log_gpus_without_driver(const struct device_list *list)
 attncl_status attncl__device_select(const struct device_list *list, const char *wanted,
                                     size_t *index_ret)
 {
-    const struct device_filter filter = parse_filter(wanted);
     size_t best = list->n;
 
     for (size_t i = 0; i < list->n; ++i)
-        if (matches(&list->entries[i].info, &filter) &&
+        if (matches(&list->entries[i].info, wanted) &&
             (best == list->n || is_better(&list->entries[i].info, &list->entries[best].info)))
             best = i;
     if (best == list->n)

@@ -66,24 +66,20 @@ static attncl_status read_source(const char *directory, const char *name, struct
 }
 
 // True when `line` is #include "name"; copies the name.
-static bool is_include(const char *line, size_t n, char name[MAX_NAME])
+static bool is_include(const char *line, char name[MAX_NAME])
 {
-    size_t i = 0;
+    static const char word[] = "#include", blanks[] = " \t";
 
-    while (i < n && (line[i] == ' ' || line[i] == '\t'))
-        ++i;
-    if (n - i < 8 || strncmp(line + i, "#include", 8) != 0)
+    line += strspn(line, blanks);
+    if (strncmp(line, word, sizeof word - 1) != 0)
         return false;
-    for (i += 8; i < n && (line[i] == ' ' || line[i] == '\t');)
-        ++i;
-    if (i == n || line[i] != '"')
+    line += sizeof word - 1;
+    line += strspn(line, blanks);
+    const size_t n = *line == '"' ? strcspn(line + 1, "\"\n") : 0;
+    if (n == 0 || n >= MAX_NAME || line[1 + n] != '"')
         return false;
-    const char *start = line + i + 1;
-    const char *end = memchr(start, '"', n - i - 1);
-    if (!end || end == start || end - start >= MAX_NAME)
-        return false;
-    memcpy(name, start, (size_t)(end - start));
-    name[end - start] = '\0';
+    memcpy(name, line + 1, n);
+    name[n] = '\0';
     return true;
 }
 
@@ -122,7 +118,7 @@ static attncl_status add_file(struct flat *f, const char *name)
         const size_t n = (size_t)((stop ? stop : end) - line);
 
         ++line_number;
-        if (!is_include(line, n, included)) {
+        if (!is_include(line, included)) {
             attncl__strbuf_add_bytes(&f->out, line, n);
             attncl__strbuf_add_bytes(&f->out, "\n", 1);
         } else if (seen_before(f, included)) {

@@ -111,18 +111,6 @@ static attncl_status rebind(struct program *p, struct io_binding *b, cl_mem *use
     return status;
 }
 
-attncl_status attncl__bindings_mend(struct program *p)
-{
-    for (int i = 0; p->has_mixed && i < p->n_inputs + p->n_outputs; ++i) {
-        struct io_binding *b = i < p->n_inputs ? &p->inputs[i] : &p->outputs[i - p->n_inputs];
-        if (b->is_mixed)
-            TRY(attncl__command_list_rebind(&p->command_list, b->storage));
-        b->is_mixed = false;
-    }
-    p->has_mixed = false;
-    return ATTNCL_OK;
-}
-
 // Exchanges the binding with the change; the buffer in use is exchanged already.
 static void exchange(struct io_binding *b, struct command_list *copies, struct change *change)
 {

@@ -57,8 +57,6 @@ attncl_status attncl__graph_check_canaries(attncl_graph *g);
 
 // Whether an input or output is bound to a caller's buffer.
 bool attncl__has_bound(const struct program *p);
-// Gives kernels the buffers that a failed attncl_graph_bind() has mixed up.
-attncl_status attncl__bindings_mend(struct program *p);
 
 // The same for files above: the state is defined; a run counts as failed, for `status`, which is passed on.
 attncl_status attncl__graph_state_defined(attncl_graph *g);

@@ -1,12 +1,53 @@
 // SPDX-License-Identifier: MIT
 //
-// Failed runs.  What one leaves is undefined: outputs until the next run, and, in a graph that keeps
+// What a call finds of a graph: its program, inputs and outputs by name, and whether a run has failed.
+//
+// What a failed run leaves is undefined: outputs until the next run, and, in a graph that keeps
 // something from run to run, everything until it is reset.
 //
 // A run only enqueues, and a fault of its commands may be told by any later wait for the queue.  So
 // a context counts the waits that failed, and a run that has not been waited for notes the count.
 
 #include "exec/exec.h"
+
+attncl_status attncl__program_of(const attncl_graph *g, struct program **ret)
+{
+    REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
+    *ret = attncl__graph_program(g);
+    REQUIRE(*ret, ATTNCL_ERR_STATE, "the graph is not compiled");
+    return ATTNCL_OK;
+}
+
+struct io_binding *attncl__program_input(const struct program *p, const char *name)
+{
+    const int i = attncl__name_find(p->input_names, name);
+    return i < 0 ? NULL : &p->inputs[i];
+}
+
+struct io_binding *attncl__program_output(const struct program *p, const char *name)
+{
+    const int i = attncl__name_find(p->output_names, name);
+    return i < 0 ? NULL : &p->outputs[i];
+}
+
+attncl_status attncl__program_ready(const attncl_graph *g, struct program **ret)
+{
+    TRY(attncl__program_of(g, ret));
+    return attncl__context_usable((*ret)->ctx);
+}
+
+bool attncl__has_bound(const struct program *p)
+{
+    bool bound = false;
+
+    for (int i = 0; i < p->n_inputs && !bound; ++i)
+        bound = p->inputs[i].bound != NULL;
+    for (int i = 0; i < p->n_outputs && !bound; ++i)
+        bound = p->outputs[i].bound != NULL;
+    return bound;
+}
+
+// -- failed runs
 
 // Whether runs leave something for the next.
 static bool is_stateful(const struct program *p)
@@ -28,11 +69,24 @@ void attncl__run_failed(struct program *p)
     p->is_pending = false;
 }
 
+// Gives kernels the buffers that a failed attncl_graph_bind() has mixed up.
+static attncl_status mend_bindings(struct program *p)
+{
+    for (int i = 0; p->has_mixed && i < p->n_inputs + p->n_outputs; ++i) {
+        struct io_binding *b = i < p->n_inputs ? &p->inputs[i] : &p->outputs[i - p->n_inputs];
+        if (b->is_mixed)
+            TRY(attncl__command_list_rebind(&p->command_list, b->storage));
+        b->is_mixed = false;
+    }
+    p->has_mixed = false;
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__run_begin(struct program *p)
 {
     notice(p);
     TRY(attncl__state_defined(p));
-    TRY(attncl__bindings_mend(p));
+    TRY(mend_bindings(p));
     if (!p->is_pending)
         p->n_faults_before = atomic_load(&p->ctx->n_faults);
     p->is_pending = true;

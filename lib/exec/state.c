@@ -14,7 +14,7 @@ attncl_status attncl_graph_reset(attncl_graph *g)
     for (int i = 0; i < p->n_states; ++i) {
         const struct storage *s = p->states[i].storage;
         if (s->bytes)
-            TRY(attncl__buffer_fill(p->ctx, s->mem, 0, 0, (s->bytes + 3) & ~(size_t)3));
+            TRY(attncl__buffer_fill(p->ctx, s->mem, 0, 0, whole_words(s->bytes)));
     }
     if (p->needs_reset || p->is_pending) // a fault of the runs before is not that of those after
         TRY(attncl__run_waited(p, attncl__queue_finish(p->ctx)));

@@ -152,7 +152,8 @@ static attncl_status add_user(attncl_context *ctx, struct clblast_user **ret)
     REQUIRE(user, ATTNCL_ERR_NO_MEMORY, "CLBlast's state");
     user->ctx = ctx;
     TRY_DONE(attncl__clblast_add_tuning(ctx));
-    TRY_DONE(attncl__context_on_destroy(ctx, forget_user, user));
+    ctx->on_destroy = forget_user;
+    ctx->destroy_user = user;
     user->next = users;
     users = user;
     *ret = user;

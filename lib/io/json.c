@@ -34,27 +34,19 @@ void attncl__json_free(struct json *object)
     json_decref((json_t *)(void *)object);
 }
 
-static const char *type_words(const json_t *value)
+const char *attncl__json_type_words(const json_t *value)
 {
-    switch (json_typeof(value)) {
-    case JSON_OBJECT:
-        return "an object";
-    case JSON_ARRAY:
-        return "an array";
-    case JSON_STRING:
-        return "a string";
-    case JSON_INTEGER:
-        return "an integer";
-    case JSON_REAL:
-        return "a number with a fraction or exponent";
-    case JSON_TRUE:
-        return "true";
-    case JSON_FALSE:
-        return "false";
-    case JSON_NULL:
-        break;
-    }
-    return "null";
+    static const char *const words[] = {
+        [JSON_OBJECT] = "an object",
+        [JSON_ARRAY] = "an array",
+        [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "an integer",
+        [JSON_REAL] = "a number with a fraction or exponent",
+        [JSON_TRUE] = "true",
+        [JSON_FALSE] = "false",
+        [JSON_NULL] = "null",
+    };
+    return words[json_typeof(value)];
 }
 
 static attncl_status load_value(const struct json_span *value, const char *key,
@@ -64,7 +56,7 @@ static attncl_status load_value(const struct json_span *value, const char *key,
     TRY(attncl__json_load(value->text, value->bytes, limits, JSON_DECODE_ANY, ret));
     if (json_typeof(*ret) == type)
         return ATTNCL_OK;
-    const char *found = type_words(*ret);
+    const char *found = attncl__json_type_words(*ret);
     json_decref(*ret);
     return FAIL(ATTNCL_ERR_FORMAT, "%.200s is %s, expected %s", key, found, type_name);
 }
@@ -134,7 +126,7 @@ static attncl_status look_up(const struct json *object, const char *key, bool *p
     if (present)
         *present = *ret != NULL;
     REQUIRE(!*ret || types >> json_typeof(*ret) & 1, ATTNCL_ERR_FORMAT, "%s is %s, expected %s",
-            key, type_words(*ret), words);
+            key, attncl__json_type_words(*ret), words);
     return ATTNCL_OK;
 }
 
@@ -197,7 +189,7 @@ attncl_status attncl__json_item(const struct json *object, const char *key, size
     TRY(look_up(object, key, &present, ARRAYS, "an array of objects", &found));
     const json_t *item = json_array_get(found, i);
     REQUIRE(!item || json_is_object(item), ATTNCL_ERR_FORMAT, "%s[%zu] is %s, expected an object",
-            key, i, item ? type_words(item) : "");
+            key, i, item ? attncl__json_type_words(item) : "");
     *value = (const struct json *)(const void *)item;
     return ATTNCL_OK;
 }
@@ -209,7 +201,7 @@ static attncl_status check_entries(const json_t *array, const char *key, int typ
     for (size_t i = 0; i < json_array_size(array); ++i) {
         const json_t *entry = json_array_get(array, i);
         REQUIRE(types >> json_typeof(entry) & 1, ATTNCL_ERR_FORMAT, "%s[%zu] is %s, expected %s",
-                key, i, type_words(entry), words);
+                key, i, attncl__json_type_words(entry), words);
     }
     return ATTNCL_OK;
 }

@@ -12,7 +12,7 @@
 attncl_status attncl__json_load(const char *text, size_t bytes, const struct json_limits *limits,
                                 size_t flags, json_t **ret);
 
-// Whether `value` is what the text says.
-bool attncl__json_agrees(const char *text, size_t bytes, json_t *value);
+// "an object", "true": what a value is.
+const char *attncl__json_type_words(const json_t *value);
 
 #endif

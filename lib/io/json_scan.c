@@ -33,6 +33,19 @@ static size_t skip_plain(const char *text, size_t bytes, size_t at)
     return at;
 }
 
+// The position after the string, number, word, sign or blank at `at`; a bracket changes *depth.
+static size_t skip_token(const char *text, size_t bytes, size_t at, int *depth)
+{
+    const char c = text[at];
+
+    if (c == '"')
+        return skip_string(text, bytes, at);
+    if (!memchr("[]{},: \t\n\r", c, 10))
+        return skip_plain(text, bytes, at);
+    *depth += (c == '[' || c == '{') - (c == ']' || c == '}');
+    return at + 1;
+}
+
 static bool is_number(char c)
 {
     return c == '-' || c == '+' || c == '.' || (c >= '0' && c <= '9');
@@ -46,43 +59,33 @@ static bool all_digits(const char *text, size_t length)
     return true;
 }
 
+static attncl_status check_number(const char *text, size_t at, size_t bytes, bool only_digits)
+{
+    const int shown = bytes < 40 ? (int)bytes : 40;
+
+    REQUIRE(bytes <= JSON_MAX_NUMBER, ATTNCL_ERR_FORMAT,
+            "the number at byte %zu has %zu characters, at most %d are allowed", at, bytes,
+            JSON_MAX_NUMBER);
+    REQUIRE(!only_digits || all_digits(text + at, bytes), ATTNCL_ERR_FORMAT,
+            "the number %.*s at byte %zu is not written in digits only", shown, text + at, at);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__json_check(const char *text, size_t bytes, const struct json_limits *limits)
 {
     size_t n_values = 0;
     int depth = 0;
 
-    for (size_t at = 0; at < bytes;) {
-        const char c = text[at];
-        if (is_space(c) || c == ',' || c == ':') {
-            ++at;
+    for (size_t at = 0, end; at < bytes; at = end) {
+        end = skip_token(text, bytes, at, &depth);
+        if (memchr(",:]} \t\n\r", text[at], 8))
             continue;
-        }
-        if (c == ']' || c == '}') {
-            --depth;
-            ++at;
-            continue;
-        }
-        ++n_values;
-        REQUIRE(n_values <= limits->values, ATTNCL_ERR_FORMAT, "JSON of more than %zu values",
+        REQUIRE(++n_values <= limits->values, ATTNCL_ERR_FORMAT, "JSON of more than %zu values",
                 limits->values);
-        if (c == '[' || c == '{') {
-            ++depth;
-            ++at;
-            REQUIRE(depth <= limits->depth, ATTNCL_ERR_FORMAT,
-                    "JSON nested deeper than %d levels at byte %zu", limits->depth, at);
-        } else if (c == '"') {
-            at = skip_string(text, bytes, at);
-        } else {
-            const size_t end = skip_plain(text, bytes, at);
-            const int shown = end - at < 40 ? (int)(end - at) : 40;
-            REQUIRE(end - at <= JSON_MAX_NUMBER || !is_number(c), ATTNCL_ERR_FORMAT,
-                    "the number at byte %zu has %zu characters, at most %d are allowed", at,
-                    end - at, JSON_MAX_NUMBER);
-            REQUIRE(!limits->only_digits || !is_number(c) || all_digits(text + at, end - at),
-                    ATTNCL_ERR_FORMAT, "the number %.*s at byte %zu is not written in digits only",
-                    shown, text + at, at);
-            at = end;
-        }
+        REQUIRE(depth <= limits->depth, ATTNCL_ERR_FORMAT,
+                "JSON nested deeper than %d levels at byte %zu", limits->depth, end);
+        if (is_number(text[at]))
+            TRY(check_number(text, at, end - at, limits->only_digits));
     }
     return ATTNCL_OK;
 }
@@ -99,18 +102,9 @@ static size_t skip_value(const char *text, size_t bytes, size_t at)
 {
     int depth = 0;
 
-    do {
-        const char c = text[at];
-        if (c == '"') {
-            at = skip_string(text, bytes, at);
-        } else if (memchr("[]{},: \t\n\r", c, 10)) {
-            depth += c == '[' || c == '{';
-            depth -= c == ']' || c == '}';
-            ++at;
-        } else {
-            at = skip_plain(text, bytes, at);
-        }
-    } while (depth > 0 && at < bytes);
+    do
+        at = skip_token(text, bytes, at, &depth);
+    while (depth > 0 && at < bytes);
     return at;
 }
 

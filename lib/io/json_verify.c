@@ -3,7 +3,7 @@
 // Parsing by Jansson, and whether the values are what the text says.
 //
 // Jansson drops a character of a string, key or number when memory for it runs short, and goes on.
-// So text and values are walked side by side; that allocates nothing.
+// So text and values are walked side by side, the text by json_scan.c; that allocates nothing.
 
 #include <locale.h>
 #include <stdlib.h>
@@ -13,97 +13,73 @@
 #include "base/utf8.h"
 #include "io/json_jansson.h"
 
-// What is left of the text.
-struct cursor {
-    const char *at, *end;
-};
-
-static void skip_space(struct cursor *c)
+static bool read_hex4(const char *at, const char *end, uint32_t *ret)
 {
-    while (c->at < c->end && memchr(" \t\r\n", *c->at, 4))
-        ++c->at;
-}
+    char digits[5] = "", *stop;
 
-static bool take(struct cursor *c, char wanted)
-{
-    skip_space(c);
-    const bool found = c->at < c->end && *c->at == wanted;
-    c->at += found;
-    return found;
-}
-
-static bool take_word(struct cursor *c, const char *word)
-{
-    for (; *word; ++word)
-        if (c->at == c->end || *c->at++ != *word)
-            return false;
-    return true;
-}
-
-static bool hex4(struct cursor *c, uint32_t *ret)
-{
-    char digits[5] = "", *end;
-
-    if (c->end - c->at < 4)
+    if (end - at < 4)
         return false;
-    memcpy(digits, c->at, 4);
-    c->at += 4;
-    *ret = (uint32_t)strtoul(digits, &end, 16);
-    return !*end;
+    memcpy(digits, at, 4);
+    *ret = (uint32_t)strtoul(digits, &stop, 16);
+    return !*stop;
 }
 
-// The bytes of the escape after a backslash; 0: none is valid.
-static size_t escaped(struct cursor *c, char out[4])
+// The bytes that a byte of a string or an escape means, at *at, which is moved behind it; 0: no valid escape.
+static size_t read_bytes(const char **at, const char *end, char out[UTF8_MAX_BYTES])
 {
     static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
-    const char letter = c->at < c->end ? *c->at++ : '\0';
     uint32_t code, low;
 
+    out[0] = *(*at)++;
+    if (out[0] != '\\')
+        return 1;
+    const char letter = *at < end ? *(*at)++ : '\0';
     if (letter != 'u') {
         const char *found = letter ? strchr(letters, letter) : NULL;
         out[0] = found ? values[found - letters] : '\0';
         return found != NULL;
     }
-    if (!hex4(c, &code))
+    if (!read_hex4(*at, end, &code))
         return 0;
+    *at += 4;
     if (code >= 0xd800 && code < 0xdc00) {
-        if (!take_word(c, "\\u") || !hex4(c, &low) || low < 0xdc00 || low > 0xdfff)
+        if (end - *at < 2 || memcmp(*at, "\\u", 2) != 0 || !read_hex4(*at + 2, end, &low) ||
+            low < 0xdc00 || low > 0xdfff)
             return 0;
+        *at += 6;
         code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
     }
     return attncl__utf8_encode(code, out);
 }
 
-static bool string_agrees(struct cursor *c, const char *value, size_t n)
+static bool string_agrees(struct json_span text, const char *value, size_t n)
 {
+    const char *at = text.text + 1, *const last = text.text + text.bytes - 1;
     const char *const end = value + n;
 
-    if (!take(c, '"'))
+    if (text.bytes < 2 || *text.text != '"' || *last != '"')
         return false;
-    while (c->at < c->end && *c->at != '"') {
-        char bytes[4] = {*c->at++};
-        const size_t length = bytes[0] == '\\' ? escaped(c, bytes) : 1;
+    while (at < last) {
+        char bytes[UTF8_MAX_BYTES];
+        const size_t length = read_bytes(&at, last, bytes);
         if (length == 0 || length > (size_t)(end - value) || memcmp(value, bytes, length) != 0)
             return false;
         value += length;
     }
-    return value == end && take(c, '"');
+    return value == end;
 }
 
 // A number as Jansson reads it: whole ones exactly, others by strtod() with the locale's point.
-static bool number_agrees(struct cursor *c, const json_t *value)
+static bool number_agrees(struct json_span number, const json_t *value)
 {
     char text[JSON_MAX_NUMBER + 1], *end;
-    size_t n = 0;
 
-    while (c->at < c->end && strchr("+-.eE0123456789", *c->at) && *c->at) {
-        if (n == JSON_MAX_NUMBER)
-            return false;
-        text[n++] = *c->at++;
-    }
-    text[n] = '\0';
+    if (number.bytes == 0 || number.bytes > JSON_MAX_NUMBER)
+        return false;
+    memcpy(text, number.text, number.bytes);
+    text[number.bytes] = '\0';
     const bool whole = !strpbrk(text, ".eE");
-    if (n == 0 || whole != json_is_integer(value))
+    if (whole != json_is_integer(value))
         return false;
     if (whole)
         return strtoll(text, &end, 10) == json_integer_value(value) && !*end;
@@ -113,62 +89,66 @@ static bool number_agrees(struct cursor *c, const json_t *value)
     return strtod(text, &end) == json_real_value(value) && !*end;
 }
 
-static bool value_agrees(struct cursor *c, json_t *value);
+static bool value_agrees(struct json_span text, json_t *value);
 
-static bool object_agrees(struct cursor *c, json_t *object)
+static bool members_agree(struct json_span text, json_t *value)
 {
-    void *member = json_object_iter(object);
+    const bool is_object = json_is_object(value);
+    void *at = json_object_iter(value); // NULL for an array
+    struct json_members members;
+    struct json_span key, inner;
 
-    if (!take(c, '{'))
+    if ((is_object ? attncl__json_members : attncl__json_elements)(text.text, text.bytes,
+                                                                   &members) != ATTNCL_OK)
         return false;
-    for (bool first = true; member; member = json_object_iter_next(object, member), first = false) {
-        const char *key = json_object_iter_key(member);
-        if ((!first && !take(c, ',')) || !string_agrees(c, key, strlen(key)) || !take(c, ':') ||
-            !value_agrees(c, json_object_iter_value(member)))
+    for (;; at = is_object ? json_object_iter_next(value, at) : NULL) {
+        if (attncl__json_next_member(&members, &key, &inner) != ATTNCL_OK)
+            return false;
+        if (!key.text)
+            return is_object ? !at : members.n == json_array_size(value);
+        const char *name = json_object_iter_key(at);
+        json_t *found =
+            is_object ? json_object_iter_value(at) : json_array_get(value, members.n - 1);
+        if (!found || (is_object && !string_agrees(key, name, strlen(name))) ||
+            !value_agrees(inner, found))
             return false;
     }
-    return take(c, '}');
 }
 
-static bool array_agrees(struct cursor *c, json_t *array)
+static bool is_word(struct json_span text, const char *word)
 {
-    if (!take(c, '['))
-        return false;
-    for (size_t i = 0; i < json_array_size(array); ++i)
-        if ((i > 0 && !take(c, ',')) || !value_agrees(c, json_array_get(array, i)))
-            return false;
-    return take(c, ']');
+    return text.bytes == strlen(word) && memcmp(text.text, word, text.bytes) == 0;
 }
 
 // Recurses as deep as the text is nested: attncl__json_check() limits that.
-static bool value_agrees(struct cursor *c, json_t *value)
+static bool value_agrees(struct json_span text, json_t *value)
 {
-    skip_space(c);
     switch (json_typeof(value)) {
     case JSON_OBJECT:
-        return object_agrees(c, value);
     case JSON_ARRAY:
-        return array_agrees(c, value);
+        return members_agree(text, value);
     case JSON_STRING:
-        return string_agrees(c, json_string_value(value), json_string_length(value));
+        return string_agrees(text, json_string_value(value), json_string_length(value));
     case JSON_INTEGER:
     case JSON_REAL:
-        return number_agrees(c, value);
+        return number_agrees(text, value);
     case JSON_TRUE:
-        return take_word(c, "true");
+        return is_word(text, "true");
     case JSON_FALSE:
-        return take_word(c, "false");
+        return is_word(text, "false");
     case JSON_NULL:
         break;
     }
-    return take_word(c, "null");
+    return is_word(text, "null");
 }
 
-bool attncl__json_agrees(const char *text, size_t bytes, json_t *value)
+static struct json_span trim(const char *text, size_t bytes)
 {
-    struct cursor c = {text, text + bytes};
-
-    return value_agrees(&c, value);
+    for (; bytes > 0 && memchr(" \t\r\n", *text, 4); --bytes)
+        ++text;
+    while (bytes > 0 && memchr(" \t\r\n", text[bytes - 1], 4))
+        --bytes;
+    return (struct json_span){text, bytes};
 }
 
 // Short memory can look like a mistake in the text.  A mistake is the same when it is read again.
@@ -193,7 +173,7 @@ attncl_status attncl__json_load(const char *text, size_t bytes, const struct jso
     json_t *value = json_loadb(text, bytes, flags, &error);
     REQUIRE(value || !is_mistake(text, bytes, flags, &error), ATTNCL_ERR_FORMAT,
             "no valid JSON: %s (byte %d)", error.text, error.position);
-    if (!value || !attncl__json_agrees(text, bytes, value)) {
+    if (!value || !value_agrees(trim(text, bytes), value)) {
         json_decref(value);
         return FAIL(ATTNCL_ERR_NO_MEMORY, "JSON of %zu bytes", bytes);
     }

@@ -126,14 +126,9 @@ static void write_any(const json_t *value, int indent, struct strbuf *text)
         write_real(json_real_value(value), text);
         break;
     case JSON_TRUE:
-        attncl__strbuf_add(text, "true");
-        break;
     case JSON_FALSE:
-        attncl__strbuf_add(text, "false");
-        break;
     case JSON_NULL:
-        attncl__strbuf_add(text, "null");
-        break;
+        attncl__strbuf_add(text, "%s", attncl__json_type_words(value));
     }
 }
 

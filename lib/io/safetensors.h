@@ -71,10 +71,6 @@ attncl_status attncl__st_bytes(const attncl_array *array, attncl_status blame, s
 attncl_status attncl__st_header_bytes(const unsigned char *first, size_t n, uint64_t total,
                                       size_t *bytes_ret);
 
-// For a file whose first bytes are no header's length: ERR_FORMAT that says which other format they
-// are of, else `status`, its message kept.
-attncl_status attncl__st_refuse_foreign(const unsigned char *data, size_t n, attncl_status status);
-
 // Fills `file` from the header, but for the data of the tensors, which must take `data_bytes`.  On failure the
 // caller closes `file`.
 attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char *text,

@@ -38,8 +38,7 @@ attncl_status attncl__st_check_name(const char *name, attncl_status blame)
 attncl_status attncl__st_bytes(const attncl_array *array, attncl_status blame, size_t *bytes_ret)
 {
     const size_t bits_each = attncl__dtype_bits(array->dtype);
-    int64_t product =
-        1; // of the extents that are not 0: an overflow is one whatever the order of axes
+    int64_t product = 1; // of the extents above 0: an overflow is one whatever the order of axes
     bool empty = false;
 
     REQUIRE(bits_each > 0, blame, "element type %d is unknown", (int)array->dtype);

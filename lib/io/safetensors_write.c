@@ -221,16 +221,14 @@ done:
 attncl_status attncl__st_write_durably(const char *path, const attncl_array *arrays, size_t n,
                                        const char *const *metadata)
 {
-    return write_file(path, (struct layout){.header = STRBUF_EMPTY, .arrays = arrays, .n = n},
-                      metadata, true);
+    return write_file(path, (struct layout){.arrays = arrays, .n = n}, metadata, true);
 }
 
 attncl_status attncl_safetensors_write(const char *path, const attncl_array *arrays, size_t n,
                                        const char *const *metadata)
 {
     REQUIRE(path && (arrays || n == 0), ATTNCL_ERR_ARGUMENT, "path or arrays is NULL");
-    return write_file(path, (struct layout){.header = STRBUF_EMPTY, .arrays = arrays, .n = n},
-                      metadata, false);
+    return write_file(path, (struct layout){.arrays = arrays, .n = n}, metadata, false);
 }
 
 attncl_status attncl_safetensors_write_from(const char *path, const attncl_array *arrays, size_t n,
@@ -239,9 +237,7 @@ attncl_status attncl_safetensors_write_from(const char *path, const attncl_array
 {
     REQUIRE(path && (arrays || n == 0) && source, ATTNCL_ERR_ARGUMENT,
             "path, arrays or source is NULL");
-    return write_file(
-        path,
-        (struct layout){
-            .header = STRBUF_EMPTY, .arrays = arrays, .n = n, .source = source, .user = user},
-        metadata, false);
+    return write_file(path,
+                      (struct layout){.arrays = arrays, .n = n, .source = source, .user = user},
+                      metadata, false);
 }

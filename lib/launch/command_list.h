@@ -104,7 +104,7 @@ attncl_status attncl__command_list_rebind(struct command_list *list, const struc
 // enqueued is waited for.  The first command
 // waits for `wait`.  `events`, when not NULL, receives one event per enqueued command (NULL where
 // the command gave none); `last_ret`, when not NULL, an event of the end.  The caller owns them: it
-// calls attncl__event_release() or attncl__event_transfer().
+// calls attncl__event_release(), or passes it to the application and calls attncl__object_released().
 attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_wait,
                                            const cl_event *wait, cl_event *events,
                                            cl_event *last_ret);

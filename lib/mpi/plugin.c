@@ -13,8 +13,9 @@
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(struct ranks_request), "a request holds MPI's handle");
 
-static MPI_Comm exchanges = MPI_COMM_NULL, gathers = MPI_COMM_NULL, others = MPI_COMM_NULL;
-static int is_ours; // MPI was opened here
+enum { EXCHANGES, GATHERS, OTHERS, N_KINDS };
+static MPI_Comm comms[N_KINDS]; // of all ranks, once they are open
+static int is_ours;             // MPI was opened here
 
 // NULL, or MPI's text of the failure.
 static const char *message(int code)
@@ -40,13 +41,6 @@ static const char *begun(int code, MPI_Request r, struct ranks_request *ret)
 {
     memcpy(ret->bytes, &r, sizeof r);
     return message(code);
-}
-
-// A communicator of all ranks whose failures are returned.
-static int duplicate(MPI_Comm *ret)
-{
-    const int code = MPI_Comm_dup(MPI_COMM_WORLD, ret);
-    return code == MPI_SUCCESS ? MPI_Comm_set_errhandler(*ret, MPI_ERRORS_RETURN) : code;
 }
 
 static int find_local(struct ranks_place *ret)
@@ -75,16 +69,15 @@ static const char *plugin_open(struct ranks_place *ret)
         code = MPI_Init(NULL, NULL);
         is_ours = code == MPI_SUCCESS;
     }
+    for (int i = 0; i < N_KINDS && code == MPI_SUCCESS; ++i) {
+        code = MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+        if (code == MPI_SUCCESS) // else a failure ends the process
+            code = MPI_Comm_set_errhandler(comms[i], MPI_ERRORS_RETURN);
+    }
     if (code == MPI_SUCCESS)
-        code = duplicate(&exchanges);
+        code = MPI_Comm_rank(comms[OTHERS], &ret->rank);
     if (code == MPI_SUCCESS)
-        code = duplicate(&gathers);
-    if (code == MPI_SUCCESS)
-        code = duplicate(&others);
-    if (code == MPI_SUCCESS)
-        code = MPI_Comm_rank(others, &ret->rank);
-    if (code == MPI_SUCCESS)
-        code = MPI_Comm_size(others, &ret->size);
+        code = MPI_Comm_size(comms[OTHERS], &ret->size);
     if (code == MPI_SUCCESS)
         code = find_local(ret);
     return message(code);
@@ -92,9 +85,8 @@ static const char *plugin_open(struct ranks_place *ret)
 
 static const char *plugin_close(void)
 {
-    MPI_Comm_free(&exchanges);
-    MPI_Comm_free(&gathers);
-    MPI_Comm_free(&others);
+    for (int i = 0; i < N_KINDS; ++i)
+        MPI_Comm_free(&comms[i]);
     return is_ours ? message(MPI_Finalize()) : NULL;
 }
 
@@ -103,7 +95,7 @@ static const char *plugin_exchange(const void *out, struct ranks_blocks out_bloc
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Ialltoallv(out, out_blocks.bytes, out_blocks.at, MPI_BYTE, in,
-                                    in_blocks.bytes, in_blocks.at, MPI_BYTE, exchanges, &r);
+                                    in_blocks.bytes, in_blocks.at, MPI_BYTE, comms[EXCHANGES], &r);
     return begun(code, r, ret);
 }
 
@@ -111,14 +103,14 @@ static const char *plugin_gather(void *data, struct ranks_blocks blocks, struct 
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, blocks.bytes,
-                                     blocks.at, MPI_BYTE, gathers, &r);
+                                     blocks.at, MPI_BYTE, comms[GATHERS], &r);
     return begun(code, r, ret);
 }
 
 static const char *plugin_broadcast(void *data, int bytes, struct ranks_request *ret)
 {
     MPI_Request r = MPI_REQUEST_NULL;
-    const int code = MPI_Ibcast(data, bytes, MPI_BYTE, 0, others, &r);
+    const int code = MPI_Ibcast(data, bytes, MPI_BYTE, 0, comms[OTHERS], &r);
     return begun(code, r, ret);
 }
 

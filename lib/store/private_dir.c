@@ -137,25 +137,15 @@ done:
     return found;
 }
 
-// A name that no other writer uses.
-static bool random_name(char *name, size_t capacity)
-{
-    uint64_t x[2];
-
-    if (getrandom(x, sizeof x, 0) != (ssize_t)sizeof x)
-        return false;
-    snprintf(name, capacity, "%016llx%016llx.tmp", (unsigned long long)x[0],
-             (unsigned long long)x[1]);
-    return true;
-}
-
 bool attncl__private_file_replace(const struct private_dir *directory, const char *name,
                                   const struct bytes *pieces, size_t n)
 {
-    char temp[64];
+    unsigned long long random[2];
+    char temp[64]; // which no other writer uses
 
-    if (!directory->writable || !random_name(temp, sizeof temp))
+    if (!directory->writable || getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return false;
+    snprintf(temp, sizeof temp, "%016llx%016llx.tmp", random[0], random[1]);
     const int fd =
         openat(directory->fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)

@@ -43,7 +43,7 @@ bool attncl__private_file_read(const struct private_dir *directory, const char *
 bool attncl__private_file_replace(const struct private_dir *directory, const char *name,
                                   const struct bytes *pieces, size_t n);
 
-// -- cache_file.c, cache_eviction.c: the files of the program cache
+// -- cache_file.c: the files of the program cache
 //
 // A program binary is code that the driver will execute.  So an entry is returned only when directory and file belong
 // to this user alone, the stored key equals the whole key, and the SHA-256 is right.

@@ -10,7 +10,7 @@
 #include "base/strbuf.h"
 #include "base/try.h"
 #include "store/private_dir.h"
-#include "store/tuning_file.h"
+#include "store/tuning_table.h"
 
 struct location {
     char *directory, *path;

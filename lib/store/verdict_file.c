@@ -18,17 +18,6 @@ static void add_key(struct strbuf *line, const struct verdict_key *key)
     attncl__add_cell(line, key->driver, '\t');
 }
 
-// line: what follows the key, changed.
-static void tell(char *line, attncl__verdict_fn fn, void *user)
-{
-    char *const tab = strchr(line, '\t');
-
-    if (!tab || strlen(tab + 1) >= VERDICT_WHY_BYTES)
-        return;
-    *tab = '\0';
-    fn(line, tab + 1, user);
-}
-
 void attncl__verdicts_read(const struct private_dir *directory, const struct verdict_key *key,
                            attncl__verdict_fn fn, void *user)
 {
@@ -45,9 +34,13 @@ void attncl__verdicts_read(const struct private_dir *directory, const struct ver
     while (attncl__next_line(&rest, &line) && line.at + line.n < data + n) { // else it is cut off
         if (line.n < begin.used || memcmp(line.at, begin.data, begin.used) != 0)
             continue;
-        char *at = data + (line.at - data);
+        char *const at = data + (line.at - data), *const name = at + begin.used;
         at[line.n] = '\0';
-        tell(at + begin.used, fn, user);
+        char *const tab = strchr(name, '\t');
+        if (!tab || strlen(tab + 1) >= VERDICT_WHY_BYTES)
+            continue;
+        *tab = '\0';
+        fn(name, tab + 1, user);
     }
     attncl__strbuf_free(&begin);
     attncl__free(data);

@@ -34,18 +34,9 @@ static uint64_t hash_of(const char *text, size_t bytes)
     return hash ^ hash >> 29;
 }
 
-static size_t table_capacity(size_t n)
-{
-    size_t capacity = 256;
-
-    while (capacity < 2 * n)
-        capacity *= 2;
-    return capacity;
-}
-
 attncl_status attncl__vocab_reserve(struct bpe *bpe, size_t n)
 {
-    const size_t capacity = table_capacity(n);
+    const size_t capacity = attncl__table_capacity(n);
 
     bpe->vocab = attncl__alloc_array(capacity, sizeof *bpe->vocab);
     REQUIRE(bpe->vocab, ATTNCL_ERR_NO_MEMORY, "a vocabulary of %zu tokens", n);

@@ -32,12 +32,19 @@ static struct merge_rule *rule_of(const struct bpe *bpe, int32_t left, int32_t r
     }
 }
 
-attncl_status attncl__rules_reserve(struct bpe *bpe, size_t n)
+size_t attncl__table_capacity(size_t n)
 {
     size_t capacity = 256;
 
     while (capacity < 2 * n)
         capacity *= 2;
+    return capacity;
+}
+
+attncl_status attncl__rules_reserve(struct bpe *bpe, size_t n)
+{
+    const size_t capacity = attncl__table_capacity(n);
+
     bpe->rules = attncl__alloc_array(capacity, sizeof *bpe->rules);
     REQUIRE(bpe->rules, ATTNCL_ERR_NO_MEMORY, "%zu merges", n);
     for (size_t i = 0; i < capacity; ++i)

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/try.h"
 #include "base/utf8.h"
-#include "tokenizer/read.h"
+#include "tokenizer/tokenizer.h"
 
 static const char replacement[] = "\xef\xbf\xbd"; // U+FFFD
 enum { REPLACEMENT_BYTES = 3 };
@@ -63,7 +63,6 @@ static attncl_status read_step(attncl_tokenizer *t, const struct json *object, i
 // The order is that of the converters: steps of one token, then bytes, then what the whole text needs.
 attncl_status attncl__decoder_read(attncl_tokenizer *t, const struct json *object)
 {
-    const struct json *item = NULL;
     const char *name;
     int kind;
 
@@ -81,20 +80,16 @@ attncl_status attncl__decoder_read(attncl_tokenizer *t, const struct json *objec
         return read_step(t, object, kind);
     t->has_byte_fallback = t->has_byte_fallback || kind == BYTE_FALLBACK;
     t->is_fused = t->is_fused || kind == FUSE;
-    TRY(attncl__check_keys(object, "decoder", kind == SEQUENCE ? "type decoders" : "type"));
-    for (size_t i = 0; kind == SEQUENCE; ++i) {
-        TRY(attncl__json_item(object, "decoders", i, &item));
-        if (!item)
-            break;
-        TRY(attncl__decoder_read(t, item));
-    }
-    return ATTNCL_OK;
+    return kind == SEQUENCE
+               ? attncl__read_sequence(t, object, "decoder", "decoders", attncl__decoder_read)
+               : attncl__check_keys(object, "decoder", "type");
 }
 
 // -- a token's text
 
-// Printable bytes stand for themselves, others for U+0100 and what follows, in their order.
-int attncl__byte_of_character(uint32_t code)
+// The byte that byte-level BPE writes as this character; -1: none.  Printable bytes stand for themselves, others for U+0100
+// and what follows, in their order.
+static int byte_of_character(uint32_t code)
 {
     if ((code >= '!' && code <= '~') || (code >= 0xa1 && code <= 0xff && code != 0xad))
         return (int)code;
@@ -110,7 +105,7 @@ bool attncl__bytes_of_token(const char *text, size_t bytes, struct strbuf *out)
 
     for (size_t at = 0, length; at < bytes; at += length) {
         length = attncl__utf8_decode(text + at, bytes - at, &code);
-        const int byte = length ? attncl__byte_of_character(code) : -1;
+        const int byte = length ? byte_of_character(code) : -1;
         const char character = (char)byte;
         if (byte < 0)
             return false;
@@ -212,17 +207,11 @@ static void emit(struct decoding *d, const char *text, size_t bytes)
     attncl__strbuf_add_bytes(&d->out, text, bytes);
 }
 
-static void drop_pending(struct decoding *d, size_t n)
-{
-    memmove(d->pending.data, d->pending.data + n, d->pending.used - n);
-    d->pending.used -= n;
-}
-
 // Whole characters among the bytes that wait; U+FFFD for what is none, also for what is unfinished where `ends`.
 // Byte-level BPE replaces the beginning of a character by one, byte fallback each byte.
 static void emit_characters(struct decoding *d, bool ends)
 {
-    const struct strbuf *p = &d->pending;
+    struct strbuf *p = &d->pending;
     uint32_t code;
     size_t at = 0, length;
     bool is_cut = false;
@@ -241,7 +230,8 @@ static void emit_characters(struct decoding *d, bool ends)
         emit(d, replacement, REPLACEMENT_BYTES);
     }
     if (at > 0)
-        drop_pending(d, at);
+        memmove(p->data, p->data + at, p->used - at);
+    p->used -= at;
 }
 
 // The end of bytes one after another.  All at once, they are characters together or not at all, as in `tokenizers`.

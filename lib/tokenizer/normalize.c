@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/try.h"
-#include "tokenizer/read.h"
+#include "tokenizer/tokenizer.h"
 
 static const char kinds[] = "NFC NFD NFKC NFKD Prepend Replace Sequence";
 enum { PREPEND = 4, REPLACE, SEQUENCE };
@@ -42,7 +42,6 @@ static attncl_status read_one(attncl_tokenizer *t, const struct json *object, in
 // A sequence is nested as deep as JSON may be.
 attncl_status attncl__normalizer_read(attncl_tokenizer *t, const struct json *object)
 {
-    const struct json *item;
     const char *name;
     int kind;
 
@@ -50,13 +49,7 @@ attncl_status attncl__normalizer_read(attncl_tokenizer *t, const struct json *ob
     TRY(attncl__choose("normalizer", name, kinds, &kind));
     if (kind != SEQUENCE)
         return read_one(t, object, kind);
-    TRY(attncl__check_keys(object, "normalizer", "type normalizers"));
-    for (size_t i = 0;; ++i) {
-        TRY(attncl__json_item(object, "normalizers", i, &item));
-        if (!item)
-            return ATTNCL_OK;
-        TRY(attncl__normalizer_read(t, item));
-    }
+    return attncl__read_sequence(t, object, "normalizer", "normalizers", attncl__normalizer_read);
 }
 
 static attncl_status add_form(const char *text, size_t bytes, int options, struct strbuf *out)

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/try.h"
 #include "base/utf8.h"
-#include "tokenizer/pattern.h"
+#include "tokenizer/tokenizer.h"
 
 // Stack of compiled expressions: long runs of characters that may be given back need some.
 enum { JIT_STACK_FIRST = 1 << 15, JIT_STACK_MOST = 1 << 24 };

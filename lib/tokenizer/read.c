@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "tokenizer/read.h"
+#include "tokenizer/tokenizer.h"
 
 // -- added tokens
 

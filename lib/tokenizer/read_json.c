@@ -2,56 +2,52 @@
 //
 // Reading JSON objects whose every key and word must be known, and the texts of a tokenizer.
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/suggest.h"
 #include "base/try.h"
-#include "tokenizer/read.h"
+#include "tokenizer/tokenizer.h"
 
 enum { MAX_WORD = 64 };
 
-// The next word of a list separated by spaces; NULL after the last.
-static const char *next_word(const char *list, char word[MAX_WORD])
-{
-    list += strspn(list, " ");
-    const size_t n = strcspn(list, " ");
-    if (n == 0 || n >= MAX_WORD)
-        return NULL;
-    memcpy(word, list, n);
-    word[n] = '\0';
-    return list + n;
-}
-
 attncl_status attncl__choose(const char *what, const char *name, const char *list, int *ret)
 {
-    struct suggestion s = {.word = name};
-    char word[MAX_WORD];
-    int i = 0;
-
-    for (const char *at = list; (at = next_word(at, word)) != NULL; ++i) {
-        if (strcmp(word, name) == 0) {
-            *ret = i;
+    *ret = 0;
+    for (const char *at = list; *at; ++*ret) {
+        const size_t n = strcspn(at, " ");
+        if (n == strlen(name) && strncmp(at, name, n) == 0)
             return ATTNCL_OK;
-        }
-        attncl__suggestion_add(&s, word);
+        at += n;
+        at += strspn(at, " ");
     }
     return FAIL(ATTNCL_ERR_UNSUPPORTED, "%s %.100s is not supported; there are %s", what, name,
-                s.list);
+                list);
 }
 
 attncl_status attncl__check_keys(const struct json *object, const char *what, const char *known)
 {
-    char word[MAX_WORD];
-
-    for (const char *key = NULL; (key = attncl__json_next(object, key)) != NULL;) {
-        bool found = false;
-        for (const char *at = known; !found && (at = next_word(at, word)) != NULL;)
-            found = strcmp(word, key) == 0;
-        REQUIRE(found, ATTNCL_ERR_UNSUPPORTED, "%s: key %.100s is not supported; there are %s",
-                what, key, known);
-    }
+    for (const char *key = NULL; (key = attncl__json_next(object, key)) != NULL;)
+        REQUIRE(attncl__has_word(known, key), ATTNCL_ERR_UNSUPPORTED,
+                "%s: key %.100s is not supported; there are %s", what, key, known);
     return ATTNCL_OK;
+}
+
+attncl_status attncl__read_sequence(attncl_tokenizer *t, const struct json *object,
+                                    const char *what, const char *key, attncl__object_reader read)
+{
+    const struct json *item;
+    char known[MAX_WORD];
+
+    snprintf(known, sizeof known, "type %s", key);
+    TRY(attncl__check_keys(object, what, known));
+    for (size_t i = 0;; ++i) {
+        TRY(attncl__json_item(object, key, i, &item));
+        if (!item)
+            return ATTNCL_OK;
+        TRY(read(t, item));
+    }
 }
 
 attncl_status attncl__read_bool(const struct json *object, const char *key, bool otherwise,

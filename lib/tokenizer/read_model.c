@@ -5,15 +5,13 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "tokenizer/read.h"
+#include "tokenizer/tokenizer.h"
 
 // Reading scratch: a JSON string's text.
 static attncl_status read_text(const struct json_span *value, struct strbuf *scratch)
 {
     char *end;
 
-    REQUIRE(value->text[0] == '"', ATTNCL_ERR_FORMAT, "%.*s is not a string",
-            value->bytes < 40 ? (int)value->bytes : 40, value->text);
     scratch->used = 0;
     attncl__strbuf_add_bytes(scratch, value->text, value->bytes); // which reserves enough
     REQUIRE(!scratch->failed, ATTNCL_ERR_NO_MEMORY, "%zu bytes of text", value->bytes);
@@ -297,7 +295,6 @@ static attncl_status read_template(attncl_tokenizer *t, const struct json *objec
 attncl_status attncl__template_read(attncl_tokenizer *t, const struct json *object)
 {
     enum { TEMPLATE, BYTE_LEVEL, SEQUENCE };
-    const struct json *item;
     const char *name;
     int kind;
 
@@ -307,11 +304,6 @@ attncl_status attncl__template_read(attncl_tokenizer *t, const struct json *obje
         return ATTNCL_OK;
     if (kind == TEMPLATE)
         return read_template(t, object);
-    TRY(attncl__check_keys(object, "post_processor Sequence", "type processors"));
-    for (size_t i = 0;; ++i) {
-        TRY(attncl__json_item(object, "processors", i, &item));
-        if (!item)
-            return ATTNCL_OK;
-        TRY(attncl__template_read(t, item));
-    }
+    return attncl__read_sequence(t, object, "post_processor Sequence", "processors",
+                                 attncl__template_read);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "tokenizer/pattern.h"
+#include "tokenizer/tokenizer.h"
 
 struct reader {
     const char *regex, *at;

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/try.h"
-#include "tokenizer/read.h"
+#include "tokenizer/tokenizer.h"
 
 static const char kinds[] =
     "Split ByteLevel Metaspace Digits Punctuation WhitespaceSplit Whitespace "
@@ -121,19 +121,6 @@ static attncl_status read_digits(attncl_tokenizer *t, const struct json *object)
     return add_regex(t, "\\p{N}", individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS);
 }
 
-static attncl_status read_sequence(attncl_tokenizer *t, const struct json *object)
-{
-    const struct json *item;
-
-    TRY(attncl__check_keys(object, "pre_tokenizer Sequence", "type pretokenizers"));
-    for (size_t i = 0;; ++i) {
-        TRY(attncl__json_item(object, "pretokenizers", i, &item));
-        if (!item)
-            return ATTNCL_OK;
-        TRY(attncl__split_read(t, item));
-    }
-}
-
 attncl_status attncl__split_read(attncl_tokenizer *t, const struct json *object)
 {
     enum split_behavior behavior;
@@ -164,7 +151,8 @@ attncl_status attncl__split_read(attncl_tokenizer *t, const struct json *object)
         t->split[t->n_split - 1].invert = true;
         return ATTNCL_OK;
     default:
-        return read_sequence(t, object);
+        return attncl__read_sequence(t, object, "pre_tokenizer Sequence", "pretokenizers",
+                                     attncl__split_read);
     }
 }
 

@@ -11,7 +11,7 @@
 
 #include "attncl/tokenizer.h"
 #include "base/strbuf.h"
-#include "tokenizer/pattern.h"
+#include "io/json.h"
 
 enum { TOKENIZER_MAX_TOKENS = 1 << 22 };
 
@@ -77,6 +77,35 @@ struct bpe {
     struct merge *heap;
     size_t symbol_capacity, heap_capacity, n_heap;
 };
+
+// -- what is searched for in a text: a string, or a regular expression of tokenizer.json (Oniguruma's syntax) by PCRE2
+// (pattern.c, regex.c)
+
+struct pattern;
+
+// ERR_UNSUPPORTED names what PCRE2 lacks or means otherwise.
+attncl_status attncl__pattern_string(const char *text, struct pattern **ret);
+attncl_status attncl__pattern_regex(const char *regex, struct pattern **ret);
+void attncl__pattern_free(struct pattern *p); // accepts NULL
+
+// Matches one after another, as Oniguruma's iterator finds them: an empty one that ends where the last one did is none.
+struct pattern_search {
+    struct pattern *pattern;
+    const char *text;
+    size_t bytes, at, last_end;
+    size_t begin, end; // of the match
+};
+#define PATTERN_SEARCH(p, t, n) ((struct pattern_search){(p), (t), (n), 0, SIZE_MAX, 0, 0})
+// *found: false after the last one.
+attncl_status attncl__pattern_next(struct pattern_search *s, bool *found);
+
+// `text` with `content` for each match, added to `out`.
+attncl_status attncl__pattern_replace(struct pattern *p, const char *text, size_t bytes,
+                                      const char *content, size_t content_bytes,
+                                      struct strbuf *out);
+
+// The PCRE2 form of an expression in Oniguruma's Ruby syntax.
+attncl_status attncl__regex_translate(const char *regex, struct strbuf *out);
 
 // -- normalizer (normalize.c)
 
@@ -202,6 +231,7 @@ attncl_status attncl__tokenizer_read(attncl_tokenizer *t, const char *text, size
 // A new token.  ERR_FORMAT: there is one of that number.
 attncl_status attncl__token_set(attncl_tokenizer *t, int64_t id, struct span text);
 
+size_t attncl__table_capacity(size_t n); // of a hash table of n entries
 attncl_status attncl__vocab_reserve(struct bpe *bpe, size_t n);
 // False: it is there.
 bool attncl__vocab_add(attncl_tokenizer *t, struct span key, int32_t id);
@@ -228,8 +258,6 @@ void attncl__added_prepare(const attncl_tokenizer *t, struct added_set *set);
 attncl_status attncl__added_find(const attncl_tokenizer *t, const struct added_set *set,
                                  const char *text, size_t bytes, struct added_match *m);
 
-// Bytes that byte-level BPE writes as a character of their own, and back; -1: it writes none so.
-int attncl__byte_of_character(uint32_t code);
 // The bytes that a token's text stands for; false: it has a character that stands for none.
 bool attncl__bytes_of_token(const char *text, size_t bytes, struct strbuf *out);
 // Fills token.out and token.byte.
@@ -238,5 +266,41 @@ void attncl__decode_begin(struct decoding *d);
 attncl_status attncl__decode_add(struct decoding *d, const int32_t *tokens, size_t n);
 attncl_status attncl__decode_end(struct decoding *d);
 void attncl__decode_free(struct decoding *d);
+
+// -- what the files that read tokenizer.json share; `what` names an object in messages
+
+// Refuses keys that are none of `known`, which are separated by spaces.
+attncl_status attncl__check_keys(const struct json *object, const char *what, const char *known);
+// Where the name is in a list separated by spaces; ERR_UNSUPPORTED where it is not.
+attncl_status attncl__choose(const char *what, const char *name, const char *list, int *ret);
+attncl_status attncl__read_bool(const struct json *object, const char *key, bool otherwise,
+                                bool *ret);
+attncl_status attncl__read_span(attncl_tokenizer *t, const struct json *object, const char *key,
+                                struct span *ret);
+// The value of "pattern": {"String": s} or {"Regex": s}.
+attncl_status attncl__read_pattern(const struct json *object, struct pattern **ret);
+// Reads one after another the objects of a list, which is all that `object` has beside its type.
+typedef attncl_status (*attncl__object_reader)(attncl_tokenizer *t, const struct json *object);
+attncl_status attncl__read_sequence(attncl_tokenizer *t, const struct json *object,
+                                    const char *what, const char *key, attncl__object_reader read);
+// One more element, zeroed, of an array that grows one by one.
+attncl_status attncl__add_element(void **list, size_t *n, size_t bytes_each, void **ret);
+
+// A member that is too large for the limits of JSON; value.text NULL: it is absent.
+struct large_member {
+    const char *name;
+    struct json_span value;
+};
+// Finds them; *rest_ret: the other members that are not null, the caller's.
+attncl_status attncl__read_members(const struct json_span *object, struct large_member *large,
+                                   size_t n, struct json **rest_ret);
+
+attncl_status attncl__normalizer_read(attncl_tokenizer *t, const struct json *object);
+attncl_status attncl__split_read(attncl_tokenizer *t, const struct json *object);
+attncl_status attncl__decoder_read(attncl_tokenizer *t, const struct json *object);
+attncl_status attncl__template_read(attncl_tokenizer *t, const struct json *object);
+attncl_status attncl__model_read(attncl_tokenizer *t, const struct json_span *model);
+// The token of a text as the file has it; -1: none.
+int32_t attncl__token_find(attncl_tokenizer *t, const char *text, size_t bytes);
 
 #endif

@@ -19,7 +19,7 @@
 #include "base/struct.h"
 #include "base/suggest.h"
 #include "device/program.h"
-#include "store/tuning_file.h"
+#include "store/tuning_table.h"
 #include "tune/internal.h"
 
 static const double default_seconds = 20.0;

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "base/try.h"
-#include "store/tuning_file.h"
+#include "store/tuning_table.h"
 
 // Appends the entries of a text.  `strict`: a line that is no entry is an error, and named; else it is
 // left out.

@@ -70,19 +70,16 @@ TEST(wrong_values_and_names_are_refused)
     }
 }
 
-static void count_entry(const char *entry, void *n)
+TEST(variables_of_a_prefix_are_in_order)
 {
-    *(int *)n +=
-        strcmp(entry, "ATTNCL_TEST_A=1") == 0 || strcmp(entry, "ATTNCL_TEST_B=") == 0 ? 1 : 100;
-}
-
-TEST(each_variable_of_a_prefix_is_handed_out)
-{
-    int n = 0;
-    ck_assert_int_eq(setenv("ATTNCL_TEST_A", "1", 1), 0);
+    static const char prefix[] = "ATTNCL_TEST_";
     ck_assert_int_eq(setenv("ATTNCL_TEST_B", "", 1), 0);
-    attncl__env_each("ATTNCL_TEST_", count_entry, &n);
-    ck_assert_int_eq(n, 2);
+    ck_assert_int_eq(setenv("ATTNCL_TEST_A", "1", 1), 0);
+    const char *entry = attncl__env_next(prefix, NULL);
+    ck_assert_str_eq(entry, "ATTNCL_TEST_A=1");
+    entry = attncl__env_next(prefix, entry);
+    ck_assert_str_eq(entry, "ATTNCL_TEST_B=");
+    ck_assert_ptr_null(attncl__env_next(prefix, entry));
     ck_assert_int_eq(unsetenv("ATTNCL_TEST_A"), 0);
     ck_assert_int_eq(unsetenv("ATTNCL_TEST_B"), 0);
 }

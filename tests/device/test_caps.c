@@ -103,12 +103,11 @@ TABLE_TEST(instructions_by_architecture, architectures)
 
     strcpy(info.platform_name, architectures[_i].platform);
     strcpy(info.name, architectures[_i].name);
-    ck_assert_int_eq(attncl__quirks_mma(&info, architectures[_i].compute_capability),
-                     architectures[_i].mma);
-    unsigned lanes = 1;
-    ck_assert_int_eq(attncl__quirks_shuffle(&info, architectures[_i].compute_capability, &lanes),
-                     architectures[_i].shuffle);
-    ck_assert_uint_eq(lanes, architectures[_i].lanes);
+    struct device_caps caps = {.nv_compute_capability = architectures[_i].compute_capability};
+    attncl__quirks_apply(&info, &caps);
+    ck_assert_int_eq(caps.mma_candidate, architectures[_i].mma);
+    ck_assert_int_eq(caps.shuffle_candidate, architectures[_i].shuffle);
+    ck_assert_uint_eq(caps.shuffle_lanes, architectures[_i].lanes);
 }
 
 TEST(this_device_is_usable)

@@ -14,7 +14,7 @@
 #include "attncl/version.h"
 #include "base/alloc.h"
 #include "base/strbuf.h"
-#include "store/tuning_file.h"
+#include "store/tuning_table.h"
 #include "support/directory.h"
 #include "support/test.h"
 
