@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/ckd.h"
 #include "model/block_models.h"
@@ -50,19 +49,10 @@ static const struct key keys[] = {
 // A prompt [T0, B] and what follows it.
 struct sequences {
     int64_t n_prompt, n_steps, batch;
-    int32_t *tokens; // [T0, B]
-    int64_t *all;    // [T0 + steps, B]
-    int32_t *drawn;  // [steps, B]
+    int32_t *tokens; // [T0 + steps, B]
+    int32_t *drawn;  // of them [steps, B]
     float *logits;   // [B, V]
 };
-
-static void free_sequences(struct sequences *q)
-{
-    attncl__free(q->tokens);
-    attncl__free(q->all);
-    attncl__free(q->drawn);
-    attncl__free(q->logits);
-}
 
 static attncl_status check_prompt(const struct sample_settings *s, const attncl_array *a)
 {
@@ -85,19 +75,16 @@ static attncl_status take_prompt(const struct sample_settings *s, const attncl_a
                                  struct sequences *q)
 {
     const int64_t n_vocab = s->lm.embed.n_vocab;
-    size_t n_prompt, n_all, n_drawn, n_logits;
+    size_t n_prompt, n_all, n_logits;
     *q = (struct sequences){.n_prompt = a->dim[0], .n_steps = s->steps, .batch = a->dim[1]};
     REQUIRE(ckd_mul_size((size_t)q->n_prompt, (size_t)q->batch, &n_prompt) &&
                 ckd_mul_size((size_t)(q->n_prompt + q->n_steps), (size_t)q->batch, &n_all) &&
-                ckd_mul_size((size_t)q->n_steps, (size_t)q->batch, &n_drawn) &&
                 ckd_mul_size((size_t)n_vocab, (size_t)q->batch, &n_logits),
             ATTNCL_ERR_SHAPE, "%" PRId64 " sequences are too many", q->batch);
-    q->tokens = attncl__alloc_array(n_prompt, sizeof *q->tokens);
-    q->all = attncl__alloc_array(n_all, sizeof *q->all);
-    q->drawn = attncl__alloc_array(n_drawn, sizeof *q->drawn);
+    q->tokens = attncl__alloc_array(n_all, sizeof *q->tokens);
     q->logits = attncl__alloc_array(n_logits, sizeof *q->logits);
-    REQUIRE(q->tokens && q->all && q->drawn && q->logits, ATTNCL_ERR_NO_MEMORY, "%zu tokens",
-            n_all);
+    REQUIRE(q->tokens && q->logits, ATTNCL_ERR_NO_MEMORY, "%zu tokens", n_all);
+    q->drawn = q->tokens + n_prompt;
 
     const attncl_status status =
         attncl__convert(a->dtype, a->data, ATTNCL_I32, q->tokens, n_prompt);
@@ -105,13 +92,7 @@ static attncl_status take_prompt(const struct sample_settings *s, const attncl_a
         attncl__error_prefix("input tokens");
         return status;
     }
-    for (size_t i = 0; i < n_prompt; ++i) {
-        REQUIRE(q->tokens[i] >= 0 && q->tokens[i] < n_vocab, ATTNCL_ERR_ARGUMENT,
-                "tokens: element %zu is %d, allowed are 0 to %" PRId64, i, (int)q->tokens[i],
-                n_vocab - 1);
-        q->all[i] = q->tokens[i];
-    }
-    return ATTNCL_OK;
+    return attncl__check_tokens(n_vocab, (int64_t)n_prompt, q->tokens);
 }
 
 // The likeliest class of each row; the first among equals.  NaN is never the likeliest, as in attncl_argmax();
@@ -176,7 +157,7 @@ static attncl_status draw(attncl_decoder *decoder, struct sequences *q)
 }
 
 static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
-                         attncl_results **results_ret)
+                         attncl_results *results)
 {
     const struct sample_settings *s = model->settings;
     const struct build named = {.inputs = inputs, .n_inputs = n};
@@ -184,7 +165,7 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     attncl_status status = ATTNCL_OK;
     struct sequences q = {0};
     attncl_decoder *decoder = NULL;
-    attncl_results *results = NULL;
+    void *all;
 
     TRY(check_prompt(s, prompt));
     TRY_DONE(take_prompt(s, prompt, &q));
@@ -192,20 +173,16 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
         const int64_t n_fed = q.n_prompt + q.n_steps - 1; // the last token drawn is not fed
         TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, ATTNCL_F32, &decoder));
         TRY_DONE(draw(decoder, &q));
-        for (int64_t i = 0; i < q.n_steps * q.batch; ++i)
-            q.all[q.n_prompt * q.batch + i] = q.drawn[i];
     }
-    TRY_DONE(attncl__results_create(1, &results));
     const int64_t dim[2] = {q.n_prompt + q.n_steps, q.batch};
-    TRY_DONE(attncl__results_add(results, "tokens", ATTNCL_I64, 2, dim, q.all));
-    q.all = NULL; // ownership has passed to the results
-    *results_ret = results;
-    results = NULL;
+    TRY_DONE(attncl__results_add(results, "tokens", ATTNCL_I64, 2, dim, &all));
+    for (int64_t i = 0; i < dim[0] * dim[1]; ++i)
+        ((int64_t *)all)[i] = q.tokens[i];
 
 done:
-    attncl_results_destroy(results);
     attncl_decoder_destroy(decoder);
-    free_sequences(&q);
+    attncl__free(q.tokens);
+    attncl__free(q.logits);
     return status;
 }
 

@@ -215,28 +215,19 @@ static attncl_status find(struct search *q, const struct build *given)
 static attncl_status add_results(const struct beams *beams, attncl_results *results)
 {
     const int64_t n_steps = beams->n_steps, dim[2] = {beams->n_batch, n_steps};
-    int32_t *tokens = attncl__alloc_array((size_t)(beams->n_batch * n_steps), sizeof *tokens);
-    float *scores = attncl__alloc_array((size_t)beams->n_batch, sizeof *scores);
-    attncl_status status = ATTNCL_OK;
-    if (!tokens || !scores)
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " sequences", beams->n_batch));
+    void *tokens, *scores;
+    TRY(attncl__results_add(results, "tokens", ATTNCL_I32, 2, dim, &tokens));
+    TRY(attncl__results_add(results, "scores", ATTNCL_F32, 1, dim, &scores));
     for (int64_t i = 0; i < beams->n_batch; ++i) {
         const struct beam *best = attncl__beams_best(beams, i);
-        memcpy(tokens + i * n_steps, best->tokens, (size_t)n_steps * sizeof *tokens);
-        scores[i] = (float)best->score;
+        memcpy((int32_t *)tokens + i * n_steps, best->tokens, (size_t)n_steps * sizeof(int32_t));
+        ((float *)scores)[i] = (float)best->score;
     }
-    TRY_DONE(attncl__results_add(results, "tokens", ATTNCL_I32, 2, dim, tokens));
-    tokens = NULL; // ownership has passed to the results
-    TRY_DONE(attncl__results_add(results, "scores", ATTNCL_F32, 1, dim, scores));
-    scores = NULL;
-done:
-    attncl__free(tokens);
-    attncl__free(scores);
-    return status;
+    return ATTNCL_OK;
 }
 
 static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
-                         attncl_results **results_ret)
+                         attncl_results *results)
 {
     const struct build given = {.inputs = inputs, .n_inputs = n};
     const struct predict_settings *s = model->settings;
@@ -247,17 +238,12 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
                                  .eos = s->eos,
                                  .length_penalty = s->length_penalty}};
     attncl_status status = ATTNCL_OK;
-    attncl_results *results = NULL;
 
     TRY_DONE(open_search(model, &given, &q));
     TRY_DONE(find(&q, &given));
-    TRY_DONE(attncl__results_create(2, &results));
     TRY_DONE(add_results(&q.beams, results));
-    *results_ret = results;
-    results = NULL;
 
 done:
-    attncl_results_destroy(results);
     free_search(&q);
     return status;
 }

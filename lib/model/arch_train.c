@@ -202,38 +202,23 @@ static attncl_status take_steps(attncl_graph *g, struct batches *batches, float 
 }
 
 static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
-                         attncl_results **results_ret)
+                         attncl_results *results)
 {
     const struct build given = {.inputs = inputs, .n_inputs = n};
     attncl_status status = ATTNCL_OK;
     struct batches batches;
     struct build b = {0};
     struct trained trained = {0};
-    float *losses = NULL, *norms = NULL;
-    attncl_results *results = NULL;
+    void *losses, *norms;
 
     TRY(find_batches(model, &given, &batches));
     TRY_DONE(attncl__model_begin(model, batches.list, batches.n, &b));
     TRY_DONE(add_step(&b, model->settings, &trained));
-    losses = attncl__alloc_array((size_t)batches.n_steps, sizeof *losses);
-    norms = attncl__alloc_array((size_t)batches.n_steps, sizeof *norms);
-    if (!losses || !norms) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " steps", batches.n_steps);
-        goto done;
-    }
+    TRY_DONE(attncl__results_add(results, "losses", ATTNCL_F32, 1, &batches.n_steps, &losses));
+    TRY_DONE(attncl__results_add(results, "grad_norms", ATTNCL_F32, 1, &batches.n_steps, &norms));
     TRY_DONE(take_steps(b.graph, &batches, losses, norms));
-    TRY_DONE(attncl__results_create(2, &results));
-    TRY_DONE(attncl__results_add(results, "losses", ATTNCL_F32, 1, &batches.n_steps, losses));
-    losses = NULL; // ownership has passed to the results
-    TRY_DONE(attncl__results_add(results, "grad_norms", ATTNCL_F32, 1, &batches.n_steps, norms));
-    norms = NULL;
-    *results_ret = results;
-    results = NULL;
 
 done:
-    attncl_results_destroy(results);
-    attncl__free(losses);
-    attncl__free(norms);
     attncl__free(trained.param);
     attncl_graph_destroy(b.graph);
     return status;

@@ -177,7 +177,8 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
         return attncl__decoder_slots_step(decoder, tokens, logits);
     TRY(check_capacity(decoder, 1));
     TRY(attncl__graph_state_defined(decoder->graph));
-    TRY(attncl__decoder_check_tokens(decoder, decoder->batch, tokens)); // before anything changes
+    TRY(attncl__check_tokens(decoder->vocabulary, decoder->batch,
+                             tokens)); // before anything changes
     if (count_inside(decoder, 1) == 0)
         return attncl__decoder_crop_take(decoder, 1, tokens, logits);
     const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
@@ -201,7 +202,7 @@ attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const i
     REQUIRE(n >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " tokens, must be at least 1", n);
     TRY(check_capacity(decoder, n));
     TRY(attncl__graph_state_defined(decoder->graph));
-    TRY(attncl__decoder_check_tokens(decoder, n * decoder->batch, tokens));
+    TRY(attncl__check_tokens(decoder->vocabulary, n * decoder->batch, tokens));
     if (count_inside(decoder, n) < n)
         return attncl__decoder_crop_take(decoder, n, tokens, logits);
     if (decoder->position == 0 && n > 1)
@@ -251,6 +252,6 @@ attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t n, const in
             "the decoder has slots: draw their tokens from the scores of attncl_decoder_step()");
     TRY(check_capacity(decoder, n));
     TRY(attncl__graph_state_defined(decoder->graph));
-    TRY(attncl__decoder_check_tokens(decoder, decoder->batch, tokens));
+    TRY(attncl__check_tokens(decoder->vocabulary, decoder->batch, tokens));
     return sample(decoder, n, tokens, sampling, tokens_ret);
 }

@@ -42,13 +42,12 @@ done:
     return status;
 }
 
-attncl_status attncl__decoder_check_tokens(const attncl_decoder *d, int64_t n,
-                                           const int32_t *tokens)
+attncl_status attncl__check_tokens(int64_t n_vocab, int64_t n, const int32_t *tokens)
 {
     for (int64_t i = 0; i < n; ++i)
-        REQUIRE(tokens[i] >= 0 && tokens[i] < d->vocabulary, ATTNCL_ERR_ARGUMENT,
+        REQUIRE(tokens[i] >= 0 && tokens[i] < n_vocab, ATTNCL_ERR_ARGUMENT,
                 "tokens: element %" PRId64 " is %d, allowed are 0 to %" PRId64, i, (int)tokens[i],
-                d->vocabulary - 1);
+                n_vocab - 1);
     return ATTNCL_OK;
 }
 

@@ -60,6 +60,9 @@ attncl_status attncl__model_begin(attncl_model *model, const attncl_array *input
 // Writes each input of the graph that is among `inputs`, by name.
 attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n);
 
+// ERR_ARGUMENT unless tokens [n] are of the vocabulary.
+attncl_status attncl__check_tokens(int64_t n_vocab, int64_t n, const int32_t *tokens);
+
 // A decoder that will take at most `n_positions` tokens (0: as many as the model does) and has
 // memory for no more; state_dtype as attncl_decoder_options'.
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
@@ -67,12 +70,9 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
 
 // -- run.c: filling the results of a run
 
-// Results with space for `capacity` arrays.
-attncl_status attncl__results_create(size_t capacity, attncl_results **ret);
-
-// Appends an array; on success `data` (from attncl__alloc) belongs to the results.
+// Appends an array, whose elements are the caller's to fill.
 attncl_status attncl__results_add(attncl_results *results, const char *name, attncl_dtype dtype,
-                                  int rank, const int64_t *dim, void *data);
+                                  int rank, const int64_t *dim, void **data_ret);
 
 // -- gradients.c: gradients of a model: inputs called cotangent.OUTPUT ask for outputs called grad.NAME
 

@@ -2,8 +2,6 @@
 //
 // A model's graph for given input shapes, and a run of it from arrays to arrays.
 
-#include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -164,36 +162,23 @@ struct attncl_results {
     } * list;
 };
 
-attncl_status attncl__results_create(size_t capacity, attncl_results **ret)
-{
-    attncl_results *results = attncl__alloc_zero(sizeof *results);
-    struct result *list = attncl__alloc_array(capacity, sizeof *list);
-    if (!results || !list) {
-        attncl__free(results);
-        attncl__free(list);
-        return FAIL(ATTNCL_ERR_NO_MEMORY, "results of %zu arrays", capacity);
-    }
-    *results = (attncl_results){.capacity = capacity, .list = list};
-    *ret = results;
-    return ATTNCL_OK;
-}
-
 attncl_status attncl__results_add(attncl_results *results, const char *name, attncl_dtype dtype,
-                                  int rank, const int64_t *dim, void *data)
+                                  int rank, const int64_t *dim, void **data_ret)
 {
-    assert(results->n < results->capacity);
-    struct result *r = &results->list[results->n];
     struct tensor_desc d;
     TRY(attncl__desc_make(dtype, rank, dim, &d));
-    char *copy = attncl__copy_text(name);
-    REQUIRE(copy, ATTNCL_ERR_NO_MEMORY, "name of result %s", name);
-
-    r->name = copy;
-    r->data = data;
+    const size_t bytes = attncl__desc_bytes(&d);
+    struct result *list =
+        attncl__grow_list(results->list, results->n, &results->capacity, sizeof *list);
+    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "%zu results", results->n + 1);
+    results->list = list;
+    struct result *r = &list[results->n++];
+    *r = (struct result){.name = attncl__copy_text(name), .data = attncl__alloc(bytes)};
+    REQUIRE(r->name && r->data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of output %s", bytes, name);
     r->array = (attncl_array){
-        .name = copy, .dtype = dtype, .rank = rank, .data = data, .bytes = attncl__desc_bytes(&d)};
+        .name = r->name, .dtype = dtype, .rank = rank, .data = r->data, .bytes = bytes};
     memcpy(r->array.dim, d.dim, sizeof r->array.dim);
-    ++results->n;
+    *data_ret = r->data;
     return ATTNCL_OK;
 }
 
@@ -279,20 +264,28 @@ static attncl_status read_outputs(attncl_graph *g, attncl_results *results)
     attncl_shape shape;
     const char *name;
     for (size_t i = 0; (name = attncl_graph_output_name(g, i, &shape)) != NULL; ++i) {
-        struct tensor_desc d;
-        TRY(attncl__desc_make(shape.dtype, shape.rank, shape.dim, &d));
-        const size_t bytes = attncl__desc_bytes(&d);
-        void *data = attncl__alloc(bytes);
-        REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of output %s", bytes, name);
-        attncl_status status = attncl_graph_read(g, name, data, bytes);
-        if (status == ATTNCL_OK)
-            status = attncl__results_add(results, name, shape.dtype, shape.rank, shape.dim, data);
-        if (status != ATTNCL_OK) {
-            attncl__free(data);
-            return status;
-        }
+        void *data;
+        TRY(attncl__results_add(results, name, shape.dtype, shape.rank, shape.dim, &data));
+        TRY(attncl_graph_read(g, name, data, results->list[results->n - 1].array.bytes));
     }
     return ATTNCL_OK;
+}
+
+static attncl_status run_graph(attncl_model *model, const attncl_array *inputs, size_t n,
+                               attncl_results *results, attncl_graph **graph_ret)
+{
+    TRY(attncl_model_graph(model, inputs, n, graph_ret));
+    TRY(attncl__model_write_inputs(*graph_ret, inputs, n));
+    TRY(attncl_graph_run(*graph_ret));
+    return read_outputs(*graph_ret, results);
+}
+
+// An architecture of more than one graph.
+static attncl_status run_all(attncl_model *model, const attncl_array *inputs, size_t n,
+                             attncl_results *results)
+{
+    TRY(check_names(model, inputs, n));
+    return model->arch->run(model, inputs, n, results);
 }
 
 attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, size_t n,
@@ -304,19 +297,13 @@ attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, 
         TRY(check_data(&inputs[i]));
     if (graph_ret)
         *graph_ret = NULL;
-    if (model->arch->run) {
-        TRY(check_names(model, inputs, n));
-        return model->arch->run(model, inputs, n, results_ret);
-    }
 
     attncl_status status = ATTNCL_OK;
     attncl_graph *g = NULL;
-    attncl_results *results = NULL;
-    TRY_DONE(attncl_model_graph(model, inputs, n, &g));
-    TRY_DONE(attncl__model_write_inputs(g, inputs, n));
-    TRY_DONE(attncl_graph_run(g));
-    TRY_DONE(attncl__results_create(attncl_graph_output_count(g), &results));
-    TRY_DONE(read_outputs(g, results));
+    attncl_results *results = attncl__alloc_zero(sizeof *results);
+    REQUIRE(results, ATTNCL_ERR_NO_MEMORY, "results");
+    TRY_DONE(model->arch->run ? run_all(model, inputs, n, results)
+                              : run_graph(model, inputs, n, results, &g));
     *results_ret = results;
     results = NULL; // ownership has passed to the caller
     if (graph_ret) {
