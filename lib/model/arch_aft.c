@@ -9,11 +9,11 @@ static attncl_status build(struct build *b, const void *settings)
 {
     const struct aft_settings *s = settings;
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
-    TRY(attncl__input(b, "query", &in.query));
+    in.query = attncl__input(b, "query");
     TRY(attncl__check_length("query", attncl__input_axis(b, 'T'), s->seq_len));
-    TRY(attncl__input(b, "key", &in.key));
-    TRY(attncl__input(b, "value", &in.value));
-    TRY(attncl__input(b, "mask", &in.mask));
+    in.key = attncl__input(b, "key");
+    in.value = attncl__input(b, "value");
+    in.mask = attncl__input(b, "mask");
 
     attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     const attncl_aft_desc desc = attncl__aft_desc(s, false);

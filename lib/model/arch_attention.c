@@ -15,16 +15,17 @@ struct attended {
     int64_t n_batch, n_queries, n_keys;
 };
 
-static attncl_status take_inputs(struct build *b, struct attended *ret)
+static struct attended take_inputs(struct build *b)
 {
-    TRY(attncl__input(b, "queries", &ret->queries));
-    TRY(attncl__input(b, "keys", &ret->keys));
-    TRY(attncl__input(b, "values", &ret->values));
-    TRY(attncl__input(b, "valid_lens", &ret->lens));
-    ret->n_batch = attncl__input_axis(b, 'B');
-    ret->n_queries = attncl__input_axis(b, 'Q');
-    ret->n_keys = attncl__input_axis(b, 'K');
-    return ATTNCL_OK;
+    struct attended in;
+    in.queries = attncl__input(b, "queries");
+    in.keys = attncl__input(b, "keys");
+    in.values = attncl__input(b, "values");
+    in.lens = attncl__input(b, "valid_lens");
+    in.n_batch = attncl__input_axis(b, 'B');
+    in.n_queries = attncl__input_axis(b, 'Q');
+    in.n_keys = attncl__input_axis(b, 'K');
+    return in;
 }
 
 #define VALID_LENS PORT("valid_lens", INT, "B Q; B", .optional = true)
@@ -58,9 +59,8 @@ static void add_dot_product(struct build *b, const struct attended *in, float sc
 
 static attncl_status dot_product_build(struct build *b, const void *settings)
 {
-    struct attended in;
+    const struct attended in = take_inputs(b);
     (void)settings;
-    TRY(take_inputs(b, &in));
     add_dot_product(b, &in, 0);
     return ATTNCL_OK;
 }
@@ -98,8 +98,7 @@ static const struct key bilinear_keys[] = {
 static attncl_status bilinear_build(struct build *b, const void *settings)
 {
     const struct sizes_settings *s = settings;
-    struct attended in;
-    TRY(take_inputs(b, &in));
+    struct attended in = take_inputs(b);
     const attncl_value m =
         PARAM(&b->params, "M", attncl__init_fan_in(s->key_size), s->query_size, s->key_size);
     in.keys = attncl_linear(b->graph, in.keys, m, ATTNCL_NONE_VALUE);
@@ -151,9 +150,8 @@ static attncl_value attend_additively(struct build *b, const struct sizes_settin
 
 static attncl_status additive_build(struct build *b, const void *settings)
 {
-    struct attended in;
+    const struct attended in = take_inputs(b);
     attncl_value weights;
-    TRY(take_inputs(b, &in));
     attncl_graph_output(b->graph, "output", attend_additively(b, settings, &in, &weights));
     attncl_graph_output(b->graph, "attention_weights", weights);
     return ATTNCL_OK;
@@ -286,9 +284,8 @@ static attncl_status multi_head_build(struct build *b, const void *settings)
 {
     const struct multi_head_settings *s = settings;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    struct attended in;
+    const struct attended in = take_inputs(b);
     attncl_value weights;
-    TRY(take_inputs(b, &in));
 
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_mha_params params = multi_head_params(&b->params, s);

@@ -35,10 +35,10 @@ static attncl_status attention_build(struct build *b, const void *settings)
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     attncl_value weights;
 
-    TRY(attncl__input(b, "query", &in.query));
-    TRY(attncl__input(b, "key", &in.key));
+    in.query = attncl__input(b, "query");
+    in.key = attncl__input(b, "key");
     TRY(check_memories("key", attncl__input_axis(b, 'S'), &s->feedback));
-    TRY(attncl__input(b, "value", &in.value));
+    in.value = attncl__input(b, "value");
 
     attncl__feedback_attention_params(&b->params, &s->feedback,
                                       s->precomputed ? KEYS_PROJECTED : KEYS_OWN, &params);
@@ -79,10 +79,8 @@ static attncl_status layer_build(struct build *b, const void *settings)
     const struct feedback_settings *s = settings;
     struct feedback_parts parts;
     attncl_feedback_layer_params params;
-    attncl_value x, memory;
+    const attncl_value x = attncl__input(b, "x"), memory = attncl__input(b, "mem");
 
-    TRY(attncl__input(b, "x", &x));
-    TRY(attncl__input(b, "mem", &memory));
     if (memory.id)
         TRY(check_memories("mem", attncl__input_axis(b, 'S'), s));
     attncl__feedback_layer_params(&b->params, s, KEYS_OWN, &parts, &params);
@@ -110,8 +108,8 @@ const struct arch_class attncl__arch_feedback_layer = {
 static attncl_status transformer_build(struct build *b, const void *settings)
 {
     const struct feedback_settings *s = settings;
-    attncl_value x, y, memory;
-    TRY(attncl__input(b, "x_seq", &x));
+    const attncl_value x = attncl__input(b, "x_seq");
+    attncl_value y, memory;
     TRY(attncl__check_length("x_seq", attncl__input_axis(b, 'T'), attncl__feedback_limit(s)));
     TRY(attncl__feedback(b, s, x, (struct decode_at){.last = ATTNCL_NONE_VALUE}, &y, &memory));
     attncl_graph_output(b->graph, "output", y);

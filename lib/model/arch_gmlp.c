@@ -9,10 +9,9 @@ static attncl_status sgu_build(struct build *b, const void *settings)
 {
     const struct sgu_settings *s = settings;
     attncl_sgu_params params = ATTNCL_SGU_PARAMS_INIT;
-    attncl_value z, mask;
-    TRY(attncl__input(b, "z", &z));
+    const attncl_value z = attncl__input(b, "z");
     TRY(attncl__check_length("z", attncl__input_axis(b, 'T'), s->seq_len));
-    TRY(attncl__input(b, "mask", &mask));
+    const attncl_value mask = attncl__input(b, "mask");
     attncl__sgu_params(&b->params, s, &params);
     attncl_graph_output(b->graph, "output",
                         attncl_spatial_gating_unit(b->graph, &params, z, 0, mask));
@@ -38,10 +37,9 @@ static attncl_status block_build(struct build *b, const void *settings)
     const struct gmlp_settings *s = settings;
     attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
     attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
-    attncl_value x, mask;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     TRY(attncl__check_length("x", attncl__input_axis(b, 'T'), s->seq_len));
-    TRY(attncl__input(b, "mask", &mask));
+    const attncl_value mask = attncl__input(b, "mask");
     attncl__gmlp_params(&b->params, s, &gate, &params);
     attncl_graph_output(b->graph, "output", attncl_gmlp_block(b->graph, &params, x, 0, mask));
     return ATTNCL_OK;

@@ -19,8 +19,7 @@ static const struct key keys[] = {
 static attncl_status split_build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "X", &x));
+    const attncl_value x = attncl__input(b, "X");
     const attncl_shape shape = attncl_graph_shape(b->graph, x);
     const int64_t *d = shape.dim;
     REQUIRE(d[2] % s->heads == 0, ATTNCL_ERR_SHAPE,
@@ -39,8 +38,7 @@ static attncl_status split_build(struct build *b, const void *settings)
 static attncl_status merge_build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "X", &x));
+    const attncl_value x = attncl__input(b, "X");
     const attncl_shape shape = attncl_graph_shape(b->graph, x);
     const int64_t *d = shape.dim;
     REQUIRE(d[0] % s->heads == 0, ATTNCL_ERR_SHAPE,

@@ -56,12 +56,10 @@ struct sequences {
 
 static attncl_status check_prompt(const struct sample_settings *s, const attncl_array *a)
 {
-    REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input tokens is missing");
     REQUIRE(a->dtype == ATTNCL_I32 || a->dtype == ATTNCL_I64, ATTNCL_ERR_DTYPE,
             "input tokens has type %s, expected I64 or I32", attncl_dtype_name(a->dtype));
     REQUIRE(a->rank == 2, ATTNCL_ERR_SHAPE, "input tokens has %d axes, expected [T, B]", a->rank);
-    REQUIRE(a->dim[0] >= 1, ATTNCL_ERR_SHAPE, "input tokens has length 0, must be at least 1");
-
+    TRY(attncl__check_steps("tokens", a->dim[0]));
     const int64_t limit = attncl__lm_limit(&s->lm);
     int64_t fed; // the last token drawn is not fed
     REQUIRE(ckd_add_i64(a->dim[0], s->steps - 1, &fed) && (limit == 0 || fed <= limit),
@@ -160,8 +158,7 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
                          attncl_results *results)
 {
     const struct sample_settings *s = model->settings;
-    const struct build named = {.inputs = inputs, .n_inputs = n};
-    const attncl_array *prompt = attncl__input_find(&named, "tokens");
+    const attncl_array *prompt = attncl__input_find(inputs, n, "tokens");
     attncl_status status = ATTNCL_OK;
     struct sequences q = {0};
     attncl_decoder *decoder = NULL;

@@ -23,11 +23,11 @@ static attncl_status build(struct build *b, const void *settings)
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     attncl_value weights;
 
-    TRY(attncl__input(b, "query", &in.query));
-    TRY(attncl__input(b, "key", &in.key));
-    TRY(attncl__input(b, "value", &in.value));
-    TRY(attncl__input(b, "mask", &in.mask));
-    TRY(attncl__input(b, "bias", &in.bias));
+    in.query = attncl__input(b, "query");
+    in.key = attncl__input(b, "key");
+    in.value = attncl__input(b, "value");
+    in.mask = attncl__input(b, "mask");
+    in.bias = attncl__input(b, "bias");
 
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
     attncl__mha_params(&b->params, &s->mha, &params);

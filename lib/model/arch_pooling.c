@@ -38,11 +38,9 @@ static const struct key keys[] = {
 static attncl_status build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
-    attncl_value x, y, z, weights;
-    TRY(attncl__input(b, "x_train", &x));
-    TRY(attncl__input(b, "y_train", &y));
-    TRY(attncl__input(b, "x_val", &z));
-
+    const attncl_value x = attncl__input(b, "x_train"), y = attncl__input(b, "y_train");
+    const attncl_value z = attncl__input(b, "x_val");
+    attncl_value weights;
     const attncl_value result =
         attncl_attention_pooling(b->graph, s->kind, (float)s->sigma, x, y, z, &weights);
     attncl_graph_output(b->graph, "y_hat", result);

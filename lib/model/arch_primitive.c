@@ -21,8 +21,7 @@ static const struct key softmax_keys[] = {
 static attncl_status softmax_build(struct build *b, const void *settings)
 {
     const struct softmax_settings *s = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     const int rank = attncl_graph_shape(b->graph, x).rank;
     REQUIRE(!x.id || (s->dim >= -rank && s->dim < rank), ATTNCL_ERR_SHAPE,
             "dim is %" PRId64 ", input x has %d axes", s->dim, rank);
@@ -48,10 +47,8 @@ const struct arch_class attncl__arch_softmax = {
 
 static attncl_status masked_softmax_build(struct build *b, const void *settings)
 {
-    attncl_value x, lens;
+    const attncl_value x = attncl__input(b, "X"), lens = attncl__input(b, "valid_lens");
     (void)settings;
-    TRY(attncl__input(b, "X", &x));
-    TRY(attncl__input(b, "valid_lens", &lens));
     attncl_graph_output(b->graph, "output", attncl_masked_softmax(b->graph, x, lens));
     return ATTNCL_OK;
 }
@@ -85,8 +82,7 @@ static attncl_status layer_norm_build(struct build *b, const void *settings)
 {
     const struct layer_norm_settings *s = settings;
     const int rank = (int)s->shape.n;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     const attncl_value weight =
         attncl__param(&b->params, "weight", INIT_CONSTANT(1), rank, s->shape.list);
     const attncl_value bias =
@@ -114,8 +110,7 @@ const struct arch_class attncl__arch_layer_norm = {
 static attncl_status rms_norm_build(struct build *b, const void *settings)
 {
     const struct layer_norm_settings *s = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     const attncl_value weight =
         attncl__param(&b->params, "weight", INIT_CONSTANT(1), (int)s->shape.n, s->shape.list);
     attncl_graph_output(b->graph, "output", attncl_rms_norm(b->graph, x, weight, (float)s->eps));
@@ -142,8 +137,7 @@ static const struct key activation_keys[] = {
 static attncl_status activation_build(struct build *b, const void *settings)
 {
     const attncl_activation *kind = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     attncl_graph_output(b->graph, "output", attncl_activate(b->graph, x, *kind));
     return ATTNCL_OK;
 }
@@ -176,8 +170,7 @@ static attncl_status linear_build(struct build *b, const void *settings)
 {
     const struct linear_settings *s = settings;
     const struct param_init init = attncl__init_fan_in(s->in);
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     const attncl_value weight = attncl__param_kept(&b->params, "weight", init, s->out, s->in);
     const attncl_value bias = PARAM_IF(s->bias, &b->params, "bias", init, s->out);
     attncl_graph_output(b->graph, "output", attncl_linear(b->graph, x, weight, bias));
@@ -201,10 +194,8 @@ const struct arch_class attncl__arch_linear = {
 
 static attncl_status bmm_build(struct build *b, const void *settings)
 {
-    attncl_value left, right;
+    const attncl_value left = attncl__input(b, "a"), right = attncl__input(b, "b");
     (void)settings;
-    TRY(attncl__input(b, "a", &left));
-    TRY(attncl__input(b, "b", &right));
     attncl_graph_output(b->graph, "output", attncl_bmm(b->graph, left, right));
     return ATTNCL_OK;
 }

@@ -11,10 +11,9 @@ static attncl_status basic_build(struct build *b, const void *settings)
 {
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_graph *g = b->graph;
-    attncl_value x, weights;
+    const attncl_value x = attncl__input(b, "x");
+    attncl_value weights;
     (void)settings;
-    TRY(attncl__input(b, "x", &x));
-
     const attncl_shape shape = attncl_graph_shape(g, x);
     const bool has_batch = shape.rank == 3;
     const int64_t n_batch = has_batch ? shape.dim[0] : 1, n_seq = attncl__input_axis(b, 'T');
@@ -55,12 +54,12 @@ struct wide_settings {
 // x [T, C] -> z [1, H, T, C], weights [1, H, T, T].  The maps of all heads are stacked, so that each projection is one
 // GEMM: parameters [H, C, C], or [C, C] under the other names.
 static attncl_value attend(struct build *b, const struct wide_settings *s,
-                           const char *const names[3], int rank, attncl_value x,
-                           attncl_value *weights_ret)
+                           const char *const names[3], int rank, attncl_value *weights_ret)
 {
     attncl_graph *g = b->graph;
     const int64_t n_seq = attncl__input_axis(b, 'T'), c = s->width, h = s->heads;
     const int64_t map_dim[3] = {h, c, c}, one_map[2] = {h * c, c}, dim[3] = {n_seq, 1, h * c};
+    const attncl_value x = attncl__input(b, "x");
     attncl_value heads[3];
     for (int i = 0; i < 3; ++i) {
         const attncl_value map =
@@ -84,10 +83,8 @@ static attncl_status one_build(struct build *b, const void *settings)
 {
     static const char *const names[] = {"U_query", "U_key", "U_value"};
     const struct wide_settings *s = settings;
-    attncl_value x, weights;
-    TRY(attncl__input(b, "x", &x));
-    const attncl_value z = attend(b, s, names, 2, x, &weights);
-
+    attncl_value weights;
+    const attncl_value z = attend(b, s, names, 2, &weights);
     const int64_t n_seq = attncl__input_axis(b, 'T');
     const int64_t dim[2] = {n_seq, s->width}, pairs[2] = {n_seq, n_seq};
     attncl_graph_output(b->graph, "output", attncl_reshape(b->graph, z, 2, dim));
@@ -122,9 +119,8 @@ static attncl_status many_build(struct build *b, const void *settings)
     const struct wide_settings *s = settings;
     const struct param_init linear = attncl__init_fan_in(s->heads * s->width);
     attncl_graph *g = b->graph;
-    attncl_value x, weights;
-    TRY(attncl__input(b, "x", &x));
-    const attncl_value z = attend(b, s, names, 3, x, &weights);
+    attncl_value weights;
+    const attncl_value z = attend(b, s, names, 3, &weights);
     const attncl_value weight =
         PARAM(&b->params, "linear.weight", linear, s->width, s->heads * s->width);
     const attncl_value bias = PARAM(&b->params, "linear.bias", linear, s->width);

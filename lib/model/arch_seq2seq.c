@@ -84,10 +84,9 @@ static attncl_status encode(struct build *b, const struct seq2seq_settings *s, s
     const struct rnn_settings layers = {
         .input = s->embed, .hidden = s->hidden, .n_layers = s->n_layers, .xavier = true};
     struct params *p = &b->params;
-    attncl_value tokens;
-    TRY(attncl__input(b, "enc_X", &tokens));
+    const attncl_value tokens = attncl__input(b, "enc_X");
     TRY(attncl__check_steps("enc_X", attncl__input_axis(b, 'S')));
-    TRY(attncl__input(b, "enc_valid_lens", lens_ret));
+    *lens_ret = attncl__input(b, "enc_valid_lens");
 
     attncl__params_enter(p, "encoder");
     const attncl_value embedding =
@@ -136,12 +135,12 @@ static attncl_status seq2seq_build(struct build *b, const void *settings)
 {
     const struct seq2seq_settings *s = settings;
     attncl_status status = ATTNCL_OK;
-    attncl_value outputs, lens, tokens;
+    attncl_value outputs, lens;
     struct rnn rnn = {0};
 
     TRY_DONE(attncl__rnn_create(b, s->n_layers, &rnn));
     TRY_DONE(encode(b, s, &rnn, &outputs, &lens));
-    TRY_DONE(attncl__input(b, "dec_X", &tokens));
+    const attncl_value tokens = attncl__input(b, "dec_X");
     TRY_DONE(attncl__check_steps("dec_X", attncl__input_axis(b, 'T')));
     add_teacher(b, s, &rnn, tokens, outputs, lens);
 

@@ -100,7 +100,7 @@ static attncl_status build_step(struct build *b, attncl_model *model, struct sea
         .causal = true, .n_beams = q->beams.n_each, .memory_dim = {q->beams.n_batch, q->n_source}};
     attncl_graph *g = b->graph;
     begin(b, model, q->s->n_steps);
-    TRY(attncl__input(b, "enc_valid_lens", &call.memory_lens));
+    call.memory_lens = attncl__input(b, "enc_valid_lens");
     const attncl_value step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n_step);
     call.position = attncl_slice(g, step, 0, 0, 1);
     const attncl_value x = attncl__seq2seq_embed_target(

@@ -80,11 +80,10 @@ attncl_status attncl__seq2seq_encode(struct build *b, const struct seq2seq_trans
                                      attncl_value *lens_ret)
 {
     struct block_call call = {.layout = layout};
-    attncl_value x;
-    TRY(attncl__input(b, "enc_X", &x));
+    attncl_value x = attncl__input(b, "enc_X");
     TRY(attncl__check_length("enc_X", attncl__input_axis(b, 'S'), s->source.limit));
     TRY(attncl__check_steps("enc_X", attncl__input_axis(b, 'S')));
-    TRY(attncl__input(b, "enc_valid_lens", lens_ret));
+    *lens_ret = attncl__input(b, "enc_valid_lens");
     if (has_tokens(s))
         x = attncl__embed(b, &s->source, x, ATTNCL_NONE_VALUE, layout);
     call.valid_lens = *lens_ret;
@@ -134,13 +133,12 @@ static attncl_status build(struct build *b, const void *settings)
 {
     const struct seq2seq_transformer_settings *s = settings;
     struct block_call call = {.causal = true, .layout = ATTNCL_LAYOUT_BATCH_FIRST};
-    attncl_value x;
     REQUIRE(!b->for_loss || has_tokens(s), ATTNCL_ERR_UNSUPPORTED,
             "the decoder has no tokens to compare with targets: src_vocab_size is 0");
     if (!has_tokens(s) && !s->batch_first)
         call.layout = ATTNCL_LAYOUT_TIME_FIRST;
     TRY(attncl__seq2seq_encode(b, s, call.layout, &call.memory, &call.memory_lens));
-    TRY(attncl__input(b, "dec_X", &x));
+    attncl_value x = attncl__input(b, "dec_X");
     TRY(attncl__check_length("dec_X", attncl__input_axis(b, 'T'), s->target.limit));
     TRY(attncl__check_steps("dec_X", attncl__input_axis(b, 'T')));
     if (has_tokens(s))

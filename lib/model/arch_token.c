@@ -24,8 +24,7 @@ static const struct key embedding_keys[] = {
 static attncl_status embedding_build(struct build *b, const void *settings)
 {
     const struct embedding_settings *s = settings;
-    attncl_value tokens;
-    TRY(attncl__input(b, "tokens", &tokens));
+    const attncl_value tokens = attncl__input(b, "tokens");
     const attncl_value weight =
         attncl__param_kept(&b->params, "weight", INIT_NORMAL, s->count, s->width);
     attncl_graph_output(b->graph, "output", attncl_embedding(b->graph, tokens, weight, 1.0f));
@@ -72,8 +71,7 @@ static const struct key positional_keys[] = {
 static attncl_status positional_build(struct build *b, const void *settings)
 {
     const struct positional_settings *s = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     const int64_t n_seq = attncl__input_axis(b, 'T');
     TRY(attncl__check_length("x", n_seq, s->max_len));
     const attncl_value table = attncl_sinusoid(b->graph, n_seq, s->width);
@@ -141,9 +139,8 @@ static const struct key cross_entropy_keys[] = {
 static attncl_status cross_entropy_build(struct build *b, const void *settings)
 {
     const struct cross_entropy_settings *s = settings;
-    attncl_value logits, targets;
-    TRY(attncl__input(b, "logits", &logits));
-    TRY(attncl__input(b, "targets", &targets));
+    const attncl_value logits = attncl__input(b, "logits");
+    const attncl_value targets = attncl__input(b, "targets");
     attncl_graph_output(b->graph, "loss",
                         attncl_cross_entropy(b->graph, logits, targets, &s->loss));
     return ATTNCL_OK;
@@ -190,8 +187,7 @@ static const struct key shift_keys[] = {
 static attncl_status shift_build(struct build *b, const void *settings)
 {
     const struct shift_settings *s = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     attncl_graph_output(b->graph, "output", attncl_relative_shift(b->graph, x, s->delta));
     return ATTNCL_OK;
 }

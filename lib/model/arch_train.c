@@ -83,13 +83,8 @@ struct batches {
     attncl_array list[MAX_INPUTS]; // targets last
 };
 
-static attncl_status add_batch(const struct build *given, const char *name, bool optional,
-                               struct batches *ret)
+static attncl_status add_batch(const char *name, const attncl_array *a, struct batches *ret)
 {
-    const attncl_array *a = attncl__input_find(given, name);
-    if (!a && optional)
-        return ATTNCL_OK;
-    REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
     REQUIRE(a->rank >= 1, ATTNCL_ERR_SHAPE, "input %s has no axis of steps", name);
     REQUIRE(a->dtype == ATTNCL_I32 || a->dtype == ATTNCL_I64, ATTNCL_ERR_DTYPE,
             "input %s has type %s, expected I64 or I32", name, attncl_dtype_name(a->dtype));
@@ -107,13 +102,15 @@ static attncl_status add_batch(const struct build *given, const char *name, bool
     return ATTNCL_OK;
 }
 
-static attncl_status find_batches(const attncl_model *model, const struct build *given,
+static attncl_status find_batches(const attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct batches *ret)
 {
     *ret = (struct batches){0};
-    for (const struct port *port = model->arch->inputs; port->type; ++port)
-        if (attncl__port_applies(port, attncl__model_values(model)))
-            TRY(add_batch(given, port->name, port->optional, ret));
+    for (const struct port *port = model->arch->inputs; port->type; ++port) {
+        const attncl_array *a = attncl__input_find(inputs, n, port->name);
+        if (a && attncl__port_applies(port, attncl__model_values(model)))
+            TRY(add_batch(port->name, a, ret));
+    }
     return ATTNCL_OK;
 }
 
@@ -204,14 +201,13 @@ static attncl_status take_steps(attncl_graph *g, struct batches *batches, float 
 static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
                          attncl_results *results)
 {
-    const struct build given = {.inputs = inputs, .n_inputs = n};
     attncl_status status = ATTNCL_OK;
     struct batches batches;
     struct build b = {0};
     struct trained trained = {0};
     void *losses, *norms;
 
-    TRY(find_batches(model, &given, &batches));
+    TRY(find_batches(model, inputs, n, &batches));
     TRY_DONE(attncl__model_begin(model, batches.list, batches.n, &b));
     TRY_DONE(add_step(&b, model->settings, &trained));
     TRY_DONE(attncl__results_add(results, "losses", ATTNCL_F32, 1, &batches.n_steps, &losses));

@@ -8,8 +8,7 @@ static attncl_status ffn_build(struct build *b, const void *settings)
 {
     const struct ffn_settings *s = settings;
     attncl_ffn_params params = ATTNCL_FFN_PARAMS_INIT;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     attncl__ffn_params(&b->params, s, &params);
     attncl_graph_output(
         b->graph, "output",
@@ -49,8 +48,7 @@ static attncl_value swap_axes(attncl_graph *g, attncl_value x)
 static attncl_status token_input(struct build *b, const struct embed_settings *s,
                                  attncl_layout layout, attncl_value *x_ret)
 {
-    attncl_value tokens;
-    TRY(attncl__input(b, "tokens", &tokens));
+    const attncl_value tokens = attncl__input(b, "tokens");
     TRY(attncl__check_length("tokens", attncl__input_axis(b, 'T'), s->limit));
     *x_ret = attncl__embed(b, s, tokens, ATTNCL_NONE_VALUE, layout);
     return ATTNCL_OK;
@@ -59,7 +57,7 @@ static attncl_status token_input(struct build *b, const struct embed_settings *s
 static attncl_status vector_input(struct build *b, const struct block_settings *s,
                                   attncl_value *x_ret)
 {
-    TRY(attncl__input(b, "x", x_ret));
+    *x_ret = attncl__input(b, "x");
     return attncl__check_length("x", attncl__input_axis(b, 'T'), attncl__block_limit(s));
 }
 
@@ -73,7 +71,7 @@ static attncl_status take_layer_inputs(struct build *b, const struct layers_sett
         TRY(token_input(b, &s->embed, call->layout, x_ret));
     else
         TRY(vector_input(b, block, x_ret));
-    TRY(attncl__input(b, "mask", &call->mask));
+    call->mask = attncl__input(b, "mask");
     if (s->batch_first && block->kind != BLOCK_TRANSFORMER) {
         const int64_t swapped[3] = {attncl__input_axis(b, 'T'), attncl__input_axis(b, 'B'),
                                     attncl__block_width(block)};
@@ -167,7 +165,7 @@ static attncl_status encoder_build(struct build *b, const void *settings)
             "the encoder has no classes to compare with targets: n_classes is 0");
     TRY(take_layer_inputs(b, s, &call, &x));
     if (s->encoder.block.kind == BLOCK_TRANSFORMER)
-        TRY(attncl__input(b, "valid_lens", &call.valid_lens));
+        call.valid_lens = attncl__input(b, "valid_lens");
     x = attncl__encoder(b, &s->encoder, &call, x);
     if (s->classes.n > 0)
         return class_output(b, s, x, call.valid_lens);

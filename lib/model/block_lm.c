@@ -118,11 +118,9 @@ static attncl_status layers(struct build *b, const struct lm_settings *s, attncl
 attncl_status attncl__lm_build(struct build *b, const void *settings)
 {
     const struct lm_settings *s = settings;
-    attncl_value tokens, targets = ATTNCL_NONE_VALUE;
-    TRY(attncl__input(b, "tokens", &tokens));
+    const attncl_value tokens = attncl__input(b, "tokens");
     TRY(attncl__check_length("tokens", attncl__input_axis(b, 'T'), attncl__lm_limit(s)));
-    if (!b->for_loss)
-        TRY(attncl__input(b, "targets", &targets));
+    const attncl_value targets = b->for_loss ? ATTNCL_NONE_VALUE : attncl__input(b, "targets");
 
     attncl_value x =
         attncl__embed(b, &s->embed, tokens, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);

@@ -144,7 +144,6 @@ attncl_status attncl__gradients_build(struct build *b, const struct arch_class *
     const size_t n_inputs = attncl_graph_input_count(b->graph);
     struct lists l = {0};
 
-    TRY(attncl_graph_status(b->graph));
     TRY(attncl__trained_check(b->params.table));
     TRY_DONE(make_lists(b, &l));
     list_x(b, &l);

@@ -62,10 +62,8 @@ static attncl_status refuse(const attncl_array *input, const struct port *table,
 
 static bool is_given(const struct port *port, const attncl_array *inputs, size_t n)
 {
-    struct port one[] = {*port, {0}};
-    one[0].when.key = NULL; // it applies
     for (size_t i = 0; i < n; ++i)
-        if (attncl__port_find(one, (struct config_values){0}, inputs[i].name))
+        if (attncl__port_is_named(port, inputs[i].name))
             return true;
     return false;
 }
@@ -112,6 +110,7 @@ static attncl_status build_all(struct build *b, const attncl_model *model)
     b->gradients = attncl__gradients_asked(b->inputs, b->n_inputs);
     attncl__inputs_begin(b, model->arch->inputs, attncl__model_values(model));
     TRY(model->arch->build(b, model->settings));
+    TRY(attncl_graph_status(b->graph));
     return b->gradients ? attncl__gradients_build(b, model->arch) : ATTNCL_OK;
 }
 
@@ -243,10 +242,9 @@ static bool are_lengths(const char *name)
 
 attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n)
 {
-    const struct build named = {.inputs = inputs, .n_inputs = n};
     const char *name;
     for (size_t i = 0; (name = attncl_graph_input_name(g, i, NULL)) != NULL; ++i) {
-        const attncl_array *a = attncl__input_find(&named, name);
+        const attncl_array *a = attncl__input_find(inputs, n, name);
         if (!a)
             continue;
         const size_t each = attncl_dtype_bytes(a->dtype);
