@@ -65,20 +65,14 @@ static attncl_status dot_product_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port dot_product_inputs[] = {
-    PORT("queries", F32, "B Q C"),
-    PORT("keys", F32, "B K C"),
-    PORT("values", F32, "B K E"),
-    VALID_LENS,
-    {0},
-};
 static const struct port attended_outputs[] = {
     PORT("output", F32, "B Q E"), PORT("attention_weights", F32, "B Q K"), {0}};
 
 const struct arch_class attncl__arch_dot_product_attention = {
     .name = "dot_product_attention",
     .example = "{}",
-    .inputs = dot_product_inputs,
+    .inputs = PORTS(PORT("queries", F32, "B Q C"), PORT("keys", F32, "B K C"),
+                    PORT("values", F32, "B K E"), VALID_LENS),
     .outputs = attended_outputs,
     .build = dot_product_build,
 };
@@ -126,12 +120,6 @@ const struct arch_class attncl__arch_bilinear_attention = {
 
 // -- additive_attention
 
-static const struct key additive_keys[] = {
-    KEYS_OF(bilinear_keys, 0),
-    {"num_hiddens", KEY_INT, AT(sizes_settings, num_hiddens), .min = 1},
-    {0},
-};
-
 static attncl_value attend_additively(struct build *b, const struct sizes_settings *s,
                                       const struct attended *in, attncl_value *weights_ret)
 {
@@ -161,7 +149,8 @@ const struct arch_class attncl__arch_additive_attention = {
     .name = "additive_attention",
     .example = "{\"query_size\": 20, \"key_size\": 24, \"num_hiddens\": 32}",
     .settings_bytes = sizeof(struct sizes_settings),
-    .keys = additive_keys,
+    .keys = KEYS(KEYS_OF(bilinear_keys, 0),
+                 {"num_hiddens", KEY_INT, AT(sizes_settings, num_hiddens), .min = 1}),
     .inputs = sized_inputs,
     .outputs = attended_outputs,
     .build = additive_build,
@@ -198,20 +187,6 @@ static attncl_status multi_head_check(void *settings)
 }
 
 static const struct choice scores[] = {{"dot", SCORE_DOT}, {"additive", SCORE_ADDITIVE}, {0}};
-
-static const struct key multi_head_keys[] = {
-    {"num_hiddens", KEY_INT, AT(multi_head_settings, num_hiddens), .min = 1},
-    {"num_heads", KEY_INT, AT(multi_head_settings, num_heads), .min = 1},
-    {"query_size", KEY_INT, AT(multi_head_settings, query_size), .min = 1, OR_FROM(default_size)},
-    {"key_size", KEY_INT, AT(multi_head_settings, key_size), .min = 1, OR_FROM(default_size)},
-    {"value_size", KEY_INT, AT(multi_head_settings, value_size), .min = 1, OR_FROM(default_size)},
-    {"bias", KEY_BOOL, AT(multi_head_settings, bias), OR(false)},
-    CHECK(multi_head_check),
-    {"score", KEY_WORD, AT(multi_head_settings, score), .choices = scores, OR_WORD("dot")},
-    {"additive_size", KEY_INT, AT(multi_head_settings, additive_size), .min = 1,
-     OR_FROM(default_additive_size), WHEN("score", "additive")},
-    {0},
-};
 
 static attncl_mha_params multi_head_params(struct params *p, const struct multi_head_settings *s)
 {
@@ -306,26 +281,26 @@ static attncl_status multi_head_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port multi_head_inputs[] = {
-    PORT("queries", F32, "B Q query_size"),
-    PORT("keys", F32, "B K key_size"),
-    PORT("values", F32, "B K value_size"),
-    VALID_LENS,
-    {0},
-};
-static const struct port multi_head_outputs[] = {
-    PORT("output", F32, "B Q num_hiddens"),
-    PORT("attention_weights", F32, "num_heads*B Q K"),
-    {0},
-};
-
 const struct arch_class attncl__arch_multi_head_attention = {
     .name = "multi_head_attention",
     .example = "{\"num_hiddens\": 64, \"num_heads\": 4, \"query_size\": 20, "
                "\"key_size\": 24, \"value_size\": 28}",
     .settings_bytes = sizeof(struct multi_head_settings),
-    .keys = multi_head_keys,
-    .inputs = multi_head_inputs,
-    .outputs = multi_head_outputs,
+    .keys = KEYS(
+        {"num_hiddens", KEY_INT, AT(multi_head_settings, num_hiddens), .min = 1},
+        {"num_heads", KEY_INT, AT(multi_head_settings, num_heads), .min = 1},
+        {"query_size", KEY_INT, AT(multi_head_settings, query_size), .min = 1,
+         OR_FROM(default_size)},
+        {"key_size", KEY_INT, AT(multi_head_settings, key_size), .min = 1, OR_FROM(default_size)},
+        {"value_size", KEY_INT, AT(multi_head_settings, value_size), .min = 1,
+         OR_FROM(default_size)},
+        {"bias", KEY_BOOL, AT(multi_head_settings, bias), OR(false)}, CHECK(multi_head_check),
+        {"score", KEY_WORD, AT(multi_head_settings, score), .choices = scores, OR_WORD("dot")},
+        {"additive_size", KEY_INT, AT(multi_head_settings, additive_size), .min = 1,
+         OR_FROM(default_additive_size), WHEN("score", "additive")}),
+    .inputs = PORTS(PORT("queries", F32, "B Q query_size"), PORT("keys", F32, "B K key_size"),
+                    PORT("values", F32, "B K value_size"), VALID_LENS),
+    .outputs = PORTS(PORT("output", F32, "B Q num_hiddens"),
+                     PORT("attention_weights", F32, "num_heads*B Q K")),
     .build = multi_head_build,
 };

@@ -14,12 +14,6 @@ struct attention_settings {
     bool precomputed;
 };
 
-static const struct key attention_keys[] = {
-    KEYS_OF(attncl__feedback_attention_keys, AT(attention_settings, feedback)),
-    {"kv_precomputed", KEY_BOOL, AT(attention_settings, precomputed), OR(false)},
-    {0},
-};
-
 static attncl_status check_memories(const char *name, int64_t n, const struct feedback_settings *s)
 {
     REQUIRE(n <= s->n_positions, ATTNCL_ERR_SHAPE,
@@ -51,24 +45,18 @@ static attncl_status attention_build(struct build *b, const void *settings)
 
 #define OWN       WHEN("kv_precomputed", "false")
 #define PROJECTED WHEN("kv_precomputed", "true")
-static const struct port attention_inputs[] = {
-    PORT("query", F32, "B d_model"),
-    PORT("key", F32, "S B d_model", OWN),
-    PORT("value", F32, "S B d_model", OWN),
-    PORT("key", F32, "S B heads d_model/heads", PROJECTED),
-    PORT("value", F32, "S B heads d_model/heads", PROJECTED),
-    {0},
-};
-static const struct port attention_outputs[] = {
-    PORT("output", F32, "B d_model"), PORT("attn", F32, "S B heads"), {0}};
 
 const struct arch_class attncl__arch_feedback_attention = {
     .name = "feedback_attention",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40}",
     .settings_bytes = sizeof(struct attention_settings),
-    .keys = attention_keys,
-    .inputs = attention_inputs,
-    .outputs = attention_outputs,
+    .keys = KEYS(KEYS_OF(attncl__feedback_attention_keys, AT(attention_settings, feedback)),
+                 {"kv_precomputed", KEY_BOOL, AT(attention_settings, precomputed), OR(false)}),
+    .inputs = PORTS(PORT("query", F32, "B d_model"), PORT("key", F32, "S B d_model", OWN),
+                    PORT("value", F32, "S B d_model", OWN),
+                    PORT("key", F32, "S B heads d_model/heads", PROJECTED),
+                    PORT("value", F32, "S B heads d_model/heads", PROJECTED)),
+    .outputs = PORTS(PORT("output", F32, "B d_model"), PORT("attn", F32, "S B heads")),
     .build = attention_build,
 };
 
@@ -89,17 +77,13 @@ static attncl_status layer_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port layer_inputs[] = {
-    PORT("x", F32, "B d_model"), PORT("mem", F32, "S B d_model", .optional = true), {0}};
-static const struct port layer_outputs[] = {PORT("output", F32, "B d_model"), {0}};
-
 const struct arch_class attncl__arch_feedback_layer = {
     .name = "feedback_layer",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256}",
     .settings_bytes = sizeof(struct feedback_settings),
     .keys = attncl__feedback_layer_keys,
-    .inputs = layer_inputs,
-    .outputs = layer_outputs,
+    .inputs = PORTS(PORT("x", F32, "B d_model"), PORT("mem", F32, "S B d_model", .optional = true)),
+    .outputs = PORTS(PORT("output", F32, "B d_model")),
     .build = layer_build,
 };
 

@@ -19,16 +19,14 @@ static attncl_status sgu_build(struct build *b, const void *settings)
 }
 
 #define SHARED_MASK PORT("mask", MASK, "T|1 T 1", .optional = true)
-static const struct port sgu_inputs[] = {PORT("z", F32, "T B d_z"), SHARED_MASK, {0}};
-static const struct port sgu_outputs[] = {PORT("output", F32, "T B d_z/2"), {0}};
 
 const struct arch_class attncl__arch_spatial_gating_unit = {
     .name = "spatial_gating_unit",
     .example = "{\"d_z\": 64, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct sgu_settings),
     .keys = attncl__sgu_keys,
-    .inputs = sgu_inputs,
-    .outputs = sgu_outputs,
+    .inputs = PORTS(PORT("z", F32, "T B d_z"), SHARED_MASK),
+    .outputs = PORTS(PORT("output", F32, "T B d_z/2")),
     .build = sgu_build,
 };
 
@@ -45,15 +43,12 @@ static attncl_status block_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port block_inputs[] = {PORT("x", F32, "T B d_model"), SHARED_MASK, {0}};
-static const struct port block_outputs[] = {PORT("output", F32, "T B d_model"), {0}};
-
 const struct arch_class attncl__arch_gmlp_block = {
     .name = "gmlp_block",
     .example = "{\"d_model\": 64, \"d_ffn\": 256, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct gmlp_settings),
     .keys = attncl__gmlp_keys,
-    .inputs = block_inputs,
-    .outputs = block_outputs,
+    .inputs = PORTS(PORT("x", F32, "T B d_model"), SHARED_MASK),
+    .outputs = PORTS(PORT("output", F32, "T B d_model")),
     .build = block_build,
 };

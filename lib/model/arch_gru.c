@@ -21,13 +21,6 @@ static const struct key gru_keys[] = {
 
 static const struct choice nonlinearities[] = {{"tanh", ATTNCL_TANH}, {"relu", ATTNCL_RELU}, {0}};
 
-static const struct key rnn_keys[] = {
-    KEYS_OF(gru_keys, 0),
-    {"nonlinearity", KEY_WORD, AT(gru_settings, rnn.plain), .choices = nonlinearities,
-     OR_WORD("tanh")},
-    {0},
-};
-
 static void take_h0(struct build *b, const struct rnn_settings *s, struct rnn *rnn)
 {
     const attncl_value h0 = attncl__input(b, "h0");
@@ -91,7 +84,8 @@ const struct arch_class attncl__arch_rnn = {
     .name = "rnn",
     .example = "{\"input_size\": 20, \"hidden_size\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct gru_settings),
-    .keys = rnn_keys,
+    .keys = KEYS(KEYS_OF(gru_keys, 0), {"nonlinearity", KEY_WORD, AT(gru_settings, rnn.plain),
+                                        .choices = nonlinearities, OR_WORD("tanh")}),
     .inputs = inputs,
     .outputs = outputs,
     .build = gru_build,

@@ -9,14 +9,6 @@
 #include "model/block_models.h"
 #include "model/model.h"
 
-static const struct port lm_inputs[] = {
-    PORT("tokens", INDEX, "T B", .below = "n_vocab"),
-    PORT("targets", INDEX, "T B", .optional = true, .below = "n_vocab"),
-    {0},
-};
-static const struct port lm_outputs[] = {
-    PORT("output", F32, "T B n_vocab"), PORT("loss", F32, "", .optional = true), {0}};
-
 #define LM                                                                                         \
     .build = attncl__lm_build, .build_decoding = attncl__lm_build_decoding,                        \
     .vocabulary = attncl__lm_vocabulary, .limit = attncl__lm_step_limit
@@ -27,8 +19,9 @@ const struct arch_class attncl__arch_lm = {
                "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40}",
     .settings_bytes = sizeof(struct lm_settings),
     .keys = attncl__lm_keys,
-    .inputs = lm_inputs,
-    .outputs = lm_outputs,
+    .inputs = PORTS(PORT("tokens", INDEX, "T B", .below = "n_vocab"),
+                    PORT("targets", INDEX, "T B", .optional = true, .below = "n_vocab")),
+    .outputs = PORTS(PORT("output", F32, "T B n_vocab"), PORT("loss", F32, "", .optional = true)),
     .target = TARGET_NEXT_TOKENS,
     LM,
 };
@@ -38,12 +31,6 @@ const struct arch_class attncl__arch_lm = {
 struct sample_settings {
     struct lm_settings lm; // first: the lm's functions take these settings too
     int64_t steps;
-};
-
-static const struct key keys[] = {
-    KEYS_OF(attncl__lm_keys, AT(sample_settings, lm)),
-    {"steps", KEY_INT, AT(sample_settings, steps), .max = CONFIG_MAX_TOKENS},
-    {0},
 };
 
 // A prompt [T0, B] and what follows it.
@@ -183,18 +170,16 @@ done:
     return status;
 }
 
-static const struct port inputs[] = {PORT("tokens", INDEX, "T B", .below = "n_vocab"), {0}};
-static const struct port outputs[] = {PORT("tokens", I64, "T+steps B"), {0}};
-
 const struct arch_class attncl__arch_lm_sample = {
     .name = "lm_sample",
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40, "
                "\"steps\": 9}",
     .settings_bytes = sizeof(struct sample_settings),
-    .keys = keys,
-    .inputs = inputs,
-    .outputs = outputs,
+    .keys = KEYS(KEYS_OF(attncl__lm_keys, AT(sample_settings, lm)),
+                 {"steps", KEY_INT, AT(sample_settings, steps), .max = CONFIG_MAX_TOKENS}),
+    .inputs = PORTS(PORT("tokens", INDEX, "T B", .below = "n_vocab")),
+    .outputs = PORTS(PORT("tokens", I64, "T+steps B")),
     .run = run,
     LM,
     .no_gradients = true,

@@ -14,21 +14,6 @@ struct settings {
 
 enum { max_seq = 16384 }; // its square is CONFIG_MAX_TABLE_BYTES
 
-static const struct key subsequent_keys[] = {
-    {"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
-    SETTING(KEY_BOOL, AT(settings, causal), .otherwise = true),
-    SETTING(KEY_INT, AT(settings, rank), .otherwise = 3),
-    SETTING(KEY_INT, AT(settings, reach), .otherwise = max_seq),
-    {0},
-};
-
-static const struct key local_keys[] = {
-    {"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
-    SETTING(KEY_INT, AT(settings, rank), .otherwise = 2),
-    {"local_window_size", KEY_INT, AT(settings, reach), .min = 0},
-    {0},
-};
-
 static void fill(const struct settings *s, unsigned char *mask)
 {
     for (int64_t i = 0; i < s->n_seq; ++i)
@@ -49,15 +34,15 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     return ATTNCL_OK;
 }
 
-static const struct port subsequent_output[] = {PORT("output", BOOL, "seq_len seq_len 1"), {0}};
-static const struct port local_output[] = {PORT("output", BOOL, "seq_len seq_len"), {0}};
-
 const struct arch_class attncl__arch_subsequent_mask = {
     .name = "subsequent_mask",
     .example = "{\"seq_len\": 40}",
     .settings_bytes = sizeof(struct settings),
-    .keys = subsequent_keys,
-    .outputs = subsequent_output,
+    .keys = KEYS({"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
+                 SETTING(KEY_BOOL, AT(settings, causal), .otherwise = true),
+                 SETTING(KEY_INT, AT(settings, rank), .otherwise = 3),
+                 SETTING(KEY_INT, AT(settings, reach), .otherwise = max_seq)),
+    .outputs = PORTS(PORT("output", BOOL, "seq_len seq_len 1")),
     .run = run,
     .no_gradients = true,
 };
@@ -66,8 +51,10 @@ const struct arch_class attncl__arch_local_mask = {
     .name = "local_mask",
     .example = "{\"seq_len\": 40, \"local_window_size\": 8}",
     .settings_bytes = sizeof(struct settings),
-    .keys = local_keys,
-    .outputs = local_output,
+    .keys = KEYS({"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
+                 SETTING(KEY_INT, AT(settings, rank), .otherwise = 2),
+                 {"local_window_size", KEY_INT, AT(settings, reach), .min = 0}),
+    .outputs = PORTS(PORT("output", BOOL, "seq_len seq_len")),
     .run = run,
     .no_gradients = true,
 };

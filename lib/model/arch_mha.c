@@ -10,12 +10,6 @@ struct arch_mha_settings {
     bool batch_first;
 };
 
-static const struct key keys[] = {
-    KEYS_OF(attncl__mha_keys, AT(arch_mha_settings, mha)),
-    {"batch_first", KEY_BOOL, AT(arch_mha_settings, batch_first), OR(false)},
-    {0},
-};
-
 static attncl_status build(struct build *b, const void *settings)
 {
     static const int to_tsbh[] = {2, 3, 0, 1};
@@ -42,27 +36,19 @@ static attncl_status build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port inputs[] = {
-    PORT("query", F32, "T B d_model", .batch_first = true),
-    PORT("key", F32, "S B d_model", .batch_first = true),
-    PORT("value", F32, "S B d_model", .batch_first = true),
-    PORT("mask", MASK, "T|1 S B|1", .optional = true),
-    PORT("bias", F32, "B|1 heads|1 T|1 S", .optional = true),
-    {0},
-};
-static const struct port outputs[] = {
-    PORT("output", F32, "T B d_model", .batch_first = true),
-    PORT("attn", F32, "T S B heads"),
-    {0},
-};
-
 const struct arch_class attncl__arch_mha = {
     .name = "mha",
     .example = "{\"d_model\": 64, \"heads\": 4}",
     .settings_bytes = sizeof(struct arch_mha_settings),
-    .keys = keys,
-    .inputs = inputs,
-    .outputs = outputs,
+    .keys = KEYS(KEYS_OF(attncl__mha_keys, AT(arch_mha_settings, mha)),
+                 {"batch_first", KEY_BOOL, AT(arch_mha_settings, batch_first), OR(false)}),
+    .inputs = PORTS(PORT("query", F32, "T B d_model", .batch_first = true),
+                    PORT("key", F32, "S B d_model", .batch_first = true),
+                    PORT("value", F32, "S B d_model", .batch_first = true),
+                    PORT("mask", MASK, "T|1 S B|1", .optional = true),
+                    PORT("bias", F32, "B|1 heads|1 T|1 S", .optional = true)),
+    .outputs = PORTS(PORT("output", F32, "T B d_model", .batch_first = true),
+                     PORT("attn", F32, "T S B heads")),
     .build = build,
     .detached = "attn",
 };

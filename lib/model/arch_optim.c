@@ -33,33 +33,21 @@ static attncl_status step_build(struct build *b, const void *settings)
 #define ADAMS    UNLESS("kind", "sgd")
 #define MOMENTUM UNLESS("momentum", "0")
 #define AMSGRAD  WHEN("amsgrad", "true")
-static const struct port step_inputs[] = {
-    PORT("param", F32, "..."),
-    PORT("grad", F32, "..."),
-    PORT("exp_avg", F32, "...", ADAMS),
-    PORT("exp_avg_sq", F32, "...", ADAMS),
-    PORT("max_exp_avg_sq", F32, "...", AMSGRAD),
-    // It begins with the first step.
-    PORT("momentum_buffer", F32, "...", .optional = true, MOMENTUM),
-    PORT("step", INDEX, ""),
-    {0},
-};
-static const struct port step_outputs[] = {
-    PORT("param", F32, "..."),
-    PORT("exp_avg", F32, "...", ADAMS),
-    PORT("exp_avg_sq", F32, "...", ADAMS),
-    PORT("max_exp_avg_sq", F32, "...", AMSGRAD),
-    PORT("momentum_buffer", F32, "...", MOMENTUM),
-    {0},
-};
 
 const struct arch_class attncl__arch_optimizer_step = {
     .name = "optimizer_step",
     .example = "{\"kind\": \"adam\", \"learning_rate\": 0.001}",
     .settings_bytes = sizeof(struct optim_settings),
     .keys = attncl__optim_keys,
-    .inputs = step_inputs,
-    .outputs = step_outputs,
+    .inputs = PORTS(
+        PORT("param", F32, "..."), PORT("grad", F32, "..."), PORT("exp_avg", F32, "...", ADAMS),
+        PORT("exp_avg_sq", F32, "...", ADAMS), PORT("max_exp_avg_sq", F32, "...", AMSGRAD),
+        // It begins with the first step.
+        PORT("momentum_buffer", F32, "...", .optional = true, MOMENTUM), PORT("step", INDEX, "")),
+    .outputs =
+        PORTS(PORT("param", F32, "..."), PORT("exp_avg", F32, "...", ADAMS),
+              PORT("exp_avg_sq", F32, "...", ADAMS), PORT("max_exp_avg_sq", F32, "...", AMSGRAD),
+              PORT("momentum_buffer", F32, "...", MOMENTUM)),
     .build = step_build,
     .no_gradients = true,
 };
@@ -69,13 +57,6 @@ const struct arch_class attncl__arch_optimizer_step = {
 struct clip_settings {
     double max_norm;
     attncl_clip_style style;
-};
-
-static const struct key clip_keys[] = {
-    {"max_norm", KEY_NUMBER, AT(clip_settings, max_norm), .min = 0},
-    {"style", KEY_WORD, AT(clip_settings, style), .choices = attncl__clip_choices,
-     OR_WORD("torch")},
-    {0},
 };
 
 static bool is_gradient(const char *name)
@@ -114,17 +95,15 @@ static attncl_status clip_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port clip_inputs[] = {PORT("g.*", F32, "..."), {0}};
-static const struct port clip_outputs[] = {
-    PORT("g.*", F32, "..."), PORT("total_norm", F32, ""), {0}};
-
 const struct arch_class attncl__arch_clip_grad_norm = {
     .name = "clip_grad_norm",
     .example = "{\"max_norm\": 1}",
     .settings_bytes = sizeof(struct clip_settings),
-    .keys = clip_keys,
-    .inputs = clip_inputs,
-    .outputs = clip_outputs,
+    .keys = KEYS({"max_norm", KEY_NUMBER, AT(clip_settings, max_norm), .min = 0},
+                 {"style", KEY_WORD, AT(clip_settings, style), .choices = attncl__clip_choices,
+                  OR_WORD("torch")}),
+    .inputs = PORTS(PORT("g.*", F32, "...")),
+    .outputs = PORTS(PORT("g.*", F32, "..."), PORT("total_norm", F32, "")),
     .build = clip_build,
     .no_gradients = true,
 };

@@ -33,14 +33,6 @@ static attncl_status check_prediction(void *settings)
     return ATTNCL_OK;
 }
 
-static const struct key predict_keys[] = {
-    KEYS_OF(attncl__seq2seq_keys, 0),
-    {"num_steps", KEY_INT, AT(seq2seq_settings, n_steps), .min = 1, .max = CONFIG_MAX_STEPS},
-    {"bos", KEY_INT, AT(seq2seq_settings, bos), .min = 0},
-    CHECK(check_prediction),
-    {0},
-};
-
 struct decoder {
     attncl_bahdanau_params bahdanau;
     attncl_value embedding;                // [V target, E]
@@ -153,24 +145,17 @@ done:
     PORT("enc_X", INDEX, "B S", .below = "src_vocab_size"),                                        \
         PORT("enc_valid_lens", INT, "B", .optional = true)
 
-static const struct port teacher_inputs[] = {
-    SOURCE, PORT("dec_X", INDEX, "B T", .below = "tgt_vocab_size"), {0}};
-static const struct port teacher_outputs[] = {
-    PORT("output", F32, "B T tgt_vocab_size"),
-    PORT("hidden_state", F32, "num_layers B num_hiddens"),
-    PORT("enc_outputs", F32, "B S num_hiddens"),
-    PORT("attention_weights", F32, "B T S"),
-    {0},
-};
-
 const struct arch_class attncl__arch_seq2seq_bahdanau = {
     .name = "seq2seq_bahdanau",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, "
                "\"embed_size\": 20, \"num_hiddens\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct seq2seq_settings),
     .keys = attncl__seq2seq_keys,
-    .inputs = teacher_inputs,
-    .outputs = teacher_outputs,
+    .inputs = PORTS(SOURCE, PORT("dec_X", INDEX, "B T", .below = "tgt_vocab_size")),
+    .outputs =
+        PORTS(PORT("output", F32, "B T tgt_vocab_size"),
+              PORT("hidden_state", F32, "num_layers B num_hiddens"),
+              PORT("enc_outputs", F32, "B S num_hiddens"), PORT("attention_weights", F32, "B T S")),
     .build = seq2seq_build,
     .target = TARGET_SENTENCES,
 };
@@ -237,19 +222,19 @@ done:
     return status;
 }
 
-static const struct port predict_inputs[] = {SOURCE, {0}};
-static const struct port predict_outputs[] = {
-    PORT("tokens", I32, "B num_steps"), PORT("attention_weights", F32, "B num_steps S"), {0}};
-
 const struct arch_class attncl__arch_seq2seq_predict = {
     .name = "seq2seq_predict",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, "
                "\"embed_size\": 20, \"num_hiddens\": 32, \"num_layers\": 2, "
                "\"bos\": 1, \"num_steps\": 9}",
     .settings_bytes = sizeof(struct seq2seq_settings),
-    .keys = predict_keys,
-    .inputs = predict_inputs,
-    .outputs = predict_outputs,
+    .keys = KEYS(
+        KEYS_OF(attncl__seq2seq_keys, 0),
+        {"num_steps", KEY_INT, AT(seq2seq_settings, n_steps), .min = 1, .max = CONFIG_MAX_STEPS},
+        {"bos", KEY_INT, AT(seq2seq_settings, bos), .min = 0}, CHECK(check_prediction)),
+    .inputs = PORTS(SOURCE),
+    .outputs =
+        PORTS(PORT("tokens", I32, "B num_steps"), PORT("attention_weights", F32, "B num_steps S")),
     .build = predict_build,
     .no_gradients = true,
 };

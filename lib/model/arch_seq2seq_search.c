@@ -254,22 +254,15 @@ static attncl_status build(struct build *b, const void *settings)
     return attncl__arch_seq2seq_transformer.build(b, settings);
 }
 
-static const struct port inputs[] = {
-    PORT("enc_X", INDEX, "B S", .below = "src_vocab_size"),
-    PORT("enc_valid_lens", INT, "B", .optional = true),
-    {0},
-};
-static const struct port outputs[] = {
-    PORT("tokens", I32, "B num_steps"), PORT("scores", F32, "B"), {0}};
-
 const struct arch_class attncl__arch_seq2seq_transformer_predict = {
     .name = "seq2seq_transformer_predict",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2, \"max_len\": 40, \"bos\": 1, \"num_steps\": 9}",
     .settings_bytes = sizeof(struct predict_settings),
     .keys = keys,
-    .inputs = inputs,
-    .outputs = outputs,
+    .inputs = PORTS(PORT("enc_X", INDEX, "B S", .below = "src_vocab_size"),
+                    PORT("enc_valid_lens", INT, "B", .optional = true)),
+    .outputs = PORTS(PORT("tokens", I32, "B num_steps"), PORT("scores", F32, "B")),
     .build = build,
     .run = run,
     .no_gradients = true,

@@ -147,28 +147,19 @@ static attncl_status build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port inputs[] = {
-    PORT("enc_X", INDEX, "B S", .below = "src_vocab_size", TOKENS),
-    PORT("enc_X", F32, "S B d_model", .batch_first = true, VECTORS),
-    PORT("enc_valid_lens", INT, "B", .optional = true),
-    PORT("dec_X", INDEX, "B T", .below = "tgt_vocab_size", TOKENS),
-    PORT("dec_X", F32, "T B d_model", .batch_first = true, VECTORS),
-    {0},
-};
-static const struct port outputs[] = {
-    PORT("output", F32, "B T tgt_vocab_size", TOKENS),
-    PORT("output", F32, "T B d_model", .batch_first = true, VECTORS),
-    {0},
-};
-
 const struct arch_class attncl__arch_seq2seq_transformer = {
     .name = "seq2seq_transformer",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2, \"max_len\": 40}",
     .settings_bytes = sizeof(struct seq2seq_transformer_settings),
     .keys = attncl__seq2seq_transformer_keys,
-    .inputs = inputs,
-    .outputs = outputs,
+    .inputs = PORTS(PORT("enc_X", INDEX, "B S", .below = "src_vocab_size", TOKENS),
+                    PORT("enc_X", F32, "S B d_model", .batch_first = true, VECTORS),
+                    PORT("enc_valid_lens", INT, "B", .optional = true),
+                    PORT("dec_X", INDEX, "B T", .below = "tgt_vocab_size", TOKENS),
+                    PORT("dec_X", F32, "T B d_model", .batch_first = true, VECTORS)),
+    .outputs = PORTS(PORT("output", F32, "B T tgt_vocab_size", TOKENS),
+                     PORT("output", F32, "T B d_model", .batch_first = true, VECTORS)),
     .build = build,
     .target = TARGET_SENTENCES,
 };

@@ -15,12 +15,6 @@ struct embedding_settings {
     int64_t count, width;
 };
 
-static const struct key embedding_keys[] = {
-    {"num_embeddings", KEY_INT, AT(embedding_settings, count), .min = 1},
-    {"embedding_dim", KEY_INT, AT(embedding_settings, width), .min = 1},
-    {0},
-};
-
 static attncl_status embedding_build(struct build *b, const void *settings)
 {
     const struct embedding_settings *s = settings;
@@ -31,17 +25,14 @@ static attncl_status embedding_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port embedding_inputs[] = {
-    PORT("tokens", INDEX, "...", .below = "num_embeddings"), {0}};
-static const struct port embedding_outputs[] = {PORT("output", F32, "... embedding_dim"), {0}};
-
 const struct arch_class attncl__arch_embedding = {
     .name = "embedding",
     .example = "{\"num_embeddings\": 100, \"embedding_dim\": 64}",
     .settings_bytes = sizeof(struct embedding_settings),
-    .keys = embedding_keys,
-    .inputs = embedding_inputs,
-    .outputs = embedding_outputs,
+    .keys = KEYS({"num_embeddings", KEY_INT, AT(embedding_settings, count), .min = 1},
+                 {"embedding_dim", KEY_INT, AT(embedding_settings, width), .min = 1}),
+    .inputs = PORTS(PORT("tokens", INDEX, "...", .below = "num_embeddings")),
+    .outputs = PORTS(PORT("output", F32, "... embedding_dim")),
     .build = embedding_build,
 };
 
@@ -55,16 +46,6 @@ struct positional_settings {
 static const struct choice layouts[] = {
     {"labml", ATTNCL_LAYOUT_TIME_FIRST},
     {"d2l", ATTNCL_LAYOUT_BATCH_FIRST},
-    {0},
-};
-
-static const struct key positional_keys[] = {
-    {"layout", KEY_WORD, AT(positional_settings, layout), .choices = layouts},
-    {"num_hiddens", KEY_INT, AT(positional_settings, width), .min = 1},
-    {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(1000),
-     WHEN("layout", "d2l")},
-    {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(5000),
-     WHEN("layout", "labml")},
     {0},
 };
 
@@ -82,25 +63,22 @@ static attncl_status positional_build(struct build *b, const void *settings)
 
 #define LABML WHEN("layout", "labml")
 #define D2L   WHEN("layout", "d2l")
-static const struct port positional_inputs[] = {
-    PORT("x", F32, "T B num_hiddens", LABML),
-    PORT("x", F32, "B T num_hiddens", D2L),
-    {0},
-};
-static const struct port positional_outputs[] = {
-    PORT("output", F32, "T B num_hiddens", LABML),
-    PORT("output", F32, "B T num_hiddens", D2L),
-    PORT("encoding", F32, "T num_hiddens"),
-    {0},
-};
 
 const struct arch_class attncl__arch_positional_encoding = {
     .name = "positional_encoding",
     .example = "{\"layout\": \"labml\", \"num_hiddens\": 64}",
     .settings_bytes = sizeof(struct positional_settings),
-    .keys = positional_keys,
-    .inputs = positional_inputs,
-    .outputs = positional_outputs,
+    .keys = KEYS({"layout", KEY_WORD, AT(positional_settings, layout), .choices = layouts},
+                 {"num_hiddens", KEY_INT, AT(positional_settings, width), .min = 1},
+                 {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(1000),
+                  WHEN("layout", "d2l")},
+                 {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(5000),
+                  WHEN("layout", "labml")}),
+    .inputs =
+        PORTS(PORT("x", F32, "T B num_hiddens", LABML), PORT("x", F32, "B T num_hiddens", D2L)),
+    .outputs =
+        PORTS(PORT("output", F32, "T B num_hiddens", LABML),
+              PORT("output", F32, "B T num_hiddens", D2L), PORT("encoding", F32, "T num_hiddens")),
     .build = positional_build,
     .no_gradients = true,
 };
@@ -125,17 +103,6 @@ static attncl_status cross_entropy_check(void *settings)
     return ATTNCL_OK;
 }
 
-static const struct key cross_entropy_keys[] = {
-    {"reduction", KEY_WORD, AT(cross_entropy_settings, loss.reduction), .choices = reductions,
-     OR_WORD("mean")},
-    {"pad", KEY_INT, AT(cross_entropy_settings, loss.pad), .min = INT32_MIN,
-     OR(-1)}, // no target is -1
-    {"label_smoothing", KEY_NUMBER, AT(cross_entropy_settings, loss.label_smoothing), .max = 1,
-     OR(0)},
-    CHECK(cross_entropy_check),
-    {0},
-};
-
 static attncl_status cross_entropy_build(struct build *b, const void *settings)
 {
     const struct cross_entropy_settings *s = settings;
@@ -146,21 +113,20 @@ static attncl_status cross_entropy_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port cross_entropy_inputs[] = {
-    PORT("logits", F32, "... V"), PORT("targets", INDEX, "...", .below = "V"), {0}};
-static const struct port cross_entropy_outputs[] = {
-    PORT("loss", F32, "...", WHEN("reduction", "none")),
-    PORT("loss", F32, "", UNLESS("reduction", "none")),
-    {0},
-};
-
 const struct arch_class attncl__arch_cross_entropy = {
     .name = "cross_entropy",
     .example = "{}",
     .settings_bytes = sizeof(struct cross_entropy_settings),
-    .keys = cross_entropy_keys,
-    .inputs = cross_entropy_inputs,
-    .outputs = cross_entropy_outputs,
+    .keys = KEYS({"reduction", KEY_WORD, AT(cross_entropy_settings, loss.reduction),
+                  .choices = reductions, OR_WORD("mean")},
+                 {"pad", KEY_INT, AT(cross_entropy_settings, loss.pad), .min = INT32_MIN,
+                  OR(-1)}, // no target is -1
+                 {"label_smoothing", KEY_NUMBER, AT(cross_entropy_settings, loss.label_smoothing),
+                  .max = 1, OR(0)},
+                 CHECK(cross_entropy_check)),
+    .inputs = PORTS(PORT("logits", F32, "... V"), PORT("targets", INDEX, "...", .below = "V")),
+    .outputs = PORTS(PORT("loss", F32, "...", WHEN("reduction", "none")),
+                     PORT("loss", F32, "", UNLESS("reduction", "none"))),
     .build = cross_entropy_build,
 };
 
@@ -177,13 +143,6 @@ static attncl_status shift_check(void *settings)
                                 true);
 }
 
-static const struct key shift_keys[] = {
-    {"num_hiddens", KEY_INT, AT(shift_settings, width), .min = 2},
-    {"delta", KEY_NUMBER, AT(shift_settings, delta), .min = -INFINITY},
-    CHECK(shift_check),
-    {0},
-};
-
 static attncl_status shift_build(struct build *b, const void *settings)
 {
     const struct shift_settings *s = settings;
@@ -192,15 +151,14 @@ static attncl_status shift_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port shift_inputs[] = {PORT("x", F32, "... num_hiddens"), {0}};
-static const struct port shift_outputs[] = {PORT("output", F32, "... num_hiddens"), {0}};
-
 const struct arch_class attncl__arch_relative_shift = {
     .name = "relative_shift",
     .example = "{\"num_hiddens\": 64, \"delta\": 1}",
     .settings_bytes = sizeof(struct shift_settings),
-    .keys = shift_keys,
-    .inputs = shift_inputs,
-    .outputs = shift_outputs,
+    .keys = KEYS({"num_hiddens", KEY_INT, AT(shift_settings, width), .min = 2},
+                 {"delta", KEY_NUMBER, AT(shift_settings, delta), .min = -INFINITY},
+                 CHECK(shift_check)),
+    .inputs = PORTS(PORT("x", F32, "... num_hiddens")),
+    .outputs = PORTS(PORT("output", F32, "... num_hiddens")),
     .build = shift_build,
 };

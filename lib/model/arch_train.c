@@ -55,16 +55,6 @@ static const struct key model_keys[] = {
     {0},
 };
 
-static const struct key keys[] = {
-    {"model", KEY_OBJECT, 0, .inner = model_keys},
-    {"optimizer", KEY_OBJECT, AT(train_settings, optimizer), .inner = attncl__optim_keys},
-    {"grad_norm_clip", KEY_NUMBER, AT(train_settings, max_norm), OR(1)},
-    {"clip", KEY_WORD, AT(train_settings, style), .choices = attncl__clip_choices,
-     OR_WORD("torch")},
-    {"pad", KEY_INT, AT(train_settings, pad), .min = INT32_MIN, OR(-1)}, // no target is negative
-    {0},
-};
-
 static attncl_status build(struct build *b, const void *settings)
 {
     const struct train_settings *s = settings;
@@ -220,19 +210,8 @@ done:
     return status;
 }
 
-// Each step's along the first axis.
 #define OF_LM      WHEN("model.arch", "lm")
 #define OF_SEQ2SEQ WHEN("model.arch", "seq2seq_bahdanau", "seq2seq_transformer")
-static const struct port inputs[] = {
-    PORT("tokens", INT, "N T B", OF_LM),
-    PORT("enc_X", INT, "N B S", OF_SEQ2SEQ),
-    PORT("dec_X", INT, "N B T", OF_SEQ2SEQ),
-    PORT("enc_valid_lens", INT, "N B", .optional = true, OF_SEQ2SEQ),
-    PORT("targets", INT, "N T B", OF_LM),
-    PORT("targets", INT, "N B T", OF_SEQ2SEQ),
-    {0},
-};
-static const struct port outputs[] = {PORT("losses", F32, "N"), PORT("grad_norms", F32, "N"), {0}};
 
 const struct arch_class attncl__arch_train = {
     .name = "train",
@@ -241,9 +220,21 @@ const struct arch_class attncl__arch_train = {
                "\"n_vocab\": 100, \"max_len\": 40}, \"optimizer\": {\"kind\": \"adam\", "
                "\"learning_rate\": 0.001}}",
     .settings_bytes = sizeof(struct train_settings),
-    .keys = keys,
-    .inputs = inputs,
-    .outputs = outputs,
+    .keys =
+        KEYS({"model", KEY_OBJECT, 0, .inner = model_keys},
+             {"optimizer", KEY_OBJECT, AT(train_settings, optimizer), .inner = attncl__optim_keys},
+             {"grad_norm_clip", KEY_NUMBER, AT(train_settings, max_norm), OR(1)},
+             {"clip", KEY_WORD, AT(train_settings, style), .choices = attncl__clip_choices,
+              OR_WORD("torch")},
+             {"pad", KEY_INT, AT(train_settings, pad), .min = INT32_MIN,
+              OR(-1)}), // no target is negative
+    // Each step's along the first axis.
+    .inputs =
+        PORTS(PORT("tokens", INT, "N T B", OF_LM), PORT("enc_X", INT, "N B S", OF_SEQ2SEQ),
+              PORT("dec_X", INT, "N B T", OF_SEQ2SEQ),
+              PORT("enc_valid_lens", INT, "N B", .optional = true, OF_SEQ2SEQ),
+              PORT("targets", INT, "N T B", OF_LM), PORT("targets", INT, "N B T", OF_SEQ2SEQ)),
+    .outputs = PORTS(PORT("losses", F32, "N"), PORT("grad_norms", F32, "N")),
     .build = build,
     .run = run,
     .no_gradients = true,

@@ -78,6 +78,8 @@ struct key {
     struct condition when; // rows of one name exclude each other, each with its default
 };
 
+// The rows of a table.
+#define KEYS(...)           ((const struct key[]){__VA_ARGS__, {0}})
 #define AT(settings, field) offsetof(struct settings, field)
 #define OR(value)           .optional = true, .otherwise = (value)
 #define OR_WORD(value)      .optional = true, .word = (value)

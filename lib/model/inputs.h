@@ -62,6 +62,8 @@ struct port {
     struct condition when;
 };
 
+// The rows of a table.
+#define PORTS(...) ((const struct port[]){__VA_ARGS__, {0}})
 #define PORT(name_, type_, ...)                                                                    \
     {                                                                                              \
         .name = (name_), .type = PORT_##type_, .shape = __VA_ARGS__                                \
