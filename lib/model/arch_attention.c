@@ -166,11 +166,6 @@ struct multi_head_settings {
     enum score score;
 };
 
-static double default_size(const void *settings)
-{
-    return (double)((const struct multi_head_settings *)settings)->num_hiddens;
-}
-
 static double default_additive_size(const void *settings)
 {
     const struct multi_head_settings *s = settings;
@@ -290,10 +285,10 @@ const struct arch_class attncl__arch_multi_head_attention = {
         {"num_hiddens", KEY_INT, AT(multi_head_settings, num_hiddens), .min = 1},
         {"num_heads", KEY_INT, AT(multi_head_settings, num_heads), .min = 1},
         {"query_size", KEY_INT, AT(multi_head_settings, query_size), .min = 1,
-         OR_FROM(default_size)},
-        {"key_size", KEY_INT, AT(multi_head_settings, key_size), .min = 1, OR_FROM(default_size)},
+         OR_AS("num_hiddens")},
+        {"key_size", KEY_INT, AT(multi_head_settings, key_size), .min = 1, OR_AS("num_hiddens")},
         {"value_size", KEY_INT, AT(multi_head_settings, value_size), .min = 1,
-         OR_FROM(default_size)},
+         OR_AS("num_hiddens")},
         {"bias", KEY_BOOL, AT(multi_head_settings, bias), OR(false)}, CHECK(multi_head_check),
         {"score", KEY_WORD, AT(multi_head_settings, score), .choices = scores, OR_WORD("dot")},
         {"additive_size", KEY_INT, AT(multi_head_settings, additive_size), .min = 1,

@@ -8,17 +8,6 @@
 
 #include "model/block_seq2seq.h"
 
-static double default_decoder_layers(const void *settings)
-{
-    return (double)((const struct seq2seq_transformer_settings *)settings)->encoder.n_layers;
-}
-
-static double default_final_norm(const void *settings)
-{
-    const struct seq2seq_transformer_settings *s = settings;
-    return s->encoder.block.norm_first ? PRESENT_ALWAYS : PRESENT_IF_IN_FILE;
-}
-
 static attncl_status check(void *settings)
 {
     struct seq2seq_transformer_settings *s = settings;
@@ -58,9 +47,8 @@ const struct key attncl__seq2seq_transformer_keys[] = {
     {"output_bias", KEY_BOOL, BLOCK(mha.output_bias), OR(true)},
     KEYS_OF(attncl__ffn_keys, BLOCK(ffn)),
     {"n_layers", KEY_INT, WHOLE(encoder.n_layers), .min = 1},
-    {"n_decoder_layers", KEY_INT, WHOLE(decoder.n_layers), .min = 1,
-     OR_FROM(default_decoder_layers)},
-    {"final_norm", KEY_PRESENCE, WHOLE(encoder.final_norm), OR_FROM(default_final_norm)},
+    {"n_decoder_layers", KEY_INT, WHOLE(decoder.n_layers), .min = 1, OR_AS("n_layers")},
+    FINAL_NORM_KEYS(WHOLE(encoder.final_norm)),
     KEYS_OF(attncl__embed_sized_keys, WHOLE(source), TOKENS),
     {"tie_generator", KEY_BOOL, WHOLE(tied), OR(false), TOKENS},
     {"batch_first", KEY_BOOL, WHOLE(batch_first), OR(false), VECTORS},

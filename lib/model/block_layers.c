@@ -213,20 +213,10 @@ static const struct key rotary_keys[] = {
     {0},
 };
 
-static double default_rope_width(const void *settings)
-{
-    return (double)((const struct mha_settings *)settings)->head_dim;
-}
-
-static double default_kv_heads(const void *settings)
-{
-    return (double)((const struct mha_settings *)settings)->heads;
-}
-
 const struct key attncl__mha_keys[] = {
     {"d_model", KEY_INT, AT(mha_settings, d_model), .min = 1},
     {"heads", KEY_INT, AT(mha_settings, heads), .min = 1},
-    {"n_kv_heads", KEY_INT, AT(mha_settings, n_kv_heads), .min = 1, OR_FROM(default_kv_heads)},
+    {"n_kv_heads", KEY_INT, AT(mha_settings, n_kv_heads), .min = 1, OR_AS("heads")},
     {"head_dim", KEY_INT, AT(mha_settings, head_dim), .min = 1, OR_FROM(default_head_dim)},
     {"bias", KEY_BOOL, AT(mha_settings, bias), OR(true)},
     {"value_bias", KEY_BOOL, AT(mha_settings, value_bias), OR(true)},
@@ -239,7 +229,7 @@ const struct key attncl__mha_keys[] = {
     {"alibi_max", KEY_NUMBER, AT(mha_settings, alibi_max), .min = 1e-9, OR(8),
      WHEN("alibi", "true")},
     {"rope", KEY_BOOL, AT(mha_settings, rope), OR(false)},
-    {"rope_width", KEY_INT, AT(mha_settings, rotary.width), .min = 2, OR_FROM(default_rope_width),
+    {"rope_width", KEY_INT, AT(mha_settings, rotary.width), .min = 2, OR_AS("head_dim"),
      WHEN("rope", "true")},
     KEYS_OF(rotary_keys, AT(mha_settings, rotary), WHEN("rope", "true")),
     CHECK(check_mha),

@@ -8,11 +8,6 @@
 #include "layer/decoding.h"
 #include "model/block_models.h"
 
-static double default_generator_bias(const void *settings)
-{
-    return ((const struct lm_settings *)settings)->tied ? PRESENT_IF_IN_FILE : PRESENT_ALWAYS;
-}
-
 static attncl_status check(void *settings)
 {
     struct lm_settings *s = settings;
@@ -34,8 +29,10 @@ const struct key attncl__lm_keys[] = {
     KEYS_OF(attncl__embed_keys, AT(lm_settings, embed), OFF("feedback", "feedback_kv")),
     KEYS_OF(attncl__embed_plain_keys, AT(lm_settings, embed), ON("feedback", "feedback_kv")),
     {"tie_generator", KEY_BOOL, AT(lm_settings, tied), OR(false)},
-    {"generator_bias", KEY_PRESENCE, AT(lm_settings, generator_bias),
-     OR_FROM(default_generator_bias)},
+    {"generator_bias", KEY_PRESENCE, AT(lm_settings, generator_bias), OR(PRESENT_ALWAYS),
+     WHEN("tie_generator", "false")},
+    {"generator_bias", KEY_PRESENCE, AT(lm_settings, generator_bias), OR(PRESENT_IF_IN_FILE),
+     WHEN("tie_generator", "true")},
     {"logit_softcap", KEY_NUMBER, AT(lm_settings, logit_softcap), .min = 0, OR(0)},
     CHECK(check),
     {0},

@@ -111,6 +111,12 @@ struct encoder_settings {
     struct json_flags window_layers, rope_layers;
     double rope_local_theta;
 };
+// The rows of key final_norm: layers whose norms come first need one behind the last.
+#define FINAL_NORM_KEYS(at)                                                                        \
+    {"final_norm", KEY_PRESENCE, (at), OR(PRESENT_ALWAYS), WHEN("norm_first", "true")},            \
+    {                                                                                              \
+        "final_norm", KEY_PRESENCE, (at), OR(PRESENT_IF_IN_FILE), WHEN("norm_first", "false")      \
+    }
 extern const struct key attncl__encoder_keys[];
 attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
                              const struct block_call *call, attncl_value x);

@@ -222,6 +222,14 @@ static attncl_status read_value(const struct key *key, const struct json *object
     }
 }
 
+static double default_of(const struct reader *r, const struct key *key, const char *settings)
+{
+    const struct key *other = key;
+    const void *value =
+        key->same_as ? attncl__config_value(r->table, r->settings, key->same_as, &other) : NULL;
+    return value ? load(other, value) : key->derive ? key->derive(settings) : key->otherwise;
+}
+
 static attncl_status read_key(const struct reader *r, const struct key *key, char *settings)
 {
     bool present = false;
@@ -231,7 +239,7 @@ static attncl_status read_key(const struct reader *r, const struct key *key, cha
     if (key->type == KEY_NUMBERS)
         memcpy(value, key->numbers, sizeof key->numbers);
     else if (!key->name || (key->optional && !key->is_preset && key->type != KEY_FLAGS))
-        store(key, key->derive ? key->derive(settings) : key->otherwise, value);
+        store(key, default_of(r, key, settings), value);
     return key->name ? read_value(key, r->object, key->optional ? &present : NULL, value)
                      : ATTNCL_OK;
 }
