@@ -155,7 +155,7 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     TRY_DONE(take_prompt(s, prompt, &q));
     if (q.n_steps > 0 && q.batch > 0) {
         const int64_t n_fed = q.n_prompt + q.n_steps - 1; // the last token drawn is not fed
-        TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, ATTNCL_F32, &decoder));
+        TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, ATTNCL_F32, false, &decoder));
         TRY_DONE(draw(decoder, &q));
     }
     const int64_t dim[2] = {q.n_prompt + q.n_steps, q.batch};

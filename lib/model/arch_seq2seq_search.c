@@ -11,7 +11,7 @@
 #include "base/ckd.h"
 #include "graph/graph.h"
 #include "model/beam.h"
-#include "model/block_seq2seq.h"
+#include "model/block_models.h"
 #include "model/model.h"
 
 struct predict_settings {

@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-#include "model/block_seq2seq.h"
+#include "model/block_models.h"
 
 static attncl_status check(void *settings)
 {

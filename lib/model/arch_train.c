@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "model/block_models.h"
 #include "model/block_optim.h"
-#include "model/block_seq2seq.h"
 #include "model/model.h"
 
 enum { INNER_BYTES = 2048 };

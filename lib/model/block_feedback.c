@@ -118,7 +118,7 @@ static attncl_value key_value_weight(struct params *p, const struct feedback_set
     const int64_t c = s->d_model;
     const struct param_init linear = attncl__init_fan_in(c);
     char name[64];
-    struct param_stack stack = attncl__param_stack_begin(p, "key_value.weight", c);
+    struct param_stack stack = {.p = p, .name = "key_value.weight", .width = c};
     for (int64_t i = 0; i < s->n_layers && !s->shared && p->status == ATTNCL_OK; ++i) {
         snprintf(name, sizeof name, "layers.%" PRId64 ".attn.key.linear.weight", i);
         attncl__param_stack_add(&stack, name, linear, c);
@@ -139,7 +139,7 @@ static attncl_value key_value_bias(struct params *p, const struct feedback_setti
     char name[64];
     if (s->shared)
         return ATTNCL_NONE_VALUE;
-    struct param_stack stack = attncl__param_stack_begin(p, "key_value.bias", 0);
+    struct param_stack stack = {.p = p, .name = "key_value.bias"};
     for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
         snprintf(name, sizeof name, "layers.%" PRId64 ".attn.value.linear.bias", i);
         attncl__param_stack_add(&stack, NULL, linear, s->d_model);

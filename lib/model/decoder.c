@@ -11,8 +11,9 @@
 #include "base/struct.h"
 #include "model/decoder.h"
 
-static attncl_status create(attncl_model *model, int64_t batch, int64_t n_positions,
-                            attncl_dtype state_dtype, bool slots, attncl_decoder **decoder_ret)
+attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
+                                         attncl_dtype state_dtype, bool slots,
+                                         attncl_decoder **decoder_ret)
 {
     REQUIRE(model && decoder_ret, ATTNCL_ERR_ARGUMENT, "model or decoder_ret is NULL");
     REQUIRE(model->arch->build_decoding, ATTNCL_ERR_UNSUPPORTED, "arch %s is no language model",
@@ -42,12 +43,6 @@ static attncl_status create(attncl_model *model, int64_t batch, int64_t n_positi
 done:
     attncl_decoder_destroy(decoder);
     return status;
-}
-
-attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
-                                         attncl_dtype state_dtype, attncl_decoder **decoder_ret)
-{
-    return create(model, batch, n_positions, state_dtype, false, decoder_ret);
 }
 
 static attncl_status check_lengths(const attncl_model *model, const attncl_decoder_options *o)
@@ -81,8 +76,8 @@ attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
             ATTNCL_ERR_ARGUMENT, "state_dtype is %s, must be F32, F16, BF16 or Q8",
             attncl_dtype_name(o.state_dtype));
     TRY(check_lengths(model, &o));
-    TRY(create(model, batch, o.slot_limit ? o.slot_limit : o.window, o.state_dtype,
-               o.slot_limit > 0, &decoder));
+    TRY(attncl__decoder_create_for(model, batch, o.slot_limit ? o.slot_limit : o.window,
+                                   o.state_dtype, o.slot_limit > 0, &decoder));
     const attncl_status status =
         o.window ? attncl__decoder_crop_init(decoder, o.window) : ATTNCL_OK;
     if (status == ATTNCL_OK)

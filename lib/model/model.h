@@ -64,9 +64,10 @@ attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *in
 attncl_status attncl__check_tokens(int64_t n_vocab, int64_t n, const int32_t *tokens);
 
 // A decoder that will take at most `n_positions` tokens (0: as many as the model does) and has
-// memory for no more; state_dtype as attncl_decoder_options'.
+// memory for no more, or with slots each of them; state_dtype as attncl_decoder_options'.
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
-                                         attncl_dtype state_dtype, attncl_decoder **decoder_ret);
+                                         attncl_dtype state_dtype, bool slots,
+                                         attncl_decoder **decoder_ret);
 
 // -- run.c: filling the results of a run
 
@@ -81,10 +82,6 @@ const char *attncl__gradients_output(const char *name);
 
 // True when the inputs ask for gradients.
 bool attncl__gradients_asked(const attncl_array *inputs, size_t n);
-
-// ERR_UNSUPPORTED when they ask for those of an architecture that has none.
-attncl_status attncl__gradients_check(const struct arch_class *arch, const attncl_array *inputs,
-                                      size_t n);
 
 // Adds to the built graph an input for each cotangent, which must have the shape of its output, and
 // an output for each float input and trainable parameter.

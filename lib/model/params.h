@@ -208,7 +208,7 @@ attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t 
                                     int64_t n_needed, int64_t width);
 
 // Several of the file's parameters as one value, so that one GEMM computes them together.  Rows
-// follow each other in the order of the adds; the whole is [rows, width], or with width 0 [rows].
+// follow each other in the order of the adds; the whole is [rows, width], or with width 0 [rows].  The first three are set.
 struct param_stack {
     struct params *p;
     const char *name; // of the whole, not in the file
@@ -217,7 +217,6 @@ struct param_stack {
     int64_t n_rows;
     size_t capacity;
 };
-struct param_stack attncl__param_stack_begin(struct params *p, const char *name, int64_t width);
 // A parameter of `n_rows` rows; name NULL: rows of zeros.
 void attncl__param_stack_add(struct param_stack *s, const char *name, struct param_init init,
                              int64_t n_rows);

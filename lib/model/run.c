@@ -29,9 +29,13 @@ static attncl_status check_call(const attncl_model *model, const attncl_array *i
 {
     REQUIRE(model, ATTNCL_ERR_ARGUMENT, "model is NULL");
     REQUIRE(inputs || n == 0, ATTNCL_ERR_ARGUMENT, "inputs is NULL");
-    for (size_t i = 0; i < n; ++i)
+    for (size_t i = 0; i < n; ++i) {
         REQUIRE(inputs[i].name, ATTNCL_ERR_ARGUMENT, "input %zu has no name", i);
-    return attncl__gradients_check(model->arch, inputs, n);
+        REQUIRE(!model->arch->no_gradients || !attncl__gradients_output(inputs[i].name),
+                ATTNCL_ERR_UNSUPPORTED, "arch %s has no gradients, input %s asks for them",
+                model->arch->name, inputs[i].name);
+    }
+    return ATTNCL_OK;
 }
 
 // -- names of inputs

@@ -176,7 +176,7 @@ done:
 
 // -- batches
 
-attncl_status attncl__batch_create(const struct batch_array *arrays, size_t n, struct batch *batch)
+attncl_status attncl__batch_create(const attncl_array *arrays, size_t n, struct batch *batch)
 {
     size_t elements = 0, at = 0;
 
@@ -185,9 +185,9 @@ attncl_status attncl__batch_create(const struct batch_array *arrays, size_t n, s
         for (int k = 0; k < arrays[i].rank; ++k)
             REQUIRE(ckd_mul_size(count, (size_t)arrays[i].dim[k], &count), ATTNCL_ERR_NO_MEMORY,
                     "%s of a batch", arrays[i].name);
-        batch->array[i] = (attncl_array){
-            .name = arrays[i].name, .dtype = ATTNCL_I32, .rank = arrays[i].rank, .bytes = count};
-        memcpy(batch->array[i].dim, arrays[i].dim, sizeof arrays[i].dim);
+        batch->array[i] = arrays[i];
+        batch->array[i].dtype = ATTNCL_I32;
+        batch->array[i].bytes = count;
         REQUIRE(ckd_add_size(elements, count / sizeof(int32_t), &elements), ATTNCL_ERR_NO_MEMORY,
                 "a batch");
     }
