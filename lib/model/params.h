@@ -53,9 +53,10 @@ attncl_status attncl__param_list_add_window(struct param_list *l, const char *na
 
 // -- param_quantised.c: parameters that the file has in 8 or 4 bits
 
-// The bytes of one, whose scales are finite, released by attncl__free(); NULL where it has plain elements.
+// The bytes of one, whose scales are finite, released by attncl__free().
 attncl_status attncl__param_read_quantised(const attncl_safetensors *file, const attncl_array *a,
-                                           attncl_dtype *dtype_ret, void **data_ret);
+                                           attncl_dtype *dtype_ret, int64_t dim_ret[2],
+                                           void **data_ret);
 // Any parameter's elements as floats.
 attncl_status attncl__param_read_floats(const attncl_safetensors *file, const attncl_array *a,
                                         float *values);
