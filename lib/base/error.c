@@ -28,15 +28,12 @@ static void flatten(char *text)
     }
 }
 
-void attncl__error_prefix(const char *fmt, ...)
+static void add_prefix(const char *fmt, va_list args)
 {
     char text[MESSAGE_BYTES];
     char old[MESSAGE_BYTES];
-    va_list args;
 
-    va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
     flatten(text);
     memcpy(old, last_message, sizeof old);
     const size_t used = strlen(text);
@@ -50,6 +47,24 @@ void attncl__error_prefix(const char *fmt, ...)
         keep = capacity - 1;
     memcpy(last_message + used + 2, old, keep);
     last_message[used + 2 + keep] = '\0';
+}
+
+void attncl__error_prefix(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    add_prefix(fmt, args);
+    va_end(args);
+}
+
+attncl_status attncl__prefix_failure(attncl_status status, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (status != ATTNCL_OK)
+        add_prefix(fmt, args);
+    va_end(args);
+    return status;
 }
 
 attncl_status attncl__fail(attncl_status status, const char *file, int line, const char *fmt, ...)

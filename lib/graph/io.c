@@ -42,8 +42,7 @@ static int add_named(attncl_graph *g, enum value_kind kind, const char *name, at
     }
     const attncl_status status = attncl__desc_make(dtype, rank, dim, &v.desc);
     if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", name);
-        attncl__graph_keep_failure(g, status);
+        attncl__graph_keep_failure(g, attncl__prefix_failure(status, "%s", name));
         return 0;
     }
     v.name = attncl__copy_text(name);
@@ -143,10 +142,8 @@ attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank
     attncl_tensor *tensor = NULL;
     const attncl_status status =
         attncl_tensor_create(g->ctx, dtype, rank, dim, dtype, data, &tensor);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("constant");
-        return attncl__graph_keep_failure(g, status);
-    }
+    if (status != ATTNCL_OK)
+        return attncl__graph_keep_failure(g, attncl__prefix_failure(status, "constant"));
     const attncl_value v = attncl_graph_tensor(g, tensor);
     if (v.id)
         g->values[v.id].owns_tensor = true;

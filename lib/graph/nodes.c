@@ -243,13 +243,10 @@ attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, cons
         goto done;
     attncl__graph_sig(g, &node, g->descs, &sig);
     sig.caps = NULL;
-    const attncl_status status = attncl__op_infer(cls, &sig);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", cls->name);
-        attncl__graph_keep_failure(g, status);
-        goto done;
-    }
-    first = append_node(g, &node, &sig);
+    const attncl_status status =
+        attncl__prefix_failure(attncl__op_infer(cls, &sig), "%s", cls->name);
+    first =
+        status == ATTNCL_OK ? append_node(g, &node, &sig) : attncl__graph_keep_failure(g, status);
 done:
     attncl__free(node.params);
     return first;

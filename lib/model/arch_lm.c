@@ -71,12 +71,8 @@ static attncl_status take_prompt(const struct sample_settings *s, const attncl_a
     REQUIRE(q->tokens && q->logits, ATTNCL_ERR_NO_MEMORY, "%zu tokens", n_all);
     q->drawn = q->tokens + n_prompt;
 
-    const attncl_status status =
-        attncl__convert(a->dtype, a->data, ATTNCL_I32, q->tokens, n_prompt);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("input tokens");
-        return status;
-    }
+    TRY(attncl__prefix_failure(attncl__convert(a->dtype, a->data, ATTNCL_I32, q->tokens, n_prompt),
+                               "input tokens"));
     return attncl__check_tokens(n_vocab, (int64_t)n_prompt, q->tokens);
 }
 

@@ -200,10 +200,8 @@ static attncl_status predict_build(struct build *b, const void *settings)
     TRY_DONE(add_first_tokens(g, s->bos, attncl__input_axis(b, 'B'), &bos));
     tokens = attncl__alloc_array((size_t)s->n_steps, sizeof *tokens);
     weights = attncl__alloc_array((size_t)s->n_steps, sizeof *weights);
-    if (!tokens || !weights) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " steps", s->n_steps);
-        goto done;
-    }
+    if (!tokens || !weights)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " steps", s->n_steps));
     const struct decoder decoder = decoder_params(&b->params, s, &rnn);
     attncl_graph_push_scope(g, "decoder");
     attncl_bahdanau_source source = ATTNCL_BAHDANAU_SOURCE_INIT;

@@ -180,10 +180,8 @@ static attncl_status read_object(const struct key *key, const struct json *objec
 {
     const struct json *inner;
     TRY(attncl__json_object(object, key->name, NULL, &inner));
-    const attncl_status status = attncl__config_read(key->inner, inner, settings);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("%s", key->name);
-    return status;
+    return attncl__prefix_failure(attncl__config_read(key->inner, inner, settings), "%s",
+                                  key->name);
 }
 
 // `value` holds the default, and keeps it where the key is absent; that is allowed with `present`.
@@ -297,11 +295,8 @@ attncl_status attncl__config_check_keys(const struct key *table, const struct js
         if (key->type != KEY_OBJECT ||
             attncl__json_object(object, name, &present, &inner) != ATTNCL_OK)
             continue; // a value of another type is what reading it refuses
-        const attncl_status status = attncl__config_check_keys(key->inner, inner, value);
-        if (status != ATTNCL_OK) {
-            attncl__error_prefix("%s", name);
-            return status;
-        }
+        TRY(attncl__prefix_failure(attncl__config_check_keys(key->inner, inner, value), "%s",
+                                   name));
     }
     return ATTNCL_OK;
 }

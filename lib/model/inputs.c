@@ -44,10 +44,8 @@ static bool takes(enum port_type type, attncl_dtype dtype)
 // The shape of an array that a caller gives.
 static attncl_status read_shape(const attncl_array *a, struct tensor_desc *ret)
 {
-    const attncl_status status = attncl__desc_make(a->dtype, a->rank, a->dim, ret);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("input %s", a->name);
-    return status;
+    return attncl__prefix_failure(attncl__desc_make(a->dtype, a->rank, a->dim, ret), "input %s",
+                                  a->name);
 }
 
 static attncl_status match(struct build *b, const struct port *port, const attncl_array *a)

@@ -93,9 +93,7 @@ attncl_status attncl__model_configure(attncl_model *model)
         attncl__json_parse(config, strlen(config), JSON_CONFIG_LIMITS, &model->config);
     if (status == ATTNCL_OK)
         status = attncl__arch_configure(model->arch, model->config, model->settings);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("attncl.config");
-    return status;
+    return attncl__prefix_failure(status, "attncl.config");
 }
 
 // Lists or loads the parameters.
@@ -175,13 +173,8 @@ static attncl_status open_file(attncl_context *context, const char *path, const 
 
     TRY_DONE(begin(context, &model));
     TRY_DONE(attncl_safetensors_open_header(path, &file));
-    status = fill(model, file, arch, config, 0);
-    if (status == ATTNCL_OK)
-        status = attncl__st_unchanged(file);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", path);
-        goto done;
-    }
+    TRY_DONE(attncl__prefix_failure(fill(model, file, arch, config, 0), "%s", path));
+    TRY_DONE(attncl__prefix_failure(attncl__st_unchanged(file), "%s", path));
     *model_ret = model;
     model = NULL; // ownership has passed to the caller
 

@@ -109,11 +109,8 @@ attncl_status attncl__param_list_add(struct param_list *l, const char *name, int
                                      const int64_t *dim, enum param_kind kind)
 {
     struct tensor_desc want;
-    const attncl_status status = attncl__desc_make(ATTNCL_F32, rank, dim, &want);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("parameter %s", name);
-        return status;
-    }
+    TRY(attncl__prefix_failure(attncl__desc_make(ATTNCL_F32, rank, dim, &want), "parameter %s",
+                               name));
     if (attncl__name_find(&l->names, name) >= 0) // a weight that is used twice
         return ATTNCL_OK;
     TRY(append(l, name, &want, kind));

@@ -20,11 +20,9 @@ attncl_status attncl__param_read_quantised(const attncl_safetensors *file, const
     TRY_DONE(attncl_safetensors_quantised(file, a->name, dtype_ret, dim_ret));
     assert(*dtype_ret != ATTNCL_DTYPE_NONE);
     TRY_DONE(attncl__st_read(file, a, 0, a->bytes, data));
-    status = attncl__quantised_check(*dtype_ret, dim_ret[0], dim_ret[1], data);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("parameter %s", a->name);
-        goto done;
-    }
+    TRY_DONE(
+        attncl__prefix_failure(attncl__quantised_check(*dtype_ret, dim_ret[0], dim_ret[1], data),
+                               "parameter %s", a->name));
     *data_ret = data;
     data = NULL;
 done:

@@ -154,11 +154,8 @@ attncl_status attncl__dataset_ids(const struct dataset *d, const attncl_array *a
     const size_t n = array->bytes * CHAR_BIT / attncl__dtype_bits(array->dtype);
     int32_t *ids = attncl__alloc_array(n, sizeof *ids);
     REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%s: %s of %zu elements", path, array->name, n);
-    status = attncl__convert(array->dtype, array->data, ATTNCL_I32, ids, n);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s: %s", path, array->name);
-        goto done;
-    }
+    TRY_DONE(attncl__prefix_failure(attncl__convert(array->dtype, array->data, ATTNCL_I32, ids, n),
+                                    "%s: %s", path, array->name));
     for (size_t i = 0; i < n; ++i) {
         if (ids[i] < 0)
             TRY_DONE(FAIL(ATTNCL_ERR_FORMAT, "%s: %s: element %zu is %" PRId32 ", no token", path,
