@@ -85,10 +85,6 @@ const struct arch_class attncl__arch_positional_encoding = {
 
 // -- cross_entropy
 
-struct cross_entropy_settings {
-    attncl_cross_entropy_desc loss;
-};
-
 static const struct choice reductions[] = {
     {"mean", ATTNCL_REDUCE_MEAN},
     {"sum", ATTNCL_REDUCE_SUM},
@@ -96,34 +92,26 @@ static const struct choice reductions[] = {
     {0},
 };
 
-static attncl_status cross_entropy_check(void *settings)
-{
-    ((struct cross_entropy_settings *)settings)->loss.struct_size =
-        sizeof(attncl_cross_entropy_desc);
-    return ATTNCL_OK;
-}
-
 static attncl_status cross_entropy_build(struct build *b, const void *settings)
 {
-    const struct cross_entropy_settings *s = settings;
+    attncl_cross_entropy_desc desc = *(const attncl_cross_entropy_desc *)settings;
     const attncl_value logits = attncl__input(b, "logits");
     const attncl_value targets = attncl__input(b, "targets");
-    attncl_graph_output(b->graph, "loss",
-                        attncl_cross_entropy(b->graph, logits, targets, &s->loss));
+    desc.struct_size = sizeof desc;
+    attncl_graph_output(b->graph, "loss", attncl_cross_entropy(b->graph, logits, targets, &desc));
     return ATTNCL_OK;
 }
 
 const struct arch_class attncl__arch_cross_entropy = {
     .name = "cross_entropy",
     .example = "{}",
-    .settings_bytes = sizeof(struct cross_entropy_settings),
-    .keys = KEYS({"reduction", KEY_WORD, AT(cross_entropy_settings, loss.reduction),
+    .settings_bytes = sizeof(attncl_cross_entropy_desc),
+    .keys = KEYS({"reduction", KEY_WORD, offsetof(attncl_cross_entropy_desc, reduction),
                   .choices = reductions, OR_WORD("mean")},
-                 {"pad", KEY_INT, AT(cross_entropy_settings, loss.pad), .min = INT32_MIN,
+                 {"pad", KEY_INT, offsetof(attncl_cross_entropy_desc, pad), .min = INT32_MIN,
                   OR(-1)}, // no target is -1
-                 {"label_smoothing", KEY_NUMBER, AT(cross_entropy_settings, loss.label_smoothing),
-                  .max = 1, OR(0)},
-                 CHECK(cross_entropy_check)),
+                 {"label_smoothing", KEY_NUMBER,
+                  offsetof(attncl_cross_entropy_desc, label_smoothing), .max = 1, OR(0)}),
     .inputs = PORTS(PORT("logits", F32, "... V"), PORT("targets", INDEX, "...", .below = "V")),
     .outputs = PORTS(PORT("loss", F32, "...", WHEN("reduction", "none")),
                      PORT("loss", F32, "", UNLESS("reduction", "none"))),
@@ -137,12 +125,6 @@ struct shift_settings {
     double delta;
 };
 
-static attncl_status shift_check(void *settings)
-{
-    return attncl__check_parity("num_hiddens", ((const struct shift_settings *)settings)->width,
-                                true);
-}
-
 static attncl_status shift_build(struct build *b, const void *settings)
 {
     const struct shift_settings *s = settings;
@@ -155,9 +137,8 @@ const struct arch_class attncl__arch_relative_shift = {
     .name = "relative_shift",
     .example = "{\"num_hiddens\": 64, \"delta\": 1}",
     .settings_bytes = sizeof(struct shift_settings),
-    .keys = KEYS({"num_hiddens", KEY_INT, AT(shift_settings, width), .min = 2},
-                 {"delta", KEY_NUMBER, AT(shift_settings, delta), .min = -INFINITY},
-                 CHECK(shift_check)),
+    .keys = KEYS({"num_hiddens", KEY_INT, AT(shift_settings, width), .min = 2, .parity = EVEN},
+                 {"delta", KEY_NUMBER, AT(shift_settings, delta), .min = -INFINITY}),
     .inputs = PORTS(PORT("x", F32, "... num_hiddens")),
     .outputs = PORTS(PORT("output", F32, "... num_hiddens")),
     .build = shift_build,

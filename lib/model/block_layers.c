@@ -7,13 +7,6 @@
 #include "layer/layer.h"
 #include "model/block_layers.h"
 
-attncl_status attncl__check_parity(const char *key, int64_t value, bool even)
-{
-    REQUIRE((value % 2 == 0) == even, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", expected an %s number",
-            key, value, even ? "even" : "odd");
-    return ATTNCL_OK;
-}
-
 // -- layer norm
 
 struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width)
@@ -114,14 +107,14 @@ static attncl_status check_conv(void *settings)
     const struct aft_settings *s = settings;
     REQUIRE(s->d_model % s->heads == 0, ATTNCL_ERR_FORMAT,
             "d_model is %" PRId64 ", not a multiple of heads, %" PRId64, s->d_model, s->heads);
-    return attncl__check_parity("window_size", s->filter, false);
+    return ATTNCL_OK;
 }
 
 const struct key attncl__aft_conv_keys[] = {
     KIND(ATTNCL_AFT_CONV),
     {D_MODEL},
     {"heads", KEY_INT, AT(aft_settings, heads), .min = 1},
-    {"window_size", KEY_INT, AT(aft_settings, filter), .min = 1},
+    {"window_size", KEY_INT, AT(aft_settings, filter), .min = 1, .parity = ODD},
     {BIAS},
     CHECK(check_conv),
     {0},
@@ -292,31 +285,18 @@ void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_s
     ret->bias = PARAM(p, "bias", INIT_CONSTANT(1), s->seq_len);
 }
 
-// The gating unit halves this width.
-static attncl_status check_sgu(void *settings)
-{
-    return attncl__check_parity("d_z", ((const struct sgu_settings *)settings)->d_z, true);
-}
-
 const struct key attncl__sgu_keys[] = {
-    {"d_z", KEY_INT, AT(sgu_settings, d_z), .min = 2},
+    {"d_z", KEY_INT, AT(sgu_settings, d_z), .min = 2, .parity = EVEN}, // the gating unit halves it
     {"seq_len", KEY_INT, AT(sgu_settings, seq_len), .min = 1},
     NORM_EPS_KEY(AT(sgu_settings, norm_eps)),
-    CHECK(check_sgu),
     {0},
 };
 
-static attncl_status check_gmlp(void *settings)
-{
-    return attncl__check_parity("d_ffn", ((const struct gmlp_settings *)settings)->d_ffn, true);
-}
-
 const struct key attncl__gmlp_keys[] = {
     {"d_model", KEY_INT, AT(gmlp_settings, d_model), .min = 1},
-    {"d_ffn", KEY_INT, AT(gmlp_settings, d_ffn), .min = 2},
+    {"d_ffn", KEY_INT, AT(gmlp_settings, d_ffn), .min = 2, .parity = EVEN},
     {"seq_len", KEY_INT, AT(gmlp_settings, seq_len), .min = 1},
     NORM_EPS_KEY(AT(gmlp_settings, norm_eps)),
-    CHECK(check_gmlp),
     {0},
 };
 

@@ -12,9 +12,6 @@
 
 // -- block_layers.c
 
-// For checks: ERR_FORMAT where the value is not even, or not odd.
-attncl_status attncl__check_parity(const char *key, int64_t value, bool even);
-
 // A layer norm under a name: its parameters and what it adds to a graph.
 
 // The row of key layer_norm_eps: that of all norms of a model, but for an encoder's final_norm_eps.
