@@ -144,6 +144,7 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     const attncl_array *prompt = attncl__input_find(inputs, n, "tokens");
     attncl_status status = ATTNCL_OK;
     struct sequences q = {0};
+    const attncl_decoder_options options = {.state_dtype = ATTNCL_F32};
     attncl_decoder *decoder = NULL;
     void *all;
 
@@ -151,7 +152,7 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     TRY_DONE(take_prompt(s, prompt, &q));
     if (q.n_steps > 0 && q.batch > 0) {
         const int64_t n_fed = q.n_prompt + q.n_steps - 1; // the last token drawn is not fed
-        TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, ATTNCL_F32, false, &decoder));
+        TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, &options, &decoder));
         TRY_DONE(draw(decoder, &q));
     }
     const int64_t dim[2] = {q.n_prompt + q.n_steps, q.batch};

@@ -90,7 +90,7 @@ static attncl_status build_encoder(struct build *b, attncl_model *model, struct 
     attncl__params_leave(&b->params);
     q->beams.n_batch = attncl__input_axis(b, 'B');
     q->n_source = attncl__input_axis(b, 'S');
-    return attncl_graph_compile(b->graph, NULL);
+    return ATTNCL_OK;
 }
 
 static attncl_status build_step(struct build *b, attncl_model *model, struct search *q)
@@ -107,7 +107,7 @@ static attncl_status build_step(struct build *b, attncl_model *model, struct sea
         b, &q->s->model, attncl_slice(g, step, 0, 1, n_step), call.position);
     attncl_graph_output(g, "logits", attncl__seq2seq_decode(b, &q->s->model, &call, x));
     attncl__graph_share_state(g, q->encoder);
-    return attncl_graph_compile(g, NULL);
+    return ATTNCL_OK;
 }
 
 static void move_rows(attncl_graph *g, const char *name, const int64_t dim[3], attncl_value rows)
@@ -130,7 +130,7 @@ static attncl_status build_reorder(struct build *b, attncl_model *model, struct 
         move_rows(b->graph, "values", dim, rows);
     }
     attncl__graph_share_state(b->graph, q->step);
-    return attncl_graph_compile(b->graph, NULL);
+    return ATTNCL_OK;
 }
 
 typedef attncl_status build_graph(struct build *b, attncl_model *model, struct search *q);
@@ -141,12 +141,7 @@ static attncl_status open_graph(attncl_model *model, const struct build *given, 
     struct build b;
     TRY(attncl__model_begin(model, given->inputs, given->n_inputs, &b));
     b.shows_attention = false;
-    const attncl_status status = build(&b, model, q);
-    if (status == ATTNCL_OK)
-        *ret = b.graph;
-    else
-        attncl_graph_destroy(b.graph);
-    return status;
+    return attncl__model_end(&b, build(&b, model, q), ret);
 }
 
 static attncl_status open_search(attncl_model *model, const struct build *given, struct search *q)

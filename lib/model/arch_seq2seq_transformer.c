@@ -90,29 +90,15 @@ attncl_value attncl__seq2seq_embed_target(struct build *b,
     return attncl__embed(b, &s->target, tokens, position, ATTNCL_LAYOUT_BATCH_FIRST);
 }
 
-// [..., C] -> [..., V].  A tied weight is no parameter of its own.
-static attncl_value project(struct build *b, const struct seq2seq_transformer_settings *s,
-                            attncl_value x)
-{
-    const int64_t n_vocab = s->target.n_vocab, width = s->target.width;
-    const struct param_init init = attncl__init_fan_in(width);
-    attncl_value weight = s->tied ? attncl__embed_weight(b, &s->target) : ATTNCL_NONE_VALUE;
-    attncl__params_enter(&b->params, "generator.projection");
-    if (!s->tied)
-        weight = attncl__param_kept(&b->params, "weight", init, n_vocab, width);
-    const attncl_value bias = PARAM(&b->params, "bias", init, n_vocab);
-    const attncl_value y = attncl_linear(b->graph, x, weight, bias);
-    attncl__params_leave(&b->params);
-    return y;
-}
-
 attncl_value attncl__seq2seq_decode(struct build *b, const struct seq2seq_transformer_settings *s,
                                     const struct block_call *call, attncl_value x)
 {
     attncl__params_enter(&b->params, "decoder");
     x = attncl__encoder(b, &s->decoder, call, x);
     attncl__params_leave(&b->params);
-    return has_tokens(s) ? project(b, s, x) : x;
+    return has_tokens(s) ? attncl__generator(b, &s->target, "generator.projection", s->tied,
+                                             PRESENT_ALWAYS, x)
+                         : x;
 }
 
 // -- both, of whole sequences

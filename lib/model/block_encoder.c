@@ -230,9 +230,7 @@ static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,
 static struct norm_params norm_params(struct params *p, const struct block_settings *s,
                                       const char *name)
 {
-    const int64_t width = attncl__block_width(s);
-    return s->norm == NORM_RMS ? attncl__rms_norm_params(p, name, width)
-                               : attncl__norm_params(p, name, width);
+    return attncl__norm_params(p, name, s->norm, attncl__block_width(s));
 }
 
 // x + LN(y)

@@ -95,13 +95,14 @@ void attncl__feedback_layer_params(struct params *p, const struct feedback_setti
     *ret = (attncl_feedback_layer_params)ATTNCL_FEEDBACK_LAYER_PARAMS_INIT;
     ret->attn = &parts->attn;
     ret->ffn = &parts->ffn;
-    const struct norm_params norm_attn = attncl__norm_params(p, "norm_self_attn", s->d_model);
+    const struct norm_params norm_attn =
+        attncl__norm_params(p, "norm_self_attn", NORM_LAYER, s->d_model);
     ret->norm_attn_weight = norm_attn.weight;
     ret->norm_attn_bias = norm_attn.bias;
     attncl__params_enter(p, "attn");
     attncl__feedback_attention_params(p, s, keys, &parts->attn);
     attncl__params_leave(p);
-    const struct norm_params norm_ffn = attncl__norm_params(p, "norm_ff", s->d_model);
+    const struct norm_params norm_ffn = attncl__norm_params(p, "norm_ff", NORM_LAYER, s->d_model);
     ret->norm_ffn_weight = norm_ffn.weight;
     ret->norm_ffn_bias = norm_ffn.bias;
     attncl__params_enter(p, "feed_forward");
@@ -168,7 +169,7 @@ static void transformer_params(struct params *p, const struct feedback_settings 
         ret->key_value_bias = key_value_bias(p, s);
     }
     ret->weights = PARAM(p, "weights", INIT_CONSTANT(1), s->n_layers + 1);
-    const struct norm_params norm = attncl__norm_params(p, "norm", s->d_model);
+    const struct norm_params norm = attncl__norm_params(p, "norm", NORM_LAYER, s->d_model);
     ret->norm_weight = norm.weight;
     ret->norm_bias = norm.bias;
     ret->norm_eps = (float)s->norm_eps;

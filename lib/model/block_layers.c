@@ -9,21 +9,13 @@
 
 // -- layer norm
 
-struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width)
+struct norm_params attncl__norm_params(struct params *p, const char *name, enum norm_kind kind,
+                                       int64_t width)
 {
-    struct norm_params norm = {.name = name};
+    struct norm_params norm = {.name = name, .kind = kind};
     attncl__params_enter(p, "%s", name);
     norm.weight = PARAM(p, "weight", INIT_CONSTANT(1), width);
-    norm.bias = PARAM(p, "bias", INIT_CONSTANT(0), width);
-    attncl__params_leave(p);
-    return norm;
-}
-
-struct norm_params attncl__rms_norm_params(struct params *p, const char *name, int64_t width)
-{
-    struct norm_params norm = {.name = name, .rms = true};
-    attncl__params_enter(p, "%s", name);
-    norm.weight = PARAM(p, "weight", INIT_CONSTANT(1), width);
+    norm.bias = PARAM_IF(kind == NORM_LAYER, p, "bias", INIT_CONSTANT(0), width);
     attncl__params_leave(p);
     return norm;
 }
@@ -42,7 +34,7 @@ struct norm_params attncl__norm_optional(struct params *p, const char *name, int
 
 attncl_value attncl__norm(struct build *b, struct norm_params norm, double eps, attncl_value x)
 {
-    if (!norm.rms)
+    if (norm.kind == NORM_LAYER)
         return attncl__layer_normalise(b->graph, norm.name, x, norm.weight, norm.bias, (float)eps);
     attncl_graph_push_scope(b->graph, norm.name);
     const attncl_value y = attncl_rms_norm(b->graph, x, norm.weight, (float)eps);
@@ -241,8 +233,8 @@ void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_m
     attncl__param_linear(p, "output", c, heads, s->output_bias, &ret->output_weight,
                          &ret->output_bias);
     if (s->qk_norm) {
-        ret->query_norm = attncl__rms_norm_params(p, "query_norm", s->head_dim).weight;
-        ret->key_norm = attncl__rms_norm_params(p, "key_norm", s->head_dim).weight;
+        ret->query_norm = attncl__norm_params(p, "query_norm", NORM_RMS, s->head_dim).weight;
+        ret->key_norm = attncl__norm_params(p, "key_norm", NORM_RMS, s->head_dim).weight;
     }
 }
 
@@ -277,7 +269,7 @@ attncl_attention_desc attncl__mha_desc(struct build *b, const struct mha_setting
 
 void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_sgu_params *ret)
 {
-    const struct norm_params norm = attncl__norm_params(p, "norm", s->d_z / 2);
+    const struct norm_params norm = attncl__norm_params(p, "norm", NORM_LAYER, s->d_z / 2);
     ret->norm_weight = norm.weight;
     ret->norm_bias = norm.bias;
     ret->norm_eps = (float)s->norm_eps;
@@ -305,7 +297,7 @@ void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl
 {
     const struct sgu_settings sgu = {s->d_ffn, s->seq_len, s->norm_eps};
 
-    const struct norm_params norm = attncl__norm_params(p, "norm", s->d_model);
+    const struct norm_params norm = attncl__norm_params(p, "norm", NORM_LAYER, s->d_model);
     ret->norm_weight = norm.weight;
     ret->norm_bias = norm.bias;
     ret->norm_eps = (float)s->norm_eps;

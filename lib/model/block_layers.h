@@ -20,13 +20,14 @@
         "layer_norm_eps", KEY_NUMBER, (at), .min = 1e-30, OR(1e-5)                                 \
     }
 
+enum norm_kind { NORM_LAYER, NORM_RMS }; // RMS norm has no bias
 struct norm_params {
     const char *name;
-    bool rms;                  // RMS norm, which has no bias
+    enum norm_kind kind;
     attncl_value weight, bias; // [width]
 };
-struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width);
-struct norm_params attncl__rms_norm_params(struct params *p, const char *name, int64_t width);
+struct norm_params attncl__norm_params(struct params *p, const char *name, enum norm_kind kind,
+                                       int64_t width);
 // A norm that the file may lack, both null values then.
 struct norm_params attncl__norm_optional(struct params *p, const char *name, int64_t width);
 

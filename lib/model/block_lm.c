@@ -56,22 +56,10 @@ int64_t attncl__lm_step_limit(const void *settings)
     return limit == 0 && attncl__block_keeps_all(&s->encoder.block) ? s->embed.max_len : limit;
 }
 
-// [..., C] -> [..., V].  A tied weight is no parameter of its own.
 static attncl_value project(struct build *b, const struct lm_settings *s, attncl_value x)
 {
-    const int64_t n_vocab = s->embed.n_vocab, width = s->embed.width;
-    const struct param_init init = attncl__init_fan_in(width);
-    struct params *p = &b->params;
-    attncl_value weight = s->tied ? attncl__embed_weight(b, &s->embed) : ATTNCL_NONE_VALUE;
-    attncl__params_enter(p, s->is_feedback ? "generator" : "generator.projection");
-    if (!s->tied)
-        weight = attncl__param_kept(p, "weight", init, n_vocab, width);
-    const attncl_value bias =
-        s->generator_bias == PRESENT_IF_IN_FILE
-            ? PARAM_OPTIONAL(p, "bias", n_vocab)
-            : PARAM_IF(s->generator_bias == PRESENT_ALWAYS, p, "bias", init, n_vocab);
-    const attncl_value y = attncl_linear(b->graph, x, weight, bias);
-    attncl__params_leave(p);
+    const char *name = s->is_feedback ? "generator" : "generator.projection";
+    const attncl_value y = attncl__generator(b, &s->embed, name, s->tied, s->generator_bias, x);
     return s->logit_softcap > 0 ? attncl__softcap(b->graph, y, (float)s->logit_softcap) : y;
 }
 

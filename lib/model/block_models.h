@@ -32,8 +32,9 @@ void attncl__embed_set_limit(struct embed_settings *s, int64_t layers_limit);
 // tokens [T, B] -> [T, B, C] or, by the layout, [B, T] -> [B, T, C].  At a position: [B] -> [B, C].
 attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attncl_value tokens,
                            attncl_value position, attncl_layout layout);
-// The embedding's own weight [V, C], once more.
-attncl_value attncl__embed_weight(struct build *b, const struct embed_settings *s);
+// Scores of tokens, [..., C] -> [..., V].  A tied weight is the embedding's, no parameter of its own.
+attncl_value attncl__generator(struct build *b, const struct embed_settings *s, const char *name,
+                               bool tied, enum presence has_bias, attncl_value x);
 
 // -- block_classes.c: scores of classes from what an encoder gives: one row of them for a sequence, or for each
 // position
@@ -53,7 +54,6 @@ attncl_status attncl__classes(struct build *b, const struct classes_settings *s,
 // -- block_encoder.c: a layer of an encoder, which is a gMLP block, or an AFT layer or multi-head attention and a
 // feed-forward network; and the encoder
 
-enum { NORM_LAYER, NORM_RMS }; // what `norm` may be
 enum block_kind { BLOCK_AFT, BLOCK_GMLP, BLOCK_TRANSFORMER };
 // What `layer` may be: an AFT layer's kind, or one of these.
 enum { LAYER_GMLP = 100, LAYER_TRANSFORMER, LAYER_FEEDBACK, LAYER_FEEDBACK_KV };
@@ -67,7 +67,7 @@ struct block_settings {
     bool post_norm;    // x + LN''(f(LN(x)))
     bool parallel;     // x + attn(LN(x)) + FF(LN'(x)), layer norms of the same x
     bool reads_memory; // attends to an encoder's result too: kind BLOCK_TRANSFORMER alone
-    int norm;
+    enum norm_kind norm;
     double norm_eps;
     struct gmlp_settings gmlp;
     struct aft_settings aft;

@@ -12,7 +12,7 @@
 #include "model/decoder.h"
 
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
-                                         attncl_dtype state_dtype, bool slots,
+                                         const attncl_decoder_options *o,
                                          attncl_decoder **decoder_ret)
 {
     REQUIRE(model && decoder_ret, ATTNCL_ERR_ARGUMENT, "model or decoder_ret is NULL");
@@ -30,13 +30,16 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
         .batch = batch,
         .vocabulary = model->arch->vocabulary(model->settings),
         .limit = n_positions > 0 ? n_positions : model->arch->limit(model->settings),
-        .state_dtype = state_dtype,
+        .state_dtype = o->state_dtype,
     };
     if (!decoder->step)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", batch));
-    TRY_DONE(attncl__decoder_open(decoder, slots ? DECODE_SLOTS : DECODE_STEP, 0, &decoder->graph));
-    if (slots)
+    TRY_DONE(attncl__decoder_open(decoder, o->slot_limit ? DECODE_SLOTS : DECODE_STEP, 0,
+                                  &decoder->graph));
+    if (o->slot_limit)
         TRY_DONE(attncl__decoder_slots_init(decoder));
+    if (o->window)
+        TRY_DONE(attncl__decoder_crop_init(decoder, o->window));
     *decoder_ret = decoder;
     decoder = NULL; // ownership has passed to the caller
 
@@ -64,7 +67,6 @@ attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
                                     attncl_decoder **decoder_ret)
 {
     attncl_decoder_options o = ATTNCL_DECODER_OPTIONS_INIT;
-    attncl_decoder *decoder = NULL;
 
     REQUIRE(decoder_ret, ATTNCL_ERR_ARGUMENT, "decoder_ret is NULL");
     if (options)
@@ -76,15 +78,8 @@ attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
             ATTNCL_ERR_ARGUMENT, "state_dtype is %s, must be F32, F16, BF16 or Q8",
             attncl_dtype_name(o.state_dtype));
     TRY(check_lengths(model, &o));
-    TRY(attncl__decoder_create_for(model, batch, o.slot_limit ? o.slot_limit : o.window,
-                                   o.state_dtype, o.slot_limit > 0, &decoder));
-    const attncl_status status =
-        o.window ? attncl__decoder_crop_init(decoder, o.window) : ATTNCL_OK;
-    if (status == ATTNCL_OK)
-        *decoder_ret = decoder;
-    else
-        attncl_decoder_destroy(decoder);
-    return status;
+    return attncl__decoder_create_for(model, batch, o.slot_limit ? o.slot_limit : o.window, &o,
+                                      decoder_ret);
 }
 
 void attncl_decoder_destroy(attncl_decoder *decoder)

@@ -53,9 +53,11 @@ attncl_status attncl__saved_add(struct saved_params *saved, const struct param_p
 attncl_status attncl__saved_write(const struct saved_params *saved, const attncl_model *model,
                                   const char *const *metadata, const char *path, bool durably);
 
-// Begins the construction of one of the model's graphs; the graph is the caller's, also on failure.
+// Begins the construction of one of the model's graphs, which the caller owns.
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct build *ret);
+// Compiles the graph where `status`, the construction's, is no failure; after one it is destroyed.
+attncl_status attncl__model_end(struct build *b, attncl_status status, attncl_graph **graph_ret);
 
 // Writes each input of the graph that is among `inputs`, by name.
 attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n);
@@ -64,9 +66,9 @@ attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *in
 attncl_status attncl__check_tokens(int64_t n_vocab, int64_t n, const int32_t *tokens);
 
 // A decoder that will take at most `n_positions` tokens (0: as many as the model does) and has
-// memory for no more, or with slots each of them; state_dtype as attncl_decoder_options'.
+// memory for no more, or with slots each of them.  The options have been checked, with a state_dtype.
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
-                                         attncl_dtype state_dtype, bool slots,
+                                         const attncl_decoder_options *options,
                                          attncl_decoder **decoder_ret);
 
 // -- run.c: filling the results of a run

@@ -19,6 +19,17 @@ attncl_status attncl__model_begin(attncl_model *model, const attncl_array *input
     return ATTNCL_OK;
 }
 
+attncl_status attncl__model_end(struct build *b, attncl_status status, attncl_graph **graph_ret)
+{
+    if (status == ATTNCL_OK)
+        status = attncl_graph_compile(b->graph, NULL);
+    if (status == ATTNCL_OK)
+        *graph_ret = b->graph;
+    else
+        attncl_graph_destroy(b->graph);
+    return status;
+}
+
 void attncl_model_show_attention(attncl_model *model, int shown)
 {
     if (model)
@@ -141,17 +152,9 @@ attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs
     REQUIRE(!model->arch->run, ATTNCL_ERR_UNSUPPORTED,
             "arch %s is not one graph; attncl_model_run() runs it", model->arch->name);
 
-    attncl_status status = ATTNCL_OK;
-    struct build b = {0};
-    TRY_DONE(attncl__model_begin(model, inputs, n, &b));
-    TRY_DONE(build(&b, model));
-    TRY_DONE(attncl_graph_compile(b.graph, NULL));
-    *graph_ret = b.graph;
-    b.graph = NULL; // ownership has passed to the caller
-
-done:
-    attncl_graph_destroy(b.graph);
-    return status;
+    struct build b;
+    TRY(attncl__model_begin(model, inputs, n, &b));
+    return attncl__model_end(&b, build(&b, model), graph_ret);
 }
 
 // -- results: arrays that own their names and data
