@@ -11,10 +11,8 @@ int attncl__graph_add_value(attncl_graph *g, struct value v)
 {
     struct value *values =
         attncl__grow_list(g->values, (size_t)g->n_values, &g->values_capacity, sizeof *values);
-    if (!values) {
-        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "graph value %d", g->n_values);
-        return 0;
-    }
+    if (!values)
+        return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "graph value %d", g->n_values).id;
     g->values = values;
     g->values[g->n_values] = v;
     if (v.kind != VALUE_VIEW)
