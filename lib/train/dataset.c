@@ -11,16 +11,10 @@
 #include "base/dtype.h"
 #include "train/dataset_internal.h"
 
-static attncl_status check_options(const struct dataset_options *o)
+static attncl_status check_size(const struct dataset_options *o)
 {
     int64_t elements;
 
-    REQUIRE(o->batch_size >= 1, ATTNCL_ERR_ARGUMENT, "batch_size %" PRId64 ", at least 1 is needed",
-            o->batch_size);
-    REQUIRE(o->seq_len >= 1, ATTNCL_ERR_ARGUMENT, "seq_len %" PRId64 ", at least 1 is needed",
-            o->seq_len);
-    REQUIRE(o->valid_fraction >= 0 && o->valid_fraction < 1, ATTNCL_ERR_ARGUMENT,
-            "valid_fraction %g is not in [0, 1)", o->valid_fraction);
     REQUIRE(ckd_mul_i64(o->batch_size, o->seq_len, &elements) && elements <= INT32_MAX,
             ATTNCL_ERR_ARGUMENT, "batch_size %" PRId64 " times seq_len %" PRId64 " passes %d",
             o->batch_size, o->seq_len, INT32_MAX);
@@ -43,7 +37,7 @@ attncl_status attncl__dataset_open(const struct dataset_class *class, const char
     attncl_status status = ATTNCL_OK;
 
     if (class->endless) // ready batches have sizes of their own
-        TRY(check_options(options));
+        TRY(check_size(options));
     struct dataset *d = attncl__alloc_zero(class->bytes);
     REQUIRE(d, ATTNCL_ERR_NO_MEMORY, "a dataset");
     d->class = class;
