@@ -74,21 +74,17 @@ static bool applies(const struct reader *r, const struct key *key)
            attncl__config_holds(r->table, r->settings, &key->when);
 }
 
-static const char *value_of(const struct key *key, const char *settings)
-{
-    return settings ? settings + key->at : NULL;
-}
-
 // The first key of that name that applies, and its value in the settings.
 static const struct key *find_key(const struct reader *r, const struct key *table,
                                   const char *settings, const char *name, const char **value_ret)
 {
     for (const struct key *key = table; key->type; ++key) {
+        const char *value = settings ? settings + key->at : NULL;
         const struct key *found = NULL;
         if (key->name && strcmp(key->name, name) == 0 && applies(r, key))
-            found = key, *value_ret = value_of(key, settings);
+            found = key, *value_ret = value;
         else if (key->type == KEY_TABLE && applies(r, key))
-            found = find_key(r, key->inner, value_of(key, settings), name, value_ret);
+            found = find_key(r, key->inner, value, name, value_ret);
         if (found)
             return found;
     }
