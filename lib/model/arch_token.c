@@ -137,8 +137,9 @@ const struct arch_class attncl__arch_relative_shift = {
     .name = "relative_shift",
     .example = "{\"num_hiddens\": 64, \"delta\": 1}",
     .settings_bytes = sizeof(struct shift_settings),
-    .keys = KEYS({"num_hiddens", KEY_INT, AT(shift_settings, width), .min = 2, .parity = EVEN},
-                 {"delta", KEY_NUMBER, AT(shift_settings, delta), .min = -INFINITY}),
+    .keys =
+        KEYS({"num_hiddens", KEY_INT, AT(shift_settings, width), .min = 2, .parity = PARITY_EVEN},
+             {"delta", KEY_NUMBER, AT(shift_settings, delta), .min = -INFINITY}),
     .inputs = PORTS(PORT("x", F32, "... num_hiddens")),
     .outputs = PORTS(PORT("output", F32, "... num_hiddens")),
     .build = shift_build,

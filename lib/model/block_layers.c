@@ -106,7 +106,7 @@ const struct key attncl__aft_conv_keys[] = {
     KIND(ATTNCL_AFT_CONV),
     {D_MODEL},
     {"heads", KEY_INT, AT(aft_settings, heads), .min = 1},
-    {"window_size", KEY_INT, AT(aft_settings, filter), .min = 1, .parity = ODD},
+    {"window_size", KEY_INT, AT(aft_settings, filter), .min = 1, .parity = PARITY_ODD},
     {BIAS},
     CHECK(check_conv),
     {0},
@@ -278,7 +278,8 @@ void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_s
 }
 
 const struct key attncl__sgu_keys[] = {
-    {"d_z", KEY_INT, AT(sgu_settings, d_z), .min = 2, .parity = EVEN}, // the gating unit halves it
+    // The gating unit halves it.
+    {"d_z", KEY_INT, AT(sgu_settings, d_z), .min = 2, .parity = PARITY_EVEN},
     {"seq_len", KEY_INT, AT(sgu_settings, seq_len), .min = 1},
     NORM_EPS_KEY(AT(sgu_settings, norm_eps)),
     {0},
@@ -286,7 +287,7 @@ const struct key attncl__sgu_keys[] = {
 
 const struct key attncl__gmlp_keys[] = {
     {"d_model", KEY_INT, AT(gmlp_settings, d_model), .min = 1},
-    {"d_ffn", KEY_INT, AT(gmlp_settings, d_ffn), .min = 2, .parity = EVEN},
+    {"d_ffn", KEY_INT, AT(gmlp_settings, d_ffn), .min = 2, .parity = PARITY_EVEN},
     {"seq_len", KEY_INT, AT(gmlp_settings, seq_len), .min = 1},
     NORM_EPS_KEY(AT(gmlp_settings, norm_eps)),
     {0},

@@ -132,9 +132,9 @@ static attncl_status check_int(const struct key *key, int64_t value)
             key->name, value, min);
     REQUIRE(value <= max, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at most %" PRId64,
             key->name, value, max);
-    REQUIRE(key->parity == ANY_PARITY || (value % 2 != 0) == (key->parity == ODD),
+    REQUIRE(key->parity == PARITY_ANY || (value % 2 != 0) == (key->parity == PARITY_ODD),
             ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", expected an %s number", key->name, value,
-            key->parity == ODD ? "odd" : "even");
+            key->parity == PARITY_ODD ? "odd" : "even");
     return ATTNCL_OK;
 }
 

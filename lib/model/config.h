@@ -63,7 +63,7 @@ struct key {
     size_t at;       // where the value goes in the settings
     double min, max; // of numbers; max 0: INT32_MAX for integers, none for others
     double below;    // the number is less than this; 0: none
-    enum { ANY_PARITY, EVEN, ODD } parity; // of an integer
+    enum { PARITY_ANY, PARITY_EVEN, PARITY_ODD } parity; // of an integer
     // The default: a number, a word, two numbers, another key's value, what a function makes of the keys above, or what
     // the settings hold.
     bool optional, is_preset;
