@@ -36,10 +36,10 @@ static void mark_requires_grad(struct backward *b)
                 mark_all(b, b->requires_grad, (size_t)region->grad->n_out, region->grad->out);
             continue;
         }
-        for (int i = 0;
-             attncl__backward_node_requires_grad(b, &g->nodes[n]) && i < g->nodes[n].cls->n_out;
-             ++i)
-            b->requires_grad[g->nodes[n].out[i]] = true;
+        const struct node *node = &g->nodes[n];
+        if (attncl__backward_any_of(b, b->requires_grad, node->cls->n_in, node->in))
+            for (int i = 0; i < node->cls->n_out; ++i)
+                b->requires_grad[node->out[i]] = true;
     }
 }
 
@@ -56,10 +56,10 @@ static void mark_reaches_output(struct backward *b)
                 mark_all(b, b->reaches_output, (size_t)region->grad->n_in, region->grad->in);
             continue;
         }
-        for (int i = 0;
-             attncl__backward_node_reaches_output(b, &g->nodes[n]) && i < g->nodes[n].cls->n_in;
-             ++i)
-            b->reaches_output[b->accum.root[g->nodes[n].in[i]]] = true;
+        const struct node *node = &g->nodes[n];
+        if (attncl__backward_any_of(b, b->reaches_output, node->cls->n_out, node->out))
+            for (int i = 0; i < node->cls->n_in; ++i)
+                b->reaches_output[b->accum.root[node->in[i]]] = true;
     }
 }
 

@@ -9,33 +9,21 @@
 
 enum { MAX_RULES = 16 }; // of one op
 
-static bool is_any_marked(const struct backward *b, const bool *marks, int n, const int *values)
+bool attncl__backward_any_of(const struct backward *b, const bool *marks, int n, const int *ids)
 {
-    bool any = false;
-
     for (int i = 0; i < n; ++i)
-        any = any || attncl__backward_is_marked(b, marks, values[i]);
-    return any;
-}
-
-bool attncl__backward_node_requires_grad(const struct backward *b, const struct node *node)
-{
-    return is_any_marked(b, b->requires_grad, node->cls->n_in, node->in);
-}
-
-bool attncl__backward_node_reaches_output(const struct backward *b, const struct node *node)
-{
-    return is_any_marked(b, b->reaches_output, node->cls->n_out, node->out);
+        if (attncl__backward_is_marked(b, marks, ids[i]))
+            return true;
+    return false;
 }
 
 bool attncl__backward_any(const struct backward *b, const bool *marks, int n,
                           const attncl_value *values)
 {
-    bool any = false;
-
     for (int i = 0; i < n; ++i)
-        any = any || attncl__backward_is_marked(b, marks, values[i].id);
-    return any;
+        if (attncl__backward_is_marked(b, marks, values[i].id))
+            return true;
+    return false;
 }
 
 static bool applies(const struct grad_rule *rule, const struct op_sig *sig)
@@ -67,8 +55,9 @@ void attncl__backward_check(const struct backward *b, int n)
     const struct node *node = &b->g->nodes[n];
     struct op_sig sig;
 
-    if (node->region >= 0 || !attncl__backward_node_requires_grad(b, node) ||
-        !attncl__backward_node_reaches_output(b, node))
+    if (node->region >= 0 ||
+        !attncl__backward_any_of(b, b->requires_grad, node->cls->n_in, node->in) ||
+        !attncl__backward_any_of(b, b->reaches_output, node->cls->n_out, node->out))
         return;
     attncl__graph_sig(b->g, node, b->descs, &sig);
     const bool in_loop = node->loop >= 0 && !b->g->in_loop; // of an open one, all nodes are in it
@@ -143,12 +132,11 @@ static attncl_value resolve(struct node_grad *s, struct grad_ref ref)
 // True when the rule has an incoming gradient.
 static bool has_incoming_grad(struct node_grad *s, const struct grad_rule *rule)
 {
-    bool any = false;
-
     for (int i = 0; i < GRAD_MAX_IN; ++i)
-        if (rule->in[i].kind == REF_KIND_DY || rule->in[i].kind == REF_KIND_TEMP)
-            any = any || resolve(s, rule->in[i]).id != 0;
-    return any;
+        if ((rule->in[i].kind == REF_KIND_DY || rule->in[i].kind == REF_KIND_TEMP) &&
+            resolve(s, rule->in[i]).id != 0)
+            return true;
+    return false;
 }
 
 static void accumulate(struct node_grad *s, struct grad_ref ref, attncl_value gradient)
@@ -207,7 +195,7 @@ void attncl__backward_node(struct backward *b, int n)
 
     for (int i = 0; i < cls->n_out; ++i)
         any = any || attncl__grad_accum_any(&b->accum, s.node.out[i]);
-    if (!any || !attncl__backward_node_requires_grad(b, &s.node))
+    if (!any || !attncl__backward_any_of(b, b->requires_grad, cls->n_in, s.node.in))
         return;
     assert(cls->n_grad <= MAX_RULES && cls->n_out <= GRAD_MAX_OUT);
     attncl__graph_override_scope(g, s.node.scope);

@@ -93,12 +93,8 @@ static inline bool attncl__backward_requires_grad(const struct backward *b, int 
     return attncl__backward_is_marked(b, b->requires_grad, value);
 }
 
-// Whether one of a node's inputs is an x or depends on one; whether one of its outputs is a y or a
-// y depends on it.
-bool attncl__backward_node_requires_grad(const struct backward *b, const struct node *node);
-bool attncl__backward_node_reaches_output(const struct backward *b, const struct node *node);
-
 // True when one of the values is marked.
+bool attncl__backward_any_of(const struct backward *b, const bool *marks, int n, const int *ids);
 bool attncl__backward_any(const struct backward *b, const bool *marks, int n,
                           const attncl_value *values);
 

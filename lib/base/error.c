@@ -28,14 +28,11 @@ static void flatten(char *text)
     }
 }
 
-void attncl__error_prefix(const char *fmt, ...)
+static void add_prefix(const char *fmt, va_list args)
 {
     char text[MESSAGE_BYTES];
-    va_list args;
 
-    va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
     flatten(text);
     const size_t used = strlen(text);
     if (used + 2 >= sizeof last_message)
@@ -46,6 +43,24 @@ void attncl__error_prefix(const char *fmt, ...)
     memcpy(last_message, text, used);
     memcpy(last_message + used, ": ", 2);
     last_message[used + 2 + keep] = '\0';
+}
+
+void attncl__error_prefix(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    add_prefix(fmt, args);
+    va_end(args);
+}
+
+attncl_status attncl__prefix_failure(attncl_status status, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (status != ATTNCL_OK)
+        add_prefix(fmt, args);
+    va_end(args);
+    return status;
 }
 
 attncl_status attncl__fail(attncl_status status, const char *file, int line, const char *fmt, ...)

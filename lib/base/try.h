@@ -12,6 +12,9 @@ attncl_status attncl__fail(attncl_status status, const char *file, int line, con
 
 // Puts "prefix: " before this thread's last message, to say where the failure happened.
 void attncl__error_prefix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+// The same where the status is a failure, which is returned.
+attncl_status attncl__prefix_failure(attncl_status status, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #define FAIL(status, ...) attncl__fail((status), __FILE__, __LINE__, __VA_ARGS__)
 

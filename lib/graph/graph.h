@@ -83,6 +83,9 @@ attncl_value attncl__graph_fail(attncl_graph *g, attncl_status status, const cha
 #define GRAPH_FAIL(g, status, ...)                                                                 \
     attncl__graph_fail((g), (status), __FILE__, __LINE__, __VA_ARGS__)
 
+// Keeps the last error as the graph's first failure, the scope in front; the null value.
+attncl_value attncl__graph_keep_failure(attncl_graph *g, attncl_status status);
+
 // True after a builder has failed, and for NULL: builders then add nothing and return null values.
 bool attncl__graph_failed(const attncl_graph *g);
 

@@ -23,38 +23,32 @@ attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name)
 }
 
 // A named value that the graph keeps in a buffer of its own.
-static int add_named(attncl_graph *g, enum value_kind kind, const char *name, attncl_dtype dtype,
-                     int rank, const int64_t *dim)
+static attncl_value add_named(attncl_graph *g, enum value_kind kind, const char *name,
+                              attncl_dtype dtype, int rank, const int64_t *dim)
 {
     struct value v = {.kind = kind};
 
-    if (!name || !*name || (!dim && rank != 0)) {
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "an input or state needs a name and extents");
-        return 0;
-    }
+    if (!attncl__graph_building(g))
+        return ATTNCL_NONE_VALUE;
+    if (!name || !*name || (!dim && rank != 0))
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "an input or state needs a name and extents");
     const bool is_state = kind == VALUE_STATE;
     if (dtype != ATTNCL_F32 && dtype != ATTNCL_I32 && dtype != ATTNCL_U8 &&
-        !(is_state && attncl__is_16_bit(dtype))) {
-        GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s: %s, not %s", name,
-                   is_state ? "state is F32, F16, BF16, I32 or U8" : "a value is F32, I32 or U8",
-                   attncl_dtype_name(dtype));
-        return 0;
-    }
+        !(is_state && attncl__is_16_bit(dtype)))
+        return GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s: %s, not %s", name,
+                          is_state ? "state is F32, F16, BF16, I32 or U8"
+                                   : "a value is F32, I32 or U8",
+                          attncl_dtype_name(dtype));
     const attncl_status status = attncl__desc_make(dtype, rank, dim, &v.desc);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", name);
-        attncl__graph_keep_failure(g, status);
-        return 0;
-    }
+    if (status != ATTNCL_OK)
+        return attncl__graph_keep_failure(g, attncl__prefix_failure(status, "%s", name));
     v.name = attncl__copy_text(name);
-    if (!v.name) {
-        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "name of %s", name);
-        return 0;
-    }
+    if (!v.name)
+        return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "name of %s", name);
     const int id = attncl__graph_add_value(g, v);
     if (!id)
         attncl__free(v.name);
-    return id;
+    return attncl__graph_handle(g, id);
 }
 
 static void add_name(attncl_graph *g, struct named_value **list, int *n, size_t *capacity,
@@ -79,12 +73,10 @@ static void add_name(attncl_graph *g, struct named_value **list, int *n, size_t 
 attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype dtype, int rank,
                                 const int64_t *dim)
 {
-    if (!attncl__graph_building(g))
-        return ATTNCL_NONE_VALUE;
-    const int id = add_named(g, VALUE_INPUT, name, dtype, rank, dim);
-    if (id)
-        add_name(g, &g->inputs, &g->n_inputs, &g->inputs_capacity, &g->input_names, name, id);
-    return attncl__graph_failed(g) ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, id);
+    const attncl_value v = add_named(g, VALUE_INPUT, name, dtype, rank, dim);
+    if (v.id)
+        add_name(g, &g->inputs, &g->n_inputs, &g->inputs_capacity, &g->input_names, name, v.id);
+    return attncl__graph_failed(g) ? ATTNCL_NONE_VALUE : v;
 }
 
 attncl_value attncl_graph_index_input(attncl_graph *g, const char *name, int rank,
@@ -103,9 +95,7 @@ attncl_value attncl_graph_index_input(attncl_graph *g, const char *name, int ran
 attncl_value attncl_graph_state(attncl_graph *g, const char *name, attncl_dtype dtype, int rank,
                                 const int64_t *dim)
 {
-    if (!attncl__graph_building(g))
-        return ATTNCL_NONE_VALUE;
-    return attncl__graph_handle(g, add_named(g, VALUE_STATE, name, dtype, rank, dim));
+    return add_named(g, VALUE_STATE, name, dtype, rank, dim);
 }
 
 attncl_value attncl_graph_tensor(attncl_graph *g, attncl_tensor *tensor)
@@ -143,10 +133,8 @@ attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank
     attncl_tensor *tensor = NULL;
     const attncl_status status =
         attncl_tensor_create(g->ctx, dtype, rank, dim, dtype, data, &tensor);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("constant");
-        return attncl__graph_keep_failure(g, status);
-    }
+    if (status != ATTNCL_OK)
+        return attncl__graph_keep_failure(g, attncl__prefix_failure(status, "constant"));
     const attncl_value v = attncl_graph_tensor(g, tensor);
     if (v.id)
         g->values[v.id].owns_tensor = true;

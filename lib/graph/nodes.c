@@ -11,10 +11,8 @@ int attncl__graph_add_value(attncl_graph *g, struct value v)
 {
     struct value *values =
         attncl__grow_list(g->values, (size_t)g->n_values, &g->values_capacity, sizeof *values);
-    if (!values) {
-        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "graph value %d", g->n_values);
-        return 0;
-    }
+    if (!values)
+        return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "graph value %d", g->n_values).id;
     g->values = values;
     g->values[g->n_values] = v;
     if (v.kind != VALUE_VIEW)
@@ -243,13 +241,10 @@ attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, cons
         goto done;
     attncl__graph_sig(g, &node, g->descs, &sig);
     sig.caps = NULL;
-    const attncl_status status = attncl__op_infer(cls, &sig);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", cls->name);
-        attncl__graph_keep_failure(g, status);
-        goto done;
-    }
-    first = append_node(g, &node, &sig);
+    const attncl_status status =
+        attncl__prefix_failure(attncl__op_infer(cls, &sig), "%s", cls->name);
+    first =
+        status == ATTNCL_OK ? append_node(g, &node, &sig) : attncl__graph_keep_failure(g, status);
 done:
     attncl__free(node.params);
     return first;

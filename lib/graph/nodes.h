@@ -115,9 +115,6 @@ void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct te
 // True when the graph takes more nodes; else it has failed, or fails now.
 bool attncl__graph_building(attncl_graph *g);
 
-// Keeps the last error as the graph's first failure, the scope in front.
-attncl_value attncl__graph_keep_failure(attncl_graph *g, attncl_status status);
-
 // From now on nodes are added under this scope, a node's; NULL: the builder's again.
 void attncl__graph_override_scope(attncl_graph *g, const char *scope);
 

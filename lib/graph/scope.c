@@ -50,13 +50,9 @@ attncl_status attncl_graph_status(const attncl_graph *g)
 
 bool attncl__graph_building(attncl_graph *g)
 {
-    if (attncl__graph_failed(g))
-        return false;
-    if (g->program) {
+    if (!attncl__graph_failed(g) && g->program)
         GRAPH_FAIL(g, ATTNCL_ERR_STATE, "the graph is compiled and takes no more nodes");
-        return false;
-    }
-    return true;
+    return !attncl__graph_failed(g);
 }
 
 void attncl__graph_override_scope(attncl_graph *g, const char *scope)

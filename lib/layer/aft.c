@@ -35,13 +35,11 @@ static bool mix_variant(attncl_graph *g, const attncl_aft_desc *desc, attncl_val
     struct tensor_desc table;
     if (!attncl__layer_axes(g, *pos_bias, "pos_bias", 2, "[n, n]", &table))
         return false;
-    if (table.dim[0] != table.dim[1] || table.dim[0] > INT32_MAX) {
+    if (table.dim[0] != table.dim[1] || table.dim[0] > INT32_MAX)
         GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "pos_bias has shape %s, expected [n, n]", SHAPE(&table));
-        return false;
-    }
     const bool whole = desc->kind == ATTNCL_AFT_FULL || desc->window > table.dim[0];
     *window_ret = (int32_t)(whole ? table.dim[0] : desc->window);
-    return true;
+    return !attncl__graph_failed(g);
 }
 
 attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *desc, attncl_value q,
@@ -90,12 +88,10 @@ static bool filter_slots(attncl_graph *g, attncl_value pos_bias, int32_t *window
     struct tensor_desc table;
     if (!attncl__layer_axes(g, pos_bias, "w", 2, "[H, s]", &table))
         return false;
-    if (table.dim[1] > INT32_MAX) {
+    if (table.dim[1] > INT32_MAX)
         GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "w has shape %s, too long", SHAPE(&table));
-        return false;
-    }
     *window_ret = (int32_t)((table.dim[1] + 1) / 2);
-    return true;
+    return !attncl__graph_failed(g);
 }
 
 // What decoding keeps, per batch entry and channel: (maximum, denominator, numerator) of the keys

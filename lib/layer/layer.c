@@ -90,11 +90,9 @@ bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int r
 {
     if (!attncl__layer_shape(g, v, name, ret))
         return false;
-    if (ret->rank != rank) {
+    if (ret->rank != rank)
         GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "%s has shape %s, expected %s", name, SHAPE(ret), axes);
-        return false;
-    }
-    return true;
+    return !attncl__graph_failed(g);
 }
 
 attncl_value attncl__store_rows(attncl_graph *g, attncl_value x, attncl_dtype dtype,

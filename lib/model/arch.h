@@ -41,8 +41,9 @@ struct arch_class {
     // and shape alone; b->params keeps a failure.
     attncl_status (*build)(struct build *b, const void *settings);
     // For an architecture that is more than one graph: runs it.  `build` then only names the parameters, or is NULL.
+    // All inputs that it needs are there.
     attncl_status (*run)(attncl_model *model, const attncl_array *inputs, size_t n,
-                         attncl_results **results_ret);
+                         attncl_results *results);
 
     // Language models only.  ERR_UNSUPPORTED where states cannot be of b->state_dtype.
     attncl_status (*build_decoding)(struct build *b, const void *settings, enum decoding kind,

@@ -15,16 +15,17 @@ struct attended {
     int64_t n_batch, n_queries, n_keys;
 };
 
-static attncl_status take_inputs(struct build *b, struct attended *ret)
+static struct attended take_inputs(struct build *b)
 {
-    TRY(attncl__input(b, "queries", &ret->queries));
-    TRY(attncl__input(b, "keys", &ret->keys));
-    TRY(attncl__input(b, "values", &ret->values));
-    TRY(attncl__input(b, "valid_lens", &ret->lens));
-    ret->n_batch = attncl__input_axis(b, 'B');
-    ret->n_queries = attncl__input_axis(b, 'Q');
-    ret->n_keys = attncl__input_axis(b, 'K');
-    return ATTNCL_OK;
+    struct attended in;
+    in.queries = attncl__input(b, "queries");
+    in.keys = attncl__input(b, "keys");
+    in.values = attncl__input(b, "values");
+    in.lens = attncl__input(b, "valid_lens");
+    in.n_batch = attncl__input_axis(b, 'B');
+    in.n_queries = attncl__input_axis(b, 'Q');
+    in.n_keys = attncl__input_axis(b, 'K');
+    return in;
 }
 
 #define VALID_LENS PORT("valid_lens", INT, "B Q; B", .optional = true)
@@ -58,27 +59,20 @@ static void add_dot_product(struct build *b, const struct attended *in, float sc
 
 static attncl_status dot_product_build(struct build *b, const void *settings)
 {
-    struct attended in;
+    const struct attended in = take_inputs(b);
     (void)settings;
-    TRY(take_inputs(b, &in));
     add_dot_product(b, &in, 0);
     return ATTNCL_OK;
 }
 
-static const struct port dot_product_inputs[] = {
-    PORT("queries", F32, "B Q C"),
-    PORT("keys", F32, "B K C"),
-    PORT("values", F32, "B K E"),
-    VALID_LENS,
-    {0},
-};
 static const struct port attended_outputs[] = {
     PORT("output", F32, "B Q E"), PORT("attention_weights", F32, "B Q K"), {0}};
 
 const struct arch_class attncl__arch_dot_product_attention = {
     .name = "dot_product_attention",
     .example = "{}",
-    .inputs = dot_product_inputs,
+    .inputs = PORTS(PORT("queries", F32, "B Q C"), PORT("keys", F32, "B K C"),
+                    PORT("values", F32, "B K E"), VALID_LENS),
     .outputs = attended_outputs,
     .build = dot_product_build,
 };
@@ -98,8 +92,7 @@ static const struct key bilinear_keys[] = {
 static attncl_status bilinear_build(struct build *b, const void *settings)
 {
     const struct sizes_settings *s = settings;
-    struct attended in;
-    TRY(take_inputs(b, &in));
+    struct attended in = take_inputs(b);
     const attncl_value m =
         PARAM(&b->params, "M", attncl__init_fan_in(s->key_size), s->query_size, s->key_size);
     in.keys = attncl_linear(b->graph, in.keys, m, ATTNCL_NONE_VALUE);
@@ -127,12 +120,6 @@ const struct arch_class attncl__arch_bilinear_attention = {
 
 // -- additive_attention
 
-static const struct key additive_keys[] = {
-    KEYS_OF(bilinear_keys, 0),
-    {"num_hiddens", KEY_INT, AT(sizes_settings, num_hiddens), .min = 1},
-    {0},
-};
-
 static attncl_value attend_additively(struct build *b, const struct sizes_settings *s,
                                       const struct attended *in, attncl_value *weights_ret)
 {
@@ -151,9 +138,8 @@ static attncl_value attend_additively(struct build *b, const struct sizes_settin
 
 static attncl_status additive_build(struct build *b, const void *settings)
 {
-    struct attended in;
+    const struct attended in = take_inputs(b);
     attncl_value weights;
-    TRY(take_inputs(b, &in));
     attncl_graph_output(b->graph, "output", attend_additively(b, settings, &in, &weights));
     attncl_graph_output(b->graph, "attention_weights", weights);
     return ATTNCL_OK;
@@ -163,7 +149,8 @@ const struct arch_class attncl__arch_additive_attention = {
     .name = "additive_attention",
     .example = "{\"query_size\": 20, \"key_size\": 24, \"num_hiddens\": 32}",
     .settings_bytes = sizeof(struct sizes_settings),
-    .keys = additive_keys,
+    .keys = KEYS(KEYS_OF(bilinear_keys, 0),
+                 {"num_hiddens", KEY_INT, AT(sizes_settings, num_hiddens), .min = 1}),
     .inputs = sized_inputs,
     .outputs = attended_outputs,
     .build = additive_build,
@@ -178,11 +165,6 @@ struct multi_head_settings {
     bool bias;
     enum score score;
 };
-
-static double default_size(const void *settings)
-{
-    return (double)((const struct multi_head_settings *)settings)->num_hiddens;
-}
 
 static double default_additive_size(const void *settings)
 {
@@ -200,20 +182,6 @@ static attncl_status multi_head_check(void *settings)
 }
 
 static const struct choice scores[] = {{"dot", SCORE_DOT}, {"additive", SCORE_ADDITIVE}, {0}};
-
-static const struct key multi_head_keys[] = {
-    {"num_hiddens", KEY_INT, AT(multi_head_settings, num_hiddens), .min = 1},
-    {"num_heads", KEY_INT, AT(multi_head_settings, num_heads), .min = 1},
-    {"query_size", KEY_INT, AT(multi_head_settings, query_size), .min = 1, OR_FROM(default_size)},
-    {"key_size", KEY_INT, AT(multi_head_settings, key_size), .min = 1, OR_FROM(default_size)},
-    {"value_size", KEY_INT, AT(multi_head_settings, value_size), .min = 1, OR_FROM(default_size)},
-    {"bias", KEY_BOOL, AT(multi_head_settings, bias), OR(false)},
-    CHECK(multi_head_check),
-    {"score", KEY_WORD, AT(multi_head_settings, score), .choices = scores, OR_WORD("dot")},
-    {"additive_size", KEY_INT, AT(multi_head_settings, additive_size), .min = 1,
-     OR_FROM(default_additive_size), WHEN("score", "additive")},
-    {0},
-};
 
 static attncl_mha_params multi_head_params(struct params *p, const struct multi_head_settings *s)
 {
@@ -286,9 +254,8 @@ static attncl_status multi_head_build(struct build *b, const void *settings)
 {
     const struct multi_head_settings *s = settings;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    struct attended in;
+    const struct attended in = take_inputs(b);
     attncl_value weights;
-    TRY(take_inputs(b, &in));
 
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_mha_params params = multi_head_params(&b->params, s);
@@ -309,26 +276,26 @@ static attncl_status multi_head_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port multi_head_inputs[] = {
-    PORT("queries", F32, "B Q query_size"),
-    PORT("keys", F32, "B K key_size"),
-    PORT("values", F32, "B K value_size"),
-    VALID_LENS,
-    {0},
-};
-static const struct port multi_head_outputs[] = {
-    PORT("output", F32, "B Q num_hiddens"),
-    PORT("attention_weights", F32, "num_heads*B Q K"),
-    {0},
-};
-
 const struct arch_class attncl__arch_multi_head_attention = {
     .name = "multi_head_attention",
     .example = "{\"num_hiddens\": 64, \"num_heads\": 4, \"query_size\": 20, "
                "\"key_size\": 24, \"value_size\": 28}",
     .settings_bytes = sizeof(struct multi_head_settings),
-    .keys = multi_head_keys,
-    .inputs = multi_head_inputs,
-    .outputs = multi_head_outputs,
+    .keys = KEYS(
+        {"num_hiddens", KEY_INT, AT(multi_head_settings, num_hiddens), .min = 1},
+        {"num_heads", KEY_INT, AT(multi_head_settings, num_heads), .min = 1},
+        {"query_size", KEY_INT, AT(multi_head_settings, query_size), .min = 1,
+         OR_AS("num_hiddens")},
+        {"key_size", KEY_INT, AT(multi_head_settings, key_size), .min = 1, OR_AS("num_hiddens")},
+        {"value_size", KEY_INT, AT(multi_head_settings, value_size), .min = 1,
+         OR_AS("num_hiddens")},
+        {"bias", KEY_BOOL, AT(multi_head_settings, bias), OR(false)}, CHECK(multi_head_check),
+        {"score", KEY_WORD, AT(multi_head_settings, score), .choices = scores, OR_WORD("dot")},
+        {"additive_size", KEY_INT, AT(multi_head_settings, additive_size), .min = 1,
+         OR_FROM(default_additive_size), WHEN("score", "additive")}),
+    .inputs = PORTS(PORT("queries", F32, "B Q query_size"), PORT("keys", F32, "B K key_size"),
+                    PORT("values", F32, "B K value_size"), VALID_LENS),
+    .outputs = PORTS(PORT("output", F32, "B Q num_hiddens"),
+                     PORT("attention_weights", F32, "num_heads*B Q K")),
     .build = multi_head_build,
 };

@@ -14,12 +14,6 @@ struct attention_settings {
     bool precomputed;
 };
 
-static const struct key attention_keys[] = {
-    KEYS_OF(attncl__feedback_attention_keys, AT(attention_settings, feedback)),
-    {"kv_precomputed", KEY_BOOL, AT(attention_settings, precomputed), OR(false)},
-    {0},
-};
-
 static attncl_status check_memories(const char *name, int64_t n, const struct feedback_settings *s)
 {
     REQUIRE(n <= s->n_positions, ATTNCL_ERR_SHAPE,
@@ -35,10 +29,10 @@ static attncl_status attention_build(struct build *b, const void *settings)
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     attncl_value weights;
 
-    TRY(attncl__input(b, "query", &in.query));
-    TRY(attncl__input(b, "key", &in.key));
+    in.query = attncl__input(b, "query");
+    in.key = attncl__input(b, "key");
     TRY(check_memories("key", attncl__input_axis(b, 'S'), &s->feedback));
-    TRY(attncl__input(b, "value", &in.value));
+    in.value = attncl__input(b, "value");
 
     attncl__feedback_attention_params(&b->params, &s->feedback,
                                       s->precomputed ? KEYS_PROJECTED : KEYS_OWN, &params);
@@ -51,24 +45,18 @@ static attncl_status attention_build(struct build *b, const void *settings)
 
 #define OWN       WHEN("kv_precomputed", "false")
 #define PROJECTED WHEN("kv_precomputed", "true")
-static const struct port attention_inputs[] = {
-    PORT("query", F32, "B d_model"),
-    PORT("key", F32, "S B d_model", OWN),
-    PORT("value", F32, "S B d_model", OWN),
-    PORT("key", F32, "S B heads d_model/heads", PROJECTED),
-    PORT("value", F32, "S B heads d_model/heads", PROJECTED),
-    {0},
-};
-static const struct port attention_outputs[] = {
-    PORT("output", F32, "B d_model"), PORT("attn", F32, "S B heads"), {0}};
 
 const struct arch_class attncl__arch_feedback_attention = {
     .name = "feedback_attention",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40}",
     .settings_bytes = sizeof(struct attention_settings),
-    .keys = attention_keys,
-    .inputs = attention_inputs,
-    .outputs = attention_outputs,
+    .keys = KEYS(KEYS_OF(attncl__feedback_attention_keys, AT(attention_settings, feedback)),
+                 {"kv_precomputed", KEY_BOOL, AT(attention_settings, precomputed), OR(false)}),
+    .inputs = PORTS(PORT("query", F32, "B d_model"), PORT("key", F32, "S B d_model", OWN),
+                    PORT("value", F32, "S B d_model", OWN),
+                    PORT("key", F32, "S B heads d_model/heads", PROJECTED),
+                    PORT("value", F32, "S B heads d_model/heads", PROJECTED)),
+    .outputs = PORTS(PORT("output", F32, "B d_model"), PORT("attn", F32, "S B heads")),
     .build = attention_build,
 };
 
@@ -79,10 +67,8 @@ static attncl_status layer_build(struct build *b, const void *settings)
     const struct feedback_settings *s = settings;
     struct feedback_parts parts;
     attncl_feedback_layer_params params;
-    attncl_value x, memory;
+    const attncl_value x = attncl__input(b, "x"), memory = attncl__input(b, "mem");
 
-    TRY(attncl__input(b, "x", &x));
-    TRY(attncl__input(b, "mem", &memory));
     if (memory.id)
         TRY(check_memories("mem", attncl__input_axis(b, 'S'), s));
     attncl__feedback_layer_params(&b->params, s, KEYS_OWN, &parts, &params);
@@ -91,17 +77,13 @@ static attncl_status layer_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port layer_inputs[] = {
-    PORT("x", F32, "B d_model"), PORT("mem", F32, "S B d_model", .optional = true), {0}};
-static const struct port layer_outputs[] = {PORT("output", F32, "B d_model"), {0}};
-
 const struct arch_class attncl__arch_feedback_layer = {
     .name = "feedback_layer",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256}",
     .settings_bytes = sizeof(struct feedback_settings),
     .keys = attncl__feedback_layer_keys,
-    .inputs = layer_inputs,
-    .outputs = layer_outputs,
+    .inputs = PORTS(PORT("x", F32, "B d_model"), PORT("mem", F32, "S B d_model", .optional = true)),
+    .outputs = PORTS(PORT("output", F32, "B d_model")),
     .build = layer_build,
 };
 
@@ -110,8 +92,8 @@ const struct arch_class attncl__arch_feedback_layer = {
 static attncl_status transformer_build(struct build *b, const void *settings)
 {
     const struct feedback_settings *s = settings;
-    attncl_value x, y, memory;
-    TRY(attncl__input(b, "x_seq", &x));
+    const attncl_value x = attncl__input(b, "x_seq");
+    attncl_value y, memory;
     TRY(attncl__check_length("x_seq", attncl__input_axis(b, 'T'), attncl__feedback_limit(s)));
     TRY(attncl__feedback(b, s, x, (struct decode_at){.last = ATTNCL_NONE_VALUE}, &y, &memory));
     attncl_graph_output(b->graph, "output", y);

@@ -21,23 +21,14 @@ static const struct key gru_keys[] = {
 
 static const struct choice nonlinearities[] = {{"tanh", ATTNCL_TANH}, {"relu", ATTNCL_RELU}, {0}};
 
-static const struct key rnn_keys[] = {
-    KEYS_OF(gru_keys, 0),
-    {"nonlinearity", KEY_WORD, AT(gru_settings, rnn.plain), .choices = nonlinearities,
-     OR_WORD("tanh")},
-    {0},
-};
-
-static attncl_status take_h0(struct build *b, const struct rnn_settings *s, struct rnn *rnn)
+static void take_h0(struct build *b, const struct rnn_settings *s, struct rnn *rnn)
 {
-    attncl_value h0;
-    TRY(attncl__input(b, "h0", &h0));
+    const attncl_value h0 = attncl__input(b, "h0");
     for (size_t k = 0; k < rnn->n && h0.id; ++k) {
         const int64_t dim[2] = {attncl__input_axis(b, 'B'), s->hidden};
         const attncl_value one = attncl_slice(b->graph, h0, 0, (int64_t)k, (int64_t)k + 1);
         rnn->states[k] = attncl_reshape(b->graph, one, 2, dim);
     }
-    return ATTNCL_OK;
 }
 
 static attncl_status gru_build(struct build *b, const void *settings)
@@ -47,12 +38,11 @@ static attncl_status gru_build(struct build *b, const void *settings)
         s->batch_first ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
     attncl_status status = ATTNCL_OK;
     struct rnn rnn = {0};
-    attncl_value x;
-    TRY(attncl__input(b, "input", &x));
+    const attncl_value x = attncl__input(b, "input");
     TRY(attncl__check_steps("input", attncl__input_axis(b, 'T')));
 
     TRY_DONE(attncl__rnn_create(b, s->rnn.n_layers * (s->rnn.bidirectional ? 2 : 1), &rnn));
-    TRY_DONE(take_h0(b, &s->rnn, &rnn));
+    take_h0(b, &s->rnn, &rnn);
     attncl__rnn_params(&b->params, &s->rnn, &rnn);
     attncl_graph_output(b->graph, "output",
                         attncl_gru_layers(b->graph, rnn.layers, rnn.n, x, layout, rnn.states));
@@ -94,7 +84,8 @@ const struct arch_class attncl__arch_rnn = {
     .name = "rnn",
     .example = "{\"input_size\": 20, \"hidden_size\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct gru_settings),
-    .keys = rnn_keys,
+    .keys = KEYS(KEYS_OF(gru_keys, 0), {"nonlinearity", KEY_WORD, AT(gru_settings, rnn.plain),
+                                        .choices = nonlinearities, OR_WORD("tanh")}),
     .inputs = inputs,
     .outputs = outputs,
     .build = gru_build,

@@ -19,8 +19,7 @@ static const struct key keys[] = {
 static attncl_status split_build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "X", &x));
+    const attncl_value x = attncl__input(b, "X");
     const attncl_shape shape = attncl_graph_shape(b->graph, x);
     const int64_t *d = shape.dim;
     REQUIRE(d[2] % s->heads == 0, ATTNCL_ERR_SHAPE,
@@ -39,8 +38,7 @@ static attncl_status split_build(struct build *b, const void *settings)
 static attncl_status merge_build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "X", &x));
+    const attncl_value x = attncl__input(b, "X");
     const attncl_shape shape = attncl_graph_shape(b->graph, x);
     const int64_t *d = shape.dim;
     REQUIRE(d[0] % s->heads == 0, ATTNCL_ERR_SHAPE,
@@ -54,18 +52,13 @@ static attncl_status merge_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port merged_input[] = {PORT("X", F32, "B T num_heads*D"), {0}};
-static const struct port merged_output[] = {PORT("output", F32, "B T num_heads*D"), {0}};
-static const struct port split_input[] = {PORT("X", F32, "num_heads*B T D"), {0}};
-static const struct port split_output[] = {PORT("output", F32, "num_heads*B T D"), {0}};
-
 const struct arch_class attncl__arch_transpose_qkv = {
     .name = "transpose_qkv",
     .example = "{\"num_heads\": 4}",
     .settings_bytes = sizeof(struct settings),
     .keys = keys,
-    .inputs = merged_input,
-    .outputs = split_output,
+    .inputs = PORTS(PORT("X", F32, "B T num_heads*D")),
+    .outputs = PORTS(PORT("output", F32, "num_heads*B T D")),
     .build = split_build,
     .no_gradients = true,
 };
@@ -75,8 +68,8 @@ const struct arch_class attncl__arch_transpose_output = {
     .example = "{\"num_heads\": 4}",
     .settings_bytes = sizeof(struct settings),
     .keys = keys,
-    .inputs = split_input,
-    .outputs = merged_output,
+    .inputs = PORTS(PORT("X", F32, "num_heads*B T D")),
+    .outputs = PORTS(PORT("output", F32, "B T num_heads*D")),
     .build = merge_build,
     .no_gradients = true,
 };

@@ -4,19 +4,10 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/ckd.h"
 #include "model/block_models.h"
 #include "model/model.h"
-
-static const struct port lm_inputs[] = {
-    PORT("tokens", INDEX, "T B", .below = "n_vocab"),
-    PORT("targets", INDEX, "T B", .optional = true, .below = "n_vocab"),
-    {0},
-};
-static const struct port lm_outputs[] = {
-    PORT("output", F32, "T B n_vocab"), PORT("loss", F32, "", .optional = true), {0}};
 
 #define LM                                                                                         \
     .build = attncl__lm_build, .build_decoding = attncl__lm_build_decoding,                        \
@@ -28,8 +19,9 @@ const struct arch_class attncl__arch_lm = {
                "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40}",
     .settings_bytes = sizeof(struct lm_settings),
     .keys = attncl__lm_keys,
-    .inputs = lm_inputs,
-    .outputs = lm_outputs,
+    .inputs = PORTS(PORT("tokens", INDEX, "T B", .below = "n_vocab"),
+                    PORT("targets", INDEX, "T B", .optional = true, .below = "n_vocab")),
+    .outputs = PORTS(PORT("output", F32, "T B n_vocab"), PORT("loss", F32, "", .optional = true)),
     .target = TARGET_NEXT_TOKENS,
     LM,
 };
@@ -41,37 +33,20 @@ struct sample_settings {
     int64_t steps;
 };
 
-static const struct key keys[] = {
-    KEYS_OF(attncl__lm_keys, AT(sample_settings, lm)),
-    {"steps", KEY_INT, AT(sample_settings, steps), .max = CONFIG_MAX_TOKENS},
-    {0},
-};
-
 // A prompt [T0, B] and what follows it.
 struct sequences {
     int64_t n_prompt, n_steps, batch;
-    int32_t *tokens; // [T0, B]
-    int64_t *all;    // [T0 + steps, B]
-    int32_t *drawn;  // [steps, B]
+    int32_t *tokens; // [T0 + steps, B]
+    int32_t *drawn;  // of them [steps, B]
     float *logits;   // [B, V]
 };
 
-static void free_sequences(struct sequences *q)
-{
-    attncl__free(q->tokens);
-    attncl__free(q->all);
-    attncl__free(q->drawn);
-    attncl__free(q->logits);
-}
-
 static attncl_status check_prompt(const struct sample_settings *s, const attncl_array *a)
 {
-    REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input tokens is missing");
     REQUIRE(a->dtype == ATTNCL_I32 || a->dtype == ATTNCL_I64, ATTNCL_ERR_DTYPE,
             "input tokens has type %s, expected I64 or I32", attncl_dtype_name(a->dtype));
     REQUIRE(a->rank == 2, ATTNCL_ERR_SHAPE, "input tokens has %d axes, expected [T, B]", a->rank);
-    REQUIRE(a->dim[0] >= 1, ATTNCL_ERR_SHAPE, "input tokens has length 0, must be at least 1");
-
+    TRY(attncl__check_steps("tokens", a->dim[0]));
     const int64_t limit = attncl__lm_limit(&s->lm);
     int64_t fed; // the last token drawn is not fed
     REQUIRE(ckd_add_i64(a->dim[0], s->steps - 1, &fed) && (limit == 0 || fed <= limit),
@@ -85,33 +60,20 @@ static attncl_status take_prompt(const struct sample_settings *s, const attncl_a
                                  struct sequences *q)
 {
     const int64_t n_vocab = s->lm.embed.n_vocab;
-    size_t n_prompt, n_all, n_drawn, n_logits;
+    size_t n_prompt, n_all, n_logits;
     *q = (struct sequences){.n_prompt = a->dim[0], .n_steps = s->steps, .batch = a->dim[1]};
     REQUIRE(ckd_mul_size((size_t)q->n_prompt, (size_t)q->batch, &n_prompt) &&
                 ckd_mul_size((size_t)(q->n_prompt + q->n_steps), (size_t)q->batch, &n_all) &&
-                ckd_mul_size((size_t)q->n_steps, (size_t)q->batch, &n_drawn) &&
                 ckd_mul_size((size_t)n_vocab, (size_t)q->batch, &n_logits),
             ATTNCL_ERR_SHAPE, "%" PRId64 " sequences are too many", q->batch);
-    q->tokens = attncl__alloc_array(n_prompt, sizeof *q->tokens);
-    q->all = attncl__alloc_array(n_all, sizeof *q->all);
-    q->drawn = attncl__alloc_array(n_drawn, sizeof *q->drawn);
+    q->tokens = attncl__alloc_array(n_all, sizeof *q->tokens);
     q->logits = attncl__alloc_array(n_logits, sizeof *q->logits);
-    REQUIRE(q->tokens && q->all && q->drawn && q->logits, ATTNCL_ERR_NO_MEMORY, "%zu tokens",
-            n_all);
+    REQUIRE(q->tokens && q->logits, ATTNCL_ERR_NO_MEMORY, "%zu tokens", n_all);
+    q->drawn = q->tokens + n_prompt;
 
-    const attncl_status status =
-        attncl__convert(a->dtype, a->data, ATTNCL_I32, q->tokens, n_prompt);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("input tokens");
-        return status;
-    }
-    for (size_t i = 0; i < n_prompt; ++i) {
-        REQUIRE(q->tokens[i] >= 0 && q->tokens[i] < n_vocab, ATTNCL_ERR_ARGUMENT,
-                "tokens: element %zu is %d, allowed are 0 to %" PRId64, i, (int)q->tokens[i],
-                n_vocab - 1);
-        q->all[i] = q->tokens[i];
-    }
-    return ATTNCL_OK;
+    TRY(attncl__prefix_failure(attncl__convert(a->dtype, a->data, ATTNCL_I32, q->tokens, n_prompt),
+                               "input tokens"));
+    return attncl__check_tokens(n_vocab, (int64_t)n_prompt, q->tokens);
 }
 
 // The likeliest class of each row; the first among equals.  NaN is never the likeliest, as in attncl_argmax();
@@ -176,41 +138,34 @@ static attncl_status draw(attncl_decoder *decoder, struct sequences *q)
 }
 
 static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
-                         attncl_results **results_ret)
+                         attncl_results *results)
 {
     const struct sample_settings *s = model->settings;
-    const struct build named = {.inputs = inputs, .n_inputs = n};
-    const attncl_array *prompt = attncl__input_find(&named, "tokens");
+    const attncl_array *prompt = attncl__input_find(inputs, n, "tokens");
     attncl_status status = ATTNCL_OK;
     struct sequences q = {0};
+    const attncl_decoder_options options = {.state_dtype = ATTNCL_F32};
     attncl_decoder *decoder = NULL;
-    attncl_results *results = NULL;
+    void *all;
 
     TRY(check_prompt(s, prompt));
     TRY_DONE(take_prompt(s, prompt, &q));
     if (q.n_steps > 0 && q.batch > 0) {
         const int64_t n_fed = q.n_prompt + q.n_steps - 1; // the last token drawn is not fed
-        TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, ATTNCL_F32, &decoder));
+        TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, &options, &decoder));
         TRY_DONE(draw(decoder, &q));
-        for (int64_t i = 0; i < q.n_steps * q.batch; ++i)
-            q.all[q.n_prompt * q.batch + i] = q.drawn[i];
     }
-    TRY_DONE(attncl__results_create(1, &results));
     const int64_t dim[2] = {q.n_prompt + q.n_steps, q.batch};
-    TRY_DONE(attncl__results_add(results, "tokens", ATTNCL_I64, 2, dim, q.all));
-    q.all = NULL; // ownership has passed to the results
-    *results_ret = results;
-    results = NULL;
+    TRY_DONE(attncl__results_add(results, "tokens", ATTNCL_I64, 2, dim, &all));
+    for (int64_t i = 0; i < dim[0] * dim[1]; ++i)
+        ((int64_t *)all)[i] = q.tokens[i];
 
 done:
-    attncl_results_destroy(results);
     attncl_decoder_destroy(decoder);
-    free_sequences(&q);
+    attncl__free(q.tokens);
+    attncl__free(q.logits);
     return status;
 }
-
-static const struct port inputs[] = {PORT("tokens", INDEX, "T B", .below = "n_vocab"), {0}};
-static const struct port outputs[] = {PORT("tokens", I64, "T+steps B"), {0}};
 
 const struct arch_class attncl__arch_lm_sample = {
     .name = "lm_sample",
@@ -218,9 +173,10 @@ const struct arch_class attncl__arch_lm_sample = {
                "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40, "
                "\"steps\": 9}",
     .settings_bytes = sizeof(struct sample_settings),
-    .keys = keys,
-    .inputs = inputs,
-    .outputs = outputs,
+    .keys = KEYS(KEYS_OF(attncl__lm_keys, AT(sample_settings, lm)),
+                 {"steps", KEY_INT, AT(sample_settings, steps), .max = CONFIG_MAX_TOKENS}),
+    .inputs = PORTS(PORT("tokens", INDEX, "T B", .below = "n_vocab")),
+    .outputs = PORTS(PORT("tokens", I64, "T+steps B")),
     .run = run,
     LM,
     .no_gradients = true,

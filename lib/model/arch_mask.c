@@ -3,8 +3,6 @@
 // subsequent_mask, local_mask: masks from the configuration alone.  There is nothing for a device
 // to do.
 
-#include <inttypes.h>
-
 #include "model/model.h"
 
 struct settings {
@@ -16,21 +14,6 @@ struct settings {
 
 enum { max_seq = 16384 }; // its square is CONFIG_MAX_TABLE_BYTES
 
-static const struct key subsequent_keys[] = {
-    {"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
-    SETTING(KEY_BOOL, AT(settings, causal), .otherwise = true),
-    SETTING(KEY_INT, AT(settings, rank), .otherwise = 3),
-    SETTING(KEY_INT, AT(settings, reach), .otherwise = max_seq),
-    {0},
-};
-
-static const struct key local_keys[] = {
-    {"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
-    SETTING(KEY_INT, AT(settings, rank), .otherwise = 2),
-    {"local_window_size", KEY_INT, AT(settings, reach), .min = 0},
-    {0},
-};
-
 static void fill(const struct settings *s, unsigned char *mask)
 {
     for (int64_t i = 0; i < s->n_seq; ++i)
@@ -39,44 +22,27 @@ static void fill(const struct settings *s, unsigned char *mask)
 }
 
 static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
-                         attncl_results **results_ret)
+                         attncl_results *results)
 {
     const struct settings *s = model->settings;
     const int64_t dim[3] = {s->n_seq, s->n_seq, 1};
-    attncl_status status = ATTNCL_OK;
-    attncl_results *results = NULL;
-    unsigned char *mask = NULL;
-    struct tensor_desc d;
+    void *mask;
     (void)inputs, (void)n;
 
-    TRY_DONE(attncl__desc_make(ATTNCL_BOOL, (int)s->rank, dim, &d));
-    mask = attncl__alloc(attncl__desc_bytes(&d));
-    if (!mask) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "mask %s", SHAPE(&d));
-        goto done;
-    }
+    TRY(attncl__results_add(results, "output", ATTNCL_BOOL, (int)s->rank, dim, &mask));
     fill(s, mask);
-    TRY_DONE(attncl__results_create(1, &results));
-    TRY_DONE(attncl__results_add(results, "output", ATTNCL_BOOL, (int)s->rank, dim, mask));
-    mask = NULL; // ownership has passed to the results
-    *results_ret = results;
-    results = NULL;
-
-done:
-    attncl_results_destroy(results);
-    attncl__free(mask);
-    return status;
+    return ATTNCL_OK;
 }
-
-static const struct port subsequent_output[] = {PORT("output", BOOL, "seq_len seq_len 1"), {0}};
-static const struct port local_output[] = {PORT("output", BOOL, "seq_len seq_len"), {0}};
 
 const struct arch_class attncl__arch_subsequent_mask = {
     .name = "subsequent_mask",
     .example = "{\"seq_len\": 40}",
     .settings_bytes = sizeof(struct settings),
-    .keys = subsequent_keys,
-    .outputs = subsequent_output,
+    .keys = KEYS({"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
+                 SETTING(KEY_BOOL, AT(settings, causal), .otherwise = true),
+                 SETTING(KEY_INT, AT(settings, rank), .otherwise = 3),
+                 SETTING(KEY_INT, AT(settings, reach), .otherwise = max_seq)),
+    .outputs = PORTS(PORT("output", BOOL, "seq_len seq_len 1")),
     .run = run,
     .no_gradients = true,
 };
@@ -85,8 +51,10 @@ const struct arch_class attncl__arch_local_mask = {
     .name = "local_mask",
     .example = "{\"seq_len\": 40, \"local_window_size\": 8}",
     .settings_bytes = sizeof(struct settings),
-    .keys = local_keys,
-    .outputs = local_output,
+    .keys = KEYS({"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
+                 SETTING(KEY_INT, AT(settings, rank), .otherwise = 2),
+                 {"local_window_size", KEY_INT, AT(settings, reach), .min = 0}),
+    .outputs = PORTS(PORT("output", BOOL, "seq_len seq_len")),
     .run = run,
     .no_gradients = true,
 };

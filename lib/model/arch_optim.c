@@ -16,12 +16,11 @@ static attncl_status step_build(struct build *b, const void *settings)
     const char *names[OPTIM_MAX_STATES];
     const size_t n = attncl__optim_states(s, names);
     attncl_value states[OPTIM_MAX_STATES] = {ATTNCL_NONE_VALUE};
-    attncl_value param, grad, step;
-    TRY(attncl__input(b, "param", &param));
-    TRY(attncl__input(b, "grad", &grad));
+    attncl_value param = attncl__input(b, "param");
+    const attncl_value grad = attncl__input(b, "grad");
     for (size_t i = 0; i < n; ++i)
-        TRY(attncl__input(b, names[i], &states[i]));
-    TRY(attncl__input(b, "step", &step));
+        states[i] = attncl__input(b, names[i]);
+    const attncl_value step = attncl__input(b, "step");
 
     const attncl_value rates = attncl__optim_rates(b->graph, s, ATTNCL_NONE_VALUE, step);
     attncl__optim_step(b->graph, s, rates, grad, &param, states);
@@ -34,33 +33,21 @@ static attncl_status step_build(struct build *b, const void *settings)
 #define ADAMS    UNLESS("kind", "sgd")
 #define MOMENTUM UNLESS("momentum", "0")
 #define AMSGRAD  WHEN("amsgrad", "true")
-static const struct port step_inputs[] = {
-    PORT("param", F32, "..."),
-    PORT("grad", F32, "..."),
-    PORT("exp_avg", F32, "...", ADAMS),
-    PORT("exp_avg_sq", F32, "...", ADAMS),
-    PORT("max_exp_avg_sq", F32, "...", AMSGRAD),
-    // It begins with the first step.
-    PORT("momentum_buffer", F32, "...", .optional = true, MOMENTUM),
-    PORT("step", INDEX, ""),
-    {0},
-};
-static const struct port step_outputs[] = {
-    PORT("param", F32, "..."),
-    PORT("exp_avg", F32, "...", ADAMS),
-    PORT("exp_avg_sq", F32, "...", ADAMS),
-    PORT("max_exp_avg_sq", F32, "...", AMSGRAD),
-    PORT("momentum_buffer", F32, "...", MOMENTUM),
-    {0},
-};
 
 const struct arch_class attncl__arch_optimizer_step = {
     .name = "optimizer_step",
     .example = "{\"kind\": \"adam\", \"learning_rate\": 0.001}",
     .settings_bytes = sizeof(struct optim_settings),
     .keys = attncl__optim_keys,
-    .inputs = step_inputs,
-    .outputs = step_outputs,
+    .inputs = PORTS(
+        PORT("param", F32, "..."), PORT("grad", F32, "..."), PORT("exp_avg", F32, "...", ADAMS),
+        PORT("exp_avg_sq", F32, "...", ADAMS), PORT("max_exp_avg_sq", F32, "...", AMSGRAD),
+        // It begins with the first step.
+        PORT("momentum_buffer", F32, "...", .optional = true, MOMENTUM), PORT("step", INDEX, "")),
+    .outputs =
+        PORTS(PORT("param", F32, "..."), PORT("exp_avg", F32, "...", ADAMS),
+              PORT("exp_avg_sq", F32, "...", ADAMS), PORT("max_exp_avg_sq", F32, "...", AMSGRAD),
+              PORT("momentum_buffer", F32, "...", MOMENTUM)),
     .build = step_build,
     .no_gradients = true,
 };
@@ -72,25 +59,18 @@ struct clip_settings {
     attncl_clip_style style;
 };
 
-static const struct key clip_keys[] = {
-    {"max_norm", KEY_NUMBER, AT(clip_settings, max_norm), .min = 0},
-    {"style", KEY_WORD, AT(clip_settings, style), .choices = attncl__clip_choices,
-     OR_WORD("torch")},
-    {0},
-};
-
 static bool is_gradient(const char *name)
 {
     return name && strncmp(name, "g.", 2) == 0;
 }
 
-static attncl_status clip_all(struct build *b, const struct clip_settings *s, size_t n,
-                              attncl_value *grads, attncl_value *clipped)
+static void clip_all(struct build *b, const struct clip_settings *s, size_t n, attncl_value *grads,
+                     attncl_value *clipped)
 {
     size_t at = 0;
     for (size_t i = 0; i < b->n_inputs; ++i)
         if (is_gradient(b->inputs[i].name))
-            TRY(attncl__input(b, b->inputs[i].name, &grads[at++]));
+            grads[at++] = attncl__input(b, b->inputs[i].name);
     const attncl_value norm =
         attncl_clip_grad_norm(b->graph, n, grads, s->max_norm, s->style, clipped);
     at = 0;
@@ -98,7 +78,6 @@ static attncl_status clip_all(struct build *b, const struct clip_settings *s, si
         if (is_gradient(b->inputs[i].name))
             attncl_graph_output(b->graph, b->inputs[i].name, clipped[at++]);
     attncl_graph_output(b->graph, "total_norm", norm);
-    return ATTNCL_OK;
 }
 
 static attncl_status clip_build(struct build *b, const void *settings)
@@ -111,22 +90,20 @@ static attncl_status clip_build(struct build *b, const void *settings)
 
     attncl_value *values = attncl__alloc_array(2 * n, sizeof *values);
     REQUIRE(values, ATTNCL_ERR_NO_MEMORY, "%zu gradients", n);
-    const attncl_status status = clip_all(b, settings, n, values, values + n);
+    clip_all(b, settings, n, values, values + n);
     attncl__free(values);
-    return status;
+    return ATTNCL_OK;
 }
-
-static const struct port clip_inputs[] = {PORT("g.*", F32, "..."), {0}};
-static const struct port clip_outputs[] = {
-    PORT("g.*", F32, "..."), PORT("total_norm", F32, ""), {0}};
 
 const struct arch_class attncl__arch_clip_grad_norm = {
     .name = "clip_grad_norm",
     .example = "{\"max_norm\": 1}",
     .settings_bytes = sizeof(struct clip_settings),
-    .keys = clip_keys,
-    .inputs = clip_inputs,
-    .outputs = clip_outputs,
+    .keys = KEYS({"max_norm", KEY_NUMBER, AT(clip_settings, max_norm), .min = 0},
+                 {"style", KEY_WORD, AT(clip_settings, style), .choices = attncl__clip_choices,
+                  OR_WORD("torch")}),
+    .inputs = PORTS(PORT("g.*", F32, "...")),
+    .outputs = PORTS(PORT("g.*", F32, "..."), PORT("total_norm", F32, "")),
     .build = clip_build,
     .no_gradients = true,
 };

@@ -28,21 +28,12 @@ static attncl_status check(void *settings)
     return ATTNCL_OK;
 }
 
-static const struct key keys[] = {
-    {"kernel", KEY_WORD, AT(settings, kind), .choices = kernels},
-    {"sigma", KEY_NUMBER, AT(settings, sigma), .min = -INFINITY, OR(1), WHEN("kernel", "gaussian")},
-    CHECK(check),
-    {0},
-};
-
 static attncl_status build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
-    attncl_value x, y, z, weights;
-    TRY(attncl__input(b, "x_train", &x));
-    TRY(attncl__input(b, "y_train", &y));
-    TRY(attncl__input(b, "x_val", &z));
-
+    const attncl_value x = attncl__input(b, "x_train"), y = attncl__input(b, "y_train");
+    const attncl_value z = attncl__input(b, "x_val");
+    attncl_value weights;
     const attncl_value result =
         attncl_attention_pooling(b->graph, s->kind, (float)s->sigma, x, y, z, &weights);
     attncl_graph_output(b->graph, "y_hat", result);
@@ -50,17 +41,15 @@ static attncl_status build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port inputs[] = {
-    PORT("x_train", F32, "N"), PORT("y_train", F32, "N"), PORT("x_val", F32, "M"), {0}};
-static const struct port outputs[] = {
-    PORT("y_hat", F32, "M"), PORT("attention_w", F32, "N M"), {0}};
-
 const struct arch_class attncl__arch_attention_pooling = {
     .name = "attention_pooling",
     .example = "{\"kernel\": \"gaussian\"}",
     .settings_bytes = sizeof(struct settings),
-    .keys = keys,
-    .inputs = inputs,
-    .outputs = outputs,
+    .keys = KEYS({"kernel", KEY_WORD, AT(settings, kind), .choices = kernels},
+                 {"sigma", KEY_NUMBER, AT(settings, sigma), .min = -INFINITY, OR(1),
+                  WHEN("kernel", "gaussian")},
+                 CHECK(check)),
+    .inputs = PORTS(PORT("x_train", F32, "N"), PORT("y_train", F32, "N"), PORT("x_val", F32, "M")),
+    .outputs = PORTS(PORT("y_hat", F32, "M"), PORT("attention_w", F32, "N M")),
     .build = build,
 };

@@ -13,16 +13,10 @@ struct softmax_settings {
     int64_t dim;
 };
 
-static const struct key softmax_keys[] = {
-    {"dim", KEY_INT, AT(softmax_settings, dim), .min = -ATTNCL_MAX_RANK, OR(-1)},
-    {0},
-};
-
 static attncl_status softmax_build(struct build *b, const void *settings)
 {
     const struct softmax_settings *s = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     const int rank = attncl_graph_shape(b->graph, x).rank;
     REQUIRE(!x.id || (s->dim >= -rank && s->dim < rank), ATTNCL_ERR_SHAPE,
             "dim is %" PRId64 ", input x has %d axes", s->dim, rank);
@@ -30,17 +24,13 @@ static attncl_status softmax_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-// Inputs and outputs that softmax and activation share.
-static const struct port any_input[] = {PORT("x", F32, "..."), {0}};
-static const struct port any_output[] = {PORT("output", F32, "..."), {0}};
-
 const struct arch_class attncl__arch_softmax = {
     .name = "softmax",
     .example = "{}",
     .settings_bytes = sizeof(struct softmax_settings),
-    .keys = softmax_keys,
-    .inputs = any_input,
-    .outputs = any_output,
+    .keys = KEYS({"dim", KEY_INT, AT(softmax_settings, dim), .min = -ATTNCL_MAX_RANK, OR(-1)}),
+    .inputs = PORTS(PORT("x", F32, "...")),
+    .outputs = PORTS(PORT("output", F32, "...")),
     .build = softmax_build,
 };
 
@@ -48,23 +38,17 @@ const struct arch_class attncl__arch_softmax = {
 
 static attncl_status masked_softmax_build(struct build *b, const void *settings)
 {
-    attncl_value x, lens;
+    const attncl_value x = attncl__input(b, "X"), lens = attncl__input(b, "valid_lens");
     (void)settings;
-    TRY(attncl__input(b, "X", &x));
-    TRY(attncl__input(b, "valid_lens", &lens));
     attncl_graph_output(b->graph, "output", attncl_masked_softmax(b->graph, x, lens));
     return ATTNCL_OK;
 }
 
-static const struct port masked_softmax_inputs[] = {
-    PORT("X", F32, "B Q K"), PORT("valid_lens", INT, "B Q; B", .optional = true), {0}};
-static const struct port masked_softmax_outputs[] = {PORT("output", F32, "B Q K"), {0}};
-
 const struct arch_class attncl__arch_masked_softmax = {
     .name = "masked_softmax",
     .example = "{}",
-    .inputs = masked_softmax_inputs,
-    .outputs = masked_softmax_outputs,
+    .inputs = PORTS(PORT("X", F32, "B Q K"), PORT("valid_lens", INT, "B Q; B", .optional = true)),
+    .outputs = PORTS(PORT("output", F32, "B Q K")),
     .build = masked_softmax_build,
 };
 
@@ -85,8 +69,7 @@ static attncl_status layer_norm_build(struct build *b, const void *settings)
 {
     const struct layer_norm_settings *s = settings;
     const int rank = (int)s->shape.n;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     const attncl_value weight =
         attncl__param(&b->params, "weight", INIT_CONSTANT(1), rank, s->shape.list);
     const attncl_value bias =
@@ -96,16 +79,13 @@ static attncl_status layer_norm_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port layer_norm_inputs[] = {PORT("x", F32, "... normalized_shape"), {0}};
-static const struct port layer_norm_outputs[] = {PORT("output", F32, "... normalized_shape"), {0}};
-
 const struct arch_class attncl__arch_layer_norm = {
     .name = "layer_norm",
     .example = "{\"normalized_shape\": [64]}",
     .settings_bytes = sizeof(struct layer_norm_settings),
     .keys = layer_norm_keys,
-    .inputs = layer_norm_inputs,
-    .outputs = layer_norm_outputs,
+    .inputs = PORTS(PORT("x", F32, "... normalized_shape")),
+    .outputs = PORTS(PORT("output", F32, "... normalized_shape")),
     .build = layer_norm_build,
 };
 
@@ -114,8 +94,7 @@ const struct arch_class attncl__arch_layer_norm = {
 static attncl_status rms_norm_build(struct build *b, const void *settings)
 {
     const struct layer_norm_settings *s = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     const attncl_value weight =
         attncl__param(&b->params, "weight", INIT_CONSTANT(1), (int)s->shape.n, s->shape.list);
     attncl_graph_output(b->graph, "output", attncl_rms_norm(b->graph, x, weight, (float)s->eps));
@@ -127,23 +106,17 @@ const struct arch_class attncl__arch_rms_norm = {
     .example = "{\"normalized_shape\": [64]}",
     .settings_bytes = sizeof(struct layer_norm_settings),
     .keys = layer_norm_keys,
-    .inputs = layer_norm_inputs,
-    .outputs = layer_norm_outputs,
+    .inputs = PORTS(PORT("x", F32, "... normalized_shape")),
+    .outputs = PORTS(PORT("output", F32, "... normalized_shape")),
     .build = rms_norm_build,
 };
 
 // -- activation
 
-static const struct key activation_keys[] = {
-    {"kind", KEY_WORD, 0, .choices = attncl__activation_choices, .any_case = true},
-    {0},
-};
-
 static attncl_status activation_build(struct build *b, const void *settings)
 {
     const attncl_activation *kind = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     attncl_graph_output(b->graph, "output", attncl_activate(b->graph, x, *kind));
     return ATTNCL_OK;
 }
@@ -152,9 +125,9 @@ const struct arch_class attncl__arch_activation = {
     .name = "activation",
     .example = "{\"kind\": \"gelu\"}",
     .settings_bytes = sizeof(attncl_activation),
-    .keys = activation_keys,
-    .inputs = any_input,
-    .outputs = any_output,
+    .keys = KEYS({"kind", KEY_WORD, 0, .choices = attncl__activation_choices, .any_case = true}),
+    .inputs = PORTS(PORT("x", F32, "...")),
+    .outputs = PORTS(PORT("output", F32, "...")),
     .build = activation_build,
 };
 
@@ -165,35 +138,26 @@ struct linear_settings {
     bool bias;
 };
 
-static const struct key linear_keys[] = {
-    {"in_features", KEY_INT, AT(linear_settings, in), .min = 1},
-    {"out_features", KEY_INT, AT(linear_settings, out), .min = 1},
-    {"bias", KEY_BOOL, AT(linear_settings, bias), OR(true)},
-    {0},
-};
-
 static attncl_status linear_build(struct build *b, const void *settings)
 {
     const struct linear_settings *s = settings;
     const struct param_init init = attncl__init_fan_in(s->in);
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     const attncl_value weight = attncl__param_kept(&b->params, "weight", init, s->out, s->in);
     const attncl_value bias = PARAM_IF(s->bias, &b->params, "bias", init, s->out);
     attncl_graph_output(b->graph, "output", attncl_linear(b->graph, x, weight, bias));
     return ATTNCL_OK;
 }
 
-static const struct port linear_inputs[] = {PORT("x", F32, "... in_features"), {0}};
-static const struct port linear_outputs[] = {PORT("output", F32, "... out_features"), {0}};
-
 const struct arch_class attncl__arch_linear = {
     .name = "linear",
     .example = "{\"in_features\": 64, \"out_features\": 48}",
     .settings_bytes = sizeof(struct linear_settings),
-    .keys = linear_keys,
-    .inputs = linear_inputs,
-    .outputs = linear_outputs,
+    .keys = KEYS({"in_features", KEY_INT, AT(linear_settings, in), .min = 1},
+                 {"out_features", KEY_INT, AT(linear_settings, out), .min = 1},
+                 {"bias", KEY_BOOL, AT(linear_settings, bias), OR(true)}),
+    .inputs = PORTS(PORT("x", F32, "... in_features")),
+    .outputs = PORTS(PORT("output", F32, "... out_features")),
     .build = linear_build,
 };
 
@@ -201,21 +165,16 @@ const struct arch_class attncl__arch_linear = {
 
 static attncl_status bmm_build(struct build *b, const void *settings)
 {
-    attncl_value left, right;
+    const attncl_value left = attncl__input(b, "a"), right = attncl__input(b, "b");
     (void)settings;
-    TRY(attncl__input(b, "a", &left));
-    TRY(attncl__input(b, "b", &right));
     attncl_graph_output(b->graph, "output", attncl_bmm(b->graph, left, right));
     return ATTNCL_OK;
 }
 
-static const struct port bmm_inputs[] = {PORT("a", F32, "B N M"), PORT("b", F32, "B M K"), {0}};
-static const struct port bmm_outputs[] = {PORT("output", F32, "B N K"), {0}};
-
 const struct arch_class attncl__arch_bmm = {
     .name = "bmm",
     .example = "{}",
-    .inputs = bmm_inputs,
-    .outputs = bmm_outputs,
+    .inputs = PORTS(PORT("a", F32, "B N M"), PORT("b", F32, "B M K")),
+    .outputs = PORTS(PORT("output", F32, "B N K")),
     .build = bmm_build,
 };

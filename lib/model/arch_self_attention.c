@@ -11,10 +11,9 @@ static attncl_status basic_build(struct build *b, const void *settings)
 {
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_graph *g = b->graph;
-    attncl_value x, weights;
+    const attncl_value x = attncl__input(b, "x");
+    attncl_value weights;
     (void)settings;
-    TRY(attncl__input(b, "x", &x));
-
     const attncl_shape shape = attncl_graph_shape(g, x);
     const bool has_batch = shape.rank == 3;
     const int64_t n_batch = has_batch ? shape.dim[0] : 1, n_seq = attncl__input_axis(b, 'T');
@@ -32,15 +31,12 @@ static attncl_status basic_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port basic_inputs[] = {PORT("x", F32, "B T C; T C"), {0}};
-static const struct port basic_outputs[] = {
-    PORT("output", F32, "B T C; T C"), PORT("attention_weights", F32, "B T T; T T"), {0}};
-
 const struct arch_class attncl__arch_basic_self_attention = {
     .name = "basic_self_attention",
     .example = "{}",
-    .inputs = basic_inputs,
-    .outputs = basic_outputs,
+    .inputs = PORTS(PORT("x", F32, "B T C; T C")),
+    .outputs =
+        PORTS(PORT("output", F32, "B T C; T C"), PORT("attention_weights", F32, "B T T; T T")),
     .build = basic_build,
 };
 
@@ -55,10 +51,10 @@ struct wide_settings {
 // x [T, C] -> z [1, H, T, C], weights [1, H, T, T].  The maps of all heads are stacked, so that each projection is one
 // GEMM: parameters [H, C, C], or [C, C] under the other names.
 static attncl_value attend(struct build *b, const struct wide_settings *s,
-                           const char *const names[3], int rank, attncl_value x,
-                           attncl_value *weights_ret)
+                           const char *const names[3], int rank, attncl_value *weights_ret)
 {
     attncl_graph *g = b->graph;
+    const attncl_value x = attncl__input(b, "x");
     const int64_t n_seq = attncl__input_axis(b, 'T'), c = s->width, h = s->heads;
     const int64_t map_dim[3] = {h, c, c}, one_map[2] = {h * c, c}, dim[3] = {n_seq, 1, h * c};
     attncl_value heads[3];
@@ -74,20 +70,12 @@ static attncl_value attend(struct build *b, const struct wide_settings *s,
     return attncl_attention(g, NULL, &in, weights_ret);
 }
 
-static const struct key one_keys[] = {
-    {"d", KEY_INT, AT(wide_settings, width), .min = 1},
-    SETTING(KEY_INT, AT(wide_settings, heads), .otherwise = 1),
-    {0},
-};
-
 static attncl_status one_build(struct build *b, const void *settings)
 {
     static const char *const names[] = {"U_query", "U_key", "U_value"};
     const struct wide_settings *s = settings;
-    attncl_value x, weights;
-    TRY(attncl__input(b, "x", &x));
-    const attncl_value z = attend(b, s, names, 2, x, &weights);
-
+    attncl_value weights;
+    const attncl_value z = attend(b, s, names, 2, &weights);
     const int64_t n_seq = attncl__input_axis(b, 'T');
     const int64_t dim[2] = {n_seq, s->width}, pairs[2] = {n_seq, n_seq};
     attncl_graph_output(b->graph, "output", attncl_reshape(b->graph, z, 2, dim));
@@ -95,24 +83,15 @@ static attncl_status one_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port wide_inputs[] = {PORT("x", F32, "T d"), {0}};
-static const struct port one_outputs[] = {
-    PORT("output", F32, "T d"), PORT("attention_weights", F32, "T T"), {0}};
-
 const struct arch_class attncl__arch_raschka_self_attention = {
     .name = "raschka_self_attention",
     .example = "{\"d\": 16}",
     .settings_bytes = sizeof(struct wide_settings),
-    .keys = one_keys,
-    .inputs = wide_inputs,
-    .outputs = one_outputs,
+    .keys = KEYS({"d", KEY_INT, AT(wide_settings, width), .min = 1},
+                 SETTING(KEY_INT, AT(wide_settings, heads), .otherwise = 1)),
+    .inputs = PORTS(PORT("x", F32, "T d")),
+    .outputs = PORTS(PORT("output", F32, "T d"), PORT("attention_weights", F32, "T T")),
     .build = one_build,
-};
-
-static const struct key many_keys[] = {
-    {"d", KEY_INT, AT(wide_settings, width), .min = 1},
-    {"heads", KEY_INT, AT(wide_settings, heads), .min = 1},
-    {0},
 };
 
 static attncl_status many_build(struct build *b, const void *settings)
@@ -122,9 +101,8 @@ static attncl_status many_build(struct build *b, const void *settings)
     const struct wide_settings *s = settings;
     const struct param_init linear = attncl__init_fan_in(s->heads * s->width);
     attncl_graph *g = b->graph;
-    attncl_value x, weights;
-    TRY(attncl__input(b, "x", &x));
-    const attncl_value z = attend(b, s, names, 3, x, &weights);
+    attncl_value weights;
+    const attncl_value z = attend(b, s, names, 3, &weights);
     const attncl_value weight =
         PARAM(&b->params, "linear.weight", linear, s->width, s->heads * s->width);
     const attncl_value bias = PARAM(&b->params, "linear.bias", linear, s->width);
@@ -140,19 +118,14 @@ static attncl_status many_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port many_outputs[] = {
-    PORT("output", F32, "T d"),
-    PORT("z", F32, "heads T d"),
-    PORT("attention_weights", F32, "heads T T"),
-    {0},
-};
-
 const struct arch_class attncl__arch_raschka_multi_head = {
     .name = "raschka_multi_head",
     .example = "{\"d\": 16, \"heads\": 4}",
     .settings_bytes = sizeof(struct wide_settings),
-    .keys = many_keys,
-    .inputs = wide_inputs,
-    .outputs = many_outputs,
+    .keys = KEYS({"d", KEY_INT, AT(wide_settings, width), .min = 1},
+                 {"heads", KEY_INT, AT(wide_settings, heads), .min = 1}),
+    .inputs = PORTS(PORT("x", F32, "T d")),
+    .outputs = PORTS(PORT("output", F32, "T d"), PORT("z", F32, "heads T d"),
+                     PORT("attention_weights", F32, "heads T T")),
     .build = many_build,
 };

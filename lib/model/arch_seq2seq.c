@@ -33,14 +33,6 @@ static attncl_status check_prediction(void *settings)
     return ATTNCL_OK;
 }
 
-static const struct key predict_keys[] = {
-    KEYS_OF(attncl__seq2seq_keys, 0),
-    {"num_steps", KEY_INT, AT(seq2seq_settings, n_steps), .min = 1, .max = CONFIG_MAX_STEPS},
-    {"bos", KEY_INT, AT(seq2seq_settings, bos), .min = 0},
-    CHECK(check_prediction),
-    {0},
-};
-
 struct decoder {
     attncl_bahdanau_params bahdanau;
     attncl_value embedding;                // [V target, E]
@@ -84,10 +76,9 @@ static attncl_status encode(struct build *b, const struct seq2seq_settings *s, s
     const struct rnn_settings layers = {
         .input = s->embed, .hidden = s->hidden, .n_layers = s->n_layers, .xavier = true};
     struct params *p = &b->params;
-    attncl_value tokens;
-    TRY(attncl__input(b, "enc_X", &tokens));
+    const attncl_value tokens = attncl__input(b, "enc_X");
     TRY(attncl__check_steps("enc_X", attncl__input_axis(b, 'S')));
-    TRY(attncl__input(b, "enc_valid_lens", lens_ret));
+    *lens_ret = attncl__input(b, "enc_valid_lens");
 
     attncl__params_enter(p, "encoder");
     const attncl_value embedding =
@@ -136,12 +127,12 @@ static attncl_status seq2seq_build(struct build *b, const void *settings)
 {
     const struct seq2seq_settings *s = settings;
     attncl_status status = ATTNCL_OK;
-    attncl_value outputs, lens, tokens;
+    attncl_value outputs, lens;
     struct rnn rnn = {0};
 
     TRY_DONE(attncl__rnn_create(b, s->n_layers, &rnn));
     TRY_DONE(encode(b, s, &rnn, &outputs, &lens));
-    TRY_DONE(attncl__input(b, "dec_X", &tokens));
+    const attncl_value tokens = attncl__input(b, "dec_X");
     TRY_DONE(attncl__check_steps("dec_X", attncl__input_axis(b, 'T')));
     add_teacher(b, s, &rnn, tokens, outputs, lens);
 
@@ -154,24 +145,17 @@ done:
     PORT("enc_X", INDEX, "B S", .below = "src_vocab_size"),                                        \
         PORT("enc_valid_lens", INT, "B", .optional = true)
 
-static const struct port teacher_inputs[] = {
-    SOURCE, PORT("dec_X", INDEX, "B T", .below = "tgt_vocab_size"), {0}};
-static const struct port teacher_outputs[] = {
-    PORT("output", F32, "B T tgt_vocab_size"),
-    PORT("hidden_state", F32, "num_layers B num_hiddens"),
-    PORT("enc_outputs", F32, "B S num_hiddens"),
-    PORT("attention_weights", F32, "B T S"),
-    {0},
-};
-
 const struct arch_class attncl__arch_seq2seq_bahdanau = {
     .name = "seq2seq_bahdanau",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, "
                "\"embed_size\": 20, \"num_hiddens\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct seq2seq_settings),
     .keys = attncl__seq2seq_keys,
-    .inputs = teacher_inputs,
-    .outputs = teacher_outputs,
+    .inputs = PORTS(SOURCE, PORT("dec_X", INDEX, "B T", .below = "tgt_vocab_size")),
+    .outputs =
+        PORTS(PORT("output", F32, "B T tgt_vocab_size"),
+              PORT("hidden_state", F32, "num_layers B num_hiddens"),
+              PORT("enc_outputs", F32, "B S num_hiddens"), PORT("attention_weights", F32, "B T S")),
     .build = seq2seq_build,
     .target = TARGET_SENTENCES,
 };
@@ -216,10 +200,8 @@ static attncl_status predict_build(struct build *b, const void *settings)
     TRY_DONE(add_first_tokens(g, s->bos, attncl__input_axis(b, 'B'), &bos));
     tokens = attncl__alloc_array((size_t)s->n_steps, sizeof *tokens);
     weights = attncl__alloc_array((size_t)s->n_steps, sizeof *weights);
-    if (!tokens || !weights) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " steps", s->n_steps);
-        goto done;
-    }
+    if (!tokens || !weights)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " steps", s->n_steps));
     const struct decoder decoder = decoder_params(&b->params, s, &rnn);
     attncl_graph_push_scope(g, "decoder");
     attncl_bahdanau_source source = ATTNCL_BAHDANAU_SOURCE_INIT;
@@ -238,19 +220,19 @@ done:
     return status;
 }
 
-static const struct port predict_inputs[] = {SOURCE, {0}};
-static const struct port predict_outputs[] = {
-    PORT("tokens", I32, "B num_steps"), PORT("attention_weights", F32, "B num_steps S"), {0}};
-
 const struct arch_class attncl__arch_seq2seq_predict = {
     .name = "seq2seq_predict",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, "
                "\"embed_size\": 20, \"num_hiddens\": 32, \"num_layers\": 2, "
                "\"bos\": 1, \"num_steps\": 9}",
     .settings_bytes = sizeof(struct seq2seq_settings),
-    .keys = predict_keys,
-    .inputs = predict_inputs,
-    .outputs = predict_outputs,
+    .keys = KEYS(
+        KEYS_OF(attncl__seq2seq_keys, 0),
+        {"num_steps", KEY_INT, AT(seq2seq_settings, n_steps), .min = 1, .max = CONFIG_MAX_STEPS},
+        {"bos", KEY_INT, AT(seq2seq_settings, bos), .min = 0}, CHECK(check_prediction)),
+    .inputs = PORTS(SOURCE),
+    .outputs =
+        PORTS(PORT("tokens", I32, "B num_steps"), PORT("attention_weights", F32, "B num_steps S")),
     .build = predict_build,
     .no_gradients = true,
 };

@@ -11,7 +11,7 @@
 #include "base/ckd.h"
 #include "graph/graph.h"
 #include "model/beam.h"
-#include "model/block_seq2seq.h"
+#include "model/block_models.h"
 #include "model/model.h"
 
 struct predict_settings {
@@ -90,7 +90,7 @@ static attncl_status build_encoder(struct build *b, attncl_model *model, struct 
     attncl__params_leave(&b->params);
     q->beams.n_batch = attncl__input_axis(b, 'B');
     q->n_source = attncl__input_axis(b, 'S');
-    return attncl_graph_compile(b->graph, NULL);
+    return ATTNCL_OK;
 }
 
 static attncl_status build_step(struct build *b, attncl_model *model, struct search *q)
@@ -100,14 +100,14 @@ static attncl_status build_step(struct build *b, attncl_model *model, struct sea
         .causal = true, .n_beams = q->beams.n_each, .memory_dim = {q->beams.n_batch, q->n_source}};
     attncl_graph *g = b->graph;
     begin(b, model, q->s->n_steps);
-    TRY(attncl__input(b, "enc_valid_lens", &call.memory_lens));
+    call.memory_lens = attncl__input(b, "enc_valid_lens");
     const attncl_value step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n_step);
     call.position = attncl_slice(g, step, 0, 0, 1);
     const attncl_value x = attncl__seq2seq_embed_target(
         b, &q->s->model, attncl_slice(g, step, 0, 1, n_step), call.position);
     attncl_graph_output(g, "logits", attncl__seq2seq_decode(b, &q->s->model, &call, x));
     attncl__graph_share_state(g, q->encoder);
-    return attncl_graph_compile(g, NULL);
+    return ATTNCL_OK;
 }
 
 static void move_rows(attncl_graph *g, const char *name, const int64_t dim[3], attncl_value rows)
@@ -130,7 +130,7 @@ static attncl_status build_reorder(struct build *b, attncl_model *model, struct 
         move_rows(b->graph, "values", dim, rows);
     }
     attncl__graph_share_state(b->graph, q->step);
-    return attncl_graph_compile(b->graph, NULL);
+    return ATTNCL_OK;
 }
 
 typedef attncl_status build_graph(struct build *b, attncl_model *model, struct search *q);
@@ -141,12 +141,7 @@ static attncl_status open_graph(attncl_model *model, const struct build *given, 
     struct build b;
     TRY(attncl__model_begin(model, given->inputs, given->n_inputs, &b));
     b.shows_attention = false;
-    const attncl_status status = build(&b, model, q);
-    if (status == ATTNCL_OK)
-        *ret = b.graph;
-    else
-        attncl_graph_destroy(b.graph);
-    return status;
+    return attncl__model_end(&b, build(&b, model, q), ret);
 }
 
 static attncl_status open_search(attncl_model *model, const struct build *given, struct search *q)
@@ -215,28 +210,19 @@ static attncl_status find(struct search *q, const struct build *given)
 static attncl_status add_results(const struct beams *beams, attncl_results *results)
 {
     const int64_t n_steps = beams->n_steps, dim[2] = {beams->n_batch, n_steps};
-    int32_t *tokens = attncl__alloc_array((size_t)(beams->n_batch * n_steps), sizeof *tokens);
-    float *scores = attncl__alloc_array((size_t)beams->n_batch, sizeof *scores);
-    attncl_status status = ATTNCL_OK;
-    if (!tokens || !scores)
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " sequences", beams->n_batch));
+    void *tokens, *scores;
+    TRY(attncl__results_add(results, "tokens", ATTNCL_I32, 2, dim, &tokens));
+    TRY(attncl__results_add(results, "scores", ATTNCL_F32, 1, dim, &scores));
     for (int64_t i = 0; i < beams->n_batch; ++i) {
         const struct beam *best = attncl__beams_best(beams, i);
-        memcpy(tokens + i * n_steps, best->tokens, (size_t)n_steps * sizeof *tokens);
-        scores[i] = (float)best->score;
+        memcpy((int32_t *)tokens + i * n_steps, best->tokens, (size_t)n_steps * sizeof(int32_t));
+        ((float *)scores)[i] = (float)best->score;
     }
-    TRY_DONE(attncl__results_add(results, "tokens", ATTNCL_I32, 2, dim, tokens));
-    tokens = NULL; // ownership has passed to the results
-    TRY_DONE(attncl__results_add(results, "scores", ATTNCL_F32, 1, dim, scores));
-    scores = NULL;
-done:
-    attncl__free(tokens);
-    attncl__free(scores);
-    return status;
+    return ATTNCL_OK;
 }
 
 static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
-                         attncl_results **results_ret)
+                         attncl_results *results)
 {
     const struct build given = {.inputs = inputs, .n_inputs = n};
     const struct predict_settings *s = model->settings;
@@ -247,17 +233,12 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
                                  .eos = s->eos,
                                  .length_penalty = s->length_penalty}};
     attncl_status status = ATTNCL_OK;
-    attncl_results *results = NULL;
 
     TRY_DONE(open_search(model, &given, &q));
     TRY_DONE(find(&q, &given));
-    TRY_DONE(attncl__results_create(2, &results));
     TRY_DONE(add_results(&q.beams, results));
-    *results_ret = results;
-    results = NULL;
 
 done:
-    attncl_results_destroy(results);
     free_search(&q);
     return status;
 }
@@ -268,22 +249,15 @@ static attncl_status build(struct build *b, const void *settings)
     return attncl__arch_seq2seq_transformer.build(b, settings);
 }
 
-static const struct port inputs[] = {
-    PORT("enc_X", INDEX, "B S", .below = "src_vocab_size"),
-    PORT("enc_valid_lens", INT, "B", .optional = true),
-    {0},
-};
-static const struct port outputs[] = {
-    PORT("tokens", I32, "B num_steps"), PORT("scores", F32, "B"), {0}};
-
 const struct arch_class attncl__arch_seq2seq_transformer_predict = {
     .name = "seq2seq_transformer_predict",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2, \"max_len\": 40, \"bos\": 1, \"num_steps\": 9}",
     .settings_bytes = sizeof(struct predict_settings),
     .keys = keys,
-    .inputs = inputs,
-    .outputs = outputs,
+    .inputs = PORTS(PORT("enc_X", INDEX, "B S", .below = "src_vocab_size"),
+                    PORT("enc_valid_lens", INT, "B", .optional = true)),
+    .outputs = PORTS(PORT("tokens", I32, "B num_steps"), PORT("scores", F32, "B")),
     .build = build,
     .run = run,
     .no_gradients = true,

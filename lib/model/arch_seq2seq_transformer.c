@@ -6,18 +6,7 @@
 
 #include <inttypes.h>
 
-#include "model/block_seq2seq.h"
-
-static double default_decoder_layers(const void *settings)
-{
-    return (double)((const struct seq2seq_transformer_settings *)settings)->encoder.n_layers;
-}
-
-static double default_final_norm(const void *settings)
-{
-    const struct seq2seq_transformer_settings *s = settings;
-    return s->encoder.block.norm_first ? PRESENT_ALWAYS : PRESENT_IF_IN_FILE;
-}
+#include "model/block_models.h"
 
 static attncl_status check(void *settings)
 {
@@ -58,9 +47,8 @@ const struct key attncl__seq2seq_transformer_keys[] = {
     {"output_bias", KEY_BOOL, BLOCK(mha.output_bias), OR(true)},
     KEYS_OF(attncl__ffn_keys, BLOCK(ffn)),
     {"n_layers", KEY_INT, WHOLE(encoder.n_layers), .min = 1},
-    {"n_decoder_layers", KEY_INT, WHOLE(decoder.n_layers), .min = 1,
-     OR_FROM(default_decoder_layers)},
-    {"final_norm", KEY_PRESENCE, WHOLE(encoder.final_norm), OR_FROM(default_final_norm)},
+    {"n_decoder_layers", KEY_INT, WHOLE(decoder.n_layers), .min = 1, OR_AS("n_layers")},
+    FINAL_NORM_KEYS(WHOLE(encoder.final_norm)),
     KEYS_OF(attncl__embed_sized_keys, WHOLE(source), TOKENS),
     {"tie_generator", KEY_BOOL, WHOLE(tied), OR(false), TOKENS},
     {"batch_first", KEY_BOOL, WHOLE(batch_first), OR(false), VECTORS},
@@ -80,11 +68,10 @@ attncl_status attncl__seq2seq_encode(struct build *b, const struct seq2seq_trans
                                      attncl_value *lens_ret)
 {
     struct block_call call = {.layout = layout};
-    attncl_value x;
-    TRY(attncl__input(b, "enc_X", &x));
+    attncl_value x = attncl__input(b, "enc_X");
     TRY(attncl__check_length("enc_X", attncl__input_axis(b, 'S'), s->source.limit));
     TRY(attncl__check_steps("enc_X", attncl__input_axis(b, 'S')));
-    TRY(attncl__input(b, "enc_valid_lens", lens_ret));
+    *lens_ret = attncl__input(b, "enc_valid_lens");
     if (has_tokens(s))
         x = attncl__embed(b, &s->source, x, ATTNCL_NONE_VALUE, layout);
     call.valid_lens = *lens_ret;
@@ -103,29 +90,15 @@ attncl_value attncl__seq2seq_embed_target(struct build *b,
     return attncl__embed(b, &s->target, tokens, position, ATTNCL_LAYOUT_BATCH_FIRST);
 }
 
-// [..., C] -> [..., V].  A tied weight is no parameter of its own.
-static attncl_value project(struct build *b, const struct seq2seq_transformer_settings *s,
-                            attncl_value x)
-{
-    const int64_t n_vocab = s->target.n_vocab, width = s->target.width;
-    const struct param_init init = attncl__init_fan_in(width);
-    attncl_value weight = s->tied ? attncl__embed_weight(b, &s->target) : ATTNCL_NONE_VALUE;
-    attncl__params_enter(&b->params, "generator.projection");
-    if (!s->tied)
-        weight = attncl__param_kept(&b->params, "weight", init, n_vocab, width);
-    const attncl_value bias = PARAM(&b->params, "bias", init, n_vocab);
-    const attncl_value y = attncl_linear(b->graph, x, weight, bias);
-    attncl__params_leave(&b->params);
-    return y;
-}
-
 attncl_value attncl__seq2seq_decode(struct build *b, const struct seq2seq_transformer_settings *s,
                                     const struct block_call *call, attncl_value x)
 {
     attncl__params_enter(&b->params, "decoder");
     x = attncl__encoder(b, &s->decoder, call, x);
     attncl__params_leave(&b->params);
-    return has_tokens(s) ? project(b, s, x) : x;
+    return has_tokens(s) ? attncl__generator(b, &s->target, "generator.projection", s->tied,
+                                             PRESENT_ALWAYS, x)
+                         : x;
 }
 
 // -- both, of whole sequences
@@ -134,13 +107,12 @@ static attncl_status build(struct build *b, const void *settings)
 {
     const struct seq2seq_transformer_settings *s = settings;
     struct block_call call = {.causal = true, .layout = ATTNCL_LAYOUT_BATCH_FIRST};
-    attncl_value x;
     REQUIRE(!b->for_loss || has_tokens(s), ATTNCL_ERR_UNSUPPORTED,
             "the decoder has no tokens to compare with targets: src_vocab_size is 0");
     if (!has_tokens(s) && !s->batch_first)
         call.layout = ATTNCL_LAYOUT_TIME_FIRST;
     TRY(attncl__seq2seq_encode(b, s, call.layout, &call.memory, &call.memory_lens));
-    TRY(attncl__input(b, "dec_X", &x));
+    attncl_value x = attncl__input(b, "dec_X");
     TRY(attncl__check_length("dec_X", attncl__input_axis(b, 'T'), s->target.limit));
     TRY(attncl__check_steps("dec_X", attncl__input_axis(b, 'T')));
     if (has_tokens(s))
@@ -149,28 +121,19 @@ static attncl_status build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port inputs[] = {
-    PORT("enc_X", INDEX, "B S", .below = "src_vocab_size", TOKENS),
-    PORT("enc_X", F32, "S B d_model", .batch_first = true, VECTORS),
-    PORT("enc_valid_lens", INT, "B", .optional = true),
-    PORT("dec_X", INDEX, "B T", .below = "tgt_vocab_size", TOKENS),
-    PORT("dec_X", F32, "T B d_model", .batch_first = true, VECTORS),
-    {0},
-};
-static const struct port outputs[] = {
-    PORT("output", F32, "B T tgt_vocab_size", TOKENS),
-    PORT("output", F32, "T B d_model", .batch_first = true, VECTORS),
-    {0},
-};
-
 const struct arch_class attncl__arch_seq2seq_transformer = {
     .name = "seq2seq_transformer",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2, \"max_len\": 40}",
     .settings_bytes = sizeof(struct seq2seq_transformer_settings),
     .keys = attncl__seq2seq_transformer_keys,
-    .inputs = inputs,
-    .outputs = outputs,
+    .inputs = PORTS(PORT("enc_X", INDEX, "B S", .below = "src_vocab_size", TOKENS),
+                    PORT("enc_X", F32, "S B d_model", .batch_first = true, VECTORS),
+                    PORT("enc_valid_lens", INT, "B", .optional = true),
+                    PORT("dec_X", INDEX, "B T", .below = "tgt_vocab_size", TOKENS),
+                    PORT("dec_X", F32, "T B d_model", .batch_first = true, VECTORS)),
+    .outputs = PORTS(PORT("output", F32, "B T tgt_vocab_size", TOKENS),
+                     PORT("output", F32, "T B d_model", .batch_first = true, VECTORS)),
     .build = build,
     .target = TARGET_SENTENCES,
 };

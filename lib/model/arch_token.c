@@ -15,34 +15,24 @@ struct embedding_settings {
     int64_t count, width;
 };
 
-static const struct key embedding_keys[] = {
-    {"num_embeddings", KEY_INT, AT(embedding_settings, count), .min = 1},
-    {"embedding_dim", KEY_INT, AT(embedding_settings, width), .min = 1},
-    {0},
-};
-
 static attncl_status embedding_build(struct build *b, const void *settings)
 {
     const struct embedding_settings *s = settings;
-    attncl_value tokens;
-    TRY(attncl__input(b, "tokens", &tokens));
+    const attncl_value tokens = attncl__input(b, "tokens");
     const attncl_value weight =
         attncl__param_kept(&b->params, "weight", INIT_NORMAL, s->count, s->width);
     attncl_graph_output(b->graph, "output", attncl_embedding(b->graph, tokens, weight, 1.0f));
     return ATTNCL_OK;
 }
 
-static const struct port embedding_inputs[] = {
-    PORT("tokens", INDEX, "...", .below = "num_embeddings"), {0}};
-static const struct port embedding_outputs[] = {PORT("output", F32, "... embedding_dim"), {0}};
-
 const struct arch_class attncl__arch_embedding = {
     .name = "embedding",
     .example = "{\"num_embeddings\": 100, \"embedding_dim\": 64}",
     .settings_bytes = sizeof(struct embedding_settings),
-    .keys = embedding_keys,
-    .inputs = embedding_inputs,
-    .outputs = embedding_outputs,
+    .keys = KEYS({"num_embeddings", KEY_INT, AT(embedding_settings, count), .min = 1},
+                 {"embedding_dim", KEY_INT, AT(embedding_settings, width), .min = 1}),
+    .inputs = PORTS(PORT("tokens", INDEX, "...", .below = "num_embeddings")),
+    .outputs = PORTS(PORT("output", F32, "... embedding_dim")),
     .build = embedding_build,
 };
 
@@ -59,21 +49,10 @@ static const struct choice layouts[] = {
     {0},
 };
 
-static const struct key positional_keys[] = {
-    {"layout", KEY_WORD, AT(positional_settings, layout), .choices = layouts},
-    {"num_hiddens", KEY_INT, AT(positional_settings, width), .min = 1},
-    {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(1000),
-     WHEN("layout", "d2l")},
-    {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(5000),
-     WHEN("layout", "labml")},
-    {0},
-};
-
 static attncl_status positional_build(struct build *b, const void *settings)
 {
     const struct positional_settings *s = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     const int64_t n_seq = attncl__input_axis(b, 'T');
     TRY(attncl__check_length("x", n_seq, s->max_len));
     const attncl_value table = attncl_sinusoid(b->graph, n_seq, s->width);
@@ -84,34 +63,27 @@ static attncl_status positional_build(struct build *b, const void *settings)
 
 #define LABML WHEN("layout", "labml")
 #define D2L   WHEN("layout", "d2l")
-static const struct port positional_inputs[] = {
-    PORT("x", F32, "T B num_hiddens", LABML),
-    PORT("x", F32, "B T num_hiddens", D2L),
-    {0},
-};
-static const struct port positional_outputs[] = {
-    PORT("output", F32, "T B num_hiddens", LABML),
-    PORT("output", F32, "B T num_hiddens", D2L),
-    PORT("encoding", F32, "T num_hiddens"),
-    {0},
-};
 
 const struct arch_class attncl__arch_positional_encoding = {
     .name = "positional_encoding",
     .example = "{\"layout\": \"labml\", \"num_hiddens\": 64}",
     .settings_bytes = sizeof(struct positional_settings),
-    .keys = positional_keys,
-    .inputs = positional_inputs,
-    .outputs = positional_outputs,
+    .keys = KEYS({"layout", KEY_WORD, AT(positional_settings, layout), .choices = layouts},
+                 {"num_hiddens", KEY_INT, AT(positional_settings, width), .min = 1},
+                 {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(1000),
+                  WHEN("layout", "d2l")},
+                 {"max_len", KEY_INT, AT(positional_settings, max_len), .min = 1, OR(5000),
+                  WHEN("layout", "labml")}),
+    .inputs =
+        PORTS(PORT("x", F32, "T B num_hiddens", LABML), PORT("x", F32, "B T num_hiddens", D2L)),
+    .outputs =
+        PORTS(PORT("output", F32, "T B num_hiddens", LABML),
+              PORT("output", F32, "B T num_hiddens", D2L), PORT("encoding", F32, "T num_hiddens")),
     .build = positional_build,
     .no_gradients = true,
 };
 
 // -- cross_entropy
-
-struct cross_entropy_settings {
-    attncl_cross_entropy_desc loss;
-};
 
 static const struct choice reductions[] = {
     {"mean", ATTNCL_REDUCE_MEAN},
@@ -120,50 +92,29 @@ static const struct choice reductions[] = {
     {0},
 };
 
-static attncl_status cross_entropy_check(void *settings)
-{
-    ((struct cross_entropy_settings *)settings)->loss.struct_size =
-        sizeof(attncl_cross_entropy_desc);
-    return ATTNCL_OK;
-}
-
-static const struct key cross_entropy_keys[] = {
-    {"reduction", KEY_WORD, AT(cross_entropy_settings, loss.reduction), .choices = reductions,
-     OR_WORD("mean")},
-    {"pad", KEY_INT, AT(cross_entropy_settings, loss.pad), .min = INT32_MIN,
-     OR(-1)}, // no target is -1
-    {"label_smoothing", KEY_NUMBER, AT(cross_entropy_settings, loss.label_smoothing), .max = 1,
-     OR(0)},
-    CHECK(cross_entropy_check),
-    {0},
-};
-
 static attncl_status cross_entropy_build(struct build *b, const void *settings)
 {
-    const struct cross_entropy_settings *s = settings;
-    attncl_value logits, targets;
-    TRY(attncl__input(b, "logits", &logits));
-    TRY(attncl__input(b, "targets", &targets));
-    attncl_graph_output(b->graph, "loss",
-                        attncl_cross_entropy(b->graph, logits, targets, &s->loss));
+    attncl_cross_entropy_desc desc = *(const attncl_cross_entropy_desc *)settings;
+    const attncl_value logits = attncl__input(b, "logits");
+    const attncl_value targets = attncl__input(b, "targets");
+    desc.struct_size = sizeof desc;
+    attncl_graph_output(b->graph, "loss", attncl_cross_entropy(b->graph, logits, targets, &desc));
     return ATTNCL_OK;
 }
-
-static const struct port cross_entropy_inputs[] = {
-    PORT("logits", F32, "... V"), PORT("targets", INDEX, "...", .below = "V"), {0}};
-static const struct port cross_entropy_outputs[] = {
-    PORT("loss", F32, "...", WHEN("reduction", "none")),
-    PORT("loss", F32, "", UNLESS("reduction", "none")),
-    {0},
-};
 
 const struct arch_class attncl__arch_cross_entropy = {
     .name = "cross_entropy",
     .example = "{}",
-    .settings_bytes = sizeof(struct cross_entropy_settings),
-    .keys = cross_entropy_keys,
-    .inputs = cross_entropy_inputs,
-    .outputs = cross_entropy_outputs,
+    .settings_bytes = sizeof(attncl_cross_entropy_desc),
+    .keys = KEYS({"reduction", KEY_WORD, offsetof(attncl_cross_entropy_desc, reduction),
+                  .choices = reductions, OR_WORD("mean")},
+                 {"pad", KEY_INT, offsetof(attncl_cross_entropy_desc, pad), .min = INT32_MIN,
+                  OR(-1)}, // no target is -1
+                 {"label_smoothing", KEY_NUMBER,
+                  offsetof(attncl_cross_entropy_desc, label_smoothing), .max = 1, OR(0)}),
+    .inputs = PORTS(PORT("logits", F32, "... V"), PORT("targets", INDEX, "...", .below = "V")),
+    .outputs = PORTS(PORT("loss", F32, "...", WHEN("reduction", "none")),
+                     PORT("loss", F32, "", UNLESS("reduction", "none"))),
     .build = cross_entropy_build,
 };
 
@@ -174,37 +125,22 @@ struct shift_settings {
     double delta;
 };
 
-static attncl_status shift_check(void *settings)
-{
-    return attncl__check_parity("num_hiddens", ((const struct shift_settings *)settings)->width,
-                                true);
-}
-
-static const struct key shift_keys[] = {
-    {"num_hiddens", KEY_INT, AT(shift_settings, width), .min = 2},
-    {"delta", KEY_NUMBER, AT(shift_settings, delta), .min = -INFINITY},
-    CHECK(shift_check),
-    {0},
-};
-
 static attncl_status shift_build(struct build *b, const void *settings)
 {
     const struct shift_settings *s = settings;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     attncl_graph_output(b->graph, "output", attncl_relative_shift(b->graph, x, s->delta));
     return ATTNCL_OK;
 }
-
-static const struct port shift_inputs[] = {PORT("x", F32, "... num_hiddens"), {0}};
-static const struct port shift_outputs[] = {PORT("output", F32, "... num_hiddens"), {0}};
 
 const struct arch_class attncl__arch_relative_shift = {
     .name = "relative_shift",
     .example = "{\"num_hiddens\": 64, \"delta\": 1}",
     .settings_bytes = sizeof(struct shift_settings),
-    .keys = shift_keys,
-    .inputs = shift_inputs,
-    .outputs = shift_outputs,
+    .keys =
+        KEYS({"num_hiddens", KEY_INT, AT(shift_settings, width), .min = 2, .parity = PARITY_EVEN},
+             {"delta", KEY_NUMBER, AT(shift_settings, delta), .min = -INFINITY}),
+    .inputs = PORTS(PORT("x", F32, "... num_hiddens")),
+    .outputs = PORTS(PORT("output", F32, "... num_hiddens")),
     .build = shift_build,
 };

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "model/block_models.h"
 #include "model/block_optim.h"
-#include "model/block_seq2seq.h"
 #include "model/model.h"
 
 enum { INNER_BYTES = 2048 };
@@ -55,16 +55,6 @@ static const struct key model_keys[] = {
     {0},
 };
 
-static const struct key keys[] = {
-    {"model", KEY_OBJECT, 0, .inner = model_keys},
-    {"optimizer", KEY_OBJECT, AT(train_settings, optimizer), .inner = attncl__optim_keys},
-    {"grad_norm_clip", KEY_NUMBER, AT(train_settings, max_norm), OR(1)},
-    {"clip", KEY_WORD, AT(train_settings, style), .choices = attncl__clip_choices,
-     OR_WORD("torch")},
-    {"pad", KEY_INT, AT(train_settings, pad), .min = INT32_MIN, OR(-1)}, // no target is negative
-    {0},
-};
-
 static attncl_status build(struct build *b, const void *settings)
 {
     const struct train_settings *s = settings;
@@ -83,13 +73,8 @@ struct batches {
     attncl_array list[MAX_INPUTS]; // targets last
 };
 
-static attncl_status add_batch(const struct build *given, const char *name, bool optional,
-                               struct batches *ret)
+static attncl_status add_batch(const char *name, const attncl_array *a, struct batches *ret)
 {
-    const attncl_array *a = attncl__input_find(given, name);
-    if (!a && optional)
-        return ATTNCL_OK;
-    REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
     REQUIRE(a->rank >= 1, ATTNCL_ERR_SHAPE, "input %s has no axis of steps", name);
     REQUIRE(a->dtype == ATTNCL_I32 || a->dtype == ATTNCL_I64, ATTNCL_ERR_DTYPE,
             "input %s has type %s, expected I64 or I32", name, attncl_dtype_name(a->dtype));
@@ -107,13 +92,15 @@ static attncl_status add_batch(const struct build *given, const char *name, bool
     return ATTNCL_OK;
 }
 
-static attncl_status find_batches(const attncl_model *model, const struct build *given,
+static attncl_status find_batches(const attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct batches *ret)
 {
     *ret = (struct batches){0};
-    for (const struct port *port = model->arch->inputs; port->type; ++port)
-        if (attncl__port_applies(port, attncl__model_values(model)))
-            TRY(add_batch(given, port->name, port->optional, ret));
+    for (const struct port *port = model->arch->inputs; port->type; ++port) {
+        const attncl_array *a = attncl__input_find(inputs, n, port->name);
+        if (a && attncl__port_applies(port, attncl__model_values(model)))
+            TRY(add_batch(port->name, a, ret));
+    }
     return ATTNCL_OK;
 }
 
@@ -202,56 +189,29 @@ static attncl_status take_steps(attncl_graph *g, struct batches *batches, float 
 }
 
 static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
-                         attncl_results **results_ret)
+                         attncl_results *results)
 {
-    const struct build given = {.inputs = inputs, .n_inputs = n};
     attncl_status status = ATTNCL_OK;
     struct batches batches;
     struct build b = {0};
     struct trained trained = {0};
-    float *losses = NULL, *norms = NULL;
-    attncl_results *results = NULL;
+    void *losses, *norms;
 
-    TRY(find_batches(model, &given, &batches));
+    TRY(find_batches(model, inputs, n, &batches));
     TRY_DONE(attncl__model_begin(model, batches.list, batches.n, &b));
     TRY_DONE(add_step(&b, model->settings, &trained));
-    losses = attncl__alloc_array((size_t)batches.n_steps, sizeof *losses);
-    norms = attncl__alloc_array((size_t)batches.n_steps, sizeof *norms);
-    if (!losses || !norms) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " steps", batches.n_steps);
-        goto done;
-    }
+    TRY_DONE(attncl__results_add(results, "losses", ATTNCL_F32, 1, &batches.n_steps, &losses));
+    TRY_DONE(attncl__results_add(results, "grad_norms", ATTNCL_F32, 1, &batches.n_steps, &norms));
     TRY_DONE(take_steps(b.graph, &batches, losses, norms));
-    TRY_DONE(attncl__results_create(2, &results));
-    TRY_DONE(attncl__results_add(results, "losses", ATTNCL_F32, 1, &batches.n_steps, losses));
-    losses = NULL; // ownership has passed to the results
-    TRY_DONE(attncl__results_add(results, "grad_norms", ATTNCL_F32, 1, &batches.n_steps, norms));
-    norms = NULL;
-    *results_ret = results;
-    results = NULL;
 
 done:
-    attncl_results_destroy(results);
-    attncl__free(losses);
-    attncl__free(norms);
     attncl__free(trained.param);
     attncl_graph_destroy(b.graph);
     return status;
 }
 
-// Each step's along the first axis.
 #define OF_LM      WHEN("model.arch", "lm")
 #define OF_SEQ2SEQ WHEN("model.arch", "seq2seq_bahdanau", "seq2seq_transformer")
-static const struct port inputs[] = {
-    PORT("tokens", INT, "N T B", OF_LM),
-    PORT("enc_X", INT, "N B S", OF_SEQ2SEQ),
-    PORT("dec_X", INT, "N B T", OF_SEQ2SEQ),
-    PORT("enc_valid_lens", INT, "N B", .optional = true, OF_SEQ2SEQ),
-    PORT("targets", INT, "N T B", OF_LM),
-    PORT("targets", INT, "N B T", OF_SEQ2SEQ),
-    {0},
-};
-static const struct port outputs[] = {PORT("losses", F32, "N"), PORT("grad_norms", F32, "N"), {0}};
 
 const struct arch_class attncl__arch_train = {
     .name = "train",
@@ -260,9 +220,21 @@ const struct arch_class attncl__arch_train = {
                "\"n_vocab\": 100, \"max_len\": 40}, \"optimizer\": {\"kind\": \"adam\", "
                "\"learning_rate\": 0.001}}",
     .settings_bytes = sizeof(struct train_settings),
-    .keys = keys,
-    .inputs = inputs,
-    .outputs = outputs,
+    .keys =
+        KEYS({"model", KEY_OBJECT, 0, .inner = model_keys},
+             {"optimizer", KEY_OBJECT, AT(train_settings, optimizer), .inner = attncl__optim_keys},
+             {"grad_norm_clip", KEY_NUMBER, AT(train_settings, max_norm), OR(1)},
+             {"clip", KEY_WORD, AT(train_settings, style), .choices = attncl__clip_choices,
+              OR_WORD("torch")},
+             {"pad", KEY_INT, AT(train_settings, pad), .min = INT32_MIN,
+              OR(-1)}), // no target is negative
+    // Each step's along the first axis.
+    .inputs =
+        PORTS(PORT("tokens", INT, "N T B", OF_LM), PORT("enc_X", INT, "N B S", OF_SEQ2SEQ),
+              PORT("dec_X", INT, "N B T", OF_SEQ2SEQ),
+              PORT("enc_valid_lens", INT, "N B", .optional = true, OF_SEQ2SEQ),
+              PORT("targets", INT, "N T B", OF_LM), PORT("targets", INT, "N B T", OF_SEQ2SEQ)),
+    .outputs = PORTS(PORT("losses", F32, "N"), PORT("grad_norms", F32, "N")),
     .build = build,
     .run = run,
     .no_gradients = true,

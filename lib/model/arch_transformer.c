@@ -8,8 +8,7 @@ static attncl_status ffn_build(struct build *b, const void *settings)
 {
     const struct ffn_settings *s = settings;
     attncl_ffn_params params = ATTNCL_FFN_PARAMS_INIT;
-    attncl_value x;
-    TRY(attncl__input(b, "x", &x));
+    const attncl_value x = attncl__input(b, "x");
     attncl__ffn_params(&b->params, s, &params);
     attncl_graph_output(
         b->graph, "output",
@@ -17,16 +16,13 @@ static attncl_status ffn_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-static const struct port ffn_inputs[] = {PORT("x", F32, "... d_model"), {0}};
-static const struct port ffn_outputs[] = {PORT("output", F32, "... d_model"), {0}};
-
 const struct arch_class attncl__arch_feed_forward = {
     .name = "feed_forward",
     .example = "{\"d_model\": 64, \"d_ff\": 256}",
     .settings_bytes = sizeof(struct ffn_settings),
     .keys = attncl__ffn_keys,
-    .inputs = ffn_inputs,
-    .outputs = ffn_outputs,
+    .inputs = PORTS(PORT("x", F32, "... d_model")),
+    .outputs = PORTS(PORT("output", F32, "... d_model")),
     .build = ffn_build,
 };
 
@@ -49,8 +45,7 @@ static attncl_value swap_axes(attncl_graph *g, attncl_value x)
 static attncl_status token_input(struct build *b, const struct embed_settings *s,
                                  attncl_layout layout, attncl_value *x_ret)
 {
-    attncl_value tokens;
-    TRY(attncl__input(b, "tokens", &tokens));
+    const attncl_value tokens = attncl__input(b, "tokens");
     TRY(attncl__check_length("tokens", attncl__input_axis(b, 'T'), s->limit));
     *x_ret = attncl__embed(b, s, tokens, ATTNCL_NONE_VALUE, layout);
     return ATTNCL_OK;
@@ -59,7 +54,7 @@ static attncl_status token_input(struct build *b, const struct embed_settings *s
 static attncl_status vector_input(struct build *b, const struct block_settings *s,
                                   attncl_value *x_ret)
 {
-    TRY(attncl__input(b, "x", x_ret));
+    *x_ret = attncl__input(b, "x");
     return attncl__check_length("x", attncl__input_axis(b, 'T'), attncl__block_limit(s));
 }
 
@@ -73,7 +68,7 @@ static attncl_status take_layer_inputs(struct build *b, const struct layers_sett
         TRY(token_input(b, &s->embed, call->layout, x_ret));
     else
         TRY(vector_input(b, block, x_ret));
-    TRY(attncl__input(b, "mask", &call->mask));
+    call->mask = attncl__input(b, "mask");
     if (s->batch_first && block->kind != BLOCK_TRANSFORMER) {
         const int64_t swapped[3] = {attncl__input_axis(b, 'T'), attncl__input_axis(b, 'B'),
                                     attncl__block_width(block)};
@@ -89,12 +84,6 @@ static void layer_output(struct build *b, const struct layers_settings *s, attnc
     attncl_graph_output(b->graph, "output", y);
 }
 
-static const struct key layer_keys[] = {
-    KEYS_OF(attncl__block_keys, AT(layers_settings, encoder.block)),
-    {"batch_first", KEY_BOOL, AT(layers_settings, batch_first), OR(false)},
-    {0},
-};
-
 static attncl_status layer_build(struct build *b, const void *settings)
 {
     const struct layers_settings *s = settings;
@@ -109,19 +98,15 @@ static attncl_status layer_build(struct build *b, const void *settings)
     PORT("mask", MASK, "T|1 T B|1", .optional = true, OFF("gmlp")),                                \
         PORT("mask", MASK, "T|1 T 1", .optional = true, ON("gmlp"))
 
-static const struct port layer_inputs[] = {
-    PORT("x", F32, "T B d_model", .batch_first = true), MASKS, {0}};
-static const struct port layer_outputs[] = {PORT("output", F32, "T B d_model", .batch_first = true),
-                                            {0}};
-
 const struct arch_class attncl__arch_transformer_layer = {
     .name = "transformer_layer",
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256}",
     .settings_bytes = sizeof(struct layers_settings),
-    .keys = layer_keys,
-    .inputs = layer_inputs,
-    .outputs = layer_outputs,
+    .keys = KEYS(KEYS_OF(attncl__block_keys, AT(layers_settings, encoder.block)),
+                 {"batch_first", KEY_BOOL, AT(layers_settings, batch_first), OR(false)}),
+    .inputs = PORTS(PORT("x", F32, "T B d_model", .batch_first = true), MASKS),
+    .outputs = PORTS(PORT("output", F32, "T B d_model", .batch_first = true)),
     .build = layer_build,
 };
 
@@ -132,16 +117,6 @@ static attncl_status check_encoder(void *settings)
         attncl__embed_set_limit(&s->embed, attncl__block_limit(&s->encoder.block));
     return ATTNCL_OK;
 }
-
-static const struct key encoder_keys[] = {
-    KEYS_OF(attncl__encoder_keys, AT(layers_settings, encoder)),
-    {"batch_first", KEY_BOOL, AT(layers_settings, batch_first), OR(false)},
-    {"n_vocab", KEY_INT, AT(layers_settings, embed.n_vocab), .min = 1, OR(0)},
-    KEYS_OF(attncl__classes_keys, AT(layers_settings, classes)),
-    KEYS_OF(attncl__embed_keys, AT(layers_settings, embed), UNLESS("n_vocab", "0")),
-    CHECK(check_encoder),
-    {0},
-};
 
 // Layers that mix along the first axis alone have swapped the axes of x.
 static attncl_status class_output(struct build *b, const struct layers_settings *s, attncl_value x,
@@ -167,7 +142,7 @@ static attncl_status encoder_build(struct build *b, const void *settings)
             "the encoder has no classes to compare with targets: n_classes is 0");
     TRY(take_layer_inputs(b, s, &call, &x));
     if (s->encoder.block.kind == BLOCK_TRANSFORMER)
-        TRY(attncl__input(b, "valid_lens", &call.valid_lens));
+        call.valid_lens = attncl__input(b, "valid_lens");
     x = attncl__encoder(b, &s->encoder, &call, x);
     if (s->classes.n > 0)
         return class_output(b, s, x, call.valid_lens);
@@ -175,29 +150,27 @@ static attncl_status encoder_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-// Layers that mix by position take no lengths.
-static const struct port encoder_inputs[] = {
-    PORT("x", F32, "T B d_model", .batch_first = true, WHEN("n_vocab", "0")),
-    PORT("tokens", INDEX, "T B", .batch_first = true, .below = "n_vocab", UNLESS("n_vocab", "0")),
-    MASKS,
-    PORT("valid_lens", INT, "B", .optional = true, ON("transformer")),
-    {0},
-};
-static const struct port encoder_outputs[] = {
-    PORT("output", F32, "T B d_model", .batch_first = true, WHEN("n_classes", "0")),
-    PORT("output", F32, "B n_classes", WHEN("pool", "mean", "first")),
-    PORT("output", F32, "T B n_classes", .batch_first = true, WHEN("pool", "none")),
-    {0},
-};
-
 const struct arch_class attncl__arch_encoder = {
     .name = "encoder",
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2}",
     .settings_bytes = sizeof(struct layers_settings),
-    .keys = encoder_keys,
-    .inputs = encoder_inputs,
-    .outputs = encoder_outputs,
+    .keys = KEYS(KEYS_OF(attncl__encoder_keys, AT(layers_settings, encoder)),
+                 {"batch_first", KEY_BOOL, AT(layers_settings, batch_first), OR(false)},
+                 {"n_vocab", KEY_INT, AT(layers_settings, embed.n_vocab), .min = 1, OR(0)},
+                 KEYS_OF(attncl__classes_keys, AT(layers_settings, classes)),
+                 KEYS_OF(attncl__embed_keys, AT(layers_settings, embed), UNLESS("n_vocab", "0")),
+                 CHECK(check_encoder)),
+    .inputs = PORTS(PORT("x", F32, "T B d_model", .batch_first = true, WHEN("n_vocab", "0")),
+                    PORT("tokens", INDEX, "T B", .batch_first = true, .below = "n_vocab",
+                         UNLESS("n_vocab", "0")),
+                    MASKS,
+                    // Layers that mix by position take no lengths.
+                    PORT("valid_lens", INT, "B", .optional = true, ON("transformer"))),
+    .outputs =
+        PORTS(PORT("output", F32, "T B d_model", .batch_first = true, WHEN("n_classes", "0")),
+              PORT("output", F32, "B n_classes", WHEN("pool", "mean", "first")),
+              PORT("output", F32, "T B n_classes", .batch_first = true, WHEN("pool", "none"))),
     .build = encoder_build,
     .target = TARGET_LABELS,
 };

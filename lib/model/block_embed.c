@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The keys, parameters and nodes of an embedding with positions.
+// The keys, parameters and nodes of an embedding with positions, and of scores of its tokens.
 
 #include <math.h>
 
@@ -103,7 +103,7 @@ attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attn
                         : attncl_add_positions(b->graph, x, table, layout);
     }
     if (s->norm)
-        x = attncl__norm(b, attncl__norm_params(p, "norm", s->width), s->norm_eps, x);
+        x = attncl__norm(b, attncl__norm_params(p, "norm", NORM_LAYER, s->width), s->norm_eps, x);
     attncl__params_leave(p);
     const int batch_axis = layout == ATTNCL_LAYOUT_BATCH_FIRST ? 0 : 1;
     return s->dropped && b->dropout.p > 0
@@ -111,10 +111,25 @@ attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attn
                : x;
 }
 
-attncl_value attncl__embed_weight(struct build *b, const struct embed_settings *s)
+attncl_value attncl__generator(struct build *b, const struct embed_settings *s, const char *name,
+                               bool tied, enum presence has_bias, attncl_value x)
 {
-    attncl__params_enter(&b->params, "%s", scope(s));
-    const attncl_value weight = weight_param(&b->params, s);
-    attncl__params_leave(&b->params);
-    return weight;
+    const struct param_init init = attncl__init_fan_in(s->width);
+    struct params *p = &b->params;
+    attncl_value weight = ATTNCL_NONE_VALUE;
+    if (tied) {
+        attncl__params_enter(p, "%s", scope(s));
+        weight = weight_param(p, s);
+        attncl__params_leave(p);
+    }
+    attncl__params_enter(p, "%s", name);
+    if (!tied)
+        weight = attncl__param_kept(p, "weight", init, s->n_vocab, s->width);
+    const attncl_value bias =
+        has_bias == PRESENT_IF_IN_FILE
+            ? PARAM_OPTIONAL(p, "bias", s->n_vocab)
+            : PARAM_IF(has_bias == PRESENT_ALWAYS, p, "bias", init, s->n_vocab);
+    const attncl_value y = attncl_linear(b->graph, x, weight, bias);
+    attncl__params_leave(p);
+    return y;
 }

@@ -230,9 +230,7 @@ static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,
 static struct norm_params norm_params(struct params *p, const struct block_settings *s,
                                       const char *name)
 {
-    const int64_t width = attncl__block_width(s);
-    return s->norm == NORM_RMS ? attncl__rms_norm_params(p, name, width)
-                               : attncl__norm_params(p, name, width);
+    return attncl__norm_params(p, name, s->norm, attncl__block_width(s));
 }
 
 // x + LN(y)
@@ -284,17 +282,6 @@ attncl_value attncl__block(struct build *b, const struct block_settings *s,
     return s->norm_first ? x : attncl__norm(b, norm_ff, s->norm_eps, x);
 }
 
-static double default_final_norm(const void *settings)
-{
-    const struct encoder_settings *s = settings;
-    return s->block.norm_first ? PRESENT_ALWAYS : PRESENT_IF_IN_FILE;
-}
-
-static double default_final_eps(const void *settings)
-{
-    return ((const struct encoder_settings *)settings)->block.norm_eps;
-}
-
 // What layers differ in.
 static const struct key layer_keys[] = {
     {"window_layers", KEY_FLAGS, AT(encoder_settings, window_layers), OR(1)},
@@ -306,9 +293,9 @@ static const struct key layer_keys[] = {
 
 const struct key attncl__encoder_keys[] = {
     KEYS_OF(attncl__block_keys, AT(encoder_settings, block)),
-    {"final_norm", KEY_PRESENCE, AT(encoder_settings, final_norm), OR_FROM(default_final_norm)},
+    FINAL_NORM_KEYS(AT(encoder_settings, final_norm)),
     {"final_norm_eps", KEY_NUMBER, AT(encoder_settings, final_norm_eps), .min = 1e-30,
-     OR_FROM(default_final_eps)},
+     OR_AS("layer_norm_eps")},
     {"n_layers", KEY_INT, AT(encoder_settings, n_layers), .min = 0},
     KEYS_OF(layer_keys, 0, ON("transformer")),
     {0},

@@ -95,13 +95,14 @@ void attncl__feedback_layer_params(struct params *p, const struct feedback_setti
     *ret = (attncl_feedback_layer_params)ATTNCL_FEEDBACK_LAYER_PARAMS_INIT;
     ret->attn = &parts->attn;
     ret->ffn = &parts->ffn;
-    const struct norm_params norm_attn = attncl__norm_params(p, "norm_self_attn", s->d_model);
+    const struct norm_params norm_attn =
+        attncl__norm_params(p, "norm_self_attn", NORM_LAYER, s->d_model);
     ret->norm_attn_weight = norm_attn.weight;
     ret->norm_attn_bias = norm_attn.bias;
     attncl__params_enter(p, "attn");
     attncl__feedback_attention_params(p, s, keys, &parts->attn);
     attncl__params_leave(p);
-    const struct norm_params norm_ffn = attncl__norm_params(p, "norm_ff", s->d_model);
+    const struct norm_params norm_ffn = attncl__norm_params(p, "norm_ff", NORM_LAYER, s->d_model);
     ret->norm_ffn_weight = norm_ffn.weight;
     ret->norm_ffn_bias = norm_ffn.bias;
     attncl__params_enter(p, "feed_forward");
@@ -118,7 +119,7 @@ static attncl_value key_value_weight(struct params *p, const struct feedback_set
     const int64_t c = s->d_model;
     const struct param_init linear = attncl__init_fan_in(c);
     char name[64];
-    struct param_stack stack = attncl__param_stack_begin(p, "key_value.weight", c);
+    struct param_stack stack = {.p = p, .name = "key_value.weight", .width = c};
     for (int64_t i = 0; i < s->n_layers && !s->shared && p->status == ATTNCL_OK; ++i) {
         snprintf(name, sizeof name, "layers.%" PRId64 ".attn.key.linear.weight", i);
         attncl__param_stack_add(&stack, name, linear, c);
@@ -139,7 +140,7 @@ static attncl_value key_value_bias(struct params *p, const struct feedback_setti
     char name[64];
     if (s->shared)
         return ATTNCL_NONE_VALUE;
-    struct param_stack stack = attncl__param_stack_begin(p, "key_value.bias", 0);
+    struct param_stack stack = {.p = p, .name = "key_value.bias"};
     for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
         snprintf(name, sizeof name, "layers.%" PRId64 ".attn.value.linear.bias", i);
         attncl__param_stack_add(&stack, NULL, linear, s->d_model);
@@ -168,7 +169,7 @@ static void transformer_params(struct params *p, const struct feedback_settings 
         ret->key_value_bias = key_value_bias(p, s);
     }
     ret->weights = PARAM(p, "weights", INIT_CONSTANT(1), s->n_layers + 1);
-    const struct norm_params norm = attncl__norm_params(p, "norm", s->d_model);
+    const struct norm_params norm = attncl__norm_params(p, "norm", NORM_LAYER, s->d_model);
     ret->norm_weight = norm.weight;
     ret->norm_bias = norm.bias;
     ret->norm_eps = (float)s->norm_eps;

@@ -7,30 +7,15 @@
 #include "layer/layer.h"
 #include "model/block_layers.h"
 
-attncl_status attncl__check_parity(const char *key, int64_t value, bool even)
-{
-    REQUIRE((value % 2 == 0) == even, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", expected an %s number",
-            key, value, even ? "even" : "odd");
-    return ATTNCL_OK;
-}
-
 // -- layer norm
 
-struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width)
+struct norm_params attncl__norm_params(struct params *p, const char *name, enum norm_kind kind,
+                                       int64_t width)
 {
-    struct norm_params norm = {.name = name};
+    struct norm_params norm = {.name = name, .kind = kind};
     attncl__params_enter(p, "%s", name);
     norm.weight = PARAM(p, "weight", INIT_CONSTANT(1), width);
-    norm.bias = PARAM(p, "bias", INIT_CONSTANT(0), width);
-    attncl__params_leave(p);
-    return norm;
-}
-
-struct norm_params attncl__rms_norm_params(struct params *p, const char *name, int64_t width)
-{
-    struct norm_params norm = {.name = name, .rms = true};
-    attncl__params_enter(p, "%s", name);
-    norm.weight = PARAM(p, "weight", INIT_CONSTANT(1), width);
+    norm.bias = PARAM_IF(kind == NORM_LAYER, p, "bias", INIT_CONSTANT(0), width);
     attncl__params_leave(p);
     return norm;
 }
@@ -49,7 +34,7 @@ struct norm_params attncl__norm_optional(struct params *p, const char *name, int
 
 attncl_value attncl__norm(struct build *b, struct norm_params norm, double eps, attncl_value x)
 {
-    if (!norm.rms)
+    if (norm.kind == NORM_LAYER)
         return attncl__layer_normalise(b->graph, norm.name, x, norm.weight, norm.bias, (float)eps);
     attncl_graph_push_scope(b->graph, norm.name);
     const attncl_value y = attncl_rms_norm(b->graph, x, norm.weight, (float)eps);
@@ -114,14 +99,14 @@ static attncl_status check_conv(void *settings)
     const struct aft_settings *s = settings;
     REQUIRE(s->d_model % s->heads == 0, ATTNCL_ERR_FORMAT,
             "d_model is %" PRId64 ", not a multiple of heads, %" PRId64, s->d_model, s->heads);
-    return attncl__check_parity("window_size", s->filter, false);
+    return ATTNCL_OK;
 }
 
 const struct key attncl__aft_conv_keys[] = {
     KIND(ATTNCL_AFT_CONV),
     {D_MODEL},
     {"heads", KEY_INT, AT(aft_settings, heads), .min = 1},
-    {"window_size", KEY_INT, AT(aft_settings, filter), .min = 1},
+    {"window_size", KEY_INT, AT(aft_settings, filter), .min = 1, .parity = PARITY_ODD},
     {BIAS},
     CHECK(check_conv),
     {0},
@@ -213,20 +198,10 @@ static const struct key rotary_keys[] = {
     {0},
 };
 
-static double default_rope_width(const void *settings)
-{
-    return (double)((const struct mha_settings *)settings)->head_dim;
-}
-
-static double default_kv_heads(const void *settings)
-{
-    return (double)((const struct mha_settings *)settings)->heads;
-}
-
 const struct key attncl__mha_keys[] = {
     {"d_model", KEY_INT, AT(mha_settings, d_model), .min = 1},
     {"heads", KEY_INT, AT(mha_settings, heads), .min = 1},
-    {"n_kv_heads", KEY_INT, AT(mha_settings, n_kv_heads), .min = 1, OR_FROM(default_kv_heads)},
+    {"n_kv_heads", KEY_INT, AT(mha_settings, n_kv_heads), .min = 1, OR_AS("heads")},
     {"head_dim", KEY_INT, AT(mha_settings, head_dim), .min = 1, OR_FROM(default_head_dim)},
     {"bias", KEY_BOOL, AT(mha_settings, bias), OR(true)},
     {"value_bias", KEY_BOOL, AT(mha_settings, value_bias), OR(true)},
@@ -239,7 +214,7 @@ const struct key attncl__mha_keys[] = {
     {"alibi_max", KEY_NUMBER, AT(mha_settings, alibi_max), .min = 1e-9, OR(8),
      WHEN("alibi", "true")},
     {"rope", KEY_BOOL, AT(mha_settings, rope), OR(false)},
-    {"rope_width", KEY_INT, AT(mha_settings, rotary.width), .min = 2, OR_FROM(default_rope_width),
+    {"rope_width", KEY_INT, AT(mha_settings, rotary.width), .min = 2, OR_AS("head_dim"),
      WHEN("rope", "true")},
     KEYS_OF(rotary_keys, AT(mha_settings, rotary), WHEN("rope", "true")),
     CHECK(check_mha),
@@ -258,8 +233,8 @@ void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_m
     attncl__param_linear(p, "output", c, heads, s->output_bias, &ret->output_weight,
                          &ret->output_bias);
     if (s->qk_norm) {
-        ret->query_norm = attncl__rms_norm_params(p, "query_norm", s->head_dim).weight;
-        ret->key_norm = attncl__rms_norm_params(p, "key_norm", s->head_dim).weight;
+        ret->query_norm = attncl__norm_params(p, "query_norm", NORM_RMS, s->head_dim).weight;
+        ret->key_norm = attncl__norm_params(p, "key_norm", NORM_RMS, s->head_dim).weight;
     }
 }
 
@@ -294,7 +269,7 @@ attncl_attention_desc attncl__mha_desc(struct build *b, const struct mha_setting
 
 void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_sgu_params *ret)
 {
-    const struct norm_params norm = attncl__norm_params(p, "norm", s->d_z / 2);
+    const struct norm_params norm = attncl__norm_params(p, "norm", NORM_LAYER, s->d_z / 2);
     ret->norm_weight = norm.weight;
     ret->norm_bias = norm.bias;
     ret->norm_eps = (float)s->norm_eps;
@@ -302,31 +277,19 @@ void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_s
     ret->bias = PARAM(p, "bias", INIT_CONSTANT(1), s->seq_len);
 }
 
-// The gating unit halves this width.
-static attncl_status check_sgu(void *settings)
-{
-    return attncl__check_parity("d_z", ((const struct sgu_settings *)settings)->d_z, true);
-}
-
 const struct key attncl__sgu_keys[] = {
-    {"d_z", KEY_INT, AT(sgu_settings, d_z), .min = 2},
+    // The gating unit halves it.
+    {"d_z", KEY_INT, AT(sgu_settings, d_z), .min = 2, .parity = PARITY_EVEN},
     {"seq_len", KEY_INT, AT(sgu_settings, seq_len), .min = 1},
     NORM_EPS_KEY(AT(sgu_settings, norm_eps)),
-    CHECK(check_sgu),
     {0},
 };
 
-static attncl_status check_gmlp(void *settings)
-{
-    return attncl__check_parity("d_ffn", ((const struct gmlp_settings *)settings)->d_ffn, true);
-}
-
 const struct key attncl__gmlp_keys[] = {
     {"d_model", KEY_INT, AT(gmlp_settings, d_model), .min = 1},
-    {"d_ffn", KEY_INT, AT(gmlp_settings, d_ffn), .min = 2},
+    {"d_ffn", KEY_INT, AT(gmlp_settings, d_ffn), .min = 2, .parity = PARITY_EVEN},
     {"seq_len", KEY_INT, AT(gmlp_settings, seq_len), .min = 1},
     NORM_EPS_KEY(AT(gmlp_settings, norm_eps)),
-    CHECK(check_gmlp),
     {0},
 };
 
@@ -335,7 +298,7 @@ void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl
 {
     const struct sgu_settings sgu = {s->d_ffn, s->seq_len, s->norm_eps};
 
-    const struct norm_params norm = attncl__norm_params(p, "norm", s->d_model);
+    const struct norm_params norm = attncl__norm_params(p, "norm", NORM_LAYER, s->d_model);
     ret->norm_weight = norm.weight;
     ret->norm_bias = norm.bias;
     ret->norm_eps = (float)s->norm_eps;

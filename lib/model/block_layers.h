@@ -12,9 +12,6 @@
 
 // -- block_layers.c
 
-// For checks: ERR_FORMAT where the value is not even, or not odd.
-attncl_status attncl__check_parity(const char *key, int64_t value, bool even);
-
 // A layer norm under a name: its parameters and what it adds to a graph.
 
 // The row of key layer_norm_eps: that of all norms of a model, but for an encoder's final_norm_eps.
@@ -23,13 +20,14 @@ attncl_status attncl__check_parity(const char *key, int64_t value, bool even);
         "layer_norm_eps", KEY_NUMBER, (at), .min = 1e-30, OR(1e-5)                                 \
     }
 
+enum norm_kind { NORM_LAYER, NORM_RMS }; // RMS norm has no bias
 struct norm_params {
     const char *name;
-    bool rms;                  // RMS norm, which has no bias
+    enum norm_kind kind;
     attncl_value weight, bias; // [width]
 };
-struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width);
-struct norm_params attncl__rms_norm_params(struct params *p, const char *name, int64_t width);
+struct norm_params attncl__norm_params(struct params *p, const char *name, enum norm_kind kind,
+                                       int64_t width);
 // A norm that the file may lack, both null values then.
 struct norm_params attncl__norm_optional(struct params *p, const char *name, int64_t width);
 

@@ -8,11 +8,6 @@
 #include "layer/decoding.h"
 #include "model/block_models.h"
 
-static double default_generator_bias(const void *settings)
-{
-    return ((const struct lm_settings *)settings)->tied ? PRESENT_IF_IN_FILE : PRESENT_ALWAYS;
-}
-
 static attncl_status check(void *settings)
 {
     struct lm_settings *s = settings;
@@ -34,8 +29,10 @@ const struct key attncl__lm_keys[] = {
     KEYS_OF(attncl__embed_keys, AT(lm_settings, embed), OFF("feedback", "feedback_kv")),
     KEYS_OF(attncl__embed_plain_keys, AT(lm_settings, embed), ON("feedback", "feedback_kv")),
     {"tie_generator", KEY_BOOL, AT(lm_settings, tied), OR(false)},
-    {"generator_bias", KEY_PRESENCE, AT(lm_settings, generator_bias),
-     OR_FROM(default_generator_bias)},
+    {"generator_bias", KEY_PRESENCE, AT(lm_settings, generator_bias), OR(PRESENT_ALWAYS),
+     WHEN("tie_generator", "false")},
+    {"generator_bias", KEY_PRESENCE, AT(lm_settings, generator_bias), OR(PRESENT_IF_IN_FILE),
+     WHEN("tie_generator", "true")},
     {"logit_softcap", KEY_NUMBER, AT(lm_settings, logit_softcap), .min = 0, OR(0)},
     CHECK(check),
     {0},
@@ -59,22 +56,10 @@ int64_t attncl__lm_step_limit(const void *settings)
     return limit == 0 && attncl__block_keeps_all(&s->encoder.block) ? s->embed.max_len : limit;
 }
 
-// [..., C] -> [..., V].  A tied weight is no parameter of its own.
 static attncl_value project(struct build *b, const struct lm_settings *s, attncl_value x)
 {
-    const int64_t n_vocab = s->embed.n_vocab, width = s->embed.width;
-    const struct param_init init = attncl__init_fan_in(width);
-    struct params *p = &b->params;
-    attncl_value weight = s->tied ? attncl__embed_weight(b, &s->embed) : ATTNCL_NONE_VALUE;
-    attncl__params_enter(p, s->is_feedback ? "generator" : "generator.projection");
-    if (!s->tied)
-        weight = attncl__param_kept(p, "weight", init, n_vocab, width);
-    const attncl_value bias =
-        s->generator_bias == PRESENT_IF_IN_FILE
-            ? PARAM_OPTIONAL(p, "bias", n_vocab)
-            : PARAM_IF(s->generator_bias == PRESENT_ALWAYS, p, "bias", init, n_vocab);
-    const attncl_value y = attncl_linear(b->graph, x, weight, bias);
-    attncl__params_leave(p);
+    const char *name = s->is_feedback ? "generator" : "generator.projection";
+    const attncl_value y = attncl__generator(b, &s->embed, name, s->tied, s->generator_bias, x);
     return s->logit_softcap > 0 ? attncl__softcap(b->graph, y, (float)s->logit_softcap) : y;
 }
 
@@ -118,11 +103,9 @@ static attncl_status layers(struct build *b, const struct lm_settings *s, attncl
 attncl_status attncl__lm_build(struct build *b, const void *settings)
 {
     const struct lm_settings *s = settings;
-    attncl_value tokens, targets = ATTNCL_NONE_VALUE;
-    TRY(attncl__input(b, "tokens", &tokens));
+    const attncl_value tokens = attncl__input(b, "tokens");
     TRY(attncl__check_length("tokens", attncl__input_axis(b, 'T'), attncl__lm_limit(s)));
-    if (!b->for_loss)
-        TRY(attncl__input(b, "targets", &targets));
+    const attncl_value targets = b->for_loss ? ATTNCL_NONE_VALUE : attncl__input(b, "targets");
 
     attncl_value x =
         attncl__embed(b, &s->embed, tokens, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);

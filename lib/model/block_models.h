@@ -32,8 +32,9 @@ void attncl__embed_set_limit(struct embed_settings *s, int64_t layers_limit);
 // tokens [T, B] -> [T, B, C] or, by the layout, [B, T] -> [B, T, C].  At a position: [B] -> [B, C].
 attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attncl_value tokens,
                            attncl_value position, attncl_layout layout);
-// The embedding's own weight [V, C], once more.
-attncl_value attncl__embed_weight(struct build *b, const struct embed_settings *s);
+// Scores of tokens, [..., C] -> [..., V].  A tied weight is the embedding's, no parameter of its own.
+attncl_value attncl__generator(struct build *b, const struct embed_settings *s, const char *name,
+                               bool tied, enum presence has_bias, attncl_value x);
 
 // -- block_classes.c: scores of classes from what an encoder gives: one row of them for a sequence, or for each
 // position
@@ -53,7 +54,6 @@ attncl_status attncl__classes(struct build *b, const struct classes_settings *s,
 // -- block_encoder.c: a layer of an encoder, which is a gMLP block, or an AFT layer or multi-head attention and a
 // feed-forward network; and the encoder
 
-enum { NORM_LAYER, NORM_RMS }; // what `norm` may be
 enum block_kind { BLOCK_AFT, BLOCK_GMLP, BLOCK_TRANSFORMER };
 // What `layer` may be: an AFT layer's kind, or one of these.
 enum { LAYER_GMLP = 100, LAYER_TRANSFORMER, LAYER_FEEDBACK, LAYER_FEEDBACK_KV };
@@ -67,7 +67,7 @@ struct block_settings {
     bool post_norm;    // x + LN''(f(LN(x)))
     bool parallel;     // x + attn(LN(x)) + FF(LN'(x)), layer norms of the same x
     bool reads_memory; // attends to an encoder's result too: kind BLOCK_TRANSFORMER alone
-    int norm;
+    enum norm_kind norm;
     double norm_eps;
     struct gmlp_settings gmlp;
     struct aft_settings aft;
@@ -111,6 +111,12 @@ struct encoder_settings {
     struct json_flags window_layers, rope_layers;
     double rope_local_theta;
 };
+// The rows of key final_norm: layers whose norms come first need one behind the last.
+#define FINAL_NORM_KEYS(at)                                                                        \
+    {"final_norm", KEY_PRESENCE, (at), OR(PRESENT_ALWAYS), WHEN("norm_first", "true")},            \
+    {                                                                                              \
+        "final_norm", KEY_PRESENCE, (at), OR(PRESENT_IF_IN_FILE), WHEN("norm_first", "false")      \
+    }
 extern const struct key attncl__encoder_keys[];
 attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
                              const struct block_call *call, attncl_value x);
@@ -184,5 +190,27 @@ attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, e
 int64_t attncl__lm_vocabulary(const void *settings);
 int64_t attncl__lm_limit(const void *settings);      // longest sequence, 0: any
 int64_t attncl__lm_step_limit(const void *settings); // the same for a decoder
+
+// -- arch_seq2seq_transformer.c: an encoder and a decoder of transformer layers, of which training and prediction are made
+
+struct seq2seq_transformer_settings {
+    struct encoder_settings encoder, decoder;
+    struct embed_settings source, target; // n_vocab 0: the inputs are vectors, not tokens
+    bool tied;                            // the generator's weight is the target's embedding
+    bool batch_first;                     // of vectors; tokens are
+};
+extern const struct key attncl__seq2seq_transformer_keys[];
+
+// Declares the source's inputs and computes the encoder's result: [B, S, C], or of vectors as the layout says.
+attncl_status attncl__seq2seq_encode(struct build *b, const struct seq2seq_transformer_settings *s,
+                                     attncl_layout layout, attncl_value *memory_ret,
+                                     attncl_value *lens_ret);
+// Vectors of target tokens, as attncl__embed().
+attncl_value attncl__seq2seq_embed_target(struct build *b,
+                                          const struct seq2seq_transformer_settings *s,
+                                          attncl_value tokens, attncl_value position);
+// The decoder of x, and scores of its target's tokens where it has tokens.
+attncl_value attncl__seq2seq_decode(struct build *b, const struct seq2seq_transformer_settings *s,
+                                    const struct block_call *call, attncl_value x);
 
 #endif

@@ -74,21 +74,17 @@ static bool applies(const struct reader *r, const struct key *key)
            attncl__config_holds(r->table, r->settings, &key->when);
 }
 
-static const char *value_of(const struct key *key, const char *settings)
-{
-    return settings ? settings + key->at : NULL;
-}
-
 // The first key of that name that applies, and its value in the settings.
 static const struct key *find_key(const struct reader *r, const struct key *table,
                                   const char *settings, const char *name, const char **value_ret)
 {
     for (const struct key *key = table; key->type; ++key) {
+        const char *value = settings ? settings + key->at : NULL;
         const struct key *found = NULL;
         if (key->name && strcmp(key->name, name) == 0 && applies(r, key))
-            found = key, *value_ret = value_of(key, settings);
+            found = key, *value_ret = value;
         else if (key->type == KEY_TABLE && applies(r, key))
-            found = find_key(r, key->inner, value_of(key, settings), name, value_ret);
+            found = find_key(r, key->inner, value, name, value_ret);
         if (found)
             return found;
     }
@@ -136,6 +132,9 @@ static attncl_status check_int(const struct key *key, int64_t value)
             key->name, value, min);
     REQUIRE(value <= max, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at most %" PRId64,
             key->name, value, max);
+    REQUIRE(key->parity == PARITY_ANY || (value % 2 != 0) == (key->parity == PARITY_ODD),
+            ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", expected an %s number", key->name, value,
+            key->parity == PARITY_ODD ? "odd" : "even");
     return ATTNCL_OK;
 }
 
@@ -180,10 +179,8 @@ static attncl_status read_object(const struct key *key, const struct json *objec
 {
     const struct json *inner;
     TRY(attncl__json_object(object, key->name, NULL, &inner));
-    const attncl_status status = attncl__config_read(key->inner, inner, settings);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("%s", key->name);
-    return status;
+    return attncl__prefix_failure(attncl__config_read(key->inner, inner, settings), "%s",
+                                  key->name);
 }
 
 // `value` holds the default, and keeps it where the key is absent; that is allowed with `present`.
@@ -222,6 +219,14 @@ static attncl_status read_value(const struct key *key, const struct json *object
     }
 }
 
+static double default_of(const struct reader *r, const struct key *key, const char *settings)
+{
+    const struct key *other = key;
+    const void *value =
+        key->same_as ? attncl__config_value(r->table, r->settings, key->same_as, &other) : NULL;
+    return value ? load(other, value) : key->derive ? key->derive(settings) : key->otherwise;
+}
+
 static attncl_status read_key(const struct reader *r, const struct key *key, char *settings)
 {
     bool present = false;
@@ -231,7 +236,7 @@ static attncl_status read_key(const struct reader *r, const struct key *key, cha
     if (key->type == KEY_NUMBERS)
         memcpy(value, key->numbers, sizeof key->numbers);
     else if (!key->name || (key->optional && !key->is_preset && key->type != KEY_FLAGS))
-        store(key, key->derive ? key->derive(settings) : key->otherwise, value);
+        store(key, default_of(r, key, settings), value);
     return key->name ? read_value(key, r->object, key->optional ? &present : NULL, value)
                      : ATTNCL_OK;
 }
@@ -289,11 +294,8 @@ attncl_status attncl__config_check_keys(const struct key *table, const struct js
         if (key->type != KEY_OBJECT ||
             attncl__json_object(object, name, &present, &inner) != ATTNCL_OK)
             continue; // a value of another type is what reading it refuses
-        const attncl_status status = attncl__config_check_keys(key->inner, inner, value);
-        if (status != ATTNCL_OK) {
-            attncl__error_prefix("%s", name);
-            return status;
-        }
+        TRY(attncl__prefix_failure(attncl__config_check_keys(key->inner, inner, value), "%s",
+                                   name));
     }
     return ATTNCL_OK;
 }

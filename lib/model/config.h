@@ -63,12 +63,14 @@ struct key {
     size_t at;       // where the value goes in the settings
     double min, max; // of numbers; max 0: INT32_MAX for integers, none for others
     double below;    // the number is less than this; 0: none
-    // The default: a number, a word, two numbers, what a function makes of the keys above, or what the
-    // settings hold.
+    enum { PARITY_ANY, PARITY_EVEN, PARITY_ODD } parity; // of an integer
+    // The default: a number, a word, two numbers, another key's value, what a function makes of the keys above, or what
+    // the settings hold.
     bool optional, is_preset;
     double otherwise;
     const char *word;
     double numbers[2];
+    const char *same_as;
     double (*derive)(const void *settings);
     const struct choice *choices;
     bool any_case;   // of the words
@@ -78,10 +80,13 @@ struct key {
     struct condition when; // rows of one name exclude each other, each with its default
 };
 
+// The rows of a table.
+#define KEYS(...)           ((const struct key[]){__VA_ARGS__, {0}})
 #define AT(settings, field) offsetof(struct settings, field)
 #define OR(value)           .optional = true, .otherwise = (value)
 #define OR_WORD(value)      .optional = true, .word = (value)
 #define OR_NUMBERS(...)     .optional = true, .numbers = {__VA_ARGS__}
+#define OR_AS(name)         .optional = true, .same_as = (name)
 #define OR_FROM(function)   .optional = true, .derive = (function)
 #define OR_PRESET           .optional = true, .is_preset = true
 #define SETTING(...)                                                                               \

@@ -11,8 +11,9 @@
 #include "base/struct.h"
 #include "model/decoder.h"
 
-static attncl_status create(attncl_model *model, int64_t batch, int64_t n_positions,
-                            attncl_dtype state_dtype, bool slots, attncl_decoder **decoder_ret)
+attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
+                                         const attncl_decoder_options *o,
+                                         attncl_decoder **decoder_ret)
 {
     REQUIRE(model && decoder_ret, ATTNCL_ERR_ARGUMENT, "model or decoder_ret is NULL");
     REQUIRE(model->arch->build_decoding, ATTNCL_ERR_UNSUPPORTED, "arch %s is no language model",
@@ -29,25 +30,22 @@ static attncl_status create(attncl_model *model, int64_t batch, int64_t n_positi
         .batch = batch,
         .vocabulary = model->arch->vocabulary(model->settings),
         .limit = n_positions > 0 ? n_positions : model->arch->limit(model->settings),
-        .state_dtype = state_dtype,
+        .state_dtype = o->state_dtype,
     };
     if (!decoder->step)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", batch));
-    TRY_DONE(attncl__decoder_open(decoder, slots ? DECODE_SLOTS : DECODE_STEP, 0, &decoder->graph));
-    if (slots)
+    TRY_DONE(attncl__decoder_open(decoder, o->slot_limit ? DECODE_SLOTS : DECODE_STEP, 0,
+                                  &decoder->graph));
+    if (o->slot_limit)
         TRY_DONE(attncl__decoder_slots_init(decoder));
+    if (o->window)
+        TRY_DONE(attncl__decoder_crop_init(decoder, o->window));
     *decoder_ret = decoder;
     decoder = NULL; // ownership has passed to the caller
 
 done:
     attncl_decoder_destroy(decoder);
     return status;
-}
-
-attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
-                                         attncl_dtype state_dtype, attncl_decoder **decoder_ret)
-{
-    return create(model, batch, n_positions, state_dtype, false, decoder_ret);
 }
 
 static attncl_status check_lengths(const attncl_model *model, const attncl_decoder_options *o)
@@ -69,7 +67,6 @@ attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
                                     attncl_decoder **decoder_ret)
 {
     attncl_decoder_options o = ATTNCL_DECODER_OPTIONS_INIT;
-    attncl_decoder *decoder = NULL;
 
     REQUIRE(decoder_ret, ATTNCL_ERR_ARGUMENT, "decoder_ret is NULL");
     if (options)
@@ -81,15 +78,8 @@ attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
             ATTNCL_ERR_ARGUMENT, "state_dtype is %s, must be F32, F16, BF16 or Q8",
             attncl_dtype_name(o.state_dtype));
     TRY(check_lengths(model, &o));
-    TRY(create(model, batch, o.slot_limit ? o.slot_limit : o.window, o.state_dtype,
-               o.slot_limit > 0, &decoder));
-    const attncl_status status =
-        o.window ? attncl__decoder_crop_init(decoder, o.window) : ATTNCL_OK;
-    if (status == ATTNCL_OK)
-        *decoder_ret = decoder;
-    else
-        attncl_decoder_destroy(decoder);
-    return status;
+    return attncl__decoder_create_for(model, batch, o.slot_limit ? o.slot_limit : o.window, &o,
+                                      decoder_ret);
 }
 
 void attncl_decoder_destroy(attncl_decoder *decoder)
@@ -177,7 +167,8 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
         return attncl__decoder_slots_step(decoder, tokens, logits);
     TRY(check_capacity(decoder, 1));
     TRY(attncl__graph_state_defined(decoder->graph));
-    TRY(attncl__decoder_check_tokens(decoder, decoder->batch, tokens)); // before anything changes
+    TRY(attncl__check_tokens(decoder->vocabulary, decoder->batch,
+                             tokens)); // before anything changes
     if (count_inside(decoder, 1) == 0)
         return attncl__decoder_crop_take(decoder, 1, tokens, logits);
     const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
@@ -201,7 +192,7 @@ attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const i
     REQUIRE(n >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " tokens, must be at least 1", n);
     TRY(check_capacity(decoder, n));
     TRY(attncl__graph_state_defined(decoder->graph));
-    TRY(attncl__decoder_check_tokens(decoder, n * decoder->batch, tokens));
+    TRY(attncl__check_tokens(decoder->vocabulary, n * decoder->batch, tokens));
     if (count_inside(decoder, n) < n)
         return attncl__decoder_crop_take(decoder, n, tokens, logits);
     if (decoder->position == 0 && n > 1)
@@ -251,6 +242,6 @@ attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t n, const in
             "the decoder has slots: draw their tokens from the scores of attncl_decoder_step()");
     TRY(check_capacity(decoder, n));
     TRY(attncl__graph_state_defined(decoder->graph));
-    TRY(attncl__decoder_check_tokens(decoder, decoder->batch, tokens));
+    TRY(attncl__check_tokens(decoder->vocabulary, decoder->batch, tokens));
     return sample(decoder, n, tokens, sampling, tokens_ret);
 }

@@ -52,10 +52,6 @@ attncl_status attncl__decoder_step_begin(attncl_decoder *decoder);
 // A run of the step's graph on decoder->step.  The position stays.
 attncl_status attncl__decoder_step_run(attncl_decoder *decoder, size_t bytes, float *logits);
 
-// Tokens [n] are of the vocabulary.
-attncl_status attncl__decoder_check_tokens(const attncl_decoder *decoder, int64_t n,
-                                           const int32_t *tokens);
-
 // A prompt from position 0 on, of slots that of one, which the position after it is up to.  *graph_ret: what ran; NULL,
 // without an error: the device has not the memory or loops for it.
 attncl_status attncl__decoder_prefill_take(attncl_decoder *decoder, int64_t n,

@@ -25,30 +25,24 @@ attncl_status attncl__decoder_open(const attncl_decoder *d, enum decoding kind, 
     attncl_model *model = d->model;
     const attncl_graph *owner = state_owner(d, kind);
     const int64_t batch = kind == DECODE_PREFILL ? attncl__decoder_prompt_batch(d) : d->batch;
-    attncl_status status = ATTNCL_OK;
-    struct build b = {0};
+    struct build b;
 
-    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
+    TRY(attncl__model_begin(model, NULL, 0, &b));
     b.n_positions = d->limit;
     b.state_dtype = d->state_dtype;
-    TRY_DONE(model->arch->build_decoding(&b, model->settings, kind, n_tokens, batch));
+    const attncl_status status =
+        model->arch->build_decoding(&b, model->settings, kind, n_tokens, batch);
     if (owner)
         attncl__graph_share_state(b.graph, owner);
-    TRY_DONE(attncl_graph_compile(b.graph, NULL));
-    *graph_ret = b.graph;
-    b.graph = NULL; // ownership has passed to the caller
-done:
-    attncl_graph_destroy(b.graph);
-    return status;
+    return attncl__model_end(&b, status, graph_ret);
 }
 
-attncl_status attncl__decoder_check_tokens(const attncl_decoder *d, int64_t n,
-                                           const int32_t *tokens)
+attncl_status attncl__check_tokens(int64_t n_vocab, int64_t n, const int32_t *tokens)
 {
     for (int64_t i = 0; i < n; ++i)
-        REQUIRE(tokens[i] >= 0 && tokens[i] < d->vocabulary, ATTNCL_ERR_ARGUMENT,
+        REQUIRE(tokens[i] >= 0 && tokens[i] < n_vocab, ATTNCL_ERR_ARGUMENT,
                 "tokens: element %" PRId64 " is %d, allowed are 0 to %" PRId64, i, (int)tokens[i],
-                d->vocabulary - 1);
+                n_vocab - 1);
     return ATTNCL_OK;
 }
 

@@ -80,8 +80,7 @@ attncl_status attncl__decoder_draw_begin(attncl_decoder *decoder, attncl_graph *
     REQUIRE(decoder->drawn, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens",
             SAMPLING_ROWS * decoder->batch);
     attncl__sampling_words(s.temperature, s.top_k, s.seed, words);
-    if (decoder->uploads_pending)
-        TRY(attncl_context_finish(attncl__graph_context(decoder->graph)));
+    TRY(attncl__decoder_step_begin(decoder));
     decoder->uploads_pending = false;
     decoder->step[0] = (int32_t)decoder->position;
     memcpy(decoder->step + 1, tokens, bytes);

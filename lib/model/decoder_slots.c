@@ -151,7 +151,7 @@ attncl_status attncl_decoder_slot_prefill(attncl_decoder *decoder, int64_t slot,
     REQUIRE(n >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " tokens, must be at least 1", n);
     TRY(check_capacity(decoder, slot, n));
     TRY(attncl__graph_state_defined(decoder->graph));
-    TRY(attncl__decoder_check_tokens(decoder, n, tokens));
+    TRY(attncl__check_tokens(decoder->vocabulary, n, tokens));
     const int64_t position = decoder->slot_positions[slot];
     int32_t *all = tokens_of(decoder, slot);
     memcpy(all + position, tokens, (size_t)n * sizeof *tokens);

@@ -143,7 +143,7 @@ static bool is_among(const struct condition *const *list, int n, const char *key
 // NULL where it depends on other keys, or there is none.
 static const char *default_text(const struct key *key, char text[KEY_TEXT_BYTES])
 {
-    if (!key->optional || key->derive || key->is_preset)
+    if (!key->optional || key->same_as || key->derive || key->is_preset)
         return NULL;
     return key->word ? key->word : attncl__key_text(key, key->otherwise, text);
 }

@@ -20,26 +20,12 @@ const char *attncl__gradients_output(const char *name)
     return strncmp(name, prefix, PREFIX_LENGTH) == 0 ? name + PREFIX_LENGTH : NULL;
 }
 
-static bool is_cotangent(const attncl_array *a)
-{
-    return attncl__gradients_output(a->name) != NULL;
-}
-
 bool attncl__gradients_asked(const attncl_array *inputs, size_t n)
 {
     for (size_t i = 0; i < n; ++i)
-        if (is_cotangent(&inputs[i]))
+        if (attncl__gradients_output(inputs[i].name))
             return true;
     return false;
-}
-
-attncl_status attncl__gradients_check(const struct arch_class *arch, const attncl_array *inputs,
-                                      size_t n)
-{
-    for (size_t i = 0; i < n; ++i)
-        REQUIRE(!is_cotangent(&inputs[i]) || !arch->no_gradients, ATTNCL_ERR_UNSUPPORTED,
-                "arch %s has no gradients, input %s asks for them", arch->name, inputs[i].name);
-    return ATTNCL_OK;
 }
 
 // The values to differentiate, y, and those to differentiate by, x: one allocation, which begins at `y`.
@@ -84,9 +70,9 @@ static attncl_status list_y(struct build *b, const struct arch_class *arch, stru
 {
     for (size_t i = 0; i < b->n_inputs; ++i) {
         const attncl_array *a = &b->inputs[i];
-        if (!is_cotangent(a))
-            continue;
         const char *name = attncl__gradients_output(a->name);
+        if (!name)
+            continue;
         const attncl_value y = attncl__graph_output_named(b->graph, name);
         REQUIRE(y.id, ATTNCL_ERR_ARGUMENT, "input %s: there is no output %s", a->name, name);
         const attncl_shape shape = attncl_graph_shape(b->graph, y);
@@ -144,7 +130,6 @@ attncl_status attncl__gradients_build(struct build *b, const struct arch_class *
     const size_t n_inputs = attncl_graph_input_count(b->graph);
     struct lists l = {0};
 
-    TRY(attncl_graph_status(b->graph));
     TRY(attncl__trained_check(b->params.table));
     TRY_DONE(make_lists(b, &l));
     list_x(b, &l);

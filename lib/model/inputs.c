@@ -9,11 +9,11 @@
 
 #include "model/inputs.h"
 
-const attncl_array *attncl__input_find(const struct build *b, const char *name)
+const attncl_array *attncl__input_find(const attncl_array *inputs, size_t n, const char *name)
 {
-    for (size_t i = 0; i < b->n_inputs; ++i)
-        if (b->inputs[i].name && strcmp(b->inputs[i].name, name) == 0)
-            return &b->inputs[i];
+    for (size_t i = 0; i < n; ++i)
+        if (inputs[i].name && strcmp(inputs[i].name, name) == 0)
+            return &inputs[i];
     return NULL;
 }
 
@@ -27,7 +27,7 @@ void attncl__inputs_begin(struct build *b, const struct port *ports, struct conf
 
 int64_t attncl__input_axis(const struct build *b, char letter)
 {
-    const int64_t extent = b->graph ? b->axes.of[(unsigned char)letter] : 1;
+    const int64_t extent = attncl__graph_failed(b->graph) ? 1 : b->axes.of[(unsigned char)letter];
     assert(extent >= 0);
     return extent;
 }
@@ -44,10 +44,8 @@ static bool takes(enum port_type type, attncl_dtype dtype)
 // The shape of an array that a caller gives.
 static attncl_status read_shape(const attncl_array *a, struct tensor_desc *ret)
 {
-    const attncl_status status = attncl__desc_make(a->dtype, a->rank, a->dim, ret);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("input %s", a->name);
-    return status;
+    return attncl__prefix_failure(attncl__desc_make(a->dtype, a->rank, a->dim, ret), "input %s",
+                                  a->name);
 }
 
 static attncl_status match(struct build *b, const struct port *port, const attncl_array *a)
@@ -82,16 +80,20 @@ static attncl_status declare(struct build *b, const struct port *port, const att
     return ATTNCL_OK;
 }
 
-attncl_status attncl__input(struct build *b, const char *name, attncl_value *ret)
+attncl_value attncl__input(struct build *b, const char *name)
 {
-    *ret = ATTNCL_NONE_VALUE;
-    if (!b->graph)
-        return ATTNCL_OK;
+    attncl_value value = ATTNCL_NONE_VALUE;
+    if (attncl__graph_failed(b->graph))
+        return value;
     const struct port *port = attncl__port_find(b->ports, b->config, name);
-    const attncl_array *a = attncl__input_find(b, name);
+    const attncl_array *a = attncl__input_find(b->inputs, b->n_inputs, name);
     assert(port);
-    REQUIRE(a || port->optional, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
-    return a ? declare(b, port, a, ret) : ATTNCL_OK;
+    if (!a)
+        return port->optional
+                   ? value
+                   : GRAPH_FAIL(b->graph, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
+    const attncl_status status = declare(b, port, a, &value);
+    return status == ATTNCL_OK ? value : attncl__graph_keep_failure(b->graph, status);
 }
 
 // -- inputs that no architecture declares
@@ -100,7 +102,7 @@ attncl_status attncl__input_exact(struct build *b, const char *name, int rank, c
                                   int64_t below, attncl_value *ret)
 {
     const enum port_type type = below > 0 ? PORT_INDEX : PORT_F32;
-    const attncl_array *a = attncl__input_find(b, name);
+    const attncl_array *a = attncl__input_find(b->inputs, b->n_inputs, name);
     struct tensor_desc d, want;
     REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
     TRY(read_shape(a, &d));

@@ -62,6 +62,8 @@ struct port {
     struct condition when;
 };
 
+// The rows of a table.
+#define PORTS(...) ((const struct port[]){__VA_ARGS__, {0}})
 #define PORT(name_, type_, ...)                                                                    \
     {                                                                                              \
         .name = (name_), .type = PORT_##type_, .shape = __VA_ARGS__                                \
@@ -75,7 +77,9 @@ struct config_values {
 
 // Whether a configuration has the port.
 bool attncl__port_applies(const struct port *port, struct config_values config);
-// The port of that name that applies, also by "g.*"; NULL: none.
+// Whether an array of that name belongs to the port, also by "g.*".
+bool attncl__port_is_named(const struct port *port, const char *name);
+// The port of that name that applies; NULL: none.
 const struct port *attncl__port_find(const struct port *table, struct config_values config,
                                      const char *name);
 const char *attncl__port_type_text(enum port_type type);
@@ -128,11 +132,11 @@ void attncl__inputs_begin(struct build *b, const struct port *ports, struct conf
 void attncl__output(struct build *b, const char *name, attncl_value value);
 
 // The array of that name, NULL when it is absent.
-const attncl_array *attncl__input_find(const struct build *b, const char *name);
+const attncl_array *attncl__input_find(const attncl_array *inputs, size_t n, const char *name);
 
-// Declares an input of the architecture to the graph; null where it is absent and optional.
-// ERR_ARGUMENT when it is missing, ERR_SHAPE, ERR_DTYPE.
-attncl_status attncl__input(struct build *b, const char *name, attncl_value *ret);
+// Declares an input of the architecture to the graph; null where it is absent and optional.  One that is missing, or
+// whose shape or type is wrong, fails the graph.
+attncl_value attncl__input(struct build *b, const char *name);
 // The extent of a free axis of the inputs declared until here.
 int64_t attncl__input_axis(const struct build *b, char letter);
 

@@ -93,9 +93,7 @@ attncl_status attncl__model_configure(attncl_model *model)
         attncl__json_parse(config, strlen(config), JSON_CONFIG_LIMITS, &model->config);
     if (status == ATTNCL_OK)
         status = attncl__arch_configure(model->arch, model->config, model->settings);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("attncl.config");
-    return status;
+    return attncl__prefix_failure(status, "attncl.config");
 }
 
 // Lists or loads the parameters.
@@ -156,14 +154,14 @@ attncl_status attncl__model_set_metadata(attncl_model *model, const char *arch, 
     return attncl__model_add_metadata(model, "attncl.config", config);
 }
 
-// `arch` NULL: as the file's metadata says.
+// `arch` NULL: as the file's metadata says.  `file` NULL: a new model, whose parameters the seed makes.
 static attncl_status fill(attncl_model *model, const attncl_safetensors *file, const char *arch,
-                          const char *config)
+                          const char *config, uint64_t seed)
 {
     TRY(arch ? attncl__model_set_metadata(model, arch, config)
              : attncl__model_copy_metadata(model, file));
     TRY(attncl__model_configure(model));
-    return load_parameters(model, file, 0);
+    return load_parameters(model, file, seed);
 }
 
 static attncl_status open_file(attncl_context *context, const char *path, const char *arch,
@@ -175,13 +173,8 @@ static attncl_status open_file(attncl_context *context, const char *path, const 
 
     TRY_DONE(begin(context, &model));
     TRY_DONE(attncl_safetensors_open_header(path, &file));
-    status = fill(model, file, arch, config);
-    if (status == ATTNCL_OK)
-        status = attncl__st_unchanged(file);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", path);
-        goto done;
-    }
+    TRY_DONE(attncl__prefix_failure(fill(model, file, arch, config, 0), "%s", path));
+    TRY_DONE(attncl__prefix_failure(attncl__st_unchanged(file), "%s", path));
     *model_ret = model;
     model = NULL; // ownership has passed to the caller
 
@@ -215,9 +208,7 @@ attncl_status attncl_model_create(attncl_context *context, const char *arch, con
     attncl_model *model = NULL;
 
     TRY_DONE(begin(context, &model));
-    TRY_DONE(attncl__model_set_metadata(model, arch, config));
-    TRY_DONE(attncl__model_configure(model));
-    TRY_DONE(load_parameters(model, NULL, seed));
+    TRY_DONE(fill(model, NULL, arch, config, seed));
     *model_ret = model;
     model = NULL; // ownership has passed to the caller
 

@@ -53,26 +53,29 @@ attncl_status attncl__saved_add(struct saved_params *saved, const struct param_p
 attncl_status attncl__saved_write(const struct saved_params *saved, const attncl_model *model,
                                   const char *const *metadata, const char *path, bool durably);
 
-// Begins the construction of one of the model's graphs; the graph is the caller's, also on failure.
+// Begins the construction of one of the model's graphs, which the caller owns.
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct build *ret);
+// Compiles the graph where `status`, the construction's, is no failure; after one it is destroyed.
+attncl_status attncl__model_end(struct build *b, attncl_status status, attncl_graph **graph_ret);
 
 // Writes each input of the graph that is among `inputs`, by name.
 attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n);
 
+// ERR_ARGUMENT unless tokens [n] are of the vocabulary.
+attncl_status attncl__check_tokens(int64_t n_vocab, int64_t n, const int32_t *tokens);
+
 // A decoder that will take at most `n_positions` tokens (0: as many as the model does) and has
-// memory for no more; state_dtype as attncl_decoder_options'.
+// memory for no more, or with slots each of them.  The options have been checked, with a state_dtype.
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
-                                         attncl_dtype state_dtype, attncl_decoder **decoder_ret);
+                                         const attncl_decoder_options *options,
+                                         attncl_decoder **decoder_ret);
 
 // -- run.c: filling the results of a run
 
-// Results with space for `capacity` arrays.
-attncl_status attncl__results_create(size_t capacity, attncl_results **ret);
-
-// Appends an array; on success `data` (from attncl__alloc) belongs to the results.
+// Appends an array, whose elements are the caller's to fill.
 attncl_status attncl__results_add(attncl_results *results, const char *name, attncl_dtype dtype,
-                                  int rank, const int64_t *dim, void *data);
+                                  int rank, const int64_t *dim, void **data_ret);
 
 // -- gradients.c: gradients of a model: inputs called cotangent.OUTPUT ask for outputs called grad.NAME
 
@@ -81,10 +84,6 @@ const char *attncl__gradients_output(const char *name);
 
 // True when the inputs ask for gradients.
 bool attncl__gradients_asked(const attncl_array *inputs, size_t n);
-
-// ERR_UNSUPPORTED when they ask for those of an architecture that has none.
-attncl_status attncl__gradients_check(const struct arch_class *arch, const attncl_array *inputs,
-                                      size_t n);
 
 // Adds to the built graph an input for each cotangent, which must have the shape of its output, and
 // an output for each float input and trainable parameter.

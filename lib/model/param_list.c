@@ -36,13 +36,9 @@ static attncl_status append(struct param_list *l, const char *name, const struct
 {
     REQUIRE(l->n < MAX_PARAMS, ATTNCL_ERR_FORMAT,
             "the configuration asks for more than %d parameters", MAX_PARAMS);
-    if (l->n == l->capacity) {
-        const size_t capacity = l->capacity ? l->capacity * 2 : 32;
-        struct listed_param *list = attncl__grow_array(l->list, capacity, sizeof *list);
-        REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "list of %zu parameters", capacity);
-        l->list = list;
-        l->capacity = capacity;
-    }
+    struct listed_param *list = attncl__grow_list(l->list, l->n, &l->capacity, sizeof *list);
+    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "list of %zu parameters", l->n + 1);
+    l->list = list;
     struct listed_param *param = &l->list[l->n];
     *param = (struct listed_param){.name = attncl__copy_text(name), .rank = want->rank};
     REQUIRE(param->name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
@@ -109,11 +105,8 @@ attncl_status attncl__param_list_add(struct param_list *l, const char *name, int
                                      const int64_t *dim, enum param_kind kind)
 {
     struct tensor_desc want;
-    const attncl_status status = attncl__desc_make(ATTNCL_F32, rank, dim, &want);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("parameter %s", name);
-        return status;
-    }
+    TRY(attncl__prefix_failure(attncl__desc_make(ATTNCL_F32, rank, dim, &want), "parameter %s",
+                               name));
     if (attncl__name_find(&l->names, name) >= 0) // a weight that is used twice
         return ATTNCL_OK;
     TRY(append(l, name, &want, kind));

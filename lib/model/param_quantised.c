@@ -10,25 +10,19 @@
 #include "model/params.h"
 
 attncl_status attncl__param_read_quantised(const attncl_safetensors *file, const attncl_array *a,
-                                           attncl_dtype *dtype_ret, void **data_ret)
+                                           attncl_dtype *dtype_ret, int64_t dim_ret[2],
+                                           void **data_ret)
 {
     attncl_status status = ATTNCL_OK;
-    attncl_dtype dtype;
-    int64_t dim[2];
-    void *data = NULL;
+    void *data = attncl__alloc(a->bytes);
 
-    TRY(attncl_safetensors_quantised(file, a->name, &dtype, dim));
-    if (dtype != ATTNCL_DTYPE_NONE) {
-        data = attncl__alloc(a->bytes);
-        REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of parameter %s", a->bytes, a->name);
-        TRY_DONE(attncl__st_read(file, a, 0, a->bytes, data));
-        status = attncl__quantised_check(dtype, dim[0], dim[1], data);
-        if (status != ATTNCL_OK) {
-            attncl__error_prefix("parameter %s", a->name);
-            goto done;
-        }
-    }
-    *dtype_ret = dtype;
+    REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of parameter %s", a->bytes, a->name);
+    TRY_DONE(attncl_safetensors_quantised(file, a->name, dtype_ret, dim_ret));
+    assert(*dtype_ret != ATTNCL_DTYPE_NONE);
+    TRY_DONE(attncl__st_read(file, a, 0, a->bytes, data));
+    TRY_DONE(
+        attncl__prefix_failure(attncl__quantised_check(*dtype_ret, dim_ret[0], dim_ret[1], data),
+                               "parameter %s", a->name));
     *data_ret = data;
     data = NULL;
 done:
@@ -39,16 +33,12 @@ done:
 static attncl_status read_quantised(const attncl_safetensors *file, const attncl_array *a,
                                     float *values)
 {
-    attncl_status status = ATTNCL_OK;
     attncl_dtype dtype;
     int64_t dim[2];
     void *data;
 
-    TRY(attncl_safetensors_quantised(file, a->name, &dtype, dim));
-    TRY(attncl__param_read_quantised(file, a, &dtype, &data));
-    assert(data);
-    TRY_DONE(attncl_dequantise(dtype, dim[0], dim[1], data, values));
-done:
+    TRY(attncl__param_read_quantised(file, a, &dtype, dim, &data));
+    const attncl_status status = attncl_dequantise(dtype, dim[0], dim[1], data, values);
     attncl__free(data);
     return status;
 }

@@ -10,11 +10,6 @@
 #include "io/safetensors.h"
 #include "model/params.h"
 
-struct param_stack attncl__param_stack_begin(struct params *p, const char *name, int64_t width)
-{
-    return (struct param_stack){.p = p, .name = name, .width = width};
-}
-
 // Reserves `count` more elements: grown as the file's parameters come, however many are announced.
 static attncl_status reserve_rows(struct param_stack *s, size_t used, size_t count)
 {

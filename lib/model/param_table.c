@@ -59,9 +59,8 @@ static attncl_status add(struct param_table *t, const char *name, const attncl_s
     const attncl_status status = attncl__tensor_create_from(t->context, shape->dtype, shape->rank,
                                                             shape->dim, source, &param.tensor);
     if (status != ATTNCL_OK) {
-        attncl__error_prefix("parameter %s", name);
         attncl__free(param.name);
-        return status;
+        return attncl__prefix_failure(status, "parameter %s", name);
     }
     t->list[t->n++] = param;
     if (t->n_pieces > 0 && t->pieces[t->n_pieces - 1].param == t->n - 1)

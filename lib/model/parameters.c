@@ -51,10 +51,9 @@ size_t attncl__param_offset(const struct param_piece *piece)
                          : 0;
 }
 
-// Where a parameter is, which must have so many bytes of floats.
+// The parameter, which must have so many bytes of floats, and the tensor that it is in.
 static attncl_status locate(attncl_model *model, const char *name, const void *data, size_t bytes,
-                            attncl_tensor **tensor_ret, size_t *offset_ret,
-                            attncl_dtype *stored_ret)
+                            const struct param_piece **piece_ret, attncl_tensor **tensor_ret)
 {
     REQUIRE(model && name && data, ATTNCL_ERR_ARGUMENT, "model, name or data is NULL");
     const struct param_piece *piece = attncl__param_table_find(&model->params, name);
@@ -62,10 +61,10 @@ static attncl_status locate(attncl_model *model, const char *name, const void *d
     const size_t have = shape_bytes(piece->shape);
     REQUIRE(bytes == have, ATTNCL_ERR_ARGUMENT, "parameter %s has %zu bytes, %zu were given", name,
             have, bytes);
+    assert(piece->shape.dtype == ATTNCL_F32 ||
+           piece->first == 0); // those of 16 bits are whole tensors
+    *piece_ret = piece;
     *tensor_ret = model->params.list[piece->param].tensor;
-    *offset_ret = attncl__param_offset(piece);
-    *stored_ret = piece->shape.dtype;
-    assert(*stored_ret == ATTNCL_F32 || *offset_ret == 0); // those of 16 bits are whole tensors
     return ATTNCL_OK;
 }
 
@@ -107,36 +106,38 @@ static attncl_status write_converted(attncl_tensor *tensor, attncl_dtype stored,
     return status;
 }
 
-static attncl_status read_floats(attncl_tensor *tensor, size_t offset, attncl_dtype stored,
-                                 void *data, size_t bytes)
+static attncl_status read_floats(attncl_tensor *tensor, const struct param_piece *piece, void *data,
+                                 size_t bytes)
 {
+    const attncl_dtype stored = piece->shape.dtype;
     if (attncl__is_quantised(stored))
         return read_quantised(tensor, data);
-    return stored == ATTNCL_F32 ? attncl__tensor_read_part(tensor, offset, data, bytes)
-                                : read_converted(tensor, stored, data, bytes / sizeof(float));
+    return stored == ATTNCL_F32
+               ? attncl__tensor_read_part(tensor, attncl__param_offset(piece), data, bytes)
+               : read_converted(tensor, stored, data, bytes / sizeof(float));
 }
 
 attncl_status attncl_model_param_read(attncl_model *model, const char *name, void *data,
                                       size_t bytes)
 {
+    const struct param_piece *piece;
     attncl_tensor *tensor;
-    size_t offset;
-    attncl_dtype stored;
-    TRY(locate(model, name, data, bytes, &tensor, &offset, &stored));
-    return read_floats(tensor, offset, stored, data, bytes);
+    TRY(locate(model, name, data, bytes, &piece, &tensor));
+    return read_floats(tensor, piece, data, bytes);
 }
 
 attncl_status attncl_model_param_write(attncl_model *model, const char *name, const void *data,
                                        size_t bytes)
 {
+    const struct param_piece *piece;
     attncl_tensor *tensor;
-    size_t offset;
-    attncl_dtype stored;
-    TRY(locate(model, name, data, bytes, &tensor, &offset, &stored));
+    TRY(locate(model, name, data, bytes, &piece, &tensor));
+    const attncl_dtype stored = piece->shape.dtype;
     REQUIRE(!attncl__is_quantised(stored), ATTNCL_ERR_UNSUPPORTED,
             "parameter %s is in %s, which is not written", name, attncl_dtype_name(stored));
-    return stored == ATTNCL_F32 ? attncl__tensor_write_part(tensor, offset, data, bytes)
-                                : write_converted(tensor, stored, data, bytes / sizeof(float));
+    return stored == ATTNCL_F32
+               ? attncl__tensor_write_part(tensor, attncl__param_offset(piece), data, bytes)
+               : write_converted(tensor, stored, data, bytes / sizeof(float));
 }
 
 // -- saving
@@ -168,7 +169,7 @@ attncl_status attncl__saved_add(struct saved_params *saved, const struct param_p
     memcpy(array->dim, shape->dim, sizeof array->dim);
     REQUIRE(data && name.data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of parameter %s", bytes,
             piece->name);
-    return read_floats(tensor, attncl__param_offset(piece), shape->dtype, data, bytes);
+    return read_floats(tensor, piece, data, bytes);
 }
 
 static bool has_key(const char *const *metadata, const char *key)

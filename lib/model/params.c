@@ -83,6 +83,7 @@ static attncl_status load_quantised(const struct params *p, const char *name, co
     attncl_status status = ATTNCL_OK;
     struct tensor_desc d;
     attncl_dtype dtype = ATTNCL_F32;
+    int64_t stored[2];
     void *data = NULL;
 
     REQUIRE(!p->all_floats, ATTNCL_ERR_UNSUPPORTED,
@@ -90,7 +91,7 @@ static attncl_status load_quantised(const struct params *p, const char *name, co
             "makes floats of it",
             name);
     if (kept) {
-        TRY(attncl__param_read_quantised(p->file, a, &dtype, &data));
+        TRY(attncl__param_read_quantised(p->file, a, &dtype, stored, &data));
     } else {
         TRY(attncl__desc_make(ATTNCL_F32, rank, dim, &d));
         data = attncl__alloc(attncl__desc_bytes(&d));

@@ -53,9 +53,10 @@ attncl_status attncl__param_list_add_window(struct param_list *l, const char *na
 
 // -- param_quantised.c: parameters that the file has in 8 or 4 bits
 
-// The bytes of one, whose scales are finite, released by attncl__free(); NULL where it has plain elements.
+// The bytes of one, whose scales are finite, released by attncl__free().
 attncl_status attncl__param_read_quantised(const attncl_safetensors *file, const attncl_array *a,
-                                           attncl_dtype *dtype_ret, void **data_ret);
+                                           attncl_dtype *dtype_ret, int64_t dim_ret[2],
+                                           void **data_ret);
 // Any parameter's elements as floats.
 attncl_status attncl__param_read_floats(const attncl_safetensors *file, const attncl_array *a,
                                         float *values);
@@ -208,7 +209,7 @@ attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t 
                                     int64_t n_needed, int64_t width);
 
 // Several of the file's parameters as one value, so that one GEMM computes them together.  Rows
-// follow each other in the order of the adds; the whole is [rows, width], or with width 0 [rows].
+// follow each other in the order of the adds; the whole is [rows, width], or with width 0 [rows].  The first three are set.
 struct param_stack {
     struct params *p;
     const char *name; // of the whole, not in the file
@@ -217,7 +218,6 @@ struct param_stack {
     int64_t n_rows;
     size_t capacity;
 };
-struct param_stack attncl__param_stack_begin(struct params *p, const char *name, int64_t width);
 // A parameter of `n_rows` rows; name NULL: rows of zeros.
 void attncl__param_stack_add(struct param_stack *s, const char *name, struct param_init init,
                              int64_t n_rows);

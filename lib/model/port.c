@@ -175,16 +175,19 @@ bool attncl__port_applies(const struct port *port, struct config_values config)
     return !port->when.key || attncl__config_holds(config.keys, config.settings, &port->when);
 }
 
+bool attncl__port_is_named(const struct port *port, const char *name)
+{
+    const char *star = strchr(port->name, '*');
+    return name && (star ? strncmp(port->name, name, (size_t)(star - port->name)) == 0
+                         : strcmp(port->name, name) == 0);
+}
+
 const struct port *attncl__port_find(const struct port *table, struct config_values config,
                                      const char *name)
 {
-    for (const struct port *port = table; port && port->type; ++port) {
-        const char *star = strchr(port->name, '*');
-        const bool is_named = star ? strncmp(port->name, name, (size_t)(star - port->name)) == 0
-                                   : strcmp(port->name, name) == 0;
-        if (is_named && attncl__port_applies(port, config))
+    for (const struct port *port = table; port && port->type; ++port)
+        if (attncl__port_is_named(port, name) && attncl__port_applies(port, config))
             return port;
-    }
     return NULL;
 }
 

@@ -2,8 +2,6 @@
 //
 // A model's graph for given input shapes, and a run of it from arrays to arrays.
 
-#include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +19,17 @@ attncl_status attncl__model_begin(attncl_model *model, const attncl_array *input
     return ATTNCL_OK;
 }
 
+attncl_status attncl__model_end(struct build *b, attncl_status status, attncl_graph **graph_ret)
+{
+    if (status == ATTNCL_OK)
+        status = attncl_graph_compile(b->graph, NULL);
+    if (status == ATTNCL_OK)
+        *graph_ret = b->graph;
+    else
+        attncl_graph_destroy(b->graph);
+    return status;
+}
+
 void attncl_model_show_attention(attncl_model *model, int shown)
 {
     if (model)
@@ -31,9 +40,13 @@ static attncl_status check_call(const attncl_model *model, const attncl_array *i
 {
     REQUIRE(model, ATTNCL_ERR_ARGUMENT, "model is NULL");
     REQUIRE(inputs || n == 0, ATTNCL_ERR_ARGUMENT, "inputs is NULL");
-    for (size_t i = 0; i < n; ++i)
+    for (size_t i = 0; i < n; ++i) {
         REQUIRE(inputs[i].name, ATTNCL_ERR_ARGUMENT, "input %zu has no name", i);
-    return attncl__gradients_check(model->arch, inputs, n);
+        REQUIRE(!model->arch->no_gradients || !attncl__gradients_output(inputs[i].name),
+                ATTNCL_ERR_UNSUPPORTED, "arch %s has no gradients, input %s asks for them",
+                model->arch->name, inputs[i].name);
+    }
+    return ATTNCL_OK;
 }
 
 // -- names of inputs
@@ -64,10 +77,8 @@ static attncl_status refuse(const attncl_array *input, const struct port *table,
 
 static bool is_given(const struct port *port, const attncl_array *inputs, size_t n)
 {
-    struct port one[] = {*port, {0}};
-    one[0].when.key = NULL; // it applies
     for (size_t i = 0; i < n; ++i)
-        if (attncl__port_find(one, (struct config_values){0}, inputs[i].name))
+        if (attncl__port_is_named(port, inputs[i].name))
             return true;
     return false;
 }
@@ -114,6 +125,7 @@ static attncl_status build_all(struct build *b, const attncl_model *model)
     b->gradients = attncl__gradients_asked(b->inputs, b->n_inputs);
     attncl__inputs_begin(b, model->arch->inputs, attncl__model_values(model));
     TRY(model->arch->build(b, model->settings));
+    TRY(attncl_graph_status(b->graph));
     return b->gradients ? attncl__gradients_build(b, model->arch) : ATTNCL_OK;
 }
 
@@ -140,17 +152,9 @@ attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs
     REQUIRE(!model->arch->run, ATTNCL_ERR_UNSUPPORTED,
             "arch %s is not one graph; attncl_model_run() runs it", model->arch->name);
 
-    attncl_status status = ATTNCL_OK;
-    struct build b = {0};
-    TRY_DONE(attncl__model_begin(model, inputs, n, &b));
-    TRY_DONE(build(&b, model));
-    TRY_DONE(attncl_graph_compile(b.graph, NULL));
-    *graph_ret = b.graph;
-    b.graph = NULL; // ownership has passed to the caller
-
-done:
-    attncl_graph_destroy(b.graph);
-    return status;
+    struct build b;
+    TRY(attncl__model_begin(model, inputs, n, &b));
+    return attncl__model_end(&b, build(&b, model), graph_ret);
 }
 
 // -- results: arrays that own their names and data
@@ -164,36 +168,23 @@ struct attncl_results {
     } * list;
 };
 
-attncl_status attncl__results_create(size_t capacity, attncl_results **ret)
-{
-    attncl_results *results = attncl__alloc_zero(sizeof *results);
-    struct result *list = attncl__alloc_array(capacity, sizeof *list);
-    if (!results || !list) {
-        attncl__free(results);
-        attncl__free(list);
-        return FAIL(ATTNCL_ERR_NO_MEMORY, "results of %zu arrays", capacity);
-    }
-    *results = (attncl_results){.capacity = capacity, .list = list};
-    *ret = results;
-    return ATTNCL_OK;
-}
-
 attncl_status attncl__results_add(attncl_results *results, const char *name, attncl_dtype dtype,
-                                  int rank, const int64_t *dim, void *data)
+                                  int rank, const int64_t *dim, void **data_ret)
 {
-    assert(results->n < results->capacity);
-    struct result *r = &results->list[results->n];
     struct tensor_desc d;
     TRY(attncl__desc_make(dtype, rank, dim, &d));
-    char *copy = attncl__copy_text(name);
-    REQUIRE(copy, ATTNCL_ERR_NO_MEMORY, "name of result %s", name);
-
-    r->name = copy;
-    r->data = data;
+    const size_t bytes = attncl__desc_bytes(&d);
+    struct result *list =
+        attncl__grow_list(results->list, results->n, &results->capacity, sizeof *list);
+    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "%zu results", results->n + 1);
+    results->list = list;
+    struct result *r = &list[results->n++];
+    *r = (struct result){.name = attncl__copy_text(name), .data = attncl__alloc(bytes)};
+    REQUIRE(r->name && r->data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of output %s", bytes, name);
     r->array = (attncl_array){
-        .name = copy, .dtype = dtype, .rank = rank, .data = data, .bytes = attncl__desc_bytes(&d)};
+        .name = r->name, .dtype = dtype, .rank = rank, .data = r->data, .bytes = bytes};
     memcpy(r->array.dim, d.dim, sizeof r->array.dim);
-    ++results->n;
+    *data_ret = r->data;
     return ATTNCL_OK;
 }
 
@@ -258,10 +249,9 @@ static bool are_lengths(const char *name)
 
 attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n)
 {
-    const struct build named = {.inputs = inputs, .n_inputs = n};
     const char *name;
     for (size_t i = 0; (name = attncl_graph_input_name(g, i, NULL)) != NULL; ++i) {
-        const attncl_array *a = attncl__input_find(&named, name);
+        const attncl_array *a = attncl__input_find(inputs, n, name);
         if (!a)
             continue;
         const size_t each = attncl_dtype_bytes(a->dtype);
@@ -279,20 +269,28 @@ static attncl_status read_outputs(attncl_graph *g, attncl_results *results)
     attncl_shape shape;
     const char *name;
     for (size_t i = 0; (name = attncl_graph_output_name(g, i, &shape)) != NULL; ++i) {
-        struct tensor_desc d;
-        TRY(attncl__desc_make(shape.dtype, shape.rank, shape.dim, &d));
-        const size_t bytes = attncl__desc_bytes(&d);
-        void *data = attncl__alloc(bytes);
-        REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of output %s", bytes, name);
-        attncl_status status = attncl_graph_read(g, name, data, bytes);
-        if (status == ATTNCL_OK)
-            status = attncl__results_add(results, name, shape.dtype, shape.rank, shape.dim, data);
-        if (status != ATTNCL_OK) {
-            attncl__free(data);
-            return status;
-        }
+        void *data;
+        TRY(attncl__results_add(results, name, shape.dtype, shape.rank, shape.dim, &data));
+        TRY(attncl_graph_read(g, name, data, results->list[results->n - 1].array.bytes));
     }
     return ATTNCL_OK;
+}
+
+static attncl_status run_graph(attncl_model *model, const attncl_array *inputs, size_t n,
+                               attncl_results *results, attncl_graph **graph_ret)
+{
+    TRY(attncl_model_graph(model, inputs, n, graph_ret));
+    TRY(attncl__model_write_inputs(*graph_ret, inputs, n));
+    TRY(attncl_graph_run(*graph_ret));
+    return read_outputs(*graph_ret, results);
+}
+
+// An architecture of more than one graph.
+static attncl_status run_all(attncl_model *model, const attncl_array *inputs, size_t n,
+                             attncl_results *results)
+{
+    TRY(check_names(model, inputs, n));
+    return model->arch->run(model, inputs, n, results);
 }
 
 attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, size_t n,
@@ -304,19 +302,13 @@ attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, 
         TRY(check_data(&inputs[i]));
     if (graph_ret)
         *graph_ret = NULL;
-    if (model->arch->run) {
-        TRY(check_names(model, inputs, n));
-        return model->arch->run(model, inputs, n, results_ret);
-    }
 
     attncl_status status = ATTNCL_OK;
     attncl_graph *g = NULL;
-    attncl_results *results = NULL;
-    TRY_DONE(attncl_model_graph(model, inputs, n, &g));
-    TRY_DONE(attncl__model_write_inputs(g, inputs, n));
-    TRY_DONE(attncl_graph_run(g));
-    TRY_DONE(attncl__results_create(attncl_graph_output_count(g), &results));
-    TRY_DONE(read_outputs(g, results));
+    attncl_results *results = attncl__alloc_zero(sizeof *results);
+    REQUIRE(results, ATTNCL_ERR_NO_MEMORY, "results");
+    TRY_DONE(model->arch->run ? run_all(model, inputs, n, results)
+                              : run_graph(model, inputs, n, results, &g));
     *results_ret = results;
     results = NULL; // ownership has passed to the caller
     if (graph_ret) {

@@ -112,10 +112,8 @@ static attncl_status check_batch(attncl_trainer *t, struct batch_in_flight *b,
     b->graph = g;
     TRY_DONE(build(t, &b->part.batch, g, &n_nodes));
     values = attncl__alloc(largest_bytes(t, g));
-    if (!values) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "a result of %zu bytes", largest_bytes(t, g));
-        goto done;
-    }
+    if (!values)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "a result of %zu bytes", largest_bytes(t, g)));
     TRY_DONE(find_parameter(t, values, fault));
     TRY_DONE(attncl__write_inputs(t, b));
     TRY_DONE(attncl_graph_run(g));

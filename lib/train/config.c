@@ -43,15 +43,9 @@ static attncl_status read_data_part(struct train_config *c, const int64_t *steps
                 *seed, INT32_MAX);
         TRY(attncl__json_set_int(train, "seed", (int64_t)*seed));
     }
-    attncl_status status = attncl__train_read_model(c->arch, model, &c->settings);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("model");
-        return status;
-    }
-    status = attncl__config_read(attncl__train_data_keys, train, &c->settings);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("train");
-    return status;
+    TRY(attncl__prefix_failure(attncl__train_read_model(c->arch, model, &c->settings), "model"));
+    return attncl__prefix_failure(attncl__config_read(attncl__train_data_keys, train, &c->settings),
+                                  "train");
 }
 
 attncl_status attncl__train_config_begin(struct train_config *c, const char *text,
@@ -61,11 +55,9 @@ attncl_status attncl__train_config_begin(struct train_config *c, const char *tex
     attncl_status status = attncl__json_parse(text, strlen(text), JSON_CONFIG_LIMITS, &c->root);
     if (status == ATTNCL_OK)
         status = read_data_part(c, steps, seed);
-    if (status != ATTNCL_OK) {
+    if (status != ATTNCL_OK)
         attncl__train_config_free(c);
-        attncl__error_prefix("configuration");
-    }
-    return status;
+    return attncl__prefix_failure(status, "configuration");
 }
 
 // -- the model's part
@@ -110,9 +102,7 @@ attncl_status attncl__train_fill_model(const struct arch_class *arch, struct jso
     if (status == ATTNCL_OK)
         *limit_ret = arch->target == TARGET_NEXT_TOKENS ? attncl__lm_limit(settings) : 0;
     attncl__free(settings);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("model");
-    return status;
+    return attncl__prefix_failure(status, "model");
 }
 
 // -- the optimiser's part
@@ -168,11 +158,7 @@ attncl_status attncl__train_config_end(struct train_config *c, int64_t source_vo
     TRY_DONE(complete_model(c->arch, model, c->settings.data.seq_len, source_vocabulary,
                             target_vocabulary));
     TRY_DONE(attncl__train_fill_model(c->arch, model, &c->settings.model.limit));
-    status = read_train(c, model, train, pad);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("train");
+    status = attncl__prefix_failure(read_train(c, model, train, pad), "train");
 done:
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("configuration");
-    return status;
+    return attncl__prefix_failure(status, "configuration");
 }

@@ -89,10 +89,8 @@ void attncl__data_file_close(struct data_file *file)
 attncl_status attncl__data_file_read(const struct data_file *file, uint64_t offset, void *data,
                                      size_t bytes)
 {
-    const attncl_status status = attncl__file_read_at(file->fd, offset, data, bytes);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("%s", file->path);
-    return status;
+    return attncl__prefix_failure(attncl__file_read_at(file->fd, offset, data, bytes), "%s",
+                                  file->path);
 }
 
 attncl_status attncl__data_file_check(struct data_file *file)

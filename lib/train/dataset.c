@@ -11,16 +11,10 @@
 #include "base/dtype.h"
 #include "train/dataset_internal.h"
 
-static attncl_status check_options(const struct dataset_options *o)
+static attncl_status check_size(const struct dataset_options *o)
 {
     int64_t elements;
 
-    REQUIRE(o->batch_size >= 1, ATTNCL_ERR_ARGUMENT, "batch_size %" PRId64 ", at least 1 is needed",
-            o->batch_size);
-    REQUIRE(o->seq_len >= 1, ATTNCL_ERR_ARGUMENT, "seq_len %" PRId64 ", at least 1 is needed",
-            o->seq_len);
-    REQUIRE(o->valid_fraction >= 0 && o->valid_fraction < 1, ATTNCL_ERR_ARGUMENT,
-            "valid_fraction %g is not in [0, 1)", o->valid_fraction);
     REQUIRE(ckd_mul_i64(o->batch_size, o->seq_len, &elements) && elements <= INT32_MAX,
             ATTNCL_ERR_ARGUMENT, "batch_size %" PRId64 " times seq_len %" PRId64 " passes %d",
             o->batch_size, o->seq_len, INT32_MAX);
@@ -43,7 +37,7 @@ attncl_status attncl__dataset_open(const struct dataset_class *class, const char
     attncl_status status = ATTNCL_OK;
 
     if (class->endless) // ready batches have sizes of their own
-        TRY(check_options(options));
+        TRY(check_size(options));
     struct dataset *d = attncl__alloc_zero(class->bytes);
     REQUIRE(d, ATTNCL_ERR_NO_MEMORY, "a dataset");
     d->class = class;
@@ -154,11 +148,8 @@ attncl_status attncl__dataset_ids(const struct dataset *d, const attncl_array *a
     const size_t n = array->bytes * CHAR_BIT / attncl__dtype_bits(array->dtype);
     int32_t *ids = attncl__alloc_array(n, sizeof *ids);
     REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%s: %s of %zu elements", path, array->name, n);
-    status = attncl__convert(array->dtype, array->data, ATTNCL_I32, ids, n);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s: %s", path, array->name);
-        goto done;
-    }
+    TRY_DONE(attncl__prefix_failure(attncl__convert(array->dtype, array->data, ATTNCL_I32, ids, n),
+                                    "%s: %s", path, array->name));
     for (size_t i = 0; i < n; ++i) {
         if (ids[i] < 0)
             TRY_DONE(FAIL(ATTNCL_ERR_FORMAT, "%s: %s: element %zu is %" PRId32 ", no token", path,
@@ -176,7 +167,7 @@ done:
 
 // -- batches
 
-attncl_status attncl__batch_create(const struct batch_array *arrays, size_t n, struct batch *batch)
+attncl_status attncl__batch_create(const attncl_array *arrays, size_t n, struct batch *batch)
 {
     size_t elements = 0, at = 0;
 
@@ -185,9 +176,9 @@ attncl_status attncl__batch_create(const struct batch_array *arrays, size_t n, s
         for (int k = 0; k < arrays[i].rank; ++k)
             REQUIRE(ckd_mul_size(count, (size_t)arrays[i].dim[k], &count), ATTNCL_ERR_NO_MEMORY,
                     "%s of a batch", arrays[i].name);
-        batch->array[i] = (attncl_array){
-            .name = arrays[i].name, .dtype = ATTNCL_I32, .rank = arrays[i].rank, .bytes = count};
-        memcpy(batch->array[i].dim, arrays[i].dim, sizeof arrays[i].dim);
+        batch->array[i] = arrays[i];
+        batch->array[i].dtype = ATTNCL_I32;
+        batch->array[i].bytes = count;
         REQUIRE(ckd_add_size(elements, count / sizeof(int32_t), &elements), ATTNCL_ERR_NO_MEMORY,
                 "a batch");
     }

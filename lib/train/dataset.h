@@ -26,6 +26,7 @@ enum pair_form {    // what the target of a pair is
     PAIR_TAGS,      // a label for each word of the source
 };
 
+// As the configuration has been checked.
 struct dataset_options {
     int64_t batch_size; // B; ready batches have their own, as all options but pair_form
     int64_t seq_len;    // T; of a pair: the length of source and target

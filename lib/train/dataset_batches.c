@@ -10,8 +10,8 @@
 struct ready {
     struct dataset base;
     size_t n;
-    struct batch_array array[BATCH_MAX_ARRAYS]; // of one batch
-    int32_t *ids[BATCH_MAX_ARRAYS];             // of all
+    attncl_array array[BATCH_MAX_ARRAYS]; // of one batch
+    int32_t *ids[BATCH_MAX_ARRAYS];       // of all
 };
 
 // What a file may hold, the batch's order; every kind ends with the targets.
@@ -94,8 +94,8 @@ static attncl_status add_array(struct ready *r, const struct expected *e, const 
             e->name, array->rank, e->rank);
     TRY(check_shape(r, array, targets->dim[0], targets));
     TRY(attncl__dataset_ids(&r->base, array, &largest, &r->ids[r->n]));
-    struct batch_array *one = &r->array[r->n++];
-    *one = (struct batch_array){.name = e->name, .rank = e->rank - 1};
+    attncl_array *one = &r->array[r->n++];
+    *one = (attncl_array){.name = e->name, .rank = e->rank - 1};
     for (int k = 0; k < one->rank; ++k)
         one->dim[k] = array->dim[k + 1];
     if (e->vocabulary >= 0 && r->base.n_vocab[e->vocabulary] < largest + 1)

@@ -87,13 +87,8 @@ struct dataset { // the first member of each kind
 // Sets n_train, of n.
 void attncl__dataset_split(struct dataset *d);
 
-// Adds an array to the batch, which is empty at first; its elements are the caller's to fill.
-struct batch_array {
-    const char *name;
-    int rank;
-    int64_t dim[3];
-};
-attncl_status attncl__batch_create(const struct batch_array *arrays, size_t n, struct batch *batch);
+// A batch of I32 arrays of these names and shapes, whose elements are zeros and the caller's to fill.
+attncl_status attncl__batch_create(const attncl_array *arrays, size_t n, struct batch *batch);
 int32_t *attncl__batch_data(const struct batch *batch, size_t i);
 
 // An array of the dataset's file with its elements as I32, the caller's to free; ERR_FORMAT for one

@@ -144,19 +144,21 @@ static attncl_status create_batch(const struct pair_dataset *p, int64_t B, struc
 {
     const struct dataset_options *o = &p->base.options;
     const int64_t T = o->seq_len, rows = o->time_first ? T : B, columns = o->time_first ? B : T;
-    const struct batch_array sentences[] = {{"enc_X", 2, {B, T}},
-                                            {"dec_X", 2, {B, T}},
-                                            {"enc_valid_lens", 1, {B}},
-                                            {"targets", 2, {B, T}}};
-    const struct batch_array tokens = {"tokens", 2, {rows, columns}}, lens = {"valid_lens", 1, {B}};
-    const struct batch_array label = {"targets", 1, {B}}, tags = {"targets", 2, {rows, columns}};
-    const struct batch_array targets = o->pair_form == PAIR_CLASS ? label : tags;
+    const attncl_array sentences[] = {{.name = "enc_X", .rank = 2, .dim = {B, T}},
+                                      {.name = "dec_X", .rank = 2, .dim = {B, T}},
+                                      {.name = "enc_valid_lens", .rank = 1, .dim = {B}},
+                                      {.name = "targets", .rank = 2, .dim = {B, T}}};
+    const attncl_array tokens = {.name = "tokens", .rank = 2, .dim = {rows, columns}},
+                       lens = {.name = "valid_lens", .rank = 1, .dim = {B}};
+    const attncl_array label = {.name = "targets", .rank = 1, .dim = {B}},
+                       tags = {.name = "targets", .rank = 2, .dim = {rows, columns}};
+    const attncl_array targets = o->pair_form == PAIR_CLASS ? label : tags;
 
     if (o->pair_form == PAIR_SENTENCES)
         return attncl__batch_create(sentences, 4, ret);
     if (o->with_lens)
-        return attncl__batch_create((const struct batch_array[]){tokens, lens, targets}, 3, ret);
-    return attncl__batch_create((const struct batch_array[]){tokens, targets}, 2, ret);
+        return attncl__batch_create((const attncl_array[]){tokens, lens, targets}, 3, ret);
+    return attncl__batch_create((const attncl_array[]){tokens, targets}, 2, ret);
 }
 
 static attncl_status pairs_batch(struct dataset *d, enum dataset_split split, int64_t index,

@@ -60,12 +60,9 @@ static attncl_status encode(struct dataset *d, attncl_tokenizer *tokenizer, cons
     int32_t largest = -1;
     size_t n;
 
-    attncl_status status =
-        attncl_tokenizer_encode(tokenizer, text, (size_t)d->file.bytes, 1, &ids, &n);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", d->file.path);
-        return status;
-    }
+    TRY(attncl__prefix_failure(
+        attncl_tokenizer_encode(tokenizer, text, (size_t)d->file.bytes, 1, &ids, &n), "%s",
+        d->file.path));
     to->ids = attncl__alloc_array(n + 1, sizeof *ids);
     REQUIRE(to->ids, ATTNCL_ERR_NO_MEMORY, "%s: %zu tokens", d->file.path, n);
     memcpy(to->ids, ids, n * sizeof *ids);

@@ -30,12 +30,6 @@ bool attncl__outputs_gradients(const attncl_trainer *t)
     return t->config.settings.accumulate == 1 && !attncl__is_alone(t);
 }
 
-void attncl__add_gradient_outputs(attncl_trainer *t, attncl_graph *g)
-{
-    for (size_t i = 0; i < t->n_trained; ++i)
-        attncl_graph_output(g, t->trained[i].output, t->gradients[i]);
-}
-
 void attncl__free_grad_sums(attncl_trainer *t)
 {
     struct grad_sums *s = t->grad_sums;

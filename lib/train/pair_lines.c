@@ -188,11 +188,8 @@ static attncl_status add_lines(struct reader *r, const char *text, size_t bytes)
         length -= length > 0 && line[length - 1] == '\r';
         if (length == 0)
             continue;
-        const attncl_status status = add_line(r, line, length, number);
-        if (status != ATTNCL_OK) {
-            attncl__error_prefix("%s: line %" PRId64, r->p->base.file.path, number);
-            return status;
-        }
+        TRY(attncl__prefix_failure(add_line(r, line, length, number), "%s: line %" PRId64,
+                                   r->p->base.file.path, number));
     }
     return ATTNCL_OK;
 }

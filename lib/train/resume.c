@@ -165,11 +165,8 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
 {
     REQUIRE(trainer && path, ATTNCL_ERR_ARGUMENT, "trainer or path is NULL");
     struct saved saved = {0};
-    attncl_status status = read_saved(trainer, path, &saved);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", path);
-        goto done;
-    }
+    attncl_status status = ATTNCL_OK;
+    TRY_DONE(attncl__prefix_failure(read_saved(trainer, path, &saved), "%s", path));
     attncl__drop_batches(trainer);
     if (trainer->is_broken)
         attncl__drop_step_graphs(trainer); // those whose runs failed refuse others

@@ -156,10 +156,12 @@ static attncl_status build(attncl_trainer *t, enum graph_kind kind, const struct
         return add_update(t, g, loss);
     case GRAPH_GRADIENT:
         TRY(attncl__add_gradients(t, g, batch, &loss));
-        if (attncl__outputs_gradients(t))
-            attncl__add_gradient_outputs(t, g);
-        for (size_t i = 0; i < t->n_trained && !attncl__outputs_gradients(t); ++i)
-            attncl_accumulate(g, attncl_graph_tensor(g, t->trained[i].gradient), t->gradients[i]);
+        for (size_t i = 0; i < t->n_trained; ++i)
+            if (attncl__outputs_gradients(t))
+                attncl_graph_output(g, t->trained[i].output, t->gradients[i]);
+            else
+                attncl_accumulate(g, attncl_graph_tensor(g, t->trained[i].gradient),
+                                  t->gradients[i]);
         if (t->fault)
             note_fault(t, g, loss);
         break;

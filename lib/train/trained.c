@@ -200,8 +200,6 @@ attncl_status attncl__compare_replicas(attncl_trainer *t)
     if (t->devices_differ)
         return broadcast(t);
     TRY(hash_weights(t, &h));
-    attncl_status status = attncl_ranks_compare(t->ranks, "the weights' hash", h);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("after step %" PRId64, t->step);
-    return status;
+    return attncl__prefix_failure(attncl_ranks_compare(t->ranks, "the weights' hash", h),
+                                  "after step %" PRId64, t->step);
 }

@@ -67,9 +67,7 @@ static attncl_status read_tokenizer(const char *path, char **ret)
 done:
     attncl__free(text);
     attncl__file_close(&fd);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("%s", path);
-    return status;
+    return attncl__prefix_failure(status, "%s", path);
 }
 
 // tokenizer: a tokenizer.json; NULL: there is none.
@@ -135,10 +133,9 @@ static attncl_status create_model(attncl_trainer *t, const attncl_safetensors *i
     attncl__free(text);
     TRY(status);
     TRY(add_metadata(t, init));
-    status = init ? attncl__write_first_values(t, init) : ATTNCL_OK;
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("%s", init_path);
-    return init || !t->config.settings.clones_layers ? status : attncl__clone_layers(t);
+    if (init)
+        return attncl__prefix_failure(attncl__write_first_values(t, init), "%s", init_path);
+    return t->config.settings.clones_layers ? attncl__clone_layers(t) : ATTNCL_OK;
 }
 
 // -- creation

@@ -174,7 +174,6 @@ attncl_status attncl__compare_replicas(attncl_trainer *t);
 
 // Whether a gradient graph has gradients as outputs, instead of adding them to trained.gradient.
 bool attncl__outputs_gradients(const attncl_trainer *t);
-void attncl__add_gradient_outputs(attncl_trainer *t, attncl_graph *g);
 // Runs a gradient graph that has them as outputs.
 attncl_status attncl__run_gradients(attncl_trainer *t, attncl_graph *g);
 // Sends a step's gradients as they are complete, those of this graph if they are outputs (NULL: zeros, of a rank

@@ -107,7 +107,8 @@ attncl_status attncl__windows_batch(struct dataset *d, enum dataset_split split,
             B = (n_targets - start) / T;
         }
     }
-    const struct batch_array arrays[] = {{"tokens", 2, {T, B}}, {"targets", 2, {T, B}}};
+    const attncl_array arrays[] = {{.name = "tokens", .rank = 2, .dim = {T, B}},
+                                   {.name = "targets", .rank = 2, .dim = {T, B}}};
     TRY_DONE(attncl__batch_create(arrays, 2, ret));
     window = attncl__alloc_array((size_t)T + 1, sizeof *window);
     if (!window)

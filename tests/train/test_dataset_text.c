@@ -312,15 +312,6 @@ TEST(bad_texts_are_refused)
              ATTNCL_ERR_IO, "absent: No such file");
     ck_fails(attncl__dataset_open(&attncl__data_text, IN_DIRECTORY("."), &o, &d), ATTNCL_ERR_IO,
              "is a directory");
-    const struct dataset_options none = {.batch_size = 0, .seq_len = 8};
-    ck_fails(attncl__dataset_open(&attncl__data_text, IN_DIRECTORY("text"), &none, &d),
-             ATTNCL_ERR_ARGUMENT, "batch_size 0");
-    const struct dataset_options short_windows = {.batch_size = 1};
-    ck_fails(attncl__dataset_open(&attncl__data_text, IN_DIRECTORY("text"), &short_windows, &d),
-             ATTNCL_ERR_ARGUMENT, "seq_len 0");
-    const struct dataset_options all = {.batch_size = 1, .seq_len = 8, .valid_fraction = 1};
-    ck_fails(attncl__dataset_open(&attncl__data_text, IN_DIRECTORY("text"), &all, &d),
-             ATTNCL_ERR_ARGUMENT, "valid_fraction 1 is not in [0, 1)");
 }
 
 // A mistake in the second chunk of the pass over the text.
