@@ -303,7 +303,7 @@ int command_sample(int argc, char **argv)
          .help = "end in front of TEXT where the continuation holds it"},
         {"state-dtype", 0, OPTION_CALL, &r.state_dtype, "TYPE",
          .help =
-             "type of the KV cache and of gMLP's rows: f16, bf16 or f32 (default f32); q8: of the "
+             "type of the KV cache and of gMLP's rows: f16, bf16 or f32 (default f32);\nq8: of the "
              "KV cache alone",
          .take = take_state_dtype},
         JSON_OPTION(&r.json, "print the text, its tokens and the times as JSON, at the end"),

@@ -20,12 +20,6 @@
 
 enum { MAX_LENGTH = 1 << 29 }; // kernels add T and S as ints
 
-int attncl__attention_time_axis(const struct op_sig *sig)
-{
-    const struct attention_fwd_params *params = sig->params;
-    return params->layout == ATTNCL_LAYOUT_TIME_FIRST ? 0 : 1;
-}
-
 const char *attncl__attention_result(const struct op_sig *sig)
 {
     return attncl__attention_time_axis(sig) == 0 ? "T B H E" : "B T H E";

@@ -3,6 +3,7 @@
 #ifndef ATTNCL_OP_ATTENTION_ATTENTION_H
 #define ATTNCL_OP_ATTENTION_ATTENTION_H
 
+#include "attncl/kinds.h"
 #include "op/dropout_mask.h"
 
 enum attention_input {
@@ -136,7 +137,11 @@ attncl_status attncl__attention_launch(struct launcher *l, const struct op_call 
 // y and its like are [T, B, H, E] or [B, T, H, E]: the shape, for infer; the axis of T; and strides of y from a batch
 // entry, and from a query, to the next.
 const char *attncl__attention_result(const struct op_sig *sig);
-int attncl__attention_time_axis(const struct op_sig *sig);
+static inline int attncl__attention_time_axis(const struct op_sig *sig)
+{
+    const struct attention_fwd_params *params = sig->params;
+    return params->layout == ATTNCL_LAYOUT_TIME_FIRST ? 0 : 1;
+}
 #define ATTENTION_STRIDES(call, y)                                                                 \
     arg_i64((y)->stride[1 - attncl__attention_time_axis(&(call)->sig)]),                           \
         arg_i64((y)->stride[attncl__attention_time_axis(&(call)->sig)])
