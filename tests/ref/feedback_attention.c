@@ -133,7 +133,7 @@ static void allow(const struct spec_point *p, int k, const struct host *want, st
 
 static void hide_future(struct host *const *in) // is not looked at
 {
-    const int64_t each = in[KEYS]->count / in[KEYS]->dim[0];
+    const int64_t n = in[KEYS]->dim[0], each = n > 0 ? in[KEYS]->count / n : 0;
 
     for (int64_t i = count_of(in) * each; i < in[KEYS]->count; ++i)
         in[KEYS]->data[i] = in[VALUES]->data[i] = NAN;
