@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a step of a feedback transformer does with its memory, and its backward pass.  Host side:
+// A feedback transformer's step on its memory, and the gradients of it.  Host side:
 // lib/op/feedback/feedback_memory.c
 //
 //   mix        y = sum + sum_f p_f x_f,   p = softmax(weights)
@@ -113,6 +113,16 @@ static inline float share_of(const struct softmax *s, float weight)
     return exp_nonpos_f(weight - s->largest) / s->total;
 }
 
+// softmax(weights)[first_x], softmax(weights)[first_x + 1] ...
+static inline void shares_of(__global const float *weights, int n_weights, int first_x,
+                             float share[N_X])
+{
+    const struct softmax all_weights = softmax_of(weights, n_weights);
+
+    for (int i = 0; i < N_X; ++i)
+        share[i] = share_of(&all_weights, weights[first_x + i]);
+}
+
 #define X_PARAMS                                                                                   \
     __global const float *x0, __global const float *x1, __global const float *x2,                  \
         __global const float *x3, __global const float *x4, __global const float *x5,              \
@@ -128,11 +138,9 @@ KERNEL void feedback_memory_mix_fwd(__global const float *restrict weights,
     __global const float *const x[8] = {x0, x1, x2, x3, x4, x5, x6, x7};
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, count);
-    const struct softmax all_weights = softmax_of(weights, n_weights);
     float share[N_X];
 
-    for (int i = 0; i < N_X; ++i)
-        share[i] = share_of(&all_weights, weights[first_x + i]);
+    shares_of(weights, n_weights, first_x, share);
 
     for (long i = first + VW * (long)get_local_id(0); i < end; i += VW * LS) {
         const int n = (int)min(end - i, (long)VW);
@@ -151,11 +159,9 @@ KERNEL void feedback_memory_bwd_parts(__global const float *restrict weights,
 {
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, count);
-    const struct softmax all_weights = softmax_of(weights, n_weights);
     float share[N_X];
 
-    for (int i = 0; i < N_X; ++i)
-        share[i] = share_of(&all_weights, weights[first_x + i]);
+    shares_of(weights, n_weights, first_x, share);
 
     for (long i = first + VW * (long)get_local_id(0); i < end; i += VW * LS) {
         const int n = (int)min(end - i, (long)VW);

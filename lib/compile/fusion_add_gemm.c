@@ -21,8 +21,8 @@ static int gemm_of(const struct lowered *p, int n, int i)
     return -1;
 }
 
-// Where both addends are products the later one adds, since the other one's operands need not live on.  Only where the
-// addend is there before the product: until it is, the product's operands would be kept.
+// If both addends are products, the later one adds: the other one's operands need not live on.  The addend must be computed
+// before the product, whose operands would otherwise be kept until it is.
 static bool match_add_gemm(const struct lowered *p, int sum, struct fusion *f)
 {
     if (!is_op(p, sum, &attncl__op_add_fwd) || input_of(p, sum, 0) == input_of(p, sum, 1))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What a call finds of a graph: its program, inputs and outputs by name, and whether a run has failed.
+// Finds a graph's program and its inputs and outputs by name, and records failed runs.
 //
-// What a failed run leaves is undefined: outputs until the next run, and, in a graph that keeps
+// A failed run leaves undefined: outputs until the next run, and, in a graph that keeps
 // something from run to run, everything until it is reset.
 //
 // A run only enqueues, and a fault of its commands may be told by any later wait for the queue.  So
