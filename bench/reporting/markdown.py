@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The ratios as Markdown, for docs/benchmarks.md."""
+"""Ratios to baselines, or devices side by side, as Markdown for the documents."""
 import re
 
 from . import ratios, units
 
-KINDS = ("headline", "training", "decoding", "cases")
+KINDS = ("headline", "training", "decoding", "cases", "devices")
 BEGIN = {kind: f"<!-- bench/report --markdown {kind} -->\n" for kind in KINDS}
 END = "<!-- end of bench/report -->\n"
 
@@ -66,6 +66,17 @@ def training(pairs):
         for p in pairs])
 
 
+def devices(joined):
+    """Medians of every case, a column for each device."""
+    def cell(device, case):
+        result = next((r for r in device.results.values() if r.case == case), None)
+        return units.ABSENT if result is None else units.ms(result.seconds) if result.seconds else words(result.remark())
+    own = joined.own()
+    names = list(dict.fromkeys(r.case for d in own for r in d.results.values()))
+    return table(["case, ms", *(words(d.title(len(joined.machines))) for d in own)], [
+        [words(case), *(cell(d, case) for d in own)] for case in names])
+
+
 def preamble(device, pairs):
     """What was measured where, and how it went."""
     host, runs = device.machine.host, device.machine.runs
@@ -97,11 +108,15 @@ def pairs_of(joined, kind):
 
 
 def has_result(joined, kind):
+    if kind == "devices":
+        return any(d.ok() for d in joined.own())
     return any(ratios.fair(pairs) for _, pairs in pairs_of(joined, kind))
 
 
 def render(joined, kind):
-    """A part for each device that has baselines."""
+    """A part for each device that has baselines; for "devices" one table of all."""
+    if kind == "devices":
+        return devices(joined)
     make = {"cases": cases, "headline": headline, "training": training, "decoding": decoding}[kind]
     return "\n".join(f"{preamble(device, pairs)}\n{make(pairs)}" for device, pairs in pairs_of(joined, kind))
 

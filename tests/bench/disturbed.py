@@ -83,6 +83,10 @@ def check_report(directory):
     rows = markdown.put_rows(text, kept).splitlines()
     need(rows[2].count("|") == rows[4].count("|") == 7 and rows[5] == "| z | 7 |" and len(rows) == 6, rows)
     need(ratios.suspicious([p for p in pairs.values() if p.ours.case == "c"]) == [], "a ratio like all others is suspicious")
+    both = merge.join([write(directory, "0:0", "attncl-bench", {"a": 1.0, "c": 2.0}), write(directory, "1:0", "attncl-bench", {"c": 0.5})])
+    text = markdown.render(both, "devices")
+    need("| a | 1000 | – |\n| c | 2000 | 500.0 |\n" in text, f"devices are not side by side:\n{text}")
+    need(markdown.has_result(both, "devices"), "two devices have no result")
     need(math.isclose(ratios.fair(list(pairs.values()))[0].best_ratio(), 2), "fair()")
 
 
