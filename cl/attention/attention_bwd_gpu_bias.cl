@@ -13,6 +13,7 @@
 //   TX       work-items along keys   16
 //   TY       along queries           8
 //   DC       channels at a time      32
+//   NE       as attention_gpu.clh    1; it has no sums of rows
 //   MASKING  as attention.clh        0 | 3
 //   BIAS     as attention.clh, a table  1 | 3
 
