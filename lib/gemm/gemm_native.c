@@ -11,12 +11,6 @@ int attncl__gemm_class(const struct gemm *g)
     return elements < 65536.0 ? TUNE_SMALL : elements < 524288.0 ? TUNE_MEDIUM : TUNE_LARGE;
 }
 
-int attncl__gemm_gpu_class(const struct gemm *g)
-{
-    enum { MAX_SKINNY_ROWS = 32 };
-    return g->m <= MAX_SKINNY_ROWS ? TUNE_SKINNY : attncl__gemm_class(g);
-}
-
 void attncl__gemm_add_matrix(struct arg_list *args, const struct gemm_matrix *x)
 {
     arg_list_add(

@@ -62,8 +62,6 @@ attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm 
 
 // The GEMM's class among tuned values: TUNE_SMALL, TUNE_MEDIUM or TUNE_LARGE.
 int attncl__gemm_class(const struct gemm *g);
-// Of tiles on GPUs; TUNE_SKINNY: at most 32 rows.
-int attncl__gemm_gpu_class(const struct gemm *g);
 
 // An argument list: sizes first, then A, B and C, then the epilogue (MATRIX_PARAMS, EPILOGUE_PARAMS of
 // cl/common/epilogue.clh).
@@ -85,35 +83,6 @@ typedef struct kspec (*gemm_spec_fn)(const struct device_caps *caps, const struc
                                      size_t local);
 size_t attncl__gemm_fit_group(struct launcher *l, const struct gemm *g, int64_t width,
                               gemm_spec_fn make, struct kspec *spec);
-
-// -- gemm_gpu_tiles.c: which tile a GEMM of the GPU variant gets, and in how many splits along k
-
-// A tile of bm x bn elements of C, in blocks of bk along k, by tx x ty work-items.  Each work-item
-// sums bm bn / (tx ty) elements.  Local memory: (bm + bn + 8) bk floats, 16.5 KiB at most.
-// By a matrix instruction: a sub-group has bm / ty rows, and with its neighbours along n all bn columns;
-// (bm + bn + 32) bk floats.
-struct gpu_tile {
-    enum device_vendor vendor; // VENDOR_OTHER: any
-    unsigned group_multiple;   // warp or wave; 0: any
-    int bm, bn, bk, tx, ty;
-    enum matrix_instruction mma; // MMA_NONE: FMAs
-};
-
-// The kernel and its macros.
-struct kspec attncl__gpu_tile_spec(const struct launcher *l, const struct gemm *g,
-                                   const struct gpu_tile *t);
-
-// The number of tiles in all batch entries.
-int64_t attncl__gpu_tile_count(const struct gemm *g, const struct gpu_tile *t);
-
-// Number of splits of k, each but the last of *step_ret terms; 1: no split-K.
-int64_t attncl__gpu_split_k_count(const struct device_caps *caps, const struct gemm *g,
-                                  const struct gpu_tile *t, int64_t *step_ret);
-
-// The tuned tile of the GEMM's class, else the first of the table that is profitable, else any, preferably
-// without spills.  False: none runs on the device.
-bool attncl__gpu_tile_choose(struct launcher *l, const struct gemm *g, struct gpu_tile *ret,
-                             bool *tuned_ret);
 
 // -- clblast.c: CLBlast with guards against its known faults.  Only this file includes its header.
 
