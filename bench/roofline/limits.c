@@ -205,8 +205,8 @@ static attncl_status open_copy(struct case_data *t)
     TRY(open_buffers(t));
     struct rig *r = t->state;
     TRY(rig_kernel(t, "roofline_copy", vw, per));
-    TRY(attncl__command_list_set_arg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_FROM]));
-    TRY(attncl__command_list_set_arg(r->kernel, 1, sizeof(cl_mem), &r->buffer[RIG_TO]));
+    TRY_CL(clSetKernelArg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_FROM]));
+    TRY_CL(clSetKernelArg(r->kernel, 1, sizeof(cl_mem), &r->buffer[RIG_TO]));
     r->global = r->n / (size_t)(vw * per);
     r->local = gpu ? GPU_GROUP : 1;
     return ATTNCL_OK;
@@ -288,10 +288,10 @@ static attncl_status open_fma(struct case_data *t)
     r->global = r->n;
     TRY(rig_buffer(t, RIG_TO, false));
     TRY(rig_kernel(t, "roofline_fma", (int)s->VW, 1));
-    TRY(attncl__command_list_set_arg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_TO]));
-    TRY(attncl__command_list_set_arg(r->kernel, 1, sizeof one, &one));
-    TRY(attncl__command_list_set_arg(r->kernel, 2, sizeof one, &one));
-    TRY(attncl__command_list_set_arg(r->kernel, 3, sizeof n, &n));
+    TRY_CL(clSetKernelArg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_TO]));
+    TRY_CL(clSetKernelArg(r->kernel, 1, sizeof one, &one));
+    TRY_CL(clSetKernelArg(r->kernel, 2, sizeof one, &one));
+    TRY_CL(clSetKernelArg(r->kernel, 3, sizeof n, &n));
     t->flop = 2.0 * CHAINS * (double)s->VW * (double)s->K * (double)r->n;
     return ATTNCL_OK;
 }
@@ -328,8 +328,8 @@ static attncl_status open_launch(struct case_data *t)
     t->repeats = (size_t)t->c->sizes.N;
     TRY(rig_buffer(t, RIG_TO, true));
     TRY(rig_kernel(t, "roofline_launch", 1, 1));
-    TRY(attncl__command_list_set_arg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_TO]));
-    TRY(attncl__command_list_set_arg(r->kernel, 1, sizeof nothing, &nothing));
+    TRY_CL(clSetKernelArg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_TO]));
+    TRY_CL(clSetKernelArg(r->kernel, 1, sizeof nothing, &nothing));
     return ATTNCL_OK;
 }
 

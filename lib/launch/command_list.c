@@ -30,15 +30,15 @@ void attncl__command_list_free(struct command_list *list)
     *list = (struct command_list){0};
 }
 
-attncl_status attncl__command_list_append(struct command_list *list, struct command **ret)
+attncl_status attncl__command_list_append(struct command_list *list, struct command command)
 {
     struct command *grown =
         attncl__grow_list(list->commands, list->n_commands, &list->capacity, sizeof *grown);
 
     REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "%zu commands", list->n_commands);
+    command.node = list->node;
     list->commands = grown;
-    *ret = &list->commands[list->n_commands++];
-    **ret = (struct command){.node = list->node, .queue = list->queue};
+    list->commands[list->n_commands++] = command;
     return ATTNCL_OK;
 }
 
@@ -46,37 +46,32 @@ attncl_status attncl__command_list_add_copy(struct command_list *list, const cha
                                             struct storage *from, size_t from_offset,
                                             struct storage *to, size_t to_offset, size_t bytes)
 {
-    struct command *c = NULL;
-
     if (bytes == 0)
         return ATTNCL_OK;
     assert(from_offset <= from->bytes && bytes <= from->bytes - from_offset);
     assert(to_offset <= to->bytes && bytes <= to->bytes - to_offset);
-    TRY(attncl__command_list_append(list, &c));
-    c->kind = COMMAND_COPY;
-    c->name = name;
-    c->from = from;
-    c->from_offset = from_offset;
-    c->to = to;
-    c->to_offset = to_offset;
-    c->bytes = bytes;
-    return ATTNCL_OK;
+    const struct command copy = {.kind = COMMAND_COPY,
+                                 .queue = list->queue,
+                                 .name = name,
+                                 .from = from,
+                                 .from_offset = from_offset,
+                                 .to = to,
+                                 .to_offset = to_offset,
+                                 .bytes = bytes};
+    return attncl__command_list_append(list, copy);
 }
 
 attncl_status attncl__command_list_add_call(struct command_list *list, const char *name,
                                             command_fn call, void *user,
                                             void (*user_free)(void *user))
 {
-    struct command *c = NULL;
-
-    TRY(attncl__command_list_append(list, &c));
-    c->kind = COMMAND_CALL;
-    c->name = name;
-    c->call = call;
-    c->user = user;
-    c->user_free = user_free;
     list->has_calls = true;
-    return ATTNCL_OK;
+    return attncl__command_list_append(list, (struct command){.kind = COMMAND_CALL,
+                                                              .queue = list->queue,
+                                                              .name = name,
+                                                              .call = call,
+                                                              .user = user,
+                                                              .user_free = user_free});
 }
 
 attncl_status attncl__command_list_use_queues(struct command_list *list, int n_queues,
@@ -93,15 +88,11 @@ attncl_status attncl__command_list_use_queues(struct command_list *list, int n_q
 attncl_status attncl__command_list_add_sync(struct command_list *list, enum command_kind kind,
                                             int queue, int slot)
 {
-    struct command *c = NULL;
+    const char *name = kind == COMMAND_SIGNAL ? "signal" : "wait";
 
     assert(slot >= 0 && (size_t)slot < list->n_events && queue < list->n_queues);
-    TRY(attncl__command_list_append(list, &c));
-    c->kind = kind;
-    c->name = kind == COMMAND_SIGNAL ? "signal" : "wait";
-    c->queue = queue;
-    c->slot = slot;
-    return ATTNCL_OK;
+    return attncl__command_list_append(
+        list, (struct command){.kind = kind, .queue = queue, .name = name, .slot = slot});
 }
 
 static cl_program program_of(const struct command *c)
@@ -170,13 +161,6 @@ size_t attncl__command_list_next(const struct command_list *list, size_t i, size
     return i + 1;
 }
 
-attncl_status attncl__command_list_set_arg(cl_kernel kernel, cl_uint index, size_t bytes,
-                                           const void *value)
-{
-    TRY_CL(clSetKernelArg(kernel, index, bytes, value));
-    return ATTNCL_OK;
-}
-
 attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage)
 {
     const cl_mem *mem = storage->mem ? &storage->mem : &list->dummy;
@@ -185,8 +169,7 @@ attncl_status attncl__command_list_rebind(struct command_list *list, const struc
         const struct command *c = &list->commands[i];
         for (size_t j = 0; j < c->n_mem_args; ++j)
             if (c->mem_args[j].storage == storage)
-                TRY(attncl__command_list_set_arg(c->kernel, c->mem_args[j].index, sizeof *mem,
-                                                 mem));
+                TRY_CL(clSetKernelArg(c->kernel, c->mem_args[j].index, sizeof *mem, mem));
     }
     return ATTNCL_OK;
 }

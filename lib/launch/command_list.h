@@ -32,7 +32,7 @@ typedef attncl_status (*command_fn)(attncl_context *ctx, void *user, cl_event *e
 struct command {
     enum command_kind kind;
     int node;         // index for profiles; set from command_list.node
-    int queue;        // of the context; set from command_list.queue
+    int queue;        // of the context
     int slot;         // SIGNAL, WAIT: of command_list.events
     const char *name; // static text: "softmax_rows_fwd"
     cl_kernel kernel;
@@ -62,11 +62,8 @@ struct command_list {
     cl_mem dummy;             // passed for absent spans
 };
 
-// Appends an empty command of the current node; valid until the next append.
-attncl_status attncl__command_list_append(struct command_list *list, struct command **ret);
-// The only caller of clSetKernelArg.
-attncl_status attncl__command_list_set_arg(cl_kernel kernel, cl_uint index, size_t bytes,
-                                           const void *value);
+// Appends a command of the current node.
+attncl_status attncl__command_list_append(struct command_list *list, struct command command);
 attncl_status attncl__command_list_begin(attncl_context *ctx, struct command_list *list);
 void attncl__command_list_free(struct command_list *list);
 attncl_status attncl__command_list_add_copy(struct command_list *list, const char *name,

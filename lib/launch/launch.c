@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/log.h"
+#include "device/clerr.h"
 #include "launch/command_list.h"
 
 // A failed build does not say what it would take: some compilers fail where registers or local memory
@@ -145,12 +146,8 @@ static attncl_status set_args(struct launcher *l, struct command *c, size_t firs
             bytes = a->u.local_bytes ? a->u.local_bytes : sizeof(float); // 0 is not allowed
             break;
         }
-        const attncl_status status =
-            attncl__command_list_set_arg(c->kernel, (cl_uint)i, bytes, value);
-        if (status != ATTNCL_OK) {
-            attncl__error_prefix("%s, argument %zu", c->name, i);
-            return status;
-        }
+        TRY(attncl__prefix_failure(CL_CALL(clSetKernelArg(c->kernel, (cl_uint)i, bytes, value)),
+                                   "%s, argument %zu", c->name, i));
     }
     return ATTNCL_OK;
 }
@@ -192,29 +189,24 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
 {
     attncl_status status = ATTNCL_OK;
     struct command command = {.kind = COMMAND_KERNEL, .name = spec->kernel};
-    struct command *c = NULL;
     size_t private_bytes = 0;
 
     if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0)
         return ATTNCL_OK;
     if (l->is_rehearsal)
         return want_program(l, spec);
-    command.node = l->command_list->node;
     command.queue = l->command_list->queue;
     TRY_DONE(attncl__check_loops(l->caps, spec->kernel, grid.iterations));
     TRY_DONE(set_range(l, &grid, &command));
     TRY_DONE(check_arguments(l, spec, args, n_args));
     TRY_DONE(open_kernel(l, spec, &command.kernel));
     command.mem_args = attncl__alloc_array(n_args, sizeof(struct mem_arg));
-    if (!command.mem_args) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%zu arguments", n_args);
-        goto done;
-    }
+    if (!command.mem_args)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu arguments", n_args));
     TRY_DONE(set_args(l, &command, 0, args, n_args));
     TRY_DONE(check_kernel(l, spec, command.kernel, items_of(&grid), local_arg_bytes(args, n_args),
                           &private_bytes));
-    TRY_DONE(attncl__command_list_append(l->command_list, &c));
-    *c = command;
+    TRY_DONE(attncl__command_list_append(l->command_list, command));
     command.kernel = NULL; // the command list owns them now
     command.mem_args = NULL;
 
