@@ -223,8 +223,6 @@ ATTNCL_API const char *attncl_graph_state_name(const attncl_graph *g, size_t i,
 
 /** Inputs of the graph.  Errors: none. */
 ATTNCL_API size_t attncl_graph_input_count(const attncl_graph *g);
-/** Outputs of the graph.  Errors: none. */
-ATTNCL_API size_t attncl_graph_output_count(const attncl_graph *g);
 /** Name (borrowed) and shape of input or output `i`; NULL beyond the last.
  * Errors: none. */
 ATTNCL_API const char *attncl_graph_input_name(const attncl_graph *g, size_t i,

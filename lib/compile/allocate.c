@@ -15,18 +15,13 @@ static attncl_status alloc_tables(const struct lowered *p, struct program *g)
 
     g->storages = attncl__alloc_array(n_values + n_nodes, sizeof *g->storages);
     g->nodes = attncl__alloc_array(n_nodes, sizeof *g->nodes);
-    g->inputs = attncl__alloc_array((size_t)p->n_inputs, sizeof *g->inputs);
-    g->outputs = attncl__alloc_array((size_t)p->n_outputs, sizeof *g->outputs);
     g->states = attncl__alloc_array(n_values, sizeof *g->states);
     g->parts = attncl__alloc_array(p->n_items, sizeof(struct storage *));
     g->guarded = attncl__alloc_array(p->canaries ? n_values + n_nodes : 0, sizeof *g->guarded);
-    REQUIRE(g->storages && g->nodes && g->inputs && g->outputs && g->states && g->parts &&
-                g->guarded,
-            ATTNCL_ERR_NO_MEMORY, "program of %zu nodes", n_nodes);
+    REQUIRE(g->storages && g->nodes && g->states && g->parts && g->guarded, ATTNCL_ERR_NO_MEMORY,
+            "program of %zu nodes", n_nodes);
     g->n_storages = n_values + n_nodes;
     g->n_nodes = p->n_nodes;
-    g->n_inputs = p->n_inputs;
-    g->n_outputs = p->n_outputs;
     return ATTNCL_OK;
 }
 
@@ -146,23 +141,28 @@ static int last_writer(const struct lowered *p, const struct lowered_value *v)
     return last;
 }
 
-static void bind_own(const struct lowered *p, struct program *g, const struct named_value *list,
-                     int n, struct io_binding *bindings)
+static attncl_status bind_own(const struct lowered *p, struct program *g,
+                              const struct named_values *values, struct io_list *io)
 {
-    for (int i = 0; i < n; ++i) {
-        const struct lowered_value *v = &p->values[list[i].value];
+    io->names = &values->names;
+    io->list = attncl__alloc_array((size_t)values->n, sizeof *io->list);
+    REQUIRE(io->list, ATTNCL_ERR_NO_MEMORY, "%d inputs or outputs", values->n);
+    for (; io->n < values->n; ++io->n) {
+        const struct named_value *named = &values->list[io->n];
+        const struct lowered_value *v = &p->values[named->value];
         struct storage *s = &g->storages[v->base];
-        bindings[i] = (struct io_binding){
-            .name = list[i].name,
+        io->list[io->n] = (struct io_binding){
+            .name = named->name,
             .desc = *v->desc,
-            .ranged = list[i].ranged,
-            .low = list[i].low,
-            .high = list[i].high,
+            .ranged = named->ranged,
+            .low = named->low,
+            .high = named->high,
             .last_node = last_writer(p, v),
             .storage = s,
             .own = s->mem,
         };
     }
+    return ATTNCL_OK;
 }
 
 attncl_status attncl__allocate(const struct lowered *p, struct program *g)
@@ -179,17 +179,16 @@ attncl_status attncl__allocate(const struct lowered *p, struct program *g)
         g->updates |=
             v->kind == VALUE_STATE || (v->kind != VALUE_RESULT && p->values[i].n_writes > 0);
     }
-    bind_own(p, g, p->inputs, p->n_inputs, g->inputs);
-    bind_own(p, g, p->outputs, p->n_outputs, g->outputs);
-    return ATTNCL_OK;
+    TRY(bind_own(p, g, p->inputs, &g->inputs));
+    return bind_own(p, g, p->outputs, &g->outputs);
 }
 
 // -- the end of a compiled graph
 
-static void free_bindings(struct io_binding *bindings, int n)
+static void free_bindings(struct io_list *io)
 {
-    for (int i = 0; bindings && i < n; ++i) {
-        struct io_binding *b = &bindings[i];
+    for (int i = 0; i < io->n; ++i) {
+        struct io_binding *b = &io->list[i];
         if (b->own && b->storage->mem != b->own) { // bound in place
             attncl__buffer_release(&b->storage->mem);
             b->storage->mem = b->own;
@@ -197,7 +196,8 @@ static void free_bindings(struct io_binding *bindings, int n)
         attncl__buffer_release(&b->bound);
         attncl__free(b->copied);
     }
-    attncl__free(bindings);
+    attncl__free(io->list);
+    attncl__command_list_free(&io->copies);
 }
 
 void attncl__program_free(struct program *p)
@@ -205,10 +205,8 @@ void attncl__program_free(struct program *p)
     if (!p)
         return;
     attncl__command_list_free(&p->command_list);
-    attncl__command_list_free(&p->copy_in);
-    attncl__command_list_free(&p->copy_out);
-    free_bindings(p->inputs, p->n_inputs);
-    free_bindings(p->outputs, p->n_outputs);
+    free_bindings(&p->inputs);
+    free_bindings(&p->outputs);
     // The last part first: where parts overlap NVIDIA's driver (580) crashes in another order.
     while (p->n_parts > 0)
         attncl__buffer_release(&p->parts[--p->n_parts]->mem);

@@ -104,8 +104,6 @@ static attncl_status compile(attncl_graph *g, const attncl_compile_options *opti
     REQUIRE(program, ATTNCL_ERR_NO_MEMORY, "program of %d nodes", g->n_nodes);
     program->ctx = g->ctx;
     program->state_owner = g->state_owner ? g->state_owner->program : NULL;
-    program->input_names = &g->input_names;
-    program->output_names = &g->output_names;
     TRY_DONE(attncl__plan(g, fit, &p));
     TRY_DONE(check_memory(&p, options));
     TRY_DONE(attncl__allocate(&p, program));

@@ -184,10 +184,8 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
         .n_values = g->n_values,
         .n_nodes = g->n_nodes,
         .loops = g->loops,
-        .inputs = g->inputs,
-        .n_inputs = g->n_inputs,
-        .outputs = g->outputs,
-        .n_outputs = g->n_outputs,
+        .inputs = &g->inputs,
+        .outputs = &g->outputs,
     };
     struct device_caps *caps = attncl__lowered_alloc(p, sizeof *caps);
     REQUIRE(caps, ATTNCL_ERR_NO_MEMORY, "graph of %d nodes", g->n_nodes);

@@ -117,8 +117,7 @@ struct lowered {
     struct lowered_node *nodes;
     int n_nodes;
     const struct loop *loops;
-    const struct named_value *inputs, *outputs;
-    int n_inputs, n_outputs;
+    const struct named_values *inputs, *outputs;
 
     // The queues: see schedule.c.
     int n_queues;

@@ -36,7 +36,14 @@ struct io_binding {
     cl_mem bound;            // the caller's buffer, retained; NULL: the graph's own
     struct storage *copied;  // bound but not usable in place: the source or target of the copy
     size_t bound_offset;
-    bool is_mixed; // binding has failed, and kernels' arguments may be of either buffer
+};
+
+// The inputs or the outputs.
+struct io_list {
+    struct io_binding *list;
+    int n;
+    const struct name_table *names; // the graph's
+    struct command_list copies;     // to or from the callers' buffers
 };
 
 struct state {
@@ -63,9 +70,7 @@ struct profile; // exec/profile.c
 
 struct program {
     attncl_context *ctx;
-    struct io_binding *inputs, *outputs;
-    int n_inputs, n_outputs;
-    const struct name_table *input_names, *output_names; // of the graph
+    struct io_list inputs, outputs;
     struct state *states;
     int n_states;
     const struct program *state_owner; // while it is compiled; NULL: none
@@ -83,9 +88,8 @@ struct program {
     size_t n_guarded;
 
     struct command_list command_list;
-    struct command_list copy_in, copy_out; // copies of bound buffers
-    bool has_mixed;                        // a binding is
-    bool updates;                          // it has state, or updates weights in place
+    bool has_mixed; // binding a buffer has failed: kernels' arguments may be of another
+    bool updates;   // it has state, or updates weights in place
 
     // exec/failure.c
     bool needs_reset, outputs_undefined; // a run has failed

@@ -162,8 +162,8 @@ attncl_status attncl__record(struct lowered *p, struct program *g)
 
     TRY(build_programs(p, g, l));
     TRY(attncl__command_list_begin(g->ctx, &g->command_list));
-    TRY(attncl__command_list_begin(g->ctx, &g->copy_in));
-    TRY(attncl__command_list_begin(g->ctx, &g->copy_out));
+    TRY(attncl__command_list_begin(g->ctx, &g->inputs.copies));
+    TRY(attncl__command_list_begin(g->ctx, &g->outputs.copies));
     const bool several = count_used(p) > 1;
     if (several)
         TRY(fork_queues(p, g));

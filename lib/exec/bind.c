@@ -26,22 +26,19 @@ static void free_change(struct change *change)
 }
 
 // The copies of all inputs, or all outputs, that are not used in place, once `changing` is.
-static attncl_status record_copies(struct program *p, bool inputs,
+static attncl_status record_copies(struct program *p, const struct io_list *io,
                                    const struct io_binding *changing, struct change *change)
 {
     struct command_list *r = &change->copies;
-    struct io_binding *bindings = inputs ? p->inputs : p->outputs;
-    const int n = inputs ? p->n_inputs : p->n_outputs;
 
     TRY(attncl__command_list_begin(p->ctx, r));
-    for (int i = 0; i < n; ++i) {
-        struct io_binding *b = &bindings[i];
+    for (const struct io_binding *b = io->list; b < io->list + io->n; ++b) {
         struct storage *own = b->storage;
         struct storage *bound = b == changing ? change->copied : b->copied;
         const size_t offset = b == changing ? change->offset_bytes : b->bound_offset;
         if (!bound)
             continue;
-        if (inputs)
+        if (io == &p->inputs)
             TRY(attncl__command_list_add_copy(r, "copy_bound_input", bound, offset, own, 0,
                                               own->bytes));
         else
@@ -99,14 +96,12 @@ static attncl_status rebind(struct program *p, struct io_binding *b, cl_mem *use
     cl_mem former = b->storage->mem;
 
     b->storage->mem = *use ? *use : b->own;
-    b->is_mixed = true;
-    p->has_mixed = true;
     const attncl_status status = attncl__command_list_rebind(&p->command_list, b->storage);
     if (status == ATTNCL_OK) {
-        b->is_mixed = false;
         *use = former == b->own ? NULL : former;
     } else {
         b->storage->mem = former;
+        p->has_mixed = true;
     }
     return status;
 }
@@ -133,12 +128,13 @@ attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem bu
     struct program *p = NULL;
 
     REQUIRE(graph && name, ATTNCL_ERR_ARGUMENT, "graph or name is NULL");
-    TRY(attncl__program_of(graph, &p));
-    TRY(attncl__context_usable(p->ctx));
-    struct io_binding *b = attncl__program_input(p, name);
-    const bool is_input = b != NULL;
-    if (!is_input)
-        b = attncl__program_output(p, name);
+    TRY(attncl__program_ready(graph, &p));
+    struct io_list *io = &p->inputs;
+    struct io_binding *b = attncl__find_binding(io, name);
+    if (!b) {
+        io = &p->outputs;
+        b = attncl__find_binding(io, name);
+    }
     REQUIRE(b, ATTNCL_ERR_ARGUMENT, "the graph has no input or output %s", name);
 
     attncl_status status = ATTNCL_OK;
@@ -150,10 +146,10 @@ attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem bu
         if (!change.use)
             TRY_DONE(copied(b, &change));
     }
-    TRY_DONE(record_copies(p, is_input, b, &change));
+    TRY_DONE(record_copies(p, io, b, &change));
     TRY_DONE(attncl__queue_finish(p->ctx)); // runs under way still use the old buffer
     TRY_DONE(rebind(p, b, &change.use));
-    exchange(b, is_input ? &p->copy_in : &p->copy_out, &change);
+    exchange(b, &io->copies, &change);
     p->command_list.has_callers_buffers = attncl__has_bound(p);
 done:
     free_change(&change);

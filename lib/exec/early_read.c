@@ -19,9 +19,9 @@ attncl_status attncl__early_reads_sort(const attncl_graph *g, struct early_read 
     // By insertion: equal ones keep their order, and there are some hundreds.
     for (size_t i = 1; i < n; ++i) {
         const struct early_read read = reads[i];
-        const int last = attncl__program_output(p, read.name)->last_node;
+        const int last = attncl__find_binding(&p->outputs, read.name)->last_node;
         size_t k = i;
-        for (; k > 0 && attncl__program_output(p, reads[k - 1].name)->last_node > last; --k)
+        for (; k > 0 && attncl__find_binding(&p->outputs, reads[k - 1].name)->last_node > last; --k)
             reads[k] = reads[k - 1];
         reads[k] = read;
     }
@@ -66,9 +66,9 @@ attncl_status attncl__graph_run_reading(attncl_graph *g, struct early_read *read
 {
     struct program *p = NULL;
 
-    TRY(attncl__program_of(g, &p));
-    TRY(attncl__context_usable(p->ctx));
-    REQUIRE(p->copy_in.n_commands == 0, ATTNCL_ERR_STATE, "an input is bound to a caller's buffer");
+    TRY(attncl__program_ready(g, &p));
+    REQUIRE(p->inputs.copies.n_commands == 0, ATTNCL_ERR_STATE,
+            "an input is bound to a caller's buffer");
     TRY(attncl__run_begin(p));
     attncl_status status = attncl__program_poison(p);
     if (status == ATTNCL_OK)

@@ -78,9 +78,8 @@ attncl_status attncl__outputs_defined(struct program *p);
 attncl_status attncl__program_of(const attncl_graph *g, struct program **ret);
 // The same when its context can still run it.
 attncl_status attncl__program_ready(const attncl_graph *g, struct program **ret);
-// The input or output called `name`; NULL: there is none.
-struct io_binding *attncl__program_input(const struct program *p, const char *name);
-struct io_binding *attncl__program_output(const struct program *p, const char *name);
+// The one called `name`; NULL: there is none.
+struct io_binding *attncl__find_binding(const struct io_list *io, const char *name);
 // An output that is the graph's own and has so many bytes.
 attncl_status attncl__program_readable(const struct program *p, const char *name, size_t bytes,
                                        struct io_binding **ret);

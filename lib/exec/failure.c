@@ -18,16 +18,10 @@ attncl_status attncl__program_of(const attncl_graph *g, struct program **ret)
     return ATTNCL_OK;
 }
 
-struct io_binding *attncl__program_input(const struct program *p, const char *name)
+struct io_binding *attncl__find_binding(const struct io_list *io, const char *name)
 {
-    const int i = attncl__name_find(p->input_names, name);
-    return i < 0 ? NULL : &p->inputs[i];
-}
-
-struct io_binding *attncl__program_output(const struct program *p, const char *name)
-{
-    const int i = attncl__name_find(p->output_names, name);
-    return i < 0 ? NULL : &p->outputs[i];
+    const int i = attncl__name_find(io->names, name);
+    return i < 0 ? NULL : &io->list[i];
 }
 
 attncl_status attncl__program_ready(const attncl_graph *g, struct program **ret)
@@ -36,15 +30,17 @@ attncl_status attncl__program_ready(const attncl_graph *g, struct program **ret)
     return attncl__context_usable((*ret)->ctx);
 }
 
+static bool has_bound(const struct io_list *io)
+{
+    for (int i = 0; i < io->n; ++i)
+        if (io->list[i].bound)
+            return true;
+    return false;
+}
+
 bool attncl__has_bound(const struct program *p)
 {
-    bool bound = false;
-
-    for (int i = 0; i < p->n_inputs && !bound; ++i)
-        bound = p->inputs[i].bound != NULL;
-    for (int i = 0; i < p->n_outputs && !bound; ++i)
-        bound = p->outputs[i].bound != NULL;
-    return bound;
+    return has_bound(&p->inputs) || has_bound(&p->outputs);
 }
 
 // -- failed runs
@@ -69,16 +65,11 @@ void attncl__run_failed(struct program *p)
     p->is_pending = false;
 }
 
-// Gives kernels the buffers that a failed attncl_graph_bind() has mixed up.
-static attncl_status mend_bindings(struct program *p)
+// Gives kernels the buffers that a failed attncl_graph_bind() may have left mixed up.
+static attncl_status mend_bindings(struct program *p, const struct io_list *io)
 {
-    for (int i = 0; p->has_mixed && i < p->n_inputs + p->n_outputs; ++i) {
-        struct io_binding *b = i < p->n_inputs ? &p->inputs[i] : &p->outputs[i - p->n_inputs];
-        if (b->is_mixed)
-            TRY(attncl__command_list_rebind(&p->command_list, b->storage));
-        b->is_mixed = false;
-    }
-    p->has_mixed = false;
+    for (int i = 0; p->has_mixed && i < io->n; ++i)
+        TRY(attncl__command_list_rebind(&p->command_list, io->list[i].storage));
     return ATTNCL_OK;
 }
 
@@ -86,7 +77,9 @@ attncl_status attncl__run_begin(struct program *p)
 {
     notice(p);
     TRY(attncl__state_defined(p));
-    TRY(mend_bindings(p));
+    TRY(mend_bindings(p, &p->inputs));
+    TRY(mend_bindings(p, &p->outputs));
+    p->has_mixed = false;
     if (!p->is_pending)
         p->n_faults_before = atomic_load(&p->ctx->n_faults);
     p->is_pending = true;

@@ -3,8 +3,6 @@
 // Where a graph's time goes: device times of each command, summed by node, and recorded for a
 // trace.
 
-#include <string.h>
-
 #include "attncl/profile.h"
 #include "base/alloc.h"
 #include "base/file.h"
@@ -124,9 +122,9 @@ done:
 static attncl_status run_all(struct program *g, cl_event *events)
 {
     TRY(attncl__program_poison(g));
-    TRY(attncl__command_list_enqueue(&g->copy_in, 0, NULL, NULL, NULL));
+    TRY(attncl__command_list_enqueue(&g->inputs.copies, 0, NULL, NULL, NULL));
     TRY(attncl__command_list_enqueue(&g->command_list, 0, NULL, events, NULL));
-    TRY(attncl__command_list_enqueue(&g->copy_out, 0, NULL, NULL, NULL));
+    TRY(attncl__command_list_enqueue(&g->outputs.copies, 0, NULL, NULL, NULL));
     return attncl__run_waited(g, attncl__queue_finish(g->ctx));
 }
 
@@ -134,9 +132,8 @@ attncl_status attncl_graph_run_profiled(attncl_graph *graph)
 {
     struct program *g = NULL;
 
-    TRY(attncl__program_of(graph, &g));
+    TRY(attncl__program_ready(graph, &g));
     REQUIRE(g->ctx->profile, ATTNCL_ERR_STATE, "the context was not created with profile = 1");
-    TRY(attncl__context_usable(g->ctx));
     if (!g->profile)
         TRY(make_profile(g));
 

@@ -13,7 +13,7 @@ static attncl_status find_binding(const struct program *p, bool is_input, const 
     const char *what = is_input ? "input" : "output";
 
     REQUIRE(name, ATTNCL_ERR_ARGUMENT, "the %s's name is NULL", what);
-    *ret = is_input ? attncl__program_input(p, name) : attncl__program_output(p, name);
+    *ret = attncl__find_binding(is_input ? &p->inputs : &p->outputs, name);
     REQUIRE(*ret, ATTNCL_ERR_ARGUMENT, "the graph has no %s %s", what, name);
     REQUIRE(!(*ret)->bound, ATTNCL_ERR_STATE, "%s %s is bound to a caller's buffer", what, name);
     return ATTNCL_OK;
@@ -183,17 +183,17 @@ attncl_status attncl__graph_check_canaries(attncl_graph *g)
 static attncl_status enqueue_run(struct program *p, cl_uint n_wait, const cl_event *wait,
                                  cl_event *last)
 {
-    const bool has_copy_out = p->copy_out.n_commands > 0;
+    const bool has_copy_out = p->outputs.copies.n_commands > 0;
 
-    if (p->copy_in.n_commands > 0) {
-        TRY(attncl__command_list_enqueue(&p->copy_in, n_wait, wait, NULL, NULL));
+    if (p->inputs.copies.n_commands > 0) {
+        TRY(attncl__command_list_enqueue(&p->inputs.copies, n_wait, wait, NULL, NULL));
         n_wait = 0;
         wait = NULL;
     }
     TRY(attncl__command_list_enqueue(&p->command_list, n_wait, wait, NULL,
                                      has_copy_out ? NULL : last));
     if (has_copy_out)
-        TRY(attncl__command_list_enqueue(&p->copy_out, 0, NULL, NULL, last));
+        TRY(attncl__command_list_enqueue(&p->outputs.copies, 0, NULL, NULL, last));
     return ATTNCL_OK;
 }
 

@@ -43,6 +43,14 @@ attncl_status attncl_graph_create(attncl_context *context, attncl_graph **graph_
     return ATTNCL_OK;
 }
 
+static void free_names(struct named_values *values)
+{
+    for (int i = 0; i < values->n; ++i)
+        attncl__free(values->list[i].name);
+    attncl__free(values->list);
+    attncl__name_table_free(&values->names);
+}
+
 void attncl_graph_destroy(attncl_graph *g)
 {
     if (!g)
@@ -61,10 +69,8 @@ void attncl_graph_destroy(attncl_graph *g)
     for (size_t i = 0; i < g->n_node_scopes; ++i)
         attncl__free(g->node_scopes[i]);
     attncl__free(g->node_scopes);
-    for (int i = 0; i < g->n_inputs; ++i)
-        attncl__free(g->inputs[i].name);
-    for (int i = 0; i < g->n_outputs; ++i)
-        attncl__free(g->outputs[i].name);
+    free_names(&g->inputs);
+    free_names(&g->outputs);
     attncl__free(g->values);
     attncl__free(g->nodes);
     attncl__free(g->loops);
@@ -72,10 +78,6 @@ void attncl_graph_destroy(attncl_graph *g)
     for (int i = 0; i < g->n_regions; ++i)
         attncl__free(g->regions[i].grad);
     attncl__free(g->regions);
-    attncl__name_table_free(&g->input_names);
-    attncl__name_table_free(&g->output_names);
-    attncl__free(g->inputs);
-    attncl__free(g->outputs);
     attncl__free(g->scope);
     if (g->ctx)
         attncl__context_remove_child(g->ctx);

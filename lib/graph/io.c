@@ -7,19 +7,19 @@
 
 bool attncl__graph_has_input(const attncl_graph *g, const char *name)
 {
-    return attncl__name_find(&g->input_names, name) >= 0;
+    return attncl__name_find(&g->inputs.names, name) >= 0;
 }
 
 attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i)
 {
-    assert(i < (size_t)g->n_inputs);
-    return attncl__graph_handle(g, g->inputs[i].value);
+    assert(i < (size_t)g->inputs.n);
+    return attncl__graph_handle(g, g->inputs.list[i].value);
 }
 
 attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name)
 {
-    const int i = attncl__name_find(&g->output_names, name);
-    return i < 0 ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, g->outputs[i].value);
+    const int i = attncl__name_find(&g->outputs.names, name);
+    return i < 0 ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, g->outputs.list[i].value);
 }
 
 // A named value that the graph keeps in a buffer of its own.
@@ -51,23 +51,23 @@ static attncl_value add_named(attncl_graph *g, enum value_kind kind, const char 
     return attncl__graph_handle(g, id);
 }
 
-static void add_name(attncl_graph *g, struct named_value **list, int *n, size_t *capacity,
-                     struct name_table *names, const char *name, int value)
+static void add_name(attncl_graph *g, struct named_values *to, const char *name, int value)
 {
-    if (attncl__name_find(names, name) >= 0) {
+    if (attncl__name_find(&to->names, name) >= 0) {
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "the name %s is given twice", name);
         return;
     }
-    struct named_value *grown = attncl__grow_list(*list, (size_t)*n, capacity, sizeof **list);
+    struct named_value *grown =
+        attncl__grow_list(to->list, (size_t)to->n, &to->capacity, sizeof *grown);
     char *copy = grown ? attncl__copy_text(name) : NULL;
     if (grown)
-        *list = grown;
-    if (!copy || attncl__name_add(names, copy, *n) != ATTNCL_OK) {
+        to->list = grown;
+    if (!copy || attncl__name_add(&to->names, copy, to->n) != ATTNCL_OK) {
         attncl__free(copy);
         GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "name of %s", name);
         return;
     }
-    (*list)[(*n)++] = (struct named_value){.name = copy, .value = value};
+    to->list[to->n++] = (struct named_value){.name = copy, .value = value};
 }
 
 attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype dtype, int rank,
@@ -75,7 +75,7 @@ attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype 
 {
     const attncl_value v = add_named(g, VALUE_INPUT, name, dtype, rank, dim);
     if (v.id)
-        add_name(g, &g->inputs, &g->n_inputs, &g->inputs_capacity, &g->input_names, name, v.id);
+        add_name(g, &g->inputs, name, v.id);
     return attncl__graph_failed(g) ? ATTNCL_NONE_VALUE : v;
 }
 
@@ -84,7 +84,7 @@ attncl_value attncl_graph_index_input(attncl_graph *g, const char *name, int ran
 {
     const attncl_value v = attncl_graph_input(g, name, ATTNCL_I32, rank, dim);
     if (v.id) {
-        struct named_value *input = &g->inputs[g->n_inputs - 1];
+        struct named_value *input = &g->inputs.list[g->inputs.n - 1];
         input->ranged = true;
         input->low = low;
         input->high = high;
@@ -166,37 +166,32 @@ void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value)
     if (!value.id)
         return;
     g->values[g->values[value.id].base].is_output = true;
-    add_name(g, &g->outputs, &g->n_outputs, &g->outputs_capacity, &g->output_names, name, value.id);
+    add_name(g, &g->outputs, name, value.id);
 }
 
-static const char *name_at(const attncl_graph *g, const struct named_value *list, int n, size_t i,
+static const char *name_at(const attncl_graph *g, const struct named_values *values, size_t i,
                            attncl_shape *shape_ret)
 {
-    if (i >= (size_t)n)
+    if (i >= (size_t)values->n)
         return NULL;
     if (shape_ret)
-        *shape_ret = attncl_graph_shape(g, attncl__graph_handle(g, list[i].value));
-    return list[i].name;
+        *shape_ret = attncl_graph_shape(g, attncl__graph_handle(g, values->list[i].value));
+    return values->list[i].name;
 }
 
 size_t attncl_graph_input_count(const attncl_graph *g)
 {
-    return g ? (size_t)g->n_inputs : 0;
-}
-
-size_t attncl_graph_output_count(const attncl_graph *g)
-{
-    return g ? (size_t)g->n_outputs : 0;
+    return g ? (size_t)g->inputs.n : 0;
 }
 
 const char *attncl_graph_input_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret)
 {
-    return g ? name_at(g, g->inputs, g->n_inputs, i, shape_ret) : NULL;
+    return g ? name_at(g, &g->inputs, i, shape_ret) : NULL;
 }
 
 const char *attncl_graph_output_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret)
 {
-    return g ? name_at(g, g->outputs, g->n_outputs, i, shape_ret) : NULL;
+    return g ? name_at(g, &g->outputs, i, shape_ret) : NULL;
 }
 
 void attncl__graph_share_state(attncl_graph *g, const attncl_graph *owner)

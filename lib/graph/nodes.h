@@ -57,6 +57,14 @@ struct named_value {
     int64_t low, high;
 };
 
+// The inputs or the outputs.
+struct named_values {
+    struct named_value *list;
+    int n;
+    size_t capacity;
+    struct name_table names; // of their places in the list
+};
+
 enum { MAX_SCOPE_DEPTH = 32 };
 
 struct program; // compile/program.h
@@ -83,10 +91,7 @@ struct attncl_graph {
     int n_regions;
     size_t regions_capacity;
     int region_first; // of the region that has no end yet
-    struct named_value *inputs, *outputs;
-    int n_inputs, n_outputs;
-    size_t inputs_capacity, outputs_capacity;
-    struct name_table input_names, output_names;
+    struct named_values inputs, outputs;
 
     char *scope;        // "encoder.layers.0", "" at the top
     char **node_scopes; // copies for the nodes; neighbours share one

@@ -65,14 +65,15 @@ LOOP_TEST(each_value_has_its_memory, 0, 2)
     ck_assert_ptr_ne(y->mem, z->mem);
     ck_assert_ptr_eq(g->storages[f.empty.id].mem, g->empty);
     ck_assert_uint_ge(g->arena_bytes, y->bytes);
-    ck_assert_int_eq(g->n_inputs, 3);
-    ck_assert_int_eq(g->n_outputs, 2);
-    ck_assert_str_eq(g->inputs[0].name, "position");
-    ck_assert(g->inputs[0].ranged && g->inputs[0].low == 3 && g->inputs[0].high == 9);
-    ck_assert(!g->inputs[1].ranged);
-    ck_assert_ptr_eq(g->outputs[0].storage, z); // of the view's base
-    ck_assert_int_eq(g->outputs[0].desc.rank, 1);
-    ck_assert_ptr_eq(g->outputs[0].own, z->mem);
+    ck_assert_int_eq(g->inputs.n, 3);
+    ck_assert_int_eq(g->outputs.n, 2);
+    ck_assert_str_eq(g->inputs.list[0].name, "position");
+    ck_assert(g->inputs.list[0].ranged && g->inputs.list[0].low == 3 &&
+              g->inputs.list[0].high == 9);
+    ck_assert(!g->inputs.list[1].ranged);
+    ck_assert_ptr_eq(g->outputs.list[0].storage, z); // of the view's base
+    ck_assert_int_eq(g->outputs.list[0].desc.rank, 1);
+    ck_assert_ptr_eq(g->outputs.list[0].own, z->mem);
     ck_assert_int_eq(g->n_states, 1);
     ck_assert_str_eq(g->states[0].name, "kept");
     ck_assert_ptr_eq(g->states[0].storage, &g->storages[f.kept.id]);

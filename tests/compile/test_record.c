@@ -67,7 +67,7 @@ TEST(live_nodes_in_their_order)
     ck_assert_ptr_null(program->nodes[1].op);
     ck_assert_double_eq(program->nodes[0].flop, N);
     ck_assert_double_eq(program->nodes[0].bytes, 3 * N * sizeof(float));
-    ck_assert_uint_eq(program->copy_in.n_commands + program->copy_out.n_commands, 0);
+    ck_assert_uint_eq(program->inputs.copies.n_commands + program->outputs.copies.n_commands, 0);
     end(g, &p, program);
 }
 
