@@ -16,11 +16,10 @@ attncl_status attncl__graph_create_unbound(attncl_graph **graph_ret)
     do
         g->serial = atomic_fetch_add(&n_created, 1) + 1;
     while (g->serial == 0); // after 2^32 graphs
-    g->scope = attncl__copy_text("");
-    g->scope_capacity = 1;
-    if (g->scope)
+    attncl__strbuf_add_bytes(&g->scope, "", 0);
+    if (!g->scope.failed)
         attncl__graph_add_value(g, (struct value){.kind = VALUE_NONE});
-    if (!g->scope || attncl__graph_failed(g)) {
+    if (g->scope.failed || attncl__graph_failed(g)) {
         attncl_graph_destroy(g);
         return FAIL(ATTNCL_ERR_NO_MEMORY, "graph");
     }
@@ -78,7 +77,7 @@ void attncl_graph_destroy(attncl_graph *g)
     for (int i = 0; i < g->n_regions; ++i)
         attncl__free(g->regions[i].grad);
     attncl__free(g->regions);
-    attncl__free(g->scope);
+    attncl__strbuf_free(&g->scope);
     if (g->ctx)
         attncl__context_remove_child(g->ctx);
     attncl__free(g);

@@ -45,16 +45,13 @@ attncl_value attncl__graph_zeros(attncl_graph *g, int rank, const int64_t *dim);
 // Nodes added until the matching end are executed `trip_count` times in each run.  Returns the
 // index of the iteration, I32 [1], counted from 0.  A value computed inside and used after the loop
 // is that of the last iteration; what iterations pass on is state (a stack of rows:
-// loop_stack_fwd).  Loops do not nest.
-attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t trip_count);
+// loop_stack_fwd).  `reversed`: the index counts from trip_count - 1 down to 0.  Loops do not nest.
+attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t trip_count, bool reversed);
 void attncl__graph_loop_end(attncl_graph *g);
 
 // Before compiling: the n-th state of each name that g has is the n-th of that name of `owner`, where
 // it has one; their shapes must be equal.  `owner` is compiled already, and stays until g is.
 void attncl__graph_share_state(attncl_graph *g, const attncl_graph *owner);
-
-// A loop whose index counts from trip_count - 1 down to 0.
-attncl_value attncl__graph_loop_begin_reversed(attncl_graph *g, int64_t trip_count);
 
 // A custom-gradient region: nodes that are not differentiated one by one, such as a loop's: their
 // inputs and outputs, and the backward pass of all of them.  `in` and `out` belong to the region:

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "graph/nodes.h"
 
-static attncl_value begin(attncl_graph *g, int64_t trip_count, bool reversed)
+attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t trip_count, bool reversed)
 {
     const int64_t one = 1;
     if (!attncl__graph_building(g))
@@ -32,16 +32,6 @@ static attncl_value begin(attncl_graph *g, int64_t trip_count, bool reversed)
     const struct loop_index_fwd_params params = {(int32_t)trip_count, reversed};
     const attncl_value next = attncl_graph_state(g, "loop_index", ATTNCL_I32, 1, &one);
     return attncl__graph_add(g, &attncl__op_loop_index_fwd, &params, IN(next));
-}
-
-attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t trip_count)
-{
-    return begin(g, trip_count, false);
-}
-
-attncl_value attncl__graph_loop_begin_reversed(attncl_graph *g, int64_t trip_count)
-{
-    return begin(g, trip_count, true);
 }
 
 void attncl__graph_loop_end(attncl_graph *g)

@@ -42,17 +42,16 @@ const struct tensor_desc *attncl__graph_desc(const attncl_graph *g, attncl_value
     return value ? &value->desc : NULL;
 }
 
-static attncl_shape shape_of(const struct tensor_desc *d)
-{
-    attncl_shape shape = {.dtype = d->dtype, .rank = d->rank};
-    memcpy(shape.dim, d->dim, sizeof shape.dim);
-    return shape;
-}
-
 attncl_shape attncl_graph_shape(const attncl_graph *g, attncl_value value)
 {
     const struct tensor_desc *d = attncl__graph_desc(g, value);
-    return d ? shape_of(d) : (attncl_shape){.rank = -1};
+    attncl_shape shape = {.rank = -1};
+
+    if (d) {
+        shape = (attncl_shape){.dtype = d->dtype, .rank = d->rank};
+        memcpy(shape.dim, d->dim, sizeof shape.dim);
+    }
+    return shape;
 }
 
 attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct tensor_desc *desc)
@@ -117,7 +116,7 @@ static bool gather_inputs(attncl_graph *g, const attncl_value *in, int n_in, str
 // The graph's scope as text that stays; NULL: no memory.
 static char *node_scope(attncl_graph *g)
 {
-    const char *const text = g->scope_override ? g->scope_override : g->scope;
+    const char *const text = g->scope_override ? g->scope_override : g->scope.data;
     char *const last = g->n_node_scopes ? g->node_scopes[g->n_node_scopes - 1] : NULL;
 
     if (last && strcmp(last, text) == 0)

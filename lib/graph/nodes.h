@@ -5,6 +5,7 @@
 #define ATTNCL_GRAPH_NODES_H
 
 #include "base/name_table.h"
+#include "base/strbuf.h"
 #include "device/context.h"
 #include "graph/graph.h"
 
@@ -93,11 +94,10 @@ struct attncl_graph {
     int region_first; // of the region that has no end yet
     struct named_values inputs, outputs;
 
-    char *scope;        // "encoder.layers.0", "" at the top
-    char **node_scopes; // copies for the nodes; neighbours share one
+    struct strbuf scope; // "encoder.layers.0", "" at the top
+    char **node_scopes;  // copies for the nodes; neighbours share one
     size_t n_node_scopes, node_scopes_capacity;
-    size_t scope_used, scope_capacity;
-    size_t scope_marks[MAX_SCOPE_DEPTH]; // scope_used before each push
+    size_t scope_marks[MAX_SCOPE_DEPTH]; // its length before each push
     int scope_depth;
     const char *scope_override; // of the nodes that are being added; NULL: `scope`
 

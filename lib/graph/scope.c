@@ -19,10 +19,8 @@ attncl_context *attncl__graph_context(const attncl_graph *g)
 
 attncl_value attncl__graph_keep_failure(attncl_graph *g, attncl_status status)
 {
-    const char *const scope = g->scope_override ? g->scope_override : g->scope;
-    if (*scope)
-        attncl__error_prefix("%s", scope);
-    g->status = status;
+    const char *const scope = g->scope_override ? g->scope_override : g->scope.data;
+    g->status = *scope ? attncl__prefix_failure(status, "%s", scope) : status;
     snprintf(g->message, sizeof g->message, "%s", attncl_last_error());
     return ATTNCL_NONE_VALUE;
 }
@@ -68,25 +66,16 @@ void attncl_graph_push_scope(attncl_graph *g, const char *name)
         GRAPH_FAIL(g, ATTNCL_ERR_STATE, "scope %s is nested deeper than %d", name, MAX_SCOPE_DEPTH);
         return;
     }
-    const size_t need = g->scope_used + strlen(name) + 2; // a dot and the terminating zero
-    if (need > g->scope_capacity) {
-        char *scope = attncl__grow_array(g->scope, need * 2, 1);
-        if (!scope) {
-            GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "scope %s", name);
-            return;
-        }
-        g->scope = scope;
-        g->scope_capacity = need * 2;
-    }
-    g->scope_marks[g->scope_depth++] = g->scope_used;
-    g->scope_used += (size_t)snprintf(g->scope + g->scope_used, g->scope_capacity - g->scope_used,
-                                      "%s%s", g->scope_used ? "." : "", name);
+    g->scope_marks[g->scope_depth++] = g->scope.used;
+    attncl__strbuf_add(&g->scope, "%s%s", g->scope.used ? "." : "", name);
+    if (g->scope.failed)
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "scope %s", name);
 }
 
 void attncl_graph_pop_scope(attncl_graph *g)
 {
     if (attncl__graph_failed(g) || g->scope_depth == 0)
         return;
-    g->scope_used = g->scope_marks[--g->scope_depth];
-    g->scope[g->scope_used] = '\0';
+    g->scope.used = g->scope_marks[--g->scope_depth];
+    g->scope.data[g->scope.used] = '\0';
 }

@@ -261,7 +261,7 @@ static void backprop_steps(attncl_graph *g, const struct grad_region *region,
         b.c->steps.gradients =
             attncl_graph_state(g, "memory gradient", ATTNCL_F32, cache.rank, cache.dim);
     }
-    const attncl_value position = attncl__graph_loop_begin_reversed(g, given->n_steps);
+    const attncl_value position = attncl__graph_loop_begin(g, given->n_steps, true);
     const attncl_value x = row_of(g, region->in[0], position);
     list_inner(&b, x, requires_grad);
     status = backprop_step(g, &b, x, position, dy);

@@ -128,7 +128,7 @@ static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attn
         return ATTNCL_NONE_VALUE;
 
     struct grad_region *region = attncl__feedback_backward_begin(g, &s, x);
-    const attncl_value position = attncl__graph_loop_begin(g, d.dim[0]);
+    const attncl_value position = attncl__graph_loop_begin(g, d.dim[0], false);
     const struct loop_stack_fwd_params stack = {(int32_t)d.dim[0]};
     x = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position));
     x = attncl__feedback_one_step(g, &s, x, position, &memory);
@@ -171,7 +171,7 @@ static attncl_value prefill(attncl_graph *g, const struct feedback_model *model,
         !attncl__feedback_begin(g, model, d.dim[1], d.dim[2], cache, &s))
         return ATTNCL_NONE_VALUE;
 
-    const attncl_value position = attncl__graph_loop_begin(g, d.dim[0]);
+    const attncl_value position = attncl__graph_loop_begin(g, d.dim[0], false);
     const struct loop_stack_fwd_params stack = {(int32_t)d.dim[0]};
     x = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position));
     x = attncl__feedback_one_step(g, &s, x, position, &memory);

@@ -232,7 +232,7 @@ TEST(unneeded_gradients_are_left_out)
     ck_assert_int_eq(g->n_nodes, before + 1);
 
     // Nor does a gradient in a loop go on before it.
-    attncl__graph_loop_begin(g, 2);
+    attncl__graph_loop_begin(g, 2, false);
     const int in_loop = g->n_nodes;
     const attncl_value z = attncl_mul(g, y, x);
     attncl_graph_gradient(g, 1, &z, &dy, 1, &x, &dx);
@@ -282,7 +282,7 @@ TEST(a_loop_that_ended_has_no_gradient)
     const attncl_value x = input(g, "x", shape34), dy = ones(g, shape34);
     attncl_value dx;
 
-    attncl__graph_loop_begin(g, 2);
+    attncl__graph_loop_begin(g, 2, false);
     const attncl_value y = attncl_add(g, x, x);
     attncl__graph_loop_end(g);
     attncl_graph_gradient(g, 1, &y, &dy, 1, &x, &dx);

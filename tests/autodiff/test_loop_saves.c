@@ -34,7 +34,7 @@ static size_t build_and_run(bool differentiates)
     float in[T * B * C], y[T * B * C], dx[T * B * C];
     int first, again;
 
-    attncl_value position = attncl__graph_loop_begin(g, T);
+    attncl_value position = attncl__graph_loop_begin(g, T, false);
     attncl_value row = forward(g, row_of(g, x, position), &first);
     const struct loop_saves saves = attncl__loop_saves_add(g, first, position, T);
     attncl_graph_output(
@@ -48,7 +48,7 @@ static size_t build_and_run(bool differentiates)
             attncl_graph_constant(g, ATTNCL_F32, 1, (const int64_t[]){B * C}, ones);
         attncl_value d;
 
-        position = attncl__graph_loop_begin_reversed(g, T);
+        position = attncl__graph_loop_begin(g, T, true);
         const attncl_value x_row = row_of(g, x, position);
         ck_ok(attncl__loop_reads_begin(g, &saves, position, &reads));
         row = forward(g, x_row, &again);

@@ -40,7 +40,7 @@ TEST(are_those_of_all_rows)
     struct loop_sum sum[4];
     attncl_value d[4];
 
-    const attncl_value position = attncl__graph_loop_begin_reversed(g, T);
+    const attncl_value position = attncl__graph_loop_begin(g, T, true);
     const attncl_value row = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position));
     const attncl_value dy_row =
         attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(dy, position));

@@ -145,7 +145,7 @@ TEST(a_norm_before_a_loop_stays)
 {
     struct fixture f = begin(ROWS);
 
-    attncl__graph_loop_begin(f.g, 3);
+    attncl__graph_loop_begin(f.g, 3, false);
     const attncl_value y = map(&f, 0);
     attncl__graph_loop_end(f.g);
     stays(&f, y);

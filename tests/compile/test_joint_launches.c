@@ -67,7 +67,7 @@ static void build(const struct form *f, struct built *b)
     attncl_graph *g = b->g;
     for (int i = 0; i < f->n_rows; ++i)
         x[i] = rows_of(g, i, ROUNDS + (f->other_length && i >= f->n_rows / 2));
-    const attncl_value at = attncl__graph_loop_begin(g, ROUNDS);
+    const attncl_value at = attncl__graph_loop_begin(g, ROUNDS, false);
     for (int i = 0; i < f->n_rows; ++i)
         row[i] = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x[i], at));
     for (int i = 0; i < f->n_rows && !f->of_rows; ++i)
@@ -150,7 +150,7 @@ TEST(a_result_in_the_memory_of_what_is_read)
     attncl_graph *g = test_graph();
     g->canaries = false; // with which nothing shares memory
     const attncl_value x1 = rows_of(g, 1, ROUNDS), x2 = rows_of(g, 2, ROUNDS);
-    const attncl_value at = attncl__graph_loop_begin(g, ROUNDS);
+    const attncl_value at = attncl__graph_loop_begin(g, ROUNDS, false);
     const attncl_value row1 = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x1, at));
     const attncl_value u = attncl_add(g, row1, row1);
     const attncl_value stack = attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stacks, IN(u, at));
@@ -254,7 +254,7 @@ TEST(what_does_not_join)
                               attncl_graph_tensor(g, weights[3])};
     attncl_accumulate(g, w[0], all(g, 0, 1));
     attncl_accumulate(g, w[0], all(g, 0, 2));
-    attncl__graph_loop_begin(g, 3);
+    attncl__graph_loop_begin(g, 3, false);
     attncl_accumulate(g, w[1], all(g, 1, 1));
     attncl__graph_loop_end(g);
     attncl_accumulate(g, w[2], all(g, 3, 1));

@@ -82,7 +82,7 @@ LOOP_TEST(loops_are_recorded_once, 0, 3)
     struct program *program;
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 1, (int64_t[]){N});
     const attncl_value before = add(g, x, x);
-    attncl__graph_loop_begin(g, trip_count);
+    attncl__graph_loop_begin(g, trip_count, false);
     const attncl_value inside = add(g, before, x);
     attncl__graph_loop_end(g);
     attncl_graph_output(g, "y", add(g, inside, before));

@@ -34,7 +34,7 @@ static attncl_graph *branches(void)
     for (int b = 0; b < N_BRANCHES; ++b) {
         attncl_value y = first;
         if (b == 1)
-            attncl__graph_loop_begin(g, 3);
+            attncl__graph_loop_begin(g, 3, false);
         for (int i = 0; i < DEPTH; ++i)
             y = i % 2 ? add(g, y, x)
                       : attncl_softmax(g, attncl_linear(g, y, first, ATTNCL_NONE_VALUE), -1);

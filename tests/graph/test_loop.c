@@ -35,7 +35,7 @@ static attncl_value double_rows(attncl_graph *g, attncl_value x, attncl_value ou
 {
     const struct loop_stack_fwd_params params = {(int32_t)trip_count};
     attncl_graph_push_scope(g, "iterations");
-    const attncl_value iteration = attncl__graph_loop_begin(g, trip_count);
+    const attncl_value iteration = attncl__graph_loop_begin(g, trip_count, false);
     const attncl_value row = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, iteration));
     const attncl_value sum = add(g, row, outside);
     const attncl_value twice = add(g, sum, sum);
@@ -184,9 +184,9 @@ TEST(refusals)
     static const char *const words[] = {"a loop of -1", "a loop of 2147483648", "a loop in a loop"};
     for (int i = 0; i < 3; ++i) {
         attncl_graph *g = new_graph(test_context());
-        attncl__graph_loop_begin(g, i == 0 ? -1 : i == 1 ? (int64_t)INT32_MAX + 1 : 2);
+        attncl__graph_loop_begin(g, i == 0 ? -1 : i == 1 ? (int64_t)INT32_MAX + 1 : 2, false);
         if (i == 2)
-            attncl__graph_loop_begin(g, 2);
+            attncl__graph_loop_begin(g, 2, false);
         ck_fails(attncl_graph_status(g), i == 2 ? ATTNCL_ERR_STATE : ATTNCL_ERR_SHAPE, words[i]);
         attncl_graph_destroy(g);
     }

@@ -14,7 +14,7 @@ static void add_in_loop(struct rig *b, attncl_value x, attncl_value constant, in
 {
     const struct loop_stack_fwd_params params = {trip_count};
     const attncl_value outside = attncl_add(b->g, constant, constant);
-    const attncl_value iteration = attncl__graph_loop_begin(b->g, trip_count);
+    const attncl_value iteration = attncl__graph_loop_begin(b->g, trip_count, false);
     const attncl_value row =
         attncl__graph_add(b->g, &attncl__op_loop_row_fwd, NULL, IN(x, iteration));
     const attncl_value between = attncl_add(b->g, row, row); // takes what `outside` would leave
@@ -83,8 +83,7 @@ LOOP_TEST(a_loop_adds_rows_in_either_order, 0, 2)
     }
     rig_open(&b);
     const attncl_value in = rig_in(&b, x), fixed = rig_in(&b, constant);
-    const attncl_value iteration = reversed ? attncl__graph_loop_begin_reversed(b.g, TRIPS)
-                                            : attncl__graph_loop_begin(b.g, TRIPS);
+    const attncl_value iteration = attncl__graph_loop_begin(b.g, TRIPS, reversed);
     const attncl_value row =
         attncl__graph_add(b.g, &attncl__op_loop_row_fwd, NULL, IN(in, iteration));
     const attncl_value all =
@@ -121,12 +120,12 @@ TEST(refusals)
     ck_refused("loop_row_fwd", NULL, HOSTS(x, x), ATTNCL_ERR_DTYPE, "iteration is F32");
     ck_refused("loop_stack_fwd", NULL, HOSTS(x, x), ATTNCL_ERR_DTYPE, "iteration is F32");
     rig_open(&b);
-    attncl__graph_loop_begin(b.g, 2);
-    attncl__graph_loop_begin(b.g, 2);
+    attncl__graph_loop_begin(b.g, 2, false);
+    attncl__graph_loop_begin(b.g, 2, false);
     ck_fails(attncl_graph_status(b.g), ATTNCL_ERR_STATE, "a loop in a loop");
     rig_close(&b);
     rig_open(&b);
-    attncl__graph_loop_begin(b.g, -1);
+    attncl__graph_loop_begin(b.g, -1, false);
     ck_fails(attncl_graph_status(b.g), ATTNCL_ERR_SHAPE, "a loop of -1 iterations");
     rig_close(&b);
 }
