@@ -2,7 +2,6 @@
 //
 // Reverse mode for one node, by the gradient rules of its op, and for one custom-gradient region.
 
-#include <stdio.h>
 #include <string.h>
 
 #include "autodiff/internal.h"

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -213,9 +212,7 @@ done:
     attncl__file_close(&fd);
     if (exists)
         unlink(temporary);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("%s", path);
-    return status;
+    return attncl__prefix_failure(status, "%s", path);
 }
 
 static attncl_status given_part(void *parts, size_t i, struct bytes *part_ret)

@@ -5,7 +5,6 @@
 #define ATTNCL_BASE_WORST_ERROR_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 // The poison in buffers that no kernel has written yet: a quiet NaN that arithmetic does not produce.

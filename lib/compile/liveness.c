@@ -20,13 +20,11 @@ static attncl_status query_scratch(struct lowered *p, size_t *max_items_ret)
         if (node->dead || !node->cls->scratch)
             continue;
         attncl__lowered_sig(p, node, &sig);
-        const attncl_status status = node->cls->scratch(&sig, &node->scratch_bytes);
-        if (status != ATTNCL_OK) {
-            attncl__lowered_prefix(node);
-            if (status == ATTNCL_ERR_UNSUPPORTED)
-                p->refused = (struct refused_op){node->cls, {.refused = true}};
-            return status;
-        }
+        const attncl_status status =
+            attncl__lowered_prefix(node, node->cls->scratch(&sig, &node->scratch_bytes));
+        if (status == ATTNCL_ERR_UNSUPPORTED)
+            p->refused = (struct refused_op){node->cls, {.refused = true}};
+        TRY(status);
     }
     return ATTNCL_OK;
 }

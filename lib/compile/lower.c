@@ -42,9 +42,10 @@ void attncl__lowered_free(struct lowered *p)
     *p = (struct lowered){0};
 }
 
-void attncl__lowered_prefix(const struct lowered_node *node)
+attncl_status attncl__lowered_prefix(const struct lowered_node *node, attncl_status status)
 {
-    attncl__error_prefix("%s%s%s", node->scope, *node->scope ? ": " : "", node->cls->name);
+    return attncl__prefix_failure(status, "%s%s%s", node->scope, *node->scope ? ": " : "",
+                                  node->cls->name);
 }
 
 void attncl__lowered_sig_of(const struct lowered *p, const struct op_class *cls, const int *inputs,

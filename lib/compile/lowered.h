@@ -148,8 +148,8 @@ void attncl__lowered_sig(const struct lowered *p, const struct lowered_node *nod
 void attncl__lowered_sig_of(const struct lowered *p, const struct op_class *cls, const int *inputs,
                             struct op_sig *sig);
 
-// Puts "encoder.layers.0: linear_fwd" in front of the last error.
-void attncl__lowered_prefix(const struct lowered_node *node);
+// Passes `status` on, with "encoder.layers.0: linear_fwd" in front of a failure's message.
+attncl_status attncl__lowered_prefix(const struct lowered_node *node, attncl_status status);
 
 // Node n becomes one of `cls`.  params: from attncl__lowered_alloc().  Output 0 stays, the rest is
 // absent.

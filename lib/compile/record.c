@@ -38,10 +38,7 @@ static attncl_status append_node(const struct lowered *p, struct program *g, str
 
     l->caps = sig->caps;
     l->refusal = (struct launch_refusal){0};
-    const attncl_status status = node->cls->launch(l, &call);
-    if (status != ATTNCL_OK)
-        attncl__lowered_prefix(node);
-    return status;
+    return attncl__lowered_prefix(node, node->cls->launch(l, &call));
 }
 
 // A byte counts as eight operations: no GPU moves fewer.

@@ -2,7 +2,6 @@
 //
 // The context: one device, one in-order queue.
 
-#include <string.h>
 #include <unistd.h>
 
 #include "attncl/opencl.h"

@@ -164,10 +164,8 @@ static attncl_status add_platform(struct device_list *list, cl_platform_id platf
     TRY_DONE(CL_CALL(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids, NULL)));
     struct device_entry *grown =
         attncl__grow_array(list->entries, list->n + n, sizeof(struct device_entry));
-    if (!grown) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%zu devices", list->n + n);
-        goto done;
-    }
+    if (!grown)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu devices", list->n + n));
     list->entries = grown;
     for (cl_uint i = 0; i < n; ++i) {
         struct device_entry *entry = &list->entries[list->n];
@@ -199,19 +197,14 @@ attncl_status attncl__devices_list(struct device_list *ret)
     if (n > MAX_OBJECTS)
         n = MAX_OBJECTS;
     platforms = attncl__alloc_array(n, sizeof(cl_platform_id));
-    if (!platforms) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%u platform ids", n);
-        goto done;
-    }
+    if (!platforms)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%u platform ids", n));
     TRY_DONE(CL_CALL(clGetPlatformIDs(n, platforms, NULL)));
     for (cl_uint i = 0; i < n; ++i) {
         const size_t before = list.n;
 
-        status = add_platform(&list, platforms[i], index);
-        if (status != ATTNCL_OK) {
-            attncl__error_prefix("OpenCL platform %u of %u", i + 1, n);
-            goto done;
-        }
+        TRY_DONE(attncl__prefix_failure(add_platform(&list, platforms[i], index),
+                                        "OpenCL platform %u of %u", i + 1, n));
         index += list.n > before;
     }
 

@@ -214,10 +214,8 @@ attncl_status attncl__program_build(attncl_context *ctx, const char *file, const
 
     TRY_DONE(attncl__source_load(ctx, file, &text));
     attncl__strbuf_add(&source, "%s%s", defines, text);
-    if (source.failed) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "the source of %s", file);
-        goto done;
-    }
+    if (source.failed)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "the source of %s", file));
     // To dump sources and logs, the compiler has to run.
     if (!attncl__context_env(ctx, ENV_DUMP_CL))
         *cl_ret = attncl__cache_load(ctx, source.data, build_options(ctx));

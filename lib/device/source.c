@@ -31,15 +31,11 @@ static attncl_status read_disk(const char *directory, const char *name, struct s
     size_t n;
 
     attncl__strbuf_add(&path, "%s/%s", directory, name);
-    if (path.failed) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "the path of %s", name);
-        goto done;
-    }
+    if (path.failed)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "the path of %s", name));
     file = fopen(path.data, "rb");
-    if (!file) {
-        status = FAIL(ATTNCL_ERR_IO, "kernel source %s: %s", path.data, strerror(errno));
-        goto done;
-    }
+    if (!file)
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "kernel source %s: %s", path.data, strerror(errno)));
     while ((n = fread(piece, 1, sizeof piece, file)) > 0)
         attncl__strbuf_add_bytes(ret, piece, n);
     if (ferror(file))
@@ -105,10 +101,8 @@ static attncl_status add_file(struct flat *f, const char *name)
             MAX_FILES);
     strcpy(f->seen[f->n_seen++], name);
     TRY_DONE(read_source(f->directory, name, &source));
-    if (source.failed) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "kernel source %s", name);
-        goto done;
-    }
+    if (source.failed)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "kernel source %s", name));
 
     // #line, so that the compiler's messages name the source file and line.
     attncl__strbuf_add(&f->out, "#line 1 \"%s\"\n", name);
@@ -124,11 +118,7 @@ static attncl_status add_file(struct flat *f, const char *name)
         } else if (seen_before(f, included)) {
             attncl__strbuf_add_bytes(&f->out, "\n", 1);
         } else {
-            status = add_file(f, included);
-            if (status != ATTNCL_OK) {
-                attncl__error_prefix("%s:%zu", name, line_number);
-                goto done;
-            }
+            TRY_DONE(attncl__prefix_failure(add_file(f, included), "%s:%zu", name, line_number));
             attncl__strbuf_add(&f->out, "#line %zu \"%s\"\n", line_number + 1, name);
         }
         line += n + 1;
@@ -147,10 +137,8 @@ attncl_status attncl__source_load(const attncl_context *ctx, const char *file, c
     REQUIRE(f, ATTNCL_ERR_NO_MEMORY, "kernel source %s", file);
     f->directory = attncl__context_env(ctx, ENV_CL_DIR);
     TRY_DONE(add_file(f, file));
-    if (f->out.failed) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "kernel source %s", file);
-        goto done;
-    }
+    if (f->out.failed)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "kernel source %s", file));
     *text_ret = f->out.data;
     f->out = STRBUF_EMPTY;
 

@@ -42,10 +42,8 @@ static attncl_status make_profile(struct program *g)
     REQUIRE(p, ATTNCL_ERR_NO_MEMORY, "profile");
     p->rows = attncl__alloc_array((size_t)g->n_nodes, sizeof *p->rows);
     p->row_of_node = attncl__alloc_array((size_t)g->n_nodes, sizeof *p->row_of_node);
-    if (!p->rows || !p->row_of_node) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "profile of %d nodes", g->n_nodes);
-        goto done;
-    }
+    if (!p->rows || !p->row_of_node)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "profile of %d nodes", g->n_nodes));
     for (int n = 0; n < g->n_nodes; ++n) {
         const struct program_node *node = &g->nodes[n];
         if (!node->op)
@@ -187,10 +185,8 @@ attncl_status attncl_graph_write_trace(const attncl_graph *graph, const char *pa
         attncl__strbuf_add(&t, "}}");
     }
     attncl__strbuf_add(&t, "\n]}\n");
-    if (t.failed) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "trace of %zu commands", p->n_samples);
-        goto done;
-    }
+    if (t.failed)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "trace of %zu commands", p->n_samples));
     TRY_DONE(attncl__file_replace(path, &(struct bytes){t.data, t.used}, 1, false));
 done:
     attncl__strbuf_free(&t);

@@ -110,11 +110,8 @@ attncl_status attncl_graph_write_as(attncl_graph *g, const char *name, attncl_dt
     attncl_status status = ATTNCL_OK;
     void *converted = attncl__alloc(bytes);
     REQUIRE(converted, ATTNCL_ERR_NO_MEMORY, "%zu bytes to convert input %s", bytes, name);
-    status = attncl__convert(data_dtype, data, b->desc.dtype, converted, count);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", name);
-        goto done;
-    }
+    TRY_DONE(attncl__prefix_failure(
+        attncl__convert(data_dtype, data, b->desc.dtype, converted, count), "%s", name));
     TRY_DONE(attncl_graph_write(g, name, converted, bytes));
 done:
     attncl__free(converted);

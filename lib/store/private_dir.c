@@ -7,7 +7,6 @@
 #define _GNU_SOURCE // O_DIRECTORY and the *at functions together with C11
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>

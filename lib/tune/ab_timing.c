@@ -3,11 +3,9 @@
 // A sample is a few runs, then reading a small part of the result.  Some drivers return from
 // clFinish before the work is done; a read cannot.
 
-#define _GNU_SOURCE // clock_gettime beside C11
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "attncl/opencl.h"
 #include "base/alloc.h"

@@ -14,7 +14,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/strbuf.h"
 #include "base/struct.h"
 #include "base/suggest.h"

@@ -3,7 +3,6 @@
 // Tuning files given to others: the user's file copied, and entries of several files taken into it.
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "attncl/tune.h"
 #include "base/alloc.h"
@@ -50,11 +49,7 @@ static attncl_status add_file(struct strbuf *entries, const char *path)
     data = attncl__alloc((size_t)bytes);
     if (!data)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%s", path));
-    status = attncl__file_read(fd, data, (size_t)bytes);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", path);
-        goto done;
-    }
+    TRY_DONE(attncl__prefix_failure(attncl__file_read(fd, data, (size_t)bytes), "%s", path));
     TRY_DONE(add_text(entries, path, (struct slice){data, (size_t)bytes}, true));
 
 done:

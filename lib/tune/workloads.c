@@ -4,8 +4,6 @@
 
 #include "tune/internal.h"
 
-#include <string.h>
-
 #include "attncl/aft.h"
 #include "attncl/attention.h"
 #include "attncl/ops.h"
