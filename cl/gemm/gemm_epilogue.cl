@@ -9,24 +9,20 @@
 
 #include "common/epilogue.clh"
 
-#define SUMS_IN_C    0
-#define SUMS_ZERO    1
-#define SUMS_SPLIT_K 2
-
 // The first n elements of a vector of S; c: its place in C, partial: in the first partial sums.
-static inline FV sums_at(int sums, __global const float *c, __global const float *partial,
-                         int n_splits, long split_stride, int n)
+static inline FV sums_at(__global const float *c, __global const float *partial, int n_splits,
+                         long split_stride, int n)
 {
-    FV x = sums == SUMS_IN_C ? load_some(c, n, 0.0f) : (FV)(0.0f);
+    FV x = n_splits < 0 ? load_some(c, n, 0.0f) : (FV)(0.0f);
     for (int p = 0; p < n_splits; p++)
         x += load_some(partial + p * split_stride, n, 0.0f);
     return x;
 }
 
-// partials: n_splits times [batch, m, n], split_stride apart; read where sums is SUMS_SPLIT_K.
-KERNEL void gemm_epilogue(int m, int n, int sums, __global const float *restrict partials,
-                          int n_splits, long split_stride, __global float *restrict c_base,
-                          long c_start, long ldc, long c_batch, EPILOGUE_PARAMS)
+// partials: n_splits times [batch, m, n], split_stride apart; n_splits 0: S is zero, -1: S is C
+KERNEL void gemm_epilogue(int m, int n, __global const float *restrict partials, int n_splits,
+                          long split_stride, __global float *restrict c_base, long c_start,
+                          long ldc, long c_batch, EPILOGUE_PARAMS)
 {
     const int entry = (int)get_group_id(0) / m;
     const int i = (int)get_group_id(0) % m;
@@ -35,7 +31,7 @@ KERNEL void gemm_epilogue(int m, int n, int sums, __global const float *restrict
     const struct epilogue e = EPILOGUE_OF(entry);
 
     for (int j = (int)get_local_id(0) * VW; j < n; j += LS * VW) {
-        const FV x = sums_at(sums, c + j, partial + j, n_splits, split_stride, n - j);
+        const FV x = sums_at(c + j, partial + j, n_splits, split_stride, n - j);
         store_some(epilogue_some(&e, x, i, j, n - j), c + j, n - j);
     }
 }

@@ -45,7 +45,7 @@ bool attncl__fusion_is_plain_map(const struct lowered *p, int n, int first)
     const struct op_class *cls = p->nodes[n].cls;
 
     if (cls != p->nodes[first].cls || input_of(p, n, LINEAR_X) != input_of(p, first, LINEAR_X) ||
-        map_params(p, n)->linear.activation != GEMM_ACT_NONE || has_input(p, n, LINEAR_GATE) ||
+        map_params(p, n)->linear.activation != ATTNCL_IDENTITY || has_input(p, n, LINEAR_GATE) ||
         has_input(p, n, LINEAR_RESIDUAL))
         return false;
     return cls == &attncl__op_linear_fwd ||

@@ -51,7 +51,7 @@ static const struct aft_step_fwd_params *aft_step_params(const struct lowered *p
 static bool is_plain_outer(const struct lowered *p, int n)
 {
     return is_op(p, n, &attncl__op_linear_fwd) &&
-           ((const struct linear_fwd_params *)p->nodes[n].params)->activation == GEMM_ACT_NONE &&
+           ((const struct linear_fwd_params *)p->nodes[n].params)->activation == ATTNCL_IDENTITY &&
            !has_input(p, n, LINEAR_GATE) && has_input(p, n, LINEAR_RESIDUAL);
 }
 

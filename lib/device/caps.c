@@ -84,8 +84,6 @@ static void override_variant(struct device_caps *caps, const char *variant)
     } else if (variant && strcmp(variant, "gpu") == 0) {
         caps->variant = VARIANT_GPU;
         caps->vector_width = 4;
-    } else if (variant) {
-        attncl__log(ATTNCL_LOG_WARN, "ATTNCL_VARIANT is \"%s\", neither cpu nor gpu", variant);
     }
 }
 

@@ -7,17 +7,9 @@
 #ifndef ATTNCL_GEMM_GEMM_H
 #define ATTNCL_GEMM_GEMM_H
 
+#include "attncl/kinds.h"
 #include "launch/launch.h"
 
-enum gemm_activation {
-    GEMM_ACT_NONE,
-    GEMM_ACT_GELU,
-    GEMM_ACT_RELU,
-    GEMM_ACT_SIGMOID,
-    GEMM_ACT_TANH,
-    GEMM_ACT_SILU,
-    GEMM_ACT_GELU_TANH
-};
 enum gemm_bias { GEMM_BIAS_NONE, GEMM_BIAS_COLUMN /* bias[n] */, GEMM_BIAS_ROW /* bias[m] */ };
 
 // A matrix per batch entry: element (i, j) of entry b is at start + b * batch_stride + i * ld + j.
@@ -58,7 +50,7 @@ struct gemm {
     bool causal; // A is square, lower triangular, not transposed: (i, j > i) is not read
     enum gemm_bias bias_kind;
     struct span bias;
-    enum gemm_activation activation;
+    attncl_activation activation;
     struct gemm_matrix gate;     // multiplies after the activation
     struct gemm_matrix residual; // added last
     struct span scratch;         // may be absent

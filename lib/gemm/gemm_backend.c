@@ -107,7 +107,7 @@ static void log_choice(const struct gemm *g, const char *how, const char *reason
         attncl__log(ATTNCL_LOG_INFO, "%s", line);
 }
 
-static attncl_status check(const struct launcher *l, const struct gemm *g)
+static attncl_status check(const struct gemm *g)
 {
     // Kernels count in int; half of its range is left for rounding up to whole tiles.
     const int64_t max_extent = INT32_MAX / 2;
@@ -118,11 +118,6 @@ static attncl_status check(const struct launcher *l, const struct gemm *g)
             "a GEMM of [%" PRId64 ", %" PRId64 "] and [%" PRId64 ", %" PRId64 "], batch %" PRId64
             ", has an extent above %" PRId64,
             g->m, g->k, g->k, g->n, g->batch, max_extent);
-    REQUIRE(!l->gemm || strcmp(l->gemm, "native") == 0 || strcmp(l->gemm, "clblast") == 0,
-            ATTNCL_ERR_ARGUMENT, "ATTNCL_GEMM is \"%s\", it can be native or clblast", l->gemm);
-    assert(!g->norm.weight.storage || (attncl__gemm_norms(l->caps, g) && g->n > 1));
-    assert(!g->merge.position.storage || attncl__gemm_merges(l->caps, g));
-    assert(!g->other[0].b.span.storage || attncl__gemm_takes_others(l->caps, g));
     assert(!g->causal || (g->m == g->k && !g->trans_a));
     assert((g->bias_kind == GEMM_BIAS_NONE) == (g->bias.storage == NULL));
     return ATTNCL_OK;
@@ -171,14 +166,14 @@ static attncl_status save_and_apply_epilogue(struct launcher *l, const struct ge
 
     plain.c =
         (struct gemm_matrix){problem->saved_for_backward, 0, problem->n, problem->m * problem->n};
-    plain.activation = GEMM_ACT_NONE;
+    plain.activation = ATTNCL_IDENTITY;
     plain.gate = plain.residual = (struct gemm_matrix){.ld = 0};
     plain.saved_for_backward = (struct span){NULL};
     rest.bias_kind = GEMM_BIAS_NONE;
     rest.bias = (struct span){NULL};
     rest.scratch = problem->saved_for_backward;
     TRY(attncl__gemm(l, &plain));
-    return attncl__gemm_apply_epilogue(l, &rest, GEMM_SPLIT_K, 1);
+    return attncl__gemm_apply_epilogue(l, &rest, 1);
 }
 
 attncl_status attncl__gemm(struct launcher *l, const struct gemm *problem)
@@ -187,11 +182,15 @@ attncl_status attncl__gemm(struct launcher *l, const struct gemm *problem)
 
     if (problem->batch == 0 || problem->m == 0 || problem->n == 0)
         return ATTNCL_OK;
-    TRY(check(l, problem));
+    TRY(check(problem));
+    assert(!problem->norm.weight.storage ||
+           (attncl__gemm_norms(l->caps, problem) && problem->n > 1));
+    assert(!problem->merge.position.storage || attncl__gemm_merges(l->caps, problem));
+    assert(!problem->other[0].b.span.storage || attncl__gemm_takes_others(l->caps, problem));
     if (problem->saved_for_backward.storage)
         return save_and_apply_epilogue(l, problem);
     if (problem->k == 0)
-        return attncl__gemm_apply_epilogue(l, problem, GEMM_SUMS_ZERO, 0);
+        return attncl__gemm_apply_epilogue(l, problem, 0);
 
     const struct gemm g = as_one_row(problem);
     const struct choice choice = choose(l, &g);
@@ -199,7 +198,7 @@ attncl_status attncl__gemm(struct launcher *l, const struct gemm *problem)
     case BACKEND_CLBLAST:
         TRY(attncl__clblast_gemm(l, &g));
         if (attncl__gemm_has_epilogue(&g))
-            TRY(attncl__gemm_apply_epilogue(l, &g, GEMM_SUMS_IN_C, 0));
+            TRY(attncl__gemm_apply_epilogue(l, &g, GEMM_SUMS_IN_C));
         break;
     case BACKEND_SKINNY:
         TRY(attncl__gemm_skinny(l, &g, how));

@@ -251,7 +251,7 @@ static attncl_status launch_split_k(struct launcher *l, const struct gemm *g,
                 .b_dtype = g->b_dtype, .trans_a = g->trans_a, .trans_b = g->trans_b);
 
     TRY(launch_tiles(l, &batch, t, panel));
-    return attncl__gemm_apply_epilogue(l, g, GEMM_SPLIT_K, n_splits);
+    return attncl__gemm_apply_epilogue(l, g, n_splits);
 }
 
 attncl_status attncl__gemm_cpu(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])

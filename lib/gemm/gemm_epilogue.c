@@ -17,7 +17,7 @@ static int epilogue_flags(const struct gemm *g)
 
 bool attncl__gemm_has_epilogue(const struct gemm *g)
 {
-    return g->activation != GEMM_ACT_NONE || epilogue_flags(g) != 0;
+    return g->activation != ATTNCL_IDENTITY || epilogue_flags(g) != 0;
 }
 
 void attncl__gemm_add_epilogue(struct arg_list *args, const struct gemm *g)
@@ -38,7 +38,7 @@ static struct kspec epilogue_spec(const struct device_caps *caps, const struct g
 }
 
 attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm *g,
-                                          enum gemm_sums sums, int64_t n_splits)
+                                          int64_t n_splits)
 {
     const int64_t entry_size = g->m * g->n;
     struct kspec spec;
@@ -47,8 +47,8 @@ attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm 
 
     REQUIRE(g->m <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
             "a GEMM of %" PRId64 " rows in a batch of %" PRId64 " is too large", g->m, g->batch);
-    arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(sums), arg_mem(g->scratch),
-                             arg_i32(n_splits), arg_i64(g->batch * entry_size)));
+    arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_mem(g->scratch), arg_i32(n_splits),
+                             arg_i64(g->batch * entry_size)));
     attncl__gemm_add_matrix(&args, &g->c);
     attncl__gemm_add_epilogue(&args, g);
     return attncl__launch(l, &spec, grid_1d(g->m * g->batch, local), args.arg, args.n);

@@ -225,8 +225,7 @@ static bool tuned_gpu_tile(struct launcher *l, const struct gemm *g, struct gpu_
                              .ty = tuned[GEMM_GPU_TY]};
     if (!gpu_tile_is_valid(ret) || (size_t)(ret->tx * ret->ty) > l->caps->max_group ||
         !gpu_tile_fits(l, g, ret, true)) {
-        attncl__tuned_reject(l->caps, TUNE_GEMM_GPU, class,
-                             "does not run on this device; not used");
+        attncl__tuned_reject(l->caps, TUNE_GEMM_GPU, class);
         return false;
     }
     return class == TUNE_SKINNY || tile_count(g, ret) >= (int64_t)l->caps->compute_units;
@@ -319,7 +318,7 @@ attncl_status attncl__gemm_gpu(struct launcher *l, const struct gemm *g, char ho
              tile_count(g, t) * (use_split_k ? split.n_splits : 1), t->tx * t->ty);
     if (use_split_k) {
         TRY(launch_tiles(l, g, t, split));
-        return attncl__gemm_apply_epilogue(l, g, GEMM_SPLIT_K, split.n_splits);
+        return attncl__gemm_apply_epilogue(l, g, split.n_splits);
     }
     for (int64_t k = 0; k < g->k; k += k_step) {
         const int64_t k_to = k + k_step < g->k ? k + k_step : g->k;

@@ -54,11 +54,10 @@ static inline void attncl__gemm_add_norm_macro(struct kspec *spec, const struct 
 // True when the GEMM has an activation, a bias, a gate or a residual.
 bool attncl__gemm_has_epilogue(const struct gemm *g);
 
-// Applies the epilogue to what is in C, to zero, or to the sum of `n_splits` dense partial results
-// in g->scratch.
-enum gemm_sums { GEMM_SUMS_IN_C, GEMM_SUMS_ZERO, GEMM_SPLIT_K };
+// Applies the epilogue to the sum of `n_splits` dense partial results in g->scratch, 0: to zero, or to what is in C.
+enum { GEMM_SUMS_IN_C = -1 };
 attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm *g,
-                                          enum gemm_sums sums, int64_t n_splits);
+                                          int64_t n_splits);
 
 // The GEMM's class among tuned values: TUNE_SMALL, TUNE_MEDIUM or TUNE_LARGE.
 int attncl__gemm_class(const struct gemm *g);

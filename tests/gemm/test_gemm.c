@@ -95,9 +95,9 @@ TEST(causal_rows_do_not_depend_on_later_ones)
     gemm_data_close(&s);
 }
 
-LOOP_TEST(epilogues, 0, GEMM_ACT_GELU_TANH + 1)
+LOOP_TEST(epilogues, 0, ATTNCL_GELU_TANH + 1)
 {
-    if (test_has_few_sizes() && _i != GEMM_ACT_GELU)
+    if (test_has_few_sizes() && _i != ATTNCL_GELU)
         return;
     for (int parts = 0; parts < 12; ++parts)
         for (int few = 0; few < 2; ++few)
@@ -105,7 +105,7 @@ LOOP_TEST(epilogues, 0, GEMM_ACT_GELU_TANH + 1)
                 (few == _i % 2 && (parts == 6 || parts == 11 || parts % 4 == _i % 4)))
                 gemm_check(&GEMM_CASE(2, few ? 3 : 23, 41, 9, .gap = few, .trans_b = true,
                                       .bias = (enum gemm_bias)(parts % 3),
-                                      .activation = (enum gemm_activation)_i, .gate = parts / 3 % 2,
+                                      .activation = (attncl_activation)_i, .gate = parts / 3 % 2,
                                       .residual = parts / 6));
 }
 
@@ -127,7 +127,7 @@ TEST(empty_sums_give_the_epilogue_of_zero)
 {
     gemm_check(&GEMM_CASE(1, 3, 5, 0));
     gemm_check(&GEMM_CASE(2, 3, 37, 0, .gap = 2, .bias = GEMM_BIAS_ROW,
-                          .activation = GEMM_ACT_SIGMOID, .gate = true, .residual = true));
+                          .activation = ATTNCL_SIGMOID, .gate = true, .residual = true));
 }
 
 TEST(empty_results_launch_nothing)
@@ -184,7 +184,7 @@ TEST(short_rows_of_a_transposed_a)
     for (size_t i = 0; i < COUNT_OF(rows); ++i)
         gemm_check(&GEMM_CASE(1 + (int)i % 3, rows[i], i < 3 ? 64 * (int)i + 64 : 128,
                               i % 2 ? 1201 : 1024, .trans_a = true, .bias = GEMM_BIAS_COLUMN,
-                              .activation = GEMM_ACT_GELU, .gate = i % 2, .residual = true,
+                              .activation = ATTNCL_GELU, .gate = i % 2, .residual = true,
                               .gap = (int)i, .caps = &single));
 }
 
@@ -232,12 +232,10 @@ TEST(the_choice_is_logged_once)
 
 TEST(refusals)
 {
-    struct gemm_case p = GEMM_CASE(1, 2, 2, 2, .backend = "openblas");
+    const struct gemm_case p = GEMM_CASE(1, 2, 2, 2);
     struct gemm_data s;
 
     gemm_data_open(&s, &p);
-    ck_fails(gemm_data_run(&s), ATTNCL_ERR_ARGUMENT, "openblas");
-    p.backend = NULL;
     s.g.m = INT64_C(1) << 31;
     ck_fails(gemm_data_run(&s), ATTNCL_ERR_UNSUPPORTED, "extent");
     gemm_data_close(&s);

@@ -361,7 +361,7 @@ LOOP_TEST(skinny_gemms_are_right, 0, 4)
     for (size_t i = 0; i < COUNT_OF(rows); ++i) {
         struct gemm_case p =
             GEMM_CASE(2, rows[i], 67 + 61 * (int)(i % 2), 35, .trans_a = _i & 1, .trans_b = _i >> 1,
-                      .bias = GEMM_BIAS_COLUMN, .activation = GEMM_ACT_GELU, .gate = true,
+                      .bias = GEMM_BIAS_COLUMN, .activation = ATTNCL_GELU, .gate = true,
                       .residual = true, .caps = &caps, .backend = "native");
         ck_assert_int_eq(gemm_check(&p), 1);
         p.gap = 3;

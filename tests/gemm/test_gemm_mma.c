@@ -124,7 +124,7 @@ LOOP_TEST(emulated_instructions_are_right, MMA_PTX, MMA_MFMA + 1)
         gemm_check(&EMULATED_CASE(1, 67, 131, 37, .trans_a = trans, .trans_b = trans,
                                   .bias = GEMM_BIAS_COLUMN, .gap = trans));
     gemm_check(&EMULATED_CASE(3, 64, 64, 19, .bias = GEMM_BIAS_ROW, .gate = true, .residual = true,
-                              .activation = GEMM_ACT_RELU, .gap = 1));
+                              .activation = ATTNCL_RELU, .gap = 1));
     gemm_check(&EMULATED_CASE(2, 65, 70, 16, .shared_b = true, .gap = 1));
 }
 

@@ -71,7 +71,7 @@ struct gemm ref_linear(int64_t rows, int64_t out, int64_t in, bool biased, int a
                          .b.ld = in,
                          .trans_b = true,
                          .bias_kind = biased ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE,
-                         .activation = (enum gemm_activation)activation,
+                         .activation = (attncl_activation)activation,
                          .gate.ld = out,
                          .residual.ld = out};
 }

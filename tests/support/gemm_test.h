@@ -10,7 +10,7 @@ struct gemm_case {
     int64_t batch, m, n, k;
     bool trans_a, trans_b, causal;
     enum gemm_bias bias;
-    enum gemm_activation activation;
+    attncl_activation activation;
     bool gate, residual;
     int gap;                        // elements between rows, and before the first
     int side_gap;                   // more between those of the gate and the residual

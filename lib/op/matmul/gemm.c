@@ -73,7 +73,7 @@ struct gemm attncl__linear_operands(const struct op_call *call,
     g.c = (struct gemm_matrix){.span = call->out[0], .ld = g.n};
     g.bias_kind = attncl__desc_present(&call->sig.in[BIAS]) ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE;
     g.bias = call->in[BIAS];
-    g.activation = (enum gemm_activation)params->activation;
+    g.activation = (attncl_activation)params->activation;
     g.gate = attncl__linear_rows(call, GATE);
     g.residual = attncl__linear_rows(call, RESIDUAL);
     return g;
@@ -91,14 +91,14 @@ static struct gemm linear_gemm(const struct op_call *call)
 static bool changes_argument(const struct op_sig *sig)
 {
     const struct linear_fwd_params *params = sig->params;
-    return params->activation != GEMM_ACT_NONE || attncl__desc_present(&sig->in[GATE]);
+    return params->activation != ATTNCL_IDENTITY || attncl__desc_present(&sig->in[GATE]);
 }
 
 // ReLU's slope is known from its result, where that is all of y: p is not kept.
 static bool is_relu(const struct op_sig *sig)
 {
     const struct linear_fwd_params *params = sig->params;
-    return params->activation == GEMM_ACT_RELU && !attncl__desc_present(&sig->in[GATE]) &&
+    return params->activation == ATTNCL_RELU && !attncl__desc_present(&sig->in[GATE]) &&
            !attncl__desc_present(&sig->in[RESIDUAL]);
 }
 
