@@ -29,13 +29,6 @@ void attncl__worst_error_add(struct worst_error *w, int64_t at, double found, do
     }
 }
 
-void attncl__worst_error_add_floats(struct worst_error *w, const float *found,
-                                    const float *expected, int64_t n)
-{
-    for (int64_t i = 0; i < n; ++i)
-        attncl__worst_error_add(w, i, (double)found[i], (double)expected[i], 1);
-}
-
 bool attncl__error_within(const struct worst_error *w, double limit)
 {
     return w->n > 0 && isfinite(limit) && w->error <= limit;

@@ -20,9 +20,6 @@ struct worst_error {
 
 void attncl__worst_error_add(struct worst_error *w, int64_t at, double found, double expected,
                              double unit);
-// n floats whose errors are not scaled.
-void attncl__worst_error_add_floats(struct worst_error *w, const float *found,
-                                    const float *expected, int64_t n);
 
 // True when something was compared and the worst error is at most `limit`, a finite number.
 bool attncl__error_within(const struct worst_error *w, double limit);

@@ -195,7 +195,6 @@ attncl_status attncl_context_adopt(cl_context cl, cl_device_id device, cl_comman
     TRY(read_options(options, &o));
     TRY(check_queue(cl, device, queue, &profile));
     TRY_DONE(new_context(&o, &ctx));
-    ctx->adopted = true;
     ctx->profile = profile;
     ctx->device = device;
     TRY_DONE(describe_adopted(ctx));

@@ -47,7 +47,6 @@ struct attncl_context {
     atomic_int n_side_queues;
     struct device_caps caps;
     attncl_device_info info;
-    bool adopted;
     bool profile;
     bool ignore_environment;
     bool tunes; // the file of its tuning entries may be missing: it will be written

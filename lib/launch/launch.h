@@ -264,9 +264,7 @@ size_t attncl__group_for_row(const struct device_caps *caps, int64_t width);
 // whose tiles follow from exact counts.  The first use is logged.  Any thread.
 const int *attncl__tuned(const struct device_caps *caps, enum tunable kernel, int class);
 
-// The entry does not fit this device: logged once, not returned again.  `why`: "takes work-groups
-// of 512; not used".
-void attncl__tuned_reject(const struct device_caps *caps, enum tunable kernel, int class,
-                          const char *why);
+// The entry does not run on this device: logged once, not returned again.
+void attncl__tuned_reject(const struct device_caps *caps, enum tunable kernel, int class);
 
 #endif

@@ -28,11 +28,10 @@ const int *attncl__tuned(const struct device_caps *caps, enum tunable kernel, in
     return entry->value;
 }
 
-void attncl__tuned_reject(const struct device_caps *caps, enum tunable kernel, int class,
-                          const char *why)
+void attncl__tuned_reject(const struct device_caps *caps, enum tunable kernel, int class)
 {
     struct tune_entry *entry = &caps->tuned->entries[kernel][class];
 
     if (!atomic_exchange(&entry->rejected, true))
-        log_entry(ATTNCL_LOG_WARN, caps, kernel, class, why);
+        log_entry(ATTNCL_LOG_WARN, caps, kernel, class, "does not run on this device; not used");
 }

@@ -103,7 +103,7 @@ static bool tuned_row_launch(struct launcher *l, const struct row_problem *w,
         if (attncl__kernel_fits(l, &ret->spec, ret->grid.local[0], true))
             return true;
     }
-    attncl__tuned_reject(l->caps, TUNE_ROWS_GPU, class, "does not run on this device; not used");
+    attncl__tuned_reject(l->caps, TUNE_ROWS_GPU, class);
     return false;
 }
 

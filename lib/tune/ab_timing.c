@@ -64,7 +64,8 @@ bool attncl__variants_agree(const struct variant *a, const struct variant *b, in
     const double allowed = 2 * 10 * (sqrt(terms) + 4) * 0x1p-24;
     struct worst_error worst = {0};
 
-    attncl__worst_error_add_floats(&worst, b->result, a->result, n);
+    for (int64_t i = 0; i < n; ++i)
+        attncl__worst_error_add(&worst, i, (double)b->result[i], (double)a->result[i], 1);
     return attncl__error_within(&worst, allowed * worst.largest);
 }
 

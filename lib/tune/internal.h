@@ -48,8 +48,9 @@ struct workload_data {
     double terms;     // of the longest sum in an element
     double flop;      // approximate
 };
+// Starts from zeros; cleared by the caller, also after a failure.
 attncl_status attncl__workload_fill(attncl_context *ctx, const struct workload *w,
-                                    struct workload_data *ret);
+                                    struct workload_data *d);
 void attncl__workload_clear(struct workload_data *data);
 
 // Builds and compiles a graph with the context's current tuning table.  Released before the data,

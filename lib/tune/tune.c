@@ -77,7 +77,7 @@ static attncl_status measure_rate(struct tuner *t)
     struct variant variant = {.graph = NULL};
     double seconds = 0;
 
-    TRY(attncl__workload_fill(t->ctx, &small, &data));
+    TRY_DONE(attncl__workload_fill(t->ctx, &small, &data));
     TRY_DONE(attncl__workload_graph(t->ctx, &small, &data, &variant.graph));
     TRY_DONE(attncl__variant_begin(&variant, data.n_result));
     for (int i = 0; i < 3; ++i) { // the fastest of three, against background load

@@ -55,7 +55,8 @@ static attncl_status add_mask(attncl_context *ctx, int64_t n, attncl_tensor **re
         __VA_ARGS__                                                                                \
     }
 
-static attncl_status fill(attncl_context *ctx, const struct workload *w, struct workload_data *d)
+attncl_status attncl__workload_fill(attncl_context *ctx, const struct workload *w,
+                                    struct workload_data *d)
 {
     const int64_t a = w->size[0], b = w->size[1], c = w->size[2];
 
@@ -104,16 +105,6 @@ static attncl_status fill(attncl_context *ctx, const struct workload *w, struct 
         return ATTNCL_OK;
     TRY(add_floats(ctx, DIMS(b), &d->in[1]));
     return add_floats(ctx, DIMS(b), &d->in[2]);
-}
-
-attncl_status attncl__workload_fill(attncl_context *ctx, const struct workload *w,
-                                    struct workload_data *ret)
-{
-    *ret = (struct workload_data){.flop = 0};
-    const attncl_status status = fill(ctx, w, ret);
-    if (status != ATTNCL_OK)
-        attncl__workload_clear(ret);
-    return status;
 }
 
 void attncl__workload_clear(struct workload_data *data)
