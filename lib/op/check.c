@@ -201,6 +201,25 @@ attncl_status attncl__check_softcap(float softcap)
     return ATTNCL_OK;
 }
 
+attncl_status attncl__check_dropout(const struct dropout_fwd_params *mask,
+                                    const struct tensor_desc *step, int64_t n)
+{
+    REQUIRE(mask->p >= 0 && mask->p <= 1, ATTNCL_ERR_ARGUMENT, "dropout p is %g, expected 0 to 1",
+            mask->p);
+    REQUIRE(mask->site >= 0 && mask->site <= UINT32_MAX, ATTNCL_ERR_ARGUMENT,
+            "dropout site is %" PRId64 ", expected 0 to %" PRIu32, mask->site, UINT32_MAX);
+    REQUIRE(mask->p == 0 || attncl__desc_present(step), ATTNCL_ERR_ARGUMENT,
+            "dropout p is %g, step is missing", mask->p);
+    if (mask->batch_total == 0 && mask->batch_begin == 0)
+        return ATTNCL_OK;
+    REQUIRE(mask->batch_begin >= 0 && mask->batch_begin <= mask->batch_total &&
+                n <= mask->batch_total - mask->batch_begin,
+            ATTNCL_ERR_ARGUMENT,
+            "dropout of %" PRId64 " entries from %" PRId64 " on of a batch of %" PRId64, n,
+            mask->batch_begin, mask->batch_total);
+    return ATTNCL_OK;
+}
+
 static double count_present(const struct tensor_desc *d)
 {
     return attncl__desc_present(d) ? (double)attncl__desc_count(d) : 0;

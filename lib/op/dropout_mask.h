@@ -5,12 +5,9 @@
 #ifndef ATTNCL_OP_DROPOUT_MASK_H
 #define ATTNCL_OP_DROPOUT_MASK_H
 
-#include "op/op.h"
+#include <math.h>
 
-// ERR_ARGUMENT unless p is in [0, 1], the site fits a word, `step` is there where p is not 0, and `n`
-// entries from batch_begin on are part of batch_total, where that is given.
-attncl_status attncl__check_dropout(const struct dropout_fwd_params *mask,
-                                    const struct tensor_desc *step, int64_t n);
+#include "op/op.h"
 
 // Entries of the whole batch, of which the value has n.
 static inline int64_t attncl__dropout_batch(const struct dropout_fwd_params *mask, int64_t n)
@@ -18,9 +15,17 @@ static inline int64_t attncl__dropout_batch(const struct dropout_fwd_params *mas
     return mask->batch_total > 0 ? mask->batch_total : n;
 }
 
-// The least word of the generator that keeps an element, and what a kept one is multiplied by.
-uint32_t attncl__dropout_threshold(double p);
-float attncl__dropout_scale(double p);
+// The least word of the generator that keeps an element: p 2^32; and what a kept one is multiplied by.
+static inline uint32_t attncl__dropout_threshold(double p)
+{
+    const double words = ceil(p * 4294967296.0);
+    return words < 4294967296.0 ? (uint32_t)words : UINT32_MAX; // p is 1: the factor is 0
+}
+
+static inline float attncl__dropout_scale(double p)
+{
+    return p < 1 ? (float)(1 / (1 - p)) : 0.0f;
+}
 
 // What DROPOUT_PARAMS takes: the bits of four words, a factor, and the step.
 #define DROPOUT_ARGS(mask, step)                                                                   \

@@ -186,6 +186,10 @@ attncl_status attncl__check_at_most(const struct op_sig *sig, char a, char b);
 
 // ERR_ARGUMENT unless there is an activation of the number that is the first parameter.
 attncl_status attncl__check_activation(struct op_sig *sig);
+// ERR_ARGUMENT unless p is in [0, 1], the site fits a word, `step` is there where p is not 0, and `n`
+// entries from batch_begin on are part of batch_total, where that is given.
+attncl_status attncl__check_dropout(const struct dropout_fwd_params *mask,
+                                    const struct tensor_desc *step, int64_t n);
 // Of scores of attention; 0: none.
 attncl_status attncl__check_softcap(float softcap);
 
