@@ -85,7 +85,8 @@ LOOP_TEST(inputs_and_state_start_as_zeros, 0, 2)
     struct fixture f = begin(_i);
     float got[4 * N];
     ck_ok(attncl__allocate(&f.p, f.program));
-    const struct storage *zeros[] = {f.program->inputs[1].storage, f.program->states[0].storage};
+    const struct storage *zeros[] = {f.program->inputs.list[1].storage,
+                                     f.program->states[0].storage};
 
     for (int k = 0; k < 2; ++k) {
         ck_assert_uint_eq(zeros[k]->bytes, sizeof got);

@@ -199,7 +199,7 @@ TEST(views_are_copied_for_ops_that_need_it)
     row.dim[0] = 1;
     attncl_graph_output(g, "row", attncl__graph_view(g, op2(g, "add_fwd", x, x), &row));
     ck_ok(attncl_graph_compile(g, NULL));
-    ck_assert_uint_eq(attncl__graph_program(g)->outputs[2].storage->bytes, 4 * sizeof(float));
+    ck_assert_uint_eq(attncl__graph_program(g)->outputs.list[2].storage->bytes, 4 * sizeof(float));
     ck_ok(attncl_graph_write(g, "x", ramp, sizeof ramp));
     ck_ok(attncl_graph_run(g));
     check_floats(g, "columns", (float[]){2, 4, 10, 12, 18, 20}, 6);
@@ -218,8 +218,8 @@ TEST(one_value_may_be_several_outputs)
     attncl_graph_output(g, "y2", y);
     attncl_graph_output(g, "z", op2(g, "add_fwd", y, y)); // reads an output
     ck_ok(attncl_graph_compile(g, NULL));
-    ck_assert_ptr_ne(attncl__graph_program(g)->outputs[1].storage,
-                     attncl__graph_program(g)->outputs[2].storage); // each may be bound
+    ck_assert_ptr_ne(attncl__graph_program(g)->outputs.list[1].storage,
+                     attncl__graph_program(g)->outputs.list[2].storage); // each may be bound
     ck_ok(attncl_graph_write(g, "x", ramp, sizeof ramp));
     ck_ok(attncl_graph_run(g));
     float y_want[N], z_want[N];
