@@ -2,11 +2,24 @@
 //
 // Accumulation of gradients.  A value may be used several times, as a whole and through views.  The
 // gradient of a view of all elements (a reshape, a permutation) is permuted to the base's layout
-// and added; those of views of some elements are collected (view_grads.c) until the sum is requested.
+// and added; those of views of some elements are collected until the sum is requested, then
+// scattered together: ten at a time, sorted by address, into no more than the range they span, so
+// that T slices of a sequence cost about log10 T passes over it instead of T.
 
 #include "autodiff/internal.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+// The gradient of a view of some elements.
+struct view_grad {
+    struct tensor_desc view; // in elements of the base
+    int64_t low, high;       // the range of elements it spans
+    int value;
+    int next;      // of the same base, -1: none
+    int root;      // the base; -1: summed
+    int next_hash; // in the same bucket, -1: none
+};
 
 static int by_tensor(const void *a, const void *b)
 {
@@ -58,7 +71,176 @@ void attncl__grad_accum_free(struct grad_accum *a)
 {
     attncl__free(a->root);
     attncl__free(a->slots);
-    attncl__view_grads_free(&a->view_grads);
+    attncl__free(a->view_grads);
+    attncl__free(a->buckets);
+}
+
+// a + b; `a`, a value's id, may be 0.
+static attncl_value sum_of(attncl_graph *g, int a, attncl_value b)
+{
+    return a ? attncl__graph_add(g, &attncl__op_add_fwd, NULL, IN(attncl__graph_handle(g, a), b))
+             : b;
+}
+
+// One past the last element of a view.
+static int64_t end_of(const struct tensor_desc *view)
+{
+    int64_t last = view->start;
+
+    for (int i = 0; i < view->rank; ++i)
+        last += (view->dim[i] - 1) * view->stride[i];
+    return last + 1;
+}
+
+static bool same_view(const struct tensor_desc *a, const struct tensor_desc *b)
+{
+    return a->start == b->start && attncl__desc_same_shape(a, b) &&
+           memcmp(a->stride, b->stride, (size_t)a->rank * sizeof a->stride[0]) == 0;
+}
+
+static size_t bucket_of(const struct grad_accum *a, int root, const struct tensor_desc *view)
+{
+    uint64_t hash = (uint64_t)root * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)view->start;
+
+    for (int i = 0; i < view->rank; ++i)
+        hash = (hash ^ (uint64_t)view->dim[i] ^ (uint64_t)view->stride[i] << 24) *
+               UINT64_C(0x100000001b3);
+    return (size_t)(hash ^ hash >> 32) % a->view_grads_capacity;
+}
+
+static void link(struct grad_accum *a, int i)
+{
+    struct view_grad *const v = &a->view_grads[i];
+    int *const bucket = &a->buckets[bucket_of(a, v->root, &v->view)];
+
+    v->next_hash = *bucket;
+    *bucket = i;
+}
+
+// Space for one more, with the buckets that go with it.
+static bool grow(struct grad_accum *a)
+{
+    const int n = a->n_view_grads;
+
+    if ((size_t)n < a->view_grads_capacity)
+        return true;
+    struct view_grad *list =
+        attncl__grow_list(a->view_grads, (size_t)n, &a->view_grads_capacity, sizeof *list);
+    if (list)
+        a->view_grads = list;
+    int *buckets = list ? attncl__alloc_array(a->view_grads_capacity, sizeof *buckets) : NULL;
+    if (!buckets) {
+        GRAPH_FAIL(a->g, ATTNCL_ERR_NO_MEMORY, "%d gradients of views", n);
+        return false;
+    }
+    attncl__free(a->buckets);
+    a->buckets = buckets;
+    memset(buckets, -1, a->view_grads_capacity * sizeof *buckets);
+    for (int i = 0; i < n; ++i)
+        link(a, i);
+    return true;
+}
+
+// The gradients of equal views are summed immediately.
+static void add_view_grad(struct grad_accum *a, int root, const struct tensor_desc *view,
+                          attncl_value gradient)
+{
+    int *const first = &a->slots[root].first_view_grad;
+
+    if (!grow(a))
+        return;
+    for (int i = a->buckets[bucket_of(a, root, view)]; i >= 0; i = a->view_grads[i].next_hash) {
+        struct view_grad *const v = &a->view_grads[i];
+        if (v->root != root || !same_view(&v->view, view))
+            continue;
+        v->value = sum_of(a->g, v->value, gradient).id;
+        return;
+    }
+    a->view_grads[a->n_view_grads] = (struct view_grad){.view = *view,
+                                                        .low = view->start,
+                                                        .high = end_of(view),
+                                                        .value = gradient.id,
+                                                        .next = *first,
+                                                        .root = root};
+    link(a, a->n_view_grads);
+    *first = a->n_view_grads++;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct view_grad *x = a, *y = b;
+
+    if (x->low != y->low)
+        return x->low < y->low ? -1 : 1;
+    if (x->high != y->high)
+        return x->high < y->high ? -1 : 1;
+    return x->value < y->value ? -1 : x->value > y->value;
+}
+
+// Sums `n` view gradients into one that fills a contiguous range: theirs, or the base's when no
+// others remain.
+static struct view_grad scatter(attncl_graph *g, const struct view_grad *list, int n, int64_t low,
+                                int64_t high)
+{
+    struct view_scatter_add_fwd_params params = {.count = high - low};
+    attncl_value in[VIEW_SCATTER_ADD_MAX_IN];
+
+    for (int i = 0; i < n; ++i) {
+        params.view[i] = list[i].view;
+        params.view[i].start -= low;
+        in[i] = attncl__graph_handle(g, list[i].value);
+    }
+    const attncl_value y = attncl__graph_add(g, &attncl__op_view_scatter_add_fwd, &params, in, n);
+    const struct tensor_desc line = {
+        .dtype = ATTNCL_F32, .rank = 1, .dim = {high - low}, .stride = {1}, .start = low};
+    return (struct view_grad){.view = line, .low = low, .high = high, .value = y.id};
+}
+
+// Scatters all `n` view gradients of the list; the one that remains fills the base.
+static attncl_value scatter_all(attncl_graph *g, struct view_grad *list, int n, int64_t count)
+{
+    for (bool last = false; !last && !attncl__graph_failed(g);) {
+        int n_left = 0;
+        last = n <= VIEW_SCATTER_ADD_MAX_IN;
+        qsort(list, (size_t)n, sizeof *list, by_address);
+        for (int first = 0; first < n; first += VIEW_SCATTER_ADD_MAX_IN) {
+            const int here =
+                n - first < VIEW_SCATTER_ADD_MAX_IN ? n - first : VIEW_SCATTER_ADD_MAX_IN;
+            int64_t high = 0;
+            for (int i = first; i < first + here; ++i)
+                high = list[i].high > high ? list[i].high : high;
+            list[n_left++] =
+                scatter(g, list + first, here, last ? 0 : list[first].low, last ? count : high);
+        }
+        n = n_left;
+    }
+    return attncl__graph_handle(g, list[0].value);
+}
+
+// The sum of the gradients in the slot's list, which is used up, and of the whole one: as many
+// elements as `base`, contiguous.  The null value when the graph fails.
+static attncl_value sum_view_grads(struct grad_accum *a, struct grad_slot *slot,
+                                   const struct tensor_desc *base)
+{
+    const int64_t count = attncl__desc_count(base);
+    int n = 0;
+
+    for (int i = slot->first_view_grad; i >= 0; i = a->view_grads[i].next)
+        ++n;
+    struct view_grad *list = attncl__alloc_array((size_t)n + 1, sizeof *list);
+    if (!list)
+        return GRAPH_FAIL(a->g, ATTNCL_ERR_NO_MEMORY, "%d gradients of views", n);
+    n = 0;
+    for (int i = slot->first_view_grad; i >= 0; i = a->view_grads[i].next) {
+        list[n++] = a->view_grads[i];
+        a->view_grads[i].root = -1;
+    }
+    if (slot->whole)
+        list[n++] = (struct view_grad){.view = *base, .high = count, .value = slot->whole};
+    const attncl_value y = scatter_all(a->g, list, n, count);
+    attncl__free(list);
+    slot->first_view_grad = -1;
+    return y;
 }
 
 // The same elements, contiguous, in the shape of `like`.
@@ -145,11 +327,9 @@ void attncl__grad_accum_add(struct grad_accum *a, int value, attncl_value gradie
         return;
     gradient = reshaped(a->g, gradient, &view);
     if (covers_base(&view, &base))
-        slot->whole =
-            attncl__grad_sum(a->g, slot->whole, unpermute_grad(a->g, gradient, &view, &base)).id;
+        slot->whole = sum_of(a->g, slot->whole, unpermute_grad(a->g, gradient, &view, &base)).id;
     else
-        attncl__view_grads_add(&a->view_grads, a->g, a->root[value], &view, gradient,
-                               &slot->first_view_grad);
+        add_view_grad(a, a->root[value], &view, gradient);
 }
 
 bool attncl__grad_accum_any(const struct grad_accum *a, int value)
@@ -164,11 +344,7 @@ attncl_value attncl__grad_accum_get(struct grad_accum *a, int value)
     const struct tensor_desc base = a->g->values[root].desc;
     struct grad_slot *slot = &a->slots[root];
 
-    if (slot->first_view_grad < 0)
-        return attncl__graph_handle(a->g, slot->whole);
-    const attncl_value y =
-        attncl__view_grads_sum(&a->view_grads, a->g, slot->first_view_grad, slot->whole, &base);
-    slot->whole = reshaped(a->g, y, &base).id;
-    slot->first_view_grad = -1;
+    if (slot->first_view_grad >= 0)
+        slot->whole = reshaped(a->g, sum_view_grads(a, slot, &base), &base).id;
     return attncl__graph_handle(a->g, slot->whole);
 }

@@ -5,7 +5,7 @@
 
 #include "graph/graph.h"
 
-// -- loop_saves.c: results of iterations, kept
+// -- results of iterations, kept
 //
 // A backward loop adds an iteration's forward nodes again, to build gradients from them.  The forward loop has kept their
 // results, so that consumers read the kept rows instead and nodes without a consumer are eliminated.  Without a backward
@@ -38,7 +38,7 @@ attncl_status attncl__loop_reads_replace(attncl_graph *g, const struct loop_read
                                          int first_again);
 void attncl__loop_reads_free(struct loop_reads *r);
 
-// -- loop_sums.c: gradients of values that every iteration reads, summed over the iterations
+// -- gradients of values that every iteration reads, summed over the iterations
 //
 // The gradient of a linear map's weight, d^T x, is one product after the loop rather than a sum in each iteration: the
 // loop keeps the rows of d and x.
