@@ -161,6 +161,12 @@ size_t attncl__command_list_next(const struct command_list *list, size_t i, size
     return i + 1;
 }
 
+attncl_status attncl__command_list_set_arg(cl_kernel kernel, cl_uint index, size_t bytes,
+                                           const void *value)
+{
+    return CL_CALL(clSetKernelArg(kernel, index, bytes, value));
+}
+
 attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage)
 {
     const cl_mem *mem = storage->mem ? &storage->mem : &list->dummy;
@@ -169,7 +175,8 @@ attncl_status attncl__command_list_rebind(struct command_list *list, const struc
         const struct command *c = &list->commands[i];
         for (size_t j = 0; j < c->n_mem_args; ++j)
             if (c->mem_args[j].storage == storage)
-                TRY_CL(clSetKernelArg(c->kernel, c->mem_args[j].index, sizeof *mem, mem));
+                TRY(attncl__command_list_set_arg(c->kernel, c->mem_args[j].index, sizeof *mem,
+                                                 mem));
     }
     return ATTNCL_OK;
 }

@@ -64,6 +64,9 @@ struct command_list {
 
 // Appends a command of the current node.
 attncl_status attncl__command_list_append(struct command_list *list, struct command command);
+// The only caller of clSetKernelArg.
+attncl_status attncl__command_list_set_arg(cl_kernel kernel, cl_uint index, size_t bytes,
+                                           const void *value);
 attncl_status attncl__command_list_begin(attncl_context *ctx, struct command_list *list);
 void attncl__command_list_free(struct command_list *list);
 attncl_status attncl__command_list_add_copy(struct command_list *list, const char *name,

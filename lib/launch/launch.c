@@ -146,8 +146,9 @@ static attncl_status set_args(struct launcher *l, struct command *c, size_t firs
             bytes = a->u.local_bytes ? a->u.local_bytes : sizeof(float); // 0 is not allowed
             break;
         }
-        TRY(attncl__prefix_failure(CL_CALL(clSetKernelArg(c->kernel, (cl_uint)i, bytes, value)),
-                                   "%s, argument %zu", c->name, i));
+        TRY(attncl__prefix_failure(
+            attncl__command_list_set_arg(c->kernel, (cl_uint)i, bytes, value), "%s, argument %zu",
+            c->name, i));
     }
     return ATTNCL_OK;
 }

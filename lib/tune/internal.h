@@ -58,36 +58,30 @@ void attncl__workload_clear(struct workload_data *data);
 attncl_status attncl__workload_graph(attncl_context *ctx, const struct workload *w,
                                      const struct workload_data *data, attncl_graph **ret);
 
-// -- ab_timing.c: two graphs for the same work, interleaved
+// -- tuning_trial.c: one kernel and class of shapes, the built-in choice against every candidate
 
 enum { AB_MAX_SAMPLES = 63 };
 
 // One variant: a compiled graph and the times of its runs.
 struct variant {
     attncl_graph *graph;
-    float *result; // "y", once read
-    double sample[AB_MAX_SAMPLES];
+    float *result;                 // "y", once read
+    double sample[AB_MAX_SAMPLES]; // seconds per run
     int n_samples;
 };
 
-// Runs the graph once, unmeasured, and reads its result.
-attncl_status attncl__variant_begin(struct variant *s, int64_t n_result);
+// Creates the graph with the context's current tuning table, runs it once, unmeasured, and reads its
+// result.
+attncl_status attncl__variant_begin(attncl_context *ctx, const struct workload *w,
+                                    const struct workload_data *data, struct variant *s);
 void attncl__variant_end(struct variant *s);
 
 // True when the results agree within the rounding of sums of `terms` terms in different orders.
 bool attncl__variants_agree(const struct variant *a, const struct variant *b, int64_t n,
                             double terms);
 
-// Interleaved rounds of both variants, `runs` runs each, until `seconds` are over; 3 rounds at
-// least.  The times of earlier rounds are dropped.
-attncl_status attncl__ab_time(struct variant *a, struct variant *b, int runs, double seconds);
-
-// Seconds per run of `s`, by the fastest and by the median sample.
+// Seconds per run of `s`.
 attncl_status attncl__variant_time(struct variant *s, int runs, double *seconds_ret);
-double attncl__variant_min(const struct variant *s);
-double attncl__variant_median(const struct variant *s);
-
-// -- tuning_trial.c: one kernel and class of shapes, the built-in choice against every candidate
 
 enum { TRIAL_WORKLOADS = 2 };
 

@@ -78,8 +78,7 @@ static attncl_status measure_rate(struct tuner *t)
     double seconds = 0;
 
     TRY_DONE(attncl__workload_fill(t->ctx, &small, &data));
-    TRY_DONE(attncl__workload_graph(t->ctx, &small, &data, &variant.graph));
-    TRY_DONE(attncl__variant_begin(&variant, data.n_result));
+    TRY_DONE(attncl__variant_begin(t->ctx, &small, &data, &variant));
     for (int i = 0; i < 3; ++i) { // the fastest of three, against background load
         TRY_DONE(attncl__variant_time(&variant, 1, &seconds));
         t->flop_per_second = fmax(t->flop_per_second, data.flop / fmax(seconds, 1e-6));

@@ -5,11 +5,16 @@
 #include "tune/internal.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "attncl/opencl.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strbuf.h"
+#include "base/worst_error.h"
+#include "graph/nodes.h"
 
 // The gain that a candidate needs, the loss allowed on one workload, and shares of the trial's
 // time.
@@ -17,7 +22,100 @@ static const double min_gain = 0.05, max_loss = 0.02;
 static const double candidates_share = 0.6, final_share = 0.3;
 // Minimum length of a sample: timing it takes microseconds.
 static const double sample_seconds = 1e-3;
-enum { MAX_RUNS = 64 };
+enum { MAX_RUNS = 64, MIN_ROUNDS = 3, PROBE_FLOATS = 4096 };
+
+// Some drivers return from clFinish before the work is done; reading a small part of the result cannot.
+static attncl_status wait_for(attncl_graph *g)
+{
+    float probe[PROBE_FLOATS];
+    attncl_shape shape;
+
+    attncl_graph_output_name(g, 1, &shape);
+    const size_t n = (size_t)shape.dim[shape.rank - 1];
+    REQUIRE(n <= PROBE_FLOATS, ATTNCL_ERR_STATE, "a probe of %zu elements", n);
+    return attncl_graph_read(g, "probe", probe, n * sizeof *probe);
+}
+
+attncl_status attncl__variant_begin(attncl_context *ctx, const struct workload *w,
+                                    const struct workload_data *data, struct variant *s)
+{
+    const size_t bytes = (size_t)data->n_result * sizeof *s->result;
+    attncl_status status = ATTNCL_OK;
+    cl_mem y = NULL;
+
+    TRY(attncl__workload_graph(ctx, w, data, &s->graph));
+    s->result = attncl__alloc_array((size_t)data->n_result, sizeof *s->result);
+    REQUIRE(s->result, ATTNCL_ERR_NO_MEMORY, "a result of %lld floats", (long long)data->n_result);
+    // attncl__variants_agree() detects elements that no kernel wrote.
+    TRY(attncl__buffer_create(ctx, bytes, &y));
+    TRY_DONE(attncl__buffer_fill(ctx, y, CANARY_WORD, 0, bytes));
+    TRY_DONE(attncl_graph_bind(s->graph, "y", y, 0));
+    TRY_DONE(attncl_graph_run(s->graph));
+    TRY_DONE(attncl__buffer_read(ctx, y, 0, s->result, bytes));
+    TRY_DONE(attncl_graph_bind(s->graph, "y", NULL, 0));
+done:
+    attncl__buffer_release(&y);
+    return status;
+}
+
+void attncl__variant_end(struct variant *s)
+{
+    attncl_graph_destroy(s->graph);
+    attncl__free(s->result);
+    memset(s, 0, sizeof *s);
+}
+
+bool attncl__variants_agree(const struct variant *a, const struct variant *b, int64_t n,
+                            double terms)
+{
+    // Higham and Mary 2019: the error of a sum of n terms stays below lambda sqrt(n) u times the
+    // sum of magnitudes but with a probability that lambda = 10 makes negligible; the largest
+    // result stands for the magnitudes, both variants err, and 4 is for what is not a sum (exp,
+    // division).
+    const double allowed = 2 * 10 * (sqrt(terms) + 4) * 0x1p-24;
+    struct worst_error worst = {0};
+
+    for (int64_t i = 0; i < n; ++i)
+        attncl__worst_error_add(&worst, i, (double)b->result[i], (double)a->result[i], 1);
+    return attncl__error_within(&worst, allowed * worst.largest);
+}
+
+attncl_status attncl__variant_time(struct variant *s, int runs, double *seconds_ret)
+{
+    const double start = attncl__seconds();
+
+    for (int i = 0; i < runs; ++i)
+        TRY(attncl_graph_run(s->graph));
+    TRY(wait_for(s->graph));
+    *seconds_ret = (attncl__seconds() - start) / runs;
+    return ATTNCL_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// Interleaved rounds of both variants, `runs` runs each, until `seconds` are over; 3 rounds at
+// least.  The samples, sorted, take the place of those before.
+static attncl_status ab_time(struct variant *a, struct variant *b, int runs, double seconds)
+{
+    const double start = attncl__seconds();
+    int n = 0;
+
+    do {
+        // The order alternates, so that the contents of caches favour neither.
+        struct variant *const order[2] = {n % 2 ? b : a, n % 2 ? a : b};
+        for (int i = 0; i < 2; ++i)
+            TRY(attncl__variant_time(order[i], runs, &order[i]->sample[n]));
+        ++n;
+    } while (n < AB_MAX_SAMPLES && (n < MIN_ROUNDS || attncl__seconds() - start <= seconds));
+    a->n_samples = b->n_samples = n;
+    qsort(a->sample, (size_t)n, sizeof a->sample[0], by_value);
+    qsort(b->sample, (size_t)n, sizeof b->sample[0], by_value);
+    return ATTNCL_OK;
+}
 
 static struct tune_entry *row_of(const struct tuning_trial *c)
 {
@@ -68,23 +166,22 @@ void attncl__tuning_trial_end(struct tuning_trial *c)
 static attncl_status begin_variants(const struct tuning_trial *c,
                                     struct variant variants[TRIAL_WORKLOADS])
 {
-    for (int i = 0; i < c->n_work; ++i) {
-        TRY(attncl__workload_graph(c->ctx, c->work[i], &c->data[i], &variants[i].graph));
-        TRY(attncl__variant_begin(&variants[i], c->data[i].n_result));
-    }
+    for (int i = 0; i < c->n_work; ++i)
+        TRY(attncl__variant_begin(c->ctx, c->work[i], &c->data[i], &variants[i]));
     return ATTNCL_OK;
 }
 
-// Time of `other` relative to the built-in choice: the mean over the workloads; *slowest_ret the
-// largest.
+// Time of `other` relative to the built-in choice, by the fastest or by the median sample: the mean
+// over the workloads; *slowest_ret the largest.
 static double ratio(const struct tuning_trial *c, const struct variant other[TRIAL_WORKLOADS],
-                    double (*time_of)(const struct variant *), double *slowest_ret)
+                    bool median, double *slowest_ret)
 {
     double sum = 0;
 
     *slowest_ret = 0;
     for (int i = 0; i < c->n_work; ++i) {
-        const double r = time_of(&other[i]) / time_of(&c->built_in[i]);
+        const int at = median ? other[i].n_samples / 2 : 0;
+        const double r = other[i].sample[at] / c->built_in[i].sample[at];
         sum += r;
         *slowest_ret = fmax(*slowest_ret, r);
     }
@@ -95,7 +192,7 @@ static attncl_status ab_time_all(struct tuning_trial *c, struct variant other[TR
                                  double seconds)
 {
     for (int i = 0; i < c->n_work; ++i)
-        TRY(attncl__ab_time(&c->built_in[i], &other[i], c->runs[i], seconds / c->n_work));
+        TRY(ab_time(&c->built_in[i], &other[i], c->runs[i], seconds / c->n_work));
     return ATTNCL_OK;
 }
 
@@ -133,7 +230,7 @@ static void try_candidate(struct tuning_trial *c, const struct candidate *candid
         drop(c, candidate, attncl_last_error());
         goto done;
     }
-    const double r = ratio(c, variants, attncl__variant_min, &slowest);
+    const double r = ratio(c, variants, false, &slowest);
     if (r < *best_ratio) {
         struct variant old[TRIAL_WORKLOADS];
 
@@ -170,14 +267,14 @@ static attncl_status second_round(struct tuning_trial *c)
     if (c->best_row)
         TRY(ab_time_all(c, c->best, final_share * c->seconds));
     for (int i = 0; i < c->n_work; ++i) {
-        c->built_in_seconds += attncl__variant_min(&c->built_in[i]);
+        c->built_in_seconds += c->built_in[i].sample[0];
         if (c->best_row)
-            c->best_seconds += attncl__variant_min(&c->best[i]);
+            c->best_seconds += c->best[i].sample[0];
     }
     if (!c->best_row)
         return ATTNCL_OK;
-    const double by_min = ratio(c, c->best, attncl__variant_min, &slowest);
-    const double by_median = ratio(c, c->best, attncl__variant_median, &slowest_median);
+    const double by_min = ratio(c, c->best, false, &slowest);
+    const double by_median = ratio(c, c->best, true, &slowest_median);
     c->gain = 1 / fmax(by_min, by_median) - 1;
     c->kept = c->gain >= min_gain && slowest <= 1 + max_loss;
     return ATTNCL_OK;
@@ -196,11 +293,9 @@ attncl_status attncl__tuning_trial_run(struct tuning_trial *c)
     set_row(c, NULL);
     TRY_DONE(begin_variants(c, c->built_in));
     for (int i = 0; i < c->n_work; ++i) {
-        double seconds = 0;
-        TRY_DONE(attncl__variant_time(&c->built_in[i], 1, &seconds));
-        c->built_in[i].sample[0] = seconds;
-        c->built_in[i].n_samples = 1;
-        c->runs[i] = (int)fmin(fmax(ceil(sample_seconds / seconds), 1), MAX_RUNS);
+        double *const seconds = &c->built_in[i].sample[0];
+        TRY_DONE(attncl__variant_time(&c->built_in[i], 1, seconds));
+        c->runs[i] = (int)fmin(fmax(ceil(sample_seconds / *seconds), 1), MAX_RUNS);
     }
     first_round(c);
     TRY_DONE(second_round(c));

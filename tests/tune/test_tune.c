@@ -87,8 +87,7 @@ static void run_one(attncl_context *ctx, const struct workload *work, struct var
     struct workload_data data;
 
     ck_ok(attncl__workload_fill(ctx, work, &data));
-    ck_ok(attncl__workload_graph(ctx, work, &data, &variant->graph));
-    ck_ok(attncl__variant_begin(variant, data.n_result));
+    ck_ok(attncl__variant_begin(ctx, work, &data, variant));
     attncl_graph_destroy(variant->graph);
     variant->graph = NULL;
     attncl__workload_clear(&data);
