@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One position of a layer of multi-head attention, from the layer norm to the output projection,
-// its result split-K partial sums, CPU variant.  Host side: lib/op/fused/fused_step_attention.c
+// its result split-K partial sums, CPU variant.  Host side: lib/op/fused/fused_step.c
 //
 //   x' = x + (partials_bias + sum_s partials_in[s]),  z = LN(x')             channel_block.clh
 //   q, k, v = z Wq_g^T + bq_g, z Wk_g^T + bk_g, z Wv_g^T + bv_g       a block: some of the heads

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A feed-forward network of few rows with the layer norm in front of it, its result split-K partial
-// sums, CPU variant.  Host side: lib/op/fused/fused_step_ffn.c
+// sums, CPU variant.  Host side: lib/op/fused/fused_step.c
 //
 //   x' = x + (partials_bias + sum_s partials_in[s])              channel_block.clh
 //   partials[g] = act(LN(x') W1_g^T + b1_g) W2_g^T           W1_g, b1_g, W2_g: a block

@@ -60,45 +60,11 @@ enum fused_step_output { FUSED_PARTIAL_SUMS, FUSED_RESIDUAL_OUT };
 
 enum fused_step_kind { FUSED_AFT, FUSED_ATTENTION, FUSED_FFN, N_FUSED_STEPS };
 
-// What the kinds of steps differ in.
-struct inner_step {
-    const char *file, *kernel;
-    const char *name;  // in messages
-    int n_projections; // 1 or 3
-    // Channels that one block holds together: a vector, the heads that share a key head.
-    int64_t (*granule)(const struct op_sig *sig);
-    // Floats of local memory beside rows and projections; NULL: none.
-    int64_t (*local_floats)(const struct op_sig *sig);
-    void (*macros)(const struct op_sig *sig, struct kspec *spec);
-    // Appends the kernel's own arguments.
-    void (*args)(const struct op_call *call, struct arg_list *args);
-    // Adds operations and bytes of the inner step.
-    void (*cost)(const struct op_sig *sig, double *flop, double *bytes);
-};
-extern const struct inner_step attncl__inner_aft, attncl__inner_attention, attncl__inner_ffn;
-
-// d; m; C
-static inline int64_t attncl__fused_step_width(const struct op_sig *sig)
-{
-    return sig->in[FUSED_NORM_W].dim[0];
-}
-static inline int64_t attncl__fused_step_rows(const struct op_sig *sig)
-{
-    const int64_t d = attncl__fused_step_width(sig);
-    return d > 0 ? attncl__desc_count(&sig->in[FUSED_X]) / d : 0;
-}
-static inline int64_t attncl__fused_step_channels(const struct op_sig *sig)
-{
-    return sig->in[FUSED_WQ].dim[0];
-}
-
 // Query heads that share a key and value head; 1 where k is as wide as q.
 static inline int64_t attncl__fused_step_kv_group(const struct op_sig *sig)
 {
     const struct tensor_desc *wk = &sig->in[FUSED_WK];
-    return attncl__desc_present(wk) && wk->dim[0] > 0
-               ? attncl__fused_step_channels(sig) / wk->dim[0]
-               : 1;
+    return attncl__desc_present(wk) && wk->dim[0] > 0 ? sig->in[FUSED_WQ].dim[0] / wk->dim[0] : 1;
 }
 
 // The number of channel blocks that suits the device; 1 at least.

@@ -1,24 +1,162 @@
 // SPDX-License-Identifier: MIT
-//
-// Fused decode steps (fused.h): what all inner steps share.
+// Fused decode steps (fused.h).
 
 #include "base/quantised.h"
+#include "op/attention/attention_split.h"
 #include "op/fused/fused.h"
 
-static const struct inner_step *const inner_steps[N_FUSED_STEPS] = {
-    [FUSED_AFT] = &attncl__inner_aft,
-    [FUSED_ATTENTION] = &attncl__inner_attention,
-    [FUSED_FFN] = &attncl__inner_ffn,
+// What the kinds of steps differ in.
+struct inner_step {
+    const char *file, *kernel;
+    const char *name;  // in messages
+    int n_projections; // 1 or 3
+    void (*macros)(const struct op_sig *sig, struct kspec *spec);
+    // Appends the kernel's own arguments.
+    void (*args)(const struct op_call *call, struct arg_list *args);
+    // Adds operations and bytes of the inner step.
+    void (*cost)(const struct op_sig *sig, double *flop, double *bytes);
 };
+
+// d; m; C
+static int64_t width_of(const struct op_sig *sig)
+{
+    return sig->in[FUSED_NORM_W].dim[0];
+}
+
+static int64_t rows_of(const struct op_sig *sig)
+{
+    const int64_t d = width_of(sig);
+    return d > 0 ? attncl__desc_count(&sig->in[FUSED_X]) / d : 0;
+}
+
+static int64_t channels_of(const struct op_sig *sig)
+{
+    return sig->in[FUSED_WQ].dim[0];
+}
 
 static const struct fused_step_fwd_params *params_of(const struct op_sig *sig)
 {
     return sig->params;
 }
 
+// -- AFT without heads (aft_step.c)
+
+static void aft_macros(const struct op_sig *sig, struct kspec *spec)
+{
+    kspec_set_stored(spec, "CACHE_TYPE", sig->in[FUSED_KEYS].dtype);
+}
+
+static void aft_args(const struct op_call *call, struct arg_list *to)
+{
+    const struct fused_step_fwd_params *params = call->sig.params;
+    const struct tensor_desc *pos_bias = &call->sig.in[FUSED_POS_BIAS];
+    const bool biased = attncl__desc_present(pos_bias) && params->aft.window > 0;
+
+    arg_list_add(to, ARGS(arg_mem(call->in[FUSED_POS_BIAS]),
+                          arg_i32(biased ? pos_bias->dim[0] : INT32_MAX),
+                          arg_i32(biased ? params->aft.window : 0),
+                          arg_mem(call->in[FUSED_POSITION]), arg_mem(call->in[FUSED_SUMS]),
+                          arg_mem(call->in[FUSED_KEYS]), arg_mem(call->in[FUSED_VALUES])));
+}
+
+static void aft_cost(const struct op_sig *sig, double *flop, double *bytes)
+{
+    const double count = (double)(rows_of(sig) * channels_of(sig));
+
+    *flop += count * (40 + 20 * (double)params_of(sig)->aft.window);
+    *bytes += count * (4 * 12 + 3 * (double)attncl_dtype_bytes(sig->in[FUSED_KEYS].dtype) *
+                                    (double)params_of(sig)->aft.window);
+}
+
+// -- attention (attention_step.c): blocks are whole groups of heads that share their keys
+
+static int64_t head_width(const struct op_sig *sig)
+{
+    return channels_of(sig) / params_of(sig)->attention.n_heads;
+}
+
+static int64_t group_width(const struct op_sig *sig)
+{
+    return head_width(sig) * attncl__fused_step_kv_group(sig);
+}
+
+// A group's running sums, and states of two floats.
+static int64_t attention_floats(const struct op_sig *sig)
+{
+    return group_width(sig) + 2 * attncl__fused_step_kv_group(sig);
+}
+
+static void attention_macros(const struct op_sig *sig, struct kspec *spec)
+{
+    const struct fused_step_fwd_params *params = sig->params;
+
+    kspec_set_stored(spec, "CACHE_TYPE", sig->in[FUSED_KEYS].dtype);
+    kspec_int(spec, "SOFTCAP", params->attention.softcap > 0);
+    kspec_int(spec, "SLOTS", sig->in[FUSED_POSITION].dim[0] > 1);
+    kspec_int(spec, "SLOPES", attncl__desc_present(&sig->in[FUSED_POS_BIAS]));
+}
+
+static int64_t attention_span(const struct op_sig *sig)
+{
+    return attncl__step_span(params_of(sig)->attention.window, sig->in[FUSED_KEYS].dim[0]);
+}
+
+static void attention_args(const struct op_call *call, struct arg_list *to)
+{
+    const struct op_sig *sig = &call->sig;
+    const struct fused_step_fwd_params *params = sig->params;
+
+    arg_list_add(to, ARGS(arg_i32(head_width(sig)), arg_i32(attncl__fused_step_kv_group(sig)),
+                          arg_i32(sig->in[FUSED_KEYS].dim[0]), arg_i32(attention_span(sig)),
+                          arg_f32(params->attention.scale), arg_f32(params->attention.softcap),
+                          arg_mem(call->in[FUSED_POSITION]), arg_mem(call->in[FUSED_KEYS]),
+                          arg_mem(call->in[FUSED_VALUES]),
+                          arg_local((size_t)attention_floats(sig) * sizeof(float)),
+                          arg_mem(call->in[FUSED_POS_BIAS])));
+}
+
+// At the last position: earlier ones cost less, but only the device knows which it is.
+static void attention_cost(const struct op_sig *sig, double *flop, double *bytes)
+{
+    const double count = (double)attention_span(sig) * (double)(rows_of(sig) * channels_of(sig));
+
+    *flop += 4 * count;
+    *bytes += 2 * (double)attncl_dtype_bytes(sig->in[FUSED_KEYS].dtype) * count /
+              (double)attncl__fused_step_kv_group(sig);
+}
+
+// -- a feed-forward network: the activation of a block of hidden units
+
+static void ffn_macros(const struct op_sig *sig, struct kspec *spec)
+{
+    kspec_int(spec, "ACT", params_of(sig)->activation);
+}
+
+static const struct inner_step inner_steps[N_FUSED_STEPS] = {
+    [FUSED_AFT] = {.file = "fused/fused_step_cpu_aft.cl",
+                   .kernel = "fused_step_cpu_aft",
+                   .name = "AFT",
+                   .n_projections = 3,
+                   .macros = aft_macros,
+                   .args = aft_args,
+                   .cost = aft_cost},
+    [FUSED_ATTENTION] = {.file = "fused/fused_step_cpu_attention.cl",
+                         .kernel = "fused_step_cpu_attention",
+                         .name = "attention",
+                         .n_projections = 3,
+                         .macros = attention_macros,
+                         .args = attention_args,
+                         .cost = attention_cost},
+    [FUSED_FFN] = {.file = "fused/fused_step_cpu_ffn.cl",
+                   .kernel = "fused_step_cpu_ffn",
+                   .name = "a feed-forward network",
+                   .n_projections = 1,
+                   .macros = ffn_macros},
+};
+
 static const struct inner_step *inner_of(const struct op_sig *sig)
 {
-    return inner_steps[params_of(sig)->kind];
+    return &inner_steps[params_of(sig)->kind];
 }
 
 // -- shapes
@@ -41,12 +179,16 @@ static attncl_status infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// -- channel blocks
+// Channels that one block holds together: the heads that share a key head, a vector.
+static int64_t granule_of(const struct op_sig *sig)
+{
+    return params_of(sig)->kind == FUSED_ATTENTION ? group_width(sig) : sig->caps->vector_width;
+}
 
 static int64_t block_width(const struct op_sig *sig, int64_t n_blocks)
 {
-    const int64_t granule = inner_of(sig)->granule(sig);
-    const int64_t granules = ceil_div(attncl__fused_step_channels(sig), granule);
+    const int64_t granule = granule_of(sig);
+    const int64_t granules = ceil_div(channels_of(sig), granule);
     return ceil_div(granules, n_blocks) * granule;
 }
 
@@ -59,9 +201,8 @@ static int64_t projected(const struct op_sig *sig, int64_t channels)
 
 static int64_t weights_count(const struct op_sig *sig)
 {
-    const int64_t channels = attncl__fused_step_channels(sig);
-    return projected(sig, channels) * attncl__fused_step_width(sig) +
-           channels * sig->in[FUSED_WO].dim[0];
+    const int64_t channels = channels_of(sig);
+    return projected(sig, channels) * width_of(sig) + channels * sig->in[FUSED_WO].dim[0];
 }
 
 // Two channel blocks for each compute unit, for load balance.  Starting another unit takes as long
@@ -70,12 +211,12 @@ int32_t attncl__fused_step_blocks(const struct op_sig *sig)
 {
     enum { MAX_BLOCKS = 16, MIN_VECTORS = 2, MIN_FMAS = 1 << 17 }; // the last two of a block
     const struct device_caps *caps = sig->caps;
-    const int64_t channels = attncl__fused_step_channels(sig);
+    const int64_t channels = channels_of(sig);
     const int64_t limits[] = {
         2 * (int64_t)caps->compute_units,
         ceil_div(channels, MIN_VECTORS * (int64_t)caps->vector_width),
-        ceil_div(channels, inner_of(sig)->granule(sig)),
-        ceil_div(attncl__fused_step_rows(sig) * weights_count(sig), MIN_FMAS),
+        ceil_div(channels, granule_of(sig)),
+        ceil_div(rows_of(sig) * weights_count(sig), MIN_FMAS),
     };
     int64_t n = MAX_BLOCKS;
 
@@ -86,25 +227,22 @@ int32_t attncl__fused_step_blocks(const struct op_sig *sig)
 
 static int64_t local_floats(const struct op_sig *sig)
 {
-    const struct inner_step *inner = inner_of(sig);
-    const int64_t m = attncl__fused_step_rows(sig);
+    const int64_t m = rows_of(sig);
 
-    return m * attncl__fused_step_width(sig) +
-           m * projected(sig, block_width(sig, params_of(sig)->n_blocks)) +
-           (inner->local_floats ? inner->local_floats(sig) : 0);
+    return m * width_of(sig) + m * projected(sig, block_width(sig, params_of(sig)->n_blocks)) +
+           (params_of(sig)->kind == FUSED_ATTENTION ? attention_floats(sig) : 0);
 }
 
 bool attncl__fused_step_supported(const struct op_sig *sig)
 {
     enum { MAX_WIDTH = 4096 }; // rows that stay in the second-level cache
     const struct device_caps *caps = sig->caps;
-    const int64_t m = attncl__fused_step_rows(sig), d = attncl__fused_step_width(sig);
-    const int64_t vw = caps->vector_width;
-    const int64_t widths[] = {attncl__fused_step_channels(sig), d, sig->in[FUSED_WO].dim[0]};
+    const int64_t m = rows_of(sig), d = width_of(sig), vw = caps->vector_width;
+    const int64_t widths[] = {channels_of(sig), d, sig->in[FUSED_WO].dim[0]};
 
     if (caps->variant != VARIANT_CPU || vw < 4 || caps->max_loop_iterations || m < 1 ||
         m > SKINNY_GEMM_MAX_ROWS || d > MAX_WIDTH ||
-        inner_of(sig)->granule(sig) / attncl__fused_step_kv_group(sig) % vw ||
+        granule_of(sig) / attncl__fused_step_kv_group(sig) % vw ||
         !attncl__desc_present(&sig->in[FUSED_NORM_B]) ||
         attncl__is_quantised(sig->in[FUSED_WO].dtype) || sig->in[FUSED_KEYS].dtype == ATTNCL_U8)
         return false;
@@ -130,23 +268,22 @@ static void add_shared(const struct device_caps *caps, const struct op_call *cal
     const struct op_sig *sig = &call->sig;
     const struct fused_step_fwd_params *params = sig->params;
     const int n_projections = inner_of(sig)->n_projections;
-    const int64_t m = attncl__fused_step_rows(sig), d = attncl__fused_step_width(sig);
+    const int64_t m = rows_of(sig), d = width_of(sig);
     const int64_t width = block_width(sig, params->n_blocks);
     const int64_t kv_group = attncl__fused_step_kv_group(sig);
-    const bool has_partials = attncl__desc_present(&sig->in[FUSED_PARTIALS]);
     int has_bias = 0;
 
     for (int i = 0; i < n_projections; ++i)
         has_bias |= attncl__desc_present(&sig->in[FUSED_BQ + 2 * i]) << i;
     arg_list_add(
         to,
-        ARGS(arg_i32(m), arg_i32(d), arg_i32(has_partials ? sig->in[FUSED_PARTIALS].dim[0] : 0),
+        ARGS(arg_i32(m), arg_i32(d), arg_i32(sig->in[FUSED_PARTIALS].dim[0]),
              arg_i32(attncl__desc_present(&sig->in[FUSED_PARTIALS_BIAS])),
              arg_mem(call->in[FUSED_X]), arg_mem(call->in[FUSED_PARTIALS]),
              arg_mem(call->in[FUSED_PARTIALS_BIAS]), arg_mem(call->in[FUSED_NORM_W]),
              arg_mem(call->in[FUSED_NORM_B]), arg_f32(params->eps),
-             arg_mem(call->out[FUSED_RESIDUAL_OUT]), arg_i32(attncl__fused_step_channels(sig)),
-             arg_i32(width), arg_i32(sig->in[FUSED_WO].dim[0]),
+             arg_mem(call->out[FUSED_RESIDUAL_OUT]), arg_i32(channels_of(sig)), arg_i32(width),
+             arg_i32(sig->in[FUSED_WO].dim[0]),
              arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, d, sig->in[FUSED_WO].dtype)),
              arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, width, sig->in[FUSED_WO].dtype)),
              arg_i32(has_bias)));
@@ -164,7 +301,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
     const struct op_sig *sig = &call->sig;
     const struct fused_step_fwd_params *params = sig->params;
     const struct inner_step *inner = inner_of(sig);
-    const int64_t channels = attncl__fused_step_channels(sig);
+    const int64_t channels = channels_of(sig);
     struct kspec spec = kspec_begin(inner->file, inner->kernel);
     struct arg_list args = {.n = 0};
 
@@ -173,12 +310,11 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
             ATTNCL_ERR_UNSUPPORTED,
             "a step of %s with %" PRId64 " rows and %" PRId64
             " channels in %d blocks cannot be one launch on this device",
-            inner->name, attncl__fused_step_rows(sig), channels, (int)params->n_blocks);
-    attncl__skinny_gemm_macros(l->caps, attncl__fused_step_rows(sig), attncl__fused_step_width(sig),
-                               sig->in[FUSED_WO].dtype, &spec);
+            inner->name, rows_of(sig), channels, (int)params->n_blocks);
+    attncl__skinny_gemm_macros(l->caps, rows_of(sig), width_of(sig), sig->in[FUSED_WO].dtype,
+                               &spec);
     kspec_set_wtype(&spec, sig->in[FUSED_WO].dtype);
-    if (inner->macros)
-        inner->macros(sig, &spec);
+    inner->macros(sig, &spec);
     add_shared(l->caps, call, &args);
     if (inner->args)
         inner->args(call, &args);
@@ -187,9 +323,8 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
 
 static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    const double m = (double)attncl__fused_step_rows(sig),
-                 d = (double)attncl__fused_step_width(sig);
-    const double weights = (double)weights_count(sig);
+    const double m = (double)rows_of(sig), d = (double)width_of(sig),
+                 weights = (double)weights_count(sig);
 
     *flop_ret = m * (2 * weights + 8 * d);
     *bytes_ret = (double)attncl_dtype_bytes(sig->in[FUSED_WO].dtype) * weights +
