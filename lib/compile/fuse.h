@@ -33,7 +33,7 @@ extern const struct fusion_rule attncl__fuse_products; // fusion_products.c
 extern const struct fusion_rule attncl__fuse_mixing_step_after, attncl__fuse_mixing_step,
     attncl__fuse_ffn_after; // fusion_step.c
 
-// -- fusion_match.c: matching over producer and consumer links, for the rules
+// -- matching over producer and consumer links, for the rules
 
 static inline int input_of(const struct lowered *p, int n, int i)
 {
@@ -56,9 +56,6 @@ int attncl__fusion_producer_of(const struct lowered *p, int n, int i, const stru
 // The same where nothing else reads the result.
 int attncl__fusion_sole_producer_of(const struct lowered *p, int n, int i,
                                     const struct op_class *cls);
-
-// Node f->last, which was replaced, takes the first results of all nodes of the fusion, in their order; the others go.
-void attncl__fusion_take_results(struct lowered *p, const struct fusion *f);
 
 // A map is a node of linear_fwd or fused_linear_fwd.
 

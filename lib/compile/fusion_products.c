@@ -66,6 +66,20 @@ static bool match_products(const struct lowered *p, int step, struct fusion *f)
     return f->last < first_user && products_are_profitable(p, f);
 }
 
+// Node f->last, which was replaced, takes the first results of all nodes of the fusion, in their order; the others go.
+static void take_results(struct lowered *p, const struct fusion *f)
+{
+    const int own = p->nodes[f->last].outputs[0];
+
+    for (int i = 0; i < f->n_nodes; ++i) {
+        const int n = f->node[i], result = n == f->last ? own : p->nodes[n].outputs[0];
+        p->nodes[f->last].outputs[i] = result;
+        p->values[result].producer = f->last;
+        if (n != f->last)
+            attncl__lowered_remove(p, n);
+    }
+}
+
 static attncl_status build_products(struct lowered *p, const struct fusion *f)
 {
     struct fused_linear_fwd_params *params;
@@ -73,7 +87,7 @@ static attncl_status build_products(struct lowered *p, const struct fusion *f)
 
     products_inputs(p, f, in);
     TRY(attncl__fusion_replace_map(p, f->last, in, &params));
-    attncl__fusion_take_results(p, f);
+    take_results(p, f);
     return ATTNCL_OK;
 }
 

@@ -29,36 +29,11 @@ attncl_context *attncl__tensor_context(const attncl_tensor *t)
     return t->ctx;
 }
 
-// `to`: the tensor's memory; NULL: the host does not see it.
-static attncl_status upload(attncl_tensor *t, attncl_dtype data_dtype, const void *data, char *to)
-{
-    attncl_status status = ATTNCL_OK;
-    const size_t bytes = t->storage.bytes;
-    const size_t count = (size_t)attncl__desc_count(&t->desc);
-    void *converted = NULL;
-
-    if (to && attncl__is_quantised(data_dtype))
-        memcpy(to, data, bytes);
-    else if (to)
-        return attncl__convert(data_dtype, data, t->desc.dtype, to, count);
-    if (to)
-        return ATTNCL_OK;
-    if (data_dtype == t->desc.dtype && data_dtype != ATTNCL_U8)
-        return attncl__buffer_write(t->ctx, t->storage.mem, 0, data, bytes);
-
-    converted = attncl__alloc(bytes);
-    REQUIRE(converted, ATTNCL_ERR_NO_MEMORY, "%zu bytes to convert a tensor", bytes);
-    TRY_DONE(attncl__convert(data_dtype, data, t->desc.dtype, converted, count));
-    TRY_DONE(attncl__buffer_write(t->ctx, t->storage.mem, 0, converted, bytes));
-done:
-    attncl__free(converted);
-    return status;
-}
-
 enum { CHUNK = 1 << 20 }; // elements, few enough for a processor's cache
 
-// `to` NULL: reads a chunk while the one before is transferred.  Else it is the tensor's memory.
-static attncl_status upload_chunks(attncl_tensor *t, const struct tensor_source *source, char *to)
+// `to`: the tensor's memory; NULL: the host does not see it, a chunk is read or converted while the
+// one before is transferred.
+static attncl_status upload(attncl_tensor *t, const struct tensor_source *source, char *to)
 {
     attncl_status status = ATTNCL_OK;
     const size_t count = (size_t)attncl__desc_count(&t->desc);
@@ -66,16 +41,25 @@ static attncl_status upload_chunks(attncl_tensor *t, const struct tensor_source 
     const size_t to_bytes = attncl_dtype_bytes(t->desc.dtype);
     const bool same = source->dtype == t->desc.dtype && source->dtype != ATTNCL_U8;
     const size_t most = count < CHUNK || (to && same) ? count : CHUNK;
-    void *raw = same ? NULL : attncl__alloc_array(most, from_bytes);
-    char *chunks = to ? NULL : attncl__alloc_array(2 * most, to_bytes), *chunk = to ? to : chunks;
 
-    if (!chunk || (!same && !raw))
+    if (same && !source->read && !to)
+        return attncl__buffer_write(t->ctx, t->storage.mem, 0, source->from, t->storage.bytes);
+    if (same && !source->read) {
+        memcpy(to, source->from, t->storage.bytes);
+        return ATTNCL_OK;
+    }
+    void *raw = same || !source->read ? NULL : attncl__alloc_array(most, from_bytes);
+    char *chunks = to ? NULL : attncl__alloc_array(2 * most, to_bytes), *chunk = to ? to : chunks;
+    if (!chunk || (!same && source->read && !raw))
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu elements of a tensor", 2 * most));
     for (size_t i = 0; i < count; i += most) {
         const size_t n = count - i < most ? count - i : most;
-        TRY_DONE(source->read(source->from, i * from_bytes, n * from_bytes, same ? chunk : raw));
+        const void *from = source->read ? raw : (const char *)source->from + i * from_bytes;
+        if (source->read)
+            TRY_DONE(
+                source->read(source->from, i * from_bytes, n * from_bytes, same ? chunk : raw));
         if (!same)
-            TRY_DONE(attncl__convert(source->dtype, raw, t->desc.dtype, chunk, n));
+            TRY_DONE(attncl__convert(source->dtype, from, t->desc.dtype, chunk, n));
         if (to) {
             chunk += n * to_bytes;
             continue;
@@ -171,10 +155,8 @@ attncl_status attncl__tensor_create_from(attncl_context *context, attncl_dtype d
         TRY_DONE(reserve(context, source->block, padded, &t->storage.mem, &place));
     else
         TRY_DONE(attncl__buffer_create(context, padded, &t->storage.mem));
-    if (source->read && t->storage.bytes > 0)
-        TRY_DONE(upload_chunks(t, source, place));
-    else if (source->from && t->storage.bytes > 0)
-        TRY_DONE(upload(t, source->dtype, source->from, place));
+    if ((source->read || source->from) && t->storage.bytes > 0)
+        TRY_DONE(upload(t, source, place));
 
     *tensor_ret = t;
     t = NULL;
