@@ -8,7 +8,6 @@
 //             cache, and updates the partial sums row by row in cache
 //   Numerics  mean and variance as in layer_norm.cl, from the whole row's mean; sums over rows in
 //             their order
-
 //
 //   Macro  Meaning            Values
 //   RMS    RMS normalisation  0 | 1
@@ -52,8 +51,8 @@ static inline void row_bwd(__global const float *x, __global const float *weight
                             row_vec_load(dy, c, n, 0.0f) * row_vec_load(weight, c, n, 0.0f)));
     const float2 d = (float2)(horizontal_sum(s.d), horizontal_sum(s.dd));
     const float g_sum = RMS ? 0.0f : horizontal_sum(s.g), gd_sum = horizontal_sum(s.gd);
-    const float rest = RMS ? 0.0f : d.x / count;
-    const float scale = RMS ? rms_scale(d.y, count, eps) : norm_scale(d, count, eps);
+    const float3 norm = norm_terms(near, d, count, eps, RMS);
+    const float rest = norm.y, scale = norm.z;
     const float g_mean = g_sum / count, gh_mean = (gd_sum - rest * g_sum) * scale / count;
 
     MAP_ROW_VECS(c, n, width, const FV h = ((row_vec_load(x, c, n, 0.0f) - near) - rest) * scale;
@@ -136,14 +135,13 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
                 row_reduce_sum2((float2)(horizontal_sum(s.dd), horizontal_sum(s.gd)),
                                 ROW_REDUCE_SLOT(tmp, 2 * (i & 1)));
             const float4 all = (float4)(0.0f, both.x, 0.0f, both.y);
-            const float scale = rms_scale(all.y, count, eps);
 #else
             const float4 all = row_reduce_sum4((float4)(horizontal_sum(s.d), horizontal_sum(s.dd),
                                                         horizontal_sum(s.g), horizontal_sum(s.gd)),
                                                ROW_REDUCE_SLOT(tmp, 1));
-            const float scale = norm_scale(all.xy, count, eps);
 #endif
-            const float rest = all.x / count;
+            const float3 norm = norm_terms(near, all.xy, count, eps, RMS);
+            const float rest = norm.y, scale = norm.z;
             const float g_mean = all.z / count;
             const float gh_mean = (all.w - rest * all.z) * scale / count;
 
