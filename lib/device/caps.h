@@ -87,7 +87,7 @@ struct device_caps {
     bool blocking_writes;   // clFinish() does not say that a non-blocking write has read its data
     bool keeps_programs;    // the driver has its own program cache, and is slow to give a binary
     bool builtin_prefetch;  // kernels gain by the compiler's __builtin_prefetch
-    struct tune_table *tuned; // of this device (launch/tuned.c); NULL: none
+    struct tune_table *tuned; // of this device (launch/launch_size.c); NULL: none
 };
 
 #endif

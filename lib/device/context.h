@@ -150,8 +150,8 @@ void attncl__programs_retry(attncl_context *ctx);
 attncl_status attncl__program_want(attncl_context *ctx, const char *file, const char *defines);
 // Builds what is wanted, on GPUs by several threads, and tells the progress.  attncl__program_get() tells of failures.
 void attncl__programs_build(attncl_context *ctx);
-attncl_status attncl__kernel_create(attncl_context *ctx, struct kernel_program *program,
-                                    const char *name, cl_kernel *ret);
+attncl_status attncl__kernel_create(struct kernel_program *program, const char *name,
+                                    cl_kernel *ret);
 void attncl__kernel_release(cl_kernel *kernel);
 // A kernel's argument as its source declares it.  Some drivers do not know it if the program came from a binary; then
 // both texts are empty.

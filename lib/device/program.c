@@ -270,12 +270,11 @@ void attncl__programs_retry(attncl_context *ctx)
     pthread_mutex_unlock(&table->lock);
 }
 
-attncl_status attncl__kernel_create(attncl_context *ctx, struct kernel_program *program,
-                                    const char *name, cl_kernel *ret)
+attncl_status attncl__kernel_create(struct kernel_program *program, const char *name,
+                                    cl_kernel *ret)
 {
     cl_int code = CL_SUCCESS;
 
-    (void)ctx;
     cl_kernel kernel = clCreateKernel(program->cl, name, &code);
     REQUIRE(code != CL_INVALID_KERNEL_NAME, ATTNCL_ERR_STATE, "%s has no kernel %s", program->file,
             name);

@@ -32,7 +32,7 @@ static attncl_status open_kernel(struct launcher *l, const struct kspec *spec, c
     if (status == ATTNCL_ERR_COMPILE)
         l->refusal = build_refusal;
     TRY(status);
-    return attncl__kernel_create(l->command_list->ctx, program, spec->kernel, ret);
+    return attncl__kernel_create(program, spec->kernel, ret);
 }
 
 // A kernel's limits depend on its registers and may be below the device's.  Not every driver counts

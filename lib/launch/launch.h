@@ -258,7 +258,7 @@ bool attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t lo
 // 256.
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width);
 
-// -- tuned.c: tuned values, which kernels' host code asks for before it uses a built-in configuration
+// -- launch_size.c: tuned values, which kernels' host code asks for before it uses a built-in configuration
 
 // The values for this kernel and class, or NULL.  Always NULL on devices with an iteration cap,
 // whose tiles follow from exact counts.  The first use is logged.  Any thread.

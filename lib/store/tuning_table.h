@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The tuning table: tile configurations and work-group sizes that were measured on a device and
 // replace the built-in ones.  `attncl tune` writes them to a file, a context reads them once,
-// kernels look them up (launch/tuned.c).  Knows no OpenCL.
+// kernels look them up (launch/launch_size.c).  Knows no OpenCL.
 //
 // An entry is a hint.  The kernel's host code checks it like a built-in configuration and rejects
 // what does not fit, without an error: a damaged or hostile file can make the library slow, not

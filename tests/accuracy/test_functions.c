@@ -99,7 +99,7 @@ static cl_kernel make_kernel(const struct function *f)
         attncl__program_get(test_context(), "functions.cl", defines, &program);
     unsetenv("ATTNCL_CL_DIR");
     ck_ok(status);
-    ck_ok(attncl__kernel_create(test_context(), program, "apply", &kernel));
+    ck_ok(attncl__kernel_create(program, "apply", &kernel));
     ck_assert_int_eq(clSetKernelArg(kernel, 0, sizeof in, &in), CL_SUCCESS);
     ck_assert_int_eq(clSetKernelArg(kernel, 1, sizeof out, &out), CL_SUCCESS);
     return kernel;

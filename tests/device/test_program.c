@@ -92,7 +92,7 @@ static int live_once(const char *defines)
 
     ck_ok(attncl_context_create(NULL, &ctx));
     ck_ok(attncl__program_get(ctx, "probe.cl", defines, &program));
-    ck_ok(attncl__kernel_create(ctx, program, "probe_fill_fwd", &kernel));
+    ck_ok(attncl__kernel_create(program, "probe_fill_fwd", &kernel));
     ck_ok(attncl__buffer_create(ctx, sizeof got, &x));
     ck_assert_int_eq(clSetKernelArg(kernel, 0, sizeof x, &x), CL_SUCCESS);
     ck_assert_int_eq(clEnqueueNDRangeKernel(ctx->queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL),
@@ -509,7 +509,7 @@ TEST(an_unknown_kernel_is_named)
         return;
     ck_ok(attncl_context_create(NULL, &ctx));
     ck_ok(attncl__program_get(ctx, "probe.cl", "#define VALUE 1\n", &program));
-    ck_fails(attncl__kernel_create(ctx, program, "absent", &kernel), ATTNCL_ERR_STATE, "absent");
+    ck_fails(attncl__kernel_create(program, "absent", &kernel), ATTNCL_ERR_STATE, "absent");
     ck_assert_ptr_null(kernel);
     ck_ok(attncl_context_destroy(ctx));
 }
