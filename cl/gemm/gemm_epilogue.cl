@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The epilogue alone, after CLBlast or split-K.  Host side: lib/gemm/gemm_epilogue.c
+// The epilogue alone, after CLBlast or split-K.  Host side: lib/gemm/gemm_native.c
 //
 //   C = act(S + bias) * gate + residual          per batch entry; S is C, zero, or the sum of split-K partials
 //
