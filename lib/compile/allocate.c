@@ -193,8 +193,8 @@ static void free_bindings(struct io_list *io)
             attncl__buffer_release(&b->storage->mem);
             b->storage->mem = b->own;
         }
-        attncl__buffer_release(&b->bound);
-        attncl__free(b->copied);
+        attncl__buffer_release(&b->bound.mem);
+        attncl__free(b->bound.copied);
     }
     attncl__free(io->list);
     attncl__command_list_free(&io->copies);

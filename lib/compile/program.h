@@ -24,6 +24,13 @@ static inline size_t whole_words(size_t bytes)
     return (bytes + 3) & ~(size_t)3;
 }
 
+// A caller's buffer in the place of the graph's own.
+struct callers_buffer {
+    cl_mem mem;             // retained; NULL: none
+    struct storage *copied; // it is not usable in place: the source or target of the copy
+    size_t offset;          // bytes
+};
+
 // An input or output, and the caller's buffer bound to it.
 struct io_binding {
     const char *name;
@@ -33,9 +40,7 @@ struct io_binding {
     int last_node;           // of an output: the last that writes it; -1: none
     struct storage *storage; // what the commands use
     cl_mem own;              // the graph's own buffer
-    cl_mem bound;            // the caller's buffer, retained; NULL: the graph's own
-    struct storage *copied;  // bound but not usable in place: the source or target of the copy
-    size_t bound_offset;
+    struct callers_buffer bound;
 };
 
 // The inputs or the outputs.

@@ -10,18 +10,16 @@
 
 // What replaces a binding; released by free_change().
 struct change {
-    cl_mem bound;               // the caller's buffer; NULL: none
+    struct callers_buffer bound;
     cl_mem use;                 // it or a part of it; NULL: the graph's own buffer
-    struct storage *copied;     // `bound` when it is copied to or from the graph's own; else NULL
-    size_t offset_bytes;        // of the value in `bound`
     struct command_list copies; // of all inputs, or of all outputs
 };
 
 static void free_change(struct change *change)
 {
-    attncl__buffer_release(&change->bound);
+    attncl__buffer_release(&change->bound.mem);
     attncl__buffer_release(&change->use);
-    attncl__free(change->copied);
+    attncl__free(change->bound.copied);
     attncl__command_list_free(&change->copies);
 }
 
@@ -33,17 +31,16 @@ static attncl_status record_copies(struct program *p, const struct io_list *io,
 
     TRY(attncl__command_list_begin(p->ctx, r));
     for (const struct io_binding *b = io->list; b < io->list + io->n; ++b) {
+        const struct callers_buffer *bound = b == changing ? &change->bound : &b->bound;
         struct storage *own = b->storage;
-        struct storage *bound = b == changing ? change->copied : b->copied;
-        const size_t offset = b == changing ? change->offset_bytes : b->bound_offset;
-        if (!bound)
+        if (!bound->copied)
             continue;
         if (io == &p->inputs)
-            TRY(attncl__command_list_add_copy(r, "copy_bound_input", bound, offset, own, 0,
-                                              own->bytes));
+            TRY(attncl__command_list_add_copy(r, "copy_bound_input", bound->copied, bound->offset,
+                                              own, 0, own->bytes));
         else
-            TRY(attncl__command_list_add_copy(r, "copy_bound_output", own, 0, bound, offset,
-                                              own->bytes));
+            TRY(attncl__command_list_add_copy(r, "copy_bound_output", own, 0, bound->copied,
+                                              bound->offset, own->bytes));
     }
     return ATTNCL_OK;
 }
@@ -80,12 +77,12 @@ static attncl_status check_buffer(attncl_context *ctx, const struct io_binding *
     return ATTNCL_OK;
 }
 
-static attncl_status copied(const struct io_binding *b, struct change *change)
+static attncl_status make_copied(const struct io_binding *b, struct callers_buffer *bound)
 {
-    change->copied = attncl__alloc(sizeof *change->copied);
-    REQUIRE(change->copied, ATTNCL_ERR_NO_MEMORY, "the binding of %s", b->name);
-    *change->copied =
-        (struct storage){.mem = change->bound, .bytes = change->offset_bytes + b->storage->bytes};
+    bound->copied = attncl__alloc(sizeof *bound->copied);
+    REQUIRE(bound->copied, ATTNCL_ERR_NO_MEMORY, "the binding of %s", b->name);
+    *bound->copied =
+        (struct storage){.mem = bound->mem, .bytes = bound->offset + b->storage->bytes};
     return ATTNCL_OK;
 }
 
@@ -110,15 +107,11 @@ static attncl_status rebind(struct program *p, struct io_binding *b, cl_mem *use
 static void exchange(struct io_binding *b, struct command_list *copies, struct change *change)
 {
     const struct command_list former_copies = *copies;
-    cl_mem former = b->bound;
-    struct storage *former_copied = b->copied;
+    const struct callers_buffer former = b->bound;
 
     b->bound = change->bound;
-    b->copied = change->copied;
-    b->bound_offset = change->offset_bytes;
     *copies = change->copies;
     change->bound = former;
-    change->copied = former_copied;
     change->copies = former_copies;
 }
 
@@ -140,11 +133,12 @@ attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem bu
     attncl_status status = ATTNCL_OK;
     struct change change = {0};
     if (buffer) {
-        TRY_DONE(check_buffer(p->ctx, b, buffer, offset, &change.offset_bytes));
-        TRY_DONE(in_place(p->ctx, buffer, change.offset_bytes, b->storage->bytes, &change.use));
-        TRY_DONE(attncl__buffer_retain(buffer, &change.bound));
+        struct callers_buffer *bound = &change.bound;
+        TRY_DONE(check_buffer(p->ctx, b, buffer, offset, &bound->offset));
+        TRY_DONE(in_place(p->ctx, buffer, bound->offset, b->storage->bytes, &change.use));
+        TRY_DONE(attncl__buffer_retain(buffer, &bound->mem));
         if (!change.use)
-            TRY_DONE(copied(b, &change));
+            TRY_DONE(make_copied(b, bound));
     }
     TRY_DONE(record_copies(p, io, b, &change));
     TRY_DONE(attncl__queue_finish(p->ctx)); // runs under way still use the old buffer

@@ -33,7 +33,7 @@ attncl_status attncl__program_ready(const attncl_graph *g, struct program **ret)
 static bool has_bound(const struct io_list *io)
 {
     for (int i = 0; i < io->n; ++i)
-        if (io->list[i].bound)
+        if (io->list[i].bound.mem)
             return true;
     return false;
 }

@@ -15,7 +15,8 @@ static attncl_status find_binding(const struct program *p, bool is_input, const 
     REQUIRE(name, ATTNCL_ERR_ARGUMENT, "the %s's name is NULL", what);
     *ret = attncl__find_binding(is_input ? &p->inputs : &p->outputs, name);
     REQUIRE(*ret, ATTNCL_ERR_ARGUMENT, "the graph has no %s %s", what, name);
-    REQUIRE(!(*ret)->bound, ATTNCL_ERR_STATE, "%s %s is bound to a caller's buffer", what, name);
+    REQUIRE(!(*ret)->bound.mem, ATTNCL_ERR_STATE, "%s %s is bound to a caller's buffer", what,
+            name);
     return ATTNCL_OK;
 }
 
