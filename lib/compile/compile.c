@@ -63,15 +63,6 @@ static attncl_status check_memory(const struct lowered *p, const attncl_compile_
     return ATTNCL_OK;
 }
 
-// After a failure: whether `fit` now has smaller work-groups for the op that failed.
-static attncl_status lower_refused(const struct lowered *p, struct fit *fit, attncl_status failure,
-                                   bool *lowered_ret)
-{
-    const attncl_status status = attncl__fit_lower(fit, &p->refused, failure, p->caps, lowered_ret);
-
-    return status == ATTNCL_OK ? failure : status;
-}
-
 attncl_status attncl_graph_memory(const attncl_graph *g, attncl_memory_report *report_ret)
 {
     attncl_status status = ATTNCL_OK;
@@ -85,7 +76,7 @@ attncl_status attncl_graph_memory(const attncl_graph *g, attncl_memory_report *r
         again = false;
         status = attncl__plan(g, &fit, &p);
         status = status == ATTNCL_OK ? STRUCT_WRITE(attncl_memory_report, report_ret, &p.report)
-                                     : lower_refused(&p, &fit, status, &again);
+                                     : attncl__fit_lower(&fit, &p.refused, status, p.caps, &again);
         attncl__lowered_free(&p);
     } while (again);
     attncl__fit_free(&fit);
@@ -119,7 +110,7 @@ static attncl_status compile(attncl_graph *g, const attncl_compile_options *opti
     program = NULL; // ownership has passed to the graph
 done:
     if (status != ATTNCL_OK)
-        status = lower_refused(&p, fit, status, lowered_ret);
+        status = attncl__fit_lower(fit, &p.refused, status, p.caps, lowered_ret);
     attncl__program_free(program);
     attncl__lowered_free(&p);
     return status;

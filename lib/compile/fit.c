@@ -79,10 +79,10 @@ attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refuse
 
     *lowered_ret = false;
     if (!cls || !reason->refused)
-        return ATTNCL_OK;
+        return failure;
     struct device_caps caps = *attncl__fit_caps(fit, cls, device);
     if (caps.variant == VARIANT_CPU)
-        return ATTNCL_OK;
+        return failure;
     // Where fewer work-items do not help, as with local memory or in a kernel with groups of one size.
     if (reason->max_group == 0 || group >= caps.max_group || group == 1)
         caps.variant = VARIANT_CPU;
@@ -94,5 +94,5 @@ attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refuse
 
     TRY(set(fit, cls, &caps));
     *lowered_ret = true;
-    return ATTNCL_OK;
+    return failure;
 }

@@ -53,7 +53,7 @@ struct refused_op {
     struct launch_refusal reason;
 };
 
-// After `failure`.  *lowered_ret: whether there are smaller work-groups to try.
+// After `failure`, which is passed on.  *lowered_ret: whether there are smaller work-groups to try.
 attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refused,
                                 attncl_status failure, const struct device_caps *device,
                                 bool *lowered_ret);
