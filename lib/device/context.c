@@ -71,7 +71,8 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
 }
 
 // The steps that need device and queue.
-static attncl_status finish_context(attncl_context *ctx, const attncl_context_options *options)
+static attncl_status finish_context(attncl_context *ctx, const attncl_context_options *options,
+                                    bool tunes)
 {
     TRY(attncl__caps_fill(ctx->device, &ctx->info, attncl__context_env(ctx, ENV_VARIANT),
                           &ctx->caps));
@@ -82,7 +83,7 @@ static attncl_status finish_context(attncl_context *ctx, const attncl_context_op
     attncl__caps_set_precision(&ctx->caps, options->precision);
     const struct tuning_key key = {ctx->info.name, ctx->info.driver_version,
                                    ctx->ignore_environment};
-    TRY(attncl__tuning_check_named(&key, ctx->tunes));
+    TRY(attncl__tuning_check_named(&key, tunes));
     ctx->caps.tuned = attncl__tuning_load(&key);
     ctx->cache_directory = attncl__cache_directory(ctx, options->cache_dir);
     ctx->cache = attncl__cache_open(ctx);
@@ -106,8 +107,8 @@ static attncl_status open_device(attncl_context *ctx, const struct device_entry 
     return attncl__queue_create(ctx, &ctx->queue);
 }
 
-static attncl_status create(const attncl_context_options *options, bool tunes,
-                            attncl_context **context_ret)
+attncl_status attncl__context_create(const attncl_context_options *options, bool tunes,
+                                     attncl_context **context_ret)
 {
     attncl_status status = ATTNCL_OK;
     attncl_context *ctx = NULL;
@@ -120,12 +121,11 @@ static attncl_status create(const attncl_context_options *options, bool tunes,
     REQUIRE(!o.device || *o.device, ATTNCL_ERR_ARGUMENT,
             "the device is \"\", it can be gpu, cpu, PLATFORM:DEVICE or part of a name");
     TRY_DONE(new_context(&o, &ctx));
-    ctx->tunes = tunes;
     TRY_DONE(attncl__devices_list(&list));
     TRY_DONE(attncl__device_select(
         &list, o.device ? o.device : attncl__context_env(ctx, ENV_DEVICE), &index));
     TRY_DONE(open_device(ctx, &list.entries[index], o.profile != 0));
-    TRY_DONE(finish_context(ctx, &o));
+    TRY_DONE(finish_context(ctx, &o, tunes));
     *context_ret = ctx;
     ctx = NULL;
 
@@ -138,13 +138,7 @@ done:
 attncl_status attncl_context_create(const attncl_context_options *options,
                                     attncl_context **context_ret)
 {
-    return create(options, false, context_ret);
-}
-
-attncl_status attncl__context_create_tuning(const attncl_context_options *options,
-                                            attncl_context **context_ret)
-{
-    return create(options, true, context_ret);
+    return attncl__context_create(options, false, context_ret);
 }
 
 // The queue must be one of this context and device, and in order.
@@ -204,7 +198,7 @@ attncl_status attncl_context_adopt(cl_context cl, cl_device_id device, cl_comman
     TRY_DONE(CL_CALL(clRetainCommandQueue(queue)));
     ctx->queue = queue;
     attncl__object_created(OBJECT_QUEUE);
-    TRY_DONE(finish_context(ctx, &o));
+    TRY_DONE(finish_context(ctx, &o, false));
     *context_ret = ctx;
     ctx = NULL;
 

@@ -49,7 +49,6 @@ struct attncl_context {
     attncl_device_info info;
     bool profile;
     bool ignore_environment;
-    bool tunes; // the file of its tuning entries may be missing: it will be written
     attncl_compile_progress_fn compile_progress; // may be NULL
     void *progress_user;
     double created_s;         // by attncl__seconds()
@@ -71,9 +70,9 @@ struct attncl_context {
     const char *last_child_kind; // "graph", for the message of a refused destroy
 };
 
-// attncl_context_create() for tuning: ATTNCL_TUNE may name a file that is not there yet.
-attncl_status attncl__context_create_tuning(const attncl_context_options *options,
-                                            attncl_context **context_ret);
+// attncl_context_create().  tunes: ATTNCL_TUNE may name a file that is not there yet.
+attncl_status attncl__context_create(const attncl_context_options *options, bool tunes,
+                                     attncl_context **context_ret);
 
 // DEFAULT changes nothing.
 static inline void attncl__caps_set_precision(struct device_caps *caps, attncl_precision precision)

@@ -187,15 +187,11 @@ void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *ca
             caps->vector_width = q->vector_width;
         if (q->group_multiple)
             caps->group_multiple = q->group_multiple;
-        if (q->no_clblast)
-            caps->clblast_candidate = false;
         if (q->cpu_variant)
             caps->variant = VARIANT_CPU;
-        if (q->builtin_prefetch)
-            caps->builtin_prefetch = true;
-        if (q->keeps_programs)
-            caps->keeps_programs = true;
-        if (q->blocking_writes)
-            caps->blocking_writes = true;
+        caps->clblast_candidate &= !q->no_clblast;
+        caps->builtin_prefetch |= q->builtin_prefetch;
+        caps->keeps_programs |= q->keeps_programs;
+        caps->blocking_writes |= q->blocking_writes;
     }
 }

@@ -225,7 +225,7 @@ attncl_status attncl_device_tune(const attncl_context_options *device,
 
     TRY(read_options(options, &t.options));
     t.deadline += t.options.seconds;
-    TRY(attncl__context_create_tuning(device, &t.ctx));
+    TRY(attncl__context_create(device, true, &t.ctx));
     TRY_DONE(prepare(&t));
     TRY_DONE(tune_all(&t));
     TRY_DONE(store(&t));
