@@ -124,11 +124,9 @@ static bool grow(struct grad_accum *a)
 
     if ((size_t)n < a->view_grads_capacity)
         return true;
-    struct view_grad *list =
-        attncl__grow_list(a->view_grads, (size_t)n, &a->view_grads_capacity, sizeof *list);
-    if (list)
-        a->view_grads = list;
-    int *buckets = list ? attncl__alloc_array(a->view_grads_capacity, sizeof *buckets) : NULL;
+    int *buckets = GROW_LIST(a->view_grads, n, a->view_grads_capacity)
+                       ? attncl__alloc_array(a->view_grads_capacity, sizeof *buckets)
+                       : NULL;
     if (!buckets) {
         GRAPH_FAIL(a->g, ATTNCL_ERR_NO_MEMORY, "%d gradients of views", n);
         return false;

@@ -69,15 +69,20 @@ void *attncl__grow_array(void *old, size_t count, size_t bytes_each)
     return refuse() ? NULL : realloc(old, bytes ? bytes : 1);
 }
 
-void *attncl__grow_list(void *old, size_t n, size_t *capacity, size_t bytes_each)
+bool attncl__grow_list(void *list_at, size_t n, size_t *capacity, size_t bytes_each)
 {
     const size_t more = *capacity ? 2 * *capacity : 16;
+    void *list;
+
     if (n < *capacity)
-        return old;
-    void *const grown = attncl__grow_array(old, more, bytes_each);
-    if (grown)
-        *capacity = more;
-    return grown;
+        return true;
+    memcpy(&list, list_at, sizeof list); // of any element's type
+    list = attncl__grow_array(list, more, bytes_each);
+    if (!list)
+        return false;
+    memcpy(list_at, &list, sizeof list);
+    *capacity = more;
+    return true;
 }
 
 char *attncl__copy_bytes(const void *data, size_t bytes)

@@ -4,6 +4,7 @@
 #ifndef ATTNCL_BASE_ALLOC_H
 #define ATTNCL_BASE_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 // Each returns NULL when memory is short or a size overflows.  Size 0 gives a valid pointer.
@@ -11,8 +12,10 @@ void *attncl__alloc(size_t bytes);
 void *attncl__alloc_zero(size_t bytes);
 void *attncl__alloc_array(size_t count, size_t bytes_each); // zeroed
 void *attncl__grow_array(void *old, size_t count, size_t bytes_each);
-// A list of n elements with space for one more: itself, or twice as large.  NULL: `old` stays.
-void *attncl__grow_list(void *old, size_t n, size_t *capacity, size_t bytes_each);
+// Makes space for one more after n elements of a list; false: there is no memory, and the list stays.
+#define GROW_LIST(list, n, capacity)                                                               \
+    attncl__grow_list(&(list), (size_t)(n), &(capacity), sizeof *(list))
+bool attncl__grow_list(void *list_at, size_t n, size_t *capacity, size_t bytes_each);
 char *attncl__copy_text(const char *text);
 char *attncl__copy_bytes(const void *data, size_t bytes); // and a terminating zero byte
 void attncl__free(void *p);                               // accepts NULL

@@ -76,10 +76,8 @@ static attncl_status keep_sample(struct profile *p, struct sample sample)
 {
     if (p->n_samples == MAX_SAMPLES)
         return ATTNCL_OK;
-    struct sample *samples =
-        attncl__grow_list(p->samples, p->n_samples, &p->samples_capacity, sizeof *samples);
-    REQUIRE(samples, ATTNCL_ERR_NO_MEMORY, "profile of %zu commands", p->n_samples);
-    p->samples = samples;
+    REQUIRE(GROW_LIST(p->samples, p->n_samples, p->samples_capacity), ATTNCL_ERR_NO_MEMORY,
+            "profile of %zu commands", p->n_samples);
     p->samples[p->n_samples++] = sample;
     return ATTNCL_OK;
 }

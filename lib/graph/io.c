@@ -57,11 +57,7 @@ static void add_name(attncl_graph *g, struct named_values *to, const char *name,
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "the name %s is given twice", name);
         return;
     }
-    struct named_value *grown =
-        attncl__grow_list(to->list, (size_t)to->n, &to->capacity, sizeof *grown);
-    char *copy = grown ? attncl__copy_text(name) : NULL;
-    if (grown)
-        to->list = grown;
+    char *copy = GROW_LIST(to->list, to->n, to->capacity) ? attncl__copy_text(name) : NULL;
     if (!copy || attncl__name_add(&to->names, copy, to->n) != ATTNCL_OK) {
         attncl__free(copy);
         GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "name of %s", name);

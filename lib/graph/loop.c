@@ -21,11 +21,8 @@ attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t trip_count, bool 
     if (trip_count < 0 || trip_count > INT32_MAX)
         return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "a loop of %" PRId64 " iterations", trip_count);
 
-    struct loop *loops =
-        attncl__grow_list(g->loops, (size_t)g->n_loops, &g->loops_capacity, sizeof *loops);
-    if (!loops)
+    if (!GROW_LIST(g->loops, g->n_loops, g->loops_capacity))
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "loop %d", g->n_loops);
-    g->loops = loops;
     g->loops[g->n_loops++] = (struct loop){.first = g->n_nodes, .trip_count = trip_count};
     g->in_loop = true;
 
@@ -72,19 +69,16 @@ struct grad_region *attncl__grad_region_begin(attncl_graph *g, int n_in, int n_o
 
 void attncl__grad_region_end(attncl_graph *g, struct grad_region *region)
 {
-    struct node_region *regions = NULL;
     if (!region)
         return;
-    if (!attncl__graph_failed(g) && g->n_nodes > g->region_first)
-        regions = attncl__grow_list(g->regions, (size_t)g->n_regions, &g->regions_capacity,
-                                    sizeof *regions);
-    if (!regions) {
-        if (!attncl__graph_failed(g) && g->n_nodes > g->region_first)
-            GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "region %d", g->n_regions);
+    const bool is_wanted = !attncl__graph_failed(g) && g->n_nodes > g->region_first;
+    const bool has_space = is_wanted && GROW_LIST(g->regions, g->n_regions, g->regions_capacity);
+    if (is_wanted && !has_space)
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "region %d", g->n_regions);
+    if (!has_space) {
         attncl__free(region);
         return;
     }
-    g->regions = regions;
     for (int n = g->region_first; n < g->n_nodes; ++n)
         g->nodes[n].region = g->n_regions;
     g->regions[g->n_regions++] = (struct node_region){g->region_first, g->n_nodes - 1, region};

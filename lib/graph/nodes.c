@@ -9,11 +9,8 @@
 
 int attncl__graph_add_value(attncl_graph *g, struct value v)
 {
-    struct value *values =
-        attncl__grow_list(g->values, (size_t)g->n_values, &g->values_capacity, sizeof *values);
-    if (!values)
+    if (!GROW_LIST(g->values, g->n_values, g->values_capacity))
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "graph value %d", g->n_values).id;
-    g->values = values;
     g->values[g->n_values] = v;
     if (v.kind != VALUE_VIEW)
         g->values[g->n_values].base = g->n_values;
@@ -121,13 +118,10 @@ static char *node_scope(attncl_graph *g)
 
     if (last && strcmp(last, text) == 0)
         return last;
-    char **list =
-        attncl__grow_list(g->node_scopes, g->n_node_scopes, &g->node_scopes_capacity, sizeof *list);
-    char *const scope = list ? attncl__copy_text(text) : NULL;
-    if (list)
-        g->node_scopes = list;
+    const bool has_space = GROW_LIST(g->node_scopes, g->n_node_scopes, g->node_scopes_capacity);
+    char *const scope = has_space ? attncl__copy_text(text) : NULL;
     if (scope)
-        list[g->n_node_scopes++] = scope;
+        g->node_scopes[g->n_node_scopes++] = scope;
     return scope;
 }
 
@@ -155,11 +149,8 @@ static bool init_node(attncl_graph *g, const struct op_class *cls, const void *p
 // Appends the node with its results; the null value when there is no memory.
 static attncl_value append_node(attncl_graph *g, struct node *node, const struct op_sig *sig)
 {
-    struct node *nodes =
-        attncl__grow_list(g->nodes, (size_t)g->n_nodes, &g->nodes_capacity, sizeof *nodes);
-    if (!nodes)
+    if (!GROW_LIST(g->nodes, g->n_nodes, g->nodes_capacity))
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "node of %s", node->cls->name);
-    g->nodes = nodes;
     for (int i = 0; i < node->cls->n_out; ++i) {
         node->out[i] = attncl__graph_add_value(
             g, (struct value){.kind = VALUE_RESULT, .desc = sig->out[i], .node = g->n_nodes});

@@ -32,12 +32,9 @@ void attncl__command_list_free(struct command_list *list)
 
 attncl_status attncl__command_list_append(struct command_list *list, struct command command)
 {
-    struct command *grown =
-        attncl__grow_list(list->commands, list->n_commands, &list->capacity, sizeof *grown);
-
-    REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "%zu commands", list->n_commands);
+    REQUIRE(GROW_LIST(list->commands, list->n_commands, list->capacity), ATTNCL_ERR_NO_MEMORY,
+            "%zu commands", list->n_commands);
     command.node = list->node;
-    list->commands = grown;
     list->commands[list->n_commands++] = command;
     return ATTNCL_OK;
 }

@@ -14,10 +14,8 @@ attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *
     struct listed_entry new = {.entry = *entry};
     const char **const texts[N_TEXTS] = {&new.entry.name, &new.entry.shape, &new.entry.standard,
                                          &new.entry.choices, &new.entry.condition};
-    struct listed_entry *list =
-        attncl__grow_list(entries->list, entries->n, &entries->capacity, sizeof *list);
-    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", entries->n);
-    entries->list = list;
+    REQUIRE(GROW_LIST(entries->list, entries->n, entries->capacity), ATTNCL_ERR_NO_MEMORY,
+            "description of %zu entries", entries->n);
     bool complete = true;
     for (int i = 0; i < N_TEXTS; ++i) {
         if (!*texts[i])
@@ -27,7 +25,7 @@ attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *
         *texts[i] = new.text[i];
     }
     new.entry.struct_size = sizeof new.entry;
-    list[entries->n++] = new;
+    entries->list[entries->n++] = new;
     REQUIRE(complete, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", entries->n);
     return ATTNCL_OK;
 }

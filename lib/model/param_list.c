@@ -36,9 +36,8 @@ static attncl_status append(struct param_list *l, const char *name, const struct
 {
     REQUIRE(l->n < MAX_PARAMS, ATTNCL_ERR_FORMAT,
             "the configuration asks for more than %d parameters", MAX_PARAMS);
-    struct listed_param *list = attncl__grow_list(l->list, l->n, &l->capacity, sizeof *list);
-    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "list of %zu parameters", l->n + 1);
-    l->list = list;
+    REQUIRE(GROW_LIST(l->list, l->n, l->capacity), ATTNCL_ERR_NO_MEMORY, "list of %zu parameters",
+            l->n + 1);
     struct listed_param *param = &l->list[l->n];
     *param = (struct listed_param){.name = attncl__copy_text(name), .rank = want->rank};
     REQUIRE(param->name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);

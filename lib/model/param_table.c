@@ -32,10 +32,8 @@ attncl_shape attncl__param_shape(attncl_dtype dtype, int rank, const int64_t *di
 
 static attncl_status add_piece(struct param_table *t, struct param_piece piece)
 {
-    struct param_piece *pieces =
-        attncl__grow_list(t->pieces, t->n_pieces, &t->pieces_capacity, sizeof *pieces);
-    REQUIRE(pieces, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", t->n_pieces + 1);
-    t->pieces = pieces;
+    REQUIRE(GROW_LIST(t->pieces, t->n_pieces, t->pieces_capacity), ATTNCL_ERR_NO_MEMORY,
+            "parameter table of %zu", t->n_pieces + 1);
     const char *name = piece.name;
     piece.name = attncl__copy_text(name);
     REQUIRE(piece.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
@@ -51,9 +49,8 @@ static attncl_status add_piece(struct param_table *t, struct param_piece piece)
 static attncl_status add(struct param_table *t, const char *name, const attncl_shape *shape,
                          const struct tensor_source *source)
 {
-    struct param *list = attncl__grow_list(t->list, t->n, &t->capacity, sizeof *list);
-    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", t->n + 1);
-    t->list = list;
+    REQUIRE(GROW_LIST(t->list, t->n, t->capacity), ATTNCL_ERR_NO_MEMORY, "parameter table of %zu",
+            t->n + 1);
     struct param param = {.name = attncl__copy_text(name), .shape = *shape};
     REQUIRE(param.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
     const attncl_status status = attncl__tensor_create_from(t->context, shape->dtype, shape->rank,

@@ -157,13 +157,11 @@ attncl_status attncl__saved_add(struct saved_params *saved, const struct param_p
     const attncl_shape *shape = &piece->shape;
     const size_t bytes = shape_bytes(*shape);
     struct strbuf name = STRBUF_EMPTY;
-    attncl_array *arrays =
-        attncl__grow_list(saved->arrays, saved->n, &saved->capacity, sizeof *arrays);
-    REQUIRE(arrays, ATTNCL_ERR_NO_MEMORY, "%zu parameters", saved->n + 1);
-    saved->arrays = arrays;
+    REQUIRE(GROW_LIST(saved->arrays, saved->n, saved->capacity), ATTNCL_ERR_NO_MEMORY,
+            "%zu parameters", saved->n + 1);
     void *data = attncl__alloc(bytes);
     attncl__strbuf_add(&name, "%s%s", prefix, piece->name);
-    attncl_array *array = &arrays[saved->n++];
+    attncl_array *array = &saved->arrays[saved->n++];
     *array = (attncl_array){
         .name = name.data, .dtype = ATTNCL_F32, .rank = shape->rank, .data = data, .bytes = bytes};
     memcpy(array->dim, shape->dim, sizeof array->dim);

@@ -174,11 +174,9 @@ attncl_status attncl__results_add(attncl_results *results, const char *name, att
     struct tensor_desc d;
     TRY(attncl__desc_make(dtype, rank, dim, &d));
     const size_t bytes = attncl__desc_bytes(&d);
-    struct result *list =
-        attncl__grow_list(results->list, results->n, &results->capacity, sizeof *list);
-    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "%zu results", results->n + 1);
-    results->list = list;
-    struct result *r = &list[results->n++];
+    REQUIRE(GROW_LIST(results->list, results->n, results->capacity), ATTNCL_ERR_NO_MEMORY,
+            "%zu results", results->n + 1);
+    struct result *r = &results->list[results->n++];
     *r = (struct result){.name = attncl__copy_text(name), .data = attncl__alloc(bytes)};
     REQUIRE(r->name && r->data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of output %s", bytes, name);
     r->array = (attncl_array){

@@ -197,10 +197,8 @@ static size_t list_entries(int fd, DIR *dir, struct found **ret)
                 unlinkat(fd, entry->d_name, 0);
             continue;
         }
-        struct found *grown = attncl__grow_list(list, n, &capacity, sizeof *grown);
-        if (!grown)
+        if (!GROW_LIST(list, n, capacity))
             break;
-        list = grown;
         strcpy(list[n].name, entry->d_name);
         list[n].bytes = (uint64_t)st.st_size;
         list[n].used = st.st_mtim;

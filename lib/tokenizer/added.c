@@ -13,11 +13,8 @@
 attncl_status attncl__added_add(attncl_tokenizer *t, struct added_set *set,
                                 const struct added_token *token)
 {
-    struct added_token *grown =
-        attncl__grow_list(set->list, set->n, &set->capacity, sizeof *set->list);
-
-    REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "%zu added tokens", set->n);
-    set->list = grown;
+    REQUIRE(GROW_LIST(set->list, set->n, set->capacity), ATTNCL_ERR_NO_MEMORY, "%zu added tokens",
+            set->n);
     set->list[set->n++] = *token;
     if (!token->single_word || t->word_begin)
         return ATTNCL_OK;

@@ -11,11 +11,7 @@ static const uint64_t free_pair = UINT64_MAX;
 
 attncl_status attncl__ids_add(struct id_list *ids, int32_t id)
 {
-    if (ids->n == ids->capacity) {
-        int32_t *grown = attncl__grow_list(ids->id, ids->n, &ids->capacity, sizeof *ids->id);
-        REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "%zu tokens", ids->n);
-        ids->id = grown;
-    }
+    REQUIRE(GROW_LIST(ids->id, ids->n, ids->capacity), ATTNCL_ERR_NO_MEMORY, "%zu tokens", ids->n);
     ids->id[ids->n++] = id;
     return ATTNCL_OK;
 }

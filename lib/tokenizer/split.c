@@ -160,11 +160,8 @@ attncl_status attncl__split_read(attncl_tokenizer *t, const struct json *object)
 
 static attncl_status add_piece(struct pieces *p, size_t begin, size_t end)
 {
-    if (p->n == p->capacity) {
-        struct piece *grown = attncl__grow_list(p->list, p->n, &p->capacity, sizeof *p->list);
-        REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "%zu pieces of text", p->n);
-        p->list = grown;
-    }
+    REQUIRE(GROW_LIST(p->list, p->n, p->capacity), ATTNCL_ERR_NO_MEMORY, "%zu pieces of text",
+            p->n);
     p->list[p->n++] = (struct piece){begin, end};
     return ATTNCL_OK;
 }

@@ -89,10 +89,8 @@ static attncl_status add_character(struct text_dataset *text, const char *bytes,
             path, code < ' ' ? 0 : (int)length, bytes, code, at);
     if (text->base.n++ % MARK_CHARACTERS != 0)
         return ATTNCL_OK;
-    uint64_t *mark =
-        attncl__grow_list(text->mark, text->n_marks, &text->marks_capacity, sizeof *mark);
-    REQUIRE(mark, ATTNCL_ERR_NO_MEMORY, "%s: %zu places in the text", path, text->n_marks + 1);
-    text->mark = mark;
+    REQUIRE(GROW_LIST(text->mark, text->n_marks, text->marks_capacity), ATTNCL_ERR_NO_MEMORY,
+            "%s: %zu places in the text", path, text->n_marks + 1);
     text->mark[text->n_marks++] = at;
     return ATTNCL_OK;
 }

@@ -38,10 +38,9 @@ static attncl_status add_row(struct pair_dataset *p, enum side side, struct row 
     size_t row_bytes;
 
     REQUIRE(ckd_mul_size(length, sizeof(int32_t), &row_bytes), ATTNCL_ERR_NO_MEMORY, "a sentence");
-    int32_t *ids = attncl__grow_list(p->ids[side], n, &p->capacity[side], row_bytes);
-    REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%zu pairs", n + 1);
-    p->ids[side] = ids;
-    *ret = (struct row){.side = side, .ids = ids + n * length};
+    REQUIRE(attncl__grow_list(&p->ids[side], n, &p->capacity[side], row_bytes),
+            ATTNCL_ERR_NO_MEMORY, "%zu pairs", n + 1);
+    *ret = (struct row){.side = side, .ids = p->ids[side] + n * length};
     for (size_t i = 0; i < length; ++i)
         ret->ids[i] = -1;
     return ATTNCL_OK;
@@ -154,9 +153,7 @@ static attncl_status add_line(struct reader *r, const char *line, size_t bytes, 
 
     REQUIRE(tab, ATTNCL_ERR_FORMAT, "no TAB between source and target");
     const char *after = memchr(tab + 1, '\t', (size_t)(end - tab - 1));
-    int64_t *lines = attncl__grow_list(p->line, n, &p->line_capacity, sizeof *p->line);
-    REQUIRE(lines, ATTNCL_ERR_NO_MEMORY, "%zu pairs", n + 1);
-    p->line = lines;
+    REQUIRE(GROW_LIST(p->line, n, p->line_capacity), ATTNCL_ERR_NO_MEMORY, "%zu pairs", n + 1);
     p->line[n] = number;
     TRY(add_sentence(r, SOURCE, line, (size_t)(tab - line), &source));
     TRY(add_target(r, tab + 1, (size_t)((after ? after : end) - tab - 1), source.n_words));

@@ -214,10 +214,8 @@ attncl_status attncl__find_step_graph(attncl_trainer *t, enum graph_kind kind,
             return ATTNCL_OK;
         }
     }
-    struct shaped_graph *graphs =
-        attncl__grow_list(t->graphs, t->n_graphs, &t->graphs_capacity, sizeof *graphs);
-    REQUIRE(graphs, ATTNCL_ERR_NO_MEMORY, "%zu graphs", t->n_graphs + 1);
-    t->graphs = graphs;
+    REQUIRE(GROW_LIST(t->graphs, t->n_graphs, t->graphs_capacity), ATTNCL_ERR_NO_MEMORY,
+            "%zu graphs", t->n_graphs + 1);
     TRY(compile(t, kind, batch, ret));
     t->graphs[t->n_graphs++] = (struct shaped_graph){kind, *batch, *ret};
     return ATTNCL_OK;

@@ -20,9 +20,7 @@ void attncl__words_free(struct words *w)
 
 static attncl_status add(struct words *w, const char *word)
 {
-    struct word *list = attncl__grow_list(w->list, (size_t)w->n, &w->capacity, sizeof *w->list);
-    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "%d words", w->n + 1);
-    w->list = list;
+    REQUIRE(GROW_LIST(w->list, w->n, w->capacity), ATTNCL_ERR_NO_MEMORY, "%d words", w->n + 1);
     char *copy = attncl__copy_text(word);
     REQUIRE(copy, ATTNCL_ERR_NO_MEMORY, "a word of %zu bytes", strlen(word));
     w->list[w->n] = (struct word){copy, 0};

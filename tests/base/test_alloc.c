@@ -98,8 +98,7 @@ TEST(a_list_grows_when_it_is_full)
 
     for (size_t n = 0; n < 100; ++n) {
         const size_t before = capacity;
-        list = attncl__grow_list(list, n, &capacity, sizeof *list);
-        ck_assert_ptr_nonnull(list);
+        ck_assert(GROW_LIST(list, n, capacity));
         ck_assert_uint_gt(capacity, n);
         ck_assert(n < before ? capacity == before : capacity > before);
         list[n] = (int)n;
@@ -108,7 +107,7 @@ TEST(a_list_grows_when_it_is_full)
         ck_assert_int_eq(list[n], n);
     const size_t before = capacity;
     attncl__alloc_fail_at(1);
-    ck_assert_ptr_null(attncl__grow_list(list, capacity, &capacity, sizeof *list));
+    ck_assert(!GROW_LIST(list, capacity, capacity));
     attncl__alloc_fail_at(0);
     ck_assert_uint_eq(capacity, before);
     attncl__free(list);
