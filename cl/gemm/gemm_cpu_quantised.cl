@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // GEMM of few rows with an epilogue, B in 8 or 4 bits, CPU variant.  Host side: lib/gemm/gemm_quantised.c
 //
-//   C = act(A B + bias) * gate + residual        A [m, k], B [n, k] (common/quantised.clh), k a multiple of 32
+//   C = act(A B + bias) * gate + residual        A [m, k], B [n, k] (common/weights.clh), k a multiple of 32
 //   With NORM, the rows of A are normalised first, as in gemm_cpu_skinny.cl
 //
 //   Work      one work-item = `panels_per_item` panels of 16 columns of C, all rows, MAX_ROWS at a time.  1-D grid

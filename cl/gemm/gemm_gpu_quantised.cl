@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // GEMM with an epilogue, B in 8 or 4 bits, GPU variant.  Host side: lib/gemm/gemm_quantised.c
 //
-//   C = act(A B + bias) * gate + residual        A [m, k], B [n, k] (common/quantised.clh), k a multiple of 32
+//   C = act(A B + bias) * gate + residual        A [m, k], B [n, k] (common/weights.clh), k a multiple of 32
 //
 //   Work      one work-group = 16 columns of MAX_ROWS rows of C; work-item i has column i % 16 and every LS / 16-th block.  1-D
 //             grid: blocks of rows fastest

@@ -82,16 +82,6 @@ static attncl_value sum_of(attncl_graph *g, int a, attncl_value b)
              : b;
 }
 
-// One past the last element of a view.
-static int64_t end_of(const struct tensor_desc *view)
-{
-    int64_t last = view->start;
-
-    for (int i = 0; i < view->rank; ++i)
-        last += (view->dim[i] - 1) * view->stride[i];
-    return last + 1;
-}
-
 static bool same_view(const struct tensor_desc *a, const struct tensor_desc *b)
 {
     return a->start == b->start && attncl__desc_same_shape(a, b) &&
@@ -156,7 +146,7 @@ static void add_view_grad(struct grad_accum *a, int root, const struct tensor_de
     }
     a->view_grads[a->n_view_grads] = (struct view_grad){.view = *view,
                                                         .low = view->start,
-                                                        .high = end_of(view),
+                                                        .high = attncl__desc_end(view),
                                                         .value = gradient.id,
                                                         .next = *first,
                                                         .root = root};

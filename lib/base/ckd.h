@@ -9,41 +9,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static inline bool ckd_mul_size(size_t a, size_t b, size_t *r)
-{
-    size_t x;
-    if (__builtin_mul_overflow(a, b, &x))
-        return false;
-    *r = x;
-    return true;
-}
-
-static inline bool ckd_add_size(size_t a, size_t b, size_t *r)
-{
-    size_t x;
-    if (__builtin_add_overflow(a, b, &x))
-        return false;
-    *r = x;
-    return true;
-}
-
-static inline bool ckd_mul_i64(int64_t a, int64_t b, int64_t *r)
-{
-    int64_t x;
-    if (__builtin_mul_overflow(a, b, &x))
-        return false;
-    *r = x;
-    return true;
-}
-
-static inline bool ckd_add_i64(int64_t a, int64_t b, int64_t *r)
-{
-    int64_t x;
-    if (__builtin_add_overflow(a, b, &x))
-        return false;
-    *r = x;
-    return true;
-}
+#define DEFINE_CHECKED(name, type, overflows)                                                      \
+    static inline bool name(type a, type b, type *r)                                               \
+    {                                                                                              \
+        type x;                                                                                    \
+        if (overflows(a, b, &x))                                                                   \
+            return false;                                                                          \
+        *r = x;                                                                                    \
+        return true;                                                                               \
+    }
+DEFINE_CHECKED(ckd_mul_size, size_t, __builtin_mul_overflow)
+DEFINE_CHECKED(ckd_add_size, size_t, __builtin_add_overflow)
+DEFINE_CHECKED(ckd_mul_i64, int64_t, __builtin_mul_overflow)
+DEFINE_CHECKED(ckd_add_i64, int64_t, __builtin_add_overflow)
 
 // The next multiple of `align`, a power of two.
 static inline bool ckd_round_up(size_t bytes, size_t align, size_t *r)

@@ -48,6 +48,15 @@ int64_t attncl__desc_count(const struct tensor_desc *d)
     return count;
 }
 
+int64_t attncl__desc_end(const struct tensor_desc *view)
+{
+    int64_t last = view->start;
+
+    for (int i = 0; i < view->rank; ++i)
+        last += (view->dim[i] - 1) * view->stride[i];
+    return last + 1;
+}
+
 size_t attncl__desc_bytes(const struct tensor_desc *d)
 {
     if (attncl__is_quantised(d->dtype))

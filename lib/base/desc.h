@@ -37,6 +37,8 @@ static inline bool attncl__desc_present(const struct tensor_desc *d)
 }
 int64_t attncl__desc_count(const struct tensor_desc *d); // elements
 size_t attncl__desc_bytes(const struct tensor_desc *d);  // of a contiguous copy
+// One past the last element of a view without negative strides.
+int64_t attncl__desc_end(const struct tensor_desc *view);
 bool attncl__desc_contiguous(const struct tensor_desc *d);
 bool attncl__desc_same_shape(const struct tensor_desc *a, const struct tensor_desc *b);
 

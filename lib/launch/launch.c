@@ -72,8 +72,8 @@ static size_t argument_bytes(const struct launcher *l, const struct arg *args, s
 
     for (size_t i = 0; i < n_args; ++i)
         bytes += args[i].kind == ARG_MEM   ? pointer
-                 : args[i].kind == ARG_I64 ? sizeof args[i].u.i64
-                                           : sizeof args[i].u.i32;
+                 : args[i].kind == ARG_I64 ? sizeof(int64_t)
+                                           : sizeof(int32_t);
     return bytes;
 }
 
@@ -107,44 +107,28 @@ static attncl_status check_arg(cl_kernel kernel, const char *name, size_t i, con
     return ATTNCL_OK;
 }
 
+// Of an argument, by its kind.
+static const size_t value_bytes[] = {sizeof(struct span), sizeof(int32_t), sizeof(int64_t),
+                                     sizeof(float), sizeof(size_t)};
+
 // Arguments from `first` on.
 static attncl_status set_args(struct launcher *l, struct command *c, size_t first,
                               const struct arg *args, size_t n_args)
 {
     for (size_t i = first; i < first + n_args; ++i) {
         const struct arg *a = &args[i - first];
-        const cl_mem *mem = &l->command_list->dummy;
-        const void *value = NULL;
-        size_t bytes = 0;
+        struct storage *const s = a->kind == ARG_MEM ? a->u.mem.storage : NULL;
+        const cl_mem *mem = s && s->mem ? &s->mem : &l->command_list->dummy;
+        const void *value = a->kind == ARG_MEM ? mem : (const void *)&a->u;
+        size_t bytes = a->kind == ARG_MEM ? sizeof *mem : value_bytes[a->kind];
 
         if (attncl__context_env(l->command_list->ctx, ENV_GUARD))
             TRY(check_arg(c->kernel, c->name, i, a));
-        switch (a->kind) {
-        case ARG_MEM:
-            if (a->u.mem.storage) {
-                c->mem_args[c->n_mem_args++] =
-                    (struct mem_arg){(cl_uint)i, a->u.mem.storage, a->writes};
-                if (a->u.mem.storage->mem)
-                    mem = &a->u.mem.storage->mem;
-            }
-            value = mem;
-            bytes = sizeof *mem;
-            break;
-        case ARG_I32:
-            value = &a->u.i32;
-            bytes = sizeof a->u.i32;
-            break;
-        case ARG_I64:
-            value = &a->u.i64;
-            bytes = sizeof a->u.i64;
-            break;
-        case ARG_F32:
-            value = &a->u.f32;
-            bytes = sizeof a->u.f32;
-            break;
-        case ARG_LOCAL:
+        if (s)
+            c->mem_args[c->n_mem_args++] = (struct mem_arg){(cl_uint)i, s, a->writes};
+        if (a->kind == ARG_LOCAL) {
+            value = NULL;
             bytes = a->u.local_bytes ? a->u.local_bytes : sizeof(float); // 0 is not allowed
-            break;
         }
         TRY(attncl__prefix_failure(
             attncl__command_list_set_arg(c->kernel, (cl_uint)i, bytes, value), "%s, argument %zu",
@@ -221,10 +205,8 @@ done:
 
 static bool same_args(const struct arg *a, const struct arg *b, size_t n)
 {
-    static const size_t bytes[] = {sizeof a->u.mem, sizeof a->u.i32, sizeof a->u.i64,
-                                   sizeof a->u.f32, sizeof a->u.local_bytes};
     for (size_t i = 0; i < n; ++i)
-        if (a[i].kind != b[i].kind || memcmp(&a[i].u, &b[i].u, bytes[a[i].kind]) != 0)
+        if (a[i].kind != b[i].kind || memcmp(&a[i].u, &b[i].u, value_bytes[a[i].kind]) != 0)
             return false;
     return true;
 }

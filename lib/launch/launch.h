@@ -93,7 +93,7 @@ static inline void kspec_set_vw_ls(struct kspec *k, unsigned vw, size_t ls)
     kspec_int(k, "LS", (int64_t)ls);
 }
 
-// A type of stored elements (cl/common/stored.clh, quantised.clh): F16, BF16, Q8, Q4, or any other for float.
+// A type of stored elements (cl/common/stored.clh, weights.clh): F16, BF16, Q8, Q4, or any other for float.
 static inline void kspec_set_stored(struct kspec *k, const char *name, attncl_dtype dtype)
 {
     const int type = dtype == ATTNCL_F16    ? 1

@@ -41,16 +41,6 @@ const struct op_class attncl__op_zeros_fwd = {
     .launch = zeros_launch,
 };
 
-// One past the last element of a view without negative strides.
-static int64_t view_end(const struct tensor_desc *view)
-{
-    int64_t last = view->start;
-
-    for (int i = 0; i < view->rank; ++i)
-        last += (view->dim[i] - 1) * view->stride[i];
-    return last + 1;
-}
-
 static attncl_status scatter_infer(struct op_sig *sig)
 {
     const struct view_scatter_add_fwd_params *params = sig->params;
@@ -59,8 +49,9 @@ static attncl_status scatter_infer(struct op_sig *sig)
         const struct tensor_desc *x = &sig->in[i], *view = &params->view[i];
         REQUIRE(attncl__desc_count(x) == attncl__desc_count(view), ATTNCL_ERR_SHAPE,
                 "x is %s, its view %s", SHAPE(x), SHAPE(view));
-        REQUIRE(view->start >= 0 && view_end(view) <= params->count, ATTNCL_ERR_SHAPE,
-                "a view ends at %" PRId64 ", its base at %" PRId64, view_end(view), params->count);
+        REQUIRE(view->start >= 0 && attncl__desc_end(view) <= params->count, ATTNCL_ERR_SHAPE,
+                "a view ends at %" PRId64 ", its base at %" PRId64, attncl__desc_end(view),
+                params->count);
     }
     sig->axes->of['N'] = params->count;
     return ATTNCL_OK;
@@ -71,7 +62,7 @@ static bool are_disjoint(const struct tensor_desc *a, const struct tensor_desc *
 {
     struct rows ra, rb;
 
-    if (view_end(a) <= b->start || view_end(b) <= a->start)
+    if (attncl__desc_end(a) <= b->start || attncl__desc_end(b) <= a->start)
         return true;
     if (!attncl__desc_rows(a, &ra) || !attncl__desc_rows(b, &rb) || ra.stride != rb.stride)
         return false;
