@@ -33,7 +33,7 @@ extern const struct fusion_rule attncl__fuse_products; // fusion_products.c
 extern const struct fusion_rule attncl__fuse_mixing_step_after, attncl__fuse_mixing_step,
     attncl__fuse_ffn_after; // fusion_step.c
 
-// -- matching over producer and consumer links, for the rules
+// -- fusion_match.c: matching over producer and consumer links, for the rules
 
 static inline int input_of(const struct lowered *p, int n, int i)
 {
