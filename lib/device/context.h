@@ -58,9 +58,8 @@ struct attncl_context {
     char *cache_directory;    // of the program cache; NULL: none, or no cache is wanted
     struct disk_cache *cache; // NULL: none
     struct program_table *programs;
-    void (*on_destroy)(
-        void
-            *user); // of gemm/clblast.c, the one file above that keeps something; NULL: nothing yet
+    // Of gemm/clblast.c, the one file above that keeps something; NULL: nothing yet.
+    void (*on_destroy)(void *user);
     void *destroy_user;
     pthread_mutex_t probe_lock; // guards the next two, while kernels are compared too
     struct known_verdict *verdicts;

@@ -87,8 +87,12 @@ attncl_status attncl__program_build(attncl_context *ctx, const char *file, const
                                     cl_program *cl_ret, char **source_ret);
 // Accepts a program that is NULL.
 void attncl__program_release(cl_program *cl);
-// Stores a program in the program cache, with the source that it was built from.
-void attncl__program_store(const attncl_context *ctx, const char *source, cl_program cl);
+// OpenCL C 1.2, without options that relax arithmetic.  With ATTNCL_GUARD launches check their arguments.
+static inline const char *attncl__build_options(const attncl_context *ctx)
+{
+    return attncl__context_env(ctx, ENV_GUARD) ? "-cl-std=CL1.2 -cl-kernel-arg-info"
+                                               : "-cl-std=CL1.2";
+}
 
 // What is kept of this device; logs a warning where attncl selftest failed.
 void attncl__verdicts_read_kept(attncl_context *ctx);

@@ -71,7 +71,7 @@ void attncl__programs_free(struct program_table *table)
 
 static void store(const attncl_context *ctx, struct kernel_program *p)
 {
-    attncl__program_store(ctx, p->source, p->cl);
+    attncl__cache_store(ctx, p->source, p->cl);
     attncl__free(p->source);
     p->source = NULL;
 }

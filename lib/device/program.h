@@ -37,15 +37,14 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx);
 // Accepts NULL.
 void attncl__cache_close(struct disk_cache *cache);
 
-// The built program for this source and these options, or NULL.
-cl_program attncl__cache_load(const attncl_context *ctx, const char *source, const char *options);
+// The built program for this source, or NULL.
+cl_program attncl__cache_load(const attncl_context *ctx, const char *source);
 
 // True when the cache is writable.
 bool attncl__cache_stores(const attncl_context *ctx);
 // The seconds that a context which lived for so many may spend before it begins to store its last program; < 0: it
 // stores none.  seconds_each: that building one took.
 double attncl__cache_budget(const attncl_context *ctx, double lifetime, double seconds_each);
-void attncl__cache_store(const attncl_context *ctx, const char *source, const char *options,
-                         cl_program program);
+void attncl__cache_store(const attncl_context *ctx, const char *source, cl_program program);
 
 #endif

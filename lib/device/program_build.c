@@ -11,13 +11,6 @@
 #include "device/internal.h"
 #include "device/program.h"
 
-// OpenCL C 1.2, without options that relax arithmetic.  With ATTNCL_GUARD launches check their arguments.
-static const char *build_options(const attncl_context *ctx)
-{
-    return attncl__context_env(ctx, ENV_GUARD) ? "-cl-std=CL1.2 -cl-kernel-arg-info"
-                                               : "-cl-std=CL1.2";
-}
-
 struct build { // the program's key
     const char *file, *defines;
 };
@@ -117,7 +110,7 @@ static void log_program(const attncl_context *ctx, const struct build *b, cl_pro
     attncl__strbuf_add(&line, ", \"macros\": ");
     attncl__strbuf_add_quoted(&line, b->defines);
     attncl__strbuf_add(&line, ", \"options\": ");
-    attncl__strbuf_add_quoted(&line, build_options(ctx));
+    attncl__strbuf_add_quoted(&line, attncl__build_options(ctx));
     if (seconds < 0)
         attncl__strbuf_add(&line, ", \"build_s\": null, \"log\": ");
     else
@@ -178,7 +171,7 @@ static attncl_status compile(attncl_context *ctx, const struct build *b, const c
     attncl__object_created(OBJECT_PROGRAM);
     attncl__log(ATTNCL_LOG_DEBUG, "building %s", b->file);
     const double began = attncl__seconds();
-    code = clBuildProgram(cl, 1, &ctx->device, build_options(ctx), NULL, NULL);
+    code = clBuildProgram(cl, 1, &ctx->device, attncl__build_options(ctx), NULL, NULL);
     log_program(ctx, b, cl, attncl__seconds() - began);
     const char *directory = attncl__context_env(ctx, ENV_DUMP_CL);
     if (directory || code == CL_BUILD_PROGRAM_FAILURE)
@@ -218,7 +211,7 @@ attncl_status attncl__program_build(attncl_context *ctx, const char *file, const
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "the source of %s", file));
     // To dump sources and logs, the compiler has to run.
     if (!attncl__context_env(ctx, ENV_DUMP_CL))
-        *cl_ret = attncl__cache_load(ctx, source.data, build_options(ctx));
+        *cl_ret = attncl__cache_load(ctx, source.data);
     if (*cl_ret) {
         attncl__object_created(OBJECT_PROGRAM);
         attncl__log(ATTNCL_LOG_DEBUG, "%s from the cache", file);
@@ -236,9 +229,4 @@ done:
     attncl__strbuf_free(&source);
     attncl__free(text);
     return status;
-}
-
-void attncl__program_store(const attncl_context *ctx, const char *source, cl_program cl)
-{
-    attncl__cache_store(ctx, source, build_options(ctx), cl);
 }

@@ -106,10 +106,9 @@ static char *device_key(const attncl_context *ctx)
     return t.data;
 }
 
-static bool make_key(const attncl_context *ctx, const char *source, const char *options,
-                     struct strbuf *ret)
+static bool make_key(const attncl_context *ctx, const char *source, struct strbuf *ret)
 {
-    attncl__strbuf_add(ret, "%s%s\n%s", ctx->cache->device_key, options, source);
+    attncl__strbuf_add(ret, "%s%s\n%s", ctx->cache->device_key, attncl__build_options(ctx), source);
     return !ret->failed;
 }
 
@@ -205,8 +204,7 @@ static bool is_about_binary(cl_int code)
 // Gives the binary to the driver.  NULL when it rejects it or finds other kernels than were stored.
 // *invalid_ret: whether the entry is to blame.
 static cl_program from_binary(const attncl_context *ctx, const char *names,
-                              const unsigned char *binary, size_t n, const char *options,
-                              bool *invalid_ret)
+                              const unsigned char *binary, size_t n, bool *invalid_ret)
 {
     cl_int code = CL_SUCCESS, per_device = CL_SUCCESS;
 
@@ -219,7 +217,7 @@ static cl_program from_binary(const attncl_context *ctx, const char *names,
         return NULL;
     }
     char *now = NULL;
-    code = clBuildProgram(program, 1, &ctx->device, options, NULL, NULL);
+    code = clBuildProgram(program, 1, &ctx->device, attncl__build_options(ctx), NULL, NULL);
     if (code == CL_SUCCESS)
         now = kernel_names(program);
     const bool same = now && strcmp(now, names) == 0;
@@ -231,7 +229,7 @@ static cl_program from_binary(const attncl_context *ctx, const char *names,
     return NULL;
 }
 
-cl_program attncl__cache_load(const attncl_context *ctx, const char *source, const char *options)
+cl_program attncl__cache_load(const attncl_context *ctx, const char *source)
 {
     cl_program program = NULL;
     struct strbuf key = STRBUF_EMPTY;
@@ -239,7 +237,7 @@ cl_program attncl__cache_load(const attncl_context *ctx, const char *source, con
     bool invalid = true;
     size_t n = 0;
 
-    if (!ctx->cache || !make_key(ctx, source, options, &key))
+    if (!ctx->cache || !make_key(ctx, source, &key))
         goto done;
     const struct bytes key_bytes = {key.data, key.used};
     if (!attncl__cache_entry_read(&ctx->cache->directory, key_bytes, &payload, &n))
@@ -247,8 +245,8 @@ cl_program attncl__cache_load(const attncl_context *ctx, const char *source, con
     const char *end = memchr(payload, '\0', n);
     if (end) {
         const size_t skip = (size_t)(end - (const char *)payload) + 1;
-        program = from_binary(ctx, payload, (const unsigned char *)payload + skip, n - skip,
-                              options, &invalid);
+        program =
+            from_binary(ctx, payload, (const unsigned char *)payload + skip, n - skip, &invalid);
     }
     if (!program && invalid) {
         attncl__log(ATTNCL_LOG_WARN, "program cache: the driver refuses an entry");
@@ -299,12 +297,11 @@ done:
     return ret->data && !ret->failed;
 }
 
-void attncl__cache_store(const attncl_context *ctx, const char *source, const char *options,
-                         cl_program program)
+void attncl__cache_store(const attncl_context *ctx, const char *source, cl_program program)
 {
     struct strbuf key = STRBUF_EMPTY, payload = STRBUF_EMPTY;
 
-    if (attncl__cache_stores(ctx) && make_key(ctx, source, options, &key) &&
+    if (attncl__cache_stores(ctx) && make_key(ctx, source, &key) &&
         make_payload(program, &payload)) {
         const bool stored =
             attncl__cache_entry_write(&ctx->cache->directory, (struct bytes){key.data, key.used},
