@@ -240,9 +240,7 @@ static attncl_value reshaped(attncl_graph *g, attncl_value x, const struct tenso
     if (!d || attncl__desc_same_shape(d, like))
         return x;
     assert(attncl__desc_count(d) == attncl__desc_count(like));
-    const attncl_status status = attncl__desc_make(d->dtype, like->rank, like->dim, &view);
-    assert(status == ATTNCL_OK);
-    (void)status;
+    (void)attncl__desc_make(d->dtype, like->rank, like->dim, &view); // a shape that there is
     if (!attncl__desc_contiguous(d))
         x = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, &x, 1);
     return attncl__graph_view(g, x, &view);

@@ -144,14 +144,10 @@ void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value)
     if (!attncl__graph_building(g))
         return;
     const struct value *v = attncl__graph_value(g, value);
-    if (attncl__graph_is_foreign(g, value)) {
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "output %s is a value of another graph",
-                   name ? name : "without a name");
-        return;
-    }
     if (!v || !name || !*name) {
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "output %s has no value",
-                   name ? name : "without a name");
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "output %s %s", name ? name : "without a name",
+                   attncl__graph_is_foreign(g, value) ? "is a value of another graph"
+                                                      : "has no value");
         return;
     }
     // An output is the whole of a buffer of its own: anything else is copied.

@@ -115,11 +115,9 @@ static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
 // Value i of those that are mixed, in the array of all their gradients.
 static void part_of(const struct op_sig *sig, int input, struct tensor_desc *view)
 {
-    *view = sig->in[X];
-    const attncl_status status =
-        attncl__desc_make(ATTNCL_F32, sig->in[X].rank, sig->in[X].dim, view);
-    assert(status == ATTNCL_OK); // a shape that there is
-    (void)status;
+    const struct tensor_desc *x = &sig->in[X];
+
+    (void)attncl__desc_make(ATTNCL_F32, x->rank, x->dim, view); // a shape that there is
     view->start = (input - X) * attncl__desc_count(view);
 }
 
@@ -146,13 +144,12 @@ static const struct grad_rule mix_grad[] = {
     PART(7),
 };
 
+#define MAYBE F32 | OPTIONAL, "..."
 const struct op_class attncl__op_feedback_mix_fwd = {
     .name = OP_CLASS(feedback_mix_fwd),
-    .in = OP_IN({"weights", F32, "W"}, {"sum", F32 | OPTIONAL, "..."}, {"x0", F32, "..."},
-                {"x1", F32 | OPTIONAL, "..."}, {"x2", F32 | OPTIONAL, "..."},
-                {"x3", F32 | OPTIONAL, "..."}, {"x4", F32 | OPTIONAL, "..."},
-                {"x5", F32 | OPTIONAL, "..."}, {"x6", F32 | OPTIONAL, "..."},
-                {"x7", F32 | OPTIONAL, "..."}),
+    .in = OP_IN({"weights", F32, "W"}, {"sum", MAYBE}, {"x0", F32, "..."}, {"x1", MAYBE},
+                {"x2", MAYBE}, {"x3", MAYBE}, {"x4", MAYBE}, {"x5", MAYBE}, {"x6", MAYBE},
+                {"x7", MAYBE}),
     .out = OP_OUT({"y", F32, "..."}),
     .int_axes = "W",
     .infer = mix_infer,
@@ -259,10 +256,9 @@ static attncl_status load_launch(struct launcher *l, const struct op_call *call)
 
 const struct op_class attncl__op_feedback_mix_bwd = {
     .name = OP_CLASS(feedback_mix_bwd),
-    .in = OP_IN({"weights", F32, "W"}, {"x0", F32, "..."}, {"x1", F32 | OPTIONAL, "..."},
-                {"x2", F32 | OPTIONAL, "..."}, {"x3", F32 | OPTIONAL, "..."},
-                {"x4", F32 | OPTIONAL, "..."}, {"x5", F32 | OPTIONAL, "..."},
-                {"x6", F32 | OPTIONAL, "..."}, {"x7", F32 | OPTIONAL, "..."}, {"dy", F32, "..."}),
+    .in = OP_IN({"weights", F32, "W"}, {"x0", F32, "..."}, {"x1", MAYBE}, {"x2", MAYBE},
+                {"x3", MAYBE}, {"x4", MAYBE}, {"x5", MAYBE}, {"x6", MAYBE}, {"x7", MAYBE},
+                {"dy", F32, "..."}),
     .out = OP_OUT({"dx", F32, "N ..."}, {"dweights", F32, "W"}),
     .infer = mix_bwd_infer,
     .scratch = mix_bwd_scratch,
