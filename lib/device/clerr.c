@@ -6,7 +6,7 @@
 
 #include "device/clerr.h"
 
-// Those of the calls that the library makes: none are about images, samplers, linking or parts of devices.
+// Those of the calls that the library makes: none are about images, samplers, pipes or parts of devices.
 #define CL_CODE_LIST(X)                                                                            \
     X(CL_SUCCESS, 0)                                                                               \
     X(CL_DEVICE_NOT_FOUND, -1)                                                                     \
@@ -21,6 +21,9 @@
     X(CL_MAP_FAILURE, -12)                                                                         \
     X(CL_MISALIGNED_SUB_BUFFER_OFFSET, -13)                                                        \
     X(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, -14)                                           \
+    X(CL_COMPILE_PROGRAM_FAILURE, -15)                                                             \
+    X(CL_LINKER_NOT_AVAILABLE, -16)                                                                \
+    X(CL_LINK_PROGRAM_FAILURE, -17)                                                                \
     X(CL_KERNEL_ARG_INFO_NOT_AVAILABLE, -19)                                                       \
     X(CL_INVALID_VALUE, -30)                                                                       \
     X(CL_INVALID_DEVICE_TYPE, -31)                                                                 \
@@ -52,6 +55,9 @@
     X(CL_INVALID_BUFFER_SIZE, -61)                                                                 \
     X(CL_INVALID_GLOBAL_WORK_SIZE, -63)                                                            \
     X(CL_INVALID_PROPERTY, -64)                                                                    \
+    X(CL_INVALID_COMPILER_OPTIONS, -66)                                                            \
+    X(CL_INVALID_LINKER_OPTIONS, -67)                                                              \
+    X(CL_MAX_SIZE_RESTRICTION_EXCEEDED, -72)                                                       \
     X(CL_PLATFORM_NOT_FOUND_KHR, -1001)
 
 const char *attncl__cl_name(cl_int code)
@@ -77,6 +83,8 @@ static attncl_status status_of(cl_int code)
     case CL_OUT_OF_HOST_MEMORY:
         return ATTNCL_ERR_NO_MEMORY;
     case CL_BUILD_PROGRAM_FAILURE:
+    case CL_COMPILE_PROGRAM_FAILURE:
+    case CL_LINK_PROGRAM_FAILURE:
     case CL_COMPILER_NOT_AVAILABLE:
         return ATTNCL_ERR_COMPILE;
     case CL_DEVICE_NOT_FOUND:
