@@ -21,15 +21,6 @@ struct view_grad {
     int next_hash; // in the same bucket, -1: none
 };
 
-static int by_tensor(const void *a, const void *b)
-{
-    const struct value *x = *(const struct value *const *)a, *y = *(const struct value *const *)b;
-
-    if (x->tensor != y->tensor)
-        return (uintptr_t)x->tensor < (uintptr_t)y->tensor ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
-
 // A tensor that was added to the graph several times has one gradient, that of its first value.
 static attncl_status unify_tensors(struct grad_accum *a)
 {
@@ -41,7 +32,7 @@ static attncl_status unify_tensors(struct grad_accum *a)
     for (int i = 1; i < a->n_values; ++i)
         if (values[i].kind == VALUE_TENSOR)
             list[n++] = &values[i];
-    qsort(list, n, sizeof *list, by_tensor);
+    qsort(list, n, sizeof *list, attncl__by_tensor);
     for (size_t i = 1; i < n; ++i)
         if (list[i]->tensor == list[i - 1]->tensor)
             a->root[list[i] - values] = a->root[list[i - 1] - values];

@@ -81,12 +81,9 @@ static attncl_status allocate_dedicated(const struct lowered *p, struct program 
         const struct lowered_node *node = v->producer < 0 ? NULL : &p->nodes[v->producer];
         // To whole words, which a reset writes.
         TRY_DONE(attncl__buffer_part(g->ctx, whole, pad, whole_words(bytes), &s->mem));
-        g->guarded[g->n_guarded++] = (struct guarded){whole,
-                                                      pad,
-                                                      bytes,
-                                                      node != NULL,
-                                                      node ? node->cls->name : v->origin->name,
-                                                      node ? node->scope : ""};
+        const char *name = node ? node->cls->name : v->origin->name;
+        g->guarded[g->n_guarded++] =
+            (struct guarded){whole, pad, bytes, node != NULL, name, node ? node->scope : ""};
     } else {
         s->mem = whole;
     }

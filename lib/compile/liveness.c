@@ -134,14 +134,6 @@ static attncl_status peak_live_bytes(struct lowered *p, size_t *peak_ret)
     return ATTNCL_OK;
 }
 
-static int by_tensor(const void *a, const void *b)
-{
-    const uintptr_t x = (uintptr_t)(*(const struct value *const *)a)->tensor;
-    const uintptr_t y = (uintptr_t)(*(const struct value *const *)b)->tensor;
-
-    return x < y ? -1 : x > y;
-}
-
 // Of tensors and constants.  One that was added several times is there once.
 static attncl_status weights_bytes(struct lowered *p, size_t *bytes_ret)
 {
@@ -153,7 +145,7 @@ static attncl_status weights_bytes(struct lowered *p, size_t *bytes_ret)
     for (int i = 1; i < p->n_values; ++i)
         if (p->values[i].origin->kind == VALUE_TENSOR)
             list[n++] = p->values[i].origin;
-    qsort(list, n, sizeof *list, by_tensor);
+    qsort(list, n, sizeof *list, attncl__by_tensor);
     for (size_t i = 0; i < n; ++i)
         if (i == 0 || list[i]->tensor != list[i - 1]->tensor)
             *bytes_ret += attncl__desc_bytes(&list[i]->desc);

@@ -47,11 +47,10 @@ static attncl_status launch_cpu(struct launcher *l, const struct gemm *g)
     return attncl__launch(l, &spec, grid_1d(ceil_div(panels, each), 1), args.arg, args.n);
 }
 
-static struct kspec gpu_spec(const struct device_caps *caps, const struct gemm *g, size_t local)
+static struct kspec gpu_spec(const struct gemm *g, size_t local)
 {
     struct kspec spec = kspec_begin("gemm/gemm_gpu_quantised.cl", "gemm_gpu_quantised");
 
-    (void)caps;
     kspec_set_vw_ls(&spec, 1, local);
     kspec_int(&spec, "MAX_ROWS", g->m == 1 ? 1 : GPU_ROWS);
     kspec_set_wtype(&spec, g->b_dtype);
@@ -65,10 +64,10 @@ static attncl_status launch_gpu(struct launcher *l, const struct gemm *g)
     const int64_t row_groups = g->m == 1 ? 1 : ceil_div(g->m, GPU_ROWS);
     struct arg_list args = {.n = 0};
     size_t local = GPU_GROUP;
-    struct kspec spec = gpu_spec(l->caps, g, local);
+    struct kspec spec = gpu_spec(g, local);
 
     while (local > MIN_GPU_GROUP && !attncl__kernel_fits(l, &spec, local, false))
-        spec = gpu_spec(l->caps, g, local /= 2);
+        spec = gpu_spec(g, local /= 2);
     TRY(attncl__gemm_check_groups(g, panels * row_groups));
     arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(row_groups)));
     attncl__gemm_add_matrices(&args, g, &g->c);

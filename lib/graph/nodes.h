@@ -113,6 +113,9 @@ int attncl__graph_add_value(attncl_graph *g, struct value v);
 // The value of a handle; NULL: none.
 const struct value *attncl__graph_value(const attncl_graph *g, attncl_value v);
 
+// Sorts pointers to values (qsort()): uses of one tensor are neighbours, in their order.
+int attncl__by_tensor(const void *a, const void *b);
+
 // A node's signature.  descs: for its inputs and outputs.
 void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct tensor_desc *descs,
                        struct op_sig *sig);

@@ -5,10 +5,8 @@
 struct rows attncl__rows(const struct tensor_desc *x)
 {
     struct rows rows = {0};
-    const bool ok = attncl__desc_rows(x, &rows);
 
-    assert(ok);
-    (void)ok;
+    (void)attncl__desc_rows(x, &rows); // a view without rows was copied when the node was added
     return rows;
 }
 
