@@ -5,7 +5,7 @@
 //             tiles)
 //   Memory    keys: [head][tile][width][BC], zeros beyond the last key up to a whole panel; values:
 //             [head][n_keys][value_pitch], zeros beyond their width.  Tiles that no length reaches
-//             keep what was there: their keys are not read
+//             keep what was there: their keys are not read; so do, AT_POSITION, those that no query sees
 //   Numerics  exact
 //
 //   Macro  Meaning                              Values
@@ -65,7 +65,7 @@ static inline void pack_values(__global const float *v, long v_t, int keys, int 
 KERNEL void attention_cpu_pack_fwd(HEADS(k), HEADS(v), VISIBILITY_PARAMS,
                                    __global float *restrict packed, long keys_at, long values_at,
                                    int n_heads, int n_queries, int n_keys, int width,
-                                   int value_width, int value_pitch)
+                                   int value_width, int value_pitch POSITION_PARAM)
 {
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int tile = get_group_id(1), j0 = tile * BC;
@@ -73,6 +73,9 @@ KERNEL void attention_cpu_pack_fwd(HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     const struct visibility visible = VISIBILITY_OF(b);
     const long tiles = get_num_groups(1);
 
+    if (AT_POSITION &&
+        (j0 >= end_key(&visible, n_queries - 1) || j0 + BC <= first_key(&visible, 0)))
+        return;
     if (value_pitch)
         pack_values(HEAD_OF(v, b, h) + j0 * v_t, v_t, keys, value_width, value_pitch,
                     packed + values_at + ((long)head * n_keys + j0) * value_pitch);

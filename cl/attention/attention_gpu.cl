@@ -170,7 +170,7 @@ KERNEL void attention_gpu_fwd(FORWARD_PARAMS)
     const struct block x = {
         {HEAD_OF(q, b, h) + i0 * q_t, q_t, count},
         {HEAD_OF(k, b, h / kv_group), k_t, n_keys},
-        {HEAD_OF(v, b, h / kv_group) + e0, v_t, n_keys},
+        {HEAD_OF(v, b, h / kv_group) + e0, v_t, KEYS_SO_FAR},
         i0,
         count,
         width,

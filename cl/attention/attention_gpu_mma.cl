@@ -193,7 +193,7 @@ KERNEL void attention_gpu_mma_fwd(FORWARD_PARAMS)
          i0 + (int)get_local_id(0) / MMA_LANES * 16 + LANE_ROW,
          width},
         {HEAD_OF(k, b, h / kv_group), k_t, n_keys},
-        {HEAD_OF(v, b, h / kv_group), v_t, n_keys},
+        {HEAD_OF(v, b, h / kv_group), v_t, KEYS_SO_FAR},
         i0,
         count,
         value_width,

@@ -188,8 +188,9 @@ ATTNCL_API attncl_status attncl_decoder_step(attncl_decoder *decoder, const int3
 
 /**
  * Takes the next n tokens of each sequence: the same as n steps, up to rounding.  At position 0 one graph
- * computes all of them.  It is compiled at the first prompt of about this length; the last four lengths are
- * kept.  At later positions, or without enough device memory, the tokens are taken step by step.
+ * computes all of them, at any later position another one does where the layers have a KV cache.  It is compiled at
+ * the first prompt of about this length; the last four are kept.  Fewer than 8 tokens behind others, those of other
+ * layers, and any without enough device memory are taken step by step.
  * @param n       at least 1
  * @param tokens  [n, batch]
  * @param logits  [batch, vocabulary], the scores of the token after the last; NULL: not wanted

@@ -26,9 +26,8 @@ ATTNCL_BEGIN
 ATTNCL_API int64_t attncl_decoder_slot_position(const attncl_decoder *decoder, int64_t slot);
 
 /**
- * One slot takes its next n tokens; the others stay as they are.  At position 0 one graph computes all of them, as in
- * attncl_decoder_prefill(); at later positions it does if they are many, and computes those before them again.  Few are
- * taken step by step: attncl_decoder_step() costs the same, and lets other slots go on.
+ * One slot takes its next n tokens; the others stay as they are.  One graph computes all of them, as in
+ * attncl_decoder_prefill().  Few are taken step by step: attncl_decoder_step() costs the same, and lets other slots go on.
  * @param n       at least 1
  * @param tokens  [n]
  * @param logits  [vocabulary], the scores of the token after the last; NULL: not wanted

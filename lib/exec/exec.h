@@ -10,10 +10,10 @@
 attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, const void *data,
                                          size_t bytes);
 
-// Rows 0 to n - 1 of entry `from` of each state [T, B, K] of one compiled graph become those of entry `to` of another one,
-// whose states are the same but for B, or of itself.  Does not wait.
+// n rows, from row `first` on, of entry `from` of each state [T, B, K] of one compiled graph become those of entry `to` of
+// another one, whose states are the same but for B, or of itself.  Does not wait.
 attncl_status attncl__graph_copy_rows(attncl_graph *source, int64_t from, attncl_graph *target,
-                                      int64_t to, int64_t n);
+                                      int64_t to, int64_t first, int64_t n);
 
 // Whether it waits all the same, for what was enqueued before it.
 bool attncl__queued_writes_wait(const attncl_context *ctx);

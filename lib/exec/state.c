@@ -85,15 +85,16 @@ attncl_status attncl_graph_state_write(attncl_graph *g, const char *name, const 
     return bytes ? attncl__buffer_write(p->ctx, s->mem, 0, data, bytes) : ATTNCL_OK;
 }
 
-// Entry `at` of a state's rows.
-static struct buffer_rows entry_rows(const struct state *s, int64_t at)
+// Entry `at` of a state's rows from `first` on.
+static struct buffer_rows entry_rows(const struct state *s, int64_t at, int64_t first)
 {
     const size_t row = attncl_dtype_bytes(s->desc.dtype) * (size_t)s->desc.dim[2];
-    return (struct buffer_rows){s->storage->mem, (size_t)at * row, (size_t)s->desc.dim[1] * row};
+    const size_t pitch = (size_t)s->desc.dim[1] * row;
+    return (struct buffer_rows){s->storage->mem, (size_t)first * pitch + (size_t)at * row, pitch};
 }
 
 attncl_status attncl__graph_copy_rows(attncl_graph *source, int64_t from, attncl_graph *target,
-                                      int64_t to, int64_t n)
+                                      int64_t to, int64_t first, int64_t n)
 {
     struct program *p = NULL, *q = NULL;
 
@@ -102,7 +103,8 @@ attncl_status attncl__graph_copy_rows(attncl_graph *source, int64_t from, attncl
     assert(p->n_states == q->n_states);
     for (int i = 0; i < q->n_states && n > 0; ++i) {
         const struct state *s = &p->states[i], *t = &q->states[i];
-        const struct buffer_rows rows = entry_rows(s, from), rows_ret = entry_rows(t, to);
+        const struct buffer_rows rows = entry_rows(s, from, first),
+                                 rows_ret = entry_rows(t, to, first);
         assert(strcmp(s->name, t->name) == 0 && s->desc.dim[2] == t->desc.dim[2]);
         TRY(attncl__buffer_copy_rows(q->ctx, &rows, &rows_ret, rows.pitch / (size_t)s->desc.dim[1],
                                      (size_t)n));

@@ -36,9 +36,11 @@ static float scale_of(const attncl_attention_desc *desc, int64_t width)
     return desc->scale != 0 ? desc->scale : (float)(1 / sqrt((double)width));
 }
 
-// Attention of heads [B, H, ., .], under a description that was checked.
+// Attention of heads [B, H, ., .], under a description that was checked.  position: of the first query among the keys
+// [1]; null: the last query is the last key.
 static attncl_value attend(attncl_graph *g, const attncl_attention_desc *desc,
-                           const attncl_attention_inputs *in, attncl_value *weights_ret)
+                           const attncl_attention_inputs *in, attncl_value position,
+                           attncl_value *weights_ret)
 {
     static const int from_tbhe[] = {1, 2, 0, 3}, from_bthe[] = {0, 2, 1, 3};
     struct dropout_fwd_params mask;
@@ -60,11 +62,11 @@ static attncl_value attend(attncl_graph *g, const attncl_attention_desc *desc,
         .softcap = desc->softcap,
         .hard_lens = desc->hard_lens != 0,
     };
-    const attncl_value y =
-        attncl__graph_add(g, &attncl__op_attention_fwd, &params,
-                          IN(with_whole_rows(g, in->query), with_whole_rows(g, in->key),
-                             with_whole_rows(g, in->value), in->mask, in->valid_lens, in->bias,
-                             desc->slopes, mask.p > 0 ? dropout.step : ATTNCL_NONE_VALUE));
+    const attncl_value y = attncl__graph_add(
+        g, &attncl__op_attention_fwd, &params,
+        IN(with_whole_rows(g, in->query), with_whole_rows(g, in->key),
+           with_whole_rows(g, in->value), in->mask, in->valid_lens, in->bias, desc->slopes,
+           position, mask.p > 0 ? dropout.step : ATTNCL_NONE_VALUE));
     if (weights_ret)
         *weights_ret = attncl__graph_result(g, y, 1);
     return attncl_permute(g, y, desc->layout == ATTNCL_LAYOUT_TIME_FIRST ? from_tbhe : from_bthe);
@@ -80,7 +82,7 @@ attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc
     if (!read_desc(g, desc, &d) || !attncl__layer_inputs(g, inputs, &in) ||
         !attncl__layer_absent(g, in.residual, "residual"))
         return ATTNCL_NONE_VALUE;
-    return attend(g, &d, &in, weights_ret);
+    return attend(g, &d, &in, ATTNCL_NONE_VALUE, weights_ret);
 }
 
 attncl_value attncl__layer_additive(attncl_graph *g, const attncl_dropout_desc *desc,
@@ -163,8 +165,9 @@ static attncl_value turn_heads(attncl_graph *g, const attncl_attention_desc *des
         x = attncl_rms_norm(g, x, norm, desc->qk_norm_eps != 0 ? desc->qk_norm_eps : 1e-6f);
     if (attncl__given(desc->rotary)) {
         if (attncl__given(position))
-            position = attncl_reshape(g, position, 2,
-                                      (const int64_t[]){1, attncl_graph_shape(g, position).dim[0]});
+            position = attncl_reshape(
+                g, position, 2,
+                (const int64_t[]){rows[0], attncl_graph_shape(g, position).dim[0] / rows[0]});
         x = swaps ? swap_first_axes(g, x) : x;
         x = attncl_rotary(g, x, desc->rotary, desc->rotary_pairs, position);
         x = swaps ? swap_first_axes(g, x) : x;
@@ -172,7 +175,7 @@ static attncl_value turn_heads(attncl_graph *g, const attncl_attention_desc *des
     return attncl_reshape(g, x, d.rank, d.dim);
 }
 
-// The maps of query, key and value under the names of a layer's parameters.  position: of a step; else null.
+// The maps of query, key and value under the names of a layer's parameters.  position: of each row; else null.
 static void project_inputs(attncl_graph *g, const attncl_attention_desc *desc,
                            const attncl_mha_params *p, int64_t n_heads, attncl_value position,
                            attncl_attention_inputs *in)
@@ -221,7 +224,8 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
         return ATTNCL_NONE_VALUE;
     project_inputs(g, &d, &p, n_heads, ATTNCL_NONE_VALUE, &in);
     split_inputs(g, n_heads, d.layout, &in);
-    const attncl_value y = attncl_merge_heads(g, attend(g, &d, &in, weights_ret), d.layout);
+    const attncl_value y =
+        attncl_merge_heads(g, attend(g, &d, &in, ATTNCL_NONE_VALUE, weights_ret), d.layout);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, in.residual);
 }
 
@@ -260,8 +264,20 @@ static attncl_value attend_step(attncl_graph *g, int64_t n_heads, const struct c
         IN(in->query, in->key, in->value, position, caches[0], caches[1], cache->desc->slopes));
 }
 
+// Rows x [T, B, K] go into a state, and all so far, as they are stored, are the result.
+static attncl_value keep_rows(attncl_graph *g, attncl_value x, attncl_dtype dtype,
+                              attncl_value position, attncl_value state)
+{
+    if (!attncl__given(position))
+        return attncl__store_rows(g, x, dtype, state);
+    const attncl_value all =
+        attncl__graph_add(g, &attncl__op_attention_append_fwd, NULL, IN(x, position, state));
+    return dtype == ATTNCL_F32 ? state : all;
+}
+
+// y [T, B, C].  position [T B], of each row; null: from 0 on.
 static attncl_value attend_prompt(attncl_graph *g, int64_t n_heads, const struct cache_desc *cache,
-                                  attncl_attention_inputs in)
+                                  attncl_attention_inputs in, attncl_value position)
 {
     const attncl_layout layout = ATTNCL_LAYOUT_TIME_FIRST;
     attncl_attention_desc desc = *cache->desc;
@@ -272,14 +288,16 @@ static attncl_value attend_prompt(attncl_graph *g, int64_t n_heads, const struct
         !attncl__layer_heads(g, n_heads, q.dim[2]))
         return ATTNCL_NONE_VALUE;
     make_caches(g, cache, d.dim[1], d.dim[2], q.dim[2] / n_heads, caches);
-    in.key = attncl__store_rows(g, in.key, cache->dtype, caches[0]);
-    in.value = attncl__store_rows(g, in.value, cache->dtype, caches[1]);
+    if (attncl__given(position))
+        position = attncl_slice(g, position, 0, 0, 1);
+    in.key = keep_rows(g, in.key, cache->dtype, position, caches[0]);
+    in.value = keep_rows(g, in.value, cache->dtype, position, caches[1]);
 
     split_inputs(g, n_heads, layout, &in);
     desc.causal = 1;
     desc.layout = layout;
     desc.dropout = NULL;
-    return attncl_merge_heads(g, attend(g, &desc, &in, NULL), layout);
+    return attncl_merge_heads(g, attend(g, &desc, &in, position, NULL), layout);
 }
 
 attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_mha_params *params,
@@ -289,11 +307,13 @@ attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_m
 {
     attncl_attention_inputs in = {.query = x, .key = x, .value = x};
     attncl_mha_params p = ATTNCL_MHA_PARAMS_INIT;
-    if (!LAYER_STRUCT(g, attncl_mha_params, &p, params))
+    struct tensor_desc d;
+    if (!LAYER_STRUCT(g, attncl_mha_params, &p, params) || !attncl__layer_shape(g, x, "x", &d))
         return ATTNCL_NONE_VALUE;
     project_inputs(g, cache->desc, &p, n_heads, position, &in);
-    const attncl_value y = attncl__given(position) ? attend_step(g, n_heads, cache, &in, position)
-                                                   : attend_prompt(g, n_heads, cache, in);
+    const attncl_value y = attncl__given(position) && d.rank == 2
+                               ? attend_step(g, n_heads, cache, &in, position)
+                               : attend_prompt(g, n_heads, cache, in, position);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
 }
 
@@ -304,7 +324,8 @@ attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_
     const attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     const struct cache_desc cache = {limit, ATTNCL_F32, &desc};
     struct tensor_desc d;
-    if (!attncl__layer_shape(g, position, "position", &d))
+    if (!attncl__layer_shape(g, position, "position", &d) ||
+        !attncl__layer_axes(g, x, "x", 2, "[B, C]", &d))
         return ATTNCL_NONE_VALUE;
     return attncl__multi_head_attention_decode(g, params, n_heads, &cache, x, position, residual);
 }

@@ -32,7 +32,7 @@ struct cache_desc {
     attncl_dtype dtype; // F32, F16, BF16, of a step or prompt of multi-head attention Q8
     const attncl_attention_desc *desc; // without dropout; causal, time first
 };
-// position null: a prompt.
+// position: of a step, or [T B] of each row of a prompt x [T, B, C] behind tokens that were taken.  Null: a prompt from 0 on.
 attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_mha_params *params,
                                                  int64_t n_heads, const struct cache_desc *cache,
                                                  attncl_value x, attncl_value position,

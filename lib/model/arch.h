@@ -25,6 +25,9 @@ enum decoding {
     // The first n_tokens of each sequence at once: input "tokens" [n_tokens, batch] and "last" [1], the
     // position of the last token that counts; output "logits" after that one.  Fills the step's states.
     DECODE_PREFILL,
+    // The next n_tokens of each sequence at once, at input "positions" [n_tokens batch] of each; "tokens", "last", the row of
+    // the last one that counts, and "logits" as above.
+    DECODE_APPEND,
     // The last n_tokens of a longer text, as state "window" [n_tokens, batch], computed as the first ones: output
     // "logits" of the next token, which is also drawn and moves the window on.
     DECODE_CROPPED,

@@ -69,6 +69,10 @@ static attncl_status check_state(const struct build *b, const struct lm_settings
     REQUIRE(kind != DECODE_SLOTS || (!s->is_feedback && attncl__block_keeps_all(&s->encoder.block)),
             ATTNCL_ERR_UNSUPPORTED, "layer %s has no slots, only layers with a KV cache do",
             attncl__layer_word(s->layer));
+    REQUIRE(
+        kind != DECODE_APPEND || (!s->is_feedback && attncl__block_keeps_all(&s->encoder.block)),
+        ATTNCL_ERR_UNSUPPORTED, "layer %s goes on step by step, only layers with a KV cache do not",
+        attncl__layer_word(s->layer));
     REQUIRE(b->state_dtype != ATTNCL_Q8 ||
                 (!s->is_feedback && attncl__block_keeps_all(&s->encoder.block)),
             ATTNCL_ERR_UNSUPPORTED,
@@ -85,7 +89,8 @@ static attncl_status check_state(const struct build *b, const struct lm_settings
     return ATTNCL_OK;
 }
 
-// [T, B, C] -> [T, B, C], or [B, C] at a position -> [B, C], or a prompt [T, B, C] -> [B, C] at `last`.
+// [T, B, C] -> [T, B, C], or [B, C] at a position -> [B, C], or a prompt [T, B, C] -> [B, C] at `last`, with
+// positions [T B] or from 0 on.
 static attncl_status layers(struct build *b, const struct lm_settings *s, attncl_value position,
                             attncl_value last, attncl_value *x)
 {
@@ -124,6 +129,7 @@ attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, e
     const bool draws = kind == DECODE_SAMPLING || kind == DECODE_CROPPED;
     const int64_t one = 1, n_positions = kind == DECODE_SLOTS ? batch : 1;
     const int64_t n_step = n_positions + batch, sequence[2] = {n_tokens, batch};
+    const int64_t n_rows = n_tokens * batch;
     attncl_value step = ATTNCL_NONE_VALUE, position = step, last = step, window = step, tokens;
     attncl_graph *g = b->graph;
     TRY(check_state(b, s, kind));
@@ -131,9 +137,13 @@ attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, e
         step = attncl__sampling_step(g, batch);
     else if (kind == DECODE_STEP || kind == DECODE_SLOTS)
         step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n_step);
-    if (kind == DECODE_PREFILL) {
+    if (kind == DECODE_PREFILL || kind == DECODE_APPEND) {
         tokens = attncl_graph_index_input(g, "tokens", 2, sequence, 0, s->embed.n_vocab);
         last = attncl_graph_input(g, "last", ATTNCL_I32, 1, &one);
+        if (kind == DECODE_APPEND) {
+            position = attncl_graph_input(g, "positions", ATTNCL_I32, 1, &n_rows);
+            tokens = attncl_reshape(g, tokens, 1, &n_rows);
+        }
     } else if (kind == DECODE_CROPPED) {
         tokens = window = attncl_graph_state(g, "window", ATTNCL_I32, 2, sequence);
     } else {
@@ -142,6 +152,8 @@ attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, e
     }
 
     attncl_value x = attncl__embed(b, &s->embed, tokens, position, ATTNCL_LAYOUT_TIME_FIRST);
+    if (kind == DECODE_APPEND)
+        x = attncl_reshape(g, x, 3, (const int64_t[]){n_tokens, batch, s->embed.width});
     TRY(layers(b, s, position, last, &x));
     if (kind == DECODE_CROPPED)
         x = attncl_reshape(g, attncl_slice(g, x, 0, n_tokens - 1, n_tokens), 2,

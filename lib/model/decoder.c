@@ -95,7 +95,6 @@ void attncl_decoder_destroy(attncl_decoder *decoder)
     attncl__free(decoder->text);
     attncl__free(decoder->cropped_text);
     attncl__free(decoder->slot_positions);
-    attncl__free(decoder->slot_tokens);
     attncl__free(decoder->step);
     attncl__free(decoder);
 }
@@ -184,7 +183,7 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
 attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
                                      float *logits)
 {
-    attncl_graph *taken = NULL;
+    bool taken = false;
 
     REQUIRE(decoder && tokens, ATTNCL_ERR_ARGUMENT, "decoder or tokens is NULL");
     REQUIRE(!decoder->slot_positions, ATTNCL_ERR_UNSUPPORTED,
@@ -195,11 +194,10 @@ attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const i
     TRY(attncl__check_tokens(decoder->vocabulary, n * decoder->batch, tokens));
     if (count_inside(decoder, n) < n)
         return attncl__decoder_crop_take(decoder, n, tokens, logits);
-    if (decoder->position == 0 && n > 1)
-        TRY(attncl__decoder_prefill_take(decoder, n, tokens, logits, &taken));
+    TRY(attncl__decoder_prefill_take(decoder, 0, n, tokens, logits, &taken));
     if (taken) {
         attncl__decoder_crop_taken(decoder, n, tokens);
-        decoder->position = n;
+        decoder->position += n;
     }
     for (int64_t i = 0; i < n && !taken; ++i)
         TRY(attncl_decoder_step(decoder, tokens + i * decoder->batch, i + 1 == n ? logits : NULL));

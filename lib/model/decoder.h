@@ -9,14 +9,16 @@
 #include "graph/graph.h"
 #include "model/model.h"
 
-// A prompt of up to `n_tokens` tokens, those after the last one padding.
+// A prompt of up to `n_tokens` tokens, those after the last one padding, from position 0 on or behind tokens that were
+// taken.
 struct prefill {
     attncl_graph *graph; // NULL: none
+    bool behind;
     int64_t n_tokens;
-    int32_t *tokens; // [n_tokens, batch], of slots [n_tokens, 1]
+    int32_t *tokens; // [n_tokens, batch], of slots [n_tokens, 1]; behind them positions alike
 };
 
-enum { N_PREFILLS = 4 }; // lengths that a decoder keeps a graph of
+enum { N_PREFILLS = 4 }; // lengths, of one kind, that a decoder keeps a graph of
 
 struct attncl_decoder {
     attncl_model *model;
@@ -26,7 +28,6 @@ struct attncl_decoder {
     attncl_dtype state_dtype;
     int64_t position;        // of the fullest slot
     int32_t *slot_positions; // [batch], of each slot; NULL: all sequences have `position`
-    int32_t *slot_tokens;    // [batch, limit], what each slot has taken
     // Host copy of a step's input while it is uploaded, the position and the tokens: a wait for it would
     // take longer than a small model's step.
     int32_t *step;        // [1 + batch], of slots [2 batch]
@@ -52,11 +53,10 @@ attncl_status attncl__decoder_step_begin(attncl_decoder *decoder);
 // A run of the step's graph on decoder->step.  The position stays.
 attncl_status attncl__decoder_step_run(attncl_decoder *decoder, size_t bytes, float *logits);
 
-// A prompt from position 0 on, of slots that of one, which the position after it is up to.  *graph_ret: what ran; NULL,
-// without an error: the device has not the memory or loops for it.
-attncl_status attncl__decoder_prefill_take(attncl_decoder *decoder, int64_t n,
-                                           const int32_t *tokens, float *logits,
-                                           attncl_graph **graph_ret);
+// A prompt at once, from its position on; `slot`: whose, if there are slots.  The position stays.  *taken_ret false,
+// without an error: it is too short, or the device has not the memory or loops for it, or the layers no way.
+attncl_status attncl__decoder_prefill_take(attncl_decoder *decoder, int64_t slot, int64_t n,
+                                           const int32_t *tokens, float *logits, bool *taken_ret);
 // Sequences of a prompt's graph.
 static inline int64_t attncl__decoder_prompt_batch(const attncl_decoder *d)
 {

@@ -9,7 +9,7 @@
 // Whose state a graph shares; NULL: it has its own.  A prompt of one slot has that of a prompt before it.
 static const attncl_graph *state_owner(const attncl_decoder *d, enum decoding kind)
 {
-    if (kind != DECODE_SAMPLING && kind != DECODE_PREFILL)
+    if (kind != DECODE_SAMPLING && kind != DECODE_PREFILL && kind != DECODE_APPEND)
         return NULL;
     if (!d->slot_positions)
         return d->graph;
@@ -24,7 +24,8 @@ attncl_status attncl__decoder_open(const attncl_decoder *d, enum decoding kind, 
 {
     attncl_model *model = d->model;
     const attncl_graph *owner = state_owner(d, kind);
-    const int64_t batch = kind == DECODE_PREFILL ? attncl__decoder_prompt_batch(d) : d->batch;
+    const bool is_prompt = kind == DECODE_PREFILL || kind == DECODE_APPEND;
+    const int64_t batch = is_prompt ? attncl__decoder_prompt_batch(d) : d->batch;
     struct build b;
 
     TRY(attncl__model_begin(model, NULL, 0, &b));

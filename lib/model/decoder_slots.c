@@ -1,34 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
 // Slots: a position for each sequence of a decoder, as input of the step's graph.  Idle slots have a negative one there.  A
-// prompt's graph has the state of one sequence, whose rows are copied to the slot's.  The host keeps the slots' tokens: a long
-// continuation is computed at once together with what is before it, since a step takes as long as many tokens of a prompt.
+// prompt's graph has the state of one sequence, to which a slot's rows are copied, and back.
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/ckd.h"
 #include "model/decoder.h"
 
 enum { IDLE = -1 };
 
 attncl_status attncl__decoder_slots_init(attncl_decoder *d)
 {
-    size_t n_tokens;
-
-    REQUIRE(ckd_mul_size((size_t)d->batch, (size_t)d->limit, &n_tokens), ATTNCL_ERR_NO_MEMORY,
-            "%" PRId64 " slots of %" PRId64 " tokens", d->batch, d->limit);
     d->slot_positions = attncl__alloc_array((size_t)d->batch, sizeof *d->slot_positions);
-    d->slot_tokens = attncl__alloc_array(n_tokens, sizeof *d->slot_tokens);
-    REQUIRE(d->slot_positions && d->slot_tokens, ATTNCL_ERR_NO_MEMORY,
-            "%" PRId64 " slots of %" PRId64 " tokens", d->batch, d->limit);
+    REQUIRE(d->slot_positions, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " slots", d->batch);
     memset(d->slot_positions, 0, (size_t)d->batch * sizeof *d->slot_positions);
     return ATTNCL_OK;
-}
-
-static int32_t *tokens_of(const attncl_decoder *d, int64_t slot)
-{
-    return d->slot_tokens + slot * d->limit;
 }
 
 static void move_slot(attncl_decoder *d, int64_t slot, int64_t position)
@@ -88,24 +75,9 @@ attncl_status attncl__decoder_slots_step(attncl_decoder *d, const int32_t *token
         d->step[d->batch + i] = tokens[i] == IDLE ? 0 : tokens[i];
     }
     TRY(attncl__decoder_step_run(d, 2 * (size_t)d->batch * sizeof *tokens, logits));
-    for (int64_t i = 0; i < d->batch; ++i) {
-        if (tokens[i] == IDLE)
-            continue;
-        tokens_of(d, i)[d->slot_positions[i]] = tokens[i];
-        move_slot(d, i, d->slot_positions[i] + 1);
-    }
-    return ATTNCL_OK;
-}
-
-// A slot takes the first n tokens of sequence `from` of a graph.
-static attncl_status copy_rows(attncl_decoder *d, attncl_graph *graph, int64_t from, int64_t to,
-                               int64_t n)
-{
-    const attncl_status status = attncl__graph_copy_rows(graph, from, d->graph, to, n);
-
-    if (status != ATTNCL_OK)
-        return attncl__graph_run_failed(d->graph, status);
-    move_slot(d, to, n);
+    for (int64_t i = 0; i < d->batch; ++i)
+        if (tokens[i] != IDLE)
+            move_slot(d, i, d->slot_positions[i] + 1);
     return ATTNCL_OK;
 }
 
@@ -134,17 +106,10 @@ done:
     return status;
 }
 
-// Whether n tokens are computed together with those before them.
-static bool is_worth_all(int64_t position, int64_t n)
-{
-    enum { TOKENS_OF_STEP = 8, MIN_TOKENS = 16 }; // a graph of few is not worth its compilation
-    return position == 0 ? n > 1 : n >= MIN_TOKENS && position + n <= TOKENS_OF_STEP * n;
-}
-
 attncl_status attncl_decoder_slot_prefill(attncl_decoder *decoder, int64_t slot, int64_t n,
                                           const int32_t *tokens, float *logits)
 {
-    attncl_graph *taken = NULL;
+    bool taken = false;
 
     TRY(check_slot(decoder, slot));
     REQUIRE(tokens, ATTNCL_ERR_ARGUMENT, "tokens is NULL");
@@ -152,13 +117,11 @@ attncl_status attncl_decoder_slot_prefill(attncl_decoder *decoder, int64_t slot,
     TRY(check_capacity(decoder, slot, n));
     TRY(attncl__graph_state_defined(decoder->graph));
     TRY(attncl__check_tokens(decoder->vocabulary, n, tokens));
-    const int64_t position = decoder->slot_positions[slot];
-    int32_t *all = tokens_of(decoder, slot);
-    memcpy(all + position, tokens, (size_t)n * sizeof *tokens);
-    if (is_worth_all(position, n))
-        TRY(attncl__decoder_prefill_take(decoder, position + n, all, logits, &taken));
-    return taken ? copy_rows(decoder, taken, 0, slot, position + n)
-                 : take_steps(decoder, slot, n, all + position, logits);
+    TRY(attncl__decoder_prefill_take(decoder, slot, n, tokens, logits, &taken));
+    if (!taken)
+        return take_steps(decoder, slot, n, tokens, logits);
+    move_slot(decoder, slot, decoder->slot_positions[slot] + n);
+    return ATTNCL_OK;
 }
 
 attncl_status attncl_decoder_slot_copy(attncl_decoder *decoder, int64_t to, int64_t from, int64_t n)
@@ -167,12 +130,14 @@ attncl_status attncl_decoder_slot_copy(attncl_decoder *decoder, int64_t to, int6
     TRY(check_slot(decoder, from));
     TRY(check_kept(decoder, from, n));
     TRY(attncl__graph_state_defined(decoder->graph));
-    if (to == from) {
-        move_slot(decoder, to, n);
-        return ATTNCL_OK;
+    if (to != from) {
+        const attncl_status status =
+            attncl__graph_copy_rows(decoder->graph, from, decoder->graph, to, 0, n);
+        if (status != ATTNCL_OK)
+            return attncl__graph_run_failed(decoder->graph, status);
     }
-    memcpy(tokens_of(decoder, to), tokens_of(decoder, from), (size_t)n * sizeof(int32_t));
-    return copy_rows(decoder, decoder->graph, from, to, n);
+    move_slot(decoder, to, n);
+    return ATTNCL_OK;
 }
 
 attncl_status attncl_decoder_slot_truncate(attncl_decoder *decoder, int64_t slot, int64_t n)

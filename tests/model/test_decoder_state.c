@@ -204,6 +204,18 @@ LOOP_TEST(a_prompt_is_its_tokens, 0, N_FORMS + COUNT_OF(layers) + COUNT_OF(other
             ck_ok(attncl_decoder_step(decoder, tokens + t * BATCH, got));
         }
     }
+    // Behind another one, at the end of the cache too, where its padding has no place.
+    static const int64_t parts[][2] = {{3, 9}, {11, 24}, {70, 75}, {17, 137}};
+    for (size_t i = 0; i < (on_simulator() ? 1 : all ? COUNT_OF(parts) : 2); ++i) {
+        const int64_t end =
+            parts[i][0] + parts[i][1] < LONGEST ? parts[i][0] + parts[i][1] : LONGEST;
+        ck_ok(attncl_decoder_reset(decoder));
+        ck_ok(attncl_decoder_prefill(decoder, parts[i][0], tokens, NULL));
+        ck_ok(
+            attncl_decoder_prefill(decoder, end - parts[i][0], tokens + parts[i][0] * BATCH, got));
+        ck_floats(got, want[end - 1], ROW, 0, tolerance * largest_of(want[end - 1], ROW),
+                  "scores after %d and %d tokens", (int)parts[i][0], (int)(end - parts[i][0]));
+    }
     attncl_decoder_destroy(decoder);
     attncl_model_destroy(model);
 }

@@ -78,6 +78,7 @@ void ref_attention_weights(const struct ref_attention *a, const struct host *q,
 {
     const int64_t n_heads = q->dim[1], n_queries = q->dim[2], width = q->dim[3];
     const int64_t n_keys = k->dim[2], n_kv = k->dim[1];
+    const int64_t offset = a->position ? (int64_t)a->position->data[0] : n_keys - n_queries;
 
     for (int64_t head = 0; head < q->dim[0] * n_heads; ++head)
         for (int64_t i = 0; i < n_queries; ++i) {
@@ -90,11 +91,10 @@ void ref_attention_weights(const struct ref_attention *a, const struct host *q,
                 for (int64_t d = 0; d < width; ++d)
                     dot += qi[d] * kj[d];
                 const bool beyond = j >= length(a, b, i), hidden = beyond && a->hard_lens;
-                p[j] = hidden || !visible(a, b, i, j, n_keys - n_queries) ? HIDDEN
-                       : beyond
-                           ? -1e6
-                           : ref_attention_score(a, dot) +
-                                 ref_attention_bias(a, b, head % n_heads, i, j, n_keys - n_queries);
+                p[j] = hidden || !visible(a, b, i, j, offset) ? HIDDEN
+                       : beyond                               ? -1e6
+                                                              : ref_attention_score(a, dot) +
+                                      ref_attention_bias(a, b, head % n_heads, i, j, offset);
             }
             softmax_row(p, n_keys, a->reaching);
         }
@@ -142,7 +142,7 @@ void ref_attention_reach(const struct host *weights, const struct host *v, bool 
 
 // -- the op
 
-enum { Q, K, V, MASK, LENS, BIAS, SLOPES, STEP };
+enum { Q, K, V, MASK, LENS, BIAS, SLOPES, POSITION, STEP };
 
 static struct ref_attention definition(const void *params, struct host *const *in)
 {
@@ -156,6 +156,7 @@ static struct ref_attention definition(const void *params, struct host *const *i
         .valid_lens = in[LENS],
         .bias = in[BIAS],
         .slopes = in[SLOPES],
+        .position = in[POSITION],
         .hard_lens = p->hard_lens,
         .dropout = {p->dropout.p, p->dropout.seed, (uint32_t)p->dropout.site,
                     in[STEP] ? (uint32_t)in[STEP]->data[0] : 0},
@@ -287,6 +288,17 @@ static void set_rising(struct host *const *in)
         in[K]->data[i] = rise[i / n_keys % 4] * (double)(i % n_keys);
 }
 
+// Keys behind the last query's are not there.
+static void hide_later(struct host *const *in)
+{
+    const int64_t n_keys = in[K]->dim[2], end = (int64_t)in[POSITION]->data[0] + in[Q]->dim[2];
+
+    for (int side = K; side <= V; ++side)
+        for (int64_t i = 0; i < in[side]->count; ++i)
+            if (i / in[side]->dim[3] % n_keys >= end)
+                in[side]->data[i] = NAN;
+}
+
 #define AS(...)    SPEC_PARAMS(attention_fwd, .scale = 0.25f, __VA_ARGS__)
 #define EXACT(...) SPEC_PARAMS(attention_fwd, .scale = 1, __VA_ARGS__)
 #define BATCH      .layout = ATTNCL_LAYOUT_BATCH_FIRST
@@ -301,6 +313,7 @@ static const char
     long_ranges[] =
         "B=1 H=2 T=1 S=1 D=9 E=10; B=1 H=2 T=150 S=150 D=9 E=10; B=1 H=2 T=60 S=20 D=9 E=10; "
         "B=1 H=2 T=50 S=150 D=9 E=10; B=1 H=1 T=3 S=530 D=8 E=20",
+    behind[] = "B=2 H=2 T=4 S=40 D=3 E=2; B=1 H=2 T=70 S=300 D=9 E=10; B=1 H=1 T=3 S=530 D=8 E=20",
     hidden[] = "B=2 H=1 T=4 S=5 D=3 E=2; B=2 H=2 T=37 S=135 D=9 E=5",
     few[] = "B=2 H=3 T=5 S=7 D=4 E=6; B=1 H=2 T=33 S=17 D=40 E=16",
     shared[] = "B=2 G=2 T=5 S=7 D=4 E=6",
@@ -349,7 +362,7 @@ static const char widths[] =
 OP_SPEC(
     attention_fwd,
     .in = "q f32 B H T D; k f32 B H S D; v f32 B H S E; mask? u8 T S B; valid_lens? i32:-2:S+10 B; "
-          "bias? f32 B H T S; slopes? f32 H; step? i32",
+          "bias? f32 B H T S; slopes? f32 H; position? i32:0:S 1; step? i32",
     .out = "y f32 B T H E; weights? f32 B H T S; rows? f32 B H T 2", .ref = attention,
     .build = build, .grad = "q k v bias", .ref_bwd = attention_bwd, .grad_sizes = attention_sizes,
     .grad_tolerance = 1e-5, .reach = reach, .reach_bwd = attention_bwd_reach, .allow = allow,
@@ -420,6 +433,14 @@ OP_SPEC(
           .special = "", .gpu = "B=1 G=5 T=2048 S=2048 D=64 E=64"},
          {"slopes", AS(BATCH, .causal = 1, .softcap = 0.7f), "slopes f32:-1:1 H", .grad = "q k v",
           .smoke = biased},
+         {"at a position", AS(TIME, .causal = 1), TIME_FIRST "position i32:0:S 1", .grad = "",
+          .smoke = behind, .full = long_ranges, .special = "", .prepare = hide_later,
+          .gpu = "B=1 H=16 T=1,256 S=2048 D=63,64 E=64; B=1 H=16 T=256 S=8192 D=64 E=64"},
+         {"at a position, shared keys, window, slopes, soft cap",
+          AS(TIME, .causal = 1, .window = 40, .softcap = 0.7f),
+          SHARED "y f32 T B G+G+G E; slopes f32:-1:1 G+G+G; position i32:0:S 1", .grad = "",
+          .smoke = "B=2 G=2 T=5 S=7 D=4 E=6; B=1 G=1 T=37 S=235 D=9 E=5", .special = "",
+          .prepare = hide_later, .gpu = "B=1 G=5 T=256 S=2048 D=64 E=64"},
          {"all dropped", AS(TIME, .dropout = {.p = 1}), TIME_FIRST "step i32:0:99", .smoke = few},
          {"extremes", EXACT(BATCH, .want_weights = 1), "weights f32 B H T S",
           .smoke = "B=1 H=3 T=70 S=70 D=1 E=3", .special = "", .prepare = set_extremes},
@@ -434,6 +455,7 @@ OP_SPEC(
         {ATTNCL_ERR_SHAPE, "q has H = 6, k has G = 4: G must divide H", NULL,
          "k f32 B G S D; v f32 B G S E", "B=1 H=6 G=4 T=1 S=1 D=1 E=1"},
         {ATTNCL_ERR_ARGUMENT, "window is -1", AS(.window = -1)},
+        {ATTNCL_ERR_ARGUMENT, "position is given, causal is 0", NULL, "position i32 1"},
         {ATTNCL_ERR_ARGUMENT, "hard_lens is 1, valid_lens are missing", AS(.hard_lens = 1)},
         {ATTNCL_ERR_SHAPE, "bias is [2, 3, 5, 6], must be [B or 1, H or 1, T or 1, S]", NULL,
          "bias f32 B H T 6"},

@@ -80,14 +80,15 @@ struct ref_attention {
     struct ref_dropout dropout; // of the weights before they meet the values
     bool reaching;              // unseen keys count, with weight 0: where NaN may be too
     const struct host *bias, *slopes;
-    bool hard_lens; // keys beyond a length are unseen
+    bool hard_lens;              // keys beyond a length are unseen
+    const struct host *position; // of the first query; NULL: S - T
 };
 // q [B, H, T, D], k [B, H, S, D] -> [B, H, T, S]
 void ref_attention_weights(const struct ref_attention *a, const struct host *q,
                            const struct host *k, struct host *weights);
 // Of a pair, from q . k, without bias.
 double ref_attention_score(const struct ref_attention *a, double dot);
-// What is added to it; offset: S - T.
+// What is added to it; offset: the first query's position.
 double ref_attention_bias(const struct ref_attention *a, int64_t b, int64_t h, int64_t i, int64_t j,
                           int64_t offset);
 // p becomes m p, [B, H, T, S].

@@ -77,7 +77,7 @@ void attention_problem_run(const struct attention_problem *p, struct host *y, st
     ck_ok(run_op_saving("attention_fwd", &params.attention,
                         HOSTS(p->x.q, p->x.k, p->x.v, (struct host *)p->a.mask,
                               (struct host *)p->a.valid_lens, (struct host *)p->a.bias,
-                              (struct host *)p->a.slopes, step_of(p)),
+                              (struct host *)p->a.slopes, NULL, step_of(p)),
                         HOSTS(y, NULL, rows)));
 }
 

@@ -11,7 +11,8 @@
 // That maximum may be a score up to 8 below the largest (SLACK of cl/attention/attention_cpu.cl).
 //
 // q [B, H, T, D], k [B, G, S, D], v [B, G, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Query head h reads
-// key and value head h / (H / G).  Keys are first packed into tiles (cl/attention/attention_cpu_pack.cl), then
+// key and value head h / (H / G).  Query i is key i + S - T or, with `position`, which is read on the device, key
+// i + position: keys behind the last query's are not there yet.  Keys are first packed into tiles (cl/attention/attention_cpu_pack.cl), then
 // blocks of queries run over them (cl/attention/attention_cpu.cl); the GPU variant reads them where they are
 // (lib/op/attention/attention_gpu.c).
 
@@ -45,6 +46,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
             params->window);
     REQUIRE(!params->hard_lens || attncl__desc_present(&sig->in[ATT_IN_LENS]), ATTNCL_ERR_ARGUMENT,
             "hard_lens is %d, valid_lens are missing", (int)params->hard_lens);
+    REQUIRE(params->causal || !attncl__desc_present(&sig->in[ATT_IN_POSITION]), ATTNCL_ERR_ARGUMENT,
+            "position is given, causal is 0");
     TRY(attncl__check_softcap(params->softcap));
     TRY(attncl__check_dropout(&params->dropout, &sig->in[ATT_IN_STEP], of['B']));
     if (params->want_weights)
@@ -101,6 +104,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     struct attention_tiling p;
 
     TRY(attncl__attention_tiling(&call->sig, &p));
+    p.at_position = attncl__desc_present(&call->sig.in[ATT_IN_POSITION]);
     if (p.gpu)
         return attncl__attention_gpu(l, call, &p);
     const struct attention_packing packing = {
@@ -138,7 +142,8 @@ static const struct grad_rule fwd_grad[] = {
 // one over its total, 0 and 0 where it sees no key, for the gradients.
 const struct op_class attncl__op_attention_fwd = {
     .name = OP_CLASS(attention_fwd),
-    .in = OP_IN(ATTENTION_IN(F32 | OPTIONAL), {"step", I32 | OPTIONAL, ""}),
+    .in = OP_IN(ATTENTION_IN(F32 | OPTIONAL), {"position", I32 | OPTIONAL, "1"},
+                {"step", I32 | OPTIONAL, ""}),
     .out = OP_OUT({"y", F32, NULL}, {"weights", F32 | OPTIONAL, "B H T S"},
                   {"rows", F32 | FOR_BACKWARD, "B H T 2"}),
     .infer = fwd_infer,

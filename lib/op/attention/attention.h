@@ -16,8 +16,8 @@ enum attention_input {
     ATT_IN_SLOPES,
     ATT_N_IN // of all ops of attention
 };
-enum { ATT_IN_STEP = ATT_N_IN };                // of the forward op
-enum { ATT_OUT_WEIGHTS = 1, ATT_OUT_ROWS = 2 }; // of the forward op
+enum { ATT_IN_POSITION = ATT_N_IN, ATT_IN_STEP }; // of the forward op
+enum { ATT_OUT_WEIGHTS = 1, ATT_OUT_ROWS = 2 };   // of the forward op
 
 // Of the gradients' ops, which take the same inputs.
 enum {
@@ -51,8 +51,9 @@ struct attention_tiling {
     int64_t window_left,
         window_right; // query i sees keys i + S - T - window_left .. i + S - T + window_right
     int masking, bias;
-    bool dropout; // of the weights
-    bool softcap; // of the scores
+    bool dropout;     // of the weights
+    bool softcap;     // of the scores
+    bool at_position; // the forward op's first query is at its input `position`
     unsigned vw;
     bool gpu;            // GPU variant
     bool aligned;        // rows of inputs start at and consist of whole float4s

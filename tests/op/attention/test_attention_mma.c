@@ -67,7 +67,7 @@ static void check_launches(const struct launch_case *c, bool backward)
                   v[] = {1, heads, c->keys, c->value_width},
                   y[] = {c->queries, 1, heads, c->value_width}, rows[] = {1, heads, c->queries, 2};
     const int64_t *const dims[] = {q, k, v, NULL, NULL, NULL, NULL, y, NULL, rows, y, NULL, NULL};
-    enum { N_FWD = 8, N_BWD = COUNT_OF(dims) };
+    enum { N_FWD = 9, N_BWD = COUNT_OF(dims) };
     struct tensor_desc in[N_BWD] = {{0}}, out[3] = {{0}};
     struct span none[N_BWD] = {{0}};
     struct op_call call = {.sig = {.caps = &caps,
@@ -81,7 +81,7 @@ static void check_launches(const struct launch_case *c, bool backward)
     struct launcher l = {.caps = &caps};
 
     seen.launched[0] = '\0';
-    for (int i = 0; i < (backward ? N_BWD : N_FWD - 1); ++i)
+    for (int i = 0; i < (backward ? N_BWD : N_FWD - 2); ++i)
         if (dims[i])
             ck_ok(attncl__desc_make(ATTNCL_F32, 4, dims[i], &in[i]));
     if (c->dropout > 0)
