@@ -230,6 +230,12 @@ static bool is_exact(const struct attention_fwd_params *params)
     return params->scale == 1;
 }
 
+// Of keys or values; of those with some that are not there yet: of N(0, 1).
+static double largest_of(const struct spec_point *p, int i)
+{
+    return spec_in(p, POSITION) ? 5 : host_largest(spec_in(p, i));
+}
+
 // A weight: e^(2 score errors), an exponential of 1 ulp (8 roundings with its argument's) and a sum of S terms.  A score:
 // D products and as many sums, and the scale, of at most |q| |k| each.
 static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
@@ -237,10 +243,10 @@ static void allow(const struct spec_point *p, int k, const struct host *want, st
     const struct attention_fwd_params *params = spec_params(p);
     const double unit = 0x1p-24, width = spec_extent(p, 'D'), dropped = params->dropout.p;
     const double score = (width + 2) * unit * (double)params->scale * width *
-                             host_largest(spec_in(p, Q)) * host_largest(spec_in(p, K)) +
+                             host_largest(spec_in(p, Q)) * largest_of(p, K) +
                          4 * unit * (double)params->softcap;
     const double relative = (is_exact(params) ? 0 : 2 * score) + (spec_extent(p, 'S') + 16) * unit;
-    const double largest = host_largest(spec_in(p, V)) / (dropped < 1 ? 1 - dropped : 1);
+    const double largest = largest_of(p, V) / (dropped < 1 ? 1 - dropped : 1);
 
     for (int64_t i = 0; i < allowed->count; ++i)
         allowed->data[i] = k == 0 ? relative * largest : relative * fabs(want->data[i]) + 1e-37;
