@@ -157,6 +157,36 @@ LOOP_TEST(a_prompt_is_its_tokens, 0, N_NAMES)
     close_decoder(&f);
 }
 
+// Up to the limit behind 1, 2 and 4 tokens, as its steps would; and a step on, from what it has stored.
+LOOP_TEST(a_prompt_behind_others, 0, N_NAMES)
+{
+    enum { LIMIT = 12 };
+    struct fixture f;
+    int32_t tokens[LIMIT * 4];
+    float want[LIMIT][4 * 16];
+    open_decoder(&f, names[_i]);
+    const int64_t given = f.n_seq * f.batch, row = f.batch * f.n_vocab;
+    for (int64_t i = 0; i < LIMIT * f.batch; ++i)
+        tokens[i] = f.tokens[(i + i / given) % given];
+    for (int64_t t = 0; t < LIMIT; ++t)
+        ck_ok(attncl_decoder_step(f.decoder, tokens + t * f.batch, want[t]));
+    for (int64_t first = 1; first <= 4; first *= 2) {
+        const int64_t end = first == 2 ? LIMIT - 1 : LIMIT;
+        ck_ok(attncl_decoder_reset(f.decoder));
+        ck_ok(attncl_decoder_prefill(f.decoder, first, tokens, NULL));
+        ck_ok(attncl_decoder_prefill(f.decoder, end - first, tokens + first * f.batch, f.logits));
+        ck_assert_int_eq(attncl_decoder_position(f.decoder), end);
+        ck_floats(f.logits, want[end - 1], row, 0, tolerance * largest_of(want[end - 1], row),
+                  "%s behind %d tokens", names[_i], (int)first);
+        if (end == LIMIT)
+            continue;
+        ck_ok(attncl_decoder_step(f.decoder, tokens + end * f.batch, f.logits));
+        ck_floats(f.logits, want[end], row, 0, tolerance * largest_of(want[end], row),
+                  "%s: a step on", names[_i]);
+    }
+    close_decoder(&f);
+}
+
 LOOP_TEST(a_refused_prompt_changes_nothing, 0, N_NAMES)
 {
     struct fixture f;
