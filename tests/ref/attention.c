@@ -338,6 +338,8 @@ static void build(attncl_graph *g, const void *params, const attncl_value *in, a
     attncl_attention_inputs inputs = ATTNCL_ATTENTION_INPUTS_INIT;
     const attncl_dropout_desc dropout = spec_dropout(&p->dropout, in[STEP]);
 
+    if (in[POSITION].id)
+        return; // decoders alone have one
     desc.scale = p->scale;
     desc.causal = p->causal;
     desc.window = p->window;
