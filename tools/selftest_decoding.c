@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Checks of attncl selftest: tokens one by one, and a prompt at once, against a run of all positions; tokens drawn
+// Checks of attncl selftest: tokens one by one, and prompts at once, against a run of all positions; tokens drawn
 // on the device.
 
 #include <math.h>
@@ -76,17 +76,19 @@ static void compare(const struct sequences *s, int position, struct outcome *ret
                         (double)want[i], tolerance * (1e-3 + largest));
 }
 
-// The first `n_prompt` at once, the others one by one.
-static attncl_status decode(attncl_decoder *decoder, struct sequences *s, int n_prompt,
+// The first `n_first` at once, those behind them up to `n_prompt` too, the others one by one.
+static attncl_status decode(attncl_decoder *decoder, struct sequences *s, int n_first, int n_prompt,
                             struct outcome *ret)
 {
     attncl_status status = attncl_decoder_reset(decoder);
 
-    if (n_prompt > 0 && status == ATTNCL_OK) {
-        status = attncl_decoder_prefill(decoder, n_prompt, s->tokens[0], s->step[0]);
-        if (status == ATTNCL_OK)
-            compare(s, n_prompt - 1, ret);
-    }
+    if (n_first > 0 && status == ATTNCL_OK)
+        status = attncl_decoder_prefill(decoder, n_first, s->tokens[0], s->step[0]);
+    if (n_prompt > n_first && status == ATTNCL_OK)
+        status =
+            attncl_decoder_prefill(decoder, n_prompt - n_first, s->tokens[n_first], s->step[0]);
+    if (n_prompt > 0 && status == ATTNCL_OK)
+        compare(s, n_prompt - 1, ret);
     for (int t = n_prompt; t < POSITIONS && status == ATTNCL_OK; t++) {
         status = attncl_decoder_step(decoder, s->tokens[t], s->step[0]);
         if (status == ATTNCL_OK)
@@ -134,9 +136,11 @@ static attncl_status run_and_compare(const struct model_check *d, attncl_context
     if (status == ATTNCL_OK)
         status = attncl_decoder_create(model, BATCH, NULL, &decoder);
     if (status == ATTNCL_OK)
-        status = decode(decoder, s, 0, ret);
+        status = decode(decoder, s, 0, 0, ret);
     if (status == ATTNCL_OK)
-        status = decode(decoder, s, PROMPT, ret);
+        status = decode(decoder, s, PROMPT, PROMPT, ret);
+    if (status == ATTNCL_OK)
+        status = decode(decoder, s, 2, POSITIONS - 1, ret);
     if (status == ATTNCL_OK)
         status = sample(decoder, s, ret);
     attncl_decoder_destroy(decoder);
