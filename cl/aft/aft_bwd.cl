@@ -8,9 +8,6 @@
 //             flip: one head; sums: VW columns
 //   Memory    each element once
 //   Numerics  sums in the order of the rows
-//
-//   Macro  Meaning          Values
-//   LS     work-group size  1 (CPU), 64 .. 8 (GPU)
 
 #include "common/math.clh"
 

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Attention-free mixing, GPU variant, last pass, under a mask and where the product of aft_gpu_band
-// will not do: y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv - e^k B.  Host side:
-// lib/op/aft/aft_gpu.c
+// Attention-free mixing, GPU variant: what is around the product of aft_gpu_band.  Host side: lib/op/aft/aft_gpu.c
 //
-//   Work      one work-item = one lane of channels, TARGETS target rows; a work-group = LS lanes,
-//             which share the rows' biases
-//   Memory    reads sources of the blocks that the window (or the mask) reaches once per TARGETS
-//             rows, targets once, writes results once; local memory: LS * (TARGETS + 1) floats
-//   Numerics  every exponential by itself, relative to the row's running maximum: right for any
-//             finite input.  A row that sees nothing gives 0
+//   blocks    sums and ranges of blocks of source rows
+//   weights   e^(w - peak) of each pair of rows inside the window, once for all channels
+//   rows      the last pass under a mask and where that product will not do: y = sigmoid(q) * B / A, or backward dv = e^k A
+//             and dk = v dv - e^k B
+//
+//   Work      blocks: one work-item = one lane of channels, one block of BLOCK source rows; weights: one work-group = some
+//             target rows, one work-item = every LS-th source inside their window; rows: one work-item = one lane, TARGETS
+//             target rows, a work-group = LS lanes, which share the rows' biases
+//   Memory    blocks: reads the sources, kappa twice, writes 5 floats per block and channel; weights: reads the biases
+//             twice, writes a float for each pair; rows: reads sources of the blocks that the window (or the mask) reaches
+//             once per TARGETS rows, targets once, writes results once; local memory: LS * (TARGETS + 1) floats
+//   Numerics  sums are relative to the block's own maximum.  peak is the row's largest bias inside the window: no weight
+//             exceeds 1, one is 1, and their spread costs nothing; what is unseen weighs 0.  rows: every exponential by
+//             itself, relative to the row's running maximum: right for any finite input.  A row that sees nothing gives 0
 //
 //   Macro    Meaning                                         Values
 //   LS       work-group size, a multiple of CHUNK            64 .. 8; what the device can run
@@ -20,6 +26,81 @@
 
 #include "aft/aft_bias.clh"
 #include "aft/aft_source.clh"
+
+enum { MAX_ROWS = BLOCK }; // of a tile of aft_gpu_band
+
+// sums: [blocks][3][lanes]; after as many more, for those after each block, the ranges:
+// [blocks][2][lanes], the largest kappa and the largest -kappa
+KERNEL void aft_gpu_blocks(SOURCE_PARAMS, __global float *restrict sums, RANGE_PARAMS)
+{
+    const int lane = get_global_id(0), block = get_group_id(1), t0 = block * BLOCK,
+              n = min(BLOCK, steps - t0);
+    const int l = lane0 + lane;
+    const struct source from = SOURCE_AT(l);
+    struct sums s = sums_of_none();
+    FV lowest = (FV)(-NOTHING);
+
+    if (lane >= lanes)
+        return;
+    for (int t = t0; t < t0 + n; ++t) {
+        const FV kappa = source_kappa(&from, t);
+        s.max_exponent = max_v(kappa, s.max_exponent);
+        lowest = min_v(kappa, lowest);
+    }
+    for (int t = t0; t < t0 + n; ++t) {
+        const FV e = exp_nonpos_v(source_kappa(&from, t) - s.max_exponent);
+        s.a += e * source_alpha(&from, t);
+        s.b += e * source_beta(&from, t);
+    }
+    sums_store(s, sums + (long)lane * VW, block, lanes * VW);
+    sums += ((long)get_num_groups(1) * 6 + block * 2) * lanes * VW + (long)lane * VW;
+    VSTORE(s.max_exponent, sums);
+    VSTORE(-lowest, sums + lanes * VW);
+}
+
+// NOTHING past the last row.
+static inline float bias_or_nothing(const struct bias *w, int target, int source)
+{
+    return target < w->steps ? bias_one(w, target, source) : NOTHING;
+}
+
+// rows: of a work-group, MAX_ROWS or half as many; row0: the first one's first target.  scratch: for each work-group, at
+// weights_at, (pitch + 1) * rows floats: its peaks, NOTHING where all biases are absent, then [source][target] from the
+// first block inside the window on.
+KERNEL void aft_gpu_weights(__global const float *restrict pos_bias, long bias_start, int bias_row,
+                            int steps, int window, int causal, int row0, int rows,
+                            __global float *scratch, long weights_at, int pitch)
+{
+    __local float maxima[MAX_ROWS * LS], peaks[MAX_ROWS];
+    const int id = get_local_id(0), group = get_group_id(0), t0 = row0 + group * rows;
+    const struct bias w = {pos_bias + bias_start, bias_row, window, causal, 0, 0, 0, steps};
+    __global float *own = scratch + weights_at + (long)group * (pitch + 1) * rows;
+    int from, to;
+
+    bias_region(&w, t0, min(rows, steps - t0), BLOCK, &from, &to);
+    const int first = from * BLOCK, end = min(to * BLOCK, steps);
+    for (int r = 0; r < rows; ++r) {
+        float max_exponent = NOTHING;
+        for (int j = first + id; j < end; j += LS)
+            max_exponent = fmax(max_exponent, bias_or_nothing(&w, t0 + r, j));
+        maxima[r * LS + id] = max_exponent;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int r = id; r < rows; r += LS) {
+        float max_exponent = NOTHING;
+        for (int i = 0; i < LS; ++i)
+            max_exponent = fmax(max_exponent, maxima[r * LS + i]);
+        peaks[r] = max_exponent;
+        own[r] = max_exponent;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int j = first + id; j < end; j += LS)
+        for (int r = 0; r < rows; ++r) {
+            const float x = bias_or_nothing(&w, t0 + r, j);
+            own[(long)(1 + j - first) * rows + r] =
+                x > NOTHING || x != x ? exp_nonpos_f(x - peaks[r]) : 0.0f;
+        }
+}
 
 #define CHUNK TARGETS // sources added between two updates of a maximum
 

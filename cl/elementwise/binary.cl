@@ -5,30 +5,33 @@
 //             them
 //   Memory    reads two arrays, writes one
 //   Numerics  one rounding
-//
-//   Macro     Meaning                  Values
-//   OPERATOR  what joins two elements  + | *
 
 #define ALIGNED_VECTORS
 #include "common/vector.clh"
 
-#ifndef OPERATOR
-#error "OPERATOR: what joins two elements"
-#endif
-KERNEL void binary_flat_fwd(__global const float *restrict a, __global const float *restrict b,
-                            __global float *restrict y, long count, int per_group)
-{
-    const long first = (long)get_group_id(0) * per_group;
-    const int n = (int)min((long)per_group, count - first);
-    int c = VW * (int)get_local_id(0);
-
-    a += first;
-    b += first;
-    y += first;
-    for (; c + VW <= n; c += VW * LS)
-        VSTORE(VLOAD(a + c) OPERATOR VLOAD(b + c), y + c);
-    if (c < n) {
-        const FV va = load_part(a + c, n - c, 0.0f), vb = load_part(b + c, n - c, 0.0f);
-        store_part(va OPERATOR vb, y + c, n - c);
+#define JOIN(OPERATOR)                                                                             \
+    const long first = (long)get_group_id(0) * per_group;                                          \
+    const int n = (int)min((long)per_group, count - first);                                        \
+    int c = VW * (int)get_local_id(0);                                                             \
+                                                                                                   \
+    a += first;                                                                                    \
+    b += first;                                                                                    \
+    y += first;                                                                                    \
+    for (; c + VW <= n; c += VW * LS)                                                              \
+        VSTORE(VLOAD(a + c) OPERATOR VLOAD(b + c), y + c);                                         \
+    if (c < n) {                                                                                   \
+        const FV va = load_part(a + c, n - c, 0.0f), vb = load_part(b + c, n - c, 0.0f);           \
+        store_part(va OPERATOR vb, y + c, n - c);                                                  \
     }
+
+KERNEL void add_flat_fwd(__global const float *restrict a, __global const float *restrict b,
+                         __global float *restrict y, long count, int per_group)
+{
+    JOIN(+);
+}
+
+KERNEL void mul_flat_fwd(__global const float *restrict a, __global const float *restrict b,
+                         __global float *restrict y, long count, int per_group)
+{
+    JOIN(*);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Rows of a table, chosen by tokens.  Host side: lib/op/embedding/embedding.c
+// Rows of a table, chosen by tokens, and rows of a table of positions, which are added.  Host side:
+// lib/op/embedding/embedding.c, positions.c
 //
-//   Work      LANES_PER_ROW work-items share a token's row; CPU variant: one walks `per_group` rows
-//   Memory    reads the chosen rows, writes as much
+//   Work      LANES_PER_ROW work-items share a row; CPU variant: one walks `per_group` rows
+//   Memory    reads the chosen rows, and x where they are added, writes as much
 //   Numerics  one rounding; a token outside the table reads its nearest row, never beyond (the host
 //             refuses such tokens where it sees them)
 
@@ -45,5 +46,29 @@ KERNEL void embedding_rows_fwd(__global const int *restrict tokens, long start, 
         MAP_ROW_VECS(
             c, n, row < rows ? width : 0,
             row_vec_store(load_row(weight, token, width, c, n) * scale, y + row * width, c, n));
+    }
+}
+
+static inline void add_row(__global const float *restrict x, __global const float *restrict p,
+                           __global float *restrict y, int width)
+{
+    MAP_ROW_VECS(c, n, width,
+                 row_vec_store(row_vec_load(x, c, n, 0.0f) + row_vec_load(p, c, n, 0.0f), y, c, n));
+}
+
+// Row r of x has position r / inner % length, or where has_position that in position[r position_stride], the nearest row of
+// `length` where it is outside the table; rows of x are `stride` apart.
+KERNEL void positions_rows_fwd(__global const float *restrict x,
+                               __global const float *restrict table,
+                               __global const int *restrict position, __global float *restrict y,
+                               long start, long stride, int width, long rows, int per_group,
+                               int has_position, int position_stride, long inner, long length)
+{
+    FOR_ROWS (row, rows, per_group) {
+        const long p = min(row, rows - 1) * position_stride;
+        const long at =
+            has_position ? clamp((long)position[p], 0l, length - 1) : row / inner % length;
+        add_row(x + start + row * stride, table + at * width, y + row * width,
+                row < rows ? width : 0);
     }
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The gradient of an embedding's table.  Host side: lib/op/embedding/embedding_bwd.c
 //
-//   Work      none: work-items take rows of the table; link: one work-item for all tokens (LS = 1),
-//             or one for each; rows: a work-group takes `per_group` rows of the table, work-item i
-//             vectors i, i + LS ... of each
+//   Work      link: one work-item for all tokens (LS = 1), or one for each; rows: a work-group takes `per_group` rows of
+//             the table, work-item i vectors i, i + LS ... of each
 //   Memory    rows: reads each row of dy once, writes the table once; the sums of a row of the table
 //             are updated in cache
 //   Numerics  the occurrences of a token are added in their order: the same bits at every run.  A token
@@ -11,18 +10,9 @@
 
 #include "common/vector.clh"
 
-// lists: [n_tokens] 1 + the first occurrence of each token, then [n] 1 + the next one of the same token; 0: there is none.
-// 0, since Mesa's llvmpipe (22.3) has idle lanes walk along with what they loaded, which is 0: another end would let them
+// lists: [n_tokens] 1 + the first occurrence of each token, 0 before; then [n] 1 + the next one of the same token; 0: there
+// is none.  0, since Mesa's llvmpipe (22.3) has idle lanes walk along with what they loaded, which is 0: another end would let them
 // turn until its count of iterations ends the work-item.
-KERNEL void embedding_bwd_none(__global int *restrict lists, int n_tokens, int per_group)
-{
-    const int first = (int)get_group_id(0) * per_group;
-    const int end = min(first + per_group, n_tokens);
-
-    for (int v = first + (int)get_local_id(0); v < end; v += LS)
-        lists[v] = 0;
-}
-
 KERNEL void embedding_bwd_link(__global const int *restrict tokens, __global int *restrict lists,
                                int n, int n_tokens)
 {

@@ -3,7 +3,7 @@
 //
 //   C = act(S + bias) * gate + residual          per batch entry; S is C, zero, or the sum of split-K partials
 //
-//   Work      one work-group = one row of C
+//   Work      one work-group = `columns` of one row of C
 //   Memory    writes C once, reads S, gate and residual once
 //   Numerics  as the epilogue of gemm_cpu.cl and gemm_gpu.cl; partial sums are added in order
 
@@ -21,16 +21,17 @@ static inline FV sums_at(__global const float *c, __global const float *partial,
 
 // partials: n_splits times [batch, m, n], split_stride apart; n_splits 0: S is zero, -1: S is C
 KERNEL void gemm_epilogue(int m, int n, __global const float *restrict partials, int n_splits,
-                          long split_stride, __global float *restrict c_base, long c_start,
-                          long ldc, long c_batch, EPILOGUE_PARAMS)
+                          long split_stride, int columns, __global float *restrict c_base,
+                          long c_start, long ldc, long c_batch, EPILOGUE_PARAMS)
 {
     const int entry = (int)get_group_id(0) / m;
     const int i = (int)get_group_id(0) % m;
     __global float *c = c_base + c_start + entry * c_batch + i * ldc;
     __global const float *partial = partials + (long)get_group_id(0) * n;
     const struct epilogue e = EPILOGUE_OF(entry);
+    const int first = (int)get_group_id(1) * columns, end = min(first + columns, n);
 
-    for (int j = (int)get_local_id(0) * VW; j < n; j += LS * VW) {
+    for (int j = first + (int)get_local_id(0) * VW; j < end; j += LS * VW) {
         const FV x = sums_at(c + j, partial + j, n_splits, split_stride, n - j);
         store_some(epilogue_some(&e, x, i, j, n - j), c + j, n - j);
     }

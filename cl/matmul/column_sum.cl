@@ -45,25 +45,23 @@ KERNEL void column_sum_blocks(__global const float *restrict x, __global float *
     }
 }
 
-// The same of one or two arrays at once, `per_group` columns to a work-group: parts [blocks, sums, width] of the
-// gradients of a norm's weight and bias (lib/op/norm/layer_norm_bwd.c).  One sum: db is not written.
+// The same of one or two arrays at once, a vector for each work-item: parts [blocks, sums, width] of the gradients of a
+// norm's weight and bias (lib/op/norm/layer_norm_bwd.c).  One sum: db is not written.
 KERNEL void column_sum_pair(__global const float *restrict parts, __global float *restrict dw,
-                            __global float *restrict db, int width, long blocks, int per_group,
-                            int sums)
+                            __global float *restrict db, int width, long blocks, int sums)
 {
-    const int first = (int)get_group_id(0) * per_group;
-    const int end = min(first + per_group, width);
+    const int c = VW * (int)get_global_id(0), n = width - c;
+    FV w = (FV)(0.0f), b = w;
 
-    for (int c = first + VW * (int)get_local_id(0); c < end; c += STEP) {
-        FV w = (FV)(0.0f), b = w;
-        for (long k = 0; k < blocks; ++k) {
-            __global const float *part = parts + sums * k * width + c;
-            w += load_some(part, end - c, 0.0f);
-            if (sums > 1)
-                b += load_some(part + width, end - c, 0.0f);
-        }
-        store_some(w, dw + c, end - c);
+    if (n <= 0)
+        return;
+    for (long k = 0; k < blocks; ++k) {
+        __global const float *part = parts + sums * k * width + c;
+        w += load_some(part, n, 0.0f);
         if (sums > 1)
-            store_some(b, db + c, end - c);
+            b += load_some(part + width, n, 0.0f);
     }
+    store_some(w, dw + c, n);
+    if (sums > 1)
+        store_some(b, db + c, n);
 }

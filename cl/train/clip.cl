@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Clipping by norm and by value.  Host side: lib/op/train/clip.c
+// Clipping by norm and by value, sums and averages in place.  Host side: lib/op/train/clip.c, accumulate.c
 //
-//   Work      squares, scale: a work-group takes `per_group` consecutive elements (squares: of a part), work-item i
-//             vectors i, i + LS ... of them; total: one work-group; factor: one work-item
-//   Memory    squares reads x once, scale and clamp read and write once
+//   Work      squares, accumulate, scale, clamp: a work-group takes `per_group` consecutive elements (of the first two, of a
+//             part), work-item i vectors i, i + LS ... of them; total: one work-group; factor: one work-item
+//   Memory    reads each array once, and all but squares write one
 //   Numerics  sums of squares of x, of x 2^-64 and of x 2^64, in blocks of BLOCK vectors; the norm
 //             takes the first unless that overflowed or is near 0.  A fixed order: the same bits in
-//             every run
+//             every run.  accumulate: two roundings; a sum (keep and gain are 1) has one
 
 #define ALIGNED_VECTORS
 #include "common/parts.clh"
@@ -66,23 +66,26 @@ KERNEL void clip_squares_fwd(__global float *restrict sums PARTS(SQUARES_PARAMS)
 #define TOTAL_PARAM(i) , int blocks_##i
 #define BLOCKS(i)      blocks_##i,
 
-// previous: [3], sums of other arrays, where has_previous; result: [3], the parts' added in their order
+// previous: [3], sums of other arrays, where has_previous; result: [3].  A part's may begin at any float
 KERNEL void clip_total_fwd(__global const float *restrict sums,
                            __global const float *restrict previous, __global float *restrict result,
                            int has_previous PARTS(TOTAL_PARAM))
 {
     GROUP_SPACE(tmp);
-    const int blocks[] = {PARTS(BLOCKS)};
+    const int blocks[] = {PARTS(BLOCKS)}, from = VW * (int)get_local_id(0);
 
     for (int i = 0; i < 3; ++i) {
-        float all = has_previous ? previous[i] : 0.0f;
+        float all = has_previous && from == 0 ? previous[i] : 0.0f;
         for (int part = 0; part < (int)(sizeof blocks / sizeof *blocks); sums += blocks[part++]) {
             FV s = (FV)(0.0f);
-            for (int c = VW * (int)get_local_id(0); c < blocks[part]; c += VW * LS)
-                s += load_some(sums + c, blocks[part] - c, 0.0f);
-            all += GROUP_SUM(horizontal_sum(s), tmp);
+            for (int c = from; c < blocks[part]; c += VW * LS) {
+                const int n = blocks[part] - c;
+                s += n < VW ? load_part(sums + c, n, 0.0f) : CAT(vload, VW)(0, sums + c);
+            }
+            all += horizontal_sum(s);
         }
-        if (get_local_id(0) == 0)
+        all = GROUP_SUM(all, tmp);
+        if (from == 0)
             result[i] = all;
     }
 }
@@ -130,5 +133,35 @@ KERNEL void clip_clamp_fwd(__global const float *restrict x, __global float *res
         v = v > limit ? (FV)(limit) : v;
         v = v < -limit ? (FV)(-limit) : v;
         store_some(v, y + first + c, n - c);
+    }
+}
+
+#define UPDATE_PARAMS(i) , __global float *into_##i, __global const float *x_##i PART_PARAMS(i)
+#define TAKE_BOTH(i)     IF_IN_PART(i) into = into_##i, x = x_##i;
+
+// keep 0: what `into` held is not read; guard: [1], not a number: `into` stays as it is
+KERNEL void accumulate_fwd(__global const float *restrict guard, int has_x, int has_guard,
+                           float keep, float gain PARTS(UPDATE_PARAMS))
+{
+    __global float *into;
+    __global const float *x;
+    struct part part;
+
+    PARTS(TAKE_BOTH)
+    const long first = part_first(&part);
+    const int n = part_count(&part);
+
+    if (has_guard && isnan(*guard))
+        return;
+
+    for (int c = VW * (int)get_local_id(0); c < n; c += VW * LS) {
+        const long at = first + c;
+        const int some = n - c;
+        FV y = (FV)(0.0f);
+        if (has_x)
+            y = load_some(x + at, some, 0.0f) * gain;
+        if (keep != 0.0f)
+            y += load_some(into + at, some, 0.0f) * keep;
+        store_some(y, into + at, some);
     }
 }

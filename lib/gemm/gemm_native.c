@@ -97,15 +97,18 @@ attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm 
                                           int64_t n_splits)
 {
     const int64_t entry_size = g->m * g->n;
+    enum { GPU_WIDTH = 4 * 64 }; // work-groups of 64, each a column's for a work-item
     struct kspec spec;
-    const size_t local = attncl__gemm_fit_group(l, g, g->n, epilogue_spec, &spec);
+    const size_t local = attncl__gemm_fit_group(l, g, GPU_WIDTH, epilogue_spec, &spec);
+    const int64_t columns = l->caps->variant == VARIANT_CPU ? g->n : (int64_t)local;
     struct arg_list args = {.n = 0};
 
     REQUIRE(g->m <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
             "a GEMM of %" PRId64 " rows in a batch of %" PRId64 " is too large", g->m, g->batch);
     arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_mem(g->scratch), arg_i32(n_splits),
-                             arg_i64(g->batch * entry_size)));
+                             arg_i64(g->batch * entry_size), arg_i32(columns)));
     attncl__gemm_add_matrix(&args, &g->c);
     attncl__gemm_add_epilogue(&args, g);
-    return attncl__launch(l, &spec, grid_1d(g->m * g->batch, local), args.arg, args.n);
+    return attncl__launch(l, &spec, grid_2d(g->m * g->batch, ceil_div(g->n, columns), local, 1),
+                          args.arg, args.n);
 }

@@ -95,13 +95,13 @@ struct group_launch attncl__group_launch(const struct device_caps *caps, const c
 }
 
 struct item_launch attncl__item_launch(const struct device_caps *caps, const char *file,
-                                       const char *kernel, int64_t count, bool vectors)
+                                       const char *kernel, int64_t count)
 {
     enum { WIDTH = 4 * 64 };
     const struct group_launch p = attncl__group_launch(caps, file, kernel, WIDTH);
-    const int64_t per_group = (int64_t)p.local * (vectors ? p.vw : 1);
+    const int64_t of_group = (int64_t)p.local * p.vw;
 
-    return (struct item_launch){p.spec, grid_1d(ceil_div(count, per_group), p.local)};
+    return (struct item_launch){p.spec, grid_1d(ceil_div(count, of_group), p.local)};
 }
 
 struct elementwise_launch attncl__elementwise_launch(const struct device_caps *caps,
@@ -126,8 +126,9 @@ struct elementwise_launch attncl__elementwise_launch(const struct device_caps *c
                               : tuned ? tuned[FLAT_CPU_PER_GROUP]
                                       : walked;
     struct elementwise_launch config = {kspec_begin(file, kernel),
-                                        grid_1d(ceil_div(count, per_group), local), per_group};
+                                        grid_1d(ceil_div(count, per_group), local), per_group,
+                                        cpu ? cpu_vector(caps, tuned, FLAT_CPU_VW) : 4};
 
-    kspec_set_vw_ls(&config.spec, cpu ? cpu_vector(caps, tuned, FLAT_CPU_VW) : 4, local);
+    kspec_set_vw_ls(&config.spec, config.vw, local);
     return config;
 }

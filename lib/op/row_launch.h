@@ -39,13 +39,13 @@ struct group_launch {
 struct group_launch attncl__group_launch(const struct device_caps *caps, const char *file,
                                          const char *kernel, int64_t width);
 
-// A work-item for each of `count` elements, or with `vectors` for each vector of them; GPU variant: work-groups of 64.
+// A work-item for each vector of `count` elements; GPU variant: work-groups of 64.
 struct item_launch {
     struct kspec spec; // VW and LS are set
     struct grid grid;
 };
 struct item_launch attncl__item_launch(const struct device_caps *caps, const char *file,
-                                       const char *kernel, int64_t count, bool vectors);
+                                       const char *kernel, int64_t count);
 
 // A row kernel in which several work-items share a row (cl/common/row_tiling.clh).
 struct row_problem {
@@ -56,12 +56,8 @@ struct row_problem {
 };
 struct row_launch attncl__choose_row_tiling(struct launcher *l, const struct row_problem *w);
 
-// For kernels of such a file that do not share rows.  The first completes the macros of one whose
-// work-groups have `group` work-items.  The second is attncl__row_launch() for work-groups that take
-// one row each, smaller where the device runs none so large.
+// Completes the macros of a kernel of such a file that does not share rows, in work-groups of `group` work-items.
 void attncl__no_row_sharing(struct kspec *spec, size_t group);
-struct row_launch attncl__row_per_workgroup(struct launcher *l, const char *file,
-                                            const char *kernel, int64_t rows, int64_t width);
 
 // Whether rows consist of whole float4s, aligned if the first is: start and stride are the array's.
 bool attncl__rows_are_float4_aligned(int64_t start, const struct rows *rows);
@@ -71,6 +67,7 @@ struct elementwise_launch {
     struct kspec spec; // VW and LS are set
     struct grid grid;
     int64_t per_group;
+    unsigned vw;
 };
 struct elementwise_launch attncl__elementwise_launch(const struct device_caps *caps,
                                                      const char *file, const char *kernel,

@@ -166,20 +166,3 @@ bool attncl__rows_are_float4_aligned(int64_t start, const struct rows *rows)
 {
     return start % 4 == 0 && rows->stride % 4 == 0 && rows->width % 4 == 0;
 }
-
-struct row_launch attncl__row_per_workgroup(struct launcher *l, const char *file,
-                                            const char *kernel, int64_t rows, int64_t width)
-{
-    struct row_launch config = attncl__row_launch(l->caps, file, kernel, rows, width);
-    size_t local = config.grid.local[0];
-
-    do {
-        config.spec = kspec_begin(file, kernel);
-        config.grid.local[0] = local;
-        kspec_set_vw_ls(&config.spec, config.vw, local);
-        attncl__no_row_sharing(&config.spec, local);
-        local = local > 4 ? local / 2 : 1; // the kernels know no work-group of two
-    } while (config.grid.local[0] > 1 &&
-             !attncl__kernel_fits(l, &config.spec, config.grid.local[0], false));
-    return config;
-}

@@ -5,6 +5,17 @@
 #include "op/aft/aft.h"
 #include "op/row_launch.h"
 
+// A work-item for each of n, or of n / VW, in the work-groups of the gate's pass: one program has them all.
+static struct elementwise_launch launch_of_items(const struct launcher *l, const char *kernel,
+                                                 int64_t n, bool vectors)
+{
+    struct elementwise_launch p = attncl__elementwise_launch(l->caps, "aft/aft_bwd.cl", kernel, n);
+    const size_t local = p.grid.local[0];
+
+    p.grid = grid_1d(ceil_div(n, (int64_t)local * (vectors ? p.vw : 1)), local);
+    return p;
+}
+
 attncl_status attncl__aft_bwd_gate(struct launcher *l, const struct op_call *call)
 {
     const int64_t count = attncl__desc_count(&call->sig.in[AFT_IN_Q]);
@@ -23,16 +34,14 @@ attncl_status attncl__aft_bwd_turn(struct launcher *l, const struct op_call *cal
     const struct tensor_desc *w = &call->sig.in[AFT_IN_BIAS];
 
     if (p->per_head) {
-        const struct item_launch s =
-            attncl__item_launch(l->caps, "aft/aft_bwd.cl", "aft_bwd_flip", p->heads, false);
+        const struct elementwise_launch s = launch_of_items(l, "aft_bwd_flip", p->heads, false);
         return attncl__launch(l, &s.spec, s.grid,
                               ARGS(arg_mem(call->in[AFT_IN_BIAS]), arg_mem(call->scratch),
                                    arg_i64(turned_at), arg_i32(p->heads), arg_i32(w->dim[1])));
     }
     if (p->window == 0)
         return ATTNCL_OK;
-    const struct item_launch s =
-        attncl__item_launch(l->caps, "aft/aft_bwd.cl", "aft_bwd_turn", p->steps, false);
+    const struct elementwise_launch s = launch_of_items(l, "aft_bwd_turn", p->steps, false);
     return attncl__launch(l, &s.spec, s.grid,
                           ARGS(arg_mem(call->in[AFT_IN_BIAS]), arg_i32(w->dim[1]),
                                arg_mem(call->scratch), arg_i64(turned_at), arg_i32(p->steps),
@@ -41,8 +50,7 @@ attncl_status attncl__aft_bwd_turn(struct launcher *l, const struct op_call *cal
 
 attncl_status attncl__aft_bwd_sums(struct launcher *l, const struct aft_sums *s)
 {
-    const struct item_launch p =
-        attncl__item_launch(l->caps, "aft/aft_bwd.cl", "aft_bwd_sums", s->count, true);
+    const struct elementwise_launch p = launch_of_items(l, "aft_bwd_sums", s->count, true);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(s->x), arg_i64(s->x_start), arg_i64(s->x_row), arg_i32(s->n),

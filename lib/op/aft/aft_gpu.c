@@ -105,9 +105,11 @@ static const struct aft_tile_config *choose_tile(struct launcher *l, const struc
     return NULL;
 }
 
-static struct kspec rows_spec(const struct launcher *l, const struct aft_tiling *p, bool backward)
+// Of any kernel but the band's.
+static struct kspec rows_spec(const struct launcher *l, const struct aft_tiling *p, bool backward,
+                              const char *kernel)
 {
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_rows.cl", "aft_gpu_rows");
+    struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_rows.cl", kernel);
 
     kspec_int(&spec, "TARGETS", row_targets(l->caps));
     kspec_int(&spec, "BACKWARD", backward);
@@ -117,11 +119,11 @@ static struct kspec rows_spec(const struct launcher *l, const struct aft_tiling 
 
 void attncl__aft_gpu_fit(struct launcher *l, struct aft_tiling *p, bool backward)
 {
-    struct kspec spec = rows_spec(l, p, backward);
+    struct kspec spec = rows_spec(l, p, backward, "aft_gpu_rows");
 
     while (p->local > AFT_TARGETS && !attncl__kernel_fits(l, &spec, p->local, false)) {
         p->local /= 2;
-        spec = rows_spec(l, p, backward);
+        spec = rows_spec(l, p, backward, "aft_gpu_rows");
     }
     p->tile = p->weight_rows > 0 ? choose_tile(l, p, backward) : NULL;
     const int64_t at_once =
@@ -133,10 +135,9 @@ void attncl__aft_gpu_fit(struct launcher *l, struct aft_tiling *p, bool backward
 static attncl_status launch_blocks(struct launcher *l, const struct aft_channel_block *s)
 {
     const struct aft_tiling *p = s->p;
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_blocks.cl", "aft_gpu_blocks");
+    const struct kspec spec = rows_spec(l, p, s->backward, "aft_gpu_blocks");
     struct arg_list args = {.n = 0};
 
-    kspec_int(&spec, "BACKWARD", s->backward);
     attncl__aft_put_sources(&args, s);
     arg_list_add(&args, ARGS(arg_mem(s->scratch), AFT_RANGE(s)));
     return attncl__launch(l, &spec,
@@ -149,14 +150,13 @@ static attncl_status launch_weights(struct launcher *l, const struct aft_channel
                                     int64_t row0, int64_t count)
 {
     const struct aft_tiling *p = s->p;
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_weights.cl", "aft_gpu_weights");
+    const struct kspec spec = rows_spec(l, p, s->backward, "aft_gpu_weights");
 
-    kspec_int(&spec, "ROWS", p->tile->rows);
     return attncl__launch(l, &spec, grid_1d(ceil_div(count, (int64_t)p->tile->rows), p->local),
                           ARGS(arg_mem(s->bias), arg_i64(s->bias_start), arg_i32(s->bias_row),
                                arg_i32(p->steps), arg_i32(p->window), arg_i32(s->causal),
-                               arg_i32(row0), arg_mem(s->scratch), arg_i64(p->weights_at),
-                               arg_i32(p->pitch)));
+                               arg_i32(row0), arg_i32(p->tile->rows), arg_mem(s->scratch),
+                               arg_i64(p->weights_at), arg_i32(p->pitch)));
 }
 
 static attncl_status launch_band(struct launcher *l, const struct aft_channel_block *s)
@@ -189,7 +189,7 @@ static attncl_status launch_rows(struct launcher *l, const struct aft_channel_bl
 {
     const struct aft_tiling *p = s->p;
     const struct aft_tile_config *band = p->tile;
-    const struct kspec spec = rows_spec(l, p, s->backward);
+    const struct kspec spec = rows_spec(l, p, s->backward, "aft_gpu_rows");
     struct arg_list args = {.n = 0};
 
     attncl__aft_put_targets(&args, s);

@@ -31,7 +31,7 @@ static struct item_launch pass_of(const struct launcher *l, const struct op_call
 {
     const struct attention_pooling_fwd_params *p = call->sig.params;
     struct item_launch pass =
-        attncl__item_launch(l->caps, "attention/attention_pooling.cl", kernel, count, true);
+        attncl__item_launch(l->caps, "attention/attention_pooling.cl", kernel, count);
 
     kspec_int(&pass.spec, "KIND", p->kind);
     kspec_int(&pass.spec, "WEIGHTS", p->want_weights != 0);

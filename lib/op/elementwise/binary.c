@@ -4,14 +4,12 @@
 
 #include "op/row_launch.h"
 
-static attncl_status launch(struct launcher *l, const struct op_call *call,
-                            const char *operator_text)
+static attncl_status launch(struct launcher *l, const struct op_call *call, const char *kernel)
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct elementwise_launch p =
-        attncl__elementwise_launch(l->caps, "elementwise/binary.cl", "binary_flat_fwd", count);
+    const struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "elementwise/binary.cl", kernel, count);
 
-    kspec_word(&p.spec, "OPERATOR", operator_text);
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
                                arg_i64(count), arg_i32(p.per_group)));
@@ -19,12 +17,12 @@ static attncl_status launch(struct launcher *l, const struct op_call *call,
 
 static attncl_status add_launch(struct launcher *l, const struct op_call *call)
 {
-    return launch(l, call, "+");
+    return launch(l, call, "add_flat_fwd");
 }
 
 static attncl_status mul_launch(struct launcher *l, const struct op_call *call)
 {
-    return launch(l, call, "*");
+    return launch(l, call, "mul_flat_fwd");
 }
 
 static const struct grad_rule add_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0)}},

@@ -9,6 +9,7 @@
 // O(n); on a GPU each occurrence looks for its neighbours, O(n) steps at worst, all at once.
 
 #include "op/row_launch.h"
+#include "op/view/view.h"
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {
@@ -27,25 +28,20 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct embedding_bwd_params *params = call->sig.params;
-    const char *file = "embedding/embedding_bwd.cl";
     const int64_t n = attncl__desc_count(&call->sig.in[0]);
     const int64_t n_tokens = call->sig.out[0].dim[0], width = call->sig.out[0].dim[1];
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const struct elementwise_launch none =
-        attncl__elementwise_launch(l->caps, file, "embedding_bwd_none", n_tokens);
-    struct elementwise_launch link =
-        attncl__elementwise_launch(l->caps, file, "embedding_bwd_link", n);
-    const struct row_launch p =
-        attncl__row_launch(l->caps, file, "embedding_bwd_rows", n_tokens, width);
+    const struct row_launch p = attncl__row_launch(l->caps, "embedding/embedding_bwd.cl",
+                                                   "embedding_bwd_rows", n_tokens, width);
+    const size_t local = p.grid.local[0];
+    struct kspec link = p.spec; // of its program
+    struct grid grid = grid_1d(local == 1 ? n > 0 : ceil_div(n, (int64_t)local), local);
 
-    link.grid.groups[0] = cpu ? 1 : (size_t)ceil_div(n, (int64_t)link.grid.local[0]);
-    link.grid.iterations = cpu ? n : 1;
-    TRY(attncl__launch(l, &none.spec, none.grid,
-                       ARGS(arg_mem(call->scratch), arg_i32(n_tokens), arg_i32(none.per_group))));
-    if (n > 0)
-        TRY(attncl__launch(
-            l, &link.spec, link.grid,
-            ARGS(arg_mem(call->in[0]), arg_mem(call->scratch), arg_i32(n), arg_i32(n_tokens))));
+    link.kernel = "embedding_bwd_link";
+    grid.iterations = n;
+    TRY(attncl__zeros(l, call->scratch, 0, n_tokens));
+    TRY(attncl__launch(
+        l, &link, grid,
+        ARGS(arg_mem(call->in[0]), arg_mem(call->scratch), arg_i32(n), arg_i32(n_tokens))));
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->scratch), arg_mem(call->in[2]), arg_mem(call->out[0]),
                                arg_i32(n_tokens), arg_i32(width), arg_i32(p.rows_per_group),

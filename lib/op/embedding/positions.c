@@ -8,7 +8,7 @@
 // The gradient of x is dy; row t of the table's is the sum of dy over the batch at t, and 0 after
 // the last position.
 //
-// Kernels: cl/embedding/positions.cl, column_sum.cl.
+// No kernel: cl/embedding/embedding.cl, the program of the embedding in front, and column_sum.cl.
 
 #include "attncl/kinds.h"
 #include "op/matmul/matmul.h"
@@ -38,10 +38,12 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, stru
 {
     const struct tensor_desc *x = &call->sig.in[0];
     const struct rows rows = attncl__rows(x);
-    const struct row_launch p = attncl__choose_row_tiling(
-        l, &(struct row_problem){kspec_begin("embedding/positions.cl", "positions_rows_fwd"),
-                                 rows.count, rows.width, 0,
-                                 attncl__rows_are_float4_aligned(x->start, &rows)});
+    struct row_problem work = {kspec_begin("embedding/embedding.cl", "positions_rows_fwd"),
+                               rows.count, rows.width, 0,
+                               attncl__rows_are_float4_aligned(x->start, &rows)};
+
+    kspec_set_wtype(&work.spec, ATTNCL_F32);
+    const struct row_launch p = attncl__choose_row_tiling(l, &work);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(position),

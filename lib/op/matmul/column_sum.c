@@ -30,9 +30,9 @@ size_t attncl__column_sum_scratch(const struct column_sum *s)
 static attncl_status pass(struct launcher *l, const struct column_sum *s, int64_t block,
                           struct span x, struct span y)
 {
-    enum { VECTORS = 4, GPU_GROUP = 64 }; // VECTORS as in column_sum.cl
-    const struct group_launch p =
-        attncl__group_launch(l->caps, "matmul/column_sum.cl", "column_sum_blocks", GPU_GROUP);
+    enum { VECTORS = 4 }; // as in column_sum.cl
+    const struct group_launch p = attncl__group_launch(l->caps, "matmul/column_sum.cl",
+                                                       "column_sum_blocks", COLUMN_SUM_WIDTH);
     const int64_t chunk = VECTORS * (int64_t)p.vw * (int64_t)p.local;
     const int64_t blocks = s->rows > block ? ceil_div(s->rows, block) : 1;
     const int64_t n_chunks = ceil_div(s->width, chunk);

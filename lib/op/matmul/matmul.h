@@ -41,6 +41,8 @@ attncl_status attncl__gemm_op_launch(struct launcher *l, const struct op_call *c
 // -- column_sum.c: sums over rows, without atomics: blocks of rows first, then their sums (cl/matmul/column_sum.cl).
 // The order depends on the shape alone.
 
+enum { COLUMN_SUM_WIDTH = 64 }; // by which the kernels' work-groups are chosen
+
 // y[a, c] = sum_r x[a, r, c]: x [batch, rows, width] contiguous, y [batch, width].
 struct column_sum {
     int64_t batch, rows, width;

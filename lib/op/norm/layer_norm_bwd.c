@@ -12,6 +12,7 @@
 // kernel adds the blocks (cl/norm/layer_norm_bwd.cl, cl/matmul/column_sum.cl).  Blocks depend on the
 // shape alone.
 
+#include "op/matmul/matmul.h"
 #include "op/row_launch.h"
 
 static attncl_status bwd_infer(struct op_sig *sig)
@@ -52,18 +53,18 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
                                b.width, 4, b.width % 4 == 0};
     kspec_int(&work.spec, "RMS", sums == 1);
     const struct row_launch p = attncl__choose_row_tiling(l, &work);
-    const struct elementwise_launch sum =
-        attncl__elementwise_launch(l->caps, "matmul/column_sum.cl", "column_sum_pair", b.width);
+    const struct group_launch sum =
+        attncl__group_launch(l->caps, "matmul/column_sum.cl", "column_sum_pair", COLUMN_SUM_WIDTH);
 
     TRY(attncl__launch(l, &p.spec, p.grid,
                        ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
                             arg_mem(call->out[0]), arg_mem(call->scratch), arg_i32(b.width),
                             arg_i64(b.rows), arg_i32(b.block), arg_i64(b.n),
                             arg_i32(p.rows_per_group), arg_f32(params->eps))));
-    return attncl__launch(l, &sum.spec, sum.grid,
-                          ARGS(arg_mem(call->scratch), arg_mem(call->out[1]),
-                               arg_mem(call->out[sums]), arg_i32(b.width), arg_i64(b.n),
-                               arg_i32(sum.per_group), arg_i32(sums)));
+    return attncl__launch(
+        l, &sum.spec, grid_1d(ceil_div(b.width, (int64_t)sum.local * sum.vw), sum.local),
+        ARGS(arg_mem(call->scratch), arg_mem(call->out[1]), arg_mem(call->out[sums]),
+             arg_i32(b.width), arg_i64(b.n), arg_i32(sums)));
 }
 
 const struct op_class attncl__op_layer_norm_bwd = {

@@ -53,7 +53,7 @@ static attncl_status squares_launch(struct launcher *l, const struct op_call *ca
 {
     struct elementwise_launch p = squares_config(l->caps, 0);
     struct arg_list squares = {.n = 0}, total = {.n = 0};
-    int64_t blocks = 0, most = 0;
+    int64_t blocks = 0;
 
     arg_list_add(&squares, ARGS(arg_mem(call->scratch)));
     arg_list_add(&total,
@@ -66,14 +66,12 @@ static attncl_status squares_launch(struct launcher *l, const struct op_call *ca
                                     arg_i32(p.per_group), arg_i32(blocks)));
         arg_list_add(&total, ARGS(arg_i32(own)));
         blocks += own;
-        most = own > most ? own : most;
     }
     p.grid.groups[0] = (size_t)blocks;
     arg_list_add(&squares, ARGS(arg_i32(blocks)));
     TRY(attncl__launch(l, &p.spec, p.grid, squares.arg, squares.n));
-    const struct group_launch one =
-        attncl__group_launch(l->caps, "train/clip.cl", "clip_total_fwd", most);
-    return attncl__launch(l, &one.spec, grid_1d(1, one.local), total.arg, total.n);
+    p.spec.kernel = "clip_total_fwd"; // of one work-group, in the same program
+    return attncl__launch(l, &p.spec, grid_1d(1, p.grid.local[0]), total.arg, total.n);
 }
 
 static void squares_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)

@@ -10,8 +10,7 @@
 //   SUM    sum_r loss_r
 //   MEAN   sum_r loss_r / number of rows that are not padding; 0 without such rows
 //
-// Three kernels (cl/train/cross_entropy.cl): losses of the rows, sums of blocks of rows, sum of the
-// blocks.
+// Three kernels: losses of the rows, sums of blocks of rows, sum of the blocks.
 
 #include "attncl/kinds.h"
 #include "op/row_launch.h"
@@ -28,7 +27,7 @@ static int64_t block_rows(int64_t rows)
     return block;
 }
 
-// Where results lie in scratch, in floats: loss [rows], sums [n_blocks], counts [n_blocks].
+// Where results lie in scratch, in floats, each from a float4 on: loss [rows], sums [n_blocks], counts [n_blocks].
 struct layout {
     int64_t rows, block, n_blocks;
     int64_t sums, counts, end;
@@ -38,8 +37,9 @@ static struct layout lay_out(const struct op_sig *sig)
 {
     const int64_t rows = attncl__desc_count(&sig->in[1]);
     const int64_t block = block_rows(rows), n_blocks = ceil_div(rows, block);
+    const int64_t sums = round_up(rows, 4), counts = sums + round_up(n_blocks, 4);
 
-    return (struct layout){rows, block, n_blocks, rows, rows + n_blocks, rows + 2 * n_blocks};
+    return (struct layout){rows, block, n_blocks, sums, counts, counts + n_blocks};
 }
 
 static attncl_status fwd_infer(struct op_sig *sig)
@@ -71,40 +71,37 @@ static struct arg pad_value(const struct cross_entropy_fwd_params *params, bool 
     return arg_i32(wants_flag ? has_pad : has_pad ? params->pad : 0);
 }
 
-static attncl_status launch_rows(struct launcher *l, const struct op_call *call, struct span loss)
+static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
+                                 const struct row_launch *p, struct span loss)
 {
     const struct tensor_desc *logits = &call->sig.in[0];
     const struct cross_entropy_fwd_params *params = call->sig.params;
     const struct rows rows = attncl__rows(logits);
-    const struct row_launch p = attncl__choose_row_tiling(
-        l, &(struct row_problem){kspec_begin("train/cross_entropy.cl", "cross_entropy_rows_fwd"),
-                                 rows.count, rows.width, 1,
-                                 attncl__rows_are_float4_aligned(logits->start, &rows)});
 
-    return attncl__launch(l, &p.spec, p.grid,
+    return attncl__launch(l, &p->spec, p->grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(loss),
                                arg_i64(logits->start), arg_i64(rows.stride), arg_i32(rows.width),
-                               arg_i64(rows.count), arg_i32(p.rows_per_group),
+                               arg_i64(rows.count), arg_i32(p->rows_per_group),
                                pad_value(params, false), pad_value(params, true),
                                arg_f32((float)(1 - params->smoothing)),
                                arg_f32((float)(params->smoothing / (double)rows.width))));
 }
 
-static attncl_status launch_sums(struct launcher *l, const struct op_call *call)
+// In work-groups as those of the rows, whose program it is.
+static attncl_status launch_sums(struct launcher *l, const struct op_call *call,
+                                 const struct row_launch *p)
 {
     const struct cross_entropy_fwd_params *params = call->sig.params;
     const struct layout at = lay_out(&call->sig);
-    struct row_launch blocks = attncl__row_per_workgroup(
-        l, "train/cross_entropy.cl", "cross_entropy_block_fwd", at.n_blocks, at.block);
-    const struct row_launch total = attncl__row_per_workgroup(
-        l, "train/cross_entropy.cl", "cross_entropy_total_fwd", 1, at.block);
+    struct kspec spec = p->spec;
 
-    blocks.grid = grid_1d(at.n_blocks, blocks.grid.local[0]); // a work-group for each block
-    TRY(attncl__launch(l, &blocks.spec, blocks.grid,
+    spec.kernel = "cross_entropy_block_fwd";
+    TRY(attncl__launch(l, &spec, grid_1d(at.n_blocks, p->grid.local[0]),
                        ARGS(arg_mem(call->in[1]), arg_mem(call->scratch), arg_i64(at.rows),
                             arg_i32(at.block), arg_i64(at.sums), arg_i64(at.counts),
                             pad_value(params, false), pad_value(params, true))));
-    return attncl__launch(l, &total.spec, total.grid,
+    spec.kernel = "cross_entropy_total_fwd";
+    return attncl__launch(l, &spec, grid_1d(1, p->grid.local[0]),
                           ARGS(arg_mem(call->scratch), arg_mem(call->out[0]), arg_i32(at.n_blocks),
                                arg_i64(at.sums), arg_i64(at.counts),
                                arg_i32(params->reduction == ATTNCL_REDUCE_MEAN)));
@@ -113,11 +110,16 @@ static attncl_status launch_sums(struct launcher *l, const struct op_call *call)
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct cross_entropy_fwd_params *params = call->sig.params;
+    const struct rows rows = attncl__rows(&call->sig.in[0]);
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("train/cross_entropy.cl", "cross_entropy_rows_fwd"),
+                                 rows.count, rows.width, 1,
+                                 attncl__rows_are_float4_aligned(call->sig.in[0].start, &rows)});
 
     if (params->reduction == ATTNCL_REDUCE_NONE)
-        return launch_rows(l, call, call->out[0]);
-    TRY(launch_rows(l, call, call->scratch));
-    return launch_sums(l, call);
+        return launch_rows(l, call, &p, call->out[0]);
+    TRY(launch_rows(l, call, &p, call->scratch));
+    return launch_sums(l, call, &p);
 }
 
 static const struct grad_rule fwd_grad[] = {{.op = OP_cross_entropy_bwd,

@@ -4,8 +4,9 @@
 //
 //   dlogits_rv = (softmax(logits_r)_v - (1 - e) [v = target_r] - e / V) dy_r s
 //
-// and 0 where target_r = pad; e is the label smoothing.  dy has an element for each row, or one; s is 1 or, for the mean, 1 over the number of rows that
-// are not padding, which one work-group counts first (cl/train/cross_entropy_bwd.cl).
+// and 0 where target_r = pad; e is the label smoothing.  dy has an element for each row, or one; s is 1 or, for the mean, 1
+// over the number of rows that are not padding, which one work-group counts first.
+// No kernel: those of cross_entropy.cl are one program for losses and gradients.
 
 #include "attncl/kinds.h"
 #include "op/row_launch.h"
@@ -31,14 +32,14 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const bool mean = params->reduction == ATTNCL_REDUCE_MEAN;
     const struct rows rows = attncl__rows(&call->sig.in[0]);
     const struct row_launch p = attncl__choose_row_tiling(
-        l, &(struct row_problem){
-               kspec_begin("train/cross_entropy_bwd.cl", "cross_entropy_bwd_rows"), rows.count,
-               rows.width, 1, attncl__rows_are_float4_aligned(0, &rows)});
-    const struct row_launch count = attncl__row_per_workgroup(l, "train/cross_entropy_bwd.cl",
-                                                              "cross_entropy_bwd_count", 1, 1024);
+        l, &(struct row_problem){kspec_begin("train/cross_entropy.cl", "cross_entropy_bwd_rows"),
+                                 rows.count, rows.width, 1,
+                                 attncl__rows_are_float4_aligned(0, &rows)});
+    struct kspec count = p.spec;
 
+    count.kernel = "cross_entropy_bwd_count";
     if (mean)
-        TRY(attncl__launch(l, &count.spec, count.grid,
+        TRY(attncl__launch(l, &count, grid_1d(1, p.grid.local[0]),
                            ARGS(arg_mem(call->in[1]), arg_mem(call->scratch), arg_i64(rows.count),
                                 arg_i32(has_pad ? params->pad : 0), arg_i32(has_pad))));
     return attncl__launch(l, &p.spec, p.grid,
