@@ -24,14 +24,14 @@
         store_part(va OPERATOR vb, y + c, n - c);                                                  \
     }
 
-KERNEL void add_flat_fwd(__global const float *restrict a, __global const float *restrict b,
-                         __global float *restrict y, long count, int per_group)
+KERNEL void binary_add_fwd(__global const float *restrict a, __global const float *restrict b,
+                           __global float *restrict y, long count, int per_group)
 {
     JOIN(+);
 }
 
-KERNEL void mul_flat_fwd(__global const float *restrict a, __global const float *restrict b,
-                         __global float *restrict y, long count, int per_group)
+KERNEL void binary_mul_fwd(__global const float *restrict a, __global const float *restrict b,
+                           __global float *restrict y, long count, int per_group)
 {
     JOIN(*);
 }

@@ -58,11 +58,12 @@ static inline void add_row(__global const float *restrict x, __global const floa
 
 // Row r of x has position r / inner % length, or where has_position that in position[r position_stride], the nearest row of
 // `length` where it is outside the table; rows of x are `stride` apart.
-KERNEL void positions_rows_fwd(__global const float *restrict x,
-                               __global const float *restrict table,
-                               __global const int *restrict position, __global float *restrict y,
-                               long start, long stride, int width, long rows, int per_group,
-                               int has_position, int position_stride, long inner, long length)
+KERNEL void embedding_positions_fwd(__global const float *restrict x,
+                                    __global const float *restrict table,
+                                    __global const int *restrict position,
+                                    __global float *restrict y, long start, long stride, int width,
+                                    long rows, int per_group, int has_position, int position_stride,
+                                    long inner, long length)
 {
     FOR_ROWS (row, rows, per_group) {
         const long p = min(row, rows - 1) * position_stride;

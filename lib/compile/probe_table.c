@@ -24,21 +24,13 @@ static double dot(const float *a, int64_t a_step, const float *b, int64_t b_step
     return sum;
 }
 
-static double gelu_of(double x)
-{
-    return x * erfc(-x / sqrt(2)) / 2;
-}
-
-// x [m, k], weight [n, k]; of GELU or none
+// x [m, k], weight [n, k]
 static void linear(const struct op_trial *t, const float *const *in, int64_t row, double *ret)
 {
-    const struct linear_fwd_params *p = t->params;
     const int64_t n = extent(t, 1, 0), k = extent(t, 1, 1);
 
-    for (int64_t i = 0; i < n; ++i) {
-        const double x = dot(in[0] + row * k, 1, in[1] + i * k, 1, k);
-        ret[i] = p->activation == ATTNCL_GELU ? gelu_of(x) : x;
-    }
+    for (int64_t i = 0; i < n; ++i)
+        ret[i] = dot(in[0] + row * k, 1, in[1] + i * k, 1, k);
 }
 
 // a [batch, m, k], b [batch, k, n]
@@ -93,7 +85,7 @@ static void gelu(const struct op_trial *t, const float *const *in, int64_t row, 
 {
     (void)row; // there is one
     for (int64_t i = 0; i < extent(t, 0, 0); ++i)
-        ret[i] = gelu_of((double)in[0][i]);
+        ret[i] = (double)in[0][i] * erfc(-(double)in[0][i] / sqrt(2)) / 2;
 }
 
 // q, k, v [B, H, T, D], causal; the result [B, T, H, D].  Scores are small.
@@ -155,7 +147,7 @@ static double element(int result, int64_t i, double expected)
     return fabs(expected);
 }
 
-static const struct linear_fwd_params no_activation = {0}, with_gelu = {ATTNCL_GELU};
+static const struct linear_fwd_params no_activation = {0};
 static const struct layer_norm_fwd_params norm = {1e-5f};
 static const struct activation_fwd_params by_gelu = {ATTNCL_GELU};
 static const struct attention_fwd_params batch_first = {
@@ -165,7 +157,7 @@ static const struct aft_fwd_params local = {.window = 9};
 static const struct op_trial products[] = {
     BY_HOST(linear_fwd, &no_activation, 1, NULL, linear, {2, {0, 24}}, {2, {0, 24}}),
     BY_HOST(linear_fwd, &no_activation, 1, NULL, linear, {2, {70, 132}}, {2, {90, 132}}),
-    BY_HOST(linear_fwd, &with_gelu, 1, NULL, linear, {2, {3, 300}}, {2, {50, 300}}),
+    BY_HOST(linear_fwd, &no_activation, 1, NULL, linear, {2, {3, 300}}, {2, {50, 300}}),
     BY_HOST(bmm_fwd, NULL, 1, NULL, product, {3, {2, 45, 70}}, {3, {2, 70, 39}}),
 };
 // As many compute units as have enough to do: work-groups of several rows, which graphs of many rows have too.
@@ -174,11 +166,10 @@ static const struct op_trial products[] = {
         .cls = &attncl__op_##op, .params = (params_), .in = {__VA_ARGS__}, .scale = (scale_),      \
         .max_error = {1e-5, 1e-5, 1e-5}, .compute_units = 1, .expected = (expected_)               \
     }
-#define SOFTMAX OF_ROWS(softmax_fwd, NULL, 20, softmax, {2, {37, 300}})
-#define NORM(width)                                                                                \
-    OF_ROWS(layer_norm_fwd, &norm, 2, layer_norm, {2, {37, width}}, {1, {width}}, {1, {width}})
-static const struct op_trial softmaxes[] = {SOFTMAX};
-static const struct op_trial norms[] = {NORM(120)};
+#define SOFTMAX(width) OF_ROWS(softmax_fwd, NULL, 20, softmax, {2, {37, width}})
+#define NORM           OF_ROWS(layer_norm_fwd, &norm, 2, layer_norm, {2, {37, 120}}, {1, {120}}, {1, {120}})
+static const struct op_trial softmaxes[] = {SOFTMAX(300)};
+static const struct op_trial norms[] = {NORM};
 static const struct op_trial functions[] = {
     BY_HOST(activation_fwd, &by_gelu, 6, element, gelu, {1, {5000}}),
 };
@@ -201,16 +192,12 @@ static const struct op_trial clblast_products[] = {
     BY_HOST(bmm_fwd, NULL, 1, NULL, product, {3, {2, 520, 500}}, {3, {2, 500, 528}}),
 };
 
-// Sums of work-groups equal those by local memory.  Rows of less than a sub-group and of several; but for the latter no
-// program is built that is not another probe's.
+// Sums of work-groups equal those by local memory, of rows of less than a sub-group and of several: all but the last by
+// programs that other probes have too.
 static const struct op_trial reductions[] = {
-    {.cls = &attncl__op_linear_fwd,
-     .params = &with_gelu,
-     .in = {{2, {3, 300}}, {2, {50, 300}}},
-     .scale = 1},
-    NORM(120),
-    NORM(8000),
-    SOFTMAX,
+    {.cls = &attncl__op_bmm_bwd_a, .in = {{3, {1, 3, 300}}, {3, {1, 50, 300}}}, .scale = 1},
+    NORM,
+    SOFTMAX(8000),
 };
 
 // Integers that any precision has, whose sums floats have: a lane with another element than it should have is seen; for
@@ -290,10 +277,10 @@ static const struct op_trial instruction_gradients[] = {
 #define CLS(name) &attncl__op_##name
 // By GEMMs, whose epilogues have activations.
 #define PRODUCTS                                                                                   \
-    CLS(linear_fwd), CLS(linear_bwd_epilogue), CLS(linear_bwd_input), CLS(linear_bwd_weight),      \
-        CLS(bmm_fwd), CLS(bmm_bwd_a), CLS(bmm_bwd_b), CLS(spatial_gate_fwd),                       \
-        CLS(spatial_gate_bwd_gate), CLS(spatial_gate_bwd_weight), CLS(spatial_gate_bwd_input),     \
-        CLS(gru_fwd), CLS(gru_bwd), CLS(fused_linear_fwd)
+    CLS(linear_fwd), CLS(linear_bwd_input), CLS(linear_bwd_weight), CLS(bmm_fwd), CLS(bmm_bwd_a),  \
+        CLS(bmm_bwd_b), CLS(spatial_gate_fwd), CLS(spatial_gate_bwd_gate),                         \
+        CLS(spatial_gate_bwd_weight), CLS(spatial_gate_bwd_input), CLS(gru_fwd), CLS(gru_bwd),     \
+        CLS(fused_linear_fwd)
 
 // Shuffles are first: the others compare kernels as graphs will use them.
 const struct op_probe attncl__probes[] = {
@@ -308,8 +295,9 @@ const struct op_probe attncl__probes[] = {
              CLS(fused_linear_fwd)),
      TRIALS(norms)},
     {"functions", GPU_VARIANT,
-     CLASSES(CLS(activation_fwd), CLS(activation_bwd), CLS(bias_activation_fwd)),
-     TRIALS(functions)},
+     CLASSES(CLS(activation_fwd), CLS(activation_bwd), CLS(bias_activation_fwd),
+             CLS(linear_bwd_epilogue), CLS(linear_fwd), CLS(fused_linear_fwd)),
+     TRIALS(functions), .of_functions = true},
     {"attention", GPU_VARIANT,
      CLASSES(CLS(attention_fwd), CLS(attention_bwd), CLS(attention_step_fwd)), TRIALS(attentions)},
     {"aft", GPU_VARIANT,

@@ -4,6 +4,8 @@
 
 #include "compile/probes.h"
 
+#include "attncl/kinds.h"
+
 // Nothing that needs a measurement to pay is used without one: three products of TF32 for one of floats.
 static bool three_terms_pay(const struct device_caps *caps, enum feature f)
 {
@@ -128,12 +130,15 @@ static bool is_covered(const struct lowered *p, const struct lowered_node *node,
                        const struct op_probe *row)
 {
     const struct op_class *const *c = row->covers;
+    const int32_t *activation = row->of_functions ? node->params : NULL;
     double flop, bytes;
     struct op_sig sig;
 
     while (c && *c && *c != node->cls)
         ++c;
     if (node->dead || (c && !*c))
+        return false;
+    if (activation && (*activation == ATTNCL_IDENTITY || *activation == ATTNCL_RELU))
         return false;
     if (row->min_flop == 0)
         return true;

@@ -45,7 +45,8 @@ struct op_probe {
     const struct op_class *const *covers; // run for these, NULL: for all; GPU_VARIANT: falls back
     const struct op_trial *trials;
     int n_trials;
-    double min_flop; // of an op that it is run for
+    double min_flop;   // of an op that it is run for
+    bool of_functions; // only where its activation, its first parameter, is neither none nor ReLU
 };
 extern const struct op_probe attncl__probes[];
 extern const int attncl__n_probes;

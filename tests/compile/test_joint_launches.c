@@ -235,8 +235,8 @@ TEST(a_step_of_all_weights)
                           &(attncl_sgd_values){.struct_size = sizeof(attncl_sgd_values),
                                                .param = attncl_graph_tensor(g, weights[i])});
     run(g);
-    ck_assert_int_eq(count_launches(g, "clip_squares_fwd"), 2);
-    ck_assert_int_eq(count_launches(g, "clip_scale_fwd"), 0);
+    ck_assert_int_eq(count_launches(g, "update_squares_fwd"), 2);
+    ck_assert_int_eq(count_launches(g, "update_scale_fwd"), 0);
     ck_assert_int_eq(count_launches(g, "sgd_step_fwd"), 1); // of the 8 that have elements
     for (int i = 0; i < N_WEIGHTS; ++i)
         ck_weight(i, -(float)(i + 1) / 2);
@@ -260,7 +260,7 @@ TEST(what_does_not_join)
     attncl_accumulate(g, w[2], all(g, 3, 1));
     attncl_average_update(g, attncl_graph_tensor(g, weights[4]), all(g, 4, 4), 0.75);
     run(g);
-    ck_assert_int_eq(count_launches(g, "accumulate_fwd"), 5);
+    ck_assert_int_eq(count_launches(g, "update_accumulate_fwd"), 5);
     ck_weight(0, 3);
     ck_weight(1, 3);
     ck_weight(3, 1);

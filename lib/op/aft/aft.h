@@ -14,7 +14,7 @@ enum aft_bwd_input { AFT_IN_Y = AFT_IN_MASK + 1, AFT_IN_LOG, AFT_IN_G };
 enum aft_output { AFT_OUT_Y, AFT_OUT_LOG };
 
 // As the kernels have them.  CPU variant: ROWS, PANEL and GROUP of cl/aft/aft_cpu.clh, ROWS and GROUP of aft_simple.cl.  GPU
-// variant: BLOCK of cl/common/aft.clh, TARGETS of aft_gpu_rows.cl, at the most.
+// variant: BLOCK of cl/common/aft.clh, TARGETS of aft_gpu.cl, at the most.
 enum { AFT_ROWS = 12, AFT_PANEL = 8, AFT_SOURCE_GROUP = 4 };
 enum { AFT_SIMPLE_ROWS = 64, AFT_SIMPLE_GROUP = 4 };
 enum { AFT_BLOCK = 16, AFT_TARGETS = 8 };

@@ -27,7 +27,7 @@ static const struct {
 };
 enum { N_TILE_CONFIGS = sizeof tile_configs / sizeof tile_configs[0] };
 
-// aft_gpu_rows.cl: target rows of a work-item; more do not fit Intel's registers.
+// aft_gpu.cl: target rows of a work-item; more do not fit Intel's registers.
 static int row_targets(const struct device_caps *caps)
 {
     return caps->vendor == VENDOR_INTEL ? AFT_TARGETS / 2 : AFT_TARGETS;
@@ -109,7 +109,7 @@ static const struct aft_tile_config *choose_tile(struct launcher *l, const struc
 static struct kspec rows_spec(const struct launcher *l, const struct aft_tiling *p, bool backward,
                               const char *kernel)
 {
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_rows.cl", kernel);
+    struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu.cl", kernel);
 
     kspec_int(&spec, "TARGETS", row_targets(l->caps));
     kspec_int(&spec, "BACKWARD", backward);

@@ -17,12 +17,12 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, cons
 
 static attncl_status add_launch(struct launcher *l, const struct op_call *call)
 {
-    return launch(l, call, "add_flat_fwd");
+    return launch(l, call, "binary_add_fwd");
 }
 
 static attncl_status mul_launch(struct launcher *l, const struct op_call *call)
 {
-    return launch(l, call, "mul_flat_fwd");
+    return launch(l, call, "binary_mul_fwd");
 }
 
 static const struct grad_rule add_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0)}},

@@ -38,7 +38,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, stru
 {
     const struct tensor_desc *x = &call->sig.in[0];
     const struct rows rows = attncl__rows(x);
-    struct row_problem work = {kspec_begin("embedding/embedding.cl", "positions_rows_fwd"),
+    struct row_problem work = {kspec_begin("embedding/embedding.cl", "embedding_positions_fwd"),
                                rows.count, rows.width, 0,
                                attncl__rows_are_float4_aligned(x->start, &rows)};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// into = keep into + gain x, in place.  No kernel: it is clip.cl's.
+// into = keep into + gain x, in place.  No kernel: update.cl has it.
 //
 //   keep = gain = 1           sums of gradients over batches
 //   keep = d, gain = 1 - d    an exponential moving average
@@ -17,7 +17,7 @@ static attncl_status accumulate_launch(struct launcher *l, const struct op_call 
     const struct accumulate_fwd_params *p = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.in[IN_INTO]);
     const struct elementwise_launch config =
-        attncl__elementwise_launch(l->caps, "train/clip.cl", "accumulate_fwd", count);
+        attncl__elementwise_launch(l->caps, "train/update.cl", "update_accumulate_fwd", count);
 
     return attncl__launch_part(l, &config.spec, config.grid,
                                ARGS(arg_mem(call->in[IN_GUARD]),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Clipping by the norm of all gradients together, in three ops (cl/train/clip.cl):
+// Clipping by the norm of all gradients together, in three ops.  No kernel: update.cl has them.
 //
 //   sum_squares   sums of squares of up to eight arrays, added to those of the arrays before them
 //   clip_factor   total = sqrt(sum);  factor = min(1, max / (total + 1e-6)), as PyTorch has it, or
@@ -24,7 +24,7 @@ static struct elementwise_launch squares_config(const struct device_caps *caps, 
 {
     enum { MAX_PER_GROUP = 1 << 28 };
     struct elementwise_launch p =
-        attncl__elementwise_launch(caps, "train/clip.cl", "clip_squares_fwd", count);
+        attncl__elementwise_launch(caps, "train/update.cl", "update_squares_fwd", count);
 
     while (ceil_div(count, p.per_group) > MAX_BLOCKS && p.per_group < MAX_PER_GROUP)
         p.per_group *= 2;
@@ -70,7 +70,7 @@ static attncl_status squares_launch(struct launcher *l, const struct op_call *ca
     p.grid.groups[0] = (size_t)blocks;
     arg_list_add(&squares, ARGS(arg_i32(blocks)));
     TRY(attncl__launch(l, &p.spec, p.grid, squares.arg, squares.n));
-    p.spec.kernel = "clip_total_fwd"; // of one work-group, in the same program
+    p.spec.kernel = "update_total_fwd"; // of one work-group, in the same program
     return attncl__launch(l, &p.spec, grid_1d(1, p.grid.local[0]), total.arg, total.n);
 }
 
@@ -97,7 +97,7 @@ static attncl_status factor_launch(struct launcher *l, const struct op_call *cal
     const struct clip_factor_fwd_params *p = call->sig.params;
     // One work-item's work, in the program of the others.
     const struct elementwise_launch one =
-        attncl__elementwise_launch(l->caps, "train/clip.cl", "clip_factor_fwd", 1);
+        attncl__elementwise_launch(l->caps, "train/update.cl", "update_factor_fwd", 1);
 
     return attncl__launch(l, &one.spec, one.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_mem(call->out[1]),
@@ -108,7 +108,7 @@ static attncl_status scale_launch(struct launcher *l, const struct op_call *call
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
     const struct elementwise_launch p =
-        attncl__elementwise_launch(l->caps, "train/clip.cl", "clip_scale_fwd", count);
+        attncl__elementwise_launch(l->caps, "train/update.cl", "update_scale_fwd", count);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
@@ -128,7 +128,7 @@ static attncl_status clamp_launch(struct launcher *l, const struct op_call *call
     const struct clamp_fwd_params *params = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
     const struct elementwise_launch p =
-        attncl__elementwise_launch(l->caps, "train/clip.cl", "clip_clamp_fwd", count);
+        attncl__elementwise_launch(l->caps, "train/update.cl", "update_clamp_fwd", count);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]),

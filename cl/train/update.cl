@@ -34,7 +34,7 @@ static inline void add_squares(struct squares *s, FV x)
 #define TAKE(i)           IF_IN_PART(i) x = x_##i;
 
 // sums: [3][blocks], those of the parts one after another
-KERNEL void clip_squares_fwd(__global float *restrict sums PARTS(SQUARES_PARAMS), int blocks)
+KERNEL void update_squares_fwd(__global float *restrict sums PARTS(SQUARES_PARAMS), int blocks)
 {
     GROUP_SPACE(tmp);
     __global const float *x;
@@ -67,9 +67,9 @@ KERNEL void clip_squares_fwd(__global float *restrict sums PARTS(SQUARES_PARAMS)
 #define BLOCKS(i)      blocks_##i,
 
 // previous: [3], sums of other arrays, where has_previous; result: [3].  A part's may begin at any float
-KERNEL void clip_total_fwd(__global const float *restrict sums,
-                           __global const float *restrict previous, __global float *restrict result,
-                           int has_previous PARTS(TOTAL_PARAM))
+KERNEL void update_total_fwd(__global const float *restrict sums,
+                             __global const float *restrict previous,
+                             __global float *restrict result, int has_previous PARTS(TOTAL_PARAM))
 {
     GROUP_SPACE(tmp);
     const int blocks[] = {PARTS(BLOCKS)}, from = VW * (int)get_local_id(0);
@@ -91,8 +91,8 @@ KERNEL void clip_total_fwd(__global const float *restrict sums,
 }
 
 // sums: [3]; total, factor: scalars; d2l: scale by max_norm / total, where that is less than 1
-KERNEL void clip_factor_fwd(__global const float *restrict sums, __global float *restrict total,
-                            __global float *restrict factor, float max_norm, int d2l)
+KERNEL void update_factor_fwd(__global const float *restrict sums, __global float *restrict total,
+                              __global float *restrict factor, float max_norm, int d2l)
 {
     const float plain = sums[0];
     float norm = sqrt(plain);
@@ -110,8 +110,9 @@ KERNEL void clip_factor_fwd(__global const float *restrict sums, __global float 
         *factor = scale > 1.0f ? 1.0f : scale; // NaN stays
 }
 
-KERNEL void clip_scale_fwd(__global const float *restrict x, __global const float *restrict factor,
-                           __global float *restrict y, long count, int per_group)
+KERNEL void update_scale_fwd(__global const float *restrict x,
+                             __global const float *restrict factor, __global float *restrict y,
+                             long count, int per_group)
 {
     const long first = (long)get_group_id(0) * per_group;
     const int n = (int)min((long)per_group, count - first);
@@ -122,8 +123,8 @@ KERNEL void clip_scale_fwd(__global const float *restrict x, __global const floa
 }
 
 // NaN stays.
-KERNEL void clip_clamp_fwd(__global const float *restrict x, __global float *restrict y,
-                           float limit, long count, int per_group)
+KERNEL void update_clamp_fwd(__global const float *restrict x, __global float *restrict y,
+                             float limit, long count, int per_group)
 {
     const long first = (long)get_group_id(0) * per_group;
     const int n = (int)min((long)per_group, count - first);
@@ -140,8 +141,8 @@ KERNEL void clip_clamp_fwd(__global const float *restrict x, __global float *res
 #define TAKE_BOTH(i)     IF_IN_PART(i) into = into_##i, x = x_##i;
 
 // keep 0: what `into` held is not read; guard: [1], not a number: `into` stays as it is
-KERNEL void accumulate_fwd(__global const float *restrict guard, int has_x, int has_guard,
-                           float keep, float gain PARTS(UPDATE_PARAMS))
+KERNEL void update_accumulate_fwd(__global const float *restrict guard, int has_x, int has_guard,
+                                  float keep, float gain PARTS(UPDATE_PARAMS))
 {
     __global float *into;
     __global const float *x;
