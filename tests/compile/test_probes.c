@@ -323,6 +323,30 @@ TABLE_TEST(mistakes_are_found, mistakes)
     check_judged(&subjects[mistakes[_i].of], mistakes[_i].words ? mistakes[_i].words : "");
 }
 
+// Programs for their comparison are built where a product's epilogue, or a function by itself, needs more than a maximum.
+TEST(functions_are_compared_where_there_are_any)
+{
+    static const struct linear_fwd_params kinds[] = {
+        {ATTNCL_IDENTITY}, {ATTNCL_RELU}, {ATTNCL_GELU}};
+    attncl_context *ctx = findings_context();
+    char why[PROBE_WHY_BYTES];
+    struct fit fit = {.probes = PROBE_RUN};
+    struct device_caps caps;
+
+    describe(ctx, &subjects[FUNCTIONS], &caps);
+    remember_others(ctx, subjects[FUNCTIONS].name);
+    for (size_t i = 0; i < COUNT_OF(kinds); ++i) {
+        struct lowered_node node = {.cls = &attncl__op_linear_fwd, .params = &kinds[i]};
+        struct lowered p = {.caps = &caps, .nodes = &node, .n_nodes = 1};
+
+        ck_ok(attncl__apply_probes(ctx, &fit, &p));
+        ck_assert_int_eq(known(ctx, subjects[FUNCTIONS].name, why),
+                         kinds[i].activation == ATTNCL_GELU ? PROBE_PASSED : PROBE_UNKNOWN);
+    }
+    attncl__fit_free(&fit);
+    ck_ok(attncl_context_destroy(ctx));
+}
+
 // With the lanes that lib/device/caps.c takes: right on devices that have an extension.
 TEST(the_devices_own_shuffles_are_right)
 {

@@ -23,9 +23,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ONLY = r"^(op|layer|model|gemm|launch|exec|compile|autodiff)[.]"
 VENDOR = "/etc/OpenCL/vendors/pocl.icd"
 TIMEOUT = 1200
-# The most programs that the first text of the bundled model builds, and the first step of its training; 16 and 29, of
-# mi210 18 and 32, in November 2026.  Shuffles are off, which PoCL's compiler does not know, and CLBlast, which builds its
-# own.
+# The most programs that the first text of the bundled model builds, and the first step of its training.  The persona
+# mi210 builds 18 and 32, the others 16 and 29.  Shuffles are off, which PoCL's compiler does not know, and CLBlast,
+# which builds its own.
 CARDS = ("h200", "mi210", "a770")
 MODEL = os.path.join(HERE, os.pardir, os.pardir, "examples", "models", "shakespeare.safetensors")
 STARTS = [(20, ("sample", MODEL, "--prompt", "ROMEO", "--length", "1")),
