@@ -5,7 +5,7 @@
 // When a key is absent, a getter succeeds, sets *present to false and leaves the value unchanged,
 // so that a default stays.  With `present` NULL the key is required: its absence is ERR_FORMAT.  A
 // value of another type is ERR_FORMAT: "heads is a string, expected an integer".  The caller adds
-// the place by attncl__error_prefix("config").
+// the place by attncl__prefix_failure(status, "config").
 #ifndef ATTNCL_IO_JSON_H
 #define ATTNCL_IO_JSON_H
 
@@ -42,18 +42,20 @@ struct json_span {
 };
 
 // The members of an object one after another, in time and memory of one of them: each key, in its
-// quotes, and each value as they are written, neither checked.  After the last one key->text is
-// NULL.  What is no object, or has no comma where one belongs, is ERR_FORMAT.
+// quotes, and each value as they are written, neither checked.
 struct json_members {
-    const char *text;
-    size_t bytes, at, n; // n: members that were returned
-    char close;          // ] or }
+    struct json_span key, value; // of the member that was found last
+    attncl_status status;
+    struct json_span text;
+    size_t at, n; // n: members that were found
+    char close;   // ] or }
 };
-attncl_status attncl__json_members(const char *text, size_t bytes, struct json_members *members);
+struct json_members attncl__json_members(struct json_span text);
 // The same of an array, whose elements have empty keys.
-attncl_status attncl__json_elements(const char *text, size_t bytes, struct json_members *members);
-attncl_status attncl__json_next_member(struct json_members *members, struct json_span *key,
-                                       struct json_span *value);
+struct json_members attncl__json_elements(struct json_span text);
+// Finds the next one.  False after the last, and on a failure, which is the status: what is no object, or has no
+// comma where one belongs, is ERR_FORMAT.
+bool attncl__json_next_member(struct json_members *members);
 
 // Parses the value of `key`: an object as attncl__json_parse() does, or a string, which is written
 // to `to` with a zero and needs at most value->bytes there; *end is then behind it.  Another type is

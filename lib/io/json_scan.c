@@ -113,71 +113,81 @@ static attncl_status expected(const char *what, size_t at)
     return FAIL(ATTNCL_ERR_FORMAT, "no valid JSON: %s expected (byte %zu)", what, at);
 }
 
-attncl_status attncl__json_members(const char *text, size_t bytes, struct json_members *members)
+static struct json_members begin(struct json_span text, char open, char close, const char *what)
 {
-    const size_t at = skip_space(text, bytes, 0);
+    const size_t at = skip_space(text.text, text.bytes, 0);
+    const char first = at < text.bytes ? text.text[at] : '\0';
+    struct json_members members = {.text = text, .at = at + 1, .close = close};
 
-    REQUIRE(at == bytes || text[at] != '[', ATTNCL_ERR_FORMAT,
-            "the JSON text is an array, expected an object");
-    if (at == bytes || text[at] != '{')
-        return expected("an object", at);
-    *members = (struct json_members){.text = text, .bytes = bytes, .at = at + 1, .close = '}'};
-    return ATTNCL_OK;
+    if (first == '[' && open == '{')
+        members.status = FAIL(ATTNCL_ERR_FORMAT, "the JSON text is an array, expected an object");
+    else if (first != open)
+        members.status = expected(what, at);
+    return members;
 }
 
-attncl_status attncl__json_elements(const char *text, size_t bytes, struct json_members *members)
+struct json_members attncl__json_members(struct json_span text)
 {
-    const size_t at = skip_space(text, bytes, 0);
-
-    if (at == bytes || text[at] != '[')
-        return expected("an array", at);
-    *members = (struct json_members){.text = text, .bytes = bytes, .at = at + 1, .close = ']'};
-    return ATTNCL_OK;
+    return begin(text, '{', '}', "an object");
 }
 
-// The key at `at` in *key; *at is then behind its colon.
-static attncl_status take_key(const struct json_members *m, size_t *at, struct json_span *key)
+struct json_members attncl__json_elements(struct json_span text)
 {
-    if (*at == m->bytes || m->text[*at] != '"')
+    return begin(text, '[', ']', "an array");
+}
+
+// The key at `at`; *at is then behind its colon.
+static attncl_status take_key(struct json_members *m, size_t *at)
+{
+    const char *text = m->text.text;
+    const size_t bytes = m->text.bytes;
+
+    if (*at == bytes || text[*at] != '"')
         return expected("a key", *at);
-    *key = (struct json_span){m->text + *at, skip_string(m->text, m->bytes, *at) - *at};
-    *at = skip_space(m->text, m->bytes, *at + key->bytes);
-    if (*at == m->bytes || m->text[*at] != ':')
+    m->key.bytes = skip_string(text, bytes, *at) - *at;
+    *at = skip_space(text, bytes, *at + m->key.bytes);
+    if (*at == bytes || text[*at] != ':')
         return expected("a colon", *at);
-    *at = skip_space(m->text, m->bytes, *at + 1);
+    *at = skip_space(text, bytes, *at + 1);
     return ATTNCL_OK;
 }
 
-// After the last member nothing follows.
-static attncl_status end_members(const struct json_members *m, size_t at, struct json_span *key)
+// A member from `at` on, where another one or the end may be.
+static attncl_status take_member(struct json_members *m, size_t at)
 {
-    at = skip_space(m->text, m->bytes, at + 1);
-    if (at < m->bytes)
-        return expected("the end", at);
-    *key = (struct json_span){0};
-    return ATTNCL_OK;
-}
+    const char *text = m->text.text;
+    const size_t bytes = m->text.bytes;
 
-attncl_status attncl__json_next_member(struct json_members *m, struct json_span *key,
-                                       struct json_span *value)
-{
-    const char *text = m->text;
-    size_t at = skip_space(text, m->bytes, m->at);
-
-    if (at < m->bytes && text[at] == m->close)
-        return end_members(m, at, key);
     if (m->n > 0) {
-        if (at == m->bytes || text[at] != ',')
+        if (at == bytes || text[at] != ',')
             return expected(m->close == '}' ? "a comma or }" : "a comma or ]", at);
-        at = skip_space(text, m->bytes, at + 1);
+        at = skip_space(text, bytes, at + 1);
     }
-    *key = (struct json_span){text + at, 0};
+    m->key = (struct json_span){text + at, 0};
     if (m->close == '}')
-        TRY(take_key(m, &at, key));
-    if (at == m->bytes || memchr(",:]}", text[at], 4))
+        TRY(take_key(m, &at));
+    if (at == bytes || memchr(",:]}", text[at], 4))
         return expected("a value", at);
-    *value = (struct json_span){text + at, skip_value(text, m->bytes, at) - at};
-    m->at = at + value->bytes;
+    m->value = (struct json_span){text + at, skip_value(text, bytes, at) - at};
+    m->at = at + m->value.bytes;
     ++m->n;
     return ATTNCL_OK;
+}
+
+bool attncl__json_next_member(struct json_members *m)
+{
+    if (m->status != ATTNCL_OK)
+        return false;
+    const char *text = m->text.text;
+    size_t at = skip_space(text, m->text.bytes, m->at);
+    const bool is_end = at < m->text.bytes && text[at] == m->close;
+
+    if (!is_end) {
+        m->status = take_member(m, at);
+        return m->status == ATTNCL_OK;
+    }
+    at = skip_space(text, m->text.bytes, at + 1);
+    if (at < m->text.bytes)
+        m->status = expected("the end", at);
+    return false;
 }

@@ -95,24 +95,16 @@ static bool members_agree(struct json_span text, json_t *value)
 {
     const bool is_object = json_is_object(value);
     void *at = json_object_iter(value); // NULL for an array
-    struct json_members members;
-    struct json_span key, inner;
+    struct json_members m = is_object ? attncl__json_members(text) : attncl__json_elements(text);
 
-    if ((is_object ? attncl__json_members : attncl__json_elements)(text.text, text.bytes,
-                                                                   &members) != ATTNCL_OK)
-        return false;
-    for (;; at = is_object ? json_object_iter_next(value, at) : NULL) {
-        if (attncl__json_next_member(&members, &key, &inner) != ATTNCL_OK)
-            return false;
-        if (!key.text)
-            return is_object ? !at : members.n == json_array_size(value);
+    for (; attncl__json_next_member(&m); at = is_object ? json_object_iter_next(value, at) : NULL) {
         const char *name = json_object_iter_key(at);
-        json_t *found =
-            is_object ? json_object_iter_value(at) : json_array_get(value, members.n - 1);
-        if (!found || (is_object && !string_agrees(key, name, strlen(name))) ||
-            !value_agrees(inner, found))
+        json_t *found = is_object ? json_object_iter_value(at) : json_array_get(value, m.n - 1);
+        if (!found || (is_object && !string_agrees(m.key, name, strlen(name))) ||
+            !value_agrees(m.value, found))
             return false;
     }
+    return m.status == ATTNCL_OK && (is_object ? !at : m.n == json_array_size(value));
 }
 
 static bool is_word(struct json_span text, const char *word)

@@ -35,12 +35,9 @@ attncl_status attncl__json_inner(struct json *object, const char *key, struct js
 attncl_status attncl__json_set(struct json *object, const char *key, const char *text)
 {
     json_t *value = NULL;
-    const attncl_status status =
-        attncl__json_load(text, strlen(text), JSON_CONFIG_LIMITS, JSON_DECODE_ANY, &value);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", key);
-        return status;
-    }
+    TRY(attncl__prefix_failure(
+        attncl__json_load(text, strlen(text), JSON_CONFIG_LIMITS, JSON_DECODE_ANY, &value), "%s",
+        key));
     return set(object, key, value);
 }
 

@@ -122,20 +122,16 @@ done:
 static attncl_status read_entries(struct attncl_safetensors *file, const struct json_span *value,
                                   char **end)
 {
-    struct json_members members;
-    struct json_span key, text;
+    struct json_members members = attncl__json_members(*value);
 
-    TRY(attncl__json_members(value->text, value->bytes, &members));
-    for (;;) {
-        TRY(attncl__json_next_member(&members, &key, &text));
-        if (!key.text)
-            break;
+    while (attncl__json_next_member(&members)) {
         struct st_entry *entry = &file->metadata[file->n_metadata++];
         entry->key = *end;
-        TRY(attncl__json_parse_text(&key, "a key", &value_limits, *end, end));
+        TRY(attncl__json_parse_text(&members.key, "a key", &value_limits, *end, end));
         entry->value = *end;
-        TRY(attncl__json_parse_text(&text, entry->key, &value_limits, *end, end));
+        TRY(attncl__json_parse_text(&members.value, entry->key, &value_limits, *end, end));
     }
+    TRY(members.status);
     return refuse_duplicate_keys(file->metadata, file->n_metadata);
 }
 
@@ -145,22 +141,19 @@ static attncl_status count_members(const struct json_span *object, bool with_met
                                    size_t *bytes)
 {
     static const char metadata_key[] = "\"" ST_METADATA_KEY "\"";
-    struct json_members members;
-    struct json_span key, value;
+    struct json_members members = attncl__json_members(*object);
 
     *n = *bytes = 0;
-    TRY(attncl__json_members(object->text, object->bytes, &members));
-    for (;;) {
-        TRY(attncl__json_next_member(&members, &key, &value));
-        if (!key.text)
-            return ATTNCL_OK;
+    while (attncl__json_next_member(&members)) {
+        const struct json_span key = members.key;
         const bool is_metadata = with_metadata && key.bytes == sizeof metadata_key - 1 &&
                                  memcmp(key.text, metadata_key, key.bytes) == 0;
         *bytes += key.bytes;
         if (is_metadata || (with_metadata && memchr(key.text, '\\', key.bytes)))
-            *bytes += value.bytes;
+            *bytes += members.value.bytes;
         *n += is_metadata ? 0 : 1;
     }
+    return members.status;
 }
 
 static attncl_status read_metadata(struct attncl_safetensors *file, const struct json_span *value,
@@ -178,10 +171,7 @@ static attncl_status read_metadata(struct attncl_safetensors *file, const struct
             ST_METADATA_KEY " has %zu entries, at most %d are possible", n, ST_MAX_METADATA);
     file->metadata = attncl__alloc_array(n + 1, sizeof *file->metadata);
     REQUIRE(file->metadata, ATTNCL_ERR_NO_MEMORY, "%zu metadata entries", n);
-    const attncl_status status = read_entries(file, value, end);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix(ST_METADATA_KEY);
-    return status;
+    return attncl__prefix_failure(read_entries(file, value, end), ST_METADATA_KEY);
 }
 
 // Reads one tensor's object, which has exactly dtype, shape and data_offsets.
@@ -265,36 +255,30 @@ static attncl_status read_value(const struct json_span *value, const char *name,
     TRY(attncl__json_parse_value(value, name, &value_limits, &entry));
     const attncl_status status = read_tensor(entry, data_bytes, tensor);
     attncl__json_free(entry);
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("tensor %.200s", name);
-    return status;
+    return attncl__prefix_failure(status, "tensor %.200s", name);
 }
 
 static attncl_status read_members(struct attncl_safetensors *file, const struct json_span *header,
                                   size_t data_bytes)
 {
     char *end = file->strings;
-    struct json_members members;
-    struct json_span key, value;
+    struct json_members members = attncl__json_members(*header);
 
-    TRY(attncl__json_members(header->text, header->bytes, &members));
-    for (;;) {
+    while (attncl__json_next_member(&members)) {
         const char *name = end;
-        TRY(attncl__json_next_member(&members, &key, &value));
-        if (!key.text)
-            return ATTNCL_OK;
-        TRY(attncl__json_parse_text(&key, "a key", &value_limits, end, &end));
+        TRY(attncl__json_parse_text(&members.key, "a key", &value_limits, end, &end));
         if (strcmp(name, ST_METADATA_KEY) == 0) {
-            TRY(read_metadata(file, &value, &end));
+            TRY(read_metadata(file, &members.value, &end));
             continue;
         }
         struct st_tensor *tensor = &file->tensor[file->n_tensors];
         TRY(attncl__st_check_name(name, ATTNCL_ERR_FORMAT));
-        TRY(read_value(&value, name, data_bytes, tensor));
+        TRY(read_value(&members.value, name, data_bytes, tensor));
         tensor->array.name = name;
         tensor->array.data = NULL;
         file->n_tensors++;
     }
+    return members.status;
 }
 
 // Its members are parsed one by one: of a hostile header there is never more in memory than its

@@ -70,10 +70,7 @@ static attncl_status open_file(const char *path, bool with_data, attncl_safetens
     status = read_header(file);
     if (status == ATTNCL_OK && with_data)
         status = read_data(file);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", path);
-        goto done;
-    }
+    TRY_DONE(attncl__prefix_failure(status, "%s", path));
     if (with_data)
         attncl__file_close(&file->fd);
     *file_ret = file;

@@ -50,10 +50,7 @@ static attncl_status store_array(const attncl_array *array, bool with_data, attn
     attncl_status status = attncl__st_stored(array, stored);
     if (status == ATTNCL_OK)
         status = attncl__st_bytes(stored, ATTNCL_ERR_ARGUMENT, &bytes);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("tensor %.200s", array->name);
-        return status;
-    }
+    TRY(attncl__prefix_failure(status, "tensor %.200s", array->name));
     REQUIRE(array->bytes == bytes, ATTNCL_ERR_ARGUMENT,
             "tensor %.200s: %zu bytes are given, type and shape ask for %zu", array->name,
             array->bytes, bytes);
@@ -180,12 +177,10 @@ static attncl_status ask_source(const struct layout *layout, const attncl_array 
     const attncl_status status =
         layout->source(layout->user, (size_t)(array - layout->stored), data_ret);
 
-    if (status != ATTNCL_OK)
-        attncl__error_prefix("tensor %.200s", array->name);
-    else
-        REQUIRE(*data_ret || array->bytes == 0, ATTNCL_ERR_ARGUMENT,
-                "tensor %.200s: its source gave NULL", array->name);
-    return status;
+    TRY(attncl__prefix_failure(status, "tensor %.200s", array->name));
+    REQUIRE(*data_ret || array->bytes == 0, ATTNCL_ERR_ARGUMENT,
+            "tensor %.200s: its source gave NULL", array->name);
+    return ATTNCL_OK;
 }
 
 static attncl_status file_part(void *user, size_t i, struct bytes *part_ret)

@@ -15,18 +15,13 @@ static const char digits[] = "0123456789";
 static attncl_status check_eos(const char *text)
 {
     enum { MAX_DIGITS = 9 }; // below 2^31
-    struct json_members list;
-    struct json_span key, value;
+    struct json_members list = attncl__json_elements((struct json_span){text, strlen(text)});
+    bool are_numbers = true;
 
-    attncl_status status = attncl__json_elements(text, strlen(text), &list);
-    while (status == ATTNCL_OK) {
-        status = attncl__json_next_member(&list, &key, &value);
-        if (status != ATTNCL_OK || !key.text)
-            break;
-        if (value.bytes > MAX_DIGITS || strspn(value.text, digits) < value.bytes)
-            status = ATTNCL_ERR_FORMAT;
-    }
-    REQUIRE(status == ATTNCL_OK, ATTNCL_ERR_FORMAT,
+    while (are_numbers && attncl__json_next_member(&list))
+        are_numbers =
+            list.value.bytes <= MAX_DIGITS && strspn(list.value.text, digits) >= list.value.bytes;
+    REQUIRE(are_numbers && list.status == ATTNCL_OK, ATTNCL_ERR_FORMAT,
             "%s is %.40s, expected a list of token numbers such as [2, 5]", eos_key, text);
     return ATTNCL_OK;
 }

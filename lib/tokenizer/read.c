@@ -62,20 +62,16 @@ static attncl_status read_added(attncl_tokenizer *t, const struct json *object)
 
 static attncl_status read_all_added(attncl_tokenizer *t, const struct json_span *list)
 {
-    struct json_members elements;
-    struct json_span none, value;
+    struct json_members elements = attncl__json_elements(*list);
     struct json *object;
 
-    TRY(attncl__json_elements(list->text, list->bytes, &elements));
-    for (;;) {
-        TRY(attncl__json_next_member(&elements, &none, &value));
-        if (!none.text)
-            return ATTNCL_OK;
-        TRY(attncl__json_parse_value(&value, "added_tokens", JSON_CONFIG_LIMITS, &object));
+    while (attncl__json_next_member(&elements)) {
+        TRY(attncl__json_parse_value(&elements.value, "added_tokens", JSON_CONFIG_LIMITS, &object));
         const attncl_status status = read_added(t, object);
         attncl__json_free(object);
         TRY(status);
     }
+    return elements.status;
 }
 
 // -- the file

@@ -119,15 +119,11 @@ static bool is_key(const struct json_span *key, const char *name)
 static attncl_status add_rest(const struct json_span *object, struct large_member *large, size_t n,
                               struct strbuf *rest)
 {
-    struct json_members members;
-    struct json_span key, value;
+    struct json_members members = attncl__json_members(*object);
 
-    TRY(attncl__json_members(object->text, object->bytes, &members));
     attncl__strbuf_add(rest, "{");
-    for (;;) {
-        TRY(attncl__json_next_member(&members, &key, &value));
-        if (!key.text)
-            break;
+    while (attncl__json_next_member(&members)) {
+        const struct json_span key = members.key, value = members.value;
         struct large_member *found = NULL;
         for (size_t i = 0; i < n; ++i)
             if (is_key(&key, large[i].name))
@@ -144,6 +140,7 @@ static attncl_status add_rest(const struct json_span *object, struct large_membe
         attncl__strbuf_add(rest, ":");
         attncl__strbuf_add_bytes(rest, value.text, value.bytes);
     }
+    TRY(members.status);
     attncl__strbuf_add(rest, "}");
     REQUIRE(!rest->failed, ATTNCL_ERR_NO_MEMORY, "a tokenizer's rules");
     return ATTNCL_OK;

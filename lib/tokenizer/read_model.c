@@ -37,15 +37,10 @@ static attncl_status read_number(const struct json_span *value, int64_t *ret)
 
 static attncl_status count(struct json_members members, size_t *n_ret)
 {
-    struct json_span key, value;
-
-    for (size_t n = 0;; ++n) {
-        TRY(attncl__json_next_member(&members, &key, &value));
-        if (!key.text) {
-            *n_ret = n;
-            return ATTNCL_OK;
-        }
-    }
+    while (attncl__json_next_member(&members))
+        ;
+    *n_ret = members.n;
+    return members.status;
 }
 
 int32_t attncl__token_find(attncl_tokenizer *t, const char *text, size_t bytes)
@@ -82,24 +77,20 @@ static attncl_status add_token(attncl_tokenizer *t, const struct strbuf *text, i
 static attncl_status read_vocab(attncl_tokenizer *t, const struct json_span *vocab,
                                 struct strbuf *scratch)
 {
-    struct json_members members;
-    struct json_span key, value;
+    struct json_members members = attncl__json_members(*vocab);
     int64_t id = 0;
     size_t n;
 
-    TRY(attncl__json_members(vocab->text, vocab->bytes, &members));
     TRY(count(members, &n));
     REQUIRE(n <= TOKENIZER_MAX_TOKENS, ATTNCL_ERR_FORMAT, "vocab has %zu tokens, at most %d fit", n,
             TOKENIZER_MAX_TOKENS);
     TRY(attncl__vocab_reserve(&t->bpe, n));
-    for (;;) {
-        TRY(attncl__json_next_member(&members, &key, &value));
-        if (!key.text)
-            return ATTNCL_OK;
-        TRY(read_text(&key, scratch));
-        TRY(read_number(&value, &id));
+    while (attncl__json_next_member(&members)) {
+        TRY(read_text(&members.key, scratch));
+        TRY(read_number(&members.value, &id));
         TRY(add_token(t, scratch, id));
     }
+    return members.status;
 }
 
 // ["a", "b"] or "a b" as "a\0b" in *pair; *middle_ret: where b is.
@@ -107,8 +98,6 @@ static attncl_status read_pair(const struct json_span *value, struct strbuf *scr
                                struct strbuf *pair, size_t *middle_ret)
 {
     struct json_members elements;
-    struct json_span key, side;
-    size_t n = 0;
 
     pair->used = 0;
     if (value->text[0] == '"') {
@@ -121,20 +110,18 @@ static attncl_status read_pair(const struct json_span *value, struct strbuf *scr
         *middle_ret = (size_t)(space - pair->data) + 1;
         return ATTNCL_OK;
     }
-    TRY(attncl__json_elements(value->text, value->bytes, &elements));
-    for (;; ++n) {
-        TRY(attncl__json_next_member(&elements, &key, &side));
-        if (!key.text)
-            break;
-        TRY(read_text(&side, scratch));
-        if (n == 1) {
+    elements = attncl__json_elements(*value);
+    while (attncl__json_next_member(&elements)) {
+        TRY(read_text(&elements.value, scratch));
+        if (elements.n == 2) {
             attncl__strbuf_add_bytes(pair, "", 1);
             *middle_ret = pair->used;
         }
         attncl__strbuf_add_bytes(pair, scratch->data, scratch->used);
     }
+    TRY(elements.status);
     REQUIRE(!pair->failed, ATTNCL_ERR_NO_MEMORY, "a merge");
-    REQUIRE(n == 2, ATTNCL_ERR_FORMAT, "%zu tokens, expected 2", n);
+    REQUIRE(elements.n == 2, ATTNCL_ERR_FORMAT, "%zu tokens, expected 2", elements.n);
     return ATTNCL_OK;
 }
 
@@ -163,25 +150,20 @@ static attncl_status add_rule(attncl_tokenizer *t, struct strbuf *pair, size_t m
 static attncl_status read_merges(attncl_tokenizer *t, const struct json_span *merges,
                                  struct strbuf *scratch, struct strbuf *pair)
 {
-    struct json_members elements;
-    struct json_span key, value;
+    struct json_members elements = attncl__json_elements(*merges);
     size_t n, middle = 0;
 
-    TRY(attncl__json_elements(merges->text, merges->bytes, &elements));
     TRY(count(elements, &n));
     REQUIRE(n <= UINT32_MAX / 4, ATTNCL_ERR_FORMAT, "%zu merges", n);
     TRY(attncl__rules_reserve(&t->bpe, n));
-    for (uint32_t rank = 0;; ++rank) {
-        TRY(attncl__json_next_member(&elements, &key, &value));
-        if (!key.text)
-            return ATTNCL_OK;
-        attncl_status status = read_pair(&value, scratch, pair, &middle);
+    while (attncl__json_next_member(&elements)) {
+        const unsigned rank = (unsigned)elements.n - 1;
+        attncl_status status = read_pair(&elements.value, scratch, pair, &middle);
         if (status == ATTNCL_OK)
             status = add_rule(t, pair, middle, rank);
-        if (status != ATTNCL_OK)
-            attncl__error_prefix("merges[%u]", (unsigned)rank);
-        TRY(status);
+        TRY(attncl__prefix_failure(status, "merges[%u]", rank));
     }
+    return elements.status;
 }
 
 static attncl_status refuse_text(const struct json *model, const char *key)

@@ -21,13 +21,11 @@ attncl_status attncl_tokenizer_create(const char *text, size_t bytes,
     REQUIRE(t, ATTNCL_ERR_NO_MEMORY, "a tokenizer");
     t->decoding.t = t;
     const attncl_status status = attncl__tokenizer_read(t, text, bytes);
-    if (status == ATTNCL_OK) {
+    if (status == ATTNCL_OK)
         *tokenizer_ret = t;
-        return status;
-    }
-    attncl__error_prefix("tokenizer.json");
-    attncl_tokenizer_destroy(t);
-    return status;
+    else
+        attncl_tokenizer_destroy(t);
+    return attncl__prefix_failure(status, "tokenizer.json");
 }
 
 static void free_steps(attncl_tokenizer *t)

@@ -321,10 +321,8 @@ attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *st
     step.step = trainer->step + 1;
     TRY(find_rate(trainer, trainer->step, &step.learning_rate));
     const attncl_status status = take_batches(trainer, &step);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("step %" PRId64, step.step);
+    if (attncl__prefix_failure(status, "step %" PRId64, step.step) != ATTNCL_OK)
         return stop(trainer, status, true);
-    }
     const attncl_status finite = check_finite(&step);
     if (finite != ATTNCL_OK)
         return stop(trainer, finite, false);

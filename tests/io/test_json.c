@@ -224,26 +224,26 @@ TEST(elements_come_one_after_another)
     static const char text[] = " [1, [2, \"]\"], {\"a\": 3}, \"\\u00e9\x7f\xc3\xa9\"]",
                       open[] = "[1}";
     static const char *const want[] = {"1", "[2, \"]\"]", "{\"a\": 3}", "\"\\u00e9\x7f\xc3\xa9\""};
-    struct json_members elements;
-    struct json_span key, value;
+    struct json_members elements = attncl__json_elements((struct json_span){text, sizeof text - 1});
     char to[20], *end;
 
-    ck_ok(attncl__json_elements(text, sizeof text - 1, &elements));
     for (size_t i = 0; i < COUNT_OF(want); ++i) {
-        ck_ok(attncl__json_next_member(&elements, &key, &value));
-        ck_assert(key.text && key.bytes == 0 && value.bytes == strlen(want[i]));
-        ck_assert_mem_eq(value.text, want[i], value.bytes);
+        ck_assert(attncl__json_next_member(&elements));
+        ck_assert(elements.key.bytes == 0 && elements.value.bytes == strlen(want[i]));
+        ck_assert_mem_eq(elements.value.text, want[i], elements.value.bytes);
     }
-    ck_ok(attncl__json_parse_text(&value, "key", JSON_CONFIG_LIMITS, to, &end));
+    ck_ok(attncl__json_parse_text(&elements.value, "key", JSON_CONFIG_LIMITS, to, &end));
     ck_assert_str_eq(to, "\xc3\xa9\x7f\xc3\xa9");
-    ck_ok(attncl__json_next_member(&elements, &key, &value));
-    ck_assert(!key.text);
-    ck_fails(attncl__json_elements("{}", 2, &elements), ATTNCL_ERR_FORMAT, "an array expected");
-    ck_ok(attncl__json_elements(open, sizeof open - 1, &elements));
-    ck_ok(attncl__json_next_member(&elements, &key, &value));
-    ck_fails(attncl__json_next_member(&elements, &key, &value), ATTNCL_ERR_FORMAT, "a comma or ]");
-    value = (struct json_span){"\"a\nb\"", 5};
-    ck_fails(attncl__json_parse_text(&value, "key", JSON_CONFIG_LIMITS, to, &end),
+    ck_assert(!attncl__json_next_member(&elements));
+    ck_ok(elements.status);
+    elements = attncl__json_elements((struct json_span){"{}", 2});
+    ck_fails(elements.status, ATTNCL_ERR_FORMAT, "an array expected");
+    ck_assert(!attncl__json_next_member(&elements));
+    elements = attncl__json_elements((struct json_span){open, sizeof open - 1});
+    ck_assert(attncl__json_next_member(&elements) && !attncl__json_next_member(&elements));
+    ck_fails(elements.status, ATTNCL_ERR_FORMAT, "a comma or ]");
+    elements.value = (struct json_span){"\"a\nb\"", 5};
+    ck_fails(attncl__json_parse_text(&elements.value, "key", JSON_CONFIG_LIMITS, to, &end),
              ATTNCL_ERR_FORMAT, "unexpected newline");
 }
 
