@@ -1,16 +1,143 @@
 // SPDX-License-Identifier: MIT
 //
-// grad.NAME = d/dNAME of the sum over outputs o of sum(o * cotangent.o), an output without a
-// cotangent counting 0.
+// Gradients of a model: of a loss by its trained tensors, and those that inputs of a run ask for:
+//
+//     grad.NAME = d/dNAME of the sum over outputs o of sum(o * cotangent.o), an output without a cotangent counting 0
 
 #include "model/model.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "attncl/gradient.h"
+#include "attncl/ops.h"
+#include "base/quantised.h"
+#include "base/struct.h"
 #include "graph/graph.h"
+
+// -- trained tensors.  A stack may have rows that no parameter of the file fills: they stay zero, because nothing trains
+// them.
+
+size_t attncl__trained_count(const struct param_table *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; ++i)
+        n += !t->list[i].fixed;
+    return n;
+}
+
+const struct param *attncl__trained_at(const struct param_table *t, size_t i)
+{
+    for (size_t k = 0; k < t->n; ++k)
+        if (!t->list[k].fixed && i-- == 0)
+            return &t->list[k];
+    return NULL;
+}
+
+attncl_status attncl__trained_check(const struct param_table *t)
+{
+    for (size_t i = 0; i < t->n; ++i)
+        REQUIRE(!attncl__is_quantised(t->list[i].shape.dtype), ATTNCL_ERR_UNSUPPORTED,
+                "parameter %s is in %s, which has no gradient; attncl convert --dtype f32 makes "
+                "floats of it",
+                t->list[i].name, attncl_dtype_name(t->list[i].shape.dtype));
+    return ATTNCL_OK;
+}
+
+static attncl_value zero_rows(attncl_graph *g, attncl_shape like, int64_t n_rows)
+{
+    like.dim[0] = n_rows;
+    return attncl__graph_zeros(g, like.rank, like.dim);
+}
+
+// Whether the pieces leave rows of the tensor to none.
+static bool has_filler(attncl_shape shape, const struct param_piece *pieces, size_t n)
+{
+    int64_t n_rows = 0;
+    for (size_t i = 0; i < n; ++i)
+        n_rows += pieces[i].n_rows;
+    return shape.rank > 0 && n_rows < shape.dim[0];
+}
+
+// The gradient with zeros in the rows that belong to none of the pieces, which are in order.
+static attncl_status without_filler(attncl_graph *g, attncl_shape shape,
+                                    const struct param_piece *pieces, size_t n_pieces,
+                                    attncl_value *gradient)
+{
+    attncl_value *parts = attncl__alloc_array(2 * n_pieces + 1, sizeof *parts);
+    int64_t next = 0;
+    size_t n = 0;
+
+    REQUIRE(parts, ATTNCL_ERR_NO_MEMORY, "gradients of %zu parameters", n_pieces);
+    for (size_t i = 0; i < n_pieces; ++i) {
+        const struct param_piece *piece = &pieces[i];
+        assert(piece->first >= next);
+        if (piece->first > next)
+            parts[n++] = zero_rows(g, shape, piece->first - next);
+        next = piece->first + piece->n_rows;
+        parts[n++] = attncl_slice(g, *gradient, 0, piece->first, next);
+    }
+    if (next < shape.dim[0])
+        parts[n++] = zero_rows(g, shape, shape.dim[0] - next);
+    *gradient = attncl_concat(g, n, parts, 0);
+    attncl__free(parts);
+    return attncl_graph_status(g);
+}
+
+attncl_status attncl__trained_gradient(const struct param_table *t, attncl_graph *g,
+                                       attncl_value loss, attncl_value *weights,
+                                       attncl_value *gradients)
+{
+    size_t n = 0, piece = 0;
+
+    TRY(attncl__trained_check(t));
+    for (size_t i = 0; i < t->n; ++i)
+        if (!t->list[i].fixed)
+            weights[n++] = attncl_graph_tensor(g, t->list[i].tensor);
+    attncl_graph_gradient(g, 1, &loss, NULL, n, weights, gradients);
+    TRY(attncl_graph_status(g));
+    n = 0;
+    for (size_t i = 0; i < t->n; ++i) {
+        const size_t first = piece;
+        while (piece < t->n_pieces && t->pieces[piece].param == i)
+            ++piece;
+        const struct param_piece *pieces = t->pieces + first;
+        if (!t->list[i].fixed && has_filler(t->list[i].shape, pieces, piece - first))
+            TRY(without_filler(g, t->list[i].shape, pieces, piece - first, &gradients[n]));
+        n += !t->list[i].fixed;
+    }
+    return ATTNCL_OK;
+}
+
+size_t attncl_model_tensor_count(const attncl_model *model)
+{
+    return model ? attncl__trained_count(&model->params) : 0;
+}
+
+attncl_status attncl_model_tensor_at(const attncl_model *model, size_t i,
+                                     attncl_model_tensor *tensor_ret)
+{
+    REQUIRE(model && tensor_ret, ATTNCL_ERR_ARGUMENT, "model or tensor_ret is NULL");
+    const struct param *param = attncl__trained_at(&model->params, i);
+    REQUIRE(param, ATTNCL_ERR_ARGUMENT, "trained tensor %zu: the model has %zu, counted from 0", i,
+            attncl__trained_count(&model->params));
+    const attncl_model_tensor tensor = {.struct_size = sizeof tensor,
+                                        .name = param->name,
+                                        .tensor = param->tensor,
+                                        .shape = param->shape};
+    return STRUCT_WRITE(attncl_model_tensor, tensor_ret, &tensor);
+}
+
+attncl_status attncl_model_gradient(attncl_model *model, attncl_graph *g, attncl_value loss,
+                                    attncl_value *values_ret, attncl_value *gradients_ret)
+{
+    REQUIRE(model && g && values_ret && gradients_ret, ATTNCL_ERR_ARGUMENT,
+            "model, g, values_ret or gradients_ret is NULL");
+    return attncl__trained_gradient(&model->params, g, loss, values_ret, gradients_ret);
+}
+
+// -- gradients that inputs ask for
 
 static const char prefix[] = "cotangent.";
 enum { PREFIX_LENGTH = sizeof prefix - 1, NAME_BYTES = PARAM_NAME_BYTES + 16 };

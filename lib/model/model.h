@@ -40,18 +40,13 @@ static inline struct config_values attncl__model_values(const attncl_model *mode
 // The byte of its tensor's floats at which a parameter begins.
 size_t attncl__param_offset(const struct param_piece *piece);
 
-struct saved_params {     // starts zeroed
-    attncl_array *arrays; // they own their names and data
-    size_t n, capacity;
-};
-void attncl__saved_free(struct saved_params *saved);
 // Reads the elements that `tensor`, one of the shape of the parameter's, has in its place.  Their name
 // is the parameter's after `prefix`.
-attncl_status attncl__saved_add(struct saved_params *saved, const struct param_piece *piece,
-                                const char *prefix, attncl_tensor *tensor);
-// Writes the file, with the model's metadata but for keys that `metadata` has.
-attncl_status attncl__saved_write(const struct saved_params *saved, const attncl_model *model,
-                                  const char *const *metadata, const char *path, bool durably);
+attncl_status attncl__results_add_param(attncl_results *results, const struct param_piece *piece,
+                                        const char *prefix, attncl_tensor *tensor);
+// Writes a file of the results, with the model's metadata but for keys that `metadata` has.
+attncl_status attncl__results_save(const attncl_results *results, const attncl_model *model,
+                                   const char *const *metadata, const char *path, bool durably);
 
 // Begins the construction of one of the model's graphs, which the caller owns.
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
@@ -73,6 +68,12 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
 
 // -- run.c: filling the results of a run
 
+struct attncl_results { // starts zeroed
+    attncl_array *list; // they own their names and data
+    size_t n, capacity;
+};
+// Frees what they own.
+void attncl__results_clear(attncl_results *results);
 // Appends an array, whose elements are the caller's to fill.
 attncl_status attncl__results_add(attncl_results *results, const char *name, attncl_dtype dtype,
                                   int rank, const int64_t *dim, void **data_ret);

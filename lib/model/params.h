@@ -226,7 +226,7 @@ attncl_value attncl__param_stack_end(struct param_stack *s);
 // A stored mask [n, n] must be |i - j| < window.  An absent one is fine.
 void attncl__param_check_window(struct params *p, const char *name, int64_t n, int64_t window);
 
-// -- parameters.c: what training changes of a model: the tensors that are no buffers, and their gradients in a graph
+// -- gradients.c: what training changes of a model: the tensors that are no buffers, and their gradients in a graph
 
 size_t attncl__trained_count(const struct param_table *t);
 // ERR_UNSUPPORTED when a parameter is in 8 or 4 bits.

@@ -157,16 +157,7 @@ attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs
     return attncl__model_end(&b, build(&b, model), graph_ret);
 }
 
-// -- results: arrays that own their names and data
-
-struct attncl_results {
-    size_t n, capacity;
-    struct result {
-        attncl_array array;
-        char *name;
-        void *data;
-    } * list;
-};
+// -- results
 
 attncl_status attncl__results_add(attncl_results *results, const char *name, attncl_dtype dtype,
                                   int rank, const int64_t *dim, void **data_ret)
@@ -176,13 +167,10 @@ attncl_status attncl__results_add(attncl_results *results, const char *name, att
     const size_t bytes = attncl__desc_bytes(&d);
     REQUIRE(GROW_LIST(results->list, results->n, results->capacity), ATTNCL_ERR_NO_MEMORY,
             "%zu results", results->n + 1);
-    struct result *r = &results->list[results->n++];
-    *r = (struct result){.name = attncl__copy_text(name), .data = attncl__alloc(bytes)};
-    REQUIRE(r->name && r->data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of output %s", bytes, name);
-    r->array = (attncl_array){
-        .name = r->name, .dtype = dtype, .rank = rank, .data = r->data, .bytes = bytes};
-    memcpy(r->array.dim, d.dim, sizeof r->array.dim);
-    *data_ret = r->data;
+    attncl_array *array = &results->list[results->n++];
+    *data_ret = attncl__alloc(bytes);
+    *array = attncl_array_make(attncl__copy_text(name), dtype, rank, d.dim, *data_ret);
+    REQUIRE(array->name && array->data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of %s", bytes, name);
     return ATTNCL_OK;
 }
 
@@ -193,18 +181,22 @@ size_t attncl_results_count(const attncl_results *results)
 
 const attncl_array *attncl_results_at(const attncl_results *results, size_t i)
 {
-    return results && i < results->n ? &results->list[i].array : NULL;
+    return results && i < results->n ? &results->list[i] : NULL;
+}
+
+void attncl__results_clear(attncl_results *results)
+{
+    for (size_t i = 0; i < results->n; ++i) {
+        attncl__free((char *)results->list[i].name);
+        attncl__free((void *)results->list[i].data);
+    }
+    attncl__free(results->list);
 }
 
 void attncl_results_destroy(attncl_results *results)
 {
-    if (!results)
-        return;
-    for (size_t i = 0; i < results->n; ++i) {
-        attncl__free(results->list[i].name);
-        attncl__free(results->list[i].data);
-    }
-    attncl__free(results->list);
+    if (results)
+        attncl__results_clear(results);
     attncl__free(results);
 }
 
@@ -269,7 +261,7 @@ static attncl_status read_outputs(attncl_graph *g, attncl_results *results)
     for (size_t i = 0; (name = attncl_graph_output_name(g, i, &shape)) != NULL; ++i) {
         void *data;
         TRY(attncl__results_add(results, name, shape.dtype, shape.rank, shape.dim, &data));
-        TRY(attncl_graph_read(g, name, data, results->list[results->n - 1].array.bytes));
+        TRY(attncl_graph_read(g, name, data, results->list[results->n - 1].bytes));
     }
     return ATTNCL_OK;
 }

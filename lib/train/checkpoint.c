@@ -31,7 +31,7 @@ attncl_tensor *attncl__find_kept(const attncl_trainer *t, const struct param_pie
 
 // The model alone has its averages where there are any.
 static attncl_status add_kept(const attncl_trainer *t, enum kept kept, bool model_alone,
-                              struct saved_params *saved)
+                              attncl_results *saved)
 {
     const bool has_averages = t->config.settings.ema > 0;
     const enum kept shown = has_averages ? KEPT_AVERAGE : KEPT_WEIGHT;
@@ -41,7 +41,7 @@ static attncl_status add_kept(const attncl_trainer *t, enum kept kept, bool mode
     for (size_t i = 0; i < table->n_pieces && (!model_alone || kept == shown); ++i) {
         attncl_tensor *tensor = attncl__find_kept(t, &table->pieces[i], kept);
         if (tensor)
-            TRY(attncl__saved_add(saved, &table->pieces[i], prefix, tensor));
+            TRY(attncl__results_add_param(saved, &table->pieces[i], prefix, tensor));
     }
     return ATTNCL_OK;
 }
@@ -77,7 +77,7 @@ static attncl_status write_state(const attncl_trainer *t, char **ret)
 static attncl_status save(attncl_trainer *t, const char *path, bool model_alone)
 {
     attncl_status status = ATTNCL_OK;
-    struct saved_params saved = {0};
+    attncl_results saved = {0};
     char *state = NULL;
     REQUIRE(t && path, ATTNCL_ERR_ARGUMENT, "trainer or path is NULL");
     TRY(attncl__check_usable(t));
@@ -87,11 +87,11 @@ static attncl_status save(attncl_trainer *t, const char *path, bool model_alone)
         TRY_DONE(add_kept(t, (enum kept)kept, model_alone, &saved));
     if (!model_alone)
         TRY_DONE(write_state(t, &state));
-    TRY_DONE(attncl__saved_write(&saved, t->model,
-                                 (const char *[]){state ? "attncl.train" : NULL, state, NULL}, path,
-                                 true));
+    TRY_DONE(attncl__results_save(&saved, t->model,
+                                  (const char *[]){state ? "attncl.train" : NULL, state, NULL},
+                                  path, true));
 done:
-    attncl__saved_free(&saved);
+    attncl__results_clear(&saved);
     attncl__free(state);
     return status;
 }
