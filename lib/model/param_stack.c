@@ -52,13 +52,11 @@ void attncl__param_stack_add(struct param_stack *s, const char *name, struct par
 {
     struct params *p = s->p;
     const int64_t dim[2] = {n_rows, s->width};
-    char full[PARAM_NAME_BYTES];
-    if (name)
-        attncl__params_name(p, name, full);
+    const char *full = name ? attncl__params_name(p, name) : NULL;
     if (p->list && name && p->status == ATTNCL_OK)
         p->status = attncl__param_list_add(p->list, full, s->width ? 2 : 1, dim, PARAM_REQUIRED);
     else if (!p->graph && !p->list && p->status == ATTNCL_OK)
-        p->status = load(s, name ? full : NULL, &init, n_rows);
+        p->status = load(s, full, &init, n_rows);
     s->n_rows += n_rows;
 }
 
@@ -67,13 +65,11 @@ attncl_value attncl__param_stack_end(struct param_stack *s)
     struct params *p = s->p;
     const int64_t dim[2] = {s->n_rows, s->width};
     const int rank = s->width ? 2 : 1;
-    char full[PARAM_NAME_BYTES];
-    attncl__params_name(p, s->name, full);
+    const char *full = attncl__params_name(p, s->name);
     if (p->graph)
         return attncl__params_fetch(p, full);
-    const attncl_shape shape = attncl__param_shape(ATTNCL_F32, rank, dim);
     if (!p->list && p->status == ATTNCL_OK)
-        p->status = attncl__param_table_add(p->table, full, &shape, ATTNCL_F32, s->rows);
+        p->status = attncl__param_table_add(p->table, full, ATTNCL_F32, rank, dim, s->rows);
     attncl__free(s->rows);
     s->rows = NULL;
     return ATTNCL_NONE_VALUE;

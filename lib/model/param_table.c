@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// The tensors of an open model.
+// The tensors of an open model, and reading a file's.
 
 #include "model/params.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "base/dtype.h"
+#include "base/quantised.h"
 #include "io/safetensors.h"
 
 void attncl__param_table_free(struct param_table *table)
@@ -23,7 +26,7 @@ void attncl__param_table_free(struct param_table *table)
     *table = (struct param_table){0};
 }
 
-attncl_shape attncl__param_shape(attncl_dtype dtype, int rank, const int64_t *dim)
+static attncl_shape make_shape(attncl_dtype dtype, int rank, const int64_t *dim)
 {
     attncl_shape shape = {.dtype = dtype, .rank = rank};
     memcpy(shape.dim, dim, (size_t)rank * sizeof shape.dim[0]);
@@ -46,15 +49,15 @@ static attncl_status add_piece(struct param_table *t, struct param_piece piece)
 }
 
 // A tensor without rows of the file's is one of its parameters.
-static attncl_status add(struct param_table *t, const char *name, const attncl_shape *shape,
+static attncl_status add(struct param_table *t, const char *name, attncl_shape shape,
                          const struct tensor_source *source)
 {
     REQUIRE(GROW_LIST(t->list, t->n, t->capacity), ATTNCL_ERR_NO_MEMORY, "parameter table of %zu",
             t->n + 1);
-    struct param param = {.name = attncl__copy_text(name), .shape = *shape};
+    struct param param = {.name = attncl__copy_text(name), .shape = shape};
     REQUIRE(param.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
-    const attncl_status status = attncl__tensor_create_from(t->context, shape->dtype, shape->rank,
-                                                            shape->dim, source, &param.tensor);
+    const attncl_status status = attncl__tensor_create_from(t->context, shape.dtype, shape.rank,
+                                                            shape.dim, source, &param.tensor);
     if (status != ATTNCL_OK) {
         attncl__free(param.name);
         return attncl__prefix_failure(status, "parameter %s", name);
@@ -62,15 +65,15 @@ static attncl_status add(struct param_table *t, const char *name, const attncl_s
     t->list[t->n++] = param;
     if (t->n_pieces > 0 && t->pieces[t->n_pieces - 1].param == t->n - 1)
         return ATTNCL_OK;
-    const int64_t n_rows = shape->rank > 0 ? shape->dim[0] : 1;
-    return add_piece(t, (struct param_piece){param.name, t->n - 1, 0, n_rows, *shape});
+    const int64_t n_rows = shape.rank > 0 ? shape.dim[0] : 1;
+    return add_piece(t, (struct param_piece){param.name, t->n - 1, 0, n_rows, shape});
 }
 
-attncl_status attncl__param_table_add(struct param_table *t, const char *name,
-                                      const attncl_shape *shape, attncl_dtype dtype,
-                                      const void *data)
+attncl_status attncl__param_table_add(struct param_table *t, const char *name, attncl_dtype dtype,
+                                      int rank, const int64_t *dim, const void *data)
 {
-    return add(t, name, shape, &(struct tensor_source){dtype, NULL, data, &t->block});
+    return add(t, name, make_shape(dtype, rank, dim),
+               &(struct tensor_source){dtype, NULL, data, &t->block});
 }
 
 struct in_file {
@@ -84,12 +87,12 @@ static attncl_status read_elements(const void *from, uint64_t offset, size_t byt
     return attncl__st_read(f->file, f->array, offset, bytes, to);
 }
 
-attncl_status attncl__param_table_load(struct param_table *t, const char *name,
-                                       const attncl_shape *shape, const attncl_safetensors *file,
+attncl_status attncl__param_table_load(struct param_table *t, const char *name, attncl_dtype dtype,
+                                       int rank, const int64_t *dim, const attncl_safetensors *file,
                                        const attncl_array *array)
 {
     const struct in_file from = {file, array};
-    return add(t, name, shape,
+    return add(t, name, make_shape(dtype, rank, dim),
                &(struct tensor_source){array->dtype, read_elements, &from, &t->block});
 }
 
@@ -97,7 +100,7 @@ attncl_status attncl__param_table_add_rows(struct param_table *t, const char *na
                                            int rank, const int64_t *dim)
 {
     return add_piece(t, (struct param_piece){(char *)name, t->n, first, dim[0],
-                                             attncl__param_shape(ATTNCL_F32, rank, dim)});
+                                             make_shape(ATTNCL_F32, rank, dim)});
 }
 
 bool attncl__param_is_whole(const struct param_table *t, const struct param_piece *piece)
@@ -110,4 +113,47 @@ const struct param_piece *attncl__param_table_find(const struct param_table *t, 
 {
     const int i = attncl__name_find(&t->piece_names, name);
     return i < 0 ? NULL : &t->pieces[i];
+}
+
+// -- elements of a file's parameter.  The list has been checked: sizes are right.
+
+attncl_status attncl__param_read(const attncl_safetensors *file, const attncl_array *a,
+                                 attncl_dtype *dtype_ret, int64_t dim_ret[2], void **data_ret)
+{
+    attncl_status status = ATTNCL_OK;
+    void *data = attncl__alloc(a->bytes);
+
+    REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of parameter %s", a->bytes, a->name);
+    *dtype_ret = a->dtype;
+    TRY_DONE(attncl__st_read(file, a, 0, a->bytes, data));
+    if (a->dtype == ATTNCL_U8) {
+        TRY_DONE(attncl_safetensors_quantised(file, a->name, dtype_ret, dim_ret));
+        assert(*dtype_ret != ATTNCL_DTYPE_NONE);
+        TRY_DONE(attncl__prefix_failure(
+            attncl__quantised_check(*dtype_ret, dim_ret[0], dim_ret[1], data), "parameter %s",
+            a->name));
+    }
+    *data_ret = data;
+    data = NULL;
+done:
+    attncl__free(data);
+    return status;
+}
+
+attncl_status attncl__param_read_floats(const attncl_safetensors *file, const attncl_array *a,
+                                        float *values)
+{
+    attncl_dtype dtype;
+    int64_t dim[2];
+    void *data;
+
+    if (a->dtype == ATTNCL_F32)
+        return attncl__st_read(file, a, 0, a->bytes, values);
+    TRY(attncl__param_read(file, a, &dtype, dim, &data));
+    const attncl_status status = attncl__is_quantised(dtype)
+                                     ? attncl_dequantise(dtype, dim[0], dim[1], data, values)
+                                     : attncl__convert(dtype, data, ATTNCL_F32, values,
+                                                       a->bytes / attncl_dtype_bytes(dtype));
+    attncl__free(data);
+    return status;
 }

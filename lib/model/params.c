@@ -36,9 +36,10 @@ void attncl__params_leave(struct params *p)
         attncl_graph_pop_scope(p->graph);
 }
 
-void attncl__params_name(const struct params *p, const char *name, char ret[PARAM_NAME_BYTES])
+const char *attncl__params_name(struct params *p, const char *name)
 {
-    snprintf(ret, PARAM_NAME_BYTES, "%.160s%.80s", p->prefix, name);
+    snprintf(p->full, sizeof p->full, "%.160s%.80s", p->prefix, name);
+    return p->full;
 }
 
 static const struct param *find_loaded(const struct params *p, const char *name)
@@ -70,8 +71,8 @@ static attncl_status make(const struct params *p, const char *name, const struct
     float *data = attncl__alloc_array(count, sizeof *data);
     REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu elements of parameter %s", count, name);
     attncl__initial_fill(p->initial, name, init, data, count);
-    const attncl_shape shape = attncl__param_shape(ATTNCL_F32, rank, dim);
-    const attncl_status status = attncl__param_table_add(p->table, name, &shape, ATTNCL_F32, data);
+    const attncl_status status =
+        attncl__param_table_add(p->table, name, ATTNCL_F32, rank, dim, data);
     attncl__free(data);
     return status;
 }
@@ -91,7 +92,7 @@ static attncl_status load_quantised(const struct params *p, const char *name, co
             "makes floats of it",
             name);
     if (kept) {
-        TRY(attncl__param_read_quantised(p->file, a, &dtype, stored, &data));
+        TRY(attncl__param_read(p->file, a, &dtype, stored, &data));
     } else {
         TRY(attncl__desc_make(ATTNCL_F32, rank, dim, &d));
         data = attncl__alloc(attncl__desc_bytes(&d));
@@ -99,8 +100,7 @@ static attncl_status load_quantised(const struct params *p, const char *name, co
                 name);
         TRY_DONE(attncl__param_read_floats(p->file, a, data));
     }
-    const attncl_shape shape = attncl__param_shape(dtype, rank, dim);
-    status = attncl__param_table_add(p->table, name, &shape, dtype, data);
+    status = attncl__param_table_add(p->table, name, dtype, rank, dim, data);
 done:
     attncl__free(data);
     return status;
@@ -118,16 +118,15 @@ static attncl_status load(const struct params *p, const char *name, const struct
     assert(a); // the list has been checked
     if (a->dtype == ATTNCL_U8)
         return load_quantised(p, name, a, rank, dim, kept);
-    const attncl_shape shape = attncl__param_shape(
-        kept && !p->all_floats && attncl__is_16_bit(a->dtype) ? a->dtype : ATTNCL_F32, rank, dim);
-    return attncl__param_table_load(p->table, name, &shape, p->file, a);
+    const bool is_narrow = kept && !p->all_floats && attncl__is_16_bit(a->dtype);
+    return attncl__param_table_load(p->table, name, is_narrow ? a->dtype : ATTNCL_F32, rank, dim,
+                                    p->file, a);
 }
 
 static attncl_value param(struct params *p, const char *name, struct param_init init, int rank,
                           const int64_t *dim, bool kept)
 {
-    char full[PARAM_NAME_BYTES];
-    attncl__params_name(p, name, full);
+    const char *full = attncl__params_name(p, name);
     if (p->graph)
         return attncl__params_fetch(p, full);
     if (p->status == ATTNCL_OK)
@@ -149,10 +148,9 @@ attncl_value attncl__param_kept(struct params *p, const char *name, struct param
     return param(p, name, init, 2, (const int64_t[]){rows, columns}, true);
 }
 
-bool attncl__param_given(const struct params *p, const char *name)
+bool attncl__param_given(struct params *p, const char *name)
 {
-    char full[PARAM_NAME_BYTES];
-    attncl__params_name(p, name, full);
+    const char *full = attncl__params_name(p, name);
     return p->graph ? find_loaded(p, full) != NULL
                     : p->file && attncl_safetensors_find(p->file, full);
 }
@@ -160,8 +158,7 @@ bool attncl__param_given(const struct params *p, const char *name)
 attncl_value attncl__param_optional(struct params *p, const char *name, int rank,
                                     const int64_t *dim)
 {
-    char full[PARAM_NAME_BYTES];
-    attncl__params_name(p, name, full);
+    const char *full = attncl__params_name(p, name);
     if (p->list && p->status == ATTNCL_OK)
         p->status = attncl__param_list_add(p->list, full, rank, dim, PARAM_OPTIONAL_WEIGHT);
     if (p->list || !attncl__param_given(p, name))
@@ -179,11 +176,10 @@ static int positions_rank(const struct params *p, const char *full)
 attncl_value attncl__param_positions(struct params *p, const char *name, int64_t max_len,
                                      int64_t width)
 {
-    char full[PARAM_NAME_BYTES];
-    attncl__params_name(p, name, full);
     const struct param_init init = INIT_CONSTANT(0);
-    return positions_rank(p, full) == 2 ? PARAM(p, name, init, max_len, width)
-                                        : PARAM(p, name, init, max_len, 1, width);
+    return positions_rank(p, attncl__params_name(p, name)) == 2
+               ? PARAM(p, name, init, max_len, width)
+               : PARAM(p, name, init, max_len, 1, width);
 }
 
 void attncl__param_linear(struct params *p, const char *name, int64_t out, int64_t in, bool bias,
@@ -213,8 +209,7 @@ static attncl_status derive_sinusoid(const struct params *p, const char *name, i
     float *table = attncl__alloc_array((size_t)attncl__desc_count(&d), sizeof *table);
     REQUIRE(table, ATTNCL_ERR_NO_MEMORY, "%s %s", name, SHAPE(&d));
     attncl__sinusoid_fill(table, n, width);
-    const attncl_shape shape = attncl__param_shape(ATTNCL_F32, 3, dim);
-    const attncl_status status = attncl__param_table_add(p->table, name, &shape, ATTNCL_F32, table);
+    const attncl_status status = attncl__param_table_add(p->table, name, ATTNCL_F32, 3, dim, table);
     attncl__free(table);
     return status;
 }
@@ -223,8 +218,7 @@ attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t 
                                     int64_t n_needed, int64_t width)
 {
     const int64_t dim[3] = {max_len, 1, width}, flat[2] = {max_len, width};
-    char full[PARAM_NAME_BYTES];
-    attncl__params_name(p, name, full);
+    const char *full = attncl__params_name(p, name);
     if (p->graph)
         return attncl__params_fetch(p, full);
     if (p->status != ATTNCL_OK)
@@ -245,9 +239,6 @@ attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t 
 
 void attncl__param_check_window(struct params *p, const char *name, int64_t n, int64_t window)
 {
-    char full[PARAM_NAME_BYTES];
-    if (!p->list || p->status != ATTNCL_OK)
-        return;
-    attncl__params_name(p, name, full);
-    p->status = attncl__param_list_add_window(p->list, full, n, window);
+    if (p->list && p->status == ATTNCL_OK)
+        p->status = attncl__param_list_add_window(p->list, attncl__params_name(p, name), n, window);
 }

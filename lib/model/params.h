@@ -51,16 +51,6 @@ attncl_status attncl__param_list_add(struct param_list *l, const char *name, int
 attncl_status attncl__param_list_add_window(struct param_list *l, const char *name, int64_t n,
                                             int64_t window);
 
-// -- param_quantised.c: parameters that the file has in 8 or 4 bits
-
-// The bytes of one, whose scales are finite, released by attncl__free().
-attncl_status attncl__param_read_quantised(const attncl_safetensors *file, const attncl_array *a,
-                                           attncl_dtype *dtype_ret, int64_t dim_ret[2],
-                                           void **data_ret);
-// Any parameter's elements as floats.
-attncl_status attncl__param_read_floats(const attncl_safetensors *file, const attncl_array *a,
-                                        float *values);
-
 // ERR_FORMAT with the first problems and the number of the others, ATTNCL_OK when there is none.
 attncl_status attncl__param_list_check(const struct param_list *l);
 
@@ -112,8 +102,6 @@ struct param_piece {
     attncl_shape shape;
 };
 
-attncl_shape attncl__param_shape(attncl_dtype dtype, int rank, const int64_t *dim);
-
 struct param_table {
     attncl_context *context;
     struct param *list;
@@ -125,14 +113,12 @@ struct param_table {
 };
 void attncl__param_table_free(struct param_table *table);
 
-// Uploads float elements, kept as those of shape.dtype, and appends them under a name: a parameter of the file
-// unless its rows are.
-attncl_status attncl__param_table_add(struct param_table *t, const char *name,
-                                      const attncl_shape *shape, attncl_dtype dtype,
-                                      const void *data);
-// The same with a tensor of the file's.
-attncl_status attncl__param_table_load(struct param_table *t, const char *name,
-                                       const attncl_shape *shape, const attncl_safetensors *file,
+// Uploads elements and appends them under a name: a parameter of the file unless its rows are.
+attncl_status attncl__param_table_add(struct param_table *t, const char *name, attncl_dtype dtype,
+                                      int rank, const int64_t *dim, const void *data);
+// The same with floats of the file's, which become those of the type.
+attncl_status attncl__param_table_load(struct param_table *t, const char *name, attncl_dtype dtype,
+                                       int rank, const int64_t *dim, const attncl_safetensors *file,
                                        const attncl_array *array);
 // Appends a parameter of the file that is rows of the tensor that comes next.
 attncl_status attncl__param_table_add_rows(struct param_table *t, const char *name, int64_t first,
@@ -140,6 +126,13 @@ attncl_status attncl__param_table_add_rows(struct param_table *t, const char *na
 
 // Whether a parameter of the file is a whole tensor.
 bool attncl__param_is_whole(const struct param_table *t, const struct param_piece *piece);
+// A parameter of the file as it is there, released by attncl__free().  In 8 or 4 bits its scales are finite, and
+// *dtype_ret and dim_ret are those of its weights.
+attncl_status attncl__param_read(const attncl_safetensors *file, const attncl_array *a,
+                                 attncl_dtype *dtype_ret, int64_t dim_ret[2], void **data_ret);
+// Its elements as floats.
+attncl_status attncl__param_read_floats(const attncl_safetensors *file, const attncl_array *a,
+                                        float *values);
 // The parameter of the file called `name`; NULL: none.
 const struct param_piece *attncl__param_table_find(const struct param_table *t, const char *name);
 
@@ -158,6 +151,7 @@ struct params {
     attncl_status status;          // listing, loading: the first failure, its message kept
     size_t next;                   // fetching: where the next name is expected
     char prefix[PARAM_NAME_BYTES]; // "encoder.layers.3."
+    char full[PARAM_NAME_BYTES];   // of attncl__params_name()
     size_t marks[PARAM_MAX_DEPTH];
     int depth;
 };
@@ -168,8 +162,8 @@ void attncl__params_enter(struct params *p, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void attncl__params_leave(struct params *p);
 
-// The name after those entered.
-void attncl__params_name(const struct params *p, const char *name, char ret[PARAM_NAME_BYTES]);
+// The name after those entered, until the next call.
+const char *attncl__params_name(struct params *p, const char *name);
 // In a graph: the tensor of the table called `full`.
 attncl_value attncl__params_fetch(struct params *p, const char *full);
 
@@ -195,7 +189,7 @@ attncl_value attncl__param_optional(struct params *p, const char *name, int rank
     attncl__param_optional((p), (name), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
                            (const int64_t[]){__VA_ARGS__})
 // Whether the file or, in a graph, the table has the parameter.
-bool attncl__param_given(const struct params *p, const char *name);
+bool attncl__param_given(struct params *p, const char *name);
 
 // A linear map: name.weight [out, in] and, where it has one, name.bias [out]; else the null value.
 void attncl__param_linear(struct params *p, const char *name, int64_t out, int64_t in, bool bias,
