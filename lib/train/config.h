@@ -32,7 +32,8 @@ struct train_settings {
 // A configuration being read, in two parts: what the data need to be opened; then the rest, with
 // what the data say.
 struct train_config {
-    struct json *root; // owned
+    struct json *root;          // owned
+    struct json *model, *train; // of the root
     const struct arch_class *arch;
     struct train_settings settings;
 };
@@ -51,14 +52,5 @@ attncl_status attncl__train_config_end(struct train_config *c, int64_t source_vo
 // Gives the keys that this very model reads their defaults.  *limit_ret: its longest sequence, 0: any.
 attncl_status attncl__train_fill_model(const struct arch_class *arch, struct json *model,
                                        int64_t *limit_ret);
-
-// -- config_keys.c: the keys of "train", and what "model" says of the data; failures name the key
-
-// The keys that the data need to be opened, and all keys, after what the model implies is set; the padding
-// of the settings is the default of that key.
-extern const struct key attncl__train_data_keys[], attncl__train_keys[];
-// The form of the pairs and the order of axes that the model takes, its longest windows and its width.
-attncl_status attncl__train_read_model(const struct arch_class *arch, const struct json *model,
-                                       struct train_settings *s);
 
 #endif

@@ -89,12 +89,11 @@ static attncl_status find_mapping(const attncl_trainer *t, const attncl_safetens
 {
     const char *arch = attncl_safetensors_metadata(init, "attncl.arch"), *layer = "";
     const char *config = attncl_safetensors_metadata(init, "attncl.config"), *own_layer = "";
-    const struct json *own;
+    const struct json *own = t->config.model;
     struct json *source = NULL;
     bool present;
     int64_t limit;
     attncl_status status = ATTNCL_OK;
-    TRY(attncl__json_object(t->config.root, "model", NULL, &own));
     TRY(attncl__json_text(own, "layer", &present, &own_layer));
     if (t->config.arch != &attncl__arch_lm || strcmp(own_layer, "feedback") != 0 || !config ||
         !arch || strcmp(arch, "lm") != 0)

@@ -75,7 +75,6 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
                                const attncl_safetensors *init, const char *tokenizer)
 {
     struct dataset_options options = t->config.settings.data;
-    const struct json *model;
     const char *vocab_key = o->pairs ? "attncl.source_vocab" : "attncl.vocab";
     const char *target_key =
         options.pair_form == PAIR_SENTENCES ? "attncl.target_vocab" : "attncl.labels";
@@ -90,8 +89,7 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
     options.seed = (uint64_t)t->config.settings.seed;
     options.accumulate = t->config.settings.accumulate;
     options.tokenizer = tokenizer;
-    TRY(attncl__json_object(t->config.root, "model", NULL, &model));
-    options.has_model = init && attncl__json_has(model, "n_vocab");
+    options.has_model = init && attncl__json_has(t->config.model, "n_vocab");
     options.vocabulary = init ? attncl_safetensors_metadata(init, vocab_key) : NULL;
     options.target_vocabulary = init ? attncl_safetensors_metadata(init, target_key) : NULL;
     if (n_given == 0)
@@ -124,10 +122,8 @@ static attncl_status add_metadata(attncl_trainer *t, const attncl_safetensors *i
 static attncl_status create_model(attncl_trainer *t, const attncl_safetensors *init,
                                   const char *init_path)
 {
-    const struct json *model;
     char *text = NULL;
-    TRY(attncl__json_object(t->config.root, "model", NULL, &model));
-    TRY(attncl__json_write(model, JSON_ONE_LINE, &text));
+    TRY(attncl__json_write(t->config.model, JSON_ONE_LINE, &text));
     attncl_status status = attncl_model_create(t->context, t->config.arch->name, text,
                                                (uint64_t)t->config.settings.seed, &t->model);
     attncl__free(text);

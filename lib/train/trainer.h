@@ -182,7 +182,7 @@ attncl_status attncl__send_gradients(attncl_trainer *t, attncl_graph *g);
 attncl_status attncl__receive_gradients(attncl_trainer *t);
 void attncl__free_grad_sums(attncl_trainer *t);
 
-// -- checkpoint.c, resume.c: one safetensors file.
+// -- checkpoint.c: one safetensors file.
 //
 //   NAME                          a parameter of the model; with averages, its average
 //   optimizer.param.NAME          with averages: the parameter
@@ -192,12 +192,5 @@ void attncl__free_grad_sums(attncl_trainer *t);
 // ERR_STATE, "WHAT KEY is 2, WHOSE is 3", where the values of a key differ.
 attncl_status attncl__compare_value(const struct json *saved, const struct json *own,
                                     const char *what, const char *key, const char *whose);
-// The prefix of a parameter's name in a checkpoint, for one kind of kept values.
-enum { PREFIX_BYTES = 40 };
-void attncl__checkpoint_prefix(const attncl_trainer *t, enum kept kept, bool has_averages,
-                               char ret[PREFIX_BYTES]);
-// The tensor of kept values of a file's parameter, of the shape of the parameter's tensor; NULL: none are kept.
-attncl_tensor *attncl__find_kept(const attncl_trainer *t, const struct param_piece *piece,
-                                 enum kept kept);
 
 #endif
