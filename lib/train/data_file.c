@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "train/dataset_internal.h"
+#include "train/dataset.h"
 
 enum { CHUNK_BYTES = 1 << 16 };
 

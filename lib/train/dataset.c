@@ -9,7 +9,7 @@
 
 #include "base/ckd.h"
 #include "base/dtype.h"
-#include "train/dataset_internal.h"
+#include "train/dataset.h"
 
 static attncl_status check_size(const struct dataset_options *o)
 {
@@ -94,11 +94,6 @@ void attncl__dataset_vocabularies(const struct dataset *d, int64_t *source_ret, 
         *source_ret = d->ready->n_vocab[0];
     if (d->ready->n_vocab[1] > *target_ret)
         *target_ret = d->ready->n_vocab[1];
-}
-
-int32_t attncl__dataset_pad(const struct dataset *d)
-{
-    return d->pad;
 }
 
 uint64_t attncl__dataset_hash(const struct dataset *d)

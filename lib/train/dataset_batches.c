@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "train/dataset_internal.h"
+#include "train/dataset.h"
 
 struct ready {
     struct dataset base;

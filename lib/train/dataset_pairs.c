@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "train/dataset_internal.h"
+#include "train/dataset.h"
 
 // -- vocabularies
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "train/dataset_internal.h"
+#include "train/dataset.h"
 
 enum { MARK_CHARACTERS = 1024, CHUNK_BYTES = 1 << 16 };
 

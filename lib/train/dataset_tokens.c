@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "attncl/tokenizer.h"
-#include "train/dataset_internal.h"
+#include "train/dataset.h"
 
 struct token_dataset {
     struct dataset base;

@@ -5,7 +5,7 @@
 // less than four times on average).  No table, so a position costs the same wherever it is.
 
 #include "base/philox.h"
-#include "train/dataset_internal.h"
+#include "train/dataset.h"
 
 enum { N_ROUNDS = 6 };
 enum purpose { PERMUTATION = 1, RANDOM_ITEM, OFFSET };

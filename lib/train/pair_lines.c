@@ -11,7 +11,7 @@
 
 #include "base/ckd.h"
 #include "base/utf8.h"
-#include "train/dataset_internal.h"
+#include "train/dataset.h"
 
 // The state of reading lines into a dataset.
 struct reader {

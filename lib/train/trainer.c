@@ -142,7 +142,7 @@ static attncl_status complete_config(attncl_trainer *t)
     struct train_config *c = &t->config;
     int64_t source, target;
     attncl__dataset_vocabularies(t->data, &source, &target);
-    TRY(attncl__train_config_end(c, source, target, attncl__dataset_pad(t->data)));
+    TRY(attncl__train_config_end(c, source, target, t->data->pad));
     const int n_ranks = attncl_ranks_size(t->ranks);
     REQUIRE(c->settings.data.batch_size >= n_ranks, ATTNCL_ERR_FORMAT,
             "configuration: train: batch_size is %" PRId64 ", there are %d ranks to share it",

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "train/dataset_internal.h"
+#include "train/dataset.h"
 
 static int64_t valid_len(const struct dataset *d)
 {

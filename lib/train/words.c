@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/dataset_internal.h"
+#include "train/dataset.h"
 
 static const char *const reserved_words[N_RESERVED_WORDS] = {"<unk>", "<pad>", "<bos>", "<eos>"};
 

@@ -58,7 +58,7 @@ TEST(words_and_vocabularies)
     attncl__dataset_vocabularies(d, &source, &target);
     ck_assert_int_eq(source, 7);
     ck_assert_int_eq(target, 6);
-    ck_assert_int_eq(attncl__dataset_pad(d), 1);
+    ck_assert_int_eq(d->pad, 1);
     ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b));
     static const int32_t enc_X[] = {5, 4, 3, 1, 0, 0, 6, 4, 5, 6, 0, 0}, lens[] = {3, 4, 4},
                          targets[] = {5, 4, 3, 1, 0, 4, 3, 1, 5, 3, 1, 1},
@@ -97,7 +97,7 @@ TEST(given_vocabularies_give_the_indices)
     struct batch b = {0};
     static const int32_t enc_X[] = {0, 1, 3}, dec_X[] = {1, 4, 4}, unknown[] = {4, 1, 3};
 
-    ck_assert_int_eq(attncl__dataset_pad(d), 2);
+    ck_assert_int_eq(d->pad, 2);
     ck_assert_str_eq(metadata(d, "attncl.source_vocab"), o.vocabulary);
     ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b));
     ck_assert_mem_eq(b.array[0].data, enc_X, sizeof enc_X);
@@ -200,7 +200,7 @@ TEST(classes_are_whole_targets)
     ck_assert_int_eq(source, 7);
     ck_assert_int_eq(target, 2);
     ck_assert_str_eq(metadata(d, "attncl.labels"), "Sad\nvery happy");
-    ck_assert_int_eq(attncl__dataset_pad(d), -1);
+    ck_assert_int_eq(d->pad, -1);
     ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b));
     check_batch(&b, 3, 3, by_time, targets);
     ck_assert_int_eq(b.array[1].rank, 1);
@@ -210,7 +210,7 @@ TEST(classes_are_whole_targets)
     o.time_first = false;
     o.target_vocabulary = "very happy\nSad\n<pad>"; // a label like any other
     d = opened(moods, &o);
-    ck_assert_int_eq(attncl__dataset_pad(d), -1);
+    ck_assert_int_eq(d->pad, -1);
     ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b));
     static const int32_t other[] = {0, 1, 0};
     check_batch(&b, 3, 3, by_row, other);
@@ -256,7 +256,7 @@ TEST(tags_belong_to_words)
     struct dataset *d = opened(text, &o);
     struct batch b = {0};
 
-    ck_assert_int_eq(attncl__dataset_pad(d), 0);
+    ck_assert_int_eq(d->pad, 0);
     ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b));
     check_batch(&b, 4, 2, by_time, targets_by_time);
     attncl__batch_free(&b);

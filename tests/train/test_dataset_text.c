@@ -11,7 +11,7 @@
 
 #include "support/directory.h"
 #include "support/test.h"
-#include "train/dataset_internal.h"
+#include "train/dataset.h"
 
 NO_DEVICE;
 
@@ -66,7 +66,7 @@ TEST(the_vocabulary_is_the_sorted_characters)
     attncl__dataset_vocabularies(d, &source, &target);
     ck_assert_int_eq(source, 4);
     ck_assert_int_eq(target, 0);
-    ck_assert_int_eq(attncl__dataset_pad(d), -1);
+    ck_assert_int_eq(d->pad, -1);
     attncl__dataset_close(d);
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "support/test.h"
-#include "train/dataset_internal.h"
+#include "train/dataset.h"
 
 NO_DEVICE;
 
