@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranks from inside: ranks.c opens them, ranks_sum.c waits and sums while the caller computes, ranks_share.c
-// broadcasts and compares.
+// Ranks from inside: ranks.c opens them, ranks_collective.c is what all do at once.
 #ifndef ATTNCL_TRAIN_RANKS_H
 #define ATTNCL_TRAIN_RANKS_H
 
@@ -39,24 +38,8 @@ static inline bool attncl__ranks_are_many(const attncl_ranks *ranks)
     return ranks && ranks->place.size > 1;
 }
 
-// A plugin's result as a status.
-attncl_status attncl__ranks_check(attncl_ranks *ranks, const char *failure);
-
-// A loop that polls for what others send; starts as {0}.
-struct rank_wait {
-    int turn;
-    double began_s; // known after some turns
-};
-
-// Waits a moment: at first another's turn on the core, since ranks may outnumber cores, then some
-// microseconds.  ERR_IO after timeout_s.
-attncl_status attncl__ranks_wait(attncl_ranks *ranks, struct rank_wait *wait);
-
-// Waits the longer moment, for what is no other rank's.  A loop gives the microseconds of its last pause, at
+// Waits some microseconds, for what is no other rank's.  A loop gives the microseconds of its last pause, at
 // first 0, and waits up to 16 times as long after some turns: each pause takes a core from the device.
 void attncl__ranks_pause(int *us);
-
-// Waits until the request is finished.
-attncl_status attncl__ranks_wait_for(attncl_ranks *ranks, struct ranks_request *request);
 
 #endif

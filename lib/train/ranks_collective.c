@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Sums over ranks in an order that no message changes.
+// What all ranks do at once: sums, broadcasts, comparisons.  Sums are in an order that no message changes:
 //
 //   data [n] is cut in one block for each rank.
 //   exchange   rank r receives block r of every rank
@@ -12,6 +12,7 @@
 #define _POSIX_C_SOURCE 200809L // nanosleep
 #include <sched.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/alloc.h"
@@ -24,11 +25,14 @@ enum { MAX_BEGIN = 1 << 28, SUM_PART = 1 << 20 };
 // Added at once: stays in the cache, as doubles.
 enum { ADD_WIDTH = 512 };
 
+enum { BROADCAST_PART = 1 << 28, DOUBLES_PART = 4096 };
+
 enum { PAUSE_US = 50, BUSY_TURNS = 1000 };
 
 // -- waiting
 
-attncl_status attncl__ranks_check(attncl_ranks *ranks, const char *failure)
+// A plugin's result as a status.
+static attncl_status check(attncl_ranks *ranks, const char *failure)
 {
     if (!failure)
         return ATTNCL_OK;
@@ -44,7 +48,15 @@ void attncl__ranks_pause(int *us)
     nanosleep(&pause, NULL);
 }
 
-attncl_status attncl__ranks_wait(attncl_ranks *ranks, struct rank_wait *wait)
+// A loop that polls for what others send; starts as {0}.
+struct rank_wait {
+    int turn;
+    double began_s; // known after some turns
+};
+
+// Waits a moment: at first another's turn on the core, since ranks may outnumber cores, then some
+// microseconds.  ERR_IO after timeout_s.
+static attncl_status wait_a_moment(attncl_ranks *ranks, struct rank_wait *wait)
 {
     if (wait->turn < BUSY_TURNS) {
         ++wait->turn;
@@ -64,14 +76,14 @@ attncl_status attncl__ranks_wait(attncl_ranks *ranks, struct rank_wait *wait)
         ranks->place.rank, ranks->place.size, ranks->timeout_s);
 }
 
-attncl_status attncl__ranks_wait_for(attncl_ranks *ranks, struct ranks_request *request)
+static attncl_status wait_for(attncl_ranks *ranks, struct ranks_request *request)
 {
     struct rank_wait wait = {0};
     int done = 0;
     while (!done) {
-        TRY(attncl__ranks_check(ranks, ranks->plugin->test(request, &done)));
+        TRY(check(ranks, ranks->plugin->test(request, &done)));
         if (!done)
-            TRY(attncl__ranks_wait(ranks, &wait));
+            TRY(wait_a_moment(ranks, &wait));
     }
     return ATTNCL_OK;
 }
@@ -151,13 +163,12 @@ static attncl_status advance(attncl_ranks *ranks, struct rank_sum *s, bool may_g
 
     if (s->state == SUM_DONE) // before one that was begun earlier
         return ATTNCL_OK;
-    TRY(attncl__ranks_check(ranks, ranks->plugin->test(&s->request, &done)));
+    TRY(check(ranks, ranks->plugin->test(&s->request, &done)));
     if (!done || (s->state == SUM_EXCHANGE && !may_gather))
         return ATTNCL_OK;
     if (s->state == SUM_EXCHANGE) {
         add_pieces(ranks, s);
-        TRY(attncl__ranks_check(
-            ranks, ranks->plugin->gather(s->data, blocks_of(ranks, s, 0), &s->request)));
+        TRY(check(ranks, ranks->plugin->gather(s->data, blocks_of(ranks, s, 0), &s->request)));
     }
     s->state += 1;
     return ATTNCL_OK;
@@ -185,7 +196,7 @@ attncl_status attncl_ranks_sum_wait(attncl_ranks *ranks, size_t n_left)
     while (ranks->n_sums > n_left) {
         TRY(poll(ranks));
         if (ranks->n_sums > n_left)
-            TRY(attncl__ranks_wait(ranks, &wait));
+            TRY(wait_a_moment(ranks, &wait));
     }
     return ATTNCL_OK;
 }
@@ -209,8 +220,8 @@ attncl_status attncl_ranks_sum_begin(attncl_ranks *ranks, float *data, size_t n)
     TRY(attncl_ranks_sum_wait(ranks, MAX_SUMS - 1));
     struct rank_sum *s = &ranks->sum[(ranks->first_sum + ranks->n_sums) % MAX_SUMS];
     TRY(prepare(ranks, s, data, n));
-    TRY(attncl__ranks_check(ranks, ranks->plugin->exchange(data, blocks_of(ranks, s, 0), s->pieces,
-                                                           blocks_of(ranks, s, 1), &s->request)));
+    TRY(check(ranks, ranks->plugin->exchange(data, blocks_of(ranks, s, 0), s->pieces,
+                                             blocks_of(ranks, s, 1), &s->request)));
     ranks->n_sums += 1;
     return ATTNCL_OK;
 }
@@ -222,4 +233,98 @@ attncl_status attncl_ranks_sum(attncl_ranks *ranks, float *data, size_t n)
     for (size_t at = 0; at < n; at += SUM_PART)
         TRY(attncl_ranks_sum_begin(ranks, data + at, n - at < SUM_PART ? n - at : SUM_PART));
     return attncl_ranks_sum_wait(ranks, 0);
+}
+
+// -- broadcasts, sums of a few doubles, comparisons
+
+attncl_status attncl_ranks_broadcast(attncl_ranks *ranks, void *data, size_t bytes)
+{
+    REQUIRE(data || bytes == 0, ATTNCL_ERR_ARGUMENT, "data of the broadcast is NULL");
+    if (!attncl__ranks_are_many(ranks))
+        return ATTNCL_OK;
+    for (size_t at = 0; at < bytes; at += BROADCAST_PART) {
+        const size_t part = bytes - at < BROADCAST_PART ? bytes - at : BROADCAST_PART;
+        struct ranks_request request;
+        TRY(check(ranks, ranks->plugin->broadcast((char *)data + at, (int)part, &request)));
+        TRY(wait_for(ranks, &request));
+    }
+    return ATTNCL_OK;
+}
+
+// *all_ret: the bytes of each rank, in the ranks' order, the caller's to free.  Sums end first, as
+// gathers begin in the same order everywhere.
+static attncl_status gather_rows(attncl_ranks *ranks, const void *own, size_t bytes, void **all_ret)
+{
+    const size_t size = (size_t)ranks->place.size;
+    attncl_status status = ATTNCL_OK;
+    struct ranks_request request;
+    int *blocks = attncl__alloc_array(size, 2 * sizeof *blocks);
+    char *all = attncl__alloc_array(size, bytes);
+
+    if (!blocks || !all)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu bytes of %zu ranks", bytes, size));
+    for (size_t r = 0; r < size; ++r) {
+        blocks[r] = (int)(r * bytes);
+        blocks[size + r] = (int)bytes;
+    }
+    memcpy(all + (size_t)ranks->place.rank * bytes, own, bytes);
+    TRY_DONE(attncl_ranks_sum_wait(ranks, 0));
+    TRY_DONE(check(
+        ranks, ranks->plugin->gather(
+                   all, (struct ranks_blocks){.at = blocks, .bytes = blocks + size}, &request)));
+    TRY_DONE(wait_for(ranks, &request));
+    *all_ret = all;
+    all = NULL;
+done:
+    attncl__free(blocks);
+    attncl__free(all);
+    return status;
+}
+
+static attncl_status sum_doubles(attncl_ranks *ranks, double *data, size_t n)
+{
+    const size_t size = (size_t)ranks->place.size;
+    void *rows;
+
+    TRY(gather_rows(ranks, data, n * sizeof *data, &rows));
+    const double *all = rows;
+    memcpy(data, all, n * sizeof *all);
+    for (size_t r = 1; r < size; ++r)
+        for (size_t i = 0; i < n; ++i)
+            data[i] += all[r * n + i];
+    attncl__free(rows);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_ranks_sum_double(attncl_ranks *ranks, double *data, size_t n)
+{
+    REQUIRE(data || n == 0, ATTNCL_ERR_ARGUMENT, "data of the sum is NULL");
+    for (size_t at = 0; attncl__ranks_are_many(ranks) && at < n; at += DOUBLES_PART)
+        TRY(sum_doubles(ranks, data + at, n - at < DOUBLES_PART ? n - at : DOUBLES_PART));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_ranks_barrier(attncl_ranks *ranks)
+{
+    double nothing = 0;
+    return attncl_ranks_sum_double(ranks, &nothing, 1);
+}
+
+attncl_status attncl_ranks_compare(attncl_ranks *ranks, const char *what, uint64_t value)
+{
+    REQUIRE(what, ATTNCL_ERR_ARGUMENT, "what is NULL");
+    if (!attncl__ranks_are_many(ranks))
+        return ATTNCL_OK;
+
+    attncl_status status = ATTNCL_OK;
+    const size_t size = (size_t)ranks->place.size;
+    void *rows;
+    TRY(gather_rows(ranks, &value, sizeof value, &rows));
+    const uint64_t *all = rows;
+    for (size_t r = 1; r < size && status == ATTNCL_OK; ++r)
+        if (all[r] != all[0])
+            status = FAIL(ATTNCL_ERR_STATE, "%s: rank %zu has %016llx, rank 0 has %016llx", what, r,
+                          (unsigned long long)all[r], (unsigned long long)all[0]);
+    attncl__free(rows);
+    return status;
 }
