@@ -71,9 +71,10 @@ attncl_value attncl_aft(attncl_graph *g, const attncl_aft_desc *desc,
                         const attncl_aft_params *params, const attncl_attention_inputs *inputs)
 {
     attncl_aft_params p = ATTNCL_AFT_PARAMS_INIT;
-    attncl_attention_inputs in;
+    attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     attncl_value qkv[3];
-    if (!LAYER_STRUCT(g, attncl_aft_params, &p, params) || !attncl__layer_inputs(g, inputs, &in) ||
+    if (!LAYER_STRUCT(g, attncl_aft_params, &p, params) ||
+        !LAYER_STRUCT(g, attncl_attention_inputs, &in, inputs) ||
         !attncl__layer_absent(g, in.valid_lens, "valid_lens") ||
         !attncl__layer_absent(g, in.bias, "bias"))
         return ATTNCL_NONE_VALUE;

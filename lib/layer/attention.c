@@ -76,10 +76,10 @@ attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc
                               const attncl_attention_inputs *inputs, attncl_value *weights_ret)
 {
     attncl_attention_desc d;
-    attncl_attention_inputs in;
+    attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     if (weights_ret)
         *weights_ret = ATTNCL_NONE_VALUE;
-    if (!read_desc(g, desc, &d) || !attncl__layer_inputs(g, inputs, &in) ||
+    if (!read_desc(g, desc, &d) || !LAYER_STRUCT(g, attncl_attention_inputs, &in, inputs) ||
         !attncl__layer_absent(g, in.residual, "residual"))
         return ATTNCL_NONE_VALUE;
     return attend(g, &d, &in, ATTNCL_NONE_VALUE, weights_ret);
@@ -215,12 +215,12 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
                                          attncl_value *weights_ret)
 {
     attncl_mha_params p = ATTNCL_MHA_PARAMS_INIT;
-    attncl_attention_inputs in;
+    attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     attncl_attention_desc d;
     if (weights_ret)
         *weights_ret = ATTNCL_NONE_VALUE;
-    if (!LAYER_STRUCT(g, attncl_mha_params, &p, params) || !attncl__layer_inputs(g, inputs, &in) ||
-        !read_desc(g, desc, &d))
+    if (!LAYER_STRUCT(g, attncl_mha_params, &p, params) ||
+        !LAYER_STRUCT(g, attncl_attention_inputs, &in, inputs) || !read_desc(g, desc, &d))
         return ATTNCL_NONE_VALUE;
     project_inputs(g, &d, &p, n_heads, ATTNCL_NONE_VALUE, &in);
     split_inputs(g, n_heads, d.layout, &in);

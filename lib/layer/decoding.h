@@ -54,9 +54,6 @@ attncl_value attncl__feedback_transformer_decode(attncl_graph *g,
                                                  const struct decode_at *at,
                                                  attncl_value *memory_ret);
 
-// Row `last` of x [T, ...].
-attncl_value attncl__prefill_last_row(attncl_graph *g, attncl_value x, attncl_value last);
-
 // -- sampling.c: drawing tokens on the device, a step of decoding each
 
 enum { SAMPLING_WORDS = 4, SAMPLING_ROWS = 256 };
@@ -66,11 +63,8 @@ enum { SAMPLING_WORDS = 4, SAMPLING_ROWS = 256 };
 void attncl__sampling_words(double temperature, int64_t top_k, uint64_t seed,
                             int32_t words[SAMPLING_WORDS]);
 
-// State "step", I32 [1 + batch]: the position and the tokens of a step.
-attncl_value attncl__sampling_step(attncl_graph *g, int64_t batch);
-
-// A token for each row of logits [B, V], by input "sampling" and the position in `step`: the step of the
-// next position, and row (position mod SAMPLING_ROWS) of state "drawn" [SAMPLING_ROWS, B], -1 where scores
+// A token for each row of logits [B, V], by input "sampling" and the position in state `step`, I32 [1 + B], the position
+// and the tokens of a step: the step of the next position, and row (position mod SAMPLING_ROWS) of state "drawn" [SAMPLING_ROWS, B], -1 where scores
 // are not finite.  `window`: state [W, B], the last tokens, which drops the first and takes the new one; or none.
 void attncl__sample(attncl_graph *g, attncl_value logits, attncl_value step, attncl_value window);
 

@@ -8,35 +8,6 @@
 
 #include "layer/feedback_internal.h"
 
-attncl_value attncl__feedback_attend(attncl_graph *g, const attncl_feedback_params *p,
-                                     attncl_value query, const struct feedback_memories *m,
-                                     attncl_value residual, attncl_value *weights_ret)
-{
-    attncl_linear_desc output = ATTNCL_LINEAR_DESC_INIT;
-    output.gate = m->gate;
-    output.residual = residual;
-
-    const attncl_value none = ATTNCL_NONE_VALUE;
-    const attncl_value q = attncl__layer_project(g, "query", query, p->query_weight, none, none);
-    struct feedback_attention_fwd_params params = {
-        .slot = m->slot, .adds = m->adds, .want_weights = weights_ret != NULL};
-    attncl_dropout_desc dropout;
-    if (!attncl__layer_dropout(g, p->dropout, &dropout, &params.dropout) ||
-        !attncl__layer_absent(g, dropout.residual, "the residual of a dropout of weights") ||
-        !attncl__layer_absent(g, dropout.position, "the position of a dropout of weights"))
-        return none;
-    const attncl_value y = attncl__graph_add(g, &attncl__op_feedback_attention_fwd, &params,
-                                             IN(q, m->keys, m->values, p->key_pos_embeddings,
-                                                p->query_pos_bias, p->key_pos_bias, m->position,
-                                                m->gradients, dropout.p > 0 ? dropout.step : none));
-    if (weights_ret)
-        *weights_ret = attncl__graph_result(g, y, 1);
-    attncl_graph_push_scope(g, "output");
-    const attncl_value x = attncl_linear_fused(g, &output, y, p->output_weight, p->output_bias);
-    attncl_graph_pop_scope(g);
-    return x;
-}
-
 // [S, B, C] -> [S, B, H, D]
 static attncl_value project_heads(attncl_graph *g, const char *scope, attncl_value x,
                                   attncl_value weight, attncl_value bias, int64_t n_heads)
@@ -50,16 +21,38 @@ static attncl_value project_heads(attncl_graph *g, const char *scope, attncl_val
     return attncl_reshape(g, y, 4, dim);
 }
 
-// The whole attention, key and value maps included where there are any.
-static attncl_value attention(attncl_graph *g, const attncl_feedback_params *p, int64_t n_heads,
-                              const attncl_attention_inputs *in, attncl_value *weights_ret)
+// Attention of query [B, C] to memories, key and value maps included where there are any, and the output map.
+static attncl_value attend(attncl_graph *g, const attncl_feedback_params *p, attncl_value query,
+                           struct feedback_memories m, attncl_value residual,
+                           attncl_value *weights_ret)
 {
-    struct feedback_memories m = {.keys = in->key, .values = in->value};
-    if (attncl__given(p->key_weight)) {
-        m.keys = project_heads(g, "key", in->key, p->key_weight, ATTNCL_NONE_VALUE, n_heads);
-        m.values = project_heads(g, "value", in->value, p->value_weight, p->value_bias, n_heads);
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    attncl_linear_desc output = ATTNCL_LINEAR_DESC_INIT;
+    output.gate = m.gate;
+    output.residual = residual;
+
+    if (m.n_heads > 0 && attncl__given(p->key_weight)) {
+        m.keys = project_heads(g, "key", m.keys, p->key_weight, none, m.n_heads);
+        m.values = project_heads(g, "value", m.values, p->value_weight, p->value_bias, m.n_heads);
     }
-    return attncl__feedback_attend(g, p, in->query, &m, in->residual, weights_ret);
+    const attncl_value q = attncl__layer_project(g, "query", query, p->query_weight, none, none);
+    struct feedback_attention_fwd_params params = {
+        .slot = m.slot, .adds = m.adds, .want_weights = weights_ret != NULL};
+    attncl_dropout_desc dropout;
+    if (!attncl__layer_dropout(g, p->dropout, &dropout, &params.dropout) ||
+        !attncl__layer_absent(g, dropout.residual, "the residual of a dropout of weights") ||
+        !attncl__layer_absent(g, dropout.position, "the position of a dropout of weights"))
+        return none;
+    const attncl_value y = attncl__graph_add(g, &attncl__op_feedback_attention_fwd, &params,
+                                             IN(q, m.keys, m.values, p->key_pos_embeddings,
+                                                p->query_pos_bias, p->key_pos_bias, m.position,
+                                                m.gradients, dropout.p > 0 ? dropout.step : none));
+    if (weights_ret)
+        *weights_ret = attncl__graph_result(g, y, 1);
+    attncl_graph_push_scope(g, "output");
+    const attncl_value x = attncl_linear_fused(g, &output, y, p->output_weight, p->output_bias);
+    attncl_graph_pop_scope(g);
+    return x;
 }
 
 attncl_value attncl_feedback_attention(attncl_graph *g, const attncl_feedback_params *params,
@@ -67,16 +60,20 @@ attncl_value attncl_feedback_attention(attncl_graph *g, const attncl_feedback_pa
                                        attncl_value *weights_ret)
 {
     attncl_feedback_params p = ATTNCL_FEEDBACK_PARAMS_INIT;
-    attncl_attention_inputs in;
+    attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     if (weights_ret)
         *weights_ret = ATTNCL_NONE_VALUE;
     if (!LAYER_STRUCT(g, attncl_feedback_params, &p, params) ||
-        !attncl__layer_inputs(g, inputs, &in) || !attncl__layer_absent(g, in.mask, "mask") ||
+        !LAYER_STRUCT(g, attncl_attention_inputs, &in, inputs) ||
+        !attncl__layer_absent(g, in.mask, "mask") ||
         !attncl__layer_absent(g, in.valid_lens, "valid_lens") ||
         !attncl__layer_absent(g, in.bias, "bias"))
         return ATTNCL_NONE_VALUE;
-    return attention(g, &p, n_heads, &in, weights_ret);
+    const struct feedback_memories m = {.keys = in.key, .values = in.value, .n_heads = n_heads};
+    return attend(g, &p, in.query, m, in.residual, weights_ret);
 }
+
+// -- a layer
 
 // dropout(y) + x
 static attncl_value drop(attncl_graph *g, attncl_dropout_desc desc, attncl_value y, attncl_value x,
@@ -88,40 +85,42 @@ static attncl_value drop(attncl_graph *g, attncl_dropout_desc desc, attncl_value
     return attncl_dropout(g, y, &desc);
 }
 
-attncl_feedback_params attncl__feedback_attn_params(const struct feedback_layer *p)
+// x + FF(LN(x)).  position: I32 [1], of the masks of dropout; null: x is all there is.
+static attncl_value feed_forward(attncl_graph *g, const struct feedback_layer *p, attncl_value x,
+                                 attncl_value position)
 {
-    attncl_feedback_params attn = p->attn;
-    attn.dropout = &p->drop_weights;
-    return attn;
-}
-
-attncl_value attncl__feedback_attn_residual(const struct feedback_layer *p, attncl_value x)
-{
-    return p->drop_attn.p > 0 ? ATTNCL_NONE_VALUE : x;
-}
-
-attncl_value attncl__feedback_drop_attn(attncl_graph *g, const struct feedback_layer *p,
-                                        attncl_value y, attncl_value x, attncl_value position)
-{
-    return p->drop_attn.p > 0 ? drop(g, p->drop_attn, y, x, position) : y;
-}
-
-attncl_value attncl__feedback_ffn(attncl_graph *g, const struct feedback_layer *p, attncl_value x,
-                                  attncl_value position)
-{
+    const attncl_feedback_layer_params *given = &p->params;
     attncl_dropout_desc hidden = p->drop_hidden;
     attncl_ffn_params ffn = p->ffn;
     const bool drops = p->drop_ffn.p > 0;
     hidden.batch_axis = 0;
     hidden.position = position;
     ffn.dropout = &hidden;
-    const attncl_value z =
-        attncl__layer_normalise(g, "norm_ff", x, p->norm_ffn_weight, p->norm_ffn_bias, p->norm_eps);
+    const attncl_value z = attncl__layer_normalise(g, "norm_ff", x, given->norm_ffn_weight,
+                                                   given->norm_ffn_bias, given->norm_eps);
     attncl_graph_push_scope(g, "feed_forward");
     const attncl_value y =
-        attncl_feed_forward(g, &ffn, p->activation, z, drops ? ATTNCL_NONE_VALUE : x);
+        attncl_feed_forward(g, &ffn, given->activation, z, drops ? ATTNCL_NONE_VALUE : x);
     attncl_graph_pop_scope(g);
     return drops ? drop(g, p->drop_ffn, y, x, position) : y;
+}
+
+attncl_value attncl__feedback_layer(attncl_graph *g, const struct feedback_layer *p, attncl_value x,
+                                    const struct feedback_memories *memories)
+{
+    const attncl_feedback_layer_params *given = &p->params;
+    const bool drops = p->drop_attn.p > 0;
+    attncl_feedback_params attn = p->attn;
+    if (!memories)
+        return feed_forward(g, p, x, ATTNCL_NONE_VALUE);
+    const attncl_value z = attncl__layer_normalise(g, "norm_self_attn", x, given->norm_attn_weight,
+                                                   given->norm_attn_bias, given->norm_eps);
+    attn.dropout = &p->drop_weights;
+    attncl_graph_push_scope(g, "attn");
+    const attncl_value y = attend(g, &attn, z, *memories, drops ? ATTNCL_NONE_VALUE : x, NULL);
+    x = drops ? drop(g, p->drop_attn, y, x, memories->position) : y;
+    attncl_graph_pop_scope(g);
+    return feed_forward(g, p, x, memories->position);
 }
 
 // A copy, to which the layer gives position and residual.
@@ -137,46 +136,29 @@ static bool read_dropout(attncl_graph *g, const attncl_dropout_desc *given,
 bool attncl__feedback_layer_read(attncl_graph *g, const attncl_feedback_layer_params *params,
                                  struct feedback_layer *ret)
 {
-    attncl_feedback_layer_params p = ATTNCL_FEEDBACK_LAYER_PARAMS_INIT;
-    *ret = (struct feedback_layer){0};
-    if (!LAYER_STRUCT(g, attncl_feedback_layer_params, &p, params) ||
-        !LAYER_STRUCT(g, attncl_feedback_params, &ret->attn, p.attn) ||
-        !LAYER_STRUCT(g, attncl_ffn_params, &ret->ffn, p.ffn) ||
+    *ret = (struct feedback_layer){.params = ATTNCL_FEEDBACK_LAYER_PARAMS_INIT};
+    if (!LAYER_STRUCT(g, attncl_feedback_layer_params, &ret->params, params) ||
+        !LAYER_STRUCT(g, attncl_feedback_params, &ret->attn, ret->params.attn) ||
+        !LAYER_STRUCT(g, attncl_ffn_params, &ret->ffn, ret->params.ffn) ||
         !read_dropout(g, ret->attn.dropout, &ret->drop_weights) ||
-        !read_dropout(g, p.attn_dropout, &ret->drop_attn) ||
+        !read_dropout(g, ret->params.attn_dropout, &ret->drop_attn) ||
         !read_dropout(g, ret->ffn.dropout, &ret->drop_hidden) ||
-        !read_dropout(g, p.ffn_dropout, &ret->drop_ffn))
+        !read_dropout(g, ret->params.ffn_dropout, &ret->drop_ffn))
         return false;
     ret->attn.dropout = NULL;
     ret->ffn.dropout = NULL;
-    ret->norm_attn_weight = p.norm_attn_weight;
-    ret->norm_attn_bias = p.norm_attn_bias;
-    ret->norm_ffn_weight = p.norm_ffn_weight;
-    ret->norm_ffn_bias = p.norm_ffn_bias;
-    ret->activation = p.activation;
-    ret->norm_eps = attncl__norm_eps(p.norm_eps);
     return true;
 }
 
 attncl_value attncl_feedback_layer(attncl_graph *g, const attncl_feedback_layer_params *params,
                                    int64_t n_heads, attncl_value x, attncl_value memory)
 {
+    const struct feedback_memories m = {.keys = memory, .values = memory, .n_heads = n_heads};
     struct feedback_layer p;
     struct tensor_desc d;
     if (!attncl__feedback_layer_read(g, params, &p))
         return ATTNCL_NONE_VALUE;
-    if (attncl__given(memory) && attncl__layer_shape(g, memory, "memory", &d) && d.dim[0] != 0) {
-        const attncl_value z = attncl__layer_normalise(g, "norm_self_attn", x, p.norm_attn_weight,
-                                                       p.norm_attn_bias, p.norm_eps);
-        const attncl_feedback_params attn = attncl__feedback_attn_params(&p);
-        const attncl_attention_inputs in = {.query = z,
-                                            .key = memory,
-                                            .value = memory,
-                                            .residual = attncl__feedback_attn_residual(&p, x)};
-        attncl_graph_push_scope(g, "attn");
-        const attncl_value y = attention(g, &attn, n_heads, &in, NULL);
-        x = attncl__feedback_drop_attn(g, &p, y, x, ATTNCL_NONE_VALUE);
-        attncl_graph_pop_scope(g);
-    }
-    return attncl__feedback_ffn(g, &p, x, ATTNCL_NONE_VALUE);
+    const bool has_memory =
+        attncl__given(memory) && attncl__layer_shape(g, memory, "memory", &d) && d.dim[0] != 0;
+    return attncl__feedback_layer(g, &p, x, has_memory ? &m : NULL);
 }

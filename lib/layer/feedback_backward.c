@@ -59,11 +59,11 @@ static int list_values(struct feedback_context *c, attncl_value **list)
         attncl_value *const memory[] = {&p->attn.key_weight, &p->attn.value_weight,
                                         &p->attn.value_bias};
         attncl_value *const layer[] = {
-            &p->norm_attn_weight,    &p->norm_attn_bias,    &p->attn.query_weight,
-            &p->attn.output_weight,  &p->attn.output_bias,  &p->attn.key_pos_embeddings,
-            &p->attn.query_pos_bias, &p->attn.key_pos_bias, &p->norm_ffn_weight,
-            &p->norm_ffn_bias,       &p->ffn.layer1_weight, &p->ffn.layer1_bias,
-            &p->ffn.gate_weight,     &p->ffn.gate_bias,     &p->ffn.layer2_weight,
+            &p->params.norm_attn_weight, &p->params.norm_attn_bias, &p->attn.query_weight,
+            &p->attn.output_weight,      &p->attn.output_bias,      &p->attn.key_pos_embeddings,
+            &p->attn.query_pos_bias,     &p->attn.key_pos_bias,     &p->params.norm_ffn_weight,
+            &p->params.norm_ffn_bias,    &p->ffn.layer1_weight,     &p->ffn.layer1_bias,
+            &p->ffn.gate_weight,         &p->ffn.gate_bias,         &p->ffn.layer2_weight,
             &p->ffn.layer2_bias,
         };
         n = add_given(list, n, layer, (int)(sizeof layer / sizeof layer[0]));
@@ -161,12 +161,6 @@ static void list_inner(struct feedback_pass *b, attncl_value x, const bool *requ
 
 // -- the pass
 
-static attncl_value row_of(attncl_graph *g, attncl_value x, attncl_value position)
-{
-    return attncl__given(x) ? attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position))
-                            : ATTNCL_NONE_VALUE;
-}
-
 // Adds the nodes of the step at `position` again, and those of the gradients of what it reads.
 static void differentiate_step(attncl_graph *g, struct feedback_pass *b, attncl_value x,
                                attncl_value position, const attncl_value *dy)
@@ -185,7 +179,7 @@ static void differentiate_step(attncl_graph *g, struct feedback_pass *b, attncl_
     outputs[0] = attncl__feedback_one_step(g, s, x, position, &memory);
     outputs[1] = memory;
     for (int i = 0; i < 2; ++i) {
-        output_grads[n] = row_of(g, dy[i], position);
+        output_grads[n] = attncl__layer_row_at(g, dy[i], position);
         outputs[n] = outputs[i];
         n += attncl__given(dy[i]);
     }
@@ -262,7 +256,7 @@ static void backprop_steps(attncl_graph *g, const struct grad_region *region,
             attncl_graph_state(g, "memory gradient", ATTNCL_F32, cache.rank, cache.dim);
     }
     const attncl_value position = attncl__graph_loop_begin(g, given->n_steps, true);
-    const attncl_value x = row_of(g, region->in[0], position);
+    const attncl_value x = attncl__layer_row_at(g, region->in[0], position);
     list_inner(&b, x, requires_grad);
     status = backprop_step(g, &b, x, position, dy);
     if (status == ATTNCL_OK && !attncl__graph_failed(g))

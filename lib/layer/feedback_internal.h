@@ -12,18 +12,16 @@
 // A layer's and a model's parameters: copies of the caller's structs; attn.dropout and ffn.dropout are
 // NULL, copied too.
 struct feedback_layer {
-    attncl_value norm_attn_weight, norm_attn_bias, norm_ffn_weight, norm_ffn_bias;
+    attncl_feedback_layer_params params; // its pointers are the caller's
     attncl_feedback_params attn;
     attncl_ffn_params ffn;
-    attncl_activation activation;
-    float norm_eps;
     attncl_dropout_desc drop_weights, drop_attn, drop_hidden, drop_ffn;
 };
 struct feedback_model {
     struct feedback_layer *layers;
     int64_t n_layers, n_heads;
     attncl_value weights, key_value_weight, key_value_bias, norm_weight, norm_bias;
-    float norm_eps;
+    double norm_eps;
 };
 
 // False: the graph has failed.
@@ -32,31 +30,19 @@ bool attncl__feedback_layer_read(attncl_graph *g, const attncl_feedback_layer_pa
 
 // What a query attends to.
 struct feedback_memories {
-    attncl_value keys, values; // [S, B, H, D]
-    attncl_value position;     // I32 [1]: how many there are yet; null: all
+    attncl_value keys,
+        values; // [S, B, H, D]; with n_heads and maps of the layer's [S, B, C], which they project
+    int64_t n_heads;
+    attncl_value position;  // I32 [1]: how many there are yet; null: all
     attncl_value gate;      // [B, C], multiplies the output before the residual is added; null: 1
     attncl_value gradients; // where a backward step adds the gradients of keys and values: a cache
     int32_t slot;           // of which these are slots `slot` and slot + 1; null: nowhere
     bool adds;              // a backward step finds them started by a layer after this one
 };
 
-// Attention of query [B, C] to memories, and the output map.  weights_ret may be NULL.
-attncl_value attncl__feedback_attend(attncl_graph *g, const attncl_feedback_params *p,
-                                     attncl_value query, const struct feedback_memories *m,
-                                     attncl_value residual, attncl_value *weights_ret);
-
-// The parts of a layer.  position: I32 [1], of the masks of dropout; null: x is all there is.
-//
-// What attention adds to x: a layer's attention drops its weights, and is given a residual unless what
-// it adds is dropped, which _drop_attn() then does.
-attncl_feedback_params attncl__feedback_attn_params(const struct feedback_layer *p);
-attncl_value attncl__feedback_attn_residual(const struct feedback_layer *p, attncl_value x);
-attncl_value attncl__feedback_drop_attn(attncl_graph *g, const struct feedback_layer *p,
-                                        attncl_value y, attncl_value x, attncl_value position);
-
-// x + FF(LN(x))
-attncl_value attncl__feedback_ffn(attncl_graph *g, const struct feedback_layer *p, attncl_value x,
-                                  attncl_value position);
+// A layer's result for x [B, C]; NULL: there is no memory.
+attncl_value attncl__feedback_layer(attncl_graph *g, const struct feedback_layer *p, attncl_value x,
+                                    const struct feedback_memories *memories);
 
 // A model's steps: what they share.
 struct feedback_steps {

@@ -73,7 +73,6 @@ static attncl_value cache_slot(attncl_graph *g, attncl_value cache, int64_t slot
 static attncl_value layer_step(attncl_graph *g, const struct feedback_steps *s, int64_t i,
                                attncl_value x)
 {
-    const struct feedback_layer *p = &s->p->layers[i];
     const int64_t set = s->n_sets == 1 ? 0 : i;
     const struct feedback_memories m = {
         .keys = cache_slot(g, s->cache, 2 * set),
@@ -88,15 +87,7 @@ static attncl_value layer_step(attncl_graph *g, const struct feedback_steps *s, 
 
     snprintf(scope, sizeof scope, "layers.%" PRId64, i);
     attncl_graph_push_scope(g, scope);
-    const attncl_value z = attncl__layer_normalise(g, "norm_self_attn", x, p->norm_attn_weight,
-                                                   p->norm_attn_bias, p->norm_eps);
-    attncl_graph_push_scope(g, "attn");
-    const attncl_feedback_params attn = attncl__feedback_attn_params(p);
-    const attncl_value y =
-        attncl__feedback_attend(g, &attn, z, &m, attncl__feedback_attn_residual(p, x), NULL);
-    x = attncl__feedback_drop_attn(g, p, y, x, s->position);
-    attncl_graph_pop_scope(g);
-    x = attncl__feedback_ffn(g, p, x, s->position);
+    x = attncl__feedback_layer(g, &s->p->layers[i], x, &m);
     attncl_graph_pop_scope(g);
     return x;
 }

@@ -42,7 +42,7 @@ static bool read_model(attncl_graph *g, const attncl_feedback_transformer_params
         .key_value_bias = p.key_value_bias,
         .norm_weight = p.norm_weight,
         .norm_bias = p.norm_bias,
-        .norm_eps = attncl__norm_eps(p.norm_eps),
+        .norm_eps = p.norm_eps,
     };
     return true;
 }
@@ -109,8 +109,28 @@ static attncl_value step(attncl_graph *g, const struct feedback_model *model,
     attncl__feedback_keep(g, &s, memory);
     if (memory_ret)
         *memory_ret = memory;
-    return attncl__layer_normalise(g, "norm", x, model->norm_weight, model->norm_bias,
-                                   model->norm_eps);
+    return x;
+}
+
+// The steps of x [T, B, C] by one set of nodes.  *saves_ret, unless NULL: what a backward pass reads of them.
+static attncl_value loop_steps(attncl_graph *g, struct feedback_steps *s, attncl_value x,
+                               int64_t n_steps, attncl_value *memory_ret,
+                               struct loop_saves *saves_ret)
+{
+    const struct loop_stack_fwd_params stack = {(int32_t)n_steps};
+    const attncl_value position = attncl__graph_loop_begin(g, n_steps, false);
+    attncl_value memory;
+    x = attncl__layer_row_at(g, x, position);
+    x = attncl__feedback_one_step(g, s, x, position, &memory);
+    if (saves_ret)
+        *saves_ret = attncl__loop_saves_add(g, s->first_kept, position, (int32_t)n_steps);
+    attncl__feedback_keep(g, s, memory);
+    x = attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(x, position));
+    if (memory_ret)
+        *memory_ret =
+            attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(memory, position));
+    attncl__graph_loop_end(g);
+    return x;
 }
 
 static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attncl_value x,
@@ -118,7 +138,7 @@ static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attn
 {
     struct tensor_desc d;
     struct feedback_steps s;
-    attncl_value memory;
+    struct loop_saves saves;
     if (!attncl__layer_axes(g, x, "x", 3, "[T, B, C]", &d))
         return ATTNCL_NONE_VALUE;
     if (d.dim[0] >= STACK_STEPS && model->n_layers > 0 && !attncl__given(model->key_value_weight))
@@ -128,20 +148,28 @@ static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attn
         return ATTNCL_NONE_VALUE;
 
     struct grad_region *region = attncl__feedback_backward_begin(g, &s, x);
-    const attncl_value position = attncl__graph_loop_begin(g, d.dim[0], false);
-    const struct loop_stack_fwd_params stack = {(int32_t)d.dim[0]};
-    x = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position));
-    x = attncl__feedback_one_step(g, &s, x, position, &memory);
-    const struct loop_saves saves =
-        attncl__loop_saves_add(g, s.first_kept, position, (int32_t)d.dim[0]);
-    attncl__feedback_keep(g, &s, memory);
-    x = attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(x, position));
-    if (memory_ret)
-        *memory_ret =
-            attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(memory, position));
-    attncl__graph_loop_end(g);
-    attncl__feedback_backward_end(g, region, x, memory_ret ? *memory_ret : ATTNCL_NONE_VALUE,
+    const attncl_value y = loop_steps(g, &s, x, d.dim[0], memory_ret, &saves);
+    attncl__feedback_backward_end(g, region, y, memory_ret ? *memory_ret : ATTNCL_NONE_VALUE,
                                   &saves);
+    return y;
+}
+
+// Nothing is differentiated here, and of the rows only one is wanted: memories of all of them are kept.
+static attncl_value prefill(attncl_graph *g, const struct feedback_model *model,
+                            const struct cache_desc *cache, attncl_value x, attncl_value last)
+{
+    struct tensor_desc d;
+    struct feedback_steps s;
+    if (!attncl__layer_axes(g, x, "x", 3, "[T, B, C]", &d) ||
+        !attncl__feedback_begin(g, model, d.dim[1], d.dim[2], cache, &s))
+        return ATTNCL_NONE_VALUE;
+    return attncl__layer_row_at(g, loop_steps(g, &s, x, d.dim[0], NULL, NULL), last);
+}
+
+// The result of x^L, behind which the model is not needed any more.
+static attncl_value end_model(attncl_graph *g, const struct feedback_model *model, attncl_value x)
+{
+    attncl__free(model->layers);
     return attncl__layer_normalise(g, "norm", x, model->norm_weight, model->norm_bias,
                                    model->norm_eps);
 }
@@ -155,31 +183,7 @@ attncl_value attncl_feedback_transformer(attncl_graph *g,
         *memory_ret = ATTNCL_NONE_VALUE;
     if (!read_model(g, params, &model))
         return ATTNCL_NONE_VALUE;
-    const attncl_value y = sequence(g, &model, x, memory_ret);
-    attncl__free(model.layers);
-    return y;
-}
-
-// Nothing is differentiated here, and of the rows only one is wanted: memories of all of them are kept.
-static attncl_value prefill(attncl_graph *g, const struct feedback_model *model,
-                            const struct cache_desc *cache, attncl_value x, attncl_value last)
-{
-    struct tensor_desc d;
-    struct feedback_steps s;
-    attncl_value memory;
-    if (!attncl__layer_axes(g, x, "x", 3, "[T, B, C]", &d) ||
-        !attncl__feedback_begin(g, model, d.dim[1], d.dim[2], cache, &s))
-        return ATTNCL_NONE_VALUE;
-
-    const attncl_value position = attncl__graph_loop_begin(g, d.dim[0], false);
-    const struct loop_stack_fwd_params stack = {(int32_t)d.dim[0]};
-    x = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position));
-    x = attncl__feedback_one_step(g, &s, x, position, &memory);
-    attncl__feedback_keep(g, &s, memory);
-    x = attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(x, position));
-    attncl__graph_loop_end(g);
-    return attncl__layer_normalise(g, "norm", attncl__prefill_last_row(g, x, last),
-                                   model->norm_weight, model->norm_bias, model->norm_eps);
+    return end_model(g, &model, sequence(g, &model, x, memory_ret));
 }
 
 attncl_value attncl__feedback_transformer_decode(attncl_graph *g,
@@ -193,11 +197,9 @@ attncl_value attncl__feedback_transformer_decode(attncl_graph *g,
         *memory_ret = ATTNCL_NONE_VALUE;
     if (!read_model(g, params, &model))
         return ATTNCL_NONE_VALUE;
-    const attncl_value y = attncl__given(at->last)
-                               ? prefill(g, &model, cache, x, at->last)
-                               : step(g, &model, cache, x, at->position, memory_ret);
-    attncl__free(model.layers);
-    return y;
+    return end_model(g, &model,
+                     attncl__given(at->last) ? prefill(g, &model, cache, x, at->last)
+                                             : step(g, &model, cache, x, at->position, memory_ret));
 }
 
 attncl_value attncl_feedback_transformer_step(attncl_graph *g,

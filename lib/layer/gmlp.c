@@ -22,7 +22,7 @@ static bool split_halves(attncl_graph *g, const attncl_sgu_params *params, attnc
     const attncl_value z2 = attncl_slice(g, z, rank - 1, width / 2, width);
 
     *u_ret = attncl__layer_normalise(g, "norm", z2, params->norm_weight, params->norm_bias,
-                                     attncl__norm_eps(params->norm_eps));
+                                     params->norm_eps);
     return true;
 }
 
@@ -48,8 +48,8 @@ static attncl_value expand(attncl_graph *g, const attncl_gmlp_params *p, attncl_
     attncl_linear_desc gelu = ATTNCL_LINEAR_DESC_INIT;
     gelu.activation = ATTNCL_GELU;
 
-    const attncl_value h = attncl__layer_normalise(g, "norm", x, p->norm_weight, p->norm_bias,
-                                                   attncl__norm_eps(p->norm_eps));
+    const attncl_value h =
+        attncl__layer_normalise(g, "norm", x, p->norm_weight, p->norm_bias, p->norm_eps);
     attncl_graph_push_scope(g, "proj1");
     const attncl_value z = attncl_linear_fused(g, &gelu, h, p->proj1_weight, p->proj1_bias);
     attncl_graph_pop_scope(g);

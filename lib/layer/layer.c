@@ -46,13 +46,6 @@ void *attncl__layer_structs(attncl_graph *g, const char *type, size_t size, cons
     return list;
 }
 
-bool attncl__layer_inputs(attncl_graph *g, const attncl_attention_inputs *given,
-                          attncl_attention_inputs *ret)
-{
-    *ret = (attncl_attention_inputs)ATTNCL_ATTENTION_INPUTS_INIT;
-    return LAYER_STRUCT(g, attncl_attention_inputs, ret, given);
-}
-
 bool attncl__layer_absent(attncl_graph *g, attncl_value v, const char *name)
 {
     if (attncl__given(v))
@@ -104,7 +97,8 @@ attncl_value attncl__store_rows(attncl_graph *g, attncl_value x, attncl_dtype dt
     return is_q8 || attncl__is_16_bit(dtype) ? stored : x;
 }
 
-attncl_value attncl__prefill_last_row(attncl_graph *g, attncl_value x, attncl_value last)
+attncl_value attncl__layer_row_at(attncl_graph *g, attncl_value x, attncl_value position)
 {
-    return attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, last));
+    return attncl__given(x) ? attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position))
+                            : ATTNCL_NONE_VALUE;
 }

@@ -29,9 +29,6 @@ void *attncl__layer_structs(attncl_graph *g, const char *type, size_t size, cons
                             size_t n);
 #define LAYER_STRUCTS(g, type, from, n) attncl__layer_structs((g), #type, sizeof(type), (from), (n))
 
-bool attncl__layer_inputs(attncl_graph *g, const attncl_attention_inputs *given,
-                          attncl_attention_inputs *ret);
-
 // Fails the graph when an input is given that the layer does not have.
 bool attncl__layer_absent(attncl_graph *g, attncl_value v, const char *name);
 
@@ -55,9 +52,9 @@ attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_va
 // cap tanh(x / cap), elementwise.
 attncl_value attncl__softcap(attncl_graph *g, attncl_value x, float cap);
 
-// A layer norm under a scope of its own.
+// A layer norm under a scope of its own.  eps 0: the default.
 attncl_value attncl__layer_normalise(attncl_graph *g, const char *scope, attncl_value x,
-                                     attncl_value weight, attncl_value bias, float eps);
+                                     attncl_value weight, attncl_value bias, double eps);
 
 // attncl_additive_attention() of q, k, v, w and valid_lens, with dropout of the weights; NULL: none.
 attncl_value attncl__layer_additive(attncl_graph *g, const attncl_dropout_desc *desc,
@@ -71,12 +68,6 @@ bool attncl__layer_dropout(attncl_graph *g, const attncl_dropout_desc *given,
 void attncl__layer_average_update(attncl_graph *g, attncl_value average, attncl_value value,
                                   attncl_value guard, double decay);
 
-// The eps of a caller's layer norm: 0 is the default.
-static inline float attncl__norm_eps(double eps)
-{
-    return eps == 0 ? 1e-5f : (float)eps;
-}
-
 static inline bool attncl__given(attncl_value v)
 {
     return v.id != 0;
@@ -87,6 +78,8 @@ void attncl__sinusoid_fill(float *table, int64_t n_positions, int64_t n_channels
 
 // -- recurrent.c, for the attention decoder (bahdanau.c) too
 
+// Row `position`, I32 [1], of x [T, ...]; null: null.
+attncl_value attncl__layer_row_at(attncl_graph *g, attncl_value x, attncl_value position);
 // Index `at` of an axis of a value of three, as a view of two.
 attncl_value attncl__layer_row(attncl_graph *g, attncl_value x, int axis, int64_t at);
 // [B, C] as [1, B, C], or [B, 1, C]: the memory layout is the same either way.

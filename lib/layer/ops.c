@@ -105,10 +105,10 @@ attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_va
 }
 
 attncl_value attncl__layer_normalise(attncl_graph *g, const char *scope, attncl_value x,
-                                     attncl_value weight, attncl_value bias, float eps)
+                                     attncl_value weight, attncl_value bias, double eps)
 {
     attncl_graph_push_scope(g, scope);
-    const attncl_value y = attncl_layer_norm(g, x, weight, bias, eps);
+    const attncl_value y = attncl_layer_norm(g, x, weight, bias, eps == 0 ? 1e-5f : (float)eps);
     attncl_graph_pop_scope(g);
     return y;
 }

@@ -6,17 +6,11 @@
 #include "attncl/optim.h"
 #include "layer/layer.h"
 
-static bool read_desc(attncl_graph *g, const attncl_adam_desc *given, attncl_adam_desc *ret)
-{
-    *ret = (attncl_adam_desc)ATTNCL_ADAM_DESC_INIT;
-    return LAYER_STRUCT(g, attncl_adam_desc, ret, given);
-}
-
 attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc,
                                attncl_value learning_rate, attncl_value step)
 {
-    attncl_adam_desc d;
-    if (!read_desc(g, desc, &d))
+    attncl_adam_desc d = ATTNCL_ADAM_DESC_INIT;
+    if (!LAYER_STRUCT(g, attncl_adam_desc, &d, desc))
         return ATTNCL_NONE_VALUE;
     const double decay = d.decoupled ? d.weight_decay : 0;
     const struct adam_rates_fwd_params params = {
@@ -52,8 +46,9 @@ void attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc, attncl_valu
                       attncl_adam_values *after_ret)
 {
     attncl_adam_values old = ATTNCL_ADAM_VALUES_INIT, after = ATTNCL_ADAM_VALUES_INIT;
-    attncl_adam_desc d;
-    if (read_desc(g, desc, &d) && LAYER_STRUCT(g, attncl_adam_values, &old, before)) {
+    attncl_adam_desc d = ATTNCL_ADAM_DESC_INIT;
+    if (LAYER_STRUCT(g, attncl_adam_desc, &d, desc) &&
+        LAYER_STRUCT(g, attncl_adam_values, &old, before)) {
         const struct adam_step_fwd_params params = step_params(&d);
         after.param = add_step(g, &attncl__op_adam_step_fwd, &params, rates, grad, &old);
         after.exp_avg = attncl__graph_result(g, after.param, 1);
@@ -68,8 +63,9 @@ void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc, attncl_va
                         attncl_value grad, const attncl_adam_values *values)
 {
     attncl_adam_values v = ATTNCL_ADAM_VALUES_INIT;
-    attncl_adam_desc d;
-    if (!read_desc(g, desc, &d) || !LAYER_STRUCT(g, attncl_adam_values, &v, values))
+    attncl_adam_desc d = ATTNCL_ADAM_DESC_INIT;
+    if (!LAYER_STRUCT(g, attncl_adam_desc, &d, desc) ||
+        !LAYER_STRUCT(g, attncl_adam_values, &v, values))
         return;
     const struct adam_update_fwd_params params = {step_params(&d)};
     add_step(g, &attncl__op_adam_update_fwd, &params, rates, grad, &v);

@@ -21,13 +21,6 @@ void attncl__sampling_words(double temperature, int64_t top_k, uint64_t seed,
     words[3] = (int32_t)(uint32_t)(seed >> 32);
 }
 
-attncl_value attncl__sampling_step(attncl_graph *g, int64_t batch)
-{
-    const int64_t n = 1 + batch;
-
-    return attncl_graph_state(g, "step", ATTNCL_I32, 1, &n);
-}
-
 void attncl__sample(attncl_graph *g, attncl_value logits, attncl_value step, attncl_value window)
 {
     struct tensor_desc d;

@@ -326,7 +326,7 @@ attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
         attncl__params_leave(p);
     }
     if (call->last.id)
-        x = attncl__prefill_last_row(b->graph, x, call->last);
+        x = attncl__layer_row_at(b->graph, x, call->last);
     if (s->final_norm == PRESENT_NEVER)
         return x;
     const struct norm_params norm =

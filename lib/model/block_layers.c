@@ -35,7 +35,7 @@ struct norm_params attncl__norm_optional(struct params *p, const char *name, int
 attncl_value attncl__norm(struct build *b, struct norm_params norm, double eps, attncl_value x)
 {
     if (norm.kind == NORM_LAYER)
-        return attncl__layer_normalise(b->graph, norm.name, x, norm.weight, norm.bias, (float)eps);
+        return attncl__layer_normalise(b->graph, norm.name, x, norm.weight, norm.bias, eps);
     attncl_graph_push_scope(b->graph, norm.name);
     const attncl_value y = attncl_rms_norm(b->graph, x, norm.weight, (float)eps);
     attncl_graph_pop_scope(b->graph);

@@ -134,7 +134,7 @@ attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, e
     attncl_graph *g = b->graph;
     TRY(check_state(b, s, kind));
     if (draws)
-        step = attncl__sampling_step(g, batch);
+        step = attncl_graph_state(g, "step", ATTNCL_I32, 1, &n_step);
     else if (kind == DECODE_STEP || kind == DECODE_SLOTS)
         step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n_step);
     if (kind == DECODE_PREFILL || kind == DECODE_APPEND) {
