@@ -38,8 +38,8 @@ static attncl_value one_head(struct build *b, attncl_value x)
     return attncl_split_heads(b->graph, x, 1, ATTNCL_LAYOUT_BATCH_FIRST);
 }
 
-// scale 0: 1 / sqrt(C)
-static void add_dot_product(struct build *b, const struct attended *in, float scale)
+// The outputs.  scale 0: 1 / sqrt(C)
+static attncl_value add_dot_product(struct build *b, const struct attended *in, float scale)
 {
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_value weights;
@@ -55,14 +55,14 @@ static void add_dot_product(struct build *b, const struct attended *in, float sc
     attncl_graph_output(b->graph, "output",
                         attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BATCH_FIRST));
     attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 3, dim));
+    return ATTNCL_NONE_VALUE;
 }
 
-static attncl_status dot_product_build(struct build *b, const void *settings)
+static attncl_value dot_product_build(struct build *b, const void *settings)
 {
     const struct attended in = take_inputs(b);
     (void)settings;
-    add_dot_product(b, &in, 0);
-    return ATTNCL_OK;
+    return add_dot_product(b, &in, 0);
 }
 
 static const struct port attended_outputs[] = {
@@ -89,15 +89,14 @@ static const struct key bilinear_keys[] = {
     {0},
 };
 
-static attncl_status bilinear_build(struct build *b, const void *settings)
+static attncl_value bilinear_build(struct build *b, const void *settings)
 {
     const struct sizes_settings *s = settings;
     struct attended in = take_inputs(b);
     const attncl_value m =
         PARAM(&b->params, "M", attncl__init_fan_in(s->key_size), s->query_size, s->key_size);
     in.keys = attncl_linear(b->graph, in.keys, m, ATTNCL_NONE_VALUE);
-    add_dot_product(b, &in, 1);
-    return ATTNCL_OK;
+    return add_dot_product(b, &in, 1);
 }
 
 static const struct port sized_inputs[] = {
@@ -136,13 +135,13 @@ static attncl_value attend_additively(struct build *b, const struct sizes_settin
     return attncl_additive_attention(g, q, k, in->values, w_v, in->lens, weights_ret);
 }
 
-static attncl_status additive_build(struct build *b, const void *settings)
+static attncl_value additive_build(struct build *b, const void *settings)
 {
     const struct attended in = take_inputs(b);
     attncl_value weights;
     attncl_graph_output(b->graph, "output", attend_additively(b, settings, &in, &weights));
     attncl_graph_output(b->graph, "attention_weights", weights);
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 const struct arch_class attncl__arch_additive_attention = {
@@ -210,47 +209,46 @@ static attncl_value batch_of_heads(attncl_graph *g, const struct multi_head_sett
 }
 
 // Lengths [B] or [B, Q] of each head: [B H] or [B H, Q].
-static attncl_status repeat_lens(attncl_graph *g, int64_t n_heads, attncl_value *lens)
+static attncl_value repeat_lens(attncl_graph *g, int64_t n_heads, attncl_value lens)
 {
     struct tensor_desc d;
     attncl_value *each;
-    if (!attncl__given(*lens) || !attncl__layer_shape(g, *lens, "valid_lens", &d))
-        return ATTNCL_OK;
+    if (!attncl__given(lens) || !attncl__layer_shape(g, lens, "valid_lens", &d))
+        return lens;
     each = attncl__alloc_zero((size_t)n_heads * sizeof *each);
-    REQUIRE(each, ATTNCL_ERR_NO_MEMORY, "lengths of %" PRId64 " heads", n_heads);
+    if (!each)
+        return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "lengths of %" PRId64 " heads", n_heads);
     const int64_t n_batch = d.dim[0], n_each = d.rank == 2 ? d.dim[1] : 1;
     for (int64_t i = 0; i < n_heads; ++i)
-        each[i] = i ? each[0] : attncl_reshape(g, *lens, 3, (const int64_t[]){n_batch, 1, n_each});
-    *lens = attncl_reshape(g, attncl_concat(g, (size_t)n_heads, each, 1), d.rank,
-                           (const int64_t[]){n_batch * n_heads, n_each});
+        each[i] = i ? each[0] : attncl_reshape(g, lens, 3, (const int64_t[]){n_batch, 1, n_each});
+    lens = attncl_reshape(g, attncl_concat(g, (size_t)n_heads, each, 1), d.rank,
+                          (const int64_t[]){n_batch * n_heads, n_each});
     attncl__free(each);
-    return ATTNCL_OK;
+    return lens;
 }
 
-static attncl_status additive_heads(struct build *b, const struct multi_head_settings *s,
-                                    const attncl_mha_params *p, struct attended in,
-                                    attncl_value *y_ret, attncl_value *weights_ret)
+static attncl_value additive_heads(struct build *b, const struct multi_head_settings *s,
+                                   const attncl_mha_params *p, struct attended in,
+                                   attncl_value *weights_ret)
 {
     const int64_t width = s->num_hiddens / s->num_heads;
     const int64_t heads[4] = {in.n_batch, s->num_heads, in.n_queries, width};
     const struct sizes_settings sizes = {width, width, s->additive_size};
     attncl_graph *g = b->graph;
-    attncl_value y;
-    TRY(repeat_lens(g, s->num_heads, &in.lens));
+    in.lens = repeat_lens(g, s->num_heads, in.lens);
     in.queries =
         batch_of_heads(g, s, &in, in.queries, in.n_queries, p->query_weight, p->query_bias);
     in.keys = batch_of_heads(g, s, &in, in.keys, in.n_keys, p->key_weight, p->key_bias);
     in.values = batch_of_heads(g, s, &in, in.values, in.n_keys, p->value_weight, p->value_bias);
     attncl__params_enter(&b->params, "attention");
-    y = attend_additively(b, &sizes, &in, weights_ret);
+    attncl_value y = attend_additively(b, &sizes, &in, weights_ret);
     attncl__params_leave(&b->params);
     y = attncl_merge_heads(g, attncl_reshape(g, y, 4, heads), ATTNCL_LAYOUT_BATCH_FIRST);
-    *y_ret =
-        attncl__layer_project(g, "output", y, p->output_weight, p->output_bias, ATTNCL_NONE_VALUE);
-    return ATTNCL_OK;
+    return attncl__layer_project(g, "output", y, p->output_weight, p->output_bias,
+                                 ATTNCL_NONE_VALUE);
 }
 
-static attncl_status multi_head_build(struct build *b, const void *settings)
+static attncl_value multi_head_build(struct build *b, const void *settings)
 {
     const struct multi_head_settings *s = settings;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
@@ -264,16 +262,14 @@ static attncl_status multi_head_build(struct build *b, const void *settings)
                                                .key = in.keys,
                                                .value = in.values,
                                                .valid_lens = in.lens};
-    attncl_value y = ATTNCL_NONE_VALUE;
-    if (s->score == SCORE_ADDITIVE)
-        TRY(additive_heads(b, s, &params, in, &y, &weights));
-    else
-        y = attncl_multi_head_attention(b->graph, &desc, &params, s->num_heads, &sequences,
-                                        &weights);
+    const attncl_value y = s->score == SCORE_ADDITIVE
+                               ? additive_heads(b, s, &params, in, &weights)
+                               : attncl_multi_head_attention(b->graph, &desc, &params, s->num_heads,
+                                                             &sequences, &weights);
     const int64_t dim[3] = {in.n_batch * s->num_heads, in.n_queries, in.n_keys};
     attncl_graph_output(b->graph, "output", y);
     attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 3, dim));
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 const struct arch_class attncl__arch_multi_head_attention = {

@@ -14,15 +14,16 @@ struct attention_settings {
     bool precomputed;
 };
 
-static attncl_status check_memories(const char *name, int64_t n, const struct feedback_settings *s)
+static void check_memories(struct build *b, const char *name, const struct feedback_settings *s)
 {
-    REQUIRE(n <= s->n_positions, ATTNCL_ERR_SHAPE,
-            "input %s has %" PRId64 " memories, P = %" PRId64 " are possible", name, n,
-            s->n_positions);
-    return ATTNCL_OK;
+    const int64_t n = attncl__input_axis(b, 'S');
+    if (n > s->n_positions)
+        GRAPH_FAIL(b->graph, ATTNCL_ERR_SHAPE,
+                   "input %s has %" PRId64 " memories, P = %" PRId64 " are possible", name, n,
+                   s->n_positions);
 }
 
-static attncl_status attention_build(struct build *b, const void *settings)
+static attncl_value attention_build(struct build *b, const void *settings)
 {
     const struct attention_settings *s = settings;
     attncl_feedback_params params = ATTNCL_FEEDBACK_PARAMS_INIT;
@@ -31,7 +32,7 @@ static attncl_status attention_build(struct build *b, const void *settings)
 
     in.query = attncl__input(b, "query");
     in.key = attncl__input(b, "key");
-    TRY(check_memories("key", attncl__input_axis(b, 'S'), &s->feedback));
+    check_memories(b, "key", &s->feedback);
     in.value = attncl__input(b, "value");
 
     attncl__feedback_attention_params(&b->params, &s->feedback,
@@ -40,7 +41,7 @@ static attncl_status attention_build(struct build *b, const void *settings)
         b->graph, "output",
         attncl_feedback_attention(b->graph, &params, s->feedback.n_heads, &in, &weights));
     attncl_graph_output(b->graph, "attn", weights);
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 #define OWN       WHEN("kv_precomputed", "false")
@@ -62,7 +63,7 @@ const struct arch_class attncl__arch_feedback_attention = {
 
 // -- feedback_layer
 
-static attncl_status layer_build(struct build *b, const void *settings)
+static attncl_value layer_build(struct build *b, const void *settings)
 {
     const struct feedback_settings *s = settings;
     struct feedback_parts parts;
@@ -70,11 +71,9 @@ static attncl_status layer_build(struct build *b, const void *settings)
     const attncl_value x = attncl__input(b, "x"), memory = attncl__input(b, "mem");
 
     if (memory.id)
-        TRY(check_memories("mem", attncl__input_axis(b, 'S'), s));
+        check_memories(b, "mem", s);
     attncl__feedback_layer_params(&b->params, s, KEYS_OWN, &parts, &params);
-    attncl_graph_output(b->graph, "output",
-                        attncl_feedback_layer(b->graph, &params, s->n_heads, x, memory));
-    return ATTNCL_OK;
+    return attncl_feedback_layer(b->graph, &params, s->n_heads, x, memory);
 }
 
 const struct arch_class attncl__arch_feedback_layer = {
@@ -89,16 +88,17 @@ const struct arch_class attncl__arch_feedback_layer = {
 
 // -- feedback_transformer, feedback_transformer_kv
 
-static attncl_status transformer_build(struct build *b, const void *settings)
+static attncl_value transformer_build(struct build *b, const void *settings)
 {
     const struct feedback_settings *s = settings;
     const attncl_value x = attncl__input(b, "x_seq");
-    attncl_value y, memory;
-    TRY(attncl__check_length("x_seq", attncl__input_axis(b, 'T'), attncl__feedback_limit(s)));
-    TRY(attncl__feedback(b, s, x, (struct decode_at){.last = ATTNCL_NONE_VALUE}, &y, &memory));
-    attncl_graph_output(b->graph, "output", y);
+    attncl_value memory = ATTNCL_NONE_VALUE;
+    attncl__check_length(b, "x_seq", 'T', attncl__feedback_limit(s));
+    attncl_graph_output(
+        b->graph, "output",
+        attncl__feedback(b, s, x, (struct decode_at){.last = ATTNCL_NONE_VALUE}, &memory));
     attncl_graph_output(b->graph, "memory", memory);
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 static const struct port transformer_inputs[] = {PORT("x_seq", F32, "T B d_model"), {0}};

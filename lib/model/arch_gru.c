@@ -31,26 +31,24 @@ static void take_h0(struct build *b, const struct rnn_settings *s, struct rnn *r
     }
 }
 
-static attncl_status gru_build(struct build *b, const void *settings)
+static attncl_value gru_build(struct build *b, const void *settings)
 {
     const struct gru_settings *s = settings;
     const attncl_layout layout =
         s->batch_first ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
-    attncl_status status = ATTNCL_OK;
-    struct rnn rnn = {0};
+    struct rnn rnn;
     const attncl_value x = attncl__input(b, "input");
-    TRY(attncl__check_steps("input", attncl__input_axis(b, 'T')));
+    attncl__check_steps(b, "input", 'T');
 
-    TRY_DONE(attncl__rnn_create(b, s->rnn.n_layers * (s->rnn.bidirectional ? 2 : 1), &rnn));
+    if (!attncl__rnn_create(b, s->rnn.n_layers * (s->rnn.bidirectional ? 2 : 1), &rnn))
+        return ATTNCL_NONE_VALUE;
     take_h0(b, &s->rnn, &rnn);
     attncl__rnn_params(&b->params, &s->rnn, &rnn);
     attncl_graph_output(b->graph, "output",
                         attncl_gru_layers(b->graph, rnn.layers, rnn.n, x, layout, rnn.states));
     attncl_graph_output(b->graph, "h_n", attncl__rnn_stack_states(b->graph, &rnn));
-
-done:
     attncl__rnn_free(&rnn);
-    return status;
+    return ATTNCL_NONE_VALUE;
 }
 
 #define ONE_WAY   WHEN("bidirectional", "false")

@@ -16,40 +16,42 @@ static const struct key keys[] = {
     {0},
 };
 
-static attncl_status split_build(struct build *b, const void *settings)
+static attncl_value split_build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
     const attncl_value x = attncl__input(b, "X");
     const attncl_shape shape = attncl_graph_shape(b->graph, x);
     const int64_t *d = shape.dim;
-    REQUIRE(d[2] % s->heads == 0, ATTNCL_ERR_SHAPE,
-            "input X has %" PRId64 " channels, num_heads = %" PRId64 " does not divide them", d[2],
-            s->heads);
-    REQUIRE(d[0] == 0 || s->heads <= INT64_MAX / d[0], ATTNCL_ERR_SHAPE,
-            "input X has a batch of %" PRId64 ", too many for num_heads = %" PRId64, d[0],
-            s->heads);
+    if (d[2] % s->heads != 0)
+        return GRAPH_FAIL(b->graph, ATTNCL_ERR_SHAPE,
+                          "input X has %" PRId64 " channels, num_heads = %" PRId64
+                          " does not divide them",
+                          d[2], s->heads);
+    if (d[0] > 0 && s->heads > INT64_MAX / d[0])
+        return GRAPH_FAIL(b->graph, ATTNCL_ERR_SHAPE,
+                          "input X has a batch of %" PRId64 ", too many for num_heads = %" PRId64,
+                          d[0], s->heads);
 
     const int64_t dim[3] = {d[0] * s->heads, d[1], d[2] / s->heads};
     const attncl_value y = attncl_split_heads(b->graph, x, s->heads, ATTNCL_LAYOUT_BATCH_FIRST);
-    attncl_graph_output(b->graph, "output", attncl_reshape(b->graph, y, 3, dim));
-    return ATTNCL_OK;
+    return attncl_reshape(b->graph, y, 3, dim);
 }
 
-static attncl_status merge_build(struct build *b, const void *settings)
+static attncl_value merge_build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
     const attncl_value x = attncl__input(b, "X");
     const attncl_shape shape = attncl_graph_shape(b->graph, x);
     const int64_t *d = shape.dim;
-    REQUIRE(d[0] % s->heads == 0, ATTNCL_ERR_SHAPE,
-            "input X has a batch of %" PRId64 ", num_heads = %" PRId64 " does not divide it", d[0],
-            s->heads);
+    if (d[0] % s->heads != 0)
+        return GRAPH_FAIL(b->graph, ATTNCL_ERR_SHAPE,
+                          "input X has a batch of %" PRId64 ", num_heads = %" PRId64
+                          " does not divide it",
+                          d[0], s->heads);
 
     const int64_t dim[4] = {d[0] / s->heads, s->heads, d[1], d[2]};
     const attncl_value y = attncl_reshape(b->graph, x, 4, dim);
-    attncl_graph_output(b->graph, "output",
-                        attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BATCH_FIRST));
-    return ATTNCL_OK;
+    return attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BATCH_FIRST);
 }
 
 const struct arch_class attncl__arch_transpose_qkv = {

@@ -46,7 +46,7 @@ static attncl_status check_prompt(const struct sample_settings *s, const attncl_
     REQUIRE(a->dtype == ATTNCL_I32 || a->dtype == ATTNCL_I64, ATTNCL_ERR_DTYPE,
             "input tokens has type %s, expected I64 or I32", attncl_dtype_name(a->dtype));
     REQUIRE(a->rank == 2, ATTNCL_ERR_SHAPE, "input tokens has %d axes, expected [T, B]", a->rank);
-    TRY(attncl__check_steps("tokens", a->dim[0]));
+    REQUIRE(a->dim[0] >= 1, ATTNCL_ERR_SHAPE, "input tokens has length 0, must be at least 1");
     const int64_t limit = attncl__lm_limit(&s->lm);
     int64_t fed; // the last token drawn is not fed
     REQUIRE(ckd_add_i64(a->dim[0], s->steps - 1, &fed) && (limit == 0 || fed <= limit),

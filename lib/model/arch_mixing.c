@@ -7,12 +7,12 @@
 
 // -- an AFT layer
 
-static attncl_status aft_build(struct build *b, const void *settings)
+static attncl_value aft_build(struct build *b, const void *settings)
 {
     const struct aft_settings *s = settings;
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     in.query = attncl__input(b, "query");
-    TRY(attncl__check_length("query", attncl__input_axis(b, 'T'), s->seq_len));
+    attncl__check_length(b, "query", 'T', s->seq_len);
     in.key = attncl__input(b, "key");
     in.value = attncl__input(b, "value");
     in.mask = attncl__input(b, "mask");
@@ -20,8 +20,7 @@ static attncl_status aft_build(struct build *b, const void *settings)
     attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     const attncl_aft_desc desc = attncl__aft_desc(s, false);
     attncl__aft_params(&b->params, s, &params);
-    attncl_graph_output(b->graph, "output", attncl_aft(b->graph, &desc, &params, &in));
-    return ATTNCL_OK;
+    return attncl_aft(b->graph, &desc, &params, &in);
 }
 
 static const struct port aft_inputs[] = {
@@ -67,17 +66,15 @@ const struct arch_class attncl__arch_aft_conv = {
 
 // -- a spatial gating unit and a gMLP block
 
-static attncl_status sgu_build(struct build *b, const void *settings)
+static attncl_value sgu_build(struct build *b, const void *settings)
 {
     const struct sgu_settings *s = settings;
     attncl_sgu_params params = ATTNCL_SGU_PARAMS_INIT;
     const attncl_value z = attncl__input(b, "z");
-    TRY(attncl__check_length("z", attncl__input_axis(b, 'T'), s->seq_len));
+    attncl__check_length(b, "z", 'T', s->seq_len);
     const attncl_value mask = attncl__input(b, "mask");
     attncl__sgu_params(&b->params, s, &params);
-    attncl_graph_output(b->graph, "output",
-                        attncl_spatial_gating_unit(b->graph, &params, z, 0, mask));
-    return ATTNCL_OK;
+    return attncl_spatial_gating_unit(b->graph, &params, z, 0, mask);
 }
 
 #define SHARED_MASK PORT("mask", MASK, "T|1 T 1", .optional = true)
@@ -92,17 +89,16 @@ const struct arch_class attncl__arch_spatial_gating_unit = {
     .build = sgu_build,
 };
 
-static attncl_status block_build(struct build *b, const void *settings)
+static attncl_value block_build(struct build *b, const void *settings)
 {
     const struct gmlp_settings *s = settings;
     attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
     attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
     const attncl_value x = attncl__input(b, "x");
-    TRY(attncl__check_length("x", attncl__input_axis(b, 'T'), s->seq_len));
+    attncl__check_length(b, "x", 'T', s->seq_len);
     const attncl_value mask = attncl__input(b, "mask");
     attncl__gmlp_params(&b->params, s, &gate, &params);
-    attncl_graph_output(b->graph, "output", attncl_gmlp_block(b->graph, &params, x, 0, mask));
-    return ATTNCL_OK;
+    return attncl_gmlp_block(b->graph, &params, x, 0, mask);
 }
 
 const struct arch_class attncl__arch_gmlp_block = {
@@ -122,7 +118,7 @@ struct arch_mha_settings {
     bool batch_first;
 };
 
-static attncl_status mha_build(struct build *b, const void *settings)
+static attncl_value mha_build(struct build *b, const void *settings)
 {
     static const int to_tsbh[] = {2, 3, 0, 1};
     const struct arch_mha_settings *s = settings;
@@ -145,7 +141,7 @@ static attncl_status mha_build(struct build *b, const void *settings)
         attncl_multi_head_attention(b->graph, &desc, &params, s->mha.heads, &in, &weights);
     attncl_graph_output(b->graph, "output", y);
     attncl_graph_output(b->graph, "attn", attncl_permute(b->graph, weights, to_tsbh));
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 const struct arch_class attncl__arch_mha = {

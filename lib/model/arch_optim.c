@@ -2,7 +2,6 @@
 //
 // optimizer_step, clip_grad_norm.
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "model/arch.h"
@@ -10,7 +9,7 @@
 
 // -- optimizer_step
 
-static attncl_status step_build(struct build *b, const void *settings)
+static attncl_value step_build(struct build *b, const void *settings)
 {
     const struct optim_settings *s = settings;
     const char *names[OPTIM_MAX_STATES];
@@ -27,7 +26,7 @@ static attncl_status step_build(struct build *b, const void *settings)
     attncl_graph_output(b->graph, "param", param);
     for (size_t i = 0; i < n; ++i)
         attncl_graph_output(b->graph, names[i], states[i]);
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 #define ADAMS    UNLESS("kind", "sgd")
@@ -80,19 +79,17 @@ static void clip_all(struct build *b, const struct clip_settings *s, size_t n, a
     attncl_graph_output(b->graph, "total_norm", norm);
 }
 
-static attncl_status clip_build(struct build *b, const void *settings)
+static attncl_value clip_build(struct build *b, const void *settings)
 {
     size_t n = 0;
     for (size_t i = 0; i < b->n_inputs; ++i)
         n += is_gradient(b->inputs[i].name);
-    REQUIRE(!b->graph || n > 0, ATTNCL_ERR_ARGUMENT,
-            "input g.* is missing: none of %zu inputs is a gradient", b->n_inputs);
-
     attncl_value *values = attncl__alloc_array(2 * n, sizeof *values);
-    REQUIRE(values, ATTNCL_ERR_NO_MEMORY, "%zu gradients", n);
+    if (!values)
+        return attncl__build_fail(b, FAIL(ATTNCL_ERR_NO_MEMORY, "%zu gradients", n));
     clip_all(b, settings, n, values, values + n);
     attncl__free(values);
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 const struct arch_class attncl__arch_clip_grad_norm = {

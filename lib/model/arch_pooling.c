@@ -28,7 +28,7 @@ static attncl_status check(void *settings)
     return ATTNCL_OK;
 }
 
-static attncl_status build(struct build *b, const void *settings)
+static attncl_value build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
     const attncl_value x = attncl__input(b, "x_train"), y = attncl__input(b, "y_train");
@@ -38,7 +38,7 @@ static attncl_status build(struct build *b, const void *settings)
         attncl_attention_pooling(b->graph, s->kind, (float)s->sigma, x, y, z, &weights);
     attncl_graph_output(b->graph, "y_hat", result);
     attncl_graph_output(b->graph, "attention_w", weights);
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 const struct arch_class attncl__arch_attention_pooling = {

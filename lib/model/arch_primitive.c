@@ -13,15 +13,15 @@ struct softmax_settings {
     int64_t dim;
 };
 
-static attncl_status softmax_build(struct build *b, const void *settings)
+static attncl_value softmax_build(struct build *b, const void *settings)
 {
     const struct softmax_settings *s = settings;
     const attncl_value x = attncl__input(b, "x");
     const int rank = attncl_graph_shape(b->graph, x).rank;
-    REQUIRE(!x.id || (s->dim >= -rank && s->dim < rank), ATTNCL_ERR_SHAPE,
-            "dim is %" PRId64 ", input x has %d axes", s->dim, rank);
-    attncl_graph_output(b->graph, "output", attncl_softmax(b->graph, x, (int)s->dim));
-    return ATTNCL_OK;
+    if (s->dim < -rank || s->dim >= rank)
+        return GRAPH_FAIL(b->graph, ATTNCL_ERR_SHAPE, "dim is %" PRId64 ", input x has %d axes",
+                          s->dim, rank);
+    return attncl_softmax(b->graph, x, (int)s->dim);
 }
 
 const struct arch_class attncl__arch_softmax = {
@@ -36,12 +36,11 @@ const struct arch_class attncl__arch_softmax = {
 
 // -- masked_softmax
 
-static attncl_status masked_softmax_build(struct build *b, const void *settings)
+static attncl_value masked_softmax_build(struct build *b, const void *settings)
 {
     const attncl_value x = attncl__input(b, "X"), lens = attncl__input(b, "valid_lens");
     (void)settings;
-    attncl_graph_output(b->graph, "output", attncl_masked_softmax(b->graph, x, lens));
-    return ATTNCL_OK;
+    return attncl_masked_softmax(b->graph, x, lens);
 }
 
 const struct arch_class attncl__arch_masked_softmax = {
@@ -65,7 +64,7 @@ static const struct key layer_norm_keys[] = {
     {0},
 };
 
-static attncl_status layer_norm_build(struct build *b, const void *settings)
+static attncl_value layer_norm_build(struct build *b, const void *settings)
 {
     const struct layer_norm_settings *s = settings;
     const int rank = (int)s->shape.n;
@@ -74,9 +73,7 @@ static attncl_status layer_norm_build(struct build *b, const void *settings)
         attncl__param(&b->params, "weight", INIT_CONSTANT(1), rank, s->shape.list);
     const attncl_value bias =
         attncl__param(&b->params, "bias", INIT_CONSTANT(0), rank, s->shape.list);
-    attncl_graph_output(b->graph, "output",
-                        attncl_layer_norm(b->graph, x, weight, bias, (float)s->eps));
-    return ATTNCL_OK;
+    return attncl_layer_norm(b->graph, x, weight, bias, (float)s->eps);
 }
 
 const struct arch_class attncl__arch_layer_norm = {
@@ -91,14 +88,13 @@ const struct arch_class attncl__arch_layer_norm = {
 
 // -- rms_norm
 
-static attncl_status rms_norm_build(struct build *b, const void *settings)
+static attncl_value rms_norm_build(struct build *b, const void *settings)
 {
     const struct layer_norm_settings *s = settings;
     const attncl_value x = attncl__input(b, "x");
     const attncl_value weight =
         attncl__param(&b->params, "weight", INIT_CONSTANT(1), (int)s->shape.n, s->shape.list);
-    attncl_graph_output(b->graph, "output", attncl_rms_norm(b->graph, x, weight, (float)s->eps));
-    return ATTNCL_OK;
+    return attncl_rms_norm(b->graph, x, weight, (float)s->eps);
 }
 
 const struct arch_class attncl__arch_rms_norm = {
@@ -113,12 +109,11 @@ const struct arch_class attncl__arch_rms_norm = {
 
 // -- activation
 
-static attncl_status activation_build(struct build *b, const void *settings)
+static attncl_value activation_build(struct build *b, const void *settings)
 {
     const attncl_activation *kind = settings;
     const attncl_value x = attncl__input(b, "x");
-    attncl_graph_output(b->graph, "output", attncl_activate(b->graph, x, *kind));
-    return ATTNCL_OK;
+    return attncl_activate(b->graph, x, *kind);
 }
 
 const struct arch_class attncl__arch_activation = {
@@ -138,15 +133,14 @@ struct linear_settings {
     bool bias;
 };
 
-static attncl_status linear_build(struct build *b, const void *settings)
+static attncl_value linear_build(struct build *b, const void *settings)
 {
     const struct linear_settings *s = settings;
     const struct param_init init = attncl__init_fan_in(s->in);
     const attncl_value x = attncl__input(b, "x");
     const attncl_value weight = attncl__param_kept(&b->params, "weight", init, s->out, s->in);
     const attncl_value bias = PARAM_IF(s->bias, &b->params, "bias", init, s->out);
-    attncl_graph_output(b->graph, "output", attncl_linear(b->graph, x, weight, bias));
-    return ATTNCL_OK;
+    return attncl_linear(b->graph, x, weight, bias);
 }
 
 const struct arch_class attncl__arch_linear = {
@@ -163,12 +157,11 @@ const struct arch_class attncl__arch_linear = {
 
 // -- bmm
 
-static attncl_status bmm_build(struct build *b, const void *settings)
+static attncl_value bmm_build(struct build *b, const void *settings)
 {
     const attncl_value left = attncl__input(b, "a"), right = attncl__input(b, "b");
     (void)settings;
-    attncl_graph_output(b->graph, "output", attncl_bmm(b->graph, left, right));
-    return ATTNCL_OK;
+    return attncl_bmm(b->graph, left, right);
 }
 
 const struct arch_class attncl__arch_bmm = {

@@ -7,7 +7,7 @@
 
 // -- basic_self_attention: softmax(x x^T) x, scores as they are
 
-static attncl_status basic_build(struct build *b, const void *settings)
+static attncl_value basic_build(struct build *b, const void *settings)
 {
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_graph *g = b->graph;
@@ -28,7 +28,7 @@ static attncl_status basic_build(struct build *b, const void *settings)
     attncl_graph_output(g, "output", attncl_reshape(g, y, shape.rank, shape.dim));
     attncl_graph_output(g, "attention_weights",
                         attncl_reshape(g, weights, shape.rank, has_batch ? pairs : pairs + 1));
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 const struct arch_class attncl__arch_basic_self_attention = {
@@ -70,7 +70,7 @@ static attncl_value attend(struct build *b, const struct wide_settings *s,
     return attncl_attention(g, NULL, &in, weights_ret);
 }
 
-static attncl_status one_build(struct build *b, const void *settings)
+static attncl_value one_build(struct build *b, const void *settings)
 {
     static const char *const names[] = {"U_query", "U_key", "U_value"};
     const struct wide_settings *s = settings;
@@ -80,7 +80,7 @@ static attncl_status one_build(struct build *b, const void *settings)
     const int64_t dim[2] = {n_seq, s->width}, pairs[2] = {n_seq, n_seq};
     attncl_graph_output(b->graph, "output", attncl_reshape(b->graph, z, 2, dim));
     attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 2, pairs));
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 const struct arch_class attncl__arch_raschka_self_attention = {
@@ -94,7 +94,7 @@ const struct arch_class attncl__arch_raschka_self_attention = {
     .build = one_build,
 };
 
-static attncl_status many_build(struct build *b, const void *settings)
+static attncl_value many_build(struct build *b, const void *settings)
 {
     static const char *const names[] = {"multihead_U_query", "multihead_U_key",
                                         "multihead_U_value"};
@@ -115,7 +115,7 @@ static attncl_status many_build(struct build *b, const void *settings)
     attncl_graph_output(g, "output", attncl_reshape(g, y, 2, dim));
     attncl_graph_output(g, "z", attncl_reshape(g, z, 3, per_head));
     attncl_graph_output(g, "attention_weights", attncl_reshape(g, weights, 3, pairs));
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 const struct arch_class attncl__arch_raschka_multi_head = {

@@ -70,14 +70,14 @@ static struct decoder decoder_params(struct params *p, const struct seq2seq_sett
 
 // Declares the source's inputs and runs the encoder over them, padding and all.  The states become
 // those the decoder begins with.
-static attncl_status encode(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
-                            attncl_value *outputs_ret, attncl_value *lens_ret)
+static attncl_value encode(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
+                           attncl_value *lens_ret)
 {
     const struct rnn_settings layers = {
         .input = s->embed, .hidden = s->hidden, .n_layers = s->n_layers, .xavier = true};
     struct params *p = &b->params;
     const attncl_value tokens = attncl__input(b, "enc_X");
-    TRY(attncl__check_steps("enc_X", attncl__input_axis(b, 'S')));
+    attncl__check_steps(b, "enc_X", 'S');
     *lens_ret = attncl__input(b, "enc_valid_lens");
 
     attncl__params_enter(p, "encoder");
@@ -88,10 +88,10 @@ static attncl_status encode(struct build *b, const struct seq2seq_settings *s, s
     attncl__params_leave(p);
     attncl__rnn_drop(rnn, &b->dropout);
     const attncl_value x = attncl_embedding(b->graph, tokens, embedding, 1.0f);
-    *outputs_ret =
+    const attncl_value outputs =
         attncl_gru_layers(b->graph, rnn->layers, rnn->n, x, ATTNCL_LAYOUT_BATCH_FIRST, rnn->states);
     attncl__params_leave(p);
-    return ATTNCL_OK;
+    return outputs;
 }
 
 static attncl_value project(attncl_graph *g, const struct decoder *decoder, attncl_value y)
@@ -123,22 +123,20 @@ static void add_teacher(struct build *b, const struct seq2seq_settings *s, struc
     attncl__output(b, "attention_weights", weights);
 }
 
-static attncl_status seq2seq_build(struct build *b, const void *settings)
+static attncl_value seq2seq_build(struct build *b, const void *settings)
 {
     const struct seq2seq_settings *s = settings;
-    attncl_status status = ATTNCL_OK;
-    attncl_value outputs, lens;
-    struct rnn rnn = {0};
+    attncl_value lens;
+    struct rnn rnn;
 
-    TRY_DONE(attncl__rnn_create(b, s->n_layers, &rnn));
-    TRY_DONE(encode(b, s, &rnn, &outputs, &lens));
+    if (!attncl__rnn_create(b, s->n_layers, &rnn))
+        return ATTNCL_NONE_VALUE;
+    const attncl_value outputs = encode(b, s, &rnn, &lens);
     const attncl_value tokens = attncl__input(b, "dec_X");
-    TRY_DONE(attncl__check_steps("dec_X", attncl__input_axis(b, 'T')));
+    attncl__check_steps(b, "dec_X", 'T');
     add_teacher(b, s, &rnn, tokens, outputs, lens);
-
-done:
     attncl__rnn_free(&rnn);
-    return status;
+    return ATTNCL_NONE_VALUE;
 }
 
 #define SOURCE                                                                                     \
@@ -163,16 +161,17 @@ const struct arch_class attncl__arch_seq2seq_bahdanau = {
 // -- prediction: each step's token is chosen on the device, so that all steps are one run
 
 // `n` times bos, I32 [n, 1].
-static attncl_status add_first_tokens(attncl_graph *g, int64_t bos, int64_t n, attncl_value *ret)
+static attncl_value add_first_tokens(attncl_graph *g, int64_t bos, int64_t n)
 {
     const int64_t dim[2] = {n, 1};
     int32_t *tokens = attncl__alloc_array((size_t)n, sizeof *tokens);
-    REQUIRE(tokens, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", n);
+    if (!tokens)
+        return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", n);
     for (int64_t i = 0; i < n; ++i)
         tokens[i] = (int32_t)bos;
-    *ret = attncl_graph_constant(g, ATTNCL_I32, 2, dim, tokens);
+    const attncl_value value = attncl_graph_constant(g, ATTNCL_I32, 2, dim, tokens);
     attncl__free(tokens);
-    return ATTNCL_OK;
+    return value;
 }
 
 // The token [B, 1] after `token`, and the step's attention weights.
@@ -187,37 +186,40 @@ static attncl_value add_step(attncl_graph *g, const struct decoder *decoder,
     return attncl_argmax(g, project(g, decoder, y));
 }
 
-static attncl_status predict_build(struct build *b, const void *settings)
+static void add_steps(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
+                      attncl_value *tokens, attncl_value *weights)
 {
-    const struct seq2seq_settings *s = settings;
     attncl_graph *g = b->graph;
-    attncl_status status = ATTNCL_OK;
-    attncl_value outputs, lens, bos, *tokens = NULL, *weights = NULL;
-    struct rnn rnn = {0};
-
-    TRY_DONE(attncl__rnn_create(b, s->n_layers, &rnn));
-    TRY_DONE(encode(b, s, &rnn, &outputs, &lens));
-    TRY_DONE(add_first_tokens(g, s->bos, attncl__input_axis(b, 'B'), &bos));
-    tokens = attncl__alloc_array((size_t)s->n_steps, sizeof *tokens);
-    weights = attncl__alloc_array((size_t)s->n_steps, sizeof *weights);
-    if (!tokens || !weights)
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " steps", s->n_steps));
-    const struct decoder decoder = decoder_params(&b->params, s, &rnn);
+    attncl_value lens;
+    const attncl_value outputs = encode(b, s, rnn, &lens);
+    const attncl_value bos = add_first_tokens(g, s->bos, attncl__input_axis(b, 'B'));
+    const struct decoder decoder = decoder_params(&b->params, s, rnn);
     attncl_graph_push_scope(g, "decoder");
     attncl_bahdanau_source source = ATTNCL_BAHDANAU_SOURCE_INIT;
     attncl_bahdanau_attend(g, &decoder.bahdanau, outputs, lens, &source);
     for (int64_t t = 0; t < s->n_steps && !attncl__graph_failed(g); ++t)
         tokens[t] =
-            add_step(g, &decoder, &source, t ? tokens[t - 1] : bos, rnn.states, &weights[t]);
+            add_step(g, &decoder, &source, t ? tokens[t - 1] : bos, rnn->states, &weights[t]);
     attncl_graph_pop_scope(g);
     attncl_graph_output(g, "tokens", attncl_concat(g, (size_t)s->n_steps, tokens, 1));
     attncl_graph_output(g, "attention_weights", attncl_concat(g, (size_t)s->n_steps, weights, 1));
+}
 
-done:
+static attncl_value predict_build(struct build *b, const void *settings)
+{
+    const struct seq2seq_settings *s = settings;
+    const size_t n = (size_t)s->n_steps;
+    attncl_value *tokens = attncl__alloc_array(n, 2 * sizeof *tokens);
+    struct rnn rnn;
+
+    if (!tokens)
+        return attncl__build_fail(b, FAIL(ATTNCL_ERR_NO_MEMORY, "%zu steps", n));
+    if (attncl__rnn_create(b, s->n_layers, &rnn)) {
+        add_steps(b, s, &rnn, tokens, tokens + n);
+        attncl__rnn_free(&rnn);
+    }
     attncl__free(tokens);
-    attncl__free(weights);
-    attncl__rnn_free(&rnn);
-    return status;
+    return ATTNCL_NONE_VALUE;
 }
 
 const struct arch_class attncl__arch_seq2seq_predict = {

@@ -80,20 +80,20 @@ static void begin(struct build *b, const attncl_model *model, int64_t n_position
     b->state_dtype = ATTNCL_F32;
 }
 
-static attncl_status build_encoder(struct build *b, attncl_model *model, struct search *q)
+static void build_encoder(struct build *b, attncl_model *model, struct search *q)
 {
-    attncl_value memory, lens;
+    attncl_value lens;
     begin(b, model, 0);
-    TRY(attncl__seq2seq_encode(b, &q->s->model, ATTNCL_LAYOUT_BATCH_FIRST, &memory, &lens));
+    const attncl_value memory =
+        attncl__seq2seq_encode(b, &q->s->model, ATTNCL_LAYOUT_BATCH_FIRST, &lens);
     attncl__params_enter(&b->params, "decoder");
     attncl__memory_store(b, &q->s->model.decoder, memory);
     attncl__params_leave(&b->params);
     q->beams.n_batch = attncl__input_axis(b, 'B');
     q->n_source = attncl__input_axis(b, 'S');
-    return ATTNCL_OK;
 }
 
-static attncl_status build_step(struct build *b, attncl_model *model, struct search *q)
+static void build_step(struct build *b, attncl_model *model, struct search *q)
 {
     const int64_t n_step = 1 + q->beams.n;
     struct block_call call = {
@@ -103,11 +103,11 @@ static attncl_status build_step(struct build *b, attncl_model *model, struct sea
     call.memory_lens = attncl__input(b, "enc_valid_lens");
     const attncl_value step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n_step);
     call.position = attncl_slice(g, step, 0, 0, 1);
-    const attncl_value x = attncl__seq2seq_embed_target(
-        b, &q->s->model, attncl_slice(g, step, 0, 1, n_step), call.position);
+    const attncl_value x =
+        attncl__embed(b, &q->s->model.target, attncl_slice(g, step, 0, 1, n_step), call.position,
+                      ATTNCL_LAYOUT_BATCH_FIRST);
     attncl_graph_output(g, "logits", attncl__seq2seq_decode(b, &q->s->model, &call, x));
     attncl__graph_share_state(g, q->encoder);
-    return ATTNCL_OK;
 }
 
 static void move_rows(attncl_graph *g, const char *name, const int64_t dim[3], attncl_value rows)
@@ -118,7 +118,7 @@ static void move_rows(attncl_graph *g, const char *name, const int64_t dim[3], a
     attncl__store_rows(g, attncl_reshape(g, moved, 3, dim), ATTNCL_F32, state);
 }
 
-static attncl_status build_reorder(struct build *b, attncl_model *model, struct search *q)
+static void build_reorder(struct build *b, attncl_model *model, struct search *q)
 {
     const struct encoder_settings *decoder = &q->s->model.decoder;
     const int64_t dim[3] = {q->s->n_steps, q->beams.n, decoder->block.mha.d_model};
@@ -130,10 +130,9 @@ static attncl_status build_reorder(struct build *b, attncl_model *model, struct 
         move_rows(b->graph, "values", dim, rows);
     }
     attncl__graph_share_state(b->graph, q->step);
-    return ATTNCL_OK;
 }
 
-typedef attncl_status build_graph(struct build *b, attncl_model *model, struct search *q);
+typedef void build_graph(struct build *b, attncl_model *model, struct search *q);
 
 static attncl_status open_graph(attncl_model *model, const struct build *given, struct search *q,
                                 build_graph *build, attncl_graph **ret)
@@ -141,7 +140,8 @@ static attncl_status open_graph(attncl_model *model, const struct build *given, 
     struct build b;
     TRY(attncl__model_begin(model, given->inputs, given->n_inputs, &b));
     b.shows_attention = false;
-    return attncl__model_end(&b, build(&b, model, q), ret);
+    build(&b, model, q);
+    return attncl__model_end(&b, ATTNCL_OK, ret);
 }
 
 static attncl_status open_search(attncl_model *model, const struct build *given, struct search *q)
@@ -244,7 +244,7 @@ done:
 }
 
 // Names the parameters.
-static attncl_status build(struct build *b, const void *settings)
+static attncl_value build(struct build *b, const void *settings)
 {
     return attncl__arch_seq2seq_transformer.build(b, settings);
 }

@@ -63,32 +63,24 @@ static bool has_tokens(const struct seq2seq_transformer_settings *s)
 
 // -- the encoder
 
-attncl_status attncl__seq2seq_encode(struct build *b, const struct seq2seq_transformer_settings *s,
-                                     attncl_layout layout, attncl_value *memory_ret,
-                                     attncl_value *lens_ret)
+attncl_value attncl__seq2seq_encode(struct build *b, const struct seq2seq_transformer_settings *s,
+                                    attncl_layout layout, attncl_value *lens_ret)
 {
     struct block_call call = {.layout = layout};
     attncl_value x = attncl__input(b, "enc_X");
-    TRY(attncl__check_length("enc_X", attncl__input_axis(b, 'S'), s->source.limit));
-    TRY(attncl__check_steps("enc_X", attncl__input_axis(b, 'S')));
+    attncl__check_length(b, "enc_X", 'S', s->source.limit);
+    attncl__check_steps(b, "enc_X", 'S');
     *lens_ret = attncl__input(b, "enc_valid_lens");
     if (has_tokens(s))
         x = attncl__embed(b, &s->source, x, ATTNCL_NONE_VALUE, layout);
     call.valid_lens = *lens_ret;
     attncl__params_enter(&b->params, "encoder");
-    *memory_ret = attncl__encoder(b, &s->encoder, &call, x);
+    x = attncl__encoder(b, &s->encoder, &call, x);
     attncl__params_leave(&b->params);
-    return ATTNCL_OK;
+    return x;
 }
 
 // -- the decoder
-
-attncl_value attncl__seq2seq_embed_target(struct build *b,
-                                          const struct seq2seq_transformer_settings *s,
-                                          attncl_value tokens, attncl_value position)
-{
-    return attncl__embed(b, &s->target, tokens, position, ATTNCL_LAYOUT_BATCH_FIRST);
-}
 
 attncl_value attncl__seq2seq_decode(struct build *b, const struct seq2seq_transformer_settings *s,
                                     const struct block_call *call, attncl_value x)
@@ -103,22 +95,22 @@ attncl_value attncl__seq2seq_decode(struct build *b, const struct seq2seq_transf
 
 // -- both, of whole sequences
 
-static attncl_status build(struct build *b, const void *settings)
+static attncl_value build(struct build *b, const void *settings)
 {
     const struct seq2seq_transformer_settings *s = settings;
     struct block_call call = {.causal = true, .layout = ATTNCL_LAYOUT_BATCH_FIRST};
-    REQUIRE(!b->for_loss || has_tokens(s), ATTNCL_ERR_UNSUPPORTED,
-            "the decoder has no tokens to compare with targets: src_vocab_size is 0");
+    if (b->for_loss && !has_tokens(s))
+        return GRAPH_FAIL(b->graph, ATTNCL_ERR_UNSUPPORTED,
+                          "the decoder has no tokens to compare with targets: src_vocab_size is 0");
     if (!has_tokens(s) && !s->batch_first)
         call.layout = ATTNCL_LAYOUT_TIME_FIRST;
-    TRY(attncl__seq2seq_encode(b, s, call.layout, &call.memory, &call.memory_lens));
+    call.memory = attncl__seq2seq_encode(b, s, call.layout, &call.memory_lens);
     attncl_value x = attncl__input(b, "dec_X");
-    TRY(attncl__check_length("dec_X", attncl__input_axis(b, 'T'), s->target.limit));
-    TRY(attncl__check_steps("dec_X", attncl__input_axis(b, 'T')));
+    attncl__check_length(b, "dec_X", 'T', s->target.limit);
+    attncl__check_steps(b, "dec_X", 'T');
     if (has_tokens(s))
-        x = attncl__seq2seq_embed_target(b, s, x, ATTNCL_NONE_VALUE);
-    attncl__output(b, "output", attncl__seq2seq_decode(b, s, &call, x));
-    return ATTNCL_OK;
+        x = attncl__embed(b, &s->target, x, ATTNCL_NONE_VALUE, call.layout);
+    return attncl__seq2seq_decode(b, s, &call, x);
 }
 
 const struct arch_class attncl__arch_seq2seq_transformer = {

@@ -2,9 +2,7 @@
 //
 // embedding, positional_encoding, relative_shift, cross_entropy.
 
-#include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "model/arch.h"
 #include "model/block_layers.h"
@@ -15,14 +13,13 @@ struct embedding_settings {
     int64_t count, width;
 };
 
-static attncl_status embedding_build(struct build *b, const void *settings)
+static attncl_value embedding_build(struct build *b, const void *settings)
 {
     const struct embedding_settings *s = settings;
     const attncl_value tokens = attncl__input(b, "tokens");
     const attncl_value weight =
         attncl__param_kept(&b->params, "weight", INIT_NORMAL, s->count, s->width);
-    attncl_graph_output(b->graph, "output", attncl_embedding(b->graph, tokens, weight, 1.0f));
-    return ATTNCL_OK;
+    return attncl_embedding(b->graph, tokens, weight, 1.0f);
 }
 
 const struct arch_class attncl__arch_embedding = {
@@ -49,16 +46,16 @@ static const struct choice layouts[] = {
     {0},
 };
 
-static attncl_status positional_build(struct build *b, const void *settings)
+static attncl_value positional_build(struct build *b, const void *settings)
 {
     const struct positional_settings *s = settings;
     const attncl_value x = attncl__input(b, "x");
     const int64_t n_seq = attncl__input_axis(b, 'T');
-    TRY(attncl__check_length("x", n_seq, s->max_len));
+    attncl__check_length(b, "x", 'T', s->max_len);
     const attncl_value table = attncl_sinusoid(b->graph, n_seq, s->width);
     attncl_graph_output(b->graph, "output", attncl_add_positions(b->graph, x, table, s->layout));
     attncl_graph_output(b->graph, "encoding", table);
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 #define LABML WHEN("layout", "labml")
@@ -92,14 +89,13 @@ static const struct choice reductions[] = {
     {0},
 };
 
-static attncl_status cross_entropy_build(struct build *b, const void *settings)
+static attncl_value cross_entropy_build(struct build *b, const void *settings)
 {
     attncl_cross_entropy_desc desc = *(const attncl_cross_entropy_desc *)settings;
     const attncl_value logits = attncl__input(b, "logits");
     const attncl_value targets = attncl__input(b, "targets");
     desc.struct_size = sizeof desc;
-    attncl_graph_output(b->graph, "loss", attncl_cross_entropy(b->graph, logits, targets, &desc));
-    return ATTNCL_OK;
+    return attncl_cross_entropy(b->graph, logits, targets, &desc);
 }
 
 const struct arch_class attncl__arch_cross_entropy = {
@@ -125,12 +121,11 @@ struct shift_settings {
     double delta;
 };
 
-static attncl_status shift_build(struct build *b, const void *settings)
+static attncl_value shift_build(struct build *b, const void *settings)
 {
     const struct shift_settings *s = settings;
     const attncl_value x = attncl__input(b, "x");
-    attncl_graph_output(b->graph, "output", attncl_relative_shift(b->graph, x, s->delta));
-    return ATTNCL_OK;
+    return attncl_relative_shift(b->graph, x, s->delta);
 }
 
 const struct arch_class attncl__arch_relative_shift = {

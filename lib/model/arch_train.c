@@ -55,7 +55,7 @@ static const struct key model_keys[] = {
     {0},
 };
 
-static attncl_status build(struct build *b, const void *settings)
+static attncl_value build(struct build *b, const void *settings)
 {
     const struct train_settings *s = settings;
     b->params.all_floats = true;

@@ -4,16 +4,13 @@
 
 #include "model/block_models.h"
 
-static attncl_status ffn_build(struct build *b, const void *settings)
+static attncl_value ffn_build(struct build *b, const void *settings)
 {
     const struct ffn_settings *s = settings;
     attncl_ffn_params params = ATTNCL_FFN_PARAMS_INIT;
     const attncl_value x = attncl__input(b, "x");
     attncl__ffn_params(&b->params, s, &params);
-    attncl_graph_output(
-        b->graph, "output",
-        attncl_feed_forward(b->graph, &params, s->activation, x, ATTNCL_NONE_VALUE));
-    return ATTNCL_OK;
+    return attncl_feed_forward(b->graph, &params, s->activation, x, ATTNCL_NONE_VALUE);
 }
 
 const struct arch_class attncl__arch_feed_forward = {
@@ -42,56 +39,39 @@ static attncl_value swap_axes(attncl_graph *g, attncl_value x)
     return attncl_permute(g, x, order);
 }
 
-static attncl_status token_input(struct build *b, const struct embed_settings *s,
-                                 attncl_layout layout, attncl_value *x_ret)
+// Layers that mix along the first axis alone take and give x with that order.
+static bool is_swapped(const struct layers_settings *s)
 {
-    const attncl_value tokens = attncl__input(b, "tokens");
-    TRY(attncl__check_length("tokens", attncl__input_axis(b, 'T'), s->limit));
-    *x_ret = attncl__embed(b, s, tokens, ATTNCL_NONE_VALUE, layout);
-    return ATTNCL_OK;
+    return s->batch_first && s->encoder.block.kind != BLOCK_TRANSFORMER;
 }
 
-static attncl_status vector_input(struct build *b, const struct block_settings *s,
-                                  attncl_value *x_ret)
-{
-    *x_ret = attncl__input(b, "x");
-    return attncl__check_length("x", attncl__input_axis(b, 'T'), attncl__block_limit(s));
-}
-
-// x and its mask.  Layers that mix along the first axis alone get a copy of x with that order.
-static attncl_status take_layer_inputs(struct build *b, const struct layers_settings *s,
-                                       struct block_call *call, attncl_value *x_ret)
+// x and its mask; swapped axes are a copy.
+static attncl_value take_layer_inputs(struct build *b, const struct layers_settings *s,
+                                      struct block_call *call)
 {
     const struct block_settings *block = &s->encoder.block;
+    const bool has_tokens = s->embed.n_vocab > 0;
+    const char *name = has_tokens ? "tokens" : "x";
+    attncl_value x = attncl__input(b, name);
     call->layout = s->batch_first ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
-    if (s->embed.n_vocab > 0)
-        TRY(token_input(b, &s->embed, call->layout, x_ret));
-    else
-        TRY(vector_input(b, block, x_ret));
+    attncl__check_length(b, name, 'T', has_tokens ? s->embed.limit : attncl__block_limit(block));
+    if (has_tokens)
+        x = attncl__embed(b, &s->embed, x, ATTNCL_NONE_VALUE, call->layout);
     call->mask = attncl__input(b, "mask");
-    if (s->batch_first && block->kind != BLOCK_TRANSFORMER) {
-        const int64_t swapped[3] = {attncl__input_axis(b, 'T'), attncl__input_axis(b, 'B'),
-                                    attncl__block_width(block)};
-        *x_ret = attncl_reshape(b->graph, swap_axes(b->graph, *x_ret), 3, swapped);
-    }
-    return ATTNCL_OK;
+    if (!is_swapped(s))
+        return x;
+    const int64_t swapped[3] = {attncl__input_axis(b, 'T'), attncl__input_axis(b, 'B'),
+                                attncl__block_width(block)};
+    return attncl_reshape(b->graph, swap_axes(b->graph, x), 3, swapped);
 }
 
-static void layer_output(struct build *b, const struct layers_settings *s, attncl_value y)
-{
-    if (s->batch_first && s->encoder.block.kind != BLOCK_TRANSFORMER)
-        y = swap_axes(b->graph, y);
-    attncl_graph_output(b->graph, "output", y);
-}
-
-static attncl_status layer_build(struct build *b, const void *settings)
+static attncl_value layer_build(struct build *b, const void *settings)
 {
     const struct layers_settings *s = settings;
     struct block_call call = {0};
-    attncl_value x;
-    TRY(take_layer_inputs(b, s, &call, &x));
-    layer_output(b, s, attncl__block(b, &s->encoder.block, &call, x));
-    return ATTNCL_OK;
+    const attncl_value x = take_layer_inputs(b, s, &call);
+    const attncl_value y = attncl__block(b, &s->encoder.block, &call, x);
+    return is_swapped(s) ? swap_axes(b->graph, y) : y;
 }
 
 #define MASKS                                                                                      \
@@ -118,36 +98,23 @@ static attncl_status check_encoder(void *settings)
     return ATTNCL_OK;
 }
 
-// Layers that mix along the first axis alone have swapped the axes of x.
-static attncl_status class_output(struct build *b, const struct layers_settings *s, attncl_value x,
-                                  attncl_value valid_lens)
-{
-    const bool is_swapped = s->batch_first && s->encoder.block.kind != BLOCK_TRANSFORMER;
-    const attncl_layout layout =
-        s->batch_first && !is_swapped ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
-    attncl_value y;
-    TRY(attncl__classes(b, &s->classes, layout, x, valid_lens, &y));
-    if (is_swapped && s->classes.pool == POOL_NONE)
-        y = swap_axes(b->graph, y);
-    attncl__output(b, "output", y);
-    return ATTNCL_OK;
-}
-
-static attncl_status encoder_build(struct build *b, const void *settings)
+static attncl_value encoder_build(struct build *b, const void *settings)
 {
     const struct layers_settings *s = settings;
+    const bool has_classes = s->classes.n > 0;
     struct block_call call = {0};
-    attncl_value x;
-    REQUIRE(!b->for_loss || s->classes.n > 0, ATTNCL_ERR_UNSUPPORTED,
-            "the encoder has no classes to compare with targets: n_classes is 0");
-    TRY(take_layer_inputs(b, s, &call, &x));
+    if (b->for_loss && !has_classes)
+        return GRAPH_FAIL(b->graph, ATTNCL_ERR_UNSUPPORTED,
+                          "the encoder has no classes to compare with targets: n_classes is 0");
+    attncl_value x = take_layer_inputs(b, s, &call);
     if (s->encoder.block.kind == BLOCK_TRANSFORMER)
         call.valid_lens = attncl__input(b, "valid_lens");
     x = attncl__encoder(b, &s->encoder, &call, x);
-    if (s->classes.n > 0)
-        return class_output(b, s, x, call.valid_lens);
-    layer_output(b, s, x);
-    return ATTNCL_OK;
+    if (has_classes)
+        x = attncl__classes(b, &s->classes, is_swapped(s) ? ATTNCL_LAYOUT_TIME_FIRST : call.layout,
+                            x, call.valid_lens);
+    const bool has_positions = !has_classes || s->classes.pool == POOL_NONE;
+    return is_swapped(s) && has_positions ? swap_axes(b->graph, x) : x;
 }
 
 const struct arch_class attncl__arch_encoder = {

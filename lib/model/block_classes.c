@@ -18,17 +18,18 @@ const struct key attncl__classes_keys[] = {
 };
 
 // F32 [rows, 1, T], each element 1 / T.
-static attncl_status add_parts(attncl_graph *g, int64_t n_rows, int64_t n_seq, attncl_value *ret)
+static attncl_value add_parts(attncl_graph *g, int64_t n_rows, int64_t n_seq)
 {
     const int64_t dim[3] = {n_rows, 1, n_seq};
     const size_t count = (size_t)n_rows * (size_t)n_seq; // of a value that exists
     float *parts = attncl__alloc_array(count, sizeof *parts);
-    REQUIRE(parts, ATTNCL_ERR_NO_MEMORY, "the mean of %zu elements", count);
+    if (!parts)
+        return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "the mean of %zu elements", count);
     for (size_t i = 0; i < count; ++i)
         parts[i] = 1 / (float)n_seq;
-    *ret = attncl_graph_constant(g, ATTNCL_F32, 3, dim, parts);
+    const attncl_value value = attncl_graph_constant(g, ATTNCL_F32, 3, dim, parts);
     attncl__free(parts);
-    return ATTNCL_OK;
+    return value;
 }
 
 // Of the positions that are valid: softmax of equal scores gives each the same part of one.
@@ -47,19 +48,17 @@ static attncl_value valid_mean(attncl_graph *g, attncl_layout layout, attncl_val
 }
 
 // A GEMM with the parts of one: over the first axis of [T, B C], or the middle one of [B, T, C].
-static attncl_status mean(attncl_graph *g, attncl_layout layout, attncl_value x, attncl_value *ret)
+static attncl_value mean(attncl_graph *g, attncl_layout layout, attncl_value x)
 {
     const attncl_shape shape = attncl_graph_shape(g, x);
     const bool batch_first = layout == ATTNCL_LAYOUT_BATCH_FIRST;
     const int64_t width = shape.dim[2], n_batch = shape.dim[batch_first ? 0 : 1];
     const int64_t n_seq = shape.dim[batch_first ? 1 : 0];
     const int64_t flat[3] = {1, n_seq, n_batch * width}, pooled[2] = {n_batch, width};
-    attncl_value parts;
-    TRY(add_parts(g, batch_first ? n_batch : 1, n_seq, &parts));
+    const attncl_value parts = add_parts(g, batch_first ? n_batch : 1, n_seq);
     if (!batch_first)
         x = attncl_reshape(g, x, 3, flat);
-    *ret = attncl_reshape(g, attncl_bmm(g, parts, x), 2, pooled);
-    return ATTNCL_OK;
+    return attncl_reshape(g, attncl_bmm(g, parts, x), 2, pooled);
 }
 
 static attncl_value first(attncl_graph *g, attncl_layout layout, attncl_value x)
@@ -70,18 +69,16 @@ static attncl_value first(attncl_graph *g, attncl_layout layout, attncl_value x)
     return attncl_reshape(g, attncl_slice(g, x, axis, 0, 1), 2, pooled);
 }
 
-attncl_status attncl__classes(struct build *b, const struct classes_settings *s,
-                              attncl_layout layout, attncl_value x, attncl_value valid_lens,
-                              attncl_value *y_ret)
+attncl_value attncl__classes(struct build *b, const struct classes_settings *s,
+                             attncl_layout layout, attncl_value x, attncl_value valid_lens)
 {
     attncl_value weight, bias;
     if (s->pool == POOL_MEAN && valid_lens.id)
         x = valid_mean(b->graph, layout, x, valid_lens);
     else if (s->pool == POOL_MEAN)
-        TRY(mean(b->graph, layout, x, &x));
+        x = mean(b->graph, layout, x);
     if (s->pool == POOL_FIRST)
         x = first(b->graph, layout, x);
     attncl__param_linear(&b->params, "classifier", s->n, s->width, true, &weight, &bias);
-    *y_ret = attncl__layer_project(b->graph, "classifier", x, weight, bias, ATTNCL_NONE_VALUE);
-    return ATTNCL_OK;
+    return attncl__layer_project(b->graph, "classifier", x, weight, bias, ATTNCL_NONE_VALUE);
 }

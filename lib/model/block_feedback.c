@@ -193,28 +193,28 @@ static void drop_layer(struct dropout_sites *sites, struct feedback_parts *parts
     layer->ffn_dropout = &ret->ffn;
 }
 
-attncl_status attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
-                               struct decode_at at, attncl_value *y_ret, attncl_value *memory_ret)
+attncl_value attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
+                              struct decode_at at, attncl_value *memory_ret)
 {
-    attncl_status status = ATTNCL_OK;
     attncl_feedback_transformer_params params;
     const size_t n = b->graph ? (size_t)s->n_layers : 1; // without a graph one stands for all
     attncl_feedback_layer_params *layers = attncl__alloc_array(n, sizeof *layers);
     struct feedback_parts *parts = attncl__alloc_array(n, sizeof *parts);
     struct layer_dropout *dropped = attncl__alloc_array(n, sizeof *dropped);
-    if (!layers || !parts || !dropped)
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu layers", n));
+    if (!layers || !parts || !dropped) {
+        attncl__build_fail(b, FAIL(ATTNCL_ERR_NO_MEMORY, "%zu layers", n));
+        goto done;
+    }
     transformer_params(&b->params, s, n, parts, layers, &params);
     for (size_t i = 0; i < n; ++i)
         drop_layer(&b->dropout, &parts[i], &layers[i], &dropped[i]);
     const struct cache_desc cache = {.limit = attncl__feedback_limit(s), .dtype = b->state_dtype};
-    *y_ret =
-        at.position.id || at.last.id
+    x = at.position.id || at.last.id
             ? attncl__feedback_transformer_decode(b->graph, &params, &cache, x, &at, memory_ret)
             : attncl_feedback_transformer(b->graph, &params, x, memory_ret);
 done:
     attncl__free(layers);
     attncl__free(parts);
     attncl__free(dropped);
-    return status;
+    return x;
 }

@@ -117,7 +117,8 @@ struct rnn {
     attncl_value *states; // null values: zeros
     attncl_dropout_desc *dropped;
 };
-attncl_status attncl__rnn_create(const struct build *b, int64_t n_layers, struct rnn *ret);
+// False: the construction has failed, and there is nothing to free.
+bool attncl__rnn_create(struct build *b, int64_t n_layers, struct rnn *ret);
 void attncl__rnn_free(struct rnn *rnn);
 
 // Parameters named weight_ih_l0 and so on, weight_ih_l0_reverse of reversed layers.
@@ -128,8 +129,5 @@ void attncl__rnn_drop(struct rnn *rnn, struct dropout_sites *sites);
 
 // The states as [L, B, H].
 attncl_value attncl__rnn_stack_states(attncl_graph *g, const struct rnn *rnn);
-
-// ERR_SHAPE for an input without a step.
-attncl_status attncl__check_steps(const char *name, int64_t n_steps);
 
 #endif

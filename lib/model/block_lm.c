@@ -91,35 +91,33 @@ static attncl_status check_state(const struct build *b, const struct lm_settings
 
 // [T, B, C] -> [T, B, C], or [B, C] at a position -> [B, C], or a prompt [T, B, C] -> [B, C] at `last`, with
 // positions [T B] or from 0 on.
-static attncl_status layers(struct build *b, const struct lm_settings *s, attncl_value position,
-                            attncl_value last, attncl_value *x)
+static attncl_value layers(struct build *b, const struct lm_settings *s, attncl_value position,
+                            attncl_value last, attncl_value x)
 {
     const struct block_call call = {.causal = true, .position = position, .last = last};
     const struct decode_at at = {position, last};
     attncl__params_enter(&b->params, s->is_feedback ? "transformer" : "encoder");
-    if (s->is_feedback)
-        TRY(attncl__feedback(b, &s->feedback, *x, at, x, NULL));
-    else
-        *x = attncl__encoder(b, &s->encoder, &call, *x);
+    x = s->is_feedback ? attncl__feedback(b, &s->feedback, x, at, NULL)
+                       : attncl__encoder(b, &s->encoder, &call, x);
     attncl__params_leave(&b->params);
-    return ATTNCL_OK;
+    return x;
 }
 
-attncl_status attncl__lm_build(struct build *b, const void *settings)
+attncl_value attncl__lm_build(struct build *b, const void *settings)
 {
     const struct lm_settings *s = settings;
     const attncl_value tokens = attncl__input(b, "tokens");
-    TRY(attncl__check_length("tokens", attncl__input_axis(b, 'T'), attncl__lm_limit(s)));
+    attncl__check_length(b, "tokens", 'T', attncl__lm_limit(s));
     const attncl_value targets = b->for_loss ? ATTNCL_NONE_VALUE : attncl__input(b, "targets");
 
     attncl_value x =
         attncl__embed(b, &s->embed, tokens, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);
-    TRY(layers(b, s, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, &x));
+    x = layers(b, s, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, x);
     const attncl_value logits = project(b, s, x);
     attncl__output(b, "output", logits);
     if (targets.id)
         attncl__output(b, "loss", attncl_cross_entropy(b->graph, logits, targets, NULL));
-    return ATTNCL_OK;
+    return ATTNCL_NONE_VALUE;
 }
 
 attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, enum decoding kind,
@@ -154,7 +152,7 @@ attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, e
     attncl_value x = attncl__embed(b, &s->embed, tokens, position, ATTNCL_LAYOUT_TIME_FIRST);
     if (kind == DECODE_APPEND)
         x = attncl_reshape(g, x, 3, (const int64_t[]){n_tokens, batch, s->embed.width});
-    TRY(layers(b, s, position, last, &x));
+    x = layers(b, s, position, last, x);
     if (kind == DECODE_CROPPED)
         x = attncl_reshape(g, attncl_slice(g, x, 0, n_tokens - 1, n_tokens), 2,
                            (const int64_t[]){batch, s->embed.width});

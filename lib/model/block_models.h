@@ -47,9 +47,8 @@ struct classes_settings {
 };
 extern const struct key attncl__classes_keys[];
 // x [T, B, C] or, by the layout, [B, T, C] -> [B, N], or without pooling [T, B, N], [B, T, N].
-attncl_status attncl__classes(struct build *b, const struct classes_settings *s,
-                              attncl_layout layout, attncl_value x, attncl_value valid_lens,
-                              attncl_value *y_ret);
+attncl_value attncl__classes(struct build *b, const struct classes_settings *s,
+                             attncl_layout layout, attncl_value x, attncl_value valid_lens);
 
 // -- block_encoder.c: a layer of an encoder, which is a gMLP block, or an AFT layer or multi-head attention and a
 // feed-forward network; and the encoder
@@ -148,8 +147,8 @@ extern const struct key attncl__feedback_attention_keys[], attncl__feedback_laye
 int64_t attncl__feedback_limit(const struct feedback_settings *s); // longest sequence
 // x [T, B, C] -> [T, B, C] and, with memory_ret, the memories; [B, C] at a position -> [B, C].  With `last`,
 // x is a prompt that fills the state of steps, and the result is its row `last`, [B, C] (layer/decoding.h).
-attncl_status attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
-                               struct decode_at at, attncl_value *y_ret, attncl_value *memory_ret);
+attncl_value attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
+                              struct decode_at at, attncl_value *memory_ret);
 
 // What the attention of a layer has parameters for.
 enum feedback_keys {
@@ -184,7 +183,7 @@ struct lm_settings {
 };
 
 extern const struct key attncl__lm_keys[];
-attncl_status attncl__lm_build(struct build *b, const void *settings);
+attncl_value attncl__lm_build(struct build *b, const void *settings);
 attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, enum decoding kind,
                                         int64_t n_tokens, int64_t batch);
 int64_t attncl__lm_vocabulary(const void *settings);
@@ -202,13 +201,8 @@ struct seq2seq_transformer_settings {
 extern const struct key attncl__seq2seq_transformer_keys[];
 
 // Declares the source's inputs and computes the encoder's result: [B, S, C], or of vectors as the layout says.
-attncl_status attncl__seq2seq_encode(struct build *b, const struct seq2seq_transformer_settings *s,
-                                     attncl_layout layout, attncl_value *memory_ret,
-                                     attncl_value *lens_ret);
-// Vectors of target tokens, as attncl__embed().
-attncl_value attncl__seq2seq_embed_target(struct build *b,
-                                          const struct seq2seq_transformer_settings *s,
-                                          attncl_value tokens, attncl_value position);
+attncl_value attncl__seq2seq_encode(struct build *b, const struct seq2seq_transformer_settings *s,
+                                    attncl_layout layout, attncl_value *lens_ret);
 // The decoder of x, and scores of its target's tokens where it has tokens.
 attncl_value attncl__seq2seq_decode(struct build *b, const struct seq2seq_transformer_settings *s,
                                     const struct block_call *call, attncl_value x);

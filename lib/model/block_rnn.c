@@ -41,22 +41,25 @@ void attncl__rnn_params(struct params *p, const struct rnn_settings *s, struct r
             layer_params(p, s, i / n_directions, i % n_directions == 1);
 }
 
-attncl_status attncl__rnn_create(const struct build *b, int64_t n_layers, struct rnn *ret)
+void attncl__rnn_free(struct rnn *rnn)
+{
+    attncl__free(rnn->layers);
+    attncl__free(rnn->states);
+    attncl__free(rnn->dropped);
+}
+
+bool attncl__rnn_create(struct build *b, int64_t n_layers, struct rnn *ret)
 {
     const size_t n = b->graph ? (size_t)n_layers : 1;
     *ret = (struct rnn){.n = n,
                         .layers = attncl__alloc_array(n, sizeof *ret->layers),
                         .states = attncl__alloc_array(n, sizeof *ret->states),
                         .dropped = attncl__alloc_array(n, sizeof *ret->dropped)};
-    REQUIRE(ret->layers && ret->states && ret->dropped, ATTNCL_ERR_NO_MEMORY, "%zu layers", n);
-    return ATTNCL_OK;
-}
-
-void attncl__rnn_free(struct rnn *rnn)
-{
-    attncl__free(rnn->layers);
-    attncl__free(rnn->states);
-    attncl__free(rnn->dropped);
+    if (ret->layers && ret->states && ret->dropped)
+        return true;
+    attncl__rnn_free(ret);
+    attncl__build_fail(b, FAIL(ATTNCL_ERR_NO_MEMORY, "%zu layers", n));
+    return false;
 }
 
 void attncl__rnn_drop(struct rnn *rnn, struct dropout_sites *sites)
@@ -72,10 +75,4 @@ attncl_value attncl__rnn_stack_states(attncl_graph *g, const struct rnn *rnn)
     const attncl_shape one = attncl_graph_shape(g, rnn->states[0]);
     const int64_t dim[3] = {(int64_t)rnn->n, one.dim[0], one.dim[1]};
     return attncl_reshape(g, attncl_concat(g, rnn->n, rnn->states, 0), 3, dim);
-}
-
-attncl_status attncl__check_steps(const char *name, int64_t n_steps)
-{
-    REQUIRE(n_steps >= 1, ATTNCL_ERR_SHAPE, "input %s has length 0, must be at least 1", name);
-    return ATTNCL_OK;
 }

@@ -14,6 +14,7 @@
 #include "attncl/ops.h"
 #include "base/quantised.h"
 #include "base/struct.h"
+#include "base/suggest.h"
 #include "graph/graph.h"
 
 // -- trained tensors.  A stack may have rows that no parameter of the file fills: they stay zero, because nothing trains
@@ -193,6 +194,16 @@ static bool is_detached(const struct arch_class *arch, const char *name)
     return arch->detached && strcmp(arch->detached, name) == 0;
 }
 
+static attncl_status refuse(const struct build *b, const char *input, const char *output)
+{
+    struct suggestion s = {.word = output};
+    const char *name;
+    for (size_t i = 0; (name = attncl_graph_output_name(b->graph, i, NULL)) != NULL; ++i)
+        attncl__suggestion_add(&s, name);
+    return FAIL(ATTNCL_ERR_ARGUMENT, "input %.200s: there is no output %.200s%s", input, output,
+                attncl__suggestion_text(&s, "outputs"));
+}
+
 static attncl_status list_y(struct build *b, const struct arch_class *arch, struct lists *l)
 {
     for (size_t i = 0; i < b->n_inputs; ++i) {
@@ -201,7 +212,8 @@ static attncl_status list_y(struct build *b, const struct arch_class *arch, stru
         if (!name)
             continue;
         const attncl_value y = attncl__graph_output_named(b->graph, name);
-        REQUIRE(y.id, ATTNCL_ERR_ARGUMENT, "input %s: there is no output %s", a->name, name);
+        if (!y.id)
+            return refuse(b, a->name, name);
         const attncl_shape shape = attncl_graph_shape(b->graph, y);
         TRY(attncl__input_exact(b, a->name, shape.rank, shape.dim, 0, &l->dy[l->n_y]));
         if (!is_detached(arch, name))

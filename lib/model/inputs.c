@@ -116,12 +116,28 @@ attncl_status attncl__input_exact(struct build *b, const char *name, int rank, c
     return ATTNCL_OK;
 }
 
-attncl_status attncl__check_length(const char *name, int64_t n_seq, int64_t limit)
+void attncl__check_length(struct build *b, const char *name, char axis, int64_t limit)
 {
-    REQUIRE(limit == 0 || n_seq <= limit, ATTNCL_ERR_SHAPE,
-            "input %s has length %" PRId64 ", the model takes at most %" PRId64, name, n_seq,
-            limit);
-    return ATTNCL_OK;
+    const int64_t n = attncl__input_axis(b, axis);
+    if (limit > 0 && n > limit)
+        GRAPH_FAIL(b->graph, ATTNCL_ERR_SHAPE,
+                   "input %s has length %" PRId64 ", the model takes at most %" PRId64, name, n,
+                   limit);
+}
+
+void attncl__check_steps(struct build *b, const char *name, char axis)
+{
+    if (attncl__input_axis(b, axis) < 1)
+        GRAPH_FAIL(b->graph, ATTNCL_ERR_SHAPE, "input %s has length 0, must be at least 1", name);
+}
+
+attncl_value attncl__build_fail(struct build *b, attncl_status status)
+{
+    if (!b->graph)
+        b->params.status = b->params.status != ATTNCL_OK ? b->params.status : status;
+    else if (!attncl__graph_failed(b->graph))
+        attncl__graph_keep_failure(b->graph, status);
+    return ATTNCL_NONE_VALUE;
 }
 
 void attncl__output(struct build *b, const char *name, attncl_value value)

@@ -144,7 +144,11 @@ int64_t attncl__input_axis(const struct build *b, char letter);
 attncl_status attncl__input_exact(struct build *b, const char *name, int rank, const int64_t *dim,
                                   int64_t below, attncl_value *ret);
 
-// ERR_SHAPE when an input is longer than the model takes.
-attncl_status attncl__check_length(const char *name, int64_t n_seq, int64_t limit);
+// Fail the graph with ERR_SHAPE when an input, along its free axis, is longer than the model takes; when it is empty.
+void attncl__check_length(struct build *b, const char *name, char axis, int64_t limit);
+void attncl__check_steps(struct build *b, const char *name, char axis);
+
+// Keeps a failure of the construction that is no builder's: in the graph, without one in the parameters.  The null value.
+attncl_value attncl__build_fail(struct build *b, attncl_status status);
 
 #endif

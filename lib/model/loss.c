@@ -46,8 +46,9 @@ attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
     if (desc->dropout > 0)
         begin_dropout(b, desc);
     attncl__inputs_begin(b, arch->inputs, (struct config_values){arch->keys, settings});
-    TRY(arch->build(b, settings));
+    const attncl_value scores = arch->build(b, settings);
     TRY(attncl_graph_status(b->graph));
+    b->scores = scores.id ? scores : b->scores;
     const attncl_shape shape = attncl_graph_shape(b->graph, b->scores);
     const int64_t n_classes = shape.dim[shape.rank - 1];
     TRY(attncl__input_exact(b, "targets", shape.rank - 1, shape.dim, n_classes, &targets));

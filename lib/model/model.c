@@ -95,9 +95,9 @@ attncl_status attncl__model_configure(attncl_model *model)
 static attncl_status declare(const attncl_model *model, struct params params)
 {
     struct build b = {.params = params};
-    const attncl_status status =
-        model->arch->build ? model->arch->build(&b, model->settings) : ATTNCL_OK;
-    return b.params.status != ATTNCL_OK ? b.params.status : status;
+    if (model->arch->build)
+        model->arch->build(&b, model->settings);
+    return b.params.status;
 }
 
 attncl_status attncl__model_list_params(const attncl_model *model, struct param_list *list)

@@ -51,27 +51,13 @@ static attncl_status check_call(const attncl_model *model, const attncl_array *i
 
 // -- names of inputs
 
-// Whether an input is neither one of the graph's nor a cotangent.
-static bool has_names_left(const attncl_graph *g, const attncl_array *inputs, size_t n)
+static attncl_status refuse(const char *name, const struct port *table, struct config_values config)
 {
-    for (size_t i = 0; i < n; ++i)
-        if (!attncl__gradients_output(inputs[i].name) &&
-            !attncl__graph_has_input(g, inputs[i].name))
-            return true;
-    return false;
-}
-
-static attncl_status refuse(const attncl_array *input, const struct port *table,
-                            struct config_values config, const char *output)
-{
-    struct suggestion s = {.word = output ? output : input->name};
+    struct suggestion s = {.word = name};
     for (const struct port *port = table; port && port->type; ++port)
         if (attncl__port_applies(port, config))
             attncl__suggestion_add(&s, port->name);
-    if (output)
-        return FAIL(ATTNCL_ERR_ARGUMENT, "input %.200s: there is no output %.200s%s", input->name,
-                    output, attncl__suggestion_text(&s, "outputs"));
-    return FAIL(ATTNCL_ERR_ARGUMENT, "input %.200s is not known%s", input->name,
+    return FAIL(ATTNCL_ERR_ARGUMENT, "input %.200s is not known%s", name,
                 attncl__suggestion_text(&s, "inputs"));
 }
 
@@ -102,46 +88,33 @@ static attncl_status check_missing(const struct port *table, struct config_value
     return status;
 }
 
-// ERR_ARGUMENT when the inputs hold a name that the architecture does not know, a cotangent of no
-// output, or lack inputs that must be there: the message names all of these, and the nearest of the
-// names there are.
+// ERR_ARGUMENT when the inputs hold a name that the architecture does not know, or lack inputs that must be
+// there: the message names all of these, and the nearest of the names there are.  A wrong name is why an input is
+// missing, so it comes first.
 static attncl_status check_names(const attncl_model *model, const attncl_array *inputs, size_t n)
 {
-    const struct arch_class *arch = model->arch;
+    const struct port *table = model->arch->inputs;
     const struct config_values config = attncl__model_values(model);
-    for (size_t i = 0; i < n; ++i) {
-        const char *output = attncl__gradients_output(inputs[i].name);
-        const struct port *table = output ? arch->outputs : arch->inputs;
-        if (!attncl__port_find(table, config, output ? output : inputs[i].name))
-            return refuse(&inputs[i], table, config, output);
-    }
-    return check_missing(arch->inputs, config, inputs, n);
+    for (size_t i = 0; i < n; ++i)
+        if (!attncl__gradients_output(inputs[i].name) &&
+            !attncl__port_find(table, config, inputs[i].name))
+            return refuse(inputs[i].name, table, config);
+    return check_missing(table, config, inputs, n);
 }
 
 // -- the graph
 
-static attncl_status build_all(struct build *b, const attncl_model *model)
-{
-    b->gradients = attncl__gradients_asked(b->inputs, b->n_inputs);
-    attncl__inputs_begin(b, model->arch->inputs, attncl__model_values(model));
-    TRY(model->arch->build(b, model->settings));
-    TRY(attncl_graph_status(b->graph));
-    return b->gradients ? attncl__gradients_build(b, model->arch) : ATTNCL_OK;
-}
-
-// A wrong name is why an input is missing, and an input of a wrong name has no effect: its message
-// comes first.
 static attncl_status build(struct build *b, const attncl_model *model)
 {
-    char message[512];
-    const attncl_status status = build_all(b, model);
-    if (status == ATTNCL_OK && !has_names_left(b->graph, b->inputs, b->n_inputs))
-        return ATTNCL_OK;
-    if (status != ATTNCL_OK && status != ATTNCL_ERR_ARGUMENT)
-        return status;
-    snprintf(message, sizeof message, "%s", attncl_last_error());
+    const struct arch_class *arch = model->arch;
     TRY(check_names(model, b->inputs, b->n_inputs));
-    return status == ATTNCL_OK ? status : FAIL(status, "%s", message);
+    b->gradients = attncl__gradients_asked(b->inputs, b->n_inputs);
+    attncl__inputs_begin(b, arch->inputs, attncl__model_values(model));
+    const attncl_value y = arch->build(b, model->settings);
+    if (y.id)
+        attncl_graph_output(b->graph, arch->outputs->name, y);
+    TRY(attncl_graph_status(b->graph));
+    return b->gradients ? attncl__gradients_build(b, arch) : ATTNCL_OK;
 }
 
 attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs, size_t n,
