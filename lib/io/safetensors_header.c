@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/ckd.h"
 #include "base/dtype.h"
 #include "io/json.h"
 #include "io/safetensors.h"

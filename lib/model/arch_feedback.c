@@ -3,7 +3,6 @@
 // feedback_attention, feedback_layer, feedback_transformer, feedback_transformer_kv.
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "model/block_models.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "model/arch.h"
-#include "model/block_optim.h"
+#include "model/block_layers.h"
 
 // -- optimizer_step
 

@@ -100,8 +100,8 @@ static attncl_value project(attncl_graph *g, const struct decoder *decoder, attn
                                  ATTNCL_NONE_VALUE);
 }
 
-static void add_teacher(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
-                        attncl_value tokens, attncl_value outputs, attncl_value lens)
+static attncl_value add_teacher(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
+                                attncl_value tokens, attncl_value outputs, attncl_value lens)
 {
     attncl_graph *g = b->graph;
     struct decoder decoder = decoder_params(&b->params, s, rnn);
@@ -116,11 +116,15 @@ static void add_teacher(struct build *b, const struct seq2seq_settings *s, struc
     const attncl_value x = attncl_embedding(g, tokens, decoder.embedding, 1.0f);
     const attncl_value y =
         attncl_bahdanau_decoder(g, &decoder.bahdanau, &source, x, rnn->states, &weights);
-    attncl__output(b, "output", project(g, &decoder, y));
+    const attncl_value scores = project(g, &decoder, y);
     attncl_graph_pop_scope(g);
-    attncl__output(b, "hidden_state", attncl__rnn_stack_states(g, rnn));
-    attncl__output(b, "enc_outputs", outputs);
-    attncl__output(b, "attention_weights", weights);
+    if (b->for_loss)
+        return scores;
+    attncl_graph_output(g, "output", scores);
+    attncl_graph_output(g, "hidden_state", attncl__rnn_stack_states(g, rnn));
+    attncl_graph_output(g, "enc_outputs", outputs);
+    attncl_graph_output(g, "attention_weights", weights);
+    return ATTNCL_NONE_VALUE;
 }
 
 static attncl_value seq2seq_build(struct build *b, const void *settings)
@@ -134,9 +138,9 @@ static attncl_value seq2seq_build(struct build *b, const void *settings)
     const attncl_value outputs = encode(b, s, &rnn, &lens);
     const attncl_value tokens = attncl__input(b, "dec_X");
     attncl__check_steps(b, "dec_X", 'T');
-    add_teacher(b, s, &rnn, tokens, outputs, lens);
+    const attncl_value scores = add_teacher(b, s, &rnn, tokens, outputs, lens);
     attncl__rnn_free(&rnn);
-    return ATTNCL_NONE_VALUE;
+    return scores;
 }
 
 #define SOURCE                                                                                     \

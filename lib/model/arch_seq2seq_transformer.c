@@ -37,7 +37,6 @@ const struct key attncl__seq2seq_transformer_keys[] = {
     {"src_vocab_size", KEY_INT, WHOLE(source.n_vocab), OR(0)},
     {"tgt_vocab_size", KEY_INT, WHOLE(target.n_vocab), .min = 1, TOKENS},
     SETTING(KEY_WORD, BLOCK(layer), .otherwise = LAYER_TRANSFORMER),
-    SETTING(KEY_WORD, BLOCK(kind), .otherwise = BLOCK_TRANSFORMER),
     {"norm_first", KEY_BOOL, BLOCK(norm_first), OR(true)},
     NORM_EPS_KEY(BLOCK(norm_eps)),
     {"d_model", KEY_INT, BLOCK(mha.d_model), .min = 1},

@@ -15,7 +15,6 @@
 
 #include "graph/graph.h"
 #include "model/block_models.h"
-#include "model/block_optim.h"
 #include "model/model.h"
 
 enum { INNER_BYTES = 2048 };
@@ -158,10 +157,10 @@ static attncl_status add_step(struct build *b, const struct train_settings *s, s
 {
     attncl_graph *g = b->graph;
     attncl_loss_desc desc = ATTNCL_LOSS_DESC_INIT;
-    attncl_value loss;
+    attncl_value loss, scores;
 
     desc.pad = s->pad;
-    TRY(attncl__loss_build(b, s->inner, s->inner_settings, &desc, &loss));
+    TRY(attncl__loss_build(b, s->inner, s->inner_settings, &desc, &loss, &scores));
     const attncl_value step = attncl_graph_index_input(g, "step", 0, NULL, 0, INT32_MAX);
     TRY(add_gradients(b, loss, t));
     const attncl_value norm =

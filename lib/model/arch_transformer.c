@@ -42,7 +42,7 @@ static attncl_value swap_axes(attncl_graph *g, attncl_value x)
 // Layers that mix along the first axis alone take and give x with that order.
 static bool is_swapped(const struct layers_settings *s)
 {
-    return s->batch_first && s->encoder.block.kind != BLOCK_TRANSFORMER;
+    return s->batch_first && s->encoder.block.layer != LAYER_TRANSFORMER;
 }
 
 // x and its mask; swapped axes are a copy.
@@ -107,7 +107,7 @@ static attncl_value encoder_build(struct build *b, const void *settings)
         return GRAPH_FAIL(b->graph, ATTNCL_ERR_UNSUPPORTED,
                           "the encoder has no classes to compare with targets: n_classes is 0");
     attncl_value x = take_layer_inputs(b, s, &call);
-    if (s->encoder.block.kind == BLOCK_TRANSFORMER)
+    if (s->encoder.block.layer == LAYER_TRANSFORMER)
         call.valid_lens = attncl__input(b, "valid_lens");
     x = attncl__encoder(b, &s->encoder, &call, x);
     if (has_classes)

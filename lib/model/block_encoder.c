@@ -39,11 +39,8 @@ const char *attncl__layer_word(int layer)
 
 static attncl_status check_block(void *settings)
 {
-    struct block_settings *s = settings;
-    s->kind = s->layer == LAYER_GMLP          ? BLOCK_GMLP
-              : s->layer == LAYER_TRANSFORMER ? BLOCK_TRANSFORMER
-                                              : BLOCK_AFT;
-    REQUIRE(s->norm_first || s->kind != BLOCK_GMLP, ATTNCL_ERR_FORMAT,
+    const struct block_settings *s = settings;
+    REQUIRE(s->norm_first || s->layer != LAYER_GMLP, ATTNCL_ERR_FORMAT,
             "norm_first is false, layer gmlp has its norm first");
     REQUIRE(!s->post_norm || (s->norm_first && !s->parallel), ATTNCL_ERR_FORMAT,
             "post_norm is true, which needs norm_first true and parallel false");
@@ -74,22 +71,24 @@ const struct key attncl__block_keys[] = {
 
 int64_t attncl__block_width(const struct block_settings *s)
 {
-    return s->kind == BLOCK_GMLP ? s->gmlp.d_model : s->ffn.d_model;
+    return s->layer == LAYER_GMLP ? s->gmlp.d_model : s->ffn.d_model;
 }
 
 int64_t attncl__block_limit(const struct block_settings *s)
 {
-    return s->kind == BLOCK_GMLP ? s->gmlp.seq_len : s->kind == BLOCK_AFT ? s->aft.seq_len : 0;
+    return s->layer == LAYER_GMLP          ? s->gmlp.seq_len
+           : s->layer == LAYER_TRANSFORMER ? 0
+                                           : s->aft.seq_len;
 }
 
 bool attncl__block_keeps_all(const struct block_settings *s)
 {
-    return s->kind == BLOCK_TRANSFORMER;
+    return s->layer == LAYER_TRANSFORMER;
 }
 
 bool attncl__block_state_has_type(const struct block_settings *s)
 {
-    return s->kind != BLOCK_AFT || attncl__aft_keeps_rows(&s->aft);
+    return s->layer >= LAYER_GMLP || attncl__aft_keeps_rows(&s->aft);
 }
 
 // The residual that a layer's last kernel adds; null: add_residual() does, after dropout.
@@ -256,7 +255,7 @@ static attncl_value read_memory(struct build *b, const struct block_settings *s,
 attncl_value attncl__block(struct build *b, const struct block_settings *s,
                            const struct block_call *call, attncl_value x)
 {
-    if (s->kind == BLOCK_GMLP)
+    if (s->layer == LAYER_GMLP)
         return gmlp(b, &s->gmlp, call, x);
 
     struct params *p = &b->params;
@@ -265,8 +264,8 @@ attncl_value attncl__block(struct build *b, const struct block_settings *s,
     attncl_value z = s->norm_first ? attncl__norm(b, norm_attn, s->norm_eps, x) : x;
     const attncl_value added = s->post_norm ? ATTNCL_NONE_VALUE : x; // by the last map
     attncl__params_enter(p, "self_attn");
-    x = s->kind == BLOCK_AFT ? aft(b, &s->aft, call, z, added)
-                             : mha(b, &s->mha, s->norm_eps, call, z, added);
+    x = s->layer == LAYER_TRANSFORMER ? mha(b, &s->mha, s->norm_eps, call, z, added)
+                                      : aft(b, &s->aft, call, z, added);
     attncl__params_leave(p);
     if (s->post_norm)
         x = add_normed(b, s, call, "post_norm_self_attn", x, given);

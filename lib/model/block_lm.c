@@ -114,9 +114,10 @@ attncl_value attncl__lm_build(struct build *b, const void *settings)
         attncl__embed(b, &s->embed, tokens, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);
     x = layers(b, s, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, x);
     const attncl_value logits = project(b, s, x);
-    attncl__output(b, "output", logits);
-    if (targets.id)
-        attncl__output(b, "loss", attncl_cross_entropy(b->graph, logits, targets, NULL));
+    if (!targets.id)
+        return logits;
+    attncl_graph_output(b->graph, "output", logits);
+    attncl_graph_output(b->graph, "loss", attncl_cross_entropy(b->graph, logits, targets, NULL));
     return ATTNCL_NONE_VALUE;
 }
 

@@ -53,7 +53,6 @@ attncl_value attncl__classes(struct build *b, const struct classes_settings *s,
 // -- block_encoder.c: a layer of an encoder, which is a gMLP block, or an AFT layer or multi-head attention and a
 // feed-forward network; and the encoder
 
-enum block_kind { BLOCK_AFT, BLOCK_GMLP, BLOCK_TRANSFORMER };
 // What `layer` may be: an AFT layer's kind, or one of these.
 enum { LAYER_GMLP = 100, LAYER_TRANSFORMER, LAYER_FEEDBACK, LAYER_FEEDBACK_KV };
 // Their words.  The first are layers of a language model that no encoder has.
@@ -61,11 +60,10 @@ enum { N_LM_ONLY_LAYERS = 2 };
 extern const struct choice attncl__lm_layers[];
 struct block_settings {
     int layer;
-    enum block_kind kind;
     bool norm_first;   // x + f(LN(x)), else LN(x + f(x))
     bool post_norm;    // x + LN''(f(LN(x)))
     bool parallel;     // x + attn(LN(x)) + FF(LN'(x)), layer norms of the same x
-    bool reads_memory; // attends to an encoder's result too: kind BLOCK_TRANSFORMER alone
+    bool reads_memory; // attends to an encoder's result too: a transformer's alone
     enum norm_kind norm;
     double norm_eps;
     struct gmlp_settings gmlp;
@@ -91,7 +89,7 @@ struct block_call {
     attncl_value valid_lens; // [B], how many positions are seen; null: all.  As `layout`
     attncl_value position;
     attncl_value last;    // of a prompt, for decoding: the position of its last token; null: none
-    attncl_layout layout; // batch first: layers of kind BLOCK_TRANSFORMER alone
+    attncl_layout layout; // batch first: layers of a transformer alone
     // Of layers that read a memory: [S, B, C] or, by the layout, [B, S, C], and the length of each; null: all of it.
     attncl_value memory, memory_lens;
     // At a position: rows of x that share a memory, and the memories' extents [B, S] (block_memory.c).

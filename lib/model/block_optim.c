@@ -2,7 +2,7 @@
 //
 // The keys of an optimiser and of clipping; a step of an optimiser of any kind.
 
-#include "model/block_optim.h"
+#include "model/block_layers.h"
 
 static const struct choice kinds[] = {
     {"adam", OPTIM_ADAM}, {"adamw", OPTIM_ADAMW}, {"sgd", OPTIM_SGD}, {"noam", OPTIM_NOAM}, {0}};

@@ -4,7 +4,6 @@
 
 #include "model/config.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

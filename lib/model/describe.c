@@ -3,10 +3,8 @@
 // Descriptions: the parameters that build() names, the keys, inputs and outputs that are declared.
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "graph/graph.h"
-#include "model/describe.h"
 #include "model/model.h"
 
 enum { MAX_SYMBOLS = 24 };

@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "model/describe.h"
 #include "model/model.h"
 
 attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *entry)

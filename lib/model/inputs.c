@@ -140,14 +140,6 @@ attncl_value attncl__build_fail(struct build *b, attncl_status status)
     return ATTNCL_NONE_VALUE;
 }
 
-void attncl__output(struct build *b, const char *name, attncl_value value)
-{
-    if (!b->for_loss)
-        attncl_graph_output(b->graph, name, value);
-    else if (strcmp(name, "output") == 0)
-        b->scores = value;
-}
-
 // -- dropout
 
 attncl_dropout_desc attncl__dropout_next(struct dropout_sites *sites, int batch_axis)

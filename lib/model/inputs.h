@@ -119,17 +119,13 @@ struct build {
     attncl_dtype
         state_dtype; // of the keys and values, or rows of gMLP, that decoding keeps: F32, F16, BF16
     bool gradients;  // gradients of this graph will be requested
-    bool for_loss;   // "output" becomes `scores`, other outputs are not named
-    attncl_value scores;          // of classes, [..., V]
+    bool for_loss;   // the one output is the scores of classes, whatever else a run has
     struct dropout_sites dropout; // training; zeros: nothing is dropped
     attncl_value rotary[2]; // attncl__rotary_table(), once it is made: of all positions, local
 };
 
 // Before any input: what the architecture declares, and its configuration.
 void attncl__inputs_begin(struct build *b, const struct port *ports, struct config_values config);
-
-// Names an output.
-void attncl__output(struct build *b, const char *name, attncl_value value);
 
 // The array of that name, NULL when it is absent.
 const attncl_array *attncl__input_find(const attncl_array *inputs, size_t n, const char *name);

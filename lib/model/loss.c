@@ -34,7 +34,7 @@ static void begin_dropout(struct build *b, const attncl_loss_desc *desc)
 
 attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
                                  const void *settings, const attncl_loss_desc *desc,
-                                 attncl_value *loss_ret)
+                                 attncl_value *loss_ret, attncl_value *scores_ret)
 {
     attncl_value targets;
 
@@ -46,15 +46,14 @@ attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
     if (desc->dropout > 0)
         begin_dropout(b, desc);
     attncl__inputs_begin(b, arch->inputs, (struct config_values){arch->keys, settings});
-    const attncl_value scores = arch->build(b, settings);
+    *scores_ret = arch->build(b, settings);
     TRY(attncl_graph_status(b->graph));
-    b->scores = scores.id ? scores : b->scores;
-    const attncl_shape shape = attncl_graph_shape(b->graph, b->scores);
+    const attncl_shape shape = attncl_graph_shape(b->graph, *scores_ret);
     const int64_t n_classes = shape.dim[shape.rank - 1];
     TRY(attncl__input_exact(b, "targets", shape.rank - 1, shape.dim, n_classes, &targets));
     const attncl_cross_entropy_desc mean = {
         .struct_size = sizeof mean, .pad = desc->pad, .label_smoothing = desc->label_smoothing};
-    *loss_ret = attncl_cross_entropy(b->graph, b->scores, targets, &mean);
+    *loss_ret = attncl_cross_entropy(b->graph, *scores_ret, targets, &mean);
     return attncl_graph_status(b->graph);
 }
 
@@ -81,8 +80,7 @@ attncl_status attncl__model_scores_loss(attncl_model *model, attncl_graph *g,
     TRY(attncl_graph_status(g));
     struct build b = {.graph = g, .inputs = inputs, .n_inputs = n};
     b.params = (struct params){.table = &model->params, .graph = g};
-    TRY(attncl__loss_build(&b, model->arch, model->settings, desc, loss_ret));
-    *scores_ret = b.scores;
+    TRY(attncl__loss_build(&b, model->arch, model->settings, desc, loss_ret, scores_ret));
     return check_names(g, inputs, n);
 }
 

@@ -3,6 +3,7 @@
 #ifndef ATTNCL_MODEL_MODEL_H
 #define ATTNCL_MODEL_MODEL_H
 
+#include "attncl/describe.h"
 #include "attncl/model.h"
 #include "attncl/parameters.h"
 #include "model/arch.h"
@@ -92,15 +93,46 @@ attncl_status attncl__gradients_build(struct build *b, const struct arch_class *
 
 // -- loss.c: the loss of a model that tells classes apart: cross entropy of its output with input "targets"
 
-// Adds an architecture's computation for the inputs of `b`, "targets" among them, and its loss.
+// Adds an architecture's computation for the inputs of `b`, "targets" among them, its loss and the scores of classes,
+// [..., n_classes] for targets [...].
 attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
                                  const void *settings, const attncl_loss_desc *desc,
-                                 attncl_value *loss_ret);
+                                 attncl_value *loss_ret, attncl_value *scores_ret);
 
-// attncl_model_loss(), whose arguments the caller has checked, and the scores of classes,
-// [..., n_classes] for targets [...].
+// attncl_model_loss(), whose arguments the caller has checked, and the scores.
 attncl_status attncl__model_scores_loss(attncl_model *model, attncl_graph *g,
                                         const attncl_loss_desc *desc, const attncl_array *inputs,
                                         size_t n, attncl_value *loss_ret, attncl_value *scores_ret);
+
+// -- describe.c, describe_keys.c: descriptions of model files
+
+// The entries of a description, with their texts.
+enum { N_TEXTS = 5 };
+
+struct listed_entry {
+    attncl_entry entry;
+    char *text[N_TEXTS]; // owns name, shape, standard, choices, condition
+};
+
+struct entry_list {
+    struct listed_entry *list; // owned
+    size_t n, capacity;
+};
+
+// Copies the entry and its texts; `type` and `problem` outlive the list.
+attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *entry);
+
+// The keys of a table and of those inside it, in order.
+enum { CONFIG_MAX_ROWS = 240, CONFIG_MAX_NESTING = 6 };
+struct config_row {
+    const struct key *key;
+    const char *object;                               // that it is in; NULL: the whole
+    const struct condition *when[CONFIG_MAX_NESTING]; // all hold where it is read
+    int n_when;
+};
+size_t attncl__config_rows(const struct key *table, struct config_row rows[CONFIG_MAX_ROWS]);
+
+// Adds the keys of the architecture's configuration.
+attncl_status attncl__describe_keys(const struct arch_class *arch, struct entry_list *entries);
 
 #endif

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "base/ckd.h"
-#include "base/dtype.h"
-#include "io/safetensors.h"
 #include "model/params.h"
 
 // Reserves `count` more elements: grown as the file's parameters come, however many are announced.

@@ -2,7 +2,6 @@
 //
 // A model's graph for given input shapes, and a run of it from arrays to arrays.
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/suggest.h"

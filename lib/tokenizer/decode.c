@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/try.h"
 #include "base/utf8.h"
 #include "tokenizer/tokenizer.h"

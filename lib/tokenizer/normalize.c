@@ -3,7 +3,6 @@
 // Normalizers: Unicode's forms by utf8proc, text put before, patterns replaced.
 
 #include <stdint.h>
-#include <string.h>
 #include <utf8proc.h>
 
 #include "base/alloc.h"

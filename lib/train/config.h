@@ -4,7 +4,7 @@
 #define ATTNCL_TRAIN_CONFIG_H
 
 #include "model/arch.h"
-#include "model/block_optim.h"
+#include "model/block_layers.h"
 #include "train/dataset.h"
 
 struct train_settings {

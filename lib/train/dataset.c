@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/ckd.h"
 #include "base/dtype.h"

@@ -5,7 +5,6 @@
 // no <eos>, and labels have a vocabulary of their own: of tags with <pad>, else without reserved words.
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "train/dataset.h"
 

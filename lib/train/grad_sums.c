@@ -9,7 +9,6 @@
 // summed while the rest of the backward pass runs.  With it they are read after the last batch.  Every
 // rank has rank 0's order, since sums match by their order.
 
-#include <stdint.h>
 #include <string.h>
 
 #include "train/ranks.h"

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "attncl/gradient.h"
 #include "layer/layer.h"
 #include "train/trainer.h"
 

@@ -10,7 +10,6 @@
 // windows left over in a smaller one, and the tokens left over in a shorter window.
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "train/dataset.h"
 

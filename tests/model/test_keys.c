@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "model/arch.h"
-#include "model/describe.h"
+#include "model/model.h"
 #include "support/test.h"
 
 NO_DEVICE;
