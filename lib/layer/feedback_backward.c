@@ -29,7 +29,6 @@ struct feedback_pass {
     struct feedback_context *c;
     attncl_value **list; // in the copy
     int n;
-    attncl_value *whole;           // the region's inputs, before tables were truncated
     attncl_value *inner, *inner_d; // inputs of a step that require a gradient; their gradients
     int *index;                    // of an inner value, in the list; -1: x
     struct loop_sum *sum;          // of an inner value's gradient
@@ -82,7 +81,6 @@ static void free_pass(struct feedback_pass *b)
 {
     attncl__free(b->c);
     attncl__free(b->list);
-    attncl__free(b->whole);
     attncl__free(b->inner);
     attncl__free(b->inner_d);
     attncl__free(b->index);
@@ -98,19 +96,16 @@ static attncl_status init_pass(const struct feedback_context *given, struct feed
     *b = (struct feedback_pass){
         .c = (struct feedback_context *)(void *)attncl__copy_bytes(given, sizeof *given + layers),
         .list = attncl__alloc_array(max_n, sizeof *b->list),
-        .whole = attncl__alloc_array(max_n, sizeof *b->whole),
         .inner = attncl__alloc_array(max_n, sizeof *b->inner),
         .inner_d = attncl__alloc_array(max_n, sizeof *b->inner_d),
         .index = attncl__alloc_array(max_n, sizeof *b->index),
         .sum = attncl__alloc_array(max_n, sizeof *b->sum),
     };
-    REQUIRE(b->c && b->list && b->whole && b->inner && b->inner_d && b->index && b->sum,
-            ATTNCL_ERR_NO_MEMORY, "gradients of %zu values", max_n);
+    REQUIRE(b->c && b->list && b->inner && b->inner_d && b->index && b->sum, ATTNCL_ERR_NO_MEMORY,
+            "gradients of %zu values", max_n);
     b->c->p.layers = b->c->layers;
     b->c->steps.p = &b->c->p;
     b->n = list_values(b->c, b->list);
-    for (int i = 0; i < b->n; ++i)
-        b->whole[i] = *b->list[i];
     return ATTNCL_OK;
 }
 
@@ -226,16 +221,17 @@ static attncl_status collect_grads(attncl_graph *g, struct feedback_pass *b, att
     return ATTNCL_OK;
 }
 
-static void store_grads(attncl_graph *g, const struct feedback_pass *b, attncl_value *dx)
+// in: the region's, before tables were truncated.
+static void store_grads(attncl_graph *g, const struct feedback_pass *b, const attncl_value *in,
+                        attncl_value *dx)
 {
     for (int i = 0; i < b->n_inner; ++i) {
         const int at = b->index[i];
         b->inner_d[i] = attncl__loop_sum_value(g, &b->sum[i]);
-        if (at < 0 || b->inner[i].id == b->whole[at].id)
+        if (at < 0 || b->inner[i].id == in[1 + at].id)
             dx[1 + at] = b->inner_d[i];
         else // a truncated table
-            attncl_graph_gradient(g, 1, &b->inner[i], &b->inner_d[i], 1, &b->whole[at],
-                                  &dx[1 + at]);
+            attncl_graph_gradient(g, 1, &b->inner[i], &b->inner_d[i], 1, &in[1 + at], &dx[1 + at]);
     }
 }
 
@@ -263,7 +259,7 @@ static void backprop_steps(attncl_graph *g, const struct grad_region *region,
         status = collect_grads(g, &b, position);
     attncl__graph_loop_end(g);
     if (status == ATTNCL_OK && !attncl__graph_failed(g))
-        store_grads(g, &b, dx);
+        store_grads(g, &b, region->in, dx);
 done:
     if (status != ATTNCL_OK)
         GRAPH_FAIL(g, status, "%s", attncl_last_error());

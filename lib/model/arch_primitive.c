@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// softmax, masked_softmax, layer_norm, rms_norm, activation, linear, bmm.
+// softmax, masked_softmax, layer_norm, rms_norm, activation, linear, bmm, transpose_qkv, transpose_output.
 
 #include <inttypes.h>
 
+#include "attncl/attention.h"
 #include "model/arch.h"
 #include "model/block_layers.h"
 
@@ -170,4 +171,75 @@ const struct arch_class attncl__arch_bmm = {
     .inputs = PORTS(PORT("a", F32, "B N M"), PORT("b", F32, "B M K")),
     .outputs = PORTS(PORT("output", F32, "B N K")),
     .build = bmm_build,
+};
+
+// -- transpose_qkv, transpose_output: [B, T, D] as [B H, T, D / H] and back
+
+struct heads_settings {
+    int64_t heads;
+};
+
+static const struct key heads_keys[] = {
+    {"num_heads", KEY_INT, AT(heads_settings, heads), .min = 1},
+    {0},
+};
+
+static attncl_value split_build(struct build *b, const void *settings)
+{
+    const struct heads_settings *s = settings;
+    const attncl_value x = attncl__input(b, "X");
+    const attncl_shape shape = attncl_graph_shape(b->graph, x);
+    const int64_t *d = shape.dim;
+    if (d[2] % s->heads != 0)
+        return GRAPH_FAIL(b->graph, ATTNCL_ERR_SHAPE,
+                          "input X has %" PRId64 " channels, num_heads = %" PRId64
+                          " does not divide them",
+                          d[2], s->heads);
+    if (d[0] > 0 && s->heads > INT64_MAX / d[0])
+        return GRAPH_FAIL(b->graph, ATTNCL_ERR_SHAPE,
+                          "input X has a batch of %" PRId64 ", too many for num_heads = %" PRId64,
+                          d[0], s->heads);
+
+    const int64_t dim[3] = {d[0] * s->heads, d[1], d[2] / s->heads};
+    const attncl_value y = attncl_split_heads(b->graph, x, s->heads, ATTNCL_LAYOUT_BATCH_FIRST);
+    return attncl_reshape(b->graph, y, 3, dim);
+}
+
+static attncl_value merge_build(struct build *b, const void *settings)
+{
+    const struct heads_settings *s = settings;
+    const attncl_value x = attncl__input(b, "X");
+    const attncl_shape shape = attncl_graph_shape(b->graph, x);
+    const int64_t *d = shape.dim;
+    if (d[0] % s->heads != 0)
+        return GRAPH_FAIL(b->graph, ATTNCL_ERR_SHAPE,
+                          "input X has a batch of %" PRId64 ", num_heads = %" PRId64
+                          " does not divide it",
+                          d[0], s->heads);
+
+    const int64_t dim[4] = {d[0] / s->heads, s->heads, d[1], d[2]};
+    const attncl_value y = attncl_reshape(b->graph, x, 4, dim);
+    return attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BATCH_FIRST);
+}
+
+const struct arch_class attncl__arch_transpose_qkv = {
+    .name = "transpose_qkv",
+    .example = "{\"num_heads\": 4}",
+    .settings_bytes = sizeof(struct heads_settings),
+    .keys = heads_keys,
+    .inputs = PORTS(PORT("X", F32, "B T num_heads*D")),
+    .outputs = PORTS(PORT("output", F32, "num_heads*B T D")),
+    .build = split_build,
+    .no_gradients = true,
+};
+
+const struct arch_class attncl__arch_transpose_output = {
+    .name = "transpose_output",
+    .example = "{\"num_heads\": 4}",
+    .settings_bytes = sizeof(struct heads_settings),
+    .keys = heads_keys,
+    .inputs = PORTS(PORT("X", F32, "num_heads*B T D")),
+    .outputs = PORTS(PORT("output", F32, "B T num_heads*D")),
+    .build = merge_build,
+    .no_gradients = true,
 };

@@ -246,10 +246,7 @@ void attncl_description_destroy(attncl_description *description)
 {
     if (!description)
         return;
-    for (size_t i = 0; i < description->entries.n; ++i)
-        for (int k = 0; k < N_TEXTS; ++k)
-            attncl__free(description->entries.list[i].text[k]);
-    attncl__free(description->entries.list);
+    attncl__entries_free(&description->entries);
     attncl__param_list_free(&description->params);
     attncl_model_destroy(description->model);
     attncl__free(description);
@@ -278,7 +275,7 @@ size_t attncl_description_count(const attncl_description *description)
 
 const attncl_entry *attncl_description_at(const attncl_description *description, size_t i)
 {
-    return description && i < description->entries.n ? &description->entries.list[i].entry : NULL;
+    return description && i < description->entries.n ? &description->entries.list[i] : NULL;
 }
 
 attncl_status attncl_description_check(const attncl_description *description)

@@ -8,25 +8,36 @@
 
 #include "model/model.h"
 
+enum { N_TEXTS = 5 };
+static const char **own_text(attncl_entry *entry, int i)
+{
+    const char **const texts[N_TEXTS] = {&entry->name, &entry->shape, &entry->standard,
+                                         &entry->choices, &entry->condition};
+    return texts[i];
+}
+
 attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *entry)
 {
-    struct listed_entry new = {.entry = *entry};
-    const char **const texts[N_TEXTS] = {&new.entry.name, &new.entry.shape, &new.entry.standard,
-                                         &new.entry.choices, &new.entry.condition};
     REQUIRE(GROW_LIST(entries->list, entries->n, entries->capacity), ATTNCL_ERR_NO_MEMORY,
             "description of %zu entries", entries->n);
+    attncl_entry *added = &entries->list[entries->n++];
     bool complete = true;
+    *added = *entry;
+    added->struct_size = sizeof *added;
     for (int i = 0; i < N_TEXTS; ++i) {
-        if (!*texts[i])
-            continue;
-        new.text[i] = attncl__copy_text(*texts[i]);
-        complete &= new.text[i] != NULL;
-        *texts[i] = new.text[i];
+        const char **text = own_text(added, i), *given = *text;
+        *text = given ? attncl__copy_text(given) : NULL;
+        complete &= !given || *text;
     }
-    new.entry.struct_size = sizeof new.entry;
-    entries->list[entries->n++] = new;
     REQUIRE(complete, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", entries->n);
     return ATTNCL_OK;
+}
+
+void attncl__entries_free(struct entry_list *entries)
+{
+    for (size_t i = 0; i < entries->n * N_TEXTS; ++i)
+        attncl__free((char *)*own_text(&entries->list[i / N_TEXTS], (int)(i % N_TEXTS)));
+    attncl__free(entries->list);
 }
 
 struct key_rows {

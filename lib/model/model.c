@@ -129,20 +129,6 @@ done:
     return status;
 }
 
-static attncl_status begin(attncl_context *context, attncl_model **ret)
-{
-    attncl_model *model = attncl__alloc_zero(sizeof *model);
-    REQUIRE(model, ATTNCL_ERR_NO_MEMORY, "model");
-    model->context = context;
-    model->params.context = context;
-    const attncl_status status = attncl_graph_create(context, &model->anchor);
-    if (status == ATTNCL_OK)
-        *ret = model;
-    else
-        attncl_model_destroy(model);
-    return status;
-}
-
 attncl_status attncl__model_set_metadata(attncl_model *model, const char *arch, const char *config)
 {
     TRY(attncl__model_add_metadata(model, "attncl.arch", arch));
@@ -159,17 +145,24 @@ static attncl_status fill(attncl_model *model, const attncl_safetensors *file, c
     return load_parameters(model, file, seed);
 }
 
-static attncl_status open_file(attncl_context *context, const char *path, const char *arch,
-                               const char *config, attncl_model **model_ret)
+// `path` NULL: a new model.
+static attncl_status open_model(attncl_context *context, const char *path, const char *arch,
+                                const char *config, uint64_t seed, attncl_model **model_ret)
 {
     attncl_status status = ATTNCL_OK;
     attncl_safetensors *file = NULL;
-    attncl_model *model = NULL;
+    attncl_model *model = attncl__alloc_zero(sizeof *model);
+    REQUIRE(model, ATTNCL_ERR_NO_MEMORY, "model");
 
-    TRY_DONE(begin(context, &model));
-    TRY_DONE(attncl_safetensors_open_header(path, &file));
-    TRY_DONE(attncl__prefix_failure(fill(model, file, arch, config, 0), "%s", path));
-    TRY_DONE(attncl__prefix_failure(attncl__st_unchanged(file), "%s", path));
+    model->context = context;
+    model->params.context = context;
+    TRY_DONE(attncl_graph_create(context, &model->anchor));
+    if (path)
+        TRY_DONE(attncl_safetensors_open_header(path, &file));
+    status = fill(model, file, arch, config, seed);
+    if (status == ATTNCL_OK && path)
+        status = attncl__st_unchanged(file);
+    TRY_DONE(path ? attncl__prefix_failure(status, "%s", path) : status);
     *model_ret = model;
     model = NULL; // ownership has passed to the caller
 
@@ -190,7 +183,7 @@ attncl_status attncl_model_open(attncl_context *context, const char *path,
         TRY(STRUCT_READ(attncl_model_options, &o, options));
     REQUIRE(!o.arch == !o.config, ATTNCL_ERR_ARGUMENT, "arch is %s, config %s: both or neither",
             o.arch ? "given" : "NULL", o.config ? "given" : "NULL");
-    return open_file(context, path, o.arch, o.config, model_ret);
+    return open_model(context, path, o.arch, o.config, 0, model_ret);
 }
 
 attncl_status attncl_model_create(attncl_context *context, const char *arch, const char *config,
@@ -198,18 +191,7 @@ attncl_status attncl_model_create(attncl_context *context, const char *arch, con
 {
     REQUIRE(context && arch && config && model_ret, ATTNCL_ERR_ARGUMENT,
             "context, arch, config or model_ret is NULL");
-
-    attncl_status status = ATTNCL_OK;
-    attncl_model *model = NULL;
-
-    TRY_DONE(begin(context, &model));
-    TRY_DONE(fill(model, NULL, arch, config, seed));
-    *model_ret = model;
-    model = NULL; // ownership has passed to the caller
-
-done:
-    attncl_model_destroy(model);
-    return status;
+    return open_model(context, NULL, arch, config, seed, model_ret);
 }
 
 void attncl_model_destroy(attncl_model *model)

@@ -106,21 +106,14 @@ attncl_status attncl__model_scores_loss(attncl_model *model, attncl_graph *g,
 
 // -- describe.c, describe_keys.c: descriptions of model files
 
-// The entries of a description, with their texts.
-enum { N_TEXTS = 5 };
-
-struct listed_entry {
-    attncl_entry entry;
-    char *text[N_TEXTS]; // owns name, shape, standard, choices, condition
-};
-
+// The entries of a description, which own their texts but `type` and `problem`.
 struct entry_list {
-    struct listed_entry *list; // owned
+    attncl_entry *list; // owned
     size_t n, capacity;
 };
-
-// Copies the entry and its texts; `type` and `problem` outlive the list.
+// Copies the entry and its texts.
 attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *entry);
+void attncl__entries_free(struct entry_list *entries);
 
 // The keys of a table and of those inside it, in order.
 enum { CONFIG_MAX_ROWS = 240, CONFIG_MAX_NESTING = 6 };

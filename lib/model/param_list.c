@@ -55,9 +55,8 @@ static attncl_status append(struct param_list *l, const char *name, const struct
 }
 
 // What is wrong with the last parameter.
-static attncl_status add_problem(struct param_list *l, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-static attncl_status add_problem(struct param_list *l, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static attncl_status add_problem(struct param_list *l,
+                                                                       const char *fmt, ...)
 {
     struct listed_param *last = &l->list[l->n - 1];
     char text[2 * SHAPE_TEXT_BYTES + 64];
@@ -72,11 +71,11 @@ static attncl_status add_problem(struct param_list *l, const char *fmt, ...)
     return ATTNCL_OK;
 }
 
-static attncl_status check_array(struct param_list *l, const attncl_array *a,
-                                 const struct tensor_desc *want)
+static attncl_status check_shape(struct param_list *l, attncl_dtype dtype, int rank,
+                                 const int64_t *dim, const struct tensor_desc *want)
 {
     struct tensor_desc got;
-    TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &got));
+    TRY(attncl__desc_make(dtype, rank, dim, &got));
     if (attncl__desc_same_shape(&got, want))
         return ATTNCL_OK;
     return add_problem(l, "has shape %s, expected %s", SHAPE(&got), SHAPE(want));
@@ -87,17 +86,13 @@ static attncl_status check_quantised(struct param_list *l, const attncl_array *a
                                      const struct tensor_desc *want)
 {
     attncl_dtype dtype;
-    struct tensor_desc got;
     int64_t dim[2];
 
     if (attncl_safetensors_quantised(l->file, a->name, &dtype, dim) != ATTNCL_OK)
         return add_problem(l, "%s", attncl_last_error());
     if (dtype == ATTNCL_DTYPE_NONE)
         return add_problem(l, "has type U8, expected F32");
-    TRY(attncl__desc_make(dtype, 2, dim, &got));
-    if (attncl__desc_same_shape(&got, want))
-        return ATTNCL_OK;
-    return add_problem(l, "has shape %s, expected %s", SHAPE(&got), SHAPE(want));
+    return check_shape(l, dtype, 2, dim, want);
 }
 
 attncl_status attncl__param_list_add(struct param_list *l, const char *name, int rank,
@@ -122,7 +117,7 @@ attncl_status attncl__param_list_add(struct param_list *l, const char *name, int
         return check_quantised(l, a, &want);
     if (!attncl__is_float(a->dtype))
         return add_problem(l, "has type %s, expected F32", attncl_dtype_name(a->dtype));
-    return check_array(l, a, &want);
+    return check_shape(l, a->dtype, a->rank, a->dim, &want);
 }
 
 static attncl_status check_window(struct param_list *l, const attncl_array *a, int64_t n,
@@ -163,7 +158,7 @@ attncl_status attncl__param_list_add_window(struct param_list *l, const char *na
     if (a->dtype != ATTNCL_BOOL && a->dtype != ATTNCL_U8)
         return add_problem(l, "has type %s, expected BOOL", attncl_dtype_name(a->dtype));
     const size_t before = l->n_problems;
-    TRY(check_array(l, a, &want));
+    TRY(check_shape(l, a->dtype, a->rank, a->dim, &want));
     return l->n_problems > before ? ATTNCL_OK : check_window(l, a, n, window);
 }
 
