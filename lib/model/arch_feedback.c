@@ -2,8 +2,6 @@
 //
 // feedback_attention, feedback_layer, feedback_transformer, feedback_transformer_kv.
 
-#include <inttypes.h>
-
 #include "model/block_models.h"
 
 // -- feedback_attention
@@ -12,15 +10,6 @@ struct attention_settings {
     struct feedback_settings feedback;
     bool precomputed;
 };
-
-static void check_memories(struct build *b, const char *name, const struct feedback_settings *s)
-{
-    const int64_t n = attncl__input_axis(b, 'S');
-    if (n > s->n_positions)
-        GRAPH_FAIL(b->graph, ATTNCL_ERR_SHAPE,
-                   "input %s has %" PRId64 " memories, P = %" PRId64 " are possible", name, n,
-                   s->n_positions);
-}
 
 static attncl_value attention_build(struct build *b, const void *settings)
 {
@@ -31,7 +20,7 @@ static attncl_value attention_build(struct build *b, const void *settings)
 
     in.query = attncl__input(b, "query");
     in.key = attncl__input(b, "key");
-    check_memories(b, "key", &s->feedback);
+    attncl__check_length(b, "key", 'S', s->feedback.n_positions);
     in.value = attncl__input(b, "value");
 
     attncl__feedback_attention_params(&b->params, &s->feedback,
@@ -70,7 +59,7 @@ static attncl_value layer_build(struct build *b, const void *settings)
     const attncl_value x = attncl__input(b, "x"), memory = attncl__input(b, "mem");
 
     if (memory.id)
-        check_memories(b, "mem", s);
+        attncl__check_length(b, "mem", 'S', s->n_positions);
     attncl__feedback_layer_params(&b->params, s, KEYS_OWN, &parts, &params);
     return attncl_feedback_layer(b->graph, &params, s->n_heads, x, memory);
 }

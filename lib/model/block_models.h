@@ -36,20 +36,6 @@ attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attn
 attncl_value attncl__generator(struct build *b, const struct embed_settings *s, const char *name,
                                bool tied, enum presence has_bias, attncl_value x);
 
-// -- block_classes.c: scores of classes from what an encoder gives: one row of them for a sequence, or for each
-// position
-
-enum pool { POOL_MEAN, POOL_FIRST, POOL_NONE };
-struct classes_settings {
-    int64_t n; // 0: no scores
-    int64_t width;
-    enum pool pool;
-};
-extern const struct key attncl__classes_keys[];
-// x [T, B, C] or, by the layout, [B, T, C] -> [B, N], or without pooling [T, B, N], [B, T, N].
-attncl_value attncl__classes(struct build *b, const struct classes_settings *s,
-                             attncl_layout layout, attncl_value x, attncl_value valid_lens);
-
 // -- block_encoder.c: a layer of an encoder, which is a gMLP block, or an AFT layer or multi-head attention and a
 // feed-forward network; and the encoder
 
@@ -166,7 +152,7 @@ void attncl__feedback_layer_params(struct params *p, const struct feedback_setti
                                    enum feedback_keys keys, struct feedback_parts *parts,
                                    attncl_feedback_layer_params *ret);
 
-// -- block_lm.c: a language model, of a sequence, of a step and of a prompt
+// -- arch_lm.c: a language model
 
 struct lm_settings {
     int layer;
@@ -181,12 +167,7 @@ struct lm_settings {
 };
 
 extern const struct key attncl__lm_keys[];
-attncl_value attncl__lm_build(struct build *b, const void *settings);
-attncl_status attncl__lm_build_decoding(struct build *b, const void *settings, enum decoding kind,
-                                        int64_t n_tokens, int64_t batch);
-int64_t attncl__lm_vocabulary(const void *settings);
-int64_t attncl__lm_limit(const void *settings);      // longest sequence, 0: any
-int64_t attncl__lm_step_limit(const void *settings); // the same for a decoder
+int64_t attncl__lm_limit(const void *settings); // longest sequence, 0: any
 
 // -- arch_seq2seq_transformer.c: an encoder and a decoder of transformer layers, of which training and prediction are made
 
