@@ -83,8 +83,8 @@ attncl_status attncl__st_stored(const attncl_array *array, attncl_array *stored_
 void attncl__st_describe_quantised(const attncl_array *array, char key_ret[ST_QUANTISED_KEY_BYTES],
                                    char text_ret[ST_QUANTISED_TEXT_BYTES]);
 
-// attncl_safetensors_write(), the file on disk when the call returns.
-attncl_status attncl__st_write_durably(const char *path, const attncl_array *arrays, size_t n,
-                                       const char *const *metadata);
+// attncl_safetensors_write(); durably: the file is on disk when the call returns.
+attncl_status attncl__st_write(const char *path, const attncl_array *arrays, size_t n,
+                               const char *const *metadata, bool durably);
 
 #endif

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -161,48 +160,6 @@ void attncl_safetensors_close(attncl_safetensors *file)
     attncl__free(file->data);
     attncl__free(file->strings);
     attncl__free(file);
-}
-
-size_t attncl_safetensors_count(const attncl_safetensors *file)
-{
-    return file ? file->n_tensors : 0;
-}
-
-const attncl_array *attncl_safetensors_at(const attncl_safetensors *file, size_t i)
-{
-    return file && i < file->n_tensors ? &file->tensor[i].array : NULL;
-}
-
-static int compare_name(const void *name, const void *tensor)
-{
-    return strcmp(name, ((const struct st_tensor *)tensor)->array.name);
-}
-
-const attncl_array *attncl_safetensors_find(const attncl_safetensors *file, const char *name)
-{
-    if (!file || !name || file->n_tensors == 0)
-        return NULL;
-    const struct st_tensor *found =
-        bsearch(name, file->tensor, file->n_tensors, sizeof *file->tensor, compare_name);
-    return found ? &found->array : NULL;
-}
-
-const char *attncl_safetensors_metadata_at(const attncl_safetensors *file, size_t i,
-                                           const char **value_ret)
-{
-    if (!file || i >= file->n_metadata)
-        return NULL;
-    if (value_ret)
-        *value_ret = file->metadata[i].value;
-    return file->metadata[i].key;
-}
-
-const char *attncl_safetensors_metadata(const attncl_safetensors *file, const char *key)
-{
-    for (size_t i = 0; file && key && i < file->n_metadata; ++i)
-        if (strcmp(file->metadata[i].key, key) == 0)
-            return file->metadata[i].value;
-    return NULL;
 }
 
 // The format allows NaN and infinities, so opening a file does not look for them.

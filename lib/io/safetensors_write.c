@@ -213,17 +213,17 @@ done:
     return status;
 }
 
-attncl_status attncl__st_write_durably(const char *path, const attncl_array *arrays, size_t n,
-                                       const char *const *metadata)
+attncl_status attncl__st_write(const char *path, const attncl_array *arrays, size_t n,
+                               const char *const *metadata, bool durably)
 {
-    return write_file(path, (struct layout){.arrays = arrays, .n = n}, metadata, true);
+    return write_file(path, (struct layout){.arrays = arrays, .n = n}, metadata, durably);
 }
 
 attncl_status attncl_safetensors_write(const char *path, const attncl_array *arrays, size_t n,
                                        const char *const *metadata)
 {
     REQUIRE(path && (arrays || n == 0), ATTNCL_ERR_ARGUMENT, "path or arrays is NULL");
-    return write_file(path, (struct layout){.arrays = arrays, .n = n}, metadata, false);
+    return attncl__st_write(path, arrays, n, metadata, false);
 }
 
 attncl_status attncl_safetensors_write_from(const char *path, const attncl_array *arrays, size_t n,

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "layer/decoding.h"
+#include "layer/layer.h"
 
 static bool read_desc(attncl_graph *g, const attncl_aft_desc *given, attncl_aft_desc *ret)
 {

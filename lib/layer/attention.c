@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "layer/decoding.h"
+#include "layer/layer.h"
 #include "op/attention/q8_row.h"
 
 static bool read_desc(attncl_graph *g, const attncl_attention_desc *given,

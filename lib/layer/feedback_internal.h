@@ -7,7 +7,7 @@
 #define ATTNCL_LAYER_FEEDBACK_INTERNAL_H
 
 #include "autodiff/loops.h"
-#include "layer/decoding.h"
+#include "layer/layer.h"
 
 // A layer's and a model's parameters: copies of the caller's structs; attn.dropout and ffn.dropout are
 // NULL, copied too.

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "layer/decoding.h"
+#include "layer/layer.h"
 
 // The halves of z's last axis, both views: z1 as it is, z2 normalised.
 static bool split_halves(attncl_graph *g, const attncl_sgu_params *params, attncl_value z, int rank,

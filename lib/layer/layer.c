@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/struct.h"
-#include "layer/decoding.h"
+#include "layer/layer.h"
 
 bool attncl__layer_struct(attncl_graph *g, const char *type, void *to, size_t size,
                           const void *from)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Single operations as builders: one node each, but for a softmax over an inner axis and a dropout of
-// nothing.
+// nothing.  The feed-forward network of three.
 
+#include "attncl/transformer.h"
 #include "layer/layer.h"
 
 attncl_value attncl_softmax(attncl_graph *g, attncl_value x, int axis)
@@ -163,4 +164,27 @@ attncl_value attncl_dropout(attncl_graph *g, attncl_value x, const attncl_dropou
         return attncl__given(d.residual) ? attncl_add(g, x, d.residual) : x;
     return attncl__graph_add(g, &attncl__op_dropout_fwd, &params,
                              IN(x, d.step, d.position, d.residual));
+}
+
+// layer2(dropout(act(layer1 x) [* gate x])) [+ residual]
+attncl_value attncl_feed_forward(attncl_graph *g, const attncl_ffn_params *params,
+                                 attncl_activation activation, attncl_value x,
+                                 attncl_value residual)
+{
+    attncl_ffn_params p = ATTNCL_FFN_PARAMS_INIT;
+    attncl_linear_desc inner = ATTNCL_LINEAR_DESC_INIT;
+    if (!LAYER_STRUCT(g, attncl_ffn_params, &p, params))
+        return ATTNCL_NONE_VALUE;
+
+    // The gate comes first, so that layer1's kernel can apply activation and gate as it stores.
+    inner.activation = activation;
+    if (attncl__given(p.gate_weight))
+        inner.gate =
+            attncl__layer_project(g, "linear_v", x, p.gate_weight, p.gate_bias, ATTNCL_NONE_VALUE);
+    attncl_graph_push_scope(g, "layer1");
+    attncl_value h = attncl_linear_fused(g, &inner, x, p.layer1_weight, p.layer1_bias);
+    h = attncl_dropout(g, h, p.dropout);
+    attncl_graph_pop_scope(g);
+
+    return attncl__layer_project(g, "layer2", h, p.layer2_weight, p.layer2_bias, residual);
 }

@@ -2,7 +2,7 @@
 //
 // Drawing tokens on the device: what a step of decoding reads is state, which the step's last op moves on.
 
-#include "layer/decoding.h"
+#include "layer/layer.h"
 
 #include <math.h>
 #include <string.h>

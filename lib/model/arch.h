@@ -20,7 +20,7 @@ enum decoding {
     // The same at a position for each sequence: input "step" [2 batch], positions and tokens.  A negative position is that
     // of an idle sequence, whose state stays and whose logits mean nothing.
     DECODE_SLOTS,
-    // A step whose position and tokens are state, and which draws the next ones (layer/decoding.h).
+    // A step whose position and tokens are state, and which draws the next ones (layer/layer.h).
     DECODE_SAMPLING,
     // The first n_tokens of each sequence at once: input "tokens" [n_tokens, batch] and "last" [1], the
     // position of the last token that counts; output "logits" after that one.  Fills the step's states.

@@ -11,7 +11,6 @@
 #include <math.h>
 
 #include "base/ckd.h"
-#include "layer/decoding.h"
 #include "model/block_models.h"
 #include "model/model.h"
 

@@ -2,7 +2,6 @@
 //
 // feed_forward, transformer_layer, encoder.
 
-#include "layer/layer.h"
 #include "model/block_models.h"
 
 static attncl_value ffn_build(struct build *b, const void *settings)

@@ -14,7 +14,6 @@
 
 #include <stdio.h>
 
-#include "layer/decoding.h"
 #include "model/block_models.h"
 
 const struct choice attncl__lm_layers[] = {
@@ -88,7 +87,8 @@ bool attncl__block_keeps_all(const struct block_settings *s)
 
 bool attncl__block_state_has_type(const struct block_settings *s)
 {
-    return s->layer >= LAYER_GMLP || attncl__aft_keeps_rows(&s->aft);
+    const bool has_window = s->layer != ATTNCL_AFT_LOCAL || s->aft.window > 0;
+    return s->layer != ATTNCL_AFT_SIMPLE && has_window; // else sums, no position's keys and values
 }
 
 // The residual that a layer's last kernel adds; null: add_residual() does, after dropout.

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "layer/decoding.h"
 #include "model/block_models.h"
 
 static const struct choice scores[] = {{"joint", 0}, {"split", 1}, {0}};

@@ -130,11 +130,6 @@ void attncl__aft_params(struct params *p, const struct aft_settings *s, attncl_a
     attncl__param_linear(p, "output", width, width, true, &ret->output_weight, &ret->output_bias);
 }
 
-bool attncl__aft_keeps_rows(const struct aft_settings *s)
-{
-    return s->kind != ATTNCL_AFT_SIMPLE && !(s->kind == ATTNCL_AFT_LOCAL && s->window == 0);
-}
-
 attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal)
 {
     attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;

@@ -61,8 +61,6 @@ extern const struct key attncl__aft_local_keys[], attncl__aft_full_keys[],
     attncl__aft_simple_keys[], attncl__aft_conv_keys[];
 void attncl__aft_params(struct params *p, const struct aft_settings *s, attncl_aft_params *ret);
 attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal);
-// Whether its step keeps keys and values; else sums alone.
-bool attncl__aft_keeps_rows(const struct aft_settings *s);
 
 // Multi-head attention.
 

@@ -3,7 +3,6 @@
 // Attention to the memory of an encoder, a position at a time: keys and values are projected once, into state
 // "memory_keys" and "memory_values" of each layer, which the graphs of an encoder and of a step share.
 
-#include "layer/layer.h"
 #include "model/block_models.h"
 
 static void memory_states(attncl_graph *g, const int64_t dim[3], attncl_value *keys_ret,

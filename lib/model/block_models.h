@@ -4,7 +4,7 @@
 #define ATTNCL_MODEL_BLOCK_MODELS_H
 
 #include "attncl/feedback.h"
-#include "layer/decoding.h"
+#include "layer/layer.h"
 #include "model/arch.h"
 #include "model/block_layers.h"
 
@@ -68,7 +68,7 @@ bool attncl__block_state_has_type(const struct block_settings *s);
 
 // What layers work on: x [T, B, C] or, by the layout, [B, T, C]; with a position, [B, C] of one
 // position of a causal sequence.  With `last`, x is a prompt that fills the state of decoding
-// (layer/decoding.h), and the encoder's result is its row `last`, [B, C].
+// (layer/layer.h), and the encoder's result is its row `last`, [B, C].
 struct block_call {
     bool causal;
     attncl_value mask;       // null: none
@@ -130,7 +130,7 @@ extern const struct key attncl__feedback_attention_keys[], attncl__feedback_laye
     attncl__feedback_keys[], attncl__feedback_kv_keys[];
 int64_t attncl__feedback_limit(const struct feedback_settings *s); // longest sequence
 // x [T, B, C] -> [T, B, C] and, with memory_ret, the memories; [B, C] at a position -> [B, C].  With `last`,
-// x is a prompt that fills the state of steps, and the result is its row `last`, [B, C] (layer/decoding.h).
+// x is a prompt that fills the state of steps, and the result is its row `last`, [B, C] (layer/layer.h).
 attncl_value attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
                               struct decode_at at, attncl_value *memory_ret);
 

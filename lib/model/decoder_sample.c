@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/struct.h"
-#include "layer/decoding.h"
+#include "layer/layer.h"
 #include "model/decoder.h"
 
 static attncl_status check_sampling(const attncl_sampling *given, attncl_sampling *ret)

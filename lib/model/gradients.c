@@ -188,12 +188,6 @@ static void list_x(const struct build *b, struct lists *l)
             l->x[l->n_x++] = attncl_graph_tensor(b->graph, b->params.table->list[i].tensor);
 }
 
-// A detached output has no gradient.
-static bool is_detached(const struct arch_class *arch, const char *name)
-{
-    return arch->detached && strcmp(arch->detached, name) == 0;
-}
-
 static attncl_status refuse(const struct build *b, const char *input, const char *output)
 {
     struct suggestion s = {.word = output};
@@ -216,7 +210,7 @@ static attncl_status list_y(struct build *b, const struct arch_class *arch, stru
             return refuse(b, a->name, name);
         const attncl_shape shape = attncl_graph_shape(b->graph, y);
         TRY(attncl__input_exact(b, a->name, shape.rank, shape.dim, 0, &l->dy[l->n_y]));
-        if (!is_detached(arch, name))
+        if (!arch->detached || strcmp(arch->detached, name) != 0)
             l->y[l->n_y++] = y;
     }
     return ATTNCL_OK;

@@ -164,9 +164,7 @@ attncl_status attncl__results_save(const attncl_results *results, const attncl_m
     }
     for (size_t i = 0; i < n_given; ++i)
         all[n++] = metadata[i];
-    const attncl_status status =
-        durably ? attncl__st_write_durably(path, results->list, results->n, all)
-                : attncl_safetensors_write(path, results->list, results->n, all);
+    const attncl_status status = attncl__st_write(path, results->list, results->n, all, durably);
     attncl__free(all);
     return status;
 }

@@ -247,14 +247,6 @@ static attncl_status run_graph(attncl_model *model, const attncl_array *inputs, 
     return read_outputs(*graph_ret, results);
 }
 
-// An architecture of more than one graph.
-static attncl_status run_all(attncl_model *model, const attncl_array *inputs, size_t n,
-                             attncl_results *results)
-{
-    TRY(check_names(model, inputs, n));
-    return model->arch->run(model, inputs, n, results);
-}
-
 attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, size_t n,
                                attncl_results **results_ret, attncl_graph **graph_ret)
 {
@@ -269,7 +261,9 @@ attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, 
     attncl_graph *g = NULL;
     attncl_results *results = attncl__alloc_zero(sizeof *results);
     REQUIRE(results, ATTNCL_ERR_NO_MEMORY, "results");
-    TRY_DONE(model->arch->run ? run_all(model, inputs, n, results)
+    if (model->arch->run) // more than one graph
+        TRY_DONE(check_names(model, inputs, n));
+    TRY_DONE(model->arch->run ? model->arch->run(model, inputs, n, results)
                               : run_graph(model, inputs, n, results, &g));
     *results_ret = results;
     results = NULL; // ownership has passed to the caller

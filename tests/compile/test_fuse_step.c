@@ -10,7 +10,7 @@
 #include "compile/lowered.h"
 #include "device/context.h"
 #include "exec/exec.h"
-#include "layer/decoding.h"
+#include "layer/layer.h"
 #include "op/fused/fused.h"
 #include "support/compare.h"
 #include "support/fused_nodes.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "attncl/parameters.h"
-#include "layer/decoding.h"
+#include "layer/layer.h"
 #include "model/drawing.h"
 
 enum { LIMIT = 40, N = 24 };

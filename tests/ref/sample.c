@@ -83,7 +83,7 @@ void ref_sample_store_fwd(const struct host *tokens, struct host *step, struct h
 
 // -- the op
 
-// lib/layer/decoding.h: which are drawn from, log2 e / temperature as a float's bits, the seed.
+// lib/layer/layer.h: which are drawn from, log2 e / temperature as a float's bits, the seed.
 struct host *ref_sampling_words(const struct ref_sample *s)
 {
     struct host *h = host_new(ATTNCL_I32, DIMS(4));

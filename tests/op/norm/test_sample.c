@@ -2,7 +2,7 @@
 // Drawing tokens against the reference (tests/ref/sample.c).  The op's arithmetic is in integers, so that
 // these draws agree on every device or on none: a difference of weights of 1e-6 moves one draw in a million.
 
-#include "layer/decoding.h"
+#include "layer/layer.h"
 #include "ref/ref.h"
 #include "support/op_test.h"
 #include <math.h>
