@@ -4,11 +4,15 @@
 
 #include <string.h>
 
+#include "attncl/describe.h"
 #include "base/suggest.h"
 #include "model/arch.h"
 
-static const struct arch_class *const table[] = {
-#define ARCH(file, name) &attncl__arch_##name,
+static const struct {
+    const char *name;
+    const struct arch_class *class;
+} table[] = {
+#define ARCH(file, name) {#name, &attncl__arch_##name},
 #include "model/arch_list.def"
 #undef ARCH
 };
@@ -16,18 +20,23 @@ enum { N_ARCHS = sizeof table / sizeof table[0] };
 
 const struct arch_class *attncl__arch_at(size_t index)
 {
-    return index < N_ARCHS ? table[index] : NULL;
+    return index < N_ARCHS ? table[index].class : NULL;
+}
+
+const char *attncl_arch_name(size_t i)
+{
+    return i < N_ARCHS ? table[i].name : NULL;
 }
 
 attncl_status attncl__arch_find(const char *name, const struct arch_class **ret)
 {
     struct suggestion s = {.word = name};
     for (size_t i = 0; i < N_ARCHS; ++i) {
-        if (strcmp(table[i]->name, name) == 0) {
-            *ret = table[i];
+        if (strcmp(table[i].name, name) == 0) {
+            *ret = table[i].class;
             return ATTNCL_OK;
         }
-        attncl__suggestion_add(&s, table[i]->name);
+        attncl__suggestion_add(&s, table[i].name);
     }
     return FAIL(ATTNCL_ERR_FORMAT, "arch %.100s is not known%s", name,
                 attncl__suggestion_text(&s, "archs"));

@@ -33,8 +33,7 @@ enum decoding {
     DECODE_CROPPED,
 };
 
-struct arch_class {
-    const char *name;
+struct arch_class {      // its name is in the list
     const char *example; // a small configuration; its integers differ, so that shapes can be read
     size_t settings_bytes;
 

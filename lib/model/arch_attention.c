@@ -69,7 +69,6 @@ static const struct port attended_outputs[] = {
     PORT("output", F32, "B Q E"), PORT("attention_weights", F32, "B Q K"), {0}};
 
 const struct arch_class attncl__arch_dot_product_attention = {
-    .name = "dot_product_attention",
     .example = "{}",
     .inputs = PORTS(PORT("queries", F32, "B Q C"), PORT("keys", F32, "B K C"),
                     PORT("values", F32, "B K E"), VALID_LENS),
@@ -108,7 +107,6 @@ static const struct port sized_inputs[] = {
 };
 
 const struct arch_class attncl__arch_bilinear_attention = {
-    .name = "bilinear_attention",
     .example = "{\"query_size\": 20, \"key_size\": 24}",
     .settings_bytes = sizeof(struct sizes_settings),
     .keys = bilinear_keys,
@@ -145,7 +143,6 @@ static attncl_value additive_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_additive_attention = {
-    .name = "additive_attention",
     .example = "{\"query_size\": 20, \"key_size\": 24, \"num_hiddens\": 32}",
     .settings_bytes = sizeof(struct sizes_settings),
     .keys = KEYS(KEYS_OF(bilinear_keys, 0),
@@ -273,7 +270,6 @@ static attncl_value multi_head_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_multi_head_attention = {
-    .name = "multi_head_attention",
     .example = "{\"num_hiddens\": 64, \"num_heads\": 4, \"query_size\": 20, "
                "\"key_size\": 24, \"value_size\": 28}",
     .settings_bytes = sizeof(struct multi_head_settings),

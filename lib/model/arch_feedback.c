@@ -36,7 +36,6 @@ static attncl_value attention_build(struct build *b, const void *settings)
 #define PROJECTED WHEN("kv_precomputed", "true")
 
 const struct arch_class attncl__arch_feedback_attention = {
-    .name = "feedback_attention",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40}",
     .settings_bytes = sizeof(struct attention_settings),
     .keys = KEYS(KEYS_OF(attncl__feedback_attention_keys, AT(attention_settings, feedback)),
@@ -65,7 +64,6 @@ static attncl_value layer_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_feedback_layer = {
-    .name = "feedback_layer",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256}",
     .settings_bytes = sizeof(struct feedback_settings),
     .keys = attncl__feedback_layer_keys,
@@ -98,7 +96,6 @@ static const struct port transformer_outputs[] = {
     .outputs = transformer_outputs, .build = transformer_build
 
 const struct arch_class attncl__arch_feedback_transformer = {
-    .name = "feedback_transformer",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256, "
                "\"n_layers\": 2}",
     .keys = attncl__feedback_keys,
@@ -106,7 +103,6 @@ const struct arch_class attncl__arch_feedback_transformer = {
 };
 
 const struct arch_class attncl__arch_feedback_transformer_kv = {
-    .name = "feedback_transformer_kv",
     .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256, "
                "\"n_layers\": 2}",
     .keys = attncl__feedback_kv_keys,

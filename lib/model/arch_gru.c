@@ -69,7 +69,6 @@ static const struct port outputs[] = {
 };
 
 const struct arch_class attncl__arch_gru = {
-    .name = "gru",
     .example = "{\"input_size\": 20, \"hidden_size\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct gru_settings),
     .keys = gru_keys,
@@ -79,7 +78,6 @@ const struct arch_class attncl__arch_gru = {
 };
 
 const struct arch_class attncl__arch_rnn = {
-    .name = "rnn",
     .example = "{\"input_size\": 20, \"hidden_size\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct gru_settings),
     .keys = KEYS(KEYS_OF(gru_keys, 0), {"nonlinearity", KEY_WORD, AT(gru_settings, rnn.plain),

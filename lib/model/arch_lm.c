@@ -176,7 +176,6 @@ static attncl_status lm_build_decoding(struct build *b, const void *settings, en
     .limit = lm_step_limit
 
 const struct arch_class attncl__arch_lm = {
-    .name = "lm",
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40}",
     .settings_bytes = sizeof(struct lm_settings),
@@ -330,7 +329,6 @@ done:
 }
 
 const struct arch_class attncl__arch_lm_sample = {
-    .name = "lm_sample",
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40, "
                "\"steps\": 9}",

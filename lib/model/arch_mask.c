@@ -35,7 +35,6 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
 }
 
 const struct arch_class attncl__arch_subsequent_mask = {
-    .name = "subsequent_mask",
     .example = "{\"seq_len\": 40}",
     .settings_bytes = sizeof(struct settings),
     .keys = KEYS({"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},
@@ -48,7 +47,6 @@ const struct arch_class attncl__arch_subsequent_mask = {
 };
 
 const struct arch_class attncl__arch_local_mask = {
-    .name = "local_mask",
     .example = "{\"seq_len\": 40, \"local_window_size\": 8}",
     .settings_bytes = sizeof(struct settings),
     .keys = KEYS({"seq_len", KEY_INT, AT(settings, n_seq), .min = 1, .max = max_seq},

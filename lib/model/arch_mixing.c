@@ -37,28 +37,24 @@ static const struct port aft_outputs[] = {PORT("output", F32, "T B d_model"), {0
     .build = aft_build
 
 const struct arch_class attncl__arch_aft_local = {
-    .name = "aft_local",
     .example = "{\"d_model\": 64, \"seq_len\": 40, \"local_window_size\": 8}",
     .keys = attncl__aft_local_keys,
     AFT,
 };
 
 const struct arch_class attncl__arch_aft_full = {
-    .name = "aft_full",
     .example = "{\"d_model\": 64, \"seq_len\": 40}",
     .keys = attncl__aft_full_keys,
     AFT,
 };
 
 const struct arch_class attncl__arch_aft_simple = {
-    .name = "aft_simple",
     .example = "{\"d_model\": 64}",
     .keys = attncl__aft_simple_keys,
     AFT,
 };
 
 const struct arch_class attncl__arch_aft_conv = {
-    .name = "aft_conv",
     .example = "{\"d_model\": 64, \"heads\": 4, \"window_size\": 7}",
     .keys = attncl__aft_conv_keys,
     AFT,
@@ -80,7 +76,6 @@ static attncl_value sgu_build(struct build *b, const void *settings)
 #define SHARED_MASK PORT("mask", MASK, "T|1 T 1", .optional = true)
 
 const struct arch_class attncl__arch_spatial_gating_unit = {
-    .name = "spatial_gating_unit",
     .example = "{\"d_z\": 64, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct sgu_settings),
     .keys = attncl__sgu_keys,
@@ -102,7 +97,6 @@ static attncl_value block_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_gmlp_block = {
-    .name = "gmlp_block",
     .example = "{\"d_model\": 64, \"d_ffn\": 256, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct gmlp_settings),
     .keys = attncl__gmlp_keys,
@@ -145,7 +139,6 @@ static attncl_value mha_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_mha = {
-    .name = "mha",
     .example = "{\"d_model\": 64, \"heads\": 4}",
     .settings_bytes = sizeof(struct arch_mha_settings),
     .keys = KEYS(KEYS_OF(attncl__mha_keys, AT(arch_mha_settings, mha)),

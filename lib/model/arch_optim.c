@@ -34,7 +34,6 @@ static attncl_value step_build(struct build *b, const void *settings)
 #define AMSGRAD  WHEN("amsgrad", "true")
 
 const struct arch_class attncl__arch_optimizer_step = {
-    .name = "optimizer_step",
     .example = "{\"kind\": \"adam\", \"learning_rate\": 0.001}",
     .settings_bytes = sizeof(struct optim_settings),
     .keys = attncl__optim_keys,
@@ -93,7 +92,6 @@ static attncl_value clip_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_clip_grad_norm = {
-    .name = "clip_grad_norm",
     .example = "{\"max_norm\": 1}",
     .settings_bytes = sizeof(struct clip_settings),
     .keys = KEYS({"max_norm", KEY_NUMBER, AT(clip_settings, max_norm), .min = 0},

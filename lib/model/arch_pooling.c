@@ -42,7 +42,6 @@ static attncl_value build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_attention_pooling = {
-    .name = "attention_pooling",
     .example = "{\"kernel\": \"gaussian\"}",
     .settings_bytes = sizeof(struct settings),
     .keys = KEYS({"kernel", KEY_WORD, AT(settings, kind), .choices = kernels},

@@ -26,7 +26,6 @@ static attncl_value softmax_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_softmax = {
-    .name = "softmax",
     .example = "{}",
     .settings_bytes = sizeof(struct softmax_settings),
     .keys = KEYS({"dim", KEY_INT, AT(softmax_settings, dim), .min = -ATTNCL_MAX_RANK, OR(-1)}),
@@ -45,7 +44,6 @@ static attncl_value masked_softmax_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_masked_softmax = {
-    .name = "masked_softmax",
     .example = "{}",
     .inputs = PORTS(PORT("X", F32, "B Q K"), PORT("valid_lens", INT, "B Q; B", .optional = true)),
     .outputs = PORTS(PORT("output", F32, "B Q K")),
@@ -78,7 +76,6 @@ static attncl_value layer_norm_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_layer_norm = {
-    .name = "layer_norm",
     .example = "{\"normalized_shape\": [64]}",
     .settings_bytes = sizeof(struct layer_norm_settings),
     .keys = layer_norm_keys,
@@ -99,7 +96,6 @@ static attncl_value rms_norm_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_rms_norm = {
-    .name = "rms_norm",
     .example = "{\"normalized_shape\": [64]}",
     .settings_bytes = sizeof(struct layer_norm_settings),
     .keys = layer_norm_keys,
@@ -118,7 +114,6 @@ static attncl_value activation_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_activation = {
-    .name = "activation",
     .example = "{\"kind\": \"gelu\"}",
     .settings_bytes = sizeof(attncl_activation),
     .keys = KEYS({"kind", KEY_WORD, 0, .choices = attncl__activation_choices, .any_case = true}),
@@ -145,7 +140,6 @@ static attncl_value linear_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_linear = {
-    .name = "linear",
     .example = "{\"in_features\": 64, \"out_features\": 48}",
     .settings_bytes = sizeof(struct linear_settings),
     .keys = KEYS({"in_features", KEY_INT, AT(linear_settings, in), .min = 1},
@@ -166,7 +160,6 @@ static attncl_value bmm_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_bmm = {
-    .name = "bmm",
     .example = "{}",
     .inputs = PORTS(PORT("a", F32, "B N M"), PORT("b", F32, "B M K")),
     .outputs = PORTS(PORT("output", F32, "B N K")),
@@ -223,7 +216,6 @@ static attncl_value merge_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_transpose_qkv = {
-    .name = "transpose_qkv",
     .example = "{\"num_heads\": 4}",
     .settings_bytes = sizeof(struct heads_settings),
     .keys = heads_keys,
@@ -234,7 +226,6 @@ const struct arch_class attncl__arch_transpose_qkv = {
 };
 
 const struct arch_class attncl__arch_transpose_output = {
-    .name = "transpose_output",
     .example = "{\"num_heads\": 4}",
     .settings_bytes = sizeof(struct heads_settings),
     .keys = heads_keys,

@@ -32,7 +32,6 @@ static attncl_value basic_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_basic_self_attention = {
-    .name = "basic_self_attention",
     .example = "{}",
     .inputs = PORTS(PORT("x", F32, "B T C; T C")),
     .outputs =
@@ -84,7 +83,6 @@ static attncl_value one_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_raschka_self_attention = {
-    .name = "raschka_self_attention",
     .example = "{\"d\": 16}",
     .settings_bytes = sizeof(struct wide_settings),
     .keys = KEYS({"d", KEY_INT, AT(wide_settings, width), .min = 1},
@@ -119,7 +117,6 @@ static attncl_value many_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_raschka_multi_head = {
-    .name = "raschka_multi_head",
     .example = "{\"d\": 16, \"heads\": 4}",
     .settings_bytes = sizeof(struct wide_settings),
     .keys = KEYS({"d", KEY_INT, AT(wide_settings, width), .min = 1},

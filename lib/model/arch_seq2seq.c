@@ -148,7 +148,6 @@ static attncl_value seq2seq_build(struct build *b, const void *settings)
         PORT("enc_valid_lens", INT, "B", .optional = true)
 
 const struct arch_class attncl__arch_seq2seq_bahdanau = {
-    .name = "seq2seq_bahdanau",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, "
                "\"embed_size\": 20, \"num_hiddens\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct seq2seq_settings),
@@ -227,7 +226,6 @@ static attncl_value predict_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_seq2seq_predict = {
-    .name = "seq2seq_predict",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, "
                "\"embed_size\": 20, \"num_hiddens\": 32, \"num_layers\": 2, "
                "\"bos\": 1, \"num_steps\": 9}",

@@ -250,7 +250,6 @@ static attncl_value build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_seq2seq_transformer_predict = {
-    .name = "seq2seq_transformer_predict",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2, \"max_len\": 40, \"bos\": 1, \"num_steps\": 9}",
     .settings_bytes = sizeof(struct predict_settings),

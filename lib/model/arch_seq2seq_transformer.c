@@ -113,7 +113,6 @@ static attncl_value build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_seq2seq_transformer = {
-    .name = "seq2seq_transformer",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2, \"max_len\": 40}",
     .settings_bytes = sizeof(struct seq2seq_transformer_settings),

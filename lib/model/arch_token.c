@@ -23,7 +23,6 @@ static attncl_value embedding_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_embedding = {
-    .name = "embedding",
     .example = "{\"num_embeddings\": 100, \"embedding_dim\": 64}",
     .settings_bytes = sizeof(struct embedding_settings),
     .keys = KEYS({"num_embeddings", KEY_INT, AT(embedding_settings, count), .min = 1},
@@ -62,7 +61,6 @@ static attncl_value positional_build(struct build *b, const void *settings)
 #define D2L   WHEN("layout", "d2l")
 
 const struct arch_class attncl__arch_positional_encoding = {
-    .name = "positional_encoding",
     .example = "{\"layout\": \"labml\", \"num_hiddens\": 64}",
     .settings_bytes = sizeof(struct positional_settings),
     .keys = KEYS({"layout", KEY_WORD, AT(positional_settings, layout), .choices = layouts},
@@ -99,7 +97,6 @@ static attncl_value cross_entropy_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_cross_entropy = {
-    .name = "cross_entropy",
     .example = "{}",
     .settings_bytes = sizeof(attncl_cross_entropy_desc),
     .keys = KEYS({"reduction", KEY_WORD, offsetof(attncl_cross_entropy_desc, reduction),
@@ -129,7 +126,6 @@ static attncl_value shift_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_relative_shift = {
-    .name = "relative_shift",
     .example = "{\"num_hiddens\": 64, \"delta\": 1}",
     .settings_bytes = sizeof(struct shift_settings),
     .keys =

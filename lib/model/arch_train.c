@@ -213,7 +213,6 @@ done:
 #define OF_SEQ2SEQ WHEN("model.arch", "seq2seq_bahdanau", "seq2seq_transformer")
 
 const struct arch_class attncl__arch_train = {
-    .name = "train",
     .example = "{\"model\": {\"arch\": \"lm\", \"layer\": \"transformer\", "
                "\"d_model\": 64, \"heads\": 4, \"d_ff\": 256, \"n_layers\": 2, "
                "\"n_vocab\": 100, \"max_len\": 40}, \"optimizer\": {\"kind\": \"adam\", "

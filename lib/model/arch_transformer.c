@@ -14,7 +14,6 @@ static attncl_value ffn_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_feed_forward = {
-    .name = "feed_forward",
     .example = "{\"d_model\": 64, \"d_ff\": 256}",
     .settings_bytes = sizeof(struct ffn_settings),
     .keys = attncl__ffn_keys,
@@ -168,7 +167,6 @@ static attncl_value layer_build(struct build *b, const void *settings)
         PORT("mask", MASK, "T|1 T 1", .optional = true, ON("gmlp"))
 
 const struct arch_class attncl__arch_transformer_layer = {
-    .name = "transformer_layer",
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256}",
     .settings_bytes = sizeof(struct layers_settings),
@@ -207,7 +205,6 @@ static attncl_value encoder_build(struct build *b, const void *settings)
 }
 
 const struct arch_class attncl__arch_encoder = {
-    .name = "encoder",
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
                "\"d_ff\": 256, \"n_layers\": 2}",
     .settings_bytes = sizeof(struct layers_settings),

@@ -17,7 +17,7 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
 {
     REQUIRE(model && decoder_ret, ATTNCL_ERR_ARGUMENT, "model or decoder_ret is NULL");
     REQUIRE(model->arch->build_decoding, ATTNCL_ERR_UNSUPPORTED, "arch %s is no language model",
-            model->arch->name);
+            model->arch_name);
     REQUIRE(batch >= 1 && batch <= INT32_MAX, ATTNCL_ERR_ARGUMENT,
             "batch is %" PRId64 ", must be at least 1", batch);
 

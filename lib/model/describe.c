@@ -252,15 +252,9 @@ void attncl_description_destroy(attncl_description *description)
     attncl__free(description);
 }
 
-const char *attncl_arch_name(size_t i)
-{
-    const struct arch_class *arch = attncl__arch_at(i);
-    return arch ? arch->name : NULL;
-}
-
 const char *attncl_description_arch(const attncl_description *description)
 {
-    return description ? description->model->arch->name : NULL;
+    return description ? description->model->arch_name : NULL;
 }
 
 const char *attncl_description_config(const attncl_description *description)

@@ -227,7 +227,7 @@ attncl_status attncl__describe_keys(const struct arch_class *arch, struct entry_
     if (!arch->keys)
         return ATTNCL_OK;
     struct key_rows *rows = attncl__alloc(sizeof *rows);
-    REQUIRE(rows, ATTNCL_ERR_NO_MEMORY, "keys of arch %s", arch->name);
+    REQUIRE(rows, ATTNCL_ERR_NO_MEMORY, "keys of an arch");
     rows->n = attncl__config_rows(arch->keys, rows->list);
     for (size_t i = 0; status == ATTNCL_OK && i < rows->n; ++i) {
         size_t first = 0;

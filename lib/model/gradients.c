@@ -159,7 +159,7 @@ bool attncl__gradients_asked(const attncl_array *inputs, size_t n)
 // The values to differentiate, y, and those to differentiate by, x: one allocation, which begins at `y`.
 struct lists {
     attncl_value *y, *dy, *x, *dx;
-    size_t n_y, n_x, n_inputs; // n_inputs: of the x; the parameters follow
+    size_t n_y, n_x;
 };
 
 static attncl_status make_lists(const struct build *b, struct lists *l)
@@ -182,7 +182,6 @@ static void list_x(const struct build *b, struct lists *l)
     for (size_t i = 0; attncl_graph_input_name(b->graph, i, &shape); ++i)
         if (shape.dtype == ATTNCL_F32)
             l->x[l->n_x++] = attncl__graph_input_value(b->graph, i);
-    l->n_inputs = l->n_x;
     for (size_t i = 0; i < b->params.table->n; ++i)
         if (!b->params.table->list[i].fixed)
             l->x[l->n_x++] = attncl_graph_tensor(b->graph, b->params.table->list[i].tensor);

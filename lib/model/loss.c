@@ -38,8 +38,6 @@ attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
 {
     attncl_value targets;
 
-    REQUIRE(arch->target != TARGET_NONE, ATTNCL_ERR_UNSUPPORTED,
-            "arch %s has no loss: its output is no scores of classes", arch->name);
     TRY(check_desc(desc));
     b->gradients = true;
     b->for_loss = true;
@@ -78,6 +76,8 @@ attncl_status attncl__model_scores_loss(attncl_model *model, attncl_graph *g,
                                         size_t n, attncl_value *loss_ret, attncl_value *scores_ret)
 {
     TRY(attncl_graph_status(g));
+    REQUIRE(model->arch->target != TARGET_NONE, ATTNCL_ERR_UNSUPPORTED,
+            "arch %s has no loss: its output is no scores of classes", model->arch_name);
     struct build b = {.graph = g, .inputs = inputs, .n_inputs = n};
     b.params = (struct params){.table = &model->params, .graph = g};
     TRY(attncl__loss_build(&b, model->arch, model->settings, desc, loss_ret, scores_ret));

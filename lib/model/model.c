@@ -81,6 +81,7 @@ attncl_status attncl__model_configure(attncl_model *model)
             "attncl-convert, see docs/model-files.md");
     REQUIRE(config, ATTNCL_ERR_FORMAT, "metadata attncl.config is missing");
     TRY(attncl__arch_find(arch, &model->arch));
+    model->arch_name = arch;
 
     model->settings = attncl__alloc_zero(model->arch->settings_bytes);
     REQUIRE(model->settings, ATTNCL_ERR_NO_MEMORY, "settings of arch %s", arch);
@@ -210,7 +211,7 @@ void attncl_model_destroy(attncl_model *model)
 
 const char *attncl_model_arch(const attncl_model *model)
 {
-    return model ? model->arch->name : NULL;
+    return model ? model->arch_name : NULL;
 }
 
 int64_t attncl_model_config_int(const attncl_model *model, const char *key, int64_t otherwise)

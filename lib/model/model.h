@@ -12,6 +12,7 @@ struct attncl_model {
     attncl_context *context;
     attncl_graph
         *anchor; // empty: keeps the context from being destroyed under a model without parameters
+    const char *arch_name; // in the metadata
     const struct arch_class *arch;
     struct json *config;
     void *settings; // the architecture's own, from the configuration

@@ -43,7 +43,7 @@ static attncl_status check_call(const attncl_model *model, const attncl_array *i
         REQUIRE(inputs[i].name, ATTNCL_ERR_ARGUMENT, "input %zu has no name", i);
         REQUIRE(!model->arch->no_gradients || !attncl__gradients_output(inputs[i].name),
                 ATTNCL_ERR_UNSUPPORTED, "arch %s has no gradients, input %s asks for them",
-                model->arch->name, inputs[i].name);
+                model->arch_name, inputs[i].name);
     }
     return ATTNCL_OK;
 }
@@ -122,7 +122,7 @@ attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs
     REQUIRE(graph_ret, ATTNCL_ERR_ARGUMENT, "graph_ret is NULL");
     TRY(check_call(model, inputs, n));
     REQUIRE(!model->arch->run, ATTNCL_ERR_UNSUPPORTED,
-            "arch %s is not one graph; attncl_model_run() runs it", model->arch->name);
+            "arch %s is not one graph; attncl_model_run() runs it", model->arch_name);
 
     struct build b;
     TRY(attncl__model_begin(model, inputs, n, &b));

@@ -193,9 +193,8 @@ void attncl__train_config_free(struct train_config *c)
 static attncl_status read_data_part(struct train_config *c, const int64_t *steps,
                                     const uint64_t *seed)
 {
-    const char *arch;
-    TRY(attncl__json_text(c->root, "arch", NULL, &arch));
-    TRY(attncl__arch_find(arch, &c->arch));
+    TRY(attncl__json_text(c->root, "arch", NULL, &c->arch_name));
+    TRY(attncl__arch_find(c->arch_name, &c->arch));
     REQUIRE(attncl__json_has(c->root, "model"), ATTNCL_ERR_FORMAT, "model is missing");
     TRY(attncl__json_inner(c->root, "model", &c->model));
     TRY(attncl__json_inner(c->root, "train", &c->train));
@@ -256,7 +255,7 @@ attncl_status attncl__train_fill_model(const struct arch_class *arch, struct jso
 {
     void *settings = attncl__alloc_zero(arch->settings_bytes);
     attncl_status status =
-        settings ? ATTNCL_OK : FAIL(ATTNCL_ERR_NO_MEMORY, "settings of arch %s", arch->name);
+        settings ? ATTNCL_OK : FAIL(ATTNCL_ERR_NO_MEMORY, "settings of the model");
     if (status == ATTNCL_OK)
         status = attncl__arch_configure(arch, model, settings);
     if (status == ATTNCL_OK)

@@ -34,6 +34,7 @@ struct train_settings {
 struct train_config {
     struct json *root;          // owned
     struct json *model, *train; // of the root
+    const char *arch_name;      // in the root
     const struct arch_class *arch;
     struct train_settings settings;
 };

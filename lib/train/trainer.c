@@ -20,15 +20,15 @@ static attncl_status check_kind(const struct train_config *c, const attncl_train
     REQUIRE(arch->target != TARGET_NEXT_TOKENS || !o->pairs, ATTNCL_ERR_ARGUMENT,
             "pairs are for archs seq2seq_bahdanau, seq2seq_transformer and encoder, the "
             "configuration's is %s",
-            arch->name);
+            c->arch_name);
     REQUIRE(arch->target <= TARGET_NEXT_TOKENS || (!o->data && !o->tokens), ATTNCL_ERR_ARGUMENT,
-            "a text and tokens are for arch lm, the configuration's is %s", arch->name);
+            "a text and tokens are for arch lm, the configuration's is %s", c->arch_name);
     REQUIRE(n_lengths == 1 || ((o->data || o->tokens) && !o->batches), ATTNCL_ERR_FORMAT,
             "configuration: train: seq_len has %zu lengths, pairs and ready batches have one",
             n_lengths);
     REQUIRE(!c->settings.clones_layers || arch != &attncl__arch_seq2seq_bahdanau, ATTNCL_ERR_FORMAT,
             "configuration: train: clone_layers is true, arch %s has no layers to copy",
-            arch->name);
+            c->arch_name);
     return ATTNCL_OK;
 }
 
@@ -124,7 +124,7 @@ static attncl_status create_model(attncl_trainer *t, const attncl_safetensors *i
 {
     char *text = NULL;
     TRY(attncl__json_write(t->config.model, JSON_ONE_LINE, &text));
-    attncl_status status = attncl_model_create(t->context, t->config.arch->name, text,
+    attncl_status status = attncl_model_create(t->context, t->config.arch_name, text,
                                                (uint64_t)t->config.settings.seed, &t->model);
     attncl__free(text);
     TRY(status);

@@ -75,7 +75,7 @@ TEST(conditions_name_keys_above_them)
                 while (cause < k && (rows[cause].object != rows[k].object ||
                                      strcmp(rows[cause].key->name, rows[k].when[c]->key) != 0))
                     ++cause;
-                ck_assert_msg(cause < k, "%s: %s", arch->name, rows[k].key->name);
+                ck_assert_msg(cause < k, "%s: %s", attncl_arch_name(i), rows[k].key->name);
             }
         }
     }
