@@ -63,21 +63,26 @@ static attncl_status match(struct build *b, const struct port *port, const attnc
     return attncl__axes_match(axes, kept->shape, kept->name, &kept->desc);
 }
 
-static attncl_status declare(struct build *b, const struct port *port, const attncl_array *a,
-                             attncl_value *ret)
+// Of a shape that was checked.  below: of an index.
+static attncl_status add_input(struct build *b, const attncl_array *a, enum port_type type,
+                               int64_t below, attncl_value *ret)
 {
     static const attncl_dtype dtypes[] = {
         [PORT_F32] = ATTNCL_F32, [PORT_INT] = ATTNCL_I32, [PORT_MASK] = ATTNCL_U8};
 
-    TRY(match(b, port, a));
-    REQUIRE(takes(port->type, a->dtype), ATTNCL_ERR_DTYPE, "input %s has type %s, expected %s",
-            a->name, attncl_dtype_name(a->dtype), attncl__port_type_text(port->type));
-    if (port->type == PORT_INDEX)
-        *ret = attncl_graph_index_input(b->graph, a->name, a->rank, a->dim, 0,
-                                        attncl__port_below(port, b->config, &b->axes));
-    else
-        *ret = attncl_graph_input(b->graph, a->name, dtypes[port->type], a->rank, a->dim);
+    REQUIRE(takes(type, a->dtype), ATTNCL_ERR_DTYPE, "input %s has type %s, expected %s", a->name,
+            attncl_dtype_name(a->dtype), attncl__port_type_text(type));
+    *ret = type == PORT_INDEX
+               ? attncl_graph_index_input(b->graph, a->name, a->rank, a->dim, 0, below)
+               : attncl_graph_input(b->graph, a->name, dtypes[type], a->rank, a->dim);
     return ATTNCL_OK;
+}
+
+static attncl_status declare(struct build *b, const struct port *port, const attncl_array *a,
+                             attncl_value *ret)
+{
+    TRY(match(b, port, a));
+    return add_input(b, a, port->type, attncl__port_below(port, b->config, &b->axes), ret);
 }
 
 attncl_value attncl__input(struct build *b, const char *name)
@@ -101,7 +106,6 @@ attncl_value attncl__input(struct build *b, const char *name)
 attncl_status attncl__input_exact(struct build *b, const char *name, int rank, const int64_t *dim,
                                   int64_t below, attncl_value *ret)
 {
-    const enum port_type type = below > 0 ? PORT_INDEX : PORT_F32;
     const attncl_array *a = attncl__input_find(b->inputs, b->n_inputs, name);
     struct tensor_desc d, want;
     REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
@@ -109,11 +113,7 @@ attncl_status attncl__input_exact(struct build *b, const char *name, int rank, c
     TRY(attncl__desc_make(a->dtype, rank, dim, &want));
     REQUIRE(attncl__desc_same_shape(&d, &want), ATTNCL_ERR_SHAPE, "input %s is %s, must be %s",
             name, SHAPE(&d), SHAPE(&want));
-    REQUIRE(takes(type, a->dtype), ATTNCL_ERR_DTYPE, "input %s has type %s, expected %s", name,
-            attncl_dtype_name(a->dtype), attncl__port_type_text(type));
-    *ret = below > 0 ? attncl_graph_index_input(b->graph, name, a->rank, a->dim, 0, below)
-                     : attncl_graph_input(b->graph, name, ATTNCL_F32, a->rank, a->dim);
-    return ATTNCL_OK;
+    return add_input(b, a, below > 0 ? PORT_INDEX : PORT_F32, below, ret);
 }
 
 void attncl__check_length(struct build *b, const char *name, char axis, int64_t limit)

@@ -182,11 +182,12 @@ static void close_text(struct dataset *d)
     attncl__free(text->mark);
 }
 
-static attncl_status open_characters(struct text_dataset *text)
+static attncl_status read_text(struct dataset *d)
 {
-    struct dataset *d = &text->base;
+    struct text_dataset *text = (struct text_dataset *)d;
     const char *given = d->options.vocabulary;
 
+    REQUIRE(d->file.bytes > 0, ATTNCL_ERR_FORMAT, "%s: is empty", d->file.path);
     if (given)
         TRY(read_vocabulary(given, &text->characters));
     else
@@ -199,13 +200,6 @@ static attncl_status open_characters(struct text_dataset *text)
         TRY(number_characters(&text->characters, &d->value[0]));
     REQUIRE(d->value[0], ATTNCL_ERR_NO_MEMORY, "a vocabulary");
     d->n_vocab[0] = text->characters.n;
-    return ATTNCL_OK;
-}
-
-static attncl_status read_text(struct dataset *d)
-{
-    REQUIRE(d->file.bytes > 0, ATTNCL_ERR_FORMAT, "%s: is empty", d->file.path);
-    TRY(open_characters((struct text_dataset *)d));
     return attncl__windows_split(d, "characters");
 }
 
