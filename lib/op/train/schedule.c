@@ -8,7 +8,7 @@
 //     LINEAR       lr + (min - lr) p                      p = (t - warmup) / (n_steps - warmup),
 //     COSINE       min + (lr - min) (1 + cos(pi p)) / 2       at most 1
 //
-// attncl_schedule_rate() (lib/layer/schedule.c) computes the same on the host, in double.
+// attncl_schedule_rate() (lib/layer/optim.c) computes the same on the host, in double.
 
 #include <float.h>
 #include <math.h>

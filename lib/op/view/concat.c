@@ -4,7 +4,7 @@
 //
 //   y[a, begin_i + m, c] = x_i[a, m, c]        x_i [A, M_i, C], y [A, sum of M_i, C]
 //
-// layer/concat.c brings any axis and any number of values into this form (cl/view/concat.cl).
+// layer/view.c brings any axis and any number of values into this form (cl/view/concat.cl).
 
 #include "op/op.h"
 
