@@ -18,11 +18,6 @@ static const struct {
 };
 enum { N_ARCHS = sizeof table / sizeof table[0] };
 
-const struct arch_class *attncl__arch_at(size_t index)
-{
-    return index < N_ARCHS ? table[index].class : NULL;
-}
-
 const char *attncl_arch_name(size_t i)
 {
     return i < N_ARCHS ? table[i].name : NULL;

@@ -68,8 +68,6 @@ extern const struct key attncl__seq2seq_keys[];
 
 // The class of that name.  ERR_FORMAT for an unknown one: its message names all.
 attncl_status attncl__arch_find(const char *name, const struct arch_class **ret);
-// In the order of the list; NULL after the last.
-const struct arch_class *attncl__arch_at(size_t index);
 
 // Reads a configuration.  ERR_FORMAT for a key that no configuration of the architecture reads.
 attncl_status attncl__arch_configure(const struct arch_class *arch, const struct json *object,

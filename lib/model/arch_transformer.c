@@ -22,6 +22,13 @@ const struct arch_class attncl__arch_feed_forward = {
     .build = ffn_build,
 };
 
+// [T, B, C] <-> [B, T, C], a view.
+static attncl_value swap_axes(attncl_graph *g, attncl_value x)
+{
+    static const int order[] = {1, 0, 2};
+    return attncl_permute(g, x, order);
+}
+
 // -- scores of classes from what an encoder gives: one row of them for a sequence, or for each position
 //
 //     scores = classifier(mean of x over the valid positions, its first position, or each of them)
@@ -63,9 +70,8 @@ static attncl_value add_parts(attncl_graph *g, int64_t n_rows, int64_t n_seq)
 static attncl_value valid_mean(attncl_graph *g, attncl_layout layout, attncl_value x,
                                attncl_value valid_lens)
 {
-    static const int to_batch_first[] = {1, 0, 2};
     if (layout == ATTNCL_LAYOUT_TIME_FIRST)
-        x = attncl_permute(g, x, to_batch_first);
+        x = swap_axes(g, x);
     const attncl_shape shape = attncl_graph_shape(g, x);
     const int64_t scores[3] = {shape.dim[0], 1, shape.dim[1]};
     const int64_t pooled[2] = {shape.dim[0], shape.dim[2]};
@@ -119,13 +125,6 @@ struct layers_settings {
     struct classes_settings classes;
     bool batch_first;
 };
-
-// [T, B, C] <-> [B, T, C], a view.
-static attncl_value swap_axes(attncl_graph *g, attncl_value x)
-{
-    static const int order[] = {1, 0, 2};
-    return attncl_permute(g, x, order);
-}
 
 // Layers that mix along the first axis alone take and give x with that order.
 static bool is_swapped(const struct layers_settings *s)

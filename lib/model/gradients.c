@@ -36,7 +36,8 @@ const struct param *attncl__trained_at(const struct param_table *t, size_t i)
     return NULL;
 }
 
-attncl_status attncl__trained_check(const struct param_table *t)
+// ERR_UNSUPPORTED when a parameter is in 8 or 4 bits.
+static attncl_status check_trained(const struct param_table *t)
 {
     for (size_t i = 0; i < t->n; ++i)
         REQUIRE(!attncl__is_quantised(t->list[i].shape.dtype), ATTNCL_ERR_UNSUPPORTED,
@@ -92,7 +93,7 @@ attncl_status attncl__trained_gradient(const struct param_table *t, attncl_graph
 {
     size_t n = 0, piece = 0;
 
-    TRY(attncl__trained_check(t));
+    TRY(check_trained(t));
     for (size_t i = 0; i < t->n; ++i)
         if (!t->list[i].fixed)
             weights[n++] = attncl_graph_tensor(g, t->list[i].tensor);
@@ -262,7 +263,7 @@ attncl_status attncl__gradients_build(struct build *b, const struct arch_class *
     const size_t n_inputs = attncl_graph_input_count(b->graph);
     struct lists l = {0};
 
-    TRY(attncl__trained_check(b->params.table));
+    TRY(check_trained(b->params.table));
     TRY_DONE(make_lists(b, &l));
     list_x(b, &l);
     TRY_DONE(list_y(b, arch, &l));

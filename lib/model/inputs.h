@@ -118,7 +118,6 @@ struct build {
     int64_t n_positions;  // a step of decoding: the maximum number of positions
     attncl_dtype
         state_dtype; // of the keys and values, or rows of gMLP, that decoding keeps: F32, F16, BF16
-    bool gradients;  // gradients of this graph will be requested
     bool for_loss;   // the one output is the scores of classes, whatever else a run has
     struct dropout_sites dropout; // training; zeros: nothing is dropped
     attncl_value rotary[2]; // attncl__rotary_table(), once it is made: of all positions, local

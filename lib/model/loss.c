@@ -39,7 +39,6 @@ attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
     attncl_value targets;
 
     TRY(check_desc(desc));
-    b->gradients = true;
     b->for_loss = true;
     if (desc->dropout > 0)
         begin_dropout(b, desc);

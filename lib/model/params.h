@@ -223,8 +223,6 @@ void attncl__param_check_window(struct params *p, const char *name, int64_t n, i
 // -- gradients.c: what training changes of a model: the tensors that are no buffers, and their gradients in a graph
 
 size_t attncl__trained_count(const struct param_table *t);
-// ERR_UNSUPPORTED when a parameter is in 8 or 4 bits.
-attncl_status attncl__trained_check(const struct param_table *t);
 // The i-th of them; NULL beyond the last.
 const struct param *attncl__trained_at(const struct param_table *t, size_t i);
 

@@ -107,13 +107,13 @@ static attncl_status build(struct build *b, const attncl_model *model)
 {
     const struct arch_class *arch = model->arch;
     TRY(check_names(model, b->inputs, b->n_inputs));
-    b->gradients = attncl__gradients_asked(b->inputs, b->n_inputs);
     attncl__inputs_begin(b, arch->inputs, attncl__model_values(model));
     const attncl_value y = arch->build(b, model->settings);
     if (y.id)
         attncl_graph_output(b->graph, arch->outputs->name, y);
     TRY(attncl_graph_status(b->graph));
-    return b->gradients ? attncl__gradients_build(b, arch) : ATTNCL_OK;
+    return attncl__gradients_asked(b->inputs, b->n_inputs) ? attncl__gradients_build(b, arch)
+                                                           : ATTNCL_OK;
 }
 
 attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs, size_t n,
