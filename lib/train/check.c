@@ -130,7 +130,7 @@ attncl_status attncl_trainer_check(attncl_trainer *trainer, attncl_train_fault *
     attncl_train_fault fault = ATTNCL_TRAIN_FAULT_INIT;
     const int64_t n_batches = trainer->config.settings.accumulate;
     for (int64_t i = 0; i < n_batches && !fault.op; ++i) {
-        struct batch_in_flight b = {.index = trainer->step * n_batches + i, .share = 1};
+        struct batch_in_flight b = {.index = trainer->progress.step * n_batches + i, .share = 1};
         TRY(attncl__prepare_part(trainer, b.index, &b.part));
         const attncl_status status = b.part.is_empty ? ATTNCL_OK : check_batch(trainer, &b, &fault);
         attncl__batch_free(&b.part.batch);

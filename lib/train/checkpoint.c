@@ -56,13 +56,13 @@ static attncl_status set_state(const attncl_trainer *t, struct json *state)
     snprintf(precision, sizeof precision, "\"%s\"", attncl__precision_name(t->context));
     if (strcmp(precision, "\"float32\"") != 0)
         TRY(attncl__json_set(state, "precision", precision));
-    TRY(attncl__json_set_int(state, "step", t->step));
+    TRY(attncl__json_set_int(state, "step", t->progress.step));
     TRY(attncl__json_set_int(state, "seed", t->config.settings.seed));
     TRY(attncl__json_set(state, "data_hash", hash));
-    if (isfinite(t->best_loss))
-        TRY(attncl__json_set_number(state, "best_loss", t->best_loss));
-    TRY(attncl__json_set_int(state, "best_step", t->best_step));
-    TRY(attncl__json_set_int(state, "n_worse", t->n_worse));
+    if (isfinite(t->progress.best_loss))
+        TRY(attncl__json_set_number(state, "best_loss", t->progress.best_loss));
+    TRY(attncl__json_set_int(state, "best_step", t->progress.best_step));
+    TRY(attncl__json_set_int(state, "n_worse", t->progress.n_worse));
     return attncl__json_set(state, "config", t->config_text);
 }
 
@@ -115,8 +115,7 @@ struct saved {
     attncl_safetensors *file;
     struct json *state;
     const struct json *config;
-    int64_t step, best_step, n_worse;
-    double best_loss;
+    attncl_train_state progress;
 };
 
 static attncl_status read_state(struct saved *saved)
@@ -126,13 +125,13 @@ static attncl_status read_state(struct saved *saved)
     bool present;
     REQUIRE(text, ATTNCL_ERR_FORMAT, "metadata attncl.train is missing: this is no checkpoint");
     TRY(attncl__json_parse(text, strlen(text), &limits, &saved->state));
-    TRY(attncl__json_int(saved->state, "step", NULL, &saved->step));
-    TRY(attncl__json_int(saved->state, "best_step", NULL, &saved->best_step));
-    TRY(attncl__json_int(saved->state, "n_worse", NULL, &saved->n_worse));
-    saved->best_loss = INFINITY;
-    TRY(attncl__json_double(saved->state, "best_loss", &present, &saved->best_loss));
-    REQUIRE(saved->step >= 0 && saved->step < INT32_MAX, ATTNCL_ERR_FORMAT, "step is %" PRId64,
-            saved->step);
+    TRY(attncl__json_int(saved->state, "step", NULL, &saved->progress.step));
+    TRY(attncl__json_int(saved->state, "best_step", NULL, &saved->progress.best_step));
+    TRY(attncl__json_int(saved->state, "n_worse", NULL, &saved->progress.n_worse));
+    saved->progress.best_loss = INFINITY;
+    TRY(attncl__json_double(saved->state, "best_loss", &present, &saved->progress.best_loss));
+    REQUIRE(saved->progress.step >= 0 && saved->progress.step < INT32_MAX, ATTNCL_ERR_FORMAT,
+            "step is %" PRId64, saved->progress.step);
     return attncl__json_object(saved->state, "config", NULL, &saved->config);
 }
 
@@ -258,7 +257,7 @@ static attncl_status read_saved(const attncl_trainer *t, const char *path, struc
 attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
 {
     REQUIRE(trainer && path, ATTNCL_ERR_ARGUMENT, "trainer or path is NULL");
-    struct saved saved = {0};
+    struct saved saved = {.progress = ATTNCL_TRAIN_STATE_INIT};
     attncl_status status = ATTNCL_OK;
     TRY_DONE(attncl__prefix_failure(read_saved(trainer, path, &saved), "%s", path));
     attncl__drop_batches(trainer);
@@ -269,10 +268,8 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
         TRY_DONE(attncl__tensor_clear(trainer->fault));
     TRY_DONE(take_arrays(trainer, &saved, true));
     trainer->is_broken = false;
-    trainer->step = saved.step;
-    trainer->best_loss = saved.best_loss;
-    trainer->best_step = saved.best_step;
-    trainer->n_worse = saved.n_worse;
+    saved.progress.accuracy = trainer->progress.accuracy;
+    trainer->progress = saved.progress;
     TRY_DONE(attncl__begin_replicas(trainer));
 done:
     attncl__json_free(saved.state);

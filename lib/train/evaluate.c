@@ -95,14 +95,14 @@ attncl_status attncl_trainer_evaluate(attncl_trainer *trainer, double *loss_ret)
     if (status != ATTNCL_OK)
         return give_up(trainer, status);
     TRY(attncl__exchange_averages(trainer));
-    if (loss < trainer->best_loss) {
-        trainer->best_loss = loss;
-        trainer->best_step = trainer->step;
-        trainer->n_worse = 0;
+    if (loss < trainer->progress.best_loss) {
+        trainer->progress.best_loss = loss;
+        trainer->progress.best_step = trainer->progress.step;
+        trainer->progress.n_worse = 0;
     } else {
-        trainer->n_worse += 1;
+        trainer->progress.n_worse += 1;
     }
-    trainer->accuracy = accuracy;
+    trainer->progress.accuracy = accuracy;
     *loss_ret = loss;
     return ATTNCL_OK;
 }

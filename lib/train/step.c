@@ -33,7 +33,7 @@ static struct batch_in_flight *in_flight_at(attncl_trainer *t, int64_t index)
 static attncl_status check_whole(const attncl_trainer *t)
 {
     REQUIRE(!t->is_broken, ATTNCL_ERR_STATE,
-            "step %" PRId64 " failed half done: resume from a checkpoint", t->step + 1);
+            "step %" PRId64 " failed half done: resume from a checkpoint", t->progress.step + 1);
     return ATTNCL_OK;
 }
 
@@ -42,7 +42,8 @@ attncl_status attncl__check_usable(const attncl_trainer *t)
     TRY(check_whole(t));
     for (size_t i = 0; i < N_SLOTS; ++i)
         REQUIRE(t->in_flight[i].state != BATCH_RUNNING, ATTNCL_ERR_STATE,
-                "step %" PRId64 " has begun: attncl_trainer_step() comes first", t->step + 1);
+                "step %" PRId64 " has begun: attncl_trainer_step() comes first",
+                t->progress.step + 1);
     return ATTNCL_OK;
 }
 
@@ -213,7 +214,7 @@ static attncl_status begin_batches(attncl_trainer *t, int64_t oldest, int64_t ne
 attncl_status attncl_trainer_begin(attncl_trainer *trainer)
 {
     REQUIRE(trainer, ATTNCL_ERR_ARGUMENT, "trainer is NULL");
-    const int64_t n = trainer->config.settings.accumulate, oldest = trainer->step * n;
+    const int64_t n = trainer->config.settings.accumulate, oldest = trainer->progress.step * n;
     const int64_t first = trainer->run_end > oldest ? trainer->run_end : oldest;
     if (trainer->is_broken || !attncl__is_alone(trainer) || first >= oldest + MAX_STEPS_BEGUN * n ||
         first >= trainer->config.settings.steps * n)
@@ -272,7 +273,7 @@ void attncl__drop_batches(attncl_trainer *t)
 
 static attncl_status take_batches(attncl_trainer *t, attncl_train_step *step)
 {
-    const int64_t n = t->config.settings.accumulate, first = t->step * n, end = first + n;
+    const int64_t n = t->config.settings.accumulate, first = t->progress.step * n, end = first + n;
     if (t->run_end < end)
         t->run_end = end;
     for (int64_t i = first; i < end; ++i) {
@@ -318,19 +319,19 @@ attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *st
     REQUIRE(trainer && step_ret, ATTNCL_ERR_ARGUMENT, "trainer or step_ret is NULL");
     TRY(check_whole(trainer));
     attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
-    step.step = trainer->step + 1;
-    TRY(find_rate(trainer, trainer->step, &step.learning_rate));
+    step.step = trainer->progress.step + 1;
+    TRY(find_rate(trainer, trainer->progress.step, &step.learning_rate));
     const attncl_status status = take_batches(trainer, &step);
     if (attncl__prefix_failure(status, "step %" PRId64, step.step) != ATTNCL_OK)
         return stop(trainer, status, true);
     const attncl_status finite = check_finite(&step);
     if (finite != ATTNCL_OK)
         return stop(trainer, finite, false);
-    trainer->step = step.step;
+    trainer->progress.step = step.step;
     const attncl_status compared = attncl__compare_replicas(trainer);
     if (compared != ATTNCL_OK) {
         trainer->is_broken = true; // the weights have had their step
-        trainer->step = step.step - 1;
+        trainer->progress.step = step.step - 1;
         return compared;
     }
     return STRUCT_WRITE(attncl_train_step, step_ret, &step);

@@ -184,7 +184,7 @@ attncl_status attncl__begin_replicas(attncl_trainer *t)
     TRY(attncl_ranks_compare(t->ranks, "the configuration's hash",
                              hash(0, t->config_text, strlen(t->config_text))));
     TRY(attncl_ranks_compare(t->ranks, "the data's hash", attncl__dataset_hash(t->data)));
-    TRY(attncl_ranks_compare(t->ranks, "the number of steps taken", (uint64_t)t->step));
+    TRY(attncl_ranks_compare(t->ranks, "the number of steps taken", (uint64_t)t->progress.step));
     TRY(attncl_context_device(t->context, &device));
     snprintf(text, sizeof text, "%s/%s", device.name, device.driver_version);
     t->devices_differ =
@@ -195,11 +195,11 @@ attncl_status attncl__begin_replicas(attncl_trainer *t)
 attncl_status attncl__compare_replicas(attncl_trainer *t)
 {
     uint64_t h;
-    if (attncl__is_alone(t) || t->step % COMPARE_EVERY != 0)
+    if (attncl__is_alone(t) || t->progress.step % COMPARE_EVERY != 0)
         return ATTNCL_OK;
     if (t->devices_differ)
         return broadcast(t);
     TRY(hash_weights(t, &h));
     return attncl__prefix_failure(attncl_ranks_compare(t->ranks, "the weights' hash", h),
-                                  "after step %" PRId64, t->step);
+                                  "after step %" PRId64, t->progress.step);
 }

@@ -186,8 +186,9 @@ attncl_status attncl_trainer_create(attncl_context *context, const char *config_
     REQUIRE(t, ATTNCL_ERR_NO_MEMORY, "trainer");
     t->context = context;
     t->ranks = o.ranks;
-    t->accuracy = NAN;
-    t->best_loss = INFINITY;
+    t->progress = (attncl_train_state)ATTNCL_TRAIN_STATE_INIT;
+    t->progress.accuracy = NAN;
+    t->progress.best_loss = INFINITY;
     const attncl_status status = fill(t, config_json, &o);
     if (status != ATTNCL_OK) {
         attncl_trainer_destroy(t);
@@ -245,13 +246,5 @@ attncl_status attncl_trainer_plan(const attncl_trainer *trainer, attncl_train_pl
 attncl_status attncl_trainer_state(const attncl_trainer *trainer, attncl_train_state *state_ret)
 {
     REQUIRE(trainer && state_ret, ATTNCL_ERR_ARGUMENT, "trainer or state_ret is NULL");
-    const attncl_train_state state = {
-        .struct_size = sizeof state,
-        .step = trainer->step,
-        .best_loss = trainer->best_loss,
-        .best_step = trainer->best_step,
-        .n_worse = trainer->n_worse,
-        .accuracy = trainer->accuracy,
-    };
-    return STRUCT_WRITE(attncl_train_state, state_ret, &state);
+    return STRUCT_WRITE(attncl_train_state, state_ret, &trainer->progress);
 }

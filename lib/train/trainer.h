@@ -96,10 +96,7 @@ struct attncl_trainer {
     // [], 0, or NaN after a loss or norm that is not finite; NULL with several ranks.
     attncl_tensor *fault;
 
-    int64_t step;    // taken
-    double accuracy; // of the last evaluation; NaN: none, or the targets are no labels
-    double best_loss;
-    int64_t best_step, n_worse;
+    attncl_train_state progress;
     bool is_broken; // a step was left half done
 
     struct grad_sums *grad_sums; // of several ranks

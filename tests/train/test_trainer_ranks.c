@@ -54,7 +54,7 @@ static void check_that_ranks_compare(attncl_ranks *ranks, attncl_trainer *traine
     ck_ok(attncl__compare_replicas(trainer));
     if (attncl_ranks_rank(ranks) == 1)
         ck_ok(attncl__tensor_clear(trainer->trained[0].tensor[KEPT_WEIGHT]));
-    trainer->step = 100;
+    trainer->progress.step = 100;
     if (trainer->devices_differ || attncl_ranks_size(ranks) == 1)
         ck_ok(attncl__compare_replicas(trainer));
     else
