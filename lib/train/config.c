@@ -114,7 +114,7 @@ static const struct key data_keys[] = {
     {"batches", KEY_WORD, AT(train_settings, data.order), .choices = orders, OR_WORD("shuffled")},
     {"min_frequency", KEY_INT, AT(train_settings, data.min_frequency), .min = 1, OR(2)},
     {"accumulate", KEY_INT, AT(train_settings, accumulate), .min = 1, OR(1)},
-    {"steps", KEY_INT, AT(train_settings, steps), .min = 1, OR(1000)},
+    {"steps", KEY_INT, AT(train_settings, plan.steps), .min = 1, OR(1000)},
     {"seed", KEY_INT, AT(train_settings, seed), OR(0)},
     {"clone_layers", KEY_BOOL, AT(train_settings, clones_layers), OR(false)},
     {0},
@@ -140,7 +140,7 @@ static attncl_status check_schedule(void *settings)
     attncl_schedule_desc *schedule = &s->optimizer.schedule;
     REQUIRE(!s->optimizer.is_noam || schedule->kind == ATTNCL_RATE_INVERSE_SQRT, ATTNCL_ERR_FORMAT,
             "kind is not noam, optimizer noam has its own schedule");
-    schedule->n_steps = (double)s->steps;
+    schedule->n_steps = (double)s->plan.steps;
     if (schedule->kind != ATTNCL_RATE_INVERSE_SQRT || s->optimizer.is_noam)
         return ATTNCL_OK;
     REQUIRE(s->model.width > 0, ATTNCL_ERR_FORMAT, "kind is noam, the model has no d_model");
@@ -174,11 +174,11 @@ static const struct key train_keys[] = {
     {"label_smoothing", KEY_NUMBER, AT(train_settings, label_smoothing), .below = 1, OR(0)},
     {"pad", KEY_INT, AT(train_settings, pad), .min = INT32_MIN, OR_PRESET},
     {"ema", KEY_NUMBER, AT(train_settings, ema), .below = 1, OR(0)},
-    {"eval_every", KEY_INT, AT(train_settings, eval_every), OR(500)},
-    {"checkpoint_every", KEY_INT, AT(train_settings, checkpoint_every), OR(500)},
-    {"keep", KEY_INT, AT(train_settings, keep), .min = 1, OR(3)},
-    {"patience", KEY_INT, AT(train_settings, patience), OR(0)},
-    {"sample", KEY_INT, AT(train_settings, sample), OR(100)},
+    {"eval_every", KEY_INT, AT(train_settings, plan.eval_every), OR(500)},
+    {"checkpoint_every", KEY_INT, AT(train_settings, plan.checkpoint_every), OR(500)},
+    {"keep", KEY_INT, AT(train_settings, plan.keep), .min = 1, OR(3)},
+    {"patience", KEY_INT, AT(train_settings, plan.patience), OR(0)},
+    {"sample", KEY_INT, AT(train_settings, plan.sample), OR(100)},
     {0},
 };
 

@@ -3,14 +3,15 @@
 #ifndef ATTNCL_TRAIN_CONFIG_H
 #define ATTNCL_TRAIN_CONFIG_H
 
+#include "attncl/train.h"
 #include "model/arch.h"
 #include "model/block_layers.h"
 #include "train/dataset.h"
 
 struct train_settings {
     struct dataset_options
-        data; // without what trainers add: the seed, `accumulate`, the vocabularies
-    int64_t steps;
+        data;               // without what trainers add: the seed, `accumulate`, the vocabularies
+    attncl_train_plan plan; // without batches
     struct optim_settings optimizer;
     double grad_norm_clip, grad_value_clip; // 0: none
     attncl_clip_style clip;
@@ -18,7 +19,6 @@ struct train_settings {
     int64_t pad; // -1: none
     int64_t accumulate;
     double ema; // 0: none
-    int64_t eval_every, checkpoint_every, keep, patience, sample;
     int64_t seed;
     bool clones_layers;         // a new model's layers all begin as layer 0
     struct {                    // what the model says

@@ -196,7 +196,7 @@ static attncl_status begin_batch(attncl_trainer *t, int64_t index)
 // was not waited for; then prepares one more.  Failures of batches from `needed_end` on are told when they are needed.
 static attncl_status begin_batches(attncl_trainer *t, int64_t oldest, int64_t needed_end)
 {
-    const int64_t n_batches = t->config.settings.steps * t->config.settings.accumulate;
+    const int64_t n_batches = t->config.settings.plan.steps * t->config.settings.accumulate;
     int64_t index = oldest;
     for (bool runs = true; runs && index < oldest + MAX_ENQUEUED; ++index) {
         runs = index < t->run_end;
@@ -217,7 +217,7 @@ attncl_status attncl_trainer_begin(attncl_trainer *trainer)
     const int64_t n = trainer->config.settings.accumulate, oldest = trainer->progress.step * n;
     const int64_t first = trainer->run_end > oldest ? trainer->run_end : oldest;
     if (trainer->is_broken || !attncl__is_alone(trainer) || first >= oldest + MAX_STEPS_BEGUN * n ||
-        first >= trainer->config.settings.steps * n)
+        first >= trainer->config.settings.plan.steps * n)
         return ATTNCL_OK;
     trainer->run_end = first + n;
     return begin_batches(trainer, oldest, oldest);

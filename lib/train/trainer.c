@@ -228,18 +228,10 @@ attncl_model *attncl_trainer_model(attncl_trainer *trainer)
 attncl_status attncl_trainer_plan(const attncl_trainer *trainer, attncl_train_plan *plan_ret)
 {
     REQUIRE(trainer && plan_ret, ATTNCL_ERR_ARGUMENT, "trainer or plan_ret is NULL");
-    const struct train_settings *s = &trainer->config.settings;
-    const attncl_train_plan plan = {
-        .struct_size = sizeof plan,
-        .steps = s->steps,
-        .eval_every = s->eval_every,
-        .checkpoint_every = s->checkpoint_every,
-        .keep = s->keep,
-        .patience = s->patience,
-        .sample = s->sample,
-        .n_train_batches = attncl__dataset_count(trainer->data, SPLIT_TRAIN),
-        .n_valid_batches = attncl__dataset_count(trainer->data, SPLIT_VALID),
-    };
+    attncl_train_plan plan = trainer->config.settings.plan;
+    plan.struct_size = sizeof plan;
+    plan.n_train_batches = attncl__dataset_count(trainer->data, SPLIT_TRAIN);
+    plan.n_valid_batches = attncl__dataset_count(trainer->data, SPLIT_VALID);
     return STRUCT_WRITE(attncl_train_plan, plan_ret, &plan);
 }
 

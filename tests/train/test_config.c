@@ -239,7 +239,7 @@ TEST(the_caller_replaces_steps_and_seed)
     struct train_config c;
     snprintf(text, sizeof text, "{%s, \"train\": {\"steps\": 2, \"seed\": 3}}", lm);
     ck_ok(attncl__train_config_begin(&c, text, &steps, &seed));
-    ck_assert_int_eq(c.settings.steps, 7);
+    ck_assert_int_eq(c.settings.plan.steps, 7);
     ck_assert_int_eq(c.settings.seed, 5);
     attncl__train_config_free(&c);
     ck_fails(attncl__train_config_begin(&c, text, NULL, &large), ATTNCL_ERR_ARGUMENT,
