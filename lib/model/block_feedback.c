@@ -179,13 +179,13 @@ struct layer_dropout {
     attncl_dropout_desc weights, attn, hidden, ffn;
 };
 
-static void drop_layer(struct dropout_sites *sites, struct feedback_parts *parts,
+static void drop_layer(attncl_dropout_desc *next, struct feedback_parts *parts,
                        attncl_feedback_layer_params *layer, struct layer_dropout *ret)
 {
-    ret->weights = attncl__dropout_next(sites, 0);
-    ret->attn = attncl__dropout_next(sites, 0);
-    ret->hidden = attncl__dropout_next(sites, 0);
-    ret->ffn = attncl__dropout_next(sites, 0);
+    ret->weights = attncl__dropout_next(next, 0);
+    ret->attn = attncl__dropout_next(next, 0);
+    ret->hidden = attncl__dropout_next(next, 0);
+    ret->ffn = attncl__dropout_next(next, 0);
     parts->attn.dropout = &ret->weights;
     layer->attn_dropout = &ret->attn;
     parts->ffn.dropout = &ret->hidden;

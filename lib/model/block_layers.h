@@ -124,7 +124,7 @@ void attncl__rnn_free(struct rnn *rnn);
 void attncl__rnn_params(struct params *p, const struct rnn_settings *s, struct rnn *rnn);
 
 // Gives every layer but the first dropout of what it reads, at the next places.
-void attncl__rnn_drop(struct rnn *rnn, struct dropout_sites *sites);
+void attncl__rnn_drop(struct rnn *rnn, attncl_dropout_desc *next);
 
 // The states as [L, B, H].
 attncl_value attncl__rnn_stack_states(attncl_graph *g, const struct rnn *rnn);

@@ -62,10 +62,10 @@ bool attncl__rnn_create(struct build *b, int64_t n_layers, struct rnn *ret)
     return false;
 }
 
-void attncl__rnn_drop(struct rnn *rnn, struct dropout_sites *sites)
+void attncl__rnn_drop(struct rnn *rnn, attncl_dropout_desc *next)
 {
     for (size_t k = 1; k < rnn->n; ++k) {
-        rnn->dropped[k] = attncl__dropout_next(sites, 0);
+        rnn->dropped[k] = attncl__dropout_next(next, 0);
         rnn->layers[k].dropout = &rnn->dropped[k];
     }
 }

@@ -142,25 +142,21 @@ attncl_value attncl__build_fail(struct build *b, attncl_status status)
 
 // -- dropout
 
-attncl_dropout_desc attncl__dropout_next(struct dropout_sites *sites, int batch_axis)
+attncl_dropout_desc attncl__dropout_next(attncl_dropout_desc *next, int batch_axis)
 {
     attncl_dropout_desc desc = ATTNCL_DROPOUT_DESC_INIT;
-    if (sites->p == 0)
+    if (next->p == 0)
         return desc;
-    desc.p = sites->p;
-    desc.seed = sites->seed;
-    desc.site = sites->n++;
-    desc.step = sites->step;
+    desc = *next;
     desc.batch_axis = batch_axis;
-    desc.batch_begin = sites->batch_begin;
-    desc.batch_total = sites->batch_total;
+    ++next->site;
     return desc;
 }
 
-attncl_value attncl__dropout_add(attncl_graph *g, struct dropout_sites *sites, int batch_axis,
+attncl_value attncl__dropout_add(attncl_graph *g, attncl_dropout_desc *next, int batch_axis,
                                  attncl_value y, attncl_value residual)
 {
-    attncl_dropout_desc desc = attncl__dropout_next(sites, batch_axis);
+    attncl_dropout_desc desc = attncl__dropout_next(next, batch_axis);
     desc.residual = residual;
     return attncl_dropout(g, y, &desc);
 }

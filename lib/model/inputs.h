@@ -16,19 +16,11 @@
 // them: of a layer its attention weights, what its attention adds, its hidden channels, what its feed-forward network
 // adds; a layer that is run step by step has one number for all steps.
 
-struct dropout_sites {
-    double p; // 0: nothing is dropped
-    uint64_t seed;
-    attncl_value step;                // I32 []
-    uint32_t n;                       // met so far
-    int64_t batch_begin, batch_total; // of attncl_loss_desc
-};
-
-// Of the next place, where the batch is axis `batch_axis`; its number is taken where p is not 0.
-attncl_dropout_desc attncl__dropout_next(struct dropout_sites *sites, int batch_axis);
+// Of the next place, where the batch is axis `batch_axis`; where p is not 0, *next becomes that of the place after it.
+attncl_dropout_desc attncl__dropout_next(attncl_dropout_desc *next, int batch_axis);
 
 // dropout(y) + residual at the next place.
-attncl_value attncl__dropout_add(attncl_graph *g, struct dropout_sites *sites, int batch_axis,
+attncl_value attncl__dropout_add(attncl_graph *g, attncl_dropout_desc *next, int batch_axis,
                                  attncl_value y, attncl_value residual);
 
 // -- port.c: inputs and outputs of an architecture, declared: a table names each with its type and its shape, as text
@@ -119,8 +111,8 @@ struct build {
     attncl_dtype
         state_dtype; // of the keys and values, or rows of gMLP, that decoding keeps: F32, F16, BF16
     bool for_loss;   // the one output is the scores of classes, whatever else a run has
-    struct dropout_sites dropout; // training; zeros: nothing is dropped
-    attncl_value rotary[2]; // attncl__rotary_table(), once it is made: of all positions, local
+    attncl_dropout_desc dropout; // of the next place in training; zeros: nothing is dropped
+    attncl_value rotary[2];      // attncl__rotary_table(), once it is made: of all positions, local
 };
 
 // Before any input: what the architecture declares, and its configuration.

@@ -21,7 +21,8 @@ static void begin_dropout(struct build *b, const attncl_loss_desc *desc)
 {
     const int32_t first = 0;
 
-    b->dropout = (struct dropout_sites){
+    b->dropout = (attncl_dropout_desc){
+        .struct_size = sizeof b->dropout,
         .p = desc->dropout,
         .seed = desc->seed,
         .step = desc->step,
