@@ -143,10 +143,10 @@ static attncl_status add_params(attncl_description *d)
                                         param->fixed ? ATTNCL_ENTRY_BUFFER : ATTNCL_ENTRY_PARAMETER,
                                     .optional = param->optional,
                                     .name = param->name,
-                                    .type = param->type,
+                                    .type = attncl_dtype_name(param->desc.dtype),
                                     .is_map = param->is_map,
                                     .problem = param->problem};
-        TRY(add_tensor(d, entry, param->rank, param->dim));
+        TRY(add_tensor(d, entry, param->desc.rank, param->desc.dim));
     }
     return ATTNCL_OK;
 }

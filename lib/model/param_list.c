@@ -39,13 +39,14 @@ static attncl_status append(struct param_list *l, const char *name, const struct
     REQUIRE(GROW_LIST(l->list, l->n, l->capacity), ATTNCL_ERR_NO_MEMORY, "list of %zu parameters",
             l->n + 1);
     struct listed_param *param = &l->list[l->n];
-    *param = (struct listed_param){.name = attncl__copy_text(name), .rank = want->rank};
+    *param = (struct listed_param){
+        .name = attncl__copy_text(name),
+        .desc = *want,
+        .optional = kind == PARAM_OPTIONAL_WEIGHT || kind == PARAM_BUFFER,
+        .is_map = kind == PARAM_MAP,
+        .fixed = kind == PARAM_BUFFER,
+    };
     REQUIRE(param->name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
-    memcpy(param->dim, want->dim, sizeof param->dim);
-    param->type = attncl_dtype_name(want->dtype);
-    param->optional = kind == PARAM_OPTIONAL_WEIGHT || kind == PARAM_BUFFER;
-    param->is_map = kind == PARAM_MAP;
-    param->fixed = kind == PARAM_BUFFER;
     const attncl_status status = attncl__name_add(&l->names, param->name, (int)l->n);
     if (status != ATTNCL_OK)
         attncl__free(param->name);

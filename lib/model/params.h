@@ -21,9 +21,7 @@
 
 struct listed_param {
     char *name;
-    int rank;
-    int64_t dim[ATTNCL_MAX_RANK];
-    const char *type;
+    struct tensor_desc desc;
     bool optional; // a file may lack it
     bool fixed;    // a buffer: nothing to train
     bool is_map;   // attncl__param_kept()
