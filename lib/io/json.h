@@ -53,8 +53,8 @@ struct json_members {
 struct json_members attncl__json_members(struct json_span text);
 // The same of an array, whose elements have empty keys.
 struct json_members attncl__json_elements(struct json_span text);
-// Finds the next one.  False after the last, and on a failure, which is the status: what is no object, or has no
-// comma where one belongs, is ERR_FORMAT.
+// Finds the next one.  False after the last, and on a failure, which is the status: what is no
+// object, or has no comma where one belongs, is ERR_FORMAT.
 bool attncl__json_next_member(struct json_members *members);
 
 // Parses the value of `key`: an object as attncl__json_parse() does, or a string, which is written

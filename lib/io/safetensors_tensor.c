@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensors of a safetensors file: rules for every one, read or written, and finding one.  Weights in 8 and 4 bits are a
-// tensor of bytes U8 [panels, pairs, bytes of a pair], and metadata with its type and shape, "attncl.quantised.NAME":
-// "q8 [7, 64]".
+// Tensors of a safetensors file: rules for every one, read or written, and finding one.  Weights in
+// 8 and 4 bits are a tensor of bytes U8 [panels, pairs, bytes of a pair], and metadata with its
+// type and shape, "attncl.quantised.NAME": "q8 [7, 64]".
 
 #include <inttypes.h>
 #include <stdio.h>

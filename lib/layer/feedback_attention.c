@@ -21,7 +21,8 @@ static attncl_value project_heads(attncl_graph *g, const char *scope, attncl_val
     return attncl_reshape(g, y, 4, dim);
 }
 
-// Attention of query [B, C] to memories, key and value maps included where there are any, and the output map.
+// Attention of query [B, C] to memories, key and value maps included where there are any, and the
+// output map.
 static attncl_value attend(attncl_graph *g, const attncl_feedback_params *p, attncl_value query,
                            struct feedback_memories m, attncl_value residual,
                            attncl_value *weights_ret)

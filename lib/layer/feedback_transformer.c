@@ -112,7 +112,8 @@ static attncl_value step(attncl_graph *g, const struct feedback_model *model,
     return x;
 }
 
-// The steps of x [T, B, C] by one set of nodes.  *saves_ret, unless NULL: what a backward pass reads of them.
+// The steps of x [T, B, C] by one set of nodes.  *saves_ret, unless NULL: what a backward pass
+// reads of them.
 static attncl_value loop_steps(attncl_graph *g, struct feedback_steps *s, attncl_value x,
                                int64_t n_steps, attncl_value *memory_ret,
                                struct loop_saves *saves_ret)

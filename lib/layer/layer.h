@@ -153,9 +153,10 @@ enum { SAMPLING_WORDS = 4, SAMPLING_ROWS = 256 };
 void attncl__sampling_words(double temperature, int64_t top_k, uint64_t seed,
                             int32_t words[SAMPLING_WORDS]);
 
-// A token for each row of logits [B, V], by input "sampling" and the position in state `step`, I32 [1 + B], the position
-// and the tokens of a step: the step of the next position, and row (position mod SAMPLING_ROWS) of state "drawn" [SAMPLING_ROWS, B], -1 where scores
-// are not finite.  `window`: state [W, B], the last tokens, which drops the first and takes the new one; or none.
+// A token for each row of logits [B, V], by input "sampling" and the position in state `step`, I32
+// [1 + B], the position and the tokens of a step: the step of the next position, and row (position
+// mod SAMPLING_ROWS) of state "drawn" [SAMPLING_ROWS, B], -1 where scores are not finite.
+// `window`: state [W, B], the last tokens, which drops the first and takes the new one; or none.
 void attncl__sample(attncl_graph *g, attncl_value logits, attncl_value step, attncl_value window);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Adam, SGD, clipping, sums in place and learning-rate schedules as builders.  What depends on the number of steps is a
-// value on the device: one compiled graph serves every step.
+// Adam, SGD, clipping, sums in place and learning-rate schedules as builders.  What depends on the
+// number of steps is a value on the device: one compiled graph serves every step.
 
 #include <inttypes.h>
 #include <math.h>
@@ -203,7 +203,8 @@ void attncl_average_update(attncl_graph *g, attncl_value average, attncl_value v
     attncl__layer_average_update(g, average, value, ATTNCL_NONE_VALUE, decay);
 }
 
-// -- learning-rate schedules: on the host in double, and as a node.  The formulas are in lib/op/train/schedule.c.
+// -- learning-rate schedules: on the host in double, and as a node.  The formulas are in
+// lib/op/train/schedule.c.
 
 // A schedule of a caller, checked, with the default of warmup filled in.
 static attncl_status read_schedule(const attncl_schedule_desc *given, attncl_schedule_desc *ret)

@@ -60,8 +60,8 @@ attncl_value attncl_permute(attncl_graph *g, attncl_value x, const int *order)
     return attncl__graph_view(g, x, &view);
 }
 
-// -- concatenation along any axis.  The op concatenates up to 8 of [A, M_i, C] along the middle axis; more take several
-// passes, so that each element is copied about log8 of their number times.
+// -- concatenation along any axis.  The op concatenates up to 8 of [A, M_i, C] along the middle
+// axis; more take several passes, so that each element is copied about log8 of their number times.
 
 enum { AT_ONCE = 8 };
 

@@ -39,9 +39,10 @@ struct arch_class {      // its name is in the list
 
     const struct key *keys; // of the configuration, into the settings; NULL: there are none
     const struct port *inputs, *outputs; // up to {0}; inputs NULL: there are none
-    // Adds the inputs, the parameters, the layers and the outputs; the graph keeps a failure.  The one output is
-    // returned and gets its port's name; several have their names already, and null is returned.  Without a graph it
-    // gives every parameter's name and shape alone; b->params keeps a failure.
+    // Adds the inputs, the parameters, the layers and the outputs; the graph keeps a failure.  The
+    // one output is returned and gets its port's name; several have their names already, and null
+    // is returned.  Without a graph it gives every parameter's name and shape alone; b->params
+    // keeps a failure.
     attncl_value (*build)(struct build *b, const void *settings);
     // For an architecture that is more than one graph: runs it.  `build` then only names the parameters, or is NULL.
     // All inputs that it needs are there.

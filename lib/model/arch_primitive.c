@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// softmax, masked_softmax, layer_norm, rms_norm, activation, linear, bmm, transpose_qkv, transpose_output.
+// softmax, masked_softmax, layer_norm, rms_norm, activation, linear, bmm, transpose_qkv,
+// transpose_output.
 
 #include <inttypes.h>
 

@@ -29,7 +29,8 @@ static attncl_value swap_axes(attncl_graph *g, attncl_value x)
     return attncl_permute(g, x, order);
 }
 
-// -- scores of classes from what an encoder gives: one row of them for a sequence, or for each position
+// -- scores of classes from what an encoder gives: one row of them for a sequence, or for each
+// position
 //
 //     scores = classifier(mean of x over the valid positions, its first position, or each of them)
 

@@ -129,8 +129,9 @@ struct feedback_settings {
 extern const struct key attncl__feedback_attention_keys[], attncl__feedback_layer_keys[],
     attncl__feedback_keys[], attncl__feedback_kv_keys[];
 int64_t attncl__feedback_limit(const struct feedback_settings *s); // longest sequence
-// x [T, B, C] -> [T, B, C] and, with memory_ret, the memories; [B, C] at a position -> [B, C].  With `last`,
-// x is a prompt that fills the state of steps, and the result is its row `last`, [B, C] (layer/layer.h).
+// x [T, B, C] -> [T, B, C] and, with memory_ret, the memories; [B, C] at a position -> [B, C].
+// With `last`, x is a prompt that fills the state of steps, and the result is its row `last`,
+// [B, C] (layer/layer.h).
 attncl_value attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
                               struct decode_at at, attncl_value *memory_ret);
 

@@ -16,7 +16,8 @@
 // them: of a layer its attention weights, what its attention adds, its hidden channels, what its feed-forward network
 // adds; a layer that is run step by step has one number for all steps.
 
-// Of the next place, where the batch is axis `batch_axis`; where p is not 0, *next becomes that of the place after it.
+// Of the next place, where the batch is axis `batch_axis`; where p is not 0, *next becomes that of
+// the place after it.
 attncl_dropout_desc attncl__dropout_next(attncl_dropout_desc *next, int batch_axis);
 
 // dropout(y) + residual at the next place.
@@ -131,11 +132,13 @@ int64_t attncl__input_axis(const struct build *b, char letter);
 attncl_status attncl__input_exact(struct build *b, const char *name, int rank, const int64_t *dim,
                                   int64_t below, attncl_value *ret);
 
-// Fail the graph with ERR_SHAPE when an input, along its free axis, is longer than the model takes; when it is empty.
+// Fail the graph with ERR_SHAPE when an input, along its free axis, is longer than the model takes;
+// when it is empty.
 void attncl__check_length(struct build *b, const char *name, char axis, int64_t limit);
 void attncl__check_steps(struct build *b, const char *name, char axis);
 
-// Keeps a failure of the construction that is no builder's: in the graph, without one in the parameters.  The null value.
+// Keeps a failure of the construction that is no builder's: in the graph, without one in the
+// parameters.  The null value.
 attncl_value attncl__build_fail(struct build *b, attncl_status status);
 
 #endif

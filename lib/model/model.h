@@ -94,8 +94,8 @@ attncl_status attncl__gradients_build(struct build *b, const struct arch_class *
 
 // -- loss.c: the loss of a model that tells classes apart: cross entropy of its output with input "targets"
 
-// Adds an architecture's computation for the inputs of `b`, "targets" among them, its loss and the scores of classes,
-// [..., n_classes] for targets [...].
+// Adds an architecture's computation for the inputs of `b`, "targets" among them, its loss and the
+// scores of classes, [..., n_classes] for targets [...].
 attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
                                  const void *settings, const attncl_loss_desc *desc,
                                  attncl_value *loss_ret, attncl_value *scores_ret);

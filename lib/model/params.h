@@ -124,8 +124,8 @@ attncl_status attncl__param_table_add_rows(struct param_table *t, const char *na
 
 // Whether a parameter of the file is a whole tensor.
 bool attncl__param_is_whole(const struct param_table *t, const struct param_piece *piece);
-// A parameter of the file as it is there, released by attncl__free().  In 8 or 4 bits its scales are finite, and
-// *dtype_ret and dim_ret are those of its weights.
+// A parameter of the file as it is there, released by attncl__free().  In 8 or 4 bits its scales
+// are finite, and *dtype_ret and dim_ret are those of its weights.
 attncl_status attncl__param_read(const attncl_safetensors *file, const attncl_array *a,
                                  attncl_dtype *dtype_ret, int64_t dim_ret[2], void **data_ret);
 // Its elements as floats.
@@ -218,7 +218,8 @@ attncl_value attncl__param_stack_end(struct param_stack *s);
 // A stored mask [n, n] must be |i - j| < window.  An absent one is fine.
 void attncl__param_check_window(struct params *p, const char *name, int64_t n, int64_t window);
 
-// -- gradients.c: what training changes of a model: the tensors that are no buffers, and their gradients in a graph
+// -- gradients.c: what training changes of a model: the tensors that are no buffers, and their
+// gradients in a graph
 
 size_t attncl__trained_count(const struct param_table *t);
 // The i-th of them; NULL beyond the last.

@@ -87,9 +87,9 @@ static attncl_status check_missing(const struct port *table, struct config_value
     return status;
 }
 
-// ERR_ARGUMENT when the inputs hold a name that the architecture does not know, or lack inputs that must be
-// there: the message names all of these, and the nearest of the names there are.  A wrong name is why an input is
-// missing, so it comes first.
+// ERR_ARGUMENT when the inputs hold a name that the architecture does not know, or lack inputs that
+// must be there: the message names all of these, and the nearest of the names there are.  A wrong
+// name is why an input is missing, so it comes first.
 static attncl_status check_names(const attncl_model *model, const attncl_array *inputs, size_t n)
 {
     const struct port *table = model->arch->inputs;

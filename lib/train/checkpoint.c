@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Checkpoints: written; resumed from, where everything is compared and found before the first write.
+// Checkpoints: written; resumed from, where everything is compared and found before the first
+// write.
 
 #include "train/trainer.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The configuration of training: the names, ranges and defaults of its keys, what the model implies of its data; read,
-// completed and checked.
+// The configuration of training: the names, ranges and defaults of its keys, what the model implies
+// of its data; read, completed and checked.
 
 #include "train/config.h"
 

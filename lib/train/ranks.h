@@ -38,8 +38,9 @@ static inline bool attncl__ranks_are_many(const attncl_ranks *ranks)
     return ranks && ranks->place.size > 1;
 }
 
-// Waits some microseconds, for what is no other rank's.  A loop gives the microseconds of its last pause, at
-// first 0, and waits up to 16 times as long after some turns: each pause takes a core from the device.
+// Waits some microseconds, for what is no other rank's.  A loop gives the microseconds of its last
+// pause, at first 0, and waits up to 16 times as long after some turns: each pause takes a core
+// from the device.
 void attncl__ranks_pause(int *us);
 
 #endif

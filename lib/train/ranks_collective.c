@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What all ranks do at once: sums, broadcasts, comparisons.  Sums are in an order that no message changes:
+// What all ranks do at once: sums, broadcasts, comparisons.  Sums are in an order that no message
+// changes:
 //
 //   data [n] is cut in one block for each rank.
 //   exchange   rank r receives block r of every rank
