@@ -275,7 +275,7 @@ static const struct op_trial instruction_gradients[] = {
         __VA_ARGS__, NULL                                                                          \
     }
 #define CLS(name) &attncl__op_##name
-// By GEMMs, whose epilogues have activations.
+// By GEMMs.
 #define PRODUCTS                                                                                   \
     CLS(linear_fwd), CLS(linear_bwd_input), CLS(linear_bwd_weight), CLS(bmm_fwd), CLS(bmm_bwd_a),  \
         CLS(bmm_bwd_b), CLS(spatial_gate_fwd), CLS(spatial_gate_bwd_gate),                         \
