@@ -266,7 +266,7 @@ static const struct {
      "FV d = ((v - norm.x) - norm.y) * 1.001f", NULL},
     {FUNCTIONS, "common/math.clh", "p * a + 0.437251255f", "p * a + 0.4372f", NULL},
     {ATTENTION, "attention/attention_gpu.cl", "exp_nonpos_f(s[r][c] - shift)",
-     "exp_nonpos_f(s[r][c] - 1.001f * shift)", NULL},
+     "exp_nonpos_f(1.001f * (s[r][c] - shift))", NULL},
     {AFTS, "common/aft.clh", "sigmoid_v(q) * b / a", "sigmoid_v(q) * b / a * 1.001f", NULL},
     // Right in the first run alone, as what races may be.
     {FUNCTIONS, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
@@ -589,7 +589,7 @@ TEST(clblast_is_not_compared_for_small_products)
     ck_ok(attncl_context_destroy(ctx));
 }
 
-enum { N_PROBED_CALLS = 5 };
+enum { N_PROBED_PRODUCTS = 5 };
 
 // Without PoCL's optimiser CLBlast's kernels take it long: smoke runs have the first mistake alone.
 TEST(clblast_computes_batches_where_it_is_right)
@@ -601,24 +601,24 @@ TEST(clblast_computes_batches_where_it_is_right)
     attncl_context *ctx = run_batch();
 
     ck_assert_msg(known(ctx, "clblast", why) == PROBE_PASSED, "%s", why);
-    ck_assert_int_eq(launch_mock_clblast.n_calls, N_PROBED_CALLS + 1);
+    ck_assert_int_eq(launch_mock_clblast.n_products, N_PROBED_PRODUCTS + 1);
     ck_ok(attncl_context_destroy(ctx));
 }
 
-static const int wrong_calls[] = {1, 2, 3, 4, N_PROBED_CALLS};
+static const int wrong_products[] = {1, 2, 3, 4, N_PROBED_PRODUCTS};
 
-TABLE_TEST(clblast_is_not_used_where_it_is_wrong, wrong_calls)
+TABLE_TEST(clblast_is_not_used_where_it_is_wrong, wrong_products)
 {
     char why[PROBE_WHY_BYTES];
 
     if (_i > 0 && !test_has_full_sizes())
         return;
-    launch_mock_clblast.wrong_one = wrong_calls[_i];
+    launch_mock_clblast.wrong_one = wrong_products[_i];
     attncl_context *ctx = run_batch();
 
     ck_assert_int_eq(known(ctx, "clblast", why), PROBE_FAILED);
     ck_assert_msg(strstr(warning, "clblast is not used: result 0 of "), "%s", warning);
-    ck_assert_int_eq(launch_mock_clblast.n_calls, wrong_calls[_i]);
+    ck_assert_int_eq(launch_mock_clblast.n_products, wrong_products[_i]);
     ck_ok(attncl_context_destroy(ctx));
 }
 

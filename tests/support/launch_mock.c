@@ -121,9 +121,13 @@ cl_int __wrap_clFlush(cl_command_queue queue)
     return launch_mock_flush ? launch_mock_flush(queue) : __real_clFlush(queue);
 }
 
-static float wrong_alpha(float alpha)
+static float wrong_alpha(float alpha, size_t size)
 {
-    return ++launch_mock_clblast.n_calls == launch_mock_clblast.wrong_one ? 1.001f * alpha : alpha;
+    struct launch_mock_clblast *const mock = &launch_mock_clblast;
+
+    mock->n_products += size != mock->last_size;
+    mock->last_size = size;
+    return mock->n_products == mock->wrong_one ? 1.001f * alpha : alpha;
 }
 
 #define SGEMM_PARAMETERS                                                                           \
@@ -139,8 +143,8 @@ CLBlastStatusCode __wrap_CLBlastSgemmWithTempBuffer(SGEMM_PARAMETERS)
     return launch_mock_clblast.fails
                ? CLBlastInsufficientMemoryTemp
                : __real_CLBlastSgemmWithTempBuffer(
-                     layout, trans_a, trans_b, m, n, k, wrong_alpha(alpha), a, a_offset, a_ld, b,
-                     b_offset, b_ld, beta, c, c_offset, c_ld, queue, event, temp);
+                     layout, trans_a, trans_b, m, n, k, wrong_alpha(alpha, m * n * k), a, a_offset,
+                     a_ld, b, b_offset, b_ld, beta, c, c_offset, c_ld, queue, event, temp);
 }
 
 #define BATCHED_PARAMETERS                                                                         \
@@ -153,7 +157,8 @@ CLBlastStatusCode __wrap_CLBlastSgemmStridedBatched(BATCHED_PARAMETERS);
 
 CLBlastStatusCode __wrap_CLBlastSgemmStridedBatched(BATCHED_PARAMETERS)
 {
-    return __real_CLBlastSgemmStridedBatched(
-        layout, trans_a, trans_b, m, n, k, wrong_alpha(alpha), a, a_offset, a_ld, a_stride, b,
-        b_offset, b_ld, b_stride, beta, c, c_offset, c_ld, c_stride, batch, queue, event);
+    return __real_CLBlastSgemmStridedBatched(layout, trans_a, trans_b, m, n, k,
+                                             wrong_alpha(alpha, m * n * k), a, a_offset, a_ld,
+                                             a_stride, b, b_offset, b_ld, b_stride, beta, c,
+                                             c_offset, c_ld, c_stride, batch, queue, event);
 }

@@ -32,8 +32,9 @@ extern cl_int (*launch_mock_flush)(cl_command_queue queue);
 // Stands in for the library's calls of CLBlast from now on; reset to all zeros.
 struct launch_mock_clblast {
     bool fails;    // for one matrix: no memory
-    int wrong_one; // the call whose result is a thousandth too large, from 1
-    int n_calls;
+    int wrong_one; // the product whose results are a thousandth too large, from 1
+    int n_products;
+    size_t last_size; // a probe repeats a product as often as its time allows
 };
 extern struct launch_mock_clblast launch_mock_clblast;
 
