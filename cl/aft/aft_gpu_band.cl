@@ -6,14 +6,14 @@
 //   e^(w + kappa) = e^(w - peak) e^(kappa - max_exponent) e^(peak + max_exponent)
 //
 //   Work      one work-item = ITEM_LANES neighbouring lanes of channels, ROWS target rows; a work-group =
-//             LANES = TX * ITEM_LANES lanes, TY blocks of rows.  A source is 2 ROWS ITEM_LANES FMAs to
+//             GROUP_LANES = TX * ITEM_LANES lanes, TY blocks of rows.  A source is 2 ROWS ITEM_LANES FMAs to
 //             a work-item; its exponential is computed once for the work-group, by the work-items in
 //             their order, so that neighbours read neighbouring lanes
 //   Memory    reads the sources inside the work-group's window once, their ranges, the rows'
-//             weights and the targets once; writes results once.  Local memory: KEYS * (2 * LANES +
-//             TY * ROWS) + LANES + LS floats
+//             weights and the targets once; writes results once.  Local memory:
+//             KEYS * (2 * GROUP_LANES + TY * ROWS) + GROUP_LANES + LS floats
 //   Numerics  max_exponent is the largest kappa inside the work-group's window.  A block of rows and
-//             LANES lanes is done here where its exponents stay within REACH: kappa >=
+//             GROUP_LANES lanes is done here where its exponents stay within REACH: kappa >=
 //             max_exponent - REACH inside its window, so that the source of a row's peak keeps the
 //             row's sum above e^-REACH, and at most e^REACH from outside.  Else it is flagged, for
 //             aft_gpu_rows
@@ -37,7 +37,7 @@
 #include "aft/aft_bias.clh"
 #include "aft/aft_source.clh"
 
-#define LANES (TX * ITEM_LANES)
+#define GROUP_LANES (TX * ITEM_LANES)
 
 // One float of each of a work-item's lanes.
 #if ITEM_LANES == 2
@@ -124,8 +124,9 @@ LOCAL_INLINE int part_start(struct part *s, const struct sums outside[ITEM_LANES
     return hold;
 }
 
-// A work-item's share of the loads of KEYS sources: of one lane every (LS / LANES)-th source, and every TX-th weight of its rows.
-enum { BROUGHT = KEYS * LANES / LS, BROUGHT_WEIGHTS = (KEYS * ROWS + TX - 1) / TX };
+// A work-item's share of the loads of KEYS sources: of one lane every (LS / GROUP_LANES)-th source,
+// and every TX-th weight of its rows.
+enum { BROUGHT = KEYS * GROUP_LANES / LS, BROUGHT_WEIGHTS = (KEYS * ROWS + TX - 1) / TX };
 struct brought {
     float kappa[BROUGHT], alpha[BROUGHT], beta[BROUGHT], weight[BROUGHT_WEIGHTS];
 };
@@ -136,7 +137,7 @@ static inline void fetch(struct brought *b, const struct source *from, const str
 {
     UNROLL
     for (int i = 0; i < BROUGHT; ++i) {
-        const int t = min(j0 + id / LANES + i * (LS / LANES), end - 1);
+        const int t = min(j0 + id / GROUP_LANES + i * (LS / GROUP_LANES), end - 1);
         b->kappa[i] = source_kappa(from, t);
         b->alpha[i] = source_alpha(from, t);
         b->beta[i] = source_beta(from, t);
@@ -149,17 +150,17 @@ static inline void fetch(struct brought *b, const struct source *from, const str
     }
 }
 
-// packed: [source][2][LANES]; weights: [source][ROWS] of the work-item's rows
+// packed: [source][2][GROUP_LANES]; weights: [source][ROWS] of the work-item's rows
 LOCAL_INLINE void place(__local float *packed, __local float *weights, const struct brought *b,
                         float max_exponent, int id)
 {
     UNROLL
     for (int i = 0; i < BROUGHT; ++i) {
-        const int j = id / LANES + i * (LS / LANES);
+        const int j = id / GROUP_LANES + i * (LS / GROUP_LANES);
         const float e = exp_nonpos_f(b->kappa[i] - max_exponent);
-        __local float *to = packed + j * 2 * LANES + id % LANES;
+        __local float *to = packed + j * 2 * GROUP_LANES + id % GROUP_LANES;
         to[0] = e * b->alpha[i];
-        to[LANES] = e * b->beta[i];
+        to[GROUP_LANES] = e * b->beta[i];
     }
     UNROLL
     for (int i = 0; i < BROUGHT_WEIGHTS; ++i)
@@ -173,8 +174,8 @@ LOCAL_INLINE void add_sources(struct part *s, __local const float *packed,
 {
 #pragma unroll 8
     for (int j = 0; j < KEYS; ++j) {
-        const item_lanes alpha = LOAD_LANES(packed + j * 2 * LANES);
-        const item_lanes beta = LOAD_LANES(packed + j * 2 * LANES + LANES);
+        const item_lanes alpha = LOAD_LANES(packed + j * 2 * GROUP_LANES);
+        const item_lanes beta = LOAD_LANES(packed + j * 2 * GROUP_LANES + GROUP_LANES);
         UNROLL
         for (int q = 0; q < ROWS / 4; ++q) {
             const float4 four = vload4(q, weights + j * ROWS);
@@ -195,12 +196,12 @@ LOCAL_INLINE void add_sources(struct part *s, __local const float *packed,
 KERNEL void aft_gpu_band(TARGET_PARAMS, SOURCE_PARAMS, __global float *scratch, long flags_at,
                          int row0, long weights_at, int pitch, RANGE_PARAMS, int window, int causal)
 {
-    __local float packed[KEYS * 2 * LANES] __attribute__((aligned(16)));
+    __local float packed[KEYS * 2 * GROUP_LANES] __attribute__((aligned(16)));
     __local float weights[TY * KEYS * ROWS] __attribute__((aligned(16)));
-    __local float maxima[LANES];
+    __local float maxima[GROUP_LANES];
     __local int all_hold[LS];
     const int id = get_local_id(0), tx = id % TX, ty = id / TX, groups = get_num_groups(0);
-    const int column = get_group_id(0), line = get_group_id(1), first = column * LANES;
+    const int column = get_group_id(0), line = get_group_id(1), first = column * GROUP_LANES;
     const struct bias w = {0, 0, window, causal, 0, 0, 0, steps};
     const int t0 = row0 + line * TY * ROWS, last = (steps - 1) / ROWS * ROWS;
     struct tile head, tail, mine;
@@ -215,10 +216,10 @@ KERNEL void aft_gpu_band(TARGET_PARAMS, SOURCE_PARAMS, __global float *scratch, 
     float peak[ROWS], bottom[ITEM_LANES]; // no registers in the loop
 
     // A work-item packs sources of one lane, which need not be among the lanes that it adds.
-    const int packer = min(first + id % LANES, lanes - 1);
+    const int packer = min(first + id % GROUP_LANES, lanes - 1);
     const struct source source = SOURCE_AT(lane0 + packer);
     const float max_exponent = largest(ranges + packer, head.from, tail.to, 2 * lanes);
-    if (id < LANES)
+    if (id < GROUP_LANES)
         maxima[id] = max_exponent;
     for (int r = 0; r < ROWS; ++r)
         peak[r] = r < mine.rows ? table[r] : 0.0f;
