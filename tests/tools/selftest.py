@@ -19,7 +19,7 @@ COPIES = [
     [("norm/softmax.cl", [("1.0f / sum", "1.001f / sum"), ("1.0f / r.sum", "1.001f / r.sum")], "softmax"),
      ("aft/aft_bwd.cl", [("sigmoid_v(-load_some(q", "sigmoid_v(load_some(q")], "aft"),  # in its gradient alone
      ("train/adam.cl", [("old.m * k->beta1 + g", "old.m * k->beta1 - g")], "adam"),
-     ("train/clip.cl", [("norm = sqrt(plain)", "norm = 2.0f * sqrt(plain)")], "clip_grad_norm"),
+     ("train/update.cl", [("norm = sqrt(plain)", "norm = 2.0f * sqrt(plain)")], "clip_grad_norm"),
      ("common/dropout.clh", [(">= d->threshold", "< d->threshold")], "dropout"),
      ("norm/argmax.cl", [("y[row] = place", "if (row != 1) y[row] = place")], "argmax"),  # an element is not written
      ("aft/aft_prefill.cl", [("s->a += odd.a", "s->a -= odd.a")], "decoding, aft_local")],  # in a prompt's state alone
