@@ -235,11 +235,17 @@ double attncl__attention_pairs(const struct op_sig *sig)
     return window > 0 && wide < pairs ? wide : pairs;
 }
 
-static void add_macros(struct kspec *spec, const struct attention_tiling *p)
+// Macros that say which keys a query sees.
+static void add_visibility_macros(struct kspec *spec, const struct attention_tiling *p)
 {
     kspec_int(spec, "MASKING", p->masking);
     if (p->at_position)
         kspec_int(spec, "AT_POSITION", 1);
+}
+
+static void add_macros(struct kspec *spec, const struct attention_tiling *p)
+{
+    add_visibility_macros(spec, p);
     kspec_int(spec, "DROPOUT", p->dropout);
     kspec_int(spec, "SOFTCAP", p->softcap);
     kspec_int(spec, "BIAS", p->bias);
@@ -278,16 +284,14 @@ attncl_status attncl__attention_pack(struct launcher *l, const struct op_call *c
     kspec_set_vw_ls(&spec, p->vw, 1);
     kspec_int(&spec, "BC", p->key_tile);
     kspec_int(&spec, "PANEL", p->score_vectors * (int64_t)p->vw);
-    kspec_int(&spec, "MASKING", p->masking);
+    add_visibility_macros(&spec, p);
     arg_list_add(&list, ARGS(ATTENTION_HEADS(call, x->tiles), ATTENTION_HEADS(call, x->rows),
                              ATTENTION_VISIBILITY(call, p), arg_mem(call->scratch),
                              arg_i64(x->tiles_at), arg_i64(x->rows_at), arg_i32(tiles->dim[1]),
                              arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(tiles->dim[3]),
                              arg_i32(rows->dim[3]), arg_i32(x->pitch)));
-    if (p->at_position) {
-        kspec_int(&spec, "AT_POSITION", 1);
+    if (p->at_position)
         arg_list_add(&list, ARGS(arg_mem(call->in[ATT_IN_POSITION])));
-    }
     return attncl__launch(l, &spec, grid_2d(p->kv_heads, ceil_div(p->n_keys, p->key_tile), 1, 1),
                           list.arg, list.n);
 }
