@@ -155,7 +155,7 @@ KERNEL void aft_gpu_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *res
         MASKED || flag_rows == 0 || any_flag(sums + flags_at, t0, lanes, flag_rows, flag_lanes);
     const int live = wanted && get_global_id(0) < lanes;
 
-    // What lies outside of the region comes as sums.
+    // Sources outside the region are in sums of blocks.
     const int blocks = (steps + BLOCK - 1) / BLOCK;
     int from, to;
     bias_region(&w, t0, rows, BLOCK, &from, &to);

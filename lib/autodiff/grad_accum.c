@@ -156,8 +156,8 @@ static int by_address(const void *a, const void *b)
     return x->value < y->value ? -1 : x->value > y->value;
 }
 
-// Sums `n` view gradients into one that fills a contiguous range: theirs, or the base's when no
-// others remain.
+// Adds the n gradients of views into one gradient of elements [low, high) of the base: the range
+// that they span, or all of it for the last ones.
 static struct view_grad scatter(attncl_graph *g, const struct view_grad *list, int n, int64_t low,
                                 int64_t high)
 {

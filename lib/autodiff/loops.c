@@ -123,7 +123,7 @@ static const struct node *producer(const attncl_graph *g, attncl_value x)
     return v->kind == VALUE_RESULT ? &g->nodes[v->node] : NULL;
 }
 
-// The stack of which x is this iteration's row; 0: none.
+// The stack that x is this iteration's row of; 0: x is no such row.
 static int stack_of_row(const struct loop_sums *s, attncl_value x)
 {
     const struct node *node = producer(s->g, x);
@@ -149,13 +149,14 @@ attncl_value attncl__loop_sums_stack(struct loop_sums *s, attncl_value x)
     return stack;
 }
 
-// Of an op that sums over rows: without what may be added to the sum.
+// The number of inputs that a sum over rows reads.  Inputs behind them are added to the sum.
 static int n_inputs(const struct op_class *cls)
 {
     return cls->n_in < LOOP_SUM_MAX_IN ? cls->n_in : LOOP_SUM_MAX_IN;
 }
 
-// What computes x, where that can be done for all rows at once: ops that sum over rows.
+// The node that computes x as a sum over rows, which one node can do for the rows of all iterations;
+// NULL: there is none.
 static const struct node *row_sum(const attncl_graph *g, attncl_value x)
 {
     const struct node *node = producer(g, x);

@@ -24,7 +24,7 @@ int attncl__fusion_sole_producer_of(const struct lowered *p, int n, int i,
 bool attncl__fusion_is_plain_map(const struct lowered *p, int n, int first)
 {
     const struct op_class *cls = p->nodes[n].cls;
-    // Those of linear_fwd, or they begin with those.
+    // Parameters of fused_linear_fwd begin with those of linear_fwd.
     const struct fused_linear_fwd_params *params = p->nodes[n].params;
     const struct fused_linear_fwd_params *of_first = p->nodes[first].params;
 

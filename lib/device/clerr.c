@@ -6,7 +6,7 @@
 
 #include "device/clerr.h"
 
-// Those of the calls that the library makes: none are about images, samplers, pipes or parts of devices.
+// The library creates no images, samplers, pipes or sub-devices: their codes are left out.
 #define CL_CODE_LIST(X)                                                                            \
     X(CL_SUCCESS, 0)                                                                               \
     X(CL_DEVICE_NOT_FOUND, -1)                                                                     \
