@@ -199,10 +199,7 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
         const int kc = min(tile_k, k_end - k0);
         const bool with_bias = (flags & EPI_BIAS_COL) && kc == k_all;
 
-#if WTYPE >= STORED_Q8
-        for (int j = 0; j < columns; j += NR)
-            pack_quantised(b_base, k, j0 + j, k0, min(NR, columns - j), kc, b_pack + j * kc);
-#elif !DIRECT
+#if !DIRECT
         for (int j = 0; j < columns; j += NR)
             pack_b(b + (TRANS_B ? (j0 + j) * ldb + k0 : k0 * ldb + j0 + j), ldb,
                    min(NR, columns - j), kc, b_pack + j * kc);

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT
-// GEMM of few rows with an epilogue, B in 8 or 4 bits, CPU variant.  Host side: lib/gemm/gemm_quantised.c
+// GEMM with an epilogue, B in 8 or 4 bits, CPU variant.  Host side: lib/gemm/gemm_quantised.c
 //
 //   C = act(A B + bias) * gate + residual        A [m, k], B [n, k] (common/weights.clh), k a multiple of 32
 //   With NORM, the rows of A are normalised first, as in gemm_cpu_skinny.cl
 //
-//   Work      one work-item = `panels_per_item` panels of 16 columns of C, all rows, MAX_ROWS at a time.  1-D grid
-//   Memory    reads B once, in order, a panel of it again from a cache for each MAX_ROWS rows; A from the caches.  `sums`: local
-//             memory, a float for each block of each row, rows up to a multiple of MAX_ROWS.  With NORM, normalised rows besides
-//   Numerics  float, of weights as they are stored.  A block's sum is of weights plus an offset, which `sums` takes away again: its
-//             rounding is some four times that of a plain sum.  Blocks are added in order
+//   Work      one work-item = `rows_per_item` rows by `panels_per_item` panels of 16 columns of C.  1-D grid: panels fastest
+//   Memory    the work-item's rows of A, rounded, are in local memory, `a_pairs` and `a_blocks`, `blocks_at_once` blocks of each at
+//             a time (even; with NORM all), rows up to a multiple of MAX_ROWS; sums of earlier blocks are in C.  B is read once for
+//             each rows_per_item rows, in order, and again from a cache for each MAX_ROWS of them.  `normalised`: a row, padded
+//             to whole vectors
+//   Numerics  A is rounded to 16 bits: 65,535 levels between plus and minus the largest magnitude of a block of 32.  Products with
+//             B's integers and their sums in a block are exact; blocks are added in float, in order.  A row of C does not depend
+//             on the number of rows.  A block of A with infinity or NaN makes its row NaN
 //
-//   Macro     Meaning                Values
-//   MAX_ROWS  rows of A at a time    1 | 4 | 8
+//   Macro     Meaning                       Values
+//   MAX_ROWS  rows of A at a time           1 | 4 | 8
 //   NORM      the rows of A are normalised  0 | NORM_LAYER | NORM_RMS
 
 #include "common/epilogue.clh"
+#include "common/prefetch.clh"
 #include "common/weights.clh"
 
 #if !defined MAX_ROWS || !defined NORM
@@ -23,113 +27,185 @@
 
 #if NORM
 #include "common/norm.clh"
-#define A_SPACE __local
+#define ROW_SPACE __local
 #define NORM_PARAMS                                                                                \
     , __global const float *restrict norm_weight, __global const float *restrict norm_bias,        \
         float eps, __local float *restrict normalised
 #else
-#define A_SPACE __global
+#define ROW_SPACE __global
 #define NORM_PARAMS
 #endif
 
-// Sums of a row in a block: two for latency, while there are registers.
-#define CHAINS (MAX_ROWS < 4 ? 2 : 1)
+// Bytes from a block of B to what is prefetched.
+#define PREFETCHED 4096
 
-// What the offsets add to each block's sum of row r, negative.
-LOCAL_INLINE void sum_blocks(A_SPACE const float *x, int blocks, int r, int rows,
-                             __local float *sums)
+// A block of a row of A is `scale` times integers.
+struct a_block {
+    float scale;
+    int start; // their sum times what a stored weight is too large by, negative
+};
+
+// sum + what the low halves, and the high halves, of two words multiply to.  x86 has an instruction for it, which compilers do not
+// find again once they have simplified the halves.
+static inline int16 add_products(int16 sum, uint16 w, int x)
 {
-    for (int b = 0; b < blocks; b++, x += 32) {
-        FV sum = VLOAD(x);
-#pragma unroll
-        for (int c = VW; c < 32; c += VW)
-            sum += VLOAD(x + c);
-        sums[b * rows + r] = -QUANTISED_OFFSET * horizontal_sum(sum);
-    }
+#if defined __AVX512BW__
+    typedef short short32 __attribute__((vector_size(64)));
+    const short32 a = __builtin_astype(w, short32), b = __builtin_astype((int16)(x), short32);
+    return sum + __builtin_astype(__builtin_ia32_pmaddwd512(a, b), int16);
+#elif defined __AVX2__
+    typedef short halves __attribute__((vector_size(32)));
+    const halves low = __builtin_astype(w.lo, halves), high = __builtin_astype(w.hi, halves);
+    const halves b = __builtin_astype((int8)(x), halves);
+    return sum + (int16)(__builtin_astype(__builtin_ia32_pmaddwd256(low, b), int8),
+                         __builtin_astype(__builtin_ia32_pmaddwd256(high, b), int8));
+#else
+    return sum + as_int16(w & 0xffff) * (int16)(x << 16 >> 16) +
+           (as_int16(w) >> 16) * (int16)(x >> 16);
+#endif
 }
 
-// A block's 16 columns of MAX_ROWS rows are added to total.  With its loop over vectors unrolled, eight rows took a third longer
-// with 8 bits, and one row a tenth.
-LOCAL_INLINE void add_block(__global const uchar *pair, int h, A_SPACE const float *const *row,
-                            int c0, __local const float *sums, float16 *total)
+LOCAL_INLINE int largest(int16 v)
 {
-    const float16 d = quantised_scales(pair, h);
-    float16 part[MAX_ROWS][CHAINS];
+    const int8 a = max(v.lo, v.hi);
+    const int4 b = max(a.lo, a.hi);
+    const int2 c = max(b.lo, b.hi);
+    return max(c.x, c.y);
+}
+
+LOCAL_INLINE uint sum_of(uint16 v)
+{
+    const uint8 a = v.lo + v.hi;
+    const uint4 b = a.lo + a.hi;
+    return (b.x + b.y) + (b.z + b.w);
+}
+
+// Word 2 q + t of a rounded block has elements 4 q + t and 4 q + t + 2.
+LOCAL_INLINE void round_block(ROW_SPACE const float *x, __local int *pairs,
+                              __local struct a_block *block)
+{
+    const float16 first = vload16(0, x), second = vload16(1, x);
+    const int bits = largest(max(as_int16(first) & INT_MAX, as_int16(second) & INT_MAX));
+    const bool finite = bits < as_int(INFINITY);
+    const float largest_x = finite ? fmax(as_float(bits), 1e-33f) : 1.0f; // 32767 / x is finite
+    const float inverse = finite ? 32767.0f / largest_x : 0.0f;
+    const float16 shift =
+        (float16)(12582912.0f); // 3 * 2^22: the sum's last bits are the nearest integer
+    const uint16 low = as_uint16((float16)(first.s014589cd, second.s014589cd) * inverse + shift);
+    const uint16 high = as_uint16((float16)(first.s2367abef, second.s2367abef) * inverse + shift);
+
+    vstore16(as_int16((low & 0xffff) | high << 16), 0, pairs);
+    block->scale = finite ? largest_x / 32767.0f : NAN;
+    block->start = -ZERO_POINT * (int)(sum_of(low + high) - 32 * as_uint(12582912.0f));
+}
+
+// A block's 16 columns of MAX_ROWS rows are added to totals.  A loop over words: unrolled, it spills with several rows.
+LOCAL_INLINE void add_block(__global const uchar *pair, int h, __local const int *a,
+                            __local const struct a_block *block, bool prefetch, float16 *totals)
+{
+    enum { TOGETHER = MAX_ROWS == 1 ? 16 : WEIGHTS_OF_WORD / 2 };
+    int16 sum[MAX_ROWS];
 
 #pragma unroll
     for (int r = 0; r < MAX_ROWS; r++)
-        part[r][0] = part[r][CHAINS - 1] = (float16)(0.0f);
+        sum[r] = (int16)(block[r].start);
 #pragma unroll 1
-    for (int v = 0; v < BITS; v++) {
-        const uint16 words = quantised_words(pair, h, v);
+    for (int p0 = 0; p0 < 16; p0 += TOGETHER)
 #pragma unroll
-        for (int t = 0; t < WEIGHTS_OF_WORD; t++) {
-            const float16 w = QUANTISED_FLOAT(words, t);
+        for (int p = p0; p < p0 + TOGETHER; p++) {
+            const uint16 w = quantised_pairs(pair, h, p);
 #pragma unroll
             for (int r = 0; r < MAX_ROWS; r++)
-                part[r][t % CHAINS] += w * row[r][c0 + WEIGHT_COLUMN(v, t)];
+                sum[r] = add_products(sum[r], w, a[r * 16 + p]);
         }
+    if (prefetch) {
+#pragma unroll
+        for (int line = 0; line <= BLOCK_BYTES; line += 64)
+            prefetch_l2(pair + PREFETCHED + h * BLOCK_BYTES + line);
     }
+    const float16 d = quantised_scales(pair, h);
 #pragma unroll
     for (int r = 0; r < MAX_ROWS; r++)
-        total[r] += ((CHAINS == 2 ? part[r][0] + part[r][1] : part[r][0]) + sums[r]) * d;
+        totals[r] += convert_float16(sum[r]) * (d * block[r].scale);
 }
 
-LOCAL_INLINE void store_row(float16 sum, const struct epilogue *e, __global float *c, int i, int j0,
-                            int n)
+// Sixteen columns of a row of C, of which `width` there are.
+LOCAL_INLINE float16 load_sums(__global const float *c, int width)
 {
     float waiting[16];
 
-    vstore16(sum, 0, waiting);
-    for (int x = 0; x < 16 && j0 + x < n; x += VW) {
-        const int left = n - j0 - x;
-        store_some(epilogue_some(e, VLOAD(waiting + x), i, j0 + x, left), c + j0 + x, left);
+#pragma unroll
+    for (int x = 0; x < 16; x += VW)
+        VSTORE(load_some(c + x, width - x, 0.0f), waiting + x);
+    return vload16(0, waiting);
+}
+
+// The epilogue is that of row i and column j0; NULL: none.
+LOCAL_INLINE void store_sums(float16 sums, const struct epilogue *e, __global float *c, int width,
+                             int i, int j0)
+{
+    float waiting[16];
+
+    vstore16(sums, 0, waiting);
+    for (int x = 0; x < 16 && x < width; x += VW) {
+        const FV v = VLOAD(waiting + x);
+        store_some(e ? epilogue_some(e, v, i, j0 + x, width - x) : v, c + x, width - x);
     }
 }
 
-KERNEL void gemm_cpu_quantised(int m, int n, int k, int panels_per_item, MATRIX_PARAMS,
-                               EPILOGUE_PARAMS, __local float *restrict sums NORM_PARAMS)
+KERNEL void gemm_cpu_quantised(int m, int n, int k, int rows_per_item, int panels_per_item,
+                               int blocks_at_once, MATRIX_PARAMS, EPILOGUE_PARAMS,
+                               __local int *restrict a_pairs,
+                               __local struct a_block *restrict a_blocks NORM_PARAMS)
 {
-    const int blocks = k / 32, rows = (m + MAX_ROWS - 1) / MAX_ROWS * MAX_ROWS;
-    const int first = (int)get_group_id(0) * panels_per_item;
-    const int end = min(first + panels_per_item, (n + 15) / 16);
+    const int panels = (n + 15) / 16;
+    const int items = (panels + panels_per_item - 1) / panels_per_item;
+    const int first = (int)get_group_id(0) % items * panels_per_item;
+    const int end = min(first + panels_per_item, panels);
+    const int i0 = (int)get_group_id(0) / items * rows_per_item;
+    const int rows = min(rows_per_item, m - i0);
     const struct epilogue e = EPILOGUE_OF(0);
-    __global float *c = C_OF(0);
+    __global const float *a = A_OF(0) + i0 * lda;
+    __global float *c = C_OF(0) + i0 * ldc;
+
+    for (int from = 0; from < k / 32; from += blocks_at_once) {
+        const int blocks = min(blocks_at_once, k / 32 - from);
+        const bool is_last = from + blocks == k / 32;
+
+        for (int r = 0; r < (rows + MAX_ROWS - 1) / MAX_ROWS * MAX_ROWS; r++) {
+            __global const float *stored = a + min(r, rows - 1) * lda;
 #if NORM
-    const long pitch = k;
-    A_SPACE const float *a = normalised;
-
-    for (int r = 0; r < m; r++)
-        normalise_row(A_OF(0) + r * lda, k, norm_weight, norm_bias, eps, normalised + r * pitch);
+            __local const float *row = normalised;
+            normalise_row(stored, k, norm_weight, norm_bias, eps, normalised);
 #else
-    const long pitch = lda;
-    A_SPACE const float *a = A_OF(0);
+            __global const float *row = stored;
 #endif
-
-    for (int r = 0; r < rows; r++)
-        sum_blocks(a + min(r, m - 1) * pitch, blocks, r, rows, sums);
-    for (int panel = first; panel < end; panel++)
-        for (int i0 = 0; i0 < m; i0 += MAX_ROWS) {
-            __global const uchar *pair = b_base + (long)panel * PAIRS(k) * PAIR_BYTES;
-            __local const float *block_sums = sums + i0;
-            A_SPACE const float *row[MAX_ROWS];
-            float16 total[MAX_ROWS];
-
-#pragma unroll
-            for (int r = 0; r < MAX_ROWS; r++) {
-                row[r] = a + min(i0 + r, m - 1) * pitch;
-                total[r] = (float16)(0.0f);
-            }
-            int block = 0;
-            for (; block + 2 <= blocks; block += 2, pair += PAIR_BYTES, block_sums += 2 * rows) {
-                add_block(pair, 0, row, block * 32, block_sums, total);
-                add_block(pair, 1, row, block * 32 + 32, block_sums + rows, total);
-            }
-            if (block < blocks)
-                add_block(pair, 0, row, block * 32, block_sums, total);
-#pragma unroll
-            for (int r = 0; r < MAX_ROWS; r++)
-                if (i0 + r < m)
-                    store_row(total[r], &e, c + (i0 + r) * ldc, i0 + r, panel * 16, n);
+            const int at = r / MAX_ROWS * MAX_ROWS * blocks + r % MAX_ROWS;
+            for (int b = 0; b < blocks; b++)
+                round_block(row + (from + b) * 32, a_pairs + (at + b * MAX_ROWS) * 16,
+                            a_blocks + at + b * MAX_ROWS);
         }
+        for (int panel = first; panel < end; panel++)
+            for (int r0 = 0; r0 < rows; r0 += MAX_ROWS) {
+                __global const uchar *pair =
+                    b_base + ((long)panel * PAIRS(k) + from / 2) * PAIR_BYTES;
+                __local const struct a_block *block = a_blocks + r0 * blocks;
+                __local const int *x = a_pairs + r0 * blocks * 16;
+                __global float *to = c + r0 * ldc + panel * 16;
+                const int width = n - panel * 16;
+                float16 totals[MAX_ROWS];
+
+#pragma unroll
+                for (int r = 0; r < MAX_ROWS; r++)
+                    totals[r] = from > 0 && r0 + r < rows ? load_sums(to + r * ldc, width)
+                                                          : (float16)(0.0f);
+                for (int b = 0; b < blocks; b++, x += MAX_ROWS * 16, block += MAX_ROWS)
+                    add_block(pair + b / 2 * PAIR_BYTES, b % 2, x, block, r0 == 0, totals);
+#pragma unroll
+                for (int r = 0; r < MAX_ROWS; r++)
+                    if (r0 + r < rows)
+                        store_sums(totals[r], is_last ? &e : 0, to + r * ldc, width, i0 + r0 + r,
+                                   panel * 16);
+            }
+    }
 }

@@ -29,8 +29,7 @@ bool attncl__gemv_takes(const struct device_caps *caps, const struct gemm *g);
 bool attncl__gemv_norms(const struct device_caps *caps, const struct gemm *g);
 attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES]);
 
-// B in 8 or 4 bits, transposed and whole: few rows of A, and all in the GPU variant, by a kernel of its own, the others
-// by tiles (gemm_quantised.c).
+// B in 8 or 4 bits, transposed and whole (gemm_quantised.c).
 bool attncl__gemm_quantised_norms(const struct device_caps *caps, const struct gemm *g);
 attncl_status attncl__gemm_quantised(struct launcher *l, const struct gemm *g,
                                      char how[GEMM_HOW_BYTES]);

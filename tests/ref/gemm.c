@@ -4,6 +4,7 @@
 
 #include "attncl/kinds.h"
 #include "attncl/ops.h"
+#include "base/quantised.h"
 #include "ref/ref.h"
 #include "support/op_spec.h"
 
@@ -28,6 +29,25 @@ static double error_bound(const struct gemm *g, double size, double activated, d
     return after * fabs(gate) + 2 * unit * (fabs(activated * gate) + fabs(residual)) + 1e-37;
 }
 
+// With B in 8 or 4 bits A may be rounded to 16 bits: each element by half of 1 / 32767 of its block's largest.
+static double rounding_of_a(const struct gemm *g, const struct ref_operands *x, int64_t i,
+                            int64_t j)
+{
+    double sum = 0;
+
+    if (!attncl__is_quantised(g->b_dtype))
+        return 0;
+    for (int64_t block = 0; block < g->k; block += QUANTISED_BLOCK) {
+        double largest = 0, size = 0;
+        for (int64_t l = block; l < block + QUANTISED_BLOCK; ++l) {
+            largest = fmax(largest, fabs(at(x->a, &g->a, 0, i, l)));
+            size += fabs(at(x->b, &g->b, 0, j, l));
+        }
+        sum += largest / 65530 * size;
+    }
+    return 1.13 * sum;
+}
+
 static void element(const struct gemm *g, const struct ref_operands *x, int64_t entry, int64_t i,
                     int64_t j, double *c, double *bound)
 {
@@ -50,7 +70,8 @@ static void element(const struct gemm *g, const struct ref_operands *x, int64_t 
     const double gate = x->gate ? at(x->gate, &g->gate, entry, i, j) : 1;
     const double residual = x->residual ? at(x->residual, &g->residual, entry, i, j) : 0;
     *c = activated * gate + residual;
-    *bound = error_bound(g, size, activated, gate, residual);
+    *bound =
+        error_bound(g, size, activated, gate, residual) + rounding_of_a(g, x, i, j) * fabs(gate);
 }
 
 void ref_gemm(const struct gemm *g, const struct ref_operands *x, double *c, double *bound)
@@ -109,11 +130,11 @@ static void allow_linear(const struct spec_point *p, int k, const struct host *w
     const struct host *const *in = (const struct host *[]){
         spec_in(p, 0), spec_in(p, 1), spec_in(p, 2), spec_in(p, 3), spec_in(p, 4)};
     const double *data[5];
-    const struct gemm g =
-        ref_linear((int64_t)spec_extent(p, 'R'), (int64_t)spec_extent(p, 'N'),
-                   (int64_t)spec_extent(p, 'K'), in[2] != NULL, params->activation);
+    struct gemm g = ref_linear((int64_t)spec_extent(p, 'R'), (int64_t)spec_extent(p, 'N'),
+                               (int64_t)spec_extent(p, 'K'), in[2] != NULL, params->activation);
 
     (void)k;
+    g.b_dtype = in[1]->dtype;
     for (int i = 0; i < 5; ++i)
         data[i] = in[i] ? in[i]->data : NULL;
     ref_gemm(&g, &(struct ref_operands){data[0], data[1], data[2], data[3], data[4]},
@@ -134,10 +155,11 @@ static void build_linear(attncl_graph *g, const void *params, const attncl_value
     out[0] = attncl_linear_fused(g, &desc, in[0], in[1], in[2]);
 }
 
-// One block and several, pairs of them and one left; whole panels of 16 and rows in the last; few rows, more of them than
-// kernels for few rows take.
+// One block and several, pairs of them and one left, more than are rounded at a time; whole panels of 16 and rows in the last; rows one
+// by one, a few and many.
 #define QUANTISED_SIZES                                                                            \
-    .smoke = "R=1 K=32,160 N=7,65; R=3,2x7,40 K=96 N=35", .gpu = "R=1,4,2048 K=1024 N=1024",       \
+    .smoke = "R=1 K=32,160 N=7,65; R=3,2x7 K=96 N=35; R=21 K=1120 N=19",                           \
+    .gpu = "R=1,4,2048 K=1024 N=1024",                                                             \
     .full = "R=1,2,4,5,8,9,32,33 K=64,96 N=48,200; R=130 K=352 N=81; R=2 K=4096 N=31"
 
 // Sizes: few rows, of which kernels for few rows are made; whole vectors and ragged tails; a column, which other weights

@@ -121,11 +121,11 @@ static double carried(const struct map_case *c, const struct host *weight, const
 static void compare(const struct map_case *c, struct host *const in[N_LINEAR_INPUTS],
                     const struct host *off, const struct host *got)
 {
-    const struct gemm g =
-        ref_linear(c->rows, got->dim[1], c->in, in[LINEAR_BIAS] != NULL, c->activation);
+    struct gemm g = ref_linear(c->rows, got->dim[1], c->in, in[LINEAR_BIAS] != NULL, c->activation);
     struct host *want = host_like(got), *bound = host_like(got);
     const double *data[N_LINEAR_INPUTS];
 
+    g.b_dtype = in[LINEAR_WEIGHT]->dtype;
     for (int i = 0; i < N_LINEAR_INPUTS; ++i)
         data[i] = in[i] ? in[i]->data : NULL;
     ref_gemm(&g, &(struct ref_operands){data[0], data[1], data[2], data[3], data[4]}, want->data,
