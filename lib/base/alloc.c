@@ -14,7 +14,7 @@ static atomic_size_t countdown; // 0: requests do not fail
 static atomic_int has_failed;
 
 // Exactly one request fails, however many threads allocate.
-static int refuse(void)
+static int must_fail(void)
 {
     size_t left = atomic_load(&countdown);
     while (left > 0)
@@ -26,7 +26,7 @@ static int refuse(void)
     return 0;
 }
 
-static void *counted(void *p)
+static void *count_block(void *p)
 {
     if (p)
         atomic_fetch_add(&live, 1);
@@ -35,17 +35,17 @@ static void *counted(void *p)
 
 void *attncl__alloc(size_t bytes)
 {
-    return refuse() ? NULL : counted(malloc(bytes ? bytes : 1));
+    return must_fail() ? NULL : count_block(malloc(bytes ? bytes : 1));
 }
 
 void *attncl__alloc_zero(size_t bytes)
 {
-    return refuse() ? NULL : counted(calloc(1, bytes ? bytes : 1));
+    return must_fail() ? NULL : count_block(calloc(1, bytes ? bytes : 1));
 }
 
 void *attncl__alloc_for_driver(size_t bytes)
 {
-    return refuse() ? NULL : calloc(1, bytes);
+    return must_fail() ? NULL : calloc(1, bytes);
 }
 
 void attncl__free_for_driver(void *p)
@@ -66,7 +66,7 @@ void *attncl__grow_array(void *old, size_t count, size_t bytes_each)
         return NULL;
     if (!old)
         return attncl__alloc(bytes);
-    return refuse() ? NULL : realloc(old, bytes ? bytes : 1);
+    return must_fail() ? NULL : realloc(old, bytes ? bytes : 1);
 }
 
 bool attncl__grow_list(void *list_at, size_t n, size_t *capacity, size_t bytes_each)
@@ -76,7 +76,7 @@ bool attncl__grow_list(void *list_at, size_t n, size_t *capacity, size_t bytes_e
 
     if (n < *capacity)
         return true;
-    memcpy(&list, list_at, sizeof list); // of any element's type
+    memcpy(&list, list_at, sizeof list); // list_at is a T **, whatever T is
     list = attncl__grow_array(list, more, bytes_each);
     if (!list)
         return false;
@@ -90,13 +90,13 @@ char *attncl__copy_bytes(const void *data, size_t bytes)
     size_t capacity;
     if (!ckd_add_size(bytes, 1, &capacity))
         return NULL;
-    char *p = attncl__alloc(capacity);
-    if (p) {
+    char *copy = attncl__alloc(capacity);
+    if (copy) {
         if (bytes > 0)
-            memcpy(p, data, bytes);
-        p[bytes] = '\0';
+            memcpy(copy, data, bytes);
+        copy[bytes] = '\0';
     }
-    return p;
+    return copy;
 }
 
 char *attncl__copy_text(const char *text)

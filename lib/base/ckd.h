@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checked arithmetic for sizes that come from outside: shapes, files, options.  The size of an
-// object that exists fits and needs no check.  Each function returns false when the result does not
-// fit, and then leaves *r unchanged.  Sizes are multiplied nowhere else.
+// Checked arithmetic for sizes from untrusted sources: shapes, files, options.  The size of an
+// existing object needs no check.  Each function returns false on overflow and then leaves *r unchanged.
 #ifndef ATTNCL_BASE_CKD_H
 #define ATTNCL_BASE_CKD_H
 

@@ -13,12 +13,12 @@ static double read_clock(clockid_t clock)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-double attncl__seconds(void)
+double attncl__clock_seconds(void)
 {
     return read_clock(CLOCK_MONOTONIC);
 }
 
-double attncl__thread_seconds(void)
+double attncl__clock_thread_seconds(void)
 {
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Clocks that only go forward.
+// Monotonic clocks.
 #ifndef ATTNCL_BASE_CLOCK_H
 #define ATTNCL_BASE_CLOCK_H
 
-double attncl__seconds(void);
-// Processor time of the calling thread, whatever else the machine does.
-double attncl__thread_seconds(void);
+double attncl__clock_seconds(void);
+// CPU time of the calling thread.
+double attncl__clock_thread_seconds(void);
 
 #endif

@@ -50,11 +50,11 @@ int64_t attncl__desc_count(const struct tensor_desc *d)
 
 int64_t attncl__desc_end(const struct tensor_desc *view)
 {
-    int64_t last = view->start;
+    int64_t end = view->start + 1;
 
     for (int i = 0; i < view->rank; ++i)
-        last += (view->dim[i] - 1) * view->stride[i];
-    return last + 1;
+        end += (view->dim[i] - 1) * view->stride[i];
+    return end;
 }
 
 size_t attncl__desc_bytes(const struct tensor_desc *d)

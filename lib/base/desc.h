@@ -17,7 +17,7 @@ struct tensor_desc {
     int rank;
     int64_t dim[ATTNCL_MAX_RANK];
     int64_t stride[ATTNCL_MAX_RANK];
-    int64_t start; // elements from the base's first
+    int64_t start; // element of the base that is this one's first
 };
 
 // Rows of one width: all axes but the last folded into one with a single stride.
@@ -27,15 +27,15 @@ struct rows {
     int64_t stride; // elements between rows
 };
 
-// Contiguous.  Fails with ERR_SHAPE on a negative extent, a rank over the limit, or more than 2^48
-// elements.
+// Describes a contiguous tensor.  ERR_SHAPE on a negative extent, a rank over the limit, or more than
+// 2^48 elements.
 attncl_status attncl__desc_make(attncl_dtype dtype, int rank, const int64_t *dim,
                                 struct tensor_desc *ret);
 static inline bool attncl__desc_present(const struct tensor_desc *d)
 {
     return d->dtype != ATTNCL_DTYPE_NONE;
 }
-int64_t attncl__desc_count(const struct tensor_desc *d); // elements
+int64_t attncl__desc_count(const struct tensor_desc *d); // in elements
 size_t attncl__desc_bytes(const struct tensor_desc *d);  // of a contiguous copy
 // One past the last element of a view without negative strides.
 int64_t attncl__desc_end(const struct tensor_desc *view);
@@ -46,7 +46,7 @@ bool attncl__desc_same_shape(const struct tensor_desc *a, const struct tensor_de
 // stride.
 bool attncl__desc_rows(const struct tensor_desc *d, struct rows *ret);
 
-// Writes "[2, 3, 4]" into `text` and returns it.  For messages.
+// Writes "[2, 3, 4]" into `text` and returns it.  SHAPE() does so within a message's arguments.
 enum { SHAPE_TEXT_BYTES = 192 };
 const char *attncl__shape_text(const struct tensor_desc *d, char text[SHAPE_TEXT_BYTES]);
 #define SHAPE(d) attncl__shape_text((d), (char[SHAPE_TEXT_BYTES]){0})

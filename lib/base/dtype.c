@@ -24,7 +24,7 @@ const char *attncl_dtype_name(attncl_dtype dtype)
     return "none";
 }
 
-attncl_dtype attncl__dtype_named(const char *text)
+attncl_dtype attncl__dtype_from_name(const char *text)
 {
 #define IS_NAMED(name, value, bits)                                                                \
     if (strcmp(text, #name) == 0)                                                                  \
@@ -56,7 +56,7 @@ size_t attncl_dtype_bytes(attncl_dtype dtype)
     return bits % 8 == 0 ? bits / 8 : 0;
 }
 
-static float float_of_bits(uint32_t bits)
+static float float_from_bits(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -71,12 +71,12 @@ float attncl__half_to_float(uint16_t half)
     const uint32_t fraction = half & 0x3ffu;
 
     if (exponent == 0x1f)
-        return float_of_bits(sign | 0x7f800000u | (fraction << 13));
+        return float_from_bits(sign | 0x7f800000u | (fraction << 13));
     if (exponent == 0) {
         const float tiny = (float)fraction * 0x1p-24f; // exact
         return sign ? -tiny : tiny;
     }
-    return float_of_bits(sign | ((exponent + 112u) << 23) | (fraction << 13));
+    return float_from_bits(sign | ((exponent + 112u) << 23) | (fraction << 13));
 }
 
 bool attncl__is_float(attncl_dtype dtype)
@@ -90,7 +90,7 @@ bool attncl__is_integer(attncl_dtype dtype)
     return dtype >= ATTNCL_I32 && dtype <= ATTNCL_U64; // I32 I64 BOOL U8 I8 I16 U16 U32 U64
 }
 
-static double float_at(attncl_dtype type, const unsigned char *p)
+static double read_float(attncl_dtype type, const unsigned char *p)
 {
     uint16_t bits;
     float f;
@@ -102,7 +102,7 @@ static double float_at(attncl_dtype type, const unsigned char *p)
         return attncl__half_to_float(bits);
     case ATTNCL_BF16:
         memcpy(&bits, p, sizeof bits);
-        return float_of_bits((uint32_t)bits << 16);
+        return float_from_bits((uint32_t)bits << 16);
     case ATTNCL_F64:
         memcpy(&d, p, sizeof d);
         return d;
@@ -112,8 +112,8 @@ static double float_at(attncl_dtype type, const unsigned char *p)
     }
 }
 
-// One integer as int64; false when a U64 is beyond it.
-static bool int_at(attncl_dtype type, const unsigned char *p, int64_t *ret)
+// Reads one integer as int64; false when a U64 does not fit.
+static bool read_int(attncl_dtype type, const unsigned char *p, int64_t *ret)
 {
 #define INT_CASE(name, ctype)                                                                      \
     case ATTNCL_##name: {                                                                          \
@@ -143,8 +143,8 @@ static bool int_at(attncl_dtype type, const unsigned char *p, int64_t *ret)
 #undef INT_CASE
 }
 
-// The nearest value of a type with so many fraction bits and this least exponent, ties to even.
-static uint16_t to_16_bits(double x, int fraction_bits, int min_exponent)
+// Rounds to the nearest value of a 16-bit float type, ties to even.
+static uint16_t round_to_16_bits(double x, int fraction_bits, int min_exponent)
 {
     const uint32_t sign = signbit(x) ? 0x8000u : 0;
     const uint32_t infinity = 0x7fffu >> fraction_bits << fraction_bits;
@@ -154,7 +154,7 @@ static uint16_t to_16_bits(double x, int fraction_bits, int min_exponent)
         return (uint16_t)(sign | infinity | 1u << (fraction_bits - 1));
     if (magnitude == 0 || isinf(x))
         return (uint16_t)(sign | (magnitude == 0 ? 0 : infinity));
-    const int own = ilogb(magnitude), exponent = own < min_exponent ? min_exponent : own;
+    const int exponent = ilogb(magnitude) < min_exponent ? min_exponent : ilogb(magnitude);
     if (exponent > -min_exponent + 1)
         return (uint16_t)(sign | infinity);
     const double steps = nearbyint(ldexp(magnitude, fraction_bits - exponent));
@@ -169,13 +169,13 @@ static attncl_status convert_floats(attncl_dtype from_type, const unsigned char 
     const size_t step = attncl_dtype_bytes(from_type);
 
     for (size_t i = 0; i < count; ++i) {
-        const double x = float_at(from_type, from + i * step);
+        const double x = read_float(from_type, from + i * step);
         if (to_type == ATTNCL_F64) {
             memcpy(to + i * sizeof x, &x, sizeof x);
         } else if (attncl__is_16_bit(to_type)) {
             const uint16_t bits =
-                to_type == ATTNCL_F16 ? to_16_bits(x, 10, -14) : to_16_bits(x, 7, -126);
-            REQUIRE(!isfinite(x) || isfinite(float_at(to_type, (const unsigned char *)&bits)),
+                to_type == ATTNCL_F16 ? round_to_16_bits(x, 10, -14) : round_to_16_bits(x, 7, -126);
+            REQUIRE(!isfinite(x) || isfinite(read_float(to_type, (const unsigned char *)&bits)),
                     ATTNCL_ERR_ARGUMENT, "element %zu is %g, which does not fit %s", i, x,
                     attncl_dtype_name(to_type));
             memcpy(to + i * sizeof bits, &bits, sizeof bits);
@@ -194,7 +194,7 @@ static attncl_status convert_ints(attncl_dtype from_type, const unsigned char *f
 
     for (size_t i = 0; i < count; ++i) {
         int64_t x;
-        const bool fits = int_at(from_type, from + i * step, &x);
+        const bool fits = read_int(from_type, from + i * step, &x);
         if (to_type == ATTNCL_I32) {
             REQUIRE(fits && x >= INT32_MIN && x <= INT32_MAX, ATTNCL_ERR_ARGUMENT,
                     "element %zu is %lld, which does not fit I32", i, (long long)x);
@@ -222,14 +222,12 @@ attncl_status attncl__convert(attncl_dtype from_type, const void *from, attncl_d
                 (attncl__is_integer(from_type) && (to_flag || to_int)),
             ATTNCL_ERR_DTYPE, "%s does not convert to %s", attncl_dtype_name(from_type),
             attncl_dtype_name(to_type));
-    if (count == 0)
-        return ATTNCL_OK;
-    if (same)
-        memcpy(to, from, count * attncl_dtype_bytes(to_type));
-    else if (to_float)
+    if (to_float && !same)
         return convert_floats(from_type, from, to_type, to, count);
-    else
+    if (!same)
         return convert_ints(from_type, from, to_type, to, count);
+    if (count > 0)
+        memcpy(to, from, count * attncl_dtype_bytes(to_type));
     return ATTNCL_OK;
 }
 

@@ -13,7 +13,7 @@
 #include "base/suggest.h"
 #include "base/try.h"
 
-// Values that are no words: what the message says of them.
+// Values that are not words of a list.  The text appears in the error message.
 #define DIRECTORY     "an existing directory"
 #define NEW_DIRECTORY "a directory"
 #define TUNING_FILE   "off or a file"
@@ -27,7 +27,7 @@ static const struct {
 #undef ENV
 };
 
-const char *attncl__env(enum env_var var)
+const char *attncl__env_get(enum env_var var)
 {
     const char *value = secure_getenv(table[var].name);
     return value && *value ? value : NULL;
@@ -50,14 +50,14 @@ static bool is_accepted(const char *value, const char *values)
 
 static attncl_status check_value(enum env_var var)
 {
-    const char *value = attncl__env(var), *values = table[var].values;
+    const char *value = attncl__env_get(var), *values = table[var].values;
     REQUIRE(!value || !*values || is_accepted(value, values), ATTNCL_ERR_ARGUMENT,
             "environment variable %s is %.200s, expected %s%s", table[var].name, value,
             strchr(values, ',') ? "one of: " : "", values);
     return ATTNCL_OK;
 }
 
-// A name that differs from a variable's in one or two letters after "ATTNCL_".
+// Refuses an unknown name that is probably a typo: one or two letters after "ATTNCL_" differ from a known name.
 static attncl_status check_name(const char *entry)
 {
     enum { PREFIX = sizeof "ATTNCL_" - 1, MAX_NAME = 32 };
@@ -67,7 +67,7 @@ static attncl_status check_name(const char *entry)
         return ATTNCL_OK;
     memcpy(name, entry + PREFIX, n - PREFIX);
     name[n - PREFIX] = '\0';
-    size_t least = strlen(name) < 5 ? 2 : 3; // one more than may differ
+    size_t min_distance = strlen(name) < 5 ? 2 : 3; // one more than a typo has
     const char *nearest = NULL;
     for (int i = 0; i < N_ENV; ++i) {
         if (strncmp(table[i].name, "ATTNCL_", PREFIX) != 0)
@@ -75,8 +75,8 @@ static attncl_status check_name(const char *entry)
         if (strcmp(table[i].name + PREFIX, name) == 0)
             return ATTNCL_OK;
         const size_t distance = attncl__edit_distance(name, table[i].name + PREFIX);
-        if (distance < least) {
-            least = distance;
+        if (distance < min_distance) {
+            min_distance = distance;
             nearest = table[i].name;
         }
     }
@@ -87,7 +87,7 @@ static attncl_status check_name(const char *entry)
 
 attncl_status attncl__env_check(void)
 {
-    if (attncl__privileged())
+    if (attncl__is_privileged())
         return ATTNCL_OK;
     for (char **entry = environ; entry && *entry; ++entry)
         TRY(check_name(*entry));
@@ -100,14 +100,14 @@ const char *attncl__env_next(const char *prefix, const char *entry)
 {
     const char *next = NULL;
 
-    for (char **at = environ; at && *at; ++at)
-        if (strncmp(*at, prefix, strlen(prefix)) == 0 && (!entry || strcmp(*at, entry) > 0) &&
-            (!next || strcmp(*at, next) < 0))
-            next = *at;
+    for (char **e = environ; e && *e; ++e)
+        if (strncmp(*e, prefix, strlen(prefix)) == 0 && (!entry || strcmp(*e, entry) > 0) &&
+            (!next || strcmp(*e, next) < 0))
+            next = *e;
     return next;
 }
 
-bool attncl__privileged(void)
+bool attncl__is_privileged(void)
 {
     return getauxval(AT_SECURE) != 0;
 }

@@ -14,18 +14,18 @@ enum env_var {
     N_ENV
 };
 
-// The value, borrowed.  NULL when it is unset or empty, or the process is privileged.
-const char *attncl__env(enum env_var var);
+// Returns the value, borrowed; NULL when it is unset or empty, or when the process is privileged.
+const char *attncl__env_get(enum env_var var);
 
-// ERR_ARGUMENT for a variable whose value is none of its words or no directory, and for one whose
-// name is nearly that of a variable.
+// ERR_ARGUMENT when a variable has a value that it does not allow, or an unknown variable's name looks
+// like a misspelt one.
 attncl_status attncl__env_check(void);
 
-// The entries "NAME=value" of all variables whose name begins with `prefix`, in the order of their texts: the first for
-// NULL, else the one after `entry`.  NULL after the last.  For drivers' variables, which are part of the program cache's key.
+// Iterates over the entries "NAME=value" that begin with `prefix`, in sorted order: NULL gives the first, otherwise the
+// one after `entry`; returns NULL after the last.  Drivers' variables are part of the program cache's key.
 const char *attncl__env_next(const char *prefix, const char *entry);
 
-// True for a privileged (setuid) process, which must not trust the environment or the user's files.
-bool attncl__privileged(void);
+// A privileged (setuid) process must not trust the environment or the user's files.
+bool attncl__is_privileged(void);
 
 #endif

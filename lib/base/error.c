@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Status names and this thread's last error.
+// Status names, and the calling thread's last error.
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static _Thread_local char last_where[WHERE_BYTES];
 
 // A message is one line, but a path, a tensor's name or a build log may contain line ends and
 // control characters: C0, DEL, and C1 (U+0080 to U+009F, two bytes of UTF-8).
-static void flatten(char *text)
+static void replace_control_chars(char *text)
 {
     for (unsigned char *p = (unsigned char *)text; *p; ++p) {
         if (*p < 0x20 || *p == 0x7f)
@@ -33,16 +33,16 @@ static void add_prefix(const char *fmt, va_list args)
     char text[MESSAGE_BYTES];
 
     vsnprintf(text, sizeof text, fmt, args);
-    flatten(text);
-    const size_t used = strlen(text);
-    if (used + 2 >= sizeof last_message)
+    replace_control_chars(text);
+    const size_t start = strlen(text) + 2, length = strlen(last_message); // 2: ": "
+    if (start >= sizeof last_message)
         return;
-    const size_t capacity = sizeof last_message - used - 2, length = strlen(last_message);
+    const size_t capacity = sizeof last_message - start;
     const size_t keep = length < capacity ? length : capacity - 1;
-    memmove(last_message + used + 2, last_message, keep);
-    memcpy(last_message, text, used);
-    memcpy(last_message + used, ": ", 2);
-    last_message[used + 2 + keep] = '\0';
+    memmove(last_message + start, last_message, keep);
+    memcpy(last_message, text, start - 2);
+    memcpy(last_message + start - 2, ": ", 2);
+    last_message[start + keep] = '\0';
 }
 
 void attncl__error_prefix(const char *fmt, ...)
@@ -72,9 +72,9 @@ attncl_status attncl__fail(attncl_status status, const char *file, int line, con
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    flatten(text);
+    replace_control_chars(text);
     memcpy(last_message, text, sizeof text);
-    // A caller says what the memory was for; a failure that is passed on already has a message.
+    // The caller's text says only what the memory was for, unless it passes on a message that has these words.
     if (status == ATTNCL_ERR_NO_MEMORY && !strstr(text, out_of_memory))
         attncl__error_prefix("%s", out_of_memory);
 

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/try.h"
 
-// One call transfers at most 2 GiB less a page.
+// Linux transfers at most 2 GiB minus a page per call.
 static const size_t max_transfer = (size_t)1 << 30;
 
 attncl_status attncl__file_open(const char *path, int *fd_ret, uint64_t *bytes_ret)
@@ -66,7 +66,7 @@ attncl_status attncl__file_read_at(int fd, uint64_t offset, void *data, size_t b
     return attncl__file_read(fd, data, bytes);
 }
 
-attncl_status attncl__file_unchanged(int fd, uint64_t bytes)
+attncl_status attncl__file_check_size(int fd, uint64_t bytes)
 {
     struct stat info;
 
@@ -99,9 +99,9 @@ attncl_status attncl__file_write(int fd, const void *data, size_t bytes)
     return ATTNCL_OK;
 }
 
-enum { MAX_LINKS = 40 }; // as Linux follows
+enum { MAX_LINKS = 40 }; // Linux's own limit
 
-// Whether `path` is a symbolic link; then its text, from the directory the link is in, takes its place.
+// Replaces `path` by its target if it is a symbolic link.
 static attncl_status follow_link(char path[PATH_MAX], bool *followed_ret)
 {
     char text[PATH_MAX];
@@ -121,8 +121,8 @@ static attncl_status follow_link(char path[PATH_MAX], bool *followed_ret)
     return ATTNCL_OK;
 }
 
-// The file to replace or to create: the target of symbolic links, never a device, FIFO or directory.
-static attncl_status resolve(const char *path, char target[PATH_MAX])
+// Finds the file to replace or create: follows symbolic links; refuses devices, FIFOs and directories.
+static attncl_status resolve_target(const char *path, char target[PATH_MAX])
 {
     bool followed = true;
     struct stat info;
@@ -141,8 +141,7 @@ static attncl_status resolve(const char *path, char target[PATH_MAX])
     return ATTNCL_OK;
 }
 
-// Creates a file beside `target`: "name.tmp-0123456789abcdef".  A long name is cut to stay below
-// NAME_MAX.
+// Creates "name.tmp-0123456789abcdef" beside `target`.  A long name is cut to stay below NAME_MAX.
 static attncl_status create_beside(const char *target, char temporary[PATH_MAX], int *fd_ret)
 {
     const char *slash = strrchr(target, '/');
@@ -164,7 +163,7 @@ static attncl_status create_beside(const char *target, char temporary[PATH_MAX],
     return FAIL(ATTNCL_ERR_IO, "%s", strerror(EEXIST));
 }
 
-// The directory's entry of a file, on disk.
+// Writes the file's directory entry to disk.
 static attncl_status sync_directory(const char *file)
 {
     char directory[PATH_MAX];
@@ -174,7 +173,7 @@ static attncl_status sync_directory(const char *file)
     directory[slash ? length : 1] = '\0';
     const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     REQUIRE(fd >= 0, ATTNCL_ERR_IO, "%s: %s", directory, strerror(errno));
-    const bool synced = fsync(fd) == 0 || errno == EINVAL; // some file systems have none of it
+    const bool synced = fsync(fd) == 0 || errno == EINVAL; // some file systems do not support it
     const int reason = errno;
     close(fd);
     REQUIRE(synced, ATTNCL_ERR_IO, "%s: %s", directory, strerror(reason));
@@ -187,12 +186,12 @@ attncl_status attncl__file_replace_from(const char *path, file_part_source sourc
     attncl_status status = ATTNCL_OK;
     struct bytes part;
     char target[PATH_MAX], temporary[PATH_MAX];
-    bool exists = false; // the temporary file
+    bool has_temporary = false;
     int fd = -1;
 
-    TRY_DONE(resolve(path, target));
+    TRY_DONE(resolve_target(path, target));
     TRY_DONE(create_beside(target, temporary, &fd));
-    exists = true;
+    has_temporary = true;
     for (size_t i = 0; i < n; ++i) {
         TRY_DONE(source(user, i, &part));
         TRY_DONE(attncl__file_write(fd, part.data, part.n));
@@ -204,18 +203,18 @@ attncl_status attncl__file_replace_from(const char *path, file_part_source sourc
     fd = -1;
     if (closed != 0 || rename(temporary, target) != 0)
         TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s", strerror(errno)));
-    exists = false;
+    has_temporary = false;
     if (durably)
         TRY_DONE(sync_directory(target));
 
 done:
     attncl__file_close(&fd);
-    if (exists)
+    if (has_temporary)
         unlink(temporary);
     return attncl__prefix_failure(status, "%s", path);
 }
 
-static attncl_status given_part(void *parts, size_t i, struct bytes *part_ret)
+static attncl_status get_given_part(void *parts, size_t i, struct bytes *part_ret)
 {
     *part_ret = ((const struct bytes *)parts)[i];
     return ATTNCL_OK;
@@ -224,5 +223,5 @@ static attncl_status given_part(void *parts, size_t i, struct bytes *part_ret)
 attncl_status attncl__file_replace(const char *path, const struct bytes *parts, size_t n,
                                    bool durably)
 {
-    return attncl__file_replace_from(path, given_part, (void *)(uintptr_t)parts, n, durably);
+    return attncl__file_replace_from(path, get_given_part, (void *)(uintptr_t)parts, n, durably);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whole files.  Only regular files are read; a file is replaced atomically or not at all.
+// Reading and atomically replacing regular files.
 #ifndef ATTNCL_BASE_FILE_H
 #define ATTNCL_BASE_FILE_H
 
@@ -14,20 +14,20 @@ struct bytes {
     size_t n;
 };
 
-// Opens for reading and returns the size.  ERR_IO when it cannot be opened or is no regular file
-// (never waits for the other end of a FIFO).  *fd_ret is closed by attncl__file_close().
+// Opens a regular file for reading and returns its size.  ERR_IO for anything else; never waits for a
+// FIFO's writer.  Close *fd_ret with attncl__file_close().
 attncl_status attncl__file_open(const char *path, int *fd_ret, uint64_t *bytes_ret);
 
 // Reads exactly `bytes` from the current position; ERR_IO when the file has fewer.
 attncl_status attncl__file_read(int fd, void *data, size_t bytes);
 
-// The same from `offset` on.
+// Reads exactly `bytes` from `offset` on.
 attncl_status attncl__file_read_at(int fd, uint64_t offset, void *data, size_t bytes);
 
-// ERR_IO unless the file still has `bytes`: it was not changed in size while being read.
-attncl_status attncl__file_unchanged(int fd, uint64_t bytes);
+// ERR_IO when the file's size has changed from `bytes` while it was read.
+attncl_status attncl__file_check_size(int fd, uint64_t bytes);
 
-// Writes all of them at the current position.
+// Writes all `bytes` at the current position.
 attncl_status attncl__file_write(int fd, const void *data, size_t bytes);
 
 void attncl__file_close(int *fd); // accepts -1; sets -1
@@ -39,10 +39,10 @@ void attncl__file_close(int *fd); // accepts -1; sets -1
 attncl_status attncl__file_replace(const char *path, const struct bytes *parts, size_t n,
                                    bool durably);
 
-// Gives part `i`, whose data stays until the next call.
+// Returns part `i`, whose data is valid until the next call.
 typedef attncl_status (*file_part_source)(void *user, size_t i, struct bytes *part_ret);
 
-// The same with `n` parts from a source, asked for one after another.
+// As attncl__file_replace(), with `n` parts that `source` produces one at a time.
 attncl_status attncl__file_replace_from(const char *path, file_part_source source, void *user,
                                         size_t n, bool durably);
 

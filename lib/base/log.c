@@ -18,20 +18,20 @@ void attncl_log_set(attncl_log_fn fn, void *user, attncl_log_level level)
     log_level = level;
 }
 
-int attncl__log_wanted(attncl_log_level level)
+int attncl__log_is_wanted(attncl_log_level level)
 {
     return log_fn && level <= log_level;
 }
 
 void attncl__log_text(attncl_log_level level, const char *text)
 {
-    if (attncl__log_wanted(level))
+    if (attncl__log_is_wanted(level))
         log_fn(level, text, log_user);
 }
 
 void attncl__log(attncl_log_level level, const char *fmt, ...)
 {
-    if (!attncl__log_wanted(level))
+    if (!attncl__log_is_wanted(level))
         return;
     char text[512];
     va_list args;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Names by FNV-1a, at most half full, so that a free entry ends every search.
+// Names hashed by FNV-1a.  The table is at most half full, so every search meets a free entry.
 
 #include "base/name_table.h"
 
@@ -10,8 +10,8 @@
 #include "base/alloc.h"
 #include "base/try.h"
 
-// The entry of a name, or the free one where it belongs.
-static struct name_entry *entry_of(const struct name_table *t, const char *name)
+// Returns the name's entry, or the free entry where it belongs.
+static struct name_entry *find_entry(const struct name_table *t, const char *name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
@@ -25,7 +25,7 @@ static struct name_entry *entry_of(const struct name_table *t, const char *name)
 
 int attncl__name_find(const struct name_table *t, const char *name)
 {
-    const struct name_entry *entry = t->n ? entry_of(t, name) : NULL;
+    const struct name_entry *entry = t->n ? find_entry(t, name) : NULL;
     return entry && entry->name ? entry->index : -1;
 }
 
@@ -37,11 +37,11 @@ attncl_status attncl__name_add(struct name_table *t, const char *name, int index
         REQUIRE(larger.entries, ATTNCL_ERR_NO_MEMORY, "%zu names", t->n + 1);
         for (size_t i = 0; i < t->capacity; ++i)
             if (t->entries[i].name)
-                *entry_of(&larger, t->entries[i].name) = t->entries[i];
+                *find_entry(&larger, t->entries[i].name) = t->entries[i];
         attncl__free(t->entries);
         *t = larger;
     }
-    *entry_of(t, name) = (struct name_entry){name, index};
+    *find_entry(t, name) = (struct name_entry){name, index};
     ++t->n;
     return ATTNCL_OK;
 }

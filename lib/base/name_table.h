@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Indices by name: a hash table with open addressing.
+// A hash table with open addressing that maps names to indices.
 #ifndef ATTNCL_BASE_NAME_TABLE_H
 #define ATTNCL_BASE_NAME_TABLE_H
 
@@ -17,9 +17,9 @@ struct name_table { // starts zeroed
     size_t n, capacity; // a power of two
 };
 
-// The index of a name; -1: it is not there.
+// Returns the name's index, -1 if it is absent.
 int attncl__name_find(const struct name_table *t, const char *name);
-// Adds a name that is not there yet.
+// Adds a name that is absent.
 attncl_status attncl__name_add(struct name_table *t, const char *name, int index);
 void attncl__name_table_free(struct name_table *t);
 

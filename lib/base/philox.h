@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Philox 4x32-10, a counter-based generator (Salmon et al. 2011, "Parallel random numbers: as easy as
-// 1, 2, 3"): the words are a function of key and counter alone, so they can be made anywhere, in any
-// order.  cl/common has the same for kernels.
+// 1, 2, 3"): each word depends on key and counter alone, so words can be computed anywhere, in any
+// order.  cl/common/philox.clh is the kernels' version.
 #ifndef ATTNCL_BASE_PHILOX_H
 #define ATTNCL_BASE_PHILOX_H
 

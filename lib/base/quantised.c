@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Weights in 8 and 4 bits: rounding to blocks, and back.
+// 8-bit and 4-bit weights: quantisation by blocks, and dequantisation.
 
 #include "base/quantised.h"
 
@@ -12,17 +12,17 @@
 #include "base/dtype.h"
 #include "base/try.h"
 
-enum { SCALE_BYTES = 2 * QUANTISED_ROWS * 2 };
+enum { SCALE_BYTES = 2 * QUANTISED_ROWS * 2 }; // of a pair of blocks
 
-// Of one weight.
-static int bits_of(attncl_dtype dtype)
+static int bits_per_weight(attncl_dtype dtype)
 {
     return dtype == ATTNCL_Q8 ? 8 : 4;
 }
 
 size_t attncl__quantised_pair_bytes(attncl_dtype dtype)
 {
-    return SCALE_BYTES + (size_t)(2 * QUANTISED_ROWS * QUANTISED_BLOCK * bits_of(dtype) / 8);
+    return SCALE_BYTES +
+           (size_t)(2 * QUANTISED_ROWS * QUANTISED_BLOCK * bits_per_weight(dtype) / 8);
 }
 
 static int64_t pair_count(int64_t k)
@@ -48,12 +48,12 @@ size_t attncl_quantised_bytes(attncl_dtype dtype, int64_t n, int64_t k)
     return bytes;
 }
 
-// Where a row's part of a block is.
+// Byte offsets of one row's block.
 struct place {
-    size_t scale, first; // bytes from the start
+    size_t scale, first; // the scale; the block's first byte of weights
 };
 
-static struct place place_of(attncl_dtype dtype, int64_t k, int64_t row, int64_t block)
+static struct place find_place(attncl_dtype dtype, int64_t k, int64_t row, int64_t block)
 {
     const size_t pair_bytes = attncl__quantised_pair_bytes(dtype), half = (size_t)(block % 2);
     const size_t pair = (size_t)(row / QUANTISED_ROWS * pair_count(k) + block / 2) * pair_bytes;
@@ -63,13 +63,13 @@ static struct place place_of(attncl_dtype dtype, int64_t k, int64_t row, int64_t
                           pair + SCALE_BYTES + half * (pair_bytes - SCALE_BYTES) / 2 + 4 * r};
 }
 
-// Where column c of the block is, or half of the byte.
-static size_t byte_of(attncl_dtype dtype, struct place at, int c)
+// The offset of the byte that holds column c of the block; with 4 bits it holds two columns.
+static size_t weight_offset(attncl_dtype dtype, struct place at, int c)
 {
-    return at.first + (size_t)(64 * (c / (32 / bits_of(dtype))) + c % 4);
+    return at.first + (size_t)(64 * (c / (32 / bits_per_weight(dtype))) + c % 4);
 }
 
-static float scale_at(const unsigned char *data, size_t at)
+static float read_scale(const unsigned char *data, size_t at)
 {
     uint16_t half;
     memcpy(&half, data + at, sizeof half);
@@ -78,10 +78,10 @@ static float scale_at(const unsigned char *data, size_t at)
 
 static void unpack_block(attncl_dtype dtype, const unsigned char *data, struct place at, float *to)
 {
-    const float d = scale_at(data, at.scale);
+    const float d = read_scale(data, at.scale);
 
     for (int c = 0; c < QUANTISED_BLOCK; ++c) {
-        const int byte = data[byte_of(dtype, at, c)];
+        const int byte = data[weight_offset(dtype, at, c)];
         to[c] = dtype == ATTNCL_Q8 ? d * (float)(byte - 128)
                                    : d * (float)((c % 8 < 4 ? byte & 15 : byte >> 4) - 8);
     }
@@ -104,7 +104,7 @@ attncl_status attncl__quantised_check(attncl_dtype dtype, int64_t n, int64_t k, 
     TRY(check_type(dtype, n, k));
     for (int64_t row = 0; row < n; ++row)
         for (int64_t b = 0; b < k / QUANTISED_BLOCK; ++b) {
-            const float d = scale_at(data, place_of(dtype, k, row, b).scale);
+            const float d = read_scale(data, find_place(dtype, k, row, b).scale);
             REQUIRE(isfinite(d), ATTNCL_ERR_FORMAT,
                     "the scale of block %" PRId64 " of row %" PRId64 " is %g, not finite", b, row,
                     (double)d);
@@ -119,15 +119,15 @@ attncl_status attncl_dequantise(attncl_dtype dtype, int64_t n, int64_t k, const 
     TRY(attncl__quantised_check(dtype, n, k, from));
     for (int64_t row = 0; row < n; ++row)
         for (int64_t b = 0; b < k / QUANTISED_BLOCK; ++b)
-            unpack_block(dtype, from, place_of(dtype, k, row, b),
+            unpack_block(dtype, from, find_place(dtype, k, row, b),
                          to + row * k + b * QUANTISED_BLOCK);
     return ATTNCL_OK;
 }
 
-// The nearest level of w, 0 to 2^bits - 1; of 8 bits 0 is not used.
-static int level(attncl_dtype dtype, float w, float d)
+// The stored integer nearest to w / d: 0 to 2^bits - 1, where Q8 does not use 0.
+static int round_weight(attncl_dtype dtype, float w, float d)
 {
-    const int zero = 1 << (bits_of(dtype) - 1);
+    const int zero = 1 << (bits_per_weight(dtype) - 1);
     const float least = dtype == ATTNCL_Q8 ? -127.0f : -8.0f, most = (float)(zero - 1);
     const float q = d != 0.0f ? w / d : 0.0f;
     return (int)rintf(q < least ? least : q > most ? most : q) + zero;
@@ -135,26 +135,26 @@ static int level(attncl_dtype dtype, float w, float d)
 
 static double squared_error(attncl_dtype dtype, const float *w, float d)
 {
-    const int zero = 1 << (bits_of(dtype) - 1);
+    const int zero = 1 << (bits_per_weight(dtype) - 1);
     double sum = 0;
 
     for (int c = 0; c < QUANTISED_BLOCK; ++c) {
-        const double e = (double)w[c] - (double)d * (level(dtype, w[c], d) - zero);
+        const double e = (double)w[c] - (double)d * (round_weight(dtype, w[c], d) - zero);
         sum += e * e;
     }
     return sum;
 }
 
-// Infinite where F16 has no such scale.
-static float rounded_scale(double d, uint16_t *half_ret)
+// Rounds a scale to F16; infinite when it is out of range.
+static float round_scale(double d, uint16_t *half_ret)
 {
     if (attncl__convert(ATTNCL_F64, &d, ATTNCL_F16, half_ret, 1) != ATTNCL_OK)
         return INFINITY;
     return attncl__half_to_float(*half_ret);
 }
 
-// The element of the largest size becomes an end of the levels.  Of 4 bits other ends are tried: some elements are
-// cut, the others fall on finer levels.  The first of the smallest error.
+// The scale maps the element of the largest magnitude to an end of the integer range.  Q4 also tries ends that clip some
+// elements but quantise the others more finely, and takes the first with the smallest error.
 static bool choose_scale(attncl_dtype dtype, const float *w, uint16_t *half_ret)
 {
     static const double ends_8[] = {127}, ends_4[] = {-8, -7.5, -7, -7.25, -8.5, -9};
@@ -167,18 +167,18 @@ static bool choose_scale(attncl_dtype dtype, const float *w, uint16_t *half_ret)
             largest = (double)w[c];
     for (int i = 0; i < n_ends; ++i) {
         uint16_t half;
-        const float d = rounded_scale(largest / ends[i], &half);
+        const float d = round_scale(largest / ends[i], &half);
         const double error = !isfinite(d) ? INFINITY : n_ends == 1 ? 0 : squared_error(dtype, w, d);
         if (error < least) {
             least = error;
             *half_ret = half;
         }
     }
-    // Of two scales with the same floats the positive one: only level 0 has no counterpart.
-    bool is_lopsided = false;
+    // A scale and its negative represent the same weights unless one is stored as 0; then prefer the positive one.
+    bool needs_sign = false;
     for (int c = 0; c < QUANTISED_BLOCK; ++c)
-        is_lopsided |= level(dtype, w[c], attncl__half_to_float(*half_ret)) == 0;
-    if (!is_lopsided)
+        needs_sign |= round_weight(dtype, w[c], attncl__half_to_float(*half_ret)) == 0;
+    if (!needs_sign)
         *half_ret &= 0x7fff;
     return isfinite(least);
 }
@@ -190,8 +190,8 @@ static void pack_block(attncl_dtype dtype, const float *w, uint16_t half, struct
 
     memcpy(data + at.scale, &half, sizeof half);
     for (int c = 0; c < QUANTISED_BLOCK; ++c) {
-        const int q = level(dtype, w[c], d);
-        data[byte_of(dtype, at, c)] |=
+        const int q = round_weight(dtype, w[c], d);
+        data[weight_offset(dtype, at, c)] |=
             (unsigned char)(dtype == ATTNCL_Q4 && c % 8 >= 4 ? q << 4 : q);
     }
 }
@@ -213,7 +213,7 @@ attncl_status attncl_quantise(attncl_dtype dtype, int64_t n, int64_t k, const fl
                         b * QUANTISED_BLOCK + c, (double)w[c]);
             REQUIRE(choose_scale(dtype, w, &half), ATTNCL_ERR_ARGUMENT,
                     "block %" PRId64 " of row %" PRId64 " is too large for a scale in F16", b, row);
-            pack_block(dtype, w, half, place_of(dtype, k, row, b), to);
+            pack_block(dtype, w, half, find_place(dtype, k, row, b), to);
         }
     return ATTNCL_OK;
 }

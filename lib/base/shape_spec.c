@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Shapes declared by letters, matched with the shapes that values have.
+// Matching of shapes that are declared by letters.
 
 #include <assert.h>
 #include <ctype.h>
@@ -18,8 +18,8 @@ struct element {
     bool may_be_one, may_be_missing;
 };
 
-// False at the end.
-static bool next_element(const char **at, struct element *ret)
+// Parses one element and advances *at; false at the end.
+static bool parse_element(const char **at, struct element *ret)
 {
     const char *c = *at;
 
@@ -43,7 +43,7 @@ static bool next_element(const char **at, struct element *ret)
     return true;
 }
 
-// Axes that a shape has beside "..." and those that may be missing.
+// Counts the axes that a shape must have: neither "..." nor optional.
 static int count_axes(const char *shape, bool *has_group_ret, int *n_optional_ret)
 {
     int n = 0;
@@ -58,8 +58,8 @@ static int count_axes(const char *shape, bool *has_group_ret, int *n_optional_re
     return n - *has_group_ret - *n_optional_ret;
 }
 
-// "[T or 1, ..., C]", for messages.
-static const char *shape_words(const char *shape, char text[SHAPE_TEXT_BYTES])
+// Writes "T or 1, ..., C", for messages.
+static const char *write_shape_words(const char *shape, char text[SHAPE_TEXT_BYTES])
 {
     struct element e;
     const char *at = shape;
@@ -68,14 +68,14 @@ static const char *shape_words(const char *shape, char text[SHAPE_TEXT_BYTES])
     text[0] = 0;
     for (;;) {
         const char *const token = at + strspn(at, " ");
-        if (!next_element(&at, &e))
+        if (!parse_element(&at, &e))
             return text;
         used += snprintf(text + used, (size_t)(SHAPE_TEXT_BYTES - used), "%s%.*s%s%s",
                          used ? ", " : "", (int)strcspn(token, " |?"), token,
                          e.may_be_one ? " or 1" : "", e.may_be_missing ? " or none" : "");
     }
 }
-#define WORDS(shape) shape_words((shape), (char[SHAPE_TEXT_BYTES]){0})
+#define WORDS(shape) write_shape_words((shape), (char[SHAPE_TEXT_BYTES]){0})
 
 void attncl__axes_init(struct axes *axes)
 {
@@ -140,7 +140,7 @@ attncl_status attncl__axes_match(struct axes *axes, const char *shape, const cha
     int more = d->rank - count_axes(shape, &has_group, &n_optional);
     REQUIRE(more >= 0 && (has_group || more <= n_optional), ATTNCL_ERR_SHAPE,
             "%s is %s, must be [%s]", name, SHAPE(d), WORDS(shape));
-    while (next_element(&at, &e)) {
+    while (parse_element(&at, &e)) {
         if (e.letter == '.') {
             TRY(match_group(axes, more, &d->dim[axis], &value));
             axis += more;
@@ -166,7 +166,7 @@ attncl_status attncl__axes_make(const struct axes *axes, const char *shape, attn
     struct element e;
     int rank = 0;
 
-    while (next_element(&at, &e)) {
+    while (parse_element(&at, &e)) {
         assert(!e.letter || axes->of[e.letter] >= 0);
         if (e.letter == '.') {
             memcpy(dim + rank, axes->dim, (size_t)axes->rank * sizeof dim[0]);

@@ -11,27 +11,28 @@
 #include "base/strbuf.h"
 
 // Ensures capacity for `more` bytes and the terminating zero.
-static bool reserve(struct strbuf *t, size_t more)
+static bool try_reserve(struct strbuf *t, size_t more)
 {
-    size_t need;
-    if (t->failed || !ckd_add_size(t->used, more, &need) || !ckd_add_size(need, 1, &need)) {
-        t->failed = true;
+    size_t need, capacity = t->capacity ? t->capacity : 256;
+    if (t->failed || !ckd_add_size(t->used, more, &need) || !ckd_add_size(need, 1, &need))
         return false;
-    }
     if (need <= t->capacity)
         return true;
-    size_t capacity = t->capacity ? t->capacity : 256;
     while (capacity < need)
         if (!ckd_mul_size(capacity, 2, &capacity))
             capacity = need;
     char *data = attncl__grow_array(t->data, capacity, 1);
-    if (!data) {
-        t->failed = true;
+    if (!data)
         return false;
-    }
     t->data = data;
     t->capacity = capacity;
     return true;
+}
+
+static bool reserve(struct strbuf *t, size_t more)
+{
+    t->failed = !try_reserve(t, more);
+    return !t->failed;
 }
 
 void attncl__strbuf_add_bytes(struct strbuf *t, const void *data, size_t bytes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A growable string buffer.  Starts as STRBUF_EMPTY.  When memory is short, `failed` is set and
-// stays set, so that a caller checks it once, at the end.
+// A growable string buffer.  Starts as STRBUF_EMPTY.  `failed` is set when memory is short and stays
+// set, so callers check it once, at the end.
 #ifndef ATTNCL_BASE_STRBUF_H
 #define ATTNCL_BASE_STRBUF_H
 
@@ -8,9 +8,8 @@
 #include <stddef.h>
 
 struct strbuf {
-    char *data; // zero-terminated once anything was added
-    size_t used;
-    size_t capacity;
+    char *data;            // zero-terminated once anything was added
+    size_t used, capacity; // bytes
     bool failed;
 };
 

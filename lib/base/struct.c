@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The library's version, and structs of callers that were compiled against older or newer headers.
+// The library's version, and option structs of callers compiled against older or newer headers.
 
 #include "base/struct.h"
 
@@ -12,7 +12,7 @@
 // No struct of any version is larger: a size beyond it was never set.
 enum { MAX_STRUCT_BYTES = 1 << 14 };
 
-static attncl_status check(const char *type, const void *given, size_t size, size_t *size_ret)
+static attncl_status check_size(const char *type, const void *given, size_t size, size_t *size_ret)
 {
     REQUIRE(given, ATTNCL_ERR_ARGUMENT, "%s is NULL", type);
     memcpy(size_ret, given, sizeof *size_ret);
@@ -27,7 +27,7 @@ attncl_status attncl__struct_read(const char *type, void *to, size_t size, const
     const unsigned char *bytes = from;
     size_t given = 0;
 
-    TRY(check(type, from, size, &given));
+    TRY(check_size(type, from, size, &given));
     for (size_t i = size; i < given; ++i)
         REQUIRE(bytes[i] == 0, ATTNCL_ERR_ARGUMENT,
                 "%s has struct_size %zu, this library knows %zu: byte %zu is set, must be 0", type,
@@ -41,7 +41,7 @@ attncl_status attncl__struct_write(const char *type, void *to, const void *from,
 {
     size_t given = 0;
 
-    TRY(check(type, to, size, &given));
+    TRY(check_size(type, to, size, &given));
     const size_t n = given < size ? given : size;
     memcpy((unsigned char *)to + sizeof size, (const unsigned char *)from + sizeof size,
            n - sizeof size);

@@ -12,7 +12,7 @@
 
 enum { MAX_LENGTH = 64 };
 
-static bool same(char a, char b)
+static bool equal_ignoring_case(char a, char b)
 {
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
@@ -23,7 +23,7 @@ static size_t min3(size_t a, size_t b, size_t c)
     return ab < c ? ab : c;
 }
 
-// Restricted Damerau-Levenshtein: rows i - 2, i - 1 and i of the usual table.
+// Restricted Damerau-Levenshtein distance; keeps rows i - 2, i - 1 and i of its table.
 size_t attncl__edit_distance(const char *a, const char *b)
 {
     size_t rows[3][MAX_LENGTH + 1];
@@ -36,10 +36,10 @@ size_t attncl__edit_distance(const char *a, const char *b)
         size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *above2 = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= n_b; ++j) {
-            const size_t replaced = above[j - 1] + !same(a[i - 1], b[j - 1]);
+            const size_t replaced = above[j - 1] + !equal_ignoring_case(a[i - 1], b[j - 1]);
             row[j] = min3(replaced, above[j] + 1, row[j - 1] + 1);
-            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]) &&
-                above2[j - 2] + 1 < row[j])
+            if (i > 1 && j > 1 && equal_ignoring_case(a[i - 1], b[j - 2]) &&
+                equal_ignoring_case(a[i - 2], b[j - 1]) && above2[j - 2] + 1 < row[j])
                 row[j] = above2[j - 2] + 1;
         }
     }
@@ -58,7 +58,7 @@ bool attncl__has_word(const char *list, const char *word)
     return false;
 }
 
-// "eps" and "epsilon", "num_heads" and "heads".
+// True for "epsilon" and "eps", "num_heads" and "heads".
 static bool is_part(const char *whole, const char *word)
 {
     const size_t n = strlen(word), n_whole = strlen(whole);
@@ -67,10 +67,10 @@ static bool is_part(const char *whole, const char *word)
             (whole[n_whole - n - 1] == '_' && strcasecmp(whole + n_whole - n, word) == 0));
 }
 
-// "lr" and "learning_rate".
+// True for "lr" and "learning_rate".
 static bool is_initials(const char *word, const char *known)
 {
-    for (; *word && same(*word, *known); ++word) {
+    for (; *word && equal_ignoring_case(*word, *known); ++word) {
         known += strcspn(known, "_");
         known += strspn(known, "_");
     }
@@ -80,7 +80,7 @@ static bool is_initials(const char *word, const char *known)
 static size_t common_prefix(const char *a, const char *b)
 {
     size_t n = 0;
-    while (a[n] && same(a[n], b[n]))
+    while (a[n] && equal_ignoring_case(a[n], b[n]))
         ++n;
     return n;
 }
@@ -98,7 +98,7 @@ static void add_to_list(struct suggestion *s, const char *known)
 
 void attncl__suggestion_add(struct suggestion *s, const char *known)
 {
-    // A third of the letters may differ: words further apart have nothing in common.
+    // Words that differ in more than a third of their letters are unrelated.
     const size_t length = strlen(s->word), allowed = length < 6 ? 1 : length / 3;
     size_t distance = attncl__edit_distance(s->word, known);
     add_to_list(s, known);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Messages about a word that is not known: the nearest known word, and all of them.
+// Messages about an unknown word: the nearest known word, and the list of all.
 #ifndef ATTNCL_BASE_SUGGEST_H
 #define ATTNCL_BASE_SUGGEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-// The known words, offered one by one.  Starts as {.word = what was given}.
+// Collects the known words one by one.  Starts as {.word = the unknown word}.
 struct suggestion {
     const char *word;
     const char *nearest; // borrowed; NULL: none is near
@@ -21,11 +21,10 @@ void attncl__suggestion_add(struct suggestion *s, const char *known);
 // ", nearest: b; KIND: a, b, c", for the end of a message.  Valid as long as *s.
 const char *attncl__suggestion_text(struct suggestion *s, const char *kind);
 
-// Whether the list "a, b c" has this word.
+// True when the list ("a, b c") contains the word.
 bool attncl__has_word(const char *list, const char *word);
 
-// Insertions, deletions, replacements and exchanges of neighbours that turn one word into the
-// other, letters in either case being equal.  A word of more than 64 bytes is far from everything.
+// Damerau-Levenshtein distance, ignoring case.  SIZE_MAX when a word is longer than 64 bytes.
 size_t attncl__edit_distance(const char *a, const char *b);
 
 #endif

@@ -12,20 +12,20 @@ attncl_status attncl__fail(attncl_status status, const char *file, int line, con
 
 // Puts "prefix: " before this thread's last message, to say where the failure happened.
 void attncl__error_prefix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-// The same where the status is a failure, which is returned.
+// Does so if `status` is a failure, and returns it.
 attncl_status attncl__prefix_failure(attncl_status status, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 #define FAIL(status, ...) attncl__fail((status), __FILE__, __LINE__, __VA_ARGS__)
 
-// Refuses a caller's mistake.
+// Returns a failure for a caller's mistake.
 #define REQUIRE(cond, status, ...)                                                                 \
     do {                                                                                           \
         if (!(cond))                                                                               \
             return FAIL((status), __VA_ARGS__);                                                    \
     } while (0)
 
-// Passes a failure up; its message is kept.
+// Returns the call's failure, with its message.
 #define TRY(call)                                                                                  \
     do {                                                                                           \
         const attncl_status try_ = (call);                                                         \
@@ -33,7 +33,7 @@ attncl_status attncl__prefix_failure(attncl_status status, const char *fmt, ...)
             return try_;                                                                           \
     } while (0)
 
-// As TRY, when something must be released first: needs `attncl_status status` and `done:`.
+// As TRY, when something must be released first; needs a variable `status` and a label `done`.
 #define TRY_DONE(call)                                                                             \
     do {                                                                                           \
         status = (call);                                                                           \

@@ -19,7 +19,7 @@ size_t attncl__utf8_decode(const char *text, size_t bytes, uint32_t *code_ret)
     return (size_t)length;
 }
 
-// Whether a character has more bytes than these n: the lowest ones behind them, or the highest, make one.
+// True when n bytes are a proper prefix of a character: the lowest or the highest continuation bytes complete it.
 static bool begins_character(const char *text, size_t n)
 {
     char lowest[UTF8_MAX_BYTES], highest[UTF8_MAX_BYTES];
@@ -33,7 +33,7 @@ static bool begins_character(const char *text, size_t n)
            attncl__utf8_decode(highest, sizeof highest, &code) > n;
 }
 
-size_t attncl__utf8_broken(const char *text, size_t bytes, bool *cut_ret)
+size_t attncl__utf8_measure_invalid(const char *text, size_t bytes, bool *cut_ret)
 {
     size_t n = 1;
 

@@ -29,7 +29,7 @@ void attncl__worst_error_add(struct worst_error *w, int64_t at, double found, do
     }
 }
 
-bool attncl__error_within(const struct worst_error *w, double limit)
+bool attncl__error_is_within(const struct worst_error *w, double limit)
 {
     return w->n > 0 && isfinite(limit) && w->error <= limit;
 }

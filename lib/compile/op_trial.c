@@ -204,7 +204,7 @@ static attncl_status compare_results(const struct trial_run *r, char *why)
         if (!r->out_span[i].storage || (t->expected && i > 0))
             continue;
         TRY(compare_result(r, i, &worst));
-        if (!attncl__error_within(&worst, bound))
+        if (!attncl__error_is_within(&worst, bound))
             snprintf(why, PROBE_WHY_BYTES,
                      "result %d of %s of %s is wrong by %.2g of its %s, more than %.2g: %s", i,
                      t->cls->name, SHAPE(&r->in[0]), worst.error,
@@ -236,9 +236,9 @@ static attncl_status compare_with_first_run(const struct trial_run *r, int run, 
 static attncl_status repeat(struct trial_run *r, char *why)
 {
     enum { MAX_RUNS = 100 };
-    const double max_seconds = 0.1, end = attncl__seconds() + max_seconds;
+    const double max_seconds = 0.1, end = attncl__clock_seconds() + max_seconds;
 
-    for (int run = 2; run <= MAX_RUNS && !*why && attncl__seconds() < end; ++run) {
+    for (int run = 2; run <= MAX_RUNS && !*why && attncl__clock_seconds() < end; ++run) {
         TRY(attncl__command_list_enqueue(&r->list[CANDIDATE], 0, NULL, NULL, NULL));
         TRY(compare_with_first_run(r, run, why));
     }

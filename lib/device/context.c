@@ -61,7 +61,7 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
     REQUIRE(ctx, ATTNCL_ERR_NO_MEMORY, "a context");
     pthread_mutex_init(&ctx->lock, NULL);
     pthread_mutex_init(&ctx->probe_lock, NULL);
-    ctx->created_s = attncl__seconds();
+    ctx->created_s = attncl__clock_seconds();
     ctx->pid = getpid();
     ctx->ignore_environment = options->ignore_environment != 0;
     ctx->compile_progress = options->compile_progress;

@@ -51,7 +51,7 @@ struct attncl_context {
     bool ignore_environment;
     attncl_compile_progress_fn compile_progress; // may be NULL
     void *progress_user;
-    double created_s;         // by attncl__seconds()
+    double created_s;         // by attncl__clock_seconds()
     double compiling_s;       // processor time that building the programs to be stored took
     pid_t pid;                // of the creator: a forked child must not use the driver
     atomic_ulong n_faults;    // waits that told of a fault: of any command before them
@@ -83,7 +83,7 @@ static inline void attncl__caps_set_precision(struct device_caps *caps, attncl_p
 // The environment variable's value for this context: NULL when it ignores the environment.
 static inline const char *attncl__context_env(const attncl_context *ctx, enum env_var var)
 {
-    return ctx->ignore_environment ? NULL : attncl__env(var);
+    return ctx->ignore_environment ? NULL : attncl__env_get(var);
 }
 
 // ERR_ARGUMENT where it is none of the values.

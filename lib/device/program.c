@@ -78,7 +78,7 @@ static void store(const attncl_context *ctx, struct kernel_program *p)
 
 void attncl__programs_store(attncl_context *ctx)
 {
-    const double began = attncl__seconds();
+    const double began = attncl__clock_seconds();
     int n = 0;
 
     for (const struct kernel_program *p = ctx->programs ? ctx->programs->first : NULL; p;
@@ -89,7 +89,8 @@ void attncl__programs_store(attncl_context *ctx)
     bool has_begun = budget < 0; // else one is stored, whatever the budget is: in the end all are
 
     for (struct kernel_program *p = n ? ctx->programs->first : NULL; p; p = p->next) {
-        if (p->state != BUILT || !p->source || (has_begun && attncl__seconds() - began > budget))
+        if (p->state != BUILT || !p->source ||
+            (has_begun && attncl__clock_seconds() - began > budget))
             continue;
         store(ctx, p);
         has_begun = true;
@@ -122,10 +123,10 @@ static struct kernel_program *find_or_add(struct program_table *table, const cha
 static void build(attncl_context *ctx, struct kernel_program *p)
 {
     struct program_table *table = ctx->programs;
-    const double began = attncl__thread_seconds();
+    const double began = attncl__clock_thread_seconds();
     const attncl_status status =
         attncl__program_build(ctx, p->file, p->defines, &p->cl, &p->source);
-    const double ended = attncl__thread_seconds();
+    const double ended = attncl__clock_thread_seconds();
     char *message = status == ATTNCL_OK ? NULL : attncl__copy_text(attncl_last_error());
 
     if (p->source && !ctx->caps.keeps_programs)

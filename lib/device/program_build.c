@@ -102,7 +102,7 @@ static void log_program(const attncl_context *ctx, const struct build *b, cl_pro
 {
     struct strbuf line = STRBUF_EMPTY;
 
-    if (!attncl__log_wanted(ATTNCL_LOG_DEBUG))
+    if (!attncl__log_is_wanted(ATTNCL_LOG_DEBUG))
         return;
     char *log = build_log(ctx, cl);
     attncl__strbuf_add(&line, "program {\"file\": ");
@@ -170,9 +170,9 @@ static attncl_status compile(attncl_context *ctx, const struct build *b, const c
     TRY_DONE(CL_CODE(code, "clCreateProgramWithSource"));
     attncl__object_created(OBJECT_PROGRAM);
     attncl__log(ATTNCL_LOG_DEBUG, "building %s", b->file);
-    const double began = attncl__seconds();
+    const double began = attncl__clock_seconds();
     code = clBuildProgram(cl, 1, &ctx->device, attncl__build_options(ctx), NULL, NULL);
-    log_program(ctx, b, cl, attncl__seconds() - began);
+    log_program(ctx, b, cl, attncl__clock_seconds() - began);
     const char *directory = attncl__context_env(ctx, ENV_DUMP_CL);
     if (directory || code == CL_BUILD_PROGRAM_FAILURE)
         log = build_log(ctx, cl);

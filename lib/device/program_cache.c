@@ -121,7 +121,7 @@ char *attncl__cache_directory(const attncl_context *ctx, const char *given)
     const char *mode = attncl__context_env(ctx, ENV_CACHE);
     struct strbuf path = STRBUF_EMPTY;
 
-    if (attncl__privileged() || (mode && strcmp(mode, "rw") != 0 && strcmp(mode, "ro") != 0))
+    if (attncl__is_privileged() || (mode && strcmp(mode, "rw") != 0 && strcmp(mode, "ro") != 0))
         return NULL;
     if (own)
         attncl__strbuf_add(&path, "%s", own);
@@ -141,7 +141,7 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx)
     struct disk_cache *cache = NULL;
 
     if (!ctx->cache_directory) {
-        if (writable && !is_sparing && !ctx->ignore_environment && !attncl__privileged())
+        if (writable && !is_sparing && !ctx->ignore_environment && !attncl__is_privileged())
             attncl__log(ATTNCL_LOG_ERROR,
                         "no program cache: neither ATTNCL_CACHE_DIR nor an absolute "
                         "XDG_CACHE_HOME or HOME names a directory");

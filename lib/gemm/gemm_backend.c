@@ -97,7 +97,7 @@ static void log_choice(const struct gemm *g, const char *how, const char *reason
 {
     char line[256];
 
-    if (!attncl__log_wanted(ATTNCL_LOG_INFO))
+    if (!attncl__log_is_wanted(ATTNCL_LOG_INFO))
         return;
     snprintf(line, sizeof line,
              "gemm %" PRId64 "x%" PRId64 "x%" PRId64 " %c%c%s, batch %" PRId64 ": %s (%s)", g->m,

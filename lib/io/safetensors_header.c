@@ -187,7 +187,7 @@ static attncl_status read_tensor(const struct json *entry, size_t data_bytes,
     TRY(attncl__json_ints(entry, "data_offsets", NULL, 2, offset, &n_offsets));
     REQUIRE(attncl__json_count(entry) == 3, ATTNCL_ERR_FORMAT,
             "%zu keys, expected dtype, shape, data_offsets", attncl__json_count(entry));
-    array->dtype = attncl__dtype_named(type_name);
+    array->dtype = attncl__dtype_from_name(type_name);
     array->rank = (int)rank;
     REQUIRE(array->dtype != ATTNCL_DTYPE_NONE, ATTNCL_ERR_FORMAT, "dtype %s is unknown", type_name);
     TRY(attncl__st_bytes(array, ATTNCL_ERR_FORMAT, &bytes));

@@ -119,7 +119,7 @@ attncl_status attncl_safetensors_read(const attncl_safetensors *file, const char
 
 attncl_status attncl__st_unchanged(const attncl_safetensors *file)
 {
-    return attncl__file_unchanged(file->fd, file->file_bytes);
+    return attncl__file_check_size(file->fd, file->file_bytes);
 }
 
 attncl_status attncl_safetensors_parse(const void *data, size_t bytes,

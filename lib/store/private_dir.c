@@ -18,7 +18,7 @@
 
 void attncl__user_path(enum env_var xdg, const char *in_home, const char *name, struct strbuf *ret)
 {
-    const char *directory = attncl__env(xdg), *home = attncl__env(ENV_HOME);
+    const char *directory = attncl__env_get(xdg), *home = attncl__env_get(ENV_HOME);
 
     if (directory && directory[0] == '/')
         attncl__strbuf_add(ret, "%s/%s", directory, name);

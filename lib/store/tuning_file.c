@@ -28,11 +28,11 @@ static void free_location(struct location *p)
 // Returns false, and the reason, when there is no file.
 static bool find_location(const struct tuning_key *key, struct location *ret, const char **why_ret)
 {
-    const char *own = key->ignore_environment ? NULL : attncl__env(ENV_TUNE);
+    const char *own = key->ignore_environment ? NULL : attncl__env_get(ENV_TUNE);
     struct strbuf path = STRBUF_EMPTY;
 
     *why_ret = "there is no XDG_CONFIG_HOME and no HOME";
-    if (attncl__privileged())
+    if (attncl__is_privileged())
         *why_ret = "the process has raised privileges";
     else if (own && strcmp(own, "off") == 0)
         *why_ret = "ATTNCL_TUNE is off";

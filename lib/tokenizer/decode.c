@@ -221,7 +221,7 @@ static void emit_characters(struct decoding *d, bool ends)
             emit(d, p->data + at, length);
             continue;
         }
-        length = attncl__utf8_broken(p->data + at, p->used - at, &is_cut);
+        length = attncl__utf8_measure_invalid(p->data + at, p->used - at, &is_cut);
         if (is_cut && !ends)
             break;
         if (d->t->has_byte_fallback)

@@ -28,14 +28,14 @@ static int size_in_environment(const char **variable_ret)
     } sizes[] = {{ENV_OMPI_COMM_WORLD_SIZE, "OMPI_COMM_WORLD_SIZE"}, {ENV_PMI_SIZE, "PMI_SIZE"}};
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
-        const char *value = attncl__env(sizes[i].var);
+        const char *value = attncl__env_get(sizes[i].var);
         const long size = value ? strtol(value, NULL, 10) : 0;
         *variable_ret = sizes[i].name;
         if (size >= 1 && size <= INT_MAX)
             return (int)size;
     }
     *variable_ret = "PMIX_RANK";
-    return attncl__env(ENV_PMIX_RANK) ? 0 : 1;
+    return attncl__env_get(ENV_PMIX_RANK) ? 0 : 1;
 }
 
 // Beside the file that this function was loaded from, the library or a program linked with it.
@@ -51,7 +51,7 @@ static void default_path(char *path, size_t bytes)
 
 static attncl_status load(const char *variable, const struct ranks_plugin **ret)
 {
-    const char *given = attncl__env(ENV_MPI_PLUGIN);
+    const char *given = attncl__env_get(ENV_MPI_PLUGIN);
     char path[4096];
 
     if (given)
@@ -88,7 +88,7 @@ static attncl_status join(attncl_ranks *ranks)
     if (expected == 1)
         return ATTNCL_OK;
     TRY(attncl__env_check());
-    const char *timeout = attncl__env(ENV_RANKS_TIMEOUT);
+    const char *timeout = attncl__env_get(ENV_RANKS_TIMEOUT);
     ranks->timeout_s = timeout ? (int)strtol(timeout, NULL, 10) : DEFAULT_TIMEOUT_S;
     TRY(load(variable, &plugin));
     const char *failure = plugin->open(&ranks->place);

@@ -65,7 +65,7 @@ static attncl_status wait_a_moment(attncl_ranks *ranks, struct rank_wait *wait)
         return ATTNCL_OK;
     }
     attncl__ranks_pause(&(int){0});
-    const double now = attncl__seconds();
+    const double now = attncl__clock_seconds();
     if (wait->began_s == 0)
         wait->began_s = now;
     if (ranks->timeout_s == 0 || now - wait->began_s < ranks->timeout_s)

@@ -122,7 +122,7 @@ static void report(const struct tuner *t, const struct tuning_trial *c, const ch
 // One kernel and class, within its share of the remaining time.
 static attncl_status tune_one(struct tuner *t, int kernel, int class, int n_left)
 {
-    const double left = t->deadline - attncl__seconds();
+    const double left = t->deadline - attncl__clock_seconds();
     struct tuning_trial trial = {
         .ctx = t->ctx, .kernel = (enum tunable)kernel, .class = class, .seconds = left / n_left};
     attncl_status status = ATTNCL_OK;
@@ -220,7 +220,7 @@ attncl_status attncl_device_tune(const attncl_context_options *device,
                                  const attncl_tune_options *options,
                                  attncl_tune_summary *summary_ret)
 {
-    struct tuner t = {.deadline = attncl__seconds()};
+    struct tuner t = {.deadline = attncl__clock_seconds()};
     attncl_status status = ATTNCL_OK;
 
     TRY(read_options(options, &t.options));

@@ -77,17 +77,17 @@ bool attncl__variants_agree(const struct variant *a, const struct variant *b, in
 
     for (int64_t i = 0; i < n; ++i)
         attncl__worst_error_add(&worst, i, (double)b->result[i], (double)a->result[i], 1);
-    return attncl__error_within(&worst, allowed * worst.largest);
+    return attncl__error_is_within(&worst, allowed * worst.largest);
 }
 
 attncl_status attncl__variant_time(struct variant *s, int runs, double *seconds_ret)
 {
-    const double start = attncl__seconds();
+    const double start = attncl__clock_seconds();
 
     for (int i = 0; i < runs; ++i)
         TRY(attncl_graph_run(s->graph));
     TRY(wait_for(s->graph));
-    *seconds_ret = (attncl__seconds() - start) / runs;
+    *seconds_ret = (attncl__clock_seconds() - start) / runs;
     return ATTNCL_OK;
 }
 
@@ -101,7 +101,7 @@ static int by_value(const void *a, const void *b)
 // least.  The samples, sorted, take the place of those before.
 static attncl_status ab_time(struct variant *a, struct variant *b, int runs, double seconds)
 {
-    const double start = attncl__seconds();
+    const double start = attncl__clock_seconds();
     int n = 0;
 
     do {
@@ -110,7 +110,7 @@ static attncl_status ab_time(struct variant *a, struct variant *b, int runs, dou
         for (int i = 0; i < 2; ++i)
             TRY(attncl__variant_time(order[i], runs, &order[i]->sample[n]));
         ++n;
-    } while (n < AB_MAX_SAMPLES && (n < MIN_ROUNDS || attncl__seconds() - start <= seconds));
+    } while (n < AB_MAX_SAMPLES && (n < MIN_ROUNDS || attncl__clock_seconds() - start <= seconds));
     a->n_samples = b->n_samples = n;
     qsort(a->sample, (size_t)n, sizeof a->sample[0], by_value);
     qsort(b->sample, (size_t)n, sizeof b->sample[0], by_value);
@@ -247,13 +247,13 @@ done:
 
 static void first_round(struct tuning_trial *c)
 {
-    const double end = attncl__seconds() + (1 - final_share) * c->seconds;
+    const double end = attncl__clock_seconds() + (1 - final_share) * c->seconds;
     double best_ratio = HUGE_VAL;
 
     for (size_t i = 0; i < attncl__n_candidates; ++i)
         c->n_rows += attncl__candidates[i].kernel == c->kernel;
     const double seconds = candidates_share * c->seconds / c->n_rows;
-    for (size_t i = 0; i < attncl__n_candidates && attncl__seconds() < end; ++i)
+    for (size_t i = 0; i < attncl__n_candidates && attncl__clock_seconds() < end; ++i)
         if (attncl__candidates[i].kernel == c->kernel) {
             try_candidate(c, &attncl__candidates[i], seconds, &best_ratio);
             ++c->n_tried;

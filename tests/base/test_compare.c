@@ -54,17 +54,17 @@ TEST(the_library_forgets_nothing)
             struct worst_error w = {0};
             for (int i = 0; i < 3; ++i)
                 attncl__worst_error_add(&w, i, i == place ? bad[k] : 1, 1, 1);
-            ck_assert(!attncl__error_within(&w, 1) && w.at == place && w.largest == 1);
-            ck_assert(attncl__error_within(&w, 2) == (k == 2));
+            ck_assert(!attncl__error_is_within(&w, 1) && w.at == place && w.largest == 1);
+            ck_assert(attncl__error_is_within(&w, 2) == (k == 2));
             attncl__worst_error_text(&w, text);
             ck_assert(!strstr(text, "never written") == (k < 3));
         }
     const struct worst_error none = {0};
-    ck_assert(!attncl__error_within(&none, 1));
+    ck_assert(!attncl__error_is_within(&none, 1));
     struct worst_error w = {0};
     attncl__worst_error_add(&w, 0, 1, NAN, 1);
-    ck_assert(!attncl__error_within(&w, 1e9) && w.largest == 0);
+    ck_assert(!attncl__error_is_within(&w, 1e9) && w.largest == 0);
     w = (struct worst_error){0};
     attncl__worst_error_add(&w, 0, 1, 1, NAN);
-    ck_assert(!attncl__error_within(&w, 1e9) && !attncl__error_within(&w, INFINITY));
+    ck_assert(!attncl__error_is_within(&w, 1e9) && !attncl__error_is_within(&w, INFINITY));
 }

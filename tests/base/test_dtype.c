@@ -14,7 +14,7 @@ TEST(names_and_sizes_agree)
 #define ROW(name, value, bits)                                                                     \
     ck_assert_int_eq((int)ATTNCL_##name, value);                                                   \
     ck_assert_str_eq(attncl_dtype_name(ATTNCL_##name), #name);                                     \
-    ck_assert_int_eq(attncl__dtype_named(#name), ATTNCL_##name);                                   \
+    ck_assert_int_eq(attncl__dtype_from_name(#name), ATTNCL_##name);                               \
     ck_assert_uint_eq(attncl__dtype_bits(ATTNCL_##name), bits);                                    \
     ck_assert_uint_eq(attncl_dtype_bytes(ATTNCL_##name), (bits) % 8 ? 0 : (bits) / 8);
     ATTNCL_DTYPE_LIST(ROW)
@@ -22,8 +22,8 @@ TEST(names_and_sizes_agree)
     ck_assert_str_eq(attncl_dtype_name(ATTNCL_DTYPE_NONE), "none");
     ck_assert_str_eq(attncl_dtype_name((attncl_dtype)99), "none");
     ck_assert_uint_eq(attncl_dtype_bytes((attncl_dtype)99), 0);
-    ck_assert_int_eq(attncl__dtype_named("none"), ATTNCL_DTYPE_NONE);
-    ck_assert_int_eq(attncl__dtype_named(""), ATTNCL_DTYPE_NONE);
+    ck_assert_int_eq(attncl__dtype_from_name("none"), ATTNCL_DTYPE_NONE);
+    ck_assert_int_eq(attncl__dtype_from_name(""), ATTNCL_DTYPE_NONE);
 }
 
 TEST(kinds_of_types)

@@ -16,12 +16,12 @@ NO_DEVICE;
 TEST(a_variable_is_its_value_or_null)
 {
     ck_assert_int_eq(setenv("ATTNCL_DUMP_CL", "/some/where", 1), 0);
-    ck_assert_str_eq(attncl__env(ENV_DUMP_CL), "/some/where");
+    ck_assert_str_eq(attncl__env_get(ENV_DUMP_CL), "/some/where");
     ck_assert_int_eq(setenv("ATTNCL_DUMP_CL", "", 1), 0);
-    ck_assert_ptr_null(attncl__env(ENV_DUMP_CL));
+    ck_assert_ptr_null(attncl__env_get(ENV_DUMP_CL));
     ck_assert_int_eq(unsetenv("ATTNCL_DUMP_CL"), 0);
-    ck_assert_ptr_null(attncl__env(ENV_DUMP_CL));
-    ck_assert(!attncl__privileged());
+    ck_assert_ptr_null(attncl__env_get(ENV_DUMP_CL));
+    ck_assert(!attncl__is_privileged());
 }
 
 // A value that is none, and a name that is nearly one.
@@ -101,7 +101,7 @@ static void see(attncl_log_level level, const char *text, void *user)
 TEST(the_log_delivers_what_is_wanted)
 {
     attncl__log(ATTNCL_LOG_ERROR, "no listener");
-    ck_assert(!attncl__log_wanted(ATTNCL_LOG_ERROR));
+    ck_assert(!attncl__log_is_wanted(ATTNCL_LOG_ERROR));
 
     attncl_log_set(see, &seen, ATTNCL_LOG_INFO);
     attncl__log(ATTNCL_LOG_INFO, "chose %s over %d", "own", 2);

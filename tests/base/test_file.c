@@ -25,7 +25,7 @@ TEST(parts_are_written_one_after_another)
     ck_ok(attncl__file_read(fd, all, 5));
     ck_assert_mem_eq(all, "abcde", 5);
     ck_ok(attncl__file_read(fd, NULL, 0));
-    ck_ok(attncl__file_unchanged(fd, 5));
+    ck_ok(attncl__file_check_size(fd, 5));
     attncl__file_close(&fd);
     attncl__file_close(&fd);
     ck_assert_int_eq(fd, -1);
@@ -41,7 +41,7 @@ TEST(a_change_while_reading_is_noticed)
     directory_write_bytes("f", "abcdefgh", 8);
     ck_ok(attncl__file_open(IN_DIRECTORY("f"), &fd, &bytes));
     ck_assert_int_eq(truncate(IN_DIRECTORY("f"), 6), 0);
-    ck_fails(attncl__file_unchanged(fd, bytes), ATTNCL_ERR_IO, "had 8 bytes and has 6 now");
+    ck_fails(attncl__file_check_size(fd, bytes), ATTNCL_ERR_IO, "had 8 bytes and has 6 now");
     ck_fails(attncl__file_read(fd, all, 8), ATTNCL_ERR_IO, "ended 2 bytes early");
     attncl__file_close(&fd);
 }

@@ -109,7 +109,7 @@ TEST(broken_characters_have_a_length)
 
     for (size_t i = 0; i < COUNT_OF(rows); ++i) {
         bool is_cut;
-        ck_assert_uint_eq(attncl__utf8_broken(rows[i].text, rows[i].bytes, &is_cut),
+        ck_assert_uint_eq(attncl__utf8_measure_invalid(rows[i].text, rows[i].bytes, &is_cut),
                           rows[i].length);
         ck_assert_msg(is_cut == rows[i].is_cut, "row %zu", i);
     }

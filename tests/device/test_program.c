@@ -116,7 +116,7 @@ static void live_compiling(int value, double seconds, double compiling)
         snprintf(defines, sizeof defines, "#define VALUE %d\n", i);
         ck_ok(attncl__program_get(ctx, "probe.cl", defines, &program));
     }
-    ctx->created_s = attncl__seconds() - seconds;
+    ctx->created_s = attncl__clock_seconds() - seconds;
     ctx->compiling_s = compiling;
     ck_ok(attncl_context_destroy(ctx));
 }
