@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Reverse mode.  The nodes between the x and the y are visited in reverse topological order; each
-// node's rules (op/op.h) say which ops compute the gradients of its inputs from those of its
-// outputs.  The traversal is iterative: a graph may be as deep as memory allows.
+// Reverse mode.  The nodes between x and y are visited in reverse topological order; each node's
+// rules (op/op.h) say which ops compute the gradients of its inputs from those of its outputs.  The
+// traversal is iterative, so a graph's depth is limited by memory alone.
 //
-// A custom-gradient region (graph.h) is visited as one node.  Within a loop the backward pass ends
-// where the loop begins: values computed before it are constants, as weights are.
+// A custom-gradient region (graph.h) is visited as one node.  Inside a loop the backward pass ends
+// where the loop begins: values computed before the loop count as constants.
 
 #include "attncl/gradient.h"
 
 #include "autodiff/internal.h"
 
-static void mark_all(const struct backward *b, bool *marks, size_t n, const attncl_value *values)
+static void mark_values(const struct backward *b, bool *marks, size_t n, const attncl_value *values)
 {
     for (size_t i = 0; i < n; ++i)
         if (values[i].id != 0)
@@ -23,7 +23,7 @@ static const struct node_region *region_of(const attncl_graph *g, int n)
     return g->nodes[n].region < 0 ? NULL : &g->regions[g->nodes[n].region];
 }
 
-// Forward from the x.  A region ends at its last node.
+// Marks, in forward order, each value that depends on an x.
 static void mark_requires_grad(struct backward *b)
 {
     const attncl_graph *g = b->g;
@@ -32,18 +32,19 @@ static void mark_requires_grad(struct backward *b)
         const struct node_region *region = region_of(g, n);
         if (region) {
             n = region->last;
-            if (attncl__backward_any(b, b->requires_grad, region->grad->n_in, region->grad->in))
-                mark_all(b, b->requires_grad, (size_t)region->grad->n_out, region->grad->out);
+            if (attncl__backward_any_value(b, b->requires_grad, region->grad->n_in,
+                                           region->grad->in))
+                mark_values(b, b->requires_grad, (size_t)region->grad->n_out, region->grad->out);
             continue;
         }
         const struct node *node = &g->nodes[n];
-        if (attncl__backward_any_of(b, b->requires_grad, node->cls->n_in, node->in))
+        if (attncl__backward_any_id(b, b->requires_grad, node->cls->n_in, node->in))
             for (int i = 0; i < node->cls->n_out; ++i)
                 b->requires_grad[node->out[i]] = true;
     }
 }
 
-// Backward from the y.
+// Marks, in reverse order, each value that a y depends on.
 static void mark_reaches_output(struct backward *b)
 {
     const attncl_graph *g = b->g;
@@ -52,24 +53,16 @@ static void mark_reaches_output(struct backward *b)
         const struct node_region *region = region_of(g, n);
         if (region) {
             n = region->first;
-            if (attncl__backward_any(b, b->reaches_output, region->grad->n_out, region->grad->out))
-                mark_all(b, b->reaches_output, (size_t)region->grad->n_in, region->grad->in);
+            if (attncl__backward_any_value(b, b->reaches_output, region->grad->n_out,
+                                           region->grad->out))
+                mark_values(b, b->reaches_output, (size_t)region->grad->n_in, region->grad->in);
             continue;
         }
         const struct node *node = &g->nodes[n];
-        if (attncl__backward_any_of(b, b->reaches_output, node->cls->n_out, node->out))
+        if (attncl__backward_any_id(b, b->reaches_output, node->cls->n_out, node->out))
             for (int i = 0; i < node->cls->n_in; ++i)
                 b->reaches_output[b->accum.root[node->in[i]]] = true;
     }
-}
-
-static void mark(struct backward *b, size_t n_y, const attncl_value *y, size_t n_x,
-                 const attncl_value *x)
-{
-    mark_all(b, b->requires_grad, n_x, x);
-    mark_requires_grad(b);
-    mark_all(b, b->reaches_output, n_y, y);
-    mark_reaches_output(b);
 }
 
 static void backprop_nodes(struct backward *b)
@@ -85,7 +78,7 @@ static void backprop_nodes(struct backward *b)
     }
 }
 
-static bool check_real(attncl_graph *g, const char *name, size_t i, attncl_value v)
+static bool check_float(attncl_graph *g, const char *name, size_t i, attncl_value v)
 {
     const struct value *value = attncl__graph_value(g, v);
 
@@ -104,14 +97,14 @@ static bool check_call(attncl_graph *g, size_t n_y, const attncl_value *y, const
                        size_t n_x, const attncl_value *x)
 {
     for (size_t i = 0; i < n_x && !attncl__graph_failed(g); ++i)
-        check_real(g, "x", i, x[i]);
+        check_float(g, "x", i, x[i]);
     for (size_t i = 0; i < n_y && !attncl__graph_failed(g); ++i) {
-        if (!check_real(g, "y", i, y[i]))
+        if (!check_float(g, "y", i, y[i]))
             return false;
         const struct tensor_desc *d = attncl__graph_desc(g, y[i]);
         if (dy && dy[i].id) {
             const struct tensor_desc *given = attncl__graph_desc(g, dy[i]);
-            if (check_real(g, "dy", i, dy[i]) && !attncl__desc_same_shape(d, given))
+            if (check_float(g, "dy", i, dy[i]) && !attncl__desc_same_shape(d, given))
                 GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "dy %zu is %s, its y is %s", i, SHAPE(given),
                            SHAPE(d));
         } else if (attncl__desc_count(d) != 1) {
@@ -122,7 +115,8 @@ static bool check_call(attncl_graph *g, size_t n_y, const attncl_value *y, const
     return !attncl__graph_failed(g);
 }
 
-static void seed(struct backward *b, size_t n_y, const attncl_value *y, const attncl_value *dy)
+static void seed_gradients(struct backward *b, size_t n_y, const attncl_value *y,
+                           const attncl_value *dy)
 {
     static const float one = 1.0f;
 
@@ -135,8 +129,8 @@ static void seed(struct backward *b, size_t n_y, const attncl_value *y, const at
     }
 }
 
-// The gradient of x, in its shape; for a view, the corresponding view of its base's gradient.
-static attncl_value result(struct backward *b, attncl_value x)
+// Returns the gradient of x, in its shape; for a view, the corresponding view of its base's gradient.
+static attncl_value get_gradient(struct backward *b, attncl_value x)
 {
     attncl_graph *g = b->g;
     const struct value v = g->values[x.id];
@@ -153,19 +147,7 @@ static attncl_value result(struct backward *b, attncl_value x)
     return attncl__graph_view(g, sum, &v.desc);
 }
 
-// The most inputs and outputs that a node has.
-static int max_arity(const attncl_graph *g)
-{
-    int max = 0;
-
-    for (int n = 0; n < g->n_nodes; ++n) {
-        const int arity = g->nodes[n].cls->n_in + g->nodes[n].cls->n_out;
-        max = arity > max ? arity : max;
-    }
-    return max;
-}
-
-static attncl_status begin(struct backward *b, attncl_graph *g)
+static attncl_status begin_backward(struct backward *b, attncl_graph *g)
 {
     const size_t n = (size_t)g->n_values;
 
@@ -174,7 +156,7 @@ static attncl_status begin(struct backward *b, attncl_graph *g)
     b->n_nodes = g->n_nodes;
     b->requires_grad = attncl__alloc_array(n, sizeof *b->requires_grad);
     b->reaches_output = attncl__alloc_array(n, sizeof *b->reaches_output);
-    b->descs = attncl__alloc_array((size_t)max_arity(g), sizeof *b->descs);
+    b->descs = attncl__alloc_array(attncl__max_arity(), sizeof *b->descs);
     REQUIRE(b->requires_grad && b->reaches_output && b->descs, ATTNCL_ERR_NO_MEMORY,
             "gradients of %zu values", n);
     return attncl__grad_accum_begin(&b->accum, g);
@@ -188,20 +170,23 @@ void attncl_graph_gradient(attncl_graph *g, size_t n_y, const attncl_value *y,
 
     for (size_t i = 0; i < n_x; ++i)
         dx[i] = ATTNCL_NONE_VALUE;
-    if (!attncl__graph_building(g) || !check_call(g, n_y, y, dy, n_x, x))
+    if (!attncl__graph_check_open(g) || !check_call(g, n_y, y, dy, n_x, x))
         return;
-    const attncl_status status = begin(&b, g);
+    const attncl_status status = begin_backward(&b, g);
     if (status != ATTNCL_OK) {
         attncl__graph_keep_failure(g, status);
         goto done;
     }
-    mark(&b, n_y, y, n_x, x);
+    mark_values(&b, b.requires_grad, n_x, x);
+    mark_requires_grad(&b);
+    mark_values(&b, b.reaches_output, n_y, y);
+    mark_reaches_output(&b);
     for (int n = b.first; n < b.n_nodes && !attncl__graph_failed(g); ++n)
         attncl__backward_check(&b, n);
-    seed(&b, n_y, y, dy);
+    seed_gradients(&b, n_y, y, dy);
     backprop_nodes(&b);
     for (size_t i = 0; i < n_x && !attncl__graph_failed(g); ++i)
-        dx[i] = result(&b, x[i]);
+        dx[i] = get_gradient(&b, x[i]);
     for (size_t i = 0; i < n_x && attncl__graph_failed(g); ++i)
         dx[i] = ATTNCL_NONE_VALUE;
 done:

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT
 //
 // Accumulation of gradients.  A value may be used several times, as a whole and through views.  The
-// gradient of a view of all elements (a reshape, a permutation) is permuted to the base's layout
-// and added; those of views of some elements are collected until the sum is requested, then
-// scattered together: ten at a time, sorted by address, into no more than the range they span, so
-// that T slices of a sequence cost about log10 T passes over it instead of T.
+// gradient of a view of all elements (a reshape, a permutation) is permuted to the base's layout and
+// added immediately.  Gradients of partial views are collected until the sum is requested and then
+// scattered together: ten at a time, sorted by address, into no more than the range they span.  The T
+// slices of a sequence thus cost about log10 T passes over it instead of T.
 
 #include "autodiff/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// The gradient of a view of some elements.
+// The gradient of a partial view.
 struct view_grad {
     struct tensor_desc view; // in elements of the base
-    int64_t low, high;       // the range of elements it spans
-    int value;
-    int next;      // of the same base, -1: none
-    int root;      // the base; -1: summed
-    int next_hash; // in the same bucket, -1: none
+    int64_t low, high;       // the view spans elements [low, high) of the base
+    int value;               // the gradient
+    int next;                // next gradient of a view of the same base; -1: none
+    int root;                // the base's root; -1: already summed
+    int next_in_bucket;      // -1: none
 };
 
-// A tensor that was added to the graph several times has one gradient, that of its first value.
+// A tensor that was added to the graph several times has one gradient: that of its first value.
 static attncl_status unify_tensors(struct grad_accum *a)
 {
     const struct value *values = a->g->values;
@@ -32,7 +32,7 @@ static attncl_status unify_tensors(struct grad_accum *a)
     for (int i = 1; i < a->n_values; ++i)
         if (values[i].kind == VALUE_TENSOR)
             list[n++] = &values[i];
-    qsort(list, n, sizeof *list, attncl__by_tensor);
+    qsort(list, n, sizeof *list, attncl__compare_by_tensor);
     for (size_t i = 1; i < n; ++i)
         if (list[i]->tensor == list[i - 1]->tensor)
             a->root[list[i] - values] = a->root[list[i - 1] - values];
@@ -66,20 +66,20 @@ void attncl__grad_accum_free(struct grad_accum *a)
     attncl__free(a->buckets);
 }
 
-// a + b; `a`, a value's id, may be 0.
-static attncl_value sum_of(attncl_graph *g, int a, attncl_value b)
+// Returns a + b; `a`, a value's id, may be 0.
+static attncl_value add_gradients(attncl_graph *g, int a, attncl_value b)
 {
     return a ? attncl__graph_add(g, &attncl__op_add_fwd, NULL, IN(attncl__graph_handle(g, a), b))
              : b;
 }
 
-static bool same_view(const struct tensor_desc *a, const struct tensor_desc *b)
+static bool is_same_view(const struct tensor_desc *a, const struct tensor_desc *b)
 {
     return a->start == b->start && attncl__desc_same_shape(a, b) &&
            memcmp(a->stride, b->stride, (size_t)a->rank * sizeof a->stride[0]) == 0;
 }
 
-static size_t bucket_of(const struct grad_accum *a, int root, const struct tensor_desc *view)
+static size_t find_bucket(const struct grad_accum *a, int root, const struct tensor_desc *view)
 {
     uint64_t hash = (uint64_t)root * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)view->start;
 
@@ -89,17 +89,17 @@ static size_t bucket_of(const struct grad_accum *a, int root, const struct tenso
     return (size_t)(hash ^ hash >> 32) % a->view_grads_capacity;
 }
 
-static void link(struct grad_accum *a, int i)
+static void add_to_bucket(struct grad_accum *a, int i)
 {
     struct view_grad *const v = &a->view_grads[i];
-    int *const bucket = &a->buckets[bucket_of(a, v->root, &v->view)];
+    int *const bucket = &a->buckets[find_bucket(a, v->root, &v->view)];
 
-    v->next_hash = *bucket;
+    v->next_in_bucket = *bucket;
     *bucket = i;
 }
 
-// Space for one more, with the buckets that go with it.
-static bool grow(struct grad_accum *a)
+// Makes space for one more view gradient and rebuilds the buckets when the list grows.
+static bool reserve_view_grad(struct grad_accum *a)
 {
     const int n = a->n_view_grads;
 
@@ -116,7 +116,7 @@ static bool grow(struct grad_accum *a)
     a->buckets = buckets;
     memset(buckets, -1, a->view_grads_capacity * sizeof *buckets);
     for (int i = 0; i < n; ++i)
-        link(a, i);
+        add_to_bucket(a, i);
     return true;
 }
 
@@ -126,13 +126,14 @@ static void add_view_grad(struct grad_accum *a, int root, const struct tensor_de
 {
     int *const first = &a->slots[root].first_view_grad;
 
-    if (!grow(a))
+    if (!reserve_view_grad(a))
         return;
-    for (int i = a->buckets[bucket_of(a, root, view)]; i >= 0; i = a->view_grads[i].next_hash) {
+    for (int i = a->buckets[find_bucket(a, root, view)]; i >= 0;
+         i = a->view_grads[i].next_in_bucket) {
         struct view_grad *const v = &a->view_grads[i];
-        if (v->root != root || !same_view(&v->view, view))
+        if (v->root != root || !is_same_view(&v->view, view))
             continue;
-        v->value = sum_of(a->g, v->value, gradient).id;
+        v->value = add_gradients(a->g, v->value, gradient).id;
         return;
     }
     a->view_grads[a->n_view_grads] = (struct view_grad){.view = *view,
@@ -141,7 +142,7 @@ static void add_view_grad(struct grad_accum *a, int root, const struct tensor_de
                                                         .value = gradient.id,
                                                         .next = *first,
                                                         .root = root};
-    link(a, a->n_view_grads);
+    add_to_bucket(a, a->n_view_grads);
     *first = a->n_view_grads++;
 }
 
@@ -156,8 +157,7 @@ static int by_address(const void *a, const void *b)
     return x->value < y->value ? -1 : x->value > y->value;
 }
 
-// Adds the n gradients of views into one gradient of elements [low, high) of the base: the range
-// that they span, or all of it for the last ones.
+// Adds n view gradients into one gradient of elements [low, high) of the base.
 static struct view_grad scatter(attncl_graph *g, const struct view_grad *list, int n, int64_t low,
                                 int64_t high)
 {
@@ -175,7 +175,7 @@ static struct view_grad scatter(attncl_graph *g, const struct view_grad *list, i
     return (struct view_grad){.view = line, .low = low, .high = high, .value = y.id};
 }
 
-// Scatters all `n` view gradients of the list; the one that remains fills the base.
+// Reduces the list to one gradient that covers the whole base, of `count` elements.
 static attncl_value scatter_all(attncl_graph *g, struct view_grad *list, int n, int64_t count)
 {
     for (bool last = false; !last && !attncl__graph_failed(g);) {
@@ -183,21 +183,21 @@ static attncl_value scatter_all(attncl_graph *g, struct view_grad *list, int n, 
         last = n <= VIEW_SCATTER_ADD_MAX_IN;
         qsort(list, (size_t)n, sizeof *list, by_address);
         for (int first = 0; first < n; first += VIEW_SCATTER_ADD_MAX_IN) {
-            const int here =
+            const int n_in =
                 n - first < VIEW_SCATTER_ADD_MAX_IN ? n - first : VIEW_SCATTER_ADD_MAX_IN;
             int64_t high = 0;
-            for (int i = first; i < first + here; ++i)
+            for (int i = first; i < first + n_in; ++i)
                 high = list[i].high > high ? list[i].high : high;
             list[n_left++] =
-                scatter(g, list + first, here, last ? 0 : list[first].low, last ? count : high);
+                scatter(g, list + first, n_in, last ? 0 : list[first].low, last ? count : high);
         }
         n = n_left;
     }
     return attncl__graph_handle(g, list[0].value);
 }
 
-// The sum of the gradients in the slot's list, which is used up, and of the whole one: as many
-// elements as `base`, contiguous.  The null value when the graph fails.
+// Sums the slot's view gradients and its whole one, and empties the list.  Returns as many contiguous
+// elements as `base` has; the null value when the graph fails.
 static attncl_value sum_view_grads(struct grad_accum *a, struct grad_slot *slot,
                                    const struct tensor_desc *base)
 {
@@ -222,8 +222,8 @@ static attncl_value sum_view_grads(struct grad_accum *a, struct grad_slot *slot,
     return y;
 }
 
-// The same elements, contiguous, in the shape of `like`.
-static attncl_value reshaped(attncl_graph *g, attncl_value x, const struct tensor_desc *like)
+// Returns the elements of x, contiguous, in the shape of `like`.
+static attncl_value reshape_like(attncl_graph *g, attncl_value x, const struct tensor_desc *like)
 {
     const struct tensor_desc *d = attncl__graph_desc(g, x);
     struct tensor_desc view;
@@ -231,24 +231,24 @@ static attncl_value reshaped(attncl_graph *g, attncl_value x, const struct tenso
     if (!d || attncl__desc_same_shape(d, like))
         return x;
     assert(attncl__desc_count(d) == attncl__desc_count(like));
-    (void)attncl__desc_make(d->dtype, like->rank, like->dim, &view); // a shape that there is
+    (void)attncl__desc_make(d->dtype, like->rank, like->dim, &view); // cannot fail: `like` is valid
     if (!attncl__desc_contiguous(d))
         x = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, &x, 1);
     return attncl__graph_view(g, x, &view);
 }
 
-// The view's axes of more than one element, sorted by descending stride.  Returns their number.
-static int axes_in_memory(const struct tensor_desc *view, int axis[ATTNCL_MAX_RANK])
+// Lists the view's axes of more than one element by descending stride.  Returns their number.
+static int list_axes_by_stride(const struct tensor_desc *view, int axis[ATTNCL_MAX_RANK])
 {
     int n = 0;
 
     for (int i = 0; i < view->rank; ++i) {
         if (view->dim[i] == 1)
             continue;
-        int at = n++;
-        for (; at > 0 && view->stride[axis[at - 1]] < view->stride[i]; --at)
-            axis[at] = axis[at - 1];
-        axis[at] = i;
+        int slot = n++;
+        for (; slot > 0 && view->stride[axis[slot - 1]] < view->stride[i]; --slot)
+            axis[slot] = axis[slot - 1];
+        axis[slot] = i;
     }
     return n;
 }
@@ -257,7 +257,7 @@ static int axes_in_memory(const struct tensor_desc *view, int axis[ATTNCL_MAX_RA
 static bool covers_base(const struct tensor_desc *view, const struct tensor_desc *base)
 {
     int axis[ATTNCL_MAX_RANK];
-    const int n = axes_in_memory(view, axis);
+    const int n = list_axes_by_stride(view, axis);
     int64_t expect = 1;
 
     if (view->start != 0 || attncl__desc_count(view) != attncl__desc_count(base))
@@ -270,8 +270,8 @@ static bool covers_base(const struct tensor_desc *view, const struct tensor_desc
     return true;
 }
 
-// The gradient of a base from that of a view of all its elements: the axes in memory order, then
-// reshaped to the base's shape.
+// Turns the gradient of a view of all elements into its base's: puts the axes into memory order, then
+// reshapes.
 static attncl_value unpermute_grad(attncl_graph *g, attncl_value gradient,
                                    const struct tensor_desc *view, const struct tensor_desc *base)
 {
@@ -280,14 +280,15 @@ static attncl_value unpermute_grad(attncl_graph *g, attncl_value gradient,
 
     if (!d)
         return ATTNCL_NONE_VALUE;
-    struct tensor_desc unpermuted = {.dtype = d->dtype, .rank = axes_in_memory(view, axis)};
+    struct tensor_desc unpermuted = {.dtype = d->dtype, .rank = list_axes_by_stride(view, axis)};
     bool same_order = true;
     for (int i = 0; i < unpermuted.rank; ++i) {
         unpermuted.dim[i] = d->dim[axis[i]];
         unpermuted.stride[i] = d->stride[axis[i]];
         same_order = same_order && (i == 0 || axis[i] > axis[i - 1]);
     }
-    return reshaped(g, same_order ? gradient : attncl__graph_view(g, gradient, &unpermuted), base);
+    return reshape_like(g, same_order ? gradient : attncl__graph_view(g, gradient, &unpermuted),
+                        base);
 }
 
 void attncl__grad_accum_add(struct grad_accum *a, int value, attncl_value gradient)
@@ -302,14 +303,15 @@ void attncl__grad_accum_add(struct grad_accum *a, int value, attncl_value gradie
 
     if (attncl__desc_count(&view) == 0)
         return;
-    gradient = reshaped(a->g, gradient, &view);
+    gradient = reshape_like(a->g, gradient, &view);
     if (covers_base(&view, &base))
-        slot->whole = sum_of(a->g, slot->whole, unpermute_grad(a->g, gradient, &view, &base)).id;
+        slot->whole =
+            add_gradients(a->g, slot->whole, unpermute_grad(a->g, gradient, &view, &base)).id;
     else
         add_view_grad(a, a->root[value], &view, gradient);
 }
 
-bool attncl__grad_accum_any(const struct grad_accum *a, int value)
+bool attncl__grad_accum_has(const struct grad_accum *a, int value)
 {
     const struct grad_slot *slot = &a->slots[a->root[value]];
     return slot->whole != 0 || slot->first_view_grad >= 0;
@@ -322,6 +324,6 @@ attncl_value attncl__grad_accum_get(struct grad_accum *a, int value)
     struct grad_slot *slot = &a->slots[root];
 
     if (slot->first_view_grad >= 0)
-        slot->whole = reshaped(a->g, sum_view_grads(a, slot, &base), &base).id;
+        slot->whole = reshape_like(a->g, sum_view_grads(a, slot, &base), &base).id;
     return attncl__graph_handle(a->g, slot->whole);
 }

@@ -8,7 +8,7 @@
 
 enum { MAX_RULES = 16 }; // of one op
 
-bool attncl__backward_any_of(const struct backward *b, const bool *marks, int n, const int *ids)
+bool attncl__backward_any_id(const struct backward *b, const bool *marks, int n, const int *ids)
 {
     for (int i = 0; i < n; ++i)
         if (attncl__backward_is_marked(b, marks, ids[i]))
@@ -16,8 +16,8 @@ bool attncl__backward_any_of(const struct backward *b, const bool *marks, int n,
     return false;
 }
 
-bool attncl__backward_any(const struct backward *b, const bool *marks, int n,
-                          const attncl_value *values)
+bool attncl__backward_any_value(const struct backward *b, const bool *marks, int n,
+                                const attncl_value *values)
 {
     for (int i = 0; i < n; ++i)
         if (attncl__backward_is_marked(b, marks, values[i].id))
@@ -25,7 +25,7 @@ bool attncl__backward_any(const struct backward *b, const bool *marks, int n,
     return false;
 }
 
-static bool applies(const struct grad_rule *rule, const struct op_sig *sig)
+static bool rule_applies(const struct grad_rule *rule, const struct op_sig *sig)
 {
     return !rule->when || rule->when(sig);
 }
@@ -36,30 +36,30 @@ static bool has_gradient(const struct op_class *cls, const struct op_sig *sig, i
     for (int r = 0; r < cls->n_grad; ++r)
         for (int k = 0; k < GRAD_MAX_OUT; ++k)
             if (cls->grad[r].out[k].kind == REF_KIND_DX && cls->grad[r].out[k].index == i &&
-                applies(&cls->grad[r], sig))
+                rule_applies(&cls->grad[r], sig))
                 return true;
     return false;
 }
 
-// "softmax" of "softmax_fwd".
-static int name_length(const struct op_class *cls)
+// The length of the op's name without "_fwd".
+static int forward_name_length(const struct op_class *cls)
 {
     const size_t n = strlen(cls->name);
     return (int)(n > 4 && strcmp(cls->name + n - 4, "_fwd") == 0 ? n - 4 : n);
 }
 
-// Every op between an x and a y must have the gradients that are required.
 void attncl__backward_check(const struct backward *b, int n)
 {
     const struct node *node = &b->g->nodes[n];
     struct op_sig sig;
 
     if (node->region >= 0 ||
-        !attncl__backward_any_of(b, b->requires_grad, node->cls->n_in, node->in) ||
-        !attncl__backward_any_of(b, b->reaches_output, node->cls->n_out, node->out))
+        !attncl__backward_any_id(b, b->requires_grad, node->cls->n_in, node->in) ||
+        !attncl__backward_any_id(b, b->reaches_output, node->cls->n_out, node->out))
         return;
     attncl__graph_sig(b->g, node, b->descs, &sig);
-    const bool in_loop = node->loop >= 0 && !b->g->in_loop; // of an open one, all nodes are in it
+    const bool in_loop =
+        node->loop >= 0 && !b->g->in_loop; // while a loop is open, all visited nodes are in it
     bool has_all = !in_loop;
     for (int i = 0; i < node->cls->n_in; ++i)
         if (attncl__backward_requires_grad(b, node->in[i]) && attncl__is_float(sig.in[i].dtype) &&
@@ -67,14 +67,14 @@ void attncl__backward_check(const struct backward *b, int n)
             has_all = has_all && has_gradient(node->cls, &sig, i);
     if (!has_all)
         GRAPH_FAIL(b->g, ATTNCL_ERR_UNSUPPORTED, "%s%s%.*s has no gradient%s", node->scope,
-                   node->scope[0] ? ": " : "", name_length(node->cls), node->cls->name,
+                   node->scope[0] ? ": " : "", forward_name_length(node->cls), node->cls->name,
                    in_loop ? " in a loop" : "");
 }
 
 // The backward pass of one node.
 struct node_grad {
     struct backward *b;
-    int n;            // of the node
+    int n;            // the node's index
     struct node node; // a copy: adding nodes moves them
     struct op_sig sig;
     attncl_value dy[GRAD_MAX_OUT];
@@ -94,7 +94,7 @@ static bool is_needed(struct node_grad *s, const struct grad_rule *rule)
         if (ref.kind == REF_KIND_TEMP)
             needed = needed || (s->temps_needed >> ref.index & 1);
     }
-    needed = needed && applies(rule, &s->sig);
+    needed = needed && rule_applies(rule, &s->sig);
     for (int i = 0; needed && i < GRAD_MAX_IN; ++i)
         if (rule->in[i].kind == REF_KIND_TEMP)
             s->temps_needed |= 1u << rule->in[i].index;
@@ -107,8 +107,8 @@ attncl_value attncl__backward_zeros(attncl_graph *g, int value)
     return attncl__graph_zeros(g, d->rank, d->dim);
 }
 
-// The value of a reference; the null value where it is absent or has no gradient.
-static attncl_value resolve(struct node_grad *s, struct grad_ref ref)
+// Returns the referenced value; the null value when it is absent or has no gradient.
+static attncl_value resolve_ref(struct node_grad *s, struct grad_ref ref)
 {
     switch (ref.kind) {
     case REF_KIND_X:
@@ -133,7 +133,7 @@ static bool has_incoming_grad(struct node_grad *s, const struct grad_rule *rule)
 {
     for (int i = 0; i < GRAD_MAX_IN; ++i)
         if ((rule->in[i].kind == REF_KIND_DY || rule->in[i].kind == REF_KIND_TEMP) &&
-            resolve(s, rule->in[i]).id != 0)
+            resolve_ref(s, rule->in[i]).id != 0)
             return true;
     return false;
 }
@@ -149,7 +149,7 @@ static void accumulate(struct node_grad *s, struct grad_ref ref, attncl_value gr
 static void pass_through(struct node_grad *s, const struct grad_rule *rule)
 {
     attncl_graph *g = s->b->g;
-    attncl_value gradient = resolve(s, rule->in[0]);
+    attncl_value gradient = resolve_ref(s, rule->in[0]);
     struct tensor_desc view;
 
     if (rule->part) {
@@ -161,7 +161,7 @@ static void pass_through(struct node_grad *s, const struct grad_rule *rule)
     accumulate(s, rule->out[0], gradient);
 }
 
-static void apply(struct node_grad *s, const struct grad_rule *rule)
+static void apply_rule(struct node_grad *s, const struct grad_rule *rule)
 {
     attncl_graph *g = s->b->g;
     attncl_value in[GRAD_MAX_IN] = {{0}};
@@ -174,7 +174,7 @@ static void apply(struct node_grad *s, const struct grad_rule *rule)
     }
     const struct op_class *op = attncl__op_table[rule->op];
     for (int i = 0; i < op->n_in; ++i) {
-        in[i] = resolve(s, rule->in[i]);
+        in[i] = resolve_ref(s, rule->in[i]);
         if (in[i].id == 0 && rule->in[i].kind == REF_KIND_DY && !(op->in[i].flags & OPTIONAL))
             in[i] = attncl__backward_zeros(g, s->node.out[rule->in[i].index]);
     }
@@ -184,7 +184,7 @@ static void apply(struct node_grad *s, const struct grad_rule *rule)
         accumulate(s, rule->out[k], attncl__graph_result(g, first, k));
 }
 
-// The gradients of node n's inputs from those of its outputs, under the node's own scope.
+// The new nodes get the scope of node n.
 void attncl__backward_node(struct backward *b, int n)
 {
     attncl_graph *g = b->g;
@@ -193,8 +193,8 @@ void attncl__backward_node(struct backward *b, int n)
     bool needed[MAX_RULES], any = false;
 
     for (int i = 0; i < cls->n_out; ++i)
-        any = any || attncl__grad_accum_any(&b->accum, s.node.out[i]);
-    if (!any || !attncl__backward_any_of(b, b->requires_grad, cls->n_in, s.node.in))
+        any = any || attncl__grad_accum_has(&b->accum, s.node.out[i]);
+    if (!any || !attncl__backward_any_id(b, b->requires_grad, cls->n_in, s.node.in))
         return;
     assert(cls->n_grad <= MAX_RULES && cls->n_out <= GRAD_MAX_OUT);
     attncl__graph_override_scope(g, s.node.scope);
@@ -205,19 +205,18 @@ void attncl__backward_node(struct backward *b, int n)
         needed[r] = is_needed(&s, &cls->grad[r]);
     for (int r = 0; r < cls->n_grad && !attncl__graph_failed(g); ++r)
         if (needed[r])
-            apply(&s, &cls->grad[r]);
+            apply_rule(&s, &cls->grad[r]);
     attncl__graph_override_scope(g, NULL);
 }
 
-// The gradients of a region's inputs from those of its outputs.
 void attncl__backward_region(struct backward *b, const struct grad_region *region)
 {
     attncl_graph *g = b->g;
     bool any = false;
 
     for (int i = 0; i < region->n_out; ++i)
-        any = any || (region->out[i].id && attncl__grad_accum_any(&b->accum, region->out[i].id));
-    if (!any || !attncl__backward_any(b, b->requires_grad, region->n_in, region->in))
+        any = any || (region->out[i].id && attncl__grad_accum_has(&b->accum, region->out[i].id));
+    if (!any || !attncl__backward_any_value(b, b->requires_grad, region->n_in, region->in))
         return;
     attncl_value *dy = attncl__alloc_array((size_t)region->n_out, sizeof *dy);
     attncl_value *dx = attncl__alloc_array((size_t)region->n_in, sizeof *dx);

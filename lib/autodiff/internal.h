@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: MIT
-// Reverse mode inside: backward.c marks values and visits nodes, grad_node.c handles one node or
-// region.
+// Internals of reverse mode: backward.c marks values and visits nodes, grad_node.c handles one node or
+// region, grad_accum.c sums gradients.
 #ifndef ATTNCL_AUTODIFF_INTERNAL_H
 #define ATTNCL_AUTODIFF_INTERNAL_H
 
 #include "base/alloc.h"
 #include "graph/nodes.h"
 
-// -- grad_accum.c: accumulates the gradients of a graph's values during the backward pass
+// -- grad_accum.c
 
 // The gradient of one value: a sum for all of it, and a list for views of parts of it.
 struct grad_slot {
     int whole;           // value id, 0: none
-    int first_view_grad; // of its list, -1: none
+    int first_view_grad; // head of the list; -1: empty
 };
 
 struct grad_accum {
     attncl_graph *g;
-    int n_values; // when the backward pass began; later ones get no gradient
-    int *root; // by value: the one that holds its gradient: the base, one for all uses of a tensor
+    int n_values; // when the backward pass began; later values get no gradient
+    int *
+        root; // by value: the value that holds its gradient; one for a base, its views and all uses of a tensor
     struct grad_slot *slots; // by root
     struct view_grad *view_grads;
     int n_view_grads;
     size_t view_grads_capacity;
-    int *buckets; // as many lists of view gradients with one hash
+    int *buckets; // hash table of view_grads_capacity lists
 };
 
-// ERR_NO_MEMORY.  Free it in either case; a zeroed struct may be freed too.
+// Free it after a failure (ERR_NO_MEMORY) too; a zeroed struct may be freed as well.
 attncl_status attncl__grad_accum_begin(struct grad_accum *a, attncl_graph *g);
 void attncl__grad_accum_free(struct grad_accum *a);
 
-// Accumulates `gradient`, of the shape of `value` or of as many elements.  Gradients of whole
-// values are added immediately, in the order of the calls.
+// Accumulates `gradient`, which has as many elements as `value`.  Gradients of whole values are added
+// immediately, in the order of the calls.
 void attncl__grad_accum_add(struct grad_accum *a, int value, attncl_value gradient);
 
 // True when a gradient has been accumulated.
-bool attncl__grad_accum_any(const struct grad_accum *a, int value);
+bool attncl__grad_accum_has(const struct grad_accum *a, int value);
 
 // The accumulated gradient of `value`'s base, in the base's shape; the null value when there is
 // none or when the graph fails.
@@ -45,11 +46,11 @@ attncl_value attncl__grad_accum_get(struct grad_accum *a, int value);
 
 struct backward {
     attncl_graph *g;
-    int first, n_nodes; // of the forward graph: nodes first .. n_nodes - 1
+    int first, n_nodes; // the forward graph: nodes first to n_nodes - 1
     struct grad_accum accum;
-    struct tensor_desc *descs; // of one signature
+    struct tensor_desc *descs; // memory for one op_sig
     bool *requires_grad;       // by root: an x, or depends on one
-    bool *reaches_output;      // by root: a y, or one depends on it
+    bool *reaches_output;      // by root: a y, or a y depends on it
 };
 
 static inline bool attncl__backward_is_marked(const struct backward *b, const bool *marks,
@@ -64,9 +65,9 @@ static inline bool attncl__backward_requires_grad(const struct backward *b, int 
 }
 
 // True when one of the values is marked.
-bool attncl__backward_any_of(const struct backward *b, const bool *marks, int n, const int *ids);
-bool attncl__backward_any(const struct backward *b, const bool *marks, int n,
-                          const attncl_value *values);
+bool attncl__backward_any_id(const struct backward *b, const bool *marks, int n, const int *ids);
+bool attncl__backward_any_value(const struct backward *b, const bool *marks, int n,
+                                const attncl_value *values);
 
 // Fails the graph when node n lies between an x and a y and lacks a required gradient.
 void attncl__backward_check(const struct backward *b, int n);
@@ -75,6 +76,7 @@ void attncl__backward_check(const struct backward *b, int n);
 void attncl__backward_node(struct backward *b, int n);
 void attncl__backward_region(struct backward *b, const struct grad_region *region);
 
-attncl_value attncl__backward_zeros(attncl_graph *g, int value); // like that value
+// Adds a zero gradient in the shape of `value`.
+attncl_value attncl__backward_zeros(attncl_graph *g, int value);
 
 #endif

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT
-// For the loop that differentiates another: the results of its iterations are kept, a row each, and
-// the gradients of values that every iteration reads are summed over the iterations.
 
 #include "autodiff/loops.h"
 #include "base/alloc.h"
 #include "graph/nodes.h"
 
-// Results that exist without gradients too, with an axis left for the rows.
+// A stack needs one axis more than the result.
 static bool can_be_kept(const struct value *v)
 {
     return attncl__desc_present(&v->desc) && v->desc.dtype == ATTNCL_F32 &&
            v->desc.rank < ATTNCL_MAX_RANK;
 }
 
-int attncl__loop_saves_next_node(const attncl_graph *g)
+int attncl__loop_saves_first_node(const attncl_graph *g)
 {
     return g->n_nodes;
 }
@@ -49,22 +47,23 @@ attncl_status attncl__loop_reads_begin(attncl_graph *g, const struct loop_saves 
     return ATTNCL_OK;
 }
 
-// The result of a node that was added again, of which stack `i` has the rows.
-static int added_again(const attncl_graph *g, const struct loop_reads *r, int first_again, int i)
+// Returns the result, of the nodes that were added again, whose rows stack `i` holds.
+static int find_repeated_result(const attncl_graph *g, const struct loop_reads *r, int first_again,
+                                int i)
 {
     const int kept = g->nodes[r->saves.first_stack + i].in[0];
-    const struct node *before = &g->nodes[g->values[kept].node];
+    const struct node *forward = &g->nodes[g->values[kept].node];
     const struct node *again = &g->nodes[first_again + g->values[kept].node - r->saves.first_node];
     int out = 0;
 
-    assert(before->cls == again->cls);
-    while (before->out[out] != kept)
+    assert(forward->cls == again->cls);
+    while (forward->out[out] != kept)
         ++out;
     return again->out[out];
 }
 
-// What is read in place of `value`: a row, or the same part of one.
-static int replacement(attncl_graph *g, int *replaced_by, int n_values, int value)
+// Returns the value to read in place of `value`: its kept row, or a view of its base's kept row.
+static int find_replacement(attncl_graph *g, int *replaced_by, int n_values, int value)
 {
     const struct value v = g->values[value];
 
@@ -86,10 +85,10 @@ attncl_status attncl__loop_reads_replace(attncl_graph *g, const struct loop_read
 
     REQUIRE(replaced_by, ATTNCL_ERR_NO_MEMORY, "rows for %d values", n_values);
     for (int i = 0; i < r->saves.n_stacks && !attncl__graph_failed(g); ++i)
-        replaced_by[added_again(g, r, first_again, i)] = r->rows[i];
+        replaced_by[find_repeated_result(g, r, first_again, i)] = r->rows[i];
     for (int n = first_again; n < g->n_nodes && !attncl__graph_failed(g); ++n)
         for (int i = 0; i < g->nodes[n].cls->n_in; ++i)
-            g->nodes[n].in[i] = replacement(g, replaced_by, n_values, g->nodes[n].in[i]);
+            g->nodes[n].in[i] = find_replacement(g, replaced_by, n_values, g->nodes[n].in[i]);
     attncl__free(replaced_by);
     return ATTNCL_OK;
 }
@@ -116,17 +115,17 @@ void attncl__loop_sums_free(struct loop_sums *s)
     s->stack_of = NULL;
 }
 
-// The node that computes x; NULL: none.
-static const struct node *producer(const attncl_graph *g, attncl_value x)
+// Returns the node that computes x; NULL if there is none.
+static const struct node *find_producer(const attncl_graph *g, attncl_value x)
 {
     const struct value *v = &g->values[x.id];
     return v->kind == VALUE_RESULT ? &g->nodes[v->node] : NULL;
 }
 
-// The stack that x is this iteration's row of; 0: x is no such row.
-static int stack_of_row(const struct loop_sums *s, attncl_value x)
+// Returns the stack if x is this iteration's row of one, else 0.
+static int find_stack_of_row(const struct loop_sums *s, attncl_value x)
 {
-    const struct node *node = producer(s->g, x);
+    const struct node *node = find_producer(s->g, x);
 
     return node && node->cls == &attncl__op_loop_row_fwd && node->in[1] == s->position.id &&
                    s->g->values[node->in[0]].desc.dim[0] == s->n_rows
@@ -138,7 +137,7 @@ attncl_value attncl__loop_sums_stack(struct loop_sums *s, attncl_value x)
 {
     const struct loop_stack_fwd_params params = {s->n_rows};
     const bool known = x.id < s->n_values;
-    const int kept = known && s->stack_of[x.id] ? s->stack_of[x.id] : stack_of_row(s, x);
+    const int kept = known && s->stack_of[x.id] ? s->stack_of[x.id] : find_stack_of_row(s, x);
 
     if (kept)
         return attncl__graph_handle(s->g, kept);
@@ -149,24 +148,24 @@ attncl_value attncl__loop_sums_stack(struct loop_sums *s, attncl_value x)
     return stack;
 }
 
-// The number of inputs that a sum over rows reads.  Inputs behind them are added to the sum.
-static int n_inputs(const struct op_class *cls)
+// The number of inputs that are rows; further ones are addends.
+static int count_row_inputs(const struct op_class *cls)
 {
     return cls->n_in < LOOP_SUM_MAX_IN ? cls->n_in : LOOP_SUM_MAX_IN;
 }
 
-// The node that computes x as a sum over rows, which one node can do for the rows of all iterations;
-// NULL: there is none.
-static const struct node *row_sum(const attncl_graph *g, attncl_value x)
+// Returns the node that computes x if it sums over rows, so that one node can do it for the rows of
+// all iterations; else NULL.
+static const struct node *find_row_sum(const attncl_graph *g, attncl_value x)
 {
-    const struct node *node = producer(g, x);
+    const struct node *node = find_producer(g, x);
 
     if (!node ||
         (node->cls != &attncl__op_linear_bwd_weight && node->cls != &attncl__op_linear_bwd_bias))
         return NULL;
     for (int i = 0; i < node->cls->n_in; ++i)
         if (g->values[node->in[i]].desc.rank == ATTNCL_MAX_RANK || // no axis is left for the rows
-            (i >= LOOP_SUM_MAX_IN && node->in[i] != 0))            // what is added is no row
+            (i >= LOOP_SUM_MAX_IN && node->in[i] != 0))            // an addend is no row
             return NULL;
     return node;
 }
@@ -178,13 +177,13 @@ struct loop_sum attncl__loop_sums_add(struct loop_sums *s, attncl_value x)
 
     if (attncl__graph_failed(s->g))
         return sum;
-    const struct node *node = row_sum(s->g, x);
+    const struct node *node = find_row_sum(s->g, x);
     if (!node) {
         sum.sum = attncl__graph_add(s->g, &attncl__op_loop_sum_fwd, &params, IN(x, s->position));
         return sum;
     }
     sum.cls = node->cls;
-    const int n_in = n_inputs(sum.cls);
+    const int n_in = count_row_inputs(sum.cls);
     for (int i = 0; i < n_in; ++i) // before nodes are added, which moves this one
         sum.in[i] = attncl__graph_handle(s->g, node->in[i]);
     for (int i = 0; i < n_in; ++i)
@@ -194,5 +193,6 @@ struct loop_sum attncl__loop_sums_add(struct loop_sums *s, attncl_value x)
 
 attncl_value attncl__loop_sum_value(attncl_graph *g, const struct loop_sum *sum)
 {
-    return sum->cls ? attncl__graph_add(g, sum->cls, NULL, sum->in, n_inputs(sum->cls)) : sum->sum;
+    return sum->cls ? attncl__graph_add(g, sum->cls, NULL, sum->in, count_row_inputs(sum->cls))
+                    : sum->sum;
 }

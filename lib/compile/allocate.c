@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Allocation: buffers of their own for inputs, outputs and state, one arena for what nodes pass on.
+// Allocation: dedicated buffers for inputs, outputs and state, one arena for intermediate values.
 
 #include <string.h>
 
@@ -56,7 +56,7 @@ static attncl_status allocate_arena(const struct lowered *p, struct program *g)
     return ATTNCL_OK;
 }
 
-// A value with a dedicated buffer; with canaries it is a sub-buffer of a larger one.
+// With canaries the value is a sub-buffer of its dedicated buffer.
 static attncl_status allocate_dedicated(const struct lowered *p, struct program *g, int value)
 {
     const struct lowered_value *v = &p->values[value];
@@ -69,18 +69,18 @@ static attncl_status allocate_dedicated(const struct lowered *p, struct program 
 
     REQUIRE(ckd_add_size(bytes, 2 * pad + 4, &padded) && ckd_round_up(padded, 4, &padded),
             ATTNCL_ERR_DEVICE_MEMORY, "a value of %zu bytes", bytes);
-    TRY(v->producer < 0 // inputs and state start as zeros
+    TRY(v->producer < 0 // inputs and state start zeroed
             ? attncl__buffer_create_zeroed(g->ctx, padded, false, &whole)
             : attncl__buffer_create(g->ctx, padded, &whole));
     if (pad)
         TRY_DONE(attncl__buffer_fill(g->ctx, whole, CANARY_WORD, 0, padded));
     if (pad && v->producer < 0)
-        TRY_DONE(attncl__buffer_fill(g->ctx, whole, 0, pad, whole_words(bytes)));
+        TRY_DONE(attncl__buffer_fill(g->ctx, whole, 0, pad, round_up_to_words(bytes)));
     s->bytes = bytes;
     if (pad) {
         const struct lowered_node *node = v->producer < 0 ? NULL : &p->nodes[v->producer];
-        // To whole words, which a reset writes.
-        TRY_DONE(attncl__buffer_part(g->ctx, whole, pad, whole_words(bytes), &s->mem));
+        // A reset writes whole words.
+        TRY_DONE(attncl__buffer_part(g->ctx, whole, pad, round_up_to_words(bytes), &s->mem));
         const char *name = node ? node->cls->name : v->origin->name;
         g->guarded[g->n_guarded++] =
             (struct guarded){whole, pad, bytes, node != NULL, name, node ? node->scope : ""};
@@ -93,7 +93,7 @@ done:
     return status;
 }
 
-// The state called `name` of `owner` that has `n_before` of the name before it; NULL: none.
+// Returns the owner's state called `name`, skipping the first `n_before` of that name; NULL if there is none.
 static const struct state *find_state(const struct program *owner, const char *name, int n_before)
 {
     for (int i = 0; i < owner->n_states; ++i)
@@ -102,7 +102,7 @@ static const struct state *find_state(const struct program *owner, const char *n
     return NULL;
 }
 
-// A state with memory of its own, or that of the graph's state owner.
+// Shares the state owner's memory if it has this state, else allocates.
 static attncl_status allocate_state(const struct lowered *p, struct program *g, int value)
 {
     const struct value *v = p->values[value].origin;
@@ -124,8 +124,8 @@ static attncl_status allocate_state(const struct lowered *p, struct program *g, 
     return attncl__buffer_retain(shared->storage->mem, &s->mem);
 }
 
-// The last node that writes a value, or the last of that node's loop; -1: none writes it.
-static int last_writer(const struct lowered *p, const struct lowered_value *v)
+// Returns the last node that writes the value, or the end of that node's loop; -1 if none does.
+static int find_last_writer(const struct lowered *p, const struct lowered_value *v)
 {
     const struct lowered_value *base = &p->values[v->base];
     int last = base->producer;
@@ -138,8 +138,8 @@ static int last_writer(const struct lowered *p, const struct lowered_value *v)
     return last;
 }
 
-static attncl_status bind_own(const struct lowered *p, struct program *g,
-                              const struct named_values *values, struct io_list *io)
+static attncl_status bind_own_buffers(const struct lowered *p, struct program *g,
+                                      const struct named_values *values, struct io_list *io)
 {
     io->names = &values->names;
     io->list = attncl__alloc_array((size_t)values->n, sizeof *io->list);
@@ -154,7 +154,7 @@ static attncl_status bind_own(const struct lowered *p, struct program *g,
             .ranged = named->ranged,
             .low = named->low,
             .high = named->high,
-            .last_node = last_writer(p, v),
+            .last_node = find_last_writer(p, v),
             .storage = s,
             .own = s->mem,
         };
@@ -172,15 +172,13 @@ attncl_status attncl__allocate(const struct lowered *p, struct program *g)
             TRY(allocate_dedicated(p, g, i));
         if (v->kind == VALUE_STATE)
             TRY(allocate_state(p, g, i));
-        // A node's in-place update of its own loop's result is none from run to run.
+        // An in-place update of a node's result does not outlive a run.
         g->updates |=
             v->kind == VALUE_STATE || (v->kind != VALUE_RESULT && p->values[i].n_writes > 0);
     }
-    TRY(bind_own(p, g, p->inputs, &g->inputs));
-    return bind_own(p, g, p->outputs, &g->outputs);
+    TRY(bind_own_buffers(p, g, p->inputs, &g->inputs));
+    return bind_own_buffers(p, g, p->outputs, &g->outputs);
 }
-
-// -- the end of a compiled graph
 
 static void free_bindings(struct io_list *io)
 {
@@ -204,7 +202,7 @@ void attncl__program_free(struct program *p)
     attncl__command_list_free(&p->command_list);
     free_bindings(&p->inputs);
     free_bindings(&p->outputs);
-    // The last part first: where parts overlap NVIDIA's driver (580) crashes in another order.
+    // In reverse order of creation: with overlapping parts NVIDIA's driver 580 crashes in any other.
     while (p->n_parts > 0)
         attncl__buffer_release(&p->parts[--p->n_parts]->mem);
     for (size_t i = 0; p->storages && i < p->n_storages; ++i)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Compiling a graph: a list of passes over a lowered copy.  Each leaves a valid program; the graph
-// stays as it was built.
+// Compiles a graph by a list of passes over a lowered copy.  The graph itself does not change.
 
 #include "base/alloc.h"
 #include "base/ckd.h"
@@ -10,8 +9,7 @@
 #include "compile/probes.h"
 #include "compile/program.h"
 
-// Dead code elimination.  A node is live when it updates state, or when an output or a live node reads one of its results.
-// Nodes are in topological order, so that one backward traversal is enough.
+// A node is live when it updates state, or when an output or a live node reads one of its results.
 static bool is_live(const struct lowered *p, const struct lowered_node *node)
 {
     bool live = attncl__op_inputs(node->cls, STATE) != 0;
@@ -23,6 +21,7 @@ static bool is_live(const struct lowered *p, const struct lowered_node *node)
     return live;
 }
 
+// Nodes are in topological order, so one backward traversal is enough.
 void attncl__eliminate_dead(struct lowered *p)
 {
     for (int n = p->n_nodes - 1; n >= 0; --n)
@@ -30,7 +29,6 @@ void attncl__eliminate_dead(struct lowered *p)
             attncl__lowered_remove(p, n);
 }
 
-// The passes that need no device memory.
 attncl_status attncl__plan(const attncl_graph *g, struct fit *fit, struct lowered *p)
 {
     TRY(attncl__lower(g, fit, p));
@@ -76,22 +74,22 @@ attncl_status attncl_graph_memory(const attncl_graph *g, attncl_memory_report *r
         again = false;
         status = attncl__plan(g, &fit, &p);
         status = status == ATTNCL_OK ? STRUCT_WRITE(attncl_memory_report, report_ret, &p.report)
-                                     : attncl__fit_lower(&fit, &p.refused, status, p.caps, &again);
+                                     : attncl__fit_reduce(&fit, &p.refused, status, p.caps, &again);
         attncl__lowered_free(&p);
     } while (again);
     attncl__fit_free(&fit);
     return status;
 }
 
-// *lowered_ret: it failed, and `fit` now has smaller work-groups to try.
+// *retry_ret: it failed, and `fit` now has smaller work-groups to try.
 static attncl_status compile(attncl_graph *g, const attncl_compile_options *options,
-                             struct fit *fit, bool *lowered_ret)
+                             struct fit *fit, bool *retry_ret)
 {
     attncl_status status = ATTNCL_OK;
     struct lowered p = {0};
     struct program *program = attncl__alloc_zero(sizeof *program);
 
-    *lowered_ret = false;
+    *retry_ret = false;
     REQUIRE(program, ATTNCL_ERR_NO_MEMORY, "program of %d nodes", g->n_nodes);
     program->ctx = g->ctx;
     program->state_owner = g->state_owner ? g->state_owner->program : NULL;
@@ -110,7 +108,7 @@ static attncl_status compile(attncl_graph *g, const attncl_compile_options *opti
     program = NULL; // ownership has passed to the graph
 done:
     if (status != ATTNCL_OK)
-        status = attncl__fit_lower(fit, &p.refused, status, p.caps, lowered_ret);
+        status = attncl__fit_reduce(fit, &p.refused, status, p.caps, retry_ret);
     attncl__program_free(program);
     attncl__lowered_free(&p);
     return status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Classes of ops with the capabilities that their kernels fit, where those of the device are too large.
+// Reduced capabilities of op classes whose kernels a device refuses.
 
 #include "compile/lowered.h"
 
@@ -17,7 +17,7 @@ void attncl__fit_free(struct fit *fit)
     *fit = (struct fit){0};
 }
 
-static struct fitted_op *find(const struct fit *fit, const struct op_class *cls)
+static struct fitted_op *find_op(const struct fit *fit, const struct op_class *cls)
 {
     for (int i = 0; fit && i < fit->n; ++i)
         if (fit->ops[i].cls == cls)
@@ -28,15 +28,15 @@ static struct fitted_op *find(const struct fit *fit, const struct op_class *cls)
 const struct device_caps *attncl__fit_caps(const struct fit *fit, const struct op_class *cls,
                                            const struct device_caps *device)
 {
-    const struct fitted_op *op = find(fit, cls);
+    const struct fitted_op *op = find_op(fit, cls);
 
     return op ? &op->caps : device;
 }
 
-static attncl_status set(struct fit *fit, const struct op_class *cls,
-                         const struct device_caps *caps)
+static attncl_status set_caps(struct fit *fit, const struct op_class *cls,
+                              const struct device_caps *caps)
 {
-    struct fitted_op *op = find(fit, cls);
+    struct fitted_op *op = find_op(fit, cls);
 
     if (!op) {
         struct fitted_op *grown = attncl__grow_array(fit->ops, (size_t)fit->n + 1, sizeof *grown);
@@ -56,11 +56,11 @@ attncl_status attncl__fit_use(struct fit *fit, const struct op_class *cls,
     caps.variant = others->variant;
     if (caps.max_group > others->max_group)
         caps.max_group = others->max_group;
-    return set(fit, cls, &caps);
+    return set_caps(fit, cls, &caps);
 }
 
-// Kernels know work-groups of powers of two, and none of two work-items.
-static size_t group_below(size_t limit)
+// Kernels support work-groups of a power of two, except two work-items.
+static size_t round_down_group(size_t limit)
 {
     size_t group = 1;
 
@@ -69,21 +69,21 @@ static size_t group_below(size_t limit)
     return group >= 4 ? group : 1;
 }
 
-attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refused,
-                                attncl_status failure, const struct device_caps *device,
-                                bool *lowered_ret)
+attncl_status attncl__fit_reduce(struct fit *fit, const struct refused_op *refused,
+                                 attncl_status failure, const struct device_caps *device,
+                                 bool *retry_ret)
 {
     const struct op_class *cls = refused->cls;
     const struct launch_refusal *reason = &refused->reason;
-    const size_t group = group_below(reason->max_group);
+    const size_t group = round_down_group(reason->max_group);
 
-    *lowered_ret = false;
+    *retry_ret = false;
     if (!cls || !reason->refused)
         return failure;
     struct device_caps caps = *attncl__fit_caps(fit, cls, device);
     if (caps.variant == VARIANT_CPU)
         return failure;
-    // Where fewer work-items do not help, as with local memory or in a kernel with groups of one size.
+    // Fewer work-items may not help, as with local memory or a kernel of fixed work-group size.
     if (reason->max_group == 0 || group >= caps.max_group || group == 1)
         caps.variant = VARIANT_CPU;
     else
@@ -92,7 +92,7 @@ attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refuse
                 "%s: %s; recorded again %s", cls->name, attncl_last_error(),
                 caps.variant == VARIANT_CPU ? "in the CPU variant" : "with smaller work-groups");
 
-    TRY(set(fit, cls, &caps));
-    *lowered_ret = true;
+    TRY(set_caps(fit, cls, &caps));
+    *retry_ret = true;
     return failure;
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Fusion: applies the rules to each node, producers before consumers.  Op classes know nothing of them.
+// Fusion: applies the rules to each node, producers before consumers.
 
 #include "compile/fuse.h"
 
-// For each node the first one that applies is taken.
+// The first rule that matches a node is applied.
 static const struct fusion_rule *const rules[] = {
     &attncl__fuse_norm,      &attncl__fuse_add_gemm,          &attncl__fuse_products,
     &attncl__fuse_merge,     &attncl__fuse_mixing_step_after, &attncl__fuse_mixing_step,
     &attncl__fuse_ffn_after, &attncl__fuse_clipping,
 };
 
-// Whether a node between n and `end` writes to what node n reads.
+// True when a node between n and `end` writes an input of node n.
 static bool is_overwritten_before(const struct lowered *p, int n, int end)
 {
     for (int i = 0; i < p->nodes[n].cls->n_in; ++i) {

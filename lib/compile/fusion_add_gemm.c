@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// GEMM of a gradient -> sum: what is used several times has a sum of gradients, of which each is a
-// product.  The GEMM adds what there is before it, and the launch and the memory of the sum are spared.
+// Gradient GEMM -> add: a value with several consumers has the sum of several GEMMs as its gradient.
+// The GEMM takes the other addend, which saves the addition's launch and memory.
 
 #include "compile/fuse.h"
 
@@ -10,26 +10,26 @@ enum { PRODUCT, SUM };
 static const struct op_class *const gemms[] = {&attncl__op_linear_bwd_input,
                                                &attncl__op_linear_bwd_weight};
 
-// The GEMM whose result is addend `i` of node n and nothing else's; -1: none, or one that adds already.
-static int gemm_of(const struct lowered *p, int n, int i)
+// Returns the GEMM whose result is addend `i` of node n and has no other consumer, if it has no addend yet; else -1.
+static int find_gemm(const struct lowered *p, int n, int i)
 {
     for (size_t k = 0; k < sizeof gemms / sizeof gemms[0]; ++k) {
-        const int gemm = attncl__fusion_sole_producer_of(p, n, i, gemms[k]);
+        const int gemm = attncl__fusion_find_sole_producer(p, n, i, gemms[k]);
         if (gemm >= 0 && !has_input(p, gemm, LINEAR_BWD_ADDEND))
             return gemm;
     }
     return -1;
 }
 
-// If both addends are products, the later one adds: the other one's operands need not live on.  The addend must be computed
-// before the product, whose operands would otherwise be kept until it is.
+// If both addends are GEMMs, the later one adds, so that the earlier one's operands can be freed.  The addend must be
+// computed before the GEMM; otherwise the GEMM's operands would have to live until it is.
 static bool match_add_gemm(const struct lowered *p, int sum, struct fusion *f)
 {
     if (!is_op(p, sum, &attncl__op_add_fwd) || input_of(p, sum, 0) == input_of(p, sum, 1))
         return false;
-    const int first = gemm_of(p, sum, 0), second = gemm_of(p, sum, 1);
+    const int first = find_gemm(p, sum, 0), second = find_gemm(p, sum, 1);
 
-    f->kind = second > first ? 0 : 1; // the addend that is no product
+    f->kind = second > first ? 0 : 1; // index of the other addend
     f->node[PRODUCT] = second > first ? second : first;
     f->node[SUM] = f->last = sum;
     f->n_nodes = 2;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Matching over producer and consumer links, for the rules of fusions.
 
 #include "compile/fuse.h"
 
-int attncl__fusion_producer_of(const struct lowered *p, int n, int i, const struct op_class *cls)
+int attncl__fusion_find_producer(const struct lowered *p, int n, int i, const struct op_class *cls)
 {
     const int value = input_of(p, n, i), producer = p->values[value].producer;
 
@@ -13,12 +12,12 @@ int attncl__fusion_producer_of(const struct lowered *p, int n, int i, const stru
                : -1;
 }
 
-int attncl__fusion_sole_producer_of(const struct lowered *p, int n, int i,
-                                    const struct op_class *cls)
+int attncl__fusion_find_sole_producer(const struct lowered *p, int n, int i,
+                                      const struct op_class *cls)
 {
     const struct lowered_value *v = &p->values[input_of(p, n, i)];
 
-    return v->n_uses == 1 && !v->is_output ? attncl__fusion_producer_of(p, n, i, cls) : -1;
+    return v->n_uses == 1 && !v->is_output ? attncl__fusion_find_producer(p, n, i, cls) : -1;
 }
 
 bool attncl__fusion_is_plain_map(const struct lowered *p, int n, int first)
@@ -38,7 +37,7 @@ bool attncl__fusion_is_plain_map(const struct lowered *p, int n, int first)
             params->eps == of_first->eps);
 }
 
-void attncl__fusion_map_inputs(const struct lowered *p, int n, int in[N_FUSED_LINEAR_INPUTS])
+void attncl__fusion_list_map_inputs(const struct lowered *p, int n, int in[N_FUSED_LINEAR_INPUTS])
 {
     memset(in, 0, N_FUSED_LINEAR_INPUTS * sizeof in[0]);
     memcpy(in, p->nodes[n].inputs, (size_t)p->nodes[n].cls->n_in * sizeof in[0]);

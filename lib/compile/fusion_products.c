@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Three linear maps of the same rows -> step of attention or attention-free mixing: the maps become one
-// node of three results, in the place of the last.  With the norm that each has in front, or none.  Queries and keys
-// may be normalised and turned by their positions before the step.
+// Three linear maps of the same rows -> attention or AFT step: the maps become one node with three
+// results, at the position of the last map.  All maps have the same norm in front, or none.  Queries
+// and keys may be normalised and rotated before the step.
 
 #include "compile/fuse.h"
 
 enum { N_MAPS = 1 + GEMM_MAX_OTHERS };
 
-// The map that input i of a node comes from, by norms and rotations alone, or -1.  *user_ret: the node that reads it.
-static int map_behind(const struct lowered *p, int n, int i, int *user_ret)
+// Returns the map that input i of node n comes from through norms and rotations only; else -1.  *user_ret: the map's
+// consumer.
+static int find_map(const struct lowered *p, int n, int i, int *user_ret)
 {
     for (;; i = 0) {
         const int base = p->values[input_of(p, n, i)].base, producer = p->values[base].producer;
@@ -28,10 +29,10 @@ static int map_behind(const struct lowered *p, int n, int i, int *user_ret)
     }
 }
 
-static void products_inputs(const struct lowered *p, const struct fusion *f,
-                            int in[N_FUSED_LINEAR_INPUTS])
+static void list_inputs(const struct lowered *p, const struct fusion *f,
+                        int in[N_FUSED_LINEAR_INPUTS])
 {
-    attncl__fusion_map_inputs(p, f->node[0], in);
+    attncl__fusion_list_map_inputs(p, f->node[0], in);
     for (int i = 1; i < N_MAPS; ++i)
         memcpy(&in[FUSED_LINEAR_MORE + 2 * (i - 1)], &p->nodes[f->node[i]].inputs[LINEAR_WEIGHT],
                2 * sizeof in[0]);
@@ -42,7 +43,7 @@ static bool products_are_profitable(const struct lowered *p, const struct fusion
     int in[N_FUSED_LINEAR_INPUTS];
     struct op_sig sig;
 
-    products_inputs(p, f, in);
+    list_inputs(p, f, in);
     attncl__lowered_sig_of(p, &attncl__op_fused_linear_fwd, in, &sig);
     return attncl__fused_linear_supported(&sig);
 }
@@ -56,7 +57,7 @@ static bool match_products(const struct lowered *p, int step, struct fusion *f)
         return false;
     for (int i = 0; i < N_MAPS; ++i) {
         int user;
-        f->node[i] = map_behind(p, step, i, &user);
+        f->node[i] = find_map(p, step, i, &user);
         if (f->node[i] < 0 || !attncl__fusion_is_plain_map(p, f->node[i], f->node[0]))
             return false;
         f->last = f->node[i] > f->last ? f->node[i] : f->last;
@@ -66,7 +67,7 @@ static bool match_products(const struct lowered *p, int step, struct fusion *f)
     return f->last < first_user && products_are_profitable(p, f);
 }
 
-// Node f->last, which was replaced, takes the first results of all nodes of the fusion, in their order; the others go.
+// Makes f->last the producer of all maps' results and removes the other maps.
 static void take_results(struct lowered *p, const struct fusion *f)
 {
     const int own = p->nodes[f->last].outputs[0];
@@ -85,7 +86,7 @@ static attncl_status build_products(struct lowered *p, const struct fusion *f)
     struct fused_linear_fwd_params *params;
     int in[N_FUSED_LINEAR_INPUTS];
 
-    products_inputs(p, f, in);
+    list_inputs(p, f, in);
     TRY(attncl__fusion_replace_map(p, f->last, in, &params));
     take_results(p, f);
     return ATTNCL_OK;

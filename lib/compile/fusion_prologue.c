@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
-// Ops take over the node in front of them.  A skinny GEMM does so in less time than a launch takes:
+// Ops that absorb the node in front of them.  For a skinny GEMM this costs less time than a launch:
 //
-//   norm -> maps              every map that reads the norm computes it again
-//   step of attention -> map  the step leaves its parts, which the map merges
+//   norm -> maps            each map computes the norm itself
+//   attention step -> map   the step leaves partial results, which the map merges
 //
-// An update saves writing and reading all gradients once more:
+// An optimiser update saves writing and reading all gradients once more:
 //
-//   clipping by the norm -> update   it takes the factor
+//   gradient clipping -> update   the update multiplies by the factor
 
 #include "compile/fuse.h"
 #include "op/attention/attention_split.h"
 
 enum { NORM_X, NORM_WEIGHT, NORM_BIAS };
 
-static bool takes_norm(const struct lowered *p, int n, int norm)
+static bool can_take_norm(const struct lowered *p, int n, int norm)
 {
     const int result = p->nodes[norm].outputs[0];
 
@@ -27,9 +27,10 @@ static bool takes_norm(const struct lowered *p, int n, int norm)
     return true;
 }
 
-static void norm_inputs(const struct lowered *p, int map, int norm, int in[N_FUSED_LINEAR_INPUTS])
+static void list_norm_inputs(const struct lowered *p, int map, int norm,
+                             int in[N_FUSED_LINEAR_INPUTS])
 {
-    attncl__fusion_map_inputs(p, map, in);
+    attncl__fusion_list_map_inputs(p, map, in);
     in[LINEAR_X] = input_of(p, norm, NORM_X);
     in[FUSED_LINEAR_NORM_W] = input_of(p, norm, NORM_WEIGHT);
     in[FUSED_LINEAR_NORM_B] =
@@ -43,7 +44,7 @@ static bool norm_is_profitable(const struct lowered *p, const struct fusion *f)
     struct op_sig sig;
 
     for (const struct use *use = result->first_use; use; use = use->next) {
-        norm_inputs(p, use->node, f->node[0], in);
+        list_norm_inputs(p, use->node, f->node[0], in);
         attncl__lowered_sig_of(p, &attncl__op_fused_linear_fwd, in, &sig);
         if (!attncl__fused_linear_supported(&sig))
             return false;
@@ -59,7 +60,7 @@ static bool match_norm(const struct lowered *p, int norm, struct fusion *f)
     if (result->is_output)
         return false;
     for (const struct use *use = result->first_use; use; use = use->next) {
-        if (!takes_norm(p, use->node, norm))
+        if (!can_take_norm(p, use->node, norm))
             return false;
         f->last = use->node > f->last ? use->node : f->last;
     }
@@ -70,14 +71,14 @@ static bool match_norm(const struct lowered *p, int norm, struct fusion *f)
 static attncl_status build_norm(struct lowered *p, const struct fusion *f)
 {
     const struct lowered_node *norm = &p->nodes[f->node[0]];
-    const struct layer_norm_fwd_params *norm_params = norm->params; // of RMS norm, too
+    const struct layer_norm_fwd_params *norm_params = norm->params; // RMS norm's begin alike
     const struct lowered_value *result = &p->values[norm->outputs[0]];
     struct fused_linear_fwd_params *params;
     int in[N_FUSED_LINEAR_INPUTS];
 
     while (result->first_use) {
         const int map = result->first_use->node;
-        norm_inputs(p, map, f->node[0], in);
+        list_norm_inputs(p, map, f->node[0], in);
         TRY(attncl__fusion_replace_map(p, map, in, &params));
         params->eps = norm_params->eps;
     }
@@ -87,17 +88,17 @@ static attncl_status build_norm(struct lowered *p, const struct fusion *f)
 
 const struct fusion_rule attncl__fuse_norm = {match_norm, build_norm};
 
-// Kinds of attention: of a decoder, which stores the position's key and value first; of a feedback transformer.
+// Attention steps: a decoder's, which first stores the position's key and value, or a feedback transformer's.
 enum { DECODER, FEEDBACK, N_KINDS };
 static const struct {
     const struct op_class *step;
-    int keys, position; // inputs; keys: [limit, B, ...]
+    int keys, position; // indices of inputs; keys are [limit, B, ...]
 } kinds[N_KINDS] = {
     [DECODER] = {&attncl__op_attention_step_fwd, STEP_KEYS, STEP_POSITION},
     [FEEDBACK] = {&attncl__op_feedback_attention_fwd, FEEDBACK_KEYS, FEEDBACK_POSITION},
 };
 
-// A step to memories that grow, without what only training and a caller's weights need.
+// A step over growing memories, without the inputs and outputs that only training needs and without weights as output.
 static bool is_feedback_step(const struct lowered *p, int n)
 {
     const struct feedback_attention_fwd_params *params = p->nodes[n].params;
@@ -105,20 +106,20 @@ static bool is_feedback_step(const struct lowered *p, int n)
            params->dropout.p == 0 && !params->want_weights;
 }
 
-// Not one for each batch entry: the map counts the parts of all rows alike.
+// The map computes one number of parts for all rows, so batch entries must share a position.
 static bool has_one_position(const struct lowered *p, int n)
 {
     return p->values[input_of(p, n, STEP_POSITION)].desc->dim[0] == 1;
 }
 
-static void merge_inputs(const struct lowered *p, const struct fusion *f,
-                         int in[N_FUSED_LINEAR_INPUTS])
+static void list_merge_inputs(const struct lowered *p, const struct fusion *f,
+                              int in[N_FUSED_LINEAR_INPUTS])
 {
-    attncl__fusion_map_inputs(p, f->last, in);
+    attncl__fusion_list_map_inputs(p, f->last, in);
     in[FUSED_LINEAR_POSITION] = input_of(p, f->node[0], kinds[f->kind].position);
 }
 
-// The step with the fusion's parameters: out[0] is its parts.
+// Infers the step with the fusion's parameters: sig->out[0] describes its partial results.
 static attncl_status infer_parts(const struct lowered *p, const struct fusion *f,
                                  struct op_sig *sig)
 {
@@ -150,7 +151,7 @@ static bool merge_is_profitable(const struct lowered *p, struct fusion *f)
     if (caps->variant != VARIANT_GPU || infer_parts(p, f, &sig) != ATTNCL_OK)
         return false;
     parts = sig.out[0];
-    merge_inputs(p, f, in);
+    list_merge_inputs(p, f, in);
     attncl__lowered_sig_of(p, &attncl__op_fused_linear_fwd, in, &sig);
     sig.in[LINEAR_X] = parts;
     return attncl__fused_linear_supported(&sig);
@@ -163,7 +164,7 @@ static bool match_merge(const struct lowered *p, int map, struct fusion *f)
     if (!is_op(p, map, &attncl__op_linear_fwd))
         return false;
     for (int kind = 0; step < 0 && kind < N_KINDS; ++kind) {
-        step = attncl__fusion_sole_producer_of(p, map, LINEAR_X, kinds[kind].step);
+        step = attncl__fusion_find_sole_producer(p, map, LINEAR_X, kinds[kind].step);
         f->kind = kind;
     }
     f->node[f->n_nodes++] = step;
@@ -185,11 +186,11 @@ static attncl_status build_merge(struct lowered *p, const struct fusion *f)
     REQUIRE(params && parts, ATTNCL_ERR_NO_MEMORY, "node of %s", step->cls->name);
     TRY(infer_parts(p, f, &sig));
     *parts = sig.out[0];
-    merge_inputs(p, f, in);
+    list_merge_inputs(p, f, in);
     TRY(attncl__fusion_replace_map(p, f->last, in, &map));
     map->own_keys = f->kind == DECODER;
     map->limit = (int32_t)sig.in[kinds[f->kind].keys].dim[0];
-    if (f->kind == DECODER) // parts are of the keys in the window
+    if (f->kind == DECODER) // only keys inside the window are split into parts
         map->limit = (int32_t)attncl__step_span(
             ((const struct attention_step_fwd_params *)f->params)->window, map->limit);
     step->params = memcpy(params, f->params, step->cls->params_bytes);
@@ -207,7 +208,7 @@ static bool match_clipping(const struct lowered *p, int update, struct fusion *f
         !is_op(p, update, &attncl__op_sgd_update_fwd))
         return false;
     f->node[f->n_nodes++] =
-        attncl__fusion_sole_producer_of(p, update, UPDATE_GRAD, &attncl__op_scale_by_fwd);
+        attncl__fusion_find_sole_producer(p, update, UPDATE_GRAD, &attncl__op_scale_by_fwd);
     f->last = update;
     return f->node[0] >= 0;
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Decode steps: [split_k_reduce ->] fused_linear ... -> linear becomes a fused step, which
-// leaves split-K partial sums, -> split_k_reduce.  The fused step stands where the node in front of
-// the last linear was.
+// Decode steps: [split_k_reduce ->] fused_linear ... -> linear becomes fused_step -> split_k_reduce.
+// The fused step, which produces split-K partial sums, takes the position of the node before the last
+// linear.
 
 #include "compile/fuse.h"
 
-enum { OUTER, INNER, MAP_Q, MAP_K, MAP_V }; // of struct fusion; then the stream where there is one
+// Indices into struct fusion.node; a split_k_reduce of the residual stream may follow.
+enum { OUTER, INNER, MAP_Q, MAP_K, MAP_V };
 
-// Per kind: the op that becomes the inner step, how many maps are in front of it, and which inputs
-// of the fused step its own inputs after q, k and v become.
+// By kind: the inner op, the number of maps in front of it, and the fused step's inputs that the
+// inner op's inputs after q, k and v become.
 static const struct {
     const struct op_class *cls;
     int n_maps;
@@ -24,14 +25,14 @@ static const struct {
     [FUSED_FFN] = {&attncl__op_fused_linear_fwd, 1, {0}},
 };
 
-// The node whose norm and map is the step's first; the FFN's inner step is its own map.
+// Returns the index of the first map; the FFN's inner op is itself a map.
 static int first_map(const struct fusion *f)
 {
     return f->kind == FUSED_FFN ? INNER : MAP_Q;
 }
 
-// The node that adds up the residual stream; -1: the stream is complete.
-static int stream_of(const struct fusion *f)
+// Returns the split_k_reduce node that completes the residual stream; -1 if it is already complete.
+static int find_stream(const struct fusion *f)
 {
     const int end = first_map(f) + inner_steps[f->kind].n_maps;
     return f->n_nodes > end ? f->node[end] : -1;
@@ -62,7 +63,7 @@ static bool find_mixing_step(const struct lowered *p, int outer, struct fusion *
     if (!is_plain_outer(p, outer))
         return false;
     for (int kind = 0; inner < 0 && kind < FUSED_FFN; ++kind) {
-        inner = attncl__fusion_sole_producer_of(p, outer, LINEAR_X, inner_steps[kind].cls);
+        inner = attncl__fusion_find_sole_producer(p, outer, LINEAR_X, inner_steps[kind].cls);
         f->kind = kind;
     }
     if (inner < 0 || (f->kind == FUSED_AFT && aft_step_params(p, inner)->per_head))
@@ -71,7 +72,7 @@ static bool find_mixing_step(const struct lowered *p, int outer, struct fusion *
     f->node[INNER] = f->last = inner;
     for (int i = MAP_Q; i <= MAP_V; ++i) {
         f->node[i] =
-            attncl__fusion_sole_producer_of(p, inner, i - MAP_Q, &attncl__op_fused_linear_fwd);
+            attncl__fusion_find_sole_producer(p, inner, i - MAP_Q, &attncl__op_fused_linear_fwd);
         if (f->node[i] < 0 || !attncl__fusion_is_plain_map(p, f->node[i], f->node[MAP_Q]))
             return false;
     }
@@ -79,9 +80,9 @@ static bool find_mixing_step(const struct lowered *p, int outer, struct fusion *
     return true;
 }
 
-static void step_inputs(const struct lowered *p, const struct fusion *f, int in[N_FUSED_INPUTS])
+static void list_inputs(const struct lowered *p, const struct fusion *f, int in[N_FUSED_INPUTS])
 {
-    const int map = f->node[first_map(f)], stream = stream_of(f), inner = f->node[INNER];
+    const int map = f->node[first_map(f)], stream = find_stream(f), inner = f->node[INNER];
     const int n_maps = inner_steps[f->kind].n_maps;
 
     memset(in, 0, N_FUSED_INPUTS * sizeof in[0]);
@@ -99,7 +100,7 @@ static void step_inputs(const struct lowered *p, const struct fusion *f, int in[
         in[inner_steps[f->kind].inputs[i - n_maps]] = input_of(p, inner, i);
 }
 
-static bool is_replaced(const struct fusion *f, int n)
+static bool is_matched(const struct fusion *f, int n)
 {
     for (int i = 0; i < f->n_nodes; ++i)
         if (f->node[i] == n)
@@ -109,10 +110,10 @@ static bool is_replaced(const struct fusion *f, int n)
 
 static bool step_is_legal(const struct lowered *p, const struct fusion *f)
 {
-    const int position = f->last, stream = stream_of(f);
+    const int position = f->last, stream = find_stream(f);
     int in[N_FUSED_INPUTS];
 
-    step_inputs(p, f, in);
+    list_inputs(p, f, in);
     for (int i = 0; i < N_FUSED_INPUTS; ++i)
         if (p->values[p->values[in[i]].base].producer >= position)
             return false;
@@ -120,12 +121,12 @@ static bool step_is_legal(const struct lowered *p, const struct fusion *f)
         return true;
     const struct lowered_value *sum = &p->values[p->nodes[stream].outputs[0]];
     for (const struct use *use = sum->first_use; use; use = use->next)
-        if (use->node < position && !is_replaced(f, use->node))
+        if (use->node < position && !is_matched(f, use->node))
             return false;
     return true;
 }
 
-// A block holds all heads that share a key head: few blocks would leave compute units idle.
+// Heads that share a key head form one block; too few blocks would leave compute units idle.
 static bool has_enough_blocks(const struct op_sig *sig)
 {
     enum { ENOUGH = 8 };
@@ -152,7 +153,7 @@ static bool step_is_profitable(const struct lowered *p, struct fusion *f)
         memcpy(&params->attention, inner, sizeof params->attention);
     else
         params->activation = map_params(p, f->node[INNER])->linear.activation;
-    step_inputs(p, f, in);
+    list_inputs(p, f, in);
     attncl__lowered_sig_of(p, &attncl__op_fused_step_fwd, in, &sig);
     sig.params = params;
     params->n_blocks = attncl__fused_step_blocks(&sig);
@@ -164,11 +165,12 @@ static bool match_mixing_step(const struct lowered *p, int outer, struct fusion 
     return find_mixing_step(p, outer, f) && step_is_legal(p, f) && step_is_profitable(p, f);
 }
 
-// With the node in front that adds up the residual stream.
+// Extends the match by the node that completes the residual stream.
 static bool match_stream(const struct lowered *p, struct fusion *f)
 {
     const int map = f->node[first_map(f)];
-    const int stream = attncl__fusion_producer_of(p, map, LINEAR_X, &attncl__op_split_k_reduce_fwd);
+    const int stream =
+        attncl__fusion_find_producer(p, map, LINEAR_X, &attncl__op_split_k_reduce_fwd);
 
     f->node[f->n_nodes++] = stream;
     return stream >= 0 && step_is_legal(p, f) && step_is_profitable(p, f);
@@ -184,7 +186,7 @@ static bool match_ffn_after(const struct lowered *p, int outer, struct fusion *f
     if (!is_plain_outer(p, outer))
         return false;
     const int inner =
-        attncl__fusion_sole_producer_of(p, outer, LINEAR_X, inner_steps[FUSED_FFN].cls);
+        attncl__fusion_find_sole_producer(p, outer, LINEAR_X, inner_steps[FUSED_FFN].cls);
     if (inner < 0 || has_input(p, inner, LINEAR_GATE) || has_input(p, inner, LINEAR_RESIDUAL))
         return false;
     *f = (struct fusion){
@@ -195,12 +197,12 @@ static bool match_ffn_after(const struct lowered *p, int outer, struct fusion *f
 static attncl_status build_step(struct lowered *p, const struct fusion *f)
 {
     const struct op_class *cls = &attncl__op_fused_step_fwd;
-    const int outer = f->node[OUTER], inner = f->node[INNER], stream = stream_of(f);
+    const int outer = f->node[OUTER], inner = f->node[INNER], stream = find_stream(f);
     const int total = stream < 0 ? 0 : p->nodes[stream].outputs[0];
     int in[N_FUSED_INPUTS];
     struct op_sig sig;
 
-    step_inputs(p, f, in);
+    list_inputs(p, f, in);
     attncl__lowered_sig_of(p, cls, in, &sig);
     sig.params = f->params;
     TRY(attncl__op_infer(cls, &sig));

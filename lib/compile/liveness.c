@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Liveness: scratch sizes, the lifetime of each value, what the arena will hold.
+// Liveness: scratch sizes, the lifetime of each value, and the items of the arena.
 
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "compile/lowered.h"
 #include "compile/program.h"
 
-// Also counts what the arena may hold: the results and the scratch of live nodes.
+// *max_items_ret: an upper bound of the arena's items, the results and scratch of live nodes.
 static attncl_status query_scratch(struct lowered *p, size_t *max_items_ret)
 {
     *max_items_ret = 0;
@@ -34,7 +34,7 @@ static const struct loop *loop_of(const struct lowered *p, int node)
     return p->nodes[node].loop < 0 ? NULL : &p->loops[p->nodes[node].loop];
 }
 
-// A value from outside that a loop reads lives to the loop's end: the next iteration reads it
+// A value computed before a loop that reads it lives to the loop's end: the next iteration reads it
 // again.
 static int last_use(const struct lowered *p, int value, int producer)
 {
@@ -48,8 +48,8 @@ static int last_use(const struct lowered *p, int value, int producer)
     return last;
 }
 
-// With several queues memory is in use until no node that may run before its last users is left.
-static int last_use_on_queues(const struct lowered *p, int value, int producer, int last)
+// With several queues, memory is in use until only nodes remain that run after its last users.
+static int find_last_use_on_queues(const struct lowered *p, int value, int producer, int last)
 {
     struct progress users = {{-1, -1, -1, -1}};
 
@@ -61,12 +61,12 @@ static int last_use_on_queues(const struct lowered *p, int value, int producer, 
         int *at = &users.node[p->nodes[use->node].queue];
         *at = end > *at ? end : *at;
     }
-    const int free_after = attncl__schedule_last(p, &users);
+    const int free_after = attncl__find_last_concurrent(p, &users);
     return free_after > last ? free_after : last;
 }
 
-// A value computed in a loop and used after it: earlier iterations may have written parts of it.
-static int first_use(const struct lowered *p, int node, int last)
+// A value computed in a loop and read after it may have parts that earlier iterations wrote.
+static int find_first_use(const struct lowered *p, int node, int last)
 {
     const struct loop *loop = loop_of(p, node);
     return loop && last > loop->last ? loop->first : node;
@@ -84,13 +84,14 @@ static void list_items(struct lowered *p)
             const int last = last_use(p, value, n);
             p->placements[p->n_items] =
                 (struct placement){value, n, attncl__desc_bytes(p->values[value].desc)};
-            p->items[p->n_items++] = (struct plan_item){
-                .first = first_use(p, n, last), .last = last_use_on_queues(p, value, n, last)};
+            p->items[p->n_items++] =
+                (struct plan_item){.first = find_first_use(p, n, last),
+                                   .last = find_last_use_on_queues(p, value, n, last)};
         }
         if (!node->dead && node->scratch_bytes) {
             p->placements[p->n_items] = (struct placement){0, n, node->scratch_bytes};
             p->items[p->n_items++] =
-                (struct plan_item){.first = n, .last = last_use_on_queues(p, 0, n, n)};
+                (struct plan_item){.first = n, .last = find_last_use_on_queues(p, 0, n, n)};
         }
     }
 }
@@ -114,8 +115,8 @@ static attncl_status size_items(struct lowered *p)
     return ATTNCL_OK;
 }
 
-// The largest sum of live values at one node.
-static attncl_status peak_live_bytes(struct lowered *p, size_t *peak_ret)
+// *peak_ret: the largest sum of live values at one node.
+static attncl_status compute_peak_live_bytes(struct lowered *p, size_t *peak_ret)
 {
     const size_t n_steps = (size_t)p->n_nodes + 2; // with canaries the last step is n_nodes
     size_t *const change = attncl__lowered_alloc(p, n_steps * sizeof *change); // modulo 2^64
@@ -134,8 +135,8 @@ static attncl_status peak_live_bytes(struct lowered *p, size_t *peak_ret)
     return ATTNCL_OK;
 }
 
-// Of tensors and constants.  One that was added several times is there once.
-static attncl_status weights_bytes(struct lowered *p, size_t *bytes_ret)
+// Sums the tensors and constants; one that was added several times counts once.
+static attncl_status sum_weights_bytes(struct lowered *p, size_t *bytes_ret)
 {
     const size_t max = (size_t)p->n_values;
     const struct value **list = attncl__lowered_alloc(p, max * sizeof *list);
@@ -145,18 +146,18 @@ static attncl_status weights_bytes(struct lowered *p, size_t *bytes_ret)
     for (int i = 1; i < p->n_values; ++i)
         if (p->values[i].origin->kind == VALUE_TENSOR)
             list[n++] = p->values[i].origin;
-    qsort(list, n, sizeof *list, attncl__by_tensor);
+    qsort(list, n, sizeof *list, attncl__compare_by_tensor);
     for (size_t i = 0; i < n; ++i)
         if (i == 0 || list[i]->tensor != list[i - 1]->tensor)
             *bytes_ret += attncl__desc_bytes(&list[i]->desc);
     return ATTNCL_OK;
 }
 
-static attncl_status report(struct lowered *p)
+static attncl_status fill_report(struct lowered *p)
 {
     attncl_memory_report *r = &p->report;
 
-    TRY(weights_bytes(p, &r->weights_bytes));
+    TRY(sum_weights_bytes(p, &r->weights_bytes));
     for (int i = 1; i < p->n_values; ++i) {
         const struct value *v = p->values[i].origin;
         const size_t bytes = attncl__desc_bytes(p->values[i].desc);
@@ -170,7 +171,7 @@ static attncl_status report(struct lowered *p)
         if (!p->placements[i].value && p->placements[i].bytes > r->scratch_bytes)
             r->scratch_bytes = p->placements[i].bytes;
     }
-    return peak_live_bytes(p, &r->activations_bytes);
+    return compute_peak_live_bytes(p, &r->activations_bytes);
 }
 
 attncl_status attncl__find_lifetimes(struct lowered *p)
@@ -183,5 +184,5 @@ attncl_status attncl__find_lifetimes(struct lowered *p)
     REQUIRE(p->placements && p->items, ATTNCL_ERR_NO_MEMORY, "memory plan of %zu items", max_items);
     list_items(p);
     TRY(size_items(p));
-    return report(p);
+    return fill_report(p);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The lowered copy of a graph: its memory, the edits that keep its links true, and lowering itself.  Views that an op cannot
-// read are copied when the graph is built, so that nodes are lowered one by one.
+// The lowered copy of a graph: its memory, edits that keep its links consistent, and lowering itself.  Views that an op
+// cannot read were already copied when the graph was built, so nodes are lowered one by one.
 
 #include <stdlib.h>
 
@@ -12,17 +12,17 @@ enum { POOL_BLOCK_BYTES = 1 << 16 };
 
 struct pool_block {
     struct pool_block *next;
-    size_t used, capacity;
+    size_t used, capacity; // in units of max_align_t
     max_align_t data[];
 };
 
 void *attncl__lowered_alloc(struct lowered *p, size_t bytes)
 {
-    const size_t each = sizeof(max_align_t), need = (bytes + each - 1) / each;
+    const size_t unit = sizeof(max_align_t), need = (bytes + unit - 1) / unit;
 
     if (!p->pool || p->pool->capacity - p->pool->used < need) {
-        const size_t least = POOL_BLOCK_BYTES / each, capacity = need > least ? need : least;
-        struct pool_block *block = attncl__alloc_zero(sizeof *block + capacity * each);
+        const size_t normal = POOL_BLOCK_BYTES / unit, capacity = need > normal ? need : normal;
+        struct pool_block *block = attncl__alloc_zero(sizeof *block + capacity * unit);
         if (!block)
             return NULL;
         *block = (struct pool_block){.next = p->pool, .capacity = capacity};
@@ -165,18 +165,6 @@ static attncl_status lower_node(const attncl_graph *g, struct lowered *p, int n)
     return ATTNCL_OK;
 }
 
-// The most inputs and outputs that an op has.
-static size_t max_arity(void)
-{
-    size_t max = 0;
-
-    for (int i = OP_NONE + 1; i < N_OP_IDS; ++i) {
-        const size_t arity = (size_t)(attncl__op_table[i]->n_in + attncl__op_table[i]->n_out);
-        max = arity > max ? arity : max;
-    }
-    return max;
-}
-
 attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct lowered *p)
 {
     *p = (struct lowered){
@@ -200,8 +188,8 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
             "ATTNCL_QUEUES is %.20s, it can be 1 to %d", queues, MAX_QUEUES);
     p->values = attncl__lowered_alloc(p, (size_t)g->n_values * sizeof *p->values);
     p->nodes = attncl__lowered_alloc(p, (size_t)g->n_nodes * sizeof *p->nodes);
-    p->descs = attncl__lowered_alloc(p, max_arity() * sizeof *p->descs);
-    p->spans = attncl__lowered_alloc(p, max_arity() * sizeof *p->spans);
+    p->descs = attncl__lowered_alloc(p, attncl__max_arity() * sizeof *p->descs);
+    p->spans = attncl__lowered_alloc(p, attncl__max_arity() * sizeof *p->spans);
     REQUIRE(p->values && p->nodes && p->descs && p->spans, ATTNCL_ERR_NO_MEMORY,
             "graph of %d nodes", g->n_nodes);
 

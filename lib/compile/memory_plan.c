@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The memory plan, greedy by size: the largest item first, each into the smallest gap between the items already placed
-// that live at the same time (Pisarchyk and Lee 2020, arXiv 2001.03288).
+// The memory plan, greedy by size: places the largest item first, each into the smallest sufficient gap between placed
+// items that live at the same time (Pisarchyk and Lee 2020, arXiv 2001.03288).
 
 #include "compile/lowered.h"
 
@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/ckd.h"
 
-static attncl_status too_large(void)
+static attncl_status fail_too_large(void)
 {
     return FAIL(ATTNCL_ERR_DEVICE_MEMORY, "the memory plan is larger than the address space");
 }
@@ -29,31 +29,31 @@ static int larger_first(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// Chooses the item's offset among the n placed ones, which are sorted by theirs.
+// Chooses the item's offset among the n placed ones, which are sorted by offset.
 static attncl_status place(struct plan_item *item, struct plan_item *const *placed, size_t n,
                            size_t align)
 {
-    size_t free_from = 0; // end of what was passed so far, aligned
+    size_t free_from = 0; // aligned end of the items visited so far
     size_t best = 0, best_gap = SIZE_MAX, end;
 
     for (size_t i = 0; i < n; ++i) {
-        const struct plan_item *const o = placed[i];
-        if (o->last < item->first || item->last < o->first)
+        const struct plan_item *const other = placed[i];
+        if (other->last < item->first || item->last < other->first)
             continue;
-        if (o->offset >= free_from && o->offset - free_from >= item->bytes &&
-            o->offset - free_from < best_gap) {
-            best_gap = o->offset - free_from;
+        const size_t gap = other->offset > free_from ? other->offset - free_from : 0;
+        if (gap >= item->bytes && gap < best_gap) {
+            best_gap = gap;
             best = free_from;
         }
-        if (!ckd_round_up(o->offset + o->bytes, align, &end))
-            return too_large();
+        if (!ckd_round_up(other->offset + other->bytes, align, &end))
+            return fail_too_large();
         free_from = end > free_from ? end : free_from;
     }
     item->offset = best_gap < SIZE_MAX ? best : free_from;
-    return ckd_add_size(item->offset, item->bytes, &end) ? ATTNCL_OK : too_large();
+    return ckd_add_size(item->offset, item->bytes, &end) ? ATTNCL_OK : fail_too_large();
 }
 
-static void insert(struct plan_item **placed, size_t n, struct plan_item *item)
+static void insert_by_offset(struct plan_item **placed, size_t n, struct plan_item *item)
 {
     size_t from = 0, to = n;
 
@@ -84,7 +84,7 @@ attncl_status attncl__memory_plan(struct plan_item *items, size_t n, size_t alig
     qsort(order, n, sizeof *order, larger_first);
     for (size_t i = 0; i < n && order[i]->bytes; ++i) {
         TRY_DONE(place(order[i], placed, i, align));
-        insert(placed, i, order[i]);
+        insert_by_offset(placed, i, order[i]);
         const size_t end = order[i]->offset + order[i]->bytes;
         *arena_ret = end > *arena_ret ? end : *arena_ret;
     }

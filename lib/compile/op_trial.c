@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// One op with made-up inputs.  What it writes is filled with canaries before, and every element is compared: what a fixed
-// row, column or lane gets wrong is in no sample for sure.  The largest product of a GPU takes the host some tenths of a
-// second, less than the compiler takes for its kernel.
+// Runs one op with random inputs and compares its results.  Outputs are poisoned first, and every element is compared: a
+// sample could miss a faulty row, column or lane.  The host needs some tenths of a second for the largest GEMM, less than
+// the compiler needs for its kernel.
 
 #include "compile/probes.h"
 
@@ -18,8 +18,8 @@ enum way { REFERENCE, CANDIDATE, N_WAYS };
 
 struct trial_run {
     attncl_context *ctx;
-    bool is_rehearsal;     // for the programs alone: there are no numbers and no buffers
-    struct op_trial trial; // with the extents of this device
+    bool is_rehearsal;     // only collects the programs to build; no data, no buffers
+    struct op_trial trial; // with this device's extents
     struct device_caps caps;
     struct tensor_desc in[GRAD_MAX_IN], out[GRAD_MAX_OUT];
     struct span in_span[GRAD_MAX_IN], out_span[GRAD_MAX_OUT];
@@ -28,7 +28,7 @@ struct trial_run {
     struct command_list list[N_WAYS];
 };
 
-static void run_close(struct trial_run *r)
+static void close_run(struct trial_run *r)
 {
     for (int i = 0; i < GRAD_MAX_IN; ++i) {
         attncl__buffer_release(&r->in_storage[i].mem);
@@ -44,7 +44,7 @@ static void run_close(struct trial_run *r)
     }
 }
 
-static struct op_sig sig_of(struct trial_run *r)
+static struct op_sig make_sig(struct trial_run *r)
 {
     const struct op_class *cls = r->trial.cls;
 
@@ -58,14 +58,14 @@ static struct op_sig sig_of(struct trial_run *r)
                            .save_for_backward = !r->trial.expected};
 }
 
-static void take_caps(struct trial_run *r, const struct device_caps *caps)
+static void set_caps(struct trial_run *r, const struct device_caps *caps)
 {
     r->caps = *caps;
     if (r->trial.compute_units)
         r->caps.compute_units = r->trial.compute_units;
 }
 
-static int64_t full_extent(const struct device_caps *caps)
+static int64_t compute_full_extent(const struct device_caps *caps)
 {
     enum { TILE = 128, REST = 40, MAX_EXTENT = 4096 };
     const int64_t n = TILE * (int64_t)ceil(sqrt(2.0 * caps->compute_units)) - REST;
@@ -73,14 +73,14 @@ static int64_t full_extent(const struct device_caps *caps)
     return n < MAX_EXTENT ? n : MAX_EXTENT;
 }
 
-static attncl_status upload_numbers(struct trial_run *r, int i)
+static attncl_status upload_input(struct trial_run *r, int i)
 {
     struct storage *s = &r->in_storage[i];
     uint32_t random = (uint32_t)i + 1;
 
     for (int axis = 0; axis < r->trial.in[i].rank; ++axis)
         if (r->trial.in[i].dim[axis] == 0)
-            r->trial.in[i].dim[axis] = full_extent(&r->caps);
+            r->trial.in[i].dim[axis] = compute_full_extent(&r->caps);
     TRY(attncl__desc_make(ATTNCL_F32, r->trial.in[i].rank, r->trial.in[i].dim, &r->in[i]));
     const size_t count = (size_t)attncl__desc_count(&r->in[i]);
     r->in_span[i].storage = s;
@@ -98,19 +98,19 @@ static attncl_status upload_numbers(struct trial_run *r, int i)
     return attncl__buffer_write(r->ctx, s->mem, 0, r->host_in[i], s->bytes);
 }
 
-// Describes and creates what the op reads and writes.  before: NULL or the run whose results it reads.
-static attncl_status run_open(struct trial_run *r, const struct trial_run *before)
+// Creates the op's inputs and outputs.  `before`: the run whose results it reads, or NULL.
+static attncl_status open_run(struct trial_run *r, const struct trial_run *before)
 {
     for (int i = 0; i < r->trial.cls->n_in; ++i) {
         const int result = r->trial.from[i] - 1;
         if (r->trial.in[i].rank > 0) {
-            TRY(upload_numbers(r, i));
+            TRY(upload_input(r, i));
         } else if (before) {
             r->in[i] = result >= 0 ? before->out[result] : before->in[i];
             r->in_span[i] = result >= 0 ? before->out_span[result] : before->in_span[i];
         }
     }
-    struct op_sig sig = sig_of(r);
+    struct op_sig sig = make_sig(r);
     TRY(attncl__op_infer(r->trial.cls, &sig));
     for (int i = 0; i < r->trial.cls->n_out; ++i) {
         struct storage *s = &r->out_storage[i];
@@ -134,8 +134,8 @@ static attncl_status execute(struct trial_run *r, enum way way, const struct dev
                          .gemm = caps->clblast ? "clblast" : "native",
                          .is_rehearsal = r->is_rehearsal};
 
-    take_caps(r, caps);
-    const struct op_call call = {.sig = sig_of(r),
+    set_caps(r, caps);
+    const struct op_call call = {.sig = make_sig(r),
                                  .in = r->in_span,
                                  .out = r->out_span,
                                  .scratch = {cls->scratch ? scratch : NULL}};
@@ -232,8 +232,8 @@ static attncl_status compare_with_first_run(const struct trial_run *r, int run, 
     return ATTNCL_OK;
 }
 
-// Compilers that move reads before barriers make races, which a single run seldom shows.
-static attncl_status repeat(struct trial_run *r, char *why)
+// Compilers that move reads across barriers cause races, which a single run seldom shows.
+static attncl_status repeat_run(struct trial_run *r, char *why)
 {
     enum { MAX_RUNS = 100 };
     const double max_seconds = 0.1, end = attncl__clock_seconds() + max_seconds;
@@ -272,7 +272,7 @@ static attncl_status compare(struct trial_run *r, const struct device_caps *refe
     }
     TRY(read_results(r, CANDIDATE));
     TRY(compare_results(r, why));
-    return candidate->is_gpu ? repeat(r, why) : ATTNCL_OK;
+    return candidate->is_gpu ? repeat_run(r, why) : ATTNCL_OK;
 }
 
 attncl_status attncl__op_trial_compare(attncl_context *ctx, const struct op_trial *trial,
@@ -284,17 +284,17 @@ attncl_status attncl__op_trial_compare(attncl_context *ctx, const struct op_tria
     struct trial_run before = {.ctx = ctx, .is_rehearsal = is_rehearsal};
     struct trial_run r = {.ctx = ctx, .is_rehearsal = is_rehearsal, .trial = *trial};
 
-    take_caps(&r, candidate);
+    set_caps(&r, candidate);
     if (trial->before) {
         before.trial = *trial->before;
-        take_caps(&before, reference);
-        TRY_DONE(run_open(&before, NULL));
+        set_caps(&before, reference);
+        TRY_DONE(open_run(&before, NULL));
         TRY_DONE(execute(&before, REFERENCE, reference));
     }
-    TRY_DONE(run_open(&r, trial->before ? &before : NULL));
+    TRY_DONE(open_run(&r, trial->before ? &before : NULL));
     TRY_DONE(compare(&r, reference, candidate, why));
 done:
-    run_close(&r);
-    run_close(&before);
+    close_run(&r);
+    close_run(&before);
     return status;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What is compared at first use: **a probe is added here**, by a row of attncl__probes.  Sizes leave rests in every tile.
+// The comparisons made at first use.  **To add a probe, add a row to attncl__probes.**  Sizes leave a remainder in every
+// tile.
 
 #include "compile/probes.h"
 
@@ -8,7 +9,7 @@
 
 #include "gemm/gemm.h"
 
-// -- definitions in double
+// -- reference results, in double
 
 static int64_t extent(const struct op_trial *t, int input, int axis)
 {
@@ -52,7 +53,7 @@ static void weight_gradient(const struct op_trial *t, const float *const *in, in
         ret[i] = dot(in[0] + row, n, in[1] + i, k, m);
 }
 
-// Scores are small: no maximum is needed.
+// x is small, so no maximum is subtracted.
 static void softmax(const struct op_trial *t, const float *const *in, int64_t row, double *ret)
 {
     const int64_t n = extent(t, 0, 1);
@@ -83,12 +84,12 @@ static void layer_norm(const struct op_trial *t, const float *const *in, int64_t
 
 static void gelu(const struct op_trial *t, const float *const *in, int64_t row, double *ret)
 {
-    (void)row; // there is one
+    (void)row; // the input has one row
     for (int64_t i = 0; i < extent(t, 0, 0); ++i)
         ret[i] = (double)in[0][i] * erfc(-(double)in[0][i] / sqrt(2)) / 2;
 }
 
-// q, k, v [B, H, T, D], causal; the result [B, T, H, D].  Scores are small.
+// q, k, v [B, H, T, D], causal; result [B, T, H, D].  Scores are small, so no maximum is subtracted.
 static void attention(const struct op_trial *t, const float *const *in, int64_t row, double *ret)
 {
     const struct attention_fwd_params *p = t->params;
@@ -131,15 +132,15 @@ static void aft(const struct op_trial *t, const float *const *in, int64_t row, d
 
 // -- trials
 
-// A result against its definition.  The sum's rounding is below 1e-6 of the largest result; an element in the wrong place is
-// not.
+// A trial against the host.  The bound is above the rounding of sums (below 1e-6 of the largest result) and far below the
+// error of a misplaced element.
 #define BY_HOST(op, params_, scale_, unit_, expected_, ...)                                        \
     {                                                                                              \
         .cls = &attncl__op_##op, .params = (params_), .in = {__VA_ARGS__}, .scale = (scale_),      \
         .max_error = {1e-5, 1e-5, 1e-5}, .unit = (unit_), .expected = (expected_)                  \
     }
 
-// Each element by itself.
+// The unit of relative errors by element.
 static double element(int result, int64_t i, double expected)
 {
     (void)result;
@@ -160,7 +161,7 @@ static const struct op_trial products[] = {
     BY_HOST(linear_fwd, &no_activation, 1, NULL, linear, {2, {3, 300}}, {2, {50, 300}}),
     BY_HOST(bmm_fwd, NULL, 1, NULL, product, {3, {2, 45, 70}}, {3, {2, 70, 39}}),
 };
-// As many compute units as have enough to do: work-groups of several rows, which graphs of many rows have too.
+// One compute unit has enough rows, so work-groups take several rows each, as in graphs with many rows.
 #define OF_ROWS(op, params_, scale_, expected_, ...)                                               \
     {                                                                                              \
         .cls = &attncl__op_##op, .params = (params_), .in = {__VA_ARGS__}, .scale = (scale_),      \
@@ -182,8 +183,8 @@ static const struct op_trial afts[] = {
             {2, {70, 70}}),
 };
 
-// CLBlast has kernels for few operations and others for 512 cubed and more, and pads what is no multiple of its tiles: NN,
-// NT and TN, of odd sizes and of multiples, batches of few and of many.
+// CLBlast uses other kernels below 512 cubed and pads sizes that are no multiple of its tiles.  The trials cover NN, NT and
+// TN, odd sizes and multiples, small and large batches.
 static const struct op_trial clblast_products[] = {
     BY_HOST(bmm_fwd, NULL, 1, NULL, product, {3, {1, 641, 311}}, {3, {1, 311, 677}}),
     BY_HOST(linear_fwd, &no_activation, 1, NULL, linear, {2, {520, 528}}, {2, {496, 528}}),
@@ -192,16 +193,17 @@ static const struct op_trial clblast_products[] = {
     BY_HOST(bmm_fwd, NULL, 1, NULL, product, {3, {2, 520, 500}}, {3, {2, 500, 528}}),
 };
 
-// Sums of work-groups equal those by local memory, of rows of less than a sub-group and of several: all but the last by
-// programs that other probes have too.
+// Reductions by shuffles equal those through local memory, for rows shorter and longer than a sub-group.  Other probes
+// need all programs but the last one's too.
 static const struct op_trial reductions[] = {
     {.cls = &attncl__op_bmm_bwd_a, .in = {{3, {1, 3, 300}}, {3, {1, 50, 300}}}, .scale = 1},
     NORM,
     SOFTMAX(8000),
 };
 
-// Integers that any precision has, whose sums floats have: a lane with another element than it should have is seen; for
-// more compute units such a tile is not worth it.  Then twice what rounding the factors may change.
+// First exact arithmetic: integers that every precision represents, with sums that float represents, so that one misplaced
+// element is seen (one compute unit, to get the small tile).  Then real numbers, with twice the error that rounding the
+// factors may cause.
 static const struct op_trial instruction_products[] = {
     {.cls = &attncl__op_bmm_fwd,
      .in = {{3, {1, 64, 16}}, {3, {1, 16, 64}}},
@@ -215,13 +217,13 @@ static const struct op_trial instruction_products[] = {
      .max_error = {0x1p-19, 0x1p-8, 0x1p-5}},
 };
 
-// Random factors of up to 1 make scores of 1/3 at the deviation and of 3 at most, sums of products three times as large in
-// their sizes.  Rounded factors change products by 2^-10 or 2^-7, scores by up to 2^-8 or 2^-5, results by twice that at the
-// worst; floats change the scores by 2^-20 and their own sums.  Gradients are sums over products of such numbers, and
-// shares of the largest.  In the first of two nothing is a multiple of anything.
+// Error bounds: factors up to 1 give scores with a standard deviation of 1/3 and at most 3.  Rounding the factors to TF32
+// or BF16 changes products by 2^-10 or 2^-7, scores by up to 2^-8 or 2^-5, and results by at most twice that; float changes
+// scores by 2^-20.  Gradients are sums of products of such numbers, relative to the largest.  No extent of the first trial
+// is a multiple of a tile.
 #define ATTENTION_ERRORS .max_error = {0x1p-18, 0x1p-7, 0x1p-4}
 
-// Results and the rows' maxima are of about 1; the ratios of their totals.
+// Outputs and row maxima (even elements of result 2) are about 1; row totals are compared by ratio.
 static double attention_unit(int result, int64_t i, double expected)
 {
     return result == 0 || i % 2 == 0 ? 1 : fabs(expected);
@@ -275,14 +277,14 @@ static const struct op_trial instruction_gradients[] = {
         __VA_ARGS__, NULL                                                                          \
     }
 #define CLS(name) &attncl__op_##name
-// By GEMMs.
+// Op classes that launch GEMMs.
 #define PRODUCTS                                                                                   \
     CLS(linear_fwd), CLS(linear_bwd_input), CLS(linear_bwd_weight), CLS(bmm_fwd), CLS(bmm_bwd_a),  \
         CLS(bmm_bwd_b), CLS(spatial_gate_fwd), CLS(spatial_gate_bwd_gate),                         \
         CLS(spatial_gate_bwd_weight), CLS(spatial_gate_bwd_input), CLS(gru_fwd), CLS(gru_bwd),     \
         CLS(fused_linear_fwd)
 
-// Shuffles are first: the others compare kernels as graphs will use them.
+// Shuffles come first, so that the other probes compare kernels as graphs will use them.
 const struct op_probe attncl__probes[] = {
     {"shuffles", SHUFFLES, NULL, TRIALS(reductions)},
     {"products", GPU_VARIANT, CLASSES(PRODUCTS), TRIALS(products)},

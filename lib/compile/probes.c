@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// The pass that looks which probes a graph needs (probe_table.c) and does what their verdicts say.
+// Runs the probes that a graph needs (probe_table.c) and enables or disables features by their verdicts.
 
 #include "compile/probes.h"
 
 #include "attncl/kinds.h"
 
-// Nothing that needs a measurement to pay is used without one: three products of TF32 for one of floats.
+// 3xTF32 (three TF32 GEMMs in place of a float one) is used only if a measurement showed that it is faster.
 static bool three_terms_pay(const struct device_caps *caps, enum feature f)
 {
     const int *tuned =
@@ -15,7 +15,7 @@ static bool three_terms_pay(const struct device_caps *caps, enum feature f)
     return tuned && tuned[THREE_TERMS_USED];
 }
 
-// WMMA and DPAS have factors of 16 bits, and attention has no tiles for them.
+// WMMA and DPAS (the default case) take 16-bit factors, and attention has no tiles for them.
 static bool mma_is_candidate(const struct device_caps *caps, enum feature f)
 {
     switch (caps->mma_candidate) {
@@ -42,7 +42,7 @@ static bool is_candidate(const attncl_context *ctx, const struct device_caps *ca
     case SHUFFLES:
         return caps->shuffle_candidate != SHUFFLE_NONE &&
                !(shuffles && strcmp(shuffles, "off") == 0);
-    case CLBLAST: // that another backend is asked for, or is faster for sure, asks for no comparison
+    case CLBLAST: // not a candidate if the user chose a backend or matrix instructions are surely faster
         return caps->clblast_candidate && caps->mma == MMA_NONE &&
                !attncl__context_env(ctx, ENV_GEMM);
     default:
@@ -50,7 +50,7 @@ static bool is_candidate(const attncl_context *ctx, const struct device_caps *ca
     }
 }
 
-static void use(struct device_caps *caps, enum feature f, bool candidate)
+static void set_feature(struct device_caps *caps, enum feature f, bool candidate)
 {
     const enum matrix_instruction mma = candidate ? caps->mma_candidate : MMA_NONE;
 
@@ -81,7 +81,7 @@ static attncl_status run_trials(attncl_context *ctx, const struct device_caps *c
     const struct op_probe *row = user;
     struct device_caps without = *caps;
 
-    use(&without, row->feature, false);
+    set_feature(&without, row->feature, false);
     for (int i = 0; i < row->n_trials; ++i) {
         const attncl_status status =
             attncl__op_trial_compare(ctx, &row->trials[i], &without, caps, NULL);
@@ -94,9 +94,9 @@ static attncl_status run_trials(attncl_context *ctx, const struct device_caps *c
     return ATTNCL_OK;
 }
 
-// The name of a verdict on these kernels: "softmax gpu", and "softmax gpu 32" by smaller work-groups than the device's.
-static void name_of(const attncl_context *ctx, const struct op_probe *row,
-                    const struct device_caps *caps, char ret[PROBE_NAME_BYTES])
+// Writes "softmax gpu", or "softmax gpu 32" for smaller work-groups than the device's.
+static void write_probe_name(const attncl_context *ctx, const struct op_probe *row,
+                             const struct device_caps *caps, char ret[PROBE_NAME_BYTES])
 {
     static const char *const precisions[N_GEMM_PRECISIONS] = {" f32", " tf32", " bf16"};
     static const char *const variants[] = {[VARIANT_CPU] = " cpu", [VARIANT_GPU] = " gpu"};
@@ -112,17 +112,17 @@ static void name_of(const attncl_context *ctx, const struct op_probe *row,
              group);
 }
 
-// With the candidate, or without: the CPU variant.
-static enum probe_verdict find_out(attncl_context *ctx, struct device_caps caps,
-                                   const struct op_probe *row, bool candidate, enum probe_mode mode,
-                                   char why[PROBE_WHY_BYTES])
+// Probes the feature's kernels, or, with candidate false, those used without the feature.
+static enum probe_verdict probe_feature(attncl_context *ctx, struct device_caps caps,
+                                        const struct op_probe *row, bool candidate,
+                                        enum probe_mode mode, char why[PROBE_WHY_BYTES])
 {
     char name[PROBE_NAME_BYTES];
 
-    use(&caps, row->feature, candidate);
+    set_feature(&caps, row->feature, candidate);
     if (caps.mma_candidate == MMA_MFMA)
-        caps.precision = GEMM_F32; // it computes in float, whatever is asked for
-    name_of(ctx, row, &caps, name);
+        caps.precision = GEMM_F32; // MFMA computes in float at every precision
+    write_probe_name(ctx, row, &caps, name);
     return attncl__probe(ctx, &caps, &(struct probe){name, run_trials, row}, mode, why);
 }
 
@@ -155,14 +155,14 @@ static bool is_needed(const struct lowered *p, const struct op_probe *row)
     return false;
 }
 
-// A look-up takes kernels that were never compared for right ones.
-static bool is_right(enum probe_verdict verdict, enum probe_mode mode)
+// A look-up treats kernels that were never compared as right.
+static bool counts_as_right(enum probe_verdict verdict, enum probe_mode mode)
 {
     return verdict == PROBE_PASSED || (verdict == PROBE_UNKNOWN && mode == PROBE_LOOK_UP);
 }
 
-// Ops whose kernels are wrong take work-groups of a sub-group, which share little, else those of one work-item: the first
-// that are right.
+// Ops whose kernels are wrong fall back to work-groups of one sub-group, which share little, else to one work-item per
+// work-group; the first that is right.
 static attncl_status fall_back(attncl_context *ctx, const struct lowered *p,
                                const struct op_probe *row, struct fit *fit)
 {
@@ -172,10 +172,10 @@ static attncl_status fall_back(attncl_context *ctx, const struct lowered *p,
 
     caps.max_group = SMALL_GROUP;
     if (p->caps->max_group <= SMALL_GROUP ||
-        !is_right(find_out(ctx, caps, row, true, fit->probes, why), fit->probes)) {
+        !counts_as_right(probe_feature(ctx, caps, row, true, fit->probes, why), fit->probes)) {
         caps = *p->caps;
-        use(&caps, row->feature, false);
-        REQUIRE(find_out(ctx, *p->caps, row, false, fit->probes, why) != PROBE_FAILED,
+        set_feature(&caps, row->feature, false);
+        REQUIRE(probe_feature(ctx, *p->caps, row, false, fit->probes, why) != PROBE_FAILED,
                 ATTNCL_ERR_UNSUPPORTED,
                 "%s with driver %s computes wrongly, with one work-item a work-group too: %s; "
                 "ATTNCL_VARIANT=gpu uses it all the same",
@@ -196,9 +196,9 @@ attncl_status attncl__apply_probes(attncl_context *ctx, struct fit *fit, struct 
         if (!is_candidate(ctx, p->caps, f) || !is_needed(p, &attncl__probes[i]))
             continue;
         const enum probe_verdict verdict =
-            find_out(ctx, *p->caps, &attncl__probes[i], true, mode, why);
+            probe_feature(ctx, *p->caps, &attncl__probes[i], true, mode, why);
         if (f != GPU_VARIANT)
-            use(p->caps, f, is_right(verdict, mode));
+            set_feature(p->caps, f, counts_as_right(verdict, mode));
         else if (verdict == PROBE_FAILED && fit)
             TRY(fall_back(ctx, p, &attncl__probes[i], fit));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A compiled graph: its memory and its commands.  exec/ sees this and no nodes or values.
+// A compiled graph: its memory and its commands, all that exec/ sees of it.
 #ifndef ATTNCL_COMPILE_PROGRAM_H
 #define ATTNCL_COMPILE_PROGRAM_H
 
@@ -8,26 +8,25 @@
 #include "base/worst_error.h" // CANARY_WORD
 #include "launch/command_list.h"
 
-// With ATTNCL_GUARD a canary of this many constant bytes lies on both sides of every value and
-// scratch.
+// With ATTNCL_GUARD, at least this many constant bytes lie on both sides of every value and scratch.
 enum { CANARY_BYTES = 1024 };
 
-// Where what follows a canary begins: where the device lets a part of a buffer begin.  Both are powers of two.
+// The canary's size, such that a sub-buffer may begin behind it.  Both numbers are powers of two.
 static inline size_t canary_pad(const struct device_caps *caps)
 {
     return caps->align_bytes > CANARY_BYTES ? caps->align_bytes : CANARY_BYTES;
 }
 
-// Buffers are filled by words of 4 bytes.
-static inline size_t whole_words(size_t bytes)
+// Rounds up to 4-byte words, by which buffers are filled.
+static inline size_t round_up_to_words(size_t bytes)
 {
     return (bytes + 3) & ~(size_t)3;
 }
 
-// A caller's buffer in the place of the graph's own.
+// A caller's buffer bound to an input or output.
 struct callers_buffer {
     cl_mem mem;             // retained; NULL: none
-    struct storage *copied; // it is not usable in place: the source or target of the copy
+    struct storage *copied; // source or target of the copy, if the buffer cannot be used in place
     size_t offset;          // bytes
 };
 
@@ -37,8 +36,8 @@ struct io_binding {
     struct tensor_desc desc;
     bool ranged; // elements of an input must lie in [low, high)
     int64_t low, high;
-    int last_node;           // of an output: the last that writes it; -1: none
-    struct storage *storage; // what the commands use
+    int last_node;           // the last node that writes an output; -1: none
+    struct storage *storage; // used by the commands
     cl_mem own;              // the graph's own buffer
     struct callers_buffer bound;
 };
@@ -61,14 +60,14 @@ struct state {
 struct guarded {
     cl_mem whole; // the program's arena, or owned
     size_t start, bytes;
-    bool poisoned; // before each run; the arena is poisoned as a whole
+    bool poisoned; // poison it before each run; not in the arena, which is poisoned as a whole
     const char *name, *scope;
 };
 
-// A node, for profiles; op NULL: it has no commands.
+// A node's row in profiles.
 struct program_node {
-    const char *op, *scope;
-    double flop, bytes; // of one run
+    const char *op, *scope; // op NULL: the node has no commands
+    double flop, bytes;     // per run
 };
 
 struct profile; // exec/profile.c
@@ -78,28 +77,28 @@ struct program {
     struct io_list inputs, outputs;
     struct state *states;
     int n_states;
-    const struct program *state_owner; // while it is compiled; NULL: none
+    const struct program *state_owner; // during compilation; NULL: none
     struct program_node *nodes;
     int n_nodes;
 
-    struct storage *storages; // of values, then of the nodes' scratch
+    struct storage *storages; // by value, then scratch by node
     size_t n_storages;
     cl_mem arena;
     size_t arena_bytes;
-    struct storage **parts; // those in the arena, as they were created
+    struct storage **parts; // storages in the arena, in order of creation
     size_t n_parts;
-    cl_mem empty; // stands for values without elements
+    cl_mem empty; // memory of values without elements
     struct guarded *guarded;
     size_t n_guarded;
 
     struct command_list command_list;
-    bool has_mixed; // binding a buffer has failed: kernels' arguments may be of another
-    bool updates;   // it has state, or updates weights in place
+    bool args_stale; // binding a buffer failed: some kernels' arguments are another buffer's
+    bool updates;    // a run changes state or weights
 
     // exec/failure.c
-    bool needs_reset, outputs_undefined; // a run has failed
+    bool needs_reset, outputs_undefined; // after a failed run
     bool is_pending;                     // a run was not waited for
-    unsigned long n_faults_before;       // of the context, when it began
+    unsigned long n_faults_before;       // the context's count when that run began
 
     struct profile *profile;
     void (*profile_free)(struct profile *profile);

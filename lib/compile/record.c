@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Recording: every live node's commands are appended once, in execution order.
+// Recording: appends every live node's commands once, in execution order.
 
 #include "compile/lowered.h"
 #include "compile/program.h"
 
-static struct span span_of(const struct lowered *p, struct program *g, int value)
+static struct span get_span(const struct lowered *p, struct program *g, int value)
 {
     const struct value *base = p->values[p->values[value].base].origin;
 
@@ -25,9 +25,9 @@ static attncl_status append_node(const struct lowered *p, struct program *g, str
     bool empty = true;
 
     for (int i = 0; i < node->cls->n_in; ++i)
-        in[i] = span_of(p, g, node->inputs[i]);
+        in[i] = get_span(p, g, node->inputs[i]);
     for (int i = 0; i < node->cls->n_out; ++i) {
-        out[i] = span_of(p, g, node->outputs[i]);
+        out[i] = get_span(p, g, node->outputs[i]);
         if (attncl__desc_present(&sig->out[i]))
             empty &= attncl__desc_count(&sig->out[i]) == 0;
     }
@@ -41,16 +41,15 @@ static attncl_status append_node(const struct lowered *p, struct program *g, str
     return attncl__lowered_prefix(node, node->cls->launch(l, &call));
 }
 
-// A byte counts as eight operations: no GPU moves fewer.
-static double estimate(const struct device_caps *caps, double flop, double bytes)
+// A byte counts as eight operations: every GPU does at least that many per byte it moves.
+static double estimate_seconds(const struct device_caps *caps, double flop, double bytes)
 {
     enum { FLOP_PER_BYTE = 8 };
 
     return caps->flop_per_second > 0 ? (flop + FLOP_PER_BYTE * bytes) / caps->flop_per_second : 0;
 }
 
-// A node's row in profiles.
-static struct program_node describe(const struct lowered *p, int n, double flop, double bytes)
+static struct program_node describe_node(const struct lowered *p, int n, double flop, double bytes)
 {
     const struct lowered_node *node = &p->nodes[n];
     const double times = node->loop < 0 ? 1 : (double)p->loops[node->loop].trip_count;
@@ -70,16 +69,16 @@ static attncl_status record_node(const struct lowered *p, struct program *g, str
         return ATTNCL_OK;
     attncl__lowered_sig(p, &p->nodes[n], &sig);
     attncl__op_cost(p->nodes[n].cls, &sig, &flop, &bytes);
-    g->nodes[n] = describe(p, n, flop, bytes);
+    g->nodes[n] = describe_node(p, n, flop, bytes);
     if (p->nodes[n].loop >= 0 && p->loops[p->nodes[n].loop].trip_count == 0)
         return ATTNCL_OK;
-    l->seconds = estimate(&g->ctx->caps, flop, bytes);
+    l->seconds = estimate_seconds(&g->ctx->caps, flop, bytes);
     TRY(append_node(p, g, l, &sig));
-    attncl__command_list_estimate(l->command_list, first, l->seconds);
+    attncl__command_list_set_seconds(l->command_list, first, l->seconds);
     return ATTNCL_OK;
 }
 
-// All programs that the nodes need, before the first of them waits for one.  A node that is refused will be again.
+// Builds all programs that the nodes need, several at once.  Refusals are ignored here: recording meets them again.
 static attncl_status build_programs(const struct lowered *p, struct program *g, struct launcher l)
 {
     struct command_list list = {0};
@@ -99,7 +98,7 @@ static attncl_status build_programs(const struct lowered *p, struct program *g, 
     return ATTNCL_OK;
 }
 
-static int count_used(const struct lowered *p)
+static int count_used_queues(const struct lowered *p)
 {
     int n = 0;
 
@@ -108,7 +107,7 @@ static int count_used(const struct lowered *p)
     return n;
 }
 
-// Slots: of the nodes' signals; then that of the beginning; then those of the ends of queues.
+// Event slots: the nodes' signals, then one for the start, then one for the end of each queue but the first.
 static attncl_status fork_queues(const struct lowered *p, struct program *g)
 {
     struct command_list *list = &g->command_list;
@@ -137,7 +136,6 @@ static attncl_status join_queues(const struct lowered *p, struct program *g)
     return ATTNCL_OK;
 }
 
-// Before the nodes of a unit; see schedule.c.
 static attncl_status wait_for_others(const struct lowered *p, struct program *g, int n)
 {
     for (int q = 0; q < p->n_queues; ++q) {
@@ -161,7 +159,7 @@ attncl_status attncl__record(struct lowered *p, struct program *g)
     TRY(attncl__command_list_begin(g->ctx, &g->command_list));
     TRY(attncl__command_list_begin(g->ctx, &g->inputs.copies));
     TRY(attncl__command_list_begin(g->ctx, &g->outputs.copies));
-    const bool several = count_used(p) > 1;
+    const bool several = count_used_queues(p) > 1;
     if (several)
         TRY(fork_queues(p, g));
     for (int n = 0; n < p->n_nodes; ++n) {
@@ -177,7 +175,7 @@ attncl_status attncl__record(struct lowered *p, struct program *g)
             p->refused = (struct refused_op){p->nodes[n].cls, l.refusal};
         TRY(status);
         if (loop && loop->last == n)
-            attncl__command_list_loop(&g->command_list, loop_start, loop->trip_count);
+            attncl__command_list_add_loop(&g->command_list, loop_start, loop->trip_count);
         if (several && p->nodes[n].signal >= 0)
             TRY(attncl__command_list_add_sync(&g->command_list, COMMAND_SIGNAL, p->nodes[n].queue,
                                               p->nodes[n].signal));

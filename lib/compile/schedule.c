@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// The schedule: which of several in-order queues each node goes to, and what it waits for.  In the order
-// of execution a node goes to the queue whose last node it waits for, if there is one, else to the one
-// with the fewest nodes.
+// The schedule: assigns each node to one of several in-order queues and lists what it waits for.  In
+// execution order, a node goes to the queue whose last node it waits for, if there is one, else to the
+// queue with the fewest nodes.
 //
-// A node waits for the last writer of what it reads, and for the last writer and readers of what it
-// writes.  Queues are in order, so one node of each queue is enough, and one that is complete when a
-// node before it on its queue begins is not waited for again.  The nodes of a loop go to one queue, as
-// one: a unit.
+// A node waits for the last writer of its inputs, and also for the last readers of inputs that it
+// writes.  Queues are in order, so waiting for one node of each queue is enough, and no wait is
+// repeated on a queue.  A loop is one unit: all its nodes go to one queue.
 
 #include "compile/lowered.h"
 
-// Last users of one piece of memory: a base value, or, [0], all weights.
+// The last users of a piece of memory.
 struct memory_users {
     int writer;
     struct progress readers;
@@ -19,10 +18,10 @@ struct memory_users {
 
 struct schedule {
     struct lowered *p;
-    struct memory_users *users; // of each base value
+    struct memory_users *users; // by base value; [0]: all weights
     bool weights_written;
-    struct progress tail[MAX_QUEUES]; // what is complete when what comes next on each queue begins
-    int n_nodes[MAX_QUEUES];          // of each queue
+    struct progress tail[MAX_QUEUES]; // by queue: what is complete when its next unit begins
+    int n_nodes[MAX_QUEUES];          // by queue
 };
 
 static const struct progress nothing = {{-1, -1, -1, -1}};
@@ -43,8 +42,8 @@ static void join(struct progress *at, const struct progress *other)
         advance(&at->node[q], other->node[q]);
 }
 
-// Two tensors of a graph may be one, so weights that the graph updates count as one memory.
-static struct memory_users *memory_of(const struct schedule *s, int value)
+// Two tensors of a graph may be the same, so all weights count as one piece of memory.
+static struct memory_users *get_memory_users(const struct schedule *s, int value)
 {
     const int base = s->p->values[value].base;
 
@@ -53,19 +52,19 @@ static struct memory_users *memory_of(const struct schedule *s, int value)
 
 static bool is_constant(const struct schedule *s, int value)
 {
-    const struct memory_users *m = memory_of(s, value);
+    const struct memory_users *m = get_memory_users(s, value);
 
     return m == &s->users[0] && !s->weights_written;
 }
 
-static void need_node(const struct schedule *s, int node, struct progress *need)
+static void add_dependency(const struct schedule *s, int node, struct progress *need)
 {
     if (node >= 0)
         advance(&need->node[s->p->nodes[node].queue], attncl__unit_last(s->p, node));
 }
 
-// What must be complete before the unit begins.
-static struct progress needs(const struct schedule *s, int first, int last)
+// Returns what must be complete before the unit begins.
+static struct progress find_dependencies(const struct schedule *s, int first, int last)
 {
     struct progress need = nothing;
 
@@ -74,8 +73,8 @@ static struct progress needs(const struct schedule *s, int first, int last)
         for (int i = 0; !node->dead && i < node->cls->n_in; ++i) {
             if (!node->inputs[i] || is_constant(s, node->inputs[i]))
                 continue;
-            const struct memory_users *m = memory_of(s, node->inputs[i]);
-            need_node(s, m->writer, &need);
+            const struct memory_users *m = get_memory_users(s, node->inputs[i]);
+            add_dependency(s, m->writer, &need);
             if (node->cls->in[i].flags & STATE)
                 join(&need, &m->readers);
         }
@@ -83,26 +82,26 @@ static struct progress needs(const struct schedule *s, int first, int last)
     return need;
 }
 
-// The unit has its queue: it is the last user of its memory.
-static void use(struct schedule *s, int first, int last)
+// Makes the unit the last user of its memory.
+static void record_uses(struct schedule *s, int first, int last)
 {
     for (int n = first; n <= last; ++n) {
         const struct lowered_node *node = &s->p->nodes[n];
         for (int i = 0; !node->dead && i < node->cls->n_in; ++i) {
             if (!node->inputs[i])
                 continue;
-            struct memory_users *m = memory_of(s, node->inputs[i]);
+            struct memory_users *m = get_memory_users(s, node->inputs[i]);
             advance(&m->readers.node[node->queue], last);
             if (node->cls->in[i].flags & STATE)
                 m->writer = n;
         }
         for (int i = 0; !node->dead && i < node->cls->n_out; ++i)
             if (node->outputs[i])
-                memory_of(s, node->outputs[i])->writer = n;
+                get_memory_users(s, node->outputs[i])->writer = n;
     }
 }
 
-static int choose(const struct schedule *s, const struct progress *need)
+static int choose_queue(const struct schedule *s, const struct progress *need)
 {
     int best = 0;
 
@@ -118,8 +117,8 @@ static int choose(const struct schedule *s, const struct progress *need)
 static void schedule_unit(struct schedule *s, int first, int last)
 {
     struct lowered *p = s->p;
-    const struct progress need = needs(s, first, last);
-    const int q = choose(s, &need);
+    const struct progress need = find_dependencies(s, first, last);
+    const int q = choose_queue(s, &need);
     struct progress *tail = &s->tail[q];
 
     for (int other = 0; other < p->n_queues; ++other) {
@@ -129,21 +128,21 @@ static void schedule_unit(struct schedule *s, int first, int last)
         if (p->nodes[node].signal < 0)
             p->nodes[node].signal = p->n_signals++;
         p->waits[first].node[other] = node;
-        join(tail, &p->begun[node]);
+        join(tail, &p->complete[node]);
         advance(&tail->node[other], node);
     }
     for (int n = first; n <= last; ++n) {
         p->nodes[n].queue = q;
-        p->begun[n] = *tail;
+        p->complete[n] = *tail;
     }
     s->n_nodes[q] += last - first + 1;
     advance(&tail->node[q], last);
     advance(&p->end.node[q], last);
-    use(s, first, last);
+    record_uses(s, first, last);
 }
 
-// On each queue, nodes that begin after the users follow those that do not.
-int attncl__schedule_last(const struct lowered *p, const struct progress *users)
+// On each queue, the nodes that wait for all users follow those that do not.
+int attncl__find_last_concurrent(const struct lowered *p, const struct progress *users)
 {
     int last = -1, n_open = p->n_queues;
     bool open[MAX_QUEUES] = {true, true, true, true};
@@ -156,7 +155,7 @@ int attncl__schedule_last(const struct lowered *p, const struct progress *users)
         if (p->nodes[n].dead || !open[queue])
             continue;
         for (int q = 0; q < p->n_queues; ++q)
-            after &= q == queue || users->node[q] <= p->begun[n].node[q];
+            after &= q == queue || users->node[q] <= p->complete[n].node[q];
         open[queue] = !after;
         n_open -= after;
         last = after ? last : n;
@@ -170,7 +169,7 @@ attncl_status attncl__schedule(struct lowered *p)
 
     p->end = nothing;
     p->n_signals = 0;
-    p->begun = p->waits = NULL;
+    p->complete = p->waits = NULL;
     for (int n = 0; n < p->n_nodes; ++n) {
         p->nodes[n].signal = -1;
         p->nodes[n].queue = 0;
@@ -178,9 +177,9 @@ attncl_status attncl__schedule(struct lowered *p)
     if (p->n_queues == 1)
         return ATTNCL_OK;
     struct schedule s = {.p = p, .users = attncl__lowered_alloc(p, n_values * sizeof *s.users)};
-    p->begun = attncl__lowered_alloc(p, n_nodes * sizeof *p->begun);
+    p->complete = attncl__lowered_alloc(p, n_nodes * sizeof *p->complete);
     p->waits = attncl__lowered_alloc(p, n_nodes * sizeof *p->waits);
-    REQUIRE(s.users && p->begun && p->waits, ATTNCL_ERR_NO_MEMORY, "schedule of %d nodes",
+    REQUIRE(s.users && p->complete && p->waits, ATTNCL_ERR_NO_MEMORY, "schedule of %d nodes",
             p->n_nodes);
     for (int v = 0; v < p->n_values; ++v) {
         s.users[v] = (struct memory_users){-1, nothing};
@@ -191,7 +190,7 @@ attncl_status attncl__schedule(struct lowered *p)
     for (int n = 0, last; n < p->n_nodes; n = last + 1) {
         last = attncl__unit_last(p, n);
         for (int i = n; i <= last; ++i)
-            p->begun[i] = p->waits[i] = nothing;
+            p->complete[i] = p->waits[i] = nothing;
         if (last > n || !p->nodes[n].dead)
             schedule_unit(&s, n, last);
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Inputs and outputs in the caller's own buffers: used in place where the device allows it, else
-// copied in the run.
+// Binds inputs and outputs to callers' buffers, which kernels use in place if the device allows it;
+// otherwise a run copies them.
 
 #include "attncl/opencl.h"
 #include "base/alloc.h"
 #include "base/ckd.h"
 #include "exec/exec.h"
 
-// What replaces a binding; released by free_change().
+// The replacement of a binding, and afterwards the former binding; released by free_change().
 struct change {
     struct callers_buffer bound;
-    cl_mem use;                 // it or a part of it; NULL: the graph's own buffer
+    cl_mem use;                 // the buffer or a part of it; NULL: the graph's own buffer
     struct command_list copies; // of all inputs, or of all outputs
 };
 
@@ -23,42 +23,43 @@ static void free_change(struct change *change)
     attncl__command_list_free(&change->copies);
 }
 
-// The copies of all inputs, or all outputs, that are not used in place, once `changing` is.
+// Records the copies of all inputs, or all outputs, that are not used in place, with the change to
+// binding `changing` applied.
 static attncl_status record_copies(struct program *p, const struct io_list *io,
                                    const struct io_binding *changing, struct change *change)
 {
-    struct command_list *r = &change->copies;
+    struct command_list *list = &change->copies;
 
-    TRY(attncl__command_list_begin(p->ctx, r));
+    TRY(attncl__command_list_begin(p->ctx, list));
     for (const struct io_binding *b = io->list; b < io->list + io->n; ++b) {
         const struct callers_buffer *bound = b == changing ? &change->bound : &b->bound;
         struct storage *own = b->storage;
         if (!bound->copied)
             continue;
         if (io == &p->inputs)
-            TRY(attncl__command_list_add_copy(r, "copy_bound_input", bound->copied, bound->offset,
-                                              own, 0, own->bytes));
+            TRY(attncl__command_list_add_copy(list, "copy_bound_input", bound->copied,
+                                              bound->offset, own, 0, own->bytes));
         else
-            TRY(attncl__command_list_add_copy(r, "copy_bound_output", own, 0, bound->copied,
+            TRY(attncl__command_list_add_copy(list, "copy_bound_output", own, 0, bound->copied,
                                               bound->offset, own->bytes));
     }
     return ATTNCL_OK;
 }
 
-// The caller's memory as a (sub-)buffer that starts at the value; NULL when the value must be
+// *ret: a (sub-)buffer of the caller's memory that starts at the value; NULL when the value must be
 // copied.
-static attncl_status in_place(attncl_context *ctx, cl_mem buffer, size_t offset, size_t bytes,
-                              cl_mem *ret)
+static attncl_status create_part_in_place(attncl_context *ctx, cl_mem buffer, size_t offset,
+                                          size_t bytes, cl_mem *ret)
 {
     if (offset == 0)
         return attncl__buffer_retain(buffer, ret);
-    // Fails for a buffer that is itself a part of another: then the value is copied.
+    // Fails for a buffer that is itself a sub-buffer; then the value is copied.
     if (offset % ctx->caps.align_bytes == 0)
         (void)attncl__buffer_part(ctx, buffer, offset, bytes, ret);
     return ATTNCL_OK;
 }
 
-// Whether the buffer has space for the value; the offset in bytes.
+// Checks that the value fits into the buffer.  *offset_bytes: `offset`, which is in elements, in bytes.
 static attncl_status check_buffer(attncl_context *ctx, const struct io_binding *b, cl_mem buffer,
                                   int64_t offset, size_t *offset_bytes)
 {
@@ -77,7 +78,7 @@ static attncl_status check_buffer(attncl_context *ctx, const struct io_binding *
     return ATTNCL_OK;
 }
 
-static attncl_status make_copied(const struct io_binding *b, struct callers_buffer *bound)
+static attncl_status add_copied_storage(const struct io_binding *b, struct callers_buffer *bound)
 {
     bound->copied = attncl__alloc(sizeof *bound->copied);
     REQUIRE(bound->copied, ATTNCL_ERR_NO_MEMORY, "the binding of %s", b->name);
@@ -86,8 +87,8 @@ static attncl_status make_copied(const struct io_binding *b, struct callers_buff
     return ATTNCL_OK;
 }
 
-// Kernels use *use, or the graph's own buffer, from now on; *use becomes what they used.  On
-// failure some are mixed up, until the next run mends it.
+// Makes the kernels use *use, or the graph's own buffer if it is NULL; *use becomes the former buffer.
+// After a failure some kernels have the new one, until the next run repairs the bindings.
 static attncl_status rebind(struct program *p, struct io_binding *b, cl_mem *use)
 {
     cl_mem former = b->storage->mem;
@@ -98,12 +99,12 @@ static attncl_status rebind(struct program *p, struct io_binding *b, cl_mem *use
         *use = former == b->own ? NULL : former;
     } else {
         b->storage->mem = former;
-        p->has_mixed = true;
+        p->args_stale = true;
     }
     return status;
 }
 
-// Exchanges the binding with the change; the buffer in use is exchanged already.
+// Exchanges the binding and the change; rebind() has already exchanged the buffer in use.
 static void exchange(struct io_binding *b, struct command_list *copies, struct change *change)
 {
     const struct command_list former_copies = *copies;
@@ -121,7 +122,7 @@ attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem bu
     struct program *p = NULL;
 
     REQUIRE(graph && name, ATTNCL_ERR_ARGUMENT, "graph or name is NULL");
-    TRY(attncl__program_ready(graph, &p));
+    TRY(attncl__get_runnable_program(graph, &p));
     struct io_list *io = &p->inputs;
     struct io_binding *b = attncl__find_binding(io, name);
     if (!b) {
@@ -135,16 +136,17 @@ attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem bu
     if (buffer) {
         struct callers_buffer *bound = &change.bound;
         TRY_DONE(check_buffer(p->ctx, b, buffer, offset, &bound->offset));
-        TRY_DONE(in_place(p->ctx, buffer, bound->offset, b->storage->bytes, &change.use));
+        TRY_DONE(
+            create_part_in_place(p->ctx, buffer, bound->offset, b->storage->bytes, &change.use));
         TRY_DONE(attncl__buffer_retain(buffer, &bound->mem));
         if (!change.use)
-            TRY_DONE(make_copied(b, bound));
+            TRY_DONE(add_copied_storage(b, bound));
     }
     TRY_DONE(record_copies(p, io, b, &change));
-    TRY_DONE(attncl__queue_finish(p->ctx)); // runs under way still use the old buffer
+    TRY_DONE(attncl__queue_finish(p->ctx)); // runs in flight still use the old buffer
     TRY_DONE(rebind(p, b, &change.use));
     exchange(b, &io->copies, &change);
-    p->command_list.has_callers_buffers = attncl__has_bound(p);
+    p->command_list.has_callers_buffers = attncl__has_bound_buffers(p);
 done:
     free_change(&change);
     return status;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Runs whose outputs are read one by one: gradients of the last layers are on their way to other ranks
-// while those of the first are computed.
+// Runs whose outputs are read one by one, so that the last layers' gradients travel to other ranks
+// while the first layers' are computed.
 //
-// The queue is in order, so a read that is enqueued right after the last writer of its output needs
-// no event to wait for.
+// The queue is in order, so a read enqueued right after the last writer of its output needs no event to
+// wait for.
 
 #include "exec/exec.h"
 
@@ -13,10 +13,10 @@ attncl_status attncl__early_reads_sort(const attncl_graph *g, struct early_read 
     struct program *p = NULL;
     struct io_binding *output = NULL;
 
-    TRY(attncl__program_of(g, &p));
+    TRY(attncl__get_program(g, &p));
     for (size_t i = 0; i < n; ++i)
-        TRY(attncl__program_readable(p, reads[i].name, reads[i].bytes, &output));
-    // By insertion: equal ones keep their order, and there are some hundreds.
+        TRY(attncl__find_output(p, reads[i].name, reads[i].bytes, &output));
+    // Insertion sort: it is stable, and there are a few hundred reads.
     for (size_t i = 1; i < n; ++i) {
         const struct early_read read = reads[i];
         const int last = attncl__find_binding(&p->outputs, read.name)->last_node;
@@ -28,17 +28,17 @@ attncl_status attncl__early_reads_sort(const attncl_graph *g, struct early_read 
     return ATTNCL_OK;
 }
 
-static void release(struct early_read *reads, size_t n)
+static void release_events(struct early_read *reads, size_t n)
 {
     for (size_t i = 0; i < n; ++i)
         attncl__event_release(&reads[i].done);
 }
 
-// The data is the caller's again; a message of the failure before stays.
+// Waits until the data is no longer in use; keeps the message of an earlier failure.
 static void abandon(struct program *p, struct early_read *reads, size_t n)
 {
     attncl__queue_drain(p->ctx);
-    release(reads, n);
+    release_events(reads, n);
 }
 
 static attncl_status enqueue_read(struct program *p, const struct io_binding *output,
@@ -55,7 +55,7 @@ static attncl_status enqueue_reads(struct program *p, struct early_read *reads, 
     size_t next = 0;
 
     for (size_t i = 0; i < n; ++i) {
-        TRY(attncl__program_readable(p, reads[i].name, reads[i].bytes, &output));
+        TRY(attncl__find_output(p, reads[i].name, reads[i].bytes, &output));
         TRY(attncl__command_list_enqueue_nodes(&p->command_list, &next, output->last_node));
         TRY(enqueue_read(p, output, &reads[i]));
     }
@@ -66,11 +66,11 @@ attncl_status attncl__graph_run_reading(attncl_graph *g, struct early_read *read
 {
     struct program *p = NULL;
 
-    TRY(attncl__program_ready(g, &p));
+    TRY(attncl__get_runnable_program(g, &p));
     REQUIRE(p->inputs.copies.n_commands == 0, ATTNCL_ERR_STATE,
             "an input is bound to a caller's buffer");
     TRY(attncl__run_begin(p));
-    attncl_status status = attncl__program_poison(p);
+    attncl_status status = attncl__poison_program(p);
     if (status == ATTNCL_OK)
         status = enqueue_reads(p, reads, n);
     (void)attncl__run_end(p, status);
@@ -84,22 +84,22 @@ attncl_status attncl__read_enqueue(attncl_graph *g, struct early_read *read)
     struct program *p = NULL;
     struct io_binding *output = NULL;
 
-    TRY(attncl__program_of(g, &p));
-    TRY(attncl__program_readable(p, read->name, read->bytes, &output));
+    TRY(attncl__get_program(g, &p));
+    TRY(attncl__find_output(p, read->name, read->bytes, &output));
     return enqueue_read(p, output, read);
 }
 
-// The run stays pending, since another may be behind it.
+// The run stays pending, since another may have been enqueued after it.
 attncl_status attncl__read_wait(attncl_graph *g, struct early_read *read)
 {
     struct program *p = NULL;
 
-    TRY(attncl__program_of(g, &p));
+    TRY(attncl__get_program(g, &p));
     const attncl_status status = read->done ? attncl__event_wait(p->ctx, read->done) : ATTNCL_OK;
     if (status != ATTNCL_OK)
         attncl__queue_drain(p->ctx);
-    release(read, 1);
-    return status == ATTNCL_OK ? status : attncl__run_waited(p, status);
+    release_events(read, 1);
+    return status == ATTNCL_OK ? status : attncl__run_note_wait(p, status);
 }
 
 attncl_status attncl__early_read_is_done(const struct early_read *read, bool *ret)
@@ -112,9 +112,9 @@ attncl_status attncl__early_reads_end(attncl_graph *g, struct early_read *reads,
 {
     struct program *p = NULL;
 
-    TRY(attncl__program_of(g, &p));
-    const attncl_status status = attncl__run_waited(p, attncl__queue_finish(p->ctx));
-    release(reads, n);
+    TRY(attncl__get_program(g, &p));
+    const attncl_status status = attncl__run_note_wait(p, attncl__queue_finish(p->ctx));
+    release_events(reads, n);
     TRY(status);
     return attncl__run_end(p, attncl__graph_check_canaries(g));
 }
@@ -124,5 +124,5 @@ void attncl__early_reads_abandon(attncl_graph *g, struct early_read *reads, size
     struct program *p = attncl__graph_program(g);
 
     abandon(p, reads, n);
-    attncl__run_failed(p);
+    attncl__run_mark_failed(p);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Where a graph's time goes: device times of each command, summed by node, and recorded for a
-// trace.
+// Profiles of a graph: device times of each command, summed by node and recorded for a trace.
 
 #include "attncl/profile.h"
 #include "base/alloc.h"
@@ -16,10 +15,10 @@ struct sample {
 };
 
 struct profile {
-    attncl_profile_row *rows; // one per node with commands
+    attncl_profile_row *rows; // one per live node
     int *row_of_node;
     size_t n_rows;
-    struct sample *samples; // for the trace: the first MAX_SAMPLES
+    struct sample *samples; // of the trace; at most MAX_SAMPLES
     size_t n_samples, samples_capacity;
 };
 
@@ -71,7 +70,7 @@ done:
     return status;
 }
 
-// After the first MAX_SAMPLES the table goes on without the trace.
+// After MAX_SAMPLES only the rows are continued.
 static attncl_status keep_sample(struct profile *p, struct sample sample)
 {
     if (p->n_samples == MAX_SAMPLES)
@@ -82,7 +81,7 @@ static attncl_status keep_sample(struct profile *p, struct sample sample)
     return ATTNCL_OK;
 }
 
-// Adds one run's events to the rows; on failure none of them.
+// Adds one run's events to the rows; after a failure none of them.
 static attncl_status add_run(struct program *g, const cl_event *events)
 {
     struct profile *p = g->profile;
@@ -91,15 +90,15 @@ static attncl_status add_run(struct program *g, const cl_event *events)
     REQUIRE(sums, ATTNCL_ERR_NO_MEMORY, "profile of %zu rows", p->n_rows);
 
     const size_t n_samples = p->n_samples;
-    const struct command_list *r = &g->command_list;
-    const size_t n = attncl__command_list_length(r);
+    const struct command_list *list = &g->command_list;
+    const size_t n = attncl__command_list_length(list);
     size_t command = 0, iteration = 0;
-    for (size_t i = 0; i < n; ++i, command = attncl__command_list_next(r, command, &iteration)) {
+    for (size_t i = 0; i < n; ++i, command = attncl__command_list_next(list, command, &iteration)) {
         struct sample s = {.command = command};
         if (!events[i])
             continue;
         TRY_DONE(attncl__event_times(events[i], &s.start_ns, &s.end_ns));
-        sums[p->row_of_node[r->commands[command].node]] += s.end_ns - s.start_ns;
+        sums[p->row_of_node[list->commands[command].node]] += s.end_ns - s.start_ns;
         TRY_DONE(keep_sample(p, s));
     }
     for (size_t i = 0; i < p->n_rows; ++i) {
@@ -117,18 +116,18 @@ done:
 
 static attncl_status run_all(struct program *g, cl_event *events)
 {
-    TRY(attncl__program_poison(g));
+    TRY(attncl__poison_program(g));
     TRY(attncl__command_list_enqueue(&g->inputs.copies, 0, NULL, NULL, NULL));
     TRY(attncl__command_list_enqueue(&g->command_list, 0, NULL, events, NULL));
     TRY(attncl__command_list_enqueue(&g->outputs.copies, 0, NULL, NULL, NULL));
-    return attncl__run_waited(g, attncl__queue_finish(g->ctx));
+    return attncl__run_note_wait(g, attncl__queue_finish(g->ctx));
 }
 
 attncl_status attncl_graph_run_profiled(attncl_graph *graph)
 {
     struct program *g = NULL;
 
-    TRY(attncl__program_ready(graph, &g));
+    TRY(attncl__get_runnable_program(graph, &g));
     REQUIRE(g->ctx->profile, ATTNCL_ERR_STATE, "the context was not created with profile = 1");
     if (!g->profile)
         TRY(make_profile(g));
@@ -172,8 +171,7 @@ attncl_status attncl_graph_write_trace(const attncl_graph *graph, const char *pa
         const uint64_t took = s->end_ns - s->start_ns;
         attncl__strbuf_add(&t, "%s{\"ph\":\"X\",\"pid\":1,\"tid\":%d,", i ? ",\n" : "",
                            c->queue + 1);
-        // The format's unit is the microsecond; integers keep the decimal point out of the locale's
-        // hands.
+        // Microseconds, from integers so that the locale's decimal point is not used.
         attncl__strbuf_add(&t, "\"ts\":%" PRIu64 ".%03u,", at / 1000, (unsigned)(at % 1000));
         attncl__strbuf_add(&t, "\"dur\":%" PRIu64 ".%03u,", took / 1000, (unsigned)(took % 1000));
         attncl__strbuf_add(&t, "\"name\":");

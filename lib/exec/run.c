@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Running a compiled graph: data in, commands into the queue, data out.
+// Runs a compiled graph: writes inputs, enqueues commands, reads outputs.
 
 #include "attncl/opencl.h"
 #include "base/alloc.h"
 #include "exec/exec.h"
 
-// An input or output that is the graph's own to fill or read.
-static attncl_status find_binding(const struct program *p, bool is_input, const char *name,
+// Finds an input or output that is not bound to a caller's buffer.
+static attncl_status find_unbound(const struct program *p, bool is_input, const char *name,
                                   struct io_binding **ret)
 {
     const char *what = is_input ? "input" : "output";
@@ -20,10 +20,10 @@ static attncl_status find_binding(const struct program *p, bool is_input, const 
     return ATTNCL_OK;
 }
 
-attncl_status attncl__program_readable(const struct program *p, const char *name, size_t bytes,
-                                       struct io_binding **ret)
+attncl_status attncl__find_output(const struct program *p, const char *name, size_t bytes,
+                                  struct io_binding **ret)
 {
-    TRY(find_binding(p, false, name, ret));
+    TRY(find_unbound(p, false, name, ret));
     const size_t have = attncl__desc_bytes(&(*ret)->desc);
     REQUIRE(bytes == have, ATTNCL_ERR_ARGUMENT,
             "output %s %s has %zu bytes, capacity for %zu was given", name, SHAPE(&(*ret)->desc),
@@ -44,18 +44,17 @@ static attncl_status check_range(const struct io_binding *b, const void *data)
     return ATTNCL_OK;
 }
 
-// An input that a write may fill.
-static attncl_status writable(attncl_graph *g, const char *name, const void *data,
-                              struct program **program_ret, struct io_binding **ret)
+static attncl_status find_writable_input(attncl_graph *g, const char *name, const void *data,
+                                         struct program **program_ret, struct io_binding **ret)
 {
-    TRY(attncl__program_ready(g, program_ret));
-    TRY(find_binding(*program_ret, true, name, ret));
+    TRY(attncl__get_runnable_program(g, program_ret));
+    TRY(find_unbound(*program_ret, true, name, ret));
     REQUIRE(data || (*ret)->storage->bytes == 0, ATTNCL_ERR_ARGUMENT, "data of input %s is NULL",
             name);
     return ATTNCL_OK;
 }
 
-// Writes by attncl__buffer_write() or attncl__buffer_write_queued().
+// write: attncl__buffer_write() or attncl__buffer_write_queued().
 static attncl_status write_bytes(attncl_graph *g, const char *name, const void *data, size_t bytes,
                                  attncl_status (*write)(attncl_context *, cl_mem, size_t,
                                                         const void *, size_t))
@@ -63,7 +62,7 @@ static attncl_status write_bytes(attncl_graph *g, const char *name, const void *
     struct program *p = NULL;
     struct io_binding *b = NULL;
 
-    TRY(writable(g, name, data, &p, &b));
+    TRY(find_writable_input(g, name, data, &p, &b));
     REQUIRE(bytes == b->storage->bytes, ATTNCL_ERR_ARGUMENT,
             "input %s %s has %zu bytes, %zu were given", name, SHAPE(&b->desc), b->storage->bytes,
             bytes);
@@ -89,7 +88,7 @@ const char *attncl__precision_name(const attncl_context *ctx)
     return names[ctx->caps.precision];
 }
 
-bool attncl__queued_writes_wait(const attncl_context *ctx)
+bool attncl__queued_writes_block(const attncl_context *ctx)
 {
     return ctx->caps.blocking_writes;
 }
@@ -100,7 +99,7 @@ attncl_status attncl_graph_write_as(attncl_graph *g, const char *name, attncl_dt
     struct program *p = NULL;
     struct io_binding *b = NULL;
 
-    TRY(writable(g, name, data, &p, &b));
+    TRY(find_writable_input(g, name, data, &p, &b));
     const size_t bytes = b->storage->bytes;
     REQUIRE(count == (size_t)attncl__desc_count(&b->desc), ATTNCL_ERR_ARGUMENT,
             "input %s %s has %" PRId64 " elements, %zu were given", name, SHAPE(&b->desc),
@@ -119,10 +118,10 @@ done:
     return status;
 }
 
-// -- ATTNCL_GUARD: everything a run writes is poisoned before it, and the canaries (constant words on both sides of every
-// value) must be intact after it
+// -- ATTNCL_GUARD: a run's outputs are poisoned before it, and the canaries (constant words on both sides of every value)
+// must be intact after it
 
-attncl_status attncl__program_poison(struct program *p)
+attncl_status attncl__poison_program(struct program *p)
 {
     if (p->n_guarded && p->arena)
         TRY(attncl__buffer_fill(p->ctx, p->arena, CANARY_WORD, 0, p->arena_bytes));
@@ -130,33 +129,33 @@ attncl_status attncl__program_poison(struct program *p)
         const struct guarded *v = &p->guarded[i];
         if (v->poisoned)
             TRY(attncl__buffer_fill(p->ctx, v->whole, CANARY_WORD, 0,
-                                    whole_words(v->bytes + 2 * CANARY_BYTES)));
+                                    round_up_to_words(v->bytes + 2 * CANARY_BYTES)));
     }
     return ATTNCL_OK;
 }
 
 // True when every word of [from, to) is the canary word.
-static bool intact(const unsigned char *bytes, size_t from, size_t to)
+static bool is_intact(const unsigned char *bytes, size_t from, size_t to)
 {
-    for (size_t at = from; at + 4 <= to; at += 4) {
+    for (size_t i = from; i + 4 <= to; i += 4) {
         uint32_t word;
-        memcpy(&word, bytes + at, sizeof word);
+        memcpy(&word, bytes + i, sizeof word);
         if (word != CANARY_WORD)
             return false;
     }
     return true;
 }
 
-static attncl_status check_one(attncl_context *ctx, const struct guarded *v)
+static attncl_status check_canaries(attncl_context *ctx, const struct guarded *v)
 {
-    const size_t end = v->start + whole_words(v->bytes);
+    const size_t end = v->start + round_up_to_words(v->bytes);
     unsigned char before[CANARY_BYTES], after[CANARY_BYTES];
 
     TRY(attncl__buffer_read(ctx, v->whole, v->start - CANARY_BYTES, before, sizeof before));
-    // The tail of the last canary may lie beyond the buffer by the rounding of `bytes`.
+    // Rounding `bytes` up may push the last word of the last canary beyond the buffer.
     TRY(attncl__buffer_read(ctx, v->whole, end, after, CANARY_BYTES - 4));
-    const bool before_intact = intact(before, 0, sizeof before);
-    REQUIRE(before_intact && intact(after, 0, CANARY_BYTES - 4), ATTNCL_ERR_STATE,
+    const bool before_intact = is_intact(before, 0, sizeof before);
+    REQUIRE(before_intact && is_intact(after, 0, CANARY_BYTES - 4), ATTNCL_ERR_STATE,
             "%s%s%s: memory %s a value of %zu bytes was overwritten", v->scope,
             *v->scope ? ": " : "", v->name, before_intact ? "after" : "before", v->bytes);
     return ATTNCL_OK;
@@ -170,14 +169,14 @@ attncl_status attncl__graph_check_canaries(attncl_graph *g)
         return ATTNCL_OK;
     TRY(attncl__queue_finish(p->ctx));
     for (size_t i = 0; i < p->n_guarded; ++i)
-        TRY(check_one(p->ctx, &p->guarded[i]));
+        TRY(check_canaries(p->ctx, &p->guarded[i]));
     return ATTNCL_OK;
 }
 
 // -- a run
 
-// The run's three parts: copies of bound inputs, the graph, copies into bound outputs.  The first
-// that has commands waits, the last gives the event.
+// Enqueues copies of bound inputs, the graph, and copies to bound outputs.  The first of these that has
+// commands waits for `wait`; the last one produces the event.
 static attncl_status enqueue_run(struct program *p, cl_uint n_wait, const cl_event *wait,
                                  cl_event *last)
 {
@@ -200,7 +199,7 @@ attncl_status attncl_graph_enqueue(attncl_graph *graph, cl_uint n_wait, const cl
 {
     struct program *p = NULL;
 
-    TRY(attncl__program_ready(graph, &p));
+    TRY(attncl__get_runnable_program(graph, &p));
     REQUIRE((n_wait == 0) == (wait == NULL), ATTNCL_ERR_ARGUMENT,
             "%u events to wait for, but the list is %s", (unsigned)n_wait, wait ? "given" : "NULL");
     TRY(attncl__run_begin(p));
@@ -212,7 +211,7 @@ attncl_status attncl_graph_enqueue(attncl_graph *graph, cl_uint n_wait, const cl
 
 static attncl_status poison_and_run(attncl_graph *g, struct program *p)
 {
-    TRY(attncl__program_poison(p));
+    TRY(attncl__poison_program(p));
     TRY(enqueue_run(p, 0, NULL, NULL));
     return attncl__graph_check_canaries(g);
 }
@@ -221,7 +220,7 @@ attncl_status attncl_graph_run(attncl_graph *g)
 {
     struct program *p = NULL;
 
-    TRY(attncl__program_ready(g, &p));
+    TRY(attncl__get_runnable_program(g, &p));
     TRY(attncl__run_begin(p));
     return attncl__run_end(p, poison_and_run(g, p));
 }
@@ -231,21 +230,21 @@ attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, s
     struct program *p = NULL;
     struct io_binding *b = NULL;
 
-    TRY(attncl__program_ready(g, &p));
-    TRY(attncl__program_readable(p, name, bytes, &b));
+    TRY(attncl__get_runnable_program(g, &p));
+    TRY(attncl__find_output(p, name, bytes, &b));
     REQUIRE(data || bytes == 0, ATTNCL_ERR_ARGUMENT, "data of output %s is NULL", name);
-    TRY(attncl__outputs_defined(p));
-    return attncl__run_waited(p, bytes
-                                     ? attncl__buffer_read(p->ctx, b->storage->mem, 0, data, bytes)
-                                     : attncl__queue_finish(p->ctx));
+    TRY(attncl__check_outputs_defined(p));
+    return attncl__run_note_wait(
+        p, bytes ? attncl__buffer_read(p->ctx, b->storage->mem, 0, data, bytes)
+                 : attncl__queue_finish(p->ctx));
 }
 
 attncl_status attncl__graph_wait(attncl_graph *g)
 {
     struct program *p = NULL;
 
-    TRY(attncl__program_ready(g, &p));
-    return attncl__run_waited(p, attncl__queue_finish(p->ctx));
+    TRY(attncl__get_runnable_program(g, &p));
+    return attncl__run_note_wait(p, attncl__queue_finish(p->ctx));
 }
 
 void attncl__graph_drain(attncl_graph *g)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The state of a compiled graph: zeroed, read and written by name, copied.
+// The state of a compiled graph: reset, read and write by name, copy.
 
 #include <string.h>
 
@@ -10,14 +10,14 @@ attncl_status attncl_graph_reset(attncl_graph *g)
 {
     struct program *p = NULL;
 
-    TRY(attncl__program_ready(g, &p));
+    TRY(attncl__get_runnable_program(g, &p));
     for (int i = 0; i < p->n_states; ++i) {
         const struct storage *s = p->states[i].storage;
         if (s->bytes)
-            TRY(attncl__buffer_fill(p->ctx, s->mem, 0, 0, whole_words(s->bytes)));
+            TRY(attncl__buffer_fill(p->ctx, s->mem, 0, 0, round_up_to_words(s->bytes)));
     }
-    if (p->needs_reset || p->is_pending) // a fault of the runs before is not that of those after
-        TRY(attncl__run_waited(p, attncl__queue_finish(p->ctx)));
+    if (p->needs_reset || p->is_pending) // report faults of earlier runs now, not as a later run's
+        TRY(attncl__run_note_wait(p, attncl__queue_finish(p->ctx)));
     p->needs_reset = false;
     return ATTNCL_OK;
 }
@@ -40,7 +40,7 @@ const char *attncl_graph_state_name(const attncl_graph *g, size_t i, attncl_shap
     return s->name;
 }
 
-// The one state of that name, which must have so many bytes.
+// Finds the only state of that name, which must have `bytes` bytes.
 static attncl_status find_state(const struct program *p, const char *name, const void *data,
                                 size_t bytes, struct storage **ret)
 {
@@ -67,11 +67,11 @@ attncl_status attncl_graph_state_read(attncl_graph *g, const char *name, void *d
     struct program *p = NULL;
     struct storage *s = NULL;
 
-    TRY(attncl__program_ready(g, &p));
+    TRY(attncl__get_runnable_program(g, &p));
     TRY(find_state(p, name, data, bytes, &s));
-    TRY(attncl__state_defined(p));
-    return attncl__run_waited(p, bytes ? attncl__buffer_read(p->ctx, s->mem, 0, data, bytes)
-                                       : attncl__queue_finish(p->ctx));
+    TRY(attncl__check_state_defined(p));
+    return attncl__run_note_wait(p, bytes ? attncl__buffer_read(p->ctx, s->mem, 0, data, bytes)
+                                          : attncl__queue_finish(p->ctx));
 }
 
 attncl_status attncl_graph_state_write(attncl_graph *g, const char *name, const void *data,
@@ -80,17 +80,18 @@ attncl_status attncl_graph_state_write(attncl_graph *g, const char *name, const 
     struct program *p = NULL;
     struct storage *s = NULL;
 
-    TRY(attncl__program_ready(g, &p));
+    TRY(attncl__get_runnable_program(g, &p));
     TRY(find_state(p, name, data, bytes, &s));
     return bytes ? attncl__buffer_write(p->ctx, s->mem, 0, data, bytes) : ATTNCL_OK;
 }
 
-// Entry `at` of a state's rows from `first` on.
-static struct buffer_rows entry_rows(const struct state *s, int64_t at, int64_t first)
+// Returns the rows of batch entry `entry` from row `first` on.
+static struct buffer_rows get_entry_rows(const struct state *s, int64_t entry, int64_t first)
 {
-    const size_t row = attncl_dtype_bytes(s->desc.dtype) * (size_t)s->desc.dim[2];
-    const size_t pitch = (size_t)s->desc.dim[1] * row;
-    return (struct buffer_rows){s->storage->mem, (size_t)first * pitch + (size_t)at * row, pitch};
+    const size_t row_bytes = attncl_dtype_bytes(s->desc.dtype) * (size_t)s->desc.dim[2];
+    const size_t pitch = (size_t)s->desc.dim[1] * row_bytes;
+    return (struct buffer_rows){s->storage->mem, (size_t)first * pitch + (size_t)entry * row_bytes,
+                                pitch};
 }
 
 attncl_status attncl__graph_copy_rows(attncl_graph *source, int64_t from, attncl_graph *target,
@@ -98,13 +99,13 @@ attncl_status attncl__graph_copy_rows(attncl_graph *source, int64_t from, attncl
 {
     struct program *p = NULL, *q = NULL;
 
-    TRY(attncl__program_ready(source, &p));
-    TRY(attncl__program_ready(target, &q));
+    TRY(attncl__get_runnable_program(source, &p));
+    TRY(attncl__get_runnable_program(target, &q));
     assert(p->n_states == q->n_states);
     for (int i = 0; i < q->n_states && n > 0; ++i) {
         const struct state *s = &p->states[i], *t = &q->states[i];
-        const struct buffer_rows rows = entry_rows(s, from, first),
-                                 rows_ret = entry_rows(t, to, first);
+        const struct buffer_rows rows = get_entry_rows(s, from, first),
+                                 rows_ret = get_entry_rows(t, to, first);
         assert(strcmp(s->name, t->name) == 0 && s->desc.dim[2] == t->desc.dim[2]);
         TRY(attncl__buffer_copy_rows(q->ctx, &rows, &rows_ret, rows.pitch / (size_t)s->desc.dim[1],
                                      (size_t)n));

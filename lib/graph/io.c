@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Where values come from and go to: inputs, tensors, constants, state, outputs.
+// Inputs, tensors, constants, state and outputs of a graph.
 
 #include "base/alloc.h"
 #include "graph/nodes.h"
@@ -16,19 +16,19 @@ attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i)
     return attncl__graph_handle(g, g->inputs.list[i].value);
 }
 
-attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name)
+attncl_value attncl__graph_find_output(const attncl_graph *g, const char *name)
 {
     const int i = attncl__name_find(&g->outputs.names, name);
     return i < 0 ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, g->outputs.list[i].value);
 }
 
-// A named value that the graph keeps in a buffer of its own.
-static attncl_value add_named(attncl_graph *g, enum value_kind kind, const char *name,
-                              attncl_dtype dtype, int rank, const int64_t *dim)
+// Adds an input or state.
+static attncl_value add_named_value(attncl_graph *g, enum value_kind kind, const char *name,
+                                    attncl_dtype dtype, int rank, const int64_t *dim)
 {
     struct value v = {.kind = kind};
 
-    if (!attncl__graph_building(g))
+    if (!attncl__graph_check_open(g))
         return ATTNCL_NONE_VALUE;
     if (!name || !*name || (!dim && rank != 0))
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "an input or state needs a name and extents");
@@ -69,7 +69,7 @@ static void add_name(attncl_graph *g, struct named_values *to, const char *name,
 attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype dtype, int rank,
                                 const int64_t *dim)
 {
-    const attncl_value v = add_named(g, VALUE_INPUT, name, dtype, rank, dim);
+    const attncl_value v = add_named_value(g, VALUE_INPUT, name, dtype, rank, dim);
     if (v.id)
         add_name(g, &g->inputs, name, v.id);
     return attncl__graph_failed(g) ? ATTNCL_NONE_VALUE : v;
@@ -91,12 +91,12 @@ attncl_value attncl_graph_index_input(attncl_graph *g, const char *name, int ran
 attncl_value attncl_graph_state(attncl_graph *g, const char *name, attncl_dtype dtype, int rank,
                                 const int64_t *dim)
 {
-    return add_named(g, VALUE_STATE, name, dtype, rank, dim);
+    return add_named_value(g, VALUE_STATE, name, dtype, rank, dim);
 }
 
 attncl_value attncl_graph_tensor(attncl_graph *g, attncl_tensor *tensor)
 {
-    if (!attncl__graph_building(g))
+    if (!attncl__graph_check_open(g))
         return ATTNCL_NONE_VALUE;
     if (!tensor)
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "tensor is NULL");
@@ -111,7 +111,7 @@ attncl_value attncl__graph_placeholder(attncl_graph *g, attncl_dtype dtype, int 
                                        const int64_t *dim)
 {
     struct value v = {.kind = VALUE_TENSOR};
-    if (!attncl__graph_building(g))
+    if (!attncl__graph_check_open(g))
         return ATTNCL_NONE_VALUE;
     const attncl_status status = attncl__desc_make(dtype, rank, dim, &v.desc);
     if (status != ATTNCL_OK)
@@ -122,7 +122,7 @@ attncl_value attncl__graph_placeholder(attncl_graph *g, attncl_dtype dtype, int 
 attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank,
                                    const int64_t *dim, const void *data)
 {
-    if (!attncl__graph_building(g))
+    if (!attncl__graph_check_open(g))
         return ATTNCL_NONE_VALUE;
     if (!g->ctx)
         return attncl__graph_placeholder(g, dtype, rank, dim);
@@ -141,7 +141,7 @@ attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank
 
 void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value)
 {
-    if (!attncl__graph_building(g))
+    if (!attncl__graph_check_open(g))
         return;
     const struct value *v = attncl__graph_value(g, value);
     if (!v || !name || !*name) {
@@ -150,7 +150,7 @@ void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value)
                                                       : "has no value");
         return;
     }
-    // An output is the whole of a buffer of its own: anything else is copied.
+    // An output is a whole buffer of its own; anything else is copied into one.
     const struct value *base = &g->values[v->base];
     if (base->kind != VALUE_RESULT || base->is_output || !attncl__desc_contiguous(&v->desc) ||
         v->desc.start != 0 || attncl__desc_count(&v->desc) != attncl__desc_count(&base->desc))
@@ -161,8 +161,8 @@ void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value)
     add_name(g, &g->outputs, name, value.id);
 }
 
-static const char *name_at(const attncl_graph *g, const struct named_values *values, size_t i,
-                           attncl_shape *shape_ret)
+static const char *get_name(const attncl_graph *g, const struct named_values *values, size_t i,
+                            attncl_shape *shape_ret)
 {
     if (i >= (size_t)values->n)
         return NULL;
@@ -178,12 +178,12 @@ size_t attncl_graph_input_count(const attncl_graph *g)
 
 const char *attncl_graph_input_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret)
 {
-    return g ? name_at(g, &g->inputs, i, shape_ret) : NULL;
+    return g ? get_name(g, &g->inputs, i, shape_ret) : NULL;
 }
 
 const char *attncl_graph_output_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret)
 {
-    return g ? name_at(g, &g->outputs, i, shape_ret) : NULL;
+    return g ? get_name(g, &g->outputs, i, shape_ret) : NULL;
 }
 
 void attncl__graph_share_state(attncl_graph *g, const attncl_graph *owner)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Loops: a range of nodes that a run executes several times.  They are in the command list once;
-// each iteration reads its index from device memory, so that the host enqueues all iterations
-// without waiting.
+// Loops: ranges of nodes that a run executes several times.  Their commands are in the command list
+// once; each iteration reads its index from device memory, so the host enqueues all iterations without
+// waiting.
 //
 // Custom-gradient regions: ranges of nodes with a backward pass of their own.
 
@@ -14,7 +14,7 @@
 attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t trip_count, bool reversed)
 {
     const int64_t one = 1;
-    if (!attncl__graph_building(g))
+    if (!attncl__graph_check_open(g))
         return ATTNCL_NONE_VALUE;
     if (g->in_loop)
         return GRAPH_FAIL(g, ATTNCL_ERR_STATE, "a loop in a loop");
@@ -40,29 +40,31 @@ void attncl__graph_loop_end(attncl_graph *g)
     g->in_loop = false;
 }
 
+static size_t align_up(size_t bytes)
+{
+    const size_t align = sizeof(max_align_t);
+    return (bytes + align - 1) / align * align;
+}
+
 struct grad_region *attncl__grad_region_begin(attncl_graph *g, int n_in, int n_out,
                                               const void *context, size_t context_bytes)
 {
-    const size_t values = (size_t)(n_in + n_out) * sizeof(attncl_value);
-    const size_t lists = (values + sizeof(max_align_t) - 1) / sizeof(max_align_t);
-    const size_t head_bytes = sizeof(struct grad_region) + (lists + 1) * sizeof(max_align_t);
-    if (!attncl__graph_building(g))
+    const size_t n_values = (size_t)(n_in + n_out),
+                 values_at = align_up(sizeof(struct grad_region));
+    const size_t context_at = values_at + align_up(n_values * sizeof(attncl_value));
+    if (!attncl__graph_check_open(g))
         return NULL;
-    struct grad_region *region = attncl__alloc_zero(head_bytes + context_bytes);
-    if (!region) {
-        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "a custom-gradient region of %d values", n_in + n_out);
+    char *memory = attncl__alloc_zero(context_at + context_bytes);
+    if (!memory) {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "a custom-gradient region of %zu values", n_values);
         return NULL;
     }
-
-    const size_t head = (sizeof *region + sizeof(max_align_t) - 1) / sizeof(max_align_t);
-    max_align_t *const base = (max_align_t *)region;
+    struct grad_region *region = (void *)memory;
     region->n_in = n_in;
     region->n_out = n_out;
-    region->in = (attncl_value *)(base + head);
+    region->in = (void *)(memory + values_at);
     region->out = region->in + n_in;
-    void *const copy = base + head + lists;
-    memcpy(copy, context, context_bytes);
-    region->context = copy;
+    region->context = memcpy(memory + context_at, context, context_bytes);
     g->region_first = g->n_nodes;
     return region;
 }
@@ -71,9 +73,9 @@ void attncl__grad_region_end(attncl_graph *g, struct grad_region *region)
 {
     if (!region)
         return;
-    const bool is_wanted = !attncl__graph_failed(g) && g->n_nodes > g->region_first;
-    const bool has_space = is_wanted && GROW_LIST(g->regions, g->n_regions, g->regions_capacity);
-    if (is_wanted && !has_space)
+    const bool has_nodes = !attncl__graph_failed(g) && g->n_nodes > g->region_first;
+    const bool has_space = has_nodes && GROW_LIST(g->regions, g->n_regions, g->regions_capacity);
+    if (has_nodes && !has_space)
         GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "region %d", g->n_regions);
     if (!has_space) {
         attncl__free(region);

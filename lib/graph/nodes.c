@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Values and their handles; nodes and views: an op takes its inputs, its shapes are inferred, its
-// results become values.  The first failure of a graph's builders, and the scopes that say where it
-// happened.
+// Builds a graph: values and their handles, nodes with inferred shapes, views.  Keeps the builders'
+// first failure and the scopes that say where it happened.
 
 #include <stdarg.h>
 
@@ -49,10 +48,10 @@ attncl_status attncl_graph_status(const attncl_graph *g)
     return g->status == ATTNCL_OK ? ATTNCL_OK : FAIL(g->status, "%s", g->message);
 }
 
-bool attncl__graph_building(attncl_graph *g)
+bool attncl__graph_check_open(attncl_graph *g)
 {
     if (!attncl__graph_failed(g) && g->program)
-        GRAPH_FAIL(g, ATTNCL_ERR_STATE, "the graph is compiled and takes no more nodes");
+        GRAPH_FAIL(g, ATTNCL_ERR_STATE, "the graph is compiled and accepts_layout no more nodes");
     return !attncl__graph_failed(g);
 }
 
@@ -99,7 +98,7 @@ const struct value *attncl__graph_value(const attncl_graph *g, attncl_value v)
     return is_own ? &g->values[v.id] : NULL;
 }
 
-int attncl__by_tensor(const void *a, const void *b)
+int attncl__compare_by_tensor(const void *a, const void *b)
 {
     const struct value *x = *(const struct value *const *)a, *y = *(const struct value *const *)b;
 
@@ -138,23 +137,23 @@ attncl_shape attncl_graph_shape(const attncl_graph *g, attncl_value value)
 
 attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct tensor_desc *desc)
 {
-    if (!attncl__graph_building(g))
+    if (!attncl__graph_check_open(g))
         return ATTNCL_NONE_VALUE;
-    const struct value *of = attncl__graph_value(g, base);
+    const struct value *v = attncl__graph_value(g, base);
     if (attncl__graph_is_foreign(g, base))
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "a view of a value of another graph");
-    if (!of)
+    if (!v)
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "a view of the null value");
     if (attncl__is_quantised(desc->dtype))
         return GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "a view of %s weights, which are read whole",
                           attncl_dtype_name(desc->dtype));
-    struct value view = {.kind = VALUE_VIEW, .base = of->base, .desc = *desc};
-    view.desc.start += of->desc.start; // of a view: the base begins further in front
+    struct value view = {.kind = VALUE_VIEW, .base = v->base, .desc = *desc};
+    view.desc.start += v->desc.start; // a view of a view is a view of its base
     return attncl__graph_handle(g, attncl__graph_add_value(g, view));
 }
 
-// True when input `i` of `cls` takes `d` as it lies in memory.
-static bool takes(const struct op_class *cls, int i, const struct tensor_desc *d)
+// True when input `i` of `cls` accepts the layout of `d`.
+static bool accepts_layout(const struct op_class *cls, int i, const struct tensor_desc *d)
 {
     struct rows rows;
 
@@ -165,19 +164,19 @@ static bool takes(const struct op_class *cls, int i, const struct tensor_desc *d
     return d->start == 0 && attncl__desc_contiguous(d);
 }
 
-// Sets the node's inputs, with copies of views that the op cannot read.  False: the graph has failed.
+// Sets the node's inputs, adding copies of views that the op cannot read.  False when the graph fails.
 static bool gather_inputs(attncl_graph *g, const attncl_value *in, int n_in, struct node *node)
 {
     const struct op_class *cls = node->cls;
 
     for (int i = 0; i < cls->n_in; ++i) {
-        attncl_value use = i < n_in ? in[i] : ATTNCL_NONE_VALUE;
-        if (attncl__graph_is_foreign(g, use)) {
+        attncl_value input = i < n_in ? in[i] : ATTNCL_NONE_VALUE;
+        if (attncl__graph_is_foreign(g, input)) {
             GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: %s is a value of another graph", cls->name,
                        cls->in[i].name);
             return false;
         }
-        const struct value *v = attncl__graph_value(g, use);
+        const struct value *v = attncl__graph_value(g, input);
         if (!v)
             continue;
         if ((cls->in[i].flags & STATE) && v->kind != VALUE_STATE && v->kind != VALUE_TENSOR) {
@@ -185,18 +184,18 @@ static bool gather_inputs(attncl_graph *g, const attncl_value *in, int n_in, str
                        cls->in[i].name);
             return false;
         }
-        if (!takes(cls, i, &v->desc)) {
-            use = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, &use, 1);
-            if (!use.id)
+        if (!accepts_layout(cls, i, &v->desc)) {
+            input = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, &input, 1);
+            if (!input.id)
                 return false;
         }
-        node->in[i] = use.id;
+        node->in[i] = input.id;
     }
     return true;
 }
 
-// The graph's scope as text that stays; NULL: no memory.
-static char *node_scope(attncl_graph *g)
+// Returns a copy of the current scope that lives as long as the graph; NULL when memory is short.
+static char *keep_scope(attncl_graph *g)
 {
     const char *const text = g->scope_override ? g->scope_override : g->scope.data;
     char *const last = g->n_node_scopes ? g->node_scopes[g->n_node_scopes - 1] : NULL;
@@ -218,7 +217,7 @@ static bool init_node(attncl_graph *g, const struct op_class *cls, const void *p
     node->cls = cls;
     node->loop = g->in_loop ? g->n_loops - 1 : -1;
     node->region = -1;
-    node->scope = node_scope(g);
+    node->scope = keep_scope(g);
     node->params = attncl__alloc_array(ints + (size_t)(cls->n_in + cls->n_out), sizeof(int));
     if (!node->scope || !node->params) {
         GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "node of %s", cls->name);
@@ -231,7 +230,7 @@ static bool init_node(attncl_graph *g, const struct op_class *cls, const void *p
     return true;
 }
 
-// Appends the node with its results; the null value when there is no memory.
+// Appends the node and its results.  Returns the first result; the null value when memory is short.
 static attncl_value append_node(attncl_graph *g, struct node *node, const struct op_sig *sig)
 {
     if (!GROW_LIST(g->nodes, g->n_nodes, g->nodes_capacity))
@@ -246,6 +245,17 @@ static attncl_value append_node(attncl_graph *g, struct node *node, const struct
     const attncl_value first = attncl__graph_handle(g, node->cls->n_out ? node->out[0] : 0);
     *node = (struct node){0}; // its memory has passed to the graph
     return first;
+}
+
+size_t attncl__max_arity(void)
+{
+    size_t max = 0;
+
+    for (int i = OP_NONE + 1; i < N_OP_IDS; ++i) {
+        const size_t arity = (size_t)(attncl__op_table[i]->n_in + attncl__op_table[i]->n_out);
+        max = arity > max ? arity : max;
+    }
+    return max;
 }
 
 void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct tensor_desc *descs,
@@ -275,15 +285,15 @@ void attncl__graph_save_for_backward(attncl_graph *g, int n)
     if (node->save_for_backward)
         return;
     node->save_for_backward = true;
-    attncl__graph_sig(g, node, g->descs, &sig); // there was space for it when the node was added
+    attncl__graph_sig(g, node, g->descs, &sig); // descs were large enough to add the node
     sig.caps = NULL;
-    (void)attncl__op_infer(node->cls, &sig); // which was right when the node was added
+    (void)attncl__op_infer(node->cls, &sig); // succeeded when the node was added
     for (int i = 0; i < node->cls->n_out; ++i)
         if (node->cls->out[i].flags & FOR_BACKWARD)
             g->values[node->out[i]].desc = sig.out[i];
 }
 
-// Space for the signature of the node that is being added.
+// Makes space for a signature of n values.
 static bool grow_descs(attncl_graph *g, int n)
 {
     if (n <= g->descs_capacity)
@@ -301,7 +311,7 @@ static bool grow_descs(attncl_graph *g, int n)
 attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, const void *params,
                                const attncl_value *in, int n_in)
 {
-    if (!attncl__graph_building(g))
+    if (!attncl__graph_check_open(g))
         return ATTNCL_NONE_VALUE;
     assert(cls && n_in <= cls->n_in);
 

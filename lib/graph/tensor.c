@@ -29,52 +29,64 @@ attncl_context *attncl__tensor_context(const attncl_tensor *t)
     return t->ctx;
 }
 
-enum { CHUNK = 1 << 20 }; // elements, few enough for a processor's cache
+enum { CHUNK = 1 << 20 }; // elements, few enough for a CPU's cache
 
-// `to`: the tensor's memory; NULL: the host does not see it, a chunk is read or converted while the
-// one before is transferred.
-static attncl_status upload(attncl_tensor *t, const struct tensor_source *source, char *to)
+static bool needs_conversion(const struct tensor_source *source, attncl_dtype dtype)
+{
+    return source->dtype != dtype || source->dtype == ATTNCL_U8; // U8 is normalised to 0 and 1
+}
+
+// Writes the source's elements [first, first + n) to `to`, as `dtype`.  raw: memory for n elements to convert.
+static attncl_status get_elements(const struct tensor_source *source, size_t first, size_t n,
+                                  void *raw, attncl_dtype dtype, void *to)
+{
+    const size_t bytes_each = attncl_dtype_bytes(source->dtype), offset = first * bytes_each;
+    const bool converts = needs_conversion(source, dtype);
+
+    if (source->read)
+        TRY(source->read(source->from, offset, n * bytes_each, converts ? raw : to));
+    const void *from = source->read ? raw : (const char *)source->from + offset;
+    return converts ? attncl__convert(source->dtype, from, dtype, to, n) : ATTNCL_OK;
+}
+
+// mapped: the tensor's memory; NULL: it cannot be mapped.  Then a chunk is read or converted while the one before it is
+// transferred.
+static attncl_status upload(attncl_tensor *t, const struct tensor_source *source, char *mapped)
 {
     attncl_status status = ATTNCL_OK;
     const size_t count = (size_t)attncl__desc_count(&t->desc);
-    const size_t from_bytes = attncl_dtype_bytes(source->dtype);
     const size_t to_bytes = attncl_dtype_bytes(t->desc.dtype);
-    const bool same = source->dtype == t->desc.dtype && source->dtype != ATTNCL_U8;
-    const size_t most = count < CHUNK || (to && same) ? count : CHUNK;
+    const bool converts = needs_conversion(source, t->desc.dtype);
+    const size_t max_n = count < CHUNK ? count : CHUNK;
+    char *raw = NULL, *chunks = NULL; // `chunks` holds two
 
-    if (same && !source->read && !to)
+    if (!converts && !source->read && !mapped)
         return attncl__buffer_write(t->ctx, t->storage.mem, 0, source->from, t->storage.bytes);
-    if (same && !source->read) {
-        memcpy(to, source->from, t->storage.bytes);
+    if (!converts && !source->read) {
+        memcpy(mapped, source->from, t->storage.bytes);
         return ATTNCL_OK;
     }
-    void *raw = same || !source->read ? NULL : attncl__alloc_array(most, from_bytes);
-    char *chunks = to ? NULL : attncl__alloc_array(2 * most, to_bytes), *chunk = to ? to : chunks;
-    if (!chunk || (!same && source->read && !raw))
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu elements of a tensor", 2 * most));
-    for (size_t i = 0; i < count; i += most) {
-        const size_t n = count - i < most ? count - i : most;
-        const void *from = source->read ? raw : (const char *)source->from + i * from_bytes;
-        if (source->read)
-            TRY_DONE(
-                source->read(source->from, i * from_bytes, n * from_bytes, same ? chunk : raw));
-        if (!same)
-            TRY_DONE(attncl__convert(source->dtype, from, t->desc.dtype, chunk, n));
-        if (to) {
-            chunk += n * to_bytes;
+    if (converts && source->read)
+        raw = attncl__alloc_array(max_n, attncl_dtype_bytes(source->dtype));
+    if (!mapped)
+        chunks = attncl__alloc_array(2 * max_n, to_bytes);
+    if ((converts && source->read && !raw) || (!mapped && !chunks))
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu elements of a tensor", 2 * max_n));
+    for (size_t i = 0; i < count; i += max_n) {
+        const size_t n = count - i < max_n ? count - i : max_n;
+        char *to = mapped ? mapped + i * to_bytes : chunks + i / max_n % 2 * max_n * to_bytes;
+        TRY_DONE(get_elements(source, i, n, raw, t->desc.dtype, to));
+        if (mapped)
             continue;
-        }
         TRY_DONE(attncl__queue_finish(t->ctx));
         TRY_DONE(
-            attncl__buffer_write_queued(t->ctx, t->storage.mem, i * to_bytes, chunk, n * to_bytes));
-        chunk = chunk == chunks ? chunks + most * to_bytes : chunks;
+            attncl__buffer_write_queued(t->ctx, t->storage.mem, i * to_bytes, to, n * to_bytes));
     }
-    if (!to)
+    if (!mapped)
         status = attncl__queue_finish(t->ctx);
-
 done:
-    if (status != ATTNCL_OK && !to)
-        attncl__queue_drain(t->ctx); // which may still read a chunk
+    if (status != ATTNCL_OK && !mapped)
+        attncl__queue_drain(t->ctx); // a transfer may still read a chunk
     attncl__free(chunks);
     attncl__free(raw);
     return status;
@@ -99,17 +111,17 @@ void attncl__tensor_block_drop(attncl_context *ctx, struct tensor_block *block)
     (void)close_block(ctx, block);
 }
 
-// The next part of the block, or of another one, and its place in the host's memory.
+// Takes the next part of the block, or of a new block if it is full.  *mapped_ret: the part in host memory.
 static attncl_status reserve(attncl_context *ctx, struct tensor_block *block, size_t bytes,
-                             cl_mem *ret, char **place_ret)
+                             cl_mem *ret, char **mapped_ret)
 {
-    const size_t least = (size_t)64 << 20; // pages of it that were never written take no memory
-    const uint64_t most = ctx->caps.max_buffer_bytes ? ctx->caps.max_buffer_bytes : UINT64_MAX;
+    const size_t normal = (size_t)64 << 20; // untouched pages take no physical memory
+    const uint64_t max = ctx->caps.max_buffer_bytes ? ctx->caps.max_buffer_bytes : UINT64_MAX;
     const size_t align = ctx->caps.align_bytes, aligned = (bytes + align - 1) & ~(align - 1);
 
     if (block->bytes - block->used < aligned) {
-        TRY(attncl__tensor_block_end(ctx, block)); // its tensors keep it
-        const size_t size = aligned > least || most < least ? aligned : least;
+        TRY(attncl__tensor_block_end(ctx, block)); // its tensors keep the memory
+        const size_t size = aligned > normal || max < normal ? aligned : normal;
         void *mapped;
         TRY(attncl__buffer_create_zeroed(ctx, size, true, &block->mem));
         TRY(attncl__buffer_map(ctx, block->mem, size, &mapped));
@@ -117,7 +129,7 @@ static attncl_status reserve(attncl_context *ctx, struct tensor_block *block, si
         block->bytes = size;
     }
     TRY(attncl__buffer_part(ctx, block->mem, block->used, bytes, ret));
-    *place_ret = block->mapped + block->used;
+    *mapped_ret = block->mapped + block->used;
     block->used += aligned;
     return ATTNCL_OK;
 }
@@ -148,15 +160,15 @@ attncl_status attncl__tensor_create_from(attncl_context *context, attncl_dtype d
     TRY_DONE(attncl__desc_make(dtype, rank, dim, &t->desc));
     t->storage.bytes = attncl__desc_bytes(&t->desc);
     const size_t padded = (t->storage.bytes + 7) & ~(size_t)3; // bytes are zeroed in whole words
-    char *place = NULL;
+    char *mapped = NULL;
     if (!source->read && !source->from)
         TRY_DONE(attncl__buffer_create_zeroed(context, padded, false, &t->storage.mem));
     else if (source->block && context->caps.uses_host_memory)
-        TRY_DONE(reserve(context, source->block, padded, &t->storage.mem, &place));
+        TRY_DONE(reserve(context, source->block, padded, &t->storage.mem, &mapped));
     else
         TRY_DONE(attncl__buffer_create(context, padded, &t->storage.mem));
     if ((source->read || source->from) && t->storage.bytes > 0)
-        TRY_DONE(upload(t, source, place));
+        TRY_DONE(upload(t, source, mapped));
 
     *tensor_ret = t;
     t = NULL;

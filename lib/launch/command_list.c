@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Command lists: a run only enqueues.
+// Command lists: recording, and iteration over loops.
 
 #include "launch/command_list.h"
 #include "base/alloc.h"
@@ -12,7 +12,7 @@ attncl_status attncl__command_list_begin(attncl_context *ctx, struct command_lis
     return attncl__buffer_create(ctx, 0, &list->dummy);
 }
 
-static void command_free(struct command *c)
+static void free_command(struct command *c)
 {
     attncl__kernel_release(&c->kernel);
     attncl__free(c->mem_args);
@@ -23,7 +23,7 @@ static void command_free(struct command *c)
 void attncl__command_list_free(struct command_list *list)
 {
     for (size_t i = 0; i < list->n_commands; ++i)
-        command_free(&list->commands[i]);
+        free_command(&list->commands[i]);
     attncl__free(list->commands);
     attncl__free(list->events);
     attncl__buffer_release(&list->dummy);
@@ -92,7 +92,7 @@ attncl_status attncl__command_list_add_sync(struct command_list *list, enum comm
         list, (struct command){.kind = kind, .queue = queue, .name = name, .slot = slot});
 }
 
-static cl_program program_of(const struct command *c)
+static cl_program get_program(const struct command *c)
 {
     cl_program ret = NULL;
 
@@ -105,10 +105,10 @@ bool attncl__command_list_has_new_program(const struct command_list *list,
                                           const struct command_list *other)
 {
     for (size_t i = 0; i < list->n_commands; ++i) {
-        const cl_program program = program_of(&list->commands[i]);
+        const cl_program program = get_program(&list->commands[i]);
         bool is_new = program != NULL;
         for (size_t k = 0; k < other->n_commands; ++k)
-            is_new = is_new && program_of(&other->commands[k]) != program;
+            is_new = is_new && get_program(&other->commands[k]) != program;
         if (is_new)
             return true;
     }
@@ -120,7 +120,7 @@ bool attncl__command_is_sync(const struct command *c)
     return c->kind == COMMAND_SIGNAL || c->kind == COMMAND_WAIT;
 }
 
-void attncl__command_list_loop(struct command_list *list, size_t first, int64_t trip_count)
+void attncl__command_list_add_loop(struct command_list *list, size_t first, int64_t trip_count)
 {
     if (list->n_commands == first)
         return;
@@ -129,7 +129,7 @@ void attncl__command_list_loop(struct command_list *list, size_t first, int64_t 
     last->trip_count = (size_t)trip_count;
 }
 
-void attncl__command_list_estimate(struct command_list *list, size_t first, double seconds)
+void attncl__command_list_set_seconds(struct command_list *list, size_t first, double seconds)
 {
     for (size_t i = first; i < list->n_commands; ++i)
         list->commands[i].seconds = seconds / (double)(list->n_commands - first);

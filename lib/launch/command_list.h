@@ -1,39 +1,38 @@
 // SPDX-License-Identifier: MIT
 // A list of commands ready to enqueue: kernels with their arguments set, copies, CLBlast calls.
-// Owned by a compiled graph.  Knows storage, not values.
 #ifndef ATTNCL_LAUNCH_COMMAND_LIST_H
 #define ATTNCL_LAUNCH_COMMAND_LIST_H
 
 #include "device/context.h"
 #include "launch/launch.h"
 
-// Device memory that kernel arguments refer to.  After `mem` is exchanged (a caller's buffer is
-// bound), attncl__command_list_rebind() sets the arguments again.
+// Device memory that kernel arguments refer to.  When `mem` changes (a caller's buffer is bound),
+// attncl__command_list_rebind() sets the arguments again.
 struct storage {
     cl_mem mem; // released by the owner of the storage
     size_t bytes;
     size_t begin,
-        end; // in the graph's arena, where others may be at other times; both 0: not in it
+        end; // byte range in the graph's arena, which other storages may share; both 0: not in it
 };
 
-// SIGNAL: event slot `slot` is complete when the queue's commands before it are.  WAIT: the queue's
-// commands after it begin when that event is complete.
+// SIGNAL completes an event once the queue's earlier commands are complete.  WAIT delays the queue's
+// later commands until that event is complete.
 enum command_kind { COMMAND_KERNEL, COMMAND_COPY, COMMAND_CALL, COMMAND_SIGNAL, COMMAND_WAIT };
 
 struct mem_arg {
     cl_uint index;
     struct storage *storage;
-    bool writes; // of a part
+    bool writes; // set for joint launches only
 };
 
-// A command that enqueues by itself (CLBlast).  Called at each run; `event` as in clEnqueue*.
+// A function that enqueues its own commands (CLBlast).  Called at each run; `event` as in clEnqueue*.
 typedef attncl_status (*command_fn)(attncl_context *ctx, void *user, cl_event *event);
 
 struct command {
     enum command_kind kind;
-    int node;         // index for profiles; set from command_list.node
-    int queue;        // of the context
-    int slot;         // SIGNAL, WAIT: of command_list.events
+    int node;         // the graph's node, for profiles
+    int queue;        // index of the context's queue
+    int slot;         // SIGNAL, WAIT: index into command_list.events
     const char *name; // static text: "softmax_rows_fwd"
     cl_kernel kernel;
     size_t global[3], local[3];
@@ -44,8 +43,9 @@ struct command {
     command_fn call; // CALL
     void *user;
     void (*user_free)(void *user);
-    size_t loop_first, trip_count; // trip_count > 0: ends a loop that begins with loop_first
-    double seconds;                // it may take, on a GPU; 0: not known
+    size_t loop_first,
+        trip_count; // trip_count > 0: this command ends a loop from command loop_first on
+    double seconds; // estimated time on a GPU; 0: unknown
 };
 
 struct command_list {
@@ -54,12 +54,12 @@ struct command_list {
     size_t n_commands, capacity;
     int node;         // the node being launched
     int queue;        // its queue
-    int n_queues;     // that commands go to; 0 and 1: all to queue 0
-    cl_event *events; // slots: NULL outside of a run
+    int n_queues;     // number of queues used; 0 and 1: queue 0 only
+    cl_event *events; // by slot; NULL outside a run
     size_t n_events;
-    bool has_calls;           // which know queue 0 only, and share memory: all commands go there
-    bool has_callers_buffers; // which may overlap: likewise
-    cl_mem dummy;             // passed for absent spans
+    bool has_calls;           // calls use queue 0 and share memory, so everything goes to queue 0
+    bool has_callers_buffers; // callers' buffers may overlap, so everything goes to queue 0
+    cl_mem dummy;             // argument for absent spans
 };
 
 // Appends a command of the current node.
@@ -76,41 +76,41 @@ attncl_status attncl__command_list_add_copy(struct command_list *list, const cha
 attncl_status attncl__command_list_add_call(struct command_list *list, const char *name,
                                             command_fn call, void *user,
                                             void (*user_free)(void *user));
-// Commands go to n_queues queues, which n_events slots of events join.
+// Makes the list use n_queues queues, synchronised through n_events event slots.
 attncl_status attncl__command_list_use_queues(struct command_list *list, int n_queues,
                                               size_t n_events);
 attncl_status attncl__command_list_add_sync(struct command_list *list, enum command_kind kind,
                                             int queue, int slot);
-// Whether a kernel of `list` is of a program that `other` has no kernel of.
+// True when `list` uses a program that `other` does not.
 bool attncl__command_list_has_new_program(const struct command_list *list,
                                           const struct command_list *other);
-// Whether the command is a SIGNAL or a WAIT, which computes nothing.
+// True for SIGNAL and WAIT.
 bool attncl__command_is_sync(const struct command *c);
-// The commands from `first` to the last are executed `trip_count` times in each run.
-void attncl__command_list_loop(struct command_list *list, size_t first, int64_t trip_count);
-// The commands from `first` on take that many seconds together, each as long as the others: a high
-// guess.  A run flushes the queue where what it enqueued since the last flush passes
-// COMMAND_LIST_FLUSH_SECONDS, so that drivers which end what runs for seconds are given it in parts.
+// Makes a loop of the commands from `first` to the last: each run executes them `trip_count` times.
+void attncl__command_list_add_loop(struct command_list *list, size_t first, int64_t trip_count);
+// Sets the estimated time of the commands from `first` on: `seconds` in total, equal shares.  A run
+// flushes the queue whenever commands of more than COMMAND_LIST_FLUSH_SECONDS were enqueued since the
+// last flush, so that drivers that kill long-running work get it in parts.
 #define COMMAND_LIST_FLUSH_SECONDS 0.2
-void attncl__command_list_estimate(struct command_list *list, size_t first, double seconds);
-// How many commands a run enqueues, and an iterator: the index of the command after command `i`.
-// *iteration is the iterator's state, 0 at first.
+void attncl__command_list_set_seconds(struct command_list *list, size_t first, double seconds);
+// Iterates over the commands of a run, loops unrolled: their number, and the index of the command after
+// command `i`.  *iteration is the iterator's state, initially 0.
 size_t attncl__command_list_length(const struct command_list *list);
 size_t attncl__command_list_next(const struct command_list *list, size_t i, size_t *iteration);
-// Sets every kernel argument that refers to `storage` again.
+// Sets again every kernel argument that refers to `storage`.
 attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage);
-// Enqueues all commands, in order, each into its queue, and flushes the queues.  Where there are several,
-// all begin after what queue 0 holds, and queue 0 goes on when all are complete; on failure what was
-// enqueued is waited for.  The first command
-// waits for `wait`.  `events`, when not NULL, receives one event per enqueued command (NULL where
-// the command gave none); `last_ret`, when not NULL, an event of the end.  The caller owns them: it
-// calls attncl__event_release(), or passes it to the application and calls attncl__object_released().
+// Enqueues all commands, each into its queue, and flushes the queues.  Several queues start after the
+// earlier commands of queue 0, which continues when all of them are complete; a failure waits for what
+// was enqueued.  The first command waits for `wait`.  `events`, if not NULL, receives one event per
+// enqueued command (NULL if a command has none); `last_ret`, if not NULL, the run's last event.  The
+// caller releases them by attncl__event_release(), or passes them to the application and calls
+// attncl__object_released().
 attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_wait,
                                            const cl_event *wait, cl_event *events,
                                            cl_event *last_ret);
 
-// A part of a run in queue 0, without events: the commands from *first on of nodes up to `last_node`, which ends
-// no loop halfway.  *first becomes the command after them.  Flushes the queue.
+// Enqueues a part of a run into queue 0, without events, and flushes it: the commands from *first on of nodes up to
+// `last_node`, which must not be inside a loop.  *first becomes the next command.
 attncl_status attncl__command_list_enqueue_nodes(struct command_list *list, size_t *first,
                                                  int last_node);
 

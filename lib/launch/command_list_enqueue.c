@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// A run of a command list: commands go to their queues; nothing is allocated and no argument is set.  And its time.
+// Runs a command list: enqueues commands, allocates nothing and sets no argument.
 
 #include "device/clerr.h"
 #include "launch/command_list.h"
 
-// The queue that is signalled is flushed: not every driver lets another wait for it otherwise.
-static attncl_status signal(struct command_list *list, const struct command *c, cl_uint n_wait,
-                            const cl_event *wait)
+// Flushes the queue, because some drivers let no other queue wait for it otherwise.
+static attncl_status enqueue_signal(struct command_list *list, const struct command *c,
+                                    cl_uint n_wait, const cl_event *wait)
 {
     cl_command_queue queue = attncl__queue(list->ctx, c->queue);
 
@@ -17,7 +17,7 @@ static attncl_status signal(struct command_list *list, const struct command *c, 
     return ATTNCL_OK;
 }
 
-static cl_uint n_axes(const struct command *c)
+static cl_uint count_axes(const struct command *c)
 {
     return c->global[2] > 1 ? 3 : c->global[1] > 1 ? 2 : 1;
 }
@@ -28,7 +28,7 @@ static attncl_status enqueue_command(struct command_list *list, const struct com
 {
     switch (c->kind) {
     case COMMAND_KERNEL:
-        TRY_CL(clEnqueueNDRangeKernel(queue, c->kernel, n_axes(c), NULL, c->global, c->local,
+        TRY_CL(clEnqueueNDRangeKernel(queue, c->kernel, count_axes(c), NULL, c->global, c->local,
                                       n_wait, wait, event));
         break;
     case COMMAND_COPY:
@@ -42,7 +42,7 @@ static attncl_status enqueue_command(struct command_list *list, const struct com
         TRY(c->call(list->ctx, c->user, event));
         break;
     case COMMAND_SIGNAL:
-        return signal(list, c, n_wait, wait);
+        return enqueue_signal(list, c, n_wait, wait);
     case COMMAND_WAIT:
         TRY_CL(clEnqueueBarrierWithWaitList(queue, 1, &list->events[c->slot], NULL));
         return ATTNCL_OK;
@@ -52,14 +52,14 @@ static attncl_status enqueue_command(struct command_list *list, const struct com
     return ATTNCL_OK;
 }
 
-static attncl_status flush(struct command_list *list)
+static attncl_status flush_queues(struct command_list *list)
 {
     for (int i = 0; i < list->n_queues || i == 0; ++i)
         TRY_CL(clFlush(attncl__queue(list->ctx, i)));
     return ATTNCL_OK;
 }
 
-// Flushes where what was enqueued since the last flush may take long.
+// Flushes if the commands enqueued since the last flush may take long.
 static attncl_status flush_if_long(struct command_list *list, const struct command *c,
                                    double *seconds)
 {
@@ -67,24 +67,24 @@ static attncl_status flush_if_long(struct command_list *list, const struct comma
     if (*seconds < COMMAND_LIST_FLUSH_SECONDS)
         return ATTNCL_OK;
     *seconds = 0;
-    return flush(list);
+    return flush_queues(list);
 }
 
-// An event for everything enqueued so far, for lists whose last command gave none.
-static attncl_status mark_end(struct command_list *list, cl_uint n_wait, const cl_event *wait,
-                              cl_event *ret)
+// Creates an event for everything enqueued so far, for lists whose last command has none.
+static attncl_status enqueue_end_marker(struct command_list *list, cl_uint n_wait,
+                                        const cl_event *wait, cl_event *ret)
 {
     TRY_CL(clEnqueueMarkerWithWaitList(list->ctx->queue, n_wait, wait, ret));
     attncl__object_created(OBJECT_EVENT);
     return ATTNCL_OK;
 }
 
-static bool uses_several(const struct command_list *list)
+static bool uses_several_queues(const struct command_list *list)
 {
     return list->n_queues > 1 && !list->has_calls && !list->has_callers_buffers;
 }
 
-// The run has its events no longer than while it is enqueued.
+// The events of SIGNAL and WAIT are needed only while a run is enqueued.
 static void release_events(struct command_list *list)
 {
     for (size_t i = 0; i < list->n_events; ++i)
@@ -95,7 +95,7 @@ static attncl_status enqueue_all(struct command_list *list, cl_uint n_wait, cons
                                  cl_event *events, cl_event *last)
 {
     const size_t n = attncl__command_list_length(list);
-    const bool several = uses_several(list);
+    const bool several = uses_several_queues(list);
     size_t i = 0, iteration = 0;
     double seconds = 0;
 
@@ -113,8 +113,8 @@ static attncl_status enqueue_all(struct command_list *list, cl_uint n_wait, cons
         i = attncl__command_list_next(list, i, &iteration);
     }
     if (last && !*last)
-        TRY(mark_end(list, n_wait, wait, last));
-    return flush(list);
+        TRY(enqueue_end_marker(list, n_wait, wait, last));
+    return flush_queues(list);
 }
 
 attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_wait,
@@ -130,7 +130,7 @@ attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_
     release_events(list);
     if (status != ATTNCL_OK) {
         // Commands of queues that queue 0 does not wait for must not outlive the run.
-        if (uses_several(list))
+        if (uses_several_queues(list))
             attncl__queue_drain(list->ctx);
         for (size_t i = 0; events && i < n; ++i)
             attncl__event_release(&events[i]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Turns a kernel specialisation, a grid and arguments into a command of the list.
+// Turns a kernel specialisation, a grid and arguments into a command.
 
 #include "launch/launch.h"
 #include "base/alloc.h"
@@ -9,8 +9,8 @@
 #include "device/clerr.h"
 #include "launch/command_list.h"
 
-// A failed build does not say what it would take: some compilers fail where registers or local memory
-// do not suffice.  Every GPU runs work-groups of 64.
+// A failed build gives no limit: some compilers fail when registers or local memory are short.  Every GPU
+// runs work-groups of 64.
 static const struct launch_refusal build_refusal = {.refused = true, .max_group = 64};
 
 static attncl_status want_program(struct launcher *l, const struct kspec *spec)
@@ -35,16 +35,16 @@ static attncl_status open_kernel(struct launcher *l, const struct kspec *spec, c
     return attncl__kernel_create(program, spec->kernel, ret);
 }
 
-// A kernel's limits depend on its registers and may be below the device's.  Not every driver counts
+// A kernel's limits depend on its registers and may be lower than the device's.  Some drivers do not count
 // local memory that is passed as an argument.
 static attncl_status check_kernel(struct launcher *l, const struct kspec *spec, cl_kernel kernel,
-                                  size_t local, size_t local_arg_bytes, size_t *private_ret)
+                                  size_t local, size_t sum_local_arg_bytes, size_t *private_ret)
 {
     size_t group = 0, local_bytes = 0;
 
     TRY(attncl__kernel_limits(l->command_list->ctx, kernel, &group, &local_bytes, private_ret));
-    if (local_bytes < local_arg_bytes)
-        local_bytes = local_arg_bytes;
+    if (local_bytes < sum_local_arg_bytes)
+        local_bytes = sum_local_arg_bytes;
     if (local > group || local_bytes > l->caps->local_bytes)
         l->refusal = (struct launch_refusal){true, local > group ? group : 0};
     REQUIRE(local <= group, ATTNCL_ERR_UNSUPPORTED,
@@ -56,7 +56,7 @@ static attncl_status check_kernel(struct launcher *l, const struct kspec *spec, 
     return ATTNCL_OK;
 }
 
-static size_t local_arg_bytes(const struct arg *args, size_t n_args)
+static size_t sum_local_arg_bytes(const struct arg *args, size_t n_args)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < n_args; ++i)
@@ -65,7 +65,7 @@ static size_t local_arg_bytes(const struct arg *args, size_t n_args)
     return bytes;
 }
 
-static size_t argument_bytes(const struct launcher *l, const struct arg *args, size_t n_args)
+static size_t sum_argument_bytes(const struct launcher *l, const struct arg *args, size_t n_args)
 {
     const size_t pointer = l->caps->address_bits / 8;
     size_t bytes = 0;
@@ -80,7 +80,7 @@ static size_t argument_bytes(const struct launcher *l, const struct arg *args, s
 static attncl_status check_arguments(struct launcher *l, const struct kspec *spec,
                                      const struct arg *args, size_t n_args)
 {
-    const size_t bytes = argument_bytes(l, args, n_args);
+    const size_t bytes = sum_argument_bytes(l, args, n_args);
     size_t max = 0;
 
     if (bytes <= MIN_ARGUMENT_BYTES)
@@ -93,7 +93,7 @@ static attncl_status check_arguments(struct launcher *l, const struct kspec *spe
     return ATTNCL_OK;
 }
 
-// ATTNCL_GUARD: lists of arguments are written by hand, in the order of the kernel's.
+// Checks an argument's type under ATTNCL_GUARD, since argument lists are written by hand.
 static attncl_status check_arg(cl_kernel kernel, const char *name, size_t i, const struct arg *a)
 {
     static const char *const kinds[] = {"memory", "int", "long", "float", "local memory"};
@@ -107,11 +107,11 @@ static attncl_status check_arg(cl_kernel kernel, const char *name, size_t i, con
     return ATTNCL_OK;
 }
 
-// Of an argument, by its kind.
+// By enum arg_kind.
 static const size_t value_bytes[] = {sizeof(struct span), sizeof(int32_t), sizeof(int64_t),
                                      sizeof(float), sizeof(size_t)};
 
-// Arguments from `first` on.
+// Sets arguments from index `first` on.
 static attncl_status set_args(struct launcher *l, struct command *c, size_t first,
                               const struct arg *args, size_t n_args)
 {
@@ -137,14 +137,14 @@ static attncl_status set_args(struct launcher *l, struct command *c, size_t firs
     return ATTNCL_OK;
 }
 
-static size_t items_of(const struct grid *grid)
+static size_t count_work_items(const struct grid *grid)
 {
     return grid->local[0] * grid->local[1] * grid->local[2];
 }
 
 static attncl_status set_range(const struct launcher *l, const struct grid *grid, struct command *c)
 {
-    // The device's size_t; drivers of GPUs count with ints and compute something wrong beyond.
+    // The device's size_t; GPU drivers count in int and compute wrong results beyond that.
     const size_t max_size = l->caps->is_gpu               ? INT32_MAX
                             : l->caps->address_bits == 32 ? UINT32_MAX
                                                           : SIZE_MAX;
@@ -189,8 +189,8 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
     if (!command.mem_args)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu arguments", n_args));
     TRY_DONE(set_args(l, &command, 0, args, n_args));
-    TRY_DONE(check_kernel(l, spec, command.kernel, items_of(&grid), local_arg_bytes(args, n_args),
-                          &private_bytes));
+    TRY_DONE(check_kernel(l, spec, command.kernel, count_work_items(&grid),
+                          sum_local_arg_bytes(args, n_args), &private_bytes));
     TRY_DONE(attncl__command_list_append(l->command_list, command));
     command.kernel = NULL; // the command list owns them now
     command.mem_args = NULL;
@@ -201,9 +201,9 @@ done:
     return status;
 }
 
-// -- parts
+// -- joint launches
 
-static bool same_args(const struct arg *a, const struct arg *b, size_t n)
+static bool equal_args(const struct arg *a, const struct arg *b, size_t n)
 {
     for (size_t i = 0; i < n; ++i)
         if (a[i].kind != b[i].kind || memcmp(&a[i].u, &b[i].u, value_bytes[a[i].kind]) != 0)
@@ -211,26 +211,26 @@ static bool same_args(const struct arg *a, const struct arg *b, size_t n)
     return true;
 }
 
-static bool overlap(const struct storage *a, const struct storage *b)
+static bool share_memory(const struct storage *a, const struct storage *b)
 {
     return a == b || (a->begin < b->end && b->begin < a->end);
 }
 
-// Whether the part and the command read or write what the other writes.
-static bool conflict(const struct command *c, const struct arg *part, size_t n)
+// True when the part or the command reads or writes memory that the other one writes.
+static bool has_conflict(const struct command *c, const struct arg *part, size_t n)
 {
     for (size_t i = 0; i < n * c->n_mem_args; ++i) {
         const struct arg *a = &part[i / c->n_mem_args];
         const struct mem_arg *b = &c->mem_args[i % c->n_mem_args];
         if (a->kind == ARG_MEM && a->u.mem.storage && (a->writes || b->writes) &&
-            overlap(a->u.mem.storage, b->storage))
+            share_memory(a->u.mem.storage, b->storage))
             return true;
     }
     return false;
 }
 
-// The command that the part joins, with `spec` and `shared` as they are; NULL: none.  A loop begins with its index, which
-// joins nothing, so no part of the loop joins what is in front of it.
+// Returns the command that the part can join; NULL if there is none.  A loop begins with its index, which joins nothing,
+// so no part in a loop joins a command before the loop.
 static struct command *find_joint(const struct launcher *l, const struct kspec *spec,
                                   const struct arg *shared, size_t n_shared, const struct arg *part,
                                   size_t n_part)
@@ -245,7 +245,7 @@ static struct command *find_joint(const struct launcher *l, const struct kspec *
     const bool fits = c->queue == list->queue && c->trip_count == 0 &&
                       strcmp(j->spec.kernel, spec->kernel) == 0 &&
                       strcmp(j->spec.defines, spec->defines) == 0 &&
-                      same_args(j->args.arg, shared, n_shared) && !conflict(c, part, n_part);
+                      equal_args(j->args.arg, shared, n_shared) && !has_conflict(c, part, n_part);
     return fits ? c : NULL;
 }
 
@@ -280,9 +280,9 @@ attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, 
             if (args.arg[k].kind == ARG_MEM)
                 args.arg[k] = arg_mem((struct span){NULL});
     }
-    if (argument_bytes(l, args.arg, args.n) > max)
+    if (sum_argument_bytes(l, args.arg, args.n) > max)
         TRY(attncl__device_argument_bytes(l->command_list->ctx, &max));
-    const bool has_space = argument_bytes(l, args.arg, args.n) <= max;
+    const bool has_space = sum_argument_bytes(l, args.arg, args.n) <= max;
     if (!has_space) {
         args.n = n_shared + n_part + 1;
         kspec_int(&own, "ONE_PART", 1);
@@ -296,7 +296,9 @@ attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, 
 bool attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local, bool no_spills)
 {
     cl_kernel kernel = NULL;
-    enum { FEW_BYTES = 32 }; // a few values, which cost less than other work-groups or kernels
+    enum {
+        FEW_BYTES = 32
+    }; // spilling a few values costs less than another kernel or work-group size
     size_t private_bytes = 0;
 
     if (l->is_rehearsal)
@@ -306,7 +308,7 @@ bool attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t lo
         status = check_kernel(l, spec, kernel, local, 0, &private_bytes);
     attncl__kernel_release(&kernel);
     if (status == ATTNCL_OK && no_spills && l->caps->is_gpu && private_bytes > FEW_BYTES)
-        status = FAIL(ATTNCL_ERR_UNSUPPORTED, "%s keeps %zu bytes of a work-item's in memory",
+        status = FAIL(ATTNCL_ERR_UNSUPPORTED, "%s spills %zu bytes of each work-item to memory",
                       spec->kernel, private_bytes);
     if (status != ATTNCL_OK)
         attncl__log(ATTNCL_LOG_WARN, "%s is not used: %s", spec->kernel, attncl_last_error());

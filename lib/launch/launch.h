@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launching kernels.  An op's launch function runs once, when its graph is compiled.  There each
+// Launching kernels.  An op's launch function runs once, when its graph is compiled.  There, each
 // attncl__launch() specialises a kernel, sets its arguments and appends one command to the graph's
 // command list.  A run only enqueues the commands.
 #ifndef ATTNCL_LAUNCH_LAUNCH_H
@@ -24,11 +24,10 @@ struct span {
     struct storage *storage;
 };
 
-// Whether a kernel was refused because the device cannot run its work-groups or its compiler failed,
-// for the last reason.
+// The last refusal of a kernel: the device cannot run its work-groups, or the compiler failed.
 struct launch_refusal {
     bool refused;
-    size_t max_group; // the largest that the device runs of this kernel; 0: no size would help
+    size_t max_group; // largest work-group size that the device may run; 0: no size helps
 };
 
 // The context of an op's launch function.
@@ -36,15 +35,14 @@ struct launcher {
     const struct device_caps *caps;
     struct command_list *command_list;
     const char *gemm;           // ATTNCL_GEMM's value or NULL
-    struct joint_launch *joint; // of parts; NULL: each is a launch
-    // Programs are noted (attncl__program_want()) that the first choices of configurations need; the commands are
-    // good for nothing.
-    bool is_rehearsal;
-    double seconds; // that the op may take, on a GPU: a high guess; 0: not known
+    struct joint_launch *joint; // NULL: every part is a launch of its own
+    bool
+        is_rehearsal; // only requests programs (attncl__program_want()); appends no usable commands
+    double seconds;   // upper estimate of the op's time on a GPU; 0: unknown
     struct launch_refusal refusal;
 };
 
-// How many of n equal parts of an op's work one launch may do before a driver's watchdog ends it: a
+// Returns how many of an op's n equal parts one launch may compute without meeting a driver's watchdog: a
 // multiple of `step`, or n.
 int64_t attncl__parts_at_once(const struct launcher *l, int64_t n, int64_t step);
 
@@ -64,7 +62,7 @@ static inline struct kspec kspec_begin(const char *file, const char *kernel)
     return (struct kspec){.file = file, .kernel = kernel};
 }
 
-// Lines are sorted: whatever order launches set macros in, the same ones are the same program.
+// Keeps lines sorted, so that the same macros in any order give the same program.
 static inline void kspec_word(struct kspec *k, const char *name, const char *word)
 {
     char line[64];
@@ -86,14 +84,14 @@ static inline void kspec_int(struct kspec *k, const char *name, int64_t value)
     kspec_word(k, name, word);
 }
 
-// VW and LS, macros of every kernel: vector width and work-group size.
+// Every kernel's macros: VW, the vector width, and LS, the work-group size.
 static inline void kspec_set_vw_ls(struct kspec *k, unsigned vw, size_t ls)
 {
     kspec_int(k, "VW", (int64_t)vw);
     kspec_int(k, "LS", (int64_t)ls);
 }
 
-// A type of stored elements (cl/common/stored.clh, weights.clh): F16, BF16, Q8, Q4, or any other for float.
+// The type of stored elements (cl/common/stored.clh, weights.clh): F16, BF16, Q8 or Q4; any other stands for float.
 static inline void kspec_set_stored(struct kspec *k, const char *name, attncl_dtype dtype)
 {
     const int type = dtype == ATTNCL_F16    ? 1
@@ -110,7 +108,7 @@ static inline void kspec_set_wtype(struct kspec *k, attncl_dtype dtype)
     kspec_set_stored(k, "WTYPE", dtype);
 }
 
-// SHUFFLE and SHUFFLE_LANES, of every kernel where the device shuffles (cl/common/shuffle.clh).
+// Every kernel's macros on devices with shuffles: SHUFFLE and SHUFFLE_LANES (cl/common/shuffle.clh).
 static inline void kspec_set_shuffle(struct kspec *k, const struct device_caps *caps)
 {
     if (caps->shuffle == SHUFFLE_NONE || caps->variant != VARIANT_GPU)
@@ -124,7 +122,7 @@ static inline void kspec_set_shuffle(struct kspec *k, const struct device_caps *
 struct grid {
     size_t groups[3];
     size_t local[3];
-    int64_t iterations; // of all loops of a work-item, at most; 0: not known
+    int64_t iterations; // upper bound of a work-item's loop iterations; 0: unknown
 };
 
 static inline struct grid grid_1d(int64_t groups, size_t local)
@@ -159,7 +157,7 @@ enum arg_kind { ARG_MEM, ARG_I32, ARG_I64, ARG_F32, ARG_LOCAL };
 
 struct arg {
     enum arg_kind kind;
-    bool writes; // MEM of a part
+    bool writes; // MEM: the kernel writes it; needed for joint launches only
     union {
         struct span mem; // an absent span (storage NULL) is passed as a small dummy buffer
         int32_t i32;
@@ -173,7 +171,7 @@ static inline struct arg arg_mem(struct span span)
 {
     return (struct arg){.kind = ARG_MEM, .u.mem = span};
 }
-static inline struct arg arg_written(struct span span) // by a part
+static inline struct arg arg_written(struct span span) // memory that a joint launch's part writes
 {
     return (struct arg){.kind = ARG_MEM, .writes = true, .u.mem = span};
 }
@@ -200,7 +198,7 @@ static inline struct arg arg_local(size_t bytes)
     (const struct arg[]){__VA_ARGS__},                                                             \
         sizeof((const struct arg[]){__VA_ARGS__}) / sizeof(struct arg)
 
-// Arguments that several functions append.
+// A list of arguments to which several functions append.
 enum { ARG_LIST_MAX = 96 };
 struct arg_list {
     struct arg arg[ARG_LIST_MAX];
@@ -214,57 +212,55 @@ static inline void arg_list_add(struct arg_list *list, const struct arg *args, s
     list->n += n;
 }
 
-// Whether the device's iteration cap, if any, is higher than those of all loops of one work-item, at most.
+// True when a work-item's `iterations` of all loops stay below the device's cap, if it has one.
 static inline bool attncl__loops_fit(const struct device_caps *caps, int64_t iterations)
 {
     return caps->max_loop_iterations == 0 || (uint64_t)iterations < caps->max_loop_iterations;
 }
-// ERR_UNSUPPORTED unless they fit.
+// ERR_UNSUPPORTED unless they do.
 attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
                                   int64_t iterations);
 
-// Appends one kernel launch.  An empty grid appends nothing.  ERR_COMPILE when the kernel does not
-// build.  ERR_UNSUPPORTED when the device cannot run it with work-groups of this size.
+// Appends one kernel launch; nothing for an empty grid.  ERR_COMPILE when the kernel does not build,
+// ERR_UNSUPPORTED when the device cannot run it with work-groups of this size.
 attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                              const struct arg *args, size_t n_args);
 
-// -- parts: small ops of one kind, one after another, are one launch
+// -- joint launches: consecutive small ops of one kind become parts of one launch
 
 enum { N_PARTS = 8 };
 
-// The last launch of parts, which more may join.
+// The last joint launch, which more parts may join.
 struct joint_launch {
     struct kspec spec;
-    struct arg_list args; // as it began
-    size_t command;       // its index
-    int n_parts;          // 0: there is none
+    struct arg_list args; // arguments of the first part's launch
+    size_t command;       // index in the command list
+    int n_parts;          // 0: there is no joint launch
 };
 
-// attncl__launch() of a kernel that takes `shared`, then N_PARTS times `part` and the part's first work-group
-// (cl/common/parts.clh).  A part joins the launch in front of it where kernel and `shared` are the same, and neither
-// writes memory of the other.
+// Launches a kernel that takes `shared`, then N_PARTS times `part` and the part's first work-group (cl/common/parts.clh).
+// The part joins the previous launch if kernel and `shared` are the same and neither writes memory of the other.
 attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, struct grid grid,
                                   const struct arg *shared, size_t n_shared, const struct arg *part,
                                   size_t n_part);
 
-// True when the kernel builds and a work-group of `local` work-items is within its limits; with
-// no_spills, which a choice prefers and does not require, when in addition a work-item's values fit in
-// registers on a GPU, as far as the driver reports.  Appends nothing: for choosing a tile configuration
-// before the first launch.
+// True when the kernel builds and runs with work-groups of `local` work-items.  no_spills: it must not
+// spill registers either, as far as a GPU's driver reports.  Appends nothing; it is for choosing a tile
+// configuration before the first launch.
 bool attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local,
                          bool no_spills);
 
-// Work-items per row for a row kernel, GPU variant: a power of two, at most caps->max_group and
-// 256.
+// Returns the work-items per row of a row kernel's GPU variant: a power of two, at most caps->max_group
+// and 256.
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width);
 
-// -- launch_size.c: tuned values, which kernels' host code asks for before it uses a built-in configuration
+// -- launch_size.c: tuned values, looked up before a built-in configuration is used
 
-// The values for this kernel and class, or NULL.  Always NULL on devices with an iteration cap,
-// whose tiles follow from exact counts.  The first use is logged.  Any thread.
+// Returns the tuned values of this kernel and class, or NULL.  Always NULL on devices with an iteration
+// cap, whose tiles follow from exact counts.  Logs the first use.  Thread-safe.
 const int *attncl__tuned(const struct device_caps *caps, enum tunable kernel, int class);
 
-// The entry does not run on this device: logged once, not returned again.
+// Rejects an entry that does not run on this device: logs it once and does not return it again.
 void attncl__tuned_reject(const struct device_caps *caps, enum tunable kernel, int class);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// How large work-groups and launches are; lookup in a context's tuning table.
+// Chooses the sizes of work-groups and launches; looks up a context's tuning table.
 
 #include "base/log.h"
 #include "launch/launch.h"
 
-// Drivers of displays wait for two seconds.
+// Display drivers kill a launch after two seconds.
 int64_t attncl__parts_at_once(const struct launcher *l, int64_t n, int64_t step)
 {
     const double max_seconds = 0.5;
@@ -18,7 +18,7 @@ int64_t attncl__parts_at_once(const struct launcher *l, int64_t n, int64_t step)
 
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width)
 {
-    // At least four elements per work-item, and at least a warp, since all its lanes run anyway.
+    // At least four elements per work-item, and at least a warp, since all its lanes run in any case.
     const size_t max_size = caps->max_group < 256 ? caps->max_group : 256;
     size_t group = 32;
 

@@ -126,7 +126,7 @@ attncl_value attncl__feedback_one_step(attncl_graph *g, struct feedback_steps *s
     struct mix mix = {.weights = s->p->weights};
     s->position = position;
     s->gate = attncl__graph_add(g, &attncl__op_feedback_gate_fwd, NULL, IN(x, position));
-    s->first_kept = attncl__loop_saves_next_node(g); // a gate is computed as fast as read
+    s->first_kept = attncl__loop_saves_first_node(g); // a gate is computed as fast as read
     mix_add(g, &mix, x);
     for (int64_t i = 0; i < s->p->n_layers; ++i) {
         x = layer_step(g, s, i, x);

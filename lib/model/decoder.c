@@ -165,7 +165,7 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
     if (decoder->slot_positions)
         return attncl__decoder_slots_step(decoder, tokens, logits);
     TRY(check_capacity(decoder, 1));
-    TRY(attncl__graph_state_defined(decoder->graph));
+    TRY(attncl__graph_check_state_defined(decoder->graph));
     TRY(attncl__check_tokens(decoder->vocabulary, decoder->batch,
                              tokens)); // before anything changes
     if (count_inside(decoder, 1) == 0)
@@ -190,7 +190,7 @@ attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const i
             "the decoder has slots: attncl_decoder_slot_prefill() takes their prompts");
     REQUIRE(n >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " tokens, must be at least 1", n);
     TRY(check_capacity(decoder, n));
-    TRY(attncl__graph_state_defined(decoder->graph));
+    TRY(attncl__graph_check_state_defined(decoder->graph));
     TRY(attncl__check_tokens(decoder->vocabulary, n * decoder->batch, tokens));
     if (count_inside(decoder, n) < n)
         return attncl__decoder_crop_take(decoder, n, tokens, logits);
@@ -227,7 +227,7 @@ static attncl_status sample(attncl_decoder *d, int64_t n, const int32_t *tokens,
     if (status == ATTNCL_OK || inside == 0)
         return status;
     d->position = position; // what the first steps have taken is not taken back
-    return attncl__graph_run_failed(d->graph, status);
+    return attncl__graph_mark_run_failed(d->graph, status);
 }
 
 attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
@@ -239,7 +239,7 @@ attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t n, const in
     REQUIRE(!decoder->slot_positions, ATTNCL_ERR_UNSUPPORTED,
             "the decoder has slots: draw their tokens from the scores of attncl_decoder_step()");
     TRY(check_capacity(decoder, n));
-    TRY(attncl__graph_state_defined(decoder->graph));
+    TRY(attncl__graph_check_state_defined(decoder->graph));
     TRY(attncl__check_tokens(decoder->vocabulary, decoder->batch, tokens));
     return sample(decoder, n, tokens, sampling, tokens_ret);
 }

@@ -77,7 +77,7 @@ static attncl_status read_scores(attncl_decoder *d, const int32_t *tokens, float
     attncl_status status = attncl_graph_run(d->cropped);
     if (status == ATTNCL_OK)
         status = attncl_graph_read(d->cropped, "logits", logits, count * sizeof *logits);
-    return status == ATTNCL_OK ? status : attncl__graph_run_failed(d->graph, status);
+    return status == ATTNCL_OK ? status : attncl__graph_mark_run_failed(d->graph, status);
 }
 
 attncl_status attncl__decoder_crop_take(attncl_decoder *d, int64_t n, const int32_t *tokens,

@@ -63,7 +63,8 @@ attncl_status attncl__decoder_step_run(attncl_decoder *decoder, size_t bytes, fl
         const attncl_status status =
             attncl_graph_read(decoder->graph, "logits", logits, n * sizeof *logits);
         if (status != ATTNCL_OK)
-            return attncl__graph_run_failed(decoder->graph, status); // the run cannot be taken back
+            return attncl__graph_mark_run_failed(decoder->graph,
+                                                 status); // the run cannot be taken back
         decoder->uploads_pending = false;
     }
     return ATTNCL_OK;

@@ -121,7 +121,7 @@ attncl_status attncl__decoder_prefill_take(attncl_decoder *d, int64_t slot, int6
     if (status == ATTNCL_OK && d->slot_positions)
         status = attncl__graph_copy_rows(p->graph, 0, d->graph, slot, position, n);
     if (status != ATTNCL_OK)
-        return attncl__graph_run_failed(d->graph, status); // what the states hold is unknown
+        return attncl__graph_mark_run_failed(d->graph, status); // what the states hold is unknown
     d->uploads_pending = false;
     *taken_ret = true;
     return ATTNCL_OK;

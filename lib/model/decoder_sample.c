@@ -94,7 +94,8 @@ attncl_status attncl__decoder_draw(attncl_decoder *decoder, attncl_graph *graph,
     const attncl_status status = draw(decoder, graph, n, tokens_ret);
 
     if (status != ATTNCL_OK)
-        return attncl__graph_run_failed(decoder->graph, status); // the runs cannot be taken back
+        return attncl__graph_mark_run_failed(decoder->graph,
+                                             status); // the runs cannot be taken back
     return ATTNCL_OK;
 }
 

@@ -66,7 +66,7 @@ attncl_status attncl__decoder_slots_step(attncl_decoder *d, const int32_t *token
         TRY(check_capacity(d, i, 1));
         ++n_taken;
     }
-    TRY(attncl__graph_state_defined(d->graph));
+    TRY(attncl__graph_check_state_defined(d->graph));
     if (n_taken == 0)
         return ATTNCL_OK;
     TRY(attncl__decoder_step_begin(d));
@@ -115,7 +115,7 @@ attncl_status attncl_decoder_slot_prefill(attncl_decoder *decoder, int64_t slot,
     REQUIRE(tokens, ATTNCL_ERR_ARGUMENT, "tokens is NULL");
     REQUIRE(n >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " tokens, must be at least 1", n);
     TRY(check_capacity(decoder, slot, n));
-    TRY(attncl__graph_state_defined(decoder->graph));
+    TRY(attncl__graph_check_state_defined(decoder->graph));
     TRY(attncl__check_tokens(decoder->vocabulary, n, tokens));
     TRY(attncl__decoder_prefill_take(decoder, slot, n, tokens, logits, &taken));
     if (!taken)
@@ -129,12 +129,12 @@ attncl_status attncl_decoder_slot_copy(attncl_decoder *decoder, int64_t to, int6
     TRY(check_slot(decoder, to));
     TRY(check_slot(decoder, from));
     TRY(check_kept(decoder, from, n));
-    TRY(attncl__graph_state_defined(decoder->graph));
+    TRY(attncl__graph_check_state_defined(decoder->graph));
     if (to != from) {
         const attncl_status status =
             attncl__graph_copy_rows(decoder->graph, from, decoder->graph, to, 0, n);
         if (status != ATTNCL_OK)
-            return attncl__graph_run_failed(decoder->graph, status);
+            return attncl__graph_mark_run_failed(decoder->graph, status);
     }
     move_slot(decoder, to, n);
     return ATTNCL_OK;

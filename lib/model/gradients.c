@@ -205,7 +205,7 @@ static attncl_status list_y(struct build *b, const struct arch_class *arch, stru
         const char *name = attncl__gradients_output(a->name);
         if (!name)
             continue;
-        const attncl_value y = attncl__graph_output_named(b->graph, name);
+        const attncl_value y = attncl__graph_find_output(b->graph, name);
         if (!y.id)
             return refuse(b, a->name, name);
         const attncl_shape shape = attncl_graph_shape(b->graph, y);

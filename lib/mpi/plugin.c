@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// libattncl_mpi.so: MPI calls behind struct ranks_plugin.  Compiled for one MPI, as mpi.h is; the
+// libattncl_mpi.so: implements struct ranks_plugin by MPI.  Compiled for one MPI implementation; the
 // library loads it at run time.
 //
-// Operations of different kinds may begin in a different order on each rank, which MPI allows between
-// communicators only: each kind has its own.
+// Ranks may begin operations of different kinds in different orders.  MPI allows that only on different
+// communicators, so each kind has its own.
 
 #include <mpi.h>
 #include <string.h>
@@ -14,11 +14,11 @@
 _Static_assert(sizeof(MPI_Request) <= sizeof(struct ranks_request), "a request holds MPI's handle");
 
 enum { EXCHANGES, GATHERS, OTHERS, N_KINDS };
-static MPI_Comm comms[N_KINDS]; // of all ranks, once they are open
-static int is_ours;             // MPI was opened here
+static MPI_Comm comms[N_KINDS]; // each of all ranks
+static int is_ours;             // this plugin initialised MPI
 
-// NULL, or MPI's text of the failure.
-static const char *message(int code)
+// Returns MPI's text for a failure, NULL for success.
+static const char *error_text(int code)
 {
     static char text[MPI_MAX_ERROR_STRING];
     int length = 0;
@@ -30,17 +30,17 @@ static const char *message(int code)
     return text;
 }
 
-static MPI_Request load(const struct ranks_request *request)
+static MPI_Request load_request(const struct ranks_request *request)
 {
     MPI_Request r;
     memcpy(&r, request->bytes, sizeof r);
     return r;
 }
 
-static const char *begun(int code, MPI_Request r, struct ranks_request *ret)
+static const char *store_request(int code, MPI_Request r, struct ranks_request *ret)
 {
     memcpy(ret->bytes, &r, sizeof r);
-    return message(code);
+    return error_text(code);
 }
 
 static int find_local(struct ranks_place *ret)
@@ -80,14 +80,14 @@ static const char *plugin_open(struct ranks_place *ret)
         code = MPI_Comm_size(comms[OTHERS], &ret->size);
     if (code == MPI_SUCCESS)
         code = find_local(ret);
-    return message(code);
+    return error_text(code);
 }
 
 static const char *plugin_close(void)
 {
     for (int i = 0; i < N_KINDS; ++i)
         MPI_Comm_free(&comms[i]);
-    return is_ours ? message(MPI_Finalize()) : NULL;
+    return is_ours ? error_text(MPI_Finalize()) : NULL;
 }
 
 static const char *plugin_exchange(const void *out, struct ranks_blocks out_blocks, void *in,
@@ -96,7 +96,7 @@ static const char *plugin_exchange(const void *out, struct ranks_blocks out_bloc
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Ialltoallv(out, out_blocks.bytes, out_blocks.at, MPI_BYTE, in,
                                     in_blocks.bytes, in_blocks.at, MPI_BYTE, comms[EXCHANGES], &r);
-    return begun(code, r, ret);
+    return store_request(code, r, ret);
 }
 
 static const char *plugin_gather(void *data, struct ranks_blocks blocks, struct ranks_request *ret)
@@ -104,21 +104,21 @@ static const char *plugin_gather(void *data, struct ranks_blocks blocks, struct 
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, blocks.bytes,
                                      blocks.at, MPI_BYTE, comms[GATHERS], &r);
-    return begun(code, r, ret);
+    return store_request(code, r, ret);
 }
 
 static const char *plugin_broadcast(void *data, int bytes, struct ranks_request *ret)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Ibcast(data, bytes, MPI_BYTE, 0, comms[OTHERS], &r);
-    return begun(code, r, ret);
+    return store_request(code, r, ret);
 }
 
 static const char *plugin_test(struct ranks_request *request, int *done_ret)
 {
-    MPI_Request r = load(request);
+    MPI_Request r = load_request(request);
     const int code = MPI_Test(&r, done_ret, MPI_STATUS_IGNORE);
-    return begun(code, r, request);
+    return store_request(code, r, request);
 }
 
 static void plugin_end_all(int exit_status)

@@ -200,7 +200,7 @@ static attncl_status begin_batches(attncl_trainer *t, int64_t oldest, int64_t ne
     int64_t index = oldest;
     for (bool runs = true; runs && index < oldest + MAX_ENQUEUED; ++index) {
         runs = index < t->run_end;
-        if (!runs && (index >= n_batches || attncl__queued_writes_wait(t->context)))
+        if (!runs && (index >= n_batches || attncl__queued_writes_block(t->context)))
             break;
         const attncl_status status = begin_batch(t, index);
         if (status != ATTNCL_OK)

@@ -14,7 +14,7 @@ enum { T = 4, B = 2, C = 3 };
 // y = (x + x)^2 through a view of the sum, and the first of these nodes.
 static attncl_value forward(attncl_graph *g, attncl_value row, int *first)
 {
-    *first = attncl__loop_saves_next_node(g);
+    *first = attncl__loop_saves_first_node(g);
     const attncl_value twice = attncl_add(g, row, row);
     const attncl_value flat = attncl_reshape(g, twice, 1, (const int64_t[]){B * C});
     return attncl_mul(g, flat, flat);

@@ -118,7 +118,7 @@ TABLE_TEST(work_groups_are_powers_of_two_from_four_on, limits)
 
     device.variant = VARIANT_GPU;
     device.max_group = 256;
-    ck_assert_int_eq(attncl__fit_lower(&fit, &refused, ATTNCL_ERR_UNSUPPORTED, &device, &lowered),
+    ck_assert_int_eq(attncl__fit_reduce(&fit, &refused, ATTNCL_ERR_UNSUPPORTED, &device, &lowered),
                      ATTNCL_ERR_UNSUPPORTED);
     const struct device_caps *const caps = attncl__fit_caps(&fit, cls, &device);
     ck_assert(lowered);

@@ -144,7 +144,7 @@ static size_t run_long_op(const struct op_class *cls, const void *params, struct
         ret[1 + i] = host_like(in[i]);
         ck_ok(op_graph_read(&t, "dx", i, ret[1 + i]));
     }
-    ck_ok(attncl__program_of(t.g, &program));
+    ck_ok(attncl__get_program(t.g, &program));
     const size_t n = program->command_list.n_commands;
     op_graph_close(&t);
     return n;

@@ -176,7 +176,7 @@ static bool ends_before(const struct lowered *p, size_t a, size_t b)
         const int end =
             repeats ? last : node; // a loop reads what comes from outside in each iteration
         if (queue == p->nodes[next].queue || same_loop ? end >= next
-                                                       : last > p->begun[next].node[queue])
+                                                       : last > p->complete[next].node[queue])
             return false;
         if (!use)
             return true;
@@ -203,7 +203,7 @@ LOOP_TEST(memory_is_not_shared_by_what_may_overlap, 1, MAX_QUEUES + 1)
             n_shared += share;
         }
     ck_assert(n_shared > 0);
-    ck_assert((p.begun == NULL) == (_i == 1));
+    ck_assert((p.complete == NULL) == (_i == 1));
     attncl__lowered_free(&p);
     attncl_graph_destroy(g);
 }
@@ -212,7 +212,7 @@ LOOP_TEST(memory_is_not_shared_by_what_may_overlap, 1, MAX_QUEUES + 1)
 static bool follows(const struct lowered *p, int node, int earlier)
 {
     const int queue = p->nodes[earlier].queue;
-    return queue == p->nodes[node].queue || p->begun[node].node[queue] >= earlier;
+    return queue == p->nodes[node].queue || p->complete[node].node[queue] >= earlier;
 }
 
 TEST(writers_of_weights_wait_for_readers_and_readers_for_writers)

@@ -221,7 +221,7 @@ TEST(what_takes_long_is_flushed_in_parts)
     n_flushes = 0;
     ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
     ck_assert_int_eq(n_flushes, 1); // no estimate
-    attncl__command_list_estimate(&command_list, 0, 1.0);
+    attncl__command_list_set_seconds(&command_list, 0, 1.0);
     n_flushes = 0;
     ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
     ck_assert_int_eq(n_flushes, 5 + 1); // every 0.2 s, and in the end
@@ -231,8 +231,8 @@ TEST(what_takes_long_is_flushed_in_parts)
     check(&dst, 1, 9);
 
     // Of the last two, which take 0.15 s each, the second passes the limit.
-    attncl__command_list_estimate(&command_list, 0, 0.0);
-    attncl__command_list_estimate(&command_list, 8, 0.3);
+    attncl__command_list_set_seconds(&command_list, 0, 0.0);
+    attncl__command_list_set_seconds(&command_list, 8, 0.3);
     n_flushes = 0;
     ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
     ck_assert_int_eq(n_flushes, 1 + 1);
