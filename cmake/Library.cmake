@@ -80,4 +80,4 @@ target_include_directories(attncl_internal INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}
 # Link options with which tests/support/launch_mock.c stands in for the functions of lib/launch, and for clFlush and CLBlast.
 set(attncl_wrap_launch -Wl,--wrap=clFlush -Wl,--wrap=CLBlastSgemmWithTempBuffer -Wl,--wrap=CLBlastSgemmStridedBatched
                        -Wl,--wrap=attncl__launch -Wl,--wrap=attncl__launch_part -Wl,--wrap=attncl__kernel_fits
-                       -Wl,--wrap=attncl__kernel_limits -Wl,--undefined=__wrap_attncl__launch)
+                       -Wl,--wrap=attncl__kernel_query_limits -Wl,--undefined=__wrap_attncl__launch)

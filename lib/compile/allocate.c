@@ -47,7 +47,7 @@ static attncl_status allocate_arena(const struct lowered *p, struct program *g)
         }
         s->begin = offset;
         s->end = offset + at->bytes;
-        TRY(attncl__buffer_part(g->ctx, g->arena, offset, at->bytes, &s->mem));
+        TRY(attncl__buffer_create_part(g->ctx, g->arena, offset, at->bytes, &s->mem));
         g->parts[g->n_parts++] = s;
         if (p->canaries)
             g->guarded[g->n_guarded++] =
@@ -80,7 +80,7 @@ static attncl_status allocate_dedicated(const struct lowered *p, struct program 
     if (pad) {
         const struct lowered_node *node = v->producer < 0 ? NULL : &p->nodes[v->producer];
         // A reset writes whole words.
-        TRY_DONE(attncl__buffer_part(g->ctx, whole, pad, round_up_to_words(bytes), &s->mem));
+        TRY_DONE(attncl__buffer_create_part(g->ctx, whole, pad, round_up_to_words(bytes), &s->mem));
         const char *name = node ? node->cls->name : v->origin->name;
         g->guarded[g->n_guarded++] =
             (struct guarded){whole, pad, bytes, node != NULL, name, node ? node->scope : ""};

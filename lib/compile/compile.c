@@ -124,7 +124,7 @@ attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options
     REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
     if (options)
         TRY(STRUCT_READ(attncl_compile_options, &o, options));
-    TRY(attncl__precision_check(o.precision));
+    TRY(attncl__check_precision(o.precision));
     REQUIRE(o.n_queues >= 0 && o.n_queues <= MAX_QUEUES, ATTNCL_ERR_ARGUMENT,
             "n_queues is %d, it can be 0 to %d", o.n_queues, MAX_QUEUES);
     fit.precision = o.precision;
@@ -132,7 +132,7 @@ attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options
     TRY(attncl_graph_status(g));
     REQUIRE(!g->program, ATTNCL_ERR_STATE, "the graph is compiled already");
     assert(!g->in_loop);
-    TRY(attncl__context_usable(g->ctx));
+    TRY(attncl__context_check_usable(g->ctx));
     attncl__programs_retry(g->ctx);
     do
         status = compile(g, &o, &fit, &again);

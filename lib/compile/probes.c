@@ -123,7 +123,7 @@ static enum probe_verdict probe_feature(attncl_context *ctx, struct device_caps 
     if (caps.mma_candidate == MMA_MFMA)
         caps.precision = GEMM_F32; // MFMA computes in float at every precision
     write_probe_name(ctx, row, &caps, name);
-    return attncl__probe(ctx, &caps, &(struct probe){name, run_trials, row}, mode, why);
+    return attncl__probe_get_verdict(ctx, &caps, &(struct probe){name, run_trials, row}, mode, why);
 }
 
 static bool is_covered(const struct lowered *p, const struct lowered_node *node,

@@ -30,7 +30,7 @@ struct op_trial {
 
 // Compares the kernels that `candidate` chooses.  why: unchanged if they are right, else the reason.  With `expected`, a
 // kernel that the device refuses or cannot build counts as right: compilation reports it or falls back.  Without it, the
-// candidate must use another program than the reference.  why NULL: only requests the programs (attncl__program_want()).
+// candidate must use another program than the reference.  why NULL: only requests the programs (attncl__program_request()).
 attncl_status attncl__op_trial_compare(attncl_context *ctx, const struct op_trial *trial,
                                        const struct device_caps *reference,
                                        const struct device_caps *candidate, char *why);

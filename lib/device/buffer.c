@@ -10,10 +10,10 @@
 #include "device/clerr.h"
 #include "device/context.h"
 
-// OpenCL has no empty buffers: this size is used instead.
+// OpenCL has no empty buffers; they get this size.
 enum { MIN_BYTES = 16 };
 
-// `memory`: where it lies; NULL: the driver allocates it.
+// memory: the buffer's host memory; NULL: the driver allocates it.
 static attncl_status create(attncl_context *ctx, size_t bytes, void *memory, cl_mem *ret)
 {
     const size_t size = bytes < MIN_BYTES ? MIN_BYTES : bytes;
@@ -46,7 +46,8 @@ attncl_status attncl__buffer_create_zeroed(attncl_context *ctx, size_t bytes, bo
                                            cl_mem *ret)
 {
     const size_t huge_page = (size_t)2 << 20;
-    const size_t align = is_dense ? huge_page : 4096; // no driver copies what begins at a page
+    const size_t align =
+        is_dense ? huge_page : 4096; // drivers use page-aligned memory without a copy
     attncl_status status = ATTNCL_OK;
     cl_mem mem = NULL;
     char *memory = NULL;
@@ -59,11 +60,11 @@ attncl_status attncl__buffer_create_zeroed(attncl_context *ctx, size_t bytes, bo
         REQUIRE(memory, ATTNCL_ERR_NO_MEMORY, "a buffer of %zu bytes", bytes);
         char *start = memory + (-(uintptr_t)memory & (align - 1));
         TRY_DONE(create(ctx, bytes, start, &mem));
-        if (is_dense) // where the system has none, its pages are as small as others
+        if (is_dense) // without huge pages in the system, small ones are used
             (void)madvise(start, bytes & ~(huge_page - 1), MADV_HUGEPAGE);
         TRY_DONE(CL_CODE(clSetMemObjectDestructorCallback(mem, free_memory, memory),
                          "clSetMemObjectDestructorCallback"));
-        memory = NULL; // the callback's
+        memory = NULL; // owned by the callback now
     }
     *ret = mem;
     mem = NULL;
@@ -73,10 +74,10 @@ done:
     return status;
 }
 
-attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t origin, size_t bytes,
-                                  cl_mem *ret)
+attncl_status attncl__buffer_create_part(attncl_context *ctx, cl_mem parent, size_t origin,
+                                         size_t bytes, cl_mem *ret)
 {
-    // An empty part may begin at the parent's end, where a region cannot: it is put at the start.
+    // An empty part may begin at the parent's end, where a region cannot, so it is put at the start.
     const cl_buffer_region region = {bytes ? origin : 0, bytes ? bytes : 1};
     cl_int code = CL_SUCCESS;
 
@@ -112,7 +113,7 @@ attncl_status attncl__buffer_write(attncl_context *ctx, cl_mem mem, size_t offse
 {
     if (!bytes)
         return ATTNCL_OK;
-    return attncl__transfer_check(
+    return attncl__check_transfer(
         ctx, clEnqueueWriteBuffer(ctx->queue, mem, CL_TRUE, offset, bytes, data, 0, NULL, NULL),
         "clEnqueueWriteBuffer");
 }
@@ -133,7 +134,7 @@ attncl_status attncl__buffer_map(attncl_context *ctx, cl_mem mem, size_t bytes, 
 
     *ret = clEnqueueMapBuffer(ctx->queue, mem, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0, bytes, 0,
                               NULL, NULL, &code);
-    return attncl__transfer_check(ctx, code, "clEnqueueMapBuffer");
+    return attncl__check_transfer(ctx, code, "clEnqueueMapBuffer");
 }
 
 cl_int attncl__buffer_unmap(attncl_context *ctx, cl_mem mem, void *mapped)
@@ -147,7 +148,7 @@ attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset
     if (!bytes)
         return ATTNCL_OK;
     TRY(attncl__side_queues_finish(ctx));
-    return attncl__transfer_check(
+    return attncl__check_transfer(
         ctx, clEnqueueReadBuffer(ctx->queue, mem, CL_TRUE, offset, bytes, data, 0, NULL, NULL),
         "clEnqueueReadBuffer");
 }
@@ -163,8 +164,8 @@ attncl_status attncl__buffer_read_queued(attncl_context *ctx, cl_mem mem, size_t
     return ATTNCL_OK;
 }
 
-// Rows of a sub-buffer as those of its parent: PoCL 3.1 crashes where they are copied as they are.
-static attncl_status find_whole(const struct buffer_rows *rows, cl_mem *ret, size_t origin[3])
+// Translates rows of a sub-buffer into rows of its parent: PoCL 3.1 crashes when it copies rectangles of sub-buffers.
+static attncl_status find_parent(const struct buffer_rows *rows, cl_mem *ret, size_t origin[3])
 {
     cl_mem parent = NULL;
     size_t start = 0;
@@ -184,8 +185,8 @@ attncl_status attncl__buffer_copy_rows(attncl_context *ctx, const struct buffer_
     const size_t region[3] = {bytes, n, 1};
     cl_mem source = NULL, target = NULL;
 
-    TRY(find_whole(from, &source, from_origin));
-    TRY(find_whole(to, &target, to_origin));
+    TRY(find_parent(from, &source, from_origin));
+    TRY(find_parent(to, &target, to_origin));
     TRY_CL(clEnqueueCopyBufferRect(ctx->queue, source, target, from_origin, to_origin, region,
                                    from->pitch, 0, to->pitch, 0, 0, NULL, NULL));
     return ATTNCL_OK;

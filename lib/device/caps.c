@@ -8,7 +8,7 @@
 #include "base/suggest.h"
 #include "device/internal.h"
 
-// Extensions' queries: cl_nv_device_attribute_query, cl_amd_device_attribute_query, OpenCL 3.0.
+// Queries of cl_nv_device_attribute_query, cl_amd_device_attribute_query and OpenCL 3.0.
 enum {
     NV_COMPUTE_CAPABILITY_MAJOR = 0x4000,
     NV_COMPUTE_CAPABILITY_MINOR = 0x4001,
@@ -20,15 +20,15 @@ enum {
     FEATURE_DPAS_INTEL = 2,
 };
 
-// The minima of OpenCL 1.2 for devices of the full profile.
+// Minima of OpenCL 1.2's full profile.
 enum { MIN_ALIGN_BYTES = 128, MIN_LOCAL_BYTES = 32768 };
 
-// Smaller work-groups share nothing: the CPU variant has one work-item in each.
+// Devices with smaller work-groups get the CPU variant.
 enum { MIN_GPU_GROUP = 4 };
 
-// The answer to a query of an extension, or of another version; zeros when the driver does not know it, and beyond what it
-// says.
-static attncl_status ask(cl_device_id id, cl_device_info what, size_t size, void *answer)
+// Makes a query that the driver may not know; then the answer is zeros.  Also zeroes the answer beyond what the driver
+// writes.
+static attncl_status query_optional(cl_device_id id, cl_device_info what, size_t size, void *answer)
 {
     memset(answer, 0, size);
     const cl_int code = clGetDeviceInfo(id, what, size, answer, NULL);
@@ -39,29 +39,28 @@ static attncl_status ask(cl_device_id id, cl_device_info what, size_t size, void
     return ATTNCL_OK;
 }
 
-// A driver may answer a query that it does not know with success and any value, so each vendor is
-// asked its own query only.
-static attncl_status group_multiple(cl_device_id id, const attncl_device_info *info,
-                                    enum device_vendor vendor, unsigned *ret)
+// Each vendor gets its own query only, because a driver may answer an unknown one with success and any value.
+static attncl_status query_group_multiple(cl_device_id id, const attncl_device_info *info,
+                                          enum device_vendor vendor, unsigned *ret)
 {
     unsigned multiple = 0;
     size_t preferred = 0;
 
     if (vendor == VENDOR_NVIDIA) {
-        TRY(ask(id, NV_WARP_SIZE, sizeof multiple, &multiple));
+        TRY(query_optional(id, NV_WARP_SIZE, sizeof multiple, &multiple));
     } else if (vendor == VENDOR_AMD) {
-        TRY(ask(id, AMD_WAVEFRONT_WIDTH, sizeof multiple, &multiple));
+        TRY(query_optional(id, AMD_WAVEFRONT_WIDTH, sizeof multiple, &multiple));
     } else if (strncmp(info->opencl_version, "OpenCL 3", 8) == 0) {
-        TRY(DEVICE_ANSWER(id, PREFERRED_GROUP_MULTIPLE, &preferred));
+        TRY(DEVICE_QUERY(id, PREFERRED_GROUP_MULTIPLE, &preferred));
         multiple = preferred <= 1024 ? (unsigned)preferred : 0;
     }
     *ret = multiple >= 1 && multiple <= 1024 ? multiple : 1;
     return ATTNCL_OK;
 }
 
-double attncl__peak_flop_per_second(const attncl_device_info *info)
+double attncl__estimate_peak_flop_per_second(const attncl_device_info *info)
 {
-    const enum device_vendor vendor = attncl__quirks_vendor(info);
+    const enum device_vendor vendor = attncl__quirks_find_vendor(info);
     const double lanes = info->type != ATTNCL_DEVICE_GPU                     ? 8
                          : vendor == VENDOR_NVIDIA || vendor == VENDOR_APPLE ? 128
                          : vendor == VENDOR_AMD                              ? 64
@@ -87,14 +86,14 @@ static void override_variant(struct device_caps *caps, const char *variant)
     }
 }
 
-// The smallest sub-groups of 8 work-items or more, which leave each the most registers: 8, and 16 where registers are twice as
-// wide.  0: none is told.
-static attncl_status smallest_sub_group(cl_device_id id, unsigned *ret)
+// *ret: the smallest sub-group size of at least 8, which leaves each work-item the most registers: 8, or 16 on devices with
+// registers of twice the width.  0: the driver lists none.
+static attncl_status query_min_sub_group(cl_device_id id, unsigned *ret)
 {
     enum { MAX_SIZES = 16, MIN_LANES = 8, MAX_LANES = 128 };
     size_t sizes[MAX_SIZES], smallest = 0;
 
-    TRY(ask(id, SUB_GROUP_SIZES_INTEL, sizeof sizes, sizes));
+    TRY(query_optional(id, SUB_GROUP_SIZES_INTEL, sizeof sizes, sizes));
     for (size_t i = 0; i < MAX_SIZES; ++i) {
         const bool power = sizes[i] && (sizes[i] & (sizes[i] - 1)) == 0;
         if (power && sizes[i] >= MIN_LANES && sizes[i] <= MAX_LANES &&
@@ -105,8 +104,8 @@ static attncl_status smallest_sub_group(cl_device_id id, unsigned *ret)
     return ATTNCL_OK;
 }
 
-// Intel's matrix instruction, which an extension and a feature of the device tell; by the smallest sub-groups.
-static attncl_status find_dpas(cl_device_id id, const char *extensions, struct device_caps *caps)
+// Detects Intel's matrix instruction by extensions, a device feature and the smallest sub-group size.
+static attncl_status detect_dpas(cl_device_id id, const char *extensions, struct device_caps *caps)
 {
     unsigned features = 0, lanes = 0;
 
@@ -115,14 +114,15 @@ static attncl_status find_dpas(cl_device_id id, const char *extensions, struct d
         !attncl__has_word(extensions, "cl_intel_required_subgroup_size") ||
         !attncl__has_word(extensions, "cl_intel_device_attribute_query"))
         return ATTNCL_OK;
-    TRY(smallest_sub_group(id, &lanes));
-    TRY(ask(id, FEATURES_INTEL, sizeof features, &features));
+    TRY(query_min_sub_group(id, &lanes));
+    TRY(query_optional(id, FEATURES_INTEL, sizeof features, &features));
     if (features & FEATURE_DPAS_INTEL)
         caps->mma_candidate = lanes == 8 ? MMA_DPAS_8 : lanes == 16 ? MMA_DPAS_16 : MMA_NONE;
     return ATTNCL_OK;
 }
 
-static attncl_status find_shuffle(cl_device_id id, const char *extensions, struct device_caps *caps)
+static attncl_status detect_shuffle(cl_device_id id, const char *extensions,
+                                    struct device_caps *caps)
 {
     enum { KHR_LANES = 16 };
     unsigned lanes = 0;
@@ -131,7 +131,7 @@ static attncl_status find_shuffle(cl_device_id id, const char *extensions, struc
         return ATTNCL_OK;
     if (attncl__has_word(extensions, "cl_intel_subgroups") &&
         attncl__has_word(extensions, "cl_intel_required_subgroup_size"))
-        TRY(smallest_sub_group(id, &lanes));
+        TRY(query_min_sub_group(id, &lanes));
     if (lanes) {
         caps->shuffle_candidate = SHUFFLE_INTEL;
     } else if (attncl__has_word(extensions, "cl_khr_subgroup_shuffle")) {
@@ -142,15 +142,15 @@ static attncl_status find_shuffle(cl_device_id id, const char *extensions, struc
     return ATTNCL_OK;
 }
 
-// Of devices whose instructions are not known, by extensions.
-static attncl_status find_by_extensions(cl_device_id id, struct device_caps *caps)
+// Detects instructions that the table of architectures does not have.
+static attncl_status detect_by_extensions(cl_device_id id, struct device_caps *caps)
 {
     attncl_status status = ATTNCL_OK;
     char *extensions = NULL;
 
-    TRY(attncl__device_text_whole(id, CL_DEVICE_EXTENSIONS, &extensions));
-    TRY_DONE(find_shuffle(id, extensions, caps));
-    TRY_DONE(find_dpas(id, extensions, caps));
+    TRY(attncl__device_query_text(id, CL_DEVICE_EXTENSIONS, &extensions));
+    TRY_DONE(detect_shuffle(id, extensions, caps));
+    TRY_DONE(detect_dpas(id, extensions, caps));
 done:
     attncl__free(extensions);
     return status;
@@ -159,19 +159,19 @@ done:
 attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
                                 const char *variant, struct device_caps *ret)
 {
-    const enum device_vendor vendor = attncl__quirks_vendor(info);
+    const enum device_vendor vendor = attncl__quirks_find_vendor(info);
     const bool is_cpu = info->type == ATTNCL_DEVICE_CPU;
     cl_uint align_bits = 0, address_bits = 0;
     unsigned multiple = 1, major = 0, minor = 0, unified = 0;
 
-    TRY(ask(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified,
-            &unified)); // deprecated since OpenCL 2.0
-    TRY(DEVICE_ANSWER(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align_bits));
-    TRY(DEVICE_ANSWER(id, CL_DEVICE_ADDRESS_BITS, &address_bits));
-    TRY(group_multiple(id, info, vendor, &multiple));
+    TRY(query_optional(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified,
+                       &unified)); // deprecated since OpenCL 2.0
+    TRY(DEVICE_QUERY(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align_bits));
+    TRY(DEVICE_QUERY(id, CL_DEVICE_ADDRESS_BITS, &address_bits));
+    TRY(query_group_multiple(id, info, vendor, &multiple));
     if (vendor == VENDOR_NVIDIA) {
-        TRY(ask(id, NV_COMPUTE_CAPABILITY_MAJOR, sizeof major, &major));
-        TRY(ask(id, NV_COMPUTE_CAPABILITY_MINOR, sizeof minor, &minor));
+        TRY(query_optional(id, NV_COMPUTE_CAPABILITY_MAJOR, sizeof major, &major));
+        TRY(query_optional(id, NV_COMPUTE_CAPABILITY_MINOR, sizeof minor, &minor));
     }
     struct device_caps caps = {
         .vendor = vendor,
@@ -189,7 +189,7 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
         .group_multiple = multiple,
         .address_bits = address_bits == 32 ? 32 : 64,
         .flop_per_second =
-            info->type == ATTNCL_DEVICE_GPU ? 0.1 * attncl__peak_flop_per_second(info) : 0,
+            info->type == ATTNCL_DEVICE_GPU ? 0.1 * attncl__estimate_peak_flop_per_second(info) : 0,
         .clblast_candidate = true,
         .uses_host_memory = is_cpu && unified != 0,
         .nv_compute_capability = 10 * major + minor,
@@ -199,7 +199,7 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
     if (caps.max_group < MIN_GPU_GROUP)
         caps.variant = VARIANT_CPU;
     attncl__quirks_apply(info, &caps);
-    TRY(find_by_extensions(id, &caps));
+    TRY(detect_by_extensions(id, &caps));
     override_variant(&caps, variant);
     *ret = caps;
     return ATTNCL_OK;

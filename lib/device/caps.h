@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Device capabilities: the numbers that decide which kernel variant and tile configuration runs.
-// Filled once per context by caps.c from the driver's answers and the table of quirks.c.
+// Device capabilities: the numbers that select kernel variants and tile configurations.  caps.c fills
+// them once per context from the driver's answers and the table of quirks.c.
 #ifndef ATTNCL_DEVICE_CAPS_H
 #define ATTNCL_DEVICE_CAPS_H
 
@@ -25,8 +25,8 @@ enum device_vendor {
 // GPU variant: work-groups of many work-items, local memory, barriers.
 enum kernel_variant { VARIANT_CPU, VARIANT_GPU };
 
-// Matrix instructions, the values of macro MMA (cl/common/mma.clh).
-// WMMA: of RDNA 3, and of RDNA 4; DPAS: by sub-groups of 8 on Arc, of 16 later.
+// Matrix instructions; values of macro MMA (cl/common/mma.clh).  WMMA is RDNA 3's, WMMA_GFX12 RDNA 4's; DPAS has
+// sub-groups of 8 on Arc and 16 on later GPUs.
 enum matrix_instruction {
     MMA_NONE,
     MMA_PTX,
@@ -37,11 +37,10 @@ enum matrix_instruction {
     MMA_DPAS_16,
     N_MATRIX_INSTRUCTIONS
 };
-// Of the factors of products, where the instruction has it: the values of macro PRECISION.
+// Precision of the factors of matrix instructions, if the instruction supports it; values of macro PRECISION.
 enum gemm_precision { GEMM_F32, GEMM_TF32, GEMM_BF16, N_GEMM_PRECISIONS };
 
-// How work-items of a sub-group read each other's registers, the values of macro SHUFFLE
-// (cl/common/shuffle.clh).
+// How work-items of a sub-group read each other's registers; values of macro SHUFFLE (cl/common/shuffle.clh).
 enum lane_shuffle {
     SHUFFLE_NONE,
     SHUFFLE_PTX,
@@ -49,7 +48,7 @@ enum lane_shuffle {
     SHUFFLE_EMULATED,
     SHUFFLE_INTEL,       // cl_intel_subgroups
     SHUFFLE_KHR,         // cl_khr_subgroup_shuffle
-    SHUFFLE_AMD_EMULATED // as SHUFFLE_AMD composes AMD's instructions
+    SHUFFLE_AMD_EMULATED // emulates the instructions that SHUFFLE_AMD composes
 };
 
 struct tune_table;
@@ -60,34 +59,35 @@ struct device_caps {
     bool is_cpu;
     bool is_gpu;
     unsigned compute_units;
-    size_t max_group;        // work-items
-    size_t local_bytes;      // local memory of a work-group
-    size_t unit_local_bytes; // of a compute unit, shared by its work-groups; 0: not known
+    size_t max_group;        // work-items per work-group
+    size_t local_bytes;      // local memory per work-group
+    size_t unit_local_bytes; // local memory per compute unit, shared by its work-groups; 0: unknown
     uint64_t global_bytes;
     uint64_t max_buffer_bytes;
-    size_t align_bytes;             // sub-buffer origins, at least 128
-    unsigned vector_width;          // VW for CPU variants: 16, 8 or 4; for GPU variants: 4
-    unsigned group_multiple;        // preferred multiple of work-items (warp, wave); 1 when unknown
-    uint64_t max_loop_iterations;   // iteration cap of one work-item, 0: none known
+    size_t align_bytes;             // alignment of sub-buffer origins, at least 128
+    unsigned vector_width;          // VW of CPU variants: 16, 8 or 4; of GPU variants: 4
+    unsigned group_multiple;        // preferred multiple of work-items (warp, wave); 1: unknown
+    uint64_t max_loop_iterations;   // iteration cap of one work-item; 0: none known
     unsigned nv_compute_capability; // major * 10 + minor; 0 elsewhere
-    enum matrix_instruction mma_candidate;     // the architecture has it
-    enum matrix_instruction mma;               // GEMMs use it, where a probe passed
-    enum matrix_instruction attention_mma;     // attention does
-    enum matrix_instruction attention_bwd_mma; // its gradients
-    bool mma_emulated;                         // in local memory, for tests
+    // A candidate is what the architecture or driver offers.  Kernels use a feature once its probe passed.
+    enum matrix_instruction mma_candidate;
+    enum matrix_instruction mma; // used by GEMMs
+    enum matrix_instruction attention_mma;
+    enum matrix_instruction attention_bwd_mma;
+    bool mma_emulated; // in local memory, for tests
     enum gemm_precision precision;
-    enum lane_shuffle shuffle_candidate; // the architecture has it, or an extension
-    enum lane_shuffle shuffle;           // kernels use it, where a probe passed
-    unsigned shuffle_lanes;              // of a sub-group, where there is a candidate
-    unsigned address_bits;               // of the device's size_t: 32 or 64
-    double flop_per_second;              // GPUs: what kernels reach at least, a low guess; 0: none
-    bool clblast_candidate; // not on CPU devices, and GPUs whose compilers its kernels do not suit
-    bool clblast;           // GEMMs use it, where a probe passed
-    bool uses_host_memory;  // a CPU whose buffers may be the host's own memory
-    bool blocking_writes;   // clFinish() does not say that a non-blocking write has read its data
-    bool keeps_programs;    // the driver has its own program cache, and is slow to give a binary
-    bool builtin_prefetch;  // kernels gain by the compiler's __builtin_prefetch
-    struct tune_table *tuned; // of this device (launch/launch_size.c); NULL: none
+    enum lane_shuffle shuffle_candidate;
+    enum lane_shuffle shuffle;
+    unsigned shuffle_lanes; // sub-group size of shuffle_candidate
+    unsigned address_bits;  // of the device's size_t: 32 or 64
+    double flop_per_second; // GPUs: lower estimate of what kernels reach; 0: unknown
+    bool clblast_candidate; // false on CPU devices and on GPUs whose compilers handle CLBlast badly
+    bool clblast;           // used by GEMMs
+    bool uses_host_memory;  // a CPU device that can use host memory as a buffer
+    bool blocking_writes;   // clFinish() may return before a non-blocking write has read its data
+    bool has_own_cache;     // the driver caches programs itself and is slow to return a binary
+    bool builtin_prefetch;  // the compiler's __builtin_prefetch makes kernels faster
+    struct tune_table *tuned; // this device's (launch/launch_size.c); NULL: none
 };
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// OpenCL's error codes: names and meanings.
+// OpenCL's error codes: their names, and the status of each.
 
 #include <string.h>
 
 #include "device/clerr.h"
 
-// The library creates no images, samplers, pipes or sub-devices: their codes are left out.
+// Without the codes of images, samplers, pipes and sub-devices, which the library does not create.
 #define CL_CODE_LIST(X)                                                                            \
     X(CL_SUCCESS, 0)                                                                               \
     X(CL_DEVICE_NOT_FOUND, -1)                                                                     \
@@ -72,7 +72,7 @@ const char *attncl__cl_name(cl_int code)
     return "unknown OpenCL error";
 }
 
-static attncl_status status_of(cl_int code)
+static attncl_status map_to_status(cl_int code)
 {
     switch (code) {
     case CL_SUCCESS:
@@ -92,7 +92,7 @@ static attncl_status status_of(cl_int code)
     case -1001: // CL_PLATFORM_NOT_FOUND_KHR
         return ATTNCL_ERR_NO_DEVICE;
     default:
-        // CL_OUT_OF_RESOURCES stays here: drivers give it for faults as well as for memory.
+        // Includes CL_OUT_OF_RESOURCES, which drivers return for faults as well as for lack of memory.
         return ATTNCL_ERR_OPENCL;
     }
 }
@@ -106,6 +106,6 @@ attncl_status attncl__cl_fail(cl_int code, const char *call, const char *file, i
 {
     const int name_bytes = (int)strcspn(call, "(");
 
-    return attncl__fail(status_of(code), file, line, "%.*s: %s (%d)", name_bytes, call,
+    return attncl__fail(map_to_status(code), file, line, "%.*s: %s (%d)", name_bytes, call,
                         attncl__cl_name(code), (int)code);
 }

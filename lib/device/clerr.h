@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// TRY_CL, the fifth error macro: turns an OpenCL call's code into a status and a message with the
-// code's name.
+// TRY_CL, the fifth error macro: turns an OpenCL call's code into a status and a message.
 #ifndef ATTNCL_DEVICE_CLERR_H
 #define ATTNCL_DEVICE_CLERR_H
 
@@ -11,7 +10,7 @@
 
 // "CL_OUT_OF_RESOURCES"; "unknown OpenCL error" for other codes.
 const char *attncl__cl_name(cl_int code);
-// Whether a query's code says that the driver does not know the question: not that it failed.
+// True when a query's code means that the driver does not know the query, not that it failed.
 bool attncl__cl_is_refusal(cl_int code);
 attncl_status attncl__cl_fail(cl_int code, const char *call, const char *file, int line);
 
@@ -23,7 +22,7 @@ attncl_status attncl__cl_fail(cl_int code, const char *call, const char *file, i
             return attncl__cl_fail(code_, #call, __FILE__, __LINE__);                              \
     } while (0)
 
-// TRY_DONE(CL_CALL(clFinish(queue))), where something must be released first.
+// TRY_DONE(CL_CALL(clFinish(queue))): when something must be released first.
 #define CL_CALL(call) attncl__cl_check((call), #call, __FILE__, __LINE__)
 
 // For calls that return an object:

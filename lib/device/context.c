@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The context: one device, one in-order queue.
+// Creation, adoption and destruction of contexts.
 
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 #include "device/program.h"
 #include "store/tuning_table.h"
 
-// Accepts a partly created context.
-static void release(attncl_context *ctx)
+// Also accepts a partly created context, and NULL.
+static void release_context(attncl_context *ctx)
 {
     if (!ctx)
         return;
@@ -38,20 +38,19 @@ static void release(attncl_context *ctx)
     attncl__free(ctx);
 }
 
-attncl_status attncl__precision_check(attncl_precision precision)
+attncl_status attncl__check_precision(attncl_precision precision)
 {
     REQUIRE((unsigned)precision <= ATTNCL_PRECISION_BF16, ATTNCL_ERR_ARGUMENT,
             "precision is %d, it can be 0 to %d", (int)precision, ATTNCL_PRECISION_BF16);
     return ATTNCL_OK;
 }
 
-// The part of the options that this caller's header knew.
 static attncl_status read_options(const attncl_context_options *given, attncl_context_options *ret)
 {
     *ret = (attncl_context_options)ATTNCL_CONTEXT_OPTIONS_INIT;
     if (given)
         TRY(STRUCT_READ(attncl_context_options, ret, given));
-    return attncl__precision_check(ret->precision);
+    return attncl__check_precision(ret->precision);
 }
 
 static attncl_status new_context(const attncl_context_options *options, attncl_context **ret)
@@ -70,7 +69,7 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
     return ctx->ignore_environment ? ATTNCL_OK : attncl__env_check();
 }
 
-// The steps that need device and queue.
+// The steps that need the device and the queue.
 static attncl_status finish_context(attncl_context *ctx, const attncl_context_options *options,
                                     bool tunes)
 {
@@ -85,9 +84,9 @@ static attncl_status finish_context(attncl_context *ctx, const attncl_context_op
                                    ctx->ignore_environment};
     TRY(attncl__tuning_check_named(&key, tunes));
     ctx->caps.tuned = attncl__tuning_load(&key);
-    ctx->cache_directory = attncl__cache_directory(ctx, options->cache_dir);
+    ctx->cache_directory = attncl__cache_find_directory(ctx, options->cache_dir);
     ctx->cache = attncl__cache_open(ctx);
-    attncl__verdicts_read_kept(ctx);
+    attncl__verdicts_load(ctx);
     return ATTNCL_OK;
 }
 
@@ -130,7 +129,7 @@ attncl_status attncl__context_create(const attncl_context_options *options, bool
     ctx = NULL;
 
 done:
-    release(ctx);
+    release_context(ctx);
     attncl__devices_free(&list);
     return status;
 }
@@ -141,7 +140,7 @@ attncl_status attncl_context_create(const attncl_context_options *options,
     return attncl__context_create(options, false, context_ret);
 }
 
-// The queue must be one of this context and device, and in order.
+// Checks that the queue belongs to this context and device and is in order.
 static attncl_status check_queue(cl_context cl, cl_device_id device, cl_command_queue queue,
                                  bool *profile_ret)
 {
@@ -160,8 +159,8 @@ static attncl_status check_queue(cl_context cl, cl_device_id device, cl_command_
     return ATTNCL_OK;
 }
 
-// Describes the caller's device.  The indices are -1 when it is not in the list (a sub-device).
-static attncl_status describe_adopted(attncl_context *ctx)
+// The device's indices are -1 when it is not in the list (a sub-device).
+static attncl_status describe_adopted_device(attncl_context *ctx)
 {
     struct device_list list = {0};
 
@@ -191,7 +190,7 @@ attncl_status attncl_context_adopt(cl_context cl, cl_device_id device, cl_comman
     TRY_DONE(new_context(&o, &ctx));
     ctx->profile = profile;
     ctx->device = device;
-    TRY_DONE(describe_adopted(ctx));
+    TRY_DONE(describe_adopted_device(ctx));
     TRY_DONE(CL_CALL(clRetainContext(cl)));
     ctx->cl = cl;
     attncl__object_created(OBJECT_CONTEXT);
@@ -203,7 +202,7 @@ attncl_status attncl_context_adopt(cl_context cl, cl_device_id device, cl_comman
     ctx = NULL;
 
 done:
-    release(ctx);
+    release_context(ctx);
     return status;
 }
 
@@ -211,14 +210,14 @@ attncl_status attncl_context_destroy(attncl_context *context)
 {
     if (!context)
         return ATTNCL_OK;
-    TRY(attncl__context_usable(context));
+    TRY(attncl__context_check_usable(context));
     pthread_mutex_lock(&context->lock);
     const long n = context->n_children;
     const char *kind = context->last_child_kind;
     pthread_mutex_unlock(&context->lock);
     REQUIRE(n == 0, ATTNCL_ERR_STATE, "%ld %s of the context alive, the last one created was a %s",
             n, n == 1 ? "object is" : "objects are", kind);
-    // Some drivers lose queued work when the queue is released first.
+    // Some drivers lose queued work when the queue is released before it is done.
     for (int i = atomic_load(&context->n_side_queues); i >= 0; --i) {
         const cl_int code = clFinish(attncl__queue(context, i));
         if (code != CL_SUCCESS) // too late for a caller to act on
@@ -226,6 +225,6 @@ attncl_status attncl_context_destroy(attncl_context *context)
                         "a context is destroyed whose last commands failed: clFinish: %s",
                         attncl__cl_name(code));
     }
-    release(context);
+    release_context(context);
     return ATTNCL_OK;
 }

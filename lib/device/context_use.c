@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Contexts in use: by which process, by how many objects, on which device; their queues, and a count of
-// all OpenCL objects.
+// Contexts in use: process and object checks, queues, and counts of OpenCL objects.
 
 #include <assert.h>
 #include <unistd.h>
@@ -9,7 +8,7 @@
 #include "base/struct.h"
 #include "device/internal.h"
 
-attncl_status attncl__context_usable(const attncl_context *ctx)
+attncl_status attncl__context_check_usable(const attncl_context *ctx)
 {
     REQUIRE(ctx->pid == getpid(), ATTNCL_ERR_STATE,
             "the context belongs to process %ld, this is its fork %ld", (long)ctx->pid,
@@ -41,14 +40,12 @@ attncl_status attncl_environment_check(void)
 attncl_status attncl_context_device(const attncl_context *context, attncl_device_info *info_ret)
 {
     REQUIRE(context && info_ret, ATTNCL_ERR_ARGUMENT, "context or info_ret is NULL");
-    TRY(attncl__context_usable(context));
+    TRY(attncl__context_check_usable(context));
     return STRUCT_WRITE(attncl_device_info, info_ret, &context->info);
 }
 
-// -- the queues: the one that everything goes to, and side queues for independent branches of graphs, which are created when
-// the first graph that has some is compiled
-//
-// What a wait for them fails with is counted: a graph that ran meanwhile refuses to be read.
+// -- queues.  Side queues, for independent branches of graphs, are created when the first graph needs them.  Failed waits
+// are counted, so that graphs in flight refuse to be read.
 
 attncl_status attncl__queue_create(attncl_context *ctx, cl_command_queue *ret)
 {
@@ -76,7 +73,7 @@ attncl_status attncl__queues_open(attncl_context *ctx, int n)
     return status;
 }
 
-// Waits for queue `lowest` and those above it; the first failure, which is counted.
+// Waits for the queues from `lowest` up.  Counts and returns the first failure.
 static cl_int finish_from(attncl_context *ctx, int lowest)
 {
     cl_int first = CL_SUCCESS;
@@ -85,7 +82,7 @@ static cl_int finish_from(attncl_context *ctx, int lowest)
         const cl_int code = clFinish(attncl__queue(ctx, i));
         first = first == CL_SUCCESS ? code : first;
     }
-    if (first != CL_SUCCESS) // whatever it is, nothing says that the commands are done
+    if (first != CL_SUCCESS) // any code: the commands may not be done
         atomic_fetch_add(&ctx->n_faults, 1);
     return first;
 }
@@ -105,9 +102,9 @@ attncl_status attncl__side_queues_finish(attncl_context *ctx)
     return CL_CODE(finish_from(ctx, 1), "clFinish");
 }
 
-attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const char *call)
+attncl_status attncl__check_transfer(attncl_context *ctx, cl_int code, const char *call)
 {
-    // The two are about the call itself, which had something to allocate.
+    // These two codes concern the call itself, which allocates memory.
     if (code != CL_SUCCESS && code != CL_OUT_OF_HOST_MEMORY &&
         code != CL_MEM_OBJECT_ALLOCATION_FAILURE)
         atomic_fetch_add(&ctx->n_faults, 1);
@@ -117,11 +114,11 @@ attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const cha
 attncl_status attncl_context_finish(attncl_context *context)
 {
     REQUIRE(context, ATTNCL_ERR_ARGUMENT, "context is NULL");
-    TRY(attncl__context_usable(context));
+    TRY(attncl__context_check_usable(context));
     return attncl__queue_finish(context);
 }
 
-// -- OpenCL objects, created and alive
+// -- counts of OpenCL objects
 
 static atomic_long live[N_OBJECT_KINDS];
 static atomic_long created[N_OBJECT_KINDS];

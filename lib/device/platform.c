@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Platforms and devices, as the loader lists them.  A driver's answers are untrusted data.
-//
-// Names tell quirks apart, and numbers decide variants and limits: a query that fails is an error.
+// Platforms and devices, as the loader lists them.  A driver's answers are untrusted data.  Names
+// select quirks and numbers select variants, so a failing query is an error.
 
 #include <stdio.h>
 #include <string.h>
@@ -26,14 +25,14 @@ static void copy_trimmed(const char *text, char *out, size_t capacity)
     if (n >= capacity)
         for (n = capacity - 1; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
             --n;
-    memmove(out, text, n); // may be the same
+    memmove(out, text, n); // `text` and `out` may overlap
     out[n] = '\0';
     for (; *out; ++out)
         if ((unsigned char)*out < 0x20 || *out == 0x7f)
             *out = ' ';
 }
 
-// Asks the device, or where it is NULL the platform.
+// Queries the device, or the platform if device is NULL.
 static cl_int query(cl_device_id device, cl_platform_id platform, cl_uint what, size_t bytes,
                     void *value, size_t *bytes_ret)
 {
@@ -52,7 +51,7 @@ static attncl_status query_text(cl_device_id device, cl_platform_id platform, cl
     const cl_int code = query(device, platform, what, 0, NULL, &bytes);
     const bool unknown = attncl__cl_is_refusal(code) || bytes > MAX_TEXT_BYTES;
     TRY(CL_CODE(unknown ? CL_SUCCESS : code, call));
-    // One byte more, zeroed, in case the driver omits the terminating zero.
+    // A zeroed byte more, in case the driver omits the terminating zero.
     text = attncl__alloc_zero(unknown ? 1 : bytes + 1);
     REQUIRE(text, ATTNCL_ERR_NO_MEMORY, "a driver's text of %zu bytes", bytes);
     if (!unknown)
@@ -65,15 +64,15 @@ done:
     return status;
 }
 
-attncl_status attncl__device_text_whole(cl_device_id id, cl_device_info what, char **ret)
+attncl_status attncl__device_query_text(cl_device_id id, cl_device_info what, char **ret)
 {
     TRY(query_text(id, NULL, what, ret));
     copy_trimmed(*ret, *ret, strlen(*ret) + 1);
     return ATTNCL_OK;
 }
 
-static attncl_status cut_text(cl_device_id device, cl_platform_id platform, cl_uint what, char *out,
-                              size_t capacity)
+static attncl_status query_cut_text(cl_device_id device, cl_platform_id platform, cl_uint what,
+                                    char *out, size_t capacity)
 {
     char *text = NULL;
 
@@ -83,14 +82,14 @@ static attncl_status cut_text(cl_device_id device, cl_platform_id platform, cl_u
     return ATTNCL_OK;
 }
 
-attncl_status attncl__platform_text(cl_platform_id id, cl_platform_info what, char *out,
-                                    size_t capacity)
+attncl_status attncl__platform_query_text(cl_platform_id id, cl_platform_info what, char *out,
+                                          size_t capacity)
 {
-    return cut_text(NULL, id, what, out, capacity);
+    return query_cut_text(NULL, id, what, out, capacity);
 }
 
-// A simulator may claim every type at once; it counts as a CPU.
-static attncl_device_type type_of(cl_device_type type)
+// A simulator may claim every type at once; then it counts as a CPU.
+static attncl_device_type map_device_type(cl_device_type type)
 {
     if (type & CL_DEVICE_TYPE_CPU)
         return ATTNCL_DEVICE_CPU;
@@ -101,15 +100,17 @@ static attncl_status describe_texts(cl_device_id id, attncl_device_info *info)
 {
     cl_platform_id platform = NULL;
 
-    TRY(DEVICE_ANSWER(id, CL_DEVICE_PLATFORM, &platform));
-    TRY(attncl__platform_text(platform, CL_PLATFORM_NAME, info->platform_name,
-                              sizeof info->platform_name));
-    TRY(cut_text(id, NULL, CL_DEVICE_NAME, info->name, sizeof info->name));
-    TRY(cut_text(id, NULL, CL_DEVICE_VENDOR, info->vendor, sizeof info->vendor));
-    TRY(cut_text(id, NULL, CL_DRIVER_VERSION, info->driver_version, sizeof info->driver_version));
-    TRY(cut_text(id, NULL, CL_DEVICE_VERSION, info->opencl_version, sizeof info->opencl_version));
-    return cut_text(id, NULL, CL_DEVICE_OPENCL_C_VERSION, info->opencl_c_version,
-                    sizeof info->opencl_c_version);
+    TRY(DEVICE_QUERY(id, CL_DEVICE_PLATFORM, &platform));
+    TRY(attncl__platform_query_text(platform, CL_PLATFORM_NAME, info->platform_name,
+                                    sizeof info->platform_name));
+    TRY(query_cut_text(id, NULL, CL_DEVICE_NAME, info->name, sizeof info->name));
+    TRY(query_cut_text(id, NULL, CL_DEVICE_VENDOR, info->vendor, sizeof info->vendor));
+    TRY(query_cut_text(id, NULL, CL_DRIVER_VERSION, info->driver_version,
+                       sizeof info->driver_version));
+    TRY(query_cut_text(id, NULL, CL_DEVICE_VERSION, info->opencl_version,
+                       sizeof info->opencl_version));
+    return query_cut_text(id, NULL, CL_DEVICE_OPENCL_C_VERSION, info->opencl_c_version,
+                          sizeof info->opencl_c_version);
 }
 
 attncl_status attncl__device_describe(cl_device_id id, attncl_device_info *ret)
@@ -120,29 +121,29 @@ attncl_status attncl__device_describe(cl_device_id id, attncl_device_info *ret)
     size_t max_group = 0;
 
     TRY(describe_texts(id, &info));
-    TRY(DEVICE_ANSWER(id, CL_DEVICE_TYPE, &type));
-    TRY(DEVICE_ANSWER(id, CL_DEVICE_MAX_COMPUTE_UNITS, &info.compute_units));
-    TRY(DEVICE_ANSWER(id, CL_DEVICE_MAX_CLOCK_FREQUENCY, &info.clock_mhz));
-    TRY(DEVICE_ANSWER(id, CL_DEVICE_GLOBAL_MEM_SIZE, &info.global_memory_bytes));
-    TRY(DEVICE_ANSWER(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &info.max_buffer_bytes));
-    TRY(DEVICE_ANSWER(id, CL_DEVICE_LOCAL_MEM_SIZE, &info.local_memory_bytes));
-    TRY(DEVICE_ANSWER(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &info.vector_width));
-    TRY(DEVICE_ANSWER(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, &max_group));
-    TRY(DEVICE_ANSWER(id, CL_DEVICE_AVAILABLE, &available));
-    info.type = type_of(type);
+    TRY(DEVICE_QUERY(id, CL_DEVICE_TYPE, &type));
+    TRY(DEVICE_QUERY(id, CL_DEVICE_MAX_COMPUTE_UNITS, &info.compute_units));
+    TRY(DEVICE_QUERY(id, CL_DEVICE_MAX_CLOCK_FREQUENCY, &info.clock_mhz));
+    TRY(DEVICE_QUERY(id, CL_DEVICE_GLOBAL_MEM_SIZE, &info.global_memory_bytes));
+    TRY(DEVICE_QUERY(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &info.max_buffer_bytes));
+    TRY(DEVICE_QUERY(id, CL_DEVICE_LOCAL_MEM_SIZE, &info.local_memory_bytes));
+    TRY(DEVICE_QUERY(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &info.vector_width));
+    TRY(DEVICE_QUERY(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, &max_group));
+    TRY(DEVICE_QUERY(id, CL_DEVICE_AVAILABLE, &available));
+    info.type = map_device_type(type);
     info.max_work_group = max_group;
     info.available = available != CL_FALSE;
     *ret = info;
     return ATTNCL_OK;
 }
 
-// Mesa lists such platforms; of a GPU's vendor, it is a cause.
-static attncl_status note_empty(struct device_list *list, cl_platform_id platform)
+// Records a platform without devices, which explains a missing GPU.  Mesa lists such platforms.
+static attncl_status add_empty_platform(struct device_list *list, cl_platform_id platform)
 {
     const size_t used = strlen(list->empty_platforms);
     char name[64];
 
-    TRY(attncl__platform_text(platform, CL_PLATFORM_NAME, name, sizeof name));
+    TRY(attncl__platform_query_text(platform, CL_PLATFORM_NAME, name, sizeof name));
     snprintf(list->empty_platforms + used, sizeof list->empty_platforms - used, "%s%s",
              used ? ", " : "", name);
     return ATTNCL_OK;
@@ -157,7 +158,7 @@ static attncl_status add_platform(struct device_list *list, cl_platform_id platf
 
     const cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n);
     if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && (n == 0 || n > MAX_OBJECTS)))
-        return note_empty(list, platform);
+        return add_empty_platform(list, platform);
     TRY(CL_CODE(code, "clGetDeviceIDs"));
     ids = attncl__alloc_array(n, sizeof(cl_device_id));
     REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%u device ids", n);

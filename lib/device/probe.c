@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What is known of kernels on this device: read when a context is created, else found now.
+// Verdicts on this device's kernels: loaded when a context is created, or found by running a probe.
 
 #include "device/probe.h"
 
@@ -19,15 +19,15 @@ _Static_assert((int)PROBE_WHY_BYTES == (int)VERDICT_WHY_BYTES, "the same texts")
 struct known_verdict {
     char name[PROBE_NAME_BYTES], why[PROBE_WHY_BYTES];
     enum probe_verdict verdict;
-    bool is_told; // by the log
+    bool is_logged;
 };
 
-static struct verdict_key key_of(const attncl_context *ctx)
+static struct verdict_key make_verdict_key(const attncl_context *ctx)
 {
     return (struct verdict_key){attncl__sources_digest, ctx->info.name, ctx->info.driver_version};
 }
 
-static struct known_verdict *find(const attncl_context *ctx, const char *name)
+static struct known_verdict *find_verdict(const attncl_context *ctx, const char *name)
 {
     for (int i = 0; i < ctx->n_verdicts; ++i)
         if (strcmp(ctx->verdicts[i].name, name) == 0)
@@ -35,11 +35,11 @@ static struct known_verdict *find(const attncl_context *ctx, const char *name)
     return NULL;
 }
 
-// Without memory it is found out again.
+// If memory is short, the probe runs again next time.
 void attncl__probe_remember(attncl_context *ctx, const char *name, enum probe_verdict verdict,
                             const char *why)
 {
-    struct known_verdict *known = find(ctx, name);
+    struct known_verdict *known = find_verdict(ctx, name);
 
     if (!known) {
         known = attncl__grow_array(ctx->verdicts, (size_t)ctx->n_verdicts + 1, sizeof *known);
@@ -50,13 +50,13 @@ void attncl__probe_remember(attncl_context *ctx, const char *name, enum probe_ve
         snprintf(known->name, sizeof known->name, "%s", name);
     }
     known->verdict = verdict;
-    known->is_told = false;
+    known->is_logged = false;
     snprintf(known->why, sizeof known->why, "%s", why);
 }
 
-attncl_status attncl__verdict_keep(attncl_context *ctx, const char *name, const char *why)
+attncl_status attncl__verdict_store(attncl_context *ctx, const char *name, const char *why)
 {
-    const struct verdict_key key = key_of(ctx);
+    const struct verdict_key key = make_verdict_key(ctx);
     const char *mode = attncl__context_env(ctx, ENV_CACHE), *fault = NULL;
     struct private_dir directory;
 
@@ -75,9 +75,8 @@ attncl_status attncl__verdict_keep(attncl_context *ctx, const char *name, const 
     return ATTNCL_OK;
 }
 
-// Compares now, and keeps what was found.
-static enum probe_verdict judge(attncl_context *ctx, const struct device_caps *caps,
-                                const struct probe *probe, char why[PROBE_WHY_BYTES])
+static enum probe_verdict run_probe(attncl_context *ctx, const struct device_caps *caps,
+                                    const struct probe *probe, char why[PROBE_WHY_BYTES])
 {
     if (probe->run(ctx, caps, probe->user, why) != ATTNCL_OK) {
         attncl__log(ATTNCL_LOG_WARN, "%s: cannot be compared: %s", probe->name,
@@ -85,74 +84,74 @@ static enum probe_verdict judge(attncl_context *ctx, const struct device_caps *c
         *why = '\0';
         return PROBE_UNKNOWN;
     }
-    if (attncl__verdict_keep(ctx, probe->name, why) != ATTNCL_OK)
+    if (attncl__verdict_store(ctx, probe->name, why) != ATTNCL_OK)
         attncl__log(ATTNCL_LOG_INFO, "%s: compared again in the next context: %s", probe->name,
                     attncl_last_error());
     return *why ? PROBE_FAILED : PROBE_PASSED;
 }
 
-// Once in a context's life.
-static void tell(const attncl_context *ctx, struct known_verdict *known)
+// Logs a verdict once per context.
+static void log_verdict(const attncl_context *ctx, struct known_verdict *known)
 {
-    if (!known->is_told && known->verdict == PROBE_FAILED)
+    if (!known->is_logged && known->verdict == PROBE_FAILED)
         attncl__log(ATTNCL_LOG_WARN, "%s with driver %s: %s is not used: %s", ctx->info.name,
                     ctx->info.driver_version, known->name, known->why);
-    else if (!known->is_told && known->verdict == PROBE_PASSED)
+    else if (!known->is_logged && known->verdict == PROBE_PASSED)
         attncl__log(ATTNCL_LOG_INFO, "%s: passed", known->name);
-    known->is_told = true;
+    known->is_logged = true;
 }
 
-enum probe_verdict attncl__probe(attncl_context *ctx, const struct device_caps *caps,
-                                 const struct probe *probe, enum probe_mode mode,
-                                 char why[PROBE_WHY_BYTES])
+enum probe_verdict attncl__probe_get_verdict(attncl_context *ctx, const struct device_caps *caps,
+                                             const struct probe *probe, enum probe_mode mode,
+                                             char why[PROBE_WHY_BYTES])
 {
     enum probe_verdict verdict = PROBE_UNKNOWN;
 
     *why = '\0';
-    pthread_mutex_lock(&ctx->probe_lock); // while kernels are compared too
-    if (!find(ctx, probe->name) && mode == PROBE_RUN) {
-        verdict = judge(ctx, caps, probe, why);
+    pthread_mutex_lock(&ctx->probe_lock); // held while kernels are compared
+    if (!find_verdict(ctx, probe->name) && mode == PROBE_RUN) {
+        verdict = run_probe(ctx, caps, probe, why);
         attncl__probe_remember(ctx, probe->name, verdict, why);
     }
-    struct known_verdict *known = find(ctx, probe->name);
+    struct known_verdict *known = find_verdict(ctx, probe->name);
     if (known) {
         verdict = known->verdict;
         strcpy(why, known->why);
-        tell(ctx, known);
+        log_verdict(ctx, known);
     }
     pthread_mutex_unlock(&ctx->probe_lock);
     return verdict;
 }
 
-// -- what was kept, attncl selftest's too
+// -- stored verdicts, including attncl selftest's
 
 static const char *selftest_name(const attncl_context *ctx)
 {
     return ctx->caps.variant == VARIANT_CPU ? "selftest cpu" : "selftest gpu";
 }
 
-static void take_kept(const char *name, const char *why, void *user)
+static void remember_stored(const char *name, const char *why, void *user)
 {
     attncl__probe_remember(user, name, *why ? PROBE_FAILED : PROBE_PASSED, why);
 }
 
-static void read_kept(attncl_context *ctx)
+static void load_stored(attncl_context *ctx)
 {
-    const struct verdict_key key = key_of(ctx);
+    const struct verdict_key key = make_verdict_key(ctx);
     struct private_dir directory;
     const char *why = NULL;
 
     if (!ctx->cache_directory || attncl__context_env(ctx, ENV_CL_DIR) ||
         !attncl__private_dir_open(ctx->cache_directory, false, &directory, &why))
         return;
-    attncl__verdicts_read(&directory, &key, take_kept, ctx);
+    attncl__verdicts_read(&directory, &key, remember_stored, ctx);
     attncl__private_dir_close(&directory);
 }
 
-void attncl__verdicts_read_kept(attncl_context *ctx)
+void attncl__verdicts_load(attncl_context *ctx)
 {
-    read_kept(ctx);
-    const struct known_verdict *selftest = find(ctx, selftest_name(ctx));
+    load_stored(ctx);
+    const struct known_verdict *selftest = find_verdict(ctx, selftest_name(ctx));
     if (selftest && selftest->verdict == PROBE_FAILED)
         attncl__log(ATTNCL_LOG_WARN, "attncl selftest failed on %s with driver %s: %s",
                     ctx->info.name, ctx->info.driver_version, selftest->why);
@@ -161,14 +160,14 @@ void attncl__verdicts_read_kept(attncl_context *ctx)
 attncl_status attncl_context_keep_selftest(attncl_context *context, const char *failed)
 {
     REQUIRE(context && failed, ATTNCL_ERR_ARGUMENT, "context or failed is NULL");
-    TRY(attncl__context_usable(context));
+    TRY(attncl__context_check_usable(context));
     pthread_mutex_lock(&context->probe_lock);
-    const attncl_status status = attncl__verdict_keep(context, selftest_name(context), failed);
+    const attncl_status status = attncl__verdict_store(context, selftest_name(context), failed);
     pthread_mutex_unlock(&context->probe_lock);
     return status;
 }
 
-// As lib/gemm/gemm_backend.c chooses.
+// Describes the choice that lib/gemm/gemm_backend.c makes.
 static void add_gemm_backend(const attncl_context *ctx, struct strbuf *text)
 {
     const char *asked = attncl__context_env(ctx, ENV_GEMM);
@@ -194,20 +193,20 @@ static void add_gemm_backend(const attncl_context *ctx, struct strbuf *text)
 
 attncl_status attncl_device_findings(size_t index, char *text, size_t capacity)
 {
-    attncl_context ctx = {0}; // of a device that is not opened
+    attncl_context ctx = {0}; // the device is not opened
     struct strbuf lines = STRBUF_EMPTY;
     struct device_entry entry;
 
     REQUIRE(text && capacity, ATTNCL_ERR_ARGUMENT, "text is NULL or has no capacity");
-    TRY(attncl__device_entry(index, &entry));
+    TRY(attncl__device_get_entry(index, &entry));
     ctx.info = entry.info;
     TRY(attncl__caps_fill(entry.id, &ctx.info, attncl__context_env(&ctx, ENV_VARIANT), &ctx.caps));
     add_gemm_backend(&ctx, &lines);
-    ctx.cache_directory = attncl__cache_directory(&ctx, NULL);
-    read_kept(&ctx);
+    ctx.cache_directory = attncl__cache_find_directory(&ctx, NULL);
+    load_stored(&ctx);
     for (const struct known_verdict *v = ctx.verdicts; v < ctx.verdicts + ctx.n_verdicts; ++v)
         attncl__strbuf_add(&lines, "%s: %s%s\n", v->name, *v->why ? "failed: " : "passed", v->why);
-    // Whole lines only, as many as fit.
+    // Cut to whole lines.
     const attncl_status status =
         lines.failed ? FAIL(ATTNCL_ERR_NO_MEMORY, "what is known of a device") : ATTNCL_OK;
     size_t n = lines.failed ? 0 : lines.used;

@@ -2,8 +2,8 @@
 //
 // Programs: one per source file and set of macros, built once per context.
 //
-// The lock is not held while the driver compiles.  A thread that needs a program which another
-// thread is building waits for it.  Those that a graph wants are built by several threads at once.
+// The lock is not held while the driver compiles.  A thread that needs a program which another thread
+// is building waits for it.  Programs that a graph requests are built by several threads at once.
 
 #include <signal.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { MAX_BUILDERS = 4 };
 
-enum build_state { IDLE, WANTED, BUILDING, BUILT, FAILED };
+enum build_state { IDLE, REQUESTED, BUILDING, BUILT, FAILED };
 
 struct kernel_program {
     enum build_state state;
@@ -30,7 +30,7 @@ struct program_table {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct kernel_program *first;
-    size_t n_built; // or failed
+    size_t n_done; // built or failed
 };
 
 attncl_status attncl__programs_create(struct program_table **ret)
@@ -44,7 +44,7 @@ attncl_status attncl__programs_create(struct program_table **ret)
     return ATTNCL_OK;
 }
 
-static void program_free(struct kernel_program *p)
+static void free_program(struct kernel_program *p)
 {
     attncl__program_release(&p->cl);
     attncl__free(p->source);
@@ -62,14 +62,14 @@ void attncl__programs_free(struct program_table *table)
         struct kernel_program *p = table->first;
 
         table->first = p->next;
-        program_free(p);
+        free_program(p);
     }
     pthread_cond_destroy(&table->changed);
     pthread_mutex_destroy(&table->lock);
     attncl__free(table);
 }
 
-static void store(const attncl_context *ctx, struct kernel_program *p)
+static void store_program(const attncl_context *ctx, struct kernel_program *p)
 {
     attncl__cache_store(ctx, p->source, p->cl);
     attncl__free(p->source);
@@ -85,19 +85,20 @@ void attncl__programs_store(attncl_context *ctx)
          p = p->next)
         n += p->source != NULL;
     const double budget =
-        n ? attncl__cache_budget(ctx, began - ctx->created_s, ctx->compiling_s / n) : 0;
-    bool has_begun = budget < 0; // else one is stored, whatever the budget is: in the end all are
+        n ? attncl__cache_compute_budget(ctx, began - ctx->created_s, ctx->compiling_s / n) : 0;
+    // Unless the budget is negative, at least one program is stored, so that later contexts store the rest.
+    bool has_stored = budget < 0;
 
     for (struct kernel_program *p = n ? ctx->programs->first : NULL; p; p = p->next) {
         if (p->state != BUILT || !p->source ||
-            (has_begun && attncl__clock_seconds() - began > budget))
+            (has_stored && attncl__clock_seconds() - began > budget))
             continue;
-        store(ctx, p);
-        has_begun = true;
+        store_program(ctx, p);
+        has_stored = true;
     }
 }
 
-// The lock is held.  NULL: there is no memory.
+// The caller holds the lock.  Returns NULL when memory is short.
 static struct kernel_program *find_or_add(struct program_table *table, const char *file,
                                           const char *defines)
 {
@@ -110,7 +111,7 @@ static struct kernel_program *find_or_add(struct program_table *table, const cha
     added->file = attncl__copy_text(file);
     added->defines = attncl__copy_text(defines);
     if (!added->file || !added->defines) {
-        program_free(added);
+        free_program(added);
         return NULL;
     }
     added->next = table->first;
@@ -118,9 +119,9 @@ static struct kernel_program *find_or_add(struct program_table *table, const cha
     return added;
 }
 
-// The state is BUILDING, and this thread's.  Where the driver gives binaries at once they are stored: they outlive
-// a process that is interrupted.
-static void build(attncl_context *ctx, struct kernel_program *p)
+// Builds a program that this thread has set to BUILDING.  Stores the binary at once, if the driver returns it quickly, so
+// that it survives an interrupted process.
+static void build_program(attncl_context *ctx, struct kernel_program *p)
 {
     struct program_table *table = ctx->programs;
     const double began = attncl__clock_thread_seconds();
@@ -129,12 +130,12 @@ static void build(attncl_context *ctx, struct kernel_program *p)
     const double ended = attncl__clock_thread_seconds();
     char *message = status == ATTNCL_OK ? NULL : attncl__copy_text(attncl_last_error());
 
-    if (p->source && !ctx->caps.keeps_programs)
-        store(ctx, p);
+    if (p->source && !ctx->caps.has_own_cache)
+        store_program(ctx, p);
     pthread_mutex_lock(&table->lock);
     ctx->compiling_s += p->source ? ended - began : 0;
     p->state = status == ATTNCL_OK ? BUILT : FAILED;
-    ++table->n_built;
+    ++table->n_done;
     p->status = status;
     attncl__free(p->message);
     p->message = message;
@@ -158,36 +159,36 @@ attncl_status attncl__program_get(attncl_context *ctx, const char *file, const c
 
     REQUIRE(p, ATTNCL_ERR_NO_MEMORY, "the program of %s", file);
     if (ours)
-        build(ctx, p);
+        build_program(ctx, p);
     pthread_mutex_lock(&table->lock); // another thread may replace the message
     const attncl_status status =
         p->state == BUILT
             ? ATTNCL_OK
-            : FAIL(p->status, "%s", p->message ? p->message : "the program did not build");
+            : FAIL(p->status, "%s", p->message ? p->message : "the program did not build_program");
     pthread_mutex_unlock(&table->lock);
     TRY(status);
     *ret = p;
     return ATTNCL_OK;
 }
 
-attncl_status attncl__program_want(attncl_context *ctx, const char *file, const char *defines)
+attncl_status attncl__program_request(attncl_context *ctx, const char *file, const char *defines)
 {
     struct program_table *table = ctx->programs;
 
     pthread_mutex_lock(&table->lock);
     struct kernel_program *p = find_or_add(table, file, defines);
     if (p && p->state == IDLE)
-        p->state = WANTED;
+        p->state = REQUESTED;
     pthread_mutex_unlock(&table->lock);
     REQUIRE(p, ATTNCL_ERR_NO_MEMORY, "the program of %s", file);
     return ATTNCL_OK;
 }
 
-static struct kernel_program *take_wanted(struct program_table *table)
+static struct kernel_program *take_requested(struct program_table *table)
 {
     pthread_mutex_lock(&table->lock);
     struct kernel_program *p = table->first;
-    while (p && p->state != WANTED)
+    while (p && p->state != REQUESTED)
         p = p->next;
     if (p)
         p->state = BUILDING;
@@ -195,39 +196,39 @@ static struct kernel_program *take_wanted(struct program_table *table)
     return p;
 }
 
-static void *build_wanted(void *user)
+static void *build_requested(void *user)
 {
     attncl_context *ctx = user;
 
-    for (struct kernel_program *p; (p = take_wanted(ctx->programs));)
-        build(ctx, p);
+    for (struct kernel_program *p; (p = take_requested(ctx->programs));)
+        build_program(ctx, p);
     return NULL;
 }
 
 struct progress {
-    size_t n_before, total; // built when it began, and wanted then
+    size_t n_done, total; // programs done so far; programs requested
 };
 
-static struct progress count(struct program_table *table)
+static struct progress count_programs(struct program_table *table)
 {
     pthread_mutex_lock(&table->lock);
-    struct progress ret = {.n_before = table->n_built};
+    struct progress ret = {.n_done = table->n_done};
     for (const struct kernel_program *p = table->first; p; p = p->next)
-        ret.total += p->state == WANTED;
+        ret.total += p->state == REQUESTED;
     pthread_mutex_unlock(&table->lock);
     return ret;
 }
 
-static void tell(attncl_context *ctx, const struct progress *begun, bool is_end)
+static void report_progress(attncl_context *ctx, const struct progress *start, bool is_end)
 {
-    const size_t done = count(ctx->programs).n_before - begun->n_before;
+    const size_t done = count_programs(ctx->programs).n_done - start->n_done;
 
     if (ctx->compile_progress)
-        ctx->compile_progress(is_end || done > begun->total ? begun->total : done, begun->total,
+        ctx->compile_progress(is_end || done > start->total ? start->total : done, start->total,
                               ctx->progress_user);
 }
 
-// Signals are the application's: its own threads take them.
+// Blocks signals in the new threads, so that the application's own threads receive them.
 static int start_builders(attncl_context *ctx, int n, pthread_t *threads)
 {
     sigset_t all, before;
@@ -235,7 +236,7 @@ static int start_builders(attncl_context *ctx, int n, pthread_t *threads)
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    while (started < n && pthread_create(&threads[started], NULL, build_wanted, ctx) == 0)
+    while (started < n && pthread_create(&threads[started], NULL, build_requested, ctx) == 0)
         ++started;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
@@ -244,20 +245,20 @@ static int start_builders(attncl_context *ctx, int n, pthread_t *threads)
 void attncl__programs_build(attncl_context *ctx)
 {
     pthread_t threads[MAX_BUILDERS - 1];
-    const struct progress begun = count(ctx->programs);
-    const int most = begun.total < MAX_BUILDERS ? (int)begun.total : MAX_BUILDERS;
+    const struct progress start = count_programs(ctx->programs);
+    const int max_builders = start.total < MAX_BUILDERS ? (int)start.total : MAX_BUILDERS;
 
-    tell(ctx, &begun, false);
+    report_progress(ctx, &start, false);
     // PoCL, the driver of most CPUs, compiles one program at a time.
-    const int n = ctx->caps.is_gpu ? start_builders(ctx, most - 1, threads) : 0;
-    for (struct kernel_program *p; (p = take_wanted(ctx->programs));) {
-        build(ctx, p);
-        tell(ctx, &begun, false);
+    const int n = ctx->caps.is_gpu ? start_builders(ctx, max_builders - 1, threads) : 0;
+    for (struct kernel_program *p; (p = take_requested(ctx->programs));) {
+        build_program(ctx, p);
+        report_progress(ctx, &start, false);
     }
     for (int i = 0; i < n; ++i)
         pthread_join(threads[i], NULL);
-    if (begun.total > 0)
-        tell(ctx, &begun, true);
+    if (start.total > 0)
+        report_progress(ctx, &start, true);
 }
 
 void attncl__programs_retry(attncl_context *ctx)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Building one program: its binary from the program cache, or else its source, compiled.
+// Builds one program: from its binary in the program cache, else from source.
 
 #include <stdio.h>
 #include <string.h>
@@ -24,8 +24,8 @@ void attncl__program_release(cl_program *cl)
     *cl = NULL;
 }
 
-// The compiler's log; NULL or empty where it cannot be read.
-static char *build_log(const attncl_context *ctx, cl_program cl)
+// Returns the compiler's log; NULL or empty when it cannot be read.
+static char *read_build_log(const attncl_context *ctx, cl_program cl)
 {
     size_t bytes = 0;
 
@@ -38,10 +38,10 @@ static char *build_log(const attncl_context *ctx, cl_program cl)
     return log;
 }
 
-// CL_KERNEL_SPILL_MEM_SIZE_INTEL, which older headers lack.
+// CL_KERNEL_SPILL_MEM_SIZE_INTEL; older headers lack it.
 enum { SPILL_BYTES_INTEL = 0x4109 };
 
-// One of a kernel's sizes, of a size_t or a cl_ulong; "null" where the driver refuses the question.
+// Appends one of a kernel's sizes, a size_t or a cl_ulong; "null" when the driver refuses the query.
 static void add_size(struct strbuf *t, const attncl_context *ctx, cl_kernel kernel,
                      const char *name, cl_kernel_work_group_info what)
 {
@@ -70,7 +70,7 @@ static void add_kernel(struct strbuf *t, const attncl_context *ctx, cl_kernel ke
     add_size(t, ctx, kernel, "work_group", CL_KERNEL_WORK_GROUP_SIZE);
     add_size(t, ctx, kernel, "local_bytes", CL_KERNEL_LOCAL_MEM_SIZE);
     add_size(t, ctx, kernel, "private_bytes", CL_KERNEL_PRIVATE_MEM_SIZE);
-    // Elsewhere the number may mean another question.
+    // On other vendors' drivers the number may be another query.
     if (strstr(ctx->info.vendor, "Intel"))
         add_size(t, ctx, kernel, "spill_bytes", SPILL_BYTES_INTEL);
     else
@@ -83,7 +83,7 @@ static void add_kernels(struct strbuf *t, const attncl_context *ctx, cl_program 
     cl_kernel *kernels = NULL;
     cl_uint n = 0;
 
-    // A program that did not build has none.
+    // A program that did not build has no kernels.
     if (clCreateKernelsInProgram(cl, 0, NULL, &n) == CL_SUCCESS && n > 0)
         kernels = attncl__alloc_zero(n * sizeof *kernels);
     if (!kernels || clCreateKernelsInProgram(cl, n, kernels, NULL) != CL_SUCCESS)
@@ -96,7 +96,7 @@ static void add_kernels(struct strbuf *t, const attncl_context *ctx, cl_program 
     attncl__free(kernels);
 }
 
-// The line of attncl/log.h.  seconds below 0: from the cache.
+// Logs the line that attncl/log.h describes.  seconds < 0: loaded from the cache.
 static void log_program(const attncl_context *ctx, const struct build *b, cl_program cl,
                         double seconds)
 {
@@ -104,7 +104,7 @@ static void log_program(const attncl_context *ctx, const struct build *b, cl_pro
 
     if (!attncl__log_is_wanted(ATTNCL_LOG_DEBUG))
         return;
-    char *log = build_log(ctx, cl);
+    char *log = read_build_log(ctx, cl);
     attncl__strbuf_add(&line, "program {\"file\": ");
     attncl__strbuf_add_quoted(&line, b->file);
     attncl__strbuf_add(&line, ", \"macros\": ");
@@ -125,8 +125,8 @@ static void log_program(const attncl_context *ctx, const struct build *b, cl_pro
     attncl__free(log);
 }
 
-// The first line with "error" in it, else the first line that is not blank.
-static const char *error_line(const char *log, int *n_ret)
+// Returns the first line with "error" in it, else the first line that is not blank.
+static const char *find_error_line(const char *log, int *n_ret)
 {
     const char *line = strstr(log, "error");
 
@@ -138,11 +138,11 @@ static const char *error_line(const char *log, int *n_ret)
     return line;
 }
 
-// ATTNCL_DUMP_CL, for developers: writes the source and the compiler's log.  A failure to write is
-// logged.
-static void dump(const char *directory, const struct build *b, const char *source, const char *log)
+// ATTNCL_DUMP_CL: writes the source and the compiler's log; only logs a failure to write.
+static void dump_source(const char *directory, const struct build *b, const char *source,
+                        const char *log)
 {
-    uint32_t hash = 2166136261u; // FNV-1a of the macros tells the specialisations of a file apart
+    uint32_t hash = 2166136261u; // FNV-1a of the macros distinguishes the specialisations of a file
     for (const char *c = b->defines; *c; ++c)
         hash = (hash ^ (unsigned char)*c) * 16777619u;
 
@@ -175,12 +175,12 @@ static attncl_status compile(attncl_context *ctx, const struct build *b, const c
     log_program(ctx, b, cl, attncl__clock_seconds() - began);
     const char *directory = attncl__context_env(ctx, ENV_DUMP_CL);
     if (directory || code == CL_BUILD_PROGRAM_FAILURE)
-        log = build_log(ctx, cl);
+        log = read_build_log(ctx, cl);
     if (directory)
-        dump(directory, b, source, log);
+        dump_source(directory, b, source, log);
     if (code == CL_BUILD_PROGRAM_FAILURE && log && *log) {
         int n = 0;
-        const char *line = error_line(log, &n);
+        const char *line = find_error_line(log, &n);
         status = FAIL(ATTNCL_ERR_COMPILE, "%s does not compile: %.*s", b->file, n, line);
     } else {
         status = CL_CODE(code, "clBuildProgram");
@@ -209,7 +209,7 @@ attncl_status attncl__program_build(attncl_context *ctx, const char *file, const
     attncl__strbuf_add(&source, "%s%s", defines, text);
     if (source.failed)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "the source of %s", file));
-    // To dump sources and logs, the compiler has to run.
+    // Dumping needs the compiler's log, so the compiler has to run.
     if (!attncl__context_env(ctx, ENV_DUMP_CL))
         *cl_ret = attncl__cache_load(ctx, source.data);
     if (*cl_ret) {
@@ -220,7 +220,7 @@ attncl_status attncl__program_build(attncl_context *ctx, const char *file, const
     }
     TRY_DONE(compile(ctx, &b, source.data, cl_ret));
     attncl__log(ATTNCL_LOG_DEBUG, "%s built", file);
-    if (attncl__cache_stores(ctx)) {
+    if (attncl__cache_is_writable(ctx)) {
         *source_ret = source.data;
         source = STRBUF_EMPTY;
     }

@@ -2,11 +2,11 @@
 //
 // The program cache: binaries on disk, keyed by everything that could change them.
 //
-// Binaries are stored when they are built; PoCL's when the context is destroyed: by then it has
-// added machine code for every work-group size in use, so that the next process compiles nothing
-// (0.9 ms per program, against 18 ms from source with PoCL's own cache warm).  PoCL takes as long to give its
-// binaries as it took to compile: by default a process that compiled stores none, and the next ones give a small part
-// of their time to it (docs/dev/decisions/0003-program-cache.md).
+// A binary is stored when it is built.  PoCL's is stored when the context is destroyed: by then it has
+// machine code for every work-group size in use, so that the next process compiles nothing (0.9 ms per
+// program, against 18 ms from source with PoCL's own cache warm).  PoCL needs as long to return a binary
+// as to compile it.  So, by default, a process that compiled stores none, and later ones spend a small
+// part of their time on it (docs/dev/decisions/0003-program-cache.md).
 
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
@@ -21,36 +21,38 @@
 #include "device/program.h"
 #include "store/private_dir.h"
 
-static const uint64_t cap_bytes = (uint64_t)256 << 20;
+static const uint64_t max_cache_bytes = (uint64_t)256 << 20;
 
 struct disk_cache {
     struct private_dir directory;
     char *device_key; // the part of the key that all programs share
-    bool is_sparing;  // the driver is slow to give binaries, and nobody asked for them
-    atomic_bool has_stored, has_failed; // programs are stored by the threads that build them
+    bool
+        is_sparing; // the driver is slow to return binaries, and the environment does not ask for them
+    atomic_bool has_stored, has_failed; // set by the threads that build programs
 };
 
-// -- the key: what all share is whatever but a program's own source could change its binary
+// -- the key: the program's source, and everything else that could change its binary
 
 static attncl_status add_device_text(struct strbuf *t, cl_device_id id, cl_device_info what)
 {
     char *value = NULL;
 
-    TRY(attncl__device_text_whole(id, what, &value));
+    TRY(attncl__device_query_text(id, what, &value));
     attncl__strbuf_add(t, "%s\n", value);
     attncl__free(value);
     return ATTNCL_OK;
 }
 
-// Size and time of the driver's file: a rebuilt driver may keep its version number.  A platform
-// with cl_khr_icd begins with a pointer to its functions; the first one leads to the file.
+// Adds the size and time of the driver's file, since a rebuilt driver may keep its version number.  A
+// cl_khr_icd platform begins with a pointer to its functions; the first function leads to the file.
 static attncl_status add_driver_file(struct strbuf *t, cl_platform_id platform)
 {
     char extensions[1024];
     struct stat st;
     Dl_info info;
 
-    TRY(attncl__platform_text(platform, CL_PLATFORM_EXTENSIONS, extensions, sizeof extensions));
+    TRY(attncl__platform_query_text(platform, CL_PLATFORM_EXTENSIONS, extensions,
+                                    sizeof extensions));
     if (!strstr(extensions, "cl_khr_icd"))
         return ATTNCL_OK;
     void *const *const *first_word = (void *const *const *)platform;
@@ -62,7 +64,7 @@ static attncl_status add_driver_file(struct strbuf *t, cl_platform_id platform)
     return ATTNCL_OK;
 }
 
-// Environment variables that change what drivers compile.
+// Adds environment variables that change what drivers compile.
 static void add_driver_environment(struct strbuf *t)
 {
     static const char *const prefixes[] = {"AMD_",      "CL_",   "IGC_",    "NEO",
@@ -73,7 +75,7 @@ static void add_driver_environment(struct strbuf *t)
             attncl__strbuf_add(t, "%s\n", entry);
 }
 
-static attncl_status add_all(const attncl_context *ctx, struct strbuf *t)
+static attncl_status add_device_key(const attncl_context *ctx, struct strbuf *t)
 {
     static const cl_device_info texts[] = {
         CL_DEVICE_NAME,    CL_DEVICE_VENDOR,     CL_DEVICE_VERSION,          CL_DRIVER_VERSION,
@@ -83,10 +85,10 @@ static attncl_status add_all(const attncl_context *ctx, struct strbuf *t)
     cl_platform_id platform = NULL;
     cl_uint vendor_id = 0, address_bits = 0;
 
-    TRY(DEVICE_ANSWER(ctx->device, CL_DEVICE_PLATFORM, &platform));
-    TRY(attncl__platform_text(platform, CL_PLATFORM_VERSION, version, sizeof version));
-    TRY(DEVICE_ANSWER(ctx->device, CL_DEVICE_VENDOR_ID, &vendor_id));
-    TRY(DEVICE_ANSWER(ctx->device, CL_DEVICE_ADDRESS_BITS, &address_bits));
+    TRY(DEVICE_QUERY(ctx->device, CL_DEVICE_PLATFORM, &platform));
+    TRY(attncl__platform_query_text(platform, CL_PLATFORM_VERSION, version, sizeof version));
+    TRY(DEVICE_QUERY(ctx->device, CL_DEVICE_VENDOR_ID, &vendor_id));
+    TRY(DEVICE_QUERY(ctx->device, CL_DEVICE_ADDRESS_BITS, &address_bits));
     attncl__strbuf_add(t, "libattncl %s\n%s\n%s\n%u %u\n", ATTNCL_VERSION_STRING,
                        ctx->info.platform_name, version, vendor_id, address_bits);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i)
@@ -96,12 +98,12 @@ static attncl_status add_all(const attncl_context *ctx, struct strbuf *t)
     return ATTNCL_OK;
 }
 
-// NULL when there is no memory.
-static char *device_key(const attncl_context *ctx)
+// Returns NULL on failure.
+static char *make_device_key(const attncl_context *ctx)
 {
     struct strbuf t = STRBUF_EMPTY;
 
-    if (add_all(ctx, &t) != ATTNCL_OK || t.failed)
+    if (add_device_key(ctx, &t) != ATTNCL_OK || t.failed)
         attncl__strbuf_free(&t);
     return t.data;
 }
@@ -114,8 +116,7 @@ static bool make_key(const attncl_context *ctx, const char *source, struct strbu
 
 // -- the directory
 
-// The options' directory, ATTNCL_CACHE_DIR, or the user's.
-char *attncl__cache_directory(const attncl_context *ctx, const char *given)
+char *attncl__cache_find_directory(const attncl_context *ctx, const char *given)
 {
     const char *own = given ? given : attncl__context_env(ctx, ENV_CACHE_DIR);
     const char *mode = attncl__context_env(ctx, ENV_CACHE);
@@ -136,7 +137,7 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx)
 {
     const char *mode = attncl__context_env(ctx, ENV_CACHE);
     const bool writable = !mode || strcmp(mode, "rw") == 0;
-    const bool is_sparing = !mode && ctx->caps.keeps_programs;
+    const bool is_sparing = !mode && ctx->caps.has_own_cache;
     const char *why = "out of memory";
     struct disk_cache *cache = NULL;
 
@@ -155,9 +156,9 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx)
     if (attncl__private_dir_open(ctx->cache_directory, writable, &cache->directory, &why) ||
         (is_sparing &&
          attncl__private_dir_open(ctx->cache_directory, false, &cache->directory, &why)))
-        cache->device_key = device_key(ctx);
+        cache->device_key = make_device_key(ctx);
     if (!cache->device_key) {
-        // Nothing is missing where a driver that keeps programs by itself finds no directory.
+        // With a driver that has its own cache this is no loss.
         attncl__log(is_sparing ? ATTNCL_LOG_DEBUG : ATTNCL_LOG_ERROR, "no program cache in %s: %s",
                     ctx->cache_directory, why ? why : "out of memory");
         attncl__cache_close(cache);
@@ -171,16 +172,16 @@ void attncl__cache_close(struct disk_cache *cache)
     if (!cache)
         return;
     if (cache->has_stored)
-        attncl__cache_evict(&cache->directory, cap_bytes);
+        attncl__cache_evict(&cache->directory, max_cache_bytes);
     attncl__private_dir_close(&cache->directory);
     attncl__free(cache->device_key);
     attncl__free(cache);
 }
 
-// -- programs.  An entry's payload: the names of the kernels, a zero byte, the driver's binary.
+// -- programs.  An entry's payload: the kernels' names, a zero byte, the driver's binary.
 
-// The names of a built program's kernels, or NULL.
-static char *kernel_names(cl_program program)
+// Returns the names of a built program's kernels, or NULL.
+static char *query_kernel_names(cl_program program)
 {
     size_t n = 0;
 
@@ -194,17 +195,17 @@ static char *kernel_names(cl_program program)
     return NULL;
 }
 
-// Whether a driver's code is about the binary, and not about what else failed.
+// True when the code blames the binary, not anything else.
 static bool is_about_binary(cl_int code)
 {
     return code == CL_INVALID_BINARY || code == CL_INVALID_PROGRAM || code == CL_INVALID_VALUE ||
            code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS;
 }
 
-// Gives the binary to the driver.  NULL when it rejects it or finds other kernels than were stored.
-// *invalid_ret: whether the entry is to blame.
-static cl_program from_binary(const attncl_context *ctx, const char *names,
-                              const unsigned char *binary, size_t n, bool *invalid_ret)
+// Creates a program from a binary.  NULL when the driver rejects it or finds other kernels than were
+// stored.  *invalid_ret: whether the cache entry is to blame.
+static cl_program create_from_binary(const attncl_context *ctx, const char *names,
+                                     const unsigned char *binary, size_t n, bool *invalid_ret)
 {
     cl_int code = CL_SUCCESS, per_device = CL_SUCCESS;
 
@@ -219,7 +220,7 @@ static cl_program from_binary(const attncl_context *ctx, const char *names,
     char *now = NULL;
     code = clBuildProgram(program, 1, &ctx->device, attncl__build_options(ctx), NULL, NULL);
     if (code == CL_SUCCESS)
-        now = kernel_names(program);
+        now = query_kernel_names(program);
     const bool same = now && strcmp(now, names) == 0;
     *invalid_ret = code == CL_SUCCESS ? now && !same : is_about_binary(code);
     attncl__free(now);
@@ -245,8 +246,8 @@ cl_program attncl__cache_load(const attncl_context *ctx, const char *source)
     const char *end = memchr(payload, '\0', n);
     if (end) {
         const size_t skip = (size_t)(end - (const char *)payload) + 1;
-        program =
-            from_binary(ctx, payload, (const unsigned char *)payload + skip, n - skip, &invalid);
+        program = create_from_binary(ctx, payload, (const unsigned char *)payload + skip, n - skip,
+                                     &invalid);
     }
     if (!program && invalid) {
         attncl__log(ATTNCL_LOG_WARN, "program cache: the driver refuses an entry");
@@ -259,26 +260,26 @@ done:
     return program;
 }
 
-bool attncl__cache_stores(const attncl_context *ctx)
+bool attncl__cache_is_writable(const attncl_context *ctx)
 {
     return ctx->cache && ctx->cache->directory.writable;
 }
 
-double attncl__cache_budget(const attncl_context *ctx, double lifetime, double seconds_each)
+double attncl__cache_compute_budget(const attncl_context *ctx, double lifetime_s, double build_s)
 {
-    const double found_s = 0.1; // PoCL finds a program in 0.02 to 0.06, compiles for 0.15 or more
+    const double max_hit_s =
+        0.1; // PoCL takes 0.02 to 0.06 with its cache warm, at least 0.15 to compile
 
     if (!ctx->cache || !ctx->cache->is_sparing)
         return INFINITY;
-    return seconds_each > found_s ? -1 : lifetime / 20;
+    return build_s > max_hit_s ? -1 : lifetime_s / 20;
 }
 
-// Names and binary as one payload.
 static bool make_payload(cl_program program, struct strbuf *ret)
 {
     unsigned char *binary = NULL;
     size_t n = 0;
-    char *names = kernel_names(program);
+    char *names = query_kernel_names(program);
 
     if (!names ||
         clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof n, &n, NULL) != CL_SUCCESS ||
@@ -301,7 +302,7 @@ void attncl__cache_store(const attncl_context *ctx, const char *source, cl_progr
 {
     struct strbuf key = STRBUF_EMPTY, payload = STRBUF_EMPTY;
 
-    if (attncl__cache_stores(ctx) && make_key(ctx, source, &key) &&
+    if (attncl__cache_is_writable(ctx) && make_key(ctx, source, &key) &&
         make_payload(program, &payload)) {
         const bool stored =
             attncl__cache_entry_write(&ctx->cache->directory, (struct bytes){key.data, key.used},

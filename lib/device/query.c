@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Queries about buffers, events, kernels and limits.
+// Queries of buffers, events, kernels and device limits.
 
 #include <string.h>
 
 #include "device/internal.h"
 
-attncl_status attncl__device_argument_bytes(attncl_context *ctx, size_t *ret)
+attncl_status attncl__device_max_argument_bytes(attncl_context *ctx, size_t *ret)
 {
-    return DEVICE_ANSWER(ctx->device, CL_DEVICE_MAX_PARAMETER_SIZE, ret);
+    return DEVICE_QUERY(ctx->device, CL_DEVICE_MAX_PARAMETER_SIZE, ret);
 }
 
-attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *bytes_ret)
+attncl_status attncl__buffer_get_size(attncl_context *ctx, cl_mem mem, size_t *bytes_ret)
 {
     cl_context owner = NULL;
 
@@ -33,7 +33,7 @@ attncl_status attncl__event_is_complete(cl_event event, bool *ret)
 
 attncl_status attncl__event_wait(attncl_context *ctx, cl_event event)
 {
-    return attncl__transfer_check(ctx, clWaitForEvents(1, &event), "clWaitForEvents");
+    return attncl__check_transfer(ctx, clWaitForEvents(1, &event), "clWaitForEvents");
 }
 
 attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t *end_ret)
@@ -48,7 +48,7 @@ attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t 
     return ATTNCL_OK;
 }
 
-attncl_status attncl__kernel_arg(cl_kernel kernel, cl_uint i, struct kernel_arg *ret)
+attncl_status attncl__kernel_query_arg(cl_kernel kernel, cl_uint i, struct kernel_arg *ret)
 {
     cl_kernel_arg_address_qualifier place = CL_KERNEL_ARG_ADDRESS_PRIVATE;
 
@@ -66,8 +66,8 @@ attncl_status attncl__kernel_arg(cl_kernel kernel, cl_uint i, struct kernel_arg 
     return ATTNCL_OK;
 }
 
-attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
-                                    size_t *local_ret, size_t *private_ret)
+attncl_status attncl__kernel_query_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
+                                          size_t *local_ret, size_t *private_ret)
 {
     size_t group = 0;
     cl_ulong local = 0, spilled = 0;

@@ -6,8 +6,8 @@
 
 #include "device/internal.h"
 
-// The vendor is that of the first row whose texts are part of the device's (NULL: any).  Runtimes
-// come before hardware vendors: PoCL names the CPU's vendor, AMD or Intel.
+// The first row whose texts are contained in the device's texts (NULL: any) gives the vendor.  Runtimes
+// come before hardware vendors, because PoCL reports the CPU's vendor, AMD or Intel.
 static const struct {
     const char *platform, *vendor, *name;
     enum device_vendor is;
@@ -25,11 +25,11 @@ static const struct {
     {NULL, "Qualcomm", NULL, VENDOR_QUALCOMM},
 };
 
-// 0 and NULL: unchanged, any.
+// A field of 0 or NULL matches any device, or changes nothing.
 struct quirk {
     enum device_vendor vendor; // VENDOR_OTHER: any
     attncl_device_type type;
-    const char *name; // part of the device's
+    const char *name; // part of the device's name
     size_t max_group;
     uint64_t max_loop_iterations;
     unsigned vector_width;
@@ -38,7 +38,7 @@ struct quirk {
     bool no_clblast;
     bool cpu_variant;
     bool builtin_prefetch;
-    bool keeps_programs;
+    bool has_own_cache;
     bool blocking_writes;
 };
 
@@ -46,23 +46,22 @@ static const struct quirk quirks[] = {
     // CLBlast reaches a tenth of a CPU's peak, and each of its kernels compiles for a second.
     {.type = ATTNCL_DEVICE_CPU, .no_clblast = true},
 
-    // Live values of all work-items of a work-group are on one thread's stack, which larger
-    // work-groups have overflowed.
+    // One thread's stack holds the live values of all work-items of a work-group; larger work-groups
+    // have overflowed it.
     {.vendor = VENDOR_POCL, .max_group = 256},
-    // prefetch() does nothing.  Skinny GEMMs take two thirds of their time with the compiler's
-    // builtin.
+    // prefetch() does nothing.  With the compiler's builtin, skinny GEMMs take two thirds of the time.
     {.vendor = VENDOR_POCL, .builtin_prefetch = true},
 
-    // Asked for a program's binary it compiles every kernel once more, for work-groups of any size: as long as
-    // the first run took.  What it compiles it keeps on disk.
-    {.vendor = VENDOR_POCL, .keeps_programs = true},
+    // To return a program's binary it compiles every kernel again, for work-groups of any size, which takes as long as
+    // the first build.  It caches programs on disk itself.
+    {.vendor = VENDOR_POCL, .has_own_cache = true},
 
     // The CPU's vectors hold 16 floats, whatever native width the driver reports.
     {.type = ATTNCL_DEVICE_CPU, .name = "avx512", .vector_width = 16},
     {.type = ATTNCL_DEVICE_CPU, .name = "znver4", .vector_width = 16},
     {.type = ATTNCL_DEVICE_CPU, .name = "znver5", .vector_width = 16},
 
-    // A work-item's loops end after 65,535 iterations, silently.  clFinish() may return before data
+    // A work-item's loops end silently after 65,535 iterations.  clFinish() may return before the data
     // of non-blocking writes has been read (Mesa 22.3).
     {.vendor = VENDOR_MESA_CPU,
      .blocking_writes = true,
@@ -74,8 +73,8 @@ static const struct quirk quirks[] = {
     // A simulator of one CPU; claims to be a GPU too.
     {.vendor = VENDOR_OCLGRIND, .max_group = 256, .no_clblast = true, .cpu_variant = true},
 
-    // 1.1 to 1.9 times the time of native kernels in five products from 1024^3 to 4096 x 2048 x 512 and in batches; its
-    // database has no row for this processor.
+    // CLBlast takes 1.1 to 1.9 times as long as native kernels in five GEMMs from 1024^3 to 4096 x 2048 x 512 and in
+    // batches; its database has no row for this GPU.
     {.vendor = VENDOR_NVIDIA, .type = ATTNCL_DEVICE_GPU, .name = "H100", .no_clblast = true},
     {.vendor = VENDOR_NVIDIA, .type = ATTNCL_DEVICE_GPU, .name = "H200", .no_clblast = true},
 
@@ -84,28 +83,26 @@ static const struct quirk quirks[] = {
     {.vendor = VENDOR_NVIDIA, .type = ATTNCL_DEVICE_GPU, .group_multiple = 32},
     // Larger work-groups need reqd_work_group_size and may not fit the registers.
     {.vendor = VENDOR_AMD, .type = ATTNCL_DEVICE_GPU, .max_group = 256},
-    // Kernels with many registers halve the work-group that fits: the per-kernel limit decides
-    // above this.
+    // Kernels with many registers halve the largest work-group; above this size the per-kernel limit decides.
     {.vendor = VENDOR_INTEL, .type = ATTNCL_DEVICE_GPU, .max_group = 256},
-    // Local memory is global memory, and CLBlast's kernels do not suit the compiler.
+    // Local memory is emulated in global memory, and the compiler handles CLBlast's kernels badly.
     {.vendor = VENDOR_ARM, .type = ATTNCL_DEVICE_GPU, .max_group = 128, .no_clblast = true},
     // Per-kernel limits as low as 128 were seen.
     {.vendor = VENDOR_QUALCOMM, .type = ATTNCL_DEVICE_GPU, .max_group = 128, .no_clblast = true},
-    // Pipelines that use all of the local memory fail when their kernel is created.
+    // Creating a kernel that uses all of the local memory fails.
     {.vendor = VENDOR_APPLE, .type = ATTNCL_DEVICE_GPU, .local_bytes = 32768, .no_clblast = true},
     // The CPU device accepts no work-group of more than one work-item with barriers.
     {.vendor = VENDOR_APPLE, .type = ATTNCL_DEVICE_CPU, .max_group = 1},
 };
 
-// Each runs its vendor's own driver.  AMD's puts features behind a colon: "gfx90a:sramecc+:xnack-".  By exact names: a
-// compiler may abort where it does not know an instruction.
-// Local memory of a compute unit: as NVIDIA's programming guide has it; 0: not known.
-// Lanes that a shuffle reaches: AMD's later architectures have waves of 32 or 64, which shuffle in halves.
+// GPU architectures with their vendor's own driver.  Names must match exactly, because a compiler may abort at an
+// instruction that it does not know; AMD's driver appends features: "gfx90a:sramecc+:xnack-".
 struct architecture {
-    const char *platform, *name; // name NULL: by its compute capability
-    unsigned compute_capability, unit_local_kib;
+    const char *platform, *name; // name NULL: match compute_capability instead
+    unsigned compute_capability,
+        unit_local_kib; // local memory of a compute unit (NVIDIA's guide); 0: unknown
     enum matrix_instruction mma;
-    unsigned lanes;
+    unsigned lanes; // that a shuffle reaches; RDNA's waves of 64 shuffle in halves
 };
 
 static const char cuda[] = "NVIDIA CUDA", amd[] = "AMD Accelerated Parallel Processing";
@@ -148,25 +145,25 @@ static void apply_architecture(const attncl_device_info *info, struct device_cap
     }
 }
 
-static bool part_of(const char *part, const char *text)
+static bool is_part_of(const char *part, const char *text)
 {
     return !part || strstr(text, part);
 }
 
-enum device_vendor attncl__quirks_vendor(const attncl_device_info *info)
+enum device_vendor attncl__quirks_find_vendor(const attncl_device_info *info)
 {
     for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; ++i)
-        if (part_of(vendors[i].platform, info->platform_name) &&
-            part_of(vendors[i].vendor, info->vendor) && part_of(vendors[i].name, info->name))
+        if (is_part_of(vendors[i].platform, info->platform_name) &&
+            is_part_of(vendors[i].vendor, info->vendor) && is_part_of(vendors[i].name, info->name))
             return vendors[i].is;
     return VENDOR_OTHER;
 }
 
-static bool matches(const struct quirk *q, enum device_vendor vendor,
-                    const attncl_device_info *info)
+static bool matches_device(const struct quirk *q, enum device_vendor vendor,
+                           const attncl_device_info *info)
 {
     return (q->vendor == VENDOR_OTHER || q->vendor == vendor) &&
-           (!q->type || q->type == info->type) && part_of(q->name, info->name);
+           (!q->type || q->type == info->type) && is_part_of(q->name, info->name);
 }
 
 void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *caps)
@@ -175,7 +172,7 @@ void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *ca
     for (size_t i = 0; i < sizeof quirks / sizeof quirks[0]; ++i) {
         const struct quirk *q = &quirks[i];
 
-        if (!matches(q, caps->vendor, info))
+        if (!matches_device(q, caps->vendor, info))
             continue;
         if (q->max_group && caps->max_group > q->max_group)
             caps->max_group = q->max_group;
@@ -191,7 +188,7 @@ void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *ca
             caps->variant = VARIANT_CPU;
         caps->clblast_candidate &= !q->no_clblast;
         caps->builtin_prefetch |= q->builtin_prefetch;
-        caps->keeps_programs |= q->keeps_programs;
+        caps->has_own_cache |= q->has_own_cache;
         caps->blocking_writes |= q->blocking_writes;
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Choosing a device, and the public list of them.
+// Chooses a device; the public list of devices.
 
 #define _GNU_SOURCE // strcasestr
 #include <stdio.h>
@@ -14,8 +14,7 @@
 #include "base/struct.h"
 #include "device/internal.h"
 
-// wanted: as attncl__device_select() has it.
-static bool matches(const attncl_device_info *info, const char *wanted)
+static bool matches_text(const attncl_device_info *info, const char *wanted)
 {
     char platform[5] = "", device[5] = "";
     int end = 0;
@@ -32,10 +31,10 @@ static bool matches(const attncl_device_info *info, const char *wanted)
     return strcasestr(info->name, wanted) || strcasestr(info->platform_name, wanted);
 }
 
-// GPUs, then CPUs, then other hardware, then simulators and software devices.
-static int rank_of(const attncl_device_info *info)
+// Ranks GPUs over CPUs over other hardware over software devices and simulators.
+static int rank_type(const attncl_device_info *info)
 {
-    const enum device_vendor vendor = attncl__quirks_vendor(info);
+    const enum device_vendor vendor = attncl__quirks_find_vendor(info);
 
     if (vendor == VENDOR_OCLGRIND)
         return 0;
@@ -44,21 +43,23 @@ static int rank_of(const attncl_device_info *info)
     return info->type == ATTNCL_DEVICE_GPU ? 4 : info->type == ATTNCL_DEVICE_CPU ? 3 : 2;
 }
 
-// Within a kind, by the estimated peak, then by memory.
+// Compares ranks, then estimated peaks, then memory.
 static bool is_better(const attncl_device_info *a, const attncl_device_info *b)
 {
-    const double peak_a = attncl__peak_flop_per_second(a), peak_b = attncl__peak_flop_per_second(b);
+    const double peak_a = attncl__estimate_peak_flop_per_second(a),
+                 peak_b = attncl__estimate_peak_flop_per_second(b);
 
-    if (rank_of(a) != rank_of(b))
-        return rank_of(a) > rank_of(b);
+    if (rank_type(a) != rank_type(b))
+        return rank_type(a) > rank_type(b);
     if (peak_a != peak_b)
         return peak_a > peak_b;
     return a->global_memory_bytes > b->global_memory_bytes;
 }
 
-// A maker of GPUs: its number on the PCI bus, the file that its driver needs, if not the render node, and its OpenCL library.
 static const struct maker {
-    const char *name, *pci_id, *file, *library;
+    const char *name, *pci_id;
+    const char *file;    // needed by the driver; NULL: the render node
+    const char *library; // OpenCL driver
     enum device_vendor vendor;
 } makers[] = {
     {"an NVIDIA", "0x10de", "/dev/nvidiactl", "libnvidia-opencl.so.1", VENDOR_NVIDIA},
@@ -70,12 +71,12 @@ static bool has_gpu_of(const struct device_list *list, const struct maker *m)
 {
     for (size_t i = 0; i < list->n; ++i)
         if (list->entries[i].info.type == ATTNCL_DEVICE_GPU &&
-            attncl__quirks_vendor(&list->entries[i].info) == m->vendor)
+            attncl__quirks_find_vendor(&list->entries[i].info) == m->vendor)
             return true;
     return false;
 }
 
-// The file by which OpenCL would reach a GPU of this maker; false: there is none.
+// Finds the file by which OpenCL would reach a GPU of this maker; false if there is no such GPU.
 static bool find_gpu(const char *root, const struct maker *m, char path[DEVICE_PATH_BYTES])
 {
     enum { FIRST_NODE = 128, N_NODES = 16 };
@@ -97,8 +98,8 @@ static bool find_gpu(const char *root, const struct maker *m, char path[DEVICE_P
     return m->file && access(path, F_OK) == 0;
 }
 
-void attncl__gpus_without_driver(const char *root, const struct device_list *list,
-                                 struct strbuf *ret)
+void attncl__list_gpus_without_driver(const char *root, const struct device_list *list,
+                                      struct strbuf *ret)
 {
     char path[DEVICE_PATH_BYTES];
 
@@ -115,7 +116,7 @@ void attncl__gpus_without_driver(const char *root, const struct device_list *lis
     }
 }
 
-static attncl_status refuse(const struct device_list *list, const char *wanted)
+static attncl_status fail_no_device(const struct device_list *list, const char *wanted)
 {
     struct strbuf t = STRBUF_EMPTY;
     const bool wants_gpu = strcasecmp(wanted, "gpu") == 0;
@@ -123,7 +124,7 @@ static attncl_status refuse(const struct device_list *list, const char *wanted)
     if (list->n == 0)
         attncl__strbuf_add(&t, "no OpenCL device was found");
     else
-        attncl__strbuf_add(&t, "no available device matches \"%s\"; there is ", wanted);
+        attncl__strbuf_add(&t, "no available device matches_text \"%s\"; there is ", wanted);
     for (size_t i = 0; i < list->n; ++i) {
         const attncl_device_info *info = &list->entries[i].info;
         attncl__strbuf_add(&t, "%s%d:%d %s (%s)%s", i ? ", " : "", info->platform, info->device,
@@ -133,7 +134,7 @@ static attncl_status refuse(const struct device_list *list, const char *wanted)
         attncl__strbuf_add(&t, "; without devices: %s", list->empty_platforms);
     const size_t used = t.used;
     if (list->n == 0 || wants_gpu)
-        attncl__gpus_without_driver("", list, &t);
+        attncl__list_gpus_without_driver("", list, &t);
     if (list->n == 0 && t.used == used)
         attncl__strbuf_add(&t, "; install a driver, for example pocl-opencl-icd");
     const attncl_status status =
@@ -142,12 +143,12 @@ static attncl_status refuse(const struct device_list *list, const char *wanted)
     return status;
 }
 
-// A CPU where there is a GPU is worth knowing.
+// Logs why a CPU was chosen although the machine has a GPU.
 static void log_gpus_without_driver(const struct device_list *list)
 {
     struct strbuf t = STRBUF_EMPTY;
 
-    attncl__gpus_without_driver("", list, &t);
+    attncl__list_gpus_without_driver("", list, &t);
     if (t.used && !t.failed)
         attncl__log(ATTNCL_LOG_INFO, "no GPU is used%s", t.data);
     attncl__strbuf_free(&t);
@@ -159,11 +160,11 @@ attncl_status attncl__device_select(const struct device_list *list, const char *
     size_t best = list->n;
 
     for (size_t i = 0; i < list->n; ++i)
-        if (matches(&list->entries[i].info, wanted) &&
+        if (matches_text(&list->entries[i].info, wanted) &&
             (best == list->n || is_better(&list->entries[i].info, &list->entries[best].info)))
             best = i;
     if (best == list->n)
-        return refuse(list, wanted ? wanted : "");
+        return fail_no_device(list, wanted ? wanted : "");
     if (!(wanted && *wanted) && list->entries[best].info.type != ATTNCL_DEVICE_GPU)
         log_gpus_without_driver(list);
     *index_ret = best;
@@ -181,7 +182,7 @@ attncl_status attncl_device_count(size_t *count_ret)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__device_entry(size_t index, struct device_entry *ret)
+attncl_status attncl__device_get_entry(size_t index, struct device_entry *ret)
 {
     attncl_status status = ATTNCL_OK;
     struct device_list list = {0};
@@ -201,6 +202,6 @@ attncl_status attncl_device_get(size_t index, attncl_device_info *info_ret)
     struct device_entry entry;
 
     REQUIRE(info_ret, ATTNCL_ERR_ARGUMENT, "info_ret is NULL");
-    TRY(attncl__device_entry(index, &entry));
+    TRY(attncl__device_get_entry(index, &entry));
     return STRUCT_WRITE(attncl_device_info, info_ret, &entry.info);
 }

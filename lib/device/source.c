@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernel sources with their includes expanded, so that drivers open no files.
+// Expands the includes of kernel sources, so that drivers need to open no files.
 
 #include <errno.h>
 #include <stdbool.h>
@@ -14,15 +14,14 @@
 
 enum { MAX_FILES = 64, MAX_NAME = 128 };
 
-// State of an expansion.
-struct flat {
+struct expansion {
     const char *directory; // NULL: the embedded sources
     struct strbuf out;
     char seen[MAX_FILES][MAX_NAME];
     size_t n_seen;
 };
 
-static attncl_status read_disk(const char *directory, const char *name, struct strbuf *ret)
+static attncl_status read_from_disk(const char *directory, const char *name, struct strbuf *ret)
 {
     attncl_status status = ATTNCL_OK;
     struct strbuf path = STRBUF_EMPTY;
@@ -50,9 +49,9 @@ done:
 
 static attncl_status read_source(const char *directory, const char *name, struct strbuf *ret)
 {
-    attncl__strbuf_add_bytes(ret, "", 0); // "" for an empty file
+    attncl__strbuf_add_bytes(ret, "", 0); // so that ret->data is "" for an empty file
     if (directory)
-        return read_disk(directory, name, ret);
+        return read_from_disk(directory, name, ret);
     for (size_t i = 0; i < attncl__n_sources; ++i)
         if (strcmp(attncl__sources[i].file, name) == 0) {
             attncl__strbuf_add_bytes(ret, attncl__sources[i].bytes, attncl__sources[i].n_bytes);
@@ -62,7 +61,7 @@ static attncl_status read_source(const char *directory, const char *name, struct
 }
 
 // True when `line` is #include "name"; copies the name.
-static bool is_include(const char *line, char name[MAX_NAME])
+static bool parse_include(const char *line, char name[MAX_NAME])
 {
     static const char word[] = "#include", blanks[] = " \t";
 
@@ -79,7 +78,7 @@ static bool is_include(const char *line, char name[MAX_NAME])
     return true;
 }
 
-static bool seen_before(const struct flat *f, const char *name)
+static bool is_seen(const struct expansion *f, const char *name)
 {
     for (size_t i = 0; i < f->n_seen; ++i)
         if (strcmp(f->seen[i], name) == 0)
@@ -88,7 +87,7 @@ static bool seen_before(const struct flat *f, const char *name)
 }
 
 // Recursion ends because each file is included once, and there are at most MAX_FILES.
-static attncl_status add_file(struct flat *f, const char *name)
+static attncl_status add_file(struct expansion *f, const char *name)
 {
     attncl_status status = ATTNCL_OK;
     struct strbuf source = STRBUF_EMPTY;
@@ -112,10 +111,10 @@ static attncl_status add_file(struct flat *f, const char *name)
         const size_t n = (size_t)((stop ? stop : end) - line);
 
         ++line_number;
-        if (!is_include(line, included)) {
+        if (!parse_include(line, included)) {
             attncl__strbuf_add_bytes(&f->out, line, n);
             attncl__strbuf_add_bytes(&f->out, "\n", 1);
-        } else if (seen_before(f, included)) {
+        } else if (is_seen(f, included)) {
             attncl__strbuf_add_bytes(&f->out, "\n", 1);
         } else {
             TRY_DONE(attncl__prefix_failure(add_file(f, included), "%s:%zu", name, line_number));
@@ -132,7 +131,7 @@ done:
 attncl_status attncl__source_load(const attncl_context *ctx, const char *file, char **text_ret)
 {
     attncl_status status = ATTNCL_OK;
-    struct flat *f = attncl__alloc_zero(sizeof *f);
+    struct expansion *f = attncl__alloc_zero(sizeof *f);
 
     REQUIRE(f, ATTNCL_ERR_NO_MEMORY, "kernel source %s", file);
     f->directory = attncl__context_env(ctx, ENV_CL_DIR);

@@ -55,7 +55,7 @@ static attncl_status create_part_in_place(attncl_context *ctx, cl_mem buffer, si
         return attncl__buffer_retain(buffer, ret);
     // Fails for a buffer that is itself a sub-buffer; then the value is copied.
     if (offset % ctx->caps.align_bytes == 0)
-        (void)attncl__buffer_part(ctx, buffer, offset, bytes, ret);
+        (void)attncl__buffer_create_part(ctx, buffer, offset, bytes, ret);
     return ATTNCL_OK;
 }
 
@@ -68,7 +68,7 @@ static attncl_status check_buffer(attncl_context *ctx, const struct io_binding *
 
     REQUIRE(offset >= 0, ATTNCL_ERR_ARGUMENT, "%s: offset %" PRId64 " is negative", b->name,
             offset);
-    TRY(attncl__buffer_query(ctx, buffer, &have));
+    TRY(attncl__buffer_get_size(ctx, buffer, &have));
     const bool fits =
         ckd_mul_size((size_t)offset, attncl_dtype_bytes(b->desc.dtype), offset_bytes) &&
         ckd_add_size(*offset_bytes, need, &end) && end <= have;

@@ -27,7 +27,7 @@ struct io_binding *attncl__find_binding(const struct io_list *io, const char *na
 attncl_status attncl__get_runnable_program(const attncl_graph *g, struct program **ret)
 {
     TRY(attncl__get_program(g, ret));
-    return attncl__context_usable((*ret)->ctx);
+    return attncl__context_check_usable((*ret)->ctx);
 }
 
 static bool has_bound_buffer(const struct io_list *io)

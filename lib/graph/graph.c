@@ -30,7 +30,7 @@ attncl_status attncl__graph_create_unbound(attncl_graph **graph_ret)
 attncl_status attncl_graph_create(attncl_context *context, attncl_graph **graph_ret)
 {
     REQUIRE(context && graph_ret, ATTNCL_ERR_ARGUMENT, "context or graph_ret is NULL");
-    TRY(attncl__context_usable(context));
+    TRY(attncl__context_check_usable(context));
 
     attncl_graph *g;
     TRY(attncl__graph_create_unbound(&g));

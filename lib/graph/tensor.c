@@ -128,7 +128,7 @@ static attncl_status reserve(attncl_context *ctx, struct tensor_block *block, si
         block->mapped = mapped;
         block->bytes = size;
     }
-    TRY(attncl__buffer_part(ctx, block->mem, block->used, bytes, ret));
+    TRY(attncl__buffer_create_part(ctx, block->mem, block->used, bytes, ret));
     *mapped_ret = block->mapped + block->used;
     block->used += aligned;
     return ATTNCL_OK;
@@ -149,7 +149,7 @@ attncl_status attncl__tensor_create_from(attncl_context *context, attncl_dtype d
                 : true,
             ATTNCL_ERR_DTYPE, "%s does not convert to %s", attncl_dtype_name(source->dtype),
             attncl_dtype_name(dtype));
-    TRY(attncl__context_usable(context));
+    TRY(attncl__context_check_usable(context));
 
     attncl_status status = ATTNCL_OK;
     attncl_tensor *t = attncl__alloc_zero(sizeof *t);
@@ -201,7 +201,7 @@ attncl_status attncl__tensor_read_part(attncl_tensor *tensor, size_t offset, voi
                                        size_t bytes)
 {
     assert(offset <= tensor->storage.bytes && bytes <= tensor->storage.bytes - offset);
-    TRY(attncl__context_usable(tensor->ctx));
+    TRY(attncl__context_check_usable(tensor->ctx));
     return bytes ? attncl__buffer_read(tensor->ctx, tensor->storage.mem, offset, data, bytes)
                  : ATTNCL_OK;
 }
@@ -210,7 +210,7 @@ attncl_status attncl__tensor_write_part(attncl_tensor *tensor, size_t offset, co
                                         size_t bytes)
 {
     assert(offset <= tensor->storage.bytes && bytes <= tensor->storage.bytes - offset);
-    TRY(attncl__context_usable(tensor->ctx));
+    TRY(attncl__context_check_usable(tensor->ctx));
     return bytes ? attncl__buffer_write(tensor->ctx, tensor->storage.mem, offset, data, bytes)
                  : ATTNCL_OK;
 }
@@ -233,6 +233,6 @@ attncl_status attncl_tensor_write(attncl_tensor *tensor, const void *data, size_
 
 attncl_status attncl__tensor_clear(attncl_tensor *t)
 {
-    TRY(attncl__context_usable(t->ctx));
+    TRY(attncl__context_check_usable(t->ctx));
     return attncl__buffer_fill(t->ctx, t->storage.mem, 0, 0, (t->storage.bytes + 3) & ~(size_t)3);
 }

@@ -18,7 +18,7 @@ static attncl_status want_program(struct launcher *l, const struct kspec *spec)
     struct kspec complete = *spec;
 
     kspec_set_shuffle(&complete, l->caps);
-    return attncl__program_want(l->command_list->ctx, spec->file, complete.defines);
+    return attncl__program_request(l->command_list->ctx, spec->file, complete.defines);
 }
 
 static attncl_status open_kernel(struct launcher *l, const struct kspec *spec, cl_kernel *ret)
@@ -42,7 +42,8 @@ static attncl_status check_kernel(struct launcher *l, const struct kspec *spec, 
 {
     size_t group = 0, local_bytes = 0;
 
-    TRY(attncl__kernel_limits(l->command_list->ctx, kernel, &group, &local_bytes, private_ret));
+    TRY(attncl__kernel_query_limits(l->command_list->ctx, kernel, &group, &local_bytes,
+                                    private_ret));
     if (local_bytes < sum_local_arg_bytes)
         local_bytes = sum_local_arg_bytes;
     if (local > group || local_bytes > l->caps->local_bytes)
@@ -85,7 +86,7 @@ static attncl_status check_arguments(struct launcher *l, const struct kspec *spe
 
     if (bytes <= MIN_ARGUMENT_BYTES)
         return ATTNCL_OK;
-    TRY(attncl__device_argument_bytes(l->command_list->ctx, &max));
+    TRY(attncl__device_max_argument_bytes(l->command_list->ctx, &max));
     if (bytes > max)
         l->refusal = (struct launch_refusal){true, 0};
     REQUIRE(bytes <= max, ATTNCL_ERR_UNSUPPORTED,
@@ -99,7 +100,7 @@ static attncl_status check_arg(cl_kernel kernel, const char *name, size_t i, con
     static const char *const kinds[] = {"memory", "int", "long", "float", "local memory"};
     struct kernel_arg takes = {0};
 
-    TRY(attncl__kernel_arg(kernel, (cl_uint)i, &takes));
+    TRY(attncl__kernel_query_arg(kernel, (cl_uint)i, &takes));
     const char *kind = takes.kind + (takes.kind[0] == 'u'); // uint is passed as int
     REQUIRE(!*kind || strcmp(kind, kinds[a->kind]) == 0, ATTNCL_ERR_STATE,
             "%s, argument %zu (%s): the kernel takes %s, the host passes %s", name, i, takes.name,
@@ -281,7 +282,7 @@ attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, 
                 args.arg[k] = arg_mem((struct span){NULL});
     }
     if (sum_argument_bytes(l, args.arg, args.n) > max)
-        TRY(attncl__device_argument_bytes(l->command_list->ctx, &max));
+        TRY(attncl__device_max_argument_bytes(l->command_list->ctx, &max));
     const bool has_space = sum_argument_bytes(l, args.arg, args.n) <= max;
     if (!has_space) {
         args.n = n_shared + n_part + 1;

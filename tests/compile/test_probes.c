@@ -117,7 +117,8 @@ static attncl_status apply(attncl_context *ctx, struct device_caps *caps,
 
 static enum probe_verdict known(attncl_context *ctx, const char *name, char why[PROBE_WHY_BYTES])
 {
-    return attncl__probe(ctx, &ctx->caps, &(struct probe){.name = name}, PROBE_LOOK_UP, why);
+    return attncl__probe_get_verdict(ctx, &ctx->caps, &(struct probe){.name = name}, PROBE_LOOK_UP,
+                                     why);
 }
 
 // The variants that others have are right; that of GPUs is wrong where the subject is the other one.
@@ -414,12 +415,12 @@ TABLE_TEST(verdicts_decide, uses)
     ck_assert_uint_eq(features(ctx, s, PROBE_LOOK_UP), with);
     attncl__objects_count(&after);
     ck_assert_mem_eq(&after, &before, sizeof after);
-    ck_ok(attncl__verdict_keep(ctx, s->name, "it is known to be wrong"));
+    ck_ok(attncl__verdict_store(ctx, s->name, "it is known to be wrong"));
     ck_assert_uint_eq(features(ctx, s, PROBE_LOOK_UP), without);
     ck_ok(attncl_context_destroy(ctx));
     ck_assert(strstr(warning, s->name) && strstr(warning, "is not used: it is "));
     ctx = findings_context();
-    ck_ok(attncl__verdict_keep(ctx, s->name, ""));
+    ck_ok(attncl__verdict_store(ctx, s->name, ""));
     ck_assert_uint_eq(features(ctx, s, PROBE_RUN), with);
     ck_ok(attncl_context_destroy(ctx));
 }
@@ -453,8 +454,8 @@ TEST(three_terms_are_used_where_they_were_measured)
     struct device_caps caps;
 
     for (int i = 0; i < 2; ++i)
-        ck_ok(attncl__verdict_keep(ctx, i ? subjects[ATTENTION_BY_MMA].name : subjects[GEMM].name,
-                                   ""));
+        ck_ok(attncl__verdict_store(ctx, i ? subjects[ATTENTION_BY_MMA].name : subjects[GEMM].name,
+                                    ""));
     if (describe(ctx, &subjects[GEMM], &caps)) {
         caps.tuned->entries[TUNE_THREE_TERMS][TUNE_OF_ATTENTION].line = 0;
         struct fit fit = {.probes = PROBE_RUN};
@@ -661,9 +662,9 @@ TEST(graphs_ask_for_a_precision)
     ck_assert(error_of_graph(ctx, ATTNCL_PRECISION_BF16) < 1e-6); // without the instruction
     if (emulated_mma_caps(ctx, MMA_PTX, GEMM_F32, &ctx->caps)) {
         ctx->caps.compute_units = 1;
-        ck_ok(attncl__verdict_keep(ctx, "mma gemm f32", ""));
-        ck_ok(attncl__verdict_keep(ctx, "mma gemm tf32", ""));
-        ck_ok(attncl__verdict_keep(ctx, "mma gemm bf16", ""));
+        ck_ok(attncl__verdict_store(ctx, "mma gemm f32", ""));
+        ck_ok(attncl__verdict_store(ctx, "mma gemm tf32", ""));
+        ck_ok(attncl__verdict_store(ctx, "mma gemm bf16", ""));
         ck_assert(error_of_graph(ctx, ATTNCL_PRECISION_DEFAULT) < 1e-6);
         ck_assert(error_of_graph(ctx, ATTNCL_PRECISION_TF32) < 1e-6); // of 11 bits, it loses none
         ck_assert(error_of_graph(ctx, ATTNCL_PRECISION_BF16) > 1e-3);

@@ -53,7 +53,7 @@ TABLE_TEST(quirks_change_what_they_are_about, devices)
     strcpy(info.platform_name, devices[_i].platform);
     strcpy(info.vendor, devices[_i].vendor);
     strcpy(info.name, devices[_i].name);
-    caps.vendor = attncl__quirks_vendor(&info);
+    caps.vendor = attncl__quirks_find_vendor(&info);
     ck_assert_int_eq(caps.vendor, devices[_i].maker);
     attncl__quirks_apply(&info, &caps);
     ck_assert_uint_eq(caps.max_group, devices[_i].max_group);

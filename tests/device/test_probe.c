@@ -130,7 +130,7 @@ static enum probe_verdict probe(attncl_context *ctx, const char *name, enum prob
 {
     const struct probe p = {name, run_fake, &fake};
     char why[PROBE_WHY_BYTES] = "nothing was written";
-    const enum probe_verdict verdict = attncl__probe(ctx, &ctx->caps, &p, mode, why);
+    const enum probe_verdict verdict = attncl__probe_get_verdict(ctx, &ctx->caps, &p, mode, why);
 
     ck_assert_str_eq(why, words);
     return verdict;
@@ -211,8 +211,8 @@ TEST(what_was_found_is_told_for_people)
     setenv("ATTNCL_VARIANT", "cpu", 1);
     ck_ok(attncl_device_findings(index, text, sizeof text));
     ck_assert_str_eq(text, first);
-    ck_ok(attncl__verdict_keep(ctx, "mma attention gradients f32", ""));
-    ck_ok(attncl__verdict_keep(ctx, "softmax gpu", "it is wrong"));
+    ck_ok(attncl__verdict_store(ctx, "mma attention gradients f32", ""));
+    ck_ok(attncl__verdict_store(ctx, "softmax gpu", "it is wrong"));
     ck_ok(attncl_device_findings(index, text, sizeof text));
     ck_assert_str_eq(text, lines);
     ck_ok(attncl_device_findings(index, text, strlen(lines))); // one byte too few

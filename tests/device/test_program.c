@@ -370,7 +370,7 @@ TEST(binaries_are_stored_when_they_are_built)
     struct kernel_program *program = NULL;
 
     ck_ok(attncl_context_create(NULL, &ctx));
-    ctx->caps.keeps_programs = false;
+    ctx->caps.has_own_cache = false;
     ck_ok(attncl__program_get(ctx, "probe.cl", "#define VALUE 1\n", &program));
     ck_assert_uint_eq(directory_count(), 2);
     n_binaries_asked = 0;
@@ -475,7 +475,7 @@ TABLE_TEST(what_is_wanted_is_built_by_several_threads, wants)
     for (int twice = 0; twice < 2; ++twice)
         for (int i = 0; i <= wants[_i].n_wanted; ++i) {
             snprintf(defines, sizeof defines, "#define VALUE %d\n", i);
-            ck_ok(attncl__program_want(ctx, "probe.cl", defines));
+            ck_ok(attncl__program_request(ctx, "probe.cl", defines));
         }
     attncl__programs_build(ctx);
     n_gathering = 0;

@@ -127,7 +127,7 @@ TABLE_TEST(gpus_without_a_driver_are_named, machines)
         mkdir(path, 0700);
     }
     directory_write(machines[_i].file, machines[_i].content);
-    attncl__gpus_without_driver(directory_path("", path), &list, &t);
+    attncl__list_gpus_without_driver(directory_path("", path), &list, &t);
     ck_assert_msg(words ? t.data && strncmp(t.data, words, strlen(words)) == 0 : !t.data, "%s",
                   t.data ? t.data : "nothing");
     attncl__strbuf_free(&t);

@@ -51,11 +51,11 @@ TABLE_TEST(bytes_of_arguments, codes)
 {
     size_t bytes = 99;
     faults_plan((struct fault_plan){.at = 1, .code = codes[_i], .queries = true});
-    const attncl_status status = attncl__device_argument_bytes(test_context(), &bytes);
+    const attncl_status status = attncl__device_max_argument_bytes(test_context(), &bytes);
     const struct fault_report report = faults_taken();
     ck_assert_uint_eq(report.n_failed, 1);
     check_failure(1, &report, status);
-    ck_ok(attncl__device_argument_bytes(test_context(), &bytes));
+    ck_ok(attncl__device_max_argument_bytes(test_context(), &bytes));
     ck_assert_uint_ge(bytes, 256);
 }
 

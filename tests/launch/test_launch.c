@@ -296,7 +296,7 @@ TEST(what_does_not_fit_is_unsupported)
     unsetenv("TEST_KERNEL_GROUP");
     ck_assert(launcher.refusal.refused && launcher.refusal.max_group == 2);
     // Pointers and longs.
-    ck_ok(attncl__device_argument_bytes(test_context(), &max));
+    ck_ok(attncl__device_max_argument_bytes(test_context(), &max));
     for (size_t k = 0; k < 2; ++k) {
         const size_t each = k ? 8 : launcher.caps->address_bits / 8, n = max / each + 1;
         ck_assert_uint_le(n, COUNT_OF(many));

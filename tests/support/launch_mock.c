@@ -42,10 +42,12 @@ attncl_status __real_attncl__launch(struct launcher *l, const struct kspec *spec
                                     const struct arg *args, size_t n_args);
 bool __real_attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local,
                                 bool no_spills);
-attncl_status __real_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
-                                           size_t *local_ret, size_t *private_ret);
-attncl_status __wrap_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
-                                           size_t *local_ret, size_t *private_ret);
+attncl_status __real_attncl__kernel_query_limits(attncl_context *ctx, cl_kernel kernel,
+                                                 size_t *group_ret, size_t *local_ret,
+                                                 size_t *private_ret);
+attncl_status __wrap_attncl__kernel_query_limits(attncl_context *ctx, cl_kernel kernel,
+                                                 size_t *group_ret, size_t *local_ret,
+                                                 size_t *private_ret);
 attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                                     const struct arg *args, size_t n_args);
 bool __wrap_attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local,
@@ -88,12 +90,13 @@ attncl_status __wrap_attncl__launch_part(struct launcher *l, const struct kspec 
     return __wrap_attncl__launch(l, spec, grid, args.arg, args.n);
 }
 
-attncl_status __wrap_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
-                                           size_t *local_ret, size_t *private_ret)
+attncl_status __wrap_attncl__kernel_query_limits(attncl_context *ctx, cl_kernel kernel,
+                                                 size_t *group_ret, size_t *local_ret,
+                                                 size_t *private_ret)
 {
     const char *most = getenv("TEST_KERNEL_GROUP");
     const attncl_status status =
-        __real_attncl__kernel_limits(ctx, kernel, group_ret, local_ret, private_ret);
+        __real_attncl__kernel_query_limits(ctx, kernel, group_ret, local_ret, private_ret);
 
     if (most && *group_ret > (size_t)atol(most))
         *group_ret = (size_t)atol(most);
