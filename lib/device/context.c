@@ -82,7 +82,7 @@ static attncl_status finish_context(attncl_context *ctx, const attncl_context_op
     attncl__caps_set_precision(&ctx->caps, options->precision);
     const struct tuning_key key = {ctx->info.name, ctx->info.driver_version,
                                    ctx->ignore_environment};
-    TRY(attncl__tuning_check_named(&key, tunes));
+    TRY(attncl__tuning_check_file(&key, tunes));
     ctx->caps.tuned = attncl__tuning_load(&key);
     ctx->cache_directory = attncl__cache_find_directory(ctx, options->cache_dir);
     ctx->cache = attncl__cache_open(ctx);

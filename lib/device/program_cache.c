@@ -127,7 +127,7 @@ char *attncl__cache_find_directory(const attncl_context *ctx, const char *given)
     if (own)
         attncl__strbuf_add(&path, "%s", own);
     else if (!ctx->ignore_environment)
-        attncl__user_path(ENV_XDG_CACHE_HOME, ".cache", "attncl", &path);
+        attncl__add_user_path(ENV_XDG_CACHE_HOME, ".cache", "attncl", &path);
     if (path.failed)
         attncl__strbuf_free(&path);
     return path.data;

@@ -2,14 +2,14 @@
 //
 // CLBlast, with guards against its known faults:
 //
-//   sizes       It casts sizes and offsets to int.  Sizes that do not fit are refused first.
-//   batches     Its strided-batched GEMM is wrong above about 512 cubed, with an offset or a stride
-//               with gaps.  Such batches are computed one matrix at a time.
-//   threads     Its program cache has a race at first use.  Calls are serialised by a lock.
+//   sizes       It casts sizes and offsets to int.  Sizes that do not fit are refused.
+//   batches     Its strided-batched GEMM is wrong above about 512 cubed with an offset or with gaps
+//               between matrices.  Such batches are computed one matrix at a time.
+//   threads     Its program cache has a race at first use.  A lock serialises calls.
 //   memory      It allocates a buffer for padded copies at every call.  Here one buffer per context
 //               serves all calls.
-//   teardown    Its cache keeps contexts alive and releases programs at exit.  The cache is cleared
-//               with the last context.
+//   teardown    Its cache keeps contexts alive and releases programs at exit.  It is cleared with the
+//               last context.
 
 #include "gemm/internal.h"
 
@@ -22,7 +22,7 @@
 // State per context.
 struct clblast_user {
     attncl_context *ctx;
-    cl_mem temp; // grows while GEMMs are appended
+    cl_mem temp; // for padded copies; grows while GEMMs are appended
     size_t temp_bytes;
     struct clblast_user *next;
 };
@@ -34,7 +34,7 @@ static struct clblast_user *users;
 struct clblast_call {
     struct clblast_user *user;
     struct gemm gemm;
-    bool batched; // one call for all entries
+    bool batched; // one call for all batch entries
 };
 
 const char *attncl__clblast_unsupported_reason(const struct gemm *g)
@@ -52,16 +52,16 @@ const char *attncl__clblast_unsupported_reason(const struct gemm *g)
     return NULL;
 }
 
-static bool dense(const struct gemm_matrix *x, int64_t rows, int64_t columns)
+static bool is_dense(const struct gemm_matrix *x, int64_t rows, int64_t columns)
 {
     return x->start == 0 && x->ld == columns && x->batch_stride == rows * columns;
 }
 
 static bool is_dense_batch(const struct gemm *g)
 {
-    return g->batch > 1 && dense(&g->c, g->m, g->n) &&
-           (g->trans_a ? dense(&g->a, g->k, g->m) : dense(&g->a, g->m, g->k)) &&
-           (g->trans_b ? dense(&g->b, g->n, g->k) : dense(&g->b, g->k, g->n));
+    return g->batch > 1 && is_dense(&g->c, g->m, g->n) &&
+           (g->trans_a ? is_dense(&g->a, g->k, g->m) : is_dense(&g->a, g->m, g->k)) &&
+           (g->trans_b ? is_dense(&g->b, g->n, g->k) : is_dense(&g->b, g->k, g->n));
 }
 
 bool attncl__clblast_is_one_call(const struct gemm *g)
@@ -89,14 +89,14 @@ static attncl_status check(CLBlastStatusCode code, const char *what)
 enum { MAX_TUNING_PARAMETERS = 16 };
 struct clblast_tuning {
     const char *kernel;
-    bool replaces; // what the database has too
+    bool replaces; // also replaces an entry of the database
     size_t n;
     const char *name[MAX_TUNING_PARAMETERS];
     size_t value[MAX_TUNING_PARAMETERS];
 };
 
-// Parameters of GPUs with 128 lanes per multiprocessor (RTX 3070, 3080), for NVIDIA's GPUs without an entry.  From
-// 512 cubed on the kernels that pad and transpose first, on every GPU: the ones that were compared at first use.
+// For NVIDIA GPUs without an entry: the parameters of GPUs with 128 lanes per multiprocessor (RTX 3070, 3080).  For every
+// GPU: the kernels that pad and transpose are used from 512 cubed on, which are those compared at first use.
 static const struct clblast_tuning tunings[] = {
     {"Xgemm",
      false,
@@ -164,9 +164,9 @@ done:
     return status;
 }
 
-static CLBlastTranspose transpose(bool yes)
+static CLBlastTranspose transpose(bool is_transposed)
 {
-    return yes ? CLBlastTransposeYes : CLBlastTransposeNo;
+    return is_transposed ? CLBlastTransposeYes : CLBlastTransposeNo;
 }
 
 static size_t offset(const struct gemm_matrix *x, int64_t entry)
@@ -174,8 +174,8 @@ static size_t offset(const struct gemm_matrix *x, int64_t entry)
     return (size_t)(x->start + entry * x->batch_stride);
 }
 
-// Called with the lock held.  Grows the temporary buffer to serve entry 0 and an entry with
-// offsets.
+// Called with the lock held.  Grows the temporary buffer to serve batch entry 0 and an entry with an
+// offset.
 static attncl_status reserve_temp(struct clblast_user *user, const struct gemm *g)
 {
     for (int64_t entry = 0; entry < (g->batch > 1 ? 2 : 1); ++entry) {

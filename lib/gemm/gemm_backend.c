@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// GEMM backend selection: CLBlast for the large GEMMs of GPUs, native kernels for the others and on CPUs
-// (docs/dev/decisions/0018-clblast.md).  choose() has the rules in order; the log names the one that decided.
+// GEMM backend selection: CLBlast for large GEMMs on GPUs, native kernels otherwise
+// (docs/dev/decisions/0018-clblast.md).  choose_backend() has the rules; the log names the deciding one.
 
 #include <pthread.h>
 
@@ -23,8 +23,9 @@ static struct choice choose_native(const struct device_caps *caps, const struct 
     return (struct choice){BACKEND_TILED, reason};
 }
 
-// NULL: CLBlast.  Its kernels have no matrix instructions, and a call of it is not split.
-static const char *reason_for_native(const struct launcher *l, const struct gemm *g)
+// Returns the reason for native kernels; NULL: use CLBlast, whose kernels have no matrix instructions and whose calls
+// cannot be split.
+static const char *find_reason_for_native(const struct launcher *l, const struct gemm *g)
 {
     const struct device_caps *caps = l->caps;
     const double flop = 2.0 * (double)g->m * (double)g->n * (double)g->k;
@@ -45,8 +46,7 @@ static const char *reason_for_native(const struct launcher *l, const struct gemm
     return caps->clblast ? NULL : "CLBlast's results were not found right";
 }
 
-// The rules in order.
-static struct choice choose(const struct launcher *l, const struct gemm *g)
+static struct choice choose_backend(const struct launcher *l, const struct gemm *g)
 {
     const char *reason = attncl__clblast_unsupported_reason(g);
 
@@ -66,14 +66,14 @@ static struct choice choose(const struct launcher *l, const struct gemm *g)
         return choose_native(l->caps, g, reason);
     if (l->gemm)
         return (struct choice){BACKEND_CLBLAST, "ATTNCL_GEMM=clblast"};
-    reason = reason_for_native(l, g);
+    reason = find_reason_for_native(l, g);
     if (reason || attncl__gemm_is_skinny(l->caps, g))
         return choose_native(l->caps, g, reason);
     return (struct choice){BACKEND_CLBLAST, "large"};
 }
 
-// True the first time that `line` is logged.  When the table is full, the oldest line is dropped.
-static bool first_seen(const char *line)
+// True the first time that `line` is seen.  A full table drops the oldest line.
+static bool is_first_seen(const char *line)
 {
     enum { N_SEEN = 256 };
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -103,13 +103,13 @@ static void log_choice(const struct gemm *g, const char *how, const char *reason
              "gemm %" PRId64 "x%" PRId64 "x%" PRId64 " %c%c%s, batch %" PRId64 ": %s (%s)", g->m,
              g->n, g->k, g->trans_a ? 'T' : 'N', g->trans_b ? 'T' : 'N', g->causal ? " causal" : "",
              g->batch, how, reason);
-    if (first_seen(line))
+    if (is_first_seen(line))
         attncl__log(ATTNCL_LOG_INFO, "%s", line);
 }
 
-static attncl_status check(const struct gemm *g)
+static attncl_status check_extents(const struct gemm *g)
 {
-    // Kernels count in int; half of its range is left for rounding up to whole tiles.
+    // Kernels count in int; half of its range is reserved for rounding up to whole tiles.
     const int64_t max_extent = INT32_MAX / 2;
 
     REQUIRE(g->m <= max_extent && g->n <= max_extent && g->k <= max_extent &&
@@ -132,8 +132,8 @@ size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g
                                         : attncl__gemm_gpu_scratch(caps, g);
 }
 
-// A matrix times one column as a row times the transposed matrix, which is a skinny GEMM.
-static struct gemm as_one_row(const struct gemm *g)
+// Turns a matrix times one column into a row times the transposed matrix, which is a skinny GEMM.
+static struct gemm turn_column_into_row(const struct gemm *g)
 {
     const bool column_is_dense = g->trans_b || g->b.ld == 1;
     struct gemm t = *g;
@@ -147,7 +147,7 @@ static struct gemm as_one_row(const struct gemm *g)
     t.n = g->m;
     t.a = g->b;
     t.b = g->a;
-    t.a.ld = g->k; // single rows: any leading dimension holds, this one passes the checks
+    t.a.ld = g->k; // for a single row any leading dimension is right; this one passes the checks
     t.c.ld = t.gate.ld = t.residual.ld = g->m;
     t.trans_a = false;
     t.trans_b = !g->trans_a;
@@ -158,7 +158,7 @@ static struct gemm as_one_row(const struct gemm *g)
     return t;
 }
 
-// The activation's argument is saved for backward: the GEMM writes it, and a second launch computes
+// The GEMM writes the activation's argument, which is saved for backward, and a second launch computes
 // C from it.
 static attncl_status save_and_apply_epilogue(struct launcher *l, const struct gemm *problem)
 {
@@ -182,18 +182,18 @@ attncl_status attncl__gemm(struct launcher *l, const struct gemm *problem)
 
     if (problem->batch == 0 || problem->m == 0 || problem->n == 0)
         return ATTNCL_OK;
-    TRY(check(problem));
+    TRY(check_extents(problem));
     assert(!problem->norm.weight.storage ||
-           (attncl__gemm_norms(l->caps, problem) && problem->n > 1));
-    assert(!problem->merge.position.storage || attncl__gemm_merges(l->caps, problem));
-    assert(!problem->other[0].b.span.storage || attncl__gemm_takes_others(l->caps, problem));
+           (attncl__gemm_can_norm(l->caps, problem) && problem->n > 1));
+    assert(!problem->merge.position.storage || attncl__gemm_can_merge(l->caps, problem));
+    assert(!problem->other[0].b.span.storage || attncl__gemm_can_take_others(l->caps, problem));
     if (problem->saved_for_backward.storage)
         return save_and_apply_epilogue(l, problem);
     if (problem->k == 0)
         return attncl__gemm_apply_epilogue(l, problem, 0);
 
-    const struct gemm g = as_one_row(problem);
-    const struct choice choice = choose(l, &g);
+    const struct gemm g = turn_column_into_row(problem);
+    const struct choice choice = choose_backend(l, &g);
     switch (choice.backend) {
     case BACKEND_CLBLAST:
         TRY(attncl__clblast_gemm(l, &g));

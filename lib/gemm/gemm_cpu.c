@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: MIT
 //
-// GEMM in tiles, CPU variant (cl/gemm/gemm_cpu.cl): the table of tile configurations, the choice of
-// one for a device and a shape, and the launches.
+// Tiled GEMM, CPU variant (cl/gemm/gemm_cpu.cl): the table of tile configurations, the choice for a
+// device and a shape, and the launches.
 //
-// On devices with an iteration cap (caps->max_loop_iterations) the sums over k are divided among
-// several launches.  Each one continues from the sums in C.
+// On devices with an iteration cap (caps->max_loop_iterations) several launches share the sums over k.
+// Each one continues from the sums in C.
 
 #include "gemm/internal.h"
 
 // MR, A_ROWS and the gap of A_PANEL in cl/gemm/gemm_pack.clh.
 enum { CPU_MR = 6, CPU_A_ROWS = 96, CPU_A_GAP = 16 };
-// NV by vector width: panels of 64, 16 and 8 columns.
+// NV by vector width: panels of 64, 16 or 8 columns.
 static int cpu_vectors(unsigned vw)
 {
     return vw == 16 ? 4 : 2;
 }
 
-// Packed panels of a tile must stay in a core's second-level cache of 512 KiB, beside the data that
-// streams through it.  Tiles of a causal GEMM differ in work, so keeping all cores busy to the end
-// takes more of them.
+// A tile's packed panels must stay in a core's second-level cache (512 KiB), beside the data streaming
+// through it.  A causal GEMM's tiles differ in work, so balancing the cores takes more of them.
 enum { CPU_PACK_BYTES = 288 * 1024, CPU_GROUPS_PER_CORE = 3, CPU_CAUSAL_GROUPS_PER_CORE = 16 };
-// Blocks shorter than this spend too much on reading and writing C between them.
+// Shorter blocks of k spend too much time on reading and writing C in between.
 enum { CPU_MIN_K = 64, CPU_SMALL_TILE = 24 * 64 };
-// Products of 128 and less are bound by waking cores and packing B again: 8 us of work for a core of
-// 250 GFLOP/s.
+// GEMMs of 128 cubed and less are bound by waking cores and packing B again: at least 8 us of work for a
+// core of 250 GFLOP/s.
 enum { CPU_GROUP_FMAS = 1 << 20 };
 // With a transposed A: tiles per core, and the minimum length of a split of k.
 enum { CPU_WIDE_PER_CORE = 2, CPU_MIN_SPLIT_K = 1024 };
-// Without packing: elements of C, and of a row of A or B, at most.
+// Without packing: maximum number of elements of C, and of a row of A or B.
 enum { CPU_MAX_DIRECT = 65536, CPU_MAX_DIRECT_ROW = 512 };
 enum { CPU_K_MULTIPLE = 16 }; // whole squares for the transposing copy
 struct cpu_tile {
@@ -44,9 +43,9 @@ static const struct cpu_tile cpu_tile_configs[] = {
 };
 enum { N_CPU_WIDE_TILES = 7, N_CPU_TILES = sizeof cpu_tile_configs / sizeof cpu_tile_configs[0] };
 
-// True when a transposed A and a plain B are read where they are: a C so small does not use copied
-// elements often enough.  Their rows must be short, too: of blocks of longer ones too many lines would
-// fall in the same cache sets.  Blocks of k are long: not where loops are limited.
+// True when a transposed A and a plain B are read in place, because a small C does not reuse copied
+// elements often enough.  Rows must be short, since blocks of long rows put too many lines into the same
+// cache sets.  Blocks of k are long, so loops must not be limited.
 static bool is_direct(const struct device_caps *caps, const struct gemm *g, int panel)
 {
     return caps->max_loop_iterations == 0 && g->trans_a && !g->trans_b && g->n % panel == 0 &&
@@ -67,15 +66,15 @@ static size_t a_pack_bytes(const struct gemm *g, const struct cpu_tile *t)
     return sizeof(float) * (size_t)(panels * (CPU_MR * t->k + CPU_A_GAP));
 }
 
-// Upper bounds of a work-item's loop iterations: per k of a launch, and per block of k in addition.
+// Upper bounds of a work-item's loop iterations: per k of a launch, and additionally per block of k.
 static int64_t iterations_per_k(const struct cpu_tile *t, int panel)
 {
     return 2 * (t->n + panel) + t->m + ceil_div(t->m, CPU_MR) * ceil_div(t->n, panel);
 }
 
-static int64_t iterations_besides(const struct cpu_tile *t, int panel)
+static int64_t iterations_per_block(const struct cpu_tile *t, int panel)
 {
-    // Edge panels element by element, and the epilogue.
+    // Edge panels are copied element by element; then the epilogue.
     return 2 * round_up(t->m, CPU_MR) * round_up(t->n, panel);
 }
 
@@ -84,7 +83,7 @@ static int64_t iterations_besides(const struct cpu_tile *t, int panel)
 static struct cpu_tile fit_cpu_tile(const struct device_caps *caps, const struct gemm *g,
                                     struct cpu_tile t, int panel)
 {
-    // The argument of an operand that is not packed has one element.
+    // The local-memory argument of an operand that is not packed has one element.
     const size_t local_bytes = caps->local_bytes - (g->trans_a ? 0 : sizeof(float));
     const size_t max_bytes = local_bytes < CPU_PACK_BYTES ? local_bytes : CPU_PACK_BYTES;
 
@@ -106,17 +105,17 @@ static bool cpu_tile_is_profitable(const struct device_caps *caps, const struct 
 {
     const int64_t limit = (int64_t)caps->max_loop_iterations;
 
-    if (limit && iterations_per_k(t, panel) * t->k + iterations_besides(t, panel) > limit)
+    if (limit && iterations_per_k(t, panel) * t->k + iterations_per_block(t, panel) > limit)
         return false;
     return t->k >= CPU_MIN_K || t->k >= g->k || t->m * t->n <= CPU_SMALL_TILE;
 }
 
-// The tuned tile of this class, if it gives each core at least two: it was measured on another
-// shape of the class, and must not leave cores idle on this one.
-static bool tuned_cpu_tile(const struct device_caps *caps, const struct gemm *g, int panel,
-                           struct cpu_tile *ret)
+// *ret: the class's tuned tile.  False unless each core gets at least two tiles: it was measured on
+// another shape of the class and must not leave cores idle on this one.
+static bool find_tuned_cpu_tile(const struct device_caps *caps, const struct gemm *g, int panel,
+                                struct cpu_tile *ret)
 {
-    const int *tuned = attncl__tuned(caps, TUNE_GEMM_CPU, attncl__gemm_class(g));
+    const int *tuned = attncl__tuned(caps, TUNE_GEMM_CPU, attncl__gemm_get_tune_class(g));
 
     if (!tuned)
         return false;
@@ -132,11 +131,11 @@ static size_t partials_bytes(const struct gemm *g, int64_t n_splits)
     return sizeof(float) * (size_t)(n_splits * g->m * g->n);
 }
 
-// Number of splits of k (split-K): each tile is computed once per split, in parallel.  1: no
-// split-K.  Where C is small and k is long, this keeps all cores busy with large tiles; small ones
-// would spend too long on copying A and B.
-static int64_t cpu_split_k_count(const struct device_caps *caps, const struct gemm *g,
-                                 const struct cpu_tile *t)
+// Returns the number of splits of k (split-K), which are computed in parallel; 1: no split-K.  When C is
+// small and k is long, this keeps all cores busy with large tiles; small tiles would spend too much time
+// on copying A and B.
+static int64_t choose_n_splits(const struct device_caps *caps, const struct gemm *g,
+                               const struct cpu_tile *t)
 {
     const int64_t wanted = CPU_WIDE_PER_CORE * caps->compute_units;
     const int64_t tiles = attncl__gemm_tile_count(g, t->m, t->n);
@@ -153,24 +152,25 @@ static int64_t cpu_split_k_count(const struct device_caps *caps, const struct ge
     return 1;
 }
 
-// Work-groups that keep all cores busy to the end, but none of less work than waking a core costs.
-static int64_t groups_wanted(const struct device_caps *caps, const struct gemm *g)
+// Returns how many work-groups keep all cores busy to the end without giving any less work than waking a
+// core costs.
+static int64_t choose_n_groups(const struct device_caps *caps, const struct gemm *g)
 {
     const int64_t per_core = g->causal ? CPU_CAUSAL_GROUPS_PER_CORE : CPU_GROUPS_PER_CORE;
-    const double worthwhile =
+    const double profitable =
         (double)g->m * (double)g->n * (double)g->k * (double)g->batch / CPU_GROUP_FMAS;
-    const int64_t most = per_core * caps->compute_units;
+    const int64_t max = per_core * caps->compute_units;
 
-    return worthwhile < (double)most ? (int64_t)worthwhile : most;
+    return profitable < (double)max ? (int64_t)profitable : max;
 }
 
 static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const struct gemm *g,
                                        int panel, bool *tuned_ret)
 {
-    const int64_t wanted = groups_wanted(caps, g);
+    const int64_t wanted = choose_n_groups(caps, g);
     struct cpu_tile t = {0};
 
-    *tuned_ret = !g->causal && !g->trans_a && tuned_cpu_tile(caps, g, panel, &t);
+    *tuned_ret = !g->causal && !g->trans_a && find_tuned_cpu_tile(caps, g, panel, &t);
     if (*tuned_ret)
         return t;
     for (int i = g->trans_a ? 0 : N_CPU_WIDE_TILES; i < N_CPU_TILES; ++i) {
@@ -178,11 +178,11 @@ static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const str
         const int64_t groups = attncl__gemm_tile_count(g, t.m, t.n) * g->batch;
         if (!cpu_tile_is_profitable(caps, g, &t, panel))
             continue;
-        // Small tiles cost more than idle cores once a panel of columns does not fill.
+        // Tiles smaller than this cost more than idle cores.
         if (groups >= wanted || t.m * t.n <= CPU_SMALL_TILE)
             break;
-        // Wide tiles do as well where all cores get equally many.
-        if (cpu_split_k_count(caps, g, &t) > 1 ||
+        // Wide tiles do as well if all cores get equally many.
+        if (choose_n_splits(caps, g, &t) > 1 ||
             (g->trans_a && groups >= CPU_WIDE_PER_CORE * caps->compute_units &&
              groups % caps->compute_units == 0))
             break;
@@ -190,13 +190,12 @@ static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const str
     return t;
 }
 
-// Terms of the sums that one launch may compute: whole blocks of k within the device's iteration
-// cap.  Edge panels cost iterations_besides() in every block.
-static int64_t cpu_k_step(const struct device_caps *caps, const struct gemm *g,
-                          const struct cpu_tile *t, int panel)
+// Returns how much of k one launch may sum: whole blocks within the device's iteration cap.
+static int64_t choose_k_step(const struct device_caps *caps, const struct gemm *g,
+                             const struct cpu_tile *t, int panel)
 {
     const int64_t limit = (int64_t)caps->max_loop_iterations;
-    const int64_t per_block = iterations_per_k(t, panel) * t->k + iterations_besides(t, panel);
+    const int64_t per_block = iterations_per_k(t, panel) * t->k + iterations_per_block(t, panel);
 
     if (limit == 0)
         return g->k;
@@ -208,7 +207,7 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
 {
     const unsigned vw = l->caps->vector_width;
     const int64_t tiles_m = ceil_div(g->m, t->m), tiles_n = ceil_div(g->n, t->n);
-    const int64_t k_step = cpu_k_step(l->caps, g, t, panel);
+    const int64_t k_step = choose_k_step(l->caps, g, t, panel);
     const bool direct = is_direct(l->caps, g, panel);
     struct kspec spec = kspec_begin("gemm/gemm_cpu.cl", "gemm_cpu_tile");
 
@@ -227,7 +226,7 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
                                  arg_i32(t->n), arg_i32(t->k), arg_i32(tiles_m), arg_i32(tiles_n),
                                  arg_i32(g->batch)));
         attncl__gemm_add_matrices(&args, g, &g->c);
-        if (direct) // of a kernel that does not touch them; an argument has at least one element
+        if (direct) // unused by the kernel, but a local-memory argument needs at least one element
             arg_list_add(&args, ARGS(arg_local(sizeof(float)), arg_local(sizeof(float))));
         else
             arg_list_add(&args,
@@ -259,7 +258,7 @@ attncl_status attncl__gemm_cpu(struct launcher *l, const struct gemm *g, char ho
     const int panel = cpu_vectors(l->caps->vector_width) * (int)l->caps->vector_width;
     bool tuned = false;
     const struct cpu_tile t = choose_cpu_tile(l->caps, g, panel, &tuned);
-    const int64_t n_splits = cpu_split_k_count(l->caps, g, &t);
+    const int64_t n_splits = choose_n_splits(l->caps, g, &t);
 
     snprintf(how, GEMM_HOW_BYTES, "native CPU tiles %dx%dx%d%s, %" PRId64 " work-groups", t.m, t.n,
              t.k, tuned ? " (tuned)" : "",
@@ -273,8 +272,8 @@ size_t attncl__gemm_cpu_scratch(const struct device_caps *caps, const struct gem
     struct gemm g = *problem;
     bool tuned = false;
 
-    g.scratch_bytes = SIZE_MAX; // as much as it wants
+    g.scratch_bytes = SIZE_MAX; // no limit
     const struct cpu_tile t = choose_cpu_tile(caps, &g, panel, &tuned);
-    const int64_t n_splits = cpu_split_k_count(caps, &g, &t);
+    const int64_t n_splits = choose_n_splits(caps, &g, &t);
     return n_splits > 1 ? partials_bytes(&g, n_splits) : 0;
 }

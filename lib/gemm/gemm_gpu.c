@@ -145,7 +145,7 @@ static bool is_for_device(const struct device_caps *caps, const struct gemm *g,
 static int tile_class(const struct gemm *g)
 {
     enum { MAX_SKINNY_ROWS = 32 };
-    return g->m <= MAX_SKINNY_ROWS ? TUNE_SKINNY : attncl__gemm_class(g);
+    return g->m <= MAX_SKINNY_ROWS ? TUNE_SKINNY : attncl__gemm_get_tune_class(g);
 }
 
 // Splits of k, each but the last of *step_ret terms; 1: no split-K.

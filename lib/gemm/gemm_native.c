@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// What the native GEMM kernels share: arguments, macros, grid sizes; and a launch of the epilogue alone
+// Shared by the native GEMM kernels: arguments, macros, grid sizes, and a launch of the epilogue alone
 // (cl/gemm/gemm_epilogue.cl).
 
 #include "gemm/internal.h"
 
-int attncl__gemm_class(const struct gemm *g)
+int attncl__gemm_get_tune_class(const struct gemm *g)
 {
     const double elements = (double)g->m * (double)g->n * (double)g->batch;
 
@@ -64,7 +64,7 @@ size_t attncl__gemm_fit_group(struct launcher *l, const struct gemm *g, int64_t 
 // Bits of `flags` in cl/common/epilogue.clh.
 enum { EPI_BIAS_COL = 1, EPI_BIAS_ROW = 2, EPI_GATE = 4, EPI_RESIDUAL = 8 };
 
-static int epilogue_flags(const struct gemm *g)
+static int compute_epilogue_flags(const struct gemm *g)
 {
     return (g->bias_kind == GEMM_BIAS_COLUMN ? EPI_BIAS_COL : 0) |
            (g->bias_kind == GEMM_BIAS_ROW ? EPI_BIAS_ROW : 0) |
@@ -73,18 +73,18 @@ static int epilogue_flags(const struct gemm *g)
 
 bool attncl__gemm_has_epilogue(const struct gemm *g)
 {
-    return g->activation != ATTNCL_IDENTITY || epilogue_flags(g) != 0;
+    return g->activation != ATTNCL_IDENTITY || compute_epilogue_flags(g) != 0;
 }
 
 void attncl__gemm_add_epilogue(struct arg_list *args, const struct gemm *g)
 {
-    arg_list_add(args, ARGS(arg_i32(epilogue_flags(g)), arg_mem(g->bias)));
+    arg_list_add(args, ARGS(arg_i32(compute_epilogue_flags(g)), arg_mem(g->bias)));
     attncl__gemm_add_matrix(args, &g->gate);
     attncl__gemm_add_matrix(args, &g->residual);
 }
 
-static struct kspec epilogue_spec(const struct device_caps *caps, const struct gemm *g,
-                                  size_t local)
+static struct kspec make_epilogue_spec(const struct device_caps *caps, const struct gemm *g,
+                                       size_t local)
 {
     struct kspec spec = kspec_begin("gemm/gemm_epilogue.cl", "gemm_epilogue");
 
@@ -97,9 +97,9 @@ attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm 
                                           int64_t n_splits)
 {
     const int64_t entry_size = g->m * g->n;
-    enum { GPU_WIDTH = 4 * 64 }; // work-groups of 64, each a column's for a work-item
+    enum { GPU_WIDTH = 4 * 64 }; // gives work-groups of 64, with one column per work-item
     struct kspec spec;
-    const size_t local = attncl__gemm_fit_group(l, g, GPU_WIDTH, epilogue_spec, &spec);
+    const size_t local = attncl__gemm_fit_group(l, g, GPU_WIDTH, make_epilogue_spec, &spec);
     const int64_t columns = l->caps->variant == VARIANT_CPU ? g->n : (int64_t)local;
     struct arg_list args = {.n = 0};
 

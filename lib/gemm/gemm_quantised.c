@@ -106,7 +106,7 @@ static attncl_status launch_gpu(struct launcher *l, const struct gemm *g)
     return attncl__launch(l, &spec, grid_1d(panels * row_groups, local), args.arg, args.n);
 }
 
-bool attncl__gemm_quantised_norms(const struct device_caps *caps, const struct gemm *g)
+bool attncl__gemm_quantised_can_norm(const struct device_caps *caps, const struct gemm *g)
 {
     return caps->variant == VARIANT_CPU && g->m <= CPU_NORM_ROWS && g->n > 1 && g->k > 0 &&
            attncl__gemm_norm_bytes(caps, g) <= caps->local_bytes / 4 &&

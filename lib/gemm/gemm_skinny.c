@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: MIT
 //
-// Skinny GEMM: few rows of A, so that B, the weights, is read once and bounds the time.  In the CPU variant by
-// cl/gemm/gemm_cpu_skinny.cl and gemm_cpu_skinny_nn.cl, B transposed and not; the rest by gemv.c.
+// Skinny GEMM: A has few rows, so reading B, the weights, once determines the time.  The CPU variant uses
+// cl/gemm/gemm_cpu_skinny.cl (B transposed) and gemm_cpu_skinny_nn.cl (B plain); gemv.c has the rest.
 
 #include "gemm/internal.h"
 
-// gemm_cpu_skinny.cl: columns per pass (COLS_PER_PASS) for more than two rows.  With layer norm,
-// vectors of columns per work-item, which share the normalised rows.
+// gemm_cpu_skinny.cl: COLS_PER_PASS for more than two rows, and with a norm the vectors of columns per
+// work-item, which share the normalised rows.
 enum { SKINNY_GEMM_COLS_PER_PASS = 4, NORM_VECTORS = 16 };
 
-// gemm_cpu_skinny_nn.cl: rows of A whose sums are in registers (ROWS), columns per work-item in
-// vectors.
+// gemm_cpu_skinny_nn.cl: rows of A with sums in registers (ROWS), and vectors of columns per work-item.
 enum { SKINNY_NN_ROWS = 8, SKINNY_NN_MAX_VECTORS = 16 };
 
-// A transposed B in the CPU variant: gemm_cpu_skinny.cl.
+// CPU variant, B transposed: gemm_cpu_skinny.cl.
 static bool uses_row_dots(const struct device_caps *caps, const struct gemm *g)
 {
     return caps->variant == VARIANT_CPU && g->trans_b;
 }
 
-// Another B in the CPU variant, with more rows than gemv_axpy takes: gemm_cpu_skinny_nn.cl.
+// CPU variant, B plain, more rows than gemv_axpy.cl takes: gemm_cpu_skinny_nn.cl.
 static bool uses_row_sums(const struct device_caps *caps, const struct gemm *g)
 {
     return caps->variant == VARIANT_CPU && !g->trans_b && g->m > GEMV_MAX_ROWS;
 }
 
-// Vectors of columns of a work-item: work for every core, in panels of NV.
-static int64_t skinny_nn_vectors(const struct device_caps *caps, const struct gemm *g, int64_t nv)
+// Returns the vectors of columns per work-item: multiples of nv, with work for every core.
+static int64_t choose_nn_vectors(const struct device_caps *caps, const struct gemm *g, int64_t nv)
 {
     const int64_t vectors = ceil_div(g->n, caps->vector_width),
                   share = ceil_div(vectors, 2 * (int64_t)caps->compute_units);
@@ -39,32 +38,32 @@ bool attncl__gemm_is_skinny(const struct device_caps *caps, const struct gemm *g
     const bool row_dots = uses_row_dots(caps, g);
 
     if (!row_dots && !uses_row_sums(caps, g))
-        return attncl__gemv_takes(caps, g);
+        return attncl__gemv_is_supported(caps, g);
     return g->m <= SKINNY_GEMM_MAX_ROWS && !g->trans_a && !g->causal &&
            attncl__loops_fit(caps, row_dots ? g->m * (g->k + 16) : SKINNY_GEMM_MAX_ROWS * g->k * 8);
 }
 
-bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g)
+bool attncl__gemm_can_norm(const struct device_caps *caps, const struct gemm *g)
 {
-    enum { MAX_K = 4096 }; // rows that stay in the second-level cache
+    enum { MAX_K = 4096 }; // longer rows do not stay in the second-level cache
 
     if (attncl__is_quantised(g->b_dtype))
-        return attncl__gemm_quantised_norms(caps, g);
+        return attncl__gemm_quantised_can_norm(caps, g);
     if (caps->variant == VARIANT_GPU)
-        return attncl__gemv_norms(caps, g);
+        return attncl__gemv_can_norm(caps, g);
     return attncl__gemm_is_skinny(caps, g) && uses_row_dots(caps, g) && g->n > 1 && g->k > 0 &&
            g->batch == 1 && g->k <= MAX_K &&
            attncl__gemm_norm_bytes(caps, g) <= caps->local_bytes / 2 &&
            attncl__loops_fit(caps, (NORM_VECTORS + 3) * g->m * (g->k + 16));
 }
 
-// Columns of C, which are rows of a transposed B, per pass.
-static int64_t skinny_gemm_cols_per_pass(const struct device_caps *caps, int64_t m)
+// Returns the columns of C (rows of the transposed B) per pass.
+static int64_t choose_cols_per_pass(const struct device_caps *caps, int64_t m)
 {
     return m <= 2 ? caps->vector_width / m : SKINNY_GEMM_COLS_PER_PASS;
 }
 
-// Long rows of floats, many of which are read at once, the hardware fetches sooner by itself (decision 0009).
+// The hardware itself prefetches long rows of floats when many are read at once (decision 0009).
 static bool is_prefetched(const struct device_caps *caps, int64_t m, int64_t k, attncl_dtype dtype)
 {
     enum { LONG_ROW = 512 };
@@ -72,45 +71,45 @@ static bool is_prefetched(const struct device_caps *caps, int64_t m, int64_t k, 
     return caps->builtin_prefetch && (m > 2 || k < LONG_ROW || attncl__is_16_bit(dtype));
 }
 
-void attncl__skinny_gemm_macros(const struct device_caps *caps, int64_t m, int64_t k,
-                                attncl_dtype dtype, struct kspec *spec)
+void attncl__skinny_gemm_add_macros(const struct device_caps *caps, int64_t m, int64_t k,
+                                    attncl_dtype dtype, struct kspec *spec)
 {
     kspec_set_vw_ls(spec, caps->vector_width, 1);
-    kspec_int(spec, "COLS_PER_PASS", skinny_gemm_cols_per_pass(caps, m));
+    kspec_int(spec, "COLS_PER_PASS", choose_cols_per_pass(caps, m));
     kspec_int(spec, "MAX_ROWS", m <= 2 ? m : SKINNY_GEMM_MAX_ROWS);
     kspec_int(spec, "USE_PREFETCH", is_prefetched(caps, m, k, dtype));
 }
 
-// At least the next pass, and PREFETCH_BYTES.
+// The distance is at least one pass and at least PREFETCH_BYTES.
 int64_t attncl__skinny_gemm_prefetch_rows(const struct device_caps *caps, int64_t m, int64_t k,
                                           attncl_dtype dtype)
 {
     enum { PREFETCH_BYTES = 8192 };
-    const int64_t cols = skinny_gemm_cols_per_pass(caps, m),
+    const int64_t cols = choose_cols_per_pass(caps, m),
                   bytes = cols * k * (attncl__is_16_bit(dtype) ? 2 : 4);
     return cols * ceil_div(PREFETCH_BYTES, bytes > 0 ? bytes : 1);
 }
 
-static struct kspec skinny_spec(const struct device_caps *caps, const struct gemm *g)
+static struct kspec make_skinny_spec(const struct device_caps *caps, const struct gemm *g)
 {
     struct kspec spec = kspec_begin("gemm/gemm_cpu_skinny.cl", "gemm_cpu_skinny");
 
-    attncl__skinny_gemm_macros(caps, g->m, g->k, g->b_dtype, &spec);
+    attncl__skinny_gemm_add_macros(caps, g->m, g->k, g->b_dtype, &spec);
     attncl__gemm_add_norm_macro(&spec, g);
     kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);
     return spec;
 }
 
-// Wide vectors come with registers for the sums of two.
-static int64_t skinny_nn_panel(const struct device_caps *caps)
+// CPUs with wide vectors have registers for the sums of two.
+static int64_t choose_nn_panel(const struct device_caps *caps)
 {
     return caps->vector_width >= 16 ? 2 : 1;
 }
 
-static struct kspec skinny_nn_spec(const struct device_caps *caps, const struct gemm *g)
+static struct kspec make_nn_spec(const struct device_caps *caps, const struct gemm *g)
 {
-    const int64_t nv = skinny_nn_panel(caps);
+    const int64_t nv = choose_nn_panel(caps);
     struct kspec spec = kspec_begin("gemm/gemm_cpu_skinny_nn.cl", "gemm_cpu_skinny_nn");
 
     kspec_set_vw_ls(&spec, caps->vector_width, 1);
@@ -130,9 +129,9 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
 
     if (!row_dots && !uses_row_sums(l->caps, g))
         return attncl__gemv(l, g, how);
-    const struct kspec spec = row_dots ? skinny_spec(l->caps, g) : skinny_nn_spec(l->caps, g);
-    const int64_t columns = // of a work-group
-        vw * (!row_dots ? skinny_nn_vectors(l->caps, g, skinny_nn_panel(l->caps))
+    const struct kspec spec = row_dots ? make_skinny_spec(l->caps, g) : make_nn_spec(l->caps, g);
+    const int64_t columns = // per work-group
+        vw * (!row_dots ? choose_nn_vectors(l->caps, g, choose_nn_panel(l->caps))
               : norms   ? NORM_VECTORS
                         : 1);
     const int64_t groups_n = ceil_div(g->n, columns);

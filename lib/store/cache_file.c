@@ -4,8 +4,8 @@
 //
 //   header (64 bytes) | key | payload        the header's SHA-256 covers everything else
 //
-// Entries of concurrent writers are equally valid, and the last one stays.  The hash detects a file
-// that a power failure left incomplete.
+// Concurrent writers' entries are equally valid; the last one wins.  The hash detects a file that a power
+// failure left incomplete.
 
 #define _GNU_SOURCE                 // O_DIRECTORY and the *at functions together with C11
 #define OPENSSL_SUPPRESS_DEPRECATED // since 3.0
@@ -38,8 +38,8 @@ static_assert(sizeof(struct header) == 64, "the header is written as it is in me
 
 static const char magic[8] = {'A', 'T', 'T', 'N', 'C', 'L', 'P', 'B'};
 
-// SHA-256 of the concatenated pieces.  The EVP functions allocate, and libcrypto 3.0 crashes when its
-// start runs out of memory; these older ones do neither.
+// Hashes the concatenated pieces.  OpenSSL's newer EVP functions allocate, and libcrypto 3.0 crashes when
+// its initialisation runs out of memory.
 static void sha256(const struct bytes *pieces, size_t n, unsigned char ret[HASH_BYTES])
 {
     SHA256_CTX hash;
@@ -57,7 +57,7 @@ static void hash_entry(const struct header *h, struct bytes key, struct bytes pa
     sha256(pieces, sizeof pieces / sizeof pieces[0], ret);
 }
 
-void attncl__cache_entry_name(struct bytes key, char name[CACHE_NAME_BYTES])
+void attncl__cache_entry_make_name(struct bytes key, char name[CACHE_NAME_BYTES])
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char hash[HASH_BYTES];
@@ -70,8 +70,8 @@ void attncl__cache_entry_name(struct bytes key, char name[CACHE_NAME_BYTES])
     memcpy(name + 2 * HASH_BYTES, ".program", sizeof ".program");
 }
 
-// Why the content is not a valid entry for this key, or NULL.
-static const char *refuse_content(const char *data, size_t n, struct bytes key)
+// Returns why the content is not a valid entry of this key, or NULL.
+static const char *check_content(const char *data, size_t n, struct bytes key)
 {
     unsigned char hash[HASH_BYTES];
     struct header h;
@@ -100,10 +100,10 @@ bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes 
     char *data = NULL;
     size_t n = 0;
 
-    attncl__cache_entry_name(key, name);
+    attncl__cache_entry_make_name(key, name);
     if (attncl__private_file_read(directory, name, sizeof(struct header), max_bytes, &data, &n,
                                   &why))
-        why = refuse_content(data, n, key);
+        why = check_content(data, n, key);
     if (data && !why) {
         const size_t skip = sizeof(struct header) + key.n;
         memmove(data, data + skip, n - skip);
@@ -135,7 +135,7 @@ bool attncl__cache_entry_write(const struct private_dir *directory, struct bytes
         return false;
     memcpy(h.magic, magic, sizeof magic);
     hash_entry(&h, key, payload, h.hash);
-    attncl__cache_entry_name(key, name);
+    attncl__cache_entry_make_name(key, name);
     const struct bytes pieces[] = {{&h, sizeof h}, key, payload};
     return attncl__private_file_replace(directory, name, pieces, sizeof pieces / sizeof pieces[0]);
 }
@@ -144,7 +144,7 @@ void attncl__cache_entry_remove(const struct private_dir *directory, struct byte
 {
     char name[CACHE_NAME_BYTES];
 
-    attncl__cache_entry_name(key, name);
+    attncl__cache_entry_make_name(key, name);
     if (directory->writable)
         unlinkat(directory->fd, name, 0);
 }
@@ -153,15 +153,15 @@ void attncl__cache_entry_remove(const struct private_dir *directory, struct byte
 
 enum { TEMP_LIFE_SECONDS = 3600 };
 
-struct found {
+struct found_entry {
     char name[CACHE_NAME_BYTES];
     uint64_t bytes;
     struct timespec used;
 };
 
-static int oldest_first(const void *a, const void *b)
+static int compare_age(const void *a, const void *b)
 {
-    const struct found *x = a, *y = b;
+    const struct found_entry *x = a, *y = b;
 
     if (x->used.tv_sec != y->used.tv_sec)
         return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
@@ -170,18 +170,18 @@ static int oldest_first(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-// Files with other names are never touched.
+// True for file names that this cache creates; others are never touched.
 static bool is_ours(const char *name, size_t n_digits, const char *end)
 {
     return strspn(name, "0123456789abcdef") >= n_digits && strcmp(name + n_digits, end) == 0;
 }
 
 // Lists the entries and removes abandoned temporary files.
-static size_t list_entries(int fd, DIR *dir, struct found **ret)
+static size_t list_entries(int fd, DIR *dir, struct found_entry **ret)
 {
     const time_t now = time(NULL);
     const struct dirent *entry;
-    struct found *list = NULL;
+    struct found_entry *list = NULL;
     size_t n = 0, capacity = 0;
     struct stat st;
 
@@ -210,7 +210,7 @@ static size_t list_entries(int fd, DIR *dir, struct found **ret)
 
 void attncl__cache_evict(const struct private_dir *directory, uint64_t cap_bytes)
 {
-    struct found *list = NULL;
+    struct found_entry *list = NULL;
     uint64_t total = 0;
 
     if (!directory->writable)
@@ -224,7 +224,7 @@ void attncl__cache_evict(const struct private_dir *directory, uint64_t cap_bytes
     }
     const size_t n = list_entries(directory->fd, dir, &list);
     if (n > 0)
-        qsort(list, n, sizeof *list, oldest_first);
+        qsort(list, n, sizeof *list, compare_age);
     for (size_t i = 0; i < n; ++i)
         total += list[i].bytes;
     for (size_t i = 0; i < n && total > cap_bytes; ++i) {

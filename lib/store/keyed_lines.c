@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// Texts of lines whose cells, but the last, are a key.
 
 #include "store/keyed_lines.h"
 
@@ -47,7 +46,7 @@ void attncl__add_cell(struct strbuf *ret, const char *text, char end)
     attncl__strbuf_add(ret, "%c", end);
 }
 
-static size_t key_bytes(struct slice line)
+static size_t measure_key(struct slice line)
 {
     while (line.n > 0 && line.at[line.n - 1] != '\t')
         --line.n;
@@ -59,11 +58,11 @@ void attncl__add_last_of_keys(struct strbuf *ret, struct slice text)
     struct slice rest = text, line, other;
 
     while (attncl__next_line(&rest, &line)) {
-        const size_t n = key_bytes(line);
+        const size_t n = measure_key(line);
         struct slice others = text, last = line;
         bool is_first = true;
         while (attncl__next_line(&others, &other))
-            if (key_bytes(other) == n && memcmp(other.at, line.at, n) == 0) {
+            if (measure_key(other) == n && memcmp(other.at, line.at, n) == 0) {
                 is_first = is_first && other.at >= line.at;
                 last = other;
             }

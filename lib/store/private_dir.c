@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A directory private to this user.  There are no locks: a file is written under a temporary name
-// and renamed, and the last writer wins.  Nothing is synced to disk, so readers must detect
-// incomplete files.
+// There are no locks: a file is written under a temporary name and renamed, and the last writer wins.
+// Nothing is synced to disk, so readers must detect incomplete files.
 
 #define _GNU_SOURCE // O_DIRECTORY and the *at functions together with C11
 #include <errno.h>
@@ -16,7 +15,8 @@
 #include "base/strbuf.h"
 #include "store/private_dir.h"
 
-void attncl__user_path(enum env_var xdg, const char *in_home, const char *name, struct strbuf *ret)
+void attncl__add_user_path(enum env_var xdg, const char *in_home, const char *name,
+                           struct strbuf *ret)
 {
     const char *directory = attncl__env_get(xdg), *home = attncl__env_get(ENV_HOME);
 
@@ -32,13 +32,13 @@ static bool make_directories(const char *path)
     char *part = attncl__copy_text(path);
     bool good = part != NULL;
 
-    for (char *at = part; good && *at;) {
-        at += strspn(at, "/");
-        at += strcspn(at, "/");
-        const char end = *at;
-        *at = '\0';
+    for (char *end = part; good && *end;) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        const char next = *end;
+        *end = '\0';
         good = mkdir(part, 0700) == 0 || errno == EEXIST;
-        *at = end;
+        *end = next;
     }
     attncl__free(part);
     return good;
@@ -81,8 +81,8 @@ void attncl__private_dir_close(struct private_dir *directory)
     *directory = (struct private_dir){.fd = -1};
 }
 
-// Why the file may not be read, or NULL.
-static const char *reject_file(const struct stat *st, size_t min_bytes, size_t max_bytes)
+// Returns why the file may not be read, or NULL.
+static const char *check_file(const struct stat *st, size_t min_bytes, size_t max_bytes)
 {
     if (!S_ISREG(st->st_mode))
         return "no regular file";
@@ -104,7 +104,7 @@ bool attncl__private_file_read(const struct private_dir *directory, const char *
     struct stat st;
 
     *why_ret = NULL;
-    // Non-blocking: the file may be a pipe.
+    // Non-blocking, because the file may be a FIFO.
     const int fd = openat(directory->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
         return false;
@@ -112,7 +112,7 @@ bool attncl__private_file_read(const struct private_dir *directory, const char *
         *why_ret = "unreadable";
         goto done;
     }
-    *why_ret = reject_file(&st, min_bytes, max_bytes);
+    *why_ret = check_file(&st, min_bytes, max_bytes);
     if (*why_ret)
         goto done;
     data = attncl__alloc((size_t)st.st_size);
@@ -123,7 +123,7 @@ bool attncl__private_file_read(const struct private_dir *directory, const char *
         goto done;
     }
     if (directory->writable)
-        (void)futimens(fd, NULL); // eviction uses the time; failure is harmless
+        (void)futimens(fd, NULL); // for eviction; a failure is harmless
     *data_ret = data;
     *n_ret = (size_t)st.st_size;
     data = NULL;
@@ -140,7 +140,7 @@ bool attncl__private_file_replace(const struct private_dir *directory, const cha
                                   const struct bytes *pieces, size_t n)
 {
     unsigned long long random[2];
-    char temp[64]; // which no other writer uses
+    char temp[64]; // unique among writers
 
     if (!directory->writable || getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return false;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A directory private to this user and whole files in it: the program cache, the tuning table, verdicts.
-// Knows no OpenCL.
+// A directory private to this user, and whole files in it: the program cache, the tuning table, verdicts.
 #ifndef ATTNCL_STORE_PRIVATE_DIR_H
 #define ATTNCL_STORE_PRIVATE_DIR_H
 
@@ -12,7 +11,7 @@
 #include "base/env.h"
 #include "base/file.h"
 
-// An open directory; fd -1: none.
+// An open directory; fd -1: not open.
 struct private_dir {
     int fd;
     bool writable;
@@ -20,20 +19,21 @@ struct private_dir {
 
 struct strbuf;
 
-// Appends the path of this user's file or directory `name`: in the directory of variable `xdg`,
-// else in HOME/`in_home`.  A relative directory is ignored, as the XDG specification demands.
-// Appends nothing when neither is set: never a directory shared by users.
-void attncl__user_path(enum env_var xdg, const char *in_home, const char *name, struct strbuf *ret);
+// Appends the path of this user's file or directory `name`: in the directory that variable `xdg` names,
+// else in HOME/`in_home`.  Ignores a relative directory, as the XDG specification demands.  Appends
+// nothing when neither is set, so that the path is never in a shared directory.
+void attncl__add_user_path(enum env_var xdg, const char *in_home, const char *name,
+                           struct strbuf *ret);
 
-// Opens the directory; creates it when it is missing and `writable`.  False, with the reason in
+// Opens the directory, and creates it first if it is missing and `writable`.  False, with the reason in
 // *why_ret (static text), when it is missing, a link, another user's, or writable by others.
 bool attncl__private_dir_open(const char *path, bool writable, struct private_dir *ret,
                               const char **why_ret);
 void attncl__private_dir_close(struct private_dir *directory);
 
-// Reads a whole file of `min_bytes` to `max_bytes`, owned by the caller (attncl__free), and updates
-// its time.  False, with *why_ret NULL, when there is none.  False, with the reason (static text),
-// when it is no regular file, another user's, writable by others, of another size, or unreadable.
+// Reads a whole file of `min_bytes` to `max_bytes` and updates its time; the caller frees *data_ret.
+// False with *why_ret NULL when it does not exist.  False with a reason (static text) when it is no
+// regular file, another user's, writable by others, of another size, or unreadable.
 bool attncl__private_file_read(const struct private_dir *directory, const char *name,
                                size_t min_bytes, size_t max_bytes, char **data_ret, size_t *n_ret,
                                const char **why_ret);
@@ -48,44 +48,41 @@ bool attncl__private_file_replace(const struct private_dir *directory, const cha
 // A program binary is code that the driver will execute.  So an entry is returned only when directory and file belong
 // to this user alone, the stored key equals the whole key, and the SHA-256 is right.
 
-// An entry's name: SHA-256 of its key in hex, and ".program".
+// An entry's file name: SHA-256 of its key in hexadecimal digits, and ".program".
 enum { CACHE_NAME_BYTES = 64 + 8 + 1 };
 
-// Removes the least recently used entries until at most `cap_bytes` are left, and abandoned
-// temporary files.
-void attncl__cache_evict(const struct private_dir *directory, uint64_t cap_bytes);
+// Removes the least recently used entries until at most `max_bytes` are left, and abandoned temporary
+// files.
+void attncl__cache_evict(const struct private_dir *directory, uint64_t max_bytes);
 
-// The payload stored under `key`, owned by the caller (attncl__free); marks the entry as used.
-// False when there is no valid entry; an invalid one is removed.
+// Reads the payload stored under `key`, which the caller frees, and marks the entry as used.  False when
+// there is no valid entry; an invalid one is removed.
 bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes key,
                               void **payload_ret, size_t *n_ret);
-// Atomic: readers see the old entry or the new one.  False, without side effects, when it cannot be
-// written.
+// As attncl__private_file_replace().
 bool attncl__cache_entry_write(const struct private_dir *directory, struct bytes key,
                                struct bytes payload);
 void attncl__cache_entry_remove(const struct private_dir *directory, struct bytes key);
 
-void attncl__cache_entry_name(struct bytes key, char name[CACHE_NAME_BYTES]);
+void attncl__cache_entry_make_name(struct bytes key, char name[CACHE_NAME_BYTES]);
 
-// -- verdict_file.c: what was found of kernels on a device: verdicts.txt in the directory of the program cache, a line
-// for each digest of the kernel sources, device, driver and name of a comparison
+// -- verdict_file.c: probes' verdicts, in verdicts.txt in the program cache's directory
 
 enum { VERDICTS_MAX_BYTES = 65536, VERDICT_WHY_BYTES = 512 };
 
-// Whose verdicts.
 struct verdict_key {
-    const char *sources, *device, *driver;
+    const char *sources, *device, *driver; // sources: digest of the kernel sources
 };
 
-// why: what is wrong, "" where nothing is.
+// name: the probe's; why: what is wrong, "" if it passed.
 typedef void (*attncl__verdict_fn)(const char *name, const char *why, void *user);
 
-// Each verdict of the key.  None is known, or the file may not be trusted: no call.
+// Calls fn for each verdict of the key; not at all if the file is missing or not trustworthy.
 void attncl__verdicts_read(const struct private_dir *directory, const struct verdict_key *key,
                            attncl__verdict_fn fn, void *user);
 
-// Replaces what is known of the name.  False when it cannot be written.
+// Replaces the probe's verdict.  False when the file cannot be written.
 bool attncl__verdict_write(const struct private_dir *directory, const struct verdict_key *key,
-                           const char *name, const char *verdict);
+                           const char *name, const char *why);
 
 #endif

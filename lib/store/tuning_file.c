@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The file of the tuning table: where it is, how it is read and replaced.
+// The file of the tuning table: finds, reads and replaces it.
 
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 struct location {
     char *directory, *path;
-    const char *name; // in path
+    const char *name; // points into path
     bool explicit;    // named by ATTNCL_TUNE
 };
 
@@ -25,24 +25,24 @@ static void free_location(struct location *p)
     *p = (struct location){.name = NULL};
 }
 
-// Returns false, and the reason, when there is no file.
+// False, with the reason, when there is no place for the file.
 static bool find_location(const struct tuning_key *key, struct location *ret, const char **why_ret)
 {
-    const char *own = key->ignore_environment ? NULL : attncl__env_get(ENV_TUNE);
+    const char *named = key->ignore_environment ? NULL : attncl__env_get(ENV_TUNE);
     struct strbuf path = STRBUF_EMPTY;
 
     *why_ret = "there is no XDG_CONFIG_HOME and no HOME";
     if (attncl__is_privileged())
         *why_ret = "the process has raised privileges";
-    else if (own && strcmp(own, "off") == 0)
+    else if (named && strcmp(named, "off") == 0)
         *why_ret = "ATTNCL_TUNE is off";
-    else if (own)
-        attncl__strbuf_add(&path, "%s%s", strchr(own, '/') ? "" : "./", own);
+    else if (named)
+        attncl__strbuf_add(&path, "%s%s", strchr(named, '/') ? "" : "./", named);
     else if (!key->ignore_environment)
-        attncl__user_path(ENV_XDG_CONFIG_HOME, ".config", "attncl/tune.txt", &path);
+        attncl__add_user_path(ENV_XDG_CONFIG_HOME, ".config", "attncl/tune.txt", &path);
     if (!path.data)
         return false;
-    *ret = (struct location){.path = path.data, .explicit = own != NULL};
+    *ret = (struct location){.path = path.data, .explicit = named != NULL};
     ret->directory = path.failed ? NULL : attncl__copy_text(path.data);
     if (!ret->directory) {
         *why_ret = "out of memory";
@@ -51,7 +51,7 @@ static bool find_location(const struct tuning_key *key, struct location *ret, co
     }
     char *slash = strrchr(ret->directory, '/');
     ret->name = ret->path + (slash + 1 - ret->directory);
-    slash[slash == ret->directory] = '\0'; // "/" itself stays
+    slash[slash == ret->directory] = '\0'; // keeps the root directory's slash
     *why_ret = NULL;
     return true;
 }
@@ -63,7 +63,7 @@ static attncl_status locate(const struct tuning_key *key, struct location *ret)
     return ATTNCL_OK;
 }
 
-// The whole file.  False, and *why_ret NULL, when there is none.
+// Reads the whole file.  False with *why_ret NULL when it does not exist.
 static bool read_file(const struct location *location, char **data_ret, size_t *n_ret,
                       const char **why_ret)
 {
@@ -123,7 +123,7 @@ void attncl__tuning_free(struct tune_table *table)
     attncl__free(table);
 }
 
-// Of this version or another: those of others are read, and their entries left out.
+// Accepts files of any version; other versions' entries are left out when the file is read.
 static attncl_status check_content(const char *path, const char *data, size_t n)
 {
     static const char begin[] = "attncl-tune ";
@@ -136,7 +136,7 @@ static attncl_status check_content(const char *path, const char *data, size_t n)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__tuning_check_named(const struct tuning_key *key, bool is_written)
+attncl_status attncl__tuning_check_file(const struct tuning_key *key, bool is_written)
 {
     struct location location = {.name = NULL};
     attncl_status status = ATTNCL_OK;
@@ -157,7 +157,7 @@ attncl_status attncl__tuning_check_named(const struct tuning_key *key, bool is_w
                       location.path);
     else if (read_file(&location, &data, &n, &why))
         status = check_content(location.path, data, n);
-    else if (is_written) // else loading it logs the reason
+    else if (is_written) // otherwise loading the file logs the reason
         status = FAIL(ATTNCL_ERR_ARGUMENT,
                       "environment variable ATTNCL_TUNE is %.200s, which would be replaced: %s",
                       location.path, why ? why : "it cannot be read");
@@ -223,7 +223,7 @@ attncl_status attncl__tuning_store(const struct tuning_key *key, const struct tu
     size_t n = 0;
 
     TRY(locate(key, &location));
-    // A file that may not be trusted is not read, and is replaced.
+    // A file that is not trustworthy is replaced without reading it.
     const bool found = read_file(&location, &old, &n, &why);
     if (!found && !why && !has_entries(table) && !location.explicit)
         goto done;
@@ -239,7 +239,7 @@ done:
     return status;
 }
 
-attncl_status attncl__tuning_text(char **data_ret, size_t *n_ret)
+attncl_status attncl__tuning_read(char **data_ret, size_t *n_ret)
 {
     const struct tuning_key key = {.device = NULL};
     struct location location = {.name = NULL};

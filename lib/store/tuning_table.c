@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// What can be tuned: the fields of each kernel, with their limits; and the table as text: a first line, then one line per
-// entry.
+// The tunable fields of each kernel with their limits, and the table as text: a first line, then one line per entry.
 //
 //   attncl-tune 1 0.1.0
 //   DEVICE <tab> DRIVER <tab> KERNEL <tab> CLASS <tab> NAME=VALUE NAME=VALUE ...
 //
-// Empty lines and lines that begin with # are ignored.  Entries of another version of the library
-// are left out: they were measured against other kernels.
+// Empty lines and lines that begin with # are ignored.  Other library versions' entries are left out,
+// because they were measured with other kernels.
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +18,7 @@
 #define GEMM_SIZES "small", "medium", "large"
 enum { CPU = 1, GPU = 2 }; // bits of enum kernel_variant
 
-// The limits keep an unsuitable entry cheap to reject: no kernel is compiled with larger arrays or
+// The limits keep unsuitable entries cheap to reject: no kernel is compiled with larger arrays or
 // work-groups, and no scratch exceeds 16 MiB.
 const struct tune_kernel attncl__tune_kernels[N_TUNABLES] = {
     [TUNE_GEMM_CPU] = {"gemm_cpu",
@@ -53,7 +52,7 @@ const struct tune_kernel attncl__tune_kernels[N_TUNABLES] = {
     [TUNE_THREE_TERMS] = {"three_terms", GPU, {"gemm", "attention"}, {{"USED", 0, 1, 1}}},
 };
 
-bool attncl__tune_takes(const struct tune_field *field, long value)
+bool attncl__tune_is_allowed(const struct tune_field *field, long value)
 {
     if (value < field->low || value > field->high)
         return false;
@@ -62,8 +61,7 @@ bool attncl__tune_takes(const struct tune_field *field, long value)
 
 // -- as text
 
-// Of a thousand bad lines only the first few are logged.
-enum { MAX_LOGGED = 8, NAME_BYTES = 128 };
+enum { MAX_LOGGED = 8, NAME_BYTES = 128 }; // bad lines logged; a device's or driver's name
 
 enum cell { CELL_DEVICE, CELL_DRIVER, CELL_KERNEL, CELL_CLASS, CELL_VALUES, N_CELLS };
 
@@ -78,13 +76,13 @@ bool attncl__tuning_is_ignored(struct slice line)
     return line.n == 0 || line.at[0] == '#';
 }
 
-static bool split(struct line *line)
+static bool split_cells(struct line *line)
 {
     return attncl__split_line(line->text, N_CELLS, line->cell);
 }
 
-// Makes a name that a driver gave fit one cell of one line.
-static void clean(const char *name, char ret[NAME_BYTES])
+// Makes a driver's text fit one cell.
+static void clean_name(const char *name, char ret[NAME_BYTES])
 {
     size_t n = 0;
 
@@ -95,8 +93,8 @@ static void clean(const char *name, char ret[NAME_BYTES])
         ret[0] = ' ';
 }
 
-// Takes a name and a value off `rest`: "TM=192".
-static bool next_value(struct slice *rest, struct slice *name, long *value)
+// Removes a name and a value, "TM=192", from `rest`.
+static bool parse_value(struct slice *rest, struct slice *name, long *value)
 {
     size_t n = 0;
 
@@ -119,7 +117,7 @@ static bool next_value(struct slice *rest, struct slice *name, long *value)
     return true;
 }
 
-// False, and the reason, unless the cell has each field of the kernel once, within its limits.
+// False, with the reason, unless the cell has each field of the kernel once, within its limits.
 static bool parse_values(struct slice rest, const struct tune_kernel *kernel,
                          int ret[TUNE_MAX_FIELDS], char why[WHY_BYTES])
 {
@@ -128,7 +126,7 @@ static bool parse_values(struct slice rest, const struct tune_kernel *kernel,
     long value;
 
     while (rest.n > 0) {
-        if (!next_value(&rest, &name, &value)) {
+        if (!parse_value(&rest, &name, &value)) {
             snprintf(why, WHY_BYTES, "values are NAME=NUMBER, one space apart");
             return false;
         }
@@ -140,7 +138,7 @@ static bool parse_values(struct slice rest, const struct tune_kernel *kernel,
             snprintf(why, WHY_BYTES, "%s has no value of this name, or has it twice", kernel->name);
             return false;
         }
-        if (!attncl__tune_takes(f, value)) {
+        if (!attncl__tune_is_allowed(f, value)) {
             snprintf(why, WHY_BYTES, "%s = %ld, it can be %d to %d, %s %d", f->name, value, f->low,
                      f->high, f->step ? "multiples of" : "powers of", f->step ? f->step : 2);
             return false;
@@ -169,21 +167,21 @@ static bool find_class(const struct line *line, int *kernel_ret, int *class_ret)
     return false;
 }
 
-// What an entry says.  False, and the reason, when it is none.
-static bool read_entry(const struct line *line, int *kernel_ret, int *class_ret,
-                       int values[TUNE_MAX_FIELDS], char why[WHY_BYTES])
+// False, with the reason, when the line is no entry.
+static bool parse_entry(const struct line *line, int *kernel_ret, int *class_ret,
+                        int values[TUNE_MAX_FIELDS], char why[WHY_BYTES])
 {
     snprintf(why, WHY_BYTES, "no kernel of this name has this class");
     return find_class(line, kernel_ret, class_ret) &&
            parse_values(line->cell[CELL_VALUES], &attncl__tune_kernels[*kernel_ret], values, why);
 }
 
-// Puts a line of this device into the table.  False, and the reason, when it is no entry.
-static bool take_entry(const struct line *line, struct tune_table *table, char why[WHY_BYTES])
+// Adds a line to the table.  False, with the reason, when it is no entry or a repeated one.
+static bool add_entry(const struct line *line, struct tune_table *table, char why[WHY_BYTES])
 {
     int kernel, class, values[TUNE_MAX_FIELDS] = {0};
 
-    if (!read_entry(line, &kernel, &class, values, why))
+    if (!parse_entry(line, &kernel, &class, values, why))
         return false;
     struct tune_entry *entry = &table->entries[kernel][class];
     if (entry->line) {
@@ -207,9 +205,9 @@ bool attncl__tuning_is_entry(struct slice text, char why[WHY_BYTES])
     struct line line = {.text = text};
 
     snprintf(why, WHY_BYTES, "an entry has %d cells with tabs between them", N_CELLS);
-    if (memchr(text.at, '\0', text.n) || !split(&line))
+    if (memchr(text.at, '\0', text.n) || !split_cells(&line))
         return false;
-    return read_entry(&line, &kernel, &class, values, why);
+    return parse_entry(&line, &kernel, &class, values, why);
 }
 
 int attncl__tuned_parse(const char *text, size_t n, const char *path, const char *device,
@@ -220,8 +218,8 @@ int attncl__tuned_parse(const char *text, size_t n, const char *path, const char
     struct line line = {.number = 1};
     int taken = 0, n_bad = 0;
 
-    clean(device, name);
-    clean(driver, version);
+    clean_name(device, name);
+    clean_name(driver, version);
     if (!attncl__next_line(&rest, &line.text))
         return 0;
     if (!attncl__slice_is(line.text, TUNING_FIRST_LINE)) {
@@ -234,7 +232,7 @@ int attncl__tuned_parse(const char *text, size_t n, const char *path, const char
         if (attncl__tuning_is_ignored(line.text))
             continue;
         snprintf(why, sizeof why, "an entry has %d cells with tabs between them", N_CELLS);
-        if (split(&line) && (!is_for(&line, name, version) || take_entry(&line, table, why))) {
+        if (split_cells(&line) && (!is_for(&line, name, version) || add_entry(&line, table, why))) {
             taken += is_for(&line, name, version);
             continue;
         }
@@ -246,7 +244,7 @@ int attncl__tuned_parse(const char *text, size_t n, const char *path, const char
     return taken;
 }
 
-void attncl__tuned_values_text(enum tunable kernel, const int *values, struct strbuf *ret)
+void attncl__tuned_add_values(enum tunable kernel, const int *values, struct strbuf *ret)
 {
     const struct tune_field *fields = attncl__tune_kernels[kernel].fields;
 
@@ -254,14 +252,14 @@ void attncl__tuned_values_text(enum tunable kernel, const int *values, struct st
         attncl__strbuf_add(ret, "%s%s=%d", i ? " " : "", fields[i].name, values[i]);
 }
 
-// True for a line of the old file that the new one keeps.
+// True for lines of the old file that stay in the new one.
 static bool is_kept(struct line *line, const char *device, const char *driver,
                     const bool measured[N_TUNABLES][TUNE_MAX_CLASSES])
 {
     int kernel, class;
 
     if (attncl__tuning_is_ignored(line->text) || memchr(line->text.at, '\0', line->text.n) ||
-        !split(line))
+        !split_cells(line))
         return false;
     if (!is_for(line, device, driver))
         return true;
@@ -276,8 +274,8 @@ void attncl__tuned_merge(const char *old, size_t n, const char *device, const ch
     struct slice rest = {old, n};
     struct line line = {.number = 0};
 
-    clean(device, name);
-    clean(driver, version);
+    clean_name(device, name);
+    clean_name(driver, version);
     attncl__strbuf_add(ret, "%s", TUNING_HEAD);
     if (attncl__next_line(&rest, &line.text) && attncl__slice_is(line.text, TUNING_FIRST_LINE))
         while (attncl__next_line(&rest, &line.text))
@@ -291,7 +289,7 @@ void attncl__tuned_merge(const char *old, size_t n, const char *device, const ch
                 continue;
             attncl__strbuf_add(ret, "%s\t%s\t%s\t%s\t", name, version, attncl__tune_kernels[k].name,
                                attncl__tune_kernels[k].classes[c]);
-            attncl__tuned_values_text((enum tunable)k, table->entries[k][c].value, ret);
+            attncl__tuned_add_values((enum tunable)k, table->entries[k][c].value, ret);
             attncl__strbuf_add(ret, "\n");
         }
 }

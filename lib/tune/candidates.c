@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Tables: the workloads for each kernel and class of shapes, and the candidate configurations that
-// are compared with the built-in choice.  To try another configuration, add a row.
+// Tables of workloads for each kernel and class of shapes, and of candidate configurations, which are
+// compared with the built-in choice.  To try another configuration, add a row.
 
 #include "tune/internal.h"
 
@@ -44,7 +44,7 @@ const struct workload attncl__workloads[] = {
 const size_t attncl__n_workloads = sizeof attncl__workloads / sizeof attncl__workloads[0];
 
 const struct candidate attncl__candidates[] = {
-    // Tiles of C, and the block of k that is packed at a time.
+    // Tiles of C, and the block of k that is packed at once.
     {TUNE_GEMM_CPU, {12, 64, 256}},
     {TUNE_GEMM_CPU, {24, 64, 256}},
     {TUNE_GEMM_CPU, {48, 64, 512}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// For the files of tune/: what is timed, how, and what follows from it.
+// Internals of tune/: workloads, candidates and trials.
 #ifndef ATTNCL_TUNE_INTERNAL_H
 #define ATTNCL_TUNE_INTERNAL_H
 
@@ -7,7 +7,7 @@
 #include "device/context.h"
 #include "launch/launch.h"
 
-// -- workloads.c, candidates.c: workloads that are timed, and candidates that are tried
+// -- workloads.c, candidates.c
 
 enum workload_kind {
     WORK_GEMM,
@@ -19,20 +19,20 @@ enum workload_kind {
     WORK_GELU
 };
 
-// A graph of one node whose result is output "y"; "probe" is a small part of it, to wait for.
+// Describes a graph of one node with output "y".  Output "probe" is a small part of it, for waiting.
 struct workload {
-    unsigned kernels; // bit i: enum tunable i takes part
+    unsigned kernels; // bit i: a workload of enum tunable i
     int class;
     const char *name;
     enum workload_kind kind;
-    // GEMM m n k; BATCH b n k, of n x n; attention B*H T D; AFT T C window; rows and width
+    // GEMM: m n k.  BATCH: batch n k, C is n x n.  ATTENTION: B*H T D.  AFT: T C window.  Others: rows, width.
     int64_t size[4];
     bool flag; // GEMM: B transposed; AFT: with a mask
 };
 extern const struct workload attncl__workloads[];
 extern const size_t attncl__n_workloads;
 
-// An entry to try.  Zeros beyond the kernel's fields.
+// A configuration to try.
 struct candidate {
     enum tunable kernel;
     int value[TUNE_MAX_FIELDS];
@@ -45,33 +45,31 @@ enum { WORKLOAD_INPUTS = 5 };
 struct workload_data {
     attncl_tensor *in[WORKLOAD_INPUTS];
     int64_t n_result; // elements of "y"
-    double terms;     // of the longest sum in an element
+    double terms;     // length of an element's longest sum
     double flop;      // approximate
 };
-// Starts from zeros; cleared by the caller, also after a failure.
+// Fills data that is all zeros.  The caller clears it, after a failure too.
 attncl_status attncl__workload_fill(attncl_context *ctx, const struct workload *w,
                                     struct workload_data *d);
 void attncl__workload_clear(struct workload_data *data);
 
-// Builds and compiles a graph with the context's current tuning table.  Released before the data,
-// by attncl_graph_destroy().
-attncl_status attncl__workload_graph(attncl_context *ctx, const struct workload *w,
-                                     const struct workload_data *data, attncl_graph **ret);
+// Builds and compiles a graph with the context's current tuning table.  Destroy it before the data.
+attncl_status attncl__workload_create_graph(attncl_context *ctx, const struct workload *w,
+                                            const struct workload_data *data, attncl_graph **ret);
 
-// -- tuning_trial.c: one kernel and class of shapes, the built-in choice against every candidate
+// -- tuning_trial.c: compares the built-in choice with every candidate, for one kernel and class of shapes
 
 enum { AB_MAX_SAMPLES = 63 };
 
 // One variant: a compiled graph and the times of its runs.
 struct variant {
     attncl_graph *graph;
-    float *result;                 // "y", once read
+    float *result;                 // "y" of the first run
     double sample[AB_MAX_SAMPLES]; // seconds per run
     int n_samples;
 };
 
-// Creates the graph with the context's current tuning table, runs it once, unmeasured, and reads its
-// result.
+// Creates the graph with the context's current tuning table, runs it once and reads its result.
 attncl_status attncl__variant_begin(attncl_context *ctx, const struct workload *w,
                                     const struct workload_data *data, struct variant *s);
 void attncl__variant_end(struct variant *s);
@@ -80,35 +78,35 @@ void attncl__variant_end(struct variant *s);
 bool attncl__variants_agree(const struct variant *a, const struct variant *b, int64_t n,
                             double terms);
 
-// Seconds per run of `s`.
-attncl_status attncl__variant_time(struct variant *s, int runs, double *seconds_ret);
+// Measures the seconds per run.
+attncl_status attncl__variant_measure(struct variant *s, int runs, double *seconds_ret);
 
 enum { TRIAL_WORKLOADS = 2 };
 
 struct tuning_trial {
-    // Set by the caller.  Candidates are tried in ctx->caps.tuned, and the winner stays there.
+    // Set by the caller.  Candidates are put into ctx->caps.tuned, where the winner stays.
     attncl_context *ctx;
     enum tunable kernel;
     int class;
-    double seconds; // time limit, approximate
+    double seconds; // approximate time limit
 
     const struct workload *work[TRIAL_WORKLOADS];
     int n_work;
-    double flop; // of one run of each workload
+    double flop; // one run of every workload
 
     struct workload_data data[TRIAL_WORKLOADS];
-    int runs[TRIAL_WORKLOADS]; // of one sample
+    int runs[TRIAL_WORKLOADS]; // per sample
     struct variant built_in[TRIAL_WORKLOADS], best[TRIAL_WORKLOADS];
 
-    int n_rows, n_tried;              // candidates
-    const struct candidate *best_row; // NULL: none ran and agreed
+    int n_rows, n_tried;              // candidates: all, and those tried
+    const struct candidate *best_row; // NULL: no candidate ran and agreed
     double built_in_seconds, best_seconds, gain;
     bool kept;
 };
 
 // Finds the workloads and creates their data.
 attncl_status attncl__tuning_trial_begin(struct tuning_trial *c);
-// Fails when the built-in choice does; a candidate that fails is left out and logged.
+// Fails if the built-in choice does; a candidate that fails is logged and left out.
 attncl_status attncl__tuning_trial_run(struct tuning_trial *c);
 void attncl__tuning_trial_end(struct tuning_trial *c);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Tuning a device: for each kernel and class of shapes, every candidate is timed against the
-// built-in choice, then the best candidate again.
+// Tunes a device: for each kernel and class of shapes, times every candidate against the built-in choice,
+// then the best candidate again.
 //
-// Of a dozen candidates one looks faster by chance.  So a candidate must win twice, interleaved
-// with the built-in choice, by its fastest and by its median run.
+// One of a dozen candidates looks faster by chance.  So a candidate must win twice, interleaved with the
+// built-in choice, by its fastest and by its median run.
 
 #include "attncl/tune.h"
 
@@ -28,7 +28,7 @@ struct tuner {
     attncl_tune_options options;
     attncl_tune_summary summary;
     bool measured[N_TUNABLES][TUNE_MAX_CLASSES];
-    double flop_per_second; // of a small GEMM: a lower bound, to skip what would take too long
+    double flop_per_second; // of a small GEMM: a lower bound, to skip workloads that take too long
     double deadline;
 };
 
@@ -80,7 +80,7 @@ static attncl_status measure_rate(struct tuner *t)
     TRY_DONE(attncl__workload_fill(t->ctx, &small, &data));
     TRY_DONE(attncl__variant_begin(t->ctx, &small, &data, &variant));
     for (int i = 0; i < 3; ++i) { // the fastest of three, against background load
-        TRY_DONE(attncl__variant_time(&variant, 1, &seconds));
+        TRY_DONE(attncl__variant_measure(&variant, 1, &seconds));
         t->flop_per_second = fmax(t->flop_per_second, data.flop / fmax(seconds, 1e-6));
     }
 
@@ -90,7 +90,7 @@ done:
     return status;
 }
 
-static void report(const struct tuner *t, const struct tuning_trial *c, const char *note)
+static void report_trial(const struct tuner *t, const struct tuning_trial *c, const char *note)
 {
     struct strbuf row = STRBUF_EMPTY, names = STRBUF_EMPTY;
     attncl_tune_result result = {
@@ -111,7 +111,7 @@ static void report(const struct tuner *t, const struct tuning_trial *c, const ch
     for (int i = 0; i < c->n_work; ++i)
         attncl__strbuf_add(&names, "%s%s", i ? ", " : "", c->work[i]->name);
     if (c->best_row)
-        attncl__tuned_values_text(c->kernel, c->best_row->value, &row);
+        attncl__tuned_add_values(c->kernel, c->best_row->value, &row);
     result.workload = names.data ? names.data : "";
     result.row = row.data;
     t->options.report(&result, t->options.user);
@@ -119,7 +119,7 @@ static void report(const struct tuner *t, const struct tuning_trial *c, const ch
     attncl__strbuf_free(&names);
 }
 
-// One kernel and class, within its share of the remaining time.
+// Tunes one kernel and class within its share of the remaining time.
 static attncl_status tune_one(struct tuner *t, int kernel, int class, int n_left)
 {
     const double left = t->deadline - attncl__clock_seconds();
@@ -140,14 +140,14 @@ static attncl_status tune_one(struct tuner *t, int kernel, int class, int n_left
         t->summary.n_kept += trial.kept;
         t->measured[kernel][class] = true;
     }
-    report(t, &trial, note);
+    report_trial(t, &trial, note);
 
 done:
     attncl__tuning_trial_end(&trial);
     return status;
 }
 
-static attncl_status refuse_kernel(const struct tuner *t)
+static attncl_status fail_no_kernel(const struct tuner *t)
 {
     struct tuner any = *t;
     struct suggestion s = {.word = t->options.kernel ? t->options.kernel : ""};
@@ -165,7 +165,7 @@ static attncl_status tune_all(struct tuner *t)
     int done = 0;
 
     if (n == 0)
-        return refuse_kernel(t);
+        return fail_no_kernel(t);
     TRY(measure_rate(t));
     for (int k = 0; k < N_TUNABLES; ++k)
         for (int c = 0; takes_part(t, k) && attncl__tune_kernels[k].classes[c]; ++c) {
@@ -177,19 +177,19 @@ static attncl_status tune_all(struct tuner *t)
     return ATTNCL_OK;
 }
 
-static struct tuning_key key_of(const attncl_context *ctx)
+static struct tuning_key make_key(const attncl_context *ctx)
 {
     return (struct tuning_key){ctx->info.name, ctx->info.driver_version, ctx->ignore_environment};
 }
 
-static attncl_status store(struct tuner *t)
+static attncl_status store_entries(struct tuner *t)
 {
-    const struct tuning_key key = key_of(t->ctx);
+    const struct tuning_key key = make_key(t->ctx);
     char *path = NULL;
 
-    // A file that ATTNCL_TUNE names is there after tuning, which other contexts ask for.
+    // A file that ATTNCL_TUNE names must exist afterwards, because other contexts require it.
     if (t->options.check ||
-        (t->summary.n_measured == 0 && attncl__tuning_check_named(&key, false) == ATTNCL_OK))
+        (t->summary.n_measured == 0 && attncl__tuning_check_file(&key, false) == ATTNCL_OK))
         return ATTNCL_OK;
     TRY(attncl__tuning_store(&key, t->ctx->caps.tuned, t->measured, &path));
     if (path)
@@ -198,11 +198,11 @@ static attncl_status store(struct tuner *t)
     return ATTNCL_OK;
 }
 
-// An empty table for this context, and no program cache: most programs will not be used again.
-static attncl_status prepare(struct tuner *t)
+// Empties this context's tuning table and closes its program cache: most programs will not be used again.
+static attncl_status prepare_context(struct tuner *t)
 {
     attncl_context *ctx = t->ctx;
-    const struct tuning_key key = key_of(ctx);
+    const struct tuning_key key = make_key(ctx);
 
     REQUIRE(ctx->caps.max_loop_iterations == 0, ATTNCL_ERR_UNSUPPORTED,
             "%s ends loops early, its kernels are cut up by count and not tuned", ctx->info.name);
@@ -226,9 +226,9 @@ attncl_status attncl_device_tune(const attncl_context_options *device,
     TRY(read_options(options, &t.options));
     t.deadline += t.options.seconds;
     TRY(attncl__context_create(device, true, &t.ctx));
-    TRY_DONE(prepare(&t));
+    TRY_DONE(prepare_context(&t));
     TRY_DONE(tune_all(&t));
-    TRY_DONE(store(&t));
+    TRY_DONE(store_entries(&t));
     if (summary_ret)
         TRY_DONE(STRUCT_WRITE(attncl_tune_summary, summary_ret, &t.summary));
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Tuning files given to others: the user's file copied, and entries of several files taken into it.
+// Sharing tuning files: exports the user's file, and imports entries of several files into it.
 
 #include <inttypes.h>
 
@@ -11,8 +11,8 @@
 #include "base/try.h"
 #include "store/tuning_table.h"
 
-// Appends the entries of a text.  `strict`: a line that is no entry is an error, and named; else it is
-// left out.
+// Appends the entries of a text.  Lines that are no entry are an error if `strict`; else they are left
+// out.
 static attncl_status add_text(struct strbuf *entries, const char *path, struct slice text,
                               bool strict)
 {
@@ -58,19 +58,18 @@ done:
     return status;
 }
 
-// The user's own entries.
-static attncl_status add_own(struct strbuf *entries)
+static attncl_status add_own_entries(struct strbuf *entries)
 {
     char *data = NULL;
     size_t n = 0;
 
-    TRY(attncl__tuning_text(&data, &n));
+    TRY(attncl__tuning_read(&data, &n));
     const attncl_status status = add_text(entries, "", (struct slice){data, n}, false);
     attncl__free(data);
     return status;
 }
 
-// The text of a file with the last entry for each device, driver, kernel and class; *n_ret of them.
+// Writes a file's text with the last entry of each device, driver, kernel and class.  *n_ret: their number.
 static attncl_status make_text(const struct strbuf *entries, struct strbuf *ret, size_t *n_ret)
 {
     size_t n = 0;
@@ -93,7 +92,7 @@ attncl_status attncl_tuning_export(const char *path, size_t *n_ret)
     size_t n = 0;
 
     REQUIRE(path, ATTNCL_ERR_ARGUMENT, "no path");
-    TRY_DONE(add_own(&own));
+    TRY_DONE(add_own_entries(&own));
     TRY_DONE(make_text(&own, &text, &n));
     if (n == 0)
         TRY_DONE(FAIL(ATTNCL_ERR_STATE, "there are no tuning entries to export: run attncl tune"));
@@ -115,11 +114,11 @@ attncl_status attncl_tuning_import(const char *const *paths, size_t n_paths, siz
 
     REQUIRE(paths && n_paths > 0 && n_paths < 1000, ATTNCL_ERR_ARGUMENT, "%zu tuning files",
             n_paths);
-    TRY(attncl__tuning_check_named(&(struct tuning_key){"", "", false}, true));
+    TRY(attncl__tuning_check_file(&(struct tuning_key){"", "", false}, true));
     for (size_t i = 0; i < n_paths; ++i)
         TRY_DONE(add_file(&given, paths[i]));
     TRY_DONE(make_text(&given, &text, &n_given));
-    TRY_DONE(add_own(&all));
+    TRY_DONE(add_own_entries(&all));
     attncl__strbuf_add_bytes(&all, given.data, given.used);
     attncl__strbuf_free(&text);
     TRY_DONE(make_text(&all, &text, &n_all));

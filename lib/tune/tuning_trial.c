@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The first round is short and finds the best candidate.  The second round is longer and decides.
+// A trial: a short first round finds the best candidate, a longer second round decides.
 
 #include "tune/internal.h"
 
@@ -16,16 +16,14 @@
 #include "base/worst_error.h"
 #include "graph/nodes.h"
 
-// The gain that a candidate needs, the loss allowed on one workload, and shares of the trial's
-// time.
-static const double min_gain = 0.05, max_loss = 0.02;
-static const double candidates_share = 0.6, final_share = 0.3;
-// Minimum length of a sample: timing it takes microseconds.
+static const double min_gain = 0.05, max_loss = 0.02;          // on average; on one workload
+static const double candidates_share = 0.6, final_share = 0.3; // of the trial's time
+// Minimum length of a sample, because timing it takes microseconds.
 static const double sample_seconds = 1e-3;
 enum { MAX_RUNS = 64, MIN_ROUNDS = 3, PROBE_FLOATS = 4096 };
 
-// Some drivers return from clFinish before the work is done; reading a small part of the result cannot.
-static attncl_status wait_for(attncl_graph *g)
+// Some drivers return from clFinish before the work is done, but not from reading a part of the result.
+static attncl_status wait_for_result(attncl_graph *g)
 {
     float probe[PROBE_FLOATS];
     attncl_shape shape;
@@ -43,7 +41,7 @@ attncl_status attncl__variant_begin(attncl_context *ctx, const struct workload *
     attncl_status status = ATTNCL_OK;
     cl_mem y = NULL;
 
-    TRY(attncl__workload_graph(ctx, w, data, &s->graph));
+    TRY(attncl__workload_create_graph(ctx, w, data, &s->graph));
     s->result = attncl__alloc_array((size_t)data->n_result, sizeof *s->result);
     REQUIRE(s->result, ATTNCL_ERR_NO_MEMORY, "a result of %lld floats", (long long)data->n_result);
     // attncl__variants_agree() detects elements that no kernel wrote.
@@ -68,10 +66,9 @@ void attncl__variant_end(struct variant *s)
 bool attncl__variants_agree(const struct variant *a, const struct variant *b, int64_t n,
                             double terms)
 {
-    // Higham and Mary 2019: the error of a sum of n terms stays below lambda sqrt(n) u times the
-    // sum of magnitudes but with a probability that lambda = 10 makes negligible; the largest
-    // result stands for the magnitudes, both variants err, and 4 is for what is not a sum (exp,
-    // division).
+    // Higham and Mary 2019: with overwhelming probability (lambda = 10) the error of a sum of n terms
+    // stays below lambda sqrt(n) u times the sum of magnitudes.  The largest result stands for the
+    // magnitudes, both variants err, and 4 allows for other operations (exp, division).
     const double allowed = 2 * 10 * (sqrt(terms) + 4) * 0x1p-24;
     struct worst_error worst = {0};
 
@@ -80,58 +77,58 @@ bool attncl__variants_agree(const struct variant *a, const struct variant *b, in
     return attncl__error_is_within(&worst, allowed * worst.largest);
 }
 
-attncl_status attncl__variant_time(struct variant *s, int runs, double *seconds_ret)
+attncl_status attncl__variant_measure(struct variant *s, int runs, double *seconds_ret)
 {
     const double start = attncl__clock_seconds();
 
     for (int i = 0; i < runs; ++i)
         TRY(attncl_graph_run(s->graph));
-    TRY(wait_for(s->graph));
+    TRY(wait_for_result(s->graph));
     *seconds_ret = (attncl__clock_seconds() - start) / runs;
     return ATTNCL_OK;
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-// Interleaved rounds of both variants, `runs` runs each, until `seconds` are over; 3 rounds at
-// least.  The samples, sorted, take the place of those before.
-static attncl_status ab_time(struct variant *a, struct variant *b, int runs, double seconds)
+// Runs interleaved rounds of both variants, `runs` runs each, for `seconds` and at least MIN_ROUNDS
+// rounds.  Replaces the variants' samples by the new ones, sorted.
+static attncl_status measure_ab(struct variant *a, struct variant *b, int runs, double seconds)
 {
     const double start = attncl__clock_seconds();
     int n = 0;
 
     do {
-        // The order alternates, so that the contents of caches favour neither.
+        // The order alternates, so that cache contents favour neither.
         struct variant *const order[2] = {n % 2 ? b : a, n % 2 ? a : b};
         for (int i = 0; i < 2; ++i)
-            TRY(attncl__variant_time(order[i], runs, &order[i]->sample[n]));
+            TRY(attncl__variant_measure(order[i], runs, &order[i]->sample[n]));
         ++n;
     } while (n < AB_MAX_SAMPLES && (n < MIN_ROUNDS || attncl__clock_seconds() - start <= seconds));
     a->n_samples = b->n_samples = n;
-    qsort(a->sample, (size_t)n, sizeof a->sample[0], by_value);
-    qsort(b->sample, (size_t)n, sizeof b->sample[0], by_value);
+    qsort(a->sample, (size_t)n, sizeof a->sample[0], compare_doubles);
+    qsort(b->sample, (size_t)n, sizeof b->sample[0], compare_doubles);
     return ATTNCL_OK;
 }
 
-static struct tune_entry *row_of(const struct tuning_trial *c)
+static struct tune_entry *get_row(const struct tuning_trial *c)
 {
     return &c->ctx->caps.tuned->entries[c->kernel][c->class];
 }
 
 static void set_row(const struct tuning_trial *c, const struct candidate *candidate)
 {
-    struct tune_entry *row = row_of(c);
+    struct tune_entry *row = get_row(c);
 
     memset(row->value, 0, sizeof row->value);
     if (candidate)
         memcpy(row->value, candidate->value, sizeof row->value);
     row->line = candidate != NULL;
     atomic_store(&row->rejected, false);
-    atomic_store(&row->logged, true); // the report says it
+    atomic_store(&row->logged, true); // the report has it already
 }
 
 attncl_status attncl__tuning_trial_begin(struct tuning_trial *c)
@@ -162,7 +159,6 @@ void attncl__tuning_trial_end(struct tuning_trial *c)
         attncl__workload_clear(&c->data[i]);
 }
 
-// Creates graphs with the current entry and runs them once.
 static attncl_status begin_variants(const struct tuning_trial *c,
                                     struct variant variants[TRIAL_WORKLOADS])
 {
@@ -171,16 +167,19 @@ static attncl_status begin_variants(const struct tuning_trial *c,
     return ATTNCL_OK;
 }
 
-// Time of `other` relative to the built-in choice, by the fastest or by the median sample: the mean
-// over the workloads; *slowest_ret the largest.
-static double ratio(const struct tuning_trial *c, const struct variant other[TRIAL_WORKLOADS],
-                    bool median, double *slowest_ret)
+enum sample_kind { FASTEST, MEDIAN };
+
+// Returns the time of `other` relative to the built-in choice, averaged over the workloads.
+// *slowest_ret: the largest.
+static double compute_ratio(const struct tuning_trial *c,
+                            const struct variant other[TRIAL_WORKLOADS], enum sample_kind kind,
+                            double *slowest_ret)
 {
     double sum = 0;
 
     *slowest_ret = 0;
     for (int i = 0; i < c->n_work; ++i) {
-        const int at = median ? other[i].n_samples / 2 : 0;
+        const int at = kind == MEDIAN ? other[i].n_samples / 2 : 0;
         const double r = other[i].sample[at] / c->built_in[i].sample[at];
         sum += r;
         *slowest_ret = fmax(*slowest_ret, r);
@@ -188,25 +187,26 @@ static double ratio(const struct tuning_trial *c, const struct variant other[TRI
     return sum / c->n_work;
 }
 
-static attncl_status ab_time_all(struct tuning_trial *c, struct variant other[TRIAL_WORKLOADS],
-                                 double seconds)
+static attncl_status measure_ab_all(struct tuning_trial *c, struct variant other[TRIAL_WORKLOADS],
+                                    double seconds)
 {
     for (int i = 0; i < c->n_work; ++i)
-        TRY(ab_time(&c->built_in[i], &other[i], c->runs[i], seconds / c->n_work));
+        TRY(measure_ab(&c->built_in[i], &other[i], c->runs[i], seconds / c->n_work));
     return ATTNCL_OK;
 }
 
-static void drop(const struct tuning_trial *c, const struct candidate *candidate, const char *why)
+static void log_left_out(const struct tuning_trial *c, const struct candidate *candidate,
+                         const char *why)
 {
     struct strbuf row = STRBUF_EMPTY;
 
-    attncl__tuned_values_text(c->kernel, candidate->value, &row);
+    attncl__tuned_add_values(c->kernel, candidate->value, &row);
     attncl__log(ATTNCL_LOG_WARN, "tuning %s: %s is left out, %s",
                 attncl__tune_kernels[c->kernel].name, row.data ? row.data : "a row", why);
     attncl__strbuf_free(&row);
 }
 
-// Replaces the best candidate when it is faster.  Its failure does not fail the trial.
+// Makes the candidate the best one if it is faster.  Its failure does not fail the trial.
 static void try_candidate(struct tuning_trial *c, const struct candidate *candidate, double seconds,
                           double *best_ratio)
 {
@@ -215,22 +215,22 @@ static void try_candidate(struct tuning_trial *c, const struct candidate *candid
 
     set_row(c, candidate);
     if (begin_variants(c, variants) != ATTNCL_OK) {
-        drop(c, candidate, attncl_last_error());
+        log_left_out(c, candidate, attncl_last_error());
         goto done;
     }
-    if (atomic_load(&row_of(c)->rejected)) // logged where it was rejected
+    if (atomic_load(&get_row(c)->rejected)) // logged where it was rejected
         goto done;
     for (int i = 0; i < c->n_work; ++i)
         if (!attncl__variants_agree(&c->built_in[i], &variants[i], c->data[i].n_result,
                                     c->data[i].terms)) {
-            drop(c, candidate, "its result differs from the built-in choice's");
+            log_left_out(c, candidate, "its result differs from the built-in choice's");
             goto done;
         }
-    if (ab_time_all(c, variants, seconds) != ATTNCL_OK) {
-        drop(c, candidate, attncl_last_error());
+    if (measure_ab_all(c, variants, seconds) != ATTNCL_OK) {
+        log_left_out(c, candidate, attncl_last_error());
         goto done;
     }
-    const double r = ratio(c, variants, false, &slowest);
+    const double r = compute_ratio(c, variants, FASTEST, &slowest);
     if (r < *best_ratio) {
         struct variant old[TRIAL_WORKLOADS];
 
@@ -265,7 +265,7 @@ static attncl_status second_round(struct tuning_trial *c)
     double slowest, slowest_median;
 
     if (c->best_row)
-        TRY(ab_time_all(c, c->best, final_share * c->seconds));
+        TRY(measure_ab_all(c, c->best, final_share * c->seconds));
     for (int i = 0; i < c->n_work; ++i) {
         c->built_in_seconds += c->built_in[i].sample[0];
         if (c->best_row)
@@ -273,8 +273,8 @@ static attncl_status second_round(struct tuning_trial *c)
     }
     if (!c->best_row)
         return ATTNCL_OK;
-    const double by_min = ratio(c, c->best, false, &slowest);
-    const double by_median = ratio(c, c->best, true, &slowest_median);
+    const double by_min = compute_ratio(c, c->best, FASTEST, &slowest);
+    const double by_median = compute_ratio(c, c->best, MEDIAN, &slowest_median);
     c->gain = 1 / fmax(by_min, by_median) - 1;
     c->kept = c->gain >= min_gain && slowest <= 1 + max_loss;
     return ATTNCL_OK;
@@ -286,7 +286,7 @@ attncl_status attncl__tuning_trial_run(struct tuning_trial *c)
     struct tune_entry backend_rows[TUNE_MAX_CLASSES];
     attncl_status status = ATTNCL_OK;
 
-    // The native tiles are compared with each other, whatever the GEMM backend is otherwise.
+    // Native tiles are compared with each other, even if the backend would be CLBlast.
     memcpy(backend_rows, table->entries[TUNE_GEMM_BACKEND], sizeof backend_rows);
     if (c->kernel == TUNE_GEMM_GPU)
         table->entries[TUNE_GEMM_BACKEND][TUNE_SINGLE] = (struct tune_entry){.line = 1};
@@ -294,7 +294,7 @@ attncl_status attncl__tuning_trial_run(struct tuning_trial *c)
     TRY_DONE(begin_variants(c, c->built_in));
     for (int i = 0; i < c->n_work; ++i) {
         double *const seconds = &c->built_in[i].sample[0];
-        TRY_DONE(attncl__variant_time(&c->built_in[i], 1, seconds));
+        TRY_DONE(attncl__variant_measure(&c->built_in[i], 1, seconds));
         c->runs[i] = (int)fmin(fmax(ceil(sample_seconds / *seconds), 1), MAX_RUNS);
     }
     first_round(c);

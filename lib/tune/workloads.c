@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Workloads as graphs.
+// Creates the data and graphs of workloads.
 
 #include "tune/internal.h"
 
@@ -11,7 +11,7 @@
 
 // -- data
 
-// Uniform in [-1, 1): sums and softmax stay far from overflow.
+// Adds floats uniform in [-1, 1), so that sums and softmax stay far from overflow.
 static attncl_status add_floats(attncl_context *ctx, int rank, const int64_t *dim,
                                 attncl_tensor **ret)
 {
@@ -34,7 +34,7 @@ static attncl_status add_floats(attncl_context *ctx, int rank, const int64_t *di
     return status;
 }
 
-// Masks every third pair, but none on the diagonal.
+// Adds a mask that hides every third pair, but none on the diagonal.
 static attncl_status add_mask(attncl_context *ctx, int64_t n, attncl_tensor **ret)
 {
     unsigned char *data = attncl__alloc_array((size_t)(n * n), 1);
@@ -116,8 +116,8 @@ void attncl__workload_clear(struct workload_data *data)
 
 // -- graphs
 
-static attncl_value result(attncl_graph *g, const struct workload *w,
-                           const attncl_value in[WORKLOAD_INPUTS])
+static attncl_value add_result(attncl_graph *g, const struct workload *w,
+                               const attncl_value in[WORKLOAD_INPUTS])
 {
     const attncl_attention_inputs qkv = {
         .struct_size = sizeof qkv, .query = in[0], .key = in[1], .value = in[2]};
@@ -144,8 +144,8 @@ static attncl_value result(attncl_graph *g, const struct workload *w,
     return attncl_activate(g, in[0], ATTNCL_GELU);
 }
 
-attncl_status attncl__workload_graph(attncl_context *ctx, const struct workload *w,
-                                     const struct workload_data *data, attncl_graph **ret)
+attncl_status attncl__workload_create_graph(attncl_context *ctx, const struct workload *w,
+                                            const struct workload_data *data, attncl_graph **ret)
 {
     attncl_value in[WORKLOAD_INPUTS] = {{0}};
     attncl_status status = ATTNCL_OK;
@@ -155,7 +155,7 @@ attncl_status attncl__workload_graph(attncl_context *ctx, const struct workload 
     for (int i = 0; i < WORKLOAD_INPUTS; ++i)
         if (data->in[i])
             in[i] = attncl_graph_tensor(g, data->in[i]);
-    const attncl_value y = result(g, w, in);
+    const attncl_value y = add_result(g, w, in);
     attncl_value probe = y;
     for (int axis = 0; axis < attncl_graph_shape(g, y).rank - 1; ++axis)
         probe = attncl_slice(g, probe, axis, 0, 1);

@@ -103,7 +103,7 @@ static attncl_graph *build(enum form form)
 LOOP_TEST(only_maps_of_the_same_rows, 0, N_FORMS)
 {
     const struct gemm gemm = GEMM_OF(1, ROWS, C, C, .trans_b = true);
-    const bool does = attncl__gemm_takes_others(&test_context()->caps, &gemm);
+    const bool does = attncl__gemm_can_take_others(&test_context()->caps, &gemm);
     attncl_graph *g = build((enum form)_i);
 
     ck_ok(attncl_graph_compile(g, NULL));

@@ -57,7 +57,7 @@ static attncl_value map(const struct fixture *f, int i)
 static bool device_fuses_norms(void)
 {
     const struct gemm g = {.batch = 1, .m = ROWS, .n = C, .k = C, .trans_b = true};
-    return attncl__gemm_norms(&test_context()->caps, &g);
+    return attncl__gemm_can_norm(&test_context()->caps, &g);
 }
 
 static void expect_norms(const attncl_graph *g, int norms, int fused)

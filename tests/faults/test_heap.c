@@ -160,7 +160,7 @@ TEST(names_of_cache_entries)
 {
     char name[CACHE_NAME_BYTES];
     plan(1, true);
-    attncl__cache_entry_name((struct bytes){"abc", 3}, name);
+    attncl__cache_entry_make_name((struct bytes){"abc", 3}, name);
     plan(0, false);
     ck_assert_str_eq(name,
                      "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad.program");

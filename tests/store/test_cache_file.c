@@ -42,7 +42,7 @@ static void set_up(void)
     open_directory();
     for (size_t i = 0; i < sizeof payload_text; ++i)
         payload_text[i] = (char)(i * 7);
-    attncl__cache_entry_name(key, name);
+    attncl__cache_entry_make_name(key, name);
     directory_path(name, file_path);
 }
 
@@ -149,7 +149,7 @@ TEST(another_key_under_this_name_is_refused)
     char name[CACHE_NAME_BYTES], other_path[FILE_BYTES];
 
     ck_assert(attncl__cache_entry_write(&directory, other, payload));
-    attncl__cache_entry_name(other, name);
+    attncl__cache_entry_make_name(other, name);
     directory_path(name, other_path);
     ck_assert_int_eq(rename(other_path, file_path), 0);
     ck_assert(!reads());
@@ -251,7 +251,7 @@ static void make_aged(int i, long age)
     const struct bytes k = {text, (size_t)snprintf(text, sizeof text, "key %d", i)};
 
     ck_assert(attncl__cache_entry_write(&directory, k, (struct bytes){kilo, sizeof kilo}));
-    attncl__cache_entry_name(k, name);
+    attncl__cache_entry_make_name(k, name);
     ck_assert_int_eq(utimensat(directory.fd, name, when, 0), 0);
 }
 
@@ -261,7 +261,7 @@ static bool has(int i)
     struct stat st;
     const struct bytes k = {text, (size_t)snprintf(text, sizeof text, "key %d", i)};
 
-    attncl__cache_entry_name(k, name);
+    attncl__cache_entry_make_name(k, name);
     return fstatat(directory.fd, name, &st, 0) == 0;
 }
 

@@ -203,20 +203,20 @@ TEST(the_file_is_in_the_users_configuration)
     ck_assert_ptr_null(attncl__tuning_load(&(struct tuning_key){"dev", "drv", true}));
     setenv("ATTNCL_TUNE", IN_DIRECTORY("nothing"), 1);
     ck_assert(!finds_entries());
-    ck_fails(attncl__tuning_check_named(&(struct tuning_key){"dev", "drv", false}, false),
+    ck_fails(attncl__tuning_check_file(&(struct tuning_key){"dev", "drv", false}, false),
              ATTNCL_ERR_ARGUMENT, "there is no such file");
     directory_write("attncl/other.txt", "hello\n");
     setenv("ATTNCL_TUNE", IN_DIRECTORY("attncl/other.txt"), 1);
-    ck_fails(attncl__tuning_check_named(&(struct tuning_key){"dev", "drv", false}, false),
+    ck_fails(attncl__tuning_check_file(&(struct tuning_key){"dev", "drv", false}, false),
              ATTNCL_ERR_ARGUMENT, "other.txt: no tuning file, which begins with attncl-tune");
-    ck_fails(attncl__tuning_check_named(&(struct tuning_key){"dev", "drv", false}, true),
+    ck_fails(attncl__tuning_check_file(&(struct tuning_key){"dev", "drv", false}, true),
              ATTNCL_ERR_ARGUMENT, "other.txt: no tuning file, which begins with attncl-tune");
     ck_assert_int_eq(truncate(IN_DIRECTORY("attncl/other.txt"), 70000), 0);
-    ck_fails(attncl__tuning_check_named(&(struct tuning_key){"dev", "drv", false}, true),
+    ck_fails(attncl__tuning_check_file(&(struct tuning_key){"dev", "drv", false}, true),
              ATTNCL_ERR_ARGUMENT, "other.txt, which would be replaced: ");
     directory_write("attncl/other.txt", "attncl-tune 1 0.0.9\n");
-    ck_ok(attncl__tuning_check_named(&(struct tuning_key){"dev", "drv", false}, true));
-    ck_ok(attncl__tuning_check_named(&(struct tuning_key){"dev", "drv", true}, false));
+    ck_ok(attncl__tuning_check_file(&(struct tuning_key){"dev", "drv", false}, true));
+    ck_ok(attncl__tuning_check_file(&(struct tuning_key){"dev", "drv", true}, false));
     unsetenv("ATTNCL_TUNE");
     setenv("XDG_CONFIG_HOME", "relative", 1);
     char *home = getenv("HOME") ? attncl__copy_text(getenv("HOME")) : NULL;

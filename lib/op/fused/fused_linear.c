@@ -67,9 +67,9 @@ bool attncl__fused_linear_supported(const struct op_sig *sig)
             return false;
     }
     return (!has(sig, FUSED_LINEAR_NORM_W) ||
-            (norm->rank == 1 && attncl__gemm_norms(sig->caps, &g))) &&
-           (!has(sig, FUSED_LINEAR_POSITION) || attncl__gemm_merges(sig->caps, &g)) &&
-           (!has(sig, FUSED_LINEAR_MORE) || attncl__gemm_takes_others(sig->caps, &g));
+            (norm->rank == 1 && attncl__gemm_can_norm(sig->caps, &g))) &&
+           (!has(sig, FUSED_LINEAR_POSITION) || attncl__gemm_can_merge(sig->caps, &g)) &&
+           (!has(sig, FUSED_LINEAR_MORE) || attncl__gemm_can_take_others(sig->caps, &g));
 }
 
 static attncl_status launch(struct launcher *l, const struct op_call *call)

@@ -311,8 +311,8 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
             "a step of %s with %" PRId64 " rows and %" PRId64
             " channels in %d blocks cannot be one launch on this device",
             inner->name, rows_of(sig), channels, (int)params->n_blocks);
-    attncl__skinny_gemm_macros(l->caps, rows_of(sig), width_of(sig), sig->in[FUSED_WO].dtype,
-                               &spec);
+    attncl__skinny_gemm_add_macros(l->caps, rows_of(sig), width_of(sig), sig->in[FUSED_WO].dtype,
+                                   &spec);
     kspec_set_wtype(&spec, sig->in[FUSED_WO].dtype);
     inner->macros(sig, &spec);
     add_shared(l->caps, call, &args);

@@ -142,9 +142,9 @@ static bool is_supported(const struct map_case *c)
     const struct device_caps *caps = &test_context()->caps;
     const struct gemm g = GEMM_OF(1, c->rows, c->out, c->in, .b_dtype = c->dtype, .trans_b = true,
                                   .merge = {.n_heads = c->n_heads, .n_parts = c->parts});
-    const bool does = (!c->norm || attncl__gemm_norms(caps, &g)) &&
-                      (!c->n_heads || attncl__gemm_merges(caps, &g)) &&
-                      (!c->more || attncl__gemm_takes_others(caps, &g));
+    const bool does = (!c->norm || attncl__gemm_can_norm(caps, &g)) &&
+                      (!c->n_heads || attncl__gemm_can_merge(caps, &g)) &&
+                      (!c->more || attncl__gemm_can_take_others(caps, &g));
     const bool quantised = attncl__is_quantised(c->dtype);
     const bool by_cpu = !c->more && !c->n_heads && c->rows <= (quantised ? 4 : 16);
 
@@ -296,6 +296,6 @@ TEST(large_maps_leave_merging_to_a_launch)
                                          .max_group = 256};
         const struct gemm g = GEMM_OF(1, rows[i].m, rows[i].n, 1024, .trans_b = true,
                                       .merge = {.n_heads = 16, .n_parts = rows[i].n_parts});
-        ck_assert(attncl__gemm_merges(&caps, &g) == rows[i].merges);
+        ck_assert(attncl__gemm_can_merge(&caps, &g) == rows[i].merges);
     }
 }
