@@ -28,12 +28,8 @@ static void replace_control_chars(char *text)
     }
 }
 
-static void add_prefix(const char *fmt, va_list args)
+static void add_prefix(const char *text)
 {
-    char text[MESSAGE_BYTES];
-
-    vsnprintf(text, sizeof text, fmt, args);
-    replace_control_chars(text);
     const size_t start = strlen(text) + 2, length = strlen(last_message); // 2: ": "
     if (start >= sizeof last_message)
         return;
@@ -45,21 +41,18 @@ static void add_prefix(const char *fmt, va_list args)
     last_message[start + keep] = '\0';
 }
 
-void attncl__error_prefix(const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    add_prefix(fmt, args);
-    va_end(args);
-}
-
 attncl_status attncl__prefix_failure(attncl_status status, const char *fmt, ...)
 {
+    char text[MESSAGE_BYTES];
     va_list args;
+
+    if (status == ATTNCL_OK)
+        return status;
     va_start(args, fmt);
-    if (status != ATTNCL_OK)
-        add_prefix(fmt, args);
+    vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    replace_control_chars(text);
+    add_prefix(text);
     return status;
 }
 
@@ -76,7 +69,7 @@ attncl_status attncl__fail(attncl_status status, const char *file, int line, con
     memcpy(last_message, text, sizeof text);
     // The caller's text says only what the memory was for, unless it passes on a message that has these words.
     if (status == ATTNCL_ERR_NO_MEMORY && !strstr(text, out_of_memory))
-        attncl__error_prefix("%s", out_of_memory);
+        add_prefix(out_of_memory);
 
     const char *slash = strrchr(file, '/');
     snprintf(last_where, sizeof last_where, "%s:%d", slash ? slash + 1 : file, line);

@@ -10,9 +10,8 @@
 attncl_status attncl__fail(attncl_status status, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-// Puts "prefix: " before this thread's last message, to say where the failure happened.
-void attncl__error_prefix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-// Does so if `status` is a failure, and returns it.
+// If `status` is a failure, puts "prefix: " before this thread's last message, to say where it happened.
+// Returns `status`.
 attncl_status attncl__prefix_failure(attncl_status status, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// JSON objects by Jansson (docs/dev/decisions/0001-jansson-json.md).  A struct json is its json_t under
-// another name.
+// Parses and reads JSON objects by Jansson (docs/dev/decisions/0001-jansson-json.md).
 
 #include <inttypes.h>
 #include <string.h>
@@ -9,11 +8,6 @@
 #include "base/try.h"
 #include "base/utf8.h"
 #include "io/json_jansson.h"
-
-static const json_t *jansson(const struct json *object)
-{
-    return (const json_t *)(const void *)object;
-}
 
 attncl_status attncl__json_parse(const char *text, size_t bytes, const struct json_limits *limits,
                                  struct json **object_ret)
@@ -71,7 +65,7 @@ attncl_status attncl__json_parse_value(const struct json_span *value, const char
     return ATTNCL_OK;
 }
 
-// Whether a string means what stands between its quotes: UTF-8 without escapes.
+// True for a string that is UTF-8 without escapes.
 static bool is_plain(const struct json_span *value)
 {
     const char *last = value->text + value->bytes - 1;
@@ -79,11 +73,11 @@ static bool is_plain(const struct json_span *value)
 
     if (value->bytes < 2 || *value->text != '"' || *last != '"')
         return false;
-    for (const char *p = value->text + 1; p < last;) {
-        const size_t length = attncl__utf8_decode(p, (size_t)(last - p), &code);
+    for (const char *c = value->text + 1; c < last;) {
+        const size_t length = attncl__utf8_decode(c, (size_t)(last - c), &code);
         if (length == 0 || code < ' ' || code == '\\')
             return false;
-        p += length;
+        c += length;
     }
     return true;
 }
@@ -107,7 +101,7 @@ attncl_status attncl__json_parse_text(const struct json_span *value, const char 
     return ATTNCL_OK;
 }
 
-// Sets of types, by their bits.
+// Sets of json_type, as bits.
 enum {
     INTEGERS = 1 << JSON_INTEGER,
     NUMBERS = INTEGERS | 1 << JSON_REAL,
@@ -117,7 +111,7 @@ enum {
     ARRAYS = 1 << JSON_ARRAY,
 };
 
-// The value of `key` in *ret, of one of the types; NULL when it is absent and optional.
+// *ret: the value of `key`, which must be of one of the types; NULL when it is absent and optional.
 static attncl_status look_up(const struct json *object, const char *key, bool *present, int types,
                              const char *words, const json_t **ret)
 {
@@ -130,55 +124,21 @@ static attncl_status look_up(const struct json *object, const char *key, bool *p
     return ATTNCL_OK;
 }
 
-attncl_status attncl__json_int(const struct json *object, const char *key, bool *present,
-                               int64_t *value)
-{
-    const json_t *found;
-    TRY(look_up(object, key, present, INTEGERS, "an integer", &found));
-    if (found)
-        *value = json_integer_value(found);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__json_double(const struct json *object, const char *key, bool *present,
-                                  double *value)
-{
-    const json_t *found;
-    TRY(look_up(object, key, present, NUMBERS, "a number", &found));
-    if (found)
-        *value = json_number_value(found);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__json_bool(const struct json *object, const char *key, bool *present,
-                                bool *value)
-{
-    const json_t *found;
-    TRY(look_up(object, key, present, BOOLS, "true or false", &found));
-    if (found)
-        *value = json_is_true(found);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__json_text(const struct json *object, const char *key, bool *present,
-                                const char **value)
-{
-    const json_t *found;
-    TRY(look_up(object, key, present, TEXTS, "a string", &found));
-    if (found)
-        *value = json_string_value(found);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__json_object(const struct json *object, const char *key, bool *present,
-                                  const struct json **value)
-{
-    const json_t *found;
-    TRY(look_up(object, key, present, OBJECTS, "an object", &found));
-    if (found)
-        *value = (const struct json *)(const void *)found;
-    return ATTNCL_OK;
-}
+#define DEFINE_GETTER(name, type, types, words, convert)                                           \
+    attncl_status name(const struct json *object, const char *key, bool *present, type *value)     \
+    {                                                                                              \
+        const json_t *found;                                                                       \
+        TRY(look_up(object, key, present, types, words, &found));                                  \
+        if (found)                                                                                 \
+            *value = convert(found);                                                               \
+        return ATTNCL_OK;                                                                          \
+    }
+DEFINE_GETTER(attncl__json_int, int64_t, INTEGERS, "an integer", json_integer_value)
+DEFINE_GETTER(attncl__json_double, double, NUMBERS, "a number", json_number_value)
+DEFINE_GETTER(attncl__json_bool, bool, BOOLS, "true or false", json_is_true)
+DEFINE_GETTER(attncl__json_text, const char *, TEXTS, "a string", json_string_value)
+DEFINE_GETTER(attncl__json_object, const struct json *, OBJECTS, "an object",
+              (const struct json *)(const void *))
 
 attncl_status attncl__json_item(const struct json *object, const char *key, size_t i,
                                 const struct json **value)
@@ -194,7 +154,7 @@ attncl_status attncl__json_item(const struct json *object, const char *key, size
     return ATTNCL_OK;
 }
 
-// Whether all entries of an array are of the types.
+// Checks that all entries of an array are of the types.
 static attncl_status check_entries(const json_t *array, const char *key, int types,
                                    const char *words)
 {
@@ -297,9 +257,7 @@ bool attncl__json_has(const struct json *object, const char *key)
 
 const char *attncl__json_next(const struct json *object, const char *key)
 {
-    // jansson's iterators take a json_t that is not const but do not change it.
-    json_t *root = (json_t *)(uintptr_t)(const void *)object;
-    void *at =
-        key ? json_object_iter_next(root, json_object_key_to_iter(key)) : json_object_iter(root);
-    return at ? json_object_iter_key(at) : NULL;
+    void *iter = key ? json_object_iter_next(jansson(object), json_object_key_to_iter(key))
+                     : json_object_iter(jansson(object));
+    return iter ? json_object_iter_key(iter) : NULL;
 }

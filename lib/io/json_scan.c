@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// JSON text scanned without the parser, which recurses and allocates: its limits, and the members of
-// an object one after another.
+// Scans JSON text without the parser, which recurses and allocates: checks limits, and iterates over
+// members.
 //
-// Knows only as much of the grammar as that needs: strings, brackets, and where values begin.  Text
-// that is not JSON may pass here and fails in the parser.
+// Knows only strings, brackets, and where values begin.  Text that is not JSON may pass here; it fails in
+// the parser.
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-// The position after the string that begins at `at`, or `bytes`.
+// Returns the position after the string that begins at `at`, or `bytes` if it does not end.
 static size_t skip_string(const char *text, size_t bytes, size_t at)
 {
     for (++at; at < bytes && text[at] != '"'; ++at)
@@ -25,7 +25,7 @@ static size_t skip_string(const char *text, size_t bytes, size_t at)
     return at < bytes ? at + 1 : bytes;
 }
 
-// The position after the number or word that begins at `at`.
+// Returns the position after the number or word that begins at `at`.
 static size_t skip_plain(const char *text, size_t bytes, size_t at)
 {
     while (at < bytes && !is_space(text[at]) && !memchr(",:[]{}\"", text[at], 7))
@@ -33,7 +33,7 @@ static size_t skip_plain(const char *text, size_t bytes, size_t at)
     return at;
 }
 
-// The position after the string, number, word, sign or blank at `at`; a bracket changes *depth.
+// Returns the position after the token or blank at `at`.  Brackets change *depth.
 static size_t skip_token(const char *text, size_t bytes, size_t at, int *depth)
 {
     const char c = text[at];
@@ -97,7 +97,7 @@ static size_t skip_space(const char *text, size_t bytes, size_t at)
     return at;
 }
 
-// The position after the value that begins at `at`; of one that is cut short, `bytes`.
+// Returns the position after the value that begins at `at`, or `bytes` if it does not end.
 static size_t skip_value(const char *text, size_t bytes, size_t at)
 {
     int depth = 0;
@@ -108,66 +108,68 @@ static size_t skip_value(const char *text, size_t bytes, size_t at)
     return at;
 }
 
-static attncl_status expected(const char *what, size_t at)
+static attncl_status fail_expected(const char *what, size_t at)
 {
-    return FAIL(ATTNCL_ERR_FORMAT, "no valid JSON: %s expected (byte %zu)", what, at);
+    return FAIL(ATTNCL_ERR_FORMAT, "no valid JSON: %s fail_expected (byte %zu)", what, at);
 }
 
-static struct json_members begin(struct json_span text, char open, char close, const char *what)
+static struct json_members begin_members(struct json_span text, char open, char close,
+                                         const char *what)
 {
     const size_t at = skip_space(text.text, text.bytes, 0);
     const char first = at < text.bytes ? text.text[at] : '\0';
     struct json_members members = {.text = text, .at = at + 1, .close = close};
 
     if (first == '[' && open == '{')
-        members.status = FAIL(ATTNCL_ERR_FORMAT, "the JSON text is an array, expected an object");
+        members.status =
+            FAIL(ATTNCL_ERR_FORMAT, "the JSON text is an array, fail_expected an object");
     else if (first != open)
-        members.status = expected(what, at);
+        members.status = fail_expected(what, at);
     return members;
 }
 
 struct json_members attncl__json_members(struct json_span text)
 {
-    return begin(text, '{', '}', "an object");
+    return begin_members(text, '{', '}', "an object");
 }
 
 struct json_members attncl__json_elements(struct json_span text)
 {
-    return begin(text, '[', ']', "an array");
+    return begin_members(text, '[', ']', "an array");
 }
 
-// The key at `at`; *at is then behind its colon.
-static attncl_status take_key(struct json_members *m, size_t *at)
+// Reads the key at *at and moves *at behind its colon.
+static attncl_status read_key(struct json_members *m, size_t *at)
 {
     const char *text = m->text.text;
     const size_t bytes = m->text.bytes;
 
     if (*at == bytes || text[*at] != '"')
-        return expected("a key", *at);
+        return fail_expected("a key", *at);
     m->key.bytes = skip_string(text, bytes, *at) - *at;
     *at = skip_space(text, bytes, *at + m->key.bytes);
     if (*at == bytes || text[*at] != ':')
-        return expected("a colon", *at);
+        return fail_expected("a colon", *at);
     *at = skip_space(text, bytes, *at + 1);
     return ATTNCL_OK;
 }
 
-// A member from `at` on, where another one or the end may be.
-static attncl_status take_member(struct json_members *m, size_t at)
+// Reads the member at `at`, after the comma that separates it from the one before.
+static attncl_status read_member(struct json_members *m, size_t at)
 {
     const char *text = m->text.text;
     const size_t bytes = m->text.bytes;
 
     if (m->n > 0) {
         if (at == bytes || text[at] != ',')
-            return expected(m->close == '}' ? "a comma or }" : "a comma or ]", at);
+            return fail_expected(m->close == '}' ? "a comma or }" : "a comma or ]", at);
         at = skip_space(text, bytes, at + 1);
     }
     m->key = (struct json_span){text + at, 0};
     if (m->close == '}')
-        TRY(take_key(m, &at));
+        TRY(read_key(m, &at));
     if (at == bytes || memchr(",:]}", text[at], 4))
-        return expected("a value", at);
+        return fail_expected("a value", at);
     m->value = (struct json_span){text + at, skip_value(text, bytes, at) - at};
     m->at = at + m->value.bytes;
     ++m->n;
@@ -183,11 +185,11 @@ bool attncl__json_next_member(struct json_members *m)
     const bool is_end = at < m->text.bytes && text[at] == m->close;
 
     if (!is_end) {
-        m->status = take_member(m, at);
+        m->status = read_member(m, at);
         return m->status == ATTNCL_OK;
     }
     at = skip_space(text, m->text.bytes, at + 1);
     if (at < m->text.bytes)
-        m->status = expected("the end", at);
+        m->status = fail_expected("the end", at);
     return false;
 }

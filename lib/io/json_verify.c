@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Parsing by Jansson, and whether the values are what the text says.
+// Parses by Jansson and verifies the values against the text.
 //
-// Jansson drops a character of a string, key or number when memory for it runs short, and goes on.
-// So text and values are walked side by side, the text by json_scan.c; that allocates nothing.
+// When memory runs short, Jansson may drop a character of a string, key or number and go on.  So text and
+// values are walked side by side, the text by json_scan.c, which allocates nothing.
 
 #include <locale.h>
 #include <stdlib.h>
@@ -24,8 +24,9 @@ static bool read_hex4(const char *at, const char *end, uint32_t *ret)
     return !*stop;
 }
 
-// The bytes that a byte of a string or an escape means, at *at, which is moved behind it; 0: no valid escape.
-static size_t read_bytes(const char **at, const char *end, char out[UTF8_MAX_BYTES])
+// Decodes the byte or escape at *at into `out` and moves *at behind it.  Returns the number of bytes, 0 for an invalid
+// escape.
+static size_t decode_next(const char **at, const char *end, char out[UTF8_MAX_BYTES])
 {
     static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     uint32_t code, low;
@@ -52,7 +53,7 @@ static size_t read_bytes(const char **at, const char *end, char out[UTF8_MAX_BYT
     return attncl__utf8_encode(code, out);
 }
 
-static bool string_agrees(struct json_span text, const char *value, size_t n)
+static bool string_matches(struct json_span text, const char *value, size_t n)
 {
     const char *at = text.text + 1, *const last = text.text + text.bytes - 1;
     const char *const end = value + n;
@@ -61,7 +62,7 @@ static bool string_agrees(struct json_span text, const char *value, size_t n)
         return false;
     while (at < last) {
         char bytes[UTF8_MAX_BYTES];
-        const size_t length = read_bytes(&at, last, bytes);
+        const size_t length = decode_next(&at, last, bytes);
         if (length == 0 || length > (size_t)(end - value) || memcmp(value, bytes, length) != 0)
             return false;
         value += length;
@@ -69,8 +70,8 @@ static bool string_agrees(struct json_span text, const char *value, size_t n)
     return value == end;
 }
 
-// A number as Jansson reads it: whole ones exactly, others by strtod() with the locale's point.
-static bool number_agrees(struct json_span number, const json_t *value)
+// Reads the number as Jansson does: integers exactly, others by strtod() with the locale's decimal point.
+static bool number_matches(struct json_span number, const json_t *value)
 {
     char text[JSON_MAX_NUMBER + 1], *end;
 
@@ -89,9 +90,9 @@ static bool number_agrees(struct json_span number, const json_t *value)
     return strtod(text, &end) == json_real_value(value) && !*end;
 }
 
-static bool value_agrees(struct json_span text, json_t *value);
+static bool value_matches(struct json_span text, json_t *value);
 
-static bool members_agree(struct json_span text, json_t *value)
+static bool members_match(struct json_span text, json_t *value)
 {
     const bool is_object = json_is_object(value);
     void *at = json_object_iter(value); // NULL for an array
@@ -100,8 +101,8 @@ static bool members_agree(struct json_span text, json_t *value)
     for (; attncl__json_next_member(&m); at = is_object ? json_object_iter_next(value, at) : NULL) {
         const char *name = json_object_iter_key(at);
         json_t *found = is_object ? json_object_iter_value(at) : json_array_get(value, m.n - 1);
-        if (!found || (is_object && !string_agrees(m.key, name, strlen(name))) ||
-            !value_agrees(m.value, found))
+        if (!found || (is_object && !string_matches(m.key, name, strlen(name))) ||
+            !value_matches(m.value, found))
             return false;
     }
     return m.status == ATTNCL_OK && (is_object ? !at : m.n == json_array_size(value));
@@ -112,18 +113,18 @@ static bool is_word(struct json_span text, const char *word)
     return text.bytes == strlen(word) && memcmp(text.text, word, text.bytes) == 0;
 }
 
-// Recurses as deep as the text is nested: attncl__json_check() limits that.
-static bool value_agrees(struct json_span text, json_t *value)
+// Recurses as deep as the text is nested, which attncl__json_check() limits.
+static bool value_matches(struct json_span text, json_t *value)
 {
     switch (json_typeof(value)) {
     case JSON_OBJECT:
     case JSON_ARRAY:
-        return members_agree(text, value);
+        return members_match(text, value);
     case JSON_STRING:
-        return string_agrees(text, json_string_value(value), json_string_length(value));
+        return string_matches(text, json_string_value(value), json_string_length(value));
     case JSON_INTEGER:
     case JSON_REAL:
-        return number_agrees(text, value);
+        return number_matches(text, value);
     case JSON_TRUE:
         return is_word(text, "true");
     case JSON_FALSE:
@@ -143,7 +144,7 @@ static struct json_span trim(const char *text, size_t bytes)
     return (struct json_span){text, bytes};
 }
 
-// Short memory can look like a mistake in the text.  A mistake is the same when it is read again.
+// Lack of memory can look like a mistake in the text, but a mistake is the same when the text is read again.
 static bool is_mistake(const char *text, size_t bytes, size_t flags, const json_error_t *error)
 {
     json_error_t again;
@@ -165,7 +166,7 @@ attncl_status attncl__json_load(const char *text, size_t bytes, const struct jso
     json_t *value = json_loadb(text, bytes, flags, &error);
     REQUIRE(value || !is_mistake(text, bytes, flags, &error), ATTNCL_ERR_FORMAT,
             "no valid JSON: %s (byte %d)", error.text, error.position);
-    if (!value || !value_agrees(trim(text, bytes), value)) {
+    if (!value || !value_matches(trim(text, bytes), value)) {
         json_decref(value);
         return FAIL(ATTNCL_ERR_NO_MEMORY, "JSON of %zu bytes", bytes);
     }

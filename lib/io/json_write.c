@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// JSON objects: changed and written.
+// Changes and writes JSON objects.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +10,7 @@
 #include "base/try.h"
 #include "io/json_jansson.h"
 
-static json_t *jansson(const struct json *object)
-{
-    return (json_t *)(uintptr_t)(const void *)object;
-}
-
-static attncl_status set(struct json *object, const char *key, json_t *value)
+static attncl_status set_value(struct json *object, const char *key, json_t *value)
 {
     REQUIRE(value && json_object_set_new(jansson(object), key, value) == 0, ATTNCL_ERR_NO_MEMORY,
             "JSON key %s", key);
@@ -25,7 +20,7 @@ static attncl_status set(struct json *object, const char *key, json_t *value)
 attncl_status attncl__json_inner(struct json *object, const char *key, struct json **ret)
 {
     if (!attncl__json_has(object, key))
-        TRY(set(object, key, json_object()));
+        TRY(set_value(object, key, json_object()));
     const struct json *inner;
     TRY(attncl__json_object(object, key, NULL, &inner));
     *ret = (struct json *)(void *)json_object_get(jansson(object), key);
@@ -38,21 +33,21 @@ attncl_status attncl__json_set(struct json *object, const char *key, const char 
     TRY(attncl__prefix_failure(
         attncl__json_load(text, strlen(text), JSON_CONFIG_LIMITS, JSON_DECODE_ANY, &value), "%s",
         key));
-    return set(object, key, value);
+    return set_value(object, key, value);
 }
 
 attncl_status attncl__json_set_int(struct json *object, const char *key, int64_t value)
 {
-    return set(object, key, json_integer(value));
+    return set_value(object, key, json_integer(value));
 }
 
 attncl_status attncl__json_set_number(struct json *object, const char *key, double value)
 {
-    return set(object, key, json_real(value));
+    return set_value(object, key, json_real(value));
 }
 
-// The shortest of the usual lengths that reads back as the same number; with a fraction or an
-// exponent, so that it stays no integer.
+// Writes the fewest digits, but at least MIN_DIGITS, that read back as the same number, with a fraction or
+// an exponent so that it does not become an integer.
 static void write_real(double value, struct strbuf *text)
 {
     enum { MIN_DIGITS = 6, MAX_DIGITS = 17 };
@@ -73,7 +68,7 @@ static void new_line(struct strbuf *text, int indent)
 
 static void write_any(const json_t *value, int indent, struct strbuf *text);
 
-// indent < 0: in one line.
+// indent < 0: write one line.
 static void write_object(const json_t *object, int indent, struct strbuf *text)
 {
     const struct json *keys = (const struct json *)(const void *)object;
@@ -103,7 +98,7 @@ static void write_array(const json_t *array, struct strbuf *text)
     attncl__strbuf_add(text, "]");
 }
 
-// The depth is that of a parsed text, which is limited.
+// Recursion is limited, since the depth of a parsed text is.
 static void write_any(const json_t *value, int indent, struct strbuf *text)
 {
     switch (json_typeof(value)) {

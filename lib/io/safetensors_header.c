@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The header of a safetensors file: from JSON to arrays, checking every rule of the format.
+// Parses the header of a safetensors file and checks every rule of the format.
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 #include "io/json.h"
 #include "io/safetensors.h"
 
-// What one tensor's value holds: the object, three keys, the type, two arrays, two offsets, at most
-// ATTNCL_MAX_RANK extents, and a few more that a message can name.
+// One tensor's value holds the object, three keys, the type, two arrays, two offsets and at most
+// ATTNCL_MAX_RANK extents; a few more values are allowed so that a message can name them.
 static const struct json_limits value_limits = {
     .depth = 7, .values = 16 + 2 * ATTNCL_MAX_RANK, .only_digits = true};
 
-static size_t end_of(const struct st_tensor *t)
+static size_t get_end(const struct st_tensor *t)
 {
     return t->begin + t->array.bytes;
 }
@@ -24,10 +24,10 @@ static size_t end_of(const struct st_tensor *t)
 #define CONVERT "convert it with attncl-convert, see docs/model-files.md"
 
 static const struct {
-    const char *first;  // bytes at the beginning
-    size_t n;           // of them
-    const char *within; // bytes further on; NULL: none
-    const char *words;
+    const char *first;  // the file's first n bytes
+    size_t n;           // length of `first`
+    const char *within; // bytes that must follow somewhere; NULL: none
+    const char *words;  // for the message
 } formats[] = {
     {"PK\3\4", 4, "data.pkl", "a PyTorch checkpoint: " CONVERT},
     {"PK\3\4", 4, ".npy",
@@ -60,8 +60,8 @@ static bool contains(const unsigned char *data, size_t n, const char *bytes)
     return false;
 }
 
-// Files of other formats, by their first bytes: ERR_FORMAT says what they are and how to convert them; else `status`, its
-// message kept.  Read as the length of a header, the first 8 bytes of each are far above what is possible.
+// ERR_FORMAT, with advice, when the first bytes are another format's; else returns `status`.  Read as N, the first 8 bytes
+// of each format are far too large, so a valid file never comes here.
 static attncl_status refuse_foreign(const unsigned char *data, size_t n, attncl_status status)
 {
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; ++i)
@@ -80,8 +80,8 @@ static attncl_status check_bytes(uint64_t bytes, uint64_t total)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__st_header_bytes(const unsigned char *first, size_t n, uint64_t total,
-                                      size_t *bytes_ret)
+attncl_status attncl__st_read_header_bytes(const unsigned char *first, size_t n, uint64_t total,
+                                           size_t *bytes_ret)
 {
     uint64_t bytes = 0;
     REQUIRE(total >= ST_LENGTH_BYTES, ATTNCL_ERR_FORMAT,
@@ -95,7 +95,7 @@ attncl_status attncl__st_header_bytes(const unsigned char *first, size_t n, uint
     return status == ATTNCL_OK ? status : refuse_foreign(first, n, status);
 }
 
-static int by_key(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
     return strcmp(((const struct st_entry *)a)->key, ((const struct st_entry *)b)->key);
 }
@@ -108,7 +108,7 @@ static attncl_status refuse_duplicate_keys(const struct st_entry *entry, size_t 
     REQUIRE(sorted || n == 0, ATTNCL_ERR_NO_MEMORY, "%zu metadata entries", n);
     if (n > 0)
         memcpy(sorted, entry, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_key);
+    qsort(sorted, n, sizeof *sorted, compare_keys);
     for (size_t i = 1; i < n; ++i)
         if (strcmp(sorted[i - 1].key, sorted[i].key) == 0)
             TRY_DONE(FAIL(ATTNCL_ERR_FORMAT, "duplicate key %.200s", sorted[i].key));
@@ -134,8 +134,8 @@ static attncl_status read_entries(struct attncl_safetensors *file, const struct 
     return refuse_duplicate_keys(file->metadata, file->n_metadata);
 }
 
-// How many members an object has, and how many bytes their keys take as they are written; where
-// `metadata`, the values too that may belong to ST_METADATA_KEY.
+// Counts the object's members and the bytes of their keys as written.  with_metadata: ST_METADATA_KEY is
+// not counted as a member, but its value's bytes are.
 static attncl_status count_members(const struct json_span *object, bool with_metadata, size_t *n,
                                    size_t *bytes)
 {
@@ -190,7 +190,7 @@ static attncl_status read_tensor(const struct json *entry, size_t data_bytes,
     array->dtype = attncl__dtype_from_name(type_name);
     array->rank = (int)rank;
     REQUIRE(array->dtype != ATTNCL_DTYPE_NONE, ATTNCL_ERR_FORMAT, "dtype %s is unknown", type_name);
-    TRY(attncl__st_bytes(array, ATTNCL_ERR_FORMAT, &bytes));
+    TRY(attncl__st_compute_bytes(array, ATTNCL_ERR_FORMAT, &bytes));
 
     REQUIRE(n_offsets == 2, ATTNCL_ERR_FORMAT, "data_offsets has %zu entries, expected 2",
             n_offsets);
@@ -207,7 +207,7 @@ static attncl_status read_tensor(const struct json *entry, size_t data_bytes,
     return ATTNCL_OK;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(((const struct st_tensor *)a)->array.name,
                   ((const struct st_tensor *)b)->array.name);
@@ -216,22 +216,22 @@ static int by_name(const void *a, const void *b)
 static attncl_status refuse_duplicates(const struct st_tensor *tensor, size_t n)
 {
     for (size_t i = 1; i < n; ++i)
-        REQUIRE(by_name(&tensor[i - 1], &tensor[i]) != 0, ATTNCL_ERR_FORMAT,
+        REQUIRE(compare_names(&tensor[i - 1], &tensor[i]) != 0, ATTNCL_ERR_FORMAT,
                 "duplicate tensor %.200s", tensor[i].array.name);
     return ATTNCL_OK;
 }
 
-static int by_place(const void *a, const void *b)
+static int compare_offsets(const void *a, const void *b)
 {
     const struct st_tensor *x = a, *y = b;
     if (x->begin != y->begin)
         return x->begin < y->begin ? -1 : 1;
-    // an empty tensor before its neighbour
-    return end_of(x) < end_of(y) ? -1 : end_of(x) > end_of(y);
+    // An empty tensor comes before its neighbour.
+    return get_end(x) < get_end(y) ? -1 : get_end(x) > get_end(y);
 }
 
-// The tensors, in the order of their places, must cover the data without gap or overlap.
-static attncl_status check_places(const struct st_tensor *tensor, size_t n, size_t data_bytes)
+// Checks that the tensors, sorted by offset, cover the data without gap or overlap.
+static attncl_status check_offsets(const struct st_tensor *tensor, size_t n, size_t data_bytes)
 {
     size_t end = 0;
 
@@ -239,7 +239,7 @@ static attncl_status check_places(const struct st_tensor *tensor, size_t n, size
         REQUIRE(tensor[i].begin == end, ATTNCL_ERR_FORMAT,
                 "tensor %.200s: data begins at %zu, the one before ends at %zu",
                 tensor[i].array.name, tensor[i].begin, end);
-        end = end_of(&tensor[i]);
+        end = get_end(&tensor[i]);
     }
     REQUIRE(end == data_bytes, ATTNCL_ERR_FORMAT,
             "the tensors take %zu bytes, the file has %zu bytes of data", end, data_bytes);
@@ -280,8 +280,8 @@ static attncl_status read_members(struct attncl_safetensors *file, const struct 
     return members.status;
 }
 
-// Its members are parsed one by one: of a hostile header there is never more in memory than its
-// arrays and names.
+// Members are parsed one by one, so that a hostile header never takes more memory than its arrays and
+// names.
 attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char *text,
                                      size_t bytes, size_t data_bytes)
 {
@@ -296,10 +296,10 @@ attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char
     REQUIRE(file->strings && file->tensor, ATTNCL_ERR_NO_MEMORY, "the names of %zu tensors", n);
 
     TRY(read_members(file, &header, data_bytes));
-    qsort(file->tensor, file->n_tensors, sizeof *file->tensor, by_name);
+    qsort(file->tensor, file->n_tensors, sizeof *file->tensor, compare_names);
     TRY(refuse_duplicates(file->tensor, file->n_tensors));
-    qsort(file->tensor, file->n_tensors, sizeof *file->tensor, by_place);
-    TRY(check_places(file->tensor, file->n_tensors, data_bytes));
-    qsort(file->tensor, file->n_tensors, sizeof *file->tensor, by_name);
+    qsort(file->tensor, file->n_tensors, sizeof *file->tensor, compare_offsets);
+    TRY(check_offsets(file->tensor, file->n_tensors, data_bytes));
+    qsort(file->tensor, file->n_tensors, sizeof *file->tensor, compare_names);
     return ATTNCL_OK;
 }

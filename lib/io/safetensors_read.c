@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Opening safetensors files, from disk or from memory, and reading their contents.
+// Opens safetensors files, from disk or from memory, and reads their contents.
 
 #include <assert.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "base/dtype.h"
 #include "io/safetensors.h"
 
-static size_t foreign_bytes(uint64_t total)
+static size_t limit_foreign_bytes(uint64_t total)
 {
     return total < ST_FOREIGN_BYTES ? (size_t)total : ST_FOREIGN_BYTES;
 }
@@ -20,11 +20,11 @@ static attncl_status read_header(struct attncl_safetensors *file)
 {
     attncl_status status = ATTNCL_OK;
     unsigned char first[ST_FOREIGN_BYTES];
-    const size_t n = foreign_bytes(file->file_bytes);
+    const size_t n = limit_foreign_bytes(file->file_bytes);
     size_t header_bytes;
 
     TRY(attncl__file_read(file->fd, first, n));
-    TRY(attncl__st_header_bytes(first, n, file->file_bytes, &header_bytes));
+    TRY(attncl__st_read_header_bytes(first, n, file->file_bytes, &header_bytes));
     file->data_at = ST_LENGTH_BYTES + header_bytes;
 
     char *header = attncl__alloc(header_bytes);
@@ -38,7 +38,7 @@ done:
     return status;
 }
 
-// Once the header agrees with the file's length.
+// Called after the header was checked against the file's length.
 static attncl_status allocate_data(struct attncl_safetensors *file, size_t bytes)
 {
     file->data = attncl__alloc(bytes);
@@ -48,14 +48,14 @@ static attncl_status allocate_data(struct attncl_safetensors *file, size_t bytes
     return ATTNCL_OK;
 }
 
-// Reads instead of mapping: a mapping faults when another process truncates the file.
+// Does not map the file, because a mapping faults when another process truncates it.
 static attncl_status read_data(struct attncl_safetensors *file)
 {
     const size_t bytes = (size_t)(file->file_bytes - file->data_at);
 
     TRY(allocate_data(file, bytes));
     TRY(attncl__file_read(file->fd, file->data, bytes));
-    return attncl__st_unchanged(file);
+    return attncl__st_check_size(file);
 }
 
 static attncl_status open_file(const char *path, bool with_data, attncl_safetensors **file_ret)
@@ -117,7 +117,7 @@ attncl_status attncl_safetensors_read(const attncl_safetensors *file, const char
     return attncl__st_read(file, a, 0, bytes, to);
 }
 
-attncl_status attncl__st_unchanged(const attncl_safetensors *file)
+attncl_status attncl__st_check_size(const attncl_safetensors *file)
 {
     return attncl__file_check_size(file->fd, file->file_bytes);
 }
@@ -134,7 +134,7 @@ attncl_status attncl_safetensors_parse(const void *data, size_t bytes,
     REQUIRE(file, ATTNCL_ERR_NO_MEMORY, "safetensors handle");
 
     file->fd = -1;
-    TRY_DONE(attncl__st_header_bytes(from, foreign_bytes(bytes), bytes, &header_bytes));
+    TRY_DONE(attncl__st_read_header_bytes(from, limit_foreign_bytes(bytes), bytes, &header_bytes));
     from += ST_LENGTH_BYTES;
     const size_t data_bytes = bytes - ST_LENGTH_BYTES - header_bytes;
     TRY_DONE(attncl__st_read_header(file, (const char *)from, header_bytes, data_bytes));

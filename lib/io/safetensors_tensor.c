@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensors of a safetensors file: rules for every one, read or written, and finding one.  Weights in
-// 8 and 4 bits are a tensor of bytes U8 [panels, pairs, bytes of a pair], and metadata with its
-// type and shape, "attncl.quantised.NAME": "q8 [7, 64]".
+// Tensors of a safetensors file: rules for reading and writing, and look-up.  Quantised weights are stored
+// as a tensor U8 [panels, pairs, bytes of a pair] and metadata with type and shape,
+// "attncl.quantised.NAME": "q8 [7, 64]".
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,11 +15,11 @@
 #include "base/utf8.h"
 #include "io/safetensors.h"
 
-// The format's schema limits extents to 2^48 - 1.  Here element counts have the same limit, so that
-// sums of a few products stay within 64 bits.
+// The format limits extents to 2^48 - 1.  Element counts have the same limit here, so that sums of a few
+// products fit 64 bits.
 static const int64_t max_elements = (INT64_C(1) << 48) - 1;
 
-// C0, DEL and C1 (U+0080 to U+009F, two bytes of UTF-8): a terminal would execute them.
+// Finds C0, DEL and C1 (U+0080 to U+009F, two bytes of UTF-8), which a terminal would execute.
 static bool has_control(const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p; ++p)
@@ -40,10 +40,12 @@ attncl_status attncl__st_check_name(const char *name, attncl_status blame)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__st_bytes(const attncl_array *array, attncl_status blame, size_t *bytes_ret)
+attncl_status attncl__st_compute_bytes(const attncl_array *array, attncl_status blame,
+                                       size_t *bytes_ret)
 {
     const size_t bits_each = attncl__dtype_bits(array->dtype);
-    int64_t product = 1; // of the extents above 0: an overflow is one whatever the order of axes
+    int64_t product =
+        1; // of the extents above 0, so that overflow does not depend on the order of axes
     bool empty = false;
 
     REQUIRE(bits_each > 0, blame, "element type %d is unknown", (int)array->dtype);
@@ -110,23 +112,24 @@ const char *attncl_safetensors_metadata(const attncl_safetensors *file, const ch
     return NULL;
 }
 
-// -- weights in 8 and 4 bits
+// -- quantised weights
 
-static const char *description_of(const attncl_safetensors *file, const char *name)
+static const char *find_description(const attncl_safetensors *file, const char *name)
 {
     char key[ST_QUANTISED_KEY_BYTES];
     snprintf(key, sizeof key, ATTNCL_QUANTISED_KEY "%s", name);
     return attncl_safetensors_metadata(file, key);
 }
 
-static attncl_dtype type_named(const char *text)
+static attncl_dtype parse_type(const char *text)
 {
     return strcmp(text, "q8") == 0   ? ATTNCL_Q8
            : strcmp(text, "q4") == 0 ? ATTNCL_Q4
                                      : ATTNCL_DTYPE_NONE;
 }
 
-static attncl_status parse(const char *text, attncl_dtype *dtype_ret, int64_t dim_ret[2])
+static attncl_status parse_description(const char *text, attncl_dtype *dtype_ret,
+                                       int64_t dim_ret[2])
 {
     char type[4] = "", extent[2][16] = {"", ""};
     int end = 0;
@@ -134,7 +137,7 @@ static attncl_status parse(const char *text, attncl_dtype *dtype_ret, int64_t di
     sscanf(text, "%3[a-z0-9] [%15[0-9], %15[0-9]]%n", type, extent[0], extent[1], &end);
     REQUIRE(end > 0 && text[end] == '\0', ATTNCL_ERR_FORMAT,
             "metadata says \"%.80s\", not for example \"q8 [7, 64]\"", text);
-    *dtype_ret = type_named(type);
+    *dtype_ret = parse_type(type);
     REQUIRE(*dtype_ret, ATTNCL_ERR_FORMAT, "metadata says %s, it can be q8 or q4", type);
     for (int i = 0; i < 2; ++i)
         dim_ret[i] = strtoll(extent[i], NULL, 10);
@@ -144,27 +147,27 @@ static attncl_status parse(const char *text, attncl_dtype *dtype_ret, int64_t di
     return ATTNCL_OK;
 }
 
-// The bytes of weights [n, k] as a tensor.
-static void set_form(attncl_dtype dtype, const int64_t dim[2], int64_t form_ret[3])
+// Computes the shape of the U8 tensor that stores weights [n, k].
+static void compute_stored_shape(attncl_dtype dtype, const int64_t dim[2], int64_t shape_ret[3])
 {
-    form_ret[0] = (dim[0] + QUANTISED_ROWS - 1) / QUANTISED_ROWS;
-    form_ret[1] = (dim[1] / QUANTISED_BLOCK + 1) / 2;
-    form_ret[2] = (int64_t)attncl__quantised_pair_bytes(dtype);
+    shape_ret[0] = (dim[0] + QUANTISED_ROWS - 1) / QUANTISED_ROWS;
+    shape_ret[1] = (dim[1] / QUANTISED_BLOCK + 1) / 2;
+    shape_ret[2] = (int64_t)attncl__quantised_pair_bytes(dtype);
 }
 
-static attncl_status check_bytes(const attncl_array *a, const char *text, attncl_dtype dtype,
-                                 const int64_t dim[2])
+static attncl_status check_stored_shape(const attncl_array *a, const char *text, attncl_dtype dtype,
+                                        const int64_t dim[2])
 {
     int64_t want[3];
 
-    set_form(dtype, dim, want);
+    compute_stored_shape(dtype, dim, want);
     REQUIRE(a->rank == 3 && memcmp(a->dim, want, sizeof want) == 0, ATTNCL_ERR_FORMAT,
             "has %zu bytes or another shape, but %s is [%" PRId64 ", %" PRId64 ", %" PRId64 "]",
             a->bytes, text, want[0], want[1], want[2]);
     return ATTNCL_OK;
 }
 
-attncl_status attncl__st_stored(const attncl_array *array, attncl_array *stored_ret)
+attncl_status attncl__st_describe_stored(const attncl_array *array, attncl_array *stored_ret)
 {
     const int64_t *dim = array->dim;
 
@@ -180,7 +183,7 @@ attncl_status attncl__st_stored(const attncl_array *array, attncl_array *stored_
             attncl_dtype_name(array->dtype), dim[0], dim[1]);
     stored_ret->dtype = ATTNCL_U8;
     stored_ret->rank = 3;
-    set_form(array->dtype, dim, stored_ret->dim);
+    compute_stored_shape(array->dtype, dim, stored_ret->dim);
     return ATTNCL_OK;
 }
 
@@ -198,15 +201,15 @@ attncl_status attncl_safetensors_quantised(const attncl_safetensors *file, const
     REQUIRE(file && name && dtype_ret && dim_ret, ATTNCL_ERR_ARGUMENT,
             "file, name, dtype_ret or dim_ret is NULL");
     const attncl_array *a = attncl_safetensors_find(file, name);
-    // Metadata that a program kept which made floats of the tensor say nothing.
-    const char *text = a && a->dtype == ATTNCL_U8 ? description_of(file, name) : NULL;
+    // If a program converted the tensor to floats but kept the metadata, ignore it.
+    const char *text = a && a->dtype == ATTNCL_U8 ? find_description(file, name) : NULL;
     attncl_dtype dtype = ATTNCL_DTYPE_NONE;
     int64_t dim[2] = {0, 0};
 
     REQUIRE(a, ATTNCL_ERR_ARGUMENT, "the file has no tensor %s", name);
     if (text) {
-        TRY(parse(text, &dtype, dim));
-        TRY(check_bytes(a, text, dtype, dim));
+        TRY(parse_description(text, &dtype, dim));
+        TRY(check_stored_shape(a, text, dtype, dim));
     }
     *dtype_ret = dtype;
     memcpy(dim_ret, dim, sizeof dim);

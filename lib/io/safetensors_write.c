@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Writing a safetensors file atomically: order of the tensors, header, parts.
+// Writes a safetensors file atomically: orders the tensors, writes the header, then the data.
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,17 +18,17 @@ struct layout {
     attncl_array_source source; // NULL: the arrays have their data
     void *user;
     const attncl_array *arrays; // the caller's
-    attncl_array *stored;       // as the file holds them
+    attncl_array *stored;       // as stored in the file
     unsigned char length[ST_LENGTH_BYTES];
     struct strbuf header;
     const attncl_array **order; // `stored` in the file's order
     size_t n;
 };
 
-enum { N_HEADER_PARTS = 2 }; // length and header, before the tensors
+enum { N_HEADER_PARTS = 2 }; // length and header come before the tensors
 
-// Wide types first, so that every tensor begins at a multiple of its element size.
-static int by_alignment(const void *a, const void *b)
+// Sorts wide types first, so that every tensor begins at a multiple of its element size.
+static int compare_alignment(const void *a, const void *b)
 {
     const attncl_array *x = *(const attncl_array *const *)a;
     const attncl_array *y = *(const attncl_array *const *)b;
@@ -38,7 +38,7 @@ static int by_alignment(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp((*(const attncl_array *const *)a)->name, (*(const attncl_array *const *)b)->name);
 }
@@ -47,9 +47,9 @@ static attncl_status store_array(const attncl_array *array, bool with_data, attn
 {
     size_t bytes;
     TRY(attncl__st_check_name(array->name, ATTNCL_ERR_ARGUMENT));
-    attncl_status status = attncl__st_stored(array, stored);
+    attncl_status status = attncl__st_describe_stored(array, stored);
     if (status == ATTNCL_OK)
-        status = attncl__st_bytes(stored, ATTNCL_ERR_ARGUMENT, &bytes);
+        status = attncl__st_compute_bytes(stored, ATTNCL_ERR_ARGUMENT, &bytes);
     TRY(attncl__prefix_failure(status, "tensor %.200s", array->name));
     REQUIRE(array->bytes == bytes, ATTNCL_ERR_ARGUMENT,
             "tensor %.200s: %zu bytes are given, type and shape ask for %zu", array->name,
@@ -61,7 +61,7 @@ static attncl_status store_array(const attncl_array *array, bool with_data, attn
 
 static attncl_status check_double_names(const attncl_array **order, size_t n)
 {
-    qsort(order, n, sizeof *order, by_name);
+    qsort(order, n, sizeof *order, compare_names);
     for (size_t i = 1; i < n; ++i)
         REQUIRE(strcmp(order[i - 1]->name, order[i]->name) != 0, ATTNCL_ERR_ARGUMENT,
                 "two tensors are named %.200s", order[i]->name);
@@ -85,7 +85,7 @@ static void add_entry(struct strbuf *header, const char *key, const char *value,
     *any = true;
 }
 
-// The caller's, then those of weights in 8 and 4 bits, in the file's order.
+// Adds the caller's metadata, then that of quantised weights in the file's order.
 static attncl_status add_metadata(struct layout *layout, const char *const *metadata)
 {
     char own_key[ST_QUANTISED_KEY_BYTES], own_value[ST_QUANTISED_TEXT_BYTES];
@@ -163,7 +163,7 @@ static attncl_status lay_out(struct layout *layout, const char *const *metadata)
         layout->order[i] = &layout->stored[i];
     }
     TRY(check_double_names(layout->order, n));
-    qsort(layout->order, n, sizeof *layout->order, by_alignment);
+    qsort(layout->order, n, sizeof *layout->order, compare_alignment);
     TRY(write_header(layout, metadata));
     for (int i = 0; i < ST_LENGTH_BYTES; ++i)
         layout->length[i] = (unsigned char)((uint64_t)layout->header.used >> 8 * i);
@@ -173,7 +173,8 @@ static attncl_status lay_out(struct layout *layout, const char *const *metadata)
 static attncl_status ask_source(const struct layout *layout, const attncl_array *array,
                                 const void **data_ret)
 {
-    (void)FAIL(ATTNCL_ERR_STATE, "its source failed"); // unless a call that it makes says more
+    (void)FAIL(ATTNCL_ERR_STATE,
+               "its source failed"); // the message, unless the source sets another one
     const attncl_status status =
         layout->source(layout->user, (size_t)(array - layout->stored), data_ret);
 
@@ -183,7 +184,7 @@ static attncl_status ask_source(const struct layout *layout, const attncl_array 
     return ATTNCL_OK;
 }
 
-static attncl_status file_part(void *user, size_t i, struct bytes *part_ret)
+static attncl_status get_file_part(void *user, size_t i, struct bytes *part_ret)
 {
     const struct layout *layout = user;
     const attncl_array *array = i < N_HEADER_PARTS ? NULL : layout->order[i - N_HEADER_PARTS];
@@ -203,8 +204,8 @@ static attncl_status write_file(const char *path, struct layout layout, const ch
     attncl_status status = ATTNCL_OK;
 
     TRY_DONE(lay_out(&layout, metadata));
-    TRY_DONE(
-        attncl__file_replace_from(path, file_part, &layout, layout.n + N_HEADER_PARTS, durably));
+    TRY_DONE(attncl__file_replace_from(path, get_file_part, &layout, layout.n + N_HEADER_PARTS,
+                                       durably));
 
 done:
     attncl__free(layout.stored);

@@ -162,7 +162,7 @@ static attncl_status open_model(attncl_context *context, const char *path, const
         TRY_DONE(attncl_safetensors_open_header(path, &file));
     status = fill(model, file, arch, config, seed);
     if (status == ATTNCL_OK && path)
-        status = attncl__st_unchanged(file);
+        status = attncl__st_check_size(file);
     TRY_DONE(path ? attncl__prefix_failure(status, "%s", path) : status);
     *model_ret = model;
     model = NULL; // ownership has passed to the caller

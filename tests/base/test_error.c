@@ -77,8 +77,8 @@ TEST(a_failure_passes_up_with_its_sentence_and_place)
 TEST(a_prefix_goes_before_the_message)
 {
     (void)FAIL(ATTNCL_ERR_FORMAT, "heads is a string");
-    attncl__error_prefix("%s", "config");
-    attncl__error_prefix("m.safetensors");
+    attncl__prefix_failure(ATTNCL_ERR_FORMAT, "%s", "config");
+    attncl__prefix_failure(ATTNCL_ERR_FORMAT, "m.safetensors");
     ck_assert_str_eq(attncl_last_error(), "m.safetensors: config: heads is a string");
     (void)FAIL(ATTNCL_ERR_FORMAT, "again: %s", attncl_last_error()); // reads what it replaces
     ck_assert_str_eq(attncl_last_error(), "again: m.safetensors: config: heads is a string");
@@ -96,10 +96,10 @@ TEST(a_sentence_is_one_line_of_bounded_length)
     const size_t length = strlen(attncl_last_error());
     ck_assert_uint_ge(length, 500);
     ck_assert_uint_lt(length, sizeof text - 1);
-    attncl__error_prefix("where");
+    attncl__prefix_failure(ATTNCL_ERR_FORMAT, "where");
     ck_assert_uint_eq(strlen(attncl_last_error()), length);
     ck_assert_int_eq(strncmp(attncl_last_error(), "where: xxx", 10), 0);
-    attncl__error_prefix("%s", text); // no space for both: the fact is kept
+    attncl__prefix_failure(ATTNCL_ERR_FORMAT, "%s", text); // no space for both: the fact is kept
     ck_assert_int_eq(strncmp(attncl_last_error(), "where: xxx", 10), 0);
 }
 
@@ -125,7 +125,7 @@ TEST(a_lack_of_memory_is_said_once)
 {
     FAIL(ATTNCL_ERR_NO_MEMORY, "mask [%d, %d]", 3, 4);
     ck_assert_str_eq(attncl_last_error(), "out of memory: mask [3, 4]");
-    attncl__error_prefix("encoder");
+    attncl__prefix_failure(ATTNCL_ERR_FORMAT, "encoder");
     FAIL(ATTNCL_ERR_NO_MEMORY, "%s", attncl_last_error()); // passed on
     ck_assert_str_eq(attncl_last_error(), "encoder: out of memory: mask [3, 4]");
 }
