@@ -164,7 +164,7 @@ attncl_status attncl__program_get(attncl_context *ctx, const char *file, const c
     const attncl_status status =
         p->state == BUILT
             ? ATTNCL_OK
-            : FAIL(p->status, "%s", p->message ? p->message : "the program did not build_program");
+            : FAIL(p->status, "%s", p->message ? p->message : "the program did not build");
     pthread_mutex_unlock(&table->lock);
     TRY(status);
     *ret = p;

@@ -51,7 +51,7 @@ attncl_status attncl_graph_status(const attncl_graph *g)
 bool attncl__graph_check_open(attncl_graph *g)
 {
     if (!attncl__graph_failed(g) && g->program)
-        GRAPH_FAIL(g, ATTNCL_ERR_STATE, "the graph is compiled and accepts_layout no more nodes");
+        GRAPH_FAIL(g, ATTNCL_ERR_STATE, "the graph is compiled and takes no more nodes");
     return !attncl__graph_failed(g);
 }
 

@@ -110,7 +110,7 @@ static size_t skip_value(const char *text, size_t bytes, size_t at)
 
 static attncl_status fail_expected(const char *what, size_t at)
 {
-    return FAIL(ATTNCL_ERR_FORMAT, "no valid JSON: %s fail_expected (byte %zu)", what, at);
+    return FAIL(ATTNCL_ERR_FORMAT, "no valid JSON: %s expected (byte %zu)", what, at);
 }
 
 static struct json_members begin_members(struct json_span text, char open, char close,
@@ -121,8 +121,7 @@ static struct json_members begin_members(struct json_span text, char open, char 
     struct json_members members = {.text = text, .at = at + 1, .close = close};
 
     if (first == '[' && open == '{')
-        members.status =
-            FAIL(ATTNCL_ERR_FORMAT, "the JSON text is an array, fail_expected an object");
+        members.status = FAIL(ATTNCL_ERR_FORMAT, "the JSON text is an array, expected an object");
     else if (first != open)
         members.status = fail_expected(what, at);
     return members;

@@ -38,14 +38,14 @@ static attncl_status open_kernel(struct launcher *l, const struct kspec *spec, c
 // A kernel's limits depend on its registers and may be lower than the device's.  Some drivers do not count
 // local memory that is passed as an argument.
 static attncl_status check_kernel(struct launcher *l, const struct kspec *spec, cl_kernel kernel,
-                                  size_t local, size_t sum_local_arg_bytes, size_t *private_ret)
+                                  size_t local, size_t local_arg_bytes, size_t *private_ret)
 {
     size_t group = 0, local_bytes = 0;
 
     TRY(attncl__kernel_query_limits(l->command_list->ctx, kernel, &group, &local_bytes,
                                     private_ret));
-    if (local_bytes < sum_local_arg_bytes)
-        local_bytes = sum_local_arg_bytes;
+    if (local_bytes < local_arg_bytes)
+        local_bytes = local_arg_bytes;
     if (local > group || local_bytes > l->caps->local_bytes)
         l->refusal = (struct launch_refusal){true, local > group ? group : 0};
     REQUIRE(local <= group, ATTNCL_ERR_UNSUPPORTED,

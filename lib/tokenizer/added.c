@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Added tokens, found in a text before anything else is done with it: the leftmost, of several there the longest.
+// Finds added tokens in a text, before any other step: the leftmost, and the longest of those that begin there.
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ attncl_status attncl__added_add(attncl_tokenizer *t, struct added_set *set,
     return attncl__pattern_regex("[\\w\\u200c\\u200d]\\z", &t->word_end);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_tokens(const void *a, const void *b)
 {
     const struct added_token *x = a, *y = b;
     const size_t n = x->span.n < y->span.n ? x->span.n : y->span.n;
@@ -44,12 +44,12 @@ void attncl__added_prepare(const attncl_tokenizer *t, struct added_set *set)
         set->first[*(const unsigned char *)token->text] = true;
     }
     if (set->n > 0)
-        qsort(set->list, set->n, sizeof *set->list, compare);
+        qsort(set->list, set->n, sizeof *set->list, compare_tokens);
 }
 
-// The first of the sorted tokens [low, high), all longer than `depth`, whose byte there is at least `byte`.
-static size_t first_at_least(const struct added_set *set, size_t low, size_t high, size_t depth,
-                             int byte)
+// Returns the first of the sorted tokens [low, high), all longer than `depth`, whose byte at `depth` is at least `byte`.
+static size_t find_first_at_least(const struct added_set *set, size_t low, size_t high,
+                                  size_t depth, int byte)
 {
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
@@ -61,15 +61,15 @@ static size_t first_at_least(const struct added_set *set, size_t low, size_t hig
     return low;
 }
 
-// The longest token that the text begins with; of equal ones the first that was added.
-static const struct added_token *longest(const struct added_set *set, const char *text,
-                                         size_t bytes)
+// Returns the longest token that the text begins with; of equal ones the first that was added.
+static const struct added_token *find_longest(const struct added_set *set, const char *text,
+                                              size_t bytes)
 {
     const struct added_token *found = NULL;
     size_t low = 0, high = set->n;
 
     for (size_t depth = 0; low < high; ++depth) {
-        // [low, high) begin with the first `depth` bytes of the text; those of that length come first.
+        // Tokens [low, high) begin with the text's first `depth` bytes; those of exactly that length come first.
         for (bool is_first = true; low < high && set->list[low].span.n == depth; ++low) {
             if (is_first)
                 found = &set->list[low];
@@ -78,8 +78,8 @@ static const struct added_token *longest(const struct added_set *set, const char
         if (depth == bytes)
             break;
         const int byte = (unsigned char)text[depth];
-        low = first_at_least(set, low, high, depth, byte);
-        high = first_at_least(set, low, high, depth, byte + 1);
+        low = find_first_at_least(set, low, high, depth, byte);
+        high = find_first_at_least(set, low, high, depth, byte + 1);
     }
     return found;
 }
@@ -118,10 +118,11 @@ static size_t skip_spaces_back(const char *text, size_t at)
     return at;
 }
 
-static attncl_status is_alone(const attncl_tokenizer *t, const char *text, size_t bytes,
-                              const struct piece *place, bool *ret)
+// *ret: whether no word character is directly before or after the place.
+static attncl_status is_single_word(const attncl_tokenizer *t, const char *text, size_t bytes,
+                                    const struct piece *place, bool *ret)
 {
-    // The last character is in the last few bytes, from a character's beginning on.
+    // The character before the place, from its first byte on, is in the last UTF8_MAX_BYTES.
     size_t from = place->begin > UTF8_MAX_BYTES ? place->begin - UTF8_MAX_BYTES : 0;
     bool before, after;
 
@@ -144,15 +145,15 @@ attncl_status attncl__added_find(const attncl_tokenizer *t, const struct added_s
     for (; set->n > 0 && at < bytes; ++at) {
         if (!set->first[(unsigned char)text[at]])
             continue;
-        const struct added_token *token = longest(set, text + at, bytes - at);
+        const struct added_token *token = find_longest(set, text + at, bytes - at);
         if (!token)
             continue;
         const struct piece place = {at, at + token->span.n};
-        bool is_wanted = true;
+        bool is_valid = true;
         if (token->single_word)
-            TRY(is_alone(t, text, bytes, &place, &is_wanted));
+            TRY(is_single_word(t, text, bytes, &place, &is_valid));
         m->at = place.end;
-        if (!is_wanted) {
+        if (!is_valid) {
             at = place.end - 1;
             continue;
         }

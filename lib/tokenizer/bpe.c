@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The vocabulary, and a text as its symbols: characters, bytes of byte-level BPE, or bytes by byte fallback.  Words
-// whose tokens are known are not merged again.
+// The vocabulary, and the conversion of a text to symbols: characters, bytes of byte-level BPE, or bytes by byte fallback.
+// A cache keeps the tokens of words.
 
 #include <stdio.h>
 #include <string.h>
@@ -14,10 +14,9 @@
 static const char space_symbol[] = "\xe2\x96\x81"; // U+2581
 enum { SPACE_SYMBOL_BYTES = 3 };
 
-// Odd, with as many ones as zeros.
-static const uint64_t multiplier = UINT64_C(0x9e3779b97f4a7c15);
+static const uint64_t multiplier = UINT64_C(0x9e3779b97f4a7c15); // golden ratio (Fibonacci hashing)
 
-static uint64_t hash_of(const char *text, size_t bytes)
+static uint64_t compute_hash(const char *text, size_t bytes)
 {
     uint64_t hash = bytes * multiplier, part;
 
@@ -36,7 +35,7 @@ static uint64_t hash_of(const char *text, size_t bytes)
 
 attncl_status attncl__vocab_reserve(struct bpe *bpe, size_t n)
 {
-    const size_t capacity = attncl__table_capacity(n);
+    const size_t capacity = attncl__choose_table_capacity(n);
 
     bpe->vocab = attncl__alloc_array(capacity, sizeof *bpe->vocab);
     REQUIRE(bpe->vocab, ATTNCL_ERR_NO_MEMORY, "a vocabulary of %zu tokens", n);
@@ -46,8 +45,8 @@ attncl_status attncl__vocab_reserve(struct bpe *bpe, size_t n)
     return ATTNCL_OK;
 }
 
-static struct vocab_entry *entry_of(const attncl_tokenizer *t, const char *text, size_t bytes,
-                                    uint64_t hash)
+static struct vocab_entry *find_entry(const attncl_tokenizer *t, const char *text, size_t bytes,
+                                      uint64_t hash)
 {
     const struct bpe *bpe = &t->bpe;
 
@@ -62,7 +61,7 @@ static struct vocab_entry *entry_of(const attncl_tokenizer *t, const char *text,
 bool attncl__vocab_add(attncl_tokenizer *t, struct span key, int32_t id)
 {
     const char *text = attncl__span(t, key);
-    struct vocab_entry *entry = entry_of(t, text, key.n, hash_of(text, key.n));
+    struct vocab_entry *entry = find_entry(t, text, key.n, compute_hash(text, key.n));
 
     if (entry->id >= 0)
         return false;
@@ -72,10 +71,10 @@ bool attncl__vocab_add(attncl_tokenizer *t, struct span key, int32_t id)
 
 int32_t attncl__vocab_find(const attncl_tokenizer *t, const char *text, size_t bytes)
 {
-    return entry_of(t, text, bytes, hash_of(text, bytes))->id;
+    return find_entry(t, text, bytes, compute_hash(text, bytes))->id;
 }
 
-// Where the character before U+2581, which ends at `end`, is in can_cut.
+// Returns the index into can_cut of the character that ends at `end`, before U+2581.
 static size_t cut_index(const char *end)
 {
     const unsigned char last = (unsigned char)end[-1];
@@ -87,7 +86,7 @@ static size_t cut_index(const char *end)
                : CUT_OTHER;
 }
 
-// Tokens whose text in the file is not what they stand for.
+// True for tokens whose text in the file is not the text they represent.
 static bool is_nameless(const struct bpe *bpe, int32_t id)
 {
     bool found = id == bpe->unk;
@@ -97,15 +96,15 @@ static bool is_nameless(const struct bpe *bpe, int32_t id)
     return found;
 }
 
-// A text can be cut before U+2581 where no merge goes over that place: a word at a time can then be kept.
+// Finds where a text can be cut into words, which the cache can keep: before each U+2581 that no merge rule crosses.
 static void find_cuts(attncl_tokenizer *t)
 {
     struct bpe *bpe = &t->bpe;
-    bool helps = !bpe->is_byte_level && !bpe->ignore_merges &&
-                 attncl__vocab_find(t, space_symbol, SPACE_SYMBOL_BYTES) >= 0;
+    bool is_possible = !bpe->is_byte_level && !bpe->ignore_merges &&
+                       attncl__vocab_find(t, space_symbol, SPACE_SYMBOL_BYTES) >= 0;
 
     memset(bpe->can_cut, true, sizeof bpe->can_cut);
-    for (size_t i = 0; i < bpe->rules_capacity && helps; ++i) {
+    for (size_t i = 0; i < bpe->rules_capacity && is_possible; ++i) {
         if (bpe->rules[i].pair == UINT64_MAX)
             continue;
         const struct span span = t->token[bpe->rules[i].id].text;
@@ -113,12 +112,12 @@ static void find_cuts(attncl_tokenizer *t)
         for (size_t at = 1; at + SPACE_SYMBOL_BYTES <= span.n; ++at)
             if (memcmp(text + at, space_symbol, SPACE_SYMBOL_BYTES) == 0)
                 bpe->can_cut[cut_index(text + at)] = false;
-        helps = !is_nameless(bpe, (int32_t)(bpe->rules[i].pair >> 32)) &&
-                !is_nameless(bpe, (int32_t)(bpe->rules[i].pair & UINT32_MAX));
+        is_possible = !is_nameless(bpe, (int32_t)(bpe->rules[i].pair >> 32)) &&
+                      !is_nameless(bpe, (int32_t)(bpe->rules[i].pair & UINT32_MAX));
     }
-    if (!helps)
+    if (!is_possible)
         memset(bpe->can_cut, false, sizeof bpe->can_cut);
-    bpe->has_cuts = helps;
+    bpe->has_cuts = is_possible;
 }
 
 attncl_status attncl__bpe_prepare(attncl_tokenizer *t)
@@ -153,8 +152,8 @@ static attncl_status reserve_symbols(struct bpe *bpe, size_t n)
     return ATTNCL_OK;
 }
 
-// The token of a character, or of a byte; -1: none.
-static int32_t known_id(const attncl_tokenizer *t, const char *text, size_t length)
+// Returns the token of a character, or of a byte; -1 if there is none.
+static int32_t find_symbol(const attncl_tokenizer *t, const char *text, size_t length)
 {
     const unsigned char byte = (unsigned char)*text;
 
@@ -163,7 +162,7 @@ static int32_t known_id(const attncl_tokenizer *t, const char *text, size_t leng
     return length == 1 ? t->bpe.ascii_id[byte] : attncl__vocab_find(t, text, length);
 }
 
-static bool has_bytes(const struct bpe *bpe, const char *text, size_t length)
+static bool has_byte_tokens(const struct bpe *bpe, const char *text, size_t length)
 {
     bool has = bpe->byte_fallback;
 
@@ -172,34 +171,34 @@ static bool has_bytes(const struct bpe *bpe, const char *text, size_t length)
     return has;
 }
 
-// As `tokenizers` does it: an unknown token waits until something known follows, and bytes do not end that.  Without
-// one, unknown characters are left out.
+// Converts a text to symbols and returns their number.  As in `tokenizers`, the unknown token is emitted only before the
+// next known character, and byte tokens do not count as known.  Without an unknown token, unknown characters are dropped.
 static size_t add_symbols(const attncl_tokenizer *t, const char *text, size_t bytes)
 {
     const struct bpe *bpe = &t->bpe;
     struct symbol *symbol = bpe->symbol;
     size_t n = 0, length;
-    bool waits = false;
+    bool has_unknown = false;
     uint32_t code;
 
     for (size_t at = 0; at < bytes; at += length) {
         length = bpe->is_byte_level ? 1 : attncl__utf8_decode(text + at, bytes - at, &code);
-        const int32_t id = known_id(t, text + at, length);
+        const int32_t id = find_symbol(t, text + at, length);
         if (id >= 0) {
-            if (waits)
+            if (has_unknown)
                 symbol[n++].id = bpe->unk;
-            waits = false;
+            has_unknown = false;
             symbol[n++].id = id;
-        } else if (has_bytes(bpe, text + at, length)) {
+        } else if (has_byte_tokens(bpe, text + at, length)) {
             for (size_t i = 0; i < length; ++i)
                 symbol[n++].id = bpe->byte_id[(unsigned char)text[at + i]];
         } else if (bpe->unk >= 0) {
-            if (waits && !bpe->fuse_unk)
+            if (has_unknown && !bpe->fuse_unk)
                 symbol[n++].id = bpe->unk;
-            waits = true;
+            has_unknown = true;
         }
     }
-    if (waits)
+    if (has_unknown)
         symbol[n++].id = bpe->unk;
     return n;
 }
@@ -214,13 +213,13 @@ static attncl_status encode_word(attncl_tokenizer *t, const char *text, size_t b
 {
     if (bytes > CACHE_WORD)
         return merge_word(t, text, bytes);
-    const uint64_t hash = hash_of(text, bytes);
+    const uint64_t hash = compute_hash(text, bytes);
     struct cached_word *word = &t->bpe.cache[hash >> 20 & (CACHE_SLOTS - 1)];
     struct id_list *ids = &t->ids;
 
     if (word->hash == hash && word->bytes == bytes && memcmp(word->word, text, bytes) == 0) {
         for (size_t i = 0; i < word->n_tokens; ++i)
-            TRY(attncl__ids_add(ids, word->token[i]));
+            TRY(attncl__ids_append(ids, word->token[i]));
         return ATTNCL_OK;
     }
     const size_t before = ids->n;
@@ -234,8 +233,8 @@ static attncl_status encode_word(attncl_tokenizer *t, const char *text, size_t b
     return ATTNCL_OK;
 }
 
-// Where the word that begins at `begin` ends.
-static size_t word_end(const struct bpe *bpe, const char *text, size_t begin, size_t bytes)
+// Returns the end of the word that begins at `begin`.
+static size_t find_word_end(const struct bpe *bpe, const char *text, size_t begin, size_t bytes)
 {
     if (!bpe->has_cuts)
         return bytes;
@@ -255,10 +254,10 @@ attncl_status attncl__bpe_encode(attncl_tokenizer *t, const char *text, size_t b
     if (t->bpe.ignore_merges) {
         const int32_t id = attncl__vocab_find(t, text, bytes);
         if (id >= 0)
-            return attncl__ids_add(&t->ids, id);
+            return attncl__ids_append(&t->ids, id);
     }
     for (size_t begin = 0, end; begin < bytes; begin = end) {
-        end = word_end(&t->bpe, text, begin, bytes);
+        end = find_word_end(&t->bpe, text, begin, bytes);
         TRY(encode_word(t, text + begin, end - begin));
     }
     return ATTNCL_OK;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Merging a word's symbols: of all neighbours that have a rule, those of the lowest rank first, from the left.
-// O(n log n) by a heap over a linked list.
+// Merges a word's symbols: of all neighbours that have a rule, the pair of the lowest rank first, the leftmost of equal
+// rank.  O(n log n) by a heap over a linked list.
 
 #include "base/alloc.h"
 #include "base/try.h"
@@ -9,14 +9,14 @@
 
 static const uint64_t free_pair = UINT64_MAX;
 
-attncl_status attncl__ids_add(struct id_list *ids, int32_t id)
+attncl_status attncl__ids_append(struct id_list *ids, int32_t id)
 {
     REQUIRE(GROW_LIST(ids->id, ids->n, ids->capacity), ATTNCL_ERR_NO_MEMORY, "%zu tokens", ids->n);
     ids->id[ids->n++] = id;
     return ATTNCL_OK;
 }
 
-static struct merge_rule *rule_of(const struct bpe *bpe, int32_t left, int32_t right)
+static struct merge_rule *find_rule(const struct bpe *bpe, int32_t left, int32_t right)
 {
     const uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
     const uint64_t hash = pair * UINT64_C(0x9e3779b97f4a7c15);
@@ -28,7 +28,7 @@ static struct merge_rule *rule_of(const struct bpe *bpe, int32_t left, int32_t r
     }
 }
 
-size_t attncl__table_capacity(size_t n)
+size_t attncl__choose_table_capacity(size_t n)
 {
     size_t capacity = 256;
 
@@ -39,7 +39,7 @@ size_t attncl__table_capacity(size_t n)
 
 attncl_status attncl__rules_reserve(struct bpe *bpe, size_t n)
 {
-    const size_t capacity = attncl__table_capacity(n);
+    const size_t capacity = attncl__choose_table_capacity(n);
 
     bpe->rules = attncl__alloc_array(capacity, sizeof *bpe->rules);
     REQUIRE(bpe->rules, ATTNCL_ERR_NO_MEMORY, "%zu merges", n);
@@ -52,7 +52,7 @@ attncl_status attncl__rules_reserve(struct bpe *bpe, size_t n)
 void attncl__rule_set(struct bpe *bpe, int32_t left, int32_t right, struct merge_rule rule)
 {
     rule.pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    *rule_of(bpe, left, right) = rule;
+    *find_rule(bpe, left, right) = rule;
 }
 
 static void push(struct bpe *bpe, struct merge merge)
@@ -82,14 +82,14 @@ static struct merge pop(struct bpe *bpe)
     return first;
 }
 
-// Where the symbol at `at` and the one after it have a rule.
-static void offer(struct bpe *bpe, int32_t at)
+// Adds a merge of the symbol at `at` and the next one to the heap, if they have a rule.
+static void push_merge(struct bpe *bpe, int32_t at)
 {
     const struct symbol *left = &bpe->symbol[at];
 
     if (left->next < 0)
         return;
-    const struct merge_rule *rule = rule_of(bpe, left->id, bpe->symbol[left->next].id);
+    const struct merge_rule *rule = find_rule(bpe, left->id, bpe->symbol[left->next].id);
     if (rule->pair != free_pair)
         push(bpe, (struct merge){(uint64_t)rule->rank << 32 | (uint32_t)at, rule->id});
 }
@@ -105,8 +105,8 @@ static void merge_all(struct bpe *bpe)
         if (left->is_gone || left->next < 0)
             continue;
         struct symbol *right = &symbol[left->next];
-        const struct merge_rule *rule = rule_of(bpe, left->id, right->id);
-        // Neighbours that changed since are still merged where that gives the same token, as in `tokenizers`.
+        const struct merge_rule *rule = find_rule(bpe, left->id, right->id);
+        // As in `tokenizers`, neighbours that changed meanwhile are still merged if that gives the same token.
         if (rule->pair == free_pair || rule->id != merge.id)
             continue;
         left->id = merge.id;
@@ -115,14 +115,14 @@ static void merge_all(struct bpe *bpe)
         if (left->next >= 0)
             symbol[left->next].prev = at;
         if (left->prev >= 0)
-            offer(bpe, left->prev);
-        offer(bpe, at);
+            push_merge(bpe, left->prev);
+        push_merge(bpe, at);
     }
 }
 
 attncl_status attncl__bpe_merge(struct bpe *bpe, size_t n, struct id_list *ids)
 {
-    // Each merge takes a symbol away and offers at most two more.
+    // Each merge removes a symbol and adds at most two merges.
     if (3 * n > bpe->heap_capacity) {
         void *grown = attncl__grow_array(bpe->heap, 6 * n, sizeof *bpe->heap);
         REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "a word of %zu symbols", n);
@@ -136,9 +136,9 @@ attncl_status attncl__bpe_merge(struct bpe *bpe, size_t n, struct id_list *ids)
     }
     bpe->n_heap = 0;
     for (size_t i = 0; i < n; ++i)
-        offer(bpe, (int32_t)i);
+        push_merge(bpe, (int32_t)i);
     merge_all(bpe);
     for (int32_t at = n > 0 ? 0 : -1; at >= 0; at = bpe->symbol[at].next)
-        TRY(attncl__ids_add(ids, bpe->symbol[at].id));
+        TRY(attncl__ids_append(ids, bpe->symbol[at].id));
     return ATTNCL_OK;
 }

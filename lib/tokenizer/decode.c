@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Tokens as text: what each token's text becomes by itself is known in advance; bytes are gathered to characters.
+// Decodes tokens to text.  Each token's own text is computed in advance; bytes are collected to characters.
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/try.h"
 #include "base/utf8.h"
 #include "tokenizer/tokenizer.h"
@@ -13,8 +15,6 @@ enum { REPLACEMENT_BYTES = 3 };
 
 static const char kinds[] = "ByteLevel Replace Metaspace ByteFallback Fuse Strip Sequence";
 enum { BYTE_LEVEL, REPLACE, METASPACE, BYTE_FALLBACK, FUSE, STRIP, SEQUENCE };
-
-// -- what the file says
 
 static attncl_status read_strip(attncl_tokenizer *t, const struct json *object)
 {
@@ -38,11 +38,11 @@ static attncl_status read_step(attncl_tokenizer *t, const struct json *object, i
     const char *scheme = "always";
     struct decode_step *step;
     bool present, prefix;
-    void *added;
 
     TRY(attncl__check_keys(object, "decoder", keys[kind]));
-    TRY(attncl__add_element((void **)&t->step, &t->n_step, sizeof *step, &added));
-    step = added;
+    REQUIRE(GROW_LIST(t->step, t->n_step, t->step_capacity), ATTNCL_ERR_NO_MEMORY, RULE_MEMORY);
+    step = &t->step[t->n_step++];
+    *step = (struct decode_step){.kind = DECODE_BYTE_LEVEL};
     if (kind == BYTE_LEVEL)
         return ATTNCL_OK;
     if (kind == REPLACE) {
@@ -59,7 +59,7 @@ static attncl_status read_step(attncl_tokenizer *t, const struct json *object, i
     return attncl__pattern_string(scheme, &step->pattern);
 }
 
-// The order is that of the converters: steps of one token, then bytes, then what the whole text needs.
+// Only the converters' order is supported: steps of one token, then bytes, then steps of the whole text.
 attncl_status attncl__decoder_read(attncl_tokenizer *t, const struct json *object)
 {
     const char *name;
@@ -86,9 +86,9 @@ attncl_status attncl__decoder_read(attncl_tokenizer *t, const struct json *objec
 
 // -- a token's text
 
-// The byte that byte-level BPE writes as this character; -1: none.  Printable bytes stand for themselves, others for U+0100
-// and what follows, in their order.
-static int byte_of_character(uint32_t code)
+// Returns the byte that byte-level BPE writes as this character; -1 if there is none.  Printable bytes are written as
+// themselves, the others, in order, as U+0100 and up.
+static int parse_byte_character(uint32_t code)
 {
     if ((code >= '!' && code <= '~') || (code >= 0xa1 && code <= 0xff && code != 0xad))
         return (int)code;
@@ -98,13 +98,13 @@ static int byte_of_character(uint32_t code)
     return n < 33 ? n : n < 67 ? n + 94 : 0xad;
 }
 
-bool attncl__bytes_of_token(const char *text, size_t bytes, struct strbuf *out)
+bool attncl__token_to_bytes(const char *text, size_t bytes, struct strbuf *out)
 {
     uint32_t code;
 
     for (size_t at = 0, length; at < bytes; at += length) {
         length = attncl__utf8_decode(text + at, bytes - at, &code);
-        const int byte = length ? byte_of_character(code) : -1;
+        const int byte = length ? parse_byte_character(code) : -1;
         const char character = (char)byte;
         if (byte < 0)
             return false;
@@ -113,7 +113,7 @@ bool attncl__bytes_of_token(const char *text, size_t bytes, struct strbuf *out)
     return true;
 }
 
-// *out: of the caller or one of the two buffers.
+// Appends the token's text to *out.
 static attncl_status apply_steps(const attncl_tokenizer *t, struct span span, bool is_first,
                                  struct strbuf scratch[2], struct strbuf *out)
 {
@@ -125,7 +125,7 @@ static attncl_status apply_steps(const attncl_tokenizer *t, struct span span, bo
         struct strbuf *to = &scratch[i % 2];
         to->used = 0;
         if (step->kind == DECODE_BYTE_LEVEL) {
-            if (!attncl__bytes_of_token(text, bytes, to)) {
+            if (!attncl__token_to_bytes(text, bytes, to)) {
                 to->used = 0;
                 attncl__strbuf_add_bytes(to, text, bytes);
             }
@@ -146,21 +146,13 @@ static attncl_status apply_steps(const attncl_tokenizer *t, struct span span, bo
     return ATTNCL_OK;
 }
 
-static int16_t byte_of(const char *text, size_t bytes)
+// Returns the byte that "<0xNN>" represents; -1 for another text.
+static int16_t parse_byte_token(const char *text, size_t bytes)
 {
-    static const char digits[] = "0123456789ABCDEFabcdef";
-    int value = 0;
-
     if (bytes != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
         return -1;
-    for (int i = 3; i < 5; ++i) {
-        const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
-        if (!digit)
-            return -1;
-        const int n = (int)(digit - digits);
-        value = 16 * value + (n < 16 ? n : n - 6);
-    }
-    return (int16_t)value;
+    const char digits[] = {text[3], text[4], '\0'};
+    return strspn(digits, "0123456789ABCDEFabcdef") == 2 ? (int16_t)strtol(digits, NULL, 16) : -1;
 }
 
 attncl_status attncl__decode_prepare(attncl_tokenizer *t)
@@ -174,7 +166,7 @@ attncl_status attncl__decode_prepare(attncl_tokenizer *t)
             continue;
         out.used = 0;
         TRY_DONE(apply_steps(t, token->text, false, scratch, &out));
-        token->byte = t->has_byte_fallback ? byte_of(out.data, out.used) : -1;
+        token->byte = t->has_byte_fallback ? parse_byte_token(out.data, out.used) : -1;
         if (out.used == token->text.n &&
             memcmp(out.data, attncl__span(t, token->text), out.used) == 0)
             token->out = token->text;
@@ -191,6 +183,7 @@ done:
 
 // -- a text
 
+// Appends a text, less what Strip removes at the beginning.
 static void emit(struct decoding *d, const char *text, size_t bytes)
 {
     const struct span strip = d->t->strip_content;
@@ -206,8 +199,8 @@ static void emit(struct decoding *d, const char *text, size_t bytes)
     attncl__strbuf_add_bytes(&d->out, text, bytes);
 }
 
-// Whole characters among the bytes that wait; U+FFFD for what is none, also for what is unfinished where `ends`.
-// Byte-level BPE replaces the beginning of a character by one, byte fallback each byte.
+// Emits the complete characters of the pending bytes, and U+FFFD for invalid ones; if `ends`, also for an incomplete one.
+// Byte-level BPE emits one U+FFFD per incomplete character, byte fallback one per byte.
 static void emit_characters(struct decoding *d, bool ends)
 {
     struct strbuf *p = &d->pending;
@@ -233,7 +226,7 @@ static void emit_characters(struct decoding *d, bool ends)
     p->used -= at;
 }
 
-// The end of bytes one after another.  All at once, they are characters together or not at all, as in `tokenizers`.
+// Ends a run of bytes.  As in `tokenizers`, byte fallback decodes a run as a whole or not at all, except in a stream.
 static void end_bytes(struct decoding *d)
 {
     uint32_t code;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Normalizers: Unicode's forms by utf8proc, text put before, patterns replaced.
+// Normalizers: Unicode's forms by utf8proc, prepended text, replaced patterns.
 
 #include <stdint.h>
 #include <utf8proc.h>
@@ -20,25 +20,27 @@ static attncl_status read_one(attncl_tokenizer *t, const struct json *object, in
                                   UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT};
     static const char *const keys[] = {"type", "type",         "type",
                                        "type", "type prepend", "type pattern content"};
-    struct normalizer *n;
-    void *added;
 
     TRY(attncl__check_keys(object, "normalizer", keys[kind]));
-    TRY(attncl__add_element((void **)&t->normalizer, &t->n_normalizer, sizeof *n, &added));
-    n = added;
-    n->kind = kind == PREPEND ? NORM_PREPEND : kind == REPLACE ? NORM_REPLACE : NORM_UNICODE;
-    if (kind < PREPEND)
-        n->options = options[kind];
-    if (kind == PREPEND)
+    REQUIRE(GROW_LIST(t->normalizer, t->n_normalizer, t->normalizer_capacity), ATTNCL_ERR_NO_MEMORY,
+            RULE_MEMORY);
+    struct normalizer *n = &t->normalizer[t->n_normalizer++];
+    *n = (struct normalizer){.kind = NORM_UNICODE};
+    switch (kind) {
+    case PREPEND:
+        n->kind = NORM_PREPEND;
         return attncl__read_span(t, object, "prepend", &n->content);
-    if (kind == REPLACE) {
+    case REPLACE:
+        n->kind = NORM_REPLACE;
         TRY(attncl__read_span(t, object, "content", &n->content));
         return attncl__read_pattern(object, &n->pattern);
+    default:
+        n->options = options[kind];
+        return ATTNCL_OK;
     }
-    return ATTNCL_OK;
 }
 
-// A sequence is nested as deep as JSON may be.
+// Recursion is limited, since the depth of the JSON text is.
 attncl_status attncl__normalizer_read(attncl_tokenizer *t, const struct json *object)
 {
     const char *name;
@@ -59,7 +61,7 @@ static attncl_status add_form(const char *text, size_t bytes, int options, struc
     utf8proc_ssize_t n =
         utf8proc_decompose(from, (utf8proc_ssize_t)bytes, NULL, 0, (utf8proc_option_t)options);
 
-    if (n >= 0) // the text is encoded in place, with a zero behind it
+    if (n >= 0) // utf8proc encodes in place and appends a zero
         codes = attncl__alloc_array((size_t)n + 1, sizeof *codes);
     if (n < 0 || !codes)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu bytes of text", bytes));
@@ -74,7 +76,8 @@ done:
     return status;
 }
 
-// ASCII stays as it is, and begins a part that the text before it does not change.
+// ASCII characters are their own normal form and separate parts that can be normalized alone.  The last one before other
+// characters may combine with them.
 static attncl_status add_unicode(const char *text, size_t bytes, int options, struct strbuf *out)
 {
     for (size_t at = 0, end; at < bytes; at = end) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Searching: strings by memchr(), regular expressions by PCRE2, compiled to machine code where it can.
-// docs/dev/decisions/0019-pcre2-utf8proc.md says why PCRE2.
+// Searches for strings by memchr() and for regular expressions by PCRE2, as machine code where possible
+// (docs/dev/decisions/0019-pcre2-utf8proc.md).
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -12,27 +12,27 @@
 #include "base/utf8.h"
 #include "tokenizer/tokenizer.h"
 
-// Stack of compiled expressions: long runs of characters that may be given back need some.
-enum { JIT_STACK_FIRST = 1 << 15, JIT_STACK_MOST = 1 << 24 };
-// Steps of one match: hostile expressions take exponentially many, good ones a few per byte.
+// Stack bytes of compiled expressions; backtracking over long runs of characters needs some.
+enum { MIN_JIT_STACK = 1 << 15, MAX_JIT_STACK = 1 << 24 };
+// Maximum steps of one match.  Hostile expressions take exponentially many, others a few per byte.
 enum { STEPS = 10000000, STEPS_PER_BYTE = 8 };
 
 struct pattern {
-    struct strbuf text; // searched for as it is, where there is no code
+    struct strbuf text; // a string, or a regular expression for PCRE2
     pcre2_general_context *general;
-    pcre2_code *code;
+    pcre2_code *code; // NULL: search for the string
     pcre2_match_data *data;
     pcre2_match_context *context;
     pcre2_jit_stack *stack; // NULL: interpreted
 };
 
-static void *take_memory(PCRE2_SIZE bytes, void *user)
+static void *alloc_for_pcre2(PCRE2_SIZE bytes, void *user)
 {
     (void)user;
     return attncl__alloc(bytes);
 }
 
-static void give_memory(void *p, void *user)
+static void free_for_pcre2(void *p, void *user)
 {
     (void)user;
     attncl__free(p);
@@ -81,12 +81,12 @@ static pcre2_code *compile(pcre2_general_context *general, const char *text, siz
     return code;
 }
 
-// Machine code is an advantage, not a need: some systems forbid it.
-static void compile_further(struct pattern *p)
+// Optional, since some systems forbid machine code.
+static void compile_to_machine_code(struct pattern *p)
 {
     if (pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE) != 0)
         return;
-    p->stack = pcre2_jit_stack_create(JIT_STACK_FIRST, JIT_STACK_MOST, p->general);
+    p->stack = pcre2_jit_stack_create(MIN_JIT_STACK, MAX_JIT_STACK, p->general);
     if (p->stack)
         pcre2_jit_stack_assign(p->context, NULL, p->stack);
 }
@@ -97,7 +97,7 @@ static attncl_status make_code(struct pattern *p, const char *regex)
     int error = PCRE2_ERROR_NOMEMORY;
 
     TRY(attncl__regex_translate(regex, &p->text));
-    p->general = pcre2_general_context_create(take_memory, give_memory, NULL);
+    p->general = pcre2_general_context_create(alloc_for_pcre2, free_for_pcre2, NULL);
     p->code = p->general ? compile(p->general, p->text.data, p->text.used, &error) : NULL;
     REQUIRE(p->code || error != PCRE2_ERROR_HEAP_FAILED, ATTNCL_ERR_NO_MEMORY,
             "a regular expression");
@@ -110,7 +110,7 @@ static attncl_status make_code(struct pattern *p, const char *regex)
         p->context = pcre2_match_context_create(p->general);
     }
     REQUIRE(p->data && p->context, ATTNCL_ERR_NO_MEMORY, "a regular expression");
-    compile_further(p);
+    compile_to_machine_code(p);
     return ATTNCL_OK;
 }
 

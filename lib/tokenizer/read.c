@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// tokenizer.json as a whole: its objects, the added tokens, what its post-processor puts before a text.
+// Reads tokenizer.json: its objects in order, and the added tokens.
 
 #include <string.h>
 
@@ -9,8 +9,8 @@
 
 // -- added tokens
 
-static attncl_status name_added(attncl_tokenizer *t, int64_t id, const char *content,
-                                struct span span)
+static attncl_status add_to_tokens(attncl_tokenizer *t, int64_t id, const char *content,
+                                   struct span span)
 {
     const int32_t other = attncl__token_find(t, content, span.n);
     const bool is_there = id >= 0 && (size_t)id < t->n_tokens && t->token[id].is_known;
@@ -42,7 +42,7 @@ static attncl_status read_added(attncl_tokenizer *t, const struct json *object)
     if (!*content)
         return ATTNCL_OK;
     TRY(attncl__read_span(t, object, "content", &token.span));
-    TRY(name_added(t, id, content, token.span));
+    TRY(add_to_tokens(t, id, content, token.span));
     TRY(attncl__read_bool(object, "special", false, &t->token[id].is_special));
     TRY(attncl__read_bool(object, "normalized", !t->token[id].is_special, &normalized));
     TRY(attncl__read_bool(object, "single_word", false, &token.single_word));
@@ -53,7 +53,7 @@ static attncl_status read_added(attncl_tokenizer *t, const struct json *object)
         size_t bytes = token.span.n;
         TRY(attncl__normalize(t, &content, &bytes));
         TRY(attncl__arena_add(t, content, bytes, &token.span));
-        t->token[id].text = token.span; // which is also what `tokenizers` decodes it to
+        t->token[id].text = token.span; // `tokenizers` decodes it to the normalized text too
         if (bytes == 0)
             return ATTNCL_OK;
     }
@@ -86,7 +86,7 @@ static attncl_status read_part(attncl_tokenizer *t, const struct json *rest, con
     return present ? read(t, part) : ATTNCL_OK;
 }
 
-// The model needs to know of ByteLevel, added tokens the normalizer and the vocabulary.
+// The order matters: the model depends on ByteLevel, added tokens on the normalizer and the vocabulary.
 static attncl_status read_parts(attncl_tokenizer *t, const struct json *rest,
                                 const struct large_member *large)
 {
@@ -110,7 +110,7 @@ static attncl_status read_parts(attncl_tokenizer *t, const struct json *rest,
     return read_part(t, rest, "post_processor", attncl__template_read);
 }
 
-attncl_status attncl__tokenizer_read(attncl_tokenizer *t, const char *text, size_t bytes)
+attncl_status attncl__read_tokenizer(attncl_tokenizer *t, const char *text, size_t bytes)
 {
     struct large_member large[] = {{.name = "model"}, {.name = "added_tokens"}};
     const struct json_span file = {text, bytes};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Reading JSON objects whose every key and word must be known, and the texts of a tokenizer.
+// Helpers for reading JSON objects, of which every key and word must be known, and the tokenizer's texts and tokens.
 
 #include <stdio.h>
 #include <string.h>
@@ -15,12 +15,12 @@ enum { MAX_WORD = 64 };
 attncl_status attncl__choose(const char *what, const char *name, const char *list, int *ret)
 {
     *ret = 0;
-    for (const char *at = list; *at; ++*ret) {
-        const size_t n = strcspn(at, " ");
-        if (n == strlen(name) && strncmp(at, name, n) == 0)
+    for (const char *word = list; *word; ++*ret) {
+        const size_t n = strcspn(word, " ");
+        if (n == strlen(name) && strncmp(word, name, n) == 0)
             return ATTNCL_OK;
-        at += n;
-        at += strspn(at, " ");
+        word += n;
+        word += strspn(word, " ");
     }
     return FAIL(ATTNCL_ERR_UNSUPPORTED, "%s %.100s is not supported; there are %s", what, name,
                 list);
@@ -50,12 +50,12 @@ attncl_status attncl__read_sequence(attncl_tokenizer *t, const struct json *obje
     }
 }
 
-attncl_status attncl__read_bool(const struct json *object, const char *key, bool otherwise,
+attncl_status attncl__read_bool(const struct json *object, const char *key, bool default_value,
                                 bool *ret)
 {
     bool present;
 
-    *ret = otherwise;
+    *ret = default_value;
     return attncl__json_bool(object, key, &present, ret);
 }
 
@@ -96,18 +96,6 @@ attncl_status attncl__read_pattern(const struct json *object, struct pattern **r
     return attncl__pattern_string(text, ret);
 }
 
-attncl_status attncl__add_element(void **list, size_t *n, size_t bytes_each, void **ret)
-{
-    char *grown = attncl__grow_array(*list, *n + 1, bytes_each);
-
-    REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "a tokenizer's rule");
-    *list = grown;
-    *ret = grown + *n * bytes_each;
-    memset(*ret, 0, bytes_each);
-    ++*n;
-    return ATTNCL_OK;
-}
-
 static bool is_key(const struct json_span *key, const char *name)
 {
     const size_t n = strlen(name);
@@ -115,9 +103,9 @@ static bool is_key(const struct json_span *key, const char *name)
     return key->bytes == n + 2 && memcmp(key->text + 1, name, n) == 0;
 }
 
-// Members of large ones apart; the others that are not null in a small object.
-static attncl_status add_rest(const struct json_span *object, struct large_member *large, size_t n,
-                              struct strbuf *rest)
+// Finds the large members, and writes the others that are not null to `rest` as an object.
+static attncl_status separate_members(const struct json_span *object, struct large_member *large,
+                                      size_t n, struct strbuf *rest)
 {
     struct json_members members = attncl__json_members(*object);
 
@@ -152,7 +140,7 @@ attncl_status attncl__read_members(const struct json_span *object, struct large_
     struct strbuf rest = STRBUF_EMPTY;
     attncl_status status = ATTNCL_OK;
 
-    TRY_DONE(add_rest(object, large, n, &rest));
+    TRY_DONE(separate_members(object, large, n, &rest));
     TRY_DONE(attncl__json_parse(rest.data, rest.used, JSON_CONFIG_LIMITS, rest_ret));
 
 done:

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// The model of tokenizer.json: vocabulary and merges, read one member at a time, and the post-processor's template.
+// Reads the model of tokenizer.json (vocabulary and merges, one member at a time) and the post-processor's template.
 
 #include <string.h>
 
 #include "base/try.h"
 #include "tokenizer/tokenizer.h"
 
-// Reading scratch: a JSON string's text.
+// Decodes a JSON string into `scratch`.
 static attncl_status read_text(const struct json_span *value, struct strbuf *scratch)
 {
     char *end;
 
     scratch->used = 0;
-    attncl__strbuf_add_bytes(scratch, value->text, value->bytes); // which reserves enough
+    attncl__strbuf_add_bytes(scratch, value->text, value->bytes); // reserves enough memory
     REQUIRE(!scratch->failed, ATTNCL_ERR_NO_MEMORY, "%zu bytes of text", value->bytes);
     TRY(attncl__json_parse_text(value, "a token", JSON_CONFIG_LIMITS, scratch->data, &end));
     scratch->used = (size_t)(end - scratch->data) - 1;
@@ -35,7 +35,7 @@ static attncl_status read_number(const struct json_span *value, int64_t *ret)
     return ATTNCL_OK;
 }
 
-static attncl_status count(struct json_members members, size_t *n_ret)
+static attncl_status count_members(struct json_members members, size_t *n_ret)
 {
     while (attncl__json_next_member(&members))
         ;
@@ -48,12 +48,13 @@ int32_t attncl__token_find(attncl_tokenizer *t, const char *text, size_t bytes)
     if (!t->bpe.is_byte_level)
         return attncl__vocab_find(t, text, bytes);
     t->key.used = 0;
-    return attncl__bytes_of_token(text, bytes, &t->key) && bytes > 0
+    return attncl__token_to_bytes(text, bytes, &t->key) && bytes > 0
                ? attncl__vocab_find(t, t->key.data, t->key.used)
                : -1;
 }
 
-// Of byte-level BPE, the bytes are the key.  A token with another character is none that merges make.
+// Byte-level BPE's key is the token's bytes.  A token with a character that is no byte cannot result from merges and gets
+// no key.
 static attncl_status add_token(attncl_tokenizer *t, const struct strbuf *text, int64_t id)
 {
     struct span span, key;
@@ -63,7 +64,7 @@ static attncl_status add_token(attncl_tokenizer *t, const struct strbuf *text, i
     key = span;
     if (t->bpe.is_byte_level) {
         t->key.used = 0;
-        const bool is_bytes = attncl__bytes_of_token(text->data, text->used, &t->key);
+        const bool is_bytes = attncl__token_to_bytes(text->data, text->used, &t->key);
         REQUIRE(!t->key.failed, ATTNCL_ERR_NO_MEMORY, "%zu bytes of text", text->used);
         if (!is_bytes || text->used == 0)
             return ATTNCL_OK;
@@ -81,7 +82,7 @@ static attncl_status read_vocab(attncl_tokenizer *t, const struct json_span *voc
     int64_t id = 0;
     size_t n;
 
-    TRY(count(members, &n));
+    TRY(count_members(members, &n));
     REQUIRE(n <= TOKENIZER_MAX_TOKENS, ATTNCL_ERR_FORMAT, "vocab has %zu tokens, at most %d fit", n,
             TOKENIZER_MAX_TOKENS);
     TRY(attncl__vocab_reserve(&t->bpe, n));
@@ -93,7 +94,7 @@ static attncl_status read_vocab(attncl_tokenizer *t, const struct json_span *voc
     return members.status;
 }
 
-// ["a", "b"] or "a b" as "a\0b" in *pair; *middle_ret: where b is.
+// Writes ["a", "b"] or "a b" as "a\0b" to *pair.  *middle_ret: the offset of b.
 static attncl_status read_pair(const struct json_span *value, struct strbuf *scratch,
                                struct strbuf *pair, size_t *middle_ret)
 {
@@ -153,7 +154,7 @@ static attncl_status read_merges(attncl_tokenizer *t, const struct json_span *me
     struct json_members elements = attncl__json_elements(*merges);
     size_t n, middle = 0;
 
-    TRY(count(elements, &n));
+    TRY(count_members(elements, &n));
     REQUIRE(n <= UINT32_MAX / 4, ATTNCL_ERR_FORMAT, "%zu merges", n);
     TRY(attncl__rules_reserve(&t->bpe, n));
     while (attncl__json_next_member(&elements)) {
@@ -166,7 +167,7 @@ static attncl_status read_merges(attncl_tokenizer *t, const struct json_span *me
     return elements.status;
 }
 
-static attncl_status refuse_text(const struct json *model, const char *key)
+static attncl_status refuse_nonempty(const struct json *model, const char *key)
 {
     const char *text = "";
     bool present;
@@ -193,8 +194,8 @@ static attncl_status read_options(attncl_tokenizer *t, const struct json *model,
     TRY(attncl__json_double(model, "dropout", &present, &dropout));
     REQUIRE(dropout == 0, ATTNCL_ERR_UNSUPPORTED, "model: dropout is %g, only 0 is supported",
             dropout);
-    TRY(refuse_text(model, "continuing_subword_prefix"));
-    TRY(refuse_text(model, "end_of_word_suffix"));
+    TRY(refuse_nonempty(model, "continuing_subword_prefix"));
+    TRY(refuse_nonempty(model, "end_of_word_suffix"));
     TRY(attncl__read_bool(model, "fuse_unk", false, &bpe->fuse_unk));
     TRY(attncl__read_bool(model, "byte_fallback", false, &bpe->byte_fallback));
     TRY(attncl__read_bool(model, "ignore_merges", false, &bpe->ignore_merges));
@@ -248,7 +249,7 @@ static attncl_status add_special(attncl_tokenizer *t, const struct json *file,
     for (size_t i = 0; i < n; ++i) {
         REQUIRE(id[i] >= 0 && id[i] < TOKENIZER_MAX_TOKENS, ATTNCL_ERR_FORMAT,
                 "TemplateProcessing: %.100s has token number %lld", name, (long long)id[i]);
-        TRY(attncl__ids_add(&t->begin, (int32_t)id[i]));
+        TRY(attncl__ids_append(&t->begin, (int32_t)id[i]));
     }
     return ATTNCL_OK;
 }
@@ -282,7 +283,7 @@ attncl_status attncl__template_read(attncl_tokenizer *t, const struct json *obje
 
     TRY(attncl__json_text(object, "type", NULL, &name));
     TRY(attncl__choose("post_processor", name, "TemplateProcessing ByteLevel Sequence", &kind));
-    if (kind == BYTE_LEVEL) // changes offsets alone
+    if (kind == BYTE_LEVEL) // changes only offsets, which are not computed
         return ATTNCL_OK;
     if (kind == TEMPLATE)
         return read_template(t, object);

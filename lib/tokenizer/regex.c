@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Regular expressions of tokenizer.json, which are Oniguruma's in Ruby's syntax, as PCRE2 means the same.  What has
-// another meaning there is rewritten or refused.
+// Translates the regular expressions of tokenizer.json, Oniguruma's Ruby syntax, to PCRE2's syntax.  Rewrites or refuses
+// what PCRE2 interprets differently.
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -45,8 +45,8 @@ static bool has_script(const char *name, size_t bytes)
     return found;
 }
 
-// \p{Han} is a script there, and a character's other scripts too in PCRE2.
-static attncl_status property(struct reader *r)
+// In Oniguruma \p{Han} is a character's script; PCRE2 would also match script extensions.
+static attncl_status translate_property(struct reader *r)
 {
     const char *end = r->at[2] == '{' ? strchr(r->at, '}') : NULL;
 
@@ -61,8 +61,8 @@ static attncl_status property(struct reader *r)
     return ATTNCL_OK;
 }
 
-// \uHHHH and \xHH of ASCII.
-static attncl_status number(struct reader *r)
+// \uHHHH, and \xHH of ASCII.
+static attncl_status translate_code(struct reader *r)
 {
     const size_t digits = r->at[1] == 'u' ? 4 : 2;
 
@@ -77,7 +77,7 @@ static attncl_status number(struct reader *r)
     return ATTNCL_OK;
 }
 
-static attncl_status escape(struct reader *r)
+static attncl_status translate_escape(struct reader *r)
 {
     static const struct {
         char letter;
@@ -102,9 +102,9 @@ static attncl_status escape(struct reader *r)
     const char letter = r->at[1];
 
     if (letter == 'p' || letter == 'P')
-        return property(r);
+        return translate_property(r);
     if (letter == 'u' || letter == 'x')
-        return number(r);
+        return translate_code(r);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         const char *text = r->in_class ? rows[i].inside : rows[i].outside;
         if (rows[i].letter == letter && text) {
@@ -121,8 +121,8 @@ static attncl_status escape(struct reader *r)
     return ATTNCL_OK;
 }
 
-// In [...]: classes do not nest in PCRE2, and && is no operator.
-static attncl_status in_class(struct reader *r)
+// In PCRE2 classes do not nest, and && is no operator.
+static attncl_status translate_in_class(struct reader *r)
 {
     if (*r->at == '[' || (r->at[0] == '&' && r->at[1] == '&'))
         return refuse(r, r->at, *r->at == '[' ? 1 : 2);
@@ -131,9 +131,9 @@ static attncl_status in_class(struct reader *r)
     return ATTNCL_OK;
 }
 
-static attncl_status group(struct reader *r)
+static attncl_status translate_group(struct reader *r)
 {
-    // Further on, Ruby's (?i) would hold the alternatives behind it together.
+    // (?i) only at the beginning: elsewhere, Ruby's would group the alternatives after it.
     static const char *const known[] = {"(?:", "(?=",  "(?!",   "(?<=", "(?<!",
                                         "(?>", "(?i:", "(?-i:", "(?i)"};
     const size_t n = sizeof known / sizeof *known - (r->at > r->regex);
@@ -150,8 +150,8 @@ static attncl_status group(struct reader *r)
     return refuse(r, r->at, 3);
 }
 
-// {,n} means {0,n} there; {n}+ and {n}? are no possessive and lazy ones.
-static attncl_status repeat(struct reader *r)
+// In Oniguruma {,n} means {0,n}, and {n}+ and {n}? are not possessive or lazy.
+static attncl_status translate_repeat(struct reader *r)
 {
     const size_t bytes = 1 + strspn(r->at + 1, "0123456789,");
 
@@ -169,16 +169,16 @@ attncl_status attncl__regex_translate(const char *regex, struct strbuf *out)
 
     while (*r.at) {
         if (*r.at == '\\') {
-            TRY(escape(&r));
+            TRY(translate_escape(&r));
         } else if (r.in_class) {
-            TRY(in_class(&r));
+            TRY(translate_in_class(&r));
         } else if (*r.at == '[') {
             r.in_class = true;
             copy(&r, r.at[1] == '^' ? 2 : 1);
         } else if (*r.at == '(') {
-            TRY(group(&r));
+            TRY(translate_group(&r));
         } else if (*r.at == '{') {
-            TRY(repeat(&r));
+            TRY(translate_repeat(&r));
         } else {
             copy(&r, 1);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Pre-tokenizers: a text in pieces, step by step.  ByteLevel's bytes are BPE's business: see bpe.is_byte_level.
+// Pre-tokenizers split a text into pieces, step by step.  BPE handles ByteLevel's bytes (bpe.is_byte_level).
 
 #include <string.h>
 
@@ -22,12 +22,11 @@ static const char punctuation[] = "[!-/:-@\\[-`{-~\\p{P}]";
 
 static attncl_status add_split(attncl_tokenizer *t, struct split **ret)
 {
-    void *added;
-
     REQUIRE(!t->bpe.is_byte_level, ATTNCL_ERR_UNSUPPORTED,
             "pre_tokenizer: a step after ByteLevel is not supported");
-    TRY(attncl__add_element((void **)&t->split, &t->n_split, sizeof *t->split, &added));
-    *ret = added;
+    REQUIRE(GROW_LIST(t->split, t->n_split, t->split_capacity), ATTNCL_ERR_NO_MEMORY, RULE_MEMORY);
+    *ret = &t->split[t->n_split++];
+    **ret = (struct split){.kind = PRE_SPLIT};
     return ATTNCL_OK;
 }
 
@@ -40,12 +39,12 @@ static attncl_status add_regex(attncl_tokenizer *t, const char *regex, enum spli
     return attncl__pattern_regex(regex, &split->pattern);
 }
 
-static attncl_status read_behavior(const struct json *object, enum split_behavior otherwise,
+static attncl_status read_behavior(const struct json *object, enum split_behavior default_behavior,
                                    enum split_behavior *ret)
 {
     const char *name;
     bool present;
-    int choice = (int)otherwise;
+    int choice = (int)default_behavior;
 
     TRY(attncl__json_text(object, "behavior", &present, &name));
     if (present)
@@ -169,18 +168,18 @@ static attncl_status add_piece(struct pieces *p, size_t begin, size_t end)
 struct cutting {
     const struct split *split;
     struct pieces *out;
-    size_t first; // of this piece's parts, in out
-    bool before;  // whether the part before was a match
+    size_t first;      // index in `out` of the current piece's first part
+    bool before_match; // the previous part was a match
 };
 
-// A match or what lies between two, as NormalizedString::split() of `tokenizers` takes it.
+// Adds a match, or the text between two matches, as NormalizedString::split() of `tokenizers` does.
 static attncl_status add_part(struct cutting *c, size_t begin, size_t end, bool is_match)
 {
-    const bool before = c->before, has_last = c->out->n > c->first;
+    const bool before_match = c->before_match, has_last = c->out->n > c->first;
     bool joins = false;
 
     is_match = is_match != c->split->invert;
-    c->before = is_match;
+    c->before_match = is_match;
     switch (c->split->behavior) {
     case SPLIT_REMOVED:
         if (is_match)
@@ -189,13 +188,13 @@ static attncl_status add_part(struct cutting *c, size_t begin, size_t end, bool 
     case SPLIT_ISOLATED:
         break;
     case SPLIT_WITH_PREVIOUS:
-        joins = is_match && !before;
+        joins = is_match && !before_match;
         break;
     case SPLIT_WITH_NEXT:
-        joins = !is_match && before;
+        joins = !is_match && before_match;
         break;
     case SPLIT_CONTIGUOUS:
-        joins = is_match == before;
+        joins = is_match == before_match;
         break;
     }
     if (!joins || !has_last)
@@ -214,7 +213,8 @@ static void drop_empty(struct pieces *p, size_t first)
     p->n = n;
 }
 
-static attncl_status cut(const struct split *split, const struct pieces *in, struct pieces *out)
+static attncl_status split_pieces(const struct split *split, const struct pieces *in,
+                                  struct pieces *out)
 {
     out->text = in->text;
     for (size_t i = 0; i < in->n; ++i) {
@@ -242,9 +242,9 @@ static bool begins_with(const char *text, size_t bytes, const char *with, size_t
     return bytes >= n && memcmp(text, with, n) == 0;
 }
 
-// ByteLevel's space before each piece; Metaspace's symbols for spaces, and the one before.
-static attncl_status rewrite(const attncl_tokenizer *t, const struct split *split,
-                             const struct pieces *in, bool is_first, struct pieces *out)
+// Adds ByteLevel's space before each piece, or replaces spaces by Metaspace's symbol and prepends one.
+static attncl_status rewrite_pieces(const attncl_tokenizer *t, const struct split *split,
+                                    const struct pieces *in, bool is_first, struct pieces *out)
 {
     const bool is_prefix = split->kind == PRE_PREFIX;
     const char *content = is_prefix ? " " : attncl__span(t, split->content);
@@ -254,9 +254,9 @@ static attncl_status rewrite(const attncl_tokenizer *t, const struct split *spli
     for (size_t i = 0; i < in->n; ++i) {
         const size_t begin = out->buffer.used, bytes = in->list[i].end - in->list[i].begin;
         const char *text = in->text + in->list[i].begin;
-        const bool is_wanted = is_prefix || split->prepend == PREPEND_ALWAYS ||
-                               (split->prepend == PREPEND_FIRST && is_first && i == 0);
-        if (is_wanted && *text != ' ' && !begins_with(text, bytes, content, n))
+        const bool prepends = is_prefix || split->prepend == PREPEND_ALWAYS ||
+                              (split->prepend == PREPEND_FIRST && is_first && i == 0);
+        if (prepends && *text != ' ' && !begins_with(text, bytes, content, n))
             attncl__strbuf_add_bytes(&out->buffer, content, n);
         if (is_prefix)
             attncl__strbuf_add_bytes(&out->buffer, text, bytes);
@@ -281,9 +281,9 @@ attncl_status attncl__split(attncl_tokenizer *t, const char *text, size_t bytes,
     for (size_t i = 0; i < t->n_split; ++i) {
         out->n = 0;
         if (t->split[i].kind == PRE_SPLIT)
-            TRY(cut(&t->split[i], in, out));
+            TRY(split_pieces(&t->split[i], in, out));
         else
-            TRY(rewrite(t, &t->split[i], in, is_first, out));
+            TRY(rewrite_pieces(t, &t->split[i], in, is_first, out));
         struct pieces *const other = in;
         in = out;
         out = other;

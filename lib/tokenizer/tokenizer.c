@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The public functions: a text through all steps, and back.
+// The public functions: encode a text, decode tokens.
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ attncl_status attncl_tokenizer_create(const char *text, size_t bytes,
     attncl_tokenizer *t = attncl__alloc_zero(sizeof *t);
     REQUIRE(t, ATTNCL_ERR_NO_MEMORY, "a tokenizer");
     t->decoding.t = t;
-    const attncl_status status = attncl__tokenizer_read(t, text, bytes);
+    const attncl_status status = attncl__read_tokenizer(t, text, bytes);
     if (status == ATTNCL_OK)
         *tokenizer_ret = t;
     else
@@ -74,7 +74,7 @@ int64_t attncl_tokenizer_count(const attncl_tokenizer *tokenizer)
     return tokenizer ? (int64_t)tokenizer->n_tokens : 0;
 }
 
-// A text without added tokens.
+// Encodes a text without added tokens.
 static attncl_status encode_plain(attncl_tokenizer *t, const char *text, size_t bytes,
                                   bool is_first)
 {
@@ -88,7 +88,7 @@ static attncl_status encode_plain(attncl_tokenizer *t, const char *text, size_t 
     return ATTNCL_OK;
 }
 
-// The tokens of a set, and what lies between them: of the raw text, then of each normalized part of it.
+// Encodes the set's added tokens and the text between them: first with the raw text, then with each normalized part.
 static attncl_status encode_sections(attncl_tokenizer *t, bool is_raw, const char *text,
                                      size_t bytes, bool is_first)
 {
@@ -109,7 +109,7 @@ static attncl_status encode_sections(attncl_tokenizer *t, bool is_raw, const cha
         }
         if (m.id < 0)
             break;
-        TRY(attncl__ids_add(&t->ids, m.id));
+        TRY(attncl__ids_append(&t->ids, m.id));
     }
     return ATTNCL_OK;
 }
@@ -142,14 +142,14 @@ attncl_status attncl_tokenizer_encode(attncl_tokenizer *t, const char *text, siz
     TRY(check_utf8(text, bytes));
     t->ids.n = 0;
     for (size_t i = 0; add_begin && i < t->begin.n; ++i)
-        TRY(attncl__ids_add(&t->ids, t->begin.id[i]));
+        TRY(attncl__ids_append(&t->ids, t->begin.id[i]));
     TRY(encode_sections(t, true, text, bytes, true));
     *tokens_ret = t->ids.id;
     *n_ret = t->ids.n;
     return ATTNCL_OK;
 }
 
-static attncl_status text_of(const struct decoding *d, const char **text_ret, size_t *bytes_ret)
+static attncl_status get_text(const struct decoding *d, const char **text_ret, size_t *bytes_ret)
 {
     *text_ret = d->out.data;
     *bytes_ret = d->out.used;
@@ -166,7 +166,7 @@ attncl_status attncl_tokenizer_decode(attncl_tokenizer *t, const int32_t *tokens
     attncl__decode_begin(d);
     TRY(attncl__decode_add(d, tokens, n));
     TRY(attncl__decode_end(d));
-    return text_of(d, text_ret, bytes_ret);
+    return get_text(d, text_ret, bytes_ret);
 }
 
 attncl_status attncl_tokenizer_stream_create(const attncl_tokenizer *tokenizer, int skip_special,
@@ -196,7 +196,7 @@ attncl_status attncl_tokenizer_stream_add(attncl_tokenizer_stream *stream, const
     REQUIRE(stream && (tokens || n == 0) && text_ret && bytes_ret, ATTNCL_ERR_ARGUMENT,
             "stream, tokens, text_ret or bytes_ret is NULL");
     TRY(attncl__decode_add(&stream->decoding, tokens, n));
-    return text_of(&stream->decoding, text_ret, bytes_ret);
+    return get_text(&stream->decoding, text_ret, bytes_ret);
 }
 
 attncl_status attncl_tokenizer_stream_end(attncl_tokenizer_stream *stream, const char **text_ret,
@@ -207,5 +207,5 @@ attncl_status attncl_tokenizer_stream_end(attncl_tokenizer_stream *stream, const
     stream->decoding.out.used = 0;
     TRY(attncl__decode_end(&stream->decoding));
     attncl__decode_begin(&stream->decoding);
-    return text_of(&stream->decoding, text_ret, bytes_ret);
+    return get_text(&stream->decoding, text_ret, bytes_ret);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A tokenizer: what tokenizer.json says, and what its parts do.
+// Internals of the tokenizer:
 //
 //   text -> sections between added tokens -> normalizer -> pre-tokenizer: pieces -> BPE: tokens -> decoder: text
 #ifndef ATTNCL_TOKENIZER_TOKENIZER_H
@@ -15,17 +15,16 @@
 
 enum { TOKENIZER_MAX_TOKENS = 1 << 22 };
 
-// Bytes of attncl_tokenizer.arena.
+// A text in attncl_tokenizer.arena.
 struct span {
-    uint32_t at, n;
+    uint32_t at, n; // offset and length in bytes
 };
 
-// Tokens that grow.
 struct id_list {
     int32_t *id;
     size_t n, capacity;
 };
-attncl_status attncl__ids_add(struct id_list *ids, int32_t id);
+attncl_status attncl__ids_append(struct id_list *ids, int32_t id);
 
 // -- BPE (bpe.c, bpe_merge.c)
 
@@ -35,7 +34,7 @@ struct merge_rule {
     int32_t id;
 };
 
-// A word's tokens, kept.
+// A slot of the cache of words' tokens.
 enum { CACHE_SLOTS = 1 << 15, CACHE_WORD = 22, CACHE_TOKENS = 8 };
 struct cached_word {
     uint64_t hash;
@@ -44,11 +43,11 @@ struct cached_word {
     int32_t token[CACHE_TOKENS];
 };
 
-enum { CUT_OTHER = 128, CUT_SPACE }; // not ASCII; U+2581 itself
+enum { CUT_OTHER = 128, CUT_SPACE }; // indices of can_cut: other than ASCII; U+2581
 
 struct symbol {
-    int32_t id, prev, next; // next -1: the last one
-    bool is_gone;           // into the one before it
+    int32_t id, prev, next; // -1: no neighbour
+    bool is_gone;           // merged into the previous one
 };
 
 struct merge {
@@ -61,34 +60,33 @@ struct vocab_entry {
     int32_t id; // -1: free
 };
 
-// Two hash tables of open addressing, their capacities powers of two, and what encoding needs.
 struct bpe {
+    // Two hash tables with open addressing; capacities are powers of two.
     struct vocab_entry *vocab;
     struct merge_rule *rules;
     size_t vocab_capacity, rules_capacity;
-    int32_t byte_id[256];  // of the tokens of one byte; with byte_fallback of <0xNN>; -1: none
-    int32_t ascii_id[128]; // of the tokens of one character; -1: none
-    int32_t unk;           // -1: none
+    int32_t byte_id[256];  // the token of each byte; with byte_fallback "<0xNN>"; -1: none
+    int32_t ascii_id[128]; // the token of each ASCII character; -1: none
+    int32_t unk;           // the unknown token; -1: none
     bool is_byte_level, byte_fallback, fuse_unk, ignore_merges;
-    bool can_cut[CUT_SPACE + 1]; // before U+2581, by the character before it
+    bool can_cut[CUT_SPACE + 1]; // a text can be cut before U+2581, by the character before it
     bool has_cuts;
     struct cached_word *cache;
-    struct symbol *symbol;
-    struct merge *heap;
+    struct symbol *symbol; // of the current word
+    struct merge *heap;    // merges to do
     size_t symbol_capacity, heap_capacity, n_heap;
 };
 
-// -- what is searched for in a text: a string, or a regular expression of tokenizer.json (Oniguruma's syntax) by PCRE2
-// (pattern.c, regex.c)
+// -- patterns: a string, or a regular expression in Oniguruma's syntax (pattern.c, regex.c)
 
 struct pattern;
 
-// ERR_UNSUPPORTED names what PCRE2 lacks or means otherwise.
+// ERR_UNSUPPORTED names what PCRE2 lacks or interprets differently.
 attncl_status attncl__pattern_string(const char *text, struct pattern **ret);
 attncl_status attncl__pattern_regex(const char *regex, struct pattern **ret);
 void attncl__pattern_free(struct pattern *p); // accepts NULL
 
-// Matches one after another, as Oniguruma's iterator finds them: an empty one that ends where the last one did is none.
+// Iterates over matches as Oniguruma's iterator does: skips an empty match at the end of the previous one.
 struct pattern_search {
     struct pattern *pattern;
     const char *text;
@@ -99,12 +97,12 @@ struct pattern_search {
 // *found: false after the last one.
 attncl_status attncl__pattern_next(struct pattern_search *s, bool *found);
 
-// `text` with `content` for each match, added to `out`.
+// Appends `text` to `out`, with each match replaced by `content`.
 attncl_status attncl__pattern_replace(struct pattern *p, const char *text, size_t bytes,
                                       const char *content, size_t content_bytes,
                                       struct strbuf *out);
 
-// The PCRE2 form of an expression in Oniguruma's Ruby syntax.
+// Translates Oniguruma's Ruby syntax to PCRE2's.
 attncl_status attncl__regex_translate(const char *regex, struct strbuf *out);
 
 // -- normalizer (normalize.c)
@@ -122,9 +120,9 @@ struct piece {
     size_t begin, end;
 };
 
-// A text, and the pieces of it that no step has removed, none empty.
+// A text and its pieces, none of them empty.
 struct pieces {
-    const char *text; // the caller's, or of the buffer
+    const char *text; // borrowed, or in `buffer`
     struct strbuf buffer;
     struct piece *list;
     size_t n, capacity;
@@ -143,7 +141,7 @@ struct split {
     struct pattern *pattern;
     enum split_behavior behavior;
     bool invert;
-    struct span content; // what Metaspace puts for a space
+    struct span content; // Metaspace: replaces a space
     enum { PREPEND_NEVER, PREPEND_FIRST, PREPEND_ALWAYS } prepend;
 };
 
@@ -151,23 +149,23 @@ struct split {
 
 struct added_token {
     struct span span;
-    const char *text; // of the span, once all are added
-    size_t order;     // among those that were added
+    const char *text; // of the span; set once all tokens are added
+    size_t order;     // of addition
     int32_t id;
     bool single_word, lstrip, rstrip;
 };
 
 struct added_set {
-    struct added_token *list; // in order of text
+    struct added_token *list; // sorted by text
     size_t n, capacity;
-    bool first[256]; // bytes that one begins with
+    bool first[256]; // true for the first byte of any token
 };
 
-// An added token in a text, with the white space that it takes.  Starts zeroed.
+// An added token in a text, including the white space that it absorbs.  Starts zeroed.
 struct added_match {
     size_t begin, end;
-    int32_t id; // -1: there is no further one
-    size_t at;  // where the next one is looked for
+    int32_t id; // -1: no further match
+    size_t at;  // where the next search begins
 };
 
 // -- decoder (decode.c)
@@ -175,22 +173,22 @@ struct added_match {
 struct decode_step {
     enum { DECODE_BYTE_LEVEL, DECODE_REPLACE, DECODE_METASPACE } kind;
     struct pattern *pattern;
-    struct span content; // of Metaspace: what stands for a space
-    bool drops_first;    // Metaspace: nothing for a space in the first token
+    struct span content; // the replacement; Metaspace: the symbol that represents a space
+    bool drops_first;    // Metaspace: drop the symbol in the first token
 };
 
 struct token {
     struct span text, out; // as in the file; after the decoder's steps
-    int16_t byte;          // of byte fallback, or -1
+    int16_t byte;          // of "<0xNN>" with byte fallback, else -1
     bool is_known, is_special;
 };
 
-// Where a text is while tokens are decoded.
+// The state while tokens are decoded.
 struct decoding {
     const attncl_tokenizer *t;
     bool skip_special, is_stream, is_started;
     int64_t strip;         // characters that may still be stripped
-    struct strbuf pending; // bytes that are no text yet
+    struct strbuf pending; // bytes of incomplete characters
     struct strbuf out;
     struct strbuf scratch[2];
 };
@@ -202,12 +200,12 @@ struct attncl_tokenizer {
     struct strbuf key; // scratch of attncl__token_find()
     struct bpe bpe;
     struct normalizer *normalizer;
-    size_t n_normalizer;
+    size_t n_normalizer, normalizer_capacity;
     struct split *split;
-    size_t n_split;
+    size_t n_split, split_capacity;
     struct decode_step *step;
-    size_t n_step;
-    bool joins_by_space, has_byte_fallback, is_fused; // of the decoder
+    size_t n_step, step_capacity;
+    bool joins_by_space, has_byte_fallback, is_fused; // the decoder's
     struct span strip_content;
     int64_t strip;
     struct added_set raw, normalized;
@@ -223,75 +221,74 @@ static inline const char *attncl__span(const attncl_tokenizer *t, struct span s)
     return t->arena.data + s.at;
 }
 
-// ERR_NO_MEMORY and ERR_UNSUPPORTED (4 GiB) otherwise.
+// Appends a text.  ERR_UNSUPPORTED beyond 4 GiB.
 attncl_status attncl__arena_add(attncl_tokenizer *t, const void *data, size_t bytes,
                                 struct span *ret);
 
-attncl_status attncl__tokenizer_read(attncl_tokenizer *t, const char *text, size_t bytes);
-// A new token.  ERR_FORMAT: there is one of that number.
+attncl_status attncl__read_tokenizer(attncl_tokenizer *t, const char *text, size_t bytes);
+// Adds a token.  ERR_FORMAT if its number is in use.
 attncl_status attncl__token_set(attncl_tokenizer *t, int64_t id, struct span text);
 
-size_t attncl__table_capacity(size_t n); // of a hash table of n entries
+size_t attncl__choose_table_capacity(size_t n); // of a hash table for n entries
 attncl_status attncl__vocab_reserve(struct bpe *bpe, size_t n);
-// False: it is there.
+// False if the key exists.
 bool attncl__vocab_add(attncl_tokenizer *t, struct span key, int32_t id);
 int32_t attncl__vocab_find(const attncl_tokenizer *t, const char *text, size_t bytes);
 attncl_status attncl__rules_reserve(struct bpe *bpe, size_t n);
 void attncl__rule_set(struct bpe *bpe, int32_t left, int32_t right, struct merge_rule rule);
-// Once vocabulary and rules are there.
+// Call once vocabulary and rules are complete.
 attncl_status attncl__bpe_prepare(attncl_tokenizer *t);
 attncl_status attncl__bpe_encode(attncl_tokenizer *t, const char *text, size_t bytes);
-// A word's symbols in bpe.symbol, n of them, after all merges, to the tokens.
+// Merges the n symbols in bpe->symbol and appends the resulting tokens to `ids`.
 attncl_status attncl__bpe_merge(struct bpe *bpe, size_t n, struct id_list *ids);
 
-// *text and *bytes: of the caller; then of a buffer of the tokenizer, where it changed.
+// Normalizes *text of *bytes; the result may be in a buffer of the tokenizer.
 attncl_status attncl__normalize(attncl_tokenizer *t, const char **text, size_t *bytes);
-// The pieces of a text; is_first: it begins what was encoded.  *ret is borrowed.
+// Splits a text into pieces, borrowed in *ret.  is_first: the text is at the beginning of what is encoded.
 attncl_status attncl__split(attncl_tokenizer *t, const char *text, size_t bytes, bool is_first,
                             const struct pieces **ret);
 
 attncl_status attncl__added_add(attncl_tokenizer *t, struct added_set *set,
                                 const struct added_token *token);
-// Once all are added, and the arena does not grow any more.
+// Call once all tokens are added and the arena no longer grows.
 void attncl__added_prepare(const attncl_tokenizer *t, struct added_set *set);
-// The one after *m, which takes its place.
+// Finds the next match after *m and stores it there.
 attncl_status attncl__added_find(const attncl_tokenizer *t, const struct added_set *set,
                                  const char *text, size_t bytes, struct added_match *m);
 
-// The bytes that a token's text stands for; false: it has a character that stands for none.
-bool attncl__bytes_of_token(const char *text, size_t bytes, struct strbuf *out);
-// Fills token.out and token.byte.
+// Appends the bytes that a byte-level token represents; false when a character represents none.
+bool attncl__token_to_bytes(const char *text, size_t bytes, struct strbuf *out);
+// Computes the `out` and `byte` of all tokens.
 attncl_status attncl__decode_prepare(attncl_tokenizer *t);
 void attncl__decode_begin(struct decoding *d);
 attncl_status attncl__decode_add(struct decoding *d, const int32_t *tokens, size_t n);
 attncl_status attncl__decode_end(struct decoding *d);
 void attncl__decode_free(struct decoding *d);
 
-// -- what the files that read tokenizer.json share; `what` names an object in messages
+// -- helpers for reading tokenizer.json; `what` names an object in messages
 
-// Refuses keys that are none of `known`, which are separated by spaces.
+// Refuses keys that are not in `known`, a list separated by spaces.
 attncl_status attncl__check_keys(const struct json *object, const char *what, const char *known);
-// Where the name is in a list separated by spaces; ERR_UNSUPPORTED where it is not.
+// *ret: the index of `name` in a list separated by spaces.  ERR_UNSUPPORTED if it is absent.
 attncl_status attncl__choose(const char *what, const char *name, const char *list, int *ret);
-attncl_status attncl__read_bool(const struct json *object, const char *key, bool otherwise,
+attncl_status attncl__read_bool(const struct json *object, const char *key, bool default_value,
                                 bool *ret);
 attncl_status attncl__read_span(attncl_tokenizer *t, const struct json *object, const char *key,
                                 struct span *ret);
-// The value of "pattern": {"String": s} or {"Regex": s}.
+// Reads "pattern": {"String": s} or {"Regex": s}.
 attncl_status attncl__read_pattern(const struct json *object, struct pattern **ret);
-// Reads one after another the objects of a list, which is all that `object` has beside its type.
+// Calls `read` for each object of the list `key`, the only key of `object` besides its type.
 typedef attncl_status (*attncl__object_reader)(attncl_tokenizer *t, const struct json *object);
 attncl_status attncl__read_sequence(attncl_tokenizer *t, const struct json *object,
                                     const char *what, const char *key, attncl__object_reader read);
-// One more element, zeroed, of an array that grows one by one.
-attncl_status attncl__add_element(void **list, size_t *n, size_t bytes_each, void **ret);
+#define RULE_MEMORY "a tokenizer's rule" // the message when there is no memory for one
 
-// A member that is too large for the limits of JSON; value.text NULL: it is absent.
+// A member that exceeds the limits of JSON_CONFIG_LIMITS; value.text NULL: absent.
 struct large_member {
     const char *name;
     struct json_span value;
 };
-// Finds them; *rest_ret: the other members that are not null, the caller's.
+// Finds the large members.  *rest_ret: an object with the other members that are not null; the caller frees it.
 attncl_status attncl__read_members(const struct json_span *object, struct large_member *large,
                                    size_t n, struct json **rest_ret);
 
@@ -300,7 +297,7 @@ attncl_status attncl__split_read(attncl_tokenizer *t, const struct json *object)
 attncl_status attncl__decoder_read(attncl_tokenizer *t, const struct json *object);
 attncl_status attncl__template_read(attncl_tokenizer *t, const struct json *object);
 attncl_status attncl__model_read(attncl_tokenizer *t, const struct json_span *model);
-// The token of a text as the file has it; -1: none.
+// Returns the token whose text in the file this is; -1 if there is none.
 int32_t attncl__token_find(attncl_tokenizer *t, const char *text, size_t bytes);
 
 #endif
