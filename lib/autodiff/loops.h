@@ -8,8 +8,8 @@
 // -- saved results of a forward loop
 //
 // A backward loop adds an iteration's forward nodes again and builds gradients from them.  The forward loop stacks the
-// results of each iteration as rows, so that consumers read these rows and the repeated nodes are eliminated.  Without a
-// backward loop the stacks have no consumer and are eliminated instead.
+// results of each iteration as rows, so that consumers read these rows and the repeated nodes are eliminated.  Without
+// a backward loop the stacks have no consumer and are eliminated instead.
 
 // The first forward node whose results are saved, and the nodes that stack them.
 struct loop_saves {

@@ -153,8 +153,8 @@ static float round_scale(double d, uint16_t *half_ret)
     return attncl__half_to_float(*half_ret);
 }
 
-// The scale maps the element of the largest magnitude to an end of the integer range.  Q4 also tries ends that clip some
-// elements but quantise the others more finely, and takes the first with the smallest error.
+// The scale maps the element of the largest magnitude to an end of the integer range.  Q4 also tries ends that clip
+// some elements but quantise the others more finely, and takes the first with the smallest error.
 static bool choose_scale(attncl_dtype dtype, const float *w, uint16_t *half_ret)
 {
     static const double ends_8[] = {127}, ends_4[] = {-8, -7.5, -7, -7.25, -8.5, -9};

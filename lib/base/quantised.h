@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// 8-bit and 4-bit weights on the host (attncl/dtype.h).  A matrix is stored in panels of 16 rows.  A panel is a sequence of
-// pairs of blocks of 32 columns:
+// 8-bit and 4-bit weights on the host (attncl/dtype.h).  A matrix is stored in panels of 16 rows.  A panel is a
+// sequence of pairs of blocks of 32 columns:
 //
 //   half d[2][16]             the pair's scales, by block and row
 //   uchar q[2][BITS][16][4]   by block, vector of 64 bytes, and row.  Byte t of vector v holds

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Four of the five error macros; TRY_CL is in device/clerr.h. docs/dev/errors.md explains them.  Add no
-// others.
+// Four of the five error macros; TRY_CL is in device/clerr.h. docs/dev/errors.md explains them.  Add no others.
 #ifndef ATTNCL_BASE_TRY_H
 #define ATTNCL_BASE_TRY_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Comparison of a kernel's results with expected ones.  A NaN or infinite result, which includes elements that no kernel
-// wrote, counts as the worst error.
+// Comparison of a kernel's results with expected ones.  A NaN or infinite result, which includes elements that no
+// kernel wrote, counts as the worst error.
 #ifndef ATTNCL_BASE_WORST_ERROR_H
 #define ATTNCL_BASE_WORST_ERROR_H
 

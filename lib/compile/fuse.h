@@ -19,8 +19,8 @@ struct fusion {
 };
 
 struct fusion_rule {
-    // True when `node` and its neighbours form the pattern, and the device supports the fused op at these sizes and gains
-    // by it.  Fills *f.
+    // True when `node` and its neighbours form the pattern, and the device supports the fused op at these sizes and
+    // gains by it.  Fills *f.
     bool (*match)(const struct lowered *p, int node, struct fusion *f);
     // Called only if no node between a matched one and f->last overwrites the matched node's inputs.
     attncl_status (*build)(struct lowered *p, const struct fusion *f);
@@ -64,8 +64,8 @@ int attncl__fusion_find_sole_producer(const struct lowered *p, int n, int i,
 bool attncl__fusion_is_plain_map(const struct lowered *p, int n, int first);
 // Lists the map's inputs in the order of fused_linear_fwd.
 void attncl__fusion_list_map_inputs(const struct lowered *p, int n, int in[N_FUSED_LINEAR_INPUTS]);
-// Replaces the map by fused_linear_fwd with these inputs.  *params_ret: a copy of the map's parameters, for the caller to
-// complete.
+// Replaces the map by fused_linear_fwd with these inputs.  *params_ret: a copy of the map's parameters, for the caller
+// to complete.
 attncl_status attncl__fusion_replace_map(struct lowered *p, int n, const int *in,
                                          struct fused_linear_fwd_params **params_ret);
 

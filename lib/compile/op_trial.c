@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Runs one op with random inputs and compares its results.  Outputs are poisoned first, and every element is compared: a
-// sample could miss a faulty row, column or lane.  The host needs some tenths of a second for the largest GEMM, less than
-// the compiler needs for its kernel.
+// Runs one op with random inputs and compares its results.  Outputs are poisoned first, and every element is compared:
+// a sample could miss a faulty row, column or lane.  The host needs some tenths of a second for the largest GEMM, less
+// than the compiler needs for its kernel.
 
 #include "compile/probes.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The comparisons made at first use.  **To add a probe, add a row to attncl__probes.**  Sizes leave a remainder in every
-// tile.
+// The comparisons made at first use.  **To add a probe, add a row to attncl__probes.**  Sizes leave a remainder in
+// every tile.
 
 #include "compile/probes.h"
 
@@ -132,8 +132,8 @@ static void aft(const struct op_trial *t, const float *const *in, int64_t row, d
 
 // -- trials
 
-// A trial against the host.  The bound is above the rounding of sums (below 1e-6 of the largest result) and far below the
-// error of a misplaced element.
+// A trial against the host.  The bound is above the rounding of sums (below 1e-6 of the largest result) and far below
+// the error of a misplaced element.
 #define BY_HOST(op, params_, scale_, unit_, expected_, ...)                                        \
     {                                                                                              \
         .cls = &attncl__op_##op, .params = (params_), .in = {__VA_ARGS__}, .scale = (scale_),      \
@@ -183,8 +183,8 @@ static const struct op_trial afts[] = {
             {2, {70, 70}}),
 };
 
-// CLBlast uses other kernels below 512 cubed and pads sizes that are no multiple of its tiles.  The trials cover NN, NT and
-// TN, odd sizes and multiples, small and large batches.
+// CLBlast uses other kernels below 512 cubed and pads sizes that are no multiple of its tiles.  The trials cover NN, NT
+// and TN, odd sizes and multiples, small and large batches.
 static const struct op_trial clblast_products[] = {
     BY_HOST(bmm_fwd, NULL, 1, NULL, product, {3, {1, 641, 311}}, {3, {1, 311, 677}}),
     BY_HOST(linear_fwd, &no_activation, 1, NULL, linear, {2, {520, 528}}, {2, {496, 528}}),
@@ -201,9 +201,9 @@ static const struct op_trial reductions[] = {
     SOFTMAX(8000),
 };
 
-// First exact arithmetic: integers that every precision represents, with sums that float represents, so that one misplaced
-// element is seen (one compute unit, to get the small tile).  Then real numbers, with twice the error that rounding the
-// factors may cause.
+// First exact arithmetic: integers that every precision represents, with sums that float represents, so that one
+// misplaced element is seen (one compute unit, to get the small tile).  Then real numbers, with twice the error that
+// rounding the factors may cause.
 static const struct op_trial instruction_products[] = {
     {.cls = &attncl__op_bmm_fwd,
      .in = {{3, {1, 64, 16}}, {3, {1, 16, 64}}},
@@ -217,10 +217,10 @@ static const struct op_trial instruction_products[] = {
      .max_error = {0x1p-19, 0x1p-8, 0x1p-5}},
 };
 
-// Error bounds: factors up to 1 give scores with a standard deviation of 1/3 and at most 3.  Rounding the factors to TF32
-// or BF16 changes products by 2^-10 or 2^-7, scores by up to 2^-8 or 2^-5, and results by at most twice that; float changes
-// scores by 2^-20.  Gradients are sums of products of such numbers, relative to the largest.  No extent of the first trial
-// is a multiple of a tile.
+// Error bounds: factors up to 1 give scores with a standard deviation of 1/3 and at most 3.  Rounding the factors to
+// TF32 or BF16 changes products by 2^-10 or 2^-7, scores by up to 2^-8 or 2^-5, and results by at most twice that;
+// float changes scores by 2^-20.  Gradients are sums of products of such numbers, relative to the largest.  No extent
+// of the first trial is a multiple of a tile.
 #define ATTENTION_ERRORS .max_error = {0x1p-18, 0x1p-7, 0x1p-4}
 
 // Outputs and row maxima (even elements of result 2) are about 1; row totals are compared by ratio.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The pass that decides which kernels this device may use.  Kernels are compared at first use, when a graph has an op that
-// needs them.
+// The pass that decides which kernels this device may use.  Kernels are compared at first use, when a graph has an op
+// that needs them.
 #ifndef ATTNCL_COMPILE_PROBES_H
 #define ATTNCL_COMPILE_PROBES_H
 
@@ -28,9 +28,10 @@ struct op_trial {
     void (*expected)(const struct op_trial *t, const float *const *in, int64_t row, double *ret);
 };
 
-// Compares the kernels that `candidate` chooses.  why: unchanged if they are right, else the reason.  With `expected`, a
-// kernel that the device refuses or cannot build counts as right: compilation reports it or falls back.  Without it, the
-// candidate must use another program than the reference.  why NULL: only requests the programs (attncl__program_request()).
+// Compares the kernels that `candidate` chooses.  why: unchanged if they are right, else the reason.  With `expected`,
+// a kernel that the device refuses or cannot build counts as right: compilation reports it or falls back.  Without it,
+// the candidate must use another program than the reference.  why NULL: only requests the programs
+// (attncl__program_request()).
 attncl_status attncl__op_trial_compare(attncl_context *ctx, const struct op_trial *trial,
                                        const struct device_caps *reference,
                                        const struct device_caps *candidate, char *why);
@@ -54,9 +55,9 @@ struct op_probe {
 extern const struct op_probe attncl__probes[];
 extern const int attncl__n_probes;
 
-// Sets shuffle, mma, clblast, attention_mma and attention_bwd_mma of p->caps.  Puts ops whose kernels are wrong into `fit`,
-// with smaller work-groups or in the CPU variant; ERR_UNSUPPORTED when those are wrong too.  fit->probes (PROBE_LOOK_UP
-// without `fit`) says whether to compare kernels now.
+// Sets shuffle, mma, clblast, attention_mma and attention_bwd_mma of p->caps.  Puts ops whose kernels are wrong into
+// `fit`, with smaller work-groups or in the CPU variant; ERR_UNSUPPORTED when those are wrong too.  fit->probes
+// (PROBE_LOOK_UP without `fit`) says whether to compare kernels now.
 attncl_status attncl__apply_probes(attncl_context *ctx, struct fit *fit, struct lowered *p);
 
 #endif

@@ -86,8 +86,8 @@ static void override_variant(struct device_caps *caps, const char *variant)
     }
 }
 
-// *ret: the smallest sub-group size of at least 8, which leaves each work-item the most registers: 8, or 16 on devices with
-// registers of twice the width.  0: the driver lists none.
+// *ret: the smallest sub-group size of at least 8, which leaves each work-item the most registers: 8, or 16 on devices
+// with registers of twice the width.  0: the driver lists none.
 static attncl_status query_min_sub_group(cl_device_id id, unsigned *ret)
 {
     enum { MAX_SIZES = 16, MIN_LANES = 8, MAX_LANES = 128 };

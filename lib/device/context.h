@@ -98,8 +98,8 @@ void attncl__context_remove_child(attncl_context *ctx);
 // -- buffers (device/buffer.c).  Sizes are in bytes; size 0 gives a small buffer.  Releasers set
 // their argument to NULL, and accept NULL.
 attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *ret);
-// Creates a zeroed buffer; `bytes` is a multiple of 4.  On devices that use host memory, untouched pages take no physical
-// memory.  is_dense: the caller will write all of it, so huge pages are used.
+// Creates a zeroed buffer; `bytes` is a multiple of 4.  On devices that use host memory, untouched pages take no
+// physical memory.  is_dense: the caller will write all of it, so huge pages are used.
 attncl_status attncl__buffer_create_zeroed(attncl_context *ctx, size_t bytes, bool is_dense,
                                            cl_mem *ret);
 // Creates a sub-buffer of `parent`; `origin` is a multiple of caps.align_bytes.
@@ -146,7 +146,8 @@ attncl_status attncl__program_get(attncl_context *ctx, const char *file, const c
 void attncl__programs_retry(attncl_context *ctx);
 // Makes the next attncl__programs_build() build the program, unless that was tried before.
 attncl_status attncl__program_request(attncl_context *ctx, const char *file, const char *defines);
-// Builds the requested programs, on GPUs by several threads, and reports progress.  attncl__program_get() reports failures.
+// Builds the requested programs, on GPUs by several threads, and reports progress.  attncl__program_get() reports
+// failures.
 void attncl__programs_build(attncl_context *ctx);
 attncl_status attncl__kernel_create(struct kernel_program *program, const char *name,
                                     cl_kernel *ret);

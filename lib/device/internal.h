@@ -52,8 +52,8 @@ attncl_status attncl__device_select(const struct device_list *list, const char *
 // Returns the device with this index, as attncl_device_get() counts.
 attncl_status attncl__device_get_entry(size_t index, struct device_entry *ret);
 
-// Appends "; a(n) X GPU is there ..." and a remedy for each vendor whose GPU has files under `root` ("" except in tests)
-// but is not in the list.
+// Appends "; a(n) X GPU is there ..." and a remedy for each vendor whose GPU has files under `root` ("" except in
+// tests) but is not in the list.
 enum { DEVICE_PATH_BYTES = 512 };
 struct strbuf;
 void attncl__list_gpus_without_driver(const char *root, const struct device_list *list,

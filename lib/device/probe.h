@@ -22,8 +22,8 @@ struct probe {
     const void *user;
 };
 
-// Returns the known verdict, or runs the probe as `mode` allows.  why: "" unless it failed.  UNKNOWN: not compared yet, or
-// comparing failed, which is logged.  Thread-safe.
+// Returns the known verdict, or runs the probe as `mode` allows.  why: "" unless it failed.  UNKNOWN: not compared yet,
+// or comparing failed, which is logged.  Thread-safe.
 enum probe_verdict attncl__probe_get_verdict(attncl_context *ctx, const struct device_caps *caps,
                                              const struct probe *probe, enum probe_mode mode,
                                              char why[PROBE_WHY_BYTES]);

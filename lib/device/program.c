@@ -119,8 +119,8 @@ static struct kernel_program *find_or_add(struct program_table *table, const cha
     return added;
 }
 
-// Builds a program that this thread has set to BUILDING.  Stores the binary at once, if the driver returns it quickly, so
-// that it survives an interrupted process.
+// Builds a program that this thread has set to BUILDING.  Stores the binary at once, if the driver returns it quickly,
+// so that it survives an interrupted process.
 static void build_program(attncl_context *ctx, struct kernel_program *p)
 {
     struct program_table *table = ctx->programs;

@@ -30,7 +30,8 @@ attncl_status attncl__source_load(const attncl_context *ctx, const char *file, c
 // Returns `given` (the options' directory), else the environment's; the caller frees it.  NULL when there
 // is none or the environment turns the cache off.
 char *attncl__cache_find_directory(const attncl_context *ctx, const char *given);
-// Opens the cache in the context's directory, in the environment's mode.  NULL, which is no error, when there is no cache.
+// Opens the cache in the context's directory, in the environment's mode.  NULL, which is no error, when there is no
+// cache.
 struct disk_cache *attncl__cache_open(const attncl_context *ctx);
 // Accepts NULL.
 void attncl__cache_close(struct disk_cache *cache);

@@ -3,8 +3,7 @@
 // Runs whose outputs are read one by one, so that the last layers' gradients travel to other ranks
 // while the first layers' are computed.
 //
-// The queue is in order, so a read enqueued right after the last writer of its output needs no event to
-// wait for.
+// The queue is in order, so a read enqueued right after the last writer of its output needs no event to wait for.
 
 #include "exec/exec.h"
 

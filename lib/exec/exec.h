@@ -9,8 +9,8 @@
 attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, const void *data,
                                          size_t bytes);
 
-// Copies rows [first, first + n) of batch entry `from` to batch entry `to`, for each state [T, B, K] of a compiled graph.
-// `target` may be the same graph; its states may differ in B only.  Does not wait.
+// Copies rows [first, first + n) of batch entry `from` to batch entry `to`, for each state [T, B, K] of a compiled
+// graph. `target` may be the same graph; its states may differ in B only.  Does not wait.
 attncl_status attncl__graph_copy_rows(attncl_graph *source, int64_t from, attncl_graph *target,
                                       int64_t to, int64_t first, int64_t n);
 

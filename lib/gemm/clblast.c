@@ -95,8 +95,8 @@ struct clblast_tuning {
     size_t value[MAX_TUNING_PARAMETERS];
 };
 
-// For NVIDIA GPUs without an entry: the parameters of GPUs with 128 lanes per multiprocessor (RTX 3070, 3080).  For every
-// GPU: the kernels that pad and transpose are used from 512 cubed on, which are those compared at first use.
+// For NVIDIA GPUs without an entry: the parameters of GPUs with 128 lanes per multiprocessor (RTX 3070, 3080).  For
+// every GPU: the kernels that pad and transpose are used from 512 cubed on, which are those compared at first use.
 static const struct clblast_tuning tunings[] = {
     {"Xgemm",
      false,

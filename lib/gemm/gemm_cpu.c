@@ -131,9 +131,8 @@ static size_t partials_bytes(const struct gemm *g, int64_t n_splits)
     return sizeof(float) * (size_t)(n_splits * g->m * g->n);
 }
 
-// Returns the number of splits of k (split-K), which are computed in parallel; 1: no split-K.  When C is
-// small and k is long, this keeps all cores busy with large tiles; small tiles would spend too much time
-// on copying A and B.
+// Returns the number of splits of k (split-K), which are computed in parallel; 1: no split-K.  When C is small and k is
+// long, this keeps all cores busy with large tiles; small tiles would spend too much time on copying A and B.
 static int64_t choose_n_splits(const struct device_caps *caps, const struct gemm *g,
                                const struct cpu_tile *t)
 {
@@ -152,8 +151,7 @@ static int64_t choose_n_splits(const struct device_caps *caps, const struct gemm
     return 1;
 }
 
-// Returns how many work-groups keep all cores busy to the end without giving any less work than waking a
-// core costs.
+// Returns how many work-groups keep all cores busy to the end without giving any less work than waking a core costs.
 static int64_t choose_n_groups(const struct device_caps *caps, const struct gemm *g)
 {
     const int64_t per_core = g->causal ? CPU_CAUSAL_GROUPS_PER_CORE : CPU_GROUPS_PER_CORE;

@@ -5,8 +5,8 @@
 
 #include "gemm/internal.h"
 
-// gemv_dot: columns per work-group (COLS_PER_GROUP).  gemv_axpy: vectors per work-item on CPUs, work-items per work-group
-// on GPUs.
+// gemv_dot: columns per work-group (COLS_PER_GROUP).  gemv_axpy: vectors per work-item on CPUs, work-items per
+// work-group on GPUs.
 enum { GEMV_COLS_PER_GROUP = 4, GEMV_CPU_VECTORS = 4, GEMV_GPU_GROUP = 64 };
 
 // gemv_blocks: rows and columns per work-group.  A sum gets the work-items of a row of at most BLOCK_WIDTH elements, so
@@ -63,8 +63,8 @@ bool attncl__gemm_can_take_others(const struct device_caps *caps, const struct g
            (!uses_blocks(caps, g) || is_cheap_in_blocks(g, 1 + GEMM_MAX_OTHERS));
 }
 
-// CPU: wide vectors, one work-item.  GPU: neighbouring work-items read neighbouring elements, or four 16-bit ones at once
-// unless that leaves columns over, for which B would be read again; blocks of rows lack registers for that.
+// CPU: wide vectors, one work-item.  GPU: neighbouring work-items read neighbouring elements, or four 16-bit ones at
+// once unless that leaves columns over, for which B would be read again; blocks of rows lack registers for that.
 static unsigned choose_vector_width(const struct device_caps *caps, const struct gemm *g)
 {
     // With four at once a work-item holds 64 accumulators, too many for Intel's registers.

@@ -96,8 +96,8 @@ bool attncl__clblast_has_tuning(const struct device_caps *caps);
 // Appends the GEMM without its epilogue.  ERR_BLAS at run time when CLBlast fails.
 attncl_status attncl__clblast_gemm(struct launcher *l, const struct gemm *g);
 
-// Overrides CLBlast's parameters: the size from which it pads operands, and tile sizes for NVIDIA GPUs that its database
-// lacks.  attncl__clblast_gemm() calls it once per context.
+// Overrides CLBlast's parameters: the size from which it pads operands, and tile sizes for NVIDIA GPUs that its
+// database lacks.  attncl__clblast_gemm() calls it once per context.
 attncl_status attncl__clblast_add_tuning(attncl_context *ctx);
 
 #endif

@@ -101,7 +101,8 @@ attncl_status attncl__tensor_block_end(attncl_context *ctx, struct tensor_block 
 // Releases the block after a failure and keeps the error message; does nothing after attncl__tensor_block_end().
 void attncl__tensor_block_drop(attncl_context *ctx, struct tensor_block *block);
 
-// A tensor's elements: at `from` (NULL: zeros), or read in pieces by read(from, offset, bytes, to), with `offset` in bytes.
+// A tensor's elements: at `from` (NULL: zeros), or read in pieces by read(from, offset, bytes, to), with `offset` in
+// bytes.
 struct tensor_source {
     attncl_dtype dtype;
     attncl_status (*read)(const void *from, uint64_t offset, size_t bytes, void *to); // may be NULL

@@ -2,10 +2,9 @@
 // JSON objects: parsed strictly (no duplicate key, UTF-8 only, no zero byte in a string, bounded
 // depth), read by typed getters.
 //
-// When a key is absent, a getter succeeds, sets *present to false and leaves the value unchanged, so that
-// a default stays.  With `present` NULL the key is required: its absence is ERR_FORMAT.  So is a value of
-// another type: "heads is a string, expected an integer".  The caller adds the place by
-// attncl__prefix_failure(status, "config").
+// When a key is absent, a getter succeeds, sets *present to false and leaves the value unchanged, so that a default
+// stays.  With `present` NULL the key is required: its absence is ERR_FORMAT.  So is a value of another type: "heads is
+// a string, expected an integer".  The caller adds the place by attncl__prefix_failure(status, "config").
 #ifndef ATTNCL_IO_JSON_H
 #define ATTNCL_IO_JSON_H
 

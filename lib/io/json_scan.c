@@ -3,8 +3,7 @@
 // Scans JSON text without the parser, which recurses and allocates: checks limits, and iterates over
 // members.
 //
-// Knows only strings, brackets, and where values begin.  Text that is not JSON may pass here; it fails in
-// the parser.
+// Knows only strings, brackets, and where values begin.  Text that is not JSON may pass here; it fails in the parser.
 
 #include <string.h>
 

@@ -77,7 +77,8 @@ attncl_status attncl__st_read_header_bytes(const unsigned char *first, size_t n,
 attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char *text,
                                      size_t bytes, size_t data_bytes);
 
-// *stored_ret: the array as stored in a file: quantised weights as U8, others unchanged.  Messages do not name the tensor.
+// *stored_ret: the array as stored in a file: quantised weights as U8, others unchanged.  Messages do not name the
+// tensor.
 attncl_status attncl__st_describe_stored(const attncl_array *array, attncl_array *stored_ret);
 
 // Writes the metadata key and value of quantised weights.

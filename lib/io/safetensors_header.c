@@ -60,8 +60,8 @@ static bool contains(const unsigned char *data, size_t n, const char *bytes)
     return false;
 }
 
-// ERR_FORMAT, with advice, when the first bytes are another format's; else returns `status`.  Read as N, the first 8 bytes
-// of each format are far too large, so a valid file never comes here.
+// ERR_FORMAT, with advice, when the first bytes are another format's; else returns `status`.  Read as N, the first 8
+// bytes of each format are far too large, so a valid file never comes here.
 static attncl_status refuse_foreign(const unsigned char *data, size_t n, attncl_status status)
 {
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; ++i)

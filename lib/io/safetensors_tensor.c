@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensors of a safetensors file: rules for reading and writing, and look-up.  Quantised weights are stored
-// as a tensor U8 [panels, pairs, bytes of a pair] and metadata with type and shape,
-// "attncl.quantised.NAME": "q8 [7, 64]".
+// Tensors of a safetensors file: rules for reading and writing, and look-up.  Quantised weights are stored as a tensor
+// U8 [panels, pairs, bytes of a pair] and metadata with type and shape, "attncl.quantised.NAME": "q8 [7, 64]".
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -230,8 +230,8 @@ static bool has_conflict(const struct command *c, const struct arg *part, size_t
     return false;
 }
 
-// Returns the command that the part can join; NULL if there is none.  A loop begins with its index, which joins nothing,
-// so no part in a loop joins a command before the loop.
+// Returns the command that the part can join; NULL if there is none.  A loop begins with its index, which joins
+// nothing, so no part in a loop joins a command before the loop.
 static struct command *find_joint(const struct launcher *l, const struct kspec *spec,
                                   const struct arg *shared, size_t n_shared, const struct arg *part,
                                   size_t n_part)

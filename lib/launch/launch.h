@@ -238,8 +238,9 @@ struct joint_launch {
     int n_parts;          // 0: there is no joint launch
 };
 
-// Launches a kernel that takes `shared`, then N_PARTS times `part` and the part's first work-group (cl/common/parts.clh).
-// The part joins the previous launch if kernel and `shared` are the same and neither writes memory of the other.
+// Launches a kernel that takes `shared`, then N_PARTS times `part` and the part's first work-group
+// (cl/common/parts.clh).  The part joins the previous launch if kernel and `shared` are the same and neither writes
+// memory of the other.
 attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, struct grid grid,
                                   const struct arg *shared, size_t n_shared, const struct arg *part,
                                   size_t n_part);
@@ -250,8 +251,7 @@ attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, 
 bool attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local,
                          bool no_spills);
 
-// Returns the work-items per row of a row kernel's GPU variant: a power of two, at most caps->max_group
-// and 256.
+// Returns the work-items per row of a row kernel's GPU variant: a power of two, at most caps->max_group and 256.
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width);
 
 // -- launch_size.c: tuned values, looked up before a built-in configuration is used

@@ -118,8 +118,8 @@ struct tuning_key {
 struct tune_table *attncl__tuning_load(const struct tuning_key *key);
 void attncl__tuning_free(struct tune_table *table);
 
-// ERR_ARGUMENT when ATTNCL_TUNE names a file that does not exist or is no tuning file.  is_written: the file may not exist
-// yet, but if it exists it must be readable.
+// ERR_ARGUMENT when ATTNCL_TUNE names a file that does not exist or is no tuning file.  is_written: the file may not
+// exist yet, but if it exists it must be readable.
 attncl_status attncl__tuning_check_file(const struct tuning_key *key, bool is_written);
 
 // ERR_IO when the file cannot be written; to be checked before measuring.

@@ -47,7 +47,8 @@ void attncl__added_prepare(const attncl_tokenizer *t, struct added_set *set)
         qsort(set->list, set->n, sizeof *set->list, compare_tokens);
 }
 
-// Returns the first of the sorted tokens [low, high), all longer than `depth`, whose byte at `depth` is at least `byte`.
+// Returns the first of the sorted tokens [low, high), all longer than `depth`, whose byte at `depth` is at least
+// `byte`.
 static size_t find_first_at_least(const struct added_set *set, size_t low, size_t high,
                                   size_t depth, int byte)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The vocabulary, and the conversion of a text to symbols: characters, bytes of byte-level BPE, or bytes by byte fallback.
-// A cache keeps the tokens of words.
+// The vocabulary, and the conversion of a text to symbols: characters, bytes of byte-level BPE, or bytes by byte
+// fallback.  A cache keeps the tokens of words.
 
 #include <stdio.h>
 #include <string.h>
@@ -171,8 +171,9 @@ static bool has_byte_tokens(const struct bpe *bpe, const char *text, size_t leng
     return has;
 }
 
-// Converts a text to symbols and returns their number.  As in `tokenizers`, the unknown token is emitted only before the
-// next known character, and byte tokens do not count as known.  Without an unknown token, unknown characters are dropped.
+// Converts a text to symbols and returns their number.  As in `tokenizers`, the unknown token is emitted only before
+// the next known character, and byte tokens do not count as known.  Without an unknown token, unknown characters are
+// dropped.
 static size_t add_symbols(const attncl_tokenizer *t, const char *text, size_t bytes)
 {
     const struct bpe *bpe = &t->bpe;

@@ -199,8 +199,8 @@ static void emit(struct decoding *d, const char *text, size_t bytes)
     attncl__strbuf_add_bytes(&d->out, text, bytes);
 }
 
-// Emits the complete characters of the pending bytes, and U+FFFD for invalid ones; if `ends`, also for an incomplete one.
-// Byte-level BPE emits one U+FFFD per incomplete character, byte fallback one per byte.
+// Emits the complete characters of the pending bytes, and U+FFFD for invalid ones; if `ends`, also for an incomplete
+// one.  Byte-level BPE emits one U+FFFD per incomplete character, byte fallback one per byte.
 static void emit_characters(struct decoding *d, bool ends)
 {
     struct strbuf *p = &d->pending;

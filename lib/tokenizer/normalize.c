@@ -76,8 +76,8 @@ done:
     return status;
 }
 
-// ASCII characters are their own normal form and separate parts that can be normalized alone.  The last one before other
-// characters may combine with them.
+// ASCII characters are their own normal form and separate parts that can be normalized alone.  The last one before
+// other characters may combine with them.
 static attncl_status add_unicode(const char *text, size_t bytes, int options, struct strbuf *out)
 {
     for (size_t at = 0, end; at < bytes; at = end) {

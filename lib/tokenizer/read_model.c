@@ -53,8 +53,8 @@ int32_t attncl__token_find(attncl_tokenizer *t, const char *text, size_t bytes)
                : -1;
 }
 
-// Byte-level BPE's key is the token's bytes.  A token with a character that is no byte cannot result from merges and gets
-// no key.
+// Byte-level BPE's key is the token's bytes.  A token with a character that is no byte cannot result from merges and
+// gets no key.
 static attncl_status add_token(attncl_tokenizer *t, const struct strbuf *text, int64_t id)
 {
     struct span span, key;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Translates the regular expressions of tokenizer.json, Oniguruma's Ruby syntax, to PCRE2's syntax.  Rewrites or refuses
-// what PCRE2 interprets differently.
+// Translates the regular expressions of tokenizer.json, Oniguruma's Ruby syntax, to PCRE2's syntax.  Rewrites or
+// refuses what PCRE2 interprets differently.
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
