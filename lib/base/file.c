@@ -146,21 +146,16 @@ static attncl_status create_beside(const char *target, char temporary[PATH_MAX],
 {
     const char *slash = strrchr(target, '/');
     const int directory = slash ? (int)(slash + 1 - target) : 0;
+    uint64_t random;
 
-    for (int attempt = 0; attempt < 16; ++attempt) {
-        uint64_t random;
-        REQUIRE(getrandom(&random, sizeof random, 0) == sizeof random, ATTNCL_ERR_IO, "%s",
-                strerror(errno));
-        const int used = snprintf(temporary, PATH_MAX, "%.*s%.200s.tmp-%016" PRIx64, directory,
-                                  target, target + directory, random);
-        REQUIRE(used > 0 && used < PATH_MAX, ATTNCL_ERR_IO, "%s", strerror(ENAMETOOLONG));
-
-        *fd_ret = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-        if (*fd_ret >= 0)
-            return ATTNCL_OK;
-        REQUIRE(errno == EEXIST, ATTNCL_ERR_IO, "%s", strerror(errno));
-    }
-    return FAIL(ATTNCL_ERR_IO, "%s", strerror(EEXIST));
+    REQUIRE(getrandom(&random, sizeof random, 0) == sizeof random, ATTNCL_ERR_IO, "%s",
+            strerror(errno));
+    const int used = snprintf(temporary, PATH_MAX, "%.*s%.200s.tmp-%016" PRIx64, directory, target,
+                              target + directory, random);
+    REQUIRE(used > 0 && used < PATH_MAX, ATTNCL_ERR_IO, "%s", strerror(ENAMETOOLONG));
+    *fd_ret = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    REQUIRE(*fd_ret >= 0, ATTNCL_ERR_IO, "%s", strerror(errno));
+    return ATTNCL_OK;
 }
 
 // Writes the file's directory entry to disk.

@@ -36,22 +36,22 @@ static attncl_status allocate_arena(const struct lowered *p, struct program *g)
     if (g->arena_bytes && p->canaries)
         TRY(attncl__buffer_fill(g->ctx, g->arena, CANARY_WORD, 0, g->arena_bytes));
     for (size_t i = 0; i < p->n_items; ++i) {
-        const struct placement *at = &p->placements[i];
-        const struct lowered_node *node = &p->nodes[at->node];
-        const size_t offset = p->items[i].offset + pad;
-        struct storage *s = &g->storages[at->value ? at->value : p->n_values + at->node];
-        s->bytes = at->bytes;
-        if (!at->bytes) {
+        const struct plan_item *item = &p->items[i];
+        const struct lowered_node *node = &p->nodes[item->node];
+        const size_t offset = item->offset + pad;
+        struct storage *s = &g->storages[item->value ? item->value : p->n_values + item->node];
+        s->bytes = item->content_bytes;
+        if (!item->content_bytes) {
             TRY(attncl__buffer_retain(g->empty, &s->mem));
             continue;
         }
         s->begin = offset;
-        s->end = offset + at->bytes;
-        TRY(attncl__buffer_create_part(g->ctx, g->arena, offset, at->bytes, &s->mem));
+        s->end = offset + item->content_bytes;
+        TRY(attncl__buffer_create_part(g->ctx, g->arena, offset, item->content_bytes, &s->mem));
         g->parts[g->n_parts++] = s;
         if (p->canaries)
-            g->guarded[g->n_guarded++] =
-                (struct guarded){g->arena, offset, at->bytes, false, node->cls->name, node->scope};
+            g->guarded[g->n_guarded++] = (struct guarded){
+                g->arena, offset, item->content_bytes, false, node->cls->name, node->scope};
     }
     return ATTNCL_OK;
 }

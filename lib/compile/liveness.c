@@ -82,17 +82,18 @@ static void list_items(struct lowered *p)
             if (!value || p->values[value].is_output)
                 continue;
             const int last = last_use(p, value, n);
-            p->placements[p->n_items] =
-                (struct placement){value, n, attncl__desc_bytes(p->values[value].desc)};
             p->items[p->n_items++] =
                 (struct plan_item){.first = find_first_use(p, n, last),
-                                   .last = find_last_use_on_queues(p, value, n, last)};
+                                   .last = find_last_use_on_queues(p, value, n, last),
+                                   .value = value,
+                                   .node = n,
+                                   .content_bytes = attncl__desc_bytes(p->values[value].desc)};
         }
-        if (!node->dead && node->scratch_bytes) {
-            p->placements[p->n_items] = (struct placement){0, n, node->scratch_bytes};
-            p->items[p->n_items++] =
-                (struct plan_item){.first = n, .last = find_last_use_on_queues(p, 0, n, n)};
-        }
+        if (!node->dead && node->scratch_bytes)
+            p->items[p->n_items++] = (struct plan_item){.first = n,
+                                                        .last = find_last_use_on_queues(p, 0, n, n),
+                                                        .node = n,
+                                                        .content_bytes = node->scratch_bytes};
     }
 }
 
@@ -102,15 +103,15 @@ static attncl_status size_items(struct lowered *p)
 {
     for (size_t i = 0; i < p->n_items; ++i) {
         struct plan_item *item = &p->items[i];
-        size_t bytes = p->placements[i].bytes;
+        size_t bytes = item->content_bytes;
         if (p->canaries) {
             item->first = 0;
             item->last = p->n_nodes;
             REQUIRE(ckd_add_size(bytes, 2 * canary_pad(p->caps), &bytes), ATTNCL_ERR_DEVICE_MEMORY,
-                    "a value of %zu bytes", p->placements[i].bytes);
+                    "a value of %zu bytes", item->content_bytes);
         }
         REQUIRE(ckd_round_up(bytes, p->caps->align_bytes, &item->bytes), ATTNCL_ERR_DEVICE_MEMORY,
-                "a value of %zu bytes", p->placements[i].bytes);
+                "a value of %zu bytes", item->content_bytes);
     }
     return ATTNCL_OK;
 }
@@ -124,7 +125,7 @@ static attncl_status compute_peak_live_bytes(struct lowered *p, size_t *peak_ret
     REQUIRE(change, ATTNCL_ERR_NO_MEMORY, "lifetimes of %d nodes", p->n_nodes);
 
     for (size_t i = 0; i < p->n_items; ++i)
-        if (p->placements[i].value) {
+        if (p->items[i].value) {
             change[p->items[i].first] += p->items[i].bytes;
             change[p->items[i].last + 1] -= p->items[i].bytes;
         }
@@ -168,8 +169,8 @@ static attncl_status fill_report(struct lowered *p)
     }
     for (size_t i = 0; i < p->n_items; ++i) {
         r->unshared_bytes += p->items[i].bytes;
-        if (!p->placements[i].value && p->placements[i].bytes > r->scratch_bytes)
-            r->scratch_bytes = p->placements[i].bytes;
+        if (!p->items[i].value && p->items[i].content_bytes > r->scratch_bytes)
+            r->scratch_bytes = p->items[i].content_bytes;
     }
     return compute_peak_live_bytes(p, &r->activations_bytes);
 }
@@ -179,9 +180,8 @@ attncl_status attncl__find_lifetimes(struct lowered *p)
     size_t max_items;
 
     TRY(query_scratch(p, &max_items));
-    p->placements = attncl__lowered_alloc(p, max_items * sizeof *p->placements);
     p->items = attncl__lowered_alloc(p, max_items * sizeof *p->items);
-    REQUIRE(p->placements && p->items, ATTNCL_ERR_NO_MEMORY, "memory plan of %zu items", max_items);
+    REQUIRE(p->items, ATTNCL_ERR_NO_MEMORY, "memory plan of %zu items", max_items);
     list_items(p);
     TRY(size_items(p));
     return fill_report(p);

@@ -18,6 +18,10 @@ struct plan_item {
     size_t bytes;
     int first, last;
     size_t offset; // result
+    // The content, which the plan itself does not use.
+    int value;            // 0: scratch
+    int node;             // the value's producer, or the scratch's node
+    size_t content_bytes; // `bytes` without alignment and canaries
 };
 
 // Gives every item an offset, a multiple of `align` (a power of two), so that items alive at the same
@@ -92,13 +96,6 @@ struct lowered_node {
     size_t scratch_bytes;
 };
 
-// The content of one item of the memory plan.
-struct placement {
-    int value; // 0: scratch
-    int node;  // the value's producer, or the scratch's node
-    size_t bytes;
-};
-
 // By queue: the last complete node, -1 if there is none.  Queues are in order, so earlier nodes are
 // complete too.
 struct progress {
@@ -127,8 +124,7 @@ struct lowered {
     int n_signals;             // event slots of nodes
 
     // Results of the last passes.
-    struct placement *placements;
-    struct plan_item *items; // parallel to placements
+    struct plan_item *items;
     size_t n_items;
     attncl_memory_report report;
 

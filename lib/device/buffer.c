@@ -201,3 +201,13 @@ attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word
             clEnqueueFillBuffer(ctx->queue, mem, &word, sizeof word, offset, bytes, 0, NULL, NULL));
     return ATTNCL_OK;
 }
+
+attncl_status attncl__buffer_get_size(attncl_context *ctx, cl_mem mem, size_t *bytes_ret)
+{
+    cl_context owner = NULL;
+
+    TRY_CL(clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof owner, &owner, NULL));
+    REQUIRE(owner == ctx->cl, ATTNCL_ERR_ARGUMENT, "the buffer belongs to another OpenCL context");
+    TRY_CL(clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof *bytes_ret, bytes_ret, NULL));
+    return ATTNCL_OK;
+}

@@ -108,6 +108,8 @@ attncl_status attncl__buffer_create_part(attncl_context *ctx, cl_mem parent, siz
 // *ret: another reference to `mem`.
 attncl_status attncl__buffer_retain(cl_mem mem, cl_mem *ret);
 void attncl__buffer_release(cl_mem *mem);
+// Returns the size of a caller's buffer.  ERR_ARGUMENT when it belongs to another OpenCL context.
+attncl_status attncl__buffer_get_size(attncl_context *ctx, cl_mem mem, size_t *bytes_ret);
 // Non-blocking: `data` must stay valid until the queue has finished.
 attncl_status attncl__buffer_write_queued(attncl_context *ctx, cl_mem mem, size_t offset,
                                           const void *data, size_t bytes);
@@ -162,9 +164,11 @@ attncl_status attncl__kernel_query_arg(cl_kernel kernel, cl_uint i, struct kerne
 // Queries the kernel's maximum work-group size on this device, and its local and private (spill) memory in bytes.
 attncl_status attncl__kernel_query_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
                                           size_t *local_ret, size_t *private_ret);
-
-// Returns the size of a caller's buffer.  ERR_ARGUMENT when it belongs to another OpenCL context.
-attncl_status attncl__buffer_get_size(attncl_context *ctx, cl_mem mem, size_t *bytes_ret);
+// Queries the device's limit of a kernel's total argument size, in bytes.
+attncl_status attncl__device_max_argument_bytes(attncl_context *ctx, size_t *ret);
+enum {
+    MIN_ARGUMENT_BYTES = 256
+}; // OpenCL's smallest limit (embedded profile); smaller kernels need no query
 
 // -- events.  An enqueue function that creates one calls attncl__object_created(OBJECT_EVENT).
 void attncl__event_release(cl_event *event);
@@ -194,13 +198,5 @@ attncl_status attncl__queue_finish(attncl_context *ctx);
 // Waits for all queues but queue 0.  Reads need it: queue 0 waits for the others on the device, but a driver may report
 // their faults only here.
 attncl_status attncl__side_queues_finish(attncl_context *ctx);
-
-// -- query.c
-
-// The smallest limit that OpenCL allows (embedded profile); kernels below it need no query.
-enum { MIN_ARGUMENT_BYTES = 256 };
-
-// Queries the limit of a kernel's total argument size, in bytes.
-attncl_status attncl__device_max_argument_bytes(attncl_context *ctx, size_t *ret);
 
 #endif

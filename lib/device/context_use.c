@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Contexts in use: process and object checks, queues, and counts of OpenCL objects.
+// Contexts in use: process and object checks, queues, counts of OpenCL objects, and events.
 
 #include <assert.h>
 #include <unistd.h>
@@ -142,6 +142,8 @@ void attncl__object_released(enum object_kind kind)
     atomic_fetch_sub(&live[kind], 1);
 }
 
+// -- events
+
 void attncl__event_release(cl_event *event)
 {
     if (!*event)
@@ -149,4 +151,31 @@ void attncl__event_release(cl_event *event)
     clReleaseEvent(*event);
     attncl__object_released(OBJECT_EVENT);
     *event = NULL;
+}
+
+attncl_status attncl__event_is_complete(cl_event event, bool *ret)
+{
+    cl_int state = CL_QUEUED;
+
+    TRY_CL(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL));
+    TRY(CL_CODE(state < 0 ? state : CL_SUCCESS, "a command"));
+    *ret = state == CL_COMPLETE;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__event_wait(attncl_context *ctx, cl_event event)
+{
+    return attncl__check_transfer(ctx, clWaitForEvents(1, &event), "clWaitForEvents");
+}
+
+attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t *end_ret)
+{
+    cl_ulong start, end;
+
+    TRY_CL(clWaitForEvents(1, &event));
+    TRY_CL(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL));
+    TRY_CL(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL));
+    *start_ret = start;
+    *end_ret = end;
+    return ATTNCL_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Programs: one per source file and set of macros, built once per context.
+// Programs, one per source file and set of macros, built once per context; and their kernels.
 //
 // The lock is not held while the driver compiles.  A thread that needs a program which another thread
 // is building waits for it.  Programs that a graph requests are built by several threads at once.
@@ -272,6 +272,8 @@ void attncl__programs_retry(attncl_context *ctx)
     pthread_mutex_unlock(&table->lock);
 }
 
+// -- kernels
+
 attncl_status attncl__kernel_create(struct kernel_program *program, const char *name,
                                     cl_kernel *ret)
 {
@@ -293,4 +295,49 @@ void attncl__kernel_release(cl_kernel *kernel)
     clReleaseKernel(*kernel);
     attncl__object_released(OBJECT_KERNEL);
     *kernel = NULL;
+}
+
+attncl_status attncl__device_max_argument_bytes(attncl_context *ctx, size_t *ret)
+{
+    return DEVICE_QUERY(ctx->device, CL_DEVICE_MAX_PARAMETER_SIZE, ret);
+}
+
+attncl_status attncl__kernel_query_arg(cl_kernel kernel, cl_uint i, struct kernel_arg *ret)
+{
+    cl_kernel_arg_address_qualifier place = CL_KERNEL_ARG_ADDRESS_PRIVATE;
+
+    const cl_int code =
+        clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof place, &place, NULL);
+    if (code == CL_KERNEL_ARG_INFO_NOT_AVAILABLE)
+        return ATTNCL_OK;
+    TRY(CL_CODE(code, "clGetKernelArgInfo"));
+    if (place == CL_KERNEL_ARG_ADDRESS_PRIVATE)
+        TRY_CL(clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_NAME, sizeof ret->kind, ret->kind,
+                                  NULL));
+    else
+        strcpy(ret->kind, place == CL_KERNEL_ARG_ADDRESS_LOCAL ? "local memory" : "memory");
+    TRY_CL(clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_NAME, sizeof ret->name, ret->name, NULL));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__kernel_query_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
+                                          size_t *local_ret, size_t *private_ret)
+{
+    size_t group = 0;
+    cl_ulong local = 0, spilled = 0;
+
+    TRY_CL(clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof group,
+                                    &group, NULL));
+    TRY_CL(clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
+                                    &local, NULL));
+    const cl_int code = clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_PRIVATE_MEM_SIZE,
+                                                 sizeof spilled, &spilled, NULL);
+    if (attncl__cl_is_refusal(code)) // some drivers do not answer this query
+        spilled = 0;
+    else
+        TRY(CL_CODE(code, "clGetKernelWorkGroupInfo"));
+    *group_ret = group;
+    *local_ret = (size_t)local;
+    *private_ret = (size_t)spilled;
+    return ATTNCL_OK;
 }

@@ -12,7 +12,7 @@ int attncl__gemm_get_tune_class(const struct gemm *g)
     return elements < 65536.0 ? TUNE_SMALL : elements < 524288.0 ? TUNE_MEDIUM : TUNE_LARGE;
 }
 
-void attncl__gemm_add_matrix(struct arg_list *args, const struct gemm_matrix *x)
+static void add_matrix(struct arg_list *args, const struct gemm_matrix *x)
 {
     arg_list_add(
         args, ARGS(arg_mem(x->span), arg_i64(x->start), arg_i64(x->ld), arg_i64(x->batch_stride)));
@@ -21,9 +21,9 @@ void attncl__gemm_add_matrix(struct arg_list *args, const struct gemm_matrix *x)
 void attncl__gemm_add_matrices(struct arg_list *args, const struct gemm *g,
                                const struct gemm_matrix *c)
 {
-    attncl__gemm_add_matrix(args, &g->a);
-    attncl__gemm_add_matrix(args, &g->b);
-    attncl__gemm_add_matrix(args, c);
+    add_matrix(args, &g->a);
+    add_matrix(args, &g->b);
+    add_matrix(args, c);
 }
 
 void attncl__gemm_add_macros(struct kspec *spec, const struct gemm *g)
@@ -79,8 +79,8 @@ bool attncl__gemm_has_epilogue(const struct gemm *g)
 void attncl__gemm_add_epilogue(struct arg_list *args, const struct gemm *g)
 {
     arg_list_add(args, ARGS(arg_i32(compute_epilogue_flags(g)), arg_mem(g->bias)));
-    attncl__gemm_add_matrix(args, &g->gate);
-    attncl__gemm_add_matrix(args, &g->residual);
+    add_matrix(args, &g->gate);
+    add_matrix(args, &g->residual);
 }
 
 static struct kspec make_epilogue_spec(const struct device_caps *caps, const struct gemm *g,
@@ -107,7 +107,7 @@ attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm 
             "a GEMM of %" PRId64 " rows in a batch of %" PRId64 " is too large", g->m, g->batch);
     arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_mem(g->scratch), arg_i32(n_splits),
                              arg_i64(g->batch * entry_size), arg_i32(columns)));
-    attncl__gemm_add_matrix(&args, &g->c);
+    add_matrix(&args, &g->c);
     attncl__gemm_add_epilogue(&args, g);
     return attncl__launch(l, &spec, grid_2d(g->m * g->batch, ceil_div(g->n, columns), local, 1),
                           args.arg, args.n);

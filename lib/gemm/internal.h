@@ -63,7 +63,6 @@ int attncl__gemm_get_tune_class(const struct gemm *g);
 
 // Append arguments.  The kernels' order is sizes, then A, B and C, then the epilogue (MATRIX_PARAMS and
 // EPILOGUE_PARAMS of cl/common/epilogue.clh).
-void attncl__gemm_add_matrix(struct arg_list *args, const struct gemm_matrix *x);
 void attncl__gemm_add_matrices(struct arg_list *args, const struct gemm *g,
                                const struct gemm_matrix *c);
 void attncl__gemm_add_epilogue(struct arg_list *args, const struct gemm *g);

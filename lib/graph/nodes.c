@@ -285,27 +285,12 @@ void attncl__graph_save_for_backward(attncl_graph *g, int n)
     if (node->save_for_backward)
         return;
     node->save_for_backward = true;
-    attncl__graph_sig(g, node, g->descs, &sig); // descs were large enough to add the node
+    attncl__graph_sig(g, node, g->descs, &sig);
     sig.caps = NULL;
     (void)attncl__op_infer(node->cls, &sig); // succeeded when the node was added
     for (int i = 0; i < node->cls->n_out; ++i)
         if (node->cls->out[i].flags & FOR_BACKWARD)
             g->values[node->out[i]].desc = sig.out[i];
-}
-
-// Makes space for a signature of n values.
-static bool grow_descs(attncl_graph *g, int n)
-{
-    if (n <= g->descs_capacity)
-        return true;
-    struct tensor_desc *descs = attncl__grow_array(g->descs, (size_t)n, sizeof *descs);
-    if (!descs) {
-        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "signature of %d values", n);
-        return false;
-    }
-    g->descs = descs;
-    g->descs_capacity = n;
-    return true;
 }
 
 attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, const void *params,
@@ -319,8 +304,7 @@ attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, cons
     struct node node = {0};
     attncl_value first = ATTNCL_NONE_VALUE;
 
-    if (!init_node(g, cls, params, &node) || !gather_inputs(g, in, n_in, &node) ||
-        !grow_descs(g, cls->n_in + cls->n_out))
+    if (!init_node(g, cls, params, &node) || !gather_inputs(g, in, n_in, &node))
         goto done;
     attncl__graph_sig(g, &node, g->descs, &sig);
     sig.caps = NULL;

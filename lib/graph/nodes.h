@@ -83,8 +83,7 @@ struct attncl_graph {
     int n_nodes;
     size_t nodes_capacity;
     struct tensor_desc *descs; // memory for the signature of the node being added
-    int descs_capacity;
-    struct loop *loops; // in execution order
+    struct loop *loops;        // in execution order
     int n_loops;
     size_t loops_capacity;
     bool in_loop;                // the last loop is still open

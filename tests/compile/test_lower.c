@@ -78,8 +78,8 @@ TEST(lifetimes_end_with_the_last_consumer)
     attncl__eliminate_dead(&f.p);
     ck_ok(attncl__find_lifetimes(&f.p));
     ck_assert_uint_eq(f.p.n_items, 1);
-    ck_assert_int_eq(f.p.placements[0].value, f.y.id);
-    ck_assert_uint_eq(f.p.placements[0].bytes, N * N * sizeof(float));
+    ck_assert_int_eq(f.p.items[0].value, f.y.id);
+    ck_assert_uint_eq(f.p.items[0].content_bytes, N * N * sizeof(float));
     if (!f.p.canaries) {
         ck_assert_int_eq(f.p.items[0].first, 0);
         ck_assert_int_eq(f.p.items[0].last, 1);

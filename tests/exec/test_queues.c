@@ -162,8 +162,8 @@ TEST(too_many_queues_are_refused)
 // Whether everything that uses item a is complete when item b is first written, by the order on a queue and the events.
 static bool ends_before(const struct lowered *p, size_t a, size_t b)
 {
-    const struct placement *old = &p->placements[a];
-    const int next = p->placements[b].node;
+    const struct plan_item *old = &p->items[a];
+    const int next = p->items[b].node;
     const struct use *use = old->value ? p->values[old->value].first_use : NULL;
     int node = old->node;
 

@@ -92,9 +92,9 @@ TABLE_TEST(loops_one_after_another, trip_counts)
 static size_t item_of(const struct lowered *p, attncl_value v)
 {
     for (size_t i = 0; i < p->n_items; ++i)
-        if (p->placements[i].value == v.id)
+        if (p->items[i].value == v.id)
             return i;
-    ck_abort_msg("value %d has no placement", (int)v.id);
+    ck_abort_msg("value %d has no memory", (int)v.id);
     return 0;
 }
 
@@ -104,9 +104,9 @@ static void ck_apart(const struct lowered *p, attncl_value apart)
     const struct plan_item *a = &p->items[item_of(p, apart)];
     for (size_t i = 0; i < p->n_items; ++i) {
         const struct plan_item *b = &p->items[i];
-        if (a != b && p->placements[i].value && p->nodes[p->placements[i].node].loop >= 0)
+        if (a != b && b->value && p->nodes[b->node].loop >= 0)
             ck_assert_msg(a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset,
-                          "values %d and %d overlap", (int)apart.id, p->placements[i].value);
+                          "values %d and %d overlap", (int)apart.id, b->value);
     }
 }
 
