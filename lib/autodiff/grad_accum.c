@@ -22,48 +22,48 @@ struct view_grad {
 };
 
 // A tensor that was added to the graph several times has one gradient: that of its first value.
-static attncl_status unify_tensors(struct grad_accum *a)
+static attncl_status unify_tensors(struct grad_accum *accum)
 {
-    const struct value *values = a->g->values;
+    const struct value *values = accum->g->values;
     size_t n = 0;
-    const struct value **list = attncl__alloc_array((size_t)a->n_values, sizeof *list);
-    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "gradients of %d values", a->n_values);
+    const struct value **list = attncl__alloc_array((size_t)accum->n_values, sizeof *list);
+    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "gradients of %d values", accum->n_values);
 
-    for (int i = 1; i < a->n_values; ++i)
+    for (int i = 1; i < accum->n_values; ++i)
         if (values[i].kind == VALUE_TENSOR)
             list[n++] = &values[i];
     qsort(list, n, sizeof *list, attncl__compare_by_tensor);
     for (size_t i = 1; i < n; ++i)
         if (list[i]->tensor == list[i - 1]->tensor)
-            a->root[list[i] - values] = a->root[list[i - 1] - values];
+            accum->root[list[i] - values] = accum->root[list[i - 1] - values];
     attncl__free(list);
     return ATTNCL_OK;
 }
 
-attncl_status attncl__grad_accum_begin(struct grad_accum *a, attncl_graph *g)
+attncl_status attncl__grad_accum_begin(struct grad_accum *accum, attncl_graph *g)
 {
     const size_t n = (size_t)g->n_values;
 
-    *a = (struct grad_accum){.g = g, .n_values = g->n_values};
-    a->root = attncl__alloc_array(n, sizeof *a->root);
-    a->slots = attncl__alloc_array(n, sizeof *a->slots);
-    REQUIRE(a->root && a->slots, ATTNCL_ERR_NO_MEMORY, "gradients of %zu values", n);
-    for (int i = 0; i < a->n_values; ++i) {
-        a->root[i] = i;
-        a->slots[i] = (struct grad_slot){.whole = 0, .first_view_grad = -1};
+    *accum = (struct grad_accum){.g = g, .n_values = g->n_values};
+    accum->root = attncl__alloc_array(n, sizeof *accum->root);
+    accum->slots = attncl__alloc_array(n, sizeof *accum->slots);
+    REQUIRE(accum->root && accum->slots, ATTNCL_ERR_NO_MEMORY, "gradients of %zu values", n);
+    for (int i = 0; i < accum->n_values; ++i) {
+        accum->root[i] = i;
+        accum->slots[i] = (struct grad_slot){.whole = 0, .first_view_grad = -1};
     }
-    TRY(unify_tensors(a));
-    for (int i = 0; i < a->n_values; ++i)
-        a->root[i] = a->root[g->values[i].base];
+    TRY(unify_tensors(accum));
+    for (int i = 0; i < accum->n_values; ++i)
+        accum->root[i] = accum->root[g->values[i].base];
     return ATTNCL_OK;
 }
 
-void attncl__grad_accum_free(struct grad_accum *a)
+void attncl__grad_accum_free(struct grad_accum *accum)
 {
-    attncl__free(a->root);
-    attncl__free(a->slots);
-    attncl__free(a->view_grads);
-    attncl__free(a->buckets);
+    attncl__free(accum->root);
+    attncl__free(accum->slots);
+    attncl__free(accum->view_grads);
+    attncl__free(accum->buckets);
 }
 
 // Returns a + b; `a`, a value's id, may be 0.
@@ -79,71 +79,71 @@ static bool is_same_view(const struct tensor_desc *a, const struct tensor_desc *
            memcmp(a->stride, b->stride, (size_t)a->rank * sizeof a->stride[0]) == 0;
 }
 
-static size_t find_bucket(const struct grad_accum *a, int root, const struct tensor_desc *view)
+static size_t find_bucket(const struct grad_accum *accum, int root, const struct tensor_desc *view)
 {
     uint64_t hash = (uint64_t)root * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)view->start;
 
     for (int i = 0; i < view->rank; ++i)
         hash = (hash ^ (uint64_t)view->dim[i] ^ (uint64_t)view->stride[i] << 24) *
                UINT64_C(0x100000001b3);
-    return (size_t)(hash ^ hash >> 32) % a->view_grads_capacity;
+    return (size_t)(hash ^ hash >> 32) % accum->view_grads_capacity;
 }
 
-static void add_to_bucket(struct grad_accum *a, int i)
+static void add_to_bucket(struct grad_accum *accum, int i)
 {
-    struct view_grad *const v = &a->view_grads[i];
-    int *const bucket = &a->buckets[find_bucket(a, v->root, &v->view)];
+    struct view_grad *const v = &accum->view_grads[i];
+    int *const bucket = &accum->buckets[find_bucket(accum, v->root, &v->view)];
 
     v->next_in_bucket = *bucket;
     *bucket = i;
 }
 
 // Makes space for one more view gradient and rebuilds the buckets when the list grows.
-static bool reserve_view_grad(struct grad_accum *a)
+static bool reserve_view_grad(struct grad_accum *accum)
 {
-    const int n = a->n_view_grads;
+    const int n = accum->n_view_grads;
 
-    if ((size_t)n < a->view_grads_capacity)
+    if ((size_t)n < accum->view_grads_capacity)
         return true;
-    int *buckets = GROW_LIST(a->view_grads, n, a->view_grads_capacity)
-                       ? attncl__alloc_array(a->view_grads_capacity, sizeof *buckets)
+    int *buckets = GROW_LIST(accum->view_grads, n, accum->view_grads_capacity)
+                       ? attncl__alloc_array(accum->view_grads_capacity, sizeof *buckets)
                        : NULL;
     if (!buckets) {
-        GRAPH_FAIL(a->g, ATTNCL_ERR_NO_MEMORY, "%d gradients of views", n);
+        GRAPH_FAIL(accum->g, ATTNCL_ERR_NO_MEMORY, "%d gradients of views", n);
         return false;
     }
-    attncl__free(a->buckets);
-    a->buckets = buckets;
-    memset(buckets, -1, a->view_grads_capacity * sizeof *buckets);
+    attncl__free(accum->buckets);
+    accum->buckets = buckets;
+    memset(buckets, -1, accum->view_grads_capacity * sizeof *buckets);
     for (int i = 0; i < n; ++i)
-        add_to_bucket(a, i);
+        add_to_bucket(accum, i);
     return true;
 }
 
 // The gradients of equal views are summed immediately.
-static void add_view_grad(struct grad_accum *a, int root, const struct tensor_desc *view,
+static void add_view_grad(struct grad_accum *accum, int root, const struct tensor_desc *view,
                           attncl_value gradient)
 {
-    int *const first = &a->slots[root].first_view_grad;
+    int *const first = &accum->slots[root].first_view_grad;
 
-    if (!reserve_view_grad(a))
+    if (!reserve_view_grad(accum))
         return;
-    for (int i = a->buckets[find_bucket(a, root, view)]; i >= 0;
-         i = a->view_grads[i].next_in_bucket) {
-        struct view_grad *const v = &a->view_grads[i];
+    for (int i = accum->buckets[find_bucket(accum, root, view)]; i >= 0;
+         i = accum->view_grads[i].next_in_bucket) {
+        struct view_grad *const v = &accum->view_grads[i];
         if (v->root != root || !is_same_view(&v->view, view))
             continue;
-        v->value = add_gradients(a->g, v->value, gradient).id;
+        v->value = add_gradients(accum->g, v->value, gradient).id;
         return;
     }
-    a->view_grads[a->n_view_grads] = (struct view_grad){.view = *view,
-                                                        .low = view->start,
-                                                        .high = attncl__desc_end(view),
-                                                        .value = gradient.id,
-                                                        .next = *first,
-                                                        .root = root};
-    add_to_bucket(a, a->n_view_grads);
-    *first = a->n_view_grads++;
+    accum->view_grads[accum->n_view_grads] = (struct view_grad){.view = *view,
+                                                                .low = view->start,
+                                                                .high = attncl__desc_end(view),
+                                                                .value = gradient.id,
+                                                                .next = *first,
+                                                                .root = root};
+    add_to_bucket(accum, accum->n_view_grads);
+    *first = accum->n_view_grads++;
 }
 
 static int by_address(const void *a, const void *b)
@@ -198,25 +198,25 @@ static attncl_value scatter_all(attncl_graph *g, struct view_grad *list, int n, 
 
 // Sums the slot's view gradients and its whole one, and empties the list.  Returns as many contiguous
 // elements as `base` has; the null value when the graph fails.
-static attncl_value sum_view_grads(struct grad_accum *a, struct grad_slot *slot,
+static attncl_value sum_view_grads(struct grad_accum *accum, struct grad_slot *slot,
                                    const struct tensor_desc *base)
 {
     const int64_t count = attncl__desc_count(base);
     int n = 0;
 
-    for (int i = slot->first_view_grad; i >= 0; i = a->view_grads[i].next)
+    for (int i = slot->first_view_grad; i >= 0; i = accum->view_grads[i].next)
         ++n;
     struct view_grad *list = attncl__alloc_array((size_t)n + 1, sizeof *list);
     if (!list)
-        return GRAPH_FAIL(a->g, ATTNCL_ERR_NO_MEMORY, "%d gradients of views", n);
+        return GRAPH_FAIL(accum->g, ATTNCL_ERR_NO_MEMORY, "%d gradients of views", n);
     n = 0;
-    for (int i = slot->first_view_grad; i >= 0; i = a->view_grads[i].next) {
-        list[n++] = a->view_grads[i];
-        a->view_grads[i].root = -1;
+    for (int i = slot->first_view_grad; i >= 0; i = accum->view_grads[i].next) {
+        list[n++] = accum->view_grads[i];
+        accum->view_grads[i].root = -1;
     }
     if (slot->whole)
         list[n++] = (struct view_grad){.view = *base, .high = count, .value = slot->whole};
-    const attncl_value y = scatter_all(a->g, list, n, count);
+    const attncl_value y = scatter_all(accum->g, list, n, count);
     attncl__free(list);
     slot->first_view_grad = -1;
     return y;
@@ -291,39 +291,40 @@ static attncl_value unpermute_grad(attncl_graph *g, attncl_value gradient,
                         base);
 }
 
-void attncl__grad_accum_add(struct grad_accum *a, int value, attncl_value gradient)
+void attncl__grad_accum_add(struct grad_accum *accum, int value, attncl_value gradient)
 {
-    if (attncl__graph_failed(a->g) || gradient.id == 0)
+    if (attncl__graph_failed(accum->g) || gradient.id == 0)
         return;
-    assert(value < a->n_values);
+    assert(value < accum->n_values);
     // Copies: adding nodes moves the values.
-    const struct tensor_desc view = a->g->values[value].desc;
-    const struct tensor_desc base = a->g->values[a->root[value]].desc;
-    struct grad_slot *slot = &a->slots[a->root[value]];
+    const struct tensor_desc view = accum->g->values[value].desc;
+    const struct tensor_desc base = accum->g->values[accum->root[value]].desc;
+    struct grad_slot *slot = &accum->slots[accum->root[value]];
 
     if (attncl__desc_count(&view) == 0)
         return;
-    gradient = reshape_like(a->g, gradient, &view);
+    gradient = reshape_like(accum->g, gradient, &view);
     if (covers_base(&view, &base))
         slot->whole =
-            add_gradients(a->g, slot->whole, unpermute_grad(a->g, gradient, &view, &base)).id;
+            add_gradients(accum->g, slot->whole, unpermute_grad(accum->g, gradient, &view, &base))
+                .id;
     else
-        add_view_grad(a, a->root[value], &view, gradient);
+        add_view_grad(accum, accum->root[value], &view, gradient);
 }
 
-bool attncl__grad_accum_has(const struct grad_accum *a, int value)
+bool attncl__grad_accum_has(const struct grad_accum *accum, int value)
 {
-    const struct grad_slot *slot = &a->slots[a->root[value]];
+    const struct grad_slot *slot = &accum->slots[accum->root[value]];
     return slot->whole != 0 || slot->first_view_grad >= 0;
 }
 
-attncl_value attncl__grad_accum_get(struct grad_accum *a, int value)
+attncl_value attncl__grad_accum_get(struct grad_accum *accum, int value)
 {
-    const int root = a->root[value];
-    const struct tensor_desc base = a->g->values[root].desc;
-    struct grad_slot *slot = &a->slots[root];
+    const int root = accum->root[value];
+    const struct tensor_desc base = accum->g->values[root].desc;
+    struct grad_slot *slot = &accum->slots[root];
 
     if (slot->first_view_grad >= 0)
-        slot->whole = reshape_like(a->g, sum_view_grads(a, slot, &base), &base).id;
-    return attncl__graph_handle(a->g, slot->whole);
+        slot->whole = reshape_like(accum->g, sum_view_grads(accum, slot, &base), &base).id;
+    return attncl__graph_handle(accum->g, slot->whole);
 }

@@ -83,21 +83,21 @@ struct node_grad {
 };
 
 // True when a result of the rule is needed; marks the temporaries it reads.
-static bool is_needed(struct node_grad *s, const struct grad_rule *rule)
+static bool is_needed(struct node_grad *pass, const struct grad_rule *rule)
 {
     bool needed = false;
 
     for (int k = 0; k < GRAD_MAX_OUT; ++k) {
         const struct grad_ref ref = rule->out[k];
         if (ref.kind == REF_KIND_DX)
-            needed = needed || attncl__backward_requires_grad(s->b, s->node.in[ref.index]);
+            needed = needed || attncl__backward_requires_grad(pass->b, pass->node.in[ref.index]);
         if (ref.kind == REF_KIND_TEMP)
-            needed = needed || (s->temps_needed >> ref.index & 1);
+            needed = needed || (pass->temps_needed >> ref.index & 1);
     }
-    needed = needed && rule_applies(rule, &s->sig);
+    needed = needed && rule_applies(rule, &pass->sig);
     for (int i = 0; needed && i < GRAD_MAX_IN; ++i)
         if (rule->in[i].kind == REF_KIND_TEMP)
-            s->temps_needed |= 1u << rule->in[i].index;
+            pass->temps_needed |= 1u << rule->in[i].index;
     return needed;
 }
 
@@ -108,104 +108,105 @@ attncl_value attncl__backward_zeros(attncl_graph *g, int value)
 }
 
 // Returns the referenced value; the null value when it is absent or has no gradient.
-static attncl_value resolve_ref(struct node_grad *s, struct grad_ref ref)
+static attncl_value resolve_ref(struct node_grad *pass, struct grad_ref ref)
 {
     switch (ref.kind) {
     case REF_KIND_X:
-        return attncl__graph_handle(s->b->g, s->node.in[ref.index]);
+        return attncl__graph_handle(pass->b->g, pass->node.in[ref.index]);
     case REF_KIND_Y:
-        if (s->node.cls->out[ref.index].flags & FOR_BACKWARD)
-            attncl__graph_save_for_backward(s->b->g, s->n);
-        if (!attncl__desc_present(&s->b->g->values[s->node.out[ref.index]].desc))
+        if (pass->node.cls->out[ref.index].flags & FOR_BACKWARD)
+            attncl__graph_save_for_backward(pass->b->g, pass->n);
+        if (!attncl__desc_present(&pass->b->g->values[pass->node.out[ref.index]].desc))
             return ATTNCL_NONE_VALUE;
-        return attncl__graph_handle(s->b->g, s->node.out[ref.index]);
+        return attncl__graph_handle(pass->b->g, pass->node.out[ref.index]);
     case REF_KIND_DY:
-        return s->dy[ref.index];
+        return pass->dy[ref.index];
     case REF_KIND_TEMP:
-        return s->temp[ref.index];
+        return pass->temp[ref.index];
     default:
         return ATTNCL_NONE_VALUE;
     }
 }
 
 // True when the rule has an incoming gradient.
-static bool has_incoming_grad(struct node_grad *s, const struct grad_rule *rule)
+static bool has_incoming_grad(struct node_grad *pass, const struct grad_rule *rule)
 {
     for (int i = 0; i < GRAD_MAX_IN; ++i)
         if ((rule->in[i].kind == REF_KIND_DY || rule->in[i].kind == REF_KIND_TEMP) &&
-            resolve_ref(s, rule->in[i]).id != 0)
+            resolve_ref(pass, rule->in[i]).id != 0)
             return true;
     return false;
 }
 
-static void accumulate(struct node_grad *s, struct grad_ref ref, attncl_value gradient)
+static void accumulate(struct node_grad *pass, struct grad_ref ref, attncl_value gradient)
 {
     if (ref.kind == REF_KIND_TEMP)
-        s->temp[ref.index] = gradient;
-    else if (ref.kind == REF_KIND_DX && attncl__backward_requires_grad(s->b, s->node.in[ref.index]))
-        attncl__grad_accum_add(&s->b->accum, s->node.in[ref.index], gradient);
+        pass->temp[ref.index] = gradient;
+    else if (ref.kind == REF_KIND_DX &&
+             attncl__backward_requires_grad(pass->b, pass->node.in[ref.index]))
+        attncl__grad_accum_add(&pass->b->accum, pass->node.in[ref.index], gradient);
 }
 
-static void pass_through(struct node_grad *s, const struct grad_rule *rule)
+static void pass_through(struct node_grad *pass, const struct grad_rule *rule)
 {
-    attncl_graph *g = s->b->g;
-    attncl_value gradient = resolve_ref(s, rule->in[0]);
+    attncl_graph *g = pass->b->g;
+    attncl_value gradient = resolve_ref(pass, rule->in[0]);
     struct tensor_desc view;
 
     if (rule->part) {
-        rule->part(&s->sig, rule->out[0].index, &view);
+        rule->part(&pass->sig, rule->out[0].index, &view);
         if (!attncl__desc_contiguous(attncl__graph_desc(g, gradient)))
             gradient = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, &gradient, 1);
         gradient = attncl__graph_view(g, gradient, &view);
     }
-    accumulate(s, rule->out[0], gradient);
+    accumulate(pass, rule->out[0], gradient);
 }
 
-static void apply_rule(struct node_grad *s, const struct grad_rule *rule)
+static void apply_rule(struct node_grad *pass, const struct grad_rule *rule)
 {
-    attncl_graph *g = s->b->g;
+    attncl_graph *g = pass->b->g;
     attncl_value in[GRAD_MAX_IN] = {{0}};
 
-    if (!has_incoming_grad(s, rule))
+    if (!has_incoming_grad(pass, rule))
         return;
     if (rule->op == OP_NONE) {
-        pass_through(s, rule);
+        pass_through(pass, rule);
         return;
     }
     const struct op_class *op = attncl__op_table[rule->op];
     for (int i = 0; i < op->n_in; ++i) {
-        in[i] = resolve_ref(s, rule->in[i]);
+        in[i] = resolve_ref(pass, rule->in[i]);
         if (in[i].id == 0 && rule->in[i].kind == REF_KIND_DY && !(op->in[i].flags & OPTIONAL))
-            in[i] = attncl__backward_zeros(g, s->node.out[rule->in[i].index]);
+            in[i] = attncl__backward_zeros(g, pass->node.out[rule->in[i].index]);
     }
     const attncl_value first =
-        attncl__graph_add(g, op, rule->same_params ? s->node.params : NULL, in, op->n_in);
+        attncl__graph_add(g, op, rule->same_params ? pass->node.params : NULL, in, op->n_in);
     for (int k = 0; k < op->n_out; ++k)
-        accumulate(s, rule->out[k], attncl__graph_result(g, first, k));
+        accumulate(pass, rule->out[k], attncl__graph_result(g, first, k));
 }
 
 // The new nodes get the scope of node n.
 void attncl__backward_node(struct backward *b, int n)
 {
     attncl_graph *g = b->g;
-    struct node_grad s = {.b = b, .n = n, .node = g->nodes[n]};
-    const struct op_class *cls = s.node.cls;
+    struct node_grad pass = {.b = b, .n = n, .node = g->nodes[n]};
+    const struct op_class *cls = pass.node.cls;
     bool needed[MAX_RULES], any = false;
 
     for (int i = 0; i < cls->n_out; ++i)
-        any = any || attncl__grad_accum_has(&b->accum, s.node.out[i]);
-    if (!any || !attncl__backward_any_id(b, b->requires_grad, cls->n_in, s.node.in))
+        any = any || attncl__grad_accum_has(&b->accum, pass.node.out[i]);
+    if (!any || !attncl__backward_any_id(b, b->requires_grad, cls->n_in, pass.node.in))
         return;
     assert(cls->n_grad <= MAX_RULES && cls->n_out <= GRAD_MAX_OUT);
-    attncl__graph_override_scope(g, s.node.scope);
-    attncl__graph_sig(g, &s.node, b->descs, &s.sig);
+    attncl__graph_override_scope(g, pass.node.scope);
+    attncl__graph_sig(g, &pass.node, b->descs, &pass.sig);
     for (int i = 0; i < cls->n_out; ++i)
-        s.dy[i] = attncl__grad_accum_get(&b->accum, s.node.out[i]);
+        pass.dy[i] = attncl__grad_accum_get(&b->accum, pass.node.out[i]);
     for (int r = cls->n_grad - 1; r >= 0; --r)
-        needed[r] = is_needed(&s, &cls->grad[r]);
+        needed[r] = is_needed(&pass, &cls->grad[r]);
     for (int r = 0; r < cls->n_grad && !attncl__graph_failed(g); ++r)
         if (needed[r])
-            apply_rule(&s, &cls->grad[r]);
+            apply_rule(&pass, &cls->grad[r]);
     attncl__graph_override_scope(g, NULL);
 }
 

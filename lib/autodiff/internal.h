@@ -28,19 +28,19 @@ struct grad_accum {
 };
 
 // Free it after a failure (ERR_NO_MEMORY) too; a zeroed struct may be freed as well.
-attncl_status attncl__grad_accum_begin(struct grad_accum *a, attncl_graph *g);
-void attncl__grad_accum_free(struct grad_accum *a);
+attncl_status attncl__grad_accum_begin(struct grad_accum *accum, attncl_graph *g);
+void attncl__grad_accum_free(struct grad_accum *accum);
 
 // Accumulates `gradient`, which has as many elements as `value`.  Gradients of whole values are added
 // immediately, in the order of the calls.
-void attncl__grad_accum_add(struct grad_accum *a, int value, attncl_value gradient);
+void attncl__grad_accum_add(struct grad_accum *accum, int value, attncl_value gradient);
 
 // True when a gradient has been accumulated.
-bool attncl__grad_accum_has(const struct grad_accum *a, int value);
+bool attncl__grad_accum_has(const struct grad_accum *accum, int value);
 
 // The accumulated gradient of `value`'s base, in the base's shape; the null value when there is
 // none or when the graph fails.
-attncl_value attncl__grad_accum_get(struct grad_accum *a, int value);
+attncl_value attncl__grad_accum_get(struct grad_accum *accum, int value);
 
 // -- backward.c, grad_node.c
 

@@ -33,27 +33,28 @@ struct loop_saves attncl__loop_saves_add(attncl_graph *g, int first_node, attncl
 }
 
 attncl_status attncl__loop_reads_begin(attncl_graph *g, const struct loop_saves *saves,
-                                       attncl_value position, struct loop_reads *r)
+                                       attncl_value position, struct loop_reads *reads)
 {
-    *r = (struct loop_reads){.saves = *saves,
-                             .rows = attncl__alloc_array((size_t)saves->n_stacks, sizeof *r->rows)};
-    REQUIRE(r->rows, ATTNCL_ERR_NO_MEMORY, "rows of %d stacks", saves->n_stacks);
+    *reads = (struct loop_reads){
+        .saves = *saves, .rows = attncl__alloc_array((size_t)saves->n_stacks, sizeof *reads->rows)};
+    REQUIRE(reads->rows, ATTNCL_ERR_NO_MEMORY, "rows of %d stacks", saves->n_stacks);
     for (int i = 0; i < saves->n_stacks && !attncl__graph_failed(g); ++i) {
         const int stack = g->nodes[saves->first_stack + i].out[0];
-        r->rows[i] = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL,
-                                       IN(attncl__graph_handle(g, stack), position))
-                         .id;
+        reads->rows[i] = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL,
+                                           IN(attncl__graph_handle(g, stack), position))
+                             .id;
     }
     return ATTNCL_OK;
 }
 
 // Returns the result, of the nodes that were added again, whose rows stack `i` holds.
-static int find_repeated_result(const attncl_graph *g, const struct loop_reads *r, int first_again,
-                                int i)
+static int find_repeated_result(const attncl_graph *g, const struct loop_reads *reads,
+                                int first_again, int i)
 {
-    const int kept = g->nodes[r->saves.first_stack + i].in[0];
+    const int kept = g->nodes[reads->saves.first_stack + i].in[0];
     const struct node *forward = &g->nodes[g->values[kept].node];
-    const struct node *again = &g->nodes[first_again + g->values[kept].node - r->saves.first_node];
+    const struct node *again =
+        &g->nodes[first_again + g->values[kept].node - reads->saves.first_node];
     int out = 0;
 
     assert(forward->cls == again->cls);
@@ -77,15 +78,15 @@ static int find_replacement(attncl_graph *g, int *replaced_by, int n_values, int
     return replaced_by[value];
 }
 
-attncl_status attncl__loop_reads_replace(attncl_graph *g, const struct loop_reads *r,
+attncl_status attncl__loop_reads_replace(attncl_graph *g, const struct loop_reads *reads,
                                          int first_again)
 {
     const int n_values = g->n_values;
     int *const replaced_by = attncl__alloc_array((size_t)n_values, sizeof *replaced_by);
 
     REQUIRE(replaced_by, ATTNCL_ERR_NO_MEMORY, "rows for %d values", n_values);
-    for (int i = 0; i < r->saves.n_stacks && !attncl__graph_failed(g); ++i)
-        replaced_by[find_repeated_result(g, r, first_again, i)] = r->rows[i];
+    for (int i = 0; i < reads->saves.n_stacks && !attncl__graph_failed(g); ++i)
+        replaced_by[find_repeated_result(g, reads, first_again, i)] = reads->rows[i];
     for (int n = first_again; n < g->n_nodes && !attncl__graph_failed(g); ++n)
         for (int i = 0; i < g->nodes[n].cls->n_in; ++i)
             g->nodes[n].in[i] = find_replacement(g, replaced_by, n_values, g->nodes[n].in[i]);
@@ -93,26 +94,26 @@ attncl_status attncl__loop_reads_replace(attncl_graph *g, const struct loop_read
     return ATTNCL_OK;
 }
 
-void attncl__loop_reads_free(struct loop_reads *r)
+void attncl__loop_reads_free(struct loop_reads *reads)
 {
-    attncl__free(r->rows);
-    r->rows = NULL;
+    attncl__free(reads->rows);
+    reads->rows = NULL;
 }
 
 attncl_status attncl__loop_sums_begin(attncl_graph *g, attncl_value position, int32_t n_rows,
-                                      int32_t first, struct loop_sums *s)
+                                      int32_t first, struct loop_sums *sums)
 {
-    *s = (struct loop_sums){
+    *sums = (struct loop_sums){
         .g = g, .position = position, .n_rows = n_rows, .first = first, .n_values = g->n_values};
-    s->stack_of = attncl__alloc_array((size_t)g->n_values, sizeof *s->stack_of);
-    REQUIRE(s->stack_of, ATTNCL_ERR_NO_MEMORY, "sums of %d values", g->n_values);
+    sums->stack_of = attncl__alloc_array((size_t)g->n_values, sizeof *sums->stack_of);
+    REQUIRE(sums->stack_of, ATTNCL_ERR_NO_MEMORY, "sums of %d values", g->n_values);
     return ATTNCL_OK;
 }
 
-void attncl__loop_sums_free(struct loop_sums *s)
+void attncl__loop_sums_free(struct loop_sums *sums)
 {
-    attncl__free(s->stack_of);
-    s->stack_of = NULL;
+    attncl__free(sums->stack_of);
+    sums->stack_of = NULL;
 }
 
 // Returns the node that computes x; NULL if there is none.
@@ -123,28 +124,29 @@ static const struct node *find_producer(const attncl_graph *g, attncl_value x)
 }
 
 // Returns the stack if x is this iteration's row of one, else 0.
-static int find_stack_of_row(const struct loop_sums *s, attncl_value x)
+static int find_stack_of_row(const struct loop_sums *sums, attncl_value x)
 {
-    const struct node *node = find_producer(s->g, x);
+    const struct node *node = find_producer(sums->g, x);
 
-    return node && node->cls == &attncl__op_loop_row_fwd && node->in[1] == s->position.id &&
-                   s->g->values[node->in[0]].desc.dim[0] == s->n_rows
+    return node && node->cls == &attncl__op_loop_row_fwd && node->in[1] == sums->position.id &&
+                   sums->g->values[node->in[0]].desc.dim[0] == sums->n_rows
                ? node->in[0]
                : 0;
 }
 
-attncl_value attncl__loop_sums_stack(struct loop_sums *s, attncl_value x)
+attncl_value attncl__loop_sums_stack(struct loop_sums *sums, attncl_value x)
 {
-    const struct loop_stack_fwd_params params = {s->n_rows};
-    const bool known = x.id < s->n_values;
-    const int kept = known && s->stack_of[x.id] ? s->stack_of[x.id] : find_stack_of_row(s, x);
+    const struct loop_stack_fwd_params params = {sums->n_rows};
+    const bool known = x.id < sums->n_values;
+    const int kept =
+        known && sums->stack_of[x.id] ? sums->stack_of[x.id] : find_stack_of_row(sums, x);
 
     if (kept)
-        return attncl__graph_handle(s->g, kept);
+        return attncl__graph_handle(sums->g, kept);
     const attncl_value stack =
-        attncl__graph_add(s->g, &attncl__op_loop_stack_fwd, &params, IN(x, s->position));
+        attncl__graph_add(sums->g, &attncl__op_loop_stack_fwd, &params, IN(x, sums->position));
     if (known)
-        s->stack_of[x.id] = stack.id;
+        sums->stack_of[x.id] = stack.id;
     return stack;
 }
 
@@ -170,24 +172,25 @@ static const struct node *find_row_sum(const attncl_graph *g, attncl_value x)
     return node;
 }
 
-struct loop_sum attncl__loop_sums_add(struct loop_sums *s, attncl_value x)
+struct loop_sum attncl__loop_sums_add(struct loop_sums *sums, attncl_value x)
 {
-    const struct loop_sum_fwd_params params = {s->first};
+    const struct loop_sum_fwd_params params = {sums->first};
     struct loop_sum sum = {.cls = NULL};
 
-    if (attncl__graph_failed(s->g))
+    if (attncl__graph_failed(sums->g))
         return sum;
-    const struct node *node = find_row_sum(s->g, x);
+    const struct node *node = find_row_sum(sums->g, x);
     if (!node) {
-        sum.sum = attncl__graph_add(s->g, &attncl__op_loop_sum_fwd, &params, IN(x, s->position));
+        sum.sum =
+            attncl__graph_add(sums->g, &attncl__op_loop_sum_fwd, &params, IN(x, sums->position));
         return sum;
     }
     sum.cls = node->cls;
     const int n_in = count_row_inputs(sum.cls);
     for (int i = 0; i < n_in; ++i) // before nodes are added, which moves this one
-        sum.in[i] = attncl__graph_handle(s->g, node->in[i]);
+        sum.in[i] = attncl__graph_handle(sums->g, node->in[i]);
     for (int i = 0; i < n_in; ++i)
-        sum.in[i] = attncl__loop_sums_stack(s, sum.in[i]);
+        sum.in[i] = attncl__loop_sums_stack(sums, sum.in[i]);
     return sum;
 }
 

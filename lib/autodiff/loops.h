@@ -30,11 +30,11 @@ struct loop_reads {
 
 // In the backward loop, before the nodes are added again.  Call attncl__loop_reads_free() after a failure too.
 attncl_status attncl__loop_reads_begin(attncl_graph *g, const struct loop_saves *saves,
-                                       attncl_value position, struct loop_reads *r);
+                                       attncl_value position, struct loop_reads *reads);
 // Makes the nodes from `first_again` on read the saved rows; they begin with the repeated forward nodes.
-attncl_status attncl__loop_reads_replace(attncl_graph *g, const struct loop_reads *r,
+attncl_status attncl__loop_reads_replace(attncl_graph *g, const struct loop_reads *reads,
                                          int first_again);
-void attncl__loop_reads_free(struct loop_reads *r);
+void attncl__loop_reads_free(struct loop_reads *reads);
 
 // -- gradients of values that every iteration reads, summed over the iterations
 //
@@ -59,13 +59,13 @@ struct loop_sum {
 
 // In a loop of n_rows iterations.  Call attncl__loop_sums_free() after a failure too.
 attncl_status attncl__loop_sums_begin(attncl_graph *g, attncl_value position, int32_t n_rows,
-                                      int32_t first, struct loop_sums *s);
-void attncl__loop_sums_free(struct loop_sums *s);
+                                      int32_t first, struct loop_sums *sums);
+void attncl__loop_sums_free(struct loop_sums *sums);
 
 // In the loop: stacks the rows of x, [n_rows, ...]; complete after the loop.
-attncl_value attncl__loop_sums_stack(struct loop_sums *s, attncl_value x);
+attncl_value attncl__loop_sums_stack(struct loop_sums *sums, attncl_value x);
 // In the loop: begins the sum of x.
-struct loop_sum attncl__loop_sums_add(struct loop_sums *s, attncl_value x);
+struct loop_sum attncl__loop_sums_add(struct loop_sums *sums, attncl_value x);
 // After the loop: returns the complete sum.
 attncl_value attncl__loop_sum_value(attncl_graph *g, const struct loop_sum *sum);
 

@@ -9,60 +9,65 @@
 #include "compile/lowered.h"
 #include "compile/program.h"
 
-static attncl_status alloc_tables(const struct lowered *p, struct program *g)
+static attncl_status alloc_tables(const struct lowered *p, struct program *program)
 {
     const size_t n_values = (size_t)p->n_values, n_nodes = (size_t)p->n_nodes;
 
-    g->storages = attncl__alloc_array(n_values + n_nodes, sizeof *g->storages);
-    g->nodes = attncl__alloc_array(n_nodes, sizeof *g->nodes);
-    g->states = attncl__alloc_array(n_values, sizeof *g->states);
-    g->parts = attncl__alloc_array(p->n_items, sizeof(struct storage *));
-    g->guarded = attncl__alloc_array(p->canaries ? n_values + n_nodes : 0, sizeof *g->guarded);
-    REQUIRE(g->storages && g->nodes && g->states && g->parts && g->guarded, ATTNCL_ERR_NO_MEMORY,
-            "program of %zu nodes", n_nodes);
-    g->n_storages = n_values + n_nodes;
-    g->n_nodes = p->n_nodes;
+    program->storages = attncl__alloc_array(n_values + n_nodes, sizeof *program->storages);
+    program->nodes = attncl__alloc_array(n_nodes, sizeof *program->nodes);
+    program->states = attncl__alloc_array(n_values, sizeof *program->states);
+    program->parts = attncl__alloc_array(p->n_items, sizeof(struct storage *));
+    program->guarded =
+        attncl__alloc_array(p->canaries ? n_values + n_nodes : 0, sizeof *program->guarded);
+    REQUIRE(program->storages && program->nodes && program->states && program->parts &&
+                program->guarded,
+            ATTNCL_ERR_NO_MEMORY, "program of %zu nodes", n_nodes);
+    program->n_storages = n_values + n_nodes;
+    program->n_nodes = p->n_nodes;
     return ATTNCL_OK;
 }
 
-static attncl_status allocate_arena(const struct lowered *p, struct program *g)
+static attncl_status allocate_arena(const struct lowered *p, struct program *program)
 {
     const size_t pad = p->canaries ? canary_pad(p->caps) : 0;
 
-    TRY(attncl__buffer_create(g->ctx, 4, &g->empty));
-    g->arena_bytes = p->report.arena_bytes;
-    if (g->arena_bytes)
-        TRY(attncl__buffer_create(g->ctx, g->arena_bytes, &g->arena));
-    if (g->arena_bytes && p->canaries)
-        TRY(attncl__buffer_fill(g->ctx, g->arena, CANARY_WORD, 0, g->arena_bytes));
+    TRY(attncl__buffer_create(program->ctx, 4, &program->empty));
+    program->arena_bytes = p->report.arena_bytes;
+    if (program->arena_bytes)
+        TRY(attncl__buffer_create(program->ctx, program->arena_bytes, &program->arena));
+    if (program->arena_bytes && p->canaries)
+        TRY(attncl__buffer_fill(program->ctx, program->arena, CANARY_WORD, 0,
+                                program->arena_bytes));
     for (size_t i = 0; i < p->n_items; ++i) {
         const struct plan_item *item = &p->items[i];
         const struct lowered_node *node = &p->nodes[item->node];
         const size_t offset = item->offset + pad;
-        struct storage *s = &g->storages[item->value ? item->value : p->n_values + item->node];
+        struct storage *s =
+            &program->storages[item->value ? item->value : p->n_values + item->node];
         s->bytes = item->content_bytes;
         if (!item->content_bytes) {
-            TRY(attncl__buffer_retain(g->empty, &s->mem));
+            TRY(attncl__buffer_retain(program->empty, &s->mem));
             continue;
         }
         s->begin = offset;
         s->end = offset + item->content_bytes;
-        TRY(attncl__buffer_create_part(g->ctx, g->arena, offset, item->content_bytes, &s->mem));
-        g->parts[g->n_parts++] = s;
+        TRY(attncl__buffer_create_part(program->ctx, program->arena, offset, item->content_bytes,
+                                       &s->mem));
+        program->parts[program->n_parts++] = s;
         if (p->canaries)
-            g->guarded[g->n_guarded++] = (struct guarded){
-                g->arena, offset, item->content_bytes, false, node->cls->name, node->scope};
+            program->guarded[program->n_guarded++] = (struct guarded){
+                program->arena, offset, item->content_bytes, false, node->cls->name, node->scope};
     }
     return ATTNCL_OK;
 }
 
 // With canaries the value is a sub-buffer of its dedicated buffer.
-static attncl_status allocate_dedicated(const struct lowered *p, struct program *g, int value)
+static attncl_status allocate_dedicated(const struct lowered *p, struct program *program, int value)
 {
     const struct lowered_value *v = &p->values[value];
     const size_t bytes = attncl__desc_bytes(v->desc);
     const size_t pad = p->canaries && bytes ? canary_pad(p->caps) : 0;
-    struct storage *s = &g->storages[value];
+    struct storage *s = &program->storages[value];
     attncl_status status = ATTNCL_OK;
     cl_mem whole = NULL;
     size_t padded;
@@ -70,19 +75,20 @@ static attncl_status allocate_dedicated(const struct lowered *p, struct program 
     REQUIRE(ckd_add_size(bytes, 2 * pad + 4, &padded) && ckd_round_up(padded, 4, &padded),
             ATTNCL_ERR_DEVICE_MEMORY, "a value of %zu bytes", bytes);
     TRY(v->producer < 0 // inputs and state start zeroed
-            ? attncl__buffer_create_zeroed(g->ctx, padded, false, &whole)
-            : attncl__buffer_create(g->ctx, padded, &whole));
+            ? attncl__buffer_create_zeroed(program->ctx, padded, false, &whole)
+            : attncl__buffer_create(program->ctx, padded, &whole));
     if (pad)
-        TRY_DONE(attncl__buffer_fill(g->ctx, whole, CANARY_WORD, 0, padded));
+        TRY_DONE(attncl__buffer_fill(program->ctx, whole, CANARY_WORD, 0, padded));
     if (pad && v->producer < 0)
-        TRY_DONE(attncl__buffer_fill(g->ctx, whole, 0, pad, round_up_to_words(bytes)));
+        TRY_DONE(attncl__buffer_fill(program->ctx, whole, 0, pad, round_up_to_words(bytes)));
     s->bytes = bytes;
     if (pad) {
         const struct lowered_node *node = v->producer < 0 ? NULL : &p->nodes[v->producer];
         // A reset writes whole words.
-        TRY_DONE(attncl__buffer_create_part(g->ctx, whole, pad, round_up_to_words(bytes), &s->mem));
+        TRY_DONE(attncl__buffer_create_part(program->ctx, whole, pad, round_up_to_words(bytes),
+                                            &s->mem));
         const char *name = node ? node->cls->name : v->origin->name;
-        g->guarded[g->n_guarded++] =
+        program->guarded[program->n_guarded++] =
             (struct guarded){whole, pad, bytes, node != NULL, name, node ? node->scope : ""};
     } else {
         s->mem = whole;
@@ -103,20 +109,20 @@ static const struct state *find_state(const struct program *owner, const char *n
 }
 
 // Shares the state owner's memory if it has this state, else allocates.
-static attncl_status allocate_state(const struct lowered *p, struct program *g, int value)
+static attncl_status allocate_state(const struct lowered *p, struct program *program, int value)
 {
     const struct value *v = p->values[value].origin;
-    struct storage *s = &g->storages[value];
+    struct storage *s = &program->storages[value];
     const struct state *shared = NULL;
     int n_before = 0;
 
-    for (int i = 0; i < g->n_states; ++i)
-        n_before += strcmp(g->states[i].name, v->name) == 0;
-    g->states[g->n_states++] = (struct state){v->name, v->desc, s};
-    if (g->state_owner)
-        shared = find_state(g->state_owner, v->name, n_before);
+    for (int i = 0; i < program->n_states; ++i)
+        n_before += strcmp(program->states[i].name, v->name) == 0;
+    program->states[program->n_states++] = (struct state){v->name, v->desc, s};
+    if (program->state_owner)
+        shared = find_state(program->state_owner, v->name, n_before);
     if (!shared)
-        return allocate_dedicated(p, g, value);
+        return allocate_dedicated(p, program, value);
     REQUIRE(attncl__desc_same_shape(&v->desc, &shared->desc) && v->desc.dtype == shared->desc.dtype,
             ATTNCL_ERR_SHAPE, "state %s is %s, the one to share is %s", v->name, SHAPE(&v->desc),
             SHAPE(&shared->desc));
@@ -138,7 +144,7 @@ static int find_last_writer(const struct lowered *p, const struct lowered_value 
     return last;
 }
 
-static attncl_status bind_own_buffers(const struct lowered *p, struct program *g,
+static attncl_status bind_own_buffers(const struct lowered *p, struct program *program,
                                       const struct named_values *values, struct io_list *io)
 {
     io->names = &values->names;
@@ -147,7 +153,7 @@ static attncl_status bind_own_buffers(const struct lowered *p, struct program *g
     for (; io->n < values->n; ++io->n) {
         const struct named_value *named = &values->list[io->n];
         const struct lowered_value *v = &p->values[named->value];
-        struct storage *s = &g->storages[v->base];
+        struct storage *s = &program->storages[v->base];
         io->list[io->n] = (struct io_binding){
             .name = named->name,
             .desc = *v->desc,
@@ -162,22 +168,22 @@ static attncl_status bind_own_buffers(const struct lowered *p, struct program *g
     return ATTNCL_OK;
 }
 
-attncl_status attncl__allocate(const struct lowered *p, struct program *g)
+attncl_status attncl__allocate(const struct lowered *p, struct program *program)
 {
-    TRY(alloc_tables(p, g));
-    TRY(allocate_arena(p, g));
+    TRY(alloc_tables(p, program));
+    TRY(allocate_arena(p, program));
     for (int i = 1; i < p->n_values; ++i) {
         const struct value *v = p->values[i].origin;
         if (v->kind == VALUE_INPUT || (v->kind == VALUE_RESULT && v->is_output))
-            TRY(allocate_dedicated(p, g, i));
+            TRY(allocate_dedicated(p, program, i));
         if (v->kind == VALUE_STATE)
-            TRY(allocate_state(p, g, i));
+            TRY(allocate_state(p, program, i));
         // An in-place update of a node's result does not outlive a run.
-        g->updates |=
+        program->updates |=
             v->kind == VALUE_STATE || (v->kind != VALUE_RESULT && p->values[i].n_writes > 0);
     }
-    TRY(bind_own_buffers(p, g, p->inputs, &g->inputs));
-    return bind_own_buffers(p, g, p->outputs, &g->outputs);
+    TRY(bind_own_buffers(p, program, p->inputs, &program->inputs));
+    return bind_own_buffers(p, program, p->outputs, &program->outputs);
 }
 
 static void free_bindings(struct io_list *io)

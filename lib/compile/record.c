@@ -5,18 +5,18 @@
 #include "compile/lowered.h"
 #include "compile/program.h"
 
-static struct span get_span(const struct lowered *p, struct program *g, int value)
+static struct span get_span(const struct lowered *p, struct program *program, int value)
 {
     const struct value *base = p->values[p->values[value].base].origin;
 
     if (value == 0)
         return (struct span){0};
     return (struct span){base->kind == VALUE_TENSOR ? attncl__tensor_storage(base->tensor)
-                                                    : &g->storages[p->values[value].base]};
+                                                    : &program->storages[p->values[value].base]};
 }
 
-static attncl_status append_node(const struct lowered *p, struct program *g, struct launcher *l,
-                                 const struct op_sig *sig)
+static attncl_status append_node(const struct lowered *p, struct program *program,
+                                 struct launcher *l, const struct op_sig *sig)
 {
     const int n = l->command_list->node;
     const struct lowered_node *node = &p->nodes[n];
@@ -25,14 +25,14 @@ static attncl_status append_node(const struct lowered *p, struct program *g, str
     bool empty = true;
 
     for (int i = 0; i < node->cls->n_in; ++i)
-        in[i] = get_span(p, g, node->inputs[i]);
+        in[i] = get_span(p, program, node->inputs[i]);
     for (int i = 0; i < node->cls->n_out; ++i) {
-        out[i] = get_span(p, g, node->outputs[i]);
+        out[i] = get_span(p, program, node->outputs[i]);
         if (attncl__desc_present(&sig->out[i]))
             empty &= attncl__desc_count(&sig->out[i]) == 0;
     }
     if (node->scratch_bytes)
-        call.scratch = (struct span){&g->storages[p->n_values + n]};
+        call.scratch = (struct span){&program->storages[p->n_values + n]};
     if (empty && !attncl__op_inputs(node->cls, STATE))
         return ATTNCL_OK;
 
@@ -58,8 +58,8 @@ static struct program_node describe_node(const struct lowered *p, int n, double 
         .op = node->cls->name, .scope = node->scope, .flop = flop * times, .bytes = bytes * times};
 }
 
-static attncl_status record_node(const struct lowered *p, struct program *g, struct launcher *l,
-                                 int n)
+static attncl_status record_node(const struct lowered *p, struct program *program,
+                                 struct launcher *l, int n)
 {
     const size_t first = l->command_list->n_commands;
     double flop = 0, bytes = 0;
@@ -69,32 +69,33 @@ static attncl_status record_node(const struct lowered *p, struct program *g, str
         return ATTNCL_OK;
     attncl__lowered_sig(p, &p->nodes[n], &sig);
     attncl__op_cost(p->nodes[n].cls, &sig, &flop, &bytes);
-    g->nodes[n] = describe_node(p, n, flop, bytes);
+    program->nodes[n] = describe_node(p, n, flop, bytes);
     if (p->nodes[n].loop >= 0 && p->loops[p->nodes[n].loop].trip_count == 0)
         return ATTNCL_OK;
-    l->seconds = estimate_seconds(&g->ctx->caps, flop, bytes);
-    TRY(append_node(p, g, l, &sig));
+    l->seconds = estimate_seconds(&program->ctx->caps, flop, bytes);
+    TRY(append_node(p, program, l, &sig));
     attncl__command_list_set_seconds(l->command_list, first, l->seconds);
     return ATTNCL_OK;
 }
 
 // Builds all programs that the nodes need, several at once.  Refusals are ignored here: recording meets them again.
-static attncl_status build_programs(const struct lowered *p, struct program *g, struct launcher l)
+static attncl_status build_programs(const struct lowered *p, struct program *program,
+                                    struct launcher l)
 {
     struct command_list list = {0};
-    attncl_status status = attncl__command_list_begin(g->ctx, &list);
+    attncl_status status = attncl__command_list_begin(program->ctx, &list);
 
     l.command_list = &list;
     l.is_rehearsal = true;
     for (int n = 0; n < p->n_nodes && status == ATTNCL_OK; ++n) {
         list.node = n;
-        status = record_node(p, g, &l, n);
+        status = record_node(p, program, &l, n);
         if (status == ATTNCL_ERR_UNSUPPORTED)
             status = ATTNCL_OK;
     }
     attncl__command_list_free(&list);
     TRY(status);
-    attncl__programs_build(g->ctx);
+    attncl__programs_build(program->ctx);
     return ATTNCL_OK;
 }
 
@@ -108,9 +109,9 @@ static int count_used_queues(const struct lowered *p)
 }
 
 // Event slots: the nodes' signals, then one for the start, then one for the end of each queue but the first.
-static attncl_status fork_queues(const struct lowered *p, struct program *g)
+static attncl_status fork_queues(const struct lowered *p, struct program *program)
 {
-    struct command_list *list = &g->command_list;
+    struct command_list *list = &program->command_list;
 
     list->node = -1;
     TRY(attncl__command_list_use_queues(list, p->n_queues,
@@ -122,9 +123,9 @@ static attncl_status fork_queues(const struct lowered *p, struct program *g)
     return ATTNCL_OK;
 }
 
-static attncl_status join_queues(const struct lowered *p, struct program *g)
+static attncl_status join_queues(const struct lowered *p, struct program *program)
 {
-    struct command_list *list = &g->command_list;
+    struct command_list *list = &program->command_list;
 
     list->node = p->n_nodes;
     for (int q = 1; q < p->n_queues; ++q) {
@@ -136,51 +137,51 @@ static attncl_status join_queues(const struct lowered *p, struct program *g)
     return ATTNCL_OK;
 }
 
-static attncl_status wait_for_others(const struct lowered *p, struct program *g, int n)
+static attncl_status wait_for_others(const struct lowered *p, struct program *program, int n)
 {
     for (int q = 0; q < p->n_queues; ++q) {
         const int node = p->waits[n].node[q];
         if (node >= 0)
-            TRY(attncl__command_list_add_sync(&g->command_list, COMMAND_WAIT, p->nodes[n].queue,
-                                              p->nodes[node].signal));
+            TRY(attncl__command_list_add_sync(&program->command_list, COMMAND_WAIT,
+                                              p->nodes[n].queue, p->nodes[node].signal));
     }
     return ATTNCL_OK;
 }
 
-attncl_status attncl__record(struct lowered *p, struct program *g)
+attncl_status attncl__record(struct lowered *p, struct program *program)
 {
     struct joint_launch joint = {.n_parts = 0};
-    struct launcher l = {.command_list = &g->command_list,
-                         .gemm = attncl__context_env(g->ctx, ENV_GEMM),
+    struct launcher l = {.command_list = &program->command_list,
+                         .gemm = attncl__context_env(program->ctx, ENV_GEMM),
                          .joint = &joint};
     size_t loop_start = 0;
 
-    TRY(build_programs(p, g, l));
-    TRY(attncl__command_list_begin(g->ctx, &g->command_list));
-    TRY(attncl__command_list_begin(g->ctx, &g->inputs.copies));
-    TRY(attncl__command_list_begin(g->ctx, &g->outputs.copies));
+    TRY(build_programs(p, program, l));
+    TRY(attncl__command_list_begin(program->ctx, &program->command_list));
+    TRY(attncl__command_list_begin(program->ctx, &program->inputs.copies));
+    TRY(attncl__command_list_begin(program->ctx, &program->outputs.copies));
     const bool several = count_used_queues(p) > 1;
     if (several)
-        TRY(fork_queues(p, g));
+        TRY(fork_queues(p, program));
     for (int n = 0; n < p->n_nodes; ++n) {
         const struct loop *loop = p->nodes[n].loop < 0 ? NULL : &p->loops[p->nodes[n].loop];
-        g->command_list.node = n;
-        g->command_list.queue = p->nodes[n].queue;
+        program->command_list.node = n;
+        program->command_list.queue = p->nodes[n].queue;
         if (several)
-            TRY(wait_for_others(p, g, n));
+            TRY(wait_for_others(p, program, n));
         if (loop && loop->first == n)
-            loop_start = g->command_list.n_commands;
-        const attncl_status status = record_node(p, g, &l, n);
+            loop_start = program->command_list.n_commands;
+        const attncl_status status = record_node(p, program, &l, n);
         if (status == ATTNCL_ERR_UNSUPPORTED || status == ATTNCL_ERR_COMPILE)
             p->refused = (struct refused_op){p->nodes[n].cls, l.refusal};
         TRY(status);
         if (loop && loop->last == n)
-            attncl__command_list_add_loop(&g->command_list, loop_start, loop->trip_count);
+            attncl__command_list_add_loop(&program->command_list, loop_start, loop->trip_count);
         if (several && p->nodes[n].signal >= 0)
-            TRY(attncl__command_list_add_sync(&g->command_list, COMMAND_SIGNAL, p->nodes[n].queue,
-                                              p->nodes[n].signal));
+            TRY(attncl__command_list_add_sync(&program->command_list, COMMAND_SIGNAL,
+                                              p->nodes[n].queue, p->nodes[n].signal));
     }
     if (several)
-        TRY(join_queues(p, g));
+        TRY(join_queues(p, program));
     return ATTNCL_OK;
 }

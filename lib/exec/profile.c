@@ -24,73 +24,75 @@ struct profile {
 
 enum { MAX_SAMPLES = 1 << 18 };
 
-static void free_profile(struct profile *p)
+static void free_profile(struct profile *profile)
 {
-    if (!p)
+    if (!profile)
         return;
-    attncl__free(p->rows);
-    attncl__free(p->row_of_node);
-    attncl__free(p->samples);
-    attncl__free(p);
+    attncl__free(profile->rows);
+    attncl__free(profile->row_of_node);
+    attncl__free(profile->samples);
+    attncl__free(profile);
 }
 
-static attncl_status make_profile(struct program *g)
+static attncl_status make_profile(struct program *program)
 {
     attncl_status status = ATTNCL_OK;
-    struct profile *p = attncl__alloc_zero(sizeof *p);
-    REQUIRE(p, ATTNCL_ERR_NO_MEMORY, "profile");
-    p->rows = attncl__alloc_array((size_t)g->n_nodes, sizeof *p->rows);
-    p->row_of_node = attncl__alloc_array((size_t)g->n_nodes, sizeof *p->row_of_node);
-    if (!p->rows || !p->row_of_node)
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "profile of %d nodes", g->n_nodes));
-    for (int n = 0; n < g->n_nodes; ++n) {
-        const struct program_node *node = &g->nodes[n];
+    struct profile *profile = attncl__alloc_zero(sizeof *profile);
+    REQUIRE(profile, ATTNCL_ERR_NO_MEMORY, "profile");
+    profile->rows = attncl__alloc_array((size_t)program->n_nodes, sizeof *profile->rows);
+    profile->row_of_node =
+        attncl__alloc_array((size_t)program->n_nodes, sizeof *profile->row_of_node);
+    if (!profile->rows || !profile->row_of_node)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "profile of %d nodes", program->n_nodes));
+    for (int n = 0; n < program->n_nodes; ++n) {
+        const struct program_node *node = &program->nodes[n];
         if (!node->op)
             continue;
-        p->row_of_node[n] = (int)p->n_rows;
-        p->rows[p->n_rows++] = (attncl_profile_row){.struct_size = sizeof *p->rows,
-                                                    .op = node->op,
-                                                    .scope = node->scope,
-                                                    .min_ns = UINT64_MAX,
-                                                    .flop = node->flop,
-                                                    .bytes = node->bytes};
+        profile->row_of_node[n] = (int)profile->n_rows;
+        profile->rows[profile->n_rows++] =
+            (attncl_profile_row){.struct_size = sizeof *profile->rows,
+                                 .op = node->op,
+                                 .scope = node->scope,
+                                 .min_ns = UINT64_MAX,
+                                 .flop = node->flop,
+                                 .bytes = node->bytes};
     }
     size_t command = 0, iteration = 0;
-    for (size_t i = attncl__command_list_length(&g->command_list); i > 0; --i) {
-        const struct command *c = &g->command_list.commands[command];
+    for (size_t i = attncl__command_list_length(&program->command_list); i > 0; --i) {
+        const struct command *c = &program->command_list.commands[command];
         if (!attncl__command_is_sync(c))
-            ++p->rows[p->row_of_node[c->node]].n_commands;
-        command = attncl__command_list_next(&g->command_list, command, &iteration);
+            ++profile->rows[profile->row_of_node[c->node]].n_commands;
+        command = attncl__command_list_next(&program->command_list, command, &iteration);
     }
-    g->profile = p;
-    g->profile_free = free_profile;
-    p = NULL;
+    program->profile = profile;
+    program->profile_free = free_profile;
+    profile = NULL;
 done:
-    free_profile(p);
+    free_profile(profile);
     return status;
 }
 
 // After MAX_SAMPLES only the rows are continued.
-static attncl_status keep_sample(struct profile *p, struct sample sample)
+static attncl_status keep_sample(struct profile *profile, struct sample sample)
 {
-    if (p->n_samples == MAX_SAMPLES)
+    if (profile->n_samples == MAX_SAMPLES)
         return ATTNCL_OK;
-    REQUIRE(GROW_LIST(p->samples, p->n_samples, p->samples_capacity), ATTNCL_ERR_NO_MEMORY,
-            "profile of %zu commands", p->n_samples);
-    p->samples[p->n_samples++] = sample;
+    REQUIRE(GROW_LIST(profile->samples, profile->n_samples, profile->samples_capacity),
+            ATTNCL_ERR_NO_MEMORY, "profile of %zu commands", profile->n_samples);
+    profile->samples[profile->n_samples++] = sample;
     return ATTNCL_OK;
 }
 
 // Adds one run's events to the rows; after a failure none of them.
-static attncl_status add_run(struct program *g, const cl_event *events)
+static attncl_status add_run(struct program *program, const cl_event *events)
 {
-    struct profile *p = g->profile;
+    struct profile *profile = program->profile;
     attncl_status status = ATTNCL_OK;
-    uint64_t *sums = attncl__alloc_array(p->n_rows, sizeof *sums);
-    REQUIRE(sums, ATTNCL_ERR_NO_MEMORY, "profile of %zu rows", p->n_rows);
+    uint64_t *sums = attncl__alloc_array(profile->n_rows, sizeof *sums);
+    REQUIRE(sums, ATTNCL_ERR_NO_MEMORY, "profile of %zu rows", profile->n_rows);
 
-    const size_t n_samples = p->n_samples;
-    const struct command_list *list = &g->command_list;
+    const size_t n_samples = profile->n_samples;
+    const struct command_list *list = &program->command_list;
     const size_t n = attncl__command_list_length(list);
     size_t command = 0, iteration = 0;
     for (size_t i = 0; i < n; ++i, command = attncl__command_list_next(list, command, &iteration)) {
@@ -98,47 +100,48 @@ static attncl_status add_run(struct program *g, const cl_event *events)
         if (!events[i])
             continue;
         TRY_DONE(attncl__event_times(events[i], &s.start_ns, &s.end_ns));
-        sums[p->row_of_node[list->commands[command].node]] += s.end_ns - s.start_ns;
-        TRY_DONE(keep_sample(p, s));
+        sums[profile->row_of_node[list->commands[command].node]] += s.end_ns - s.start_ns;
+        TRY_DONE(keep_sample(profile, s));
     }
-    for (size_t i = 0; i < p->n_rows; ++i) {
-        p->rows[i].total_ns += sums[i];
-        p->rows[i].runs += 1;
-        if (sums[i] < p->rows[i].min_ns)
-            p->rows[i].min_ns = sums[i];
+    for (size_t i = 0; i < profile->n_rows; ++i) {
+        profile->rows[i].total_ns += sums[i];
+        profile->rows[i].runs += 1;
+        if (sums[i] < profile->rows[i].min_ns)
+            profile->rows[i].min_ns = sums[i];
     }
 done:
     if (status != ATTNCL_OK)
-        p->n_samples = n_samples;
+        profile->n_samples = n_samples;
     attncl__free(sums);
     return status;
 }
 
-static attncl_status run_all(struct program *g, cl_event *events)
+static attncl_status run_all(struct program *program, cl_event *events)
 {
-    TRY(attncl__poison_program(g));
-    TRY(attncl__command_list_enqueue(&g->inputs.copies, 0, NULL, NULL, NULL));
-    TRY(attncl__command_list_enqueue(&g->command_list, 0, NULL, events, NULL));
-    TRY(attncl__command_list_enqueue(&g->outputs.copies, 0, NULL, NULL, NULL));
-    return attncl__run_note_wait(g, attncl__queue_finish(g->ctx));
+    TRY(attncl__poison_program(program));
+    TRY(attncl__command_list_enqueue(&program->inputs.copies, 0, NULL, NULL, NULL));
+    TRY(attncl__command_list_enqueue(&program->command_list, 0, NULL, events, NULL));
+    TRY(attncl__command_list_enqueue(&program->outputs.copies, 0, NULL, NULL, NULL));
+    return attncl__run_note_wait(program, attncl__queue_finish(program->ctx));
 }
 
 attncl_status attncl_graph_run_profiled(attncl_graph *graph)
 {
-    struct program *g = NULL;
+    struct program *program = NULL;
 
-    TRY(attncl__get_runnable_program(graph, &g));
-    REQUIRE(g->ctx->profile, ATTNCL_ERR_STATE, "the context was not created with profile = 1");
-    if (!g->profile)
-        TRY(make_profile(g));
+    TRY(attncl__get_runnable_program(graph, &program));
+    REQUIRE(program->ctx->profile, ATTNCL_ERR_STATE,
+            "the context was not created with profile = 1");
+    if (!program->profile)
+        TRY(make_profile(program));
 
     attncl_status status = ATTNCL_OK;
-    const size_t n = attncl__command_list_length(&g->command_list);
+    const size_t n = attncl__command_list_length(&program->command_list);
     cl_event *events = attncl__alloc_array(n, sizeof *events);
     REQUIRE(events, ATTNCL_ERR_NO_MEMORY, "events of %zu commands", n);
-    TRY_DONE(attncl__run_begin(g));
-    TRY_DONE(attncl__run_end(g, run_all(g, events)));
-    TRY_DONE(add_run(g, events));
+    TRY_DONE(attncl__run_begin(program));
+    TRY_DONE(attncl__run_end(program, run_all(program, events)));
+    TRY_DONE(add_run(program, events));
 done:
     for (size_t i = 0; i < n; ++i)
         attncl__event_release(&events[i]);
@@ -148,25 +151,27 @@ done:
 
 const attncl_profile_row *attncl_graph_profile_row(const attncl_graph *graph, size_t i)
 {
-    const struct program *g = graph ? attncl__graph_program(graph) : NULL;
-    return g && g->profile && i < g->profile->n_rows ? &g->profile->rows[i] : NULL;
+    const struct program *program = graph ? attncl__graph_program(graph) : NULL;
+    return program && program->profile && i < program->profile->n_rows ? &program->profile->rows[i]
+                                                                       : NULL;
 }
 
 attncl_status attncl_graph_write_trace(const attncl_graph *graph, const char *path)
 {
     REQUIRE(graph && path, ATTNCL_ERR_ARGUMENT, "graph or path is NULL");
-    const struct program *g = attncl__graph_program(graph);
-    REQUIRE(g && g->profile && g->profile->n_samples, ATTNCL_ERR_STATE, "no run was profiled");
+    const struct program *program = attncl__graph_program(graph);
+    REQUIRE(program && program->profile && program->profile->n_samples, ATTNCL_ERR_STATE,
+            "no run was profiled");
 
     attncl_status status = ATTNCL_OK;
-    const struct profile *p = g->profile;
-    const uint64_t origin = p->samples[0].start_ns;
+    const struct profile *profile = program->profile;
+    const uint64_t origin = profile->samples[0].start_ns;
     struct strbuf t = STRBUF_EMPTY;
 
     attncl__strbuf_add(&t, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-    for (size_t i = 0; i < p->n_samples; ++i) {
-        const struct sample *s = &p->samples[i];
-        const struct command *c = &g->command_list.commands[s->command];
+    for (size_t i = 0; i < profile->n_samples; ++i) {
+        const struct sample *s = &profile->samples[i];
+        const struct command *c = &program->command_list.commands[s->command];
         const uint64_t at = s->start_ns > origin ? s->start_ns - origin : 0;
         const uint64_t took = s->end_ns - s->start_ns;
         attncl__strbuf_add(&t, "%s{\"ph\":\"X\",\"pid\":1,\"tid\":%d,", i ? ",\n" : "",
@@ -176,13 +181,13 @@ attncl_status attncl_graph_write_trace(const attncl_graph *graph, const char *pa
         attncl__strbuf_add(&t, "\"dur\":%" PRIu64 ".%03u,", took / 1000, (unsigned)(took % 1000));
         attncl__strbuf_add(&t, "\"name\":");
         attncl__strbuf_add_quoted(&t, c->name);
-        attncl__strbuf_add(&t, ",\"cat\":\"%s\",\"args\":{\"scope\":", g->nodes[c->node].op);
-        attncl__strbuf_add_quoted(&t, g->nodes[c->node].scope); // the caller's text
+        attncl__strbuf_add(&t, ",\"cat\":\"%s\",\"args\":{\"scope\":", program->nodes[c->node].op);
+        attncl__strbuf_add_quoted(&t, program->nodes[c->node].scope); // the caller's text
         attncl__strbuf_add(&t, "}}");
     }
     attncl__strbuf_add(&t, "\n]}\n");
     if (t.failed)
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "trace of %zu commands", p->n_samples));
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "trace of %zu commands", profile->n_samples));
     TRY_DONE(attncl__file_replace(path, &(struct bytes){t.data, t.used}, 1, false));
 done:
     attncl__strbuf_free(&t);

@@ -53,61 +53,62 @@ static bool is_direct(const struct device_caps *caps, const struct gemm *g, int 
            g->m <= CPU_MAX_DIRECT_ROW && g->n <= CPU_MAX_DIRECT_ROW;
 }
 
-static size_t b_pack_bytes(const struct cpu_tile *t, int panel)
+static size_t b_pack_bytes(const struct cpu_tile *tile, int panel)
 {
-    return sizeof(float) * (size_t)(round_up(t->n, panel) * t->k);
+    return sizeof(float) * (size_t)(round_up(tile->n, panel) * tile->k);
 }
 
-static size_t a_pack_bytes(const struct gemm *g, const struct cpu_tile *t)
+static size_t a_pack_bytes(const struct gemm *g, const struct cpu_tile *tile)
 {
-    const int rows = t->m < CPU_A_ROWS ? t->m : CPU_A_ROWS;
+    const int rows = tile->m < CPU_A_ROWS ? tile->m : CPU_A_ROWS;
     const int64_t panels = g->trans_a ? ceil_div(rows, CPU_MR) : 0;
 
-    return sizeof(float) * (size_t)(panels * (CPU_MR * t->k + CPU_A_GAP));
+    return sizeof(float) * (size_t)(panels * (CPU_MR * tile->k + CPU_A_GAP));
 }
 
 // Upper bounds of a work-item's loop iterations: per k of a launch, and additionally per block of k.
-static int64_t iterations_per_k(const struct cpu_tile *t, int panel)
+static int64_t iterations_per_k(const struct cpu_tile *tile, int panel)
 {
-    return 2 * (t->n + panel) + t->m + ceil_div(t->m, CPU_MR) * ceil_div(t->n, panel);
+    return 2 * (tile->n + panel) + tile->m + ceil_div(tile->m, CPU_MR) * ceil_div(tile->n, panel);
 }
 
-static int64_t iterations_per_block(const struct cpu_tile *t, int panel)
+static int64_t iterations_per_block(const struct cpu_tile *tile, int panel)
 {
     // Edge panels are copied element by element; then the epilogue.
-    return 2 * round_up(t->m, CPU_MR) * round_up(t->n, panel);
+    return 2 * round_up(tile->m, CPU_MR) * round_up(tile->n, panel);
 }
 
 // Fits a configuration to the GEMM: tiles of even height within the matrix, blocks of k within the
 // local memory.
 static struct cpu_tile fit_cpu_tile(const struct device_caps *caps, const struct gemm *g,
-                                    struct cpu_tile t, int panel)
+                                    struct cpu_tile tile, int panel)
 {
     // The local-memory argument of an operand that is not packed has one element.
     const size_t local_bytes = caps->local_bytes - (g->trans_a ? 0 : sizeof(float));
     const size_t max_bytes = local_bytes < CPU_PACK_BYTES ? local_bytes : CPU_PACK_BYTES;
 
-    t.m = (int)round_up(ceil_div(g->m, ceil_div(g->m, t.m)), CPU_MR);
-    t.n = (int)round_up(ceil_div(g->n, ceil_div(g->n, t.n)), panel);
-    t.k = (int)round_up(ceil_div(g->k, ceil_div(g->k, t.k)), CPU_K_MULTIPLE);
-    while (t.k > 1 && a_pack_bytes(g, &t) + b_pack_bytes(&t, panel) > max_bytes)
-        t.k = (t.k + 1) / 2;
+    tile.m = (int)round_up(ceil_div(g->m, ceil_div(g->m, tile.m)), CPU_MR);
+    tile.n = (int)round_up(ceil_div(g->n, ceil_div(g->n, tile.n)), panel);
+    tile.k = (int)round_up(ceil_div(g->k, ceil_div(g->k, tile.k)), CPU_K_MULTIPLE);
+    while (tile.k > 1 && a_pack_bytes(g, &tile) + b_pack_bytes(&tile, panel) > max_bytes)
+        tile.k = (tile.k + 1) / 2;
     if (is_direct(caps, g, panel)) {
-        const int64_t fit = (int64_t)(CPU_PACK_BYTES / sizeof(float)) / (t.m + t.n);
-        t.k = (int)(fit < g->k ? fit / CPU_K_MULTIPLE * CPU_K_MULTIPLE : g->k);
+        const int64_t fit = (int64_t)(CPU_PACK_BYTES / sizeof(float)) / (tile.m + tile.n);
+        tile.k = (int)(fit < g->k ? fit / CPU_K_MULTIPLE * CPU_K_MULTIPLE : g->k);
     }
-    return t;
+    return tile;
 }
 
 // True when the device can run the fitted tile and its blocks of k are not too short.
 static bool cpu_tile_is_profitable(const struct device_caps *caps, const struct gemm *g,
-                                   const struct cpu_tile *t, int panel)
+                                   const struct cpu_tile *tile, int panel)
 {
     const int64_t limit = (int64_t)caps->max_loop_iterations;
 
-    if (limit && iterations_per_k(t, panel) * t->k + iterations_per_block(t, panel) > limit)
+    if (limit &&
+        iterations_per_k(tile, panel) * tile->k + iterations_per_block(tile, panel) > limit)
         return false;
-    return t->k >= CPU_MIN_K || t->k >= g->k || t->m * t->n <= CPU_SMALL_TILE;
+    return tile->k >= CPU_MIN_K || tile->k >= g->k || tile->m * tile->n <= CPU_SMALL_TILE;
 }
 
 // *ret: the class's tuned tile.  False unless each core gets at least two tiles: it was measured on
@@ -119,8 +120,8 @@ static bool find_tuned_cpu_tile(const struct device_caps *caps, const struct gem
 
     if (!tuned)
         return false;
-    const struct cpu_tile t = {tuned[GEMM_CPU_TM], tuned[GEMM_CPU_TN], tuned[GEMM_CPU_TK]};
-    *ret = fit_cpu_tile(caps, g, t, panel);
+    const struct cpu_tile tile = {tuned[GEMM_CPU_TM], tuned[GEMM_CPU_TN], tuned[GEMM_CPU_TK]};
+    *ret = fit_cpu_tile(caps, g, tile, panel);
     const int64_t groups = attncl__gemm_tile_count(g, ret->m, ret->n) * g->batch;
     return cpu_tile_is_profitable(caps, g, ret, panel) &&
            (groups >= 2 * (int64_t)caps->compute_units || ret->m * ret->n <= CPU_SMALL_TILE);
@@ -134,10 +135,10 @@ static size_t partials_bytes(const struct gemm *g, int64_t n_splits)
 // Returns the number of splits of k (split-K), which are computed in parallel; 1: no split-K.  When C is small and k is
 // long, this keeps all cores busy with large tiles; small tiles would spend too much time on copying A and B.
 static int64_t choose_n_splits(const struct device_caps *caps, const struct gemm *g,
-                               const struct cpu_tile *t)
+                               const struct cpu_tile *tile)
 {
     const int64_t wanted = CPU_WIDE_PER_CORE * caps->compute_units;
-    const int64_t tiles = attncl__gemm_tile_count(g, t->m, t->n);
+    const int64_t tiles = attncl__gemm_tile_count(g, tile->m, tile->n);
 
     if (!g->trans_a || g->batch != 1 || caps->max_loop_iterations || tiles >= wanted)
         return 1;
@@ -166,46 +167,47 @@ static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const str
                                        int panel, bool *tuned_ret)
 {
     const int64_t wanted = choose_n_groups(caps, g);
-    struct cpu_tile t = {0};
+    struct cpu_tile tile = {0};
 
-    *tuned_ret = !g->causal && !g->trans_a && find_tuned_cpu_tile(caps, g, panel, &t);
+    *tuned_ret = !g->causal && !g->trans_a && find_tuned_cpu_tile(caps, g, panel, &tile);
     if (*tuned_ret)
-        return t;
+        return tile;
     for (int i = g->trans_a ? 0 : N_CPU_WIDE_TILES; i < N_CPU_TILES; ++i) {
-        t = fit_cpu_tile(caps, g, cpu_tile_configs[i], panel);
-        const int64_t groups = attncl__gemm_tile_count(g, t.m, t.n) * g->batch;
-        if (!cpu_tile_is_profitable(caps, g, &t, panel))
+        tile = fit_cpu_tile(caps, g, cpu_tile_configs[i], panel);
+        const int64_t groups = attncl__gemm_tile_count(g, tile.m, tile.n) * g->batch;
+        if (!cpu_tile_is_profitable(caps, g, &tile, panel))
             continue;
         // Tiles smaller than this cost more than idle cores.
-        if (groups >= wanted || t.m * t.n <= CPU_SMALL_TILE)
+        if (groups >= wanted || tile.m * tile.n <= CPU_SMALL_TILE)
             break;
         // Wide tiles do as well if all cores get equally many.
-        if (choose_n_splits(caps, g, &t) > 1 ||
+        if (choose_n_splits(caps, g, &tile) > 1 ||
             (g->trans_a && groups >= CPU_WIDE_PER_CORE * caps->compute_units &&
              groups % caps->compute_units == 0))
             break;
     }
-    return t;
+    return tile;
 }
 
 // Returns how much of k one launch may sum: whole blocks within the device's iteration cap.
 static int64_t choose_k_step(const struct device_caps *caps, const struct gemm *g,
-                             const struct cpu_tile *t, int panel)
+                             const struct cpu_tile *tile, int panel)
 {
     const int64_t limit = (int64_t)caps->max_loop_iterations;
-    const int64_t per_block = iterations_per_k(t, panel) * t->k + iterations_per_block(t, panel);
+    const int64_t per_block =
+        iterations_per_k(tile, panel) * tile->k + iterations_per_block(tile, panel);
 
     if (limit == 0)
         return g->k;
-    return limit / per_block > 1 ? limit / per_block * t->k : t->k;
+    return limit / per_block > 1 ? limit / per_block * tile->k : tile->k;
 }
 
 static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
-                                  const struct cpu_tile *t, int panel)
+                                  const struct cpu_tile *tile, int panel)
 {
     const unsigned vw = l->caps->vector_width;
-    const int64_t tiles_m = ceil_div(g->m, t->m), tiles_n = ceil_div(g->n, t->n);
-    const int64_t k_step = choose_k_step(l->caps, g, t, panel);
+    const int64_t tiles_m = ceil_div(g->m, tile->m), tiles_n = ceil_div(g->n, tile->n);
+    const int64_t k_step = choose_k_step(l->caps, g, tile, panel);
     const bool direct = is_direct(l->caps, g, panel);
     struct kspec spec = kspec_begin("gemm/gemm_cpu.cl", "gemm_cpu_tile");
 
@@ -220,15 +222,15 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
         struct arg_list args = {.n = 0};
 
         arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(k),
-                                 arg_i32(k + k_step < g->k ? k + k_step : g->k), arg_i32(t->m),
-                                 arg_i32(t->n), arg_i32(t->k), arg_i32(tiles_m), arg_i32(tiles_n),
-                                 arg_i32(g->batch)));
+                                 arg_i32(k + k_step < g->k ? k + k_step : g->k), arg_i32(tile->m),
+                                 arg_i32(tile->n), arg_i32(tile->k), arg_i32(tiles_m),
+                                 arg_i32(tiles_n), arg_i32(g->batch)));
         attncl__gemm_add_matrices(&args, g, &g->c);
         if (direct) // unused by the kernel, but a local-memory argument needs at least one element
             arg_list_add(&args, ARGS(arg_local(sizeof(float)), arg_local(sizeof(float))));
         else
-            arg_list_add(&args,
-                         ARGS(arg_local(b_pack_bytes(t, panel)), arg_local(a_pack_bytes(g, t))));
+            arg_list_add(&args, ARGS(arg_local(b_pack_bytes(tile, panel)),
+                                     arg_local(a_pack_bytes(g, tile))));
         attncl__gemm_add_epilogue(&args, g);
         TRY(attncl__launch(l, &spec, grid_1d(tiles_m * tiles_n * g->batch, 1), args.arg, args.n));
     }
@@ -237,7 +239,7 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
 
 // Split-K: the splits are entries of a batch; the epilogue kernel adds their results.
 static attncl_status launch_split_k(struct launcher *l, const struct gemm *g,
-                                    const struct cpu_tile *t, int panel, int64_t n_splits)
+                                    const struct cpu_tile *tile, int panel, int64_t n_splits)
 {
     const int64_t k = g->k / n_splits;
     const struct gemm batch =
@@ -247,7 +249,7 @@ static attncl_status launch_split_k(struct launcher *l, const struct gemm *g,
                 .c = {.span = g->scratch, .ld = g->n, .batch_stride = g->m * g->n},
                 .b_dtype = g->b_dtype, .trans_a = g->trans_a, .trans_b = g->trans_b);
 
-    TRY(launch_tiles(l, &batch, t, panel));
+    TRY(launch_tiles(l, &batch, tile, panel));
     return attncl__gemm_apply_epilogue(l, g, n_splits);
 }
 
@@ -255,13 +257,14 @@ attncl_status attncl__gemm_cpu(struct launcher *l, const struct gemm *g, char ho
 {
     const int panel = cpu_vectors(l->caps->vector_width) * (int)l->caps->vector_width;
     bool tuned = false;
-    const struct cpu_tile t = choose_cpu_tile(l->caps, g, panel, &tuned);
-    const int64_t n_splits = choose_n_splits(l->caps, g, &t);
+    const struct cpu_tile tile = choose_cpu_tile(l->caps, g, panel, &tuned);
+    const int64_t n_splits = choose_n_splits(l->caps, g, &tile);
 
-    snprintf(how, GEMM_HOW_BYTES, "native CPU tiles %dx%dx%d%s, %" PRId64 " work-groups", t.m, t.n,
-             t.k, tuned ? " (tuned)" : "",
-             attncl__gemm_tile_count(g, t.m, t.n) * g->batch * n_splits);
-    return n_splits > 1 ? launch_split_k(l, g, &t, panel, n_splits) : launch_tiles(l, g, &t, panel);
+    snprintf(how, GEMM_HOW_BYTES, "native CPU tiles %dx%dx%d%s, %" PRId64 " work-groups", tile.m,
+             tile.n, tile.k, tuned ? " (tuned)" : "",
+             attncl__gemm_tile_count(g, tile.m, tile.n) * g->batch * n_splits);
+    return n_splits > 1 ? launch_split_k(l, g, &tile, panel, n_splits)
+                        : launch_tiles(l, g, &tile, panel);
 }
 
 size_t attncl__gemm_cpu_scratch(const struct device_caps *caps, const struct gemm *problem)
@@ -271,7 +274,7 @@ size_t attncl__gemm_cpu_scratch(const struct device_caps *caps, const struct gem
     bool tuned = false;
 
     g.scratch_bytes = SIZE_MAX; // no limit
-    const struct cpu_tile t = choose_cpu_tile(caps, &g, panel, &tuned);
-    const int64_t n_splits = choose_n_splits(caps, &g, &t);
+    const struct cpu_tile tile = choose_cpu_tile(caps, &g, panel, &tuned);
+    const int64_t n_splits = choose_n_splits(caps, &g, &tile);
     return n_splits > 1 ? partials_bytes(&g, n_splits) : 0;
 }

@@ -137,15 +137,15 @@ struct json_members attncl__json_elements(struct json_span text)
 }
 
 // Reads the key at *at and moves *at behind its colon.
-static attncl_status read_key(struct json_members *m, size_t *at)
+static attncl_status read_key(struct json_members *members, size_t *at)
 {
-    const char *text = m->text.text;
-    const size_t bytes = m->text.bytes;
+    const char *text = members->text.text;
+    const size_t bytes = members->text.bytes;
 
     if (*at == bytes || text[*at] != '"')
         return fail_expected("a key", *at);
-    m->key.bytes = skip_string(text, bytes, *at) - *at;
-    *at = skip_space(text, bytes, *at + m->key.bytes);
+    members->key.bytes = skip_string(text, bytes, *at) - *at;
+    *at = skip_space(text, bytes, *at + members->key.bytes);
     if (*at == bytes || text[*at] != ':')
         return fail_expected("a colon", *at);
     *at = skip_space(text, bytes, *at + 1);
@@ -153,41 +153,41 @@ static attncl_status read_key(struct json_members *m, size_t *at)
 }
 
 // Reads the member at `at`, after the comma that separates it from the one before.
-static attncl_status read_member(struct json_members *m, size_t at)
+static attncl_status read_member(struct json_members *members, size_t at)
 {
-    const char *text = m->text.text;
-    const size_t bytes = m->text.bytes;
+    const char *text = members->text.text;
+    const size_t bytes = members->text.bytes;
 
-    if (m->n > 0) {
+    if (members->n > 0) {
         if (at == bytes || text[at] != ',')
-            return fail_expected(m->close == '}' ? "a comma or }" : "a comma or ]", at);
+            return fail_expected(members->close == '}' ? "a comma or }" : "a comma or ]", at);
         at = skip_space(text, bytes, at + 1);
     }
-    m->key = (struct json_span){text + at, 0};
-    if (m->close == '}')
-        TRY(read_key(m, &at));
+    members->key = (struct json_span){text + at, 0};
+    if (members->close == '}')
+        TRY(read_key(members, &at));
     if (at == bytes || memchr(",:]}", text[at], 4))
         return fail_expected("a value", at);
-    m->value = (struct json_span){text + at, skip_value(text, bytes, at) - at};
-    m->at = at + m->value.bytes;
-    ++m->n;
+    members->value = (struct json_span){text + at, skip_value(text, bytes, at) - at};
+    members->at = at + members->value.bytes;
+    ++members->n;
     return ATTNCL_OK;
 }
 
-bool attncl__json_next_member(struct json_members *m)
+bool attncl__json_next_member(struct json_members *members)
 {
-    if (m->status != ATTNCL_OK)
+    if (members->status != ATTNCL_OK)
         return false;
-    const char *text = m->text.text;
-    size_t at = skip_space(text, m->text.bytes, m->at);
-    const bool is_end = at < m->text.bytes && text[at] == m->close;
+    const char *text = members->text.text;
+    size_t at = skip_space(text, members->text.bytes, members->at);
+    const bool is_end = at < members->text.bytes && text[at] == members->close;
 
     if (!is_end) {
-        m->status = read_member(m, at);
-        return m->status == ATTNCL_OK;
+        members->status = read_member(members, at);
+        return members->status == ATTNCL_OK;
     }
-    at = skip_space(text, m->text.bytes, at + 1);
-    if (at < m->text.bytes)
-        m->status = fail_expected("the end", at);
+    at = skip_space(text, members->text.bytes, at + 1);
+    if (at < members->text.bytes)
+        members->status = fail_expected("the end", at);
     return false;
 }

@@ -138,11 +138,11 @@ static attncl_status is_single_word(const attncl_tokenizer *t, const char *text,
 }
 
 attncl_status attncl__added_find(const attncl_tokenizer *t, const struct added_set *set,
-                                 const char *text, size_t bytes, struct added_match *m)
+                                 const char *text, size_t bytes, struct added_match *match)
 {
-    size_t at = m->at;
+    size_t at = match->at;
 
-    m->id = -1;
+    match->id = -1;
     for (; set->n > 0 && at < bytes; ++at) {
         if (!set->first[(unsigned char)text[at]])
             continue;
@@ -153,15 +153,15 @@ attncl_status attncl__added_find(const attncl_tokenizer *t, const struct added_s
         bool is_valid = true;
         if (token->single_word)
             TRY(is_single_word(t, text, bytes, &place, &is_valid));
-        m->at = place.end;
+        match->at = place.end;
         if (!is_valid) {
             at = place.end - 1;
             continue;
         }
         const size_t left = token->lstrip ? skip_spaces_back(text, at) : at;
-        m->begin = left > m->end ? left : token->lstrip ? m->end : at;
-        m->end = token->rstrip ? skip_spaces(text, place.end, bytes) : place.end;
-        m->id = token->id;
+        match->begin = left > match->end ? left : token->lstrip ? match->end : at;
+        match->end = token->rstrip ? skip_spaces(text, place.end, bytes) : place.end;
+        match->id = token->id;
         return ATTNCL_OK;
     }
     return ATTNCL_OK;

@@ -184,133 +184,135 @@ done:
 // -- a text
 
 // Appends a text, less what Strip removes at the beginning.
-static void emit(struct decoding *d, const char *text, size_t bytes)
+static void emit(struct decoding *decoding, const char *text, size_t bytes)
 {
-    const struct span strip = d->t->strip_content;
+    const struct span strip = decoding->t->strip_content;
 
-    for (; d->strip > 0 && bytes > 0; --d->strip) {
-        if (bytes < strip.n || memcmp(text, attncl__span(d->t, strip), strip.n) != 0) {
-            d->strip = 0;
+    for (; decoding->strip > 0 && bytes > 0; --decoding->strip) {
+        if (bytes < strip.n || memcmp(text, attncl__span(decoding->t, strip), strip.n) != 0) {
+            decoding->strip = 0;
             break;
         }
         text += strip.n;
         bytes -= strip.n;
     }
-    attncl__strbuf_add_bytes(&d->out, text, bytes);
+    attncl__strbuf_add_bytes(&decoding->out, text, bytes);
 }
 
 // Emits the complete characters of the pending bytes, and U+FFFD for invalid ones; if `ends`, also for an incomplete
 // one.  Byte-level BPE emits one U+FFFD per incomplete character, byte fallback one per byte.
-static void emit_characters(struct decoding *d, bool ends)
+static void emit_characters(struct decoding *decoding, bool ends)
 {
-    struct strbuf *p = &d->pending;
+    struct strbuf *pending = &decoding->pending;
     uint32_t code;
     size_t at = 0, length;
     bool is_cut = false;
 
-    for (; at < p->used; at += length) {
-        length = attncl__utf8_decode(p->data + at, p->used - at, &code);
+    for (; at < pending->used; at += length) {
+        length = attncl__utf8_decode(pending->data + at, pending->used - at, &code);
         if (length > 0) {
-            emit(d, p->data + at, length);
+            emit(decoding, pending->data + at, length);
             continue;
         }
-        length = attncl__utf8_measure_invalid(p->data + at, p->used - at, &is_cut);
+        length = attncl__utf8_measure_invalid(pending->data + at, pending->used - at, &is_cut);
         if (is_cut && !ends)
             break;
-        if (d->t->has_byte_fallback)
+        if (decoding->t->has_byte_fallback)
             length = 1;
-        emit(d, replacement, REPLACEMENT_BYTES);
+        emit(decoding, replacement, REPLACEMENT_BYTES);
     }
     if (at > 0)
-        memmove(p->data, p->data + at, p->used - at);
-    p->used -= at;
+        memmove(pending->data, pending->data + at, pending->used - at);
+    pending->used -= at;
 }
 
 // Ends a run of bytes.  As in `tokenizers`, byte fallback decodes a run as a whole or not at all, except in a stream.
-static void end_bytes(struct decoding *d)
+static void end_bytes(struct decoding *decoding)
 {
     uint32_t code;
     size_t at = 0, length;
-    struct strbuf *p = &d->pending;
+    struct strbuf *pending = &decoding->pending;
 
-    if (!d->is_stream && d->t->has_byte_fallback) {
-        while (at < p->used && (length = attncl__utf8_decode(p->data + at, p->used - at, &code)))
+    if (!decoding->is_stream && decoding->t->has_byte_fallback) {
+        while (at < pending->used &&
+               (length = attncl__utf8_decode(pending->data + at, pending->used - at, &code)))
             at += length;
-        for (size_t i = 0; i < p->used && at < p->used; ++i)
-            emit(d, replacement, REPLACEMENT_BYTES);
-        p->used = at < p->used ? 0 : p->used;
+        for (size_t i = 0; i < pending->used && at < pending->used; ++i)
+            emit(decoding, replacement, REPLACEMENT_BYTES);
+        pending->used = at < pending->used ? 0 : pending->used;
     }
-    emit_characters(d, true);
+    emit_characters(decoding, true);
 }
 
-static attncl_status add_token(struct decoding *d, const struct token *token)
+static attncl_status add_token(struct decoding *decoding, const struct token *token)
 {
-    const attncl_tokenizer *t = d->t;
+    const attncl_tokenizer *t = decoding->t;
     const bool is_byte = token->byte >= 0;
     const char byte = (char)token->byte;
     const bool is_byte_level = t->n_step > 0 && t->step[0].kind == DECODE_BYTE_LEVEL;
     struct span out = token->out;
 
     if (!is_byte && !is_byte_level)
-        end_bytes(d);
-    if (t->joins_by_space && d->is_started)
-        emit(d, " ", 1);
+        end_bytes(decoding);
+    if (t->joins_by_space && decoding->is_started)
+        emit(decoding, " ", 1);
     if (is_byte) {
-        attncl__strbuf_add_bytes(&d->pending, &byte, 1);
+        attncl__strbuf_add_bytes(&decoding->pending, &byte, 1);
     } else if (is_byte_level) {
-        attncl__strbuf_add_bytes(&d->pending, attncl__span(t, out), out.n);
-    } else if (!d->is_started && t->n_step > 0) { // Metaspace has another text for the first token
+        attncl__strbuf_add_bytes(&decoding->pending, attncl__span(t, out), out.n);
+    } else if (!decoding->is_started &&
+               t->n_step > 0) { // Metaspace has another text for the first token
         struct strbuf first = STRBUF_EMPTY;
-        const attncl_status status = apply_steps(t, token->text, true, d->scratch, &first);
+        const attncl_status status = apply_steps(t, token->text, true, decoding->scratch, &first);
         if (status == ATTNCL_OK)
-            emit(d, first.data, first.used);
+            emit(decoding, first.data, first.used);
         attncl__strbuf_free(&first);
         TRY(status);
     } else {
-        emit(d, attncl__span(t, out), out.n);
+        emit(decoding, attncl__span(t, out), out.n);
     }
-    if (is_byte_level || (is_byte && d->is_stream))
-        emit_characters(d, false);
-    d->is_started = true;
+    if (is_byte_level || (is_byte && decoding->is_stream))
+        emit_characters(decoding, false);
+    decoding->is_started = true;
     return ATTNCL_OK;
 }
 
-static attncl_status finish(struct decoding *d)
+static attncl_status finish(struct decoding *decoding)
 {
-    attncl__strbuf_add_bytes(&d->out, "", 0);
-    REQUIRE(!d->out.failed && !d->pending.failed, ATTNCL_ERR_NO_MEMORY, "a text");
+    attncl__strbuf_add_bytes(&decoding->out, "", 0);
+    REQUIRE(!decoding->out.failed && !decoding->pending.failed, ATTNCL_ERR_NO_MEMORY, "a text");
     return ATTNCL_OK;
 }
 
-void attncl__decode_begin(struct decoding *d)
+void attncl__decode_begin(struct decoding *decoding)
 {
-    d->is_started = false;
-    d->strip = d->t->strip;
-    d->pending.used = 0;
+    decoding->is_started = false;
+    decoding->strip = decoding->t->strip;
+    decoding->pending.used = 0;
 }
 
-attncl_status attncl__decode_add(struct decoding *d, const int32_t *tokens, size_t n)
+attncl_status attncl__decode_add(struct decoding *decoding, const int32_t *tokens, size_t n)
 {
-    d->out.used = 0;
+    decoding->out.used = 0;
     for (size_t i = 0; i < n; ++i) {
         const size_t id = (size_t)(uint32_t)tokens[i];
-        const struct token *token = id < d->t->n_tokens ? &d->t->token[id] : NULL;
-        if (token && token->is_known && !(d->skip_special && token->is_special))
-            TRY(add_token(d, token));
+        const struct token *token = id < decoding->t->n_tokens ? &decoding->t->token[id] : NULL;
+        if (token && token->is_known && !(decoding->skip_special && token->is_special))
+            TRY(add_token(decoding, token));
     }
-    return finish(d);
+    return finish(decoding);
 }
 
-attncl_status attncl__decode_end(struct decoding *d)
+attncl_status attncl__decode_end(struct decoding *decoding)
 {
-    end_bytes(d);
-    return finish(d);
+    end_bytes(decoding);
+    return finish(decoding);
 }
 
-void attncl__decode_free(struct decoding *d)
+void attncl__decode_free(struct decoding *decoding)
 {
-    attncl__strbuf_free(&d->pending);
-    attncl__strbuf_free(&d->out);
-    attncl__strbuf_free(&d->scratch[0]);
-    attncl__strbuf_free(&d->scratch[1]);
+    attncl__strbuf_free(&decoding->pending);
+    attncl__strbuf_free(&decoding->out);
+    attncl__strbuf_free(&decoding->scratch[0]);
+    attncl__strbuf_free(&decoding->scratch[1]);
 }

@@ -252,18 +252,18 @@ attncl_status attncl__added_add(attncl_tokenizer *t, struct added_set *set,
                                 const struct added_token *token);
 // Call once all tokens are added and the arena no longer grows.
 void attncl__added_prepare(const attncl_tokenizer *t, struct added_set *set);
-// Finds the next match after *m and stores it there.
+// Finds the next match after *match and stores it there.
 attncl_status attncl__added_find(const attncl_tokenizer *t, const struct added_set *set,
-                                 const char *text, size_t bytes, struct added_match *m);
+                                 const char *text, size_t bytes, struct added_match *match);
 
 // Appends the bytes that a byte-level token represents; false when a character represents none.
 bool attncl__token_to_bytes(const char *text, size_t bytes, struct strbuf *out);
 // Computes the `out` and `byte` of all tokens.
 attncl_status attncl__decode_prepare(attncl_tokenizer *t);
-void attncl__decode_begin(struct decoding *d);
-attncl_status attncl__decode_add(struct decoding *d, const int32_t *tokens, size_t n);
-attncl_status attncl__decode_end(struct decoding *d);
-void attncl__decode_free(struct decoding *d);
+void attncl__decode_begin(struct decoding *decoding);
+attncl_status attncl__decode_add(struct decoding *decoding, const int32_t *tokens, size_t n);
+attncl_status attncl__decode_end(struct decoding *decoding);
+void attncl__decode_free(struct decoding *decoding);
 
 // -- helpers for reading tokenizer.json; `what` names an object in messages
 

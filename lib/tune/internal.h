@@ -9,15 +9,7 @@
 
 // -- workloads.c, candidates.c
 
-enum workload_kind {
-    WORK_GEMM,
-    WORK_BATCH,
-    WORK_ATTENTION,
-    WORK_AFT,
-    WORK_SOFTMAX,
-    WORK_NORM,
-    WORK_GELU
-};
+enum workload_kind { WORK_GEMM, WORK_ATTENTION, WORK_AFT, WORK_SOFTMAX, WORK_NORM, WORK_GELU };
 
 // Describes a graph of one node with output "y".  Output "probe" is a small part of it, for waiting.
 struct workload {
@@ -25,7 +17,7 @@ struct workload {
     int class;
     const char *name;
     enum workload_kind kind;
-    // GEMM: m n k.  BATCH: batch n k, C is n x n.  ATTENTION: B*H T D.  AFT: T C window.  Others: rows, width.
+    // GEMM: m n k, batch (0: 1).  ATTENTION: B*H T D.  AFT: T C window.  Others: rows, width.
     int64_t size[4];
     bool flag; // GEMM: B transposed; AFT: with a mask
 };
@@ -50,7 +42,7 @@ struct workload_data {
 };
 // Fills data that is all zeros.  The caller clears it, after a failure too.
 attncl_status attncl__workload_fill(attncl_context *ctx, const struct workload *w,
-                                    struct workload_data *d);
+                                    struct workload_data *data);
 void attncl__workload_clear(struct workload_data *data);
 
 // Builds and compiles a graph with the context's current tuning table.  Destroy it before the data.
@@ -71,15 +63,15 @@ struct variant {
 
 // Creates the graph with the context's current tuning table, runs it once and reads its result.
 attncl_status attncl__variant_begin(attncl_context *ctx, const struct workload *w,
-                                    const struct workload_data *data, struct variant *s);
-void attncl__variant_end(struct variant *s);
+                                    const struct workload_data *data, struct variant *variant);
+void attncl__variant_end(struct variant *variant);
 
 // True when the results agree within the rounding of sums of `terms` terms in different orders.
 bool attncl__variants_agree(const struct variant *a, const struct variant *b, int64_t n,
                             double terms);
 
 // Measures the seconds per run.
-attncl_status attncl__variant_measure(struct variant *s, int runs, double *seconds_ret);
+attncl_status attncl__variant_measure(struct variant *variant, int runs, double *seconds_ret);
 
 enum { TRIAL_WORKLOADS = 2 };
 
@@ -105,9 +97,9 @@ struct tuning_trial {
 };
 
 // Finds the workloads and creates their data.
-attncl_status attncl__tuning_trial_begin(struct tuning_trial *c);
+attncl_status attncl__tuning_trial_begin(struct tuning_trial *trial);
 // Fails if the built-in choice does; a candidate that fails is logged and left out.
-attncl_status attncl__tuning_trial_run(struct tuning_trial *c);
-void attncl__tuning_trial_end(struct tuning_trial *c);
+attncl_status attncl__tuning_trial_run(struct tuning_trial *trial);
+void attncl__tuning_trial_end(struct tuning_trial *trial);
 
 #endif

@@ -90,28 +90,28 @@ done:
     return status;
 }
 
-static void report_trial(const struct tuner *t, const struct tuning_trial *c, const char *note)
+static void report_trial(const struct tuner *t, const struct tuning_trial *trial, const char *note)
 {
     struct strbuf row = STRBUF_EMPTY, names = STRBUF_EMPTY;
     attncl_tune_result result = {
         .struct_size = sizeof result,
-        .kernel = attncl__tune_kernels[c->kernel].name,
-        .shapes = attncl__tune_kernels[c->kernel].classes[c->class],
-        .built_in_ms = 1e3 * c->built_in_seconds,
-        .best_ms = 1e3 * c->best_seconds,
-        .gain = c->gain,
-        .kept = c->kept,
-        .n_tried = (size_t)c->n_tried,
-        .n_rows = (size_t)c->n_rows,
+        .kernel = attncl__tune_kernels[trial->kernel].name,
+        .shapes = attncl__tune_kernels[trial->kernel].classes[trial->class],
+        .built_in_ms = 1e3 * trial->built_in_seconds,
+        .best_ms = 1e3 * trial->best_seconds,
+        .gain = trial->gain,
+        .kept = trial->kept,
+        .n_tried = (size_t)trial->n_tried,
+        .n_rows = (size_t)trial->n_rows,
         .note = note,
     };
 
     if (!t->options.report)
         return;
-    for (int i = 0; i < c->n_work; ++i)
-        attncl__strbuf_add(&names, "%s%s", i ? ", " : "", c->work[i]->name);
-    if (c->best_row)
-        attncl__tuned_add_values(c->kernel, c->best_row->value, &row);
+    for (int i = 0; i < trial->n_work; ++i)
+        attncl__strbuf_add(&names, "%s%s", i ? ", " : "", trial->work[i]->name);
+    if (trial->best_row)
+        attncl__tuned_add_values(trial->kernel, trial->best_row->value, &row);
     result.workload = names.data ? names.data : "";
     result.row = row.data;
     t->options.report(&result, t->options.user);

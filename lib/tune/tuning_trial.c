@@ -35,32 +35,33 @@ static attncl_status wait_for_result(attncl_graph *g)
 }
 
 attncl_status attncl__variant_begin(attncl_context *ctx, const struct workload *w,
-                                    const struct workload_data *data, struct variant *s)
+                                    const struct workload_data *data, struct variant *variant)
 {
-    const size_t bytes = (size_t)data->n_result * sizeof *s->result;
+    const size_t bytes = (size_t)data->n_result * sizeof *variant->result;
     attncl_status status = ATTNCL_OK;
     cl_mem y = NULL;
 
-    TRY(attncl__workload_create_graph(ctx, w, data, &s->graph));
-    s->result = attncl__alloc_array((size_t)data->n_result, sizeof *s->result);
-    REQUIRE(s->result, ATTNCL_ERR_NO_MEMORY, "a result of %lld floats", (long long)data->n_result);
+    TRY(attncl__workload_create_graph(ctx, w, data, &variant->graph));
+    variant->result = attncl__alloc_array((size_t)data->n_result, sizeof *variant->result);
+    REQUIRE(variant->result, ATTNCL_ERR_NO_MEMORY, "a result of %lld floats",
+            (long long)data->n_result);
     // attncl__variants_agree() detects elements that no kernel wrote.
     TRY(attncl__buffer_create(ctx, bytes, &y));
     TRY_DONE(attncl__buffer_fill(ctx, y, CANARY_WORD, 0, bytes));
-    TRY_DONE(attncl_graph_bind(s->graph, "y", y, 0));
-    TRY_DONE(attncl_graph_run(s->graph));
-    TRY_DONE(attncl__buffer_read(ctx, y, 0, s->result, bytes));
-    TRY_DONE(attncl_graph_bind(s->graph, "y", NULL, 0));
+    TRY_DONE(attncl_graph_bind(variant->graph, "y", y, 0));
+    TRY_DONE(attncl_graph_run(variant->graph));
+    TRY_DONE(attncl__buffer_read(ctx, y, 0, variant->result, bytes));
+    TRY_DONE(attncl_graph_bind(variant->graph, "y", NULL, 0));
 done:
     attncl__buffer_release(&y);
     return status;
 }
 
-void attncl__variant_end(struct variant *s)
+void attncl__variant_end(struct variant *variant)
 {
-    attncl_graph_destroy(s->graph);
-    attncl__free(s->result);
-    memset(s, 0, sizeof *s);
+    attncl_graph_destroy(variant->graph);
+    attncl__free(variant->result);
+    memset(variant, 0, sizeof *variant);
 }
 
 bool attncl__variants_agree(const struct variant *a, const struct variant *b, int64_t n,
@@ -77,13 +78,13 @@ bool attncl__variants_agree(const struct variant *a, const struct variant *b, in
     return attncl__error_is_within(&worst, allowed * worst.largest);
 }
 
-attncl_status attncl__variant_measure(struct variant *s, int runs, double *seconds_ret)
+attncl_status attncl__variant_measure(struct variant *variant, int runs, double *seconds_ret)
 {
     const double start = attncl__clock_seconds();
 
     for (int i = 0; i < runs; ++i)
-        TRY(attncl_graph_run(s->graph));
-    TRY(wait_for_result(s->graph));
+        TRY(attncl_graph_run(variant->graph));
+    TRY(wait_for_result(variant->graph));
     *seconds_ret = (attncl__clock_seconds() - start) / runs;
     return ATTNCL_OK;
 }
@@ -114,14 +115,14 @@ static attncl_status measure_ab(struct variant *a, struct variant *b, int runs, 
     return ATTNCL_OK;
 }
 
-static struct tune_entry *get_row(const struct tuning_trial *c)
+static struct tune_entry *get_row(const struct tuning_trial *trial)
 {
-    return &c->ctx->caps.tuned->entries[c->kernel][c->class];
+    return &trial->ctx->caps.tuned->entries[trial->kernel][trial->class];
 }
 
-static void set_row(const struct tuning_trial *c, const struct candidate *candidate)
+static void set_row(const struct tuning_trial *trial, const struct candidate *candidate)
 {
-    struct tune_entry *row = get_row(c);
+    struct tune_entry *row = get_row(trial);
 
     memset(row->value, 0, sizeof row->value);
     if (candidate)
@@ -131,16 +132,17 @@ static void set_row(const struct tuning_trial *c, const struct candidate *candid
     atomic_store(&row->logged, true); // the report has it already
 }
 
-attncl_status attncl__tuning_trial_begin(struct tuning_trial *c)
+attncl_status attncl__tuning_trial_begin(struct tuning_trial *trial)
 {
     for (size_t i = 0; i < attncl__n_workloads; ++i) {
         const struct workload *w = &attncl__workloads[i];
-        if ((w->kernels & (1u << c->kernel)) && w->class == c->class && c->n_work < TRIAL_WORKLOADS)
-            c->work[c->n_work++] = w;
+        if ((w->kernels & (1u << trial->kernel)) && w->class == trial->class &&
+            trial->n_work < TRIAL_WORKLOADS)
+            trial->work[trial->n_work++] = w;
     }
-    for (int i = 0; i < c->n_work; ++i) {
-        TRY(attncl__workload_fill(c->ctx, c->work[i], &c->data[i]));
-        c->flop += c->data[i].flop;
+    for (int i = 0; i < trial->n_work; ++i) {
+        TRY(attncl__workload_fill(trial->ctx, trial->work[i], &trial->data[i]));
+        trial->flop += trial->data[i].flop;
     }
     return ATTNCL_OK;
 }
@@ -151,19 +153,19 @@ static void end_variants(struct variant variants[TRIAL_WORKLOADS])
         attncl__variant_end(&variants[i]);
 }
 
-void attncl__tuning_trial_end(struct tuning_trial *c)
+void attncl__tuning_trial_end(struct tuning_trial *trial)
 {
-    end_variants(c->built_in);
-    end_variants(c->best);
-    for (int i = 0; i < c->n_work; ++i)
-        attncl__workload_clear(&c->data[i]);
+    end_variants(trial->built_in);
+    end_variants(trial->best);
+    for (int i = 0; i < trial->n_work; ++i)
+        attncl__workload_clear(&trial->data[i]);
 }
 
-static attncl_status begin_variants(const struct tuning_trial *c,
+static attncl_status begin_variants(const struct tuning_trial *trial,
                                     struct variant variants[TRIAL_WORKLOADS])
 {
-    for (int i = 0; i < c->n_work; ++i)
-        TRY(attncl__variant_begin(c->ctx, c->work[i], &c->data[i], &variants[i]));
+    for (int i = 0; i < trial->n_work; ++i)
+        TRY(attncl__variant_begin(trial->ctx, trial->work[i], &trial->data[i], &variants[i]));
     return ATTNCL_OK;
 }
 
@@ -171,138 +173,138 @@ enum sample_kind { FASTEST, MEDIAN };
 
 // Returns the time of `other` relative to the built-in choice, averaged over the workloads.
 // *slowest_ret: the largest.
-static double compute_ratio(const struct tuning_trial *c,
+static double compute_ratio(const struct tuning_trial *trial,
                             const struct variant other[TRIAL_WORKLOADS], enum sample_kind kind,
                             double *slowest_ret)
 {
     double sum = 0;
 
     *slowest_ret = 0;
-    for (int i = 0; i < c->n_work; ++i) {
+    for (int i = 0; i < trial->n_work; ++i) {
         const int at = kind == MEDIAN ? other[i].n_samples / 2 : 0;
-        const double r = other[i].sample[at] / c->built_in[i].sample[at];
+        const double r = other[i].sample[at] / trial->built_in[i].sample[at];
         sum += r;
         *slowest_ret = fmax(*slowest_ret, r);
     }
-    return sum / c->n_work;
+    return sum / trial->n_work;
 }
 
-static attncl_status measure_ab_all(struct tuning_trial *c, struct variant other[TRIAL_WORKLOADS],
-                                    double seconds)
+static attncl_status measure_ab_all(struct tuning_trial *trial,
+                                    struct variant other[TRIAL_WORKLOADS], double seconds)
 {
-    for (int i = 0; i < c->n_work; ++i)
-        TRY(measure_ab(&c->built_in[i], &other[i], c->runs[i], seconds / c->n_work));
+    for (int i = 0; i < trial->n_work; ++i)
+        TRY(measure_ab(&trial->built_in[i], &other[i], trial->runs[i], seconds / trial->n_work));
     return ATTNCL_OK;
 }
 
-static void log_left_out(const struct tuning_trial *c, const struct candidate *candidate,
+static void log_left_out(const struct tuning_trial *trial, const struct candidate *candidate,
                          const char *why)
 {
     struct strbuf row = STRBUF_EMPTY;
 
-    attncl__tuned_add_values(c->kernel, candidate->value, &row);
+    attncl__tuned_add_values(trial->kernel, candidate->value, &row);
     attncl__log(ATTNCL_LOG_WARN, "tuning %s: %s is left out, %s",
-                attncl__tune_kernels[c->kernel].name, row.data ? row.data : "a row", why);
+                attncl__tune_kernels[trial->kernel].name, row.data ? row.data : "a row", why);
     attncl__strbuf_free(&row);
 }
 
 // Makes the candidate the best one if it is faster.  Its failure does not fail the trial.
-static void try_candidate(struct tuning_trial *c, const struct candidate *candidate, double seconds,
-                          double *best_ratio)
+static void try_candidate(struct tuning_trial *trial, const struct candidate *candidate,
+                          double seconds, double *best_ratio)
 {
     struct variant variants[TRIAL_WORKLOADS] = {{.graph = NULL}};
     double slowest;
 
-    set_row(c, candidate);
-    if (begin_variants(c, variants) != ATTNCL_OK) {
-        log_left_out(c, candidate, attncl_last_error());
+    set_row(trial, candidate);
+    if (begin_variants(trial, variants) != ATTNCL_OK) {
+        log_left_out(trial, candidate, attncl_last_error());
         goto done;
     }
-    if (atomic_load(&get_row(c)->rejected)) // logged where it was rejected
+    if (atomic_load(&get_row(trial)->rejected)) // logged where it was rejected
         goto done;
-    for (int i = 0; i < c->n_work; ++i)
-        if (!attncl__variants_agree(&c->built_in[i], &variants[i], c->data[i].n_result,
-                                    c->data[i].terms)) {
-            log_left_out(c, candidate, "its result differs from the built-in choice's");
+    for (int i = 0; i < trial->n_work; ++i)
+        if (!attncl__variants_agree(&trial->built_in[i], &variants[i], trial->data[i].n_result,
+                                    trial->data[i].terms)) {
+            log_left_out(trial, candidate, "its result differs from the built-in choice's");
             goto done;
         }
-    if (measure_ab_all(c, variants, seconds) != ATTNCL_OK) {
-        log_left_out(c, candidate, attncl_last_error());
+    if (measure_ab_all(trial, variants, seconds) != ATTNCL_OK) {
+        log_left_out(trial, candidate, attncl_last_error());
         goto done;
     }
-    const double r = compute_ratio(c, variants, FASTEST, &slowest);
+    const double r = compute_ratio(trial, variants, FASTEST, &slowest);
     if (r < *best_ratio) {
         struct variant old[TRIAL_WORKLOADS];
 
-        memcpy(old, c->best, sizeof old);
-        memcpy(c->best, variants, sizeof variants);
+        memcpy(old, trial->best, sizeof old);
+        memcpy(trial->best, variants, sizeof variants);
         memcpy(variants, old, sizeof old);
         *best_ratio = r;
-        c->best_row = candidate;
+        trial->best_row = candidate;
     }
 
 done:
     end_variants(variants);
 }
 
-static void first_round(struct tuning_trial *c)
+static void first_round(struct tuning_trial *trial)
 {
-    const double end = attncl__clock_seconds() + (1 - final_share) * c->seconds;
+    const double end = attncl__clock_seconds() + (1 - final_share) * trial->seconds;
     double best_ratio = HUGE_VAL;
 
     for (size_t i = 0; i < attncl__n_candidates; ++i)
-        c->n_rows += attncl__candidates[i].kernel == c->kernel;
-    const double seconds = candidates_share * c->seconds / c->n_rows;
+        trial->n_rows += attncl__candidates[i].kernel == trial->kernel;
+    const double seconds = candidates_share * trial->seconds / trial->n_rows;
     for (size_t i = 0; i < attncl__n_candidates && attncl__clock_seconds() < end; ++i)
-        if (attncl__candidates[i].kernel == c->kernel) {
-            try_candidate(c, &attncl__candidates[i], seconds, &best_ratio);
-            ++c->n_tried;
+        if (attncl__candidates[i].kernel == trial->kernel) {
+            try_candidate(trial, &attncl__candidates[i], seconds, &best_ratio);
+            ++trial->n_tried;
         }
 }
 
-static attncl_status second_round(struct tuning_trial *c)
+static attncl_status second_round(struct tuning_trial *trial)
 {
     double slowest, slowest_median;
 
-    if (c->best_row)
-        TRY(measure_ab_all(c, c->best, final_share * c->seconds));
-    for (int i = 0; i < c->n_work; ++i) {
-        c->built_in_seconds += c->built_in[i].sample[0];
-        if (c->best_row)
-            c->best_seconds += c->best[i].sample[0];
+    if (trial->best_row)
+        TRY(measure_ab_all(trial, trial->best, final_share * trial->seconds));
+    for (int i = 0; i < trial->n_work; ++i) {
+        trial->built_in_seconds += trial->built_in[i].sample[0];
+        if (trial->best_row)
+            trial->best_seconds += trial->best[i].sample[0];
     }
-    if (!c->best_row)
+    if (!trial->best_row)
         return ATTNCL_OK;
-    const double by_min = compute_ratio(c, c->best, FASTEST, &slowest);
-    const double by_median = compute_ratio(c, c->best, MEDIAN, &slowest_median);
-    c->gain = 1 / fmax(by_min, by_median) - 1;
-    c->kept = c->gain >= min_gain && slowest <= 1 + max_loss;
+    const double by_min = compute_ratio(trial, trial->best, FASTEST, &slowest);
+    const double by_median = compute_ratio(trial, trial->best, MEDIAN, &slowest_median);
+    trial->gain = 1 / fmax(by_min, by_median) - 1;
+    trial->kept = trial->gain >= min_gain && slowest <= 1 + max_loss;
     return ATTNCL_OK;
 }
 
-attncl_status attncl__tuning_trial_run(struct tuning_trial *c)
+attncl_status attncl__tuning_trial_run(struct tuning_trial *trial)
 {
-    struct tune_table *table = c->ctx->caps.tuned;
+    struct tune_table *table = trial->ctx->caps.tuned;
     struct tune_entry backend_rows[TUNE_MAX_CLASSES];
     attncl_status status = ATTNCL_OK;
 
     // Native tiles are compared with each other, even if the backend would be CLBlast.
     memcpy(backend_rows, table->entries[TUNE_GEMM_BACKEND], sizeof backend_rows);
-    if (c->kernel == TUNE_GEMM_GPU)
+    if (trial->kernel == TUNE_GEMM_GPU)
         table->entries[TUNE_GEMM_BACKEND][TUNE_SINGLE] = (struct tune_entry){.line = 1};
-    set_row(c, NULL);
-    TRY_DONE(begin_variants(c, c->built_in));
-    for (int i = 0; i < c->n_work; ++i) {
-        double *const seconds = &c->built_in[i].sample[0];
-        TRY_DONE(attncl__variant_measure(&c->built_in[i], 1, seconds));
-        c->runs[i] = (int)fmin(fmax(ceil(sample_seconds / *seconds), 1), MAX_RUNS);
+    set_row(trial, NULL);
+    TRY_DONE(begin_variants(trial, trial->built_in));
+    for (int i = 0; i < trial->n_work; ++i) {
+        double *const seconds = &trial->built_in[i].sample[0];
+        TRY_DONE(attncl__variant_measure(&trial->built_in[i], 1, seconds));
+        trial->runs[i] = (int)fmin(fmax(ceil(sample_seconds / *seconds), 1), MAX_RUNS);
     }
-    first_round(c);
-    TRY_DONE(second_round(c));
+    first_round(trial);
+    TRY_DONE(second_round(trial));
 
 done:
-    set_row(c, c->kept ? c->best_row : NULL);
-    if (c->kernel != TUNE_GEMM_BACKEND)
+    set_row(trial, trial->kept ? trial->best_row : NULL);
+    if (trial->kernel != TUNE_GEMM_BACKEND)
         memcpy(table->entries[TUNE_GEMM_BACKEND], backend_rows, sizeof backend_rows);
     return status;
 }

@@ -56,55 +56,50 @@ static attncl_status add_mask(attncl_context *ctx, int64_t n, attncl_tensor **re
     }
 
 attncl_status attncl__workload_fill(attncl_context *ctx, const struct workload *w,
-                                    struct workload_data *d)
+                                    struct workload_data *data)
 {
     const int64_t a = w->size[0], b = w->size[1], c = w->size[2];
+    const int64_t batch = w->size[3] ? w->size[3] : 1;
 
     switch (w->kind) {
     case WORK_GEMM:
-        d->n_result = a * b;
-        d->terms = (double)c;
-        d->flop = 2.0 * (double)(a * b * c);
+        data->n_result = batch * a * b;
+        data->terms = (double)c;
+        data->flop = 2.0 * (double)(batch * a * b * c);
         if (w->flag) {
-            TRY(add_floats(ctx, DIMS(a, c), &d->in[0]));
-            return add_floats(ctx, DIMS(b, c), &d->in[1]);
+            TRY(add_floats(ctx, DIMS(a, c), &data->in[0]));
+            return add_floats(ctx, DIMS(b, c), &data->in[1]);
         }
-        TRY(add_floats(ctx, DIMS(1, a, c), &d->in[0]));
-        return add_floats(ctx, DIMS(1, c, b), &d->in[1]);
-    case WORK_BATCH:
-        d->n_result = a * b * b;
-        d->terms = (double)c;
-        d->flop = 2.0 * (double)(a * b * b * c);
-        TRY(add_floats(ctx, DIMS(a, b, c), &d->in[0]));
-        return add_floats(ctx, DIMS(a, c, b), &d->in[1]);
+        TRY(add_floats(ctx, DIMS(batch, a, c), &data->in[0]));
+        return add_floats(ctx, DIMS(batch, c, b), &data->in[1]);
     case WORK_ATTENTION:
-        d->n_result = a * b * c;
-        d->terms = (double)b;
-        d->flop = 4.0 * (double)(a * b * b * c);
+        data->n_result = a * b * c;
+        data->terms = (double)b;
+        data->flop = 4.0 * (double)(a * b * b * c);
         for (int i = 0; i < 3; ++i)
-            TRY(add_floats(ctx, DIMS(a, 1, b, c), &d->in[i]));
+            TRY(add_floats(ctx, DIMS(a, 1, b, c), &data->in[i]));
         return ATTNCL_OK;
     case WORK_AFT:
-        d->n_result = a * b;
-        d->terms = (double)a;
-        d->flop = 4.0 * (double)a * (double)b * (double)(w->flag ? a : 2 * w->size[2]);
+        data->n_result = a * b;
+        data->terms = (double)a;
+        data->flop = 4.0 * (double)a * (double)b * (double)(w->flag ? a : 2 * w->size[2]);
         for (int i = 0; i < 3; ++i)
-            TRY(add_floats(ctx, DIMS(a, 1, b), &d->in[i]));
-        TRY(add_floats(ctx, DIMS(a, a), &d->in[3]));
-        return w->flag ? add_mask(ctx, a, &d->in[4]) : ATTNCL_OK;
+            TRY(add_floats(ctx, DIMS(a, 1, b), &data->in[i]));
+        TRY(add_floats(ctx, DIMS(a, a), &data->in[3]));
+        return w->flag ? add_mask(ctx, a, &data->in[4]) : ATTNCL_OK;
     case WORK_SOFTMAX:
     case WORK_NORM:
     case WORK_GELU:
         break;
     }
-    d->n_result = a * b;
-    d->terms = (double)b;
-    d->flop = 20.0 * (double)(a * b);
-    TRY(add_floats(ctx, DIMS(a, b), &d->in[0]));
+    data->n_result = a * b;
+    data->terms = (double)b;
+    data->flop = 20.0 * (double)(a * b);
+    TRY(add_floats(ctx, DIMS(a, b), &data->in[0]));
     if (w->kind != WORK_NORM)
         return ATTNCL_OK;
-    TRY(add_floats(ctx, DIMS(b), &d->in[1]));
-    return add_floats(ctx, DIMS(b), &d->in[2]);
+    TRY(add_floats(ctx, DIMS(b), &data->in[1]));
+    return add_floats(ctx, DIMS(b), &data->in[2]);
 }
 
 void attncl__workload_clear(struct workload_data *data)
@@ -127,8 +122,6 @@ static attncl_value add_result(attncl_graph *g, const struct workload *w,
     case WORK_GEMM:
         return w->flag ? attncl_linear(g, in[0], in[1], ATTNCL_NONE_VALUE)
                        : attncl_bmm(g, in[0], in[1]);
-    case WORK_BATCH:
-        return attncl_bmm(g, in[0], in[1]);
     case WORK_ATTENTION:
         return attncl_attention(g, NULL, &qkv, NULL);
     case WORK_AFT:
