@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Helpers of the fusion rules: matching over producer and consumer links.
 
 #include "compile/fuse.h"
 
