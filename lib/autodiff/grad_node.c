@@ -30,7 +30,6 @@ static bool rule_applies(const struct grad_rule *rule, const struct op_sig *sig)
     return !rule->when || rule->when(sig);
 }
 
-// True when some rule gives the gradient of input `i`.
 static bool has_gradient(const struct op_class *cls, const struct op_sig *sig, int i)
 {
     for (int r = 0; r < cls->n_grad; ++r)
@@ -128,7 +127,6 @@ static attncl_value resolve_ref(struct node_grad *pass, struct grad_ref ref)
     }
 }
 
-// True when the rule has an incoming gradient.
 static bool has_incoming_grad(struct node_grad *pass, const struct grad_rule *rule)
 {
     for (int i = 0; i < GRAD_MAX_IN; ++i)

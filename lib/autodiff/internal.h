@@ -35,7 +35,6 @@ void attncl__grad_accum_free(struct grad_accum *accum);
 // immediately, in the order of the calls.
 void attncl__grad_accum_add(struct grad_accum *accum, int value, attncl_value gradient);
 
-// True when a gradient has been accumulated.
 bool attncl__grad_accum_has(const struct grad_accum *accum, int value);
 
 // The accumulated gradient of `value`'s base, in the base's shape; the null value when there is
@@ -64,7 +63,6 @@ static inline bool attncl__backward_requires_grad(const struct backward *b, int 
     return attncl__backward_is_marked(b, b->requires_grad, value);
 }
 
-// True when one of the values is marked.
 bool attncl__backward_any_id(const struct backward *b, const bool *marks, int n, const int *ids);
 bool attncl__backward_any_value(const struct backward *b, const bool *marks, int n,
                                 const attncl_value *values);

@@ -116,7 +116,6 @@ void attncl__loop_sums_free(struct loop_sums *sums)
     sums->stack_of = NULL;
 }
 
-// Returns the node that computes x; NULL if there is none.
 static const struct node *find_producer(const attncl_graph *g, attncl_value x)
 {
     const struct value *v = &g->values[x.id];

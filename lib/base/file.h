@@ -18,19 +18,15 @@ struct bytes {
 // FIFO's writer.  Close *fd_ret with attncl__file_close().
 attncl_status attncl__file_open(const char *path, int *fd_ret, uint64_t *bytes_ret);
 
-// Reads exactly `bytes` from the current position; ERR_IO when the file has fewer.
+// Read exactly `bytes`, from the current position or from `offset` on; ERR_IO when the file has fewer.
 attncl_status attncl__file_read(int fd, void *data, size_t bytes);
-
-// Reads exactly `bytes` from `offset` on.
 attncl_status attncl__file_read_at(int fd, uint64_t offset, void *data, size_t bytes);
 
 // ERR_IO when the file's size has changed from `bytes` while it was read.
 attncl_status attncl__file_check_size(int fd, uint64_t bytes);
 
-// Writes all `bytes` at the current position.
-attncl_status attncl__file_write(int fd, const void *data, size_t bytes);
-
-void attncl__file_close(int *fd); // accepts -1; sets -1
+attncl_status attncl__file_write(int fd, const void *data, size_t bytes); // all of them
+void attncl__file_close(int *fd);                                         // accepts -1; sets -1
 
 // Writes the parts one after another into a new file beside `path` and renames it to `path`, which
 // keeps its old content until then.  A symbolic link stays; its target is replaced.  ERR_IO,

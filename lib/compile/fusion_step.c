@@ -43,11 +43,6 @@ static const struct fused_linear_fwd_params *map_params(const struct lowered *p,
     return p->nodes[map].params;
 }
 
-static const struct aft_step_fwd_params *aft_step_params(const struct lowered *p, int step)
-{
-    return p->nodes[step].params;
-}
-
 // The last linear adds to the residual stream, without activation or gate.
 static bool is_plain_outer(const struct lowered *p, int n)
 {
@@ -66,7 +61,10 @@ static bool find_mixing_step(const struct lowered *p, int outer, struct fusion *
         inner = attncl__fusion_find_sole_producer(p, outer, LINEAR_X, inner_steps[kind].cls);
         f->kind = kind;
     }
-    if (inner < 0 || (f->kind == FUSED_AFT && aft_step_params(p, inner)->per_head))
+    if (inner < 0)
+        return false;
+    const struct aft_step_fwd_params *aft = p->nodes[inner].params; // if it is an AFT step
+    if (f->kind == FUSED_AFT && aft->per_head)
         return false;
     f->node[OUTER] = outer;
     f->node[INNER] = f->last = inner;

@@ -137,8 +137,6 @@ void attncl__lowered_remove(struct lowered *p, int n)
     p->nodes[n].dead = true;
 }
 
-// -- lowering
-
 static void lower_value(const attncl_graph *g, struct lowered *p, int v)
 {
     const struct value *origin = &g->values[v];

@@ -51,7 +51,6 @@ const struct device_caps *attncl__fit_caps(const struct fit *fit, const struct o
 attncl_status attncl__fit_use(struct fit *fit, const struct op_class *cls,
                               const struct device_caps *limit);
 
-// The class that could not be planned or recorded, and the reason.
 struct refused_op {
     const struct op_class *cls;
     struct launch_refusal reason;

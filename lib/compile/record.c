@@ -49,28 +49,22 @@ static double estimate_seconds(const struct device_caps *caps, double flop, doub
     return caps->flop_per_second > 0 ? (flop + FLOP_PER_BYTE * bytes) / caps->flop_per_second : 0;
 }
 
-static struct program_node describe_node(const struct lowered *p, int n, double flop, double bytes)
-{
-    const struct lowered_node *node = &p->nodes[n];
-    const double times = node->loop < 0 ? 1 : (double)p->loops[node->loop].trip_count;
-
-    return (struct program_node){
-        .op = node->cls->name, .scope = node->scope, .flop = flop * times, .bytes = bytes * times};
-}
-
 static attncl_status record_node(const struct lowered *p, struct program *program,
                                  struct launcher *l, int n)
 {
+    const struct lowered_node *node = &p->nodes[n];
+    const double times = node->loop < 0 ? 1 : (double)p->loops[node->loop].trip_count;
     const size_t first = l->command_list->n_commands;
     double flop = 0, bytes = 0;
     struct op_sig sig;
 
-    if (p->nodes[n].dead)
+    if (node->dead)
         return ATTNCL_OK;
-    attncl__lowered_sig(p, &p->nodes[n], &sig);
-    attncl__op_cost(p->nodes[n].cls, &sig, &flop, &bytes);
-    program->nodes[n] = describe_node(p, n, flop, bytes);
-    if (p->nodes[n].loop >= 0 && p->loops[p->nodes[n].loop].trip_count == 0)
+    attncl__lowered_sig(p, node, &sig);
+    attncl__op_cost(node->cls, &sig, &flop, &bytes);
+    program->nodes[n] = (struct program_node){
+        .op = node->cls->name, .scope = node->scope, .flop = flop * times, .bytes = bytes * times};
+    if (times == 0)
         return ATTNCL_OK;
     l->seconds = estimate_seconds(&program->ctx->caps, flop, bytes);
     TRY(append_node(p, program, l, &sig));

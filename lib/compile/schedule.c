@@ -63,7 +63,6 @@ static void add_dependency(const struct schedule *s, int node, struct progress *
         advance(&need->node[s->p->nodes[node].queue], attncl__unit_last(s->p, node));
 }
 
-// Returns what must be complete before the unit begins.
 static struct progress find_dependencies(const struct schedule *s, int first, int last)
 {
     struct progress need = nothing;

@@ -140,7 +140,6 @@ attncl_status attncl_context_create(const attncl_context_options *options,
     return attncl__context_create(options, false, context_ret);
 }
 
-// Checks that the queue belongs to this context and device and is in order.
 static attncl_status check_queue(cl_context cl, cl_device_id device, cl_command_queue queue,
                                  bool *profile_ret)
 {

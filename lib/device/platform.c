@@ -149,7 +149,6 @@ static attncl_status add_empty_platform(struct device_list *list, cl_platform_id
     return ATTNCL_OK;
 }
 
-// Appends the platform's devices.
 static attncl_status add_platform(struct device_list *list, cl_platform_id platform, int index)
 {
     attncl_status status = ATTNCL_OK;

@@ -64,7 +64,6 @@ static attncl_status add_driver_file(struct strbuf *t, cl_platform_id platform)
     return ATTNCL_OK;
 }
 
-// Adds environment variables that change what drivers compile.
 static void add_driver_environment(struct strbuf *t)
 {
     static const char *const prefixes[] = {"AMD_",      "CL_",   "IGC_",    "NEO",
@@ -98,7 +97,6 @@ static attncl_status add_device_key(const attncl_context *ctx, struct strbuf *t)
     return ATTNCL_OK;
 }
 
-// Returns NULL on failure.
 static char *make_device_key(const attncl_context *ctx)
 {
     struct strbuf t = STRBUF_EMPTY;
@@ -113,8 +111,6 @@ static bool make_key(const attncl_context *ctx, const char *source, struct strbu
     attncl__strbuf_add(ret, "%s%s\n%s", ctx->cache->device_key, attncl__build_options(ctx), source);
     return !ret->failed;
 }
-
-// -- the directory
 
 char *attncl__cache_find_directory(const attncl_context *ctx, const char *given)
 {
@@ -180,7 +176,6 @@ void attncl__cache_close(struct disk_cache *cache)
 
 // -- programs.  An entry's payload: the kernels' names, a zero byte, the driver's binary.
 
-// Returns the names of a built program's kernels, or NULL.
 static char *query_kernel_names(cl_program program)
 {
     size_t n = 0;

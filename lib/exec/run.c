@@ -134,7 +134,6 @@ attncl_status attncl__poison_program(struct program *p)
     return ATTNCL_OK;
 }
 
-// True when every word of [from, to) is the canary word.
 static bool is_intact(const unsigned char *bytes, size_t from, size_t to)
 {
     for (size_t i = from; i + 4 <= to; i += 4) {
@@ -172,8 +171,6 @@ attncl_status attncl__graph_check_canaries(attncl_graph *g)
         TRY(check_canaries(p->ctx, &p->guarded[i]));
     return ATTNCL_OK;
 }
-
-// -- a run
 
 // Enqueues copies of bound inputs, the graph, and copies to bound outputs.  The first of these that has
 // commands waits for `wait`; the last one produces the event.

@@ -85,7 +85,6 @@ attncl_status attncl_graph_state_write(attncl_graph *g, const char *name, const 
     return bytes ? attncl__buffer_write(p->ctx, s->mem, 0, data, bytes) : ATTNCL_OK;
 }
 
-// Returns the rows of batch entry `entry` from row `first` on.
 static struct buffer_rows get_entry_rows(const struct state *s, int64_t entry, int64_t first)
 {
     const size_t row_bytes = attncl_dtype_bytes(s->desc.dtype) * (size_t)s->desc.dim[2];

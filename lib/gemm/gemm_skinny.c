@@ -57,7 +57,6 @@ bool attncl__gemm_can_norm(const struct device_caps *caps, const struct gemm *g)
            attncl__loops_fit(caps, (NORM_VECTORS + 3) * g->m * (g->k + 16));
 }
 
-// Returns the columns of C (rows of the transposed B) per pass.
 static int64_t choose_cols_per_pass(const struct device_caps *caps, int64_t m)
 {
     return m <= 2 ? caps->vector_width / m : SKINNY_GEMM_COLS_PER_PASS;

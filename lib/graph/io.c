@@ -22,7 +22,6 @@ attncl_value attncl__graph_find_output(const attncl_graph *g, const char *name)
     return i < 0 ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, g->outputs.list[i].value);
 }
 
-// Adds an input or state.
 static attncl_value add_named_value(attncl_graph *g, enum value_kind kind, const char *name,
                                     attncl_dtype dtype, int rank, const int64_t *dim)
 {

@@ -152,7 +152,6 @@ attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct
     return attncl__graph_handle(g, attncl__graph_add_value(g, view));
 }
 
-// True when input `i` of `cls` accepts the layout of `d`.
 static bool accepts_layout(const struct op_class *cls, int i, const struct tensor_desc *d)
 {
     struct rows rows;

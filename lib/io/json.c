@@ -154,7 +154,6 @@ attncl_status attncl__json_item(const struct json *object, const char *key, size
     return ATTNCL_OK;
 }
 
-// Checks that all entries of an array are of the types.
 static attncl_status check_entries(const json_t *array, const char *key, int types,
                                    const char *words)
 {

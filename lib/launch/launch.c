@@ -112,7 +112,6 @@ static attncl_status check_arg(cl_kernel kernel, const char *name, size_t i, con
 static const size_t value_bytes[] = {sizeof(struct span), sizeof(int32_t), sizeof(int64_t),
                                      sizeof(float), sizeof(size_t)};
 
-// Sets arguments from index `first` on.
 static attncl_status set_args(struct launcher *l, struct command *c, size_t first,
                               const struct arg *args, size_t n_args)
 {

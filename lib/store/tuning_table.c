@@ -59,8 +59,6 @@ bool attncl__tune_is_allowed(const struct tune_field *field, long value)
     return field->step ? value % field->step == 0 : (value & (value - 1)) == 0;
 }
 
-// -- as text
-
 enum { MAX_LOGGED = 8, NAME_BYTES = 128 }; // bad lines logged; a device's or driver's name
 
 enum cell { CELL_DEVICE, CELL_DRIVER, CELL_KERNEL, CELL_CLASS, CELL_VALUES, N_CELLS };

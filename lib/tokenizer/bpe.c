@@ -234,7 +234,6 @@ static attncl_status encode_word(attncl_tokenizer *t, const char *text, size_t b
     return ATTNCL_OK;
 }
 
-// Returns the end of the word that begins at `begin`.
 static size_t find_word_end(const struct bpe *bpe, const char *text, size_t begin, size_t bytes)
 {
     if (!bpe->has_cuts)

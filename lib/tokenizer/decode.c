@@ -113,7 +113,6 @@ bool attncl__token_to_bytes(const char *text, size_t bytes, struct strbuf *out)
     return true;
 }
 
-// Appends the token's text to *out.
 static attncl_status apply_steps(const attncl_tokenizer *t, struct span span, bool is_first,
                                  struct strbuf scratch[2], struct strbuf *out)
 {
@@ -180,8 +179,6 @@ done:
     attncl__strbuf_free(&scratch[1]);
     return status;
 }
-
-// -- a text
 
 // Appends a text, less what Strip removes at the beginning.
 static void emit(struct decoding *decoding, const char *text, size_t bytes)

@@ -74,8 +74,6 @@ static attncl_status read_all_added(attncl_tokenizer *t, const struct json_span 
     return elements.status;
 }
 
-// -- the file
-
 static attncl_status read_part(attncl_tokenizer *t, const struct json *rest, const char *key,
                                attncl_status (*read)(attncl_tokenizer *, const struct json *))
 {

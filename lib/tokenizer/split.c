@@ -155,8 +155,6 @@ attncl_status attncl__split_read(attncl_tokenizer *t, const struct json *object)
     }
 }
 
-// -- a step
-
 static attncl_status add_piece(struct pieces *p, size_t begin, size_t end)
 {
     REQUIRE(GROW_LIST(p->list, p->n, p->capacity), ATTNCL_ERR_NO_MEMORY, "%zu pieces of text",

@@ -9,8 +9,6 @@
 #include "attncl/ops.h"
 #include "base/alloc.h"
 
-// -- data
-
 // Adds floats uniform in [-1, 1), so that sums and softmax stay far from overflow.
 static attncl_status add_floats(attncl_context *ctx, int rank, const int64_t *dim,
                                 attncl_tensor **ret)
@@ -108,8 +106,6 @@ void attncl__workload_clear(struct workload_data *data)
         attncl_tensor_destroy(data->in[i]);
     *data = (struct workload_data){.flop = 0};
 }
-
-// -- graphs
 
 static attncl_value add_result(attncl_graph *g, const struct workload *w,
                                const attncl_value in[WORKLOAD_INPUTS])
