@@ -18,8 +18,7 @@ struct grad_slot {
 struct grad_accum {
     attncl_graph *g;
     int n_values; // when the backward pass began; later values get no gradient
-    int *
-        root; // by value: the value that holds its gradient; one for a base, its views and all uses of a tensor
+    int *root; // by value: the one that holds its gradient, for views and several uses of a tensor
     struct grad_slot *slots; // by root
     struct view_grad *view_grads;
     int n_view_grads;

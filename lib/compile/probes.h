@@ -17,8 +17,8 @@ struct op_trial {
     } in[GRAD_MAX_IN];
     double scale; // inputs are in [-scale, scale]
     bool whole;   // inputs are whole numbers
-    const struct op_trial
-        *before; // an op whose inputs and results this one reads; runs with the reference's kernels
+    // The op whose results this one reads; it runs with the reference's kernels.
+    const struct op_trial *before;
     signed char from[GRAD_MAX_IN];       // by input: 1 + the result of `before` that it is; 0: none
     unsigned compute_units;              // 0: the device's
     double max_error[N_GEMM_PRECISIONS]; // by the candidate's precision, in units
@@ -44,13 +44,11 @@ enum feature { GPU_VARIANT, SHUFFLES, GEMM_MMA, CLBLAST, ATTENTION_MMA, ATTENTIO
 struct op_probe {
     const char *name; // a variant or precision is appended: "softmax gpu", "mma gemm f32"
     enum feature feature;
-    const struct op_class *const
-        *covers; // op classes that need the probe, NULL: all; GPU_VARIANT: those that fall back
+    const struct op_class *const *covers; // op classes that need the probe; NULL: all
     const struct op_trial *trials;
     int n_trials;
-    double min_flop; // smaller ops do not need it
-    bool
-        of_functions; // needed only by ops whose first parameter is an activation other than identity and ReLU
+    double min_flop;   // smaller ops do not need it
+    bool of_functions; // needed only by ops whose activation is neither identity nor ReLU
 };
 extern const struct op_probe attncl__probes[];
 extern const int attncl__n_probes;

@@ -181,7 +181,7 @@ attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t 
 // Turns a blocking transfer's code into a status and counts it if an earlier command's fault may be the cause.
 attncl_status attncl__check_transfer(attncl_context *ctx, cl_int code, const char *call);
 
-// -- queues (device/context_use.c), all in order.  Queue 0 gets transfers, and everything that does not need another queue.
+// -- queues (device/context_use.c), all in order.  Queue 0 gets transfers and everything that needs no other queue.
 static inline cl_command_queue attncl__queue(const attncl_context *ctx, int i)
 {
     return i == 0 ? ctx->queue : ctx->side_queues[i - 1];

@@ -44,7 +44,7 @@ attncl_status attncl_context_device(const attncl_context *context, attncl_device
     return STRUCT_WRITE(attncl_device_info, info_ret, &context->info);
 }
 
-// -- queues.  Side queues, for independent branches of graphs, are created when the first graph needs them.  Failed waits
+// -- queues.  Side queues, for independent branches of graphs, are created when a graph first needs them.  Failed waits
 // are counted, so that graphs in flight refuse to be read.
 
 attncl_status attncl__queue_create(attncl_context *ctx, cl_command_queue *ret)

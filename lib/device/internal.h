@@ -18,8 +18,7 @@ struct device_entry {
 struct device_list {
     struct device_entry *entries;
     size_t n;
-    char empty_platforms
-        [128]; // names of platforms without devices: "NVIDIA CUDA, rusticl", as many as fit
+    char empty_platforms[128]; // "NVIDIA CUDA, rusticl": platforms without devices, as many as fit
 };
 
 // Lists every device of every platform, in the loader's order; the list may be empty.  Fails if a device

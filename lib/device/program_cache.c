@@ -26,8 +26,7 @@ static const uint64_t max_cache_bytes = (uint64_t)256 << 20;
 struct disk_cache {
     struct private_dir directory;
     char *device_key; // the part of the key that all programs share
-    bool
-        is_sparing; // the driver is slow to return binaries, and the environment does not ask for them
+    bool is_sparing;  // the driver is slow to return binaries, and ATTNCL_CACHE is not set
     atomic_bool has_stored, has_failed; // set by the threads that build programs
 };
 

@@ -99,8 +99,8 @@ static const struct quirk quirks[] = {
 // instruction that it does not know; AMD's driver appends features: "gfx90a:sramecc+:xnack-".
 struct architecture {
     const char *platform, *name; // name NULL: match compute_capability instead
-    unsigned compute_capability,
-        unit_local_kib; // local memory of a compute unit (NVIDIA's guide); 0: unknown
+    unsigned compute_capability;
+    unsigned unit_local_kib; // local memory of a compute unit (NVIDIA's guide); 0: unknown
     enum matrix_instruction mma;
     unsigned lanes; // that a shuffle reaches; RDNA's waves of 64 shuffle in halves
 };

@@ -7,13 +7,11 @@
 #include "exec/exec.h"
 
 // Finds an input or output that is not bound to a caller's buffer.
-static attncl_status find_unbound(const struct program *p, bool is_input, const char *name,
+static attncl_status find_unbound(const struct io_list *io, const char *what, const char *name,
                                   struct io_binding **ret)
 {
-    const char *what = is_input ? "input" : "output";
-
     REQUIRE(name, ATTNCL_ERR_ARGUMENT, "the %s's name is NULL", what);
-    *ret = attncl__find_binding(is_input ? &p->inputs : &p->outputs, name);
+    *ret = attncl__find_binding(io, name);
     REQUIRE(*ret, ATTNCL_ERR_ARGUMENT, "the graph has no %s %s", what, name);
     REQUIRE(!(*ret)->bound.mem, ATTNCL_ERR_STATE, "%s %s is bound to a caller's buffer", what,
             name);
@@ -23,7 +21,7 @@ static attncl_status find_unbound(const struct program *p, bool is_input, const 
 attncl_status attncl__find_output(const struct program *p, const char *name, size_t bytes,
                                   struct io_binding **ret)
 {
-    TRY(find_unbound(p, false, name, ret));
+    TRY(find_unbound(&p->outputs, "output", name, ret));
     const size_t have = attncl__desc_bytes(&(*ret)->desc);
     REQUIRE(bytes == have, ATTNCL_ERR_ARGUMENT,
             "output %s %s has %zu bytes, capacity for %zu was given", name, SHAPE(&(*ret)->desc),
@@ -48,7 +46,7 @@ static attncl_status find_writable_input(attncl_graph *g, const char *name, cons
                                          struct program **program_ret, struct io_binding **ret)
 {
     TRY(attncl__get_runnable_program(g, program_ret));
-    TRY(find_unbound(*program_ret, true, name, ret));
+    TRY(find_unbound(&(*program_ret)->inputs, "input", name, ret));
     REQUIRE(data || (*ret)->storage->bytes == 0, ATTNCL_ERR_ARGUMENT, "data of input %s is NULL",
             name);
     return ATTNCL_OK;
@@ -118,8 +116,8 @@ done:
     return status;
 }
 
-// -- ATTNCL_GUARD: a run's outputs are poisoned before it, and the canaries (constant words on both sides of every value)
-// must be intact after it
+// -- ATTNCL_GUARD: everything that a run writes is poisoned before it, and the canaries (constant words on both sides
+// of every value) must be intact after it
 
 attncl_status attncl__poison_program(struct program *p)
 {

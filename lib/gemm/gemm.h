@@ -46,8 +46,7 @@ struct gemm {
     struct gemm_matrix a, b, c;
     attncl_dtype b_dtype; // F16, BF16, Q8, Q4: stored weights, with batch 1; any other: float
     bool trans_a, trans_b;
-    bool
-        causal; // A is square, lower triangular and not transposed: elements (i, j > i) are not read
+    bool causal; // A is square, lower triangular, not transposed: (i, j > i) is not read
     enum gemm_bias bias_kind;
     struct span bias;
     attncl_activation activation;
@@ -55,10 +54,10 @@ struct gemm {
     struct gemm_matrix residual; // added last
     struct span scratch;         // may be absent
     size_t scratch_bytes;
-    struct gemm_norm norm;   // requires attncl__gemm_can_norm()
-    struct gemm_merge merge; // requires attncl__gemm_can_merge()
-    struct gemm_other
-        other[GEMM_MAX_OTHERS];     // all or none; requires attncl__gemm_can_take_others()
+    // Each requires the predicate below.  other[]: all are set or none.
+    struct gemm_norm norm;
+    struct gemm_merge merge;
+    struct gemm_other other[GEMM_MAX_OTHERS];
     int64_t n_other;                // at most n
     struct span saved_for_backward; // present: receives A B + bias, dense [batch, m, n]
 };

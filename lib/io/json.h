@@ -41,8 +41,7 @@ struct json_span {
 
 // Iterates over the members of an object, or the elements of an array, without parsing them.
 struct json_members {
-    struct json_span key,
-        value; // the current member as written; key includes its quotes, and is empty in an array
+    struct json_span key, value; // the current member as written; an array's elements have no key
     attncl_status status;
     struct json_span text;
     size_t at, n; // position in text; number of members found so far

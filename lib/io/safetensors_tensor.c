@@ -43,8 +43,7 @@ attncl_status attncl__st_compute_bytes(const attncl_array *array, attncl_status 
                                        size_t *bytes_ret)
 {
     const size_t bits_each = attncl__dtype_bits(array->dtype);
-    int64_t product =
-        1; // of the extents above 0, so that overflow does not depend on the order of axes
+    int64_t product = 1; // without extents of 0: overflow must not depend on the order of axes
     bool empty = false;
 
     REQUIRE(bits_each > 0, blame, "element type %d is unknown", (int)array->dtype);

@@ -11,8 +11,7 @@
 struct storage {
     cl_mem mem; // released by the owner of the storage
     size_t bytes;
-    size_t begin,
-        end; // byte range in the graph's arena, which other storages may share; both 0: not in it
+    size_t begin, end; // bytes of the graph's arena, which others may use too; both 0: not in it
 };
 
 // SIGNAL completes an event once the queue's earlier commands are complete.  WAIT delays the queue's
@@ -43,9 +42,8 @@ struct command {
     command_fn call; // CALL
     void *user;
     void (*user_free)(void *user);
-    size_t loop_first,
-        trip_count; // trip_count > 0: this command ends a loop from command loop_first on
-    double seconds; // estimated time on a GPU; 0: unknown
+    size_t loop_first, trip_count; // trip_count > 0: ends a loop that begins with loop_first
+    double seconds;                // estimated time on a GPU; 0: unknown
 };
 
 struct command_list {

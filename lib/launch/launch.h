@@ -36,9 +36,8 @@ struct launcher {
     struct command_list *command_list;
     const char *gemm;           // ATTNCL_GEMM's value or NULL
     struct joint_launch *joint; // NULL: every part is a launch of its own
-    bool
-        is_rehearsal; // only requests programs (attncl__program_request()); appends no usable commands
-    double seconds; // upper estimate of the op's time on a GPU; 0: unknown
+    bool is_rehearsal; // only request programs (attncl__program_request()); commands are not used
+    double seconds;    // upper estimate of the op's time on a GPU; 0: unknown
     struct launch_refusal refusal;
 };
 

@@ -89,10 +89,9 @@ static attncl_status encode_plain(attncl_tokenizer *t, const char *text, size_t 
 }
 
 // Encodes the set's added tokens and the text between them: first with the raw text, then with each normalized part.
-static attncl_status encode_sections(attncl_tokenizer *t, bool is_raw, const char *text,
-                                     size_t bytes, bool is_first)
+static attncl_status encode_sections(attncl_tokenizer *t, const struct added_set *set,
+                                     const char *text, size_t bytes, bool is_first)
 {
-    const struct added_set *set = is_raw ? &t->raw : &t->normalized;
     struct added_match m = {0};
 
     for (size_t done = 0; done < bytes; done = m.end) {
@@ -101,9 +100,9 @@ static attncl_status encode_sections(attncl_tokenizer *t, bool is_raw, const cha
         const bool begins = is_first && done == 0;
         const char *part = text + done;
         size_t n = end > done ? end - done : 0;
-        if (is_raw && n > 0) {
+        if (set == &t->raw && n > 0) {
             TRY(attncl__normalize(t, &part, &n));
-            TRY(encode_sections(t, false, part, n, begins));
+            TRY(encode_sections(t, &t->normalized, part, n, begins));
         } else if (n > 0) {
             TRY(encode_plain(t, part, n, begins));
         }
@@ -143,7 +142,7 @@ attncl_status attncl_tokenizer_encode(attncl_tokenizer *t, const char *text, siz
     t->ids.n = 0;
     for (size_t i = 0; add_begin && i < t->begin.n; ++i)
         TRY(attncl__ids_append(&t->ids, t->begin.id[i]));
-    TRY(encode_sections(t, true, text, bytes, true));
+    TRY(encode_sections(t, &t->raw, text, bytes, true));
     *tokens_ret = t->ids.id;
     *n_ret = t->ids.n;
     return ATTNCL_OK;
