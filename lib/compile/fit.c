@@ -49,13 +49,13 @@ static attncl_status set_caps(struct fit *fit, const struct op_class *cls,
 }
 
 attncl_status attncl__fit_use(struct fit *fit, const struct op_class *cls,
-                              const struct device_caps *others)
+                              const struct device_caps *limit)
 {
-    struct device_caps caps = *attncl__fit_caps(fit, cls, others);
+    struct device_caps caps = *attncl__fit_caps(fit, cls, limit);
 
-    caps.variant = others->variant;
-    if (caps.max_group > others->max_group)
-        caps.max_group = others->max_group;
+    caps.variant = limit->variant;
+    if (caps.max_group > limit->max_group)
+        caps.max_group = limit->max_group;
     return set_caps(fit, cls, &caps);
 }
 

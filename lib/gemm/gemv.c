@@ -50,9 +50,7 @@ static bool uses_gpu_dots(const struct device_caps *caps, const struct gemm *g)
 
 bool attncl__gemv_can_norm(const struct device_caps *caps, const struct gemm *g)
 {
-    enum {
-        MAX_ELEMENTS = 4096
-    }; // all rows stay in a multiprocessor's cache; half of them for a block
+    enum { MAX_ELEMENTS = 4096 }; // of rows that stay in a multiprocessor's cache; of a block, half
     return uses_gpu_dots(caps, g) && (uses_blocks(caps, g) ? g->k <= 2 * MAX_ELEMENTS / BLOCK_ROWS
                                                            : g->m * g->k <= MAX_ELEMENTS);
 }

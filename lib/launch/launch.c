@@ -296,9 +296,7 @@ attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, 
 bool attncl__kernel_fits(struct launcher *l, const struct kspec *spec, size_t local, bool no_spills)
 {
     cl_kernel kernel = NULL;
-    enum {
-        FEW_BYTES = 32
-    }; // spilling a few values costs less than another kernel or work-group size
+    enum { FEW_BYTES = 32 }; // spilling a few values costs less than another kernel
     size_t private_bytes = 0;
 
     if (l->is_rehearsal)

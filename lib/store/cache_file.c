@@ -24,7 +24,7 @@
 #include "store/private_dir.h"
 
 enum { FORMAT = 1, BYTE_ORDER_MARK = 0x01020304, HASH_BYTES = 32 };
-static const size_t max_bytes = (size_t)64 << 20;
+static const size_t max_entry_bytes = (size_t)64 << 20;
 
 struct header {
     char magic[8];
@@ -101,8 +101,8 @@ bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes 
     size_t n = 0;
 
     attncl__cache_entry_make_name(key, name);
-    if (attncl__private_file_read(directory, name, sizeof(struct header), max_bytes, &data, &n,
-                                  &why))
+    if (attncl__private_file_read(directory, name, sizeof(struct header), max_entry_bytes, &data,
+                                  &n, &why))
         why = check_content(data, n, key);
     if (data && !why) {
         const size_t skip = sizeof(struct header) + key.n;
@@ -131,7 +131,7 @@ bool attncl__cache_entry_write(const struct private_dir *directory, struct bytes
     size_t total;
 
     if (!directory->writable || !ckd_add_size(key.n, payload.n, &total) ||
-        !ckd_add_size(total, sizeof h, &total) || total > max_bytes)
+        !ckd_add_size(total, sizeof h, &total) || total > max_entry_bytes)
         return false;
     memcpy(h.magic, magic, sizeof magic);
     hash_entry(&h, key, payload, h.hash);
@@ -208,7 +208,7 @@ static size_t list_entries(int fd, DIR *dir, struct found_entry **ret)
     return n;
 }
 
-void attncl__cache_evict(const struct private_dir *directory, uint64_t cap_bytes)
+void attncl__cache_evict(const struct private_dir *directory, uint64_t max_bytes)
 {
     struct found_entry *list = NULL;
     uint64_t total = 0;
@@ -227,7 +227,7 @@ void attncl__cache_evict(const struct private_dir *directory, uint64_t cap_bytes
         qsort(list, n, sizeof *list, compare_age);
     for (size_t i = 0; i < n; ++i)
         total += list[i].bytes;
-    for (size_t i = 0; i < n && total > cap_bytes; ++i) {
+    for (size_t i = 0; i < n && total > max_bytes; ++i) {
         unlinkat(directory->fd, list[i].name, 0);
         total -= list[i].bytes;
     }
