@@ -156,7 +156,7 @@ static attncl_status begin_backward(struct backward *b, attncl_graph *g)
     b->n_nodes = g->n_nodes;
     b->requires_grad = attncl__alloc_array(n, sizeof *b->requires_grad);
     b->reaches_output = attncl__alloc_array(n, sizeof *b->reaches_output);
-    b->descs = attncl__alloc_array(attncl__max_arity(), sizeof *b->descs);
+    b->descs = attncl__alloc_array(attncl__op_max_arity(), sizeof *b->descs);
     REQUIRE(b->requires_grad && b->reaches_output && b->descs, ATTNCL_ERR_NO_MEMORY,
             "gradients of %zu values", n);
     return attncl__grad_accum_begin(&b->accum, g);

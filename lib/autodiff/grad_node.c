@@ -56,7 +56,7 @@ void attncl__backward_check(const struct backward *b, int n)
         !attncl__backward_any_id(b, b->requires_grad, node->cls->n_in, node->in) ||
         !attncl__backward_any_id(b, b->reaches_output, node->cls->n_out, node->out))
         return;
-    attncl__graph_sig(b->g, node, b->descs, &sig);
+    attncl__graph_fill_sig(b->g, node, b->descs, &sig);
     const bool in_loop =
         node->loop >= 0 && !b->g->in_loop; // while a loop is open, all visited nodes are in it
     bool has_all = !in_loop;
@@ -197,7 +197,7 @@ void attncl__backward_node(struct backward *b, int n)
         return;
     assert(cls->n_grad <= MAX_RULES && cls->n_out <= GRAD_MAX_OUT);
     attncl__graph_override_scope(g, pass.node.scope);
-    attncl__graph_sig(g, &pass.node, b->descs, &pass.sig);
+    attncl__graph_fill_sig(g, &pass.node, b->descs, &pass.sig);
     for (int i = 0; i < cls->n_out; ++i)
         pass.dy[i] = attncl__grad_accum_get(&b->accum, pass.node.out[i]);
     for (int r = cls->n_grad - 1; r >= 0; --r)

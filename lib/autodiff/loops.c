@@ -193,7 +193,7 @@ struct loop_sum attncl__loop_sums_add(struct loop_sums *sums, attncl_value x)
     return sum;
 }
 
-attncl_value attncl__loop_sum_value(attncl_graph *g, const struct loop_sum *sum)
+attncl_value attncl__loop_sum_finish(attncl_graph *g, const struct loop_sum *sum)
 {
     return sum->cls ? attncl__graph_add(g, sum->cls, NULL, sum->in, count_row_inputs(sum->cls))
                     : sum->sum;

@@ -67,6 +67,6 @@ attncl_value attncl__loop_sums_stack(struct loop_sums *sums, attncl_value x);
 // In the loop: begins the sum of x.
 struct loop_sum attncl__loop_sums_add(struct loop_sums *sums, attncl_value x);
 // After the loop: returns the complete sum.
-attncl_value attncl__loop_sum_value(attncl_graph *g, const struct loop_sum *sum);
+attncl_value attncl__loop_sum_finish(attncl_graph *g, const struct loop_sum *sum);
 
 #endif

@@ -114,7 +114,7 @@ bool attncl__desc_rows(const struct tensor_desc *d, struct rows *ret)
     return true;
 }
 
-const char *attncl__shape_text(const struct tensor_desc *d, char text[SHAPE_TEXT_BYTES])
+const char *attncl__format_shape(const struct tensor_desc *d, char text[SHAPE_TEXT_BYTES])
 {
     int used = snprintf(text, SHAPE_TEXT_BYTES, "[");
     for (int i = 0; i < d->rank; ++i)

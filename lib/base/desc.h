@@ -48,7 +48,7 @@ bool attncl__desc_rows(const struct tensor_desc *d, struct rows *ret);
 
 // Writes "[2, 3, 4]" into `text` and returns it.  SHAPE() does so within a message's arguments.
 enum { SHAPE_TEXT_BYTES = 192 };
-const char *attncl__shape_text(const struct tensor_desc *d, char text[SHAPE_TEXT_BYTES]);
-#define SHAPE(d) attncl__shape_text((d), (char[SHAPE_TEXT_BYTES]){0})
+const char *attncl__format_shape(const struct tensor_desc *d, char text[SHAPE_TEXT_BYTES]);
+#define SHAPE(d) attncl__format_shape((d), (char[SHAPE_TEXT_BYTES]){0})
 
 #endif

@@ -34,7 +34,7 @@ bool attncl__error_is_within(const struct worst_error *w, double limit)
     return w->n > 0 && isfinite(limit) && w->error <= limit;
 }
 
-const char *attncl__worst_error_text(const struct worst_error *w, char text[WORST_ERROR_BYTES])
+const char *attncl__format_worst_error(const struct worst_error *w, char text[WORST_ERROR_BYTES])
 {
     const float word = (float)w->found;
     uint32_t bits;

@@ -26,6 +26,6 @@ bool attncl__error_is_within(const struct worst_error *w, double limit);
 
 // "element 7 is 3, expected 2.5"
 enum { WORST_ERROR_BYTES = 96 };
-const char *attncl__worst_error_text(const struct worst_error *w, char text[WORST_ERROR_BYTES]);
+const char *attncl__format_worst_error(const struct worst_error *w, char text[WORST_ERROR_BYTES]);
 
 #endif

@@ -25,8 +25,8 @@ static struct fitted_op *find_op(const struct fit *fit, const struct op_class *c
     return NULL;
 }
 
-const struct device_caps *attncl__fit_caps(const struct fit *fit, const struct op_class *cls,
-                                           const struct device_caps *device)
+const struct device_caps *attncl__fit_get_caps(const struct fit *fit, const struct op_class *cls,
+                                               const struct device_caps *device)
 {
     const struct fitted_op *op = find_op(fit, cls);
 
@@ -51,7 +51,7 @@ static attncl_status set_caps(struct fit *fit, const struct op_class *cls,
 attncl_status attncl__fit_use(struct fit *fit, const struct op_class *cls,
                               const struct device_caps *limit)
 {
-    struct device_caps caps = *attncl__fit_caps(fit, cls, limit);
+    struct device_caps caps = *attncl__fit_get_caps(fit, cls, limit);
 
     caps.variant = limit->variant;
     if (caps.max_group > limit->max_group)
@@ -80,7 +80,7 @@ attncl_status attncl__fit_reduce(struct fit *fit, const struct refused_op *refus
     *retry_ret = false;
     if (!cls || !reason->refused)
         return failure;
-    struct device_caps caps = *attncl__fit_caps(fit, cls, device);
+    struct device_caps caps = *attncl__fit_get_caps(fit, cls, device);
     if (caps.variant == VARIANT_CPU)
         return failure;
     // Fewer work-items may not help, as with local memory or a kernel of fixed work-group size.

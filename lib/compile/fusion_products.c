@@ -44,7 +44,7 @@ static bool products_are_profitable(const struct lowered *p, const struct fusion
     struct op_sig sig;
 
     list_inputs(p, f, in);
-    attncl__lowered_sig_of(p, &attncl__op_fused_linear_fwd, in, &sig);
+    attncl__lowered_fill_class_sig(p, &attncl__op_fused_linear_fwd, in, &sig);
     return attncl__fused_linear_supported(&sig);
 }
 

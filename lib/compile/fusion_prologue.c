@@ -45,7 +45,7 @@ static bool norm_is_profitable(const struct lowered *p, const struct fusion *f)
 
     for (const struct use *use = result->first_use; use; use = use->next) {
         list_norm_inputs(p, use->node, f->node[0], in);
-        attncl__lowered_sig_of(p, &attncl__op_fused_linear_fwd, in, &sig);
+        attncl__lowered_fill_class_sig(p, &attncl__op_fused_linear_fwd, in, &sig);
         if (!attncl__fused_linear_supported(&sig))
             return false;
     }
@@ -125,7 +125,7 @@ static attncl_status infer_parts(const struct lowered *p, const struct fusion *f
 {
     const struct lowered_node *step = &p->nodes[f->node[0]];
 
-    attncl__lowered_sig(p, step, sig);
+    attncl__lowered_fill_sig(p, step, sig);
     sig->params = f->params;
     return attncl__op_infer(step->cls, sig);
 }
@@ -133,7 +133,7 @@ static attncl_status infer_parts(const struct lowered *p, const struct fusion *f
 static bool merge_is_profitable(const struct lowered *p, struct fusion *f)
 {
     const struct lowered_node *step = &p->nodes[f->node[0]];
-    const struct device_caps *caps = attncl__fit_caps(p->fit, step->cls, p->caps);
+    const struct device_caps *caps = attncl__fit_get_caps(p->fit, step->cls, p->caps);
     const int64_t *keys = p->values[step->inputs[kinds[f->kind].keys]].desc->dim;
     struct attention_step_fwd_params *decoder = (void *)f->params;
     struct feedback_attention_fwd_params *feedback = (void *)f->params;
@@ -152,7 +152,7 @@ static bool merge_is_profitable(const struct lowered *p, struct fusion *f)
         return false;
     parts = sig.out[0];
     list_merge_inputs(p, f, in);
-    attncl__lowered_sig_of(p, &attncl__op_fused_linear_fwd, in, &sig);
+    attncl__lowered_fill_class_sig(p, &attncl__op_fused_linear_fwd, in, &sig);
     sig.in[LINEAR_X] = parts;
     return attncl__fused_linear_supported(&sig);
 }

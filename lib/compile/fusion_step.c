@@ -152,7 +152,7 @@ static bool step_is_profitable(const struct lowered *p, struct fusion *f)
     else
         params->activation = map_params(p, f->node[INNER])->linear.activation;
     list_inputs(p, f, in);
-    attncl__lowered_sig_of(p, &attncl__op_fused_step_fwd, in, &sig);
+    attncl__lowered_fill_class_sig(p, &attncl__op_fused_step_fwd, in, &sig);
     sig.params = params;
     params->n_blocks = attncl__fused_step_blocks(&sig);
     return attncl__fused_step_supported(&sig) && has_enough_blocks(&sig);
@@ -201,7 +201,7 @@ static attncl_status build_step(struct lowered *p, const struct fusion *f)
     struct op_sig sig;
 
     list_inputs(p, f, in);
-    attncl__lowered_sig_of(p, cls, in, &sig);
+    attncl__lowered_fill_class_sig(p, cls, in, &sig);
     sig.params = f->params;
     TRY(attncl__op_infer(cls, &sig));
     void *params = attncl__lowered_alloc(p, cls->params_bytes);

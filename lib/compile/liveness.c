@@ -19,9 +19,9 @@ static attncl_status query_scratch(struct lowered *p, size_t *max_items_ret)
             *max_items_ret += (size_t)node->cls->n_out + (node->cls->scratch != NULL);
         if (node->dead || !node->cls->scratch)
             continue;
-        attncl__lowered_sig(p, node, &sig);
+        attncl__lowered_fill_sig(p, node, &sig);
         const attncl_status status =
-            attncl__lowered_prefix(node, node->cls->scratch(&sig, &node->scratch_bytes));
+            attncl__lowered_prefix_failure(node, node->cls->scratch(&sig, &node->scratch_bytes));
         if (status == ATTNCL_ERR_UNSUPPORTED)
             p->refused = (struct refused_op){node->cls, {.refused = true}};
         TRY(status);
@@ -55,9 +55,9 @@ static int find_last_use_on_queues(const struct lowered *p, int value, int produ
 
     if (p->n_queues == 1)
         return last;
-    users.node[p->nodes[producer].queue] = attncl__unit_last(p, producer);
+    users.node[p->nodes[producer].queue] = attncl__find_unit_end(p, producer);
     for (const struct use *use = value ? p->values[value].first_use : NULL; use; use = use->next) {
-        const int end = attncl__unit_last(p, use->node);
+        const int end = attncl__find_unit_end(p, use->node);
         int *at = &users.node[p->nodes[use->node].queue];
         *at = end > *at ? end : *at;
     }

@@ -42,16 +42,16 @@ void attncl__lowered_free(struct lowered *p)
     *p = (struct lowered){0};
 }
 
-attncl_status attncl__lowered_prefix(const struct lowered_node *node, attncl_status status)
+attncl_status attncl__lowered_prefix_failure(const struct lowered_node *node, attncl_status status)
 {
     return attncl__prefix_failure(status, "%s%s%s", node->scope, *node->scope ? ": " : "",
                                   node->cls->name);
 }
 
-void attncl__lowered_sig_of(const struct lowered *p, const struct op_class *cls, const int *inputs,
-                            struct op_sig *sig)
+void attncl__lowered_fill_class_sig(const struct lowered *p, const struct op_class *cls,
+                                    const int *inputs, struct op_sig *sig)
 {
-    *sig = (struct op_sig){.caps = attncl__fit_caps(p->fit, cls, p->caps),
+    *sig = (struct op_sig){.caps = attncl__fit_get_caps(p->fit, cls, p->caps),
                            .cls = cls,
                            .n_in = cls->n_in,
                            .n_out = cls->n_out,
@@ -62,10 +62,10 @@ void attncl__lowered_sig_of(const struct lowered *p, const struct op_class *cls,
     memset(sig->out, 0, (size_t)cls->n_out * sizeof *sig->out);
 }
 
-void attncl__lowered_sig(const struct lowered *p, const struct lowered_node *node,
-                         struct op_sig *sig)
+void attncl__lowered_fill_sig(const struct lowered *p, const struct lowered_node *node,
+                              struct op_sig *sig)
 {
-    attncl__lowered_sig_of(p, node->cls, node->inputs, sig);
+    attncl__lowered_fill_class_sig(p, node->cls, node->inputs, sig);
     sig->params = node->params;
     sig->save_for_backward = node->save_for_backward;
     for (int i = 0; i < node->cls->n_out; ++i)
@@ -186,8 +186,8 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
             "ATTNCL_QUEUES is %.20s, it can be 1 to %d", queues, MAX_QUEUES);
     p->values = attncl__lowered_alloc(p, (size_t)g->n_values * sizeof *p->values);
     p->nodes = attncl__lowered_alloc(p, (size_t)g->n_nodes * sizeof *p->nodes);
-    p->descs = attncl__lowered_alloc(p, attncl__max_arity() * sizeof *p->descs);
-    p->spans = attncl__lowered_alloc(p, attncl__max_arity() * sizeof *p->spans);
+    p->descs = attncl__lowered_alloc(p, attncl__op_max_arity() * sizeof *p->descs);
+    p->spans = attncl__lowered_alloc(p, attncl__op_max_arity() * sizeof *p->spans);
     REQUIRE(p->values && p->nodes && p->descs && p->spans, ATTNCL_ERR_NO_MEMORY,
             "graph of %d nodes", g->n_nodes);
 

@@ -44,8 +44,8 @@ struct fit {
 void attncl__fit_free(struct fit *fit);
 
 // Returns the class's reduced capabilities, else the device's.  `fit` may be NULL.
-const struct device_caps *attncl__fit_caps(const struct fit *fit, const struct op_class *cls,
-                                           const struct device_caps *device);
+const struct device_caps *attncl__fit_get_caps(const struct fit *fit, const struct op_class *cls,
+                                               const struct device_caps *device);
 
 // Limits the class to the variant and work-group size of `limit`.
 attncl_status attncl__fit_use(struct fit *fit, const struct op_class *cls,
@@ -104,7 +104,7 @@ struct progress {
 struct pool_block;
 
 struct lowered {
-    struct device_caps *caps; // the graph's; an op's: attncl__fit_caps()
+    struct device_caps *caps; // the graph's; an op's: attncl__fit_get_caps()
     const struct fit *fit;
     struct refused_op refused;    // the op that made a pass fail
     bool canaries;                // around every value
@@ -137,13 +137,13 @@ void *attncl__lowered_alloc(struct lowered *p, size_t bytes);
 void attncl__lowered_free(struct lowered *p); // a zeroed struct may be freed too
 
 // Fills the signature of a node, or of a class with these inputs.  Valid until the next call.
-void attncl__lowered_sig(const struct lowered *p, const struct lowered_node *node,
-                         struct op_sig *sig);
-void attncl__lowered_sig_of(const struct lowered *p, const struct op_class *cls, const int *inputs,
-                            struct op_sig *sig);
+void attncl__lowered_fill_sig(const struct lowered *p, const struct lowered_node *node,
+                              struct op_sig *sig);
+void attncl__lowered_fill_class_sig(const struct lowered *p, const struct op_class *cls,
+                                    const int *inputs, struct op_sig *sig);
 
 // Returns `status`, with "encoder.layers.0: linear_fwd" in front of a failure's message.
-attncl_status attncl__lowered_prefix(const struct lowered_node *node, attncl_status status);
+attncl_status attncl__lowered_prefix_failure(const struct lowered_node *node, attncl_status status);
 
 // Turns node n into one of `cls`.  `params` must live as long as *p.  Output 0 stays, further ones are
 // absent.
@@ -164,7 +164,7 @@ attncl_status attncl__find_lifetimes(struct lowered *p);
 // Returns the last node that may run before all `users` (the last ones on each queue) are complete.
 int attncl__find_last_concurrent(const struct lowered *p, const struct progress *users);
 // Returns the last node of the node's loop, or the node itself: a loop is scheduled as one unit.
-int attncl__unit_last(const struct lowered *p, int node);
+int attncl__find_unit_end(const struct lowered *p, int node);
 // (attncl__memory_plan() of the items)
 struct program;
 attncl_status attncl__allocate(const struct lowered *p, struct program *program);

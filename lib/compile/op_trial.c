@@ -209,7 +209,7 @@ static attncl_status compare_results(const struct trial_run *run, char *why)
                      "result %d of %s of %s is wrong by %.2g of its %s, more than %.2g: %s", i,
                      t->cls->name, SHAPE(&run->in[0]), worst.error,
                      t->unit ? "size" : "largest element", bound,
-                     attncl__worst_error_text(&worst, text));
+                     attncl__format_worst_error(&worst, text));
     }
     return ATTNCL_OK;
 }

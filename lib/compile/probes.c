@@ -142,7 +142,7 @@ static bool is_covered(const struct lowered *p, const struct lowered_node *node,
         return false;
     if (row->min_flop == 0)
         return true;
-    attncl__lowered_sig(p, node, &sig);
+    attncl__lowered_fill_sig(p, node, &sig);
     attncl__op_cost(node->cls, &sig, &flop, &bytes);
     return flop >= row->min_flop;
 }

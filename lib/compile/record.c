@@ -38,7 +38,7 @@ static attncl_status append_node(const struct lowered *p, struct program *progra
 
     l->caps = sig->caps;
     l->refusal = (struct launch_refusal){0};
-    return attncl__lowered_prefix(node, node->cls->launch(l, &call));
+    return attncl__lowered_prefix_failure(node, node->cls->launch(l, &call));
 }
 
 // A byte counts as eight operations: every GPU does at least that many per byte it moves.
@@ -60,7 +60,7 @@ static attncl_status record_node(const struct lowered *p, struct program *progra
 
     if (node->dead)
         return ATTNCL_OK;
-    attncl__lowered_sig(p, node, &sig);
+    attncl__lowered_fill_sig(p, node, &sig);
     attncl__op_cost(node->cls, &sig, &flop, &bytes);
     program->nodes[n] = (struct program_node){
         .op = node->cls->name, .scope = node->scope, .flop = flop * times, .bytes = bytes * times};

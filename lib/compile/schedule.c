@@ -26,7 +26,7 @@ struct schedule {
 
 static const struct progress nothing = {{-1, -1, -1, -1}};
 
-int attncl__unit_last(const struct lowered *p, int node)
+int attncl__find_unit_end(const struct lowered *p, int node)
 {
     return p->nodes[node].loop < 0 ? node : p->loops[p->nodes[node].loop].last;
 }
@@ -60,7 +60,7 @@ static bool is_constant(const struct schedule *s, int value)
 static void add_dependency(const struct schedule *s, int node, struct progress *need)
 {
     if (node >= 0)
-        advance(&need->node[s->p->nodes[node].queue], attncl__unit_last(s->p, node));
+        advance(&need->node[s->p->nodes[node].queue], attncl__find_unit_end(s->p, node));
 }
 
 static struct progress find_dependencies(const struct schedule *s, int first, int last)
@@ -187,7 +187,7 @@ attncl_status attncl__schedule(struct lowered *p)
     for (int q = 0; q < MAX_QUEUES; ++q)
         s.tail[q] = nothing;
     for (int n = 0, last; n < p->n_nodes; n = last + 1) {
-        last = attncl__unit_last(p, n);
+        last = attncl__find_unit_end(p, n);
         for (int i = n; i <= last; ++i)
             p->complete[i] = p->waits[i] = nothing;
         if (last > n || !p->nodes[n].dead)

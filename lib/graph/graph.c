@@ -17,7 +17,7 @@ attncl_status attncl__graph_create_unbound(attncl_graph **graph_ret)
         g->serial = atomic_fetch_add(&n_created, 1) + 1;
     while (g->serial == 0); // after 2^32 graphs
     attncl__strbuf_add_bytes(&g->scope, "", 0);
-    g->descs = attncl__alloc_array(attncl__max_arity(), sizeof *g->descs);
+    g->descs = attncl__alloc_array(attncl__op_max_arity(), sizeof *g->descs);
     if (g->descs && !g->scope.failed)
         attncl__graph_add_value(g, (struct value){.kind = VALUE_NONE});
     if (!g->descs || g->scope.failed || attncl__graph_failed(g)) {

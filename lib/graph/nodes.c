@@ -246,7 +246,7 @@ static attncl_value append_node(attncl_graph *g, struct node *node, const struct
     return first;
 }
 
-size_t attncl__max_arity(void)
+size_t attncl__op_max_arity(void)
 {
     size_t max = 0;
 
@@ -257,8 +257,8 @@ size_t attncl__max_arity(void)
     return max;
 }
 
-void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct tensor_desc *descs,
-                       struct op_sig *sig)
+void attncl__graph_fill_sig(const attncl_graph *g, const struct node *node,
+                            struct tensor_desc *descs, struct op_sig *sig)
 {
     const int n_in = node->cls->n_in, n_out = node->cls->n_out;
 
@@ -284,7 +284,7 @@ void attncl__graph_save_for_backward(attncl_graph *g, int n)
     if (node->save_for_backward)
         return;
     node->save_for_backward = true;
-    attncl__graph_sig(g, node, g->descs, &sig);
+    attncl__graph_fill_sig(g, node, g->descs, &sig);
     sig.caps = NULL;
     (void)attncl__op_infer(node->cls, &sig); // succeeded when the node was added
     for (int i = 0; i < node->cls->n_out; ++i)
@@ -305,7 +305,7 @@ attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, cons
 
     if (!init_node(g, cls, params, &node) || !gather_inputs(g, in, n_in, &node))
         goto done;
-    attncl__graph_sig(g, &node, g->descs, &sig);
+    attncl__graph_fill_sig(g, &node, g->descs, &sig);
     sig.caps = NULL;
     const attncl_status status =
         attncl__prefix_failure(attncl__op_infer(cls, &sig), "%s", cls->name);

@@ -116,11 +116,11 @@ const struct value *attncl__graph_value(const attncl_graph *g, attncl_value v);
 int attncl__compare_by_tensor(const void *a, const void *b);
 
 // Returns the largest number of inputs and outputs that an op has.
-size_t attncl__max_arity(void);
+size_t attncl__op_max_arity(void);
 
 // Fills the node's signature, whose descriptions are stored in `descs`.
-void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct tensor_desc *descs,
-                       struct op_sig *sig);
+void attncl__graph_fill_sig(const attncl_graph *g, const struct node *node,
+                            struct tensor_desc *descs, struct op_sig *sig);
 
 // True when the graph accepts more nodes.  A compiled graph fails now.
 bool attncl__graph_check_open(attncl_graph *g);

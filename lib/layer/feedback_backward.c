@@ -227,7 +227,7 @@ static void store_grads(attncl_graph *g, const struct feedback_pass *b, const at
 {
     for (int i = 0; i < b->n_inner; ++i) {
         const int at = b->index[i];
-        b->inner_d[i] = attncl__loop_sum_value(g, &b->sum[i]);
+        b->inner_d[i] = attncl__loop_sum_finish(g, &b->sum[i]);
         if (at < 0 || b->inner[i].id == in[1 + at].id)
             dx[1 + at] = b->inner_d[i];
         else // a truncated table

@@ -39,7 +39,7 @@ void attncl__added_prepare(const attncl_tokenizer *t, struct added_set *set)
 {
     for (size_t i = 0; i < set->n; ++i) {
         struct added_token *token = &set->list[i];
-        token->text = attncl__span(t, token->span);
+        token->text = attncl__span_text(t, token->span);
         token->order = i;
         set->first[*(const unsigned char *)token->text] = true;
     }

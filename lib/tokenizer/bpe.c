@@ -53,14 +53,14 @@ static struct vocab_entry *find_entry(const attncl_tokenizer *t, const char *tex
     for (size_t i = (size_t)hash;; ++i) {
         struct vocab_entry *entry = &bpe->vocab[i & (bpe->vocab_capacity - 1)];
         if (entry->id < 0 ||
-            (entry->key.n == bytes && memcmp(attncl__span(t, entry->key), text, bytes) == 0))
+            (entry->key.n == bytes && memcmp(attncl__span_text(t, entry->key), text, bytes) == 0))
             return entry;
     }
 }
 
 bool attncl__vocab_add(attncl_tokenizer *t, struct span key, int32_t id)
 {
-    const char *text = attncl__span(t, key);
+    const char *text = attncl__span_text(t, key);
     struct vocab_entry *entry = find_entry(t, text, key.n, compute_hash(text, key.n));
 
     if (entry->id >= 0)
@@ -108,7 +108,7 @@ static void find_cuts(attncl_tokenizer *t)
         if (bpe->rules[i].pair == UINT64_MAX)
             continue;
         const struct span span = t->token[bpe->rules[i].id].text;
-        const char *text = attncl__span(t, span);
+        const char *text = attncl__span_text(t, span);
         for (size_t at = 1; at + SPACE_SYMBOL_BYTES <= span.n; ++at)
             if (memcmp(text + at, space_symbol, SPACE_SYMBOL_BYTES) == 0)
                 bpe->can_cut[cut_index(text + at)] = false;

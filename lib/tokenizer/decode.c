@@ -116,7 +116,7 @@ bool attncl__token_to_bytes(const char *text, size_t bytes, struct strbuf *out)
 static attncl_status apply_steps(const attncl_tokenizer *t, struct span span, bool is_first,
                                  struct strbuf scratch[2], struct strbuf *out)
 {
-    const char *text = attncl__span(t, span);
+    const char *text = attncl__span_text(t, span);
     size_t bytes = span.n;
 
     for (size_t i = 0; i < t->n_step; ++i) {
@@ -130,7 +130,7 @@ static attncl_status apply_steps(const attncl_tokenizer *t, struct span span, bo
             }
         } else {
             const bool is_space = step->kind == DECODE_METASPACE;
-            const char *content = is_space ? " " : attncl__span(t, step->content);
+            const char *content = is_space ? " " : attncl__span_text(t, step->content);
             size_t n = is_space ? 1 : step->content.n;
             if (is_space && is_first && step->drops_first)
                 n = 0;
@@ -167,7 +167,7 @@ attncl_status attncl__decode_prepare(attncl_tokenizer *t)
         TRY_DONE(apply_steps(t, token->text, false, scratch, &out));
         token->byte = t->has_byte_fallback ? parse_byte_token(out.data, out.used) : -1;
         if (out.used == token->text.n &&
-            memcmp(out.data, attncl__span(t, token->text), out.used) == 0)
+            memcmp(out.data, attncl__span_text(t, token->text), out.used) == 0)
             token->out = token->text;
         else
             TRY_DONE(attncl__arena_add(t, out.data, out.used, &token->out));
@@ -186,7 +186,7 @@ static void emit(struct decoding *decoding, const char *text, size_t bytes)
     const struct span strip = decoding->t->strip_content;
 
     for (; decoding->strip > 0 && bytes > 0; --decoding->strip) {
-        if (bytes < strip.n || memcmp(text, attncl__span(decoding->t, strip), strip.n) != 0) {
+        if (bytes < strip.n || memcmp(text, attncl__span_text(decoding->t, strip), strip.n) != 0) {
             decoding->strip = 0;
             break;
         }
@@ -256,7 +256,7 @@ static attncl_status add_token(struct decoding *decoding, const struct token *to
     if (is_byte) {
         attncl__strbuf_add_bytes(&decoding->pending, &byte, 1);
     } else if (is_byte_level) {
-        attncl__strbuf_add_bytes(&decoding->pending, attncl__span(t, out), out.n);
+        attncl__strbuf_add_bytes(&decoding->pending, attncl__span_text(t, out), out.n);
     } else if (!decoding->is_started &&
                t->n_step > 0) { // Metaspace has another text for the first token
         struct strbuf first = STRBUF_EMPTY;
@@ -266,7 +266,7 @@ static attncl_status add_token(struct decoding *decoding, const struct token *to
         attncl__strbuf_free(&first);
         TRY(status);
     } else {
-        emit(decoding, attncl__span(t, out), out.n);
+        emit(decoding, attncl__span_text(t, out), out.n);
     }
     if (is_byte_level || (is_byte && decoding->is_stream))
         emit_characters(decoding, false);

@@ -97,7 +97,7 @@ attncl_status attncl__normalize(attncl_tokenizer *t, const char **text, size_t *
 {
     for (size_t i = 0; i < t->n_normalizer; ++i) {
         const struct normalizer *n = &t->normalizer[i];
-        const char *content = attncl__span(t, n->content);
+        const char *content = attncl__span_text(t, n->content);
         struct strbuf *out = &t->normal[i % 2];
         out->used = 0;
         if (n->kind == NORM_UNICODE) {

@@ -22,9 +22,9 @@ static attncl_status add_to_tokens(attncl_tokenizer *t, int64_t id, const char *
     if (!is_there)
         return attncl__token_set(t, id, span);
     const struct span text = t->token[id].text;
-    REQUIRE(text.n == span.n && memcmp(attncl__span(t, text), content, span.n) == 0,
+    REQUIRE(text.n == span.n && memcmp(attncl__span_text(t, text), content, span.n) == 0,
             ATTNCL_ERR_FORMAT, "token number %lld is both %.*s and the added %.100s", (long long)id,
-            (int)text.n, attncl__span(t, text), content);
+            (int)text.n, attncl__span_text(t, text), content);
     return ATTNCL_OK;
 }
 

@@ -166,8 +166,8 @@ attncl_status attncl__token_set(attncl_tokenizer *t, int64_t id, struct span tex
         t->n_tokens = (size_t)id + 1;
     struct token *token = &t->token[id];
     REQUIRE(!token->is_known, ATTNCL_ERR_FORMAT, "token number %lld is both %.*s and %.*s",
-            (long long)id, (int)token->text.n, attncl__span(t, token->text), (int)text.n,
-            attncl__span(t, text));
+            (long long)id, (int)token->text.n, attncl__span_text(t, token->text), (int)text.n,
+            attncl__span_text(t, text));
     *token = (struct token){.text = text, .is_known = true, .byte = -1};
     return ATTNCL_OK;
 }

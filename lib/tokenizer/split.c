@@ -245,7 +245,7 @@ static attncl_status rewrite_pieces(const attncl_tokenizer *t, const struct spli
                                     const struct pieces *in, bool is_first, struct pieces *out)
 {
     const bool is_prefix = split->kind == PRE_PREFIX;
-    const char *content = is_prefix ? " " : attncl__span(t, split->content);
+    const char *content = is_prefix ? " " : attncl__span_text(t, split->content);
     const size_t n = is_prefix ? 1 : split->content.n;
 
     out->buffer.used = 0;

@@ -216,7 +216,7 @@ struct attncl_tokenizer {
     struct decoding decoding;
 };
 
-static inline const char *attncl__span(const attncl_tokenizer *t, struct span s)
+static inline const char *attncl__span_text(const attncl_tokenizer *t, struct span s)
 {
     return t->arena.data + s.at;
 }

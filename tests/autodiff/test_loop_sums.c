@@ -53,7 +53,7 @@ TEST(are_those_of_all_rows)
     attncl__loop_sums_free(&sums);
     attncl__graph_loop_end(g);
     for (int i = 0; i < 4; ++i)
-        attncl_graph_output(g, names[i], attncl__loop_sum_value(g, &sum[i]));
+        attncl_graph_output(g, names[i], attncl__loop_sum_finish(g, &sum[i]));
     // dx and 2 x; the rows of dy are there.
     ck_assert_int_eq(count_in_loop(g, &attncl__op_loop_stack_fwd), 2);
     ck_assert_int_eq(count_in_loop(g, &attncl__op_loop_sum_fwd), 1);

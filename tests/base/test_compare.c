@@ -56,7 +56,7 @@ TEST(the_library_forgets_nothing)
                 attncl__worst_error_add(&w, i, i == place ? bad[k] : 1, 1, 1);
             ck_assert(!attncl__error_is_within(&w, 1) && w.at == place && w.largest == 1);
             ck_assert(attncl__error_is_within(&w, 2) == (k == 2));
-            attncl__worst_error_text(&w, text);
+            attncl__format_worst_error(&w, text);
             ck_assert(!strstr(text, "never written") == (k < 3));
         }
     const struct worst_error none = {0};

@@ -120,7 +120,7 @@ TABLE_TEST(work_groups_are_powers_of_two_from_four_on, limits)
     device.max_group = 256;
     ck_assert_int_eq(attncl__fit_reduce(&fit, &refused, ATTNCL_ERR_UNSUPPORTED, &device, &lowered),
                      ATTNCL_ERR_UNSUPPORTED);
-    const struct device_caps *const caps = attncl__fit_caps(&fit, cls, &device);
+    const struct device_caps *const caps = attncl__fit_get_caps(&fit, cls, &device);
     ck_assert(lowered);
     ck_assert_int_eq(caps->variant, limits[_i].group == 1 ? VARIANT_CPU : VARIANT_GPU);
     if (caps->variant == VARIANT_GPU)
@@ -139,7 +139,7 @@ TEST(an_op_keeps_the_smallest_work_groups)
     for (int i = 0; i < 3; ++i) {
         caps.max_group = groups[i];
         ck_ok(attncl__fit_use(&fit, cls, &caps));
-        ck_assert_uint_eq(attncl__fit_caps(&fit, cls, &caps)->max_group, i ? 32 : 128);
+        ck_assert_uint_eq(attncl__fit_get_caps(&fit, cls, &caps)->max_group, i ? 32 : 128);
     }
     attncl__fit_free(&fit);
 }

@@ -377,7 +377,7 @@ static unsigned features(attncl_context *ctx, const struct subject *s, enum prob
 
     describe(ctx, s, &caps);
     ck_ok(apply(ctx, &caps, s->cls, &fit));
-    const struct device_caps *const of_op = attncl__fit_caps(&fit, s->cls, &caps);
+    const struct device_caps *const of_op = attncl__fit_get_caps(&fit, s->cls, &caps);
     const unsigned ret = (unsigned)(of_op->variant == VARIANT_GPU) << GPU_VARIANT |
                          (unsigned)(caps.shuffle != SHUFFLE_NONE) << SHUFFLES |
                          (unsigned)(caps.mma != MMA_NONE) << GEMM_MMA |
@@ -486,7 +486,8 @@ TEST(an_op_that_is_wrong_in_large_work_groups_takes_smaller_ones)
     ck_ok(apply(ctx, &caps, subjects[SOFTMAX].cls, &fit));
     ck_assert_int_eq(known(ctx, "softmax gpu", why), PROBE_FAILED);
     ck_assert_int_eq(known(ctx, "softmax gpu 32", why), PROBE_PASSED);
-    const struct device_caps *const of_op = attncl__fit_caps(&fit, subjects[SOFTMAX].cls, &caps);
+    const struct device_caps *const of_op =
+        attncl__fit_get_caps(&fit, subjects[SOFTMAX].cls, &caps);
     ck_assert(of_op->variant == VARIANT_GPU && of_op->max_group == 32);
     attncl__fit_free(&fit);
     ck_ok(attncl_context_destroy(ctx));

@@ -168,7 +168,7 @@ static bool ends_before(const struct lowered *p, size_t a, size_t b)
     int node = old->node;
 
     for (;;) {
-        const int last = attncl__unit_last(p, node), queue = p->nodes[node].queue;
+        const int last = attncl__find_unit_end(p, node), queue = p->nodes[node].queue;
         const bool same_loop =
             p->nodes[node].loop >= 0 && p->nodes[node].loop == p->nodes[next].loop;
         const bool repeats =

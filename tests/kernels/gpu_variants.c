@@ -138,7 +138,7 @@ static attncl_status launch_node(struct launcher *l, const attncl_graph *g, cons
     struct op_call call = {.in = spans, .out = spans + node->cls->n_in};
     size_t scratch = 0;
 
-    attncl__graph_sig(g, node, descs, &call.sig);
+    attncl__graph_fill_sig(g, node, descs, &call.sig);
     call.sig.caps = l->caps;
     for (int i = 0; i < call.sig.n_in + call.sig.n_out; ++i)
         spans[i].storage = attncl__desc_present(&descs[i]) ? &nothing : NULL;

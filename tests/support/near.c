@@ -54,7 +54,7 @@ static const char *place_text(const struct host *h, int64_t i, char text[SHAPE_T
         place.dim[axis] = i % h->dim[axis];
         i /= h->dim[axis];
     }
-    return attncl__shape_text(&place, text);
+    return attncl__format_shape(&place, text);
 }
 
 void ck_near(const struct host *got, const struct host *want, double rtol, double atol)

@@ -154,8 +154,8 @@ bool op_graph_has_shapes(const struct op_graph *t, char text[OP_GRAPH_TEXT_BYTES
         }
         memcpy(expected.dim, t->out[i]->dim, sizeof expected.dim);
         snprintf(text, OP_GRAPH_TEXT_BYTES, "output %d is %s %s, the test expects %s %s", i,
-                 attncl_dtype_name(shape.dtype), attncl__shape_text(&is, got),
-                 attncl_dtype_name(t->out[i]->dtype), attncl__shape_text(&expected, want));
+                 attncl_dtype_name(shape.dtype), attncl__format_shape(&is, got),
+                 attncl_dtype_name(t->out[i]->dtype), attncl__format_shape(&expected, want));
         if (strcmp(got, want) != 0 || shape.dtype != t->out[i]->dtype)
             return false;
     }
