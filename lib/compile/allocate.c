@@ -42,18 +42,18 @@ static attncl_status allocate_arena(const struct lowered *p, struct program *pro
         const struct plan_item *item = &p->items[i];
         const struct lowered_node *node = &p->nodes[item->node];
         const size_t offset = item->offset + pad;
-        struct storage *s =
+        struct storage *storage =
             &program->storages[item->value ? item->value : p->n_values + item->node];
-        s->bytes = item->content_bytes;
+        storage->bytes = item->content_bytes;
         if (!item->content_bytes) {
-            TRY(attncl__buffer_retain(program->empty, &s->mem));
+            TRY(attncl__buffer_retain(program->empty, &storage->mem));
             continue;
         }
-        s->begin = offset;
-        s->end = offset + item->content_bytes;
+        storage->begin = offset;
+        storage->end = offset + item->content_bytes;
         TRY(attncl__buffer_create_part(program->ctx, program->arena, offset, item->content_bytes,
-                                       &s->mem));
-        program->parts[program->n_parts++] = s;
+                                       &storage->mem));
+        program->parts[program->n_parts++] = storage;
         if (p->canaries)
             program->guarded[program->n_guarded++] = (struct guarded){
                 program->arena, offset, item->content_bytes, false, node->cls->name, node->scope};
@@ -67,7 +67,7 @@ static attncl_status allocate_dedicated(const struct lowered *p, struct program 
     const struct lowered_value *v = &p->values[value];
     const size_t bytes = attncl__desc_bytes(v->desc);
     const size_t pad = p->canaries && bytes ? canary_pad(p->caps) : 0;
-    struct storage *s = &program->storages[value];
+    struct storage *storage = &program->storages[value];
     attncl_status status = ATTNCL_OK;
     cl_mem whole = NULL;
     size_t padded;
@@ -81,17 +81,17 @@ static attncl_status allocate_dedicated(const struct lowered *p, struct program 
         TRY_DONE(attncl__buffer_fill(program->ctx, whole, CANARY_WORD, 0, padded));
     if (pad && v->producer < 0)
         TRY_DONE(attncl__buffer_fill(program->ctx, whole, 0, pad, round_up_to_words(bytes)));
-    s->bytes = bytes;
+    storage->bytes = bytes;
     if (pad) {
         const struct lowered_node *node = v->producer < 0 ? NULL : &p->nodes[v->producer];
         // A reset writes whole words.
         TRY_DONE(attncl__buffer_create_part(program->ctx, whole, pad, round_up_to_words(bytes),
-                                            &s->mem));
+                                            &storage->mem));
         const char *name = node ? node->cls->name : v->origin->name;
         program->guarded[program->n_guarded++] =
             (struct guarded){whole, pad, bytes, node != NULL, name, node ? node->scope : ""};
     } else {
-        s->mem = whole;
+        storage->mem = whole;
     }
     whole = NULL;
 done:
@@ -112,13 +112,13 @@ static const struct state *find_state(const struct program *owner, const char *n
 static attncl_status allocate_state(const struct lowered *p, struct program *program, int value)
 {
     const struct value *v = p->values[value].origin;
-    struct storage *s = &program->storages[value];
+    struct storage *storage = &program->storages[value];
     const struct state *shared = NULL;
     int n_before = 0;
 
     for (int i = 0; i < program->n_states; ++i)
         n_before += strcmp(program->states[i].name, v->name) == 0;
-    program->states[program->n_states++] = (struct state){v->name, v->desc, s};
+    program->states[program->n_states++] = (struct state){v->name, v->desc, storage};
     if (program->state_owner)
         shared = find_state(program->state_owner, v->name, n_before);
     if (!shared)
@@ -126,8 +126,8 @@ static attncl_status allocate_state(const struct lowered *p, struct program *pro
     REQUIRE(attncl__desc_same_shape(&v->desc, &shared->desc) && v->desc.dtype == shared->desc.dtype,
             ATTNCL_ERR_SHAPE, "state %s is %s, the one to share is %s", v->name, SHAPE(&v->desc),
             SHAPE(&shared->desc));
-    s->bytes = shared->storage->bytes;
-    return attncl__buffer_retain(shared->storage->mem, &s->mem);
+    storage->bytes = shared->storage->bytes;
+    return attncl__buffer_retain(shared->storage->mem, &storage->mem);
 }
 
 // Returns the last node that writes the value, or the end of that node's loop; -1 if none does.
@@ -153,7 +153,7 @@ static attncl_status bind_own_buffers(const struct lowered *p, struct program *p
     for (; io->n < values->n; ++io->n) {
         const struct named_value *named = &values->list[io->n];
         const struct lowered_value *v = &p->values[named->value];
-        struct storage *s = &program->storages[v->base];
+        struct storage *storage = &program->storages[v->base];
         io->list[io->n] = (struct io_binding){
             .name = named->name,
             .desc = *v->desc,
@@ -161,8 +161,8 @@ static attncl_status bind_own_buffers(const struct lowered *p, struct program *p
             .low = named->low,
             .high = named->high,
             .last_node = find_last_writer(p, v),
-            .storage = s,
-            .own = s->mem,
+            .storage = storage,
+            .own = storage->mem,
         };
     }
     return ATTNCL_OK;

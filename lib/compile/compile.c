@@ -116,26 +116,26 @@ done:
 
 attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options *options)
 {
-    attncl_compile_options o = ATTNCL_COMPILE_OPTIONS_INIT;
+    attncl_compile_options opts = ATTNCL_COMPILE_OPTIONS_INIT;
     attncl_status status = ATTNCL_OK;
     struct fit fit = {.probes = PROBE_RUN};
     bool again = false;
 
     REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
     if (options)
-        TRY(STRUCT_READ(attncl_compile_options, &o, options));
-    TRY(attncl__check_precision(o.precision));
-    REQUIRE(o.n_queues >= 0 && o.n_queues <= MAX_QUEUES, ATTNCL_ERR_ARGUMENT,
-            "n_queues is %d, it can be 0 to %d", o.n_queues, MAX_QUEUES);
-    fit.precision = o.precision;
-    fit.n_queues = o.n_queues;
+        TRY(STRUCT_READ(attncl_compile_options, &opts, options));
+    TRY(attncl__check_precision(opts.precision));
+    REQUIRE(opts.n_queues >= 0 && opts.n_queues <= MAX_QUEUES, ATTNCL_ERR_ARGUMENT,
+            "n_queues is %d, it can be 0 to %d", opts.n_queues, MAX_QUEUES);
+    fit.precision = opts.precision;
+    fit.n_queues = opts.n_queues;
     TRY(attncl_graph_status(g));
     REQUIRE(!g->program, ATTNCL_ERR_STATE, "the graph is compiled already");
     assert(!g->in_loop);
     TRY(attncl__context_check_usable(g->ctx));
     attncl__programs_retry(g->ctx);
     do
-        status = compile(g, &o, &fit, &again);
+        status = compile(g, &opts, &fit, &again);
     while (again);
     attncl__fit_free(&fit);
     return status;

@@ -25,10 +25,10 @@ static bool is_overwritten_before(const struct lowered *p, int n, int end)
     return false;
 }
 
-static bool is_overwritten(const struct lowered *p, const struct fusion *f)
+static bool is_overwritten(const struct lowered *p, const struct fusion *fusion)
 {
-    for (int i = 0; i < f->n_nodes; ++i)
-        if (is_overwritten_before(p, f->node[i], f->last))
+    for (int i = 0; i < fusion->n_nodes; ++i)
+        if (is_overwritten_before(p, fusion->node[i], fusion->last))
             return true;
     return false;
 }
@@ -36,9 +36,9 @@ static bool is_overwritten(const struct lowered *p, const struct fusion *f)
 static attncl_status fuse_node(struct lowered *p, int n)
 {
     for (size_t r = 0; r < sizeof rules / sizeof rules[0]; ++r) {
-        struct fusion f = {.n_nodes = 0};
-        if (rules[r]->match(p, n, &f) && !is_overwritten(p, &f))
-            return rules[r]->build(p, &f);
+        struct fusion fusion = {.n_nodes = 0};
+        if (rules[r]->match(p, n, &fusion) && !is_overwritten(p, &fusion))
+            return rules[r]->build(p, &fusion);
     }
     return ATTNCL_OK;
 }

@@ -21,9 +21,9 @@ struct fusion {
 struct fusion_rule {
     // True when `node` and its neighbours form the pattern, and the device supports the fused op at these sizes and
     // gains by it.  Fills *f.
-    bool (*match)(const struct lowered *p, int node, struct fusion *f);
+    bool (*match)(const struct lowered *p, int node, struct fusion *fusion);
     // Called only if no node between a matched one and f->last overwrites the matched node's inputs.
-    attncl_status (*build)(struct lowered *p, const struct fusion *f);
+    attncl_status (*build)(struct lowered *p, const struct fusion *fusion);
 };
 
 extern const struct fusion_rule attncl__fuse_norm, attncl__fuse_merge,

@@ -23,31 +23,31 @@ static int find_gemm(const struct lowered *p, int n, int i)
 
 // If both addends are GEMMs, the later one adds, so that the earlier one's operands can be freed.  The addend must be
 // computed before the GEMM; otherwise the GEMM's operands would have to live until it is.
-static bool match_add_gemm(const struct lowered *p, int sum, struct fusion *f)
+static bool match_add_gemm(const struct lowered *p, int sum, struct fusion *fusion)
 {
     if (!is_op(p, sum, &attncl__op_add_fwd) || input_of(p, sum, 0) == input_of(p, sum, 1))
         return false;
     const int first = find_gemm(p, sum, 0), second = find_gemm(p, sum, 1);
 
-    f->kind = second > first ? 0 : 1; // index of the other addend
-    f->node[PRODUCT] = second > first ? second : first;
-    f->node[SUM] = f->last = sum;
-    f->n_nodes = 2;
-    const int addend = p->values[input_of(p, sum, f->kind)].base;
-    return f->node[PRODUCT] >= 0 && p->values[addend].producer < f->node[PRODUCT];
+    fusion->kind = second > first ? 0 : 1; // index of the other addend
+    fusion->node[PRODUCT] = second > first ? second : first;
+    fusion->node[SUM] = fusion->last = sum;
+    fusion->n_nodes = 2;
+    const int addend = p->values[input_of(p, sum, fusion->kind)].base;
+    return fusion->node[PRODUCT] >= 0 && p->values[addend].producer < fusion->node[PRODUCT];
 }
 
-static attncl_status build_add_gemm(struct lowered *p, const struct fusion *f)
+static attncl_status build_add_gemm(struct lowered *p, const struct fusion *fusion)
 {
-    const struct lowered_node *product = &p->nodes[f->node[PRODUCT]];
+    const struct lowered_node *product = &p->nodes[fusion->node[PRODUCT]];
     const int in[N_LINEAR_BWD_INPUTS] = {
         [LINEAR_BWD_D] = product->inputs[LINEAR_BWD_D],
         [LINEAR_BWD_FACTOR] = product->inputs[LINEAR_BWD_FACTOR],
-        [LINEAR_BWD_ADDEND] = input_of(p, f->node[SUM], f->kind),
+        [LINEAR_BWD_ADDEND] = input_of(p, fusion->node[SUM], fusion->kind),
     };
 
-    TRY(attncl__lowered_replace(p, f->node[SUM], product->cls, product->params, in));
-    attncl__lowered_remove(p, f->node[PRODUCT]);
+    TRY(attncl__lowered_replace(p, fusion->node[SUM], product->cls, product->params, in));
+    attncl__lowered_remove(p, fusion->node[PRODUCT]);
     return ATTNCL_OK;
 }
 

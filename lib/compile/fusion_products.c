@@ -29,26 +29,26 @@ static int find_map(const struct lowered *p, int n, int i, int *user_ret)
     }
 }
 
-static void list_inputs(const struct lowered *p, const struct fusion *f,
+static void list_inputs(const struct lowered *p, const struct fusion *fusion,
                         int in[N_FUSED_LINEAR_INPUTS])
 {
-    attncl__fusion_list_map_inputs(p, f->node[0], in);
+    attncl__fusion_list_map_inputs(p, fusion->node[0], in);
     for (int i = 1; i < N_MAPS; ++i)
-        memcpy(&in[FUSED_LINEAR_MORE + 2 * (i - 1)], &p->nodes[f->node[i]].inputs[LINEAR_WEIGHT],
-               2 * sizeof in[0]);
+        memcpy(&in[FUSED_LINEAR_MORE + 2 * (i - 1)],
+               &p->nodes[fusion->node[i]].inputs[LINEAR_WEIGHT], 2 * sizeof in[0]);
 }
 
-static bool products_are_profitable(const struct lowered *p, const struct fusion *f)
+static bool products_are_profitable(const struct lowered *p, const struct fusion *fusion)
 {
     int in[N_FUSED_LINEAR_INPUTS];
     struct op_sig sig;
 
-    list_inputs(p, f, in);
+    list_inputs(p, fusion, in);
     attncl__lowered_fill_class_sig(p, &attncl__op_fused_linear_fwd, in, &sig);
     return attncl__fused_linear_supported(&sig);
 }
 
-static bool match_products(const struct lowered *p, int step, struct fusion *f)
+static bool match_products(const struct lowered *p, int step, struct fusion *fusion)
 {
     int first_user = step;
 
@@ -57,38 +57,39 @@ static bool match_products(const struct lowered *p, int step, struct fusion *f)
         return false;
     for (int i = 0; i < N_MAPS; ++i) {
         int user;
-        f->node[i] = find_map(p, step, i, &user);
-        if (f->node[i] < 0 || !attncl__fusion_is_plain_map(p, f->node[i], f->node[0]))
+        fusion->node[i] = find_map(p, step, i, &user);
+        if (fusion->node[i] < 0 ||
+            !attncl__fusion_is_plain_map(p, fusion->node[i], fusion->node[0]))
             return false;
-        f->last = f->node[i] > f->last ? f->node[i] : f->last;
+        fusion->last = fusion->node[i] > fusion->last ? fusion->node[i] : fusion->last;
         first_user = user < first_user ? user : first_user;
     }
-    f->n_nodes = N_MAPS;
-    return f->last < first_user && products_are_profitable(p, f);
+    fusion->n_nodes = N_MAPS;
+    return fusion->last < first_user && products_are_profitable(p, fusion);
 }
 
 // Makes f->last the producer of all maps' results and removes the other maps.
-static void take_results(struct lowered *p, const struct fusion *f)
+static void take_results(struct lowered *p, const struct fusion *fusion)
 {
-    const int own = p->nodes[f->last].outputs[0];
+    const int own = p->nodes[fusion->last].outputs[0];
 
-    for (int i = 0; i < f->n_nodes; ++i) {
-        const int n = f->node[i], result = n == f->last ? own : p->nodes[n].outputs[0];
-        p->nodes[f->last].outputs[i] = result;
-        p->values[result].producer = f->last;
-        if (n != f->last)
+    for (int i = 0; i < fusion->n_nodes; ++i) {
+        const int n = fusion->node[i], result = n == fusion->last ? own : p->nodes[n].outputs[0];
+        p->nodes[fusion->last].outputs[i] = result;
+        p->values[result].producer = fusion->last;
+        if (n != fusion->last)
             attncl__lowered_remove(p, n);
     }
 }
 
-static attncl_status build_products(struct lowered *p, const struct fusion *f)
+static attncl_status build_products(struct lowered *p, const struct fusion *fusion)
 {
     struct fused_linear_fwd_params *params;
     int in[N_FUSED_LINEAR_INPUTS];
 
-    list_inputs(p, f, in);
-    TRY(attncl__fusion_replace_map(p, f->last, in, &params));
-    take_results(p, f);
+    list_inputs(p, fusion, in);
+    TRY(attncl__fusion_replace_map(p, fusion->last, in, &params));
+    take_results(p, fusion);
     return ATTNCL_OK;
 }
 

@@ -37,14 +37,14 @@ static void list_norm_inputs(const struct lowered *p, int map, int norm,
         p->nodes[norm].cls->n_in > NORM_BIAS ? input_of(p, norm, NORM_BIAS) : 0;
 }
 
-static bool norm_is_profitable(const struct lowered *p, const struct fusion *f)
+static bool norm_is_profitable(const struct lowered *p, const struct fusion *fusion)
 {
-    const struct lowered_value *result = &p->values[p->nodes[f->node[0]].outputs[0]];
+    const struct lowered_value *result = &p->values[p->nodes[fusion->node[0]].outputs[0]];
     int in[N_FUSED_LINEAR_INPUTS];
     struct op_sig sig;
 
     for (const struct use *use = result->first_use; use; use = use->next) {
-        list_norm_inputs(p, use->node, f->node[0], in);
+        list_norm_inputs(p, use->node, fusion->node[0], in);
         attncl__lowered_fill_class_sig(p, &attncl__op_fused_linear_fwd, in, &sig);
         if (!attncl__fused_linear_supported(&sig))
             return false;
@@ -52,7 +52,7 @@ static bool norm_is_profitable(const struct lowered *p, const struct fusion *f)
     return true;
 }
 
-static bool match_norm(const struct lowered *p, int norm, struct fusion *f)
+static bool match_norm(const struct lowered *p, int norm, struct fusion *fusion)
 {
     if (!is_op(p, norm, &attncl__op_layer_norm_fwd) && !is_op(p, norm, &attncl__op_rms_norm_fwd))
         return false;
@@ -62,15 +62,15 @@ static bool match_norm(const struct lowered *p, int norm, struct fusion *f)
     for (const struct use *use = result->first_use; use; use = use->next) {
         if (!can_take_norm(p, use->node, norm))
             return false;
-        f->last = use->node > f->last ? use->node : f->last;
+        fusion->last = use->node > fusion->last ? use->node : fusion->last;
     }
-    f->node[f->n_nodes++] = norm;
-    return result->n_uses > 0 && norm_is_profitable(p, f);
+    fusion->node[fusion->n_nodes++] = norm;
+    return result->n_uses > 0 && norm_is_profitable(p, fusion);
 }
 
-static attncl_status build_norm(struct lowered *p, const struct fusion *f)
+static attncl_status build_norm(struct lowered *p, const struct fusion *fusion)
 {
-    const struct lowered_node *norm = &p->nodes[f->node[0]];
+    const struct lowered_node *norm = &p->nodes[fusion->node[0]];
     const struct layer_norm_fwd_params *norm_params = norm->params; // RMS norm's begin alike
     const struct lowered_value *result = &p->values[norm->outputs[0]];
     struct fused_linear_fwd_params *params;
@@ -78,11 +78,11 @@ static attncl_status build_norm(struct lowered *p, const struct fusion *f)
 
     while (result->first_use) {
         const int map = result->first_use->node;
-        list_norm_inputs(p, map, f->node[0], in);
+        list_norm_inputs(p, map, fusion->node[0], in);
         TRY(attncl__fusion_replace_map(p, map, in, &params));
         params->eps = norm_params->eps;
     }
-    attncl__lowered_remove(p, f->node[0]);
+    attncl__lowered_remove(p, fusion->node[0]);
     return ATTNCL_OK;
 }
 
@@ -112,52 +112,52 @@ static bool has_one_position(const struct lowered *p, int n)
     return p->values[input_of(p, n, STEP_POSITION)].desc->dim[0] == 1;
 }
 
-static void list_merge_inputs(const struct lowered *p, const struct fusion *f,
+static void list_merge_inputs(const struct lowered *p, const struct fusion *fusion,
                               int in[N_FUSED_LINEAR_INPUTS])
 {
-    attncl__fusion_list_map_inputs(p, f->last, in);
-    in[FUSED_LINEAR_POSITION] = input_of(p, f->node[0], kinds[f->kind].position);
+    attncl__fusion_list_map_inputs(p, fusion->last, in);
+    in[FUSED_LINEAR_POSITION] = input_of(p, fusion->node[0], kinds[fusion->kind].position);
 }
 
 // Infers the step with the fusion's parameters: sig->out[0] describes its partial results.
-static attncl_status infer_parts(const struct lowered *p, const struct fusion *f,
+static attncl_status infer_parts(const struct lowered *p, const struct fusion *fusion,
                                  struct op_sig *sig)
 {
-    const struct lowered_node *step = &p->nodes[f->node[0]];
+    const struct lowered_node *step = &p->nodes[fusion->node[0]];
 
     attncl__lowered_fill_sig(p, step, sig);
-    sig->params = f->params;
+    sig->params = fusion->params;
     return attncl__op_infer(step->cls, sig);
 }
 
-static bool merge_is_profitable(const struct lowered *p, struct fusion *f)
+static bool merge_is_profitable(const struct lowered *p, struct fusion *fusion)
 {
-    const struct lowered_node *step = &p->nodes[f->node[0]];
+    const struct lowered_node *step = &p->nodes[fusion->node[0]];
     const struct device_caps *caps = attncl__fit_get_caps(p->fit, step->cls, p->caps);
-    const int64_t *keys = p->values[step->inputs[kinds[f->kind].keys]].desc->dim;
-    struct attention_step_fwd_params *decoder = (void *)f->params;
-    struct feedback_attention_fwd_params *feedback = (void *)f->params;
+    const int64_t *keys = p->values[step->inputs[kinds[fusion->kind].keys]].desc->dim;
+    struct attention_step_fwd_params *decoder = (void *)fusion->params;
+    struct feedback_attention_fwd_params *feedback = (void *)fusion->params;
     int in[N_FUSED_LINEAR_INPUTS];
     struct tensor_desc parts;
     struct op_sig sig;
 
-    _Static_assert(sizeof *feedback <= sizeof f->params, "a step's parameters");
-    memcpy(f->params, step->params, step->cls->params_bytes);
-    if (f->kind == DECODER)
+    _Static_assert(sizeof *feedback <= sizeof fusion->params, "a step's parameters");
+    memcpy(fusion->params, step->params, step->cls->params_bytes);
+    if (fusion->kind == DECODER)
         decoder->n_parts = (int32_t)attncl__step_parts(caps, keys[1] * decoder->n_heads,
                                                        attncl__step_span(decoder->window, keys[0]));
     else
         feedback->n_parts = (int32_t)attncl__step_parts(caps, keys[1] * keys[2], keys[0]);
-    if (caps->variant != VARIANT_GPU || infer_parts(p, f, &sig) != ATTNCL_OK)
+    if (caps->variant != VARIANT_GPU || infer_parts(p, fusion, &sig) != ATTNCL_OK)
         return false;
     parts = sig.out[0];
-    list_merge_inputs(p, f, in);
+    list_merge_inputs(p, fusion, in);
     attncl__lowered_fill_class_sig(p, &attncl__op_fused_linear_fwd, in, &sig);
     sig.in[LINEAR_X] = parts;
     return attncl__fused_linear_supported(&sig);
 }
 
-static bool match_merge(const struct lowered *p, int map, struct fusion *f)
+static bool match_merge(const struct lowered *p, int map, struct fusion *fusion)
 {
     int step = -1;
 
@@ -165,18 +165,18 @@ static bool match_merge(const struct lowered *p, int map, struct fusion *f)
         return false;
     for (int kind = 0; step < 0 && kind < N_KINDS; ++kind) {
         step = attncl__fusion_find_sole_producer(p, map, LINEAR_X, kinds[kind].step);
-        f->kind = kind;
+        fusion->kind = kind;
     }
-    f->node[f->n_nodes++] = step;
-    f->last = map;
+    fusion->node[fusion->n_nodes++] = step;
+    fusion->last = map;
     return step >= 0 &&
-           (f->kind == DECODER ? has_one_position(p, step) : is_feedback_step(p, step)) &&
-           merge_is_profitable(p, f);
+           (fusion->kind == DECODER ? has_one_position(p, step) : is_feedback_step(p, step)) &&
+           merge_is_profitable(p, fusion);
 }
 
-static attncl_status build_merge(struct lowered *p, const struct fusion *f)
+static attncl_status build_merge(struct lowered *p, const struct fusion *fusion)
 {
-    struct lowered_node *step = &p->nodes[f->node[0]];
+    struct lowered_node *step = &p->nodes[fusion->node[0]];
     void *params = attncl__lowered_alloc(p, step->cls->params_bytes);
     struct tensor_desc *parts = attncl__lowered_alloc(p, sizeof *parts);
     struct fused_linear_fwd_params *map;
@@ -184,16 +184,16 @@ static attncl_status build_merge(struct lowered *p, const struct fusion *f)
     struct op_sig sig;
 
     REQUIRE(params && parts, ATTNCL_ERR_NO_MEMORY, "node of %s", step->cls->name);
-    TRY(infer_parts(p, f, &sig));
+    TRY(infer_parts(p, fusion, &sig));
     *parts = sig.out[0];
-    list_merge_inputs(p, f, in);
-    TRY(attncl__fusion_replace_map(p, f->last, in, &map));
-    map->own_keys = f->kind == DECODER;
-    map->limit = (int32_t)sig.in[kinds[f->kind].keys].dim[0];
-    if (f->kind == DECODER) // only keys inside the window are split into parts
+    list_merge_inputs(p, fusion, in);
+    TRY(attncl__fusion_replace_map(p, fusion->last, in, &map));
+    map->own_keys = fusion->kind == DECODER;
+    map->limit = (int32_t)sig.in[kinds[fusion->kind].keys].dim[0];
+    if (fusion->kind == DECODER) // only keys inside the window are split into parts
         map->limit = (int32_t)attncl__step_span(
-            ((const struct attention_step_fwd_params *)f->params)->window, map->limit);
-    step->params = memcpy(params, f->params, step->cls->params_bytes);
+            ((const struct attention_step_fwd_params *)fusion->params)->window, map->limit);
+    step->params = memcpy(params, fusion->params, step->cls->params_bytes);
     p->values[step->outputs[0]].desc = parts;
     return ATTNCL_OK;
 }
@@ -202,29 +202,29 @@ const struct fusion_rule attncl__fuse_merge = {match_merge, build_merge};
 
 enum { UPDATE_GRAD = 1, SCALE_X = 0, SCALE_FACTOR = 1, MAX_UPDATE_INPUTS = 7 };
 
-static bool match_clipping(const struct lowered *p, int update, struct fusion *f)
+static bool match_clipping(const struct lowered *p, int update, struct fusion *fusion)
 {
     if (!is_op(p, update, &attncl__op_adam_update_fwd) &&
         !is_op(p, update, &attncl__op_sgd_update_fwd))
         return false;
-    f->node[f->n_nodes++] =
+    fusion->node[fusion->n_nodes++] =
         attncl__fusion_find_sole_producer(p, update, UPDATE_GRAD, &attncl__op_scale_by_fwd);
-    f->last = update;
-    return f->node[0] >= 0;
+    fusion->last = update;
+    return fusion->node[0] >= 0;
 }
 
 // The factor is the update's last input.
-static attncl_status build_clipping(struct lowered *p, const struct fusion *f)
+static attncl_status build_clipping(struct lowered *p, const struct fusion *fusion)
 {
-    const struct lowered_node *update = &p->nodes[f->last];
+    const struct lowered_node *update = &p->nodes[fusion->last];
     int in[MAX_UPDATE_INPUTS];
 
     assert(update->cls->n_in <= MAX_UPDATE_INPUTS);
     memcpy(in, update->inputs, (size_t)update->cls->n_in * sizeof in[0]);
-    in[UPDATE_GRAD] = input_of(p, f->node[0], SCALE_X);
-    in[update->cls->n_in - 1] = input_of(p, f->node[0], SCALE_FACTOR);
-    TRY(attncl__lowered_replace(p, f->last, update->cls, update->params, in));
-    attncl__lowered_remove(p, f->node[0]);
+    in[UPDATE_GRAD] = input_of(p, fusion->node[0], SCALE_X);
+    in[update->cls->n_in - 1] = input_of(p, fusion->node[0], SCALE_FACTOR);
+    TRY(attncl__lowered_replace(p, fusion->last, update->cls, update->params, in));
+    attncl__lowered_remove(p, fusion->node[0]);
     return ATTNCL_OK;
 }
 

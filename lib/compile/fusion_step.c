@@ -26,16 +26,16 @@ static const struct {
 };
 
 // Returns the index of the first map; the FFN's inner op is itself a map.
-static int first_map(const struct fusion *f)
+static int first_map(const struct fusion *fusion)
 {
-    return f->kind == FUSED_FFN ? INNER : MAP_Q;
+    return fusion->kind == FUSED_FFN ? INNER : MAP_Q;
 }
 
 // Returns the split_k_reduce node that completes the residual stream; -1 if it is already complete.
-static int find_stream(const struct fusion *f)
+static int find_stream(const struct fusion *fusion)
 {
-    const int end = first_map(f) + inner_steps[f->kind].n_maps;
-    return f->n_nodes > end ? f->node[end] : -1;
+    const int end = first_map(fusion) + inner_steps[fusion->kind].n_maps;
+    return fusion->n_nodes > end ? fusion->node[end] : -1;
 }
 
 static const struct fused_linear_fwd_params *map_params(const struct lowered *p, int map)
@@ -51,7 +51,7 @@ static bool is_plain_outer(const struct lowered *p, int n)
            !has_input(p, n, LINEAR_GATE) && has_input(p, n, LINEAR_RESIDUAL);
 }
 
-static bool find_mixing_step(const struct lowered *p, int outer, struct fusion *f)
+static bool find_mixing_step(const struct lowered *p, int outer, struct fusion *fusion)
 {
     int inner = -1;
 
@@ -59,29 +59,32 @@ static bool find_mixing_step(const struct lowered *p, int outer, struct fusion *
         return false;
     for (int kind = 0; inner < 0 && kind < FUSED_FFN; ++kind) {
         inner = attncl__fusion_find_sole_producer(p, outer, LINEAR_X, inner_steps[kind].cls);
-        f->kind = kind;
+        fusion->kind = kind;
     }
     if (inner < 0)
         return false;
     const struct aft_step_fwd_params *aft = p->nodes[inner].params; // if it is an AFT step
-    if (f->kind == FUSED_AFT && aft->per_head)
+    if (fusion->kind == FUSED_AFT && aft->per_head)
         return false;
-    f->node[OUTER] = outer;
-    f->node[INNER] = f->last = inner;
+    fusion->node[OUTER] = outer;
+    fusion->node[INNER] = fusion->last = inner;
     for (int i = MAP_Q; i <= MAP_V; ++i) {
-        f->node[i] =
+        fusion->node[i] =
             attncl__fusion_find_sole_producer(p, inner, i - MAP_Q, &attncl__op_fused_linear_fwd);
-        if (f->node[i] < 0 || !attncl__fusion_is_plain_map(p, f->node[i], f->node[MAP_Q]))
+        if (fusion->node[i] < 0 ||
+            !attncl__fusion_is_plain_map(p, fusion->node[i], fusion->node[MAP_Q]))
             return false;
     }
-    f->n_nodes = MAP_V + 1;
+    fusion->n_nodes = MAP_V + 1;
     return true;
 }
 
-static void list_inputs(const struct lowered *p, const struct fusion *f, int in[N_FUSED_INPUTS])
+static void list_inputs(const struct lowered *p, const struct fusion *fusion,
+                        int in[N_FUSED_INPUTS])
 {
-    const int map = f->node[first_map(f)], stream = find_stream(f), inner = f->node[INNER];
-    const int n_maps = inner_steps[f->kind].n_maps;
+    const int map = fusion->node[first_map(fusion)], stream = find_stream(fusion),
+              inner = fusion->node[INNER];
+    const int n_maps = inner_steps[fusion->kind].n_maps;
 
     memset(in, 0, N_FUSED_INPUTS * sizeof in[0]);
     in[FUSED_X] = stream < 0 ? input_of(p, map, LINEAR_X) : input_of(p, stream, SPLIT_K_RESIDUAL);
@@ -90,28 +93,28 @@ static void list_inputs(const struct lowered *p, const struct fusion *f, int in[
     in[FUSED_PARTIALS] = stream < 0 ? 0 : input_of(p, stream, SPLIT_K_PARTIALS);
     in[FUSED_PARTIALS_BIAS] = stream < 0 ? 0 : input_of(p, stream, SPLIT_K_BIAS);
     for (int i = 0; i < n_maps; ++i) {
-        in[FUSED_WQ + 2 * i] = input_of(p, f->node[first_map(f) + i], LINEAR_WEIGHT);
-        in[FUSED_BQ + 2 * i] = input_of(p, f->node[first_map(f) + i], LINEAR_BIAS);
+        in[FUSED_WQ + 2 * i] = input_of(p, fusion->node[first_map(fusion) + i], LINEAR_WEIGHT);
+        in[FUSED_BQ + 2 * i] = input_of(p, fusion->node[first_map(fusion) + i], LINEAR_BIAS);
     }
-    in[FUSED_WO] = input_of(p, f->node[OUTER], LINEAR_WEIGHT);
-    for (int i = n_maps; f->kind != FUSED_FFN && i < p->nodes[inner].cls->n_in; ++i)
-        in[inner_steps[f->kind].inputs[i - n_maps]] = input_of(p, inner, i);
+    in[FUSED_WO] = input_of(p, fusion->node[OUTER], LINEAR_WEIGHT);
+    for (int i = n_maps; fusion->kind != FUSED_FFN && i < p->nodes[inner].cls->n_in; ++i)
+        in[inner_steps[fusion->kind].inputs[i - n_maps]] = input_of(p, inner, i);
 }
 
-static bool is_matched(const struct fusion *f, int n)
+static bool is_matched(const struct fusion *fusion, int n)
 {
-    for (int i = 0; i < f->n_nodes; ++i)
-        if (f->node[i] == n)
+    for (int i = 0; i < fusion->n_nodes; ++i)
+        if (fusion->node[i] == n)
             return true;
     return false;
 }
 
-static bool step_is_legal(const struct lowered *p, const struct fusion *f)
+static bool step_is_legal(const struct lowered *p, const struct fusion *fusion)
 {
-    const int position = f->last, stream = find_stream(f);
+    const int position = fusion->last, stream = find_stream(fusion);
     int in[N_FUSED_INPUTS];
 
-    list_inputs(p, f, in);
+    list_inputs(p, fusion, in);
     for (int i = 0; i < N_FUSED_INPUTS; ++i)
         if (p->values[p->values[in[i]].base].producer >= position)
             return false;
@@ -119,7 +122,7 @@ static bool step_is_legal(const struct lowered *p, const struct fusion *f)
         return true;
     const struct lowered_value *sum = &p->values[p->nodes[stream].outputs[0]];
     for (const struct use *use = sum->first_use; use; use = use->next)
-        if (use->node < position && !is_matched(f, use->node))
+        if (use->node < position && !is_matched(fusion, use->node))
             return false;
     return true;
 }
@@ -135,51 +138,52 @@ static bool has_enough_blocks(const struct op_sig *sig)
     return kv_group == 1 || n >= ENOUGH || n >= (int64_t)sig->caps->compute_units;
 }
 
-static bool step_is_profitable(const struct lowered *p, struct fusion *f)
+static bool step_is_profitable(const struct lowered *p, struct fusion *fusion)
 {
-    const void *inner = p->nodes[f->node[INNER]].params;
-    struct fused_step_fwd_params *params = (void *)f->params;
+    const void *inner = p->nodes[fusion->node[INNER]].params;
+    struct fused_step_fwd_params *params = (void *)fusion->params;
     int in[N_FUSED_INPUTS];
     struct op_sig sig;
 
-    _Static_assert(sizeof *params <= sizeof f->params, "a fused step's parameters");
-    params->kind = f->kind;
-    params->eps = map_params(p, f->node[first_map(f)])->eps;
-    if (f->kind == FUSED_AFT)
+    _Static_assert(sizeof *params <= sizeof fusion->params, "a fused step's parameters");
+    params->kind = fusion->kind;
+    params->eps = map_params(p, fusion->node[first_map(fusion)])->eps;
+    if (fusion->kind == FUSED_AFT)
         memcpy(&params->aft, inner, sizeof params->aft);
-    else if (f->kind == FUSED_ATTENTION)
+    else if (fusion->kind == FUSED_ATTENTION)
         memcpy(&params->attention, inner, sizeof params->attention);
     else
-        params->activation = map_params(p, f->node[INNER])->linear.activation;
-    list_inputs(p, f, in);
+        params->activation = map_params(p, fusion->node[INNER])->linear.activation;
+    list_inputs(p, fusion, in);
     attncl__lowered_fill_class_sig(p, &attncl__op_fused_step_fwd, in, &sig);
     sig.params = params;
     params->n_blocks = attncl__fused_step_blocks(&sig);
     return attncl__fused_step_supported(&sig) && has_enough_blocks(&sig);
 }
 
-static bool match_mixing_step(const struct lowered *p, int outer, struct fusion *f)
+static bool match_mixing_step(const struct lowered *p, int outer, struct fusion *fusion)
 {
-    return find_mixing_step(p, outer, f) && step_is_legal(p, f) && step_is_profitable(p, f);
+    return find_mixing_step(p, outer, fusion) && step_is_legal(p, fusion) &&
+           step_is_profitable(p, fusion);
 }
 
 // Extends the match by the node that completes the residual stream.
-static bool match_stream(const struct lowered *p, struct fusion *f)
+static bool match_stream(const struct lowered *p, struct fusion *fusion)
 {
-    const int map = f->node[first_map(f)];
+    const int map = fusion->node[first_map(fusion)];
     const int stream =
         attncl__fusion_find_producer(p, map, LINEAR_X, &attncl__op_split_k_reduce_fwd);
 
-    f->node[f->n_nodes++] = stream;
-    return stream >= 0 && step_is_legal(p, f) && step_is_profitable(p, f);
+    fusion->node[fusion->n_nodes++] = stream;
+    return stream >= 0 && step_is_legal(p, fusion) && step_is_profitable(p, fusion);
 }
 
-static bool match_mixing_step_after(const struct lowered *p, int outer, struct fusion *f)
+static bool match_mixing_step_after(const struct lowered *p, int outer, struct fusion *fusion)
 {
-    return find_mixing_step(p, outer, f) && match_stream(p, f);
+    return find_mixing_step(p, outer, fusion) && match_stream(p, fusion);
 }
 
-static bool match_ffn_after(const struct lowered *p, int outer, struct fusion *f)
+static bool match_ffn_after(const struct lowered *p, int outer, struct fusion *fusion)
 {
     if (!is_plain_outer(p, outer))
         return false;
@@ -187,31 +191,32 @@ static bool match_ffn_after(const struct lowered *p, int outer, struct fusion *f
         attncl__fusion_find_sole_producer(p, outer, LINEAR_X, inner_steps[FUSED_FFN].cls);
     if (inner < 0 || has_input(p, inner, LINEAR_GATE) || has_input(p, inner, LINEAR_RESIDUAL))
         return false;
-    *f = (struct fusion){
+    *fusion = (struct fusion){
         .node = {outer, inner}, .n_nodes = INNER + 1, .last = inner, .kind = FUSED_FFN};
-    return match_stream(p, f);
+    return match_stream(p, fusion);
 }
 
-static attncl_status build_step(struct lowered *p, const struct fusion *f)
+static attncl_status build_step(struct lowered *p, const struct fusion *fusion)
 {
     const struct op_class *cls = &attncl__op_fused_step_fwd;
-    const int outer = f->node[OUTER], inner = f->node[INNER], stream = find_stream(f);
+    const int outer = fusion->node[OUTER], inner = fusion->node[INNER],
+              stream = find_stream(fusion);
     const int total = stream < 0 ? 0 : p->nodes[stream].outputs[0];
     int in[N_FUSED_INPUTS];
     struct op_sig sig;
 
-    list_inputs(p, f, in);
+    list_inputs(p, fusion, in);
     attncl__lowered_fill_class_sig(p, cls, in, &sig);
-    sig.params = f->params;
+    sig.params = fusion->params;
     TRY(attncl__op_infer(cls, &sig));
     void *params = attncl__lowered_alloc(p, cls->params_bytes);
     struct tensor_desc *sums = attncl__lowered_alloc(p, sizeof *sums);
     REQUIRE(params && sums, ATTNCL_ERR_NO_MEMORY, "node of %s", cls->name);
-    memcpy(params, f->params, cls->params_bytes);
+    memcpy(params, fusion->params, cls->params_bytes);
     *sums = sig.out[FUSED_PARTIAL_SUMS];
 
-    for (int i = INNER + 1; i < f->n_nodes; ++i)
-        attncl__lowered_remove(p, f->node[i]);
+    for (int i = INNER + 1; i < fusion->n_nodes; ++i)
+        attncl__lowered_remove(p, fusion->node[i]);
     TRY(attncl__lowered_replace(p, inner, cls, params, in));
     p->values[p->nodes[inner].outputs[FUSED_PARTIAL_SUMS]].desc = sums;
     p->nodes[inner].outputs[FUSED_RESIDUAL_OUT] = total;

@@ -75,7 +75,7 @@ static int64_t compute_full_extent(const struct device_caps *caps)
 
 static attncl_status upload_input(struct trial_run *run, int i)
 {
-    struct storage *s = &run->in_storage[i];
+    struct storage *storage = &run->in_storage[i];
     uint32_t random = (uint32_t)i + 1;
 
     for (int axis = 0; axis < run->trial.in[i].rank; ++axis)
@@ -83,8 +83,8 @@ static attncl_status upload_input(struct trial_run *run, int i)
             run->trial.in[i].dim[axis] = compute_full_extent(&run->caps);
     TRY(attncl__desc_make(ATTNCL_F32, run->trial.in[i].rank, run->trial.in[i].dim, &run->in[i]));
     const size_t count = (size_t)attncl__desc_count(&run->in[i]);
-    run->in_span[i].storage = s;
-    s->bytes = count * sizeof(float);
+    run->in_span[i].storage = storage;
+    storage->bytes = count * sizeof(float);
     if (run->is_rehearsal)
         return ATTNCL_OK;
     run->host_in[i] = attncl__alloc_array(count, sizeof(float));
@@ -94,8 +94,8 @@ static attncl_status upload_input(struct trial_run *run, int i)
         const double x = run->trial.scale * (double)(int32_t)random * 0x1p-31;
         run->host_in[i][k] = (float)(run->trial.whole ? rint(x) : x);
     }
-    TRY(attncl__buffer_create(run->ctx, s->bytes, &s->mem));
-    return attncl__buffer_write(run->ctx, s->mem, 0, run->host_in[i], s->bytes);
+    TRY(attncl__buffer_create(run->ctx, storage->bytes, &storage->mem));
+    return attncl__buffer_write(run->ctx, storage->mem, 0, run->host_in[i], storage->bytes);
 }
 
 // Creates the op's inputs and outputs.  `before`: the run whose results it reads, or NULL.
@@ -113,13 +113,13 @@ static attncl_status open_run(struct trial_run *run, const struct trial_run *bef
     struct op_sig sig = make_sig(run);
     TRY(attncl__op_infer(run->trial.cls, &sig));
     for (int i = 0; i < run->trial.cls->n_out; ++i) {
-        struct storage *s = &run->out_storage[i];
+        struct storage *storage = &run->out_storage[i];
         if (!attncl__desc_present(&run->out[i]))
             continue;
-        s->bytes = attncl__desc_bytes(&run->out[i]);
-        run->out_span[i].storage = s;
+        storage->bytes = attncl__desc_bytes(&run->out[i]);
+        run->out_span[i].storage = storage;
         if (!run->is_rehearsal)
-            TRY(attncl__buffer_create(run->ctx, s->bytes, &s->mem));
+            TRY(attncl__buffer_create(run->ctx, storage->bytes, &storage->mem));
     }
     return ATTNCL_OK;
 }
@@ -157,12 +157,12 @@ static attncl_status execute(struct trial_run *run, enum way way, const struct d
 static attncl_status read_results(struct trial_run *run, enum way way)
 {
     for (int i = 0; i < run->trial.cls->n_out; ++i) {
-        const struct storage *s = &run->out_storage[i];
+        const struct storage *storage = &run->out_storage[i];
         if (!run->out_span[i].storage || run->is_rehearsal)
             continue;
-        run->host_out[way][i] = attncl__alloc(s->bytes);
+        run->host_out[way][i] = attncl__alloc(storage->bytes);
         REQUIRE(run->host_out[way][i], ATTNCL_ERR_NO_MEMORY, "results of %s", run->trial.cls->name);
-        TRY(attncl__buffer_read(run->ctx, s->mem, 0, run->host_out[way][i], s->bytes));
+        TRY(attncl__buffer_read(run->ctx, storage->mem, 0, run->host_out[way][i], storage->bytes));
     }
     return ATTNCL_OK;
 }
@@ -217,13 +217,14 @@ static attncl_status compare_results(const struct trial_run *run, char *why)
 static attncl_status compare_with_first_run(const struct trial_run *run, int run_number, char *why)
 {
     for (int i = 0; i < run->trial.cls->n_out && !*why; ++i) {
-        const struct storage *s = &run->out_storage[i];
-        void *again = run->out_span[i].storage ? attncl__alloc(s->bytes) : NULL;
+        const struct storage *storage = &run->out_storage[i];
+        void *again = run->out_span[i].storage ? attncl__alloc(storage->bytes) : NULL;
         if (!run->out_span[i].storage)
             continue;
         REQUIRE(again, ATTNCL_ERR_NO_MEMORY, "results of %s", run->trial.cls->name);
-        const attncl_status status = attncl__buffer_read(run->ctx, s->mem, 0, again, s->bytes);
-        if (status == ATTNCL_OK && memcmp(again, run->host_out[CANDIDATE][i], s->bytes) != 0)
+        const attncl_status status =
+            attncl__buffer_read(run->ctx, storage->mem, 0, again, storage->bytes);
+        if (status == ATTNCL_OK && memcmp(again, run->host_out[CANDIDATE][i], storage->bytes) != 0)
             snprintf(why, PROBE_WHY_BYTES, "result %d of %s of %s is another one in run %d", i,
                      run->trial.cls->name, SHAPE(&run->in[0]), run_number);
         attncl__free(again);

@@ -43,37 +43,38 @@ static void join(struct progress *at, const struct progress *other)
 }
 
 // Two tensors of a graph may be the same, so all weights count as one piece of memory.
-static struct memory_users *get_memory_users(const struct schedule *s, int value)
+static struct memory_users *get_memory_users(const struct schedule *schedule, int value)
 {
-    const int base = s->p->values[value].base;
+    const int base = schedule->p->values[value].base;
 
-    return &s->users[s->p->values[base].origin->kind == VALUE_TENSOR ? 0 : base];
+    return &schedule->users[schedule->p->values[base].origin->kind == VALUE_TENSOR ? 0 : base];
 }
 
-static bool is_constant(const struct schedule *s, int value)
+static bool is_constant(const struct schedule *schedule, int value)
 {
-    const struct memory_users *m = get_memory_users(s, value);
+    const struct memory_users *m = get_memory_users(schedule, value);
 
-    return m == &s->users[0] && !s->weights_written;
+    return m == &schedule->users[0] && !schedule->weights_written;
 }
 
-static void add_dependency(const struct schedule *s, int node, struct progress *need)
+static void add_dependency(const struct schedule *schedule, int node, struct progress *need)
 {
     if (node >= 0)
-        advance(&need->node[s->p->nodes[node].queue], attncl__find_unit_end(s->p, node));
+        advance(&need->node[schedule->p->nodes[node].queue],
+                attncl__find_unit_end(schedule->p, node));
 }
 
-static struct progress find_dependencies(const struct schedule *s, int first, int last)
+static struct progress find_dependencies(const struct schedule *schedule, int first, int last)
 {
     struct progress need = nothing;
 
     for (int n = first; n <= last; ++n) {
-        const struct lowered_node *node = &s->p->nodes[n];
+        const struct lowered_node *node = &schedule->p->nodes[n];
         for (int i = 0; !node->dead && i < node->cls->n_in; ++i) {
-            if (!node->inputs[i] || is_constant(s, node->inputs[i]))
+            if (!node->inputs[i] || is_constant(schedule, node->inputs[i]))
                 continue;
-            const struct memory_users *m = get_memory_users(s, node->inputs[i]);
-            add_dependency(s, m->writer, &need);
+            const struct memory_users *m = get_memory_users(schedule, node->inputs[i]);
+            add_dependency(schedule, m->writer, &need);
             if (node->cls->in[i].flags & STATE)
                 join(&need, &m->readers);
         }
@@ -82,43 +83,43 @@ static struct progress find_dependencies(const struct schedule *s, int first, in
 }
 
 // Makes the unit the last user of its memory.
-static void record_uses(struct schedule *s, int first, int last)
+static void record_uses(struct schedule *schedule, int first, int last)
 {
     for (int n = first; n <= last; ++n) {
-        const struct lowered_node *node = &s->p->nodes[n];
+        const struct lowered_node *node = &schedule->p->nodes[n];
         for (int i = 0; !node->dead && i < node->cls->n_in; ++i) {
             if (!node->inputs[i])
                 continue;
-            struct memory_users *m = get_memory_users(s, node->inputs[i]);
+            struct memory_users *m = get_memory_users(schedule, node->inputs[i]);
             advance(&m->readers.node[node->queue], last);
             if (node->cls->in[i].flags & STATE)
                 m->writer = n;
         }
         for (int i = 0; !node->dead && i < node->cls->n_out; ++i)
             if (node->outputs[i])
-                get_memory_users(s, node->outputs[i])->writer = n;
+                get_memory_users(schedule, node->outputs[i])->writer = n;
     }
 }
 
-static int choose_queue(const struct schedule *s, const struct progress *need)
+static int choose_queue(const struct schedule *schedule, const struct progress *need)
 {
     int best = 0;
 
-    for (int q = 0; q < s->p->n_queues; ++q) {
-        if (need->node[q] >= 0 && need->node[q] == s->tail[q].node[q])
+    for (int q = 0; q < schedule->p->n_queues; ++q) {
+        if (need->node[q] >= 0 && need->node[q] == schedule->tail[q].node[q])
             return q;
-        if (s->n_nodes[q] < s->n_nodes[best])
+        if (schedule->n_nodes[q] < schedule->n_nodes[best])
             best = q;
     }
     return best;
 }
 
-static void schedule_unit(struct schedule *s, int first, int last)
+static void schedule_unit(struct schedule *schedule, int first, int last)
 {
-    struct lowered *p = s->p;
-    const struct progress need = find_dependencies(s, first, last);
-    const int q = choose_queue(s, &need);
-    struct progress *tail = &s->tail[q];
+    struct lowered *p = schedule->p;
+    const struct progress need = find_dependencies(schedule, first, last);
+    const int q = choose_queue(schedule, &need);
+    struct progress *tail = &schedule->tail[q];
 
     for (int other = 0; other < p->n_queues; ++other) {
         const int node = need.node[other];
@@ -134,10 +135,10 @@ static void schedule_unit(struct schedule *s, int first, int last)
         p->nodes[n].queue = q;
         p->complete[n] = *tail;
     }
-    s->n_nodes[q] += last - first + 1;
+    schedule->n_nodes[q] += last - first + 1;
     advance(&tail->node[q], last);
     advance(&p->end.node[q], last);
-    record_uses(s, first, last);
+    record_uses(schedule, first, last);
 }
 
 // On each queue, the nodes that wait for all users follow those that do not.
@@ -175,23 +176,25 @@ attncl_status attncl__schedule(struct lowered *p)
     }
     if (p->n_queues == 1)
         return ATTNCL_OK;
-    struct schedule s = {.p = p, .users = attncl__lowered_alloc(p, n_values * sizeof *s.users)};
+    struct schedule schedule = {
+        .p = p, .users = attncl__lowered_alloc(p, n_values * sizeof *schedule.users)};
     p->complete = attncl__lowered_alloc(p, n_nodes * sizeof *p->complete);
     p->waits = attncl__lowered_alloc(p, n_nodes * sizeof *p->waits);
-    REQUIRE(s.users && p->complete && p->waits, ATTNCL_ERR_NO_MEMORY, "schedule of %d nodes",
+    REQUIRE(schedule.users && p->complete && p->waits, ATTNCL_ERR_NO_MEMORY, "schedule of %d nodes",
             p->n_nodes);
     for (int v = 0; v < p->n_values; ++v) {
-        s.users[v] = (struct memory_users){-1, nothing};
-        s.weights_written |= p->values[v].n_writes > 0 && p->values[v].origin->kind == VALUE_TENSOR;
+        schedule.users[v] = (struct memory_users){-1, nothing};
+        schedule.weights_written |=
+            p->values[v].n_writes > 0 && p->values[v].origin->kind == VALUE_TENSOR;
     }
     for (int q = 0; q < MAX_QUEUES; ++q)
-        s.tail[q] = nothing;
+        schedule.tail[q] = nothing;
     for (int n = 0, last; n < p->n_nodes; n = last + 1) {
         last = attncl__find_unit_end(p, n);
         for (int i = n; i <= last; ++i)
             p->complete[i] = p->waits[i] = nothing;
         if (last > n || !p->nodes[n].dead)
-            schedule_unit(&s, n, last);
+            schedule_unit(&schedule, n, last);
     }
     return ATTNCL_OK;
 }

@@ -112,19 +112,19 @@ attncl_status attncl__context_create(const attncl_context_options *options, bool
     attncl_status status = ATTNCL_OK;
     attncl_context *ctx = NULL;
     struct device_list list = {0};
-    attncl_context_options o = ATTNCL_CONTEXT_OPTIONS_INIT;
+    attncl_context_options opts = ATTNCL_CONTEXT_OPTIONS_INIT;
     size_t index = 0;
 
     REQUIRE(context_ret, ATTNCL_ERR_ARGUMENT, "context_ret is NULL");
-    TRY(read_options(options, &o));
-    REQUIRE(!o.device || *o.device, ATTNCL_ERR_ARGUMENT,
+    TRY(read_options(options, &opts));
+    REQUIRE(!opts.device || *opts.device, ATTNCL_ERR_ARGUMENT,
             "the device is \"\", it can be gpu, cpu, PLATFORM:DEVICE or part of a name");
-    TRY_DONE(new_context(&o, &ctx));
+    TRY_DONE(new_context(&opts, &ctx));
     TRY_DONE(attncl__devices_list(&list));
     TRY_DONE(attncl__device_select(
-        &list, o.device ? o.device : attncl__context_env(ctx, ENV_DEVICE), &index));
-    TRY_DONE(open_device(ctx, &list.entries[index], o.profile != 0));
-    TRY_DONE(finish_context(ctx, &o, tunes));
+        &list, opts.device ? opts.device : attncl__context_env(ctx, ENV_DEVICE), &index));
+    TRY_DONE(open_device(ctx, &list.entries[index], opts.profile != 0));
+    TRY_DONE(finish_context(ctx, &opts, tunes));
     *context_ret = ctx;
     ctx = NULL;
 
@@ -179,14 +179,14 @@ attncl_status attncl_context_adopt(cl_context cl, cl_device_id device, cl_comman
 {
     attncl_status status = ATTNCL_OK;
     attncl_context *ctx = NULL;
-    attncl_context_options o = ATTNCL_CONTEXT_OPTIONS_INIT;
+    attncl_context_options opts = ATTNCL_CONTEXT_OPTIONS_INIT;
     bool profile = false;
 
     REQUIRE(cl && device && queue && context_ret, ATTNCL_ERR_ARGUMENT,
             "cl, device, queue or context_ret is NULL");
-    TRY(read_options(options, &o));
+    TRY(read_options(options, &opts));
     TRY(check_queue(cl, device, queue, &profile));
-    TRY_DONE(new_context(&o, &ctx));
+    TRY_DONE(new_context(&opts, &ctx));
     ctx->profile = profile;
     ctx->device = device;
     TRY_DONE(describe_adopted_device(ctx));
@@ -196,7 +196,7 @@ attncl_status attncl_context_adopt(cl_context cl, cl_device_id device, cl_comman
     TRY_DONE(CL_CALL(clRetainCommandQueue(queue)));
     ctx->queue = queue;
     attncl__object_created(OBJECT_QUEUE);
-    TRY_DONE(finish_context(ctx, &o, false));
+    TRY_DONE(finish_context(ctx, &opts, false));
     *context_ret = ctx;
     ctx = NULL;
 

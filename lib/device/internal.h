@@ -85,7 +85,7 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
 attncl_status attncl__program_build(attncl_context *ctx, const char *file, const char *defines,
                                     cl_program *cl_ret, char **source_ret);
 // Accepts a program that is NULL.
-void attncl__program_release(cl_program *cl);
+void attncl__program_release(cl_program *program);
 // Never includes options that relax arithmetic.  With ATTNCL_GUARD, launches check their arguments' types.
 static inline const char *attncl__build_options(const attncl_context *ctx)
 {

@@ -15,25 +15,26 @@ struct build { // the program's key
     const char *file, *defines;
 };
 
-void attncl__program_release(cl_program *cl)
+void attncl__program_release(cl_program *program)
 {
-    if (!*cl)
+    if (!*program)
         return;
-    clReleaseProgram(*cl);
+    clReleaseProgram(*program);
     attncl__object_released(OBJECT_PROGRAM);
-    *cl = NULL;
+    *program = NULL;
 }
 
 // Returns the compiler's log; NULL or empty when it cannot be read.
-static char *read_build_log(const attncl_context *ctx, cl_program cl)
+static char *read_build_log(const attncl_context *ctx, cl_program program)
 {
     size_t bytes = 0;
 
-    if (clGetProgramBuildInfo(cl, ctx->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) != CL_SUCCESS)
+    if (clGetProgramBuildInfo(program, ctx->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) !=
+        CL_SUCCESS)
         return NULL;
     char *log = attncl__alloc_zero(bytes + 1);
-    if (log && clGetProgramBuildInfo(cl, ctx->device, CL_PROGRAM_BUILD_LOG, bytes, log, NULL) !=
-                   CL_SUCCESS)
+    if (log && clGetProgramBuildInfo(program, ctx->device, CL_PROGRAM_BUILD_LOG, bytes, log,
+                                     NULL) != CL_SUCCESS)
         log[0] = '\0';
     return log;
 }
@@ -78,15 +79,15 @@ static void add_kernel(struct strbuf *t, const attncl_context *ctx, cl_kernel ke
     attncl__strbuf_add(t, "}");
 }
 
-static void add_kernels(struct strbuf *t, const attncl_context *ctx, cl_program cl)
+static void add_kernels(struct strbuf *t, const attncl_context *ctx, cl_program program)
 {
     cl_kernel *kernels = NULL;
     cl_uint n = 0;
 
     // A program that did not build has no kernels.
-    if (clCreateKernelsInProgram(cl, 0, NULL, &n) == CL_SUCCESS && n > 0)
+    if (clCreateKernelsInProgram(program, 0, NULL, &n) == CL_SUCCESS && n > 0)
         kernels = attncl__alloc_zero(n * sizeof *kernels);
-    if (!kernels || clCreateKernelsInProgram(cl, n, kernels, NULL) != CL_SUCCESS)
+    if (!kernels || clCreateKernelsInProgram(program, n, kernels, NULL) != CL_SUCCESS)
         n = 0;
     for (cl_uint i = 0; i < n; ++i) {
         attncl__strbuf_add(t, i ? ", " : "");
@@ -97,18 +98,18 @@ static void add_kernels(struct strbuf *t, const attncl_context *ctx, cl_program 
 }
 
 // Logs the line that attncl/log.h describes.  seconds < 0: loaded from the cache.
-static void log_program(const attncl_context *ctx, const struct build *b, cl_program cl,
+static void log_program(const attncl_context *ctx, const struct build *build, cl_program program,
                         double seconds)
 {
     struct strbuf line = STRBUF_EMPTY;
 
     if (!attncl__log_is_wanted(ATTNCL_LOG_DEBUG))
         return;
-    char *log = read_build_log(ctx, cl);
+    char *log = read_build_log(ctx, program);
     attncl__strbuf_add(&line, "program {\"file\": ");
-    attncl__strbuf_add_quoted(&line, b->file);
+    attncl__strbuf_add_quoted(&line, build->file);
     attncl__strbuf_add(&line, ", \"macros\": ");
-    attncl__strbuf_add_quoted(&line, b->defines);
+    attncl__strbuf_add_quoted(&line, build->defines);
     attncl__strbuf_add(&line, ", \"options\": ");
     attncl__strbuf_add_quoted(&line, attncl__build_options(ctx));
     if (seconds < 0)
@@ -117,7 +118,7 @@ static void log_program(const attncl_context *ctx, const struct build *b, cl_pro
         attncl__strbuf_add(&line, ", \"build_s\": %.6f, \"log\": ", seconds);
     attncl__strbuf_add_quoted(&line, log ? log : "");
     attncl__strbuf_add(&line, ", \"kernels\": [");
-    add_kernels(&line, ctx, cl);
+    add_kernels(&line, ctx, program);
     attncl__strbuf_add(&line, "]}");
     if (!line.failed)
         attncl__log_text(ATTNCL_LOG_DEBUG, line.data);
@@ -139,16 +140,16 @@ static const char *find_error_line(const char *log, int *n_ret)
 }
 
 // ATTNCL_DUMP_CL: writes the source and the compiler's log; only logs a failure to write.
-static void dump_source(const char *directory, const struct build *b, const char *source,
+static void dump_source(const char *directory, const struct build *build, const char *source,
                         const char *log)
 {
     uint32_t hash = 2166136261u; // FNV-1a of the macros distinguishes the specialisations of a file
-    for (const char *c = b->defines; *c; ++c)
+    for (const char *c = build->defines; *c; ++c)
         hash = (hash ^ (unsigned char)*c) * 16777619u;
 
-    const char *name = strrchr(b->file, '/');
+    const char *name = strrchr(build->file, '/');
     struct strbuf path = STRBUF_EMPTY;
-    attncl__strbuf_add(&path, "%s/%s.%08x.cl", directory, name ? name + 1 : b->file, hash);
+    attncl__strbuf_add(&path, "%s/%s.%08x.cl", directory, name ? name + 1 : build->file, hash);
     FILE *file = path.failed ? NULL : fopen(path.data, "wb");
     if (!file) {
         attncl__log(ATTNCL_LOG_WARN, "cannot write a kernel source into %s", directory);
@@ -159,40 +160,40 @@ static void dump_source(const char *directory, const struct build *b, const char
     attncl__strbuf_free(&path);
 }
 
-static attncl_status compile(attncl_context *ctx, const struct build *b, const char *source,
+static attncl_status compile(attncl_context *ctx, const struct build *build, const char *source,
                              cl_program *ret)
 {
     attncl_status status = ATTNCL_OK;
     char *log = NULL;
     cl_int code = CL_SUCCESS;
 
-    cl_program cl = clCreateProgramWithSource(ctx->cl, 1, &source, NULL, &code);
+    cl_program program = clCreateProgramWithSource(ctx->cl, 1, &source, NULL, &code);
     TRY_DONE(CL_CODE(code, "clCreateProgramWithSource"));
     attncl__object_created(OBJECT_PROGRAM);
-    attncl__log(ATTNCL_LOG_DEBUG, "building %s", b->file);
+    attncl__log(ATTNCL_LOG_DEBUG, "building %s", build->file);
     const double began = attncl__clock_seconds();
-    code = clBuildProgram(cl, 1, &ctx->device, attncl__build_options(ctx), NULL, NULL);
-    log_program(ctx, b, cl, attncl__clock_seconds() - began);
+    code = clBuildProgram(program, 1, &ctx->device, attncl__build_options(ctx), NULL, NULL);
+    log_program(ctx, build, program, attncl__clock_seconds() - began);
     const char *directory = attncl__context_env(ctx, ENV_DUMP_CL);
     if (directory || code == CL_BUILD_PROGRAM_FAILURE)
-        log = read_build_log(ctx, cl);
+        log = read_build_log(ctx, program);
     if (directory)
-        dump_source(directory, b, source, log);
+        dump_source(directory, build, source, log);
     if (code == CL_BUILD_PROGRAM_FAILURE && log && *log) {
         int n = 0;
         const char *line = find_error_line(log, &n);
-        status = FAIL(ATTNCL_ERR_COMPILE, "%s does not compile: %.*s", b->file, n, line);
+        status = FAIL(ATTNCL_ERR_COMPILE, "%s does not compile: %.*s", build->file, n, line);
     } else {
         status = CL_CODE(code, "clBuildProgram");
     }
 
     if (status == ATTNCL_OK) {
-        *ret = cl;
-        cl = NULL; // ownership has passed to the caller
+        *ret = program;
+        program = NULL; // ownership has passed to the caller
     }
 
 done:
-    attncl__program_release(&cl);
+    attncl__program_release(&program);
     attncl__free(log);
     return status;
 }
@@ -200,7 +201,7 @@ done:
 attncl_status attncl__program_build(attncl_context *ctx, const char *file, const char *defines,
                                     cl_program *cl_ret, char **source_ret)
 {
-    const struct build b = {file, defines};
+    const struct build build = {file, defines};
     attncl_status status = ATTNCL_OK;
     struct strbuf source = STRBUF_EMPTY;
     char *text = NULL;
@@ -215,10 +216,10 @@ attncl_status attncl__program_build(attncl_context *ctx, const char *file, const
     if (*cl_ret) {
         attncl__object_created(OBJECT_PROGRAM);
         attncl__log(ATTNCL_LOG_DEBUG, "%s from the cache", file);
-        log_program(ctx, &b, *cl_ret, -1);
+        log_program(ctx, &build, *cl_ret, -1);
         goto done;
     }
-    TRY_DONE(compile(ctx, &b, source.data, cl_ret));
+    TRY_DONE(compile(ctx, &build, source.data, cl_ret));
     attncl__log(ATTNCL_LOG_DEBUG, "%s built", file);
     if (attncl__cache_is_writable(ctx)) {
         *source_ret = source.data;

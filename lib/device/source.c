@@ -78,16 +78,16 @@ static bool parse_include(const char *line, char name[MAX_NAME])
     return true;
 }
 
-static bool is_seen(const struct expansion *f, const char *name)
+static bool is_seen(const struct expansion *expansion, const char *name)
 {
-    for (size_t i = 0; i < f->n_seen; ++i)
-        if (strcmp(f->seen[i], name) == 0)
+    for (size_t i = 0; i < expansion->n_seen; ++i)
+        if (strcmp(expansion->seen[i], name) == 0)
             return true;
     return false;
 }
 
 // Recursion ends because each file is included once, and there are at most MAX_FILES.
-static attncl_status add_file(struct expansion *f, const char *name)
+static attncl_status add_file(struct expansion *expansion, const char *name)
 {
     attncl_status status = ATTNCL_OK;
     struct strbuf source = STRBUF_EMPTY;
@@ -96,15 +96,15 @@ static attncl_status add_file(struct expansion *f, const char *name)
 
     REQUIRE(strlen(name) < MAX_NAME && !strstr(name, "..") && name[0] != '/', ATTNCL_ERR_ARGUMENT,
             "\"%s\" is not the name of a kernel source", name);
-    REQUIRE(f->n_seen < MAX_FILES, ATTNCL_ERR_STATE, "kernel source %s: more than %d files", name,
-            MAX_FILES);
-    strcpy(f->seen[f->n_seen++], name);
-    TRY_DONE(read_source(f->directory, name, &source));
+    REQUIRE(expansion->n_seen < MAX_FILES, ATTNCL_ERR_STATE, "kernel source %s: more than %d files",
+            name, MAX_FILES);
+    strcpy(expansion->seen[expansion->n_seen++], name);
+    TRY_DONE(read_source(expansion->directory, name, &source));
     if (source.failed)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "kernel source %s", name));
 
     // #line, so that the compiler's messages name the source file and line.
-    attncl__strbuf_add(&f->out, "#line 1 \"%s\"\n", name);
+    attncl__strbuf_add(&expansion->out, "#line 1 \"%s\"\n", name);
     const char *end = source.data + source.used;
     for (const char *line = source.data; line < end;) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
@@ -112,13 +112,14 @@ static attncl_status add_file(struct expansion *f, const char *name)
 
         ++line_number;
         if (!parse_include(line, included)) {
-            attncl__strbuf_add_bytes(&f->out, line, n);
-            attncl__strbuf_add_bytes(&f->out, "\n", 1);
-        } else if (is_seen(f, included)) {
-            attncl__strbuf_add_bytes(&f->out, "\n", 1);
+            attncl__strbuf_add_bytes(&expansion->out, line, n);
+            attncl__strbuf_add_bytes(&expansion->out, "\n", 1);
+        } else if (is_seen(expansion, included)) {
+            attncl__strbuf_add_bytes(&expansion->out, "\n", 1);
         } else {
-            TRY_DONE(attncl__prefix_failure(add_file(f, included), "%s:%zu", name, line_number));
-            attncl__strbuf_add(&f->out, "#line %zu \"%s\"\n", line_number + 1, name);
+            TRY_DONE(
+                attncl__prefix_failure(add_file(expansion, included), "%s:%zu", name, line_number));
+            attncl__strbuf_add(&expansion->out, "#line %zu \"%s\"\n", line_number + 1, name);
         }
         line += n + 1;
     }
@@ -131,18 +132,18 @@ done:
 attncl_status attncl__source_load(const attncl_context *ctx, const char *file, char **text_ret)
 {
     attncl_status status = ATTNCL_OK;
-    struct expansion *f = attncl__alloc_zero(sizeof *f);
+    struct expansion *expansion = attncl__alloc_zero(sizeof *expansion);
 
-    REQUIRE(f, ATTNCL_ERR_NO_MEMORY, "kernel source %s", file);
-    f->directory = attncl__context_env(ctx, ENV_CL_DIR);
-    TRY_DONE(add_file(f, file));
-    if (f->out.failed)
+    REQUIRE(expansion, ATTNCL_ERR_NO_MEMORY, "kernel source %s", file);
+    expansion->directory = attncl__context_env(ctx, ENV_CL_DIR);
+    TRY_DONE(add_file(expansion, file));
+    if (expansion->out.failed)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "kernel source %s", file));
-    *text_ret = f->out.data;
-    f->out = STRBUF_EMPTY;
+    *text_ret = expansion->out.data;
+    expansion->out = STRBUF_EMPTY;
 
 done:
-    attncl__strbuf_free(&f->out);
-    attncl__free(f);
+    attncl__strbuf_free(&expansion->out);
+    attncl__free(expansion);
     return status;
 }

@@ -31,9 +31,9 @@ static attncl_status record_copies(struct program *p, const struct io_list *io,
     struct command_list *list = &change->copies;
 
     TRY(attncl__command_list_begin(p->ctx, list));
-    for (const struct io_binding *b = io->list; b < io->list + io->n; ++b) {
-        const struct callers_buffer *bound = b == changing ? &change->bound : &b->bound;
-        struct storage *own = b->storage;
+    for (const struct io_binding *binding = io->list; binding < io->list + io->n; ++binding) {
+        const struct callers_buffer *bound = binding == changing ? &change->bound : &binding->bound;
+        struct storage *own = binding->storage;
         if (!bound->copied)
             continue;
         if (io == &p->inputs)
@@ -60,57 +60,58 @@ static attncl_status create_part_in_place(attncl_context *ctx, cl_mem buffer, si
 }
 
 // Checks that the value fits into the buffer.  *offset_bytes: `offset`, which is in elements, in bytes.
-static attncl_status check_buffer(attncl_context *ctx, const struct io_binding *b, cl_mem buffer,
-                                  int64_t offset, size_t *offset_bytes)
+static attncl_status check_buffer(attncl_context *ctx, const struct io_binding *binding,
+                                  cl_mem buffer, int64_t offset, size_t *offset_bytes)
 {
-    const size_t need = attncl__desc_bytes(&b->desc);
+    const size_t need = attncl__desc_bytes(&binding->desc);
     size_t have, end;
 
-    REQUIRE(offset >= 0, ATTNCL_ERR_ARGUMENT, "%s: offset %" PRId64 " is negative", b->name,
+    REQUIRE(offset >= 0, ATTNCL_ERR_ARGUMENT, "%s: offset %" PRId64 " is negative", binding->name,
             offset);
     TRY(attncl__buffer_get_size(ctx, buffer, &have));
     const bool fits =
-        ckd_mul_size((size_t)offset, attncl_dtype_bytes(b->desc.dtype), offset_bytes) &&
+        ckd_mul_size((size_t)offset, attncl_dtype_bytes(binding->desc.dtype), offset_bytes) &&
         ckd_add_size(*offset_bytes, need, &end) && end <= have;
     REQUIRE(fits, ATTNCL_ERR_ARGUMENT,
-            "%s %s needs %zu bytes from element %" PRId64 " on, the buffer has %zu in all", b->name,
-            SHAPE(&b->desc), need, offset, have);
+            "%s %s needs %zu bytes from element %" PRId64 " on, the buffer has %zu in all",
+            binding->name, SHAPE(&binding->desc), need, offset, have);
     return ATTNCL_OK;
 }
 
-static attncl_status add_copied_storage(const struct io_binding *b, struct callers_buffer *bound)
+static attncl_status add_copied_storage(const struct io_binding *binding,
+                                        struct callers_buffer *bound)
 {
     bound->copied = attncl__alloc(sizeof *bound->copied);
-    REQUIRE(bound->copied, ATTNCL_ERR_NO_MEMORY, "the binding of %s", b->name);
+    REQUIRE(bound->copied, ATTNCL_ERR_NO_MEMORY, "the binding of %s", binding->name);
     *bound->copied =
-        (struct storage){.mem = bound->mem, .bytes = bound->offset + b->storage->bytes};
+        (struct storage){.mem = bound->mem, .bytes = bound->offset + binding->storage->bytes};
     return ATTNCL_OK;
 }
 
 // Makes the kernels use *use, or the graph's own buffer if it is NULL; *use becomes the former buffer.
 // After a failure some kernels have the new one, until the next run repairs the bindings.
-static attncl_status rebind(struct program *p, struct io_binding *b, cl_mem *use)
+static attncl_status rebind(struct program *p, struct io_binding *binding, cl_mem *use)
 {
-    cl_mem former = b->storage->mem;
+    cl_mem former = binding->storage->mem;
 
-    b->storage->mem = *use ? *use : b->own;
-    const attncl_status status = attncl__command_list_rebind(&p->command_list, b->storage);
+    binding->storage->mem = *use ? *use : binding->own;
+    const attncl_status status = attncl__command_list_rebind(&p->command_list, binding->storage);
     if (status == ATTNCL_OK) {
-        *use = former == b->own ? NULL : former;
+        *use = former == binding->own ? NULL : former;
     } else {
-        b->storage->mem = former;
+        binding->storage->mem = former;
         p->args_stale = true;
     }
     return status;
 }
 
 // Exchanges the binding and the change; rebind() has already exchanged the buffer in use.
-static void exchange(struct io_binding *b, struct command_list *copies, struct change *change)
+static void exchange(struct io_binding *binding, struct command_list *copies, struct change *change)
 {
     const struct command_list former_copies = *copies;
-    const struct callers_buffer former = b->bound;
+    const struct callers_buffer former = binding->bound;
 
-    b->bound = change->bound;
+    binding->bound = change->bound;
     *copies = change->copies;
     change->bound = former;
     change->copies = former_copies;
@@ -124,28 +125,28 @@ attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem bu
     REQUIRE(graph && name, ATTNCL_ERR_ARGUMENT, "graph or name is NULL");
     TRY(attncl__get_runnable_program(graph, &p));
     struct io_list *io = &p->inputs;
-    struct io_binding *b = attncl__find_binding(io, name);
-    if (!b) {
+    struct io_binding *binding = attncl__find_binding(io, name);
+    if (!binding) {
         io = &p->outputs;
-        b = attncl__find_binding(io, name);
+        binding = attncl__find_binding(io, name);
     }
-    REQUIRE(b, ATTNCL_ERR_ARGUMENT, "the graph has no input or output %s", name);
+    REQUIRE(binding, ATTNCL_ERR_ARGUMENT, "the graph has no input or output %s", name);
 
     attncl_status status = ATTNCL_OK;
     struct change change = {0};
     if (buffer) {
         struct callers_buffer *bound = &change.bound;
-        TRY_DONE(check_buffer(p->ctx, b, buffer, offset, &bound->offset));
-        TRY_DONE(
-            create_part_in_place(p->ctx, buffer, bound->offset, b->storage->bytes, &change.use));
+        TRY_DONE(check_buffer(p->ctx, binding, buffer, offset, &bound->offset));
+        TRY_DONE(create_part_in_place(p->ctx, buffer, bound->offset, binding->storage->bytes,
+                                      &change.use));
         TRY_DONE(attncl__buffer_retain(buffer, &bound->mem));
         if (!change.use)
-            TRY_DONE(add_copied_storage(b, bound));
+            TRY_DONE(add_copied_storage(binding, bound));
     }
-    TRY_DONE(record_copies(p, io, b, &change));
+    TRY_DONE(record_copies(p, io, binding, &change));
     TRY_DONE(attncl__queue_finish(p->ctx)); // runs in flight still use the old buffer
-    TRY_DONE(rebind(p, b, &change.use));
-    exchange(b, &io->copies, &change);
+    TRY_DONE(rebind(p, binding, &change.use));
+    exchange(binding, &io->copies, &change);
     p->command_list.has_callers_buffers = attncl__has_bound_buffers(p);
 done:
     free_change(&change);

@@ -138,54 +138,57 @@ static const char *find_string(const char *text, const char *end, const struct s
     return NULL;
 }
 
-static attncl_status find_regex(struct pattern_search *s, bool *found)
+static attncl_status find_regex(struct pattern_search *search, bool *found)
 {
-    const struct pattern *p = s->pattern;
-    const PCRE2_SPTR text = (PCRE2_SPTR)s->text;
+    const struct pattern *p = search->pattern;
+    const PCRE2_SPTR text = (PCRE2_SPTR)search->text;
     int n = PCRE2_ERROR_JIT_STACKLIMIT;
 
-    if (s->at == 0) {
-        const size_t steps = STEPS + STEPS_PER_BYTE * s->bytes;
+    if (search->at == 0) {
+        const size_t steps = STEPS + STEPS_PER_BYTE * search->bytes;
         pcre2_set_match_limit(p->context, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
     }
     if (p->stack)
-        n = pcre2_jit_match(p->code, text, s->bytes, s->at, 0, p->data, p->context);
+        n = pcre2_jit_match(p->code, text, search->bytes, search->at, 0, p->data, p->context);
     if (n == PCRE2_ERROR_JIT_STACKLIMIT)
-        n = pcre2_match(p->code, text, s->bytes, s->at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, p->data,
-                        p->context);
-    REQUIRE(n != PCRE2_ERROR_NOMEMORY, ATTNCL_ERR_NO_MEMORY, "a search in %zu bytes", s->bytes);
+        n = pcre2_match(p->code, text, search->bytes, search->at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+                        p->data, p->context);
+    REQUIRE(n != PCRE2_ERROR_NOMEMORY, ATTNCL_ERR_NO_MEMORY, "a search in %zu bytes",
+            search->bytes);
     REQUIRE(n >= 0 || n == PCRE2_ERROR_NOMATCH, ATTNCL_ERR_UNSUPPORTED,
             "the regular expression %.200s takes too many steps on this text (PCRE2's error %d)",
             p->text.data, n);
     *found = n >= 0;
     if (*found) {
         const PCRE2_SIZE *place = pcre2_get_ovector_pointer(p->data);
-        s->begin = place[0];
-        s->end = place[1];
+        search->begin = place[0];
+        search->end = place[1];
     }
     return ATTNCL_OK;
 }
 
-attncl_status attncl__pattern_next(struct pattern_search *s, bool *found)
+attncl_status attncl__pattern_next(struct pattern_search *search, bool *found)
 {
     uint32_t code;
 
-    for (*found = false; s->at <= s->bytes;) {
-        if (s->pattern->code) {
-            TRY(find_regex(s, found));
+    for (*found = false; search->at <= search->bytes;) {
+        if (search->pattern->code) {
+            TRY(find_regex(search, found));
         } else {
-            const char *at = find_string(s->text + s->at, s->text + s->bytes, &s->pattern->text);
+            const char *at = find_string(search->text + search->at, search->text + search->bytes,
+                                         &search->pattern->text);
             *found = at != NULL;
-            s->begin = at ? (size_t)(at - s->text) : 0;
-            s->end = s->begin + s->pattern->text.used;
+            search->begin = at ? (size_t)(at - search->text) : 0;
+            search->end = search->begin + search->pattern->text.used;
         }
-        if (!*found || s->begin != s->end || s->end != s->last_end) {
-            s->at = s->last_end = s->end;
+        if (!*found || search->begin != search->end || search->end != search->last_end) {
+            search->at = search->last_end = search->end;
             return ATTNCL_OK;
         }
         *found = false;
-        const size_t length = attncl__utf8_decode(s->text + s->at, s->bytes - s->at, &code);
-        s->at += length ? length : 1;
+        const size_t length =
+            attncl__utf8_decode(search->text + search->at, search->bytes - search->at, &code);
+        search->at += length ? length : 1;
     }
     return ATTNCL_OK;
 }
@@ -193,14 +196,14 @@ attncl_status attncl__pattern_next(struct pattern_search *s, bool *found)
 attncl_status attncl__pattern_replace(struct pattern *p, const char *text, size_t bytes,
                                       const char *content, size_t content_bytes, struct strbuf *out)
 {
-    struct pattern_search s = PATTERN_SEARCH(p, text, bytes);
+    struct pattern_search search = PATTERN_SEARCH(p, text, bytes);
     size_t done = 0;
 
-    for (bool found;; done = s.end) {
-        TRY(attncl__pattern_next(&s, &found));
+    for (bool found;; done = search.end) {
+        TRY(attncl__pattern_next(&search, &found));
         if (!found)
             break;
-        attncl__strbuf_add_bytes(out, text + done, s.begin - done);
+        attncl__strbuf_add_bytes(out, text + done, search.begin - done);
         attncl__strbuf_add_bytes(out, content, content_bytes);
     }
     attncl__strbuf_add_bytes(out, text + done, bytes - done);

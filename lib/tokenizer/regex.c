@@ -17,16 +17,16 @@ struct reader {
     bool in_class;
 };
 
-static attncl_status refuse(const struct reader *r, const char *what, size_t bytes)
+static attncl_status refuse(const struct reader *reader, const char *what, size_t bytes)
 {
     return FAIL(ATTNCL_ERR_UNSUPPORTED, "the regular expression %.200s: %.*s is not supported",
-                r->regex, (int)bytes, what);
+                reader->regex, (int)bytes, what);
 }
 
-static void copy(struct reader *r, size_t bytes)
+static void copy(struct reader *reader, size_t bytes)
 {
-    attncl__strbuf_add_bytes(r->out, r->at, bytes);
-    r->at += bytes;
+    attncl__strbuf_add_bytes(reader->out, reader->at, bytes);
+    reader->at += bytes;
 }
 
 static bool has_script(const char *name, size_t bytes)
@@ -46,38 +46,39 @@ static bool has_script(const char *name, size_t bytes)
 }
 
 // In Oniguruma \p{Han} is a character's script; PCRE2 would also match script extensions.
-static attncl_status translate_property(struct reader *r)
+static attncl_status translate_property(struct reader *reader)
 {
-    const char *end = r->at[2] == '{' ? strchr(r->at, '}') : NULL;
+    const char *end = reader->at[2] == '{' ? strchr(reader->at, '}') : NULL;
 
     if (!end)
-        return refuse(r, r->at, 2);
-    const char *name = r->at + 3 + (r->at[3] == '^');
+        return refuse(reader, reader->at, 2);
+    const char *name = reader->at + 3 + (reader->at[3] == '^');
     const size_t bytes = (size_t)(end - name);
     const char *kind = bytes > 2 && has_script(name, bytes) ? "sc:" : "";
-    attncl__strbuf_add(r->out, "\\%c{%s%s%.*s}", r->at[1], name > r->at + 3 ? "^" : "", kind,
-                       (int)bytes, name);
-    r->at = end + 1;
+    attncl__strbuf_add(reader->out, "\\%c{%s%s%.*s}", reader->at[1],
+                       name > reader->at + 3 ? "^" : "", kind, (int)bytes, name);
+    reader->at = end + 1;
     return ATTNCL_OK;
 }
 
 // \uHHHH, and \xHH of ASCII.
-static attncl_status translate_code(struct reader *r)
+static attncl_status translate_code(struct reader *reader)
 {
-    const size_t digits = r->at[1] == 'u' ? 4 : 2;
+    const size_t digits = reader->at[1] == 'u' ? 4 : 2;
 
-    if (r->at[1] == 'x' && r->at[2] == '{') {
-        copy(r, 3);
+    if (reader->at[1] == 'x' && reader->at[2] == '{') {
+        copy(reader, 3);
         return ATTNCL_OK;
     }
-    if (strspn(r->at + 2, "0123456789abcdefABCDEF") < digits || (digits == 2 && r->at[2] > '7'))
-        return refuse(r, r->at, 2);
-    attncl__strbuf_add(r->out, "\\x{%.*s}", (int)digits, r->at + 2);
-    r->at += 2 + digits;
+    if (strspn(reader->at + 2, "0123456789abcdefABCDEF") < digits ||
+        (digits == 2 && reader->at[2] > '7'))
+        return refuse(reader, reader->at, 2);
+    attncl__strbuf_add(reader->out, "\\x{%.*s}", (int)digits, reader->at + 2);
+    reader->at += 2 + digits;
     return ATTNCL_OK;
 }
 
-static attncl_status translate_escape(struct reader *r)
+static attncl_status translate_escape(struct reader *reader)
 {
     static const struct {
         char letter;
@@ -99,88 +100,88 @@ static attncl_status translate_escape(struct reader *r)
         {'A', "\\A", NULL},
         {'z', "\\z", NULL},
     };
-    const char letter = r->at[1];
+    const char letter = reader->at[1];
 
     if (letter == 'p' || letter == 'P')
-        return translate_property(r);
+        return translate_property(reader);
     if (letter == 'u' || letter == 'x')
-        return translate_code(r);
+        return translate_code(reader);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        const char *text = r->in_class ? rows[i].inside : rows[i].outside;
+        const char *text = reader->in_class ? rows[i].inside : rows[i].outside;
         if (rows[i].letter == letter && text) {
-            attncl__strbuf_add(r->out, "%s", text);
-            r->at += 2;
+            attncl__strbuf_add(reader->out, "%s", text);
+            reader->at += 2;
             return ATTNCL_OK;
         }
     }
     const bool is_letter = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
                            (letter >= '0' && letter <= '9') || !letter;
     if (is_letter)
-        return refuse(r, r->at, letter ? 2 : 1);
-    copy(r, 2);
+        return refuse(reader, reader->at, letter ? 2 : 1);
+    copy(reader, 2);
     return ATTNCL_OK;
 }
 
 // In PCRE2 classes do not nest, and && is no operator.
-static attncl_status translate_in_class(struct reader *r)
+static attncl_status translate_in_class(struct reader *reader)
 {
-    if (*r->at == '[' || (r->at[0] == '&' && r->at[1] == '&'))
-        return refuse(r, r->at, *r->at == '[' ? 1 : 2);
-    r->in_class = *r->at != ']';
-    copy(r, 1);
+    if (*reader->at == '[' || (reader->at[0] == '&' && reader->at[1] == '&'))
+        return refuse(reader, reader->at, *reader->at == '[' ? 1 : 2);
+    reader->in_class = *reader->at != ']';
+    copy(reader, 1);
     return ATTNCL_OK;
 }
 
-static attncl_status translate_group(struct reader *r)
+static attncl_status translate_group(struct reader *reader)
 {
     // (?i) only at the beginning: elsewhere, Ruby's would group the alternatives after it.
     static const char *const known[] = {"(?:", "(?=",  "(?!",   "(?<=", "(?<!",
                                         "(?>", "(?i:", "(?-i:", "(?i)"};
-    const size_t n = sizeof known / sizeof *known - (r->at > r->regex);
+    const size_t n = sizeof known / sizeof *known - (reader->at > reader->regex);
 
-    if (r->at[1] != '?' && r->at[1] != '*') {
-        copy(r, 1);
+    if (reader->at[1] != '?' && reader->at[1] != '*') {
+        copy(reader, 1);
         return ATTNCL_OK;
     }
     for (size_t i = 0; i < n; ++i)
-        if (strncmp(r->at, known[i], strlen(known[i])) == 0) {
-            copy(r, strlen(known[i]));
+        if (strncmp(reader->at, known[i], strlen(known[i])) == 0) {
+            copy(reader, strlen(known[i]));
             return ATTNCL_OK;
         }
-    return refuse(r, r->at, 3);
+    return refuse(reader, reader->at, 3);
 }
 
 // In Oniguruma {,n} means {0,n}, and {n}+ and {n}? are not possessive or lazy.
-static attncl_status translate_repeat(struct reader *r)
+static attncl_status translate_repeat(struct reader *reader)
 {
-    const size_t bytes = 1 + strspn(r->at + 1, "0123456789,");
+    const size_t bytes = 1 + strspn(reader->at + 1, "0123456789,");
 
-    if (r->at[bytes] == '}' && (r->at[bytes + 1] == '+' || r->at[bytes + 1] == '?'))
-        return refuse(r, r->at, bytes + 2);
-    copy(r, 1);
-    if (*r->at == ',')
-        attncl__strbuf_add(r->out, "0");
+    if (reader->at[bytes] == '}' && (reader->at[bytes + 1] == '+' || reader->at[bytes + 1] == '?'))
+        return refuse(reader, reader->at, bytes + 2);
+    copy(reader, 1);
+    if (*reader->at == ',')
+        attncl__strbuf_add(reader->out, "0");
     return ATTNCL_OK;
 }
 
 attncl_status attncl__regex_translate(const char *regex, struct strbuf *out)
 {
-    struct reader r = {regex, regex, out, false};
+    struct reader reader = {regex, regex, out, false};
 
-    while (*r.at) {
-        if (*r.at == '\\') {
-            TRY(translate_escape(&r));
-        } else if (r.in_class) {
-            TRY(translate_in_class(&r));
-        } else if (*r.at == '[') {
-            r.in_class = true;
-            copy(&r, r.at[1] == '^' ? 2 : 1);
-        } else if (*r.at == '(') {
-            TRY(translate_group(&r));
-        } else if (*r.at == '{') {
-            TRY(translate_repeat(&r));
+    while (*reader.at) {
+        if (*reader.at == '\\') {
+            TRY(translate_escape(&reader));
+        } else if (reader.in_class) {
+            TRY(translate_in_class(&reader));
+        } else if (*reader.at == '[') {
+            reader.in_class = true;
+            copy(&reader, reader.at[1] == '^' ? 2 : 1);
+        } else if (*reader.at == '(') {
+            TRY(translate_group(&reader));
+        } else if (*reader.at == '{') {
+            TRY(translate_repeat(&reader));
         } else {
-            copy(&r, 1);
+            copy(&reader, 1);
         }
     }
     REQUIRE(!out->failed, ATTNCL_ERR_NO_MEMORY, "a regular expression");

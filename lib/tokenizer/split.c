@@ -171,14 +171,14 @@ struct cutting {
 };
 
 // Adds a match, or the text between two matches, as NormalizedString::split() of `tokenizers` does.
-static attncl_status add_part(struct cutting *c, size_t begin, size_t end, bool is_match)
+static attncl_status add_part(struct cutting *cutting, size_t begin, size_t end, bool is_match)
 {
-    const bool before_match = c->before_match, has_last = c->out->n > c->first;
+    const bool before_match = cutting->before_match, has_last = cutting->out->n > cutting->first;
     bool joins = false;
 
-    is_match = is_match != c->split->invert;
-    c->before_match = is_match;
-    switch (c->split->behavior) {
+    is_match = is_match != cutting->split->invert;
+    cutting->before_match = is_match;
+    switch (cutting->split->behavior) {
     case SPLIT_REMOVED:
         if (is_match)
             return ATTNCL_OK;
@@ -196,8 +196,8 @@ static attncl_status add_part(struct cutting *c, size_t begin, size_t end, bool 
         break;
     }
     if (!joins || !has_last)
-        return add_piece(c->out, begin, end);
-    c->out->list[c->out->n - 1].end = end;
+        return add_piece(cutting->out, begin, end);
+    cutting->out->list[cutting->out->n - 1].end = end;
     return ATTNCL_OK;
 }
 
@@ -219,18 +219,18 @@ static attncl_status split_pieces(const struct split *split, const struct pieces
         const struct piece piece = in->list[i];
         struct pattern_search s =
             PATTERN_SEARCH(split->pattern, in->text + piece.begin, piece.end - piece.begin);
-        struct cutting c = {split, out, out->n, false};
+        struct cutting cutting = {split, out, out->n, false};
         size_t done = 0;
         for (bool found;; done = s.end) {
             TRY(attncl__pattern_next(&s, &found));
             const size_t begin = found ? s.begin : s.bytes;
             if (done < begin)
-                TRY(add_part(&c, piece.begin + done, piece.begin + begin, false));
+                TRY(add_part(&cutting, piece.begin + done, piece.begin + begin, false));
             if (!found)
                 break;
-            TRY(add_part(&c, piece.begin + s.begin, piece.begin + s.end, true));
+            TRY(add_part(&cutting, piece.begin + s.begin, piece.begin + s.end, true));
         }
-        drop_empty(out, c.first);
+        drop_empty(out, cutting.first);
     }
     return ATTNCL_OK;
 }

@@ -232,14 +232,14 @@ static void try_candidate(struct tuning_trial *trial, const struct candidate *ca
         log_left_out(trial, candidate, attncl_last_error());
         goto done;
     }
-    const double r = compute_ratio(trial, variants, FASTEST, &slowest);
-    if (r < *best_ratio) {
+    const double ratio = compute_ratio(trial, variants, FASTEST, &slowest);
+    if (ratio < *best_ratio) {
         struct variant old[TRIAL_WORKLOADS];
 
         memcpy(old, trial->best, sizeof old);
         memcpy(trial->best, variants, sizeof variants);
         memcpy(variants, old, sizeof old);
-        *best_ratio = r;
+        *best_ratio = ratio;
         trial->best_row = candidate;
     }
 
