@@ -52,9 +52,9 @@ static struct memory_users *get_memory_users(const struct schedule *schedule, in
 
 static bool is_constant(const struct schedule *schedule, int value)
 {
-    const struct memory_users *m = get_memory_users(schedule, value);
+    const struct memory_users *users = get_memory_users(schedule, value);
 
-    return m == &schedule->users[0] && !schedule->weights_written;
+    return users == &schedule->users[0] && !schedule->weights_written;
 }
 
 static void add_dependency(const struct schedule *schedule, int node, struct progress *need)
@@ -73,10 +73,10 @@ static struct progress find_dependencies(const struct schedule *schedule, int fi
         for (int i = 0; !node->dead && i < node->cls->n_in; ++i) {
             if (!node->inputs[i] || is_constant(schedule, node->inputs[i]))
                 continue;
-            const struct memory_users *m = get_memory_users(schedule, node->inputs[i]);
-            add_dependency(schedule, m->writer, &need);
+            const struct memory_users *users = get_memory_users(schedule, node->inputs[i]);
+            add_dependency(schedule, users->writer, &need);
             if (node->cls->in[i].flags & STATE)
-                join(&need, &m->readers);
+                join(&need, &users->readers);
         }
     }
     return need;
@@ -90,10 +90,10 @@ static void record_uses(struct schedule *schedule, int first, int last)
         for (int i = 0; !node->dead && i < node->cls->n_in; ++i) {
             if (!node->inputs[i])
                 continue;
-            struct memory_users *m = get_memory_users(schedule, node->inputs[i]);
-            advance(&m->readers.node[node->queue], last);
+            struct memory_users *users = get_memory_users(schedule, node->inputs[i]);
+            advance(&users->readers.node[node->queue], last);
             if (node->cls->in[i].flags & STATE)
-                m->writer = n;
+                users->writer = n;
         }
         for (int i = 0; !node->dead && i < node->cls->n_out; ++i)
             if (node->outputs[i])

@@ -217,11 +217,11 @@ static bool share_memory(const struct storage *a, const struct storage *b)
 }
 
 // True when the part or the command reads or writes memory that the other one writes.
-static bool has_conflict(const struct command *c, const struct arg *part, size_t n)
+static bool has_conflict(const struct command *command, const struct arg *part, size_t n)
 {
-    for (size_t i = 0; i < n * c->n_mem_args; ++i) {
-        const struct arg *a = &part[i / c->n_mem_args];
-        const struct mem_arg *b = &c->mem_args[i % c->n_mem_args];
+    for (size_t i = 0; i < n * command->n_mem_args; ++i) {
+        const struct arg *a = &part[i / command->n_mem_args];
+        const struct mem_arg *b = &command->mem_args[i % command->n_mem_args];
         if (a->kind == ARG_MEM && a->u.mem.storage && (a->writes || b->writes) &&
             share_memory(a->u.mem.storage, b->storage))
             return true;
@@ -235,18 +235,19 @@ static struct command *find_joint(const struct launcher *l, const struct kspec *
                                   const struct arg *shared, size_t n_shared, const struct arg *part,
                                   size_t n_part)
 {
-    const struct joint_launch *j = l->joint;
+    const struct joint_launch *joint = l->joint;
     const struct command_list *list = l->command_list;
 
-    if (l->is_rehearsal || !j || j->n_parts == 0 || j->n_parts == N_PARTS ||
-        j->command + 1 != list->n_commands)
+    if (l->is_rehearsal || !joint || joint->n_parts == 0 || joint->n_parts == N_PARTS ||
+        joint->command + 1 != list->n_commands)
         return NULL;
-    struct command *c = &list->commands[j->command];
-    const bool fits = c->queue == list->queue && c->trip_count == 0 &&
-                      strcmp(j->spec.kernel, spec->kernel) == 0 &&
-                      strcmp(j->spec.defines, spec->defines) == 0 &&
-                      equal_args(j->args.arg, shared, n_shared) && !has_conflict(c, part, n_part);
-    return fits ? c : NULL;
+    struct command *command = &list->commands[joint->command];
+    const bool fits = command->queue == list->queue && command->trip_count == 0 &&
+                      strcmp(joint->spec.kernel, spec->kernel) == 0 &&
+                      strcmp(joint->spec.defines, spec->defines) == 0 &&
+                      equal_args(joint->args.arg, shared, n_shared) &&
+                      !has_conflict(command, part, n_part);
+    return fits ? command : NULL;
 }
 
 static void add_part(struct arg_list *list, const struct arg *part, size_t n_part, size_t first)
@@ -259,22 +260,24 @@ attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, 
                                   const struct arg *shared, size_t n_shared, const struct arg *part,
                                   size_t n_part)
 {
-    struct command *c = find_joint(l, spec, shared, n_shared, part, n_part);
+    struct command *command = find_joint(l, spec, shared, n_shared, part, n_part);
     struct arg_list args = {.n = 0};
     struct kspec own = *spec;
     size_t max = MIN_ARGUMENT_BYTES;
 
     if (grid.groups[0] == 0)
         return ATTNCL_OK;
-    if (c && c->global[0] / c->local[0] + grid.groups[0] <= INT32_MAX / c->local[0]) {
-        const size_t first = c->global[0] / c->local[0];
+    if (command &&
+        command->global[0] / command->local[0] + grid.groups[0] <= INT32_MAX / command->local[0]) {
+        const size_t first = command->global[0] / command->local[0];
         add_part(&args, part, n_part, first);
-        c->global[0] += grid.groups[0] * grid.local[0];
-        return set_args(l, c, n_shared + (size_t)l->joint->n_parts++ * args.n, args.arg, args.n);
+        command->global[0] += grid.groups[0] * grid.local[0];
+        return set_args(l, command, n_shared + (size_t)l->joint->n_parts++ * args.n, args.arg,
+                        args.n);
     }
     arg_list_add(&args, shared, n_shared);
     add_part(&args, part, n_part, 0);
-    for (int i = 1; i < N_PARTS; ++i) {
+    for (int i = 1; i < N_PARTS; ++i) { // absent parts: their first work-group is never reached
         add_part(&args, part, n_part, INT32_MAX);
         for (size_t k = args.n - n_part - 1; k < args.n; ++k)
             if (args.arg[k].kind == ARG_MEM)
@@ -283,7 +286,7 @@ attncl_status attncl__launch_part(struct launcher *l, const struct kspec *spec, 
     if (sum_argument_bytes(l, args.arg, args.n) > max)
         TRY(attncl__device_max_argument_bytes(l->command_list->ctx, &max));
     const bool has_space = sum_argument_bytes(l, args.arg, args.n) <= max;
-    if (!has_space) {
+    if (!has_space) { // the device allows too few argument bytes: a kernel with one part
         args.n = n_shared + n_part + 1;
         kspec_int(&own, "ONE_PART", 1);
     }
