@@ -166,9 +166,7 @@ attncl_status attncl__kernel_query_limits(attncl_context *ctx, cl_kernel kernel,
                                           size_t *local_ret, size_t *private_ret);
 // Queries the device's limit of a kernel's total argument size, in bytes.
 attncl_status attncl__device_max_argument_bytes(attncl_context *ctx, size_t *ret);
-enum {
-    MIN_ARGUMENT_BYTES = 256
-}; // OpenCL's smallest limit (embedded profile); smaller kernels need no query
+enum { MIN_ARGUMENT_BYTES = 256 }; // OpenCL's smallest limit, below which no query is needed
 
 // -- events.  An enqueue function that creates one calls attncl__object_created(OBJECT_EVENT).
 void attncl__event_release(cl_event *event);

@@ -31,8 +31,8 @@ struct early_read {
 
 // Sorts reads by the order in which their outputs become complete.
 attncl_status attncl__early_reads_sort(const attncl_graph *g, struct early_read *reads, size_t n);
-// attncl_graph_run() with sorted reads; returns when everything is enqueued.  attncl__early_reads_end()
-// must follow; after a failure no read is in flight.
+// attncl_graph_run() with sorted reads; returns when everything is enqueued.  On success
+// attncl__early_reads_end() must follow; after a failure no read is in flight.
 attncl_status attncl__graph_run_reading(attncl_graph *g, struct early_read *reads, size_t n);
 attncl_status attncl__early_read_is_done(const struct early_read *read, bool *ret);
 // Waits for the run and checks canaries as attncl_graph_run() does.

@@ -108,7 +108,7 @@ attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_
                                            cl_event *last_ret);
 
 // Enqueues a part of a run into queue 0, without events, and flushes it: the commands from *first on of nodes up to
-// `last_node`, which must not be inside a loop.  *first becomes the next command.
+// `last_node`, which must not split a loop.  *first becomes the next command.
 attncl_status attncl__command_list_enqueue_nodes(struct command_list *list, size_t *first,
                                                  int last_node);
 
