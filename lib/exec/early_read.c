@@ -14,7 +14,7 @@ attncl_status attncl__early_reads_sort(const attncl_graph *g, struct early_read 
 
     TRY(attncl__get_program(g, &p));
     for (size_t i = 0; i < n; ++i)
-        TRY(attncl__find_output(p, reads[i].name, reads[i].bytes, &output));
+        TRY(attncl__find_readable_output(p, reads[i].name, reads[i].bytes, &output));
     // Insertion sort: it is stable, and there are a few hundred reads.
     for (size_t i = 1; i < n; ++i) {
         const struct early_read read = reads[i];
@@ -54,7 +54,7 @@ static attncl_status enqueue_reads(struct program *p, struct early_read *reads, 
     size_t next = 0;
 
     for (size_t i = 0; i < n; ++i) {
-        TRY(attncl__find_output(p, reads[i].name, reads[i].bytes, &output));
+        TRY(attncl__find_readable_output(p, reads[i].name, reads[i].bytes, &output));
         TRY(attncl__command_list_enqueue_nodes(&p->command_list, &next, output->last_node));
         TRY(enqueue_read(p, output, &reads[i]));
     }
@@ -84,7 +84,7 @@ attncl_status attncl__read_enqueue(attncl_graph *g, struct early_read *read)
     struct io_binding *output = NULL;
 
     TRY(attncl__get_program(g, &p));
-    TRY(attncl__find_output(p, read->name, read->bytes, &output));
+    TRY(attncl__find_readable_output(p, read->name, read->bytes, &output));
     return enqueue_read(p, output, read);
 }
 

@@ -86,7 +86,7 @@ attncl_status attncl__get_runnable_program(const attncl_graph *g, struct program
 // Returns NULL if there is no such input or output.
 struct io_binding *attncl__find_binding(const struct io_list *io, const char *name);
 // Finds an output of `bytes` bytes that is not bound to a caller's buffer.
-attncl_status attncl__find_output(const struct program *p, const char *name, size_t bytes,
-                                  struct io_binding **ret);
+attncl_status attncl__find_readable_output(const struct program *p, const char *name, size_t bytes,
+                                           struct io_binding **ret);
 
 #endif

@@ -18,8 +18,8 @@ static attncl_status find_unbound(const struct io_list *io, const char *what, co
     return ATTNCL_OK;
 }
 
-attncl_status attncl__find_output(const struct program *p, const char *name, size_t bytes,
-                                  struct io_binding **ret)
+attncl_status attncl__find_readable_output(const struct program *p, const char *name, size_t bytes,
+                                           struct io_binding **ret)
 {
     TRY(find_unbound(&p->outputs, "output", name, ret));
     const size_t have = attncl__desc_bytes(&(*ret)->desc);
@@ -226,7 +226,7 @@ attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, s
     struct io_binding *b = NULL;
 
     TRY(attncl__get_runnable_program(g, &p));
-    TRY(attncl__find_output(p, name, bytes, &b));
+    TRY(attncl__find_readable_output(p, name, bytes, &b));
     REQUIRE(data || bytes == 0, ATTNCL_ERR_ARGUMENT, "data of output %s is NULL", name);
     TRY(attncl__check_outputs_defined(p));
     return attncl__run_note_wait(
