@@ -93,11 +93,11 @@ KERNEL void gemm_gpu_mma_tile(TILE_PARAMS)
                     mma_split(b_block[(k + MMA_B_K(lane, i)) * B_LD + part_j + q * MMA_N +
                                       MMA_B_COLUMN(lane, i)],
                               &b_high[q][i], &b_low[q][i]);
-            MMA_UNROLL
+#pragma unroll
             for (int p = 0; p < PIECES_M; p++)
-                MMA_UNROLL
-            for (int q = 0; q < PIECES_N; q++)
-                mma_add(sum[p][q], rest[p][q], a_high[p], a_low[p], b_high[q], b_low[q], box);
+#pragma unroll
+                for (int q = 0; q < PIECES_N; q++)
+                    mma_add(sum[p][q], rest[p][q], a_high[p], a_low[p], b_high[q], b_low[q], box);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

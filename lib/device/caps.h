@@ -45,10 +45,8 @@ enum lane_shuffle {
     SHUFFLE_NONE,
     SHUFFLE_PTX,
     SHUFFLE_AMD,
-    SHUFFLE_EMULATED,
-    SHUFFLE_INTEL,       // cl_intel_subgroups
-    SHUFFLE_KHR,         // cl_khr_subgroup_shuffle
-    SHUFFLE_AMD_EMULATED // emulates the instructions that SHUFFLE_AMD composes
+    SHUFFLE_INTEL, // cl_intel_subgroups
+    SHUFFLE_KHR    // cl_khr_subgroup_shuffle
 };
 
 struct tune_table;
@@ -74,7 +72,6 @@ struct device_caps {
     enum matrix_instruction mma; // used by GEMMs
     enum matrix_instruction attention_mma;
     enum matrix_instruction attention_bwd_mma;
-    bool mma_emulated; // in local memory, for tests
     enum gemm_precision precision;
     enum lane_shuffle shuffle_candidate;
     enum lane_shuffle shuffle;

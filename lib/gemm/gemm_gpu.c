@@ -82,7 +82,6 @@ static struct kspec tile_spec(const struct launcher *l, const struct gemm *g,
     if (t->mma) {
         kspec_int(&spec, "WAVES_N", t->tx / mma_lanes(t->mma));
         kspec_int(&spec, "MMA", t->mma);
-        kspec_int(&spec, "EMULATED", l->caps->mma_emulated);
         kspec_int(&spec, "PRECISION", t->mma == MMA_MFMA ? GEMM_F32 : l->caps->precision);
     } else {
         kspec_int(&spec, "TX", t->tx);

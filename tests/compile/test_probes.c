@@ -22,7 +22,6 @@ enum { SMALLEST = 4 }; // work-groups for which the library takes the GPU varian
 static char saved[2][16]; // ATTNCL_VARIANT, ATTNCL_GEMM, as they were
 static const char *const variables[] = {"ATTNCL_VARIANT", "ATTNCL_GEMM"};
 static char warning[1024];
-static bool emulated; // else the compiler does not know the instruction
 
 static void keep_warning(attncl_log_level level, const char *text, void *user)
 {
@@ -40,7 +39,7 @@ static void up(void)
         unsetenv(variables[i]); // CLBlast uses no matrix instructions of ours
     }
     warning[0] = '\0';
-    emulated = true;
+    sources_emulate = true; // else the compiler does not know the instruction
     attncl_log_set(keep_warning, NULL, ATTNCL_LOG_WARN);
 }
 
@@ -87,7 +86,6 @@ static bool describe(attncl_context *ctx, const struct subject *s, struct device
 {
     if (s->mma) {
         const bool able = emulated_mma_caps(ctx, s->mma, s->precision, caps);
-        caps->mma_emulated = emulated;
         caps->shuffle_candidate = SHUFFLE_NONE;
         caps->clblast_candidate = false;
         return able;
@@ -188,8 +186,8 @@ static const struct subject subjects[] = {
     [FUNCTIONS_CPU] = OF_VARIANT("functions cpu", activation_fwd),
     [ATTENTION] = OF_VARIANT("attention gpu", attention_fwd),
     [AFTS] = OF_VARIANT("aft gpu", aft_fwd),
-    [SHUFFLE] = OF_SHUFFLES(SHUFFLE_EMULATED),
-    [OF_AMD] = OF_SHUFFLES(SHUFFLE_AMD_EMULATED),
+    [SHUFFLE] = OF_SHUFFLES(SHUFFLE_KHR),
+    [OF_AMD] = OF_SHUFFLES(SHUFFLE_AMD),
     [GEMM] = GEMMS("f32", MMA_PTX, GEMM_F32),
     [WMMA] = GEMMS("bf16", MMA_WMMA, GEMM_BF16),
     [GFX12] = GEMMS("bf16", MMA_WMMA_GFX12, GEMM_BF16),
@@ -236,7 +234,7 @@ static const struct subject unknown_ones[] = {
 
 TABLE_TEST(what_the_compiler_does_not_know_fails, unknown_ones)
 {
-    emulated = false;
+    sources_emulate = false;
     check_judged(&unknown_ones[_i], "does not build or does not fit");
 }
 
@@ -282,7 +280,8 @@ static const struct {
     {FUNCTIONS, "elementwise/activation.cl", "VSTORE(ACTIVATE(v), y + c);",
      "VSTORE(c == 0 ? (FV)(NAN) : ACTIVATE(v), y + c);", NULL},
     // Lanes that read another's numbers.
-    {SHUFFLE, "common/shuffle.clh", "(i ^ distance)", "(i ^ (distance / 2))", NULL},
+    {SHUFFLE, "common/shuffle_instruction.clh", "tmp[i ^ distance]", "tmp[i ^ (distance / 2)]",
+     NULL},
     {OF_AMD, "common/shuffle.clh", "0x1b", "0xb1", NULL},
     {OF_AMD, "common/shuffle.clh", "0x128", "0x124", NULL},
     {SHUFFLE, ROWS, "n < JOINED", "n < JOINED / 2", "layer_norm_fwd"},
@@ -352,6 +351,7 @@ TEST(functions_are_compared_where_there_are_any)
 TEST(the_devices_own_shuffles_are_right)
 {
     setenv("ATTNCL_VARIANT", "gpu", 1);
+    sources_emulate = false;
     attncl_context *ctx = findings_context();
     struct device_caps caps = ctx->caps;
     struct fit fit = {.probes = PROBE_RUN};

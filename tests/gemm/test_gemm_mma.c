@@ -11,6 +11,7 @@
 #include "support/compare.h"
 #include "support/gemm_test.h"
 #include "support/launch_mock.h"
+#include "support/sources.h"
 #include "support/test.h"
 
 NO_DEVICE;
@@ -108,7 +109,7 @@ static bool emulate(enum matrix_instruction mma, struct device_caps *caps)
     caps->vector_width = 4;
     caps->compute_units = 1;
     caps->mma = mma;
-    caps->mma_emulated = true;
+    sources_emulate = true;
     return caps->max_group >= 256 && caps->max_loop_iterations == 0;
 }
 

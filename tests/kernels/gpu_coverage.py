@@ -14,11 +14,11 @@ from compilers import launches  # noqa: E402
 NAME = r"[A-Z][A-Z0-9_]*"
 # Sizes, of which the rows of the library choose some.
 SIZES = {"VW", "LS", "LANES_PER_ROW", "VECS_PER_LANE", "N_X"}
-# What no GPU gets, by its macro: matrix instructions emulated; prefetching, several vectors and tails of vectors are the
+# What no GPU gets, by its macro: prefetching, several vectors and tails of vectors are the
 # CPU variant's; there is no launch of the activation that changes nothing; all products with an activation have a
 # transposed B; the kernel of weights in 8 and 4 bits reads no others, and its activations are those of all epilogues.
 NEVER = {("USE_PREFETCH", "1"), ("HAS_TAIL", "1"), ("NV", "2"), ("NV", "3"), ("NV", "4"), ("KIND", "0", "activation"),
-         ("KIND", "0", "activation_bwd"), ("EMULATED", "1")} | {("ACT", str(act), "gemv_axpy") for act in range(1, 7)} | \
+         ("KIND", "0", "activation_bwd")} | {("ACT", str(act), "gemv_axpy") for act in range(1, 7)} | \
         {("ACT", str(act), "gemm_gpu_quantised") for act in range(2, 7)} | \
         {("WTYPE", str(kind), "gemm_gpu_quantised") for kind in range(3)}
 

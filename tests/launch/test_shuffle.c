@@ -42,6 +42,7 @@ static struct device_caps describe(const attncl_context *ctx, unsigned lanes)
 {
     struct device_caps caps = ctx->caps;
 
+    sources_emulate = true;
     caps.variant = VARIANT_GPU;
     caps.vector_width = 4;
     caps.shuffle_lanes = lanes;
@@ -87,7 +88,7 @@ static void reduce(attncl_context *ctx, const struct device_caps *caps, size_t g
     run(ctx, caps, &spec, group, y, 2 * group);
 }
 
-static const enum lane_shuffle emulated[] = {SHUFFLE_EMULATED, SHUFFLE_AMD_EMULATED};
+static const enum lane_shuffle emulated[] = {SHUFFLE_KHR, SHUFFLE_AMD};
 
 static const struct {
     unsigned lanes;

@@ -13,6 +13,7 @@
 #include "model/decoder.h"
 #include "support/golden.h"
 #include "support/launch_mock.h"
+#include "support/sources.h"
 #include "support/test.h"
 #include "train/trainer.h"
 
@@ -78,13 +79,13 @@ static attncl_context *open_first(bool like_gpu)
     attncl_context *ctx = NULL;
 
     ck_ok(attncl_context_create(NULL, &ctx));
-    launch_mock_spills_nothing = like_gpu;
+    launch_mock_spills_nothing = sources_emulate = like_gpu;
     if (like_gpu) {
         ctx->caps.is_gpu = true;
         ctx->caps.variant = VARIANT_GPU;
         ctx->caps.vector_width = 4;
         ctx->caps.compute_units = 16;
-        ctx->caps.shuffle_candidate = SHUFFLE_EMULATED;
+        ctx->caps.shuffle_candidate = SHUFFLE_KHR;
         ctx->caps.shuffle_lanes = 32;
     }
     n_built = 0;

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "launch/launch.h"
+#include "support/sources.h"
 #include "support/test.h"
 
 bool emulated_mma_caps(attncl_context *ctx, enum matrix_instruction mma,
@@ -22,7 +23,6 @@ bool emulated_mma_caps(attncl_context *ctx, enum matrix_instruction mma,
     caps->variant = VARIANT_GPU;
     caps->vector_width = 4;
     caps->mma_candidate = mma;
-    caps->mma_emulated = true;
     caps->precision = precision;
     return caps->max_group >= 256 && caps->max_loop_iterations == 0;
 }
@@ -39,5 +39,6 @@ bool emulate_mma(int mma, enum gemm_precision precision)
             snprintf(name, sizeof name, "%s %s", probes[k], precisions[i]);
             attncl__probe_remember(ctx, name, k > 0 ? PROBE_PASSED : PROBE_FAILED, "");
         }
+    sources_emulate = true;
     return emulated_mma_caps(ctx, (enum matrix_instruction)mma, precision, &ctx->caps);
 }

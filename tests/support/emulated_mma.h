@@ -9,7 +9,8 @@
 // its work-groups are too small.
 bool emulate_mma(int mma, enum gemm_precision precision);
 
-// The same of `caps`, a copy of the context's, which gets a tuning table that turns three terms on.
+// The same of `caps`, a copy of the context's, which gets a tuning table that turns three terms on; the caller sets
+// sources_emulate (support/sources.h).
 bool emulated_mma_caps(attncl_context *ctx, enum matrix_instruction mma,
                        enum gemm_precision precision, struct device_caps *caps);
 

@@ -55,7 +55,6 @@ void attncl__attention_mma_macros(struct kspec *spec, const struct device_caps *
                                   enum matrix_instruction mma)
 {
     kspec_int(spec, "MMA", mma);
-    kspec_int(spec, "EMULATED", caps->mma_emulated);
     kspec_int(spec, "PRECISION", mma == MMA_PTX ? caps->precision : GEMM_F32);
 }
 
