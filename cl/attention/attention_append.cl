@@ -1,60 +1,82 @@
 // SPDX-License-Identifier: MIT
-// Rows behind those of a cache, and all of them as floats.  Host side: lib/op/attention/attention_append.c
+// Rows of keys and values behind those of their caches, and all of them as floats; queries.  Host side:
+// lib/op/attention/attention_append.c
 //
-//   Work      a work-group takes `per_group` consecutive heads of rows: of the new ones, or of all of another type than
-//             float
-//   Memory    writes the new rows, and y, whose rows behind them stay; reads what they are behind
-//   Numerics  rounded to the cache's type, or rows in 8 bits (q8_row.clh); y as the cache has it
+//   Work      a work-group takes `per_group` consecutive heads of rows of keys, values or queries (get_group_id(1)): of
+//             the new ones, or of all in caches of another type than float
+//   Memory    reads and writes each new row once; reads what is in front of them, unless that is float
+//   Numerics  head_row.clh; rounded to the cache's type; all rows as the cache has them
 //
 //   Macro       Meaning                                      Values
+//   BEHIND      a position is where new rows go, else 0      0 | 1
 //   CACHE_TYPE  as in stored.clh; 3: rows in 8 bits          0 | 1 | 2 | 3
 
-#include "common/q8_row.clh"
-#include "common/stored.clh"
+#include "attention/head_row.clh"
 
-#ifndef CACHE_TYPE
-#error "CACHE_TYPE must be defined"
+#ifndef BEHIND
+#error "BEHIND must be defined"
 #endif
 
-// x: rows [n_new, batch] of heads * width, `stride` apart; state: [limit][batch][heads * width], or [..][Q8_ROW_BYTES];
-// y: [limit][batch][heads][width]
-KERNEL void attention_append_fwd(__global const float *restrict x, long start, long stride,
-                                 __global const int *restrict position, __global void *state,
-                                 __global float *restrict y, int n_new, int batch, int heads,
-                                 int width, int limit, int per_group)
+#define ROWS(x) __global const float *restrict x, long x##_start, long x##_stride
+
+// q, k, v: rows [n_new, batch] of heads * width, `_stride` apart; keys, values: [limit][batch][heads * width], or [..]
+// [Q8_ROW_BYTES]; all_keys, all_values, turned: [][batch][heads][width]; y: a head, of whole vectors
+KERNEL void attention_append_fwd(ROWS(k), ROWS(v), __global const int *restrict position,
+                                 __global void *keys, __global void *values, ROWS(q),
+                                 __global float *restrict all_keys,
+                                 __global float *restrict all_values,
+                                 __global float *restrict turned, int n_new, int batch, int heads,
+                                 int q_heads, int width, int limit, int per_group, HEAD_FORMS,
+                                 __local float *restrict y)
 {
-    const int p = max(position[0], 0);
-    const long behind = (long)p * batch * heads;
+    __local float tmp[LS];
+    const int side = (int)get_group_id(1), n = side == 2 ? q_heads : heads;
+    const int p = BEHIND ? clamp(position[0], 0, limit) : 0, t0 = side == 2 ? 0 : p; // of rows
+    __global const float *x = side == 0 ? k + k_start : side == 1 ? v + v_start : q + q_start;
+    const long stride = side == 0 ? k_stride : side == 1 ? v_stride : q_stride;
+    __global void *cache = side == 0 ? keys : values;
+    __global float *all = side == 0 ? all_keys : side == 1 ? all_values : turned;
+    const long behind = (long)t0 * batch * n;
     const long first =
         (CACHE_TYPE == STORED_FLOAT ? behind : 0) + (long)get_group_id(0) * per_group;
-    const long end = min(first + per_group, min((long)limit, (long)p + n_new) * batch * heads);
+    const long rows = side == 2 ? n_new : min((long)limit, (long)p + n_new);
+    const long end = min(first + per_group, rows * batch * n);
 
     for (long i = first; i < end; ++i) {
-        const long at = i / heads, h = i % heads;
-        __global const float *from =
-            x + start + max(at - (long)p * batch, 0l) * stride + h * width; // of new ones
+        const long at = i / n, h = i % n;
 #if CACHE_TYPE == STORED_Q8
-        const int scale_at = Q8_SCALES(heads * width) + 4 * h;
-        __global char *row = (__global char *)state + at * Q8_ROW_BYTES(heads * width, heads);
-        if (i >= behind)
-            store_q8(from, 1, width, row + h * width, scale_at - h * width);
-        barrier(CLK_GLOBAL_MEM_FENCE);
-#endif
-        for (int c = VW * (int)get_local_id(0); c < width; c += VW * LS) {
-            const int n = width - c;
-#if CACHE_TYPE == STORED_Q8
-            store_some(Q8_SCALE_AT(row, scale_at) *
-                           load_stored_some(row, h * width + c, n, STORED_Q8),
-                       y + i * width + c, n);
+        const long scale_at = Q8_SCALES(n * width) + 4 * h;
+        const long to = at * Q8_ROW_BYTES(n * width, n) + h * width;
 #else
-            if (i >= behind)
-                store_stored_some(load_some(from + c, n, 0.0f), state, i * width + c, n,
-                                  CACHE_TYPE);
+        const long scale_at = 0;
+        const long to = i * width;
 #endif
-#if CACHE_TYPE == STORED_HALF || CACHE_TYPE == STORED_BFLOAT16
-            mem_fence(CLK_GLOBAL_MEM_FENCE); // it is read as another type
-            store_some(load_stored_some(state, i * width + c, n, CACHE_TYPE), y + i * width + c, n);
+        if (i >= behind) {
+            load_head(x + (at - (long)t0 * batch) * stride + h * width, width, y);
+            if (side != 1)
+                prepare_head(y, width, HEAD_NORM & (side ? 1 : 2), side ? query_norm : key_norm,
+                             eps, table, n_positions, (int)(at / batch) + p - t0, pairs, tmp);
+            if (side != 2)
+                store_head(y, width, cache, to, scale_at - h * width);
+        }
+#if CACHE_TYPE == STORED_FLOAT
+        if (side != 2)
+            continue;
+#elif CACHE_TYPE == STORED_Q8
+        barrier(CLK_GLOBAL_MEM_FENCE);
+        const float scale = side == 2 ? 1.0f : Q8_SCALE_AT(cache, to - h * width + scale_at);
+#else
+        const float scale = 1.0f;
+        mem_fence(CLK_GLOBAL_MEM_FENCE); // it is read as another type
 #endif
+        for (int c = VW * (int)get_local_id(0); c < width; c += ROW_STEP) {
+            const int rest = width - c;
+            FV row = VLOAD(y + c);
+#if CACHE_TYPE != STORED_FLOAT
+            if (side != 2)
+                row = scale * load_stored_some(cache, to + c, rest, CACHE_TYPE);
+#endif
+            store_some(row, all + i * width + c, rest);
         }
     }
 }

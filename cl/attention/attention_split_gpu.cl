@@ -22,9 +22,9 @@
 //   CACHE_TYPE as in stored.clh; 3: rows in 8 bits             0, 1, 2, 3
 
 #include "common/attention_merge.clh"
-#include "common/q8_row.clh"
+
+#include "attention/head_row.clh"
 #include "common/softcap.clh"
-#include "common/stored.clh"
 
 #if !defined LS || !defined FLOAT4 || !defined STORES || !defined SLOTS || !defined PLACES
 #error "LS, FLOAT4, STORES, SLOTS and PLACES must be defined"
@@ -125,7 +125,7 @@ LOCAL_INLINE float sum_of_column(__local const float *e, __global const void *v,
 // [H, width]
 // position: [1], with SLOTS [batch].  There are position + 1 keys with STORES, `position` without; attention sees the last
 // `span` of them.  With SLOTS, a negative position stores nothing and has no keys
-// parts: [batch, H, n_parts, 2 + width]; query: 2 width floats
+// parts: [batch, H, n_parts, 2 + width]; query: 2 width floats, without places the first for a key, then a value
 KERNEL void attention_split_gpu_fwd(
     __global const float *restrict q, long q_start, long q_stride, __global const float *restrict k,
     long k_start, long k_stride, __global const float *restrict v, long v_start, long v_stride,
@@ -135,7 +135,7 @@ KERNEL void attention_split_gpu_fwd(
     __global const float *restrict place_bias, __global const int *restrict position,
     __global float *restrict parts, int n_heads, int kv_group, int n_places, int width, int limit,
     int span, float scale, float softcap, __local float *query,
-    __global const float *restrict slopes)
+    __global const float *restrict slopes, HEAD_FORMS)
 {
     __local float dots[LS * KEY_LANES], scores[LS], e[LS];
     const int lid = (int)get_local_id(0), row = (int)get_group_id(0);
@@ -151,6 +151,7 @@ KERNEL void attention_split_gpu_fwd(
     __local float scaled[LS];
     const long scale_at = Q8_SCALES(n_heads / kv_group * width) + 4 * kv_h - kv_head; // of the head
 #else
+    const long scale_at = 0;
     __local float *const scaled = e;
 #endif
     parts += ((long)row * n_parts + part) * (2 + width);
@@ -158,25 +159,25 @@ KERNEL void attention_split_gpu_fwd(
         (__global void *)stored_at(keys, key_start + b * key_batch + kv_h * key_head, CACHE_TYPE);
     values = (__global void *)stored_at(values, value_start + b * value_batch + kv_h * value_head,
                                         CACHE_TYPE);
-    for (int c = lid; c < width; c += LS) {
-        const float x = q[q_start + b * q_stride + head + c];
-        query[c] = x;
-        query[width + c] = PLACES ? x + u[head + c] : x;
-#if STORES && CACHE_TYPE != STORED_Q8
-        if (first < end && end == count) {
-            store_stored_one(k[k_start + b * k_stride + kv_head + c], keys,
-                             (count - 1) * key_memory + c, CACHE_TYPE);
-            store_stored_one(v[v_start + b * v_stride + kv_head + c], values,
-                             (count - 1) * value_memory + c, CACHE_TYPE);
-        }
-#endif
-    }
-#if CACHE_TYPE == STORED_Q8
+#if STORES
     if (first < end && end == count) {
-        store_q8(k + k_start + b * k_stride + kv_head, 1, width,
-                 (__global char *)keys + (count - 1) * key_memory, scale_at);
-        store_q8(v + v_start + b * v_stride + kv_head, 1, width,
-                 (__global char *)values + (count - 1) * value_memory, scale_at);
+        const long key = (count - 1) * key_memory, value = (count - 1) * value_memory;
+        load_head(k + k_start + b * k_stride + kv_head, width, query);
+        prepare_head(query, width, HEAD_NORM & 2, key_norm, eps, table, n_positions, count - 1,
+                     pairs, e);
+        store_head(query, width, keys, key, scale_at);
+        HEAD_BARRIER();
+        load_head(v + v_start + b * v_stride + kv_head, width, query);
+        store_head(query, width, values, value, scale_at);
+    }
+#endif
+    load_head(q + q_start + b * q_stride + head, width, query + width);
+    prepare_head(query + width, width, HEAD_NORM & 1, query_norm, eps, table, n_positions,
+                 count - 1, pairs, e);
+#if PLACES
+    for (int c = lid; c < width; c += LS) {
+        query[c] = query[width + c];
+        query[width + c] += u[head + c];
     }
 #endif
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);

@@ -5,7 +5,7 @@
 //   Work      one work-item = `at_once` heads of one batch entry, which share their keys
 //   Memory    stores this position's key and value in the caches [limit][batch][key heads * width],
 //             rounded to their type, or as rows in 8 bits (q8_row.clh); reads the last `span` up to it; `sums`
-//             [at_once][width], whole vectors, in local memory, then a state each
+//             [at_once][width], whole vectors, in local memory, then as many queries, a key, and a state each
 //   Numerics  float, online softmax; the position is clamped to the caches
 //
 //   Macro       Meaning                                                                            Values
@@ -14,7 +14,8 @@
 //   CACHE_TYPE  as in stored.clh; 3: rows in 8 bits                                                0 | 1 | 2 | 3
 
 #include "common/attention_row.clh"
-#include "common/q8_row.clh"
+
+#include "attention/head_row.clh"
 #include "common/softcap.clh"
 
 #if !defined CACHE_TYPE || !defined SLOTS || !defined SLOPES
@@ -22,8 +23,8 @@
 #endif
 
 // The query with the key that begins at element `at` of the cache.
-static inline float dot_rows(__global const float *query, __global const void *keys, long at,
-                             int width)
+LOCAL_INLINE float dot_rows(__local const float *query, __global const void *keys, long at,
+                            int width)
 {
     FV sum_v = (FV)(0.0f);
     int d = 0;
@@ -31,8 +32,7 @@ static inline float dot_rows(__global const float *query, __global const void *k
     for (; d + VW <= width; d += VW)
         sum_v += VLOAD(query + d) * load_stored(keys, at + d, CACHE_TYPE);
     if (d < width)
-        sum_v += load_part(query + d, width - d, 0.0f) *
-                 load_stored_part(keys, at + d, width - d, CACHE_TYPE);
+        sum_v += VLOAD(query + d) * load_stored_part(keys, at + d, width - d, CACHE_TYPE);
     return horizontal_sum(sum_v);
 }
 
@@ -51,7 +51,7 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
                                    __global void *values, __global float *restrict y, int batch,
                                    int n_heads, int kv_group, int at_once, int width, int limit,
                                    int span, float scale, float softcap, __local float *sums,
-                                   __global const float *restrict slopes)
+                                   __global const float *restrict slopes, HEAD_FORMS)
 {
     SOFTMAX_LOCALS;
     const int head = (int)get_group_id(0) * at_once, b = head / n_heads, h = head - b * n_heads;
@@ -65,37 +65,35 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
     const long scale_at = b * entry + Q8_SCALES(kv_heads * width) + 4 * kv_h;
 #else
     const long row = (long)batch * (n_heads / kv_group) * width;
-    const long at = (long)(head / kv_group) * width;
+    const long at = (long)(head / kv_group) * width, scale_at = at;
 #endif
-    __global const float *query = q + q_start + b * q_stride + (long)h * width;
-    __global const float *key = k + k_start + b * k_stride + kv_h * width;
-    __global const float *value = v + v_start + b * v_stride + kv_h * width;
-    __local struct online_softmax_state *r =
-        (__local struct online_softmax_state *)(sums + at_once * pitch);
+    __local float *const query = sums + at_once * pitch, *const fresh = query + at_once * pitch;
+    __local struct online_softmax_state *r = (__local struct online_softmax_state *)(fresh + pitch);
 
-#if CACHE_TYPE == STORED_Q8
     if (t >= 0) {
-        store_q8(key, 1, width, (__global char *)keys + t * row + at, scale_at - at);
-        store_q8(value, 1, width, (__global char *)values + t * row + at, scale_at - at);
+        load_head(k + k_start + b * k_stride + kv_h * width, width, fresh);
+        prepare_head(fresh, width, HEAD_NORM & 2, key_norm, eps, table, n_positions, t, pairs, tmp);
+        store_head(fresh, width, keys, t * row + at, scale_at - at);
+        load_head(v + v_start + b * v_stride + kv_h * width, width, fresh);
+        store_head(fresh, width, values, t * row + at, scale_at - at);
     }
-#else
-    for (int d = 0; d < (SLOTS && t < 0 ? 0 : width); ++d) {
-        store_stored_one(key[d], keys, t * row + at + d, CACHE_TYPE);
-        store_stored_one(value[d], values, t * row + at + d, CACHE_TYPE);
-    }
-#endif
 #if CACHE_TYPE != STORED_FLOAT
     mem_fence(CLK_GLOBAL_MEM_FENCE); // they are read as another type
 #endif
-    for (int o = 0; o < at_once; ++o)
+    for (int o = 0; o < at_once; ++o) {
+        __local float *const head_query = query + o * pitch;
+        load_head(q + q_start + b * q_stride + (long)(h + o) * width, width, head_query);
+        prepare_head(head_query, width, HEAD_NORM & 1, query_norm, eps, table, n_positions, t,
+                     pairs, tmp);
         r[o] = online_softmax_start(width, sums + o * pitch);
+    }
     for (int j0 = max(0, t + 1 - span); j0 <= t; j0 += CHUNK)
         for (int o = 0; o < at_once; ++o) {
             const int n = min(CHUNK, t + 1 - j0);
             for (int i = 0; i < CHUNK; ++i)
                 scores[i] =
                     i < n ? CAP_SCORE(f,
-                                      scale * dot_rows(query + o * width, keys, (j0 + i) * row + at,
+                                      scale * dot_rows(query + o * pitch, keys, (j0 + i) * row + at,
                                                        width) TIMES_SCALE(keys, j0 + i),
                                       softcap)
                           : -INFINITY;

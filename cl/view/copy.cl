@@ -7,8 +7,6 @@
 //   Numerics  bits are copied, or converted between float and a type of 16 bits; one rounding when it adds.  A view to
 //             write has each of its elements once, so that no element is written twice
 //
-//   copy_q8_rows_fwd: a work-item takes a head of a row, which becomes one in 8 bits (q8_row.clh)
-//
 //   Macro    Meaning                                                                   Values
 //   ELEMENT  type of an element                                                        float | uint | uchar
 //   X_TYPE   a type of 16 bits that x has instead, as in stored.clh, or 0; y is float  0 | 1 | 2
@@ -16,7 +14,6 @@
 //   SCATTER  y is the view, else x                                                     0 | 1
 //   ADD      add to y, or overwrite it                                                 0 | 1
 
-#include "common/q8_row.clh"
 #include "common/stored.clh"
 
 #if !defined ELEMENT || !defined X_TYPE || !defined Y_TYPE || !defined SCATTER || !defined ADD
@@ -96,21 +93,4 @@ KERNEL void copy_rows_fwd(__global const FROM *restrict x, __global TO *restrict
             index[a] = 0;
         }
     }
-}
-
-// x: row t of entry b at start + t * row + b * entry, `step` apart; state: [][batch][Q8_ROW_BYTES]; y: [][batch][heads][width], as
-// the state has them
-KERNEL void copy_q8_rows_fwd(__global const float *restrict x, long start, long row, long entry,
-                             long step, __global char *restrict state, __global float *restrict y,
-                             int batch, int heads, int width)
-{
-    const long i = (long)get_group_id(0), at = i / heads; // t * batch + b
-    const int h = (int)(i - at * heads);
-    __global char *to = state + at * Q8_ROW_BYTES(heads * width, heads);
-
-    x += start + at / batch * row + at % batch * entry + (long)h * width * step;
-    const int scale_at = Q8_SCALES(heads * width) + 4 * h;
-    store_q8(x, step, width, to + h * width, scale_at - h * width);
-    for (int c = 0; c < width; ++c)
-        y[i * width + c] = Q8_SCALE_AT(to, scale_at) * (float)to[h * width + c];
 }

@@ -1,32 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
 // Three linear maps of the same rows -> attention or AFT step: the maps become one node with three
-// results, at the position of the last map.  All maps have the same norm in front, or none.  Queries
-// and keys may be normalised and rotated before the step.
+// results, at the position of the last map.  All maps have the same norm in front, or none.
 
 #include "compile/fuse.h"
 
 enum { N_MAPS = 1 + GEMM_MAX_OTHERS };
 
-// Returns the map that input i of node n comes from through norms and rotations only; else -1.  *user_ret: the map's
-// consumer.
-static int find_map(const struct lowered *p, int n, int i, int *user_ret)
+// Returns the map whose result input i of node n is, or -1.
+static int find_map(const struct lowered *p, int n, int i)
 {
-    for (;; i = 0) {
-        const int base = p->values[input_of(p, n, i)].base, producer = p->values[base].producer;
-
-        *user_ret = n;
-        if (p->values[base].n_uses != 1 || p->values[base].is_output || producer < 0 ||
-            p->nodes[producer].outputs[0] != base || p->nodes[producer].loop != p->nodes[n].loop)
-            return -1;
-        if (is_op(p, producer, &attncl__op_linear_fwd) ||
-            is_op(p, producer, &attncl__op_fused_linear_fwd))
-            return producer;
-        if (!is_op(p, producer, &attncl__op_rotate_fwd) &&
-            !is_op(p, producer, &attncl__op_rms_norm_fwd))
-            return -1;
-        n = producer;
-    }
+    const int map = attncl__fusion_find_sole_producer(p, n, i, &attncl__op_linear_fwd);
+    return map >= 0 ? map : attncl__fusion_find_sole_producer(p, n, i, &attncl__op_fused_linear_fwd);
 }
 
 static void list_inputs(const struct lowered *p, const struct fusion *fusion,
@@ -50,22 +35,18 @@ static bool products_are_profitable(const struct lowered *p, const struct fusion
 
 static bool match_products(const struct lowered *p, int step, struct fusion *fusion)
 {
-    int first_user = step;
-
     if (!is_op(p, step, &attncl__op_aft_step_fwd) &&
         !is_op(p, step, &attncl__op_attention_step_fwd))
         return false;
     for (int i = 0; i < N_MAPS; ++i) {
-        int user;
-        fusion->node[i] = find_map(p, step, i, &user);
+        fusion->node[i] = find_map(p, step, i);
         if (fusion->node[i] < 0 ||
             !attncl__fusion_is_plain_map(p, fusion->node[i], fusion->node[0]))
             return false;
         fusion->last = fusion->node[i] > fusion->last ? fusion->node[i] : fusion->last;
-        first_user = user < first_user ? user : first_user;
     }
     fusion->n_nodes = N_MAPS;
-    return fusion->last < first_user && products_are_profitable(p, fusion);
+    return products_are_profitable(p, fusion);
 }
 
 // Makes f->last the producer of all maps' results and removes the other maps.

@@ -5,6 +5,7 @@
 // linear.
 
 #include "compile/fuse.h"
+#include "op/attention/attention_split.h"
 
 // Indices into struct fusion.node; a split_k_reduce of the residual stream may follow.
 enum { OUTER, INNER, MAP_Q, MAP_K, MAP_V };
@@ -14,7 +15,7 @@ enum { OUTER, INNER, MAP_Q, MAP_K, MAP_V };
 static const struct {
     const struct op_class *cls;
     int n_maps;
-    int inputs[N_FUSED_INPUTS - FUSED_POS_BIAS];
+    int inputs[N_FUSED_INPUTS - FUSED_POS_BIAS + 1]; // up to 0
 } inner_steps[N_FUSED_STEPS] = {
     [FUSED_AFT] = {&attncl__op_aft_step_fwd,
                    3,
@@ -51,6 +52,15 @@ static bool is_plain_outer(const struct lowered *p, int n)
            !has_input(p, n, LINEAR_GATE) && has_input(p, n, LINEAR_RESIDUAL);
 }
 
+// Whether the step rotates or normalises heads, which the fused step does not.
+static bool prepares_heads(const struct lowered *p, int step)
+{
+    for (int i = STEP_FORMS; i < STEP_FORMS + N_HEAD_FORMS; ++i)
+        if (has_input(p, step, i))
+            return true;
+    return false;
+}
+
 static bool find_mixing_step(const struct lowered *p, int outer, struct fusion *fusion)
 {
     int inner = -1;
@@ -61,7 +71,7 @@ static bool find_mixing_step(const struct lowered *p, int outer, struct fusion *
         inner = attncl__fusion_find_sole_producer(p, outer, LINEAR_X, inner_steps[kind].cls);
         fusion->kind = kind;
     }
-    if (inner < 0)
+    if (inner < 0 || (fusion->kind == FUSED_ATTENTION && prepares_heads(p, inner)))
         return false;
     const struct aft_step_fwd_params *aft = p->nodes[inner].params; // if it is an AFT step
     if (fusion->kind == FUSED_AFT && aft->per_head)
@@ -97,8 +107,8 @@ static void list_inputs(const struct lowered *p, const struct fusion *fusion,
         in[FUSED_BQ + 2 * i] = input_of(p, fusion->node[first_map(fusion) + i], LINEAR_BIAS);
     }
     in[FUSED_WO] = input_of(p, fusion->node[OUTER], LINEAR_WEIGHT);
-    for (int i = n_maps; fusion->kind != FUSED_FFN && i < p->nodes[inner].cls->n_in; ++i)
-        in[inner_steps[fusion->kind].inputs[i - n_maps]] = input_of(p, inner, i);
+    for (const int *i = inner_steps[fusion->kind].inputs; *i; ++i)
+        in[*i] = input_of(p, inner, n_maps + (int)(i - inner_steps[fusion->kind].inputs));
 }
 
 static bool is_matched(const struct fusion *fusion, int n)

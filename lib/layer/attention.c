@@ -85,32 +85,6 @@ attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc
     return attend(g, &d, &in, ATTNCL_NONE_VALUE, weights_ret);
 }
 
-attncl_value attncl__layer_additive(attncl_graph *g, const attncl_dropout_desc *desc,
-                                    const attncl_value in[5], attncl_value *weights_ret)
-{
-    struct additive_attention_fwd_params params = {.want_weights = weights_ret != NULL};
-    attncl_dropout_desc d;
-    if (!attncl__layer_dropout(g, desc, &d, &params.dropout) ||
-        !attncl__layer_absent(g, d.residual, "the residual of a dropout of weights"))
-        return ATTNCL_NONE_VALUE;
-    const attncl_value none = ATTNCL_NONE_VALUE;
-    const bool drops = d.p > 0;
-    const attncl_value y = attncl__graph_add(
-        g, &attncl__op_additive_attention_fwd, &params,
-        IN(in[0], in[1], in[2], in[3], in[4], drops ? d.step : none, drops ? d.position : none));
-    if (weights_ret)
-        *weights_ret = attncl__graph_result(g, y, 1);
-    return y;
-}
-
-attncl_value attncl_additive_attention(attncl_graph *g, attncl_value q, attncl_value k,
-                                       attncl_value v, attncl_value w, attncl_value valid_lens,
-                                       attncl_value *weights_ret)
-{
-    const attncl_value in[] = {q, k, v, w, valid_lens};
-    return attncl__layer_additive(g, NULL, in, weights_ret);
-}
-
 attncl_value attncl_split_heads(attncl_graph *g, attncl_value x, int64_t n_heads,
                                 attncl_layout layout)
 {
@@ -150,49 +124,52 @@ static attncl_value swap_first_axes(attncl_graph *g, attncl_value x)
     return attncl_permute(g, x, swapped);
 }
 
-// The heads of x [T, B, C] or [B, T, C], or at a position [B, C]: normalised and turned, in the shape of x.
+static float norm_eps(const attncl_attention_desc *desc)
+{
+    return desc->qk_norm_eps != 0 ? desc->qk_norm_eps : 1e-6f;
+}
+
+// The heads of x [T, B, C] or [B, T, C], normalised and turned, in the shape of x.
 static attncl_value turn_heads(attncl_graph *g, const attncl_attention_desc *desc, int64_t width,
-                               attncl_value norm, attncl_value position, attncl_value x)
+                               attncl_value norm, attncl_value x)
 {
     const bool swaps = desc->layout == ATTNCL_LAYOUT_BATCH_FIRST;
     struct tensor_desc d;
-    if (!attncl__layer_shape(g, x, "x", &d))
+    if (!attncl__layer_shape(g, x, "x", &d) || d.rank != 3)
         return x;
-    const int64_t n = d.dim[d.rank - 1] / width,
-                  rows[2] = {d.rank == 3 ? d.dim[0] : 1, d.dim[d.rank - 2]};
-    x = attncl_reshape(g, x, 4, (const int64_t[]){rows[0], rows[1], n, width});
+    x = attncl_reshape(g, x, 4, (const int64_t[]){d.dim[0], d.dim[1], d.dim[2] / width, width});
     if (attncl__given(norm))
-        x = attncl_rms_norm(g, x, norm, desc->qk_norm_eps != 0 ? desc->qk_norm_eps : 1e-6f);
+        x = attncl_rms_norm(g, x, norm, norm_eps(desc));
     if (attncl__given(desc->rotary)) {
-        if (attncl__given(position))
-            position = attncl_reshape(
-                g, position, 2,
-                (const int64_t[]){rows[0], attncl_graph_shape(g, position).dim[0] / rows[0]});
         x = swaps ? swap_first_axes(g, x) : x;
-        x = attncl_rotary(g, x, desc->rotary, desc->rotary_pairs, position);
+        x = attncl_rotary(g, x, desc->rotary, desc->rotary_pairs, ATTNCL_NONE_VALUE);
         x = swaps ? swap_first_axes(g, x) : x;
     }
     return attncl_reshape(g, x, d.rank, d.dim);
 }
 
-// The maps of query, key and value under the names of a layer's parameters.  position: of each row; else null.
-static void project_inputs(attncl_graph *g, const attncl_attention_desc *desc,
-                           const attncl_mha_params *p, int64_t n_heads, attncl_value position,
-                           attncl_attention_inputs *in)
+// The maps of query, key and value under the names of a layer's parameters.
+static void project_inputs(attncl_graph *g, const attncl_mha_params *p, attncl_attention_inputs *in)
 {
     const attncl_value none = ATTNCL_NONE_VALUE;
-    struct tensor_desc d;
     in->query = attncl__layer_project(g, "query", in->query, p->query_weight, p->query_bias, none);
     in->key = attncl__layer_project(g, "key", in->key, p->key_weight, p->key_bias, none);
     in->value = attncl__layer_project(g, "value", in->value, p->value_weight, p->value_bias, none);
+}
+
+// Queries and keys are normalised and turned.
+static void turn_inputs(attncl_graph *g, const attncl_attention_desc *desc,
+                        const attncl_mha_params *p, int64_t n_heads, attncl_attention_inputs *in)
+{
+    struct tensor_desc d;
     if ((!attncl__given(p->query_norm) && !attncl__given(p->key_norm) &&
          !attncl__given(desc->rotary)) ||
         !attncl__layer_shape(g, in->query, "query", &d) ||
         !attncl__layer_heads(g, n_heads, d.dim[d.rank - 1]))
         return;
     const int64_t width = d.dim[d.rank - 1] / n_heads;
-    in->query = turn_heads(g, desc, width, p->query_norm, position, in->query);
-    in->key = turn_heads(g, desc, width, p->key_norm, position, in->key);
+    in->query = turn_heads(g, desc, width, p->query_norm, in->query);
+    in->key = turn_heads(g, desc, width, p->key_norm, in->key);
 }
 
 // Heads of projected inputs: as many of key and value, as wide as the query's, as the key has channels for.
@@ -222,7 +199,8 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
     if (!LAYER_STRUCT(g, attncl_mha_params, &p, params) ||
         !LAYER_STRUCT(g, attncl_attention_inputs, &in, inputs) || !read_desc(g, desc, &d))
         return ATTNCL_NONE_VALUE;
-    project_inputs(g, &d, &p, n_heads, ATTNCL_NONE_VALUE, &in);
+    project_inputs(g, &p, &in);
+    turn_inputs(g, &d, &p, n_heads, &in);
     split_inputs(g, n_heads, d.layout, &in);
     const attncl_value y =
         attncl_merge_heads(g, attend(g, &d, &in, ATTNCL_NONE_VALUE, weights_ret), d.layout);
@@ -233,18 +211,18 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
 static void make_caches(attncl_graph *g, const struct cache_desc *cache, int64_t n_batch,
                         int64_t n_channels, int64_t width, attncl_value caches_ret[2])
 {
-    const bool is_q8 = cache->dtype == ATTNCL_Q8;
-    const attncl_dtype dtype = is_q8 ? ATTNCL_U8 : cache->dtype;
+    const attncl_dtype dtype = cache->dtype == ATTNCL_Q8 ? ATTNCL_U8 : cache->dtype;
     const int64_t row =
-        is_q8 && width > 0 ? attncl__q8_row_bytes(n_channels, n_channels / width) : n_channels;
+        width > 0 ? attncl__cache_row(dtype, n_channels, n_channels / width) : n_channels;
     const int64_t dim[3] = {cache->limit, n_batch, row};
     caches_ret[0] = attncl_graph_state(g, "keys", dtype, 3, dim);
     caches_ret[1] = attncl_graph_state(g, "values", dtype, 3, dim);
 }
 
 // y [B, C] of one position.
-static attncl_value attend_step(attncl_graph *g, int64_t n_heads, const struct cache_desc *cache,
-                                const attncl_attention_inputs *in, attncl_value position)
+static attncl_value attend_step(attncl_graph *g, const attncl_mha_params *p, int64_t n_heads,
+                                const struct cache_desc *cache, const attncl_attention_inputs *in,
+                                attncl_value position)
 {
     struct tensor_desc d, key;
     if (!attncl__layer_axes(g, in->query, "x", 2, "[B, C]", &d) ||
@@ -256,28 +234,51 @@ static attncl_value attend_step(attncl_graph *g, int64_t n_heads, const struct c
         .n_heads = (int32_t)n_heads,
         .window = cache->desc->window < cache->limit ? (int32_t)cache->desc->window : 0,
         .softcap = cache->desc->softcap,
+        .half = cache->desc->rotary_pairs == ATTNCL_ROTARY_HALVES,
+        .eps = norm_eps(cache->desc),
     };
     attncl_value caches[2];
     make_caches(g, cache, d.dim[0], key.dim[1], d.dim[1] / n_heads, caches);
-    return attncl__graph_add(
-        g, &attncl__op_attention_step_fwd, &params,
-        IN(in->query, in->key, in->value, position, caches[0], caches[1], cache->desc->slopes));
+    return attncl__graph_add(g, &attncl__op_attention_step_fwd, &params,
+                             IN(in->query, in->key, in->value, position, caches[0], caches[1],
+                                cache->desc->slopes, p->query_norm, p->key_norm,
+                                cache->desc->rotary));
 }
 
-// Rows x [T, B, K] go into a state, and all so far, as they are stored, are the result.
-static attncl_value keep_rows(attncl_graph *g, attncl_value x, attncl_dtype dtype,
-                              attncl_value position, attncl_value state)
+// Rows of keys and values go into the caches, prepared as the step does, and become all so far, as they are stored.  Queries
+// are prepared.
+static void keep_rows(attncl_graph *g, const attncl_mha_params *p, const struct cache_desc *cache,
+                      int64_t width, attncl_value position, const attncl_value caches[2],
+                      attncl_attention_inputs *in)
 {
-    if (!attncl__given(position))
-        return attncl__store_rows(g, x, dtype, state);
-    const attncl_value all =
-        attncl__graph_add(g, &attncl__op_attention_append_fwd, NULL, IN(x, position, state));
-    return dtype == ATTNCL_F32 ? state : all;
+    const attncl_value rotary = cache->desc->rotary, none = ATTNCL_NONE_VALUE;
+    const struct attention_append_fwd_params params = {
+        .width = (int32_t)width,
+        .half = cache->desc->rotary_pairs == ATTNCL_ROTARY_HALVES,
+        .eps = norm_eps(cache->desc),
+    };
+    const bool prepares = attncl__given(rotary) || attncl__given(p->query_norm);
+    const bool is_float = cache->dtype == ATTNCL_F32, is_behind = attncl__given(position);
+    struct tensor_desc d;
+    if (!attncl__layer_shape(g, in->key, "key", &d))
+        return;
+    const attncl_value kept =
+        attncl__graph_add(g, &attncl__op_attention_append_fwd, &params,
+                          IN(in->key, in->value, position, caches[0], caches[1],
+                             prepares ? in->query : none, p->query_norm, p->key_norm, rotary));
+    attncl_value *const rows[] = {&in->key, &in->value};
+    for (int i = 0; i < 2; ++i)
+        *rows[i] = !is_float   ? attncl__graph_result(g, kept, i)
+                   : is_behind ? caches[i]
+                               : attncl_slice(g, caches[i], 0, 0, d.dim[0]);
+    if (prepares)
+        in->query = attncl__graph_result(g, kept, 2);
 }
 
 // y [T, B, C].  position [T B], of each row; null: from 0 on.
-static attncl_value attend_prompt(attncl_graph *g, int64_t n_heads, const struct cache_desc *cache,
-                                  attncl_attention_inputs in, attncl_value position)
+static attncl_value attend_prompt(attncl_graph *g, const attncl_mha_params *p, int64_t n_heads,
+                                  const struct cache_desc *cache, attncl_attention_inputs in,
+                                  attncl_value position)
 {
     const attncl_layout layout = ATTNCL_LAYOUT_TIME_FIRST;
     attncl_attention_desc desc = *cache->desc;
@@ -290,9 +291,7 @@ static attncl_value attend_prompt(attncl_graph *g, int64_t n_heads, const struct
     make_caches(g, cache, d.dim[1], d.dim[2], q.dim[2] / n_heads, caches);
     if (attncl__given(position))
         position = attncl_slice(g, position, 0, 0, 1);
-    in.key = keep_rows(g, in.key, cache->dtype, position, caches[0]);
-    in.value = keep_rows(g, in.value, cache->dtype, position, caches[1]);
-
+    keep_rows(g, p, cache, q.dim[2] / n_heads, position, caches, &in);
     split_inputs(g, n_heads, layout, &in);
     desc.causal = 1;
     desc.layout = layout;
@@ -310,10 +309,10 @@ attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_m
     struct tensor_desc d;
     if (!LAYER_STRUCT(g, attncl_mha_params, &p, params) || !attncl__layer_shape(g, x, "x", &d))
         return ATTNCL_NONE_VALUE;
-    project_inputs(g, cache->desc, &p, n_heads, position, &in);
+    project_inputs(g, &p, &in);
     const attncl_value y = attncl__given(position) && d.rank == 2
-                               ? attend_step(g, n_heads, cache, &in, position)
-                               : attend_prompt(g, n_heads, cache, in, position);
+                               ? attend_step(g, &p, n_heads, cache, &in, position)
+                               : attend_prompt(g, &p, n_heads, cache, in, position);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
 }
 

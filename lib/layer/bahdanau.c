@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The attention decoder over gated recurrent units.
+// Additive attention, and the attention decoder over gated recurrent units.
 //
 //   query = W_q h_top,   context = sum_j p_j value_j
 //   p = softmax over j of w . tanh(query + key_j)
@@ -11,6 +11,33 @@
 
 #include "base/alloc.h"
 #include "layer/layer.h"
+
+// attncl_additive_attention() of q, k, v, w and valid_lens, with dropout of the weights; NULL: none.
+static attncl_value attend(attncl_graph *g, const attncl_dropout_desc *desc,
+                           const attncl_value in[5], attncl_value *weights_ret)
+{
+    struct additive_attention_fwd_params params = {.want_weights = weights_ret != NULL};
+    attncl_dropout_desc d;
+    if (!attncl__layer_dropout(g, desc, &d, &params.dropout) ||
+        !attncl__layer_absent(g, d.residual, "the residual of a dropout of weights"))
+        return ATTNCL_NONE_VALUE;
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    const bool drops = d.p > 0;
+    const attncl_value y = attncl__graph_add(
+        g, &attncl__op_additive_attention_fwd, &params,
+        IN(in[0], in[1], in[2], in[3], in[4], drops ? d.step : none, drops ? d.position : none));
+    if (weights_ret)
+        *weights_ret = attncl__graph_result(g, y, 1);
+    return y;
+}
+
+attncl_value attncl_additive_attention(attncl_graph *g, attncl_value q, attncl_value k,
+                                       attncl_value v, attncl_value w, attncl_value valid_lens,
+                                       attncl_value *weights_ret)
+{
+    const attncl_value in[] = {q, k, v, w, valid_lens};
+    return attend(g, NULL, in, weights_ret);
+}
 
 // A decoder's structs, copied; `layers` is owned.
 struct bahdanau {
@@ -104,7 +131,7 @@ static attncl_value find_context(attncl_graph *g, const struct bahdanau *b, int6
     const attncl_value in[] = {attncl__layer_step_axis(g, query, "the decoder's state", 1),
                                b->source.keys, b->source.values, b->p.score_weight,
                                b->source.valid_lens};
-    const attncl_value context = attncl__layer_additive(g, &dropout, in, weights_ret);
+    const attncl_value context = attend(g, &dropout, in, weights_ret);
     attncl_graph_pop_scope(g);
     return context;
 }

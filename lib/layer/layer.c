@@ -91,10 +91,9 @@ bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int r
 attncl_value attncl__store_rows(attncl_graph *g, attncl_value x, attncl_dtype dtype,
                                 attncl_value state)
 {
-    const bool is_q8 = dtype == ATTNCL_Q8;
-    const struct op_class *cls = is_q8 ? &attncl__op_store_q8_rows_fwd : &attncl__op_store_rows_fwd;
-    const attncl_value stored = attncl__graph_add(g, cls, NULL, IN(x, state));
-    return is_q8 || attncl__is_16_bit(dtype) ? stored : x;
+    const attncl_value stored =
+        attncl__graph_add(g, &attncl__op_store_rows_fwd, NULL, IN(x, state));
+    return attncl__is_16_bit(dtype) ? stored : x;
 }
 
 attncl_value attncl__layer_row_at(attncl_graph *g, attncl_value x, attncl_value position)

@@ -59,10 +59,6 @@ attncl_value attncl__softcap(attncl_graph *g, attncl_value x, float cap);
 attncl_value attncl__layer_normalise(attncl_graph *g, const char *scope, attncl_value x,
                                      attncl_value weight, attncl_value bias, double eps);
 
-// attncl_additive_attention() of q, k, v, w and valid_lens, with dropout of the weights; NULL: none.
-attncl_value attncl__layer_additive(attncl_graph *g, const attncl_dropout_desc *desc,
-                                    const attncl_value in[5], attncl_value *weights_ret);
-
 // Copies a caller's dropout, NULL: none, with what its op takes.  False: the graph has failed.
 bool attncl__layer_dropout(attncl_graph *g, const attncl_dropout_desc *given,
                            attncl_dropout_desc *ret, struct dropout_fwd_params *params_ret);
@@ -132,7 +128,7 @@ attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_m
 attncl_value attncl__gmlp_decode(attncl_graph *g, const attncl_gmlp_params *params,
                                  attncl_dtype dtype, attncl_value x, attncl_value position);
 
-// Stores rows [T, B, C] from position 0 of a state on, with Q8 in rows of 8 bits; gives them as they are stored.
+// Stores rows [T, B, C] from position 0 of a state on; gives them as they are stored.
 attncl_value attncl__store_rows(attncl_graph *g, attncl_value x, attncl_dtype dtype,
                                 attncl_value state);
 

@@ -16,7 +16,7 @@ enum { ROWS = 2, C = 12, LIMIT = 3 };
 enum form {
     PLAIN,
     NORM,
-    TURNED, // queries and keys are normalised and turned before the step
+    TURNED, // queries and keys are normalised and turned by the step
     OTHER_ROWS,
     OTHER_NORM_WEIGHT,
     OTHER_NORM_BIAS,
@@ -54,7 +54,7 @@ static attncl_graph *build(enum form form)
     const struct attention_step_fwd_params params = {.scale = 1, .n_heads = 2};
     attncl_linear_desc desc = ATTNCL_LINEAR_DESC_INIT;
     attncl_graph *g = NULL;
-    attncl_value in[6], z;
+    attncl_value in[10] = {{0}}, z;
 
     ck_ok(attncl_graph_create(test_context(), &g));
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, (int64_t[]){ROWS, C});
@@ -88,13 +88,15 @@ static attncl_graph *build(enum form form)
     }
     if (form == OTHER_USER)
         attncl_graph_output(g, "twice", attncl_add(g, in[1], in[1]));
-    for (int i = 0; form == TURNED && i < 2; ++i)
-        in[i] = turned(g, in[i], w);
     in[3] = attncl_graph_input(g, "position", ATTNCL_I32, 1, (int64_t[]){1});
     in[4] = attncl_graph_state(g, "keys", ATTNCL_F32, 3, (int64_t[]){LIMIT, ROWS, C});
     in[5] = attncl_graph_state(g, "values", ATTNCL_F32, 3, (int64_t[]){LIMIT, ROWS, C});
+    if (form == TURNED) {
+        in[7] = in[8] = attncl_slice(g, w, 0, 0, C / 2);
+        in[9] = attncl_reshape(g, w, 3, (int64_t[]){C / 4, 2, 2});
+    }
     attncl_graph_output(g, "y",
-                        attncl__graph_add(g, &attncl__op_attention_step_fwd, &params, in, 6));
+                        attncl__graph_add(g, &attncl__op_attention_step_fwd, &params, in, 10));
     if (form == WANTED)
         attncl_graph_output(g, "k", in[1]);
     return g;

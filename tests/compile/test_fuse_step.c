@@ -50,7 +50,7 @@ static attncl_value filled(attncl_graph *g, int rank, int64_t rows, int64_t colu
     return attncl_graph_constant(g, ATTNCL_F32, rank, (int64_t[]){rows, columns}, data);
 }
 
-enum kind { AFT, MHA, N_KINDS, AFT_HEADS = N_KINDS, AFT_RMS };
+enum kind { AFT, MHA, N_KINDS, AFT_HEADS = N_KINDS, AFT_RMS, MHA_TURNED, MHA_NORMED, ALL_KINDS };
 
 static attncl_value norm(attncl_graph *g, enum kind kind, attncl_value x, float phase)
 {
@@ -88,13 +88,18 @@ static attncl_value mix(attncl_graph *g, enum kind kind, attncl_value z, attncl_
         .value_bias = p.value_bias,
         .output_weight = p.output_weight,
         .output_bias = p.output_bias,
+        .key_norm =
+            kind == MHA_NORMED ? filled(g, 1, CHANNELS / HEADS, 0, phase + 6) : ATTNCL_NONE_VALUE,
     };
 
+    if (kind == MHA_TURNED)
+        attention.rotary = attncl_reshape(g, filled(g, 2, STEPS, CHANNELS / HEADS, phase + 6), 3,
+                                          (int64_t[]){STEPS, 2, CHANNELS / HEADS / 2});
     attention.slopes = filled(g, 1, HEADS, 0, phase + 9);
     desc.kind = heads ? ATTNCL_AFT_CONV : ATTNCL_AFT_LOCAL;
     desc.window = WINDOW;
     desc.causal = 1;
-    return kind != MHA
+    return kind != MHA && kind < MHA_TURNED
                ? attncl_aft_step(g, &desc, &p, z, position, x)
                : attncl__multi_head_attention_decode(g, &mha, HEADS, &cache, z, position, x);
 }
@@ -211,14 +216,10 @@ LOOP_TEST(two_launches_a_layer_compute_the_same, 0, N_KINDS)
     attncl_graph_destroy(s.g);
 }
 
-TEST(steps_with_biases_of_heads_stay)
+// With biases of heads, behind RMS norms, of heads that are turned or normalised.
+LOOP_TEST(other_steps_stay, AFT_HEADS, ALL_KINDS)
 {
-    stays(AFT_HEADS, ROWS);
-}
-
-TEST(steps_behind_an_rms_norm_stay)
-{
-    stays(AFT_RMS, ROWS);
+    stays((enum kind)_i, ROWS);
 }
 
 // A layer whose norm is an output is not fused; a new chain starts after it.

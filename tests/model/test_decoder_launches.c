@@ -17,13 +17,13 @@
 #include "support/test.h"
 #include "train/trainer.h"
 
-// Steps of attention and of a spatial gate are two: parts, and merging them.
+// Steps of attention and of a spatial gate are two: parts, and merging them.  A gated network is three.
 static const struct {
     const char *name;
     int of_a_layer;
 } models[] = {
     {"lm_aft_local", 5}, {"lm_aft_full", 5},    {"lm_transformer", 5}, {"lm_gmlp", 5},
-    {"lm_feedback", 5},  {"lm_feedback_kv", 5}, {"lm_shared", 5},
+    {"lm_feedback", 5},  {"lm_feedback_kv", 5}, {"lm_shared", 5},      {"lm_rotary", 6},
 };
 static const int batches[] = {1, 4, 5, 8, 16, 32};
 
@@ -61,6 +61,34 @@ TABLE_TEST(launches_of_a_step, models)
     }
     attncl_model_destroy(model);
     golden_free(&golden);
+}
+
+// A layer stores keys and values, and turns and normalises heads, in one launch of a prompt.
+TEST(launches_of_a_prompt)
+{
+    enum { N_LAYERS = 2 };
+    static const int lengths[] = {2, 8}; // from 0; the least behind others
+    const int32_t tokens[8] = {0};
+    struct golden golden;
+    attncl_model *model = golden_open(&golden, "lm_rotary");
+    attncl_decoder *decoder = NULL;
+
+    ck_ok(attncl_decoder_create(model, 1, NULL, &decoder));
+    for (int n = 0; n < 2; ++n) {
+        int n_appends = 0;
+        ck_ok(attncl_decoder_prefill(decoder, lengths[n], tokens, NULL));
+        for (int i = 0; i < N_PREFILLS; ++i) {
+            const attncl_graph *g = decoder->prefills[i].graph;
+            for (size_t k = 0; g && k < attncl__graph_program(g)->command_list.n_commands; ++k) {
+                const char *name = attncl__graph_program(g)->command_list.commands[k].name;
+                n_appends += strcmp(name, "attention_append_fwd") == 0;
+                ck_assert_str_ne(name, "rotate_rows");
+            }
+        }
+        ck_assert_int_eq(n_appends, (n + 1) * N_LAYERS);
+    }
+    attncl_decoder_destroy(decoder);
+    golden_close(&golden, model);
 }
 
 static atomic_size_t n_built; // several threads build

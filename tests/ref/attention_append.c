@@ -1,58 +1,153 @@
 // SPDX-License-Identifier: MIT
 
+#include <math.h>
 #include <string.h>
 
 #include "op/attention/q8_row.h"
 #include "ref/ref.h"
 #include "support/op_spec.h"
 
-enum { NEW, POSITION, CACHE };
+enum { K, V, POSITION, KEYS, VALUES, Q, QUERY_NORM, KEY_NORM, TABLE };
 
-static int64_t position_of(struct host *const *in)
+static int64_t first_of(struct host *const *in)
 {
-    return (int64_t)in[POSITION]->data[0];
+    return in[POSITION] ? (int64_t)in[POSITION]->data[0] : 0;
 }
 
-// Rows from the position on, as many as there is place for; the result is all rows up to them as the state has them.
-static void append(const void *params, struct host *const *in, struct host *const *out)
+// Rows x [T, B, ...] from `first` on, as many as there is place for; `all` is all rows up to them as the state has them.
+static void append(const struct host *x, int64_t first, int64_t width, struct host *state,
+                   struct host *all)
 {
-    const int64_t k = in[NEW]->dim[2], batch = in[NEW]->dim[1], row = in[CACHE]->dim[2];
-    const bool is_q8 = in[CACHE]->dtype == ATTNCL_U8;
-    const int64_t heads = is_q8 ? (row - attncl__q8_scales(k)) / 4 : 1;
-    const struct host *x = is_q8 ? in[NEW] : host_stored(host_copy(in[NEW]), in[CACHE]->dtype);
+    const int64_t k = x->dim[2], batch = x->dim[1], row = state->dim[2], heads = k / width;
+    const bool is_q8 = state->dtype == ATTNCL_U8;
 
-    (void)params;
-    for (int64_t i = 0; i < in[CACHE]->dim[0] * batch; ++i) {
-        const int64_t from = i - position_of(in) * batch;
-        double *to = in[CACHE]->data + i * row;
-        if (from >= x->dim[0] * batch)
-            return;
+    if (!is_q8)
+        x = host_stored(host_copy(x), state->dtype);
+    for (int64_t i = 0; i < state->dim[0] * batch && i < (first + x->dim[0]) * batch; ++i) {
+        const int64_t from = i - first * batch;
+        double *to = state->data + i * row;
         if (from >= 0 && is_q8)
-            ref_q8_encode(x->data + from * k, heads, k / heads, to);
+            ref_q8_encode(x->data + from * k, heads, width, to);
         else if (from >= 0)
             memcpy(to, x->data + from * k, (size_t)k * sizeof *to);
         if (is_q8)
-            ref_q8_decode(to, heads, k / heads, out[0]->data + i * k);
-        else if (out[0])
-            memcpy(out[0]->data + i * k, to, (size_t)k * sizeof *to);
+            ref_q8_decode(to, heads, width, all->data + i * k);
+        else if (all)
+            memcpy(all->data + i * k, to, (size_t)k * sizeof *to);
     }
 }
 
+// Heads of x [T, B, ...], normalised and turned, in the shape of x.  position: [T or 1, B or 1]
+void ref_prepare_heads(const struct host *x, int64_t width, const struct host *norm, double eps,
+                       const struct host *table, bool half, const struct host *position,
+                       struct host *y)
+{
+    struct host *heads = host_new(ATTNCL_F32, DIMS(x->dim[0], x->dim[1], x->dim[2] / width, width));
+    struct host *turned = host_like(heads);
+
+    memcpy(heads->data, x->data, (size_t)x->count * sizeof *x->data);
+    if (norm)
+        ref_layer_norm_fwd(heads, norm, NULL, eps, heads);
+    if (table)
+        ref_rotate(half, 1, heads, table, position, turned);
+    host_set(y, (table ? turned : heads)->data);
+}
+
+static void rows(const void *params, struct host *const *in, struct host *const *out)
+{
+    const struct attention_append_fwd_params *p = params;
+    const int64_t first = first_of(in);
+    struct host *position = host_new(ATTNCL_I32, DIMS(in[K]->dim[0], 1)), *keys = host_like(in[K]);
+
+    for (int64_t t = 0; t < position->count; ++t)
+        position->data[t] = (double)(first + t);
+    ref_prepare_heads(in[K], p->width, in[KEY_NORM], (double)p->eps, in[TABLE], p->half, position,
+                      keys);
+    append(keys, first, p->width, in[KEYS], out[0]);
+    append(in[V], first, p->width, in[VALUES], out[1]);
+    if (in[Q])
+        ref_prepare_heads(in[Q], p->width, in[QUERY_NORM], (double)p->eps, in[TABLE], p->half,
+                          position, out[2]);
+}
+
+// Rows by multiples of a quarter: turned elements are others, or minus them, exactly.
+void ref_quarter_turns(struct host *table)
+{
+    const int64_t pairs = table->dim[2];
+
+    for (int64_t i = 0; i < table->count; ++i) {
+        const int64_t turn = (i / (2 * pairs) + i % pairs) % 4;
+        table->data[i] = i / pairs % 2 == 0 ? (turn == 0) - (turn == 2) : (turn == 1) - (turn == 3);
+    }
+}
+
+static void turn_by_quarters(struct host *const *in)
+{
+    ref_quarter_turns(in[TABLE]);
+}
+
+// Three roundings of a turned pair, and of a norm the sum of a head's squares and three more.  In 8 bits the scale, and a
+// product.
+static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
+{
+    const bool prepares = spec_in(p, TABLE) || spec_in(p, KEY_NORM);
+    const double largest = prepares ? 12 * host_largest(want) : 0;
+
+    (void)k;
+    for (int64_t i = 0; i < want->count; ++i)
+        allowed->data[i] = want->dtype != ATTNCL_F32
+                               ? 0
+                               : (largest + 2 * fmax(fabs(want->data[i]), 0)) * 0x1p-24 + 2e-38;
+}
+
+#define WIDTH(n, ...)   SPEC_PARAMS(attention_append_fwd, .width = n, __VA_ARGS__)
+#define CACHES(t, more) "keys " t " S B R; values " t " S B R;" more
 // All rows of a result are defined.
-#define TO_THE_END(...) __VA_ARGS__ "; position i32:S-3:S 1; y f32 S B K"
-OP_SPEC(attention_append_fwd, .in = "x f32 T B K; position i32:0:S 1; state f32 S B K",
-        .out = "y? f32 S B K", .ref = append, .nonzero = "TSKR", .rel = 2, .tiny = 2e-38,
-        .data = SCALED, .smoke = "T=3 S=9 B=2 K=21; T=1,9 S=9 B=1 K=64; T=5 S=70 B=3 K=7",
-        .gpu = "T=256 S=1024 B=1 K=512",
-        .cases = {{"floats"},
-                  {"ends", .data = INT_ENDS},
-                  {"F16", .with = TO_THE_END("state f16 S B K"), .smoke = "T=3 S=9 B=2 K=21"},
-                  {"BF16", .with = TO_THE_END("state bf16 S B K"), .smoke = "T=4 S=9 B=2 K=64"},
-                  {"Q8", .with = TO_THE_END("state u8:0.5 S B R"),
-                   .smoke = "T=3 S=9 B=2 K=21 R=36; T=7 S=12 B=1 K=64 R=72",
-                   .gpu = "T=256 S=1024 B=1 K=512 R=544"}},
-        .refusals = {
-            {ATTNCL_ERR_SHAPE, "state has R = 20, which is no row of K = 21 channels",
-             .with = "state f32 S B R", .sizes = "T=1 S=5 B=2 K=21 R=20"},
-            {ATTNCL_ERR_SHAPE, "state has R = 32, which is no row of K = 21 channels in 8 bits",
-             .with = "state u8:0.5 S B R; y f32 S B K", .sizes = "T=1 S=5 B=2 K=21 R=32"}});
+#define TO_THE_END "position i32:S-3:S 1; all_keys f32 S B K; all_values f32 S B K;"
+#define FROM_0     "all_keys f32 T B K; all_values f32 T B K;"
+#define TURNED     "q f32 T B C; table f32:-1:1 A 2 F; turned f32 T B C;"
+#define NORMS      "query_norm f32:0.5:2 D; key_norm f32:0.5:2 D;"
+OP_SPEC(attention_append_fwd,
+        .in = "k f32 T B K; v f32 T B K; position? i32:0:S 1; keys f32 S B K; values f32 S B K; "
+              "q? f32 T B C; query_norm? f32 D; key_norm? f32 D; table? f32 A 2 F",
+        .out = "all_keys? f32 S B K; all_values? f32 S B K; turned? f32 T B C", .ref = rows,
+        .nonzero = "TSKRAD", .allow = allow, .data = SCALED,
+        .smoke = "T=3 S=9 B=2 K=21; T=1,9 S=9 B=1 K=63; T=5 S=70 B=3 K=7",
+        .gpu = "T=256 S=1024 B=1 K=511",
+        .cases = {{"from 0", WIDTH(7)},
+                  {"floats", WIDTH(7), "position i32:0:S 1"},
+                  {"ends", WIDTH(7), "position i32:0:S 1", .data = INT_ENDS},
+                  {"F16", WIDTH(7), CACHES("f16", TO_THE_END), .smoke = "T=3 S=9 B=2 K=21 R=21",
+                   .gpu = "T=256 S=1024 B=1 K=511 R=511"},
+                  {"BF16 from 0", WIDTH(21), CACHES("bf16", FROM_0),
+                   .smoke = "T=4 S=9 B=2 K=63 R=63", .gpu = "T=256 S=1024 B=1 K=504 R=504"},
+                  {"Q8", WIDTH(7), CACHES("u8:0.5", TO_THE_END), .smoke = "T=3 S=9 B=2 K=21 R=36",
+                   .gpu = "T=256 S=1024 B=1 K=56 R=88"},
+                  {"Q8 from 0", WIDTH(64), CACHES("u8:0.5", FROM_0), .data = SCALED | NAN_ROWS,
+                   .smoke = "T=1,5 S=5 B=2 K=64 R=68; T=7 S=12 B=1 K=128 R=136",
+                   .gpu = "T=256 S=1024 B=1 K=512 R=544"},
+                  {"halves", WIDTH(7, .half = true), "position i32:0:S 1;" TURNED,
+                   .smoke = "T=3 S=9 B=2 K=14 C=28 A=9 F=3; T=12 S=9 B=1 K=7 C=7 A=4 F=2",
+                   .gpu = "T=256 S=1024 B=1 K=511 C=1022 A=1024 F=3"},
+                  {"norms, neighbours, F16", WIDTH(38, .eps = 1e-6f),
+                   CACHES("f16", TO_THE_END TURNED "query_norm f32:0.5:2 D;"),
+                   .prepare = turn_by_quarters, .smoke = "T=3 S=9 B=2 K=38 C=76 R=38 A=9 F=19 D=38",
+                   .gpu = "T=256 S=1024 B=1 K=76 C=152 R=76 A=1024 F=19 D=38"},
+                  {"norms, halves", WIDTH(38, .half = true, .eps = 1e-6f), TURNED NORMS,
+                   .smoke = "T=3 S=9 B=2 K=38 C=76 A=9 F=17 D=38",
+                   .gpu = "T=256 S=1024 B=1 K=76 C=152 A=1024 F=17 D=38"},
+                  {"a norm of keys", WIDTH(38, .eps = 1e-6f), "key_norm f32:0.5:2 D",
+                   .smoke = "T=3 S=9 B=2 K=38 D=38", .gpu = "T=256 S=1024 B=1 K=76 D=38"},
+                  {"Q8, quarter turns", WIDTH(24, .half = true),
+                   CACHES("u8:0.5", TO_THE_END TURNED), .prepare = turn_by_quarters,
+                   .smoke = "T=3 S=9 B=2 K=48 C=96 R=56 A=9 F=12",
+                   .gpu = "T=256 S=1024 B=1 K=48 C=96 R=56 A=1024 F=12"}},
+        .refusals = {{ATTNCL_ERR_SHAPE, "keys has R = 20, must be 21", WIDTH(7), CACHES("f32", ""),
+                      "T=1 S=5 B=2 K=21 R=20"},
+                     {ATTNCL_ERR_SHAPE, "keys has R = 32, must be 36", WIDTH(7),
+                      CACHES("u8:0.5", FROM_0), "T=1 S=5 B=2 K=21 R=32"},
+                     {ATTNCL_ERR_SHAPE, "k has K = 21, which cannot be cut into heads of width 6",
+                      WIDTH(6), .sizes = "T=1 S=5 B=2 K=21"},
+                     {ATTNCL_ERR_SHAPE, "k has T = 6, keys has S = 5", WIDTH(7),
+                      .sizes = "T=6 S=5 B=2 K=21"},
+                     {ATTNCL_ERR_ARGUMENT, "eps is -1, must be 0 or more", WIDTH(7, .eps = -1)}});

@@ -90,7 +90,7 @@ void ref_attention_step_fwd(const struct host *q, const struct host *k, const st
 
 // -- the op
 
-enum { Q, K, V, POSITION, KEYS, VALUES, SLOPES };
+enum { Q, K, V, POSITION, KEYS, VALUES, SLOPES, QUERY_NORM, KEY_NORM, TABLE };
 
 // A position outside counts as the nearest; where each batch entry has one, a negative one is idle.
 static int64_t position_of(struct host *const *in, int64_t b)
@@ -100,23 +100,44 @@ static int64_t position_of(struct host *const *in, int64_t b)
                          (double)in[KEYS]->dim[0] - 1);
 }
 
-static void step(const void *params, struct host *const *in, struct host *const *out)
+static struct host *prepare(const struct attention_step_fwd_params *params, const struct host *x,
+                            const struct host *norm, struct host *const *in)
 {
-    for (int64_t b = 0; b < in[Q]->dim[0]; ++b)
-        entry_step(in[Q], in[K], in[V], in[SLOPES], b, position_of(in, b), params, in[KEYS],
-                   in[VALUES], out[0]);
+    struct host *position = host_new(ATTNCL_I32, DIMS(1, x->dim[0])), *y = host_like(x);
+
+    for (int64_t b = 0; b < x->dim[0]; ++b)
+        position->data[b] = (double)position_of(in, b);
+    ref_prepare_heads(host_with(ATTNCL_F32, x->data, DIMS(1, x->dim[0], x->dim[1])),
+                      in[Q]->dim[1] / params->n_heads, norm, (double)params->eps, in[TABLE],
+                      params->half, position, y);
+    return y;
 }
 
-// The caches are exact.  A score of D products rounds D + 2 times, a capped one 4 times more; weights feel it twice, and a sum of t terms besides.
+static void step(const void *params, struct host *const *in, struct host *const *out)
+{
+    const struct host *q = prepare(params, in[Q], in[QUERY_NORM], in);
+    const struct host *k = prepare(params, in[K], in[KEY_NORM], in);
+
+    for (int64_t b = 0; b < in[Q]->dim[0]; ++b)
+        entry_step(q, k, in[V], in[SLOPES], b, position_of(in, b), params, in[KEYS], in[VALUES],
+                   out[0]);
+}
+
+// Caches are exact but for the roundings of keys of a few units that change.  A score of D products rounds D + 2 times, a capped one 4 times more; weights feel it twice, and a sum of t terms besides.
 static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
     const struct attention_step_fwd_params *params = spec_params(p);
     const double width = spec_extent(p, 'C') / params->n_heads;
+    const bool turns = spec_in(p, TABLE) || spec_in(p, QUERY_NORM) || spec_in(p, KEY_NORM);
+    const double largest = turns ? 100 : 25, key = turns && want->dtype == ATTNCL_F32 ? 100 : 0;
     const double score =
-        2 * ((double)params->scale * (width + 2) * width * 25 + 4 * (double)params->softcap);
+        2 * ((double)params->scale * (width + 2) * width * largest + 4 * (double)params->softcap);
 
     for (int64_t i = 0; i < want->count; ++i)
-        allowed->data[i] = k == 0 ? (score + spec_extent(p, 'P') + 16) * 5 * 0x1p-24 : 0;
+        allowed->data[i] = (k == 0          ? (score + spec_extent(p, 'P') + 16) * 5
+                            : k == 1 + KEYS ? key
+                                            : 0) *
+                           0x1p-24;
 }
 
 // Positions of entry b that are not looked at: all but the last n up to its own.
@@ -162,11 +183,20 @@ static void fill_q8(struct host *const *in)
     }
 }
 
+static void quarter_turns(struct host *const *in)
+{
+    ref_quarter_turns(in[TABLE]);
+    if (in[KEYS]->dtype == ATTNCL_U8)
+        fill_q8(in);
+}
+
 #define Q8            "k f32 B K; v f32 B K; keys u8:0.5 P B R; values u8:0.5 P B R"
 #define HEADS(n, ...) SPEC_PARAMS(attention_step_fwd, .n_heads = n, .scale = (float)__VA_ARGS__)
 #define STORED(type)  "keys " type " P B C; values " type " P B C"
 #define SHARED(type)  "k f32 B K; v f32 B K; keys " type " P B K; values " type " P B K"
 #define SLOTS(more)   more "position i32:-2:P+2 B"
+#define TURNED(more)  more "; table f32:-1:1 A 2 F;"
+#define NORMS         "; query_norm f32:0.5:2 D; key_norm f32:0.5:2 D"
 static const char wide[] = "P=140 B=2 C=66; P=66 B=1 C=128",
                   parts[] = "P=1024 B=1 C=24; P=1024 B=2 C=258";
 // Parts of the keys that are full, cut short, and not there yet; more of them than work-groups are wanted for.
@@ -174,8 +204,8 @@ OP_SPEC(
     attention_step_fwd,
     .in =
         "q f32 B C; k f32 B C; v f32 B C; position i32:-2:P+2 1; keys f32 P B C; values f32 P B C; "
-        "slopes? f32 H",
-    .out = "y f32 B C", .ref = step, .allow = allow, .nonzero = "PCKR", .data = INT_ENDS,
+        "slopes? f32 H; query_norm? f32 D; key_norm? f32 D; table? f32 A 2 F",
+    .out = "y f32 B C", .ref = step, .allow = allow, .nonzero = "PCKRAD", .data = INT_ENDS,
     .smoke = "P=1 B=1 C=3; P=9 B=2 C=21", .gpu = "P=1024 B=1 C=90,192", .special = "P=9 B=2 C=21",
     .cases = {{"three heads", HEADS(3, 0.35)},
               {"what is to come", HEADS(3, 0.35), .special = "", .prepare = hide_future},
@@ -212,7 +242,27 @@ OP_SPEC(
                .special = "P=9 B=2 C=42 K=14", .smoke = "P=70 B=2 C=42 K=14; P=1024 B=1 C=96 K=16",
                .gpu = "P=1024 B=1 C=96 K=16", .prepare = hide_future},
               {"slots, slopes", HEADS(6, 0.35), SLOTS(SHARED("f16") "; slopes f32:0:1 6;"),
-               .special = "", .smoke = "P=140 B=5 C=42 K=21", .gpu = "P=1024 B=8 C=96 K=16"}},
+               .special = "", .smoke = "P=140 B=5 C=42 K=21", .gpu = "P=1024 B=8 C=96 K=16"},
+              {"halves", HEADS(3, 0.35, .half = true), TURNED(""), .special = "",
+               .smoke = "P=9 B=2 C=21 A=9 F=3; P=140 B=1 C=114 A=3 F=19",
+               .gpu = "P=1024 B=1 C=192 A=1024 F=32"},
+              {"neighbours", HEADS(6, 0.35), SLOTS(TURNED(SHARED("f32"))), .special = "",
+               .smoke = "P=70 B=3 C=42 K=14 A=70 F=2; P=300 B=2 C=198 K=66 A=300 F=16",
+               .gpu = "P=1024 B=8 C=384 K=128 A=1024 F=16"},
+              {"norms, halves", HEADS(6, 0.35, .half = true, .eps = 1e-6f),
+               TURNED(SHARED("f32") NORMS), .special = "",
+               .smoke = "P=70 B=2 C=42 K=14 A=70 F=2 D=7; P=300 B=1 C=384 K=64 A=300 F=32 D=64",
+               .gpu = "P=1024 B=1 C=384 K=128 A=1024 F=32 D=64"},
+              {"a norm of keys", HEADS(2, 0.2, .eps = 1e-6f), "key_norm f32:0.5:2 D", .special = "",
+               .smoke = "P=9 B=2 C=42 D=21", .gpu = "P=1024 B=1 C=192 D=96"},
+              {"a norm of queries", HEADS(2, 0.2, .eps = 1e-6f), "query_norm f32:0.5:2 D",
+               .special = "", .smoke = "P=9 B=2 C=42 D=21", .gpu = "P=1024 B=1 C=192 D=96"},
+              {"F16, quarter turns", HEADS(2, 0.2, .half = true), TURNED(STORED("f16")),
+               .special = "", .smoke = "P=140 B=2 C=66 A=140 F=16",
+               .gpu = "P=1024 B=1 C=192 A=1024 F=32", .prepare = quarter_turns},
+              {"Q8, quarter turns", HEADS(6, 0.35), SLOTS(TURNED(Q8)), .special = "",
+               .smoke = "P=70 B=2 C=42 K=14 R=24 A=70 F=3; P=300 B=3 C=96 K=16 R=20 A=300 F=8",
+               .gpu = "P=1024 B=8 C=384 K=128 R=136 A=1024 F=32", .prepare = quarter_turns}},
     .refusals = {
         {ATTNCL_ERR_SHAPE, "position has N = 2, must be 1 or B = 3", HEADS(1, 1), "position i32 2",
          "P=1 B=3 C=12"},
@@ -222,5 +272,9 @@ OP_SPEC(
         {ATTNCL_ERR_ARGUMENT, "softcap is -2, must be finite and at least 0",
          HEADS(1, 1, .softcap = -2)},
         {ATTNCL_ERR_SHAPE, "slopes is [2], must be [H] with H = 1", HEADS(1, 1), "slopes f32 2"},
+        {ATTNCL_ERR_SHAPE, "table is [4, 2, 2], of 2 pairs, heads are of 3 channels", HEADS(1, 1),
+         "table f32 4 2 2"},
+        {ATTNCL_ERR_SHAPE, "key_norm has D = 2, heads are of 3 channels", HEADS(1, 1),
+         "key_norm f32 2"},
         {ATTNCL_ERR_SHAPE, "k has K = 8, which H = 3 heads of width 4 cannot share", HEADS(3, 1),
          SHARED("f32"), "P=1 B=1 C=12 K=8"}});

@@ -99,28 +99,6 @@ void ref_q8_decode(const double *row, int64_t n, int64_t width, double *x_ret)
     }
 }
 
-static void store_q8_rows(const void *params, struct host *const *in, struct host *const *out)
-{
-    const int64_t k = in[0]->dim[2], row = in[1]->dim[2];
-    const int64_t n = (row - attncl__q8_scales(k)) / 4;
-
-    (void)params;
-    for (int64_t i = 0; i < in[0]->dim[0] * in[0]->dim[1]; ++i) {
-        ref_q8_encode(in[0]->data + i * k, n, k / n, in[1]->data + i * row);
-        ref_q8_decode(in[1]->data + i * row, n, k / n, out[0]->data + i * k);
-    }
-}
-
-// rel: the scale, and a product.
-OP_SPEC(store_q8_rows_fwd, .in = "x f32 T B K; state u8:0.5 S B R", .out = "y f32 T B K",
-        .ref = store_q8_rows, .rel = 2, .nonzero = "SKR", .unequal = "R", .data = SCALED | NAN_ROWS,
-        .smoke = "T=1,5 S=5 B=2 K=21 R=36; T=2 S=3 B=1 K=64 R=72",
-        .gpu = "T=512 S=1024 B=1 K=512 R=544",
-        .refusals = {
-            {ATTNCL_ERR_SHAPE, "x has T = 6, state has S = 5", .sizes = "T=6 S=5 B=2 K=21 R=36"},
-            {ATTNCL_ERR_SHAPE, "state has R = 32, which is no row of K = 21 channels in 8 bits",
-             .sizes = "T=1 S=5 B=2 K=21 R=32"}});
-
 static void round_to(const void *params, struct host *const *in, struct host *const *out)
 {
     const struct round_fwd_params *p = params;

@@ -7,8 +7,8 @@
 #include "support/op_spec.h"
 
 // sign -1: back.  in: x, table [P, 2, F], position or NULL.
-static void turn(bool half, double sign, const struct host *x, const struct host *table,
-                 const struct host *position, struct host *y)
+void ref_rotate(bool half, double sign, const struct host *x, const struct host *table,
+                const struct host *position, struct host *y)
 {
     const int64_t width = x->dim[x->rank - 1], pairs = table->dim[2], rows = x->count / width;
     const int64_t n_time = position || table->dim[0] > 1 ? x->dim[0] : 1;
@@ -38,13 +38,13 @@ static void turn(bool half, double sign, const struct host *x, const struct host
 
 static void rotate(const void *params, struct host *const *in, struct host *const *out)
 {
-    turn(((const struct rotate_fwd_params *)params)->half, 1, in[0], in[1], in[2], out[0]);
+    ref_rotate(((const struct rotate_fwd_params *)params)->half, 1, in[0], in[1], in[2], out[0]);
 }
 
 static void gradient(const void *params, struct host *const *in, struct host *const *dy,
                      struct host *const *dx)
 {
-    turn(((const struct rotate_fwd_params *)params)->half, -1, dy[0], in[1], in[2], dx[0]);
+    ref_rotate(((const struct rotate_fwd_params *)params)->half, -1, dy[0], in[1], in[2], dx[0]);
 }
 
 #define HALVES     SPEC_PARAMS(rotate_fwd, true)
@@ -83,7 +83,7 @@ static void shift(const void *params, struct host *const *in, struct host *const
         table->data[i] = cos(angle);
         table->data[width / 2 + i] = -sin(angle);
     }
-    turn(false, 1, in[0], table, NULL, out[0]);
+    ref_rotate(false, 1, in[0], table, NULL, out[0]);
 }
 
 SPEC_BUILD(build, attncl_relative_shift(g, in[0], *(const double *)params))

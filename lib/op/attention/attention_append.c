@@ -1,68 +1,90 @@
 // SPDX-License-Identifier: MIT
 //
-// Rows behind those of a cache, for a prompt behind tokens that were taken (cl/attention/attention_append.cl).
+// Rows of keys and values go into caches, behind the tokens that were taken (cl/attention/attention_append.cl).
 //
-//   state[p + t, b] = x[t, b], p + t < S, rounded to the state's type: F32, F16, BF16 or, as U8, rows in 8 bits (q8_row.h)
-//   y[j, b] = state[j, b] as floats, j < p + T; later rows are undefined.  Absent for a state of F32
+//   keys[p + t, b] = k[t, b], values[p + t, b] = v[t, b], p + t < S, rounded to the caches' type: F32, F16, BF16 or, as U8,
+//   rows in 8 bits (q8_row.h)
+//   all_keys[j, b] = keys[j, b] as floats, j < p + T, and all_values; later rows are undefined.  Absent for caches of F32
 //
-// p >= 0, the position, is read on the device.
+// p >= 0, the position, is read on the device, and all_keys has S rows.  Without it p is 0, and all_keys has T rows.
+//
+// Heads of k may be normalised and turned first, as those of attention_step_fwd (head_row.h).  turned: q, so changed.
+
+#include <inttypes.h>
 
 #include "op/attention/attention_split.h"
 #include "op/attention/q8_row.h"
 #include "op/row_launch.h"
 
-enum { IN_X, IN_POSITION, IN_STATE };
-
-// Of a row in 8 bits, each with a scale; else a row is one.
-static int64_t count_heads(const struct op_sig *sig)
-{
-    const struct tensor_desc *state = &sig->in[IN_STATE];
-    return state->dtype == ATTNCL_U8 ? (state->dim[2] - attncl__q8_scales(sig->in[IN_X].dim[2])) / 4
-                                     : 1;
-}
+enum { IN_K, IN_V, IN_POSITION, IN_KEYS, IN_VALUES, IN_Q, IN_FORMS };
+enum { OUT_KEYS, OUT_VALUES, OUT_Q };
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
-    const int64_t *of = sig->axes->of, heads = count_heads(sig);
-    const bool is_q8 = sig->in[IN_STATE].dtype == ATTNCL_U8;
+    const struct attention_append_fwd_params *params = sig->params;
+    const int64_t width = params->width;
+    int64_t *of = sig->axes->of;
+    const bool is_behind = attncl__desc_present(&sig->in[IN_POSITION]);
 
-    REQUIRE(is_q8 ? heads > 0 && of['K'] % heads == 0 &&
-                        of['R'] == attncl__q8_row_bytes(of['K'], heads)
-                  : of['R'] == of['K'],
-            ATTNCL_ERR_SHAPE, "state has R = %" PRId64 ", which is no row of K = %" PRId64 " %s",
-            of['R'], of['K'], is_q8 ? "channels in 8 bits" : "channels");
-    if (sig->in[IN_STATE].dtype != ATTNCL_F32)
-        sig->out[0].dtype = ATTNCL_F32;
+    for (const char *c = "KC"; *c; ++c)
+        REQUIRE(of[(int)*c] < 0 || (width > 0 && of[(int)*c] % width == 0), ATTNCL_ERR_SHAPE,
+                "%s has %c = %" PRId64 ", which cannot be cut into heads of width %" PRId64,
+                sig->axes->source[(int)*c].name, *c, of[(int)*c], width);
+    const int64_t row = attncl__cache_row(sig->in[IN_KEYS].dtype, of['K'], of['K'] / width);
+    REQUIRE(of['R'] == row, ATTNCL_ERR_SHAPE, "keys has R = %" PRId64 ", must be %" PRId64, of['R'],
+            row);
+    TRY(attncl__check_head_forms(sig, IN_FORMS, width, params->eps));
+    if (!is_behind)
+        TRY(attncl__check_at_most(sig, 'T', 'S'));
+    of['N'] = is_behind ? of['S'] : of['T'];
+    if (sig->in[IN_KEYS].dtype != ATTNCL_F32)
+        sig->out[OUT_KEYS].dtype = sig->out[OUT_VALUES].dtype = ATTNCL_F32;
+    if (attncl__desc_present(&sig->in[IN_Q]))
+        sig->out[OUT_Q].dtype = ATTNCL_F32;
     return attncl__check_product(sig, "SB", INT32_MAX);
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct tensor_desc *x = &call->sig.in[IN_X], *state = &call->sig.in[IN_STATE];
-    const bool reads = attncl__desc_present(&call->sig.out[0]);
-    const int64_t heads = count_heads(&call->sig), width = x->dim[2] / heads;
+    const struct attention_append_fwd_params *params = call->sig.params;
+    const struct tensor_desc *in = call->sig.in, *k = &in[IN_K], *q = &in[IN_Q];
+    const struct head_forms forms = attncl__head_forms(call, IN_FORMS, params->half, params->eps);
+    const bool reads = attncl__desc_present(&call->sig.out[OUT_KEYS]);
+    const int64_t heads = k->dim[2] / params->width, q_heads = q->dim[2] / params->width;
+    const int64_t key_rows = (reads ? call->sig.out[OUT_KEYS].dim[0] : k->dim[0]) * heads;
+    const int64_t q_rows = k->dim[0] * q_heads;
     struct row_launch p =
         attncl__row_launch(l->caps, "attention/attention_append.cl", "attention_append_fwd",
-                           (reads ? state : x)->dim[0] * x->dim[1] * heads, width);
+                           k->dim[1] * (key_rows > q_rows ? key_rows : q_rows), params->width);
 
-    if (attncl__desc_count(x) == 0)
+    if (attncl__desc_count(k) == 0)
         return ATTNCL_OK;
-    attncl__set_cache_type(&p.spec, state->dtype);
-    return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(ROW_ARGS(call, IN_X), arg_mem(call->in[IN_POSITION]),
-                               arg_mem(call->in[IN_STATE]), arg_mem(call->out[0]),
-                               arg_i32(x->dim[0]), arg_i32(x->dim[1]), arg_i32(heads),
-                               arg_i32(width), arg_i32(state->dim[0]), arg_i32(p.rows_per_group)));
+    p.grid.groups[1] = attncl__desc_present(q) ? 3 : 2;
+    attncl__set_cache_type(&p.spec, in[IN_KEYS].dtype);
+    attncl__set_head_forms(&p.spec, &forms);
+    kspec_int(&p.spec, "BEHIND", attncl__desc_present(&in[IN_POSITION]));
+    return attncl__launch(
+        l, &p.spec, p.grid,
+        ARGS(ROW_ARGS(call, IN_K), ROW_ARGS(call, IN_V), arg_mem(call->in[IN_POSITION]),
+             arg_mem(call->in[IN_KEYS]), arg_mem(call->in[IN_VALUES]), ROW_ARGS(call, IN_Q),
+             arg_mem(call->out[OUT_KEYS]), arg_mem(call->out[OUT_VALUES]),
+             arg_mem(call->out[OUT_Q]), arg_i32(k->dim[0]), arg_i32(k->dim[1]), arg_i32(heads),
+             arg_i32(q_heads), arg_i32(params->width), arg_i32(in[IN_KEYS].dim[0]),
+             arg_i32(p.rows_per_group), HEAD_FORM_ARGS(&forms),
+             arg_local(sizeof(float) * p.vw * (size_t)ceil_div(params->width, p.vw))));
 }
 
 const struct op_class attncl__op_attention_append_fwd = {
     .name = OP_CLASS(attention_append_fwd),
-    .in = OP_IN({"x", F32 | STRIDED, "T B K"}, {"position", I32, "1"},
-                {"state", STORED | OR_U8 | STATE, "S B R"}),
-    .out = OP_OUT({"y", F32 | OPTIONAL, "S B K"}),
+    .in = OP_IN({"k", F32 | STRIDED, "T B K"}, {"v", F32 | STRIDED, "T B K"},
+                {"position", I32 | OPTIONAL, "1"}, {"keys", STORED | OR_U8 | STATE, "S B R"},
+                {"values", SAME_TYPE | STATE, "S B R"}, {"q", F32 | STRIDED | OPTIONAL, "T B C"},
+                HEAD_FORM_INPUTS),
+    .out = OP_OUT({"all_keys", F32 | OPTIONAL, "N B K"}, {"all_values", F32 | OPTIONAL, "N B K"},
+                  {"turned", F32 | OPTIONAL, "T B C"}),
     .int_axes = "TBKS",
     .filled_axes = "TKS",
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .moved = {[IN_STATE] = "x"},
+    .moved = {[IN_KEYS] = "x", [IN_VALUES] = "x"},
 };

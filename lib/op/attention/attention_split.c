@@ -59,6 +59,7 @@ static void set_macros(struct kspec *spec, const struct attention_split *p)
     kspec_int(spec, "SOFTCAP", p->softcap > 0);
     kspec_int(spec, "PLACES", (int)p->places);
     kspec_int(spec, "SLOPES", p->slopes.storage != NULL);
+    attncl__set_head_forms(spec, &p->forms);
 }
 
 static attncl_status launch_parts(struct launcher *l, const struct attention_split *p,
@@ -75,14 +76,15 @@ static attncl_status launch_parts(struct launcher *l, const struct attention_spl
     TRY(attncl__check_loops(l->caps, parts.spec.kernel,
                             of_part * (ceil_div(p->width, local) + 2 + p->width / local)));
     set_macros(&parts.spec, p);
-    return attncl__launch(
-        l, &parts.spec, grid_2d(rows, n_parts, parts.local, 1),
-        ARGS(STEP_ROWS(&p->q), STEP_ROWS(&p->new_key), STEP_ROWS(&p->new_value),
-             HEAD_ROWS(&p->keys), HEAD_ROWS(&p->values), arg_mem(p->place_rows), arg_mem(p->u),
-             arg_mem(p->place_bias), arg_mem(p->position), arg_mem(p->n_parts ? p->y : p->scratch),
-             arg_i32(p->n_heads), arg_i32(p->kv_group), arg_i32(p->n_places), arg_i32(p->width),
-             arg_i32(p->limit), arg_i32(p->span), arg_f32(p->scale), arg_f32(p->softcap),
-             arg_local(2 * sizeof(float) * (size_t)p->width), arg_mem(p->slopes)));
+    return attncl__launch(l, &parts.spec, grid_2d(rows, n_parts, parts.local, 1),
+                          ARGS(STEP_ROWS(&p->q), STEP_ROWS(&p->new_key), STEP_ROWS(&p->new_value),
+                               HEAD_ROWS(&p->keys), HEAD_ROWS(&p->values), arg_mem(p->place_rows),
+                               arg_mem(p->u), arg_mem(p->place_bias), arg_mem(p->position),
+                               arg_mem(p->n_parts ? p->y : p->scratch), arg_i32(p->n_heads),
+                               arg_i32(p->kv_group), arg_i32(p->n_places), arg_i32(p->width),
+                               arg_i32(p->limit), arg_i32(p->span), arg_f32(p->scale),
+                               arg_f32(p->softcap), arg_local(2 * sizeof(float) * (size_t)p->width),
+                               arg_mem(p->slopes), HEAD_FORM_ARGS(&p->forms)));
 }
 
 static attncl_status launch_merge(struct launcher *l, const struct attention_split *p,

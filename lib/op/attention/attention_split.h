@@ -4,7 +4,7 @@
 #ifndef ATTNCL_OP_ATTENTION_ATTENTION_SPLIT_H
 #define ATTNCL_OP_ATTENTION_ATTENTION_SPLIT_H
 
-#include "launch/launch.h"
+#include "op/attention/head_row.h"
 
 // Element (j, b, h, c) at start + j * memory + b * batch + h * head + c.
 struct head_rows {
@@ -36,6 +36,7 @@ struct attention_split {
     int64_t n_parts;      // 0: y is merged from those in scratch; else y receives so many
     float scale, softcap; // softcap 0: none
     struct span slopes;   // absent: none
+    struct head_forms forms;
 };
 
 static inline void attncl__set_cache_type(struct kspec *spec, attncl_dtype dtype)
@@ -64,7 +65,8 @@ enum attention_step_input {
     STEP_POSITION,
     STEP_KEYS,
     STEP_VALUES,
-    STEP_SLOPES
+    STEP_SLOPES,
+    STEP_FORMS // of heads (head_row.h)
 };
 enum feedback_attention_input {
     FEEDBACK_Q,

@@ -12,6 +12,9 @@
 // One position for all, or one for each batch entry: an entry whose position is negative is idle, stores nothing and
 // gives zeros.
 //
+// Heads of q and k may be normalised first, y / sqrt(mean y^2 + eps) * norm, and turned by row t of a table, as
+// rotate_fwd does (view/rotate.c).
+//
 // With n_parts, which fusion sets in the GPU variant, y is what so many parts leave: [B, H, n_parts, 2 + D].
 //
 // The position is read on the device, so that one compiled step serves every position
@@ -41,12 +44,11 @@ static attncl_status fwd_infer(struct op_sig *sig)
     REQUIRE(of['K'] % width == 0 && of['C'] % of['K'] == 0, ATTNCL_ERR_SHAPE,
             "k has K = %" PRId64 ", which H = %d heads of width %" PRId64 " cannot share", of['K'],
             params->n_heads, width);
-    const int64_t row = sig->in[STEP_KEYS].dtype == ATTNCL_U8
-                            ? attncl__q8_row_bytes(of['K'], of['K'] / width)
-                            : of['K'];
+    const int64_t row = attncl__cache_row(sig->in[STEP_KEYS].dtype, of['K'], of['K'] / width);
     REQUIRE(of['R'] == row, ATTNCL_ERR_SHAPE, "keys has R = %" PRId64 ", must be %" PRId64, of['R'],
             row);
     of['H'] = params->n_heads;
+    TRY(attncl__check_head_forms(sig, STEP_FORMS, width, params->eps));
     if (attncl__desc_present(&sig->in[STEP_SLOPES]))
         TRY(attncl__check_shape(sig, STEP_SLOPES, "H"));
     of['P'] = params->n_parts;
@@ -106,6 +108,7 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
         .scale = params->scale,
         .softcap = params->softcap,
         .slopes = call->in[STEP_SLOPES],
+        .forms = attncl__head_forms(call, STEP_FORMS, params->half, params->eps),
     };
     p.keys.mem = call->in[STEP_KEYS];
     p.values.mem = call->in[STEP_VALUES];
@@ -140,13 +143,16 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     assert(!params->n_parts);
     const int64_t kv_group = q->dim[1] / call->sig.in[STEP_K].dim[1];
     const int64_t span = attncl__step_span(params->window, keys->dim[0]);
-    const size_t head_bytes = sizeof(float) * (size_t)(vw * ceil_div(width, vw) + 2);
+    const size_t row_bytes = sizeof(float) * (size_t)(vw * ceil_div(width, vw));
+    const size_t head_bytes = 2 * row_bytes + 2 * sizeof(float);
+    const struct head_forms forms = attncl__head_forms(call, STEP_FORMS, params->half, params->eps);
     const int64_t at_once = heads_at_once(l->caps, q->dim[0] * n_heads, kv_group, head_bytes);
     kspec_set_vw_ls(&spec, (unsigned)vw, 1);
     attncl__set_cache_type(&spec, keys->dtype);
     kspec_int(&spec, "SOFTCAP", params->softcap > 0);
     kspec_int(&spec, "SLOTS", has_slots(&call->sig));
     kspec_int(&spec, "SLOPES", attncl__desc_present(&call->sig.in[STEP_SLOPES]));
+    attncl__set_head_forms(&spec, &forms);
     // A key: its score, and its part of the sums.
     TRY(attncl__check_loops(l->caps, spec.kernel,
                             at_once * (span + 1) * (2 * ceil_div(width, vw) + 8)));
@@ -157,7 +163,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
              arg_mem(call->in[STEP_VALUES]), arg_mem(call->out[0]), arg_i32(q->dim[0]),
              arg_i32(n_heads), arg_i32(kv_group), arg_i32(at_once), arg_i32(width),
              arg_i32(keys->dim[0]), arg_i32(span), arg_f32(params->scale), arg_f32(params->softcap),
-             arg_local((size_t)at_once * head_bytes), arg_mem(call->in[STEP_SLOPES])));
+             arg_local((size_t)at_once * head_bytes + row_bytes), arg_mem(call->in[STEP_SLOPES]),
+             HEAD_FORM_ARGS(&forms)));
 }
 
 // Keys of a head.
@@ -176,10 +183,10 @@ static void add_softmax(const struct op_sig *sig, double *flop, double *bytes)
 
 const struct op_class attncl__op_attention_step_fwd = {
     .name = OP_CLASS(attention_step_fwd),
-    .in =
-        OP_IN({"q", F32 | STRIDED, "B C"}, {"k", F32 | STRIDED, "B K"}, {"v", F32 | STRIDED, "B K"},
-              {"position", I32, "N"}, {"keys", STORED | OR_U8 | STATE, "L B R"},
-              {"values", SAME_TYPE | STATE, "L B R"}, {"slopes", F32 | OPTIONAL, NULL}),
+    .in = OP_IN({"q", F32 | STRIDED, "B C"}, {"k", F32 | STRIDED, "B K"},
+                {"v", F32 | STRIDED, "B K"}, {"position", I32, "N"},
+                {"keys", STORED | OR_U8 | STATE, "L B R"}, {"values", SAME_TYPE | STATE, "L B R"},
+                {"slopes", F32 | OPTIONAL, NULL}, HEAD_FORM_INPUTS),
     .out = OP_OUT({"y", F32, NULL}),
     .infer = fwd_infer,
     .scratch = fwd_scratch,

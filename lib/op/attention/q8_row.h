@@ -3,7 +3,7 @@
 #ifndef ATTNCL_OP_ATTENTION_Q8_ROW_H
 #define ATTNCL_OP_ATTENTION_Q8_ROW_H
 
-#include <stdint.h>
+#include "base/dtype.h"
 
 static inline int64_t attncl__q8_scales(int64_t channels) // where they begin
 {
@@ -13,6 +13,12 @@ static inline int64_t attncl__q8_scales(int64_t channels) // where they begin
 static inline int64_t attncl__q8_row_bytes(int64_t channels, int64_t n_heads)
 {
     return attncl__q8_scales(channels) + 4 * n_heads;
+}
+
+// Extent of a row of a cache of this type, U8 for rows in 8 bits.
+static inline int64_t attncl__cache_row(attncl_dtype dtype, int64_t channels, int64_t n_heads)
+{
+    return dtype == ATTNCL_U8 ? attncl__q8_row_bytes(channels, n_heads) : channels;
 }
 
 #endif

@@ -5,13 +5,10 @@
 //   copy         y[i0, i1, ...] = x[start + i0 s0 + i1 s1 + ...]
 //   store_rows   state[t, ...] = x[t, ...], t = 0 .. T - 1; later rows stay.  State of 16 bits: rounded
 //                to its type, and y is x as the state has it; else y is absent
-//   store_q8_rows  the same of a state of rows in 8 bits (op/attention/q8_row.h), whose size tells how many heads
 //   round        y = x as a type of 16 bits has it, by way of scratch
 
-#include "op/view/view.h"
-
-#include "op/attention/q8_row.h"
 #include "op/row_launch.h"
+#include "op/view/view.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -172,50 +169,6 @@ const struct op_class attncl__op_store_rows_fwd = {
     .infer = store_infer,
     .launch = store_launch,
     .moved = {[1] = "x + y"}, // 16 bits are read back
-};
-
-static attncl_status store_q8_infer(struct op_sig *sig)
-{
-    const int64_t *of = sig->axes->of;
-    const int64_t scales = of['R'] - attncl__q8_scales(of['K']);
-
-    REQUIRE(scales > 0 && scales % 4 == 0 && of['K'] % (scales / 4) == 0, ATTNCL_ERR_SHAPE,
-            "state has R = %" PRId64 ", which is no row of K = %" PRId64 " channels in 8 bits",
-            of['R'], of['K']);
-    return attncl__check_at_most(sig, 'T', 'S');
-}
-
-static attncl_status store_q8_launch(struct launcher *l, const struct op_call *call)
-{
-    const struct tensor_desc *x = &call->sig.in[0], *state = &call->sig.in[1];
-    const int64_t channels = x->dim[2];
-    const int64_t heads = (state->dim[2] - attncl__q8_scales(channels)) / 4;
-    struct kspec spec = kspec_begin("view/copy.cl", "copy_q8_rows_fwd");
-
-    if (attncl__desc_count(x) == 0)
-        return ATTNCL_OK;
-    kspec_set_vw_ls(&spec, 1, 1);
-    kspec_word(&spec, "ELEMENT", "float");
-    kspec_int(&spec, "X_TYPE", 0);
-    kspec_int(&spec, "Y_TYPE", 0);
-    kspec_int(&spec, "SCATTER", 0);
-    kspec_int(&spec, "ADD", 0);
-    return attncl__launch(l, &spec, grid_1d(x->dim[0] * x->dim[1] * heads, 1),
-                          ARGS(arg_mem(call->in[0]), arg_i64(x->start), arg_i64(x->stride[0]),
-                               arg_i64(x->stride[1]), arg_i64(x->stride[2]), arg_mem(call->in[1]),
-                               arg_mem(call->out[0]), arg_i32(x->dim[1]), arg_i32(heads),
-                               arg_i32(channels / heads)));
-}
-
-const struct op_class attncl__op_store_q8_rows_fwd = {
-    .name = OP_CLASS(store_q8_rows_fwd),
-    .in = OP_IN({"x", F32 | ANY_VIEW, "T B K"}, {"state", U8 | STATE, "S B R"}),
-    .out = OP_OUT({"y", F32, "T B K"}),
-    .int_axes = "BR",
-    .filled_axes = "K",
-    .infer = store_q8_infer,
-    .launch = store_q8_launch,
-    .moved = {[1] = "TBR"},
 };
 
 static attncl_status round_infer(struct op_sig *sig)
