@@ -37,13 +37,13 @@ static inline float score(__global const float *q, __global const float *k, __gl
     return horizontal_sum(sum_v);
 }
 
-// Rows of q, k, v: `_stride` apart, batch entries one after another.  lengths: [batch] when
-// lengths_t is 0, else [batch][n_queries].  first_row: that of the masks' rows; position: `rows` times it
-// come before, unless has_position is 0.
-KERNEL void additive_attention_fwd(__global const float *restrict q, long q_start, long q_stride,
-                                   __global const float *restrict k, long k_start, long k_stride,
-                                   __global const float *restrict v, long v_start, long v_stride,
-                                   __global const float *restrict w,
+// row0: the launch's first query.  Rows of q, k, v: `_stride` apart, batch entries one after another.  lengths:
+// [batch] when lengths_t is 0, else [batch][n_queries].  first_row: that of the masks' rows; position: `rows`
+// times it come before, unless has_position is 0.
+KERNEL void additive_attention_fwd(long row0, __global const float *restrict q, long q_start,
+                                   long q_stride, __global const float *restrict k, long k_start,
+                                   long k_stride, __global const float *restrict v, long v_start,
+                                   long v_stride, __global const float *restrict w,
                                    __global const int *restrict lengths, int lengths_t,
                                    __global float *restrict y, __global float *restrict weights,
                                    int n_queries, int n_keys, int width, int value_width,
@@ -51,7 +51,7 @@ KERNEL void additive_attention_fwd(__global const float *restrict q, long q_star
                                    long rows, long first_row, DROPOUT_PARAMS, __local float *sums)
 {
     SOFTMAX_LOCALS;
-    const long row = get_group_id(0);
+    const long row = row0 + get_group_id(0);
     const int b = (int)(row / n_queries);
     const int length = BY_LENGTHS ? clamp(lengths[lengths_t ? row : b], 0, n_keys) : n_keys;
     __global const float *query = q + q_start + row * q_stride;

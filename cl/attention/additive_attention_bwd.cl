@@ -36,11 +36,11 @@ static inline float score(__global const float *q, __global const float *k, __gl
     return horizontal_sum(sum);
 }
 
-// All tensors contiguous.  c: [B, T, S], read where has_c.  lengths: [batch] when lengths_t is 0,
-// else [batch][n_queries].  scratch: m p [B, T, S], from ds_at on ds.  The mask's place: as in
-// additive_attention_fwd.
+// row0: the launch's first query.  All tensors contiguous.  c: [B, T, S], read where has_c.  lengths: [batch]
+// when lengths_t is 0, else [batch][n_queries].  scratch: m p [B, T, S], from ds_at on ds.  The mask's place:
+// as in additive_attention_fwd.
 KERNEL void additive_attention_bwd_rows(
-    __global const float *restrict q, __global const float *restrict k,
+    long row0, __global const float *restrict q, __global const float *restrict k,
     __global const float *restrict v, __global const float *restrict w,
     __global const int *restrict lengths, int lengths_t, __global const float *restrict g,
     __global const float *restrict c, int has_c, __global float *scratch, long ds_at, int n_queries,
@@ -48,7 +48,7 @@ KERNEL void additive_attention_bwd_rows(
     long rows, long first_row, DROPOUT_PARAMS)
 {
     GROUP_SPACE(tmp);
-    const long row = get_group_id(0);
+    const long row = row0 + get_group_id(0);
     const int b = (int)(row / n_queries), id = get_local_id(0);
     const int length = BY_LENGTHS ? clamp(lengths[lengths_t ? row : b], 0, n_keys) : n_keys;
     __global float *p = scratch + row * n_keys, *ds = p + ds_at;
@@ -89,14 +89,14 @@ KERNEL void additive_attention_bwd_rows(
 }
 
 // parts: [B, T, N], each query's share of dw, from parts_at on.
-KERNEL void additive_attention_bwd_queries(__global const float *restrict q,
+KERNEL void additive_attention_bwd_queries(long row0, __global const float *restrict q,
                                            __global const float *restrict k,
                                            __global const float *restrict w,
                                            __global float *scratch, long ds_at, long parts_at,
                                            __global float *restrict dq, int n_queries, int n_keys,
                                            int width)
 {
-    const long row = get_group_id(0), first_key = row / n_queries * n_keys;
+    const long row = row0 + get_group_id(0), first_key = row / n_queries * n_keys;
     __global const float *ds = scratch + ds_at + row * n_keys;
     __global float *part = scratch + parts_at + row * width;
 
@@ -114,7 +114,7 @@ KERNEL void additive_attention_bwd_queries(__global const float *restrict q,
     }
 }
 
-KERNEL void additive_attention_bwd_keys(__global const float *restrict q,
+KERNEL void additive_attention_bwd_keys(long key0, __global const float *restrict q,
                                         __global const float *restrict k,
                                         __global const float *restrict w,
                                         __global const float *restrict g,
@@ -122,7 +122,7 @@ KERNEL void additive_attention_bwd_keys(__global const float *restrict q,
                                         __global float *restrict dk, __global float *restrict dv,
                                         int n_queries, int n_keys, int width, int value_width)
 {
-    const long key = get_group_id(0), b = key / n_keys, first = b * n_queries;
+    const long key = key0 + get_group_id(0), b = key / n_keys, first = b * n_queries;
     __global const float *p = scratch + first * n_keys + key % n_keys, *ds = p + ds_at;
 
     for (int d = VW * (int)get_local_id(0); d < width; d += VW * LS) {

@@ -6,6 +6,7 @@
 #include "compile/program.h"
 #include "exec/exec.h"
 #include "op/aft/aft.h"
+#include "op/attention/additive_attention.h"
 #include "op/attention/attention.h"
 #include "support/op_spec.h"
 #include "support/op_test.h"
@@ -150,30 +151,56 @@ static size_t run_long_op(const struct op_class *cls, const void *params, struct
     return n;
 }
 
+static const struct {
+    const struct op_class *cls;
+    const void *params;
+    struct {
+        int rank;
+        const int64_t *dim;
+    } y, in[LONG_INPUTS];
+    size_t more; // commands in parts than whole, at least
+} long_ops[] = {
+    {&attncl__op_aft_fwd,
+     SPEC_PARAMS(aft_fwd, .window = 9),
+     {DIMS(40, 7, 200)},
+     {{DIMS(40, 7, 200)}, {DIMS(40, 7, 200)}, {DIMS(40, 7, 200)}, {DIMS(40, 40)}},
+     10},
+    {&attncl__op_aft_fwd,
+     SPEC_PARAMS(aft_fwd, .window = 40, .causal = 1),
+     {DIMS(40, 7, 200)},
+     {{DIMS(40, 7, 200)}, {DIMS(40, 7, 200)}, {DIMS(40, 7, 200)}, {DIMS(40, 40)}},
+     10},
+    {&attncl__op_attention_fwd,
+     SPEC_PARAMS(attention_fwd, .scale = 0.25f, .causal = 1),
+     {DIMS(70, 2, 2, 16)},
+     {{DIMS(2, 2, 70, 16)}, {DIMS(2, 2, 70, 16)}, {DIMS(2, 2, 70, 16)}},
+     5},
+    // Each of 18 queries in three passes, each of 140 keys in one.
+    {&attncl__op_additive_attention_fwd,
+     SPEC_PARAMS(additive_attention_fwd, 0),
+     {DIMS(2, 9, 6)},
+     {{DIMS(2, 9, 5)}, {DIMS(2, 70, 5)}, {DIMS(2, 70, 6)}, {DIMS(5)}},
+     3 * 17 + 139},
+};
+
 // The results are the same where each launch does as little as it can.
-LOOP_TEST(what_takes_long_is_launched_in_parts, 0, 3)
+TABLE_TEST(what_takes_long_is_launched_in_parts, long_ops)
 {
-    static const struct aft_fwd_params aft[] = {{.window = 9}, {.window = 40, .causal = 1}};
-    static const struct attention_fwd_params attention = {.scale = 0.25f, .causal = 1};
-    const int64_t x[] = {40, 7, 200}, w[] = {40, 40}, q[] = {2, 2, 70, 16}, y[] = {70, 2, 2, 16};
     struct host *in[LONG_INPUTS] = {NULL}, *whole[1 + LONG_INPUTS], *parts[1 + LONG_INPUTS];
     struct device_caps *caps = &test_context()->caps;
     const double flop_per_second = caps->flop_per_second;
-    const bool is_aft = _i < 2;
+    const struct op_class *cls = long_ops[_i].cls;
+    const void *params = long_ops[_i].params;
 
     if (caps->variant != VARIANT_GPU || on_simulator())
         return;
-    for (int i = 0; i < 3; ++i)
-        in[i] = host_random(1u + (unsigned)i, is_aft ? 3 : 4, is_aft ? x : q);
-    if (is_aft)
-        in[AFT_IN_BIAS] = host_random(4, 2, w);
-    const struct op_class *cls = is_aft ? &attncl__op_aft_fwd : &attncl__op_attention_fwd;
-    const void *params = is_aft ? (const void *)&aft[_i] : &attention;
-    struct host *const result = is_aft ? host_like(in[0]) : host_new(ATTNCL_F32, 4, y);
+    for (int i = 0; i < LONG_INPUTS && long_ops[_i].in[i].rank > 0; ++i)
+        in[i] = host_random(1u + (unsigned)i, long_ops[_i].in[i].rank, long_ops[_i].in[i].dim);
+    struct host *const y = host_new(ATTNCL_F32, long_ops[_i].y.rank, long_ops[_i].y.dim);
     caps->flop_per_second = 0;
-    const size_t n = run_long_op(cls, params, in, result, whole);
+    const size_t n = run_long_op(cls, params, in, y, whole);
     caps->flop_per_second = 1;
-    ck_assert_uint_gt(run_long_op(cls, params, in, result, parts), n + (is_aft ? 9 : 4));
+    ck_assert_uint_ge(run_long_op(cls, params, in, y, parts), n + long_ops[_i].more);
     caps->flop_per_second = flop_per_second;
     for (int i = 0; i <= LONG_INPUTS && (i == 0 || in[i - 1]); ++i)
         for (int64_t k = 0; k < whole[i]->count; ++k)

@@ -11,7 +11,6 @@
 // cl/attention/additive_attention.cl.
 
 #include "op/attention/additive_attention.h"
-#include "op/row_launch.h"
 
 enum { MASKING_LENS = 2 }; // of cl/attention/attention.clh
 
@@ -35,6 +34,22 @@ static int64_t iterations(const struct op_call *call, int64_t vw, int64_t local)
            (ceil_div(width, local) + sums);
 }
 
+attncl_status attncl__additive_attention_launch(struct launcher *l, const struct group_launch *p,
+                                                int64_t rows, const struct arg *args, size_t n_args)
+{
+    const int64_t at_once = attncl__parts_at_once(l, rows, 1);
+
+    for (int64_t first = 0; first < rows; first += at_once) {
+        struct arg_list list = {.n = 0};
+        arg_list_add(&list, ARGS(arg_i64(first)));
+        arg_list_add(&list, args, n_args);
+        TRY(attncl__launch(l, &p->spec,
+                           grid_1d(rows - first < at_once ? rows - first : at_once, p->local),
+                           list.arg, list.n));
+    }
+    return ATTNCL_OK;
+}
+
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     enum { KEYS = 64 }; // a work-group takes at once
@@ -48,8 +63,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     kspec_int(&p.spec, "MASKING", attncl__desc_present(lens) ? MASKING_LENS : 0);
     kspec_int(&p.spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
     kspec_int(&p.spec, "DROPOUT", params->dropout.p > 0);
-    return attncl__launch(
-        l, &p.spec, grid_1d(q->dim[0] * n_queries, p.local),
+    return attncl__additive_attention_launch(
+        l, &p, q->dim[0] * n_queries,
         ARGS(ROW_ARGS(call, IN_Q), ROW_ARGS(call, IN_K), ROW_ARGS(call, IN_V),
              arg_mem(call->in[IN_W]), arg_mem(call->in[IN_LENS]), arg_i32(lens->rank == 2),
              arg_mem(call->out[0]), arg_mem(call->out[1]), arg_i32(n_queries), arg_i32(n_keys),

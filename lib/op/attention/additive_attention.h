@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What additive attention (additive_attention.c) and its gradients (additive_attention_bwd.c) share:
-// the first inputs, the place of the mask of dropout.
+// the first inputs, the place of the mask of dropout, how their rows are launched.
 #ifndef ATTNCL_OP_ATTENTION_ADDITIVE_ATTENTION_H
 #define ATTNCL_OP_ATTENTION_ADDITIVE_ATTENTION_H
 
 #include "op/dropout_mask.h"
+#include "op/row_launch.h"
 
 enum additive_input { IN_Q, IN_K, IN_V, IN_W, IN_LENS, IN_STEP, IN_POSITION, N_ADDITIVE_INPUTS };
 
@@ -15,5 +16,11 @@ enum additive_input { IN_Q, IN_K, IN_V, IN_W, IN_LENS, IN_STEP, IN_POSITION, N_A
                 (call)->sig.in[IN_Q].dim[1]),                                                      \
         arg_i64((mask)->batch_begin *(call)->sig.in[IN_Q].dim[1]),                                 \
         DROPOUT_ARGS(mask, (call)->in[IN_STEP])
+
+// A work-group for each of `rows`, in as many launches as a driver's watchdog asks for.  The kernel takes the first
+// row of its launch, then `args`.
+attncl_status attncl__additive_attention_launch(struct launcher *l, const struct group_launch *p,
+                                                int64_t rows, const struct arg *args,
+                                                size_t n_args);
 
 #endif

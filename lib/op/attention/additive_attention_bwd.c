@@ -11,7 +11,6 @@
 // cl/attention/additive_attention_bwd.cl.
 
 #include "op/attention/additive_attention.h"
-#include "op/row_launch.h"
 
 enum { IN_G = N_ADDITIVE_INPUTS, IN_C };
 enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
@@ -56,8 +55,8 @@ static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q];
     const struct group_launch p = pass_of(l, call, "additive_attention_bwd_rows", in[IN_K].dim[1]);
 
-    return attncl__launch(
-        l, &p.spec, grid_1d(q->dim[0] * q->dim[1], p.local),
+    return attncl__additive_attention_launch(
+        l, &p, q->dim[0] * q->dim[1],
         ARGS(arg_mem(call->in[IN_Q]), arg_mem(call->in[IN_K]), arg_mem(call->in[IN_V]),
              arg_mem(call->in[IN_W]), arg_mem(call->in[IN_LENS]), arg_i32(in[IN_LENS].rank == 2),
              arg_mem(call->in[IN_G]), arg_mem(call->in[IN_C]),
@@ -72,11 +71,12 @@ static attncl_status launch_queries(struct launcher *l, const struct op_call *ca
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q];
     const struct group_launch p = pass_of(l, call, "additive_attention_bwd_queries", q->dim[2]);
 
-    return attncl__launch(l, &p.spec, grid_1d(q->dim[0] * q->dim[1], p.local),
-                          ARGS(arg_mem(call->in[IN_Q]), arg_mem(call->in[IN_K]),
-                               arg_mem(call->in[IN_W]), arg_mem(call->scratch), arg_i64(x->ds_at),
-                               arg_i64(x->parts_at), arg_mem(call->out[OUT_DQ]), arg_i32(q->dim[1]),
-                               arg_i32(in[IN_K].dim[1]), arg_i32(q->dim[2])));
+    return attncl__additive_attention_launch(l, &p, q->dim[0] * q->dim[1],
+                                             ARGS(arg_mem(call->in[IN_Q]), arg_mem(call->in[IN_K]),
+                                                  arg_mem(call->in[IN_W]), arg_mem(call->scratch),
+                                                  arg_i64(x->ds_at), arg_i64(x->parts_at),
+                                                  arg_mem(call->out[OUT_DQ]), arg_i32(q->dim[1]),
+                                                  arg_i32(in[IN_K].dim[1]), arg_i32(q->dim[2])));
 }
 
 static attncl_status launch_keys(struct launcher *l, const struct op_call *call,
@@ -85,8 +85,8 @@ static attncl_status launch_keys(struct launcher *l, const struct op_call *call,
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q], *k = &in[IN_K];
     const struct group_launch p = pass_of(l, call, "additive_attention_bwd_keys", q->dim[2]);
 
-    return attncl__launch(
-        l, &p.spec, grid_1d(k->dim[0] * k->dim[1], p.local),
+    return attncl__additive_attention_launch(
+        l, &p, k->dim[0] * k->dim[1],
         ARGS(arg_mem(call->in[IN_Q]), arg_mem(call->in[IN_K]), arg_mem(call->in[IN_W]),
              arg_mem(call->in[IN_G]), arg_mem(call->scratch), arg_i64(x->ds_at),
              arg_mem(call->out[OUT_DK]), arg_mem(call->out[OUT_DV]), arg_i32(q->dim[1]),
