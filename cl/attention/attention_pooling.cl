@@ -117,7 +117,11 @@ static inline FV slope_of(FV x, FV z, FV weight, float inverse)
 // A query far from all keys may have a slope beyond float's range, and weights that do not change.
 static inline FV du(FV r, FV scale, FV slope)
 {
+#if KIND == POOL_GAUSSIAN || KIND == POOL_EPANECHIKOV
     return r == 0.0f ? (FV)(0.0f) : r * scale * slope;
+#else
+    return r - r; // Mesa (22.3) makes r times a constant slope of 0 a 0 even where r is NaN
+#endif
 }
 
 // keys, values: [n]; queries, g, dz: [m]; c: [n, m], read where has_c; inverse: 1 / |sigma|.
