@@ -3,6 +3,8 @@
 // by the memory report.  AFT-simple, -local, -conv: linear (arXiv 2105.14103, table 1); AFT-full, attention: quadratic work,
 // and memory only where the weights are asked for.  The gradient of a table [n, n] of biases is as large as the table.
 
+#include <math.h>
+
 #include "attncl/aft.h"
 #include "attncl/attention.h"
 #include "attncl/gradient.h"
@@ -55,10 +57,18 @@ struct cost {
     double work, memory, training;
 };
 
+// NAN, and the test counts as skipped, where the device ends loops and the graph is refused for that.
 static double arena_of(attncl_graph *g)
 {
     attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
-    ck_ok(attncl_graph_memory(g, &report));
+    const attncl_status status = attncl_graph_memory(g, &report);
+
+    if (status != ATTNCL_OK && test_context()->caps.max_loop_iterations) {
+        ck_fails(status, ATTNCL_ERR_UNSUPPORTED, "loop iterations, the device stops at");
+        test_skip("%s", attncl_last_error());
+        return NAN;
+    }
+    ck_ok(status);
     return (double)report.arena_bytes;
 }
 
@@ -109,7 +119,10 @@ static void check_growth(const char *what, enum mix mix, double ratio, int power
 LOOP_TEST(work_and_memory_grow_as_claimed, 0, N_MIXES)
 {
     const enum mix mix = (enum mix)_i;
-    const struct cost once = cost_of(mix, T), twice = cost_of(mix, 2 * T);
+    const struct cost once = cost_of(mix, T);
+    if (isnan(once.memory + once.training))
+        return;
+    const struct cost twice = cost_of(mix, 2 * T);
 
     check_growth("operations", mix, twice.work / once.work, claims[mix].work);
     check_growth("memory", mix, twice.memory / once.memory, claims[mix].memory);

@@ -151,7 +151,8 @@ LOOP_TEST(scores_are_near_those_of_f32, 0, N_FORMS)
     attncl_decoder *wide = open_decoder(model, ATTNCL_F32);
 
     fill_tokens(tokens);
-    for (int t = 0; t < (on_simulator() ? 4 : !test_has_full_sizes() ? 40 : LONGEST); ++t) {
+    // gMLP's rows move scores enough after 10 steps.
+    for (int t = 0; t < (on_simulator() ? 12 : !test_has_full_sizes() ? 40 : LONGEST); ++t) {
         ck_ok(attncl_decoder_step(narrow, tokens + t * BATCH, got));
         ck_ok(attncl_decoder_step(wide, tokens + t * BATCH, want));
         for (int i = 0; i < ROW; ++i)
