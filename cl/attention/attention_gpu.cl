@@ -31,10 +31,14 @@
 #include "attention/attention_gpu.clh"
 #include "common/softcap.clh"
 
-// Leaves the loop over tiles, whose end is set.  Where a loop has two exits, clang keeps its sums twice: 253 of RDNA 2's 256
-// registers at NE 4, in place of 165.  ptxas needs fewer for a break, but of many sums.
+// Leaves the loop over tiles j0 .. to.  clang keeps the sums twice where the loop has two exits: 253 of RDNA 2's 256 registers
+// at NE 4, in place of 163.  With fewer sums ptxas needs fewer registers for a break.
 #if NE > 2
-#define STOP continue
+#define STOP                                                                                       \
+    {                                                                                              \
+        j0 = to;                                                                                   \
+        continue;                                                                                  \
+    }
 #else
 #define STOP break
 #endif
@@ -219,7 +223,7 @@ KERNEL void attention_gpu_fwd(FORWARD_PARAMS)
     const long n_rows = (long)get_num_groups(0) * n_queries;
     const int from = max(first_key(&visible, i0) / BC * BC, split * split_keys);
     const int last = end_key(&visible, i0 + count - 1);
-    int to = whole ? last : min(last, (split + 1) * split_keys);
+    const int to = whole ? last : min(last, (split + 1) * split_keys);
     const struct weight_mask dropped = WEIGHT_MASK_OF(head);
     float row_max[4], total[4];
     float4 sums[4][NE];
@@ -234,10 +238,8 @@ KERNEL void attention_gpu_fwd(FORWARD_PARAMS)
     for (int j0 = from; j0 < to; j0 += BC) {
         const int item = ITEM_AT(j0, width);
         float s[4][4];
-        if (BY_LENGTHS && j0 >= x.reach && !masked_keys_count(item, &x, row_max)) {
-            to = j0;
+        if (BY_LENGTHS && j0 >= x.reach && !masked_keys_count(item, &x, row_max))
             STOP;
-        }
         if (!score_tile(item, &x, &visible, j0, s))
             continue;
         absorb_tile(item, &x, &dropped, j0, s, row_max, total, sums);
