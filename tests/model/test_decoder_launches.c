@@ -169,7 +169,9 @@ TABLE_TEST(programs_before_the_first_step, starts)
     ck_assert_msg(n_built <= starts[_i].step, "%zu programs", (size_t)n_built);
     // 531 where each of the 65 weights is squared, summed, scaled and updated by itself.
     const size_t n = attncl__graph_program(trainer->graphs[0].graph)->command_list.n_commands;
-    ck_assert_msg(n <= starts[_i].commands, "%zu commands", n);
+    // Where a device ends loops, long sums of GEMMs are several commands.
+    const size_t split_sums = ctx->caps.max_loop_iterations ? 85 : 0;
+    ck_assert_msg(n <= starts[_i].commands + split_sums, "%zu commands", n);
     attncl_trainer_destroy(trainer);
     ck_ok(attncl_context_destroy(ctx));
 }
