@@ -74,7 +74,7 @@ static const struct tensor_desc *find_input(const struct op_class *cls, const st
 }
 
 // Before infer: an output like an input, and the types of those whose letters infer may set.
-static attncl_status begin_output(const struct op_class *cls, struct op_sig *sig, int i)
+static attncl_status prepare_output(const struct op_class *cls, struct op_sig *sig, int i)
 {
     const struct op_arg *const arg = &cls->out[i];
     struct tensor_desc *const out = &sig->out[i];
@@ -96,7 +96,7 @@ static attncl_status infer(const struct op_class *cls, struct op_sig *sig)
 {
     TRY(match_inputs(cls, sig));
     for (int i = 0; i < cls->n_out; ++i)
-        TRY(begin_output(cls, sig, i));
+        TRY(prepare_output(cls, sig, i));
     if (cls->infer)
         TRY(cls->infer(sig));
     for (int i = 0; i < cls->n_out; ++i) {

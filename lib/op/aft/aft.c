@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
 // Attention-free mixing (Zhai et al. 2021, arXiv 2105.14103): AFT-local with a table of position
-// biases, AFT-conv (eq. 6) with biases of each head by distance.
+// biases, AFT-conv (eq. 6) with one bias per head and distance.
 //
 //   y_i = sigmoid(q_i) sum_j p_ij v_j,   p_ij = softmax over visible j of (w_ij + k_j), per batch
 //   entry and channel
 //
 // Table: w is [n, n], read where |i - j| < window, else 0; each channel has its own keys.
-// Per head: channel c belongs to head c / (C / H), which has one key a row; w is
+// Per head: channel c belongs to head c / (C / H), which has one key per row; w is
 // filter[head, j - i + (s - 1) / 2] where that exists, else 0.  The paper subtracts 1 from e^w in
-// the window and adds the sum of all; here each head is AFT-local of its channels.
+// the window and adds the sum over all rows; here each head is AFT-local over its channels.
 //
-// Rows whose bias is 0 enter as sums of whole blocks, so that the cost is O(T window) per channel;
-// a mask makes it O(T^2).  Channels are split into blocks that run one after another in the same
-// scratch (aft_channel_block.c).
+// Rows without a bias are added as sums of whole blocks, so the cost is O(T window) per channel; a
+// mask makes it O(T^2).  Blocks of channels run one after another and share the scratch
+// (aft_channel_block.c).
 
 #include "op/aft/aft.h"
 
@@ -53,7 +53,7 @@ attncl_status attncl__aft_check_state(const struct op_sig *sig, int keys, int64_
 
 attncl_status attncl__aft_infer(struct op_sig *sig)
 {
-    const struct aft_fwd_params *params = sig->params; // and of the backward op
+    const struct aft_fwd_params *params = sig->params; // the backward op's begin alike
     const struct tensor_desc *mask = &sig->in[AFT_IN_MASK];
 
     REQUIRE(params->window >= 0, ATTNCL_ERR_ARGUMENT, "window is %d, at least 0", params->window);
@@ -70,7 +70,7 @@ static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     *bytes_ret = 0;
     if (attncl__desc_count(&sig->in[AFT_IN_Q]) > 0)
-        *bytes_ret = (size_t)attncl__aft_tiling(sig).block_floats * sizeof(float);
+        *bytes_ret = (size_t)attncl__aft_choose_tiling(sig).block_floats * sizeof(float);
     return ATTNCL_OK;
 }
 
@@ -78,12 +78,12 @@ static attncl_status launch_series(struct launcher *l, const struct op_call *cal
                                    const struct aft_tiling *p, int64_t head, int64_t b)
 {
     const int64_t width = p->heads * p->channels;
-    struct aft_channel_block s = attncl__aft_forward(call, p, head, b);
+    struct aft_channel_block s = attncl__aft_forward_block(call, p, head, b);
 
     s.target[0] = attncl__aft_input(call, p, AFT_IN_Q, head, b);
-    s.to = (struct aft_matrix){call->out[0], b * width + head * p->channels, width};
-    s.to_too = call->out[1];
-    s.keep = attncl__desc_present(&call->sig.out[1]);
+    s.result = (struct aft_matrix){call->out[0], b * width + head * p->channels, width};
+    s.second_result = call->out[1];
+    s.save_log = attncl__desc_present(&call->sig.out[1]);
     for (; s.lane0 < p->lanes; s.lane0 += p->block_lanes) {
         s.lanes = p->lanes - s.lane0 < p->block_lanes ? p->lanes - s.lane0 : p->block_lanes;
         TRY(attncl__aft_launch_channel_block(l, &s));
@@ -93,17 +93,17 @@ static attncl_status launch_series(struct launcher *l, const struct op_call *cal
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    struct aft_tiling p = attncl__aft_tiling(&call->sig);
+    struct aft_tiling p = attncl__aft_choose_tiling(&call->sig);
 
     TRY(attncl__check_loops(l->caps, "attention-free mixing", p.iterations));
-    attncl__aft_fit(l, &p, false);
+    attncl__aft_fit_work_groups(l, &p, false);
     for (int64_t head = 0; head < p.heads; ++head)
         for (int64_t b = 0; b < p.entries; ++b)
             TRY(launch_series(l, call, &p, head, b));
     return ATTNCL_OK;
 }
 
-// A pair of rows inside the window: weight times (1, v), added; each element: two exponentials.
+// Per pair of rows inside the window: weight times (1, v), added.  Per element: two exponentials.
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     const struct aft_variant variant = attncl__aft_variant(sig);

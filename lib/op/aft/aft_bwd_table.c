@@ -6,8 +6,8 @@
 
 enum { PAIR_QUERIES = 8 }; // QUERIES of cl/aft/aft_bwd_gpu_pairs.cl
 
-// CPU variant.  A work-item takes at most so many lanes at a time and blocks (BLOCKS of the kernel); a core has so many
-// work-items; factors stay in a core's second-level cache beside the keys of a tile.
+// CPU variant.  MAX_CHUNK lanes at a time and MAX_BLOCKS blocks (the kernel's BLOCKS) at most per
+// work-item.  FACTOR_BYTES leaves a tile's keys space in a core's second-level cache.
 enum { MAX_CHUNK = 16, MAX_BLOCKS = 8, ITEMS_PER_CORE = 8, FACTOR_BYTES = 256 << 10 };
 
 #define TABLE_TENSORS(s)                                                                           \
@@ -23,14 +23,14 @@ static attncl_status launch_keys(struct launcher *l, const struct aft_channel_bl
     const int64_t groups = ceil_div(f->lanes, AFT_SOURCE_GROUP);
     struct arg_list args = {.n = 0};
 
-    attncl__aft_put_sources(&args, f);
+    attncl__aft_add_source_args(&args, f);
     arg_list_add(&args, ARGS(arg_mem(f->scratch), arg_i64(ranges_at), AFT_RANGE(f)));
     return attncl__launch(l, &spec,
                           vectors > 0 ? grid_2d(vectors, groups, 1, 1) : grid_1d(groups, 1),
                           args.arg, args.n);
 }
 
-// Shape of the table's work-items.
+// Lanes at a time, and row blocks, of a work-item.
 struct table_tiling {
     int64_t chunk, blocks;
 };
@@ -55,7 +55,7 @@ static struct table_tiling tile_table(const struct device_caps *caps, const stru
     return t;
 }
 
-attncl_status attncl__aft_bwd_table(struct launcher *l, const struct aft_series *s)
+attncl_status attncl__aft_bwd_launch_table(struct launcher *l, const struct aft_series *s)
 {
     const struct aft_channel_block *f = &s->forward;
     const struct aft_tiling *p = f->p;
@@ -75,7 +75,7 @@ attncl_status attncl__aft_bwd_table(struct launcher *l, const struct aft_series 
                                arg_local(factor_bytes(p, &t))));
 }
 
-attncl_status attncl__aft_bwd_pairs(struct launcher *l, const struct aft_series *s)
+attncl_status attncl__aft_bwd_launch_pairs(struct launcher *l, const struct aft_series *s)
 {
     const struct aft_channel_block *f = &s->forward;
     const struct aft_tiling *p = f->p;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What both variants need to launch a channel block: arguments, and the scan of block sums.
+// Launching a channel block, for both variants: arguments, and the scan of block sums.
 
 #include "op/aft/aft.h"
 
@@ -14,22 +14,22 @@ struct kspec attncl__aft_spec(const struct aft_tiling *p, const char *file, cons
     return spec;
 }
 
-void attncl__aft_put_sources(struct arg_list *to, const struct aft_channel_block *s)
+void attncl__aft_add_source_args(struct arg_list *to, const struct aft_channel_block *s)
 {
     for (int i = 0; i < (s->backward ? 4 : 2); ++i)
         arg_list_add(to, ARGS(AFT_MATRIX(s->source[i])));
 }
 
-void attncl__aft_put_targets(struct arg_list *to, const struct aft_channel_block *s)
+void attncl__aft_add_target_args(struct arg_list *to, const struct aft_channel_block *s)
 {
     for (int i = 0; i < (s->backward ? 2 : 1); ++i)
         arg_list_add(to, ARGS(AFT_MATRIX(s->target[i])));
-    arg_list_add(to, ARGS(arg_mem(s->to.span)));
+    arg_list_add(to, ARGS(arg_mem(s->result.span)));
     if (s->backward)
-        arg_list_add(to, ARGS(arg_i64(s->to_at), arg_mem(s->to_too)));
+        arg_list_add(to, ARGS(arg_i64(s->result_offset), arg_mem(s->second_result)));
     else
-        arg_list_add(to, ARGS(arg_mem(s->to_too), arg_i32(s->keep)));
-    arg_list_add(to, ARGS(arg_i64(s->to.start), arg_i64(s->to.stride)));
+        arg_list_add(to, ARGS(arg_mem(s->second_result), arg_i32(s->save_log)));
+    arg_list_add(to, ARGS(arg_i64(s->result.start), arg_i64(s->result.stride)));
 }
 
 struct aft_matrix attncl__aft_input(const struct op_call *call, const struct aft_tiling *p, int i,
@@ -43,8 +43,9 @@ struct aft_matrix attncl__aft_input(const struct op_call *call, const struct aft
                                p->folded ? p->channels : row};
 }
 
-struct aft_channel_block attncl__aft_forward(const struct op_call *call, const struct aft_tiling *p,
-                                             int64_t head, int64_t b)
+struct aft_channel_block attncl__aft_forward_block(const struct op_call *call,
+                                                   const struct aft_tiling *p, int64_t head,
+                                                   int64_t b)
 {
     const struct tensor_desc *mask = &call->sig.in[AFT_IN_MASK];
     struct aft_channel_block s = {
@@ -75,7 +76,7 @@ struct aft_sums_layout attncl__aft_sums_layout(const struct aft_channel_block *s
                   : (struct aft_sums_layout){1, s->lanes, 0, p->blocks * 3 * s->lanes};
 }
 
-attncl_status attncl__aft_scan(struct launcher *l, const struct aft_channel_block *s)
+attncl_status attncl__aft_launch_scan(struct launcher *l, const struct aft_channel_block *s)
 {
     const struct aft_tiling *p = s->p;
     const struct aft_sums_layout at = attncl__aft_sums_layout(s);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// Attention-free mixing, CPU variant: sources packed by lanes of channels, scan, weights packed once
-// for all channels, mix (cl/aft/aft_cpu_*.cl).  Weights that would take much memory are packed for
-// some target rows at a time.
+// Attention-free mixing, CPU variant (cl/aft/aft_cpu_*.cl): pack the sources by lanes of channels,
+// scan, pack the weights once for all channels, mix.  Weights too large for the scratch are packed
+// for some target rows at a time.
 
 #include "op/aft/aft.h"
 
-attncl_status attncl__aft_sources(struct launcher *l, const struct aft_channel_block *s)
+attncl_status attncl__aft_launch_packing(struct launcher *l, const struct aft_channel_block *s)
 {
     const struct aft_tiling *p = s->p;
     struct kspec spec = attncl__aft_spec(p, "aft/aft_cpu_sources.cl", "aft_cpu_sources");
     struct arg_list args = {.n = 0};
 
     kspec_int(&spec, "BACKWARD", s->backward);
-    attncl__aft_put_sources(&args, s);
+    attncl__aft_add_source_args(&args, s);
     arg_list_add(&args, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
                              arg_i64(p->before_at), AFT_RANGE(s)));
     return attncl__launch(l, &spec, grid_2d(p->panels, ceil_div(s->lanes, AFT_SOURCE_GROUP), 1, 1),
@@ -29,7 +29,7 @@ static struct kspec mix_spec(const struct aft_channel_block *s, const char *file
     return spec;
 }
 
-// The weights of target blocks from block0 on.
+// Packs the weights of target blocks [block0, block0 + count).
 static attncl_status launch_weights(struct launcher *l, const struct aft_channel_block *s,
                                     int64_t block0, int64_t count)
 {
@@ -50,8 +50,8 @@ static attncl_status launch_mix(struct launcher *l, const struct aft_channel_blo
     struct arg_list args = {.n = 0};
 
     kspec_int(&spec, "BACKWARD", s->backward);
-    attncl__aft_put_targets(&args, s);
-    attncl__aft_put_sources(&args, s);
+    attncl__aft_add_target_args(&args, s);
+    attncl__aft_add_source_args(&args, s);
     arg_list_add(&args, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
                              arg_i64(p->before_at), arg_i64(p->after_at), arg_i64(p->weights_at),
                              arg_i64(p->pitch), arg_i32(block0), arg_i32(count), AFT_BIAS(s),
@@ -62,17 +62,17 @@ static attncl_status launch_mix(struct launcher *l, const struct aft_channel_blo
         args.arg, args.n);
 }
 
-attncl_status attncl__aft_cpu(struct launcher *l, const struct aft_channel_block *s)
+attncl_status attncl__aft_launch_cpu(struct launcher *l, const struct aft_channel_block *s)
 {
     const struct aft_tiling *p = s->p;
     const int64_t fit = p->weight_rows / AFT_ROWS;
 
-    TRY(attncl__aft_sources(l, s));
+    TRY(attncl__aft_launch_packing(l, s));
     if (!p->masked)
-        TRY(attncl__aft_scan(l, s));
+        TRY(attncl__aft_launch_scan(l, s));
     for (int64_t block0 = 0; block0 < p->blocks; block0 += fit) {
         const int64_t left = p->blocks - block0, count = left < fit ? left : fit;
-        // The first channel block's weights serve the others.
+        // All channel blocks share the weights if they fit at once.
         if (s->lane0 == 0 || p->blocks > fit)
             TRY(launch_weights(l, s, block0, count));
         TRY(launch_mix(l, s, block0, count));

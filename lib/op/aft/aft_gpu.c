@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT
 //
-// Attention-free mixing, GPU variant: a table of tile configurations by vendor, and the
-// launches.
+// Attention-free mixing, GPU variant: tile configurations by vendor, and the launches.
 //
 // Without a mask: block sums (aft_gpu_blocks), scan, weights once for all channels
-// (aft_gpu_weights), the sources inside the window as a product (aft_gpu_band), and what that has
-// flagged by running maxima (aft_gpu_rows).  The last alone does masks.  Weights that would take
-// much memory are computed for some target rows at a time.
+// (aft_gpu_weights), the sources inside the window as a product (aft_gpu_band), then the rows that
+// aft_gpu_band flagged, with running maxima (aft_gpu_rows).  With a mask: aft_gpu_rows only.
+// Weights too large for the scratch are computed for some target rows at a time.
 
 #include "op/aft/aft.h"
 
-// Per vendor the larger tile first.  NVIDIA's is the fastest of eleven on an H200; the others are from
-// cl/aft/aft_gpu_band.cl's counts and the sources named in docs/dev/kernels.md, not yet measured.
+// For each vendor the larger tile first.  NVIDIA's is the fastest of eleven on an H200; the others
+// follow cl/aft/aft_gpu_band.cl's counts and docs/dev/kernels.md's sources, and are not measured.
 static const struct {
     enum device_vendor vendor; // VENDOR_OTHER: any
     unsigned group_multiple;   // 0: any
     struct aft_tile_config tile;
 } tile_configs[] = {
-    {VENDOR_NVIDIA, 0, {8, 2, 32, 4, 8}},  // 32 sums in a work-item
+    {VENDOR_NVIDIA, 0, {8, 2, 32, 4, 8}},  // 32 sums per work-item
     {VENDOR_AMD, 32, {8, 2, 32, 4, 16}},   // RDNA: 32
     {VENDOR_AMD, 64, {8, 2, 64, 4, 8}},    // GCN, CDNA: 32
     {VENDOR_AMD, 64, {8, 1, 64, 4, 16}},   // 16
@@ -33,8 +32,8 @@ static int row_targets(const struct device_caps *caps)
     return caps->vendor == VENDOR_INTEL ? AFT_TARGETS / 2 : AFT_TARGETS;
 }
 
-// Work-groups for each multiprocessor that keep it busy; pairs of row and lane in a tile that is
-// taken with fewer.
+// Work-groups that keep a compute unit busy.  Tiles of at most SMALL_TILE rows times lanes are used
+// even with fewer.
 enum { GROUPS_PER_UNIT = 2, SMALL_TILE = 32 * 32 };
 
 static size_t tile_work_items(const struct aft_tile_config *r)
@@ -42,7 +41,7 @@ static size_t tile_work_items(const struct aft_tile_config *r)
     return (size_t)(r->tx * r->ty);
 }
 
-// As the kernel declares it.
+// The local memory that the kernel declares.
 static size_t tile_local_bytes(const struct aft_tile_config *r)
 {
     const int lanes = r->tx * r->item_lanes;
@@ -50,7 +49,7 @@ static size_t tile_local_bytes(const struct aft_tile_config *r)
            (size_t)(r->keys * (2 * lanes + r->ty * r->rows) + lanes + r->tx * r->ty);
 }
 
-static bool is_for_device(const struct device_caps *caps, int i)
+static bool tile_suits_device(const struct device_caps *caps, int i)
 {
     return (tile_configs[i].vendor == VENDOR_OTHER || tile_configs[i].vendor == caps->vendor) &&
            (tile_configs[i].group_multiple == 0 ||
@@ -59,8 +58,8 @@ static bool is_for_device(const struct device_caps *caps, int i)
            tile_local_bytes(&tile_configs[i].tile) <= caps->local_bytes;
 }
 
-static bool fills_device(const struct device_caps *caps, const struct aft_tiling *p,
-                         const struct aft_tile_config *r)
+static bool tile_fills_device(const struct device_caps *caps, const struct aft_tiling *p,
+                              const struct aft_tile_config *r)
 {
     const int64_t lanes = (int64_t)r->tx * r->item_lanes, targets = (int64_t)r->ty * r->rows;
     const int64_t steps = p->steps < p->weight_rows ? p->steps : p->weight_rows;
@@ -95,8 +94,8 @@ static const struct aft_tile_config *choose_tile(struct launcher *l, const struc
     for (int round = FILLS_DEVICE; round < N_ROUNDS; ++round)
         for (int i = 0; i < N_TILE_CONFIGS; ++i) {
             const struct aft_tile_config *r = &tile_configs[i].tile;
-            if (!is_for_device(l->caps, i) ||
-                (round == FILLS_DEVICE && !fills_device(l->caps, p, r)))
+            if (!tile_suits_device(l->caps, i) ||
+                (round == FILLS_DEVICE && !tile_fills_device(l->caps, p, r)))
                 continue;
             const struct kspec spec = band_spec(p, r, backward);
             if (attncl__kernel_fits(l, &spec, tile_work_items(r), round < ANY))
@@ -105,7 +104,7 @@ static const struct aft_tile_config *choose_tile(struct launcher *l, const struc
     return NULL;
 }
 
-// Of any kernel but the band's.
+// For all kernels but aft_gpu_band.
 static struct kspec rows_spec(const struct launcher *l, const struct aft_tiling *p, bool backward,
                               const char *kernel)
 {
@@ -117,7 +116,7 @@ static struct kspec rows_spec(const struct launcher *l, const struct aft_tiling 
     return spec;
 }
 
-void attncl__aft_gpu_fit(struct launcher *l, struct aft_tiling *p, bool backward)
+void attncl__aft_gpu_fit_work_groups(struct launcher *l, struct aft_tiling *p, bool backward)
 {
     struct kspec spec = rows_spec(l, p, backward, "aft_gpu_rows");
 
@@ -138,7 +137,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct aft_channel_
     const struct kspec spec = rows_spec(l, p, s->backward, "aft_gpu_blocks");
     struct arg_list args = {.n = 0};
 
-    attncl__aft_put_sources(&args, s);
+    attncl__aft_add_source_args(&args, s);
     arg_list_add(&args, ARGS(arg_mem(s->scratch), AFT_RANGE(s)));
     return attncl__launch(l, &spec,
                           grid_2d(ceil_div(s->lanes, (int64_t)p->local), p->blocks, p->local, 1),
@@ -172,8 +171,8 @@ static attncl_status launch_band(struct launcher *l, const struct aft_channel_bl
 
         if (s->lane0 == 0 || p->steps > p->weight_rows)
             TRY(launch_weights(l, s, row0, count));
-        attncl__aft_put_targets(&args, s);
-        attncl__aft_put_sources(&args, s);
+        attncl__aft_add_target_args(&args, s);
+        attncl__aft_add_source_args(&args, s);
         arg_list_add(&args, ARGS(arg_mem(s->scratch), arg_i64(p->flags_at), arg_i32(row0),
                                  arg_i64(p->weights_at), arg_i32(p->pitch), AFT_RANGE(s),
                                  arg_i32(p->window), arg_i32(s->causal)));
@@ -192,8 +191,8 @@ static attncl_status launch_rows(struct launcher *l, const struct aft_channel_bl
     const struct kspec spec = rows_spec(l, p, s->backward, "aft_gpu_rows");
     struct arg_list args = {.n = 0};
 
-    attncl__aft_put_targets(&args, s);
-    attncl__aft_put_sources(&args, s);
+    attncl__aft_add_target_args(&args, s);
+    attncl__aft_add_source_args(&args, s);
     arg_list_add(&args,
                  ARGS(arg_mem(s->scratch), arg_i64(p->flags_at), arg_i32(band ? band->rows : 0),
                       arg_i32(band ? band->tx * band->item_lanes : 0), AFT_BIAS(s), AFT_RANGE(s),
@@ -204,11 +203,11 @@ static attncl_status launch_rows(struct launcher *l, const struct aft_channel_bl
                           args.arg, args.n);
 }
 
-attncl_status attncl__aft_gpu(struct launcher *l, const struct aft_channel_block *s)
+attncl_status attncl__aft_launch_gpu(struct launcher *l, const struct aft_channel_block *s)
 {
     if (!s->p->masked) {
         TRY(launch_blocks(l, s));
-        TRY(attncl__aft_scan(l, s));
+        TRY(attncl__aft_launch_scan(l, s));
     }
     if (s->p->tile)
         TRY(launch_band(l, s));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What decoding with AFT-local or AFT-conv keeps of a prompt: the state that steps 0 .. t of
-// aft_step.c would leave, from all keys and values at once (cl/aft/aft_prefill.cl).  Rings of 16 bits: keys and
-// values are given rounded, since those that have left the window were.
+// Decoding state of a prompt for AFT-local and AFT-conv: the state that steps 0 .. t of aft_step.c
+// would leave, from all keys and values at once (cl/aft/aft_prefill.cl).  With 16-bit rings the
+// caller rounds keys and values first, as those that have left the window were rounded.
 
 #include "op/aft/aft.h"
 #include "op/row_launch.h"
@@ -33,7 +33,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const int64_t row = fold ? all : v->dim[2], channels = row / heads;
     const int64_t batch = fold ? 1 : v->dim[1];
     const unsigned vw = cpu ? l->caps->vector_width : 1;
-    const size_t local = cpu ? 1 : attncl__aft_step_group(l->caps);
+    const size_t local = cpu ? 1 : attncl__aft_step_group_size(l->caps);
     struct kspec spec = kspec_begin("aft/aft_prefill.cl", "aft_prefill_fwd");
 
     kspec_set_vw_ls(&spec, vw, local);
@@ -61,7 +61,7 @@ const struct op_class attncl__op_aft_prefill_fwd = {
                 {"values", SAME_TYPE | STATE, "W A"}),
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .flop = "20TBC", // each key: its exponential, and the sums
+    .flop = "20TBC", // per key: its exponential, and the sums
     .moved =
         {[IN_K] = "2TBC", [IN_LAST] = "0", [IN_SUMS] = "0", [IN_KEYS] = "0", [IN_VALUES] = "0"},
 };

@@ -4,9 +4,9 @@
 //
 //   y = sigmoid(q) sum_j p_j v_j,   p_j = softmax over j <= t of (w(t, j) + k_j)
 //
-// State: (maximum, denominator, numerator) of the keys that have left the window, and the last
-// `window` keys and values in two rings, rounded to their type: F32, F16 or BF16.  The position is read on the device, so that one compiled
-// step serves every position (cl/aft/aft_step.cl).
+// State: (maximum, denominator, numerator) over the keys that have left the window, and the last
+// `window` keys and values in two rings of type F32, F16 or BF16.  The position is read on the
+// device, so one compiled step serves every position (cl/aft/aft_step.cl).
 
 #include "op/aft/aft.h"
 #include "op/row_launch.h"
@@ -30,18 +30,18 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__aft_check_state(sig, IN_KEYS, window_of(sig));
 }
 
-size_t attncl__aft_step_group(const struct device_caps *caps)
+size_t attncl__aft_step_group_size(const struct device_caps *caps)
 {
     const size_t wanted = caps->group_multiple > 32 ? caps->group_multiple : 32;
     return wanted < caps->max_group ? wanted : caps->max_group;
 }
 
-// What is mixed; *n_ret: positions there may be.
+// *n_ret: the limit of positions.
 static struct aft_variant variant_of(const struct op_sig *sig, int64_t *n_ret)
 {
     const struct aft_step_fwd_params *p = sig->params;
     const struct tensor_desc *w = &sig->in[IN_BIAS];
-    const bool biased = attncl__desc_present(w) && p->window > 0; // else keys need no ring
+    const bool biased = attncl__desc_present(w) && p->window > 0; // otherwise no ring is needed
 
     *n_ret = biased && !p->per_head ? w->dim[0] : INT32_MAX;
     if (p->per_head)
@@ -60,7 +60,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const int64_t all = q->dim[0] * q->dim[1], heads = variant.heads > 0 ? variant.heads : 1;
     const int64_t row = fold ? all : q->dim[1], channels = row / heads;
     const unsigned vw = cpu ? l->caps->vector_width : 1;
-    const size_t local = cpu ? 1 : attncl__aft_step_group(l->caps);
+    const size_t local = cpu ? 1 : attncl__aft_step_group_size(l->caps);
     struct kspec spec = kspec_begin("aft/aft_step.cl", "aft_step_fwd");
     kspec_set_vw_ls(&spec, vw, local);
     kspec_int(&spec, "PER_HEAD", variant.heads > 0);
@@ -68,7 +68,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 
     if (all == 0)
         return ATTNCL_OK;
-    TRY(attncl__check_loops(l->caps, spec.kernel, 2 * variant.window + 8)); // of keys in the ring
+    TRY(attncl__check_loops(l->caps, spec.kernel, 2 * variant.window + 8)); // over the ring's keys
     const int64_t lanes = ceil_div(channels, vw) * (all / row);
     return attncl__launch(
         l, &spec, grid_2d(ceil_div(lanes, (int64_t)local), heads, local, 1),
@@ -80,7 +80,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
              arg_i32(lanes), arg_i32(variant.window)));
 }
 
-// Each key of the window: its exponential, and the sums.
+// Per key in the window: its exponential, and the sums.
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     const double count = (double)attncl__desc_count(&sig->out[0]);

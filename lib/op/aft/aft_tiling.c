@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Tiling of the mixing op.  Channel blocks are small to fit caches and to bound scratch, and run
-// one after another.
+// Tiling of the mixing op.  Channel blocks are small, to fit caches and to bound the scratch, and
+// run one after another.
 
 #include "op/aft/aft.h"
 
-// Scratch of a channel block: its target, its maximum, and the minimum of lanes of a block.
+// Scratch of a channel block: target and maximum size; multiple and minimum of its lanes.
 enum {
     CHANNEL_BLOCK_BYTES = 2 << 20,
     MAX_CHANNEL_BLOCK_BYTES = 12 << 20,
@@ -13,29 +13,27 @@ enum {
     MIN_CHANNEL_BLOCK_LANES = 4
 };
 
-// Lanes and target blocks of a work-item: blocks share the sources, which the first one brings into
-// the caches.
+// Lanes and target blocks per work-item.  The blocks share sources, which the first one caches.
 enum { MAX_GROUP = 16, MAX_ITEM_BLOCKS = 8, ITEMS_PER_CORE = 8 };
 
-// Scratch of the CPU variant: what channel blocks leave of it holds the weights of as many rows as
-// fit, at least of a work-item's.  AFT_HEADER floats come before a block's weights; vectors may
-// write beyond these.
+// CPU variant's scratch: after the channel blocks come the weights of as many rows as fit, at least
+// a work-item's.  AFT_HEADER floats precede a block's weights; vectors may write past their end.
 enum { CPU_SCRATCH_BYTES = 16 << 20, AFT_HEADER = 32 };
 
-enum { GPU_GROUP = 64 }; // neighbouring channels read together
+enum { GPU_GROUP = 64 }; // neighbouring channels, for coalesced reads
 
-// Scratch of the GPU variant besides the channel blocks': the weights of as many rows as fit, at
-// least a tile where that is no more than a channel block.
+// GPU variant's scratch besides the channel blocks: the weights of as many rows as fit, at least one
+// tile's unless that exceeds a channel block.
 enum { WEIGHT_BYTES = 3 << 20 };
 
-static bool contiguous(const struct op_sig *sig)
+static bool has_contiguous_inputs(const struct op_sig *sig)
 {
     return attncl__desc_contiguous(&sig->in[AFT_IN_Q]) &&
            attncl__desc_contiguous(&sig->in[AFT_IN_K]) &&
            attncl__desc_contiguous(&sig->in[AFT_IN_V]);
 }
 
-static size_t group_of(size_t max_group)
+static size_t gpu_group_size(size_t max_group)
 {
     size_t local = 1;
 
@@ -44,13 +42,13 @@ static size_t group_of(size_t max_group)
     return local;
 }
 
-// Sums of blocks alone.  On CPUs an odd number of vectors: lanes do not share cache sets.
+// Only block sums.  On CPUs a lane takes an odd number of vectors, so lanes share no cache sets.
 static void tile_simple(struct aft_tiling *p, size_t max_group)
 {
     const int64_t rows = p->cpu ? AFT_SIMPLE_ROWS : AFT_BLOCK;
     const int64_t group = p->cpu ? AFT_SIMPLE_GROUP : GPU_GROUP;
 
-    p->local = p->cpu ? 1 : group_of(max_group);
+    p->local = p->cpu ? 1 : gpu_group_size(max_group);
     p->blocks = ceil_div(p->steps, rows) + 1;
     p->after_at = p->blocks * 3 * p->vw;
     p->lane_floats = 2 * p->after_at + (p->cpu ? p->vw : 0);
@@ -63,14 +61,14 @@ static void tile_simple(struct aft_tiling *p, size_t max_group)
     p->block_floats = p->block_lanes * p->lane_floats;
     p->iterations = 2 * rows * (p->cpu ? AFT_SIMPLE_GROUP : 1);
     if (p->iterations < 2 * p->blocks)
-        p->iterations = 2 * p->blocks; // the scan's
+        p->iterations = 2 * p->blocks; // of the scan
 }
 
 static void tile_cpu_channels(struct aft_tiling *p, const int *tuned)
 {
     const int64_t packed = p->blocks * AFT_ROWS * 2 * p->vw, sums = p->blocks * 3 * p->vw;
-    const int64_t page = 1024,
-                  off_page = 160; // floats: lanes a multiple of 4 KiB apart would share cache sets
+    // In floats: lanes a multiple of 4 KiB apart would share cache sets.
+    const int64_t page = 1024, off_page = 160;
 
     p->panels = ceil_div(p->blocks, AFT_PANEL);
     p->ranges_at = packed;
@@ -93,8 +91,8 @@ static void tile_cpu_channels(struct aft_tiling *p, const int *tuned)
         p->block_lanes = p->lanes;
 }
 
-// Source blocks inside the window of a block of target rows, at the most.
-static int64_t count_reached(const struct aft_tiling *p)
+// Upper bound of source blocks inside the window of a block of target rows.
+static int64_t count_source_blocks(const struct aft_tiling *p)
 {
     const int64_t window = p->window > 1 ? p->window : 1;
     const int64_t blocks = (window + AFT_ROWS - 2) / AFT_ROWS + 1 + ceil_div(window - 1, AFT_ROWS);
@@ -104,7 +102,7 @@ static int64_t count_reached(const struct aft_tiling *p)
 
 static void tile_cpu_weights(struct aft_tiling *p)
 {
-    const int64_t reached = count_reached(p);
+    const int64_t reached = count_source_blocks(p);
 
     p->pitch = AFT_HEADER + (reached * AFT_ROWS + p->vw) * AFT_ROWS + (p->masked ? reached : 0);
     p->weights_at = p->block_lanes * p->lane_floats;
@@ -126,16 +124,16 @@ static void tile_cpu_group(struct aft_tiling *p, unsigned cores, const int *tune
         p->item_blocks = (p->item_blocks + 1) / 2;
 }
 
-// A pass does `each` for every block of `rows` that a block of targets reaches.
+// A pass runs `each` iterations for every block of `rows` inside a target block's window.
 static int64_t count_iterations(const struct aft_tiling *p, int64_t rows, int64_t each)
 {
     const int64_t window = ceil_div(2 * p->window, rows) + 2;
     const int64_t max = each * (p->masked || window > p->blocks ? p->blocks : window);
 
-    return max > 2 * p->blocks ? max : 2 * p->blocks; // the scan's
+    return max > 2 * p->blocks ? max : 2 * p->blocks; // at least the scan's
 }
 
-// Packing weights, or adding element by element in all lanes.
+// The larger loop: packing weights, or adding element by element in all lanes.
 static int64_t count_cpu_iterations(const struct aft_tiling *p)
 {
     enum { PACK = 4 * AFT_ROWS * AFT_ROWS, ADD = 3 * AFT_ROWS * AFT_ROWS + 2 * AFT_ROWS };
@@ -162,7 +160,7 @@ static void tile_cpu(struct aft_tiling *p, const struct device_caps *caps)
 }
 
 // Keys inside the window of AFT_BLOCK rows, in whole blocks.
-static int64_t find_pitch(const struct aft_tiling *p)
+static int64_t gpu_weight_pitch(const struct aft_tiling *p)
 {
     const int64_t window = p->window > 1 ? p->window : 1;
     const int64_t blocks = ceil_div(2 * window + AFT_BLOCK - 3, AFT_BLOCK) + 1;
@@ -170,13 +168,13 @@ static int64_t find_pitch(const struct aft_tiling *p)
     return AFT_BLOCK * (blocks < p->blocks ? blocks : p->blocks);
 }
 
-// Without a mask: sums before and after each block and its range, flags, weights.
+// Scratch, without a mask: sums before and after each block, the block's range, flags, weights.
 static void tile_gpu(struct aft_tiling *p, size_t max_group)
 {
     const int64_t lane_floats = p->blocks * (2 * 3 + 2);
 
     p->iterations = count_iterations(p, AFT_BLOCK, AFT_BLOCK * (2 * AFT_TARGETS + 4));
-    p->local = group_of(max_group);
+    p->local = gpu_group_size(max_group);
     p->block_lanes = p->lanes;
     if (p->masked)
         return;
@@ -185,7 +183,7 @@ static void tile_gpu(struct aft_tiling *p, size_t max_group)
     if (p->block_lanes > max_lanes)
         p->block_lanes = max_lanes;
 
-    p->pitch = find_pitch(p);
+    p->pitch = gpu_weight_pitch(p);
     const int64_t row_floats = p->pitch + 1, all = ceil_div(p->steps, AFT_TILE);
     const int64_t tile_bytes = (int64_t)sizeof(float) * row_floats * AFT_TILE;
     const int64_t fit = WEIGHT_BYTES > tile_bytes               ? WEIGHT_BYTES / tile_bytes
@@ -222,12 +220,12 @@ struct aft_variant attncl__aft_variant(const struct op_sig *sig)
     return variant;
 }
 
-struct aft_tiling attncl__aft_tiling(const struct op_sig *sig)
+struct aft_tiling attncl__aft_choose_tiling(const struct op_sig *sig)
 {
     const struct aft_variant variant = attncl__aft_variant(sig);
     const struct tensor_desc *q = &sig->in[AFT_IN_Q], *mask = &sig->in[AFT_IN_MASK];
     const bool own_mask = attncl__desc_present(mask) && mask->dim[2] > 1,
-               fold = !own_mask && variant.heads == 0 && contiguous(sig);
+               fold = !own_mask && variant.heads == 0 && has_contiguous_inputs(sig);
     struct aft_tiling p = {
         .variant = variant,
         .cpu = sig->caps->variant == VARIANT_CPU,

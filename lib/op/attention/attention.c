@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
-// Softmax attention, one fused kernel with an online softmax.
+// Softmax attention: one fused kernel with an online softmax.
 //
 //   y_i = sum_j m_ij p_ij v_j,   p_ij = softmax over visible j of s_ij,   s_ij = scale * (q_i . k_j)
 //
-// With a soft cap, s_ij is softcap tanh(s_ij / softcap) instead; then bias_ij and slope (j - i - S + T) are added,
-// but not to the score of a key beyond a length.  m is the mask of dropout, [B, H, T, S], or 1; the
-// weights that are asked for are p.  For the
-// gradients each row's maximum and one over its total are saved: p_ij = exp(s_ij - maximum) / total.
-// That maximum may be a score up to 8 below the largest (SLACK of cl/attention/attention_cpu.cl).
+// With a soft cap, s_ij is softcap tanh(s_ij / softcap) instead.  Then bias_ij and
+// slope (j - i - S + T) are added, except for keys beyond a valid length.  m is the dropout mask,
+// [B, H, T, S], or 1; the optional output of weights is p.
 //
-// q [B, H, T, D], k [B, G, S, D], v [B, G, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Query head h reads
-// key and value head h / (H / G).  Query i is key i + S - T or, with `position`, which is read on the device, key
-// i + position: keys behind the last query's are not there yet.  Keys are first packed into tiles (cl/attention/attention_cpu_pack.cl), then
-// blocks of queries run over them (cl/attention/attention_cpu.cl); the GPU variant reads them where they are
-// (lib/op/attention/attention_gpu.c).
+// For the gradients each row's maximum and 1 / total are saved: p_ij = exp(s_ij - maximum) / total.
+// That maximum may be a score up to 8 below the largest (SLACK in cl/attention/attention_cpu.cl).
+//
+// q [B, H, T, D], k [B, G, S, D], v [B, G, S, E]; y is [T, B, H, E] or [B, T, H, E].  Query head h
+// reads key and value head h / (H / G).  Query i is at key i + S - T or, with the input `position`
+// (read on the device), at key i + position; later keys do not exist yet.  The CPU variant packs
+// keys into tiles (cl/attention/attention_cpu_pack.cl), then runs blocks of queries over them
+// (attention_cpu.cl); the GPU variant reads keys in place (lib/op/attention/attention_gpu.c).
 
 #include "op/attention/attention.h"
 #include "attncl/kinds.h"
@@ -62,7 +63,7 @@ static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     *bytes_ret = 0;
     if (attncl__desc_count(&sig->out[0]) == 0)
         return ATTNCL_OK;
-    TRY(attncl__attention_tiling(sig, &p));
+    TRY(attncl__attention_choose_tiling(sig, &p));
     *bytes_ret =
         sizeof(float) * (size_t)(p.key_floats + p.value_floats + p.row_floats + p.partial_floats);
     return ATTNCL_OK;
@@ -103,17 +104,17 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     struct attention_tiling p;
 
-    TRY(attncl__attention_tiling(&call->sig, &p));
+    TRY(attncl__attention_choose_tiling(&call->sig, &p));
     p.at_position = attncl__desc_present(&call->sig.in[ATT_IN_POSITION]);
     if (p.gpu)
-        return attncl__attention_gpu(l, call, &p);
+        return attncl__attention_launch_gpu(l, call, &p);
     const struct attention_packing packing = {
         .tiles = ATT_IN_K,
         .rows = ATT_IN_V,
         .rows_at = p.key_floats,
         .pitch = p.copy_values ? p.value_pitch : 0,
     };
-    TRY(attncl__attention_pack(l, call, &p, &packing));
+    TRY(attncl__attention_launch_packing(l, call, &p, &packing));
     return launch_blocks(l, call, &p);
 }
 
@@ -138,8 +139,8 @@ static const struct grad_rule fwd_grad[] = {
     },
 };
 
-// Output 1 is p, [B, H, T, S], where it is wanted; output 2 [B, H, T, 2], each row's maximum and
-// one over its total, 0 and 0 where it sees no key, for the gradients.
+// Output 1 is p, [B, H, T, S], if wanted.  Output 2, for the gradients, is each row's maximum and
+// 1 / total, [B, H, T, 2]; both are 0 where a row sees no key.
 const struct op_class attncl__op_attention_fwd = {
     .name = OP_CLASS(attention_fwd),
     .in = OP_IN(ATTENTION_IN(F32 | OPTIONAL), {"position", I32 | OPTIONAL, "1"},
@@ -149,7 +150,7 @@ const struct op_class attncl__op_attention_fwd = {
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .flop = "2BHpD + 2BHpE + 5BHp", // two products of vectors, and the softmax
+    .flop = "2BHpD + 2BHpE + 5BHp", // two products, and the softmax
     .pairs = attncl__attention_pairs,
     .grad = GRAD_RULES(fwd_grad),
 };

@@ -7,12 +7,15 @@
 //   ds_ij = scale slope_ij p_ij (m_ij g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
 //   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i
 //
-// y is the forward op's result, g its gradient, c that of the weights where they are asked for,
-// m the mask of dropout, made again, or 1, slope_ij = 1 - (s_ij / softcap)^2 with a soft cap, or 1.  dk and dv are summed over the query heads that share a key head.
-// CPU variant: one pass over blocks of queries computes all three (cl/attention/attention_bwd_cpu.cl);
-// each work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass
-// for delta, then for some query heads at a time one for dk and dv, which keeps ds, and one for dq
-// (cl/attention/attention_bwd_gpu.cl; by matrix instructions attention_bwd_gpu_mma.cl, each pass where it fits).
+// y is the forward op's result, g its gradient, c the gradient of the weights if they are an output,
+// m the recomputed dropout mask or 1, slope_ij = 1 - (s_ij / softcap)^2 with a soft cap or 1.  dk
+// and dv are summed over the query heads that share a key head.
+//
+// CPU variant: one pass over blocks of queries computes all three gradients
+// (cl/attention/attention_bwd_cpu.cl); each work-item has its own partial sums of dk and dv, which
+// a last pass adds.  GPU variant: a pass for delta, then for some query heads at a time a pass for
+// dk and dv, which keeps ds, and a pass for dq (attention_bwd_gpu.cl, or attention_bwd_gpu_mma.cl
+// where matrix instructions fit).
 
 #include "op/attention/attention.h"
 
@@ -28,7 +31,7 @@ attncl_status attncl__attention_bwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-static bool anything(const struct op_sig *sig)
+static bool has_nonempty_output(const struct op_sig *sig)
 {
     return attncl__desc_count(&sig->out[OUT_DQ]) > 0 || attncl__desc_count(&sig->out[OUT_DK]) > 0 ||
            attncl__desc_count(&sig->out[OUT_DV]) > 0;
@@ -39,9 +42,9 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     struct backward_tiling b;
 
     *bytes_ret = 0;
-    if (!anything(sig))
+    if (!has_nonempty_output(sig))
         return ATTNCL_OK;
-    TRY(attncl__attention_bwd_tiling(sig, &b));
+    TRY(attncl__attention_bwd_choose_tiling(sig, &b));
     *bytes_ret = sizeof(float) * (size_t)b.floats;
     return ATTNCL_OK;
 }
@@ -64,7 +67,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
              arg_local(sizeof(float) * (size_t)b->local)));
 }
 
-// dk or dv, from parts in the scratch, which in the GPU variant have no padding.
+// Sums dk or dv from partial sums in the scratch, which have no padding in the GPU variant.
 static attncl_status launch_sum(struct launcher *l, const struct op_call *call,
                                 const struct backward_tiling *b, int out)
 {
@@ -90,15 +93,15 @@ static attncl_status launch_cpu(struct launcher *l, const struct op_call *call,
                                            .pitch = b->key_pitch};
     const struct attention_packing values = {ATT_IN_V, ATT_IN_V, .tiles_at = b->values_at};
 
-    TRY(attncl__attention_pack(l, call, &b->p, &keys));
-    TRY(attncl__attention_pack(l, call, &b->p, &values));
+    TRY(attncl__attention_launch_packing(l, call, &b->p, &keys));
+    TRY(attncl__attention_launch_packing(l, call, &b->p, &values));
     TRY(launch_blocks(l, call, b));
     TRY(launch_sum(l, call, b, OUT_DK));
     return launch_sum(l, call, b, OUT_DV);
 }
 
-attncl_status attncl__attention_bwd_delta(struct launcher *l, const struct op_call *call,
-                                          const struct attention_tiling *p)
+attncl_status attncl__attention_bwd_launch_delta(struct launcher *l, const struct op_call *call,
+                                                 const struct attention_tiling *p)
 {
     enum { LANES_PER_ROW = 16 };
     const int64_t rows = p->heads * p->n_queries;
@@ -118,22 +121,22 @@ attncl_status attncl__attention_bwd_delta(struct launcher *l, const struct op_ca
 
 enum gpu_output { GPU_DQ, GPU_DK_DV };
 
-// A pass: its kernel, and the rows and columns of the result that a work-group has.
+// A pass: its kernel, and the work-items, result rows and result columns of a work-group.
 struct gpu_pass {
     enum gpu_output output;
     struct kspec spec;
     int64_t group, rows, columns, all_columns;
 };
 
-static void set_pass(struct gpu_pass *pass, const struct backward_tiling *b)
+static void set_common_macros(struct gpu_pass *pass, const struct backward_tiling *b)
 {
-    attncl__attention_gpu_macros(&pass->spec, &b->p, (size_t)pass->group);
+    attncl__attention_set_gpu_macros(&pass->spec, &b->p, (size_t)pass->group);
     kspec_int(&pass->spec, "OUTPUT", pass->output);
     kspec_int(&pass->spec, "KEEP", b->kept_heads > 0);
 }
 
-static void set_fmas(struct gpu_pass *pass, const struct device_caps *caps,
-                     const struct backward_tiling *b)
+static void set_fma_kernel(struct gpu_pass *pass, const struct device_caps *caps,
+                           const struct backward_tiling *b)
 {
     const struct attention_tile_config *r =
         attncl__attention_bwd_tile_config(caps, pass->all_columns);
@@ -142,12 +145,12 @@ static void set_fmas(struct gpu_pass *pass, const struct device_caps *caps,
     pass->rows = 4 * r->ty;
     pass->columns = 4 * r->tx * r->ne;
     pass->spec = kspec_begin("attention/attention_bwd_gpu.cl", "attention_bwd_gpu");
-    set_pass(pass, b);
-    attncl__attention_tile_macros(&pass->spec, r);
+    set_common_macros(pass, b);
+    attncl__attention_set_tile_macros(&pass->spec, r);
 }
 
-static void set_mma(struct gpu_pass *pass, const struct device_caps *caps,
-                    const struct backward_tiling *b)
+static void set_mma_kernel(struct gpu_pass *pass, const struct device_caps *caps,
+                           const struct backward_tiling *b)
 {
     const bool reads_ds = pass->output == GPU_DQ && b->kept_heads > 0;
 
@@ -155,12 +158,12 @@ static void set_mma(struct gpu_pass *pass, const struct device_caps *caps,
     pass->rows = ATT_MMA_ROWS;
     pass->columns = attncl__attention_bwd_mma_columns(b->p.mma, pass->all_columns, reads_ds);
     pass->spec = kspec_begin("attention/attention_bwd_gpu_mma.cl", "attention_bwd_gpu_mma");
-    set_pass(pass, b);
-    attncl__attention_mma_macros(&pass->spec, caps, b->p.mma);
+    set_common_macros(pass, b);
+    attncl__attention_set_mma_macros(&pass->spec, caps, b->p.mma);
     kspec_int(&pass->spec, "COLUMNS", pass->columns);
 }
 
-// By matrix instructions where that kernel builds and fits without spills.
+// Uses matrix instructions if that kernel builds and fits without register spills.
 static struct gpu_pass choose_pass(struct launcher *l, const struct backward_tiling *b,
                                    enum gpu_output output)
 {
@@ -170,15 +173,15 @@ static struct gpu_pass choose_pass(struct launcher *l, const struct backward_til
                                 output == GPU_DK_DV && value_width > width ? value_width : width};
 
     if (b->p.mma) {
-        set_mma(&pass, l->caps, b);
+        set_mma_kernel(&pass, l->caps, b);
         if (attncl__kernel_fits(l, &pass.spec, (size_t)pass.group, true))
             return pass;
     }
-    set_fmas(&pass, l->caps, b);
+    set_fma_kernel(&pass, l->caps, b);
     return pass;
 }
 
-// Of heads first .. first + n - 1.
+// Runs a pass for heads first .. first + n - 1.
 static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
                                 const struct backward_tiling *b, const struct gpu_pass *pass,
                                 int64_t first, int64_t n)
@@ -208,10 +211,10 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
     struct backward_tiling b;
 
-    TRY(attncl__attention_bwd_tiling(&call->sig, &b));
+    TRY(attncl__attention_bwd_choose_tiling(&call->sig, &b));
     if (!b.p.gpu)
         return launch_cpu(l, call, &b);
-    TRY(attncl__attention_bwd_delta(l, call, &b.p));
+    TRY(attncl__attention_bwd_launch_delta(l, call, &b.p));
     const struct gpu_pass dk_dv = choose_pass(l, &b, GPU_DK_DV), dq = choose_pass(l, &b, GPU_DQ);
     const int64_t quick = attncl__parts_at_once(l, b.p.heads, 1);
     const int64_t at_once = b.kept_heads > 0 && b.kept_heads < quick ? b.kept_heads : quick;
@@ -233,6 +236,6 @@ const struct op_class attncl__op_attention_bwd = {
     .infer = attncl__attention_bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,
-    .flop = "6BHpD + 4BHpE + 8BHp", // five products of vectors
+    .flop = "6BHpD + 4BHpE + 8BHp", // five products
     .pairs = attncl__attention_pairs,
 };

@@ -10,8 +10,8 @@ static int64_t local_floats(const struct backward_tiling *b, int64_t block)
            (p->width + p->value_width + 2 * p->key_tile + 2 * b->key_pitch + b->value_pitch + 3);
 }
 
-// An upper bound of the loop iterations of one work-item that has one block.
-static int64_t iterations(const struct backward_tiling *b)
+// Upper bound of the loop iterations of a work-item with one block.
+static int64_t count_iterations(const struct backward_tiling *b)
 {
     const struct attention_tiling *p = &b->p;
     const int64_t vw = p->vw, tile = p->key_tile, block = p->block;
@@ -50,10 +50,10 @@ static attncl_status choose_blocks(const struct op_sig *sig, struct backward_til
             "gradients of attention with D = %" PRId64 " and E = %" PRId64
             " take %zu bytes of local memory, the device has %zu",
             p->width, p->value_width, sizeof(float) * (size_t)b->local, caps->local_bytes);
-    REQUIRE(attncl__loops_fit(caps, iterations(b)), ATTNCL_ERR_UNSUPPORTED,
+    REQUIRE(attncl__loops_fit(caps, count_iterations(b)), ATTNCL_ERR_UNSUPPORTED,
             "gradients of attention over S = %" PRId64 " keys take %" PRId64
             " loop iterations, the device stops at %" PRIu64,
-            p->n_keys, iterations(b), caps->max_loop_iterations);
+            p->n_keys, count_iterations(b), caps->max_loop_iterations);
 
     const int64_t blocks = ceil_div(p->n_queries, p->block);
     const int64_t wanted = ceil_div(GROUPS_PER_CORE * (int64_t)caps->compute_units, p->heads);
@@ -69,26 +69,27 @@ static attncl_status choose_blocks(const struct op_sig *sig, struct backward_til
     return ATTNCL_OK;
 }
 
-// Space for ds of as many heads as fit, so that dq need not compute it again.
+// Reserves space for ds of as many heads as fit, so that dq's pass need not recompute it.
 static void keep_ds(const struct device_caps *caps, struct backward_tiling *b)
 {
     enum { FLOATS = 1 << 24, ALIGN = 64 };
     const int64_t limit = (int64_t)(caps->max_buffer_bytes / (4 * sizeof(float)));
-    const int64_t most = limit < FLOATS ? limit : FLOATS;
+    const int64_t max = limit < FLOATS ? limit : FLOATS;
 
     b->ds_pitch = round_up(b->p.n_queries, 4);
-    if (b->ds_pitch == 0 || b->p.n_keys == 0 || b->p.n_keys > most / b->ds_pitch)
+    if (b->ds_pitch == 0 || b->p.n_keys == 0 || b->p.n_keys > max / b->ds_pitch)
         return;
-    const int64_t of_head = b->ds_pitch * b->p.n_keys, fit = most / of_head;
+    const int64_t head_floats = b->ds_pitch * b->p.n_keys, fit = max / head_floats;
     b->kept_heads = fit < b->p.heads ? fit : b->p.heads;
     b->ds_at = round_up(b->floats, ALIGN);
-    b->floats = b->ds_at + b->kept_heads * of_head;
+    b->floats = b->ds_at + b->kept_heads * head_floats;
 }
 
-attncl_status attncl__attention_bwd_tiling(const struct op_sig *sig, struct backward_tiling *ret)
+attncl_status attncl__attention_bwd_choose_tiling(const struct op_sig *sig,
+                                                  struct backward_tiling *ret)
 {
     *ret = (struct backward_tiling){0};
-    TRY(attncl__attention_tiling(sig, &ret->p));
+    TRY(attncl__attention_choose_tiling(sig, &ret->p));
     if (!ret->p.gpu)
         return choose_blocks(sig, ret);
     REQUIRE(sig->caps->max_group >= ATT_BWD_GROUP && sig->caps->local_bytes >= ATT_BWD_LOCAL_BYTES,

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// Attention, GPU variant: the launches (cl/attention/attention_gpu.cl, by matrix instructions attention_gpu_mma.cl;
-// attention_gpu_merge.cl).  Which of them go by matrix instructions: attention_gpu_tiles.c.
+// Attention, GPU variant: the launches of cl/attention/attention_gpu.cl, or attention_gpu_mma.cl
+// where attention_gpu_tiles.c chose matrix instructions, and of attention_gpu_merge.cl.
 
 #include "op/attention/attention.h"
 
-// A kernel, and what a work-group of it has: work-items, queries, columns of values.
 struct pass {
     struct kspec spec;
-    size_t group;
-    int64_t rows, columns;
-    bool
-        weights; // it computes these, from the rows' saved maxima and totals; else y or its partial results
+    size_t group;          // work-items of a work-group
+    int64_t rows, columns; // its queries and columns of values
+    bool weights;          // computes the weights, from the rows' saved maxima and totals; else y
 };
 
 static struct pass tile_pass(const struct attention_tiling *p, bool weights)
@@ -20,8 +18,8 @@ static struct pass tile_pass(const struct attention_tiling *p, bool weights)
     struct pass pass = {kspec_begin("attention/attention_gpu.cl", "attention_gpu_fwd"),
                         (size_t)(r->tx * r->ty), 4 * r->ty, (int64_t)4 * r->tx * r->ne, weights};
 
-    attncl__attention_gpu_macros(&pass.spec, p, pass.group);
-    attncl__attention_tile_macros(&pass.spec, r);
+    attncl__attention_set_gpu_macros(&pass.spec, p, pass.group);
+    attncl__attention_set_tile_macros(&pass.spec, r);
     kspec_int(&pass.spec, "QUERY_CHANNELS", p->query_channels);
     kspec_int(&pass.spec, "WEIGHTS", weights);
     return pass;
@@ -32,8 +30,8 @@ static struct pass mma_pass(const struct device_caps *caps, const struct attenti
     struct pass pass = {kspec_begin("attention/attention_gpu_mma.cl", "attention_gpu_mma_fwd"),
                         attncl__attention_mma_group(p->mma), ATT_MMA_ROWS, p->value_width, false};
 
-    attncl__attention_gpu_macros(&pass.spec, p, pass.group);
-    attncl__attention_mma_macros(&pass.spec, caps, p->mma);
+    attncl__attention_set_gpu_macros(&pass.spec, p, pass.group);
+    attncl__attention_set_mma_macros(&pass.spec, caps, p->mma);
     kspec_int(&pass.spec, "VALUE_WIDTH", round_up(p->value_width, ATT_MMA_COLUMNS));
     return pass;
 }
@@ -45,8 +43,8 @@ static bool tile_fits(struct launcher *l, const struct attention_tiling *p, bool
     return attncl__kernel_fits(l, &pass.spec, pass.group, registers);
 }
 
-// A tile that the device runs, with all values of a work-item in registers if there is one.  Keys
-// are split as the tiling says, in whole tiles.
+// Chooses a tile that the device runs, without register spills if there is one, and rounds splits of
+// keys to whole tiles.
 static attncl_status choose_tile(struct launcher *l, struct attention_tiling *p)
 {
     for (int registers = 1; registers >= 0; --registers)
@@ -71,7 +69,7 @@ static attncl_status choose_tile(struct launcher *l, struct attention_tiling *p)
                 attncl_last_error());
 }
 
-// Where the rows' maxima and totals go: an output, the scratch, or nowhere.
+// The memory of the rows' maxima and totals: an output, the scratch, or none.
 static struct span rows_of(const struct op_call *call, const struct attention_tiling *p)
 {
     if (attncl__desc_present(&call->sig.out[ATT_OUT_ROWS]))
@@ -119,8 +117,8 @@ static attncl_status launch_merge(struct launcher *l, const struct op_call *call
                                arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->value_width)));
 }
 
-attncl_status attncl__attention_gpu(struct launcher *l, const struct op_call *call,
-                                    const struct attention_tiling *tiling)
+attncl_status attncl__attention_launch_gpu(struct launcher *l, const struct op_call *call,
+                                           const struct attention_tiling *tiling)
 {
     struct attention_tiling p = *tiling;
     struct pass pass = {.group = 0};

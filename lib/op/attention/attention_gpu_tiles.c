@@ -42,7 +42,7 @@ static const struct tile_row intel_bwd_tile_configs[] = {
     {INT64_MAX, INT64_MAX, {32, 4, 1, 16, true}},
 };
 
-void attncl__attention_tile_macros(struct kspec *spec, const struct attention_tile_config *r)
+void attncl__attention_set_tile_macros(struct kspec *spec, const struct attention_tile_config *r)
 {
     kspec_int(spec, "TX", r->tx);
     kspec_int(spec, "TY", r->ty);
@@ -51,8 +51,8 @@ void attncl__attention_tile_macros(struct kspec *spec, const struct attention_ti
     kspec_int(spec, "REMATERIALIZE", r->rematerialize);
 }
 
-void attncl__attention_mma_macros(struct kspec *spec, const struct device_caps *caps,
-                                  enum matrix_instruction mma)
+void attncl__attention_set_mma_macros(struct kspec *spec, const struct device_caps *caps,
+                                      enum matrix_instruction mma)
 {
     kspec_int(spec, "MMA", mma);
     kspec_int(spec, "PRECISION", mma == MMA_PTX ? caps->precision : GEMM_F32);

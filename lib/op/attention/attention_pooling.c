@@ -2,8 +2,8 @@
 //
 // Nadaraya-Watson kernel regression and its gradients (cl/attention/attention_pooling.cl, which has the formulas).
 //
-// The Gaussian is a softmax of -u^2 / (2 sigma^2), shifted by its maximum: no key is too
-// far.  Where no key is in the support of another kernel, w and y are 0.
+// The Gaussian is a softmax of -u^2 / (2 sigma^2), shifted by its maximum, so no key is too far.
+// With the other kernels, w and y are 0 where no key is in the support.
 
 #include <math.h>
 
@@ -26,8 +26,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-static struct item_launch pass_of(const struct launcher *l, const struct op_call *call,
-                                  const char *kernel, int64_t count)
+static struct item_launch choose_pass(const struct launcher *l, const struct op_call *call,
+                                      const char *kernel, int64_t count)
 {
     const struct attention_pooling_fwd_params *p = call->sig.params;
     struct item_launch pass =
@@ -42,7 +42,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct attention_pooling_fwd_params *p = call->sig.params;
     const int64_t n = call->sig.in[IN_KEYS].dim[0], m = call->sig.in[IN_QUERIES].dim[0];
-    const struct item_launch pass = pass_of(l, call, "attention_pooling_columns_fwd", m);
+    const struct item_launch pass = choose_pass(l, call, "attention_pooling_columns_fwd", m);
 
     TRY(attncl__check_loops(l->caps, pass.spec.kernel, (p->want_weights ? 4 : 3) * n + 4));
     return attncl__launch(l, &pass.spec, pass.grid,
@@ -61,7 +61,7 @@ static const struct grad_rule fwd_grad[] = {
     },
 };
 
-// Output 1 is w, where it is wanted.
+// Output 1 is w, if wanted.
 const struct op_class attncl__op_attention_pooling_fwd = {
     .name = OP_CLASS(attention_pooling_fwd),
     .in = OP_IN({"x_train", F32, "N"}, {"y_train", F32, "N"}, {"x_val", F32, "M"}),
@@ -81,7 +81,7 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     return ATTNCL_OK;
 }
 
-// g is the gradient of y, c that of w where it is asked for.
+// g is the gradient of y, c the gradient of w if w is an output.
 #define INPUTS(call)                                                                               \
     arg_mem((call)->in[IN_KEYS]), arg_mem((call)->in[IN_VALUES]), arg_mem((call)->in[IN_QUERIES]), \
         arg_mem((call)->in[IN_G]), arg_mem((call)->in[IN_C]),                                      \
@@ -92,8 +92,8 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const struct attention_pooling_fwd_params *p = call->sig.params;
     const int64_t n = call->sig.in[IN_KEYS].dim[0], m = call->sig.in[IN_QUERIES].dim[0];
     const float inverse = (float)(1 / fabs((double)p->sigma));
-    const struct item_launch columns = pass_of(l, call, "attention_pooling_bwd_columns", m);
-    const struct item_launch rows = pass_of(l, call, "attention_pooling_bwd_rows", n);
+    const struct item_launch columns = choose_pass(l, call, "attention_pooling_bwd_columns", m);
+    const struct item_launch rows = choose_pass(l, call, "attention_pooling_bwd_rows", n);
 
     TRY(attncl__check_loops(l->caps, "attention_pooling_bwd", 3 * n + (int64_t)20 * m));
     TRY(attncl__launch(

@@ -9,13 +9,13 @@ int64_t attncl__step_parts(const struct device_caps *caps, int64_t n_groups, int
 {
     enum { GROUPS = 64, GROUPS_PER_UNIT = 2, MAX_PARTS = 64, MIN_ROWS = 32 };
     const int64_t units = GROUPS_PER_UNIT * (int64_t)caps->compute_units;
-    const int64_t wanted = units > GROUPS ? units : GROUPS, most = ceil_div(limit, MIN_ROWS);
+    const int64_t wanted = units > GROUPS ? units : GROUPS, max = ceil_div(limit, MIN_ROWS);
     int64_t parts = n_groups > 0 ? ceil_div(wanted, n_groups) : 1;
 
     if (parts > MAX_PARTS)
         parts = MAX_PARTS;
-    if (parts > most)
-        parts = most;
+    if (parts > max)
+        parts = max;
     return parts > 1 ? parts : 1;
 }
 
@@ -40,10 +40,10 @@ attncl_status attncl__attention_split_scratch(const struct device_caps *caps, in
     return ATTNCL_OK;
 }
 
-#define HEAD_ROWS(x)                                                                               \
+#define HEAD_ROW_ARGS(x)                                                                           \
     arg_mem((x)->mem), arg_i64((x)->start), arg_i64((x)->memory), arg_i64((x)->batch),             \
         arg_i64((x)->head)
-#define STEP_ROWS(x) arg_mem((x)->mem), arg_i64((x)->start), arg_i64((x)->stride)
+#define STEP_ROW_ARGS(x) arg_mem((x)->mem), arg_i64((x)->start), arg_i64((x)->stride)
 
 static bool is_float4(const struct head_rows *x)
 {
@@ -70,15 +70,15 @@ static attncl_status launch_parts(struct launcher *l, const struct attention_spl
         attncl__group_launch(l->caps, "attention/attention_split_gpu.cl", "attention_split_gpu_fwd",
                              p->width > 64 ? 512 : 256);
     const int64_t local = (int64_t)parts.local;
-    // A key: its share of a score, and of each column that a work-item has.
-    const int64_t of_part = ceil_div(p->span, n_parts) + 32;
+    // Per key: a work-item's part of the score, and each of its columns.
+    const int64_t part_keys = ceil_div(p->span, n_parts) + 32;
 
     TRY(attncl__check_loops(l->caps, parts.spec.kernel,
-                            of_part * (ceil_div(p->width, local) + 2 + p->width / local)));
+                            part_keys * (ceil_div(p->width, local) + 2 + p->width / local)));
     set_macros(&parts.spec, p);
     return attncl__launch(l, &parts.spec, grid_2d(rows, n_parts, parts.local, 1),
-                          ARGS(STEP_ROWS(&p->q), STEP_ROWS(&p->new_key), STEP_ROWS(&p->new_value),
-                               HEAD_ROWS(&p->keys), HEAD_ROWS(&p->values), arg_mem(p->place_rows),
+                          ARGS(STEP_ROW_ARGS(&p->q), STEP_ROW_ARGS(&p->new_key), STEP_ROW_ARGS(&p->new_value),
+                               HEAD_ROW_ARGS(&p->keys), HEAD_ROW_ARGS(&p->values), arg_mem(p->place_rows),
                                arg_mem(p->u), arg_mem(p->place_bias), arg_mem(p->position),
                                arg_mem(p->n_parts ? p->y : p->scratch), arg_i32(p->n_heads),
                                arg_i32(p->kv_group), arg_i32(p->n_places), arg_i32(p->width),

@@ -2,23 +2,22 @@
 //
 // One position t of causal multi-head attention, for decoding.
 //
-//   keys[t] = k, values[t] = v, rounded to the caches' type: F32, F16, BF16 or, as U8, rows in 8 bits (q8_row.h)
+//   keys[t] = k, values[t] = v, in the caches' type: F32, F16, BF16 or U8 (8-bit rows, q8_row.h)
 //   y_bh = sum over t - window < j <= t of p_j values[j]_bg,   p_j = softmax of s_j,  s_j = scale * (q_bh . keys[j]_bg)
 //
-// A window of 0 has no end.  With a soft cap, scores are softcap tanh(s_j / softcap).  Slopes [H] add slope_h (j - t).
+// Window 0 is unlimited.  With a soft cap, scores are softcap tanh(s_j / softcap).  Slopes [H] add
+// slope_h (j - t).  The heads of k are as wide as those of q: head g of G serves query heads
+// g H / G .. (g + 1) H / G - 1.
 //
-// The K channels of k are heads as wide as those of q: head g of G serves heads g H / G .. (g + 1) H / G - 1.
+// All batch entries share a position, or each has its own; an entry with a negative position is
+// idle: it stores nothing and gets zeros.  The position is read on the device, so one compiled step
+// serves every position (cl/attention/attention_step_cpu.cl, attention_split.c).
 //
-// One position for all, or one for each batch entry: an entry whose position is negative is idle, stores nothing and
-// gives zeros.
+// Heads of q and k may first be normalised, y / sqrt(mean y^2 + eps) * norm, and rotated by row t of a table, as
+// by rotate_fwd (view/rotate.c).
 //
-// Heads of q and k may be normalised first, y / sqrt(mean y^2 + eps) * norm, and turned by row t of a table, as
-// rotate_fwd does (view/rotate.c).
-//
-// With n_parts, which fusion sets in the GPU variant, y is what so many parts leave: [B, H, n_parts, 2 + D].
-//
-// The position is read on the device, so that one compiled step serves every position
-// (cl/attention/attention_step_cpu.cl, attention_split.c).
+// If n_parts is not 0 (fusion sets it in the GPU variant), y holds the parts' unmerged results,
+// [B, H, n_parts, 2 + D].
 
 #include "op/attention/attention_split.h"
 #include "op/attention/q8_row.h"
@@ -115,10 +114,10 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
     return attncl__attention_split_launch(l, &p);
 }
 
-// CPU variant: query heads of a work-item, which then read each key once.  All that share it, unless compute
-// units would idle.
-static int64_t heads_at_once(const struct device_caps *caps, int64_t n_heads, int64_t kv_group,
-                             size_t head_bytes)
+// CPU variant: query heads per work-item, which read each key once for all of them.  All heads that
+// share a key head, unless compute units would idle.
+static int64_t choose_heads_per_item(const struct device_caps *caps, int64_t n_heads,
+                                     int64_t kv_group, size_t head_bytes)
 {
     int64_t n = kv_group;
 
@@ -146,14 +145,14 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const size_t row_bytes = sizeof(float) * (size_t)(vw * ceil_div(width, vw));
     const size_t head_bytes = 2 * row_bytes + 2 * sizeof(float);
     const struct head_forms forms = attncl__head_forms(call, STEP_FORMS, params->half, params->eps);
-    const int64_t at_once = heads_at_once(l->caps, q->dim[0] * n_heads, kv_group, head_bytes);
+    const int64_t at_once = choose_heads_per_item(l->caps, q->dim[0] * n_heads, kv_group, head_bytes);
     kspec_set_vw_ls(&spec, (unsigned)vw, 1);
     attncl__set_cache_type(&spec, keys->dtype);
     kspec_int(&spec, "SOFTCAP", params->softcap > 0);
     kspec_int(&spec, "SLOTS", has_slots(&call->sig));
     kspec_int(&spec, "SLOPES", attncl__desc_present(&call->sig.in[STEP_SLOPES]));
     attncl__set_head_forms(&spec, &forms);
-    // A key: its score, and its part of the sums.
+    // Per key: its score, and its part of the sums.
     TRY(attncl__check_loops(l->caps, spec.kernel,
                             at_once * (span + 1) * (2 * ceil_div(width, vw) + 8)));
     return attncl__launch(
@@ -167,7 +166,6 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
              HEAD_FORM_ARGS(&forms)));
 }
 
-// Keys of a head.
 static double count_keys(const struct op_sig *sig)
 {
     const struct attention_step_fwd_params *params = sig->params;

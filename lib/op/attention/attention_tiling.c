@@ -4,12 +4,12 @@
 
 #include "op/attention/attention.h"
 
-// Blocks of 48 queries and tiles of 128 keys: scores, sums and queries of one block stay in a
-// core's second-level cache.  Smaller blocks where cores would be idle.
+// With 48 queries and 128 keys, a block's scores, sums and queries stay in a core's second-level
+// cache.  Blocks are smaller where cores would be idle.
 enum { MAX_BLOCK = 48, TILE = 128, SHORT_TILE = 32, GROUPS_PER_CORE = 8 };
 enum { MAX_LOCAL_BYTES = 256 * 1024, SUM_ROWS = 6 };
 
-// Least padding, then the widest panel.
+// Prefers the least padding, then the widest panel.
 static int choose_sum_vectors(int64_t vectors, int max)
 {
     int best = vectors == 1 ? 1 : 2;
@@ -25,7 +25,7 @@ static size_t local_bytes(const struct attention_tiling *p, int64_t block)
     return sizeof(float) * (size_t)(block * (p->width + p->key_tile + p->value_pitch + 1 + p->vw));
 }
 
-// What is tuned for this many keys, or NULL.
+// The tuned values for this many keys, or NULL.
 static const int *tuned_values(const struct device_caps *caps, const struct attention_tiling *p)
 {
     const int64_t long_keys = 512;
@@ -48,7 +48,7 @@ bool attncl__attention_shrink(struct attention_tiling *p)
     return true;
 }
 
-// Queries of a block: few enough for the local memory and for all cores, evenly.
+// Queries of a block: few enough for local memory and to occupy all cores; blocks of even size.
 static int choose_block(const struct device_caps *caps, const struct attention_tiling *p,
                         int max_block)
 {
@@ -64,8 +64,8 @@ static int choose_block(const struct device_caps *caps, const struct attention_t
     return (int)round_up(p->n_queries > 0 ? ceil_div(p->n_queries, n_blocks) : 1, rows);
 }
 
-// An upper bound of the loop iterations of one work-item.
-static int64_t iterations(const struct attention_tiling *p)
+// Upper bound of the loop iterations of a work-item.
+static int64_t count_iterations(const struct attention_tiling *p)
 {
     const int64_t vw = p->vw, tile = p->key_tile, block = p->block;
     const int64_t sum_rows = p->score_rows < SUM_ROWS ? p->score_rows : SUM_ROWS;
@@ -101,13 +101,13 @@ static attncl_status tile_cpu(const struct device_caps *caps, struct attention_t
             "attention with D = %" PRId64 " and E = %" PRId64
             " takes %zu bytes of local memory, the device has %zu",
             p->width, p->value_width, local_bytes(p, p->block), caps->local_bytes);
-    REQUIRE(attncl__loops_fit(caps, iterations(p)), ATTNCL_ERR_UNSUPPORTED,
+    REQUIRE(attncl__loops_fit(caps, count_iterations(p)), ATTNCL_ERR_UNSUPPORTED,
             "attention over S = %" PRId64 " keys takes %" PRId64
             " loop iterations, the device stops at %" PRIu64,
-            p->n_keys, iterations(p), caps->max_loop_iterations);
+            p->n_keys, count_iterations(p), caps->max_loop_iterations);
 
-    // Heads cut out of a projection have their rows far apart, which few sets of a cache hold: a
-    // copy pays once several blocks read it.
+    // Rows of a projection's heads are far apart and map to few cache sets: a copy pays off once
+    // several blocks read it.
     p->copy_values = p->value_pitch != p->value_width ||
                      (value_stride != p->value_width && p->n_queries > 4 * p->block);
     p->key_floats = p->kv_heads * round_up(p->n_keys, p->key_tile) * p->width;
@@ -115,15 +115,15 @@ static attncl_status tile_cpu(const struct device_caps *caps, struct attention_t
     return ATTNCL_OK;
 }
 
-// Keys are split where blocks of queries do not fill the device: two work-groups for each
-// multiprocessor, of 256 keys at the least.  Causal ones, the last of which has the most keys, are four: 512 blocks take
-// 0.8 of the time in two parts on an H200 of 132 multiprocessors.
+// Splits the keys, at least 256 to a split, where blocks of queries do not fill the device: two
+// work-groups per compute unit, or four if causal, when the last block has the most keys (512 blocks
+// in two splits take 0.8 of the time on an H200 with 132 units).
 static void choose_splits(const struct device_caps *caps, struct attention_tiling *p)
 {
     enum { MIN_KEYS = 256 };
     const int64_t per_unit = p->window_right == 0 ? 4 : 2;
     const int64_t groups = p->heads * ceil_div(p->n_queries, p->block);
-    // No query: the gradients' tiling, whose keys get zeros.
+    // Without queries this is the gradients' tiling, where keys get zeros.
     const int64_t wanted = groups > 0 ? ceil_div(per_unit * caps->compute_units, groups) : 1;
     const int64_t max = p->n_keys / MIN_KEYS;
     const int64_t splits = wanted < max ? wanted : max;
@@ -155,7 +155,7 @@ attncl_status attncl__attention_launch(struct launcher *l, const struct op_call 
     const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *table = &call->sig.in[ATT_IN_BIAS];
     const int64_t n_heads = call->sig.in[ATT_IN_Q].dim[1];
-    const struct span step = call->in[call->sig.n_in - 1]; // of every op
+    const struct span step = call->in[call->sig.n_in - 1]; // each op's last input
     struct arg_list list = {.n = 0};
     int axes = 0;
 
@@ -176,12 +176,13 @@ attncl_status attncl__attention_launch(struct launcher *l, const struct op_call 
     return attncl__launch(l, spec, grid, list.arg, list.n);
 }
 
-attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attention_tiling *ret)
+attncl_status attncl__attention_choose_tiling(const struct op_sig *sig,
+                                              struct attention_tiling *ret)
 {
     const struct attention_fwd_params *params = sig->params;
     const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
     const int64_t unlimited = q->dim[2] + v->dim[2];
-    const int64_t aside =
+    const int64_t reach =
         params->window > 0 && params->window <= unlimited ? params->window - 1 : unlimited;
 
     *ret = (struct attention_tiling){
@@ -192,8 +193,8 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
         .n_keys = v->dim[2],
         .width = q->dim[3],
         .value_width = v->dim[3],
-        .window_left = aside,
-        .window_right = params->causal ? 0 : aside,
+        .window_left = reach,
+        .window_right = params->causal ? 0 : reach,
         .masking = (attncl__desc_present(&sig->in[ATT_IN_MASK]) ? MASKING_MASK : 0) |
                    (!attncl__desc_present(&sig->in[ATT_IN_LENS]) ? 0
                     : params->hard_lens                          ? MASKING_HARD_LENS
@@ -206,7 +207,7 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
             has_whole_float4s(q) && has_whole_float4s(&sig->in[ATT_IN_K]) && has_whole_float4s(v),
         .vw = sig->caps->variant == VARIANT_CPU ? sig->caps->vector_width : 4,
     };
-    // A device of small work-groups takes the other variant, with one work-item in each.
+    // A GPU with small work-groups runs the CPU variant, one work-item per work-group.
     if (sig->caps->variant == VARIANT_GPU)
         ret->tile = attncl__attention_tile_config(sig->caps, ret->n_queries, ret->value_width, 0);
     if (!ret->tile)
@@ -235,28 +236,27 @@ double attncl__attention_pairs(const struct op_sig *sig)
     return window > 0 && wide < pairs ? wide : pairs;
 }
 
-// Macros that say which keys a query sees.
-static void add_visibility_macros(struct kspec *spec, const struct attention_tiling *p)
+static void set_visibility_macros(struct kspec *spec, const struct attention_tiling *p)
 {
     kspec_int(spec, "MASKING", p->masking);
     if (p->at_position)
         kspec_int(spec, "AT_POSITION", 1);
 }
 
-static void add_macros(struct kspec *spec, const struct attention_tiling *p)
+static void set_macros(struct kspec *spec, const struct attention_tiling *p)
 {
-    add_visibility_macros(spec, p);
+    set_visibility_macros(spec, p);
     kspec_int(spec, "DROPOUT", p->dropout);
     kspec_int(spec, "SOFTCAP", p->softcap);
     kspec_int(spec, "BIAS", p->bias);
 }
 
-void attncl__attention_gpu_macros(struct kspec *spec, const struct attention_tiling *p,
-                                  size_t group)
+void attncl__attention_set_gpu_macros(struct kspec *spec, const struct attention_tiling *p,
+                                      size_t group)
 {
     kspec_set_vw_ls(spec, p->vw, group);
     kspec_int(spec, "ALIGNED", p->aligned);
-    add_macros(spec, p);
+    set_macros(spec, p);
 }
 
 struct kspec attncl__attention_cpu_spec(const struct attention_tiling *p, const char *file,
@@ -269,13 +269,13 @@ struct kspec attncl__attention_cpu_spec(const struct attention_tiling *p, const 
     kspec_int(&spec, "NS", p->score_vectors);
     kspec_int(&spec, "MR", p->score_rows);
     kspec_int(&spec, "NE", p->sum_vectors);
-    add_macros(&spec, p);
+    set_macros(&spec, p);
     return spec;
 }
 
-attncl_status attncl__attention_pack(struct launcher *l, const struct op_call *call,
-                                     const struct attention_tiling *p,
-                                     const struct attention_packing *x)
+attncl_status attncl__attention_launch_packing(struct launcher *l, const struct op_call *call,
+                                               const struct attention_tiling *p,
+                                               const struct attention_packing *x)
 {
     const struct tensor_desc *tiles = &call->sig.in[x->tiles], *rows = &call->sig.in[x->rows];
     struct kspec spec = kspec_begin("attention/attention_cpu_pack.cl", "attention_cpu_pack_fwd");
@@ -284,7 +284,7 @@ attncl_status attncl__attention_pack(struct launcher *l, const struct op_call *c
     kspec_set_vw_ls(&spec, p->vw, 1);
     kspec_int(&spec, "BC", p->key_tile);
     kspec_int(&spec, "PANEL", p->score_vectors * (int64_t)p->vw);
-    add_visibility_macros(&spec, p);
+    set_visibility_macros(&spec, p);
     arg_list_add(&list, ARGS(ATTENTION_HEADS(call, x->tiles), ATTENTION_HEADS(call, x->rows),
                              ATTENTION_VISIBILITY(call, p), arg_mem(call->scratch),
                              arg_i64(x->tiles_at), arg_i64(x->rows_at), arg_i32(tiles->dim[1]),

@@ -5,7 +5,8 @@
 
 #include "base/dtype.h"
 
-static inline int64_t attncl__q8_scales(int64_t channels) // where they begin
+// Byte offset of the scales in a row.
+static inline int64_t attncl__q8_scales(int64_t channels)
 {
     return (channels + 3) / 4 * 4;
 }

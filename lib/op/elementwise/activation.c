@@ -9,7 +9,7 @@
 enum { ARGUMENT = 1 }; // output: x + bias, for gradients alone
 
 // f of an argument, all of y.
-static attncl_status append_flat(struct launcher *l, const struct op_call *call, int32_t kind,
+static attncl_status launch_flat(struct launcher *l, const struct op_call *call, int32_t kind,
                                  struct span x)
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
@@ -27,10 +27,10 @@ static attncl_status append_flat(struct launcher *l, const struct op_call *call,
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct activation_fwd_params *params = call->sig.params;
-    return append_flat(l, call, params->kind, call->in[0]);
+    return launch_flat(l, call, params->kind, call->in[0]);
 }
 
-static attncl_status append_rows(struct launcher *l, const struct op_call *call, int32_t kind,
+static attncl_status launch_rows(struct launcher *l, const struct op_call *call, int32_t kind,
                                  struct span y)
 {
     const int64_t width = call->sig.in[1].dim[0];
@@ -51,9 +51,9 @@ static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
     const struct bias_activation_fwd_params *params = call->sig.params;
 
     if (!attncl__desc_present(&call->sig.out[ARGUMENT]))
-        return append_rows(l, call, params->kind, call->out[0]);
-    TRY(append_rows(l, call, ATTNCL_IDENTITY, call->out[ARGUMENT]));
-    return append_flat(l, call, params->kind, call->out[ARGUMENT]);
+        return launch_rows(l, call, params->kind, call->out[0]);
+    TRY(launch_rows(l, call, ATTNCL_IDENTITY, call->out[ARGUMENT]));
+    return launch_flat(l, call, params->kind, call->out[ARGUMENT]);
 }
 
 static const struct grad_rule fwd_grad[] = {{.op = OP_activation_bwd,

@@ -77,7 +77,7 @@ static attncl_status at_launch(struct launcher *l, const struct op_call *call)
 }
 
 // The batch is the second axis of [T, B, C], or the first: then positions and channels are one row.
-static struct column_sum sums_of(const struct op_sig *sig)
+static struct column_sum batch_column_sum(const struct op_sig *sig)
 {
     const struct tensor_desc *dy = &sig->in[0];
 
@@ -88,17 +88,17 @@ static struct column_sum sums_of(const struct op_sig *sig)
 
 static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct column_sum s = sums_of(sig);
+    const struct column_sum s = batch_column_sum(sig);
     *bytes_ret = attncl__column_sum_scratch(&s);
     return ATTNCL_OK;
 }
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct column_sum s = sums_of(&call->sig);
+    const struct column_sum s = batch_column_sum(&call->sig);
 
     TRY(attncl__zeros(l, call->out[0], 0, attncl__desc_count(&call->sig.out[0])));
-    return attncl__column_sum(l, &s, call->in[0], call->out[0], call->scratch);
+    return attncl__launch_column_sum(l, &s, call->in[0], call->out[0], call->scratch);
 }
 
 const struct op_class attncl__op_add_positions_bwd = {

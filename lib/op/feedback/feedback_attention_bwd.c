@@ -23,8 +23,8 @@ enum { OUT_DQ, OUT_SCORES, OUT_DU_PARTS };
     arg_mem(span), arg_i64((d)->start), arg_i64((d)->stride[0]), arg_i64((d)->stride[1]),          \
         arg_i64((d)->stride[2])
 
-static struct group_launch pass_of(const struct launcher *l, const char *kernel, bool split,
-                                   bool drops, int64_t width)
+static struct group_launch choose_pass(const struct launcher *l, const char *kernel, bool split,
+                                       bool drops, int64_t width)
 {
     struct group_launch p = attncl__group_launch(l->caps, "feedback/feedback_attention_bwd.cl",
                                                  kernel, width > 64 ? width : 64);
@@ -34,14 +34,14 @@ static struct group_launch pass_of(const struct launcher *l, const char *kernel,
     return p;
 }
 
-static attncl_status append_query(struct launcher *l, const struct op_call *call,
+static attncl_status launch_query(struct launcher *l, const struct op_call *call,
                                   struct span dweights)
 {
     const struct tensor_desc *in = call->sig.in, *k = &in[KEYS];
     const struct feedback_attention_fwd_params *params = call->sig.params;
     const struct group_launch p =
-        pass_of(l, "feedback_attention_bwd_query", attncl__desc_present(&in[PLACE_BIAS]),
-                params->dropout.p > 0, k->dim[3]);
+        choose_pass(l, "feedback_attention_bwd_query", attncl__desc_present(&in[PLACE_BIAS]),
+                    params->dropout.p > 0, k->dim[3]);
 
     return attncl__launch(
         l, &p.spec, grid_2d(k->dim[2], k->dim[1], p.local, 1),
@@ -59,7 +59,7 @@ static attncl_status append_query(struct launcher *l, const struct op_call *call
 
 static attncl_status query_launch(struct launcher *l, const struct op_call *call)
 {
-    return append_query(l, call, call->in[DWEIGHTS]);
+    return launch_query(l, call, call->in[DWEIGHTS]);
 }
 
 // What the kernel over memories is given, by either op that has it.
@@ -73,10 +73,10 @@ struct memory_call {
 
 enum { GROUPS_PER_CORE = 8 };
 
-static attncl_status append_memory(struct launcher *l, const struct memory_call *m)
+static attncl_status launch_memory(struct launcher *l, const struct memory_call *m)
 {
     const struct group_launch p =
-        pass_of(l, "feedback_attention_bwd_memory", false, false, m->keys.dim[3]);
+        choose_pass(l, "feedback_attention_bwd_memory", false, false, m->keys.dim[3]);
 
     // A CPU starts no more work-groups than keep its cores busy.
     const int64_t rows = m->keys.dim[2] * m->keys.dim[1];
@@ -137,8 +137,8 @@ static attncl_status accumulate_launch(struct launcher *l, const struct op_call 
 
     if (attncl__desc_count(&call->sig.in[Q]) == 0)
         return ATTNCL_OK;
-    TRY(append_query(l, call, (struct span){NULL}));
-    return append_memory(l, &m);
+    TRY(launch_query(l, call, (struct span){NULL}));
+    return launch_memory(l, &m);
 }
 
 enum { M_U = Q + 1, M_SCORES, M_DY };
@@ -156,7 +156,7 @@ static attncl_status memory_launch(struct launcher *l, const struct op_call *cal
         .values = call->sig.out[1],
     };
 
-    return append_memory(l, &m);
+    return launch_memory(l, &m);
 }
 
 enum { P_Q, P_U, P_SCORES, P_DU_PARTS, P_PLACES, P_PLACE_BIAS, P_POSITION };
@@ -166,8 +166,9 @@ static attncl_status places_launch(struct launcher *l, const struct op_call *cal
 {
     const struct tensor_desc *in = call->sig.in, *places = &in[P_PLACES];
     const int64_t n_heads = places->dim[1], width = places->dim[2];
-    const struct group_launch p = pass_of(l, "feedback_attention_bwd_positions",
-                                          attncl__desc_present(&in[P_PLACE_BIAS]), false, width);
+    const struct group_launch p =
+        choose_pass(l, "feedback_attention_bwd_positions", attncl__desc_present(&in[P_PLACE_BIAS]),
+                    false, width);
 
     return attncl__launch(l, &p.spec, grid_2d(n_heads, places->dim[0] + 1, p.local, 1),
                           ARGS(ROW_ARGS(call, P_Q), arg_mem(call->in[P_U]),

@@ -188,7 +188,8 @@ static attncl_status mix_bwd_scratch(const struct op_sig *sig, size_t *bytes_ret
     return ATTNCL_OK;
 }
 
-static attncl_status append_weights(struct launcher *l, const struct op_call *call, int64_t count)
+static attncl_status launch_weight_gradient(struct launcher *l, const struct op_call *call,
+                                            int64_t count)
 {
     const struct feedback_mix_bwd_params *params = call->sig.params;
     const struct span *in = call->in;
@@ -220,7 +221,7 @@ static attncl_status mix_bwd_launch(struct launcher *l, const struct op_call *ca
                        ARGS(arg_mem(call->in[WEIGHTS]), arg_mem(call->in[BWD_DY]),
                             arg_mem(call->out[0]), arg_i32(call->sig.in[WEIGHTS].dim[0]),
                             arg_i32(params->first), arg_i64(count), arg_i32(p.per_group))));
-    return append_weights(l, call, count);
+    return launch_weight_gradient(l, call, count);
 }
 
 enum { L_CACHE, L_POSITION };

@@ -15,25 +15,25 @@
 
 #include <string.h>
 
-static bool has(const struct op_sig *sig, int input)
+static bool has_input(const struct op_sig *sig, int input)
 {
     return attncl__desc_present(&sig->in[input]);
 }
 
-static int product_count(const struct op_sig *sig)
+static int count_products(const struct op_sig *sig)
 {
-    return has(sig, FUSED_LINEAR_MORE) ? 1 + GEMM_MAX_OTHERS : 1;
+    return has_input(sig, FUSED_LINEAR_MORE) ? 1 + GEMM_MAX_OTHERS : 1;
 }
 
 static attncl_status infer(struct op_sig *sig)
 {
     const struct tensor_desc *x = &sig->in[LINEAR_X];
-    const int rank = has(sig, FUSED_LINEAR_POSITION) ? 2 : x->rank;
+    const int rank = has_input(sig, FUSED_LINEAR_POSITION) ? 2 : x->rank;
     int64_t dim[ATTNCL_MAX_RANK];
 
     assert(rank > 0);
     memcpy(dim, x->dim, (size_t)rank * sizeof dim[0]);
-    for (int i = 0; i < product_count(sig); ++i) {
+    for (int i = 0; i < count_products(sig); ++i) {
         dim[rank - 1] = sig->in[i ? FUSED_LINEAR_MORE + 2 * (i - 1) : LINEAR_WEIGHT].dim[0];
         TRY(attncl__desc_make(ATTNCL_F32, rank, dim, &sig->out[i]));
     }
@@ -41,11 +41,11 @@ static attncl_status infer(struct op_sig *sig)
 }
 
 // Parts of x become fewer rows.
-static struct gemm merged(const struct op_sig *sig, struct gemm g)
+static struct gemm merge_rows(const struct op_sig *sig, struct gemm g)
 {
     const struct tensor_desc *x = &sig->in[LINEAR_X];
 
-    if (has(sig, FUSED_LINEAR_POSITION)) {
+    if (has_input(sig, FUSED_LINEAR_POSITION)) {
         g.m = x->dim[0];
         g.merge.n_heads = x->dim[1];
         g.merge.n_parts = x->dim[2];
@@ -55,27 +55,27 @@ static struct gemm merged(const struct op_sig *sig, struct gemm g)
 
 bool attncl__fused_linear_supported(const struct op_sig *sig)
 {
-    const struct gemm g = merged(sig, attncl__linear_gemm(sig));
+    const struct gemm g = merge_rows(sig, attncl__linear_gemm(sig));
     const struct tensor_desc *norm = &sig->in[FUSED_LINEAR_NORM_W],
                              *weight = &sig->in[LINEAR_WEIGHT];
 
-    for (int i = 1; i < product_count(sig); ++i) {
+    for (int i = 1; i < count_products(sig); ++i) {
         const struct tensor_desc *other = &sig->in[FUSED_LINEAR_MORE + 2 * (i - 1)];
         if (!attncl__desc_same_shape(other, &sig->in[FUSED_LINEAR_MORE]) ||
             other->dim[0] > weight->dim[0] || other->dim[1] != weight->dim[1] ||
             other->dtype != weight->dtype)
             return false;
     }
-    return (!has(sig, FUSED_LINEAR_NORM_W) ||
+    return (!has_input(sig, FUSED_LINEAR_NORM_W) ||
             (norm->rank == 1 && attncl__gemm_can_norm(sig->caps, &g))) &&
-           (!has(sig, FUSED_LINEAR_POSITION) || attncl__gemm_can_merge(sig->caps, &g)) &&
-           (!has(sig, FUSED_LINEAR_MORE) || attncl__gemm_can_take_others(sig->caps, &g));
+           (!has_input(sig, FUSED_LINEAR_POSITION) || attncl__gemm_can_merge(sig->caps, &g)) &&
+           (!has_input(sig, FUSED_LINEAR_MORE) || attncl__gemm_can_take_others(sig->caps, &g));
 }
 
 static attncl_status launch(struct launcher *l, const struct op_call *call)
 {
     const struct fused_linear_fwd_params *params = call->sig.params;
-    struct gemm g = merged(&call->sig, attncl__linear_operands(call, &params->linear));
+    struct gemm g = merge_rows(&call->sig, attncl__linear_operands(call, &params->linear));
 
     REQUIRE(attncl__fused_linear_supported(&call->sig), ATTNCL_ERR_UNSUPPORTED,
             "a GEMM of [%" PRId64 ", %" PRId64 "] and [%" PRId64 ", %" PRId64
@@ -86,9 +86,9 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
     g.merge.position = call->in[FUSED_LINEAR_POSITION];
     g.merge.limit = params->limit;
     g.merge.own_keys = params->own_keys;
-    if (product_count(&call->sig) > 1)
+    if (count_products(&call->sig) > 1)
         g.n_other = call->sig.in[FUSED_LINEAR_MORE].dim[0];
-    for (int i = 1; i < product_count(&call->sig); ++i) {
+    for (int i = 1; i < count_products(&call->sig); ++i) {
         const int weight = FUSED_LINEAR_MORE + 2 * (i - 1);
         g.other[i - 1] = (struct gemm_other){attncl__linear_rows(call, weight),
                                              call->in[weight + 1], call->out[i]};
@@ -100,10 +100,10 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     (void)bytes_ret; // those of inputs and outputs
     *flop_ret = 0;
-    for (int i = 0; i < product_count(sig); ++i)
+    for (int i = 0; i < count_products(sig); ++i)
         *flop_ret +=
             2.0 * (double)attncl__desc_count(&sig->out[i]) * (double)sig->in[LINEAR_WEIGHT].dim[1];
-    if (has(sig, FUSED_LINEAR_NORM_W))
+    if (has_input(sig, FUSED_LINEAR_NORM_W))
         *flop_ret += 8 * (double)attncl__desc_count(&sig->in[LINEAR_X]);
 }
 

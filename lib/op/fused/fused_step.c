@@ -41,12 +41,12 @@ static const struct fused_step_fwd_params *params_of(const struct op_sig *sig)
 
 // -- AFT without heads (aft_step.c)
 
-static void aft_macros(const struct op_sig *sig, struct kspec *spec)
+static void set_aft_macros(const struct op_sig *sig, struct kspec *spec)
 {
     kspec_set_stored(spec, "CACHE_TYPE", sig->in[FUSED_KEYS].dtype);
 }
 
-static void aft_args(const struct op_call *call, struct arg_list *to)
+static void add_aft_args(const struct op_call *call, struct arg_list *to)
 {
     const struct fused_step_fwd_params *params = call->sig.params;
     const struct tensor_desc *pos_bias = &call->sig.in[FUSED_POS_BIAS];
@@ -59,7 +59,7 @@ static void aft_args(const struct op_call *call, struct arg_list *to)
                           arg_mem(call->in[FUSED_KEYS]), arg_mem(call->in[FUSED_VALUES])));
 }
 
-static void aft_cost(const struct op_sig *sig, double *flop, double *bytes)
+static void add_aft_cost(const struct op_sig *sig, double *flop, double *bytes)
 {
     const double count = (double)(rows_of(sig) * channels_of(sig));
 
@@ -86,7 +86,7 @@ static int64_t attention_floats(const struct op_sig *sig)
     return group_width(sig) + 2 * attncl__fused_step_kv_group(sig);
 }
 
-static void attention_macros(const struct op_sig *sig, struct kspec *spec)
+static void set_attention_macros(const struct op_sig *sig, struct kspec *spec)
 {
     const struct fused_step_fwd_params *params = sig->params;
 
@@ -101,7 +101,7 @@ static int64_t attention_span(const struct op_sig *sig)
     return attncl__step_span(params_of(sig)->attention.window, sig->in[FUSED_KEYS].dim[0]);
 }
 
-static void attention_args(const struct op_call *call, struct arg_list *to)
+static void add_attention_args(const struct op_call *call, struct arg_list *to)
 {
     const struct op_sig *sig = &call->sig;
     const struct fused_step_fwd_params *params = sig->params;
@@ -116,7 +116,7 @@ static void attention_args(const struct op_call *call, struct arg_list *to)
 }
 
 // At the last position: earlier ones cost less, but only the device knows which it is.
-static void attention_cost(const struct op_sig *sig, double *flop, double *bytes)
+static void add_attention_cost(const struct op_sig *sig, double *flop, double *bytes)
 {
     const double count = (double)attention_span(sig) * (double)(rows_of(sig) * channels_of(sig));
 
@@ -127,7 +127,7 @@ static void attention_cost(const struct op_sig *sig, double *flop, double *bytes
 
 // -- a feed-forward network: the activation of a block of hidden units
 
-static void ffn_macros(const struct op_sig *sig, struct kspec *spec)
+static void set_ffn_macros(const struct op_sig *sig, struct kspec *spec)
 {
     kspec_int(spec, "ACT", params_of(sig)->activation);
 }
@@ -137,21 +137,21 @@ static const struct inner_step inner_steps[N_FUSED_STEPS] = {
                    .kernel = "fused_step_cpu_aft",
                    .name = "AFT",
                    .n_projections = 3,
-                   .macros = aft_macros,
-                   .args = aft_args,
-                   .cost = aft_cost},
+                   .macros = set_aft_macros,
+                   .args = add_aft_args,
+                   .cost = add_aft_cost},
     [FUSED_ATTENTION] = {.file = "fused/fused_step_cpu_attention.cl",
                          .kernel = "fused_step_cpu_attention",
                          .name = "attention",
                          .n_projections = 3,
-                         .macros = attention_macros,
-                         .args = attention_args,
-                         .cost = attention_cost},
+                         .macros = set_attention_macros,
+                         .args = add_attention_args,
+                         .cost = add_attention_cost},
     [FUSED_FFN] = {.file = "fused/fused_step_cpu_ffn.cl",
                    .kernel = "fused_step_cpu_ffn",
                    .name = "a feed-forward network",
                    .n_projections = 1,
-                   .macros = ffn_macros},
+                   .macros = set_ffn_macros},
 };
 
 static const struct inner_step *inner_of(const struct op_sig *sig)
@@ -180,29 +180,29 @@ static attncl_status infer(struct op_sig *sig)
 }
 
 // Channels that one block holds together: the heads that share a key head, a vector.
-static int64_t granule_of(const struct op_sig *sig)
+static int64_t block_multiple(const struct op_sig *sig)
 {
     return params_of(sig)->kind == FUSED_ATTENTION ? group_width(sig) : sig->caps->vector_width;
 }
 
 static int64_t block_width(const struct op_sig *sig, int64_t n_blocks)
 {
-    const int64_t granule = granule_of(sig);
-    const int64_t granules = ceil_div(channels_of(sig), granule);
-    return ceil_div(granules, n_blocks) * granule;
+    const int64_t multiple = block_multiple(sig);
+    const int64_t granules = ceil_div(channels_of(sig), multiple);
+    return ceil_div(granules, n_blocks) * multiple;
 }
 
 // Channels of all projections together, of as many of q.
-static int64_t projected(const struct op_sig *sig, int64_t channels)
+static int64_t count_projected(const struct op_sig *sig, int64_t channels)
 {
     return channels +
            (inner_of(sig)->n_projections - 1) * (channels / attncl__fused_step_kv_group(sig));
 }
 
-static int64_t weights_count(const struct op_sig *sig)
+static int64_t count_weights(const struct op_sig *sig)
 {
     const int64_t channels = channels_of(sig);
-    return projected(sig, channels) * width_of(sig) + channels * sig->in[FUSED_WO].dim[0];
+    return count_projected(sig, channels) * width_of(sig) + channels * sig->in[FUSED_WO].dim[0];
 }
 
 // Two channel blocks for each compute unit, for load balance.  Starting another unit takes as long
@@ -215,8 +215,8 @@ int32_t attncl__fused_step_blocks(const struct op_sig *sig)
     const int64_t limits[] = {
         2 * (int64_t)caps->compute_units,
         ceil_div(channels, MIN_VECTORS * (int64_t)caps->vector_width),
-        ceil_div(channels, granule_of(sig)),
-        ceil_div(rows_of(sig) * weights_count(sig), MIN_FMAS),
+        ceil_div(channels, block_multiple(sig)),
+        ceil_div(rows_of(sig) * count_weights(sig), MIN_FMAS),
     };
     int64_t n = MAX_BLOCKS;
 
@@ -229,7 +229,8 @@ static int64_t local_floats(const struct op_sig *sig)
 {
     const int64_t m = rows_of(sig);
 
-    return m * width_of(sig) + m * projected(sig, block_width(sig, params_of(sig)->n_blocks)) +
+    return m * width_of(sig) +
+           m * count_projected(sig, block_width(sig, params_of(sig)->n_blocks)) +
            (params_of(sig)->kind == FUSED_ATTENTION ? attention_floats(sig) : 0);
 }
 
@@ -242,7 +243,7 @@ bool attncl__fused_step_supported(const struct op_sig *sig)
 
     if (caps->variant != VARIANT_CPU || vw < 4 || caps->max_loop_iterations || m < 1 ||
         m > SKINNY_GEMM_MAX_ROWS || d > MAX_WIDTH ||
-        granule_of(sig) / attncl__fused_step_kv_group(sig) % vw ||
+        block_multiple(sig) / attncl__fused_step_kv_group(sig) % vw ||
         !attncl__desc_present(&sig->in[FUSED_NORM_B]) ||
         attncl__is_quantised(sig->in[FUSED_WO].dtype) || sig->in[FUSED_KEYS].dtype == ATTNCL_U8)
         return false;
@@ -262,8 +263,8 @@ bool attncl__fused_step_supported(const struct op_sig *sig)
 // -- launch
 
 // The arguments that all kernels share, in the order of QKV_PARAMS (cl/fused/channel_block.clh).
-static void add_shared(const struct device_caps *caps, const struct op_call *call,
-                       struct arg_list *to)
+static void add_shared_args(const struct device_caps *caps, const struct op_call *call,
+                            struct arg_list *to)
 {
     const struct op_sig *sig = &call->sig;
     const struct fused_step_fwd_params *params = sig->params;
@@ -315,7 +316,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
                                    &spec);
     kspec_set_wtype(&spec, sig->in[FUSED_WO].dtype);
     inner->macros(sig, &spec);
-    add_shared(l->caps, call, &args);
+    add_shared_args(l->caps, call, &args);
     if (inner->args)
         inner->args(call, &args);
     return attncl__launch(l, &spec, grid_1d(params->n_blocks, 1), args.arg, args.n);
@@ -324,7 +325,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
 static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     const double m = (double)rows_of(sig), d = (double)width_of(sig),
-                 weights = (double)weights_count(sig);
+                 weights = (double)count_weights(sig);
 
     *flop_ret = m * (2 * weights + 8 * d);
     *bytes_ret = (double)attncl_dtype_bytes(sig->in[FUSED_WO].dtype) * weights +

@@ -5,7 +5,7 @@
 
 // About as many blocks as rows in each once there are many: no sum has a long tail, and the second
 // pass is short.
-static int64_t block_rows(int64_t rows)
+static int64_t choose_block_rows(int64_t rows)
 {
     enum { SHORTEST = 64 };
     int64_t block = SHORTEST;
@@ -15,20 +15,20 @@ static int64_t block_rows(int64_t rows)
     return block;
 }
 
-static int64_t n_blocks(const struct column_sum *s)
+static int64_t count_blocks(const struct column_sum *s)
 {
-    return ceil_div(s->rows, block_rows(s->rows));
+    return ceil_div(s->rows, choose_block_rows(s->rows));
 }
 
 size_t attncl__column_sum_scratch(const struct column_sum *s)
 {
-    const int64_t n = n_blocks(s);
+    const int64_t n = count_blocks(s);
     return n > 1 ? (size_t)(s->batch * n * s->width) * sizeof(float) : 0;
 }
 
 // One pass: `block` rows at a time; y [batch, blocks, width].
-static attncl_status pass(struct launcher *l, const struct column_sum *s, int64_t block,
-                          struct span x, struct span y)
+static attncl_status launch_pass(struct launcher *l, const struct column_sum *s, int64_t block,
+                                 struct span x, struct span y)
 {
     enum { VECTORS = 4 }; // as in column_sum.cl
     const struct group_launch p = attncl__group_launch(l->caps, "matmul/column_sum.cl",
@@ -42,14 +42,14 @@ static attncl_status pass(struct launcher *l, const struct column_sum *s, int64_
                                arg_i64(block), arg_i64(blocks), arg_i64(n_chunks)));
 }
 
-attncl_status attncl__column_sum(struct launcher *l, const struct column_sum *s, struct span x,
-                                 struct span y, struct span scratch)
+attncl_status attncl__launch_column_sum(struct launcher *l, const struct column_sum *s,
+                                        struct span x, struct span y, struct span scratch)
 {
-    const int64_t n = n_blocks(s);
+    const int64_t n = count_blocks(s);
     const struct column_sum second = {s->batch, n, s->width};
 
     if (n <= 1)
-        return pass(l, s, block_rows(s->rows), x, y);
-    TRY(pass(l, s, block_rows(s->rows), x, scratch));
-    return pass(l, &second, n, scratch, y);
+        return launch_pass(l, s, choose_block_rows(s->rows), x, y);
+    TRY(launch_pass(l, s, choose_block_rows(s->rows), x, scratch));
+    return launch_pass(l, &second, n, scratch, y);
 }

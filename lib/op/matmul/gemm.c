@@ -143,7 +143,7 @@ const struct op_class attncl__op_linear_fwd = {
     .grad = GRAD_RULES(linear_grad),
 };
 
-static struct gemm_matrix entries_of(struct span span, const struct tensor_desc *d)
+static struct gemm_matrix entry_matrices(struct span span, const struct tensor_desc *d)
 {
     return (struct gemm_matrix){
         .span = span, .ld = d->dim[2], .batch_stride = d->dim[1] * d->dim[2]};
@@ -154,9 +154,9 @@ struct gemm attncl__bmm_gemm(const struct op_call *call, int a, int b, bool tran
     const struct tensor_desc *out = &call->sig.out[0], *left = &call->sig.in[a];
 
     return GEMM_OF(out->dim[0], out->dim[1], out->dim[2], left->dim[trans_a ? 1 : 2],
-                   .a = entries_of(call->in[a], left),
-                   .b = entries_of(call->in[b], &call->sig.in[b]),
-                   .c = entries_of(call->out[0], out), .trans_a = trans_a, .trans_b = trans_b);
+                   .a = entry_matrices(call->in[a], left),
+                   .b = entry_matrices(call->in[b], &call->sig.in[b]),
+                   .c = entry_matrices(call->out[0], out), .trans_a = trans_a, .trans_b = trans_b);
 }
 
 static struct gemm bmm_gemm(const struct op_call *call)

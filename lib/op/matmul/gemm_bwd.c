@@ -14,7 +14,7 @@
 #include "op/matmul/matmul.h"
 #include "op/row_launch.h"
 
-static struct column_sum rows_of_bias(const struct op_sig *sig)
+static struct column_sum bias_column_sum(const struct op_sig *sig)
 {
     const struct tensor_desc *d = &sig->in[0];
     return (struct column_sum){1, attncl__linear_row_count(d), d->dim[d->rank - 1]};
@@ -22,13 +22,13 @@ static struct column_sum rows_of_bias(const struct op_sig *sig)
 
 static attncl_status bias_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct column_sum s = rows_of_bias(sig);
+    const struct column_sum s = bias_column_sum(sig);
     *bytes_ret = attncl__column_sum_scratch(&s);
     return ATTNCL_OK;
 }
 
 // The product of the first two inputs, and what is added.
-static struct gemm with_operands(const struct op_call *call, struct gemm g)
+static struct gemm add_operands(const struct op_call *call, struct gemm g)
 {
     g.a = attncl__linear_rows(call, LINEAR_BWD_D);
     g.b = attncl__linear_rows(call, LINEAR_BWD_FACTOR);
@@ -42,23 +42,22 @@ static struct gemm input_gemm(const struct op_call *call)
 {
     const struct tensor_desc *in = call->sig.in, *weight = &in[1];
 
-    return with_operands(call, GEMM_OF(1, attncl__linear_row_count(&in[0]), weight->dim[1],
-                                       weight->dim[0], .b_dtype = weight->dtype));
+    return add_operands(call, GEMM_OF(1, attncl__linear_row_count(&in[0]), weight->dim[1],
+                                      weight->dim[0], .b_dtype = weight->dtype));
 }
 
 static struct gemm weight_gemm(const struct op_call *call)
 {
     const struct tensor_desc *dw = &call->sig.out[0];
 
-    return with_operands(call,
-                         GEMM_OF(1, dw->dim[0], dw->dim[1],
-                                 attncl__linear_row_count(&call->sig.in[0]), .trans_a = true));
+    return add_operands(call, GEMM_OF(1, dw->dim[0], dw->dim[1],
+                                      attncl__linear_row_count(&call->sig.in[0]), .trans_a = true));
 }
 
 static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct column_sum s = rows_of_bias(&call->sig);
-    return attncl__column_sum(l, &s, call->in[0], call->out[0], call->scratch);
+    const struct column_sum s = bias_column_sum(&call->sig);
+    return attncl__launch_column_sum(l, &s, call->in[0], call->out[0], call->scratch);
 }
 
 static struct gemm bmm_a_gemm(const struct op_call *call)

@@ -50,15 +50,15 @@ struct column_sum {
 
 size_t attncl__column_sum_scratch(const struct column_sum *s); // bytes
 // `scratch` may be absent when no bytes were asked for.  y must not be in it.
-attncl_status attncl__column_sum(struct launcher *l, const struct column_sum *s, struct span x,
-                                 struct span y, struct span scratch);
+attncl_status attncl__launch_column_sum(struct launcher *l, const struct column_sum *s,
+                                        struct span x, struct span y, struct span scratch);
 
 // -- spatial_gate_bwd.c
 
 // to[i, j] = from[i, j] where input `mask` and causality show it, else 0; i, j < `length` in both, `to` has n rows of n.
-attncl_status attncl__spatial_gate_show(struct launcher *l, const struct op_call *call, int mask,
-                                        int64_t length, struct gemm_matrix from, struct span to,
-                                        int64_t n);
+attncl_status attncl__spatial_gate_launch_mask(struct launcher *l, const struct op_call *call,
+                                               int mask, int64_t length, struct gemm_matrix from,
+                                               struct span to, int64_t n);
 
 // The pairs of positions that a gate sums over: a causal one the lower triangle only.
 double attncl__spatial_gate_pairs(const struct op_sig *sig);

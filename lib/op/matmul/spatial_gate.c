@@ -32,8 +32,8 @@ static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 }
 
 // The matrix to multiply with: weight, or scratch once a kernel has put the masked weight there.
-static attncl_status masked_weight(struct launcher *l, const struct op_call *call,
-                                   struct gemm_matrix *ret)
+static attncl_status mask_weight(struct launcher *l, const struct op_call *call,
+                                 struct gemm_matrix *ret)
 {
     const int64_t n = call->sig.in[0].dim[1], length = call->sig.in[2].dim[0];
 
@@ -43,11 +43,11 @@ static attncl_status masked_weight(struct launcher *l, const struct op_call *cal
     if (!attncl__desc_present(&call->sig.in[4]))
         return ATTNCL_OK;
     *ret = (struct gemm_matrix){.span = call->scratch, .ld = length};
-    return attncl__spatial_gate_show(l, call, 4, length, weight, call->scratch, length);
+    return attncl__spatial_gate_launch_mask(l, call, 4, length, weight, call->scratch, length);
 }
 
 // A [T, B, C] value as one [T, C] matrix per batch entry.
-static struct gemm_matrix per_batch(struct span span, const struct tensor_desc *d)
+static struct gemm_matrix entry_matrices(struct span span, const struct tensor_desc *d)
 {
     return (struct gemm_matrix){span, d->start, d->stride[0], d->stride[1]};
 }
@@ -57,14 +57,14 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct spatial_gate_fwd_params *params = call->sig.params;
     const struct tensor_desc *u = &call->sig.in[2];
     struct gemm g =
-        GEMM_OF(u->dim[1], u->dim[0], u->dim[2], u->dim[0], .b = per_batch(call->in[2], u),
-                .c = per_batch(call->out[0], &call->sig.out[0]), .causal = params->causal != 0,
+        GEMM_OF(u->dim[1], u->dim[0], u->dim[2], u->dim[0], .b = entry_matrices(call->in[2], u),
+                .c = entry_matrices(call->out[0], &call->sig.out[0]), .causal = params->causal != 0,
                 .bias_kind = GEMM_BIAS_ROW, .bias = call->in[1],
-                .gate = per_batch(call->in[3], &call->sig.in[3]));
+                .gate = entry_matrices(call->in[3], &call->sig.in[3]));
 
     if (attncl__desc_present(&call->sig.out[1]))
         g.saved_for_backward = call->out[1];
-    TRY(masked_weight(l, call, &g.a));
+    TRY(mask_weight(l, call, &g.a));
     return attncl__gemm(l, &g);
 }
 

@@ -32,9 +32,9 @@ static attncl_status matrix_infer(struct op_sig *sig)
     return attncl__check_at_most(sig, 'T', 'N');
 }
 
-attncl_status attncl__spatial_gate_show(struct launcher *l, const struct op_call *call, int mask,
-                                        int64_t length, struct gemm_matrix from, struct span to,
-                                        int64_t n)
+attncl_status attncl__spatial_gate_launch_mask(struct launcher *l, const struct op_call *call,
+                                               int mask, int64_t length, struct gemm_matrix from,
+                                               struct span to, int64_t n)
 {
     const struct spatial_gate_fwd_params *params = call->sig.params;
     const struct tensor_desc *d = &call->sig.in[mask];
@@ -55,13 +55,13 @@ double attncl__spatial_gate_pairs(const struct op_sig *sig)
     return params->causal ? length * (length + 1) / 2 : length * length;
 }
 
-static struct gemm_matrix part(struct span span, int64_t start, int64_t ld)
+static struct gemm_matrix matrix_at(struct span span, int64_t start, int64_t ld)
 {
     return (struct gemm_matrix){.span = span, .start = start, .ld = ld};
 }
 
 // Rows of a block: under a causal mask each has a GEMM of its own, of the columns that it sees.
-static int64_t block_rows(const struct op_sig *sig, int64_t length)
+static int64_t choose_block_rows(const struct op_sig *sig, int64_t length)
 {
     enum {
         N_BLOCKS = 4,
@@ -86,8 +86,9 @@ static struct gemm weight_gemm(const struct op_call *call, int64_t i, int64_t ro
     const int64_t end = i + rows < length ? i + rows : length;
 
     return GEMM_OF(1, end - i, params->causal ? end : length, columns,
-                   .a = part(call->in[1], i * columns, columns), .b = part(call->in[2], 0, columns),
-                   .c = part(call->out[0], i * n, n), .trans_b = true);
+                   .a = matrix_at(call->in[1], i * columns, columns),
+                   .b = matrix_at(call->in[2], 0, columns), .c = matrix_at(call->out[0], i * n, n),
+                   .trans_b = true);
 }
 
 // There are few elements, of long sums, which GPUs split.
@@ -95,7 +96,7 @@ static attncl_status weight_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     const struct span none[8] = {{NULL}};
     const struct op_call call = {.sig = *sig, .in = none, .out = none};
-    const int64_t length = sig->in[1].dim[0], rows = block_rows(sig, length);
+    const int64_t length = sig->in[1].dim[0], rows = choose_block_rows(sig, length);
 
     *bytes_ret = 0;
     for (int64_t i = 0; i < length; i += rows) {
@@ -109,7 +110,7 @@ static attncl_status weight_scratch(const struct op_sig *sig, size_t *bytes_ret)
 static attncl_status weight_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t length = call->sig.in[1].dim[0], n = call->sig.in[0].dim[0],
-                  rows = block_rows(&call->sig, length);
+                  rows = choose_block_rows(&call->sig, length);
 
     for (int64_t i = 0; i < length; i += rows) {
         struct gemm g = weight_gemm(call, i, rows);
@@ -117,7 +118,8 @@ static attncl_status weight_launch(struct launcher *l, const struct op_call *cal
         g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
         TRY(attncl__gemm(l, &g));
     }
-    return attncl__spatial_gate_show(l, call, 3, length, part(call->out[0], 0, n), call->out[0], n);
+    return attncl__spatial_gate_launch_mask(l, call, 3, length, matrix_at(call->out[0], 0, n),
+                                            call->out[0], n);
 }
 
 // W' beside the inputs, [T, T].
@@ -132,19 +134,19 @@ static attncl_status input_launch(struct launcher *l, const struct op_call *call
 {
     const int64_t *dim = call->sig.in[1].dim;
     const int64_t length = dim[0], columns = dim[1] * dim[2], n = call->sig.in[0].dim[1];
-    const int64_t rows = block_rows(&call->sig, length);
+    const int64_t rows = choose_block_rows(&call->sig, length);
 
-    TRY(attncl__spatial_gate_show(l, call, 2, length, part(call->in[0], 0, n), call->scratch,
-                                  length));
+    TRY(attncl__spatial_gate_launch_mask(l, call, 2, length, matrix_at(call->in[0], 0, n),
+                                         call->scratch, length));
     for (int64_t j = 0; j < length; j += rows) {
         const int64_t end = j + rows < length ? j + rows : length;
         // W' has zeros above its diagonal: the first j rows have none of these columns.
         const int64_t first = rows < length ? j : 0;
         const struct gemm g =
             GEMM_OF(1, end - j, columns, length - first,
-                    .a = part(call->scratch, first * length + j, length),
-                    .b = part(call->in[1], first * columns, columns),
-                    .c = part(call->out[0], j * columns, columns), .trans_a = true);
+                    .a = matrix_at(call->scratch, first * length + j, length),
+                    .b = matrix_at(call->in[1], first * columns, columns),
+                    .c = matrix_at(call->out[0], j * columns, columns), .trans_a = true);
         TRY(attncl__gemm(l, &g));
     }
     return ATTNCL_OK;

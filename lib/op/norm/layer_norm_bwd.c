@@ -25,7 +25,7 @@ struct blocks {
 };
 
 // At least 8 rows in a block, and a quarter as many as there are blocks.
-static struct blocks blocks_of(const struct op_sig *sig)
+static struct blocks choose_blocks(const struct op_sig *sig)
 {
     struct blocks b = {.width = attncl__desc_count(&sig->in[1]), .block = 8};
 
@@ -38,7 +38,7 @@ static struct blocks blocks_of(const struct op_sig *sig)
 
 static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct blocks b = blocks_of(sig);
+    const struct blocks b = choose_blocks(sig);
 
     *bytes_ret = (size_t)((sig->cls->n_out - 1) * b.n * b.width) * sizeof(float);
     return ATTNCL_OK;
@@ -47,7 +47,7 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct layer_norm_bwd_params *params = call->sig.params;
-    const struct blocks b = blocks_of(&call->sig);
+    const struct blocks b = choose_blocks(&call->sig);
     const int sums = call->sig.cls->n_out - 1;
     struct row_problem work = {kspec_begin("norm/layer_norm_bwd.cl", "layer_norm_bwd_rows"), b.n,
                                b.width, 4, b.width % 4 == 0};
