@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Attention-free transformer layers.  Kinds without heads are one op: AFT-full is a window as long
-// as the table, AFT-simple a window of none.
+// Attention-free transformer layers.  One op serves all kinds: AFT-full has a window as long as the
+// table, AFT-simple a window of 0.
 
 #include <inttypes.h>
 
@@ -21,9 +21,9 @@ static bool read_desc(attncl_graph *g, const attncl_aft_desc *given, attncl_aft_
     return !attncl__graph_failed(g);
 }
 
-// What the op of kinds without heads needs to know of a desc and its table.  False: the graph has
-// failed.
-static bool mix_variant(attncl_graph *g, const attncl_aft_desc *desc, attncl_value *pos_bias,
+// Kinds without heads: sets the op's window, and makes *pos_bias null if it is unused.  False: the
+// graph has failed.
+static bool read_window(attncl_graph *g, const attncl_aft_desc *desc, attncl_value *pos_bias,
                         int32_t *window_ret)
 {
     if (desc->kind == ATTNCL_AFT_SIMPLE || (desc->kind == ATTNCL_AFT_LOCAL && desc->window == 0)) {
@@ -52,12 +52,12 @@ attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *desc, attncl
     if (d.causal && attncl__given(mask))
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "causal and a mask at once");
     struct aft_fwd_params params = {.per_head = d.kind == ATTNCL_AFT_CONV, .causal = d.causal != 0};
-    if (!params.per_head && !mix_variant(g, &d, &pos_bias, &params.window))
+    if (!params.per_head && !read_window(g, &d, &pos_bias, &params.window))
         return ATTNCL_NONE_VALUE;
     return attncl__graph_add(g, &attncl__op_aft_fwd, &params, IN(q, k, v, pos_bias, mask));
 }
 
-// The maps of query, key and value under the names of a layer's parameters.
+// Adds the query, key and value projections, in scopes named after the layer's parameters.
 static void project_inputs(attncl_graph *g, const attncl_aft_params *p,
                            const attncl_attention_inputs *in, attncl_value qkv[3])
 {
@@ -75,16 +75,16 @@ attncl_value attncl_aft(attncl_graph *g, const attncl_aft_desc *desc,
     attncl_value qkv[3];
     if (!LAYER_STRUCT(g, attncl_aft_params, &p, params) ||
         !LAYER_STRUCT(g, attncl_attention_inputs, &in, inputs) ||
-        !attncl__layer_absent(g, in.valid_lens, "valid_lens") ||
-        !attncl__layer_absent(g, in.bias, "bias"))
+        !attncl__layer_check_absent(g, in.valid_lens, "valid_lens") ||
+        !attncl__layer_check_absent(g, in.bias, "bias"))
         return ATTNCL_NONE_VALUE;
     project_inputs(g, &p, &in, qkv);
     const attncl_value y = attncl_aft_mix(g, desc, qkv[0], qkv[1], qkv[2], p.pos_bias, in.mask);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, in.residual);
 }
 
-// Slots of AFT-conv: the past positions that have a bias, and the own.
-static bool filter_slots(attncl_graph *g, attncl_value pos_bias, int32_t *window_ret)
+// AFT-conv: its window is the past positions with a bias plus the current one.
+static bool read_filter_window(attncl_graph *g, attncl_value pos_bias, int32_t *window_ret)
 {
     struct tensor_desc table;
     if (!attncl__layer_axes(g, pos_bias, "w", 2, "[H, s]", &table))
@@ -95,21 +95,21 @@ static bool filter_slots(attncl_graph *g, attncl_value pos_bias, int32_t *window
     return !attncl__graph_failed(g);
 }
 
-// What decoding keeps, per batch entry and channel: (maximum, denominator, numerator) of the keys
-// that have left the window, and the last `window` keys and values in two rings.
+// Decoding state per batch entry and channel: (maximum, denominator, numerator) over the keys that
+// have left the window, and the last `window` keys and values in two rings.
 struct decode_state {
     int32_t per_head, window;
     attncl_value sums, ring_k, ring_v;
 };
 
-// dtype: of the rings; `width`: channels of all batch entries.  *pos_bias becomes null for kinds without it.  False: the
-// graph has failed.
+// dtype: of the rings; width: channels of all batch entries; *pos_bias becomes null if it is unused.
+// False: the graph has failed.
 static bool make_state(attncl_graph *g, const attncl_aft_desc *desc, attncl_dtype dtype,
                        int64_t width, attncl_value *pos_bias, struct decode_state *s)
 {
     *s = (struct decode_state){.per_head = desc->kind == ATTNCL_AFT_CONV};
-    if (!(s->per_head ? filter_slots(g, *pos_bias, &s->window)
-                      : mix_variant(g, desc, pos_bias, &s->window)))
+    if (!(s->per_head ? read_filter_window(g, *pos_bias, &s->window)
+                      : read_window(g, desc, pos_bias, &s->window)))
         return false;
     const int64_t sums_dim[2] = {3, width}, ring_dim[2] = {s->window > 0 ? s->window : 1, width};
     s->sums = attncl_graph_state(g, "sums", ATTNCL_F32, 2, sums_dim);
@@ -118,7 +118,7 @@ static bool make_state(attncl_graph *g, const attncl_aft_desc *desc, attncl_dtyp
     return !attncl__graph_failed(g);
 }
 
-// y of one position.
+// Adds the op for one position; returns y.
 static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc, attncl_dtype dtype,
                              const attncl_value qkv[3], attncl_value pos_bias,
                              attncl_value position)
@@ -134,7 +134,7 @@ static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc, attnc
         IN(qkv[0], qkv[1], qkv[2], pos_bias, position, s.sums, s.ring_k, s.ring_v));
 }
 
-// y of all positions of a prompt.
+// Adds the ops for all positions of a prompt; returns y.
 static attncl_value mix_prompt(attncl_graph *g, attncl_aft_desc desc, attncl_dtype dtype,
                                attncl_value qkv[3], attncl_value pos_bias, attncl_value last)
 {

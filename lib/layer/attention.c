@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Softmax attention, multi-head attention, kernel regression.  Heads are views: they are cut out of
-// a projection without a copy, and the op stores its result so that merging them takes none either.
+// Softmax attention, multi-head attention, kernel regression.  Heads are views: splitting a projection
+// takes no copy, nor does merging them, as the op stores its result in the merged layout.
 
 #include <inttypes.h>
 #include <math.h>
@@ -22,8 +22,8 @@ static bool read_desc(attncl_graph *g, const attncl_attention_desc *given,
     return !attncl__graph_failed(g);
 }
 
-// The op reads contiguous rows: a strided last axis is copied.
-static attncl_value with_whole_rows(attncl_graph *g, attncl_value x)
+// The op needs contiguous rows: copies x if its last axis is strided.
+static attncl_value make_rows_contiguous(attncl_graph *g, attncl_value x)
 {
     const struct tensor_desc *d = attncl__graph_failed(g) ? NULL : attncl__graph_desc(g, x);
     if (!d || d->rank == 0 || d->dim[d->rank - 1] <= 1 || d->stride[d->rank - 1] == 1)
@@ -31,13 +31,13 @@ static attncl_value with_whole_rows(attncl_graph *g, attncl_value x)
     return attncl__graph_add(g, &attncl__op_copy_fwd, NULL, IN(x));
 }
 
-static float scale_of(const attncl_attention_desc *desc, int64_t width)
+static float choose_scale(const attncl_attention_desc *desc, int64_t width)
 {
     return desc->scale != 0 ? desc->scale : (float)(1 / sqrt((double)width));
 }
 
-// Attention of heads [B, H, ., .], under a description that was checked.  position: of the first query among the keys
-// [1]; null: the last query is the last key.
+// Adds attention of heads [B, H, ., .]; `desc` has been checked.  position [1]: the first query's, among
+// the keys; null: the last query is at the last key.
 static attncl_value attend(attncl_graph *g, const attncl_attention_desc *desc,
                            const attncl_attention_inputs *in, attncl_value position,
                            attncl_value *weights_ret)
@@ -48,12 +48,12 @@ static attncl_value attend(attncl_graph *g, const attncl_attention_desc *desc,
     struct tensor_desc d;
     if (!attncl__layer_axes(g, in->query, "q", 4, "[B, H, T, D]", &d) ||
         !attncl__layer_dropout(g, desc->dropout, &dropout, &mask) ||
-        !attncl__layer_absent(g, dropout.residual, "the residual of a dropout of weights") ||
-        !attncl__layer_absent(g, dropout.position, "the position of a dropout of weights"))
+        !attncl__layer_check_absent(g, dropout.residual, "the residual of a dropout of weights") ||
+        !attncl__layer_check_absent(g, dropout.position, "the position of a dropout of weights"))
         return ATTNCL_NONE_VALUE;
 
     const struct attention_fwd_params params = {
-        .scale = scale_of(desc, d.dim[3]),
+        .scale = choose_scale(desc, d.dim[3]),
         .causal = desc->causal != 0,
         .window = desc->window,
         .layout = desc->layout,
@@ -64,8 +64,8 @@ static attncl_value attend(attncl_graph *g, const attncl_attention_desc *desc,
     };
     const attncl_value y = attncl__graph_add(
         g, &attncl__op_attention_fwd, &params,
-        IN(with_whole_rows(g, in->query), with_whole_rows(g, in->key),
-           with_whole_rows(g, in->value), in->mask, in->valid_lens, in->bias, desc->slopes,
+        IN(make_rows_contiguous(g, in->query), make_rows_contiguous(g, in->key),
+           make_rows_contiguous(g, in->value), in->mask, in->valid_lens, in->bias, desc->slopes,
            position, mask.p > 0 ? dropout.step : ATTNCL_NONE_VALUE));
     if (weights_ret)
         *weights_ret = attncl__graph_result(g, y, 1);
@@ -80,7 +80,7 @@ attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc
     if (weights_ret)
         *weights_ret = ATTNCL_NONE_VALUE;
     if (!read_desc(g, desc, &d) || !LAYER_STRUCT(g, attncl_attention_inputs, &in, inputs) ||
-        !attncl__layer_absent(g, in.residual, "residual"))
+        !attncl__layer_check_absent(g, in.residual, "residual"))
         return ATTNCL_NONE_VALUE;
     return attend(g, &d, &in, ATTNCL_NONE_VALUE, weights_ret);
 }
@@ -129,9 +129,9 @@ static float norm_eps(const attncl_attention_desc *desc)
     return desc->qk_norm_eps != 0 ? desc->qk_norm_eps : 1e-6f;
 }
 
-// The heads of x [T, B, C] or [B, T, C], normalised and turned, in the shape of x.
-static attncl_value turn_heads(attncl_graph *g, const attncl_attention_desc *desc, int64_t width,
-                               attncl_value norm, attncl_value x)
+// Normalises and rotates the heads of x, [T, B, C] or [B, T, C].
+static attncl_value rotate_heads(attncl_graph *g, const attncl_attention_desc *desc, int64_t width,
+                                 attncl_value norm, attncl_value x)
 {
     const bool swaps = desc->layout == ATTNCL_LAYOUT_BATCH_FIRST;
     struct tensor_desc d;
@@ -148,7 +148,7 @@ static attncl_value turn_heads(attncl_graph *g, const attncl_attention_desc *des
     return attncl_reshape(g, x, d.rank, d.dim);
 }
 
-// The maps of query, key and value under the names of a layer's parameters.
+// Adds the query, key and value projections, in scopes named after the layer's parameters.
 static void project_inputs(attncl_graph *g, const attncl_mha_params *p, attncl_attention_inputs *in)
 {
     const attncl_value none = ATTNCL_NONE_VALUE;
@@ -158,21 +158,21 @@ static void project_inputs(attncl_graph *g, const attncl_mha_params *p, attncl_a
 }
 
 // Queries and keys are normalised and turned.
-static void turn_inputs(attncl_graph *g, const attncl_attention_desc *desc,
+static void rotate_inputs(attncl_graph *g, const attncl_attention_desc *desc,
                         const attncl_mha_params *p, int64_t n_heads, attncl_attention_inputs *in)
 {
     struct tensor_desc d;
     if ((!attncl__given(p->query_norm) && !attncl__given(p->key_norm) &&
          !attncl__given(desc->rotary)) ||
         !attncl__layer_shape(g, in->query, "query", &d) ||
-        !attncl__layer_heads(g, n_heads, d.dim[d.rank - 1]))
+        !attncl__layer_check_heads(g, n_heads, d.dim[d.rank - 1]))
         return;
     const int64_t width = d.dim[d.rank - 1] / n_heads;
-    in->query = turn_heads(g, desc, width, p->query_norm, in->query);
-    in->key = turn_heads(g, desc, width, p->key_norm, in->key);
+    in->query = rotate_heads(g, desc, width, p->query_norm, in->query);
+    in->key = rotate_heads(g, desc, width, p->key_norm, in->key);
 }
 
-// Heads of projected inputs: as many of key and value, as wide as the query's, as the key has channels for.
+// Splits projected inputs into heads.  Key and value heads are as wide as the query's, maybe fewer.
 static void split_inputs(attncl_graph *g, int64_t n_heads, attncl_layout layout,
                          attncl_attention_inputs *in)
 {
@@ -200,14 +200,14 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
         !LAYER_STRUCT(g, attncl_attention_inputs, &in, inputs) || !read_desc(g, desc, &d))
         return ATTNCL_NONE_VALUE;
     project_inputs(g, &p, &in);
-    turn_inputs(g, &d, &p, n_heads, &in);
+    rotate_inputs(g, &d, &p, n_heads, &in);
     split_inputs(g, n_heads, d.layout, &in);
     const attncl_value y =
         attncl_merge_heads(g, attend(g, &d, &in, ATTNCL_NONE_VALUE, weights_ret), d.layout);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, in.residual);
 }
 
-// The keys and values [B, K] of all positions so far, which decoding keeps.
+// Creates the caches of keys and values [B, K] of all positions so far.
 static void make_caches(attncl_graph *g, const struct cache_desc *cache, int64_t n_batch,
                         int64_t n_channels, int64_t width, attncl_value caches_ret[2])
 {
@@ -219,7 +219,7 @@ static void make_caches(attncl_graph *g, const struct cache_desc *cache, int64_t
     caches_ret[1] = attncl_graph_state(g, "values", dtype, 3, dim);
 }
 
-// y [B, C] of one position.
+// Adds the op for one position; returns y [B, C].
 static attncl_value attend_step(attncl_graph *g, const attncl_mha_params *p, int64_t n_heads,
                                 const struct cache_desc *cache, const attncl_attention_inputs *in,
                                 attncl_value position)
@@ -227,10 +227,10 @@ static attncl_value attend_step(attncl_graph *g, const attncl_mha_params *p, int
     struct tensor_desc d, key;
     if (!attncl__layer_axes(g, in->query, "x", 2, "[B, C]", &d) ||
         !attncl__layer_axes(g, in->key, "key", 2, "[B, K]", &key) ||
-        !attncl__layer_heads(g, n_heads, d.dim[1]))
+        !attncl__layer_check_heads(g, n_heads, d.dim[1]))
         return ATTNCL_NONE_VALUE;
     const struct attention_step_fwd_params params = {
-        .scale = scale_of(cache->desc, d.dim[1] / n_heads),
+        .scale = choose_scale(cache->desc, d.dim[1] / n_heads),
         .n_heads = (int32_t)n_heads,
         .window = cache->desc->window < cache->limit ? (int32_t)cache->desc->window : 0,
         .softcap = cache->desc->softcap,
@@ -245,11 +245,11 @@ static attncl_value attend_step(attncl_graph *g, const attncl_mha_params *p, int
                                 cache->desc->rotary));
 }
 
-// Rows of keys and values go into the caches, prepared as the step does, and become all so far, as they are stored.  Queries
-// are prepared.
-static void keep_rows(attncl_graph *g, const attncl_mha_params *p, const struct cache_desc *cache,
-                      int64_t width, attncl_value position, const attncl_value caches[2],
-                      attncl_attention_inputs *in)
+// Stores rows of keys and values in the caches, prepared as by the step.  in becomes all rows so far, as they are
+// stored, and the prepared queries.
+static void store_rows(attncl_graph *g, const attncl_mha_params *p, const struct cache_desc *cache,
+                       int64_t width, attncl_value position, const attncl_value caches[2],
+                       attncl_attention_inputs *in)
 {
     const attncl_value rotary = cache->desc->rotary, none = ATTNCL_NONE_VALUE;
     const struct attention_append_fwd_params params = {
@@ -275,7 +275,7 @@ static void keep_rows(attncl_graph *g, const attncl_mha_params *p, const struct 
         in->query = attncl__graph_result(g, kept, 2);
 }
 
-// y [T, B, C].  position [T B], of each row; null: from 0 on.
+// Adds the ops for a prompt; returns y [T, B, C].  position [T B]: each row's; null: from 0 on.
 static attncl_value attend_prompt(attncl_graph *g, const attncl_mha_params *p, int64_t n_heads,
                                   const struct cache_desc *cache, attncl_attention_inputs in,
                                   attncl_value position)
@@ -286,12 +286,12 @@ static attncl_value attend_prompt(attncl_graph *g, const attncl_mha_params *p, i
     struct tensor_desc q, d;
     if (!attncl__layer_axes(g, in.query, "x", 3, "[T, B, C]", &q) ||
         !attncl__layer_axes(g, in.key, "key", 3, "[T, B, K]", &d) ||
-        !attncl__layer_heads(g, n_heads, q.dim[2]))
+        !attncl__layer_check_heads(g, n_heads, q.dim[2]))
         return ATTNCL_NONE_VALUE;
     make_caches(g, cache, d.dim[1], d.dim[2], q.dim[2] / n_heads, caches);
     if (attncl__given(position))
         position = attncl_slice(g, position, 0, 0, 1);
-    keep_rows(g, p, cache, q.dim[2] / n_heads, position, caches, &in);
+    store_rows(g, p, cache, q.dim[2] / n_heads, position, caches, &in);
     split_inputs(g, n_heads, layout, &in);
     desc.causal = 1;
     desc.layout = layout;

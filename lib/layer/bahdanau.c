@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Additive attention, and the attention decoder over gated recurrent units.
+// Additive attention, and an attention decoder over gated recurrent units (Bahdanau et al. 2014).
 //
 //   query = W_q h_top,   context = sum_j p_j value_j
 //   p = softmax over j of w . tanh(query + key_j)
 //   xi = W_context context + (W_embedding e + b),   W_ih = [W_context, W_embedding]
 //
-// cat(context, embedding) is never materialised: the columns of W_ih are views, and the embedded
-// half of all known tokens is one GEMM.
+// cat(context, embedding) is never materialised: the columns of W_ih are views, and one GEMM computes
+// the embedded half of all known tokens.
 
 #include "base/alloc.h"
 #include "layer/layer.h"
@@ -19,7 +19,7 @@ static attncl_value attend(attncl_graph *g, const attncl_dropout_desc *desc,
     struct additive_attention_fwd_params params = {.want_weights = weights_ret != NULL};
     attncl_dropout_desc d;
     if (!attncl__layer_dropout(g, desc, &d, &params.dropout) ||
-        !attncl__layer_absent(g, d.residual, "the residual of a dropout of weights"))
+        !attncl__layer_check_absent(g, d.residual, "the residual of a dropout of weights"))
         return ATTNCL_NONE_VALUE;
     const attncl_value none = ATTNCL_NONE_VALUE;
     const bool drops = d.p > 0;
@@ -39,7 +39,7 @@ attncl_value attncl_additive_attention(attncl_graph *g, attncl_value q, attncl_v
     return attend(g, NULL, in, weights_ret);
 }
 
-// A decoder's structs, copied; `layers` is owned.
+// Copies of the caller's structs; `layers` is owned.
 struct bahdanau {
     attncl_bahdanau_params p;
     attncl_bahdanau_source source;
@@ -75,13 +75,13 @@ void attncl_bahdanau_attend(attncl_graph *g, const attncl_bahdanau_params *param
     LAYER_STRUCT_WRITE(g, attncl_bahdanau_source, source_ret, &source);
 }
 
-// The columns of the first layer's W_ih from `begin` on, or before it.
-static attncl_value columns(attncl_graph *g, attncl_value weight, bool before, int64_t begin)
+// Columns [begin, end) of the first layer's W_ih; end -1: all from `begin` on.
+static attncl_value slice_columns(attncl_graph *g, attncl_value weight, int64_t begin, int64_t end)
 {
     struct tensor_desc d;
     if (!attncl__layer_axes(g, weight, "weight_ih", 2, "[3 H, H + E]", &d))
         return ATTNCL_NONE_VALUE;
-    return attncl_slice(g, weight, 1, before ? 0 : begin, before ? begin : d.dim[1]);
+    return attncl_slice(g, weight, 1, begin, end < 0 ? d.dim[1] : end);
 }
 
 static attncl_value project_embedded(attncl_graph *g, attncl_value query_weight,
@@ -91,8 +91,8 @@ static attncl_value project_embedded(attncl_graph *g, attncl_value query_weight,
     if (!attncl__layer_axes(g, query_weight, "the query's weight", 2, "[N, H]", &weight))
         return ATTNCL_NONE_VALUE;
     return attncl__layer_project(g, "l0", embedded,
-                                 columns(g, first->weight_ih, false, weight.dim[1]), first->bias_ih,
-                                 ATTNCL_NONE_VALUE);
+                                 slice_columns(g, first->weight_ih, weight.dim[1], -1),
+                                 first->bias_ih, ATTNCL_NONE_VALUE);
 }
 
 attncl_value attncl_bahdanau_input(attncl_graph *g, const attncl_bahdanau_params *params,
@@ -106,7 +106,7 @@ attncl_value attncl_bahdanau_input(attncl_graph *g, const attncl_bahdanau_params
     return project_embedded(g, p.query_weight, &first, embedded);
 }
 
-// Dropout of what is row t of all steps'.
+// Dropout for step t, whose values are row t of those of all steps.
 static attncl_dropout_desc step_dropout(attncl_graph *g, const attncl_dropout_desc *desc, int64_t t)
 {
     const int32_t row = (int32_t)t;
@@ -120,9 +120,9 @@ static attncl_dropout_desc step_dropout(attncl_graph *g, const attncl_dropout_de
     return d;
 }
 
-// [B, 1, H] for a state [B, H] that is the query.
-static attncl_value find_context(attncl_graph *g, const struct bahdanau *b, int64_t t,
-                                 attncl_value state, attncl_value *weights_ret)
+// The context [B, 1, H] for the query `state` [B, H].
+static attncl_value add_attention(attncl_graph *g, const struct bahdanau *b, int64_t t,
+                                  attncl_value state, attncl_value *weights_ret)
 {
     const attncl_dropout_desc dropout = step_dropout(g, b->p.dropout, t);
     attncl_graph_push_scope(g, "attention");
@@ -144,11 +144,11 @@ static attncl_value decode_step(attncl_graph *g, const struct bahdanau *b, int64
     attncl_linear_desc add = ATTNCL_LINEAR_DESC_INIT;
     struct tensor_desc d;
     add.residual = input;
-    const attncl_value context = find_context(g, b, t, states[top], weights_ret);
+    const attncl_value context = add_attention(g, b, t, states[top], weights_ret);
     if (!attncl__layer_shape(g, context, "context", &d))
         return ATTNCL_NONE_VALUE;
 
-    const attncl_value weight = columns(g, layers[0].weight_ih, true, d.dim[2]);
+    const attncl_value weight = slice_columns(g, layers[0].weight_ih, 0, d.dim[2]);
     attncl_value xi = attncl_linear_fused(g, &add, context, weight, ATTNCL_NONE_VALUE);
     xi = attncl__layer_row(g, xi, 1, 0);
     for (size_t k = 0; k <= top; ++k) {
@@ -178,10 +178,9 @@ attncl_value attncl_bahdanau_step(attncl_graph *g, const attncl_bahdanau_params 
     return y;
 }
 
-// The top layer's states of n_steps steps; the weights of step t at weights[t] where weights_ret is
-// not NULL.
-static attncl_value decode(attncl_graph *g, const struct bahdanau *b, attncl_value embedded,
-                           int64_t n_steps, attncl_value *states, attncl_value *weights_ret)
+// Returns the top layer's states of n_steps steps; *weights_ret, unless NULL: the weights of all steps.
+static attncl_value decode_steps(attncl_graph *g, const struct bahdanau *b, attncl_value embedded,
+                                 int64_t n_steps, attncl_value *states, attncl_value *weights_ret)
 {
     const size_t n = (size_t)n_steps;
     attncl_value *tops = attncl__alloc_array(n, 2 * sizeof *tops);
@@ -213,7 +212,7 @@ attncl_value attncl_bahdanau_decoder(attncl_graph *g, const attncl_bahdanau_para
     if (!attncl__layer_axes(g, embedded, "embedded", 3, "[B, T, E]", &d) ||
         !read_bahdanau(g, params, source, states, &b))
         return ATTNCL_NONE_VALUE;
-    const attncl_value y = decode(g, &b, embedded, d.dim[1], states, weights_ret);
+    const attncl_value y = decode_steps(g, &b, embedded, d.dim[1], states, weights_ret);
     attncl__free(b.layers);
     return y;
 }

@@ -2,7 +2,7 @@
 //
 // Feedback attention, and a layer of a feedback transformer (Fan et al. 2020):
 //
-//     x += dropout(attn(LN(x), memories)) unless there is none;   x += dropout(FF(LN(x)))
+//     if there are memories: x += dropout(attn(LN(x), memories));   x += dropout(FF(LN(x)))
 
 #include <inttypes.h>
 
@@ -15,14 +15,14 @@ static attncl_value project_heads(attncl_graph *g, const char *scope, attncl_val
     struct tensor_desc d;
     const attncl_value y = attncl__layer_project(g, scope, x, weight, bias, ATTNCL_NONE_VALUE);
     if (!attncl__layer_axes(g, y, scope, 3, "[S, B, C]", &d) ||
-        !attncl__layer_heads(g, n_heads, d.dim[2]))
+        !attncl__layer_check_heads(g, n_heads, d.dim[2]))
         return ATTNCL_NONE_VALUE;
     const int64_t dim[4] = {d.dim[0], d.dim[1], n_heads, d.dim[2] / n_heads};
     return attncl_reshape(g, y, 4, dim);
 }
 
-// Attention of query [B, C] to memories, key and value maps included where there are any, and the
-// output map.
+// Attention of query [B, C] to memories, with the layer's key and value projections, if any, and its
+// output projection.
 static attncl_value attend(attncl_graph *g, const attncl_feedback_params *p, attncl_value query,
                            struct feedback_memories m, attncl_value residual,
                            attncl_value *weights_ret)
@@ -41,8 +41,8 @@ static attncl_value attend(attncl_graph *g, const attncl_feedback_params *p, att
         .slot = m.slot, .adds = m.adds, .want_weights = weights_ret != NULL};
     attncl_dropout_desc dropout;
     if (!attncl__layer_dropout(g, p->dropout, &dropout, &params.dropout) ||
-        !attncl__layer_absent(g, dropout.residual, "the residual of a dropout of weights") ||
-        !attncl__layer_absent(g, dropout.position, "the position of a dropout of weights"))
+        !attncl__layer_check_absent(g, dropout.residual, "the residual of a dropout of weights") ||
+        !attncl__layer_check_absent(g, dropout.position, "the position of a dropout of weights"))
         return none;
     const attncl_value y = attncl__graph_add(g, &attncl__op_feedback_attention_fwd, &params,
                                              IN(q, m.keys, m.values, p->key_pos_embeddings,
@@ -66,9 +66,9 @@ attncl_value attncl_feedback_attention(attncl_graph *g, const attncl_feedback_pa
         *weights_ret = ATTNCL_NONE_VALUE;
     if (!LAYER_STRUCT(g, attncl_feedback_params, &p, params) ||
         !LAYER_STRUCT(g, attncl_attention_inputs, &in, inputs) ||
-        !attncl__layer_absent(g, in.mask, "mask") ||
-        !attncl__layer_absent(g, in.valid_lens, "valid_lens") ||
-        !attncl__layer_absent(g, in.bias, "bias"))
+        !attncl__layer_check_absent(g, in.mask, "mask") ||
+        !attncl__layer_check_absent(g, in.valid_lens, "valid_lens") ||
+        !attncl__layer_check_absent(g, in.bias, "bias"))
         return ATTNCL_NONE_VALUE;
     const struct feedback_memories m = {.keys = in.key, .values = in.value, .n_heads = n_heads};
     return attend(g, &p, in.query, m, in.residual, weights_ret);
@@ -77,8 +77,8 @@ attncl_value attncl_feedback_attention(attncl_graph *g, const attncl_feedback_pa
 // -- a layer
 
 // dropout(y) + x
-static attncl_value drop(attncl_graph *g, attncl_dropout_desc desc, attncl_value y, attncl_value x,
-                         attncl_value position)
+static attncl_value add_dropout(attncl_graph *g, attncl_dropout_desc desc, attncl_value y,
+                                attncl_value x, attncl_value position)
 {
     desc.batch_axis = 0;
     desc.position = position;
@@ -86,7 +86,7 @@ static attncl_value drop(attncl_graph *g, attncl_dropout_desc desc, attncl_value
     return attncl_dropout(g, y, &desc);
 }
 
-// x + FF(LN(x)).  position: I32 [1], of the masks of dropout; null: x is all there is.
+// x + FF(LN(x)).  position: I32 [1], x's row in the dropout masks; null: x is the whole array.
 static attncl_value feed_forward(attncl_graph *g, const struct feedback_layer *p, attncl_value x,
                                  attncl_value position)
 {
@@ -103,11 +103,11 @@ static attncl_value feed_forward(attncl_graph *g, const struct feedback_layer *p
     const attncl_value y =
         attncl_feed_forward(g, &ffn, given->activation, z, drops ? ATTNCL_NONE_VALUE : x);
     attncl_graph_pop_scope(g);
-    return drops ? drop(g, p->drop_ffn, y, x, position) : y;
+    return drops ? add_dropout(g, p->drop_ffn, y, x, position) : y;
 }
 
-attncl_value attncl__feedback_layer(attncl_graph *g, const struct feedback_layer *p, attncl_value x,
-                                    const struct feedback_memories *memories)
+attncl_value attncl__feedback_add_layer(attncl_graph *g, const struct feedback_layer *p,
+                                        attncl_value x, const struct feedback_memories *memories)
 {
     const attncl_feedback_layer_params *given = &p->params;
     const bool drops = p->drop_attn.p > 0;
@@ -119,19 +119,19 @@ attncl_value attncl__feedback_layer(attncl_graph *g, const struct feedback_layer
     attn.dropout = &p->drop_weights;
     attncl_graph_push_scope(g, "attn");
     const attncl_value y = attend(g, &attn, z, *memories, drops ? ATTNCL_NONE_VALUE : x, NULL);
-    x = drops ? drop(g, p->drop_attn, y, x, memories->position) : y;
+    x = drops ? add_dropout(g, p->drop_attn, y, x, memories->position) : y;
     attncl_graph_pop_scope(g);
     return feed_forward(g, p, x, memories->position);
 }
 
-// A copy, to which the layer gives position and residual.
+// Copies a dropout that must not set position and residual, which the layer sets.
 static bool read_dropout(attncl_graph *g, const attncl_dropout_desc *given,
                          attncl_dropout_desc *ret)
 {
     struct dropout_fwd_params params;
     return attncl__layer_dropout(g, given, ret, &params) &&
-           attncl__layer_absent(g, ret->residual, "the residual of a layer's dropout") &&
-           attncl__layer_absent(g, ret->position, "the position of a layer's dropout");
+           attncl__layer_check_absent(g, ret->residual, "the residual of a layer's dropout") &&
+           attncl__layer_check_absent(g, ret->position, "the position of a layer's dropout");
 }
 
 bool attncl__feedback_layer_read(attncl_graph *g, const attncl_feedback_layer_params *params,
@@ -161,5 +161,5 @@ attncl_value attncl_feedback_layer(attncl_graph *g, const attncl_feedback_layer_
         return ATTNCL_NONE_VALUE;
     const bool has_memory =
         attncl__given(memory) && attncl__layer_shape(g, memory, "memory", &d) && d.dim[0] != 0;
-    return attncl__feedback_layer(g, &p, x, has_memory ? &m : NULL);
+    return attncl__feedback_add_layer(g, &p, x, has_memory ? &m : NULL);
 }

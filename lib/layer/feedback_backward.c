@@ -2,36 +2,37 @@
 //
 // Backward pass of the steps of a feedback transformer, last step first.
 //
-// The cache still holds every key and value, and the forward pass has kept what its steps computed: a
-// step's nodes are added again and differentiated, and read what was kept (autodiff/loops.h);
-// what was not kept, such as the argument of a GELU, is recomputed.  Later steps have accumulated
-// the gradients of its keys and values in a gradient cache by then; it adds those of earlier
-// memories there.  The parameters' gradients are summed over the steps.  All steps share one set of
-// nodes here too.
+// The cache still holds every key and value, and the forward pass saved its steps' results.  The
+// backward pass adds a step's nodes again and differentiates them; they read the saved results
+// (autodiff/loops.h) and recompute the others, such as the argument of a GELU.  Later steps have
+// already accumulated the gradients of this step's keys and values in a gradient cache, to which this
+// step adds those of earlier memories.  The parameters' gradients are summed over the steps.  All
+// steps share one set of nodes.
 
 #include "attncl/gradient.h"
 #include "base/alloc.h"
 #include "layer/feedback_internal.h"
 
-// -- what the backward pass reads and differentiates
+// -- inputs of the backward pass
 
-// The region's context; the layers follow.
+// The region's context.
 struct feedback_context {
-    struct feedback_steps steps; // p is set when it is used
+    struct feedback_steps steps; // its p is set by the backward pass
     struct feedback_model p;
     struct loop_saves saves;
     int64_t n_steps;
     struct feedback_layer layers[];
 };
 
-// A backward pass under construction: a copy of the context, and lists of what the steps read.
+// A backward pass under construction.
 struct feedback_pass {
-    struct feedback_context *c;
-    attncl_value **list; // in the copy
+    struct feedback_context *c; // a copy of the region's
+    attncl_value **list;        // the n parameter values in the copy that a step reads
     int n;
-    attncl_value *inner, *inner_d; // inputs of a step that require a gradient; their gradients
-    int *index;                    // of an inner value, in the list; -1: x
-    struct loop_sum *sum;          // of an inner value's gradient
+    // The n_inner inputs of a step that require a gradient:
+    attncl_value *inner, *inner_d; // value; gradient
+    int *index;                    // position in the list; -1: x
+    struct loop_sum *sum;          // sum of the gradient over the steps
     int n_inner;
 };
 
@@ -45,7 +46,7 @@ static int add_given(attncl_value **list, int n, attncl_value *const *values, in
     return n;
 }
 
-// Pointers to the parameter values that a step reads.  Returns their number, at most max_values() with x.
+// Lists pointers to the parameter values that a step reads, less than max_values(); returns their number.
 static int list_values(struct feedback_context *c, attncl_value **list)
 {
     attncl_value *const model[MAX_MODEL_VALUES] = {&c->p.weights, &c->p.key_value_weight,
@@ -87,7 +88,7 @@ static void free_pass(struct feedback_pass *b)
     attncl__free(b->sum);
 }
 
-// Freed also where it fails.
+// Release *b with free_pass() even if it fails.
 static attncl_status init_pass(const struct feedback_context *given, struct feedback_pass *b)
 {
     const size_t max_n = (size_t)max_values(given->p.n_layers);
@@ -109,8 +110,8 @@ static attncl_status init_pass(const struct feedback_context *given, struct feed
     return ATTNCL_OK;
 }
 
-// The last n_memories rows, all that a sequence reads: a table's gradient is computed in every
-// step.
+// Drops all but the last n_memories rows, which a sequence reads: every step computes the table's
+// gradient.
 static void truncate_table(attncl_graph *g, attncl_value *table, int64_t n_memories)
 {
     struct tensor_desc d;
@@ -121,7 +122,6 @@ static void truncate_table(attncl_graph *g, attncl_value *table, int64_t n_memor
     *table = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, IN(rows));
 }
 
-// Tables of positions become the rows that a sequence reads.
 static void truncate_tables(attncl_graph *g, struct feedback_context *c)
 {
     const int64_t n_memories = c->n_steps > 1 ? c->n_steps - 1 : 1;
@@ -139,7 +139,7 @@ static bool is_listed(const struct feedback_pass *b, attncl_value x)
     return false;
 }
 
-// Lists what requires a gradient: x, and values of the list.  One that several layers share is there once.
+// Lists the inputs that require a gradient.  A value that several layers share is listed once.
 static void list_inner(struct feedback_pass *b, attncl_value x, const bool *requires_grad)
 {
     if (requires_grad[0]) {
@@ -156,12 +156,12 @@ static void list_inner(struct feedback_pass *b, attncl_value x, const bool *requ
 
 // -- the pass
 
-// Adds the nodes of the step at `position` again, and those of the gradients of what it reads.
+// Adds the nodes of the step at `position` again, and the nodes of its inputs' gradients.
 static void differentiate_step(attncl_graph *g, struct feedback_pass *b, attncl_value x,
                                attncl_value position, const attncl_value *dy)
 {
     struct feedback_steps *s = &b->c->steps;
-    const int64_t n_projections = attncl__feedback_projection_count(s);
+    const int64_t n_projections = attncl__feedback_count_projections(s);
     attncl_value memory,
         *outputs = attncl__alloc_array((size_t)n_projections + 2, 2 * sizeof *outputs);
     if (!outputs) {
@@ -171,7 +171,7 @@ static void differentiate_step(attncl_graph *g, struct feedback_pass *b, attncl_
     attncl_value *const output_grads = outputs + n_projections + 2;
     int n = 0;
 
-    outputs[0] = attncl__feedback_one_step(g, s, x, position, &memory);
+    outputs[0] = attncl__feedback_add_step(g, s, x, position, &memory);
     outputs[1] = memory;
     for (int i = 0; i < 2; ++i) {
         output_grads[n] = attncl__layer_row_at(g, dy[i], position);
@@ -179,7 +179,7 @@ static void differentiate_step(attncl_graph *g, struct feedback_pass *b, attncl_
         n += attncl__given(dy[i]);
     }
     for (int64_t i = 0; i < n_projections; ++i) {
-        const struct kv_projection projection = attncl__feedback_projection(g, s, memory, i);
+        const struct kv_projection projection = attncl__feedback_project_memory(g, s, memory, i);
         const struct feedback_load_fwd_params params = {projection.slot, projection.n_slots,
                                                         (int32_t)b->c->n_steps};
         outputs[n] = projection.value;
@@ -206,7 +206,7 @@ static attncl_status backprop_step(attncl_graph *g, struct feedback_pass *b, att
     return status;
 }
 
-// Prepares the gradients after the loop: rows of those of x, sums of the others.
+// Collects the gradients of all iterations: x's are stacked, others summed.
 static attncl_status collect_grads(attncl_graph *g, struct feedback_pass *b, attncl_value position)
 {
     struct loop_sums sums;
@@ -221,7 +221,7 @@ static attncl_status collect_grads(attncl_graph *g, struct feedback_pass *b, att
     return ATTNCL_OK;
 }
 
-// in: the region's, before tables were truncated.
+// in: the region's inputs, whose tables are not truncated.
 static void store_grads(attncl_graph *g, const struct feedback_pass *b, const attncl_value *in,
                         attncl_value *dx)
 {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 //
-// One step of a feedback transformer.  One set of nodes serves every position: it reads its
-// position from device memory, attends to the cached memories before it, and appends its own keys
-// and values. At position 0 a gate of zeros switches the attention's output off, its bias included.
+// One step of a feedback transformer.  One set of nodes serves every position: it reads its position
+// from device memory, attends to the cached memories before it, and appends its own keys and values.
+// At position 0 a gate of zeros switches off the attention's output, including its bias.
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "layer/feedback_internal.h"
 
-// A cache for the memories of `limit` steps but the last, which no step attends to.
+// A cache for the memories of limit - 1 steps; no step attends to the last one's.
 static attncl_value make_cache(attncl_graph *g, const struct feedback_steps *s,
                                const struct cache_desc *cache, int64_t n_batch, int64_t width)
 {
     const int64_t limit = cache->limit;
     struct tensor_desc d;
     const struct feedback_model *p = s->p;
-    if (!attncl__layer_heads(g, p->n_heads, width) ||
+    if (!attncl__layer_check_heads(g, p->n_heads, width) ||
         !attncl__layer_axes(g, p->layers[0].attn.key_pos_embeddings, "key_pos_embeddings", 3,
                             "[P, H, D]", &d))
         return ATTNCL_NONE_VALUE;
@@ -30,8 +30,9 @@ static attncl_value make_cache(attncl_graph *g, const struct feedback_steps *s,
     return attncl_graph_state(g, "memory", cache->dtype, 5, dim);
 }
 
-bool attncl__feedback_begin(attncl_graph *g, const struct feedback_model *p, int64_t n_batch,
-                            int64_t width, const struct cache_desc *cache, struct feedback_steps *s)
+bool attncl__feedback_begin_steps(attncl_graph *g, const struct feedback_model *p, int64_t n_batch,
+                                  int64_t width, const struct cache_desc *cache,
+                                  struct feedback_steps *s)
 {
     struct tensor_desc stacked;
     *s = (struct feedback_steps){.p = p, .n_sets = p->n_layers};
@@ -70,8 +71,8 @@ static attncl_value cache_slot(attncl_graph *g, attncl_value cache, int64_t slot
     return attncl__graph_view(g, cache, &view);
 }
 
-static attncl_value layer_step(attncl_graph *g, const struct feedback_steps *s, int64_t i,
-                               attncl_value x)
+static attncl_value add_layer_step(attncl_graph *g, const struct feedback_steps *s, int64_t i,
+                                   attncl_value x)
 {
     const int64_t set = s->n_sets == 1 ? 0 : i;
     const struct feedback_memories m = {
@@ -87,14 +88,14 @@ static attncl_value layer_step(attncl_graph *g, const struct feedback_steps *s, 
 
     snprintf(scope, sizeof scope, "layers.%" PRId64, i);
     attncl_graph_push_scope(g, scope);
-    x = attncl__feedback_layer(g, &s->p->layers[i], x, &m);
+    x = attncl__feedback_add_layer(g, &s->p->layers[i], x, &m);
     attncl_graph_pop_scope(g);
     return x;
 }
 
-// A running mix of a step's values: eight at a time, as many as the op takes.
+// A running mix of a step's values, eight per op.
 struct mix {
-    attncl_value weights, sum; // sum: what was mixed so far, null at first
+    attncl_value weights, sum; // sum: null at first
     attncl_value waiting[8];
     int n_waiting;
     int64_t n_mixed;
@@ -120,16 +121,16 @@ static void mix_add(attncl_graph *g, struct mix *m, attncl_value x)
     m->waiting[m->n_waiting++] = x;
 }
 
-attncl_value attncl__feedback_one_step(attncl_graph *g, struct feedback_steps *s, attncl_value x,
+attncl_value attncl__feedback_add_step(attncl_graph *g, struct feedback_steps *s, attncl_value x,
                                        attncl_value position, attncl_value *memory_ret)
 {
     struct mix mix = {.weights = s->p->weights};
     s->position = position;
     s->gate = attncl__graph_add(g, &attncl__op_feedback_gate_fwd, NULL, IN(x, position));
-    s->first_kept = attncl__loop_saves_first_node(g); // a gate is computed as fast as read
+    s->first_kept = attncl__loop_saves_first_node(g); // a gate is as fast to compute as to read
     mix_add(g, &mix, x);
     for (int64_t i = 0; i < s->p->n_layers; ++i) {
-        x = layer_step(g, s, i, x);
+        x = add_layer_step(g, s, i, x);
         mix_add(g, &mix, x);
     }
     mix_waiting(g, &mix);
@@ -137,15 +138,16 @@ attncl_value attncl__feedback_one_step(attncl_graph *g, struct feedback_steps *s
     return x;
 }
 
-int64_t attncl__feedback_projection_count(const struct feedback_steps *s)
+int64_t attncl__feedback_count_projections(const struct feedback_steps *s)
 {
     if (s->p->n_layers == 0)
         return 0;
     return attncl__given(s->p->key_value_weight) ? 1 : 2 * s->p->n_layers;
 }
 
-struct kv_projection attncl__feedback_projection(attncl_graph *g, const struct feedback_steps *s,
-                                                 attncl_value memory, int64_t i)
+struct kv_projection attncl__feedback_project_memory(attncl_graph *g,
+                                                     const struct feedback_steps *s,
+                                                     attncl_value memory, int64_t i)
 {
     const struct feedback_model *p = s->p;
     const attncl_value none = ATTNCL_NONE_VALUE;
@@ -164,11 +166,12 @@ struct kv_projection attncl__feedback_projection(attncl_graph *g, const struct f
     return projection;
 }
 
-void attncl__feedback_keep(attncl_graph *g, const struct feedback_steps *s, attncl_value memory)
+void attncl__feedback_store_memory(attncl_graph *g, const struct feedback_steps *s,
+                                   attncl_value memory)
 {
-    const int64_t n = attncl__feedback_projection_count(s);
+    const int64_t n = attncl__feedback_count_projections(s);
     for (int64_t i = 0; i < n; ++i) {
-        const struct kv_projection projection = attncl__feedback_projection(g, s, memory, i);
+        const struct kv_projection projection = attncl__feedback_project_memory(g, s, memory, i);
         const struct feedback_store_fwd_params params = {projection.slot};
         attncl__graph_add(g, &attncl__op_feedback_store_fwd, &params,
                           IN(projection.value, s->position, s->cache));

@@ -10,8 +10,7 @@
 #include "base/alloc.h"
 #include "layer/feedback_internal.h"
 
-// So many steps are worth a copy of the key and value maps.
-enum { STACK_STEPS = 4 };
+enum { STACK_STEPS = 4 }; // fewest steps that repay stacking the key and value weights
 
 // Copies a caller's structs; `layers` is owned.  False: the graph has failed.
 static bool read_model(attncl_graph *g, const attncl_feedback_transformer_params *params,
@@ -47,12 +46,11 @@ static bool read_model(attncl_graph *g, const attncl_feedback_transformer_params
     return true;
 }
 
-// -- the key and value maps of all layers, stacked:
+// -- the key and value projections of all layers, stacked:
 //
 //   [key of layer 0; value of layer 0; key of layer 1 ...]   [2 N C, C], biases [2 N C]
 //
-// A step's memory is then projected by one GEMM instead of 2 N.  Worth a copy of the weights where
-// many steps share it.
+// One GEMM instead of 2 N then projects a step's memory.
 
 static bool has_biases(const struct feedback_model *p)
 {
@@ -76,7 +74,7 @@ static void list_maps(attncl_graph *g, const struct feedback_model *p, int64_t w
     }
 }
 
-// Sets key_value_weight and key_value_bias from the layers' own maps, [width, width] each.
+// Sets key_value_weight and key_value_bias from the layers' projections, [width, width] each.
 static void stack_maps(attncl_graph *g, struct feedback_model *p, int64_t width)
 {
     const int64_t n = 2 * p->n_layers;
@@ -95,25 +93,25 @@ static void stack_maps(attncl_graph *g, struct feedback_model *p, int64_t width)
 
 // -- steps
 
-static attncl_value step(attncl_graph *g, const struct feedback_model *model,
-                         const struct cache_desc *cache, attncl_value x, attncl_value position,
-                         attncl_value *memory_ret)
+static attncl_value build_step(attncl_graph *g, const struct feedback_model *model,
+                               const struct cache_desc *cache, attncl_value x,
+                               attncl_value position, attncl_value *memory_ret)
 {
     struct tensor_desc d;
     struct feedback_steps s;
     attncl_value memory;
     if (!attncl__layer_axes(g, x, "x", 2, "[B, C]", &d) ||
-        !attncl__feedback_begin(g, model, d.dim[0], d.dim[1], cache, &s))
+        !attncl__feedback_begin_steps(g, model, d.dim[0], d.dim[1], cache, &s))
         return ATTNCL_NONE_VALUE;
-    x = attncl__feedback_one_step(g, &s, x, position, &memory);
-    attncl__feedback_keep(g, &s, memory);
+    x = attncl__feedback_add_step(g, &s, x, position, &memory);
+    attncl__feedback_store_memory(g, &s, memory);
     if (memory_ret)
         *memory_ret = memory;
     return x;
 }
 
-// The steps of x [T, B, C] by one set of nodes.  *saves_ret, unless NULL: what a backward pass
-// reads of them.
+// Adds a loop over the steps of x [T, B, C].  *saves_ret, unless NULL: results saved for the backward
+// pass.
 static attncl_value loop_steps(attncl_graph *g, struct feedback_steps *s, attncl_value x,
                                int64_t n_steps, attncl_value *memory_ret,
                                struct loop_saves *saves_ret)
@@ -122,10 +120,10 @@ static attncl_value loop_steps(attncl_graph *g, struct feedback_steps *s, attncl
     const attncl_value position = attncl__graph_loop_begin(g, n_steps, false);
     attncl_value memory;
     x = attncl__layer_row_at(g, x, position);
-    x = attncl__feedback_one_step(g, s, x, position, &memory);
+    x = attncl__feedback_add_step(g, s, x, position, &memory);
     if (saves_ret)
         *saves_ret = attncl__loop_saves_add(g, s->first_kept, position, (int32_t)n_steps);
-    attncl__feedback_keep(g, s, memory);
+    attncl__feedback_store_memory(g, s, memory);
     x = attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(x, position));
     if (memory_ret)
         *memory_ret =
@@ -134,8 +132,8 @@ static attncl_value loop_steps(attncl_graph *g, struct feedback_steps *s, attncl
     return x;
 }
 
-static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attncl_value x,
-                             attncl_value *memory_ret)
+static attncl_value build_sequence(attncl_graph *g, struct feedback_model *model, attncl_value x,
+                                   attncl_value *memory_ret)
 {
     struct tensor_desc d;
     struct feedback_steps s;
@@ -145,7 +143,7 @@ static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attn
     if (d.dim[0] >= STACK_STEPS && model->n_layers > 0 && !attncl__given(model->key_value_weight))
         stack_maps(g, model, d.dim[2]);
     const struct cache_desc cache = {.limit = d.dim[0], .dtype = ATTNCL_F32};
-    if (!attncl__feedback_begin(g, model, d.dim[1], d.dim[2], &cache, &s))
+    if (!attncl__feedback_begin_steps(g, model, d.dim[1], d.dim[2], &cache, &s))
         return ATTNCL_NONE_VALUE;
 
     struct grad_region *region = attncl__feedback_backward_begin(g, &s, x);
@@ -155,20 +153,21 @@ static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attn
     return y;
 }
 
-// Nothing is differentiated here, and of the rows only one is wanted: memories of all of them are kept.
-static attncl_value prefill(attncl_graph *g, const struct feedback_model *model,
-                            const struct cache_desc *cache, attncl_value x, attncl_value last)
+// A sequence without backward pass: stores all memories, returns row `last` only.
+static attncl_value build_prefill(attncl_graph *g, const struct feedback_model *model,
+                                  const struct cache_desc *cache, attncl_value x, attncl_value last)
 {
     struct tensor_desc d;
     struct feedback_steps s;
     if (!attncl__layer_axes(g, x, "x", 3, "[T, B, C]", &d) ||
-        !attncl__feedback_begin(g, model, d.dim[1], d.dim[2], cache, &s))
+        !attncl__feedback_begin_steps(g, model, d.dim[1], d.dim[2], cache, &s))
         return ATTNCL_NONE_VALUE;
     return attncl__layer_row_at(g, loop_steps(g, &s, x, d.dim[0], NULL, NULL), last);
 }
 
-// The result of x^L, behind which the model is not needed any more.
-static attncl_value end_model(attncl_graph *g, const struct feedback_model *model, attncl_value x)
+// Frees the model; returns the norm of x^L.
+static attncl_value finish_model(attncl_graph *g, const struct feedback_model *model,
+                                 attncl_value x)
 {
     attncl__free(model->layers);
     return attncl__layer_normalise(g, "norm", x, model->norm_weight, model->norm_bias,
@@ -184,7 +183,7 @@ attncl_value attncl_feedback_transformer(attncl_graph *g,
         *memory_ret = ATTNCL_NONE_VALUE;
     if (!read_model(g, params, &model))
         return ATTNCL_NONE_VALUE;
-    return end_model(g, &model, sequence(g, &model, x, memory_ret));
+    return finish_model(g, &model, build_sequence(g, &model, x, memory_ret));
 }
 
 attncl_value attncl__feedback_transformer_decode(attncl_graph *g,
@@ -198,9 +197,10 @@ attncl_value attncl__feedback_transformer_decode(attncl_graph *g,
         *memory_ret = ATTNCL_NONE_VALUE;
     if (!read_model(g, params, &model))
         return ATTNCL_NONE_VALUE;
-    return end_model(g, &model,
-                     attncl__given(at->last) ? prefill(g, &model, cache, x, at->last)
-                                             : step(g, &model, cache, x, at->position, memory_ret));
+    return finish_model(g, &model,
+                        attncl__given(at->last)
+                            ? build_prefill(g, &model, cache, x, at->last)
+                            : build_step(g, &model, cache, x, at->position, memory_ret));
 }
 
 attncl_value attncl_feedback_transformer_step(attncl_graph *g,

@@ -6,7 +6,7 @@
 
 #include "layer/layer.h"
 
-// The halves of z's last axis, both views: z1 as it is, z2 normalised.
+// Splits z's last axis into halves, both views: z1, and u, the normalised z2.
 static bool split_halves(attncl_graph *g, const attncl_sgu_params *params, attncl_value z, int rank,
                          attncl_value *z1_ret, attncl_value *u_ret)
 {
@@ -43,7 +43,7 @@ attncl_value attncl_spatial_gating_unit(attncl_graph *g, const attncl_sgu_params
 }
 
 // GELU(proj1(LN(x)))
-static attncl_value expand(attncl_graph *g, const attncl_gmlp_params *p, attncl_value x)
+static attncl_value project_hidden(attncl_graph *g, const attncl_gmlp_params *p, attncl_value x)
 {
     attncl_linear_desc gelu = ATTNCL_LINEAR_DESC_INIT;
     gelu.activation = ATTNCL_GELU;
@@ -62,18 +62,17 @@ attncl_value attncl_gmlp_block(attncl_graph *g, const attncl_gmlp_params *params
     attncl_gmlp_params p = ATTNCL_GMLP_PARAMS_INIT;
     if (!LAYER_STRUCT(g, attncl_gmlp_params, &p, params))
         return ATTNCL_NONE_VALUE;
-    const attncl_value z = expand(g, &p, x);
+    const attncl_value z = project_hidden(g, &p, x);
     attncl_graph_push_scope(g, "sgu");
     const attncl_value s = attncl_spatial_gating_unit(g, p.sgu, z, causal, mask);
     attncl_graph_pop_scope(g);
     return attncl__layer_project(g, "proj2", s, p.proj2_weight, p.proj2_bias, x);
 }
 
-// The gating unit for decoding.  State: the normalised second halves of all positions so far, of a type,
-// which prompts and steps read as they are stored.
-// With a position z is one row, [B, F] -> [B, F/2], else the rows from position 0 on, [T, B, F].
-static attncl_value gate_and_keep(attncl_graph *g, const attncl_sgu_params *params,
-                                  attncl_dtype dtype, attncl_value z, attncl_value position)
+// The gating unit for decoding: with a position z is one row, [B, F] -> [B, F/2], else the rows from
+// position 0 on, [T, B, F].  State: u of all positions so far, rounded to `dtype`.
+static attncl_value add_gate(attncl_graph *g, const attncl_sgu_params *params, attncl_dtype dtype,
+                             attncl_value z, attncl_value position)
 {
     const struct spatial_gate_fwd_params causal = {.causal = 1};
     attncl_sgu_params p = ATTNCL_SGU_PARAMS_INIT;
@@ -102,9 +101,9 @@ attncl_value attncl__gmlp_decode(attncl_graph *g, const attncl_gmlp_params *para
     attncl_gmlp_params p = ATTNCL_GMLP_PARAMS_INIT;
     if (!LAYER_STRUCT(g, attncl_gmlp_params, &p, params))
         return ATTNCL_NONE_VALUE;
-    const attncl_value z = expand(g, &p, x);
+    const attncl_value z = project_hidden(g, &p, x);
     attncl_graph_push_scope(g, "sgu");
-    const attncl_value s = gate_and_keep(g, p.sgu, dtype, z, position);
+    const attncl_value s = add_gate(g, p.sgu, dtype, z, position);
     attncl_graph_pop_scope(g);
     return attncl__layer_project(g, "proj2", s, p.proj2_weight, p.proj2_bias, x);
 }

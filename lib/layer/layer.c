@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What layers check of their arguments: structs, inputs, axes.
+// Checks of layers' arguments: structs, inputs, axes.
 
 #include <inttypes.h>
 
@@ -46,14 +46,14 @@ void *attncl__layer_structs(attncl_graph *g, const char *type, size_t size, cons
     return list;
 }
 
-bool attncl__layer_absent(attncl_graph *g, attncl_value v, const char *name)
+bool attncl__layer_check_absent(attncl_graph *g, attncl_value v, const char *name)
 {
     if (attncl__given(v))
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s is given, this layer has none", name);
     return !attncl__graph_failed(g);
 }
 
-bool attncl__layer_heads(attncl_graph *g, int64_t n_heads, int64_t width)
+bool attncl__layer_check_heads(attncl_graph *g, int64_t n_heads, int64_t width)
 {
     if (n_heads < 1 || n_heads > width || width % n_heads != 0)
         GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "C = %" PRId64 " cannot be cut into H = %" PRId64 " heads",

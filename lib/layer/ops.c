@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Single operations as builders: one node each, but for a softmax over an inner axis and a dropout of
-// nothing.  The feed-forward network of three.
+// Builders of single operations, which add one node, except for a softmax over an inner axis and a
+// dropout with p = 0; and of the feed-forward network.
 
 #include "attncl/transformer.h"
 #include "layer/layer.h"
@@ -18,7 +18,7 @@ attncl_value attncl_softmax(attncl_graph *g, attncl_value x, int axis)
     if (axis == d.rank - 1)
         return attncl__graph_add(g, &attncl__op_softmax_fwd, NULL, IN(x));
 
-    // The op works along the last axis: exchange the two, before and after.
+    // The op works along the last axis: swap the axes before and after.
     int order[ATTNCL_MAX_RANK];
     for (int i = 0; i < d.rank; ++i)
         order[i] = i;
@@ -176,7 +176,7 @@ attncl_value attncl_feed_forward(attncl_graph *g, const attncl_ffn_params *param
     if (!LAYER_STRUCT(g, attncl_ffn_params, &p, params))
         return ATTNCL_NONE_VALUE;
 
-    // The gate comes first, so that layer1's kernel can apply activation and gate as it stores.
+    // The gate comes first, so that layer1's kernel can apply it with the activation.
     inner.activation = activation;
     if (attncl__given(p.gate_weight))
         inner.gate =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Adam, SGD, clipping, sums in place and learning-rate schedules as builders.  What depends on the
-// number of steps is a value on the device: one compiled graph serves every step.
+// Builders of Adam, SGD, clipping, in-place sums and learning-rate schedules.  Everything that depends
+// on the number of steps is a value on the device, so one compiled graph serves every step.
 
 #include <inttypes.h>
 #include <math.h>
@@ -203,17 +203,17 @@ void attncl_average_update(attncl_graph *g, attncl_value average, attncl_value v
     attncl__layer_average_update(g, average, value, ATTNCL_NONE_VALUE, decay);
 }
 
-// -- learning-rate schedules: on the host in double, and as a node.  The formulas are in
-// lib/op/train/schedule.c.
+// -- learning-rate schedules, on the host in double and as a node (formulas:
+// lib/op/train/schedule.c)
 
-// A schedule of a caller, checked, with the default of warmup filled in.
+// Copies and checks a caller's schedule, and fills in the default warmup.
 static attncl_status read_schedule(const attncl_schedule_desc *given, attncl_schedule_desc *ret)
 {
     *ret = (attncl_schedule_desc)ATTNCL_SCHEDULE_DESC_INIT;
     TRY(STRUCT_READ(attncl_schedule_desc, ret, given));
     const bool noam = ret->kind == ATTNCL_RATE_INVERSE_SQRT;
     const bool falls = ret->kind == ATTNCL_RATE_LINEAR || ret->kind == ATTNCL_RATE_COSINE;
-    // In 0.1 the field was there and a constant rate did not read it.
+    // Version 0.1 had the field but ignored it for a constant rate.
     const bool is_old = given->struct_size <= offsetof(attncl_schedule_desc, n_steps);
     if (ret->warmup == -1 || (is_old && ret->kind == ATTNCL_RATE_CONSTANT))
         ret->warmup = noam ? 2000 : 0;
@@ -231,8 +231,8 @@ static attncl_status read_schedule(const attncl_schedule_desc *given, attncl_sch
     return ATTNCL_OK;
 }
 
-// Which part of the way from the end of the warm-up to n_steps lies behind step t.
-static double fallen(const attncl_schedule_desc *s, double t)
+// Step t as a fraction of the way from the end of the warm-up to n_steps.
+static double decay_progress(const attncl_schedule_desc *s, double t)
 {
     const double steps = s->n_steps - s->warmup;
     return t >= s->n_steps || steps <= 0 ? 1 : (t - s->warmup) / steps;
@@ -253,9 +253,10 @@ attncl_status attncl_schedule_rate(const attncl_schedule_desc *schedule, double 
     else if (t <= s.warmup)
         *rate_ret = learning_rate * t / s.warmup;
     else if (s.kind == ATTNCL_RATE_LINEAR)
-        *rate_ret = learning_rate + (s.min_rate - learning_rate) * fallen(&s, t);
+        *rate_ret = learning_rate + (s.min_rate - learning_rate) * decay_progress(&s, t);
     else if (s.kind == ATTNCL_RATE_COSINE)
-        *rate_ret = s.min_rate + (learning_rate - s.min_rate) * (1 + cos(pi * fallen(&s, t))) / 2;
+        *rate_ret =
+            s.min_rate + (learning_rate - s.min_rate) * (1 + cos(pi * decay_progress(&s, t))) / 2;
     else
         *rate_ret = learning_rate;
     return ATTNCL_OK;

@@ -6,9 +6,9 @@
 //
 // Rotations of pairs of channels by positions (Su et al. 2021):
 //
-//     angle[p, i] = p f_i,   f_i = theta^(-2i / R), changed by the scaling of longer contexts
+//     angle[p, i] = p f_i,   f_i = theta^(-2i / R), adjusted by context-length scaling
 //
-// Slopes of linear biases (Press et al. 2022), of n heads, a power of two:
+// Slopes of linear biases (Press et al. 2022) for n heads, a power of two:
 //
 //     slope[h] = 2^(-max (h + 1) / n)
 
@@ -31,7 +31,7 @@ void attncl__sinusoid_fill(float *table, int64_t n_positions, int64_t n_channels
     }
 }
 
-// F32, for the caller to fill in and to give to end_table(); NULL: the graph has failed.
+// An F32 table that the caller fills in and passes to end_table(); NULL: the graph has failed.
 static float *begin_table(attncl_graph *g, int rank, const int64_t *dim)
 {
     struct tensor_desc d;
@@ -82,10 +82,10 @@ attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, attncl_valu
 
 static const double two_pi = 6.28318530717958647692;
 
-// Frequencies are rounded wherever transformers has a float: models were trained with these.
+// Frequencies are rounded wherever transformers uses a float, as models were trained with them.
 
-// Llama 3: long waves are stretched, short ones kept, those between in part.
-static float llama3(const attncl_rotary_desc *d, float frequency)
+// Llama 3 stretches long waves, keeps short ones, and interpolates between them.
+static float scale_llama3(const attncl_rotary_desc *d, float frequency)
 {
     const double length = (double)d->original_max_position;
     const float wave = (float)two_pi / frequency, stretched = frequency / (float)d->factor;
@@ -99,17 +99,17 @@ static float llama3(const attncl_rotary_desc *d, float frequency)
     return (1 - kept) * stretched + kept * frequency;
 }
 
-// YaRN: the pair whose wave turns so often in the original context.
-static double yarn_pair(const attncl_rotary_desc *d, double turns)
+// YaRN: the pair whose wave makes `turns` turns in the original context.
+static double find_yarn_pair(const attncl_rotary_desc *d, double turns)
 {
     return (double)d->width * log((double)d->original_max_position / (turns * two_pi)) /
            (2 * log(d->theta));
 }
 
-// power: one over the frequency.
-static float yarn(const attncl_rotary_desc *d, int64_t i, float power)
+// power: 1 / the unscaled frequency.
+static float scale_yarn(const attncl_rotary_desc *d, int64_t i, float power)
 {
-    double low = yarn_pair(d, d->beta_fast), high = yarn_pair(d, d->beta_slow);
+    double low = find_yarn_pair(d, d->beta_fast), high = find_yarn_pair(d, d->beta_slow);
 
     low = fmax(d->truncate ? floor(low) : low, 0);
     high = fmin(d->truncate ? ceil(high) : high, (double)(d->width - 1));
@@ -119,7 +119,7 @@ static float yarn(const attncl_rotary_desc *d, int64_t i, float power)
     return 1 / ((float)d->factor * power) * (1 - kept) + 1 / power * kept;
 }
 
-static float frequency_of(const attncl_rotary_desc *d, int64_t i)
+static float get_frequency(const attncl_rotary_desc *d, int64_t i)
 {
     const float exponent = (float)(2 * i) / (float)d->width;
     const float power = (float)pow((double)(float)d->theta, (double)exponent);
@@ -128,9 +128,9 @@ static float frequency_of(const attncl_rotary_desc *d, int64_t i)
     case ATTNCL_ROTARY_LINEAR:
         return 1 / power / (float)d->factor;
     case ATTNCL_ROTARY_LLAMA3:
-        return llama3(d, 1 / power);
+        return scale_llama3(d, 1 / power);
     case ATTNCL_ROTARY_YARN:
-        return yarn(d, i, power);
+        return scale_yarn(d, i, power);
     case ATTNCL_ROTARY_UNSCALED:
         break;
     }
@@ -142,8 +142,8 @@ static double yarn_scale(double factor, double mscale)
     return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
 }
 
-// Cosines and sines are multiplied by it, the scores of attention so by its square.
-static double scale_of(const attncl_rotary_desc *d)
+// The factor of cosines and sines; attention's scores scale with its square.
+static double get_table_scale(const attncl_rotary_desc *d)
 {
     if (d->scaling != ATTNCL_ROTARY_YARN)
         return 1;
@@ -193,9 +193,9 @@ attncl_value attncl_rotary_table(attncl_graph *g, const attncl_rotary_desc *desc
     float *table = begin_table(g, 3, dim);
     if (!table)
         return ATTNCL_NONE_VALUE;
-    const double scale = scale_of(&d);
+    const double scale = get_table_scale(&d);
     for (int64_t i = 0; i < pairs; ++i) {
-        const float frequency = frequency_of(&d, i);
+        const float frequency = get_frequency(&d, i);
         for (int64_t p = 0; p < n_positions; ++p) {
             const float angle = (float)p * frequency; // a float in PyTorch
             table[(2 * p) * pairs + i] = (float)(scale * cos((double)angle));
@@ -223,8 +223,8 @@ attncl_value attncl_alibi_slopes(attncl_graph *g, int64_t n_heads, double max)
         return ATTNCL_NONE_VALUE;
     while (whole <= n_heads / 2)
         whole *= 2;
-    for (int64_t h = 0; h < n_heads;
-         ++h) { // beyond a power of two, every other one of twice as many
+    for (int64_t h = 0; h < n_heads; ++h) {
+        // Heads beyond a power of two take every other slope of twice as many heads.
         const double k = h < whole ? (double)(h + 1) : (double)(h - whole) + 0.5;
         slopes[h] = (float)exp2(-max * k / (double)whole);
     }
@@ -246,7 +246,7 @@ attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, double delta
     float *table = begin_table(g, 3, dim);
     if (!table)
         return ATTNCL_NONE_VALUE;
-    for (int64_t i = 0; i < pairs; ++i) { // a sine comes before its cosine: turned back
+    for (int64_t i = 0; i < pairs; ++i) { // sines come before cosines, hence -sin
         const double angle = delta * pow(10000.0, -2 * (double)i / (double)width);
         table[i] = (float)cos(angle);
         table[pairs + i] = (float)-sin(angle);

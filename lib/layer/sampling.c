@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Drawing tokens on the device: what a step of decoding reads is state, which the step's last op moves on.
+// Drawing tokens on the device.  A decode step reads its tokens from state, which its last op updates.
 
 #include "layer/layer.h"
 
@@ -11,7 +11,7 @@ void attncl__sampling_words(double temperature, int64_t top_k, uint64_t seed,
                             int32_t words[SAMPLING_WORDS])
 {
     const double log2_e = 1.4426950408889634;
-    // At the bounds equal scores still weigh the same, and others nothing, or all the same.
+    // Within these bounds the factor is a finite float; at either bound more would change nothing.
     const double bounded = fmin(fmax(temperature, 1e-30), 1e30);
     const float factor = (float)(log2_e / bounded);
 

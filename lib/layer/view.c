@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Views: the same memory under another shape.  Concatenation.
+// Views (the same memory with another shape), and concatenation.
 
 #include <inttypes.h>
 
@@ -60,8 +60,8 @@ attncl_value attncl_permute(attncl_graph *g, attncl_value x, const int *order)
     return attncl__graph_view(g, x, &view);
 }
 
-// -- concatenation along any axis.  The op concatenates up to 8 of [A, M_i, C] along the middle
-// axis; more take several passes, so that each element is copied about log8 of their number times.
+// -- concatenation along any axis.  The op concatenates up to 8 values [A, M_i, C] along the middle
+// axis; n values take log8 n passes.
 
 enum { AT_ONCE = 8 };
 
@@ -94,18 +94,18 @@ static bool check_values(attncl_graph *g, size_t n, const attncl_value *values, 
     return true;
 }
 
-// One pass: the `n` values become fewer, at the front of the list.  Returns how many.
-static size_t join(attncl_graph *g, attncl_value *list, size_t n)
+// One pass: replaces the `n` values by fewer, at the front of the list.  Returns how many.
+static size_t concat_groups(attncl_graph *g, attncl_value *list, size_t n)
 {
-    size_t n_joined = 0;
+    size_t n_left = 0;
     for (size_t first = 0; first < n; first += AT_ONCE) {
         const size_t left = n - first;
-        list[n_joined++] = left == 1
-                               ? list[first]
-                               : attncl__graph_add(g, &attncl__op_concat_fwd, NULL, list + first,
-                                                   (int)(left < AT_ONCE ? left : AT_ONCE));
+        list[n_left++] = left == 1
+                             ? list[first]
+                             : attncl__graph_add(g, &attncl__op_concat_fwd, NULL, list + first,
+                                                 (int)(left < AT_ONCE ? left : AT_ONCE));
     }
-    return n_joined;
+    return n_left;
 }
 
 attncl_value attncl_concat(attncl_graph *g, size_t n, const attncl_value *values, int axis)
@@ -130,7 +130,7 @@ attncl_value attncl_concat(attncl_graph *g, size_t n, const attncl_value *values
         list[i] = attncl_reshape(g, values[i], 3, dim);
     }
     while (n > 1)
-        n = join(g, list, n);
+        n = concat_groups(g, list, n);
     const attncl_value y = list[0];
     attncl__free(list);
     return attncl_reshape(g, y, d.rank, d.dim);

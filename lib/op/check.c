@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Infers an op's outputs from the shapes that its class declares; checks that infer functions share; costs.
+// Infers an op's outputs from its class's declared shapes; checks shared by infer functions; costs.
 
 #include <ctype.h>
 #include <math.h>
@@ -60,7 +60,7 @@ static attncl_status match_inputs(const struct op_class *cls, const struct op_si
     return cls->filled_axes ? attncl__check_axes(sig, cls->filled_axes, 1, INT32_MAX) : ATTNCL_OK;
 }
 
-// The input that an output of shape "=x" is like.
+// The input named by an output's shape "=x".
 static const struct tensor_desc *find_input(const struct op_class *cls, const struct op_sig *sig,
                                             const char *name)
 {
@@ -73,7 +73,7 @@ static const struct tensor_desc *find_input(const struct op_class *cls, const st
     return &sig->in[i];
 }
 
-// Before infer: an output like an input, and the types of those whose letters infer may set.
+// Before infer: describes an output "=x"; of others sets the type, since infer may set their letters.
 static attncl_status prepare_output(const struct op_class *cls, struct op_sig *sig, int i)
 {
     const struct op_arg *const arg = &cls->out[i];
@@ -246,7 +246,7 @@ static double evaluate_sum(const char *sum, const struct op_sig *sig)
     return total + product;
 }
 
-// Of argument i, where the inputs come first.
+// Bytes moved of argument i, counting inputs first.
 static double count_bytes(const struct op_sig *sig, int i)
 {
     const struct op_class *const cls = sig->cls;

@@ -24,33 +24,33 @@ enum { VIEW_SCATTER_ADD_MAX_IN = 10, MAX_MOVED = 10 };
 struct op_class;
 struct gemm;
 
-// Shapes in, shapes out.
+// An op's parameters, and the shapes of its inputs and outputs.
 struct op_sig {
-    const struct device_caps *caps; // NULL while a graph is built; set when scratch is asked for
+    const struct device_caps *caps; // NULL while a graph is built; set when memory is planned
     const void *params;             // struct CLASS_params
     int n_in, n_out;                // of the class
     struct tensor_desc *in;         // dtype NONE where an optional input is absent
     struct tensor_desc *out;        // dtype NONE: absent, such as an absent input's gradient
-    bool save_for_backward; // a gradient reads the class's saved outputs: describe and write them
+    bool save_for_backward;         // describe and write the outputs flagged FOR_BACKWARD
     const struct op_class *cls;
-    struct axes *axes; // while infer runs: the extents that the letters of its inputs have
+    struct axes *axes; // extents of the inputs' letters; only while infer runs
 };
 
-// The same, with memory.
+// A signature with memory.
 struct op_call {
     struct op_sig sig;
     const struct span *in, *out;
-    struct span scratch; // absent when the op asked for none
+    struct span scratch; // absent if the op needs none
 };
 
-// What feeds a gradient op and where its results go, as data; autodiff/backward.c alone adds nodes.
+// Inputs and results of a gradient op, as data; only autodiff/backward.c adds nodes.
 //
-//   REF_X(i)    input i of the forward op; absent where that is absent
-//   REF_Y(i)    its output i; absent where that is absent
-//   REF_DY(i)   the gradient of output i.  An output without a gradient is absent where the gradient
-//               op allows that, zeros elsewhere; a rule without any REF_DY is skipped
+//   REF_X(i)    input i of the forward op, absent if that is
+//   REF_Y(i)    output i of the forward op, absent if that is
+//   REF_DY(i)   the gradient of output i.  If there is none: absent if the gradient op allows that,
+//               else zeros.  A rule whose REF_DYs are all missing is skipped
 //   REF_DX(i)   the gradient of input i, of its shape or of as many elements; several are summed
-//   REF_TEMP(i) a temporary: the result of an earlier rule of the same table, of N_GRAD_TEMPS
+//   REF_TEMP(i) a temporary, i < N_GRAD_TEMPS: the result of an earlier rule of the same table
 enum grad_ref_kind { REF_NONE, REF_KIND_X, REF_KIND_Y, REF_KIND_DY, REF_KIND_DX, REF_KIND_TEMP };
 struct grad_ref {
     enum grad_ref_kind kind;
@@ -67,8 +67,8 @@ struct grad_ref {
 #define REF_TEMP(i) GRAD_REF(REF_KIND_TEMP, i)
 enum { N_GRAD_TEMPS = 2, GRAD_MAX_IN = 13, GRAD_MAX_OUT = 6 };
 
-// OP_X for the class X of each line of the list.  Rules name ops by number, so that the file of an op
-// depends on no other's.
+// OP_X for each class X of the list.  Rules name ops by number, so op files do not depend on each
+// other.
 enum op_id {
     OP_NONE,
 #define OP(file, cls, ...) OP_##cls,
@@ -77,20 +77,20 @@ enum op_id {
     N_OP_IDS
 };
 
-// One rule of the backward pass.  It is applied when one of its results is needed; an input that no
-// rule of the class covers has no gradient, and requesting it is the caller's mistake.
+// One rule of the backward pass, applied when one of its results is needed.  An input that no rule of
+// the class covers has no gradient; requesting it is the caller's mistake.
 struct grad_rule {
-    enum op_id op;    // OP_NONE: out[0] is in[0] itself, the shape aside
-    bool same_params; // the op's parameters are the forward op's; else it has none
+    enum op_id op;    // OP_NONE: out[0] is in[0], perhaps reshaped
+    bool same_params; // the op has the forward op's parameters; else none
     struct grad_ref in[GRAD_MAX_IN];
     struct grad_ref out[GRAD_MAX_OUT];
-    // Whether the rule is for this node at all; NULL: for every one.
+    // Whether the rule applies to this node; NULL: always.
     bool (*when)(const struct op_sig *forward);
-    // Only without op: the gradient of `input` is this view of in[0]; NULL: all of it.
+    // Only with OP_NONE: describes the view of in[0] that is the gradient of `input`; NULL: all of it.
     void (*part)(const struct op_sig *forward, int input, struct tensor_desc *view);
 };
 
-// An input or output of a class.  Other than with STRIDED or ANY_VIEW, inputs reach launch contiguous
+// An input or output of a class.  Unless flagged STRIDED or ANY_VIEW, inputs reach launch contiguous
 // with start 0.
 enum op_arg_flag {
     F32,
@@ -98,22 +98,24 @@ enum op_arg_flag {
     U8,
     STORED,    // F32, F16 or BF16
     SAME_TYPE, // the type of the input before it
-    ANY_TYPE,  // infer says which
+    ANY_TYPE,  // infer checks or sets it
     TYPE_MASK = 7,
     OPTIONAL = 1 << 3,   // may be absent; an output is, unless infer sets its dtype
     STRIDED = 1 << 4,    // input: may start anywhere, its rows one stride apart (attncl__desc_rows)
-    ANY_VIEW = 1 << 5,   // input: may be any view at all, with strides as they come
+    ANY_VIEW = 1 << 5,   // input: may be a view with any strides
     STATE = 1 << 6,      // input: the op updates it in place
-    SHAPE_ONLY = 1 << 7, // input: only its shape counts, no gradient reaches it
-    OR_QUANTISED = 1 << 9, // input with STORED: Q8 and Q4, too
-    OR_U8 = 1 << 10,       // the same: U8, rows in 8 bits (op/attention/q8_row.h)
-    FOR_BACKWARD = 1 << 8  // output: absent unless sig->save_for_backward
+    SHAPE_ONLY = 1 << 7, // input: only its shape is used, and it gets no gradient
+    FOR_BACKWARD = 1 << 8, // output: absent unless sig->save_for_backward
+    OR_QUANTISED = 1 << 9, // with STORED: also Q8 and Q4
+    OR_U8 = 1 << 10        // with STORED: also U8, 8-bit rows (op/attention/q8_row.h)
 };
 struct op_arg {
     const char *name;
     unsigned flags;
-    const char *shape; // letters (base/shape_spec.h); NULL: infer checks or describes it
-};                     // of an output "=x": like input x, absent where that is
+    // Letters (base/shape_spec.h); an output "=x" is like input x, absent if that is.  NULL: infer
+    // checks or describes it.
+    const char *shape;
+};
 
 struct op_class {
     const char *name;
@@ -121,33 +123,35 @@ struct op_class {
     const struct op_arg *in, *out;
     int n_in, n_out;
     const char *int_axes;    // letters of axes that kernels count with int; NULL: none
-    const char *filled_axes; // the same of axes that must not be empty
-    // Checks parameters and limits; sets the letters that only outputs have (sig->axes) and the types of
-    // optional outputs.  Called on contiguous and on strided inputs alike.  NULL: shapes are enough.
+    const char *filled_axes; // letters of such axes that must not be empty
+    // Checks parameters and limits; sets letters that only outputs have (sig->axes) and the types of
+    // optional outputs.  Inputs may be strided.  NULL: the declared shapes are enough.
     attncl_status (*infer)(struct op_sig *sig);
     // Bytes of scratch; NULL: none.
     attncl_status (*scratch)(const struct op_sig *sig, size_t *bytes_ret);
     // Appends the kernels.  Never called when an output is empty, unless the op has state.
     attncl_status (*launch)(struct launcher *l, const struct op_call *call);
-    struct gemm (*gemm)(const struct op_call *call); // of those with GEMM_OP (op/matmul/matmul.h)
-    // For reports (attncl__op_cost): floating-point operations, NULL: none; and elements moved at least of
-    // inputs and then of outputs, NULL: all, of a state twice, of SHAPE_ONLY none.  Both are sums of products,
-    // "4SBH + 2y": numbers, letters, elements x of input 0, y and z of outputs 0 and 1, and p, what `pairs` says.
-    const char *flop, *moved[MAX_MOVED];
+    struct gemm (*gemm)(const struct op_call *call); // set by GEMM_OP (op/matmul/matmul.h)
+    // Cost for reports (attncl__op_cost), as sums of products like "4SBH + 2y": numbers, axis letters,
+    // x the elements of input 0, y and z those of outputs 0 and 1, p the result of `pairs`.
+    const char *flop; // floating-point operations; NULL: none
+    const char
+        *moved[MAX_MOVED]; // elements moved of each input, then of each output; NULL: all, twice
+                           // for STATE, none for SHAPE_ONLY
     double (*pairs)(const struct op_sig *sig);
-    // Changes what those cannot say.
+    // Adjusts the results of flop and moved.
     void (*cost)(const struct op_sig *sig, double *flop_ret, double *bytes_ret);
 
     const struct grad_rule *grad;
     int n_grad;
 };
 
-// Every op class: by name, NULL when there is none; and by its op_id, where 0 is none.
+// Every op class: by name, NULL if unknown; by op_id, NULL at OP_NONE.
 const struct op_class *attncl__op_find(const char *name);
 extern const struct op_class *const attncl__op_table[];
 
-// `.name = OP_CLASS(softmax_fwd)` sets the size of the parameters too, `.in = OP_IN(...)` the
-// number of inputs, `.out = OP_OUT(...)` of outputs, `.grad = GRAD_RULES(table)` of rules.
+// `.name = OP_CLASS(softmax_fwd)` also sets the size of the parameters; `.in = OP_IN(...)`,
+// `.out = OP_OUT(...)` and `.grad = GRAD_RULES(table)` also set their number.
 #define OP_CLASS(cls) #cls, .params_bytes = sizeof(struct cls##_params)
 #define OP_ARGS(...)                                                                               \
     (const struct op_arg[])                                                                        \
@@ -168,32 +172,34 @@ void attncl__op_cost(const struct op_class *cls, const struct op_sig *sig, doubl
 
 // Checks inputs and parameters, fills sig->out.
 attncl_status attncl__op_infer(const struct op_class *cls, struct op_sig *sig);
-// The inputs with a flag, bit by bit.
+// Bit i: input i has the flag.
 unsigned attncl__op_inputs(const struct op_class *cls, enum op_arg_flag flag);
 
-// For infer.  Input i has this shape, where one is not declared or too little.
+// -- for infer
+
+// ERR_SHAPE unless input i has this shape.
 attncl_status attncl__check_shape(const struct op_sig *sig, int i, const char *shape);
-// Describes output i, F32, where no shape is declared.
+// Describes output i as F32 of this shape.
 attncl_status attncl__make_output(struct op_sig *sig, int i, const char *shape);
-// ERR_SHAPE unless input `part` has the last axes of input `all`, whose elements an int counts.
+// ERR_SHAPE unless input `part` has the last axes of input `all` and at most INT32_MAX elements.
 attncl_status attncl__check_last_axes(const struct op_sig *sig, int all, int part);
-// Each letter's extent is min to max; the product of the letters' extents is at most `max`, as
-// is each; extent `a` is at most extent `b`, or b is unknown.
+// ERR_SHAPE unless each letter's extent is in [min, max]; the extents and their product are at most
+// `max`; the extent of a is at most that of b, if b's is known.
 attncl_status attncl__check_axes(const struct op_sig *sig, const char *letters, int64_t min,
                                  int64_t max);
 attncl_status attncl__check_product(const struct op_sig *sig, const char *letters, int64_t max);
 attncl_status attncl__check_at_most(const struct op_sig *sig, char a, char b);
 
-// ERR_ARGUMENT unless there is an activation of the number that is the first parameter.
+// ERR_ARGUMENT unless the first parameter is a valid activation.
 attncl_status attncl__check_activation(struct op_sig *sig);
-// ERR_ARGUMENT unless p is in [0, 1], the site fits a word, `step` is there where p is not 0, and `n`
-// entries from batch_begin on are part of batch_total, where that is given.
+// ERR_ARGUMENT unless p is in [0, 1], the site fits 32 bits, `step` is present if p is not 0, and the
+// `n` entries from batch_begin on are within batch_total, if that is set.
 attncl_status attncl__check_dropout(const struct dropout_fwd_params *mask,
                                     const struct tensor_desc *step, int64_t n);
-// Of scores of attention; 0: none.
+// ERR_ARGUMENT unless the soft cap is finite and at least 0 (none).
 attncl_status attncl__check_softcap(float softcap);
 
-// ERR_SHAPE unless an axis fits the int that kernels count columns with.
+// ERR_SHAPE unless `width` fits the int with which kernels count columns.
 attncl_status attncl__check_width(const char *name, int64_t width);
 
 #endif

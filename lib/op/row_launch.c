@@ -15,21 +15,20 @@ static int64_t min_i64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Never more than rows of any width get: whatever kernel it is, it runs in work-groups of that
-// size.
-static size_t tuned_group(const struct device_caps *caps, int wanted)
+// Every row kernel runs in work-groups of up to the size that the widest rows get.
+static size_t limit_tuned_group(const struct device_caps *caps, int wanted)
 {
     const size_t max = attncl__group_for_row(caps, INT32_MAX);
     return (size_t)wanted < max ? (size_t)wanted : max;
 }
 
-// A GPU runs at most so many work-groups of `local` work-items along an axis.
+// The most work-groups of `local` work-items along an axis.
 static int64_t max_groups(const struct device_caps *caps, size_t local)
 {
     return caps->is_gpu ? INT32_MAX / (int64_t)local : INT64_MAX;
 }
 
-static unsigned cpu_vector(const struct device_caps *caps, const int *tuned, int field)
+static unsigned choose_cpu_vw(const struct device_caps *caps, const int *tuned, int field)
 {
     return tuned ? (unsigned)tuned[field] : caps->vector_width;
 }
@@ -42,11 +41,11 @@ int attncl__row_class(int64_t width)
 
 int64_t attncl__row_iterations(int64_t rows, int64_t width, unsigned vw, size_t lanes)
 {
-    enum { PASSES = 4 }; // over a row, of any kernel that does not say more itself
+    enum { PASSES = 4 }; // over a row; kernels with more passes check their own iterations
     return rows * (PASSES * ceil_div(width, (int64_t)vw * (int64_t)lanes) + 1);
 }
 
-bool attncl__row_is_one_items(const struct device_caps *caps, int64_t width)
+bool attncl__row_fits_work_item(const struct device_caps *caps, int64_t width)
 {
     return caps->variant == VARIANT_CPU &&
            attncl__loops_fit(caps, attncl__row_iterations(1, width, caps->vector_width, 1));
@@ -55,27 +54,27 @@ bool attncl__row_is_one_items(const struct device_caps *caps, int64_t width)
 struct row_launch attncl__row_launch(const struct device_caps *caps, const char *file,
                                      const char *kernel, int64_t rows, int64_t width)
 {
-    // CPU: a work-group is one work-item with rows of some 64K elements, beside which its start is
-    // nothing and from which kernels can look ahead; eight work-groups for each core, if there are
-    // rows for them.  GPU: a work-group per row.
+    // CPU: a work-group is one work-item with rows of some 64K elements, which amortise its start
+    // and let kernels prefetch, but eight work-groups per core if there are enough rows.  GPU: a
+    // work-group per row.
     enum { ELEMENTS = 65536, GROUPS_PER_CORE = 8, PASSES = 16 };
-    const bool cpu = attncl__row_is_one_items(caps, width);
+    const bool cpu = attncl__row_fits_work_item(caps, width);
     const int *tuned =
         attncl__tuned(caps, cpu ? TUNE_ROWS_CPU : TUNE_ROWS_GPU, attncl__row_class(width));
     const int64_t elements = caps->max_loop_iterations ? (int64_t)caps->max_loop_iterations / PASSES
                              : cpu && tuned            ? tuned[ROWS_CPU_ELEMENTS]
                                                        : ELEMENTS;
     const size_t local = cpu     ? 1
-                         : tuned ? tuned_group(caps, tuned[ROWS_GPU_LS])
+                         : tuned ? limit_tuned_group(caps, tuned[ROWS_GPU_LS])
                                  : attncl__group_for_row(caps, width);
     const int64_t wanted = cpu ? elements / (width > 16 ? width : 16) : 1;
     const int64_t shared = ceil_div(rows, GROUPS_PER_CORE * (int64_t)caps->compute_units);
     const int64_t max = min_i64(wanted, shared);
-    const int64_t least = ceil_div(rows, max_groups(caps, local));
-    const int64_t per_group = max > least ? max : least > 1 ? least : 1;
+    const int64_t min = ceil_div(rows, max_groups(caps, local));
+    const int64_t per_group = max > min ? max : min > 1 ? min : 1;
     struct row_launch config = {kspec_begin(file, kernel),
                                 grid_1d(ceil_div(rows, per_group), local), per_group,
-                                cpu ? cpu_vector(caps, tuned, ROWS_CPU_VW) : 1};
+                                cpu ? choose_cpu_vw(caps, tuned, ROWS_CPU_VW) : 1};
 
     config.grid.iterations = attncl__row_iterations(per_group, width, config.vw, local);
     kspec_set_vw_ls(&config.spec, config.vw, local);
@@ -99,18 +98,18 @@ struct item_launch attncl__item_launch(const struct device_caps *caps, const cha
 {
     enum { WIDTH = 4 * 64 };
     const struct group_launch p = attncl__group_launch(caps, file, kernel, WIDTH);
-    const int64_t of_group = (int64_t)p.local * p.vw;
+    const int64_t per_group = (int64_t)p.local * p.vw;
 
-    return (struct item_launch){p.spec, grid_1d(ceil_div(count, of_group), p.local)};
+    return (struct item_launch){p.spec, grid_1d(ceil_div(count, per_group), p.local)};
 }
 
 struct elementwise_launch attncl__elementwise_launch(const struct device_caps *caps,
                                                      const char *file, const char *kernel,
                                                      int64_t count)
 {
-    // CPU: one work-item walks up to 16K elements in wide vectors, beside which its start and its
-    // constants are nothing; eight work-groups for each core, if there is enough.  GPU: one float4
-    // per work-item, or as few as it can count.
+    // CPU: one work-item takes up to 16K elements in wide vectors, which amortise its start, but eight
+    // work-groups per core if there are enough elements.  GPU: one float4 per work-item, more only
+    // beyond the limit of work-groups.
     enum { MIN_ELEMENTS = 1024, MAX_ELEMENTS = 16384, GROUPS_PER_CORE = 8 };
     const bool cpu = caps->variant == VARIANT_CPU;
     const int64_t shared =
@@ -118,7 +117,7 @@ struct elementwise_launch attncl__elementwise_launch(const struct device_caps *c
     const int64_t walked = shared > MIN_ELEMENTS ? min_i64(shared, MAX_ELEMENTS) : MIN_ELEMENTS;
     const int *tuned = attncl__tuned(caps, cpu ? TUNE_FLAT_CPU : TUNE_FLAT_GPU, TUNE_ANY);
     const size_t local = cpu     ? 1
-                         : tuned ? tuned_group(caps, tuned[FLAT_GPU_LS])
+                         : tuned ? limit_tuned_group(caps, tuned[FLAT_GPU_LS])
                                  : attncl__group_for_row(caps, 1024);
     const int64_t whole = 4 * (int64_t)local;
     const int64_t float4s = ceil_div(ceil_div(count, max_groups(caps, local)), whole);
@@ -127,7 +126,7 @@ struct elementwise_launch attncl__elementwise_launch(const struct device_caps *c
                                       : walked;
     struct elementwise_launch config = {kspec_begin(file, kernel),
                                         grid_1d(ceil_div(count, per_group), local), per_group,
-                                        cpu ? cpu_vector(caps, tuned, FLAT_CPU_VW) : 4};
+                                        cpu ? choose_cpu_vw(caps, tuned, FLAT_CPU_VW) : 4};
 
     kspec_set_vw_ls(&config.spec, config.vw, local);
     return config;

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT
 //
-// Row tiling of kernels that need a whole row at once (cl/common/row_tiling.clh), GPU
-// variant: a table of tile configurations by width.
+// Row tiling of kernels that need a whole row at once (cl/common/row_tiling.clh), GPU variant: a
+// table of tile configurations by width.
 //
-// A row that fits the registers of a few work-items is read once, and a work-group has several;
-// longer ones take more work-items, and the longest are read twice.  Vectors are float4s where rows
-// consist of whole ones, which then are aligned, else floats.
+// A row that fits the registers of a few work-items is read once, and a work-group has several rows.
+// Longer rows take more work-items; the longest are read twice.  Vectors are float4s if all rows
+// consist of whole aligned float4s, else floats.
 
 #include "op/row_launch.h"
 
 struct row_tile {
     enum device_vendor vendor; // VENDOR_OTHER: any
     unsigned group_multiple;   // 0: any
-    int lanes_per_row, vecs_per_lane,
-        rows; // work-items of a row, float4s that each keeps in registers, rows of a work-group
+    int lanes_per_row;         // work-items that share a row
+    int vecs_per_lane;         // float4s that each keeps in registers
+    int rows;                  // of a work-group
 };
 
-// By columns, at most 4 * lanes_per_row * vecs_per_lane; several for as many: by vendor, and by how
-// many arrays are kept.  From what PyTorch, llm.c and
-// oneDNN do (docs/dev/kernels.md); not yet measured on a GPU.
+// In order of columns, 4 * lanes_per_row * vecs_per_lane at most.  For the same columns entries differ
+// by vendor and by the number of arrays that fit.  Modelled on PyTorch, llm.c and oneDNN
+// (docs/dev/kernels.md); not yet measured on a GPU.
 static const struct row_tile tile_configs[] = {
     {VENDOR_OTHER, 0, 8, 2, 16},  // up to 64 columns
     {VENDOR_OTHER, 0, 16, 2, 8},  // 128
     {VENDOR_OTHER, 0, 32, 2, 4},  // 256
     {VENDOR_OTHER, 0, 32, 4, 4},  // 512
     {VENDOR_OTHER, 0, 64, 2, 2},  // 512 of four arrays
-    {VENDOR_AMD, 64, 64, 4, 4},   // 1024: a wave for each row
+    {VENDOR_AMD, 64, 64, 4, 4},   // 1024: a wave per row
     {VENDOR_INTEL, 0, 64, 4, 2},  // 1024: half the registers of others
     {VENDOR_OTHER, 0, 32, 8, 4},  // 1024
     {VENDOR_OTHER, 0, 64, 4, 2},  // 1024 of two arrays
@@ -40,31 +41,31 @@ static const struct row_tile tile_configs[] = {
 };
 enum { N_TILE_CONFIGS = sizeof tile_configs / sizeof tile_configs[0] };
 
-// float4s that a work-item keeps of all arrays together; work-items of a work-group where a row
-// takes fewer; work-groups for each multiprocessor that keep it busy.
+// MAX_VECS_PER_LANE: float4s of all arrays in a work-item.  GROUP: work-items of a work-group if a
+// row needs fewer.  GROUPS_PER_UNIT: work-groups that keep a compute unit busy.
 enum { MAX_VECS_PER_LANE = 8, GROUP = 128, GROUPS_PER_UNIT = 2 };
 
-static bool holds(const struct row_tile *r, const struct row_problem *w)
+static bool tile_holds_row(const struct row_tile *r, const struct row_problem *w)
 {
     return r->vecs_per_lane == 0 || (4 * (int64_t)r->lanes_per_row * r->vecs_per_lane >= w->width &&
                                      r->vecs_per_lane * w->arrays <= MAX_VECS_PER_LANE);
 }
 
-static bool is_for_device(const struct device_caps *caps, const struct row_tile *r)
+static bool tile_suits_device(const struct device_caps *caps, const struct row_tile *r)
 {
     return (r->vendor == VENDOR_OTHER || r->vendor == caps->vendor) &&
            (r->group_multiple == 0 || r->group_multiple == caps->group_multiple) &&
            (size_t)r->lanes_per_row <= caps->max_group;
 }
 
-static void add_tile_macros(struct kspec *spec, int lanes_per_row, int vecs_per_lane)
+static void set_tile_macros(struct kspec *spec, int lanes_per_row, int vecs_per_lane)
 {
     kspec_int(spec, "LANES_PER_ROW", lanes_per_row);
     kspec_int(spec, "VECS_PER_LANE", vecs_per_lane);
 }
 
-static struct row_launch launch_of_tile(const struct device_caps *caps, const struct row_problem *w,
-                                        const struct row_tile *r)
+static struct row_launch make_tile_launch(const struct device_caps *caps,
+                                          const struct row_problem *w, const struct row_tile *r)
 {
     const unsigned vw = w->float4_aligned && r->lanes_per_row > 1 ? 4 : 1;
     int64_t rows = r->rows;
@@ -77,13 +78,13 @@ static struct row_launch launch_of_tile(const struct device_caps *caps, const st
         w->spec, grid_1d(ceil_div(w->rows, rows), (size_t)(rows * r->lanes_per_row)), rows, vw};
     config.grid.iterations = attncl__row_iterations(1, w->width, vw, (size_t)r->lanes_per_row);
     kspec_set_vw_ls(&config.spec, vw, config.grid.local[0]);
-    add_tile_macros(&config.spec, r->lanes_per_row, r->vecs_per_lane * (4 / (int)vw));
+    set_tile_macros(&config.spec, r->lanes_per_row, r->vecs_per_lane * (4 / (int)vw));
     return config;
 }
 
-// The tuned number of work-items, with as few vectors per lane as hold the row.
-static bool tuned_row_launch(struct launcher *l, const struct row_problem *w,
-                             struct row_launch *ret)
+// Uses the tuned number of work-items, with the fewest vectors per lane that hold the row.
+static bool choose_tuned_launch(struct launcher *l, const struct row_problem *w,
+                                struct row_launch *ret)
 {
     const int class = attncl__row_class(w->width);
     const int *tuned = attncl__tuned(l->caps, TUNE_ROWS_GPU, class);
@@ -94,12 +95,12 @@ static bool tuned_row_launch(struct launcher *l, const struct row_problem *w,
     struct row_tile r = {.lanes_per_row = lanes_per_row,
                          .rows = lanes_per_row < GROUP ? GROUP / lanes_per_row : 1};
     for (int vecs_per_lane = MAX_VECS_PER_LANE; vecs_per_lane > 0; vecs_per_lane /= 2)
-        if (holds(
+        if (tile_holds_row(
                 &(struct row_tile){.lanes_per_row = lanes_per_row, .vecs_per_lane = vecs_per_lane},
                 w))
             r.vecs_per_lane = vecs_per_lane;
     if ((size_t)lanes_per_row <= l->caps->max_group) {
-        *ret = launch_of_tile(l->caps, w, &r);
+        *ret = make_tile_launch(l->caps, w, &r);
         if (attncl__kernel_fits(l, &ret->spec, ret->grid.local[0], true))
             return true;
     }
@@ -107,8 +108,8 @@ static bool tuned_row_launch(struct launcher *l, const struct row_problem *w,
     return false;
 }
 
-// Rows of which nothing is kept: as many work-items as have two vectors each, in large work-groups.
-static struct row_launch strided_row_launch(struct launcher *l, const struct row_problem *w)
+// For rows that are not kept in registers: two vectors per work-item, in large work-groups.
+static struct row_launch choose_strided_launch(struct launcher *l, const struct row_problem *w)
 {
     static const int groups[] = {256, 64, 16, 4, 1};
     struct row_launch config = {.rows_per_group = 1};
@@ -118,47 +119,48 @@ static struct row_launch strided_row_launch(struct launcher *l, const struct row
         while (r.lanes_per_row < groups[i] && 8 * (int64_t)r.lanes_per_row < w->width)
             r.lanes_per_row *= 2;
         r.rows = groups[i] / r.lanes_per_row;
-        config = launch_of_tile(l->caps, w, &r);
-        if (is_for_device(l->caps, &r) &&
+        config = make_tile_launch(l->caps, w, &r);
+        if (tile_suits_device(l->caps, &r) &&
             attncl__kernel_fits(l, &config.spec, config.grid.local[0], false))
             break;
     }
     return config;
 }
 
-// The first row that keeps all values of a work-item in registers; else any; else the last, which
-// says at launch why it does not run.
-static struct row_launch gpu_row_launch(struct launcher *l, const struct row_problem *w)
+// The first configuration without register spills; else any that fits; else the last, whose launch
+// reports why it does not run.
+static struct row_launch choose_gpu_launch(struct launcher *l, const struct row_problem *w)
 {
     struct row_launch config = {.rows_per_group = 1};
 
-    if (tuned_row_launch(l, w, &config))
+    if (choose_tuned_launch(l, w, &config))
         return config;
     for (int registers = 1; registers >= 0; --registers)
         for (int i = 0; i < N_TILE_CONFIGS; ++i) {
-            if (!is_for_device(l->caps, &tile_configs[i]) || !holds(&tile_configs[i], w))
+            if (!tile_suits_device(l->caps, &tile_configs[i]) ||
+                !tile_holds_row(&tile_configs[i], w))
                 continue;
-            config = launch_of_tile(l->caps, w, &tile_configs[i]);
+            config = make_tile_launch(l->caps, w, &tile_configs[i]);
             if (attncl__kernel_fits(l, &config.spec, config.grid.local[0], registers))
                 return config;
         }
     return config;
 }
 
-void attncl__no_row_sharing(struct kspec *spec, size_t group)
+void attncl__set_no_row_sharing(struct kspec *spec, size_t group)
 {
-    add_tile_macros(spec, (int)group, 0);
+    set_tile_macros(spec, (int)group, 0);
 }
 
 struct row_launch attncl__choose_row_tiling(struct launcher *l, const struct row_problem *w)
 {
-    if (!attncl__row_is_one_items(l->caps, w->width))
-        return w->arrays > 0 ? gpu_row_launch(l, w) : strided_row_launch(l, w);
+    if (!attncl__row_fits_work_item(l->caps, w->width))
+        return w->arrays > 0 ? choose_gpu_launch(l, w) : choose_strided_launch(l, w);
     struct row_launch config =
         attncl__row_launch(l->caps, w->spec.file, w->spec.kernel, w->rows, w->width);
     config.spec = w->spec;
     kspec_set_vw_ls(&config.spec, config.vw, 1);
-    attncl__no_row_sharing(&config.spec, 1);
+    attncl__set_no_row_sharing(&config.spec, 1);
     return config;
 }
 

@@ -6,9 +6,9 @@
 #include "attncl/kinds.h"
 #include "op/row_launch.h"
 
-enum { ARGUMENT = 1 }; // output: x + bias, for gradients alone
+enum { ARGUMENT = 1 }; // output: x + bias, only for gradients
 
-// f of an argument, all of y.
+// y = f(x)
 static attncl_status launch_flat(struct launcher *l, const struct op_call *call, int32_t kind,
                                  struct span x)
 {
@@ -18,7 +18,7 @@ static attncl_status launch_flat(struct launcher *l, const struct op_call *call,
 
     kspec_int(&p.spec, "KIND", kind);
     kspec_int(&p.spec, "USE_PREFETCH", l->caps->builtin_prefetch);
-    attncl__no_row_sharing(&p.spec, p.grid.local[0]);
+    attncl__set_no_row_sharing(&p.spec, p.grid.local[0]);
     return attncl__launch(
         l, &p.spec, p.grid,
         ARGS(arg_mem(x), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
@@ -71,7 +71,7 @@ const struct op_class attncl__op_activation_fwd = {
     .grad = GRAD_RULES(fwd_grad),
 };
 
-// ReLU's slope is known from its result: the argument is not kept.
+// ReLU's slope follows from its result, so the argument is not saved.
 static bool is_relu(const struct op_sig *sig)
 {
     const struct bias_activation_fwd_params *params = sig->params;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// The gradients of activations, by themselves and in the epilogue of a linear map (cl/op/
-// activation_bwd.cl).
+// The gradients of activations, alone and in the epilogue of a linear map
+// (cl/elementwise/activation_bwd.cl).
 //
 //   activation   y = f(x)            dx = dy f'(x)
 //   epilogue     y = f(p) gate + r   dp = dy gate f'(p)      dgate = dy f(p)
 //
-// ReLU's slope at y is that at x, so the argument may be y.
+// ReLU's slope at y equals that at x, so its argument may be y.
 
 #include "op/row_launch.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Inverted dropout, and a residual added to what is left (cl/elementwise/dropout.cl):
+// Inverted dropout, plus an optional residual (cl/elementwise/dropout.cl):
 //
 //   y = x / (1 - p) where the element is kept, else 0   [+ residual]
 //
-// Blocks of four elements of the last axis, which counts as padded to a multiple of 4, have one
-// counter of the generator.  With a position the array is row `position` of a larger one; with a
-// batch_total it is part of a larger batch.  dx is the same op on dy: the mask is computed again.
+// Each block of four elements of the last axis, padded to a multiple of 4, has its own counter of the
+// random generator.  With a position, x is row `position` of a larger array; with a batch_total, it
+// is part of a larger batch.  dx is the same op applied to dy, which recomputes the mask.
 
 #include "op/dropout_mask.h"
 #include "op/row_launch.h"
@@ -25,11 +25,11 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return x->rank > 0 ? attncl__check_width("the last axis of x", x->dim[x->rank - 1]) : ATTNCL_OK;
 }
 
-// How x's rows, all axes but the last, lie among those of the whole batch.
+// The position of x's rows (all axes but the last) among the whole batch's rows.
 struct batch_rows {
-    int64_t all;         // of the whole batch
-    int64_t first;       // of x's rows
-    int64_t n_part, gap; // so many are consecutive, then so many are other parts'
+    int64_t all;         // rows of the whole batch
+    int64_t first;       // index of x's first row
+    int64_t n_part, gap; // n_part consecutive rows of x alternate with `gap` rows of other parts
 };
 
 static struct batch_rows batch_rows(const struct dropout_fwd_params *params,
@@ -60,8 +60,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct batch_rows rows = batch_rows(params, x, count / width);
     struct elementwise_launch p =
         attncl__elementwise_launch(l->caps, "elementwise/dropout.cl", "dropout_spans_fwd", count);
-    // Rows of whole blocks are one line of blocks, cut as suits the device, where no other part's rows
-    // lie between.
+    // Rows of whole blocks without gaps form one run of blocks, split to suit the device.
     const bool whole = width % 4 == 0 && rows.gap == 0;
     const int64_t blocks = ceil_div(width, 4);
     const int64_t span = whole ? 4 * ceil_div(p.per_group, 4) : width;

@@ -36,6 +36,6 @@ const struct op_class attncl__op_embedding_fwd = {
     .filled_axes = "V",
     .launch = fwd_launch,
     .flop = "y",
-    .moved = {[1] = "y"}, // the rows that are read, not the table
+    .moved = {[1] = "y"}, // only the table's rows that are read
     .grad = GRAD_RULES(fwd_grad),
 };

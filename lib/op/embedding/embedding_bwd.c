@@ -4,9 +4,9 @@
 //
 //   dweight[v, :] = scale sum over r with tokens[r] = v of dy[r, :]
 //
-// No atomics: the occurrences of each token are first linked, in their order; then every row of the
-// table walks its own list (cl/embedding/embedding_bwd.cl).  A CPU links them one after another,
-// O(n); on a GPU each occurrence looks for its neighbours, O(n) steps at worst, all at once.
+// No atomics: first the occurrences of each token are linked in order, then every row of the table
+// walks its list (cl/embedding/embedding_bwd.cl).  A CPU links them one by one, in O(n); on a GPU all
+// occurrences search for their successors in parallel, in at most O(n) steps each.
 
 #include "op/row_launch.h"
 #include "op/view/view.h"
@@ -16,7 +16,7 @@ static attncl_status bwd_infer(struct op_sig *sig)
     return attncl__check_width("tokens", sig->axes->of['.']);
 }
 
-// For each row of the table its first occurrence; for each occurrence the next of its token.
+// Per table row its first occurrence; per occurrence the next one of the same token.
 static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     const int64_t rows = attncl__desc_count(&sig->in[0]);
@@ -33,7 +33,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const struct row_launch p = attncl__row_launch(l->caps, "embedding/embedding_bwd.cl",
                                                    "embedding_bwd_rows", n_tokens, width);
     const size_t local = p.grid.local[0];
-    struct kspec link = p.spec; // of its program
+    struct kspec link = p.spec; // the same program
     struct grid grid = grid_1d(local == 1 ? n > 0 : ceil_div(n, (int64_t)local), local);
 
     link.kernel = "embedding_bwd_link";

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Adds rows of a table of positions.
+// Adds rows of a position table.
 //
 //   add_positions     y[t, b, :] = x[t, b, :] + table[t, :]      or x [B, T, C]
-//   add_position_at   y[b, :]    = x[b, :] + table[position, :]          one position for all, or one for each b
+//   add_position_at   y[b, :]    = x[b, :] + table[position, :]          one position for all b, or one for each
 //
-// The gradient of x is dy; row t of the table's is the sum of dy over the batch at t, and 0 after
-// the last position.
+// The gradient of x is dy; that of table row t is the sum of dy over the batch at t, 0 for unused rows.
 //
-// No kernel: cl/embedding/embedding.cl, the program of the embedding in front, and column_sum.cl.
+// Kernels: cl/embedding/embedding.cl, sharing the embedding's program, and cl/matmul/column_sum.cl.
 
 #include "attncl/kinds.h"
 #include "op/matmul/matmul.h"
@@ -32,9 +31,9 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__check_at_most(sig, 'T', 'P');
 }
 
-// position: absent, or one for all rows or each of them.  Else row r has position r / inner % length.
-static attncl_status launch(struct launcher *l, const struct op_call *call, struct span position,
-                            int64_t inner, int64_t length)
+// position: one for all rows, or one per row; if absent, row r has position r / inner % length.
+static attncl_status launch(struct launcher *l, const struct op_call *call,
+                                struct span position, int64_t inner, int64_t length)
 {
     const struct tensor_desc *x = &call->sig.in[0];
     const struct rows rows = attncl__rows(x);
@@ -76,7 +75,7 @@ static attncl_status at_launch(struct launcher *l, const struct op_call *call)
     return launch(l, call, call->in[2], 1, call->sig.in[1].dim[0]);
 }
 
-// The batch is the second axis of [T, B, C], or the first: then positions and channels are one row.
+// The sum over the batch: axis 1 of [T, B, C], or axis 0 of [B, T C].
 static struct column_sum batch_column_sum(const struct op_sig *sig)
 {
     const struct tensor_desc *dy = &sig->in[0];
@@ -133,7 +132,7 @@ const struct op_class attncl__op_add_positions_fwd = {
     .launch = fwd_launch,
     .flop = "y",
     .pairs = count_positions,
-    .moved = {[1] = "pC"}, // the rows that are read
+    .moved = {[1] = "pC"}, // only the table's rows that are read
     .grad = GRAD_RULES(fwd_grad),
 };
 

@@ -6,18 +6,18 @@
 //   split   s_jbh = ((q_bh + u_h) . k_jbh + q_bh . U_jh + w_jh) / sqrt(D)
 //   y_bh = sum_j m_bhj softmax_j(s_jbh) v_jbh
 //
-// U_j and w_j are the rows P - distance of their tables: the newest memory has distance 1.  With a
-// position, only the first so many memories are there yet (cl/feedback/feedback_attention.cl).
+// U_j and w_j are rows P - distance of their tables; the newest memory has distance 1.  With a
+// position, only the first `position` memories exist yet (cl/feedback/feedback_attention.cl).
 //
-// m is the mask of dropout, [B, H, S], row `position` of a larger one where there is a position, or 1;
-// the weights that are asked for are those before it.
+// m is the dropout mask [B, H, S], or 1; with a position it is row `position` of a larger mask.  The
+// optional output of weights excludes it.
 //
-// With n_parts, which fusion sets in the GPU variant, y is what so many parts leave: [B, H, n_parts, 2 + D].
+// If n_parts is not 0 (fusion sets it in the GPU variant), y holds the parts' unmerged results,
+// [B, H, n_parts, 2 + D].
 //
-// Such a memory is a cache's slots, which have no gradient as values do: the gradients of its keys
-// and values are added to slots `slot` and slot + 1 of DCACHE, a cache like it, while steps go
-// back, last step first.  That step starts the slots, unless `adds`: then another use of them has.
-// The forward op does not look at it.
+// With a position, keys and values are slots of a cache, which is not a differentiable value.  The
+// backward pass, last step first, adds their gradients to slots `slot` and slot + 1 of the cache
+// DCACHE.  The last step overwrites them instead, unless `adds` (another use has started the sum).
 
 #include <math.h>
 
@@ -31,7 +31,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     const bool grows = attncl__desc_present(&sig->in[FEEDBACK_POSITION]);
     int64_t *of = sig->axes->of;
 
-    // A cache's slots may be of 16 bits; memories that are given are not.
+    // Only a cache's slots may have 16-bit types.
     REQUIRE(grows || sig->in[FEEDBACK_KEYS].dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE,
             "key is %s, must be F32", attncl_dtype_name(sig->in[FEEDBACK_KEYS].dtype));
     REQUIRE(of['H'] * of['D'] == of['C'], ATTNCL_ERR_SHAPE,
@@ -51,7 +51,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// A step on a GPU, which nothing is asked of but its result.
+// A decode step on a GPU without dropout or weights.
 static bool is_split(const struct op_sig *sig, const struct device_caps *caps)
 {
     const struct feedback_attention_fwd_params *params = sig->params;
@@ -150,7 +150,7 @@ static bool is_growing(const struct op_sig *sig)
     return !is_whole(sig) && attncl__desc_present(&sig->in[FEEDBACK_DCACHE]);
 }
 
-// REF_TEMP(0): m p and ds of every memory; REF_TEMP(1): parts of du.
+// REF_TEMP(0): m p and ds of every memory; REF_TEMP(1): partial sums of du.
 #define QUERY_IN                                                                                   \
     REF_X(FEEDBACK_Q), REF_X(FEEDBACK_KEYS), REF_X(FEEDBACK_VALUES), REF_X(FEEDBACK_PLACES),       \
         REF_X(FEEDBACK_U), REF_X(FEEDBACK_PLACE_BIAS), REF_X(FEEDBACK_POSITION), REF_DY(0)
@@ -183,7 +183,7 @@ static const struct grad_rule fwd_grad[] = {
     },
 };
 
-// Output 1 is p, [S, B, H], where want_weights.
+// Output 1 is p, [S, B, H], if want_weights.
 const struct op_class attncl__op_feedback_attention_fwd = {
     .name = OP_CLASS(feedback_attention_fwd),
     .in = OP_IN({"query", F32 | STRIDED, "B C"}, {"key", STORED | ANY_VIEW, "S B H D"},

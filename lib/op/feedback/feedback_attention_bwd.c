@@ -2,13 +2,13 @@
 //
 // Backward pass of feedback attention (cl/feedback/feedback_attention_bwd.cl has the formulas).
 //
-//   query        dq; m p and ds of every memory, and each batch entry's part of du, for the others
-//   accumulate   the same, and adds to the gradients of the keys and values in a cache's slots, as
-//                the steps of a feedback transformer do one after another, last step first
+//   query        dq; and, for the other ops, m p and ds of every memory and du per batch entry
+//   accumulate   query, and adds to the gradients of keys and values in a cache's slots; a feedback
+//                transformer's steps run it one after another, last step first
 //   memory       dk, dv
 //   positions    dU, du, dw
 //
-// Shapes as in lib/op/feedback/feedback_attention.c, which has checked them.
+// lib/op/feedback/feedback_attention.c explains and has checked the shapes.
 
 #include <math.h>
 
@@ -16,7 +16,7 @@
 #include "op/row_launch.h"
 
 enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DY, DWEIGHTS, STEP };
-enum { ACCUMULATE_CACHE = DWEIGHTS }; // input of _accumulate in that position
+enum { ACCUMULATE_CACHE = DWEIGHTS }; // _accumulate has the cache in place of DWEIGHTS
 enum { OUT_DQ, OUT_SCORES, OUT_DU_PARTS };
 
 #define MEMORIES(span, d)                                                                          \
@@ -24,13 +24,13 @@ enum { OUT_DQ, OUT_SCORES, OUT_DU_PARTS };
         arg_i64((d)->stride[2])
 
 static struct group_launch choose_pass(const struct launcher *l, const char *kernel, bool split,
-                                       bool drops, int64_t width)
+                                       bool dropout, int64_t width)
 {
     struct group_launch p = attncl__group_launch(l->caps, "feedback/feedback_attention_bwd.cl",
                                                  kernel, width > 64 ? width : 64);
 
     kspec_int(&p.spec, "SPLIT", split);
-    kspec_int(&p.spec, "DROPOUT", drops);
+    kspec_int(&p.spec, "DROPOUT", dropout);
     return p;
 }
 
@@ -62,12 +62,12 @@ static attncl_status query_launch(struct launcher *l, const struct op_call *call
     return launch_query(l, call, call->in[DWEIGHTS]);
 }
 
-// What the kernel over memories is given, by either op that has it.
+// Arguments of the memory kernel, which two ops launch.
 struct memory_call {
-    const struct op_call *call; // its query is input Q
+    const struct op_call *call; // its input Q is the query
     struct span u, scores, dy, position;
     struct span dkeys, dvalues;
-    struct tensor_desc keys, values; // [S, B, H, D] there
+    struct tensor_desc keys, values; // [S, B, H, D] in dkeys and dvalues
     bool growing, adds;
 };
 
@@ -78,7 +78,7 @@ static attncl_status launch_memory(struct launcher *l, const struct memory_call 
     const struct group_launch p =
         choose_pass(l, "feedback_attention_bwd_memory", false, false, m->keys.dim[3]);
 
-    // A CPU starts no more work-groups than keep its cores busy.
+    // On a CPU, just enough work-groups to keep the cores busy.
     const int64_t rows = m->keys.dim[2] * m->keys.dim[1];
     if (rows == 0 || m->keys.dim[0] == 0)
         return ATTNCL_OK;
@@ -96,7 +96,7 @@ static attncl_status launch_memory(struct launcher *l, const struct memory_call 
 }
 
 // A slot of a cache [slots, B, H, S, D] as [S, B, H, D].
-static struct tensor_desc slot_of(const struct tensor_desc *cache, int64_t slot)
+static struct tensor_desc view_slot(const struct tensor_desc *cache, int64_t slot)
 {
     return (struct tensor_desc){
         .dtype = ATTNCL_F32,
@@ -129,8 +129,8 @@ static attncl_status accumulate_launch(struct launcher *l, const struct op_call 
         .position = call->in[POSITION],
         .dkeys = call->in[ACCUMULATE_CACHE],
         .dvalues = call->in[ACCUMULATE_CACHE],
-        .keys = slot_of(cache, params->slot),
-        .values = slot_of(cache, params->slot + 1),
+        .keys = view_slot(cache, params->slot),
+        .values = view_slot(cache, params->slot + 1),
         .growing = true,
         .adds = params->adds,
     };

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// What a step of a feedback transformer does with its memory (Fan et al. 2020, eq. 1).
+// Memory ops of a feedback transformer's step (Fan et al. 2020, eq. 1).
 //
 //   mix     y = [sum +] softmax(weights)_f x_0 + softmax(weights)_(f+1) x_1 ...
-//   store   cache[slot + s, b, h, position, :] = x[b, s, h, :], keys and values of this step, rounded to the
-//           cache's type: F32, F16 or BF16
+//   store   cache[slot + s, b, h, position, :] = x[b, s, h, :]: this step's keys and values, in the
+//           cache's type (F32, F16 or BF16)
 //   gate    y = position > 0 ? 1 : 0: the first step has no memory to attend to
 //
 // Backward:
 //
 //   mix     dx_f = p_f dy as one array [n, ...], and the weights' gradient through their softmax
-//   load    the gradients of the keys and values that a step stored: y[b, s, h, :] =
-//           cache[slot + s, b, h, position, :], zeros for the last of n_steps steps
+//   load    y[b, s, h, :] = cache[slot + s, b, h, position, :]: the gradients of the keys and values
+//           that a step stored; zeros for the last of n_steps steps
 //
 // Kernels: cl/feedback/feedback_memory.cl.
 
@@ -23,7 +23,7 @@ enum { MAX_X = 8 };
 enum { WEIGHTS, SUM, X };
 enum { BWD_X = 1, BWD_DY = BWD_X + MAX_X };
 
-// Of the inputs from `first` on.
+// Counts the present x from input `first` on.
 static int count_x(const struct op_sig *sig, int first)
 {
     int n = 0;
@@ -112,21 +112,21 @@ static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
         ARGS(arg_mem(call->in[1]), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
 }
 
-// Value i of those that are mixed, in the array of all their gradients.
-static void part_of(const struct op_sig *sig, int input, struct tensor_desc *view)
+// The part of the array of all gradients that belongs to `input`.
+static void describe_part(const struct op_sig *sig, int input, struct tensor_desc *view)
 {
     const struct tensor_desc *x = &sig->in[X];
 
-    (void)attncl__desc_make(ATTNCL_F32, x->rank, x->dim, view); // a shape that there is
+    (void)attncl__desc_make(ATTNCL_F32, x->rank, x->dim, view); // cannot fail: x has the shape
     view->start = (input - X) * attncl__desc_count(view);
 }
 
 #define PART(i)                                                                                    \
     {                                                                                              \
-        .in = {REF_TEMP(0)}, .out = {REF_DX(X + (i))}, .part = part_of                             \
+        .in = {REF_TEMP(0)}, .out = {REF_DX(X + (i))}, .part = describe_part                       \
     }
 
-// REF_TEMP(0): the gradients of all values that are mixed.
+// REF_TEMP(0): the gradients of all mixed values.
 static const struct grad_rule mix_grad[] = {
     {.op = OP_feedback_mix_bwd,
      .same_params = true,
@@ -181,7 +181,7 @@ static attncl_status mix_bwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// The products dy . x_f.
+// The dot products dy . x_f.
 static attncl_status mix_bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     *bytes_ret = sizeof(float) * (size_t)count_x(sig, BWD_X);
@@ -264,7 +264,7 @@ const struct op_class attncl__op_feedback_mix_bwd = {
     .infer = mix_bwd_infer,
     .scratch = mix_bwd_scratch,
     .launch = mix_bwd_launch,
-    .flop = "3y", // a multiplication for dx and two operations for the product
+    .flop = "3y", // one multiplication for dx, two operations for the dot product
 };
 
 const struct op_class attncl__op_feedback_load_fwd = {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// Linear maps of a few rows with what comes in front of them, one launch:
+// A linear map of few rows and its prologue, in one launch:
 //
-//   y   = act(z W^T + b) * gate + residual      z = x, its layer or RMS norm, or the rows that the parts x of a step of
-//                                               attention merge to
-//   y_i = z W_i^T + b_i                         other products of z; then y is without activation, gate and residual
+//   y   = act(z W^T + b) * gate + residual      z = x, its layer or RMS norm, or the merged parts x of
+//                                               an attention step
+//   y_i = z W_i^T + b_i                         other products of z; then y has no activation, gate or residual
 //
-// No kernel: it is cl/gemm/gemm_cpu_skinny.cl, on GPUs gemv_dot.cl and gemv_blocks.cl there, with NORM, MERGE or PRODUCTS.
+// Kernels: cl/gemm/gemm_cpu_skinny.cl, on GPUs gemv_dot.cl and gemv_blocks.cl, with NORM, MERGE or PRODUCTS.
 //
-// Only fusion creates it (compile/fusion_prologue.c, fusion_products.c), so that it has no gradient: where one is
-// requested, the backward ops read z too, and nothing is fused.
+// Only fusion creates it (compile/fusion_prologue.c, fusion_products.c), never where a gradient is
+// requested: the backward ops would read z too.
 
 #include "op/fused/fused.h"
 
@@ -40,7 +40,7 @@ static attncl_status infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// Parts of x become fewer rows.
+// With unmerged parts, the GEMM has as many rows as x has after merging.
 static struct gemm merge_rows(const struct op_sig *sig, struct gemm g)
 {
     const struct tensor_desc *x = &sig->in[LINEAR_X];
@@ -98,7 +98,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
 
 static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    (void)bytes_ret; // those of inputs and outputs
+    (void)bytes_ret; // inputs and outputs only
     *flop_ret = 0;
     for (int i = 0; i < count_products(sig); ++i)
         *flop_ret +=

@@ -5,7 +5,7 @@
 #include "op/attention/attention_split.h"
 #include "op/fused/fused.h"
 
-// What the kinds of steps differ in.
+// What differs between the kinds of steps.
 struct inner_step {
     const char *file, *kernel;
     const char *name;  // in messages
@@ -17,7 +17,7 @@ struct inner_step {
     void (*cost)(const struct op_sig *sig, double *flop, double *bytes);
 };
 
-// d; m; C
+// d, m and C of fused.h.
 static int64_t width_of(const struct op_sig *sig)
 {
     return sig->in[FUSED_NORM_W].dim[0];
@@ -68,7 +68,7 @@ static void add_aft_cost(const struct op_sig *sig, double *flop, double *bytes)
                                     (double)params_of(sig)->aft.window);
 }
 
-// -- attention (attention_step.c): blocks are whole groups of heads that share their keys
+// -- attention (attention_step.c): a block has whole groups of heads that share their keys
 
 static int64_t head_width(const struct op_sig *sig)
 {
@@ -80,7 +80,7 @@ static int64_t group_width(const struct op_sig *sig)
     return head_width(sig) * attncl__fused_step_kv_group(sig);
 }
 
-// A group's running sums, and states of two floats.
+// Local memory of a group of heads: running sums, and two floats of state per head.
 static int64_t attention_floats(const struct op_sig *sig)
 {
     return group_width(sig) + 2 * attncl__fused_step_kv_group(sig);
@@ -115,7 +115,7 @@ static void add_attention_args(const struct op_call *call, struct arg_list *to)
                           arg_mem(call->in[FUSED_POS_BIAS])));
 }
 
-// At the last position: earlier ones cost less, but only the device knows which it is.
+// The cost of the last position; only the device knows the actual one.
 static void add_attention_cost(const struct op_sig *sig, double *flop, double *bytes)
 {
     const double count = (double)attention_span(sig) * (double)(rows_of(sig) * channels_of(sig));
@@ -125,7 +125,7 @@ static void add_attention_cost(const struct op_sig *sig, double *flop, double *b
               (double)attncl__fused_step_kv_group(sig);
 }
 
-// -- a feed-forward network: the activation of a block of hidden units
+// -- a feed-forward network: a block has hidden units
 
 static void set_ffn_macros(const struct op_sig *sig, struct kspec *spec)
 {
@@ -179,7 +179,7 @@ static attncl_status infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// Channels that one block holds together: the heads that share a key head, a vector.
+// A block's width is a multiple of this: the heads that share a key head, or a vector.
 static int64_t block_multiple(const struct op_sig *sig)
 {
     return params_of(sig)->kind == FUSED_ATTENTION ? group_width(sig) : sig->caps->vector_width;
@@ -192,7 +192,7 @@ static int64_t block_width(const struct op_sig *sig, int64_t n_blocks)
     return ceil_div(granules, n_blocks) * multiple;
 }
 
-// Channels of all projections together, of as many of q.
+// Channels of all projections, for `channels` channels of q.
 static int64_t count_projected(const struct op_sig *sig, int64_t channels)
 {
     return channels +
@@ -205,11 +205,11 @@ static int64_t count_weights(const struct op_sig *sig)
     return count_projected(sig, channels) * width_of(sig) + channels * sig->in[FUSED_WO].dim[0];
 }
 
-// Two channel blocks for each compute unit, for load balance.  Starting another unit takes as long
-// as some 100,000 FMAs.
+// Two channel blocks per compute unit, for load balance; but a block has at least MIN_VECTORS vectors
+// and MIN_FMAS FMAs, which take about as long as starting another compute unit.
 int32_t attncl__fused_step_blocks(const struct op_sig *sig)
 {
-    enum { MAX_BLOCKS = 16, MIN_VECTORS = 2, MIN_FMAS = 1 << 17 }; // the last two of a block
+    enum { MAX_BLOCKS = 16, MIN_VECTORS = 2, MIN_FMAS = 1 << 17 };
     const struct device_caps *caps = sig->caps;
     const int64_t channels = channels_of(sig);
     const int64_t limits[] = {
@@ -262,7 +262,7 @@ bool attncl__fused_step_supported(const struct op_sig *sig)
 
 // -- launch
 
-// The arguments that all kernels share, in the order of QKV_PARAMS (cl/fused/channel_block.clh).
+// Arguments shared by all kernels, in the order of QKV_PARAMS (cl/fused/channel_block.clh).
 static void add_shared_args(const struct device_caps *caps, const struct op_call *call,
                             struct arg_list *to)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Split-K reduction: the sum of partial results (fused_step.c):
+// Split-K reduction: sums partial results (fused_step.c).
 //
 //   y = residual + (bias + sum_s partials[s])        partials [S, m, d], bias [d], residual, y [..., d]
 

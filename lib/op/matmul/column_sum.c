@@ -3,12 +3,11 @@
 #include "op/matmul/matmul.h"
 #include "op/row_launch.h"
 
-// About as many blocks as rows in each once there are many: no sum has a long tail, and the second
-// pass is short.
+// For many rows, about sqrt(rows) per block, which keeps both passes short.
 static int64_t choose_block_rows(int64_t rows)
 {
-    enum { SHORTEST = 64 };
-    int64_t block = SHORTEST;
+    enum { MIN_ROWS = 64 };
+    int64_t block = MIN_ROWS;
 
     while (block * block < rows)
         block *= 2;
@@ -26,7 +25,7 @@ size_t attncl__column_sum_scratch(const struct column_sum *s)
     return n > 1 ? (size_t)(s->batch * n * s->width) * sizeof(float) : 0;
 }
 
-// One pass: `block` rows at a time; y [batch, blocks, width].
+// Sums each `block` rows of x into y [batch, blocks, width].
 static attncl_status launch_pass(struct launcher *l, const struct column_sum *s, int64_t block,
                                  struct span x, struct span y)
 {

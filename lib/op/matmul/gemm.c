@@ -2,15 +2,15 @@
 //
 // GEMMs.
 //
-//   linear   y = act(x W^T + b) * gate + residual      x [..., in], W [out, in] F32, F16, BF16, Q8 or Q4,,
+//   linear   y = act(x W^T + b) * gate + residual      x [..., in], W [out, in] F32, F16, BF16, Q8 or Q4,
 //            p = x W^T + b                             b [out], y, p [..., out]
 //   bmm      y_i = a_i b_i                             a [B, n, m], b [B, m, p], y [B, n, p]
 //
-// No kernel: gemm/gemm_backend.c chooses a backend, and cl/gemm has the kernels.  A layer norm in
-// front of a linear map of few rows becomes part of it (fused_linear.c).
+// gemm/gemm_backend.c chooses a backend; cl/gemm has the kernels.  fused_linear.c fuses a linear map
+// of few rows with a preceding layer norm.
 //
-// p is there only for gradients, and only where y = p does not do: it is saved for backward, for
-// making it again would take the GEMM again, a third of what the backward pass costs.
+// p is an output only for the backward pass, and only if y differs from p.  Recomputing it would
+// repeat the GEMM, a third of the backward pass's cost.
 
 #include "op/matmul/matmul.h"
 #include "op/row_launch.h"
@@ -94,7 +94,7 @@ static bool changes_argument(const struct op_sig *sig)
     return params->activation != ATTNCL_IDENTITY || attncl__desc_present(&sig->in[GATE]);
 }
 
-// ReLU's slope is known from its result, where that is all of y: p is not kept.
+// ReLU's slope follows from y if y is only the ReLU, so p is not saved.
 static bool is_relu(const struct op_sig *sig)
 {
     const struct linear_fwd_params *params = sig->params;

@@ -5,11 +5,8 @@
 //   linear   p = x W^T + b    dx = d W [+ s]    dW = d^T x [+ s]    db = sum over rows of d     d = dL/dp
 //   bmm      y_i = a_i b_i    da_i = dy_i b_i^T             db_i = a_i^T dy_i
 //
-// No kernel: gradients of GEMMs are GEMMs (gemm/gemm_backend.c) and column sums.
-//
-// s is the gradient from other uses of x or W (compile/fusion_add_gemm.c).
-//
-// What the epilogue of a linear map does to p is undone first (activation_bwd.c).
+// Gradients of GEMMs are GEMMs (gemm/gemm_backend.c) and column sums.  s is the gradient from other
+// uses of x or W (compile/fusion_add_gemm.c).  activation_bwd.c backpropagates the epilogue first.
 
 #include "op/matmul/matmul.h"
 #include "op/row_launch.h"
@@ -27,7 +24,7 @@ static attncl_status bias_scratch(const struct op_sig *sig, size_t *bytes_ret)
     return ATTNCL_OK;
 }
 
-// The product of the first two inputs, and what is added.
+// Adds the operands: the product of the first two inputs, plus the third.
 static struct gemm add_operands(const struct op_call *call, struct gemm g)
 {
     g.a = attncl__linear_rows(call, LINEAR_BWD_D);

@@ -5,10 +5,10 @@
 //   W'[i, j]   = weight[i, j], 0 where mask[i, j] = 0 or, causal, j > i         i, j < T <= n
 //   y[i, b, c] = z1[i, b, c] * (sum_j W'[i, j] u[j, b, c] + bias[i])
 //
-// For gradients the second factor is saved, as [B, T, C].
+// For the gradients the second factor is saved, as [B, T, C].
 //
-// One GEMM per batch entry with the bias of its row and the gate z1 in the epilogue
-// (gemm/gemm.h).  No kernel: the gradient's puts a mask into a copy of the weight (cl/matmul/spatial_gate_bwd.cl).
+// One GEMM per batch entry, with row bias and gate z1 in its epilogue (gemm/gemm.h).  With a mask, a
+// kernel of cl/matmul/spatial_gate_bwd.cl first writes W' to the scratch.
 
 #include "base/ckd.h"
 #include "op/matmul/matmul.h"
@@ -31,7 +31,7 @@ static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     return ATTNCL_OK;
 }
 
-// The matrix to multiply with: weight, or scratch once a kernel has put the masked weight there.
+// *ret: the matrix to multiply by, the weight or the masked weight in the scratch.
 static attncl_status mask_weight(struct launcher *l, const struct op_call *call,
                                  struct gemm_matrix *ret)
 {

@@ -60,24 +60,21 @@ static struct gemm_matrix matrix_at(struct span span, int64_t start, int64_t ld)
     return (struct gemm_matrix){.span = span, .start = start, .ld = ld};
 }
 
-// Rows of a block: under a causal mask each has a GEMM of its own, of the columns that it sees.
+// Under a causal mask each block of rows has its own GEMM over the columns that it sees.  With fewer
+// than the minimum rows, another launch costs more than the half of the work that it saves.
 static int64_t choose_block_rows(const struct op_sig *sig, int64_t length)
 {
-    enum {
-        N_BLOCKS = 4,
-        MIN_ROWS = 48,
-        GPU_MIN_ROWS = 256
-    }; // of less, a launch takes longer than the half that it saves
+    enum { N_BLOCKS = 4, MIN_ROWS = 48, GPU_MIN_ROWS = 256 };
     const struct spatial_gate_fwd_params *params = sig->params;
     const int64_t rows = ceil_div(length, N_BLOCKS),
-                  least = sig->caps->variant == VARIANT_GPU ? GPU_MIN_ROWS : MIN_ROWS;
+                  min = sig->caps->variant == VARIANT_GPU ? GPU_MIN_ROWS : MIN_ROWS;
 
     if (!params->causal)
         return length;
-    return rows > least ? rows : least;
+    return rows > min ? rows : min;
 }
 
-// Rows i .. of the block of dW, in place.
+// Computes up to `rows` rows of dW from row i on.
 static struct gemm weight_gemm(const struct op_call *call, int64_t i, int64_t rows)
 {
     const struct spatial_gate_fwd_params *params = call->sig.params;
@@ -91,7 +88,7 @@ static struct gemm weight_gemm(const struct op_call *call, int64_t i, int64_t ro
                    .trans_b = true);
 }
 
-// There are few elements, of long sums, which GPUs split.
+// GPUs split the sums, which are long and few.
 static attncl_status weight_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     const struct span none[8] = {{NULL}};
@@ -122,7 +119,7 @@ static attncl_status weight_launch(struct launcher *l, const struct op_call *cal
                                             call->out[0], n);
 }
 
-// W' beside the inputs, [T, T].
+// W', [T, T].
 static attncl_status input_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     const size_t length = (size_t)sig->in[1].dim[0];
@@ -140,7 +137,7 @@ static attncl_status input_launch(struct launcher *l, const struct op_call *call
                                          call->scratch, length));
     for (int64_t j = 0; j < length; j += rows) {
         const int64_t end = j + rows < length ? j + rows : length;
-        // W' has zeros above its diagonal: the first j rows have none of these columns.
+        // W' is lower triangular: rows before j are zero in columns j and later.
         const int64_t first = rows < length ? j : 0;
         const struct gemm g =
             GEMM_OF(1, end - j, columns, length - first,
@@ -189,7 +186,7 @@ const struct op_class attncl__op_spatial_gate_bwd_weight = {
     .launch = weight_launch,
     .flop = "2pBC",
     .pairs = attncl__spatial_gate_pairs,
-    .moved = {[4] = "2p"}, // and scratch memory
+    .moved = {[4] = "2p"}, // including scratch
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_input = {
@@ -202,7 +199,7 @@ const struct op_class attncl__op_spatial_gate_bwd_input = {
     .launch = input_launch,
     .flop = "2pBC",
     .pairs = attncl__spatial_gate_pairs,
-    .moved = {[0] = "2p"}, // and scratch memory
+    .moved = {[0] = "2p"}, // including scratch
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_bias = {

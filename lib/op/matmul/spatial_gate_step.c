@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// One position t of a causal spatial gate, the earlier ones remembered.
+// One position t of a causal spatial gate, for decoding.
 //
 //   history[t] = u, rounded to the history's type: F32, F16 or BF16
 //   y[b, c] = z1[b, c] * (sum over j <= t of W[t, j] history[j, b, c] + bias[t])
 //
-// Costs O(t B C).  On a GPU the positions are shared out to several work-groups, whose sums a second
-// pass adds up (cl/matmul/spatial_gate_step_cpu.cl, _gpu.cl).
+// Costs O(t B C).  On a GPU several work-groups share the positions, and a second pass adds their sums
+// (cl/matmul/spatial_gate_step_cpu.cl, _gpu.cl).
 
 #include "op/attention/attention_split.h"
 #include "op/row_launch.h"
 
-enum { CHANNELS = 64 }; // of a work-group: few, as one position has little work to share out
+enum { CHANNELS = 64 }; // of a work-group; few, because one position is little work
 
 static int64_t count_parts(const struct device_caps *caps, const struct op_sig *sig)
 {
@@ -84,6 +84,6 @@ const struct op_class attncl__op_spatial_gate_step_fwd = {
     .filled_axes = "N",
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .flop = "2NBC", // at the last position, which only the device knows
+    .flop = "2NBC", // at the last position; only the device knows the actual one
     .moved = {[0] = "N", [1] = "1", [5] = "NBC + BC"},
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The index of the largest element along the last axis, the first among equals.
+// The index of the largest element along the last axis, the first of equal ones.
 //
-//   y = least c with x[c] = max(x)        NaN is never the largest; a row of NaN only gives 0
+//   y = least c with x[c] = max(x)        NaN is never the largest; an all-NaN row gives 0
 //
 // All leading axes fold into rows (cl/norm/argmax.cl).
 

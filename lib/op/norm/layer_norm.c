@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Layer normalisation over the trailing axes that weight and bias have.
+// Layer normalisation over the trailing axes, those of weight and bias.
 //
 //   y = (x - mean) / sqrt(var + eps) * weight + bias         var = mean((x - mean)^2)
 //   y = x / sqrt(mean(x^2) + eps) * weight                   RMS normalisation

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// The gradients of layer normalisation; rows are the trailing axes that the weight has.
+// The gradients of layer normalisation; a row is the trailing axes, those of the weight.
 //
 //   h = (x - mean) / sqrt(var + eps),  g = dy weight,  r = 1 / sqrt(var + eps)
 //   dx = r (g - mean(g) - h mean(g h))        dweight = sum over rows of dy h
 //                                             dbias   = sum over rows of dy
 //
-// RMS normalisation has mean 0, mean(g) left out, and no bias.
+// RMS normalisation uses 0 for mean and mean(g), and has no bias.
 //
-// One walk over the rows computes dx and, for each block of rows, its part of the sums; a second
-// kernel adds the blocks (cl/norm/layer_norm_bwd.cl, cl/matmul/column_sum.cl).  Blocks depend on the
-// shape alone.
+// One kernel computes dx and, per block of rows, partial sums; a second one adds the blocks
+// (cl/norm/layer_norm_bwd.cl, cl/matmul/column_sum.cl).  Blocks depend only on the shape.
 
 #include "op/matmul/matmul.h"
 #include "op/row_launch.h"
@@ -21,10 +20,11 @@ static attncl_status bwd_infer(struct op_sig *sig)
 }
 
 struct blocks {
-    int64_t rows, width, block, n;
+    int64_t rows, width;
+    int64_t block, n; // rows of a block; number of blocks
 };
 
-// At least 8 rows in a block, and a quarter as many as there are blocks.
+// A block has at least 8 rows, and at least a quarter as many rows as there are blocks.
 static struct blocks choose_blocks(const struct op_sig *sig)
 {
     struct blocks b = {.width = attncl__desc_count(&sig->in[1]), .block = 8};

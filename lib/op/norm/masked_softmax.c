@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// softmax over the last axis of x [B, Q, K] with lengths, and the gradient of softmax with lengths or without.
+// softmax over the last axis of x [B, Q, K] with optional lengths, and the gradient of softmax and
+// masked softmax.
 //
-//   s_k = x_k for k < length, -1e6 from there on;  y = softmax(s);  dx = y (dy - sum(y dy))
+//   s_k = x_k for k < length, else -1e6;  y = softmax(s);  dx = y (dy - sum(y dy))
 //
 // The finite score is part of the definition (d2l 11.3): length 0 gives 1/K everywhere, and scores
-// below -1e6 lose to masked columns.  dx is 0 in them: their score was a constant.  Without lengths it is softmax.
+// below -1e6 lose to masked columns.  dx is 0 in masked columns, where s is constant.
 // Kernels: cl/norm/masked_softmax.cl, softmax_bwd.cl.
 
 #include "op/row_launch.h"
 
-// Of input 0, for each length of input `lens`; 0: there are none.
+// Rows of input 0 per length of input `lens`; 0 without lengths.
 static int64_t rows_per_length(const struct op_sig *sig, int lens)
 {
     if (!attncl__desc_present(&sig->in[lens]))

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// A token from each row of scores, and what a step of decoding keeps of it (cl/norm/sample.cl).
+// Draws a token from each row of scores, and stores it for the next decode step (cl/norm/sample.cl).
 //
-//   sample         y[b] = a token of weight 2^-((max - x[b, c]) factor) among the k best of x[b]; the first
-//                  of equals is the better one; -1 where a score is not finite.  sampling: I32 [4], k (1:
-//                  the best; 0: all), the bits of a float, factor = log2(e) / temperature, and the seed's low
-//                  and high word.  The random number is a function of seed, position and b
-//   sample_store   step = [position + 1, tokens] and drawn[position mod R] = tokens; with a window I32 [W, B], its
-//                  rows move up by one and the tokens become its last.  Where a token is -1, step and window take 0
+//   sample         y[b] = a random token among the k best of x[b], with weights
+//                  2^-((max - x[b, c]) factor); -1 if a score is not finite.  Of equal scores the
+//                  first is better.  sampling: I32 [4] = k (1: the best; 0: all), the bits of the float
+//                  factor = log2(e) / temperature, the seed's low and high word.  The random number
+//                  is a function of seed, position and b
+//   sample_store   step = [position + 1, tokens] and drawn[position mod R] = tokens.  A window, I32
+//                  [W, B], moves up by one row and gets the tokens as its last.  Step and window get
+//                  0 in place of a token -1
 
 #include "op/row_launch.h"
 
@@ -18,20 +20,20 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__check_axes(sig, "C", 1, MAX_WIDTH);
 }
 
-// Of one work-item: 36 passes over its part of each row, and trees over the work-group.
-static int64_t iterations(const struct row_launch *p, int64_t width)
+// Per work-item: 36 passes over its part of each row, and tree reductions over the work-group.
+static int64_t count_iterations(const struct row_launch *p, int64_t width)
 {
     enum { PASSES = 36, TREE = 24 };
     return p->rows_per_group * PASSES * (ceil_div(width, (int64_t)p->grid.local[0]) + TREE);
 }
 
-// A device with an iteration cap shares rows that are too long for one work-item.
+// On a device with an iteration cap, work-groups share rows that are too long for one work-item.
 static struct row_launch choose_launch(const struct device_caps *caps, const struct rows *rows)
 {
     const char *file = "norm/sample.cl", *kernel = "sample_rows_fwd";
     struct row_launch p = attncl__row_launch(caps, file, kernel, rows->count, rows->width);
 
-    if (!attncl__loops_fit(caps, iterations(&p, rows->width))) {
+    if (!attncl__loops_fit(caps, count_iterations(&p, rows->width))) {
         const size_t local = attncl__group_for_row(caps, rows->width);
         p = (struct row_launch){kspec_begin(file, kernel), grid_1d(rows->count, local), 1, 1};
         kspec_set_vw_ls(&p.spec, p.vw, local);
@@ -45,7 +47,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct rows rows = attncl__rows(x);
     const struct row_launch p = choose_launch(l->caps, &rows);
 
-    TRY(attncl__check_loops(l->caps, p.spec.kernel, iterations(&p, rows.width)));
+    TRY(attncl__check_loops(l->caps, p.spec.kernel, count_iterations(&p, rows.width)));
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
                                arg_mem(call->out[0]), arg_i64(x->start), arg_i64(rows.stride),
@@ -97,5 +99,5 @@ const struct op_class attncl__op_sample_store_fwd = {
     .int_axes = "B",
     .infer = store_infer,
     .launch = store_launch,
-    .moved = {[1] = "N", [2] = "B"}, // written; a window is moved up
+    .moved = {[1] = "N", [2] = "B"}, // only written
 };

@@ -2,7 +2,7 @@
 //
 // softmax over the last axis.
 //
-//   y = exp(x - max(x)) / sum(exp(x - max(x)))        a row of -inf only: 0
+//   y = exp(x - max(x)) / sum(exp(x - max(x)))        0 if all of a row is -inf
 //
 // All leading axes fold into rows (cl/norm/softmax.cl).
 

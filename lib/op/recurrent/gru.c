@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// A layer of recurrent units over a sequence, its input half already there: gated, or plain ones of an
-// activation f.
+// A layer of recurrent units over a sequence: gated, or plain with an activation f.  The input half xi
+// is computed before.
 //
 //   gated   r, z = sigmoid(xi_r + hh_r), sigmoid(xi_z + hh_z),   hh = W_hh h + b_hh
 //           n    = tanh(xi_n + r * hh_n)
 //           h'   = (1 - z) n + z h
 //   plain   h'   = f(xi + hh)
 //
-// Two launches a step: the GEMM hh, and the gates (cl/recurrent/gru.cl), which write the step's
-// rows of the output; the next step reads its state there.  A reversed layer begins with the last step.
-// For gradients the gates of all steps are kept: hh is written where they go, and r, z and n replace what
-// of it is not needed again.  Those of plain units follow from the output.
+// Two launches per step: the GEMM hh, and the gates (cl/recurrent/gru.cl), which write the step's rows
+// of the output, the next step's state.  A reversed layer begins with the last step.  For the
+// gradients the gates of all steps are saved: hh is written in their place, then r, z and n overwrite
+// its parts that are no longer needed.  The gradients of plain units need only the output.
 
 #include "attncl/kinds.h"
 #include "gemm/gemm.h"
@@ -20,7 +20,7 @@
 enum { IN_XI, IN_WEIGHT, IN_BIAS, IN_H0 };
 enum { OUT_Y, OUT_GATES };
 
-// Axes of xi and the output: steps and batch as the layout has them.
+// Xi and y are [T, B, ..] or [B, T, ..].
 static int batch_axis(const struct op_sig *sig)
 {
     const struct gru_fwd_params *params = sig->params;
@@ -52,7 +52,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// hh of one step, where gates are not kept.
+// One step's hh, unless gates are saved.
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     struct tensor_desc hh;
@@ -73,8 +73,8 @@ struct step_rows {
     int64_t start, stride;
 };
 
-static struct step_rows step_of(const struct op_sig *sig, struct span span,
-                                const struct tensor_desc *x, int64_t t)
+static struct step_rows get_step_rows(const struct op_sig *sig, struct span span,
+                                      const struct tensor_desc *x, int64_t t)
 {
     const int b = batch_axis(sig);
     return (struct step_rows){span, x->start + t * x->stride[1 - b], x->stride[b]};
@@ -89,18 +89,18 @@ static struct step_rows initial_state(const struct op_call *call)
     return (struct step_rows){call->in[IN_H0], h0->start, attncl__rows(h0).stride};
 }
 
-// Where hh of step t goes.
-static struct step_rows hh_of(const struct op_call *call, int64_t t)
+// The memory of step t's hh.
+static struct step_rows get_hh_rows(const struct op_call *call, int64_t t)
 {
     const struct tensor_desc *gates = &call->sig.out[OUT_GATES];
 
     if (attncl__desc_present(gates))
-        return step_of(&call->sig, call->out[OUT_GATES], gates, t);
+        return get_step_rows(&call->sig, call->out[OUT_GATES], gates, t);
     return (struct step_rows){call->scratch, 0, call->sig.in[IN_XI].dim[2]};
 }
 
-// hh = W_hh h + b_hh; of no state, b_hh.
-static attncl_status append_gemm(struct launcher *l, const struct op_call *call, struct step_rows h,
+// hh = W_hh h + b_hh, or b_hh if h is absent.
+static attncl_status launch_gemm(struct launcher *l, const struct op_call *call, struct step_rows h,
                                  struct step_rows hh)
 {
     const int64_t n_batch = call->sig.out[OUT_Y].dim[batch_axis(&call->sig)];
@@ -117,11 +117,11 @@ static attncl_status append_gemm(struct launcher *l, const struct op_call *call,
 
 #define ROWS(x) arg_mem((x).span), arg_i64((x).start), arg_i64((x).stride)
 
-static attncl_status append_gates(struct launcher *l, const struct op_call *call,
+static attncl_status launch_gates(struct launcher *l, const struct op_call *call,
                                   struct step_rows xi, struct step_rows hh, struct step_rows h,
                                   struct step_rows y)
 {
-    enum { CHANNELS = 256 }; // of a work-group at most: a step has little work to share out
+    enum { CHANNELS = 256 }; // maximum of a work-group; few, because a step is little work
     const struct tensor_desc *out = &call->sig.out[OUT_Y];
     const int64_t n_batch = out->dim[batch_axis(&call->sig)], width = out->dim[2];
     const int64_t per_group = width < CHANNELS ? width : CHANNELS;
@@ -147,17 +147,18 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 
     for (int64_t i = 0; i < n_steps; ++i) {
         const int64_t t = params->reversed ? n_steps - 1 - i : i;
-        const struct step_rows xi = step_of(&call->sig, call->in[IN_XI], &call->sig.in[IN_XI], t);
-        const struct step_rows y = step_of(&call->sig, call->out[OUT_Y], out, t);
-        const struct step_rows hh = hh_of(call, t);
-        TRY(append_gemm(l, call, h, hh));
-        TRY(append_gates(l, call, xi, hh, h, y));
+        const struct step_rows xi =
+            get_step_rows(&call->sig, call->in[IN_XI], &call->sig.in[IN_XI], t);
+        const struct step_rows y = get_step_rows(&call->sig, call->out[OUT_Y], out, t);
+        const struct step_rows hh = get_hh_rows(call, t);
+        TRY(launch_gemm(l, call, h, hh));
+        TRY(launch_gates(l, call, xi, hh, h, y));
         h = y;
     }
     return ATTNCL_OK;
 }
 
-// REF_TEMP(0), REF_TEMP(1): dhh and the states before the steps, as of a linear map.
+// REF_TEMP(0): dhh; REF_TEMP(1): the state before each step.
 static const struct grad_rule gru_grad[] = {
     {.op = OP_gru_bwd,
      .same_params = true,
@@ -167,7 +168,7 @@ static const struct grad_rule gru_grad[] = {
     {.op = OP_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(IN_BIAS)}},
 };
 
-// Output 1 is r, z, hh_n and n of each step, [.., .., 4 H], for the gradients; of plain units absent.
+// Output 1 is each step's r, z, hh_n and n, [.., .., 4 H], for the gradients; absent for plain units.
 const struct op_class attncl__op_gru_fwd = {
     .name = OP_CLASS(gru_fwd),
     .in = OP_IN({"xi", F32, "X Y G"}, {"weight_hh", F32, "G H"}, {"bias_hh", F32, "G"},
@@ -177,6 +178,6 @@ const struct op_class attncl__op_gru_fwd = {
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .flop = "2Gy + 13y", // the GEMMs; sigmoid and tanh of gates as one each
+    .flop = "2Gy + 13y", // the GEMMs; a sigmoid or tanh counts as one
     .grad = GRAD_RULES(gru_grad),
 };

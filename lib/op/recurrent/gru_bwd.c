@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Backward pass of a layer of recurrent units, from the last step that was taken to the first.
+// Backward pass of a layer of recurrent units, in reverse order of its steps.
 //
-//   r, z, hh_n and n have been kept by the forward op (gru.c); plain units need its output alone
-//   a step: the gates' gradients (cl/recurrent/gru_bwd.cl), dhh among them, and
-//   dh = g z + W_hh^T dhh, which is what reaches the step before; of plain units without g z
+// Each step computes the gates' gradients (cl/recurrent/gru_bwd.cl), dhh among them, from r, z, hh_n
+// and n saved by the forward op (gru.c), or from the output of plain units.  Then
+// dh = g z + W_hh^T dhh, without g z for plain units, goes to the step before.
 //
-// The gradients of W_hh and b_hh are those of a linear map that took `before` to dhh, and are left
-// to its ops: both are outputs.
+// W_hh and b_hh map `before`, the state before each step, to hh.  Their gradients come from the linear
+// map's ops, which is why `before` and dhh are outputs.
 
 #include "attncl/kinds.h"
 #include "gemm/gemm.h"
@@ -27,20 +27,20 @@ static int64_t batch_count(const struct op_sig *sig)
     return sig->in[IN_Y].dim[time_first(sig) ? 1 : 0];
 }
 
-// Elements of a state, up to a multiple of what vectors are aligned to.
+// Elements of a state, rounded up to the alignment of vectors.
 static int64_t state_floats(const struct op_sig *sig)
 {
     return ceil_div(batch_count(sig) * sig->in[IN_WEIGHT].dim[1], 16) * 16;
 }
 
-// carry, and dh after it.
+// g z, and dh after it.
 static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     *bytes_ret = 2 * sizeof(float) * (size_t)state_floats(sig);
     return ATTNCL_OK;
 }
 
-// A step's rows of y and the like: entry b is row first + b * step.
+// A step's rows of y, gates and their gradients: batch entry b is row first + b * step.
 struct step_rows {
     int64_t first, step;
 };
@@ -50,8 +50,8 @@ static int64_t step_count(const struct op_sig *sig)
     return sig->in[IN_Y].dim[time_first(sig) ? 0 : 1];
 }
 
-// The i-th step that was taken.
-static struct step_rows rows_of(const struct op_sig *sig, int64_t i)
+// Rows of the i-th step in the forward op's order.
+static struct step_rows get_step_rows(const struct op_sig *sig, int64_t i)
 {
     const struct gru_bwd_params *params = sig->params;
     const int64_t n_steps = step_count(sig), t = params->reversed ? n_steps - 1 - i : i;
@@ -60,29 +60,29 @@ static struct step_rows rows_of(const struct op_sig *sig, int64_t i)
 }
 
 // The state before the i-th step: entry b at start + b * stride; absent: zeros.
-struct states_before {
+struct state_rows {
     struct span span;
     int64_t start, stride;
 };
 
-static struct states_before states_before(const struct op_call *call, int64_t i)
+static struct state_rows state_rows(const struct op_call *call, int64_t i)
 {
     const struct tensor_desc *h0 = &call->sig.in[IN_H0];
     const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
 
     if (i > 0) {
-        const struct step_rows rows = rows_of(&call->sig, i - 1);
-        return (struct states_before){call->in[IN_Y], rows.first * width, rows.step * width};
+        const struct step_rows rows = get_step_rows(&call->sig, i - 1);
+        return (struct state_rows){call->in[IN_Y], rows.first * width, rows.step * width};
     }
     if (!attncl__desc_present(h0))
-        return (struct states_before){.start = 0};
-    return (struct states_before){call->in[IN_H0], h0->start, attncl__rows(h0).stride};
+        return (struct state_rows){.start = 0};
+    return (struct state_rows){call->in[IN_H0], h0->start, attncl__rows(h0).stride};
 }
 
-static attncl_status append_gates(struct launcher *l, const struct op_call *call,
-                                  struct step_rows rows, struct states_before h, bool is_last)
+static attncl_status launch_gates(struct launcher *l, const struct op_call *call,
+                                  struct step_rows rows, struct state_rows h, bool is_last)
 {
-    enum { CHANNELS = 256 }; // of a work-group at most: a step has little work to share out
+    enum { CHANNELS = 256 }; // maximum of a work-group; few, because a step is little work
     const int64_t n_batch = batch_count(&call->sig), width = call->sig.in[IN_WEIGHT].dim[1];
     const int64_t per_group = width < CHANNELS ? width : CHANNELS;
     const int64_t n_chunks = ceil_div(width, per_group);
@@ -101,9 +101,9 @@ static attncl_status append_gates(struct launcher *l, const struct op_call *call
                                arg_i32(width), arg_i32(n_chunks), arg_i32(per_group)));
 }
 
-// dh = dhh W_hh, and where units are gated carry
-static attncl_status append_state(struct launcher *l, const struct op_call *call,
-                                  struct step_rows rows, struct gemm_matrix dh)
+// dh = dhh W_hh, plus g z for gated units.
+static attncl_status launch_state_gradient(struct launcher *l, const struct op_call *call,
+                                           struct step_rows rows, struct gemm_matrix dh)
 {
     const struct gru_bwd_params *params = call->sig.params;
     const int64_t n_gates = call->sig.in[IN_WEIGHT].dim[0];
@@ -126,10 +126,10 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const struct gemm_matrix dh0 = {.span = call->out[OUT_DH0], .ld = width};
 
     for (int64_t i = n_steps - 1; i >= 0; --i) {
-        const struct step_rows rows = rows_of(sig, i);
-        TRY(append_gates(l, call, rows, states_before(call, i), i == n_steps - 1));
+        const struct step_rows rows = get_step_rows(sig, i);
+        TRY(launch_gates(l, call, rows, state_rows(call, i), i == n_steps - 1));
         if (i > 0 || attncl__desc_present(&sig->out[OUT_DH0]))
-            TRY(append_state(l, call, rows, i > 0 ? dh : dh0));
+            TRY(launch_state_gradient(l, call, rows, i > 0 ? dh : dh0));
     }
     return ATTNCL_OK;
 }
@@ -143,5 +143,5 @@ const struct op_class attncl__op_gru_bwd = {
     .int_axes = "G",
     .scratch = bwd_scratch,
     .launch = bwd_launch,
-    .flop = "2GHXY + 18HXY", // a GEMM of the forward size, and the channels
+    .flop = "2GHXY + 18HXY", // a GEMM as large as the forward one, and the gates
 };

@@ -2,8 +2,8 @@
 //
 // Inputs and results of the iterations of a loop (graph/graph.h).
 //
-//   loop_index   y[0] = the number of iterations before this one, or with `reversed` after it;
-//                state: the index of the next one
+//   loop_index   y[0] = the number of iterations before this one or, with `reversed`, after it;
+//                state: the index of the next iteration
 //   loop_row     y = x[iteration]
 //   loop_stack   y[iteration] = x, other rows unchanged: complete after the last iteration
 //   loop_sum     y = x in iteration `first`, y + x in the others: the sum after the last iteration
@@ -41,8 +41,9 @@ static attncl_status index_launch(struct launcher *l, const struct op_call *call
 
 enum { COPY_ROW, COPY_STACK, COPY_SUM };
 
-// Copies of an iteration one after another are one launch.  bound: the number of rows, or of a sum its first iteration.
-static attncl_status copy_launch(struct launcher *l, const struct op_call *call, int kind,
+// Adjacent copies of an iteration share a launch.  bound: the number of rows; for a sum its first
+// iteration.
+static attncl_status launch_copy(struct launcher *l, const struct op_call *call, int kind,
                                  const struct tensor_desc *moved, int64_t bound)
 {
     const int64_t count = attncl__desc_count(moved);
@@ -56,18 +57,18 @@ static attncl_status copy_launch(struct launcher *l, const struct op_call *call,
 
 static attncl_status row_launch(struct launcher *l, const struct op_call *call)
 {
-    return copy_launch(l, call, COPY_ROW, &call->sig.out[0], call->sig.in[0].dim[0]);
+    return launch_copy(l, call, COPY_ROW, &call->sig.out[0], call->sig.in[0].dim[0]);
 }
 
 static attncl_status stack_launch(struct launcher *l, const struct op_call *call)
 {
-    return copy_launch(l, call, COPY_STACK, &call->sig.in[0], call->sig.out[0].dim[0]);
+    return launch_copy(l, call, COPY_STACK, &call->sig.in[0], call->sig.out[0].dim[0]);
 }
 
 static attncl_status sum_launch(struct launcher *l, const struct op_call *call)
 {
     const struct loop_sum_fwd_params *params = call->sig.params;
-    return copy_launch(l, call, COPY_SUM, &call->sig.out[0], params->first);
+    return launch_copy(l, call, COPY_SUM, &call->sig.out[0], params->first);
 }
 
 const struct op_class attncl__op_loop_index_fwd = {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// into = keep into + gain x, in place.  No kernel: update.cl has it.
+// into = keep into + gain x, in place (cl/train/update.cl).
 //
 //   keep = gain = 1           sums of gradients over batches
 //   keep = d, gain = 1 - d    an exponential moving average
 //   keep = 0, no x            zeros
 //
-// Where keep is 0 what `into` held is not read.  With a guard [] that is not a number `into` stays as it is.
+// If keep is 0, `into` is not read.  If the scalar `guard` is NaN, `into` does not change.
 
 #include "op/row_launch.h"
 

@@ -5,18 +5,18 @@
 //   m = b1 m + (1 - b1) g,   v = b2 v + (1 - b2) g^2,   AMSGrad: v_max = max(v_max, v)
 //   p -= rates[0] m / (sqrt(v) rates[1] + eps)
 //
-// adam_rates reads the steps taken from device memory, so that one compiled graph serves every
-// step, and computes what all parameters share:
+// adam_rates reads the steps taken from device memory, so one compiled graph serves every step, and
+// computes the factors that all parameters share:
 //
 //   rates[0] = lr_t / (1 - b1^t)                   rates[1] = 1 / sqrt(1 - b2^t)   as in PyTorch
-//   rates[0] = lr_t sqrt(1 - b2^t) / (1 - b1^t)    rates[1] = 1                    optimized: the end
-//                                                                                  of section 2
+//   rates[0] = lr_t sqrt(1 - b2^t) / (1 - b1^t)    rates[1] = 1                    optimized: the paper,
+//                                                                                  end of section 2
 //
-// with lr_t = lr, or the scalar input where it is given.  Weight decay: g += decay p, or decoupled
+// lr_t is lr, or the scalar input if given.  Weight decay: g += decay p, or decoupled
 // p *= 1 - rates[2], where rates[2] = shrink + scheduled_decay lr_t.
 //
-// adam_step gives new arrays; adam_update writes over the old, and takes the factor of g that clipping would multiply it
-// by (compile/fusion_prologue.c).  AMSGrad where v_max is given.
+// adam_step creates new arrays.  adam_update overwrites the old ones, and may take clipping's factor
+// of g (compile/fusion_prologue.c).  AMSGrad if v_max is given.
 
 #include <math.h>
 
@@ -33,11 +33,11 @@ static attncl_status rates_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// Constants in double: log(b) and the powers lose nothing that the device needs.
+// Constants are computed in double, to keep the device's powers precise.
 static attncl_status rates_launch(struct launcher *l, const struct op_call *call)
 {
     const struct adam_rates_fwd_params *p = call->sig.params;
-    // One work-item's work, in the program of the steps.
+    // Work for one work-item, in the same program as the steps.
     struct elementwise_launch one =
         attncl__elementwise_launch(l->caps, "train/adam.cl", "adam_rates_fwd", 1);
     kspec_int(&one.spec, "AMSGRAD", 0);
@@ -55,8 +55,8 @@ static bool is_amsgrad(const struct op_sig *sig)
     return attncl__desc_present(&sig->in[IN_LARGEST]);
 }
 
-// out: parameter, mean, mean square and largest mean square after the step; NULL: they replace the old ones.
-static attncl_status append_step(struct launcher *l, const struct op_call *call,
+// out: parameter, mean, mean square and largest mean square after the step; NULL: in place.
+static attncl_status launch_step(struct launcher *l, const struct op_call *call,
                                  const struct span *out, struct span factor)
 {
     static const struct span in_place[4];
@@ -80,12 +80,12 @@ static attncl_status append_step(struct launcher *l, const struct op_call *call,
 
 static attncl_status step_launch(struct launcher *l, const struct op_call *call)
 {
-    return append_step(l, call, call->out, (struct span){NULL});
+    return launch_step(l, call, call->out, (struct span){NULL});
 }
 
 static attncl_status update_launch(struct launcher *l, const struct op_call *call)
 {
-    return append_step(l, call, NULL, call->in[IN_FACTOR]);
+    return launch_step(l, call, NULL, call->in[IN_FACTOR]);
 }
 
 const struct op_class attncl__op_adam_rates_fwd = {

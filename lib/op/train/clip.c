@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT
 //
-// Clipping by the norm of all gradients together, in three ops.  No kernel: update.cl has them.
+// Gradient clipping (kernels: cl/train/update.cl).  By the norm of all gradients together:
 //
-//   sum_squares   sums of squares of up to eight arrays, added to those of the arrays before them
-//   clip_factor   total = sqrt(sum);  factor = min(1, max / (total + 1e-6)), as PyTorch has it, or
-//                 max / total where total > max, as d2l has it
+//   sum_squares   sums of squares of up to eight arrays, added to the sums of earlier arrays
+//   clip_factor   total = sqrt(sum);  factor = min(1, max / (total + 1e-6)) as in PyTorch, or
+//                 max / total if total > max, as in d2l
 //   scale_by      y = factor x
 //
-// and by the value of each element alone:
+// By the value of each element:
 //
-//   clamp         y = x, -limit or limit, whichever is in the middle
+//   clamp         y = min(max(x, -limit), limit)
 //
-// Squares are summed three times, also of elements scaled up and down by powers of two, so that no
-// finite gradient overflows or vanishes.  Work-groups sum in an order of their own, a last one
-// their sums: the same bits every time.
+// Three sums of squares: of the elements as they are, scaled up and scaled down by powers of two, so
+// no finite gradient overflows or vanishes.  Work-groups sum in a fixed order, and a last one adds
+// their sums, so results are reproducible bit by bit.
 
 #include "op/row_launch.h"
 
 enum { SUMS = 3, MAX_BLOCKS = 1024 };
 
-// At most MAX_BLOCKS work-groups, unless they would have more elements than an int counts.
-static struct elementwise_launch squares_config(const struct device_caps *caps, int64_t count)
+// At most MAX_BLOCKS work-groups, unless an int could not count their elements.
+static struct elementwise_launch choose_squares_launch(const struct device_caps *caps,
+                                                       int64_t count)
 {
     enum { MAX_PER_GROUP = 1 << 28 };
     struct elementwise_launch p =
@@ -34,7 +35,7 @@ static struct elementwise_launch squares_config(const struct device_caps *caps, 
 
 enum { IN_SUMS, IN_X };
 
-static int64_t count_of(const struct op_sig *sig, int part)
+static int64_t count_elements(const struct op_sig *sig, int part)
 {
     const struct tensor_desc *x = &sig->in[IN_X + part];
     return attncl__desc_present(x) ? attncl__desc_count(x) : 0;
@@ -44,14 +45,14 @@ static attncl_status squares_scratch(const struct op_sig *sig, size_t *bytes_ret
 {
     *bytes_ret = 0;
     for (int i = 0; i < N_PARTS; ++i)
-        *bytes_ret +=
-            squares_config(sig->caps, count_of(sig, i)).grid.groups[0] * SUMS * sizeof(float);
+        *bytes_ret += choose_squares_launch(sig->caps, count_elements(sig, i)).grid.groups[0] *
+                      SUMS * sizeof(float);
     return ATTNCL_OK;
 }
 
 static attncl_status squares_launch(struct launcher *l, const struct op_call *call)
 {
-    struct elementwise_launch p = squares_config(l->caps, 0);
+    struct elementwise_launch p = choose_squares_launch(l->caps, 0);
     struct arg_list squares = {.n = 0}, total = {.n = 0};
     int64_t blocks = 0;
 
@@ -60,17 +61,18 @@ static attncl_status squares_launch(struct launcher *l, const struct op_call *ca
                  ARGS(arg_mem(call->scratch), arg_mem(call->in[IN_SUMS]), arg_mem(call->out[0]),
                       arg_i32(attncl__desc_present(&call->sig.in[IN_SUMS]))));
     for (int i = 0; i < N_PARTS; ++i) {
-        p = squares_config(l->caps, count_of(&call->sig, i));
+        p = choose_squares_launch(l->caps, count_elements(&call->sig, i));
         const int64_t own = (int64_t)p.grid.groups[0];
-        arg_list_add(&squares, ARGS(arg_mem(call->in[IN_X + i]), arg_i64(count_of(&call->sig, i)),
-                                    arg_i32(p.per_group), arg_i32(blocks)));
+        arg_list_add(&squares,
+                     ARGS(arg_mem(call->in[IN_X + i]), arg_i64(count_elements(&call->sig, i)),
+                          arg_i32(p.per_group), arg_i32(blocks)));
         arg_list_add(&total, ARGS(arg_i32(own)));
         blocks += own;
     }
     p.grid.groups[0] = (size_t)blocks;
     arg_list_add(&squares, ARGS(arg_i32(blocks)));
     TRY(attncl__launch(l, &p.spec, p.grid, squares.arg, squares.n));
-    p.spec.kernel = "update_total_fwd"; // of one work-group, in the same program
+    p.spec.kernel = "update_total_fwd"; // one work-group, the same program
     return attncl__launch(l, &p.spec, grid_1d(1, p.grid.local[0]), total.arg, total.n);
 }
 
@@ -78,7 +80,7 @@ static void squares_cost(const struct op_sig *sig, double *flop_ret, double *byt
 {
     (void)bytes_ret;
     for (int i = 0; i < N_PARTS; ++i)
-        *flop_ret += 8 * (double)count_of(sig, i);
+        *flop_ret += 8 * (double)count_elements(sig, i);
 }
 
 static attncl_status factor_infer(struct op_sig *sig)
@@ -95,7 +97,7 @@ static attncl_status factor_infer(struct op_sig *sig)
 static attncl_status factor_launch(struct launcher *l, const struct op_call *call)
 {
     const struct clip_factor_fwd_params *p = call->sig.params;
-    // One work-item's work, in the program of the others.
+    // Work for one work-item, in the same program as the other kernels.
     const struct elementwise_launch one =
         attncl__elementwise_launch(l->caps, "train/update.cl", "update_factor_fwd", 1);
 

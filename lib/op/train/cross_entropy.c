@@ -4,42 +4,41 @@
 //
 //   loss_r = log sum_v exp(x_rv) - (1 - e) x_r,target - e mean_v x_rv      0 where target = pad
 //
-// e: label smoothing, that part of each target spread evenly over all classes.
+// e is the label smoothing: the fraction of each target that is spread evenly over all classes.
 //
 //   NONE   loss [...]
 //   SUM    sum_r loss_r
-//   MEAN   sum_r loss_r / number of rows that are not padding; 0 without such rows
+//   MEAN   sum_r loss_r / number of rows that are not padding; 0 if there are none
 //
 // Three kernels: losses of the rows, sums of blocks of rows, sum of the blocks.
 
 #include "attncl/kinds.h"
 #include "op/row_launch.h"
 
-// Rows in a block: about as many blocks as rows in each once there are many, so that no sum has a
-// long tail.
-static int64_t block_rows(int64_t rows)
+// For many rows, about sqrt(rows) per block, which keeps both sums short.
+static int64_t choose_block_rows(int64_t rows)
 {
-    enum { SHORTEST = 2048 };
-    int64_t block = SHORTEST;
+    enum { MIN_ROWS = 2048 };
+    int64_t block = MIN_ROWS;
 
     while (block < INT32_MAX / 2 && ceil_div(rows, block) > block)
         block *= 2;
     return block;
 }
 
-// Where results lie in scratch, in floats, each from a float4 on: loss [rows], sums [n_blocks], counts [n_blocks].
-struct layout {
+// The scratch: loss [rows], sums [n_blocks], counts [n_blocks].  Offsets in floats, aligned to float4.
+struct scratch_layout {
     int64_t rows, block, n_blocks;
     int64_t sums, counts, end;
 };
 
-static struct layout lay_out(const struct op_sig *sig)
+static struct scratch_layout lay_out_scratch(const struct op_sig *sig)
 {
     const int64_t rows = attncl__desc_count(&sig->in[1]);
-    const int64_t block = block_rows(rows), n_blocks = ceil_div(rows, block);
+    const int64_t block = choose_block_rows(rows), n_blocks = ceil_div(rows, block);
     const int64_t sums = round_up(rows, 4), counts = sums + round_up(n_blocks, 4);
 
-    return (struct layout){rows, block, n_blocks, sums, counts, counts + n_blocks};
+    return (struct scratch_layout){rows, block, n_blocks, sums, counts, counts + n_blocks};
 }
 
 static attncl_status fwd_infer(struct op_sig *sig)
@@ -60,16 +59,17 @@ static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     const struct cross_entropy_fwd_params *params = sig->params;
     const bool each = params->reduction == ATTNCL_REDUCE_NONE;
 
-    *bytes_ret = each ? 0 : (size_t)lay_out(sig).end * sizeof(float);
+    *bytes_ret = each ? 0 : (size_t)lay_out_scratch(sig).end * sizeof(float);
     return ATTNCL_OK;
 }
 
-// The value and whether it can occur at all: kernels compare int.
-static struct arg pad_value(const struct cross_entropy_fwd_params *params, bool wants_flag)
+// Targets are int, so other values of pad never occur.
+static bool has_pad(const struct cross_entropy_fwd_params *params)
 {
-    const bool has_pad = params->pad >= 0 && params->pad <= INT32_MAX;
-    return arg_i32(wants_flag ? has_pad : has_pad ? params->pad : 0);
+    return params->pad >= 0 && params->pad <= INT32_MAX;
 }
+
+#define PAD_ARGS(params) arg_i32(has_pad(params) ? (params)->pad : 0), arg_i32(has_pad(params))
 
 static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
                                  const struct row_launch *p, struct span loss)
@@ -81,25 +81,24 @@ static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
     return attncl__launch(l, &p->spec, p->grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(loss),
                                arg_i64(logits->start), arg_i64(rows.stride), arg_i32(rows.width),
-                               arg_i64(rows.count), arg_i32(p->rows_per_group),
-                               pad_value(params, false), pad_value(params, true),
+                               arg_i64(rows.count), arg_i32(p->rows_per_group), PAD_ARGS(params),
                                arg_f32((float)(1 - params->smoothing)),
                                arg_f32((float)(params->smoothing / (double)rows.width))));
 }
 
-// In work-groups as those of the rows, whose program it is.
+// Same program and work-group size as the rows' kernel.
 static attncl_status launch_sums(struct launcher *l, const struct op_call *call,
                                  const struct row_launch *p)
 {
     const struct cross_entropy_fwd_params *params = call->sig.params;
-    const struct layout at = lay_out(&call->sig);
+    const struct scratch_layout at = lay_out_scratch(&call->sig);
     struct kspec spec = p->spec;
 
     spec.kernel = "cross_entropy_block_fwd";
     TRY(attncl__launch(l, &spec, grid_1d(at.n_blocks, p->grid.local[0]),
                        ARGS(arg_mem(call->in[1]), arg_mem(call->scratch), arg_i64(at.rows),
                             arg_i32(at.block), arg_i64(at.sums), arg_i64(at.counts),
-                            pad_value(params, false), pad_value(params, true))));
+                            PAD_ARGS(params))));
     spec.kernel = "cross_entropy_total_fwd";
     return attncl__launch(l, &spec, grid_1d(1, p->grid.local[0]),
                           ARGS(arg_mem(call->scratch), arg_mem(call->out[0]), arg_i32(at.n_blocks),

@@ -4,9 +4,9 @@
 //
 //   dlogits_rv = (softmax(logits_r)_v - (1 - e) [v = target_r] - e / V) dy_r s
 //
-// and 0 where target_r = pad; e is the label smoothing.  dy has an element for each row, or one; s is 1 or, for the mean, 1
-// over the number of rows that are not padding, which one work-group counts first.
-// No kernel: those of cross_entropy.cl are one program for losses and gradients.
+// and 0 where target_r = pad; e is the label smoothing.  dy has one element, or one per row.  s is 1
+// or, for the mean, 1 / the number of rows that are not padding, which one work-group counts first.
+// Kernels: cl/train/cross_entropy.cl, one program for losses and gradients.
 
 #include "attncl/kinds.h"
 #include "op/row_launch.h"

@@ -25,7 +25,7 @@ static attncl_status rate_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// Powers in double.  No step between the end of the warm-up and n_steps: the last rate after it.
+// Powers are computed in double.  If n_steps <= warmup, the last rate follows the warm-up directly.
 static attncl_status rate_launch(struct launcher *l, const struct op_call *call)
 {
     const struct schedule_rate_fwd_params *p = call->sig.params;

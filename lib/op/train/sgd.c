@@ -7,12 +7,12 @@
 //   p -= lr b                            Nesterov: p -= lr (g + momentum b)
 //
 // Without momentum there is no b and p -= lr g.  sgd_rates reads the steps taken from device memory,
-// so that one compiled graph serves every step, and computes what all parameters share:
+// so one compiled graph serves every step, and computes the factors that all parameters share:
 //
 //   rates = (lr, 0, 1) at the first step, later (lr, momentum, 1 - dampening)
 //
-// sgd_step gives new arrays, and takes an absent b as a first step; sgd_update writes over the old, and
-// takes the factor of g that clipping would multiply it by (compile/fusion_prologue.c).
+// sgd_step creates new arrays; an absent b means the first step.  sgd_update overwrites the old ones,
+// and may take clipping's factor of g (compile/fusion_prologue.c).
 
 #include "op/row_launch.h"
 
@@ -49,7 +49,7 @@ static bool has_momentum(const struct op_sig *sig)
 
 static attncl_status step_infer(struct op_sig *sig)
 {
-    const struct sgd_step_fwd_params *p = sig->params; // and of sgd_update
+    const struct sgd_step_fwd_params *p = sig->params; // sgd_update's are the same
 
     REQUIRE(!p->nesterov || p->momentum > 0, ATTNCL_ERR_ARGUMENT,
             "nesterov needs momentum, momentum is %g", p->momentum);
@@ -66,8 +66,8 @@ static attncl_status update_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// out: the parameter and the buffer after the step; NULL: they replace the old ones.
-static attncl_status append_step(struct launcher *l, const struct op_call *call,
+// out: the parameter and the buffer after the step; NULL: in place.
+static attncl_status launch_step(struct launcher *l, const struct op_call *call,
                                  const struct span *out, struct span factor)
 {
     static const struct span in_place[2];
@@ -90,12 +90,12 @@ static attncl_status append_step(struct launcher *l, const struct op_call *call,
 
 static attncl_status step_launch(struct launcher *l, const struct op_call *call)
 {
-    return append_step(l, call, call->out, (struct span){NULL});
+    return launch_step(l, call, call->out, (struct span){NULL});
 }
 
 static attncl_status update_launch(struct launcher *l, const struct op_call *call)
 {
-    return append_step(l, call, NULL, call->in[IN_FACTOR]);
+    return launch_step(l, call, NULL, call->in[IN_FACTOR]);
 }
 
 const struct op_class attncl__op_sgd_rates_fwd = {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Up to 8 values one after another along the middle axis.
+// Concatenates up to 8 values along the middle axis.
 //
 //   y[a, begin_i + m, c] = x_i[a, m, c]        x_i [A, M_i, C], y [A, sum of M_i, C]
 //
-// layer/view.c brings any axis and any number of values into this form (cl/view/concat.cl).
+// layer/view.c reduces other axes and more values to this form (cl/view/concat.cl).
 
 #include "op/op.h"
 
@@ -21,8 +21,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// A work-group copies a part of what one value has for one index of the first axis: such blocks are
-// contiguous on both sides.
+// A work-group copies part of one value's block for one index of the first axis; such blocks are
+// contiguous in input and output.
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     enum { ELEMENTS = 1024 }; // of a work-group
@@ -53,8 +53,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                           sizeof args / sizeof args[0]);
 }
 
-// An input's gradient is its part of the result's.
-static void part_of(const struct op_sig *sig, int input, struct tensor_desc *view)
+// An input's gradient is a part of the result's gradient.
+static void describe_part(const struct op_sig *sig, int input, struct tensor_desc *view)
 {
     *view = sig->out[0];
     view->dim[1] = sig->in[input].dim[1];
@@ -64,7 +64,7 @@ static void part_of(const struct op_sig *sig, int input, struct tensor_desc *vie
 
 #define PART(i)                                                                                    \
     {                                                                                              \
-        .in = {REF_DY(0)}, .out = {REF_DX(i)}, .part = part_of                                     \
+        .in = {REF_DY(0)}, .out = {REF_DX(i)}, .part = describe_part                               \
     }
 static const struct grad_rule fwd_grad[MAX_INPUTS] = {PART(0), PART(1), PART(2), PART(3),
                                                       PART(4), PART(5), PART(6), PART(7)};

@@ -3,9 +3,9 @@
 // A contiguous copy of any view (cl/view/copy.cl).
 //
 //   copy         y[i0, i1, ...] = x[start + i0 s0 + i1 s1 + ...]
-//   store_rows   state[t, ...] = x[t, ...], t = 0 .. T - 1; later rows stay.  State of 16 bits: rounded
-//                to its type, and y is x as the state has it; else y is absent
-//   round        y = x as a type of 16 bits has it, by way of scratch
+//   store_rows   state[t, ...] = x[t, ...], t = 0 .. T - 1; later rows stay.  A 16-bit state rounds x,
+//                and y is the rounded x; else y is absent
+//   round        y = x rounded to a 16-bit type, by way of the scratch
 
 #include "op/row_launch.h"
 #include "op/view/view.h"
@@ -21,7 +21,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// A view's last axis apart from the others, outermost first.
+// Iteration over a view: rows along its last axis, and the other axes, outermost first.
 struct nd_iter {
     int n_outer;
     int64_t dim[ATTNCL_MAX_RANK], stride[ATTNCL_MAX_RANK];
@@ -57,26 +57,26 @@ static struct nd_iter collapse_axes(const struct tensor_desc *x)
     return w;
 }
 
-// Adjacent axes are collapsed, so that most views become a few long rows; a
-// single long row is split, to occupy all cores and because kernels count columns with int.
-static struct nd_iter iterate(const struct tensor_desc *view)
+// Collapses adjacent axes, which turns most views into a few long rows.  Splits a single long row, to
+// occupy all cores and because kernels count columns with int.
+static struct nd_iter choose_iteration(const struct tensor_desc *view)
 {
-    enum { LONGEST = 4096 };
+    enum { MAX_WIDTH = 4096 };
     struct nd_iter w = collapse_axes(view);
 
-    if (w.n_outer > 0 || w.width <= LONGEST)
+    if (w.n_outer > 0 || w.width <= MAX_WIDTH)
         return w;
-    w.dim[0] = ceil_div(w.width, LONGEST);
-    w.stride[0] = w.inner_stride * LONGEST;
+    w.dim[0] = ceil_div(w.width, MAX_WIDTH);
+    w.stride[0] = w.inner_stride * MAX_WIDTH;
     w.n_outer = 1;
     w.rows = w.dim[0];
-    w.width = LONGEST;
+    w.width = MAX_WIDTH;
     return w;
 }
 
-// The outer axes as a kernel takes them, (dim, stride) seven times.
+// Kernel arguments of the outer axes: seven pairs (dim, stride).
 enum { N_ND_ITER_ARGS = 2 * (ATTNCL_MAX_RANK - 1) };
-static void add_outer_axes(const struct nd_iter *w, struct arg args[N_ND_ITER_ARGS])
+static void set_outer_axes(const struct nd_iter *w, struct arg args[N_ND_ITER_ARGS])
 {
     for (int i = 0; i < ATTNCL_MAX_RANK - 1; ++i) {
         const int axis = i - (ATTNCL_MAX_RANK - 1 - w->n_outer);
@@ -88,7 +88,7 @@ static void add_outer_axes(const struct nd_iter *w, struct arg args[N_ND_ITER_AR
 attncl_status attncl__copy_view(struct launcher *l, const struct view_copy *copy)
 {
     const struct tensor_desc *view = copy->view;
-    const struct nd_iter w = iterate(view);
+    const struct nd_iter w = choose_iteration(view);
 
     TRY(attncl__check_width(copy->scatter ? "a row to scatter" : "a row to copy", w.width));
     struct row_launch p =
@@ -104,7 +104,7 @@ attncl_status attncl__copy_view(struct launcher *l, const struct view_copy *copy
         arg_i64(attncl__desc_count(view)),
         arg_i32(p.rows_per_group),
     };
-    add_outer_axes(&w, args + N_PLAIN);
+    set_outer_axes(&w, args + N_PLAIN);
     const bool converts = attncl__is_16_bit(copy->from_dtype) || attncl__is_16_bit(copy->to_dtype);
     kspec_word(&p.spec, "ELEMENT",
                copy->add || converts                  ? "float"
@@ -141,7 +141,7 @@ static attncl_status store_infer(struct op_sig *sig)
     return attncl__check_at_most(sig, 'T', 'S');
 }
 
-// x to `stored`, and where that is of 16 bits from there to y.
+// Copies x to `stored` and, if that has a 16-bit type, back to y.
 static attncl_status store_and_read(struct launcher *l, const struct op_call *call,
                                     struct span stored, attncl_dtype dtype)
 {
@@ -199,5 +199,5 @@ const struct op_class attncl__op_round_fwd = {
     .infer = round_infer,
     .scratch = round_scratch,
     .launch = round_launch,
-    .moved = {[0] = "2x"}, // and 16 bits there and back
+    .moved = {[0] = "2x"}, // and 16-bit values written and read back
 };

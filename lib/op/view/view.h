@@ -5,9 +5,9 @@
 
 #include "launch/launch.h"
 
-// A copy of the elements of `view`, of which `from` or, to scatter, `to` is the base; the other one
-// is contiguous.  With `add`, F32 is added to what is there.  from_dtype, to_dtype: F16 or BF16 where that
-// one is of it and the other F32.
+// Copies the elements of `view`, a view of `from` or, with `scatter`, of `to`; the other one is
+// contiguous.  `add` adds F32 elements to `to`.  from_dtype and to_dtype are set to F16 or BF16 if that
+// one converts from or to F32.
 struct view_copy {
     struct span from, to;
     const struct tensor_desc *view;
@@ -16,7 +16,7 @@ struct view_copy {
 };
 attncl_status attncl__copy_view(struct launcher *l, const struct view_copy *copy);
 
-// Zeros into `count` floats of y, from `start` on.
+// Fills `count` floats of y with zeros, from `start` on.
 attncl_status attncl__zeros(struct launcher *l, struct span y, int64_t start, int64_t count);
 
 #endif

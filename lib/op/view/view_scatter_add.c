@@ -6,9 +6,8 @@
 //   view_scatter_add   y[j] = sum of x_k[i] over inputs k and indices i with
 //                      j = start_k + i . stride_k
 //
-// view_scatter_add is the transpose of reading views of y: the inputs are added, one after another,
-// at the positions of their views.  Where the views do not overlap and fill y, they are only
-// written.
+// view_scatter_add is the transpose of reading views of y: it adds the inputs, one after another, at
+// their views' positions, or only copies them if the views fill y without overlap.
 
 #include "op/view/view.h"
 
