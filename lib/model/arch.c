@@ -37,7 +37,7 @@ attncl_status attncl__arch_find(const char *name, const struct arch_class **ret)
                 attncl__suggestion_text(&s, "archs"));
 }
 
-// A key that is not known is refused first: it is why another one is missing.
+// Unknown keys are refused first: a misspelled key is why another one is missing.
 attncl_status attncl__arch_configure(const struct arch_class *arch, const struct json *object,
                                      void *settings)
 {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One architecture of model files: how its configuration reads, which parameters it has, how its
-// graph is built.
+// One architecture of model files: its configuration, its parameters, and how its graph is built.
 //
 // Adding an architecture: one class in a file arch_X.c and one line in arch_list.def.
 #ifndef ATTNCL_MODEL_ARCH_H
@@ -9,47 +8,46 @@
 #include "attncl/model.h"
 #include "model/inputs.h"
 
-// The classes that its output scores, which are the targets of attncl_model_loss() and of training.
+// What the output's scores classify: the targets of attncl_model_loss() and of training.
 enum target_kind { TARGET_NONE, TARGET_NEXT_TOKENS, TARGET_SENTENCES, TARGET_LABELS };
 
-// The graphs of a decoder, of `batch` sequences.
+// The graphs of a decoder, for `batch` sequences.
 enum decoding {
-    // A token each: input "step" [1 + batch], the position and the tokens in one; output "logits".
-    // `b->n_positions` bounds the positions it will be asked for.
+    // One token per sequence: input "step" [1 + batch], position and tokens; output "logits".
+    // Positions are below `b->n_positions`.
     DECODE_STEP,
-    // The same at a position for each sequence: input "step" [2 batch], positions and tokens.  A negative position is that
-    // of an idle sequence, whose state stays and whose logits mean nothing.
+    // A step with a position per sequence: input "step" [2 batch], positions and tokens.  A negative
+    // position marks an idle sequence: its state stays, its logits are undefined.
     DECODE_SLOTS,
-    // A step whose position and tokens are state, and which draws the next ones (layer/layer.h).
+    // A step whose position and tokens are state, and which draws the next tokens (layer/layer.h).
     DECODE_SAMPLING,
-    // The first n_tokens of each sequence at once: input "tokens" [n_tokens, batch] and "last" [1], the
-    // position of the last token that counts; output "logits" after that one.  Fills the step's states.
+    // The first n_tokens of each sequence at once: input "tokens" [n_tokens, batch]; "last" [1], the
+    // position of the last token before padding; output "logits" after it.  Fills the step's states.
     DECODE_PREFILL,
-    // The next n_tokens of each sequence at once, at input "positions" [n_tokens batch] of each; "tokens", "last", the row of
-    // the last one that counts, and "logits" as above.
+    // The next n_tokens of each sequence at once: like DECODE_PREFILL, with input "positions" [n_tokens
+    // batch]; "last" is a row of "tokens".
     DECODE_APPEND,
-    // The last n_tokens of a longer text, as state "window" [n_tokens, batch], computed as the first ones: output
-    // "logits" of the next token, which is also drawn and moves the window on.
+    // The last n_tokens of a longer text, state "window" [n_tokens, batch], computed at positions from 0
+    // on: output "logits" of the next token.  Also draws that token and appends it to the window.
     DECODE_CROPPED,
 };
 
 struct arch_class {      // its name is in the list
-    const char *example; // a small configuration; its integers differ, so that shapes can be read
+    const char *example; // a small configuration with distinct integers, so that shapes can be read
     size_t settings_bytes;
 
-    const struct key *keys; // of the configuration, into the settings; NULL: there are none
-    const struct port *inputs, *outputs; // up to {0}; inputs NULL: there are none
-    // Adds the inputs, the parameters, the layers and the outputs; the graph keeps a failure.  The
-    // one output is returned and gets its port's name; several have their names already, and null
-    // is returned.  Without a graph it gives every parameter's name and shape alone; b->params
-    // keeps a failure.
+    const struct key *keys;              // of the configuration, into the settings; NULL: none
+    const struct port *inputs, *outputs; // end with {0}; inputs NULL: none
+    // Adds inputs, parameters, layers and outputs; failures stay in the graph.  Returns the only
+    // output, which gets its port's name; or null if it has named several.  Without a graph it only
+    // visits every parameter's name and shape; failures stay in b->params.
     attncl_value (*build)(struct build *b, const void *settings);
-    // For an architecture that is more than one graph: runs it.  `build` then only names the parameters, or is NULL.
-    // All inputs that it needs are there.
+    // Runs an architecture with more than one graph; `build` then only visits the parameters, or is
+    // NULL.  All required inputs are present.
     attncl_status (*run)(attncl_model *model, const attncl_array *inputs, size_t n,
                          attncl_results *results);
 
-    // Language models only.  ERR_UNSUPPORTED where states cannot be of b->state_dtype.
+    // Language models only.  ERR_UNSUPPORTED if states cannot have type b->state_dtype.
     attncl_status (*build_decoding)(struct build *b, const void *settings, enum decoding kind,
                                     int64_t n_tokens, int64_t batch);
     int64_t (*vocabulary)(const void *settings);
@@ -67,10 +65,10 @@ extern const struct key attncl__seq2seq_keys[];
 #include "model/arch_list.def"
 #undef ARCH
 
-// The class of that name.  ERR_FORMAT for an unknown one: its message names all.
+// Finds the class by name.  ERR_FORMAT for an unknown name; the message lists all names.
 attncl_status attncl__arch_find(const char *name, const struct arch_class **ret);
 
-// Reads a configuration.  ERR_FORMAT for a key that no configuration of the architecture reads.
+// Reads a configuration.  ERR_FORMAT for a key that the architecture never reads.
 attncl_status attncl__arch_configure(const struct arch_class *arch, const struct json *object,
                                      void *settings);
 

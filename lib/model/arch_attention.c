@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// dot_product_attention, bilinear_attention, additive_attention, multi_head_attention: batch first, keys cut off
-// by lengths.
+// dot_product_attention, bilinear_attention, additive_attention, multi_head_attention: batch first,
+// keys masked by lengths.
 
 #include <inttypes.h>
 
@@ -9,15 +9,15 @@
 #include "layer/layer.h"
 #include "model/arch.h"
 
-struct attended {
+struct attention_inputs {
     attncl_value queries, keys, values; // [B, Q, .], [B, K, .], [B, K, .]
     attncl_value lens;                  // [B] or [B, Q], or null
     int64_t n_batch, n_queries, n_keys;
 };
 
-static struct attended take_inputs(struct build *b)
+static struct attention_inputs declare_inputs(struct build *b)
 {
-    struct attended in;
+    struct attention_inputs in;
     in.queries = attncl__input(b, "queries");
     in.keys = attncl__input(b, "keys");
     in.values = attncl__input(b, "values");
@@ -33,22 +33,22 @@ static struct attended take_inputs(struct build *b)
 // -- dot_product_attention
 
 // [B, T, C] as one head [B, 1, T, C]
-static attncl_value one_head(struct build *b, attncl_value x)
+static attncl_value view_one_head(struct build *b, attncl_value x)
 {
     return attncl_split_heads(b->graph, x, 1, ATTNCL_LAYOUT_BATCH_FIRST);
 }
 
 // The outputs.  scale 0: 1 / sqrt(C)
-static attncl_value add_dot_product(struct build *b, const struct attended *in, float scale)
+static attncl_value add_dot_product(struct build *b, const struct attention_inputs *in, float scale)
 {
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_value weights;
     desc.scale = scale;
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_attention_inputs heads = {.struct_size = sizeof heads,
-                                           .query = one_head(b, in->queries),
-                                           .key = one_head(b, in->keys),
-                                           .value = one_head(b, in->values),
+                                           .query = view_one_head(b, in->queries),
+                                           .key = view_one_head(b, in->keys),
+                                           .value = view_one_head(b, in->values),
                                            .valid_lens = in->lens};
     const attncl_value y = attncl_attention(b->graph, &desc, &heads, &weights);
     const int64_t dim[3] = {in->n_batch, in->n_queries, in->n_keys};
@@ -60,7 +60,7 @@ static attncl_value add_dot_product(struct build *b, const struct attended *in, 
 
 static attncl_value dot_product_build(struct build *b, const void *settings)
 {
-    const struct attended in = take_inputs(b);
+    const struct attention_inputs in = declare_inputs(b);
     (void)settings;
     return add_dot_product(b, &in, 0);
 }
@@ -76,10 +76,10 @@ const struct arch_class attncl__arch_dot_product_attention = {
     .build = dot_product_build,
 };
 
-// -- bilinear_attention: scores q^T M k, as they are
+// -- bilinear_attention: scores q^T M k, unscaled
 
 struct sizes_settings {
-    int64_t query_size, key_size, num_hiddens; // the last of additive_attention
+    int64_t query_size, key_size, num_hiddens; // num_hiddens: of additive_attention
 };
 
 static const struct key bilinear_keys[] = {
@@ -91,7 +91,7 @@ static const struct key bilinear_keys[] = {
 static attncl_value bilinear_build(struct build *b, const void *settings)
 {
     const struct sizes_settings *s = settings;
-    struct attended in = take_inputs(b);
+    struct attention_inputs in = declare_inputs(b);
     const attncl_value m =
         PARAM(&b->params, "M", attncl__init_fan_in(s->key_size), s->query_size, s->key_size);
     in.keys = attncl_linear(b->graph, in.keys, m, ATTNCL_NONE_VALUE);
@@ -117,8 +117,8 @@ const struct arch_class attncl__arch_bilinear_attention = {
 
 // -- additive_attention
 
-static attncl_value attend_additively(struct build *b, const struct sizes_settings *s,
-                                      const struct attended *in, attncl_value *weights_ret)
+static attncl_value add_additive(struct build *b, const struct sizes_settings *s,
+                                 const struct attention_inputs *in, attncl_value *weights_ret)
 {
     const int64_t n_query = s->query_size, n_key = s->key_size, n_hidden = s->num_hiddens;
     const attncl_value none = ATTNCL_NONE_VALUE;
@@ -135,9 +135,9 @@ static attncl_value attend_additively(struct build *b, const struct sizes_settin
 
 static attncl_value additive_build(struct build *b, const void *settings)
 {
-    const struct attended in = take_inputs(b);
+    const struct attention_inputs in = declare_inputs(b);
     attncl_value weights;
-    attncl_graph_output(b->graph, "output", attend_additively(b, settings, &in, &weights));
+    attncl_graph_output(b->graph, "output", add_additive(b, settings, &in, &weights));
     attncl_graph_output(b->graph, "attention_weights", weights);
     return ATTNCL_NONE_VALUE;
 }
@@ -179,7 +179,7 @@ static attncl_status multi_head_check(void *settings)
 
 static const struct choice scores[] = {{"dot", SCORE_DOT}, {"additive", SCORE_ADDITIVE}, {0}};
 
-static attncl_mha_params multi_head_params(struct params *p, const struct multi_head_settings *s)
+static attncl_mha_params declare_params(struct params *p, const struct multi_head_settings *s)
 {
     const int64_t width = s->num_hiddens;
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
@@ -194,10 +194,10 @@ static attncl_mha_params multi_head_params(struct params *p, const struct multi_
     return params;
 }
 
-// x [B, n, C] mapped, its heads as entries of the batch: [B H, n, C / H].
-static attncl_value batch_of_heads(attncl_graph *g, const struct multi_head_settings *s,
-                                   const struct attended *in, attncl_value x, int64_t n,
-                                   attncl_value weight, attncl_value bias)
+// Projects x [B, n, C] and makes heads batch entries: [B H, n, C / H].
+static attncl_value project_heads(attncl_graph *g, const struct multi_head_settings *s,
+                                  const struct attention_inputs *in, attncl_value x, int64_t n,
+                                  attncl_value weight, attncl_value bias)
 {
     const int64_t dim[3] = {in->n_batch * s->num_heads, n, s->num_hiddens / s->num_heads};
     x = attncl_linear(g, x, weight, bias);
@@ -205,7 +205,7 @@ static attncl_value batch_of_heads(attncl_graph *g, const struct multi_head_sett
     return attncl_reshape(g, x, 3, dim);
 }
 
-// Lengths [B] or [B, Q] of each head: [B H] or [B H, Q].
+// Repeats lengths [B] or [B, Q] for each head: [B H] or [B H, Q].
 static attncl_value repeat_lens(attncl_graph *g, int64_t n_heads, attncl_value lens)
 {
     struct tensor_desc d;
@@ -224,21 +224,20 @@ static attncl_value repeat_lens(attncl_graph *g, int64_t n_heads, attncl_value l
     return lens;
 }
 
-static attncl_value additive_heads(struct build *b, const struct multi_head_settings *s,
-                                   const attncl_mha_params *p, struct attended in,
-                                   attncl_value *weights_ret)
+static attncl_value add_additive_heads(struct build *b, const struct multi_head_settings *s,
+                                       const attncl_mha_params *p, struct attention_inputs in,
+                                       attncl_value *weights_ret)
 {
     const int64_t width = s->num_hiddens / s->num_heads;
     const int64_t heads[4] = {in.n_batch, s->num_heads, in.n_queries, width};
     const struct sizes_settings sizes = {width, width, s->additive_size};
     attncl_graph *g = b->graph;
     in.lens = repeat_lens(g, s->num_heads, in.lens);
-    in.queries =
-        batch_of_heads(g, s, &in, in.queries, in.n_queries, p->query_weight, p->query_bias);
-    in.keys = batch_of_heads(g, s, &in, in.keys, in.n_keys, p->key_weight, p->key_bias);
-    in.values = batch_of_heads(g, s, &in, in.values, in.n_keys, p->value_weight, p->value_bias);
+    in.queries = project_heads(g, s, &in, in.queries, in.n_queries, p->query_weight, p->query_bias);
+    in.keys = project_heads(g, s, &in, in.keys, in.n_keys, p->key_weight, p->key_bias);
+    in.values = project_heads(g, s, &in, in.values, in.n_keys, p->value_weight, p->value_bias);
     attncl__params_enter(&b->params, "attention");
-    attncl_value y = attend_additively(b, &sizes, &in, weights_ret);
+    attncl_value y = add_additive(b, &sizes, &in, weights_ret);
     attncl__params_leave(&b->params);
     y = attncl_merge_heads(g, attncl_reshape(g, y, 4, heads), ATTNCL_LAYOUT_BATCH_FIRST);
     return attncl__layer_project(g, "output", y, p->output_weight, p->output_bias,
@@ -249,18 +248,18 @@ static attncl_value multi_head_build(struct build *b, const void *settings)
 {
     const struct multi_head_settings *s = settings;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    const struct attended in = take_inputs(b);
+    const struct attention_inputs in = declare_inputs(b);
     attncl_value weights;
 
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
-    const attncl_mha_params params = multi_head_params(&b->params, s);
+    const attncl_mha_params params = declare_params(&b->params, s);
     const attncl_attention_inputs sequences = {.struct_size = sizeof sequences,
                                                .query = in.queries,
                                                .key = in.keys,
                                                .value = in.values,
                                                .valid_lens = in.lens};
     const attncl_value y = s->score == SCORE_ADDITIVE
-                               ? additive_heads(b, s, &params, in, &weights)
+                               ? add_additive_heads(b, s, &params, in, &weights)
                                : attncl_multi_head_attention(b->graph, &desc, &params, s->num_heads,
                                                              &sequences, &weights);
     const int64_t dim[3] = {in.n_batch * s->num_heads, in.n_queries, in.n_keys};

@@ -82,7 +82,7 @@ static attncl_value transformer_build(struct build *b, const void *settings)
     attncl__check_length(b, "x_seq", 'T', attncl__feedback_limit(s));
     attncl_graph_output(
         b->graph, "output",
-        attncl__feedback(b, s, x, (struct decode_at){.last = ATTNCL_NONE_VALUE}, &memory));
+        attncl__add_feedback(b, s, x, (struct decode_at){.last = ATTNCL_NONE_VALUE}, &memory));
     attncl_graph_output(b->graph, "memory", memory);
     return ATTNCL_NONE_VALUE;
 }

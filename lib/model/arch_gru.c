@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// gru, rnn: stacked recurrent layers of gated and of plain units.
+// gru, rnn: stacked recurrent layers, of gated or of plain units.
 
 #include "model/arch.h"
 #include "model/block_layers.h"
@@ -21,7 +21,7 @@ static const struct key gru_keys[] = {
 
 static const struct choice nonlinearities[] = {{"tanh", ATTNCL_TANH}, {"relu", ATTNCL_RELU}, {0}};
 
-static void take_h0(struct build *b, const struct rnn_settings *s, struct rnn *rnn)
+static void declare_h0(struct build *b, const struct rnn_settings *s, struct rnn *rnn)
 {
     const attncl_value h0 = attncl__input(b, "h0");
     for (size_t k = 0; k < rnn->n && h0.id; ++k) {
@@ -42,7 +42,7 @@ static attncl_value gru_build(struct build *b, const void *settings)
 
     if (!attncl__rnn_create(b, s->rnn.n_layers * (s->rnn.bidirectional ? 2 : 1), &rnn))
         return ATTNCL_NONE_VALUE;
-    take_h0(b, &s->rnn, &rnn);
+    declare_h0(b, &s->rnn, &rnn);
     attncl__rnn_params(&b->params, &s->rnn, &rnn);
     attncl_graph_output(b->graph, "output",
                         attncl_gru_layers(b->graph, rnn.layers, rnn.n, x, layout, rnn.states));

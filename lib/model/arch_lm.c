@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// lm: a language model, of a sequence, of a step and of a prompt.
+// lm: a language model, for a sequence, a decode step or a prompt.
 //
 //     logits = projection(encoder(embed(tokens), causal))
 //     logits = projection(feedback transformer(embed(tokens)))
 //
-// lm_sample: the likeliest next token, `steps` times, by a decoder that keeps its state.
+// lm_sample: greedy decoding of `steps` tokens.
 
 #include <inttypes.h>
 #include <math.h>
@@ -25,7 +25,7 @@ static attncl_status check_lm(void *settings)
     return ATTNCL_OK;
 }
 
-// "feedback" and "feedback_kv" are layers of no encoder, and tell positions apart by distance.
+// "feedback" and "feedback_kv" have no encoder, and encode positions by distance.
 const struct key attncl__lm_keys[] = {
     {"layer", KEY_WORD, AT(lm_settings, layer), .choices = attncl__lm_layers},
     {"norm_first", KEY_BOOL, AT(lm_settings, norm_first), OR(true)},
@@ -54,33 +54,34 @@ int64_t attncl__lm_limit(const void *settings)
     return ((const struct lm_settings *)settings)->embed.limit;
 }
 
-// The same for a decoder.  Where nothing else bounds a cache of all positions, max_len does.
+// A decoder's limit.  max_len limits a KV cache that nothing else limits.
 static int64_t lm_step_limit(const void *settings)
 {
     const struct lm_settings *s = settings;
     const int64_t limit = s->embed.limit;
-    return limit == 0 && attncl__block_keeps_all(&s->encoder.block) ? s->embed.max_len : limit;
+    return limit == 0 && attncl__block_has_kv_cache(&s->encoder.block) ? s->embed.max_len : limit;
 }
 
-static attncl_value project(struct build *b, const struct lm_settings *s, attncl_value x)
+static attncl_value add_projection(struct build *b, const struct lm_settings *s, attncl_value x)
 {
     const char *name = s->is_feedback ? "generator" : "generator.projection";
-    const attncl_value y = attncl__generator(b, &s->embed, name, s->tied, s->generator_bias, x);
+    const attncl_value y = attncl__add_generator(b, &s->embed, name, s->tied, s->generator_bias, x);
     return s->logit_softcap > 0 ? attncl__softcap(b->graph, y, (float)s->logit_softcap) : y;
 }
 
 static attncl_status check_state(const struct build *b, const struct lm_settings *s,
                                  enum decoding kind)
 {
-    REQUIRE(kind != DECODE_SLOTS || (!s->is_feedback && attncl__block_keeps_all(&s->encoder.block)),
+    REQUIRE(kind != DECODE_SLOTS ||
+                (!s->is_feedback && attncl__block_has_kv_cache(&s->encoder.block)),
             ATTNCL_ERR_UNSUPPORTED, "layer %s has no slots, only layers with a KV cache do",
             attncl__layer_word(s->layer));
     REQUIRE(
-        kind != DECODE_APPEND || (!s->is_feedback && attncl__block_keeps_all(&s->encoder.block)),
+        kind != DECODE_APPEND || (!s->is_feedback && attncl__block_has_kv_cache(&s->encoder.block)),
         ATTNCL_ERR_UNSUPPORTED, "layer %s goes on step by step, only layers with a KV cache do not",
         attncl__layer_word(s->layer));
     REQUIRE(b->state_dtype != ATTNCL_Q8 ||
-                (!s->is_feedback && attncl__block_keeps_all(&s->encoder.block)),
+                (!s->is_feedback && attncl__block_has_kv_cache(&s->encoder.block)),
             ATTNCL_ERR_UNSUPPORTED,
             "state_dtype is Q8, only for layer transformer; layer %s keeps its state in %s",
             attncl__layer_word(s->layer),
@@ -95,16 +96,16 @@ static attncl_status check_state(const struct build *b, const struct lm_settings
     return ATTNCL_OK;
 }
 
-// [T, B, C] -> [T, B, C], or [B, C] at a position -> [B, C], or a prompt [T, B, C] -> [B, C] at `last`, with
-// positions [T B] or from 0 on.
-static attncl_value layers(struct build *b, const struct lm_settings *s, attncl_value position,
-                           attncl_value last, attncl_value x)
+// A sequence [T, B, C] -> [T, B, C]; a step [B, C] at `position` -> [B, C]; a prompt [T, B, C], at
+// `position` [T B] or from 0 on -> its row `last`, [B, C].
+static attncl_value add_layers(struct build *b, const struct lm_settings *s, attncl_value position,
+                               attncl_value last, attncl_value x)
 {
     const struct block_call call = {.causal = true, .position = position, .last = last};
     const struct decode_at at = {position, last};
     attncl__params_enter(&b->params, s->is_feedback ? "transformer" : "encoder");
-    x = s->is_feedback ? attncl__feedback(b, &s->feedback, x, at, NULL)
-                       : attncl__encoder(b, &s->encoder, &call, x);
+    x = s->is_feedback ? attncl__add_feedback(b, &s->feedback, x, at, NULL)
+                       : attncl__add_encoder(b, &s->encoder, &call, x);
     attncl__params_leave(&b->params);
     return x;
 }
@@ -117,9 +118,9 @@ static attncl_value lm_build(struct build *b, const void *settings)
     const attncl_value targets = b->for_loss ? ATTNCL_NONE_VALUE : attncl__input(b, "targets");
 
     attncl_value x =
-        attncl__embed(b, &s->embed, tokens, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);
-    x = layers(b, s, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, x);
-    const attncl_value logits = project(b, s, x);
+        attncl__add_embedding(b, &s->embed, tokens, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);
+    x = add_layers(b, s, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, x);
+    const attncl_value logits = add_projection(b, s, x);
     if (!targets.id)
         return logits;
     attncl_graph_output(b->graph, "output", logits);
@@ -156,14 +157,15 @@ static attncl_status lm_build_decoding(struct build *b, const void *settings, en
         tokens = attncl_slice(g, step, 0, n_positions, n_step);
     }
 
-    attncl_value x = attncl__embed(b, &s->embed, tokens, position, ATTNCL_LAYOUT_TIME_FIRST);
+    attncl_value x =
+        attncl__add_embedding(b, &s->embed, tokens, position, ATTNCL_LAYOUT_TIME_FIRST);
     if (kind == DECODE_APPEND)
         x = attncl_reshape(g, x, 3, (const int64_t[]){n_tokens, batch, s->embed.width});
-    x = layers(b, s, position, last, x);
+    x = add_layers(b, s, position, last, x);
     if (kind == DECODE_CROPPED)
         x = attncl_reshape(g, attncl_slice(g, x, 0, n_tokens - 1, n_tokens), 2,
                            (const int64_t[]){batch, s->embed.width});
-    const attncl_value logits = project(b, s, x);
+    const attncl_value logits = add_projection(b, s, x);
     if (kind != DECODE_SAMPLING)
         attncl_graph_output(g, "logits", logits);
     if (draws)
@@ -194,11 +196,11 @@ struct sample_settings {
     int64_t steps;
 };
 
-// A prompt [T0, B] and what follows it.
+// A prompt [n_prompt, B] and the n_steps tokens drawn after it.
 struct sequences {
     int64_t n_prompt, n_steps, batch;
-    int32_t *tokens; // [T0 + steps, B]
-    int32_t *drawn;  // of them [steps, B]
+    int32_t *tokens; // [n_prompt + n_steps, B]
+    int32_t *drawn;  // the last n_steps rows of tokens
     float *logits;   // [B, V]
 };
 
@@ -217,7 +219,7 @@ static attncl_status check_prompt(const struct sample_settings *s, const attncl_
     return ATTNCL_OK;
 }
 
-static attncl_status take_prompt(const struct sample_settings *s, const attncl_array *a,
+static attncl_status read_prompt(const struct sample_settings *s, const attncl_array *a,
                                  struct sequences *q)
 {
     const int64_t n_vocab = s->lm.embed.n_vocab;
@@ -237,9 +239,10 @@ static attncl_status take_prompt(const struct sample_settings *s, const attncl_a
     return attncl__check_tokens(n_vocab, (int64_t)n_prompt, q->tokens);
 }
 
-// The likeliest class of each row; the first among equals.  NaN is never the likeliest, as in attncl_argmax();
-// a row without a number gives 0.
-static void choose(const float *logits, int64_t n_rows, int64_t n_classes, int32_t *tokens)
+// The likeliest class of each row, with the rules of attncl_argmax(): the first of equal ones, never
+// NaN; an all-NaN row gives 0.
+static void choose_likeliest(const float *logits, int64_t n_rows, int64_t n_classes,
+                             int32_t *tokens)
 {
     for (int64_t r = 0; r < n_rows; ++r) {
         const float *row = logits + r * n_classes;
@@ -251,8 +254,8 @@ static void choose(const float *logits, int64_t n_rows, int64_t n_classes, int32
     }
 }
 
-// The prompt: at once, if it is worth a graph of its own.
-static attncl_status take_known(attncl_decoder *decoder, const struct sequences *q)
+// Feeds the prompt, at once if it is long enough to repay compiling a graph.
+static attncl_status feed_prompt(attncl_decoder *decoder, const struct sequences *q)
 {
     enum { AT_ONCE = 32 };
     if (q->n_prompt >= AT_ONCE)
@@ -263,7 +266,7 @@ static attncl_status take_known(attncl_decoder *decoder, const struct sequences 
     return ATTNCL_OK;
 }
 
-// Draws the likeliest token of each step after the first, which q->drawn already holds.
+// Draws the likeliest token of each step but the first, which q->drawn already holds.
 static attncl_status draw_on_host(attncl_decoder *decoder, struct sequences *q)
 {
     const int64_t n_vocab = attncl_decoder_vocabulary(decoder);
@@ -271,30 +274,30 @@ static attncl_status draw_on_host(attncl_decoder *decoder, struct sequences *q)
     for (int64_t t = 1; t < q->n_steps; ++t) {
         int32_t *next = q->drawn + t * q->batch;
         TRY(attncl_decoder_step(decoder, next - q->batch, q->logits));
-        choose(q->logits, q->batch, n_vocab, next);
+        choose_likeliest(q->logits, q->batch, n_vocab, next);
     }
     return ATTNCL_OK;
 }
 
-// The first from the prompt's scores, the others on the device, without a wait for each.  There scores that are
-// not finite end it, which are rare enough to begin again for.
-static attncl_status draw(attncl_decoder *decoder, struct sequences *q)
+// Draws the first token from the prompt's scores, the others on the device, which saves a wait per
+// token.  The device stops at scores that are not finite; then decoding starts again on the host.
+static attncl_status draw_tokens(attncl_decoder *decoder, struct sequences *q)
 {
-    enum { MIN_ON_DEVICE = 16 }; // the graph that draws takes as long to compile as so many waits
+    enum { MIN_ON_DEVICE = 16 }; // compiling the sampling graph costs as much as 16 waits
     const attncl_sampling best = {sizeof best, 0, 0, 0};
 
-    TRY(take_known(decoder, q));
-    choose(q->logits, q->batch, attncl_decoder_vocabulary(decoder), q->drawn);
+    TRY(feed_prompt(decoder, q));
+    choose_likeliest(q->logits, q->batch, attncl_decoder_vocabulary(decoder), q->drawn);
     if (q->n_steps < MIN_ON_DEVICE)
         return draw_on_host(decoder, q);
     const attncl_status status =
         attncl_decoder_sample(decoder, q->n_steps - 1, q->drawn, &best, q->drawn + q->batch);
     if (status == ATTNCL_ERR_DEVICE_MEMORY || status == ATTNCL_ERR_UNSUPPORTED)
-        return draw_on_host(decoder, q); // the graph that draws has not begun
+        return draw_on_host(decoder, q); // nothing has run yet
     if (status != ATTNCL_ERR_STATE)
         return status;
     TRY(attncl_decoder_reset(decoder));
-    TRY(take_known(decoder, q));
+    TRY(feed_prompt(decoder, q));
     return draw_on_host(decoder, q);
 }
 
@@ -310,11 +313,11 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     void *all;
 
     TRY(check_prompt(s, prompt));
-    TRY_DONE(take_prompt(s, prompt, &q));
+    TRY_DONE(read_prompt(s, prompt, &q));
     if (q.n_steps > 0 && q.batch > 0) {
         const int64_t n_fed = q.n_prompt + q.n_steps - 1; // the last token drawn is not fed
         TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, &options, &decoder));
-        TRY_DONE(draw(decoder, &q));
+        TRY_DONE(draw_tokens(decoder, &q));
     }
     const int64_t dim[2] = {q.n_prompt + q.n_steps, q.batch};
     TRY_DONE(attncl__results_add(results, "tokens", ATTNCL_I64, 2, dim, &all));

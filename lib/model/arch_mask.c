@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// subsequent_mask, local_mask: masks from the configuration alone.  There is nothing for a device
-// to do.
+// subsequent_mask, local_mask: masks from the configuration alone, computed on the host.
 
 #include "model/model.h"
 
 struct settings {
     int64_t n_seq;
-    int64_t reach; // keys seen before a query, and itself
-    bool causal;   // none is seen after it
-    int64_t rank;  // 3: a batch axis of 1 in the end
+    int64_t reach; // keys seen up to the query, itself included
+    bool causal;   // no key after the query is seen
+    int64_t rank;  // 3: with a last batch axis of 1
 };
 
 enum { max_seq = 16384 }; // its square is CONFIG_MAX_TABLE_BYTES
 
-static void fill(const struct settings *s, unsigned char *mask)
+static void fill_mask(const struct settings *s, unsigned char *mask)
 {
     for (int64_t i = 0; i < s->n_seq; ++i)
         for (int64_t j = 0; j < s->n_seq; ++j)
@@ -30,7 +29,7 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     (void)inputs, (void)n;
 
     TRY(attncl__results_add(results, "output", ATTNCL_BOOL, (int)s->rank, dim, &mask));
-    fill(s, mask);
+    fill_mask(s, mask);
     return ATTNCL_OK;
 }
 

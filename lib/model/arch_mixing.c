@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// aft_local, aft_full, aft_simple, aft_conv, spatial_gating_unit, gmlp_block, mha: a layer that mixes positions.
+// aft_local, aft_full, aft_simple, aft_conv, spatial_gating_unit, gmlp_block, mha: layers that mix
+// positions.
 
 #include "model/arch.h"
 #include "model/block_layers.h"

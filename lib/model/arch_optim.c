@@ -40,7 +40,7 @@ const struct arch_class attncl__arch_optimizer_step = {
     .inputs = PORTS(
         PORT("param", F32, "..."), PORT("grad", F32, "..."), PORT("exp_avg", F32, "...", ADAMS),
         PORT("exp_avg_sq", F32, "...", ADAMS), PORT("max_exp_avg_sq", F32, "...", AMSGRAD),
-        // It begins with the first step.
+        // The first step creates it.
         PORT("momentum_buffer", F32, "...", .optional = true, MOMENTUM), PORT("step", INDEX, "")),
     .outputs =
         PORTS(PORT("param", F32, "..."), PORT("exp_avg", F32, "...", ADAMS),

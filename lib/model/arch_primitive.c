@@ -135,7 +135,7 @@ static attncl_value linear_build(struct build *b, const void *settings)
     const struct linear_settings *s = settings;
     const struct param_init init = attncl__init_fan_in(s->in);
     const attncl_value x = attncl__input(b, "x");
-    const attncl_value weight = attncl__param_kept(&b->params, "weight", init, s->out, s->in);
+    const attncl_value weight = attncl__param_matrix(&b->params, "weight", init, s->out, s->in);
     const attncl_value bias = PARAM_IF(s->bias, &b->params, "bias", init, s->out);
     return attncl_linear(b->graph, x, weight, bias);
 }

@@ -5,7 +5,7 @@
 #include "attncl/attention.h"
 #include "model/arch.h"
 
-// -- basic_self_attention: softmax(x x^T) x, scores as they are
+// -- basic_self_attention: softmax(x x^T) x, unscaled
 
 static attncl_value basic_build(struct build *b, const void *settings)
 {
@@ -41,16 +41,16 @@ const struct arch_class attncl__arch_basic_self_attention = {
 
 // -- raschka_self_attention and raschka_multi_head: H heads, each as wide as the input
 //
-//   q_n = U_query_n x, keys and values alike;   z_n = softmax(q_n k_n^T / sqrt(C)) v_n
+//   q_n = U_query_n x, k_n and v_n likewise;   z_n = softmax(q_n k_n^T / sqrt(C)) v_n
 
 struct wide_settings {
     int64_t width, heads;
 };
 
-// x [T, C] -> z [1, H, T, C], weights [1, H, T, T].  The maps of all heads are stacked, so that each projection is one
-// GEMM: parameters [H, C, C], or [C, C] under the other names.
-static attncl_value attend(struct build *b, const struct wide_settings *s,
-                           const char *const names[3], int rank, attncl_value *weights_ret)
+// x [T, C] -> z [1, H, T, C], weights [1, H, T, T].  Each projection is one GEMM for all heads, with a
+// parameter [H, C, C], or [C, C] if rank is 2.
+static attncl_value add_attention(struct build *b, const struct wide_settings *s,
+                                  const char *const names[3], int rank, attncl_value *weights_ret)
 {
     attncl_graph *g = b->graph;
     const attncl_value x = attncl__input(b, "x");
@@ -69,12 +69,12 @@ static attncl_value attend(struct build *b, const struct wide_settings *s,
     return attncl_attention(g, NULL, &in, weights_ret);
 }
 
-static attncl_value one_build(struct build *b, const void *settings)
+static attncl_value self_attention_build(struct build *b, const void *settings)
 {
     static const char *const names[] = {"U_query", "U_key", "U_value"};
     const struct wide_settings *s = settings;
     attncl_value weights;
-    const attncl_value z = attend(b, s, names, 2, &weights);
+    const attncl_value z = add_attention(b, s, names, 2, &weights);
     const int64_t n_seq = attncl__input_axis(b, 'T');
     const int64_t dim[2] = {n_seq, s->width}, pairs[2] = {n_seq, n_seq};
     attncl_graph_output(b->graph, "output", attncl_reshape(b->graph, z, 2, dim));
@@ -89,10 +89,10 @@ const struct arch_class attncl__arch_raschka_self_attention = {
                  SETTING(KEY_INT, AT(wide_settings, heads), .otherwise = 1)),
     .inputs = PORTS(PORT("x", F32, "T d")),
     .outputs = PORTS(PORT("output", F32, "T d"), PORT("attention_weights", F32, "T T")),
-    .build = one_build,
+    .build = self_attention_build,
 };
 
-static attncl_value many_build(struct build *b, const void *settings)
+static attncl_value multi_head_build(struct build *b, const void *settings)
 {
     static const char *const names[] = {"multihead_U_query", "multihead_U_key",
                                         "multihead_U_value"};
@@ -100,7 +100,7 @@ static attncl_value many_build(struct build *b, const void *settings)
     const struct param_init linear = attncl__init_fan_in(s->heads * s->width);
     attncl_graph *g = b->graph;
     attncl_value weights;
-    const attncl_value z = attend(b, s, names, 3, &weights);
+    const attncl_value z = add_attention(b, s, names, 3, &weights);
     const attncl_value weight =
         PARAM(&b->params, "linear.weight", linear, s->width, s->heads * s->width);
     const attncl_value bias = PARAM(&b->params, "linear.bias", linear, s->width);
@@ -124,5 +124,5 @@ const struct arch_class attncl__arch_raschka_multi_head = {
     .inputs = PORTS(PORT("x", F32, "T d")),
     .outputs = PORTS(PORT("output", F32, "T d"), PORT("z", F32, "heads T d"),
                      PORT("attention_weights", F32, "heads T T")),
-    .build = many_build,
+    .build = multi_head_build,
 };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// seq2seq_bahdanau, seq2seq_predict: an encoder of recurrent layers, and a decoder that attends to
-// its outputs.  Sequences are batch first throughout, so that attention reads what the encoder
-// wrote.
+// seq2seq_bahdanau, seq2seq_predict: an encoder of recurrent layers, and a decoder that attends to its
+// outputs.  All sequences are batch first, so that attention reads the encoder's outputs in place.
 
 #include <inttypes.h>
 
@@ -39,8 +38,8 @@ struct decoder {
     attncl_value dense_weight, dense_bias; // [V target, H], [V target]
 };
 
-static struct decoder decoder_params(struct params *p, const struct seq2seq_settings *s,
-                                     struct rnn *rnn)
+static struct decoder declare_decoder(struct params *p, const struct seq2seq_settings *s,
+                                      struct rnn *rnn)
 {
     const struct rnn_settings layers = {.input = s->embed + s->hidden,
                                         .hidden = s->hidden,
@@ -58,20 +57,20 @@ static struct decoder decoder_params(struct params *p, const struct seq2seq_sett
     decoder.bahdanau.score_weight = PARAM(p, "w_v.weight", linear, 1, hidden);
     attncl__params_leave(p);
     decoder.embedding =
-        attncl__param_kept(p, "embedding.weight", INIT_NORMAL, s->n_target, s->embed);
+        attncl__param_matrix(p, "embedding.weight", INIT_NORMAL, s->n_target, s->embed);
     attncl__params_enter(p, "rnn");
     attncl__rnn_params(p, &layers, rnn);
     attncl__params_leave(p);
-    decoder.dense_weight = attncl__param_kept(p, "dense.weight", linear, s->n_target, hidden);
+    decoder.dense_weight = attncl__param_matrix(p, "dense.weight", linear, s->n_target, hidden);
     decoder.dense_bias = PARAM(p, "dense.bias", linear, s->n_target);
     attncl__params_leave(p);
     return decoder;
 }
 
-// Declares the source's inputs and runs the encoder over them, padding and all.  The states become
-// those the decoder begins with.
-static attncl_value encode(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
-                           attncl_value *lens_ret)
+// Declares the source's inputs and adds the encoder, which includes padding.  rnn->states become the
+// decoder's initial states.
+static attncl_value add_encoder(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
+                                attncl_value *lens_ret)
 {
     const struct rnn_settings layers = {
         .input = s->embed, .hidden = s->hidden, .n_layers = s->n_layers, .xavier = true};
@@ -82,11 +81,11 @@ static attncl_value encode(struct build *b, const struct seq2seq_settings *s, st
 
     attncl__params_enter(p, "encoder");
     const attncl_value embedding =
-        attncl__param_kept(p, "embedding.weight", INIT_NORMAL, s->n_source, s->embed);
+        attncl__param_matrix(p, "embedding.weight", INIT_NORMAL, s->n_source, s->embed);
     attncl__params_enter(p, "rnn");
     attncl__rnn_params(p, &layers, rnn);
     attncl__params_leave(p);
-    attncl__rnn_drop(rnn, &b->dropout);
+    attncl__rnn_set_dropout(rnn, &b->dropout);
     const attncl_value x = attncl_embedding(b->graph, tokens, embedding, 1.0f);
     const attncl_value outputs =
         attncl_gru_layers(b->graph, rnn->layers, rnn->n, x, ATTNCL_LAYOUT_BATCH_FIRST, rnn->states);
@@ -94,21 +93,21 @@ static attncl_value encode(struct build *b, const struct seq2seq_settings *s, st
     return outputs;
 }
 
-static attncl_value project(attncl_graph *g, const struct decoder *decoder, attncl_value y)
+static attncl_value add_projection(attncl_graph *g, const struct decoder *decoder, attncl_value y)
 {
     return attncl__layer_project(g, "dense", y, decoder->dense_weight, decoder->dense_bias,
                                  ATTNCL_NONE_VALUE);
 }
 
-static attncl_value add_teacher(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
+static attncl_value add_decoder(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
                                 attncl_value tokens, attncl_value outputs, attncl_value lens)
 {
     attncl_graph *g = b->graph;
-    struct decoder decoder = decoder_params(&b->params, s, rnn);
-    const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout, 0);
+    struct decoder decoder = declare_decoder(&b->params, s, rnn);
+    const attncl_dropout_desc dropped = attncl__next_dropout(&b->dropout, 0);
     attncl_value weights;
     decoder.bahdanau.dropout = &dropped;
-    attncl__rnn_drop(rnn, &b->dropout);
+    attncl__rnn_set_dropout(rnn, &b->dropout);
 
     attncl_graph_push_scope(g, "decoder");
     attncl_bahdanau_source source = ATTNCL_BAHDANAU_SOURCE_INIT;
@@ -116,7 +115,7 @@ static attncl_value add_teacher(struct build *b, const struct seq2seq_settings *
     const attncl_value x = attncl_embedding(g, tokens, decoder.embedding, 1.0f);
     const attncl_value y =
         attncl_bahdanau_decoder(g, &decoder.bahdanau, &source, x, rnn->states, &weights);
-    const attncl_value scores = project(g, &decoder, y);
+    const attncl_value scores = add_projection(g, &decoder, y);
     attncl_graph_pop_scope(g);
     if (b->for_loss)
         return scores;
@@ -135,10 +134,10 @@ static attncl_value seq2seq_build(struct build *b, const void *settings)
 
     if (!attncl__rnn_create(b, s->n_layers, &rnn))
         return ATTNCL_NONE_VALUE;
-    const attncl_value outputs = encode(b, s, &rnn, &lens);
+    const attncl_value outputs = add_encoder(b, s, &rnn, &lens);
     const attncl_value tokens = attncl__input(b, "dec_X");
     attncl__check_steps(b, "dec_X", 'T');
-    const attncl_value scores = add_teacher(b, s, &rnn, tokens, outputs, lens);
+    const attncl_value scores = add_decoder(b, s, &rnn, tokens, outputs, lens);
     attncl__rnn_free(&rnn);
     return scores;
 }
@@ -161,9 +160,9 @@ const struct arch_class attncl__arch_seq2seq_bahdanau = {
     .target = TARGET_SENTENCES,
 };
 
-// -- prediction: each step's token is chosen on the device, so that all steps are one run
+// -- prediction: the device chooses each step's token, so that all steps are one run
 
-// `n` times bos, I32 [n, 1].
+// A constant I32 [n, 1] of bos.
 static attncl_value add_first_tokens(attncl_graph *g, int64_t bos, int64_t n)
 {
     const int64_t dim[2] = {n, 1};
@@ -177,7 +176,7 @@ static attncl_value add_first_tokens(attncl_graph *g, int64_t bos, int64_t n)
     return value;
 }
 
-// The token [B, 1] after `token`, and the step's attention weights.
+// Returns the token [B, 1] after `token`; *weights_ret: the step's attention weights.
 static attncl_value add_step(attncl_graph *g, const struct decoder *decoder,
                              const attncl_bahdanau_source *source, attncl_value token,
                              attncl_value *states, attncl_value *weights_ret)
@@ -186,7 +185,7 @@ static attncl_value add_step(attncl_graph *g, const struct decoder *decoder,
     const attncl_value xi = attncl_bahdanau_input(g, &decoder->bahdanau, x);
     const attncl_value y =
         attncl_bahdanau_step(g, &decoder->bahdanau, source, xi, states, weights_ret);
-    return attncl_argmax(g, project(g, decoder, y));
+    return attncl_argmax(g, add_projection(g, decoder, y));
 }
 
 static void add_steps(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
@@ -194,9 +193,9 @@ static void add_steps(struct build *b, const struct seq2seq_settings *s, struct 
 {
     attncl_graph *g = b->graph;
     attncl_value lens;
-    const attncl_value outputs = encode(b, s, rnn, &lens);
+    const attncl_value outputs = add_encoder(b, s, rnn, &lens);
     const attncl_value bos = add_first_tokens(g, s->bos, attncl__input_axis(b, 'B'));
-    const struct decoder decoder = decoder_params(&b->params, s, rnn);
+    const struct decoder decoder = declare_decoder(&b->params, s, rnn);
     attncl_graph_push_scope(g, "decoder");
     attncl_bahdanau_source source = ATTNCL_BAHDANAU_SOURCE_INIT;
     attncl_bahdanau_attend(g, &decoder.bahdanau, outputs, lens, &source);

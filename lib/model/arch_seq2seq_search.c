@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// seq2seq_transformer_predict: the likeliest translation by beam search, greedy with one beam.
+// seq2seq_transformer_predict: translation by beam search, greedy with one beam.
 //
-// One graph encodes the sources.  One takes a token of each beam; its keys and values, and those of the
-// memory, are state.  Between two steps beams go on from others: a third graph moves the rows of their state.
+// One graph encodes the sources.  A second one takes a token of each beam; its keys and values, and the
+// memory's, are state.  Between two steps a third graph reorders the beams' rows of that state.
 
 #include <inttypes.h>
 #include <string.h>
@@ -53,11 +53,11 @@ static const struct key keys[] = {
 struct search {
     const struct predict_settings *s;
     attncl_graph *encoder, *step, *reorder;
-    struct beams beams; // N of all sequences
+    struct beams beams; // N in all
     int64_t n_source;
-    int32_t *taken; // [1 + N], a step's input
-    int32_t *rows;  // [steps, N], which row of state each beam goes on from
-    float *logits;  // [N, V]
+    int32_t *step_input; // [1 + N], position and tokens
+    int32_t *rows;       // [steps, N], the state row that each beam continues
+    float *logits;       // [N, V]
 };
 
 static void free_search(struct search *q)
@@ -66,14 +66,14 @@ static void free_search(struct search *q)
     attncl_graph_destroy(q->step);
     attncl_graph_destroy(q->encoder);
     attncl__beams_free(&q->beams);
-    attncl__free(q->taken);
+    attncl__free(q->step_input);
     attncl__free(q->rows);
     attncl__free(q->logits);
 }
 
 // -- graphs
 
-static void begin(struct build *b, const attncl_model *model, int64_t n_positions)
+static void begin_build(struct build *b, const attncl_model *model, int64_t n_positions)
 {
     attncl__inputs_begin(b, model->arch->inputs, attncl__model_values(model));
     b->n_positions = n_positions;
@@ -83,7 +83,7 @@ static void begin(struct build *b, const attncl_model *model, int64_t n_position
 static void build_encoder(struct build *b, attncl_model *model, struct search *q)
 {
     attncl_value lens;
-    begin(b, model, 0);
+    begin_build(b, model, 0);
     const attncl_value memory =
         attncl__seq2seq_encode(b, &q->s->model, ATTNCL_LAYOUT_BATCH_FIRST, &lens);
     attncl__params_enter(&b->params, "decoder");
@@ -99,13 +99,13 @@ static void build_step(struct build *b, attncl_model *model, struct search *q)
     struct block_call call = {
         .causal = true, .n_beams = q->beams.n_each, .memory_dim = {q->beams.n_batch, q->n_source}};
     attncl_graph *g = b->graph;
-    begin(b, model, q->s->n_steps);
+    begin_build(b, model, q->s->n_steps);
     call.memory_lens = attncl__input(b, "enc_valid_lens");
     const attncl_value step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n_step);
     call.position = attncl_slice(g, step, 0, 0, 1);
     const attncl_value x =
-        attncl__embed(b, &q->s->model.target, attncl_slice(g, step, 0, 1, n_step), call.position,
-                      ATTNCL_LAYOUT_BATCH_FIRST);
+        attncl__add_embedding(b, &q->s->model.target, attncl_slice(g, step, 0, 1, n_step),
+                              call.position, ATTNCL_LAYOUT_BATCH_FIRST);
     attncl_graph_output(g, "logits", attncl__seq2seq_decode(b, &q->s->model, &call, x));
     attncl__graph_share_state(g, q->encoder);
 }
@@ -139,7 +139,7 @@ static attncl_status open_graph(attncl_model *model, const struct build *given, 
 {
     struct build b;
     TRY(attncl__model_begin(model, given->inputs, given->n_inputs, &b));
-    b.shows_attention = false;
+    b.show_attention = false;
     build(&b, model, q);
     return attncl__model_end(&b, ATTNCL_OK, ret);
 }
@@ -152,10 +152,10 @@ static attncl_status open_search(attncl_model *model, const struct build *given,
     const size_t n = (size_t)q->beams.n;
     REQUIRE(ckd_mul_size(n, (size_t)q->beams.n_vocab, &n_logits), ATTNCL_ERR_SHAPE,
             "scores of %zu beams are too many", n);
-    q->taken = attncl__alloc_array(1 + n, sizeof *q->taken);
+    q->step_input = attncl__alloc_array(1 + n, sizeof *q->step_input);
     q->rows = attncl__alloc_array(n * (size_t)q->beams.n_steps, sizeof *q->rows);
     q->logits = attncl__alloc_array(n_logits, sizeof *q->logits);
-    REQUIRE(q->taken && q->rows && q->logits, ATTNCL_ERR_NO_MEMORY, "%zu beams", n);
+    REQUIRE(q->step_input && q->rows && q->logits, ATTNCL_ERR_NO_MEMORY, "%zu beams", n);
     if (n == 0)
         return ATTNCL_OK;
     TRY(open_graph(model, given, q, build_step, &q->step));
@@ -165,8 +165,8 @@ static attncl_status open_search(attncl_model *model, const struct build *given,
 
 // -- steps
 
-// State of step t and before.
-static attncl_status move_state(struct search *q, int64_t t)
+// Reorders the state of steps 0 .. t.
+static attncl_status reorder_state(struct search *q, int64_t t)
 {
     const int64_t n = q->beams.n, n_steps = q->beams.n_steps;
     for (int64_t i = 0; i < n_steps; ++i)
@@ -177,18 +177,18 @@ static attncl_status move_state(struct search *q, int64_t t)
     return attncl_graph_run(q->reorder);
 }
 
-static attncl_status take_step(struct search *q, int64_t t)
+static attncl_status run_step(struct search *q, int64_t t)
 {
     const size_t n = (size_t)q->beams.n, n_logits = n * (size_t)q->beams.n_vocab;
-    q->taken[0] = (int32_t)t;
+    q->step_input[0] = (int32_t)t;
     for (size_t i = 0; i < n; ++i)
-        q->taken[1 + i] = t ? q->beams.list[i].tokens[t - 1] : (int32_t)q->s->bos;
-    TRY(attncl_graph_write(q->step, "step", q->taken, (1 + n) * sizeof *q->taken));
+        q->step_input[1 + i] = t ? q->beams.list[i].tokens[t - 1] : (int32_t)q->s->bos;
+    TRY(attncl_graph_write(q->step, "step", q->step_input, (1 + n) * sizeof *q->step_input));
     TRY(attncl_graph_run(q->step));
     return attncl_graph_read(q->step, "logits", q->logits, n_logits * sizeof *q->logits);
 }
 
-static attncl_status find(struct search *q, const struct build *given)
+static attncl_status run_search(struct search *q, const struct build *given)
 {
     bool goes_on = true;
     if (q->beams.n == 0)
@@ -198,8 +198,8 @@ static attncl_status find(struct search *q, const struct build *given)
     TRY(attncl__model_write_inputs(q->step, given->inputs, given->n_inputs));
     for (int64_t t = 0; t < q->beams.n_steps && goes_on; ++t) {
         if (t > 0 && q->reorder)
-            TRY(move_state(q, t - 1));
-        TRY(take_step(q, t));
+            TRY(reorder_state(q, t - 1));
+        TRY(run_step(q, t));
         goes_on = attncl__beams_advance(&q->beams, t, q->logits);
     }
     return ATTNCL_OK;
@@ -235,7 +235,7 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     attncl_status status = ATTNCL_OK;
 
     TRY_DONE(open_search(model, &given, &q));
-    TRY_DONE(find(&q, &given));
+    TRY_DONE(run_search(&q, &given));
     TRY_DONE(add_results(&q.beams, results));
 
 done:
@@ -243,7 +243,7 @@ done:
     return status;
 }
 
-// Names the parameters.
+// Only visits the parameters.
 static attncl_value build(struct build *b, const void *settings)
 {
     return attncl__arch_seq2seq_transformer.build(b, settings);

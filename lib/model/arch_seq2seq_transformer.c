@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// seq2seq_transformer: the original transformer, an encoder and a decoder that attends to its result.
+// seq2seq_transformer: the original transformer, an encoder and a decoder that attends to its output.
 //
 //     memory = encoder(embed(source));   output = projection(decoder(embed(target), memory))
 
@@ -71,10 +71,10 @@ attncl_value attncl__seq2seq_encode(struct build *b, const struct seq2seq_transf
     attncl__check_steps(b, "enc_X", 'S');
     *lens_ret = attncl__input(b, "enc_valid_lens");
     if (has_tokens(s))
-        x = attncl__embed(b, &s->source, x, ATTNCL_NONE_VALUE, layout);
+        x = attncl__add_embedding(b, &s->source, x, ATTNCL_NONE_VALUE, layout);
     call.valid_lens = *lens_ret;
     attncl__params_enter(&b->params, "encoder");
-    x = attncl__encoder(b, &s->encoder, &call, x);
+    x = attncl__add_encoder(b, &s->encoder, &call, x);
     attncl__params_leave(&b->params);
     return x;
 }
@@ -85,14 +85,14 @@ attncl_value attncl__seq2seq_decode(struct build *b, const struct seq2seq_transf
                                     const struct block_call *call, attncl_value x)
 {
     attncl__params_enter(&b->params, "decoder");
-    x = attncl__encoder(b, &s->decoder, call, x);
+    x = attncl__add_encoder(b, &s->decoder, call, x);
     attncl__params_leave(&b->params);
-    return has_tokens(s) ? attncl__generator(b, &s->target, "generator.projection", s->tied,
-                                             PRESENT_ALWAYS, x)
+    return has_tokens(s) ? attncl__add_generator(b, &s->target, "generator.projection", s->tied,
+                                                 PRESENT_ALWAYS, x)
                          : x;
 }
 
-// -- both, of whole sequences
+// -- whole sequences
 
 static attncl_value build(struct build *b, const void *settings)
 {
@@ -108,7 +108,7 @@ static attncl_value build(struct build *b, const void *settings)
     attncl__check_length(b, "dec_X", 'T', s->target.limit);
     attncl__check_steps(b, "dec_X", 'T');
     if (has_tokens(s))
-        x = attncl__embed(b, &s->target, x, ATTNCL_NONE_VALUE, call.layout);
+        x = attncl__add_embedding(b, &s->target, x, ATTNCL_NONE_VALUE, call.layout);
     return attncl__seq2seq_decode(b, s, &call, x);
 }
 

@@ -18,7 +18,7 @@ static attncl_value embedding_build(struct build *b, const void *settings)
     const struct embedding_settings *s = settings;
     const attncl_value tokens = attncl__input(b, "tokens");
     const attncl_value weight =
-        attncl__param_kept(&b->params, "weight", INIT_NORMAL, s->count, s->width);
+        attncl__param_matrix(&b->params, "weight", INIT_NORMAL, s->count, s->width);
     return attncl_embedding(b->graph, tokens, weight, 1.0f);
 }
 

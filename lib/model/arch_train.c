@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// train: steps of training a model, one batch after another.
+// train: training steps of a model, one batch each.
 //
 //   loss = cross entropy(output, targets);   g = dloss / dparameters, clipped by their norm
-//   parameters and their running means: a step of an optimiser in place
+//   parameters and optimiser states: an optimiser step in place
 //
-// One compiled graph takes every step: the batch and the number of steps taken are its inputs.
+// One compiled graph serves every step; the batch and the number of steps taken are its inputs.
 
 #include <assert.h>
 #include <inttypes.h>
@@ -65,7 +65,7 @@ static attncl_value build(struct build *b, const void *settings)
 
 enum { MAX_INPUTS = 4 };
 
-// The inputs of one step: the given ones, of which the first axis counts steps.
+// The inputs of one step: the given arrays without their first axis, which counts steps.
 struct batches {
     int64_t n_steps;
     size_t n;
@@ -103,7 +103,7 @@ static attncl_status find_batches(const attncl_model *model, const attncl_array 
     return ATTNCL_OK;
 }
 
-static void next_batch(struct batches *batches)
+static void advance_batches(struct batches *batches)
 {
     for (size_t i = 0; i < batches->n; ++i)
         batches->list[i].data = (const char *)batches->list[i].data + batches->list[i].bytes;
@@ -111,7 +111,7 @@ static void next_batch(struct batches *batches)
 
 // -- the graph of a step
 
-// The trained tensors, their gradients, and the clipped gradients: one allocation, which begins at `param`.
+// The trained tensors, their gradients, and the clipped gradients: one allocation, at `param`.
 struct trained {
     size_t n;
     attncl_value *param, *grad, *clipped;
@@ -127,8 +127,8 @@ static attncl_status add_gradients(struct build *b, attncl_value loss, struct tr
     return attncl__trained_gradient(table, b->graph, loss, t->param, t->grad);
 }
 
-static attncl_value state_like(attncl_graph *g, const char *what, const char *name,
-                               attncl_value value)
+static attncl_value add_state(attncl_graph *g, const char *what, const char *name,
+                              attncl_value value)
 {
     char full[PARAM_NAME_BYTES + 32];
     const attncl_shape shape = attncl_graph_shape(g, value);
@@ -148,7 +148,7 @@ static void add_updates(const struct build *b, const struct train_settings *s,
         const char *name = attncl__trained_at(b->params.table, i)->name;
         attncl_value states[OPTIM_MAX_STATES] = {ATTNCL_NONE_VALUE};
         for (size_t k = 0; k < n; ++k)
-            states[k] = state_like(g, names[k], name, t->param[i]);
+            states[k] = add_state(g, names[k], name, t->param[i]);
         attncl__optim_update(g, optimizer, rates, t->clipped[i], t->param[i], states);
     }
 }
@@ -173,10 +173,10 @@ static attncl_status add_step(struct build *b, const struct train_settings *s, s
 
 // -- running it
 
-static attncl_status take_steps(attncl_graph *g, struct batches *batches, float *losses,
-                                float *norms)
+static attncl_status run_steps(attncl_graph *g, struct batches *batches, float *losses,
+                               float *norms)
 {
-    for (int64_t i = 0; i < batches->n_steps; ++i, next_batch(batches)) {
+    for (int64_t i = 0; i < batches->n_steps; ++i, advance_batches(batches)) {
         const int32_t taken = (int32_t)i;
         TRY(attncl__model_write_inputs(g, batches->list, batches->n));
         TRY(attncl_graph_write(g, "step", &taken, sizeof taken));
@@ -201,7 +201,7 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     TRY_DONE(add_step(&b, model->settings, &trained));
     TRY_DONE(attncl__results_add(results, "losses", ATTNCL_F32, 1, &batches.n_steps, &losses));
     TRY_DONE(attncl__results_add(results, "grad_norms", ATTNCL_F32, 1, &batches.n_steps, &norms));
-    TRY_DONE(take_steps(b.graph, &batches, losses, norms));
+    TRY_DONE(run_steps(b.graph, &batches, losses, norms));
 
 done:
     attncl__free(trained.param);
@@ -226,7 +226,7 @@ const struct arch_class attncl__arch_train = {
               OR_WORD("torch")},
              {"pad", KEY_INT, AT(train_settings, pad), .min = INT32_MIN,
               OR(-1)}), // no target is negative
-    // Each step's along the first axis.
+    // The first axis counts steps.
     .inputs =
         PORTS(PORT("tokens", INT, "N T B", OF_LM), PORT("enc_X", INT, "N B S", OF_SEQ2SEQ),
               PORT("dec_X", INT, "N B T", OF_SEQ2SEQ),

@@ -29,10 +29,9 @@ static attncl_value swap_axes(attncl_graph *g, attncl_value x)
     return attncl_permute(g, x, order);
 }
 
-// -- scores of classes from what an encoder gives: one row of them for a sequence, or for each
-// position
+// -- class scores from an encoder's output, one row per sequence or per position
 //
-//     scores = classifier(mean of x over the valid positions, its first position, or each of them)
+//     scores = classifier(mean of x over the valid positions, or its first, or each position)
 
 enum pool { POOL_MEAN, POOL_FIRST, POOL_NONE };
 struct classes_settings {
@@ -52,11 +51,11 @@ static const struct key classes_keys[] = {
     {0},
 };
 
-// F32 [rows, 1, T], each element 1 / T.
-static attncl_value add_parts(attncl_graph *g, int64_t n_rows, int64_t n_seq)
+// A constant F32 [rows, 1, T] of 1 / T.
+static attncl_value add_mean_weights(attncl_graph *g, int64_t n_rows, int64_t n_seq)
 {
     const int64_t dim[3] = {n_rows, 1, n_seq};
-    const size_t count = (size_t)n_rows * (size_t)n_seq; // of a value that exists
+    const size_t count = (size_t)n_rows * (size_t)n_seq; // no more than x has
     float *parts = attncl__alloc_array(count, sizeof *parts);
     if (!parts)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "the mean of %zu elements", count);
@@ -67,9 +66,9 @@ static attncl_value add_parts(attncl_graph *g, int64_t n_rows, int64_t n_seq)
     return value;
 }
 
-// Of the positions that are valid: softmax of equal scores gives each the same part of one.
-static attncl_value valid_mean(attncl_graph *g, attncl_layout layout, attncl_value x,
-                               attncl_value valid_lens)
+// The mean over the valid positions: a masked softmax of equal scores gives their weights.
+static attncl_value add_valid_mean(attncl_graph *g, attncl_layout layout, attncl_value x,
+                                   attncl_value valid_lens)
 {
     if (layout == ATTNCL_LAYOUT_TIME_FIRST)
         x = swap_axes(g, x);
@@ -81,21 +80,21 @@ static attncl_value valid_mean(attncl_graph *g, attncl_layout layout, attncl_val
     return attncl_reshape(g, attncl_bmm(g, parts, x), 2, pooled);
 }
 
-// A GEMM with the parts of one: over the first axis of [T, B C], or the middle one of [B, T, C].
-static attncl_value mean(attncl_graph *g, attncl_layout layout, attncl_value x)
+// A GEMM with weights 1 / T: over the first axis of [T, B C], or the middle one of [B, T, C].
+static attncl_value add_mean(attncl_graph *g, attncl_layout layout, attncl_value x)
 {
     const attncl_shape shape = attncl_graph_shape(g, x);
     const bool batch_first = layout == ATTNCL_LAYOUT_BATCH_FIRST;
     const int64_t width = shape.dim[2], n_batch = shape.dim[batch_first ? 0 : 1];
     const int64_t n_seq = shape.dim[batch_first ? 1 : 0];
     const int64_t flat[3] = {1, n_seq, n_batch * width}, pooled[2] = {n_batch, width};
-    const attncl_value parts = add_parts(g, batch_first ? n_batch : 1, n_seq);
+    const attncl_value parts = add_mean_weights(g, batch_first ? n_batch : 1, n_seq);
     if (!batch_first)
         x = attncl_reshape(g, x, 3, flat);
     return attncl_reshape(g, attncl_bmm(g, parts, x), 2, pooled);
 }
 
-static attncl_value first_row(attncl_graph *g, attncl_layout layout, attncl_value x)
+static attncl_value add_first_row(attncl_graph *g, attncl_layout layout, attncl_value x)
 {
     const int axis = layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1 : 0;
     const attncl_shape shape = attncl_graph_shape(g, x);
@@ -109,11 +108,11 @@ static attncl_value add_classes(struct build *b, const struct classes_settings *
 {
     attncl_value weight, bias;
     if (s->pool == POOL_MEAN && valid_lens.id)
-        x = valid_mean(b->graph, layout, x, valid_lens);
+        x = add_valid_mean(b->graph, layout, x, valid_lens);
     else if (s->pool == POOL_MEAN)
-        x = mean(b->graph, layout, x);
+        x = add_mean(b->graph, layout, x);
     if (s->pool == POOL_FIRST)
-        x = first_row(b->graph, layout, x);
+        x = add_first_row(b->graph, layout, x);
     attncl__param_linear(&b->params, "classifier", s->n, s->width, true, &weight, &bias);
     return attncl__layer_project(b->graph, "classifier", x, weight, bias, ATTNCL_NONE_VALUE);
 }
@@ -127,15 +126,15 @@ struct layers_settings {
     bool batch_first;
 };
 
-// Layers that mix along the first axis alone take and give x with that order.
+// Layers other than transformers mix along the first axis only, so they need x time first.
 static bool is_swapped(const struct layers_settings *s)
 {
     return s->batch_first && s->encoder.block.layer != LAYER_TRANSFORMER;
 }
 
-// x and its mask; swapped axes are a copy.
-static attncl_value take_layer_inputs(struct build *b, const struct layers_settings *s,
-                                      struct block_call *call)
+// Declares x, or embeds the tokens, and the mask.  Returns x in the layers' layout.
+static attncl_value declare_layer_inputs(struct build *b, const struct layers_settings *s,
+                                         struct block_call *call)
 {
     const struct block_settings *block = &s->encoder.block;
     const bool has_tokens = s->embed.n_vocab > 0;
@@ -144,7 +143,7 @@ static attncl_value take_layer_inputs(struct build *b, const struct layers_setti
     call->layout = s->batch_first ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
     attncl__check_length(b, name, 'T', has_tokens ? s->embed.limit : attncl__block_limit(block));
     if (has_tokens)
-        x = attncl__embed(b, &s->embed, x, ATTNCL_NONE_VALUE, call->layout);
+        x = attncl__add_embedding(b, &s->embed, x, ATTNCL_NONE_VALUE, call->layout);
     call->mask = attncl__input(b, "mask");
     if (!is_swapped(s))
         return x;
@@ -157,8 +156,8 @@ static attncl_value layer_build(struct build *b, const void *settings)
 {
     const struct layers_settings *s = settings;
     struct block_call call = {0};
-    const attncl_value x = take_layer_inputs(b, s, &call);
-    const attncl_value y = attncl__block(b, &s->encoder.block, &call, x);
+    const attncl_value x = declare_layer_inputs(b, s, &call);
+    const attncl_value y = attncl__add_block(b, &s->encoder.block, &call, x);
     return is_swapped(s) ? swap_axes(b->graph, y) : y;
 }
 
@@ -193,10 +192,10 @@ static attncl_value encoder_build(struct build *b, const void *settings)
     if (b->for_loss && !has_classes)
         return GRAPH_FAIL(b->graph, ATTNCL_ERR_UNSUPPORTED,
                           "the encoder has no classes to compare with targets: n_classes is 0");
-    attncl_value x = take_layer_inputs(b, s, &call);
+    attncl_value x = declare_layer_inputs(b, s, &call);
     if (s->encoder.block.layer == LAYER_TRANSFORMER)
         call.valid_lens = attncl__input(b, "valid_lens");
-    x = attncl__encoder(b, &s->encoder, &call, x);
+    x = attncl__add_encoder(b, &s->encoder, &call, x);
     if (has_classes)
         x = add_classes(b, &s->classes, is_swapped(s) ? ATTNCL_LAYOUT_TIME_FIRST : call.layout, x,
                         call.valid_lens);
@@ -218,7 +217,7 @@ const struct arch_class attncl__arch_encoder = {
                     PORT("tokens", INDEX, "T B", .batch_first = true, .below = "n_vocab",
                          UNLESS("n_vocab", "0")),
                     MASKS,
-                    // Layers that mix by position take no lengths.
+                    // Other layers take no lengths.
                     PORT("valid_lens", INT, "B", .optional = true, ON("transformer"))),
     .outputs =
         PORTS(PORT("output", F32, "T B d_model", .batch_first = true, WHEN("n_classes", "0")),

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// score of a beam = sum of the log probabilities of its tokens
-//
-// Of all continuations of a sequence's beams the K best are kept.  A finished beam has one, of the same score.
+// A beam's score is the sum of its tokens' log probabilities.  Each step keeps the K best of all
+// continuations of a sequence's beams; a finished beam's only continuation is itself.
 
 #include "model/beam.h"
 
@@ -42,18 +41,18 @@ attncl_status attncl__beams_create(struct beams *b)
     return ATTNCL_OK;
 }
 
-// Logarithm of the sum of exp(x); NaN counts for nothing.
+// Logarithm of the sum of exp(x), ignoring NaN.
 static double log_sum_exp(const float *x, int64_t n)
 {
-    double most = -INFINITY, sum = 0;
+    double max = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; ++i)
-        most = fmax(most, (double)x[i]);
-    for (int64_t i = 0; i < n && isfinite(most); ++i)
-        sum += isnan(x[i]) ? 0 : exp((double)x[i] - most);
-    return isfinite(most) ? most + log(sum) : most;
+        max = fmax(max, (double)x[i]);
+    for (int64_t i = 0; i < n && isfinite(max); ++i)
+        sum += isnan(x[i]) ? 0 : exp((double)x[i] - max);
+    return isfinite(max) ? max + log(sum) : max;
 }
 
-// Without finite scores the largest has them all.
+// If the sum is not finite, the largest scores get probability 1.
 static double log_probability(float x, double log_sum)
 {
     if (isnan(x))
@@ -66,21 +65,21 @@ struct candidate {
     int32_t beam, token;
 };
 
-// Keeps the best, in order; the first among equals.
-static void offer(struct candidate *best, int64_t *n, int64_t most, struct candidate c)
+// Inserts a candidate into the sorted list of the best; equal ones stay in order of insertion.
+static void insert_candidate(struct candidate *best, int64_t *n, int64_t max, struct candidate c)
 {
     int64_t at = *n;
-    if (*n == most && !(c.score > best[most - 1].score))
+    if (*n == max && !(c.score > best[max - 1].score))
         return;
-    *n += *n < most;
-    at = at < most ? at : most - 1;
+    *n += *n < max;
+    at = at < max ? at : max - 1;
     for (; at > 0 && c.score > best[at - 1].score; --at)
         best[at] = best[at - 1];
     best[at] = c;
 }
 
-static void choose(const struct beams *b, const float *logits, int64_t first, bool all,
-                   struct candidate *best)
+static void choose_candidates(const struct beams *b, const float *logits, int64_t first, bool all,
+                              struct candidate *best)
 {
     const int64_t n_vocab = b->n_vocab;
     int64_t n = 0;
@@ -88,19 +87,19 @@ static void choose(const struct beams *b, const float *logits, int64_t first, bo
         const float *row = logits + i * n_vocab;
         const struct beam *beam = &b->list[i];
         if (beam->is_finished) {
-            offer(best, &n, b->n_each,
-                  (struct candidate){beam->score, (int32_t)i, (int32_t)b->eos});
+            insert_candidate(best, &n, b->n_each,
+                             (struct candidate){beam->score, (int32_t)i, (int32_t)b->eos});
             continue;
         }
         const double log_sum = log_sum_exp(row, n_vocab);
         for (int64_t c = 0; c < n_vocab; ++c)
-            offer(best, &n, b->n_each,
-                  (struct candidate){beam->score + log_probability(row[c], log_sum), (int32_t)i,
-                                     (int32_t)c});
+            insert_candidate(best, &n, b->n_each,
+                             (struct candidate){beam->score + log_probability(row[c], log_sum),
+                                                (int32_t)i, (int32_t)c});
     }
 }
 
-static void extend(struct beams *b, int64_t i, int64_t t, struct candidate c)
+static void extend_beam(struct beams *b, int64_t i, int64_t t, struct candidate c)
 {
     const struct beam *from = &b->list[c.beam];
     struct beam *to = &b->next[i];
@@ -117,9 +116,9 @@ bool attncl__beams_advance(struct beams *b, int64_t t, const float *logits)
     struct candidate best[BEAM_MAX] = {{0}};
     bool goes_on = false;
     for (int64_t first = 0; first < b->n; first += b->n_each) {
-        choose(b, logits, first, t > 0, best);
+        choose_candidates(b, logits, first, t > 0, best);
         for (int64_t k = 0; k < b->n_each; ++k) {
-            extend(b, first + k, t, best[k]);
+            extend_beam(b, first + k, t, best[k]);
             goes_on |= !b->next[first + k].is_finished;
         }
     }
@@ -132,12 +131,12 @@ bool attncl__beams_advance(struct beams *b, int64_t t, const float *logits)
 const struct beam *attncl__beams_best(const struct beams *b, int64_t sequence)
 {
     const struct beam *first = b->list + sequence * b->n_each, *best = first;
-    double most = -INFINITY;
+    double max = -INFINITY;
     for (int64_t k = 0; k < b->n_each; ++k) {
         const double score = first[k].score / pow((double)first[k].length, b->length_penalty);
-        if (score > most) {
+        if (score > max) {
             best = &first[k];
-            most = score;
+            max = score;
         }
     }
     return best;

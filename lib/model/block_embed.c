@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The keys, parameters and nodes of an embedding with positions, and of scores of its tokens.
+// Keys, parameters and nodes of an embedding with positions, and of the generator of token scores.
 
 #include <math.h>
 
@@ -67,18 +67,18 @@ void attncl__embed_set_limit(struct embed_settings *s, int64_t layers_limit)
         s->limit = s->max_len;
 }
 
-static const char *scope(const struct embed_settings *s)
+static const char *get_scope(const struct embed_settings *s)
 {
     return s->name ? s->name : "src_embed";
 }
 
-static attncl_value weight_param(struct params *p, const struct embed_settings *s)
+static attncl_value declare_weight(struct params *p, const struct embed_settings *s)
 {
     const char *name = s->positions == EMBED_NO_POSITIONS ? "weight" : "linear.weight";
-    return attncl__param_kept(p, name, INIT_NORMAL, s->n_vocab, s->width);
+    return attncl__param_matrix(p, name, INIT_NORMAL, s->n_vocab, s->width);
 }
 
-static attncl_value position_table(struct params *p, const struct embed_settings *s)
+static attncl_value declare_table(struct params *p, const struct embed_settings *s)
 {
     const char *name = "positional_encodings";
     if (s->positions == EMBED_LEARNED)
@@ -88,13 +88,13 @@ static attncl_value position_table(struct params *p, const struct embed_settings
                : ATTNCL_NONE_VALUE;
 }
 
-attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attncl_value tokens,
-                           attncl_value position, attncl_layout layout)
+attncl_value attncl__add_embedding(struct build *b, const struct embed_settings *s,
+                                   attncl_value tokens, attncl_value position, attncl_layout layout)
 {
     struct params *p = &b->params;
-    attncl__params_enter(p, "%s", scope(s));
-    const attncl_value weight = weight_param(p, s);
-    attncl_value table = position_table(p, s);
+    attncl__params_enter(p, "%s", get_scope(s));
+    const attncl_value weight = declare_weight(p, s);
+    attncl_value table = declare_table(p, s);
     attncl_value x = attncl_embedding(b->graph, tokens, weight, (float)s->scale);
     if (table.id) {
         const int64_t dim[2] = {attncl_graph_shape(b->graph, table).dim[0], s->width};
@@ -103,28 +103,30 @@ attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attn
                         : attncl_add_positions(b->graph, x, table, layout);
     }
     if (s->norm)
-        x = attncl__norm(b, attncl__norm_params(p, "norm", NORM_LAYER, s->width), s->norm_eps, x);
+        x = attncl__add_norm(b, attncl__norm_params(p, "norm", NORM_LAYER, s->width), s->norm_eps,
+                             x);
     attncl__params_leave(p);
     const int batch_axis = layout == ATTNCL_LAYOUT_BATCH_FIRST ? 0 : 1;
     return s->dropped && b->dropout.p > 0
-               ? attncl__dropout_add(b->graph, &b->dropout, batch_axis, x, ATTNCL_NONE_VALUE)
+               ? attncl__add_dropout(b->graph, &b->dropout, batch_axis, x, ATTNCL_NONE_VALUE)
                : x;
 }
 
-attncl_value attncl__generator(struct build *b, const struct embed_settings *s, const char *name,
-                               bool tied, enum presence has_bias, attncl_value x)
+attncl_value attncl__add_generator(struct build *b, const struct embed_settings *s,
+                                   const char *name, bool tied, enum presence has_bias,
+                                   attncl_value x)
 {
     const struct param_init init = attncl__init_fan_in(s->width);
     struct params *p = &b->params;
     attncl_value weight = ATTNCL_NONE_VALUE;
     if (tied) {
-        attncl__params_enter(p, "%s", scope(s));
-        weight = weight_param(p, s);
+        attncl__params_enter(p, "%s", get_scope(s));
+        weight = declare_weight(p, s);
         attncl__params_leave(p);
     }
     attncl__params_enter(p, "%s", name);
     if (!tied)
-        weight = attncl__param_kept(p, "weight", init, s->n_vocab, s->width);
+        weight = attncl__param_matrix(p, "weight", init, s->n_vocab, s->width);
     const attncl_value bias =
         has_bias == PRESENT_IF_IN_FILE
             ? PARAM_OPTIONAL(p, "bias", s->n_vocab)

@@ -4,13 +4,13 @@
 //
 //     norm_first    x += attn(z, z, z, mask), z = LN(x);   x += FF(LN(x))
 //     else          x = LN(x + attn(x, x, x, mask));   x = LN(x + FF(x))
-//     post_norm     x += LN''(attn(z, z, z, mask)), z = LN(x); FF alike
-//     parallel      x += attn(z, z, z, mask) + FF(LN'(x)), z = LN(x): both norms are of the same x
+//     post_norm     x += LN''(attn(z, z, z, mask)), z = LN(x); FF likewise
+//     parallel      x += attn(z, z, z, mask) + FF(LN'(x)), z = LN(x): both norms read the same x
 //
-// A layer of a decoder also has x += attn(z, memory, memory), with a norm of its own, between the two.
+// A decoder layer also has x += attn(z, memory, memory), with its own norm, between the two.
 //
-// A gMLP block has its norms and residual inside.  In training what attn and FF give is dropped in part before it
-// is added, and so are FF's hidden channels and the attention's weights.
+// A gMLP block has its own norms and residual.  Training applies dropout to the results of attn and FF,
+// to FF's hidden channels and to the attention weights.
 
 #include <stdio.h>
 
@@ -80,7 +80,7 @@ int64_t attncl__block_limit(const struct block_settings *s)
                                            : s->aft.seq_len;
 }
 
-bool attncl__block_keeps_all(const struct block_settings *s)
+bool attncl__block_has_kv_cache(const struct block_settings *s)
 {
     return s->layer == LAYER_TRANSFORMER;
 }
@@ -88,11 +88,11 @@ bool attncl__block_keeps_all(const struct block_settings *s)
 bool attncl__block_state_has_type(const struct block_settings *s)
 {
     const bool has_window = s->layer != ATTNCL_AFT_LOCAL || s->aft.window > 0;
-    return s->layer != ATTNCL_AFT_SIMPLE && has_window; // else sums, no position's keys and values
+    return s->layer != ATTNCL_AFT_SIMPLE && has_window; // else the state is only sums
 }
 
-// The residual that a layer's last kernel adds; null: add_residual() does, after dropout.
-static attncl_value residual_in(const struct build *b, attncl_value x)
+// The residual that a layer's last kernel adds; null: add_residual() adds it after dropout.
+static attncl_value choose_fused_residual(const struct build *b, attncl_value x)
 {
     return b->dropout.p > 0 ? ATTNCL_NONE_VALUE : x;
 }
@@ -107,26 +107,26 @@ static attncl_value add_residual(struct build *b, const struct block_call *call,
 {
     if (b->dropout.p == 0 || !x.id)
         return y;
-    return attncl__dropout_add(b->graph, &b->dropout, batch_axis(call), y, x);
+    return attncl__add_dropout(b->graph, &b->dropout, batch_axis(call), y, x);
 }
 
 // x + FF(z)
-static attncl_value feed_forward(struct build *b, const struct ffn_settings *s,
-                                 const struct block_call *call, attncl_value z, attncl_value x)
+static attncl_value add_feed_forward(struct build *b, const struct ffn_settings *s,
+                                     const struct block_call *call, attncl_value z, attncl_value x)
 {
-    const attncl_dropout_desc hidden = attncl__dropout_next(&b->dropout, batch_axis(call));
+    const attncl_dropout_desc hidden = attncl__next_dropout(&b->dropout, batch_axis(call));
     attncl_ffn_params params = ATTNCL_FFN_PARAMS_INIT;
     attncl__params_enter(&b->params, "feed_forward");
     attncl__ffn_params(&b->params, s, &params);
     params.dropout = &hidden;
     const attncl_value y =
-        attncl_feed_forward(b->graph, &params, s->activation, z, residual_in(b, x));
+        attncl_feed_forward(b->graph, &params, s->activation, z, choose_fused_residual(b, x));
     attncl__params_leave(&b->params);
     return add_residual(b, call, y, x);
 }
 
-static attncl_attention_inputs self_attention(const struct block_call *call, attncl_value z,
-                                              attncl_value x)
+static attncl_attention_inputs make_self_inputs(const struct block_call *call, attncl_value z,
+                                                attncl_value x)
 {
     return (attncl_attention_inputs){.struct_size = sizeof(attncl_attention_inputs),
                                      .query = z,
@@ -138,12 +138,12 @@ static attncl_attention_inputs self_attention(const struct block_call *call, att
 }
 
 // x + attn(z, z, z, mask)
-static attncl_value aft(struct build *b, const struct aft_settings *s,
-                        const struct block_call *call, attncl_value z, attncl_value x)
+static attncl_value add_aft(struct build *b, const struct aft_settings *s,
+                            const struct block_call *call, attncl_value z, attncl_value x)
 {
     const struct decode_at at = {call->position, call->last};
     const attncl_aft_desc desc = attncl__aft_desc(s, call->causal);
-    const attncl_attention_inputs in = self_attention(call, z, residual_in(b, x));
+    const attncl_attention_inputs in = make_self_inputs(call, z, choose_fused_residual(b, x));
     attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     attncl__aft_params(&b->params, s, &params);
     if (at.position.id || at.last.id)
@@ -151,8 +151,8 @@ static attncl_value aft(struct build *b, const struct aft_settings *s,
     return add_residual(b, call, attncl_aft(b->graph, &desc, &params, &in), x);
 }
 
-// [B, H, T, S] as mha gives them, [T, S, B, H], under the layer's name.
-static void show_attention(struct build *b, attncl_value weights)
+// Outputs weights [B, H, T, S] as [T, S, B, H], the layout of arch mha, under the layer's name.
+static void output_attention(struct build *b, attncl_value weights)
 {
     static const int to_tsbh[] = {2, 3, 0, 1};
     char name[PARAM_NAME_BYTES + 8];
@@ -161,26 +161,27 @@ static void show_attention(struct build *b, attncl_value weights)
     attncl_graph_output(b->graph, name, attncl_permute(b->graph, weights, to_tsbh));
 }
 
-// Attention of a whole sequence; its weights are dropped in part and, where they are asked for, shown.
-static attncl_value attend(struct build *b, const struct mha_settings *s,
-                           const struct block_call *call, attncl_attention_desc desc,
-                           const attncl_mha_params *params, const attncl_attention_inputs *in)
+// Attention of a whole sequence, with dropout of its weights, which are also output if asked for.
+static attncl_value add_attention(struct build *b, const struct mha_settings *s,
+                                  const struct block_call *call, attncl_attention_desc desc,
+                                  const attncl_mha_params *params,
+                                  const attncl_attention_inputs *in)
 {
-    const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout, batch_axis(call));
+    const attncl_dropout_desc dropped = attncl__next_dropout(&b->dropout, batch_axis(call));
     attncl_value weights;
     desc.layout = call->layout;
     desc.dropout = &dropped;
     const attncl_value y = attncl_multi_head_attention(b->graph, &desc, params, s->heads, in,
-                                                       b->shows_attention ? &weights : NULL);
-    if (b->shows_attention)
-        show_attention(b, weights);
+                                                       b->show_attention ? &weights : NULL);
+    if (b->show_attention)
+        output_attention(b, weights);
     return y;
 }
 
-static attncl_value mha(struct build *b, const struct mha_settings *s, double norm_eps,
-                        const struct block_call *call, attncl_value z, attncl_value x)
+static attncl_value add_mha(struct build *b, const struct mha_settings *s, double norm_eps,
+                            const struct block_call *call, attncl_value z, attncl_value x)
 {
-    const attncl_attention_inputs in = self_attention(call, z, residual_in(b, x));
+    const attncl_attention_inputs in = make_self_inputs(call, z, choose_fused_residual(b, x));
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
     const int64_t n_steps = attncl_graph_shape(b->graph, z).dim[1 - batch_axis(call)];
     const int64_t n = call->position.id ? b->n_positions : n_steps;
@@ -193,30 +194,31 @@ static attncl_value mha(struct build *b, const struct mha_settings *s, double no
         return attncl__multi_head_attention_decode(b->graph, &params, s->heads, &cache, z,
                                                    call->position, x);
     desc.causal = call->causal;
-    return add_residual(b, call, attend(b, s, call, desc, &params, &in), x);
+    return add_residual(b, call, add_attention(b, s, call, desc, &params, &in), x);
 }
 
 // x + attn(z, memory, memory)
-static attncl_value memory_attention(struct build *b, const struct mha_settings *s,
-                                     const struct block_call *call, attncl_value z, attncl_value x)
+static attncl_value add_memory_attention(struct build *b, const struct mha_settings *s,
+                                         const struct block_call *call, attncl_value z,
+                                         attncl_value x)
 {
     const attncl_attention_inputs in = {.struct_size = sizeof in,
                                         .query = z,
                                         .key = call->memory,
                                         .value = call->memory,
                                         .valid_lens = call->memory_lens,
-                                        .residual = residual_in(b, x)};
+                                        .residual = choose_fused_residual(b, x)};
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
 
     attncl__mha_params(&b->params, s, &params);
     if (call->position.id)
         return attncl__memory_attention_step(b, s, call, &params, z, x);
-    return add_residual(b, call, attend(b, s, call, desc, &params, &in), x);
+    return add_residual(b, call, add_attention(b, s, call, desc, &params, &in), x);
 }
 
-static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,
-                         const struct block_call *call, attncl_value x)
+static attncl_value add_gmlp(struct build *b, const struct gmlp_settings *s,
+                             const struct block_call *call, attncl_value x)
 {
     attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
     attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
@@ -237,51 +239,52 @@ static attncl_value add_normed(struct build *b, const struct block_settings *s,
                                const struct block_call *call, const char *name, attncl_value y,
                                attncl_value x)
 {
-    y = attncl__norm(b, norm_params(&b->params, s, name), s->norm_eps, y);
+    y = attncl__add_norm(b, norm_params(&b->params, s, name), s->norm_eps, y);
     return b->dropout.p > 0 ? add_residual(b, call, y, x) : attncl_add(b->graph, y, x);
 }
 
-static attncl_value read_memory(struct build *b, const struct block_settings *s,
-                                const struct block_call *call, attncl_value x)
+static attncl_value add_memory_sublayer(struct build *b, const struct block_settings *s,
+                                        const struct block_call *call, attncl_value x)
 {
     const struct norm_params norm = norm_params(&b->params, s, "norm_src_attn");
-    const attncl_value z = s->norm_first ? attncl__norm(b, norm, s->norm_eps, x) : x;
+    const attncl_value z = s->norm_first ? attncl__add_norm(b, norm, s->norm_eps, x) : x;
     attncl__params_enter(&b->params, "src_attn");
-    x = memory_attention(b, &s->mha, call, z, x);
+    x = add_memory_attention(b, &s->mha, call, z, x);
     attncl__params_leave(&b->params);
-    return s->norm_first ? x : attncl__norm(b, norm, s->norm_eps, x);
+    return s->norm_first ? x : attncl__add_norm(b, norm, s->norm_eps, x);
 }
 
-attncl_value attncl__block(struct build *b, const struct block_settings *s,
-                           const struct block_call *call, attncl_value x)
+attncl_value attncl__add_block(struct build *b, const struct block_settings *s,
+                               const struct block_call *call, attncl_value x)
 {
     if (s->layer == LAYER_GMLP)
-        return gmlp(b, &s->gmlp, call, x);
+        return add_gmlp(b, &s->gmlp, call, x);
 
     struct params *p = &b->params;
     const struct norm_params norm_attn = norm_params(p, s, "norm_self_attn");
     const attncl_value given = x;
-    attncl_value z = s->norm_first ? attncl__norm(b, norm_attn, s->norm_eps, x) : x;
-    const attncl_value added = s->post_norm ? ATTNCL_NONE_VALUE : x; // by the last map
+    attncl_value z = s->norm_first ? attncl__add_norm(b, norm_attn, s->norm_eps, x) : x;
+    const attncl_value residual = s->post_norm ? ATTNCL_NONE_VALUE : x;
     attncl__params_enter(p, "self_attn");
-    x = s->layer == LAYER_TRANSFORMER ? mha(b, &s->mha, s->norm_eps, call, z, added)
-                                      : aft(b, &s->aft, call, z, added);
+    x = s->layer == LAYER_TRANSFORMER ? add_mha(b, &s->mha, s->norm_eps, call, z, residual)
+                                      : add_aft(b, &s->aft, call, z, residual);
     attncl__params_leave(p);
     if (s->post_norm)
         x = add_normed(b, s, call, "post_norm_self_attn", x, given);
     if (!s->norm_first)
-        x = attncl__norm(b, norm_attn, s->norm_eps, x);
+        x = attncl__add_norm(b, norm_attn, s->norm_eps, x);
     if (s->reads_memory)
-        x = read_memory(b, s, call, x);
+        x = add_memory_sublayer(b, s, call, x);
     const struct norm_params norm_ff = norm_params(p, s, "norm_ff");
-    z = s->norm_first ? attncl__norm(b, norm_ff, s->norm_eps, s->parallel ? given : x) : x;
+    z = s->norm_first ? attncl__add_norm(b, norm_ff, s->norm_eps, s->parallel ? given : x) : x;
     if (s->post_norm)
-        return add_normed(b, s, call, "post_norm_ff", feed_forward(b, &s->ffn, call, z, added), x);
-    x = feed_forward(b, &s->ffn, call, z, x);
-    return s->norm_first ? x : attncl__norm(b, norm_ff, s->norm_eps, x);
+        return add_normed(b, s, call, "post_norm_ff",
+                          add_feed_forward(b, &s->ffn, call, z, residual), x);
+    x = add_feed_forward(b, &s->ffn, call, z, x);
+    return s->norm_first ? x : attncl__add_norm(b, norm_ff, s->norm_eps, x);
 }
 
-// What layers differ in.
+// Settings that differ between layers.
 static const struct key layer_keys[] = {
     {"window_layers", KEY_FLAGS, AT(encoder_settings, window_layers), OR(1)},
     {"rope_layers", KEY_FLAGS, AT(encoder_settings, rope_layers), OR(1), WHEN("rope", "true")},
@@ -314,14 +317,14 @@ static struct block_settings block_of_layer(const struct encoder_settings *s, in
     return block;
 }
 
-attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
-                             const struct block_call *call, attncl_value x)
+attncl_value attncl__add_encoder(struct build *b, const struct encoder_settings *s,
+                                 const struct block_call *call, attncl_value x)
 {
     struct params *p = &b->params;
     for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
         attncl__params_enter(p, "layers.%d", (int)i);
         const struct block_settings block = block_of_layer(s, i);
-        x = attncl__block(b, &block, call, x);
+        x = attncl__add_block(b, &block, call, x);
         attncl__params_leave(p);
     }
     if (call->last.id)
@@ -332,5 +335,5 @@ attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
         s->final_norm == PRESENT_ALWAYS || s->block.norm == NORM_RMS
             ? norm_params(p, &s->block, "norm")
             : attncl__norm_optional(p, "norm", attncl__block_width(&s->block));
-    return norm.weight.id ? attncl__norm(b, norm, s->final_norm_eps, x) : x;
+    return norm.weight.id ? attncl__add_norm(b, norm, s->final_norm_eps, x) : x;
 }

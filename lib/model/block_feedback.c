@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The keys, parameters and nodes of a feedback transformer and its parts.
+// Keys, parameters and nodes of a feedback transformer and its parts.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ const struct key attncl__feedback_attention_keys[] = {
     {0},
 };
 
-// Beside attention.
+// Keys besides attention's.
 static const struct key layer_keys[] = {
     KEYS_OF(attncl__ffn_keys, AT(feedback_settings, ffn)),
     NORM_EPS_KEY(AT(feedback_settings, norm_eps)),
@@ -85,7 +85,6 @@ void attncl__feedback_attention_params(struct params *p, const struct feedback_s
     ret->key_pos_bias = PARAM_IF(s->split, p, "key_pos_bias", zero, s->n_positions, h);
 }
 
-// `ret` points into `parts`.
 void attncl__feedback_layer_params(struct params *p, const struct feedback_settings *s,
                                    enum feedback_keys keys, struct feedback_parts *parts,
                                    attncl_feedback_layer_params *ret)
@@ -111,9 +110,9 @@ void attncl__feedback_layer_params(struct params *p, const struct feedback_setti
     ret->norm_eps = (float)s->norm_eps;
 }
 
-// The weights that project a memory to keys and values, stacked for one GEMM: those of all layers,
-// one after another, or the shared pair.
-static attncl_value key_value_weight(struct params *p, const struct feedback_settings *s)
+// The projections of a memory to keys and values, stacked for one GEMM: of all layers, or the shared
+// pair.
+static attncl_value declare_key_value_weight(struct params *p, const struct feedback_settings *s)
 {
     const int64_t c = s->d_model;
     const struct param_init linear = attncl__init_fan_in(c);
@@ -132,8 +131,8 @@ static attncl_value key_value_weight(struct params *p, const struct feedback_set
     return attncl__param_stack_end(&stack);
 }
 
-// Values of a layer's own projection have a bias, keys none.
-static attncl_value key_value_bias(struct params *p, const struct feedback_settings *s)
+// A layer's own value projection has a bias; its key projection has none.
+static attncl_value declare_key_value_bias(struct params *p, const struct feedback_settings *s)
 {
     const struct param_init linear = attncl__init_fan_in(s->d_model);
     char name[64];
@@ -148,10 +147,10 @@ static attncl_value key_value_bias(struct params *p, const struct feedback_setti
     return attncl__param_stack_end(&stack);
 }
 
-// `parts`, `layers`: space for n of the n_layers.
-static void transformer_params(struct params *p, const struct feedback_settings *s, size_t n,
-                               struct feedback_parts *parts, attncl_feedback_layer_params *layers,
-                               attncl_feedback_transformer_params *ret)
+// parts, layers: arrays of n elements.
+static void declare_params(struct params *p, const struct feedback_settings *s, size_t n,
+                           struct feedback_parts *parts, attncl_feedback_layer_params *layers,
+                           attncl_feedback_transformer_params *ret)
 {
     for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
         const size_t at = (size_t)i % n;
@@ -164,8 +163,8 @@ static void transformer_params(struct params *p, const struct feedback_settings 
     ret->n_layers = (size_t)s->n_layers;
     ret->n_heads = s->n_heads;
     if (s->n_layers > 0 || s->shared) {
-        ret->key_value_weight = key_value_weight(p, s);
-        ret->key_value_bias = key_value_bias(p, s);
+        ret->key_value_weight = declare_key_value_weight(p, s);
+        ret->key_value_bias = declare_key_value_bias(p, s);
     }
     ret->weights = PARAM(p, "weights", INIT_CONSTANT(1), s->n_layers + 1);
     const struct norm_params norm = attncl__norm_params(p, "norm", NORM_LAYER, s->d_model);
@@ -174,29 +173,29 @@ static void transformer_params(struct params *p, const struct feedback_settings 
     ret->norm_eps = (float)s->norm_eps;
 }
 
-// A layer's places of dropout, in the order of the forward pass.
+// A layer's dropouts, in the order of the forward pass.
 struct layer_dropout {
     attncl_dropout_desc weights, attn, hidden, ffn;
 };
 
-static void drop_layer(attncl_dropout_desc *next, struct feedback_parts *parts,
-                       attncl_feedback_layer_params *layer, struct layer_dropout *ret)
+static void set_layer_dropout(attncl_dropout_desc *next, struct feedback_parts *parts,
+                              attncl_feedback_layer_params *layer, struct layer_dropout *ret)
 {
-    ret->weights = attncl__dropout_next(next, 0);
-    ret->attn = attncl__dropout_next(next, 0);
-    ret->hidden = attncl__dropout_next(next, 0);
-    ret->ffn = attncl__dropout_next(next, 0);
+    ret->weights = attncl__next_dropout(next, 0);
+    ret->attn = attncl__next_dropout(next, 0);
+    ret->hidden = attncl__next_dropout(next, 0);
+    ret->ffn = attncl__next_dropout(next, 0);
     parts->attn.dropout = &ret->weights;
     layer->attn_dropout = &ret->attn;
     parts->ffn.dropout = &ret->hidden;
     layer->ffn_dropout = &ret->ffn;
 }
 
-attncl_value attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
-                              struct decode_at at, attncl_value *memory_ret)
+attncl_value attncl__add_feedback(struct build *b, const struct feedback_settings *s,
+                                  attncl_value x, struct decode_at at, attncl_value *memory_ret)
 {
     attncl_feedback_transformer_params params;
-    const size_t n = b->graph ? (size_t)s->n_layers : 1; // without a graph one stands for all
+    const size_t n = b->graph ? (size_t)s->n_layers : 1; // without a graph the layers share one
     attncl_feedback_layer_params *layers = attncl__alloc_array(n, sizeof *layers);
     struct feedback_parts *parts = attncl__alloc_array(n, sizeof *parts);
     struct layer_dropout *dropped = attncl__alloc_array(n, sizeof *dropped);
@@ -204,9 +203,9 @@ attncl_value attncl__feedback(struct build *b, const struct feedback_settings *s
         attncl__build_fail(b, FAIL(ATTNCL_ERR_NO_MEMORY, "%zu layers", n));
         goto done;
     }
-    transformer_params(&b->params, s, n, parts, layers, &params);
+    declare_params(&b->params, s, n, parts, layers, &params);
     for (size_t i = 0; i < n; ++i)
-        drop_layer(&b->dropout, &parts[i], &layers[i], &dropped[i]);
+        set_layer_dropout(&b->dropout, &parts[i], &layers[i], &dropped[i]);
     const struct cache_desc cache = {.limit = attncl__feedback_limit(s), .dtype = b->state_dtype};
     x = at.position.id || at.last.id
             ? attncl__feedback_transformer_decode(b->graph, &params, &cache, x, &at, memory_ret)

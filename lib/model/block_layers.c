@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The keys and parameters of layers.
+// Keys and parameters of layers.
 
 #include <inttypes.h>
 
@@ -32,7 +32,7 @@ struct norm_params attncl__norm_optional(struct params *p, const char *name, int
     return norm;
 }
 
-attncl_value attncl__norm(struct build *b, struct norm_params norm, double eps, attncl_value x)
+attncl_value attncl__add_norm(struct build *b, struct norm_params norm, double eps, attncl_value x)
 {
     if (norm.kind == NORM_LAYER)
         return attncl__layer_normalise(b->graph, norm.name, x, norm.weight, norm.bias, eps);
@@ -112,7 +112,6 @@ const struct key attncl__aft_conv_keys[] = {
     {0},
 };
 
-// [out, width] and, with a bias, [out]
 void attncl__aft_params(struct params *p, const struct aft_settings *s, attncl_aft_params *ret)
 {
     const int64_t width = s->d_model, n = s->seq_len;
@@ -175,7 +174,7 @@ static const struct choice rope_scalings[] = {{"none", ATTNCL_ROTARY_UNSCALED},
 #define YARN          WHEN("rope_scaling", "yarn")
 #define LONGER        UNLESS("rope_scaling", "none")
 
-// Keys as transformers call them, with rope_ before each.
+// The names in transformers, prefixed with rope_.
 static const struct key rotary_keys[] = {
     {"rope_theta", KEY_NUMBER, ROTARY(theta), .min = 1.000001, OR(10000)},
     {"rope_pairs", KEY_WORD, ROTARY(pairs), .choices = rope_pairs, OR_WORD("halves")},
@@ -233,8 +232,8 @@ void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_m
     }
 }
 
-// One table for all layers of a graph that turn alike; the null value where none turns.
-static attncl_value rotary_table(struct build *b, const struct mha_settings *s, int64_t n)
+// The table shared by all layers of a graph with these rotations; null without rotations.
+static attncl_value get_rotary_table(struct build *b, const struct mha_settings *s, int64_t n)
 {
     attncl_value *const table = &b->rotary[s->is_local];
     attncl_rotary_desc desc = s->rotary;
@@ -253,7 +252,7 @@ attncl_attention_desc attncl__mha_desc(struct build *b, const struct mha_setting
     desc.scale = (float)s->scale;
     desc.softcap = (float)s->softcap;
     desc.window = s->window;
-    desc.rotary = rotary_table(b, s, n);
+    desc.rotary = get_rotary_table(b, s, n);
     desc.rotary_pairs = s->rotary.pairs;
     if (s->alibi)
         desc.slopes = attncl_alibi_slopes(b->graph, s->heads, s->alibi_max);
@@ -273,7 +272,7 @@ void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_s
 }
 
 const struct key attncl__sgu_keys[] = {
-    // The gating unit halves it.
+    // Even, as the gating unit halves it.
     {"d_z", KEY_INT, AT(sgu_settings, d_z), .min = 2, .parity = PARITY_EVEN},
     {"seq_len", KEY_INT, AT(sgu_settings, seq_len), .min = 1},
     NORM_EPS_KEY(AT(sgu_settings, norm_eps)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The settings and parameters of layers; those of an optimiser.
+// Settings and parameters of layers, and of an optimiser.
 #ifndef ATTNCL_MODEL_BLOCK_LAYERS_H
 #define ATTNCL_MODEL_BLOCK_LAYERS_H
 
@@ -13,9 +13,9 @@
 
 // -- block_layers.c
 
-// A layer norm under a name: its parameters and what it adds to a graph.
+// A layer norm with a name.
 
-// The row of key layer_norm_eps: that of all norms of a model, but for an encoder's final_norm_eps.
+// The row of key layer_norm_eps, for all norms of a model except an encoder's final norm.
 #define NORM_EPS_KEY(at)                                                                           \
     {                                                                                              \
         "layer_norm_eps", KEY_NUMBER, (at), .min = 1e-30, OR(1e-5)                                 \
@@ -29,10 +29,10 @@ struct norm_params {
 };
 struct norm_params attncl__norm_params(struct params *p, const char *name, enum norm_kind kind,
                                        int64_t width);
-// A norm that the file may lack, both null values then.
+// A norm that the file may lack; then both values are null.
 struct norm_params attncl__norm_optional(struct params *p, const char *name, int64_t width);
 
-attncl_value attncl__norm(struct build *b, struct norm_params norm, double eps, attncl_value x);
+attncl_value attncl__add_norm(struct build *b, struct norm_params norm, double eps, attncl_value x);
 
 // A feed-forward network.
 
@@ -71,15 +71,16 @@ struct mha_settings {
     bool qk_norm;                       // RMS norm of each head's queries and keys
     bool rope;                          // queries and keys are rotated by their positions
     attncl_rotary_desc rotary;
-    bool is_local;         // its rotations are those of layers within a window, another table
-    int64_t window;        // keys that a query sees, itself the last of them where causal; 0: all
-    double scale, softcap; // of the scores; 0: 1 / sqrt(head_dim), none
-    bool alibi;            // scores fall by distance times slopes
-    double alibi_max;      // the powers of two of slopes end at this
+    bool is_local;    // uses the rotation table of layers with a window
+    int64_t window;   // a query sees keys at distances below this; 0: all
+    double scale;     // of the scores; 0: 1 / sqrt(head_dim)
+    double softcap;   // of the scores; 0: none
+    bool alibi;       // adds slopes times distances to the scores
+    double alibi_max; // attncl_alibi_slopes()'s `max`
 };
 extern const struct key attncl__mha_keys[];
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret);
-// Scale, soft cap, window, slopes and rotations of positions below n.
+// Scale, soft cap, window, slopes, and rotations for positions below n.
 attncl_attention_desc attncl__mha_desc(struct build *b, const struct mha_settings *s, int64_t n);
 
 // A spatial gating unit and a gMLP block.
@@ -96,35 +97,35 @@ struct gmlp_settings {
     double norm_eps;
 };
 extern const struct key attncl__gmlp_keys[];
-// ret->sgu becomes `gate`.
+// Sets ret->sgu to `gate`.
 void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl_sgu_params *gate,
                          attncl_gmlp_params *ret);
 
-// -- block_rnn.c: recurrent layers, and a state of each
+// -- block_rnn.c: recurrent layers
 
 struct rnn_settings {
     int64_t input, hidden, n_layers;
-    bool xavier;             // the weights of a new model
+    bool xavier;             // how a new model's weights are initialised
     bool bidirectional;      // every layer is two, the second reversed
-    attncl_activation plain; // of attncl_gru_params
+    attncl_activation plain; // as in attncl_gru_params
 };
 
-// Layers and a state of each; without a graph one stands for all.
+// n layers, each with a state.  Without a graph all layers share one.
 struct rnn {
     size_t n;
     attncl_gru_params *layers;
     attncl_value *states; // null values: zeros
     attncl_dropout_desc *dropped;
 };
-// False: the construction has failed, and there is nothing to free.
+// False: the build has failed, and there is nothing to free.
 bool attncl__rnn_create(struct build *b, int64_t n_layers, struct rnn *ret);
 void attncl__rnn_free(struct rnn *rnn);
 
 // Parameters named weight_ih_l0 and so on, weight_ih_l0_reverse of reversed layers.
 void attncl__rnn_params(struct params *p, const struct rnn_settings *s, struct rnn *rnn);
 
-// Gives every layer but the first dropout of what it reads, at the next places.
-void attncl__rnn_drop(struct rnn *rnn, attncl_dropout_desc *next);
+// Gives every layer but the first a dropout of its input.
+void attncl__rnn_set_dropout(struct rnn *rnn, attncl_dropout_desc *next);
 
 // The states as [L, B, H].
 attncl_value attncl__rnn_stack_states(attncl_graph *g, const struct rnn *rnn);
@@ -134,7 +135,7 @@ attncl_value attncl__rnn_stack_states(attncl_graph *g, const struct rnn *rnn);
 // An optimiser of any kind: adam, noam, adamw, sgd.
 enum optim_kind { OPTIM_ADAM, OPTIM_ADAMW, OPTIM_SGD, OPTIM_NOAM };
 struct optim_settings {
-    struct optim_values { // as they are read
+    struct optim_values { // as read from the configuration
         enum optim_kind kind;
         double learning_rate, betas[2], eps, weight_decay, momentum, dampening, warmup;
         bool optimized, decoupled, amsgrad, nesterov;
@@ -147,21 +148,20 @@ struct optim_settings {
 };
 extern const struct key attncl__optim_keys[];
 
-// What a step keeps of each parameter, by the names that PyTorch gives it, "exp_avg" and so on;
-// returns how many.
+// The names of an optimiser's states per parameter, as in PyTorch ("exp_avg"); returns their number.
 enum { OPTIM_MAX_STATES = 3 };
 size_t attncl__optim_states(const struct optim_settings *s,
                             const char *names_ret[OPTIM_MAX_STATES]);
 
-// What all parameters of a step share.  learning_rate: F32 []; null: as configured.
+// The rates that a step's parameters share.  learning_rate: F32 []; null: as configured.
 attncl_value attncl__optim_rates(attncl_graph *g, const struct optim_settings *s,
                                  attncl_value learning_rate, attncl_value step);
 
-// The values of a parameter after a step; `states` in the order of attncl__optim_states(), null behind
-// the last.  SGD's may be null before the first step.
+// Replaces a parameter and its states by their values after a step.  `states` are in the order of
+// attncl__optim_states(), then null; SGD's may be null before the first step.
 void attncl__optim_step(attncl_graph *g, const struct optim_settings *s, attncl_value rates,
                         attncl_value grad, attncl_value *param, attncl_value *states);
-// The same step in place.
+// A step in place.
 void attncl__optim_update(attncl_graph *g, const struct optim_settings *s, attncl_value rates,
                           attncl_value grad, attncl_value param, const attncl_value *states);
 

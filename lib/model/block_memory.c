@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
-// Attention to the memory of an encoder, a position at a time: keys and values are projected once, into state
-// "memory_keys" and "memory_values" of each layer, which the graphs of an encoder and of a step share.
+// Attention to an encoder's memory, for decode steps: the encoder's graph projects keys and values once,
+// into the states "memory_keys" and "memory_values" of each layer, which the step's graph shares.
 
 #include "model/block_models.h"
 
-static void memory_states(attncl_graph *g, const int64_t dim[3], attncl_value *keys_ret,
-                          attncl_value *values_ret)
+static void declare_states(attncl_graph *g, const int64_t dim[3], attncl_value *keys_ret,
+                           attncl_value *values_ret)
 {
     *keys_ret = attncl_graph_state(g, "memory_keys", ATTNCL_F32, 3, dim);
     *values_ret = attncl_graph_state(g, "memory_values", ATTNCL_F32, 3, dim);
 }
 
-static void store(struct build *b, const struct mha_settings *s, attncl_value memory)
+static void store_layer(struct build *b, const struct mha_settings *s, attncl_value memory)
 {
     const attncl_value none = ATTNCL_NONE_VALUE;
     attncl_graph *g = b->graph;
@@ -20,7 +20,7 @@ static void store(struct build *b, const struct mha_settings *s, attncl_value me
     attncl_value keys, values;
 
     attncl__mha_params(&b->params, s, &p);
-    memory_states(g, attncl_graph_shape(g, memory).dim, &keys, &values);
+    declare_states(g, attncl_graph_shape(g, memory).dim, &keys, &values);
     const attncl_value k = attncl__layer_project(g, "key", memory, p.key_weight, p.key_bias, none);
     const attncl_value v =
         attncl__layer_project(g, "value", memory, p.value_weight, p.value_bias, none);
@@ -33,7 +33,7 @@ void attncl__memory_store(struct build *b, const struct encoder_settings *s, att
     for (int64_t i = 0; i < s->n_layers && b->params.status == ATTNCL_OK; ++i) {
         attncl__params_enter(&b->params, "layers.%d", (int)i);
         attncl__params_enter(&b->params, "src_attn");
-        store(b, &s->block.mha, memory);
+        store_layer(b, &s->block.mha, memory);
         attncl__params_leave(&b->params);
         attncl__params_leave(&b->params);
     }
@@ -53,7 +53,7 @@ attncl_value attncl__memory_attention_step(struct build *b, const struct mha_set
     attncl_graph *g = b->graph;
     attncl_value keys, values;
 
-    memory_states(g, memory, &keys, &values);
+    declare_states(g, memory, &keys, &values);
     desc.layout = layout;
     const attncl_value q = attncl__layer_project(g, "query", z, params->query_weight,
                                                  params->query_bias, ATTNCL_NONE_VALUE);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The keys of an optimiser and of clipping; a step of an optimiser of any kind.
+// Keys of optimisers and of clipping; optimiser steps.
 
 #include "model/block_layers.h"
 

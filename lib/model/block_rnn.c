@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Recurrent layers: parameters named as PyTorch names them, states.
+// Recurrent layers: parameters with PyTorch's names, and states.
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "model/block_layers.h"
 
-// Layer k of names like "weight_ih_l0".
-static attncl_gru_params layer_params(struct params *p, const struct rnn_settings *s, int64_t k,
-                                      bool reversed)
+static attncl_gru_params declare_layer(struct params *p, const struct rnn_settings *s, int64_t k,
+                                       bool reversed)
 {
     const int64_t hidden = s->hidden, gates = s->plain ? hidden : 3 * hidden;
     const int64_t input = k == 0 ? s->input : s->bidirectional ? 2 * hidden : hidden;
@@ -32,13 +31,13 @@ static attncl_gru_params layer_params(struct params *p, const struct rnn_setting
     return layer;
 }
 
-// A missing layer ends the traversal, whatever number the configuration gives.
+// A failure, such as a missing layer, ends the traversal, however large n_layers is.
 void attncl__rnn_params(struct params *p, const struct rnn_settings *s, struct rnn *rnn)
 {
     const int64_t n_directions = s->bidirectional ? 2 : 1;
     for (int64_t i = 0; i < s->n_layers * n_directions && p->status == ATTNCL_OK; ++i)
         rnn->layers[(size_t)i % rnn->n] =
-            layer_params(p, s, i / n_directions, i % n_directions == 1);
+            declare_layer(p, s, i / n_directions, i % n_directions == 1);
 }
 
 void attncl__rnn_free(struct rnn *rnn)
@@ -62,10 +61,10 @@ bool attncl__rnn_create(struct build *b, int64_t n_layers, struct rnn *ret)
     return false;
 }
 
-void attncl__rnn_drop(struct rnn *rnn, attncl_dropout_desc *next)
+void attncl__rnn_set_dropout(struct rnn *rnn, attncl_dropout_desc *next)
 {
     for (size_t k = 1; k < rnn->n; ++k) {
-        rnn->dropped[k] = attncl__dropout_next(next, 0);
+        rnn->dropped[k] = attncl__next_dropout(next, 0);
         rnn->layers[k].dropout = &rnn->dropped[k];
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Tables of keys: what they read, refuse and write.
+// Reading, checking and completing configurations by tables of keys.
 
 #include "model/config.h"
 
@@ -14,7 +14,7 @@
 
 // -- values in the settings
 
-static void store(const struct key *key, double number, void *value)
+static void store_number(const struct key *key, double number, void *value)
 {
     if (key->type == KEY_INT)
         *(int64_t *)value = (int64_t)number;
@@ -26,7 +26,7 @@ static void store(const struct key *key, double number, void *value)
         *(int *)value = (int)number; // an enumeration
 }
 
-static double load(const struct key *key, const void *value)
+static double load_number(const struct key *key, const void *value)
 {
     return key->type == KEY_INT     ? (double)*(const int64_t *)value
            : key->type == KEY_PAIRS ? (double)((const struct json_pairs *)value)->list[0][1]
@@ -60,29 +60,29 @@ const char *attncl__key_text(const struct key *key, double number, char text[KEY
 
 // -- which keys apply
 
-// An object, its keys and the settings that they fill; without settings every key applies.
+// An object, its table of keys, and the settings being filled; without settings every key applies.
 struct reader {
     const struct key *table;
     const struct json *object;
     const char *settings;
 };
 
-static bool applies(const struct reader *r, const struct key *key)
+static bool key_applies(const struct reader *r, const struct key *key)
 {
     return !key->when.key || !r->settings ||
            attncl__config_holds(r->table, r->settings, &key->when);
 }
 
-// The first key of that name that applies, and its value in the settings.
+// The first applicable key with the name, and the address of its value in the settings.
 static const struct key *find_key(const struct reader *r, const struct key *table,
                                   const char *settings, const char *name, const char **value_ret)
 {
     for (const struct key *key = table; key->type; ++key) {
         const char *value = settings ? settings + key->at : NULL;
         const struct key *found = NULL;
-        if (key->name && strcmp(key->name, name) == 0 && applies(r, key))
+        if (key->name && strcmp(key->name, name) == 0 && key_applies(r, key))
             found = key, *value_ret = value;
-        else if (key->type == KEY_TABLE && applies(r, key))
+        else if (key->type == KEY_TABLE && key_applies(r, key))
             found = find_key(r, key->inner, value, name, value_ret);
         if (found)
             return found;
@@ -104,7 +104,8 @@ bool attncl__config_holds(const struct key *table, const void *settings,
     char text[KEY_TEXT_BYTES];
     const struct key *key;
     const void *value = attncl__config_value(table, settings, when->key, &key);
-    return value && attncl__condition_holds(when, attncl__key_text(key, load(key, value), text));
+    return value &&
+           attncl__condition_holds(when, attncl__key_text(key, load_number(key, value), text));
 }
 
 const void *attncl__config_value(const struct key *table, const void *settings, const char *name,
@@ -160,7 +161,7 @@ static attncl_status read_ints(const struct key *key, const struct json *object,
     return ATTNCL_OK;
 }
 
-static attncl_status choose(const struct key *key, const char *word, int *value)
+static attncl_status read_choice(const struct key *key, const char *word, int *value)
 {
     struct suggestion s = {.word = word};
     for (const struct choice *choice = key->choices; choice->word; ++choice) {
@@ -182,7 +183,7 @@ static attncl_status read_object(const struct key *key, const struct json *objec
                                   key->name);
 }
 
-// `value` holds the default, and keeps it where the key is absent; that is allowed with `present`.
+// `value` holds the default and keeps it if the key is absent, which is an error if `present` is NULL.
 static attncl_status read_value(const struct key *key, const struct json *object, bool *present,
                                 void *value)
 {
@@ -200,11 +201,11 @@ static attncl_status read_value(const struct key *key, const struct json *object
     case KEY_PRESENCE:
         TRY(attncl__json_bool(object, key->name, present, &is_there));
         if (*present)
-            store(key, is_there ? PRESENT_ALWAYS : PRESENT_NEVER, value);
+            store_number(key, is_there ? PRESENT_ALWAYS : PRESENT_NEVER, value);
         return ATTNCL_OK;
     case KEY_WORD:
         TRY(attncl__json_text(object, key->name, present, &word));
-        return word ? choose(key, word, value) : ATTNCL_OK;
+        return word ? read_choice(key, word, value) : ATTNCL_OK;
     case KEY_INTS:
         return read_ints(key, object, value);
     case KEY_FLAGS:
@@ -218,12 +219,12 @@ static attncl_status read_value(const struct key *key, const struct json *object
     }
 }
 
-static double default_of(const struct reader *r, const struct key *key, const char *settings)
+static double get_default(const struct reader *r, const struct key *key, const char *settings)
 {
     const struct key *other = key;
     const void *value =
         key->same_as ? attncl__config_value(r->table, r->settings, key->same_as, &other) : NULL;
-    return value ? load(other, value) : key->derive ? key->derive(settings) : key->otherwise;
+    return value ? load_number(other, value) : key->derive ? key->derive(settings) : key->otherwise;
 }
 
 static attncl_status read_key(const struct reader *r, const struct key *key, char *settings)
@@ -235,7 +236,7 @@ static attncl_status read_key(const struct reader *r, const struct key *key, cha
     if (key->type == KEY_NUMBERS)
         memcpy(value, key->numbers, sizeof key->numbers);
     else if (!key->name || (key->optional && !key->is_preset && key->type != KEY_FLAGS))
-        store(key, default_of(r, key, settings), value);
+        store_number(key, get_default(r, key, settings), value);
     return key->name ? read_value(key, r->object, key->optional ? &present : NULL, value)
                      : ATTNCL_OK;
 }
@@ -243,7 +244,7 @@ static attncl_status read_key(const struct reader *r, const struct key *key, cha
 static attncl_status read_table(const struct reader *r, const struct key *table, char *settings)
 {
     for (const struct key *key = table; key->type; ++key) {
-        if (!applies(r, key))
+        if (!key_applies(r, key))
             continue;
         if (key->type == KEY_TABLE)
             TRY(read_table(r, key->inner, settings + key->at));
@@ -262,14 +263,14 @@ attncl_status attncl__config_read(const struct key *table, const struct json *ob
     return read_table(&reader, table, settings);
 }
 
-// -- keys that are not known
+// -- unknown keys
 
-static void suggest(const struct reader *r, const struct key *table, struct suggestion *s)
+static void suggest_keys(const struct reader *r, const struct key *table, struct suggestion *s)
 {
     const char *value;
     for (const struct key *key = table; key->type; ++key) {
-        if (key->type == KEY_TABLE && applies(r, key))
-            suggest(r, key->inner, s);
+        if (key->type == KEY_TABLE && key_applies(r, key))
+            suggest_keys(r, key->inner, s);
         else if (key->name && find_key(r, r->table, r->settings, key->name, &value) == key)
             attncl__suggestion_add(s, key->name);
     }
@@ -286,13 +287,13 @@ attncl_status attncl__config_check_keys(const struct key *table, const struct js
         const struct key *key = find_key(&r, table, settings, name, &value);
         if (!key) {
             struct suggestion s = {.word = name};
-            suggest(&r, table, &s);
+            suggest_keys(&r, table, &s);
             return FAIL(ATTNCL_ERR_FORMAT, "key %.100s is not known%s", name,
                         attncl__suggestion_text(&s, "keys"));
         }
         if (key->type != KEY_OBJECT ||
             attncl__json_object(object, name, &present, &inner) != ATTNCL_OK)
-            continue; // a value of another type is what reading it refuses
+            continue; // reading refuses a value of another type
         TRY(attncl__prefix_failure(attncl__config_check_keys(key->inner, inner, value), "%s",
                                    name));
     }
@@ -321,20 +322,20 @@ static attncl_status write_value(const struct key *key, double number, struct js
     return status;
 }
 
-static attncl_status fill(const struct reader *r, const struct key *table, const char *settings,
-                          struct json *object)
+static attncl_status fill_defaults(const struct reader *r, const struct key *table,
+                                   const char *settings, struct json *object)
 {
     for (const struct key *key = table; key->type; ++key) {
-        if (!applies(r, key))
+        if (!key_applies(r, key))
             continue;
         if (key->type == KEY_TABLE) {
-            TRY(fill(r, key->inner, settings + key->at, object));
+            TRY(fill_defaults(r, key->inner, settings + key->at, object));
         } else if (key->type == KEY_OBJECT) {
             struct json *inner;
             TRY(attncl__json_inner(object, key->name, &inner));
             TRY(attncl__config_fill(key->inner, inner, settings + key->at));
         } else if (key->name && key->optional && !attncl__json_has(object, key->name)) {
-            TRY(write_value(key, load(key, settings + key->at), object));
+            TRY(write_value(key, load_number(key, settings + key->at), object));
         }
     }
     return ATTNCL_OK;
@@ -344,5 +345,5 @@ attncl_status attncl__config_fill(const struct key *table, struct json *object,
                                   const void *settings)
 {
     const struct reader reader = {table, object, settings};
-    return fill(&reader, table, settings, object);
+    return fill_defaults(&reader, table, settings, object);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Configurations, declared: a table names every key with its type, range, default and condition, and
-// where its value goes in the settings that the table fills.  Reading, the refusal of other keys,
-// defaults and descriptions follow from the table, and from nothing else.
+// Configurations as tables of keys.  A row has a key's name, type, range, default, condition, and the
+// offset of its value in the settings.  Reading, refusing unknown keys, defaults and descriptions all
+// follow from the table.
 //
 //     static const struct key keys[] = {{"d_model", KEY_INT, AT(settings, d_model), .min = 1},
 //                                       {"bias", KEY_BOOL, AT(settings, bias), OR(true)},
@@ -26,11 +26,11 @@ enum key_type {
     KEY_PAIRS,    // struct json_pairs
     KEY_NUMBERS,  // double [2]
     KEY_OBJECT,   // an object with the keys of `inner`
-    KEY_TABLE,    // no key: those of `inner`, beside the table's own
-    KEY_CHECK,    // no key: a check of what was read until here
+    KEY_TABLE,    // not a key: includes the rows of `inner`
+    KEY_CHECK,    // not a key: calls `check` on the settings read so far
 };
 
-// Whether a model has a part.
+// Whether a model has an optional part.
 enum presence { PRESENT_NEVER, PRESENT_ALWAYS, PRESENT_IF_IN_FILE };
 
 struct int_list {
@@ -44,8 +44,8 @@ struct choice {
     int value;
 };
 
-// "The key is one of the words", or is none of them; those of a boolean are "true" and "false", those of
-// an integer its digits.  The key is one above it, of the same object.
+// "The key is one of the words", or none of them.  A boolean's words are "true" and "false", an
+// integer's its digits.  The key is an earlier one of the same object.
 enum { CONDITION_MAX_WORDS = 6 };
 struct condition {
     const char *key; // NULL: always
@@ -58,23 +58,23 @@ struct condition {
 #define OFF(...)          UNLESS("layer", __VA_ARGS__)
 
 struct key {
-    const char *name; // NULL: no key but a setting, which becomes `otherwise`
+    const char *name; // NULL: not a key but a constant setting, `otherwise`
     enum key_type type;
-    size_t at;       // where the value goes in the settings
+    size_t at;       // offset of the value in the settings
     double min, max; // of numbers; max 0: INT32_MAX for integers, none for others
-    double below;    // the number is less than this; 0: none
+    double below;    // the number is less than this; 0: no bound
     enum { PARITY_ANY, PARITY_EVEN, PARITY_ODD } parity; // of an integer
-    // The default: a number, a word, two numbers, another key's value, what a function makes of the keys above, or what
-    // the settings hold.
-    bool optional, is_preset;
-    double otherwise;
-    const char *word;
-    double numbers[2];
-    const char *same_as;
-    double (*derive)(const void *settings);
+    bool optional;
+    // The default is one of these.
+    bool is_preset;                         // the value already in the settings
+    double otherwise;                       // a number
+    const char *word;                       // a word
+    double numbers[2];                      // two numbers
+    const char *same_as;                    // another key's value
+    double (*derive)(const void *settings); // computed from earlier keys
     const struct choice *choices;
     bool any_case;   // of the words
-    bool only_given; // another name of a key: where it is not given, no default is written for it
+    bool only_given; // a key's alternative name: if absent, no default is written
     const struct key *inner;
     attncl_status (*check)(void *settings);
     struct condition when; // rows of one name exclude each other, each with its default
@@ -103,35 +103,33 @@ struct key {
     }
 
 enum {
-    CONFIG_MAX_STEPS = 2048,                // of a graph that has nodes for each
-    CONFIG_MAX_TOKENS = 16384,              // to be drawn, each a run
-    CONFIG_MAX_TABLE_BYTES = 256 * 1048576, // of what is computed, and in no file
+    CONFIG_MAX_STEPS = 2048,                // of a graph with nodes for each step
+    CONFIG_MAX_TOKENS = 16384,              // to draw, one run each
+    CONFIG_MAX_TABLE_BYTES = 256 * 1048576, // of a computed table
 };
 
-// Reads the keys that apply.  Every failure is ERR_FORMAT and names the key.
+// Reads the applicable keys.  Every failure is ERR_FORMAT and names the key.
 attncl_status attncl__config_read(const struct key *table, const struct json *object,
                                   void *settings);
 
-// ERR_FORMAT for a key of the object, or of one inside it, that no configuration has, or with
-// `settings`, which were read from it, this one has not: the message names it, the nearest and all.
+// ERR_FORMAT for a key of the object, or of an inner one, that is not in the table or, with `settings`
+// read from the object, does not apply.  The message names it, the nearest key, and all keys.
 attncl_status attncl__config_check_keys(const struct key *table, const struct json *object,
                                         const void *settings);
 
-// Puts the default of each key that applies into `object`, from which `settings` were read, where it
-// lacks the key; objects inside that it lacks count as empty.  A part of a model that is there when
-// its file has it stays out.
+// Adds the defaults of missing applicable keys to `object`, from which `settings` were read; missing
+// inner objects count as empty.  Omits parts that a model has only if its file has them.
 attncl_status attncl__config_fill(const struct key *table, struct json *object,
                                   const void *settings);
 
-// The value of a key that applies, or of one of an object, "model.arch"; NULL: there is none.
+// The value of an applicable key, or of an inner object's: "model.arch".  NULL: none.
 const void *attncl__config_value(const struct key *table, const void *settings, const char *name,
                                  const struct key **key_ret);
 bool attncl__config_holds(const struct key *table, const void *settings,
                           const struct condition *when);
 
-// For descriptions.
 bool attncl__condition_holds(const struct condition *when, const char *word);
-// A number as the key's text; the first of the key's words that has it.
+// A number as the text of the key's value.
 enum { KEY_TEXT_BYTES = 64 };
 const char *attncl__key_text(const struct key *key, double number, char text[KEY_TEXT_BYTES]);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Decoding token by token: one compiled graph of a step serves every position, which it reads from
-// device memory.  Prompts at once: decoder_prefill.c; steps that draw
-// the next token: decoder_sample.c; texts longer than a window: decoder_crop.c; a position for each sequence:
-// decoder_slots.c.
+// Decoding token by token: one compiled step graph serves every position, which it reads from device
+// memory.  decoder_prefill.c takes prompts at once, decoder_sample.c draws the next tokens,
+// decoder_crop.c handles texts longer than a window, decoder_slots.c a position per sequence.
 
 #include <inttypes.h>
 #include <string.h>
@@ -50,12 +49,12 @@ done:
 
 static attncl_status check_lengths(const attncl_model *model, const attncl_decoder_options *o)
 {
-    const int64_t limit = attncl_model_decoder_limit(model), most = limit > 0 ? limit : INT32_MAX;
+    const int64_t limit = attncl_model_decoder_limit(model), max = limit > 0 ? limit : INT32_MAX;
 
-    REQUIRE(o->window >= 0 && o->window <= most, ATTNCL_ERR_ARGUMENT,
-            "window is %" PRId64 ", allowed are 0 to %" PRId64, o->window, most);
-    REQUIRE(o->slot_limit >= 0 && o->slot_limit <= most, ATTNCL_ERR_ARGUMENT,
-            "slot_limit is %" PRId64 ", allowed are 0 to %" PRId64, o->slot_limit, most);
+    REQUIRE(o->window >= 0 && o->window <= max, ATTNCL_ERR_ARGUMENT,
+            "window is %" PRId64 ", allowed are 0 to %" PRId64, o->window, max);
+    REQUIRE(o->slot_limit >= 0 && o->slot_limit <= max, ATTNCL_ERR_ARGUMENT,
+            "slot_limit is %" PRId64 ", allowed are 0 to %" PRId64, o->slot_limit, max);
     REQUIRE(o->window == 0 || o->slot_limit == 0, ATTNCL_ERR_ARGUMENT,
             "window is %" PRId64 " and slot_limit is %" PRId64 ": slots have no window", o->window,
             o->slot_limit);
@@ -143,7 +142,7 @@ attncl_graph *attncl_decoder_graph(attncl_decoder *decoder)
 
 static attncl_status check_capacity(const attncl_decoder *decoder, int64_t n)
 {
-    const int64_t most = attncl_decoder_limit(decoder), limit = most > 0 ? most : INT32_MAX;
+    const int64_t max = attncl_decoder_limit(decoder), limit = max > 0 ? max : INT32_MAX;
     REQUIRE(n <= limit - decoder->position, ATTNCL_ERR_STATE,
             "the decoder has taken %" PRId64 " tokens, the model takes at most %" PRId64
             ", not %" PRId64 " more",
@@ -151,7 +150,7 @@ static attncl_status check_capacity(const attncl_decoder *decoder, int64_t n)
     return ATTNCL_OK;
 }
 
-// How many of n tokens more are in the window.
+// How many of n more tokens fit the window.
 static int64_t count_inside(const attncl_decoder *d, int64_t n)
 {
     if (d->window == 0 || n <= d->window - d->position)
@@ -175,7 +174,7 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
     decoder->step[0] = (int32_t)decoder->position;
     memcpy(decoder->step + 1, tokens, bytes);
     TRY(attncl__decoder_step_run(decoder, bytes + sizeof *tokens, logits));
-    attncl__decoder_crop_taken(decoder, 1, tokens);
+    attncl__decoder_crop_keep_tokens(decoder, 1, tokens);
     ++decoder->position;
     return ATTNCL_OK;
 }
@@ -196,7 +195,7 @@ attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const i
         return attncl__decoder_crop_take(decoder, n, tokens, logits);
     TRY(attncl__decoder_prefill_take(decoder, 0, n, tokens, logits, &taken));
     if (taken) {
-        attncl__decoder_crop_taken(decoder, n, tokens);
+        attncl__decoder_crop_keep_tokens(decoder, n, tokens);
         decoder->position += n;
     }
     for (int64_t i = 0; i < n && !taken; ++i)
@@ -204,8 +203,8 @@ attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const i
     return ATTNCL_OK;
 }
 
-static attncl_status sample(attncl_decoder *d, int64_t n, const int32_t *tokens,
-                            const attncl_sampling *sampling, int32_t *tokens_ret)
+static attncl_status sample_tokens(attncl_decoder *d, int64_t n, const int32_t *tokens,
+                                   const attncl_sampling *sampling, int32_t *tokens_ret)
 {
     const int64_t inside = count_inside(d, n), position = d->position;
     const int32_t *next = inside > 0 ? tokens_ret + (inside - 1) * d->batch : tokens;
@@ -216,17 +215,17 @@ static attncl_status sample(attncl_decoder *d, int64_t n, const int32_t *tokens,
     }
     if (inside > 0) {
         TRY(attncl__decoder_sample_take(d, inside, tokens, sampling, tokens_ret));
-        attncl__decoder_crop_drawn(d, inside, tokens, tokens_ret);
+        attncl__decoder_crop_keep_drawn(d, inside, tokens, tokens_ret);
     }
     if (inside == n)
         return ATTNCL_OK;
     int32_t *rest = tokens_ret + inside * d->batch;
     const attncl_status status = attncl__decoder_crop_sample(d, n - inside, next, sampling, rest);
     if (status == ATTNCL_OK)
-        attncl__decoder_crop_drawn(d, n - inside, next, rest);
+        attncl__decoder_crop_keep_drawn(d, n - inside, next, rest);
     if (status == ATTNCL_OK || inside == 0)
         return status;
-    d->position = position; // what the first steps have taken is not taken back
+    d->position = position; // but the first steps' changes of the state stay
     return attncl__graph_mark_run_failed(d->graph, status);
 }
 
@@ -241,5 +240,5 @@ attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t n, const in
     TRY(check_capacity(decoder, n));
     TRY(attncl__graph_check_state_defined(decoder->graph));
     TRY(attncl__check_tokens(decoder->vocabulary, decoder->batch, tokens));
-    return sample(decoder, n, tokens, sampling, tokens_ret);
+    return sample_tokens(decoder, n, tokens, sampling, tokens_ret);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A text that is longer than the decoder's window: the last `window` tokens are computed as the first ones, for
-// each token anew, since every position has moved.  The graph draws the next token and moves its window on, so
-// that several runs need one wait; the host keeps the tokens, which the states of steps are no longer read for.
+// Texts longer than the decoder's window: each token recomputes the last `window` tokens at positions
+// from 0 on, since every position has moved.  The graph draws the next token and advances its window, so
+// that several runs need only one wait.  The host keeps the tokens; the steps' states are unused.
 
 #include <inttypes.h>
 #include <string.h>
@@ -24,7 +24,7 @@ attncl_status attncl__decoder_crop_init(attncl_decoder *d, int64_t window)
     return ATTNCL_OK;
 }
 
-void attncl__decoder_crop_taken(attncl_decoder *d, int64_t n, const int32_t *tokens)
+void attncl__decoder_crop_keep_tokens(attncl_decoder *d, int64_t n, const int32_t *tokens)
 {
     const size_t row = (size_t)d->batch * sizeof *tokens;
 
@@ -33,12 +33,12 @@ void attncl__decoder_crop_taken(attncl_decoder *d, int64_t n, const int32_t *tok
         memcpy(d->text + (d->position + i) % d->window * d->batch, tokens + i * d->batch, row);
 }
 
-void attncl__decoder_crop_drawn(attncl_decoder *d, int64_t n, const int32_t *tokens,
-                                const int32_t *drawn)
+void attncl__decoder_crop_keep_drawn(attncl_decoder *d, int64_t n, const int32_t *tokens,
+                                     const int32_t *drawn)
 {
-    attncl__decoder_crop_taken(d, 1, tokens);
+    attncl__decoder_crop_keep_tokens(d, 1, tokens);
     d->position += 1;
-    attncl__decoder_crop_taken(d, n - 1, drawn);
+    attncl__decoder_crop_keep_tokens(d, n - 1, drawn);
     d->position += n - 1;
 }
 
@@ -47,13 +47,13 @@ attncl_status attncl__decoder_crop_open(attncl_decoder *d)
     return d->cropped ? ATTNCL_OK : attncl__decoder_open(d, DECODE_CROPPED, d->window, &d->cropped);
 }
 
-// The last tokens of the text with `n` more, the oldest first.
-static void crop(attncl_decoder *d, int64_t n, const int32_t *tokens)
+// Copies the last `window` tokens of the text and n more tokens, the oldest first.
+static void copy_window(attncl_decoder *d, int64_t n, const int32_t *tokens)
 {
     const size_t row = (size_t)d->batch * sizeof *tokens;
 
     for (int64_t i = 0; i < d->window; ++i) {
-        const int64_t at = n - d->window + i; // among the new ones
+        const int64_t at = n - d->window + i; // index in `tokens`; negative: in the text
         memcpy(d->cropped_text + i * d->batch,
                at >= 0 ? tokens + at * d->batch
                        : d->text + (d->position + at) % d->window * d->batch,
@@ -85,10 +85,10 @@ attncl_status attncl__decoder_crop_take(attncl_decoder *d, int64_t n, const int3
 {
     if (logits) {
         TRY(attncl__decoder_crop_open(d));
-        crop(d, n, tokens);
+        copy_window(d, n, tokens);
         TRY(read_scores(d, tokens + (n - 1) * d->batch, logits));
     }
-    attncl__decoder_crop_taken(d, n, tokens);
+    attncl__decoder_crop_keep_tokens(d, n, tokens);
     d->position += n;
     return ATTNCL_OK;
 }
@@ -97,7 +97,7 @@ attncl_status attncl__decoder_crop_sample(attncl_decoder *d, int64_t n, const in
                                           const attncl_sampling *sampling, int32_t *tokens_ret)
 {
     TRY(attncl__decoder_crop_open(d));
-    crop(d, 1, tokens);
+    copy_window(d, 1, tokens);
     TRY(attncl__decoder_draw_begin(d, d->cropped, tokens, sampling));
     TRY(write_window(d));
     return attncl__decoder_draw(d, d->cropped, n, tokens_ret);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Steps that draw the next token on the device: their graph shares the state of the step's graph, and has what the next
-// step takes as state of its own.
+// Steps that draw the next token on the device.  Their graph shares the state of the step's graph, and
+// keeps the next step's position and tokens in its own state.
 
 #include <inttypes.h>
 #include <math.h>
@@ -21,8 +21,7 @@ static attncl_status check_sampling(const attncl_sampling *given, attncl_samplin
     return ATTNCL_OK;
 }
 
-// Up to SAMPLING_ROWS steps, from `position` on, and one wait.  What drawing has started is not taken back
-// where it fails.
+// Runs up to SAMPLING_ROWS steps from `position` on, with one wait.  Does not undo them on failure.
 static attncl_status draw_rows(attncl_decoder *d, attncl_graph *graph, int64_t position, int64_t n,
                                int32_t *tokens_ret)
 {
@@ -37,7 +36,7 @@ static attncl_status draw_rows(attncl_decoder *d, attncl_graph *graph, int64_t p
     return ATTNCL_OK;
 }
 
-// ERR_STATE where a token is -1; all after it are then, too.
+// ERR_STATE if a token is -1; sets all later tokens of its sequence to -1.
 static attncl_status check_drawn(const attncl_decoder *d, int64_t n, int32_t *tokens)
 {
     int64_t first = -1;
@@ -56,7 +55,8 @@ static attncl_status check_drawn(const attncl_decoder *d, int64_t n, int32_t *to
     return ATTNCL_OK;
 }
 
-static attncl_status draw(attncl_decoder *d, attncl_graph *graph, int64_t n, int32_t *tokens_ret)
+static attncl_status draw_tokens(attncl_decoder *d, attncl_graph *graph, int64_t n,
+                                 int32_t *tokens_ret)
 {
     memset(tokens_ret, 0xff, (size_t)(n * d->batch) * sizeof *tokens_ret); // -1
     for (int64_t i = 0; i < n; i += SAMPLING_ROWS) {
@@ -91,11 +91,10 @@ attncl_status attncl__decoder_draw_begin(attncl_decoder *decoder, attncl_graph *
 attncl_status attncl__decoder_draw(attncl_decoder *decoder, attncl_graph *graph, int64_t n,
                                    int32_t *tokens_ret)
 {
-    const attncl_status status = draw(decoder, graph, n, tokens_ret);
+    const attncl_status status = draw_tokens(decoder, graph, n, tokens_ret);
 
     if (status != ATTNCL_OK)
-        return attncl__graph_mark_run_failed(decoder->graph,
-                                             status); // the runs cannot be taken back
+        return attncl__graph_mark_run_failed(decoder->graph, status); // the runs cannot be undone
     return ATTNCL_OK;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Slots: a position for each sequence of a decoder, as input of the step's graph.  Idle slots have a negative one there.  A
-// prompt's graph has the state of one sequence, to which a slot's rows are copied, and back.
+// Slots: each sequence of a decoder has its own position, an input of the step's graph that is negative
+// for idle slots.  A prompt's graph has the state of one sequence, to and from which a slot's rows are
+// copied.
 
 #include <inttypes.h>
 #include <string.h>
@@ -81,7 +82,7 @@ attncl_status attncl__decoder_slots_step(attncl_decoder *d, const int32_t *token
     return ATTNCL_OK;
 }
 
-// A token at a time, all other slots idle.
+// Takes tokens one by one, with all other slots idle.
 static attncl_status take_steps(attncl_decoder *d, int64_t slot, int64_t n, const int32_t *tokens,
                                 float *logits)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Descriptions: the parameters that build() names, the keys, inputs and outputs that are declared.
+// Descriptions of architectures and model files: keys, parameters, inputs and outputs.
 
 #include <inttypes.h>
 
@@ -9,7 +9,7 @@
 
 enum { MAX_SYMBOLS = 24 };
 
-// Extents as expressions in the integers of a configuration, 128 as "d_ffn/2".
+// Integers of a configuration, in terms of which extents are written: 128 as "d_ffn/2".
 struct symbols {
     struct symbol {
         const char *name; // of the configuration
@@ -21,14 +21,14 @@ struct symbols {
 struct attncl_description {
     attncl_model *model; // without a context: metadata, configuration and settings
     struct param_list params;
-    bool has_symbols; // else extents are numbers
+    bool has_symbols; // false: extents are numbers
     struct symbols symbols;
     struct entry_list entries;
 };
 
 // -- entries
 
-// Adds the entry with this shape, which is freed.
+// Adds the entry with this shape; frees the shape.
 static attncl_status add_shaped(attncl_description *d, attncl_entry *entry, struct strbuf *shape)
 {
     entry->shape = shape->data;
@@ -39,8 +39,9 @@ static attncl_status add_shaped(attncl_description *d, attncl_entry *entry, stru
     return status;
 }
 
-// -- symbols.  The forms that parameters' shapes have: k, k/2 (a gating unit), 2*k and 3*k (a GRU's directions and
-// gates), k*l, k/l (heads and their width), k + l (an attention decoder's input), k + 1 (a feedback transformer).
+// -- symbols.  Extents of parameters are k, k/2 (a gating unit), 2*k and 3*k (a GRU's directions and
+// gates), k*l, k/l (heads and their width), k + l (an attention decoder's input) or k + 1 (a feedback
+// transformer).
 
 static void add_symbol(struct symbols *symbols, const char *name, int64_t value)
 {
@@ -65,7 +66,7 @@ static void read_symbols(struct symbols *symbols, const struct json *config)
     }
 }
 
-static bool write_one(const struct symbols *symbols, int64_t value, struct strbuf *text)
+static bool write_single(const struct symbols *symbols, int64_t value, struct strbuf *text)
 {
     static const struct {
         int64_t times, over;
@@ -83,7 +84,7 @@ static bool write_one(const struct symbols *symbols, int64_t value, struct strbu
     return false;
 }
 
-static bool write_two(const struct symbols *symbols, int64_t value, struct strbuf *text)
+static bool write_pair(const struct symbols *symbols, int64_t value, struct strbuf *text)
 {
     static const char forms[] = "*/+";
     for (int form = 0; form < 3; ++form) {
@@ -106,7 +107,7 @@ static bool write_two(const struct symbols *symbols, int64_t value, struct strbu
 static void write_extent(const struct symbols *symbols, int64_t value, struct strbuf *text)
 {
     if (value > 1) {
-        if (write_one(symbols, value, text) || write_two(symbols, value, text))
+        if (write_single(symbols, value, text) || write_pair(symbols, value, text))
             return;
         for (size_t i = 0; i < symbols->n; ++i) {
             if (symbols->list[i].value + 1 == value) {
@@ -188,7 +189,7 @@ static attncl_status add_ports(attncl_description *d, attncl_entry_kind kind,
 
 // -- the description
 
-static attncl_status fill(attncl_description *d, const attncl_safetensors *file)
+static attncl_status fill_description(attncl_description *d, const attncl_safetensors *file)
 {
     TRY(attncl__model_configure(d->model));
     if (d->has_symbols)
@@ -205,9 +206,10 @@ static attncl_status fill(attncl_description *d, const attncl_safetensors *file)
     return ATTNCL_OK;
 }
 
-// Of a file, or else of an architecture and a configuration.
-static attncl_status create(const attncl_safetensors *file, const char *arch, const char *config,
-                            bool symbols, attncl_description **description_ret)
+// Describes a file or, if it is NULL, an architecture with a configuration.
+static attncl_status create_description(const attncl_safetensors *file, const char *arch,
+                                        const char *config, bool symbols,
+                                        attncl_description **description_ret)
 {
     attncl_status status = ATTNCL_OK;
     attncl_description *d = attncl__alloc_zero(sizeof *d);
@@ -218,7 +220,7 @@ static attncl_status create(const attncl_safetensors *file, const char *arch, co
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "description"));
     TRY_DONE(file ? attncl__model_copy_metadata(d->model, file)
                   : attncl__model_set_metadata(d->model, arch, config));
-    TRY_DONE(fill(d, file));
+    TRY_DONE(fill_description(d, file));
     *description_ret = d;
     d = NULL; // ownership has passed to the caller
 done:
@@ -232,14 +234,15 @@ attncl_status attncl_description_create(const char *arch, const char *config, in
     const struct arch_class *found;
     REQUIRE(arch && description_ret, ATTNCL_ERR_ARGUMENT, "arch or description_ret is NULL");
     TRY(attncl__arch_find(arch, &found));
-    return create(NULL, arch, config ? config : found->example, symbols != 0, description_ret);
+    return create_description(NULL, arch, config ? config : found->example, symbols != 0,
+                              description_ret);
 }
 
 attncl_status attncl_description_create_for(const attncl_safetensors *file,
                                             attncl_description **description_ret)
 {
     REQUIRE(file && description_ret, ATTNCL_ERR_ARGUMENT, "file or description_ret is NULL");
-    return create(file, NULL, NULL, false, description_ret);
+    return create_description(file, NULL, NULL, false, description_ret);
 }
 
 void attncl_description_destroy(attncl_description *description)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Descriptions: an entry; the keys of an architecture's configuration, from its table.  Rows of one name are one
-// key, read where one of them is.
+// Descriptions: entries, and the keys of an architecture's configuration.  Rows of the table with the
+// same name are one key.
 
 #include <assert.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "model/model.h"
 
 enum { N_TEXTS = 5 };
-static const char **own_text(attncl_entry *entry, int i)
+static const char **get_text(attncl_entry *entry, int i)
 {
     const char **const texts[N_TEXTS] = {&entry->name, &entry->shape, &entry->standard,
                                          &entry->choices, &entry->condition};
@@ -25,7 +25,7 @@ attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *
     *added = *entry;
     added->struct_size = sizeof *added;
     for (int i = 0; i < N_TEXTS; ++i) {
-        const char **text = own_text(added, i), *given = *text;
+        const char **text = get_text(added, i), *given = *text;
         *text = given ? attncl__copy_text(given) : NULL;
         complete &= !given || *text;
     }
@@ -36,7 +36,7 @@ attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *
 void attncl__entries_free(struct entry_list *entries)
 {
     for (size_t i = 0; i < entries->n * N_TEXTS; ++i)
-        attncl__free((char *)*own_text(&entries->list[i / N_TEXTS], (int)(i % N_TEXTS)));
+        attncl__free((char *)*get_text(&entries->list[i / N_TEXTS], (int)(i % N_TEXTS)));
     attncl__free(entries->list);
 }
 
@@ -79,7 +79,7 @@ static bool is_same_key(const struct config_row *a, const struct config_row *b)
 
 // -- conditions
 
-// Whether some row of the key is read where `cause` is the word, as far as that decides.
+// Whether any row of the key may be read if key `cause` has the value `word`.
 static bool is_read(const struct key_rows *rows, const struct config_row *first, const char *cause,
                     const char *word)
 {
@@ -95,8 +95,7 @@ static bool is_read(const struct key_rows *rows, const struct config_row *first,
     return false;
 }
 
-// The values of a condition's key.  An integer has three: the condition's own and two that stand for all
-// others.
+// The values of a condition's key.  For an integer: the condition's own, and two dummies for all others.
 enum { MAX_WORDS = 16 };
 static size_t list_words(const struct key_rows *rows, const struct config_row *row,
                          const struct condition *when, const char *words[MAX_WORDS])
@@ -115,7 +114,7 @@ static size_t list_words(const struct key_rows *rows, const struct config_row *r
     return n;
 }
 
-// "layer is a, b", or "layer is not c" where those are more.
+// "layer is a, b", or "layer is not c" if that is shorter.
 static void add_condition(const struct key_rows *rows, const struct config_row *row,
                           const struct condition *when, struct strbuf *text)
 {
@@ -148,7 +147,7 @@ static bool is_among(const struct condition *const *list, int n, const char *key
 
 // -- defaults
 
-// NULL where it depends on other keys, or there is none.
+// NULL if there is no default or it depends on other keys.
 static const char *default_text(const struct key *key, char text[KEY_TEXT_BYTES])
 {
     if (!key->optional || key->same_as || key->derive || key->is_preset)
@@ -156,7 +155,7 @@ static const char *default_text(const struct key *key, char text[KEY_TEXT_BYTES]
     return key->word ? key->word : attncl__key_text(key, key->otherwise, text);
 }
 
-// The default of all rows that have one; NULL where they differ.
+// The default of the key's optional rows; NULL if they differ.
 static const char *common_default(const struct key_rows *rows, const struct config_row *first,
                                   bool *is_optional, char text[KEY_TEXT_BYTES])
 {

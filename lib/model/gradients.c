@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Gradients of a model: of a loss by its trained tensors, and those that inputs of a run ask for:
+// Gradients of a model: of a loss by its trained tensors, and those that inputs of a run request:
 //
-//     grad.NAME = d/dNAME of the sum over outputs o of sum(o * cotangent.o), an output without a cotangent counting 0
+//     grad.NAME = d/dNAME of the sum over outputs o with a cotangent of sum(o * cotangent.o)
 
 #include "model/model.h"
 
@@ -17,8 +17,8 @@
 #include "base/suggest.h"
 #include "graph/graph.h"
 
-// -- trained tensors.  A stack may have rows that no parameter of the file fills: they stay zero, because nothing trains
-// them.
+// -- trained tensors.  A stack may have rows that no parameter of the file fills.  They must stay zero,
+// so their gradient is zero.
 
 size_t attncl__trained_count(const struct param_table *t)
 {
@@ -36,7 +36,7 @@ const struct param *attncl__trained_at(const struct param_table *t, size_t i)
     return NULL;
 }
 
-// ERR_UNSUPPORTED when a parameter is in 8 or 4 bits.
+// ERR_UNSUPPORTED if a parameter has 8 or 4 bits.
 static attncl_status check_trained(const struct param_table *t)
 {
     for (size_t i = 0; i < t->n; ++i)
@@ -53,7 +53,7 @@ static attncl_value zero_rows(attncl_graph *g, attncl_shape like, int64_t n_rows
     return attncl__graph_zeros(g, like.rank, like.dim);
 }
 
-// Whether the pieces leave rows of the tensor to none.
+// Whether the tensor has rows outside all pieces.
 static bool has_filler(attncl_shape shape, const struct param_piece *pieces, size_t n)
 {
     int64_t n_rows = 0;
@@ -62,10 +62,10 @@ static bool has_filler(attncl_shape shape, const struct param_piece *pieces, siz
     return shape.rank > 0 && n_rows < shape.dim[0];
 }
 
-// The gradient with zeros in the rows that belong to none of the pieces, which are in order.
-static attncl_status without_filler(attncl_graph *g, attncl_shape shape,
-                                    const struct param_piece *pieces, size_t n_pieces,
-                                    attncl_value *gradient)
+// Zeros the gradient's rows outside all pieces, which are in order.
+static attncl_status zero_filler(attncl_graph *g, attncl_shape shape,
+                                 const struct param_piece *pieces, size_t n_pieces,
+                                 attncl_value *gradient)
 {
     attncl_value *parts = attncl__alloc_array(2 * n_pieces + 1, sizeof *parts);
     int64_t next = 0;
@@ -106,7 +106,7 @@ attncl_status attncl__trained_gradient(const struct param_table *t, attncl_graph
             ++piece;
         const struct param_piece *pieces = t->pieces + first;
         if (!t->list[i].fixed && has_filler(t->list[i].shape, pieces, piece - first))
-            TRY(without_filler(g, t->list[i].shape, pieces, piece - first, &gradients[n]));
+            TRY(zero_filler(g, t->list[i].shape, pieces, piece - first, &gradients[n]));
         n += !t->list[i].fixed;
     }
     return ATTNCL_OK;
@@ -139,7 +139,7 @@ attncl_status attncl_model_gradient(attncl_model *model, attncl_graph *g, attncl
     return attncl__trained_gradient(&model->params, g, loss, values_ret, gradients_ret);
 }
 
-// -- gradients that inputs ask for
+// -- gradients that inputs request
 
 static const char prefix[] = "cotangent.";
 enum { PREFIX_LENGTH = sizeof prefix - 1, NAME_BYTES = PARAM_NAME_BYTES + 16 };
@@ -157,7 +157,7 @@ bool attncl__gradients_asked(const attncl_array *inputs, size_t n)
     return false;
 }
 
-// The values to differentiate, y, and those to differentiate by, x: one allocation, which begins at `y`.
+// The values to differentiate, y, and those to differentiate by, x: one allocation, at `y`.
 struct lists {
     attncl_value *y, *dy, *x, *dx;
     size_t n_y, n_x;
@@ -175,7 +175,7 @@ static attncl_status make_lists(const struct build *b, struct lists *l)
     return ATTNCL_OK;
 }
 
-// Float inputs first, then every parameter's tensor.
+// Lists float inputs first, then every trained tensor.
 static void list_x(const struct build *b, struct lists *l)
 {
     attncl_shape shape;
@@ -188,7 +188,7 @@ static void list_x(const struct build *b, struct lists *l)
             l->x[l->n_x++] = attncl_graph_tensor(b->graph, b->params.table->list[i].tensor);
 }
 
-static attncl_status refuse(const struct build *b, const char *input, const char *output)
+static attncl_status refuse_output(const struct build *b, const char *input, const char *output)
 {
     struct suggestion s = {.word = output};
     const char *name;
@@ -207,7 +207,7 @@ static attncl_status list_y(struct build *b, const struct arch_class *arch, stru
             continue;
         const attncl_value y = attncl__graph_find_output(b->graph, name);
         if (!y.id)
-            return refuse(b, a->name, name);
+            return refuse_output(b, a->name, name);
         const attncl_shape shape = attncl_graph_shape(b->graph, y);
         TRY(attncl__input_exact(b, a->name, shape.rank, shape.dim, 0, &l->dy[l->n_y]));
         if (!arch->detached || strcmp(arch->detached, name) != 0)
@@ -224,7 +224,7 @@ static void name_gradient(attncl_graph *g, const char *name, attncl_value value)
     attncl_graph_output(g, full, value);
 }
 
-// A parameter that stands for several of the file's is cut into theirs.
+// Names a tensor's gradient, or its pieces if it stacks several parameters of the file.
 static void name_parameter(const struct build *b, size_t index, attncl_value gradient)
 {
     const struct param_table *t = b->params.table;

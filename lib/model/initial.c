@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Initial values.  Philox 4x32-10: key = seed; counter = (number of the parameter, low and high word
-// of the element's index, 0).  Uniform numbers are the 24 high bits of word 0; normal ones come from
-// words 0 and 1 by Box and Muller.  All in double, rounded once.
+// Initial values by Philox 4x32-10: key = seed; counter = (number of the parameter, low and high word
+// of the element's index, 0).  Uniform numbers are the high 24 bits of word 0; normal ones come from
+// words 0 and 1 by Box-Muller.  All in double, rounded once.
 
 #include "model/params.h"
 
@@ -25,7 +25,7 @@ struct param_init attncl__init_xavier(int64_t in, int64_t out)
     return INIT_UNIFORM(-bound, bound);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -40,9 +40,9 @@ attncl_status attncl__initial_create(uint64_t seed, const struct param_list *lis
     *ret = (struct initial){.seed = seed};
     REQUIRE(names, ATTNCL_ERR_NO_MEMORY, "names of %zu parameters", list->n);
     for (size_t i = 0; i < list->n; ++i)
-        if (!list->list[i].optional) // a new model has none of those
+        if (!list->list[i].optional) // a new model has no optional parameters
             names[n++] = list->list[i].name;
-    qsort(names, n, sizeof *names, by_name);
+    qsort(names, n, sizeof *names, compare_names);
     for (size_t i = 0; i < n; ++i)
         TRY_DONE(attncl__name_add(&ret->numbers, names[i], (int)i));
 done:
@@ -58,12 +58,12 @@ void attncl__initial_free(struct initial *initial)
 }
 
 // In [0, 1).
-static double uniform(const uint32_t word[4])
+static double make_uniform(const uint32_t word[4])
 {
     return (word[0] >> 8) * 0x1p-24;
 }
 
-static double normal(const uint32_t word[4])
+static double make_normal(const uint32_t word[4])
 {
     const double pi = 3.14159265358979323846;
     const double radius = sqrt(-2 * log((word[0] + 1.0) * 0x1p-32)); // of (0, 1]
@@ -87,7 +87,7 @@ void attncl__initial_fill(const struct initial *initial, const char *name,
             continue;
         }
         attncl__philox4x32(counter, key, word);
-        data[i] = (float)(init->kind == INIT_KIND_NORMAL ? low + init->high * normal(word)
-                                                         : low + range * uniform(word));
+        data[i] = (float)(init->kind == INIT_KIND_NORMAL ? low + init->high * make_normal(word)
+                                                         : low + range * make_uniform(word));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Inputs and outputs of a model's graph, and its places of dropout.
+// Inputs and outputs of a model's graph, and its dropouts.
 
 #include <assert.h>
 #include <inttypes.h>
@@ -32,7 +32,7 @@ int64_t attncl__input_axis(const struct build *b, char letter)
     return extent;
 }
 
-static bool takes(enum port_type type, attncl_dtype dtype)
+static bool accepts_type(enum port_type type, attncl_dtype dtype)
 {
     if (type == PORT_F32)
         return attncl__is_float(dtype);
@@ -41,47 +41,46 @@ static bool takes(enum port_type type, attncl_dtype dtype)
     return dtype == ATTNCL_I32 || dtype == ATTNCL_I64;
 }
 
-// The shape of an array that a caller gives.
 static attncl_status read_shape(const attncl_array *a, struct tensor_desc *ret)
 {
     return attncl__prefix_failure(attncl__desc_make(a->dtype, a->rank, a->dim, ret), "input %s",
                                   a->name);
 }
 
-static attncl_status match(struct build *b, const struct port *port, const attncl_array *a)
+static attncl_status match_shape(struct build *b, const struct port *port, const attncl_array *a)
 {
-    const bool is_one = strchr(port->name, '*') != NULL; // they have no axes in common
-    struct input_shape own, *kept = is_one ? &own : &b->shapes[b->n_shapes++];
-    struct axes own_axes, *axes = is_one ? &own_axes : &b->axes;
+    const bool is_wildcard = strchr(port->name, '*') != NULL; // its inputs share no axes
+    struct input_shape own, *shape = is_wildcard ? &own : &b->shapes[b->n_shapes++];
+    struct axes own_axes, *axes = is_wildcard ? &own_axes : &b->axes;
 
     assert(b->n_shapes <= BUILD_MAX_INPUTS);
-    TRY(read_shape(a, &kept->desc));
-    if (is_one)
+    TRY(read_shape(a, &shape->desc));
+    if (is_wildcard)
         attncl__axes_init(axes);
-    snprintf(kept->name, sizeof kept->name, "input %s", a->name);
-    attncl__port_shape(port, b->config, a->rank, kept->shape);
-    return attncl__axes_match(axes, kept->shape, kept->name, &kept->desc);
+    snprintf(shape->name, sizeof shape->name, "input %s", a->name);
+    attncl__port_shape(port, b->config, a->rank, shape->shape);
+    return attncl__axes_match(axes, shape->shape, shape->name, &shape->desc);
 }
 
-// Of a shape that was checked.  below: of an index.
+// The shape has been checked.  below: bound of an index.
 static attncl_status add_input(struct build *b, const attncl_array *a, enum port_type type,
                                int64_t below, attncl_value *ret)
 {
     static const attncl_dtype dtypes[] = {
         [PORT_F32] = ATTNCL_F32, [PORT_INT] = ATTNCL_I32, [PORT_MASK] = ATTNCL_U8};
 
-    REQUIRE(takes(type, a->dtype), ATTNCL_ERR_DTYPE, "input %s has type %s, expected %s", a->name,
-            attncl_dtype_name(a->dtype), attncl__port_type_text(type));
+    REQUIRE(accepts_type(type, a->dtype), ATTNCL_ERR_DTYPE, "input %s has type %s, expected %s",
+            a->name, attncl_dtype_name(a->dtype), attncl__port_type_text(type));
     *ret = type == PORT_INDEX
                ? attncl_graph_index_input(b->graph, a->name, a->rank, a->dim, 0, below)
                : attncl_graph_input(b->graph, a->name, dtypes[type], a->rank, a->dim);
     return ATTNCL_OK;
 }
 
-static attncl_status declare(struct build *b, const struct port *port, const attncl_array *a,
-                             attncl_value *ret)
+static attncl_status declare_input(struct build *b, const struct port *port, const attncl_array *a,
+                                   attncl_value *ret)
 {
-    TRY(match(b, port, a));
+    TRY(match_shape(b, port, a));
     return add_input(b, a, port->type, attncl__port_below(port, b->config, &b->axes), ret);
 }
 
@@ -97,7 +96,7 @@ attncl_value attncl__input(struct build *b, const char *name)
         return port->optional
                    ? value
                    : GRAPH_FAIL(b->graph, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
-    const attncl_status status = declare(b, port, a, &value);
+    const attncl_status status = declare_input(b, port, a, &value);
     return status == ATTNCL_OK ? value : attncl__graph_keep_failure(b->graph, status);
 }
 
@@ -142,7 +141,7 @@ attncl_value attncl__build_fail(struct build *b, attncl_status status)
 
 // -- dropout
 
-attncl_dropout_desc attncl__dropout_next(attncl_dropout_desc *next, int batch_axis)
+attncl_dropout_desc attncl__next_dropout(attncl_dropout_desc *next, int batch_axis)
 {
     attncl_dropout_desc desc = ATTNCL_DROPOUT_DESC_INIT;
     if (next->p == 0)
@@ -153,10 +152,10 @@ attncl_dropout_desc attncl__dropout_next(attncl_dropout_desc *next, int batch_ax
     return desc;
 }
 
-attncl_value attncl__dropout_add(attncl_graph *g, attncl_dropout_desc *next, int batch_axis,
+attncl_value attncl__add_dropout(attncl_graph *g, attncl_dropout_desc *next, int batch_axis,
                                  attncl_value y, attncl_value residual)
 {
-    attncl_dropout_desc desc = attncl__dropout_next(next, batch_axis);
+    attncl_dropout_desc desc = attncl__next_dropout(next, batch_axis);
     desc.residual = residual;
     return attncl_dropout(g, y, &desc);
 }

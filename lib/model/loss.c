@@ -55,7 +55,7 @@ attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
     return attncl_graph_status(b->graph);
 }
 
-// An input that the graph does not take would have no effect.
+// Refuses inputs that the graph does not have, as they would have no effect.
 static attncl_status check_names(const attncl_graph *g, const attncl_array *inputs, size_t n)
 {
     for (size_t i = 0; i < n; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Opening a model file, or making a new model: metadata, configuration, parameters to the device.
+// Opens a model file or creates a new model: metadata, configuration, parameters on the device.
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ attncl_status attncl__model_add_metadata(attncl_model *model, const char *key, c
     model->metadata = list;
     list[n] = attncl__copy_text(key);
     list[n + 1] = attncl__copy_text(value);
-    model->n_metadata += 2; // both are freed with the model
+    model->n_metadata += 2; // first, so that the model frees both
     REQUIRE(list[n] && list[n + 1], ATTNCL_ERR_NO_MEMORY, "metadata %s", key);
     return ATTNCL_OK;
 }
@@ -92,8 +92,8 @@ attncl_status attncl__model_configure(attncl_model *model)
     return attncl__prefix_failure(status, "attncl.config");
 }
 
-// Lists or loads the parameters.
-static attncl_status declare(const attncl_model *model, struct params params)
+// Lists or loads the parameters, depending on `params`.
+static attncl_status visit_params(const attncl_model *model, struct params params)
 {
     struct build b = {.params = params};
     if (model->arch->build)
@@ -103,11 +103,12 @@ static attncl_status declare(const attncl_model *model, struct params params)
 
 attncl_status attncl__model_list_params(const attncl_model *model, struct param_list *list)
 {
-    const attncl_status status = declare(model, (struct params){.list = list, .file = list->file});
+    const attncl_status status =
+        visit_params(model, (struct params){.list = list, .file = list->file});
     return list->is_cut ? ATTNCL_OK : status;
 }
 
-// From the file; NULL: a new model's.
+// Loads the parameters of a file; NULL: creates a new model's by the seed.
 static attncl_status load_parameters(attncl_model *model, const attncl_safetensors *file,
                                      uint64_t seed)
 {
@@ -122,7 +123,7 @@ static attncl_status load_parameters(attncl_model *model, const attncl_safetenso
         TRY_DONE(attncl__initial_create(seed, &list, &initial));
         params.initial = &initial;
     }
-    TRY_DONE(declare(model, params));
+    TRY_DONE(visit_params(model, params));
     status = attncl__tensor_block_end(model->context, &model->params.block);
 done:
     attncl__initial_free(&initial);
@@ -136,9 +137,9 @@ attncl_status attncl__model_set_metadata(attncl_model *model, const char *arch, 
     return attncl__model_add_metadata(model, "attncl.config", config);
 }
 
-// `arch` NULL: as the file's metadata says.  `file` NULL: a new model, whose parameters the seed makes.
-static attncl_status fill(attncl_model *model, const attncl_safetensors *file, const char *arch,
-                          const char *config, uint64_t seed)
+// arch NULL: from the file's metadata.  file NULL: a new model.
+static attncl_status fill_model(attncl_model *model, const attncl_safetensors *file,
+                                const char *arch, const char *config, uint64_t seed)
 {
     TRY(arch ? attncl__model_set_metadata(model, arch, config)
              : attncl__model_copy_metadata(model, file));
@@ -146,7 +147,7 @@ static attncl_status fill(attncl_model *model, const attncl_safetensors *file, c
     return load_parameters(model, file, seed);
 }
 
-// `path` NULL: a new model.
+// path NULL: a new model.
 static attncl_status open_model(attncl_context *context, const char *path, const char *arch,
                                 const char *config, uint64_t seed, attncl_model **model_ret)
 {
@@ -160,7 +161,7 @@ static attncl_status open_model(attncl_context *context, const char *path, const
     TRY_DONE(attncl_graph_create(context, &model->anchor));
     if (path)
         TRY_DONE(attncl_safetensors_open_header(path, &file));
-    status = fill(model, file, arch, config, seed);
+    status = fill_model(model, file, arch, config, seed);
     if (status == ATTNCL_OK && path)
         status = attncl__st_check_size(file);
     TRY_DONE(path ? attncl__prefix_failure(status, "%s", path) : status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model inside.
+// A model's implementation.
 #ifndef ATTNCL_MODEL_MODEL_H
 #define ATTNCL_MODEL_MODEL_H
 
@@ -10,60 +10,58 @@
 
 struct attncl_model {
     attncl_context *context;
-    attncl_graph
-        *anchor; // empty: keeps the context from being destroyed under a model without parameters
-    const char *arch_name; // in the metadata
+    attncl_graph *anchor;  // an empty graph that keeps the context alive
+    const char *arch_name; // points into the metadata
     const struct arch_class *arch;
     struct json *config;
-    void *settings; // the architecture's own, from the configuration
+    void *settings; // the architecture's settings, read from the configuration
     struct param_table params;
-    bool shows_attention;
+    bool show_attention;
     char **metadata; // key, value, key, value ...
     size_t n_metadata;
 };
 
-// The texts are copied.
+// Copies both texts.
 attncl_status attncl__model_add_metadata(attncl_model *model, const char *key, const char *value);
-// Opening, step by step: metadata from the file, or from these texts; the architecture and its settings from that.
+// Steps of opening: set the metadata, from a file or from texts; then the architecture and its settings.
 attncl_status attncl__model_copy_metadata(attncl_model *model, const attncl_safetensors *file);
 attncl_status attncl__model_set_metadata(attncl_model *model, const char *arch, const char *config);
 attncl_status attncl__model_configure(attncl_model *model);
-// Lists the parameters, beside those of list->file; their problems are no failure.
+// Lists the parameters and checks them against list->file; their problems are not a failure.
 attncl_status attncl__model_list_params(const attncl_model *model, struct param_list *list);
 
-// The configuration that was read.
 static inline struct config_values attncl__model_values(const attncl_model *model)
 {
     return (struct config_values){model->arch->keys, model->settings};
 }
 
-// -- parameters.c: parameters on their way to a file
+// -- parameters.c: saving parameters
 
-// The byte of its tensor's floats at which a parameter begins.
+// Byte offset of a parameter in its tensor of floats.
 size_t attncl__param_offset(const struct param_piece *piece);
 
-// Reads the elements that `tensor`, one of the shape of the parameter's, has in its place.  Their name
-// is the parameter's after `prefix`.
+// Adds a parameter's elements, read from `tensor`, which has its tensor's shape; names them `prefix` +
+// the parameter's name.
 attncl_status attncl__results_add_param(attncl_results *results, const struct param_piece *piece,
                                         const char *prefix, attncl_tensor *tensor);
-// Writes a file of the results, with the model's metadata but for keys that `metadata` has.
+// Writes the results to a file with the model's metadata, overridden by `metadata`.
 attncl_status attncl__results_save(const attncl_results *results, const attncl_model *model,
                                    const char *const *metadata, const char *path, bool durably);
 
-// Begins the construction of one of the model's graphs, which the caller owns.
+// Begins one of the model's graphs, which the caller owns.
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct build *ret);
-// Compiles the graph where `status`, the construction's, is no failure; after one it is destroyed.
+// Compiles the graph if `status` is ATTNCL_OK; destroys it on failure.
 attncl_status attncl__model_end(struct build *b, attncl_status status, attncl_graph **graph_ret);
 
-// Writes each input of the graph that is among `inputs`, by name.
+// Writes the graph's inputs that are among `inputs`, by name.
 attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n);
 
-// ERR_ARGUMENT unless tokens [n] are of the vocabulary.
+// ERR_ARGUMENT unless all n tokens are in [0, n_vocab).
 attncl_status attncl__check_tokens(int64_t n_vocab, int64_t n, const int32_t *tokens);
 
-// A decoder that will take at most `n_positions` tokens (0: as many as the model does) and has
-// memory for no more, or with slots each of them.  The options have been checked, with a state_dtype.
+// Creates a decoder for at most n_positions tokens, per slot if there are slots (0: the model's limit).
+// The options have been checked and have a state_dtype.
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
                                          const attncl_decoder_options *options,
                                          attncl_decoder **decoder_ret);
@@ -74,40 +72,40 @@ struct attncl_results { // starts zeroed
     attncl_array *list; // they own their names and data
     size_t n, capacity;
 };
-// Frees what they own.
+// Frees the list.
 void attncl__results_clear(attncl_results *results);
-// Appends an array, whose elements are the caller's to fill.
+// Appends an array; the caller fills in its elements.
 attncl_status attncl__results_add(attncl_results *results, const char *name, attncl_dtype dtype,
                                   int rank, const int64_t *dim, void **data_ret);
 
-// -- gradients.c: gradients of a model: inputs called cotangent.OUTPUT ask for outputs called grad.NAME
+// -- gradients.c: inputs cotangent.OUTPUT request outputs grad.NAME
 
-// The output that an input of this name is the cotangent of; NULL: none.
+// OUTPUT of a name cotangent.OUTPUT; NULL for other names.
 const char *attncl__gradients_output(const char *name);
 
-// True when the inputs ask for gradients.
+// Whether the inputs request gradients.
 bool attncl__gradients_asked(const attncl_array *inputs, size_t n);
 
-// Adds to the built graph an input for each cotangent, which must have the shape of its output, and
-// an output for each float input and trainable parameter.
+// Adds to a built graph an input for each cotangent, with the shape of its output, and an output for
+// each float input and trainable parameter.
 attncl_status attncl__gradients_build(struct build *b, const struct arch_class *arch);
 
-// -- loss.c: the loss of a model that tells classes apart: cross entropy of its output with input "targets"
+// -- loss.c: cross entropy of a classifying model's output with input "targets"
 
-// Adds an architecture's computation for the inputs of `b`, "targets" among them, its loss and the
-// scores of classes, [..., n_classes] for targets [...].
+// Adds an architecture's nodes and loss for the inputs of `b`, among them "targets" [...].  *scores_ret:
+// the class scores [..., n_classes].
 attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
                                  const void *settings, const attncl_loss_desc *desc,
                                  attncl_value *loss_ret, attncl_value *scores_ret);
 
-// attncl_model_loss(), whose arguments the caller has checked, and the scores.
+// attncl_model_loss() with checked arguments; also returns the scores.
 attncl_status attncl__model_scores_loss(attncl_model *model, attncl_graph *g,
                                         const attncl_loss_desc *desc, const attncl_array *inputs,
                                         size_t n, attncl_value *loss_ret, attncl_value *scores_ret);
 
 // -- describe.c, describe_keys.c: descriptions of model files
 
-// The entries of a description, which own their texts but `type` and `problem`.
+// The entries of a description; they own their texts except `type` and `problem`.
 struct entry_list {
     attncl_entry *list; // owned
     size_t n, capacity;
@@ -116,12 +114,12 @@ struct entry_list {
 attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *entry);
 void attncl__entries_free(struct entry_list *entries);
 
-// The keys of a table and of those inside it, in order.
+// The keys of a table and of its inner tables, in order.
 enum { CONFIG_MAX_ROWS = 240, CONFIG_MAX_NESTING = 6 };
 struct config_row {
     const struct key *key;
-    const char *object;                               // that it is in; NULL: the whole
-    const struct condition *when[CONFIG_MAX_NESTING]; // all hold where it is read
+    const char *object;                               // name of the inner object; NULL: outermost
+    const struct condition *when[CONFIG_MAX_NESTING]; // the row is read if all hold
     int n_when;
 };
 size_t attncl__config_rows(const struct key *table, struct config_row rows[CONFIG_MAX_ROWS]);

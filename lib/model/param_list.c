@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The parameters that an architecture names, beside those of a file.
+// Lists the parameters that an architecture names, and checks a file's against them.
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ enum {
     MAX_PROBLEMS = 1000,
     MAX_NAMED = 10, // in a message
     MAX_NAMED_BYTES = 700,
-    MAX_COMPARED = 10000, // tensors of a file with the name of one that is missing
+    MAX_COMPARED = 10000, // names of a file searched for one like a missing name
 };
 
 void attncl__param_list_free(struct param_list *l)
@@ -31,8 +31,8 @@ void attncl__param_list_free(struct param_list *l)
     *l = (struct param_list){0};
 }
 
-static attncl_status append(struct param_list *l, const char *name, const struct tensor_desc *want,
-                            enum param_kind kind)
+static attncl_status append_param(struct param_list *l, const char *name,
+                                  const struct tensor_desc *want, enum param_kind kind)
 {
     REQUIRE(l->n < MAX_PARAMS, ATTNCL_ERR_FORMAT,
             "the configuration asks for more than %d parameters", MAX_PARAMS);
@@ -55,7 +55,7 @@ static attncl_status append(struct param_list *l, const char *name, const struct
     return status;
 }
 
-// What is wrong with the last parameter.
+// Records a problem of the last parameter.
 __attribute__((format(printf, 2, 3))) static attncl_status add_problem(struct param_list *l,
                                                                        const char *fmt, ...)
 {
@@ -82,7 +82,7 @@ static attncl_status check_shape(struct param_list *l, attncl_dtype dtype, int r
     return add_problem(l, "has shape %s, expected %s", SHAPE(&got), SHAPE(want));
 }
 
-// Bytes of a tensor in 8 or 4 bits, or a tensor of flags, which no parameter is.
+// A U8 tensor must be the bytes of a quantised parameter.
 static attncl_status check_quantised(struct param_list *l, const attncl_array *a,
                                      const struct tensor_desc *want)
 {
@@ -104,7 +104,7 @@ attncl_status attncl__param_list_add(struct param_list *l, const char *name, int
                                name));
     if (attncl__name_find(&l->names, name) >= 0) // a weight that is used twice
         return ATTNCL_OK;
-    TRY(append(l, name, &want, kind));
+    TRY(append_param(l, name, &want, kind));
     if (!l->file)
         return ATTNCL_OK;
     const attncl_array *a = attncl_safetensors_find(l->file, name);
@@ -152,7 +152,7 @@ attncl_status attncl__param_list_add_window(struct param_list *l, const char *na
     const int64_t dim[2] = {n, n};
     struct tensor_desc want;
     TRY(attncl__desc_make(ATTNCL_BOOL, 2, dim, &want));
-    TRY(append(l, name, &want, PARAM_BUFFER));
+    TRY(append_param(l, name, &want, PARAM_BUFFER));
     const attncl_array *a = l->file ? attncl_safetensors_find(l->file, name) : NULL;
     if (!a)
         return ATTNCL_OK;
@@ -163,7 +163,8 @@ attncl_status attncl__param_list_add_window(struct param_list *l, const char *na
     return l->n_problems > before ? ATTNCL_OK : check_window(l, a, n, window);
 }
 
-// ", a, b and 3 more": the names with a problem of one kind.  Returns how many have it.
+// Appends "a, b and 3 more": names of missing parameters, or names with other problems.  Returns how
+// many there are.
 static size_t add_names(const struct param_list *l, bool missing, struct strbuf *text)
 {
     size_t n = 0, n_named = 0;
@@ -188,7 +189,7 @@ static bool ends_with_name(const char *whole, const char *name)
     return n < n_whole && whole[n_whole - n - 1] == '.' && strcmp(whole + n_whole - n, name) == 0;
 }
 
-// One with a prefix more or less, as modules within modules have them, or mistyped.
+// Whether the names differ by a module prefix or by one typing error.
 static bool is_near(const char *name, const char *missing)
 {
     const size_t n = strlen(name), n_missing = strlen(missing);
@@ -197,7 +198,7 @@ static bool is_near(const char *name, const char *missing)
     return n + 1 >= n_missing && n <= n_missing + 1 && attncl__edit_distance(name, missing) <= 1;
 }
 
-// What the file has in place of the first parameter that is missing; NULL: nothing like it.
+// A name in the file like that of the first missing parameter; NULL: none.
 static const char *find_near(const struct param_list *l)
 {
     size_t first = 0;

@@ -8,7 +8,7 @@
 #include "base/ckd.h"
 #include "model/params.h"
 
-// Reserves `count` more elements: grown as the file's parameters come, however many are announced.
+// Reserves `count` more elements.  Grows with the parameters found, not by the configuration's claims.
 static attncl_status reserve_rows(struct param_stack *s, size_t used, size_t count)
 {
     size_t need;
@@ -24,8 +24,8 @@ static attncl_status reserve_rows(struct param_stack *s, size_t used, size_t cou
 }
 
 // `full` NULL: rows of zeros.
-static attncl_status load(struct param_stack *s, const char *full, const struct param_init *init,
-                          int64_t n_rows)
+static attncl_status load_rows(struct param_stack *s, const char *full,
+                               const struct param_init *init, int64_t n_rows)
 {
     const int64_t dim[2] = {n_rows, s->width};
     const int64_t each = s->width ? s->width : 1;
@@ -54,7 +54,7 @@ void attncl__param_stack_add(struct param_stack *s, const char *name, struct par
     if (p->list && name && p->status == ATTNCL_OK)
         p->status = attncl__param_list_add(p->list, full, s->width ? 2 : 1, dim, PARAM_REQUIRED);
     else if (!p->graph && !p->list && p->status == ATTNCL_OK)
-        p->status = load(s, full, &init, n_rows);
+        p->status = load_rows(s, full, &init, n_rows);
     s->n_rows += n_rows;
 }
 

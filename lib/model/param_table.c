@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The tensors of an open model, and reading a file's.
+// The tensors of an open model, and reading those of a file.
 
 #include "model/params.h"
 
@@ -48,9 +48,9 @@ static attncl_status add_piece(struct param_table *t, struct param_piece piece)
     return status;
 }
 
-// A tensor without rows of the file's is one of its parameters.
-static attncl_status add(struct param_table *t, const char *name, attncl_shape shape,
-                         const struct tensor_source *source)
+// Adds a tensor; if no rows were added for it, it is itself a parameter of the file.
+static attncl_status add_tensor(struct param_table *t, const char *name, attncl_shape shape,
+                                const struct tensor_source *source)
 {
     REQUIRE(GROW_LIST(t->list, t->n, t->capacity), ATTNCL_ERR_NO_MEMORY, "parameter table of %zu",
             t->n + 1);
@@ -72,8 +72,8 @@ static attncl_status add(struct param_table *t, const char *name, attncl_shape s
 attncl_status attncl__param_table_add(struct param_table *t, const char *name, attncl_dtype dtype,
                                       int rank, const int64_t *dim, const void *data)
 {
-    return add(t, name, make_shape(dtype, rank, dim),
-               &(struct tensor_source){dtype, NULL, data, &t->block});
+    return add_tensor(t, name, make_shape(dtype, rank, dim),
+                      &(struct tensor_source){dtype, NULL, data, &t->block});
 }
 
 struct in_file {
@@ -92,8 +92,8 @@ attncl_status attncl__param_table_load(struct param_table *t, const char *name, 
                                        const attncl_array *array)
 {
     const struct in_file from = {file, array};
-    return add(t, name, make_shape(dtype, rank, dim),
-               &(struct tensor_source){array->dtype, read_elements, &from, &t->block});
+    return add_tensor(t, name, make_shape(dtype, rank, dim),
+                      &(struct tensor_source){array->dtype, read_elements, &from, &t->block});
 }
 
 attncl_status attncl__param_table_add_rows(struct param_table *t, const char *name, int64_t first,
@@ -115,7 +115,7 @@ const struct param_piece *attncl__param_table_find(const struct param_table *t, 
     return i < 0 ? NULL : &t->pieces[i];
 }
 
-// -- elements of a file's parameter.  The list has been checked: sizes are right.
+// -- elements of a file's parameter; its size has been checked
 
 attncl_status attncl__param_read(const attncl_safetensors *file, const attncl_array *a,
                                  attncl_dtype *dtype_ret, int64_t dim_ret[2], void **data_ret)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A model's parameters as files name them: read, written, saved.
+// A model's parameters under their file names: reading, writing, saving.
 
 #include <assert.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ attncl_status attncl_model_param_at(const attncl_model *model, size_t i, attncl_
 
 static size_t shape_bytes(attncl_shape shape)
 {
-    size_t bytes = sizeof(float); // a shape that exists: no overflow
+    size_t bytes = sizeof(float); // no overflow: the tensor exists
     for (int i = 0; i < shape.rank; ++i)
         bytes *= (size_t)shape.dim[i];
     return bytes;
@@ -49,9 +49,10 @@ size_t attncl__param_offset(const struct param_piece *piece)
                          : 0;
 }
 
-// The parameter, which must have so many bytes of floats, and the tensor that it is in.
-static attncl_status locate(attncl_model *model, const char *name, const void *data, size_t bytes,
-                            const struct param_piece **piece_ret, attncl_tensor **tensor_ret)
+// Finds the parameter, which must have `bytes` bytes of floats, and its tensor.
+static attncl_status locate_param(attncl_model *model, const char *name, const void *data,
+                                  size_t bytes, const struct param_piece **piece_ret,
+                                  attncl_tensor **tensor_ret)
 {
     REQUIRE(model && name && data, ATTNCL_ERR_ARGUMENT, "model, name or data is NULL");
     const struct param_piece *piece = attncl__param_table_find(&model->params, name);
@@ -59,14 +60,13 @@ static attncl_status locate(attncl_model *model, const char *name, const void *d
     const size_t have = shape_bytes(piece->shape);
     REQUIRE(bytes == have, ATTNCL_ERR_ARGUMENT, "parameter %s has %zu bytes, %zu were given", name,
             have, bytes);
-    assert(piece->shape.dtype == ATTNCL_F32 ||
-           piece->first == 0); // those of 16 bits are whole tensors
+    assert(piece->shape.dtype == ATTNCL_F32 || piece->first == 0); // others are whole tensors
     *piece_ret = piece;
     *tensor_ret = model->params.list[piece->param].tensor;
     return ATTNCL_OK;
 }
 
-// Floats of a tensor of another type.
+// Reads a tensor of another type as floats.
 static attncl_status read_converted(attncl_tensor *tensor, float *data)
 {
     const struct tensor_desc d = attncl__tensor_desc(tensor);
@@ -83,7 +83,7 @@ static attncl_status read_converted(attncl_tensor *tensor, float *data)
     return status;
 }
 
-// To a tensor of 16-bit elements.
+// Writes floats to a tensor with 16-bit elements.
 static attncl_status write_converted(attncl_tensor *tensor, attncl_dtype stored, const float *data,
                                      size_t count)
 {
@@ -109,7 +109,7 @@ attncl_status attncl_model_param_read(attncl_model *model, const char *name, voi
 {
     const struct param_piece *piece;
     attncl_tensor *tensor;
-    TRY(locate(model, name, data, bytes, &piece, &tensor));
+    TRY(locate_param(model, name, data, bytes, &piece, &tensor));
     return read_floats(tensor, piece, data, bytes);
 }
 
@@ -118,7 +118,7 @@ attncl_status attncl_model_param_write(attncl_model *model, const char *name, co
 {
     const struct param_piece *piece;
     attncl_tensor *tensor;
-    TRY(locate(model, name, data, bytes, &piece, &tensor));
+    TRY(locate_param(model, name, data, bytes, &piece, &tensor));
     const attncl_dtype stored = piece->shape.dtype;
     REQUIRE(!attncl__is_quantised(stored), ATTNCL_ERR_UNSUPPORTED,
             "parameter %s is in %s, which is not written", name, attncl_dtype_name(stored));

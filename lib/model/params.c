@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Parameters: listed and checked, then file -> device once, then values for every graph.
+// Parameters: list and check them, load them to the device once, then fetch them for every graph.
 
 #include <assert.h>
 #include <inttypes.h>
@@ -46,7 +46,7 @@ static const struct param *find_loaded(const struct params *p, const char *name)
 {
     const struct param_table *t = p->table;
     for (size_t i = 0; i < t->n; ++i) {
-        const size_t at = (p->next + i) % t->n; // the order of loading: nearly always the first
+        const size_t at = (p->next + i) % t->n; // nearly always the first: same order as loading
         if (strcmp(t->list[at].name, name) == 0)
             return &t->list[at];
     }
@@ -62,8 +62,8 @@ attncl_value attncl__params_fetch(struct params *p, const char *name)
     return attncl_graph_tensor(p->graph, param->tensor);
 }
 
-static attncl_status make(const struct params *p, const char *name, const struct param_init *init,
-                          int rank, const int64_t *dim)
+static attncl_status create_initial(const struct params *p, const char *name,
+                                    const struct param_init *init, int rank, const int64_t *dim)
 {
     struct tensor_desc d;
     TRY(attncl__desc_make(ATTNCL_F32, rank, dim, &d));
@@ -77,9 +77,9 @@ static attncl_status make(const struct params *p, const char *name, const struct
     return status;
 }
 
-// From 8 or 4 bits; `kept`: they stay so on the device.
+// Loads a quantised parameter; keep_narrow: it stays quantised on the device.
 static attncl_status load_quantised(const struct params *p, const char *name, const attncl_array *a,
-                                    int rank, const int64_t *dim, bool kept)
+                                    int rank, const int64_t *dim, bool keep_narrow)
 {
     attncl_status status = ATTNCL_OK;
     struct tensor_desc d;
@@ -91,7 +91,7 @@ static attncl_status load_quantised(const struct params *p, const char *name, co
             "parameter %s is in 8 or 4 bits, which are not trained; attncl convert --dtype f32 "
             "makes floats of it",
             name);
-    if (kept) {
+    if (keep_narrow) {
         TRY(attncl__param_read(p->file, a, &dtype, stored, &data));
     } else {
         TRY(attncl__desc_make(ATTNCL_F32, rank, dim, &d));
@@ -106,46 +106,47 @@ done:
     return status;
 }
 
-// `kept`: elements of 16 bits and fewer stay so on the device.
-static attncl_status load(const struct params *p, const char *name, const struct param_init *init,
-                          int rank, const int64_t *dim, bool kept)
+// keep_narrow: elements of 16 bits or less keep their type on the device.
+static attncl_status load_param(const struct params *p, const char *name,
+                                const struct param_init *init, int rank, const int64_t *dim,
+                                bool keep_narrow)
 {
     if (attncl__param_table_find(p->table, name)) // a weight that is used twice
         return ATTNCL_OK;
     if (p->initial)
-        return make(p, name, init, rank, dim);
+        return create_initial(p, name, init, rank, dim);
     const attncl_array *a = attncl_safetensors_find(p->file, name);
     assert(a); // the list has been checked
     if (a->dtype == ATTNCL_U8)
-        return load_quantised(p, name, a, rank, dim, kept);
-    const bool is_narrow = kept && !p->all_floats && attncl__is_16_bit(a->dtype);
+        return load_quantised(p, name, a, rank, dim, keep_narrow);
+    const bool is_narrow = keep_narrow && !p->all_floats && attncl__is_16_bit(a->dtype);
     return attncl__param_table_load(p->table, name, is_narrow ? a->dtype : ATTNCL_F32, rank, dim,
                                     p->file, a);
 }
 
-static attncl_value param(struct params *p, const char *name, struct param_init init, int rank,
-                          const int64_t *dim, bool kept)
+static attncl_value add_param(struct params *p, const char *name, struct param_init init, int rank,
+                              const int64_t *dim, bool keep_narrow)
 {
     const char *full = attncl__params_name(p, name);
     if (p->graph)
         return attncl__params_fetch(p, full);
     if (p->status == ATTNCL_OK)
         p->status = p->list ? attncl__param_list_add(p->list, full, rank, dim,
-                                                     kept ? PARAM_MAP : PARAM_REQUIRED)
-                            : load(p, full, &init, rank, dim, kept);
+                                                     keep_narrow ? PARAM_MAP : PARAM_REQUIRED)
+                            : load_param(p, full, &init, rank, dim, keep_narrow);
     return ATTNCL_NONE_VALUE;
 }
 
 attncl_value attncl__param(struct params *p, const char *name, struct param_init init, int rank,
                            const int64_t *dim)
 {
-    return param(p, name, init, rank, dim, false);
+    return add_param(p, name, init, rank, dim, false);
 }
 
-attncl_value attncl__param_kept(struct params *p, const char *name, struct param_init init,
-                                int64_t rows, int64_t columns)
+attncl_value attncl__param_matrix(struct params *p, const char *name, struct param_init init,
+                                  int64_t rows, int64_t columns)
 {
-    return param(p, name, init, 2, (const int64_t[]){rows, columns}, true);
+    return add_param(p, name, init, 2, (const int64_t[]){rows, columns}, true);
 }
 
 bool attncl__param_given(struct params *p, const char *name)
@@ -166,7 +167,7 @@ attncl_value attncl__param_optional(struct params *p, const char *name, int rank
     return attncl__param(p, name, INIT_CONSTANT(0), rank, dim);
 }
 
-// 3 unless the file's table has two axes.
+// The rank of a position table: 2 if the file's has two axes, else 3.
 static int positions_rank(const struct params *p, const char *full)
 {
     const attncl_array *a = p->file ? attncl_safetensors_find(p->file, full) : NULL;
@@ -187,7 +188,7 @@ void attncl__param_linear(struct params *p, const char *name, int64_t out, int64
 {
     const struct param_init init = attncl__init_fan_in(in);
     attncl__params_enter(p, "%s", name);
-    *weight_ret = attncl__param_kept(p, "weight", init, out, in);
+    *weight_ret = attncl__param_matrix(p, "weight", init, out, in);
     *bias_ret = PARAM_IF(bias, p, "bias", init, out);
     attncl__params_leave(p);
 }
@@ -230,7 +231,7 @@ attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t 
         return ATTNCL_NONE_VALUE;
     }
     p->status = p->file && attncl_safetensors_find(p->file, full)
-                    ? load(p, full, NULL, rank, rank == 2 ? flat : dim, false)
+                    ? load_param(p, full, NULL, rank, rank == 2 ? flat : dim, false)
                     : derive_sinusoid(p, full, n_needed, width);
     if (p->status == ATTNCL_OK)
         p->table->list[p->table->n - 1].fixed = true;

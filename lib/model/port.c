@@ -12,7 +12,7 @@
 
 enum { MAX_WORDS = ATTNCL_MAX_RANK, WORD_BYTES = 40 };
 
-// How "num_heads*B" of a shape is written: "num_heads*B", "4*B", "B".
+// Ways to write the word "num_heads*B" of a shape: "num_heads*B", "4*B", "B".
 enum form { WITH_NAMES, WITH_NUMBERS, TO_MATCH };
 
 // -- words
@@ -33,7 +33,7 @@ struct term {
     char letter; // 0: none
 };
 
-static struct term parse(const char *t, size_t length, struct config_values config)
+static struct term parse_term(const char *t, size_t length, struct config_values config)
 {
     struct term term = {1, 1, 0, 0};
     char operation = '*';
@@ -63,7 +63,7 @@ static void write_word(const char *t, size_t length, struct config_values config
         snprintf(text, WORD_BYTES, "%.*s", (int)length, t);
         return;
     }
-    const struct term term = parse(t, length, config);
+    const struct term term = parse_term(t, length, config);
     if (!term.letter)
         snprintf(text, WORD_BYTES, "%" PRId64, term.times / term.over + term.plus);
     else if (form == TO_MATCH || (term.times == 1 && term.plus == 0))
@@ -74,7 +74,7 @@ static void write_word(const char *t, size_t length, struct config_values config
         snprintf(text, WORD_BYTES, "%" PRId64 "*%c", term.times, term.letter);
 }
 
-// The words of a shape up to its end or ';', "|1" left out.
+// The words of a shape up to its end or ';', without "|1".
 static int list_words(const char *shape, struct config_values config, enum form form,
                       char words[MAX_WORDS][WORD_BYTES], bool or_one[MAX_WORDS])
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A model's graph for given input shapes, and a run of it from arrays to arrays.
+// A model's graph for given input shapes, and running it from arrays to arrays.
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ attncl_status attncl__model_begin(attncl_model *model, const attncl_array *input
     *ret = (struct build){.inputs = inputs, .n_inputs = n};
     TRY(attncl_graph_create(model->context, &ret->graph));
     ret->params = (struct params){.table = &model->params, .graph = ret->graph};
-    ret->shows_attention = model->shows_attention;
+    ret->show_attention = model->show_attention;
     return ATTNCL_OK;
 }
 
@@ -32,7 +32,7 @@ attncl_status attncl__model_end(struct build *b, attncl_status status, attncl_gr
 void attncl_model_show_attention(attncl_model *model, int shown)
 {
     if (model)
-        model->shows_attention = shown != 0;
+        model->show_attention = shown != 0;
 }
 
 static attncl_status check_call(const attncl_model *model, const attncl_array *inputs, size_t n)
@@ -50,7 +50,8 @@ static attncl_status check_call(const attncl_model *model, const attncl_array *i
 
 // -- names of inputs
 
-static attncl_status refuse(const char *name, const struct port *table, struct config_values config)
+static attncl_status refuse_input(const char *name, const struct port *table,
+                                  struct config_values config)
 {
     struct suggestion s = {.word = name};
     for (const struct port *port = table; port && port->type; ++port)
@@ -87,9 +88,8 @@ static attncl_status check_missing(const struct port *table, struct config_value
     return status;
 }
 
-// ERR_ARGUMENT when the inputs hold a name that the architecture does not know, or lack inputs that
-// must be there: the message names all of these, and the nearest of the names there are.  A wrong
-// name is why an input is missing, so it comes first.
+// ERR_ARGUMENT for an unknown name among the inputs (the message has the nearest known one) or for
+// missing required inputs (it names all).  Unknown names come first: one may be why an input is missing.
 static attncl_status check_names(const attncl_model *model, const attncl_array *inputs, size_t n)
 {
     const struct port *table = model->arch->inputs;
@@ -97,13 +97,13 @@ static attncl_status check_names(const attncl_model *model, const attncl_array *
     for (size_t i = 0; i < n; ++i)
         if (!attncl__gradients_output(inputs[i].name) &&
             !attncl__port_find(table, config, inputs[i].name))
-            return refuse(inputs[i].name, table, config);
+            return refuse_input(inputs[i].name, table, config);
     return check_missing(table, config, inputs, n);
 }
 
 // -- the graph
 
-static attncl_status build(struct build *b, const attncl_model *model)
+static attncl_status build_graph(struct build *b, const attncl_model *model)
 {
     const struct arch_class *arch = model->arch;
     TRY(check_names(model, b->inputs, b->n_inputs));
@@ -126,7 +126,7 @@ attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs
 
     struct build b;
     TRY(attncl__model_begin(model, inputs, n, &b));
-    return attncl__model_end(&b, build(&b, model), graph_ret);
+    return attncl__model_end(&b, build_graph(&b, model), graph_ret);
 }
 
 // -- results
@@ -174,7 +174,7 @@ void attncl_results_destroy(attncl_results *results)
 
 // -- a run
 
-// An array whose size is what its shape says.  Sub-byte types have none; no input takes them.
+// Checks that the size fits the shape.  Sub-byte types have no size, and no input takes them.
 static attncl_status check_data(const attncl_array *a)
 {
     struct tensor_desc d;
@@ -188,7 +188,7 @@ static attncl_status check_data(const attncl_array *a)
     return ATTNCL_OK;
 }
 
-// Lengths past the end of an axis all mean its end: I64 ones become the nearest I32.
+// I64 lengths become the nearest I32, since any length past the end of an axis means its end.
 static attncl_status write_lengths(attncl_graph *g, const attncl_array *a)
 {
     const size_t count = a->bytes / sizeof(int64_t);
