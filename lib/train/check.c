@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which op of a step first gives an element that is not finite: all results are outputs.
+// Finds the first op of a step with a result that is not finite, by making all results outputs.
 
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { NAME_BYTES = 24 };
 
-static void result_name(int node, int output, char ret[NAME_BYTES])
+static void write_result_name(int node, int output, char ret[NAME_BYTES])
 {
     snprintf(ret, NAME_BYTES, "%d.%d", node, output);
 }
@@ -59,7 +59,7 @@ static attncl_status find_result(attncl_trainer *t, attncl_graph *g, int n_nodes
                 continue;
             const struct tensor_desc *desc = &g->values[node->out[k]].desc;
             char name[NAME_BYTES];
-            result_name(i, k, name);
+            write_result_name(i, k, name);
             TRY(attncl_graph_read(g, name, values, attncl__desc_bytes(desc)));
             if (!find_element(values, (size_t)attncl__desc_count(desc), fault))
                 continue;
@@ -82,9 +82,9 @@ static size_t largest_bytes(const attncl_trainer *t, const attncl_graph *g)
     return largest;
 }
 
-// *n_nodes_ret: the nodes of the step; an output may add a copy after them.
-static attncl_status build(attncl_trainer *t, const struct batch *batch, attncl_graph *g,
-                           int *n_nodes_ret)
+// *n_nodes_ret: the nodes of the step, without copies that outputs may add.
+static attncl_status build_check(attncl_trainer *t, const struct batch *batch, attncl_graph *g,
+                                 int *n_nodes_ret)
 {
     attncl_value loss;
     TRY(attncl__add_gradients(t, g, batch, &loss));
@@ -92,7 +92,7 @@ static attncl_status build(attncl_trainer *t, const struct batch *batch, attncl_
     for (int i = 0; i < *n_nodes_ret; ++i) {
         for (int k = 0; k < g->nodes[i].cls->n_out; ++k) {
             char name[NAME_BYTES];
-            result_name(i, k, name);
+            write_result_name(i, k, name);
             if (is_readable(g, g->nodes[i].out[k]))
                 attncl_graph_output(g, name, attncl__graph_handle(g, g->nodes[i].out[k]));
         }
@@ -109,7 +109,7 @@ static attncl_status check_batch(attncl_trainer *t, struct batch_in_flight *b,
     int n_nodes = 0;
     TRY_DONE(attncl_graph_create(t->context, &g));
     b->graph = g;
-    TRY_DONE(build(t, &b->part.batch, g, &n_nodes));
+    TRY_DONE(build_check(t, &b->part.batch, g, &n_nodes));
     values = attncl__alloc(largest_bytes(t, g));
     if (!values)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "a result of %zu bytes", largest_bytes(t, g)));

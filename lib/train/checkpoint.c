@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Checkpoints: written; resumed from, where everything is compared and found before the first
-// write.
+// Checkpoints: saving and resuming.  Resuming checks everything before its first write.
 
 #include "train/trainer.h"
 
@@ -22,7 +21,7 @@ static void write_prefix(const attncl_trainer *t, enum kept kept, bool has_avera
         snprintf(ret, PREFIX_BYTES, "optimizer.%s.", t->states[kept - KEPT_STATES]);
 }
 
-// The tensor of kept values of a file's parameter, of the shape of the parameter's tensor; NULL: none are kept.
+// The tensor of a parameter's kept values, with the shape of the parameter's tensor; NULL: none are kept.
 static attncl_tensor *find_kept(const attncl_trainer *t, const struct param_piece *piece,
                                 enum kept kept)
 {
@@ -33,16 +32,16 @@ static attncl_tensor *find_kept(const attncl_trainer *t, const struct param_piec
     return NULL;
 }
 
-// The model alone has its averages where there are any.
+// With model_alone, saves only the averages or, without averages, the weights.
 static attncl_status add_kept(const attncl_trainer *t, enum kept kept, bool model_alone,
                               attncl_results *saved)
 {
     const bool has_averages = t->config.settings.ema > 0;
-    const enum kept shown = has_averages ? KEPT_AVERAGE : KEPT_WEIGHT;
+    const enum kept saved_kept = has_averages ? KEPT_AVERAGE : KEPT_WEIGHT;
     const struct param_table *table = &t->model->params;
     char prefix[PREFIX_BYTES];
     write_prefix(t, kept, has_averages, prefix);
-    for (size_t i = 0; i < table->n_pieces && (!model_alone || kept == shown); ++i) {
+    for (size_t i = 0; i < table->n_pieces && (!model_alone || kept == saved_kept); ++i) {
         attncl_tensor *tensor = find_kept(t, &table->pieces[i], kept);
         if (tensor)
             TRY(attncl__results_add_param(saved, &table->pieces[i], prefix, tensor));
@@ -78,7 +77,7 @@ static attncl_status write_state(const attncl_trainer *t, char **ret)
     return status;
 }
 
-static attncl_status save(attncl_trainer *t, const char *path, bool model_alone)
+static attncl_status save_checkpoint(attncl_trainer *t, const char *path, bool model_alone)
 {
     attncl_status status = ATTNCL_OK;
     attncl_results saved = {0};
@@ -102,12 +101,12 @@ done:
 
 attncl_status attncl_trainer_save(attncl_trainer *trainer, const char *path)
 {
-    return save(trainer, path, false);
+    return save_checkpoint(trainer, path, false);
 }
 
 attncl_status attncl_trainer_save_model(attncl_trainer *trainer, const char *path)
 {
-    return save(trainer, path, true);
+    return save_checkpoint(trainer, path, true);
 }
 
 // -- resuming
@@ -178,7 +177,7 @@ static attncl_status compare_parts(const struct json *saved, const struct json *
     return attncl__compare_value(a, b, "the optimizer's", "kind", checkpoints);
 }
 
-// Not in the file: float32.
+// A file without precision has float32.
 static attncl_status compare_precision(const attncl_trainer *t, const struct saved *saved)
 {
     const char *own = attncl__precision_name(t->context), *was = "float32";
@@ -212,9 +211,11 @@ static attncl_status check_array(const attncl_array *a, const struct param_piece
     return ATTNCL_OK;
 }
 
-// Finds a parameter's array in the file.  Plain names are those of averages, or of weights in a file without averages.
-static attncl_status find(const attncl_trainer *t, const struct saved *saved,
-                          const struct param_piece *piece, enum kept kept, const attncl_array **ret)
+// Finds a parameter's array in the file.  Names without prefix are averages or, in a file without
+// averages, weights.
+static attncl_status find_array(const attncl_trainer *t, const struct saved *saved,
+                                const struct param_piece *piece, enum kept kept,
+                                const attncl_array **ret)
 {
     char prefix[PREFIX_BYTES], name[PARAM_NAME_BYTES + PREFIX_BYTES];
     for (int has_averages = 1; has_averages >= 0; --has_averages) {
@@ -227,8 +228,9 @@ static attncl_status find(const attncl_trainer *t, const struct saved *saved,
     return FAIL(ATTNCL_ERR_FORMAT, "tensor %s is missing", name);
 }
 
-// Finds all that is kept in the file; then writes it.  Rows that no parameter fills stay zero.
-static attncl_status take_arrays(const attncl_trainer *t, const struct saved *saved, bool writes)
+// Checks that the file has all kept values; with `writes`, writes them to the tensors.  Rows that no
+// parameter fills stay zero.
+static attncl_status read_arrays(const attncl_trainer *t, const struct saved *saved, bool writes)
 {
     const struct param_table *table = &t->model->params;
     const attncl_array *array;
@@ -237,7 +239,7 @@ static attncl_status take_arrays(const attncl_trainer *t, const struct saved *sa
         const enum kept kept = (enum kept)(i % N_KEPT);
         attncl_tensor *tensor = find_kept(t, piece, kept);
         if (tensor)
-            TRY(find(t, saved, piece, kept, &array));
+            TRY(find_array(t, saved, piece, kept, &array));
         if (tensor && writes)
             TRY(attncl__tensor_write_part(tensor, attncl__param_offset(piece), array->data,
                                           array->bytes));
@@ -252,7 +254,7 @@ static attncl_status read_saved(const attncl_trainer *t, const char *path, struc
     TRY(compare_parts(saved->config, t->config.root));
     TRY(compare_precision(t, saved));
     TRY(compare_data(t, saved));
-    return take_arrays(t, saved, false);
+    return read_arrays(t, saved, false);
 }
 
 attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
@@ -263,11 +265,11 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
     TRY_DONE(attncl__prefix_failure(read_saved(trainer, path, &saved), "%s", path));
     attncl__drop_batches(trainer);
     if (trainer->is_broken)
-        attncl__drop_step_graphs(trainer); // those whose runs failed refuse others
+        attncl__drop_step_graphs(trainer); // a graph whose run failed refuses further runs
     trainer->is_broken = true;             // until all is written
     if (trainer->fault)
         TRY_DONE(attncl__tensor_clear(trainer->fault));
-    TRY_DONE(take_arrays(trainer, &saved, true));
+    TRY_DONE(read_arrays(trainer, &saved, true));
     trainer->is_broken = false;
     saved.progress.accuracy = trainer->progress.accuracy;
     trainer->progress = saved.progress;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The configuration of training: the names, ranges and defaults of its keys, what the model implies
-// of its data; read, completed and checked.
+// The configuration of training: its keys, ranges and defaults, of which some depend on the model.
 
 #include "train/config.h"
 
@@ -11,7 +10,7 @@
 
 #include "model/block_models.h"
 
-// What the model makes of the data: which targets pairs have, and the order of axes.
+// The form of the data that the model takes: the targets of pairs, and the order of axes.
 static attncl_status read_data_form(const struct arch_class *arch, const struct json *model,
                                     struct train_settings *s)
 {
@@ -26,11 +25,11 @@ static attncl_status read_data_form(const struct arch_class *arch, const struct 
     s->data.pair_form = strcmp(pool, "none") == 0 ? PAIR_TAGS : PAIR_CLASS;
     TRY(attncl__json_text(model, "layer", &present, &layer));
     s->data.time_first = !batch_first;
-    s->data.with_lens = strcmp(layer, "transformer") == 0; // the others take no lengths
+    s->data.with_lens = strcmp(layer, "transformer") == 0; // other layers take no lengths
     return ATTNCL_OK;
 }
 
-// The form of the pairs and the order of axes that the model takes, its longest windows and its width.
+// The form of the data that the model takes, its longest window and its width.
 static attncl_status read_model(const struct arch_class *arch, const struct json *model,
                                 struct train_settings *s)
 {
@@ -57,7 +56,7 @@ static attncl_status read_model(const struct arch_class *arch, const struct json
     return ATTNCL_OK;
 }
 
-// A constant length may be too long for the model: ready batches have lengths of their own.
+// A constant length may exceed the model's limit, because ready batches have their own lengths.
 static attncl_status check_length(const struct train_settings *s, int64_t step, int64_t length)
 {
     const bool changes = s->data.lengths.n > 1;
@@ -72,7 +71,7 @@ static attncl_status check_length(const struct train_settings *s, int64_t step, 
     return ATTNCL_OK;
 }
 
-// Lengths by step, which rise from step 0 on; the longest is seq_len.
+// Checks the pairs (step, length), whose steps rise from 0 on; sets seq_len to the greatest length.
 static attncl_status check_lengths(void *settings)
 {
     struct train_settings *s = settings;
@@ -92,7 +91,7 @@ static attncl_status check_lengths(void *settings)
     return ATTNCL_OK;
 }
 
-// The windows that `attncl eval` will take of the model, so that both find the same held-out loss.
+// The windows of `attncl eval`, so that both compute the same held-out loss.
 static double default_valid_len(const void *settings)
 {
     const struct train_settings *s = settings;
@@ -103,7 +102,7 @@ static double default_valid_len(const void *settings)
 static const struct choice orders[] = {
     {"sequential", ORDER_SEQUENTIAL}, {"shuffled", ORDER_SHUFFLED}, {"random", ORDER_RANDOM}, {0}};
 
-// What the data need to be opened.
+// The keys needed to open the data.
 static const struct key data_keys[] = {
     {"batch_size", KEY_INT, AT(train_settings, data.batch_size), .min = 1, OR(32)},
     {"seq_len", KEY_PAIRS, AT(train_settings, data.lengths), OR_PRESET},
@@ -120,7 +119,7 @@ static const struct key data_keys[] = {
     {0},
 };
 
-// -- the schedule: by default constant, or that of optimizer noam
+// -- the schedule: by default constant, or optimizer noam's
 
 static const struct choice schedules[] = {{"constant", ATTNCL_RATE_CONSTANT},
                                           {"linear", ATTNCL_RATE_LINEAR},
@@ -155,14 +154,14 @@ static const struct key schedule_keys[] = {
      OR_FROM(default_warmup), WHEN("kind", "noam")},
     {"warmup", KEY_NUMBER, AT(train_settings, optimizer.schedule.warmup), OR(0),
      UNLESS("kind", "noam")},
-    // As PyTorch's schedulers name it.
+    // The name in PyTorch's schedulers.
     {"min_lr", KEY_NUMBER, AT(train_settings, optimizer.schedule.min_rate), .only_given = true},
     {"min_learning_rate", KEY_NUMBER, AT(train_settings, optimizer.schedule.min_rate), OR_PRESET},
     CHECK(check_schedule),
     {0},
 };
 
-// All keys, after what the model implies is set.
+// All keys; read_model() has set the defaults that depend on the model.
 static const struct key train_keys[] = {
     KEYS_OF(data_keys, 0),
     {"optimizer", KEY_OBJECT, AT(train_settings, optimizer), .inner = attncl__optim_keys},
@@ -221,7 +220,7 @@ attncl_status attncl__train_config_begin(struct train_config *c, const char *tex
     return attncl__prefix_failure(status, "configuration");
 }
 
-// -- the model's part
+// -- the model
 
 static attncl_status complete_vocabulary(struct json *model, const char *key, int64_t size)
 {
@@ -235,7 +234,7 @@ static attncl_status complete_vocabulary(struct json *model, const char *key, in
     return present ? ATTNCL_OK : attncl__json_set_int(model, key, size);
 }
 
-// A language model without a length of its own remembers the one that it was trained with.
+// A language model without its own length records the length of its training.
 static attncl_status complete_model(const struct arch_class *arch, struct json *model,
                                     int64_t seq_len, int64_t source, int64_t target)
 {
@@ -266,9 +265,9 @@ attncl_status attncl__train_fill_model(const struct arch_class *arch, struct jso
     return attncl__prefix_failure(status, "model");
 }
 
-// -- the optimiser's part
+// -- the optimiser
 
-// What depends on the kind and on the model's width.
+// Adds defaults that depend on the kind and on the model's width.
 static attncl_status complete_optimizer(struct json *optimizer, const struct json *model)
 {
     const double default_rate = 1e-3, default_noam_rate = 1; // torch.optim.Adam's, labml's
@@ -304,7 +303,7 @@ static attncl_status read_train(struct train_config *c, int64_t pad)
     return attncl__config_fill(train_keys, train, &c->settings);
 }
 
-// The keys of the whole configuration; the objects under "model" and "train" have keys of their own.
+// The outermost keys of the configuration.
 static const struct key root_keys[] = {{.name = "arch", .type = KEY_WORD},
                                        {.name = "model", .type = KEY_INTS},
                                        {.name = "train", .type = KEY_INTS},

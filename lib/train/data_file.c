@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Data files.  Read, not mapped: a mapping faults when another process truncates the file.
+// Data files.  They are read, not mapped: a mapping faults if another process truncates the file.
 
 #define _XOPEN_SOURCE 700 // st_mtim
 #include <errno.h>
@@ -27,8 +27,8 @@ uint64_t attncl__data_hash(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-// Of what the path names now; *to keeps its path.
-static attncl_status look(struct data_file *to)
+// Sets size, time and identity of the file that to->path names now.
+static attncl_status read_info(struct data_file *to)
 {
     struct stat info;
 
@@ -40,8 +40,8 @@ static attncl_status look(struct data_file *to)
     return ATTNCL_OK;
 }
 
-// Opens and hashes the file of to->path, another one than before or not.
-static attncl_status take(struct data_file *to)
+// Opens and hashes the file that to->path names now.
+static attncl_status open_and_hash(struct data_file *to)
 {
     attncl_status status = ATTNCL_OK;
     unsigned char *chunk = attncl__alloc(CHUNK_BYTES);
@@ -49,7 +49,7 @@ static attncl_status take(struct data_file *to)
 
     REQUIRE(chunk, ATTNCL_ERR_NO_MEMORY, "%d bytes", CHUNK_BYTES);
     TRY_DONE(attncl__file_open(to->path, &to->fd, &bytes));
-    TRY_DONE(look(to)); // before the content: a change of it while it is read is seen later
+    TRY_DONE(read_info(to)); // first, so that later checks see a change while the file is read
     to->hash = attncl__data_hash(0, NULL, 0);
     for (uint64_t done = 0; done < to->bytes;) {
         const size_t n = to->bytes - done < CHUNK_BYTES ? (size_t)(to->bytes - done) : CHUNK_BYTES;
@@ -70,7 +70,7 @@ attncl_status attncl__data_file_open(const char *path, struct data_file *file)
 
     opened.path = attncl__copy_text(path);
     REQUIRE(opened.path, ATTNCL_ERR_NO_MEMORY, "a path of %zu bytes", strlen(path));
-    TRY_DONE(take(&opened));
+    TRY_DONE(open_and_hash(&opened));
     *file = opened;
     opened = DATA_FILE_EMPTY;
 
@@ -99,7 +99,7 @@ attncl_status attncl__data_file_check(struct data_file *file)
     struct data_file now = DATA_FILE_EMPTY;
 
     now.path = file->path;
-    TRY_DONE(look(&now));
+    TRY_DONE(read_info(&now));
     if (now.bytes == file->bytes && now.inode == file->inode && now.device == file->device &&
         now.modified.tv_sec == file->modified.tv_sec &&
         now.modified.tv_nsec == file->modified.tv_nsec)
@@ -108,11 +108,11 @@ attncl_status attncl__data_file_check(struct data_file *file)
         TRY_DONE(FAIL(ATTNCL_ERR_IO,
                       "%s: had %" PRIu64 " bytes and has %" PRIu64 " now: changed while in use",
                       file->path, file->bytes, now.bytes));
-    TRY_DONE(take(&now));
+    TRY_DONE(open_and_hash(&now));
     if (now.hash != file->hash || now.bytes != file->bytes)
         TRY_DONE(
             FAIL(ATTNCL_ERR_IO, "%s: has another content now: changed while in use", file->path));
-    const int old = file->fd; // the same content, touched or in a new file
+    const int old = file->fd; // the content is the same: the file was touched or replaced
     *file = now;
     now.fd = old;
 

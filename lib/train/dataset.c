@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Datasets of every kind: opening, batches, token ids from safetensors files.
+// Datasets of all kinds: opening, batches, token ids from safetensors files.
 
 #include <inttypes.h>
 #include <limits.h>
@@ -35,7 +35,7 @@ attncl_status attncl__dataset_open(const struct dataset_class *class, const char
 {
     attncl_status status = ATTNCL_OK;
 
-    if (class->endless) // ready batches have sizes of their own
+    if (class->endless) // ready batches have their own sizes
         TRY(check_size(options));
     struct dataset *d = attncl__alloc_zero(class->bytes);
     REQUIRE(d, ATTNCL_ERR_NO_MEMORY, "a dataset");
@@ -45,8 +45,8 @@ attncl_status attncl__dataset_open(const struct dataset_class *class, const char
     d->pad = -1;
     TRY_DONE(attncl__data_file_open(path, &d->file));
     TRY_DONE(class->read ? class->read(d) : read_arrays(d));
-    TRY_DONE(attncl__data_file_check(&d->file));                 // between the hash and the reading
-    d->options.vocabulary = d->options.target_vocabulary = NULL; // the caller's, gone later
+    TRY_DONE(attncl__data_file_check(&d->file));                 // unchanged since it was hashed
+    d->options.vocabulary = d->options.target_vocabulary = NULL; // owned by the caller
     d->options.tokenizer = NULL;
     *ret = d;
     d = NULL; // ownership has passed to the caller
@@ -97,7 +97,7 @@ void attncl__dataset_vocabularies(const struct dataset *d, int64_t *source_ret, 
 
 uint64_t attncl__dataset_hash(const struct dataset *d)
 {
-    // The order matters: a and b are other data than b and a.
+    // Not symmetric, as the data differ if the two files are swapped.
     const uint64_t own = d->file.hash + d->tokenizer_hash * 31;
     return d->ready ? own * 31 + d->ready->file.hash : own;
 }
@@ -120,7 +120,7 @@ attncl_status attncl__dataset_batch(struct dataset *d, enum dataset_split split,
             "%s: batch %" PRId64 " is asked for, there are %" PRId64, d->file.path, index,
             d->count[split]);
     TRY_DONE(d->class->batch(d, split, index, &batch));
-    TRY_DONE(attncl__data_file_check(&d->file)); // after the batch was read, so that it is right
+    TRY_DONE(attncl__data_file_check(&d->file)); // unchanged while the batch was read
     *ret = batch;
     batch = (struct batch){0};
 
@@ -131,8 +131,8 @@ done:
 
 // -- arrays
 
-attncl_status attncl__dataset_ids(const struct dataset *d, const attncl_array *array,
-                                  int64_t *largest_ret, int32_t **ret)
+attncl_status attncl__dataset_read_ids(const struct dataset *d, const attncl_array *array,
+                                       int64_t *largest_ret, int32_t **ret)
 {
     attncl_status status = ATTNCL_OK;
     const char *path = d->file.path;

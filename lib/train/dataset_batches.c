@@ -11,15 +11,15 @@ struct ready {
     struct dataset base;
     size_t n;
     attncl_array array[BATCH_MAX_ARRAYS]; // of one batch
-    int32_t *ids[BATCH_MAX_ARRAYS];       // of all
+    int32_t *ids[BATCH_MAX_ARRAYS];       // of all batches
 };
 
-// What a file may hold, the batch's order; every kind ends with the targets.
+// The arrays of each kind of file, in the batch's order; the targets are last.
 struct expected {
     const char *name;
     int rank;
     bool optional;
-    int vocabulary; // its ids are of; -1: they are no ids
+    int vocabulary; // of its ids; -1: its elements are not ids
 };
 enum kind { OF_TEXT, OF_PAIRS, OF_CLASSES, OF_TAGS };
 static const struct expected kinds[][BATCH_MAX_ARRAYS + 1] = {
@@ -32,9 +32,9 @@ static const struct expected kinds[][BATCH_MAX_ARRAYS + 1] = {
     [OF_TAGS] = {{"tokens", 3, false, 0}, {"valid_lens", 2, true, -1}, {"targets", 3, false, 1}},
 };
 
-static enum kind kind_of(const struct ready *r, const attncl_safetensors *file)
+static enum kind get_kind(const struct ready *r, const attncl_safetensors *file)
 {
-    if (r->base.options.pair_form == PAIR_SENTENCES) // or a text
+    if (r->base.options.pair_form == PAIR_SENTENCES) // also for a text
         return attncl_safetensors_find(file, "enc_X") ? OF_PAIRS : OF_TEXT;
     return r->base.options.pair_form == PAIR_CLASS ? OF_CLASSES : OF_TAGS;
 }
@@ -52,7 +52,7 @@ static attncl_status ready_batch(struct dataset *d, enum dataset_split split, in
 {
     struct ready *r = (struct ready *)d;
 
-    (void)split; // all are for training
+    (void)split; // always SPLIT_TRAIN
     TRY(attncl__batch_create(r->array, r->n, ret));
     for (size_t i = 0; i < r->n; ++i) {
         const size_t bytes = ret->array[i].bytes, n = bytes / sizeof(int32_t);
@@ -61,8 +61,8 @@ static attncl_status ready_batch(struct dataset *d, enum dataset_split split, in
     return ATTNCL_OK;
 }
 
-// All arrays have as many batches and rows: [N, T, B] both of a text, [N, B, ...] all of pairs, where
-// dec_X has the shape of targets.  Whether B is the first axis of labelled batches, the model knows.
+// All arrays have N batches.  Further axes equal those of targets (`like`): both of a text, [N, T, B]; B
+// of pairs, [N, B, ...], and all of dec_X; none of labelled batches, whose layout the model decides.
 static attncl_status check_shape(const struct ready *r, const attncl_array *array, int64_t N,
                                  const attncl_array *like)
 {
@@ -93,7 +93,7 @@ static attncl_status add_array(struct ready *r, const struct expected *e, const 
     REQUIRE(array->rank == e->rank, ATTNCL_ERR_SHAPE, "%s: %s has %d axes, %d are expected", path,
             e->name, array->rank, e->rank);
     TRY(check_shape(r, array, targets->dim[0], targets));
-    TRY(attncl__dataset_ids(&r->base, array, &largest, &r->ids[r->n]));
+    TRY(attncl__dataset_read_ids(&r->base, array, &largest, &r->ids[r->n]));
     attncl_array *one = &r->array[r->n++];
     *one = (attncl_array){.name = e->name, .rank = e->rank - 1};
     for (int k = 0; k < one->rank; ++k)
@@ -114,7 +114,7 @@ static attncl_status read_batches(struct dataset *d, const attncl_safetensors *f
 {
     struct ready *r = (struct ready *)d;
     const char *path = d->file.path;
-    const enum kind kind = kind_of(r, file);
+    const enum kind kind = get_kind(r, file);
     const int rank = kind == OF_CLASSES ? 2 : 3;
     const attncl_array *targets = attncl_safetensors_find(file, "targets");
 

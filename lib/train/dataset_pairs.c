@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Pairs from a file of lines "source TAB target".  Sentences are prepared as d2l prepares its pairs:
-// words, <eos> after the last, cut to T or filled up with <pad>.  Where targets are labels, sources have
-// no <eos>, and labels have a vocabulary of their own: of tags with <pad>, else without reserved words.
+// Pairs from a file of lines "source TAB target".  Sentences are prepared as in d2l: words and <eos>,
+// truncated to T or padded with <pad>.  If targets are labels, sources have no <eos>, and labels have
+// their own vocabulary, with <pad> for tags and without reserved words for classes.
 
 #include <inttypes.h>
 
@@ -16,7 +16,7 @@ struct vocabulary_kind {
     int reserved;
 };
 
-static struct vocabulary_kind kind_of(const struct pair_dataset *p, enum side side)
+static struct vocabulary_kind get_kind(const struct pair_dataset *p, enum side side)
 {
     const struct dataset_options *o = &p->base.options;
 
@@ -28,18 +28,19 @@ static struct vocabulary_kind kind_of(const struct pair_dataset *p, enum side si
                                     o->pair_form == PAIR_TAGS ? RESERVED_PAD : RESERVED_NONE};
 }
 
-// From indices of counted words to those of the vocabulary, which replaces the counted ones.
+// Makes or reads a side's vocabulary, and replaces indices of counted words by indices in it.
 static attncl_status number_words(struct pair_dataset *p, enum side side)
 {
-    const struct vocabulary_kind kind = kind_of(p, side);
+    const struct vocabulary_kind kind = get_kind(p, side);
     struct dataset *d = &p->base;
     const char *given = side == SOURCE ? d->options.vocabulary : d->options.target_vocabulary;
     struct words vocabulary = {0}, *counted = &p->words[side];
     const int64_t n = d->n * p->length[side];
     attncl_status status = ATTNCL_OK;
 
-    TRY(given ? attncl__words_of_text(kind.key, given, kind.reserved, &vocabulary)
-              : attncl__words_number(counted, kind.min_frequency, kind.reserved, &vocabulary));
+    TRY(given ? attncl__words_read_vocabulary(kind.key, given, kind.reserved, &vocabulary)
+              : attncl__words_make_vocabulary(counted, kind.min_frequency, kind.reserved,
+                                              &vocabulary));
     for (int64_t i = 0; i < n; ++i) {
         int32_t *id = &p->ids[side][i];
         const char *word = *id < 0 ? NULL : counted->list[*id].text;
@@ -53,14 +54,14 @@ static attncl_status number_words(struct pair_dataset *p, enum side side)
     vocabulary = (struct words){0};
     d->key[side] = kind.key;
     d->n_vocab[side] = counted->n;
-    TRY_DONE(attncl__words_text(counted, &d->value[side]));
+    TRY_DONE(attncl__words_write_vocabulary(counted, &d->value[side]));
 
 done:
     attncl__words_free(&vocabulary);
     return status;
 }
 
-static attncl_status split(struct dataset *d)
+static attncl_status split_pairs(struct dataset *d)
 {
     const int64_t B = d->options.batch_size;
 
@@ -73,7 +74,7 @@ static attncl_status split(struct dataset *d)
     return ATTNCL_OK;
 }
 
-// No label is held out that training never sees: its score would mean nothing.
+// Refuses held-out labels that training never sees, as their score would mean nothing.
 static attncl_status check_labels(const struct pair_dataset *p)
 {
     const struct words *labels = &p->words[TARGET];
@@ -98,7 +99,7 @@ static attncl_status check_labels(const struct pair_dataset *p)
     return ATTNCL_OK;
 }
 
-// -- batches; dec_X is <bos> and the target but its last word
+// -- batches; dec_X is <bos> and the target without its last word
 
 static void fill_sentences(const struct pair_dataset *p, int64_t pair, int64_t b,
                            struct batch *batch)
@@ -160,13 +161,13 @@ static attncl_status create_batch(const struct pair_dataset *p, int64_t B, struc
     return attncl__batch_create((const attncl_array[]){tokens, targets}, 2, ret);
 }
 
-static attncl_status pairs_batch(struct dataset *d, enum dataset_split split, int64_t index,
+static attncl_status pairs_batch(struct dataset *d, enum dataset_split split_pairs, int64_t index,
                                  struct batch *ret)
 {
     const struct pair_dataset *p = (const struct pair_dataset *)d;
     const struct dataset_options *o = &d->options;
     const int64_t first = index * o->batch_size;
-    const bool train = split == SPLIT_TRAIN;
+    const bool train = split_pairs == SPLIT_TRAIN;
     int64_t B = o->batch_size;
 
     if (!train && d->n - d->n_train - first < B)
@@ -208,7 +209,7 @@ static attncl_status read_pairs(struct dataset *d)
     TRY(number_words(p, SOURCE));
     TRY(number_words(p, TARGET));
     d->pad = p->words[TARGET].reserved[WORD_PAD];
-    TRY(split(d));
+    TRY(split_pairs(d));
     return o->pair_form != PAIR_SENTENCES && !o->target_vocabulary ? check_labels(p) : ATTNCL_OK;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A UTF-8 text by characters.  The text stays in its file: one pass checks it and finds its vocabulary
-// and the place of every MARK_CHARACTERS-th character, from where a window is read and decoded.
+// The characters of a UTF-8 text.  The text stays in its file: one pass checks it, collects the
+// vocabulary, and marks every MARK_CHARACTERS-th character, from which windows are read and decoded.
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { MARK_CHARACTERS = 1024, CHUNK_BYTES = 1 << 16 };
 
-// The index of each of Unicode's 1.1 million codes, 4.4 MB, so that a character costs one look whatever the script.
+// A table of Unicode's 1.1 million codes, 4.4 MB, so that every character takes one lookup.
 struct characters {
     int32_t n;
     int32_t *index; // [UTF8_CODES]; -1: not in the vocabulary
@@ -26,7 +26,7 @@ struct text_dataset {
 
 // -- the vocabulary
 
-// Without any character.
+// Creates an empty vocabulary.
 static attncl_status create_characters(struct characters *c)
 {
     c->index = attncl__alloc_array(UTF8_CODES, sizeof *c->index);
@@ -35,7 +35,7 @@ static attncl_status create_characters(struct characters *c)
     return ATTNCL_OK;
 }
 
-// The characters of UTF-8 text in their order.
+// Reads the vocabulary of the characters of `text`, in order.
 static attncl_status read_vocabulary(const char *text, struct characters *c)
 {
     TRY(create_characters(c));
@@ -51,7 +51,7 @@ static attncl_status read_vocabulary(const char *text, struct characters *c)
     return ATTNCL_OK;
 }
 
-// Numbers the characters by code.  *text_ret: all of them, the caller's to free.
+// Numbers the characters by code.  *text_ret: all of them, for the caller to free.
 static attncl_status number_characters(struct characters *c, char **text_ret)
 {
     struct strbuf text = STRBUF_EMPTY;
@@ -73,7 +73,7 @@ static attncl_status number_characters(struct characters *c, char **text_ret)
 
 // -- the pass over the text
 
-// Character base.n, at byte `at`.
+// Adds the next character, at byte `at`.
 static attncl_status add_character(struct text_dataset *text, const char *bytes, size_t length,
                                    uint32_t code, uint64_t at)
 {
@@ -95,8 +95,8 @@ static attncl_status add_character(struct text_dataset *text, const char *bytes,
     return ATTNCL_OK;
 }
 
-// All characters in `bytes` bytes from byte `at` of the file on; *used_ret: without one that is cut at
-// the end.
+// Adds the characters in `bytes` bytes from byte `at` of the file on.  *used_ret: bytes used, without a
+// truncated character at the end.
 static attncl_status scan_chunk(struct text_dataset *text, const char *chunk, size_t bytes,
                                 uint64_t at, size_t *used_ret)
 {
@@ -117,7 +117,7 @@ static attncl_status scan_chunk(struct text_dataset *text, const char *chunk, si
     return ATTNCL_OK;
 }
 
-static attncl_status scan(struct text_dataset *text)
+static attncl_status scan_text(struct text_dataset *text)
 {
     attncl_status status = ATTNCL_OK;
     const uint64_t total = text->base.file.bytes;
@@ -138,9 +138,9 @@ done:
 
 // -- windows
 
-// Decodes characters at .. at + n - 1 out of `bytes` bytes that begin at the mark before `at`.
-static attncl_status decode(const struct text_dataset *text, const char *bytes, size_t left,
-                            int64_t at, int64_t n, int32_t *ret)
+// Decodes characters at .. at + n - 1 from `left` bytes that begin at the last mark before `at`.
+static attncl_status decode_characters(const struct text_dataset *text, const char *bytes,
+                                       size_t left, int64_t at, int64_t n, int32_t *ret)
 {
     for (int64_t skip = at % MARK_CHARACTERS, i = -skip; i < n; ++i) {
         uint32_t code;
@@ -167,7 +167,7 @@ static attncl_status read_characters(struct dataset *d, int64_t at, int64_t n, i
 
     REQUIRE(bytes, ATTNCL_ERR_NO_MEMORY, "%" PRIu64 " bytes of text", end - begin);
     TRY_DONE(attncl__data_file_read(&d->file, begin, bytes, (size_t)(end - begin)));
-    TRY_DONE(decode(text, bytes, (size_t)(end - begin), at, n, ret));
+    TRY_DONE(decode_characters(text, bytes, (size_t)(end - begin), at, n, ret));
 
 done:
     attncl__free(bytes);
@@ -192,7 +192,7 @@ static attncl_status read_text(struct dataset *d)
         TRY(read_vocabulary(given, &text->characters));
     else
         TRY(create_characters(&text->characters));
-    TRY(scan(text));
+    TRY(scan_text(text));
     d->key[0] = "attncl.vocab";
     if (given)
         d->value[0] = attncl__copy_text(given);

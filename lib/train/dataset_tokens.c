@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Token ids: "tokens" [n] of a safetensors file, any integers, or those of a UTF-8 text by a tokenizer.  Windows of them.
+// Token ids: integers "tokens" [n] of a safetensors file, or a UTF-8 text encoded by a tokenizer.
 
 #include <inttypes.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static attncl_status read_ids(struct dataset *d, const attncl_safetensors *file)
     REQUIRE(array, ATTNCL_ERR_FORMAT, "%s: holds no array \"tokens\"", path);
     REQUIRE(array->rank == 1, ATTNCL_ERR_FORMAT, "%s: tokens has %d axes, 1 is expected", path,
             array->rank);
-    TRY(attncl__dataset_ids(d, array, &largest, &((struct token_dataset *)d)->ids));
+    TRY(attncl__dataset_read_ids(d, array, &largest, &((struct token_dataset *)d)->ids));
     d->n_vocab[0] = largest + 1;
     d->n = array->dim[0];
     return attncl__windows_split(d, "tokens");
@@ -52,8 +52,8 @@ static attncl_status read_all(const struct data_file *file, char **ret)
     return ATTNCL_OK;
 }
 
-// As `attncl eval` reads it: at once, since a piece's tokens depend on what surrounds it.
-static attncl_status encode(struct dataset *d, attncl_tokenizer *tokenizer, const char *text)
+// Encodes the whole text at once, like `attncl eval`, since tokens depend on the surrounding text.
+static attncl_status encode_text(struct dataset *d, attncl_tokenizer *tokenizer, const char *text)
 {
     struct token_dataset *to = (struct token_dataset *)d;
     const int32_t *ids;
@@ -83,7 +83,7 @@ static attncl_status read_text(struct dataset *d)
 
     TRY_DONE(attncl_tokenizer_create(rules, strlen(rules), &tokenizer));
     TRY_DONE(read_all(&d->file, &text));
-    TRY_DONE(encode(d, tokenizer, text));
+    TRY_DONE(encode_text(d, tokenizer, text));
     d->tokenizer_hash = attncl__data_hash(0, rules, strlen(rules));
     d->key[0] = "attncl.tokenizer";
     d->value[0] = attncl__copy_text(rules);

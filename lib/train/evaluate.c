@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Held-out loss, and accuracy of labels: every target of the held-out part once.
+// Held-out loss, and accuracy of labels, over every target of the held-out part.
 
 #include <math.h>
 #include <stdio.h>
 
 #include "train/trainer.h"
 
-// Loss times targets, targets, and those whose class had the highest score.
+// Loss times targets; targets; targets whose class had the highest score.
 enum { SUM_LOSS, SUM_TARGETS, SUM_RIGHT, N_SUMS };
 
 static attncl_status count_right(attncl_trainer *t, attncl_graph *g, const struct batch *batch,
@@ -25,7 +25,7 @@ static attncl_status count_right(attncl_trainer *t, attncl_graph *g, const struc
     return status;
 }
 
-// Adds up one batch.
+// Adds one batch to the sums.
 static attncl_status add_batch(attncl_trainer *t, int64_t index, double *sums)
 {
     attncl_status status = ATTNCL_OK;
@@ -45,12 +45,13 @@ static attncl_status add_batch(attncl_trainer *t, int64_t index, double *sums)
         TRY_DONE(count_right(t, g, &batch, &sums[SUM_RIGHT]));
 done:
     if (status != ATTNCL_OK && g)
-        attncl__graph_drain(g); // which may still read the batch
+        attncl__graph_drain(g); // it may still read the batch
     attncl__batch_free(&batch);
     return status;
 }
 
-// Ranks take turns; sums of each batch are kept apart, so that any number of ranks adds them up alike.
+// Ranks take batches in turn.  Sums are kept per batch, so that the result does not depend on the number
+// of ranks.
 static attncl_status mean_loss(attncl_trainer *t, int64_t n_batches, double *loss_ret,
                                double *accuracy_ret)
 {
@@ -72,13 +73,13 @@ done:
     return status;
 }
 
-// The weights come back; the failure that is told is the first.
+// Restores the weights after a failure, and returns that failure.
 static attncl_status give_up(attncl_trainer *t, attncl_status status)
 {
     char message[1024];
     snprintf(message, sizeof message, "%s", attncl_last_error());
-    attncl__drop_batches(t);     // what was written to them
-    attncl__drop_step_graphs(t); // those whose runs failed refuse others
+    attncl__drop_batches(t);     // their graphs go next
+    attncl__drop_step_graphs(t); // a graph whose run failed refuses further runs
     (void)attncl__exchange_averages(t);
     return FAIL(status, "%s", message);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Initial values of parameters that are not drawn from the seed: those of a file, copies of a layer.
+// Initial values of parameters from a file, or copied from a layer.
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 
 #include "train/trainer.h"
 
-// Space for a parameter's values.
 static attncl_status alloc_values(const attncl_param *param, float **values_ret, size_t *bytes_ret)
 {
     struct tensor_desc desc;
@@ -20,11 +19,12 @@ static attncl_status alloc_values(const attncl_param *param, float **values_ret,
     return ATTNCL_OK;
 }
 
-// -- a transformer as the beginning of a feedback transformer.  Its attention reads the memory, a mean of what layers
-// give, where the transformer's read a norm of it: keys and values are divided by about the size of such a mean, that of
-// an embedded token.  query_pos_bias stands beside the query as its bias did; a bias of keys is nothing to softmax.
+// -- initialising a feedback transformer from a transformer.  The feedback transformer's attention reads
+// memories, means of the layers' results, where the transformer's attention reads a layer norm.  So keys
+// and values are divided by the approximate size of a memory, that of an embedded token.  The query's
+// bias becomes query_pos_bias.  The keys' bias is dropped, as softmax ignores it.
 
-// A parameter's name becomes that of its source where each text is replaced.  docs/training.md has the table.
+// Replacements that turn a parameter's name into that of its source (table in docs/training.md).
 static const struct {
     const char *own, *source;
 } renamed[] = {
@@ -51,21 +51,21 @@ static void name_source(const char *own, char ret[SOURCE_NAME_BYTES])
     }
 }
 
-// A transformer may lack these.
+// Parameters that a transformer lacks.
 static bool keeps_initial(const char *name)
 {
     return strstr(name, "_pos_") || strcmp(name, "transformer.weights") == 0;
 }
 
 struct mapping {
-    bool is_needed;       // from a transformer to a feedback transformer
-    double embed_factor;  // of the file's embedding: layers see the same vectors
+    bool is_needed;       // a transformer initialises a feedback transformer
+    double embed_factor;  // of the file's embedding, so that layers see the same vectors
     double embed_scale;   // the model's
-    bool has_norm;        // behind the embedding
-    double memory_factor; // of keys and values, by the embedding, which is the first parameter
+    bool has_norm;        // after the embedding
+    double memory_factor; // of key and value weights; set from the embedding, the first parameter
 };
 
-// Keys that both models have must agree.
+// Compares the keys that both models have.
 static attncl_status compare_models(const struct json *source, const struct json *own,
                                     struct mapping *m)
 {
@@ -110,9 +110,9 @@ done:
     return status;
 }
 
-// -- values of a file
+// -- values from a file
 
-// A bias [C] fits one of heads [H, D].
+// With `maps`, a bias [C] may become one by heads, [H, D].
 static attncl_status check_shape(const attncl_array *a, const attncl_param *param, bool maps)
 {
     struct tensor_desc have, want;
@@ -122,9 +122,9 @@ static attncl_status check_shape(const attncl_array *a, const attncl_param *para
         a->dtype == ATTNCL_U8 ? "; attncl convert --dtype f32 makes floats of 8 and 4 bits" : "");
     TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &have));
     TRY(attncl__desc_make(ATTNCL_F32, param->shape.rank, param->shape.dim, &want));
-    const bool of_heads = maps && have.rank == 1 && want.rank == 2 &&
-                          attncl__desc_count(&have) == attncl__desc_count(&want);
-    REQUIRE(of_heads || attncl__desc_same_shape(&have, &want), ATTNCL_ERR_SHAPE,
+    const bool splits_heads = maps && have.rank == 1 && want.rank == 2 &&
+                              attncl__desc_count(&have) == attncl__desc_count(&want);
+    REQUIRE(splits_heads || attncl__desc_same_shape(&have, &want), ATTNCL_ERR_SHAPE,
             "parameter %s has shape %s, the configuration's is %s", a->name, SHAPE(&have),
             SHAPE(&want));
     return ATTNCL_OK;

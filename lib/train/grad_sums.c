@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Gradients of several ranks: sent in buckets.
+// Sums of gradients over several ranks, in buckets.
 //
 //   values [all gradients]   in the order in which the backward pass completes them
-//   bucket                   neighbours in it, at least MIN_BUCKET floats, and MIN_PIECE for each rank
+//   bucket                   consecutive gradients, at least MIN_BUCKET floats, and MIN_PIECE per rank
 //
-// Without accumulation gradients are outputs, each read as soon as it is complete, and a full bucket is
-// summed while the rest of the backward pass runs.  With it they are read after the last batch.  Every
-// rank has rank 0's order, since sums match by their order.
+// Without accumulation gradients are outputs, read as soon as they are complete, and a full bucket is
+// summed while the backward pass continues.  With accumulation they are read after the last batch.  All
+// ranks use rank 0's order, since sums are matched by their order.
 
 #include <string.h>
 
@@ -19,9 +19,9 @@ enum { MIN_BUCKET = 1 << 18, MIN_PIECE = 1 << 14 };
 struct grad_sums {
     float *values;  // [count]
     size_t *order;  // [n_trained], indices of trained tensors
-    size_t *bucket; // [n_buckets + 1], first of each in order
+    size_t *bucket; // [n_buckets + 1], each bucket's first index in `order`
     size_t n_buckets;
-    struct early_read *reads; // [n_trained] into values, as order
+    struct early_read *reads; // [n_trained], into values, in that order
 };
 
 bool attncl__outputs_gradients(const attncl_trainer *t)
@@ -59,50 +59,50 @@ static attncl_status alloc_lists(const attncl_trainer *t, struct grad_sums *s)
     return ATTNCL_OK;
 }
 
-static struct early_read read_of(const struct trained *trained)
+static struct early_read make_read(const struct trained *trained)
 {
     return (struct early_read){.name = trained->output, .bytes = trained->count * sizeof(float)};
 }
 
-// The trained tensor whose gradient is read.
-static size_t trained_of(const attncl_trainer *t, const struct early_read *read)
+// The index of the trained tensor whose gradient is read.
+static size_t find_trained(const attncl_trainer *t, const struct early_read *read)
 {
     return (size_t)(read->name - t->trained[0].output) / sizeof *t->trained;
 }
 
-// The order of a graph's gradients; NULL: from the last to the first, as backward passes go.
+// Finds the order of a graph's gradients; NULL: from the last to the first.
 static attncl_status find_order(attncl_trainer *t, const attncl_graph *g, struct grad_sums *s)
 {
     const size_t n = t->n_trained;
     for (size_t i = 0; i < n; ++i)
-        s->reads[n - 1 - i] = read_of(&t->trained[i]);
+        s->reads[n - 1 - i] = make_read(&t->trained[i]);
     if (g)
         TRY(attncl__early_reads_sort(g, s->reads, n));
     for (size_t i = 0; i < n; ++i)
-        s->order[i] = trained_of(t, &s->reads[i]);
+        s->order[i] = find_trained(t, &s->reads[i]);
     return attncl_ranks_broadcast(t->ranks, s->order, n * sizeof *s->order);
 }
 
 static void cut_buckets(const attncl_trainer *t, struct grad_sums *s)
 {
     const size_t pieces = (size_t)attncl_ranks_size(t->ranks) * MIN_PIECE;
-    const size_t least = pieces > MIN_BUCKET ? pieces : MIN_BUCKET;
+    const size_t min_count = pieces > MIN_BUCKET ? pieces : MIN_BUCKET;
     size_t in_bucket = 0;
     float *data = s->values;
     for (size_t i = 0; i < t->n_trained; ++i) {
         const size_t count = t->trained[s->order[i]].count;
-        s->reads[i] = read_of(&t->trained[s->order[i]]);
+        s->reads[i] = make_read(&t->trained[s->order[i]]);
         s->reads[i].data = data;
         data += count;
         in_bucket += count;
-        if (in_bucket < least && i + 1 < t->n_trained)
+        if (in_bucket < min_count && i + 1 < t->n_trained)
             continue;
         s->bucket[++s->n_buckets] = i + 1;
         in_bucket = 0;
     }
 }
 
-static attncl_status prepare(attncl_trainer *t, const attncl_graph *g)
+static attncl_status prepare_sums(attncl_trainer *t, const attncl_graph *g)
 {
     if (t->grad_sums)
         return ATTNCL_OK;
@@ -122,11 +122,11 @@ static attncl_status prepare(attncl_trainer *t, const attncl_graph *g)
 
 attncl_status attncl__run_gradients(attncl_trainer *t, attncl_graph *g)
 {
-    TRY(prepare(t, g));
+    TRY(prepare_sums(t, g));
     return attncl__graph_run_reading(g, t->grad_sums->reads, t->n_trained);
 }
 
-// Sums that were begun advance while the device is waited for.
+// Waits for the device while advancing sums in flight.
 static attncl_status wait_for_read(attncl_trainer *t, const struct early_read *read)
 {
     int pause_us = 0;
@@ -140,7 +140,7 @@ static attncl_status wait_for_read(attncl_trainer *t, const struct early_read *r
     return ATTNCL_OK;
 }
 
-// g: whose outputs the gradients are; NULL: they are tensors, or zeros of a rank without a part.
+// g: the graph whose outputs are the gradients; NULL: they are tensors, or zeros on a rank without a part.
 static attncl_status send_bucket(attncl_trainer *t, const attncl_graph *g, size_t bucket)
 {
     const struct grad_sums *s = t->grad_sums;
@@ -163,7 +163,7 @@ attncl_status attncl__send_gradients(attncl_trainer *t, attncl_graph *g)
 {
     if (!attncl__outputs_gradients(t))
         g = NULL;
-    TRY(prepare(t, g));
+    TRY(prepare_sums(t, g));
     const struct grad_sums *s = t->grad_sums;
     attncl_status status = ATTNCL_OK;
     for (size_t i = 0; i < s->n_buckets && status == ATTNCL_OK; ++i)

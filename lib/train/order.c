@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Orders.  A permutation of n things is a Feistel network over the next even power of two, its round
-// function Philox; numbers from n on are sent through it again until one is below n (cycle walking,
-// less than four times on average).  No table, so a position costs the same wherever it is.
+// Orders.  A permutation of n items is a Feistel network, with Philox as round function, over the next
+// even power of two; results of n or more are permuted again until one is below n (cycle walking, less
+// than four times on average).  It needs no table, so every position takes constant time.
 
 #include "base/philox.h"
 #include "train/dataset.h"
@@ -10,10 +10,10 @@
 enum { N_ROUNDS = 6 };
 enum purpose { PERMUTATION = 1, RANDOM_ITEM, OFFSET };
 
-// Apart from the generators of weights and dropout, which may have the same seed.
+// Separates these numbers from those of weights and dropout, which may have the same seed.
 static const uint32_t key_of_data = 0x64617461;
 
-static uint64_t word(uint64_t seed, enum purpose purpose, uint64_t a, uint64_t b)
+static uint64_t draw_word(uint64_t seed, enum purpose purpose, uint64_t a, uint64_t b)
 {
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32) ^ key_of_data};
     const uint32_t counter[4] = {(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b,
@@ -24,8 +24,8 @@ static uint64_t word(uint64_t seed, enum purpose purpose, uint64_t a, uint64_t b
     return (uint64_t)ret[1] << 32 | ret[0];
 }
 
-// The upper half of the product with a bound: uniform to bound / 2^64.
-static int64_t below(int64_t bound, uint64_t x)
+// Scales x to [0, bound): the upper half of the product, uniform up to bound / 2^64.
+static int64_t scale_below(int64_t bound, uint64_t x)
 {
     __extension__ typedef unsigned __int128 wide;
 
@@ -38,7 +38,8 @@ static uint64_t permute_block(uint64_t seed, uint64_t epoch, int half_bits, uint
     uint64_t left = x >> half_bits, right = x & mask;
 
     for (uint64_t round = 0; round < N_ROUNDS; ++round) {
-        const uint64_t mixed = left ^ (word(seed, PERMUTATION, right | round << 32, epoch) & mask);
+        const uint64_t mixed =
+            left ^ (draw_word(seed, PERMUTATION, right | round << 32, epoch) & mask);
         left = right;
         right = mixed;
     }
@@ -64,7 +65,7 @@ int64_t attncl__order_item(enum dataset_order order, uint64_t seed, int64_t n, i
     case ORDER_SHUFFLED:
         return permute(seed, (uint64_t)(position / n), n, position % n);
     case ORDER_RANDOM:
-        return below(n, word(seed, RANDOM_ITEM, (uint64_t)position, 0));
+        return scale_below(n, draw_word(seed, RANDOM_ITEM, (uint64_t)position, 0));
     case ORDER_SEQUENTIAL:
         break;
     }
@@ -73,5 +74,5 @@ int64_t attncl__order_item(enum dataset_order order, uint64_t seed, int64_t n, i
 
 int64_t attncl__order_offset(uint64_t seed, int64_t bound, int64_t position)
 {
-    return below(bound, word(seed, OFFSET, (uint64_t)position, 0));
+    return scale_below(bound, draw_word(seed, OFFSET, (uint64_t)position, 0));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Lines of pairs: "source TAB target".  Columns after the second are not read; empty lines are passed
-// over.  Tags and the words that they belong to are divided at spaces alone.
+// Reads lines of pairs: "source TAB target".  Ignores further columns and empty lines.  Tags and their
+// words are separated only at spaces.
 
 #define _XOPEN_SOURCE 700 // newlocale, towlower_l
 #include <inttypes.h>
@@ -16,8 +16,8 @@
 // The state of reading lines into a dataset.
 struct reader {
     struct pair_dataset *p;
-    locale_t locale;    // says what lower case is
-    struct strbuf word; // so far
+    locale_t locale;    // for lower case
+    struct strbuf word; // the current word so far
 };
 
 // -- rows
@@ -28,10 +28,10 @@ static const char *const side_name[N_SIDES] = {"source", "target"};
 struct row {
     enum side side;
     int32_t *ids;    // [length]
-    int64_t n_words; // may pass the length: the row takes the first words
+    int64_t n_words; // may exceed the length; the row takes the first words
 };
 
-// The row of pair n of a side, filled with padding.
+// Adds the row of pair n to a side, filled with padding.
 static attncl_status add_row(struct pair_dataset *p, enum side side, struct row *ret)
 {
     const size_t length = (size_t)p->length[side], n = (size_t)p->base.n;
@@ -46,7 +46,7 @@ static attncl_status add_row(struct pair_dataset *p, enum side side, struct row 
     return ATTNCL_OK;
 }
 
-// Counts the word that was read, if there is one, and begins the next.
+// Counts the current word, if any, and begins the next.
 static attncl_status end_word(struct reader *r, struct row *row)
 {
     int index;
@@ -66,13 +66,13 @@ static attncl_status end_word(struct reader *r, struct row *row)
 // -- sentences as words
 
 enum sentence_form {
-    SENTENCE_TEXT,  // lower case, and each ',', '.', '!' and '?' begins a word
-    SENTENCE_WORDS, // lower case, divided at spaces alone
-    SENTENCE_NAMES, // as it is, divided at spaces alone
+    SENTENCE_TEXT,  // lower case; each ',', '.', '!' and '?' begins a word
+    SENTENCE_WORDS, // lower case, separated only at spaces
+    SENTENCE_NAMES, // unchanged, separated only at spaces
 };
 enum { NO_BREAK_SPACE = 0xa0, NARROW_NO_BREAK_SPACE = 0x202f };
 
-// The words of UTF-8 text; no-break spaces are spaces.
+// Adds the words of UTF-8 text; no-break spaces count as spaces.
 static attncl_status add_words(struct reader *r, const char *sentence, size_t bytes,
                                enum sentence_form form, struct row *row)
 {
@@ -95,7 +95,7 @@ static attncl_status add_words(struct reader *r, const char *sentence, size_t by
 
 // -- lines
 
-// Adds a sentence as that of pair n.
+// Adds pair n's sentence of a side.
 static attncl_status add_sentence(struct reader *r, enum side side, const char *sentence,
                                   size_t bytes, struct row *row)
 {
@@ -114,7 +114,7 @@ static attncl_status add_sentence(struct reader *r, enum side side, const char *
     return end_word(r, row);
 }
 
-// The whole text is one label, but for spaces before and after.
+// Adds the whole text, without surrounding spaces, as one label.
 static attncl_status add_class(struct reader *r, const char *text, size_t bytes)
 {
     struct row row;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Each rank takes a part of a batch's sequences, so that the result does not depend on the number of ranks.
+// Splits a batch's sequences among the ranks, so that the result does not depend on their number.
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ static int batch_axis(const attncl_trainer *t, const attncl_array *array)
     return t->config.settings.data.time_first && array->rank > 1;
 }
 
-// Moves the elements [first, last) of an axis together, within the array's own memory.
+// Reduces an axis to its elements [first, last), in place.
 static void cut_axis(attncl_array *array, int axis, int64_t first, int64_t last)
 {
     const int64_t extent = array->dim[axis];
@@ -32,7 +32,7 @@ static void cut_axis(attncl_array *array, int axis, int64_t first, int64_t last)
         outer *= array->dim[i];
     for (int i = axis + 1; i < array->rank; ++i)
         inner *= array->dim[i];
-    int32_t *data = (int32_t *)(uintptr_t)array->data; // of the batch's memory
+    int32_t *data = (int32_t *)(uintptr_t)array->data; // the batch's own memory
     const size_t each = (size_t)((last - first) * inner);
     for (int64_t i = 0; i < outer; ++i)
         memmove(data + (size_t)i * each, data + (i * extent + first) * inner, each * sizeof *data);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Ranks: who is there.  The plugin is loaded only where a launcher started more than one process, so that a program
-// alone needs no MPI.
+// Opens and closes ranks.  The MPI plugin is loaded only if a launcher started more than one process, so
+// that a single process needs no MPI.
 
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
@@ -16,10 +16,10 @@
 
 static const char plugin_name[] = "libattncl_mpi.so";
 
-// Longer than devices of different speed take to build their kernels, or to share out a text.
+// Longer than slow devices take to build their kernels or to encode a text.
 enum { DEFAULT_TIMEOUT_S = 1800 };
 
-// What the environment says of the launcher: number of ranks, 0 where it does not say; 1 without one.
+// The number of ranks according to the launcher's environment: 0 if unknown, 1 without a launcher.
 static int size_in_environment(const char **variable_ret)
 {
     static const struct {
@@ -38,8 +38,8 @@ static int size_in_environment(const char **variable_ret)
     return attncl__env_get(ENV_PMIX_RANK) ? 0 : 1;
 }
 
-// Beside the file that this function was loaded from, the library or a program linked with it.
-static void default_path(char *path, size_t bytes)
+// The plugin's default path: the directory of the library, or of the program linked with it.
+static void write_default_path(char *path, size_t bytes)
 {
     Dl_info info;
     const char *file = dladdr((const void *)plugin_name, &info) ? info.dli_fname : NULL;
@@ -49,7 +49,7 @@ static void default_path(char *path, size_t bytes)
              plugin_name);
 }
 
-static attncl_status load(const char *variable, const struct ranks_plugin **ret)
+static attncl_status load_plugin(const char *variable, const struct ranks_plugin **ret)
 {
     const char *given = attncl__env_get(ENV_MPI_PLUGIN);
     char path[4096];
@@ -57,8 +57,8 @@ static attncl_status load(const char *variable, const struct ranks_plugin **ret)
     if (given)
         snprintf(path, sizeof path, "%s", given);
     else
-        default_path(path, sizeof path);
-    // Global, since MPI's own plugins look for its symbols; never closed, since MPI's threads stay.
+        write_default_path(path, sizeof path);
+    // RTLD_GLOBAL, since MPI's own plugins need its symbols; never closed, since MPI's threads stay.
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     REQUIRE(
         library, ATTNCL_ERR_UNSUPPORTED,
@@ -78,7 +78,7 @@ static attncl_status load(const char *variable, const struct ranks_plugin **ret)
     return ATTNCL_OK;
 }
 
-static attncl_status join(attncl_ranks *ranks)
+static attncl_status join_ranks(attncl_ranks *ranks)
 {
     const char *variable = NULL;
     const int expected = size_in_environment(&variable);
@@ -90,7 +90,7 @@ static attncl_status join(attncl_ranks *ranks)
     TRY(attncl__env_check());
     const char *timeout = attncl__env_get(ENV_RANKS_TIMEOUT);
     ranks->timeout_s = timeout ? (int)strtol(timeout, NULL, 10) : DEFAULT_TIMEOUT_S;
-    TRY(load(variable, &plugin));
+    TRY(load_plugin(variable, &plugin));
     const char *failure = plugin->open(&ranks->place);
     REQUIRE(!failure, ATTNCL_ERR_STATE, "MPI: %s", failure);
     ranks->plugin = plugin;
@@ -108,7 +108,7 @@ attncl_status attncl_ranks_open(attncl_ranks **ranks_ret)
     attncl_status status = ATTNCL_OK;
     attncl_ranks *ranks = attncl__alloc_zero(sizeof *ranks);
     REQUIRE(ranks, ATTNCL_ERR_NO_MEMORY, "ranks");
-    TRY_DONE(join(ranks));
+    TRY_DONE(join_ranks(ranks));
     *ranks_ret = ranks;
     ranks = NULL;
 done:
@@ -120,7 +120,7 @@ void attncl_ranks_close(attncl_ranks *ranks)
 {
     if (!ranks)
         return;
-    // After a failure the others may wait elsewhere: closing would wait for them for ever.
+    // After a failure other ranks may wait elsewhere, and closing would wait for them forever.
     if (ranks->plugin && !ranks->has_failed && attncl_ranks_sum_wait(ranks, 0) == ATTNCL_OK)
         ranks->plugin->close();
     for (size_t i = 0; i < MAX_SUMS; ++i) {

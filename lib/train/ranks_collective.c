@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// What all ranks do at once: sums, broadcasts, comparisons.  Sums are in an order that no message
-// changes:
+// Collective operations: sums, broadcasts, comparisons.  The order of a sum does not depend on the order
+// of messages:
 //
-//   data [n] is cut in one block for each rank.
+//   data [n] is split into one block per rank
 //   exchange   rank r receives block r of every rank
 //   add        in double, in the order of the ranks, rounded once
 //   gather     every rank receives every block's sum
 //
-// A rank sends and receives 2 (N - 1) / N n floats, as little as any sum can, and adds n of them.
+// A rank sends and receives 2 (N - 1) / N n floats, the minimum for any sum, and adds n of them.
 
 #define _POSIX_C_SOURCE 200809L // nanosleep
 #include <sched.h>
@@ -20,10 +20,10 @@
 #include "base/clock.h"
 #include "train/ranks.h"
 
-// Bytes of a sum fit in MPI's int; attncl_ranks_sum() cuts what is longer, into parts that overlap.
+// Bytes of a sum fit MPI's int; attncl_ranks_sum() splits longer ones into parts that run concurrently.
 enum { MAX_BEGIN = 1 << 28, SUM_PART = 1 << 20 };
 
-// Added at once: stays in the cache, as doubles.
+// Doubles added at a time, few enough for the cache.
 enum { ADD_WIDTH = 512 };
 
 enum { BROADCAST_PART = 1 << 28, DOUBLES_PART = 4096 };
@@ -32,8 +32,8 @@ enum { PAUSE_US = 50, BUSY_TURNS = 1000 };
 
 // -- waiting
 
-// A plugin's result as a status.
-static attncl_status check(attncl_ranks *ranks, const char *failure)
+// Turns a plugin's result into a status.
+static attncl_status check_plugin(attncl_ranks *ranks, const char *failure)
 {
     if (!failure)
         return ATTNCL_OK;
@@ -49,14 +49,14 @@ void attncl__ranks_pause(int *us)
     nanosleep(&pause, NULL);
 }
 
-// A loop that polls for what others send; starts as {0}.
+// A loop that polls for messages; starts as {0}.
 struct rank_wait {
     int turn;
-    double began_s; // known after some turns
+    double began_s; // 0 until BUSY_TURNS have passed
 };
 
-// Waits a moment: at first another's turn on the core, since ranks may outnumber cores, then some
-// microseconds.  ERR_IO after timeout_s.
+// First yields the core, since ranks may outnumber cores; later sleeps some microseconds.  ERR_IO after
+// timeout_s.
 static attncl_status wait_a_moment(attncl_ranks *ranks, struct rank_wait *wait)
 {
     if (wait->turn < BUSY_TURNS) {
@@ -77,12 +77,12 @@ static attncl_status wait_a_moment(attncl_ranks *ranks, struct rank_wait *wait)
         ranks->place.rank, ranks->place.size, ranks->timeout_s);
 }
 
-static attncl_status wait_for(attncl_ranks *ranks, struct ranks_request *request)
+static attncl_status wait_for_request(attncl_ranks *ranks, struct ranks_request *request)
 {
     struct rank_wait wait = {0};
     int done = 0;
     while (!done) {
-        TRY(check(ranks, ranks->plugin->test(request, &done)));
+        TRY(check_plugin(ranks, ranks->plugin->test(request, &done)));
         if (!done)
             TRY(wait_a_moment(ranks, &wait));
     }
@@ -91,14 +91,15 @@ static attncl_status wait_for(attncl_ranks *ranks, struct ranks_request *request
 
 // -- sums
 
-// Block `rank` of n elements: the first n % size blocks are one longer.
+// The first element of block `rank`; the first n % size blocks have one more element.
 static size_t block_begin(size_t n, int size, int rank)
 {
     const size_t long_blocks = n % (size_t)size, r = (size_t)rank;
     return n / (size_t)size * r + (r < long_blocks ? r : long_blocks);
 }
 
-static attncl_status prepare(const attncl_ranks *ranks, struct rank_sum *s, float *data, size_t n)
+static attncl_status prepare_sum(const attncl_ranks *ranks, struct rank_sum *s, float *data,
+                                 size_t n)
 {
     const int size = ranks->place.size, rank = ranks->place.rank;
     const size_t own = block_begin(n, size, rank + 1) - block_begin(n, size, rank);
@@ -127,7 +128,7 @@ static attncl_status prepare(const attncl_ranks *ranks, struct rank_sum *s, floa
     return ATTNCL_OK;
 }
 
-// This rank's block: the sum over the ranks of its pieces.
+// Adds the pieces of all ranks to this rank's block.
 static void add_pieces(const attncl_ranks *ranks, struct rank_sum *s)
 {
     const int size = ranks->place.size, rank = ranks->place.rank;
@@ -156,32 +157,33 @@ static struct ranks_blocks blocks_of(const attncl_ranks *ranks, const struct ran
     return (struct ranks_blocks){.at = first, .bytes = first + ranks->place.size};
 }
 
-// One step of a sum, if it need not wait.  All gathers begin in the order of the sums, since MPI
-// matches them by order: one begins only after that of the sum before.
-static attncl_status advance(attncl_ranks *ranks, struct rank_sum *s, bool may_gather)
+// Advances a sum by a step, if that needs no waiting.  Gathers must begin in the order of the sums, by
+// which MPI matches them, so a gather begins only after that of the previous sum.
+static attncl_status advance_sum(attncl_ranks *ranks, struct rank_sum *s, bool may_gather)
 {
     int done = 0;
 
-    if (s->state == SUM_DONE) // before one that was begun earlier
+    if (s->state == SUM_DONE) // finished before an older sum
         return ATTNCL_OK;
-    TRY(check(ranks, ranks->plugin->test(&s->request, &done)));
+    TRY(check_plugin(ranks, ranks->plugin->test(&s->request, &done)));
     if (!done || (s->state == SUM_EXCHANGE && !may_gather))
         return ATTNCL_OK;
     if (s->state == SUM_EXCHANGE) {
         add_pieces(ranks, s);
-        TRY(check(ranks, ranks->plugin->gather(s->data, blocks_of(ranks, s, 0), &s->request)));
+        TRY(check_plugin(ranks,
+                         ranks->plugin->gather(s->data, blocks_of(ranks, s, 0), &s->request)));
     }
     s->state += 1;
     return ATTNCL_OK;
 }
 
-static attncl_status poll(attncl_ranks *ranks)
+static attncl_status poll_sums(attncl_ranks *ranks)
 {
     bool may_gather = true;
 
     for (size_t i = 0; i < ranks->n_sums; ++i) {
         struct rank_sum *s = &ranks->sum[(ranks->first_sum + i) % MAX_SUMS];
-        TRY(advance(ranks, s, may_gather));
+        TRY(advance_sum(ranks, s, may_gather));
         may_gather = s->state != SUM_EXCHANGE;
     }
     for (; ranks->n_sums > 0 && ranks->sum[ranks->first_sum].state == SUM_DONE; --ranks->n_sums)
@@ -195,7 +197,7 @@ attncl_status attncl_ranks_sum_wait(attncl_ranks *ranks, size_t n_left)
         return ATTNCL_OK;
     struct rank_wait wait = {0};
     while (ranks->n_sums > n_left) {
-        TRY(poll(ranks));
+        TRY(poll_sums(ranks));
         if (ranks->n_sums > n_left)
             TRY(wait_a_moment(ranks, &wait));
     }
@@ -206,7 +208,7 @@ attncl_status attncl_ranks_sum_poll(attncl_ranks *ranks, size_t *n_left_ret)
 {
     REQUIRE(n_left_ret, ATTNCL_ERR_ARGUMENT, "n_left_ret is NULL");
     if (attncl__ranks_are_many(ranks))
-        TRY(poll(ranks));
+        TRY(poll_sums(ranks));
     *n_left_ret = ranks ? ranks->n_sums : 0;
     return ATTNCL_OK;
 }
@@ -220,9 +222,9 @@ attncl_status attncl_ranks_sum_begin(attncl_ranks *ranks, float *data, size_t n)
         return ATTNCL_OK;
     TRY(attncl_ranks_sum_wait(ranks, MAX_SUMS - 1));
     struct rank_sum *s = &ranks->sum[(ranks->first_sum + ranks->n_sums) % MAX_SUMS];
-    TRY(prepare(ranks, s, data, n));
-    TRY(check(ranks, ranks->plugin->exchange(data, blocks_of(ranks, s, 0), s->pieces,
-                                             blocks_of(ranks, s, 1), &s->request)));
+    TRY(prepare_sum(ranks, s, data, n));
+    TRY(check_plugin(ranks, ranks->plugin->exchange(data, blocks_of(ranks, s, 0), s->pieces,
+                                                    blocks_of(ranks, s, 1), &s->request)));
     ranks->n_sums += 1;
     return ATTNCL_OK;
 }
@@ -246,14 +248,14 @@ attncl_status attncl_ranks_broadcast(attncl_ranks *ranks, void *data, size_t byt
     for (size_t at = 0; at < bytes; at += BROADCAST_PART) {
         const size_t part = bytes - at < BROADCAST_PART ? bytes - at : BROADCAST_PART;
         struct ranks_request request;
-        TRY(check(ranks, ranks->plugin->broadcast((char *)data + at, (int)part, &request)));
-        TRY(wait_for(ranks, &request));
+        TRY(check_plugin(ranks, ranks->plugin->broadcast((char *)data + at, (int)part, &request)));
+        TRY(wait_for_request(ranks, &request));
     }
     return ATTNCL_OK;
 }
 
-// *all_ret: the bytes of each rank, in the ranks' order, the caller's to free.  Sums end first, as
-// gathers begin in the same order everywhere.
+// *all_ret: the bytes of all ranks in order, for the caller to free.  Waits for sums first, so that all
+// ranks begin gathers in the same order.
 static attncl_status gather_rows(attncl_ranks *ranks, const void *own, size_t bytes, void **all_ret)
 {
     const size_t size = (size_t)ranks->place.size;
@@ -270,10 +272,10 @@ static attncl_status gather_rows(attncl_ranks *ranks, const void *own, size_t by
     }
     memcpy(all + (size_t)ranks->place.rank * bytes, own, bytes);
     TRY_DONE(attncl_ranks_sum_wait(ranks, 0));
-    TRY_DONE(check(
+    TRY_DONE(check_plugin(
         ranks, ranks->plugin->gather(
                    all, (struct ranks_blocks){.at = blocks, .bytes = blocks + size}, &request)));
-    TRY_DONE(wait_for(ranks, &request));
+    TRY_DONE(wait_for_request(ranks, &request));
     *all_ret = all;
     all = NULL;
 done:

@@ -5,16 +5,16 @@
 //   prepare   read the batch; each rank keeps its share of the sequences (part.c)
 //   write     enqueue its inputs
 //   run       enqueue the forward and backward pass (step_graph.c), which adds its gradients to the step's.  With one
-//             rank, the update follows behind the last batch: clip, optimizer, averages
+//             rank, the update follows the last batch: clip, optimizer, averages
 //   finish    wait for the loss.  Several ranks add their gradients (grad_sums.c), then update
 //
 // The first three run ahead of the wait, so that the device computes while the host waits, reads and reports.  The
-// queue is in order.  With one rank, the next step's batches may run ahead too: where a loss or norm is not finite,
-// `fault` becomes NaN on the device, which makes the updates behind it do nothing.  With several ranks the next
-// weights need the host, so of the next step only a batch's inputs are written.
+// queue is in order.  With one rank, the next step's batches may run ahead too: if a loss or norm is not finite,
+// `fault` becomes NaN on the device, which disables later updates.  With several ranks the next weights need the host,
+// so of the next step only a batch's inputs are written.
 //
-// The loss L of a step is the mean over its batches, and a batch's loss the mean over its targets, whichever rank has
-// them (batch k, rank r, n_kr targets there):
+// The loss L of a step is the mean over its batches; a batch's loss is the mean over its targets on all ranks (batch k,
+// rank r, n_kr targets):
 //
 //   L = 1/K sum_k  sum_r n_kr L_kr / sum_r n_kr
 
@@ -119,7 +119,7 @@ static attncl_status write_batch(attncl_trainer *t, struct batch_in_flight *b)
     if (status == ATTNCL_OK)
         b->state = BATCH_WRITTEN;
     else
-        attncl__graph_drain(b->graph); // it is written again
+        attncl__graph_drain(b->graph); // it will be written again
     return status;
 }
 
@@ -153,7 +153,7 @@ static attncl_status enqueue_passes(attncl_trainer *t, struct batch_in_flight *b
 {
     if (!attncl__sums_gradients(t))
         return enqueue_step(b);
-    if (attncl__outputs_gradients(t)) // the loss is read behind them
+    if (attncl__outputs_gradients(t)) // finish_batch() reads the loss after them
         return b->graph ? attncl__run_gradients(t, b->graph) : ATTNCL_OK;
     if (b->index % t->config.settings.accumulate == 0)
         for (size_t i = 0; i < t->n_trained; ++i)
@@ -192,8 +192,8 @@ static attncl_status begin_batch(attncl_trainer *t, int64_t index)
     return b->state == BATCH_WRITTEN && index < t->run_end ? run_batch(t, b) : ATTNCL_OK;
 }
 
-// Runs the batches before run_end and writes the next one, as far as there is space behind `oldest`, the first that
-// was not waited for; then prepares one more.  Failures of batches from `needed_end` on are told when they are needed.
+// Runs the batches before run_end, writes the next one, and prepares one more, as far as slots allow; `oldest` is the
+// first batch not yet waited for.  Ignores failures of batches from `needed_end` on: they will recur when needed.
 static attncl_status begin_batches(attncl_trainer *t, int64_t oldest, int64_t needed_end)
 {
     const int64_t n_batches = t->config.settings.plan.steps * t->config.settings.accumulate;
@@ -283,7 +283,7 @@ static attncl_status take_batches(attncl_trainer *t, attncl_train_step *step)
     return ATTNCL_OK;
 }
 
-// The sign of a NaN means nothing and is not shown.
+// A NaN's sign means nothing, so messages omit it.
 static double unsigned_nan(double x)
 {
     return isnan(x) ? fabs(x) : x;
@@ -299,18 +299,18 @@ static attncl_status check_finite(const attncl_train_step *step)
     return ATTNCL_OK;
 }
 
-// Nothing goes on behind a step that failed; its message stays.
-static attncl_status stop(attncl_trainer *t, attncl_status status, bool has_run_failed)
+// Drops everything enqueued after a failed step; keeps the failure's message.
+static attncl_status stop_training(attncl_trainer *t, attncl_status status, bool has_run_failed)
 {
     char message[1024];
     snprintf(message, sizeof message, "%s", attncl_last_error());
     for (size_t i = 0; i < N_SLOTS && has_run_failed; ++i)
-        t->is_broken |= t->in_flight[i].updates; // whether these were done is not known
+        t->is_broken |= t->in_flight[i].updates; // these may or may not have run
     attncl__drop_batches(t);
     if (t->fault && attncl__tensor_clear(t->fault) != ATTNCL_OK)
         t->is_broken = true; // updates would do nothing
     if (has_run_failed)
-        attncl__drop_step_graphs(t); // graphs whose runs failed refuse others
+        attncl__drop_step_graphs(t); // a graph whose run failed refuses further runs
     return FAIL(status, "%s", message);
 }
 
@@ -323,14 +323,14 @@ attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *st
     TRY(find_rate(trainer, trainer->progress.step, &step.learning_rate));
     const attncl_status status = take_batches(trainer, &step);
     if (attncl__prefix_failure(status, "step %" PRId64, step.step) != ATTNCL_OK)
-        return stop(trainer, status, true);
+        return stop_training(trainer, status, true);
     const attncl_status finite = check_finite(&step);
     if (finite != ATTNCL_OK)
-        return stop(trainer, finite, false);
+        return stop_training(trainer, finite, false);
     trainer->progress.step = step.step;
     const attncl_status compared = attncl__compare_replicas(trainer);
     if (compared != ATTNCL_OK) {
-        trainer->is_broken = true; // the weights have had their step
+        trainer->is_broken = true; // the weights have been updated
         trainer->progress.step = step.step - 1;
         return compared;
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The graphs of a training step: one for each shape of batches.
+// The graphs of a training step, one per batch shape.
 //
 // One rank without accumulation takes a step in one graph, whose gradients share memory with the forward pass's
-// results.  Else gradients are summed into tensors, and another graph reads them.
+// results.  Otherwise gradients are summed into tensors, and a second graph updates from them.
 
 #include <string.h>
 
@@ -49,40 +49,40 @@ attncl_status attncl__add_gradients(attncl_trainer *t, attncl_graph *g, const st
 {
     TRY(add_loss(t, g, batch, true, loss_ret));
     attncl_value target = *loss_ret;
-    if (attncl__sums_gradients(t)) // its share in the mean over batches and ranks
+    if (attncl__sums_gradients(t)) // weight in the mean over batches and ranks
         target = attncl_mul(g, target, attncl_graph_input(g, "loss_weight", ATTNCL_F32, 0, NULL));
     return attncl_model_gradient(t->model, g, target, t->weights, t->gradients);
 }
 
 // -- update
 
-// 0 where a value is finite, else NaN.
+// 0 if a value is finite, else NaN.
 static attncl_value zero_if_finite(attncl_graph *g, attncl_value x)
 {
     static const float zero = 0;
     return attncl_mul(g, x, attncl_graph_constant(g, ATTNCL_F32, 0, NULL, &zero));
 }
 
-static attncl_value note_fault(attncl_trainer *t, attncl_graph *g, attncl_value x)
+static attncl_value add_fault(attncl_trainer *t, attncl_graph *g, attncl_value x)
 {
     const attncl_value fault = attncl_graph_tensor(g, t->fault);
     attncl_accumulate(g, fault, zero_if_finite(g, x));
     return fault;
 }
 
-// The learning rate where loss and norm are finite, and those of earlier steps were, else no number: what
-// optimisers and averages take as a request to leave everything as it is.
-static attncl_value guarded_rate(attncl_trainer *t, attncl_graph *g, attncl_value loss,
-                                 attncl_value norm)
+// The learning rate, or NaN if loss or norm, of this or an earlier step, are not finite.  A NaN rate makes optimisers
+// and averages leave everything unchanged.
+static attncl_value add_guarded_rate(attncl_trainer *t, attncl_graph *g, attncl_value loss,
+                                     attncl_value norm)
 {
     attncl_value rate = attncl_graph_input(g, "learning_rate", ATTNCL_F32, 0, NULL);
     rate = attncl_add(g, rate, zero_if_finite(g, norm));
     if (loss.id)
         rate = attncl_add(g, rate, zero_if_finite(g, loss));
-    return t->fault ? attncl_add(g, rate, note_fault(t, g, rate)) : rate;
+    return t->fault ? attncl_add(g, rate, add_fault(t, g, rate)) : rate;
 }
 
-static attncl_value kept_value(attncl_graph *g, const struct trained *trained, enum kept kept)
+static attncl_value get_kept(attncl_graph *g, const struct trained *trained, enum kept kept)
 {
     attncl_tensor *tensor = trained->tensor[kept];
     return tensor ? attncl_graph_tensor(g, tensor) : ATTNCL_NONE_VALUE;
@@ -95,7 +95,7 @@ static void add_optimizer(attncl_trainer *t, attncl_graph *g, attncl_value rate,
     for (size_t i = 0; i < t->n_trained; ++i) {
         attncl_value states[OPTIM_MAX_STATES];
         for (int k = 0; k < OPTIM_MAX_STATES; ++k)
-            states[k] = kept_value(g, &t->trained[i], (enum kept)(KEPT_STATES + k));
+            states[k] = get_kept(g, &t->trained[i], (enum kept)(KEPT_STATES + k));
         attncl__optim_update(g, s, rates, t->clipped[i], t->weights[i], states);
     }
 }
@@ -103,18 +103,18 @@ static void add_optimizer(attncl_trainer *t, attncl_graph *g, attncl_value rate,
 static void add_averages(attncl_trainer *t, attncl_graph *g, attncl_value rate)
 {
     for (size_t i = 0; i < t->n_trained && t->config.settings.ema > 0; ++i)
-        attncl__layer_average_update(g, kept_value(g, &t->trained[i], KEPT_AVERAGE), t->weights[i],
+        attncl__layer_average_update(g, get_kept(g, &t->trained[i], KEPT_AVERAGE), t->weights[i],
                                      rate, t->config.settings.ema);
 }
 
-// Clips the gradients, values before the norm, and returns the norm before both.
-static attncl_value clip(attncl_trainer *t, attncl_graph *g)
+// Clips the gradients, first by value, then by norm; returns the norm before clipping.
+static attncl_value clip_gradients(attncl_trainer *t, attncl_graph *g)
 {
     const struct train_settings *s = &t->config.settings;
     const size_t n = t->n_trained;
     const bool by_value = s->grad_value_clip > 0, by_norm = s->grad_norm_clip > 0;
     attncl_value norm = ATTNCL_NONE_VALUE;
-    if (by_value || !by_norm) // for its norm alone: the limit 1 means nothing
+    if (by_value || !by_norm) // only for the norm; its clipped values are overwritten
         norm = attncl_clip_grad_norm(g, n, t->gradients, 1, s->clip, t->clipped);
     memcpy(t->clipped, t->gradients, n * sizeof *t->clipped);
     if (by_value)
@@ -126,14 +126,14 @@ static attncl_value clip(attncl_trainer *t, attncl_graph *g)
     return by_value ? norm : between;
 }
 
-// Adds clipping, the optimizer's step and averages.  A loss or norm that is not finite, here or in earlier steps,
-// leaves everything as it was.  loss null: it is known to be finite, or `fault` tells.
+// Adds clipping, the optimizer's step and averages.  They change nothing if a loss or norm, of this or an earlier step,
+// is not finite.  loss null: it is known to be finite, or covered by `fault`.
 static attncl_status add_update(attncl_trainer *t, attncl_graph *g, attncl_value loss)
 {
     attncl_graph_push_scope(g, "update");
-    const attncl_value norm = clip(t, g);
+    const attncl_value norm = clip_gradients(t, g);
     attncl_graph_output(g, "grad_norm", norm);
-    const attncl_value rate = guarded_rate(t, g, loss, norm);
+    const attncl_value rate = add_guarded_rate(t, g, loss, norm);
     const attncl_value step = attncl_graph_index_input(g, "step", 0, NULL, 0, INT32_MAX);
     add_optimizer(t, g, rate, step);
     add_averages(t, g, rate);
@@ -143,8 +143,8 @@ static attncl_status add_update(attncl_trainer *t, attncl_graph *g, attncl_value
 
 // -- graphs
 
-static attncl_status build(attncl_trainer *t, enum graph_kind kind, const struct batch *batch,
-                           attncl_graph *g)
+static attncl_status build_graph(attncl_trainer *t, enum graph_kind kind, const struct batch *batch,
+                                 attncl_graph *g)
 {
     attncl_value loss = ATTNCL_NONE_VALUE;
     switch (kind) {
@@ -162,11 +162,11 @@ static attncl_status build(attncl_trainer *t, enum graph_kind kind, const struct
                 attncl_accumulate(g, attncl_graph_tensor(g, t->trained[i].gradient),
                                   t->gradients[i]);
         if (t->fault)
-            note_fault(t, g, loss);
+            add_fault(t, g, loss);
         break;
     case GRAPH_UPDATE:
         for (size_t i = 0; i < t->n_trained; ++i) {
-            t->weights[i] = kept_value(g, &t->trained[i], KEPT_WEIGHT);
+            t->weights[i] = get_kept(g, &t->trained[i], KEPT_WEIGHT);
             t->gradients[i] = attncl_graph_tensor(g, t->trained[i].gradient);
         }
         return add_update(t, g, loss);
@@ -174,12 +174,12 @@ static attncl_status build(attncl_trainer *t, enum graph_kind kind, const struct
     return attncl_graph_status(g);
 }
 
-static attncl_status compile(attncl_trainer *t, enum graph_kind kind, const struct batch *batch,
-                             attncl_graph **ret)
+static attncl_status compile_graph(attncl_trainer *t, enum graph_kind kind,
+                                   const struct batch *batch, attncl_graph **ret)
 {
     attncl_graph *g = NULL;
     TRY(attncl_graph_create(t->context, &g));
-    attncl_status status = build(t, kind, batch, g);
+    attncl_status status = build_graph(t, kind, batch, g);
     if (status == ATTNCL_OK)
         status = attncl_graph_compile(g, NULL);
     if (status == ATTNCL_OK)
@@ -189,11 +189,12 @@ static attncl_status compile(attncl_trainer *t, enum graph_kind kind, const stru
     return status;
 }
 
-static bool fits(const struct shaped_graph *shaped, enum graph_kind kind, const struct batch *batch)
+static bool has_shape(const struct shaped_graph *shaped, enum graph_kind kind,
+                      const struct batch *batch)
 {
     const struct batch *shape = &shaped->shape;
     if (shaped->kind != kind || shape->n != batch->n || shape->begin != batch->begin ||
-        shape->total != batch->total) // other masks of dropout
+        shape->total != batch->total) // the dropout masks would differ
         return false;
     for (size_t i = 0; i < batch->n; ++i) {
         const attncl_array *a = &shape->array[i], *b = &batch->array[i];
@@ -208,14 +209,14 @@ attncl_status attncl__find_step_graph(attncl_trainer *t, enum graph_kind kind,
                                       const struct batch *batch, attncl_graph **ret)
 {
     for (size_t i = 0; i < t->n_graphs; ++i) {
-        if (fits(&t->graphs[i], kind, batch)) {
+        if (has_shape(&t->graphs[i], kind, batch)) {
             *ret = t->graphs[i].graph;
             return ATTNCL_OK;
         }
     }
     REQUIRE(GROW_LIST(t->graphs, t->n_graphs, t->graphs_capacity), ATTNCL_ERR_NO_MEMORY,
             "%zu graphs", t->n_graphs + 1);
-    TRY(compile(t, kind, batch, ret));
+    TRY(compile_graph(t, kind, batch, ret));
     t->graphs[t->n_graphs++] = (struct shaped_graph){kind, *batch, *ret};
     return ATTNCL_OK;
 }

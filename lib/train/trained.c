@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Trained tensors: what the optimizer keeps for each, averages in the place of the weights, and the same values on all
-// ranks.  Each rank updates its own weights with the same gradients; a hash tells whether they stay the same.  Devices
-// of one kind compute the same bits.  Those of different kinds round differently, and then rank 0's weights replace the
-// others' from time to time.
+// Trained tensors: their optimizer states and averages, and keeping replicas equal.  Each rank updates its own weights
+// with the same gradients; hashes show whether they stay equal.  Devices of the same kind compute the same bits.
+// Different devices round differently, so rank 0's weights then replace the others' at intervals.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,9 +10,9 @@
 
 #include "train/trainer.h"
 
-enum { COMPARE_EVERY = 100 }; // steps: reading all weights takes a part of a step's time
+enum { COMPARE_EVERY = 100 }; // steps, since reading all weights takes time
 
-static bool keeps(const attncl_trainer *t, int kept)
+static bool is_kept(const attncl_trainer *t, int kept)
 {
     return kept == KEPT_AVERAGE ? t->config.settings.ema > 0
                                 : kept >= KEPT_STATES && kept < KEPT_STATES + (int)t->n_states;
@@ -25,7 +24,7 @@ static attncl_status read_weight(const void *from, uint64_t offset, size_t bytes
     return attncl__tensor_read_part(*weight, offset, to, bytes);
 }
 
-// Averages begin as the weights, all else as zeros.
+// Averages begin as the weights, states as zeros.
 static attncl_status create_tensor(attncl_trainer *t, struct trained *trained, enum kept kept)
 {
     struct tensor_source source = {.dtype = ATTNCL_F32};
@@ -50,7 +49,7 @@ static attncl_status create_trained(attncl_trainer *t, const struct param *weigh
     if (trained->count > t->largest)
         t->largest = trained->count;
     for (int kept = 0; kept < N_KEPT; ++kept)
-        if (keeps(t, kept))
+        if (is_kept(t, kept))
             TRY(create_tensor(t, trained, (enum kept)kept));
     return attncl__sums_gradients(t)
                ? attncl_tensor_create(t->context, ATTNCL_F32, shape->rank, shape->dim, ATTNCL_F32,
@@ -87,7 +86,7 @@ void attncl__destroy_trained(attncl_trainer *t)
     attncl__free(t->weights);
 }
 
-// Two copies of the largest tensor.
+// Memory for two copies of the largest tensor.
 static attncl_status alloc_values(const attncl_trainer *t, float **ret)
 {
     *ret = attncl__alloc_array(t->largest, 2 * sizeof **ret);
@@ -97,7 +96,7 @@ static attncl_status alloc_values(const attncl_trainer *t, float **ret)
 
 // -- averages
 
-static attncl_status exchange(const struct trained *trained, float *values)
+static attncl_status exchange_average(const struct trained *trained, float *values)
 {
     const size_t bytes = trained->count * sizeof *values;
     float *const weight = values, *const average = values + trained->count;
@@ -115,15 +114,15 @@ attncl_status attncl__exchange_averages(attncl_trainer *t)
     TRY(alloc_values(t, &values));
     attncl_status status = ATTNCL_OK;
     for (size_t i = 0; i < t->n_trained && status == ATTNCL_OK; ++i)
-        status = exchange(&t->trained[i], values);
-    t->is_broken |= status != ATTNCL_OK; // some are exchanged
+        status = exchange_average(&t->trained[i], values);
+    t->is_broken |= status != ATTNCL_OK; // some were exchanged
     attncl__free(values);
     return status;
 }
 
 // -- ranks
 
-static uint64_t hash(uint64_t h, const void *data, size_t bytes)
+static uint64_t hash_bytes(uint64_t h, const void *data, size_t bytes)
 {
     const unsigned char *at = data;
     uint64_t word;
@@ -137,8 +136,8 @@ static uint64_t hash(uint64_t h, const void *data, size_t bytes)
     return h;
 }
 
-// Rank 0's weights and its optimizer's state.
-static attncl_status broadcast(attncl_trainer *t)
+// Replaces all ranks' weights, states and averages by rank 0's.
+static attncl_status broadcast_kept(attncl_trainer *t)
 {
     attncl_status status = ATTNCL_OK;
     float *values = NULL;
@@ -168,7 +167,7 @@ static attncl_status hash_weights(attncl_trainer *t, uint64_t *ret)
     for (size_t i = 0; i < t->n_trained; ++i) {
         const size_t bytes = t->trained[i].count * sizeof *values;
         TRY_DONE(attncl_tensor_read(t->trained[i].tensor[KEPT_WEIGHT], values, bytes));
-        *ret = hash(*ret, values, bytes);
+        *ret = hash_bytes(*ret, values, bytes);
     }
 done:
     attncl__free(values);
@@ -182,14 +181,14 @@ attncl_status attncl__begin_replicas(attncl_trainer *t)
     attncl_device_info device = ATTNCL_DEVICE_INFO_INIT;
     char text[sizeof device.name + sizeof device.driver_version + 1];
     TRY(attncl_ranks_compare(t->ranks, "the configuration's hash",
-                             hash(0, t->config_text, strlen(t->config_text))));
+                             hash_bytes(0, t->config_text, strlen(t->config_text))));
     TRY(attncl_ranks_compare(t->ranks, "the data's hash", attncl__dataset_hash(t->data)));
     TRY(attncl_ranks_compare(t->ranks, "the number of steps taken", (uint64_t)t->progress.step));
     TRY(attncl_context_device(t->context, &device));
     snprintf(text, sizeof text, "%s/%s", device.name, device.driver_version);
-    t->devices_differ =
-        attncl_ranks_compare(t->ranks, "devices", hash(0, text, strlen(text))) == ATTNCL_ERR_STATE;
-    return broadcast(t);
+    t->devices_differ = attncl_ranks_compare(t->ranks, "devices",
+                                             hash_bytes(0, text, strlen(text))) == ATTNCL_ERR_STATE;
+    return broadcast_kept(t);
 }
 
 attncl_status attncl__compare_replicas(attncl_trainer *t)
@@ -198,7 +197,7 @@ attncl_status attncl__compare_replicas(attncl_trainer *t)
     if (attncl__is_alone(t) || t->progress.step % COMPARE_EVERY != 0)
         return ATTNCL_OK;
     if (t->devices_differ)
-        return broadcast(t);
+        return broadcast_kept(t);
     TRY(hash_weights(t, &h));
     return attncl__prefix_failure(attncl_ranks_compare(t->ranks, "the weights' hash", h),
                                   "after step %" PRId64, t->progress.step);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Trainers: made, asked, destroyed.
+// Trainers: creation, queries, destruction.
 
 #include "train/trainer.h"
 
@@ -32,10 +32,10 @@ static attncl_status check_kind(const struct train_config *c, const attncl_train
     return ATTNCL_OK;
 }
 
-// What init's metadata tell a sampler, beside what the data say.
+// Metadata copied from the initial model, besides the data's.
 static const char *const kept_keys[] = {"attncl.tokenizer", "attncl.eos"};
 
-// A tokenizer.json, without the spaces between its values: it becomes metadata.
+// Reads a tokenizer.json and removes the spaces between its values, as it becomes metadata.
 static attncl_status read_tokenizer(const char *path, char **ret)
 {
     attncl_status status = ATTNCL_OK;
@@ -58,7 +58,7 @@ static attncl_status read_tokenizer(const char *path, char **ret)
             continue;
         text[n++] = text[i];
         if (quoted && text[i] == '\\')
-            text[n++] = text[++i]; // at the end the zero
+            text[n++] = text[++i]; // at worst the final zero
     }
     text[n] = '\0';
     *ret = text;
@@ -70,7 +70,7 @@ done:
     return attncl__prefix_failure(status, "%s", path);
 }
 
-// tokenizer: a tokenizer.json; NULL: there is none.
+// tokenizer: text of a tokenizer.json; NULL: none.
 static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *o,
                                const attncl_safetensors *init, const char *tokenizer)
 {
@@ -105,7 +105,7 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
 
 // -- model
 
-// What the data say of themselves goes where a model file has it, for those who sample from the model.
+// Adds the data's metadata to the model, for sampling from it.
 static attncl_status add_metadata(attncl_trainer *t, const attncl_safetensors *init)
 {
     const char *key, *value;
@@ -136,7 +136,7 @@ static attncl_status create_model(attncl_trainer *t, const attncl_safetensors *i
 
 // -- creation
 
-// The configuration as it is with the data, and its text.
+// Completes the configuration with the data's sizes, and writes its text.
 static attncl_status complete_config(attncl_trainer *t)
 {
     struct train_config *c = &t->config;
@@ -150,8 +150,8 @@ static attncl_status complete_config(attncl_trainer *t)
     return attncl__json_write(c->root, JSON_LINES, &t->config_text);
 }
 
-static attncl_status fill(attncl_trainer *t, const char *config_json,
-                          const attncl_trainer_options *o)
+static attncl_status fill_trainer(attncl_trainer *t, const char *config_json,
+                                  const attncl_trainer_options *o)
 {
     attncl_status status = ATTNCL_OK;
     attncl_safetensors *init = NULL;
@@ -161,8 +161,8 @@ static attncl_status fill(attncl_trainer *t, const char *config_json,
     TRY_DONE(attncl__train_config_begin(&t->config, config_json, o->steps, o->seed));
     if (o->tokenizer)
         TRY_DONE(read_tokenizer(o->tokenizer, &given));
-    const char *of_init = init ? attncl_safetensors_metadata(init, kept_keys[0]) : NULL;
-    TRY_DONE(open_data(t, o, init, given ? given : of_init));
+    const char *inherited = init ? attncl_safetensors_metadata(init, kept_keys[0]) : NULL;
+    TRY_DONE(open_data(t, o, init, given ? given : inherited));
     TRY_DONE(complete_config(t));
     TRY_DONE(create_model(t, init, o->init));
     TRY_DONE(attncl__create_trained(t));
@@ -189,7 +189,7 @@ attncl_status attncl_trainer_create(attncl_context *context, const char *config_
     t->progress = (attncl_train_state)ATTNCL_TRAIN_STATE_INIT;
     t->progress.accuracy = NAN;
     t->progress.best_loss = INFINITY;
-    const attncl_status status = fill(t, config_json, &o);
+    const attncl_status status = fill_trainer(t, config_json, &o);
     if (status != ATTNCL_OK) {
         attncl_trainer_destroy(t);
         return status;
@@ -213,7 +213,7 @@ void attncl_trainer_destroy(attncl_trainer *trainer)
     attncl__free(trainer);
 }
 
-// -- asking
+// -- queries
 
 const char *attncl_trainer_config(const attncl_trainer *trainer)
 {

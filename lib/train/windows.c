@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Windows of a sequence of tokens: T tokens as input, the same T one further as targets.
+// Windows of a sequence of tokens: T tokens as input, and the tokens one position later as targets.
 //
-// Training windows begin at iT, i < (n - 1) / T, or from there up to T - 1 later where the order is
-// shuffled; what is left of the sequence after the last one is not read when they are sequential.  A
-// batch is B windows, and the one at an epoch's end goes on with the first of the next, so that all
-// have the same shape.  Where T changes with the step, a batch is that of a training in which its T is that of all
-// steps.  Held-out windows are side by side as `attncl eval` has them: batches of B, the
-// windows left over in a smaller one, and the tokens left over in a shorter window.
+// Training windows begin at iT, i < (n - 1) / T, shifted by up to T - 1 if the order is shuffled;
+// sequential windows omit the sequence's remainder.  A batch has B windows; an epoch's last batch
+// continues with windows of the next epoch, so that all have the same shape.  If T changes with the
+// step, a batch is the one of a training with its T throughout.  Held-out windows are adjacent, as in
+// `attncl eval`: batches of B, a smaller batch of the remaining windows, and a shorter window of the
+// remaining tokens.
 
 #include <inttypes.h>
 
@@ -43,7 +43,7 @@ attncl_status attncl__windows_split(struct dataset *d, const char *unit)
     return ATTNCL_OK;
 }
 
-// T of a batch of the training.
+// T of a training batch.
 static int64_t train_len(const struct dataset *d, int64_t index)
 {
     const struct json_pairs *lengths = &d->options.lengths;
@@ -55,7 +55,7 @@ static int64_t train_len(const struct dataset *d, int64_t index)
     return T;
 }
 
-// The first token of window `position` where all windows of a training have T.
+// The first token of training window `position`, as if all windows had T tokens.
 static int64_t train_window(const struct dataset *d, int64_t T, int64_t position)
 {
     const uint64_t seed = d->options.seed;
@@ -70,7 +70,7 @@ static int64_t train_window(const struct dataset *d, int64_t T, int64_t position
     return start;
 }
 
-// Column b of the batch is the window that begins at `start`.
+// Fills column b of the batch with the window that begins at `start`.
 static attncl_status fill_window(struct dataset *d, int64_t start, int64_t b, int32_t *window,
                                  struct batch *batch)
 {
@@ -98,7 +98,7 @@ attncl_status attncl__windows_batch(struct dataset *d, enum dataset_split split,
         const int64_t n_targets = d->n - d->n_train - 1;
         T = valid_len(d);
         start = first * T;
-        if (start + T > n_targets) { // the tokens left over, after the last of the whole windows
+        if (start + T > n_targets) { // the remaining tokens
             start = n_targets / T * T;
             T = n_targets - start;
             B = 1;

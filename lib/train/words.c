@@ -18,7 +18,7 @@ void attncl__words_free(struct words *w)
     *w = (struct words){0};
 }
 
-static attncl_status add(struct words *w, const char *word)
+static attncl_status add_word(struct words *w, const char *word)
 {
     REQUIRE(GROW_LIST(w->list, w->n, w->capacity), ATTNCL_ERR_NO_MEMORY, "%d words", w->n + 1);
     char *copy = attncl__copy_text(word);
@@ -37,7 +37,7 @@ attncl_status attncl__words_count(struct words *w, const char *word, int *index_
     int index = attncl__name_find(&w->table, word);
 
     if (index < 0) {
-        TRY(add(w, word));
+        TRY(add_word(w, word));
         index = w->n - 1;
     }
     w->list[index].count++;
@@ -50,8 +50,8 @@ static int compare_words(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-attncl_status attncl__words_number(const struct words *counted, int64_t min_frequency, int reserved,
-                                   struct words *ret)
+attncl_status attncl__words_make_vocabulary(const struct words *counted, int64_t min_frequency,
+                                            int reserved, struct words *ret)
 {
     attncl_status status = ATTNCL_OK;
     struct words w = {0};
@@ -66,11 +66,11 @@ attncl_status attncl__words_number(const struct words *counted, int64_t min_freq
     for (int i = 0; i < N_RESERVED_WORDS; ++i) {
         w.reserved[i] = reserved & 1 << i ? w.n : -1;
         if (w.reserved[i] >= 0)
-            TRY_DONE(add(&w, reserved_words[i]));
+            TRY_DONE(add_word(&w, reserved_words[i]));
     }
     for (size_t i = 0; i < n; ++i)
         if (attncl__name_find(&w.table, sorted[i]) < 0)
-            TRY_DONE(add(&w, sorted[i]));
+            TRY_DONE(add_word(&w, sorted[i]));
     *ret = w;
     w = (struct words){0};
 
@@ -80,7 +80,7 @@ done:
     return status;
 }
 
-// Adds the lines of `lines`, which is overwritten.
+// Adds each line of `lines` as a word; overwrites `lines`.
 static attncl_status add_lines(const char *key, char *lines, int reserved, struct words *w)
 {
     for (char *line = lines; *line;) {
@@ -90,7 +90,7 @@ static attncl_status add_lines(const char *key, char *lines, int reserved, struc
         REQUIRE(length > 0, ATTNCL_ERR_FORMAT, "%s: line %d is empty", key, w->n + 1);
         REQUIRE(attncl__name_find(&w->table, line) < 0, ATTNCL_ERR_FORMAT, "%s holds '%s' twice",
                 key, line);
-        TRY(add(w, line));
+        TRY(add_word(w, line));
         line += length + !last;
     }
     for (int i = 0; i < N_RESERVED_WORDS; ++i) {
@@ -103,8 +103,8 @@ static attncl_status add_lines(const char *key, char *lines, int reserved, struc
     return ATTNCL_OK;
 }
 
-attncl_status attncl__words_of_text(const char *key, const char *text, int reserved,
-                                    struct words *ret)
+attncl_status attncl__words_read_vocabulary(const char *key, const char *text, int reserved,
+                                            struct words *ret)
 {
     struct words w = {0};
     char *lines = attncl__copy_text(text);
@@ -119,7 +119,7 @@ attncl_status attncl__words_of_text(const char *key, const char *text, int reser
     return status;
 }
 
-attncl_status attncl__words_text(const struct words *w, char **ret)
+attncl_status attncl__words_write_vocabulary(const struct words *w, char **ret)
 {
     struct strbuf text = STRBUF_EMPTY;
 
