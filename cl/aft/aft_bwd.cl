@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Gradients of attention-free mixing: the small passes around the large ones.  Host side:
-// lib/op/aft/aft_bwd.c
+// Gradients of attention-free mixing: the small passes.  Host side: lib/op/aft/aft_bwd_passes.c
 //
 //   dq = g y (1 - sigmoid(q))
 //
-//   Work      gate: a work-group = `per_group` elements; turn: one key, all queries near it;
-//             flip: one head; sums: VW columns
+//   Work      gate: a work-group = `per_group` elements; others: a work-item = reverse_table: one key,
+//             all queries in its window; reverse_filter: one head; sums: VW columns
 //   Memory    each element once
 //   Numerics  sums in the order of the rows
 
@@ -24,33 +23,35 @@ KERNEL void aft_bwd_gate(__global const float *restrict q, __global const float 
     }
 }
 
-// turned[j][window - 1 + i - j] = table[i][j], rows of 2 window - 1, where |i - j| < window.
-KERNEL void aft_bwd_turn(__global const float *restrict table, int row,
-                         __global float *restrict turned, long start, int steps, int window)
+// reversed[j][window - 1 + i - j] = table[i][j], rows of 2 window - 1, where |i - j| < window.
+KERNEL void aft_bwd_reverse_table(__global const float *restrict table, int row,
+                                  __global float *restrict reversed, long start, int steps,
+                                  int window)
 {
     const int j = get_global_id(0);
 
     if (j >= steps)
         return;
-    turned += start + (long)j * (2 * window - 1) + window - 1 - j;
+    reversed += start + (long)j * (2 * window - 1) + window - 1 - j;
     for (int i = max(0, j - window + 1); i < min(steps, j + window); ++i)
-        turned[i] = table[(long)i * row + j];
+        reversed[i] = table[(long)i * row + j];
 }
 
-// Each head's biases by distance, backwards.
-KERNEL void aft_bwd_flip(__global const float *restrict w, __global float *restrict flipped,
-                         long start, int heads, int size)
+// Reverses each head's biases by distance.
+KERNEL void aft_bwd_reverse_filter(__global const float *restrict w,
+                                   __global float *restrict reversed, long start, int heads,
+                                   int size)
 {
     const long head = get_global_id(0);
 
     if (head >= heads)
         return;
     for (int d = 0; d < size; ++d)
-        flipped[start + head * size + d] = w[head * size + size - 1 - d];
+        reversed[start + head * size + d] = w[head * size + size - 1 - d];
 }
 
-// y[r] = the sum over the `n` columns of row r of x, rows x_row apart; or, `down`, y[c] = the sum
-// of column c over n rows.
+// y[r] = the sum over the `n` columns of row r of x, rows x_row apart; or, with `down`, y[c] = the
+// sum of column c over n rows.
 KERNEL void aft_bwd_sums(__global const float *restrict x, long start, long x_row, int n, int count,
                          int down, __global float *restrict y, long y_start)
 {

@@ -2,9 +2,9 @@
 // Gradient of attention-free mixing's biases, CPU variant: keys and values packed for
 // aft_bwd_cpu_table.  Host side: lib/op/aft/aft_bwd_table.c
 //
-//   Work      one work-item = GROUP lanes of channels; of them all rows (aft_bwd_cpu_keys_range), then
-//             VW rows (aft_bwd_cpu_keys_pack)
-//   Memory    reads keys twice and values once, writes two floats for each
+//   Work      one work-item = GROUP lanes of channels, with all rows (aft_bwd_cpu_keys_range) or VW rows
+//             (aft_bwd_cpu_keys_pack)
+//   Memory    reads keys twice and values once, writes two floats per element
 //   Numerics  factors are relative to the channel's largest key
 //
 //   Macro     Meaning                               Values
@@ -15,7 +15,7 @@
 #include "aft/aft_source.clh"
 #include "common/transpose.clh"
 
-// ranges: [lanes][2][VW], the largest and the least key of each channel
+// ranges: [lanes][2][VW], the largest and smallest key of each channel
 KERNEL void aft_bwd_cpu_keys_range(SOURCE_PARAMS, __global float *restrict scratch, long ranges_at,
                                    RANGE_PARAMS)
 {
@@ -46,7 +46,7 @@ KERNEL void aft_bwd_cpu_keys_range(SOURCE_PARAMS, __global float *restrict scrat
     }
 }
 
-// keys: [rows / VW][2][lanes * VW][VW], of VW rows and a channel e^(k - highest) v, then
+// keys: [rows / VW][2][lanes * VW][VW]: for a channel, e^(k - highest) v of VW rows, then
 // e^(k - highest); zeros past the last row
 KERNEL void aft_bwd_cpu_keys_pack(SOURCE_PARAMS, __global float *restrict scratch, long ranges_at,
                                   RANGE_PARAMS)

@@ -6,39 +6,39 @@
 //     e^(w_ij - peak_i) [ (e^(highest - L_i + peak_i) a_i) (e^(k_j - highest) v_j)
 //                         - (e^(highest - L_i + peak_i) g_i y_i) e^(k_j - highest) ]
 //
-//   Work      one work-item = `blocks` blocks of ROWS queries i and the keys j near them, over all
-//             lanes of the channel block, `chunk` lanes at a time; tiles of ROWS queries and two
+//   Work      one work-item = `blocks` blocks of ROWS queries i and the keys j inside their windows, over
+//             all lanes of the channel block, `chunk` lanes at a time; tiles of ROWS queries and two
 //             vectors of keys
-//   Memory    packed keys inside the window once per work-item, what queries have once; local
-//             memory: two numbers for each query and channel of a chunk
-//   Numerics  lanes whose exponents do not fit a product are taken exponential by exponential; pairs
-//             in a fixed order
+//   Memory    reads packed keys inside the window once per work-item, queries' tensors once; local
+//             memory: two floats per query and channel of a chunk
+//   Numerics  lanes whose exponents do not fit a product take every exponential separately; pairs in a
+//             fixed order
 //
 //   Macro   Meaning                               Values
 //   VW      channels of a lane, keys of a vector  16, 8, 4
 
-#define BLOCKS 8 // of a work-item at most: MAX_BLOCKS of the host side
+#define BLOCKS 8 // maximum per work-item: MAX_BLOCKS of the host side
 
 #include "aft/aft_bias_lane.clh"
 #include "common/transpose.clh"
 
-// Queries of a tile whose sums stay in registers together: of 32 registers, or of 16.
+// Queries of a tile whose sums fit the registers: 32 with VW = 16, else 16.
 #if VW == 16
 #define TILE_ROWS ROWS
 #else
 #define TILE_ROWS (ROWS / 2)
 #endif
 
-// Vectors of a block's queries; floats of one half of its factors, the last store's excess included.
+// Vectors of a block's queries; floats of one half of its factors, including the last store's excess.
 #define ROW_VECTORS        ((ROWS + VW - 1) / VW)
 #define HALF_FLOATS(chunk) ((chunk)*VW * ROWS + VW)
 
 // A product needs highest - lowest <= REACH, so that factors times values keep their digits, and
-// highest - L + peak <= REACH.  Where some e^(bias - peak) underflows to 0, the second limit is this:
-// each pair is a result of its own, so no larger term hides the lost p, which is below e^-67.
+// highest - L + peak <= REACH.  If some e^(bias - peak) underflows to 0, the second limit is
+// FADED_REACH: each pair is a separate result, so no larger term hides the lost p, below e^-67.
 #define FADED_REACH 20.0f
 
-// The tensors of one lane, at row 0, and their distance of rows.
+// The tensors of one lane at row 0, and their row strides.
 struct lane {
     __global const float *k, *v, *log, *q, *y, *g;
     long k_row, row;
@@ -56,15 +56,15 @@ struct lane {
             lane_width(l, channels)                                                                \
     }
 
-// A block of queries, the keys [from, to) near them, their largest seen biases, what highest - L +
-// peak may be in a product.  product: bit u says that lane u of the chunk is one.
+// A block of queries.
 struct queries {
-    int t0, rows, from, to;
-    uint product;
-    float peak[ROWS], reach;
+    int t0, rows, from, to; // keys [from, to) are inside their windows
+    uint product;           // bit u: lane u of the chunk is computed as a product
+    float peak[ROWS];       // largest biases
+    float reach;            // limit of highest - L + peak in a product
 };
 
-static inline void queries_find(struct queries *x, const struct bias *w, int block)
+static inline void find_queries(struct queries *x, const struct bias *w, int block)
 {
     x->t0 = block * ROWS;
     x->rows = min(ROWS, w->steps - x->t0);
@@ -76,9 +76,9 @@ static inline void queries_find(struct queries *x, const struct bias *w, int blo
     x->reach = -spread < EXP_LOWEST ? FADED_REACH : REACH;
 }
 
-// factors of a lane: [VW][ROWS] of the values, and `other` on of the rest; zeros and false where the
-// product does not hold.  The last floats of a store are the next channel's.
-LOCAL_INLINE bool queries_pack(const struct queries *x, const struct lane *l, int steps, FV highest,
+// Writes a lane's factors of values, [VW][ROWS], and, at offset `other`, of the second term; or zeros
+// and returns false if a product does not hold.  A store's last floats overlap the next channel.
+LOCAL_INLINE bool pack_queries(const struct queries *x, const struct lane *l, int steps, FV highest,
                                FV lowest, __local float *factors, int other)
 {
     FV a[ROW_VECTORS][VW], b[ROW_VECTORS][VW];
@@ -112,9 +112,10 @@ LOCAL_INLINE bool queries_pack(const struct queries *x, const struct lane *l, in
     return product;
 }
 
-// multiply_1, multiply_2: sums [TILE_ROWS][N] of queries times N vectors of keys over `count` channels
-// of both halves, `other` apart in the factors.  keys: at the first channel; half_floats, group_floats:
-// to the other half, to the next VW keys.  The sums are copied so that they stay in registers.
+// multiply_1, multiply_2: sums [TILE_ROWS][N] of queries times N vectors of keys, over `count` channels
+// of both halves; `other`: offset of the second half in the factors.  keys: at the first channel;
+// half_floats, group_floats: strides to the other half, to the next VW keys.  The sums are copied so
+// that they stay in registers.
 #define DEFINE_MULTIPLY(N)                                                                         \
     LOCAL_INLINE void multiply_##N(__global const float *keys, long half_floats,                   \
                                    long group_floats, __local const float *factors, int other,     \
@@ -137,12 +138,12 @@ LOCAL_INLINE bool queries_pack(const struct queries *x, const struct lane *l, in
 DEFINE_MULTIPLY(1)
 DEFINE_MULTIPLY(2)
 
-// Adds sums of query t and keys j, j + 1 ... to the table, times e^(bias - peak).
+// Adds e^(bias - peak) times the sums of query t and keys j, j + 1 ... to the table.
 static inline void add_keys(const struct bias *w, int t, int j, float peak, FV sums,
                             __global float *row)
 {
     const IV distance = LANES + (j - t);
-    const FV bias = bias_lane(w, t, j);
+    const FV bias = load_bias_lane(w, t, j);
     const IV is =
         (bias > (FV)(NOTHING)) & (distance < (IV)(w->window)) & (-distance < (IV)(w->window));
 
@@ -160,7 +161,7 @@ static inline void add_keys(const struct bias *w, int t, int j, float peak, FV s
     }
 }
 
-// One tile over the lanes of a chunk, keys from VW * group on.
+// Adds a tile over the lanes of a chunk, with keys from VW * group on.
 LOCAL_INLINE void add_tile(const struct queries *x, const struct bias *w,
                            __global const float *keys, long half_floats, int group,
                            __local const float *factors, int other, int count, int n_vectors,
@@ -183,7 +184,7 @@ LOCAL_INLINE void add_tile(const struct queries *x, const struct bias *w,
     }
 }
 
-// Pairs of a query and a key, an exponential for each channel.
+// One pair of query and key, with an exponential per channel.
 LOCAL_INLINE FV exact_pair(const struct lane *l, int t, int z, float bias)
 {
     const FV exponent =
@@ -196,9 +197,8 @@ LOCAL_INLINE FV exact_pair(const struct lane *l, int t, int z, float bias)
     return p * (g * sigmoid_v(q) * v - g * y);
 }
 
-// table: of (i, j) at table_start + i * table_row + j, added to.  scratch: keys and, at ranges_at,
-// ranges from aft_bwd_cpu_keys.  factors: 2 * HALF_FLOATS(chunk) floats for
-// each of `blocks`.
+// table: adds to (i, j) at table_start + i * table_row + j.  scratch: keys and, at ranges_at, ranges
+// from aft_bwd_cpu_keys.  factors: 2 * HALF_FLOATS(chunk) floats per block.
 KERNEL void aft_bwd_cpu_table(PAIR_PARAMS, __global const float *restrict scratch, long ranges_at,
                               BIAS_PARAMS, RANGE_PARAMS, int window, int causal,
                               __global float *restrict table, long table_start, int table_row,
@@ -214,7 +214,7 @@ KERNEL void aft_bwd_cpu_table(PAIR_PARAMS, __global const float *restrict scratc
 
     table += table_start;
     for (int b = 0; b < n; ++b) {
-        queries_find(x + b, &w, place * blocks + b);
+        find_queries(x + b, &w, place * blocks + b);
         from = min(from, x[b].from);
         to = max(to, x[b].to);
     }
@@ -225,7 +225,7 @@ KERNEL void aft_bwd_cpu_table(PAIR_PARAMS, __global const float *restrict scratc
             for (int u = 0; u < count; ++u) {
                 const struct lane l = LANE_AT(lane0 + lane + u);
                 __global const float *range = scratch + ranges_at + (lane + u) * 2 * VW;
-                if (queries_pack(x + b, &l, steps, VLOAD(range), VLOAD(range + VW),
+                if (pack_queries(x + b, &l, steps, VLOAD(range), VLOAD(range + VW),
                                  factors + b * 2 * other + u * VW * ROWS, other))
                     x[b].product |= 1u << u;
             }
@@ -245,7 +245,7 @@ KERNEL void aft_bwd_cpu_table(PAIR_PARAMS, __global const float *restrict scratc
                 continue;
             for (int t = x[b].t0; t < x[b].t0 + x[b].rows; ++t)
                 for (int z = x[b].from; z < x[b].to; ++z) {
-                    const float bias = bias_one(&w, t, z);
+                    const float bias = load_bias(&w, t, z);
                     FV sum = (FV)(0.0f);
                     if (abs(t - z) >= window || bias <= NOTHING)
                         continue;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Gradient of attention-free mixing's biases, GPU variant.  Host side: lib/op/aft/aft_bwd.c
+// Gradient of attention-free mixing's biases, GPU variant.  Host side: lib/op/aft/aft_bwd_table.c
 //
 //   dw_ij += sum over channels of p_ij (a_i v_j - g_i y_i),   a = g sigmoid(q),
 //   p_ij = e^(w_ij + k_j - L_i)
 //
-//   Work      one work-group = QUERIES queries and LS / QUERIES keys, one work-item = one pair;
-//             work-groups of keys start where the window of their queries does
+//   Work      one work-group = QUERIES queries and LS / QUERIES keys, one work-item = one pair; keys are
+//             counted from the start of the queries' window
 //   Memory    CHANNELS channels at a time pass through local memory
-//   Numerics  every exponential by itself; channels in order
+//   Numerics  every exponential separately; channels in order
 //
 //   Macro     Meaning                                 Values
 //   LS        work-group size, a multiple of QUERIES  64 .. 8
@@ -31,7 +31,7 @@ KERNEL void aft_bwd_gpu_pairs(PAIR_PARAMS, BIAS_PARAMS, int row0, int steps, int
     const int i = i0 + r, j = j0 + c;
     const struct bias w = BIAS_OF_ARGUMENTS;
     const int there = i < steps && j >= 0 && j < steps && abs(i - j) < window;
-    const float bias = there ? bias_one(&w, i, j) : NOTHING;
+    const float bias = there ? load_bias(&w, i, j) : NOTHING;
     float sum = 0.0f;
 
     for (int from = 0; from < lanes; from += CHANNELS) {

@@ -3,19 +3,18 @@
 // dk = v dv - e^k B.  Host side: lib/op/aft/aft_cpu.c
 //
 //   Work      one work-item = `blocks` blocks of ROWS target rows, for `group` lanes of channels
-//   Memory    reads targets once, writes results once.  For each block reads the packed sources of
-//             the blocks that the window (or the mask) reaches, which for all but the first block
-//             are in a cache, and its weights; the sources themselves are read only where a product
-//             of factors will not do
-//   Numerics  a lane takes the product of factors where ranges allow it (aft/aft_cpu_product.clh),
-//             else running maxima (exact_region()); a row that sees nothing gives 0
+//   Memory    reads targets once, writes results once.  For each block reads its weights, and the packed
+//             sources inside the window (or mask), cached by the first block; reads the unpacked sources
+//             only if a product of factors does not hold
+//   Numerics  a lane uses the product of factors if ranges allow it (aft/aft_cpu_product.clh), else
+//             running maxima (add_region_exact()); a row that sees nothing gives 0
 
 #include "aft/aft_cpu_product.clh"
 #include "aft/aft_source.clh"
 
-// -- sums for any finite input: each row keeps a running maximum, as in online softmax; source blocks come one by one
+// -- sums for any finite input, with a running maximum per row, as in online softmax
 
-// A block of sources: those there are, and their range.
+// A block of n sources, and their range.
 struct block {
     FV kappa[ROWS], beta[ROWS];
 #if BACKWARD
@@ -28,7 +27,7 @@ struct block {
     int n;
 };
 
-static inline void block_load(struct block *x, const struct source *from, int t0, int steps)
+static inline void load_block(struct block *x, const struct source *from, int t0, int steps)
 {
     x->n = min(ROWS, steps - t0);
     x->max_exponent = (FV)(NOTHING);
@@ -44,10 +43,9 @@ static inline void block_load(struct block *x, const struct source *from, int t0
     }
 }
 
-// The least weight of a block, and the least of its rows' largest: tells when a product is good
-// enough.
-LOCAL_INLINE void weights_range(__global const float *weights, int n, float *min_ret,
-                                float *min_peak_ret)
+// The smallest weight of a block, and the smallest of its rows' largest weights.
+LOCAL_INLINE void find_weight_range(__global const float *weights, int n, float *min_ret,
+                                    float *min_peak_ret)
 {
     float lowest = 1.0f, min_peak = 1.0f;
     for (int r = 0; r < ROWS; ++r) {
@@ -62,7 +60,7 @@ LOCAL_INLINE void weights_range(__global const float *weights, int n, float *min
     *min_peak_ret = min_peak;
 }
 
-static inline void exact_start(struct mix *s, const struct outside *o)
+static inline void start_exact(struct mix *s, const struct outside *o)
 {
     const struct sums x = sums_merge(o->before, o->after);
     for (int r = 0; r < ROWS; ++r) {
@@ -72,8 +70,8 @@ static inline void exact_start(struct mix *s, const struct outside *o)
     }
 }
 
-// The block as a product, relative to its own maximum.
-LOCAL_INLINE void exact_add_product(struct mix *s, const struct block *x,
+// Adds the block as a product, relative to its own maximum.
+LOCAL_INLINE void add_block_product(struct mix *s, const struct block *x,
                                     __global const float *peak, __global const float *weights)
 {
     FV alpha[ROWS], beta[ROWS];
@@ -98,14 +96,14 @@ LOCAL_INLINE void exact_add_product(struct mix *s, const struct block *x,
     }
 }
 
-// Each exponential by itself.
-static inline void exact_add_elements(struct mix *s, const struct block *x, const struct bias *w,
+// Adds the block with a separate exponential per pair.
+static inline void add_block_elements(struct mix *s, const struct block *x, const struct bias *w,
                                       int t0, int source)
 {
     for (int r = 0; r < ROWS; ++r) {
         FV sum[ROWS], error[ROWS], max_exponent = s->max_exponent[r];
         for (int j = 0; j < x->n; ++j) {
-            two_sum_seen(x->kappa[j], bias_one(w, min(t0 + r, w->steps - 1), source + j), &sum[j],
+            two_sum_seen(x->kappa[j], load_bias(w, min(t0 + r, w->steps - 1), source + j), &sum[j],
                          &error[j]);
             max_exponent = max_v(sum[j], max_exponent);
         }
@@ -122,9 +120,9 @@ static inline void exact_add_elements(struct mix *s, const struct block *x, cons
     }
 }
 
-// Adds the sources of the region, as product_region() does.
-LOCAL_INLINE void exact_region(struct mix *s, const struct targets *targets,
-                               const struct source *lane, const struct bias *w)
+// Adds the sources of the region, like add_region_product().
+LOCAL_INLINE void add_region_exact(struct mix *s, const struct targets *targets,
+                                   const struct source *lane, const struct bias *w)
 {
     for (int block = targets->from; block < targets->to; ++block) {
         if (MASKED && targets->seen[block - targets->from] == 0.0f)
@@ -133,25 +131,25 @@ LOCAL_INLINE void exact_region(struct mix *s, const struct targets *targets,
             targets->packed + AT_WEIGHTS + (block - targets->from) * ROWS * ROWS;
         struct block x;
         float lowest, min_peak;
-        block_load(&x, lane, block * ROWS, w->steps);
-        weights_range(own, x.n, &lowest, &min_peak);
-        // Some term of each row is at least e^-REACH of the block's reference: all weights are, or
-        // the row's largest weight and its source's kappa together.
+        load_block(&x, lane, block * ROWS, w->steps);
+        find_weight_range(own, x.n, &lowest, &min_peak);
+        // A product holds if some term of each row is at least e^-REACH of the block's reference:
+        // all weights are, or the row's largest weight times its source's e^kappa is.
         if (lowest >= EXP_MINUS_REACH ||
             all(x.max_exponent - x.bottom <= (FV)(REACH + log_f(min_peak))))
-            exact_add_product(s, &x, targets->packed + AT_PEAK, own);
+            add_block_product(s, &x, targets->packed + AT_PEAK, own);
         else
-            exact_add_elements(s, &x, w, targets->t0, block * ROWS);
+            add_block_elements(s, &x, w, targets->t0, block * ROWS);
     }
 }
 
 // -- a lane
 
 // before, after: the lane's sums of blocks before and after each
-static inline struct outside outside_load(const struct targets *x, __global const float *before,
+static inline struct outside find_outside(const struct targets *x, __global const float *before,
                                           __global const float *after, const struct bias *w)
 {
-    struct outside o = {sums_of_none(), sums_of_none()};
+    struct outside o = {empty_sums(), empty_sums()};
 #if !MASKED
     if (w->causal >= 0 && x->from > 0)
         o.before = sums_load(before, x->from, VW);
@@ -161,7 +159,7 @@ static inline struct outside outside_load(const struct targets *x, __global cons
     return o;
 }
 
-// The sums of one lane over the region, in *s.  True: those of a product.
+// Sums one lane over the region.  Returns whether as a product.
 LOCAL_INLINE bool mix_lane(struct mix *s, const struct targets *x, __global const float *packed,
                            __global const float *ranges, const struct outside *o,
                            const struct source *raw, const struct bias *w)
@@ -170,11 +168,11 @@ LOCAL_INLINE bool mix_lane(struct mix *s, const struct targets *x, __global cons
     const bool product = product_holds(ranges, panel, panel_end, o, x->packed[AT_LOWEST]);
 
     if (product) {
-        product_start(s, VLOAD(ranges + panel * 2 * VW), o, x);
-        product_region(s, x, packed, ranges);
+        start_product(s, VLOAD(ranges + panel * 2 * VW), o, x);
+        add_region_product(s, x, packed, ranges);
     } else {
-        exact_start(s, o);
-        exact_region(s, x, raw, w);
+        start_exact(s, o);
+        add_region_exact(s, x, raw, w);
     }
     return product;
 }
@@ -187,7 +185,7 @@ KERNEL void aft_cpu_mix(TARGET_PARAMS, SOURCE_PARAMS, __global const float *rest
                         long weights_at, long pitch, int block0, int n_blocks, BIAS_PARAMS,
                         RANGE_PARAMS, int window, int causal, int group, int blocks)
 {
-    // Late rows first: under a causal mask and a wide window they are the long ones.
+    // Late rows first, as they take longest under a causal mask with a wide window.
     const int place = get_group_id(0);
     const int first = (causal < 0 ? place : (int)get_num_groups(0) - 1 - place) * blocks;
     const int lane_first = get_group_id(1) * group, lane_end = min(lane_first + group, lanes);
@@ -201,8 +199,8 @@ KERNEL void aft_cpu_mix(TARGET_PARAMS, SOURCE_PARAMS, __global const float *rest
 
         for (int i = first; i < min(first + blocks, n_blocks); ++i) {
             const struct targets x =
-                targets_at(&w, block0 + i, scratch + weights_at + i * pitch, pitch);
-            const struct outside o = outside_load(&x, packed + before_at, packed + after_at, &w);
+                find_targets(&w, block0 + i, scratch + weights_at + i * pitch, pitch);
+            const struct outside o = find_outside(&x, packed + before_at, packed + after_at, &w);
             struct mix s;
             const bool product = mix_lane(&s, &x, packed, packed + ranges_at, &o, &raw, &w);
 

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Attention-free mixing, CPU variant, first pass: what the others need of the sources.  Host side:
-// lib/op/aft/aft_cpu.c
+// Attention-free mixing, CPU variant, first pass: packs the sources.  Host side: lib/op/aft/aft_cpu.c
 //
 //   Work      one work-item = a panel of PANEL blocks of ROWS source rows, for GROUP lanes of
 //             channels
 //   Memory    reads the sources twice, writes 2 floats per element and 3 per block and channel
-//   Numerics  packed rows are relative to their panel's maximum, block sums to the block's own: a
-//             later large key in the panel must not flush an earlier block to 0, for causal rows
-//             see only that one
+//   Numerics  packed rows are relative to their panel's maximum, block sums to the block's own: a later
+//             large key in the panel must not flush an earlier block's sum to 0, as causal rows may see
+//             only the earlier one
 
 #include "aft/aft_cpu.clh"
 #include "aft/aft_source.clh"
 
-// Replaces n rows of (kappa, beta) by (e^(kappa - max_exponent) alpha, e^(kappa - max_exponent)
-// beta); the block's sums go to place `block`.  t0: the first row's.
+// Replaces n rows of (kappa, beta), from row t0 on, by (e^(kappa - max_exponent) alpha,
+// e^(kappa - max_exponent) beta); stores the block's sums at index `block`.
 static inline void weigh_block(__global float *rows, const struct source *from, int t0, int n,
                                FV max_exponent, FV block_max, __global float *sums, int block)
 {
     const int near = all(max_exponent - block_max <= (FV)(REACH));
-    struct sums s = sums_of_none();
+    struct sums s = empty_sums();
     s.max_exponent = block_max;
     for (int t = 0; t < n; ++t, rows += 2 * VW) {
         const FV kappa = VLOAD(rows), beta = VLOAD(rows + VW),
@@ -38,7 +37,7 @@ static inline void weigh_block(__global float *rows, const struct source *from, 
     sums_store(s, sums, block, VW);
 }
 
-// One lane of a panel whose n rows lie in `rows` as (kappa, beta).  range: [2][VW], the panel's
+// Packs one lane of a panel, whose n rows in `rows` are (kappa, beta).  range: [2][VW], the panel's
 // maximum and minimum.
 static inline void weigh_panel(__global float *rows, const struct source *from, int n,
                                __global float *range, __global float *sums, int block)
@@ -73,7 +72,7 @@ KERNEL void aft_cpu_sources(SOURCE_PARAMS, __global float *restrict scratch, lon
     const int t0 = panel * PANEL * ROWS, n = min(PANEL * ROWS, steps - t0);
     __global float *rows0 = scratch + (size_t)t0 * 2 * VW;
 
-    // Mesa's llvmpipe (22.3) crashes on pointers that are kept in arrays.
+    // Indices, as Mesa's llvmpipe (22.3) crashes on arrays of pointers.
     int entry[GROUP], column[GROUP];
 
     UNROLL
@@ -99,7 +98,7 @@ KERNEL void aft_cpu_sources(SOURCE_PARAMS, __global float *restrict scratch, lon
         weigh_panel(rows, &from, n,
                     scratch + lane * lane_floats + ranges_at + (size_t)panel * 2 * VW,
                     scratch + lane * lane_floats + before_at, panel * PANEL);
-        // The last block is full for its readers.
+        // Pad the last block.
         for (int t = n; t % ROWS != 0; ++t) {
             VSTORE((FV)(0.0f), rows + (size_t)t * 2 * VW);
             VSTORE((FV)(0.0f), rows + (size_t)t * 2 * VW + VW);

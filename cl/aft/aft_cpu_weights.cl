@@ -3,15 +3,15 @@
 // channels.  Host side: lib/op/aft/aft_cpu.c
 //
 //   Work      one work-item = one block of ROWS target rows
-//   Memory    reads the biases of the region (and the mask) twice, writes one float for each
-//   Numerics  a weight is e^(w - peak), peak the row's largest seen bias in the region, so that it
-//             never exceeds 1 and some weight of each row is 1.  Rows past the last are copies of it
+//   Memory    reads the biases of the region (and the mask) twice, writes one float per pair
+//   Numerics  a weight is e^(w - peak), peak the row's largest visible bias in the region, so no weight
+//             exceeds 1 and some weight of each row is 1.  Rows past the last are copies of it
 
 #include "aft/aft_bias_lane.clh"
 #include "aft/aft_cpu_targets.clh"
 
-// weights: [to - from, and up to VW - 1 more][ROWS]; seen: 1 for each block of sources of which any
-// is seen, perhaps for its neighbour too, when there is a mask
+// weights: [to - from, and up to VW - 1 more][ROWS]; seen, with a mask: 1 for each block with a visible
+// source, and maybe for its neighbour
 static inline void pack_weights(const struct bias *w, int t0, int from, int to,
                                 const float peak[ROWS], __global float *weights,
                                 __global float *seen)
@@ -23,7 +23,7 @@ static inline void pack_weights(const struct bias *w, int t0, int from, int to,
         float e[ROWS][VW];
         bool any_seen = false;
         for (int r = 0; r < ROWS; ++r) {
-            const FV x = bias_lane(w, min(t0 + r, w->steps - 1), from + j);
+            const FV x = load_bias_lane(w, min(t0 + r, w->steps - 1), from + j);
             VSTORE(exp_nonpos_v(x - (FV)(peak[r])), e[r]);
             if (MASKED)
                 any_seen |= any(x > (FV)(NOTHING));
@@ -38,13 +38,13 @@ static inline void pack_weights(const struct bias *w, int t0, int from, int to,
     }
 }
 
-// packed: `pitch` floats for each block from block0 on, as struct targets has them
+// packed: `pitch` floats per block from block0 on, for struct targets
 KERNEL void aft_cpu_weights(BIAS_PARAMS, int steps, int window, int causal, int block0,
                             __global float *restrict scratch, long packed_at, long pitch)
 {
     __global float *packed = scratch + packed_at + (long)get_group_id(0) * pitch;
     const struct bias w = BIAS_OF_ARGUMENTS;
-    const struct targets x = targets_at(&w, block0 + (int)get_group_id(0), packed, pitch);
+    const struct targets x = find_targets(&w, block0 + (int)get_group_id(0), packed, pitch);
     float peak[ROWS], lowest = 80.0f, highest = -80.0f;
 
     find_peaks(&w, x.t0, x.from * ROWS, min(x.to * ROWS, steps), peak);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Attention-free mixing, GPU variant: what is around the product of aft_gpu_band.  Host side: lib/op/aft/aft_gpu.c
+// Attention-free mixing, GPU variant: the passes besides aft_gpu_band.  Host side: lib/op/aft/aft_gpu.c
 //
 //   blocks    sums and ranges of blocks of source rows
 //   weights   e^(w - peak) of each pair of rows inside the window, once for all channels
-//   rows      the last pass under a mask and where that product will not do: y = sigmoid(q) * B / A, or backward dv = e^k A
-//             and dk = v dv - e^k B
+//   rows      results with a mask, or where the product of aft_gpu_band does not hold: y = sigmoid(q) * B / A, or
+//             backward dv = e^k A and dk = v dv - e^k B
 //
 //   Work      blocks: one work-item = one lane of channels, one block of BLOCK source rows; weights: one work-group = some
 //             target rows, one work-item = every LS-th source inside their window; rows: one work-item = one lane, TARGETS
@@ -12,9 +12,9 @@
 //   Memory    blocks: reads the sources, kappa twice, writes 5 floats per block and channel; weights: reads the biases
 //             twice, writes a float for each pair; rows: reads sources of the blocks that the window (or the mask) reaches
 //             once per TARGETS rows, targets once, writes results once; local memory: LS * (TARGETS + 1) floats
-//   Numerics  sums are relative to the block's own maximum.  peak is the row's largest bias inside the window: no weight
-//             exceeds 1, one is 1, and their spread costs nothing; what is unseen weighs 0.  rows: every exponential by
-//             itself, relative to the row's running maximum: right for any finite input.  A row that sees nothing gives 0
+//   Numerics  sums are relative to the block's own maximum.  peak is the row's largest bias inside the window, so no
+//             weight exceeds 1 and one is 1; unseen sources have weight 0.  rows: every exponential separately, relative
+//             to the row's running maximum, correct for any finite input.  A row that sees nothing gives 0
 //
 //   Macro    Meaning                                         Values
 //   LS       work-group size, a multiple of CHUNK            64 .. 8; what the device can run
@@ -29,7 +29,7 @@
 
 enum { MAX_ROWS = BLOCK }; // of a tile of aft_gpu_band
 
-// sums: [blocks][3][lanes]; after as many more, for those after each block, the ranges:
+// sums: [blocks][3][lanes]; then as many floats for aft_scan's sums after each block; then ranges,
 // [blocks][2][lanes], the largest kappa and the largest -kappa
 KERNEL void aft_gpu_blocks(SOURCE_PARAMS, __global float *restrict sums, RANGE_PARAMS)
 {
@@ -37,7 +37,7 @@ KERNEL void aft_gpu_blocks(SOURCE_PARAMS, __global float *restrict sums, RANGE_P
               n = min(BLOCK, steps - t0);
     const int l = lane0 + lane;
     const struct source from = SOURCE_AT(l);
-    struct sums s = sums_of_none();
+    struct sums s = empty_sums();
     FV lowest = (FV)(-NOTHING);
 
     if (lane >= lanes)
@@ -61,12 +61,12 @@ KERNEL void aft_gpu_blocks(SOURCE_PARAMS, __global float *restrict sums, RANGE_P
 // NOTHING past the last row.
 static inline float bias_or_nothing(const struct bias *w, int target, int source)
 {
-    return target < w->steps ? bias_one(w, target, source) : NOTHING;
+    return target < w->steps ? load_bias(w, target, source) : NOTHING;
 }
 
-// rows: of a work-group, MAX_ROWS or half as many; row0: the first one's first target.  scratch: for each work-group, at
-// weights_at, (pitch + 1) * rows floats: its peaks, NOTHING where all biases are absent, then [source][target] from the
-// first block inside the window on.
+// rows: targets of a work-group, MAX_ROWS or half as many; row0: the first work-group's first target.  scratch: at
+// weights_at, per work-group (pitch + 1) * rows floats: its peaks, NOTHING where all biases are absent, then weights
+// [source][target] from the first block inside the window on.
 KERNEL void aft_gpu_weights(__global const float *restrict pos_bias, long bias_start, int bias_row,
                             int steps, int window, int causal, int row0, int rows,
                             __global float *scratch, long weights_at, int pitch)
@@ -77,7 +77,7 @@ KERNEL void aft_gpu_weights(__global const float *restrict pos_bias, long bias_s
     __global float *own = scratch + weights_at + (long)group * (pitch + 1) * rows;
     int from, to;
 
-    bias_region(&w, t0, min(rows, steps - t0), BLOCK, &from, &to);
+    find_region(&w, t0, min(rows, steps - t0), BLOCK, &from, &to);
     const int first = from * BLOCK, end = min(to * BLOCK, steps);
     for (int r = 0; r < rows; ++r) {
         float max_exponent = NOTHING;
@@ -104,7 +104,7 @@ KERNEL void aft_gpu_weights(__global const float *restrict pos_bias, long bias_s
 
 #define CHUNK TARGETS // sources added between two updates of a maximum
 
-// Adds CHUNK sources to one row.  bias: those of the row, TARGETS apart.
+// Adds CHUNK sources to one row.  bias: the row's biases, TARGETS apart.
 LOCAL_INLINE void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV alpha[CHUNK],
                             const FV beta[CHUNK], __local const float *bias)
 {
@@ -125,7 +125,7 @@ LOCAL_INLINE void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV alph
     s->b = b;
 }
 
-// Whether the work-group is to do its rows from t0 on.
+// Whether any of the work-group's rows from t0 on is flagged.
 static inline int any_flag(__global const float *flags, int t0, int lanes, int flag_rows,
                            int flag_lanes)
 {
@@ -137,9 +137,9 @@ static inline int any_flag(__global const float *flags, int t0, int lanes, int f
     return any > 0.0f;
 }
 
-// Arguments as in aft_cpu_mix; sums: [2][blocks][3][lanes], of all blocks before and of all after
-// each.  flag_rows: 0, or only what aft_gpu_band has flagged, each flag for so many rows and
-// lanes.
+// Arguments as in aft_cpu_mix; sums: [2][blocks][3][lanes], over all blocks before and over all after
+// each.  flag_rows: 0: all rows; else only rows flagged by aft_gpu_band, a flag covering flag_rows rows
+// and flag_lanes lanes.
 KERNEL void aft_gpu_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict sums,
                          long flags_at, int flag_rows, int flag_lanes, BIAS_PARAMS, RANGE_PARAMS,
                          int window, int causal)
@@ -155,12 +155,12 @@ KERNEL void aft_gpu_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *res
         MASKED || flag_rows == 0 || any_flag(sums + flags_at, t0, lanes, flag_rows, flag_lanes);
     const int live = wanted && get_global_id(0) < lanes;
 
-    // Sources outside the region are in sums of blocks.
+    // Sources outside the region come from the block sums.
     const int blocks = (steps + BLOCK - 1) / BLOCK;
     int from, to;
-    bias_region(&w, t0, rows, BLOCK, &from, &to);
+    find_region(&w, t0, rows, BLOCK, &from, &to);
     from = wanted ? from : 0;
-    struct sums outside = sums_of_none(), s[TARGETS];
+    struct sums outside = empty_sums(), s[TARGETS];
     if (!MASKED && causal >= 0 && from > 0)
         outside = sums_load(sums + (long)lane * VW, from, lanes * VW);
     if (!MASKED && causal <= 0 && to < blocks)
@@ -173,10 +173,10 @@ KERNEL void aft_gpu_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *res
     const struct source source = SOURCE_AT(l);
     const int end = wanted ? min(to * BLOCK, steps) : 0;
     for (int j0 = from * BLOCK; j0 < end; j0 += LS) {
-        // Each work-item finds the biases of one source.
+        // Each work-item loads the biases of one source.
         int any_row = 0;
         for (int r = 0; r < TARGETS; ++r) {
-            const float x = j0 + id < end && r < rows ? bias_one(&w, t0 + r, j0 + id) : NOTHING;
+            const float x = j0 + id < end && r < rows ? load_bias(&w, t0 + r, j0 + id) : NOTHING;
             bias[id * TARGETS + r] = x;
             any_row |= !(x <= NOTHING); // NaN is seen
         }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The state that decoding with AFT-local or AFT-conv has after a prompt.  Host side:
-// lib/op/aft/aft_prefill.c
+// Decoding state of AFT-local and AFT-conv after a prompt.  Host side: lib/op/aft/aft_prefill.c
 //
 //   Work      one work-item = one lane of channels of one head
 //   Memory    reads the keys before the last window twice and their values once, copies the rest
-//   Numerics  every exponential by itself, relative to the maximum
+//   Numerics  every exponential separately, relative to the maximum
 //
 //   Macro  Meaning          Values
 //   LS     work-group size  1 (CPU), 32 | 64 (GPU)
@@ -16,7 +15,7 @@
 #error "CACHE_TYPE: type of the rings"
 #endif
 
-// Keys of rows 0 .. n - 1, `stride` apart, whose maximum is taken over four chains.
+// The maximum of the keys of n rows, `stride` apart, in four independent chains.
 static inline FV max_of_keys(__global const float *k, long stride, int n, int width)
 {
     FV m0 = (FV)(NOTHING), m1 = m0, m2 = m0, m3 = m0;
@@ -39,7 +38,7 @@ static inline void add_one(struct sums *s, FV kappa, FV beta)
     s->b += kappa > (FV)(NOTHING) ? e * beta : (FV)(0.0f);
 }
 
-// Into *s: a struct that is returned would be a noalias pointer, which Oclgrind cannot run.
+// Not returned, since Oclgrind cannot run the noalias pointer of a returned struct.
 static inline void sum_keys(struct sums *s, __global const float *k, long k_stride,
                             __global const float *v, long v_stride, int n, int width)
 {
@@ -58,9 +57,9 @@ static inline void sum_keys(struct sums *s, __global const float *k, long k_stri
     s->b += odd.b;
 }
 
-// v: [n, batch] rows of `row` channels, of which the head has `channels`; k: the same, or a key a head
+// v: [n, batch] rows of `row` channels, `channels` per head; k: like v, or one key per head
 // last: [1], the position of the prompt's last token; rows after it are not read
-// sums: [3, all]; keys, values: [window, all]; all = the channels of all rows of a position
+// sums: [3, all]; keys, values: [window, all]; all = the channels of all rows at a position
 KERNEL void aft_prefill_fwd(__global const float *restrict k, long k_start, long k_stride,
                             __global const float *restrict v, long v_start, long v_stride,
                             __global const int *restrict last, __global float *restrict sums,

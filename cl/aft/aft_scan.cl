@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Attention-free mixing, both variants: sums of blocks become sums of all blocks before and after
-// each.  Host side: lib/op/aft/aft_channel_block.c
+// Attention-free mixing, both variants: turns block sums into sums over all earlier and over all later
+// blocks.  Host side: lib/op/aft/aft_channel_block.c
 //
 //   Work      one work-item = one lane, over all blocks
-//   Memory    reads and writes 3 floats per block and channel, twice when two_sided
-//   Numerics  running maximum and sums relative to it, from either end: nothing is subtracted
+//   Memory    reads and writes 3 floats per block and channel, twice if two_sided
+//   Numerics  running maximum and sums relative to it, from either end, without subtraction
 
 #include "common/aft.clh"
 
-// Blocks read before the first of them is merged: on GPUs lanes are few, and each merge waits for the last.
+// Blocks loaded ahead of merging, to hide latency: GPUs have few lanes here, and merges are sequential.
 #define LOOKAHEAD_BLOCKS (VW > 1 ? 1 : 8)
 
-// The sums of LOOKAHEAD_BLOCKS blocks, from `first` on in a direction; past the last or first, that
-// once more.
+// Loads the sums of LOOKAHEAD_BLOCKS blocks, from `first` on in a direction, repeating the last one past
+// the end.
 static inline void load_lookahead(struct sums next[LOOKAHEAD_BLOCKS], __global const float *sums,
                                   int first, int direction, int blocks, int step)
 {
@@ -22,13 +22,13 @@ static inline void load_lookahead(struct sums next[LOOKAHEAD_BLOCKS], __global c
 }
 
 // scratch: lane l at l * lane_stride; in it
-//   before: [blocks][3][step], in: the sums of each block, out: of all blocks before it
-//   after: the same shape, out: of all blocks after it; not touched when two_sided is 0
+//   before: [blocks][3][step], in: each block's sums, out: sums over all earlier blocks
+//   after: the same shape, out: sums over all later blocks; only if two_sided
 KERNEL void aft_scan(__global float *scratch, long lane_stride, long before_at, long after_at,
                      int step, int blocks, int lanes, int two_sided)
 {
     const int lane = get_global_id(0);
-    struct sums s = sums_of_none();
+    struct sums s = empty_sums();
 
     if (lane >= lanes)
         return;
@@ -45,7 +45,7 @@ KERNEL void aft_scan(__global float *scratch, long lane_stride, long before_at, 
                     s = sums_merge(s, own[n]);
                 }
         }
-        s = sums_of_none();
+        s = empty_sums();
     }
     for (int first = 0; first < blocks; first += LOOKAHEAD_BLOCKS) {
         load_lookahead(own, before, first, 1, blocks, step);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Attention-free mixing without biases and mask (AFT-simple): sums of blocks of sources, and the results from them.  Between
-// the two, aft_scan makes them sums of all blocks before or after each.  Host side: lib/op/aft/aft_simple.c
+// Attention-free mixing without biases and mask (AFT-simple): block sums of sources, and results from them.  In between,
+// aft_scan turns them into sums over all earlier or later blocks.  Host side: lib/op/aft/aft_simple.c
 //
-//   Work      one work-item = a block of ROWS rows, for GROUP lanes of channels; sums: the last block has no rows, so that
-//             the scan leaves the sums of all before it
+//   Work      one work-item = a block of ROWS rows, for GROUP lanes of channels; sums: the last block has no rows, so the
+//             scan leaves the sums over all blocks there
 //   Memory    neighbouring lanes row by row, whole cache lines; sums: reads the sources' exponents twice, writes 3 floats
 //             per block and channel; rows: reads targets once, causal the sources too, writes results once
-//   Numerics  sums: relative to the block's largest exponent; causal rows: to the largest so far, a running maximum
+//   Numerics  sums: relative to the block's largest exponent; causal rows: relative to a running maximum
 //
-//   Macro     Meaning                                                       Values
-//   PER_HEAD  0: heads have biases                                          0
-//   CAUSAL    a target sees sources up to its own row; backward from it on  0, 1
+//   Macro     Meaning                                                          Values
+//   PER_HEAD  always 0, as heads have biases                                   0
+//   CAUSAL    a target sees sources up to its own row, backward from it on     0, 1
 
 #include "aft/aft_source.clh"
 
@@ -21,8 +21,8 @@
 #define ROWS  (VW > 1 ? 64 : BLOCK) // of a block; CPU: AFT_SIMPLE_ROWS of lib/op/aft/aft.h
 #define GROUP (VW > 1 ? 4 : 1)      // lanes of a work-item; CPU: AFT_SIMPLE_GROUP
 
-// This work-item's lanes, the last one again where they are fewer.  Mesa's llvmpipe (22.3) crashes on pointers that are
-// kept in arrays.
+// This work-item's lanes, repeating the last one if there are fewer.  Indices, as Mesa's llvmpipe (22.3) crashes on arrays
+// of pointers.
 #define FIND_LANES                                                                                 \
     const int first = (int)get_global_id(0) * GROUP, last = min(first + GROUP, lanes) - 1;         \
     int entry[GROUP], column[GROUP];                                                               \
@@ -34,8 +34,8 @@
         column[i] = LANE_COLUMN(lane0 + min(first + i, last));                                     \
     }
 
-// scratch: lane l of `lanes`, the first of which is lane `lane0` of the tensors, at l * lane_stride; in it the sums of blocks
-// at sums_at, [blocks][3][step]
+// scratch: lane l, which is lane lane0 + l of the tensors, at l * lane_stride; in it block sums at sums_at,
+// [blocks][3][step]
 KERNEL void aft_simple_sums(SOURCE_PARAMS, __global float *restrict scratch, long lane_stride,
                             long sums_at, int step, RANGE_PARAMS)
 {
@@ -45,7 +45,7 @@ KERNEL void aft_simple_sums(SOURCE_PARAMS, __global float *restrict scratch, lon
 
     UNROLL
     for (int i = 0; i < GROUP; ++i)
-        s[i] = sums_of_none();
+        s[i] = empty_sums();
     for (int t = block * ROWS; t < end; ++t)
         UNROLL
     for (int i = 0; i < GROUP; ++i) {
@@ -66,9 +66,9 @@ KERNEL void aft_simple_sums(SOURCE_PARAMS, __global float *restrict scratch, lon
 }
 
 #if CAUSAL
-// Adds one source: the smaller of the exponents so far and its own is made relative to the larger, whose factor is 1, or
-// NaN where it is infinite.
-static inline struct sums sums_add(struct sums s, FV kappa, FV alpha, FV beta)
+// Adds one source.  The larger of its exponent and the one so far becomes the reference, with factor 1, or NaN if it is
+// infinite.
+static inline struct sums add_source(struct sums s, FV kappa, FV alpha, FV beta)
 {
     const FV e = exp_nonpos_v(-fabs(kappa - s.max_exponent));
     const FV so_far = kappa > s.max_exponent ? e : (FV)(1.0f),
@@ -80,8 +80,8 @@ static inline struct sums sums_add(struct sums s, FV kappa, FV alpha, FV beta)
 }
 #endif
 
-// scratch: as aft_scan leaves it, lane by lane; at sums_at of a lane, causal at place `block` of it, what the first row
-// sees besides the block, else at place `blocks` all sources
+// scratch: from aft_scan; at sums_at of a lane, index `block` has the sums that a causal block's first row sees besides its
+// block, index `blocks` the sums over all sources
 KERNEL void aft_simple_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict scratch,
                             long lane_stride, long sums_at, int step, int blocks, RANGE_PARAMS)
 {
@@ -100,8 +100,8 @@ KERNEL void aft_simple_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *
             const struct target to = TARGET_IN(entry[i], column[i]);
 #if CAUSAL
             const struct source from = SOURCE_IN(entry[i], column[i]);
-            s[i] = sums_add(s[i], source_kappa(&from, t), source_alpha(&from, t),
-                            source_beta(&from, t));
+            s[i] = add_source(s[i], source_kappa(&from, t), source_alpha(&from, t),
+                              source_beta(&from, t));
 #endif
             target_store(&to, t, s[i].max_exponent, s[i].a, s[i].b);
         }

@@ -5,20 +5,19 @@
 //
 //   Work      one work-item = one lane of channels of one head
 //   Memory    as in aft_step.clh
-//   Numerics  every exponential by itself, relative to the maximum
+//   Numerics  every exponential separately, relative to the maximum
 //
 //   Macro  Meaning          Values
 //   LS     work-group size  1 (CPU), 32 | 64 (GPU)
 
 #include "common/aft_step.clh"
 
-// q, v: rows of `row` channels, of which the head has `channels`; k: the same, or a key a head
+// q, v: rows of `row` channels, `channels` per head; k: like v, or one key per head
 // y: like q, contiguous; pos_bias: bias of key j at bias_start + t bias_row + head bias_head + j,
-// not read when window is 0
-// position: [1], the place t of this call; calls come in order, t = 0 starts anew
+// not read if window is 0
+// position: [1], t; calls come in order, t = 0 starts a new sequence
 // sums: [3, all]; keys, values: [window, all]; all = the channels of all rows
-// A position outside 0 .. n - 1 gives NaN and leaves the state alone.  Without a table, n is any
-// bound.
+// A position outside 0 .. n - 1 gives NaN and leaves the state unchanged.
 KERNEL void aft_step_fwd(__global const float *restrict q, long q_start, long q_stride,
                          __global const float *restrict k, long k_start, long k_stride,
                          __global const float *restrict v, long v_start, long v_stride,

@@ -4,18 +4,17 @@
 //   ds_ij = scale slope_ij p_ij (m_ij g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
 //   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i m_ij p_ij g_i
 //
-// g is the gradient of y, c that of p where has_c, m the mask of dropout, or 1, slope that of
-// a soft cap, or 1.
+// g is the gradient of y, c the gradient of p if has_c, m the dropout mask or 1, slope the derivative
+// of the soft cap or 1.
 //
 //   Work      one work-item = every n-th block of `block` queries of one head; grid (heads that share
-//             their keys, key heads of all batch entries, n).  A block meets the keys a tile of BC at a time.  Tiles that no query
-//             sees are skipped
-//   Memory    keys and values packed in tiles and keys as rows by attention_cpu_pack.cl; in local
-//             memory queries and g as panels and as rows, p and ds [block][BC], dq, four numbers a row.
-//             dk and dv of each work-item [keys in tiles][pitch], which attention_bwd_sum.cl adds
-//   Numerics  float; p from the rows' maxima and totals that attention_cpu.cl saved; a row that sees
-//             no key gives and gets 0.  Masked scores, a constant, have no gradient.  Sums in a fixed
-//             order
+//             their keys, key heads of all batch entries, n).  Loops over tiles of BC keys, skipping
+//             those that no query sees
+//   Memory    keys and values packed in tiles, and keys as rows, by attention_cpu_pack.cl; local memory:
+//             queries and g as panels and as rows, p and ds [block][BC], dq, four floats per row.  Each
+//             work-item writes its dk and dv [keys in tiles][pitch], which attention_bwd_sum.cl adds
+//   Numerics  float; p from the rows' maxima and totals saved by attention_cpu.cl; a row that sees no key
+//             has gradient 0, as have masked scores.  Sums in a fixed order
 
 #include "attention/attention_bwd_cpu.clh"
 
@@ -57,13 +56,13 @@ LOCAL_INLINE void add_columns(__global float *sums, int pitch, __local const flo
         }
 }
 
-static inline void zero(__global float *to, long count)
+static inline void fill_zeros(__global float *to, long count)
 {
     for (long i = 0; i < count; i += VW)
         VSTORE((FV)(0.0f), to + i);
 }
 
-// One head's tiles of keys and values, and keys as rows; its sums.
+// One head's tiles of keys and values, keys as rows, and sums.
 struct head {
     __global const float *keys, *values, *key_rows;
     __global float *dk, *dv;
@@ -97,7 +96,7 @@ static inline void add_gradients(const struct block *x, const struct gradient *y
 // y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights, c:
 // [B, H, T, S].  rows: [B, H, T], a maximum and 1 / total.  packed: keys, from values_at on values,
 // from rows_at on keys as rows.  dq: [B, H, T, width].
-// sums: dk [heads][work-items of a head][keys in tiles][key_pitch] from dk_at on, and dv alike.
+// sums: dk [heads][work-items of a head][keys in tiles][key_pitch] from dk_at on, dv likewise from dv_at.
 KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y_b, long y_t,
                               __global const float *restrict g,
                               __global const float *restrict weights,
@@ -151,8 +150,8 @@ KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y
     z.dropped = dropped;
 #endif
 
-    zero(tiles.dk, tile_keys * key_pitch);
-    zero(tiles.dv, tile_keys * value_pitch);
+    fill_zeros(tiles.dk, tile_keys * key_pitch);
+    fill_zeros(tiles.dv, tile_keys * value_pitch);
     for (int i0 = part * block; i0 < n_queries; i0 += parts * block) {
         __global const float *query = HEAD_OF(q, b, h) + i0 * q_t;
         __global const float *gradient = g + b * y_b + i0 * y_t + (long)h * value_width;

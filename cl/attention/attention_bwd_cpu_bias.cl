@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The gradient of attention's bias, CPU variant.  Host side: lib/op/attention/attention_bwd_bias.c
 //
-//   dbias_ij = sum over what shares an element of p_ij (m_ij g_i . v_j + c_ij - delta_i)
+//   dbias_ij = sum over the scores that share the element of p_ij (m_ij g_i . v_j + c_ij - delta_i)
 //
 //   Work      one work-item = BC keys of a block of the table's queries, or of its one row; grid (tiles, blocks, batch
-//             entries and heads of the table).  It meets the batch entries, heads and queries that share the element
-//   Memory    keys and values packed in tiles by attention_cpu_pack.cl; in local memory queries and g as panels, p
-//             and ds [block][BC], three numbers a row
+//             entries and heads of the table).  Loops over the batch entries, heads and queries that share its elements
+//   Memory    keys and values packed in tiles by attention_cpu_pack.cl; local memory: queries and g as panels, p and ds
+//             [block][BC], three floats per row
 //   Numerics  float; p from the same scores as the forward pass; sums in the order of batch entries, heads and queries
 
 #define OF_BIAS
 #include "attention/attention_bwd_cpu.clh"
 
-// A tile's ds into rows of the gradient, or into its one row.
+// Adds a tile's ds to rows of the gradient, or to its one row.
 LOCAL_INLINE void add_rows(const struct block *x, const struct gradient *y, int keys, bool one_row,
                            __global float *to)
 {

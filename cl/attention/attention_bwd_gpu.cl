@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Gradients of fused attention, GPU variant.  Host side: lib/op/attention/attention_bwd.c
 //
-// What is computed, and the arguments: attention_bwd_gpu.clh.
+// attention_bwd_gpu.clh has the formulas and arguments.
 //
 //   Work      one work-group of TX x TY work-items = BR rows of one head's result and NE * 4 TX of its
-//             columns; grid (heads, blocks of rows, panels of columns).  A work-item holds 4 x 4 numbers
-//             of a tile and 4 x 4 NE sums, of dk and dv each
-//   Memory    as attention_gpu.cl; ds of dk is kept for dq where there is space, else computed again
+//             columns; grid (heads, blocks of rows, panels of columns).  A work-item holds 4 x 4 elements
+//             of a tile and 4 x 4 NE sums, for DK_DV twice
+//   Memory    as attention_gpu.cl; KEEP stores ds in DK_DV for DQ, else DQ recomputes it
 //   Numerics  float; p from the same scores as the forward pass; sums in a fixed order
 //
 //   Macro  Meaning                                         Values
@@ -17,9 +17,9 @@
 #include "attention/attention_bwd_gpu.clh"
 
 #if MAKES_TILES
-#define QUERY_CHANNELS 0 // the products take the space
+#define QUERY_CHANNELS 0 // the products take the local memory
 #else
-#define QUERY_CHANNELS DC // no products of rows: none is staged
+#define QUERY_CHANNELS DC // no products of rows, so no rows are staged
 #endif
 #if REMATERIALIZE
 #define UNROLL_CHANNELS  _Pragma("unroll 2")
@@ -30,7 +30,7 @@
 
 #if MAKES_TILES
 #if REMATERIALIZE
-// Products wait in local memory, of which a loop takes four at a time.
+// Products stay in local memory; a loop takes four at a time.
 #define UNROLL_QUERIES _Pragma("unroll 1")
 #define PLACE(r, c)    ((4 * TILE_X + (c)) * ROW_LD + 4 * TILE_Y + (r))
 #define P(r, c)        weights[PLACE(r, c)]
@@ -45,9 +45,9 @@
 #define DS(r, c)       ds[r][c]
 #endif
 
-// ds[r][c] of row i0 + 4 ty + r and column j0 + 4 tx + c, and where OUTPUT is DK_DV p with dropout in `weights`
-// [BC][ROW_LD].  rows, columns: of queries and keys; other_rows, other_columns: of g and v, alike.
-LOCAL_INLINE void make_tile(int of_tile, const struct problem *x, struct rows rows,
+// Computes ds[r][c] of row i0 + 4 ty + r and column j0 + 4 tx + c and, for DK_DV, p with dropout in `weights`
+// [BC][ROW_LD].  rows, columns: queries and keys, or keys and queries; other_rows, other_columns: g and v likewise.
+LOCAL_INLINE void make_tile(int tile_item, const struct problem *x, struct rows rows,
                             struct rows columns, struct rows other_rows, struct rows other_columns,
                             int i0, int j0, uint seen, __local float *stage, __local float *weights,
                             float ds[4][4])
@@ -58,12 +58,12 @@ LOCAL_INLINE void make_tile(int of_tile, const struct problem *x, struct rows ro
 #pragma unroll
         for (int c = 0; c < 4; c++)
             p[r][c] = ds[r][c] = 0.0f;
-    multiply_rows(of_tile, rows, columns, x->width, stage, stage, p);
+    multiply_rows(tile_item, rows, columns, x->width, stage, stage, p);
 #if REMATERIALIZE
-    store_tile(of_tile, p, weights);
+    store_tile(tile_item, p, weights);
 #endif
-    multiply_rows(of_tile, other_rows, other_columns, x->value_width, stage, stage, ds);
-    const int item = ITEM_AGAIN(of_tile, j0, x->width);
+    multiply_rows(tile_item, other_rows, other_columns, x->value_width, stage, stage, ds);
+    const int item = ITEM_AGAIN(tile_item, j0, x->width);
 #if REMATERIALIZE
     barrier(CLK_LOCAL_MEM_FENCE);
     store_tile(item, ds, stage);
@@ -156,19 +156,20 @@ KERNEL void attention_bwd_gpu(GRADIENT_PARAMS)
     const struct rows values = {HEAD_OF(v, b, h / kv_group), v_t, n_keys};
 #endif
 #if OUTPUT == DK_DV
-    const struct rows mine = keys, theirs = queries, mine_too = values, theirs_too = gradients;
+    const struct rows row_operand = keys, col_operand = queries, row_gv_operand = values,
+                      col_gv_operand = gradients;
     float4 value_sums[4][NE];
     clear_sums(value_sums);
 #else
-    const struct rows mine = queries, theirs = keys;
+    const struct rows row_operand = queries, col_operand = keys;
 #if MAKES_TILES
-    const struct rows mine_too = gradients, theirs_too = values;
+    const struct rows row_gv_operand = gradients, col_gv_operand = values;
 #endif
 #endif
 #if KEEP
     const struct kept_ds kept = KEPT_DS_OF_GROUP;
 #endif
-    const int count = min(BR, mine.count - i0);
+    const int count = min(BR, row_operand.count - i0);
     const float ones[4] = {1.0f, 1.0f, 1.0f, 1.0f};
     float4 sums[4][NE];
     int from, end;
@@ -185,19 +186,20 @@ KERNEL void attention_bwd_gpu(GRADIENT_PARAMS)
         }
         if (!in_any(seen != 0, &flag))
             continue;
-        const struct rows tile = rows_from(theirs, j0);
+        const struct rows tile = rows_from(col_operand, j0);
         const struct rows products = {tile.x + e0, tile.t, tile.count};
         float ds[4][4];
 #if !MAKES_TILES
         read_tile(item, kept, i0, j0, seen, ds);
 #else
-        const struct rows tile_too = rows_from(theirs_too, j0);
-        const struct rows block = {mine.x + i0 * mine.t, mine.t, count};
-        const struct rows block_too = {mine_too.x + i0 * mine_too.t, mine_too.t, count};
-        make_tile(item, &x, block, tile, block_too, tile_too, i0, j0, seen, stage, p, ds);
+        const struct rows gv_tile = rows_from(col_gv_operand, j0);
+        const struct rows block = {row_operand.x + i0 * row_operand.t, row_operand.t, count};
+        const struct rows gv_block = {row_gv_operand.x + i0 * row_gv_operand.t, row_gv_operand.t,
+                                      count};
+        make_tile(item, &x, block, tile, gv_block, gv_tile, i0, j0, seen, stage, p, ds);
 #endif
 #if OUTPUT == DK_DV
-        const struct rows value_products = {tile_too.x + e0, tile_too.t, tile_too.count};
+        const struct rows value_products = {gv_tile.x + e0, gv_tile.t, gv_tile.count};
 #if KEEP
         if (e0 == 0)
             keep_tile(item, &x, kept, i0, j0, ds);
@@ -210,9 +212,9 @@ KERNEL void attention_bwd_gpu(GRADIENT_PARAMS)
     }
     const int item = (int)get_local_id(0);
     store_sums(item, sums, ones, count, min(PE, width - e0),
-               to + to_at + ((long)head * mine.count + i0) * width + e0, width);
+               dq_or_dk + dq_or_dk_at + ((long)head * row_operand.count + i0) * width + e0, width);
 #if OUTPUT == DK_DV
     store_sums(item, value_sums, ones, count, min(PE, value_width - e0),
-               too + too_at + ((long)head * mine.count + i0) * value_width + e0, value_width);
+               dv + dv_at + ((long)head * row_operand.count + i0) * value_width + e0, value_width);
 #endif
 }

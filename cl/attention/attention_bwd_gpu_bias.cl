@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The gradient of attention's bias, GPU variant.  Host side: lib/op/attention/attention_bwd_bias.c
 //
-//   dbias_ij = sum over what shares an element of p_ij (m_ij g_i . v_j + c_ij - delta_i)
+//   dbias_ij = sum over the scores that share the element of p_ij (m_ij g_i . v_j + c_ij - delta_i)
 //
 //   Work      one work-group of TX x TY work-items = BR x BC elements of the table, or BC of its one row; grid (tiles of
-//             keys, blocks of queries, batch entries and heads of the table).  It meets the batch entries, heads and
-//             queries that share an element.  A work-item holds 4 x 4 products of each kind and 4 x 4 sums
+//             keys, blocks of queries, batch entries and heads of the table).  Loops over the batch entries, heads and
+//             queries that share its elements.  A work-item holds 4 x 4 products of each kind and 4 x 4 sums
 //   Memory    as attention_gpu.cl
 //   Numerics  float; p from the same scores as the forward pass; sums in the order of batch entries, heads and queries
 //
@@ -28,7 +28,7 @@
 
 #include "attention/attention_gpu.clh"
 
-// Bit 4 r + c says whether the work-item computes that pair.
+// Bit 4 r + c: the work-item must compute pair (r, c).
 static inline uint wanted_pairs(int item, const struct problem *x, int i0, int j0)
 {
     uint wanted = 0;
@@ -39,7 +39,7 @@ static inline uint wanted_pairs(int item, const struct problem *x, int i0, int j
     return wanted;
 }
 
-// sum += the gradients of the pairs' scores; p, g_v: their products.
+// sum += the gradients of the pairs' scores; p, g_v: the products q . k and g . v.
 static inline void add_pairs(int item, const struct problem *x, int i0, int j0, uint wanted,
                              float p[4][4], float g_v[4][4], float sum[4][4])
 {
@@ -66,7 +66,7 @@ static inline void add_pairs(int item, const struct problem *x, int i0, int j0, 
     }
 }
 
-// The sums of the work-group's rows, each work-item's in `parts` [TY][BC].
+// Stores the sum over the work-group's rows; `parts` [TY][BC] holds the work-items' sums.
 LOCAL_INLINE void store_row(int item, float sum[4][4], int keys, __local float *parts,
                             __global float *to)
 {
@@ -83,7 +83,7 @@ LOCAL_INLINE void store_row(int item, float sum[4][4], int keys, __local float *
     }
 }
 
-// dbias: as the table; the other arguments as attention_bwd_gpu.clh.
+// dq_or_dk: dbias, with the table's shape; other arguments as in attention_bwd_gpu.clh.
 KERNEL void attention_bwd_gpu_bias(int n_batch, GRADIENT_PARAMS)
 {
     __local float stage[STAGE] IN_FLOAT4S;
@@ -120,7 +120,8 @@ KERNEL void attention_bwd_gpu_bias(int n_batch, GRADIENT_PARAMS)
                               g_v);
                 add_pairs(item, &x, i0, j0, wanted, p, g_v, sum);
             }
-    __global float *row = to + ((long)entry * (axes & 4 ? n_queries : 1) + first) * n_keys + j0;
+    __global float *row =
+        dq_or_dk + ((long)entry * (axes & 4 ? n_queries : 1) + first) * n_keys + j0;
     if (!(axes & 4)) {
         store_row(item, sum, min(BC, n_keys - j0), stage, row);
         return;

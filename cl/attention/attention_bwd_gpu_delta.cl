@@ -3,9 +3,9 @@
 //
 //   delta_i = g_i . y_i + sum_j p_ij c_ij
 //
-//   Work      LANES_PER_ROW work-items share a query of one head, LS / LANES_PER_ROW of them a work-group
-//   Memory    reads g and y once, p and c once where has_c; writes one number a row
-//   Numerics  float; a row that sees no key, whose p and y are 0, gives 0
+//   Work      LANES_PER_ROW work-items share a query of one head; a work-group has LS / LANES_PER_ROW queries
+//   Memory    reads g and y once, p and c once if has_c; writes one float per row
+//   Numerics  float; a row that sees no key has p and y 0, and gives 0
 //
 //   Macro          Meaning                                      Values
 //   VW             floats in a vector                           1
@@ -15,7 +15,7 @@
 #include "common/row_tiling.clh"
 
 // y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  p, c: [B, H, T, S].  delta:
-// [B, H, T], of `rows` queries.
+// [B, H, T], `rows` in all.
 KERNEL void attention_bwd_gpu_delta(__global const float *restrict y, long y_b, long y_t,
                                     __global const float *restrict g,
                                     __global const float *restrict p,

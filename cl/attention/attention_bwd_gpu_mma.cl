@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Gradients of fused attention by matrix instructions, GPU variant.  Host side:
+// Gradients of fused attention with matrix instructions, GPU variant.  Host side:
 // lib/op/attention/attention_bwd.c
 //
-// What is computed, and the arguments: attention_bwd_gpu.clh.
+// attention_bwd_gpu.clh has the formulas and arguments.
 //
-//   Work      one work-group = BR rows of one head's result, 16 of them a sub-group of MMA_LANES work-items, and
-//             COLUMNS of its columns; grid (heads, blocks of rows, panels of columns).  A sub-group has 16
-//             pairs of each of a tile's BC columns, which are the second products' first factor, and all sums
-//             of its rows, of dk and dv each
+//   Work      one work-group = BR rows of one head's result and COLUMNS of its columns; a sub-group of MMA_LANES
+//             work-items has 16 of the rows; grid (heads, blocks of rows, panels of columns).  A sub-group holds
+//             16 pairs per column of a tile, the first factor of the second products, and all sums of its rows
 //   Memory    the other factors pass through `stage` as in attention_gpu_mma.cl, 5 to 10 KiB; each work-item
-//             reads its rows for itself, by DC channels, and where tiles are made keeps its p and ds in 16 KiB.
-//             ds of dk is kept for dq where there is space, else computed again
-//   Numerics  that of common/mma.clh; p from the same scores as the forward pass; sums in a fixed order
+//             reads its own rows, by DC channels, and with MAKES_TILES keeps its p and ds in 16 KiB.  KEEP
+//             stores ds in DK_DV for DQ, else DQ recomputes it
+//   Numerics  as in common/mma.clh; p from the same scores as the forward pass; sums in a fixed order
 //
 //   Macro    Meaning                                  Values
 //   COLUMNS  of the result, zeros after the last one  32 | 64 | 96 | 128
@@ -21,20 +20,19 @@
 #endif
 
 #include "attention/attention_bwd_gpu.clh"
-#define VALUE_WIDTH COLUMNS // those of the second products
+#define VALUE_WIDTH COLUMNS // columns of the second products
 #include "attention/attention_gpu_mma.clh"
 
-// Of a tile.
 #define TILE_QUERIES QUERY(BR, BC)
 #define TILE_KEYS    KEY(BR, BC)
 
 #if BY_LENGTHS && !BY_MASK
-#define BY_RANGE (OUTPUT == DK_DV) // nothing else says which pairs are wanted
+#define BY_RANGE (OUTPUT == DK_DV) // only the range decides which pairs are wanted
 #else
 #define BY_RANGE (MASKING == 0)
 #endif
 
-// Are all pairs of the tile wanted?
+// Whether all pairs of the tile are wanted.
 static inline bool all_wanted(const struct problem *x, int query, int key)
 {
     const struct visibility *v = &x->visible;
@@ -43,7 +41,7 @@ static inline bool all_wanted(const struct problem *x, int query, int key)
            first_key(v, query + TILE_QUERIES - 1) <= key && key + TILE_KEYS <= end_key(v, query);
 }
 
-// Of the work-item's pairs of a tile, bit MMA_C n + c, those that are to be computed; row: its first.
+// Bit MMA_C n + c: pair (n, c) of the work-item must be computed; row: its first.
 static inline uint wanted_pairs(const struct problem *x, int row, int j0)
 {
     uint wanted = 0;
@@ -61,7 +59,7 @@ static inline uint wanted_pairs(const struct problem *x, int row, int j0)
 #define IS_WANTED(n, c) (wanted >> (MMA_C * (n) + (c)) & 1u)
 
 #if MAKES_TILES
-// Both factors of a tile's scores, or of the products of g and v.
+// The factors of a tile's scores, or of the products of g and v.
 struct factors {
     struct queries rows;
     struct rows columns; // of the head
@@ -70,8 +68,8 @@ struct factors {
 #if DROPOUT
 #define MASK_BLOCKS (TILE_KEYS / 4)
 
-// Of four keys of a query which ones are kept, a bit each, [TILE_QUERIES][MASK_BLOCKS]: neighbours in a block
-// are pairs of several work-items.
+// A bit per key of each block of four, set if it is kept: [TILE_QUERIES][MASK_BLOCKS].  Shared, since the keys of
+// a block belong to several work-items.
 LOCAL_INLINE void make_mask(const struct problem *x, int query, int key, __local uchar *mask)
 {
     for (int at = (int)get_local_id(0); at < TILE_QUERIES * MASK_BLOCKS; at += LS) {
@@ -83,19 +81,19 @@ LOCAL_INLINE void make_mask(const struct problem *x, int query, int key, __local
     }
 }
 
-// What a weight is multiplied by, of a pair counted from the tile's first one on.
+// The dropout factor of a pair; indices relative to the tile.
 LOCAL_INLINE float mask_of(const struct problem *x, __local const uchar *mask, int query, int key)
 {
     return mask[query * MASK_BLOCKS + key / 4] >> key % 4 & 1 ? x->dropped.d.scale : 0.0f;
 }
 #endif
 
-// Where the work-item has number c of piece n in local memory, which saves its registers meanwhile: no other
-// work-item's, so no barrier.
+// The work-item's private slot for element c of piece n in local memory, which saves registers and needs no
+// barrier.
 #define PAIR(n, c) (((n)*MMA_C + (c)) * LS + (int)get_local_id(0))
 #define PAIRS      (KEY_PIECES * MMA_C * LS)
 
-// Products of the work-item's pairs of columns j0 .. j0 + BC - 1.
+// Computes the products of the work-item's pairs with columns j0 .. j0 + BC - 1.
 LOCAL_INLINE void multiply(const struct factors *x, int j0, __local float *stage,
                            __local float *box, __local float *pairs)
 {
@@ -120,8 +118,7 @@ LOCAL_INLINE void load_pairs(__local const float *pairs, float x[KEY_PIECES][MMA
             x[n][c] = pairs[PAIR(n, c)];
 }
 
-// From the work-item's scores and products of g and v to p, with dropout, and ds, in their places; row: its
-// first.
+// Turns the work-item's scores and products of g and v, in place, into p with dropout and ds; row: its first.
 LOCAL_INLINE void make_tile(const struct problem *x, int row, int i0, int j0, uint wanted,
                             __local const uchar *mask, __local float *p, __local float *ds)
 {
@@ -130,12 +127,12 @@ LOCAL_INLINE void make_tile(const struct problem *x, int row, int i0, int j0, ui
 #else
 #define KEPT(query, key)
 #endif
-// All at once would take the registers of all.
+// Unrolled, all pieces would need registers at once.
 #pragma unroll 1
     for (int n = 0; n < KEY_PIECES; n++)
 #pragma unroll
         for (int c = 0; c < MMA_C; c++) {
-            // Outside, some pair's numbers, of which nothing is used: no branch.
+            // Pairs outside compute unused values, to avoid a branch.
             const int i = row + ROW_OF(c), j = j0 + TERM_OF(n, c);
             const int query = min(QUERY(i, j), x->n_queries - 1);
             const int key = min(KEY(i, j), x->n_keys - 1);
@@ -183,7 +180,7 @@ static inline void read_tile(struct kept_ds kept, int row, int j0, uint wanted,
 #endif
 #endif
 
-// sums += the pairs' products with the columns of `rows` from e0 on.
+// sums += the pairs times the columns of `rows` from e0 on.
 LOCAL_INLINE void add_tile(float pairs[KEY_PIECES][MMA_C], struct rows rows, int e0, int width,
                            __local float *stage, __local float *box, float sums[SUM_PIECES][MMA_C])
 {
@@ -222,19 +219,22 @@ KERNEL void attention_bwd_gpu_mma(GRADIENT_PARAMS)
     const struct rows values = {HEAD_OF(v, b, h / kv_group), v_t, n_keys};
 #endif
 #if OUTPUT == DK_DV
-    const struct rows mine = keys, theirs = queries, mine_too = values, theirs_too = gradients;
+    const struct rows row_operand = keys, col_operand = queries, row_gv_operand = values,
+                      col_gv_operand = gradients;
     float value_sums[SUM_PIECES][MMA_C];
     clear_sums(value_sums);
 #else
-    const struct rows mine = queries, theirs = keys;
+    const struct rows row_operand = queries, col_operand = keys;
 #if MAKES_TILES
-    const struct rows mine_too = gradients, theirs_too = values;
+    const struct rows row_gv_operand = gradients, col_gv_operand = values;
 #endif
 #endif
-    const int end_row = min(i0 + BR, mine.count);
+    const int end_row = min(i0 + BR, row_operand.count);
 #if MAKES_TILES
-    const struct factors scores = {{{mine.x, mine.t, end_row}, row, width}, theirs};
-    const struct factors g_v = {{{mine_too.x, mine_too.t, end_row}, row, value_width}, theirs_too};
+    const struct factors scores = {{{row_operand.x, row_operand.t, end_row}, row, width},
+                                   col_operand};
+    const struct factors g_v = {{{row_gv_operand.x, row_gv_operand.t, end_row}, row, value_width},
+                                col_gv_operand};
 #endif
 #if KEEP
     const struct kept_ds kept = KEPT_DS_OF_GROUP;
@@ -257,14 +257,14 @@ KERNEL void attention_bwd_gpu_mma(GRADIENT_PARAMS)
         read_tile(kept, row, j0, wanted, pairs);
 #else
 #if DROPOUT
-        make_mask(&x, QUERY(i0, j0), KEY(i0, j0), mask_bits); // read behind the products' barriers
+        make_mask(&x, QUERY(i0, j0), KEY(i0, j0), mask_bits); // read after the products' barriers
 #endif
         multiply(&scores, j0, stage, box, p_pairs);
         multiply(&g_v, j0, stage, box, ds_pairs);
         make_tile(&x, row, i0, j0, wanted, mask_bits, p_pairs, ds_pairs);
 #if OUTPUT == DK_DV
         load_pairs(p_pairs, pairs);
-        add_tile(pairs, rows_from(theirs_too, j0), e0, value_width, stage, box, value_sums);
+        add_tile(pairs, rows_from(col_gv_operand, j0), e0, value_width, stage, box, value_sums);
 #endif
         load_pairs(ds_pairs, pairs);
 #endif
@@ -272,12 +272,12 @@ KERNEL void attention_bwd_gpu_mma(GRADIENT_PARAMS)
         if (e0 == 0)
             keep_tile(&x, kept, row, j0, pairs);
 #endif
-        add_tile(pairs, rows_from(theirs, j0), e0, width, stage, box, sums);
+        add_tile(pairs, rows_from(col_operand, j0), e0, width, stage, box, sums);
     }
     store_sums(sums, ones, row, end_row, width - e0,
-               to + to_at + (long)head * mine.count * width + e0, width);
+               dq_or_dk + dq_or_dk_at + (long)head * row_operand.count * width + e0, width);
 #if OUTPUT == DK_DV
     store_sums(value_sums, ones, row, end_row, value_width - e0,
-               too + too_at + (long)head * mine.count * value_width + e0, value_width);
+               dv + dv_at + (long)head * row_operand.count * value_width + e0, value_width);
 #endif
 }

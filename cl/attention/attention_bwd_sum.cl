@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The parts of dk and dv, added: those of attention_bwd_cpu.cl's work-items, and of query heads that share
-// a key head.  Host side: lib/op/attention/attention_bwd.c
+// Adds partial sums of dk and dv: of attention_bwd_cpu.cl's work-items, and of query heads that share a key
+// head.  Host side: lib/op/attention/attention_bwd.c
 //
 //   Work      one work-group = `rows` rows of one key head; grid (key heads, pieces)
-//   Memory    reads `parts` padded rows for each, writes it once
+//   Memory    reads `parts` padded rows per row, writes it once
 //   Numerics  float, in the order of the parts
 
 #include "common/vector.clh"

@@ -3,19 +3,19 @@
 //
 //   y_i = sum_j m_ij p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
 //
-// m is the mask of dropout, or 1; the weights that are stored are p.
+// m is the dropout mask, or 1; stored weights are p.
 //
 //   Work      one work-item = `block` queries of one head; grid (blocks, heads that share their keys,
 //             key heads of all batch entries), so that a head's keys and values stay in cache; last
-//             block first since a causal one has the most keys.  A tile of BC keys at
-//             a time: scores in panels of MR x NS vectors, online softmax, products with the values
-//             in panels of PR x NE vectors.  Tiles that no query sees are skipped
-//   Memory    keys packed by attention_cpu_pack.cl, values packed or in place; in local memory
-//             `queries` [block / MR][width][MR], `scores` [block][BC], `sums` [block][value_pitch]
-//             and `rows`, maxima [block] and totals per lane [block][VW]
-//   Numerics  float; running maximum per row, replaced by a score that exceeds it by SLACK: so rows
-//             are rarely rescaled, and exponentials are e^SLACK at most; a row that sees no key
-//             gives 0.  With WEIGHTS the scores are computed again, the same bit for bit
+//             block first, since with a causal mask it has the most keys.  Per tile of BC keys: scores
+//             in panels of MR x NS vectors, online softmax, products with the values in panels of
+//             PR x NE vectors.  Tiles that no query sees are skipped
+//   Memory    keys packed by attention_cpu_pack.cl, values packed or in place; local memory: `queries`
+//             [block / MR][width][MR], `scores` [block][BC], `sums` [block][value_pitch] and `rows`,
+//             maxima [block] and totals per lane [block][VW]
+//   Numerics  float; running maximum per row, raised only when a score exceeds it by SLACK, so rows are
+//             rarely rescaled and exponentials are at most e^SLACK; a row that sees no key gives 0.
+//             WEIGHTS recomputes the scores, bit for bit
 //
 //   Macro    Meaning          Values
 //   WEIGHTS  p is stored too  0 | 1
@@ -30,7 +30,7 @@
 #endif
 
 // e^x, 0 below -88, NaN kept; as powers of two in 12 instead of 15 operations.  Relative error
-// 1.5e-7 + 2e-8 |x|: what is far below the largest of a row counts little.
+// 1.5e-7 + 2e-8 |x|, larger only for small results.
 static inline FV exp_score_v(FV x)
 {
     const FV t = max_v((FV)(-88.029f), x); // 2^-127, which the shift makes 0
@@ -44,7 +44,7 @@ static inline FV exp_score_v(FV x)
     return q * AS_FV(AS_IV(k) << 23);
 }
 
-// What row r had so far is scaled to the maximum `now`.
+// Rescales row r to the maximum `now`.
 static inline void raise_row(const struct block *x, int r, float now)
 {
     const float factor = exp_nonpos_f(x->row_max[r] - now);
@@ -57,8 +57,8 @@ static inline void raise_row(const struct block *x, int r, float now)
     }
 }
 
-// Row r takes a tile in: its scores become exponentials.  The branch is predictable, and no
-// exponential waits for the horizontal maximum unless it is taken.
+// Absorbs a tile in row r, turning its scores into exponentials.  The branch is predictable, and unless
+// it is taken no exponential waits for the horizontal maximum.
 static inline void absorb_row(const struct block *x, int r, int columns)
 {
     __local float *s = x->scores + r * BC;
@@ -71,9 +71,9 @@ static inline void absorb_row(const struct block *x, int r, int columns)
 #pragma unroll
         for (int n = 0; n < NS; n++)
             row_max_v[n] = max_v(VLOAD(s + c + n * VW), row_max_v[n]);
-    const float most = horizontal_max(max_v(row_max_v[0], row_max_v[NS - 1]));
-    if (most > x->row_max[r] + SLACK)
-        raise_row(x, r, most);
+    const float tile_max = horizontal_max(max_v(row_max_v[0], row_max_v[NS - 1]));
+    if (tile_max > x->row_max[r] + SLACK)
+        raise_row(x, r, tile_max);
     const float base = x->row_max[r] == -INFINITY ? 0.0f : x->row_max[r];
 
 #pragma unroll
@@ -102,7 +102,7 @@ static inline void start_rows(const struct block *x)
     }
 }
 
-// What a row's exponentials are times, and relative to: both 0 where it sees no key.
+// The reference and the factor of a row's exponentials; both 0 if it sees no key.
 static inline float2 row_shift_and_factor(const struct block *x, int r)
 {
     const float total = horizontal_sum(VLOAD(x->total + r * VW));
@@ -124,7 +124,7 @@ static inline void store_rows(const struct block *x, __global float *y, long y_t
 }
 
 #if WEIGHTS
-// The columns of a tile in rows of n_keys weights.
+// Stores a tile's columns in rows of n_keys weights.
 static inline void store_weights(const struct block *x, bool seen, __global float *weights,
                                  int n_keys, int keys)
 {
@@ -143,14 +143,14 @@ static inline void store_weights(const struct block *x, bool seen, __global floa
 #endif
 
 // y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights: [B, H, T, S].
-// saved_rows, when save_rows: [B, H, T], a maximum, up to SLACK too low, and 1 / total.
+// saved_rows, if save_rows: [B, H, T], a maximum, up to SLACK too low, and 1 / total.
 KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k, HEADS(v),
                               __global float *restrict y, long y_b, long y_t,
                               __global float *restrict weights, __global float *restrict saved_rows,
                               int save_rows, int block, __local float *queries, ATTENTION_PARAMS)
 {
     const int value_pitch = (value_width + NE * VW - 1) / (NE * VW) * (NE * VW);
-    // One argument, and the group from the grid, since the embedded profile guarantees 256 bytes of them.
+    // One local argument, and kv_group from the grid: the embedded profile guarantees only 256 bytes of arguments.
     __local float *const scores = queries + block * width, *const sums = scores + block * BC;
     __local float *const rows = sums + block * value_pitch;
     const int kv_group = get_num_groups(1), kv_head = get_group_id(2);

@@ -4,8 +4,8 @@
 //   Work      one work-item = one tile of BC keys of one head; grid (heads of all batch entries,
 //             tiles)
 //   Memory    keys: [head][tile][width][BC], zeros beyond the last key up to a whole panel; values:
-//             [head][n_keys][value_pitch], zeros beyond their width.  Tiles that no length reaches
-//             keep what was there: their keys are not read; so do, AT_POSITION, those that no query sees
+//             [head][n_keys][value_pitch], zeros beyond their width.  Skips tiles beyond all lengths, whose
+//             keys are never read, and, with AT_POSITION, tiles that no query sees
 //   Numerics  exact
 //
 //   Macro  Meaning                              Values
@@ -60,8 +60,7 @@ static inline void pack_values(__global const float *v, long v_t, int keys, int 
     }
 }
 
-// packed: keys from keys_at on, values from values_at on; value_pitch 0: values are read where they
-// are.
+// packed: keys from keys_at on, values from values_at on; value_pitch 0: values are not packed.
 KERNEL void attention_cpu_pack_fwd(HEADS(k), HEADS(v), VISIBILITY_PARAMS,
                                    __global float *restrict packed, long keys_at, long values_at,
                                    int n_heads, int n_queries, int n_keys, int width,

@@ -3,28 +3,27 @@
 //
 //   y_i = sum_j m_ij p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
 //
-// m is the mask of dropout, or 1; the weights that are stored are p.
+// m is the dropout mask, or 1; stored weights are p.
 //
 //   Work      one work-group of TX x TY work-items = BR = 4 TY queries of one head and NE * 4 TX
 //             columns of its values; grid (heads of all batch entries, blocks, panels of values times
-//             splits of the keys), last block first since a causal one has the most keys.  A
+//             splits of the keys), last block first, since with a causal mask it has the most keys.  A
 //             work-item holds 4 x 4 scores of a tile of BC = 4 TX keys and 4 x 4 NE sums.  Tiles that
 //             no query sees are skipped
-//   Memory    queries and keys by DC channels, then values by VC keys, pass through `stage`;
-//             weights of a tile wait in `p` [BC][BR]; 10 to 25 KiB of local memory.  With QUERY_CHANNELS, the
+//   Memory    queries and keys by DC channels, then values by VC keys, pass through `stage`; `p`
+//             [BC][BR] holds a tile's weights; 10 to 25 KiB of local memory.  With QUERY_CHANNELS, the
 //             width rounded up to whole DC, queries are read once: up to 40 KiB
-//   Numerics  float; running maximum per row, so that only exponentials of numbers <= 0 are taken;
-//             a row that sees no key gives 0.  The weights come from scores computed again, the same
-//             bit for bit, and from `rows`
+//   Numerics  float; running maximum per row, so exponents are <= 0; a row that sees no key gives 0.
+//             WEIGHTS recomputes the scores, bit for bit, and reads `rows`
 //
-//   Macro    Meaning                             Values
-//   WEIGHTS  what is computed: y, or p after it  0 | 1
+//   Macro    Meaning                                  Values
+//   WEIGHTS  computes 0: y; 1: p, in a second launch  0 | 1
 
 #if !defined WEIGHTS || !defined DROPOUT
 #error "WEIGHTS: y or p is computed; DROPOUT: of the weights"
 #endif
 
-// Whole unrolling would take the registers of the sums.
+// Full unrolling would spill the sums.
 #define UNROLL_CHANNELS  _Pragma("unroll 4")
 #define UNROLL_STAGED    _Pragma("unroll 2")
 #define UNROLL_ROW_ITEMS _Pragma("unroll 1")
@@ -54,8 +53,8 @@ struct block {
 #endif
 };
 
-// s[r]: scores of query i0 + 4 ty + r and keys j0 + 4 tx .. + 3.  False, in every work-item, when
-// no query sees any key of the tile.
+// s[r]: scores of query i0 + 4 ty + r and keys j0 + 4 tx .. + 3.  False, in every work-item, if no
+// query sees any key of the tile.
 static inline bool score_tile(int item, const struct block *x, const struct visibility *v, int j0,
                               float s[4][4])
 {
@@ -64,10 +63,10 @@ static inline bool score_tile(int item, const struct block *x, const struct visi
 
     if (j0 >= end_key(v, last) || j0 + BC <= first_key(v, x->i0))
         return false;
-    // Inside, every query of the block sees every key of the tile: no pair is asked.
+    // Inside: every query of the block sees every key of the tile, so pairs need no checks.
     const bool inside =
         !BY_MASK && x->count == BR && j0 >= first_key(v, last) && j0 + BC <= end_key(v, x->i0);
-    const int n_asked = inside ? 0 : 4; // rows
+    const int n_asked = inside ? 0 : 4; // rows to check
     uint seen = inside ? 0xffffu : 0;   // bit 4 r + c
 #pragma unroll 1
     for (int r = 0; r < n_asked; r++)
@@ -101,8 +100,7 @@ static inline bool score_tile(int item, const struct block *x, const struct visi
     return true;
 }
 
-// The exponentials of a tile's scores into `p`, dropped in part where m; maxima, totals and sums
-// follow.
+// Stores the exponentials of a tile's scores in `p`, with dropout by m; updates maxima, totals and sums.
 static inline void absorb_tile(int item, const struct block *x, const struct weight_mask *m, int j0,
                                float s[4][4], float row_max[4], float total[4], float4 sums[4][NE])
 {
@@ -139,7 +137,7 @@ static inline void absorb_tile(int item, const struct block *x, const struct wei
     store_tile(item, s, x->p);
 }
 
-// The weights of a tile, from its scores.
+// Stores the weights of a tile, from its scores.
 static inline void store_weights(int item, const struct block *x, int j0, bool seen, float s[4][4],
                                  const float row_max[4], const float factor[4],
                                  __global float *weights)
@@ -153,7 +151,7 @@ static inline void store_weights(int item, const struct block *x, int j0, bool s
     }
 }
 
-// Keys that no length reaches count for rows whose scores are that low, or that have none yet.
+// Whether keys beyond all lengths matter: some row has only scores as low as theirs, or none.
 static inline bool masked_keys_count(int item, const struct block *x, const float row_max[4])
 {
     const int row = 4 * TILE_Y;
@@ -250,7 +248,7 @@ KERNEL void attention_gpu_fwd(FORWARD_PARAMS)
     __global float *partials = scratch + partials_at + split * n_rows * 2;
     __global float *part_sums = scratch + partials_at + n_splits * n_rows * 2 +
                                 (split * n_rows + block_row) * value_width + e0;
-    float factor[4]; // divided by the totals, unless partial results are merged
+    float factor[4]; // 1 / totals, or 1 for partial results
 #pragma unroll
     for (int r = 0; r < 4; r++)
         factor[r] = !whole ? 1.0f : total[r] == 0.0f ? 0.0f : 1.0f / total[r];

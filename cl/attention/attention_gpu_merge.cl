@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fused attention, GPU variant, keys split among work-groups: merges their partial results.  Host
-// side: lib/op/attention/attention_gpu.c
+// Fused attention, GPU variant: merges partial results of splits of the keys.  Host side:
+// lib/op/attention/attention_gpu.c
 //
 //   y_i = sum_s e^(row_max_s - row_max) sums_s / sum_s e^(row_max_s - row_max) total_s,   row_max = max_s row_max_s
 //
@@ -18,9 +18,8 @@
 
 #include "common/math.clh"
 
-// rows: [B, H, T] maxima and 1 / totals of whole rows when keep_rows.  scratch: from parts_at on maxima
-// and totals of n_splits partial results, [n_splits, B, H, T], then their sums [n_splits, B, H, T,
-// value_width].
+// rows, if keep_rows: [B, H, T], maxima and 1 / totals of whole rows.  scratch, from parts_at on: maxima and
+// totals of the partial results, [n_splits, B, H, T], then their sums [n_splits, B, H, T, value_width].
 // y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.
 KERNEL void attention_gpu_merge_fwd(__global float *restrict y, long y_b, long y_t,
                                     __global float *restrict rows, int keep_rows,

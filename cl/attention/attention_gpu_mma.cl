@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Fused attention with an online softmax by matrix instructions, GPU variant.  Host side:
+// Fused attention with an online softmax and matrix instructions, GPU variant.  Host side:
 // lib/op/attention/attention_gpu.c
 //
 //   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
 //
-//   Work      one work-group = BR queries of one head, 16 of them a sub-group of MMA_LANES work-items; grid
-//             (heads of all batch entries, blocks, splits of the keys), last block first since a causal
-//             one has the most keys.  A sub-group has 16 scores of each of a tile's BC keys and all
-//             sums of its queries; tiles that no query sees are skipped
-//   Memory    keys by DC channels, then values by VC, pass through `stage`, split as the instruction takes
-//             them: 9 to 25 KiB of local memory; each work-item reads its queries for itself, by DC channels
-//   Numerics  that of common/mma.clh; running maximum per row, so that only exponentials of numbers <= 0
-//             are taken; a row that sees no key gives 0
+//   Work      one work-group = BR queries of one head; a sub-group of MMA_LANES work-items has 16 of them; grid
+//             (heads of all batch entries, blocks, splits of the keys), last block first, since with a causal
+//             mask it has the most keys.  A sub-group holds 16 scores per key of a tile and all sums of its
+//             queries; tiles that no query sees are skipped
+//   Memory    keys by DC channels, then values by EC columns, pass through `stage`, split for the instruction:
+//             9 to 25 KiB of local memory; each work-item reads its own queries, by DC channels
+//   Numerics  as in common/mma.clh; running maximum per row, so exponents are <= 0; a row that sees no key
+//             gives 0
 
 #include "attention/attention_gpu_mma.clh"
 #include "common/softcap.clh"
@@ -28,7 +28,7 @@ struct block {
 #endif
 };
 
-// Of the work-item's pairs of a tile, bit MMA_C n + c, those that are visible.
+// Bit MMA_C n + c: pair (n, c) of the work-item is visible.
 static inline uint visible_pairs(const struct block *x, const struct visibility *v, int j0)
 {
     const int last = x->i0 + x->count - 1;
@@ -45,8 +45,7 @@ static inline uint visible_pairs(const struct block *x, const struct visibility 
     return seen;
 }
 
-// s: scores of the work-item's pairs.  False, in every work-item, when no query sees any key of the
-// tile.
+// s: scores of the work-item's pairs.  False, in every work-item, if no query sees any key of the tile.
 LOCAL_INLINE bool score_tile(const struct block *x, const struct visibility *v, int j0,
                              float s[KEY_PIECES][MMA_C])
 {
@@ -55,7 +54,7 @@ LOCAL_INLINE bool score_tile(const struct block *x, const struct visibility *v, 
 
     if (j0 >= end_key(v, last) || j0 + BC <= first_key(v, x->i0))
         return false;
-    // Inside, every query of the block sees every key of the tile: no pair is asked.
+    // Inside: every query of the block sees every key of the tile, so pairs need no checks.
     const bool inside =
         !BY_MASK && x->count == BR && j0 >= first_key(v, last) && j0 + BC <= end_key(v, x->i0);
     const uint seen = inside ? 0xffffffffu : visible_pairs(x, v, j0);
@@ -82,8 +81,8 @@ LOCAL_INLINE bool score_tile(const struct block *x, const struct visibility *v, 
     return true;
 }
 
-// What the four work-items of a query have of it, for row_parts().
-LOCAL_INLINE void put_row_parts(const float mine[ROWS], __local float *red)
+// Stores this work-item's value of each of its queries; load_row_parts() loads those of all four.
+LOCAL_INLINE void share_row_parts(const float mine[ROWS], __local float *red)
 {
     const int row = (int)get_local_id(0) / MMA_LANES * 16 + LANE_ROW;
 
@@ -91,15 +90,15 @@ LOCAL_INLINE void put_row_parts(const float mine[ROWS], __local float *red)
         red[(row + 8 * r) * 4 + LANE_PART] = mine[r];
 }
 
-LOCAL_INLINE float4 row_parts(__local const float *red, int r)
+LOCAL_INLINE float4 load_row_parts(__local const float *red, int r)
 {
     const int row = (int)get_local_id(0) / MMA_LANES * 16 + LANE_ROW;
 
     return *(__local const float4 *)(red + (row + 8 * r) * 4);
 }
 
-// The exponentials of a tile's scores in their place; maxima, totals and sums follow.  `red` has
-// the maxima of the work-items.
+// Turns a tile's scores into exponentials; updates maxima, totals and sums.  `red` has the work-items'
+// maxima.
 LOCAL_INLINE void absorb_tile(const struct block *x, float s[KEY_PIECES][MMA_C],
                               float low[KEY_PIECES][MMA_C], float row_max[ROWS], float total[ROWS],
                               float sums[SUM_PIECES][MMA_C])
@@ -108,7 +107,7 @@ LOCAL_INLINE void absorb_tile(const struct block *x, float s[KEY_PIECES][MMA_C],
 
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        const float now = max_v(row_max[r], horizontal_max(row_parts(x->red, r)));
+        const float now = max_v(row_max[r], horizontal_max(load_row_parts(x->red, r)));
         shift[r] = now == -INFINITY ? 0.0f : now;
         factor[r] = exp_nonpos_f(row_max[r] - shift[r]);
         row_max[r] = now;
@@ -129,7 +128,7 @@ LOCAL_INLINE void absorb_tile(const struct block *x, float s[KEY_PIECES][MMA_C],
             sums[n][c] *= factor[c / TERMS];
 }
 
-// Takes a tile in, whose scores are s.
+// Absorbs a tile with scores s.
 LOCAL_INLINE void add_tile(const struct block *x, int j0, float s[KEY_PIECES][MMA_C],
                            float row_max[ROWS], float total[ROWS], float sums[SUM_PIECES][MMA_C])
 {
@@ -144,13 +143,13 @@ LOCAL_INLINE void add_tile(const struct block *x, int j0, float s[KEY_PIECES][MM
             for (int c = r * TERMS; c < (r + 1) * TERMS; c++)
                 now[r] = max_v(now[r], s[n][c]);
     }
-    put_row_parts(now, x->red);
+    share_row_parts(now, x->red);
     barrier(CLK_LOCAL_MEM_FENCE);
     absorb_tile(x, s, low, row_max, total, sums);
     add_products(s, low, rows_from(x->values, j0), 0, x->value_width, x->stage, x->box, sums);
 }
 
-// Keys that no length reaches count for rows whose scores are that low, or that have none yet.
+// Whether keys beyond all lengths matter: some row has only scores as low as theirs, or none.
 LOCAL_INLINE bool masked_keys_count(const struct block *x, const float row_max[ROWS])
 {
     bool here = false;
@@ -160,15 +159,15 @@ LOCAL_INLINE bool masked_keys_count(const struct block *x, const float row_max[R
     return in_any(here, x->flag);
 }
 
-// `red` has the work-items' totals, which become what sums are multiplied by: one over the row's total,
-// or 1 where partial results are merged.
+// Stores maxima and totals.  Turns the work-items' totals, in `red`, into the factors of the sums: 1 / the
+// row's total, or 1 for partial results.
 LOCAL_INLINE void store_pairs(const struct block *x, bool whole, int keep_rows,
                               const float row_max[ROWS], float total[ROWS], __global float *pairs)
 {
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int i = x->queries.row + 8 * r;
-        const float sum = horizontal_sum(row_parts(x->red, r));
+        const float sum = horizontal_sum(load_row_parts(x->red, r));
         const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;
         if ((keep_rows || !whole) && LANE_PART == 0 && i < x->i0 + x->count) {
             pairs[2 * i] = whole && row_max[r] == -INFINITY ? 0.0f : row_max[r];
@@ -178,7 +177,7 @@ LOCAL_INLINE void store_pairs(const struct block *x, bool whole, int keep_rows,
     }
 }
 
-// weights and dropout: none.
+// Without weights and dropout.
 KERNEL void attention_gpu_mma_fwd(FORWARD_PARAMS)
 {
     __local float stage[STAGE] IN_FLOAT4S, red[4 * BR] IN_FLOAT4S;
@@ -229,7 +228,7 @@ KERNEL void attention_gpu_mma_fwd(FORWARD_PARAMS)
     __global float *partials = scratch + partials_at;
     __global float *pairs =
         whole ? rows + 2 * head_row : partials + 2 * (split * n_rows + head_row);
-    put_row_parts(total, red);
+    share_row_parts(total, red);
     barrier(CLK_LOCAL_MEM_FENCE);
     store_pairs(&x, whole, keep_rows, row_max, total, pairs);
     partials += n_splits * n_rows * 2 + (split * n_rows + head_row) * value_width;

@@ -7,16 +7,16 @@
 //
 //   Work      columns: one work-item = VW columns j, over all keys i, two or three times; rows: VW keys i, over all
 //             queries
-//   Memory    the other side from cache; the weights are written once; backward, the columns' near key, 1 / S and
-//             mean in the scratch
-//   Numerics  Gaussian: relative to the nearest key, whose weight before division is 1, and derivatives follow from
-//             such weights; sums forward in blocks of BLOCK keys, backward in order.  Columns without weight give 0;
-//             NaN stays in its column, or with a key in all
+//   Memory    the other side from cache; the weights are written once; backward, the scratch has the columns' nearest
+//             key, 1 / S and mean
+//   Numerics  Gaussian: relative to the nearest key, whose weight before division is 1; derivatives use these weights.
+//             Sums forward in blocks of BLOCK keys, backward in order.  Columns without weight give 0; a NaN query
+//             affects its column, a NaN key all columns
 //
 //   Macro    Meaning                                    Values
 //   KIND     Gaussian, boxcar, constant, Epanechikov    0 .. 3
 //   LS       work-group size                            1 .. 64
-//   WEIGHTS  the weights are stored                     0, 1
+//   WEIGHTS  store the weights                          0, 1
 
 #include "common/kinds.clh"
 #include "common/math.clh"
@@ -26,9 +26,9 @@
 #endif
 
 #if KIND == POOL_GAUSSIAN
-// (|z - x|^2 - |z - near|^2) / (2 sigma^2) as a product of differences: right also where the
-// squares, or the two distances of a query far from all keys, are equal as floats.
-static inline FV beyond(FV x, FV near, FV z, float inverse)
+// (|z - x|^2 - |z - near|^2) / (2 sigma^2) as a product of differences, which is precise even if the
+// squares, or both distances of a query far from all keys, round to the same float.
+static inline FV extra_distance(FV x, FV near, FV z, float inverse)
 {
     const FV apart = (0.5f * x - 0.5f * near) * inverse;
     const FV sum = ((0.5f * x - 0.5f * z) + (0.5f * near - 0.5f * z)) * inverse;
@@ -42,7 +42,7 @@ static inline FV nearest_key(__global const float *keys, int n, FV z, float inve
     FV near = (FV)(n > 0 ? keys[0] : 0.0f);
 #if KIND == POOL_GAUSSIAN
     for (int i = 1; i < n; ++i)
-        near = beyond((FV)(keys[i]), near, z, inverse) < 0.0f ? (FV)(keys[i]) : near;
+        near = extra_distance((FV)(keys[i]), near, z, inverse) < 0.0f ? (FV)(keys[i]) : near;
 #endif
     return near;
 }
@@ -50,7 +50,7 @@ static inline FV nearest_key(__global const float *keys, int n, FV z, float inve
 static inline FV weight_of(FV x, FV near, FV z, float inverse)
 {
 #if KIND == POOL_GAUSSIAN
-    const FV e = beyond(x, near, z, inverse);
+    const FV e = extra_distance(x, near, z, inverse);
     return exp_nonpos_v(e < 0.0f ? (FV)(0.0f) : -e);
 #elif KIND == POOL_CONSTANT
     return (FV)(1.0f);
@@ -114,8 +114,8 @@ static inline FV slope_of(FV x, FV z, FV weight, float inverse)
 #endif
 }
 
-// A query far from all keys may have a slope beyond float's range, and weights that do not change.
-static inline FV du(FV r, FV scale, FV slope)
+// Avoids inf * 0: a query far from all keys may have an infinite slope and r = 0.
+static inline FV scale_slope(FV r, FV scale, FV slope)
 {
 #if KIND == POOL_GAUSSIAN || KIND == POOL_EPANECHIKOV
     return r == 0.0f ? (FV)(0.0f) : r * scale * slope;
@@ -124,7 +124,7 @@ static inline FV du(FV r, FV scale, FV slope)
 #endif
 }
 
-// keys, values: [n]; queries, g, dz: [m]; c: [n, m], read where has_c; inverse: 1 / |sigma|.
+// keys, values: [n]; queries, g, dz: [m]; c: [n, m], read if has_c; inverse: 1 / |sigma|.
 // columns: [3][m], the nearest key, 1 / S, the mean.
 KERNEL void attention_pooling_bwd_columns(__global const float *restrict keys,
                                           __global const float *restrict values,
@@ -156,7 +156,7 @@ KERNEL void attention_pooling_bwd_columns(__global const float *restrict keys,
         FV r = gradient * values[i] - mean;
         if (has_c)
             r += load_some(c + (long)i * m + first, width, 0.0f);
-        moved -= du(r, scale, slope_of(x, z, e, inverse));
+        moved -= scale_slope(r, scale, slope_of(x, z, e, inverse));
     }
     store_some(near, columns + first, width);
     store_some(scale, columns + m + first, width);
@@ -186,7 +186,7 @@ KERNEL void attention_pooling_bwd_rows(
                 own[i] = i < width ? c[(long)(first + i) * m + j] : 0.0f;
             r += VLOAD(own);
         }
-        moved += du(r, scale, slope_of(x, z, e, inverse));
+        moved += scale_slope(r, scale, slope_of(x, z, e, inverse));
         valued += e * scale * g[j];
     }
     store_some(moved, dx + first, width);

@@ -14,9 +14,9 @@
 #include "common/activation.clh"
 
 #ifndef GATE
-#error "GATE: whether there is one"
+#error "GATE: whether there is a gate"
 #endif
-// All [count].  Without GATE, gate and dgate are absent.
+// All arrays: [count].  gate and dgate are used with GATE only.
 KERNEL void activation_bwd_flat(__global const float *restrict x, __global const float *restrict dy,
                                 __global const float *restrict gate, __global float *restrict dx,
                                 __global float *restrict dgate, long count, int per_group)

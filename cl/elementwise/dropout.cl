@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Dropout of an array, and a residual added to what is left.  Host side: lib/op/elementwise/dropout.c
+// Dropout of an array, with an optional residual.  Host side: lib/op/elementwise/dropout.c
 //
 //   y = mask x / (1 - p) [+ residual]
 //
-//   Work      a work-group takes `per_group` consecutive spans of `width` elements; work-item i of it
+//   Work      a work-group takes `per_group` consecutive spans of `width` elements; work-item i takes
 //             blocks i, i + LS ... of four elements, or with LS = 1 VW blocks at a time
 //   Memory    reads each input once, writes y once; no mask is stored
-//   Numerics  one rounding, and one of the sum
+//   Numerics  one rounding of the product, one of the sum
 //
-//   Macro     Meaning      Values
-//   RESIDUAL  it is added  0 | 1
+//   Macro     Meaning              Values
+//   RESIDUAL  a residual is added  0 | 1
 
 #include "common/dropout.clh"
 
 #ifndef RESIDUAL
-#error "RESIDUAL: it is added"
+#error "RESIDUAL: whether a residual is added"
 #endif
 
 #if LS == 1 && VW > 1
@@ -66,9 +66,8 @@ static inline void drop_span(const struct dropout *d, ulong block, __global cons
 }
 #endif
 
-// [count] in spans of `width`, the last of which may be shorter; blocks: those of a span.
-// position: the first block is position[0] * all_blocks + first_block; has_position 0: first_block.
-// After part_spans spans come gap_blocks blocks that x has not.
+// Arrays: [count], in spans of `width`; the last may be shorter.  The mask's first block is first_block, plus
+// position[0] * all_blocks if has_position.  After every part_spans spans it skips gap_blocks blocks.
 KERNEL void dropout_spans_fwd(__global const float *restrict x,
                               __global const float *restrict residual, __global float *restrict y,
                               long count, int width, int per_group,

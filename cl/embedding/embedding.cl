@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Rows of a table, chosen by tokens, and rows of a table of positions, which are added.  Host side:
+// Rows of a table chosen by tokens, and addition of rows of a position table.  Host side:
 // lib/op/embedding/embedding.c, positions.c
 //
 //   Work      LANES_PER_ROW work-items share a row; CPU variant: one walks `per_group` rows
-//   Memory    reads the chosen rows, and x where they are added, writes as much
+//   Memory    reads the chosen rows, and x to add them to, and writes y once
 //   Numerics  one rounding; a token outside the table reads its nearest row, never beyond (the host
 //             refuses such tokens where it sees them)
 
@@ -11,12 +11,12 @@
 #include "common/weights.clh"
 
 #if VW == 1
-#define row_of(v) (v)[0]
+#define to_vector(v) (v)[0]
 #else
-#define row_of(v) CAT(vload, VW)(0, v)
+#define to_vector(v) CAT(vload, VW)(0, v)
 #endif
 
-// Of a row, the part of a vector that lies below n columns.
+// Loads the vector at column c of a row, 0 from column n on.
 static inline FV load_row(__global const WEIGHT *weight, int row, int width, int c, int n)
 {
 #if WTYPE >= STORED_Q8
@@ -25,14 +25,14 @@ static inline FV load_row(__global const WEIGHT *weight, int row, int width, int
 #pragma unroll
     for (int i = 0; i < VW; ++i)
         v[i] = c + i < n ? quantised_one(weight, width, row, c + i) : 0.0f;
-    return row_of(v);
+    return to_vector(v);
 #else
     __global const WEIGHT *w = weight + (long)row * width;
     return c + VW <= n ? load_weights(w + c) : load_weights_part(w + c, n - c);
 #endif
 }
 
-// tokens: `rows` of them, from `start` on, `line` beside each other and `stride` to the next ones;
+// tokens: `rows` of them from `start` on, in lines of `line` consecutive ones, `stride` apart;
 // weight: [n_tokens, width]; y: [rows, width]
 KERNEL void embedding_rows_fwd(__global const int *restrict tokens, long start, long line,
                                long stride, __global const WEIGHT *restrict weight,
@@ -56,8 +56,8 @@ static inline void add_row(__global const float *restrict x, __global const floa
                  row_vec_store(row_vec_load(x, c, n, 0.0f) + row_vec_load(p, c, n, 0.0f), y, c, n));
 }
 
-// Row r of x has position r / inner % length, or where has_position that in position[r position_stride], the nearest row of
-// `length` where it is outside the table; rows of x are `stride` apart.
+// Row r of x has position r / inner % length, or if has_position, position[r position_stride] clamped to
+// [0, length); rows of x are `stride` apart.
 KERNEL void embedding_positions_fwd(__global const float *restrict x,
                                     __global const float *restrict table,
                                     __global const int *restrict position,

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The gradient of an embedding's table.  Host side: lib/op/embedding/embedding_bwd.c
 //
-//   Work      link: one work-item for all tokens (LS = 1), or one for each; rows: a work-group takes `per_group` rows of
-//             the table, work-item i vectors i, i + LS ... of each
-//   Memory    rows: reads each row of dy once, writes the table once; the sums of a row of the table
-//             are updated in cache
-//   Numerics  the occurrences of a token are added in their order: the same bits at every run.  A token
-//             outside the table counts as its nearest row, as in the forward pass
+//   Work      link: one work-item for all tokens (LS = 1), or one per token; rows: a work-group takes `per_group`
+//             rows of the table, work-item i vectors i, i + LS ... of each
+//   Memory    rows: reads each row of dy once, writes the table once; a row's sums are updated in cache
+//   Numerics  occurrences of a token are added in order, so every run gives the same bits.  A token outside the
+//             table counts as its nearest row, as in the forward pass
 
 #include "common/vector.clh"
 
-// lists: [n_tokens] 1 + the first occurrence of each token, 0 before; then [n] 1 + the next one of the same token; 0: there
-// is none.  0, since Mesa's llvmpipe (22.3) has idle lanes walk along with what they loaded, which is 0: another end would let them
-// turn until its count of iterations ends the work-item.
+// lists: [n_tokens], 1 + the first occurrence of each token, initially 0; then [n], 1 + the next occurrence of the
+// same token; 0 ends a list.  The end must be 0: idle lanes of Mesa's llvmpipe (22.3) run the loop too, with loads
+// that return 0, and would otherwise go on until its iteration limit stops the work-item.
 KERNEL void embedding_bwd_link(__global const int *restrict tokens, __global int *restrict lists,
                                int n, int n_tokens)
 {

@@ -4,12 +4,12 @@
 //
 //   joint   s_j = (q + u) . (k_j + U_j) * scale
 //   split   s_j = ((q + u) . k_j + q . U_j + w_j) * scale
-//   y = sum_j m_j softmax(s)_j v_j,   m the mask of dropout, or 1
+//   y = sum_j m_j softmax(s)_j v_j,   m the dropout mask, or 1
 //
-//   Work      a work-group takes one head of one batch entry: scores of BLOCK memories, AT_ONCE of them
-//             by one work-item, then their values, work-item i vectors i, i + LS ... of the columns
-//   Memory    reads keys, values and positions once; y holds the running sum meanwhile
-//   Numerics  online softmax: sums are relative to the largest score so far; no memory gives 0
+//   Work      a work-group takes one head of one batch entry: the scores of BLOCK memories, a work-item
+//             SCORED_TOGETHER at a time, then their values, work-item i vectors i, i + LS ... of the columns
+//   Memory    reads keys, values and positions once; y holds the running sum
+//   Numerics  online softmax: sums are relative to the largest score so far; without memories y is 0
 //
 //   Macro     Meaning                                 Values
 //   VW        floats in a vector                      1 (GPU) | 4 | 8 | 16
@@ -32,19 +32,18 @@
 #error "DROPOUT and CACHE_TYPE must be defined"
 #endif
 
-// Memories scored side by side, and before values are read: a block's values of one head stay in a core's first cache on a
-// CPU; on a GPU every work-item of a work-group scores a memory or more.
-#define AT_ONCE VW
-#define BLOCK   (VW > 1 ? 64 : 256)
+// BLOCK memories are scored before their values are read: on a CPU one head's values of a block fit the L1 cache; on
+// a GPU every work-item scores at least one memory.
+#define SCORED_TOGETHER VW
+#define BLOCK           (VW > 1 ? 64 : 256)
 
-// One head's query and its biases, `width` floats each.
+// One head's query q and bias u, `width` floats each.
 struct query {
     __global const float *q, *u;
     int width;
 };
 
-// Adds VW columns of the products of a query with rows of keys and of positions, from `c` on;
-// `left` columns are there.
+// Adds the products of columns c .. c + min(left, VW) of a query with rows of keys and positions.
 static inline void add_dot_products(const struct query *query, __global const void *keys,
                                     __global const float *places, const long *key,
                                     const long *place, int c, int left, FV *all)
@@ -52,7 +51,7 @@ static inline void add_dot_products(const struct query *query, __global const vo
     const FV q = load_some(query->q + c, left, 0.0f);
     const FV qu = q + load_some(query->u + c, left, 0.0f);
 #pragma unroll
-    for (int i = 0; i < AT_ONCE; ++i) {
+    for (int i = 0; i < SCORED_TOGETHER; ++i) {
         const FV k = load_stored_some(keys, key[i] + c, left, CACHE_TYPE);
         const FV p = load_some(places + place[i] + c, left, 0.0f);
 #if SPLIT
@@ -63,16 +62,17 @@ static inline void add_dot_products(const struct query *query, __global const vo
     }
 }
 
-// The products with rows j .. j + AT_ONCE - 1; rows at or after `n` count as the last one.
-static inline FV dot_products(const struct query *query, __global const void *keys, long key_stride,
-                              __global const float *places, long place_stride, int j, int n)
+// The products with rows j .. j + SCORED_TOGETHER - 1; rows from n on repeat the last one.
+static inline FV compute_dot_products(const struct query *query, __global const void *keys,
+                                      long key_stride, __global const float *places,
+                                      long place_stride, int j, int n)
 {
-    FV all[AT_ONCE];
-    long key[AT_ONCE], place[AT_ONCE];
+    FV all[SCORED_TOGETHER];
+    long key[SCORED_TOGETHER], place[SCORED_TOGETHER];
     int c = 0;
 
 #pragma unroll
-    for (int i = 0; i < AT_ONCE; ++i) {
+    for (int i = 0; i < SCORED_TOGETHER; ++i) {
         const int row = min(j + i, n - 1);
         key[i] = row * key_stride;
         place[i] = row * place_stride;
@@ -83,14 +83,14 @@ static inline FV dot_products(const struct query *query, __global const void *ke
 #if HAS_TAIL
     add_dot_products(query, keys, places, key, place, c, query->width - c, all);
 #endif
-#if AT_ONCE == 1
+#if SCORED_TOGETHER == 1
     return all[0];
 #else
     return transpose_reduce(all);
 #endif
 }
 
-// y[0 .. width) = y * decay + sum over j < n of e[j] values[j]: this work-item's columns.
+// y = y * decay + sum over j < n of e[j] values[j], for this work-item's columns of `width`.
 LOCAL_INLINE void add_values(__global float *y, int width, float decay, __local const float *e,
                              __global const void *values, long stride, int n)
 {
@@ -125,8 +125,8 @@ static inline void scale_columns(__global float *y, int width, float factor)
         store_some(load_some(y + c, width - c, 0.0f) * factor, y + c, width - c);
 }
 
-// The largest of scores[0 .. n), n a multiple of VW, in every work-item.
-LOCAL_INLINE float largest_score(__local const float *scores, int n)
+// The largest of this work-item's scores[0 .. n), n a multiple of VW.
+LOCAL_INLINE float find_largest_score(__local const float *scores, int n)
 {
     FV row_max = (FV)(-INFINITY);
     for (int j = VW * (int)get_local_id(0); j < n; j += VW * LS)
@@ -134,8 +134,8 @@ LOCAL_INLINE float largest_score(__local const float *scores, int n)
     return horizontal_max(row_max);
 }
 
-// scores[j] becomes exp(scores[j] - row_max): this work-item's sum of them.
-LOCAL_INLINE float exponentials(__local float *scores, int n, float row_max)
+// Replaces this work-item's scores[j] by exp(scores[j] - row_max); returns their sum.
+LOCAL_INLINE float exponentiate_scores(__local float *scores, int n, float row_max)
 {
     FV sum = (FV)(0.0f);
     for (int j = VW * (int)get_local_id(0); j < n; j += VW * LS) {
@@ -148,8 +148,7 @@ LOCAL_INLINE float exponentials(__local float *scores, int n, float row_max)
 
 // q: [B, H width], rows q_stride apart; keys, values: element (j, b, h, c) at start + j * memory +
 // b * batch + h * head + c; places: [P, H, width]; u: [H, width]; place_bias: [P, H]
-// position: [1], how many of the n_memories there are yet; read when `growing`: the mask is then of
-// row position[0] of [positions, B, H, n_memories]
+// position: [1], read if `growing`: the memories present, and the row of the mask [positions, B, H, n_memories]
 // y: [B, H width]; weights: [n_memories, B, H]
 KERNEL void
 feedback_attention_fwd(__global const float *restrict q, long q_start, long q_stride,
@@ -195,12 +194,12 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
         const int n = min(BLOCK, count - first), padded = (n + VW - 1) / VW * VW;
 
         // Pass 1: scores.
-        for (int j = AT_ONCE * lid; j < n; j += AT_ONCE * LS) {
-            VSTORE(scale * dot_products(&query, stored_at(keys, first * key_memory, CACHE_TYPE),
-                                        key_memory, places + first * place_stride, place_stride, j,
-                                        n),
+        for (int j = SCORED_TOGETHER * lid; j < n; j += SCORED_TOGETHER * LS) {
+            VSTORE(scale * compute_dot_products(
+                               &query, stored_at(keys, first * key_memory, CACHE_TYPE), key_memory,
+                               places + first * place_stride, place_stride, j, n),
                    scores + j);
-            for (int i = j; i < min(j + AT_ONCE, n); ++i) {
+            for (int i = j; i < min(j + SCORED_TOGETHER, n); ++i) {
 #if SPLIT
                 scores[i] += scale * place_bias[(long)(first + i) * n_heads];
 #endif
@@ -215,11 +214,11 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 
-        // Pass 2: their exponentials, relative to the largest so far.
-        const float larger = fmax(row_max, GROUP_MAX(largest_score(scores, padded), tmp));
+        // Pass 2: exponentials, relative to the largest score so far.
+        const float larger = fmax(row_max, GROUP_MAX(find_largest_score(scores, padded), tmp));
         const float base = larger == -INFINITY ? 0.0f : larger;
         const float decay = exp_nonpos_f(row_max - base);
-        sum = sum * decay + GROUP_SUM(exponentials(scores, padded, base), tmp);
+        sum = sum * decay + GROUP_SUM(exponentiate_scores(scores, padded, base), tmp);
         row_max = larger;
 #if DROPOUT
         drop_scores(&dropout, (ulong)(mask_block + first / 4), scores, n);

@@ -10,13 +10,13 @@
 //   dU_j = sum_b ds_j (q + u), split: ds_j q;   dw_j = sum_b ds_j
 //   du = sum_b dq, split: sum_b sum_j ds_j k_j
 //
-//   Work      query: a work-group takes one head of one batch entry; memory: `per_group` memories of
-//             those; positions: one head of one position, the last of all u
-//   m: the mask of dropout, made again, or 1
+//   m: the dropout mask, computed again, or 1
 //
+//   Work      query: a work-group takes one head of one batch entry; memory: `per_group` memories of one;
+//             positions: one head of one position; one more work-group per head takes du
 //   Memory    `scores` holds m p and ds, [2][batch][heads][memories]; each is read once more
-//   Numerics  the softmax is relative to the largest score; no memory gives 0; sums over batch
-//             entries and memories are in order
+//   Numerics  the softmax is relative to the largest score; without memories gradients are 0; sums over
+//             batch entries and memories are in order
 //
 //   Macro  Meaning             Values
 //   VW     floats in a vector  1 (GPU) | 4 | 8 | 16
@@ -27,18 +27,17 @@
 #include "common/rows.clh"
 
 #if !defined SPLIT || !defined DROPOUT
-#error "SPLIT: split scores; DROPOUT: weights are dropped"
+#error "SPLIT and DROPOUT must be defined"
 #endif
 
-// How many of the memories there are, and the position of the first.
-static inline int count_of(__global const int *position, int growing, int n_memories)
+static inline int count_memories(__global const int *position, int growing, int n_memories)
 {
     return growing ? clamp(position[0], 0, n_memories) : n_memories;
 }
 
 // (q + u) . k + q . U, or (q + u) . (k + U)
-static inline float score(__global const float *q, __global const float *u, __global const float *k,
-                          __global const float *place, int width)
+static inline float compute_score(__global const float *q, __global const float *u,
+                                  __global const float *k, __global const float *place, int width)
 {
     FV all = (FV)(0.0f);
 
@@ -57,7 +56,7 @@ static inline float score(__global const float *q, __global const float *u, __gl
 
 // q, dy: [B, H width], rows of q q_stride apart; keys, values: element (j, b, h, c) at start + j *
 // memory + b * batch + h * head + c; places: [P, H, width]; u: [H, width]; place_bias: [P, H]
-// dweights: [n_memories, B, H], read when has_dweights
+// dweights: [n_memories, B, H], read if has_dweights
 // dq, du_parts: [B, H width]; scores: [2, B, H, n_memories]
 KERNEL void feedback_attention_bwd_query(
     __global const float *restrict q, long q_start, long q_stride,
@@ -75,7 +74,7 @@ KERNEL void feedback_attention_bwd_query(
     const int h = (int)get_group_id(0), n_heads = (int)get_num_groups(0);
     const long b = get_group_id(1), n_rows = (long)get_num_groups(1) * n_heads;
     const long row = b * n_heads + h, place_stride = (long)n_heads * width;
-    const int count = count_of(position, growing, n_memories);
+    const int count = count_memories(position, growing, n_memories);
     const int first_place = n_places - count;
     __global const float *query = q + q_start + b * q_stride + (long)h * width;
     __global const float *k = keys + key_start + b * key_batch + h * key_head;
@@ -84,10 +83,10 @@ KERNEL void feedback_attention_bwd_query(
     __global float *p = scores + row * n_memories, *ds = p + n_rows * n_memories;
     float row_max = -INFINITY, total = 0.0f, mean = 0.0f;
 
-    // Pass 1: scores, and their largest.
+    // Pass 1: scores, and the largest.
     for (int j = lid; j < count; j += LS) {
-        float s =
-            score(query, u + (long)h * width, k + j * key_memory, at + j * place_stride, width);
+        float s = compute_score(query, u + (long)h * width, k + j * key_memory,
+                                at + j * place_stride, width);
 #if SPLIT
         s += place_bias[(long)(first_place + j) * n_heads + h];
 #endif
@@ -105,7 +104,7 @@ KERNEL void feedback_attention_bwd_query(
     drop_row(&dropout, block, ds, count);
 #endif
 
-    // Pass 2: exponentials and the gradients of the weights; their sums.
+    // Pass 2: exponentials, gradients of the weights, and sums.
     for (int j = lid; j < count; j += LS) {
         const float e = exp_nonpos_f(p[j] - row_max);
 #if DROPOUT
@@ -149,8 +148,8 @@ KERNEL void feedback_attention_bwd_query(
     }
 }
 
-// dkeys, dvalues: as keys and values of the forward op.  Growing: the memories that there are get
-// another step's part; the first backward step, the one of n_memories, starts them unless `adds`.
+// dkeys, dvalues: laid out like keys and values.  If `growing`, each step adds to the memories present;
+// the first backward step, with n_memories, overwrites unless `adds`.
 KERNEL void feedback_attention_bwd_memory(
     __global const float *restrict q, long q_start, long q_stride, __global const float *restrict u,
     __global const float *restrict scores, __global const float *restrict dy,
@@ -164,7 +163,7 @@ KERNEL void feedback_attention_bwd_memory(
     const long b = get_group_id(1), n_rows = (long)get_num_groups(1) * n_heads;
     const int first = (int)get_group_id(2) * per_group;
     const long row = b * n_heads + h;
-    const int count = count_of(position, growing, n_memories);
+    const int count = count_memories(position, growing, n_memories);
     const int continues = adds || count < n_memories;
     const int end = min(first + per_group, count);
     __global const float *query = q + q_start + b * q_stride + (long)h * width;
@@ -190,7 +189,7 @@ KERNEL void feedback_attention_bwd_memory(
     }
 }
 
-// dplaces: [P, H, width], dplace_bias: [P, H], du: [H, width].  Work-group (h, P) computes du.
+// dplaces: [P, H, width], dplace_bias: [P, H], du: [H, width].  Work-group (h, P) computes du of head h.
 KERNEL void feedback_attention_bwd_positions(
     __global const float *restrict q, long q_start, long q_stride, __global const float *restrict u,
     __global const float *restrict scores, __global const float *restrict du_parts,
@@ -202,7 +201,7 @@ KERNEL void feedback_attention_bwd_positions(
     const int h = (int)get_group_id(0), n_heads = (int)get_num_groups(0);
     const int place = (int)get_group_id(1);
     const long n_rows = (long)n_batch * n_heads;
-    const int count = count_of(position, growing, n_memories);
+    const int count = count_memories(position, growing, n_memories);
     const int j = place - (n_places - count), is_used = j >= 0 && place < n_places;
     __global const float *ds = scores + n_rows * n_memories + (is_used ? j : 0);
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// A feedback transformer's step on its memory, and the gradients of it.  Host side:
+// The memory operations of a feedback transformer's step, and their gradients.  Host side:
 // lib/op/feedback/feedback_memory.c
 //
 //   mix        y = sum + sum_f p_f x_f,   p = softmax(weights)
-//   backward   dx_f = p_f dy,   dot_f = dy . x_f,   dweights_i = p_i ([i was mixed] dot_i - sum_f p_f
-//              dot_f)
+//   backward   dx_f = p_f dy,   dot_f = dy . x_f,
+//              dweights_i = p_i ([i was mixed] dot_i - sum_f p_f dot_f)
 //
 //   Work      store, load: a work-group takes `per_group` rows of `width`, work-item i vectors i, i + LS ... of
 //             each; mix, parts, gate: a work-group takes `per_group` elements; dots: a work-group takes one x;
 //             weights: one work-item
 //   Memory    store reads and writes a step's keys and values once; mix, parts and dots read each value once
-//   Numerics  mix subtracts the largest weight; sums in the order of the values, dots in one that depends on LS
-//             alone
+//   Numerics  mix subtracts the largest weight and adds values in order; the order of a dot's sum depends on
+//             LS alone
 //
-//   Macro       Meaning                        Values
-//   N_X         values that are mixed at once  1 .. 8; 0: not for mixing
-//   CACHE_TYPE  type of the cache              0 | 1 | 2; 0: not for storing
+//   Macro       Meaning               Values
+//   N_X         values mixed at once  1 .. 8; 0 in kernels that do not mix
+//   CACHE_TYPE  type of the cache     0 | 1 | 2; 0 in kernels that do not store
 
 #include "common/math.clh"
 #include "common/rows.clh"
@@ -25,15 +25,15 @@
 #error "N_X and CACHE_TYPE must be defined"
 #endif
 
-// The first of the `limit` rows of the cache that are for a row of [B, n_slots, H].
+// The first of the `limit` cache rows that belong to a row of [B, n_slots, H].
 static inline long cache_row(long row, long n_batch, int slot, int n_slots, int n_heads, int limit)
 {
     const long h = row % n_heads, s = row / n_heads % n_slots, b = row / n_heads / n_slots;
     return (((slot + s) * n_batch + b) * n_heads + h) * limit;
 }
 
-// x: [B, n_slots, H, width]; cache: [.., B, H, limit, width], of which row position[0] of n_slots
-// slots from `slot` on becomes x.  A position outside 0 .. limit - 1 is not stored.
+// Stores x, [B, n_slots, H, width], at row position[0] of the n_slots slots from `slot` on of the cache,
+// [.., B, H, limit, width].  A position outside 0 .. limit - 1 is not stored.
 KERNEL void feedback_memory_store_fwd(__global const float *restrict x,
                                       __global const int *restrict position,
                                       __global void *restrict cache, int slot, int n_slots,
@@ -55,9 +55,9 @@ KERNEL void feedback_memory_store_fwd(__global const float *restrict x,
     }
 }
 
-// The gradient of what a step stored: row position[0] of n_slots slots from `slot` on of the
-// gradients [.., B, H, limit, width], 0 for a position outside 0 .. limit - 1, which was not stored,
-// and for position n_steps - 1, which no step read.  y: [B, n_slots, H, width]
+// Loads y, [B, n_slots, H, width], the gradient of a step's stored rows, from row position[0] of the cache's
+// gradients.  It is 0 for a position outside 0 .. limit - 1, which was not stored, and for the last position,
+// n_steps - 1, which no step read.
 KERNEL void feedback_memory_bwd_load(__global const float *restrict cache,
                                      __global const int *restrict position,
                                      __global float *restrict y, int slot, int n_slots, int n_heads,
@@ -79,7 +79,7 @@ KERNEL void feedback_memory_bwd_load(__global const float *restrict cache,
     }
 }
 
-// y = 1 after position 0, where there are memories to attend to, else 0.
+// y = 0 at position 0, which has no memories to attend to, else 1.
 KERNEL void feedback_memory_gate_fwd(__global const int *restrict position,
                                      __global float *restrict y, long count, int per_group)
 {
@@ -97,7 +97,7 @@ struct softmax {
     float largest, total;
 };
 
-static inline struct softmax softmax_of(__global const float *weights, int n)
+static inline struct softmax compute_softmax(__global const float *weights, int n)
 {
     struct softmax s = {-INFINITY, 0.0f};
 
@@ -108,19 +108,19 @@ static inline struct softmax softmax_of(__global const float *weights, int n)
     return s;
 }
 
-static inline float share_of(const struct softmax *s, float weight)
+static inline float compute_share(const struct softmax *s, float weight)
 {
     return exp_nonpos_f(weight - s->largest) / s->total;
 }
 
-// softmax(weights)[first_x], softmax(weights)[first_x + 1] ...
-static inline void shares_of(__global const float *weights, int n_weights, int first_x,
-                             float share[N_X])
+// share[i] = softmax(weights)[first_x + i]
+static inline void compute_shares(__global const float *weights, int n_weights, int first_x,
+                                  float share[N_X])
 {
-    const struct softmax all_weights = softmax_of(weights, n_weights);
+    const struct softmax all_weights = compute_softmax(weights, n_weights);
 
     for (int i = 0; i < N_X; ++i)
-        share[i] = share_of(&all_weights, weights[first_x + i]);
+        share[i] = compute_share(&all_weights, weights[first_x + i]);
 }
 
 #define X_PARAMS                                                                                   \
@@ -128,8 +128,8 @@ static inline void shares_of(__global const float *weights, int n_weights, int f
         __global const float *x3, __global const float *x4, __global const float *x5,              \
         __global const float *x6, __global const float *x7
 
-// y = sum + softmax(weights)[first_x] x0 + softmax(weights)[first_x + 1] x1 ...; `sum` when
-// `continued`; all [count]
+// y = sum + softmax(weights)[first_x] x0 + softmax(weights)[first_x + 1] x1 ..., all [count]; sum is 0 unless
+// `continued`.
 KERNEL void feedback_memory_mix_fwd(__global const float *restrict weights,
                                     __global const float *sum, X_PARAMS, __global float *restrict y,
                                     int n_weights, int first_x, int continued, long count,
@@ -140,7 +140,7 @@ KERNEL void feedback_memory_mix_fwd(__global const float *restrict weights,
     const long end = min(first + per_group, count);
     float share[N_X];
 
-    shares_of(weights, n_weights, first_x, share);
+    compute_shares(weights, n_weights, first_x, share);
 
     for (long i = first + VW * (long)get_local_id(0); i < end; i += VW * LS) {
         const int n = (int)min(end - i, (long)VW);
@@ -161,7 +161,7 @@ KERNEL void feedback_memory_bwd_parts(__global const float *restrict weights,
     const long end = min(first + per_group, count);
     float share[N_X];
 
-    shares_of(weights, n_weights, first_x, share);
+    compute_shares(weights, n_weights, first_x, share);
 
     for (long i = first + VW * (long)get_local_id(0); i < end; i += VW * LS) {
         const int n = (int)min(end - i, (long)VW);
@@ -177,7 +177,7 @@ KERNEL void feedback_memory_bwd_dots(__global const float *dy, X_PARAMS,
 {
     GROUP_SPACE(tmp);
     const int k = (int)get_group_id(0);
-    // Chosen without an array of pointers, which GPUs keep in memory.
+    // Not an array of pointers, which GPUs would keep in memory.
     __global const float *const low = k < 2 ? (k == 0 ? x0 : x1) : (k == 2 ? x2 : x3);
     __global const float *const high = k < 6 ? (k == 4 ? x4 : x5) : (k == 6 ? x6 : x7);
     __global const float *const x = k < 4 ? low : high;
@@ -197,15 +197,15 @@ KERNEL void feedback_memory_bwd_weights(__global const float *restrict weights,
                                         __global float *restrict dweights, int n_weights,
                                         int first_x)
 {
-    const struct softmax all_weights = softmax_of(weights, n_weights);
+    const struct softmax all_weights = compute_softmax(weights, n_weights);
     float mean = 0.0f;
 
     for (int k = 0; k < N_X; ++k)
-        mean += share_of(&all_weights, weights[first_x + k]) * dots[k];
+        mean += compute_share(&all_weights, weights[first_x + k]) * dots[k];
     for (int i = 0; i < n_weights; ++i) {
         const int k = i - first_x;
         const float own = k >= 0 && k < N_X ? dots[k] : 0.0f;
-        dweights[i] = share_of(&all_weights, weights[i]) * (own - mean);
+        dweights[i] = compute_share(&all_weights, weights[i]) * (own - mean);
     }
 }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// One position of an AFT layer without heads, from the layer norm to the output projection, its
-// result split-K partial sums, CPU variant.  Host side: lib/op/fused/fused_step.c
+// One position of an AFT layer without heads, from the layer norm to the output projection, CPU variant.  The
+// result is split-K partial sums.  Host side: lib/op/fused/fused_step.c
 //
 //   x' = x + (partials_bias + sum_s partials_in[s]),  z = LN(x')             channel_block.clh
 //   q, k, v = z Wq_g^T + bq_g, z Wk_g^T + bk_g, z Wv_g^T + bv_g       a block of channels
 //   partials[g] = AFT(q, k, v) Wo_g^T                                    aft_step.clh
 //
-//   Work      one work-group = one block of `block_width` channels, for all rows: channels do not mix before
-//             the output projection, so that all of it is one launch.  Each work-group reduces and normalises all
-//             rows redundantly: cheaper than a launch
+//   Work      one work-group = one block of `block_width` channels, for all rows; channels do not mix before
+//             the output projection, so one launch does all.  Every work-group reduces and normalises all
+//             rows, which is cheaper than another launch
 //   Memory    reads each weight once; rows and a block's q, k and v in local memory; state as in
 //             aft_step.clh
-//   Numerics  float; VW chains of FMAs for each product, summed by a tree
+//   Numerics  float; each product is VW chains of FMAs, summed by a tree
 //
 //   Macro  Meaning                                Values
 //   VW     vector width, a divisor of all widths  4 | 8 | 16

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// One position of a layer of multi-head attention, from the layer norm to the output projection,
-// its result split-K partial sums, CPU variant.  Host side: lib/op/fused/fused_step.c
+// One position of a layer of multi-head attention, from the layer norm to the output projection, CPU variant.
+// The result is split-K partial sums.  Host side: lib/op/fused/fused_step.c
 //
 //   x' = x + (partials_bias + sum_s partials_in[s]),  z = LN(x')             channel_block.clh
 //   q, k, v = z Wq_g^T + bq_g, z Wk_g^T + bk_g, z Wv_g^T + bv_g       a block: some of the heads
 //   partials[g] = attention of q over the keys so far, Wo_g^T
 //
-//   Work      one work-group = one block of `block_width` channels, all heads that share their keys, for all rows:
-//             heads do not mix before the output projection, so that all of it is one launch.  Each work-group
-//             reduces and normalises all rows redundantly: cheaper than a launch
+//   Work      one work-group = one block of `block_width` channels, with whole groups of heads that share keys, for
+//             all rows; heads do not mix before the output projection, so one launch does all.  Every
+//             work-group reduces and normalises all rows, which is cheaper than another launch
 //   Memory    reads each weight once; stores this position's keys and values in the caches
-//             [limit][m][channels / kv_group], rounded to their type; reads all up to it once for a group; rows and a
-//             block's q, k and v in local memory
+//             [limit][m][channels / kv_group], rounded to their type; reads the keys and values so far once per
+//             group of heads; rows and a block's q, k and v in local memory
 //   Numerics  float; projections as in skinny_gemm.clh, online softmax (attention_row.clh); the position
 //             is clamped to the caches
 //
@@ -29,8 +29,8 @@
 #endif
 
 #if CACHE_TYPE == STORED_FLOAT
-#define LINE_ELEMENTS 16 // of a cache line
-#define VECTORS       1  // of a row at once
+#define LINE_ELEMENTS 16 // elements of a cache line
+#define VECTORS       1  // vectors of a row loaded at once
 #else
 #define LINE_ELEMENTS 32
 #define VECTORS       4
@@ -42,7 +42,7 @@ LOCAL_INLINE void prefetch_row(__global const void *rows, long at, int width)
         prefetch_l2(stored_at(rows, at + c, CACHE_TYPE));
 }
 
-// Products of VW keys from key i on, the last of n again in the place of those after it.
+// Products of q with keys i .. i + VW - 1; keys from n on repeat the last one.
 LOCAL_INLINE FV score_keys(__local const float *q, __global const void *keys, long row, int i,
                            int n, int width)
 {
@@ -73,11 +73,11 @@ LOCAL_INLINE FV score_keys(__local const float *q, __global const void *keys, lo
     return transpose_reduce(sum);
 }
 
-// Elements of keys beyond which a core's caches hold them no longer from one step to the next.
+// The most elements of keys that stay in a core's caches from one step to the next.
 #define MAX_CACHED 65536
 
-// The scores of the first of n keys, a chunk of them, `row` elements apart, and -inf after them.  The rows of a
-// head are far apart and short: fetched ahead, where asked for, the keys of the next chunk and the values of this one.
+// The scores of the first CHUNK of n keys, `row` elements apart, -inf after the last.  `fetch` prefetches the keys of
+// the next chunk and the values of this one: a head's rows are too short and far apart for the hardware prefetcher.
 LOCAL_INLINE void score_chunk(__local const float *q, __global const void *keys,
                               __global const void *values, long row, int n, int width, float scale,
                               float softcap, bool fetch, __local float *scores)
@@ -96,8 +96,8 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const void *keys,
     }
 }
 
-// position: [1], with SLOTS [m], where a negative one stores nothing and has no keys; keys, values: [limit, m, channels /
-// kv_group]; head: channels of a head; kv_group: heads that share their keys; sums: [kv_group][head], then a state of each
+// position: [1], with SLOTS [m], a negative one stores nothing and has no keys; keys, values: [limit, m, channels /
+// kv_group]; head: channels of a head; kv_group: heads that share keys; sums: [kv_group][head], then kv_group states
 KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int limit, int span,
                                      float scale, float softcap,
                                      __global const int *restrict position, __global void *keys,
@@ -127,7 +127,7 @@ KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int lim
         }
     }
 #if CACHE_TYPE != STORED_FLOAT
-    mem_fence(CLK_GLOBAL_MEM_FENCE); // they are read as another type
+    mem_fence(CLK_GLOBAL_MEM_FENCE); // the caches are read as another type
 #endif
 
     for (int i = 0; i < m; ++i) {

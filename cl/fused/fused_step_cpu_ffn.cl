@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// A feed-forward network of few rows with the layer norm in front of it, its result split-K partial
-// sums, CPU variant.  Host side: lib/op/fused/fused_step.c
+// A feed-forward network of few rows with the layer norm before it, CPU variant.  The result is split-K partial
+// sums.  Host side: lib/op/fused/fused_step.c
 //
 //   x' = x + (partials_bias + sum_s partials_in[s])              channel_block.clh
 //   partials[g] = act(LN(x') W1_g^T + b1_g) W2_g^T           W1_g, b1_g, W2_g: a block
 //                                                            of hidden units
 //
-//   Work      one work-group = one block of `block_width` hidden units, for all rows: independent of the
-//             others, so that both GEMMs are one launch.  Each work-group reduces and normalises all
-//             rows redundantly: cheaper than a launch
+//   Work      one work-group = one block of `block_width` hidden units, for all rows; blocks are independent,
+//             so one launch does both GEMMs.  Every work-group reduces and normalises all rows, which is
+//             cheaper than another launch
 //   Memory    reads each weight once; rows and a block's hidden units in local memory
-//   Numerics  float; VW chains of FMAs for each product, summed by a tree
+//   Numerics  float; each product is VW chains of FMAs, summed by a tree
 //
 //   Macro  Meaning                                Values
 //   VW     vector width, a divisor of all widths  4 | 8 | 16

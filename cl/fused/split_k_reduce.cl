@@ -5,7 +5,7 @@
 //
 //   Work      one work-group = one row of y, its work-items share the columns
 //   Memory    reads everything once
-//   Numerics  float; partials in their order
+//   Numerics  float; partials are added in order
 //
 //   Macro  Meaning       Values
 //   VW     vector width  1 (GPU) | 4 | 8 | 16

@@ -3,8 +3,8 @@
 //
 //   Work      a work-group sums `block` rows of one chunk of 4 VW LS columns, work-item i vectors i,
 //             i + LS, i + 2 LS and i + 3 LS of them
-//   Memory    reads x once, in rows of a chunk; writes one row for each block
-//   Numerics  rows are added in their order
+//   Memory    reads x once; writes one row per block
+//   Numerics  rows are added in order
 
 #include "common/vector.clh"
 
@@ -19,7 +19,7 @@ KERNEL void column_sum_blocks(__global const float *restrict x, __global float *
     const long first = place % blocks * block;
     const long end = min(first + block, rows);
     const long c = chunk * CHUNK + VW * (int)get_local_id(0);
-    const int left = (int)min((long)CHUNK, width - c); // columns from c on; none: 0 or less
+    const int left = (int)min((long)CHUNK, width - c); // columns from c on; none if <= 0
     FV s0 = (FV)(0.0f), s1 = s0, s2 = s0, s3 = s0;
 
     x += (place / blocks * rows + first) * width + c;
@@ -45,8 +45,8 @@ KERNEL void column_sum_blocks(__global const float *restrict x, __global float *
     }
 }
 
-// The same of one or two arrays at once, a vector for each work-item: parts [blocks, sums, width] of the gradients of a
-// norm's weight and bias (lib/op/norm/layer_norm_bwd.c).  One sum: db is not written.
+// Sums parts, [blocks, sums, width], over blocks, one vector per work-item: the gradients dw, and if sums is 2 db, of a
+// norm's weight and bias (lib/op/norm/layer_norm_bwd.c).
 KERNEL void column_sum_pair(__global const float *restrict parts, __global float *restrict dw,
                             __global float *restrict db, int width, long blocks, int sums)
 {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The gradients of the spatial gate, around its GEMMs.  Host side:
-// lib/op/matmul/spatial_gate_bwd.c
+// The gradients of the spatial gate, except its GEMMs.  Host side: lib/op/matmul/spatial_gate_bwd.c
 //
 //   Work      a work-group takes `per_group` rows, work-item i vectors or columns i, i + LS ... of each
 //   Memory    reads and writes each element once
-//   Numerics  one rounding; sums of a row in a fixed order.  What is hidden is 0, whatever it was
+//   Numerics  one rounding; sums of a row in a fixed order.  Hidden elements become 0, NaN too
 
 #include "common/rows.clh"
 
@@ -29,9 +28,9 @@ KERNEL void spatial_gate_bwd_gate(__global const float *restrict s,
     }
 }
 
-// from: rows `ld` apart, also those of `to`; to: [n, n], 0 from column and row `length` on; mask: [length or 1,
-// length], `mask_stride` 0 for one row; absent without has_mask
-KERNEL void spatial_gate_bwd_show(__global const float *from, __global const uchar *restrict mask,
+// Copies the visible elements of `from`, rows `ld` apart, to `to`, [n, n]; others, and rows and columns from `length`
+// on, become 0.  mask: [length or 1, length], mask_stride 0 for one row; read if has_mask.
+KERNEL void spatial_gate_bwd_mask(__global const float *from, __global const uchar *restrict mask,
                                   __global float *to, long ld, int n, int length, long mask_stride,
                                   int has_mask, int causal, int per_group)
 {
@@ -40,10 +39,10 @@ KERNEL void spatial_gate_bwd_show(__global const float *from, __global const uch
 
     for (int i = first; i < end; ++i)
         for (int j = (int)get_local_id(0); j < n; j += LS) {
-            int shown = i < length && j < length && (!causal || j <= i);
-            if (shown && has_mask)
-                shown = mask[i * mask_stride + j] != 0;
-            to[(long)i * n + j] = shown ? from[i * ld + j] : 0.0f;
+            int visible = i < length && j < length && (!causal || j <= i);
+            if (visible && has_mask)
+                visible = mask[i * mask_stride + j] != 0;
+            to[(long)i * n + j] = visible ? from[i * ld + j] : 0.0f;
         }
 }
 
@@ -56,7 +55,7 @@ KERNEL void spatial_gate_bwd_bias(__global const float *restrict ds, __global fl
     const long end = min(first + per_group, n);
 
     for (long i = first; i < end; ++i) {
-        const int used = i < length ? width : 0; // nothing to do, but barriers to be met
+        const int used = i < length ? width : 0; // other rows only take part in the barriers
         const float sum = WORKGROUP_ROW_SUM(ds + i * width, used, tmp);
         if (get_local_id(0) == 0)
             db[i] = sum;

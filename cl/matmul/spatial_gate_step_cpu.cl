@@ -12,7 +12,7 @@
 #endif
 
 // weight: [n_positions, n_positions]; bias: [n_positions]; u, y: [B, width]; z1: rows `stride`
-// apart; history: [n_positions, B, width], of which row `position` becomes u, as it is stored.
+// apart; history: [n_positions, B, width]; row `position` becomes u, rounded to its type.
 KERNEL void spatial_gate_step_cpu_fwd(__global const float *restrict weight,
                                       __global const float *restrict bias,
                                       __global const float *restrict u,
@@ -22,7 +22,7 @@ KERNEL void spatial_gate_step_cpu_fwd(__global const float *restrict weight,
                                       int n_positions, int width, int per_group)
 {
     const long b = get_group_id(1);
-    const long step = (long)get_num_groups(1) * width; // between positions of the history
+    const long step = (long)get_num_groups(1) * width; // elements per position of the history
     const int t = clamp(position[0], 0, n_positions - 1);
     const int first = (int)get_group_id(0) * per_group;
     const int end = min(first + per_group, width);
@@ -34,7 +34,7 @@ KERNEL void spatial_gate_step_cpu_fwd(__global const float *restrict weight,
         __global const void *h = stored_at(history, b * width + c, CACHE_TYPE);
         store_stored_some(u_now, history, t * step + b * width + c, n, CACHE_TYPE);
 #if CACHE_TYPE != STORED_FLOAT
-        mem_fence(CLK_GLOBAL_MEM_FENCE); // it is read as another type
+        mem_fence(CLK_GLOBAL_MEM_FENCE); // the history is read as another type
 #endif
         const FV now = CACHE_TYPE ? load_stored_some(h, t * step, n, CACHE_TYPE) : u_now;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// One position of a causal spatial gate, on GPUs: the positions before it are shared out to several
-// work-groups.  Host side: lib/op/matmul/spatial_gate_step.c
+// One position of a causal spatial gate, on GPUs: several work-groups share the positions before it.  Host side:
+// lib/op/matmul/spatial_gate_step.c
 //
-//   Work      parts: a work-item takes one channel of one batch entry and a part of the positions;
-//             merge: one channel
-//   Memory    reads a row of weights, and the history up to the position once; a part leaves its sums
+//   Work      partial: a work-item takes one channel of one batch entry and one part of the positions;
+//             merge: a work-item takes one channel
+//   Memory    reads a row of weights, and the history up to the position once; a part writes its sums
 //             [B, width]
-//   Numerics  four running sums by position modulo 4, then the parts in their order
+//   Numerics  four running sums by position modulo 4, then the parts in order
 //
 //   Macro  Meaning             Values
 //   VW     floats in a vector  1
@@ -17,18 +17,18 @@
 #error "LS and CACHE_TYPE must be defined"
 #endif
 
-enum { MIN_ROWS = 32 }; // of a part, where there are so many
+enum { MIN_ROWS = 32 }; // rows of a part, at least
 
-// Of t positions.
-static inline int rows_of_part(int t, int n_parts)
+// Positions of each of n_parts parts of t positions.
+static inline int rows_per_part(int t, int n_parts)
 {
     return max(MIN_ROWS, (t + n_parts - 1) / n_parts);
 }
 
 #define ROW(i) load_stored_one(h, (i)*all, CACHE_TYPE)
 
-// weight: [n_positions, n_positions]; u: [B, width]; history: [n_positions, B, width], of which row
-// `position` becomes u, as it is stored; sums: [n_parts, B, width]
+// weight: [n_positions, n_positions]; u: [B, width]; history: [n_positions, B, width], row `position`
+// becomes u, rounded to its type; sums: [n_parts, B, width]
 KERNEL void spatial_gate_step_gpu_partial_fwd(__global const float *restrict weight,
                                               __global const float *restrict u,
                                               __global const int *restrict position,
@@ -38,7 +38,7 @@ KERNEL void spatial_gate_step_gpu_partial_fwd(__global const float *restrict wei
     const int c = (int)get_global_id(0), part = (int)get_group_id(2);
     const long all = (long)get_num_groups(1) * width, at = (long)get_group_id(1) * width + c;
     const int t = clamp(position[0], 0, n_positions - 1);
-    const int per_part = rows_of_part(t, (int)get_num_groups(2));
+    const int per_part = rows_per_part(t, (int)get_num_groups(2));
     const int end = min((part + 1) * per_part, t);
     int j = part * per_part;
     if (c >= width)
@@ -72,7 +72,7 @@ KERNEL void spatial_gate_step_gpu_merge_fwd(
     const int c = (int)get_global_id(0);
     const long b = get_group_id(1), all = (long)get_num_groups(1) * width, at = b * width + c;
     const int t = clamp(position[0], 0, n_positions - 1);
-    const int n = (t + rows_of_part(t, n_parts) - 1) / rows_of_part(t, n_parts);
+    const int n = (t + rows_per_part(t, n_parts) - 1) / rows_per_part(t, n_parts);
     if (c >= width)
         return;
     const float now = load_stored_one(history, t * all + at, CACHE_TYPE);

@@ -2,14 +2,14 @@
 // The index of a row's largest element, the first among equals.  Host side: lib/op/norm/argmax.c
 //
 //   Work      a work-group takes `per_group` rows, work-item i vectors i, i + LS ... of each
-//   Memory    reads x once in work-groups, up to twice by single work-items: the second comes from cache
-//   Numerics  exact; NaN is never the largest; a row of NaN only gives 0
+//   Memory    reads x once; with LS = 1 up to twice, the second time from cache
+//   Numerics  exact; NaN is never the largest; a row of only NaN gives 0
 
 #include "common/rows.clh"
 
 #if LS == 1
 
-static inline int first_largest(__global const float *xr, int width)
+static inline int find_first_largest(__global const float *xr, int width)
 {
     const float largest = item_max(xr, width);
     int place = 0;
@@ -20,13 +20,13 @@ static inline int first_largest(__global const float *xr, int width)
 }
 
 #define ARGMAX_SPACE
-#define ARGMAX(xr, width) first_largest(xr, width)
+#define ARGMAX(xr, width) find_first_largest(xr, width)
 
 #else
 
-// Each work-item keeps the first of its largest elements; a tree over indices and values reduces them.
-LOCAL_INLINE int first_largest(__global const float *xr, int width, __local float *values,
-                               __local int *places)
+// Each work-item finds the first of its largest elements; a tree over indices and values reduces them.
+LOCAL_INLINE int find_first_largest(__global const float *xr, int width, __local float *values,
+                                    __local int *places)
 {
     const int lid = (int)get_local_id(0);
     float best = -INFINITY;
@@ -60,7 +60,7 @@ LOCAL_INLINE int first_largest(__global const float *xr, int width, __local floa
 #define ARGMAX_SPACE                                                                               \
     __local float values[LS];                                                                      \
     __local int places[LS];
-#define ARGMAX(xr, width) first_largest(xr, width, values, places)
+#define ARGMAX(xr, width) find_first_largest(xr, width, values, places)
 
 #endif
 

@@ -3,12 +3,12 @@
 //
 //   Work      LANES_PER_ROW work-items share a row, LS / LANES_PER_ROW rows a work-group; CPU variant: one work-item walks
 //             `per_group` rows
-//   Memory    reads x once and writes y once; rows that are not held are read twice.  CPU variant:
-//             reads x three times, the second and third time from cache
-//   Numerics  the variance is a pass around the mean, which that pass also corrects: no
-//             cancellation, however large the mean is beside the spread.  In the GPU variant, rows that
-//             are not held: around the mean of the first 16 LANES_PER_ROW of n columns, which costs the
-//             variance log2(n / (16 LANES_PER_ROW)) bits at worst
+//   Memory    reads x once and writes y once; reads rows that are not cached twice.  CPU variant: reads x
+//             three times, the second and third time from cache
+//   Numerics  a second pass sums distances from the mean for the variance and corrects the mean, so
+//             nothing cancels, however large the mean.  In the GPU variant, rows that are not cached
+//             take the mean of the first 16 LANES_PER_ROW of n columns instead, which costs the variance
+//             log2(n / (16 LANES_PER_ROW)) bits at worst
 //
 //   Macro   Meaning                  Values
 //   PIECES  a row is several pieces  0 | 1
@@ -30,8 +30,8 @@
 
 #if LS == 1
 
-// A work-item's part of the sum of one row.
-static inline float piece_sums(__global const float *x, long stride, int width, int parts)
+// This work-item's part of the sum of one row.
+static inline float sum_pieces(__global const float *x, long stride, int width, int parts)
 {
     float sum = 0.0f;
     for (int part = 0; part < parts; ++part)
@@ -39,9 +39,9 @@ static inline float piece_sums(__global const float *x, long stride, int width, 
     return sum;
 }
 
-// y = (x - mean - rest) * scale * weight + bias over one piece; norm: mean, rest, scale.  Returns
-// the work-item's part of the sum of `next`, the same piece of the next row, 0 when there is none:
-// its load overlaps with this row's arithmetic.
+// y = (x - mean - rest) * scale * weight + bias over one piece; norm: mean, rest, scale.  Returns this
+// work-item's part of the sum of `next`, the same piece of the next row, or 0 if next is 0; its loads
+// overlap with this row's arithmetic.
 static inline float write_piece(__global const float *x, __global const float *weight,
                                 __global const float *bias, __global float *y,
                                 __global const float *next, int width, float3 norm)
@@ -77,33 +77,33 @@ static inline float write_piece(__global const float *x, __global const float *w
 
 #else
 
-// Where column c of a row lies.
-static inline long place_of(int c, int width, long stride)
+// The offset of column c in a row.
+static inline long column_offset(int c, int width, long stride)
 {
     return PIECES ? c / width * stride + c % width : c;
 }
 
 struct norm_row {
     __global const float *x;
-    int n, width; // columns, of a piece
+    int n, width; // columns of the row, of a piece
     long stride;
-    FV v[BATCH]; // a batch, or what is held
+    FV v[BATCH]; // the current batch, or the cached row
 };
 
-static inline FV load_at(const struct norm_row *r, int c)
+static inline FV load_column(const struct norm_row *r, int c)
 {
-    return row_vec_load(r->x + place_of(c, r->width, r->stride) - c, c, r->n, 0.0f);
+    return row_vec_load(r->x + column_offset(c, r->width, r->stride) - c, c, r->n, 0.0f);
 }
 
 static inline void load_batch(struct norm_row *r, int from)
 {
 #pragma unroll
     for (int k = 0; k < BATCH; ++k)
-        r->v[k] = load_at(r, from + k * LANE_STRIDE);
+        r->v[k] = load_column(r, from + k * LANE_STRIDE);
 }
 
-// Mean, what its rounding left out, and 1 / sqrt(variance + eps).
-LOCAL_INLINE float3 norm_of(struct norm_row *r, float eps, __local float *tmp)
+// The mean, its rounding error, and 1 / sqrt(variance + eps).
+LOCAL_INLINE float3 compute_norm(struct norm_row *r, float eps, __local float *tmp)
 {
     int c = LANE_START;
     FV sum = (FV)(0.0f), d_sum = sum, s_sum = sum;
@@ -115,7 +115,7 @@ LOCAL_INLINE float3 norm_of(struct norm_row *r, float eps, __local float *tmp)
     const float near = RMS ? 0.0f
                            : row_reduce_sum(horizontal_sum(sum), ROW_REDUCE_SLOT(tmp, 0)) /
                                  (float)min(r->n, BATCH * LANE_STRIDE);
-    do { // in batches: a large square swallows small ones of its own batch only
+    do { // in batches, so that a large square absorbs small ones of its own batch only
         FV d0 = (FV)(0.0f), s0 = d0;
 #pragma unroll
         for (int k = 0; k < BATCH; ++k) {
@@ -137,8 +137,8 @@ LOCAL_INLINE float3 norm_of(struct norm_row *r, float eps, __local float *tmp)
 
 #endif
 
-// A row is `parts` pieces of `width` floats, `stride` apart: one piece, but for views normalised
-// over several axes.  weight, bias: [parts, width], with RMS bias is not read; y: [rows, parts, width]
+// A row is `parts` pieces of `width` floats, `stride` apart; views normalised over several axes have
+// more than one.  weight, bias: [parts, width], bias not read if RMS; y: [rows, parts, width]
 KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
                                 __global const float *restrict weight,
                                 __global const float *restrict bias, __global float *restrict y,
@@ -151,16 +151,16 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
     const long end = min(first + per_group, rows);
     const float n = (float)width * (float)parts;
     const long row_stride = parts * stride;
-    float sum = piece_sums(x + start + first * row_stride, stride, width, parts);
+    float sum = sum_pieces(x + start + first * row_stride, stride, width, parts);
 
     for (long row = first; row < end; ++row) {
         __global const float *xr = x + start + row * row_stride;
         __global float *yr = y + row * parts * width;
 
-        // Pass 1, done with the row before: the mean, rounded.
+        // Pass 1, in the previous row's pass 3: the mean, rounded.
         const float mean = RMS ? 0.0f : sum / n;
 
-        // Pass 2: distances from it, whose own mean is what rounding left out, and their squares.
+        // Pass 2: distances from it and their squares.
         const float2 d = row_distances(xr, stride, width, parts, mean);
         const float3 norm = norm_terms(mean, d, n, eps, RMS);
 
@@ -178,11 +178,11 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
         const int n = row < rows ? width * parts : 0;
         struct norm_row r = {
             .x = x + start + row * parts * stride, .n = n, .width = width, .stride = stride};
-        const float3 norm = norm_of(&r, eps, tmp);
+        const float3 norm = compute_norm(&r, eps, tmp);
         __global float *yr = y + row * parts * width;
 
         FOR_ROW_VECS (k, c, n) {
-            const FV v = ROW_CACHED(r.v, k, load_at(&r, c));
+            const FV v = ROW_CACHED(r.v, k, load_column(&r, c));
             const FV d = ((v - norm.x) - norm.y) * norm.z;
             row_vec_store(d * row_vec_load(weight, c, n, 0.0f) +
                               BIAS(row_vec_load(bias, c, n, 0.0f)),

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The gradients of layer normalisation, and of RMS normalisation, whose mean and bias are 0.  Host side: lib/op/norm/layer_norm_bwd.c
 //
-//   Work      LANES_PER_ROW work-items share a block of `block` rows, always the same columns of each, and
+//   Work      LANES_PER_ROW work-items share a block of `block` rows, each the same columns of every row;
 //             LS / LANES_PER_ROW blocks make a work-group; CPU variant: one work-item walks `per_group` blocks
-//   Memory    reads x and dy and writes dx once, and a row of partial sums for each block.  CPU variant,
-//             and where rows are not held: reads x three times and dy twice, all but the first from
-//             cache, and updates the partial sums row by row in cache
-//   Numerics  mean and variance as in layer_norm.cl, from the whole row's mean; sums over rows in
-//             their order
+//   Memory    reads x and dy and writes dx once, and a row of partial sums per block.  The CPU variant, and
+//             rows that are not cached: reads x three times and dy twice, all but the first from cache,
+//             and updates the partial sums row by row in cache
+//   Numerics  mean and variance as in layer_norm.cl, from the whole row's mean; sums over rows in order
 //
 //   Macro  Meaning            Values
 //   RMS    RMS normalisation  0 | 1
@@ -22,7 +21,7 @@
 
 enum { SUMS = 2 - RMS }; // rows of a block's partial sums
 
-// A work-item's part of the sums of four columns of one row, d = x - near, g = dy weight.
+// A work-item's sums over one row of d = x - near, d^2, g = dy weight and g d.
 struct sums {
     FV d, dd, g, gd;
 };
@@ -37,11 +36,11 @@ static inline void add_vector(struct sums *s, FV d, FV g)
 
 #if LS == 1
 
-// FOR_ROW_VECS() written out, whole vectors without branches: forward and backward 1.15 times as fast
-// where the rows lie in cache.  dw, db: the sums over rows so far.
-static inline void row_bwd(__global const float *x, __global const float *weight,
-                           __global const float *dy, __global float *dx, __global float *dw,
-                           __global float *db, int width, float eps)
+// Writes the row's dx and adds its part to dw and db.  MAP_ROW_VECS(), without branches in whole vectors, is 1.15
+// times as fast as FOR_ROW_VECS() while rows lie in cache.
+static inline void add_row_gradients(__global const float *x, __global const float *weight,
+                                     __global const float *dy, __global float *dx,
+                                     __global float *dw, __global float *db, int width, float eps)
 {
     const float count = (float)width, near = RMS ? 0.0f : item_sum(x, width) / count;
     struct sums s = {(FV)(0.0f), (FV)(0.0f), (FV)(0.0f), (FV)(0.0f)};
@@ -65,7 +64,7 @@ static inline void row_bwd(__global const float *x, __global const float *weight
 
 #else
 
-// A sum over rows: a register where columns are held, else memory.
+// Adds v to a sum over rows: *held if columns are cached, else memory.
 static inline void add_to(FV *held, __global float *sum, FV v, int c, int n)
 {
 #if VECS_PER_LANE
@@ -92,8 +91,8 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
 
         MAP_ROW_VECS(c, n, SUMS * width, row_vec_store((FV)(0.0f), dw, c, n));
         for (long row = part * block; row < end; ++row)
-            row_bwd(x + row * width, weight, dy + row * width, dx + row * width, dw, db, width,
-                    eps);
+            add_row_gradients(x + row * width, weight, dy + row * width, dx + row * width, dw, db,
+                              width, eps);
     }
 #else
     ROW_REDUCE_LOCALS(tmp, 5);
@@ -113,7 +112,7 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
         }
         for (int i = 0; i < block; ++i) {
             const long row = part * block + i;
-            const int n = row < rows ? columns : 0; // nothing to do, but barriers to be met
+            const int n = row < rows ? columns : 0; // rows beyond only take part in the barriers
             __global const float *xr = x + row * width, *dyr = dy + row * width;
             const float count = (float)n;
 
@@ -130,7 +129,7 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
                              row_vec_load(weight, c, n, 0.0f);
                 add_vector(&s, LANES < (IV)(n - c) ? v - near : (FV)(0.0f), g);
             }
-#if RMS // no other reduction comes between those of two rows: they take turns in local memory
+#if RMS // two slots in turn: no other reduction lies between those of two rows
             const float2 both =
                 row_reduce_sum2((float2)(horizontal_sum(s.dd), horizontal_sum(s.gd)),
                                 ROW_REDUCE_SLOT(tmp, 2 * (i & 1)));

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
-// softmax over the last axis of [B, Q, K] in which columns from a row's length on score -1e6.
+// softmax over the last axis of [B, Q, K]; columns from a row's length on have score -1e6.
 // Host side: lib/op/norm/masked_softmax.c
 //
 //   Work      as softmax.cl
-//   Memory    as softmax.cl, of x the visible columns alone
-//   Numerics  as softmax; the masked score is a finite number that competes: length 0 gives 1/K
-//             everywhere.  All masked columns of a row have one value
+//   Memory    as softmax.cl, but reads only the visible columns
+//   Numerics  as softmax.cl.  The masked score is finite, so length 0 gives 1/K in all columns.  All masked
+//             columns of a row get the same value
 
 #include "common/online_softmax.clh"
 
 #define MASKED_SCORE -1e6f
 
-// lens: absent (rows_per_length 0), or one for each `rows_per_length` rows.  The other arguments as
-// in softmax.cl.
+// lens: one length per rows_per_length rows; 0: no lengths.  Other arguments as in softmax.cl.
 KERNEL void masked_softmax_rows_fwd(__global const float *restrict x,
                                     __global const int *restrict lens, __global float *restrict y,
                                     long start, long stride, int width, long rows, int per_group,

@@ -3,10 +3,9 @@
 //
 //   Work      LANES_PER_ROW work-items share a row, LS / LANES_PER_ROW rows a work-group; CPU variant: one work-item walks
 //             `per_group` rows
-//   Memory    reads x once and writes y once; rows that are not held are read twice.  CPU variant:
-//             reads x twice and y once more, a row at a time: the second and third come from cache
-//   Numerics  subtracts the row maximum; a row of -inf only gives zeros; NaN and +inf make their
-//             row NaN
+//   Memory    reads x once and writes y once; reads rows that are not cached twice.  CPU variant: reads a row
+//             of x twice and of y once, all but the first from cache
+//   Numerics  subtracts the row maximum; a row of only -inf gives zeros; NaN and +inf make their row NaN
 
 #include "common/online_softmax.clh"
 
@@ -15,8 +14,7 @@ KERNEL void softmax_rows_fwd(__global const float *restrict x, __global float *r
                              long start, long stride, int width, long rows, int per_group)
 {
 #if LS == 1
-    // softmax_row_reduce() and softmax_row_write() written out: 3 to 15 % faster while rows lie in
-    // cache.
+    // softmax_row_reduce() and softmax_row_write() expanded by hand: 3 to 15 % faster while rows lie in cache.
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, rows);
 

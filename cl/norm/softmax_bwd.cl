@@ -3,15 +3,13 @@
 //
 //   Work      LANES_PER_ROW work-items share a row, LS / LANES_PER_ROW rows a work-group; CPU variant: one work-item walks
 //             `per_group` rows
-//   Memory    reads y and dy once and writes dx once; rows that are not held are read twice, in CPU
-//             variant the second time from cache
-//   Numerics  the sum over the row comes first: rows of y sum to 1, so that dy - sum is no larger
-//             than twice the largest |dy|
+//   Memory    reads y and dy once and writes dx once; reads rows that are not cached twice, in the CPU variant
+//             the second time from cache
+//   Numerics  the sum over the row comes first: rows of y sum to 1, so |dy - sum| is at most twice the largest |dy|
 
 #include "common/row_tiling.clh"
 
-// y, dy, dx: [rows, width]; lens: absent (rows_per_length 0), or one for each `rows_per_length`
-// rows: dx is 0 from there on
+// y, dy, dx: [rows, width]; lens: one length per rows_per_length rows, from which on dx is 0; 0: no lengths
 KERNEL void softmax_bwd_rows(__global const float *restrict y, __global const float *restrict dy,
                              __global const int *restrict lens, __global float *restrict dx,
                              int width, long rows, int per_group, long rows_per_length)

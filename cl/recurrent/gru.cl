@@ -7,8 +7,8 @@
 //
 //   Work      a work-group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
 //             ... of them; 1-D grid: `n_chunks` work-groups to an entry
-//   Memory    reads xi, hh and h once, writes h' once and, to be kept, r, z and n; h and h' are rows of
-//             the same sequence
+//   Memory    reads xi, hh and h once, writes h' once and, if `keep`, r, z and n; h and h' are rows of the
+//             same sequence
 //   Numerics  float; gates saturate to 0, 1 and -1, 1
 //
 //   Macro  Meaning                                              Values
@@ -16,9 +16,8 @@
 
 #include "common/activation.clh"
 
-// xi, hh: rows of 3 width, gates in the order r, z, n, or plain of width; h, y: rows of width.  Rows of
-// each are a stride apart.  has_h 0: h is zero and not read.  keep: rows of hh have 4 width; the first 3
-// are read, and all become r, z, hh_n, n.
+// xi, hh: rows of 3 width, gates in the order r, z, n; plain units: of width.  h, y: rows of width.
+// has_h 0: h is zero and not read.  keep: rows of hh have 4 width and become r, z, hh_n, n.
 KERNEL void gru_gates_fwd(__global const float *restrict xi, long xi_start, long xi_stride,
                           __global float *restrict hh, long hh_start, long hh_stride,
                           __global const float *h, long h_start, long h_stride, int has_h,

@@ -19,14 +19,13 @@
 #include "common/vector.clh"
 
 #ifndef KIND
-#error "KIND: which activation"
+#error "KIND: activation"
 #endif
 
-// Rows of gates: 4 width, r, z, hh_n, n; of dxi, dhh: 3 width, in the order r, z, n; of dy, before:
-// width.  Plain units: gates is h', and all rows have width.  Entry b of a step is row first_row + b *
-// row_step of all of them.  h: what the step started from, row b at h_start + b * h_stride; has_h 0: zero
-// and not read; before receives it.  states: carry [entries][width], written, and from dh_at on dh
-// [entries][width], the gradient that comes from the next step; has_dh 0: none does.
+// Entry b of a step is row first_row + b * row_step of gates: 4 width, r, z, hh_n, n; dxi, dhh: 3 width, in the
+// order r, z, n; dy, before: width.  Plain units: gates is h', and all rows have width.  h: the step's initial
+// state, row b at h_start + b * h_stride, copied to before; has_h 0: zero and not read.  states: carry
+// [entries][width], written, and from dh_at on the next step's gradient dh [entries][width], read if has_dh.
 KERNEL void gru_bwd_gates(__global const float *restrict gates, __global const float *restrict h,
                           long h_start, long h_stride, int has_h, __global const float *restrict dy,
                           __global float *restrict dxi, __global float *restrict dhh,

@@ -3,13 +3,13 @@
 //
 //   Work      index: one work-item; copies: a work-group moves `per_group` elements of a part, work-item i vectors i,
 //             i + LS ... of them
-//   Memory    one row of x, one row of y; sums read y too
+//   Memory    reads one row of x, writes one row of y; sums read y too
 //   Numerics  sums in the order of the iterations
 
 #include "common/parts.clh"
 #include "common/vector.clh"
 
-// Iterations count up from 0 and restart after the last; `reversed`: y counts down.
+// Iterations count up from 0 and restart after the last; if `reversed`, y counts down.
 KERNEL void loop_index_fwd(__global int *restrict next, __global int *restrict y, int trip_count,
                            int reversed)
 {
@@ -18,8 +18,8 @@ KERNEL void loop_index_fwd(__global int *restrict next, __global int *restrict y
     next[0] = iteration + 1 < trip_count ? iteration + 1 : 0;
 }
 
-// Parts: one row of x becomes y, x becomes one row of y, or y is x in iteration `bound` and gets x added in the others.  Of
-// `bound` rows an iteration outside counts as the nearest.
+// A part copies one of x's `bound` rows to y, or x to one of y's `bound` rows; the iteration is clamped to the rows.  Or
+// it adds x to y, which iteration `bound` overwrites.
 enum { COPY_ROW, COPY_STACK, COPY_SUM };
 
 #define COPY_PARAMS(i)                                                                             \

@@ -3,20 +3,20 @@
 // cross_entropy_bwd.c
 //
 //   Work      rows: LANES_PER_ROW work-items share a row, LS / LANES_PER_ROW rows a work-group; CPU variant: one work-item
-//             walks `per_group` rows; block: a work-group sums `block` rows' losses; total: one work-group
+//             walks `per_group` rows; block: a work-group sums the losses of `block` rows; total: one work-group
 //             sums the blocks; count: one work-group
-//   Memory    reads the logits once; CPU variant: twice, the second time from cache; once more with
-//             label smoothing.  Gradient: writes as much; rows that are not held are read twice, in the CPU variant three
-//             times
-//   Numerics  log sum exp(x - max) + (max - x[target]), the difference taken before the sum; label
-//             smoothing: the mean of max - x, terms of one sign; sums
-//             are trees over row numbers, without atomics: the same bits at every run.  Gradient: exp(x - max) / sum
+//   Memory    reads the logits once; CPU variant: twice, the second time from cache; once more with label
+//             smoothing.  Gradient: also writes dx; reads rows that are not cached twice, in the CPU variant
+//             three times
+//   Numerics  log sum exp(x - max) + (max - x[target]), the difference first; label smoothing adds the mean
+//             of max - x, all terms of one sign; sums are trees over row numbers, without atomics, so every
+//             run gives the same bits.  Gradient: exp(x - max) / sum
 
 #include "common/online_softmax.clh"
 
-// logits: rows of `width`, `stride` apart; targets, loss: [rows].  A target equal to `pad` gives 0
-// when has_pad; one outside the row counts as its nearest column, so that no other memory is read.
-// keep: the target's part, 1 without label smoothing; share: the part of every class, 0 without.
+// logits: rows of `width`, `stride` apart; targets, loss: [rows].  If has_pad, a target equal to `pad` gives 0;
+// targets are clamped to the row.  Label smoothing gives the target the weight `keep`, 1 without, and every
+// class the weight `share`, 0 without.
 KERNEL void cross_entropy_rows_fwd(__global const float *restrict logits,
                                    __global const int *restrict targets,
                                    __global float *restrict loss, long start, long stride,
@@ -28,12 +28,12 @@ KERNEL void cross_entropy_rows_fwd(__global const float *restrict logits,
     FOR_ROWS (row, rows, per_group) {
         const int target = row < rows ? targets[row] : 0;
         const int is_pad = has_pad && target == pad;
-        // Without columns there is nothing to do, but barriers to be met.
+        // Padding and rows beyond have no columns: they only take part in the barriers.
         struct softmax_row r = {.x = logits + start + row * stride,
                                 .n = row < rows && !is_pad ? width : 0};
 
         softmax_row_reduce(&r, -INFINITY, 0, tmp);
-        float below = 0.0f; // how far all classes together lie below the largest
+        float below = 0.0f; // share times the sum of max - x
         if (share != 0.0f) {
             FV below_v = (FV)(0.0f);
             FOR_ROW_VECS (k, c, r.n)
@@ -47,8 +47,8 @@ KERNEL void cross_entropy_rows_fwd(__global const float *restrict logits,
     }
 }
 
-// scratch: loss [rows] from its start, results from `sums` (a loss sum for each block) and `counts`
-// (rows that are not padding).
+// scratch: loss [rows] at its start; from `sums` on each block's sum of losses, from `counts` on its number of rows
+// that are not padding.
 KERNEL void cross_entropy_block_fwd(__global const int *restrict targets, __global float *scratch,
                                     long rows, int block, long sums, long counts, int pad,
                                     int has_pad)
@@ -80,7 +80,7 @@ KERNEL void cross_entropy_block_fwd(__global const int *restrict targets, __glob
     }
 }
 
-// result[0]: the sum of all blocks, divided by the count when `mean`; 0 when nothing counts.
+// result[0]: the sum of all blocks, divided by the count if `mean`; 0 if the count is 0.
 KERNEL void cross_entropy_total_fwd(__global const float *restrict scratch,
                                     __global float *restrict result, int n_blocks, long sums,
                                     long counts, int mean)
@@ -103,7 +103,7 @@ KERNEL void cross_entropy_total_fwd(__global const float *restrict scratch,
         result[0] = count == 0.0f ? 0.0f : mean ? sum / count : sum;
 }
 
-// count[0]: how many of the rows are not padding.  Exact below 2^24 rows in a work-item.
+// count[0]: the number of rows that are not padding; exact below 2^24 rows per work-item.
 KERNEL void cross_entropy_bwd_count(__global const int *restrict targets,
                                     __global float *restrict count, long rows, int pad, int has_pad)
 {
@@ -116,8 +116,8 @@ KERNEL void cross_entropy_bwd_count(__global const int *restrict targets,
         count[0] = all;
 }
 
-// logits, dx: [rows, width]; dy: [rows] when `each`, else [1]; count: read when `mean`.  A target
-// outside the row counts as its nearest column, as in the forward pass; so do keep and share.
+// logits, dx: [rows, width]; dy: [rows] if `each`, else [1]; count: read if `mean`.  Targets, keep and share as
+// in the forward pass.
 KERNEL void
 cross_entropy_bwd_rows(__global const float *restrict logits, __global const int *restrict targets,
                        __global const float *restrict dy, __global const float *restrict count,

@@ -3,7 +3,7 @@
 //
 //   Work      one work-item
 //   Memory    reads one number, writes one
-//   Numerics  steps are exact up to 2^24, rates have some 5 roundings
+//   Numerics  steps are exact up to 2^24; a rate has about 5 roundings
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1
@@ -11,8 +11,8 @@
 
 #include "common/vector.clh"
 
-// kind: attncl_rate_schedule; falling: 1 / (n_steps - warmup).  Noam's (kind 1): rate times
-// d_model^-1/2, and warmup^-3/2 in place of warmup.
+// kind: attncl_rate_schedule; falling: 1 / (n_steps - warmup).  For Noam's schedule, kind 1, `rate` is the rate times
+// d_model^-1/2, and `warmup` is warmup^-3/2.
 KERNEL void schedule_rate_fwd(__global const int *restrict taken, __global float *restrict result,
                               int kind, float rate, float warmup, float falling, float min_rate)
 {

@@ -4,7 +4,7 @@
 //   Work      rates: one work-item; step: a work-group takes `per_group` consecutive elements of a part, work-item
 //             i vectors i, i + LS ... of them
 //   Memory    step: reads two arrays, writes one, which may be the same; MOMENTUM one more of each
-//   Numerics  some 6 roundings an element.  At the first step the buffer is not read
+//   Numerics  about 6 roundings per element.  The first step does not read the buffer
 //
 //   Macro     Meaning                     Values
 //   MOMENTUM  there is a momentum buffer  0, 1
@@ -14,10 +14,10 @@
 #include "common/vector.clh"
 
 #ifndef MOMENTUM
-#error "MOMENTUM: there is a momentum buffer"
+#error "MOMENTUM: whether there is a momentum buffer"
 #endif
 
-// taken: [1], steps taken; given: [1], the rate where is_given; rates: [3]
+// taken: [1], steps taken; given: [1], the rate if is_given, else `rate`; rates: [3]
 KERNEL void sgd_rates_fwd(__global const int *restrict taken, __global const float *restrict given,
                           __global float *restrict rates, int is_given, float rate, float momentum,
                           float rest)
@@ -33,8 +33,8 @@ KERNEL void sgd_rates_fwd(__global const int *restrict taken, __global const flo
     , __global float *p_##i, __global const float *g_##i, __global float *buffer_##i PART_PARAMS(i)
 #define TAKE(i) IF_IN_PART(i) p = p_##i, g = g_##i, buffer = buffer_##i;
 
-// in_place: the step overwrites its inputs, and reads each element before it writes it.  factor: [1], multiplies the
-// gradients where has_factor is set.  A rate that is not a number leaves all arrays unchanged.
+// in_place: the step overwrites its inputs, reading each element before writing it.  factor: [1], multiplies the
+// gradients if has_factor.  A NaN rate leaves all arrays unchanged.
 KERNEL void sgd_step_fwd(__global const float *restrict rates,
                          __global const float *restrict factor, __global float *p_new,
                          __global float *buffer_new, int in_place, int has_factor, int has_buffer,
@@ -57,19 +57,19 @@ KERNEL void sgd_step_fwd(__global const float *restrict rates,
         p_new = p, buffer_new = buffer;
     for (int c = VW * (int)get_local_id(0); c < n; c += VW * LS) {
         const long at = first + c;
-        const int some = n - c;
-        const FV old = load_some(p + at, some, 0.0f);
-        FV d = load_some(g + at, some, 0.0f) * gain;
+        const int remaining = n - c;
+        const FV old = load_some(p + at, remaining, 0.0f);
+        FV d = load_some(g + at, remaining, 0.0f) * gain;
         d = decay != 0.0f ? d + old * decay : d;
 #if MOMENTUM
         FV b = d * rest;
         if (skip)
-            b = has_buffer ? load_some(buffer + at, some, 0.0f) : (FV)(0.0f);
+            b = has_buffer ? load_some(buffer + at, remaining, 0.0f) : (FV)(0.0f);
         else if (keep != 0.0f)
-            b += load_some(buffer + at, some, 0.0f) * keep;
-        store_some(b, buffer_new + at, some);
+            b += load_some(buffer + at, remaining, 0.0f) * keep;
+        store_some(b, buffer_new + at, remaining);
         d = nesterov ? d + b * momentum : b;
 #endif
-        store_some(skip ? old : old - d * rate, p_new + at, some);
+        store_some(skip ? old : old - d * rate, p_new + at, remaining);
     }
 }

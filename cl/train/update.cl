@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Clipping by norm and by value, sums and averages in place.  Host side: lib/op/train/clip.c, accumulate.c
 //
-//   Work      squares, accumulate, scale, clamp: a work-group takes `per_group` consecutive elements (of the first two, of a
-//             part), work-item i vectors i, i + LS ... of them; total: one work-group; factor: one work-item
-//   Memory    reads each array once, and all but squares write one
-//   Numerics  sums of squares of x, of x 2^-64 and of x 2^64, in blocks of BLOCK vectors; the norm
-//             takes the first unless that overflowed or is near 0.  A fixed order: the same bits in
-//             every run.  accumulate: two roundings; a sum (keep and gain are 1) has one
+//   Work      squares, accumulate, scale, clamp: a work-group takes `per_group` consecutive elements (squares,
+//             accumulate: of a part), work-item i vectors i, i + LS ...; total: one work-group; factor: one work-item
+//   Memory    reads each array once; all but squares write one
+//   Numerics  sums the squares of x, x 2^-64 and x 2^64, in blocks of BLOCK vectors; the norm takes the first
+//             unless it overflowed or is near 0.  The order is fixed, so every run gives the same bits.
+//             accumulate: two roundings; one if keep and gain are 1
 
 #define ALIGNED_VECTORS
 #include "common/parts.clh"
@@ -17,7 +17,7 @@ enum { BLOCK = 64 };
 
 #define DOWN  5.42101086e-20f // 2^-64
 #define UP    1.84467441e19f  // 2^64
-#define SMALL 1e-18f          // below it the squares may have lost digits to subnormal numbers
+#define SMALL 1e-18f          // below, squares may have lost digits to subnormal numbers
 
 struct squares {
     FV plain, down, up;
@@ -33,7 +33,7 @@ static inline void add_squares(struct squares *s, FV x)
 #define SQUARES_PARAMS(i) , __global const float *x_##i PART_PARAMS(i)
 #define TAKE(i)           IF_IN_PART(i) x = x_##i;
 
-// sums: [3][blocks], those of the parts one after another
+// sums: [3][blocks], the parts' blocks one after another
 KERNEL void update_squares_fwd(__global float *restrict sums PARTS(SQUARES_PARAMS), int blocks)
 {
     GROUP_SPACE(tmp);
@@ -66,7 +66,7 @@ KERNEL void update_squares_fwd(__global float *restrict sums PARTS(SQUARES_PARAM
 #define TOTAL_PARAM(i) , int blocks_##i
 #define BLOCKS(i)      blocks_##i,
 
-// previous: [3], sums of other arrays, where has_previous; result: [3].  A part's may begin at any float
+// previous: [3], sums of other arrays, if has_previous; result: [3].  A part's sums may begin at any float.
 KERNEL void update_total_fwd(__global const float *restrict sums,
                              __global const float *restrict previous,
                              __global float *restrict result, int has_previous PARTS(TOTAL_PARAM))
@@ -90,7 +90,7 @@ KERNEL void update_total_fwd(__global const float *restrict sums,
     }
 }
 
-// sums: [3]; total, factor: scalars; d2l: scale by max_norm / total, where that is less than 1
+// sums: [3]; total, factor: [1]; d2l: the factor is max_norm / total if that is less than 1, without an epsilon
 KERNEL void update_factor_fwd(__global const float *restrict sums, __global float *restrict total,
                               __global float *restrict factor, float max_norm, int d2l)
 {
@@ -107,7 +107,7 @@ KERNEL void update_factor_fwd(__global const float *restrict sums, __global floa
     if (d2l)
         *factor = norm > max_norm ? max_norm / norm : 1.0f;
     else
-        *factor = scale > 1.0f ? 1.0f : scale; // NaN stays
+        *factor = scale > 1.0f ? 1.0f : scale; // keeps NaN
 }
 
 KERNEL void update_scale_fwd(__global const float *restrict x,
@@ -122,7 +122,7 @@ KERNEL void update_scale_fwd(__global const float *restrict x,
         store_some(load_some(x + first + c, n - c, 0.0f) * f, y + first + c, n - c);
 }
 
-// NaN stays.
+// Keeps NaN.
 KERNEL void update_clamp_fwd(__global const float *restrict x, __global float *restrict y,
                              float limit, long count, int per_group)
 {
@@ -140,7 +140,7 @@ KERNEL void update_clamp_fwd(__global const float *restrict x, __global float *r
 #define UPDATE_PARAMS(i) , __global float *into_##i, __global const float *x_##i PART_PARAMS(i)
 #define TAKE_BOTH(i)     IF_IN_PART(i) into = into_##i, x = x_##i;
 
-// keep 0: what `into` held is not read; guard: [1], not a number: `into` stays as it is
+// into = keep into + gain x; keep 0: `into` is not read.  guard: [1]; if NaN, `into` stays unchanged.
 KERNEL void update_accumulate_fwd(__global const float *restrict guard, int has_x, int has_guard,
                                   float keep, float gain PARTS(UPDATE_PARAMS))
 {
@@ -157,12 +157,12 @@ KERNEL void update_accumulate_fwd(__global const float *restrict guard, int has_
 
     for (int c = VW * (int)get_local_id(0); c < n; c += VW * LS) {
         const long at = first + c;
-        const int some = n - c;
+        const int remaining = n - c;
         FV y = (FV)(0.0f);
         if (has_x)
-            y = load_some(x + at, some, 0.0f) * gain;
+            y = load_some(x + at, remaining, 0.0f) * gain;
         if (keep != 0.0f)
-            y += load_some(into + at, some, 0.0f) * keep;
-        store_some(y, into + at, some);
+            y += load_some(into + at, remaining, 0.0f) * keep;
+        store_some(y, into + at, remaining);
     }
 }

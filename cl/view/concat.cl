@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Values one after another along the middle axis.  Host side: lib/op/view/concat.c
 //
-//   Work      a work-group takes `per_group` elements of one value's block of one index of the first
-//             axis, work-item i elements i, i + LS ...; 1-D grid: chunks fastest, then values
+//   Work      a work-group takes `per_group` elements of one value's part of one row of y, work-item i
+//             elements i, i + LS ...; 1-D grid: chunks fastest, then values, then rows
 //   Memory    reads and writes each element once
 //   Numerics  bits are copied, floats or ints alike
 
@@ -15,7 +15,7 @@
         end = end##i;                                                                              \
         break
 
-// y: rows of end7 elements; value i has the elements from end(i - 1) to end(i) of each.
+// y: rows of end7 elements; value i is elements end(i - 1) to end(i) of each.
 KERNEL void
 concat_fwd(__global uint *restrict y, int n_values, long n_chunks, int per_group,
            __global const uint *restrict x0, long end0, __global const uint *restrict x1, long end1,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Copies between a view of any strides and a contiguous array.  Host side: lib/op/view/copy.c
 //
-//   Work      a work-group copies `per_group` rows, work-item i vectors i, i + LS ...; the outer index
-//             of the first row is found by division, the next ones by counting up
-//   Memory    reads and writes each element once, having read y when it adds
-//   Numerics  bits are copied, or converted between float and a type of 16 bits; one rounding when it adds.  A view to
-//             write has each of its elements once, so that no element is written twice
+//   Work      a work-group copies `per_group` rows, work-item i vectors i, i + LS ...; the outer index of the first
+//             row comes from division, the next ones from counting up
+//   Memory    reads and writes each element once; reads y if it adds
+//   Numerics  bits are copied, or converted between float and a 16-bit type; one rounding if it adds.  A view to
+//             write must not have an element twice
 //
-//   Macro    Meaning                                                                   Values
-//   ELEMENT  type of an element                                                        float | uint | uchar
-//   X_TYPE   a type of 16 bits that x has instead, as in stored.clh, or 0; y is float  0 | 1 | 2
-//   Y_TYPE   the same of y; x is float                                                 0 | 1 | 2
-//   SCATTER  y is the view, else x                                                     0 | 1
-//   ADD      add to y, or overwrite it                                                 0 | 1
+//   Macro    Meaning                                                       Values
+//   ELEMENT  type of an element                                            float | uint | uchar
+//   X_TYPE   16-bit type of x as in stored.clh, then y is float; 0: none   0 | 1 | 2
+//   Y_TYPE   16-bit type of y, then x is float; 0: none                    0 | 1 | 2
+//   SCATTER  y is the view, else x                                         0 | 1
+//   ADD      add to y, or overwrite it                                     0 | 1
 
 #include "common/stored.clh"
 
@@ -52,7 +52,8 @@
 
 enum { N_OUTER = 7 };
 
-// start, step, d and s: of the view.  The last row may be cut short: there are `count` elements in all.
+// The view has outer dims d0 .. d6 with strides s0 .. s6; `step` is the stride in a row.  There are `count` elements in
+// all, so the last row may be shorter.
 KERNEL void copy_rows_fwd(__global const FROM *restrict x, __global TO *restrict y, long start,
                           int width, long step, long rows, long count, int per_group, long d0,
                           long s0, long d1, long s1, long d2, long s2, long d3, long s3, long d4,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Zeros.  Rows are scattered to the positions of a view by copy.cl.  Host side:
-// lib/op/view/view_scatter_add.c
+// Fills y with zeros, to which copy.cl adds the rows of a view.  Host side: lib/op/view/view_scatter_add.c
 //
 //   Work      a work-group writes `per_group` consecutive elements
 //   Memory    writes y once

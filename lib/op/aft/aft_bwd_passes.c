@@ -35,7 +35,8 @@ attncl_status attncl__aft_bwd_launch_bias_reversal(struct launcher *l, const str
     const struct tensor_desc *w = &call->sig.in[AFT_IN_BIAS];
 
     if (p->per_head) {
-        const struct elementwise_launch s = choose_item_launch(l, "aft_bwd_flip", p->heads, false);
+        const struct elementwise_launch s =
+            choose_item_launch(l, "aft_bwd_reverse_filter", p->heads, false);
         return attncl__launch(l, &s.spec, s.grid,
                               ARGS(arg_mem(call->in[AFT_IN_BIAS]), arg_mem(call->scratch),
                                    arg_i64(reversed_bias_at), arg_i32(p->heads),
@@ -43,7 +44,8 @@ attncl_status attncl__aft_bwd_launch_bias_reversal(struct launcher *l, const str
     }
     if (p->window == 0)
         return ATTNCL_OK;
-    const struct elementwise_launch s = choose_item_launch(l, "aft_bwd_turn", p->steps, false);
+    const struct elementwise_launch s =
+        choose_item_launch(l, "aft_bwd_reverse_table", p->steps, false);
     return attncl__launch(l, &s.spec, s.grid,
                           ARGS(arg_mem(call->in[AFT_IN_BIAS]), arg_i32(w->dim[1]),
                                arg_mem(call->scratch), arg_i64(reversed_bias_at), arg_i32(p->steps),

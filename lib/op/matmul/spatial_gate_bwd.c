@@ -39,7 +39,7 @@ attncl_status attncl__spatial_gate_launch_mask(struct launcher *l, const struct 
     const struct spatial_gate_fwd_params *params = call->sig.params;
     const struct tensor_desc *d = &call->sig.in[mask];
     const bool has_mask = attncl__desc_present(d);
-    const struct row_launch p = attncl__row_launch(l->caps, file, "spatial_gate_bwd_show", n, n);
+    const struct row_launch p = attncl__row_launch(l->caps, file, "spatial_gate_bwd_mask", n, n);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(from.span), arg_mem(call->in[mask]), arg_mem(to),
