@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl convert: a model file with its matrices in another type.  Needs no device.
+// attncl convert: writes a model file with its matrices in another type.  Needs no device.
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,17 +25,17 @@ static bool take_dtype(const char *text, void *dtype_ret)
     return take_weight_type("--dtype", text, dtype_ret);
 }
 
-// A file's arrays as they are read and as they are written, one after another.
 struct conversion {
     attncl_safetensors *file;
-    attncl_array *from, *to; // of Q8 and Q4 where metadata say so and the type changes
+    attncl_array *from,
+        *to; // [n], as stored and as written; quantised ones that change have their type, Q8 or Q4
     size_t n;
-    const char **metadata;
+    const char **metadata; // key, value ..., NULL
     size_t n_metadata;
-    void *data; // of the array that is written, in steps
+    void *data; // of the array being written
 };
 
-static void conversion_free(struct conversion *c)
+static void free_conversion(struct conversion *c)
 {
     free(c->from);
     free(c->to);
@@ -72,8 +72,8 @@ static bool is_quantised(attncl_dtype dtype)
     return dtype == ATTNCL_Q8 || dtype == ATTNCL_Q4;
 }
 
-// The writer says again what is in 8 and 4 bits.
-static void forget_quantised(struct conversion *c, const char *name)
+// Removes the metadata that says that array `name` is quantised; the writer adds its own.
+static void remove_quantised_metadata(struct conversion *c, const char *name)
 {
     const size_t prefix = sizeof ATTNCL_QUANTISED_KEY - 1;
     size_t n = 0;
@@ -102,7 +102,7 @@ static int plan_parameter(struct conversion *c, const attncl_entry *e, attncl_dt
             return TOOL_OK;
         if (is_quantised(was)) {
             *from = attncl_array_make(from->name, was, 2, dim, NULL);
-            forget_quantised(c, from->name);
+            remove_quantised_metadata(c, from->name);
         }
     }
     c->to[i] = attncl_array_make(from->name,
@@ -111,7 +111,7 @@ static int plan_parameter(struct conversion *c, const attncl_entry *e, attncl_dt
     return TOOL_OK;
 }
 
-// What becomes of the parameters that the description names.
+// Sets the type to write of each parameter that the description names.
 static int plan_parameters(struct conversion *c, const attncl_description *description,
                            attncl_dtype dtype)
 {
@@ -131,7 +131,7 @@ static int plan_parameters(struct conversion *c, const attncl_description *descr
     return status;
 }
 
-// c->data, an array of type `from`, as type `to`; one of the two is F32 where the other is quantised.
+// Converts c->data from type `from` to type `to`; if one is quantised, the other must be F32.
 static attncl_status change_type(struct conversion *c, const attncl_array *array, attncl_dtype from,
                                  attncl_dtype to)
 {
@@ -154,8 +154,8 @@ static attncl_status change_type(struct conversion *c, const attncl_array *array
     return status;
 }
 
-// Gives an array as it is written; by way of F32 where it is or becomes quantised.
-static attncl_status give_array(void *conversion, size_t i, const void **data_ret)
+// The writer's source: reads array i and converts it, through F32 if one of its types is quantised.
+static attncl_status provide_array(void *conversion, size_t i, const void **data_ret)
 {
     struct conversion *c = conversion;
     const attncl_array *from = &c->from[i], *to = &c->to[i];
@@ -195,13 +195,14 @@ static int convert(const char *from, const char *to, attncl_dtype dtype)
         status = plan_parameters(&c, description, dtype);
     output_file_begin();
     const attncl_status written =
-        status == TOOL_OK ? attncl_safetensors_write_from(to, c.to, c.n, c.metadata, give_array, &c)
-                          : ATTNCL_OK;
+        status == TOOL_OK
+            ? attncl_safetensors_write_from(to, c.to, c.n, c.metadata, provide_array, &c)
+            : ATTNCL_OK;
     output_file_end();
     if (written != ATTNCL_OK)
         status = tool_failed();
     attncl_description_destroy(description);
-    conversion_free(&c);
+    free_conversion(&c);
     return status;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What an architecture consists of and what a file lacks, in lines and lists.
+// Descriptions of architectures and model files, as text and as JSON.
 
 #include "describe.h"
 
@@ -41,7 +41,7 @@ void describe_line(const char *word, const char *format, ...)
     free(text);
 }
 
-static void key_line(const attncl_entry *e)
+static void print_key(const attncl_entry *e)
 {
     const char *is = e->standard   ? "default "
                      : e->optional ? "default from other keys"
@@ -54,7 +54,7 @@ static void key_line(const attncl_entry *e)
 }
 
 // "layers.0.weight" as "layers.{i}.weight", "bias_hh_l0" as "bias_hh_l{i}".
-static void name_pattern(const char *name, char *pattern, size_t bytes)
+static void make_pattern(const char *name, char *pattern, size_t bytes)
 {
     size_t used = 0;
 
@@ -73,23 +73,26 @@ static void name_pattern(const char *name, char *pattern, size_t bytes)
     pattern[used] = '\0';
 }
 
-enum { PATTERN_BYTES = 512, MAX_COLLAPSED = 10000 }; // names are compared in pairs
+enum {
+    PATTERN_BYTES = 512,
+    MAX_COLLAPSED = 10000
+}; // limited, since all pairs of names are compared
 
-// The name as it is printed: of parameters of one shape, one for each layer, a pattern once.  Null:
-// it was printed.
-static const char *collapsed_name(const attncl_description *description, size_t index,
-                                  char pattern[PATTERN_BYTES])
+// The name to print for an entry: its own, or for parameters of equal shape in each layer their pattern.  NULL: the
+// pattern was printed before.
+static const char *collapse_name(const attncl_description *description, size_t index,
+                                 char pattern[PATTERN_BYTES])
 {
     const attncl_entry *e = attncl_description_at(description, index), *other;
     char name[PATTERN_BYTES];
     size_t n = 0;
     bool is_first = true;
 
-    name_pattern(e->name, pattern, PATTERN_BYTES);
+    make_pattern(e->name, pattern, PATTERN_BYTES);
     for (size_t i = 0; (other = attncl_description_at(description, i)) != NULL; i++) {
         if (other->kind != e->kind)
             continue;
-        name_pattern(other->name, name, sizeof name);
+        make_pattern(other->name, name, sizeof name);
         if (strcmp(name, pattern) != 0)
             continue;
         if (strcmp(other->shape, e->shape) != 0)
@@ -102,7 +105,7 @@ static const char *collapsed_name(const attncl_description *description, size_t 
     return is_first ? pattern : NULL;
 }
 
-static void entry_line(const attncl_entry *e, const char *name)
+static void print_entry(const attncl_entry *e, const char *name)
 {
     static const char *const words[] = {
         [ATTNCL_ENTRY_PARAMETER] = "parameter", [ATTNCL_ENTRY_BUFFER] = "buffer",
@@ -113,12 +116,12 @@ static void entry_line(const attncl_entry *e, const char *name)
     const char *note = e->kind == ATTNCL_ENTRY_OUTPUT ? ", with the optional inputs" : ", optional";
 
     if (e->kind == ATTNCL_ENTRY_KEY)
-        key_line(e);
+        print_key(e);
     else
         describe_line(words[e->kind], "%s %s %s%s", name, e->type, e->shape, notes ? note : "");
 }
 
-static void problem_line(const attncl_entry *e)
+static void print_problem(const attncl_entry *e)
 {
     const bool is_missing = strcmp(e->problem, "is missing") == 0;
 
@@ -134,21 +137,20 @@ void describe_text(const attncl_description *description, attncl_entry_kind firs
     collapse &= attncl_description_count(description) <= MAX_COLLAPSED;
     for (size_t i = 0; (e = attncl_description_at(description, i)) != NULL; i++) {
         if (e->problem)
-            problem_line(e);
+            print_problem(e);
         if (e->kind < first)
             continue;
         const bool is_tensor = e->kind == ATTNCL_ENTRY_PARAMETER || e->kind == ATTNCL_ENTRY_BUFFER;
-        const char *name =
-            collapse && is_tensor ? collapsed_name(description, i, pattern) : e->name;
+        const char *name = collapse && is_tensor ? collapse_name(description, i, pattern) : e->name;
         if (name)
-            entry_line(e, name);
+            print_entry(e, name);
     }
 }
 
 // -- JSON
 
-// "[T, 64]" as ["T", 64]; what follows " or [" is left out.
-static json_t *shape_json(const char *shape)
+// "[T, 64]" as ["T", 64]; ignores text after the first ']'.
+static json_t *json_dims(const char *shape)
 {
     json_t *list = json_array();
     const char *at = shape + 1;
@@ -165,40 +167,40 @@ static json_t *shape_json(const char *shape)
     return list;
 }
 
-static json_t *key_json(const attncl_entry *e)
+static json_t *json_key(const attncl_entry *e)
 {
     return json_pack("{ss ss sb ss* ss* ss*}", "name", e->name, "type", e->type, "required",
                      !e->optional, "default", e->standard, "choices", e->choices, "condition",
                      e->condition);
 }
 
-static json_t *tensor_json(const attncl_entry *e)
+static json_t *json_tensor(const attncl_entry *e)
 {
     return json_pack("{ss ss so sb sb}", "name", e->name, "dtype", e->type, "shape",
-                     shape_json(e->shape), "optional", e->optional, "trained",
+                     json_dims(e->shape), "optional", e->optional, "trained",
                      e->kind == ATTNCL_ENTRY_PARAMETER);
 }
 
-static json_t *value_json(const attncl_entry *e)
+static json_t *json_value(const attncl_entry *e)
 {
     const char *other = strstr(e->shape, "] or [");
 
     return json_pack("{ss ss so so* sb}", "name", e->name, "dtype", e->type, "shape",
-                     shape_json(e->shape), "or_shape", other ? shape_json(other + 5) : NULL,
+                     json_dims(e->shape), "or_shape", other ? json_dims(other + 5) : NULL,
                      "optional", e->optional);
 }
 
-static json_t *problem_json(const attncl_entry *e)
+static json_t *json_problem(const attncl_entry *e)
 {
     return e->problem ? json_pack("{ss ss}", "name", e->name, "problem", e->problem) : NULL;
 }
 
-static json_t *name_json(const attncl_entry *e)
+static json_t *json_name(const attncl_entry *e)
 {
     return json_string(e->name);
 }
 
-// A list of the entries of kinds [first, last] that `row` makes something of.
+// Adds a list of row(entry), if not NULL, for all entries of kinds `first` to `last`.
 static bool add_list(const attncl_description *description, attncl_entry_kind first,
                      attncl_entry_kind last, json_t *(*row)(const attncl_entry *), const char *name,
                      json_t *object)
@@ -216,27 +218,27 @@ static bool add_list(const attncl_description *description, attncl_entry_kind fi
 
 bool describe_keys_json(const attncl_description *description, json_t *object)
 {
-    return add_list(description, ATTNCL_ENTRY_KEY, ATTNCL_ENTRY_KEY, key_json, "keys", object);
+    return add_list(description, ATTNCL_ENTRY_KEY, ATTNCL_ENTRY_KEY, json_key, "keys", object);
 }
 
 bool describe_tensors_json(const attncl_description *description, json_t *object)
 {
-    return add_list(description, ATTNCL_ENTRY_PARAMETER, ATTNCL_ENTRY_BUFFER, tensor_json,
+    return add_list(description, ATTNCL_ENTRY_PARAMETER, ATTNCL_ENTRY_BUFFER, json_tensor,
                     "tensors", object);
 }
 
 bool describe_values_json(const attncl_description *description, json_t *object)
 {
-    return add_list(description, ATTNCL_ENTRY_INPUT, ATTNCL_ENTRY_INPUT, value_json, "inputs",
+    return add_list(description, ATTNCL_ENTRY_INPUT, ATTNCL_ENTRY_INPUT, json_value, "inputs",
                     object) &&
-           add_list(description, ATTNCL_ENTRY_OUTPUT, ATTNCL_ENTRY_OUTPUT, value_json, "outputs",
+           add_list(description, ATTNCL_ENTRY_OUTPUT, ATTNCL_ENTRY_OUTPUT, json_value, "outputs",
                     object);
 }
 
 bool describe_problems_json(const attncl_description *description, json_t *object)
 {
-    return add_list(description, ATTNCL_ENTRY_PARAMETER, ATTNCL_ENTRY_BUFFER, problem_json,
+    return add_list(description, ATTNCL_ENTRY_PARAMETER, ATTNCL_ENTRY_BUFFER, json_problem,
                     "problems", object) &&
-           add_list(description, ATTNCL_ENTRY_EXTRA, ATTNCL_ENTRY_EXTRA, name_json, "ignored",
+           add_list(description, ATTNCL_ENTRY_EXTRA, ATTNCL_ENTRY_EXTRA, json_name, "ignored",
                     object);
 }

@@ -9,17 +9,17 @@
 
 #include <attncl/attncl.h>
 
-// One line each: a word for the kind and the entry, for the kinds from `first` on.  `collapse`:
-// parameters that each layer has, once, as layers.{i}.weight.
+// Prints one line per entry of the kinds from `first` on.  `collapse`: prints parameters that every layer has once, as
+// layers.{i}.weight.
 void describe_text(const attncl_description *description, attncl_entry_kind first, bool collapse);
 
-// Adds a list for each kind to the object.  False without memory.
+// Add a list for each kind to the object.  False without memory.
 bool describe_keys_json(const attncl_description *description, json_t *object);
 bool describe_tensors_json(const attncl_description *description, json_t *object);
 bool describe_values_json(const attncl_description *description, json_t *object);
 bool describe_problems_json(const attncl_description *description, json_t *object);
 
-// A word and a text, which is wrapped at 100 columns.
+// Prints a word and a text, wrapped at 100 columns.
 void describe_line(const char *word, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl devices: every OpenCL device of every platform.
+// attncl devices: lists every OpenCL device of every platform.
 
 #define _POSIX_C_SOURCE 200809L // strtok_r
 #include <stdlib.h>
@@ -30,12 +30,12 @@ static const char *type_name(attncl_device_type type)
     }
 }
 
-static double gib(uint64_t bytes)
+static double to_gib(uint64_t bytes)
 {
     return (double)bytes / (1u << 30);
 }
 
-// Each line after five columns.
+// Prints lines indented by five columns.
 static void print_lines(const char *text)
 {
     for (size_t n; *text; text += n + (text[n] != '\0')) {
@@ -53,7 +53,7 @@ static void print_device(const attncl_device_info *d, const char *findings)
     if (d->clock_mhz > 0)
         printf(" at %u MHz", d->clock_mhz);
     printf(", %.1f GiB memory (%.1f GiB in one buffer), %llu KiB local memory\n",
-           gib(d->global_memory_bytes), gib(d->max_buffer_bytes),
+           to_gib(d->global_memory_bytes), to_gib(d->max_buffer_bytes),
            (unsigned long long)d->local_memory_bytes / 1024);
     print_lines(findings);
 }
@@ -64,17 +64,15 @@ static json_t *json_lines(const char *text)
     json_t *lines = json_array();
 
     for (size_t n; lines && *text; text += n + (text[n] != '\0')) {
-        char line[1024];
         n = strcspn(text, "\n");
-        snprintf(line, sizeof line, "%.*s", (int)n, text);
-        json_array_append_new(lines, json_text(line));
+        json_array_append_new(lines, json_stringn(text, n));
     }
     return lines;
 }
 
-// -- what only --json tells, of the driver's own answers
+// -- the driver's own answers, printed by --json only
 
-// Limits by the names of OpenCL; vendors' own numbers: their extensions.
+// Limits by their OpenCL names; numeric ones belong to vendor extensions.
 #define LIMIT(name)                                                                                \
     {                                                                                              \
 #name, CL_DEVICE_##name                                                                    \
@@ -109,7 +107,7 @@ static const struct {
 
 enum { MAX_LISTED = 64, MAX_NUMBERS = 16 };
 
-// Numbers as attncl_device_info has them; NULL: the driver's list has changed.
+// Finds the device by its numbers; NULL if the driver's list has changed.
 static cl_device_id find_device(const attncl_device_info *d)
 {
     cl_platform_id platforms[MAX_LISTED];
@@ -126,8 +124,8 @@ static cl_device_id find_device(const attncl_device_info *d)
                                                                              : NULL;
 }
 
-// A number, an array of several; null where the driver does not tell.
-static json_t *limit_json(cl_device_id device, cl_device_info what)
+// A number, or an array of several; null if the driver does not answer.
+static json_t *json_limit(cl_device_id device, cl_device_info what)
 {
     uint64_t wide[MAX_NUMBERS] = {0};
     uint32_t narrow;
@@ -144,7 +142,7 @@ static json_t *limit_json(cl_device_id device, cl_device_info what)
     return numbers;
 }
 
-// Adds "extensions" and "limits".
+// Adds "extensions" and "limits" to a device's JSON.
 static void add_driver_answers(json_t *json, const attncl_device_info *d)
 {
     const cl_device_id device = find_device(d);
@@ -160,7 +158,7 @@ static void add_driver_answers(json_t *json, const attncl_device_info *d)
         free(text);
     }
     for (size_t i = 0; device && i < sizeof limits / sizeof limits[0]; i++)
-        json_object_set_new(numbers, limits[i].name, limit_json(device, limits[i].what));
+        json_object_set_new(numbers, limits[i].name, json_limit(device, limits[i].what));
     json_object_set_new(json, "extensions", extensions);
     json_object_set_new(json, "limits", numbers);
 }

@@ -2,18 +2,17 @@
 //
 // attncl eval: how well a language model predicts a text.
 //
-//   nll = mean over characters 1 .. n-1 of -log p(character i | the characters of its window before
-//   it)
+//   nll = mean over tokens 1 .. n-1 of -log p(token i | the tokens before it in its window)
 //
-// The text is cut into windows of T characters side by side: window i reads characters iT .. iT+T-1
-// and predicts iT+1 .. iT+T, the last one less, so that every character but the first is predicted
-// once.  B windows run at once.
+// The text is cut into adjacent windows of T tokens: window i reads tokens iT .. iT+T-1 and predicts
+// iT+1 .. iT+T, the last window fewer, so that every token but the first is predicted once.  B windows run
+// at once, as a batch.
 //
-// Under mpirun the ranks take these batches in turn.  Their losses are added in the order of the text,
-// so that any number of ranks prints the same figure.
+// Under mpirun the ranks take batches in turn.  Losses are added in the order of the text, so that any number of
+// ranks prints the same result.
 //
-// Compiling is no part of the speed: a batch that is the first of its graph is not timed, but for the first
-// of all, which is run once in advance.
+// Speeds exclude compiling: the first batch of a new graph is not timed, except the very first batch, which runs
+// once untimed before.
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,13 +34,13 @@ static const char usage[] =
 struct request {
     struct session_options session;
     const char *text;
-    int64_t bytes[2]; // begin and end in the file; end -1: the file's
+    int64_t bytes[2]; // begin and end in the file; end -1: the file's end
     int64_t batch;
     attncl_ranks *ranks;
     bool json;
 };
 
-// Windows of one length run as one graph.
+// Windows of one length, which run as one graph.
 struct batch {
     attncl_graph *graph;
     int64_t length, n_windows; // T, B
@@ -78,8 +77,7 @@ static int open_batch(attncl_model *model, int64_t length, int64_t n_windows, st
     return TOOL_OK;
 }
 
-// Windows side by side: column w of the batch is the text from w * length on.  *loss_ret: the sum of
-// all its predictions.
+// Runs adjacent windows of `text`: column w is the text from w * length on.  *loss_ret: the sum of all losses.
 static int run_batch(struct batch *b, const int32_t *text, double *loss_ret)
 {
     const int64_t T = b->length, B = b->n_windows;
@@ -101,45 +99,44 @@ static int run_batch(struct batch *b, const int32_t *text, double *loss_ret)
     return TOOL_OK;
 }
 
-// The text's n - 1 predictions in batches: whole windows, what is left of them in a smaller batch, the
-// short window alone.
+// How the predictions are cut into batches: batches of whole windows, then a smaller one, then the last, shorter
+// window alone.
 struct cut {
-    int64_t total, window, batch;
+    int64_t total, window, batch; // predictions, predictions of a window, windows of a batch
 };
 
-static int64_t length_at(const struct cut *c, int64_t done)
+static int64_t window_length_at(const struct cut *c, int64_t done)
 {
     return c->total - done < c->window ? c->total - done : c->window;
 }
 
-static int64_t windows_at(const struct cut *c, int64_t done)
+static int64_t n_windows_at(const struct cut *c, int64_t done)
 {
-    const int64_t left = (c->total - done) / length_at(c, done);
+    const int64_t left = (c->total - done) / window_length_at(c, done);
 
     return left < c->batch ? left : c->batch;
 }
 
-static int64_t n_batches(const struct cut *c)
+static int64_t count_batches(const struct cut *c)
 {
     const int64_t n_windows = c->total / c->window;
     return n_windows / c->batch + (n_windows % c->batch > 0) + (c->total % c->window > 0);
 }
 
-// Of each batch, [n_batches()].
 struct results {
-    double *loss;    // the sum of its predictions
-    double *seconds; // 0: not timed
+    double *loss;    // [count_batches()], sums of losses
+    double *seconds; // [count_batches()]; 0: not timed
 };
 
-// Runs this rank's batches.  *start_ret: when the first one began that is timed.
+// Runs this rank's batches.  *start_ret: when the first timed batch began.
 static int run_batches(attncl_model *model, const struct cut *c, attncl_ranks *ranks,
-                       const int32_t *text, const struct results *of, double *start_ret)
+                       const int32_t *text, const struct results *results, double *start_ret)
 {
     struct batch b = {0};
     int status = TOOL_OK;
 
     for (int64_t done = 0, i = 0; done < c->total && status == TOOL_OK; i++) {
-        const int64_t length = length_at(c, done), n_windows = windows_at(c, done);
+        const int64_t length = window_length_at(c, done), n_windows = n_windows_at(c, done);
         const bool is_first = !b.graph, is_new = length != b.length || n_windows != b.n_windows;
         if (attncl_ranks_rank(ranks) == 0)
             progress_bar("eval", "tokens", done, c->total);
@@ -147,13 +144,13 @@ static int run_batches(attncl_model *model, const struct cut *c, attncl_ranks *r
             if (is_new)
                 status = open_batch(model, length, n_windows, &b);
             if (status == TOOL_OK && is_first)
-                status = run_batch(&b, text + done, &of->loss[i]);
+                status = run_batch(&b, text + done, &results->loss[i]);
             const double begin = seconds_now();
             *start_ret = is_first ? begin : *start_ret;
             if (status == TOOL_OK)
-                status = run_batch(&b, text + done, &of->loss[i]);
+                status = run_batch(&b, text + done, &results->loss[i]);
             if (is_first || !is_new)
-                of->seconds[i] = seconds_now() - begin;
+                results->seconds[i] = seconds_now() - begin;
         }
         done += length * n_windows;
     }
@@ -162,23 +159,25 @@ static int run_batches(attncl_model *model, const struct cut *c, attncl_ranks *r
     return status;
 }
 
-// The speed is that of all ranks, each in its own time; step_s is the longest of these.
 struct outcome {
-    double loss, start, tokens_per_s, step_s;
-    int64_t step_tokens;
+    double loss, start;
+    double tokens_per_s; // the sum of all ranks' speeds
+    double step_s;       // the longest time of a rank
+    int64_t step_tokens; // timed tokens of all ranks
 };
 
-static void sum_up(const struct cut *c, int n_ranks, const struct results *of, struct outcome *ret)
+static void add_results(const struct cut *c, int n_ranks, const struct results *results,
+                        struct outcome *ret)
 {
-    const int64_t n = n_batches(c);
+    const int64_t n = count_batches(c);
 
     for (int rank = 0; rank < n_ranks; rank++) {
         double seconds = 0;
         int64_t tokens = 0;
         for (int64_t done = 0, i = 0; i < n; i++) {
-            const int64_t count = length_at(c, done) * windows_at(c, done);
-            if (i % n_ranks == rank && of->seconds[i] > 0) {
-                seconds += of->seconds[i];
+            const int64_t count = window_length_at(c, done) * n_windows_at(c, done);
+            if (i % n_ranks == rank && results->seconds[i] > 0) {
+                seconds += results->seconds[i];
                 tokens += count;
             }
             done += count;
@@ -188,23 +187,23 @@ static void sum_up(const struct cut *c, int n_ranks, const struct results *of, s
         ret->step_tokens += tokens;
     }
     for (int64_t i = 0; i < n; i++)
-        ret->loss += of->loss[i];
+        ret->loss += results->loss[i];
 }
 
 static int evaluate(attncl_model *model, const struct cut *c, attncl_ranks *ranks,
                     const int32_t *text, struct outcome *ret)
 {
-    const size_t n = (size_t)n_batches(c);
+    const size_t n = (size_t)count_batches(c);
     double *all = calloc(2 * n, sizeof *all);
-    const struct results of = {all, all ? all + n : NULL};
+    const struct results results = {all, all ? all + n : NULL};
 
     if (!all)
         return tool_error("out of memory");
-    int status = run_batches(model, c, ranks, text, &of, &ret->start);
+    int status = run_batches(model, c, ranks, text, &results, &ret->start);
     if (status == TOOL_OK && attncl_ranks_sum_double(ranks, all, 2 * n) != ATTNCL_OK)
         status = tool_failed();
     if (status == TOOL_OK)
-        sum_up(c, attncl_ranks_size(ranks), &of, ret);
+        add_results(c, attncl_ranks_size(ranks), &results, ret);
     free(all);
     return status;
 }
@@ -232,26 +231,26 @@ static int report(const struct request *r, const struct session *session,
     return TOOL_OK;
 }
 
-// A bound below 1 is none.
-static int64_t at_most(int64_t window, int64_t bound)
+// The smaller of window and bound; a bound below 1 means none.
+static int64_t apply_limit(int64_t window, int64_t bound)
 {
     return bound >= 1 && bound < window ? bound : window;
 }
 
-static int64_t window_of(const attncl_model *model)
+static int64_t choose_window(const attncl_model *model)
 {
     const int64_t given = attncl_model_config_int(model, "seq_len", DEFAULT_WINDOW);
-    int64_t window = given >= 1 ? given : DEFAULT_WINDOW; // a layer without one ignores it
-    window = at_most(window, attncl_model_config_int(model, "max_len", window));
-    // a token and the P memories of a feedback transformer
-    return at_most(window - 1, attncl_model_config_int(model, "P", window)) + 1;
+    int64_t window = given >= 1 ? given : DEFAULT_WINDOW; // layers without seq_len take any
+    window = apply_limit(window, attncl_model_config_int(model, "max_len", window));
+    // A feedback transformer reads a token and at most P memories.
+    return apply_limit(window - 1, attncl_model_config_int(model, "P", window)) + 1;
 }
 
 static int run(struct session *session, const void *request)
 {
     const struct request *r = request;
     const struct cut cut = {.total = (int64_t)session->n_tokens - 1,
-                            .window = window_of(session->model),
+                            .window = choose_window(session->model),
                             .batch = r->batch};
     struct outcome found = {0};
     int status;
@@ -284,7 +283,7 @@ int command_eval(int argc, char **argv)
         {.name = NULL},
     };
     int status = tool_options("eval", usage, rows, argc, argv);
-    enum { HEADER = 8 }; // bytes before that of a safetensors file
+    enum { HEADER = 8 }; // offset of the JSON header in a safetensors file
     char *text;
 
     if (status != OPTIONS_OK)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Prints the coefficients of math.clh and the error each form has in exact arithmetic.
+"""Prints the coefficients of math.clh and the error of each function in exact arithmetic.
 
-Each is the polynomial or rational function nearest to its target in the relative sense: iteratively reweighted least
-squares (Lawson), linearised for the rational one.  Needs numpy and scipy.
+Finds the polynomial or rational function with the smallest relative error by iteratively reweighted least squares
+(Lawson), linearised for rational functions.  Needs numpy and scipy.
 """
 import numpy as np
 from scipy import special

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Heat maps of what a model attends to: the attention weights among its outputs and the position
-// biases among its parameters, a panel per batch entry (down) and head (across).
+// Heat maps of the attention weights among a model's outputs and the position biases among its parameters, with a
+// panel per batch entry (down) and head (across).
 
 #include <errno.h>
 #include <math.h>
@@ -12,8 +12,7 @@
 
 #include "picture.h"
 
-// Panels of one picture.
-enum { MAX_ROWS = 8, MAX_COLUMNS = 8 };
+enum { MAX_ROWS = 8, MAX_COLUMNS = 8 }; // panels of one picture
 
 // Matrices of queries times keys, one for each batch entry and head.
 struct matrix_stack {
@@ -21,10 +20,10 @@ struct matrix_stack {
     const float *data;
     int64_t n_batch, n_heads, n_queries, n_keys;
     int64_t batch_step, head_step, query_step, key_step;
-    double low, high; // where the colours begin and end
+    double low, high; // range of the colours
 };
 
-static struct matrix_view panel(const struct matrix_stack *s, int64_t batch, int64_t head)
+static struct matrix_view get_panel(const struct matrix_stack *s, int64_t batch, int64_t head)
 {
     return (struct matrix_view){s->data + batch * s->batch_step + head * s->head_step, s->n_queries,
                                 s->n_keys, s->query_step, s->key_step};
@@ -36,13 +35,13 @@ static double stack_max_abs(const struct matrix_stack *s)
 
     for (int64_t b = 0; b < s->n_batch; b++)
         for (int64_t h = 0; h < s->n_heads; h++) {
-            const struct matrix_view m = panel(s, b, h);
+            const struct matrix_view m = get_panel(s, b, h);
             max = fmax(max, matrix_max_abs(&m));
         }
     return max;
 }
 
-// A file name of an array's: letters, digits, dots, dashes.
+// Makes a file name of an array's name: replaces all but letters, digits, dots and dashes.
 static void clean_name(const char *name, char *clean, size_t capacity)
 {
     size_t n = 0;
@@ -57,7 +56,7 @@ static void clean_name(const char *name, char *clean, size_t capacity)
     clean[n] = '\0';
 }
 
-// The panels from batch entry b0 and head h0 on.
+// Draws the panels from batch entry b0 and head h0 on.
 static int draw_page(const struct matrix_stack *s, const char *path, int64_t b0, int64_t h0)
 {
     const int64_t rows = s->n_batch - b0 < MAX_ROWS ? s->n_batch - b0 : MAX_ROWS;
@@ -69,7 +68,7 @@ static int draw_page(const struct matrix_stack *s, const char *path, int64_t b0,
         return TOOL_FAILED;
     for (int64_t b = b0; b < b0 + rows; b++)
         for (int64_t h = h0; h < h0 + columns; h++) {
-            const struct matrix_view m = panel(s, b, h);
+            const struct matrix_view m = get_panel(s, b, h);
             int used = snprintf(title, sizeof title, "%.100s", s->name);
             if (s->n_batch > 1)
                 used += snprintf(title + used, sizeof title - (size_t)used, ", batch %lld",
@@ -81,8 +80,8 @@ static int draw_page(const struct matrix_stack *s, const char *path, int64_t b0,
     return picture_close(&picture, TOOL_OK);
 }
 
-// Draws them into DIRECTORY/NAME.png, or into several files where they are many.
-static int stack_draw(const struct matrix_stack *s, const char *directory)
+// Draws the matrices into DIRECTORY/NAME.png, or into several files if there are too many for one.
+static int draw_stack(const struct matrix_stack *s, const char *directory)
 {
     const bool one = s->n_batch <= MAX_ROWS && s->n_heads <= MAX_COLUMNS;
     char clean[160], path[4096];
@@ -104,11 +103,11 @@ static int stack_draw(const struct matrix_stack *s, const char *directory)
     return TOOL_OK;
 }
 
-// What an output's axes are: b batch, h head, m batch times heads, q query, k key.  A missing b, h
-// or q counts 1.
 struct weights_output {
-    const char *arch, *array, *axes;
-    const char *heads; // the configuration's name for the heads in m
+    const char *arch, *array;
+    const char
+        *axes; // b batch, h head, m batch times heads, q query, k key; missing axes have length 1
+    const char *heads; // the configuration's key of the heads in m
 };
 static const struct weights_output outputs[] = {
     {"basic_self_attention", "attention_weights", "bqk", NULL},
@@ -124,7 +123,7 @@ static const struct weights_output outputs[] = {
     {"feedback_attention", "attn", "kbh", NULL},
     {"attention_pooling", "attention_w", "kq", NULL},
 };
-static const struct weights_output of_a_layer = {NULL, NULL, "qkbh", NULL};
+static const struct weights_output layer_output = {NULL, NULL, "qkbh", NULL};
 enum { N_OUTPUTS = sizeof outputs / sizeof outputs[0] };
 
 float *array_floats(const attncl_array *array)
@@ -138,7 +137,7 @@ float *array_floats(const attncl_array *array)
     attncl_status status = ATTNCL_ERR_NO_MEMORY;
     if (values)
         status = attncl_elements_convert(array->dtype, array->data, ATTNCL_F32, values, count);
-    if (status == ATTNCL_ERR_DTYPE) { // of integers
+    if (status == ATTNCL_ERR_DTYPE) { // an array of integers
         integers = calloc(count + 1, sizeof *integers);
         status = integers ? attncl_elements_convert(array->dtype, array->data, ATTNCL_I64, integers,
                                                     count)
@@ -177,7 +176,7 @@ static void set_axis(struct matrix_stack *s, char axis, int64_t extent, int64_t 
     }
 }
 
-// False when the array has more axes than names; leading names without an axis are left out.
+// Sets the stack's extents and strides.  The array may lack leading axes; false if it has more axes than names.
 static bool read_axes(struct matrix_stack *s, const attncl_array *array, const char *axes,
                       int64_t heads)
 {
@@ -199,11 +198,11 @@ bool is_shown_attention(const attncl_array *array)
     return strchr(array->name, '.') && name_ends_with(array->name, "attn");
 }
 
-// What an output's axes are, NULL for one that has no weights.
+// Finds the axes of an output; NULL if it holds no attention weights.
 static const struct weights_output *find_output(const char *arch, const attncl_array *array)
 {
     if (is_shown_attention(array))
-        return &of_a_layer;
+        return &layer_output;
     for (int o = 0; o < N_OUTPUTS; o++)
         if (strcmp(outputs[o].arch, arch) == 0 && strcmp(outputs[o].array, array->name) == 0)
             return &outputs[o];
@@ -215,11 +214,11 @@ static int draw_values(struct matrix_stack *s, float *values, const char *direct
 {
     s->data = values;
     s->high = stack_max_abs(s);
-    if (s->low < 0) { // biases: as far below 0 as above
+    if (s->low < 0) { // biases: a range symmetric about 0
         s->high = s->high > 0 ? s->high : 1;
         s->low = -s->high;
     }
-    const int status = stack_draw(s, directory);
+    const int status = draw_stack(s, directory);
     free(values);
     ++*n_drawn;
     return status;
@@ -246,8 +245,8 @@ static int draw_weights(const struct session *session, const attncl_results *res
     return status;
 }
 
-// AFT-conv's w [heads, s] as each head's matrix of biases; free() it.
-static float *spread(const float *w, int64_t heads, int64_t size, int64_t n)
+// AFT-conv's w, [heads, s], as a matrix of biases for each head; the caller frees it.
+static float *expand_conv_biases(const float *w, int64_t heads, int64_t size, int64_t n)
 {
     float *bias = calloc((size_t)(heads * n * n) + 1, sizeof *bias);
     for (int64_t h = 0; bias && h < heads; h++)
@@ -260,13 +259,14 @@ static float *spread(const float *w, int64_t heads, int64_t size, int64_t n)
     return bias;
 }
 
-// One parameter that holds biases; another is left alone.
+// Draws a parameter if it holds position biases.
 static int draw_bias(const struct session *session, const attncl_array *array,
                      const char *directory, int *n_drawn)
 {
     const bool table = name_ends_with(array->name, "pos_bias") && array->rank == 2;
     const bool conv = name_ends_with(array->name, "w") && array->rank == 2;
-    const int64_t n_max = 256; // of AFT-conv, whose biases repeat along the diagonal
+    const int64_t n_max =
+        256; // positions drawn for AFT-conv, whose biases repeat along the diagonal
     struct matrix_stack s = {.name = array->name, .n_batch = 1, .n_heads = 1};
 
     if (!table && !conv)
@@ -280,13 +280,13 @@ static int draw_bias(const struct session *session, const attncl_array *array,
         const int64_t heads = array->dim[0], size = array->dim[1];
         int64_t n = attncl_model_config_int(session->model, "seq_len", 2 * size);
         n = n < n_max ? n : n_max;
-        float *matrices = spread(values, heads, size, n);
+        float *matrices = expand_conv_biases(values, heads, size, n);
         free(values);
         values = matrices;
         s.n_heads = heads, s.head_step = n * n;
         s.n_queries = s.n_keys = n;
     } else {
-        // Outside its window AFT-local has no bias, whatever the table holds there.
+        // AFT-local ignores the table outside its window.
         const int64_t window =
             attncl_model_config_int(session->model, "local_window_size", INT32_MAX);
         for (int64_t i = 0; i < s.n_queries; i++)
@@ -305,7 +305,7 @@ static int draw_bias(const struct session *session, const attncl_array *array,
     return TOOL_OK;
 }
 
-// An AFT layer somewhere in the model: else a parameter called w is something else.
+// Whether the model has an AFT layer; in other models a parameter called w is something else.
 static bool has_biases(const attncl_model *model)
 {
     const char *config = attncl_model_metadata(model, "attncl.config");

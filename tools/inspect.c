@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl inspect: what is in a safetensors file, whether it can run, and what an architecture asks
-// for.  Needs no device.
+// attncl inspect: describes a safetensors file, tells whether it can run, or describes an architecture.  Needs no
+// device.
 
 #include <string.h>
 
@@ -32,11 +32,10 @@ static int64_t count_elements(const attncl_array *array)
     return n;
 }
 
-// A model file with what is known of it.
 struct inspected {
     const attncl_safetensors *file;
-    attncl_description *description; // null: no model file, or one that cannot be described
-    char problem[1200];              // why the file cannot run; "": it can, or is no model file
+    attncl_description *description; // null: not a model file, or one that cannot be described
+    char problem[1200]; // why the model cannot run; "": it can, or the file is no model
 };
 
 static bool is_model(const attncl_safetensors *file)
@@ -57,7 +56,7 @@ static void describe_file(struct inspected *x)
         snprintf(x->problem, sizeof x->problem, "%s", attncl_last_error());
 }
 
-// The trained ones that the file has.
+// Elements of the trained parameters in the file.
 static int64_t count_parameters(const struct inspected *x)
 {
     const attncl_entry *e;
@@ -71,23 +70,14 @@ static int64_t count_parameters(const struct inspected *x)
     return n;
 }
 
-// "[2, 3]"
-static void print_shape(const attncl_array *array)
-{
-    printf("[");
-    for (int i = 0; i < array->rank; i++)
-        printf("%s%lld", i ? ", " : "", (long long)array->dim[i]);
-    printf("]");
-}
-
-// A value on one line: control characters as JSON writes them.  Of a long one, a tokenizer, the beginning.
+// Prints a value on one line, with control characters as in JSON.  Cuts a long one, such as a tokenizer.
 static void print_value(const char *text)
 {
     enum { LONG = 4000, SHOWN = 100 };
     const size_t bytes = strlen(text);
     const char *end = text + (bytes > LONG ? SHOWN : bytes);
 
-    while ((*end & 0xc0) == 0x80) // not within a character
+    while ((*end & 0xc0) == 0x80) // do not split a UTF-8 character
         end--;
     for (; text < end; text++) {
         if (*text == '\n')
@@ -130,25 +120,10 @@ static void print_text(const struct inspected *x)
     describe_text(x->description, ATTNCL_ENTRY_INPUT, false);
 }
 
-static json_t *tensor_json(const attncl_array *array)
+static json_t *json_tensor(const attncl_array *array)
 {
-    json_t *shape = json_array();
-
-    for (int i = 0; i < array->rank; i++)
-        json_array_append_new(shape, json_integer(array->dim[i]));
     return json_pack("{ss ss so sI}", "name", array->name, "dtype", attncl_dtype_name(array->dtype),
-                     "shape", shape, "bytes", (json_int_t)array->bytes);
-}
-
-// Takes the object; null: there was no memory.
-static int write_json(json_t *root)
-{
-    if (!root)
-        return tool_error("out of memory");
-    json_dumpf(root, stdout, 0);
-    putchar('\n');
-    json_decref(root);
-    return TOOL_OK;
+                     "shape", json_shape(array), "bytes", (json_int_t)array->bytes);
 }
 
 static int print_json(const struct inspected *x)
@@ -159,7 +134,7 @@ static int print_json(const struct inspected *x)
     for (size_t i = 0; (key = attncl_safetensors_metadata_at(x->file, i, &value)) != NULL; i++)
         json_object_set_new(metadata, key, json_string(value));
     for (size_t i = 0; i < attncl_safetensors_count(x->file); i++)
-        json_array_append_new(tensors, tensor_json(attncl_safetensors_at(x->file, i)));
+        json_array_append_new(tensors, json_tensor(attncl_safetensors_at(x->file, i)));
     json_t *root = json_pack("{ss? so so}", "architecture",
                              attncl_safetensors_metadata(x->file, "attncl.arch"), "metadata",
                              metadata, "tensors", tensors);
@@ -175,7 +150,7 @@ static int print_json(const struct inspected *x)
         json_decref(root);
         root = NULL;
     }
-    return write_json(root);
+    return json_print(root);
 }
 
 static int inspect_file(const char *path, bool json)
@@ -204,7 +179,7 @@ static int inspect_file(const char *path, bool json)
 // -- an architecture
 
 struct arch_request {
-    const char *arch, *config; // config null: an example, its integers by name
+    const char *arch, *config; // config null: a small example
     bool symbols, json;
 };
 
@@ -219,7 +194,7 @@ static int print_arch_json(const attncl_description *description)
         json_decref(root);
         root = NULL;
     }
-    return write_json(root);
+    return json_print(root);
 }
 
 static int inspect_arch(const struct arch_request *request)

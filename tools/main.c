@@ -41,7 +41,7 @@ int tool_error(const char *format, ...)
     va_list args;
 
     progress_clear();
-    if (output_interrupted()) // a failure that follows from it
+    if (output_interrupted()) // the failure follows from the signal
         return TOOL_FAILED;
     va_start(args, format);
     print_error(ranks_speaker(), format, args);
@@ -64,7 +64,7 @@ int tool_no_device(void)
     return tool_error("a device has come up only now; try again");
 }
 
-// What the library gives up is a warning: the command goes on, or says itself what is wrong.
+// The library's errors are printed as warnings: the command goes on, or reports the failure itself.
 static void log_line(attncl_log_level level, const char *text, void *user)
 {
     static const char *const names[] = {"", "warning", "warning", "info", "debug"};
@@ -124,8 +124,8 @@ static void print_usage(void)
     fputs(usage_notes, stdout);
 }
 
-// What man pages and completions are made of: a line for each command, then one for each of its options and
-// operands; command, option, argument and help with tabs between them.
+// Prints the input of man pages and completions: a line for each command, then one for each of its options and
+// operands: command, option, argument and help, tab-separated.
 static int list_options(void)
 {
     listing = true;
@@ -183,7 +183,7 @@ static int run_command(int argc, char **argv)
     return command ? command->run(argc - 1, argv + 1) : TOOL_USAGE;
 }
 
-// A command that opens a device has refused a wrong variable.
+// For commands that open no device; the others fail on a wrong variable.
 static int warn_of_environment(int status)
 {
     if (status == TOOL_OK && attncl_environment_check() != ATTNCL_OK)

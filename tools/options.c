@@ -23,7 +23,7 @@ void print_error(const char *program, const char *format, va_list args)
     char text[2048];
 
     vsnprintf(text, sizeof text, format, args);
-    // One line, whatever a file's name or a device's answer contains.
+    // One line, even if a file name or a device's answer has control characters.
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
@@ -42,7 +42,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse(const struct command_li
     return false;
 }
 
-static int mistake(const struct command_line *line, const char *what, const char *which)
+static int report_mistake(const struct command_line *line, const char *what, const char *which)
 {
     const char *command = line->command ? line->command : "";
 
@@ -97,7 +97,8 @@ static bool read_range(const struct command_line *line, const struct option_row 
     return !colon[1] || read_integer(line, &rest, colon + 1, &ends[1]);
 }
 
-static bool take(const struct command_line *line, const struct option_row *row, const char *text)
+static bool take_value(const struct command_line *line, const struct option_row *row,
+                       const char *text)
 {
     switch (row->kind) {
     case OPTION_SWITCH:
@@ -117,8 +118,8 @@ static bool take(const struct command_line *line, const struct option_row *row, 
     }
 }
 
-// "-d, --device D", or what it would take.
-static int option_name(const struct option_row *row, char *text, size_t capacity)
+// Formats "-d, --device D"; returns the length of the whole text.
+static int format_option(const struct option_row *row, char *text, size_t capacity)
 {
     return snprintf(text, capacity, "%c%c%c --%s%s%s", row->letter ? '-' : ' ',
                     row->letter ? row->letter : ' ', row->letter ? ',' : ' ', row->name,
@@ -162,13 +163,13 @@ static void print_help(const struct command_line *line, const struct option_row 
     fputs(line->usage, stdout);
     putchar('\n');
     for (int i = 0; i < n; i++) {
-        const int length = option_name(rows[i], name, sizeof name);
+        const int length = format_option(rows[i], name, sizeof name);
         width = rows[i]->help && length > width ? length : width;
     }
     for (int i = 0; i < n; i++) {
         if (!rows[i]->help)
             continue;
-        option_name(rows[i], name, sizeof name);
+        format_option(rows[i], name, sizeof name);
         printf("  %-*s  ", width, name);
         for (const char *c = rows[i]->help; *c; c++) {
             putchar(*c);
@@ -180,8 +181,8 @@ static void print_help(const struct command_line *line, const struct option_row 
     fputs(line->notes ? line->notes : "", stdout);
 }
 
-// getopt_long's table of the rows, and its letters.  The leading ':' keeps getopt silent and tells
-// a missing argument from an unknown option.
+// Fills getopt_long's table and its letters.  The leading ':' keeps getopt silent and distinguishes a missing argument
+// from an unknown option.
 static void fill_tables(const struct option_row *const *rows, int n, struct option *table,
                         char *letters)
 {
@@ -209,11 +210,11 @@ static int unknown_option(const struct command_line *line, const struct option *
     for (const struct option *o = table; o->name && used < (int)sizeof text; o++)
         used += snprintf(text + used, sizeof text - (size_t)used, "%s --%s", o > table ? "," : "",
                          o->name);
-    return mistake(line, "unknown option ", text);
+    return report_mistake(line, "unknown option ", text);
 }
 
-// After getopt's '?' or ':', optopt is 0 for an unknown long option, which is then `word`; a known
-// option's value where the argument is missing or there is one too many; else an unknown letter.
+// After getopt's '?' or ':', optopt is 0 for an unknown long option, `word`; the option's value if a known option lacks
+// its argument or has one too many; else an unknown letter.
 static int wrong_option(const struct command_line *line, const struct option *table, int val,
                         const char *word)
 {
@@ -225,7 +226,8 @@ static int wrong_option(const struct command_line *line, const struct option *ta
     for (const struct option *o = table; o->name; o++) {
         if (o->val == optopt) {
             snprintf(name, sizeof name, "--%s", o->name);
-            return mistake(line, val == ':' ? "no value for " : "unexpected value for ", name);
+            return report_mistake(line, val == ':' ? "no value for " : "unexpected value for ",
+                                  name);
         }
     }
     return unknown_option(line, table, letter);
@@ -237,11 +239,11 @@ static int take_operands(const struct command_line *line, int n, char **operands
         if (!is_operand(row) || (row->kind == OPTION_LAST && n == 0))
             continue;
         if (n == 0)
-            return mistake(line, row->name, " is missing");
-        take(line, row, *operands++);
+            return report_mistake(line, row->name, " is missing");
+        take_value(line, row, *operands++);
         n--;
     }
-    return n == 0 ? OPTIONS_OK : mistake(line, "unexpected argument: ", *operands);
+    return n == 0 ? OPTIONS_OK : report_mistake(line, "unexpected argument: ", *operands);
 }
 
 int command_line_read(const struct command_line *line, int argc, char **argv)
@@ -272,7 +274,7 @@ int command_line_read(const struct command_line *line, int argc, char **argv)
         }
         if (rows[i] == &verbose_row)
             line->verbose();
-        else if (!take(line, rows[i], optarg))
+        else if (!take_value(line, rows[i], optarg))
             return OPTIONS_MISTAKE;
     }
     return take_operands(line, argc - optind, argv + optind);

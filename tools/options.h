@@ -7,15 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// What an option takes, and what its value points to.
+// What an option takes as its argument, and what its value points to.
 enum option_kind {
-    OPTION_SWITCH,  // nothing; bool, which becomes true
+    OPTION_SWITCH,  // no argument; bool, which becomes true
     OPTION_TEXT,    // const char *
     OPTION_INTEGER, // int64_t in [low, high]
     OPTION_NUMBER,  // double in [low, high]
-    OPTION_RANGE, // "A:B", int64_t[2], low <= A <= B <= high; an end that is left out is not written
-    OPTION_CALL,  // anything; the row's function takes it
-    OPTION_OPERAND, // no option: the next file name, const char *
+    OPTION_RANGE,   // "A:B", int64_t[2], low <= A <= B <= high; an omitted end is not written
+    OPTION_CALL,    // anything; the row's function takes it
+    OPTION_OPERAND, // not an option: the next operand, const char *
     OPTION_LAST     // an operand that may be missing
 };
 
@@ -25,30 +25,30 @@ struct option_row {
     enum option_kind kind;
     void *value;
     const char *value_name; // in --help
-    const char *help;       // a line or more, without an end of line; null: not in --help
+    const char *help;       // lines, the last without '\n'; null: not in --help
     long double low, high;  // exact for every int64_t
     bool (*take)(const char *text, void *value); // OPTION_CALL; false after reporting a mistake
 };
 
 struct command_line {
-    const char *program;           // starts each error
+    const char *program;           // the start of error messages
     const char *command;           // a subcommand; null: none
-    const char *usage;             // what --help prints before the options
-    const char *notes;             // and after them; null: nothing
-    const struct option_row *rows; // operands in their order
-    void (*verbose)(void);         // what --verbose does; null: there is no such option
+    const char *usage;             // printed by --help before the options
+    const char *notes;             // printed by --help after them; null: nothing
+    const struct option_row *rows; // operands in order
+    void (*verbose)(void);         // called by --verbose; null: there is no such option
 };
 
 enum { OPTIONS_OK = -1, OPTIONS_MISTAKE = 2 };
 
-// Reads the options and operands.  OPTIONS_OK, or the exit status that the program ends with: 0 after --help,
-// OPTIONS_MISTAKE after a line on stderr.
+// Reads the options and operands.  Returns OPTIONS_OK, or the exit status to end with: 0 after --help, OPTIONS_MISTAKE
+// after an error message.
 int command_line_read(const struct command_line *line, int argc, char **argv);
 
-// Prints the options and operands, a line each: command, "-d, --device", "D" and help, with tabs between them.
+// Prints the options and operands, a line each: command, "-d, --device", "D" and help, tab-separated.
 void command_line_list(const struct command_line *line);
 
-// One line on stderr, "program: ...".
+// Prints one line on stderr, "program: ...".
 void print_error(const char *program, const char *format, va_list args);
 
 #endif

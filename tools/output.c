@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a command leaves: JSON on stdout, and files that an interruption does not leave half-written.
+// A command's output: JSON on stdout, and files that an interruption does not leave half-written.
 
 #define _POSIX_C_SOURCE 200809L // sigwait, strndup
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #include "tool.h"
 
-enum { SIGNAL_STATUS = 128 }; // a shell's status of a process that a signal ended
+enum { SIGNAL_STATUS = 128 }; // plus the signal: a shell's status of a process that a signal ended
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int n_writing; // under the lock
@@ -38,8 +38,8 @@ static void *take_signals(void *set)
     return NULL;
 }
 
-// In a thread of its own instead of a handler: a driver's compiler, LLVM's, replaces handlers by its own,
-// and what is compiled when a signal comes fails then.
+// A thread waits for signals.  A handler would not do: a driver's compiler, LLVM, replaces handlers by its own, and a
+// compilation that a signal interrupts fails.
 void output_begin(void)
 {
     static const int signals[] = {SIGINT, SIGTERM};
@@ -49,15 +49,15 @@ void output_begin(void)
     sigemptyset(&set);
     for (int i = 0; i < 2; i++) {
         struct sigaction old;
-        // What the caller ignores stays so: a job in the background.
+        // Ignored signals stay ignored, as in a background job.
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaddset(&set, signals[i]);
     }
-    // Threads that are made later inherit what is blocked.
+    // Threads created later inherit the mask.
     if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0)
         return;
     if (pthread_create(&thread, NULL, take_signals, &set) != 0)
-        pthread_sigmask(SIG_UNBLOCK, &set, NULL); // a signal ends the process at once
+        pthread_sigmask(SIG_UNBLOCK, &set, NULL); // signals then end the process at once
     else
         pthread_detach(thread);
 }
@@ -192,6 +192,23 @@ int json_print(json_t *value)
     }
     json_decref(value);
     return made ? TOOL_OK : tool_error("out of memory");
+}
+
+json_t *json_shape(const attncl_array *array)
+{
+    json_t *shape = json_array();
+
+    for (int i = 0; i < array->rank; i++)
+        json_array_append_new(shape, json_integer(array->dim[i]));
+    return shape;
+}
+
+void print_shape(const attncl_array *array)
+{
+    printf("[");
+    for (int i = 0; i < array->rank; i++)
+        printf("%s%lld", i ? ", " : "", (long long)array->dim[i]);
+    printf("]");
 }
 
 json_t *json_text(const char *text)

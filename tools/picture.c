@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Pictures, drawn by gnuplot.  Only numbers, fixed words and cleaned names reach it.
+// Pictures drawn by gnuplot, which gets only numbers, fixed words and quoted names.
 
 #include "picture.h"
 
@@ -14,9 +14,9 @@
 
 enum { PANEL_WIDTH = 380, PANEL_HEIGHT = 340 };
 
-static void (*old_handler)(int); // of SIGPIPE, while a picture is drawn
+static void (*old_handler)(int); // SIGPIPE's, while a picture is drawn
 
-// A path between gnuplot's single quotes, in which a quote is written twice.
+// Writes a text in gnuplot's single quotes, where a quote is doubled.
 static void put_quoted(FILE *out, const char *text)
 {
     putc('\'', out);
@@ -44,7 +44,7 @@ int picture_open(const char *path, int rows, int columns, struct picture *pictur
         return picture_close(picture, tool_error("out of memory"));
     sprintf(picture->part, "%s.part", path);
 
-    old_handler = signal(SIGPIPE, SIG_IGN); // gnuplot may end early: picture_close says so
+    old_handler = signal(SIGPIPE, SIG_IGN); // if gnuplot ends early, picture_close() reports it
     picture->commands = popen("exec gnuplot >/dev/null 2>&1", "w");
     if (!picture->commands)
         return picture_close(picture, tool_error("%s: %s", path, strerror(errno)));
@@ -64,7 +64,7 @@ int picture_open(const char *path, int rows, int columns, struct picture *pictur
     return TOOL_OK;
 }
 
-static int end_of_gnuplot(const struct picture *p, int wait_status)
+static int check_gnuplot(const struct picture *p, int wait_status)
 {
     struct stat file;
 
@@ -84,7 +84,7 @@ int picture_close(struct picture *picture, int status)
         const int ended = pclose(picture->commands);
         signal(SIGPIPE, old_handler);
         if (status == TOOL_OK)
-            status = end_of_gnuplot(picture, ended);
+            status = check_gnuplot(picture, ended);
     }
     if (status != TOOL_OK && picture->part)
         remove(picture->part);
@@ -95,7 +95,7 @@ int picture_close(struct picture *picture, int status)
     return status;
 }
 
-// A number as gnuplot reads it, whatever the locale; what is not finite is missing.
+// Writes a number as gnuplot reads it; numbers that are not finite become NaN.
 static void put_number(FILE *out, double x)
 {
     if (isfinite(x))
@@ -132,7 +132,7 @@ void picture_heatmap(struct picture *picture, const char *title, const char *x_l
 {
     FILE *out = picture->commands;
 
-    // Browsers smooth the image inside an SVG file: only at the edges, where a number has several pixels.
+    // Browsers smooth the image in an SVG file; with several pixels per number they blur only its edges.
     const int64_t longest = m->rows > m->columns ? m->rows : m->columns;
     const int64_t repeat = is_svg(picture->path) ? 1 + 200 / (longest + 1) : 1;
 

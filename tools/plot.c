@@ -22,13 +22,13 @@ enum { MAX_CURVES = 16, MAX_VARIED = 8 };
 
 struct request {
     struct session_options session;
-    const char *output; // null: no model but a file of arrays is drawn
-    int64_t columns[2]; // first and last; -1: none given
-    const char *vary;   // KEY=VALUE,VALUE... of the configuration; null: none
+    const char *output; // null: draws a file of arrays, not a model
+    int64_t columns[2]; // first and last; -1: not given
+    const char *vary;   // "KEY=VALUE,VALUE..." of the configuration; null: none
     struct array_request arrays;
 };
 
-static const attncl_array *result_named(const attncl_results *results, const char *name)
+static const attncl_array *find_result(const attncl_results *results, const char *name)
 {
     for (size_t i = 0; i < attncl_results_count(results); i++)
         if (strcmp(attncl_results_at(results, i)->name, name) == 0)
@@ -38,7 +38,7 @@ static const attncl_array *result_named(const attncl_results *results, const cha
 
 static int draw_encoding(const struct request *r, const attncl_results *results)
 {
-    const attncl_array *table = result_named(results, "encoding");
+    const attncl_array *table = find_result(results, "encoding");
     struct curve curves[MAX_CURVES];
     struct picture picture;
     int n = 0;
@@ -75,15 +75,15 @@ static int draw_encoding(const struct request *r, const attncl_results *results)
     return status;
 }
 
-// A configuration's curve and weights.
+// The results of one configuration.
 struct pooled {
-    char title[136]; // a key and a value
+    char title[136]; // "KEY VALUE"
     float *y_hat, *weights;
 };
 
-// What is drawn beside the results.
+// The input's data points and true curve.
 struct data {
-    const attncl_array *arrays[4]; // x_train, y_train, x_val, y_val; the last may be NULL
+    const attncl_array *arrays[4]; // x_train, y_train, x_val, y_val; y_val may be NULL
     float *values[4];
 };
 
@@ -114,22 +114,22 @@ static int run_pooling(const struct session *s, attncl_model *model, struct pool
         return tool_error("out of memory");
     for (size_t i = 0; i < n; i++) {
         const attncl_array *array = attncl_safetensors_at(s->input, i);
-        if (strcmp(array->name, "y_val") != 0) // for the picture alone
+        if (strcmp(array->name, "y_val") != 0) // for the picture only
             inputs[n_inputs++] = *array;
     }
     if (attncl_model_run(model, inputs, n_inputs, &results, NULL) != ATTNCL_OK)
         status = tool_failed();
     free(inputs);
     if (status == TOOL_OK) {
-        ret->y_hat = array_floats(result_named(results, "y_hat"));
-        ret->weights = array_floats(result_named(results, "attention_w"));
+        ret->y_hat = array_floats(find_result(results, "y_hat"));
+        ret->weights = array_floats(find_result(results, "attention_w"));
         status = ret->y_hat && ret->weights ? TOOL_OK : TOOL_FAILED;
     }
     attncl_results_destroy(results);
     return status;
 }
 
-// The model with another value of a key, a JSON value or a bare word.
+// Runs the model with `value`, JSON or a bare word, for a key of its configuration.
 static int run_varied(const struct session *s, const char *key, const char *value,
                       struct pooled *ret)
 {
@@ -153,9 +153,9 @@ static int run_varied(const struct session *s, const char *key, const char *valu
     return status;
 }
 
-// The model's results, or those of each value of --vary.
-static int run_all(const struct request *r, const struct session *s,
-                   struct pooled pooled[MAX_VARIED], int *n_ret)
+// Runs the model, or with --vary a model for each value.
+static int run_configurations(const struct request *r, const struct session *s,
+                              struct pooled pooled[MAX_VARIED], int *n_ret)
 {
     char key[64];
     const size_t length = r->vary ? strcspn(r->vary, "=") : 0;
@@ -197,7 +197,7 @@ static void draw_estimate(struct picture *picture, const struct data *d, const s
     picture_curves(picture, p->title, "x", "y", curves, d->values[3] ? 3 : 2);
 }
 
-// The estimates, and below them their weights; of one configuration beside each other.
+// Draws the estimates and below them their weights; side by side if there is one configuration.
 static int draw_pooling(const struct request *r, const struct session *s)
 {
     struct data data = {{0}, {0}};
@@ -206,7 +206,7 @@ static int draw_pooling(const struct request *r, const struct session *s)
     int n = 0, status = read_data(s, &data);
 
     if (status == TOOL_OK)
-        status = run_all(r, s, pooled, &n);
+        status = run_configurations(r, s, pooled, &n);
     if (status == TOOL_OK)
         status = picture_open(r->output, n > 1 ? 2 : 1, n > 1 ? n : 2, &picture);
     if (status == TOOL_OK) {

@@ -9,7 +9,7 @@
 
 enum { MAX_PANELS = 8 }; // across, and down
 
-// The array of a .npy file as numpy writes it: its header is {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
+// Parses a .npy file as numpy writes it; its header is {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
 static int read_npy(const char *path, const char *file, size_t bytes, attncl_array *ret)
 {
     static const struct {
@@ -56,7 +56,7 @@ static int read_npy(const char *path, const char *file, size_t bytes, attncl_arr
     return TOOL_OK;
 }
 
-// Takes the axes that `text`, "2,0", has a place for off the array.
+// Takes the part of the array at the indices `text`, "2,0", of its first axes.
 static int take_index(const char *text, attncl_array *a)
 {
     for (const char *at = text; at && *at;) {
@@ -99,7 +99,7 @@ static void draw_grid(struct picture *picture, const char *name, const struct ma
         }
 }
 
-// The last two axes are a matrix, those before them a grid of them.
+// The last two axes are a matrix, the axes before them a grid of panels.
 static int draw_array(const struct array_request *r, attncl_array *a)
 {
     int64_t extent[4] = {1, 1, 1, 1};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A line of progress for people: only where stderr is a terminal.
+// A line of progress, drawn only if stderr is a terminal.
 
 #define _POSIX_C_SOURCE 200809L // clock_gettime, isatty
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { BAR_WIDTH = 30, LINE_WIDTH = 79 };
 static const double DRAW_SECONDS = 0.1; // between two drawings
-static const double QUIET_SECONDS = 1;  // of building kernels
+static const double QUIET_SECONDS = 1;  // of building kernels before the line appears
 
 static bool drawn = false;
 
@@ -74,7 +74,7 @@ void progress_text(const char *text)
     draw_line(text);
 }
 
-// The line stays until something else is printed: some drivers go on building in the first run.
+// The line stays until something else is printed, since some drivers go on building in the first run.
 void progress_building(size_t done, size_t total)
 {
     static double start = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Several processes, started by mpirun: which device each takes, and how all end.
+// Several processes started by mpirun: the device of each, and how all of them end.
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,10 @@
 
 #include "tool.h"
 
-static attncl_ranks *ranks; // null: none were joined
+static attncl_ranks *ranks; // null: not joined
 
-// A CPU driver takes all cores in each process.  PoCL reads one of these names, by its version.
+// Divides the cores among the processes, since a CPU driver takes all cores in each.  Which variable PoCL reads depends
+// on its version.
 static void share_cores(void)
 {
     const int n = attncl_ranks_local_size(ranks);
@@ -34,8 +35,8 @@ int ranks_begin(attncl_ranks **ranks_ret)
     return TOOL_OK;
 }
 
-// Entry `i` of "D,D,...", the first again after the last.
-static const char *of_list(const char *list, int i)
+// Entry i modulo n of the n entries in "D,D,...".
+static const char *pick_from_list(const char *list, int i)
 {
     static char device[256];
     int n = 1;
@@ -48,9 +49,9 @@ static const char *of_list(const char *list, int i)
     return device;
 }
 
-// One of the GPUs of the platform that has most of them: a GPU may appear on two platforms.  Null: there
-// are not several.
-static const char *deal_gpus(void)
+// Chooses one of the GPUs of the platform with the most; a GPU may appear on two platforms.  NULL if there is only
+// one.
+static const char *choose_gpu(void)
 {
     enum { MAX_GPUS = 64, GPU_TEXT = 24 };
     static char best[MAX_GPUS * GPU_TEXT];
@@ -59,7 +60,7 @@ static const char *deal_gpus(void)
     attncl_device_info d = ATTNCL_DEVICE_INFO_INIT;
 
     for (size_t i = 0, used = 0; attncl_device_get(i, &d) == ATTNCL_OK; i++) {
-        if (d.platform != platform) // they come platform by platform
+        if (d.platform != platform) // devices are in order of platforms
             used = (size_t)(n = 0);
         platform = d.platform;
         if (d.type != ATTNCL_DEVICE_GPU || !d.available || n == MAX_GPUS)
@@ -71,7 +72,7 @@ static const char *deal_gpus(void)
             memcpy(best, list, sizeof best);
         }
     }
-    return most > 1 ? of_list(best, attncl_ranks_local_rank(ranks)) : NULL;
+    return most > 1 ? pick_from_list(best, attncl_ranks_local_rank(ranks)) : NULL;
 }
 
 const char *ranks_device(const char *list)
@@ -79,10 +80,10 @@ const char *ranks_device(const char *list)
     const char *given = getenv("ATTNCL_DEVICE");
 
     if (list)
-        return of_list(list, attncl_ranks_local_rank(ranks));
+        return pick_from_list(list, attncl_ranks_local_rank(ranks));
     if ((given && *given) || attncl_ranks_local_size(ranks) == 1)
         return NULL;
-    return deal_gpus();
+    return choose_gpu();
 }
 
 const char *ranks_speaker(void)
@@ -93,7 +94,7 @@ const char *ranks_speaker(void)
     if (attncl_ranks_size(ranks) == 1)
         return "attncl";
     if (attncl_ranks_rank(ranks) > 0)
-        nanosleep(&pause, NULL); // what fails on every rank, rank 0 says, and ends all
+        nanosleep(&pause, NULL); // if every rank fails, rank 0 reports it and ends all
     snprintf(speaker, sizeof speaker, "attncl: rank %d", attncl_ranks_rank(ranks));
     return speaker;
 }
@@ -101,7 +102,7 @@ const char *ranks_speaker(void)
 int ranks_end(int status)
 {
     if (status == TOOL_OK &&
-        attncl_ranks_barrier(ranks) != ATTNCL_OK) // its limit, which a close has not
+        attncl_ranks_barrier(ranks) != ATTNCL_OK) // a barrier has a time limit, a close has none
         status = tool_failed();
     if (status != TOOL_OK && attncl_ranks_size(ranks) > 1) {
         const struct timespec pause = {.tv_nsec = 200000000};

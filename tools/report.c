@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl report: one file with what a bug report or a new device needs.  Each phase is another process with a time limit:
-// a driver that crashes or hangs costs that phase alone.  The file is replaced before and after each.
+// attncl report: writes one file with all that a bug report or a new device needs.  Each phase is a process with a time
+// limit, so that a driver that crashes or hangs costs that phase only.  The file is replaced before and after each.
 
 #define _GNU_SOURCE // dladdr
 #include <dirent.h>
@@ -50,7 +50,7 @@ static void find_beside(const struct report *r, const char *const names[2], char
     }
 }
 
-// Gives the path of OpenCL's loader, the drivers that its .icd files name, and variables that change the run.
+// Describes OpenCL's loader: its path, the drivers that its .icd files name, and environment variables.
 static json_t *describe_loader(void)
 {
     static const char *const names[] = {
@@ -84,7 +84,7 @@ static json_t *describe_loader(void)
                      "environment", variables);
 }
 
-// "gpu" where the devices that were listed have one: the benchmark takes every device otherwise.
+// "gpu" if a listed device is one; without a device the benchmark would take all.
 static const char *choose_device(const struct report *r)
 {
     const json_t *const phase = json_array_get(json_object_get(r->root, "phases"), 0);
@@ -119,7 +119,7 @@ static int run_phases(const struct report *r)
     snprintf(results, sizeof results, "%s%s", r->path, bench_file);
     int status = report_run_phase(r, "devices", devices, NULL);
     char *const device = (char *)(r->device ? r->device : choose_device(r));
-    char *const with = device ? "--device" : NULL; // ends the arguments where there is none
+    char *const with = device ? "--device" : NULL; // NULL ends the arguments
     char *const selftest[] = {tool, "selftest", "--verbose", r->fast ? "--brief" : "--large",
                               with, device,     NULL};
     char *const eval[] = {tool,     "eval",      model, text,   "--bytes", "0:4096",
@@ -139,7 +139,7 @@ static int run_phases(const struct report *r)
                             NULL};
     if (status == TOOL_OK)
         status = report_run_phase(r, "selftest", selftest, NULL);
-    // Matrix instructions of devices that have them.
+    // Also tests matrix instructions, on devices that have them.
     for (int i = 0; i < 2 && status == TOOL_OK; i++) {
         char *const rounded[] = {tool,      "selftest",    "--verbose",
                                  "--brief", "--precision", (char *)precisions[i],
@@ -152,7 +152,7 @@ static int run_phases(const struct report *r)
     return status == TOOL_OK ? report_run_phase(r, "bench", timing, results) : status;
 }
 
-static int begin(struct report *r)
+static int start_report(struct report *r)
 {
     const char *const home = getenv("HOME");
     const struct passwd *const user = getpwuid(getuid());
@@ -201,14 +201,14 @@ int command_report(int argc, char **argv)
     if (output_check(r.path) != TOOL_OK)
         return TOOL_FAILED;
     r.limit = r.limit > 0 ? r.limit : r.fast ? FAST_LIMIT_S : LIMIT_S;
-    // The driver compiles everything, and what is measured is the library as it comes.
+    // The driver compiles everything, and the library is measured without tuning.
     setenv("ATTNCL_CACHE", binaries ? "rw" : "off", 1);
     if (binaries)
         setenv("ATTNCL_CACHE_DIR", binaries, 1);
     setenv("ATTNCL_TUNE", "off", 0);
     if (attncl_environment_check() != ATTNCL_OK)
         return tool_failed(); // no phase would open a device
-    status = begin(&r);
+    status = start_report(&r);
     if (status == TOOL_OK)
         status = run_phases(&r);
     if (status == TOOL_OK) {

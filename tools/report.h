@@ -10,21 +10,21 @@
 struct report {
     const char *path, *device;
     bool fast;
-    double limit;
-    char tool[PATH_MAX], directory[PATH_MAX]; // this program and where it is
+    double limit;                             // seconds for each phase
+    char tool[PATH_MAX], directory[PATH_MAX]; // this program and its directory
     char home[PATH_MAX], host[256], user[64];
     json_t *root;
 };
 
-// Replaces OUT.json.  Returns an exit status; a failure is reported.
+// Replaces OUT.json.  Returns an exit status; reports a failure.
 int report_write(const struct report *r);
 
-// Puts words in < > in the place of private names in all texts of the value.
+// Replaces private names in all texts of the value by words in < >.
 void report_hide_private(const struct report *r, json_t *value);
 
-// Adds a phase to the file: the process that `argv` starts, its output, log and programs.  bench: NULL, or the file in
-// which the process leaves a report of attncl-bench.  Returns an exit status, of this file: TOOL_OK also where the process
-// fails, which the file says.
+// Runs the process `argv` as a phase and adds its output, log and programs to the file.  bench: NULL, or the file where
+// the process writes attncl-bench's report.  Returns an exit status: TOOL_OK even if the process fails, which the file
+// then says.
 int report_run_phase(const struct report *r, const char *name, char *const argv[],
                      const char *bench);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// One phase of attncl report: a process with a time limit, and what it wrote without private names.
+// One phase of attncl report: a process with a time limit, and its output without private names.
 
 #define _GNU_SOURCE // open_memstream, strsignal
 #include <ctype.h>
@@ -17,15 +17,15 @@
 
 static const char program_line[] = "attncl: debug: program ";
 
-// -- what is private
+// -- private names
 
 static bool is_word(char c)
 {
     return isalnum((unsigned char)c);
 }
 
-// The text with `by` for each `what` that is whole, with `before` in front (0: anything); the caller's to free.
-static char *replaced(const char *text, const char *what, const char *by, char before)
+// The text with `by` for each whole word `what` that follows the character `before` (0: any); the caller frees it.
+static char *replace_text(const char *text, const char *what, const char *by, char before)
 {
     const size_t n = strlen(what);
     char *result = NULL;
@@ -65,11 +65,11 @@ void report_hide_private(const struct report *r, json_t *value)
     json_object_foreach (value, key, item)
         report_hide_private(r, item);
     for (i = 0; json_is_string(value) && i < sizeof hidden / sizeof hidden[0]; i++) {
-        // A host may be called "gpu".
+        // A whole text stays, since a host may be called "gpu".
         if (strcmp(json_string_value(value), hidden[i].what) == 0 && hidden[i].what == r->host)
             continue;
         char *text =
-            replaced(json_string_value(value), hidden[i].what, hidden[i].by, hidden[i].before);
+            replace_text(json_string_value(value), hidden[i].what, hidden[i].by, hidden[i].before);
         json_string_set(value, text ? text : "<out of memory>");
         free(text);
     }
@@ -85,10 +85,10 @@ int report_write(const struct report *r)
     return status;
 }
 
-// -- what a process wrote
+// -- the output of a process
 
-// Its lines; those of programs go to `programs`, where that is not NULL.
-static json_t *lines_of(FILE *file, json_t *programs)
+// The lines of a file; the log's lines of programs go to `programs` if that is not NULL.
+static json_t *read_lines(FILE *file, json_t *programs)
 {
     const size_t prefix = sizeof program_line - 1;
     json_t *lines = json_array();
@@ -128,8 +128,8 @@ static void add_outcome(json_t *phase, int status, bool is_late, double limit)
 
 // -- a phase
 
-// In the new process.  Does not return.
-static void become(char *const argv[], pid_t parent, int out, int err)
+// Called in the new process; does not return.
+static void run_program(char *const argv[], pid_t parent, int out, int err)
 {
     sigset_t none;
 
@@ -143,8 +143,8 @@ static void become(char *const argv[], pid_t parent, int out, int err)
     _exit(127);
 }
 
-// Waits until it ends, or ends it after `limit` seconds.  False: that was so.
-static bool wait_for(pid_t pid, double limit, int *status_ret)
+// Waits for the process, at most `limit` seconds, then kills it and returns false.
+static bool wait_or_kill(pid_t pid, double limit, int *status_ret)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
     const double end = seconds_now() + limit;
@@ -152,7 +152,7 @@ static bool wait_for(pid_t pid, double limit, int *status_ret)
     while (waitpid(pid, status_ret, WNOHANG) == 0) {
         if (seconds_now() > end) {
             kill(-pid, SIGKILL);
-            kill(pid, SIGKILL); // where it has no group yet
+            kill(pid, SIGKILL); // if it has no group yet
             waitpid(pid, status_ret, 0);
             return false;
         }
@@ -169,20 +169,20 @@ static void run_process(const struct report *r, json_t *phase, char *const argv[
     int status = 0;
 
     if (pid == 0)
-        become(argv, parent, fileno(out), fileno(err));
+        run_program(argv, parent, fileno(out), fileno(err));
     if (pid < 0) {
         json_object_set_new(phase, "outcome", json_string("not run"));
         json_object_set_new(phase, "reason", json_text(strerror(errno)));
     } else {
-        const bool is_late = !wait_for(pid, r->limit, &status);
+        const bool is_late = !wait_or_kill(pid, r->limit, &status);
         json_t *const programs = json_array();
         add_outcome(phase, status, is_late, r->limit);
         json_object_set_new(phase, "seconds", json_real(seconds_now() - began));
         rewind(out);
         json_t *const result = json_loadf(out, JSON_DISABLE_EOF_CHECK, NULL);
         json_object_set_new(phase, result ? "result" : "output",
-                            result ? result : lines_of(out, NULL));
-        json_object_set_new(phase, "log", lines_of(err, programs));
+                            result ? result : read_lines(out, NULL));
+        json_object_set_new(phase, "log", read_lines(err, programs));
         json_object_set_new(phase, "programs", programs);
     }
     if (out)
@@ -191,7 +191,7 @@ static void run_process(const struct report *r, json_t *phase, char *const argv[
         fclose(err);
 }
 
-// The benchmark's own report in place of its table, also where it did not end.
+// Puts the benchmark's own report in the place of its table, even if the benchmark did not finish.
 static void take_benchmark(json_t *phase, const char *path)
 {
     json_t *const result = json_load_file(path, 0, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl run: a model file on the arrays of an input file.
+// attncl run: runs a model on the arrays of an input file.
 
 #define _POSIX_C_SOURCE 200809L // isatty
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "picture.h"
 
-enum { PROFILED_RUNS = 10 }; // the fastest of them is shown
+enum { PROFILED_RUNS = 10 };
 
 static const char usage[] =
     "usage: attncl run MODEL INPUT OUTPUT [options]\n"
@@ -24,7 +24,7 @@ struct request {
     bool profile, json;
 };
 
-// The last `width` characters of a text, after dots where it is longer.
+// Prints a text, or two dots and its end if it is longer than `width`.
 static void print_tail(const char *text, size_t width)
 {
     const size_t n = strlen(text);
@@ -85,7 +85,7 @@ static json_t *json_memory(const attncl_memory_report *m)
 }
 
 // Runs the graph again for its profile.
-static int profile(const struct request *r, attncl_graph *g)
+static int run_profiled(const struct request *r, attncl_graph *g)
 {
     int status = TOOL_OK;
 
@@ -135,15 +135,10 @@ static int report_json(const struct request *r, const struct session *session,
 
     for (size_t i = 0; i < attncl_results_count(results); i++) {
         const attncl_array *array = attncl_results_at(results, i);
-        json_t *shape = json_array();
-        for (int k = 0; k < array->rank; k++)
-            json_array_append_new(shape, json_integer(array->dim[k]));
-        if (is_shown_attention(array))
-            json_decref(shape);
-        else
-            json_array_append_new(outputs,
-                                  json_pack("{ss ss so}", "name", array->name, "dtype",
-                                            attncl_dtype_name(array->dtype), "shape", shape));
+        if (!is_shown_attention(array))
+            json_array_append_new(outputs, json_pack("{ss ss so}", "name", array->name, "dtype",
+                                                     attncl_dtype_name(array->dtype), "shape",
+                                                     json_shape(array)));
     }
     report = json_pack("{ss so so sf sf}", "file", r->output, "outputs", outputs, "device",
                        json_device(session->context), "build_ms", times->build_ms, "run_ms",
@@ -155,7 +150,7 @@ static int report_json(const struct request *r, const struct session *session,
     return json_print(report);
 }
 
-// "output [2, 3], loss [] on DEVICE, 1.2 ms"; of many outputs the first.
+// Prints "output [2, 3], loss [] on DEVICE, 1.2 ms", with at most MOST outputs.
 static void report_line(const struct session *session, const attncl_results *results,
                         const struct times *times)
 {
@@ -168,10 +163,8 @@ static void report_line(const struct session *session, const attncl_results *res
         const attncl_array *array = attncl_results_at(results, i);
         if (is_shown_attention(array) || n++ >= MOST)
             continue;
-        printf("%s%s [", n > 1 ? ", " : "", array->name);
-        for (int k = 0; k < array->rank; k++)
-            printf("%s%lld", k ? ", " : "", (long long)array->dim[k]);
-        printf("]");
+        printf("%s%s ", n > 1 ? ", " : "", array->name);
+        print_shape(array);
     }
     if (n > MOST)
         printf(" and %d more", n - MOST);
@@ -197,7 +190,7 @@ static int report(const struct request *r, const struct session *session,
     return TOOL_OK;
 }
 
-// The output is written when nothing else can fail: after a failure there is none.
+// The output is written last, so that a failure leaves none.
 static int run(struct session *session, const void *request)
 {
     const struct request *r = request;
@@ -212,7 +205,7 @@ static int run(struct session *session, const void *request)
                                 .run_ms = 1e3 * (ended - session->compiled)};
 
     if (status == TOOL_OK && profiled)
-        status = profile(r, g);
+        status = run_profiled(r, g);
     if (status == TOOL_OK && r->heatmap)
         status = draw_heatmaps(session, r->session.model, results, r->heatmap);
     if (status == TOOL_OK)

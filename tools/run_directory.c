@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// The directory of a training:
+// The directory of a training run:
 //
 //     config.json                       the configuration with all defaults
 //     log.jsonl                         a line for each step and each evaluation
 //     model.safetensors                 the last model
-//     best.safetensors                  the one with the lowest held-out loss
-//     checkpoints/step-N.safetensors    the last ones
+//     best.safetensors                  the model with the lowest held-out loss
+//     checkpoints/step-N.safetensors    the last checkpoints
 //     curve.svg                         the losses
 //
-// The configuration and the log are written by run_files.c.
+// run_files.c writes the configuration and the log.
 
 #define _DEFAULT_SOURCE // flock
 #include <dirent.h>
@@ -36,8 +36,8 @@ const char *run_checkpoint(const struct run_directory *run, int64_t step, char r
     return ret;
 }
 
-// N of "step-N.safetensors"; -1: another name.
-static int64_t step_of(const char *name)
+// N of "step-N.safetensors"; -1 for another name.
+static int64_t parse_step(const char *name)
 {
     long long step = -1;
     int used = 0;
@@ -89,8 +89,8 @@ static int find_last(const char *directory, const char *name, void *user)
     int64_t *last = user;
 
     (void)directory;
-    if (step_of(name) > *last)
-        *last = step_of(name);
+    if (parse_step(name) > *last)
+        *last = parse_step(name);
     return TOOL_OK;
 }
 
@@ -101,7 +101,7 @@ int64_t run_last_step(const struct run_directory *run)
     return for_entries(IN_RUN(run, "checkpoints"), find_last, &last) == TOOL_OK ? last : -1;
 }
 
-// What a writer that was killed left beside its file.
+// Removes a partial file that a killed writer left.
 static int remove_part(const char *directory, const char *name, void *user)
 {
     static const char *const of_ours[] = {"step-",        "model.safetensors.", "best.safetensors.",
@@ -126,7 +126,7 @@ struct oldest {
 static int find_oldest(const char *directory, const char *name, void *user)
 {
     struct oldest *oldest = user;
-    const int64_t step = step_of(name);
+    const int64_t step = parse_step(name);
 
     (void)directory;
     if (step < 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The files of a training.  Every file but the log is replaced as a whole.  The log only grows; a
-// resumed training drops the lines after its checkpoint, and with them one that was cut off.
+// The files of a training run.  Every file but the log is replaced as a whole.  The log only grows; a resumed run
+// removes the lines after its checkpoint, and a last line that was cut off.
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ int run_write(const struct run_directory *run, const char *name, const char *tex
 
 // -- the log
 
-// The length of the lines up to `step`, from the begin on: they stand in order.
-static size_t length_to(const char *data, size_t bytes, int64_t step)
+// The bytes of the log's lines up to `step`; lines are in order of steps.
+static size_t find_log_end(const char *data, size_t bytes, int64_t step)
 {
     size_t kept = 0;
 
@@ -52,7 +52,7 @@ int run_cut_log(const char *path, int64_t step)
     char *data = read_range(path, whole, &bytes);
     if (!data)
         return TOOL_FAILED;
-    const size_t kept = length_to(data, bytes, step);
+    const size_t kept = find_log_end(data, bytes, step);
     const int status = kept < bytes ? output_replace(path, data, kept) : TOOL_OK;
     free(data);
     return status;

@@ -27,30 +27,30 @@ struct request {
     bool crop, ignores_eos, json;
 };
 
-// Seconds of a stopwatch.
-struct times {
+struct times {       // seconds
     double start_up; // until the prompt begins, with everything compiled
     double prompt;   // until the first token is drawn
     double steps;    // for n_steps tokens more
     int64_t n_steps;
 };
 
-// A text that grows, of the session's tokens.
+// The text of the session's tokens, which grows.
 struct continuation {
     const struct request *request;
     struct session *session;
     size_t n_prompt;
     bool is_timed;
     struct times times;
-    FILE *memory; // takes the text, or the numbers
-    char *text;
-    size_t bytes;       // of it
-    size_t known;       // of these, in front of the stop text or what may be its beginning
-    size_t shown;       // printed
-    bool ended, failed; // by the stop text; there was no memory
+    FILE *memory; // writes to `text`
+    char *text;   // the text, or the token numbers
+    size_t bytes; // in `text`
+    size_t known; // bytes before the stop text, or before a possible beginning of it
+    size_t shown; // bytes printed
+    bool ended;   // the stop text was found
+    bool failed;  // out of memory
 };
 
-// Where the stop text is, or at the end its beginning.
+// The position of the stop text, or of its beginning at the end of the text.
 static size_t find_stop(const struct continuation *t)
 {
     const char *stop = t->request->stop;
@@ -67,7 +67,7 @@ static void flush_memory(struct continuation *t)
     t->failed = t->failed || fflush(t->memory) != 0 || ferror(t->memory);
 }
 
-// The text of the tokens from number `from` on, up to the one that completes the stop text.
+// Adds the text of the tokens from number `from` on, up to the one that completes the stop text.
 static void add_tokens(struct continuation *t, size_t from)
 {
     struct session *s = t->session;
@@ -95,7 +95,7 @@ static int print_new(struct continuation *t)
     return output_flush();
 }
 
-// Counts a call that drew n tokens.  It compiles first, where it does.
+// Adds the time of a call that began at `begin` and drew n tokens; compiling, if it did, counts as start-up.
 static void add_time(struct continuation *t, double begin, int64_t n)
 {
     const double compiled = fmax(begin, t->session->compiled), seconds = seconds_now() - compiled;
@@ -105,7 +105,7 @@ static void add_time(struct continuation *t, double begin, int64_t n)
         times->start_up = compiled - t->session->opened;
         times->prompt = seconds;
     } else {
-        times->start_up += compiled - begin; // the graph of a text beyond the window
+        times->start_up += compiled - begin; // a text beyond the window has a new graph
         times->steps += seconds;
         times->n_steps += n;
     }
@@ -212,15 +212,15 @@ static int write_text(struct continuation *t, struct sampler *sampler, int64_t l
     return status;
 }
 
-// How many tokens to generate after a prompt of n, -1 where that is a mistake.  The last one is written, not
-// read: it needs no position.
-static int64_t length_of(const struct request *r, int64_t n, int64_t limit)
+// The number of tokens to generate after a prompt of n; -1, reported, if the request is wrong.  The last token is
+// written, not read, so it needs no position.
+static int64_t choose_length(const struct request *r, int64_t n, int64_t limit)
 {
     const int64_t needed = n + (r->length > 0 ? r->length - 1 : 0);
 
     if (r->length < 0 && (r->crop || limit == 0)) {
         if (r->crop && !r->json)
-            return INT64_MAX; // until it is interrupted, or its reader has enough
+            return INT64_MAX; // until the process is interrupted
         tool_error(r->json ? "--json needs --length: the text would not end"
                            : "this model has no limit: --length is missing");
         return -1;
@@ -234,8 +234,8 @@ static int64_t length_of(const struct request *r, int64_t n, int64_t limit)
     return -1;
 }
 
-// What published code crops to is seq_len; models of transformer layers can read further.
-static int64_t window_of(const struct request *r, const attncl_model *model)
+// Published code crops to seq_len, though models of transformer layers can read more.
+static int64_t choose_window(const struct request *r, const attncl_model *model)
 {
     const int64_t limit = attncl_model_decoder_limit(model);
     const int64_t cropped = r->crop ? attncl_model_config_int(model, "seq_len", limit) : limit;
@@ -243,16 +243,16 @@ static int64_t window_of(const struct request *r, const attncl_model *model)
     return cropped >= 1 && (limit == 0 || cropped < limit) ? cropped : limit;
 }
 
-// Whatever can be wrong with the request is found before anything is compiled.
+// Finds mistakes in the request before compiling anything.
 static int run(struct session *session, const void *request)
 {
     const struct request *r = request;
     const attncl_model *model = session->model;
-    const int64_t window = window_of(r, model);
+    const int64_t window = choose_window(r, model);
     struct sampler sampler = {.model = session->model,
                               .options = ATTNCL_DECODER_OPTIONS_INIT,
                               .sampling = ATTNCL_SAMPLING_INIT};
-    // A pipe gets the text alone, at once.
+    // A pipe gets only the text, without a warm-up before it.
     struct continuation text = {
         .request = r, .session = session, .is_timed = r->json || isatty(STDOUT_FILENO)};
 
@@ -263,7 +263,7 @@ static int run(struct session *session, const void *request)
     sampler.sampling.seed = (uint64_t)r->seed;
     sampler.ignores_end = r->ignores_eos;
     text.n_prompt = session->n_tokens;
-    const int64_t length = length_of(r, (int64_t)text.n_prompt, window);
+    const int64_t length = choose_length(r, (int64_t)text.n_prompt, window);
     if (length < 0)
         return TOOL_FAILED;
     int status = write_text(&text, &sampler, length);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl_decoder_sample() draws every token, the first one too: a seed gives the same text here, in C and in Python.
+// attncl_decoder_sample() draws every token, also the first, so that a seed gives the same text here, in C and in Python.
 
 #include "sampler.h"
 
@@ -14,12 +14,12 @@ static int open_decoder(struct sampler *p)
     return TOOL_OK;
 }
 
-enum { AT_ONCE = 32 }; // a shorter prompt is not worth a graph of its own
+enum { MIN_PREFILL = 32 }; // a shorter prompt is not worth a graph of its own
 
-// The prompt but for its last token, which the first step takes.
+// Reads n tokens: all but the prompt's last, which the first step takes.
 static int read_prompt(struct sampler *p, const int32_t *tokens, int64_t n)
 {
-    if (n >= AT_ONCE)
+    if (n >= MIN_PREFILL)
         return attncl_decoder_prefill(p->decoder, n, tokens, NULL) == ATTNCL_OK ? TOOL_OK
                                                                                 : tool_failed();
     for (int64_t i = 0; i < n; i++)
@@ -30,8 +30,8 @@ static int read_prompt(struct sampler *p, const int32_t *tokens, int64_t n)
 
 enum { MAX_AT_ONCE = 64 };
 
-// More at once while that takes no longer than a reader notices.
-static void adapt(struct sampler *p, double seconds)
+// Draws more tokens at once while a reader does not notice the delay.
+static void adapt_at_once(struct sampler *p, double seconds)
 {
     const double noticed = 0.05;
 
@@ -67,18 +67,18 @@ int sampler_next(struct sampler *p, struct session *s, int64_t max)
     for (; drawn < tokens + s->n_tokens + count && *drawn >= 0 && !p->ended; drawn++)
         p->ended = !p->ignores_end && attncl_model_ends_text(p->model, *drawn);
     s->n_tokens = (size_t)(drawn - tokens) - p->ended;
-    adapt(p, seconds_now() - start);
+    adapt_at_once(p, seconds_now() - start);
     return TOOL_OK;
 }
 
 int sampler_warm_up(struct sampler *p, const int32_t *tokens, size_t n)
 {
-    const int64_t n_read = n > AT_ONCE ? AT_ONCE : 1; // in the way that the prompt goes
+    const int64_t n_read = n > MIN_PREFILL ? MIN_PREFILL : 1; // read like the prompt
     int32_t drawn;
 
     if (open_decoder(p) != TOOL_OK || read_prompt(p, tokens, n_read) != TOOL_OK)
         return TOOL_FAILED;
-    // A failure comes again in the text, and is reported there.
+    // A failure would recur in sampler_next(), which reports it.
     attncl_decoder_sample(p->decoder, 1, tokens, &p->sampling, &drawn);
     return attncl_decoder_reset(p->decoder) == ATTNCL_OK ? TOOL_OK : tool_failed();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl selftest: whether a device computes what it should: ops and their gradients against the host.
+// attncl selftest: compares ops and their gradients on a device with the host's results.
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,10 +21,10 @@ static const char usage[] =
 enum { MAX_SPECS = 64 };
 
 struct report {
-    json_t *rows; // null: lines are printed
+    json_t *rows; // null: prints lines
     int n_checks, n_failed;
-    bool is_brief;              // too little to say that the device is right
-    char failed[OUTCOME_BYTES]; // the first ones
+    bool is_brief;              // the result is not kept: too few checks
+    char failed[OUTCOME_BYTES]; // names of the first failed ops
 };
 
 static int add_result(struct report *r, const struct outcome *o)
@@ -62,7 +62,7 @@ void outcome_compare(struct outcome *o, const char *what, int64_t at, double got
                  (long long)at, got, want);
 }
 
-// The specs of what users can call.
+// Lists the specs of ops that users can call.
 static size_t list_specs(const struct op_spec **specs, bool brief)
 {
     size_t n = 0;
@@ -102,8 +102,7 @@ static int finish(attncl_context *context, const attncl_device_info *info, struc
 {
     progress_clear();
     if (!r->is_brief)
-        (void)attncl_context_keep_selftest(context,
-                                           r->failed); // where there is no cache, nothing is kept
+        (void)attncl_context_keep_selftest(context, r->failed); // kept only if there is a cache
     if (r->rows) {
         const int printed = json_print(json_pack(
             "{ss so so so so sf sb sO}", "version", attncl_version(), "device",
@@ -122,8 +121,8 @@ static int finish(attncl_context *context, const attncl_device_info *info, struc
     return TOOL_OK;
 }
 
-// Both factors of a product are rounded to 11 or 8 bits instead of a float's 24.
-static double rounding_times(attncl_precision precision)
+// The factors of products are rounded to 11 bits (tf32) or 8 bits (bf16) instead of 24.
+static double tolerance_factor(attncl_precision precision)
 {
     return precision == ATTNCL_PRECISION_TF32   ? 0x1p14
            : precision == ATTNCL_PRECISION_BF16 ? 0x1p17
@@ -155,14 +154,14 @@ int command_selftest(int argc, char **argv)
         tool_error("selftest: --brief and --large exclude each other");
         return TOOL_USAGE;
     }
-    if (rounding_times(options.precision) > 1 && !brief) {
+    if (tolerance_factor(options.precision) > 1 && !brief) {
         tool_error("selftest: --precision is for --brief");
         return TOOL_USAGE;
     }
     const struct op_check check = {.sizes = brief   ? CHECK_BRIEF
                                             : large ? CHECK_LARGE
                                                     : CHECK_USUAL,
-                                   .times = rounding_times(options.precision)};
+                                   .times = tolerance_factor(options.precision)};
     setenv("ATTNCL_GUARD", "1", 0); // results are NaN before each run
     if (attncl_context_create(&options, &context) != ATTNCL_OK)
         return tool_failed();

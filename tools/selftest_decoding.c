@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Checks of attncl selftest: tokens one by one, and prompts at once, against a run of all positions; tokens drawn
-// on the device.
+// Checks of attncl selftest: decoding token by token, and prompts at once, against a run of all positions; and tokens
+// drawn on the device.
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ const struct model_check selftest_decodings[] = {
 };
 const size_t selftest_n_decodings = sizeof selftest_decodings / sizeof selftest_decodings[0];
 
-// The other layers' gradients differ from these by ops that have checks.
+// The gradients of other layers differ only in ops that have checks of their own.
 const struct model_check selftest_trainings[] = {
     {"training, transformer", TRANSFORMER},
     {"training, gmlp", GMLP},
@@ -62,7 +62,7 @@ static attncl_status run_all(attncl_model *model, struct sequences *s)
     return status;
 }
 
-// The scores of all sequences after `position`.
+// Compares the scores of all sequences after `position`.
 static void compare(const struct sequences *s, int position, struct outcome *ret)
 {
     const double tolerance = 1e-5;
@@ -76,7 +76,7 @@ static void compare(const struct sequences *s, int position, struct outcome *ret
                         (double)want[i], tolerance * (1e-3 + largest));
 }
 
-// The first `n_first` at once, those behind them up to `n_prompt` too, the others one by one.
+// Decodes the first n_first tokens at once, then those up to n_prompt at once, then the others one by one.
 static attncl_status decode(attncl_decoder *decoder, struct sequences *s, int n_first, int n_prompt,
                             struct outcome *ret)
 {
@@ -97,7 +97,7 @@ static attncl_status decode(attncl_decoder *decoder, struct sequences *s, int n_
     return status;
 }
 
-// The likeliest tokens, drawn on the device one after the other, against those of the scores of steps.
+// Compares the likeliest tokens, drawn on the device, with those of the scores of steps.
 static attncl_status sample(attncl_decoder *decoder, const struct sequences *s, struct outcome *ret)
 {
     attncl_sampling likeliest = ATTNCL_SAMPLING_INIT;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Checks of attncl selftest: gradients of a language model's loss, one for each trained tensor, against differences
-// of the loss.
+// Checks of attncl selftest: the gradient of a language model's loss by each trained tensor against finite differences.
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,16 +11,16 @@
 
 enum { POSITIONS = 12, BATCH = 2, VOCABULARY = 40, NAME_BYTES = 24 };
 
-// Of a difference: the loss is known to some 1e-6, and curves.
+// Step and tolerances of a difference; the loss has an error of about 1e-6 and is curved.
 static const double step = 0.01, relative = 0.02, absolute = 4e-4;
 
 struct training {
     attncl_model *model;
-    attncl_graph *graph; // outputs: loss, and d0, d1 ... of the trained tensors
+    attncl_graph *graph; // outputs: loss, and the gradients d0, d1 ... of the trained tensors
     struct outcome *outcome;
 };
 
-static attncl_status build(struct training *t, attncl_context *context)
+static attncl_status build_graph(struct training *t, attncl_context *context)
 {
     const attncl_array inputs[] = {
         {.name = "tokens", .dtype = ATTNCL_I32, .rank = 2, .dim = {POSITIONS, BATCH}},
@@ -62,22 +61,23 @@ static attncl_status write_tokens(const struct training *t)
     return status == ATTNCL_OK ? attncl_graph_write(t->graph, "targets", tokens[1], bytes) : status;
 }
 
-static attncl_status run(const struct training *t, float *loss_ret)
+static attncl_status run_loss(const struct training *t, float *loss_ret)
 {
     const attncl_status status = attncl_graph_run(t->graph);
     return status == ATTNCL_OK ? attncl_graph_read(t->graph, "loss", loss_ret, sizeof *loss_ret)
                                : status;
 }
 
-// Signs in no order.
+// A pseudorandom sign for element i.
 static float sign_at(size_t i)
 {
     return (i * 2654435761u >> 16) % 2 ? 1.0f : -1.0f;
 }
 
-// x: the tensor; moved: space for it, by[2]: the losses with each element moved by a step, down and up.
-static attncl_status losses_beside(const struct training *t, attncl_tensor *tensor, const float *x,
-                                   float *moved, size_t n, float by[2])
+// Measures the losses by[2] with each of the n elements of x moved by -step and +step times its sign.  moved: [n],
+// scratch.
+static attncl_status measure_losses(const struct training *t, attncl_tensor *tensor, const float *x,
+                                    float *moved, size_t n, float by[2])
 {
     attncl_status status = ATTNCL_OK;
 
@@ -86,13 +86,13 @@ static attncl_status losses_beside(const struct training *t, attncl_tensor *tens
             moved[i] = x[i] + (float)(side ? step : -step) * sign_at(i);
         status = attncl_tensor_write(tensor, moved, n * sizeof *moved);
         if (status == ATTNCL_OK)
-            status = run(t, &by[side]);
+            status = run_loss(t, &by[side]);
     }
     const attncl_status restored = attncl_tensor_write(tensor, x, n * sizeof *x);
     return status == ATTNCL_OK ? restored : status;
 }
 
-static size_t count_of(const attncl_shape *shape)
+static size_t count_elements(const attncl_shape *shape)
 {
     size_t n = 1;
 
@@ -101,11 +101,11 @@ static size_t count_of(const attncl_shape *shape)
     return n;
 }
 
-// d: its gradient.
+// Checks one tensor, with gradient d, along the direction of the signs.
 static attncl_status check_tensor(const struct training *t, const attncl_model_tensor *weight,
                                   const float *d)
 {
-    const size_t n = count_of(&weight->shape);
+    const size_t n = count_elements(&weight->shape);
     float *const x = malloc(2 * n * sizeof *x);
     double got = 0, squares = 0;
     float by[2];
@@ -114,7 +114,7 @@ static attncl_status check_tensor(const struct training *t, const attncl_model_t
         return ATTNCL_ERR_NO_MEMORY;
     attncl_status status = attncl_tensor_read(weight->tensor, x, n * sizeof *x);
     if (status == ATTNCL_OK)
-        status = losses_beside(t, weight->tensor, x, x + n, n, by);
+        status = measure_losses(t, weight->tensor, x, x + n, n, by);
     free(x);
     if (status != ATTNCL_OK)
         return status;
@@ -128,8 +128,8 @@ static attncl_status check_tensor(const struct training *t, const attncl_model_t
     return ATTNCL_OK;
 }
 
-// All gradients, one after the other; owned by the caller.  NULL: no memory.
-static float *new_gradients(const struct training *t, attncl_status *status)
+// All gradients, one after another; the caller frees them.  NULL: no memory.
+static float *read_gradients(const struct training *t, attncl_status *status)
 {
     attncl_model_tensor weight = ATTNCL_MODEL_TENSOR_INIT;
     const size_t n = attncl_model_tensor_count(t->model);
@@ -137,14 +137,14 @@ static float *new_gradients(const struct training *t, attncl_status *status)
     float loss;
 
     for (size_t i = 0; i < n && attncl_model_tensor_at(t->model, i, &weight) == ATTNCL_OK; i++)
-        total += count_of(&weight.shape);
+        total += count_elements(&weight.shape);
     float *const d = malloc(total * sizeof *d);
-    *status = d ? run(t, &loss) : ATTNCL_ERR_NO_MEMORY;
+    *status = d ? run_loss(t, &loss) : ATTNCL_ERR_NO_MEMORY;
     for (size_t i = 0; i < n && *status == ATTNCL_OK; i++) {
         char name[NAME_BYTES];
         snprintf(name, sizeof name, "d%zu", i);
         *status = attncl_model_tensor_at(t->model, i, &weight);
-        const size_t count = count_of(&weight.shape);
+        const size_t count = count_elements(&weight.shape);
         if (*status == ATTNCL_OK)
             *status = attncl_graph_read(t->graph, name, d + at, count * sizeof *d);
         at += count;
@@ -157,13 +157,13 @@ static attncl_status check_tensors(const struct training *t)
     attncl_model_tensor weight = ATTNCL_MODEL_TENSOR_INIT;
     attncl_status status = ATTNCL_OK;
     size_t at = 0;
-    float *const d = new_gradients(t, &status);
+    float *const d = read_gradients(t, &status);
 
     for (size_t i = 0; i < attncl_model_tensor_count(t->model) && status == ATTNCL_OK; i++) {
         status = attncl_model_tensor_at(t->model, i, &weight);
         if (status == ATTNCL_OK)
             status = check_tensor(t, &weight, d + at);
-        at += count_of(&weight.shape);
+        at += count_elements(&weight.shape);
     }
     free(d);
     return status;
@@ -177,7 +177,7 @@ int check_gradients(const struct model_check *d, attncl_context *context, struct
     snprintf(ret->op, sizeof ret->op, "%s", d->op);
     attncl_status status = attncl_model_create(context, "lm", d->config, 1, &t.model);
     if (status == ATTNCL_OK)
-        status = build(&t, context);
+        status = build_graph(&t, context);
     if (status == ATTNCL_OK)
         status = write_tokens(&t);
     if (status == ATTNCL_OK)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One check of attncl selftest: an op and its gradients on the device, as the op's spec (tests/support/op_spec.h) describes
-// it: every case of it, against the reference in double precision.
+// One check of attncl selftest: every case of an op's spec (tests/support/op_spec.h), and the gradients, on the device
+// against the reference in double precision.
 
 #include <string.h>
 
@@ -10,10 +10,10 @@
 
 enum { NAME_BYTES = 24 };
 
-// Sizes of several tiles with ragged tails, so that kernels for large products and matrix instructions run too.  Of linear
-// maps the forward pass is an NT product, the gradients are NN and TN ones.
+// Sizes of several tiles with ragged tails, for the kernels of large products and matrix instructions.  The forward pass
+// of a linear map is an NT product, its gradients are NN and TN products.
 static const struct large_sizes {
-    const char *op, *tiles, *huge; // huge: some seconds on the host
+    const char *op, *tiles, *huge; // huge: takes some seconds on the host
 } large[] = {
     {"attention_fwd",
      "B=1 H=2 T=70 S=75 D=64 E=64; B=1 H=2 T=130 S=160 D=64 E=64; B=1 H=1 T=130 S=160 D=128 E=128",
@@ -22,7 +22,7 @@ static const struct large_sizes {
     {"bmm_fwd", "B=1 N=200 M=200 P=200", ""},
 };
 
-static const char *name_of(const char *prefix, int i)
+static const char *format_name(const char *prefix, int i)
 {
     static char name[NAME_BYTES];
 
@@ -30,7 +30,8 @@ static const char *name_of(const char *prefix, int i)
     return name;
 }
 
-static bool is_written(const struct host *h) // before a run
+// Whether the array is written before a run; others are constants.
+static bool is_written(const struct host *h)
 {
     return h && h->dtype != ATTNCL_F16 && h->dtype != ATTNCL_BF16 && h->dtype != ATTNCL_Q8 &&
            h->dtype != ATTNCL_Q4;
@@ -42,8 +43,8 @@ static attncl_value add_array(attncl_graph *g, const char *name, const struct ho
                          : attncl_graph_constant(g, h->dtype, h->rank, h->dim, host_pack(h));
 }
 
-// False: no public call is this case.
-static bool build(struct spec_point *p, attncl_graph *g)
+// False if no public call covers this case.
+static bool build_graph(struct spec_point *p, attncl_graph *g)
 {
     attncl_value in[SPEC_MAX_IN] = {ATTNCL_VALUE_INIT}, out[SPEC_MAX_OUT] = {ATTNCL_VALUE_INIT};
     attncl_value y[SPEC_MAX_OUT], dy[SPEC_MAX_OUT], x[SPEC_MAX_IN], dx[SPEC_MAX_IN];
@@ -51,14 +52,14 @@ static bool build(struct spec_point *p, attncl_graph *g)
 
     for (int i = 0; i < p->n_in; i++)
         if (p->in[i])
-            in[i] = add_array(g, name_of("x", i), p->in[i]);
+            in[i] = add_array(g, format_name("x", i), p->in[i]);
     p->spec->build(g, p->c->params, in, out);
     for (int i = 0; i < p->n_out; i++)
         if (p->out[i] && out[i].id) {
-            attncl_graph_output(g, name_of("y", i), out[i]);
+            attncl_graph_output(g, format_name("y", i), out[i]);
             if (p->wanted && p->dy[i]) {
                 y[n_y] = out[i];
-                dy[n_y++] = add_array(g, name_of("dy", i), p->dy[i]);
+                dy[n_y++] = add_array(g, format_name("dy", i), p->dy[i]);
             }
         } else {
             p->out[i] = p->dy[i] = NULL;
@@ -71,7 +72,7 @@ static bool build(struct spec_point *p, attncl_graph *g)
     n_x = 0;
     for (int i = 0; i < p->n_in && n_y > 0; i++)
         if (p->wanted >> i & 1)
-            attncl_graph_output(g, name_of("d", i), dx[n_x++]);
+            attncl_graph_output(g, format_name("d", i), dx[n_x++]);
     return p->out[0];
 }
 
@@ -81,12 +82,12 @@ static attncl_status run(const struct spec_point *p, attncl_graph *g)
 
     for (int i = 0; i < p->n_in && status == ATTNCL_OK; i++)
         if (is_written(p->in[i]))
-            status =
-                attncl_graph_write(g, name_of("x", i), host_pack(p->in[i]), host_bytes(p->in[i]));
+            status = attncl_graph_write(g, format_name("x", i), host_pack(p->in[i]),
+                                        host_bytes(p->in[i]));
     for (int i = 0; i < p->n_out && p->wanted && status == ATTNCL_OK; i++)
         if (p->dy[i])
-            status =
-                attncl_graph_write(g, name_of("dy", i), host_pack(p->dy[i]), host_bytes(p->dy[i]));
+            status = attncl_graph_write(g, format_name("dy", i), host_pack(p->dy[i]),
+                                        host_bytes(p->dy[i]));
     return status == ATTNCL_OK ? attncl_graph_run(g) : status;
 }
 
@@ -96,7 +97,7 @@ static attncl_status compare(const struct spec_point *p, const struct spec_expec
     struct host *got = host_like(which == SPEC_OUT ? p->out[i] : p->in[i]);
     void *const bytes = host_pack(got);
     const attncl_status status =
-        attncl_graph_read(g, name_of(which == SPEC_OUT ? "y" : "d", i), bytes, host_bytes(got));
+        attncl_graph_read(g, format_name(which == SPEC_OUT ? "y" : "d", i), bytes, host_bytes(got));
 
     host_unpack(got, bytes);
     if (status == ATTNCL_OK)
@@ -111,7 +112,7 @@ static attncl_status check_point(struct spec_point *p, attncl_context *context)
     attncl_status status = attncl_graph_create(context, &g);
 
     spec_fill(p);
-    if (status == ATTNCL_OK && build(p, g)) {
+    if (status == ATTNCL_OK && build_graph(p, g)) {
         status = run(p, g);
         if (status == ATTNCL_OK)
             spec_expect(p, &e);
@@ -167,7 +168,7 @@ static attncl_status check_large(const struct op_spec *spec, bool huge, attncl_c
 int check_op(const struct op_spec *spec, attncl_context *context, const struct op_check *check,
              struct outcome *ret)
 {
-    const bool suffix = strstr(spec->op, "_fwd"); // of ops of the library, which users do not see
+    const bool suffix = strstr(spec->op, "_fwd"); // an internal suffix, not shown
     attncl_status status = ATTNCL_OK;
 
     spec_tally = (struct spec_tally){.is_quiet = true, .times = check->times};
@@ -177,7 +178,7 @@ int check_op(const struct op_spec *spec, attncl_context *context, const struct o
          check->sizes != CHECK_BRIEF && status == ATTNCL_OK && (c == spec->cases || c->name); c++) {
         struct spec_point p = spec_point_of(spec, c);
         p.wanted = spec_wanted(&p);
-        // Of the first case all sizes, so that rows and tiles of every kind occur.
+        // The first case has all sizes, so that rows and tiles of every kind occur.
         status = check_sizes(&p, spec_sizes_text(&p, false), c == spec->cases, context);
         if (status == ATTNCL_OK && check->full && c == spec->cases)
             status = check_sizes(&p, spec_sizes_text(&p, true), true, context);

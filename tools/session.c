@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A device and a model, opened together and closed in the right order.
+// Opens a device and a model together, and closes them in the right order.
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A file's text, and UTF-8 text as tokens: by a tokenizer, or as indices of a vocabulary's characters.
+// Reads files, and encodes UTF-8 text as tokens, by a tokenizer or as indices of a vocabulary's characters.
 
 #include <errno.h>
 #include <iconv.h>
@@ -24,9 +24,8 @@ static size_t character_bytes(const char *text)
     return n;
 }
 
-// The code points of a text that ends with a zero.  Returns the number of bytes that are UTF-8: all of them, or up
-// to the mistake.  code: [bytes].
-static size_t decode(const char *text, size_t bytes, wchar_t *code, size_t *n_ret)
+// Decodes a text into code points, code: [bytes].  Returns the number of bytes before the first that is not UTF-8.
+static size_t decode_utf8(const char *text, size_t bytes, wchar_t *code, size_t *n_ret)
 {
     const iconv_t converter = iconv_open("WCHAR_T", "UTF-8");
     char *in = (char *)text, *out = (char *)code;
@@ -48,7 +47,8 @@ char *read_range(const char *path, const int64_t range[2], size_t *bytes_ret)
 
     errno = 0;
     file = fopen(path, "rb");
-    const bool reads = file && (fgetc(file) != EOF || !ferror(file)); // a directory opens only
+    const bool reads =
+        file && (fgetc(file) != EOF || !ferror(file)); // a directory opens, but does not read
     if (reads && fseek(file, 0, SEEK_END) == 0)
         size = ftell(file);
     if (size >= 0 && (range[0] > size || range[1] > size)) {
@@ -76,7 +76,8 @@ static int compare_codes(const void *a, const void *b)
     return x->code < y->code ? -1 : x->code > y->code;
 }
 
-// Decodes the characters and sorts them by code point; one that occurs twice has no one index.
+// Decodes the vocabulary's characters and sorts them by code point.  Refuses duplicates, whose index would be
+// ambiguous.
 static int index_codes(struct vocabulary *v)
 {
     const size_t bytes = strlen(v->text);
@@ -90,7 +91,7 @@ static int index_codes(struct vocabulary *v)
         free(code);
         return tool_error("out of memory");
     }
-    decode(v->text, bytes, code, &n); // the library has seen that it is UTF-8
+    decode_utf8(v->text, bytes, code, &n); // the library checked that it is UTF-8
     for (; (size_t)v->n < n; v->n++) {
         v->character[v->n] = (struct character){code[v->n], v->n};
         v->start[v->n + 1] = v->start[v->n] + character_bytes(v->text + v->start[v->n]);
@@ -106,7 +107,7 @@ static int index_codes(struct vocabulary *v)
 
 static const char between_numbers[] = " ,\t\r\n";
 
-// Of what stands in place of a token's number, as much as a message shows.
+// Bytes of a wrong token number to show in a message.
 static int token_bytes(const char *at)
 {
     enum { SHOWN = 20 };
@@ -115,7 +116,7 @@ static int token_bytes(const char *at)
     return n < SHOWN ? (int)n : SHOWN;
 }
 
-static int unknown_character(const char *name, const char *at, wchar_t code, int64_t offset)
+static int report_unknown_character(const char *name, const char *at, wchar_t code, int64_t offset)
 {
     if (code < ' ')
         return tool_error("%s: character U+%04X at byte %lld is not in the model's vocabulary",
@@ -143,10 +144,9 @@ static int open_tokenizer(struct vocabulary *v, const char *text)
 int vocabulary_open(struct session *s)
 {
     const int64_t n_vocab = attncl_model_config_int(s->model, "n_vocab", -1);
+    const char *tokenizer = attncl_model_metadata(s->model, "attncl.tokenizer");
     struct vocabulary *v = &s->vocabulary;
     int status;
-
-    const char *tokenizer = attncl_model_metadata(s->model, "attncl.tokenizer");
 
     v->text = attncl_model_metadata(s->model, "attncl.vocab");
     if (check_is_lm(s->model) != TOOL_OK)
@@ -258,7 +258,7 @@ const char *token_unit(const struct session *s, bool as_numbers)
     return as_numbers || s->vocabulary.tokenizer ? "tokens" : "characters";
 }
 
-// A token that the text begins with is the first of them; of a piece of a text the tokenizer sees no more than that.
+// Encodes with the tokenizer, including the tokens it puts before a text.
 static int tokenize(struct session *s, const char *name, const char *text, size_t bytes)
 {
     const int32_t *tokens;
@@ -275,7 +275,7 @@ static int tokenize(struct session *s, const char *name, const char *text, size_
     return n > 0 ? status : tool_error("%s: has no token", name);
 }
 
-static int not_utf8(const char *name, int64_t offset)
+static int report_not_utf8(const char *name, int64_t offset)
 {
     return tool_error("%s: is not UTF-8 at byte %lld", name, (long long)offset);
 }
@@ -290,10 +290,10 @@ int vocabulary_encode(struct session *s, const char *name, const char *text, siz
 
     if (!code)
         return tool_error("out of memory");
-    valid = decode(text, bytes, code, &n);
+    valid = decode_utf8(text, bytes, code, &n);
     if (s->vocabulary.tokenizer) {
         free(code);
-        return valid < bytes ? not_utf8(name, offset + (int64_t)valid)
+        return valid < bytes ? report_not_utf8(name, offset + (int64_t)valid)
                              : tokenize(s, name, text, bytes);
     }
     s->tokens = calloc(bytes + 1, sizeof *s->tokens);
@@ -308,10 +308,10 @@ int vocabulary_encode(struct session *s, const char *name, const char *text, siz
         if (found)
             s->tokens[s->n_tokens++] = found->index;
         else
-            status = unknown_character(name, at, code[i], offset + (at - text));
+            status = report_unknown_character(name, at, code[i], offset + (at - text));
     }
     if (status == TOOL_OK && valid < bytes)
-        status = not_utf8(name, offset + (int64_t)valid);
+        status = report_not_utf8(name, offset + (int64_t)valid);
     free(code);
     return status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the subcommands of `attncl` share.  Public API only.
+// Shared by the subcommands of `attncl`, which use the public API only.
 #ifndef ATTNCL_TOOL_H
 #define ATTNCL_TOOL_H
 
@@ -31,12 +31,11 @@ int command_tune(int argc, char **argv);
 int command_selftest(int argc, char **argv);
 int command_report(int argc, char **argv);
 
-// One line on stderr, "attncl: ...".  Returns TOOL_FAILED.
+// Prints one line on stderr, "attncl: ...".  Returns TOOL_FAILED.
 int tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 // The same with the library's last error.
 int tool_failed(void);
-// The same where no device was listed: the library knows more of the reason than that.
+// The same with the library's reason why there is no device.
 int tool_no_device(void);
 
 // -- options
@@ -50,14 +49,14 @@ int tool_options(const char *command, const char *usage, const struct option_row
     {"device", 'd', OPTION_TEXT, pointer, "D",                                                     \
      .help = "gpu, cpu, PLATFORM:DEVICE, or part of a device's name"}
 
-// Of commands that work under mpirun.
+// For commands that work under mpirun.
 #define DEVICES_OPTION(pointer)                                                                    \
     {"device", 'd', OPTION_TEXT, pointer, "D",                                                     \
      .help = "gpu, cpu, PLATFORM:DEVICE, or part of a device's name;\n"                             \
              "D,D,...: one for each rank of a machine, under mpirun"}
 // clang-format on
 
-// Factors of products; pointer: attncl_precision *.
+// pointer: attncl_precision *.
 // clang-format off
 #define PRECISION_OPTION(pointer)                                                                  \
     {"precision", 0, OPTION_CALL, pointer, "P",                                                    \
@@ -67,9 +66,9 @@ int tool_options(const char *command, const char *usage, const struct option_row
 // clang-format on
 bool take_precision(const char *text, void *precision_ret);
 
-// The type that an option names: f16, bf16, f32 or q8, as attncl_dtype *.  False, and said, for another text.
+// Parses the type f16, bf16, f32 or q8 into an attncl_dtype *.  Returns false for another text and reports it.
 bool take_state_type(const char *option, const char *text, void *dtype_ret);
-// The same, or q4.
+// The same, and q4.
 bool take_weight_type(const char *option, const char *text, void *dtype_ret);
 
 #define JSON_OPTION(pointer, what)                                                                 \
@@ -77,130 +76,130 @@ bool take_weight_type(const char *option, const char *text, void *dtype_ret);
         "json", 'j', OPTION_SWITCH, pointer, .help = what                                          \
     }
 
-// -- what a command prints and writes (output.c)
+// -- output (output.c)
 
-// SIGINT and SIGTERM end the process with 128 plus their number; while a file is being written, after it.
+// From now on SIGINT and SIGTERM end the process with status 128 plus their number, but not while a file is written:
+// between output_file_begin() and output_file_end(), which nest.
 void output_begin(void);
-// Calls of begin and end nest.
 void output_file_begin(void);
 void output_file_end(void);
 bool output_interrupted(void);
-// The status to exit with after such a signal, which is then forgotten; 0: there was none.
+// The exit status for a signal that came, which it clears; 0: none came.
 int output_take_interrupt(void);
 
-// Whether a file can be written there, before work is done for it.  Returns an exit status; what is wrong is reported.
+// Checks, before work is done for it, that a file can be written.  Returns an exit status; reports a failure.
 int output_check(const char *path);
 
-// Whether two paths lead to one file.
+// Whether two paths are the same file.
 bool output_is_same(const char *a, const char *b);
 
-// output_check(), and that the file is neither the model nor the input (null: none).
+// output_check(), and checks that the file is neither the model nor the input (null: none).
 int output_check_apart(const char *path, const char *model, const char *input);
 
-// Writes all bytes.  TOOL_FAILED, unreported, leaves errno.
+// Writes all bytes.  Returns TOOL_FAILED, unreported, with errno set.
 int output_write(int fd, const char *data, size_t bytes);
 
-// Puts a new file in the place of `path`: it is written beside the old one as PATH.part, and on the disk before it takes
-// its place.  Returns an exit status; a failure is reported.
+// Writes PATH.part to the disk, then renames it to `path`.  Returns an exit status; reports a failure.
 int output_replace(const char *path, const char *data, size_t bytes);
 
-// Hands what was printed to standard output.  Returns an exit status; the first failure is reported.
+// Flushes standard output.  Returns an exit status; reports the first failure.
 int output_flush(void);
 
-// The status to exit with: of a failure where standard output did not take everything.
+// Flushes standard output and returns the exit status: `status`, or if that is TOOL_OK the status of flushing.
 int output_end(int status);
 
-// Digits of floats for people and programs.  Files that are read back have as many as that takes: config.json.
+// Digits of printed floats; files that are read back, such as config.json, have as many as they need.
 #define JSON_DIGITS JSON_REAL_PRECISION(9)
 
-// Prints the value on a line and releases it; NULL: there was no memory.  Returns an exit status.
+// Prints the value on a line and releases it; NULL: out of memory.  Returns an exit status.
 int json_print(json_t *value);
 
-// A driver's text; null where it is not UTF-8.
+// The text of a driver; null if it is not UTF-8.
 json_t *json_text(const char *text);
-
-// A number; null where it is not finite.
+// A number; null if it is not finite.
 json_t *json_number(double x);
-
 // The device's name.
 json_t *json_device(const attncl_context *context);
+// The array's dimensions as JSON, or printed as "[2, 3]".
+json_t *json_shape(const attncl_array *array);
+void print_shape(const attncl_array *array);
 
 // -- several ranks (ranks.c)
 
-// Joins the ranks that mpirun started, one without it.  Called once, before a device is opened; ranks_end() leaves
-// them.  Returns an exit status; a failure is reported.
+// Joins the ranks that mpirun started; without mpirun there is one.  Called once, before a device is opened.  Returns an
+// exit status; reports a failure.
 int ranks_begin(attncl_ranks **ranks_ret);
 
-// What a context of this rank takes as its device: of a list "D,D,..." the one with the number of this rank on its
-// machine, the first again after the last.  list null: ATTNCL_DEVICE, else one of the GPUs where there are several.
+// The device of this rank: of a list "D,D,..." the entry with this rank's number on its machine, modulo the entries.  list
+// NULL: ATTNCL_DEVICE, else one of the GPUs if there are several.
 const char *ranks_device(const char *list);
 
-// Before a failure is printed: "attncl", or with several ranks "attncl: rank 3", after rank 0 had the time to say the same.
+// The prefix of an error message: "attncl", or with several ranks "attncl: rank 3".  Ranks after 0 wait, so that rank 0
+// reports an error of all first.
 const char *ranks_speaker(void);
 
-// Leaves the ranks, or after a failure ends all of them.  Returns `status`.
+// Leaves the ranks, or after a failure ends all of them.  Returns the exit status.
 int ranks_end(int status);
 
 // -- text (text.c)
 
-// Bytes range[0] to range[1] (-1: its end) of a file with a zero after them, the caller's to free; NULL on failure, which is
-// reported.
+// Reads bytes range[0] to range[1] (-1: the end) of a file and adds a zero; the caller frees them.  NULL on failure, which
+// it reports.
 char *read_range(const char *path, const int64_t range[2], size_t *bytes_ret);
 
-// A model's tokenizer, from the metadata value "attncl.tokenizer", or else its characters, from "attncl.vocab".
+// A model's tokenizer, from metadata "attncl.tokenizer", or else its characters, from "attncl.vocab".
 struct vocabulary {
-    attncl_tokenizer *tokenizer;     // null: the model has characters
-    attncl_tokenizer_stream *stream; // of what is printed
-    int32_t n;
-    const char *text;            // in index order, of the model
-    size_t *start;               // [n + 1], of each character's bytes in the text
-    struct character *character; // [n], in order of code point
+    attncl_tokenizer *tokenizer;     // null: tokens are characters
+    attncl_tokenizer_stream *stream; // decodes the printed tokens
+    int32_t n;                       // characters
+    const char *text;                // the characters in order of index
+    size_t *start;                   // [n + 1], the byte in `text` where each begins
+    struct character *character;     // [n], in order of code point
 };
 
-// A device and a model, what the model works on, opened together.
+// A device, a model and its input, opened together.
 struct session {
     attncl_context *context;
     attncl_model *model;
-    attncl_safetensors *input; // null: none was named
-    double opened, compiled; // seconds_now() before opening, and after the last graph was compiled
-    // Of a language model, where a text was given.
+    attncl_safetensors *input; // null: none
+    double opened, compiled;   // seconds_now() before opening, after compiling the last graph
+    // A language model's, if a text was given.
     struct vocabulary vocabulary;
     int32_t *tokens;
     size_t n_tokens;
 };
 
-// Reads the vocabulary of the session's model.  Returns an exit status; a failure is reported.
+// Reads the vocabulary of the session's model.  Returns an exit status; reports a failure.
 int vocabulary_open(struct session *session);
 void vocabulary_close(struct vocabulary *vocabulary);
 
-// UTF-8 text, with a zero after its end, to the session's tokens.  `name` of the text and text[0]'s place
-// `offset` in it are for messages.  Returns an exit status; a failure is reported.
+// Encodes UTF-8 text, zero-terminated, as the session's tokens.  For messages: the text's name, and the offset of `text`
+// in it.  Returns an exit status; reports a failure.
 int vocabulary_encode(struct session *session, const char *name, const char *text, size_t bytes,
                       int64_t offset);
 
-// Token numbers between spaces, commas and line ends, to the session's tokens.  Returns an exit status; a failure
-// is reported.
+// Reads token numbers, separated by spaces, commas or line ends, as the session's tokens.  Returns an exit status; reports
+// a failure.
 int tokens_read(struct session *session, const char *name, const char *text);
-
-// The same of "tokens" [n] of the session's input.
+// The same from the array "tokens", [n], of the session's input.
 int tokens_take(struct session *session, const char *name);
 
-// Prints the session's tokens from number `from` on, as text or as numbers.  A tokenizer's text is printed by calls one
-// after another, the first from 0 on, and tokens_print_end().
+// Prints the session's tokens from number `from` on, as text or as numbers.  With a tokenizer, calls must follow one
+// another, the first with from = 0, and end with tokens_print_end().
 void tokens_print(const struct session *session, size_t from, bool as_numbers, FILE *out);
-// Prints what is left of an unfinished character.
+// Prints the rest of an unfinished character.
 void tokens_print_end(const struct session *session, FILE *out);
 
-// What the session's tokens are: "characters" or "tokens".
+// The name of the session's tokens: "characters" or "tokens".
 const char *token_unit(const struct session *session, bool as_numbers);
 
-// Whether the last part of a parameter's name, after its last point, is `last`.
+// Whether the last part of a parameter's name, after its last dot, is `last`.
 bool name_ends_with(const char *name, const char *last);
 
 // -- device and model (session.c)
 
 struct session_options {
-    const char *device, *model; // device null: the default one
+    const char *device, *model; // device null: the default device
     const char *input;          // a safetensors file; null: none
     attncl_precision precision;
     bool profile;
@@ -208,35 +207,34 @@ struct session_options {
     const char *text_name;
     size_t text_bytes;
     int64_t text_offset;
-    bool text_is_numbers; // of tokens
+    bool text_is_numbers; // the text holds token numbers
 };
 
-// Opens a session, calls `use` with it and closes it.  `use` must destroy its graphs and decoders.  Returns
-// an exit status; a failure is reported.
+// Opens a session, calls `use` with it and closes it.  `use` must destroy its graphs and decoders.  Returns an exit
+// status; reports a failure.
 int session_use(const struct session_options *options,
                 int (*use)(struct session *session, const void *request), const void *request);
 
-// Runs the model on all arrays of the input.  graph_ret: null, or receives the graph that ran.
-// Returns an exit status; a failure is reported.
+// Runs the model on all arrays of the input.  graph_ret: null, or receives the graph that ran.  Returns an exit status;
+// reports a failure.
 int session_run_model(const struct session *session, attncl_results **results_ret,
                       attncl_graph **graph_ret);
 
 // -- progress (progress.c)
 
-// Seconds on a clock that only goes forward.
+// Seconds of a monotonic clock.
 double seconds_now(void);
 
-// Draws a bar on stderr when it is a terminal, at most some times a second, with `unit` (null: none) per second and
-// the time left.  Call it with done 0 first.
+// The next three draw on stderr if it is a terminal, at most a few times per second.
+
+// Draws a bar with `unit` (null: none) per second and the time left.  Call it with done 0 first.
 void progress_bar(const char *what, const char *unit, int64_t done, int64_t total);
-
-// Draws a line of at most 79 characters, on a terminal and some times a second alike.
+// Draws a line of at most 79 characters.
 void progress_text(const char *text);
-
-// Says on a terminal that kernels are being built, from the second second on.
+// Says that kernels are being built, once that takes more than a second.
 void progress_building(size_t done, size_t total);
 
-// Erases what was drawn, before something else is printed.
+// Erases the line, before something else is printed.
 void progress_clear(void);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl train: from data and a configuration to a trained model, in a directory that can be resumed.
+// attncl train: trains a model from data and a configuration, in a directory from which it can resume.
 
 #include <math.h>
 #include <signal.h>
@@ -19,8 +19,8 @@ static const char usage[] =
     "of docs/training.md.  All keys of \"train\" have defaults; RUN/config.json lists\n"
     "them.  The log, checkpoints and models are written to the directory RUN.\n";
 
-// What a target is.
-static const char *unit_of(const struct training *t)
+// The name of a target.
+static const char *target_unit(const struct training *t)
 {
     const attncl_model *model = attncl_trainer_model(t->trainer);
     const struct train_request *r = t->request;
@@ -30,7 +30,7 @@ static const char *unit_of(const struct training *t)
     return r->data && !attncl_model_metadata(model, "attncl.tokenizer") ? "character" : "token";
 }
 
-// The configuration: of its file, of a training that is resumed, of the model to begin from.
+// The configuration: from its file, the training to resume, or the model to begin from.
 static char *read_config(const struct training *t, int64_t resumed)
 {
     const struct train_request *r = t->request;
@@ -41,11 +41,11 @@ static char *read_config(const struct training *t, int64_t resumed)
         return train_config_text(r, path, r->init);
     run_path(&t->run, "config.json", own);
     if (resumed < 0 && access(own, F_OK) != 0)
-        return train_config_text(r, NULL, r->init); // nothing was begun
+        return train_config_text(r, NULL, r->init); // no training was begun
     return train_config_text(r, own, NULL);
 }
 
-// Makes the trainer; a resumed one has the vocabulary of its checkpoint.
+// Creates the trainer; a resumed one has the vocabulary of its checkpoint.
 static int create_trainer(struct training *t, int64_t resumed)
 {
     const struct train_request *r = t->request;
@@ -67,7 +67,7 @@ static int create_trainer(struct training *t, int64_t resumed)
     options.ranks = t->ranks;
     attncl_status status = attncl_trainer_create(t->context, config, &options, &t->trainer);
     free(config);
-    // Without a checkpoint, too: the file may be another program's.
+    // Even without a checkpoint, since another program may have written the file.
     if (status == ATTNCL_OK && (resumed >= 0 || (t->writes && r->resume)) &&
         train_config_compare(IN_RUN(&t->run, "config.json"), attncl_trainer_config(t->trainer)) !=
             TOOL_OK)
@@ -109,13 +109,13 @@ static int open_training(struct training *t)
     if (create_trainer(t, resumed) != TOOL_OK)
         return TOOL_FAILED;
     t->saved = resumed;
-    t->progress.unit = unit_of(t);
+    t->progress.unit = target_unit(t);
     t->progress.first_step = training_step(t);
     t->progress.n_steps = t->plan.steps;
     t->progress.begin = t->curve_time = seconds_now();
     t->progress.valid_loss = NAN;
-    t->samples = r->data != NULL;
-    t->draws = true;
+    t->prints_samples = r->data != NULL;
+    t->draws_curve = true;
     if (!t->writes)
         return TOOL_OK;
     if (run_open(&t->run, training_step(t)) != TOOL_OK)
@@ -157,7 +157,7 @@ static bool take_set(const char *text, void *value)
     return true;
 }
 
-static int mistake(const char *what)
+static int report_mistake(const char *what)
 {
     tool_error("train: %s; see attncl train --help", what);
     return TOOL_USAGE;
@@ -166,19 +166,19 @@ static int mistake(const char *what)
 static int check_request(const struct train_request *r, bool data_is_numbers)
 {
     if (r->config && r->operand)
-        return mistake("CONFIG and --config exclude each other");
+        return report_mistake("CONFIG and --config exclude each other");
     if (!r->data && !r->pairs && !r->batches)
-        return mistake("--data, --pairs or --batches is missing");
+        return report_mistake("--data, --pairs or --batches is missing");
     if (r->data && r->pairs)
-        return mistake("--data and --pairs exclude each other");
+        return report_mistake("--data and --pairs exclude each other");
     if (data_is_numbers && !r->data)
-        return mistake("--tokens is for --data, which is missing");
+        return report_mistake("--tokens is for --data, which is missing");
     if (!r->out)
-        return mistake("--out is missing");
+        return report_mistake("--out is missing");
     if (r->prompt && (!r->data || data_is_numbers))
-        return mistake("--prompt is for a text in --data, samples are text");
+        return report_mistake("--prompt is for a text in --data, samples are text");
     if (r->tokenizer && (!r->data || data_is_numbers))
-        return mistake("--tokenizer is for a text in --data");
+        return report_mistake("--tokenizer is for a text in --data");
     return TOOL_OK;
 }
 
@@ -233,7 +233,7 @@ int command_train(int argc, char **argv)
         r.tokens = r.data;
         r.data = NULL;
     }
-    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error that has a message
+    signal(SIGXFSZ, SIG_IGN); // a file size limit is then reported as an error
     struct training t = {.request = &r,
                          .plan = ATTNCL_TRAIN_PLAN_INIT,
                          .run = {.path = r.out, .log = -1, .lock = -1}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// attncl train: what its files share.
+// Shared by the files of attncl train.
 #ifndef ATTNCL_TOOL_TRAIN_H
 #define ATTNCL_TOOL_TRAIN_H
 
@@ -8,7 +8,7 @@
 enum { MAX_SETS = 64, RUN_PATH_BYTES = 4096 };
 
 struct train_request {
-    const char *config, *operand; // the configuration's file, by option or as operand
+    const char *config, *operand; // the configuration file, by option or as operand
     const char *data, *tokens, *pairs, *batches, *init, *out, *device, *prompt, *tokenizer;
     const char *set[MAX_SETS]; // "KEY=VALUE"
     int n_sets;
@@ -19,12 +19,12 @@ struct train_request {
 
 // -- the configuration (train_config.c)
 
-// The configuration as JSON text, free() it: of the request's file, of what `from` says (a model's
-// metadata, null: none) where it names none, and what --set sets.  NULL on failure, which is reported.
+// The configuration as JSON text, which the caller frees: the file `path`, or if NULL that of the model file `from` (NULL:
+// none), and the values of --set.  NULL on failure, which it reports.
 char *train_config_text(const struct train_request *r, const char *path, const char *from);
 
-// Whether `text`, a complete configuration, goes on as the one in `path` began; a file that is not there
-// says nothing.  Returns an exit status; a difference is reported.
+// Checks that `text`, a complete configuration, continues the one in file `path`, if that exists.  Returns an exit
+// status; reports a difference.
 int train_config_compare(const char *path, const char *text);
 
 // -- the directory RUN (run_directory.c)
@@ -34,23 +34,24 @@ struct run_directory {
     int log, lock; // descriptors; -1: not open
 };
 
-// path/name into `ret`; returns ret.
+// Writes path/name to `ret` and returns it.
 const char *run_path(const struct run_directory *run, const char *name, char ret[RUN_PATH_BYTES]);
 #define IN_RUN(run, name) run_path((run), (name), (char[RUN_PATH_BYTES]){0})
 
-// "checkpoints/step-N.safetensors" in the directory.
+// The same for "checkpoints/step-N.safetensors".
 const char *run_checkpoint(const struct run_directory *run, int64_t step, char ret[RUN_PATH_BYTES]);
 #define CHECKPOINT_IN_RUN(run, step) run_checkpoint((run), (step), (char[RUN_PATH_BYTES]){0})
 
-// Refuses a directory that holds something, unless it is to be resumed.  Returns an exit status; a failure
-// is reported, as by all of these.
+// The functions below return an exit status and report a failure.
+
+// Refuses a directory that is not empty, unless it is to be resumed.
 int run_check(const struct run_directory *run, bool resume);
 
 // The step of the last checkpoint; -1: there is none.
 int64_t run_last_step(const struct run_directory *run);
 
-// Makes the directory where it is missing, takes it for this process alone, removes what an interrupted
-// writer left, and opens the log without the lines after `step`.
+// Creates the directory if missing, locks it for this process, removes partial files, and opens the log without the lines
+// after `step`.
 int run_open(struct run_directory *run, int64_t step);
 void run_close(struct run_directory *run);
 
@@ -66,7 +67,7 @@ int run_write(const struct run_directory *run, const char *name, const char *tex
 int run_log(struct run_directory *run, json_t *line);
 int run_log_sync(struct run_directory *run); // to the disk
 
-// Drops the lines of the log after `step`, and one that was cut off.
+// Removes the lines of the log after `step`, and a last line that was cut off.
 int run_cut_log(const char *path, int64_t step);
 
 // Reports errno of a path.  Returns TOOL_FAILED.
@@ -75,32 +76,32 @@ int run_failed_with(const char *path);
 // Draws RUN/curve.svg from the log (train_curve.c).
 int run_draw_curve(const struct run_directory *run);
 
-// -- what is printed (train_report.c)
+// -- printing (train_report.c)
 
 struct train_progress {
     const char *unit;        // "character"
     int64_t first_step;      // taken before this process
     int64_t n_steps;         // to be taken in all
-    double begin;            // seconds_now() when it began
-    attncl_train_step last;  // the step before
-    double tokens_per_s;     // of it
+    double begin;            // seconds_now() when this process began
+    attncl_train_step last;  // the last step
+    double tokens_per_s;     // of the last step
     double valid_loss;       // of the last evaluation
-    attncl_train_state best; // after it
+    attncl_train_state best; // after the last step
 };
 
-// The line on a terminal.
+// Draws the progress line on a terminal.
 void train_show_step(const struct train_progress *p);
-// A line after an evaluation.
+// Prints a line after an evaluation.
 void train_print_evaluation(const struct train_progress *p);
-// The line at the end, or JSON.
+// Prints the line at the end, or JSON.
 int train_print_end(const struct train_progress *p, const struct train_request *r, bool early,
                     const char *model_path, attncl_context *context);
 
-// Whether the prompt has tokens of the model.  Returns an exit status; a failure is reported.
+// Checks that the prompt has tokens of the model.  Returns an exit status; reports a failure.
 int train_check_prompt(attncl_model *model, const char *prompt);
 
-// Prints n tokens that the model file continues the prompt with (NULL: a line's begin).  TOOL_FAILED where
-// it cannot, which is reported.
+// Prints the prompt (NULL: the beginning of a line) and n tokens of its continuation by the model file.  Returns an exit
+// status; reports a failure.
 int train_print_sample(const struct train_progress *p, attncl_context *context,
                        const char *model_path, const char *prompt, int64_t n);
 
@@ -114,22 +115,22 @@ struct training {
     attncl_train_plan plan;
     struct run_directory run;
     struct train_progress progress;
-    int64_t begun;     // the last step that was told to begin
-    int64_t saved;     // steps taken when the last checkpoint was written; -1: none
-    double curve_time; // of its last drawing
-    bool writes;       // the first rank does
-    bool winds_up;     // no further step begins
-    bool draws, samples;
+    int64_t begun;     // the last step begun
+    int64_t saved;     // the step of the last checkpoint; -1: none
+    double curve_time; // seconds_now() when the curve was last drawn
+    bool writes;       // only rank 0 writes files
+    bool is_ending;    // no further step begins
+    bool draws_curve, prints_samples;
 };
 
-// Steps taken, as of the last training_update(), which asks the trainer.
+// The steps taken, as of the last training_update(), which asks the trainer.
 int64_t training_step(const struct training *training);
 int training_update(struct training *training);
 
-// Takes all steps that are left, with evaluations and checkpoints.  Returns an exit status: that of a
-// signal, after a checkpoint.
+// Takes all remaining steps, with evaluations and checkpoints.  Returns an exit status; after a signal, which ends the
+// steps with a checkpoint, that of the signal.
 int training_take_steps(struct training *training);
-// Writes what is not written yet, and prints the end.
+// Writes the last checkpoint and model, and prints the end.
 int training_finish(struct training *training);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The configuration of attncl train: a file, the model that training begins from, --set.
+// The configuration of attncl train: from a file or a model, and --set.
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +30,8 @@ static json_t *load_file(const char *path)
     return NULL;
 }
 
-// {"arch", "model"} of a model file.
-static json_t *of_model(const char *path)
+// Loads {"arch", "model"} from a model file.
+static json_t *load_model_config(const char *path)
 {
     attncl_safetensors *file = NULL;
     json_t *root = NULL;
@@ -52,7 +52,7 @@ static json_t *of_model(const char *path)
     return root;
 }
 
-// The object at `path`, made where it is missing, up to the last point; *key_ret: what follows it.
+// Finds the object that `path` names up to its last dot, creating missing ones; *key_ret: the rest.
 static json_t *find_object(json_t *root, const char *path, const char **key_ret)
 {
     json_t *object = root;
@@ -75,7 +75,7 @@ static json_t *find_object(json_t *root, const char *path, const char **key_ret)
     return object;
 }
 
-// "model.d_model=128".  What is no JSON is a text.
+// Applies "model.d_model=128"; a value that is not JSON is a string.
 static int apply_set(json_t *root, const char *set)
 {
     const char *equal = strchr(set, '='), *key = NULL;
@@ -95,7 +95,7 @@ static int apply_set(json_t *root, const char *set)
 
 char *train_config_text(const struct train_request *r, const char *path, const char *from)
 {
-    json_t *root = path ? load_file(path) : from ? of_model(from) : json_object();
+    json_t *root = path ? load_file(path) : from ? load_model_config(from) : json_object();
     char *text = NULL;
     int status = root ? TOOL_OK : TOOL_FAILED;
 
@@ -114,7 +114,7 @@ char *train_config_text(const struct train_request *r, const char *path, const c
 
 // -- comparing
 
-// What may change from one part of a training to the next.
+// Whether a key may change when a training is resumed.
 static bool may_change(const char *path)
 {
     static const char *const keys[] = {"train.steps", "train.eval_every", "train.checkpoint_every",

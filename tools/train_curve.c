@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// RUN/curve.svg: losses and learning rate over the steps, from the log.
+// Draws RUN/curve.svg: losses and learning rate over the steps, from the log.
 
 #include <stdlib.h>
 
@@ -10,7 +10,6 @@
 enum { MAX_POINTS = 1000, N_CURVES = 3 };
 enum curve_of { OF_LOSS, OF_VALID_LOSS, OF_RATE };
 
-// Points, of which many steps become one: their mean.
 struct points {
     float (*at)[2]; // x, y
     int64_t n, capacity;
@@ -33,6 +32,7 @@ static bool add_point(struct points *p, double x, double y)
     return true;
 }
 
+// Replaces runs of points by their means, so that at most MAX_POINTS are left.
 static void thin_out(struct points *p)
 {
     const int64_t each = (p->n + MAX_POINTS - 1) / MAX_POINTS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What attncl train prints: the line on a terminal, a line after each evaluation, a sample, the end.
+// The output of attncl train: progress on a terminal, a line after each evaluation, samples, the end.
 
 #include <math.h>
 #include <stdlib.h>
@@ -112,7 +112,7 @@ static int print_tokens(struct session *s, struct sampler *sampler, int64_t n)
     return status;
 }
 
-// A text begins as after a line's end, where the vocabulary has one.
+// Without a prompt the text continues a line end, or the first character if the vocabulary has no line end.
 static int read_prompt(struct session *s, const char *prompt)
 {
     const struct vocabulary *v = &s->vocabulary;

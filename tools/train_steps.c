@@ -2,16 +2,16 @@
 //
 // The steps of attncl train.
 //
-// After a step, in this order: its line in the log; where one is due, the evaluation, its line and the
-// best model; then the checkpoint and the last model.  So a checkpoint finds on the disk what led to
-// it, and what was written after it is written again, the same.
+// Each step writes, in this order: its line in the log; if an evaluation is due, its line and the best model; if a
+// checkpoint is due, that and the last model.  So everything before a checkpoint is on the disk when it is, and a resumed
+// training writes everything after it again.
 
 #include <math.h>
 #include <signal.h>
 
 #include "train.h"
 
-enum { CURVE_SECONDS = 30 }; // between two drawings
+enum { CURVE_SECONDS = 30 }; // between two drawings of the curve
 
 int64_t training_step(const struct training *t)
 {
@@ -25,7 +25,7 @@ int training_update(struct training *t)
                                                                             : tool_failed();
 }
 
-// -- what is written
+// -- files
 
 static int save_model(struct training *t, const char *name)
 {
@@ -50,25 +50,25 @@ static int save_checkpoint(struct training *t)
     return t->writes ? run_prune(&t->run, t->plan.keep) : TOOL_OK;
 }
 
-// A picture that cannot be drawn does not end the training.
+// If the curve cannot be drawn, the training goes on without it.
 static void draw_curve(struct training *t)
 {
-    if (!t->writes || !t->draws)
+    if (!t->writes || !t->draws_curve)
         return;
     t->curve_time = seconds_now();
-    t->draws = run_draw_curve(&t->run) == TOOL_OK;
+    t->draws_curve = run_draw_curve(&t->run) == TOOL_OK;
 }
 
 // -- evaluation
 
 static int print_sample(struct training *t)
 {
-    if (!t->samples || t->plan.sample == 0)
+    if (!t->prints_samples || t->plan.sample == 0)
         return TOOL_OK;
     if (save_model(t, "model.safetensors") != TOOL_OK)
         return TOOL_FAILED;
     if (t->writes && !t->request->json)
-        t->samples =
+        t->prints_samples =
             train_print_sample(&t->progress, t->context, IN_RUN(&t->run, "model.safetensors"),
                                t->request->prompt, t->plan.sample) == TOOL_OK;
     return TOOL_OK;
@@ -108,7 +108,7 @@ static int evaluate(struct training *t)
 
 // -- steps
 
-// A loss that is not finite: which op began it, where that was asked for.
+// Reports a loss that is not finite, and with --check the op that caused it.
 static int explain_failure(struct training *t)
 {
     char message[1024], last[RUN_PATH_BYTES] = "no checkpoint was written";
@@ -132,23 +132,23 @@ static bool is_due(int64_t step, int64_t every, int64_t n_steps)
     return every > 0 && (step % every == 0 || step == n_steps);
 }
 
-static bool evaluation_due(const struct training *t, int64_t step)
+static bool is_evaluation_due(const struct training *t, int64_t step)
 {
     return t->plan.n_valid_batches > 0 && is_due(step, t->plan.eval_every, t->plan.steps);
 }
 
-// The next step, and the one behind it where nothing needs the weights as they are between the two.
+// Begins the next step, and the one after it if nothing needs the weights between the two.
 static void begin_steps(struct training *t)
 {
     const int64_t next = training_step(t) + 1;
-    const bool alone = evaluation_due(t, next) ||
+    const bool alone = is_evaluation_due(t, next) ||
                        is_due(next, t->plan.checkpoint_every, t->plan.steps) ||
                        next >= t->plan.steps;
 
     if (t->begun < next - 1)
         t->begun = next - 1;
     for (; t->begun < next + !alone; ++t->begun)
-        (void)attncl_trainer_begin(t->trainer); // what fails, the step says
+        (void)attncl_trainer_begin(t->trainer); // attncl_trainer_step() reports a failure
 }
 
 static int take_step(struct training *t)
@@ -156,7 +156,7 @@ static int take_step(struct training *t)
     struct train_progress *p = &t->progress;
     const double begin = seconds_now();
 
-    if (!t->winds_up)
+    if (!t->is_ending)
         begin_steps(t);
     p->last = (attncl_train_step)ATTNCL_TRAIN_STEP_INIT;
     const attncl_status status = attncl_trainer_step(t->trainer, &p->last);
@@ -178,8 +178,8 @@ static bool stops_early(const struct training *t)
     return t->plan.patience > 0 && t->progress.best.n_worse >= t->plan.patience;
 }
 
-// What a signal asks the ranks to do, they do after the same step.  0: nothing, else the exit status.
-static int interruption(struct training *t, int *status)
+// Returns the exit status for a signal that any rank received, so that all ranks stop after the same step; 0: none.
+static int agree_on_interruption(struct training *t, int *status)
 {
     double signalled = output_interrupted() ? 1 : 0;
 
@@ -192,7 +192,7 @@ static int interruption(struct training *t, int *status)
     return own ? own : 128 + SIGINT;
 }
 
-// One step and what is due after it.  A signal that comes from now on waits for the checkpoint.
+// Takes one step, and evaluates and saves if due.
 static int advance(struct training *t, bool *ended)
 {
     const attncl_train_plan *plan = &t->plan;
@@ -201,7 +201,7 @@ static int advance(struct training *t, bool *ended)
     if (status != TOOL_OK)
         return status;
     const int64_t step = training_step(t);
-    if (evaluation_due(t, step))
+    if (is_evaluation_due(t, step))
         status = evaluate(t);
     *ended = step >= plan->steps || stops_early(t);
     if (status == TOOL_OK && (*ended || is_due(step, plan->checkpoint_every, plan->steps)))
@@ -216,13 +216,13 @@ int training_take_steps(struct training *t)
 
     while (!ended && status == TOOL_OK && interrupted == 0) {
         status = advance(t, &ended);
-        if (!waits) // before the first step's end there is nothing to write
+        if (!waits) // from now on a signal waits for a checkpoint
             output_file_begin();
         waits = true;
         if (status == TOOL_OK)
-            interrupted = interruption(t, &status);
+            interrupted = agree_on_interruption(t, &status);
     }
-    t->winds_up = true; // what has begun is finished, nothing more begins
+    t->is_ending = true; // finish the steps begun, begin no others
     while (status == TOOL_OK && interrupted && training_step(t) < t->begun)
         status = advance(t, &ended);
     if (status == TOOL_OK && interrupted)
@@ -242,7 +242,7 @@ int training_finish(struct training *t)
         return TOOL_FAILED;
     if (!t->writes)
         return TOOL_OK;
-    if (run_prune(&t->run, t->plan.keep) != TOOL_OK) // one ended before it had does not go on above
+    if (run_prune(&t->run, t->plan.keep) != TOOL_OK) // a killed run may not have pruned
         return TOOL_FAILED;
     draw_curve(t);
     return train_print_end(&t->progress, t->request, training_step(t) < t->plan.steps,

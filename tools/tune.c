@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl tune: measures tiles and work-group sizes on a device, and keeps those that are faster.
+// attncl tune: times tile and work-group sizes on a device, and keeps the faster ones.
 
 #include <math.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static bool take_import(const char *path, void *value)
     return true;
 }
 
-static int exchange(const struct imports *imports, const char *path)
+static int copy_entries(const struct imports *imports, const char *path)
 {
     size_t n = 0;
 
@@ -53,10 +53,9 @@ static int exchange(const struct imports *imports, const char *path)
     return TOOL_OK;
 }
 
-// What becomes of the results: a table, whose first lines are printed once there is a row, or JSON.
 struct table {
-    bool has_header;
-    json_t *rows; // null: no JSON
+    bool has_header; // printed with the first row
+    json_t *rows;    // JSON instead of a printed table; null: none
 };
 
 static json_t *json_result(const attncl_tune_result *r)
@@ -71,7 +70,7 @@ static json_t *json_result(const attncl_tune_result *r)
         (json_int_t)r->n_tried, "n_rows", (json_int_t)r->n_rows, "note", r->note);
 }
 
-// Two lines: the numbers, and what was timed.
+// Adds a JSON row, or prints two lines: the numbers, and the workload.
 static void print_result(const attncl_tune_result *r, void *user)
 {
     struct table *t = user;
@@ -117,7 +116,7 @@ static void print_summary(const attncl_tune_summary *summary)
     printf("%s%s\n", summary->file[0] ? "; written to " : "", summary->file);
 }
 
-// reports: a JSON array that receives the device's report; null: it is printed.
+// reports: a JSON array that receives the device's report; null: prints it.
 static int tune_device(const char *device, const attncl_tune_options *given, json_t *reports)
 {
     attncl_context_options which = ATTNCL_CONTEXT_OPTIONS_INIT;
@@ -202,7 +201,7 @@ int command_tune(int argc, char **argv)
             tool_error("tune: --export and --import exclude the options for timing");
             return OPTIONS_MISTAKE;
         }
-        return exchange(&imports, export);
+        return copy_entries(&imports, export);
     }
     o.check = check;
     json_t *reports = json ? json_array() : NULL;

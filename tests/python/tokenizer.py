@@ -24,7 +24,7 @@ import attncl  # noqa: E402
 import generate_tokenizers as made  # noqa: E402
 from attncl import files  # noqa: E402
 from attncl.convert import main as convert_main  # noqa: E402
-from attncl.tokenizer import of_directory  # noqa: E402
+from attncl.tokenizer import read_directory  # noqa: E402
 
 TOOL = pathlib.Path(sys.argv[1]).resolve().parent / "tools" / "attncl"
 END = "<|end|>"
@@ -92,14 +92,14 @@ class Tokenizers(unittest.TestCase):
             model = json.loads(saved("gpt2"))["model"]
             with tempfile.TemporaryDirectory() as directory:
                 at = pathlib.Path(directory)
-                self.assertIsNone(of_directory(at))
+                self.assertIsNone(read_directory(at))
                 (at / "config.json").write_text(json.dumps({"model_type": family}))
-                self.assertIsNone(of_directory(at))
+                self.assertIsNone(read_directory(at))
                 (at / "vocab.json").write_text(json.dumps(model["vocab"], ensure_ascii=False), encoding="utf-8")
                 (at / "merges.txt").write_text("#version: 0.2\n" + "".join(f"{a} {b}\n" for a, b in model["merges"]), encoding="utf-8")
                 added = {str(i): {"content": word, "special": True} for word, i in ((END, model["vocab"][END]), ("<x>", 420))}
                 (at / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": added}))
-                ours = attncl.Tokenizer(of_directory(at))
+                ours = attncl.Tokenizer(read_directory(at))
                 hf = theirs(vocab=model["vocab"], merges=[tuple(pair) for pair in model["merges"]], unk_token=END, bos_token=END,
                             eos_token=END, pad_token=END)
                 hf.add_special_tokens({"extra_special_tokens": ["<x>"]})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Completion for bash, from `attncl help --options`.  File names where nothing else fits.
+# Completion for bash, from `attncl help --options`.  Completes file names if nothing else fits.
 $2 == "" && !($1 in options) {
     commands = commands (n ? " " : "") $1
     names[++n] = $1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Builds libattncl by CMake into the package.  ATTNCL_BUILD_DIR names a build directory to take it from instead."""
+"""Builds libattncl by CMake into the package, in a temporary directory or in ATTNCL_BUILD_DIR."""
 import os
 import pathlib
 import re
@@ -21,18 +21,18 @@ class BuildWithLibrary(build_py):
     def run(self):
         super().run()
         if self.editable_mode:
-            return  # the package in the source tree: ATTNCL_LIBRARY or the system's
-        with tempfile.TemporaryDirectory() as temporary:  # C files of a build are not for the source tree
+            return  # an editable install uses ATTNCL_LIBRARY or the system's library
+        with tempfile.TemporaryDirectory() as temporary:  # keeps build files out of the source tree
             build = os.environ.get("ATTNCL_BUILD_DIR")
             if not build:
                 build = temporary
                 without = (f"-DATTNCL_BUILD_{part}=OFF" for part in ("TESTS", "TOOLS", "BENCH"))
                 subprocess.run(["cmake", "-S", str(ROOT), "-B", build, *without], check=True)
             subprocess.run(["cmake", "--build", build, "-j", str(os.cpu_count() or 1), "--target", "attncl"], check=True)
-            self.take(pathlib.Path(build, "libattncl.so").resolve())
+            self.copy_library(pathlib.Path(build, "libattncl.so").resolve())
 
-    def take(self, library):
-        """libattncl.so.0.1.0 is loaded as libattncl.so.0.1."""
+    def copy_library(self, library):
+        """Copies libattncl.so.0.1.0 as libattncl.so.0.1, the name that is loaded."""
         package = pathlib.Path(self.build_lib, "attncl")
         for old in package.glob("libattncl.so*"):
             old.unlink()
@@ -41,7 +41,7 @@ class BuildWithLibrary(build_py):
         subprocess.run(["strip", "--strip-debug", str(copied)], check=True)
         (package / "licenses").mkdir(exist_ok=True)
         shutil.copyfile(ROOT / "LICENSE", package / "licenses" / "libattncl")
-        for name in ("libclblast1", "libjansson4", "libpcre2-8-0", "libutf8proc2"):  # what auditwheel adds; Debian keeps their terms here
+        for name in ("libclblast1", "libjansson4", "libpcre2-8-0", "libutf8proc2"):  # libraries that auditwheel adds
             terms = pathlib.Path("/usr/share/doc", name, "copyright")
             if terms.exists():
                 shutil.copyfile(terms, package / "licenses" / name)
@@ -59,7 +59,7 @@ class DistributionWithLibrary(Distribution):
         return True
 
 
-TEMPORARY = tempfile.TemporaryDirectory()  # of this process: nothing is left in the source tree
+TEMPORARY = tempfile.TemporaryDirectory()  # removed at exit, so that nothing is left in the source tree
 setup(version=VERSION, distclass=DistributionWithLibrary,
       options={"build": {"build_base": TEMPORARY.name}, "egg_info": {"egg_base": TEMPORARY.name}},
       cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel})

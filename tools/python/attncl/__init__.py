@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""libattncl from Python: model files on numpy arrays and torch tensors, training, and PyTorch modules as model files.
+"""libattncl from Python: runs model files on numpy arrays and torch tensors, trains, and writes PyTorch modules as model files.
 
-attncl.nn, attncl.ops, export() and ConversionError need PyTorch, which is imported when they are asked for.
+attncl.nn, attncl.ops, export() and ConversionError need PyTorch, which is imported on their first use.
 """
 from __future__ import annotations
 

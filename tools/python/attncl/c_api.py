@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The C API by ctypes: libattncl found and declared, statuses as exceptions, arrays to and from numpy."""
+"""The C API by ctypes: finds and declares libattncl, turns statuses into exceptions, converts arrays to and from numpy."""
 from __future__ import annotations
 
 import ctypes
@@ -16,7 +16,7 @@ import numpy as np
 SONAME = "libattncl.so.0.1"
 MAX_RANK = 8
 
-# numpy has no bfloat16: its two bytes, as a type of their own.
+# numpy has no bfloat16; this type holds its two bytes.
 BFLOAT16 = np.dtype([("bfloat16", "<u2")])
 DTYPES: dict[str, Any] = {
     "F32": np.float32, "F16": np.float16, "BF16": BFLOAT16, "F64": np.float64, "I32": np.int32, "I64": np.int64,
@@ -26,7 +26,7 @@ DTYPES: dict[str, Any] = {
 
 
 class Status(enum.IntEnum):
-    """What went wrong, as in attncl/status.h."""
+    """The statuses of attncl/status.h."""
     OK = 0
     ERR_ARGUMENT = 1
     ERR_SHAPE = 2
@@ -44,14 +44,14 @@ class Status(enum.IntEnum):
 
 
 class AttnclError(Exception):
-    """A call failed: `status` for programs, the library's message for people.  Each is a standard exception, too:
+    """A call failed: `status` for programs, the library's message for people.  Subclasses are standard exceptions, too:
     ValueError, TypeError, KeyError, OSError, MemoryError, NotImplementedError or RuntimeError."""
 
     def __init__(self, status: Status, message: str):
         super().__init__(message)
         self.status = status
 
-    def __str__(self) -> str:  # KeyError and OSError have others
+    def __str__(self) -> str:  # KeyError and OSError would print differently
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -67,7 +67,7 @@ class AttnclTypeError(AttnclError, TypeError):
 
 
 class AttnclKeyError(AttnclError, KeyError):
-    """A name is not one of those that there are."""
+    """A name does not exist."""
 
 
 class AttnclOSError(AttnclError, OSError):
@@ -75,11 +75,11 @@ class AttnclOSError(AttnclError, OSError):
 
 
 class AttnclMemoryError(AttnclError, MemoryError):
-    """The host or the device has not the memory."""
+    """The host or the device lacks memory."""
 
 
 class AttnclUnsupported(AttnclError, NotImplementedError):
-    """The library has no such thing."""
+    """The library does not support the request."""
 
 
 class AttnclRuntimeError(AttnclError, RuntimeError):
@@ -93,13 +93,13 @@ _ERRORS = {
 }
 
 
-def error_of(status: Status, message: str) -> AttnclError:
-    """The exception of a status."""
+def make_error(status: Status, message: str) -> AttnclError:
+    """The exception for a status."""
     return _ERRORS.get(status, AttnclRuntimeError)(status, message)
 
 
 def check_readable(path: str | os.PathLike[str]) -> bytes:
-    """A path for the library; FileNotFoundError and its like, as open() raises them."""
+    """The path for the library.  Raises what open() would: FileNotFoundError and its like."""
     with open(path, "rb"):
         return os.fsencode(path)
 
@@ -365,7 +365,7 @@ class Library:
 
     def _check(self, status: int, _function: Any, _arguments: Any) -> None:
         if status:
-            raise error_of(Status(status), self.last_error().decode("utf-8", "replace"))
+            raise make_error(Status(status), self.last_error().decode("utf-8", "replace"))
 
 
 @functools.cache
@@ -381,7 +381,7 @@ def c_texts(metadata: Mapping[str, str] | None) -> Any:
 
 
 def c_arrays(arrays: Mapping[str, Any]) -> tuple[Any, list[np.ndarray]]:
-    """A name -> numpy array mapping as attncl_array[n], and what must live as long."""
+    """A name -> numpy array mapping as attncl_array[n], and the arrays it borrows memory from."""
     c, alive = (Array * max(len(arrays), 1))(), []
     for one, (name, value) in zip(c, arrays.items()):
         value = np.asarray(value, order="C")
@@ -398,13 +398,13 @@ def c_arrays(arrays: Mapping[str, Any]) -> tuple[Any, list[np.ndarray]]:
 
 
 def numpy_view(array: Array) -> np.ndarray:
-    """An attncl_array, whose memory it borrows."""
+    """A view of an attncl_array, whose memory it borrows."""
     kind = library().name_of_dtype.get(array.dtype)
     if kind not in DTYPES:
         raise TypeError(f"array {array.name.decode()} is {kind}: numpy has no such type")
     dim, dtype = tuple(array.dim[:array.rank]), np.dtype(DTYPES[kind])
     if math.prod(dim) * dtype.itemsize != array.bytes:
-        raise error_of(Status.ERR_FORMAT, f"array {array.name.decode()} has {array.bytes} bytes, expected "
+        raise make_error(Status.ERR_FORMAT, f"array {array.name.decode()} has {array.bytes} bytes, expected "
                        f"{math.prod(dim) * dtype.itemsize}")
     if not array.bytes:
         return np.empty(dim, dtype)

@@ -21,8 +21,8 @@ torch.save() with a module or a state dict.  A state dict needs --module, unless
 """
 
 
-def setting(text: str) -> tuple[str, Any]:
-    """KEY=VALUE: true, false, numbers and words."""
+def parse_setting(text: str) -> tuple[str, Any]:
+    """Parses KEY=VALUE; the value is true, false, a number or a word."""
     key, found, value = text.partition("=")
     if not found or not key:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("output", metavar="OUTPUT", help="the model file to write")
     parser.add_argument("--module", metavar="CLASS",
                         help="class of a state dict's module, of PyTorch or attncl.nn: Linear, TransformerEncoder, AFTLocal ...")
-    parser.add_argument("--set", metavar="KEY=VALUE", type=setting, action="append", default=[], dest="settings",
+    parser.add_argument("--set", metavar="KEY=VALUE", type=parse_setting, action="append", default=[], dest="settings",
                         help="an argument of that class that a state dict does not tell, as PyTorch calls it")
     parser.add_argument("--config", metavar="FILE", help="config.json of a GPT-2 or BERT state dict")
     parser.add_argument("--key", help="the entry of a checkpoint that is the state dict")
@@ -60,8 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = vars(parser.parse_args(arguments))
     given["settings"] = dict(given["settings"])
     try:
-        if decoders.family_of(given["source"]) or given["source"].endswith(".gguf"):
-            _convert_here(given)
+        if decoders.find_family(given["source"]) or given["source"].endswith(".gguf"):
+            _convert_without_torch(given)
         elif given.pop("dtype") or not isinstance(given["tokenizer"], bool):
             decoders.refuse(f"--dtype and --tokenizer are for directories and *.gguf of {', '.join(decoders.FAMILIES)}; "
                             "attncl convert changes the types of others")
@@ -73,8 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _convert_here(given: dict[str, Any]) -> None:
-    """Without PyTorch."""
+def _convert_without_torch(given: dict[str, Any]) -> None:
+    """Converts a directory or a GGUF file."""
     unused = [name for name in ("module", "settings", "config", "key", "prefix") if given[name]]
     if unused:
         decoders.refuse(f"{unused[0]}: {given['source']} tells all")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Models as model files, one tensor after another: where tensors come from, the type that each gets, and the file.
+"""Converts models to model files, one tensor after another.
 
 Needs neither torch nor transformers.  A source is a directory of transformers or, by attncl.gguf_input, a file of llama.cpp.
 """
@@ -22,14 +22,14 @@ from .decoders import DERIVED, Cut, Move, plan, refuse
 from .description import Entry, describe
 from .files import save_from
 from .model import some
-from .tokenizer import ends_of_directory, of_directory, of_file
+from .tokenizer import directory_eos_metadata, read_directory, read_file
 
 QUANTISED = {"Q8", "Q4"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A tensor of a source: its type, its shape, and a function that reads it, cut; of Q8 and Q4 the bytes of a model file."""
+    """A tensor of a source.  read(cut) returns the tensor or what cut() makes of it; for Q8 and Q4 as bytes of a model file."""
     kind: str
     shape: tuple[int, ...]
     read: Callable[[Cut | None], np.ndarray]
@@ -37,31 +37,31 @@ class Stored:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A model: its configuration, its tensors by name, and where each goes."""
+    """A model: its configuration, its tensors by name, and the target of each."""
     config: dict[str, Any]
     moves: list[Move]
     tensors: Mapping[str, Stored]
-    unused: Callable[[str], bool]  # whether a tensor may be left over
+    unused: Callable[[str], bool]  # whether the tensor may stay unused
 
 
 @contextlib.contextmanager
-def _directory(path: pathlib.Path) -> Iterator[Source]:
-    """A directory of transformers; its files stay open, and tensors in them."""
+def _open_directory(path: pathlib.Path) -> Iterator[Source]:
+    """Opens a directory of transformers; its files stay open in the context."""
     values = json.loads((path / "config.json").read_text(encoding="utf-8"))
     config, moves = plan(values)
     tensors: dict[str, Stored] = {}
     with contextlib.ExitStack() as files:
         for shard in sorted(path.glob("*.safetensors")) or refuse(f"{path} holds no *.safetensors"):
-            for name, stored in _shard(shard, files):
+            for name, stored in _list_shard(shard, files):
                 if name in tensors:
                     refuse(f"{shard}: tensor {name} is in another file too")
                 tensors[name] = stored
-        if values["model_type"] == "gpt2" and "transformer.wte.weight" not in tensors:  # the published ones
+        if values["model_type"] == "gpt2" and "transformer.wte.weight" not in tensors:  # published files lack the prefix
             moves = [(target, name.removeprefix("transformer."), cut) for target, name, cut in moves]
         yield Source(config, moves, tensors, lambda name: name.endswith(DERIVED) or (config["tie_generator"] and name == "lm_head.weight"))
 
 
-def _shard(path: pathlib.Path, files: contextlib.ExitStack) -> Iterator[tuple[str, Stored]]:
+def _list_shard(path: pathlib.Path, files: contextlib.ExitStack) -> Iterator[tuple[str, Stored]]:
     lib, file = library(), ctypes.c_void_p()
     lib.safetensors_open_header(check_readable(path), ctypes.byref(file))
     files.callback(lib.safetensors_close, file)
@@ -76,7 +76,7 @@ def _shard(path: pathlib.Path, files: contextlib.ExitStack) -> Iterator[tuple[st
         yield name.decode(), Stored(kind, shape, read)
 
 
-def _change(array: np.ndarray, kind: str, to: str, shape: tuple[int, ...]) -> np.ndarray:
+def _convert_type(array: np.ndarray, kind: str, to: str, shape: tuple[int, ...]) -> np.ndarray:
     lib, array = library(), np.ascontiguousarray(array)
     before, after = lib.dtype_of_name[kind], lib.dtype_of_name[to]
     if to in QUANTISED:
@@ -103,19 +103,19 @@ class _Tensor:
     def read(self) -> np.ndarray:
         array, kind = self.stored.read(self.cut), self.kind
         if kind not in (self.to, "F32") and {kind, self.to} & QUANTISED:
-            array, kind = _change(array, kind, "F32", self.shape), "F32"
-        return array if kind == self.to else _change(array, kind, self.to, self.shape)
+            array, kind = _convert_type(array, kind, "F32", self.shape), "F32"
+        return array if kind == self.to else _convert_type(array, kind, self.to, self.shape)
 
 
-def _type(kind: str, shape: tuple[int, ...], entry: Entry, dtype: str | None) -> str:
-    """What attncl convert makes of it."""
+def _target_type(kind: str, shape: tuple[int, ...], entry: Entry, dtype: str | None) -> str:
+    """The type of a tensor in the model file, as attncl convert chooses it."""
     if dtype is None or len(shape) < 2 or (dtype in QUANTISED and not entry.is_map):
         return kind
     return "F16" if dtype in QUANTISED and shape[1] % 32 else dtype
 
 
-def _tensors(source: Source, where: pathlib.Path, dtype: str | None) -> dict[str, _Tensor]:
-    """All tensors of the model file, checked by their shapes before one is read."""
+def _plan_tensors(source: Source, where: pathlib.Path, dtype: str | None) -> dict[str, _Tensor]:
+    """All tensors of the model file; checks their shapes before any is read."""
     entries = {entry.name: entry for entry in describe("lm", source.config) if entry.kind == "parameter"}
     tensors = {}
     for target, name, cut in source.moves:
@@ -129,7 +129,7 @@ def _tensors(source: Source, where: pathlib.Path, dtype: str | None) -> dict[str
         if entry is None or str(list(result.shape)) != expected:
             refuse(f"tensor {name} becomes {target} {list(result.shape)}, expected {expected}")
         kind = stored.kind if result.dtype == like.dtype else next(k for k, own in DTYPES.items() if result.dtype == own)
-        tensors[target] = _Tensor(stored, cut, kind, _type(kind, result.shape, entry, dtype), result.shape)
+        tensors[target] = _Tensor(stored, cut, kind, _target_type(kind, result.shape, entry, dtype), result.shape)
     if entries:
         refuse(f"{'config.json' if where.is_dir() else 'the file'} asks for {some(entries)}, which {where} lacks")
     used = {name for _, name, _ in source.moves}
@@ -143,26 +143,26 @@ def convert(source: str | os.PathLike[str], path: str | os.PathLike[str], tokeni
             dtype: str | None = None) -> dict[str, Any]:
     """Writes the model of a directory or a GGUF file as the model file `path`, and returns its configuration.
 
-    tokenizer: True for that of the source, False for none, or a tokenizer.json.  dtype: "F32", "F16", "BF16", "Q8" or "Q4" for
-    matrices, as of attncl convert; None: as they are.
+    tokenizer: True for the source's, False for none, or the path of a tokenizer.json.  dtype: "F32", "F16", "BF16", "Q8" or "Q4"
+    for matrices, as in attncl convert; None keeps their types.
     """
     where, text = pathlib.Path(source), None
     if os.path.exists(path) and any(os.path.samefile(path, read) for read in (where.glob("*") if where.is_dir() else [where])):
         refuse(f"{path}: the output would overwrite what is read")
     if not isinstance(tokenizer, bool):
-        text = of_file(tokenizer)
+        text = read_file(tokenizer)
     with contextlib.ExitStack() as stack:
         if where.is_dir():
-            opened = stack.enter_context(_directory(where))
-            text = of_directory(where) if tokenizer is True else text
-            more = ends_of_directory(opened.config["n_vocab"], where)
+            opened = stack.enter_context(_open_directory(where))
+            text = read_directory(where) if tokenizer is True else text
+            more = directory_eos_metadata(opened.config["n_vocab"], where)
         else:
             from . import gguf_input
             file = gguf_input.File(where)
             opened = file.source()
             text = file.tokenizer() if tokenizer is True else text
             more = file.ends(opened.config["n_vocab"])
-        tensors = _tensors(opened, where, dtype)
+        tensors = _plan_tensors(opened, where, dtype)
         if text is not None:
             more["attncl.tokenizer"] = text
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Decoder-only language models of the transformers package as arch lm, layer transformer.
 
-A table a family says, from config.json, the configuration and where each tensor goes; every key of config.json is understood,
-harmless or refused by name.  attncl.converting reads and writes the tensors.
+A function for each family makes, from config.json, the configuration and the target of each tensor.  Every key of config.json
+is used, known to be harmless, or refused by name.  attncl.converting reads and writes the tensors.
 """
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .model import some
 
 
 class ConversionError(ValueError):
-    """The module is not something that a model file can hold, or the file computes something else."""
+    """A model file cannot hold the module, or computes something else."""
 
 
 def refuse(words: str) -> NoReturn:
     raise ConversionError(words)
 
 
-# Of training, of generation and of the package: nothing that the logits depend on.
+# Keys of training, generation and the package, which do not change the logits.
 _HARMLESS = {
     "_name_or_path", "architectures", "auto_map", "bos_token_id", "chunk_size_feed_forward", "classifier_dropout", "dtype",
     "eos_token_id", "id2label", "initializer_range", "is_decoder", "is_encoder_decoder", "label2id", "output_attentions",
@@ -37,17 +37,17 @@ _HARMLESS = {
 }
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
                 "gelu_fast": "gelu_tanh", "relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid"}
-# Tensors that follow from config.json.
+# Endings of tensors that follow from config.json.
 DERIVED = ("rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias", ".attn.bias", ".attn.masked_bias")
 _REQUIRED = object()
 
 Cut = Callable[[np.ndarray], np.ndarray]
-# target, source, what is done to it; None: nothing
+# target, source, and the function applied to the tensor; None: no change
 Move = tuple[str, str, Cut | None]
 
 
 class Config:
-    """config.json, and which of its keys were read."""
+    """config.json; remembers which keys were read."""
 
     def __init__(self, values: Mapping[str, Any]):
         self._values, self._left = dict(values), set(values) - _HARMLESS
@@ -60,7 +60,7 @@ class Config:
         return refuse(f"config.json has no {key}") if value is _REQUIRED else value
 
     def expect(self, key: str, *allowed: Any, why: str) -> None:
-        """Refuses a key with another value; one that is absent is fine."""
+        """Refuses a key with another value; it may be absent."""
         value = self.take(key, allowed[0])
         if value not in allowed:
             refuse(f"config.json: {key} is {value!r}, expected {' or '.join(map(repr, allowed))}: {why}")
@@ -71,9 +71,9 @@ class Config:
 
 
 def _rope(c: Config, head_dim: int) -> dict[str, Any]:
-    """The keys of rotary positions, as transformers writes them today or wrote them up to version 4."""
+    """The keys of rotary positions, from config.json as transformers writes it now or wrote it up to version 4."""
     parameters, local = dict(c.take("rope_parameters", {})), {}
-    if "full_attention" in parameters:  # Gemma 3: a set for each kind of layer
+    if "full_attention" in parameters:  # Gemma 3 has parameters for each kind of layer
         sliding, parameters = dict(parameters.pop("sliding_attention", None) or {}), {**parameters.pop("full_attention"), **parameters}
         local = {"rope_local_theta": sliding.pop("rope_theta", 10000.0)}
         if sliding.pop("rope_type", "default") != "default" or sliding:
@@ -86,7 +86,7 @@ def _rope(c: Config, head_dim: int) -> dict[str, Any]:
     given.pop("type", None)
     share = given.pop("partial_rotary_factor", 1.0)
     keys = {"rope": True, "rope_theta": given.pop("rope_theta", 10000.0), "rope_width": int(head_dim * share), **local}
-    if kind == "dynamic":  # changes nothing up to max_position_embeddings, and no text is longer
+    if kind == "dynamic":  # changes nothing up to max_position_embeddings, the longest text
         given.pop("factor", None)
         given.pop("original_max_position_embeddings", None)
         kind = "default"
@@ -115,8 +115,8 @@ def _activation(name: str) -> str:
     return _ACTIVATIONS[name] if name in _ACTIVATIONS else refuse(f"config.json: activation {name!r} is none of {', '.join(_ACTIVATIONS)}")
 
 
-def _common(c: Config, **more: Any) -> dict[str, Any]:
-    """Sizes, feed-forward network and positions; the norms are RMS unless `more` has an eps of others."""
+def _common_config(c: Config, **more: Any) -> dict[str, Any]:
+    """Sizes, feed-forward network and positions; norms are RMS norms unless `more` has layer_norm_eps."""
     if "layer_norm_eps" not in more:
         more["layer_norm_eps"] = c.take("rms_norm_eps")
     width, heads = c.take("hidden_size"), c.take("num_attention_heads")
@@ -133,27 +133,27 @@ def _common(c: Config, **more: Any) -> dict[str, Any]:
     }
 
 
-def _period(flags: list[int]) -> list[int]:
-    """The shortest list that repeats to these."""
+def _shortest_period(flags: list[int]) -> list[int]:
+    """The shortest list whose repetition gives `flags`."""
     return next(flags[:n] for n in range(1, len(flags) + 1) if all(flag == flags[i % n] for i, flag in enumerate(flags)))
 
 
-def _layers(c: Config, key: str, n: int, default: list[Any]) -> list[Any]:
-    """A list with an entry for each layer, or more."""
+def _take_layer_list(c: Config, key: str, n: int, default: list[Any]) -> list[Any]:
+    """The first n entries of a list with an entry for each layer, or more."""
     kinds = c.take(key, default)
     if len(kinds) < n:
         refuse(f"config.json: {key} has {len(kinds)} entries, num_hidden_layers is {n}")
     return kinds[:n]
 
 
-def _one_window(c: Config) -> dict[str, int]:
+def _take_window(c: Config) -> dict[str, int]:
     window = c.take("sliding_window", None)
     return {} if window is None else {"window": window}
 
 
-def _window(c: Config, config: dict[str, Any], sliding: Callable[[int], bool] = lambda i: True, on: bool = True) -> None:
-    """The window and its layers: those of layer_types or, where it is absent, those that `sliding` says; on: of use_sliding_window."""
-    kinds = _layers(c, "layer_types", config["n_layers"],
+def _set_window(c: Config, config: dict[str, Any], sliding: Callable[[int], bool] = lambda i: True, on: bool = True) -> None:
+    """Sets the window and its layers: those of layer_types, by default those where sliding(i).  on: default of use_sliding_window."""
+    kinds = _take_layer_list(c, "layer_types", config["n_layers"],
                     ["sliding_attention" if sliding(i) else "full_attention" for i in range(config["n_layers"])])
     if not set(kinds) <= {"sliding_attention", "full_attention"}:
         refuse(f"config.json: layer_types has {some(sorted(set(kinds) - {'sliding_attention', 'full_attention'}))}, "
@@ -163,15 +163,15 @@ def _window(c: Config, config: dict[str, Any], sliding: Callable[[int], bool] = 
         return
     config["window"] = window
     if not all(flags):
-        config["window_layers"] = _period(flags)
+        config["window_layers"] = _shortest_period(flags)
 
 
 def _plus_one(weight: np.ndarray) -> np.ndarray:
     """Gemma's norms multiply by 1 + weight."""
-    return _float(weight) + np.float32(1)
+    return _to_float(weight) + np.float32(1)
 
 
-def _float(a: np.ndarray) -> np.ndarray:
+def _to_float(a: np.ndarray) -> np.ndarray:
     return (a.view(np.uint16).astype(np.uint32) << 16).view(np.float32) if a.dtype == BFLOAT16 else a.astype(np.float32)
 
 
@@ -185,8 +185,8 @@ _POST_NORMS = (("post_norm_self_attn", "post_attention_layernorm"), ("norm_ff", 
 _FEED_FORWARD = (("layer1", "gate_proj"), ("linear_v", "up_proj"), ("layer2", "down_proj"))
 
 
-def _moves(config: dict[str, Any], norm: Cut | None = None) -> Iterator[Move]:
-    """Llama's names."""
+def _llama_moves(config: dict[str, Any], norm: Cut | None = None) -> Iterator[Move]:
+    """The moves of tensors with Llama's names."""
     yield "src_embed.weight", "model.embed_tokens.weight", None
     biases = dict(zip(("query.linear", "key.linear", "value.linear", "output"),
                       (config["bias"], config["bias"], config["value_bias"], config["output_bias"])))
@@ -216,55 +216,55 @@ Family = Callable[[Config], tuple[dict[str, Any], Iterator[Move]]]
 
 def _llama(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     c.expect("pretraining_tp", 1, why="products are not split")
-    config = _common(c, **_attention_biases(c), **_feed_forward_biases(c))
-    return config, _moves(config)
+    config = _common_config(c, **_attention_biases(c), **_feed_forward_biases(c))
+    return config, _llama_moves(config)
 
 
 def _mistral(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
-    config = _common(c)
-    config.update(_one_window(c))
-    return config, _moves(config)
+    config = _common_config(c)
+    config.update(_take_window(c))
+    return config, _llama_moves(config)
 
 
 def _qwen(c: Config, config: dict[str, Any]) -> tuple[dict[str, Any], Iterator[Move]]:
     first = c.take("max_window_layers", 28)
-    _window(c, config, lambda i: i >= first, on=False)
-    return config, _moves(config)
+    _set_window(c, config, lambda i: i >= first, on=False)
+    return config, _llama_moves(config)
 
 
 def _qwen2(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
-    return _qwen(c, _common(c, bias=True, value_bias=True))
+    return _qwen(c, _common_config(c, bias=True, value_bias=True))
 
 
 def _qwen3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
-    return _qwen(c, _common(c, qk_norm=True, **_attention_biases(c)))
+    return _qwen(c, _common_config(c, qk_norm=True, **_attention_biases(c)))
 
 
 def _smollm3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
-    config = _common(c, **_attention_biases(c), **_feed_forward_biases(c))
+    config = _common_config(c, **_attention_biases(c), **_feed_forward_biases(c))
     interval, n = c.take("no_rope_layer_interval", 4), config["n_layers"]
-    turned = [int(bool(flag)) for flag in _layers(c, "no_rope_layers", n, [(i + 1) % interval != 0 for i in range(n)])]
+    turned = [int(bool(flag)) for flag in _take_layer_list(c, "no_rope_layers", n, [(i + 1) % interval != 0 for i in range(n)])]
     if not all(turned):
-        config["rope_layers"] = _period(turned)
-    _window(c, config, lambda i: not turned[i], on=False)
-    return config, _moves(config)
+        config["rope_layers"] = _shortest_period(turned)
+    _set_window(c, config, lambda i: not turned[i], on=False)
+    return config, _llama_moves(config)
 
 
 def _gemma(c: Config, **more: Any) -> tuple[dict[str, Any], Iterator[Move]]:
     c.expect("use_bidirectional_attention", False, why="arch lm is causal")
     tied = c.take("tie_word_embeddings", True)
-    config = _common(c, **_attention_biases(c), **more)
+    config = _common_config(c, **_attention_biases(c), **more)
     config.update(embed_scale=config["d_model"] ** 0.5, tie_generator=tied)
-    return config, _moves(config, _plus_one)
+    return config, _llama_moves(config, _plus_one)
 
 
 def _gemma_2_and_3(c: Config, period: int, **more: Any) -> tuple[dict[str, Any], Iterator[Move]]:
-    """Every last layer of a period sees all positions."""
+    """The last layer of each period attends to all positions."""
     config, _ = _gemma(c, **more)
     period = c.take("sliding_window_pattern", c.take("_sliding_window_pattern", period))
-    _window(c, config, lambda i: (i + 1) % period != 0)
+    _set_window(c, config, lambda i: (i + 1) % period != 0)
     config.update(post_norm=True, attention_scale=c.take("query_pre_attn_scalar", 256) ** -0.5)
-    return config, _moves(config, _plus_one)
+    return config, _llama_moves(config, _plus_one)
 
 
 def _gemma2(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
@@ -281,8 +281,8 @@ def _gemma3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
 
 
 def _phi3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
-    config = _common(c)
-    config.update(_one_window(c))
+    config = _common_config(c)
+    config.update(_take_window(c))
     width, kv = config["heads"] * config["head_dim"], config["n_kv_heads"] * config["head_dim"]
     features = config["d_ff"]
     parts = {"q_proj": ("qkv_proj", rows(0, width)), "k_proj": ("qkv_proj", rows(width, kv)),
@@ -295,7 +295,7 @@ def _phi3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
             if f".{name}." in source:
                 return target, source.replace(name, fused), part
         return target, source, change
-    return config, map(cut, _moves(config))
+    return config, map(cut, _llama_moves(config))
 
 
 def _gpt_neox(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
@@ -303,7 +303,7 @@ def _gpt_neox(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     share = c.take("rotary_pct", None)
     biases = _attention_biases(c, True)
     parallel = c.take("use_parallel_residual", True)
-    config = _common(c, layer_norm_eps=c.take("layer_norm_eps"), norm="layer", is_gated=False, parallel=parallel, bias1=True, bias2=True,
+    config = _common_config(c, layer_norm_eps=c.take("layer_norm_eps"), norm="layer", is_gated=False, parallel=parallel, bias1=True, bias2=True,
                      **biases)
     if share is not None:
         config["rope_width"] = int(config["head_dim"] * share)
@@ -311,7 +311,7 @@ def _gpt_neox(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     config["n_kv_heads"] = heads
 
     def third(k: int) -> Cut:
-        """[H, 3, D] rows: queries, keys, values."""
+        """Part k of rows [H, 3, D]: queries, keys, values."""
         return lambda a: a.reshape(heads, 3, head_dim, *a.shape[1:])[:, k].reshape(heads * head_dim, *a.shape[1:])
 
     def moves() -> Iterator[Move]:
@@ -349,10 +349,10 @@ def _gpt2(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     by_layer = c.take("scale_attn_by_inverse_layer_idx", False)
 
     def columns(first: int, size: int, by: float = 1) -> Cut:
-        """Of Conv1D, which has [in, out]; what scales the scores beside 1/sqrt(D) scales queries as well."""
+        """Columns of a Conv1D's weight [in, out], transposed.  by: a factor of the scores, which may scale queries instead."""
         def cut(a: np.ndarray) -> np.ndarray:
             part = a[..., first:first + size].T
-            return part if by == 1 else _float(np.ascontiguousarray(part)) * np.float32(by)
+            return part if by == 1 else _to_float(np.ascontiguousarray(part)) * np.float32(by)
         return cut
 
     def moves() -> Iterator[Move]:
@@ -381,7 +381,7 @@ FAMILIES: dict[str, Family] = {"gpt2": _gpt2, "llama": _llama, "mistral": _mistr
 
 
 def plan(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Move]]:
-    """The configuration of a model file and its tensors, of what config.json says."""
+    """The configuration of a model file and the moves of its tensors, from the values of config.json."""
     kind = values.get("model_type")
     if kind not in FAMILIES:
         refuse(f"config.json: model_type {kind!r} is none of {', '.join(FAMILIES)}")
@@ -391,11 +391,11 @@ def plan(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Move]]:
     return config, list(moves)
 
 
-def family_of(source: str | os.PathLike[str]) -> str | None:
-    """The family of a directory that attncl.converting reads, else None."""
+def find_family(source: str | os.PathLike[str]) -> str | None:
+    """The family of a directory if attncl.converting reads it, else None."""
     try:
         kind = json.loads((pathlib.Path(source) / "config.json").read_text(encoding="utf-8")).get("model_type")
     except (OSError, ValueError, AttributeError):
         return None
-    # A GPT-2 of pytorch_model.bin alone is read by PyTorch.
+    # PyTorch reads a GPT-2 that has only pytorch_model.bin.
     return kind if kind in FAMILIES and (kind != "gpt2" or any(pathlib.Path(source).glob("*.safetensors"))) else None

@@ -21,7 +21,7 @@ class Entry(NamedTuple):
     default: str | None
     choices: str | None
     condition: str | None
-    is_map: bool  # the weight of a linear map or an embedding, which 8 and 4 bits are for
+    is_map: bool  # the weight of a linear map or an embedding, which may have 8 or 4 bits
 
 
 def _text(value: bytes | None) -> Any:
@@ -29,10 +29,10 @@ def _text(value: bytes | None) -> Any:
 
 
 def describe(arch: str, config: dict[str, Any] | None = None) -> list[Entry]:
-    """Entries of kind "key", "parameter", "buffer", "input" and "output".
+    """The entries of an architecture, of kind "key", "parameter", "buffer", "input" and "output".
 
-    The letters of a shape, "[T, B, 64]", are free axes.  Without a configuration that of a small example, its integers by
-    name: "[T, B, d_model]".
+    Letters in a shape, "[T, B, 64]", are free axes.  Without a configuration, describes a small example with the names of
+    its integers: "[T, B, d_model]".
     """
     lib, description = library(), ctypes.c_void_p()
     text = None if config is None else json.dumps(config).encode()

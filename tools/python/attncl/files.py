@@ -31,15 +31,15 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str,
 
 
 def save(path: str | os.PathLike[str], arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
-    """Writes a file in one step: an old one stays as it was if that fails."""
+    """Writes a file; if that fails, an old file stays unchanged."""
     c, _alive = c_arrays(arrays)
     library().safetensors_write(os.fsencode(path), c, len(arrays), c_texts(metadata))
 
 
 def save_from(path: str | os.PathLike[str], tensors: Mapping[str, tuple[str, tuple[int, ...]]], read: Callable[[str], np.ndarray],
               metadata: Mapping[str, str] | None = None) -> None:
-    """save() of tensors that are not in memory at once: `tensors` has the type, of F32, Q8 ..., and the shape of each, and read(name)
-    is asked for each, in the file's order; of Q8 and Q4 [n, k] for their bytes."""
+    """save() for tensors that are not in memory at once.  `tensors` has the type, "F32", "Q8" ..., and the shape of each; read(name) is
+    called for each in the file's order and returns the tensor, for Q8 and Q4 as bytes."""
     lib, names, failed, alive = library(), list(tensors), [], []
     arrays = (Array * max(len(names), 1))()
     for array, (name, (kind, shape)) in zip(arrays, tensors.items()):
@@ -49,7 +49,7 @@ def save_from(path: str | os.PathLike[str], tensors: Mapping[str, tuple[str, tup
 
     @SOURCE
     def give(_: Any, i: int, data_ret: Any) -> int:
-        alive.clear()  # the last one, before the next is read
+        alive.clear()  # frees the previous tensor before reading the next
         try:
             value = np.ascontiguousarray(read(names[i]))
             if value.nbytes != arrays[i].bytes:
@@ -57,7 +57,7 @@ def save_from(path: str | os.PathLike[str], tensors: Mapping[str, tuple[str, tup
             alive.append(value)
             data_ret[0] = value.ctypes.data
             return Status.OK
-        except BaseException as error:  # not through C
+        except BaseException as error:  # an exception must not pass through C
             failed.append(error)
             return Status.ERR_STATE
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """GGUF files of llama.cpp as sources of attncl.converting; the package gguf reads them.
 
-What a file says becomes the config.json of the model, so that the tables of attncl.decoders are those of both.  Tensors of Q8_0 and
-Q4_0 stay as they are, in the layout of model files: there is no second rounding.
+The file's keys are translated to a config.json, for the functions of attncl.decoders.  Tensors of Q8_0 and Q4_0 keep their values in
+the layout of model files, without a second rounding.
 """
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .converting import Source, Stored
 from .decoders import Cut, plan, refuse, rows
 from .model import some
 
-# Of each architecture the model_type, and the activation, which a file does not tell.
+# By architecture: the model_type, and the activation, which a file does not contain.
 _ARCHITECTURES = {"llama": ("llama", "silu"), "smollm3": ("smollm3", "silu"), "qwen2": ("qwen2", "silu"), "qwen3": ("qwen3", "silu"),
                   "gemma": ("gemma", "gelu_pytorch_tanh"), "gemma2": ("gemma2", "gelu_pytorch_tanh"),
                   "gemma3": ("gemma3_text", "gelu_pytorch_tanh"), "phi3": ("phi3", "silu"), "gptneox": ("gpt_neox", "gelu"),
                   "gpt2": ("gpt2", "gelu_new")}
 _KEPT = {"F32": "F32", "F16": "F16", "BF16": "BF16", "Q8_0": "Q8", "Q4_0": "Q4"}
-# Beside Q8_0 and Q4_0 llama.cpp mixes these; their values are not of those of Q8 or Q4.
+# Types of llama.cpp whose values Q8 and Q4 cannot hold; they become F16.
 _AS_F16 = {"Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"}
 _LAYERS_OF_27B = {"gemma2": 46, "gemma3_text": 62}
 _NORMAL, _UNKNOWN, _CONTROL, _USER, _BYTE = 1, 2, 3, 4, 6
@@ -34,7 +34,7 @@ _REQUIRED = object()
 
 
 class File:
-    """A GGUF file, its tensors left in it."""
+    """A GGUF file; its tensors are read on demand."""
 
     def __init__(self, path: pathlib.Path):
         check_readable(path)
@@ -45,7 +45,7 @@ class File:
         self._gguf, self._path = gguf, path
         try:
             self._reader = gguf.GGUFReader(path)
-        except Exception as error:  # whatever a damaged file makes of it
+        except Exception as error:  # a damaged file may raise anything
             refuse(f"{path} is no whole GGUF file: {type(error).__name__}: {error}")
         if self._reader.byte_order != "I":
             refuse(f"{path} is big-endian, expected little-endian")
@@ -64,12 +64,12 @@ class File:
         return refuse(f"{self._path} has no {key}") if default is _REQUIRED else default
 
     def _take(self, key: str, default: Any = _REQUIRED) -> Any:
-        """A key of the architecture."""
+        """The value of a key of the architecture."""
         self._left.discard(f"{self._arch}.{key}")
         return self._field(f"{self._arch}.{key}", default)
 
     def _take_one(self, key: str, default: Any = _REQUIRED) -> Any:
-        """One that may be given for each layer."""
+        """The value of a key that may be given for each layer, but must be the same for all."""
         value = self._take(key, default)
         if isinstance(value, list):
             if len(set(value)) != 1:
@@ -99,7 +99,7 @@ class File:
         arch = next(key for key, name in self._gguf.MODEL_ARCH_NAMES.items() if name == self._arch)
         names = self._gguf.get_tensor_name_map(arch, config["n_layers"])
         moves = [(target, names.get_name(source, (".weight", ".bias")) or refuse(f"{self._arch} has no {source}"),
-                  _cut(kind, config, target, cut)) for target, source, cut in moves]
+                  _adapt_cut(kind, config, target, cut)) for target, source, cut in moves]
         return Source(config, moves, {name: self._stored(tensor) for name, tensor in self._tensors.items()}, lambda name: name == "rope_freqs.weight")
 
     def _gpt2(self, activation: str) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class File:
             values["mlp_bias"] = "blk.0.ffn_up.bias" in self._tensors
         if kind in ("phi3", "gemma2", "gemma3_text"):
             values["sliding_window"] = self._take("attention.sliding_window", None) or None
-        if kind in _LAYERS_OF_27B:  # as llama.cpp tells them
+        if kind in _LAYERS_OF_27B:  # as llama.cpp recognises 27B models
             values["query_pre_attn_scalar"] = width // heads if n == _LAYERS_OF_27B[kind] else head_dim
             values["final_logit_softcapping"] = self._take("final_logit_softcapping", None)
         if kind == "gemma2":
@@ -168,8 +168,8 @@ class File:
         return {**rope, "rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original, **beta}
 
     def _llama3(self, theta: float, head_dim: int) -> dict[str, Any]:
-        """The settings that the divisors of frequencies follow from.  low_freq_factor 1 and high_freq_factor 4 are those of all published
-        models, the length is a power of two."""
+        """Finds the settings from the divisors of frequencies, assuming low_freq_factor 1 and high_freq_factor 4, as in all published
+        models, and a length that is a power of two."""
         factors = self._stored(self._tensors["rope_freqs.weight"]).read(None).astype(np.float64)
         frequencies, most = theta ** (-np.arange(0, head_dim, 2) / head_dim), float(factors.max())
         for original in (2 ** i for i in range(3, 24)):
@@ -195,17 +195,17 @@ class File:
             data = data.reshape(*shape[:-1], -1) if shape else data.reshape(())
             if name not in DTYPES and kind in DTYPES:
                 data = self._gguf.quants.dequantize(data, tensor.tensor_type).astype(DTYPES[kind])
-            data = data if cut is None else cut(data)  # of whole rows, whatever their type
+            data = data if cut is None else cut(data)  # cuts whole rows, of any type
             return data if kind in DTYPES else _pack(tensor.name, kind, data)
         return Stored(kind, shape, read)
 
     def ends(self, n_vocab: int) -> dict[str, str]:
-        """Metadata of the tokens that end a text: of all, of a turn, and of a message."""
+        """Metadata of the tokens that end a text, a turn or a message."""
         ids = [self._field(f"tokenizer.ggml.{name}_token_id", None) for name in ("eos", "eot", "eom")]
-        return tokenizer.ends_of(n_vocab, list(dict.fromkeys(id for id in ids if id is not None)))
+        return tokenizer.eos_metadata(n_vocab, list(dict.fromkeys(id for id in ids if id is not None)))
 
     def tokenizer(self) -> str | None:
-        """The tokenizer.json of the file's tokenizer; None where it has none."""
+        """The tokenizer.json of the file's tokenizer; None if it has none."""
         model = self._field("tokenizer.ggml.model", "none")
         if model in ("none", "no_vocab"):
             return None
@@ -224,39 +224,39 @@ class File:
             begin, text = {"SpecialToken": {"id": tokens[id], "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
             values["post_processor"] = {"type": "TemplateProcessing", "single": [begin, text], "pair": [begin, text, {"Sequence": {"id": "B", "type_id": 0}}],
                                         "special_tokens": {tokens[id]: {"id": tokens[id], "ids": [id], "tokens": [tokens[id]]}}}
-        return tokenizer.shortest(values)
+        return tokenizer.compact_json(values)
 
     def _byte_level(self, vocab: dict[str, int], added: list[dict[str, Any]]) -> dict[str, Any]:
         kind = self._field("tokenizer.ggml.pre", None)
         if kind not in tokenizer.WORDS:
             refuse(f"{self._path}: tokenizer.ggml.pre {kind!r} is none of {', '.join(tokenizer.WORDS)}{_OTHERWISE}")
-        return tokenizer.byte_level(vocab, self._field("tokenizer.ggml.merges"), added, kind)
+        return tokenizer.byte_level_json(vocab, self._field("tokenizer.ggml.merges"), added, kind)
 
     def _pieces(self, vocab: dict[str, int], types: list[int], added: list[dict[str, Any]]) -> dict[str, Any]:
         scores = self._field("tokenizer.ggml.scores")
         unknown = next((one["content"] for one in added if types[one["id"]] == _UNKNOWN), None)
-        return tokenizer.of_pieces({token: i for token, i in vocab.items() if types[i] == _NORMAL}, scores, vocab, added, unknown,
+        return tokenizer.pieces_json({token: i for token, i in vocab.items() if types[i] == _NORMAL}, scores, vocab, added, unknown,
                                    self._field("tokenizer.ggml.add_space_prefix", True))
 
 
-def _cut(kind: str, config: dict[str, Any], target: str, cut: Cut | None) -> Cut | None:
-    """What is done to a tensor of llama.cpp: norms of Gemma have their 1, maps of GPT-2 are not transposed, queries, keys and values of
-    GPT-NeoX follow one another, and Llama's heads have pairs of neighbours."""
+def _adapt_cut(kind: str, config: dict[str, Any], target: str, cut: Cut | None) -> Cut | None:
+    """The function to apply to a tensor of llama.cpp, in place of `cut` for transformers: llama.cpp adds the 1 to Gemma's norms, stores
+    GPT-2's maps transposed, GPT-NeoX's queries, keys and values one after another, and Llama's rotary pairs as neighbours."""
     part = next((k for k, own in enumerate(("query", "key", "value")) if f".{own}.linear." in target), None)
     if kind in ("llama", "smollm3"):
-        return _halves(config["heads"] if part == 0 else config["n_kv_heads"]) if part in (0, 1) else None
+        return _split_pairs(config["heads"] if part == 0 else config["n_kv_heads"]) if part in (0, 1) else None
     if kind in ("gpt2", "gpt_neox"):
         return rows(part * config["d_model"], config["d_model"]) if part is not None else cut if target.endswith("positional_encodings") else None
     return None if kind.startswith("gemma") else cut
 
 
-def _halves(heads: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Rows of pairs 2i, 2i + 1 of each head as i, i + D / 2."""
+def _split_pairs(heads: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Moves rows 2i, 2i + 1 of each head to i, i + D / 2."""
     return lambda a: a.reshape(heads, a.shape[0] // heads // 2, 2, *a.shape[1:]).swapaxes(1, 2).reshape(a.shape)
 
 
 def _pack(name: str, kind: str, data: np.ndarray, chunk: int = 4096) -> np.ndarray:
-    """Rows of llama.cpp's blocks, a scale and 32 numbers, in the layout of docs/model-files.md."""
+    """Converts rows of llama.cpp's blocks, a scale and 32 numbers, to the layout of docs/model-files.md."""
     n, block = len(data), 34 if kind == "Q8" else 18
     n_blocks, quarters = data.shape[1] // block, 8 if kind == "Q8" else 4
     out = np.zeros((-(-n // 16), -(-n_blocks // 2), 64 + 128 * quarters), np.uint8)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Model files on numpy arrays and torch tensors."""
+"""Runs model files on numpy arrays and torch tensors."""
 from __future__ import annotations
 
 import collections
@@ -20,21 +20,21 @@ import numpy as np
 
 from .c_api import (BFLOAT16, DTYPES, AttnclError, AttnclKeyError, AttnclMemoryError, AttnclUnsupported, AttnclValueError,
                     ContextOptions, DecoderOptions, DeviceInfo, Param, Sampling, Shape, Status, c_arrays, c_texts, check_readable,
-                    error_of, library, numpy_array)
+                    library, make_error, numpy_array)
 from .description import Entry, describe
 
 if TYPE_CHECKING:
     from .tokenizer import Tokenizer
 
 _TYPES = {1: "cpu", 2: "gpu", 3: "other"}
-_KEPT_GRAPHS = 2  # of the last shapes: a training's batches and a validation's
-_DRAWN = 32  # tokens at a time where one of them may end the text
-_PREFILLED = 32  # tokens: a shorter prompt is not worth a graph of its own, as in attncl sample
-_LENGTHS = ("valid_lens", "enc_valid_lens")  # beyond 32 bits they mean what the largest 32 bits mean
+_KEPT_GRAPHS = 2  # enough for the shapes of training and of validation batches
+_DRAWN = 32  # tokens drawn at a time if one may end the text
+_MIN_PREFILL = 32  # tokens; a shorter prompt is not worth a graph of its own, as in attncl sample
+_LENGTHS = ("valid_lens", "enc_valid_lens")  # inputs clamped to 32 bits, which does not change their meaning
 
 
 class Device(NamedTuple):
-    """An OpenCL device, as attncl/context.h describes it; `id` is what Model() takes."""
+    """An OpenCL device, as attncl/context.h describes it; Model() takes its `id`."""
     id: str
     type: str
     platform_name: str
@@ -57,7 +57,7 @@ class Device(NamedTuple):
 
 
 def run_graph(graph: ctypes.c_void_p, c: Any, alive: list[np.ndarray]) -> dict[str, np.ndarray]:
-    """The outputs of a compiled graph, for the two results of c_arrays()."""
+    """Runs a compiled graph on the two results of c_arrays(); returns its outputs."""
     lib, shape = library(), Shape()
     outputs: dict[str, np.ndarray] = {}
     for one, array in zip(c, alive):
@@ -69,7 +69,7 @@ def run_graph(graph: ctypes.c_void_p, c: Any, alive: list[np.ndarray]) -> dict[s
     return outputs
 
 
-def device_of(info: DeviceInfo) -> Device:
+def make_device(info: DeviceInfo) -> Device:
     values = (getattr(info, name) for name in Device._fields[2:])
     texts: Any = (value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in values)
     return Device(f"{info.platform}:{info.device}", _TYPES.get(info.type, "other"), *texts)
@@ -82,12 +82,12 @@ def devices() -> list[Device]:
     found = []
     for i in range(count.value):
         lib.device_get(i, ctypes.byref(info))
-        found.append(device_of(info))
+        found.append(make_device(info))
     return found
 
 
-def _here(pid: int, *releases: tuple[Callable[[Any], Any], Any]) -> None:
-    """Calls each (function, argument): in the process that opened them, not in a fork of it."""
+def _release_here(pid: int, *releases: tuple[Callable[[Any], Any], Any]) -> None:
+    """Calls each function with its handle, but only in the process that opened them, not in a fork."""
     if os.getpid() == pid:
         for release, handle in releases:
             release(handle)
@@ -97,13 +97,14 @@ Graphs = collections.OrderedDict[Any, ctypes.c_void_p]
 
 
 def drop_graphs(graphs: Graphs, kept: int = 0) -> None:
-    """Destroys all but the last ones."""
+    """Destroys all but the last `kept` graphs."""
     while len(graphs) > kept:
         library().graph_destroy(graphs.popitem(last=False)[1])
 
 
-def kept_graph(graphs: Graphs, kept: int, inputs: Any, key: tuple[Any, ...], make: Callable[[], ctypes.c_void_p]) -> ctypes.c_void_p:
-    """The graph of a key and of the names, types and shapes of attncl_arrays.  The last `kept` stay, memory permitting."""
+def get_graph(graphs: Graphs, kept: int, inputs: Any, key: tuple[Any, ...], make: Callable[[], ctypes.c_void_p]) -> ctypes.c_void_p:
+    """The graph for a key and the names, types and shapes of attncl_arrays, made if missing.  Keeps the last `kept`, memory
+    permitting."""
     key = (frozenset((one.name, one.dtype, *one.dim[:one.rank]) for one in inputs), *key)
     if key not in graphs:
         try:
@@ -120,12 +121,12 @@ def kept_graph(graphs: Graphs, kept: int, inputs: Any, key: tuple[Any, ...], mak
 
 
 class Handle:
-    """What is released by close(), by `with`, when nothing refers to it, and at exit."""
+    """A handle of the library, released by close(), by `with`, without references, and at exit."""
     _handle: ctypes.c_void_p
-    _lock: Any  # one of a model, its decoders and its trainer
+    _lock: Any  # shared by a model, its decoders and its trainer
 
-    def _owns(self, *releases: tuple[Callable[[Any], Any], Any]) -> None:
-        self._release = weakref.finalize(self, _here, os.getpid(), *releases)
+    def _release_with(self, *releases: tuple[Callable[[Any], Any], Any]) -> None:
+        self._release = weakref.finalize(self, _release_here, os.getpid(), *releases)
 
     @property
     def closed(self) -> bool:
@@ -142,10 +143,10 @@ class Handle:
 
     def _check_open(self) -> None:
         if self.closed:
-            raise error_of(Status.ERR_STATE, f"the {type(self).__name__.lower()} is closed")
+            raise make_error(Status.ERR_STATE, f"the {type(self).__name__.lower()} is closed")
 
     def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """A function of the library on the handle, while no other thread calls one."""
+        """Calls a function of the library with the handle, under the lock."""
         with self._lock:
             self._check_open()
             return function(self._handle, *arguments)
@@ -156,7 +157,7 @@ _PRECISIONS = {None: 0, "float32": 1, "tf32": 2, "bf16": 3}  # attncl_precision
 
 def open_context(device: str | None, precision: str | None) -> ctypes.c_void_p:
     if precision not in _PRECISIONS:
-        raise error_of(Status.ERR_ARGUMENT, f"precision is {precision!r}, it can be 'float32', 'tf32' or 'bf16'")
+        raise make_error(Status.ERR_ARGUMENT, f"precision is {precision!r}, it can be 'float32', 'tf32' or 'bf16'")
     context = ctypes.c_void_p()
     options = ContextOptions(device=device and device.encode(), precision=_PRECISIONS[precision])
     library().context_create(ctypes.byref(options), ctypes.byref(context))
@@ -164,12 +165,12 @@ def open_context(device: str | None, precision: str | None) -> ctypes.c_void_p:
 
 
 def _is_tensor(value: Any) -> bool:
-    torch = sys.modules.get("torch")  # what is not imported made no tensor
+    torch = sys.modules.get("torch")  # without it imported there are no tensors
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def as_array(value: Any) -> np.ndarray:
-    """A numpy array, of a tensor too; memory of the host is shared."""
+    """An array-like or a tensor as a numpy array, which shares host memory."""
     if not _is_tensor(value):
         return np.asarray(value)
     tensor, torch = value.detach().cpu(), sys.modules["torch"]
@@ -178,8 +179,8 @@ def as_array(value: Any) -> np.ndarray:
     return tensor.numpy()
 
 
-def _same_kind(arrays: dict[str, np.ndarray], inputs: Iterable[Any]) -> dict[str, Any]:
-    """Tensors, where an input is one."""
+def _convert_like(arrays: dict[str, np.ndarray], inputs: Iterable[Any]) -> dict[str, Any]:
+    """The arrays as tensors if an input is a tensor, else as they are."""
     tensor = next((value for value in inputs if _is_tensor(value)), None)
     if tensor is None:
         return arrays
@@ -187,18 +188,18 @@ def _same_kind(arrays: dict[str, np.ndarray], inputs: Iterable[Any]) -> dict[str
 
 
 @functools.lru_cache
-def _outputs_of(names: tuple[str, ...]) -> Any:
+def _output_type(names: tuple[str, ...]) -> Any:
     return collections.namedtuple("Outputs", names, rename=True)
 
 
 def some(names: Iterable[str], most: int = 8) -> str:
-    """The first names, then a count."""
+    """The first names, and the number of the others."""
     names = list(names)
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest if names else "none"
 
 
-def _unknown(what: str, name: str, choices: Iterable[str]) -> AttnclKeyError:
+def _unknown_name_error(what: str, name: str, choices: Iterable[str]) -> AttnclKeyError:
     near = difflib.get_close_matches(name, choices, 1)
     nearest = f"; the nearest is {near[0]!r}" if near else ""
     return AttnclKeyError(Status.ERR_ARGUMENT, f"there is no {what} {name!r}{nearest}; there are {some(choices)}")
@@ -214,17 +215,17 @@ class Model(Handle):
     """
 
     def __init__(self, path: str | os.PathLike[str], device: str | None = None, precision: str | None = None):
-        self._begin(device, precision, library().model_open, check_readable(path), None)
+        self._open(device, precision, library().model_open, check_readable(path), None)
 
     @classmethod
     def create(cls, arch: str, config: Mapping[str, Any], seed: int = 0, device: str | None = None,
                precision: str | None = None) -> Model:
         """A new model: initial values are those of PyTorch's modules, made from the seed."""
         model = cls.__new__(cls)
-        model._begin(device, precision, library().model_create, arch.encode(), json.dumps(config).encode(), seed % 2**64)
+        model._open(device, precision, library().model_create, arch.encode(), json.dumps(config).encode(), seed % 2**64)
         return model
 
-    def _begin(self, device: str | None, precision: str | None, make: Callable[..., Any], *arguments: Any) -> None:
+    def _open(self, device: str | None, precision: str | None, make: Callable[..., Any], *arguments: Any) -> None:
         lib, model = library(), ctypes.c_void_p()
         context = open_context(device, precision)
         try:
@@ -232,15 +233,15 @@ class Model(Handle):
         except AttnclError:
             lib.context_destroy(context)
             raise
-        self._holds(context, model)
-        self._owns((drop_graphs, self._graphs), (lib.model_destroy, model), (lib.context_destroy, context))
+        self._adopt(context, model)
+        self._release_with((drop_graphs, self._graphs), (lib.model_destroy, model), (lib.context_destroy, context))
 
-    def _holds(self, context: ctypes.c_void_p, model: ctypes.c_void_p) -> None:
+    def _adopt(self, context: ctypes.c_void_p, model: ctypes.c_void_p) -> None:
         self._lib, self._context, self._handle = library(), context, model
         self._lock = threading.RLock()
         self._decoders: weakref.WeakSet[Decoder] = weakref.WeakSet()
         self._graphs: Graphs = collections.OrderedDict()
-        self._owner: object = None  # what must live as long: a trainer
+        self._owner: object = None  # a trainer, which must live as long
         self._described: dict[str, dict[str, Entry]] = {}
         self._text: Tokenizer | None = None
 
@@ -257,7 +258,7 @@ class Model(Handle):
         return (f"<attncl.Model {self.arch}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}: {count:,} parameters, "
                 f"on {self.device.name}>")
 
-    # -- what it is --
+    # -- properties --
 
     @property
     def arch(self) -> str:
@@ -291,18 +292,18 @@ class Model(Handle):
 
     @property
     def device(self) -> Device:
-        """Where it runs, as devices() says it."""
+        """The device it runs on."""
         with self._lock:
             self._check_open()
             info = DeviceInfo()
             self._lib.context_device(self._context, ctypes.byref(info))
-            return device_of(info)
+            return make_device(info)
 
     # -- parameters --
 
     def _param_shapes(self) -> dict[str, tuple[int, ...]]:
         found, param = {}, Param()
-        with self._lock:  # the names are the model's, which another thread may close
+        with self._lock:  # another thread may close the model, which owns the names
             for i in range(self._ask(self._lib.model_param_count)):
                 self._ask(self._lib.model_param_at, i, ctypes.byref(param))
                 if param.trainable:
@@ -319,21 +320,21 @@ class Model(Handle):
         return found
 
     def set_params(self, arrays: Mapping[str, Any]) -> None:
-        """Replaces parameters by name, all or none of them; others stay as they are."""
+        """Replaces the given parameters by name, all or none of them."""
         with self._lock:
             shapes = self._param_shapes()
             values = {name: np.ascontiguousarray(as_array(array), np.float32) for name, array in arrays.items()}
             for name, value in values.items():
                 if name not in shapes:
-                    raise _unknown("parameter", name, shapes)
+                    raise _unknown_name_error("parameter", name, shapes)
                 if value.shape != shapes[name]:
-                    raise error_of(Status.ERR_SHAPE, f"parameter {name} has shape {list(shapes[name])}, "
+                    raise make_error(Status.ERR_SHAPE, f"parameter {name} has shape {list(shapes[name])}, "
                                    f"{list(value.shape)} was given")
             for name, value in values.items():
                 self._lib.model_param_write(self._handle, name.encode(), value.ctypes.data, value.nbytes)
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
-        """Writes the model file, in one step; `metadata` is added to the model's or replaces it."""
+        """Writes the model file as a whole; `metadata` is added to the model's or replaces it."""
         self._ask(self._lib.model_save, os.fsencode(path), c_texts(metadata))
 
     # -- running --
@@ -350,11 +351,11 @@ class Model(Handle):
         outputs = self.run({name: value for name, value in given.items() if value is not None})
         if len(outputs) == 1:
             return next(iter(outputs.values()))
-        return _outputs_of(tuple(outputs))(*outputs.values())
+        return _output_type(tuple(outputs))(*outputs.values())
 
     def run(self, inputs: Mapping[str, Any] = {}, /, **named: Any) -> dict[str, Any]:
-        """All outputs by name, for inputs by name: run(x=array), or run({"g.weight": array}) for names that are no words
-        of Python."""
+        """All outputs by name, for inputs by name: run(x=array), or run({"g.weight": array}) for names that are not Python
+        identifiers."""
         if not isinstance(inputs, Mapping):
             raise TypeError(f"run() takes inputs by name, run({next(iter(self.inputs), 'x')}=...), not a "
                             f"{type(inputs).__name__}; model(...) takes them by position")
@@ -366,7 +367,7 @@ class Model(Handle):
         with self._lock:
             self._check_open()
             try:
-                return _same_kind(self._run(arrays), given.values())
+                return _convert_like(self._run(arrays), given.values())
             except AttnclValueError as error:
                 known = [*self.inputs, *(f"cotangent.{name}" for name in self.outputs)]
                 if all(any(fnmatch.fnmatchcase(name, pattern) for pattern in known) for name in given):
@@ -381,13 +382,13 @@ class Model(Handle):
         return run_graph(graph, c, alive)
 
     def _graph(self, c: Any, n: int) -> ctypes.c_void_p | None:
-        """The compiled graph of inputs of these types and shapes; None: the architecture is not one graph."""
+        """The compiled graph for inputs of these types and shapes; None if the architecture is not one graph."""
         def make() -> ctypes.c_void_p:
             graph = ctypes.c_void_p()
             self._lib.model_graph(self._handle, c, n, ctypes.byref(graph))
             return graph
         try:
-            return kept_graph(self._graphs, _KEPT_GRAPHS, c[:n], (), make)
+            return get_graph(self._graphs, _KEPT_GRAPHS, c[:n], (), make)
         except AttnclUnsupported:
             return None
 
@@ -402,7 +403,7 @@ class Model(Handle):
 
     def gradients(self, cotangents: Mapping[str, Any], inputs: Mapping[str, Any] = {}, /,
                   **named: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The outputs, and the gradient of the sum of all output * cotangent by each float input and parameter."""
+        """The outputs, and the gradients of the sum of all output * cotangent by each float input and parameter."""
         asked = {f"cotangent.{name}": value for name, value in cotangents.items()}
         found = self.run({**inputs, **named, **asked})
         gradients = {name.removeprefix("grad."): found.pop(name) for name in list(found) if name.startswith("grad.")}
@@ -411,21 +412,21 @@ class Model(Handle):
     # -- language models --
 
     def decoder(self, batch: int = 1, *, state_dtype: str = "F32", window: int = 0, slot_limit: int = 0) -> Decoder:
-        """A language model's state for `batch` sequences, token by token.  Transformer layers can keep keys and
-        values, and gMLP its rows, as "F16" or "BF16", in half the memory of "F32", and
-        transformer layers as "Q8", in a quarter.  With a window the text may be
-        longer than the model's limit: its last `window` tokens count, computed again for each score.  With a
-        slot_limit each sequence is a slot with a position of its own, of at most so many tokens: Decoder.slot_prefill()."""
+        """A language model's state for `batch` sequences, token by token.  Transformer layers can keep keys and values, and
+        gMLP its rows, as "F16" or "BF16" in half the memory of "F32"; transformer layers also as "Q8" in a quarter.  With a
+        window the text may be longer than the model's limit: only its last `window` tokens count, which are computed again
+        for each score.  With a slot_limit each sequence is a slot with its own position, of at most slot_limit tokens:
+        Decoder.slot_prefill()."""
         return Decoder(self, batch, state_dtype, window, slot_limit)
 
     def encode(self, text: str) -> np.ndarray:
-        """A text as token numbers: by the model's attncl.tokenizer, or those of its characters in attncl.vocab."""
+        """A text as token numbers, by the model's attncl.tokenizer or as indices of characters in attncl.vocab."""
         if tokenizer := self._tokenizer():
             return tokenizer.encode(text)
         vocabulary = self._vocabulary()
         unknown = next((i for i, character in enumerate(text) if character not in vocabulary), None)
         if unknown is not None:
-            raise error_of(Status.ERR_ARGUMENT, f"character {text[unknown]!r} at {unknown} is not in the model's vocabulary")
+            raise make_error(Status.ERR_ARGUMENT, f"character {text[unknown]!r} at {unknown} is not in the model's vocabulary")
         return np.array([vocabulary.index(character) for character in text], np.int32)
 
     def decode(self, tokens: Any) -> str:
@@ -436,7 +437,7 @@ class Model(Handle):
         return "".join(vocabulary[token] for token in as_array(tokens))
 
     def _tokenizer(self) -> Tokenizer | None:
-        from .tokenizer import Tokenizer  # which needs this file
+        from .tokenizer import Tokenizer  # here, since tokenizer.py imports this file
         with self._lock:
             if self._text is None and (text := self.metadata("attncl.tokenizer")) is not None:
                 self._text = Tokenizer(text)
@@ -445,76 +446,76 @@ class Model(Handle):
     def _vocabulary(self) -> str:
         vocabulary = self.metadata("attncl.vocab")
         if vocabulary is None:
-            raise error_of(Status.ERR_UNSUPPORTED,
+            raise make_error(Status.ERR_UNSUPPORTED,
                            "the model has no attncl.tokenizer and no attncl.vocab in its metadata: it takes token numbers, not text")
         return vocabulary
 
     def generate(self, prompt: Any, length: int | None = None, *, temperature: float = 1.0, top_k: int = 0, seed: int = 0,
                  state_dtype: str = "F32", crop: bool = False, stream: bool = False, eos: Any = "model") -> Any:
-        """The prompt and `length` tokens more, as `attncl sample` draws them: by default up to the model's limit.  A token of `eos` ends
-        the text before, and is no part of it; of [T, B], all must have ended, and a text that has repeats the token.
+        """The prompt and `length` more tokens, as `attncl sample` draws them: by default up to the model's limit.  A token of `eos` ends
+        the text and is not part of it.  [T, B] ends when all texts have ended; an ended text repeats the token.
 
         prompt       a text, whose continuation is a text, too; or token numbers, [T] or [T, B]
-        temperature  scores are divided by it; 0: always the likeliest token
-        top_k        only the top_k likeliest tokens; 0: all
-        state_dtype  as of decoder()
-        crop         reads the last seq_len tokens of a text that is longer than seq_len
-        eos          "model": what the file's attncl.eos lists; None: no token; or token numbers
-        stream       an iterator over the new text or tokens alone ([B] at a time), each as soon as it is drawn
+        temperature  divides the scores; 0: always draws the likeliest token
+        top_k        draws from the top_k likeliest tokens; 0: from all
+        state_dtype  as in decoder()
+        crop         reads only the last seq_len tokens of a longer text
+        eos          "model": the tokens of the file's attncl.eos; None: none; or token numbers
+        stream       returns an iterator over the new text or tokens ([B] at a time), each as soon as it is drawn
         """
         tokens = self.encode(prompt) if isinstance(prompt, str) else as_array(prompt)
         if tokens.ndim not in (1, 2) or not tokens.size or tokens.dtype.kind not in "iu":
-            raise error_of(Status.ERR_ARGUMENT, f"the prompt is {tokens.dtype} {list(tokens.shape)}, "
+            raise make_error(Status.ERR_ARGUMENT, f"the prompt is {tokens.dtype} {list(tokens.shape)}, "
                            "expected a text or integers [T] or [T, B]")
         taken = tokens.reshape(len(tokens), -1)
 
-        def of_prompt(rows: np.ndarray) -> Any:
-            """[n, B] as the kind that the prompt is."""
+        def like_prompt(rows: np.ndarray) -> Any:
+            """Tokens [n, B] in the form of the prompt."""
             if isinstance(prompt, str):
                 return self.decode(rows[:, 0])
-            return _same_kind({"": rows.astype(tokens.dtype).reshape(-1, *tokens.shape[1:])}, [prompt])[""]
+            return _convert_like({"": rows.astype(tokens.dtype).reshape(-1, *tokens.shape[1:])}, [prompt])[""]
 
         with self._lock:
             limit = self._ask(self._lib.model_decoder_limit)
             window = min(filter(None, (self.config.get("seq_len", 0), limit)), default=0) if crop else 0
-            length = self._length(len(tokens), length, limit, bool(window))
+            length = self._check_length(len(tokens), length, limit, bool(window))
             decoder = self.decoder(taken.shape[1], state_dtype=state_dtype, window=window)
-            ends = self._ends(eos)
+            ends = self._end_tokens(eos)
             at_once = 1 if stream else _DRAWN if ends else max(length, 1)
-            drawn = _until(ends, decoder._continue(taken, length, at_once, temperature=temperature, top_k=top_k, seed=seed))
+            drawn = _stop_at_ends(ends, decoder._continue(taken, length, at_once, temperature=temperature, top_k=top_k, seed=seed))
             if not stream:
-                return of_prompt(np.concatenate([taken, *drawn]))
+                return like_prompt(np.concatenate([taken, *drawn]))
             if isinstance(prompt, str) and (tokenizer := self._tokenizer()):
                 new = (token for rows in drawn for token in rows[:, 0])
                 pieces = tokenizer.stream(itertools.chain(tokens, new))
                 return filter(None, itertools.islice(pieces, len(tokens), None))
-            return (row for rows in drawn for row in of_prompt(rows))
+            return (row for rows in drawn for row in like_prompt(rows))
 
-    def _ends(self, eos: Any) -> list[int]:
+    def _end_tokens(self, eos: Any) -> list[int]:
         if eos is None:
             return []
         if isinstance(eos, str):
             if eos != "model":
-                raise error_of(Status.ERR_ARGUMENT, f"eos is {eos!r}, it can be 'model', None or token numbers")
+                raise make_error(Status.ERR_ARGUMENT, f"eos is {eos!r}, it can be 'model', None or token numbers")
             return json.loads(self.metadata("attncl.eos") or "[]")
         return np.atleast_1d(as_array(eos)).tolist()
 
     @staticmethod
-    def _length(n: int, length: int | None, limit: int, crops: bool) -> int:
-        """How many tokens follow n; the last is written, not read, and needs no position."""
+    def _check_length(n: int, length: int | None, limit: int, crops: bool) -> int:
+        """The number of tokens to draw after n.  The last token is written, not read, and needs no position."""
         if length is None and (crops or not limit):
-            raise error_of(Status.ERR_ARGUMENT, "there is no limit: length is missing")
+            raise make_error(Status.ERR_ARGUMENT, "there is no limit: length is missing")
         if length is not None and length < 0:
-            raise error_of(Status.ERR_ARGUMENT, f"length is {length}, expected 0 or more")
+            raise make_error(Status.ERR_ARGUMENT, f"length is {length}, expected 0 or more")
         needed = n + max((length or 0) - 1, 0)
         if limit and not crops and needed > limit:
-            raise error_of(Status.ERR_ARGUMENT, f"{n} tokens and {length or 0} more need {needed} positions, the model has {limit}; "
+            raise make_error(Status.ERR_ARGUMENT, f"{n} tokens and {length or 0} more need {needed} positions, the model has {limit}; "
                            "crop=True goes on beyond them")
         return limit - n + 1 if length is None else length
 
 
-def _until(ends: list[int], drawn: Generator[np.ndarray, None, None]) -> Iterator[np.ndarray]:
-    """The tokens [n, B] that are drawn until each sequence has ended; one that has repeats its last token."""
+def _stop_at_ends(ends: list[int], drawn: Generator[np.ndarray, None, None]) -> Iterator[np.ndarray]:
+    """The tokens [n, B] drawn until all sequences have ended; an ended sequence repeats its last token."""
     last: Any = -1
     for rows in drawn:
         for i, row in enumerate(rows if ends else ()):
@@ -534,12 +535,12 @@ class Decoder(Handle):
         lib, decoder = library(), ctypes.c_void_p()
         state_dtype = str(state_dtype).upper()
         if state_dtype not in ("F32", "F16", "BF16", "Q8"):
-            raise error_of(Status.ERR_ARGUMENT, f"state_dtype is {state_dtype!r}, it can be 'F32', 'F16', 'BF16' or 'Q8'")
+            raise make_error(Status.ERR_ARGUMENT, f"state_dtype is {state_dtype!r}, it can be 'F32', 'F16', 'BF16' or 'Q8'")
         options = DecoderOptions(state_dtype=lib.dtype_of_name[state_dtype], window=window, slot_limit=slot_limit)
         with model._lock:
             model._ask(lib.decoder_create, batch, ctypes.byref(options), ctypes.byref(decoder))
             self._lib, self._lock, self._model, self._handle, self.batch = lib, model._lock, model, decoder, batch
-            self._owns((lib.decoder_destroy, decoder))
+            self._release_with((lib.decoder_destroy, decoder))
             model._decoders.add(self)
 
     def close(self) -> None:
@@ -552,17 +553,17 @@ class Decoder(Handle):
 
     @property
     def position(self) -> int:
-        """Tokens taken so far; by the fullest slot."""
+        """The tokens taken so far, by the fullest slot."""
         return self._ask(self._lib.decoder_position)
 
     @property
     def limit(self) -> int:
-        """The most tokens it takes, 0: no limit."""
+        """The maximum number of tokens; 0: no limit."""
         return self._ask(self._lib.decoder_limit)
 
     @property
     def vocabulary(self) -> int:
-        """The number of tokens there are."""
+        """The number of tokens in the vocabulary."""
         return self._ask(self._lib.decoder_vocabulary)
 
     def reset(self) -> None:
@@ -570,52 +571,52 @@ class Decoder(Handle):
         self._ask(self._lib.decoder_reset)
 
     def step(self, tokens: Any, *, logits: bool = True) -> np.ndarray | None:
-        """Takes one token for each sequence, [batch], -1 for an idle slot; the scores of the next one [batch, vocabulary],
-        or None."""
+        """Takes one token for each sequence, [batch], -1 for an idle slot.  Returns the scores of the next token,
+        [batch, vocabulary], or None."""
         return self._take(self._lib.decoder_step, (), tokens, (self.batch,), logits)
 
     def prefill(self, tokens: Any, *, logits: bool = True) -> np.ndarray | None:
-        """Takes a prompt, [T, batch] or for a batch of 1 [T]: at position 0 at once; the scores of the token after
-        it [batch, vocabulary], or None."""
+        """Takes a prompt, [T, batch] or for a batch of 1 [T], at position 0 in one run.  Returns the scores of the next token,
+        [batch, vocabulary], or None."""
         length = len(tokens) if np.ndim(tokens) else 0
         if not length:
-            raise error_of(Status.ERR_ARGUMENT, "a prompt of no tokens")
+            raise make_error(Status.ERR_ARGUMENT, "a prompt of no tokens")
         return self._take(self._lib.decoder_prefill, (length,), tokens, (length, self.batch), logits)
 
     def slot_position(self, slot: int) -> int:
-        """Tokens that a slot has taken."""
+        """The tokens that a slot has taken."""
         return self._ask(self._lib.decoder_slot_position, slot)
 
     def slot_prefill(self, slot: int, tokens: Any, *, logits: bool = True) -> np.ndarray | None:
-        """One slot takes a prompt, [T], while the others stay: at position 0 at once; the scores of the token after it
-        [vocabulary], or None."""
-        taken = self._tokens(tokens, (len(tokens) if np.ndim(tokens) else 0,))
+        """One slot takes a prompt, [T], at position 0 in one run.  Returns the scores of the next token, [vocabulary], or
+        None."""
+        taken = self._check_tokens(tokens, (len(tokens) if np.ndim(tokens) else 0,))
         scores = np.empty(self.vocabulary, np.float32) if logits else None
         self._ask(self._lib.decoder_slot_prefill, slot, taken.size, taken.ctypes.data,
                   None if scores is None else scores.ctypes.data)
         return scores
 
     def slot_copy(self, to: int, from_: int, n: int) -> None:
-        """Slot `to` takes the first n tokens of slot `from_`, as they were computed there, in the place of its own."""
+        """Replaces the tokens of slot `to` by the first n of slot `from_`, with their computed state."""
         self._ask(self._lib.decoder_slot_copy, to, from_, n)
 
     def slot_truncate(self, slot: int, n: int = 0) -> None:
-        """A slot keeps the first n of its tokens."""
+        """Keeps only the first n tokens of a slot."""
         self._ask(self._lib.decoder_slot_truncate, slot, n)
 
     def sample(self, tokens: Any, length: int, *, temperature: float = 1.0, top_k: int = 0, seed: int = 0) -> np.ndarray:
-        """Takes one token for each sequence, [batch], and then the tokens drawn, on the device: [length, batch] of
-        them, the last of which is not taken.  A token of score s has the weight exp(s / temperature), 0: the best one."""
-        taken = self._tokens(tokens, (self.batch,))
+        """Takes one token for each sequence, [batch], then draws [length, batch] tokens on the device and takes all but the
+        last.  A token of score s has the weight exp(s / temperature); temperature 0 draws the best one."""
+        taken = self._check_tokens(tokens, (self.batch,))
         drawn = np.empty((max(length, 0), self.batch), np.int32)
         sampling = Sampling(temperature=temperature, top_k=top_k, seed=seed)
         self._ask(self._lib.decoder_sample, length, taken.ctypes.data, ctypes.byref(sampling), drawn.ctypes.data)
         return drawn
 
     def _continue(self, prompt: np.ndarray, length: int, at_once: int, **sampling: Any) -> Generator[np.ndarray, None, None]:
-        """The `length` tokens after a prompt [T, batch], at most `at_once` of them at a time; closes the decoder."""
+        """Yields the `length` tokens after a prompt [T, batch], at most `at_once` at a time; closes the decoder."""
         with self:
-            if len(prompt) > _PREFILLED:
+            if len(prompt) > _MIN_PREFILL:
                 self.prefill(prompt[:-1], logits=False)
             else:
                 for row in prompt[:-1]:
@@ -626,16 +627,16 @@ class Decoder(Handle):
                 last = drawn[-1]
                 yield drawn
 
-    def _tokens(self, tokens: Any, shape: tuple[int, ...]) -> np.ndarray:
+    def _check_tokens(self, tokens: Any, shape: tuple[int, ...]) -> np.ndarray:
         given = as_array(tokens)
         if given.dtype.kind not in "iu" or given.size != np.prod(shape) or given.ndim > len(shape):
-            raise error_of(Status.ERR_ARGUMENT, f"tokens are {given.dtype} {list(given.shape)}, "
+            raise make_error(Status.ERR_ARGUMENT, f"tokens are {given.dtype} {list(given.shape)}, "
                            f"expected integers {list(shape)}")
         return np.ascontiguousarray(given.clip(-1, 2**31 - 1), np.int32)
 
     def _take(self, function: Callable[..., Any], arguments: tuple[Any, ...], tokens: Any, shape: tuple[int, ...],
               logits: bool) -> np.ndarray | None:
-        taken = self._tokens(tokens, shape)
+        taken = self._check_tokens(tokens, shape)
         scores = np.empty((self.batch, self.vocabulary), np.float32) if logits else None
         self._ask(function, *arguments, taken.ctypes.data, None if scores is None else scores.ctypes.data)
         return scores

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The library's operations on float32 CPU tensors, with gradients: they stand where torch.nn.functional's do.
+"""The library's operations on float32 CPU tensors, with gradients, as replacements for torch.nn.functional's.
 
 They run on the device that ATTNCL_DEVICE names, else the best.  A graph is compiled for each operation, its shapes and the
-gradients that it needs; the last ones are kept.  A backward pass computes the operation again, then its gradients.
+gradients that it needs; the last graphs are kept.  A backward pass computes the operation again, then its gradients.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ except ImportError as error:
 from torch import Tensor
 
 from .c_api import AftDesc, AttentionDesc, AttentionInputs, CrossEntropyDesc, SguParams, Value, c_arrays, library
-from .model import Graphs, Handle, drop_graphs, kept_graph, open_context, run_graph
+from .model import Graphs, Handle, drop_graphs, get_graph, open_context, run_graph
 
 __all__ = ["aft_conv", "aft_full", "aft_local", "aft_simple", "attention", "bmm", "cross_entropy", "embedding", "gelu",
            "layer_norm", "linear", "relu", "rms_norm", "rotary", "sigmoid", "silu", "softmax", "spatial_gating_unit", "tanh"]
@@ -34,7 +34,7 @@ _REDUCTIONS = {"mean": 0, "sum": 1, "none": 2}  # attncl_reduction
 
 @dataclasses.dataclass(frozen=True)
 class _Op:
-    """An operation with its settings: build(graph, values) makes its node; `limit` is what integers stay below."""
+    """An operation with its settings.  build(graph, values) adds its node; integer inputs are below `limit`."""
     name: str
     settings: tuple[Any, ...]
     build: Callable[[ctypes.c_void_p, list[Value]], Value] = dataclasses.field(compare=False)
@@ -47,15 +47,15 @@ class _Engine(Handle):
     def __init__(self) -> None:
         self._context, self._lock = open_context(None, None), threading.Lock()
         self._graphs: Graphs = collections.OrderedDict()
-        self._owns((drop_graphs, self._graphs), (library().context_destroy, self._context))
+        self._release_with((drop_graphs, self._graphs), (library().context_destroy, self._context))
 
     def run(self, op: _Op, inputs: list[Tensor | None], asked: tuple[int, ...] = ()) -> dict[str, Tensor]:
-        """Output "y"; or with a last input "dy" the gradients of the inputs that are asked for, by their numbers."""
+        """Returns output "y"; or, with "dy" as the last input, the gradients by the inputs with the numbers in `asked`."""
         names = [str(i) for i in range(len(inputs))]
         arrays = {name: tensor.detach().numpy() for name, tensor in zip(names, inputs) if tensor is not None}
         c, alive = c_arrays(arrays)
         with self._lock:
-            graph = kept_graph(self._graphs, _KEPT_GRAPHS, c[:len(arrays)], (op, asked), lambda: self._compile(op, inputs, asked))
+            graph = get_graph(self._graphs, _KEPT_GRAPHS, c[:len(arrays)], (op, asked), lambda: self._compile(op, inputs, asked))
             return {name: torch.from_numpy(array) for name, array in run_graph(graph, c, alive).items()}
 
     def _compile(self, op: _Op, inputs: list[Tensor | None], asked: tuple[int, ...]) -> ctypes.c_void_p:
@@ -115,14 +115,14 @@ def _apply(op: _Op, *inputs: Tensor | None) -> Tensor:
     return _Function.apply(op, *inputs)
 
 
-def _integers(tensor: Tensor, limit: int, name: str) -> Tensor:
-    """Tokens as the library takes them; what 32 bits do not hold is out of range there as well."""
+def _to_int32(tensor: Tensor, limit: int, name: str) -> Tensor:
+    """Integers as int32; values outside [0, limit) stay outside."""
     if tensor.is_floating_point() or tensor.dtype == torch.bool:
         raise TypeError(f"attncl.ops.{name} takes integers, not {tensor.dtype}")
     return tensor.clamp(-1, limit).int()
 
 
-def _flags(mask: Tensor | None) -> Tensor | None:
+def _to_mask(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else (mask != 0).to(torch.uint8)
 
 
@@ -141,14 +141,14 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float = 1e-6) -> Tensor:
 
 
 def rotary(x: Tensor, table: Tensor, positions: Tensor | None = None, *, neighbours: bool = False) -> Tensor:
-    """Turns the first 2 F channels of each row of x [T, B, ..., C] by its position.
+    """Rotates the first 2 F channels of each row of x [T, B, ..., C] by its position.
 
     table       [P, 2, F]: the cosines and sines of each position
     positions   [T or 1, B or 1]; None: row t has position t
-    neighbours  channels 2 i and 2 i + 1 turn together, else i and i + F
+    neighbours  rotates channels 2 i and 2 i + 1 together, else i and i + F
     """
     op = _Op("rotary", (neighbours,), lambda g, v: library().rotary(g, v[0], v[1], int(neighbours), v[2]), len(table))
-    return _apply(op, x, table, None if positions is None else _integers(positions, len(table), "rotary"))
+    return _apply(op, x, table, None if positions is None else _to_int32(positions, len(table), "rotary"))
 
 
 def _activation(x: Tensor, kind: str) -> Tensor:
@@ -187,7 +187,7 @@ def bmm(a: Tensor, b: Tensor) -> Tensor:
 
 def embedding(tokens: Tensor, weight: Tensor) -> Tensor:
     op = _Op("embedding", (), lambda g, v: library().embedding(g, *v, 1.0), len(weight))
-    return _apply(op, _integers(tokens, len(weight), "embedding"), weight)
+    return _apply(op, _to_int32(tokens, len(weight), "embedding"), weight)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
@@ -196,7 +196,7 @@ def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> T
         raise ValueError(f"attncl.ops.cross_entropy: reduction {reduction!r} is none of {', '.join(_REDUCTIONS)}")
     n, desc = logits.shape[-1], CrossEntropyDesc(reduction=_REDUCTIONS[reduction], pad=-1)
     op = _Op("cross_entropy", (reduction,), lambda g, v: library().cross_entropy(g, *v, ctypes.byref(desc)), n)
-    return _apply(op, logits, _integers(targets, n, "cross_entropy"))
+    return _apply(op, logits, _to_int32(targets, n, "cross_entropy"))
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, is_causal: bool = False,
@@ -209,7 +209,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = N
     is_causal  query i sees keys up to i + S - T; window: only keys less than this far away
     softcap    above 0: scores become softcap * tanh(score / softcap)
     bias       [B or 1, H or 1, T or 1, S], added to scores after that; it has a gradient
-    slopes     [H], of attention with linear biases: slope * (j - i - S + T) is added to scores; constants
+    slopes     [H], without gradient: slope * (j - i - S + T) is added to scores (attention with linear biases)
     lengths    [B] or [B, T]: how many keys a query sees
     """
     def build(g: ctypes.c_void_p, v: list[Value]) -> Value:
@@ -220,8 +220,8 @@ def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = N
     if scale is not None and not (scale != 0 and math.isfinite(scale)):
         raise ValueError(f"attncl.ops.attention: scale is {scale}, expected a finite number other than 0")
     n_keys = key.shape[-2] if key.dim() > 1 else 0
-    return _apply(_Op("attention", (is_causal, window, scale, softcap), build, n_keys + 1), query, key, value, _flags(mask), bias,
-                  slopes, None if lengths is None else _integers(lengths, n_keys, "attention"))
+    return _apply(_Op("attention", (is_causal, window, scale, softcap), build, n_keys + 1), query, key, value, _to_mask(mask), bias,
+                  slopes, None if lengths is None else _to_int32(lengths, n_keys, "attention"))
 
 
 def _aft(name: str, kind: int, q: Tensor, k: Tensor, v: Tensor, pos_bias: Tensor | None, mask: Tensor | None, causal: bool,
@@ -229,7 +229,7 @@ def _aft(name: str, kind: int, q: Tensor, k: Tensor, v: Tensor, pos_bias: Tensor
     def build(g: ctypes.c_void_p, values: list[Value]) -> Value:
         desc = AftDesc(kind=kind, window=window, causal=causal)
         return library().aft_mix(g, ctypes.byref(desc), *values)
-    return _apply(_Op(name, (window, causal), build), q, k, v, pos_bias, _flags(mask))
+    return _apply(_Op(name, (window, causal), build), q, k, v, pos_bias, _to_mask(mask))
 
 
 def aft_full(q: Tensor, k: Tensor, v: Tensor, pos_bias: Tensor, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
@@ -260,4 +260,4 @@ def spatial_gating_unit(z: Tensor, norm_weight: Tensor, norm_bias: Tensor, weigh
     def build(g: ctypes.c_void_p, v: list[Value]) -> Value:
         params = SguParams(norm_weight=v[1], norm_bias=v[2], weight=v[3], bias=v[4], norm_eps=eps)
         return library().spatial_gating_unit(g, ctypes.byref(params), v[0], causal, v[5])
-    return _apply(_Op("spatial_gating_unit", (causal, eps), build), z, norm_weight, norm_bias, weight, bias, _flags(mask))
+    return _apply(_Op("spatial_gating_unit", (causal, eps), build), z, norm_weight, norm_bias, weight, bias, _to_mask(mask))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Text as the tokens of a language model, by the library's tokenizers."""
+"""Tokenizers of the library: text as the tokens of a language model, and back."""
 from __future__ import annotations
 
 import ctypes
@@ -17,53 +17,52 @@ from .model import Handle, as_array
 
 
 class Tokenizer(Handle):
-    """Text as the tokens of a Hugging Face tokenizer.json, given as its text, and back.
+    """The tokenizer of a Hugging Face tokenizer.json, given as its text.
 
-    What the library has no rule for is refused by name.  A model with a tokenizer needs none of these: its encode(), decode()
-    and generate() take text.
+    Rules that the library lacks are refused by name.  Model.encode(), decode() and generate() use a model's own tokenizer.
     """
 
     def __init__(self, text: str):
         self._lib, self._handle, self._lock = library(), ctypes.c_void_p(), threading.RLock()
         data = text.encode()
         self._lib.tokenizer_create(data, len(data), ctypes.byref(self._handle))
-        self._owns((self._lib.tokenizer_destroy, self._handle))
+        self._release_with((self._lib.tokenizer_destroy, self._handle))
 
     def __len__(self) -> int:
         """The largest token number, plus 1."""
         return self._ask(self._lib.tokenizer_count)
 
     def encode(self, text: str, begin: bool = True) -> np.ndarray:
-        """The token numbers of a text, with `begin` after the tokens that the tokenizer puts before one."""
+        """The token numbers of a text; begin: with the tokens that the tokenizer puts before a text."""
         data, tokens, n = text.encode(), ctypes.c_void_p(), SIZE()
         with self._lock:
             self._ask(self._lib.tokenizer_encode, data, len(data), int(begin), ctypes.byref(tokens), ctypes.byref(n))
             return np.frombuffer(ctypes.string_at(tokens.value or 0, 4 * n.value), np.int32).copy()
 
     def decode(self, tokens: Any, skip_special: bool = True) -> str:
-        """The text of token numbers [T]; special tokens have none, unless skip_special is False."""
-        array = _integers(tokens)
+        """The text of token numbers [T], without special tokens unless skip_special is False."""
+        array = _to_int32(tokens)
         with self._lock:
-            return _text(self._ask, self._lib.tokenizer_decode, array.ctypes.data, array.size, int(skip_special))
+            return _call_for_text(self._ask, self._lib.tokenizer_decode, array.ctypes.data, array.size, int(skip_special))
 
     def stream(self, tokens: Iterable[Any], skip_special: bool = True) -> Iterator[str]:
-        """For each of the tokens the text that it adds: whole characters, "" while one is unfinished; at the end what is left."""
+        """Yields the text that each token adds, in whole characters, "" while one is unfinished; at the end the rest."""
         stream = ctypes.c_void_p()
         self._ask(self._lib.tokenizer_stream_create, int(skip_special), ctypes.byref(stream))
         try:
             for token in tokens:
-                array = _integers([token])
-                yield _text(self._ask, lambda _, *rest: self._lib.tokenizer_stream_add(stream, *rest), array.ctypes.data, array.size)
-            yield _text(self._ask, lambda _, *rest: self._lib.tokenizer_stream_end(stream, *rest))
+                array = _to_int32([token])
+                yield _call_for_text(self._ask, lambda _, *rest: self._lib.tokenizer_stream_add(stream, *rest), array.ctypes.data, array.size)
+            yield _call_for_text(self._ask, lambda _, *rest: self._lib.tokenizer_stream_end(stream, *rest))
         finally:
             self._lib.tokenizer_stream_destroy(stream)
 
 
-def _integers(tokens: Any) -> np.ndarray:
+def _to_int32(tokens: Any) -> np.ndarray:
     return np.ascontiguousarray(as_array(tokens), np.int32)
 
 
-def _text(ask: Callable[..., Any], function: Callable[..., Any], *arguments: Any) -> str:
+def _call_for_text(ask: Callable[..., Any], function: Callable[..., Any], *arguments: Any) -> str:
     text, n = ctypes.c_void_p(), SIZE()
     ask(function, *arguments, ctypes.byref(text), ctypes.byref(n))
     return ctypes.string_at(text.value or 0, n.value).decode()
@@ -71,16 +70,17 @@ def _text(ask: Callable[..., Any], function: Callable[..., Any], *arguments: Any
 
 _QWEN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _DIGITS = {"type": "Digits", "individual_digits": True}
-# How byte-level tokenizers find words, by llama.cpp's names: the steps before ByteLevel, and its own regular expression or none.
+# How byte-level tokenizers split words, by llama.cpp's names: the steps before ByteLevel, and whether it uses its own regular
+# expression.
 WORDS: dict[str, tuple[list[dict[str, Any]], bool]] = {
     "gpt-2": ([], True), "smollm": ([_DIGITS], True),
     **{name: ([{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}], False)
        for name, pattern in (("qwen2", _QWEN), ("llama-bpe", _QWEN.replace(r"\p{N}|", r"\p{N}{1,3}|")))}}
-BEGINNING = {"llama-bpe"}  # a text's first token is one that begins it
+BEGINNING = {"llama-bpe"}  # these put a token before a text
 _FAMILIES = {"gpt2": "gpt-2", "qwen2": "qwen2", "qwen3": "qwen2"}  # by model_type
 
 
-def byte_level(vocab: dict[str, int], merges: list[str], added: list[dict[str, Any]], words: str) -> dict[str, Any]:
+def byte_level_json(vocab: dict[str, int], merges: list[str], added: list[dict[str, Any]], words: str) -> dict[str, Any]:
     """tokenizer.json of a byte-level BPE."""
     steps, use_regex = WORDS[words]
     own = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": use_regex}
@@ -89,10 +89,10 @@ def byte_level(vocab: dict[str, int], merges: list[str], added: list[dict[str, A
             "model": {"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": words == "llama-bpe"}}
 
 
-def of_pieces(pieces: dict[str, int], scores: list[float], vocab: dict[str, int], added: list[dict[str, Any]], unknown: str | None,
+def pieces_json(pieces: dict[str, int], scores: list[float], vocab: dict[str, int], added: list[dict[str, Any]], unknown: str | None,
               prefix: bool) -> dict[str, Any]:
-    """tokenizer.json of a SentencePiece BPE, whose merges are the pieces that two pieces make, the best score first, as transformers
-    finds them; prefix: a text begins with a space."""
+    """tokenizer.json of a SentencePiece BPE.  Its merges are the pieces that consist of two pieces, the best score first, as in
+    transformers.  prefix: a text begins with a space."""
     merges = sorted(((-scores[i], len(piece[:k]), len(piece[k:]), i, pieces[piece[:k]], pieces[piece[k:]], piece[:k], piece[k:])
                      for piece, i in pieces.items() for k in range(1, len(piece)) if piece[:k] in pieces and piece[k:] in pieces),
                     key=lambda one: (one[0], -one[1], -one[2], one[3:6]))
@@ -110,8 +110,8 @@ def _read(path: pathlib.Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def _of_merges(directory: pathlib.Path) -> dict[str, Any] | None:
-    """tokenizer.json of a directory that has vocab.json and merges.txt only, as transformers makes it."""
+def _from_merges(directory: pathlib.Path) -> dict[str, Any] | None:
+    """tokenizer.json for a directory that has only vocab.json and merges.txt, as transformers makes it."""
     family = _read(directory / "config.json").get("model_type")
     if family not in _FAMILIES or not (directory / "vocab.json").exists() or not (directory / "merges.txt").exists():
         return None
@@ -121,38 +121,38 @@ def _of_merges(directory: pathlib.Path) -> dict[str, Any] | None:
     if "<|endoftext|>" in vocab:
         added.setdefault(vocab["<|endoftext|>"], {"content": "<|endoftext|>", "special": True})
     merges = [line for line in lines if line and not line.startswith("#version")]
-    return byte_level(vocab, merges, [{**added[id], "id": id} for id in sorted(added)], _FAMILIES[family])
+    return byte_level_json(vocab, merges, [{**added[id], "id": id} for id in sorted(added)], _FAMILIES[family])
 
 
-def of_directory(directory: str | os.PathLike[str]) -> str | None:
-    """The tokenizer of a directory in the shortest form, which the library takes: its tokenizer.json, or vocab.json and merges.txt of
-    GPT-2 and Qwen.  None where there is none."""
+def read_directory(directory: str | os.PathLike[str]) -> str | None:
+    """The compact tokenizer.json of a directory, or one made from vocab.json and merges.txt of GPT-2 and Qwen.  None if it has
+    neither."""
     path = pathlib.Path(directory)
-    values = _read(path / "tokenizer.json") or _of_merges(path)
-    return None if values is None else shortest(values)
+    values = _read(path / "tokenizer.json") or _from_merges(path)
+    return None if values is None else compact_json(values)
 
 
-def of_file(path: str | os.PathLike[str]) -> str:
-    """A tokenizer.json in the shortest form."""
-    return shortest(json.loads(pathlib.Path(path).read_text(encoding="utf-8")))
+def read_file(path: str | os.PathLike[str]) -> str:
+    """A compact tokenizer.json from a file."""
+    return compact_json(json.loads(pathlib.Path(path).read_text(encoding="utf-8")))
 
 
-def ends_of(n_vocab: int, *given: Any) -> dict[str, str]:
-    """Metadata of the tokens that end a text, by the first eos_token_id that is given: one or a list.  Tokens that the model does not have,
-    as of configurations with another family's defaults, are left out."""
+def eos_metadata(n_vocab: int, *given: Any) -> dict[str, str]:
+    """Metadata of the tokens that end a text, from the first eos_token_id that is not None: a number or a list.  Tokens outside the
+    model's vocabulary, such as defaults of another family, are left out."""
     ids = next((one for one in given if one is not None), [])
     found = [id for id in (ids if isinstance(ids, (list, tuple)) else [ids]) if 0 <= id < n_vocab]
     return {"attncl.eos": json.dumps(found)} if found else {}
 
 
-def ends_of_directory(n_vocab: int, directory: str | os.PathLike[str]) -> dict[str, str]:
-    """The same of a directory of transformers, whose generation_config.json comes first."""
-    return ends_of(n_vocab, *(_read(pathlib.Path(directory) / f"{name}.json").get("eos_token_id") for name in ("generation_config", "config")))
+def directory_eos_metadata(n_vocab: int, directory: str | os.PathLike[str]) -> dict[str, str]:
+    """eos_metadata() for a directory of transformers, from generation_config.json or else config.json."""
+    return eos_metadata(n_vocab, *(_read(pathlib.Path(directory) / f"{name}.json").get("eos_token_id") for name in ("generation_config", "config")))
 
 
-def shortest(values: dict[str, Any]) -> str:
-    """The shortest text of a tokenizer.json that the library takes."""
-    for key in ("truncation", "padding"):  # of the calls that saved it, not of the model
+def compact_json(values: dict[str, Any]) -> str:
+    """The compact text of a tokenizer.json, checked by the library."""
+    for key in ("truncation", "padding"):  # settings of the saving program, not of the model
         values.pop(key, None)
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     Tokenizer(text).close()

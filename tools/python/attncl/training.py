@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Training by the library: a configuration and data in; steps, held-out losses, checkpoints and models out.
+"""Trains models by the library, from a configuration and data.
 
-train() writes the files of `attncl train`, and each resumes what the other began:
+train() writes the files of `attncl train`, and each can resume what the other began:
 
     config.json, log.jsonl, model.safetensors, best.safetensors, checkpoints/step-N.safetensors
 """
@@ -25,10 +25,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from . import files
-from .c_api import Status, TrainerOptions, TrainPlan, TrainState, TrainStep, check_readable, error_of, library
+from .c_api import Status, TrainerOptions, TrainPlan, TrainState, TrainStep, check_readable, library, make_error
 from .model import Handle, Model, drop_graphs, open_context
 
-# What may change from one part of a training to the next.
+# Keys that may change when a training is resumed.
 _MAY_CHANGE = {f"train.{key}" for key in ("steps", "eval_every", "checkpoint_every", "keep", "patience", "sample")}
 
 
@@ -45,8 +45,8 @@ class Plan(NamedTuple):
 
 
 class State(NamedTuple):
-    """The progress of a training run: the best held-out loss is infinite before the first evaluation, the accuracy is
-    NaN if the targets are no labels."""
+    """The progress of a training run.  The best held-out loss is infinite before the first evaluation; the accuracy is NaN
+    unless targets are labels."""
     step: int
     best_loss: float
     best_step: int
@@ -89,7 +89,7 @@ class Trainer(Handle):
             tokens = {"tokens": tokens}
         sources = {"data": data, "tokens": tokens, "pairs": pairs, "batches": batches, "init": init, "tokenizer": tokenizer}
         lib, context, trainer = library(), ctypes.c_void_p(), ctypes.c_void_p()
-        directory = tempfile.mkdtemp(prefix="attncl-")  # arrays as files, which the library watches while it trains
+        directory = tempfile.mkdtemp(prefix="attncl-")  # for arrays, which the library reads from files while it trains
         try:
             for name, source in sources.items():
                 if isinstance(source, Mapping):
@@ -105,14 +105,14 @@ class Trainer(Handle):
             shutil.rmtree(directory)
             raise
         self._model: Model = Model.__new__(Model)
-        self._model._holds(context, ctypes.c_void_p(lib.trainer_model(trainer)))
+        self._model._adopt(context, ctypes.c_void_p(lib.trainer_model(trainer)))
         self._lib, self._handle, self._lock = lib, trainer, self._model._lock
-        self._owns((drop_graphs, self._model._graphs), (lib.trainer_destroy, trainer), (lib.context_destroy, context),
+        self._release_with((drop_graphs, self._model._graphs), (lib.trainer_destroy, trainer), (lib.context_destroy, context),
                    (shutil.rmtree, directory))
         self._model._release, self._model._owner = self._release, self
 
     def close(self) -> None:
-        self._model.close()  # its decoders, then what the trainer owns
+        self._model.close()  # also closes its decoders and the trainer
 
     def __repr__(self) -> str:
         if self.closed:
@@ -123,29 +123,29 @@ class Trainer(Handle):
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration with every default and what the data and the arguments said."""
+        """The configuration with every default and the values from data and arguments."""
         return json.loads(self._ask(self._lib.trainer_config))
 
     @property
     def plan(self) -> Plan:
-        return Plan(*self._filled(TrainPlan(), self._lib.trainer_plan))
+        return Plan(*self._fill(TrainPlan(), self._lib.trainer_plan))
 
     @property
     def state(self) -> State:
-        return State(*self._filled(TrainState(), self._lib.trainer_state))
+        return State(*self._fill(TrainState(), self._lib.trainer_state))
 
     @property
     def model(self) -> Model:
-        """The model that is trained; its weights change with each step, and it is closed with the trainer."""
+        """The trained model; its weights change with each step, and it is closed with the trainer."""
         self._check_open()
         return self._model
 
     def step(self) -> Step:
-        """Takes a step, also beyond the configuration's."""
-        return Step(*self._filled(TrainStep(), self._lib.trainer_step))
+        """Takes a step, even beyond the planned steps."""
+        return Step(*self._fill(TrainStep(), self._lib.trainer_step))
 
     def __iter__(self) -> Iterator[Step]:
-        """Takes the steps that are left."""
+        """Takes the remaining steps."""
         steps = self.plan.steps
         while self.state.step < steps:
             yield self.step()
@@ -161,30 +161,30 @@ class Trainer(Handle):
         self._ask(self._lib.trainer_save, os.fsencode(path))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model alone, as evaluations use it."""
+        """Writes only the model, as evaluations use it."""
         self._ask(self._lib.trainer_save_model, os.fsencode(path))
 
     def resume(self, path: str | os.PathLike[str]) -> None:
-        """Continues from a checkpoint, bit by bit as training went on there."""
+        """Continues from a checkpoint, with the same bits as the training that wrote it."""
         self._ask(self._lib.trainer_resume, check_readable(path))
 
-    def _filled(self, struct: ctypes.Structure, function: Callable[..., Any]) -> Iterator[Any]:
-        """The fields that `function` fills in."""
+    def _fill(self, struct: ctypes.Structure, function: Callable[..., Any]) -> Iterator[Any]:
+        """Lets `function` fill the struct; returns its fields."""
         self._ask(function, ctypes.byref(struct))
         return (getattr(struct, field[0]) for field in struct._fields_)
 
 
 def read_config(config: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str, Any]:
-    """A dict, or what the JSON file of this path holds."""
+    """The dict itself, or the object in the JSON file of this path."""
     if isinstance(config, Mapping):
         return dict(config)
     with open(config, encoding="utf-8") as file:
         try:
             read = json.load(file)
         except ValueError as error:
-            raise error_of(Status.ERR_FORMAT, f"{os.fspath(config)}: no valid JSON: {error}") from None
+            raise make_error(Status.ERR_FORMAT, f"{os.fspath(config)}: no valid JSON: {error}") from None
     if not isinstance(read, dict):
-        raise error_of(Status.ERR_FORMAT, f"{os.fspath(config)}: holds no JSON object")
+        raise make_error(Status.ERR_FORMAT, f"{os.fspath(config)}: holds no JSON object")
     return read
 
 
@@ -206,7 +206,7 @@ def train(config: Mapping[str, Any] | str | os.PathLike[str] | None, data: str |
         last = run.last_checkpoint() if resume else None
         if config is None:
             if not (run.path / "config.json").exists():
-                raise error_of(Status.ERR_ARGUMENT, f"config is None and {run.path} has no config.json to resume")
+                raise make_error(Status.ERR_ARGUMENT, f"config is None and {run.path} has no config.json to resume")
             config = run.path / "config.json"
         if last is not None:
             options["init"] = last  # its vocabulary
@@ -245,7 +245,7 @@ def _take_steps(trainer: Trainer, run: _Run, progress: bool | Callable[[Step, fl
         try:
             while not is_over(state):
                 following = state.step + 1
-                # Another step is in flight where nothing needs the weights as they are between the two.
+                # Begins another step too if nothing needs the weights between the two.
                 alone = is_evaluated(following) or is_due(following, plan.checkpoint_every) or following >= plan.steps
                 while begun < following + (not alone):
                     trainer._ask(trainer._lib.trainer_begin)
@@ -271,7 +271,7 @@ def _take_steps(trainer: Trainer, run: _Run, progress: bool | Callable[[Step, fl
 
 @contextlib.contextmanager
 def _interrupts_wait() -> Iterator[Callable[[], None]]:
-    """Ctrl-C waits for the function that this yields, so that a step that was taken is in the log."""
+    """Delays Ctrl-C until the yielded function is called, so that every step taken is in the log."""
     came: list[int] = []
     waits = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -308,7 +308,7 @@ class _Run:
         return max(self._checkpoints(), default=(0, None))[1]
 
     def begin(self, trainer: Trainer, last: pathlib.Path | None) -> None:
-        """Takes the directory, resumes, and writes the configuration; a log keeps the lines up to the checkpoint."""
+        """Locks the directory, resumes, writes the configuration, and cuts the log after the checkpoint."""
         (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.path, os.O_RDONLY)
         try:
@@ -317,7 +317,7 @@ class _Run:
             raise BlockingIOError(f"{self.path}: another process trains there") from None
         config = trainer.config
         if (self.path / "config.json").exists():
-            self._check_same(_flat(read_config(self.path / "config.json")), _flat(config))
+            self._check_same(_flatten(read_config(self.path / "config.json")), _flatten(config))
         if last is not None:
             trainer.resume(last)
             self._saved = trainer.state.step
@@ -329,7 +329,7 @@ class _Run:
     def _check_same(self, was: dict[str, Any], now: dict[str, Any]) -> None:
         for key in [*was, *now]:
             if key not in _MAY_CHANGE and was.get(key) != now.get(key):
-                raise error_of(Status.ERR_STATE, f"{self.path / 'config.json'}: {key} is {was.get(key)!r} there and "
+                raise make_error(Status.ERR_STATE, f"{self.path / 'config.json'}: {key} is {was.get(key)!r} there and "
                                f"{now.get(key)!r} now; training goes on as it began")
 
     def _replace(self, name: str, text: str) -> None:
@@ -362,9 +362,9 @@ class _Run:
             path.unlink()
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """{"train": {"steps": 3}} as {"train.steps": 3}."""
     found: dict[str, Any] = {}
     for key, value in values.items():
-        found.update(_flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value})
+        found.update(_flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value})
     return found

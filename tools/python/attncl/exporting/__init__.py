@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch modules as model files.  Needs torch, and for GPT-2 and BERT the transformers package."""
+"""Writes PyTorch modules as model files.  Needs torch, and for GPT-2 and BERT the transformers package."""
 from __future__ import annotations
 
 import copy
@@ -21,7 +21,7 @@ except ImportError as error:
 from .. import converting, decoders
 from ..files import save
 from ..model import Model, as_array
-from ..tokenizer import ends_of, ends_of_directory, of_directory
+from ..tokenizer import directory_eos_metadata, eos_metadata, read_directory
 from .checkpoint import build, load_source
 from .modules import MODULES, class_name
 from .parameters import Conversion, ConversionError, refuse
@@ -32,7 +32,7 @@ __all__ = ["ConversionError", "Report", "export"]
 
 @dataclasses.dataclass
 class Report:
-    """What export() wrote: `difference` is the largest between the module and the file, None when not checked."""
+    """The result of export().  difference: the largest between the module's and the file's outputs; None: not checked."""
     arch: str
     config: dict[str, Any]
     notes: list[str]
@@ -40,7 +40,7 @@ class Report:
 
 
 def _converter(module: torch.nn.Module) -> tuple[Callable[[Any, Conversion], None], Callable[[Any], Any]]:
-    """The functions for a module's class, or for a class it derives its forward() from."""
+    """The functions for a module's class, or for the class whose forward() it inherits."""
     for known, functions in MODULES.items():
         if isinstance(module, known) and type(module).forward is known.forward:
             return functions
@@ -51,8 +51,8 @@ def _converter(module: torch.nn.Module) -> tuple[Callable[[Any, Conversion], Non
 
 
 def _largest_difference(module: torch.nn.Module, probe: Callable[[Any], Any], path: str, device: str | None) -> float:
-    """Runs the module, in F32 unless it is F64, and the file on the same random numbers.  Differences count relative
-    to the output's largest element where that is above 1."""
+    """Runs the module, in F32 unless it is F64, and the file on the same random numbers.  Differences are relative to the
+    output's largest element if that is above 1."""
     reference = copy.deepcopy(module).cpu().eval()
     if not any(p.dtype == torch.float64 for p in reference.parameters()):
         reference = reference.float()
@@ -72,7 +72,7 @@ def _largest_difference(module: torch.nn.Module, probe: Callable[[Any], Any], pa
 
 
 def _check_output(path: str, source: Any) -> None:
-    """Before the work is done for it."""
+    """Checks, before work is done for it, that the output can be written."""
     directory = os.path.dirname(path) or "."
     if not os.path.isdir(directory):
         raise FileNotFoundError(f"{path}: there is no directory {directory}")
@@ -101,7 +101,7 @@ def export(source: Any, path: str | os.PathLike[str], *, module: str | None = No
     notes: list[str] = []
     path = os.fspath(path)
     _check_output(path, source)
-    if isinstance(source, (str, os.PathLike)) and decoders.family_of(source) not in (None, "gpt2") and not (module or settings or config or key or prefix):
+    if isinstance(source, (str, os.PathLike)) and decoders.find_family(source) not in (None, "gpt2") and not (module or settings or config or key or prefix):
         return Report("lm", converting.convert(source, path, tokenizer), [])
     directory = source if isinstance(source, (str, os.PathLike)) and os.path.isdir(source) else ""
     if not isinstance(source, torch.nn.Module):
@@ -119,12 +119,12 @@ def export(source: Any, path: str | os.PathLike[str], *, module: str | None = No
 
     metadata = {"attncl.arch": out.arch, "attncl.config": json.dumps(out.config)}
     if out.arch == "lm" and directory:
-        metadata.update(ends_of_directory(out.config["n_vocab"], directory))
-        if tokenizer and (text := of_directory(directory)) is not None:
+        metadata.update(directory_eos_metadata(out.config["n_vocab"], directory))
+        if tokenizer and (text := read_directory(directory)) is not None:
             metadata["attncl.tokenizer"] = text
     elif out.arch == "lm":
         said = (getattr(getattr(source, name, None), "eos_token_id", None) for name in ("generation_config", "config"))
-        metadata.update(ends_of(out.config["n_vocab"], *said))
+        metadata.update(eos_metadata(out.config["n_vocab"], *said))
     report = Report(out.arch, out.config, notes + out.notes)
     with tempfile.TemporaryDirectory(dir=os.path.dirname(path) or ".", prefix=".attncl-") as directory:
         written = os.path.join(directory, "model.safetensors")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""State dicts and saved modules from files, and the module that a state dict belongs to."""
+"""Loads state dicts and saved modules from files, and makes the module that a state dict belongs to."""
 from __future__ import annotations
 
 import functools
@@ -21,7 +21,7 @@ from .modules import MODULES
 from .parameters import refuse, some
 from .pretrained import from_checkpoint
 
-# What a file of torch.save() may name: loading one that names more could run any code.
+# The classes and functions that a file of torch.save() may name; loading one that names others could run any code.
 SAFE = [*MODULES, *own.PARTS, nn.TransformerDecoder, nn.TransformerDecoderLayer, nn.ModuleList, nn.Dropout, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Identity, F.relu, F.gelu,
         F.silu, torch.tanh, torch.sigmoid, nn.modules.linear.NonDynamicallyQuantizableLinear, functools.partial, set]
 
@@ -30,7 +30,7 @@ def _read(path: pathlib.Path) -> Any:
     """A state dict, a checkpoint that holds one, or a module."""
     with path.open("rb") as file:
         first = file.read(1)
-    if first not in (b"P", b"\x80"):  # neither zip nor pickle: the library's reader says what else it is
+    if first not in (b"P", b"\x80"):  # neither zip nor pickle: safetensors, or an error of its reader
         return {name: own.as_tensor(array) for name, array in load(path)[0].items()}
     try:
         with torch.serialization.safe_globals(SAFE):
@@ -43,8 +43,8 @@ def _read(path: pathlib.Path) -> Any:
 
 
 def load_source(path: Any, config: Any = None) -> tuple[Any, Any]:
-    """The content of a file, or of a directory with config.json as transformers saves them; and the configuration, which
-    lies beside the file unless given."""
+    """Loads a file, or a directory as transformers saves them.  Returns its content and the configuration: the given one, else
+    config.json beside the file."""
     path = pathlib.Path(path)
     if path.is_dir():
         files = sorted(path.glob("*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
@@ -62,7 +62,7 @@ def load_source(path: Any, config: Any = None) -> tuple[Any, Any]:
 
 
 def _state_dict(source: Any, key: str | None, prefix: str) -> dict[str, torch.Tensor]:
-    """The tensors of a checkpoint below a prefix, without it."""
+    """The tensors of a checkpoint whose names begin with a prefix, which is removed."""
     if key:
         if not isinstance(source, dict) or not isinstance(source.get(key), dict):
             refuse(f"the checkpoint has no state dict {key}; it has {some(map(str, source))}")
@@ -76,64 +76,64 @@ def _state_dict(source: Any, key: str | None, prefix: str) -> dict[str, torch.Te
     return inside or refuse(f"no tensor is below {prefix!r}; there are {some(source)}")
 
 
-# The arguments of a class that a state dict tells.
+# The functions below return the arguments of a class that follow from a state dict.
 
 def _linear(state: dict[str, torch.Tensor]) -> dict[str, Any]:
-    return {"in_features": _of(state, "weight").shape[1], "out_features": state["weight"].shape[0], "bias": "bias" in state}
+    return {"in_features": _get_tensor(state, "weight").shape[1], "out_features": state["weight"].shape[0], "bias": "bias" in state}
 
 
 def _layer_norm(state: dict[str, torch.Tensor]) -> dict[str, Any]:
-    return {"normalized_shape": list(_of(state, "weight").shape), "bias": "bias" in state}
+    return {"normalized_shape": list(_get_tensor(state, "weight").shape), "bias": "bias" in state}
 
 
 def _embedding(state: dict[str, torch.Tensor]) -> dict[str, Any]:
-    return dict(zip(("num_embeddings", "embedding_dim"), _of(state, "weight").shape))
+    return dict(zip(("num_embeddings", "embedding_dim"), _get_tensor(state, "weight").shape))
 
 
 def _recurrent(state: dict[str, torch.Tensor]) -> dict[str, Any]:
-    return {"input_size": _of(state, "weight_ih_l0").shape[1], "hidden_size": _of(state, "weight_hh_l0").shape[1],
-            "num_layers": _count(state, "weight_ih_l{}"), "bias": "bias_ih_l0" in state,
+    return {"input_size": _get_tensor(state, "weight_ih_l0").shape[1], "hidden_size": _get_tensor(state, "weight_hh_l0").shape[1],
+            "num_layers": _count_layers(state, "weight_ih_l{}"), "bias": "bias_ih_l0" in state,
             "bidirectional": "weight_ih_l0_reverse" in state}
 
 
 def _attention(state: dict[str, torch.Tensor]) -> dict[str, Any]:
-    width = _of(state, "out_proj.weight").shape[0]
+    width = _get_tensor(state, "out_proj.weight").shape[0]
     widths = {key: state[name].shape[1] for key, name in (("kdim", "k_proj_weight"), ("vdim", "v_proj_weight")) if name in state}
     return {"embed_dim": width, "bias": "in_proj_bias" in state, "add_bias_kv": "bias_k" in state, **widths}
 
 
 def _encoder_layer(state: dict[str, torch.Tensor]) -> dict[str, Any]:
-    features, width = _of(state, "linear1.weight").shape
+    features, width = _get_tensor(state, "linear1.weight").shape
     return {"d_model": width, "dim_feedforward": features, "bias": "linear1.bias" in state}
 
 
 def _encoder(state: dict[str, torch.Tensor]) -> dict[str, Any]:
     first = {name[len("layers.0."):]: tensor for name, tensor in state.items() if name.startswith("layers.0.")}
-    return {**_encoder_layer(first), "num_layers": _count(state, "layers.{}.linear1.weight"), "norm": "norm.weight" in state}
+    return {**_encoder_layer(first), "num_layers": _count_layers(state, "layers.{}.linear1.weight"), "norm": "norm.weight" in state}
 
 
 def _transformer(state: dict[str, torch.Tensor]) -> dict[str, Any]:
     first = {name[len("encoder.layers.0."):]: tensor for name, tensor in state.items() if name.startswith("encoder.layers.0.")}
-    return {**_encoder_layer(first), **{f"num_{part}_layers": _count(state, part + ".layers.{}.linear1.weight") for part in ("encoder", "decoder")}}
+    return {**_encoder_layer(first), **{f"num_{part}_layers": _count_layers(state, part + ".layers.{}.linear1.weight") for part in ("encoder", "decoder")}}
 
 
-def _of(state: dict[str, torch.Tensor], name: str) -> torch.Tensor:
+def _get_tensor(state: dict[str, torch.Tensor], name: str) -> torch.Tensor:
     return state[name] if name in state else refuse(f"the state dict has no {name}; it has {some(state)}")
 
 
-def _count(state: dict[str, torch.Tensor], pattern: str) -> int:
+def _count_layers(state: dict[str, torch.Tensor], pattern: str) -> int:
     return next(i for i in range(len(state) + 1) if pattern.format(i) not in state)
 
 
 def _make_encoder(num_layers: int, norm: bool, norm_eps: float | None = None, **arguments: Any) -> nn.TransformerEncoder:
-    """TransformerEncoder's arguments with its layer's; norm: whether there is one."""
+    """Makes a TransformerEncoder from its layer's arguments; norm: whether it has a final norm."""
     layer = nn.TransformerEncoderLayer(**arguments)
     eps = layer.norm1.eps if norm_eps is None else norm_eps
     final = nn.LayerNorm(arguments["d_model"], eps=eps, bias=arguments["bias"]) if norm else None
     return nn.TransformerEncoder(layer, num_layers, norm=final, enable_nested_tensor=False)
 
 
-# Name: what makes one, the arguments a state dict tells, those it does not.
+# By name: the constructor, the function for the arguments that follow from a state dict, and the other arguments.
 CLASSES: dict[str, tuple[Callable[..., nn.Module], Callable[[Any], dict[str, Any]], tuple[str, ...]]] = {
     "Linear": (nn.Linear, _linear, ()),
     "LayerNorm": (nn.LayerNorm, _layer_norm, ("eps",)),
@@ -151,7 +151,7 @@ ACTIVATIONS = {"gelu_tanh": nn.GELU(approximate="tanh"), "silu": F.silu, "tanh":
 
 
 def _from_class(name: str, state: dict[str, torch.Tensor], settings: dict[str, Any]) -> tuple[nn.Module, list[str]]:
-    """A module of a class of PyTorch with these tensors, and a note of the arguments that were assumed."""
+    """A module of a PyTorch class with these tensors, and a note of the default arguments."""
     name = name.rpartition(".")[2]
     if name in OWN:
         return _from_own(OWN[name], state, settings), []
@@ -165,8 +165,8 @@ def _from_class(name: str, state: dict[str, torch.Tensor], settings: dict[str, A
     if required:
         refuse(f"{name} needs {required[0]}, which a state dict does not tell: --set {required[0]}=N")
     arguments = told(state)
-    defaults = {**_defaults(nn.TransformerEncoderLayer if name == "TransformerEncoder" else make), "norm_eps": "layer_norm_eps"}
-    assumed = [f"{key}={_word(defaults[key])}" for key in untold if key not in settings and key != "dropout"
+    defaults = {**_default_arguments(nn.TransformerEncoderLayer if name == "TransformerEncoder" else make), "norm_eps": "layer_norm_eps"}
+    assumed = [f"{key}={_setting_name(defaults[key])}" for key in untold if key not in settings and key != "dropout"
                and (key != "norm_eps" or arguments["norm"])]
     if isinstance(settings.get("activation"), str):
         settings = {**settings, "activation": ACTIVATIONS.get(settings["activation"], settings["activation"])}
@@ -183,7 +183,7 @@ def _from_class(name: str, state: dict[str, torch.Tensor], settings: dict[str, A
 
 
 def _from_own(cls: type[own.Layer], state: dict[str, torch.Tensor], settings: dict[str, Any]) -> nn.Module:
-    """A module of attncl.nn: its keys are the settings."""
+    """A module of attncl.nn, whose keys are the settings."""
     keys = [entry.name for entry in describe(cls.arch) if entry.kind == "key"]
     unknown = [key for key in settings if key not in keys]
     if unknown:
@@ -198,11 +198,11 @@ def _from_own(cls: type[own.Layer], state: dict[str, torch.Tensor], settings: di
     return module.to(next(iter(state.values())).dtype)
 
 
-def _word(value: Any) -> Any:
+def _setting_name(value: Any) -> Any:
     return getattr(value, "__name__", value)
 
 
-def _defaults(make: Callable[..., Any]) -> dict[str, Any]:
+def _default_arguments(make: Callable[..., Any]) -> dict[str, Any]:
     return {key: p.default for key, p in inspect.signature(make).parameters.items()} if make not in (nn.GRU, nn.RNN) else \
         {"nonlinearity": "tanh", "batch_first": False, "dropout": 0.0}
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch's modules and the library's own as model files: a function each, which fills a Conversion, and one that runs
-the module.
-
-A probe gives the inputs and outputs of a module, by the architecture's names, on random numbers.
+"""Converts PyTorch's modules and those of attncl.nn: for each class a function that fills a Conversion, and a probe, which runs
+the module on random numbers and returns its inputs and outputs by the architecture's names.
 """
 from __future__ import annotations
 
@@ -21,13 +19,13 @@ T, B = 5, 3  # a probe's sequence and batch
 Probe = tuple[dict[str, Tensor], dict[str, Tensor]]
 
 
-def linear(module: nn.Linear, out: Conversion) -> None:
+def convert_linear(module: nn.Linear, out: Conversion) -> None:
     out.arch = "linear"
     out.config = {"in_features": module.in_features, "out_features": module.out_features, "bias": module.bias is not None}
     out.affine("", "")
 
 
-def layer_norm(module: nn.LayerNorm, out: Conversion) -> None:
+def convert_layer_norm(module: nn.LayerNorm, out: Conversion) -> None:
     shape = list(module.normalized_shape)
     out.arch, out.config = "layer_norm", {"normalized_shape": shape, "eps": module.eps}
     if out.has("weight"):
@@ -37,7 +35,7 @@ def layer_norm(module: nn.LayerNorm, out: Conversion) -> None:
         out.put("bias", torch.zeros(shape))
 
 
-def rms_norm(module: nn.RMSNorm, out: Conversion) -> None:
+def convert_rms_norm(module: nn.RMSNorm, out: Conversion) -> None:
     shape = list(module.normalized_shape)
     eps = torch.finfo(torch.float32).eps if module.eps is None else module.eps
     out.arch, out.config = "rms_norm", {"normalized_shape": shape, "eps": eps}
@@ -47,7 +45,7 @@ def rms_norm(module: nn.RMSNorm, out: Conversion) -> None:
         out.put("weight", torch.ones(shape))
 
 
-def embedding(module: nn.Embedding, out: Conversion) -> None:
+def convert_embedding(module: nn.Embedding, out: Conversion) -> None:
     only("max_norm", module.max_norm, None, "it changes the weights as they are looked up")
     if module.padding_idx is not None or module.scale_grad_by_freq:
         out.notes.append(f"padding_idx={module.padding_idx}, scale_grad_by_freq={module.scale_grad_by_freq}: outputs are "
@@ -57,7 +55,7 @@ def embedding(module: nn.Embedding, out: Conversion) -> None:
     out.copy("weight")
 
 
-def recurrent(module: nn.GRU | nn.RNN, out: Conversion) -> None:
+def convert_recurrent(module: nn.GRU | nn.RNN, out: Conversion) -> None:
     out.arch = "gru" if isinstance(module, nn.GRU) else "rnn"
     out.config = {"input_size": module.input_size, "hidden_size": module.hidden_size, "num_layers": module.num_layers,
                   "batch_first": module.batch_first, "bidirectional": module.bidirectional}
@@ -74,7 +72,7 @@ def recurrent(module: nn.GRU | nn.RNN, out: Conversion) -> None:
 
 
 def attention_keys(module: nn.MultiheadAttention) -> dict[str, Any]:
-    """The keys of a MultiheadAttention that a layer around it has too."""
+    """The keys of a MultiheadAttention that its layer has, too."""
     only("kdim", module.kdim, module.embed_dim, "keys are as wide as queries, embed_dim")
     only("vdim", module.vdim, module.embed_dim, "values are as wide as queries, embed_dim")
     only("add_bias_kv", module.bias_k is not None or module.bias_v is not None, False,
@@ -84,8 +82,8 @@ def attention_keys(module: nn.MultiheadAttention) -> dict[str, Any]:
             "batch_first": module.batch_first}
 
 
-def attention_parameters(module: nn.MultiheadAttention, out: Conversion) -> None:
-    """Values and output have a bias in every file: zeros where the module has none."""
+def put_attention(module: nn.MultiheadAttention, out: Conversion) -> None:
+    """Puts an attention's parameters.  In a file values and output always have a bias; it is 0 if the module has none."""
     width, names = module.embed_dim, ("query", "key", "value")
     if out.has("in_proj_weight"):
         weights = out.take("in_proj_weight").chunk(3)
@@ -100,13 +98,13 @@ def attention_parameters(module: nn.MultiheadAttention, out: Conversion) -> None
     out.affine("out_proj.", "output.", width)
 
 
-def attention(module: nn.MultiheadAttention, out: Conversion) -> None:
+def convert_attention(module: nn.MultiheadAttention, out: Conversion) -> None:
     out.arch, out.config = "mha", attention_keys(module)
-    attention_parameters(module, out)
+    put_attention(module, out)
 
 
 def layer_keys(layer: nn.TransformerEncoderLayer) -> dict[str, Any]:
-    """The configuration of an encoder of this layer, without n_layers."""
+    """The configuration of an encoder of such layers, without n_layers."""
     only("norm1.eps and norm2.eps", layer.norm1.eps, layer.norm2.eps, "a layer has one layer_norm_eps")
     biased = layer.linear1.bias is not None
     return {"layer": "transformer", **attention_keys(layer.self_attn), "d_ff": layer.linear1.out_features,
@@ -114,57 +112,57 @@ def layer_keys(layer: nn.TransformerEncoderLayer) -> dict[str, Any]:
             "norm_first": layer.norm_first, "layer_norm_eps": layer.norm1.eps}
 
 
-def layer_parameters(layer: nn.TransformerEncoderLayer, out: Conversion) -> None:
+def put_layer(layer: nn.TransformerEncoderLayer, out: Conversion) -> None:
     put_parts(layer, {"self_attn.": "self_attn."}, {"norm1.": "norm_self_attn.", "norm2.": "norm_ff."}, out)
 
 
 def put_parts(layer: Any, attentions: dict[str, str], norms: dict[str, str], out: Conversion) -> None:
-    """The parameters of a layer of PyTorch: its names of attentions and norms, and the file's."""
+    """Puts the parameters of a PyTorch layer; the dicts map its names of attentions and norms to the file's."""
     for source, target in attentions.items():
         with out.scope(source, target):
-            attention_parameters(getattr(layer, source[:-1]), out)
+            put_attention(getattr(layer, source[:-1]), out)
     for source, target in norms.items():
         out.affine(source, target, layer.self_attn.embed_dim)
     for source, target in (("linear1.", "feed_forward.layer1."), ("linear2.", "feed_forward.layer2.")):
         out.affine(source, target)
 
 
-def encoder_layer(module: nn.TransformerEncoderLayer, out: Conversion) -> None:
+def convert_encoder_layer(module: nn.TransformerEncoderLayer, out: Conversion) -> None:
     out.arch, out.config = "transformer_layer", layer_keys(module)
-    layer_parameters(module, out)
+    put_layer(module, out)
 
 
 def decoder_layer_keys(layer: nn.TransformerDecoderLayer) -> dict[str, Any]:
-    keys = layer_keys(layer)  # of the names that both have
+    keys = layer_keys(layer)  # encoder and decoder layers share these names
     only("norm3.eps", layer.norm3.eps, layer.norm1.eps, "a layer has one layer_norm_eps")
     for key, value in attention_keys(layer.multihead_attn).items():
         only(f"multihead_attn: {key}", value, keys[key], f"self_attn has {keys[key]!r}, and one key serves both")
     return keys
 
 
-def decoder_layer_parameters(layer: nn.TransformerDecoderLayer, out: Conversion) -> None:
+def put_decoder_layer(layer: nn.TransformerDecoderLayer, out: Conversion) -> None:
     put_parts(layer, {"self_attn.": "self_attn.", "multihead_attn.": "src_attn."},
               {"norm1.": "norm_self_attn.", "norm2.": "norm_src_attn.", "norm3.": "norm_ff."}, out)
 
 
-def own_layer(module: own.Layer, out: Conversion) -> None:
-    """A module of attncl.nn has the architecture's keys and names."""
+def convert_own_layer(module: own.Layer, out: Conversion) -> None:
+    """Modules of attncl.nn have the architecture's keys and names."""
     out.arch, out.config = module.arch, module.config
     for name in module.state_dict():
         out.copy(name)
 
 
-# The keys of a stack of a class, and what writes a layer's parameters.
+# For a class of layers: the keys of a stack, and the function that puts a layer's parameters.
 Functions = tuple[Callable[[Any], dict[str, Any]], Callable[[Any, Conversion], None]]
 STACKED: dict[type[nn.Module], Functions] = {
-    nn.TransformerEncoderLayer: (layer_keys, layer_parameters),
-    own.TransformerLayer: (stack_keys, own_layer),
-    own.GMLPBlock: (stack_keys, own_layer),
+    nn.TransformerEncoderLayer: (layer_keys, put_layer),
+    own.TransformerLayer: (stack_keys, convert_own_layer),
+    own.GMLPBlock: (stack_keys, convert_own_layer),
 }
 
 
 def put_layers(layers: dict[str, nn.Module], functions: Functions, first: str, keys: dict[str, Any], out: Conversion) -> None:
-    """Layers of one class, whose keys must be those of layer `first`."""
+    """Puts layers of one class, whose keys must be those of layer `first`."""
     for i, (name, layer) in enumerate(layers.items()):
         for key, value in functions[0](layer).items():
             only(f"{name}: {key}", value, keys[key], f"{first} has {keys[key]!r}, and one key serves all layers")
@@ -183,8 +181,8 @@ def put_norm(name: str, norm: nn.Module | None, out: Conversion) -> nn.LayerNorm
     return norm
 
 
-def stack(layers: dict[str, nn.Module], norms: dict[str, nn.Module], out: Conversion) -> None:
-    """Arch encoder: layers of one class and at most one final norm, by name."""
+def convert_stack(layers: dict[str, nn.Module], norms: dict[str, nn.Module], out: Conversion) -> None:
+    """Converts layers of one class and at most one final norm, by name, to arch encoder."""
     first = next(iter(layers))
     for name, layer in layers.items():
         if type(layer) not in STACKED or type(layer) is not type(layers[first]):
@@ -199,11 +197,11 @@ def stack(layers: dict[str, nn.Module], norms: dict[str, nn.Module], out: Conver
         out.config["final_norm_eps"] = put_norm(name, norm, out).eps
 
 
-def transformer(module: nn.Transformer, out: Conversion) -> None:
-    """An encoder and a decoder; both have a final norm, or neither."""
+def convert_transformer(module: nn.Transformer, out: Conversion) -> None:
+    """Both encoder and decoder must have a final norm, or neither."""
     out.arch = "seq2seq_transformer"
-    parts = (("encoder", module.encoder, nn.TransformerEncoder, nn.TransformerEncoderLayer, (layer_keys, layer_parameters)),
-             ("decoder", module.decoder, nn.TransformerDecoder, nn.TransformerDecoderLayer, (decoder_layer_keys, decoder_layer_parameters)))
+    parts = (("encoder", module.encoder, nn.TransformerEncoder, nn.TransformerEncoderLayer, (layer_keys, put_layer)),
+             ("decoder", module.decoder, nn.TransformerDecoder, nn.TransformerDecoderLayer, (decoder_layer_keys, put_decoder_layer)))
     for name, part, kind, layer_kind, _ in parts:
         only(name, type(part).__name__, kind.__name__, f"arch {out.arch} has PyTorch's own layers")
         for i, layer in enumerate(part.layers):
@@ -223,15 +221,15 @@ def transformer(module: nn.Transformer, out: Conversion) -> None:
     out.notes.append("the decoder is causal, as with tgt_mask=generate_square_subsequent_mask(T)")
 
 
-def encoder(module: nn.TransformerEncoder, out: Conversion) -> None:
+def convert_encoder(module: nn.TransformerEncoder, out: Conversion) -> None:
     if not module.layers:
         refuse("num_layers=0 cannot be expressed: arch encoder takes its width from its layers")
     norms = {} if isinstance(module.norm, (nn.Identity, type(None))) else {"norm": module.norm}
-    stack({f"layers.{i}": layer for i, layer in enumerate(module.layers)}, norms, out)
+    convert_stack({f"layers.{i}": layer for i, layer in enumerate(module.layers)}, norms, out)
 
 
-def sequential(module: nn.Sequential, out: Conversion) -> None:
-    """One module, a feed-forward, or layers with or without a final norm; dropout does nothing here."""
+def convert_sequential(module: nn.Sequential, out: Conversion) -> None:
+    """Converts one module, a feed-forward, or layers with or without a final norm; ignores dropout."""
     parts = {name: part for name, part in module._modules.items() if not isinstance(part, (nn.Identity, nn.Dropout))}
     names, norms = list(parts), {}
     if len(parts) > 1 and isinstance(parts[names[-1]], nn.LayerNorm):
@@ -240,7 +238,7 @@ def sequential(module: nn.Sequential, out: Conversion) -> None:
         with out.scope(f"{names[0]}."):
             MODULES[type(parts[names[0]])][0](parts[names[0]], out)
     elif parts and all(type(part) in STACKED for part in parts.values()):
-        stack(parts, norms, out)
+        convert_stack(parts, norms, out)
     elif [isinstance(part, nn.Linear) for part in parts.values()] == [True, False, True] and not norms:
         first, function, second = parts.values()
         only(f"{names[2]}: out_features", second.out_features, first.in_features,
@@ -270,48 +268,48 @@ def _sequence(module: nn.Module, width: int, batch_first: bool) -> Tensor:
     return _normal(module, *((B, T) if batch_first else (T, B)), width)
 
 
-def linear_probe(module: nn.Linear) -> Probe:
+def probe_linear(module: nn.Linear) -> Probe:
     x = _normal(module, B, module.in_features)
     return {"x": x}, {"output": module(x)}
 
 
-def layer_norm_probe(module: nn.LayerNorm | nn.RMSNorm) -> Probe:
+def probe_layer_norm(module: nn.LayerNorm | nn.RMSNorm) -> Probe:
     x = _normal(module, B, *module.normalized_shape)
     return {"x": x}, {"output": module(x)}
 
 
-def embedding_probe(module: nn.Embedding) -> Probe:
+def probe_embedding(module: nn.Embedding) -> Probe:
     tokens = torch.randint(module.num_embeddings, (T, B))
     return {"tokens": tokens}, {"output": module(tokens)}
 
 
-def recurrent_probe(module: nn.GRU | nn.RNN) -> Probe:
+def probe_recurrent(module: nn.GRU | nn.RNN) -> Probe:
     x = _sequence(module, module.input_size, module.batch_first)
     h0 = _normal(module, module.num_layers * (2 if module.bidirectional else 1), B, module.hidden_size)
     output, h_n = module(x, h0)
     return {"input": x, "h0": h0}, {"output": output, "h_n": h_n}
 
 
-def attention_probe(module: nn.MultiheadAttention) -> Probe:
+def probe_attention(module: nn.MultiheadAttention) -> Probe:
     names = ("query", "key", "value")
     inputs = {name: _sequence(module, module.embed_dim, module.batch_first) for name in names}
     output, weights = module(*inputs.values(), average_attn_weights=False)
     return inputs, {"output": output, "attn": weights.permute(2, 3, 0, 1)}
 
 
-def encoder_probe(module: nn.TransformerEncoderLayer | nn.TransformerEncoder) -> Probe:
+def probe_encoder(module: nn.TransformerEncoderLayer | nn.TransformerEncoder) -> Probe:
     attention = (module.layers[0] if isinstance(module, nn.TransformerEncoder) else module).self_attn
     x = _sequence(module, attention.embed_dim, attention.batch_first)
     return {"x": x}, {"output": module(x)}
 
 
-def transformer_probe(module: nn.Transformer) -> Probe:
+def probe_transformer(module: nn.Transformer) -> Probe:
     inputs = {name: _sequence(module, module.d_model, module.batch_first) for name in ("enc_X", "dec_X")}
     return inputs, {"output": module(*inputs.values(), tgt_mask=torch.ones(T, T, dtype=torch.bool).triu(1))}
 
 
-def own_probe(module: own.Layer) -> Probe:
-    """Random inputs of the shapes that the architecture's description says."""
+def probe_own(module: own.Layer) -> Probe:
+    """Runs the module on random inputs of the shapes in the architecture's description."""
     limits = {"seq_len": 0, "max_len": 0, "P": 1}
     longest = min([T, *(module.config[key] + more for key, more in limits.items() if key in module.config)])
     extents = {"T": longest, "S": longest, "B": B}
@@ -324,8 +322,8 @@ def own_probe(module: own.Layer) -> Probe:
     return inputs, {"output": module(**inputs)}
 
 
-def sequential_probe(module: nn.Sequential) -> Probe:
-    """That of its first layer, whose input it takes, run by all of them."""
+def probe_sequential(module: nn.Sequential) -> Probe:
+    """Runs the whole module on the first layer's probe input."""
     first = next(part for part in module if not isinstance(part, (nn.Identity, nn.Dropout)))
     inputs, outputs = MODULES[type(first)][1](first)
     if len(module) > 1:
@@ -335,16 +333,16 @@ def sequential_probe(module: nn.Sequential) -> Probe:
 
 
 MODULES: dict[type[nn.Module], tuple[Callable[[Any, Conversion], None], Callable[[Any], Probe]]] = {
-    nn.Linear: (linear, linear_probe),
-    nn.LayerNorm: (layer_norm, layer_norm_probe),
-    nn.RMSNorm: (rms_norm, layer_norm_probe),
-    nn.Embedding: (embedding, embedding_probe),
-    nn.GRU: (recurrent, recurrent_probe),
-    nn.RNN: (recurrent, recurrent_probe),
-    nn.MultiheadAttention: (attention, attention_probe),
-    nn.TransformerEncoderLayer: (encoder_layer, encoder_probe),
-    nn.TransformerEncoder: (encoder, encoder_probe),
-    nn.Transformer: (transformer, transformer_probe),
-    nn.Sequential: (sequential, sequential_probe),
-    **dict.fromkeys(own.LAYERS, (own_layer, own_probe)),
+    nn.Linear: (convert_linear, probe_linear),
+    nn.LayerNorm: (convert_layer_norm, probe_layer_norm),
+    nn.RMSNorm: (convert_rms_norm, probe_layer_norm),
+    nn.Embedding: (convert_embedding, probe_embedding),
+    nn.GRU: (convert_recurrent, probe_recurrent),
+    nn.RNN: (convert_recurrent, probe_recurrent),
+    nn.MultiheadAttention: (convert_attention, probe_attention),
+    nn.TransformerEncoderLayer: (convert_encoder_layer, probe_encoder),
+    nn.TransformerEncoder: (convert_encoder, probe_encoder),
+    nn.Transformer: (convert_transformer, probe_transformer),
+    nn.Sequential: (convert_sequential, probe_sequential),
+    **dict.fromkeys(own.LAYERS, (convert_own_layer, probe_own)),
 }

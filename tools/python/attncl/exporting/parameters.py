@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a conversion reads and writes: every parameter of a module is used, or named in an error or a note."""
+"""Conversion keeps track of a module's parameters: each is used, or named in an error or a note."""
 from __future__ import annotations
 
 import contextlib
@@ -16,7 +16,7 @@ __all__ = ["Conversion", "ConversionError", "activation_name", "only", "refuse",
 
 
 class Conversion:
-    """A model file in the making: `arch`, `config`, `tensors`, and `notes` of what a user should know.
+    """The content of a model file: `arch`, `config`, `tensors`, and `notes` for the user.
 
     take() reads a parameter or buffer of the module, put() writes a tensor of the file.
     """
@@ -32,7 +32,7 @@ class Conversion:
 
     @contextlib.contextmanager
     def scope(self, source: str = "", target: str = "") -> Iterator[None]:
-        """Prefixes of the names taken and put meanwhile."""
+        """Prefixes the names taken and put in the context."""
         kept = self._from, self._to
         self._from, self._to = self._from + source, self._to + target
         yield
@@ -55,7 +55,7 @@ class Conversion:
         self.put(target or source, self.take(source))
 
     def affine(self, source: str, target: str, like: Any = None) -> None:
-        """`weight` and, unless the module has none, `bias`; a norm without one gets the zeros it means."""
+        """Copies `weight` and, if the module has one, `bias`; else puts zeros of shape `like`, if given."""
         with self.scope(source, target):
             self.copy("weight")
             if self.has("bias"):
@@ -64,7 +64,7 @@ class Conversion:
                 self.put("bias", torch.zeros(like, dtype=self.take("weight").dtype))
 
     def leave_out(self, why: str, *prefixes: str) -> None:
-        """Notes the parameters that a model file does not need."""
+        """Leaves out, with a note, the unused parameters with these prefixes."""
         names = [name for name in self._unused if name.startswith(prefixes)]
         for name in names:
             del self._unused[name]
@@ -77,13 +77,13 @@ class Conversion:
 
 
 def only(setting: str, value: Any, expected: Any, why: str) -> None:
-    """Refuses another value of a setting than the one a model file can say."""
+    """Refuses a setting whose value is not `expected`, the only one that a model file can express."""
     if value != expected:
         refuse(f"{setting}={value!r} cannot be expressed: {why}")
 
 
 def activation_name(function: Callable[[Any], Any], where: str) -> str:
-    """The library's name of an activation, told by what it computes: modules, functions and lambdas alike."""
+    """The library's name of an activation, found by its results, since modules, functions and lambdas have no common name."""
     x = torch.cat([torch.linspace(-30, 30, 601, dtype=torch.float64), torch.linspace(-1e-2, 1e-2, 21, dtype=torch.float64)])
     try:
         with torch.no_grad():

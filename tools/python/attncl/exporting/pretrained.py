@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Models of the transformers package as model files; all take `tokens` [T, B], but Marian and BART `enc_X` and `dec_X` [B, T].
+"""Converts models of the transformers package; all take `tokens` [T, B], except Marian and BART `enc_X` and `dec_X` [B, T].
 
 The families of attncl.decoders become arch lm, BertModel arch encoder with n_vocab, Marian and BART arch
-seq2seq_transformer.  The package is
-not imported here: classes are told by name.
+seq2seq_transformer.  Classes are recognised by name, without importing the package.
 """
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def _positions(weight: torch.Tensor) -> torch.Tensor:
     return weight.unsqueeze(1)  # [max_len, 1, C]
 
 
-def bert(model: Any, out: Conversion) -> None:
+def convert_bert(model: Any, out: Conversion) -> None:
     c = model.config
     only("position_embedding_type", getattr(c, "position_embedding_type", "absolute"), "absolute",
          "arch encoder adds positions to the embedding")
@@ -59,13 +58,13 @@ def bert(model: Any, out: Conversion) -> None:
     out.leave_out("the output is last_hidden_state", "pooler.")
 
 
-def bert_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def probe_bert(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     tokens = torch.randint(model.config.vocab_size, (min(T, model.config.max_position_embeddings), B))
     return {"tokens": tokens}, {"output": model(tokens.t()).last_hidden_state.transpose(0, 1)}
 
 
-def translator(model: Any, out: Conversion) -> None:
-    """Marian, whose table of positions is fixed and in the file, and BART, whose table begins with two rows of no use."""
+def convert_translator(model: Any, out: Conversion) -> None:
+    """Converts Marian, whose file holds its fixed table of positions, and BART, whose table begins with two unused rows."""
     c, parts = model.config, {"encoder": model.model.encoder, "decoder": model.model.decoder}
     for key in ("attention_heads", "ffn_dim"):
         only(f"decoder_{key}", getattr(c, f"decoder_{key}"), getattr(c, f"encoder_{key}"), "encoder and decoder have the same layers")
@@ -88,7 +87,7 @@ def translator(model: Any, out: Conversion) -> None:
                 out.affine("layernorm_embedding.", "norm.", width)
         for i in range(len(part.layers)):
             with out.scope(f"model.{name}.layers.{i}.", f"{name}.layers.{i}."):
-                _translator_layer(width, name == "decoder", out)
+                _put_translator_layer(width, name == "decoder", out)
     out.put("generator.projection.bias", out.take("final_logits_bias")[0])
     generator = out.take("lm_head.weight")
     if not tied:
@@ -97,7 +96,7 @@ def translator(model: Any, out: Conversion) -> None:
     out.notes.append(f"arch seq2seq_transformer_predict takes bos {c.decoder_start_token_id} and eos {c.eos_token_id}")
 
 
-def _translator_layer(width: int, reads_memory: bool, out: Conversion) -> None:
+def _put_translator_layer(width: int, reads_memory: bool, out: Conversion) -> None:
     for source, target in (("self_attn", "self_attn"), ("encoder_attn", "src_attn"))[:1 + reads_memory]:
         for letter, name in (("q", "query.linear"), ("k", "key.linear"), ("v", "value.linear"), ("out", "output")):
             out.affine(f"{source}.{letter}_proj.", f"{target}.{name}.")
@@ -106,14 +105,14 @@ def _translator_layer(width: int, reads_memory: bool, out: Conversion) -> None:
         out.affine(source, target)
 
 
-def translator_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def probe_translator(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     n, c = min(T, model.config.max_position_embeddings), model.config
     sizes = {"enc_X": c.vocab_size, "dec_X": model.lm_head.out_features}
     inputs = {name: torch.randint(size, (B, n)) for name, size in sizes.items()}
     return inputs, {"output": model(inputs["enc_X"], decoder_input_ids=inputs["dec_X"], use_cache=False).logits}
 
 
-def decoder(model: Any, out: Conversion) -> None:
+def convert_decoder(model: Any, out: Conversion) -> None:
     out.arch = "lm"
     out.config, moves = plan(model.config.to_dict())
     for target, source, cut in moves:
@@ -122,16 +121,16 @@ def decoder(model: Any, out: Conversion) -> None:
     out.leave_out("the generator's weight is the embedding's", "lm_head.weight", "embed_out.weight")
 
 
-def decoder_probe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def probe_decoder(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     tokens = torch.randint(model.config.vocab_size, (min(T, model.config.max_position_embeddings), B))
     return {"tokens": tokens}, {"output": model(tokens.t(), use_cache=False).logits.transpose(0, 1)}
 
 
-MODELS = {"GPT2LMHeadModel": (decoder, decoder_probe), "BertModel": (bert, bert_probe),
-          **dict.fromkeys(("MarianMTModel", "BartForConditionalGeneration"), (translator, translator_probe)),
-          **{f"{name}ForCausalLM": (decoder, decoder_probe)
+MODELS = {"GPT2LMHeadModel": (convert_decoder, probe_decoder), "BertModel": (convert_bert, probe_bert),
+          **dict.fromkeys(("MarianMTModel", "BartForConditionalGeneration"), (convert_translator, probe_translator)),
+          **{f"{name}ForCausalLM": (convert_decoder, probe_decoder)
              for name in ("Llama", "Mistral", "Qwen2", "Qwen3", "SmolLM3", "Gemma", "Gemma2", "Gemma3", "Phi3", "GPTNeoX")}}
-# By config.json's model_type, or by a tensor's name where it has none.
+# By config.json's model_type: the class, and the ending of a tensor's name that identifies it without model_type.
 OF_TYPE = {"gpt2": ("GPT2LMHeadModel", "wte.weight"), "bert": ("BertModel", "embeddings.word_embeddings.weight"),
            "bart": ("BartForConditionalGeneration", "encoder.layernorm_embedding.weight"),
            "marian": ("MarianMTModel", "encoder.embed_positions.weight")}
@@ -139,7 +138,7 @@ OF_TYPE = {"gpt2": ("GPT2LMHeadModel", "wte.weight"), "bert": ("BertModel", "emb
 
 @contextlib.contextmanager
 def _quiet(logging: Any) -> Iterator[None]:
-    """No bars and reports of loading: what matters of them is an error or a note here."""
+    """Silences progress bars and reports of loading; from_checkpoint() reports what matters."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -152,7 +151,7 @@ def _quiet(logging: Any) -> Iterator[None]:
 
 
 def from_checkpoint(state: dict[str, torch.Tensor], config: dict[str, Any]) -> tuple[Any, list[str]]:
-    """The model that config.json describes with a checkpoint's tensors, and what the checkpoint holds beyond it."""
+    """The model that config.json describes with a checkpoint's tensors, and the names of unused tensors."""
     import transformers
     told = (kind for kind, (_, tensor) in OF_TYPE.items() if any(name.endswith(tensor) for name in state))
     kind = config.get("model_type") or next(told, None)

@@ -37,7 +37,7 @@ CLASSES: dict[str, type[Layer]] = {cls.arch: cls for cls in (
     LanguageModel, FeedbackTransformer, FeedbackTransformerKV)}  # LanguageModel makes a FeedbackLanguageModel of a file with such layers
 LAYERS = (*CLASSES.values(), FeedbackLanguageModel, TokenEncoder)
 
-PARTS = (Heads, TokenEmbedding, Generator, FeedbackAttention, FeedbackLayer)  # the classes inside those
+PARTS = (Heads, TokenEmbedding, Generator, FeedbackAttention, FeedbackLayer)  # the classes inside LAYERS
 
 
 def as_tensor(array: Any) -> Tensor:
@@ -49,11 +49,11 @@ def _default(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        return text  # a word
+        return text  # a bare word
 
 
 def _refuse_unknown(arch: str, config: dict[str, Any], module: Layer) -> None:
-    """A key that no class has is a part of the library's models that attncl.nn lacks, unless it has the value of none."""
+    """Refuses a key that no class has, unless its value is the default: attncl.nn lacks the layer that it describes."""
     known = {name for m in module.modules() if isinstance(m, Layer) for name in m.config}
     known |= {name for cls in CLASSES.values() for name in inspect.signature(cls).parameters}
     heads = config.get("heads", 1)
@@ -71,7 +71,7 @@ def load(path: str | os.PathLike[str]) -> Layer:
     if arch not in CLASSES:
         raise ValueError(f"{os.fspath(path)}: architecture {arch} is none of attncl.nn's: {', '.join(CLASSES)}")
     config = json.loads(metadata["attncl.config"])
-    if arch in ("encoder", "lm"):  # without the key a file says by its tensors whether there is one
+    if arch in ("encoder", "lm"):  # without these keys the tensors decide
         config.setdefault("final_norm", not {"norm.weight", "encoder.norm.weight"}.isdisjoint(arrays))
         config.setdefault("generator_bias", not {"generator.bias", "generator.projection.bias"}.isdisjoint(arrays))
     try:

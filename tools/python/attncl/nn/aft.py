@@ -28,7 +28,7 @@ def _weighted_mean(w: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 class _AFT(Layer):
-    """What the four AFT layers share: projections, sigmoid(query) and the mean of values with their weights."""
+    """The base of the four AFT layers: projections, sigmoid(query) and the weighted mean of values."""
 
     def __init__(self, d_model: int, n_keys: int, bias: bool, **config: Any):
         super().__init__(d_model=d_model, **config, bias=bias)
@@ -38,12 +38,12 @@ class _AFT(Layer):
         self.output = nn.Linear(d_model, d_model)
 
     def _position_weights(self, length: int) -> Tensor:
-        """[H, T or 1, T]."""
+        """The position biases, [H, T or 1, T]."""
         raise NotImplementedError
 
     def forward(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
                 mask: Tensor | None = None) -> Tensor:
-        """query, key and value [T, B, d_model]; without key the query is all three, without value the key is both."""
+        """query, key and value [T, B, d_model]; key defaults to query, value to key."""
         key = query if key is None else key
         value = key if value is None else value
         if not query.shape == key.shape == value.shape:
@@ -112,6 +112,6 @@ class AFTConv(_AFT):
 
     def _position_weights(self, length: int) -> Tensor:
         i = torch.arange(length, device=self.w.device)
-        at = i - i[:, None] + self.config["window_size"] // 2  # [T, T], an index of the window
+        at = i - i[:, None] + self.config["window_size"] // 2  # [T, T], indices of the window
         inside = (at >= 0) & (at < self.config["window_size"])
         return self.w[:, at.clamp(0, self.config["window_size"] - 1)] * inside

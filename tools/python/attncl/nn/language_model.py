@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .feedback import FeedbackTransformer, FeedbackTransformerKV
-from .layer import Layer, made_of
+from .layer import Layer, make_layer
 from .tokens import TokenLayer
 from .transformer import Encoder
 
 
 def _projection(width: int, n_vocab: int, bias: bool, tied: bool) -> nn.Linear:
-    """A tied one has no weight of its own."""
+    """A linear map to scores; if tied, without a weight of its own."""
     projection = nn.Linear(width, n_vocab, bias)
     if tied:
         projection.register_parameter("weight", None)
@@ -36,7 +36,7 @@ class LanguageModel(TokenLayer):
     """An Encoder with a causal mask, an embedding before it and scores of each token after it: tokens [T, B] to
     [T, B, n_vocab], labml.ai's AutoregressiveTransformer.  `pos` is fixed_pos, learned_pos or no_pos; embeddings are
     scaled by sqrt(d_model) with positions and not without, or by `embed_scale`; `embed_norm`: a layer norm follows.
-    `tie_generator`: the scores' weight is the embedding's; a bias it has, unless tied, or as `generator_bias` says."""
+    `tie_generator`: the scores' weight is the embedding's.  `generator_bias`: whether scores have a bias; by default unless tied."""
     arch = "lm"
 
     def __init__(self, encoder: Encoder, n_vocab: int, pos: str = "fixed_pos", max_len: int = 5000, embed_scale: float | None = None,
@@ -83,4 +83,4 @@ class FeedbackLanguageModel(Layer):
     def from_config(cls, config: dict[str, Any]) -> Layer:
         if config.get("embed_norm"):
             raise NotImplementedError("attncl.nn.FeedbackLanguageModel has no embed_norm")
-        return made_of(cls, {**config, "transformer": made_of(_FEEDBACK[config["layer"]], config)})
+        return make_layer(cls, {**config, "transformer": make_layer(_FEEDBACK[config["layer"]], config)})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the modules share: a configuration with the keys of an architecture, masks, heads."""
+"""Shared by the modules: the base class with an architecture's configuration, masks, heads."""
 from __future__ import annotations
 
 import inspect
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-# The library's name of an activation and what it computes.
+# Activations by the library's names.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu,
     "tanh": torch.tanh, "sigmoid": torch.sigmoid, "identity": lambda x: x,
@@ -30,11 +30,11 @@ class Layer(nn.Module):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Layer:
         """The module of a model file's configuration."""
-        return made_of(cls, config)
+        return make_layer(cls, config)
 
 
-def made_of(cls: type[Layer], config: dict[str, Any]) -> Layer:
-    """A module with those keys that its class takes."""
+def make_layer(cls: type[Layer], config: dict[str, Any]) -> Layer:
+    """A module of a class, from the keys that its constructor takes."""
     return cls(**{key: value for key, value in config.items() if key in inspect.signature(cls).parameters})
 
 
@@ -54,7 +54,7 @@ def visible_pairs(mask: Tensor | None, x: Tensor, n_keys: int, name: str) -> Ten
 
 
 class Heads(nn.Module):
-    """A linear map to heads: [..., C] to [..., H, D]; `kept`: to so many of the H."""
+    """A linear map to heads: [..., C] to [..., H, D]; `kept`: the number of heads, if not `heads`."""
 
     def __init__(self, d_model: int, heads: int, bias: bool, kept: int | None = None):
         super().__init__()

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .layer import Layer, check_length, made_of
+from .layer import Layer, check_length, make_layer
 from .transformer import Encoder, run_stack
 
 
@@ -19,7 +19,7 @@ def _sinusoid(n: int, width: int) -> Tensor:
 
 
 class TokenEmbedding(nn.Module):
-    """Tokens times a scale, plus positions, then a layer norm or none."""
+    """Embeddings times a scale, plus positions, then optionally a layer norm."""
 
     def __init__(self, d_model: int, n_vocab: int, pos: str, max_len: int, norm: nn.LayerNorm | None):
         super().__init__()
@@ -36,7 +36,7 @@ class TokenEmbedding(nn.Module):
 
 
 class TokenLayer(Layer):
-    """An embedding before an encoder's layers, `src_embed`: classes that derive from it hold the layers."""
+    """An embedding, `src_embed`, before an encoder's layers, which derived classes hold."""
 
     def __init__(self, encoder: Encoder, n_vocab: int, pos: str, max_len: int, embed_scale: float | None, embed_norm: bool, **more: Any):
         name, choices = type(self).__name__, ("fixed_pos", "learned_pos", "no_pos")
@@ -63,12 +63,12 @@ class TokenLayer(Layer):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Layer:
         encoder = Encoder.from_config({key: value for key, value in config.items() if key != "n_vocab"})
-        return made_of(cls, {**config, "encoder": encoder})
+        return make_layer(cls, {**config, "encoder": encoder})
 
 
 class TokenEncoder(TokenLayer):
-    """An Encoder with an embedding before it: tokens [T, B] to what the encoder gives, tokens [B, T] with batch_first layers.
-    The encoder's layers become its own.  `pos`, `embed_scale` and `embed_norm` as of LanguageModel."""
+    """An Encoder with an embedding before it: tokens [T, B], or [B, T] with batch_first layers, to the encoder's output.
+    It takes over the encoder's layers.  `pos`, `embed_scale` and `embed_norm` as in LanguageModel."""
     arch = "encoder"
 
     def __init__(self, encoder: Encoder, n_vocab: int, pos: str = "fixed_pos", max_len: int = 5000, embed_scale: float | None = None,

@@ -12,12 +12,12 @@ from torch.nn import functional as F
 
 from .aft import AFTConv, AFTFull, AFTLocal, AFTSimple
 from .gmlp import GMLPBlock
-from .layer import ACTIVATIONS, Heads, Layer, check_heads, made_of, visible_pairs
+from .layer import ACTIVATIONS, Heads, Layer, check_heads, make_layer, visible_pairs
 
 
 class MultiHeadAttention(Layer):
-    """Softmax attention, labml.ai's MultiHeadAttention: `bias` is that of queries and keys.  `n_kv_heads`: key and value heads,
-    each shared by neighbouring query heads; None: as many as heads."""
+    """Softmax attention, labml.ai's MultiHeadAttention.  `bias`: of queries and keys.  `n_kv_heads`: key and value heads, each
+    shared by neighbouring query heads; None: as many as heads."""
     arch = "mha"
 
     def __init__(self, d_model: int, heads: int, bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
@@ -34,7 +34,7 @@ class MultiHeadAttention(Layer):
 
     def forward(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
                 mask: Tensor | None = None, valid_lens: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
-        """query [T, B, d_model], key and value [S, B, d_model]; what is left out is as in AFT layers.
+        """query [T, B, d_model], key and value [S, B, d_model]; key defaults to query, value to key.
         valid_lens [B]: scores of later keys are -1e6, so that a length of 0 averages them all.
         bias [B or 1, heads or 1, T or 1, S] is added to scores."""
         key = query if key is None else key
@@ -53,7 +53,7 @@ class MultiHeadAttention(Layer):
             x = F.scaled_dot_product_attention(q, k, v, visible, dropout)
         else:
             scores = q @ k.mT / math.sqrt(q.shape[-1]) + (0.0 if bias is None else bias)
-            scores = _hide_behind(scores, valid_lens[:, None, None, None])
+            scores = _mask_beyond(scores, valid_lens[:, None, None, None])
             if visible is not None:
                 scores = scores.masked_fill(~visible, -torch.inf)
             x = F.dropout(scores.softmax(-1), dropout) @ v
@@ -124,8 +124,8 @@ class TransformerLayer(Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> TransformerLayer:
-        layer = made_of(_ATTENTION[config["layer"]], {**config, "batch_first": False})
-        feed_forward = made_of(FeedForward, config)
+        layer = make_layer(_ATTENTION[config["layer"]], {**config, "batch_first": False})
+        feed_forward = make_layer(FeedForward, config)
         assert isinstance(feed_forward, FeedForward)
         return cls(layer, feed_forward, config.get("norm_first", True), config.get("layer_norm_eps", 1e-5),
                    config.get("batch_first", False))
@@ -144,7 +144,7 @@ def stack_keys(layer: Layer) -> dict[str, Any]:
 
 
 def run_stack(encoder: Layer, x: Tensor, mask: Tensor | None, valid_lens: Tensor | None) -> Tensor:
-    """What follows the embedding, of an Encoder or of a module that took its parts over."""
+    """Runs the layers of an Encoder, or of a module that took over its parts, on embeddings."""
     if valid_lens is not None and isinstance(encoder.layers[0], GMLPBlock):
         raise ValueError(f"{type(encoder).__name__}: valid_lens with GMLPBlock, expected layers of MultiHeadAttention")
     for layer in encoder.layers:
@@ -159,20 +159,20 @@ def run_stack(encoder: Layer, x: Tensor, mask: Tensor | None, valid_lens: Tensor
     elif encoder.config["pool"] == "mean":
         lengths = x.new_full((x.shape[1 - axis],), x.shape[axis]) if valid_lens is None else valid_lens
         parts = torch.zeros(len(lengths), x.shape[axis], dtype=x.dtype, device=x.device)
-        parts = _hide_behind(parts, lengths[:, None]).softmax(-1)
+        parts = _mask_beyond(parts, lengths[:, None]).softmax(-1)
         x = (x * (parts if axis else parts.T)[..., None]).sum(axis)
     return encoder.classifier(x)
 
 
-def _hide_behind(scores: Tensor, valid_lens: Tensor) -> Tensor:
+def _mask_beyond(scores: Tensor, valid_lens: Tensor) -> Tensor:
     return scores.masked_fill(torch.arange(scores.shape[-1], device=scores.device) >= valid_lens, -1e6)
 
 
 class Encoder(Layer):
     """`n_layers` copies of a TransformerLayer or GMLPBlock and a layer norm, labml.ai's Encoder.
 
-    Copies start with the layer's values, as in torch.nn.TransformerEncoder.  `n_classes`: scores of so many classes instead,
-    [B, n_classes] of the positions' mean or of the first one, or of each position, as `pool` is mean, first or none.
+    Copies start with the layer's values, as in torch.nn.TransformerEncoder.  `n_classes` above 0: the output is the scores of
+    classes, of the positions' mean, the first position or each position, as `pool` is mean, first or none.
     """
     arch = "encoder"
     classifier: nn.Linear | None
@@ -190,7 +190,7 @@ class Encoder(Layer):
         self.classifier = nn.Linear(keys["d_model"], n_classes) if n_classes else None
 
     def forward(self, x: Tensor, mask: Tensor | None = None, valid_lens: Tensor | None = None) -> Tensor:
-        """valid_lens [B]: the first positions are seen, by layers of MultiHeadAttention and by a mean."""
+        """valid_lens [B]: how many first positions MultiHeadAttention and a mean see."""
         return run_stack(self, x, mask, valid_lens)
 
     @classmethod
