@@ -184,8 +184,7 @@ static int convert(const char *from, const char *to, attncl_dtype dtype)
     struct conversion c = {.n = 0};
     int status;
 
-    if (attncl_safetensors_open_header(from, &c.file) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_safetensors_open_header(from, &c.file)));
     if (attncl_description_create_for(c.file, &description) != ATTNCL_OK ||
         attncl_description_check(description) != ATTNCL_OK)
         status = tool_error("%s: %s", from, attncl_last_error());

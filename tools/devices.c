@@ -200,16 +200,14 @@ int command_devices(int argc, char **argv)
 
     if (status != OPTIONS_OK)
         return status;
-    if (attncl_device_count(&n) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_device_count(&n)));
     if (json)
         printf("[\n");
     for (size_t i = 0; i < n; i++) {
         attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
         char findings[8192];
-        if (attncl_device_get(i, &info) != ATTNCL_OK ||
-            attncl_device_findings(i, findings, sizeof findings) != ATTNCL_OK)
-            return tool_failed();
+        TOOL_TRY(tool_status(attncl_device_get(i, &info)));
+        TOOL_TRY(tool_status(attncl_device_findings(i, findings, sizeof findings)));
         if (json) {
             if (!print_device_json(&info, findings))
                 return tool_error("out of memory");

@@ -72,8 +72,7 @@ static int open_batch(attncl_model *model, int64_t length, int64_t n_windows, st
     inputs[0].data = b->tokens;
     inputs[1].data = b->targets;
     inputs[0].bytes = inputs[1].bytes = count * sizeof *b->tokens;
-    if (attncl_model_graph(model, inputs, 2, &b->graph) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_model_graph(model, inputs, 2, &b->graph)));
     return TOOL_OK;
 }
 
@@ -90,11 +89,10 @@ static int run_batch(struct batch *b, const int32_t *text, double *loss_ret)
             b->targets[t * B + w] = text[w * T + t + 1];
         }
     }
-    if (attncl_graph_write(b->graph, "tokens", b->tokens, bytes) != ATTNCL_OK ||
-        attncl_graph_write(b->graph, "targets", b->targets, bytes) != ATTNCL_OK ||
-        attncl_graph_run(b->graph) != ATTNCL_OK ||
-        attncl_graph_read(b->graph, "loss", &mean, sizeof mean) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_graph_write(b->graph, "tokens", b->tokens, bytes)));
+    TOOL_TRY(tool_status(attncl_graph_write(b->graph, "targets", b->targets, bytes)));
+    TOOL_TRY(tool_status(attncl_graph_run(b->graph)));
+    TOOL_TRY(tool_status(attncl_graph_read(b->graph, "loss", &mean, sizeof mean)));
     *loss_ret = (double)mean * (double)(T * B);
     return TOOL_OK;
 }
@@ -223,8 +221,7 @@ static int report(const struct request *r, const struct session *session,
                       json_number(start_up), "step_tokens", (json_int_t)found->step_tokens,
                       "step_s", json_number(found->step_s), "step_tokens_per_s",
                       json_number(found->tokens_per_s), "device", json_device(session->context)));
-    if (attncl_context_device(session->context, &device) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_context_device(session->context, &device)));
     printf("nll %.6f  perplexity %.4f  %s %lld\n", nll, perplexity, unit, (long long)n);
     printf("%.1f %s per second after %.2f s of start-up on %s\n", found->tokens_per_s, unit,
            start_up, device.name);

@@ -64,8 +64,7 @@ static int draw_page(const struct matrix_stack *s, const char *path, int64_t b0,
     struct picture picture;
     char title[160];
 
-    if (picture_open(path, (int)rows, (int)columns, &picture) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(picture_open(path, (int)rows, (int)columns, &picture));
     for (int64_t b = b0; b < b0 + rows; b++)
         for (int64_t h = h0; h < h0 + columns; h++) {
             const struct matrix_view m = get_panel(s, b, h);
@@ -97,8 +96,7 @@ static int draw_stack(const struct matrix_stack *s, const char *directory)
                              (long long)b, (long long)h);
             if (n < 0 || (size_t)n >= sizeof path)
                 return tool_error("%s: the path is too long", directory);
-            if (draw_page(s, path, b, h) != TOOL_OK)
-                return TOOL_FAILED;
+            TOOL_TRY(draw_page(s, path, b, h));
         }
     return TOOL_OK;
 }

@@ -159,8 +159,7 @@ static int inspect_file(const char *path, bool json)
     attncl_safetensors *file = NULL;
     int status = TOOL_OK;
 
-    if (attncl_safetensors_open(path, &file) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_safetensors_open(path, &file)));
     x.file = file;
     describe_file(&x);
     if (json)
@@ -203,9 +202,8 @@ static int inspect_arch(const struct arch_request *request)
     const bool symbols = request->symbols || !request->config;
     int status = TOOL_OK;
 
-    if (attncl_description_create(request->arch, request->config, symbols, &description) !=
-        ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(
+        attncl_description_create(request->arch, request->config, symbols, &description)));
     if (request->json) {
         status = print_arch_json(description);
     } else {

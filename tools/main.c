@@ -54,12 +54,16 @@ int tool_failed(void)
     return tool_error("%s", attncl_last_error());
 }
 
+int tool_status(attncl_status status)
+{
+    return status == ATTNCL_OK ? TOOL_OK : tool_failed();
+}
+
 int tool_no_device(void)
 {
     attncl_context *ctx = NULL;
 
-    if (attncl_context_create(NULL, &ctx) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_context_create(NULL, &ctx)));
     (void)attncl_context_destroy(ctx);
     return tool_error("a device has come up only now; try again");
 }

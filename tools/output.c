@@ -90,8 +90,7 @@ bool output_is_same(const char *a, const char *b)
 
 int output_check_apart(const char *path, const char *model, const char *input)
 {
-    if (output_check(path) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(output_check(path));
     if (output_is_same(path, model) || (input && output_is_same(path, input)))
         return tool_error("%s: the output would overwrite an input", path);
     return TOOL_OK;

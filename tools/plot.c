@@ -287,8 +287,7 @@ int command_plot(int argc, char **argv)
     }
     r.arrays.file = r.session.model;
     r.arrays.picture = r.output ? r.output : r.session.input;
-    if (output_check_apart(r.arrays.picture, r.session.model, r.output ? r.session.input : NULL) !=
-        TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(
+        output_check_apart(r.arrays.picture, r.session.model, r.output ? r.session.input : NULL));
     return r.output ? session_use(&r.session, draw, &r) : draw_file(&r.arrays);
 }

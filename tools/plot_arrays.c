@@ -108,8 +108,7 @@ static int draw_array(const struct array_request *r, attncl_array *a)
 
     snprintf(name, sizeof name, "%.60s%s%.40s", a->name, r->index ? " " : "",
              r->index ? r->index : "");
-    if (take_index(r->index, a) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(take_index(r->index, a));
     if (a->rank < 1 || a->rank > 4)
         return tool_error("%s has %d axes, a picture one to four; --index chooses of the first",
                           a->name, a->rank);
@@ -169,8 +168,7 @@ int draw_file(const struct array_request *r)
         free(data);
         return status;
     }
-    if (attncl_safetensors_open(path, &file) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_safetensors_open(path, &file)));
     status = draw_named(r, file);
     attncl_safetensors_close(file);
     return status;

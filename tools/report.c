@@ -198,8 +198,7 @@ int command_report(int argc, char **argv)
 
     if (status != OPTIONS_OK)
         return status;
-    if (output_check(r.path) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(output_check(r.path));
     r.limit = r.limit > 0 ? r.limit : r.fast ? FAST_LIMIT_S : LIMIT_S;
     // The driver compiles everything, and the library is measured without tuning.
     setenv("ATTNCL_CACHE", binaries ? "rw" : "off", 1);

@@ -92,8 +92,7 @@ static int run_profiled(const struct request *r, attncl_graph *g)
     if (!g)
         return tool_error("this architecture runs as several graphs and has no profile");
     for (int i = 0; i < PROFILED_RUNS; i++)
-        if (attncl_graph_run_profiled(g) != ATTNCL_OK)
-            return tool_failed();
+        TOOL_TRY(tool_status(attncl_graph_run_profiled(g)));
     if (r->trace) {
         output_file_begin();
         if (attncl_graph_write_trace(g, r->trace) != ATTNCL_OK)
@@ -180,8 +179,7 @@ static int report(const struct request *r, const struct session *session,
     if (r->json)
         return report_json(r, session, results, g, times);
     if (r->profile) {
-        if (attncl_graph_memory(g, &memory) != ATTNCL_OK)
-            return tool_failed();
+        TOOL_TRY(tool_status(attncl_graph_memory(g, &memory)));
         print_profile(g);
         print_memory(&memory);
     }

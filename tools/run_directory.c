@@ -77,8 +77,7 @@ int run_check(const struct run_directory *run, bool resume)
     if (strlen(run->path) > RUN_PATH_BYTES / 2)
         return tool_error("%.100s...: the path is longer than %d bytes", run->path,
                           RUN_PATH_BYTES / 2);
-    if (for_entries(run->path, count_entry, &n) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(for_entries(run->path, count_entry, &n));
     if (n > 0 && !resume)
         return tool_error("%s exists; --resume continues it, or name another directory", run->path);
     return TOOL_OK;
@@ -141,8 +140,7 @@ int run_prune(const struct run_directory *run, int64_t keep)
     for (;;) {
         struct oldest oldest = {0, 0};
         char path[RUN_PATH_BYTES];
-        if (for_entries(IN_RUN(run, "checkpoints"), find_oldest, &oldest) != TOOL_OK)
-            return TOOL_FAILED;
+        TOOL_TRY(for_entries(IN_RUN(run, "checkpoints"), find_oldest, &oldest));
         if (oldest.n <= keep)
             return TOOL_OK;
         if (unlink(run_checkpoint(run, oldest.step, path)) != 0)
@@ -162,17 +160,17 @@ int run_open(struct run_directory *run, int64_t step)
     run_path(run, "log.jsonl", log);
     run_path(run, "checkpoints", checkpoints);
     run->log = -1;
-    if (make_directory(run->path) != TOOL_OK || make_directory(checkpoints) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(make_directory(run->path));
+    TOOL_TRY(make_directory(checkpoints));
     // The lock is on the directory: the log is replaced.
     run->lock = open(run->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (run->lock < 0)
         return run_failed_with(run->path);
     if (flock(run->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return tool_error("%s: another process is training there", run->path);
-    if (for_entries(run->path, remove_part, NULL) != TOOL_OK ||
-        for_entries(checkpoints, remove_part, NULL) != TOOL_OK || run_cut_log(log, step) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(for_entries(run->path, remove_part, NULL));
+    TOOL_TRY(for_entries(checkpoints, remove_part, NULL));
+    TOOL_TRY(run_cut_log(log, step));
     run->log = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     return run->log >= 0 ? TOOL_OK : run_failed_with(log);
 }

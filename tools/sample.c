@@ -122,12 +122,10 @@ static int generate(struct continuation *t, struct sampler *sampler, int64_t len
     for (size_t before = s->n_tokens; length > 0 && !sampler->ended && !t->ended;
          before = s->n_tokens) {
         const double begin = seconds_now();
-        if (sampler_next(sampler, s, length) != TOOL_OK)
-            return TOOL_FAILED;
+        TOOL_TRY(sampler_next(sampler, s, length));
         add_time(t, begin, (int64_t)(s->n_tokens - before));
         add_tokens(t, before);
-        if (print_new(t) != TOOL_OK)
-            return TOOL_FAILED;
+        TOOL_TRY(print_new(t));
         length -= (int64_t)(s->n_tokens - before);
     }
     return TOOL_OK;
@@ -138,8 +136,7 @@ static int report_line(const struct continuation *t)
     const struct times *times = &t->times;
     attncl_device_info device = ATTNCL_DEVICE_INFO_INIT;
 
-    if (attncl_context_device(t->session->context, &device) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_context_device(t->session->context, &device)));
     printf("prompt: %zu tokens in %.1f ms, %.1f tokens/s; ", t->n_prompt, 1e3 * times->prompt,
            (double)t->n_prompt / times->prompt);
     if (times->n_steps > 0)
@@ -179,8 +176,7 @@ static int report(struct continuation *t)
         flush_memory(t);
         t->known = t->bytes;
     }
-    if (print_new(t) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(print_new(t));
     if (!t->request->json) {
         printf("\n");
         return t->is_timed && t->times.prompt > 0 ? report_line(t) : TOOL_OK;

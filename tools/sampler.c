@@ -20,11 +20,9 @@ enum { MIN_PREFILL = 32 }; // a shorter prompt is not worth a graph of its own
 static int read_prompt(struct sampler *p, const int32_t *tokens, int64_t n)
 {
     if (n >= MIN_PREFILL)
-        return attncl_decoder_prefill(p->decoder, n, tokens, NULL) == ATTNCL_OK ? TOOL_OK
-                                                                                : tool_failed();
+        return tool_status(attncl_decoder_prefill(p->decoder, n, tokens, NULL));
     for (int64_t i = 0; i < n; i++)
-        if (attncl_decoder_step(p->decoder, &tokens[i], NULL) != ATTNCL_OK)
-            return tool_failed();
+        TOOL_TRY(tool_status(attncl_decoder_step(p->decoder, &tokens[i], NULL)));
     return TOOL_OK;
 }
 
@@ -45,12 +43,10 @@ int sampler_next(struct sampler *p, struct session *s, int64_t max)
 {
     if (p->failed)
         return tool_failed();
-    if (open_decoder(p) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(open_decoder(p));
     if (attncl_decoder_position(p->decoder) == 0) {
         p->at_once = 1;
-        if (read_prompt(p, s->tokens, (int64_t)s->n_tokens - 1) != TOOL_OK)
-            return TOOL_FAILED;
+        TOOL_TRY(read_prompt(p, s->tokens, (int64_t)s->n_tokens - 1));
     }
     const int64_t count = p->at_once < max ? p->at_once : max;
     int32_t *tokens = realloc(s->tokens, (s->n_tokens + (size_t)count) * sizeof *tokens);
@@ -76,11 +72,11 @@ int sampler_warm_up(struct sampler *p, const int32_t *tokens, size_t n)
     const int64_t n_read = n > MIN_PREFILL ? MIN_PREFILL : 1; // read like the prompt
     int32_t drawn;
 
-    if (open_decoder(p) != TOOL_OK || read_prompt(p, tokens, n_read) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(open_decoder(p));
+    TOOL_TRY(read_prompt(p, tokens, n_read));
     // A failure would recur in sampler_next(), which reports it.
     attncl_decoder_sample(p->decoder, 1, tokens, &p->sampling, &drawn);
-    return attncl_decoder_reset(p->decoder) == ATTNCL_OK ? TOOL_OK : tool_failed();
+    return tool_status(attncl_decoder_reset(p->decoder));
 }
 
 void sampler_close(struct sampler *p)

@@ -163,8 +163,7 @@ int command_selftest(int argc, char **argv)
                                                     : CHECK_USUAL,
                                    .times = tolerance_factor(options.precision)};
     setenv("ATTNCL_GUARD", "1", 0); // results are NaN before each run
-    if (attncl_context_create(&options, &context) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_context_create(&options, &context)));
     if (attncl_context_device(context, &info) != ATTNCL_OK) {
         status = tool_failed();
         goto done;

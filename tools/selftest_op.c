@@ -187,5 +187,5 @@ int check_op(const struct op_spec *spec, attncl_context *context, const struct o
     *ret = (struct outcome){.worst = spec_tally.worst};
     snprintf(ret->op, sizeof ret->op, "%.*s", (int)strlen(spec->op) - (suffix ? 4 : 0), spec->op);
     memcpy(ret->message, spec_tally.first, sizeof ret->message);
-    return status == ATTNCL_OK ? TOOL_OK : tool_failed();
+    return tool_status(status);
 }

@@ -135,9 +135,8 @@ static int check_is_lm(const attncl_model *model)
 
 static int open_tokenizer(struct vocabulary *v, const char *text)
 {
-    if (attncl_tokenizer_create(text, strlen(text), &v->tokenizer) != ATTNCL_OK ||
-        attncl_tokenizer_stream_create(v->tokenizer, 1, &v->stream) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_tokenizer_create(text, strlen(text), &v->tokenizer)));
+    TOOL_TRY(tool_status(attncl_tokenizer_stream_create(v->tokenizer, 1, &v->stream)));
     return TOOL_OK;
 }
 
@@ -149,8 +148,7 @@ int vocabulary_open(struct session *s)
     int status;
 
     v->text = attncl_model_metadata(s->model, "attncl.vocab");
-    if (check_is_lm(s->model) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(check_is_lm(s->model));
     if (tokenizer)
         return open_tokenizer(v, tokenizer);
     if (!v->text)
@@ -197,8 +195,7 @@ int tokens_read(struct session *s, const char *name, const char *text)
 {
     const char *at = text + strspn(text, between_numbers);
 
-    if (check_is_lm(s->model) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(check_is_lm(s->model));
     s->tokens = calloc(strlen(text) + 1, sizeof *s->tokens);
     if (!s->tokens)
         return tool_error("out of memory");
@@ -207,8 +204,7 @@ int tokens_read(struct session *s, const char *name, const char *text)
         const long long token = strtoll(at, &end, 10);
         if (end == at || (*end && !strchr(between_numbers, *end)))
             return tool_error("%s: '%.*s' is not a token number", name, token_bytes(at), at);
-        if (add_token(s, name, token) != TOOL_OK)
-            return TOOL_FAILED;
+        TOOL_TRY(add_token(s, name, token));
         at = end + strspn(end, between_numbers);
     }
     return s->n_tokens > 0 ? TOOL_OK : tool_error("%s: holds no token number", name);

@@ -37,6 +37,16 @@ int tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int tool_failed(void);
 // The same with the library's reason why there is no device.
 int tool_no_device(void);
+// TOOL_OK, or tool_failed() if the library's call failed.
+int tool_status(attncl_status status);
+
+// Returns from the function, with that status, unless the status is TOOL_OK.
+#define TOOL_TRY(call)                                                                             \
+    do {                                                                                           \
+        const int try_status = (call);                                                             \
+        if (try_status != TOOL_OK)                                                                 \
+            return try_status;                                                                     \
+    } while (0)
 
 // -- options
 

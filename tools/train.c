@@ -76,8 +76,7 @@ static int create_trainer(struct training *t, int64_t resumed)
         status = attncl_trainer_resume(t->trainer, checkpoint);
     if (status == ATTNCL_OK)
         status = attncl_trainer_plan(t->trainer, &t->plan);
-    if (status != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(status));
     if (r->prompt && train_check_prompt(attncl_trainer_model(t->trainer), r->prompt) != TOOL_OK)
         return TOOL_FAILED;
     return training_update(t);
@@ -99,15 +98,12 @@ static int open_training(struct training *t)
         return TOOL_FAILED;
     if (t->writes && r->resume)
         resumed = run_last_step(&t->run);
-    if (attncl_ranks_broadcast(t->ranks, &resumed, sizeof resumed) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_ranks_broadcast(t->ranks, &resumed, sizeof resumed)));
     options.device = ranks_device(r->device);
     options.precision = r->precision;
     options.compile_progress = t->writes ? show_building : NULL;
-    if (attncl_context_create(&options, &t->context) != ATTNCL_OK)
-        return tool_failed();
-    if (create_trainer(t, resumed) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(tool_status(attncl_context_create(&options, &t->context)));
+    TOOL_TRY(create_trainer(t, resumed));
     t->saved = resumed;
     t->progress.unit = target_unit(t);
     t->progress.first_step = training_step(t);
@@ -118,8 +114,7 @@ static int open_training(struct training *t)
     t->draws_curve = true;
     if (!t->writes)
         return TOOL_OK;
-    if (run_open(&t->run, training_step(t)) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(run_open(&t->run, training_step(t)));
     return run_write(&t->run, "config.json", attncl_trainer_config(t->trainer));
 }
 
@@ -237,8 +232,7 @@ int command_train(int argc, char **argv)
     struct training t = {.request = &r,
                          .plan = ATTNCL_TRAIN_PLAN_INIT,
                          .run = {.path = r.out, .log = -1, .lock = -1}};
-    if (ranks_begin(&t.ranks) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(ranks_begin(&t.ranks));
     t.writes = attncl_ranks_rank(t.ranks) == 0;
     status = train(&t);
     return ranks_end(status);

@@ -144,8 +144,7 @@ int train_print_sample(const struct train_progress *p, attncl_context *context,
     struct session s = {.context = context};
     int status = TOOL_OK;
 
-    if (attncl_model_open(context, model_path, NULL, &s.model) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_model_open(context, model_path, NULL, &s.model)));
     status = vocabulary_open(&s);
     if (status == TOOL_OK)
         status = read_prompt(&s, prompt);

@@ -21,17 +21,14 @@ int64_t training_step(const struct training *t)
 int training_update(struct training *t)
 {
     t->progress.best = (attncl_train_state)ATTNCL_TRAIN_STATE_INIT;
-    return attncl_trainer_state(t->trainer, &t->progress.best) == ATTNCL_OK ? TOOL_OK
-                                                                            : tool_failed();
+    return tool_status(attncl_trainer_state(t->trainer, &t->progress.best));
 }
 
 // -- files
 
 static int save_model(struct training *t, const char *name)
 {
-    return attncl_trainer_save_model(t->trainer, IN_RUN(&t->run, name)) == ATTNCL_OK
-               ? TOOL_OK
-               : tool_failed();
+    return tool_status(attncl_trainer_save_model(t->trainer, IN_RUN(&t->run, name)));
 }
 
 static int save_checkpoint(struct training *t)
@@ -42,11 +39,9 @@ static int save_checkpoint(struct training *t)
         return TOOL_OK;
     if (t->writes && run_log_sync(&t->run) != TOOL_OK)
         return TOOL_FAILED;
-    if (attncl_trainer_save(t->trainer, CHECKPOINT_IN_RUN(&t->run, step)) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_trainer_save(t->trainer, CHECKPOINT_IN_RUN(&t->run, step))));
     t->saved = step;
-    if (save_model(t, "model.safetensors") != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(save_model(t, "model.safetensors"));
     return t->writes ? run_prune(&t->run, t->plan.keep) : TOOL_OK;
 }
 
@@ -65,8 +60,7 @@ static int print_sample(struct training *t)
 {
     if (!t->prints_samples || t->plan.sample == 0)
         return TOOL_OK;
-    if (save_model(t, "model.safetensors") != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(save_model(t, "model.safetensors"));
     if (t->writes && !t->request->json)
         t->prints_samples =
             train_print_sample(&t->progress, t->context, IN_RUN(&t->run, "model.safetensors"),
@@ -89,18 +83,15 @@ static int evaluate(struct training *t)
 {
     struct train_progress *p = &t->progress;
 
-    if (attncl_trainer_evaluate(t->trainer, &p->valid_loss) != ATTNCL_OK)
-        return tool_failed();
-    if (training_update(t) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(tool_status(attncl_trainer_evaluate(t->trainer, &p->valid_loss)));
+    TOOL_TRY(training_update(t));
     if (t->writes && log_evaluation(t) != TOOL_OK)
         return TOOL_FAILED;
     if (p->best.best_step == p->last.step && save_model(t, "best.safetensors") != TOOL_OK)
         return TOOL_FAILED;
     if (t->writes && !t->request->json)
         train_print_evaluation(p);
-    if (print_sample(t) != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(print_sample(t));
     if (seconds_now() - t->curve_time > CURVE_SECONDS)
         draw_curve(t);
     return TOOL_OK;
@@ -238,8 +229,8 @@ int training_take_steps(struct training *t)
 
 int training_finish(struct training *t)
 {
-    if (save_checkpoint(t) != TOOL_OK || save_model(t, "model.safetensors") != TOOL_OK)
-        return TOOL_FAILED;
+    TOOL_TRY(save_checkpoint(t));
+    TOOL_TRY(save_model(t, "model.safetensors"));
     if (!t->writes)
         return TOOL_OK;
     if (run_prune(&t->run, t->plan.keep) != TOOL_OK) // a killed run may not have pruned

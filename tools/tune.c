@@ -150,16 +150,14 @@ static int tune_all_devices(const attncl_tune_options *o, json_t *reports)
     int status = TOOL_OK;
     size_t n = 0;
 
-    if (attncl_device_count(&n) != ATTNCL_OK)
-        return tool_failed();
+    TOOL_TRY(tool_status(attncl_device_count(&n)));
     if (n == 0)
         return tool_no_device();
     for (size_t i = 0; i < n; i++) {
         attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
         char id[32];
 
-        if (attncl_device_get(i, &info) != ATTNCL_OK)
-            return tool_failed();
+        TOOL_TRY(tool_status(attncl_device_get(i, &info)));
         snprintf(id, sizeof id, "%d:%d", info.platform, info.device);
         if (!reports)
             printf("%s %s, %s, driver %s\n", id, info.name, info.platform_name,

@@ -32,8 +32,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
 }
 
 // position: one for all rows, or one per row; if absent, row r has position r / inner % length.
-static attncl_status launch(struct launcher *l, const struct op_call *call,
-                                struct span position, int64_t inner, int64_t length)
+static attncl_status launch(struct launcher *l, const struct op_call *call, struct span position,
+                            int64_t inner, int64_t length)
 {
     const struct tensor_desc *x = &call->sig.in[0];
     const struct rows rows = attncl__rows(x);

@@ -188,8 +188,7 @@ static int64_t block_multiple(const struct op_sig *sig)
 static int64_t block_width(const struct op_sig *sig, int64_t n_blocks)
 {
     const int64_t multiple = block_multiple(sig);
-    const int64_t granules = ceil_div(channels_of(sig), multiple);
-    return ceil_div(granules, n_blocks) * multiple;
+    return ceil_div(ceil_div(channels_of(sig), multiple), n_blocks) * multiple;
 }
 
 // Channels of all projections, for `channels` channels of q.
@@ -229,8 +228,7 @@ static int64_t local_floats(const struct op_sig *sig)
 {
     const int64_t m = rows_of(sig);
 
-    return m * width_of(sig) +
-           m * count_projected(sig, block_width(sig, params_of(sig)->n_blocks)) +
+    return m * (width_of(sig) + count_projected(sig, block_width(sig, params_of(sig)->n_blocks))) +
            (params_of(sig)->kind == FUSED_ATTENTION ? attention_floats(sig) : 0);
 }
 
