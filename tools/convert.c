@@ -116,19 +116,17 @@ static int plan_parameters(struct conversion *c, const attncl_description *descr
                            attncl_dtype dtype)
 {
     const attncl_entry *e;
-    int status = TOOL_OK;
 
-    for (size_t i = 0; status == TOOL_OK && (e = attncl_description_at(description, i)) != NULL;
-         i++) {
+    for (size_t i = 0; (e = attncl_description_at(description, i)) != NULL; i++) {
         if (e->kind != ATTNCL_ENTRY_PARAMETER)
             continue;
         for (size_t k = 0; k < c->n; k++)
             if (strcmp(c->from[k].name, e->name) == 0 && c->from[k].rank >= 2) {
-                status = plan_parameter(c, e, dtype, k);
+                TOOL_TRY(plan_parameter(c, e, dtype, k));
                 break;
             }
     }
-    return status;
+    return TOOL_OK;
 }
 
 // Converts c->data from type `from` to type `to`; if one is quantised, the other must be F32.

@@ -72,8 +72,7 @@ static int open_batch(attncl_model *model, int64_t length, int64_t n_windows, st
     inputs[0].data = b->tokens;
     inputs[1].data = b->targets;
     inputs[0].bytes = inputs[1].bytes = count * sizeof *b->tokens;
-    TOOL_TRY(tool_status(attncl_model_graph(model, inputs, 2, &b->graph)));
-    return TOOL_OK;
+    return tool_status(attncl_model_graph(model, inputs, 2, &b->graph));
 }
 
 // Runs adjacent windows of `text`: column w is the text from w * length on.  *loss_ret: the sum of all losses.
@@ -250,15 +249,12 @@ static int run(struct session *session, const void *request)
                             .window = choose_window(session->model),
                             .batch = r->batch};
     struct outcome found = {0};
-    int status;
 
     if (session->n_tokens < 2)
         return tool_error("%s: %zu %s in the range, at least 2 are needed", r->text,
                           session->n_tokens, token_unit(session, r->session.text_is_numbers));
-    status = evaluate(session->model, &cut, r->ranks, session->tokens, &found);
-    if (status == TOOL_OK && attncl_ranks_rank(r->ranks) == 0)
-        status = report(r, session, &found, cut.total);
-    return status;
+    TOOL_TRY(evaluate(session->model, &cut, r->ranks, session->tokens, &found));
+    return attncl_ranks_rank(r->ranks) == 0 ? report(r, session, &found, cut.total) : TOOL_OK;
 }
 
 int command_eval(int argc, char **argv)

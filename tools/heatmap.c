@@ -225,9 +225,7 @@ static int draw_values(struct matrix_stack *s, float *values, const char *direct
 static int draw_weights(const struct session *session, const attncl_results *results,
                         const char *directory, int *n_drawn)
 {
-    int status = TOOL_OK;
-
-    for (size_t i = 0; status == TOOL_OK && i < attncl_results_count(results); i++) {
+    for (size_t i = 0; i < attncl_results_count(results); i++) {
         const attncl_array *array = attncl_results_at(results, i);
         const struct weights_output *output = find_output(attncl_model_arch(session->model), array);
         struct matrix_stack s = {.name = array->name};
@@ -238,9 +236,9 @@ static int draw_weights(const struct session *session, const attncl_results *res
         if (!read_axes(&s, array, output->axes, heads))
             continue;
         float *values = array_floats(array);
-        status = values ? draw_values(&s, values, directory, n_drawn) : TOOL_FAILED;
+        TOOL_TRY(values ? draw_values(&s, values, directory, n_drawn) : TOOL_FAILED);
     }
-    return status;
+    return TOOL_OK;
 }
 
 // AFT-conv's w, [heads, s], as a matrix of biases for each head; the caller frees it.

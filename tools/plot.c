@@ -159,7 +159,6 @@ static int run_configurations(const struct request *r, const struct session *s,
 {
     char key[64];
     const size_t length = r->vary ? strcspn(r->vary, "=") : 0;
-    int status = TOOL_OK;
 
     *n_ret = 1;
     strcpy(pooled[0].title, "attention pooling");
@@ -169,16 +168,16 @@ static int run_configurations(const struct request *r, const struct session *s,
         return tool_error("--vary: '%s' is not of the form KEY=VALUE,VALUE...", r->vary);
     snprintf(key, sizeof key, "%.*s", (int)length, r->vary);
     const char *at = r->vary + length;
-    for (*n_ret = 0; status == TOOL_OK && *at; ++*n_ret) {
+    for (*n_ret = 0; *at; ++*n_ret) {
         char value[64];
         const size_t n = strcspn(++at, ",");
         if (*n_ret == MAX_VARIED)
             return tool_error("--vary: more than %d values", MAX_VARIED);
         snprintf(value, sizeof value, "%.*s", (int)n, at);
-        status = run_varied(s, key, value, &pooled[*n_ret]);
+        TOOL_TRY(run_varied(s, key, value, &pooled[*n_ret]));
         at += n;
     }
-    return status;
+    return TOOL_OK;
 }
 
 static void draw_estimate(struct picture *picture, const struct data *d, const struct pooled *p)

@@ -117,7 +117,7 @@ static int run_phases(const struct report *r)
     find_beside(r, models, model);
     find_beside(r, texts, text);
     snprintf(results, sizeof results, "%s%s", r->path, bench_file);
-    int status = report_run_phase(r, "devices", devices, NULL);
+    TOOL_TRY(report_run_phase(r, "devices", devices, NULL));
     char *const device = (char *)(r->device ? r->device : choose_device(r));
     char *const with = device ? "--device" : NULL; // NULL ends the arguments
     char *const selftest[] = {tool, "selftest", "--verbose", r->fast ? "--brief" : "--large",
@@ -137,19 +137,17 @@ static int run_phases(const struct report *r)
                             with,
                             device,
                             NULL};
-    if (status == TOOL_OK)
-        status = report_run_phase(r, "selftest", selftest, NULL);
+    TOOL_TRY(report_run_phase(r, "selftest", selftest, NULL));
     // Also tests matrix instructions, on devices that have them.
-    for (int i = 0; i < 2 && status == TOOL_OK; i++) {
+    for (int i = 0; i < 2; i++) {
         char *const rounded[] = {tool,      "selftest",    "--verbose",
                                  "--brief", "--precision", (char *)precisions[i],
                                  with,      device,        NULL};
         snprintf(name, sizeof name, "selftest %s", precisions[i]);
-        status = report_run_phase(r, name, rounded, NULL);
+        TOOL_TRY(report_run_phase(r, name, rounded, NULL));
     }
-    if (status == TOOL_OK)
-        status = report_run_phase(r, "model", eval, NULL);
-    return status == TOOL_OK ? report_run_phase(r, "bench", timing, results) : status;
+    TOOL_TRY(report_run_phase(r, "model", eval, NULL));
+    return report_run_phase(r, "bench", timing, results);
 }
 
 static int start_report(struct report *r)

@@ -9,9 +9,8 @@
 
 static int open_decoder(struct sampler *p)
 {
-    if (!p->decoder && attncl_decoder_create(p->model, 1, &p->options, &p->decoder) != ATTNCL_OK)
-        return tool_failed();
-    return TOOL_OK;
+    return p->decoder ? TOOL_OK
+                      : tool_status(attncl_decoder_create(p->model, 1, &p->options, &p->decoder));
 }
 
 enum { MIN_PREFILL = 32 }; // a shorter prompt is not worth a graph of its own

@@ -81,20 +81,18 @@ static int check_device(attncl_context *context, const attncl_device_info *info,
     const size_t n_specs = list_specs(specs, brief);
     const size_t n_models = n_specs + (brief ? 0 : selftest_n_decodings);
     const size_t n = n_models + (brief ? 0 : selftest_n_trainings);
-    int status = TOOL_OK;
 
     check.full = info->type == ATTNCL_DEVICE_GPU;
-    for (size_t i = 0; i < n && status == TOOL_OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct outcome o;
 
         progress_bar("checking", NULL, (int64_t)i, (int64_t)n);
-        status = i < n_specs    ? check_op(specs[i], context, &check, &o)
+        TOOL_TRY(i < n_specs    ? check_op(specs[i], context, &check, &o)
                  : i < n_models ? check_decoding(&selftest_decodings[i - n_specs], context, &o)
-                                : check_gradients(&selftest_trainings[i - n_models], context, &o);
-        if (status == TOOL_OK)
-            status = add_result(r, &o);
+                                : check_gradients(&selftest_trainings[i - n_models], context, &o));
+        TOOL_TRY(add_result(r, &o));
     }
-    return status;
+    return TOOL_OK;
 }
 
 static int finish(attncl_context *context, const attncl_device_info *info, struct report *r,

@@ -69,7 +69,6 @@ static void compile_progress(size_t done, size_t total, void *user)
 static int open_session(const struct session_options *o, struct session *s)
 {
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
-    int status = TOOL_OK;
 
     options.device = o->device;
     options.profile = o->profile;
@@ -77,19 +76,18 @@ static int open_session(const struct session_options *o, struct session *s)
     options.compile_progress = compile_progress;
     options.user = s;
     s->opened = s->compiled = seconds_now();
-    if ((o->input && attncl_safetensors_open(o->input, &s->input) != ATTNCL_OK) ||
-        attncl_context_create(&options, &s->context) != ATTNCL_OK ||
-        attncl_model_open(s->context, o->model, NULL, &s->model) != ATTNCL_OK)
-        return tool_failed();
+    if (o->input)
+        TOOL_TRY(tool_status(attncl_safetensors_open(o->input, &s->input)));
+    TOOL_TRY(tool_status(attncl_context_create(&options, &s->context)));
+    TOOL_TRY(tool_status(attncl_model_open(s->context, o->model, NULL, &s->model)));
     if (o->text_is_numbers && o->input)
         return tokens_take(s, o->input);
-    if (o->text && o->text_is_numbers)
+    if (!o->text)
+        return TOOL_OK;
+    if (o->text_is_numbers)
         return tokens_read(s, o->text_name, o->text);
-    if (o->text)
-        status = vocabulary_open(s);
-    if (o->text && status == TOOL_OK)
-        status = vocabulary_encode(s, o->text_name, o->text, o->text_bytes, o->text_offset);
-    return status;
+    TOOL_TRY(vocabulary_open(s));
+    return vocabulary_encode(s, o->text_name, o->text, o->text_bytes, o->text_offset);
 }
 
 int session_use(const struct session_options *options,

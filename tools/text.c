@@ -136,8 +136,7 @@ static int check_is_lm(const attncl_model *model)
 static int open_tokenizer(struct vocabulary *v, const char *text)
 {
     TOOL_TRY(tool_status(attncl_tokenizer_create(text, strlen(text), &v->tokenizer)));
-    TOOL_TRY(tool_status(attncl_tokenizer_stream_create(v->tokenizer, 1, &v->stream)));
-    return TOOL_OK;
+    return tool_status(attncl_tokenizer_stream_create(v->tokenizer, 1, &v->stream));
 }
 
 int vocabulary_open(struct session *s)
@@ -145,7 +144,6 @@ int vocabulary_open(struct session *s)
     const int64_t n_vocab = attncl_model_config_int(s->model, "n_vocab", -1);
     const char *tokenizer = attncl_model_metadata(s->model, "attncl.tokenizer");
     struct vocabulary *v = &s->vocabulary;
-    int status;
 
     v->text = attncl_model_metadata(s->model, "attncl.vocab");
     TOOL_TRY(check_is_lm(s->model));
@@ -154,11 +152,11 @@ int vocabulary_open(struct session *s)
     if (!v->text)
         return tool_error("the model has no attncl.tokenizer and no attncl.vocab in its metadata; "
                           "--tokens reads token numbers instead");
-    status = index_codes(v);
-    if (status == TOOL_OK && v->n != n_vocab)
-        status = tool_error("attncl.vocab has %d characters, the model's n_vocab is %lld",
-                            (int)v->n, (long long)n_vocab);
-    return status;
+    TOOL_TRY(index_codes(v));
+    if (v->n != n_vocab)
+        return tool_error("attncl.vocab has %d characters, the model's n_vocab is %lld", (int)v->n,
+                          (long long)n_vocab);
+    return TOOL_OK;
 }
 
 static int add_token(struct session *s, const char *name, long long token)
@@ -175,20 +173,18 @@ static int add_token(struct session *s, const char *name, long long token)
 int tokens_take(struct session *s, const char *name)
 {
     const attncl_array *a = attncl_safetensors_find(s->input, "tokens");
-    int status = check_is_lm(s->model);
 
-    if (status != TOOL_OK)
-        return status;
+    TOOL_TRY(check_is_lm(s->model));
     if (!a || a->rank != 1 || (a->dtype != ATTNCL_I32 && a->dtype != ATTNCL_I64))
         return tool_error("%s: no array \"tokens\" [n] of type I32 or I64", name);
     s->tokens = calloc((size_t)a->dim[0] + 1, sizeof *s->tokens);
     if (!s->tokens)
         return tool_error("out of memory");
-    for (int64_t i = 0; i < a->dim[0] && status == TOOL_OK; i++)
-        status = add_token(s, name,
+    for (int64_t i = 0; i < a->dim[0]; i++)
+        TOOL_TRY(add_token(s, name,
                            a->dtype == ATTNCL_I32 ? ((const int32_t *)a->data)[i]
-                                                  : ((const int64_t *)a->data)[i]);
-    return status;
+                                                  : ((const int64_t *)a->data)[i]));
+    return TOOL_OK;
 }
 
 int tokens_read(struct session *s, const char *name, const char *text)
@@ -258,7 +254,6 @@ const char *token_unit(const struct session *s, bool as_numbers)
 static int tokenize(struct session *s, const char *name, const char *text, size_t bytes)
 {
     const int32_t *tokens;
-    int status = TOOL_OK;
     size_t n;
 
     if (attncl_tokenizer_encode(s->vocabulary.tokenizer, text, bytes, 1, &tokens, &n) != ATTNCL_OK)
@@ -266,9 +261,9 @@ static int tokenize(struct session *s, const char *name, const char *text, size_
     s->tokens = calloc(n + 1, sizeof *s->tokens);
     if (!s->tokens)
         return tool_error("out of memory");
-    for (size_t i = 0; i < n && status == TOOL_OK; i++)
-        status = add_token(s, name, tokens[i]);
-    return n > 0 ? status : tool_error("%s: has no token", name);
+    for (size_t i = 0; i < n; i++)
+        TOOL_TRY(add_token(s, name, tokens[i]));
+    return n > 0 ? TOOL_OK : tool_error("%s: has no token", name);
 }
 
 static int report_not_utf8(const char *name, int64_t offset)

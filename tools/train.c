@@ -65,20 +65,18 @@ static int create_trainer(struct training *t, int64_t resumed)
     options.steps = r->steps >= 0 ? &r->steps : NULL;
     options.seed = r->seed >= 0 ? &seed : NULL;
     options.ranks = t->ranks;
-    attncl_status status = attncl_trainer_create(t->context, config, &options, &t->trainer);
+    const attncl_status created = attncl_trainer_create(t->context, config, &options, &t->trainer);
     free(config);
+    TOOL_TRY(tool_status(created));
     // Even without a checkpoint, since another program may have written the file.
-    if (status == ATTNCL_OK && (resumed >= 0 || (t->writes && r->resume)) &&
-        train_config_compare(IN_RUN(&t->run, "config.json"), attncl_trainer_config(t->trainer)) !=
-            TOOL_OK)
-        return TOOL_FAILED;
-    if (status == ATTNCL_OK && resumed >= 0)
-        status = attncl_trainer_resume(t->trainer, checkpoint);
-    if (status == ATTNCL_OK)
-        status = attncl_trainer_plan(t->trainer, &t->plan);
-    TOOL_TRY(tool_status(status));
-    if (r->prompt && train_check_prompt(attncl_trainer_model(t->trainer), r->prompt) != TOOL_OK)
-        return TOOL_FAILED;
+    if (resumed >= 0 || (t->writes && r->resume))
+        TOOL_TRY(train_config_compare(IN_RUN(&t->run, "config.json"),
+                                      attncl_trainer_config(t->trainer)));
+    if (resumed >= 0)
+        TOOL_TRY(tool_status(attncl_trainer_resume(t->trainer, checkpoint)));
+    TOOL_TRY(tool_status(attncl_trainer_plan(t->trainer, &t->plan)));
+    if (r->prompt)
+        TOOL_TRY(train_check_prompt(attncl_trainer_model(t->trainer), r->prompt));
     return training_update(t);
 }
 

@@ -187,17 +187,14 @@ static int agree_on_interruption(struct training *t, int *status)
 static int advance(struct training *t, bool *ended)
 {
     const attncl_train_plan *plan = &t->plan;
-    int status = take_step(t);
 
-    if (status != TOOL_OK)
-        return status;
+    TOOL_TRY(take_step(t));
     const int64_t step = training_step(t);
     if (is_evaluation_due(t, step))
-        status = evaluate(t);
+        TOOL_TRY(evaluate(t));
     *ended = step >= plan->steps || stops_early(t);
-    if (status == TOOL_OK && (*ended || is_due(step, plan->checkpoint_every, plan->steps)))
-        status = save_checkpoint(t);
-    return status;
+    return *ended || is_due(step, plan->checkpoint_every, plan->steps) ? save_checkpoint(t)
+                                                                       : TOOL_OK;
 }
 
 int training_take_steps(struct training *t)

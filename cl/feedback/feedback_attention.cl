@@ -12,7 +12,6 @@
 //   Numerics  online softmax: sums are relative to the largest score so far; without memories y is 0
 //
 //   Macro     Meaning                                 Values
-//   VW        floats in a vector                      1 (GPU) | 4 | 8 | 16
 //   HAS_TAIL  the width is no multiple of VW          0, 1
 //   SPLIT     split scores                            0, 1
 //   WEIGHTS   the weights are an output too           0, 1

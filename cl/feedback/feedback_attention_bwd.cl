@@ -19,7 +19,6 @@
 //             batch entries and memories are in order
 //
 //   Macro  Meaning             Values
-//   VW     floats in a vector  1 (GPU) | 4 | 8 | 16
 //   SPLIT  split scores        0, 1
 
 #include "common/dropout_row.clh"

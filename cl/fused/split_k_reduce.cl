@@ -6,9 +6,6 @@
 //   Work      one work-group = one row of y, its work-items share the columns
 //   Memory    reads everything once
 //   Numerics  float; partials are added in order
-//
-//   Macro  Meaning       Values
-//   VW     vector width  1 (GPU) | 4 | 8 | 16
 
 #include "common/vector.clh"
 

@@ -6,10 +6,7 @@
 //             merge: a work-item takes one channel
 //   Memory    reads a row of weights, and the history up to the position once; a part writes its sums
 //             [B, width]
-//   Numerics  four running sums by position modulo 4, then the parts in order
-//
-//   Macro  Meaning             Values
-//   VW     floats in a vector  1
+//   Numerics  four running sums by position modulo 4, then the parts in order.  VW is 1
 
 #include "common/stored.clh"
 

@@ -4,10 +4,6 @@
 //   Work      one work-item
 //   Memory    reads one number, writes one
 //   Numerics  steps are exact up to 2^24; a rate has about 5 roundings
-//
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1
-//   LS        work-group size                          1
 
 #include "common/vector.clh"
 

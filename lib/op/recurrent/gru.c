@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// A layer of recurrent units over a sequence: gated, or plain with an activation f.  The input half xi
+// A layer of recurrent units over a sequence: gated, or plain with an activation.  The input half xi
 // is computed before.
 //
-//   gated   r, z = sigmoid(xi_r + hh_r), sigmoid(xi_z + hh_z),   hh = W_hh h + b_hh
-//           n    = tanh(xi_n + r * hh_n)
-//           h'   = (1 - z) n + z h
-//   plain   h'   = f(xi + hh)
-//
-// Two launches per step: the GEMM hh, and the gates (cl/recurrent/gru.cl), which write the step's rows
-// of the output, the next step's state.  A reversed layer begins with the last step.  For the
-// gradients the gates of all steps are saved: hh is written in their place, then r, z and n overwrite
-// its parts that are no longer needed.  The gradients of plain units need only the output.
+// Two launches per step: the GEMM hh = W_hh h + b_hh, and the gates (cl/recurrent/gru.cl, which has the
+// formulas), which write the step's rows of the output, the next step's state.  A reversed layer begins
+// with the last step.  For the gradients the gates of all steps are saved: hh is written in their place,
+// then r, z and n overwrite its parts that are no longer needed.  The gradients of plain units need only
+// the output.
 
 #include "attncl/kinds.h"
 #include "gemm/gemm.h"
