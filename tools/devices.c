@@ -20,14 +20,7 @@ static const char usage[] =
 
 static const char *type_name(attncl_device_type type)
 {
-    switch (type) {
-    case ATTNCL_DEVICE_GPU:
-        return "GPU";
-    case ATTNCL_DEVICE_CPU:
-        return "CPU";
-    default:
-        return "other";
-    }
+    return type == ATTNCL_DEVICE_GPU ? "GPU" : type == ATTNCL_DEVICE_CPU ? "CPU" : "other";
 }
 
 static double to_gib(uint64_t bytes)

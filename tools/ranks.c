@@ -61,7 +61,7 @@ static const char *choose_gpu(void)
 
     for (size_t i = 0, used = 0; attncl_device_get(i, &d) == ATTNCL_OK; i++) {
         if (d.platform != platform) // devices are in order of platforms
-            used = (size_t)(n = 0);
+            used = 0, n = 0;
         platform = d.platform;
         if (d.type != ATTNCL_DEVICE_GPU || !d.available || n == MAX_GPUS)
             continue;

@@ -191,7 +191,7 @@ static void run_process(const struct report *r, json_t *phase, char *const argv[
         fclose(err);
 }
 
-// Puts the benchmark's own report in the place of its table, even if the benchmark did not finish.
+// Replaces the benchmark's table by its own report, even if it did not finish.
 static void take_benchmark(json_t *phase, const char *path)
 {
     json_t *const result = json_load_file(path, 0, NULL);

@@ -38,7 +38,7 @@ static inline void add_one(struct sums *s, FV kappa, FV beta)
     s->b += kappa > (FV)(NOTHING) ? e * beta : (FV)(0.0f);
 }
 
-// Not returned, since Oclgrind cannot run the noalias pointer of a returned struct.
+// Does not return the struct, since Oclgrind cannot run its noalias pointer.
 static inline void sum_keys(struct sums *s, __global const float *k, long k_stride,
                             __global const float *v, long v_stride, int n, int width)
 {

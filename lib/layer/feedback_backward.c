@@ -110,7 +110,7 @@ static attncl_status init_pass(const struct feedback_context *given, struct feed
     return ATTNCL_OK;
 }
 
-// Drops all but the last n_memories rows, which a sequence reads: every step computes the table's
+// Keeps only the last n_memories rows, the ones a sequence reads, since every step computes the whole table's
 // gradient.
 static void truncate_table(attncl_graph *g, attncl_value *table, int64_t n_memories)
 {

@@ -100,9 +100,9 @@ void attncl__gru_layer_push(attncl_graph *g, size_t k);
 
 // One of the two is null.
 struct decode_at {
-    attncl_value position; // of a step
-    // Of a prompt's last token, I32 [1], at most T - 1.  Padding may follow it; its keys and values are
-    // not stored, or are overwritten by later steps before they are read.
+    attncl_value position; // a step's position
+    // The index of a prompt's last token, I32 [1], at most T - 1.  Padding may follow; its keys and values
+    // are not stored, or are overwritten by later steps before they are read.
     attncl_value last;
 };
 

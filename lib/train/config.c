@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The configuration of training: its keys, ranges and defaults, of which some depend on the model.
+// The configuration of training: its keys, ranges and defaults; some defaults depend on the model.
 
 #include "train/config.h"
 

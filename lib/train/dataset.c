@@ -97,7 +97,7 @@ void attncl__dataset_vocabularies(const struct dataset *d, int64_t *source_ret, 
 
 uint64_t attncl__dataset_hash(const struct dataset *d)
 {
-    // Not symmetric, as the data differ if the two files are swapped.
+    // Swapping the two files must change the hash.
     const uint64_t own = d->file.hash + d->tokenizer_hash * 31;
     return d->ready ? own * 31 + d->ready->file.hash : own;
 }

@@ -89,14 +89,14 @@ attncl_status attncl__attention_launch_gpu(struct launcher *l, const struct op_c
 size_t attncl__attention_mma_group(enum matrix_instruction mma);
 enum matrix_instruction attncl__attention_mma(const struct device_caps *caps,
                                               const struct attention_tiling *p, bool weights);
-// Those that the gradient op uses, and the result columns of a work-group; reads_ds: a pass that
+// The same for the gradient op, and the result columns of its work-groups; reads_ds: in a pass that
 // reads ds and computes no tiles.
 enum matrix_instruction attncl__attention_bwd_mma(const struct device_caps *caps,
                                                   const struct attention_tiling *p);
 int64_t attncl__attention_bwd_mma_columns(enum matrix_instruction mma, int64_t columns,
                                           bool reads_ds);
-// GPU variant: the best tile configuration for this shape after `skip` better ones.  NULL: none is
-// left that the device's work-groups and local memory can hold.
+// GPU variant: the best tile configuration for this shape, after skipping `skip` better ones.  NULL: no
+// other fits the device's work-groups and local memory.
 const struct attention_tile_config *attncl__attention_tile_config(const struct device_caps *caps,
                                                                   int64_t n_queries,
                                                                   int64_t value_width, int skip);

@@ -5,7 +5,7 @@
 #include "op/attention/attention_split.h"
 #include "op/fused/fused.h"
 
-// What differs between the kinds of steps.
+// The differences between the kinds of steps.
 struct inner_step {
     const char *file, *kernel;
     const char *name;  // in messages

@@ -149,19 +149,20 @@ static struct gemm_matrix entry_matrices(struct span span, const struct tensor_d
         .span = span, .ld = d->dim[2], .batch_stride = d->dim[1] * d->dim[2]};
 }
 
-struct gemm attncl__bmm_gemm(const struct op_call *call, int a, int b, bool trans_a, bool trans_b)
+struct gemm attncl__bmm_gemm(const struct op_call *call, int a, int b, enum bmm_form form)
 {
     const struct tensor_desc *out = &call->sig.out[0], *left = &call->sig.in[a];
 
-    return GEMM_OF(out->dim[0], out->dim[1], out->dim[2], left->dim[trans_a ? 1 : 2],
+    return GEMM_OF(out->dim[0], out->dim[1], out->dim[2], left->dim[form == BMM_TN ? 1 : 2],
                    .a = entry_matrices(call->in[a], left),
                    .b = entry_matrices(call->in[b], &call->sig.in[b]),
-                   .c = entry_matrices(call->out[0], out), .trans_a = trans_a, .trans_b = trans_b);
+                   .c = entry_matrices(call->out[0], out), .trans_a = form == BMM_TN,
+                   .trans_b = form == BMM_NT);
 }
 
 static struct gemm bmm_gemm(const struct op_call *call)
 {
-    return attncl__bmm_gemm(call, 0, 1, false, false);
+    return attncl__bmm_gemm(call, 0, 1, BMM_NN);
 }
 
 static const struct grad_rule bmm_grad[] = {

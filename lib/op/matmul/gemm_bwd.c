@@ -59,12 +59,12 @@ static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
 
 static struct gemm bmm_a_gemm(const struct op_call *call)
 {
-    return attncl__bmm_gemm(call, 0, 1, false, true);
+    return attncl__bmm_gemm(call, 0, 1, BMM_NT);
 }
 
 static struct gemm bmm_b_gemm(const struct op_call *call)
 {
-    return attncl__bmm_gemm(call, 1, 0, true, false);
+    return attncl__bmm_gemm(call, 1, 0, BMM_TN);
 }
 
 const struct op_class attncl__op_linear_bwd_input = {

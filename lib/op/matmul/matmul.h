@@ -28,8 +28,9 @@ struct gemm attncl__linear_gemm(const struct op_sig *sig);
 struct gemm attncl__linear_operands(const struct op_call *call,
                                     const struct linear_fwd_params *params);
 
-// Per batch entry: output 0 = input a times input b, either transposed.
-struct gemm attncl__bmm_gemm(const struct op_call *call, int a, int b, bool trans_a, bool trans_b);
+// Per batch entry: output 0 = input a times input b; N is as it is, T transposed.
+enum bmm_form { BMM_NN, BMM_NT, BMM_TN };
+struct gemm attncl__bmm_gemm(const struct op_call *call, int a, int b, enum bmm_form form);
 
 // Class fields of an op that is one GEMM, described by `make`.  While memory is planned, `make` is
 // called without memory.
