@@ -28,8 +28,9 @@ void attncl__decoder_crop_keep_tokens(attncl_decoder *d, int64_t n, const int32_
 {
     const size_t row = (size_t)d->batch * sizeof *tokens;
 
-    for (int64_t i = d->window > 0 && n > d->window ? n - d->window : 0; i < n && d->window > 0;
-         ++i)
+    if (d->window == 0)
+        return;
+    for (int64_t i = n > d->window ? n - d->window : 0; i < n; ++i)
         memcpy(d->text + (d->position + i) % d->window * d->batch, tokens + i * d->batch, row);
 }
 

@@ -23,7 +23,7 @@ static attncl_status reserve_rows(struct param_stack *s, size_t used, size_t cou
     return ATTNCL_OK;
 }
 
-// `full` NULL: rows of zeros.
+// Loads n_rows rows of parameter `full`, or zeros if it is NULL.
 static attncl_status load_rows(struct param_stack *s, const char *full,
                                const struct param_init *init, int64_t n_rows)
 {

@@ -173,7 +173,7 @@ enum { ATT_BWD_GROUP = 128, ATT_BWD_LOCAL_BYTES = 26 * 1024 };
 
 // Sizes, and offsets in the scratch, in floats.
 struct backward_tiling {
-    struct attention_tiling p; // of the forward pass
+    struct attention_tiling tiling; // of the forward pass
     // CPU variant: each of a head's n_splits has its own partial sums of dk and dv.
     int64_t n_splits, tile_keys, key_pitch, value_pitch;
     int64_t values_at, rows_at;

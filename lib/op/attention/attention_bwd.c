@@ -52,7 +52,7 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 static attncl_status launch_blocks(struct launcher *l, const struct op_call *call,
                                    const struct backward_tiling *b)
 {
-    const struct attention_tiling *p = &b->p;
+    const struct attention_tiling *p = &b->tiling;
     const struct kspec spec =
         attncl__attention_cpu_spec(p, "attention/attention_bwd_cpu.cl", "attention_bwd_cpu");
 
@@ -72,18 +72,19 @@ static attncl_status launch_sum(struct launcher *l, const struct op_call *call,
                                 const struct backward_tiling *b, int out)
 {
     const bool keys = out == OUT_DK;
-    const int64_t width = keys ? b->p.width : b->p.value_width, rows = b->p.key_tile;
+    const int64_t width = keys ? b->tiling.width : b->tiling.value_width, rows = b->tiling.key_tile;
     const int64_t pitch = keys ? b->key_pitch : b->value_pitch;
-    const size_t group = b->p.gpu ? ATT_BWD_GROUP : 1;
+    const size_t group = b->tiling.gpu ? ATT_BWD_GROUP : 1;
     struct kspec spec = kspec_begin("attention/attention_bwd_sum.cl", "attention_bwd_sum");
 
-    kspec_set_vw_ls(&spec, b->p.gpu ? 1 : b->p.vw, group);
-    return attncl__launch(l, &spec, grid_2d(b->p.kv_heads, ceil_div(b->p.n_keys, rows), group, 1),
+    kspec_set_vw_ls(&spec, b->tiling.gpu ? 1 : b->tiling.vw, group);
+    return attncl__launch(l, &spec,
+                          grid_2d(b->tiling.kv_heads, ceil_div(b->tiling.n_keys, rows), group, 1),
                           ARGS(arg_mem(call->scratch), arg_i64(keys ? b->dk_at : b->dv_at),
-                               arg_i32((b->p.gpu ? 1 : b->n_splits) * b->p.kv_group),
-                               arg_i32(b->p.gpu ? b->p.n_keys : b->tile_keys),
-                               arg_i32(b->p.gpu ? width : pitch), arg_mem(call->out[out]),
-                               arg_i32(b->p.n_keys), arg_i32(width), arg_i32(rows)));
+                               arg_i32((b->tiling.gpu ? 1 : b->n_splits) * b->tiling.kv_group),
+                               arg_i32(b->tiling.gpu ? b->tiling.n_keys : b->tile_keys),
+                               arg_i32(b->tiling.gpu ? width : pitch), arg_mem(call->out[out]),
+                               arg_i32(b->tiling.n_keys), arg_i32(width), arg_i32(rows)));
 }
 
 static attncl_status launch_cpu(struct launcher *l, const struct op_call *call,
@@ -93,8 +94,8 @@ static attncl_status launch_cpu(struct launcher *l, const struct op_call *call,
                                            .pitch = b->key_pitch};
     const struct attention_packing values = {ATT_IN_V, ATT_IN_V, .tiles_at = b->values_at};
 
-    TRY(attncl__attention_launch_packing(l, call, &b->p, &keys));
-    TRY(attncl__attention_launch_packing(l, call, &b->p, &values));
+    TRY(attncl__attention_launch_packing(l, call, &b->tiling, &keys));
+    TRY(attncl__attention_launch_packing(l, call, &b->tiling, &values));
     TRY(launch_blocks(l, call, b));
     TRY(launch_sum(l, call, b, OUT_DK));
     return launch_sum(l, call, b, OUT_DV);
@@ -130,7 +131,7 @@ struct gpu_pass {
 
 static void set_common_macros(struct gpu_pass *pass, const struct backward_tiling *b)
 {
-    attncl__attention_set_gpu_macros(&pass->spec, &b->p, (size_t)pass->group);
+    attncl__attention_set_gpu_macros(&pass->spec, &b->tiling, (size_t)pass->group);
     kspec_int(&pass->spec, "OUTPUT", pass->output);
     kspec_int(&pass->spec, "KEEP", b->kept_heads > 0);
 }
@@ -154,12 +155,12 @@ static void set_mma_kernel(struct gpu_pass *pass, const struct device_caps *caps
 {
     const bool reads_ds = pass->output == GPU_DQ && b->kept_heads > 0;
 
-    pass->group = (int64_t)attncl__attention_mma_group(b->p.mma);
+    pass->group = (int64_t)attncl__attention_mma_group(b->tiling.mma);
     pass->rows = ATT_MMA_ROWS;
-    pass->columns = attncl__attention_bwd_mma_columns(b->p.mma, pass->all_columns, reads_ds);
+    pass->columns = attncl__attention_bwd_mma_columns(b->tiling.mma, pass->all_columns, reads_ds);
     pass->spec = kspec_begin("attention/attention_bwd_gpu_mma.cl", "attention_bwd_gpu_mma");
     set_common_macros(pass, b);
-    attncl__attention_set_mma_macros(&pass->spec, caps, b->p.mma);
+    attncl__attention_set_mma_macros(&pass->spec, caps, b->tiling.mma);
     kspec_int(&pass->spec, "COLUMNS", pass->columns);
 }
 
@@ -167,12 +168,12 @@ static void set_mma_kernel(struct gpu_pass *pass, const struct device_caps *caps
 static struct gpu_pass choose_pass(struct launcher *l, const struct backward_tiling *b,
                                    enum gpu_output output)
 {
-    const int64_t width = b->p.width, value_width = b->p.value_width;
+    const int64_t width = b->tiling.width, value_width = b->tiling.value_width;
     struct gpu_pass pass = {.output = output,
                             .all_columns =
                                 output == GPU_DK_DV && value_width > width ? value_width : width};
 
-    if (b->p.mma) {
+    if (b->tiling.mma) {
         set_mma_kernel(&pass, l->caps, b);
         if (attncl__kernel_fits(l, &pass.spec, (size_t)pass.group, true))
             return pass;
@@ -186,9 +187,10 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
                                 const struct backward_tiling *b, const struct gpu_pass *pass,
                                 int64_t first, int64_t n)
 {
-    const struct attention_tiling *p = &b->p;
-    const bool of_keys = pass->output == GPU_DK_DV, in_parts = of_keys && p->kv_group > 1;
-    const int64_t rows = of_keys ? p->n_keys : p->n_queries;
+    const struct attention_tiling *p = &b->tiling;
+    const bool rows_are_keys = pass->output == GPU_DK_DV,
+               in_parts = rows_are_keys && p->kv_group > 1;
+    const int64_t rows = rows_are_keys ? p->n_keys : p->n_queries;
 
     return attncl__attention_launch(
         l, call, p, &pass->spec,
@@ -199,11 +201,11 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
              ATTENTION_BWD_STRIDES(call), GRADIENT_OF_WEIGHTS(call),
              arg_mem(call->in[ATT_BWD_IN_ROWS]), arg_mem(call->scratch), arg_i64(b->ds_at),
              arg_i32(b->ds_pitch),
-             arg_mem(in_parts ? call->scratch : call->out[of_keys ? OUT_DK : OUT_DQ]),
+             arg_mem(in_parts ? call->scratch : call->out[rows_are_keys ? OUT_DK : OUT_DQ]),
              arg_i64(in_parts ? b->dk_at : 0),
-             arg_mem(in_parts  ? call->scratch
-                     : of_keys ? call->out[OUT_DV]
-                               : (struct span){NULL}),
+             arg_mem(in_parts        ? call->scratch
+                     : rows_are_keys ? call->out[OUT_DV]
+                                     : (struct span){NULL}),
              arg_i64(in_parts ? b->dv_at : 0), arg_i32(first), arg_i32(p->kv_group)));
 }
 
@@ -212,18 +214,18 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     struct backward_tiling b;
 
     TRY(attncl__attention_bwd_choose_tiling(&call->sig, &b));
-    if (!b.p.gpu)
+    if (!b.tiling.gpu)
         return launch_cpu(l, call, &b);
-    TRY(attncl__attention_bwd_launch_delta(l, call, &b.p));
+    TRY(attncl__attention_bwd_launch_delta(l, call, &b.tiling));
     const struct gpu_pass dk_dv = choose_pass(l, &b, GPU_DK_DV), dq = choose_pass(l, &b, GPU_DQ);
-    const int64_t quick = attncl__parts_at_once(l, b.p.heads, 1);
+    const int64_t quick = attncl__parts_at_once(l, b.tiling.heads, 1);
     const int64_t at_once = b.kept_heads > 0 && b.kept_heads < quick ? b.kept_heads : quick;
-    for (int64_t first = 0; first < b.p.heads; first += at_once) {
-        const int64_t left = b.p.heads - first, n = left < at_once ? left : at_once;
+    for (int64_t first = 0; first < b.tiling.heads; first += at_once) {
+        const int64_t left = b.tiling.heads - first, n = left < at_once ? left : at_once;
         TRY(launch_gpu(l, call, &b, &dk_dv, first, n));
         TRY(launch_gpu(l, call, &b, &dq, first, n));
     }
-    if (b.p.kv_group == 1)
+    if (b.tiling.kv_group == 1)
         return ATTNCL_OK;
     TRY(launch_sum(l, call, &b, OUT_DK));
     return launch_sum(l, call, &b, OUT_DV);

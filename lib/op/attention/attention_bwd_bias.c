@@ -30,7 +30,8 @@ static attncl_status bias_scratch(const struct op_sig *sig, size_t *bytes_ret)
     if (attncl__desc_count(&sig->out[0]) == 0)
         return ATTNCL_OK;
     TRY(attncl__attention_bwd_choose_tiling(sig, &b));
-    *bytes_ret = sizeof(float) * (size_t)(b.p.gpu ? b.p.heads * b.p.n_queries : b.rows_at);
+    *bytes_ret =
+        sizeof(float) * (size_t)(b.tiling.gpu ? b.tiling.heads * b.tiling.n_queries : b.rows_at);
     return ATTNCL_OK;
 }
 
@@ -50,7 +51,7 @@ static attncl_status launch_cpu(struct launcher *l, const struct op_call *call,
 {
     const struct attention_packing keys = {ATT_IN_K, ATT_IN_K, .rows_at = 0};
     const struct attention_packing values = {ATT_IN_V, ATT_IN_V, .tiles_at = b->values_at};
-    const struct attention_tiling *p = &b->p;
+    const struct attention_tiling *p = &b->tiling;
     const struct bias_shape s = get_bias_shape(call);
     const int64_t row_floats = p->width + p->value_width + 2 * p->key_tile + 3;
     struct kspec spec = attncl__attention_cpu_spec(p, "attention/attention_bwd_cpu_bias.cl",
@@ -98,7 +99,7 @@ static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
     struct backward_tiling b;
 
     TRY(attncl__attention_bwd_choose_tiling(&call->sig, &b));
-    return b.p.gpu ? launch_gpu(l, call, &b.p) : launch_cpu(l, call, &b);
+    return b.tiling.gpu ? launch_gpu(l, call, &b.tiling) : launch_cpu(l, call, &b);
 }
 
 const struct op_class attncl__op_attention_bwd_bias = {

@@ -5,7 +5,7 @@
 
 static int64_t local_floats(const struct backward_tiling *b, int64_t block)
 {
-    const struct attention_tiling *p = &b->p;
+    const struct attention_tiling *p = &b->tiling;
     return block *
            (p->width + p->value_width + 2 * p->key_tile + 2 * b->key_pitch + b->value_pitch + 3);
 }
@@ -13,7 +13,7 @@ static int64_t local_floats(const struct backward_tiling *b, int64_t block)
 // Upper bound of the loop iterations of a work-item with one block.
 static int64_t count_iterations(const struct backward_tiling *b)
 {
-    const struct attention_tiling *p = &b->p;
+    const struct attention_tiling *p = &b->tiling;
     const int64_t vw = p->vw, tile = p->key_tile, block = p->block;
     const int64_t panels = tile / (p->score_vectors * vw) * (block / p->score_rows);
     const int64_t sum_rows = p->score_rows < 6 ? p->score_rows : 6;
@@ -32,7 +32,7 @@ static attncl_status choose_blocks(const struct op_sig *sig, struct backward_til
 {
     enum { MAX_LOCAL_BYTES = 256 * 1024, GROUPS_PER_CORE = 4 };
     const struct device_caps *caps = sig->caps;
-    struct attention_tiling *p = &b->p;
+    struct attention_tiling *p = &b->tiling;
     const int64_t strip = (int64_t)p->vw * p->sum_vectors;
 
     b->key_pitch = round_up(p->width, strip);
@@ -76,11 +76,11 @@ static void keep_ds(const struct device_caps *caps, struct backward_tiling *b)
     const int64_t limit = (int64_t)(caps->max_buffer_bytes / (4 * sizeof(float)));
     const int64_t max = limit < FLOATS ? limit : FLOATS;
 
-    b->ds_pitch = round_up(b->p.n_queries, 4);
-    if (b->ds_pitch == 0 || b->p.n_keys == 0 || b->p.n_keys > max / b->ds_pitch)
+    b->ds_pitch = round_up(b->tiling.n_queries, 4);
+    if (b->ds_pitch == 0 || b->tiling.n_keys == 0 || b->tiling.n_keys > max / b->ds_pitch)
         return;
-    const int64_t head_floats = b->ds_pitch * b->p.n_keys, fit = max / head_floats;
-    b->kept_heads = fit < b->p.heads ? fit : b->p.heads;
+    const int64_t head_floats = b->ds_pitch * b->tiling.n_keys, fit = max / head_floats;
+    b->kept_heads = fit < b->tiling.heads ? fit : b->tiling.heads;
     b->ds_at = round_up(b->floats, ALIGN);
     b->floats = b->ds_at + b->kept_heads * head_floats;
 }
@@ -89,8 +89,8 @@ attncl_status attncl__attention_bwd_choose_tiling(const struct op_sig *sig,
                                                   struct backward_tiling *ret)
 {
     *ret = (struct backward_tiling){0};
-    TRY(attncl__attention_choose_tiling(sig, &ret->p));
-    if (!ret->p.gpu)
+    TRY(attncl__attention_choose_tiling(sig, &ret->tiling));
+    if (!ret->tiling.gpu)
         return choose_blocks(sig, ret);
     REQUIRE(sig->caps->max_group >= ATT_BWD_GROUP && sig->caps->local_bytes >= ATT_BWD_LOCAL_BYTES,
             ATTNCL_ERR_UNSUPPORTED,
@@ -98,12 +98,12 @@ attncl_status attncl__attention_bwd_choose_tiling(const struct op_sig *sig,
             "memory, the "
             "device has %zu with %zu",
             ATT_BWD_GROUP, ATT_BWD_LOCAL_BYTES, sig->caps->max_group, sig->caps->local_bytes);
-    ret->p.mma = attncl__attention_bwd_mma(sig->caps, &ret->p);
-    ret->floats = ret->p.heads * ret->p.n_queries;
-    if (ret->p.kv_group > 1) {
+    ret->tiling.mma = attncl__attention_bwd_mma(sig->caps, &ret->tiling);
+    ret->floats = ret->tiling.heads * ret->tiling.n_queries;
+    if (ret->tiling.kv_group > 1) {
         ret->dk_at = ret->floats;
-        ret->dv_at = ret->dk_at + ret->p.heads * ret->p.n_keys * ret->p.width;
-        ret->floats = ret->dv_at + ret->p.heads * ret->p.n_keys * ret->p.value_width;
+        ret->dv_at = ret->dk_at + ret->tiling.heads * ret->tiling.n_keys * ret->tiling.width;
+        ret->floats = ret->dv_at + ret->tiling.heads * ret->tiling.n_keys * ret->tiling.value_width;
     }
     keep_ds(sig->caps, ret);
     return ATTNCL_OK;
