@@ -7,7 +7,7 @@
 //
 // The gradient of x is dy; that of table row t is the sum of dy over the batch at t, 0 for unused rows.
 //
-// Kernels: cl/embedding/embedding.cl, sharing the embedding's program, and cl/matmul/column_sum.cl.
+// No kernel: uses cl/embedding/embedding.cl, sharing the embedding's program, and cl/matmul/column_sum.cl.
 
 #include "attncl/kinds.h"
 #include "op/matmul/matmul.h"

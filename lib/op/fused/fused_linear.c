@@ -6,7 +6,7 @@
 //                                               an attention step
 //   y_i = z W_i^T + b_i                         other products of z; then y has no activation, gate or residual
 //
-// Kernels: cl/gemm/gemm_cpu_skinny.cl, on GPUs gemv_dot.cl and gemv_blocks.cl, with NORM, MERGE or PRODUCTS.
+// No kernel: uses cl/gemm/gemm_cpu_skinny.cl, on GPUs gemv_dot.cl and gemv_blocks.cl, with NORM, MERGE or PRODUCTS.
 //
 // Only fusion creates it (compile/fusion_prologue.c, fusion_products.c), never where a gradient is
 // requested: the backward ops would read z too.

@@ -6,7 +6,7 @@
 //            p = x W^T + b                             b [out], y, p [..., out]
 //   bmm      y_i = a_i b_i                             a [B, n, m], b [B, m, p], y [B, n, p]
 //
-// gemm/gemm_backend.c chooses a backend; cl/gemm has the kernels.  fused_linear.c fuses a linear map
+// No kernel: gemm/gemm_backend.c chooses a backend; cl/gemm has the kernels.  fused_linear.c fuses a linear map
 // of few rows with a preceding layer norm.
 //
 // p is an output only for the backward pass, and only if y differs from p.  Recomputing it would

@@ -5,7 +5,7 @@
 //   linear   p = x W^T + b    dx = d W [+ s]    dW = d^T x [+ s]    db = sum over rows of d     d = dL/dp
 //   bmm      y_i = a_i b_i    da_i = dy_i b_i^T             db_i = a_i^T dy_i
 //
-// Gradients of GEMMs are GEMMs (gemm/gemm_backend.c) and column sums.  s is the gradient from other
+// No kernel: gradients of GEMMs are GEMMs (gemm/gemm_backend.c) and column sums.  s is the gradient from other
 // uses of x or W (compile/fusion_add_gemm.c).  activation_bwd.c backpropagates the epilogue first.
 
 #include "op/matmul/matmul.h"

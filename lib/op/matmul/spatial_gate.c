@@ -7,7 +7,7 @@
 //
 // For the gradients the second factor is saved, as [B, T, C].
 //
-// One GEMM per batch entry, with row bias and gate z1 in its epilogue (gemm/gemm.h).  With a mask, a
+// No kernel: one GEMM per batch entry, with row bias and gate z1 in its epilogue (gemm/gemm.h).  With a mask, a
 // kernel of cl/matmul/spatial_gate_bwd.cl first writes W' to the scratch.
 
 #include "base/ckd.h"

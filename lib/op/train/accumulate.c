@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// into = keep into + gain x, in place (cl/train/update.cl).
+// into = keep into + gain x, in place.  No kernel: uses cl/train/update.cl.
 //
 //   keep = gain = 1           sums of gradients over batches
 //   keep = d, gain = 1 - d    an exponential moving average

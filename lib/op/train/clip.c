@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Gradient clipping (kernels: cl/train/update.cl).  By the norm of all gradients together:
+// Gradient clipping.  No kernel: uses cl/train/update.cl.  By the norm of all gradients together:
 //
 //   sum_squares   sums of squares of up to eight arrays, added to the sums of earlier arrays
 //   clip_factor   total = sqrt(sum);  factor = min(1, max / (total + 1e-6)) as in PyTorch, or

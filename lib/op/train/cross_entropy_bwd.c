@@ -6,7 +6,7 @@
 //
 // and 0 where target_r = pad; e is the label smoothing.  dy has one element, or one per row.  s is 1
 // or, for the mean, 1 / the number of rows that are not padding, which one work-group counts first.
-// Kernels: cl/train/cross_entropy.cl, one program for losses and gradients.
+// No kernel: uses cl/train/cross_entropy.cl, one program for losses and gradients.
 
 #include "attncl/kinds.h"
 #include "op/row_launch.h"
