@@ -11,7 +11,8 @@ enum { N_MAPS = 1 + GEMM_MAX_OTHERS };
 static int find_map(const struct lowered *p, int n, int i)
 {
     const int map = attncl__fusion_find_sole_producer(p, n, i, &attncl__op_linear_fwd);
-    return map >= 0 ? map : attncl__fusion_find_sole_producer(p, n, i, &attncl__op_fused_linear_fwd);
+    return map >= 0 ? map
+                    : attncl__fusion_find_sole_producer(p, n, i, &attncl__op_fused_linear_fwd);
 }
 
 static void list_inputs(const struct lowered *p, const struct fusion *fusion,

@@ -124,7 +124,7 @@ static attncl_status fail_no_device(const struct device_list *list, const char *
     if (list->n == 0)
         attncl__strbuf_add(&t, "no OpenCL device was found");
     else
-        attncl__strbuf_add(&t, "no available device matches_text \"%s\"; there is ", wanted);
+        attncl__strbuf_add(&t, "no available device matches \"%s\"; there is ", wanted);
     for (size_t i = 0; i < list->n; ++i) {
         const attncl_device_info *info = &list->entries[i].info;
         attncl__strbuf_add(&t, "%s%d:%d %s (%s)%s", i ? ", " : "", info->platform, info->device,

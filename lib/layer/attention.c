@@ -159,7 +159,7 @@ static void project_inputs(attncl_graph *g, const attncl_mha_params *p, attncl_a
 
 // Queries and keys are normalised and turned.
 static void rotate_inputs(attncl_graph *g, const attncl_attention_desc *desc,
-                        const attncl_mha_params *p, int64_t n_heads, attncl_attention_inputs *in)
+                          const attncl_mha_params *p, int64_t n_heads, attncl_attention_inputs *in)
 {
     struct tensor_desc d;
     if ((!attncl__given(p->query_norm) && !attncl__given(p->key_norm) &&

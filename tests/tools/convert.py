@@ -86,7 +86,8 @@ def check_quantised(c, name):
         check(0 < max(off) <= (0.51 if name == "q8" else 1.6), "%s: %s is off by %g steps" % (name, tensor, max(off)))
     check(n_converted == 14, "%s: %d tensors were converted" % (name, n_converted))
     nll = [float(works("eval", at(file), at("text")).split()[1]) for file in (name, "back")]
-    check(abs(nll[0] - nll[1]) < 5e-6, "%s: %g, the same values in F32 %g" % (name, *nll))
+    # CPUs round activations to 16 bits where weights have 8 or 4.
+    check(abs(nll[0] - nll[1]) < 1e-4, "%s: %.7g, the same values in F32 %.7g" % (name, *nll))
     greedy = [works("sample", at(file), "--prompt", "ab", "--length", "30", "--temperature", "0") for file in (name, "back")]
     check(greedy[0] == greedy[1], "%s: writes %s instead of %s" % (name, *greedy))
 

@@ -77,9 +77,10 @@ static attncl_status launch_parts(struct launcher *l, const struct attention_spl
                             part_keys * (ceil_div(p->width, local) + 2 + p->width / local)));
     set_macros(&parts.spec, p);
     return attncl__launch(l, &parts.spec, grid_2d(rows, n_parts, parts.local, 1),
-                          ARGS(STEP_ROW_ARGS(&p->q), STEP_ROW_ARGS(&p->new_key), STEP_ROW_ARGS(&p->new_value),
-                               HEAD_ROW_ARGS(&p->keys), HEAD_ROW_ARGS(&p->values), arg_mem(p->place_rows),
-                               arg_mem(p->u), arg_mem(p->place_bias), arg_mem(p->position),
+                          ARGS(STEP_ROW_ARGS(&p->q), STEP_ROW_ARGS(&p->new_key),
+                               STEP_ROW_ARGS(&p->new_value), HEAD_ROW_ARGS(&p->keys),
+                               HEAD_ROW_ARGS(&p->values), arg_mem(p->place_rows), arg_mem(p->u),
+                               arg_mem(p->place_bias), arg_mem(p->position),
                                arg_mem(p->n_parts ? p->y : p->scratch), arg_i32(p->n_heads),
                                arg_i32(p->kv_group), arg_i32(p->n_places), arg_i32(p->width),
                                arg_i32(p->limit), arg_i32(p->span), arg_f32(p->scale),

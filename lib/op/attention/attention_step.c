@@ -145,7 +145,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const size_t row_bytes = sizeof(float) * (size_t)(vw * ceil_div(width, vw));
     const size_t head_bytes = 2 * row_bytes + 2 * sizeof(float);
     const struct head_forms forms = attncl__head_forms(call, STEP_FORMS, params->half, params->eps);
-    const int64_t at_once = choose_heads_per_item(l->caps, q->dim[0] * n_heads, kv_group, head_bytes);
+    const int64_t at_once =
+        choose_heads_per_item(l->caps, q->dim[0] * n_heads, kv_group, head_bytes);
     kspec_set_vw_ls(&spec, (unsigned)vw, 1);
     attncl__set_cache_type(&spec, keys->dtype);
     kspec_int(&spec, "SOFTCAP", params->softcap > 0);
