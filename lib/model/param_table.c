@@ -145,7 +145,7 @@ attncl_status attncl__param_read_floats(const attncl_safetensors *file, const at
 {
     attncl_dtype dtype;
     int64_t dim[2];
-    void *data;
+    void *data = NULL;
 
     if (a->dtype == ATTNCL_F32)
         return attncl__st_read(file, a, 0, a->bytes, values);
