@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows of keys and values behind those of their caches, and all of them as floats; queries.  Host side:
+// Stores rows of keys and values behind those in their caches, returns all rows as floats, and prepares queries.  Host side:
 // lib/op/attention/attention_append.c
 //
 //   Work      a work-group takes `per_group` consecutive heads of rows of keys, values or queries (get_group_id(1)): of
@@ -20,12 +20,12 @@
 #define ROWS(x) __global const float *restrict x, long x##_start, long x##_stride
 
 // q, k, v: rows [n_new, batch] of heads * width, `_stride` apart; keys, values: [limit][batch][heads * width], or [..]
-// [Q8_ROW_BYTES]; all_keys, all_values, turned: [][batch][heads][width]; y: a head, of whole vectors
+// [Q8_ROW_BYTES]; all_keys, all_values, rotated: [][batch][heads][width]; y: a head, of whole vectors
 KERNEL void attention_append_fwd(ROWS(k), ROWS(v), __global const int *restrict position,
                                  __global void *keys, __global void *values, ROWS(q),
                                  __global float *restrict all_keys,
                                  __global float *restrict all_values,
-                                 __global float *restrict turned, int n_new, int batch, int heads,
+                                 __global float *restrict rotated, int n_new, int batch, int heads,
                                  int q_heads, int width, int limit, int per_group, HEAD_FORMS,
                                  __local float *restrict y)
 {
@@ -35,7 +35,7 @@ KERNEL void attention_append_fwd(ROWS(k), ROWS(v), __global const int *restrict 
     __global const float *x = side == 0 ? k + k_start : side == 1 ? v + v_start : q + q_start;
     const long stride = side == 0 ? k_stride : side == 1 ? v_stride : q_stride;
     __global void *cache = side == 0 ? keys : values;
-    __global float *all = side == 0 ? all_keys : side == 1 ? all_values : turned;
+    __global float *all = side == 0 ? all_keys : side == 1 ? all_values : rotated;
     const long behind = (long)t0 * batch * n;
     const long first =
         (CACHE_TYPE == STORED_FLOAT ? behind : 0) + (long)get_group_id(0) * per_group;

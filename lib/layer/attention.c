@@ -157,7 +157,7 @@ static void project_inputs(attncl_graph *g, const attncl_mha_params *p, attncl_a
     in->value = attncl__layer_project(g, "value", in->value, p->value_weight, p->value_bias, none);
 }
 
-// Queries and keys are normalised and turned.
+// Normalises and rotates the heads of queries and keys.
 static void rotate_inputs(attncl_graph *g, const attncl_attention_desc *desc,
                           const attncl_mha_params *p, int64_t n_heads, attncl_attention_inputs *in)
 {

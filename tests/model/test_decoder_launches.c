@@ -63,7 +63,7 @@ TABLE_TEST(launches_of_a_step, models)
     golden_free(&golden);
 }
 
-// A layer stores keys and values, and turns and normalises heads, in one launch of a prompt.
+// A layer stores keys and values, and rotates and normalises heads, in one launch of a prompt.
 TEST(launches_of_a_prompt)
 {
     enum { N_LAYERS = 2 };

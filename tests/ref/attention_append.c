@@ -37,20 +37,20 @@ static void append(const struct host *x, int64_t first, int64_t width, struct ho
     }
 }
 
-// Heads of x [T, B, ...], normalised and turned, in the shape of x.  position: [T or 1, B or 1]
+// Heads of x [T, B, ...], normalised and rotated, in the shape of x.  position: [T or 1, B or 1]
 void ref_prepare_heads(const struct host *x, int64_t width, const struct host *norm, double eps,
                        const struct host *table, bool half, const struct host *position,
                        struct host *y)
 {
     struct host *heads = host_new(ATTNCL_F32, DIMS(x->dim[0], x->dim[1], x->dim[2] / width, width));
-    struct host *turned = host_like(heads);
+    struct host *rotated = host_like(heads);
 
     memcpy(heads->data, x->data, (size_t)x->count * sizeof *x->data);
     if (norm)
         ref_layer_norm_fwd(heads, norm, NULL, eps, heads);
     if (table)
-        ref_rotate(half, 1, heads, table, position, turned);
-    host_set(y, (table ? turned : heads)->data);
+        ref_rotate(half, 1, heads, table, position, rotated);
+    host_set(y, (table ? rotated : heads)->data);
 }
 
 static void rows(const void *params, struct host *const *in, struct host *const *out)
@@ -70,7 +70,7 @@ static void rows(const void *params, struct host *const *in, struct host *const 
                           position, out[2]);
 }
 
-// Rows by multiples of a quarter: turned elements are others, or minus them, exactly.
+// Rows by multiples of a quarter: rotated elements are others, or minus them, exactly.
 void ref_quarter_turns(struct host *table)
 {
     const int64_t pairs = table->dim[2];
@@ -86,7 +86,7 @@ static void turn_by_quarters(struct host *const *in)
     ref_quarter_turns(in[TABLE]);
 }
 
-// Three roundings of a turned pair, and of a norm the sum of a head's squares and three more.  In 8 bits the scale, and a
+// Three roundings of a rotated pair, and of a norm the sum of a head's squares and three more.  In 8 bits the scale, and a
 // product.
 static void allow(const struct spec_point *p, int k, const struct host *want, struct host *allowed)
 {
@@ -105,12 +105,12 @@ static void allow(const struct spec_point *p, int k, const struct host *want, st
 // All rows of a result are defined.
 #define TO_THE_END "position i32:S-3:S 1; all_keys f32 S B K; all_values f32 S B K;"
 #define FROM_0     "all_keys f32 T B K; all_values f32 T B K;"
-#define TURNED     "q f32 T B C; table f32:-1:1 A 2 F; turned f32 T B C;"
+#define TURNED     "q f32 T B C; table f32:-1:1 A 2 F; rotated f32 T B C;"
 #define NORMS      "query_norm f32:0.5:2 D; key_norm f32:0.5:2 D;"
 OP_SPEC(attention_append_fwd,
         .in = "k f32 T B K; v f32 T B K; position? i32:0:S 1; keys f32 S B K; values f32 S B K; "
               "q? f32 T B C; query_norm? f32 D; key_norm? f32 D; table? f32 A 2 F",
-        .out = "all_keys? f32 S B K; all_values? f32 S B K; turned? f32 T B C", .ref = rows,
+        .out = "all_keys? f32 S B K; all_values? f32 S B K; rotated? f32 T B C", .ref = rows,
         .nonzero = "TSKRAD", .allow = allow, .data = SCALED,
         .smoke = "T=3 S=9 B=2 K=21; T=1,9 S=9 B=1 K=63; T=5 S=70 B=3 K=7",
         .gpu = "T=256 S=1024 B=1 K=511",

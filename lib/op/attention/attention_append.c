@@ -8,7 +8,7 @@
 //
 // p >= 0, the position, is read on the device, and all_keys has S rows.  Without it p is 0, and all_keys has T rows.
 //
-// Heads of k may be normalised and turned first, as those of attention_step_fwd (head_row.h).  turned: q, so changed.
+// Heads of k may first be normalised and rotated, as in attention_step_fwd (head_row.h).  rotated: q, prepared likewise.
 
 #include <inttypes.h>
 
@@ -81,7 +81,7 @@ const struct op_class attncl__op_attention_append_fwd = {
                 {"values", SAME_TYPE | STATE, "S B R"}, {"q", F32 | STRIDED | OPTIONAL, "T B C"},
                 HEAD_FORM_INPUTS),
     .out = OP_OUT({"all_keys", F32 | OPTIONAL, "N B K"}, {"all_values", F32 | OPTIONAL, "N B K"},
-                  {"turned", F32 | OPTIONAL, "T B C"}),
+                  {"rotated", F32 | OPTIONAL, "T B C"}),
     .int_axes = "TBKS",
     .filled_axes = "TKS",
     .infer = fwd_infer,

@@ -32,7 +32,7 @@ struct head_forms attncl__head_forms(const struct op_call *call, int i, bool hal
 
 void attncl__set_head_forms(struct kspec *spec, const struct head_forms *f)
 {
-    kspec_int(spec, "TURN", !f->mem[HEAD_TABLE].storage ? 0 : f->half ? 2 : 1);
+    kspec_int(spec, "ROTATE", !f->mem[HEAD_TABLE].storage ? 0 : f->half ? 2 : 1);
     kspec_int(spec, "HEAD_NORM",
               (f->mem[HEAD_QUERY_NORM].storage != NULL) | (f->mem[HEAD_KEY_NORM].storage != NULL)
                                                               << 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How heads of queries and keys are prepared before they meet a cache (cl/attention/head_row.clh): normalised where their norm
-// is present, turned where there is a table.
+// is present, rotated where there is a table.
 #ifndef ATTNCL_OP_ATTENTION_HEAD_ROW_H
 #define ATTNCL_OP_ATTENTION_HEAD_ROW_H
 
