@@ -151,7 +151,7 @@ static inline void store_weights(int item, const struct block *x, int j0, bool s
     }
 }
 
-// Whether keys beyond all lengths matter: some row has only scores as low as theirs, or none.
+// Returns whether keys beyond all lengths count: a row has no score, or none above theirs.
 static inline bool masked_keys_count(int item, const struct block *x, const float row_max[4])
 {
     const int row = 4 * TILE_Y;

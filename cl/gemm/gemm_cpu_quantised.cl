@@ -129,7 +129,7 @@ LOCAL_INLINE void add_block(__global const uchar *pair, int h, __local const int
         totals[r] += convert_float16(sum[r]) * (d * block[r].scale);
 }
 
-// Sixteen columns of a row of C, of which `width` there are.
+// Loads 16 columns of a row of C, or the `width` that exist.
 LOCAL_INLINE float16 load_sums(__global const float *c, int width)
 {
     float waiting[16];

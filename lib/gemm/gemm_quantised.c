@@ -5,9 +5,9 @@
 #include "gemm/internal.h"
 
 enum { GPU_ROWS = 8, GPU_GROUP = 64, MIN_GPU_GROUP = 16 };
-// Work-items a core.  More balance the load better, but each rounds its rows of A for itself.
+// Work-items a core.  More would balance the load better, but each rounds its rows of A for itself.
 enum { CPU_ITEMS_PER_CORE = 2 };
-// Of many rows a work-item takes so many groups, and rounds so many blocks of each row at a time: they fit in the second-level cache.
+// The row groups of a work-item, and the blocks of a row that it rounds at a time: together they fit in the second-level cache.
 enum { CPU_ROW_GROUPS = 8, CPU_BLOCKS = 32 };
 // Local memory of a rounded block: its numbers, and struct a_block.
 enum { PAIRS_BYTES = 2 * QUANTISED_BLOCK, BLOCK_BYTES = PAIRS_BYTES + 8 };

@@ -10,7 +10,7 @@
 // Creates a graph without a context, which infers shapes but cannot be compiled.
 attncl_status attncl__graph_create_unbound(attncl_graph **graph_ret);
 
-// Adds a weight of which only the shape is known, in a graph without a context.
+// Adds a weight that is known by its shape alone, in a graph without a context.
 attncl_value attncl__graph_placeholder(attncl_graph *g, attncl_dtype dtype, int rank,
                                        const int64_t *dim);
 

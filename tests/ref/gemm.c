@@ -40,7 +40,8 @@ static double rounding_of_a(const struct gemm *g, const struct ref_operands *x, 
     for (int64_t block = 0; block < g->k; block += QUANTISED_BLOCK) {
         double largest = 0, size = 0;
         for (int64_t l = block; l < block + QUANTISED_BLOCK; ++l) {
-            largest = fmax(largest, fabs(at(x->a, &g->a, 0, i, l)));
+            const double a = fabs(at(x->a, &g->a, 0, i, l));
+            largest = a > largest || isnan(a) ? a : largest;
             size += fabs(at(x->b, &g->b, 0, j, l));
         }
         sum += largest / 65530 * size;
