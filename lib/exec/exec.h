@@ -9,6 +9,9 @@
 attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, const void *data,
                                          size_t bytes);
 
+// attncl_graph_reset() that leaves the state as it is.
+attncl_status attncl__graph_restart(attncl_graph *g);
+
 // Copies rows [first, first + n) of batch entry `from` to batch entry `to`, for each state [T, B, K] of a compiled
 // graph. `target` may be the same graph; its states may differ in B only.  Does not wait.
 attncl_status attncl__graph_copy_rows(attncl_graph *source, int64_t from, attncl_graph *target,

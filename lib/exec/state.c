@@ -16,6 +16,14 @@ attncl_status attncl_graph_reset(attncl_graph *g)
         if (s->bytes)
             TRY(attncl__buffer_fill(p->ctx, s->mem, 0, 0, round_up_to_words(s->bytes)));
     }
+    return attncl__graph_restart(g);
+}
+
+attncl_status attncl__graph_restart(attncl_graph *g)
+{
+    struct program *p = NULL;
+
+    TRY(attncl__get_runnable_program(g, &p));
     if (p->needs_reset || p->is_pending) // report faults of earlier runs now, not as a later run's
         TRY(attncl__run_note_wait(p, attncl__queue_finish(p->ctx)));
     p->needs_reset = false;

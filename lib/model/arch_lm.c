@@ -54,6 +54,11 @@ int64_t attncl__lm_limit(const void *settings)
     return ((const struct lm_settings *)settings)->embed.limit;
 }
 
+static bool has_kv_cache(const struct lm_settings *s)
+{
+    return !s->is_feedback && attncl__block_has_kv_cache(&s->encoder.block);
+}
+
 // A decoder's limit.  max_len limits a KV cache that nothing else limits.
 static int64_t lm_step_limit(const void *settings)
 {
@@ -72,17 +77,12 @@ static attncl_value add_projection(struct build *b, const struct lm_settings *s,
 static attncl_status check_state(const struct build *b, const struct lm_settings *s,
                                  enum decoding kind)
 {
-    REQUIRE(kind != DECODE_SLOTS ||
-                (!s->is_feedback && attncl__block_has_kv_cache(&s->encoder.block)),
-            ATTNCL_ERR_UNSUPPORTED, "layer %s has no slots, only layers with a KV cache do",
+    REQUIRE(kind != DECODE_SLOTS || has_kv_cache(s), ATTNCL_ERR_UNSUPPORTED,
+            "layer %s has no slots, only layers with a KV cache do", attncl__layer_word(s->layer));
+    REQUIRE(kind != DECODE_APPEND || has_kv_cache(s), ATTNCL_ERR_UNSUPPORTED,
+            "layer %s goes on step by step, only layers with a KV cache do not",
             attncl__layer_word(s->layer));
-    REQUIRE(
-        kind != DECODE_APPEND || (!s->is_feedback && attncl__block_has_kv_cache(&s->encoder.block)),
-        ATTNCL_ERR_UNSUPPORTED, "layer %s goes on step by step, only layers with a KV cache do not",
-        attncl__layer_word(s->layer));
-    REQUIRE(b->state_dtype != ATTNCL_Q8 ||
-                (!s->is_feedback && attncl__block_has_kv_cache(&s->encoder.block)),
-            ATTNCL_ERR_UNSUPPORTED,
+    REQUIRE(b->state_dtype != ATTNCL_Q8 || has_kv_cache(s), ATTNCL_ERR_UNSUPPORTED,
             "state_dtype is Q8, only for layer transformer; layer %s keeps its state in %s",
             attncl__layer_word(s->layer),
             s->is_feedback || attncl__block_state_has_type(&s->encoder.block) ? "F32, F16 or BF16"

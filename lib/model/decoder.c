@@ -98,17 +98,20 @@ void attncl_decoder_destroy(attncl_decoder *decoder)
     attncl__free(decoder);
 }
 
+static attncl_status restart(attncl_graph *g)
+{
+    return g ? attncl__graph_restart(g) : ATTNCL_OK;
+}
+
+// The state stays as it is: a text reads nothing of one before it, and a KV cache is large.
 attncl_status attncl_decoder_reset(attncl_decoder *decoder)
 {
     REQUIRE(decoder, ATTNCL_ERR_ARGUMENT, "decoder is NULL");
-    TRY(attncl_graph_reset(decoder->graph));
+    TRY(restart(decoder->graph));
     for (int i = 0; i < N_PREFILLS; ++i)
-        if (decoder->prefills[i].graph)
-            TRY(attncl_graph_reset(decoder->prefills[i].graph));
-    if (decoder->sampling_step)
-        TRY(attncl_graph_reset(decoder->sampling_step));
-    if (decoder->cropped)
-        TRY(attncl_graph_reset(decoder->cropped));
+        TRY(restart(decoder->prefills[i].graph));
+    TRY(restart(decoder->sampling_step));
+    TRY(restart(decoder->cropped));
     decoder->position = 0;
     for (int64_t i = 0; decoder->slot_positions && i < decoder->batch; ++i)
         decoder->slot_positions[i] = 0;

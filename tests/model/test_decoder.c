@@ -187,6 +187,82 @@ LOOP_TEST(a_prompt_behind_others, 0, N_NAMES)
     close_decoder(&f);
 }
 
+static const struct {
+    const char *layer;
+    attncl_dtype dtype;
+} states[] = {
+    {"\"transformer\", \"heads\": 3, \"d_ff\": 40", ATTNCL_F32},
+    {"\"transformer\", \"heads\": 3, \"d_ff\": 40", ATTNCL_F16},
+    {"\"transformer\", \"heads\": 3, \"d_ff\": 40", ATTNCL_BF16},
+    {"\"transformer\", \"heads\": 3, \"n_kv_heads\": 1, \"window\": 30, \"d_ff\": 40", ATTNCL_F32},
+    {"\"transformer\", \"heads\": 3, \"n_kv_heads\": 1, \"window\": 30, \"d_ff\": 40", ATTNCL_Q8},
+    {"\"feedback\", \"heads\": 3, \"d_ff\": 40", ATTNCL_F32},
+    {"\"feedback_kv\", \"heads\": 3, \"d_ff\": 40", ATTNCL_F32},
+    {"\"aft_local\", \"seq_len\": 90, \"local_window_size\": 9, \"d_ff\": 40", ATTNCL_F32},
+    {"\"aft_full\", \"seq_len\": 90, \"d_ff\": 40", ATTNCL_F32},
+    {"\"aft_simple\", \"d_ff\": 40", ATTNCL_F32},
+    {"\"aft_conv\", \"heads\": 3, \"window_size\": 7, \"d_ff\": 40", ATTNCL_F32},
+    {"\"gmlp\", \"seq_len\": 90, \"d_ffn\": 40", ATTNCL_F32},
+};
+enum { N_STATES = COUNT_OF(states) };
+
+static void take(attncl_decoder *decoder, int64_t n, const int32_t *tokens, float *logits)
+{
+    if (n > 1)
+        ck_ok(attncl_decoder_prefill(decoder, n, tokens, logits));
+    else
+        ck_ok(attncl_decoder_step(decoder, tokens, logits));
+}
+
+// A text begins with what is stored as it is, here NaN: steps, a prompt, one behind it and steps do not see it.
+LOOP_TEST(a_reset_begins_anew, 0, N_STATES)
+{
+    enum { BATCH = 2, VOCABULARY = 13, LIMIT = 90, LARGEST = 8192 * BATCH * 24 * 4 };
+    static const int64_t lengths[] = {1, 1, 1, 0, 21, 1, 33, 1, 0, 70, 1, 9};
+    static uint8_t nan[LARGEST];
+    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
+    attncl_decoder *used = NULL, *fresh = NULL;
+    attncl_model *model = NULL;
+    attncl_shape shape;
+    float got[BATCH * VOCABULARY], want[BATCH * VOCABULARY];
+    int32_t tokens[70 * BATCH];
+    char config[300];
+
+    snprintf(config, sizeof config,
+             "{\"layer\": %s, \"d_model\": 24, \"n_layers\": 1, \"n_vocab\": %d, \"max_len\": %d}",
+             states[_i].layer, VOCABULARY, LIMIT);
+    ck_ok(attncl_model_create(test_context(), "lm", config, 5, &model));
+    options.state_dtype = states[_i].dtype;
+    ck_ok(attncl_decoder_create(model, BATCH, &options, &fresh));
+    ck_ok(attncl_decoder_create(model, BATCH, &options, &used));
+    memset(nan, 0xff, sizeof nan);
+    for (int i = 0; i < 70 * BATCH; ++i)
+        tokens[i] = (i * 7 + i * i / 5) % VOCABULARY;
+    for (size_t k = 0; k < COUNT_OF(lengths); ++k) {
+        attncl_graph *g = attncl_decoder_graph(used);
+        for (size_t i = 0; (k == 0 || lengths[k] == 0) && i < attncl_graph_state_count(g); ++i) {
+            const char *name = attncl_graph_state_name(g, i, &shape);
+            size_t bytes = attncl_dtype_bytes(shape.dtype);
+            for (int axis = 0; axis < shape.rank; ++axis)
+                bytes *= (size_t)shape.dim[axis];
+            ck_assert_uint_le(bytes, sizeof nan);
+            ck_ok(attncl_graph_state_write(g, name, nan, bytes));
+        }
+        if (lengths[k] > 0) {
+            take(used, lengths[k], tokens, got);
+            take(fresh, lengths[k], tokens, want);
+            ck_assert_msg(isfinite(want[0]) && memcmp(got, want, sizeof want) == 0, "%s, %d tokens",
+                          config, (int)lengths[k]);
+        } else {
+            ck_ok(attncl_decoder_reset(used));
+            ck_ok(attncl_decoder_reset(fresh));
+        }
+    }
+    attncl_decoder_destroy(used);
+    attncl_decoder_destroy(fresh);
+    attncl_model_destroy(model);
+}
+
 LOOP_TEST(a_refused_prompt_changes_nothing, 0, N_NAMES)
 {
     struct fixture f;

@@ -283,10 +283,6 @@ LOOP_TEST(states_are_read_as_they_are_stored, 0, COUNT_OF(dtypes))
     ck_fails(attncl_graph_state_read(g, "keys", wide_keys, sizeof wide_keys), ATTNCL_ERR_ARGUMENT,
              dtypes[_i] == ATTNCL_F16 ? "of F16 has 14880 bytes, 29760 were given"
                                       : "of BF16 has 14880 bytes, 29760 were given");
-    ck_ok(attncl_decoder_reset(narrow));
-    ck_ok(attncl_graph_state_read(g, "keys", keys, sizeof keys));
-    memset(want, 0, sizeof want);
-    ck_assert_mem_eq(keys, want, sizeof keys);
     attncl_decoder_destroy(narrow);
     attncl_decoder_destroy(wide);
     attncl_model_destroy(model);
