@@ -172,13 +172,12 @@ KERNEL void gemm_cpu_quantised(int m, int n, int k, int rows_per_item, int panel
         const int blocks = min(blocks_at_once, k / 32 - from);
         const bool is_last = from + blocks == k / 32;
 
-        for (int r = 0; r < (rows + MAX_ROWS - 1) / MAX_ROWS * MAX_ROWS; r++) {
-            __global const float *stored = a + min(r, rows - 1) * lda;
+        for (int r = 0; r < rows; r++) { // sums of rows beyond are not stored
 #if NORM
             __local const float *row = normalised;
-            normalise_row(stored, k, norm_weight, norm_bias, eps, normalised);
+            normalise_row(a + r * lda, k, norm_weight, norm_bias, eps, normalised);
 #else
-            __global const float *row = stored;
+            __global const float *row = a + r * lda;
 #endif
             const int at = r / MAX_ROWS * MAX_ROWS * blocks + r % MAX_ROWS;
             for (int b = 0; b < blocks; b++)
