@@ -14,7 +14,7 @@
 //             on the number of rows.  A block of A with infinity or NaN makes its row NaN
 //
 //   Macro     Meaning                       Values
-//   MAX_ROWS  rows of A at a time           1 | 4 | 8
+//   MAX_ROWS  rows of A at a time           1 | 2 | 4 | 8
 //   NORM      the rows of A are normalised  0 | NORM_LAYER | NORM_RMS
 
 #include "common/epilogue.clh"
@@ -103,7 +103,7 @@ LOCAL_INLINE void round_block(ROW_SPACE const float *x, __local int *pairs,
 LOCAL_INLINE void add_block(__global const uchar *pair, int h, __local const int *a,
                             __local const struct a_block *block, bool prefetch, float16 *totals)
 {
-    enum { TOGETHER = MAX_ROWS == 1 ? 16 : WEIGHTS_OF_WORD / 2 };
+    enum { TOGETHER = MAX_ROWS <= 2 ? 16 : WEIGHTS_OF_WORD / 2 };
     int16 sum[MAX_ROWS];
 
 #pragma unroll

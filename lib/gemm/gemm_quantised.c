@@ -23,7 +23,7 @@ struct cpu_tiles {
 // With 16 registers half as many rows fit.
 static int64_t rows_at_once(const struct device_caps *caps, const struct gemm *g)
 {
-    return g->m == 1 ? 1 : g->m <= 4 || caps->vector_width < 16 ? 4 : 8;
+    return g->m <= 2 ? g->m : g->m <= 4 || caps->vector_width < 16 ? 4 : 8;
 }
 
 static struct cpu_tiles divide(const struct device_caps *caps, const struct gemm *g)
